@@ -1,0 +1,104 @@
+// Memory for payloads comes from the C library's aligned allocator through a small cache of
+// recently freed buffers per thread and size class, because 4 KiB payloads come and go with every
+// command. The cache is bounded (kCachedBytesMax per thread).
+#include "proto/payload.h"
+
+#include <array>
+#include <bit>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <vector>
+
+namespace mariner {
+namespace {
+
+constexpr std::size_t kClassCount = 9;  // 4 KiB << 0 ... 4 KiB << 8 (1 MiB)
+constexpr std::size_t kCachedBytesMax = 8u << 20;
+
+std::atomic<std::uint64_t> g_total_bytes{0};
+
+std::size_t class_of(std::size_t capacity) {
+  const std::size_t blocks = capacity >> kBlockShift;
+  return std::has_single_bit(blocks) ? static_cast<std::size_t>(std::countr_zero(blocks))
+                                     : kClassCount;
+}
+
+struct Cache {
+  std::array<std::vector<std::byte*>, kClassCount> free;
+  std::size_t cached_bytes = 0;
+  bool alive = true;
+  ~Cache() {
+    alive = false;
+    for (auto& list : free) {
+      for (std::byte* p : list) std::free(p);
+    }
+  }
+};
+
+thread_local Cache t_cache;
+
+std::byte* allocate_bytes(std::size_t capacity) {
+  const std::size_t size_class = class_of(capacity);
+  if (size_class < kClassCount && t_cache.alive && !t_cache.free[size_class].empty()) {
+    std::byte* p = t_cache.free[size_class].back();
+    t_cache.free[size_class].pop_back();
+    t_cache.cached_bytes -= capacity;
+    return p;
+  }
+  void* p = std::aligned_alloc(kBlockBytes, capacity);
+  CHECK_MSG(p != nullptr, "out of memory for a payload");
+  return static_cast<std::byte*>(p);
+}
+
+void free_bytes(std::byte* p, std::size_t capacity) noexcept {
+  const std::size_t size_class = class_of(capacity);
+  if (size_class < kClassCount && t_cache.alive &&
+      t_cache.cached_bytes + capacity <= kCachedBytesMax) {
+    t_cache.free[size_class].push_back(p);
+    t_cache.cached_bytes += capacity;
+    return;
+  }
+  std::free(p);
+}
+
+}  // namespace
+
+Payload Payload::allocate(std::size_t bytes) {
+  const std::size_t blocks = (bytes + kBlockBytes - 1) >> kBlockShift;
+  // Sizes up to 1 MiB are rounded up to a power of two so that the cache can serve them again.
+  const std::size_t rounded =
+      blocks <= (1u << (kClassCount - 1)) ? std::bit_ceil(blocks == 0 ? 1 : blocks) : blocks;
+  auto* control = new Control;
+  control->size = bytes;
+  control->capacity = rounded << kBlockShift;
+  control->data = allocate_bytes(control->capacity);
+  g_total_bytes.fetch_add(control->capacity, std::memory_order_relaxed);
+  Payload payload;
+  payload.control_ = control;
+  return payload;
+}
+
+Payload Payload::zeroed(std::size_t bytes) {
+  Payload payload = allocate(bytes);
+  std::memset(payload.data(), 0, bytes);
+  return payload;
+}
+
+Payload Payload::copy_of(std::span<const std::byte> bytes) {
+  Payload payload = allocate(bytes.size());
+  if (!bytes.empty()) std::memcpy(payload.data(), bytes.data(), bytes.size());
+  return payload;
+}
+
+std::uint64_t Payload::total_bytes() noexcept {
+  return g_total_bytes.load(std::memory_order_relaxed);
+}
+
+void Payload::destroy(Control* control) noexcept {
+  g_total_bytes.fetch_sub(control->capacity, std::memory_order_relaxed);
+  free_bytes(control->data, control->capacity);
+  delete control;
+}
+
+}  // namespace mariner

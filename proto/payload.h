@@ -1,0 +1,93 @@
+// A payload: the bytes of one write or read, in memory that a disk can read and write directly.
+//
+// Shared by reference count between the session that received it, the log's batch and the table
+// of pending writes, so that it is never copied on its way. Whoever fills it does so before
+// handing it on; from then on it is immutable. The count is atomic: the last reference may be
+// dropped on any thread.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+
+#include "proto/check.h"
+#include "proto/units.h"
+
+namespace mariner {
+
+class Payload {
+ public:
+  Payload() = default;
+
+  // `bytes` of uninitialised memory aligned to kBlockBytes; capacity is rounded up to whole blocks
+  // and the bytes past `bytes` are unspecified. Aborts when the system has no memory.
+  [[nodiscard]] static Payload allocate(std::size_t bytes);
+
+  // The same, zeroed.
+  [[nodiscard]] static Payload zeroed(std::size_t bytes);
+
+  // A copy of `bytes`.
+  [[nodiscard]] static Payload copy_of(std::span<const std::byte> bytes);
+
+  Payload(const Payload& other) noexcept : control_(other.control_) { retain(); }
+  Payload(Payload&& other) noexcept : control_(std::exchange(other.control_, nullptr)) {}
+  Payload& operator=(const Payload& other) noexcept {
+    Payload copy(other);
+    std::swap(control_, copy.control_);
+    return *this;
+  }
+  Payload& operator=(Payload&& other) noexcept {
+    std::swap(control_, other.control_);
+    return *this;
+  }
+  ~Payload() { release(); }
+
+  explicit operator bool() const { return control_ != nullptr; }
+  [[nodiscard]] std::size_t size() const { return control_ == nullptr ? 0 : control_->size; }
+  [[nodiscard]] std::byte* data() { return control_ == nullptr ? nullptr : control_->data; }
+  [[nodiscard]] const std::byte* data() const {
+    return control_ == nullptr ? nullptr : control_->data;
+  }
+  [[nodiscard]] std::span<std::byte> bytes() { return {data(), size()}; }
+  [[nodiscard]] std::span<const std::byte> bytes() const { return {data(), size()}; }
+
+  // Bytes held by all payloads of this process, for limits and metrics.
+  [[nodiscard]] static std::uint64_t total_bytes() noexcept;
+
+ private:
+  struct Control {
+    std::atomic<std::uint32_t> references{1};
+    std::size_t size = 0;
+    std::size_t capacity = 0;
+    std::byte* data = nullptr;
+  };
+
+  void retain() noexcept {
+    if (control_ != nullptr) control_->references.fetch_add(1, std::memory_order_relaxed);
+  }
+  void release() noexcept {
+    if (control_ != nullptr && control_->references.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+      destroy(control_);
+    }
+    control_ = nullptr;
+  }
+  static void destroy(Control* control) noexcept;
+
+  Control* control_ = nullptr;
+};
+
+// Part of a payload. Keeps the whole alive.
+struct PayloadSlice {
+  Payload payload;
+  std::size_t offset = 0;
+  std::size_t length = 0;
+
+  [[nodiscard]] std::span<const std::byte> bytes() const {
+    CHECK(offset + length <= payload.size());
+    return payload.bytes().subspan(offset, length);
+  }
+};
+
+}  // namespace mariner

@@ -1,0 +1,43 @@
+// What the admin API can ask of a node: one function per request, in and out as the messages of
+// proto/admin.proto. server/node implements it, server/admin serves it as HTTP.
+//
+// Every call is made on the Executor's thread; `done` runs there once, possibly before the call
+// returns. Requests are untrusted: implementations check every field.
+#pragma once
+
+#include "proto/admin.pb.h"
+#include "proto/error.h"
+#include "proto/unique_function.h"
+
+namespace mariner::admin {
+
+template <typename T>
+using Answer = UniqueFunction<void(Result<T>)>;
+
+class Control {
+ public:
+  virtual ~Control() = default;
+
+  virtual void status(Answer<api::StatusAnswer> done) = 0;
+  virtual void volume_list(Answer<api::VolumeList> done) = 0;
+  virtual void volume_show(const api::VolumeRequest& request, Answer<api::Volume> done) = 0;
+  virtual void volume_create(const api::CreateVolumeRequest& request, Answer<api::Volume> done) = 0;
+  virtual void volume_delete(const api::VolumeRequest& request, Answer<api::Volume> done) = 0;
+  // Answers when the import has ended. `progress` (bytes done, bytes in all) runs in between.
+  virtual void volume_import(const api::ImportRequest& request,
+                             UniqueFunction<void(std::uint64_t, std::uint64_t)> progress,
+                             Answer<api::Volume> done) = 0;
+  virtual void history(const api::HistoryRequest& request, Answer<api::History> done) = 0;
+  virtual void mark_add(const api::MarkRequest& request, Answer<api::Mark> done) = 0;
+  virtual void mark_list(const api::MarkRequest& request, Answer<api::MarkList> done) = 0;
+  virtual void mark_remove(const api::MarkRequest& request, Answer<api::Mark> done) = 0;
+  virtual void view_expose(const api::ExposeRequest& request, Answer<api::View> done) = 0;
+  virtual void view_list(Answer<api::ViewList> done) = 0;
+  virtual void view_unexpose(const api::UnexposeRequest& request, Answer<api::View> done) = 0;
+  virtual void rollback(const api::RollbackRequest& request, Answer<api::RollbackAnswer> done) = 0;
+  virtual void session_list(Answer<api::SessionList> done) = 0;
+  virtual void session_kick(const api::SessionRequest& request, Answer<api::Session> done) = 0;
+  virtual void doctor(Answer<api::DoctorAnswer> done) = 0;
+};
+
+}  // namespace mariner::admin

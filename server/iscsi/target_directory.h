@@ -1,0 +1,30 @@
+// Which targets exist and who may use them: what login, SendTargets and the session list need.
+//
+// Implemented by the node. Called on the Executor's thread.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "proto/error.h"
+#include "server/scsi/target_device.h"
+
+namespace mariner::iscsi {
+
+class TargetDirectory {
+ public:
+  virtual ~TargetDirectory() = default;
+
+  // The names of the targets that `initiator` may discover, in order.
+  [[nodiscard]] virtual std::vector<std::string> discoverable(std::string_view initiator) const = 0;
+
+  // The device behind `target`. kNotFound: no such target (login status 0x0203). kReadOnly is not
+  // used; kInvalidArgument: this initiator may not use it (0x0202); kUnavailable: starting,
+  // importing or being deleted (0x0301).
+  [[nodiscard]] virtual Result<std::shared_ptr<scsi::TargetDevice>> open(
+      std::string_view target, std::string_view initiator) = 0;
+};
+
+}  // namespace mariner::iscsi

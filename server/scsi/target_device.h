@@ -1,0 +1,94 @@
+// What iSCSI sees of SCSI: a target device with logical units behind it (SAM-5).
+//
+// One TargetDevice stands behind one iSCSI target name. Commands of all its sessions arrive on the
+// Executor's thread that owns the volume, with their whole data-out payload in memory; responses
+// leave on the same thread, possibly before execute() returns and in any order.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "proto/payload.h"
+#include "proto/unique_function.h"
+
+namespace mariner::scsi {
+
+// SAM-5 5.3.1.
+enum class Status : std::uint8_t {
+  kGood = 0x00,
+  kCheckCondition = 0x02,
+  kConditionMet = 0x04,
+  kBusy = 0x08,
+  kReservationConflict = 0x18,
+  kTaskSetFull = 0x28,
+  kTaskAborted = 0x40,
+};
+
+// One initiator port as the target sees it: iSCSI initiator name and ISID. Unit attentions (and
+// later reservations) belong to it. Created by TargetDevice::attach(); the session holds it.
+class Nexus {
+ public:
+  virtual ~Nexus() = default;
+};
+
+struct InitiatorPort {
+  std::string name;                     // iSCSI name
+  std::array<std::uint8_t, 6> isid{};   // RFC 7143 11.12.5
+};
+
+// What a CDB itself asks to transfer, before any session's limits.
+struct Transfer {
+  enum class Direction { kNone, kToTarget, kToInitiator };
+  Direction direction = Direction::kNone;
+  std::uint64_t bytes = 0;
+};
+
+struct Command {
+  std::uint64_t lun = 0;                  // the 8-byte LUN field, big endian, as on the wire
+  std::array<std::uint8_t, 16> cdb{};     // variable-length CDBs are refused before this
+  Payload data_out;                       // exactly as many bytes as the initiator could send, at
+                                          // most Transfer::bytes; shorter on residual overflow
+  std::shared_ptr<Nexus> nexus;
+};
+
+struct Response {
+  Status status = Status::kGood;
+  std::vector<std::uint8_t> sense;        // descriptor or fixed format; empty when none
+  std::vector<PayloadSlice> data_in;      // in order; the sum may exceed what the initiator expects
+};
+
+// SAM-5 clause 7; iSCSI function codes of RFC 7143 11.5.1 are mapped to these by the session.
+enum class TaskManagementFunction { kAbortTask, kAbortTaskSet, kClearTaskSet, kLogicalUnitReset, kTargetReset };
+
+using CommandDone = UniqueFunction<void(Response)>;
+
+class TargetDevice {
+ public:
+  virtual ~TargetDevice() = default;
+
+  // The nexus of this initiator port; the same object as before while any session holds it, so
+  // that a session that reinstates another keeps what belongs to the nexus.
+  virtual std::shared_ptr<Nexus> attach(const InitiatorPort& port) = 0;
+
+  // What `cdb` asks to transfer. Unknown and malformed CDBs: kNone, and execute() says why.
+  [[nodiscard]] virtual Transfer transfer_of(std::uint64_t lun,
+                                             std::span<const std::uint8_t, 16> cdb) const = 0;
+
+  // Executes one command. `done` runs exactly once.
+  virtual void execute(Command command, CommandDone done) = 0;
+
+  // Calls `done` when every write that the function affects is settled or void; commands that it
+  // affects and that have not been answered may be answered before, or never (the session then
+  // drops the answers). Establishes the unit attentions that the function demands for others.
+  virtual void manage(TaskManagementFunction function, std::uint64_t lun,
+                      const std::shared_ptr<Nexus>& nexus, UniqueFunction<void()> done) = 0;
+
+  // True if `lun` addresses a logical unit of this device.
+  [[nodiscard]] virtual bool has_lun(std::uint64_t lun) const = 0;
+};
+
+}  // namespace mariner::scsi
