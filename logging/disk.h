@@ -1,0 +1,57 @@
+// A disk: the one interface under the log and the image, so that tests can put a faulty one there.
+//
+// Offsets, lengths and memory are multiples of alignment(). Blocking calls may come from any
+// thread; asynchronous ones from the owning Executor's thread, where their completions run too,
+// never before the call has returned. The memory stays valid until the completion.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "proto/error.h"
+#include "proto/unique_function.h"
+#include "proto/units.h"
+
+namespace mariner::logging {
+
+enum class Durability {
+  kVolatile,  // may be lost by a power cut until the next flush()
+  kDurable,   // on stable storage, with everything that a read of it needs, on completion
+};
+
+using ConstBytes = std::span<const std::byte>;
+
+class Disk {
+ public:
+  using Completion = UniqueFunction<void(Result<void>)>;
+
+  virtual ~Disk() = default;
+
+  [[nodiscard]] virtual std::uint64_t size_bytes() const = 0;
+  [[nodiscard]] virtual std::uint32_t alignment() const = 0;
+
+  // All of `to`, or an error.
+  virtual Result<void> read(std::uint64_t offset, std::span<std::byte> to) = 0;
+  // The parts one after another from `offset`, in one write of the device where it allows it.
+  virtual Result<void> write(std::uint64_t offset, std::span<const ConstBytes> parts,
+                             Durability durability) = 0;
+  // Everything whose write completed before this call is durable on return.
+  virtual Result<void> flush() = 0;
+  // The range reads as zero afterwards and gives its space back where the device can.
+  virtual Result<void> discard(ByteRange range) = 0;
+
+  // Fills `to` if the bytes are in memory already and returns true; never waits for a device.
+  virtual bool try_read(std::uint64_t offset, std::span<std::byte> to) {
+    static_cast<void>(offset);
+    static_cast<void>(to);
+    return false;
+  }
+
+  virtual void async_read(std::uint64_t offset, std::span<std::byte> to, Completion done) = 0;
+  virtual void async_write(std::uint64_t offset, std::vector<ConstBytes> parts,
+                           Durability durability, Completion done) = 0;
+};
+
+}  // namespace mariner::logging

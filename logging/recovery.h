@@ -1,0 +1,57 @@
+// Recovery: reads the log from its first record to its youngest, and finds where it ends.
+//
+// What a crash can leave: the last batch of the last track may be torn, because it alone was in
+// flight. It is cut whole: none of its records was acknowledged. Anything unreadable before that is
+// damage, reported as ranges of batch numbers, never silently skipped. FORMAT.md section 5.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "logging/batch.h"
+#include "logging/disk.h"
+#include "logging/log_location.h"
+#include "logging/log_writer.h"
+#include "logging/track.h"
+
+namespace mariner::logging {
+
+// Writes both superblock copies of a new log over the whole of `disk`. Durable on return.
+Result<Superblock> format_log(Disk& disk, const LogId& log, std::uint8_t number,
+                              std::uint64_t track_bytes, std::uint64_t created_ns);
+
+// Writes `superblock` with a higher generation over the older copy. Durable on return.
+Result<void> update_superblock(Disk& disk, Superblock& superblock);
+
+// The newer valid copy. kCorrupt when there is none or the disk is shorter than it says;
+// kNotFound when the disk holds no log at all (both copies are zero).
+Result<Superblock> read_superblock(Disk& disk);
+
+// Batches [first, last] of a track could not be read.
+struct LogDamage {
+  std::uint64_t track = 0;
+  std::uint64_t first_batch = 0;
+  std::uint64_t last_batch = 0;
+  std::string what;
+};
+
+struct Recovered {
+  LogTail tail;
+  std::uint64_t records = 0;
+  std::uint64_t batches = 0;
+  std::uint64_t tail_records_cut = 0;   // of the torn last batch
+  std::vector<LogDamage> damage;
+};
+
+// Receives every record in the order of the log.
+using RecordVisitor = std::function<void(const Record&, const LogLocation&)>;
+
+// Reads the header areas of the whole log with `threads` readers (disk calls are blocking) and
+// visits its records in order on the calling thread. Memory is bounded by the tracks that are read
+// ahead (two for each reader).
+Result<Recovered> recover_log(Disk& disk, const Superblock& superblock, unsigned threads,
+                              const RecordVisitor& visit);
+
+}  // namespace mariner::logging

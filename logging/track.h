@@ -1,0 +1,58 @@
+// Superblock and tracks of a log disk. FORMAT.md sections 1 and 2.
+//
+// A log disk is a file or block device: a reserved area of 1 MiB with two copies of the superblock,
+// then tracks of equal length. The first block of a track is its header; batches follow it without
+// gaps up to the track's end or to where the next batch did not fit.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "logging/batch.h"
+#include "proto/units.h"
+
+namespace mariner::logging {
+
+inline constexpr std::uint64_t kReservedBytes = 1u << 20;
+inline constexpr std::uint64_t kReservedBlocks = kReservedBytes / kBlockBytes;
+inline constexpr std::uint32_t kSuperblockCopies = 2;
+inline constexpr std::uint32_t kTrackBytesMin = 8u << 20;
+inline constexpr std::uint32_t kTrackBytesMax = 1u << 30;
+
+struct Superblock {
+  LogId log{};                          // identity of the log that the disk belongs to
+  std::uint8_t disk = 0;                // number of this disk in the log's array
+  std::uint32_t track_blocks = 0;
+  std::uint64_t track_count = 0;
+  std::uint64_t created_ns = 0;
+  std::uint64_t generation = 0;         // the copy with the higher one is the newer
+  std::uint64_t initialised_tracks = 0; // tracks [0, n) have been written once since creation
+
+  friend bool operator==(const Superblock&, const Superblock&) = default;
+
+  [[nodiscard]] std::uint64_t track_first_block(std::uint64_t track) const {
+    return kReservedBlocks + track * track_blocks;
+  }
+  [[nodiscard]] std::uint64_t end_block() const { return track_first_block(track_count); }
+};
+
+void pack_superblock(const Superblock& superblock, std::span<std::byte, kBlockBytes> to);
+// Nothing if magic, version, CRC or bounds are wrong.
+std::optional<Superblock> unpack_superblock(std::span<const std::byte, kBlockBytes> from);
+
+struct TrackHeader {
+  std::uint64_t track = 0;              // its own number
+  std::uint64_t allocation = 0;         // counts up by one with each track taken, from 1
+  std::uint64_t first_batch = 0;        // number of the first batch in it
+  friend bool operator==(const TrackHeader&, const TrackHeader&) = default;
+};
+
+void pack_track_header(const TrackHeader& header, const LogId& log,
+                       std::span<std::byte, kBlockBytes> to);
+// Nothing if it is not the header of `track` of this log.
+std::optional<TrackHeader> unpack_track_header(std::span<const std::byte, kBlockBytes> from,
+                                               const LogId& log, std::uint64_t track);
+
+}  // namespace mariner::logging

@@ -1,0 +1,58 @@
+// Writes the log's tracks once with zeros, ahead of the log writer, in the background.
+//
+// A synchronous write to space that was preallocated but never written changes file-system
+// metadata, which costs a journal commit; to space that was written once it does not. Progress is
+// remembered in the superblock now and then; losing it costs time, never data. A writer that
+// overtakes the initialiser writes into fresh space: slower, and correct.
+//
+// Owner's thread only. It never writes to a track that the log writer has taken.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "logging/disk.h"
+#include "logging/log_writer.h"
+#include "logging/track.h"
+#include "proto/executor.h"
+#include "proto/payload.h"
+
+namespace mariner::logging {
+
+class TrackInitialiser {
+ public:
+  // All outlive the initialiser; `superblock` is updated as it advances. Installs the writer's
+  // track gate.
+  TrackInitialiser(Disk& disk, Executor& executor, Superblock& superblock, LogWriter& writer);
+  ~TrackInitialiser();  // idle() must hold
+  TrackInitialiser(const TrackInitialiser&) = delete;
+  TrackInitialiser& operator=(const TrackInitialiser&) = delete;
+
+  void start();
+  // Stops after the write in flight.
+  void stop() { stopping_ = true; }
+  [[nodiscard]] bool idle() const { return !in_flight_; }
+  [[nodiscard]] bool done() const { return superblock_.initialised_tracks >= superblock_.track_count; }
+
+ private:
+  static constexpr std::uint64_t kChunkBytes = 1u << 20;
+  static constexpr std::uint64_t kTracksPerUpdate = 64;
+
+  bool may_write(std::uint64_t track);
+  void next();
+  void finished_track();
+
+  Disk& disk_;
+  Executor& executor_;
+  Superblock& superblock_;
+  LogWriter& writer_;
+  Payload zeros_;
+  std::uint64_t offset_ = 0;          // bytes written of track superblock_.initialised_tracks
+  std::uint64_t last_update_ = 0;
+  bool in_flight_ = false;
+  bool writer_waits_ = false;
+  bool stopping_ = false;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace mariner::logging
