@@ -1,0 +1,355 @@
+#include "server/node/config.h"
+
+#include <fmt/format.h>
+#include <sys/un.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <memory>
+#include <set>
+
+#include "server/node/config_table.h"
+#include "server/node/names.h"
+
+namespace mariner {
+namespace {
+
+Result<std::string> absolute_path(std::string_view text) {
+  if (!text.starts_with('/') || text.find('\0') != std::string_view::npos) {
+    return Error{ErrorCode::kInvalidArgument, fmt::format("\"{}\" is not an absolute path", text)};
+  }
+  return std::string(text);
+}
+
+Result<std::string> socket_path(std::string_view text) {
+  constexpr std::size_t kLongest = sizeof(sockaddr_un::sun_path) - 1;
+  if (text.size() > kLongest) {
+    return Error{ErrorCode::kInvalidArgument,
+                 fmt::format("the path of a socket has at most {} characters, this one {}",
+                             kLongest, text.size())};
+  }
+  return absolute_path(text);
+}
+
+// A parser of sizes within [min, max].
+auto size_between(ByteSize min, ByteSize max) {
+  return [min, max](std::string_view text) -> Result<ByteSize> {
+    auto size = parse_size(text);
+    if (size && (*size < min || *size > max)) {
+      return Error{ErrorCode::kInvalidArgument,
+                   fmt::format("expected {} to {}, found {}", format_size(min.bytes),
+                               format_size(max.bytes), format_size(size->bytes))};
+    }
+    return size;
+  };
+}
+
+Result<OnFull> parse_on_full(std::string_view text) {
+  if (text == "stop-writes") return OnFull::kStopWrites;
+  if (text == "shorten-window") return OnFull::kShortenWindow;
+  return Error{ErrorCode::kInvalidArgument,
+               fmt::format("expected \"shorten-window\" or \"stop-writes\", found \"{}\"", text)};
+}
+
+Result<std::chrono::nanoseconds> parse_t_wait(std::string_view text) {
+  constexpr auto kLongest = std::chrono::milliseconds(100);
+  auto t_wait = parse_duration(text);
+  if (t_wait && *t_wait > kLongest) {
+    return Error{ErrorCode::kInvalidArgument,
+                 fmt::format("expected at most {}, found {}", format_duration(kLongest),
+                             format_duration(*t_wait))};
+  }
+  return t_wait;
+}
+
+Result<std::chrono::seconds> parse_window(std::string_view text) {
+  const auto duration = parse_duration(text);
+  if (!duration) return duration.error();
+  const auto window = std::chrono::floor<std::chrono::seconds>(*duration);
+  if (window != *duration || window < kWindowMin || window > kWindowMax) {
+    return Error{
+        ErrorCode::kInvalidArgument,
+        fmt::format("expected whole seconds, from {} to {}, found {}", format_duration(kWindowMin),
+                    format_duration(kWindowMax), format_duration(*duration))};
+  }
+  return window;
+}
+
+Result<std::string> iqn_base(std::string_view text) {
+  const auto valid = check_iqn_base(text);
+  if (!valid) return valid.error();
+  return std::string(text);
+}
+
+void read_roles(ConfigTable& root) {
+  if (!root.has("roles")) root.error("roles", "missing; write roles = [\"standalone\"]");
+  const auto roles = root.strings("roles");
+  if (!roles) return;
+  static constexpr std::string_view kLater[] = {"target", "logger", "storage", "manager", "remote"};
+  for (const auto& role : *roles) {
+    if (role == "standalone") continue;
+    const bool later = std::find(std::begin(kLater), std::end(kLater), role) != std::end(kLater);
+    root.error(
+        "roles",
+        later ? fmt::format("the role \"{}\" is not available in this version: only \"standalone\" "
+                            "is, which is target, logger and storage in one process",
+                            role)
+              : fmt::format("there is no role \"{}\"; expected \"standalone\"", role));
+  }
+  if (roles->empty()) root.error("roles", "empty; write roles = [\"standalone\"]");
+}
+
+void read_server(ConfigTable table, ServerConfig& server) {
+  table.parsed("iqn_base", server.iqn_base, iqn_base);
+  table.parsed("admin", server.admin_socket, socket_path);
+  table.parsed("state_dir", server.state_dir, absolute_path);
+  if (const auto http = table.string("http"); http && http->empty()) {
+    server.http.reset();
+  } else if (http) {
+    const auto endpoint = parse_endpoint(*http);
+    if (!endpoint) {
+      table.error("http", endpoint.error().message);
+    } else {
+      server.http = *endpoint;
+      if (!endpoint->loopback()) {
+        table.warning("http",
+                      "metrics and health will be readable by everyone who reaches this address: "
+                      "they are served without a password; 127.0.0.1 keeps them on this machine");
+      }
+    }
+  }
+  if (const auto portals = table.strings("portals")) {
+    server.portals.clear();
+    for (const auto& text : *portals) {
+      const auto endpoint = parse_endpoint(text);
+      if (!endpoint) {
+        table.error("portals", endpoint.error().message);
+      } else if (std::find(server.portals.begin(), server.portals.end(), *endpoint) !=
+                 server.portals.end()) {
+        table.error("portals", fmt::format("\"{}\" stands there twice", text));
+      } else {
+        server.portals.push_back(*endpoint);
+      }
+    }
+    if (portals->empty())
+      table.error("portals",
+                  "empty: no initiator could connect; write [\"0.0.0.0:3260\", \"[::]:3260\"]");
+    if (portals->size() > kPortalsMax)
+      table.error("portals", fmt::format("more than {} portals", kPortalsMax));
+  }
+  table.finish();
+}
+
+void read_log(ConfigTable table, LogConfig& log) {
+  constexpr ByteSize kLogMax{1ull << 60};
+  if (const auto disks = table.strings("disks")) {
+    log.disks.clear();
+    for (const auto& disk : *disks) {
+      auto path = absolute_path(disk);
+      if (path) {
+        log.disks.push_back(*std::move(path));
+      } else {
+        table.error("disks", path.error().message);
+      }
+    }
+    if (disks->empty()) table.error("disks", "empty; name the file or block device of the log");
+    if (disks->size() > 1) {
+      table.error(
+          "disks",
+          fmt::format("several log disks are not available in this version: expected one, found {}",
+                      disks->size()));
+    }
+  }
+  table.parsed("track_size", log.track_size, size_between(kTrackSizeMin, kTrackSizeMax));
+  if (log.track_size.bytes % 4096 != 0)
+    table.error("track_size", "expected a multiple of 4096 bytes");
+  table.parsed("max_size", log.max_size,
+               size_between(ByteSize{kTracksMin * kTrackSizeMin.bytes}, kLogMax));
+  if (log.max_size.bytes / kTracksMin < log.track_size.bytes) {
+    table.error("max_size",
+                fmt::format("the log must hold at least {} tracks of log.track_size ({}); found {}",
+                            kTracksMin, format_size(log.track_size.bytes),
+                            format_size(log.max_size.bytes)));
+  }
+  table.parsed("on_full", log.on_full, parse_on_full);
+  table.parsed("t_wait", log.t_wait, parse_t_wait);
+  table.finish();
+}
+
+void read_storage(ConfigTable table, StorageConfig& storage) {
+  table.parsed("pending_memory", storage.pending_memory,
+               size_between(ByteSize{16ull << 20}, ByteSize{1ull << 40}));
+  table.parsed("lag_max", storage.lag_max,
+               size_between(ByteSize{16ull << 20}, ByteSize{1ull << 50}));
+  table.finish();
+}
+
+// [auth.NAME]: read for its form, so that a file written for a later version is checked in full.
+std::set<std::string> read_auth(const toml::table& auth, ConfigProblems& problems) {
+  std::set<std::string> names;
+  for (const auto& [key, node] : auth) {
+    const auto path = fmt::format("auth.{}", key.str());
+    const auto* table = node.as_table();
+    if (table == nullptr) {
+      problems.error(key.source(), path, fmt::format("expected a table: [{}]", path));
+      continue;
+    }
+    names.emplace(key.str());
+    ConfigTable entry(*table, path, problems);
+    std::string ignored;
+    (void)entry.string("user");
+    (void)entry.string("mutual_user");
+    entry.parsed("secret_file", ignored, absolute_path);
+    entry.parsed("mutual_secret_file", ignored, absolute_path);
+    entry.finish();
+  }
+  return names;
+}
+
+void read_block_size(ConfigTable& table, VolumeConfig& volume) {
+  const auto block_size = table.integer("block_size");
+  if (!block_size) return;
+  if (*block_size != 512 && *block_size != 4096) {
+    table.error("block_size", fmt::format("expected 512 or 4096, found {}", *block_size));
+  } else {
+    volume.block_size = static_cast<std::uint32_t>(*block_size);
+  }
+}
+
+void read_auth_of(ConfigTable& table, const std::set<std::string>& auth_names) {
+  const auto auth = table.string("auth");
+  if (!auth) return;
+  table.error(
+      "auth",
+      auth_names.contains(*auth)
+          ? std::string("CHAP is not available in this version: remove the key, and protect the "
+                        "portal's network or use acl instead")
+          : fmt::format("there is no [auth.{}]; and CHAP is not available in this version", *auth));
+}
+
+VolumeConfig read_volume(ConfigTable table, const std::set<std::string>& auth_names) {
+  VolumeConfig volume;
+  if (!table.has("name")) table.error("name", "missing: a volume needs a name");
+  if (!table.has("size")) table.error("size", "missing: a volume needs a size, such as \"100G\"");
+  if (auto name = table.string("name")) {
+    const auto valid = check_volume_name(*name);
+    if (!valid) table.error("name", valid.error().message);
+    volume.name = *std::move(name);
+  }
+  table.parsed("size", volume.size, size_between(kVolumeSizeMin, kVolumeSizeMax));
+  if (volume.size.bytes % 4096 != 0) table.error("size", "expected a multiple of 4096 bytes");
+  table.parsed("window", volume.window, parse_window);
+  read_block_size(table, volume);
+  if (auto acl = table.strings("acl")) {
+    for (const auto& initiator : *acl) {
+      const auto valid = check_initiator_name(initiator);
+      if (!valid) table.error("acl", valid.error().message);
+    }
+    volume.acl = *std::move(acl);
+  }
+  read_auth_of(table, auth_names);
+  table.finish();
+  return volume;
+}
+
+void read_volumes(ConfigTable& root, const std::set<std::string>& auth_names,
+                  ConfigProblems& problems, Config& config) {
+  const auto tables = root.tables("volume");
+  if (tables.size() > kVolumesMax) {
+    root.error("volume", fmt::format("more than {} volumes", kVolumesMax));
+    return;
+  }
+  for (const auto* table : tables) {
+    auto volume = read_volume(ConfigTable(*table, "volume", problems), auth_names);
+    const bool twice =
+        std::any_of(config.volumes.begin(), config.volumes.end(),
+                    [&volume](const auto& other) { return other.name == volume.name; });
+    if (twice && !volume.name.empty()) {
+      problems.error(table->source(), "volume.name",
+                     fmt::format("there are two volumes \"{}\"", volume.name));
+    }
+    config.volumes.push_back(std::move(volume));
+  }
+}
+
+void set_defaults(Config& config) {
+  config.server.portals = {Endpoint{"0.0.0.0", 3260, false}, Endpoint{"::", 3260, true}};
+  config.server.http = Endpoint{"127.0.0.1", 9860, false};
+}
+
+void read_root(const toml::table& file, ConfigProblems& problems, Config& config) {
+  ConfigTable root(file, "", problems);
+  const auto version = root.integer("version");
+  if (!root.has("version")) {
+    root.error("version", "missing; write version = 1 at the top");
+  } else if (version && *version != 1) {
+    root.error("version",
+               fmt::format("expected 1, found {}: this file is for another version of marinerd",
+                           *version));
+  }
+  read_roles(root);
+  if (const auto* server = root.table("server"))
+    read_server(ConfigTable(*server, "server", problems), config.server);
+  const toml::table none;
+  const auto* log = root.table("log");
+  read_log(ConfigTable(log != nullptr ? *log : none, "log", problems), config.log);
+  if (const auto* storage = root.table("storage")) {
+    read_storage(ConfigTable(*storage, "storage", problems), config.storage);
+  }
+  std::set<std::string> auth_names;
+  if (const auto* auth = root.table("auth")) auth_names = read_auth(*auth, problems);
+  if (root.table("replication") != nullptr) {
+    root.error("replication", "replication is not available in this version: remove the section");
+  }
+  read_volumes(root, auth_names, problems, config);
+  root.finish();
+  if (config.log.disks.empty()) config.log.disks = {config.server.state_dir + "/log0"};
+}
+
+}  // namespace
+
+std::string to_string(const ConfigProblem& problem) {
+  std::string text = problem.file;
+  if (problem.line > 0) text += fmt::format(":{}", problem.line);
+  text += problem.level == ConfigProblem::Level::kWarning ? ": warning: " : ": ";
+  if (!problem.key.empty()) text += problem.key + ": ";
+  return text + problem.message;
+}
+
+ConfigReading parse_config(std::string_view text, const std::string& file) {
+  ConfigReading reading;
+  ConfigProblems problems(file);
+  Config config;
+  set_defaults(config);
+  try {
+    const auto table = toml::parse(text, file);
+    read_root(table, problems, config);
+  } catch (const toml::parse_error& error) {
+    problems.error(error.source(), "", std::string(error.description()));
+  }
+  if (!problems.any_error()) reading.config = std::move(config);
+  reading.problems = problems.take();
+  return reading;
+}
+
+ConfigReading load_config(const std::string& file) {
+  const auto failed = [&file](std::string message) {
+    return ConfigReading{std::nullopt,
+                         {{ConfigProblem::Level::kError, file, 0, "", std::move(message)}}};
+  };
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> stream(std::fopen(file.c_str(), "re"),
+                                                               &std::fclose);
+  if (!stream) return failed(errno_error(errno, "cannot be opened").message);
+  std::string text(kConfigBytesMax + 1, '\0');
+  errno = 0;
+  text.resize(std::fread(text.data(), 1, text.size(), stream.get()));
+  if (std::ferror(stream.get()) != 0) return failed(errno_error(errno, "cannot be read").message);
+  if (text.size() > kConfigBytesMax) {
+    return failed(
+        fmt::format("longer than {}: this is no configuration", format_size(kConfigBytesMax)));
+  }
+  return parse_config(text, file);
+}
+
+}  // namespace mariner

@@ -1,0 +1,100 @@
+// The configuration of marinerd (/etc/mariner/marinerd.toml), checked.
+//
+// What stands here has been validated: addresses parse, sizes are within bounds, names are unique.
+// Reading collects every problem, not only the first. Nothing is looked up on the machine: whether
+// a directory exists or a port is free is found out by the daemon and by the doctor.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "proto/error.h"
+#include "server/client/quantity.h"
+#include "server/node/endpoint.h"
+
+namespace mariner {
+
+inline constexpr std::string_view kDefaultConfigPath = "/etc/mariner/marinerd.toml";
+inline constexpr std::size_t kConfigBytesMax = 1u << 20;
+
+struct ServerConfig {
+  std::string iqn_base = "iqn.2026-11.org.mariner";
+  std::vector<Endpoint> portals;  // never empty
+  std::string admin_socket = "/run/mariner/admin.sock";
+  std::optional<Endpoint> http;  // none: not served
+  std::string state_dir = "/var/lib/mariner";
+};
+
+// What happens when the log is full. Locked marks are never dropped.
+enum class OnFull {
+  kStopWrites,     // writes fail with SPACE ALLOCATION FAILED
+  kShortenWindow,  // the oldest history goes first
+};
+
+struct LogConfig {
+  std::vector<std::string> disks;  // exactly one in this version
+  ByteSize max_size{8ull << 30};
+  ByteSize track_size{64ull << 20};
+  OnFull on_full = OnFull::kShortenWindow;
+  std::chrono::nanoseconds t_wait = std::chrono::microseconds(200);
+};
+
+struct StorageConfig {
+  ByteSize pending_memory{256ull << 20};
+  ByteSize lag_max{4ull << 30};
+};
+
+struct VolumeConfig {
+  std::string name;
+  ByteSize size;  // a multiple of 4096
+  std::chrono::seconds window = std::chrono::hours(72);
+  std::uint32_t block_size = 512;  // of the LUN: 512 or 4096
+  std::vector<std::string> acl;    // initiator names; empty: any
+};
+
+struct Config {
+  ServerConfig server;
+  LogConfig log;
+  StorageConfig storage;
+  std::vector<VolumeConfig> volumes;
+};
+
+// Bounds of what is configured. Sizes of volumes created through the admin API obey them too.
+inline constexpr ByteSize kVolumeSizeMin{1ull << 20};
+inline constexpr ByteSize kVolumeSizeMax{1ull << 50};
+inline constexpr std::chrono::seconds kWindowMin{1};
+inline constexpr std::chrono::seconds kWindowMax = std::chrono::hours(24 * 3660);
+inline constexpr ByteSize kTrackSizeMin{8ull << 20};
+inline constexpr ByteSize kTrackSizeMax{1ull << 30};
+inline constexpr std::uint64_t kTracksMin = 4;  // a log that holds fewer cannot reclaim any
+inline constexpr std::size_t kVolumesMax = 1024;
+inline constexpr std::size_t kPortalsMax = 32;
+
+struct ConfigProblem {
+  enum class Level { kWarning, kError };
+  Level level = Level::kError;
+  std::string file;
+  std::uint32_t line = 0;  // from 1; 0: the file as a whole
+  std::string key;         // "log.max_size"; empty: no single one
+  std::string message;
+};
+
+// "/etc/mariner/marinerd.toml:7: log.maxsize: unknown key; ...".
+[[nodiscard]] std::string to_string(const ConfigProblem& problem);
+
+struct ConfigReading {
+  std::optional<Config> config;         // present if no problem is an error
+  std::vector<ConfigProblem> problems;  // in the order of lines
+};
+
+// `file` is named in problems only.
+[[nodiscard]] ConfigReading parse_config(std::string_view text, const std::string& file);
+
+// Reads and parses the file. A file that cannot be read is a problem like the others.
+[[nodiscard]] ConfigReading load_config(const std::string& file);
+
+}  // namespace mariner

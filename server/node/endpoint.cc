@@ -1,0 +1,58 @@
+#include "server/node/endpoint.h"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <netinet/in.h>
+
+#include <array>
+#include <charconv>
+
+namespace mariner {
+namespace {
+
+bool parse_port(std::string_view text, std::uint16_t& port) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
+  return error == std::errc{} && end == text.data() + text.size();
+}
+
+}  // namespace
+
+bool Endpoint::loopback() const { return v6 ? address == "::1" : address.starts_with("127."); }
+
+Result<Endpoint> parse_endpoint(std::string_view text) {
+  const auto wrong = [text](std::string_view why) {
+    return Error{
+        ErrorCode::kInvalidArgument,
+        fmt::format("\"{}\" is not an address with a port: {}; expected an IP address and a "
+                    "port, as in \"0.0.0.0:3260\" or \"[::]:3260\"",
+                    text, why)};
+  };
+  const auto colon = text.rfind(':');
+  if (colon == std::string_view::npos) return wrong("there is no port");
+  auto host = text.substr(0, colon);
+  Endpoint endpoint;
+  if (!parse_port(text.substr(colon + 1), endpoint.port))
+    return wrong("the port is not a number below 65536");
+  endpoint.v6 = host.size() > 2 && host.front() == '[' && host.back() == ']';
+  if (endpoint.v6) host = host.substr(1, host.size() - 2);
+  // inet_pton reads a C string: a zero byte inside would end it early.
+  if (host.find('\0') != std::string_view::npos) return wrong("it contains a zero byte");
+
+  const int family = endpoint.v6 ? AF_INET6 : AF_INET;
+  std::array<unsigned char, sizeof(in6_addr)> bytes{};
+  std::array<char, INET6_ADDRSTRLEN> canonical{};
+  if (inet_pton(family, std::string(host).c_str(), bytes.data()) != 1) {
+    return wrong(host.find(':') != std::string_view::npos && !endpoint.v6
+                     ? "an IPv6 address stands in brackets"
+                     : "the host is not an IP address");
+  }
+  endpoint.address = inet_ntop(family, bytes.data(), canonical.data(), canonical.size());
+  return endpoint;
+}
+
+std::string to_string(const Endpoint& endpoint) {
+  return endpoint.v6 ? fmt::format("[{}]:{}", endpoint.address, endpoint.port)
+                     : fmt::format("{}:{}", endpoint.address, endpoint.port);
+}
+
+}  // namespace mariner

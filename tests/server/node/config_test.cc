@@ -1,0 +1,275 @@
+#include "server/node/config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include <cstdio>
+
+namespace mariner {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr std::string_view kHead = "version = 1\nroles = ['standalone']\n";
+
+ConfigReading read(std::string_view rest) {
+  return parse_config(std::string(kHead) + std::string(rest), "m.toml");
+}
+
+// The problems, one a line.
+std::string problems(const ConfigReading& reading) {
+  std::string text;
+  for (const auto& problem : reading.problems) text += to_string(problem) + "\n";
+  return text;
+}
+
+TEST(Config, TheLeastIsVersionAndRoles) {
+  const auto reading = read("");
+  ASSERT_TRUE(reading.config) << problems(reading);
+  EXPECT_TRUE(reading.problems.empty());
+  const auto& config = *reading.config;
+  EXPECT_EQ(config.server.iqn_base, "iqn.2026-11.org.mariner");
+  EXPECT_EQ(config.server.portals,
+            (std::vector<Endpoint>{{"0.0.0.0", 3260, false}, {"::", 3260, true}}));
+  EXPECT_EQ(config.server.admin_socket, "/run/mariner/admin.sock");
+  EXPECT_EQ(config.server.http, (Endpoint{"127.0.0.1", 9860, false}));
+  EXPECT_EQ(config.server.state_dir, "/var/lib/mariner");
+  EXPECT_EQ(config.log.disks, std::vector<std::string>{"/var/lib/mariner/log0"});
+  EXPECT_EQ(config.log.on_full, OnFull::kShortenWindow);
+  EXPECT_EQ(config.log.t_wait, std::chrono::microseconds(200));
+  EXPECT_EQ(config.storage.pending_memory, ByteSize{256u << 20});
+  EXPECT_EQ(config.storage.lag_max, ByteSize{4ull << 30});
+  EXPECT_TRUE(config.volumes.empty());
+}
+
+TEST(Config, EveryKey) {
+  const auto reading = read(R"(
+[server]
+iqn_base = "iqn.2020-01.com.example"
+portals = ["127.0.0.1:13260"]
+admin = "/tmp/a.sock"
+http = "[::1]:9000"
+state_dir = "/srv/mariner"
+[log]
+disks = ["/dev/vdb"]
+max_size = "500G"
+track_size = "128M"
+on_full = "stop-writes"
+t_wait = "1ms"
+[storage]
+pending_memory = "1G"
+lag_max = "8G"
+[auth.host1]
+user = "host1"
+secret_file = "/etc/mariner/host1.chap"
+mutual_user = "mariner"
+mutual_secret_file = "/etc/mariner/mutual.chap"
+[[volume]]
+name = "db1"
+size = "100G"
+window = "7d"
+block_size = 4096
+acl = ["iqn.1991-05.com.microsoft:host1"]
+[[volume]]
+name = "db2"
+size = "1GiB"
+)");
+  ASSERT_TRUE(reading.config) << problems(reading);
+  const auto& config = *reading.config;
+  EXPECT_EQ(config.server.iqn_base, "iqn.2020-01.com.example");
+  EXPECT_EQ(config.server.portals, (std::vector<Endpoint>{{"127.0.0.1", 13260, false}}));
+  EXPECT_EQ(config.server.http, (Endpoint{"::1", 9000, true}));
+  EXPECT_EQ(config.log.disks, std::vector<std::string>{"/dev/vdb"});
+  EXPECT_EQ(config.log.max_size, ByteSize{500ull << 30});
+  EXPECT_EQ(config.log.track_size, ByteSize{128ull << 20});
+  EXPECT_EQ(config.log.on_full, OnFull::kStopWrites);
+  EXPECT_EQ(config.log.t_wait, std::chrono::milliseconds(1));
+  EXPECT_EQ(config.storage.lag_max, ByteSize{8ull << 30});
+  ASSERT_EQ(config.volumes.size(), 2u);
+  EXPECT_EQ(config.volumes[0].name, "db1");
+  EXPECT_EQ(config.volumes[0].size, ByteSize{100ull << 30});
+  EXPECT_EQ(config.volumes[0].window, std::chrono::hours(7 * 24));
+  EXPECT_EQ(config.volumes[0].block_size, 4096u);
+  EXPECT_EQ(config.volumes[0].acl, std::vector<std::string>{"iqn.1991-05.com.microsoft:host1"});
+  EXPECT_EQ(config.volumes[1].window, std::chrono::hours(72));
+  EXPECT_EQ(config.volumes[1].block_size, 512u);
+}
+
+TEST(Config, TheExampleIsValidAndItsCommentsAreTheDefaults) {
+  const auto reading = load_config(MARINER_SOURCE_DIR "/deploy/marinerd.toml");
+  ASSERT_TRUE(reading.config) << problems(reading);
+  EXPECT_TRUE(reading.problems.empty()) << problems(reading);
+  // Without the comment signs before keys and tables, it says the same.
+  std::FILE* file = std::fopen(MARINER_SOURCE_DIR "/deploy/marinerd.toml", "r");
+  ASSERT_NE(file, nullptr);
+  std::string text;
+  for (int c = std::fgetc(file); c != EOF; c = std::fgetc(file)) text += static_cast<char>(c);
+  std::fclose(file);
+  std::string open;
+  for (std::size_t at = 0; at < text.size();) {
+    const auto end = text.find('\n', at);
+    auto line = text.substr(at, end - at);
+    if (line.starts_with("# ") &&
+        (line.find(" = ") != std::string::npos || line.starts_with("# [[")))
+      line.erase(0, 2);
+    open += line + "\n";
+    at = end + 1;
+  }
+  const auto opened = parse_config(open, "opened");
+  ASSERT_TRUE(opened.config) << problems(opened);
+  const auto& a = *reading.config;
+  const auto& b = *opened.config;
+  EXPECT_EQ(a.server.iqn_base, b.server.iqn_base);
+  EXPECT_EQ(a.server.portals, b.server.portals);
+  EXPECT_EQ(a.server.admin_socket, b.server.admin_socket);
+  EXPECT_EQ(a.server.http, b.server.http);
+  EXPECT_EQ(a.server.state_dir, b.server.state_dir);
+  EXPECT_EQ(a.log.disks, b.log.disks);
+  EXPECT_EQ(a.log.max_size, b.log.max_size);
+  EXPECT_EQ(a.log.track_size, b.log.track_size);
+  EXPECT_EQ(a.log.on_full, b.log.on_full);
+  EXPECT_EQ(a.log.t_wait, b.log.t_wait);
+  EXPECT_EQ(a.storage.pending_memory, b.storage.pending_memory);
+  EXPECT_EQ(a.storage.lag_max, b.storage.lag_max);
+  EXPECT_EQ(b.volumes.size(), 1u);
+}
+
+struct WrongCase {
+  const char* text;
+  const char* problem;
+};
+
+TEST(Config, EachRuleHasItsMessage) {
+  const WrongCase cases[] = {
+      {"[server]\nportal = ['0.0.0.0:3260']",
+       "m.toml:4: server.portal: unknown key; the nearest that exists is \"server.portals\""},
+      {"[logs]", "m.toml:3: logs: unknown key; the nearest that exists is \"log\""},
+      {"[log]\nmaxsize = '1G'",
+       "m.toml:4: log.maxsize: unknown key; the nearest that exists is \"log.max_size\""},
+      {"[[volume]]\nname='a'\nsize='1G'\nblocksize=512",
+       "m.toml:6: volume.blocksize: unknown key; the nearest that exists is \"volume.block_size\""},
+      {"[auth.h]\nsecretfile='/x'",
+       "m.toml:4: auth.h.secretfile: unknown key; the nearest that exists is "
+       "\"auth.h.secret_file\""},
+      {"[server]\niqn_base = 'mariner'",
+       "server.iqn_base: \"mariner\" is not a base for target names"},
+      {"[server]\nportals = []", "server.portals: empty"},
+      {"[server]\nportals = ['localhost:3260']",
+       "server.portals: \"localhost:3260\" is not an address"},
+      {"[server]\nportals = ['0.0.0.0:1', '0.0.0.0:1']", "stands there twice"},
+      {"[server]\nportals = '0.0.0.0:3260'", "expected a list of strings, found a string"},
+      {"[server]\nadmin = 'admin.sock'", "server.admin: \"admin.sock\" is not an absolute path"},
+      {"[server]\nadmin = "
+       "'/"
+       "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+       "aaaaaaaaaaaaaaaaaaaa'",
+       "at most 107 characters"},
+      {"[server]\nhttp = '9860'", "server.http: \"9860\" is not an address"},
+      {"[log]\ndisks = []", "log.disks: empty"},
+      {"[log]\ndisks = ['/a', '/b']",
+       "log.disks: several log disks are not available in this version: expected one, found 2"},
+      {"[log]\ndisks = ['a']", "log.disks: \"a\" is not an absolute path"},
+      {"[log]\nmax_size = '1G '", "log.max_size: \"1G \" is not a size"},
+      {"[log]\nmax_size = 500", "log.max_size: expected a string in quotes, found a whole number"},
+      {"[log]\nmax_size = '16M'", "log.max_size: expected 32 MiB to 1024 PiB, found 16 MiB"},
+      {"[log]\nmax_size = '64M'", "at least 4 tracks of log.track_size (64 MiB)"},
+      {"[log]\ntrack_size = '1M'", "log.track_size: expected 8 MiB to 1 GiB, found 1 MiB"},
+      {"[log]\ntrack_size = '9000001'", "log.track_size: expected a multiple of 4096"},
+      {"[log]\non_full = 'panic'",
+       "log.on_full: expected \"shorten-window\" or \"stop-writes\", found \"panic\""},
+      {"[log]\nt_wait = '200'", "log.t_wait: \"200\" is not a duration: it has no unit"},
+      {"[log]\nt_wait = '1s'", "log.t_wait: expected at most 100ms, found 1s"},
+      {"[storage]\npending_memory = '1K'", "storage.pending_memory: expected 16 MiB"},
+      {"[replication]\nmode = 'multicast'",
+       "m.toml:3: replication: replication is not available in this version"},
+      {"[[volume]]\nsize='1G'", "volume.name: missing"},
+      {"[[volume]]\nname='a'", "volume.size: missing"},
+      {"[[volume]]\nname='A'\nsize='1G'", "volume.name: \"A\" is not a volume's name"},
+      {"[[volume]]\nname='a'\nsize='1K'", "volume.size: expected 1 MiB to 1 PiB, found 1 KiB"},
+      {"[[volume]]\nname='a'\nsize='1048577'", "volume.size: expected a multiple of 4096"},
+      {"[[volume]]\nname='a'\nsize='1G'\nwindow='0s'", "volume.window: expected whole seconds"},
+      {"[[volume]]\nname='a'\nsize='1G'\nwindow='1500ms'", "volume.window: expected whole seconds"},
+      {"[[volume]]\nname='a'\nsize='1G'\nblock_size=1024",
+       "m.toml:6: volume.block_size: expected 512 or 4096, found 1024"},
+      {"[[volume]]\nname='a'\nsize='1G'\nacl=['host1']",
+       "volume.acl: \"host1\" is not an initiator's name"},
+      {"[[volume]]\nname='a'\nsize='1G'\nauth='h'", "volume.auth: there is no [auth.h]"},
+      {"[auth.h]\nuser='h'\n[[volume]]\nname='a'\nsize='1G'\nauth='h'",
+       "m.toml:8: volume.auth: CHAP is not available in this version"},
+      {"[[volume]]\nname='a'\nsize='1G'\n[[volume]]\nname='a'\nsize='1G'",
+       "m.toml:6: volume.name: there are two volumes \"a\""},
+      {"[volume]\nname='a'",
+       "volume: expected tables with double brackets: [[volume]], found a table"},
+      {"server = 1", "server: expected a table: [server], found a whole number"},
+      {"x = ", "m.toml:3: "},
+  };
+  for (const auto& c : cases) {
+    const auto reading = read(c.text);
+    EXPECT_FALSE(reading.config) << c.text;
+    EXPECT_THAT(problems(reading), HasSubstr(c.problem)) << c.text;
+  }
+}
+
+TEST(Config, VersionAndRoles) {
+  EXPECT_THAT(problems(parse_config("", "f")), HasSubstr("version: missing; write version = 1"));
+  EXPECT_THAT(problems(parse_config("", "f")), HasSubstr("roles: missing"));
+  EXPECT_THAT(problems(parse_config("version = 2\nroles = ['standalone']", "f")),
+              HasSubstr("f:1: version: expected 1, found 2"));
+  EXPECT_THAT(problems(parse_config("version = 1\nroles = []", "f")),
+              HasSubstr("f:2: roles: empty"));
+  EXPECT_THAT(problems(parse_config("version = 1\nroles = ['target', 'logger']", "f")),
+              HasSubstr("f:2: roles: the role \"target\" is not available in this version"));
+  EXPECT_THAT(problems(parse_config("version = 1\nroles = ['boss']", "f")),
+              HasSubstr("there is no role \"boss\""));
+}
+
+TEST(Config, AllProblemsAreCollectedInTheOrderOfLines) {
+  const auto reading =
+      read("[log]\nt_wait = 'x'\nmaxsize = '1'\n[server]\nhttp = 'y'\nportals = []\n");
+  ASSERT_EQ(reading.problems.size(), 4u);
+  EXPECT_EQ(reading.problems[0].key, "log.t_wait");
+  EXPECT_EQ(reading.problems[1].key, "log.maxsize");
+  EXPECT_EQ(reading.problems[2].key, "server.http");
+  EXPECT_EQ(reading.problems[3].key, "server.portals");
+}
+
+TEST(Config, AnUnusedAuthSectionIsNoProblem) {
+  EXPECT_TRUE(read("[auth.host1]\nuser = 'host1'\nsecret_file = '/etc/x'\n").config);
+}
+
+TEST(Config, HttpIsTurnedOffByAnEmptyAddress) {
+  const auto reading = read("[server]\nhttp = ''");
+  ASSERT_TRUE(reading.config);
+  EXPECT_FALSE(reading.config->server.http);
+}
+
+TEST(Config, HttpBeyondLoopbackIsAWarningOnly) {
+  const auto reading = read("[server]\nhttp = '0.0.0.0:9860'");
+  ASSERT_TRUE(reading.config);
+  ASSERT_EQ(reading.problems.size(), 1u);
+  EXPECT_THAT(to_string(reading.problems[0]), HasSubstr("m.toml:4: warning: server.http: metrics"));
+}
+
+TEST(Config, TheLogIsInTheStateDirectoryUnlessItIsNamed) {
+  const auto reading = read("[server]\nstate_dir = '/srv/m'");
+  ASSERT_TRUE(reading.config);
+  EXPECT_EQ(reading.config->log.disks, std::vector<std::string>{"/srv/m/log0"});
+}
+
+TEST(Config, AFileThatCannotBeReadIsAProblem) {
+  EXPECT_THAT(problems(load_config("/nonexistent/m.toml")),
+              HasSubstr("/nonexistent/m.toml: cannot be opened: No such file or directory"));
+  EXPECT_THAT(problems(load_config("/")), HasSubstr("/: cannot be read"));
+  EXPECT_THAT(problems(load_config("/dev/zero")), HasSubstr("longer than 1 MiB"));
+}
+
+TEST(Config, NoTextBreaksTheParser) {
+  EXPECT_TRUE(rc::check([](const std::string& text) {
+    const auto reading = parse_config(text, "f");
+    RC_ASSERT(reading.config.has_value() || !reading.problems.empty());
+  }));
+}
+
+}  // namespace
+}  // namespace mariner

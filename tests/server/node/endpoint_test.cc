@@ -1,0 +1,48 @@
+#include "server/node/endpoint.h"
+
+#include <gtest/gtest.h>
+
+namespace mariner {
+namespace {
+
+TEST(Endpoint, BothFamilies) {
+  const auto v4 = parse_endpoint("192.0.2.7:3260");
+  ASSERT_TRUE(v4);
+  EXPECT_EQ(*v4, (Endpoint{"192.0.2.7", 3260, false}));
+  const auto v6 = parse_endpoint("[2001:DB8:0::1]:9860");
+  ASSERT_TRUE(v6);
+  EXPECT_EQ(*v6, (Endpoint{"2001:db8::1", 9860, true}));
+}
+
+TEST(Endpoint, IsWrittenAsItIsRead) {
+  for (const auto* text : {"0.0.0.0:3260", "[::]:3260", "127.0.0.1:0", "[fe80::1]:65535"}) {
+    const auto endpoint = parse_endpoint(text);
+    ASSERT_TRUE(endpoint) << text;
+    EXPECT_EQ(to_string(*endpoint), text);
+  }
+}
+
+TEST(Endpoint, WrongOnesAreRefused) {
+  for (const auto& text :
+       {std::string(""), std::string("3260"), std::string("localhost:3260"),
+        std::string("::1:3260"), std::string("[::1]"), std::string("1.2.3.4"),
+        std::string("1.2.3.4:"), std::string("1.2.3.4:65536"), std::string("1.2.3.4:-1"),
+        std::string("1.2.3.4:80x"), std::string("1.2.3:80"), std::string("[1.2.3.4]:80"),
+        std::string("[::1:80"), std::string(":80"), std::string("[]:80"),
+        std::string("1.2.3.4\0x:80", 12)}) {
+    const auto endpoint = parse_endpoint(text);
+    ASSERT_FALSE(endpoint) << text;
+    EXPECT_EQ(endpoint.error().code, ErrorCode::kInvalidArgument);
+  }
+}
+
+TEST(Endpoint, KnowsLoopback) {
+  EXPECT_TRUE(parse_endpoint("127.0.0.1:1")->loopback());
+  EXPECT_TRUE(parse_endpoint("127.8.0.1:1")->loopback());
+  EXPECT_TRUE(parse_endpoint("[::1]:1")->loopback());
+  EXPECT_FALSE(parse_endpoint("0.0.0.0:1")->loopback());
+  EXPECT_FALSE(parse_endpoint("[::]:1")->loopback());
+}
+
+}  // namespace
+}  // namespace mariner
