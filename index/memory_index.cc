@@ -1,0 +1,323 @@
+#include "index/memory_index.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "proto/check.h"
+
+namespace mariner::index {
+
+using logging::Record;
+using logging::RecordPiece;
+using logging::RecordType;
+
+namespace {
+
+// The piece structure of a write, from what the index remembers of its record.
+logging::RecordPieces pieces_of_write(const IndexedWrite& write) {
+  Record record;
+  record.type = write.type;
+  record.flags = write.flags;
+  record.extent = write.extent;
+  record.payload_blocks = write.payload_blocks;
+  return logging::pieces_of(record);
+}
+
+}  // namespace
+
+std::vector<BlockRange> merge_extents(std::vector<BlockRange> extents) {
+  std::sort(extents.begin(), extents.end());
+  std::vector<BlockRange> merged;
+  for (const BlockRange& extent : extents) {
+    if (extent.empty()) continue;
+    if (!merged.empty() && extent.first <= merged.back().end()) {
+      merged.back() = BlockRange::between(merged.back().first,
+                                          std::max(merged.back().end(), extent.end()));
+    } else {
+      merged.push_back(extent);
+    }
+  }
+  return merged;
+}
+
+void MemoryIndex::insert(const Record& record, const logging::LogLocation& location) {
+  payload_bytes_ += std::uint64_t{record.payload_blocks} * kBlockBytes;
+  switch (record.type) {
+    case RecordType::kBeforeImage: insert_before_image(record, location); return;
+    case RecordType::kMark:
+    case RecordType::kVoid:
+    case RecordType::kGap: return;  // no version
+    case RecordType::kRelocated:
+    case RecordType::kEncoded: return;  // not produced by this format version
+    case RecordType::kWrite:
+    case RecordType::kZero:
+    case RecordType::kRollback: break;
+  }
+  CHECK(writes_.empty() ||
+        (record.sequence > writes_.back().sequence && record.time > writes_.back().time));
+  CHECK(writes_.size() < kNone);
+  CHECK(record.extent.end().value <= kBlocksMax);
+  const auto number = static_cast<WriteNumber>(writes_.size());
+  writes_.push_back({record.type, record.flags, record.payload_blocks, record.sequence, record.time,
+                     record.epoch, record.extent, record.target_sequence, location});
+  if (record.type == RecordType::kRollback) {
+    rollbacks_.push_back({record.sequence, record.target_sequence});
+  } else {
+    insert_extent(record.extent, number);
+  }
+}
+
+void MemoryIndex::insert_extent(BlockRange extent, WriteNumber number) {
+  std::uint64_t at = extent.first.value;
+  const std::uint64_t end = extent.end().value;
+  while (at < end) {
+    // The largest aligned run that starts here and fits.
+    const unsigned aligned =
+        at == 0 ? 63u : static_cast<unsigned>(std::countr_zero(at));
+    const auto fits = static_cast<unsigned>(std::bit_width(end - at) - 1);
+    const unsigned level = std::min({aligned, fits, (kLevels - 1) * kFanoutBits}) / kFanoutBits;
+    insert_run(level, at >> (level * kFanoutBits), number);
+    at += std::uint64_t{1} << (level * kFanoutBits);
+  }
+}
+
+void MemoryIndex::insert_run(unsigned level, std::uint64_t run, WriteNumber number) {
+  const auto [it, created] = nodes_.try_emplace(key(level, run));
+  it->second.writes.push_back(number);
+  if (!created) return;
+  // Make the node reachable: set its bit in its parent, and so on up to one that was there.
+  while (level + 1 < kLevels) {
+    const auto bit = static_cast<std::uint8_t>(1u << (run & ((1u << kFanoutBits) - 1)));
+    run >>= kFanoutBits;
+    ++level;
+    const auto [parent, fresh] = nodes_.try_emplace(key(level, run));
+    parent->second.children = static_cast<std::uint8_t>(parent->second.children | bit);
+    if (!fresh) return;
+  }
+}
+
+void MemoryIndex::insert_before_image(const Record& record, const logging::LogLocation& location) {
+  // A crash may have logged the same base blocks twice: the first stays.
+  Lbn at = record.extent.first;
+  while (at < record.extent.end()) {
+    auto next = before_images_.upper_bound(at);
+    if (next != before_images_.begin()) {
+      const auto& [first, image] = *std::prev(next);
+      if (first + image.count > at) {
+        at = first + image.count;
+        continue;
+      }
+    }
+    const Lbn end = next == before_images_.end() ? record.extent.end()
+                                                 : std::min(record.extent.end(), next->first);
+    before_images_[at] = {end - at, location,
+                          static_cast<std::uint32_t>((at - record.extent.first).value)};
+    at = end;
+  }
+}
+
+MemoryIndex::WriteNumber MemoryIndex::first_after(SequenceNumber at) const {
+  if (!writes_.empty() && writes_.back().sequence <= at) {
+    return static_cast<WriteNumber>(writes_.size());
+  }
+  const auto it = std::upper_bound(
+      writes_.begin(), writes_.end(), at,
+      [](SequenceNumber s, const IndexedWrite& write) { return s < write.sequence; });
+  return static_cast<WriteNumber>(it - writes_.begin());
+}
+
+std::vector<LocatedRun> MemoryIndex::locate(BlockRange range, SequenceNumber at) const {
+  std::vector<LocatedRun> out;
+  if (!range.empty()) resolve(range, at, out);
+  return out;
+}
+
+void MemoryIndex::resolve(BlockRange range, SequenceNumber at,
+                          std::vector<LocatedRun>& out) const {
+  const auto newer = std::upper_bound(
+      rollbacks_.begin(), rollbacks_.end(), at,
+      [](SequenceNumber s, const Rollback& rollback) { return s < rollback.sequence; });
+  const WriteNumber limit = first_after(at);
+  if (newer == rollbacks_.begin()) {
+    walk(kLevels - 1, 0, limit, kNone, range, out);
+    return;
+  }
+  const Rollback& rollback = *std::prev(newer);
+  std::vector<LocatedRun> raw;
+  walk(kLevels - 1, 0, limit, kNone, range, raw);
+  for (const LocatedRun& run : raw) {
+    if (run.sequence > rollback.sequence) {
+      append(run, out);
+    } else {
+      resolve(run.range, rollback.target, out);
+    }
+  }
+}
+
+// Visits the part of `run` at `level` that lies in `range`; `newest` is the newest write found
+// above. Only writes numbered below `limit` count.
+void MemoryIndex::walk(unsigned level, std::uint64_t run, WriteNumber limit, WriteNumber newest,
+                       BlockRange range, std::vector<LocatedRun>& out) const {
+  const auto found = nodes_.find(key(level, run));
+  if (found == nodes_.end()) return emit(range, newest, out);
+  const Node& node = found->second;
+  const auto it = std::lower_bound(node.writes.begin(), node.writes.end(), limit);
+  if (it != node.writes.begin()) {
+    const WriteNumber here = *std::prev(it);
+    if (newest == kNone || here > newest) newest = here;
+  }
+  if (node.children == 0) return emit(range, newest, out);
+  const unsigned shift = (level - 1) * kFanoutBits;
+  const std::uint64_t child_blocks = std::uint64_t{1} << shift;
+  std::uint64_t child = range.first.value >> shift;
+  while (child << shift < range.end().value) {
+    const BlockRange part = range.intersect({Lbn{child << shift}, BlockCount{child_blocks}});
+    if ((node.children & (1u << (child & ((1u << kFanoutBits) - 1)))) != 0) {
+      walk(level - 1, child, limit, newest, part, out);
+    } else {
+      emit(part, newest, out);
+    }
+    ++child;
+  }
+}
+
+void MemoryIndex::emit(BlockRange range, WriteNumber number, std::vector<LocatedRun>& out) const {
+  if (number == kNone) return emit_base(range, out);
+  const IndexedWrite& write = writes_[number];
+  for (const RecordPiece& piece : pieces_of_write(write)) {
+    const BlockRange part = piece.range.intersect(range);
+    if (part.empty()) continue;
+    LocatedRun run;
+    run.range = part;
+    run.sequence = write.sequence;
+    if (piece.kind == RecordPiece::Kind::kZero) {
+      run.source = LocatedRun::Source::kZero;
+    } else {
+      run.source = LocatedRun::Source::kLog;
+      run.location = write.location;
+      run.repeated = piece.kind == RecordPiece::Kind::kRepeated;
+      run.payload_block = piece.payload_block;
+      if (!run.repeated) {
+        run.payload_block += static_cast<std::uint32_t>((part.first - piece.range.first).value);
+      }
+    }
+    append(run, out);
+  }
+}
+
+void MemoryIndex::emit_base(BlockRange range, std::vector<LocatedRun>& out) const {
+  Lbn at = range.first;
+  while (at < range.end()) {
+    const auto next = before_images_.upper_bound(at);
+    LocatedRun run;
+    Lbn end = next == before_images_.end() ? range.end() : std::min(range.end(), next->first);
+    if (next != before_images_.begin()) {
+      const auto& [first, image] = *std::prev(next);
+      if (first + image.count > at) {
+        run.source = LocatedRun::Source::kLog;
+        run.location = image.location;
+        run.payload_block =
+            image.payload_block + static_cast<std::uint32_t>((at - first).value);
+        end = std::min(range.end(), first + image.count);
+      }
+    }
+    run.range = BlockRange::between(at, end);
+    append(run, out);
+    at = end;
+  }
+}
+
+void MemoryIndex::append(LocatedRun run, std::vector<LocatedRun>& out) {
+  if (!out.empty()) {
+    LocatedRun& last = out.back();
+    const bool adjacent = last.range.end() == run.range.first && last.source == run.source &&
+                          last.sequence == run.sequence;
+    const bool continues =
+        run.source != LocatedRun::Source::kLog ||
+        (last.location == run.location && last.repeated == run.repeated &&
+         (run.repeated ? last.payload_block == run.payload_block
+                       : last.payload_block + last.range.count.value == run.payload_block));
+    if (adjacent && continues) {
+      last.range.count = last.range.count + run.range.count;
+      return;
+    }
+  }
+  out.push_back(run);
+}
+
+std::vector<BlockRange> MemoryIndex::changed(SequenceNumber from, SequenceNumber to) const {
+  std::vector<BlockRange> extents;
+  // A rollback moves what was written after its target, which may reach back before `from`.
+  SequenceNumber start = from;
+  for (const Rollback& rollback : rollbacks_) {
+    if (rollback.sequence > from && rollback.sequence <= to) {
+      start = std::min(start, rollback.target);
+    }
+  }
+  // ... and a rollback inside that longer stretch reaches back further still.
+  for (bool again = true; again;) {
+    again = false;
+    for (const Rollback& rollback : rollbacks_) {
+      if (rollback.sequence > start && rollback.sequence <= to && rollback.target < start) {
+        start = rollback.target;
+        again = true;
+      }
+    }
+  }
+  for (WriteNumber i = first_after(start); i < writes_.size() && writes_[i].sequence <= to; ++i) {
+    if (writes_[i].type != RecordType::kRollback) extents.push_back(writes_[i].extent);
+  }
+  return merge_extents(std::move(extents));
+}
+
+std::vector<SequenceNumber> MemoryIndex::versions(Lbn block, SequenceNumber from,
+                                                  SequenceNumber to) const {
+  const WriteNumber begin = first_after(from);
+  const WriteNumber end = first_after(to);
+  std::vector<SequenceNumber> out;
+  for (unsigned level = 0; level < kLevels; ++level) {
+    const auto found = nodes_.find(key(level, block.value >> (level * kFanoutBits)));
+    if (found == nodes_.end()) continue;
+    for (const WriteNumber number : found->second.writes) {
+      if (number >= begin && number < end) out.push_back(writes_[number].sequence);
+    }
+  }
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+IndexMoment MemoryIndex::moment_at(VersionTime time) const {
+  const auto it = std::upper_bound(
+      writes_.begin(), writes_.end(), time,
+      [](VersionTime t, const IndexedWrite& write) { return t < write.time; });
+  if (it == writes_.begin()) return {};
+  return {std::prev(it)->sequence, std::prev(it)->time};
+}
+
+IndexMoment MemoryIndex::moment_of(SequenceNumber sequence) const {
+  const WriteNumber after = first_after(sequence);
+  if (after == 0) return {};
+  return {writes_[after - 1].sequence, writes_[after - 1].time};
+}
+
+IndexMoment MemoryIndex::oldest() const { return {}; }  // nothing is reclaimed: the base
+
+IndexMoment MemoryIndex::newest() const {
+  return writes_.empty() ? IndexMoment{}
+                         : IndexMoment{writes_.back().sequence, writes_.back().time};
+}
+
+void MemoryIndex::for_each(SequenceNumber from, SequenceNumber to,
+                           const std::function<bool(const IndexedWrite&)>& visit) const {
+  for (WriteNumber i = first_after(from); i < writes_.size() && writes_[i].sequence <= to; ++i) {
+    if (!visit(writes_[i])) return;
+  }
+}
+
+IndexStatistics MemoryIndex::statistics() const {
+  return {writes_.size(), payload_bytes_,
+          writes_.capacity() * sizeof(IndexedWrite) +
+              nodes_.size() * (sizeof(Node) + sizeof(std::uint64_t)) * 2};
+}
+
+}  // namespace mariner::index

@@ -1,0 +1,61 @@
+// Carries the coordinator's actions out by function calls: the transport of a standalone server.
+//
+// Owns the coordinator of one volume. Owner's thread only. Completions of submit() run in the
+// order in which the coordinator answers, possibly before submit() has returned (a refusal).
+#pragma once
+
+#include <vector>
+
+#include "proto/executor.h"
+#include "replication/participant.h"
+#include "replication/write_coordinator.h"
+
+namespace mariner::replication {
+
+class LocalReplicator {
+ public:
+  using WriteDone = UniqueFunction<void(Result<Stamp>)>;
+  using SettleDone = UniqueFunction<void(SequenceNumber)>;
+
+  // `storage` may be null: a volume without an image (a writable view).
+  LocalReplicator(const WriteCoordinator::Start& start, const WriteCoordinator::Limits& limits,
+                  Executor& executor, LoggerParticipant& logger, StorageParticipant* storage);
+  ~LocalReplicator();  // drained() must hold
+  LocalReplicator(const LocalReplicator&) = delete;
+  LocalReplicator& operator=(const LocalReplicator&) = delete;
+
+  void submit(WriteRequest request, WriteDone done);
+  // Runs `done` when all that was submitted before is settled, with the settled number.
+  void settle(SettleDone done);
+  // Makes `time` a moment that can be opened: later writes get later times. `done` runs when all
+  // writes at or before it are settled.
+  void settle_moment(VersionTime time, SettleDone done);
+  void storage_durable(SequenceNumber sequence) { coordinator_.storage_durable(sequence); }
+  void hold(bool held);
+  // Refuses new writes; what is stamped completes.
+  void close(const Error& error);
+
+  [[nodiscard]] const WriteCoordinator& coordinator() const { return coordinator_; }
+  [[nodiscard]] bool drained() const { return coordinator_.in_flight() == 0 && voids_ == 0; }
+
+ private:
+  struct Slot {
+    WriteDone write;
+    SettleDone settle;
+  };
+
+  RequestToken put(Slot slot);
+  Slot take(RequestToken token);
+  void run(Actions& actions);
+  void carry_out(Action& action);
+
+  WriteCoordinator coordinator_;
+  Executor& executor_;
+  LoggerParticipant& logger_;
+  StorageParticipant* storage_;
+  std::vector<Slot> slots_;
+  std::vector<std::uint64_t> free_slots_;
+  std::size_t voids_ = 0;
+};
+
+}  // namespace mariner::replication

@@ -1,0 +1,149 @@
+// The coordinator of one volume's writes: stamps them, sends them to the participants, and answers.
+//
+// Sans I/O: inputs are calls with the time as an argument, outputs are actions for the caller to carry out in
+// order. The same code runs in the daemon and in the simulator.
+//
+// Invariants:
+// - sequence numbers and version times increase strictly; neither is ever given twice, nor a time
+//   at or below one that was opened as a moment (raise_floor).
+// - a write is answered with success only after the logger has it on stable storage.
+// - commit(settled) is sent only for numbers at or below which all are durable or void.
+// - admission is bounded (Limits); what does not fit waits unstamped, in order.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include "proto/error.h"
+#include "replication/messages.h"
+#include "replication/settled_frontier.h"
+
+namespace mariner::replication {
+
+// Names one request between submit() and its Answer. Chosen by the caller.
+struct RequestToken {
+  std::uint64_t value = 0;
+  friend constexpr auto operator<=>(const RequestToken&, const RequestToken&) = default;
+};
+
+struct SendWrite {
+  WriteMessage message;
+};
+struct SendVoid {
+  VoidMessage message;
+};
+// Storage: everything at or below is settled; make it visible.
+struct Commit {
+  SequenceNumber settled;
+};
+// To whoever submitted the request. With success: the stamp.
+struct Answer {
+  RequestToken token;
+  Result<Stamp> result;
+};
+// To whoever asked by settle(): all that was stamped before has settled.
+struct Settled {
+  RequestToken token;
+  SequenceNumber sequence;
+};
+using Action = std::variant<SendWrite, SendVoid, Commit, Answer, Settled>;
+using Actions = std::vector<Action>;
+
+class WriteCoordinator {
+ public:
+  struct Limits {
+    std::size_t writes_in_flight_max = 1024;
+    std::uint64_t bytes_in_flight_max = 64u << 20;
+  };
+  struct Start {
+    VolumeId volume;
+    Epoch epoch;
+    SequenceNumber last;          // every number at or below is settled
+    VersionTime floor;            // every version time to come is above
+    SequenceNumber frontier;      // durable in the image
+  };
+
+  WriteCoordinator(const Start& start, const Limits& limits);
+
+  // A write whose whole payload is in memory. Stamped at once, or when there is room for it.
+  void submit(RequestToken token, WriteRequest request, VersionTime now, Actions& out);
+
+  // The logger's acknowledgement of `sequence`, or its failure: the number is then voided.
+  void logged(SequenceNumber sequence, const Result<void>& result, VersionTime now, Actions& out);
+
+  // The logger has the void of [first, last] on stable storage, or could not write it. In the
+  // latter case no further write is accepted: what is above cannot settle.
+  void void_logged(SequenceNumber first, SequenceNumber last, const Result<void>& result,
+                   VersionTime now, Actions& out);
+
+  // Every image holds everything at or below `sequence`.
+  void storage_durable(SequenceNumber sequence);
+
+  // While held, nothing is stamped: back-pressure from storage or from a full log.
+  void hold(bool held, VersionTime now, Actions& out);
+
+  // Fails what waits and all that comes with `error`. What is stamped goes on.
+  void close(const Error& error, Actions& out);
+
+  // Emits Settled once all that has been stamped (and what waits, if `include_waiting`) is settled.
+  void settle(RequestToken token, bool include_waiting, Actions& out);
+
+  // No version time at or below `time` will be given any more.
+  void raise_floor(VersionTime time) { floor_ = std::max(floor_, time); }
+
+  [[nodiscard]] SequenceNumber last_stamped() const { return last_; }
+  [[nodiscard]] SequenceNumber settled() const { return settled_.value(); }
+  [[nodiscard]] SequenceNumber frontier() const { return frontier_; }
+  // The highest number whose write was answered with success: a read waits for it.
+  [[nodiscard]] SequenceNumber acknowledged() const { return acknowledged_; }
+  [[nodiscard]] VersionTime floor() const { return floor_; }
+  [[nodiscard]] Epoch epoch() const { return epoch_; }
+  [[nodiscard]] std::size_t in_flight() const { return in_flight_.size(); }
+  [[nodiscard]] std::size_t waiting() const { return waiting_.size(); }
+
+ private:
+  struct InFlight {
+    RequestToken token;
+    std::uint64_t bytes = 0;
+    Stamp stamp;
+    bool done = false;
+  };
+  struct Waiting {
+    RequestToken token;
+    WriteRequest request;
+  };
+  struct Settler {
+    RequestToken token;
+    SequenceNumber until;          // valid once `waiting` is 0
+    std::uint64_t waiting_until = 0;
+  };
+
+  [[nodiscard]] bool has_room(const WriteRequest& request) const;
+  void stamp(RequestToken token, WriteRequest request, VersionTime now, Actions& out);
+  void admit(VersionTime now, Actions& out);
+  void settled_one(SequenceNumber sequence, Actions& out);
+  void notify_settlers(Actions& out);
+  InFlight& in_flight(SequenceNumber sequence);
+
+  const VolumeId volume_;
+  const Epoch epoch_;
+  const Limits limits_;
+  SequenceNumber last_;
+  VersionTime floor_;
+  SequenceNumber frontier_;
+  SequenceNumber acknowledged_;
+  SettledFrontier settled_;
+  bool held_ = false;
+  std::optional<Error> closed_;
+  std::uint64_t bytes_in_flight_ = 0;
+  std::deque<InFlight> in_flight_;  // [0] is the lowest number that has not been answered
+  std::deque<Waiting> waiting_;
+  std::uint64_t waited_total_ = 0;  // requests that ever waited and were taken out since
+  std::deque<Settler> settlers_;
+};
+
+}  // namespace mariner::replication
