@@ -36,8 +36,8 @@ class Nexus {
 };
 
 struct InitiatorPort {
-  std::string name;                     // iSCSI name
-  std::array<std::uint8_t, 6> isid{};   // RFC 7143 11.12.5
+  std::string name;                    // iSCSI name
+  std::array<std::uint8_t, 6> isid{};  // RFC 7143 11.12.5
 };
 
 // What a CDB itself asks to transfer, before any session's limits.
@@ -48,21 +48,29 @@ struct Transfer {
 };
 
 struct Command {
-  std::uint64_t lun = 0;                  // the 8-byte LUN field, big endian, as on the wire
-  std::array<std::uint8_t, 16> cdb{};     // variable-length CDBs are refused before this
-  Payload data_out;                       // exactly as many bytes as the initiator could send, at
-                                          // most Transfer::bytes; shorter on residual overflow
+  std::uint64_t lun = 0;                 // the 8-byte LUN field, big endian, as on the wire
+  std::array<std::uint8_t, 16> cdb{};    // variable-length CDBs are refused before this
+  Payload data_out;                      // exactly as many bytes as the initiator could send, at
+                                         // most Transfer::bytes; shorter on residual overflow
+  std::uint64_t data_out_announced = 0;  // bytes that the initiator said it would send; more than
+                                         // Transfer::bytes on residual underflow
   std::shared_ptr<Nexus> nexus;
 };
 
 struct Response {
   Status status = Status::kGood;
-  std::vector<std::uint8_t> sense;        // descriptor or fixed format; empty when none
-  std::vector<PayloadSlice> data_in;      // in order; the sum may exceed what the initiator expects
+  std::vector<std::uint8_t> sense;    // descriptor or fixed format; empty when none
+  std::vector<PayloadSlice> data_in;  // in order; the sum may exceed what the initiator expects
 };
 
 // SAM-5 clause 7; iSCSI function codes of RFC 7143 11.5.1 are mapped to these by the session.
-enum class TaskManagementFunction { kAbortTask, kAbortTaskSet, kClearTaskSet, kLogicalUnitReset, kTargetReset };
+enum class TaskManagementFunction {
+  kAbortTask,
+  kAbortTaskSet,
+  kClearTaskSet,
+  kLogicalUnitReset,
+  kTargetReset
+};
 
 using CommandDone = UniqueFunction<void(Response)>;
 

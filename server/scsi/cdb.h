@@ -1,0 +1,133 @@
+// Decoding of CDBs: sixteen bytes from a stranger become a checked command, or the sense that says
+// exactly what is wrong with them.
+//
+// What decode() lets through needs no further checks against the CDB: extents lie inside the disk
+// and within its limits, and enumerations have one of their values.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <variant>
+
+#include "server/scsi/opcodes.h"
+#include "server/scsi/sense.h"
+#include "server/scsi/target_device.h"
+
+namespace mariner::scsi {
+
+// What a CDB is checked against.
+struct Geometry {
+  std::uint32_t block_bytes = 512;  // a logical block: 512 or 4096
+  std::uint64_t block_count = 0;
+  std::uint32_t transfer_blocks_max = 0;  // MAXIMUM TRANSFER LENGTH
+};
+
+// The longest WRITE SAME; also when NUMBER OF LOGICAL BLOCKS is 0, "to the end".
+inline constexpr std::uint64_t kWriteSameBlocksMax = 0xFFFF'FFFF;
+
+// Logical blocks [lba, lba + blocks).
+struct Extent {
+  std::uint64_t lba = 0;
+  std::uint64_t blocks = 0;
+};
+
+// Why `extent` is not inside the disk: LOGICAL BLOCK ADDRESS OUT OF RANGE, about the first block
+// that does not exist. Nothing if it is inside; an empty one may stand at the very end.
+[[nodiscard]] std::optional<Sense> check_extent(const Extent& extent, const Geometry& geometry);
+
+enum class PageControl : std::uint8_t { kCurrent = 0, kChangeable = 1, kDefault = 2, kSaved = 3 };
+
+enum class ByteCheck : std::uint8_t {
+  kNone = 0,      // the medium only; no data is transferred
+  kAll = 1,       // against as many bytes of data
+  kOneBlock = 3,  // each block against one block of data
+};
+
+struct TestUnitReady {};
+struct RequestSense {
+  SenseFormat format = SenseFormat::kFixed;
+  std::uint32_t allocation_bytes = 0;
+};
+struct Inquiry {
+  bool vital_product_data = false;
+  std::uint8_t page = 0;
+  std::uint32_t allocation_bytes = 0;
+};
+struct ModeSense {
+  bool ten = false;  // the 10-byte form and its header
+  bool block_descriptors = true;
+  bool long_lba = false;
+  PageControl control = PageControl::kCurrent;
+  std::uint8_t page = 0;
+  std::uint8_t subpage = 0;
+  std::uint32_t allocation_bytes = 0;
+};
+struct ModeSelect {
+  bool ten = false;
+  std::uint32_t parameter_bytes = 0;
+};
+struct StartStopUnit {};
+struct PreventAllow {};
+struct ReadCapacity {
+  bool sixteen = false;
+  std::uint32_t allocation_bytes = 0;
+};
+struct Read {
+  Extent extent;
+};
+struct Write {
+  Extent extent;
+};
+struct WriteAndVerify {
+  Extent extent;
+  ByteCheck check = ByteCheck::kNone;  // kNone or kAll
+};
+struct Verify {
+  Extent extent;
+  ByteCheck check = ByteCheck::kNone;
+};
+struct Prefetch {};
+struct SynchronizeCache {};
+struct WriteSame {
+  Extent extent;
+  bool unmap = false;
+  bool has_data = true;  // NDOB is zero
+};
+struct Unmap {
+  std::uint32_t parameter_bytes = 0;
+};
+struct GetLbaStatus {
+  std::uint64_t lba = 0;
+  std::uint32_t allocation_bytes = 0;
+};
+struct ReportLuns {
+  enum class Select : std::uint8_t { kAddressable = 0, kWellKnown = 1, kAll = 2 };
+  Select select = Select::kAddressable;
+  std::uint32_t allocation_bytes = 0;
+};
+struct ReportOpcodes {
+  enum class Option : std::uint8_t { kAll = 0, kOpcode = 1, kServiceAction = 2, kEither = 3 };
+  Option option = Option::kAll;
+  bool timeouts = false;
+  std::uint8_t opcode = 0;
+  std::uint16_t service_action = 0;
+  std::uint32_t allocation_bytes = 0;
+};
+struct ReportTaskManagement {
+  bool extended = false;
+  std::uint32_t allocation_bytes = 0;
+};
+
+// A Sense when the CDB is refused.
+using Decoded = std::variant<Sense, TestUnitReady, RequestSense, Inquiry, ModeSense, ModeSelect,
+                             StartStopUnit, PreventAllow, ReadCapacity, Read, Write, WriteAndVerify,
+                             Verify, Prefetch, SynchronizeCache, WriteSame, Unmap, GetLbaStatus,
+                             ReportLuns, ReportOpcodes, ReportTaskManagement>;
+
+[[nodiscard]] Decoded decode(CdbBytes cdb, const Geometry& geometry);
+
+// What the command transfers; nothing for one that is refused. Bounded by transfer_blocks_max
+// blocks for data, 64 KiB for parameter lists and the allocation length for answers.
+[[nodiscard]] Transfer transfer_of(const Decoded& decoded, const Geometry& geometry);
+
+}  // namespace mariner::scsi

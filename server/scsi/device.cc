@@ -1,0 +1,195 @@
+#include "server/scsi/device.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "server/scsi/inquiry.h"
+#include "server/scsi/reply.h"
+
+namespace mariner::scsi {
+namespace {
+
+// Commands that a waiting unit attention does not hold up (SAM-5 5.14.1). REQUEST SENSE reports
+// it as its data.
+bool exempt_from_attentions(CdbBytes cdb) {
+  const OpcodeInfo* info = find_opcode(cdb);
+  return info != nullptr &&
+         (info->operation == Operation::kInquiry || info->operation == Operation::kReportLuns ||
+          info->operation == Operation::kRequestSense);
+}
+
+// What a LUN without a logical unit still answers (SPC-4 6.6.1, 6.39, SAM-5 5.11).
+bool answered_by_absent_unit(const Decoded& decoded) {
+  return std::holds_alternative<Inquiry>(decoded) ||
+         std::holds_alternative<RequestSense>(decoded) ||
+         std::holds_alternative<ReportLuns>(decoded);
+}
+
+Response report_sense(const RequestSense& request, const Sense& sense) {
+  return parameter_data(encode(sense, request.format), request.allocation_bytes);
+}
+
+}  // namespace
+
+Device::Device(std::vector<LogicalUnitOptions> units) : nexuses_(units.size()) {
+  for (LogicalUnitOptions& unit : units) {
+    units_.push_back(
+        {unit.lun, std::make_shared<Disk>(std::move(unit.disk), std::move(unit.layer))});
+  }
+  std::ranges::sort(units_, {}, &Unit::lun);
+  CHECK(!units_.empty() && units_.front().lun == Lun{0});
+  CHECK(std::ranges::adjacent_find(units_, {}, &Unit::lun) == units_.end());
+}
+
+Device::~Device() = default;
+
+std::shared_ptr<Nexus> Device::attach(const InitiatorPort& port) { return nexuses_.attach(port); }
+
+const Device::Unit* Device::find(std::uint64_t lun_field) const {
+  const auto lun = parse_lun(lun_field);
+  if (!lun) return nullptr;
+  const auto unit = std::ranges::find(units_, *lun, &Unit::lun);
+  return unit == units_.end() ? nullptr : &*unit;
+}
+
+std::size_t Device::index_of(const Unit& unit) const {
+  return static_cast<std::size_t>(&unit - units_.data());
+}
+
+std::size_t Device::index_of(Lun lun) const {
+  const Unit* unit = find(lun_field(lun));
+  CHECK_MSG(unit != nullptr, "an announcement about a LUN that the node did not make");
+  return index_of(*unit);
+}
+
+bool Device::has_lun(std::uint64_t lun) const { return find(lun) != nullptr; }
+
+Transfer Device::transfer_of(std::uint64_t lun, CdbBytes cdb) const {
+  if (const Unit* unit = find(lun)) {
+    const Geometry geometry = unit->disk->geometry();
+    return scsi::transfer_of(decode(cdb, geometry), geometry);
+  }
+  const Decoded decoded = decode(cdb, Geometry{});
+  return answered_by_absent_unit(decoded) ? scsi::transfer_of(decoded, Geometry{}) : Transfer{};
+}
+
+Response Device::report_luns(const ReportLuns& report) const {
+  std::vector<Lun> luns;
+  // No well-known logical units are listed: there are none but that of this command itself.
+  if (report.select != ReportLuns::Select::kWellKnown) {
+    for (const Unit& unit : units_) luns.push_back(unit.lun);
+  }
+  return parameter_data(encode_lun_list(luns), report.allocation_bytes);
+}
+
+Response Device::answer_absent(const Command& command) const {
+  const Decoded decoded = decode(command.cdb, Geometry{});
+  const Sense no_such_unit = illegal_request(asc::kLogicalUnitNotSupported);
+  if (const auto* report = std::get_if<ReportLuns>(&decoded)) return report_luns(*report);
+  if (const auto* request = std::get_if<RequestSense>(&decoded)) {
+    return report_sense(*request, no_such_unit);
+  }
+  const auto* inquiry = std::get_if<Inquiry>(&decoded);
+  if (inquiry == nullptr) return check_condition(no_such_unit, SenseFormat::kFixed);
+  if (inquiry->vital_product_data) {
+    return check_condition(invalid_field_in_cdb(1, std::uint8_t{0}), SenseFormat::kFixed);
+  }
+  return parameter_data(absent_unit_inquiry(), inquiry->allocation_bytes);
+}
+
+void Device::execute(Command command, CommandDone done) {
+  CHECK_MSG(command.nexus != nullptr, "a command belongs to a nexus of attach()");
+  const Unit* unit = find(command.lun);
+  if (unit == nullptr) return done(answer_absent(command));
+
+  Disk& disk = *unit->disk;
+  auto& nexus = static_cast<InitiatorNexus&>(*command.nexus);
+  AttentionSet& attentions = nexus.attentions(index_of(*unit));
+  if (!attentions.empty() && !exempt_from_attentions(command.cdb)) {
+    return done(check_condition(sense_of(*attentions.take()), disk.sense_format()));
+  }
+
+  const Decoded decoded = decode(command.cdb, disk.geometry());
+  if (const auto* report = std::get_if<ReportLuns>(&decoded)) return done(report_luns(*report));
+  if (const auto* request = std::get_if<RequestSense>(&decoded)) {
+    const auto attention = attentions.take();
+    return done(report_sense(*request, attention ? sense_of(*attention) : Sense{}));
+  }
+
+  if (std::holds_alternative<ModeSelect>(decoded)) {
+    return done(select_mode(disk, index_of(*unit), decoded, command));
+  }
+  disk.execute(decoded, command, std::move(done));
+}
+
+Response Device::select_mode(Disk& disk, std::size_t index, const Decoded& decoded,
+                             const Command& command) {
+  const std::uint64_t generation = disk.mode_generation();
+  Response response;  // MODE SELECT does not wait for the layer
+  disk.execute(decoded, command, [&response](Response answer) { response = std::move(answer); });
+  if (disk.mode_generation() != generation) {
+    nexuses_.establish(index, Attention::kParametersChanged, command.nexus.get());
+  }
+  return response;
+}
+
+void Device::manage(TaskManagementFunction function, std::uint64_t lun,
+                    const std::shared_ptr<Nexus>& nexus, UniqueFunction<void()> done) {
+  using enum TaskManagementFunction;
+  std::vector<Unit> affected;
+  if (function == kTargetReset) {
+    affected = units_;
+  } else if (const Unit* unit = find(lun)) {
+    affected = {*unit};
+  }
+  for (const Unit& unit : affected) {
+    const std::size_t index = index_of(*find(lun_field(unit.lun)));
+    switch (function) {
+      case kAbortTask:
+      case kAbortTaskSet: break;
+      case kClearTaskSet:
+        // Also for those that had no command here: who had is known to the sessions only, and an
+        // attention too many costs its initiator one repetition.
+        nexuses_.establish(index, Attention::kCommandsCleared, nexus.get());
+        break;
+      case kLogicalUnitReset:
+        unit.disk->reset();
+        nexuses_.establish(index, Attention::kLogicalUnitReset);
+        break;
+      case kTargetReset:
+        unit.disk->reset();
+        nexuses_.establish(index, Attention::kTargetReset);
+        break;
+    }
+  }
+
+  struct Gather {
+    std::size_t pending = 0;
+    UniqueFunction<void()> done;
+    void arrived() {
+      if (--pending == 0) done();
+    }
+  };
+  auto gather = std::make_shared<Gather>();
+  gather->pending = affected.size() + 1;  // and one for this function
+  gather->done = std::move(done);
+  for (const Unit& unit : affected) {
+    unit.disk->settle([gather] { gather->arrived(); });
+  }
+  gather->arrived();
+}
+
+void Device::capacity_changed(Lun lun) {
+  nexuses_.establish(index_of(lun), Attention::kCapacityChanged);
+}
+
+void Device::parameters_changed(Lun lun) {
+  nexuses_.establish(index_of(lun), Attention::kParametersChanged);
+}
+
+void Device::contents_replaced(Lun lun) {
+  nexuses_.establish(index_of(lun), Attention::kParametersChanged);
+  nexuses_.establish(index_of(lun), Attention::kMediumChanged);
+}
+
+}  // namespace mariner::scsi

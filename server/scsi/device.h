@@ -1,0 +1,69 @@
+// The SCSI target device: routes commands to its logical units by LUN, keeps the nexuses and their
+// unit attentions, and answers what belongs to the device and not to a unit (REPORT LUNS, commands
+// to a LUN that does not exist).
+//
+// Owner's thread only, like everything behind TargetDevice. A command keeps its logical unit (and
+// the unit its layer) alive until it has completed, so a device may be dropped at any time.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "server/scsi/disk.h"
+#include "server/scsi/lun.h"
+#include "server/scsi/nexus.h"
+#include "server/scsi/target_device.h"
+
+namespace mariner::scsi {
+
+struct LogicalUnitOptions {
+  Lun lun;
+  DiskOptions disk;
+  std::shared_ptr<volume::Layer> layer;
+};
+
+class Device final : public TargetDevice {
+ public:
+  // Requires at least one unit, LUN 0 among them (SAM-5 4.7.4), no LUN twice, none above 255.
+  explicit Device(std::vector<LogicalUnitOptions> units);
+  ~Device() override;
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+
+  std::shared_ptr<Nexus> attach(const InitiatorPort& port) override;
+  [[nodiscard]] Transfer transfer_of(std::uint64_t lun,
+                                     std::span<const std::uint8_t, 16> cdb) const override;
+  void execute(Command command, CommandDone done) override;
+  void manage(TaskManagementFunction function, std::uint64_t lun,
+              const std::shared_ptr<Nexus>& nexus, UniqueFunction<void()> done) override;
+  [[nodiscard]] bool has_lun(std::uint64_t lun) const override;
+
+  // What the node tells the initiators of a unit, as unit attentions of every nexus:
+  // the size of the layer changed (2A/09);
+  void capacity_changed(Lun lun);
+  // identity, write protection or the like changed (2A/01);
+  void parameters_changed(Lun lun);
+  // other contents stand on the medium than the initiator knows, as after a rollback: 2A/01, then
+  // 28/00, so that a host forgets what it has cached.
+  void contents_replaced(Lun lun);
+
+ private:
+  struct Unit {
+    Lun lun;
+    std::shared_ptr<Disk> disk;
+  };
+
+  [[nodiscard]] const Unit* find(std::uint64_t lun_field) const;
+  [[nodiscard]] std::size_t index_of(const Unit& unit) const;
+  [[nodiscard]] std::size_t index_of(Lun lun) const;
+  [[nodiscard]] Response report_luns(const ReportLuns& report) const;
+  [[nodiscard]] Response answer_absent(const Command& command) const;
+  Response select_mode(Disk& disk, std::size_t index, const Decoded& decoded,
+                       const Command& command);
+
+  std::vector<Unit> units_;  // in order of their LUNs
+  NexusTable nexuses_;
+};
+
+}  // namespace mariner::scsi

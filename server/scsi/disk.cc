@@ -1,0 +1,151 @@
+// Dispatch, and the commands that are answered at once. Those that wait for the layer are in
+// disk_io.cc.
+#include "server/scsi/disk.h"
+
+#include <utility>
+
+#include "proto/bytes.h"
+#include "server/scsi/inquiry.h"
+#include "server/scsi/report_opcodes.h"
+
+namespace mariner::scsi {
+namespace {
+
+// GET LBA STATUS looks this far at most; the initiator asks again from where the answer ends.
+constexpr std::uint64_t kStatusBytesMax = 256u << 20;
+constexpr std::size_t kStatusDescriptorsMax = 1024;
+
+Response good() { return {}; }
+
+}  // namespace
+
+Disk::Disk(DiskOptions options, std::shared_ptr<volume::Layer> layer)
+    : options_(std::move(options)), layer_(std::move(layer)) {
+  check_identity(options_.identity);
+  CHECK(options_.block_bytes == 512 || options_.block_bytes == 4096);
+  CHECK(options_.transfer_bytes_max >= kBlockBytes &&
+        options_.transfer_bytes_max % kBlockBytes == 0);
+  CHECK(layer_ != nullptr && layer_->size_bytes() >= options_.block_bytes);
+}
+
+Geometry Disk::geometry() const {
+  return {.block_bytes = options_.block_bytes,
+          .block_count = layer_->size_bytes() / options_.block_bytes,
+          .transfer_blocks_max = options_.transfer_bytes_max / options_.block_bytes};
+}
+
+SenseFormat Disk::sense_format() const {
+  return mode_.descriptor_sense ? SenseFormat::kDescriptor : SenseFormat::kFixed;
+}
+
+void Disk::execute(const Decoded& decoded, const Command& command, CommandDone done) {
+  std::visit(
+      [&](const auto& checked) {
+        if constexpr (requires { answer(checked, command); }) {
+          done(answer(checked, command));
+        } else {
+          run(checked, command, std::move(done));
+        }
+      },
+      decoded);
+}
+
+void Disk::reset() { mode_ = {}; }
+
+void Disk::settle(UniqueFunction<void()> done) {
+  layer_->settle([self = shared_from_this(),
+                  done = std::move(done)](Result<void>) mutable {  // failed writes are settled too
+    done();
+  });
+}
+
+Response Disk::refuse(const Sense& sense) const { return check_condition(sense, sense_format()); }
+
+std::optional<Sense> Disk::write_protection() const {
+  if (layer_->read_only()) return Sense{SenseKey::kDataProtect, asc::kWriteProtected};
+  if (mode_.software_write_protect) {
+    return Sense{SenseKey::kDataProtect, asc::kSoftwareWriteProtected};
+  }
+  return std::nullopt;
+}
+
+Response Disk::answer(const Sense& sense, const Command&) { return refuse(sense); }
+
+Response Disk::answer(const TestUnitReady&, const Command&) { return good(); }
+
+Response Disk::answer(const RequestSense&, const Command&) {
+  CHECK_MSG(false, "REQUEST SENSE is answered by the device");
+}
+
+Response Disk::answer(const ReportLuns&, const Command&) {
+  CHECK_MSG(false, "REPORT LUNS is answered by the device");
+}
+
+// The medium cannot be removed, whatever is allowed.
+Response Disk::answer(const PreventAllow&, const Command&) { return good(); }
+
+// GOOD, not CONDITION MET: there is no cache that the blocks would be in (SBC-3 5.9).
+Response Disk::answer(const Prefetch&, const Command&) { return good(); }
+
+Response Disk::answer(const Inquiry& inquiry, const Command&) {
+  if (!inquiry.vital_product_data) {
+    return parameter_data(standard_inquiry(options_.identity), inquiry.allocation_bytes);
+  }
+  const auto page = vital_product_data(inquiry.page, options_.identity, geometry());
+  if (!page) return refuse(invalid_field_in_cdb(2));
+  return parameter_data(*page, inquiry.allocation_bytes);
+}
+
+Response Disk::answer(const ModeSense& sense, const Command&) {
+  const ModeState state{mode_, write_protection().has_value()};
+  const auto result = mode_sense(sense, state, geometry());
+  if (const auto* wrong = std::get_if<Sense>(&result)) return refuse(*wrong);
+  return parameter_data(std::get<std::vector<std::uint8_t>>(result), sense.allocation_bytes);
+}
+
+Response Disk::answer(const ModeSelect& select, const Command& command) {
+  const auto result = mode_select(select, command.data_out.bytes(), mode_, geometry());
+  if (const auto* wrong = std::get_if<Sense>(&result)) return refuse(*wrong);
+  const auto& parameters = std::get<ModeParameters>(result);
+  if (parameters != mode_) {
+    mode_ = parameters;
+    ++mode_generation_;
+  }
+  return good();
+}
+
+Response Disk::answer(const ReadCapacity& read, const Command&) {
+  return parameter_data(read.sixteen ? capacity16(geometry()) : capacity10(geometry()),
+                        read.allocation_bytes);
+}
+
+Response Disk::answer(const GetLbaStatus& get, const Command&) {
+  constexpr std::size_t kHeaderBytes = 8;
+  constexpr std::size_t kDescriptorBytes = 16;
+  const std::uint64_t blocks =
+      std::min(geometry().block_count - get.lba, kStatusBytesMax / options_.block_bytes);
+  std::vector<std::uint8_t> data(kHeaderBytes);
+  std::size_t descriptors = 0;
+  for (const volume::Allocation& piece : layer_->allocation(bytes_of({get.lba, blocks}))) {
+    if (++descriptors > kStatusDescriptorsMax) break;
+    const std::size_t at = data.size();
+    data.resize(at + kDescriptorBytes);
+    store_be(&data[at], piece.range.offset / options_.block_bytes);
+    store_be(&data[at + 8], static_cast<std::uint32_t>(piece.range.length / options_.block_bytes));
+    data[at + 12] = piece.mapped ? 0 : 1;
+  }
+  store_be(&data[0], static_cast<std::uint32_t>(data.size() - 4));
+  return parameter_data(data, get.allocation_bytes);
+}
+
+Response Disk::answer(const ReportOpcodes& report, const Command&) {
+  const auto result = report_opcodes(report);
+  if (const auto* wrong = std::get_if<Sense>(&result)) return refuse(*wrong);
+  return parameter_data(std::get<std::vector<std::uint8_t>>(result), report.allocation_bytes);
+}
+
+Response Disk::answer(const ReportTaskManagement& report, const Command&) {
+  return parameter_data(report_task_management(report), report.allocation_bytes);
+}
+
+}  // namespace mariner::scsi

@@ -1,0 +1,96 @@
+// A logical unit of type disk: executes decoded commands on a volume's layer (SBC-3).
+//
+// Owner's thread only. Every change that a command makes is handed to the layer before execute()
+// returns, so that Layer::settle() after it covers them all; task management relies on it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "server/scsi/cdb.h"
+#include "server/scsi/identity.h"
+#include "server/scsi/mode.h"
+#include "server/scsi/reply.h"
+#include "server/scsi/target_device.h"
+#include "server/volume/layer.h"
+
+namespace mariner::scsi {
+
+struct DiskOptions {
+  Identity identity;
+  std::uint32_t block_bytes = 512;             // 512 or 4096
+  std::uint32_t transfer_bytes_max = 1 << 20;  // of one READ, WRITE or VERIFY; whole blocks
+};
+
+class Disk final : public std::enable_shared_from_this<Disk> {
+ public:
+  // `layer` must be at least a block long; what remains after the last whole block is not used.
+  Disk(DiskOptions options, std::shared_ptr<volume::Layer> layer);
+  Disk(const Disk&) = delete;
+  Disk& operator=(const Disk&) = delete;
+
+  // The disk as it is now: the layer may have been resized.
+  [[nodiscard]] Geometry geometry() const;
+  [[nodiscard]] SenseFormat sense_format() const;
+
+  // Executes a command that decode() returned for the geometry of this moment, but for REQUEST
+  // SENSE and REPORT LUNS, which are the device's. `done` runs once; the disk lives until then.
+  void execute(const Decoded& decoded, const Command& command, CommandDone done);
+
+  // A logical unit reset: mode parameters return to their defaults.
+  void reset();
+  // See Layer::settle().
+  void settle(UniqueFunction<void()> done);
+
+  // Counts changes of the mode parameters, so that other initiators can be told of them.
+  [[nodiscard]] std::uint64_t mode_generation() const { return mode_generation_; }
+
+ private:
+  struct Gather;
+
+  // Commands that are answered at once.
+  Response answer(const Sense& sense, const Command& command);
+  Response answer(const TestUnitReady& test, const Command& command);
+  Response answer(const RequestSense& request, const Command& command);
+  Response answer(const ReportLuns& report, const Command& command);
+  Response answer(const PreventAllow& prevent, const Command& command);
+  Response answer(const Prefetch& prefetch, const Command& command);
+  Response answer(const Inquiry& inquiry, const Command& command);
+  Response answer(const ModeSense& sense, const Command& command);
+  Response answer(const ModeSelect& select, const Command& command);
+  Response answer(const ReadCapacity& read, const Command& command);
+  Response answer(const GetLbaStatus& get, const Command& command);
+  Response answer(const ReportOpcodes& report, const Command& command);
+  Response answer(const ReportTaskManagement& report, const Command& command);
+
+  // Commands that wait for the layer.
+  void run(const Read& read, const Command& command, CommandDone done);
+  void run(const Write& write, const Command& command, CommandDone done);
+  void run(const WriteAndVerify& write, const Command& command, CommandDone done);
+  void run(const Verify& verify, const Command& command, CommandDone done);
+  void run(const WriteSame& write, const Command& command, CommandDone done);
+  void run(const Unmap& unmap, const Command& command, CommandDone done);
+  void run(const SynchronizeCache& synchronize, const Command& command, CommandDone done);
+  void run(const StartStopUnit& start_stop, const Command& command, CommandDone done);
+
+  [[nodiscard]] Response refuse(const Sense& sense) const;
+  // DATA PROTECT, if nothing may be written.
+  [[nodiscard]] std::optional<Sense> write_protection() const;
+  // The part of `extent` for which `command` brings data; a Sense if that ends within a block.
+  [[nodiscard]] std::variant<Sense, Extent> received(const Extent& extent,
+                                                     const Command& command) const;
+  [[nodiscard]] ByteRange bytes_of(const Extent& extent) const;
+  // Answers GOOD when a change at `lba` succeeded.
+  [[nodiscard]] volume::Done when_written(std::uint64_t lba, CommandDone done);
+  // Reads `extent` and compares it with `expected`, repeated as often as it fits; with an empty
+  // one, reads only.
+  void compare(const Extent& extent, PayloadSlice expected, CommandDone done);
+  void flush(CommandDone done);
+
+  const DiskOptions options_;
+  const std::shared_ptr<volume::Layer> layer_;
+  ModeParameters mode_;
+  std::uint64_t mode_generation_ = 0;
+};
+
+}  // namespace mariner::scsi

@@ -1,0 +1,197 @@
+// The commands of a disk that wait for its layer.
+//
+// Short data: a session delivers less than the CDB asks for when the initiator announced less
+// (residual overflow, RFC 7143 11.4.5.1). As SAM-5 lets a device server transfer less than the
+// CDB's length, the whole blocks that came are written (verified), and the session reports the
+// rest as residual; data that ends within a block is refused, and nothing is written.
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "server/scsi/disk.h"
+#include "server/scsi/unmap.h"
+
+namespace mariner::scsi {
+namespace {
+
+bool all_zero(std::span<const std::byte> bytes) {
+  return bytes.empty() || (bytes[0] == std::byte{0} &&
+                           std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0);
+}
+
+Sense wrong_data_length() { return illegal_request(asc::kInvalidFieldInInformationUnit); }
+
+// The offset of the first byte of `found` that differs from the repeated `expected`.
+std::optional<std::size_t> first_difference(std::span<const std::byte> found,
+                                            std::span<const std::byte> expected) {
+  for (std::size_t at = 0; at < found.size(); at += expected.size()) {
+    const auto piece = found.subspan(at, std::min(expected.size(), found.size() - at));
+    if (std::memcmp(piece.data(), expected.data(), piece.size()) == 0) continue;
+    return at +
+           static_cast<std::size_t>(std::ranges::mismatch(piece, expected).in1 - piece.begin());
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+// The descriptors of one UNMAP, each a write of its own, on their way to one answer.
+struct Disk::Gather {
+  std::size_t pending = 0;
+  std::optional<Response> failure;  // the first one
+  CommandDone done;
+
+  void arrived() {
+    if (--pending == 0) done(failure ? *std::move(failure) : Response{});
+  }
+};
+
+ByteRange Disk::bytes_of(const Extent& extent) const {
+  return {extent.lba * options_.block_bytes, extent.blocks * options_.block_bytes};
+}
+
+std::variant<Sense, Extent> Disk::received(const Extent& extent, const Command& command) const {
+  const std::uint64_t bytes =
+      std::min<std::uint64_t>(command.data_out.size(), extent.blocks * options_.block_bytes);
+  if (bytes % options_.block_bytes != 0) return wrong_data_length();
+  return Extent{extent.lba, bytes / options_.block_bytes};
+}
+
+volume::Done Disk::when_written(std::uint64_t lba, CommandDone done) {
+  return [self = shared_from_this(), lba, done = std::move(done)](Result<void> result) mutable {
+    if (!result) {
+      done(layer_failure(result.error(), Access::kWrite, lba, self->sense_format()));
+    } else {
+      done(Response{});
+    }
+  };
+}
+
+void Disk::run(const Read& read, const Command&, CommandDone done) {
+  if (read.extent.blocks == 0) return done(Response{});
+  layer_->read(bytes_of(read.extent),
+               [self = shared_from_this(), lba = read.extent.lba,
+                done = std::move(done)](Result<PayloadSlice> result) mutable {
+                 if (!result) {
+                   done(layer_failure(result.error(), Access::kRead, lba, self->sense_format()));
+                   return;
+                 }
+                 Response response;
+                 response.data_in.push_back(*std::move(result));
+                 done(std::move(response));
+               });
+}
+
+void Disk::run(const Write& write, const Command& command, CommandDone done) {
+  if (auto sense = write_protection()) return done(refuse(*sense));
+  const auto part = received(write.extent, command);
+  if (const auto* sense = std::get_if<Sense>(&part)) return done(refuse(*sense));
+  const ByteRange range = bytes_of(std::get<Extent>(part));
+  if (range.length == 0) return done(Response{});
+  layer_->write(range, {command.data_out, 0, range.length},
+                when_written(write.extent.lba, std::move(done)));
+}
+
+void Disk::run(const WriteAndVerify& write, const Command& command, CommandDone done) {
+  if (auto sense = write_protection()) return done(refuse(*sense));
+  const auto part = received(write.extent, command);
+  if (const auto* sense = std::get_if<Sense>(&part)) return done(refuse(*sense));
+  const Extent extent = std::get<Extent>(part);
+  const ByteRange range = bytes_of(extent);
+  if (range.length == 0) return done(Response{});
+  PayloadSlice data{command.data_out, 0, range.length};
+  PayloadSlice expected = write.check == ByteCheck::kAll ? data : PayloadSlice{};
+  CommandDone then = [self = shared_from_this(), extent, expected = std::move(expected),
+                      done = std::move(done)](Response written) mutable {
+    if (written.status != Status::kGood) return done(std::move(written));
+    self->compare(extent, std::move(expected), std::move(done));
+  };
+  layer_->write(range, std::move(data), when_written(extent.lba, std::move(then)));
+}
+
+void Disk::run(const Verify& verify, const Command& command, CommandDone done) {
+  if (verify.extent.blocks == 0) return done(Response{});
+  switch (verify.check) {
+    case ByteCheck::kNone: return compare(verify.extent, {}, std::move(done));
+    case ByteCheck::kOneBlock:
+      if (command.data_out.size() != options_.block_bytes) {
+        return done(refuse(wrong_data_length()));
+      }
+      return compare(verify.extent, {command.data_out, 0, options_.block_bytes}, std::move(done));
+    case ByteCheck::kAll: break;
+  }
+  const auto part = received(verify.extent, command);
+  if (const auto* sense = std::get_if<Sense>(&part)) return done(refuse(*sense));
+  const Extent extent = std::get<Extent>(part);
+  if (extent.blocks == 0) return done(Response{});
+  compare(extent, {command.data_out, 0, bytes_of(extent).length}, std::move(done));
+}
+
+void Disk::compare(const Extent& extent, PayloadSlice expected, CommandDone done) {
+  layer_->read(bytes_of(extent), [self = shared_from_this(), lba = extent.lba,
+                                  expected = std::move(expected),
+                                  done = std::move(done)](Result<PayloadSlice> result) mutable {
+    if (!result) {
+      done(layer_failure(result.error(), Access::kRead, lba, self->sense_format()));
+      return;
+    }
+    std::optional<std::size_t> difference;
+    if (expected.length != 0) difference = first_difference(result->bytes(), expected.bytes());
+    if (!difference) return done(Response{});
+    Sense sense{SenseKey::kMiscompare, asc::kMiscompareDuringVerify, std::nullopt, std::nullopt};
+    sense.information = lba + *difference / self->options_.block_bytes;
+    done(self->refuse(sense));
+  });
+}
+
+void Disk::run(const WriteSame& write, const Command& command, CommandDone done) {
+  if (auto sense = write_protection()) return done(refuse(*sense));
+  // One block, neither less nor more: unlike WRITE, this data has no part that makes sense alone,
+  // and whoever announces more has mistaken the command.
+  const bool one_block = command.data_out.size() == options_.block_bytes &&
+                         command.data_out_announced <= options_.block_bytes;
+  if (write.has_data && !one_block) return done(refuse(wrong_data_length()));
+
+  const ByteRange range = bytes_of(write.extent);
+  auto written = when_written(write.extent.lba, std::move(done));
+  // What is unmapped reads as zero (LBPRZ), so only zeros can be written by unmapping (SBC-3
+  // 5.41); other data is written although UNMAP allows not to.
+  if (write.unmap && (!write.has_data || all_zero(command.data_out.bytes()))) {
+    return layer_->trim(range, volume::TrimMode::kZero, std::move(written));
+  }
+  Payload pattern = write.has_data ? command.data_out : Payload::zeroed(options_.block_bytes);
+  layer_->write_same(range, {std::move(pattern), 0, options_.block_bytes}, std::move(written));
+}
+
+void Disk::run(const Unmap& unmap, const Command& command, CommandDone done) {
+  if (auto sense = write_protection()) return done(refuse(*sense));
+  const auto parsed = parse_unmap(unmap, command.data_out.bytes(), geometry());
+  if (const auto* sense = std::get_if<Sense>(&parsed)) return done(refuse(*sense));
+  const auto& extents = std::get<std::vector<Extent>>(parsed);
+
+  auto gather = std::make_shared<Gather>();
+  gather->done = std::move(done);
+  gather->pending = extents.size() + 1;  // and one for this function
+  for (const Extent& extent : extents) {
+    layer_->trim(bytes_of(extent), volume::TrimMode::kUnmap,
+                 when_written(extent.lba, [gather](Response response) {
+                   if (response.status != Status::kGood && !gather->failure) {
+                     gather->failure = std::move(response);
+                   }
+                   gather->arrived();
+                 }));
+  }
+  gather->arrived();
+}
+
+void Disk::run(const SynchronizeCache&, const Command&, CommandDone done) {
+  flush(std::move(done));
+}
+
+// A volume does not spin, and other hosts may be using it: stopping makes sure that all is on
+// stable storage, and changes nothing else.
+void Disk::run(const StartStopUnit&, const Command&, CommandDone done) { flush(std::move(done)); }
+
+void Disk::flush(CommandDone done) { layer_->flush(when_written(0, std::move(done))); }
+
+}  // namespace mariner::scsi

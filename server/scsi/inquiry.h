@@ -1,0 +1,37 @@
+// The answers to INQUIRY and READ CAPACITY: what a disk says about itself.
+//
+// Each function returns the whole data; the caller cuts it to the allocation length.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "server/scsi/cdb.h"
+#include "server/scsi/identity.h"
+
+namespace mariner::scsi {
+
+// Limits of UNMAP (SBC-3 6.6.3); the number of blocks is unlimited.
+inline constexpr std::uint32_t kUnmapDescriptorsMax = 256;
+
+// Aborts if the identity breaks its own contract: the node made it.
+void check_identity(const Identity& identity);
+
+// Standard INQUIRY data (SPC-4 6.6.2).
+[[nodiscard]] std::vector<std::uint8_t> standard_inquiry(const Identity& identity);
+
+// The same for a LUN that has no logical unit: peripheral qualifier 011b, type 1Fh.
+[[nodiscard]] std::vector<std::uint8_t> absent_unit_inquiry();
+
+// The vital product data page `page` (SPC-4 7.8, SBC-3 6.6): 00h, 80h, 83h, B0h, B1h or B2h;
+// nothing for any other.
+[[nodiscard]] std::optional<std::vector<std::uint8_t>> vital_product_data(std::uint8_t page,
+                                                                          const Identity& identity,
+                                                                          const Geometry& geometry);
+
+// SBC-3 5.15 and 5.16.
+[[nodiscard]] std::vector<std::uint8_t> capacity10(const Geometry& geometry);
+[[nodiscard]] std::vector<std::uint8_t> capacity16(const Geometry& geometry);
+
+}  // namespace mariner::scsi

@@ -1,0 +1,58 @@
+#include "server/scsi/nexus.h"
+
+#include <bit>
+
+namespace mariner::scsi {
+
+Sense sense_of(Attention attention) {
+  switch (attention) {
+    case Attention::kPowerOn: return {SenseKey::kUnitAttention, asc::kPowerOnOrReset};
+    case Attention::kTargetReset: return {SenseKey::kUnitAttention, asc::kBusReset};
+    case Attention::kLogicalUnitReset: return {SenseKey::kUnitAttention, asc::kDeviceReset};
+    case Attention::kCommandsCleared: return {SenseKey::kUnitAttention, asc::kCommandsCleared};
+    case Attention::kCapacityChanged: return {SenseKey::kUnitAttention, asc::kCapacityChanged};
+    case Attention::kParametersChanged:
+      return {SenseKey::kUnitAttention, asc::kModeParametersChanged};
+    case Attention::kMediumChanged: return {SenseKey::kUnitAttention, asc::kMediumMayHaveChanged};
+  }
+  CHECK_MSG(false, "no such attention");
+}
+
+void AttentionSet::add(Attention attention) {
+  const auto bit = static_cast<std::uint8_t>(1u << static_cast<unsigned>(attention));
+  if (attention <= Attention::kLogicalUnitReset) {
+    const auto higher = static_cast<std::uint8_t>(bits_ & (bit - 1u));
+    // What is lower is implied by the reset, and the reset by a higher one that still waits.
+    bits_ = higher != 0 ? higher : bit;
+  } else {
+    bits_ |= bit;
+  }
+}
+
+std::optional<Attention> AttentionSet::take() {
+  if (bits_ == 0) return std::nullopt;
+  const auto first = static_cast<unsigned>(std::countr_zero(bits_));
+  bits_ &= static_cast<std::uint8_t>(bits_ - 1);
+  return static_cast<Attention>(first);
+}
+
+std::shared_ptr<InitiatorNexus> NexusTable::attach(const InitiatorPort& port) {
+  std::erase_if(nexuses_, [](const auto& entry) { return entry.second.expired(); });
+  std::weak_ptr<InitiatorNexus>& place = nexuses_[Key(port.name, port.isid)];
+  if (auto existing = place.lock()) return existing;
+  auto nexus = std::make_shared<InitiatorNexus>(unit_count_);
+  for (std::size_t unit = 0; unit < unit_count_; ++unit) {
+    nexus->attentions(unit).add(Attention::kPowerOn);
+  }
+  place = nexus;
+  return nexus;
+}
+
+void NexusTable::establish(std::size_t unit, Attention attention, const Nexus* except) {
+  for (auto& [key, weak] : nexuses_) {
+    const auto nexus = weak.lock();
+    if (nexus && nexus.get() != except) nexus->attentions(unit).add(attention);
+  }
+}
+
+}  // namespace mariner::scsi

@@ -1,0 +1,155 @@
+#include "server/scsi/opcodes.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+
+namespace mariner::scsi {
+namespace {
+
+using enum Operation;
+
+// Bits of byte 1. DPO and FUA are accepted and change nothing: every write is on stable storage
+// before it is acknowledged, and there is no cache whose retention could be advised.
+constexpr std::uint8_t kDpo = 0x10;
+constexpr std::uint8_t kFua = 0x08;
+constexpr std::uint8_t kFuaNv = 0x02;
+constexpr std::uint8_t kIo = kDpo | kFua | kFuaNv;
+constexpr std::uint8_t kByteCheck = 0x06;
+constexpr std::uint8_t kImmediate = 0x02;  // PRE-FETCH, SYNCHRONIZE CACHE
+constexpr std::uint8_t kSyncNv = 0x04;
+constexpr std::uint8_t kUnmapBit = 0x08;
+constexpr std::uint8_t kNdob = 0x01;
+constexpr std::uint8_t kGroup = 0x1F;
+constexpr std::uint8_t kPageFormat = 0x10;
+constexpr std::uint8_t kNoBlockDescriptors = 0x08;
+constexpr std::uint8_t kLongLba = 0x10;
+
+using Usage = std::array<std::uint8_t, 16>;
+
+// The CDBs that name an extent of blocks differ in their flags only.
+constexpr Usage extent6(std::uint8_t opcode) { return {opcode, 0x1F, 0xFF, 0xFF, 0xFF, 0}; }
+constexpr Usage extent10(std::uint8_t opcode, std::uint8_t flags) {
+  return {opcode, flags, 0xFF, 0xFF, 0xFF, 0xFF, kGroup, 0xFF, 0xFF, 0};
+}
+constexpr Usage extent12(std::uint8_t opcode, std::uint8_t flags) {
+  return {opcode, flags, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, kGroup, 0};
+}
+constexpr Usage extent16(std::uint8_t opcode, std::uint8_t flags) {
+  return {opcode, flags, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF,   0xFF,
+          0xFF,   0xFF,  0xFF, 0xFF, 0xFF, 0xFF, kGroup, 0};
+}
+// CDBs of SERVICE ACTION IN(16): an LBA, where it is used, and an allocation length.
+constexpr Usage service16(std::uint8_t action, std::uint8_t lba) {
+  return {0x9E, action, lba, lba, lba, lba, lba, lba, lba, lba, 0xFF, 0xFF, 0xFF, 0xFF, 0, 0};
+}
+
+constexpr auto kNoAction = std::nullopt;
+
+constexpr OpcodeInfo kTable[] = {
+    {kTestUnitReady, "TEST UNIT READY", 0x00, kNoAction, 6, {0x00}},
+    {kRequestSense, "REQUEST SENSE", 0x03, kNoAction, 6, {0x03, 0x01, 0, 0, 0xFF}},
+    {kRead, "READ(6)", 0x08, kNoAction, 6, extent6(0x08)},
+    {kWrite, "WRITE(6)", 0x0A, kNoAction, 6, extent6(0x0A)},
+    {kInquiry, "INQUIRY", 0x12, kNoAction, 6, {0x12, 0x01, 0xFF, 0xFF, 0xFF}},
+    {kModeSelect, "MODE SELECT(6)", 0x15, kNoAction, 6, {0x15, kPageFormat, 0, 0, 0xFF}},
+    {kModeSense,
+     "MODE SENSE(6)",
+     0x1A,
+     kNoAction,
+     6,
+     {0x1A, kNoBlockDescriptors, 0xFF, 0xFF, 0xFF}},
+    {kStartStopUnit, "START STOP UNIT", 0x1B, kNoAction, 6, {0x1B, 0x01, 0, 0, 0x05}},
+    {kPreventAllow, "PREVENT ALLOW MEDIUM REMOVAL", 0x1E, kNoAction, 6, {0x1E, 0, 0, 0, 0x01}},
+    {kReadCapacity, "READ CAPACITY(10)", 0x25, kNoAction, 10, {0x25}},
+    {kRead, "READ(10)", 0x28, kNoAction, 10, extent10(0x28, kIo)},
+    {kWrite, "WRITE(10)", 0x2A, kNoAction, 10, extent10(0x2A, kIo)},
+    {kWriteAndVerify, "WRITE AND VERIFY(10)", 0x2E, kNoAction, 10,
+     extent10(0x2E, kDpo | kByteCheck)},
+    {kVerify, "VERIFY(10)", 0x2F, kNoAction, 10, extent10(0x2F, kDpo | kByteCheck)},
+    {kPrefetch, "PRE-FETCH(10)", 0x34, kNoAction, 10, extent10(0x34, kImmediate)},
+    {kSynchronizeCache, "SYNCHRONIZE CACHE(10)", 0x35, kNoAction, 10,
+     extent10(0x35, kImmediate | kSyncNv)},
+    {kWriteSame, "WRITE SAME(10)", 0x41, kNoAction, 10, extent10(0x41, kUnmapBit)},
+    {kUnmap, "UNMAP", 0x42, kNoAction, 10, {0x42, 0, 0, 0, 0, 0, kGroup, 0xFF, 0xFF}},
+    {kModeSelect,
+     "MODE SELECT(10)",
+     0x55,
+     kNoAction,
+     10,
+     {0x55, kPageFormat, 0, 0, 0, 0, 0, 0xFF, 0xFF}},
+    {kModeSense,
+     "MODE SENSE(10)",
+     0x5A,
+     kNoAction,
+     10,
+     {0x5A, kNoBlockDescriptors | kLongLba, 0xFF, 0xFF, 0, 0, 0, 0xFF, 0xFF}},
+    {kRead, "READ(16)", 0x88, kNoAction, 16, extent16(0x88, kIo)},
+    {kWrite, "WRITE(16)", 0x8A, kNoAction, 16, extent16(0x8A, kIo)},
+    {kWriteAndVerify, "WRITE AND VERIFY(16)", 0x8E, kNoAction, 16,
+     extent16(0x8E, kDpo | kByteCheck)},
+    {kVerify, "VERIFY(16)", 0x8F, kNoAction, 16, extent16(0x8F, kDpo | kByteCheck)},
+    {kPrefetch, "PRE-FETCH(16)", 0x90, kNoAction, 16, extent16(0x90, kImmediate)},
+    {kSynchronizeCache, "SYNCHRONIZE CACHE(16)", 0x91, kNoAction, 16,
+     extent16(0x91, kImmediate | kSyncNv)},
+    {kWriteSame, "WRITE SAME(16)", 0x93, kNoAction, 16, extent16(0x93, kUnmapBit | kNdob)},
+    {kReadCapacity, "READ CAPACITY(16)", 0x9E, 0x10, 16, service16(0x10, 0)},
+    {kGetLbaStatus, "GET LBA STATUS", 0x9E, 0x12, 16, service16(0x12, 0xFF)},
+    {kReportLuns,
+     "REPORT LUNS",
+     0xA0,
+     kNoAction,
+     12,
+     {0xA0, 0, 0xFF, 0, 0, 0, 0xFF, 0xFF, 0xFF, 0xFF}},
+    {kReportOpcodes,
+     "REPORT SUPPORTED OPERATION CODES",
+     0xA3,
+     0x0C,
+     12,
+     {0xA3, 0x0C, 0x87, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF}},
+    {kReportTaskManagement,
+     "REPORT SUPPORTED TASK MANAGEMENT FUNCTIONS",
+     0xA3,
+     0x0D,
+     12,
+     {0xA3, 0x0D, 0x80, 0, 0, 0, 0xFF, 0xFF, 0xFF, 0xFF}},
+    {kRead, "READ(12)", 0xA8, kNoAction, 12, extent12(0xA8, kIo)},
+    {kWrite, "WRITE(12)", 0xAA, kNoAction, 12, extent12(0xAA, kIo)},
+    {kWriteAndVerify, "WRITE AND VERIFY(12)", 0xAE, kNoAction, 12,
+     extent12(0xAE, kDpo | kByteCheck)},
+    {kVerify, "VERIFY(12)", 0xAF, kNoAction, 12, extent12(0xAF, kDpo | kByteCheck)},
+};
+constexpr std::size_t kTableSize = std::size(kTable);
+static_assert(kTableSize < std::numeric_limits<std::uint8_t>::max());
+static_assert(std::ranges::is_sorted(kTable, [](const OpcodeInfo& a, const OpcodeInfo& b) {
+  return a.opcode != b.opcode ? a.opcode < b.opcode : a.service_action < b.service_action;
+}));
+
+// For each opcode, its first entry: kFirst[op] to kFirst[op + 1] are its entries.
+constexpr auto kFirst = [] {
+  std::array<std::uint8_t, 257> first{};
+  std::uint8_t entry = 0;
+  for (std::size_t opcode = 0; opcode < first.size(); ++opcode) {
+    while (entry < kTableSize && kTable[entry].opcode < opcode) ++entry;
+    first[opcode] = entry;
+  }
+  return first;
+}();
+static_assert(kFirst[256] == kTableSize);
+
+}  // namespace
+
+std::span<const OpcodeInfo> opcode_table() { return kTable; }
+
+std::span<const OpcodeInfo> entries_of(std::uint8_t opcode) {
+  return {kTable + kFirst[opcode], kTable + kFirst[opcode + 1u]};
+}
+
+const OpcodeInfo* find_opcode(std::uint8_t opcode, std::uint16_t service_action) {
+  for (const OpcodeInfo& entry : entries_of(opcode)) {
+    if (!entry.service_action || *entry.service_action == service_action) return &entry;
+  }
+  return nullptr;
+}
+
+}  // namespace mariner::scsi

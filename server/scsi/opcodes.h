@@ -1,0 +1,66 @@
+// The commands that a disk supports: one table, from which CDBs are decoded, transfers are sized
+// and REPORT SUPPORTED OPERATION CODES is answered, so that these cannot disagree.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+namespace mariner::scsi {
+
+using CdbBytes = std::span<const std::uint8_t, 16>;
+
+// What a command does, whatever the length of its CDB.
+enum class Operation : std::uint8_t {
+  kTestUnitReady,
+  kRequestSense,
+  kInquiry,
+  kModeSelect,
+  kModeSense,
+  kStartStopUnit,
+  kPreventAllow,
+  kReadCapacity,
+  kRead,
+  kWrite,
+  kWriteAndVerify,
+  kVerify,
+  kPrefetch,
+  kSynchronizeCache,
+  kWriteSame,
+  kUnmap,
+  kGetLbaStatus,
+  kReportLuns,
+  kReportOpcodes,
+  kReportTaskManagement,
+};
+
+struct OpcodeInfo {
+  Operation operation;
+  const char* name;  // as in the standards, for people
+  std::uint8_t opcode;
+  std::optional<std::uint8_t> service_action;
+  std::uint8_t cdb_bytes;
+  // CDB usage data (SPC-4 6.36.3): the bits that are evaluated; a set bit outside them is refused.
+  // Byte 0 is the opcode and the service action stands in its place. Bytes past the CDB's end are
+  // unspecified: initiators leave anything in them.
+  std::array<std::uint8_t, 16> usage;
+};
+
+// In order of opcode and service action.
+[[nodiscard]] std::span<const OpcodeInfo> opcode_table();
+
+// All entries with this opcode; more than one, or one with a service action, where the opcode has
+// service actions; empty when it is not supported.
+[[nodiscard]] std::span<const OpcodeInfo> entries_of(std::uint8_t opcode);
+
+// The entry for this opcode and, where the opcode has them, service action; null when not
+// supported.
+[[nodiscard]] const OpcodeInfo* find_opcode(std::uint8_t opcode, std::uint16_t service_action);
+
+// The entry for a CDB; null when not supported.
+[[nodiscard]] inline const OpcodeInfo* find_opcode(CdbBytes cdb) {
+  return find_opcode(cdb[0], static_cast<std::uint16_t>(cdb[1] & 0x1F));
+}
+
+}  // namespace mariner::scsi
