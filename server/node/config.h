@@ -14,7 +14,7 @@
 
 #include "proto/error.h"
 #include "server/client/quantity.h"
-#include "server/node/endpoint.h"
+#include "server/client/endpoint.h"
 
 namespace mariner {
 

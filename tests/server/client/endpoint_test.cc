@@ -1,4 +1,4 @@
-#include "server/node/endpoint.h"
+#include "server/client/endpoint.h"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,177 @@
+#include "server/web/http_connection.h"
+
+#include <boost/asio/write.hpp>
+#include <boost/beast/http/chunk_encode.hpp>
+#include <boost/beast/http/read.hpp>
+#include <boost/beast/http/write.hpp>
+
+namespace mariner::web {
+namespace {
+
+namespace http = boost::beast::http;
+using boost::beast::error_code;
+
+HttpMethod method_of(http::verb verb) {
+  switch (verb) {
+    case http::verb::get: return HttpMethod::kGet;
+    case http::verb::head: return HttpMethod::kHead;
+    case http::verb::post: return HttpMethod::kPost;
+    case http::verb::delete_: return HttpMethod::kDelete;
+    default: return HttpMethod::kOther;
+  }
+}
+
+// Status and words for a request that cannot be read; 0 if the client has just gone.
+HttpResponse refusal(error_code error) {
+  if (error == http::error::body_limit)
+    return {413, kPlainText, "the request's body is too long\n", {}};
+  if (error == http::error::header_limit)
+    return {431, kPlainText, "the request's header is too long\n", {}};
+  const bool malformed =
+      error.category() == http::make_error_code(http::error::bad_method).category() &&
+      error != http::error::end_of_stream && error != http::error::partial_message;
+  return {malformed ? 400 : 0, kPlainText, "this is no HTTP request\n", {}};
+}
+
+}  // namespace
+
+HttpConnection::HttpConnection(boost::asio::generic::stream_protocol::socket socket,
+                               std::shared_ptr<HttpService> service)
+    : service_(std::move(service)),
+      stream_(std::move(socket)),
+      buffer_(service_->limits.header_bytes + (64u << 10)) {
+  ++service_->connections;
+}
+
+HttpConnection::~HttpConnection() { --service_->connections; }
+
+void HttpConnection::close() {
+  // Pending operations end with an error and let go of this object.
+  error_code ignored;
+  stream_.socket().close(ignored);
+}
+
+void HttpConnection::read_request() {
+  parser_.emplace();
+  parser_->header_limit(service_->limits.header_bytes);
+  parser_->body_limit(service_->limits.body_bytes);
+  stream_.expires_after(service_->limits.read_timeout);
+  http::async_read(
+      stream_, buffer_, *parser_,
+      [self = shared_from_this()](error_code error, std::size_t) { self->request_read(error); });
+}
+
+void HttpConnection::request_read(error_code error) {
+  if (error) return refuse(error);
+  auto& message = parser_->get();
+  keep_alive_ = message.keep_alive();
+  head_ = message.method() == http::verb::head;
+  if (!service_->handler) return close();
+
+  HttpRequest request;
+  request.method = method_of(message.method());
+  const std::string_view target(message.target().data(), message.target().size());
+  const auto question = target.find('?');
+  request.path = target.substr(0, question);
+  if (question != std::string_view::npos) request.query = target.substr(question + 1);
+  request.body = std::move(message.body());
+  parser_.reset();
+  service_->handler(std::move(request), HttpReply(shared_from_this()));
+}
+
+void HttpConnection::refuse(error_code error) {
+  auto response = refusal(error);
+  if (response.status == 0) return close();
+  keep_alive_ = false;
+  head_ = false;
+  write_response(std::move(response));
+}
+
+void HttpConnection::send(HttpResponse response) {
+  if (!streaming_) return write_response(std::move(response));
+  last_line_ = std::move(response.body);
+  if (!writing_) write_lines();
+}
+
+void HttpConnection::write_response(HttpResponse response) {
+  response_.emplace(static_cast<http::status>(response.status), 11);
+  response_->set(http::field::server, "mariner");
+  response_->set(
+      http::field::content_type,
+      boost::beast::string_view(response.content_type.data(), response.content_type.size()));
+  response_->set(http::field::cache_control, "no-store");
+  if (!response.allow.empty()) {
+    response_->set(http::field::allow,
+                   boost::beast::string_view(response.allow.data(), response.allow.size()));
+  }
+  response_->keep_alive(keep_alive_);
+  response_->content_length(response.body.size());
+  if (!head_) response_->body() = std::move(response.body);
+  stream_.expires_after(service_->limits.write_timeout);
+  http::async_write(
+      stream_, *response_,
+      [self = shared_from_this()](error_code error, std::size_t) { self->answered(error); });
+}
+
+void HttpConnection::progress(std::string line) {
+  if (head_) return;
+  pending_line_ = std::move(line);
+  if (!streaming_) return begin_stream();
+  if (!writing_) write_lines();
+}
+
+void HttpConnection::begin_stream() {
+  streaming_ = true;
+  writing_ = true;
+  response_.emplace(http::status::ok, 11);
+  response_->set(http::field::server, "mariner");
+  response_->set(http::field::content_type, "application/x-ndjson");
+  response_->keep_alive(keep_alive_);
+  response_->chunked(true);
+  serializer_.emplace(*response_);
+  stream_.expires_after(service_->limits.write_timeout);
+  http::async_write_header(stream_, *serializer_,
+                           [self = shared_from_this()](error_code error, std::size_t) {
+                             if (error) return self->close();
+                             self->write_lines();
+                           });
+}
+
+void HttpConnection::write_lines() {
+  auto& next = pending_line_ ? pending_line_ : last_line_;
+  const bool last = !pending_line_ && last_line_;
+  if (!next) {
+    writing_ = false;
+    return;
+  }
+  writing_ = true;
+  line_ = *std::move(next);
+  next.reset();
+  stream_.expires_after(service_->limits.write_timeout);
+  boost::asio::async_write(stream_, http::make_chunk(boost::asio::buffer(line_)),
+                           [self = shared_from_this(), last](error_code error, std::size_t) {
+                             if (error) return self->close();
+                             if (last) {
+                               self->end_stream();
+                             } else {
+                               self->write_lines();
+                             }
+                           });
+}
+
+void HttpConnection::end_stream() {
+  streaming_ = false;
+  writing_ = false;
+  serializer_.reset();
+  boost::asio::async_write(
+      stream_, http::make_chunk_last(),
+      [self = shared_from_this()](error_code error, std::size_t) { self->answered(error); });
+}
+
+void HttpConnection::answered(error_code error) {
+  response_.reset();
+  if (error || !keep_alive_ || !service_->handler) return close();
+  read_request();
+}
+
+}  // namespace mariner::web

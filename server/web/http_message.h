@@ -1,0 +1,71 @@
+// What an HTTP handler receives and what it answers with.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "proto/unique_function.h"
+
+namespace mariner::web {
+
+enum class HttpMethod { kGet, kHead, kPost, kDelete, kOther };
+
+// Parsed and within the server's limits, otherwise as the client sent it: untrusted.
+struct HttpRequest {
+  HttpMethod method = HttpMethod::kOther;
+  std::string path;   // up to the '?', percent-encoded
+  std::string query;  // behind the '?', percent-encoded
+  std::string body;
+};
+
+inline constexpr std::string_view kPlainText = "text/plain; charset=utf-8";
+inline constexpr std::string_view kJson = "application/json";
+
+struct HttpResponse {
+  int status = 200;
+  std::string_view content_type = kPlainText;  // a constant
+  std::string body;
+  std::string_view allow;  // a constant; with status 405: the allowed methods
+};
+
+// Where an answer goes: implemented by the connection.
+class HttpChannel {
+ public:
+  virtual ~HttpChannel() = default;
+  virtual void progress(std::string line) = 0;
+  virtual void send(HttpResponse response) = 0;
+};
+
+// The one answer to one request. Sent once, now or later, on the server's thread; if it is
+// destroyed unsent, the client is told of an internal error. When the client or the server has
+// gone meanwhile, answers go nowhere.
+class HttpReply {
+ public:
+  explicit HttpReply(std::shared_ptr<HttpChannel> channel) : channel_(std::move(channel)) {}
+  HttpReply(HttpReply&&) = default;
+  HttpReply& operator=(HttpReply&&) = delete;
+  ~HttpReply() {
+    if (channel_ != nullptr) send({500, kPlainText, "the request was dropped\n", {}});
+  }
+
+  // Sends `line` ahead of the answer: the body is then streamed, one line at a time, and the
+  // answer's body becomes its last line. A line that a slow client has not taken is replaced by
+  // the next, so nothing piles up.
+  void progress(std::string line) {
+    CHECK(channel_ != nullptr);
+    channel_->progress(std::move(line));
+  }
+
+  void send(HttpResponse response) {
+    CHECK(channel_ != nullptr);
+    std::exchange(channel_, nullptr)->send(std::move(response));
+  }
+
+ private:
+  std::shared_ptr<HttpChannel> channel_;
+};
+
+using HttpHandler = UniqueFunction<void(HttpRequest, HttpReply)>;
+
+}  // namespace mariner::web
