@@ -4,6 +4,7 @@
 // order in which the coordinator answers, possibly before submit() has returned (a refusal).
 #pragma once
 
+#include <deque>
 #include <vector>
 
 #include "proto/executor.h"
@@ -56,6 +57,8 @@ class LocalReplicator {
   std::vector<Slot> slots_;
   std::vector<std::uint64_t> free_slots_;
   std::size_t voids_ = 0;
+  std::deque<Action> queue_;
+  bool running_ = false;
 };
 
 }  // namespace mariner::replication

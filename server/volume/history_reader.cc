@@ -1,0 +1,94 @@
+#include "server/volume/history_reader.h"
+
+#include <cstring>
+#include <utility>
+
+#include "proto/check.h"
+#include "proto/payload.h"
+
+namespace mariner::volume {
+
+using index::LocatedRun;
+
+void ZeroBase::read(BlockRange range, std::span<std::byte> to, Done done) {
+  CHECK(to.size() == range.count.bytes());
+  std::memset(to.data(), 0, to.size());
+  done({});
+}
+
+// One read() and what it still waits for.
+struct HistoryReader::Operation {
+  HistoryReader* reader = nullptr;
+  Done done;
+  Result<void> result;
+  std::size_t waiting = 1;  // one for read() itself, so that nothing completes while it issues
+};
+
+HistoryReader::~HistoryReader() {
+  CHECK_MSG(in_flight_ == 0, "a history reader is destroyed in use");
+}
+
+void HistoryReader::finished(const std::shared_ptr<Operation>& operation,
+                             const Result<void>& result) {
+  if (!result && operation->result) operation->result = result;
+  CHECK(operation->waiting > 0);
+  if (--operation->waiting > 0) return;
+  --operation->reader->in_flight_;
+  operation->done(std::move(operation->result));
+}
+
+void HistoryReader::read(BlockRange range, SequenceNumber at, std::span<std::byte> to, Done done) {
+  CHECK(to.size() == range.count.bytes());
+  auto operation = std::make_shared<Operation>();
+  operation->reader = this;
+  operation->done = std::move(done);
+  ++in_flight_;
+  for (const LocatedRun& run : index_.locate(range, at)) {
+    read_run(run, to.subspan((run.range.first - range.first).bytes(), run.range.count.bytes()),
+             operation);
+  }
+  finished(operation, {});
+}
+
+logging::LogRead HistoryReader::log_read_of(const LocatedRun& run,
+                                            std::span<std::byte> to) const {
+  return {run.location, volume_, run.sequence, run.payload_block, to};
+}
+
+void HistoryReader::read_run(const LocatedRun& run, std::span<std::byte> to,
+                             const std::shared_ptr<Operation>& operation) {
+  switch (run.source) {
+    case LocatedRun::Source::kZero: std::memset(to.data(), 0, to.size()); return;
+    case LocatedRun::Source::kBase: return read_base(run.range, to, operation);
+    case LocatedRun::Source::kLog: break;
+  }
+  ++operation->waiting;
+  // A repeated run is one block: read it to the front, then copy it over the rest.
+  const std::span<std::byte> stored = run.repeated ? to.first(kBlockBytes) : to;
+  log_.read(log_read_of(run, stored), [operation, to, repeated = run.repeated](Result<void> r) {
+    if (r && repeated) {
+      for (std::size_t at = kBlockBytes; at < to.size(); at += kBlockBytes) {
+        std::memcpy(to.data() + at, to.data(), kBlockBytes);
+      }
+    }
+    finished(operation, r);
+  });
+}
+
+void HistoryReader::read_base(BlockRange range, std::span<std::byte> to,
+                              const std::shared_ptr<Operation>& operation) {
+  ++operation->waiting;
+  base_.read(range, to, [this, range, to, operation](Result<void> result) {
+    if (result && base_.may_move()) {
+      // What was overwritten meanwhile has become a before-image first: look again.
+      for (const LocatedRun& run : index_.locate(range, SequenceNumber{0})) {
+        if (run.source != LocatedRun::Source::kLog) continue;
+        read_run(run, to.subspan((run.range.first - range.first).bytes(), run.range.count.bytes()),
+                 operation);
+      }
+    }
+    finished(operation, result);
+  });
+}
+
+}  // namespace mariner::volume

@@ -1,0 +1,72 @@
+#include "server/volume/history_view.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "proto/check.h"
+
+namespace mariner::volume {
+namespace {
+
+Error read_only_error() {
+  return Error{ErrorCode::kReadOnly,
+               "a view of the past cannot be written; expose it with --writable"};
+}
+
+}  // namespace
+
+HistoryView::~HistoryView() { CHECK_MSG(idle(), "a view is destroyed in use"); }
+
+void HistoryView::read(ByteRange range, ReadDone done) {
+  const BlockRange blocks = range.covering_blocks();
+  const std::size_t skip = range.offset - blocks.first.byte_offset();
+  Payload payload = Payload::allocate(blocks.count.bytes());
+  const std::span<std::byte> to = payload.bytes();
+  ++operations_;
+  history_.read(blocks, at_, to,
+                [this, payload = std::move(payload), skip, length = range.length,
+                 done = std::move(done)](Result<void> result) mutable {
+                  --operations_;
+                  if (!result) return done(result.error());
+                  done(PayloadSlice{std::move(payload), skip, length});
+                });
+}
+
+void HistoryView::write(ByteRange, PayloadSlice, Done done) { done(read_only_error()); }
+void HistoryView::write_same(ByteRange, PayloadSlice, Done done) { done(read_only_error()); }
+void HistoryView::trim(ByteRange, TrimMode, Done done) { done(read_only_error()); }
+
+std::vector<Allocation> HistoryView::allocation(ByteRange range) {
+  return allocation_at(index_, range, at_, base_is_zero_);
+}
+
+std::vector<Allocation> allocation_at(const index::VersionIndex& index, ByteRange range,
+                                      SequenceNumber at, bool base_is_zero) {
+  std::vector<Allocation> out;
+  for (const index::LocatedRun& run : index.locate(range.covering_blocks(), at)) {
+    const bool mapped = run.source == index::LocatedRun::Source::kLog ||
+                        (run.source == index::LocatedRun::Source::kBase && !base_is_zero);
+    const ByteRange bytes = to_bytes(run.range);
+    const std::uint64_t start = std::max(bytes.offset, range.offset);
+    const std::uint64_t length = std::min(bytes.end(), range.end()) - start;
+    if (!out.empty() && out.back().mapped == mapped) {
+      out.back().range.length += length;
+    } else {
+      out.push_back({{start, length}, mapped});
+    }
+  }
+  return out;
+}
+
+void HistoryCurrent::read(BlockRange range, ReadDone done) {
+  Payload payload = Payload::allocate(range.count.bytes());
+  const std::span<std::byte> to = payload.bytes();
+  history_.read(range, settled_(), to,
+                [payload = std::move(payload), done = std::move(done)](Result<void> result) mutable {
+                  if (!result) return done(result.error());
+                  const std::size_t size = payload.size();
+                  done(PayloadSlice{std::move(payload), 0, size});
+                });
+}
+
+}  // namespace mariner::volume

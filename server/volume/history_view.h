@@ -1,0 +1,76 @@
+// A read-only view: the volume as of one settled moment.
+#pragma once
+
+#include "index/version_index.h"
+#include "server/volume/current_reader.h"
+#include "server/volume/history_reader.h"
+#include "server/volume/layer.h"
+
+namespace mariner::volume {
+
+class HistoryView final : public Layer {
+ public:
+  // The reader and index belong to the volume, which outlives its views.
+  HistoryView(std::uint64_t size_bytes, HistoryReader& history, const index::VersionIndex& index,
+              SequenceNumber at, bool base_is_zero)
+      : size_bytes_(size_bytes),
+        history_(history),
+        index_(index),
+        at_(at),
+        base_is_zero_(base_is_zero) {}
+  ~HistoryView() override;
+
+  [[nodiscard]] std::uint64_t size_bytes() const override { return size_bytes_; }
+  [[nodiscard]] bool read_only() const override { return true; }
+  void read(ByteRange range, ReadDone done) override;
+  void write(ByteRange range, PayloadSlice data, Done done) override;
+  void write_same(ByteRange range, PayloadSlice pattern, Done done) override;
+  void trim(ByteRange range, TrimMode mode, Done done) override;
+  void flush(Done done) override { done({}); }
+  std::vector<Allocation> allocation(ByteRange range) override;
+  void settle(Done done) override { done({}); }
+
+  [[nodiscard]] bool idle() const { return operations_ == 0; }
+
+ private:
+  const std::uint64_t size_bytes_;
+  HistoryReader& history_;
+  const index::VersionIndex& index_;
+  const SequenceNumber at_;
+  const bool base_is_zero_;
+  std::size_t operations_ = 0;
+};
+
+// The parts of `range` that are stored, as of `at`.
+std::vector<Allocation> allocation_at(const index::VersionIndex& index, ByteRange range,
+                                      SequenceNumber at, bool base_is_zero);
+
+// The base of a writable view: another volume as of one moment.
+class ViewBase final : public Base {
+ public:
+  ViewBase(HistoryReader& parent, SequenceNumber at) : parent_(parent), at_(at) {}
+  void read(BlockRange range, std::span<std::byte> to, Done done) override {
+    parent_.read(range, at_, to, std::move(done));
+  }
+  [[nodiscard]] bool is_zero() const override { return false; }
+  [[nodiscard]] bool may_move() const override { return false; }
+
+ private:
+  HistoryReader& parent_;
+  const SequenceNumber at_;
+};
+
+// Current reads of a volume that has no image: a writable view. Everything is in the history.
+class HistoryCurrent final : public CurrentReader {
+ public:
+  // `settled` tells the newest moment at each read.
+  HistoryCurrent(HistoryReader& history, UniqueFunction<SequenceNumber()> settled)
+      : history_(history), settled_(std::move(settled)) {}
+  void read(BlockRange range, ReadDone done) override;
+
+ private:
+  HistoryReader& history_;
+  UniqueFunction<SequenceNumber()> settled_;
+};
+
+}  // namespace mariner::volume

@@ -1,0 +1,71 @@
+// Applies a frozen table of pending writes to the image, in address order, in the background.
+//
+// The index is consulted on the owner's thread; reading the log, writing and flushing the image
+// happen on the worker. Before a block that only the image holds (the base of an imported volume)
+// is overwritten, its old contents are durable in the log and indexed as a before-image (design.md
+// invariant 5); where such a block merely becomes zero, the image keeps it and readers ask the index.
+//
+// One run at a time. Owner's thread only.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "server/volume/history_reader.h"
+#include "server/volume/image_writer.h"
+#include "server/volume/pending_table.h"
+#include "server/volume/volume_log.h"
+#include "server/volume/worker.h"
+
+namespace mariner::volume {
+
+class ImageApplier {
+ public:
+  struct Parts {  // all outlive the applier
+    logging::Disk& image;
+    logging::Disk& log_disk;
+    logging::LogId log_id;
+    const index::VersionIndex& index;
+    const HistoryReader& history;
+    VolumeLog& log;
+    Worker& worker;
+    bool base_in_image = false;
+  };
+
+  explicit ImageApplier(Parts parts) : parts_(parts) {}
+  ~ImageApplier();  // not running
+
+  // Applies all of `table`, which must not change meanwhile, and flushes the image. `done` runs
+  // with success when every run is durable in the image. After an error, start again.
+  void start(std::shared_ptr<const PendingTable> table, Done done);
+
+  // Ends the run at the next step with kAborted.
+  void stop() { stopping_ = true; }
+  [[nodiscard]] bool running() const { return table_ != nullptr; }
+
+ private:
+  static constexpr std::uint64_t kChunkBlocks = 2048;  // 8 MiB
+  static constexpr std::size_t kChunkRuns = 1024;
+
+  void next_chunk();
+  void capture_next();
+  void write_chunk();
+  void flush();
+  void finish(Result<void> result);
+  void add_run(const PendingTable::Run& run);
+  void add_located(const index::LocatedRun& run);
+  void add_zero(BlockRange range);
+  void add_stored(ImageChange change);
+  // The parts of `range` that only the image holds.
+  [[nodiscard]] std::vector<BlockRange> uncaptured(BlockRange range) const;
+
+  const Parts parts_;
+  std::shared_ptr<const PendingTable> table_;
+  Done done_;
+  bool stopping_ = false;
+  Lbn next_;
+  std::vector<ImageChange> changes_;
+  std::vector<BlockRange> to_capture_;
+};
+
+}  // namespace mariner::volume

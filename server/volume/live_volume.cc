@@ -1,0 +1,260 @@
+#include "server/volume/live_volume.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "proto/check.h"
+#include "server/volume/history_view.h"
+
+namespace mariner::volume {
+
+using replication::Stamp;
+using replication::WriteKind;
+using replication::WriteRequest;
+
+namespace {
+
+bool all_zero(std::span<const std::byte> bytes) {
+  return std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b == std::byte{0}; });
+}
+
+// One block filled with the pattern, which divides it.
+Payload block_of(const PayloadSlice& pattern) {
+  Payload block = Payload::allocate(kBlockBytes);
+  const std::span<const std::byte> bytes = pattern.bytes();
+  CHECK(!bytes.empty() && kBlockBytes % bytes.size() == 0);
+  for (std::size_t at = 0; at < kBlockBytes; at += bytes.size()) {
+    std::memcpy(block.data() + at, bytes.data(), bytes.size());
+  }
+  return block;
+}
+
+}  // namespace
+
+LiveVolume::~LiveVolume() { CHECK_MSG(idle(), "a live volume is destroyed in use"); }
+
+void LiveVolume::read(ByteRange range, ReadDone done) {
+  const auto& coordinator = parts_.replicator.coordinator();
+  const BlockRange blocks = range.covering_blocks();
+  const std::size_t skip = range.offset - blocks.first.byte_offset();
+  ++operations_;
+  auto finish = [this, skip, length = range.length,
+                 done = std::move(done)](Result<PayloadSlice> result) mutable {
+    --operations_;
+    if (result) {
+      result->offset += skip;
+      result->length = length;
+    }
+    done(std::move(result));
+  };
+  if (coordinator.acknowledged() <= coordinator.settled()) {
+    return parts_.current.read(blocks, std::move(finish));
+  }
+  // An acknowledged write is not settled yet: an earlier one is still on its way.
+  parts_.replicator.settle([this, blocks, finish = std::move(finish)](SequenceNumber) mutable {
+    parts_.current.read(blocks, std::move(finish));
+  });
+}
+
+void LiveVolume::submit(WriteRequest request, Done done) {
+  parts_.replicator.submit(std::move(request),
+                           [this, done = std::move(done)](Result<Stamp> stamp) mutable {
+                             --operations_;
+                             if (!stamp) return done(stamp.error());
+                             done({});
+                           });
+}
+
+void LiveVolume::write_whole(WriteRequest request, Done done) {
+  ++operations_;
+  const BlockRange extent = request.extent;
+  if (locks_.idle()) return submit(std::move(request), std::move(done));
+  locks_.shared(extent, [this, request = std::move(request), done = std::move(done)]() mutable {
+    submit(std::move(request), std::move(done));
+  });
+}
+
+void LiveVolume::write(ByteRange range, PayloadSlice data, Done done) {
+  CHECK(data.length == range.length);
+  if (range.block_aligned()) {
+    WriteRequest request;
+    request.extent = range.covering_blocks();
+    request.payload = std::move(data);
+    return write_whole(std::move(request), std::move(done));
+  }
+  // Copied because the log takes whole, aligned blocks, and the edges come from elsewhere.
+  write_partial(
+      range,
+      [range, data = std::move(data)](const Payload& head, const Payload& tail) {
+        WriteRequest request;
+        request.extent = range.covering_blocks();
+        Payload merged = Payload::allocate(request.extent.count.bytes());
+        if (head) std::memcpy(merged.data(), head.data(), kBlockBytes);
+        if (tail) {
+          std::memcpy(merged.data() + merged.size() - kBlockBytes, tail.data(), kBlockBytes);
+        }
+        std::memcpy(merged.data() + (range.offset - request.extent.first.byte_offset()),
+                    data.bytes().data(), data.length);
+        request.payload = {merged, 0, merged.size()};
+        return request;
+      },
+      std::move(done));
+}
+
+void LiveVolume::write_same(ByteRange range, PayloadSlice pattern, Done done) {
+  if (all_zero(pattern.bytes())) return trim(range, TrimMode::kZero, std::move(done));
+  if (range.block_aligned()) {
+    WriteRequest request;
+    request.kind = WriteKind::kRepeated;
+    request.extent = range.covering_blocks();
+    request.payload = {block_of(pattern), 0, kBlockBytes};
+    return write_whole(std::move(request), std::move(done));
+  }
+  write_partial(
+      range,
+      [range, block = block_of(pattern)](const Payload& head, const Payload& tail) {
+        const BlockRange extent = range.covering_blocks();
+        const std::size_t skip = range.offset - extent.first.byte_offset();
+        const std::size_t left = to_bytes(extent).end() - range.end();
+        WriteRequest request;
+        request.extent = extent;
+        const BlockRange inner = range.inner_blocks();
+        // Without a whole block inside, the edges are all there is.
+        request.kind = inner.empty() ? WriteKind::kData : WriteKind::kRepeated;
+        request.has_head = !inner.empty() && skip != 0;
+        request.has_tail = !inner.empty() && left != 0;
+        const std::size_t stored = inner.empty()
+                                       ? extent.count.value
+                                       : 1u + (request.has_head ? 1u : 0u) + (request.has_tail ? 1u : 0u);
+        Payload merged = Payload::allocate(stored * kBlockBytes);
+        for (std::size_t i = 0; i < stored; ++i) {
+          std::memcpy(merged.data() + i * kBlockBytes, block.data(), kBlockBytes);
+        }
+        if (head && skip != 0) std::memcpy(merged.data(), head.data(), skip);
+        if (tail && left != 0) {
+          std::memcpy(merged.data() + merged.size() - left, tail.data() + kBlockBytes - left, left);
+        }
+        request.payload = {merged, 0, merged.size()};
+        return request;
+      },
+      std::move(done));
+}
+
+void LiveVolume::trim(ByteRange range, TrimMode mode, Done done) {
+  const BlockRange inner = range.inner_blocks();
+  if (mode == TrimMode::kUnmap && inner.empty()) return done({});
+  if (mode == TrimMode::kUnmap || range.block_aligned()) {
+    WriteRequest request;
+    request.kind = WriteKind::kZero;
+    request.extent = inner;
+    return write_whole(std::move(request), std::move(done));
+  }
+  write_partial(
+      range,
+      [range, inner](const Payload& head, const Payload& tail) {
+        const BlockRange extent = range.covering_blocks();
+        const std::size_t skip = range.offset - extent.first.byte_offset();
+        const std::size_t left = to_bytes(extent).end() - range.end();
+        WriteRequest request;
+        request.extent = extent;
+        request.kind = inner.empty() ? WriteKind::kData : WriteKind::kZero;
+        request.has_head = !inner.empty() && skip != 0;
+        request.has_tail = !inner.empty() && left != 0;
+        const std::size_t stored =
+            inner.empty() ? extent.count.value
+                          : (request.has_head ? 1u : 0u) + (request.has_tail ? 1u : 0u);
+        Payload merged = Payload::zeroed(stored * kBlockBytes);
+        if (head && skip != 0) std::memcpy(merged.data(), head.data(), skip);
+        if (tail && left != 0) {
+          std::memcpy(merged.data() + merged.size() - left, tail.data() + kBlockBytes - left, left);
+        }
+        request.payload = {merged, 0, merged.size()};
+        return request;
+      },
+      std::move(done));
+}
+
+void LiveVolume::read_edge(Lbn block, UniqueFunction<void(Result<Payload>)> done) {
+  parts_.current.read({block, {1}}, [done = std::move(done)](Result<PayloadSlice> read) mutable {
+    if (!read) return done(read.error());
+    done(Payload::copy_of(read->bytes()));
+  });
+}
+
+// Holds the covering blocks, waits for earlier writes, reads the edge blocks, and submits what
+// `merge` makes of them. The lock is given back once the write has its place in the order.
+void LiveVolume::write_partial(ByteRange range, Merge merge, Done done) {
+  ++operations_;
+  const BlockRange blocks = range.covering_blocks();
+  struct State {
+    Payload head;
+    Payload tail;
+    Merge merge;
+    Done done;
+  };
+  auto state = std::make_shared<State>();
+  state->merge = std::move(merge);
+  state->done = std::move(done);
+  locks_.exclusive(blocks, [this, blocks, state](ExtentLocks::LockId lock) {
+    const auto fail = [this, state, lock](const Error& error) {
+      --operations_;
+      locks_.unlock(lock);
+      state->done(error);
+    };
+    const auto finish = [this, state, lock] {
+      submit(state->merge(state->head, state->tail), std::move(state->done));
+      locks_.unlock(lock);
+    };
+    parts_.replicator.settle([this, blocks, state, fail, finish](SequenceNumber) {
+      read_edge(blocks.first, [this, blocks, state, fail, finish](Result<Payload> head) {
+        if (!head) return fail(head.error());
+        state->head = *head;
+        if (blocks.count.value == 1) {
+          state->tail = *head;
+          return finish();
+        }
+        const Lbn last{blocks.end().value - 1};
+        read_edge(last, [state, fail, finish](Result<Payload> tail) {
+          if (!tail) return fail(tail.error());
+          state->tail = *tail;
+          finish();
+        });
+      });
+    });
+  });
+}
+
+void LiveVolume::rollback(index::IndexMoment target,
+                          replication::LocalReplicator::WriteDone done) {
+  ++operations_;
+  const BlockRange everything = ByteRange{0, size_bytes_}.covering_blocks();
+  locks_.exclusive(everything, [this, target,
+                                done = std::move(done)](ExtentLocks::LockId lock) mutable {
+    WriteRequest request;
+    request.kind = WriteKind::kRollback;
+    request.target = target.sequence;
+    request.target_time = target.time;
+    parts_.replicator.submit(std::move(request),
+                             [this, done = std::move(done)](Result<Stamp> stamp) mutable {
+                               --operations_;
+                               done(std::move(stamp));
+                             });
+    locks_.unlock(lock);
+  });
+}
+
+std::vector<Allocation> LiveVolume::allocation(ByteRange range) {
+  return allocation_at(parts_.index, range, parts_.replicator.coordinator().settled(),
+                       parts_.base_is_zero);
+}
+
+void LiveVolume::settle(Done done) {
+  ++operations_;
+  parts_.replicator.settle([this, done = std::move(done)](SequenceNumber) mutable {
+    --operations_;
+    done({});
+  });
+}
+
+}  // namespace mariner::volume

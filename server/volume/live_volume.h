@@ -1,0 +1,64 @@
+// The live volume: the layer that initiators write to. From the SCSI disk to the coordinator.
+//
+// Whole-block writes go straight to the coordinator. A write of part of a block is merged under
+// that block's lock, once every earlier write is settled, and goes on whole. A read waits for the
+// writes that were acknowledged before it and sees only settled ones.
+//
+// With storage it is a volume; without, reading through the history, a writable view.
+// Owner's thread only. The owner keeps it alive until idle().
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "index/version_index.h"
+#include "replication/local_replicator.h"
+#include "server/volume/current_reader.h"
+#include "server/volume/extent_locks.h"
+#include "server/volume/layer.h"
+
+namespace mariner::volume {
+
+class LiveVolume final : public Layer {
+ public:
+  struct Parts {  // all outlive it
+    replication::LocalReplicator& replicator;
+    CurrentReader& current;
+    const index::VersionIndex& index;
+    bool base_is_zero = true;
+  };
+
+  LiveVolume(std::uint64_t size_bytes, Parts parts) : size_bytes_(size_bytes), parts_(parts) {}
+  ~LiveVolume() override;
+
+  [[nodiscard]] std::uint64_t size_bytes() const override { return size_bytes_; }
+  [[nodiscard]] bool read_only() const override { return false; }
+  void read(ByteRange range, ReadDone done) override;
+  void write(ByteRange range, PayloadSlice data, Done done) override;
+  void write_same(ByteRange range, PayloadSlice pattern, Done done) override;
+  void trim(ByteRange range, TrimMode mode, Done done) override;
+  void flush(Done done) override { done({}); }  // acknowledged is durable
+  std::vector<Allocation> allocation(ByteRange range) override;
+  void settle(Done done) override;
+
+  // Logs one record that takes the volume back to `target`, in order with all writes. `done` has
+  // its stamp when it is durable and visible.
+  void rollback(index::IndexMoment target, replication::LocalReplicator::WriteDone done);
+
+  [[nodiscard]] bool idle() const { return operations_ == 0 && locks_.idle(); }
+
+ private:
+  using Merge = std::function<replication::WriteRequest(const Payload& head, const Payload& tail)>;
+
+  void submit(replication::WriteRequest request, Done done);
+  void write_whole(replication::WriteRequest request, Done done);
+  void write_partial(ByteRange range, Merge merge, Done done);
+  void read_edge(Lbn block, UniqueFunction<void(Result<Payload>)> done);
+
+  const std::uint64_t size_bytes_;
+  const Parts parts_;
+  ExtentLocks locks_;
+  std::size_t operations_ = 0;
+};
+
+}  // namespace mariner::volume

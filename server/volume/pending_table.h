@@ -1,0 +1,73 @@
+// The table of pending writes: what has been committed and is not yet in the image, by block.
+//
+// Non-overlapping runs ordered by LBN; a newer write replaces what it covers. Insertion and lookup
+// cost the logarithm of the number of runs.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory_resource>
+
+#include "proto/payload.h"
+#include "proto/units.h"
+
+namespace mariner::volume {
+
+// The contents of a run.
+struct PendingContent {
+  enum class Kind : std::uint8_t {
+    kMemory,   // payload bytes, from `offset`; a repeated run has one block for all
+    kZero,
+    kHistory,  // what the history says about these blocks as of `at`
+  };
+  Kind kind = Kind::kZero;
+  bool repeated = false;
+  Payload payload;
+  std::size_t offset = 0;
+  SequenceNumber at;
+
+  // The same content, `skip` blocks further on.
+  [[nodiscard]] PendingContent advanced(BlockCount skip) const {
+    PendingContent next = *this;
+    if (kind == Kind::kMemory && !repeated) next.offset += skip.bytes();
+    return next;
+  }
+};
+
+class PendingTable {
+ public:
+  PendingTable() : runs_(&pool_) {}
+  PendingTable(const PendingTable&) = delete;
+  PendingTable& operator=(const PendingTable&) = delete;
+
+  // Replaces whatever is pending for `range`, which is not empty.
+  void put(BlockRange range, PendingContent content);
+
+  // Visits `range` in order without gaps: each part with its content, or null where nothing is
+  // pending. The content belongs to the part's first block.
+  void visit(BlockRange range,
+             const std::function<void(BlockRange, const PendingContent*)>& visitor) const;
+
+  // What is pending at or behind `from`, up to the end of its run: for walking the table in address
+  // order. An empty range when there is nothing more.
+  struct Run {
+    BlockRange range;
+    PendingContent content;
+  };
+  [[nodiscard]] Run next_run(Lbn from) const;
+
+  [[nodiscard]] bool empty() const { return runs_.empty(); }
+  [[nodiscard]] std::size_t size() const { return runs_.size(); }
+
+ private:
+  struct Entry {
+    BlockCount count;
+    PendingContent content;
+  };
+  void split_at(Lbn lbn);
+
+  std::pmr::unsynchronized_pool_resource pool_;
+  std::pmr::map<Lbn, Entry> runs_;
+};
+
+}  // namespace mariner::volume

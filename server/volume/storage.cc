@@ -1,0 +1,301 @@
+#include "server/volume/storage.h"
+
+#include <cstring>
+#include <utility>
+
+#include "proto/check.h"
+
+namespace mariner::volume {
+
+using replication::WriteKind;
+using replication::WriteMessage;
+
+namespace {
+constexpr auto kRetryDelay = std::chrono::seconds(1);
+}  // namespace
+
+// A read of several sources: the buffer, and what it still waits for.
+struct Storage::ReadOperation {
+  Payload payload;
+  ReadDone done;
+  Result<void> result;
+  std::size_t waiting = 1;
+};
+
+Storage::Storage(ImageApplier::Parts parts, HistoryReader& history, Executor& executor,
+                 Options options, SequenceNumber frontier, SequenceNumber last, Events events)
+    : parts_(parts),
+      history_(history),
+      executor_(executor),
+      options_(options),
+      events_(std::move(events)),
+      applier_(parts),
+      committed_(last),
+      durable_(frontier) {
+  CHECK(frontier <= last);
+  active_.runs = std::make_shared<PendingTable>();
+  active_.last = frontier;
+  // What the image lacks is remembered as "what the history says now".
+  put_history(frontier, last, last);
+  active_.last = last;
+  if (frontier < last) apply_later();
+}
+
+Storage::~Storage() {
+  *alive_ = false;
+  CHECK_MSG(idle(), "storage is destroyed in use");
+}
+
+void Storage::put_history(SequenceNumber from, SequenceNumber to, SequenceNumber at) {
+  for (const BlockRange& extent : parts_.index.changed(from, to)) {
+    PendingContent content;
+    content.kind = PendingContent::Kind::kHistory;
+    content.at = at;
+    active_.runs->put(extent, std::move(content));
+    active_.bytes += extent.count.bytes();
+  }
+}
+
+void Storage::prepare(const WriteMessage& message) {
+  CHECK(prepared_.empty() || message.stamp.sequence > prepared_.back().stamp.sequence);
+  prepared_.push_back(message);
+}
+
+void Storage::drop(const replication::VoidMessage& message) {
+  std::erase_if(prepared_, [&](const WriteMessage& write) {
+    return write.stamp.sequence >= message.first && write.stamp.sequence <= message.last;
+  });
+}
+
+void Storage::commit(SequenceNumber settled) {
+  CHECK(settled >= committed_);
+  while (!prepared_.empty() && prepared_.front().stamp.sequence <= settled) {
+    put(prepared_.front());
+    prepared_.pop_front();
+  }
+  committed_ = settled;
+  active_.last = settled;
+  if (!active_.runs->empty()) {
+    const bool large = active_.memory_bytes >= options_.pending_memory_max / 2 ||
+                       active_.bytes >= options_.lag_bytes_max / 2;
+    if (large && !applier_.running()) {
+      apply_now();
+    } else {
+      apply_later();
+    }
+  }
+  check_pressure();
+}
+
+void Storage::put(const WriteMessage& message) {
+  const replication::WriteRequest& write = message.write;
+  if (write.kind == WriteKind::kRollback) {
+    const SequenceNumber before{message.stamp.sequence.value - 1};
+    put_history(write.target, before, write.target);
+    active_.restores = true;
+    return;
+  }
+  BlockRange body = write.extent;
+  std::size_t offset = write.payload.offset;
+  const auto stored = [&](BlockRange range, bool repeated) {
+    PendingContent content;
+    const bool fits = active_.memory_bytes + frozen_.memory_bytes + range.count.bytes() <=
+                      options_.pending_memory_max;
+    content.kind = fits ? PendingContent::Kind::kMemory : PendingContent::Kind::kHistory;
+    content.repeated = repeated;
+    const std::uint64_t bytes = repeated ? kBlockBytes : range.count.bytes();
+    if (fits) {
+      content.payload = write.payload.payload;
+      content.offset = offset;
+      active_.memory_bytes += bytes;
+    } else {
+      content.at = message.stamp.sequence;
+    }
+    offset += bytes;
+    active_.bytes += bytes;
+    active_.runs->put(range, std::move(content));
+  };
+  if (write.has_head) {
+    stored({body.first, {1}}, false);
+    body = BlockRange::between(body.first + BlockCount{1}, body.end());
+  }
+  if (write.has_tail) body.count.value -= 1;
+  if (write.kind == WriteKind::kZero) {
+    active_.runs->put(body, {});
+    active_.bytes += kBlockBytes;
+  } else {
+    stored(body, write.kind == WriteKind::kRepeated);
+  }
+  if (write.has_tail) stored({body.end(), {1}}, false);
+}
+
+void Storage::check_pressure() {
+  const bool too_much = lag_bytes() >= options_.lag_bytes_max;
+  const bool enough_room = lag_bytes() < options_.lag_bytes_max / 4 * 3;
+  if (!holding_ && too_much) {
+    holding_ = true;
+    events_.hold(true);
+  } else if (holding_ && enough_room) {
+    holding_ = false;
+    events_.hold(false);
+  }
+}
+
+void Storage::apply_later() {
+  if (timer_set_ || stopped_) return;
+  timer_set_ = true;
+  executor_.after(options_.apply_delay, [this, alive = alive_] {
+    if (!*alive) return;
+    timer_set_ = false;
+    apply_now();
+  });
+}
+
+void Storage::apply_now() {
+  if (stopped_ || applier_.running()) return;
+  if (!frozen_.runs) {
+    if (active_.runs->empty()) {
+      // Nothing to write (voids only): the image is as good as the newest write.
+      durable_ = active_.last;
+      if (events_.durable) events_.durable(durable_);
+      return;
+    }
+    frozen_ = std::exchange(active_, Table{});
+    active_.runs = std::make_shared<PendingTable>();
+    active_.last = frozen_.last;
+  }
+  applier_.start(frozen_.runs, [this](Result<void> result) { applied(std::move(result)); });
+}
+
+void Storage::applied(Result<void> result) {
+  if (!result) {
+    if (stopped_) return;
+    if (events_.apply_failed) events_.apply_failed(result.error());
+    executor_.after(kRetryDelay, [this, alive = alive_] {
+      if (*alive) apply_now();
+    });
+    return;
+  }
+  durable_ = frozen_.last;
+  frozen_ = Table{};
+  if (events_.durable) events_.durable(durable_);
+  while (!drains_.empty() && drains_.front().until <= durable_) {
+    Done done = std::move(drains_.front().done);
+    drains_.pop_front();
+    done({});
+  }
+  check_pressure();
+  const bool large = active_.memory_bytes >= options_.pending_memory_max / 2 ||
+                     active_.bytes >= options_.lag_bytes_max / 2;
+  if (active_.runs->empty()) return;
+  if (large || !drains_.empty()) {
+    apply_now();
+  } else {
+    apply_later();
+  }
+}
+
+void Storage::drain(Done done) {
+  if (durable_ >= committed_ || (active_.runs->empty() && !frozen_.runs)) return done({});
+  drains_.push_back({committed_, std::move(done)});
+  apply_now();
+}
+
+void Storage::stop() {
+  stopped_ = true;
+  applier_.stop();
+  while (!drains_.empty()) {
+    Done done = std::move(drains_.front().done);
+    drains_.pop_front();
+    done(Error{ErrorCode::kAborted, "the server is stopping"});
+  }
+}
+
+// The usual case without a copy: all of the range lies in one payload in memory.
+bool Storage::read_from_memory(BlockRange range, ReadDone& done) {
+  for (const Table* table : {&active_, &frozen_}) {
+    if (!table->runs) continue;
+    const PendingTable::Run run = table->runs->next_run(range.first);
+    if (run.range.empty() || run.range.first >= range.end()) continue;  // nothing of it here
+    if (run.content.kind == PendingContent::Kind::kMemory && !run.content.repeated &&
+        run.range.contains(range)) {
+      done(PayloadSlice{run.content.payload, run.content.offset, range.count.bytes()});
+      return true;
+    }
+    return false;
+  }
+  return false;
+}
+
+void Storage::read(BlockRange range, ReadDone done) {
+  if (read_from_memory(range, done)) return;
+  auto operation = std::make_shared<ReadOperation>();
+  operation->payload = Payload::allocate(range.count.bytes());
+  operation->done = std::move(done);
+  ++reads_in_flight_;
+  const auto part_of = [&](BlockRange part) {
+    return operation->payload.bytes().subspan((part.first - range.first).bytes(),
+                                              part.count.bytes());
+  };
+  active_.runs->visit(range, [&](BlockRange part, const PendingContent* content) {
+    if (content != nullptr) return read_pending(part, *content, part_of(part), operation);
+    if (!frozen_.runs) return read_image(part, part_of(part), operation);
+    frozen_.runs->visit(part, [&](BlockRange inner, const PendingContent* frozen) {
+      if (frozen != nullptr) return read_pending(inner, *frozen, part_of(inner), operation);
+      read_image(inner, part_of(inner), operation);
+    });
+  });
+  finished(operation, {});
+}
+
+void Storage::finished(const std::shared_ptr<ReadOperation>& operation,
+                       const Result<void>& result) {
+  if (!result && operation->result) operation->result = result;
+  if (--operation->waiting > 0) return;
+  --reads_in_flight_;
+  if (!operation->result) return operation->done(operation->result.error());
+  const std::size_t size = operation->payload.size();
+  operation->done(PayloadSlice{std::move(operation->payload), 0, size});
+}
+
+void Storage::read_pending(BlockRange range, const PendingContent& content,
+                           std::span<std::byte> to,
+                           const std::shared_ptr<ReadOperation>& operation) {
+  switch (content.kind) {
+    case PendingContent::Kind::kZero: std::memset(to.data(), 0, to.size()); return;
+    case PendingContent::Kind::kMemory: {
+      const std::byte* from = content.payload.data() + content.offset;
+      const std::size_t piece = content.repeated ? kBlockBytes : to.size();
+      for (std::size_t at = 0; at < to.size(); at += piece) std::memcpy(&to[at], from, piece);
+      return;
+    }
+    case PendingContent::Kind::kHistory: break;
+  }
+  ++operation->waiting;
+  history_.read(range, content.at, to,
+                [this, operation](Result<void> result) { finished(operation, result); });
+}
+
+void Storage::read_image(BlockRange range, std::span<std::byte> to,
+                         const std::shared_ptr<ReadOperation>& operation) {
+  const auto from_image = [&](BlockRange part, std::span<std::byte> part_to) {
+    const std::uint64_t offset = part.first.byte_offset();
+    if (parts_.image.try_read(offset, part_to)) return;
+    ++operation->waiting;
+    parts_.image.async_read(offset, part_to, [this, operation](Result<void> result) {
+      finished(operation, result);
+    });
+  };
+  if (!parts_.base_in_image) return from_image(range, to);
+  // The image may hold the only copy of a base block that reads as zero by now.
+  for (const index::LocatedRun& run : parts_.index.locate(range, committed_)) {
+    const auto part = to.subspan((run.range.first - range.first).bytes(), run.range.count.bytes());
+    if (run.source == index::LocatedRun::Source::kZero) {
+      std::memset(part.data(), 0, part.size());
+    } else {
+      from_image(run.range, part);
+    }
+  }
+}
+
+}  // namespace mariner::volume

@@ -1,0 +1,108 @@
+// A storage node's part of one volume: the image and the table of pending writes in front of it.
+//
+// Prepared writes are invisible. Committed ones go into the active table; when it is old or large
+// enough it is frozen and applied to the image while a new one fills. A current read looks into the
+// active table, then the frozen one, then the image.
+//
+// Invariants: durable() never passes a write that is not in the image on stable storage; memory for
+// payloads stays within Options.pending_memory_max plus one batch (beyond it a write is remembered
+// by its place in the history alone); what waits for the image stays within lag_bytes_max by back-pressure.
+// Owner's thread only.
+#pragma once
+
+#include <chrono>
+#include <deque>
+#include <memory>
+
+#include "proto/executor.h"
+#include "replication/participant.h"
+#include "server/volume/current_reader.h"
+#include "server/volume/image_applier.h"
+
+namespace mariner::volume {
+
+class Storage final : public replication::StorageParticipant, public CurrentReader {
+ public:
+  struct Options {
+    std::uint64_t pending_memory_max = 256u << 20;
+    std::uint64_t lag_bytes_max = 4ull << 30;
+    std::chrono::nanoseconds apply_delay = std::chrono::seconds(2);
+  };
+  // What the owner wants to hear. All optional but hold.
+  struct Events {
+    UniqueFunction<void(SequenceNumber)> durable;        // everything at or below is in the image
+    UniqueFunction<void(bool)> hold;                     // back-pressure on or off
+    UniqueFunction<void(const Error&)> apply_failed;     // will be tried again
+  };
+
+  // `frontier`: what the image holds already; writes in (frontier, last] of the index are pending.
+  Storage(ImageApplier::Parts parts, HistoryReader& history, Executor& executor, Options options,
+          SequenceNumber frontier, SequenceNumber last, Events events);
+  ~Storage() override;  // idle() must hold
+
+  void prepare(const replication::WriteMessage& message) override;
+  void drop(const replication::VoidMessage& message) override;
+  void commit(SequenceNumber settled) override;
+
+  void read(BlockRange range, ReadDone done) override;
+
+  // Begins to apply now what is pending. `done` runs when all that is committed by now is durable
+  // in the image.
+  void drain(Done done);
+  // Stops applying; nothing more is begun. What is pending is found again in the log.
+  void stop();
+  [[nodiscard]] bool idle() const { return !applier_.running() && reads_in_flight_ == 0; }
+
+  [[nodiscard]] SequenceNumber durable() const { return durable_; }
+  // Bytes committed and not yet in the image.
+  [[nodiscard]] std::uint64_t lag_bytes() const { return active_.bytes + frozen_.bytes; }
+  // A rollback is being restored.
+  [[nodiscard]] bool restoring() const { return active_.restores || frozen_.restores; }
+
+ private:
+  struct Table {
+    std::shared_ptr<PendingTable> runs;
+    std::uint64_t bytes = 0;          // committed to it, overwritten ones included
+    std::uint64_t memory_bytes = 0;   // of payloads that it holds
+    SequenceNumber last;              // the newest write in it
+    bool restores = false;
+  };
+  struct ReadOperation;
+
+  void put(const replication::WriteMessage& message);
+  void put_history(SequenceNumber from, SequenceNumber to, SequenceNumber at);
+  void apply_later();
+  void apply_now();
+  void applied(Result<void> result);
+  void check_pressure();
+  void read_image(BlockRange range, std::span<std::byte> to,
+                  const std::shared_ptr<ReadOperation>& operation);
+  void read_pending(BlockRange range, const PendingContent& content, std::span<std::byte> to,
+                    const std::shared_ptr<ReadOperation>& operation);
+  bool read_from_memory(BlockRange range, ReadDone& done);
+  void finished(const std::shared_ptr<ReadOperation>& operation, const Result<void>& result);
+
+  const ImageApplier::Parts parts_;
+  HistoryReader& history_;
+  Executor& executor_;
+  const Options options_;
+  Events events_;
+  ImageApplier applier_;
+  std::deque<replication::WriteMessage> prepared_;
+  Table active_;
+  Table frozen_;
+  SequenceNumber committed_;
+  SequenceNumber durable_;
+  bool holding_ = false;
+  bool timer_set_ = false;
+  bool stopped_ = false;
+  std::size_t reads_in_flight_ = 0;
+  struct Drain {
+    SequenceNumber until;
+    Done done;
+  };
+  std::deque<Drain> drains_;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace mariner::volume
