@@ -1,0 +1,81 @@
+"""What the kill loop and the power cuts have in common: rounds of load, a crash, and the questions after it."""
+
+import random
+import time
+
+import hammer
+import mariner
+
+VOLUME = "db1"
+
+
+class CrashCampaign:
+    """Every round's writes stay on record, so that each check covers the whole history."""
+
+    def __init__(self, daemon: mariner.Daemon, seed: int):
+        self.daemon = daemon
+        self.random = random.Random(seed)
+        self.rounds = hammer.Campaign(daemon.folder / "journals")
+        self.url = ""
+        self.began_ns = 0
+        self.restart_seconds: list[float] = []
+        self.present = 0
+        self.absent = 0
+
+    def prepare(self):
+        self.daemon.start()
+        self.daemon.create(VOLUME, "64M")
+        self.url = self.daemon.volume_url(VOLUME)
+        self.began_ns = time.time_ns()
+
+    def load_until(self, crash, seconds_min: float = 0.1, seconds_max: float = 0.6) -> dict:
+        """Runs the load with at least 32 writes outstanding, and `crash` at a random moment of it."""
+        load = self.rounds.start(self.url, "--depth", 40, "--seconds", 60,
+                                 "--seed", self.random.randrange(1, 1 << 62))
+        try:
+            time.sleep(self.random.uniform(seconds_min, seconds_max))
+            if not load.running():
+                raise mariner.Failed(f"the load ended before the crash: {load.report()}")
+            crash()
+            report = load.report()
+        finally:
+            load.kill()
+        assert load.code in (hammer.LOST, hammer.REFUSED), report
+        return report
+
+    def restart(self) -> float:
+        began = time.monotonic()
+        self.daemon.start(wait=False)
+        try:
+            hammer.login(self.url, 60)
+        except mariner.Failed as error:
+            raise mariner.Failed(f"{error}\n{self.daemon.tail()}")
+        seconds = time.monotonic() - began
+        self.restart_seconds.append(seconds)
+        self.daemon.wait_ready()
+        return seconds
+
+    def check_volume(self):
+        report = self.rounds.verify(self.url)
+        assert report["faults"] == [], report["faults"]
+        self.present += report["present"]
+        self.absent += report["absent"]
+
+    def check_random_moment(self):
+        """Exposes a random moment, by time or by sequence number, and compares all of it."""
+        history = self.daemon.history_file(VOLUME, self.daemon.folder / "history.json")
+        options = []
+        if self.random.random() < 0.5:
+            asked_ns = self.random.randrange(self.began_ns, time.time_ns())
+            moment = mariner.time_text(asked_ns)
+            options = ["--asked-ns", asked_ns]
+        else:
+            newest = mariner.sequence_of(self.daemon.ask("volume", "show", VOLUME)["newest"])
+            moment = f"#{self.random.randrange(1, newest + 1)}"
+        view = self.daemon.expose(VOLUME, moment)
+        try:
+            report = self.rounds.verify_moment(self.daemon.url(view["iqn"]), history,
+                                               mariner.sequence_of(view["at"]), *options)
+            assert report["faults"] == [], (moment, view["at"], report["faults"])
+        finally:
+            self.daemon.ask("view", "unexpose", view["name"])

@@ -1,0 +1,60 @@
+"""iSCSI PDUs by hand (RFC 7143), as wrong as a test wants them."""
+
+import socket
+import struct
+
+BHS_BYTES = 48
+LOGIN, TEXT, LOGOUT, SCSI_COMMAND, NOP_OUT, DATA_OUT = 0x03, 0x04, 0x06, 0x01, 0x00, 0x05
+IMMEDIATE = 0x40
+
+
+def pad(data: bytes) -> bytes:
+    return data + bytes(-len(data) % 4)
+
+
+def header(opcode: int, *, flags: int = 0x80, ahs_words: int = 0, length: int = 0, lun: int = 0,
+           tag: int = 1, rest: bytes = b"") -> bytes:
+    """A basic header segment: the fields that all requests share, then `rest` from byte 20 on."""
+    start = struct.pack(">BBHB3sQI", opcode, flags, 0, ahs_words, length.to_bytes(3, "big"), lun, tag)
+    return (start + rest).ljust(BHS_BYTES, b"\0")[:BHS_BYTES]
+
+
+def login(keys: dict[str, str], *, stage_flags: int = 0x87, cmd_sn: int = 1,
+          isid: bytes = b"\x80\x12\x34\x56\x00\x01") -> bytes:
+    """A login request; by default from the operational stage to full feature phase."""
+    text = b"".join(f"{key}={value}".encode() + b"\0" for key, value in keys.items())
+    bhs = bytearray(header(LOGIN | IMMEDIATE, flags=stage_flags, length=len(text)))
+    bhs[8:14] = isid
+    bhs[14:16] = b"\0\0"
+    bhs[24:28] = struct.pack(">I", cmd_sn)
+    return bytes(bhs) + pad(text)
+
+
+def receive_exactly(connection: socket.socket, count: int) -> bytes:
+    data = b""
+    while len(data) < count:
+        part = connection.recv(count - len(data))
+        if not part:
+            raise ConnectionError(f"closed after {len(data)} of {count} bytes")
+        data += part
+    return data
+
+
+def receive_pdu(connection: socket.socket) -> tuple[bytes, bytes]:
+    bhs = receive_exactly(connection, BHS_BYTES)
+    length = int.from_bytes(bhs[5:8], "big")
+    data = receive_exactly(connection, bhs[4] * 4 + length + (-length % 4))
+    return bhs, data[bhs[4] * 4:][:length]
+
+
+def log_in(address: tuple[str, int], target: str, initiator: str = "iqn.2026-11.org.mariner:raw",
+           isid: bytes = b"\x80\x12\x34\x56\x00\x01") -> socket.socket:
+    """A connection in full feature phase."""
+    connection = socket.create_connection(address, timeout=10)
+    connection.sendall(login({"InitiatorName": initiator, "TargetName": target,
+                              "SessionType": "Normal", "HeaderDigest": "None",
+                              "DataDigest": "None"}, isid=isid))
+    bhs, _ = receive_pdu(connection)
+    if bhs[0] != 0x23 or bhs[36:38] != b"\0\0":
+        raise ConnectionError(f"login refused: {bhs.hex()}")
+    return connection

@@ -1,0 +1,226 @@
+"""A marinerd of one's own: started in a folder, driven through `mariner`, stopped whatever happens."""
+
+import dataclasses
+import json
+import os
+import pathlib
+import re
+import signal
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("MARINER_BUILD", ROOT / "build" / "release")).resolve()
+MARINERD = BUILD / "server" / "node" / "marinerd"
+MARINER = BUILD / "server" / "client" / "mariner"
+IQN_BASE = "iqn.2026-11.org.mariner"
+LUN = 0
+
+
+class Failed(Exception):
+    """A command that was to succeed did not."""
+
+
+def free_ports(count: int, address: str = "127.0.0.1") -> list[int]:
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for s in sockets:
+            s.bind((address, 0))
+        return [s.getsockname()[1] for s in sockets]
+    finally:
+        for s in sockets:
+            s.close()
+
+
+def wait_until(condition, timeout_s: float, what: str, interval_s: float = 0.02):
+    """Returns the condition's first true value."""
+    deadline = time.monotonic() + timeout_s
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > deadline:
+            raise Failed(f"{what}: not within {timeout_s} s")
+        time.sleep(interval_s)
+
+
+@dataclasses.dataclass
+class Answer:
+    code: int
+    out: str
+    err: str
+
+    def json(self):
+        """The answer; of several JSON lines (progress), the last."""
+        try:
+            return json.loads(self.out)
+        except json.JSONDecodeError:
+            return json.loads(self.out.strip().splitlines()[-1])
+
+
+class Daemon:
+    """marinerd with its state in `state` and its files for people in `folder`."""
+
+    def __init__(self, folder: pathlib.Path, state: pathlib.Path | None = None, *,
+                 address: str = "127.0.0.1", namespace: str | None = None, log: dict | None = None,
+                 storage: dict | None = None, image_window: str = "3d"):
+        self.folder = folder
+        self.state = state or folder / "state"
+        self.address = address
+        self.port, self.http_port = free_ports(2)
+        # A unix socket's path has at most 107 characters, which a test's folder may pass.
+        self.socket = pathlib.Path("/tmp") / f"mariner-{os.getpid()}-{self.port}.sock"
+        self.log_file = folder / "marinerd.log"
+        self.config_file = folder / "marinerd.toml"
+        self.namespace = namespace
+        self.process: subprocess.Popen | None = None
+        self._log = {"disks": [str(self.state / "log0")], "max_size": "2G", "track_size": "16M",
+                     **(log or {})}
+        self._storage = storage or {}
+        self.window = image_window
+        folder.mkdir(parents=True, exist_ok=True)
+
+    # -- its life ---------------------------------------------------------------------------------
+
+    def write_config(self):
+        http_address = "127.0.0.1"
+        sections = {
+            "server": {"iqn_base": IQN_BASE, "portals": [f"{self.address}:{self.port}"],
+                       "admin": str(self.socket), "http": f"{http_address}:{self.http_port}",
+                       "state_dir": str(self.state)},
+            "log": self._log,
+            "storage": self._storage,
+        }
+        lines = ["version = 1", 'roles = ["standalone"]']
+        for name, values in sections.items():
+            if values:
+                lines.append(f"[{name}]")
+                lines += [f"{key} = {json.dumps(value)}" for key, value in values.items()]
+        self.config_file.write_text("\n".join(lines) + "\n")
+
+    def start(self, wait: bool = True) -> "Daemon":
+        self.state.mkdir(parents=True, exist_ok=True)
+        self.write_config()
+        command = [str(MARINERD), "--config", str(self.config_file)]
+        if self.namespace:
+            command = ["ip", "netns", "exec", self.namespace, *command]
+        with open(self.log_file, "ab") as log:
+            self.process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL,
+                                            start_new_session=True)
+        if wait:
+            self.wait_ready()
+        return self
+
+    def wait_ready(self, timeout_s: float = 60):
+        wait_until(self.is_ready, timeout_s, f"marinerd becomes ready; its log:\n{self.tail()}")
+
+    def is_ready(self) -> bool:
+        if self.process.poll() is not None:
+            raise Failed(f"marinerd ended with {self.process.returncode}:\n{self.tail()}")
+        if self.namespace:  # its loopback is not ours; the admin socket is
+            return self.socket.exists() and self.cli("doctor", check=False).code in (0, 1)
+        return self.http("/readyz")[0] == 200
+
+    def http(self, path: str) -> tuple[int, str]:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.http_port}{path}", timeout=5) as r:
+                return r.status, r.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+        except (urllib.error.URLError, ConnectionError, TimeoutError) as error:
+            return 0, str(error)
+
+    def kill(self):
+        """As a crash: no warning, no clean-up."""
+        if self.process is None:
+            return
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        self.process = None
+
+    def stop(self, timeout_s: float = 20) -> int:
+        """As a service manager: SIGTERM, and it has to end by itself."""
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            code = self.process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise Failed(f"marinerd did not end within {timeout_s} s of SIGTERM:\n{self.tail()}")
+        self.process = None
+        return code
+
+    def close(self):
+        self.kill()
+        self.socket.unlink(missing_ok=True)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    # -- what it shows ----------------------------------------------------------------------------
+
+    def tail(self, lines: int = 30) -> str:
+        if not self.log_file.exists():
+            return "(no log)"
+        return "\n".join(self.log_file.read_text(errors="replace").splitlines()[-lines:])
+
+    def log_lines(self) -> list[str]:
+        return self.log_file.read_text(errors="replace").splitlines()
+
+    def rss_bytes(self) -> int:
+        status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(re.search(r"VmRSS:\s+(\d+) kB", status).group(1)) * 1024
+
+    # -- how it is driven -------------------------------------------------------------------------
+
+    def cli(self, *arguments: str, check: bool = True, input: str | None = None,
+            timeout_s: float = 120) -> Answer:
+        """Runs `mariner` and returns what it said."""
+        run = subprocess.run([str(MARINER), "--socket", str(self.socket), *map(str, arguments)],
+                             capture_output=True, text=True, input=input or "", timeout=timeout_s)
+        answer = Answer(run.returncode, run.stdout, run.stderr)
+        if check and answer.code != 0:
+            raise Failed(f"mariner {' '.join(map(str, arguments))}: exit {answer.code}\n"
+                         f"{answer.out}{answer.err}\n{self.tail()}")
+        return answer
+
+    def ask(self, *arguments: str, **options):
+        """Runs `mariner --json` and returns the answer as a dictionary."""
+        return self.cli("--json", "--yes", *arguments, **options).json()
+
+    def create(self, name: str, size: str = "256M", *flags: str) -> dict:
+        return self.ask("volume", "create", name, "--size", size, "--window", self.window, *flags)
+
+    def url(self, iqn: str, lun: int = LUN) -> str:
+        return f"iscsi://{self.address}:{self.port}/{iqn}/{lun}"
+
+    def volume_url(self, name: str) -> str:
+        return self.url(self.ask("volume", "show", name)["iqn"])
+
+    def history_file(self, name: str, path: pathlib.Path, writes_max: int = 2_000_000) -> pathlib.Path:
+        """Every write of the volume, for the hammer."""
+        path.write_text(self.cli("--json", "history", "show", name, "--writes", writes_max).out)
+        return path
+
+    def expose(self, name: str, moment: str, *flags: str) -> dict:
+        return self.ask("view", "expose", f"{name}@{moment}", *flags)
+
+    def rollback(self, name: str, moment: str, *flags: str) -> dict:
+        return self.ask("rollback", f"{name}@{moment}", "--force", *flags)
+
+
+def time_text(ns: int) -> str:
+    """A moment as RFC 3339 in UTC with all its nanoseconds."""
+    seconds, rest = divmod(ns, 1_000_000_000)
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{rest:09d}Z"
+
+
+def sequence_of(moment: dict) -> int:
+    """A 64-bit number is text in JSON, and a zero is left out."""
+    return int(moment.get("sequence", 0))

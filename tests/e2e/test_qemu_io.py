@@ -1,0 +1,57 @@
+"""QEMU's block layer as an initiator: images in and out, patterns, zeroes and discards."""
+
+import os
+import subprocess
+
+import pytest
+
+
+def run(*command: str) -> str:
+    result = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    out = result.stdout + result.stderr
+    assert result.returncode == 0, out
+    return out
+
+
+def qemu_io(url: str, *commands: str) -> str:
+    out = run("qemu-io", "-f", "raw", "-t", "none", *[w for c in commands for w in ("-c", c)], url)
+    # Its exit code does not tell of a pattern that differs.
+    assert "failed" not in out, out
+    return out
+
+
+@pytest.fixture(params=["512", "4096"])
+def url(daemon, request):
+    volume = daemon.create("db1", "64M", "--block-size", request.param)
+    return daemon.url(volume["iqn"])
+
+
+def test_an_image_goes_in_and_comes_out(url, folder):
+    source, copy = folder / "source.raw", folder / "copy.raw"
+    with open(source, "wb") as image:
+        for megabyte in range(64):
+            image.write(os.urandom(1 << 20) if megabyte % 3 else bytes(1 << 20))
+    run("qemu-img", "convert", "-n", "-f", "raw", "-O", "raw", str(source), url)
+    assert "identical" in run("qemu-img", "compare", "-f", "raw", "-F", "raw", str(source), url)
+    run("qemu-img", "convert", "-f", "raw", "-O", "raw", url, str(copy))
+    assert source.read_bytes() == copy.read_bytes()
+
+
+def test_patterns_zeroes_and_discards(url):
+    qemu_io(url, "write -P 0xa1 0 1M", "write -P 0xa2 1M 1M", "write -P 0xa3 1044480 8192",
+            "read -P 0xa1 0 1044480", "read -P 0xa3 1044480 8192", "read -P 0xa2 1052672 995328")
+    qemu_io(url, "write -P 0x55 8M 4M", "write -z 9M 1M", "read -P 0x55 8M 1M", "read -P 0 9M 1M",
+            "read -P 0x55 10M 2M")
+    qemu_io(url, "write -P 0x66 16M 4M", "discard 17M 1M", "read -P 0x66 16M 1M",
+            "read -P 0 17M 1M", "read -P 0x66 18M 2M", "flush")
+
+
+def test_a_pattern_survives_reconnection(url):
+    qemu_io(url, "write -P 0x77 4k 60k")
+    qemu_io(url, "read -P 0 0 4k", "read -P 0x77 4k 60k", "read -P 0 64k 4k")
+
+
+def test_many_requests_at_once(url):
+    commands = [f"aio_write -P {i % 200 + 1} {i * 65536} 65536" for i in range(64)] + ["aio_flush"]
+    qemu_io(url, *commands)
+    qemu_io(url, *[f"read -P {i % 200 + 1} {i * 65536} 65536" for i in range(64)])
