@@ -1,0 +1,302 @@
+// The commands that wait for the layer.
+#include <gmock/gmock.h>
+
+#include <memory>
+
+#include "proto/bytes.h"
+#include "server/scsi/disk.h"
+#include "tests/server/scsi/scsi_testing.h"
+
+namespace mariner::scsi {
+namespace {
+
+using ::testing::ElementsAre;
+using testing::Rig;
+
+std::string block(char c, std::size_t count = 1) { return std::string(512 * count, c); }
+
+// A rig whose first 16 blocks hold 'a', with the calls of its layer recorded.
+struct Written : Rig {
+  explicit Written(const Options& options = {}) : Rig(options) {
+    EXPECT_EQ(send("2a 00 00 00 00 00 00 00 10 00", block('a', 16)).verdict(), "good");
+    layer->record_calls();
+  }
+  std::string at(std::uint64_t lba, std::uint64_t blocks = 1) const {
+    return layer->text({lba * 512, blocks * 512});
+  }
+};
+
+TEST(Read, ReturnsTheBlocks) {
+  Written rig;
+  EXPECT_EQ(rig.send("28 00 00 00 00 0f 00 00 02 00").text(), block('a') + block('\0'));
+  EXPECT_THAT(rig.layer->calls(), ElementsAre("read 7680+1024"));
+}
+TEST(Read, OfNothingAsksNothing) {
+  Written rig;
+  EXPECT_EQ(rig.send("28 00 00 00 00 00 00 00 00 00").verdict(), "good");
+  EXPECT_TRUE(rig.layer->calls().empty());
+}
+TEST(Read, PassesTheLayersMemoryOn) {
+  Written rig;
+  rig.device->execute(rig.command("28 00 00 00 00 00 00 00 08 00"), [](const Response& response) {
+    ASSERT_EQ(response.data_in.size(), 1u);
+    EXPECT_EQ(response.data_in[0].length, 4096u);
+  });
+}
+TEST(Read, SaysWhichLbaFailed) {
+  Written rig;
+  rig.layer->fail_next({ErrorCode::kCorrupt, "checksum"});
+  EXPECT_EQ(rig.send("28 00 00 00 00 07 00 00 01 00").verdict(), "3/11/00i7");
+}
+TEST(Read, WorksOnAReadOnlyDisk) {
+  EXPECT_EQ(Rig({.read_only = true}).send("28 00 00 00 00 00 00 00 01 00").text(), block('\0'));
+}
+
+TEST(Write, EachFormWrites) {
+  for (const auto* cdb :
+       {"0a 00 00 02 01 00", "2a 00 00 00 00 02 00 00 01 00", "aa 00 00 00 00 02 00 00 00 01",
+        "8a 00 00 00 00 00 00 00 00 02 00 00 00 01", "2e 00 00 00 00 02 00 00 01 00",
+        "ae 00 00 00 00 02 00 00 00 01", "8e 02 00 00 00 00 00 00 00 02 00 00 00 01"}) {
+    Written rig;
+    EXPECT_EQ(rig.send(cdb, block('b')).verdict(), "good") << cdb;
+    EXPECT_EQ(rig.at(1, 3), block('a') + block('b') + block('a')) << cdb;
+  }
+}
+TEST(Write, IsOneWriteOfTheLayerWithoutACopy) {
+  Written rig;
+  EXPECT_EQ(rig.send("2a 08 00 00 00 00 00 00 02 00", block('b', 2)).verdict(), "good");
+  EXPECT_THAT(rig.layer->calls(), ElementsAre("write 0+1024"));
+}
+TEST(Write, OfNothingAsksNothing) {
+  Written rig;
+  EXPECT_EQ(rig.send("2a 00 00 00 00 00 00 00 00 00").verdict(), "good");
+  EXPECT_TRUE(rig.layer->calls().empty());
+}
+TEST(Write, AnswersWhenTheLayerSaysThatItIsDurable) {
+  Written rig;
+  rig.layer->hold();
+  const auto outcome = rig.start("2a 00 00 00 00 00 00 00 01 00", block('b'));
+  EXPECT_FALSE(outcome->has_value());
+  rig.layer->release();
+  EXPECT_EQ(outcome->value().verdict(), "good");
+}
+TEST(Write, WithFewerBlocksThanTheCdbSaysWritesThose) {
+  Written rig;
+  EXPECT_EQ(rig.send("2a 00 00 00 00 00 00 00 02 00", block('b')).verdict(), "good");
+  EXPECT_EQ(rig.at(0, 2), block('b') + block('a'));
+}
+TEST(Write, WithoutDataWritesNothing) {
+  Written rig;
+  EXPECT_EQ(rig.send("2a 00 00 00 00 00 00 00 01 00").verdict(), "good");
+  EXPECT_TRUE(rig.layer->calls().empty());
+}
+TEST(Write, WithPartOfABlockIsRefused) {
+  Written rig;
+  EXPECT_EQ(rig.send("2a 00 00 00 00 00 00 00 02 00", std::string(712, 'b')).verdict(), "5/0E/03");
+  EXPECT_TRUE(rig.layer->calls().empty());
+}
+TEST(Write, ToldOfMoreThanItNeedsWritesWhatItNeeds) {
+  Written rig;
+  rig.data_out_announced = 1024;
+  EXPECT_EQ(rig.send("2a 00 00 00 00 00 00 00 01 00", block('b')).verdict(), "good");
+  EXPECT_EQ(rig.at(0, 2), block('b') + block('a'));
+}
+TEST(Write, ToAFullLogIsAFailedSpaceAllocation) {
+  Written rig;
+  rig.layer->fail_next({ErrorCode::kNoSpace, "full"});
+  EXPECT_EQ(rig.send("2a 00 00 00 00 00 00 00 01 00", block('b')).verdict(), "7/27/07");
+}
+TEST(Write, ToAnOverloadedLayerIsBusy) {
+  Written rig;
+  rig.layer->fail_next({ErrorCode::kLimit, "too many"});
+  EXPECT_EQ(rig.send("2a 00 00 00 00 00 00 00 01 00", block('b')).verdict(), "busy");
+}
+
+TEST(WriteProtection, RefusesEveryCommandThatWrites) {
+  Rig rig({.read_only = true});
+  rig.layer->record_calls();
+  for (const auto* cdb :
+       {"0a 00 00 00 01 00", "2a 00 00 00 00 00 00 00 01 00", "aa 00 00 00 00 00 00 00 00 01",
+        "8a 00 00 00 00 00 00 00 00 00 00 00 00 01", "2e 00 00 00 00 00 00 00 01 00",
+        "41 00 00 00 00 00 00 00 01 00", "93 09 00 00 00 00 00 00 00 00 00 00 00 01",
+        "42 00 00 00 00 00 00 00 00 00"}) {
+    EXPECT_EQ(rig.send(cdb, block('b')).verdict(), "7/27/00") << cdb;
+  }
+  EXPECT_TRUE(rig.layer->calls().empty());
+}
+TEST(WriteProtection, DoesNotHideAWrongAddress) {
+  Rig rig({.read_only = true});
+  EXPECT_EQ(rig.send("2a 00 00 01 00 00 00 00 01 00").verdict(), "5/21/00i65536");
+}
+
+TEST(WriteAndVerify, ReadsBackWhatItWrote) {
+  Written rig;
+  EXPECT_EQ(rig.send("2e 02 00 00 00 00 00 00 01 00", block('b')).verdict(), "good");
+  EXPECT_THAT(rig.layer->calls(), ElementsAre("write 0+512", "read 0+512"));
+}
+TEST(WriteAndVerify, DoesNotReadWhatCouldNotBeWritten) {
+  Written rig;
+  rig.layer->fail_next({ErrorCode::kIo, "bad"});
+  EXPECT_EQ(rig.send("2e 02 00 00 00 03 00 00 01 00", block('b')).verdict(), "3/0C/00i3");
+  EXPECT_THAT(rig.layer->calls(), ElementsAre("write 1536+512"));
+}
+TEST(WriteAndVerify, WithFewerBlocksVerifiesThose) {
+  Written rig;
+  EXPECT_EQ(rig.send("2e 02 00 00 00 00 00 00 02 00", block('b')).verdict(), "good");
+  EXPECT_THAT(rig.layer->calls(), ElementsAre("write 0+512", "read 0+512"));
+}
+
+TEST(Verify, WithoutByteCheckReadsTheMedium) {
+  Written rig;
+  EXPECT_EQ(rig.send("2f 00 00 00 00 00 00 00 02 00").verdict(), "good");
+  EXPECT_THAT(rig.layer->calls(), ElementsAre("read 0+1024"));
+  rig.layer->fail_next({ErrorCode::kCorrupt, "checksum"});
+  EXPECT_EQ(rig.send("2f 00 00 00 00 05 00 00 02 00").verdict(), "3/11/00i5");
+}
+TEST(Verify, WithByteCheckComparesEveryByte) {
+  Written rig;
+  EXPECT_EQ(rig.send("2f 02 00 00 00 00 00 00 02 00", block('a', 2)).verdict(), "good");
+  std::string wrong = block('a', 2);
+  wrong.back() = 'x';
+  EXPECT_EQ(rig.send("2f 02 00 00 00 00 00 00 02 00", wrong).verdict(), "E/1D/00i1");
+  EXPECT_EQ(rig.send("8f 02 00 00 00 00 00 00 00 00 00 00 00 02", wrong).verdict(), "E/1D/00i1");
+}
+TEST(Verify, WithOneBlockComparesEachBlockWithIt) {
+  Written rig;
+  EXPECT_EQ(rig.send("af 06 00 00 00 00 00 00 00 10", block('a')).verdict(), "good");
+  EXPECT_EQ(rig.send("af 06 00 00 00 00 00 00 00 11", block('a')).verdict(), "E/1D/00i16");
+}
+TEST(Verify, WithOneBlockNeedsThatBlock) {
+  Written rig;
+  EXPECT_EQ(rig.send("2f 06 00 00 00 00 00 00 02 00").verdict(), "5/0E/03");
+}
+TEST(Verify, OfNothingAsksNothing) {
+  Written rig;
+  EXPECT_EQ(rig.send("2f 02 00 00 00 00 00 00 00 00").verdict(), "good");
+  EXPECT_EQ(rig.send("2f 06 00 00 00 00 00 00 00 00").verdict(), "good");
+  EXPECT_TRUE(rig.layer->calls().empty());
+}
+
+TEST(WriteSame, RepeatsTheBlock) {
+  Written rig;
+  EXPECT_EQ(rig.send("41 00 00 00 00 01 00 00 02 00", block('b')).verdict(), "good");
+  EXPECT_EQ(rig.at(0, 4), block('a') + block('b', 2) + block('a'));
+  EXPECT_THAT(rig.layer->calls(), ElementsAre("write_same 512+1024"));
+}
+TEST(WriteSame, OfNoBlocksGoesToTheEnd) {
+  Written rig;
+  EXPECT_EQ(rig.send("41 00 00 00 00 08 00 00 00 00", block('b')).verdict(), "good");
+  EXPECT_THAT(rig.layer->calls(), ElementsAre("write_same 4096+1044480"));
+}
+TEST(WriteSame, UnmapsWhenItWritesZeros) {
+  Written rig;
+  EXPECT_EQ(rig.send("41 08 00 00 00 01 00 00 02 00", block('\0')).verdict(), "good");
+  EXPECT_EQ(rig.at(0, 4), block('a') + block('\0', 2) + block('a')) << "exactly those blocks";
+  EXPECT_THAT(rig.layer->calls(), ElementsAre("zero 512+1024"));
+}
+TEST(WriteSame, WithUnmapStillWritesOtherData) {
+  Written rig;
+  EXPECT_EQ(rig.send("93 08 00 00 00 00 00 00 00 01 00 00 00 02", block('b')).verdict(), "good");
+  EXPECT_EQ(rig.at(1, 2), block('b', 2));
+}
+TEST(WriteSame, WithoutUnmapWritesZeros) {
+  Written rig;
+  EXPECT_EQ(rig.send("41 00 00 00 00 00 00 00 02 00", block('\0')).verdict(), "good");
+  EXPECT_THAT(rig.layer->calls(), ElementsAre("write_same 0+1024"));
+}
+TEST(WriteSame, WithoutDataWritesZeros) {
+  Written rig;
+  EXPECT_EQ(rig.send("93 01 00 00 00 00 00 00 00 01 00 00 00 02").verdict(), "good");
+  EXPECT_EQ(rig.at(0, 4), block('a') + block('\0', 2) + block('a'));
+  EXPECT_EQ(rig.send("93 09 00 00 00 00 00 00 00 08 00 00 00 08").verdict(), "good");
+  EXPECT_THAT(rig.layer->calls(), ElementsAre("write_same 512+1024", "zero 4096+4096"));
+}
+TEST(WriteSame, NeedsExactlyOneBlock) {
+  Written rig;
+  EXPECT_EQ(rig.send("41 00 00 00 00 00 00 00 02 00").verdict(), "5/0E/03");
+  EXPECT_EQ(rig.send("41 00 00 00 00 00 00 00 02 00", std::string(256, 'b')).verdict(), "5/0E/03");
+  rig.data_out_announced = 1024;
+  EXPECT_EQ(rig.send("41 00 00 00 00 00 00 00 02 00", block('b')).verdict(), "5/0E/03");
+  EXPECT_TRUE(rig.layer->calls().empty());
+}
+
+std::string unmap_list(std::initializer_list<Extent> extents) {
+  std::string list(8 + 16 * extents.size(), '\0');
+  store_be(&list[2], static_cast<std::uint16_t>(16 * extents.size()));
+  std::size_t at = 8;
+  for (const Extent& extent : extents) {
+    store_be(&list[at], extent.lba);
+    store_be(&list[at + 8], static_cast<std::uint32_t>(extent.blocks));
+    at += 16;
+  }
+  return list;
+}
+
+TEST(UnmapCommand, EachDescriptorIsOneWrite) {
+  Written rig;
+  EXPECT_EQ(rig.send("42 00 00 00 00 00 00 00 28 00", unmap_list({{0, 8}, {8, 4}})).verdict(),
+            "good");
+  EXPECT_THAT(rig.layer->calls(), ElementsAre("unmap 0+4096", "unmap 4096+2048"));
+  EXPECT_EQ(rig.at(0, 8), block('\0', 8));
+}
+TEST(UnmapCommand, AnswersWhenAllAreDone) {
+  Written rig;
+  rig.layer->hold();
+  const auto outcome = rig.start("42 00 00 00 00 00 00 00 28 00", unmap_list({{0, 8}, {8, 8}}));
+  EXPECT_EQ(rig.layer->held(), 2u);
+  EXPECT_FALSE(outcome->has_value());
+  rig.layer->release();
+  EXPECT_EQ(outcome->value().verdict(), "good");
+}
+TEST(UnmapCommand, TellsTheFirstFailure) {
+  Written rig;
+  rig.layer->fail_next({ErrorCode::kIo, "bad"});
+  EXPECT_EQ(rig.send("42 00 00 00 00 00 00 00 28 00", unmap_list({{8, 8}, {0, 8}})).verdict(),
+            "3/0C/00i8");
+}
+TEST(UnmapCommand, OfNothingIsGood) {
+  Written rig;
+  EXPECT_EQ(rig.send("42 00 00 00 00 00 00 00 00 00").verdict(), "good");
+  EXPECT_EQ(rig.send("42 00 00 00 00 00 00 00 18 00", unmap_list({{0, 0}})).verdict(), "good");
+  EXPECT_TRUE(rig.layer->calls().empty());
+}
+TEST(UnmapCommand, ABadDescriptorLeavesAllUntouched) {
+  Written rig;
+  EXPECT_EQ(rig.send("42 00 00 00 00 00 00 00 28 00", unmap_list({{0, 8}, {2048, 1}})).verdict(),
+            "5/21/00i2048");
+  EXPECT_TRUE(rig.layer->calls().empty());
+}
+TEST(UnmapCommand, AShortListIsALengthError) {
+  Written rig;
+  EXPECT_EQ(rig.send("42 00 00 00 00 00 00 00 28 00", unmap_list({{0, 8}})).verdict(), "5/1A/00");
+}
+
+TEST(SynchronizeCache, Flushes) {
+  Written rig;
+  EXPECT_EQ(rig.send("35 00 00 00 00 00 00 00 00 00").verdict(), "good");
+  EXPECT_EQ(rig.send("91 02 00 00 00 00 00 00 00 00 00 00 00 00").verdict(), "good");
+  EXPECT_THAT(rig.layer->calls(), ElementsAre("flush 0+0", "flush 0+0"));
+}
+TEST(SynchronizeCache, TellsAFailure) {
+  Written rig;
+  rig.layer->fail_next({ErrorCode::kUnavailable, "away"});
+  EXPECT_EQ(rig.send("35 00 00 00 00 00 00 00 00 00").verdict(), "2/04/01");
+}
+TEST(StartStopUnit, FlushesAndLeavesTheUnitReady) {
+  Written rig;
+  EXPECT_EQ(rig.send("1b 00 00 00 00 00").verdict(), "good");
+  EXPECT_EQ(rig.send("00").verdict(), "good");
+  EXPECT_THAT(rig.layer->calls(), ElementsAre("flush 0+0"));
+}
+
+TEST(DiskLifetime, ACommandUnderWayOutlivesItsDevice) {
+  Written rig;
+  rig.layer->hold();
+  const auto outcome = rig.start("2e 02 00 00 00 00 00 00 01 00", block('b'));
+  rig.device.reset();
+  rig.layer->release();
+  EXPECT_EQ(outcome->value().verdict(), "good");
+}
+
+}  // namespace
+}  // namespace mariner::scsi
