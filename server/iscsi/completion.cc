@@ -1,0 +1,114 @@
+#include "server/iscsi/completion.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "proto/bytes.h"
+
+namespace mariner::iscsi {
+namespace {
+
+constexpr std::size_t kFixedSenseBytes = 18;
+// SenseLength is 16 bits, and no sense data is longer than this (SPC-4, 4.5.1).
+constexpr std::size_t kSenseBytesMax = 252;
+
+Residual difference(std::uint64_t moved, std::uint64_t expected) {
+  constexpr std::uint64_t kCountMax = std::numeric_limits<std::uint32_t>::max();
+  if (moved > expected) {
+    return {.kind = Residual::Kind::kOverflow,
+            .count = static_cast<std::uint32_t>(std::min(moved - expected, kCountMax))};
+  }
+  if (moved < expected) {
+    return {.kind = Residual::Kind::kUnderflow,
+            .count = static_cast<std::uint32_t>(expected - moved)};
+  }
+  return {};
+}
+
+std::uint64_t total_bytes(const std::vector<PayloadSlice>& slices) {
+  std::uint64_t total = 0;
+  for (const PayloadSlice& slice : slices) total += slice.length;
+  return total;
+}
+
+bool sends_data_in(const CommandTransfer& transfer) { return transfer.read && !transfer.write; }
+
+// Data-In PDUs for the first `bytes` of `data`; the last one carries `status`, if there is one.
+// Returns how many.
+std::uint32_t send_data(const CommandTransfer& transfer, SliceCursor data, std::uint32_t bytes,
+                        const SessionParameters& parameters, std::optional<std::uint8_t> status,
+                        Residual residual, PduSender& sender) {
+  DataIn pdu{.itt = transfer.itt};
+  std::uint32_t burst_left = parameters.burst_bytes_max;
+  while (pdu.offset < bytes) {
+    const std::uint32_t length =
+        std::min({parameters.send_segment_bytes_max, burst_left, bytes - pdu.offset});
+    const bool last = pdu.offset + length == bytes;
+    burst_left -= length;
+    pdu.final = last || burst_left == 0;
+    if (burst_left == 0) burst_left = parameters.burst_bytes_max;
+    if (last && status) {
+      pdu.status = status;
+      pdu.residual = residual;
+    }
+    sender.send(pack(pdu), pdu.status ? StatSn::kAdvance : StatSn::kTell, data, length);
+    pdu.offset += length;
+    ++pdu.data_sn;
+  }
+  return pdu.data_sn;
+}
+
+// 11.4.7: SenseLength, then the sense data.
+PayloadSlice sense_segment(const std::vector<std::uint8_t>& sense) {
+  if (sense.empty()) return {};
+  const std::size_t length = std::min(sense.size(), kSenseBytesMax);
+  Payload payload = Payload::zeroed(2 + length);
+  store_be(payload.data(), static_cast<std::uint16_t>(length));
+  std::memcpy(payload.data() + 2, sense.data(), length);
+  return {.payload = std::move(payload), .offset = 0, .length = 2 + length};
+}
+
+}  // namespace
+
+Residual residual_of(const CommandTransfer& transfer, std::uint64_t data_in_bytes) {
+  using Direction = scsi::Transfer::Direction;
+  const bool data_out = transfer.asked.direction == Direction::kToTarget && transfer.write;
+  const bool data_in =
+      transfer.asked.direction == Direction::kToInitiator && sends_data_in(transfer);
+  // Where the initiator's direction is not the CDB's, nothing of what it expected was moved.
+  const std::uint64_t moved = data_out ? transfer.asked.bytes : data_in ? data_in_bytes : 0;
+  return difference(moved, transfer.expected_bytes);
+}
+
+std::uint64_t send_completion(const CommandTransfer& transfer, const scsi::Response& response,
+                              const SessionParameters& parameters, PduSender& sender) {
+  const std::uint64_t data_in_bytes = total_bytes(response.data_in);
+  const Residual residual = residual_of(transfer, data_in_bytes);
+  const auto status = static_cast<std::uint8_t>(response.status);
+  const auto bytes = static_cast<std::uint32_t>(
+      sends_data_in(transfer) ? std::min<std::uint64_t>(data_in_bytes, transfer.expected_bytes)
+                              : 0);
+  const bool collapse = bytes > 0 && response.sense.empty();
+  const std::uint32_t data_pdus =
+      send_data(transfer, SliceCursor(response.data_in), bytes, parameters,
+                collapse ? std::optional(status) : std::nullopt, residual, sender);
+  if (!collapse) {
+    sender.send(
+        pack(ScsiResponse{
+            .status = status, .residual = residual, .itt = transfer.itt, .exp_data_sn = data_pdus}),
+        StatSn::kAdvance, sense_segment(response.sense));
+  }
+  return bytes;
+}
+
+scsi::Response check_condition(SenseCode code) {
+  std::vector<std::uint8_t> sense(kFixedSenseBytes);
+  sense[0] = 0x70;  // current, fixed format
+  sense[2] = code.key;
+  sense[7] = kFixedSenseBytes - 8;
+  sense[12] = code.asc;
+  sense[13] = code.ascq;
+  return {.status = scsi::Status::kCheckCondition, .sense = std::move(sense), .data_in = {}};
+}
+
+}  // namespace mariner::iscsi

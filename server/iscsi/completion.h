@@ -1,0 +1,41 @@
+// How a SCSI command ends on the wire: its Data-In PDUs, its status, and its residual counts
+// (RFC 7143, 11.4 and 11.7).
+#pragma once
+
+#include <cstdint>
+
+#include "server/iscsi/negotiation.h"
+#include "server/iscsi/pdu_sender.h"
+#include "server/scsi/target_device.h"
+
+namespace mariner::iscsi {
+
+// What the initiator said about a command, and what its CDB said.
+struct CommandTransfer {
+  std::uint32_t itt = 0;
+  bool read = false;
+  bool write = false;
+  std::uint32_t expected_bytes = 0;  // Expected Data Transfer Length
+  scsi::Transfer asked;              // by the CDB
+};
+
+// Bytes that the command could not move for want of expected length (overflow), or that were
+// expected and not moved (underflow). `data_in_bytes`: what the device returned.
+[[nodiscard]] Residual residual_of(const CommandTransfer& transfer, std::uint64_t data_in_bytes);
+
+// Sends what a command's response makes: Data-In PDUs within the session's limits, the last of them
+// with the status (phase collapse), or a SCSI Response where there is no data or there is sense.
+// Returns the bytes of data sent.
+std::uint64_t send_completion(const CommandTransfer& transfer, const scsi::Response& response,
+                              const SessionParameters& parameters, PduSender& sender);
+
+// CHECK CONDITION with fixed-format sense data (SPC-4, 4.5.3), for what the session itself refuses.
+struct SenseCode {
+  std::uint8_t key = 0;
+  std::uint8_t asc = 0;
+  std::uint8_t ascq = 0;
+};
+inline constexpr SenseCode kInvalidFieldInCdb{.key = 0x05, .asc = 0x24, .ascq = 0x00};
+[[nodiscard]] scsi::Response check_condition(SenseCode code);
+
+}  // namespace mariner::iscsi

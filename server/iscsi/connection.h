@@ -1,0 +1,149 @@
+// A connection, sans I/O: the bytes of one TCP stream in, the bytes of its answers out.
+//
+// It is in its login, then in the full feature phase with a session, then closing: its last words
+// are on their way and nothing more is read. Whatever a peer sends, the worst it gets is the end of
+// its own connection. Each connection reports exactly one end to the Observer.
+//
+// Executor's thread. The socket's owner calls prepare()/received() when bytes can be read,
+// pending()/sent() when output_ready() was called or the socket can take more, and tick() every
+// second or so.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "proto/executor.h"
+#include "server/iscsi/login.h"
+#include "server/iscsi/observer.h"
+#include "server/iscsi/pdu_receiver.h"
+#include "server/iscsi/pdu_sender.h"
+#include "server/iscsi/session_registry.h"
+#include "server/iscsi/target_directory.h"
+#include "server/iscsi/text_exchange.h"
+
+namespace mariner::iscsi {
+
+// The socket's owner, as the connection sees it.
+class ConnectionHost {
+ public:
+  virtual ~ConnectionHost() = default;
+  // There is something to send, or the connection is closing. Called while the core is at work:
+  // take a note and act later.
+  virtual void output_ready() = 0;
+};
+
+class Connection final : private PduSink, private LoginAdmission, private SessionLink {
+ public:
+  struct Environment {
+    const Options& options;
+    TargetDirectory& directory;
+    SessionRegistry& registry;
+    Observer& observer;
+    ConnectionHost& host;
+    Executor& executor;
+    Endpoints endpoints;
+    std::vector<std::string> portal_addresses;  // what SendTargets announces
+  };
+
+  explicit Connection(Environment environment);
+  ~Connection() override;
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  // False while nothing may be read: too much waits to be sent, or it is closing.
+  [[nodiscard]] bool wants_input() const;
+  // Where the next bytes go, in order, at most two places.
+  [[nodiscard]] std::size_t prepare(std::span<iovec> places) { return receiver_.prepare(places); }
+  void received(std::size_t bytes);
+
+  // What is to be sent next; returns the number of places filled.
+  [[nodiscard]] std::size_t pending(std::span<iovec> places) { return sender_.pending(places); }
+  void sent(std::size_t bytes);
+  [[nodiscard]] bool has_output() const { return !sender_.empty(); }
+
+  // Its end has been reported; it is done when there is no more output, or when the time for that
+  // is over.
+  [[nodiscard]] bool closing() const { return phase_ == Phase::kClosing; }
+  [[nodiscard]] bool overdue() const;
+  [[nodiscard]] bool in_login() const { return phase_ == Phase::kLogin; }
+
+  // Time passes: login timeout, pings.
+  void tick();
+  // The socket is at its end; nothing can be sent any more.
+  void disconnected(EndReason reason, std::string detail);
+  // Ends the connection from outside.
+  void end(EndReason reason, std::string detail) { close(reason, std::move(detail)); }
+
+ private:
+  enum class Phase : std::uint8_t { kLogin, kFullFeature, kClosing };
+
+  // PduSink
+  bool on_header(const Bhs& bhs, std::span<const std::byte> ahs, Placement& place) override;
+  bool on_pdu(bool data_digest_good) override;
+  void on_header_digest_error() override;
+  // LoginAdmission
+  std::optional<std::uint16_t> admit(const LoginIdentity& identity, LoginRefusal& refusal) override;
+  bool session_exists(std::uint16_t tsih) const override { return env_.registry.exists(tsih); }
+  // SessionLink
+  void close(EndReason reason, std::string detail) override;
+  void request_logout(std::uint16_t seconds) override;
+
+  // Headers. Each returns false when the connection is closing.
+  bool check_login_header();
+  bool check_full_feature_header(std::span<const std::byte> ahs, Placement& place);
+  bool begin_request();
+  bool begin_scsi_command(std::span<const std::byte> ahs, Placement& place);
+  bool begin_data_out(Placement& place);
+  bool take(const Result<Session::Start>& start, Placement& place);
+  // What a request's CmdSN makes of it.
+  enum class Verdict : std::uint8_t { kGo, kIgnore, kClosing };
+  Verdict accept_cmd_sn(std::uint32_t cmd_sn, bool immediate);
+
+  // Whole PDUs.
+  bool handle_login();
+  bool handle_nop_out();
+  bool handle_text();
+  bool handle_task_management();
+  bool handle_logout();
+  void release_cmd_sn();
+
+  void enter_full_feature();
+  void ping();
+  void send_reject(RejectReason reason);
+  // Always false.
+  bool protocol_error(RejectReason reason, std::string detail);
+  void report(EndReason reason, std::string detail);
+  [[nodiscard]] bool output_full() const;
+
+  Environment env_;
+  CommandWindow login_window_;
+  PduReceiver receiver_;
+  PduSender sender_;
+  Phase phase_ = Phase::kLogin;
+  std::unique_ptr<Login> login_;  // until the full feature phase
+  std::shared_ptr<Session> session_;
+  std::optional<TextExchange> text_;
+
+  // The PDU that is arriving.
+  Bhs bhs_{};
+  CommonHeader header_;
+  PayloadSlice segment_;  // its data, where no task takes it
+  TaskRef task_;
+  bool dropped_ = false;  // ignored or rejected: its data goes nowhere
+
+  MonotonicTime now_;
+  MonotonicTime started_;
+  MonotonicTime last_received_;
+  MonotonicTime closing_since_{};
+  std::optional<MonotonicTime> pinged_;
+  std::uint32_t ping_ttt_ = 0;
+};
+
+}  // namespace mariner::iscsi

@@ -1,0 +1,65 @@
+// The data-out of one command: which bytes may come next, and which to solicit (RFC 7143, 4.2.5 and
+// 11.7-8).
+//
+// First the unsolicited bytes (immediate data, then Data-Out PDUs without an R2T), then bursts that
+// R2Ts solicit. With DataPDUInOrder and DataSequenceInOrder every byte has one valid place in the
+// stream, so that a single offset says what has arrived.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "proto/error.h"
+#include "server/iscsi/negotiation.h"
+#include "server/iscsi/pdu.h"
+
+namespace mariner::iscsi {
+
+class DataOutTransfer {
+ public:
+  // What one R2T asks for.
+  struct Request {
+    std::uint32_t r2t_sn = 0;
+    std::uint32_t offset = 0;
+    std::uint32_t bytes = 0;
+  };
+
+  DataOutTransfer() = default;
+
+  // A command that can use the first `wanted` of the bytes that its initiator has. kProtocol if its
+  // immediate data, or the announcement of more unsolicited data, breaks the session's parameters.
+  [[nodiscard]] Result<void> begin(const ScsiCommand& command, std::uint32_t immediate_bytes,
+                                   std::uint32_t wanted, const SessionParameters& parameters);
+
+  // A Data-Out PDU with `bytes` of data; `solicited`: it answers the R2T current_request().
+  // kProtocol if it is not the one PDU that may come now.
+  [[nodiscard]] Result<void> accept(const DataOut& pdu, std::uint32_t bytes, bool solicited);
+
+  // The next R2T to send, if one is due and `outstanding_max` allows it.
+  [[nodiscard]] std::optional<Request> next_request(std::uint32_t outstanding_max);
+
+  // The R2TSN that arriving solicited data must belong to.
+  [[nodiscard]] std::uint32_t current_request() const { return requests_done_; }
+
+  [[nodiscard]] std::uint32_t wanted() const { return wanted_; }
+  [[nodiscard]] std::uint32_t received() const { return received_; }
+  [[nodiscard]] bool unsolicited_open() const { return unsolicited_open_; }
+  // Every byte that the command can use is here, and no unsolicited one is under way.
+  [[nodiscard]] bool complete() const { return !unsolicited_open_ && received_ >= wanted_; }
+
+ private:
+  [[nodiscard]] std::uint32_t burst_end(std::uint32_t r2t_sn) const;
+  void close_unsolicited();
+
+  std::uint32_t wanted_ = 0;
+  std::uint32_t received_ = 0;         // also the only valid offset of the next PDU
+  std::uint32_t unsolicited_max_ = 0;  // min(FirstBurstLength, expected length)
+  std::uint32_t burst_bytes_max_ = 0;
+  std::uint32_t solicited_from_ = 0;  // where the first burst begins
+  std::uint32_t requests_sent_ = 0;
+  std::uint32_t requests_done_ = 0;
+  std::uint32_t data_sn_ = 0;  // of the next PDU of the current sequence
+  bool unsolicited_open_ = false;
+};
+
+}  // namespace mariner::iscsi

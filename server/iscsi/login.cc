@@ -1,0 +1,236 @@
+#include "server/iscsi/login.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "proto/check.h"
+
+namespace mariner::iscsi {
+namespace {
+
+constexpr std::size_t kNameBytesMax = 223;           // 4.2.7.1
+constexpr std::size_t kResponseTextBytesMax = 8192;  // before MaxRecvDataSegmentLength is known
+constexpr std::string_view kDeclarations[] = {"InitiatorName", "TargetName", "SessionType"};
+
+constexpr auto kSecurity = static_cast<std::uint8_t>(Stage::kSecurity);
+constexpr auto kOperational = static_cast<std::uint8_t>(Stage::kOperational);
+constexpr auto kFullFeature = static_cast<std::uint8_t>(Stage::kFullFeature);
+
+bool is_declaration(std::string_view key) {
+  return std::find(std::begin(kDeclarations), std::end(kDeclarations), key) !=
+         std::end(kDeclarations);
+}
+
+// iSCSI names compare in lower case (4.2.7.2). Nothing if the name is no name: what reaches logs
+// and lists of sessions has no control characters and no spaces.
+std::optional<std::string> normalized_name(std::string_view name) {
+  if (name.empty() || name.size() > kNameBytesMax) return std::nullopt;
+  std::string normalized;
+  normalized.reserve(name.size());
+  for (const char c : name) {
+    if (static_cast<unsigned char>(c) <= ' ' || c == 0x7f) return std::nullopt;
+    normalized.push_back(c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c);
+  }
+  return normalized;
+}
+
+LoginStatus status_of(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kNotFound: return LoginStatus::kNotFound;
+    case ErrorCode::kInvalidArgument: return LoginStatus::kAuthorizationFailure;
+    case ErrorCode::kUnavailable: return LoginStatus::kServiceUnavailable;
+    default: return LoginStatus::kTargetError;
+  }
+}
+
+}  // namespace
+
+Login::Login(const Environment& environment, std::unique_ptr<Authenticator> authenticator)
+    : environment_(environment), authenticator_(std::move(authenticator)) {}
+
+Login::Reply Login::step(const LoginRequest& request, std::span<const std::byte> data) {
+  CHECK(state_ == State::kInProgress);
+  if (!(started_ ? check_continuity(request) : begin(request))) return failure(request);
+  if (!check_stages(request)) return failure(request);
+
+  Reply reply{
+      .header = {.current_stage = stage_, .isid = request.isid, .tsih = 0, .itt = request.itt}};
+  const auto collected = collector_.append(data);
+  if (!collected) {
+    refuse(LoginStatus::kInitiatorError, collected.error().message);
+    return failure(request);
+  }
+  if (request.continues) return reply;
+
+  const std::string text = collector_.take();
+  const auto pairs = parse_text(text);
+  if (!pairs) {
+    refuse(LoginStatus::kInitiatorError, pairs.error().message);
+    return failure(request);
+  }
+  TextWriter answers;
+  if (!handle_text(request, *pairs, answers)) return failure(request);
+  if (request.transit && !transit(request, reply)) return failure(request);
+  reply.text = answers.take();
+  return reply;
+}
+
+bool Login::begin(const LoginRequest& request) {
+  started_ = true;
+  identity_.isid = request.isid;
+  identity_.cid = request.cid;
+  identity_.cmd_sn = request.cmd_sn;
+  tsih_ = request.tsih;
+  stage_ = request.current_stage;
+  if (request.version_min != 0) {
+    return refuse(LoginStatus::kUnsupportedVersion,
+                  "Version-min: offered " + std::to_string(request.version_min) + ", required 0");
+  }
+  if (tsih_ != 0) {
+    // MaxConnections is 1: nothing can be added to a session, nor does a connection outlive one.
+    const std::string name = "TSIH " + std::to_string(tsih_);
+    return environment_.admission.session_exists(tsih_)
+               ? refuse(LoginStatus::kTooManyConnections, name + " has its one connection already")
+               : refuse(LoginStatus::kSessionDoesNotExist, name + " names no session");
+  }
+  return true;
+}
+
+bool Login::check_continuity(const LoginRequest& request) {
+  if (request.isid == identity_.isid && request.cid == identity_.cid && request.tsih == tsih_) {
+    return true;
+  }
+  return refuse(LoginStatus::kInvalidDuringLogin, "ISID, CID or TSIH changed during the login");
+}
+
+bool Login::check_stages(const LoginRequest& request) {
+  const auto stage_error = [&](std::string_view what) {
+    return refuse(LoginStatus::kInitiatorError,
+                  std::string(what) + " (CSG " + std::to_string(request.current_stage) + ", NSG " +
+                      std::to_string(request.next_stage) + ")");
+  };
+  if (request.current_stage != stage_) return stage_error("the stage changed without transition");
+  if (stage_ != kSecurity && stage_ != kOperational) return stage_error("no login stage");
+  if (!request.transit) return true;
+  if (request.continues) return stage_error("both T and C are set");
+  if (request.next_stage <= stage_ || request.next_stage == 2) {
+    return stage_error("transition to no later stage");
+  }
+  return true;
+}
+
+bool Login::handle_text(const LoginRequest& request, Pairs pairs, TextWriter& answers) {
+  if (!identified_ && !identify(pairs, answers)) return false;
+  const auto authenticated = authenticator_->step(pairs, answers);
+  if (!authenticated) {
+    return refuse(LoginStatus::kAuthenticationFailure, authenticated.error().message);
+  }
+  const bool leaves_security =
+      stage_ != kSecurity || (request.transit && request.next_stage != kSecurity);
+  if (leaves_security && !authenticator_->satisfied()) {
+    return refuse(LoginStatus::kAuthenticationFailure, "authentication is required");
+  }
+  if (!negotiate_operational(pairs, answers)) return false;
+  const bool last = request.transit && request.next_stage == kFullFeature;
+  if (!declared_ && (stage_ == kOperational || last)) {
+    declared_ = true;
+    const std::uint32_t bytes = environment_.limits.receive_segment_bytes_max;
+    answers.add("MaxRecvDataSegmentLength", bytes);
+    identity_.parameters.receive_segment_bytes_max = bytes;
+  }
+  if (answers.text().size() > kResponseTextBytesMax) {
+    return refuse(LoginStatus::kInitiatorError, "too many keys to answer");
+  }
+  return true;
+}
+
+bool Login::identify(Pairs pairs, TextWriter& answers) {
+  for (const TextPair& pair : pairs) {
+    if (is_declaration(pair.key) && !take_identity_key(pair)) return false;
+  }
+  if (identity_.initiator.empty()) {
+    return refuse(LoginStatus::kMissingParameter, "InitiatorName: not offered, required");
+  }
+  identified_ = true;
+  if (identity_.discovery) {
+    identity_.target.clear();
+    return true;
+  }
+  if (identity_.target.empty()) {
+    return refuse(LoginStatus::kMissingParameter, "TargetName: not offered, required");
+  }
+  if (!find_target()) return false;
+  answers.add("TargetPortalGroupTag", environment_.portal_group_tag);
+  return true;
+}
+
+bool Login::take_identity_key(const TextPair& pair) {
+  if (pair.key == "SessionType") {
+    identity_.discovery = pair.value == "Discovery";
+    if (identity_.discovery || pair.value == "Normal") return true;
+    return refuse(LoginStatus::kSessionTypeNotSupported,
+                  "SessionType: neither Normal nor Discovery was offered");
+  }
+  auto name = normalized_name(pair.value);
+  if (!name) {
+    return refuse(LoginStatus::kInitiatorError, std::string(pair.key) + ": no iSCSI name");
+  }
+  (pair.key == "InitiatorName" ? identity_.initiator : identity_.target) = std::move(*name);
+  return true;
+}
+
+bool Login::find_target() {
+  auto device = environment_.directory.open(identity_.target, identity_.initiator);
+  if (!device) {
+    return refuse(status_of(device.error().code),
+                  "TargetName: offered " + identity_.target + ": " + device.error().message);
+  }
+  identity_.device = std::move(*device);
+  return true;
+}
+
+bool Login::negotiate_operational(Pairs pairs, TextWriter& answers) {
+  std::vector<TextPair> operational;
+  for (const TextPair& pair : pairs) {
+    if (!is_declaration(pair.key) && !authenticator_->handles(pair.key)) {
+      operational.push_back(pair);
+    }
+  }
+  const auto phase =
+      identity_.discovery ? NegotiationPhase::kDiscoveryLogin : NegotiationPhase::kNormalLogin;
+  const auto done =
+      negotiate(operational, phase, environment_.limits, identity_.parameters, answers);
+  return done ? true : refuse(LoginStatus::kInitiatorError, done.error().message);
+}
+
+bool Login::transit(const LoginRequest& request, Reply& reply) {
+  reply.header.transit = true;
+  reply.header.next_stage = request.next_stage;
+  if (request.next_stage != kFullFeature) {
+    stage_ = request.next_stage;
+    return true;
+  }
+  const auto tsih = environment_.admission.admit(identity_, refusal_);
+  if (!tsih) return false;
+  reply.header.tsih = *tsih;
+  state_ = State::kDone;
+  return true;
+}
+
+bool Login::refuse(LoginStatus status, std::string message) {
+  refusal_ = {.status = status, .message = std::move(message)};
+  return false;
+}
+
+Login::Reply Login::failure(const LoginRequest& request) {
+  state_ = State::kFailed;
+  return {.header = {.current_stage = request.current_stage,
+                     .isid = request.isid,
+                     .tsih = request.tsih,
+                     .itt = request.itt,
+                     .status = refusal_.status},
+          .text = {}};
+}
+
+}  // namespace mariner::iscsi

@@ -1,0 +1,476 @@
+// Sockets are read and written directly (recvmsg, sendmsg, never blocking); Asio only says when.
+//
+// What a burst of received PDUs makes us say is gathered and sent with one sendmsg when the events
+// at hand have been handled (Executor::defer). So is the removal of connections that have ended:
+// nothing disappears while it is on the stack.
+#include "server/iscsi/portal.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/ip/v6_only.hpp>
+#include <charconv>
+#include <chrono>
+#include <list>
+#include <optional>
+#include <utility>
+
+#include "proto/check.h"
+#include "server/iscsi/connection.h"
+
+namespace mariner::iscsi {
+namespace {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using boost::system::error_code;
+
+constexpr std::size_t kSendPlacesMax = 128;
+// Reads of one socket before others have their turn.
+constexpr int kReadsPerEvent = 4;
+constexpr int kAcceptsPerEvent = 16;
+constexpr int kListenBacklog = 512;
+constexpr auto kTickInterval = std::chrono::seconds(1);
+constexpr auto kAcceptRetryDelay = std::chrono::milliseconds(100);
+
+std::string to_text(const tcp::endpoint& endpoint) {
+  const std::string address = endpoint.address().to_string();
+  const std::string port = std::to_string(endpoint.port());
+  return endpoint.address().is_v6() ? "[" + address + "]:" + port : address + ":" + port;
+}
+
+Result<tcp::endpoint> parse_endpoint(std::string_view text) {
+  const auto bad = [&](std::string_view what) {
+    return Error{ErrorCode::kInvalidArgument, "portal address \"" + std::string(text) +
+                                                  "\": " + std::string(what) +
+                                                  "; write it like 0.0.0.0:3260 or [::]:3260"};
+  };
+  const std::size_t colon = text.rfind(':');
+  if (colon == std::string_view::npos) return bad("it has no port");
+  std::string_view host = text.substr(0, colon);
+  if (host.starts_with('[') != host.ends_with(']')) return bad("unbalanced brackets");
+  const bool bracketed = host.starts_with('[');
+  if (bracketed) host = host.substr(1, host.size() - 2);
+  std::uint16_t port = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stopped, failed] = std::from_chars(text.data() + colon + 1, end, port);
+  if (failed != std::errc{} || stopped != end) return bad("its port is no number up to 65535");
+  error_code error;
+  const auto address = asio::ip::make_address(host, error);
+  if (error || address.is_v6() != bracketed) return bad("it is no IP address");
+  return tcp::endpoint(address, port);
+}
+
+Error system_error(const error_code& error, std::string_view what) {
+  return Error{ErrorCode::kIo, std::string(what) + ": " + error.message()};
+}
+
+// A dead peer's connection must end even where no ping is answered or due: the kernel probes too.
+void set_socket_options(tcp::socket& socket) {
+  error_code ignored;  // what cannot be set only makes it slower
+  socket.set_option(tcp::no_delay(true), ignored);
+  socket.set_option(asio::socket_base::keep_alive(true), ignored);
+  const auto set_int = [&](int name, int value) {
+    ::setsockopt(socket.native_handle(), IPPROTO_TCP, name, &value, sizeof value);
+  };
+  set_int(TCP_KEEPIDLE, 60);
+  set_int(TCP_KEEPINTVL, 10);
+  set_int(TCP_KEEPCNT, 3);
+}
+
+bool would_block(int error_number) {
+  return error_number == EAGAIN || error_number == EWOULDBLOCK || error_number == EINTR;
+}
+
+}  // namespace
+
+class Portal::Impl : public std::enable_shared_from_this<Impl> {
+ public:
+  Impl(PortalOptions options, const Environment& environment)
+      : options_(std::move(options)),
+        env_(environment),
+        sessions_(std::make_shared<SessionRegistry>(options_.iscsi)) {}
+
+  [[nodiscard]] Result<void> listen();
+  void start();
+  void stop(std::uint16_t seconds, UniqueFunction<void()> done);
+  void shut();
+
+  [[nodiscard]] std::vector<std::string> addresses() const;
+  [[nodiscard]] std::size_t connections() const { return sockets_.size(); }
+  [[nodiscard]] SessionRegistry& sessions() { return *sessions_; }
+
+ private:
+  class Socket;
+  using SocketList = std::list<std::shared_ptr<Socket>>;
+
+  void accept_from(std::size_t listener);
+  bool accept_one(std::size_t listener);
+  void make_room();
+  void pause_accepting(std::size_t listener, const error_code& error);
+  // Has `socket` looked after when the events at hand have been handled.
+  void note(std::shared_ptr<Socket> socket);
+  void defer_settle();
+  void settle();
+  void remove(const Socket& socket);
+  void tick();
+  [[nodiscard]] std::vector<std::string> announced(const tcp::endpoint& local) const;
+
+  PortalOptions options_;
+  Environment env_;
+  std::shared_ptr<SessionRegistry> sessions_;
+  std::vector<tcp::acceptor> listeners_;
+  SocketList sockets_;  // oldest first
+  std::vector<std::shared_ptr<Socket>> noted_;
+  std::vector<std::shared_ptr<Socket>> settling_;
+  bool settle_deferred_ = false;
+  bool shut_ = false;
+  UniqueFunction<void()> stopped_;
+};
+
+// One accepted socket and its connection.
+class Portal::Impl::Socket final : public ConnectionHost,
+                                   public std::enable_shared_from_this<Socket> {
+ public:
+  Socket(Impl& portal, tcp::socket socket, const Endpoints& endpoints,
+         std::vector<std::string> announced)
+      : portal_(portal),
+        socket_(std::move(socket)),
+        connection_({.options = portal.options_.iscsi,
+                     .directory = portal.env_.directory,
+                     .registry = *portal.sessions_,
+                     .observer = portal.env_.observer,
+                     .host = *this,
+                     .executor = portal.env_.executor,
+                     .endpoints = endpoints,
+                     .portal_addresses = std::move(announced)}) {}
+
+  [[nodiscard]] Connection& connection() { return connection_; }
+
+  void wait_to_read() {
+    if (std::exchange(waits_to_read_, true)) return;
+    socket_.async_wait(tcp::socket::wait_read,
+                       [self = shared_from_this()](const error_code& error) {
+                         self->waits_to_read_ = false;
+                         if (!error) self->readable();
+                       });
+  }
+
+  // Sends what can be sent and arranges for the rest. False when nothing is left to do.
+  bool settle() {
+    noted_ = false;
+    if (!socket_.is_open()) return false;
+    send();
+    if (connection_.closing()) {
+      if (broken_ || connection_.overdue()) return false;
+      // Our last words must not be overtaken by a reset: say that they are the last, and read
+      // until the peer closes its side.
+      if (!connection_.has_output() && !std::exchange(shut_down_, true)) {
+        error_code ignored;
+        socket_.shutdown(tcp::socket::shutdown_send, ignored);
+      }
+      if (shut_down_) wait_to_read();
+      return !finished_;
+    }
+    if (connection_.wants_input()) wait_to_read();
+    return true;
+  }
+
+  void close() {
+    connection_.disconnected(EndReason::kShutdown, {});
+    error_code ignored;
+    socket_.close(ignored);
+  }
+
+  void output_ready() override {
+    if (!std::exchange(noted_, true)) portal_.note(shared_from_this());
+  }
+
+ private:
+  void readable() {
+    if (!socket_.is_open()) return;
+    for (int reads = 0; reads < kReadsPerEvent; ++reads) {
+      if (connection_.closing() ? !discard() : !read()) break;
+    }
+    // For what was said, and to wait again.
+    output_ready();
+  }
+
+  // One recvmsg. False when there is no more to read for now.
+  bool read() {
+    if (!connection_.wants_input()) return false;
+    std::array<iovec, 2> places{};
+    const std::size_t count = connection_.prepare(places);
+    std::size_t room = 0;
+    for (std::size_t i = 0; i < count; ++i) room += places[i].iov_len;
+    msghdr message{};
+    message.msg_iov = places.data();
+    message.msg_iovlen = count;
+    const ssize_t bytes = ::recvmsg(socket_.native_handle(), &message, MSG_DONTWAIT);
+    if (bytes > 0) {
+      connection_.received(static_cast<std::size_t>(bytes));
+      return static_cast<std::size_t>(bytes) == room;
+    }
+    if (bytes == 0) {
+      broken_ = true;
+      connection_.disconnected(EndReason::kPeerClosed, {});
+    } else if (!would_block(errno)) {
+      fail(errno);
+    }
+    return false;
+  }
+
+  bool discard() {
+    std::array<std::byte, 4096> nowhere;
+    const ssize_t bytes =
+        ::recv(socket_.native_handle(), nowhere.data(), nowhere.size(), MSG_DONTWAIT);
+    if (bytes == 0 || (bytes < 0 && !would_block(errno))) finished_ = true;
+    return bytes > 0;
+  }
+
+  void send() {
+    std::array<iovec, kSendPlacesMax> places;
+    while (connection_.has_output() && !broken_ && !waits_to_write_) {
+      msghdr message{};
+      message.msg_iov = places.data();
+      message.msg_iovlen = connection_.pending(places);
+      const ssize_t bytes =
+          ::sendmsg(socket_.native_handle(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+      if (bytes >= 0) {
+        connection_.sent(static_cast<std::size_t>(bytes));
+      } else if (would_block(errno)) {
+        wait_to_write();
+      } else {
+        fail(errno);
+      }
+    }
+  }
+
+  void wait_to_write() {
+    waits_to_write_ = true;
+    socket_.async_wait(tcp::socket::wait_write,
+                       [self = shared_from_this()](const error_code& error) {
+                         self->waits_to_write_ = false;
+                         if (!error && self->socket_.is_open()) self->output_ready();
+                       });
+  }
+
+  void fail(int error_number) {
+    broken_ = true;
+    connection_.disconnected(EndReason::kSocketError, errno_error(error_number, "socket").message);
+  }
+
+  Impl& portal_;
+  tcp::socket socket_;
+  Connection connection_;
+  bool waits_to_read_ = false;
+  bool waits_to_write_ = false;
+  bool noted_ = false;
+  bool broken_ = false;     // nothing more can be sent
+  bool shut_down_ = false;  // we have said that nothing more comes
+  bool finished_ = false;   // so has the peer
+};
+
+Result<void> Portal::Impl::listen() {
+  for (const std::string& text : options_.addresses) {
+    const auto endpoint = parse_endpoint(text);
+    if (!endpoint) return endpoint.error();
+    error_code error;
+    tcp::acceptor listener(env_.context);
+    listener.open(endpoint->protocol(), error);
+    if (!error) listener.set_option(tcp::acceptor::reuse_address(true), error);
+    // So that 0.0.0.0 and [::] can both be listened on.
+    if (!error && endpoint->address().is_v6()) {
+      listener.set_option(asio::ip::v6_only(true), error);
+    }
+    if (!error) listener.non_blocking(true, error);
+    if (!error) listener.bind(*endpoint, error);
+    if (!error) listener.listen(kListenBacklog, error);
+    if (error) return system_error(error, "cannot listen on " + text);
+    listeners_.push_back(std::move(listener));
+  }
+  return {};
+}
+
+void Portal::Impl::start() {
+  for (std::size_t i = 0; i < listeners_.size(); ++i) accept_from(i);
+  tick();
+}
+
+std::vector<std::string> Portal::Impl::addresses() const {
+  std::vector<std::string> texts;
+  for (const auto& listener : listeners_) {
+    error_code ignored;
+    texts.push_back(to_text(listener.local_endpoint(ignored)));
+  }
+  return texts;
+}
+
+// What SendTargets answers on a connection to `local`: the address that was reachable, and all
+// others that were named one by one.
+std::vector<std::string> Portal::Impl::announced(const tcp::endpoint& local) const {
+  std::vector<std::string> texts{to_text(local)};
+  for (const auto& listener : listeners_) {
+    error_code error;
+    const auto endpoint = listener.local_endpoint(error);
+    if (error || endpoint.address().is_unspecified()) continue;
+    auto text = to_text(endpoint);
+    if (std::find(texts.begin(), texts.end(), text) == texts.end()) {
+      texts.push_back(std::move(text));
+    }
+  }
+  return texts;
+}
+
+void Portal::Impl::accept_from(std::size_t listener) {
+  listeners_[listener].async_wait(
+      tcp::acceptor::wait_read, [self = shared_from_this(), listener](const error_code& error) {
+        if (error || self->shut_ || !self->listeners_[listener].is_open()) return;
+        for (int i = 0; i < kAcceptsPerEvent; ++i) {
+          if (!self->accept_one(listener)) return;
+        }
+        self->accept_from(listener);
+      });
+}
+
+// False when there is no connection left to accept; accepting has been arranged for then.
+bool Portal::Impl::accept_one(std::size_t listener) {
+  error_code error;
+  tcp::socket socket(env_.context);
+  tcp::endpoint remote;
+  listeners_[listener].accept(socket, remote, error);
+  if (error == asio::error::would_block || error == asio::error::try_again) {
+    accept_from(listener);
+    return false;
+  }
+  if (error == asio::error::connection_aborted) return true;
+  if (error) {
+    pause_accepting(listener, error);
+    return false;
+  }
+  const auto local = socket.local_endpoint(error);
+  if (!error) socket.non_blocking(true, error);
+  if (error) return true;  // gone already
+  set_socket_options(socket);
+  make_room();
+  auto accepted = std::make_shared<Socket>(
+      *this, std::move(socket), Endpoints{.address = to_text(remote), .portal = to_text(local)},
+      announced(local));
+  sockets_.push_back(accepted);
+  accepted->wait_to_read();
+  return true;
+}
+
+void Portal::Impl::make_room() {
+  const auto in_login = [](const auto& socket) { return socket->connection().in_login(); };
+  const auto logins = std::count_if(sockets_.begin(), sockets_.end(), in_login);
+  const bool full = sockets_.size() >= options_.connections_max ||
+                    static_cast<std::size_t>(logins) >= options_.login_connections_max;
+  if (!full) return;
+  const auto oldest = std::find_if(sockets_.begin(), sockets_.end(), in_login);
+  if (oldest == sockets_.end()) return;
+  (*oldest)->connection().end(EndReason::kCrowdedOut, std::to_string(sockets_.size()) +
+                                                          " connections, " +
+                                                          std::to_string(logins) +
+                                                          " of them before the end of their login");
+}
+
+// Out of descriptors, most likely. The listener would be ready at once again: wait a little.
+void Portal::Impl::pause_accepting(std::size_t listener, const error_code& error) {
+  env_.observer.portal_failed(options_.addresses[listener], "accept: " + error.message());
+  make_room();
+  env_.executor.after(kAcceptRetryDelay, [weak = weak_from_this(), listener] {
+    const auto self = weak.lock();
+    if (self && !self->shut_ && self->listeners_[listener].is_open()) self->accept_from(listener);
+  });
+}
+
+void Portal::Impl::note(std::shared_ptr<Socket> socket) {
+  noted_.push_back(std::move(socket));
+  defer_settle();
+}
+
+void Portal::Impl::defer_settle() {
+  if (std::exchange(settle_deferred_, true)) return;
+  env_.executor.defer([weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->settle();
+  });
+}
+
+void Portal::Impl::settle() {
+  settle_deferred_ = false;
+  // Settling one may note others, for the next turn.
+  settling_.swap(noted_);
+  for (const auto& socket : settling_) {
+    if (!socket->settle()) remove(*socket);
+  }
+  settling_.clear();
+  if (stopped_ && sockets_.empty()) std::exchange(stopped_, {})();
+}
+
+void Portal::Impl::remove(const Socket& socket) {
+  const auto found = std::find_if(sockets_.begin(), sockets_.end(),
+                                  [&](const auto& s) { return s.get() == &socket; });
+  if (found == sockets_.end()) return;
+  (*found)->close();
+  sockets_.erase(found);
+}
+
+void Portal::Impl::tick() {
+  if (shut_) return;
+  for (const auto& socket : sockets_) {
+    socket->connection().tick();
+    if (socket->connection().overdue()) socket->output_ready();
+  }
+  env_.executor.after(kTickInterval, [weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->tick();
+  });
+}
+
+void Portal::Impl::stop(std::uint16_t seconds, UniqueFunction<void()> done) {
+  CHECK(!stopped_);
+  stopped_ = std::move(done);
+  error_code ignored;
+  for (auto& listener : listeners_) listener.close(ignored);
+  sessions_->drain(seconds);
+  for (const auto& socket : sockets_) {
+    if (socket->connection().in_login()) socket->connection().end(EndReason::kShutdown, {});
+  }
+  env_.executor.after(std::chrono::seconds(seconds), [weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->sessions_->close_all(EndReason::kShutdown);
+  });
+  defer_settle();
+}
+
+void Portal::Impl::shut() {
+  shut_ = true;
+  error_code ignored;
+  for (auto& listener : listeners_) listener.close(ignored);
+  for (const auto& socket : std::exchange(sockets_, {})) socket->close();
+  noted_.clear();
+}
+
+Result<std::unique_ptr<Portal>> Portal::open(PortalOptions options,
+                                             const Environment& environment) {
+  auto impl = std::make_shared<Impl>(std::move(options), environment);
+  const auto listening = impl->listen();
+  if (!listening) return listening.error();
+  impl->start();
+  return std::unique_ptr<Portal>(new Portal(std::move(impl)));
+}
+
+Portal::Portal(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Portal::~Portal() { impl_->shut(); }
+std::vector<std::string> Portal::addresses() const { return impl_->addresses(); }
+std::size_t Portal::connections() const { return impl_->connections(); }
+SessionRegistry& Portal::sessions() { return impl_->sessions(); }
+void Portal::stop(std::uint16_t seconds, UniqueFunction<void()> done) {
+  impl_->stop(seconds, std::move(done));
+}
+
+}  // namespace mariner::iscsi

@@ -1,0 +1,72 @@
+// The TCP side of the iSCSI server: listening sockets, and one socket for each Connection.
+//
+// The only file of this folder that touches a socket. Everything runs on the thread of the
+// io_context, which must be the Executor's.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "proto/error.h"
+#include "proto/executor.h"
+#include "proto/unique_function.h"
+#include "server/iscsi/observer.h"
+#include "server/iscsi/options.h"
+#include "server/iscsi/session_registry.h"
+#include "server/iscsi/target_directory.h"
+
+namespace boost::asio {
+class io_context;
+}
+
+namespace mariner::iscsi {
+
+struct PortalOptions {
+  Options iscsi;
+  // Where to listen: "0.0.0.0:3260", "[::]:3260", "192.0.2.1:0" (any free port).
+  std::vector<std::string> addresses;
+  // Connections in all, and of them those that have not completed their login. Where a new one is
+  // one too many, the oldest of the latter makes room: half-open connections lock nobody out.
+  std::size_t connections_max = 2048;
+  std::size_t login_connections_max = 256;
+};
+
+class Portal {
+ public:
+  struct Environment {
+    boost::asio::io_context& context;
+    Executor& executor;
+    TargetDirectory& directory;
+    Observer& observer;
+  };
+
+  // Binds, listens and accepts on every address, or none: kInvalidArgument for an address that is
+  // none, kIo for one that cannot be bound. All of `environment` must outlive the portal.
+  [[nodiscard]] static Result<std::unique_ptr<Portal>> open(PortalOptions options,
+                                                            const Environment& environment);
+
+  // Closes whatever is left. Nothing of the environment is used afterwards.
+  ~Portal();
+  Portal(const Portal&) = delete;
+  Portal& operator=(const Portal&) = delete;
+
+  // The addresses that are listened on, with the ports that were chosen.
+  [[nodiscard]] std::vector<std::string> addresses() const;
+  [[nodiscard]] std::size_t connections() const;
+  // Good for the portal's life.
+  [[nodiscard]] SessionRegistry& sessions();
+
+  // Stops accepting, asks every initiator to log out, cuts who has not after `seconds`, and calls
+  // `done` when no connection is left. Once.
+  void stop(std::uint16_t seconds, UniqueFunction<void()> done);
+
+ private:
+  class Impl;
+  explicit Portal(std::shared_ptr<Impl> impl);
+  std::shared_ptr<Impl> impl_;
+};
+
+}  // namespace mariner::iscsi

@@ -1,0 +1,150 @@
+// A session: one initiator port's use of one target (RFC 7143, 4.2 and 2.2), with its commands.
+//
+// A command arrives as a header (begin_command), its data-out in any number of PDUs
+// (begin_data_out, data_arrived), goes to the device with its whole payload, and its answer leaves
+// through the connection's PduSender. Every task that the device has keeps the session alive; once
+// the connection is gone (detach), answers are dropped.
+//
+// What commands hold in memory is bounded (Options::payload_bytes_max): a command that does not fit
+// waits in order before its memory is allocated. Reading goes on meanwhile, because the commands
+// that do hold memory may be waiting for their data; the CmdSN window bounds how many can wait.
+//
+// Executor's thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "proto/units.h"
+#include "server/iscsi/command_window.h"
+#include "server/iscsi/completion.h"
+#include "server/iscsi/login.h"
+#include "server/iscsi/observer.h"
+#include "server/iscsi/options.h"
+#include "server/iscsi/pdu_receiver.h"
+#include "server/iscsi/pdu_sender.h"
+#include "server/iscsi/ring.h"
+#include "server/iscsi/task.h"
+
+namespace mariner::iscsi {
+
+// What an administrator sees of a session.
+struct SessionInfo {
+  std::uint64_t id = 0;
+  std::string initiator;
+  std::string target;
+  Endpoints endpoints;
+  Isid isid{};
+  std::uint16_t tsih = 0;
+  VersionTime since;
+  bool discovery = false;
+  bool header_digest = false;
+  bool data_digest = false;
+  std::uint64_t commands = 0;
+  std::uint64_t bytes_read = 0;
+  std::uint64_t bytes_written = 0;
+  std::uint32_t outstanding = 0;
+  MonotonicTime last_io{};  // when the last command arrived; zero: none yet
+};
+
+// The connection, as its session and the registry see it.
+class SessionLink {
+ public:
+  virtual ~SessionLink() = default;
+  // Sends what is queued and ends. Detaches the session at once.
+  virtual void close(EndReason reason, std::string detail) = 0;
+  // Asks the initiator to log out within `seconds` (Async Message).
+  virtual void request_logout(std::uint16_t seconds) = 0;
+};
+
+class Session : public std::enable_shared_from_this<Session> {
+ public:
+  struct Setup {
+    std::uint64_t id = 0;
+    std::uint16_t tsih = 0;
+    LoginIdentity identity;
+    Endpoints endpoints;
+    VersionTime since;
+  };
+
+  Session(Setup setup, const Options& options);
+
+  // `link` and `sender` serve the session until detach().
+  void attach(SessionLink& link, PduSender& sender);
+  // Unanswered commands are dropped, except that those which the device has finish unheard.
+  void detach();
+  [[nodiscard]] SessionLink* link() { return link_; }
+
+  [[nodiscard]] const LoginIdentity& identity() const { return setup_.identity; }
+  [[nodiscard]] std::uint64_t id() const { return setup_.id; }
+  [[nodiscard]] std::uint16_t tsih() const { return setup_.tsih; }
+  [[nodiscard]] SessionInfo info() const;
+  [[nodiscard]] CommandWindow& window() { return window_; }
+  [[nodiscard]] SessionParameters& parameters() { return setup_.identity.parameters; }
+  [[nodiscard]] scsi::TargetDevice* device() const { return setup_.identity.device.get(); }
+  [[nodiscard]] const std::shared_ptr<scsi::Nexus>& nexus() const { return nexus_; }
+
+  // Where a PDU's data goes and whom to tell when it is there. With `reject`, nothing was begun.
+  struct Start {
+    TaskRef task;
+    Placement place;
+    std::optional<RejectReason> reject;
+  };
+  // The header of a SCSI Command that the window has accepted. kProtocol: closes the connection.
+  [[nodiscard]] Result<Start> begin_command(const ScsiCommand& command, std::uint32_t data_bytes,
+                                            MonotonicTime now);
+  // The header of a Data-Out PDU. Data of a task that is gone has no place: it is dropped.
+  [[nodiscard]] Result<Start> begin_data_out(const DataOut& pdu, std::uint32_t data_bytes);
+  // The data of the PDU that began `task`, or continued it, is in place.
+  void data_arrived(TaskRef task);
+  // The sender has less to send than before.
+  void output_drained() {
+    if (!waiting_.empty()) pump();
+  }
+
+  // Task management. A ticket names one function's victims; they answer no more.
+  // False if no task has this tag (and LUN).
+  [[nodiscard]] bool abort_task(std::uint32_t itt, std::uint64_t lun, std::uint64_t ticket);
+  // All tasks, or those of one LUN.
+  void abort_tasks(std::optional<std::uint64_t> lun, std::uint64_t ticket);
+  // The device is done with the victims, whether or not it has answered them.
+  void bury(std::uint64_t ticket);
+  // True unless too many functions are under way; each begin has its respond().
+  [[nodiscard]] bool begin_management();
+  // Sends the answer, if there still is a connection.
+  void respond(const TaskManagementResponse& response);
+
+ private:
+  [[nodiscard]] std::uint64_t charge_of(const Task& task) const;
+  [[nodiscard]] bool fits(std::uint64_t charge_bytes) const;
+  void admit(Task& task);
+  void advance(Task& task);
+  void proceed(Task& task);
+  void request_data(Task& task);
+  void execute(Task& task);
+  void complete(TaskRef ref, const scsi::Response& response);
+  void pump();
+  void abort(Task& task, std::uint64_t ticket);
+  void release(Task& task);
+
+  Setup setup_;
+  const Options options_;  // a copy: the device may keep us past the server
+  std::shared_ptr<scsi::Nexus> nexus_;
+  SessionLink* link_ = nullptr;
+  PduSender* sender_ = nullptr;
+  CommandWindow window_;
+  TaskTable tasks_;
+  Ring<TaskRef> waiting_;
+  bool pumping_ = false;
+  std::uint32_t immediate_tasks_ = 0;
+  std::uint32_t managements_ = 0;    // functions under way
+  std::uint64_t charged_bytes_ = 0;  // by admitted tasks
+  std::uint64_t commands_ = 0;
+  std::uint64_t bytes_read_ = 0;
+  std::uint64_t bytes_written_ = 0;
+  MonotonicTime last_io_{};
+};
+
+}  // namespace mariner::iscsi

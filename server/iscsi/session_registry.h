@@ -1,0 +1,87 @@
+// The sessions that live, by whom and to what: for login (reinstatement), task management across
+// sessions, the administrator's list, and shutdown.
+//
+// Executor's thread. Shared, because a task management function that a device is still working on
+// comes back to it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "proto/error.h"
+#include "server/iscsi/session.h"
+
+namespace mariner::iscsi {
+
+// Counted since the start, for metrics.
+struct ServerCounters {
+  std::uint64_t connections = 0;
+  std::uint64_t sessions = 0;
+  std::uint64_t login_failures = 0;
+  std::uint64_t header_digest_errors = 0;
+  std::uint64_t data_digest_errors = 0;
+  std::uint64_t protocol_errors = 0;
+};
+
+class SessionRegistry : public std::enable_shared_from_this<SessionRegistry> {
+ public:
+  explicit SessionRegistry(const Options& options) : options_(options) {}
+  SessionRegistry(const SessionRegistry&) = delete;
+  SessionRegistry& operator=(const SessionRegistry&) = delete;
+
+  // A session for a login that is about to succeed. A session of the same initiator port to the
+  // same target is reinstated: the new one takes its nexus over, the old one is closed
+  // (RFC 7143, 6.3.5). Null when there are too many, or when draining; then `refusal` says so.
+  [[nodiscard]] std::shared_ptr<Session> open(const LoginIdentity& identity,
+                                              const Endpoints& endpoints, VersionTime now,
+                                              LoginRefusal& refusal);
+  // The session's connection has ended.
+  void remove(const Session& session);
+
+  [[nodiscard]] bool exists(std::uint16_t tsih) const;
+  [[nodiscard]] std::size_t size() const { return sessions_.size(); }
+  [[nodiscard]] std::vector<SessionInfo> list() const;
+  [[nodiscard]] std::size_t count_of(std::string_view target) const;
+
+  // Closes one session; returns what it was. kNotFound.
+  [[nodiscard]] Result<SessionInfo> kick(std::uint64_t id);
+  // Closes all sessions of a target that goes away, or all of a device that is reset.
+  void close_target(std::string_view target);
+  void close_device(const scsi::TargetDevice& device, EndReason reason);
+
+  // Refuses logins from now on and asks every initiator to log out within `seconds`.
+  void drain(std::uint16_t seconds);
+  [[nodiscard]] bool draining() const { return draining_; }
+  void close_all(EndReason reason);
+
+  // Calls `visit(Session&)` for each session of `device`. It must not open or close sessions.
+  template <typename Visit>
+  void for_each_of(const scsi::TargetDevice& device, Visit visit) {
+    for (const auto& session : sessions_) {
+      if (session->device() == &device) visit(*session);
+    }
+  }
+
+  // A number for one task management function, never 0.
+  [[nodiscard]] std::uint64_t next_ticket() { return ++last_ticket_; }
+
+  [[nodiscard]] ServerCounters& counters() { return counters_; }
+
+ private:
+  [[nodiscard]] std::uint16_t free_tsih();
+  template <typename Match>
+  void close_if(Match match, EndReason reason);
+
+  const Options options_;
+  std::vector<std::shared_ptr<Session>> sessions_;
+  bool draining_ = false;
+  std::uint64_t last_id_ = 0;
+  std::uint64_t last_ticket_ = 0;
+  std::uint16_t last_tsih_ = 0;
+  ServerCounters counters_;
+};
+
+}  // namespace mariner::iscsi

@@ -1,0 +1,100 @@
+#include "server/iscsi/task.h"
+
+#include <bit>
+
+#include "proto/check.h"
+
+namespace mariner::iscsi {
+namespace {
+
+constexpr std::uint32_t kR2tSnBits = 8;
+constexpr std::uint32_t kIndexMask = (1u << kTaskIndexBits) - 1;
+constexpr std::uint32_t kR2tSnMask = (1u << kR2tSnBits) - 1;
+
+}  // namespace
+
+// From the low bits: task index, R2TSN, generation. The index is never all ones, so the tag is
+// never kReservedTag.
+std::uint32_t transfer_tag(TaskRef task, std::uint32_t r2t_sn) {
+  return (task.generation << (kTaskIndexBits + kR2tSnBits)) |
+         ((r2t_sn & kR2tSnMask) << kTaskIndexBits) | (task.index & kIndexMask);
+}
+
+TaskTable::TaskTable(std::size_t capacity) : slots_(capacity) {
+  CHECK(capacity >= 1 && capacity <= kTasksMax);
+  free_.reserve(capacity);
+  for (std::size_t i = capacity; i-- > 0;) {
+    slots_[i].ref.index = static_cast<std::uint32_t>(i);
+    free_.push_back(static_cast<std::uint32_t>(i));
+  }
+  // At most half full, so that probes stay short.
+  buckets_.assign(std::bit_ceil(capacity * 2), kNoSlot);
+}
+
+Task* TaskTable::allocate(std::uint32_t itt) {
+  if (free_.empty()) return nullptr;
+  const std::size_t bucket = bucket_of(itt);
+  CHECK_MSG(buckets_[bucket] == kNoSlot, "the initiator task tag is in use");
+  Task& task = slots_[free_.back()];
+  free_.pop_back();
+  ++used_;
+  buckets_[bucket] = task.ref.index;
+  task.state = Task::State::kReceiving;
+  task.itt = itt;
+  task.listed = true;
+  return &task;
+}
+
+Task* TaskTable::find(std::uint32_t itt) {
+  const std::uint32_t index = buckets_[bucket_of(itt)];
+  return index == kNoSlot ? nullptr : &slots_[index];
+}
+
+Task* TaskTable::get(TaskRef ref) {
+  Task& task = slots_[ref.index];
+  return task.state != Task::State::kFree && task.ref.generation == ref.generation ? &task
+                                                                                   : nullptr;
+}
+
+void TaskTable::unlist(Task& task) {
+  if (!task.listed) return;
+  task.listed = false;
+  const std::size_t mask = buckets_.size() - 1;
+  std::size_t hole = bucket_of(task.itt);
+  CHECK(buckets_[hole] == task.ref.index);
+  // Close the hole: move back what probed past it.
+  for (std::size_t next = (hole + 1) & mask; buckets_[next] != kNoSlot; next = (next + 1) & mask) {
+    const std::size_t home = home_of(slots_[buckets_[next]].itt);
+    if (((next - home) & mask) >= ((next - hole) & mask)) {
+      buckets_[hole] = buckets_[next];
+      hole = next;
+    }
+  }
+  buckets_[hole] = kNoSlot;
+}
+
+void TaskTable::release(Task& task) {
+  CHECK(task.state != Task::State::kFree);
+  unlist(task);
+  const TaskRef next{.index = task.ref.index, .generation = task.ref.generation + 1};
+  task = Task{};
+  task.ref = next;
+  free_.push_back(next.index);
+  --used_;
+}
+
+std::size_t TaskTable::home_of(std::uint32_t itt) const {
+  // Fibonacci hashing: initiators count tags up, some in steps of a power of two.
+  return (itt * 0x9e3779b1u) >> (32 - std::countr_zero(buckets_.size()));
+}
+
+std::size_t TaskTable::bucket_of(std::uint32_t itt) const {
+  const std::size_t mask = buckets_.size() - 1;
+  std::size_t bucket = home_of(itt);
+  while (buckets_[bucket] != kNoSlot && slots_[buckets_[bucket]].itt != itt) {
+    bucket = (bucket + 1) & mask;
+  }
+  return bucket;
+}
+
+}  // namespace mariner::iscsi

@@ -1,0 +1,101 @@
+// A task: one SCSI command of a session from its command PDU to its answer (RFC 7143, 2.2), and the
+// fixed table that a session's tasks live in.
+//
+// A task is named by a TaskRef wherever it may be gone when it is next looked up: completions of
+// the device, PDUs under way, target transfer tags. A slot's generation tells its tenants apart.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "proto/payload.h"
+#include "server/iscsi/data_out.h"
+#include "server/scsi/target_device.h"
+
+namespace mariner::iscsi {
+
+struct TaskRef {
+  std::uint32_t index = 0;
+  std::uint32_t generation = 0;
+};
+
+struct Task {
+  enum class State : std::uint8_t {
+    kFree,
+    kReceiving,  // its data-out is arriving
+    kWaiting,    // for memory, before its data-out is solicited or it is executed
+    kExecuting,  // the device has it
+  };
+
+  State state = State::kFree;
+  bool immediate = false;
+  bool read = false;
+  bool write = false;
+  bool admitted = false;           // `charge_bytes` are reserved for it
+  bool too_long = false;           // beyond transfer_bytes_max: never reaches the device
+  std::uint64_t abort_ticket = 0;  // the task management function that ended it; 0: none
+  std::uint32_t itt = 0;
+  std::uint32_t expected_bytes = 0;  // Expected Data Transfer Length
+  std::uint64_t lun = 0;
+  std::uint64_t charge_bytes = 0;
+  scsi::Transfer transfer;
+  DataOutTransfer data_out;
+  Payload payload;
+  std::array<std::uint8_t, 16> cdb{};
+
+  TaskRef ref;          // kept by TaskTable
+  bool listed = false;  // found by its ITT; kept by TaskTable
+
+  [[nodiscard]] bool aborted() const { return abort_ticket != 0; }
+};
+
+inline constexpr std::uint32_t kTaskIndexBits = 10;
+inline constexpr std::size_t kTasksMax = (1u << kTaskIndexBits) - 1;
+
+// The target transfer tag of a task's R2T: different for all that are outstanding at one time, and
+// never kReservedTag. A Data-Out PDU carries it back.
+[[nodiscard]] std::uint32_t transfer_tag(TaskRef task, std::uint32_t r2t_sn);
+
+class TaskTable {
+ public:
+  // 1 <= capacity <= kTasksMax.
+  explicit TaskTable(std::size_t capacity);
+
+  // A cleared task, listed under `itt`; null when the table is full. The pointer is good until
+  // release().
+  [[nodiscard]] Task* allocate(std::uint32_t itt);
+
+  [[nodiscard]] Task* find(std::uint32_t itt);
+  // Null if that task is gone.
+  [[nodiscard]] Task* get(TaskRef ref);
+  // `itt`'s task no longer answers to its tag, which the initiator may use again.
+  void unlist(Task& task);
+  // Drops what the task holds and frees its slot.
+  void release(Task& task);
+
+  [[nodiscard]] std::size_t size() const { return used_; }
+
+  // Calls `visit(Task&)` for each task; it may release the task that it is given.
+  template <typename Visit>
+  void for_each(Visit visit) {
+    for (Task& task : slots_) {
+      if (task.state != Task::State::kFree) visit(task);
+    }
+  }
+
+ private:
+  static constexpr std::uint32_t kNoSlot = 0xffffffff;
+
+  [[nodiscard]] std::size_t home_of(std::uint32_t itt) const;
+  [[nodiscard]] std::size_t bucket_of(std::uint32_t itt) const;  // where it is or would be
+
+  std::vector<Task> slots_;
+  std::vector<std::uint32_t> free_;
+  std::vector<std::uint32_t> buckets_;  // open addressing: slot index or kNoSlot
+  std::size_t used_ = 0;
+};
+
+}  // namespace mariner::iscsi
