@@ -1,0 +1,126 @@
+// Feeds commands to a SCSI device: each input is a sequence of commands, executed in order.
+//
+// One command: a byte of flags (bits 0-1 the LUN, bit 2 the initiator, bit 3 task management
+// before it, bit 4 hold completions, bit 5 a failing layer), 16 bytes of CDB, 2 bytes of the
+// data's length, the data. What must hold: every command is answered exactly once, data-in is no
+// longer than the CDB asked for, and a CHECK CONDITION has sense data.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "proto/bytes.h"
+#include "server/scsi/device.h"
+#include "tests/support/ram_layer.h"
+
+namespace mariner::scsi {
+namespace {
+
+constexpr std::uint64_t kSizeBytes = 1 << 20;
+constexpr std::size_t kCommandsMax = 64;
+
+class Input {
+ public:
+  explicit Input(std::span<const std::uint8_t> bytes) : bytes_(bytes) {}
+  [[nodiscard]] bool empty() const { return bytes_.empty(); }
+  std::span<const std::uint8_t> take(std::size_t count) {
+    const auto taken = bytes_.first(std::min(count, bytes_.size()));
+    bytes_ = bytes_.subspan(taken.size());
+    return taken;
+  }
+  std::uint8_t byte() {
+    const auto taken = take(1);
+    return taken.empty() ? std::uint8_t{0} : taken[0];
+  }
+
+ private:
+  std::span<const std::uint8_t> bytes_;
+};
+
+std::shared_ptr<Device> make_device(const std::vector<std::shared_ptr<test::RamLayer>>& layers) {
+  std::vector<LogicalUnitOptions> units;
+  for (const auto& layer : layers) {
+    const Lun lun{static_cast<std::uint8_t>(units.size())};
+    units.push_back({lun,
+                     {.identity = {.target_name = "iqn.2026-11.org.mariner:fuzz",
+                                   .volume_name = "fuzz",
+                                   .serial = "1",
+                                   .naa = {0x30, 0, 0, 0, 0, 0, 0, lun.value}},
+                      .block_bytes = lun.value == 0 ? 512u : 4096u,
+                      .transfer_bytes_max = 64 << 10},
+                     layer});
+  }
+  return std::make_shared<Device>(std::move(units));
+}
+
+void check_answer(const Response& response, const Transfer& transfer) {
+  std::uint64_t bytes = 0;
+  for (const PayloadSlice& slice : response.data_in) bytes += slice.bytes().size();
+  CHECK(bytes == 0 ||
+        (transfer.direction == Transfer::Direction::kToInitiator && bytes <= transfer.bytes));
+  CHECK((response.status == Status::kCheckCondition) == !response.sense.empty());
+  CHECK(response.status == Status::kGood || response.data_in.empty());
+}
+
+void run(std::span<const std::uint8_t> bytes) {
+  const std::vector<std::shared_ptr<test::RamLayer>> layers = {
+      std::make_shared<test::RamLayer>(test::RamLayer::Options{.size_bytes = kSizeBytes}),
+      std::make_shared<test::RamLayer>(test::RamLayer::Options{.size_bytes = kSizeBytes}),
+      std::make_shared<test::RamLayer>(
+          test::RamLayer::Options{.size_bytes = kSizeBytes, .read_only = true})};
+  const auto device = make_device(layers);
+  const std::shared_ptr<Nexus> nexuses[] = {device->attach({"iqn.2026-11.org.example:a", {}}),
+                                            device->attach({"iqn.2026-11.org.example:b", {}})};
+  std::size_t answers = 0;
+  std::size_t commands = 0;
+  Input input(bytes);
+  while (!input.empty() && commands < kCommandsMax) {
+    const std::uint8_t flags = input.byte();
+    const auto& nexus = nexuses[(flags >> 2) & 1];
+    Command command;
+    command.lun = std::uint64_t{flags & 3u} << 48;  // LUN 3 does not exist
+    std::ranges::copy(input.take(16), command.cdb.begin());
+    std::uint8_t length[2] = {input.byte(), input.byte()};
+    command.data_out_announced = load_be<std::uint16_t>(length);
+    command.nexus = nexus;
+
+    const Transfer transfer = device->transfer_of(command.lun, command.cdb);
+    CHECK(transfer.bytes == 0 || transfer.direction != Transfer::Direction::kNone);
+    if (transfer.direction == Transfer::Direction::kToTarget) {
+      CHECK(transfer.bytes <= (64 << 10));
+      const auto data = input.take(std::min(transfer.bytes, command.data_out_announced));
+      command.data_out = Payload::copy_of(std::as_bytes(data));
+    }
+    if ((flags & 0x08) != 0) {
+      const auto function = static_cast<TaskManagementFunction>(flags >> 5 & 3);
+      device->manage(function, command.lun, nexus, [] {});
+    }
+    const std::size_t unit = flags & 3;
+    if (unit < layers.size()) {
+      if ((flags & 0x10) != 0) layers[unit]->hold();
+      if ((flags & 0x20) != 0) {
+        layers[unit]->fail_next({static_cast<ErrorCode>(flags >> 6), "fuzz"});
+      }
+    }
+    ++commands;
+    device->execute(std::move(command),
+                    [&answers, transfer, answered = false](const Response& response) mutable {
+                      CHECK(!std::exchange(answered, true));
+                      ++answers;
+                      check_answer(response, transfer);
+                    });
+  }
+  for (const auto& layer : layers) layer->release();
+  CHECK(answers == commands);
+}
+
+}  // namespace
+}  // namespace mariner::scsi
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  mariner::scsi::run({data, size});
+  return 0;
+}
