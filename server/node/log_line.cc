@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "server/client/time_text.h"
+#include "server/client/utf8.h"
 
 namespace mariner {
 namespace {
@@ -38,22 +39,6 @@ int priority(LogLevel level) {
     case LogLevel::kError: return 3;
   }
   return 3;
-}
-
-// The length of the UTF-8 sequence at the front of `text`; 0 if it is none (RFC 3629).
-std::size_t utf8_length(std::string_view text) {
-  const auto byte = [text](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const auto lead = byte(0);
-  if (lead < 0x80) return 1;
-  const std::size_t length = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
-  if (lead < 0xC2 || lead > 0xF4 || text.size() < length) return 0;
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xC0) != 0x80) return 0;
-  }
-  const bool overlong = (lead == 0xE0 && byte(1) < 0xA0) || (lead == 0xF0 && byte(1) < 0x90);
-  const bool surrogate = lead == 0xED && byte(1) > 0x9F;
-  const bool beyond = lead == 0xF4 && byte(1) > 0x8F;
-  return overlong || surrogate || beyond ? 0 : length;
 }
 
 // `text` with everything escaped that may not stand in a JSON string. Also right for text.

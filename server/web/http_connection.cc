@@ -100,10 +100,7 @@ void HttpConnection::write_response(HttpResponse response) {
       http::field::content_type,
       boost::beast::string_view(response.content_type.data(), response.content_type.size()));
   response_->set(http::field::cache_control, "no-store");
-  if (!response.allow.empty()) {
-    response_->set(http::field::allow,
-                   boost::beast::string_view(response.allow.data(), response.allow.size()));
-  }
+  if (!response.allow.empty()) response_->set(http::field::allow, response.allow);
   response_->keep_alive(keep_alive_);
   response_->content_length(response.body.size());
   if (!head_) response_->body() = std::move(response.body);

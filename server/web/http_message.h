@@ -26,7 +26,7 @@ struct HttpResponse {
   int status = 200;
   std::string_view content_type = kPlainText;  // a constant
   std::string body;
-  std::string_view allow;  // a constant; with status 405: the allowed methods
+  std::string allow;  // with status 405: the allowed methods
 };
 
 // Where an answer goes: implemented by the connection.

@@ -1,0 +1,182 @@
+#include "server/web/metrics.h"
+
+#include <prometheus/metric_family.h>
+#include <prometheus/text_serializer.h>
+
+#include <limits>
+#include <string_view>
+
+namespace mariner::web {
+namespace {
+
+using prometheus::ClientMetric;
+using prometheus::MetricFamily;
+using prometheus::MetricType;
+using Labels = std::vector<ClientMetric::Label>;
+
+constexpr double kSecondsPerNanosecond = 1e-9;
+
+// In the order of kFamilies.
+enum Family : std::size_t {
+  kScsiCommands,
+  kScsiDuration,
+  kScsiBytes,
+  kLogCommit,
+  kLogBatch,
+  kLogUsed,
+  kLogLimit,
+  kOldestRecoverable,
+  kIndexPending,
+  kIndexLookup,
+  kCommitLag,
+  kSessions,
+  kLoginFailures,
+  kDigestErrors,
+  kViews,
+  kRollbackProgress,
+  kClockSteps,
+  kFamilyCount,
+};
+
+struct Description {
+  const char* name;
+  MetricType type;
+  const char* help;
+};
+
+// Every metric there is.
+constexpr std::array<Description, kFamilyCount> kFamilies{{
+    {"mariner_scsi_commands_total", MetricType::Counter, "SCSI commands answered."},
+    {"mariner_scsi_command_duration_seconds", MetricType::Histogram,
+     "Time from a SCSI command's arrival with all its data to its answer."},
+    {"mariner_scsi_bytes_total", MetricType::Counter,
+     "Bytes that successful SCSI commands transferred."},
+    {"mariner_log_commit_duration_seconds", MetricType::Histogram,
+     "Time from a batch's dispatch to its being durable in the log."},
+    {"mariner_log_batch_bytes", MetricType::Histogram,
+     "Bytes that one physical write to the log carried."},
+    {"mariner_log_used_bytes", MetricType::Gauge, "Bytes of the log that hold history."},
+    {"mariner_log_limit_bytes", MetricType::Gauge, "Bytes that the log may hold."},
+    {"mariner_oldest_recoverable_timestamp_seconds", MetricType::Gauge,
+     "The oldest moment that the volume can be rolled back to, as Unix time."},
+    {"mariner_index_pending_updates", MetricType::Gauge,
+     "Updates that wait to be committed to the index."},
+    {"mariner_index_lookup_duration_seconds", MetricType::Histogram,
+     "Time that a lookup in the version index took."},
+    {"mariner_commit_lag_seconds", MetricType::Gauge,
+     "Age of the oldest acknowledged write that is not yet durable in the image."},
+    {"mariner_iscsi_sessions", MetricType::Gauge, "iSCSI sessions logged in."},
+    {"mariner_login_failures_total", MetricType::Counter, "iSCSI logins that were refused."},
+    {"mariner_digest_errors_total", MetricType::Counter,
+     "iSCSI PDUs whose header or data digest was wrong."},
+    {"mariner_views_exposed", MetricType::Gauge, "Views of past moments that are exposed as LUNs."},
+    {"mariner_rollback_progress_ratio", MetricType::Gauge,
+     "How much of the running rollback has been restored in the background, 0 to 1."},
+    {"mariner_clock_steps_total", MetricType::Counter,
+     "Steps of the wall clock that were noticed."},
+}};
+
+constexpr std::array<const char*, kScsiOps> kOpNames{
+    "read", "write", "unmap", "write_same", "compare_and_write", "flush", "other"};
+constexpr std::array<const char*, kScsiOutcomes> kOutcomeNames{
+    "good", "check_condition", "reservation_conflict", "busy", "aborted"};
+
+class Exposition {
+ public:
+  Exposition() : families_(kFamilyCount) {
+    for (std::size_t i = 0; i < kFamilyCount; ++i) {
+      families_[i].name = kFamilies[i].name;
+      families_[i].help = kFamilies[i].help;
+      families_[i].type = kFamilies[i].type;
+    }
+  }
+
+  // Of a counter or gauge.
+  void value(Family family, Labels labels, double value) {
+    auto& metric = add(family, std::move(labels));
+    if (kFamilies[family].type == MetricType::Counter) {
+      metric.counter.value = value;
+    } else {
+      metric.gauge.value = value;
+    }
+  }
+
+  // `unit` is what one of the histogram's steps is in the metric's base unit.
+  template <typename Histogram>
+  void histogram(Family family, Labels labels, const Histogram& from, double unit) {
+    auto& to = add(family, std::move(labels)).histogram;
+    std::uint64_t cumulative = 0;
+    for (std::size_t i = 0; i < Histogram::kBuckets; ++i) {
+      cumulative += from.counts()[i];
+      const bool last = i + 1 == Histogram::kBuckets;
+      const double bound = last ? std::numeric_limits<double>::infinity()
+                                : static_cast<double>(Histogram::upper_bound(i)) * unit;
+      to.bucket.push_back({cumulative, bound});
+    }
+    to.sample_count = cumulative;
+    to.sample_sum = static_cast<double>(from.sum()) * unit;
+  }
+
+  [[nodiscard]] std::string text() const {
+    return prometheus::TextSerializer().Serialize(families_);
+  }
+
+ private:
+  ClientMetric& add(Family family, Labels labels) {
+    auto& metric = families_[family].metric.emplace_back();
+    metric.label = std::move(labels);
+    return metric;
+  }
+
+  std::vector<MetricFamily> families_;
+};
+
+void add_scsi(Exposition& to, const std::string& volume, const ScsiMetrics& scsi) {
+  for (std::size_t op = 0; op < kScsiOps; ++op) {
+    const auto& counters = scsi.op(static_cast<ScsiOp>(op));
+    const Labels labels{{"volume", volume}, {"op", kOpNames[op]}};
+    for (std::size_t outcome = 0; outcome < kScsiOutcomes; ++outcome) {
+      auto with_status = labels;
+      with_status.push_back({"status", kOutcomeNames[outcome]});
+      to.value(kScsiCommands, std::move(with_status),
+               static_cast<double>(counters.commands[outcome]));
+    }
+    to.value(kScsiBytes, labels, static_cast<double>(counters.bytes));
+    to.histogram(kScsiDuration, labels, counters.duration, kSecondsPerNanosecond);
+  }
+}
+
+void add_volume(Exposition& to, const VolumeMetrics& volume) {
+  const Labels labels{{"volume", volume.volume}};
+  if (volume.scsi != nullptr) add_scsi(to, volume.volume, *volume.scsi);
+  if (volume.index_lookup != nullptr)
+    to.histogram(kIndexLookup, labels, *volume.index_lookup, kSecondsPerNanosecond);
+  to.value(kIndexPending, labels, static_cast<double>(volume.index_pending_updates));
+  if (volume.oldest_recoverable) {
+    to.value(kOldestRecoverable, labels,
+             static_cast<double>(volume.oldest_recoverable->ns) * kSecondsPerNanosecond);
+  }
+  to.value(kCommitLag, labels,
+           static_cast<double>(volume.commit_lag.count()) * kSecondsPerNanosecond);
+  to.value(kViews, labels, static_cast<double>(volume.views_exposed));
+  if (volume.rollback_progress) to.value(kRollbackProgress, labels, *volume.rollback_progress);
+}
+
+}  // namespace
+
+std::string metrics_text(const NodeMetrics& metrics) {
+  Exposition to;
+  for (const auto& volume : metrics.volumes) add_volume(to, volume);
+  if (metrics.log_commit != nullptr)
+    to.histogram(kLogCommit, {}, *metrics.log_commit, kSecondsPerNanosecond);
+  if (metrics.log_batch != nullptr) to.histogram(kLogBatch, {}, *metrics.log_batch, 1);
+  to.value(kLogUsed, {}, static_cast<double>(metrics.log_used_bytes));
+  to.value(kLogLimit, {}, static_cast<double>(metrics.log_limit_bytes));
+  to.value(kSessions, {}, static_cast<double>(metrics.iscsi_sessions));
+  to.value(kLoginFailures, {}, static_cast<double>(metrics.login_failures));
+  to.value(kDigestErrors, {}, static_cast<double>(metrics.digest_errors));
+  to.value(kClockSteps, {}, static_cast<double>(metrics.clock_steps));
+  return to.text();
+}
+
+}  // namespace mariner::web

@@ -1,0 +1,78 @@
+// The metrics of a daemon: what the data path counts, and how it is shown to Prometheus.
+//
+// Names, types and help texts stand in one place (metrics.cc). Counting happens in plain structs on
+// their owner's thread; only a scrape turns them into Prometheus families.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "proto/histogram.h"
+#include "proto/units.h"
+
+namespace mariner::web {
+
+enum class ScsiOp { kRead, kWrite, kUnmap, kWriteSame, kCompareAndWrite, kFlush, kOther };
+inline constexpr std::size_t kScsiOps = 7;
+
+enum class ScsiOutcome { kGood, kCheckCondition, kReservationConflict, kBusy, kAborted };
+inline constexpr std::size_t kScsiOutcomes = 5;
+
+// The commands of one volume.
+class ScsiMetrics {
+ public:
+  struct Op {
+    std::array<std::uint64_t, kScsiOutcomes> commands{};
+    std::uint64_t bytes = 0;  // transferred by commands with outcome kGood
+    DurationHistogram duration;
+  };
+
+  void count(ScsiOp op, ScsiOutcome outcome, std::uint64_t bytes,
+             std::chrono::nanoseconds duration) {
+    auto& counters = ops_[static_cast<std::size_t>(op)];
+    ++counters.commands[static_cast<std::size_t>(outcome)];
+    if (outcome == ScsiOutcome::kGood) counters.bytes += bytes;
+    counters.duration.observe(duration.count() < 0 ? 0
+                                                   : static_cast<std::uint64_t>(duration.count()));
+  }
+
+  [[nodiscard]] const Op& op(ScsiOp op) const { return ops_[static_cast<std::size_t>(op)]; }
+
+ private:
+  std::array<Op, kScsiOps> ops_;
+};
+
+// One volume at the moment of a scrape. Pointers live until the scrape ends; null: not shown.
+struct VolumeMetrics {
+  std::string volume;
+  const ScsiMetrics* scsi = nullptr;
+  const DurationHistogram* index_lookup = nullptr;
+  std::uint64_t index_pending_updates = 0;
+  std::optional<VersionTime> oldest_recoverable;
+  std::chrono::nanoseconds
+      commit_lag{};  // age of the oldest write that is not durable in the image
+  std::uint64_t views_exposed = 0;
+  std::optional<double> rollback_progress;  // 0 to 1, while one is being restored
+};
+
+struct NodeMetrics {
+  std::vector<VolumeMetrics> volumes;
+  const DurationHistogram* log_commit = nullptr;
+  const SizeHistogram* log_batch = nullptr;
+  std::uint64_t log_used_bytes = 0;
+  std::uint64_t log_limit_bytes = 0;
+  std::uint64_t iscsi_sessions = 0;
+  std::uint64_t login_failures = 0;
+  std::uint64_t digest_errors = 0;
+  std::uint64_t clock_steps = 0;
+};
+
+// The Prometheus text format, version 0.0.4.
+[[nodiscard]] std::string metrics_text(const NodeMetrics& metrics);
+inline constexpr const char* kMetricsContentType = "text/plain; version=0.0.4; charset=utf-8";
+
+}  // namespace mariner::web

@@ -1,0 +1,97 @@
+#include "server/web/metrics.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace mariner::web {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+using namespace std::chrono_literals;
+
+TEST(Metrics, ADaemonWithoutVolumes) {
+  const auto text = metrics_text({.log_used_bytes = 10,
+                                  .log_limit_bytes = 100,
+                                  .iscsi_sessions = 2,
+                                  .login_failures = 3,
+                                  .digest_errors = 4,
+                                  .clock_steps = 5});
+  EXPECT_THAT(text, HasSubstr("# HELP mariner_log_used_bytes Bytes of the log that hold history.\n"
+                              "# TYPE mariner_log_used_bytes gauge\n"
+                              "mariner_log_used_bytes 10\n"));
+  EXPECT_THAT(text, HasSubstr("mariner_log_limit_bytes 100\n"));
+  EXPECT_THAT(text, HasSubstr("mariner_iscsi_sessions 2\n"));
+  EXPECT_THAT(
+      text,
+      HasSubstr("# TYPE mariner_login_failures_total counter\nmariner_login_failures_total 3\n"));
+  EXPECT_THAT(text, HasSubstr("mariner_digest_errors_total 4\n"));
+  EXPECT_THAT(text, HasSubstr("mariner_clock_steps_total 5\n"));
+}
+
+TEST(Metrics, CommandsOfAVolume) {
+  ScsiMetrics scsi;
+  scsi.count(ScsiOp::kWrite, ScsiOutcome::kGood, 4096, 100us);
+  scsi.count(ScsiOp::kWrite, ScsiOutcome::kGood, 4096, 3us);
+  scsi.count(ScsiOp::kWrite, ScsiOutcome::kCheckCondition, 4096, 60s);
+  const auto text = metrics_text({.volumes = {{.volume = "db1", .scsi = &scsi}}});
+  EXPECT_THAT(
+      text,
+      HasSubstr("mariner_scsi_commands_total{volume=\"db1\",op=\"write\",status=\"good\"} 2\n"));
+  EXPECT_THAT(text, HasSubstr("mariner_scsi_commands_total{volume=\"db1\",op=\"write\",status="
+                              "\"check_condition\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("mariner_scsi_bytes_total{volume=\"db1\",op=\"write\"} 8192\n"));
+  EXPECT_THAT(
+      text,
+      HasSubstr("mariner_scsi_command_duration_seconds_count{volume=\"db1\",op=\"write\"} 3\n"));
+  EXPECT_THAT(text, HasSubstr("mariner_scsi_command_duration_seconds_bucket{volume=\"db1\",op="
+                              "\"write\",le=\"+Inf\"} 3\n"));
+  EXPECT_THAT(text, HasSubstr("mariner_scsi_command_duration_seconds_bucket{volume=\"db1\",op="
+                              "\"write\",le=\"0.000131072\"} 2\n"));
+  EXPECT_THAT(
+      text,
+      HasSubstr(
+          "mariner_scsi_command_duration_seconds_sum{volume=\"db1\",op=\"write\"} 60.000103"));
+}
+
+TEST(Metrics, StateOfAVolume) {
+  DurationHistogram lookups;
+  lookups.observe(1000);
+  const auto text = metrics_text({.volumes = {{.volume = "db1",
+                                               .index_lookup = &lookups,
+                                               .index_pending_updates = 7,
+                                               .oldest_recoverable = VersionTime{1'500'000'000},
+                                               .commit_lag = 250ms,
+                                               .views_exposed = 2,
+                                               .rollback_progress = 0.5}}});
+  EXPECT_THAT(text, HasSubstr("mariner_index_pending_updates{volume=\"db1\"} 7\n"));
+  EXPECT_THAT(text, HasSubstr("mariner_index_lookup_duration_seconds_count{volume=\"db1\"} 1\n"));
+  EXPECT_THAT(text,
+              HasSubstr("mariner_oldest_recoverable_timestamp_seconds{volume=\"db1\"} 1.5\n"));
+  EXPECT_THAT(text, HasSubstr("mariner_commit_lag_seconds{volume=\"db1\"} 0.25\n"));
+  EXPECT_THAT(text, HasSubstr("mariner_views_exposed{volume=\"db1\"} 2\n"));
+  EXPECT_THAT(text, HasSubstr("mariner_rollback_progress_ratio{volume=\"db1\"} 0.5\n"));
+}
+
+TEST(Metrics, WhatIsNotKnownIsNotShown) {
+  const auto text = metrics_text({.volumes = {{.volume = "db1"}}});
+  EXPECT_THAT(text, Not(HasSubstr("mariner_oldest_recoverable_timestamp_seconds{")));
+  EXPECT_THAT(text, Not(HasSubstr("mariner_rollback_progress_ratio{")));
+  EXPECT_THAT(text, Not(HasSubstr("mariner_scsi_commands_total{")));
+}
+
+TEST(Metrics, TheLog) {
+  DurationHistogram commits;
+  SizeHistogram batches;
+  commits.observe(43'000);
+  batches.observe(4096);
+  batches.observe(8192);
+  const auto text = metrics_text({.log_commit = &commits, .log_batch = &batches});
+  EXPECT_THAT(text, HasSubstr("mariner_log_commit_duration_seconds_count 1\n"));
+  EXPECT_THAT(text, HasSubstr("mariner_log_batch_bytes_bucket{le=\"4096\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("mariner_log_batch_bytes_bucket{le=\"8192\"} 2\n"));
+  EXPECT_THAT(text, HasSubstr("mariner_log_batch_bytes_sum 12288\n"));
+}
+
+}  // namespace
+}  // namespace mariner::web
