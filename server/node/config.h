@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "proto/error.h"
-#include "server/client/quantity.h"
 #include "server/client/endpoint.h"
+#include "server/client/quantity.h"
 
 namespace mariner {
 
