@@ -1,0 +1,236 @@
+"""A Linux guest in QEMU, on a network of its own, driven over its serial console (guest/agent.sh)."""
+
+import dataclasses
+import hashlib
+import os
+import pathlib
+import random
+import re
+import shlex
+import socket
+import subprocess
+import threading
+import time
+
+import mariner
+
+HERE = pathlib.Path(__file__).resolve().parent
+CACHE = mariner.BUILD.parent / "guest"
+HOST_ADDRESS = "192.0.2.1"
+GUEST_ADDRESS = "192.0.2.2"
+PAGE = 4096
+POOL_PAGES = 64
+
+
+class Network:
+    """A network namespace with a tap device. `prefix` runs a command in it."""
+
+    def __init__(self):
+        new_user = [] if os.geteuid() == 0 else ["-Ur"]
+        self._holder = subprocess.Popen(["unshare", *new_user, "-n", "sh", "-c",
+                                         "echo here; exec sleep infinity"], stdout=subprocess.PIPE)
+        self._holder.stdout.readline()
+        enter = [] if os.geteuid() == 0 else ["-U", "--preserve-credentials"]
+        self.prefix = ["nsenter", "-t", str(self._holder.pid), *enter, "-n"]
+        for command in ("ip link set lo up", "ip tuntap add tap0 mode tap",
+                        f"ip addr add {HOST_ADDRESS}/24 dev tap0", "ip link set tap0 up"):
+            subprocess.run([*self.prefix, *command.split()], check=True)
+
+    def close(self):
+        self._holder.kill()
+        self._holder.wait()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+class Lines:
+    """A serial line of the guest as a stream of lines."""
+
+    def __init__(self, path: pathlib.Path, transcript):
+        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.connect(str(path))
+        self._buffer = b""
+        self._transcript = transcript
+
+    def send(self, line: str):
+        self._socket.sendall(line.encode() + b"\n")
+
+    def receive(self, timeout_s: float) -> str:
+        deadline = time.monotonic() + timeout_s
+        while b"\n" not in self._buffer:
+            self._socket.settimeout(max(0.01, deadline - time.monotonic()))
+            try:
+                data = self._socket.recv(65536)
+            except TimeoutError:
+                raise mariner.Failed(f"the guest said nothing for {timeout_s} s") from None
+            if not data:
+                raise mariner.Failed("the guest is gone")
+            self._transcript.write(data)
+            self._transcript.flush()
+            self._buffer += data
+        line, self._buffer = self._buffer.split(b"\n", 1)
+        return line.decode(errors="replace").rstrip("\r")
+
+    def close(self):
+        self._socket.close()
+
+
+class Guest:
+    def __init__(self, folder: pathlib.Path, network: Network):
+        self.folder = folder
+        self._network = network
+        self._process: subprocess.Popen | None = None
+        self.pool = random.Random(7).randbytes(POOL_PAGES * PAGE)
+
+    def start(self) -> "Guest":
+        subprocess.run([str(HERE / "guest" / "build.sh"), str(CACHE)], check=True)
+        initrd = self.folder / "initrd"
+        (self.folder / "pool").write_bytes(self.pool)
+        more = subprocess.run(["cpio", "-o", "-H", "newc", "--quiet"], input=b"pool\n",
+                              cwd=self.folder, capture_output=True, check=True).stdout
+        # Concatenated archives are one initramfs; each starts at a multiple of four.
+        base = (CACHE / "initrd").read_bytes()
+        initrd.write_bytes(base + bytes(-len(base) % 512) + more)
+        sockets = [pathlib.Path(f"/tmp/mariner-guest-{os.getpid()}-{i}.sock") for i in range(2)]
+        serial = []
+        for number, path in enumerate(sockets):
+            path.unlink(missing_ok=True)
+            serial += ["-chardev", f"socket,id=c{number},path={path},server=on,wait=on",
+                       "-serial", f"chardev:c{number}"]
+        command = [*self._network.prefix, "qemu-system-x86_64", "-accel", "tcg,thread=multi",
+                   "-smp", "2", "-cpu", "Nehalem", "-m", "320", "-nodefaults", "-nographic",
+                   "-no-reboot", *serial,
+                   "-netdev", "tap,id=n,ifname=tap0,script=no,downscript=no",
+                   "-device", "virtio-net-pci,netdev=n,romfile=",
+                   "-kernel", str(CACHE / "vmlinuz"), "-initrd", str(initrd),
+                   "-append", "console=ttyS0 quiet loglevel=3 panic=-1 mitigations=off "
+                              f"address={GUEST_ADDRESS}/24"]
+        self._qemu_log = open(self.folder / "qemu.log", "ab")
+        self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=self._qemu_log,
+                                         stderr=self._qemu_log, start_new_session=True)
+        self._transcripts = [open(self.folder / f"serial{i}.log", "ab") for i in range(2)]
+        mariner.wait_until(lambda: all(p.exists() for p in sockets[:1]), 10, "QEMU starts")
+        self._console = Lines(sockets[0], self._transcripts[0])
+        mariner.wait_until(sockets[1].exists, 10, "QEMU's second serial line")
+        self.writer_line = Lines(sockets[1], self._transcripts[1])
+        for path in sockets:
+            path.unlink(missing_ok=True)
+        while "@@READY" not in self._console.receive(120):
+            pass
+        return self
+
+    def run(self, command: str, timeout_s: float = 120, check: bool = True) -> str:
+        """Runs a line of shell in the guest and returns what it printed."""
+        self._console.send(command)
+        lines = []
+        while True:
+            line = self._console.receive(timeout_s)
+            done = re.fullmatch(r"(.*)@@DONE (\d+)", line)
+            if not done:
+                lines.append(line)
+                continue
+            lines.append(done.group(1))
+            out = "\n".join(lines).strip()
+            if check and done.group(2) != "0":
+                raise mariner.Failed(f"in the guest: {command}: exit {done.group(2)}\n{out}")
+            return out
+
+    def login(self, iqn: str, portal: str) -> str:
+        """Discovers and logs in; returns the disk's device."""
+        return self.run(f"login {shlex.quote(iqn)} {portal}").splitlines()[-1]
+
+    def complaints(self) -> str:
+        """What the kernel has to say about I/O errors and file systems, if anything."""
+        return self.run("dmesg | grep -E 'I/O error|EXT4-fs (error|warning)|Remounting|Aborting journal'",
+                        check=False)
+
+    def close(self):
+        if self._process and self._process.poll() is None:
+            self._process.kill()
+        if self._process:
+            self._process.wait()
+            self._console.close()
+            self.writer_line.close()
+            for file in (self._qemu_log, *self._transcripts):
+                file.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+@dataclasses.dataclass
+class WrittenFile:
+    number: int
+    began_ns: int        # the host's clock before the guest created it
+    synced_ns: int = 0   # the host's clock after its fsync had returned; 0: it had not
+
+
+class Writer:
+    """Lets the guest write numbered files and records when, by the host's clock."""
+
+    def __init__(self, guest: Guest, folder: str = "/mnt", first: int = 1):
+        self.files: list[WrittenFile] = []
+        self.error = ""
+        self._guest = guest
+        self._stop = threading.Event()
+        guest.run(f"write_files {folder} {first} & true")
+        self._thread = threading.Thread(target=self._answer)
+        self._thread.start()
+
+    def _answer(self):
+        try:
+            while True:
+                line = self._guest.writer_line.receive(120)
+                now = time.time_ns()
+                if not line.startswith("NEXT "):
+                    self.error = line
+                    return
+                if self.files:
+                    self.files[-1].synced_ns = now
+                if self._stop.is_set():
+                    self._guest.writer_line.send("stop")
+                    return
+                self.files.append(WrittenFile(int(line.split()[1]), time.time_ns()))
+                self._guest.writer_line.send(str(self.files[-1].began_ns))
+        except mariner.Failed as error:
+            self.error = str(error)
+
+    def stop(self) -> list[WrittenFile]:
+        self._stop.set()
+        self._thread.join()
+        if self.error:
+            raise mariner.Failed(f"the guest's writer: {self.error}")
+        return self.files
+
+
+def content(guest: Guest, file: WrittenFile) -> bytes:
+    start = file.number % 48 * PAGE
+    return (f"file {file.number} {file.began_ns}\n".encode()
+            + guest.pool[start:start + (file.number % 16 + 1) * PAGE])
+
+
+def compare_files(guest: Guest, folder: str, files: list[WrittenFile], earliest_ns: int,
+                  latest_ns: int | None = None) -> tuple[int, int]:
+    """Checks the files under `folder` in the guest against a moment between the two times.
+
+    Every file fsynced before it must be there and whole; none begun after it may be there. Returns
+    how many had to be there and how many must not."""
+    latest_ns = earliest_ns if latest_ns is None else latest_ns
+    out = guest.run(f"cd {folder} && md5sum f* 2>/dev/null; cd /")
+    found = {int(m.group(2)): m.group(1) for m in re.finditer(r"^([0-9a-f]{32})  f(\d+)$", out, re.M)}
+    required = [f for f in files if f.synced_ns and f.synced_ns <= earliest_ns]
+    forbidden = [f for f in files if f.began_ns > latest_ns]
+    for file in required:
+        assert file.number in found, f"file {file.number}, fsynced before the moment, is missing"
+        assert found[file.number] == hashlib.md5(content(guest, file)).hexdigest(), \
+            f"file {file.number}, fsynced before the moment, is damaged"
+    present = sorted(set(found) & {f.number for f in forbidden})
+    assert not present, f"files {present[:5]} are from after the moment"
+    return len(required), len(forbidden)
