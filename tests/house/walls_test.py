@@ -1,0 +1,104 @@
+#!/usr/bin/env python3
+"""The checker of the house checked: each rule broken once in a small tree."""
+
+import pathlib
+import sys
+import tempfile
+import unittest
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+
+import walls  # noqa: E402  (the path comes first)
+
+
+class Walls(unittest.TestCase):
+    def setUp(self):
+        self._folder = tempfile.TemporaryDirectory()
+        self.root = pathlib.Path(self._folder.name)
+        self.put("proto/CMakeLists.txt", "SOURCES units.h units.cc")
+        self.put("proto/units.h", "#pragma once\n")
+        self.put("proto/units.cc", '#include "proto/units.h"\n')
+        self.put("tests/proto/CMakeLists.txt", "SOURCES units_test.cc")
+        self.put("tests/proto/units_test.cc", '#include "proto/units.h"\n')
+
+    def tearDown(self):
+        self._folder.cleanup()
+
+    def put(self, name: str, text: str):
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    def expect(self, *pieces: str):
+        faults = walls.faults_of(self.root)
+        self.assertEqual(len(faults), len(pieces), faults)
+        for fault, piece in zip(faults, pieces):
+            self.assertIn(piece, fault)
+
+    def test_a_house_in_order(self):
+        self.expect()
+
+    def test_an_include_across_an_undrawn_wall(self):
+        self.put("logging/CMakeLists.txt", "SOURCES disk.h")
+        self.put("logging/disk.h", "#pragma once\n")
+        self.put("proto/units.h", '#pragma once\n#include "logging/disk.h"\n')
+        self.expect("proto/units.h:2: proto may not include logging/disk.h")
+
+    def test_a_drawn_wall_has_a_door_one_way(self):
+        self.put("logging/CMakeLists.txt", "SOURCES disk.h")
+        self.put("logging/disk.h", '#pragma once\n#include "proto/units.h"\n')
+        self.expect()
+
+    def test_nothing_includes_tests(self):
+        self.put("tests/proto/CMakeLists.txt", "SOURCES units_test.cc help.h")
+        self.put("tests/proto/help.h", "#pragma once\n")
+        self.put("proto/units.h", '#pragma once\n#include "tests/proto/help.h"\n')
+        self.expect("proto may not include tests/proto/help.h")
+
+    def test_only_one_room_of_the_server_is_open_to_uvfs(self):
+        self.put("server/CMakeLists.txt", "client/api.h node/node.h")
+        self.put("server/client/api.h", "#pragma once\n")
+        self.put("server/node/node.h", "#pragma once\n")
+        self.put("uvfs/CMakeLists.txt", "mount.h")
+        self.put("uvfs/mount.h",
+                 '#pragma once\n#include "server/client/api.h"\n#include "server/node/node.h"\n')
+        self.expect("uvfs/mount.h:3")
+
+    def test_an_unregistered_source(self):
+        self.put("proto/CMakeLists.txt", "SOURCES units.h more_units.cc")
+        self.expect("proto/units.cc:1: is not listed")
+
+    def test_a_source_without_its_mirror(self):
+        (self.root / "tests/proto/units_test.cc").unlink()
+        self.expect("has no mirror tests/proto/units_test.cc")
+
+    def test_a_main_program_needs_none(self):
+        self.put("proto/CMakeLists.txt", "units.h units.cc main.cc")
+        self.put("proto/main.cc", "int main() {}\n")
+        self.expect()
+
+    def test_a_source_of_includes_only_needs_none(self):
+        self.put("proto/CMakeLists.txt", "units.h units.cc library.cc")
+        self.put("proto/library.cc", "// Compiled once.\n#include <library/src.hpp>\n")
+        self.expect()
+
+    def test_a_header_that_may_be_read_twice(self):
+        self.put("proto/units.h", "\n")
+        self.expect("no #pragma once")
+
+    def test_a_missing_header(self):
+        self.put("proto/units.cc", '#include "proto/unit.h"\n')
+        self.expect("proto/unit.h does not exist")
+
+    def test_a_folder_that_the_design_does_not_know(self):
+        self.put("utils/helper.h", "#pragma once\n")
+        self.expect("utils is not a folder of the project")
+
+    def test_a_name_of_this_machine(self):
+        self.put("README.md", "see /" + "work/notes\n")
+        self.expect("README.md:1: names")
+
+
+if __name__ == "__main__":
+    unittest.main()
