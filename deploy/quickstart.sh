@@ -11,7 +11,7 @@
 # Nothing is installed but Debian packages; everything else stays inside the clone.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-root=$PWD
+root=$(pwd -P)
 
 action=start prefix=$root/build/quickstart portal=0.0.0.0:3260
 while [ $# -gt 0 ]; do
@@ -62,7 +62,10 @@ build() {
   deploy/install-packages.sh --build-only
   say "Build (a few minutes the first time)"
   mkdir -p build
-  cmake --preset release -DMARINER_TESTS=OFF -B build/release > build/quickstart-configure.log 2>&1 ||
+  # Without the tests' libraries, unless the tests have been built here already.
+  local options=()
+  [ -f build/release/CMakeCache.txt ] || options=(-DMARINER_TESTS=OFF)
+  cmake --preset release "${options[@]}" > build/quickstart-configure.log 2>&1 ||
     { tail -n 30 build/quickstart-configure.log >&2; die "configuring failed: build/quickstart-configure.log"; }
   cmake --build build/release --target marinerd mariner > build/quickstart-build.log 2>&1 ||
     { tail -n 30 build/quickstart-build.log >&2; die "the build failed: build/quickstart-build.log"; }

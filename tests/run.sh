@@ -83,7 +83,10 @@ finish() {
 
 # build PRESET: configures and builds it.
 build() {
-  must "configure-$1" cmake --preset "$1"
+  # Said again: the quick start may have configured this folder without tests.
+  local options=()
+  [ "$1" = fuzz ] || options=(-DMARINER_TESTS=ON)
+  must "configure-$1" cmake --preset "$1" "${options[@]}"
   must "build-$1" cmake --build --preset "$1" -j "$jobs"
 }
 

@@ -18,7 +18,7 @@ class Walls(unittest.TestCase):
         self.root = pathlib.Path(self._folder.name)
         self.put("proto/CMakeLists.txt", "SOURCES units.h units.cc")
         self.put("proto/units.h", "#pragma once\n")
-        self.put("proto/units.cc", '#include "proto/units.h"\n')
+        self.put("proto/units.cc", '#include "proto/units.h"\nint unit = 1;\n')
         self.put("tests/proto/CMakeLists.txt", "SOURCES units_test.cc")
         self.put("tests/proto/units_test.cc", '#include "proto/units.h"\n')
 
