@@ -118,10 +118,12 @@ Decoded decode_verify(CdbBytes cdb, const OpcodeInfo& info, const Geometry& geom
 }
 
 Decoded decode_write_same(CdbBytes cdb, const OpcodeInfo& info, const Geometry& geometry) {
-  const auto [extent, sense] = extent_to_end(cdb, info, geometry);
-  if (sense) return *sense;
-  if (extent.blocks > kWriteSameBlocksMax) {
-    return invalid_field_in_cdb(length_field(cdb, info.cdb_bytes).byte);
+  const LengthField length = length_field(cdb, info.cdb_bytes);
+  const Extent extent{lba_field(cdb, info.cdb_bytes), length.value};
+  if (auto sense = check_extent(extent, geometry)) return *std::move(sense);
+  // WSNZ: no blocks would mean all to the end of the disk, which nobody should ask for by mistake.
+  if (length.value == 0 || length.value > kWriteSameBytesMax / geometry.block_bytes) {
+    return invalid_field_in_cdb(length.byte);
   }
   return WriteSame{extent, (cdb[1] & 0x08) != 0, (cdb[1] & 0x01) == 0};
 }

@@ -22,8 +22,10 @@ struct Geometry {
   std::uint32_t transfer_blocks_max = 0;  // MAXIMUM TRANSFER LENGTH
 };
 
-// The longest WRITE SAME; also when NUMBER OF LOGICAL BLOCKS is 0, "to the end".
-inline constexpr std::uint64_t kWriteSameBlocksMax = 0xFFFF'FFFF;
+// The longest WRITE SAME, in bytes. Any length would be one record; this one keeps hosts that fill
+// a whole disk from holding it for long, and below 65,536 blocks clients do not take it for a
+// licence to send as long a WRITE.
+inline constexpr std::uint64_t kWriteSameBytesMax = 16 << 20;
 
 // Logical blocks [lba, lba + blocks).
 struct Extent {

@@ -2,7 +2,10 @@
 // disk_io.cc.
 #include "server/scsi/disk.h"
 
+#include <algorithm>
 #include <utility>
+#include <variant>
+#include <vector>
 
 #include "proto/bytes.h"
 #include "server/scsi/inquiry.h"

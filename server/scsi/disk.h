@@ -6,6 +6,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <variant>
 
 #include "server/scsi/cdb.h"
 #include "server/scsi/identity.h"

@@ -6,6 +6,8 @@
 // rest as residual; data that ends within a block is refused, and nothing is written.
 #include <algorithm>
 #include <cstring>
+#include <optional>
+#include <span>
 #include <utility>
 
 #include "server/scsi/disk.h"

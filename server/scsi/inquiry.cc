@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <span>
+#include <string>
 #include <string_view>
 
 #include "proto/bytes.h"
@@ -121,7 +123,7 @@ Bytes device_identification(const Identity& identity) {
 Bytes block_limits(const Geometry& geometry) {
   const std::uint32_t granularity = kBlockBytes / geometry.block_bytes;
   Bytes data = page_of(0xB0, 64);
-  // Byte 4, WSNZ: zero, so WRITE SAME of 0 blocks goes to the end. Byte 5: no COMPARE AND WRITE.
+  data[4] = 0x01;  // WSNZ: WRITE SAME needs a number of blocks. Byte 5: no COMPARE AND WRITE
   store_be(&data[6], static_cast<std::uint16_t>(granularity));
   store_be(&data[8], geometry.transfer_blocks_max);
   store_be(&data[12], geometry.transfer_blocks_max);  // optimal: the longer, the fewer records
@@ -129,7 +131,7 @@ Bytes block_limits(const Geometry& geometry) {
   store_be(&data[24], kUnmapDescriptorsMax);
   store_be(&data[28], granularity);
   store_be(&data[32], std::uint32_t{0x8000'0000});  // UGAVALID: aligned at LBA 0
-  store_be(&data[36], kWriteSameBlocksMax);
+  store_be(&data[36], std::uint64_t{kWriteSameBytesMax / geometry.block_bytes});
   return data;
 }
 

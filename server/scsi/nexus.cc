@@ -2,6 +2,8 @@
 
 #include <bit>
 
+#include "proto/check.h"
+
 namespace mariner::scsi {
 
 Sense sense_of(Attention attention) {

@@ -117,25 +117,26 @@ TEST(Decode, WriteAndVerifyKnowsByteCheck0And1) {
   EXPECT_EQ(refused("2e 06 00 00 00 00 00 00 01 00"), "5/24/00@1.2");
 }
 
-TEST(Decode, WriteSameOfNoBlocksGoesToTheEnd) {
-  EXPECT_EQ(extent(decoded<WriteSame>("41 00 00 00 00 07 00 00 00 00").extent), "7+9993");
+TEST(Decode, WriteSameOfNoBlocksIsRefused) {
+  EXPECT_EQ(refused("41 00 00 00 00 07 00 00 00 00"), "5/24/00@7");
+  EXPECT_EQ(refused("93"), "5/24/00@10");
 }
 TEST(Decode, WriteSameMayBeLongerThanATransfer) {
   EXPECT_EQ(extent(decoded<WriteSame>("41 00 00 00 00 00 00 27 10 00").extent), "0+10000");
 }
-TEST(Decode, WriteSameAtTheEndIsOutOfRange) {
-  EXPECT_EQ(refused("41 00 00 00 27 10 00 00 00 00"), "5/21/00i10000");
+TEST(Decode, WriteSamePastTheEndIsOutOfRange) {
+  EXPECT_EQ(refused("41 00 00 00 27 10 00 00 01 00"), "5/21/00i10000");
 }
 TEST(Decode, WriteSameIsRefusedBeyondItsMaximumLength) {
   const Geometry huge{.block_bytes = 512, .block_count = 1ull << 33, .transfer_blocks_max = 256};
-  EXPECT_EQ(refused("93 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00", huge), "5/24/00@10");
-  decoded<WriteSame>("93 00 00 00 00 00 00 00 00 00 ff ff ff ff 00 00", huge);
+  decoded<WriteSame>("93 00 00 00 00 00 00 00 00 00 00 00 80 00 00 00", huge);
+  EXPECT_EQ(refused("93 00 00 00 00 00 00 00 00 00 00 00 80 01 00 00", huge), "5/24/00@10");
 }
 TEST(Decode, WriteSameFlags) {
-  EXPECT_FALSE(decoded<WriteSame>("93 00").unmap);
-  EXPECT_TRUE(decoded<WriteSame>("93 08").unmap);
-  EXPECT_TRUE(decoded<WriteSame>("93 00").has_data);
-  EXPECT_FALSE(decoded<WriteSame>("93 09").has_data);
+  EXPECT_FALSE(decoded<WriteSame>("93 00 00 00 00 00 00 00 00 00 00 00 00 01").unmap);
+  EXPECT_TRUE(decoded<WriteSame>("93 08 00 00 00 00 00 00 00 00 00 00 00 01").unmap);
+  EXPECT_TRUE(decoded<WriteSame>("93 00 00 00 00 00 00 00 00 00 00 00 00 01").has_data);
+  EXPECT_FALSE(decoded<WriteSame>("93 09 00 00 00 00 00 00 00 00 00 00 00 01").has_data);
 }
 TEST(Decode, AnchorIsRefusedBecauseNothingCanBeAnchored) {
   EXPECT_EQ(refused("41 18"), "5/24/00@1.4");

@@ -183,11 +183,6 @@ TEST(WriteSame, RepeatsTheBlock) {
   EXPECT_EQ(rig.at(0, 4), block('a') + block('b', 2) + block('a'));
   EXPECT_THAT(rig.layer->calls(), ElementsAre("write_same 512+1024"));
 }
-TEST(WriteSame, OfNoBlocksGoesToTheEnd) {
-  Written rig;
-  EXPECT_EQ(rig.send("41 00 00 00 00 08 00 00 00 00", block('b')).verdict(), "good");
-  EXPECT_THAT(rig.layer->calls(), ElementsAre("write_same 4096+1044480"));
-}
 TEST(WriteSame, UnmapsWhenItWritesZeros) {
   Written rig;
   EXPECT_EQ(rig.send("41 08 00 00 00 01 00 00 02 00", block('\0')).verdict(), "good");
