@@ -20,7 +20,7 @@ namespace mariner::index {
 class MemoryIndex final : public VersionIndex {
  public:
   // The largest volume that it serves.
-  static constexpr std::uint64_t kBlocksMax = std::uint64_t{1} << 33;
+  static constexpr std::uint64_t kBlocksMax = std::uint64_t{1} << 39;
 
   void insert(const logging::Record& record, const logging::LogLocation& location) override;
   [[nodiscard]] std::vector<LocatedRun> locate(BlockRange range, SequenceNumber at) const override;
@@ -38,7 +38,7 @@ class MemoryIndex final : public VersionIndex {
 
  private:
   static constexpr unsigned kFanoutBits = 3;
-  static constexpr unsigned kLevels = 12;  // the root covers 8^11 blocks: 32 TiB, kBlocksMax
+  static constexpr unsigned kLevels = 14;  // the root covers 8^13 blocks: 2 PiB, kBlocksMax
 
   static_assert(kBlocksMax == std::uint64_t{1} << ((kLevels - 1) * kFanoutBits));
 

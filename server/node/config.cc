@@ -63,6 +63,17 @@ Result<std::chrono::nanoseconds> parse_t_wait(std::string_view text) {
   return t_wait;
 }
 
+Result<std::chrono::nanoseconds> parse_apply_delay(std::string_view text) {
+  constexpr std::chrono::nanoseconds kLongest = std::chrono::hours(24);
+  auto delay = parse_duration(text);
+  if (delay && *delay > kLongest) {
+    return Error{ErrorCode::kInvalidArgument,
+                 fmt::format("expected at most {}; found {}", format_duration(kLongest),
+                             format_duration(*delay))};
+  }
+  return delay;
+}
+
 Result<std::chrono::seconds> parse_window(std::string_view text) {
   const auto duration = parse_duration(text);
   if (!duration) return duration.error();
@@ -182,6 +193,7 @@ void read_storage(ConfigTable table, StorageConfig& storage) {
                size_between(ByteSize{16ull << 20}, ByteSize{1ull << 40}));
   table.parsed("lag_max", storage.lag_max,
                size_between(ByteSize{16ull << 20}, ByteSize{1ull << 50}));
+  table.parsed("apply_delay", storage.apply_delay, parse_apply_delay);
   table.finish();
 }
 

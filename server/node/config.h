@@ -46,6 +46,8 @@ struct LogConfig {
 struct StorageConfig {
   ByteSize pending_memory{256ull << 20};
   ByteSize lag_max{4ull << 30};
+  // How long a committed write may wait for others before the image is brought up to date.
+  std::chrono::nanoseconds apply_delay = std::chrono::seconds(2);
 };
 
 struct VolumeConfig {

@@ -1,0 +1,243 @@
+// History and marks. See node_control.h.
+#include <algorithm>
+#include <utility>
+
+#include "server/node/names.h"
+#include "server/node/node_control.h"
+
+namespace mariner::node {
+namespace {
+
+constexpr std::uint32_t kBucketsMax = 10'000;
+constexpr std::uint32_t kWritesListedMax = 1'000'000;
+
+std::uint64_t payload_bytes_of(const index::IndexedWrite& write) {
+  return write.type == logging::RecordType::kWrite ? write.extent.count.bytes() : 0;
+}
+
+void add_event(api::History& out, const char* kind, SequenceNumber sequence, VersionTime time,
+               const std::string& text) {
+  api::HistoryEvent* event = out.add_events();
+  event->set_kind(kind);
+  event->set_sequence(sequence.value);
+  event->set_time_ns(time.ns);
+  event->set_text(text);
+}
+
+}  // namespace
+
+Result<std::vector<meta::Mark>> NodeControl::marks_of(const ServedVolume& volume) {
+  Result<std::vector<meta::Mark>> marks = node_.store_->marks();
+  if (!marks) return marks.error();
+  std::erase_if(*marks, [&](const meta::Mark& mark) {
+    return mark.volume_id() != volume.meta.id();
+  });
+  return marks;
+}
+
+api::Mark NodeControl::to_api(const meta::Mark& mark, const ServedVolume& volume) {
+  api::Mark out;
+  out.set_name(mark.name());
+  out.set_volume(volume.meta.name());
+  *out.mutable_at() = node::to_api(
+      index::IndexMoment{SequenceNumber{mark.sequence()}, VersionTime{mark.time_ns()}});
+  out.mutable_at()->set_mark(mark.name());
+  out.set_locked_until_ns(mark.locked_until_ns());
+  out.set_created_ns(mark.created_ns());
+  out.set_automatic(mark.automatic());
+  return out;
+}
+
+void NodeControl::history(const api::HistoryRequest& request, admin::Answer<api::History> done) {
+  Result<ServedVolume*> served = find(request.name());
+  if (!served) return done(served.error());
+  if (request.buckets() > kBucketsMax) {
+    return done(Error{ErrorCode::kLimit, "at most " + std::to_string(kBucketsMax) + " buckets"});
+  }
+  if (request.max_writes() > kWritesListedMax) {
+    return done(Error{ErrorCode::kLimit,
+                      "at most " + std::to_string(kWritesListedMax) + " writes are listed"});
+  }
+  api::MomentSpec to = request.to();
+  if (to.at_case() == api::MomentSpec::AT_NOT_SET) to.set_now(true);
+  resolve_moment(**served, to, *node_.store_, node_.loop_,
+                 [this, request, done = std::move(done)](Result<ResolvedMoment> end) mutable {
+    if (!end) return done(end.error());
+    Result<ServedVolume*> volume = find(request.name());
+    if (!volume) return done(volume.error());
+    if (request.from().at_case() == api::MomentSpec::AT_NOT_SET) {
+      api::History out;
+      *out.mutable_to() = node::to_api(*end);
+      fill_history(**volume, request, {}, end->at, out);
+      return done(std::move(out));
+    }
+    // A start before the volume existed means from its beginning.
+    api::MomentSpec from = request.from();
+    if (from.has_time_ns()) {
+      from.set_time_ns(std::max<std::uint64_t>(from.time_ns(), (*volume)->meta.created_ns()));
+    }
+    resolve_moment(**volume, from, *node_.store_, node_.loop_,
+                   [this, request, end = *end,
+                    done = std::move(done)](Result<ResolvedMoment> begin) mutable {
+      if (!begin) return done(begin.error());
+      Result<ServedVolume*> again = find(request.name());
+      if (!again) return done(again.error());
+      api::History out;
+      *out.mutable_from() = node::to_api(*begin);
+      *out.mutable_to() = node::to_api(end);
+      fill_history(**again, request, begin->at, end.at, out);
+      done(std::move(out));
+    });
+  });
+}
+
+void NodeControl::fill_history(const ServedVolume& volume, const api::HistoryRequest& request,
+                               const index::IndexMoment& from, const index::IndexMoment& to,
+                               api::History& out) {
+  out.set_schema(1);
+  out.set_name(volume.meta.name());
+  const index::VersionIndex& index = volume.volume->index();
+  // The histogram spans what was asked for, or else from the first write to the last.
+  std::uint64_t start = out.from().asked_ns() != 0 ? out.from().asked_ns() : from.time.ns;
+  const std::uint64_t end = out.to().asked_ns() != 0 ? out.to().asked_ns() : to.time.ns;
+  if (start == 0) start = volume.meta.created_ns();
+  const std::uint64_t columns = request.buckets();
+  const std::uint64_t width = columns == 0 || end <= start ? 0 : (end - start) / columns + 1;
+  if (width != 0) {
+    for (std::uint64_t i = 0; i < columns; ++i) {
+      api::HistoryBucket* bucket = out.add_buckets();
+      bucket->set_from_ns(start + i * width);
+      bucket->set_to_ns(std::min(start + (i + 1) * width, end));
+    }
+  }
+  std::uint64_t writes = 0;
+  std::uint64_t bytes = 0;
+  index.for_each(from.sequence, to.sequence, [&](const index::IndexedWrite& write) {
+    ++writes;
+    bytes += payload_bytes_of(write);
+    if (width != 0 && write.time.ns >= start) {
+      const std::uint64_t column = std::min((write.time.ns - start) / width, columns - 1);
+      api::HistoryBucket* bucket = out.mutable_buckets(static_cast<int>(column));
+      bucket->set_writes(bucket->writes() + 1);
+      bucket->set_bytes(bucket->bytes() + payload_bytes_of(write));
+    }
+    if (write.type == logging::RecordType::kRollback) {
+      add_event(out, "rollback", write.sequence, write.time,
+                "to #" + std::to_string(write.target_sequence.value));
+    }
+    if (request.max_writes() == 0) return true;
+    if (static_cast<std::uint32_t>(out.write_list_size()) >= request.max_writes()) {
+      out.set_truncated(true);
+      return true;
+    }
+    api::HistoryWrite* listed = out.add_write_list();
+    listed->set_sequence(write.sequence.value);
+    listed->set_time_ns(write.time.ns);
+    listed->set_kind(std::string(logging::record_type_name(write.type)));
+    listed->set_first_block(write.extent.first.value);
+    listed->set_blocks(write.extent.count.value);
+    listed->set_target_sequence(write.target_sequence.value);
+    listed->set_epoch(write.epoch.value);
+    return true;
+  });
+  out.set_writes(writes);
+  out.set_bytes(bytes);
+  std::uint64_t distinct = 0;
+  for (const BlockRange& extent : index.changed(from.sequence, to.sequence)) {
+    distinct += extent.count.bytes();
+  }
+  out.set_distinct_bytes(distinct);
+  if (Result<std::vector<meta::Mark>> marks = marks_of(volume); marks) {
+    for (const meta::Mark& mark : *marks) {
+      if (mark.sequence() < from.sequence.value || mark.sequence() > to.sequence.value) continue;
+      add_event(out, "mark", SequenceNumber{mark.sequence()}, VersionTime{mark.time_ns()},
+                mark.name());
+    }
+  }
+  if (Result<std::vector<meta::ClockStep>> steps = node_.store_->clock_steps(); steps) {
+    for (const meta::ClockStep& step : *steps) {
+      if (step.at_ns() < start || step.at_ns() > end) continue;
+      add_event(out, "clock-step", {}, VersionTime{step.at_ns()},
+                std::to_string(step.step_ns() / 1'000'000) + " ms");
+    }
+  }
+  std::stable_sort(out.mutable_events()->begin(), out.mutable_events()->end(),
+                   [](const api::HistoryEvent& a, const api::HistoryEvent& b) {
+                     return a.time_ns() < b.time_ns();
+                   });
+}
+
+void NodeControl::mark_add(const api::MarkRequest& request, admin::Answer<api::Mark> done) {
+  Result<ServedVolume*> served = find(request.volume());
+  if (!served) return done(served.error());
+  if (Result<void> r = check_volume_name(request.name()); !r) {
+    return done(Error{r.error().code, "the mark's name: " + r.error().message});
+  }
+  Result<std::vector<meta::Mark>> marks = marks_of(**served);
+  if (!marks) return done(marks.error());
+  for (const meta::Mark& mark : *marks) {
+    if (mark.name() == request.name()) {
+      return done(Error{ErrorCode::kAlreadyExists,
+                        request.volume() + " has a mark named " + request.name() + " already"});
+    }
+  }
+  api::MomentSpec spec = request.at();
+  if (spec.at_case() == api::MomentSpec::AT_NOT_SET) spec.set_now(true);
+  resolve_moment(**served, spec, *node_.store_, node_.loop_,
+                 [this, request, done = std::move(done)](Result<ResolvedMoment> moment) mutable {
+    if (!moment) return done(moment.error());
+    Result<ServedVolume*> volume = find(request.volume());
+    if (!volume) return done(volume.error());
+    const std::uint64_t now = node_.loop_.wall_time().ns;
+    meta::Mark mark;
+    mark.set_volume_id((*volume)->meta.id());
+    mark.set_name(request.name());
+    mark.set_sequence(moment->at.sequence.value);
+    mark.set_time_ns(moment->at.time.ns);
+    mark.set_created_ns(now);
+    if (request.lock_s() != 0) {
+      constexpr std::uint64_t kNs = 1'000'000'000;
+      mark.set_locked_until_ns(request.lock_s() > (UINT64_MAX - now) / kNs
+                                   ? UINT64_MAX
+                                   : now + request.lock_s() * kNs);
+    }
+    if (!request.dry_run()) {
+      if (Result<void> r = node_.store_->put_mark(mark); !r) return done(r.error());
+    }
+    done(to_api(mark, **volume));
+  });
+}
+
+void NodeControl::mark_list(const api::MarkRequest& request, admin::Answer<api::MarkList> done) {
+  Result<ServedVolume*> served = find(request.volume());
+  if (!served) return done(served.error());
+  Result<std::vector<meta::Mark>> marks = marks_of(**served);
+  if (!marks) return done(marks.error());
+  std::sort(marks->begin(), marks->end(), [](const meta::Mark& a, const meta::Mark& b) {
+    return a.sequence() < b.sequence();
+  });
+  api::MarkList out;
+  out.set_schema(1);
+  for (const meta::Mark& mark : *marks) *out.add_marks() = to_api(mark, **served);
+  done(std::move(out));
+}
+
+void NodeControl::mark_remove(const api::MarkRequest& request, admin::Answer<api::Mark> done) {
+  Result<ServedVolume*> served = find(request.volume());
+  if (!served) return done(served.error());
+  Result<std::vector<meta::Mark>> marks = marks_of(**served);
+  if (!marks) return done(marks.error());
+  for (const meta::Mark& mark : *marks) {
+    if (mark.name() != request.name()) continue;
+    if (!request.dry_run()) {
+      if (Result<void> r = node_.store_->remove_mark(mark.volume_id(), mark.name()); !r) {
+        return done(r.error());
+      }
+    }
+    return done(to_api(mark, **served));
+  }
+  done(Error{ErrorCode::kNotFound,
+             request.volume() + " has no mark named " + request.name()});
+}
+
+}  // namespace mariner::node

@@ -1,0 +1,165 @@
+// Sessions and the doctor. See node_control.h.
+#include <sys/statvfs.h>
+#include <sys/timex.h>
+
+#include <utility>
+
+#include "server/node/node_control.h"
+
+namespace mariner::node {
+namespace {
+
+// A session that had a command within this time counts as using its volume.
+constexpr auto kRecentUse = std::chrono::seconds(10);
+
+std::string hex(const iscsi::Isid& isid) {
+  static constexpr char kDigits[] = "0123456789abcdef";
+  std::string out;
+  for (const std::uint8_t byte : isid) {
+    out += kDigits[byte >> 4];
+    out += kDigits[byte & 15];
+  }
+  return out;
+}
+
+void add(api::DoctorAnswer& out, const char* check, const char* level, std::string found,
+         std::string advice) {
+  api::Finding* finding = out.add_findings();
+  finding->set_check(check);
+  finding->set_level(level);
+  finding->set_found(std::move(found));
+  finding->set_advice(std::move(advice));
+}
+
+std::string percent(std::uint64_t part, std::uint64_t whole) {
+  return whole == 0 ? "0 %" : std::to_string(part * 100 / whole) + " %";
+}
+
+}  // namespace
+
+api::Session NodeControl::to_api(const iscsi::SessionInfo& session) {
+  api::Session out;
+  out.set_id(session.id);
+  out.set_initiator(session.initiator);
+  out.set_target(session.target);
+  out.set_address(session.endpoints.address);
+  out.set_portal(session.endpoints.portal);
+  out.set_isid(hex(session.isid));
+  out.set_tsih(session.tsih);
+  out.set_since_ns(session.since.ns);
+  out.set_commands(session.commands);
+  out.set_bytes_read(session.bytes_read);
+  out.set_bytes_written(session.bytes_written);
+  out.set_outstanding(session.outstanding);
+  out.set_header_digest(session.header_digest);
+  out.set_data_digest(session.data_digest);
+  out.set_discovery(session.discovery);
+  if (session.last_io.count() != 0) {
+    const auto ago = node_.loop_.monotonic_time() - session.last_io;
+    out.set_last_io_ns(node_.loop_.wall_time().ns - static_cast<std::uint64_t>(ago.count()));
+  }
+  if (const ServedVolume* volume = node_.volumes_->find_target(session.target)) {
+    out.set_volume(volume->meta.name());
+  } else if (const ServedView* view = node_.views_->find_target(session.target)) {
+    out.set_view(view->meta.name());
+  }
+  return out;
+}
+
+NodeControl::TargetUse NodeControl::use_of(const std::string& iqn) const {
+  TargetUse use;
+  const auto now = node_.loop_.monotonic_time();
+  for (iscsi::SessionInfo& session : node_.portal_->sessions().list()) {
+    if (session.target != iqn || session.discovery) continue;
+    if (session.outstanding > 0 ||
+        (session.last_io.count() != 0 && now - session.last_io < kRecentUse)) {
+      use.in_use = true;
+    }
+    use.sessions.push_back(std::move(session));
+  }
+  return use;
+}
+
+void NodeControl::session_list(admin::Answer<api::SessionList> done) {
+  api::SessionList out;
+  out.set_schema(1);
+  for (const iscsi::SessionInfo& session : node_.portal_->sessions().list()) {
+    *out.add_sessions() = to_api(session);
+  }
+  done(std::move(out));
+}
+
+void NodeControl::session_kick(const api::SessionRequest& request,
+                               admin::Answer<api::Session> done) {
+  if (request.dry_run()) {
+    for (const iscsi::SessionInfo& session : node_.portal_->sessions().list()) {
+      if (session.id == request.id()) return done(to_api(session));
+    }
+    return done(Error{ErrorCode::kNotFound,
+                      "there is no session " + std::to_string(request.id())});
+  }
+  Result<iscsi::SessionInfo> kicked = node_.portal_->sessions().kick(request.id());
+  if (!kicked) return done(kicked.error());
+  done(to_api(*kicked));
+}
+
+void NodeControl::doctor(admin::Answer<api::DoctorAnswer> done) {
+  api::DoctorAnswer out;
+  out.set_schema(1);
+  const logging::LogWriter& writer = node_.log_stack_->writer();
+  const std::uint64_t used = writer.used_bytes();
+  const std::uint64_t limit = writer.limit_bytes();
+  const char* level = used > limit / 10 * 9 ? "error" : used > limit / 4 * 3 ? "warning" : "ok";
+  add(out, "log space", level, percent(used, limit) + " of " + std::to_string(limit >> 20) + " MiB",
+      level == std::string("ok")
+          ? ""
+          : "writes stop with SPACE ALLOCATION FAILED when the log is full: give it more "
+            "([log] max_size of a new log) before then");
+  if (writer.failed()) {
+    add(out, "log disk", "error", node_.log_stack_->path() + " has failed",
+        "look at the kernel's log, repair or replace the disk, and restart marinerd");
+  } else {
+    add(out, "log disk", "ok", node_.log_stack_->path(), "");
+  }
+  const std::size_t damage = node_.log_stack_->recovered().damage.size();
+  add(out, "log integrity", damage == 0 ? "ok" : "error",
+      damage == 0 ? "no damage found at start" : std::to_string(damage) + " damaged ranges",
+      damage == 0 ? "" : "the daemon's log names them; the moments that need them cannot be read");
+  struct statvfs space {};
+  const std::string& state = node_.config_.server.state_dir;
+  if (::statvfs(state.c_str(), &space) == 0) {
+    const std::uint64_t free_mib =
+        static_cast<std::uint64_t>(space.f_bavail) * space.f_frsize >> 20;
+    std::uint64_t missing = 0;  // what the sparse images may still need
+    for (const auto& [name, served] : node_.volumes_->all()) {
+      if (served.image == nullptr) continue;
+      const std::uint64_t allocated = served.image->allocated_bytes();
+      if (allocated < served.meta.size_bytes()) missing += served.meta.size_bytes() - allocated;
+    }
+    const bool overcommitted = missing >> 20 > free_mib;
+    add(out, "image space", overcommitted ? "warning" : "ok",
+        std::to_string(free_mib) + " MiB free at " + state + ", full images need " +
+            std::to_string(missing >> 20) + " MiB more",
+        overcommitted ? "images are sparse: make room before the hosts fill their volumes" : "");
+  }
+  timex clock{};
+  const bool synchronised = ::adjtimex(&clock) != TIME_ERROR;
+  add(out, "clock", synchronised && node_.clock_steps_ == 0 ? "ok" : "warning",
+      std::string(synchronised ? "synchronised" : "not synchronised") + ", " +
+          std::to_string(node_.clock_steps_) + " steps seen since start",
+      synchronised ? "" : "run chrony or systemd-timesyncd: moments are named by this clock");
+  for (const auto& [name, served] : node_.volumes_->all()) {
+    if (served.volume == nullptr || served.volume->storage() == nullptr) continue;
+    const std::uint64_t lag = served.volume->storage()->lag_bytes();
+    const bool late = lag > node_.config_.storage.lag_max.bytes / 4 * 3;
+    add(out, ("image of " + name).c_str(), late ? "warning" : "ok",
+        std::to_string(lag >> 20) + " MiB not applied yet",
+        late ? "the image's disk is slower than the writes; writers are slowed down" : "");
+  }
+  for (const std::string& portal : node_.portal_->addresses()) {
+    add(out, "portal", "ok", "listening on " + portal, "");
+  }
+  done(std::move(out));
+}
+
+}  // namespace mariner::node

@@ -1,0 +1,99 @@
+// Views: expose, list, unexpose. See node_control.h.
+#include <utility>
+
+#include "server/node/identity.h"
+#include "server/node/node_control.h"
+
+namespace mariner::node {
+
+api::View NodeControl::to_api(const ServedView& view) {
+  api::View out;
+  out.set_name(view.meta.name());
+  const ServedVolume* volume = node_.volumes_->find(view.meta.volume_id());
+  if (volume != nullptr) out.set_volume(volume->meta.name());
+  *out.mutable_at() = node::to_api(index::IndexMoment{SequenceNumber{view.meta.sequence()},
+                                                      VersionTime{view.meta.time_ns()}});
+  out.mutable_at()->set_asked_ns(view.meta.asked_ns());
+  out.set_writable(view.meta.writable());
+  out.set_iqn(view.iqn);
+  out.set_serial(view.identity.serial);
+  out.set_naa(naa_text(view.identity));
+  out.set_expires_ns(view.meta.expires_ns());
+  out.set_created_ns(view.meta.created_ns());
+  out.set_sessions(static_cast<std::uint32_t>(node_.portal_->sessions().count_of(view.iqn)));
+  if (view.overlay != nullptr) {
+    out.set_overlay_bytes(view.overlay->index().statistics().payload_bytes);
+  }
+  return out;
+}
+
+void NodeControl::view_expose(const api::ExposeRequest& request, admin::Answer<api::View> done) {
+  Result<ServedVolume*> served = find(request.volume());
+  if (!served) return done(served.error());
+  api::MomentSpec spec = request.at();
+  if (spec.at_case() == api::MomentSpec::AT_NOT_SET) spec.set_now(true);
+  resolve_moment(**served, spec, *node_.store_, node_.loop_,
+                 [this, request, done = std::move(done)](Result<ResolvedMoment> moment) mutable {
+    if (!moment) return done(moment.error());
+    Result<ServedVolume*> volume = find(request.volume());
+    if (!volume) return done(volume.error());
+    NewView wanted;
+    wanted.name = request.name();
+    wanted.at = moment->at;
+    wanted.asked = moment->asked;
+    wanted.writable = request.writable();
+    if (request.ttl_s() != 0) {
+      constexpr std::uint64_t kNs = 1'000'000'000;
+      const std::uint64_t now = node_.loop_.wall_time().ns;
+      wanted.expires.ns =
+          request.ttl_s() > (UINT64_MAX - now) / kNs ? 0 : now + request.ttl_s() * kNs;
+    }
+    if (request.dry_run()) {
+      api::View planned;
+      planned.set_name(wanted.name);
+      planned.set_volume(request.volume());
+      *planned.mutable_at() = node::to_api(*moment);
+      planned.set_writable(wanted.writable);
+      planned.set_expires_ns(wanted.expires.ns);
+      return done(std::move(planned));
+    }
+    Result<ServedView*> view = node_.views_->expose(**volume, wanted);
+    if (!view) return done(view.error());
+    node_.log_.info("exposed a view", {{"view", (*view)->meta.name()},
+                                       {"volume", request.volume()},
+                                       {"sequence", wanted.at.sequence.value},
+                                       {"target", (*view)->iqn}});
+    done(to_api(**view));
+  });
+}
+
+void NodeControl::view_list(admin::Answer<api::ViewList> done) {
+  api::ViewList out;
+  out.set_schema(1);
+  for (const auto& [name, view] : node_.views_->all()) *out.add_views() = to_api(view);
+  done(std::move(out));
+}
+
+void NodeControl::view_unexpose(const api::UnexposeRequest& request,
+                                admin::Answer<api::View> done) {
+  ServedView* view = node_.views_->find(request.name());
+  if (view == nullptr) {
+    return done(Error{ErrorCode::kNotFound,
+                      "there is no view " + request.name() + "; see `mariner view list`"});
+  }
+  api::View was = to_api(*view);
+  if (was.sessions() > 0 && !request.force()) {
+    return done(Error{ErrorCode::kBusy, request.name() + " is used by " +
+                                            std::to_string(was.sessions()) +
+                                            " sessions; log them out, or use --force"});
+  }
+  if (request.dry_run()) return done(std::move(was));
+  node_.unexpose(request.name(), [this, was = std::move(was),
+                                  done = std::move(done)](Result<void> result) mutable {
+    if (!result) return done(result.error());
+    node_.log_.info("unexposed a view", {{"view", was.name()}});
+    done(std::move(was));
+  });
+}
+
+}  // namespace mariner::node

@@ -1,0 +1,177 @@
+// Volumes: list, show, create, delete, import; and the node's status. See node_control.h.
+#include <utility>
+
+#include "proto/payload.h"
+#include "server/node/identity.h"
+#include "server/node/node_control.h"
+
+namespace mariner::node {
+namespace {
+
+constexpr std::uint64_t kDefaultWindow_s = 72 * 3600;
+
+std::string state_name(const ServedVolume& served) {
+  switch (served.meta.state()) {
+    case meta::Volume::IMPORTING: return "importing";
+    case meta::Volume::DELETING: return "deleting";
+    default: return served.volume != nullptr ? "ready" : "failed";
+  }
+}
+
+NewVolume new_volume_of(const std::string& name, std::uint64_t size_bytes,
+                        std::uint32_t block_size, std::uint64_t window_s) {
+  NewVolume wanted;
+  wanted.name = name;
+  wanted.size_bytes = size_bytes;
+  wanted.block_size = block_size == 0 ? 512 : block_size;
+  wanted.window_s = window_s == 0 ? kDefaultWindow_s : window_s;
+  return wanted;
+}
+
+}  // namespace
+
+Result<ServedVolume*> NodeControl::find(const std::string& name) {
+  ServedVolume* served = node_.volumes_->find(name);
+  if (served == nullptr) {
+    return Error{ErrorCode::kNotFound,
+                 "there is no volume " + name + "; see `mariner volume list`"};
+  }
+  if (served->volume == nullptr) {
+    return Error{ErrorCode::kUnavailable, "the volume " + name + " is " + state_name(*served)};
+  }
+  return served;
+}
+
+api::Volume NodeControl::to_api(const ServedVolume& served) {
+  api::Volume out;
+  const meta::Volume& meta = served.meta;
+  out.set_name(meta.name());
+  out.set_id(meta.id());
+  out.set_size_bytes(meta.size_bytes());
+  out.set_block_size(meta.block_size());
+  out.set_window_s(meta.window_s());
+  out.set_iqn(served.iqn);
+  out.set_state(state_name(served));
+  out.set_serial(served.identity.serial);
+  out.set_naa(naa_text(served.identity));
+  out.set_image_path(served.image_path);
+  out.set_views(static_cast<std::uint32_t>(node_.views_->count_of(meta.id())));
+  if (Result<std::vector<meta::Mark>> marks = marks_of(served); marks) {
+    out.set_marks(static_cast<std::uint32_t>(marks->size()));
+  }
+  out.set_sessions(static_cast<std::uint32_t>(node_.portal_->sessions().count_of(served.iqn)));
+  if (served.image != nullptr) out.set_image_bytes(served.image->allocated_bytes());
+  if (served.volume != nullptr) {
+    *out.mutable_newest() = node::to_api(served.volume->index().newest());
+    *out.mutable_oldest() =
+        node::to_api(index::IndexMoment{SequenceNumber{0}, VersionTime{meta.created_ns()}});
+    out.set_history_bytes(served.volume->index().statistics().payload_bytes);
+    if (const volume::Storage* storage = served.volume->storage(); storage != nullptr) {
+      out.set_unapplied_bytes(storage->lag_bytes());
+      out.set_restoring(storage->restoring());
+    }
+  }
+  return out;
+}
+
+void NodeControl::status(admin::Answer<api::StatusAnswer> done) {
+  api::StatusAnswer out;
+  out.set_schema(1);
+  out.set_version(MARINER_VERSION);
+  out.set_started_ns(node_.started_.ns);
+  out.set_now_ns(node_.loop_.wall_time().ns);
+  for (const std::string& portal : node_.portal_->addresses()) out.add_portals(portal);
+  out.set_iqn_base(node_.config_.server.iqn_base);
+  out.set_log_used_bytes(node_.log_stack_->writer().used_bytes());
+  out.set_log_limit_bytes(node_.log_stack_->writer().limit_bytes());
+  out.set_config_path(node_.config_path_);
+  out.set_ready(node_.readiness().has_value());
+  out.set_epoch(node_.epoch_.value);
+  out.set_payload_memory_bytes(Payload::total_bytes());
+  done(std::move(out));
+}
+
+void NodeControl::volume_list(admin::Answer<api::VolumeList> done) {
+  api::VolumeList out;
+  out.set_schema(1);
+  for (const auto& [name, served] : node_.volumes_->all()) *out.add_volumes() = to_api(served);
+  done(std::move(out));
+}
+
+void NodeControl::volume_show(const api::VolumeRequest& request, admin::Answer<api::Volume> done) {
+  const ServedVolume* served = node_.volumes_->find(request.name());
+  if (served == nullptr) return done(find(request.name()).error());
+  done(to_api(*served));
+}
+
+void NodeControl::volume_create(const api::CreateVolumeRequest& request,
+                                admin::Answer<api::Volume> done) {
+  const NewVolume wanted = new_volume_of(request.name(), request.size_bytes(),
+                                         request.block_size(), request.window_s());
+  if (request.dry_run()) {
+    Result<meta::Volume> meta = node_.volumes_->plan(wanted);
+    if (!meta) return done(meta.error());
+    ServedVolume planned;
+    planned.meta = *meta;
+    planned.iqn = volume_iqn(node_.config_.server.iqn_base, wanted.name);
+    api::Volume out = to_api(planned);
+    out.set_state("planned");
+    return done(std::move(out));
+  }
+  Result<ServedVolume*> created = node_.volumes_->create(wanted);
+  if (!created) return done(created.error());
+  node_.log_.info("created a volume", {{"volume", wanted.name}, {"target", (*created)->iqn}});
+  done(to_api(**created));
+}
+
+void NodeControl::volume_delete(const api::VolumeRequest& request,
+                                admin::Answer<api::Volume> done) {
+  Result<ServedVolume*> served = find(request.name());
+  if (!served) return done(served.error());
+  const std::string iqn = (*served)->iqn;
+  const std::size_t sessions = node_.portal_->sessions().count_of(iqn);
+  const std::size_t views = node_.views_->count_of((*served)->meta.id());
+  if (views > 0) {
+    return done(Error{ErrorCode::kBusy, request.name() + " has " + std::to_string(views) +
+                                            " exposed views; unexpose them first"});
+  }
+  if (sessions > 0 && !request.force()) {
+    return done(Error{ErrorCode::kBusy, request.name() + " is used by " +
+                                            std::to_string(sessions) +
+                                            " sessions; log them out, or use --force"});
+  }
+  Result<std::vector<meta::Mark>> marks = marks_of(**served);
+  if (!marks) return done(marks.error());
+  const std::uint64_t now = node_.loop_.wall_time().ns;
+  for (const meta::Mark& mark : *marks) {
+    if (mark.locked_until_ns() > now) {
+      return done(Error{ErrorCode::kBusy, "the mark " + mark.name() + " of " + request.name() +
+                                              " is locked; remove it first"});
+    }
+  }
+  api::Volume was = to_api(**served);
+  if (request.dry_run()) return done(std::move(was));
+  node_.portal_->sessions().close_target(iqn);
+  node_.volumes_->remove(request.name(), [this, was = std::move(was), done = std::move(done)](
+                                             Result<void> removed) mutable {
+    if (!removed) return done(removed.error());
+    node_.log_.info("deleted a volume", {{"volume", was.name()}});
+    done(std::move(was));
+  });
+}
+
+void NodeControl::volume_import(const api::ImportRequest& request,
+                                UniqueFunction<void(std::uint64_t, std::uint64_t)> progress,
+                                admin::Answer<api::Volume> done) {
+  const NewVolume wanted =
+      new_volume_of(request.name(), 0, request.block_size(), request.window_s());
+  node_.volumes_->import(
+      wanted, request.path(), request.dry_run(), std::move(progress),
+      [this, done = std::move(done)](Result<ServedVolume*> imported) mutable {
+        if (!imported) return done(imported.error());
+        node_.log_.info("imported a volume", {{"volume", (*imported)->meta.name()}});
+        done(to_api(**imported));
+      });
+}
+
+}  // namespace mariner::node

@@ -1,0 +1,70 @@
+#include "server/node/event_loop.h"
+
+#include <time.h>
+
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <memory>
+#include <utility>
+
+namespace mariner::node {
+namespace {
+
+std::uint64_t clock_ns(clockid_t clock) {
+  timespec now{};
+  ::clock_gettime(clock, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000u +
+         static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+}  // namespace
+
+// A hint of one thread: handlers need no locking against each other.
+EventLoop::EventLoop() : context_(1) {}
+
+void EventLoop::run() {
+  const auto work = boost::asio::make_work_guard(context_);
+  run_deferred();
+  while (!stopping_.load(std::memory_order_relaxed)) {
+    context_.run_one();
+    for (int i = 1; i < kEventsPerTurn && context_.poll_one() != 0; ++i) {
+    }
+    run_deferred();
+    turns_.fetch_add(1, std::memory_order_relaxed);
+  }
+}
+
+void EventLoop::stop() {
+  post([this] { stopping_.store(true, std::memory_order_relaxed); });
+}
+
+void EventLoop::run_deferred() {
+  // What deferred work defers runs in the same turn.
+  while (!deferred_.empty()) {
+    UniqueFunction<void()> work = std::move(deferred_.front());
+    deferred_.pop_front();
+    work();
+  }
+}
+
+void EventLoop::post(UniqueFunction<void()> work) { boost::asio::post(context_, std::move(work)); }
+
+void EventLoop::defer(UniqueFunction<void()> work) { deferred_.push_back(std::move(work)); }
+
+void EventLoop::after(std::chrono::nanoseconds delay, UniqueFunction<void()> work) {
+  auto timer = std::make_unique<boost::asio::steady_timer>(
+      context_, std::chrono::duration_cast<std::chrono::steady_clock::duration>(delay));
+  boost::asio::steady_timer& ref = *timer;
+  ref.async_wait([timer = std::move(timer),
+                  work = std::move(work)](const boost::system::error_code& error) mutable {
+    if (!error) work();
+  });
+}
+
+VersionTime EventLoop::wall_time() const { return {clock_ns(CLOCK_REALTIME)}; }
+
+std::chrono::nanoseconds EventLoop::monotonic_time() const {
+  return std::chrono::nanoseconds(clock_ns(CLOCK_BOOTTIME));
+}
+
+}  // namespace mariner::node

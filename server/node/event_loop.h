@@ -1,0 +1,46 @@
+// The event loop of a node: one thread that owns its volumes, its log and its sessions.
+//
+// Events that are at hand are handled together (up to a bound), then what they deferred runs: one
+// batch to the log, one send for each session, one submission to the ring.
+#pragma once
+
+#include <atomic>
+#include <boost/asio/io_context.hpp>
+#include <deque>
+
+#include "proto/executor.h"
+
+namespace mariner::node {
+
+class EventLoop final : public Executor {
+ public:
+  EventLoop();
+
+  [[nodiscard]] boost::asio::io_context& context() { return context_; }
+
+  // Handles events until stop(). The calling thread becomes the owner.
+  void run();
+  // Ends run() after the turn at hand. Any thread, and signal-safe by post().
+  void stop();
+
+  void post(UniqueFunction<void()> work) override;
+  void defer(UniqueFunction<void()> work) override;
+  void after(std::chrono::nanoseconds delay, UniqueFunction<void()> work) override;
+  [[nodiscard]] VersionTime wall_time() const override;
+  [[nodiscard]] std::chrono::nanoseconds monotonic_time() const override;
+
+  // Turns of the loop so far: the watchdog looks whether it moves.
+  [[nodiscard]] std::uint64_t turns() const { return turns_.load(std::memory_order_relaxed); }
+
+ private:
+  static constexpr int kEventsPerTurn = 64;
+
+  void run_deferred();
+
+  boost::asio::io_context context_;
+  std::deque<UniqueFunction<void()>> deferred_;
+  std::atomic<std::uint64_t> turns_{0};
+  std::atomic<bool> stopping_{false};
+};
+
+}  // namespace mariner::node

@@ -1,0 +1,92 @@
+#include "server/node/log_stack.h"
+
+#include <sys/random.h>
+
+#include <filesystem>
+#include <utility>
+
+#include "proto/check.h"
+
+namespace mariner::node {
+
+using logging::FileDisk;
+
+namespace {
+
+constexpr unsigned kRecoveryThreads = 4;
+
+logging::LogId new_log_id() {
+  logging::LogId id{};
+  CHECK(::getrandom(id.data(), id.size(), 0) == static_cast<ssize_t>(id.size()));
+  return id;
+}
+
+// A log file appears under its name only when it is formatted: created and formatted beside it,
+// then renamed, so that a crash in between leaves nothing half-made.
+Result<void> create_log(const LogSettings& settings, std::uint64_t now_ns) {
+  const std::string fresh = settings.path + ".new";
+  std::error_code ignored;
+  std::filesystem::remove(fresh, ignored);
+  if (Result<void> r = FileDisk::create(fresh, FileDisk::Caching::kDirect, settings.size_bytes);
+      !r) {
+    return r;
+  }
+  Result<std::unique_ptr<FileDisk>> disk =
+      FileDisk::open(fresh, FileDisk::Caching::kDirect, nullptr);
+  if (!disk) return disk.error();
+  Result<logging::Superblock> formatted =
+      logging::format_log(**disk, new_log_id(), 0, settings.track_bytes, now_ns);
+  if (!formatted) return formatted.error();
+  if (Result<void> r = (*disk)->flush(); !r) return r;
+  std::error_code error;
+  std::filesystem::rename(fresh, settings.path, error);
+  if (error) return errno_error(error.value(), settings.path + ": rename");
+  return logging::sync_directory_of(settings.path);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<LogStack>> LogStack::open(const LogSettings& settings, Executor& executor,
+                                                 logging::IoRing& ring,
+                                                 const logging::RecordVisitor& visit) {
+  std::unique_ptr<LogStack> stack(new LogStack());
+  stack->path_ = settings.path;
+  if (!std::filesystem::exists(settings.path)) {
+    if (Result<void> r = create_log(settings, executor.wall_time().ns); !r) return r.error();
+  }
+  Result<std::unique_ptr<FileDisk>> disk =
+      FileDisk::open(settings.path, FileDisk::Caching::kDirect, &ring);
+  if (!disk) return disk.error();
+  stack->disk_ = std::move(*disk);
+  Result<logging::Superblock> superblock = logging::read_superblock(*stack->disk_);
+  if (!superblock && superblock.error().code == ErrorCode::kNotFound) {
+    // A fresh block device.
+    superblock = logging::format_log(*stack->disk_, new_log_id(), 0, settings.track_bytes,
+                                     executor.wall_time().ns);
+  }
+  if (!superblock) {
+    return Error{superblock.error().code, settings.path + ": " + superblock.error().message};
+  }
+  stack->superblock_ = *superblock;
+  Result<logging::Recovered> recovered =
+      logging::recover_log(*stack->disk_, stack->superblock_, kRecoveryThreads, visit);
+  if (!recovered) {
+    return Error{recovered.error().code, settings.path + ": " + recovered.error().message};
+  }
+  stack->recovered_ = std::move(*recovered);
+  stack->writer_ =
+      std::make_unique<logging::LogWriter>(*stack->disk_, executor, stack->superblock_,
+                                           stack->recovered_.tail, logging::LogWriter::Options{});
+  stack->writer_->set_observer([raw = stack.get()](const logging::LogWriter::BatchReport& batch) {
+    raw->commit_durations_.observe(static_cast<std::uint64_t>(batch.duration.count()));
+    raw->batch_bytes_.observe(batch.bytes);
+  });
+  stack->reader_ = std::make_unique<logging::LogReader>(*stack->disk_, stack->superblock_.log);
+  stack->initialiser_ = std::make_unique<logging::TrackInitialiser>(
+      *stack->disk_, executor, stack->superblock_, *stack->writer_);
+  return stack;
+}
+
+LogStack::~LogStack() = default;
+
+}  // namespace mariner::node

@@ -1,0 +1,130 @@
+// marinerd: the daemon. Reads the configuration, starts the node, tells systemd, and runs the loop.
+#include <signal.h>
+#include <systemd/sd-daemon.h>
+
+#include <CLI/CLI.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <cstdlib>
+#include <string>
+
+#include "server/node/config.h"
+#include "server/node/event_loop.h"
+#include "server/node/log.h"
+#include "server/node/node.h"
+
+namespace {
+
+using mariner::Config;
+using mariner::ConfigProblem;
+using mariner::Log;
+
+// Logs every problem; the configuration if there is no error among them.
+std::optional<Config> read_config(const std::string& path, Log& log) {
+  mariner::ConfigReading reading = mariner::load_config(path);
+  for (const ConfigProblem& problem : reading.problems) {
+    if (problem.level == ConfigProblem::Level::kError) {
+      log.error(to_string(problem));
+    } else {
+      log.warning(to_string(problem));
+    }
+  }
+  return std::move(reading.config);
+}
+
+// Reports to the watchdog from within the loop: a loop that hangs is restarted.
+void feed_watchdog(mariner::node::EventLoop& loop, std::chrono::microseconds interval) {
+  ::sd_notify(0, "WATCHDOG=1");
+  loop.after(interval, [&loop, interval] { feed_watchdog(loop, interval); });
+}
+
+class SignalHandler {
+ public:
+  SignalHandler(mariner::node::EventLoop& loop, mariner::node::Node& node, Log& log,
+                std::string config_path)
+      : loop_(loop),
+        node_(node),
+        log_(log),
+        config_path_(std::move(config_path)),
+        signals_(loop.context(), SIGTERM, SIGINT, SIGHUP) {
+    wait();
+  }
+
+ private:
+  void wait() {
+    signals_.async_wait([this](const boost::system::error_code& error, int signal) {
+      if (error) return;
+      if (signal == SIGHUP) {
+        reload();
+      } else if (stopping_) {
+        log_.warning("a second signal: exiting at once; the log has what was acknowledged");
+        std::_Exit(1);
+      } else {
+        stopping_ = true;
+        ::sd_notify(0, "STOPPING=1");
+        node_.stop([this] { loop_.stop(); });
+      }
+      wait();
+    });
+  }
+
+  void reload() {
+    if (const std::optional<Config> config = read_config(config_path_, log_)) {
+      node_.reload(*config);
+    } else {
+      log_.error("the configuration stays as it was");
+    }
+  }
+
+  mariner::node::EventLoop& loop_;
+  mariner::node::Node& node_;
+  Log& log_;
+  const std::string config_path_;
+  boost::asio::signal_set signals_;
+  bool stopping_ = false;
+};
+
+int run(const std::string& config_path, const Log::Options& log_options) {
+  Log log(log_options);
+  std::optional<Config> config = read_config(config_path, log);
+  if (!config) return 2;
+  ::signal(SIGPIPE, SIG_IGN);
+  mariner::node::EventLoop loop;
+  mariner::node::Node node(std::move(*config), config_path, loop, log);
+  if (const auto started = node.start(); !started) {
+    log.error("cannot start", {{"error", to_string(started.error())}});
+    return 1;
+  }
+  const SignalHandler signals(loop, node, log, config_path);
+  ::sd_notify(0, "READY=1");
+  std::uint64_t watchdog_us = 0;
+  if (::sd_watchdog_enabled(0, &watchdog_us) > 0) {
+    feed_watchdog(loop, std::chrono::microseconds(watchdog_us / 3));
+  }
+  loop.run();
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("marinerd: an iSCSI target whose LUNs remember every write");
+  std::string config_path{mariner::kDefaultConfigPath};
+  std::string format = "text";
+  bool debug = false;
+  app.add_option("-c,--config", config_path, "configuration file")->capture_default_str();
+  app.add_option("--log-format", format, "text or json")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->capture_default_str();
+  app.add_flag("--debug", debug, "log more");
+  app.set_version_flag("--version", MARINER_VERSION);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    const int code = app.exit(error);
+    return code == 0 ? 0 : 2;
+  }
+  Log::Options options;
+  options.format = format == "json" ? mariner::LogFormat::kJson : mariner::LogFormat::kText;
+  if (debug) options.level = mariner::LogLevel::kDebug;
+  return run(config_path, options);
+}

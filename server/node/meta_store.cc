@@ -1,0 +1,173 @@
+#include "server/node/meta_store.h"
+
+#include <rocksdb/db.h>
+#include <rocksdb/options.h>
+#include <rocksdb/write_batch.h>
+
+#include <cstdio>
+
+#include "proto/bytes.h"
+
+namespace mariner::node {
+namespace {
+
+Error store_error(const char* what, const rocksdb::Status& status) {
+  return Error{status.IsCorruption() ? ErrorCode::kCorrupt : ErrorCode::kIo,
+               std::string("the node's store: ") + what + ": " + status.ToString()};
+}
+
+std::string hex_id(std::uint32_t id) {
+  char text[9];
+  std::snprintf(text, sizeof text, "%08x", id);
+  return text;
+}
+
+std::string volume_key(std::uint32_t id) { return "volume/" + hex_id(id); }
+std::string mark_prefix(std::uint32_t id) { return "mark/" + hex_id(id) + "/"; }
+std::string progress_key(std::uint32_t id) { return "progress/" + hex_id(id); }
+
+rocksdb::WriteOptions write_options(bool durable) {
+  rocksdb::WriteOptions options;
+  options.sync = durable;
+  return options;
+}
+
+}  // namespace
+
+MetaStore::MetaStore(std::unique_ptr<rocksdb::DB> db) : db_(std::move(db)) {}
+MetaStore::~MetaStore() = default;
+
+Result<std::unique_ptr<MetaStore>> MetaStore::open(const std::string& path) {
+  rocksdb::Options options;
+  options.create_if_missing = true;
+  options.keep_log_file_num = 2;
+  options.max_open_files = 64;
+  options.write_buffer_size = 1u << 20;
+  rocksdb::DB* db = nullptr;
+  const rocksdb::Status status = rocksdb::DB::Open(options, path, &db);
+  if (!status.ok()) return store_error(("cannot open " + path).c_str(), status);
+  return std::unique_ptr<MetaStore>(new MetaStore(std::unique_ptr<rocksdb::DB>(db)));
+}
+
+template <typename Message>
+Result<void> MetaStore::put(const std::string& key, const Message& message, bool durable) {
+  const rocksdb::Status status = db_->Put(write_options(durable), key, message.SerializeAsString());
+  if (!status.ok()) return store_error("write", status);
+  return {};
+}
+
+Result<void> MetaStore::remove(const std::string& key) {
+  const rocksdb::Status status = db_->Delete(write_options(true), key);
+  if (!status.ok()) return store_error("remove", status);
+  return {};
+}
+
+template <typename Message>
+Result<std::vector<Message>> MetaStore::all(const std::string& prefix) {
+  std::vector<Message> out;
+  const std::unique_ptr<rocksdb::Iterator> it(db_->NewIterator(rocksdb::ReadOptions()));
+  for (it->Seek(prefix); it->Valid() && it->key().starts_with(prefix); it->Next()) {
+    Message message;
+    if (!message.ParseFromArray(it->value().data(), static_cast<int>(it->value().size()))) {
+      return Error{ErrorCode::kCorrupt,
+                   "the node's store: the value of " + it->key().ToString() + " cannot be read"};
+    }
+    out.push_back(std::move(message));
+  }
+  if (!it->status().ok()) return store_error("read", it->status());
+  return out;
+}
+
+Result<std::uint64_t> MetaStore::next_number(const std::string& key) {
+  std::string value;
+  const rocksdb::Status status = db_->Get(rocksdb::ReadOptions(), key, &value);
+  if (!status.ok() && !status.IsNotFound()) return store_error("read", status);
+  std::uint64_t number = 1;
+  if (status.ok()) {
+    if (value.size() != sizeof number) {
+      return Error{ErrorCode::kCorrupt, "the node's store: " + key + " is damaged"};
+    }
+    number = load_le<std::uint64_t>(value.data()) + 1;
+  }
+  value.resize(sizeof number);
+  store_le(value.data(), number);
+  const rocksdb::Status written = db_->Put(write_options(true), key, value);
+  if (!written.ok()) return store_error("write", written);
+  return number;
+}
+
+Result<Epoch> MetaStore::next_epoch() {
+  Result<std::uint64_t> number = next_number("epoch");
+  if (!number) return number.error();
+  return Epoch{*number};
+}
+
+Result<std::uint32_t> MetaStore::next_volume_id() {
+  Result<std::uint64_t> number = next_number("last-volume-id");
+  if (!number) return number.error();
+  if (*number > UINT32_MAX) return Error{ErrorCode::kLimit, "no volume id is left"};
+  return static_cast<std::uint32_t>(*number);
+}
+
+Result<void> MetaStore::put_volume(const meta::Volume& volume) {
+  return put(volume_key(volume.id()), volume, true);
+}
+
+Result<void> MetaStore::remove_volume(std::uint32_t id) {
+  rocksdb::WriteBatch batch;
+  batch.Delete(volume_key(id));
+  batch.Delete(progress_key(id));
+  const std::string marks = mark_prefix(id);
+  const std::unique_ptr<rocksdb::Iterator> it(db_->NewIterator(rocksdb::ReadOptions()));
+  for (it->Seek(marks); it->Valid() && it->key().starts_with(marks); it->Next()) {
+    batch.Delete(it->key());
+  }
+  const rocksdb::Status status = db_->Write(write_options(true), &batch);
+  if (!status.ok()) return store_error("remove", status);
+  return {};
+}
+
+Result<std::vector<meta::Volume>> MetaStore::volumes() { return all<meta::Volume>("volume/"); }
+
+Result<void> MetaStore::put_mark(const meta::Mark& mark) {
+  return put(mark_prefix(mark.volume_id()) + mark.name(), mark, true);
+}
+Result<void> MetaStore::remove_mark(std::uint32_t volume, const std::string& name) {
+  return remove(mark_prefix(volume) + name);
+}
+Result<std::vector<meta::Mark>> MetaStore::marks() { return all<meta::Mark>("mark/"); }
+
+Result<void> MetaStore::put_view(const meta::View& view) {
+  return put("view/" + view.name(), view, true);
+}
+Result<void> MetaStore::remove_view(const std::string& name) { return remove("view/" + name); }
+Result<std::vector<meta::View>> MetaStore::views() { return all<meta::View>("view/"); }
+
+Result<void> MetaStore::put_progress(std::uint32_t volume, const meta::Progress& progress,
+                                     bool durable) {
+  return put(progress_key(volume), progress, durable);
+}
+
+Result<meta::Progress> MetaStore::progress(std::uint32_t volume) {
+  std::string value;
+  const rocksdb::Status status = db_->Get(rocksdb::ReadOptions(), progress_key(volume), &value);
+  meta::Progress progress;
+  if (status.IsNotFound()) return progress;
+  if (!status.ok()) return store_error("read", status);
+  if (!progress.ParseFromString(value)) {
+    return Error{ErrorCode::kCorrupt, "the node's store: a progress record cannot be read"};
+  }
+  return progress;
+}
+
+Result<void> MetaStore::add_clock_step(const meta::ClockStep& step) {
+  char key[40];
+  std::snprintf(key, sizeof key, "clock-step/%020llu",
+                static_cast<unsigned long long>(step.at_ns()));
+  return put(key, step, false);
+}
+Result<std::vector<meta::ClockStep>> MetaStore::clock_steps() {
+  return all<meta::ClockStep>("clock-step/");
+}
+
+}  // namespace mariner::node

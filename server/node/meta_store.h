@@ -1,0 +1,67 @@
+// The node's embedded store for everything small: volumes, marks, views, progress (RocksDB).
+// STATE.md lists the keys.
+//
+// Calls block on a small write; they are administrative and rare. Owner's thread only.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "proto/error.h"
+#include "proto/meta.pb.h"
+#include "proto/units.h"
+
+namespace rocksdb {
+class DB;
+}
+
+namespace mariner::node {
+
+class MetaStore {
+ public:
+  // Opens or creates the store in directory `path`.
+  static Result<std::unique_ptr<MetaStore>> open(const std::string& path);
+  ~MetaStore();
+  MetaStore(const MetaStore&) = delete;
+  MetaStore& operator=(const MetaStore&) = delete;
+
+  // Durable on return, each of them, unless said otherwise.
+  Result<void> put_volume(const meta::Volume& volume);
+  // Removes the volume with its marks and progress, in one step.
+  Result<void> remove_volume(std::uint32_t id);
+  Result<std::vector<meta::Volume>> volumes();
+  // A volume id that was never given before.
+  Result<std::uint32_t> next_volume_id();
+
+  Result<void> put_mark(const meta::Mark& mark);
+  Result<void> remove_mark(std::uint32_t volume, const std::string& name);
+  Result<std::vector<meta::Mark>> marks();
+
+  Result<void> put_view(const meta::View& view);
+  Result<void> remove_view(const std::string& name);
+  Result<std::vector<meta::View>> views();
+
+  // Progress may lag behind after a crash: it only saves work.
+  Result<void> put_progress(std::uint32_t volume, const meta::Progress& progress, bool durable);
+  Result<meta::Progress> progress(std::uint32_t volume);
+
+  // One higher at each call.
+  Result<Epoch> next_epoch();
+
+  Result<void> add_clock_step(const meta::ClockStep& step);
+  Result<std::vector<meta::ClockStep>> clock_steps();
+
+ private:
+  explicit MetaStore(std::unique_ptr<rocksdb::DB> db);
+  Result<std::uint64_t> next_number(const std::string& key);
+  template <typename Message>
+  Result<std::vector<Message>> all(const std::string& prefix);
+  template <typename Message>
+  Result<void> put(const std::string& key, const Message& message, bool durable);
+  Result<void> remove(const std::string& key);
+
+  std::unique_ptr<rocksdb::DB> db_;
+};
+
+}  // namespace mariner::node

@@ -1,0 +1,85 @@
+#include "server/node/moments.h"
+
+#include <utility>
+
+#include "server/client/time_text.h"
+#include "server/client/zone.h"
+
+namespace mariner::node {
+namespace {
+
+Error outside(const ServedVolume& volume, const std::string& asked) {
+  return Error{ErrorCode::kOutsideWindow,
+               asked + " is outside the history of " + volume.meta.name() + ", which begins at " +
+                   format_utc({volume.meta.created_ns()}) + " (sequence 0)"};
+}
+
+void resolve_time(const ServedVolume& volume, VersionTime time, Executor& executor,
+                  UniqueFunction<void(Result<ResolvedMoment>)> done) {
+  if (time > executor.wall_time()) {
+    return done(Error{ErrorCode::kOutsideWindow, format_utc(time) + " is in the future"});
+  }
+  if (time.ns < volume.meta.created_ns()) return done(outside(volume, format_utc(time)));
+  volume.volume->moment_at(time, [time, done = std::move(done)](index::IndexMoment at) mutable {
+    done(ResolvedMoment{at, time, {}});
+  });
+}
+
+Result<ResolvedMoment> resolve_sequence(const ServedVolume& volume, SequenceNumber sequence) {
+  const auto& coordinator = volume.volume->replicator().coordinator();
+  if (sequence > coordinator.settled()) {
+    return Error{ErrorCode::kOutsideWindow,
+                 "#" + std::to_string(sequence.value) + " is after the newest write of " +
+                     volume.meta.name() + ", #" +
+                     std::to_string(volume.volume->index().newest().sequence.value)};
+  }
+  return ResolvedMoment{volume.volume->index().moment_of(sequence), {}, {}};
+}
+
+}  // namespace
+
+void resolve_moment(const ServedVolume& volume, const api::MomentSpec& spec, MetaStore& store,
+                    Executor& executor, UniqueFunction<void(Result<ResolvedMoment>)> done) {
+  switch (spec.at_case()) {
+    case api::MomentSpec::kTimeNs:
+      return resolve_time(volume, VersionTime{spec.time_ns()}, executor, std::move(done));
+    case api::MomentSpec::kNow:
+      return resolve_time(volume, executor.wall_time(), executor, std::move(done));
+    case api::MomentSpec::kSequence:
+      return done(resolve_sequence(volume, SequenceNumber{spec.sequence()}));
+    case api::MomentSpec::kMark: {
+      Result<std::vector<meta::Mark>> marks = store.marks();
+      if (!marks) return done(marks.error());
+      for (const meta::Mark& mark : *marks) {
+        if (mark.volume_id() != volume.meta.id() || mark.name() != spec.mark()) continue;
+        return done(ResolvedMoment{
+            {SequenceNumber{mark.sequence()}, VersionTime{mark.time_ns()}}, {}, mark.name()});
+      }
+      return done(Error{ErrorCode::kNotFound, volume.meta.name() + " has no mark named " +
+                                                  spec.mark() + "; see `mariner mark list " +
+                                                  volume.meta.name() + "`"});
+    }
+    case api::MomentSpec::AT_NOT_SET: break;
+  }
+  done(Error{ErrorCode::kInvalidArgument, "no moment was given"});
+}
+
+api::Moment to_api(const index::IndexMoment& at) {
+  api::Moment moment;
+  moment.set_sequence(at.sequence.value);
+  moment.set_time_ns(at.time.ns);
+  if (at.time.ns != 0) {
+    moment.set_utc(format_utc(at.time));
+    moment.set_local(format_local(at.time, SystemZone()));
+  }
+  return moment;
+}
+
+api::Moment to_api(const ResolvedMoment& resolved) {
+  api::Moment moment = to_api(resolved.at);
+  moment.set_asked_ns(resolved.asked.ns);
+  moment.set_mark(resolved.mark);
+  return moment;
+}
+
+}  // namespace mariner::node

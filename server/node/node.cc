@@ -1,0 +1,369 @@
+#include "server/node/node.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "proto/check.h"
+#include "server/admin/admin_server.h"
+#include "server/node/node_control.h"
+
+namespace mariner::node {
+namespace {
+
+constexpr auto kTick = std::chrono::seconds(1);
+constexpr auto kIdlePoll = std::chrono::milliseconds(5);
+constexpr std::uint16_t kLogoutSeconds = 2;
+constexpr std::int64_t kClockStepNs = 500'000'000;
+
+std::int64_t offset_ns(const Executor& executor) {
+  return static_cast<std::int64_t>(executor.wall_time().ns) - executor.monotonic_time().count();
+}
+
+}  // namespace
+
+Node::Node(Config config, std::string config_path, EventLoop& loop, Log& log)
+    : config_(std::move(config)), config_path_(std::move(config_path)), loop_(loop), log_(log) {}
+
+Node::~Node() {
+  // What speaks to the outside goes first, the log last.
+  web_.reset();
+  admin_.reset();
+  portal_.reset();
+  control_.reset();
+  views_.reset();
+  volumes_.reset();
+  worker_.reset();
+  log_stack_.reset();
+  if (ring_descriptor_) ring_descriptor_->close();
+}
+
+Result<void> Node::start() {
+  const auto begun = loop_.monotonic_time();
+  std::error_code error;
+  std::filesystem::create_directories(config_.server.state_dir, error);
+  if (error) return errno_error(error.value(), config_.server.state_dir + ": create");
+  ::chmod(config_.server.state_dir.c_str(), 0700);
+
+  Result<std::unique_ptr<logging::IoRing>> ring = logging::IoRing::create(loop_);
+  if (!ring) return ring.error();
+  ring_ = std::move(*ring);
+  Result<std::unique_ptr<MetaStore>> store =
+      MetaStore::open(config_.server.state_dir + "/store");
+  if (!store) return store.error();
+  store_ = std::move(*store);
+  Result<Epoch> epoch = store_->next_epoch();
+  if (!epoch) return epoch.error();
+  epoch_ = *epoch;
+  worker_ = std::make_unique<volume::Worker>(loop_);
+
+  VolumeSetOptions options;
+  options.state_dir = config_.server.state_dir;
+  options.iqn_base = config_.server.iqn_base;
+  options.storage.pending_memory_max = config_.storage.pending_memory.bytes;
+  options.storage.lag_bytes_max = config_.storage.lag_max.bytes;
+  options.storage.apply_delay = config_.storage.apply_delay;
+  volumes_ = std::make_unique<VolumeSet>(
+      VolumeSetParts{loop_, *ring_, *store_, *worker_, log_}, std::move(options));
+  if (Result<void> r = volumes_->load(); !r) return r;
+
+  std::filesystem::create_directories(
+      std::filesystem::absolute(config_.log.disks.front()).parent_path(), error);
+  Result<std::unique_ptr<LogStack>> stack = LogStack::open(
+      {config_.log.disks.front(), config_.log.max_size.bytes, config_.log.track_size.bytes}, loop_,
+      *ring_, [this](const logging::Record& record, const logging::LogLocation& location) {
+        volumes_->record(record, location);
+      });
+  if (!stack) return stack.error();
+  log_stack_ = std::move(*stack);
+  const logging::Recovered& recovered = log_stack_->recovered();
+  for (const logging::LogDamage& damage : recovered.damage) {
+    log_.error("the log is damaged: history is missing",
+               {{"track", damage.track},
+                {"first_batch", damage.first_batch},
+                {"last_batch", damage.last_batch},
+                {"what", damage.what}});
+  }
+  if (Result<void> r = volumes_->start(*log_stack_, epoch_); !r) return r;
+  views_ = std::make_unique<ViewSet>(*volumes_, *store_, loop_, log_, config_.server.iqn_base);
+  if (Result<void> r = views_->start(); !r) return r;
+  if (Result<void> r = create_configured_volumes(); !r) return r;
+
+  ring_descriptor_ = std::make_unique<boost::asio::posix::stream_descriptor>(
+      loop_.context(), ::dup(ring_->fd()));
+  poll_ring();
+  log_stack_->start();
+  if (Result<void> r = listen(); !r) return r;
+  started_ = loop_.wall_time();
+  clock_offset_ns_ = offset_ns(loop_);
+  loop_.after(kTick, [this] { tick(); });
+  ready_ = true;
+  log_.info("serving",
+            {{"volumes", volumes_->all().size()},
+             {"views", views_->all().size()},
+             {"records", recovered.records},
+             {"tail_records_cut", recovered.tail_records_cut},
+             {"epoch", epoch_.value},
+             {"startup_ms", static_cast<std::uint64_t>(
+                                (loop_.monotonic_time() - begun).count() / 1'000'000)}});
+  return {};
+}
+
+Result<void> Node::create_configured_volumes() {
+  for (const VolumeConfig& wanted : config_.volumes) {
+    ServedVolume* existing = volumes_->find(wanted.name);
+    if (existing != nullptr) {
+      existing->meta.mutable_acl()->Assign(wanted.acl.begin(), wanted.acl.end());
+      existing->meta.set_window_s(static_cast<std::uint64_t>(wanted.window.count()));
+      if (existing->meta.size_bytes() != wanted.size.bytes) {
+        log_.warning("the configuration gives a volume another size than it has; it keeps its own",
+                     {{"volume", wanted.name},
+                      {"has_bytes", existing->meta.size_bytes()},
+                      {"configured_bytes", wanted.size.bytes}});
+      }
+      if (Result<void> r = store_->put_volume(existing->meta); !r) return r;
+      continue;
+    }
+    NewVolume request;
+    request.name = wanted.name;
+    request.size_bytes = wanted.size.bytes;
+    request.block_size = wanted.block_size;
+    request.window_s = static_cast<std::uint64_t>(wanted.window.count());
+    request.acl = wanted.acl;
+    Result<ServedVolume*> created = volumes_->create(request);
+    if (!created) return created.error();
+    log_.info("created a volume from the configuration",
+              {{"volume", wanted.name}, {"target", (*created)->iqn}});
+  }
+  return {};
+}
+
+Result<void> Node::listen() {
+  iscsi::PortalOptions options;
+  for (const Endpoint& portal : config_.server.portals) {
+    options.addresses.push_back(to_string(portal));
+  }
+  Result<std::unique_ptr<iscsi::Portal>> portal =
+      iscsi::Portal::open(std::move(options), {loop_.context(), loop_, *this, *this});
+  if (!portal) return portal.error();
+  portal_ = std::move(*portal);
+  control_ = std::make_unique<NodeControl>(*this);
+  std::error_code error;
+  std::filesystem::create_directories(
+      std::filesystem::path(config_.server.admin_socket).parent_path(), error);
+  Result<std::unique_ptr<web::HttpServer>> admin =
+      admin::start_admin_server(loop_.context(), config_.server.admin_socket, *control_);
+  if (!admin) return admin.error();
+  admin_ = std::move(*admin);
+  if (config_.server.http) {
+    Result<std::unique_ptr<web::HttpServer>> web =
+        web::start_web_server(loop_.context(), *config_.server.http, *this);
+    if (!web) return web.error();
+    web_ = std::move(*web);
+  }
+  for (const std::string& address : portal_->addresses()) {
+    log_.info("listening for initiators", {{"portal", address}});
+  }
+  return {};
+}
+
+void Node::reload(const Config& config) {
+  if (config.server.iqn_base != config_.server.iqn_base ||
+      config.server.portals != config_.server.portals ||
+      config.server.state_dir != config_.server.state_dir ||
+      config.log.disks != config_.log.disks) {
+    log_.warning("changes of [server] and [log] take effect at the next start");
+  }
+  config_.volumes = config.volumes;
+  if (Result<void> r = create_configured_volumes(); !r) {
+    log_.error("the new configuration was applied in part", {{"error", to_string(r.error())}});
+    return;
+  }
+  log_.info("configuration read again");
+}
+
+void Node::poll_ring() {
+  ring_descriptor_->async_wait(boost::asio::posix::stream_descriptor::wait_read,
+                               [this](const boost::system::error_code& error) {
+                                 if (error) return;
+                                 ring_->reap();
+                                 poll_ring();
+                               });
+}
+
+void Node::tick() {
+  watch_clock();
+  for (const std::string& name : views_->expired(loop_.wall_time())) {
+    log_.info("a view's time to live is over", {{"view", name}});
+    unexpose(name, [this, name](const Result<void>& result) {
+      if (!result) {
+        log_.warning("a view could not be unexposed",
+                     {{"view", name}, {"error", to_string(result.error())}});
+      }
+    });
+  }
+  if (!stopping_) loop_.after(kTick, [this] { tick(); });
+}
+
+// Order is by sequence number whatever the clock does; a step is recorded and shown.
+void Node::watch_clock() {
+  const std::int64_t offset = offset_ns(loop_);
+  const std::int64_t step = offset - clock_offset_ns_;
+  clock_offset_ns_ = offset;
+  if (step > -kClockStepNs && step < kClockStepNs) return;
+  ++clock_steps_;
+  log_.warning("the clock was stepped", {{"step_ms", step / 1'000'000}});
+  meta::ClockStep record;
+  record.set_at_ns(loop_.wall_time().ns);
+  record.set_step_ns(step);
+  if (Result<void> r = store_->add_clock_step(record); !r) {
+    log_.warning("cannot record it", {{"error", to_string(r.error())}});
+  }
+}
+
+void Node::unexpose(const std::string& name, UniqueFunction<void(Result<void>)> done) {
+  ServedView* view = views_->find(name);
+  if (view == nullptr) return done(Error{ErrorCode::kNotFound, "there is no view " + name});
+  portal_->sessions().close_target(view->iqn);
+  done(views_->unexpose(name));
+}
+
+void Node::stop(UniqueFunction<void()> done) {
+  CHECK(!stopping_);
+  stopping_ = true;
+  ready_ = false;
+  log_.info("stopping");
+  auto then = [this, done = std::move(done)]() mutable {
+    volumes_->close(Error{ErrorCode::kUnavailable, "the server is stopping"});
+    log_stack_->stop();
+    wait_until_idle([this, done = std::move(done)]() mutable {
+      volumes_->save_progress();
+      log_.info("stopped");
+      done();
+    });
+  };
+  if (portal_ == nullptr) return then();
+  portal_->stop(kLogoutSeconds, std::move(then));
+}
+
+void Node::wait_until_idle(UniqueFunction<void()> done) {
+  if (volumes_->idle() && log_stack_->idle() && ring_->in_flight() == 0) return done();
+  loop_.after(kIdlePoll,
+              [this, done = std::move(done)]() mutable { wait_until_idle(std::move(done)); });
+}
+
+bool Node::allowed(const ServedVolume& volume, std::string_view initiator) const {
+  const auto& acl = volume.meta.acl();
+  return acl.empty() || std::find(acl.begin(), acl.end(), initiator) != acl.end();
+}
+
+std::vector<std::string> Node::discoverable(std::string_view initiator) const {
+  std::vector<std::string> names;
+  for (const auto& [name, served] : volumes_->all()) {
+    if (served.volume != nullptr && allowed(served, initiator)) names.push_back(served.iqn);
+  }
+  for (const auto& [name, view] : views_->all()) {
+    const ServedVolume* volume = volumes_->find(view.meta.volume_id());
+    if (volume != nullptr && allowed(*volume, initiator)) names.push_back(view.iqn);
+  }
+  return names;
+}
+
+Result<std::shared_ptr<scsi::TargetDevice>> Node::open(std::string_view target,
+                                                       std::string_view initiator) {
+  const auto forbidden = [&](const ServedVolume& volume) {
+    return Error{ErrorCode::kInvalidArgument, std::string(initiator) +
+                                                  " is not on the access list of " +
+                                                  volume.meta.name()};
+  };
+  if (stopping_) return Error{ErrorCode::kUnavailable, "the server is stopping"};
+  if (const ServedVolume* served = volumes_->find_target(target); served != nullptr) {
+    if (served->volume == nullptr) {
+      return Error{ErrorCode::kUnavailable, served->meta.name() + " is not ready"};
+    }
+    if (!allowed(*served, initiator)) return forbidden(*served);
+    return std::shared_ptr<scsi::TargetDevice>(served->metered);
+  }
+  if (const ServedView* view = views_->find_target(target); view != nullptr) {
+    const ServedVolume* volume = volumes_->find(view->meta.volume_id());
+    if (volume != nullptr && !allowed(*volume, initiator)) return forbidden(*volume);
+    return std::shared_ptr<scsi::TargetDevice>(view->device);
+  }
+  return Error{ErrorCode::kNotFound, "there is no target " + std::string(target)};
+}
+
+void Node::session_opened(const iscsi::SessionInfo& session) {
+  log_.info(session.discovery ? "discovery session" : "session opened",
+            {{"initiator", session.initiator},
+             {"target", session.target},
+             {"address", session.endpoints.address},
+             {"session", session.id}});
+}
+
+void Node::connection_ended(const iscsi::ConnectionEnd& end) {
+  log_.write(iscsi::orderly(end.reason) ? LogLevel::kInfo : LogLevel::kWarning, "connection closed",
+             {{"reason", iscsi::end_reason_name(end.reason)},
+              {"detail", end.detail},
+              {"initiator", end.initiator},
+              {"target", end.target},
+              {"address", end.endpoints.address},
+              {"session", end.session_id}});
+}
+
+void Node::portal_failed(std::string_view portal, std::string_view what) {
+  log_.error("a portal cannot accept connections", {{"portal", portal}, {"error", what}});
+}
+
+web::NodeMetrics Node::metrics() {
+  web::NodeMetrics out;
+  for (const auto& [name, served] : volumes_->all()) {
+    if (served.volume == nullptr) continue;
+    web::VolumeMetrics volume;
+    volume.volume = name;
+    volume.scsi = &served.metered->metrics();
+    volume.oldest_recoverable = VersionTime{served.meta.created_ns()};
+    volume.views_exposed = views_->count_of(served.meta.id());
+    const volume::Storage& storage = *served.volume->storage();
+    if (storage.durable() < served.volume->replicator().coordinator().settled()) {
+      VersionTime oldest;
+      served.volume->index().for_each(storage.durable(), SequenceNumber{UINT64_MAX},
+                                      [&](const index::IndexedWrite& write) {
+                                        oldest = write.time;
+                                        return false;
+                                      });
+      const VersionTime now = loop_.wall_time();
+      if (oldest.ns != 0 && oldest < now) {
+        volume.commit_lag = std::chrono::nanoseconds(now.ns - oldest.ns);
+      }
+    }
+    out.volumes.push_back(std::move(volume));
+  }
+  out.log_commit = &log_stack_->commit_durations();
+  out.log_batch = &log_stack_->batch_bytes();
+  out.log_used_bytes = log_stack_->writer().used_bytes();
+  out.log_limit_bytes = log_stack_->writer().limit_bytes();
+  const iscsi::ServerCounters& counters = portal_->sessions().counters();
+  out.iscsi_sessions = portal_->sessions().size();
+  out.login_failures = counters.login_failures;
+  out.digest_errors = counters.header_digest_errors + counters.data_digest_errors;
+  out.clock_steps = clock_steps_;
+  return out;
+}
+
+Result<void> Node::health() {
+  if (log_stack_->writer().failed()) {
+    return Error{ErrorCode::kIo, "the log disk " + log_stack_->path() + " has failed"};
+  }
+  return {};
+}
+
+Result<void> Node::readiness() {
+  if (stopping_) return Error{ErrorCode::kUnavailable, "stopping"};
+  if (!ready_) return Error{ErrorCode::kUnavailable, "starting"};
+  return health();
+}
+
+}  // namespace mariner::node

@@ -1,0 +1,93 @@
+// A node: the parts of a standalone server, put together. It contains no logic of its own beyond
+// starting, stopping, and passing on what the parts ask of each other.
+//
+// start() blocks (it recovers the log) and happens before the event loop runs; everything else on
+// the loop's thread.
+#pragma once
+
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "server/iscsi/observer.h"
+#include "server/iscsi/portal.h"
+#include "server/node/config.h"
+#include "server/node/event_loop.h"
+#include "server/node/log.h"
+#include "server/node/log_stack.h"
+#include "server/node/meta_store.h"
+#include "server/node/view_set.h"
+#include "server/node/volume_set.h"
+#include "server/web/web_server.h"
+
+namespace mariner::node {
+
+class NodeControl;
+
+class Node final : public iscsi::TargetDirectory, public iscsi::Observer, public web::WebSource {
+ public:
+  Node(Config config, std::string config_path, EventLoop& loop, Log& log);
+  ~Node() override;
+  Node(const Node&) = delete;
+  Node& operator=(const Node&) = delete;
+
+  // Opens the store, recovers the log, starts the volumes and views, and listens.
+  Result<void> start();
+  // Refuses new work, asks initiators to log out, completes what is stamped; `done` when nothing
+  // is in flight any more. Once.
+  void stop(UniqueFunction<void()> done);
+  // Applies what changed in the configuration and can change at run time: new volumes, access
+  // lists. Logs what needs a restart.
+  void reload(const Config& config);
+
+  // iscsi::TargetDirectory
+  [[nodiscard]] std::vector<std::string> discoverable(std::string_view initiator) const override;
+  [[nodiscard]] Result<std::shared_ptr<scsi::TargetDevice>> open(
+      std::string_view target, std::string_view initiator) override;
+  // iscsi::Observer
+  void session_opened(const iscsi::SessionInfo& session) override;
+  void connection_ended(const iscsi::ConnectionEnd& end) override;
+  void portal_failed(std::string_view portal, std::string_view what) override;
+  // web::WebSource
+  [[nodiscard]] web::NodeMetrics metrics() override;
+  [[nodiscard]] Result<void> health() override;
+  [[nodiscard]] Result<void> readiness() override;
+
+ private:
+  friend class NodeControl;
+
+  Result<void> listen();
+  Result<void> create_configured_volumes();
+  void poll_ring();
+  void tick();
+  void watch_clock();
+  void unexpose(const std::string& name, UniqueFunction<void(Result<void>)> done);
+  void wait_until_idle(UniqueFunction<void()> done);
+  [[nodiscard]] bool allowed(const ServedVolume& volume, std::string_view initiator) const;
+
+  Config config_;
+  const std::string config_path_;
+  EventLoop& loop_;
+  Log& log_;
+  VersionTime started_;
+  Epoch epoch_;
+  bool ready_ = false;
+  bool stopping_ = false;
+  std::unique_ptr<logging::IoRing> ring_;
+  std::unique_ptr<boost::asio::posix::stream_descriptor> ring_descriptor_;
+  std::unique_ptr<MetaStore> store_;
+  std::unique_ptr<volume::Worker> worker_;
+  std::unique_ptr<LogStack> log_stack_;
+  std::unique_ptr<VolumeSet> volumes_;
+  std::unique_ptr<ViewSet> views_;
+  std::unique_ptr<iscsi::Portal> portal_;
+  std::unique_ptr<NodeControl> control_;
+  std::unique_ptr<web::HttpServer> admin_;
+  std::unique_ptr<web::HttpServer> web_;
+  // The offset between the wall clock and the monotonic one: it moves when the clock is stepped.
+  std::int64_t clock_offset_ns_ = 0;
+  std::uint64_t clock_steps_ = 0;
+};
+
+}  // namespace mariner::node

@@ -1,0 +1,64 @@
+// What an administrator can ask of a node: admin::Control over its parts.
+//
+// One source for each noun: control_volumes.cc, control_history.cc, control_views.cc,
+// control_rollback.cc, control_sessions.cc. Loop's thread.
+#pragma once
+
+#include "server/admin/control.h"
+#include "server/iscsi/session.h"
+#include "server/node/moments.h"
+#include "server/node/node.h"
+
+namespace mariner::node {
+
+class NodeControl final : public admin::Control {
+ public:
+  explicit NodeControl(Node& node) : node_(node) {}
+
+  void status(admin::Answer<api::StatusAnswer> done) override;
+  void volume_list(admin::Answer<api::VolumeList> done) override;
+  void volume_show(const api::VolumeRequest& request, admin::Answer<api::Volume> done) override;
+  void volume_create(const api::CreateVolumeRequest& request,
+                     admin::Answer<api::Volume> done) override;
+  void volume_delete(const api::VolumeRequest& request, admin::Answer<api::Volume> done) override;
+  void volume_import(const api::ImportRequest& request,
+                     UniqueFunction<void(std::uint64_t, std::uint64_t)> progress,
+                     admin::Answer<api::Volume> done) override;
+  void history(const api::HistoryRequest& request, admin::Answer<api::History> done) override;
+  void mark_add(const api::MarkRequest& request, admin::Answer<api::Mark> done) override;
+  void mark_list(const api::MarkRequest& request, admin::Answer<api::MarkList> done) override;
+  void mark_remove(const api::MarkRequest& request, admin::Answer<api::Mark> done) override;
+  void view_expose(const api::ExposeRequest& request, admin::Answer<api::View> done) override;
+  void view_list(admin::Answer<api::ViewList> done) override;
+  void view_unexpose(const api::UnexposeRequest& request, admin::Answer<api::View> done) override;
+  void rollback(const api::RollbackRequest& request,
+                admin::Answer<api::RollbackAnswer> done) override;
+  void session_list(admin::Answer<api::SessionList> done) override;
+  void session_kick(const api::SessionRequest& request, admin::Answer<api::Session> done) override;
+  void doctor(admin::Answer<api::DoctorAnswer> done) override;
+
+ private:
+  // A volume that serves. kNotFound, kUnavailable.
+  [[nodiscard]] Result<ServedVolume*> find(const std::string& name);
+  [[nodiscard]] api::Volume to_api(const ServedVolume& served);
+  [[nodiscard]] api::View to_api(const ServedView& view);
+  [[nodiscard]] api::Session to_api(const iscsi::SessionInfo& session);
+  [[nodiscard]] api::Mark to_api(const meta::Mark& mark, const ServedVolume& volume);
+  [[nodiscard]] Result<std::vector<meta::Mark>> marks_of(const ServedVolume& volume);
+
+  void fill_history(const ServedVolume& volume, const api::HistoryRequest& request,
+                    const index::IndexMoment& from, const index::IndexMoment& to,
+                    api::History& out);
+  void roll_back(const std::string& name, const api::RollbackRequest& request,
+                 const ResolvedMoment& target, admin::Answer<api::RollbackAnswer> done);
+  // The sessions of a target, and whether one of them used it a moment ago.
+  struct TargetUse {
+    std::vector<iscsi::SessionInfo> sessions;
+    bool in_use = false;
+  };
+  [[nodiscard]] TargetUse use_of(const std::string& iqn) const;
+
+  Node& node_;
+};
+
+}  // namespace mariner::node

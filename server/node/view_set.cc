@@ -1,0 +1,150 @@
+#include "server/node/view_set.h"
+
+#include <utility>
+
+#include "proto/check.h"
+#include "server/node/identity.h"
+#include "server/node/names.h"
+
+namespace mariner::node {
+
+ViewSet::ViewSet(VolumeSet& volumes, MetaStore& store, Executor& executor, Log& log,
+                 std::string iqn_base)
+    : volumes_(volumes),
+      store_(store),
+      executor_(executor),
+      log_(log),
+      iqn_base_(std::move(iqn_base)) {}
+
+Result<void> ViewSet::start() {
+  Result<std::vector<meta::View>> views = store_.views();
+  if (!views) return views.error();
+  std::vector<std::uint32_t> claimed;
+  for (const meta::View& meta : *views) {
+    if (Result<void> r = serve(meta); !r) {
+      log_.warning("a view cannot be opened again and is dropped",
+                   {{"view", meta.name()}, {"error", to_string(r.error())}});
+      if (Result<void> removed = store_.remove_view(meta.name()); !removed) return removed;
+      continue;
+    }
+    if (meta.overlay_volume_id() != 0) claimed.push_back(meta.overlay_volume_id());
+  }
+  volumes_.remove_orphans(claimed);
+  return {};
+}
+
+Result<void> ViewSet::serve(const meta::View& meta) {
+  ServedVolume* volume = volumes_.find(meta.volume_id());
+  if (volume == nullptr || volume->volume == nullptr) {
+    return Error{ErrorCode::kNotFound, "its volume is gone"};
+  }
+  std::shared_ptr<volume::Volume> overlay;
+  if (meta.writable()) {
+    Result<std::shared_ptr<volume::Volume>> opened =
+        volumes_.open_overlay(meta.overlay_volume_id());
+    if (!opened) return opened.error();
+    overlay = std::move(*opened);
+  }
+  add(*volume, meta, std::move(overlay));
+  return {};
+}
+
+ServedView& ViewSet::add(const ServedVolume& volume, const meta::View& meta,
+                         std::shared_ptr<volume::Volume> overlay) {
+  ServedView view;
+  view.meta = meta;
+  view.iqn = view_iqn(iqn_base_, meta.name());
+  view.identity = identity_of(meta.uuid(), view.iqn, meta.name(), "VIEW");
+  view.overlay = std::move(overlay);
+  std::vector<scsi::LogicalUnitOptions> units(1);
+  units[0].layer = view.overlay != nullptr
+                       ? view.overlay->live_layer()
+                       : volume.volume->view_layer(SequenceNumber{meta.sequence()});
+  units[0].disk.identity = view.identity;
+  units[0].disk.block_bytes = volume.meta.block_size();
+  view.device = std::make_shared<scsi::Device>(std::move(units));
+  return views_[meta.name()] = std::move(view);
+}
+
+Result<ServedView*> ViewSet::expose(const ServedVolume& volume, const NewView& request) {
+  CHECK(volume.volume != nullptr);
+  if (views_.size() >= kViewsMax) {
+    return Error{ErrorCode::kLimit, "there are " + std::to_string(kViewsMax) +
+                                        " views already, which is the limit; unexpose one"};
+  }
+  std::string name = request.name;
+  if (name.empty()) {
+    const std::string stem =
+        volume.meta.name() + "-" + std::to_string(request.at.sequence.value);
+    name = stem;
+    for (int n = 2; views_.contains(name); ++n) name = stem + "-" + std::to_string(n);
+  }
+  if (Result<void> r = check_volume_name(name); !r) return r.error();
+  if (views_.contains(name)) {
+    return Error{ErrorCode::kAlreadyExists, "a view named " + name + " exists already"};
+  }
+  meta::View meta;
+  meta.set_name(name);
+  meta.set_volume_id(volume.meta.id());
+  meta.set_sequence(request.at.sequence.value);
+  meta.set_time_ns(request.at.time.ns);
+  meta.set_asked_ns(request.asked.ns);
+  meta.set_writable(request.writable);
+  meta.set_uuid(new_uuid());
+  meta.set_expires_ns(request.expires.ns);
+  meta.set_created_ns(executor_.wall_time().ns);
+  std::shared_ptr<volume::Volume> overlay;
+  if (request.writable) {
+    std::uint32_t id = 0;
+    Result<std::shared_ptr<volume::Volume>> created =
+        volumes_.create_overlay(volume, request.at.sequence, id);
+    if (!created) return created.error();
+    overlay = *created;
+    meta.set_overlay_volume_id(id);
+  }
+  if (Result<void> r = store_.put_view(meta); !r) {
+    if (overlay != nullptr) volumes_.remove_overlay(meta.overlay_volume_id(), std::move(overlay));
+    return r.error();
+  }
+  return &add(volume, meta, std::move(overlay));
+}
+
+Result<void> ViewSet::unexpose(const std::string& name) {
+  ServedView* view = find(name);
+  if (view == nullptr) return Error{ErrorCode::kNotFound, "there is no view " + name};
+  if (Result<void> r = store_.remove_view(name); !r) return r;
+  view->device.reset();
+  if (view->meta.overlay_volume_id() != 0) {
+    volumes_.remove_overlay(view->meta.overlay_volume_id(), std::move(view->overlay));
+  }
+  views_.erase(name);
+  return {};
+}
+
+std::vector<std::string> ViewSet::expired(VersionTime now) const {
+  std::vector<std::string> names;
+  for (const auto& [name, view] : views_) {
+    if (view.meta.expires_ns() != 0 && view.meta.expires_ns() <= now.ns) names.push_back(name);
+  }
+  return names;
+}
+
+ServedView* ViewSet::find(const std::string& name) {
+  const auto found = views_.find(name);
+  return found == views_.end() ? nullptr : &found->second;
+}
+
+ServedView* ViewSet::find_target(std::string_view iqn) {
+  for (auto& [name, view] : views_) {
+    if (view.iqn == iqn) return &view;
+  }
+  return nullptr;
+}
+
+std::size_t ViewSet::count_of(std::uint32_t volume_id) const {
+  std::size_t count = 0;
+  for (const auto& [name, view] : views_) count += view.meta.volume_id() == volume_id ? 1u : 0u;
+  return count;
+}
+
+}  // namespace mariner::node

@@ -1,0 +1,66 @@
+// The exposed views of a node: each is a target of its own, with an identity of its own.
+//
+// A read-only view is a layer over the volume's history; a writable one a hidden volume whose base
+// is that moment, so that what is written to it is as durable as anything. Views survive restarts
+// until they are unexposed or their time to live ends. Owner's thread only.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "proto/meta.pb.h"
+#include "server/node/volume_set.h"
+
+namespace mariner::node {
+
+struct ServedView {
+  meta::View meta;
+  std::string iqn;
+  scsi::Identity identity;
+  std::shared_ptr<volume::Volume> overlay;    // of a writable view
+  std::shared_ptr<scsi::Device> device;
+};
+
+struct NewView {
+  std::string name;                  // empty: "<volume>-<sequence>", made unique
+  index::IndexMoment at;
+  VersionTime asked;                 // what was asked for, if a time
+  bool writable = false;
+  VersionTime expires;               // 0: never
+};
+
+class ViewSet {
+ public:
+  static constexpr std::size_t kViewsMax = 255;
+
+  ViewSet(VolumeSet& volumes, MetaStore& store, Executor& executor, Log& log,
+          std::string iqn_base);
+
+  // Opens what the store remembers, and drops overlays that belong to no view.
+  Result<void> start();
+
+  Result<ServedView*> expose(const ServedVolume& volume, const NewView& request);
+  // The caller has closed the view's sessions.
+  Result<void> unexpose(const std::string& name);
+  // The names of views whose time is over.
+  [[nodiscard]] std::vector<std::string> expired(VersionTime now) const;
+
+  [[nodiscard]] ServedView* find(const std::string& name);
+  [[nodiscard]] ServedView* find_target(std::string_view iqn);
+  [[nodiscard]] std::size_t count_of(std::uint32_t volume_id) const;
+  [[nodiscard]] const std::map<std::string, ServedView>& all() const { return views_; }
+
+ private:
+  Result<void> serve(const meta::View& meta);
+  ServedView& add(const ServedVolume& volume, const meta::View& meta,
+                  std::shared_ptr<volume::Volume> overlay);
+
+  VolumeSet& volumes_;
+  MetaStore& store_;
+  Executor& executor_;
+  Log& log_;
+  const std::string iqn_base_;
+  std::map<std::string, ServedView> views_;
+};
+
+}  // namespace mariner::node

@@ -1,0 +1,154 @@
+// Importing: existing data becomes the base of a new volume. The other half of volume_set.h.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "proto/payload.h"
+#include "server/node/volume_set.h"
+
+namespace mariner::node {
+
+using logging::FileDisk;
+
+namespace {
+
+constexpr std::uint64_t kPieceBytes = 4u << 20;
+
+// Copies the next piece of the file that holds data, from `at` on; returns where it ended.
+Result<std::uint64_t> copy_piece(int file, FileDisk& image, std::uint64_t at, std::uint64_t end) {
+  const off_t data = ::lseek(file, static_cast<off_t>(at), SEEK_DATA);
+  if (data < 0 && errno == ENXIO) return end;  // only a hole is left
+  if (data > 0) at = std::max(at, static_cast<std::uint64_t>(data));
+  if (at >= end) return end;
+  const std::uint64_t length = std::min(kPieceBytes, end - at);
+  Payload piece = Payload::allocate(length);
+  std::uint64_t have = 0;
+  while (have < length) {
+    const ssize_t n = ::pread(file, piece.data() + have, length - have,
+                              static_cast<off_t>(at + have));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return errno_error(errno, "reading the file to import");
+    if (n == 0) {
+      return Error{ErrorCode::kIo, "the file to import became shorter while it was read"};
+    }
+    have += static_cast<std::uint64_t>(n);
+  }
+  const logging::ConstBytes part = piece.bytes();
+  if (Result<void> r = image.write(at, {&part, 1}, logging::Durability::kVolatile); !r) {
+    return r.error();
+  }
+  return at + length;
+}
+
+}  // namespace
+
+// One import: the file is copied in pieces on the worker, so that images go on being applied.
+struct VolumeSet::Import {
+  meta::Volume meta;
+  std::unique_ptr<FileDisk> image;
+  int file = -1;
+  std::uint64_t file_bytes = 0;
+  std::uint64_t copied = 0;
+  UniqueFunction<void(std::uint64_t, std::uint64_t)> progress;
+  UniqueFunction<void(Result<ServedVolume*>)> done;
+  ~Import() {
+    if (file >= 0) ::close(file);
+  }
+};
+
+void VolumeSet::import(const NewVolume& request, const std::string& path, bool dry_run,
+                       UniqueFunction<void(std::uint64_t, std::uint64_t)> progress,
+                       UniqueFunction<void(Result<ServedVolume*>)> done) {
+  auto import = std::make_shared<Import>();
+  import->file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (import->file < 0) return done(errno_error(errno, path + ": open"));
+  struct stat status {};
+  if (::fstat(import->file, &status) != 0) return done(errno_error(errno, path + ": stat"));
+  if (!S_ISREG(status.st_mode) && !S_ISBLK(status.st_mode)) {
+    return done(Error{ErrorCode::kInvalidArgument,
+                      path + ": neither a file nor a block device; only raw images are imported"});
+  }
+  const off_t length = ::lseek(import->file, 0, SEEK_END);
+  if (length <= 0) return done(Error{ErrorCode::kInvalidArgument, path + ": is empty"});
+  import->file_bytes = static_cast<std::uint64_t>(length);
+
+  NewVolume wanted = request;
+  wanted.size_bytes = import->file_bytes;
+  if (dry_run) {
+    Result<meta::Volume> planned = plan(wanted);
+    if (!planned) return done(planned.error());
+    ServedVolume preview;
+    preview.meta = *planned;
+    return done(&preview);
+  }
+  Result<meta::Volume> meta = new_meta(wanted);
+  if (!meta) return done(meta.error());
+  import->meta = *meta;
+  import->meta.set_base_in_image(true);
+  import->meta.set_state(meta::Volume::IMPORTING);
+  const std::string image = image_path(meta->id());
+  if (Result<void> r = parts_.store.put_volume(import->meta); !r) return done(r.error());
+  if (Result<void> r =
+          FileDisk::create(image, FileDisk::Caching::kBuffered, import->meta.size_bytes());
+      !r) {
+    return done(r.error());
+  }
+  Result<std::unique_ptr<FileDisk>> opened =
+      FileDisk::open(image, FileDisk::Caching::kBuffered, nullptr);
+  if (!opened) return done(opened.error());
+  import->image = std::move(*opened);
+  import->progress = std::move(progress);
+  import->done = std::move(done);
+  add(import->meta);  // listed as importing; not served
+  ++imports_;
+  import_next(import);
+}
+
+void VolumeSet::import_next(const std::shared_ptr<Import>& import) {
+  const auto finish = [this, import](Result<void> result) {
+    --imports_;
+    const std::string name = import->meta.name();
+    import->image.reset();
+    if (result) {
+      import->meta.set_state(meta::Volume::READY);
+      result = parts_.store.put_volume(import->meta);
+    }
+    if (result) {
+      ServedVolume& served = add(import->meta);
+      result = start_volume(served);
+      if (result) return import->done(&served);
+    }
+    ::unlink(image_path(import->meta.id()).c_str());
+    volumes_.erase(name);
+    if (Result<void> r = parts_.store.remove_volume(import->meta.id()); !r) {
+      parts_.log.warning("cannot forget a failed import", {{"error", to_string(r.error())}});
+    }
+    import->done(result.error());
+  };
+  if (closing_) {
+    return finish(Error{ErrorCode::kAborted, "the server stopped during the import"});
+  }
+  if (import->copied >= import->file_bytes) {
+    parts_.worker.run([image = import->image.get()] { return image->flush(); }, finish);
+    return;
+  }
+  parts_.worker.run(
+      [import]() -> Result<void> {
+        Result<std::uint64_t> next =
+            copy_piece(import->file, *import->image, import->copied, import->file_bytes);
+        if (!next) return next.error();
+        import->copied = *next;
+        return {};
+      },
+      [this, import, finish](Result<void> copied) {
+        if (!copied) return finish(copied.error());
+        import->progress(import->copied, import->file_bytes);
+        import_next(import);
+      });
+}
+
+}  // namespace mariner::node

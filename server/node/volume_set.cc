@@ -1,0 +1,382 @@
+#include "server/node/volume_set.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "proto/check.h"
+#include "server/node/config.h"
+#include "server/node/identity.h"
+#include "server/node/names.h"
+
+namespace mariner::node {
+
+using logging::FileDisk;
+using volume::Volume;
+
+namespace {
+
+constexpr auto kRetirePoll = std::chrono::milliseconds(5);
+
+std::uint64_t whole_blocks(std::uint64_t bytes) {
+  return (bytes + kBlockBytes - 1) / kBlockBytes * kBlockBytes;
+}
+
+}  // namespace
+
+VolumeSet::VolumeSet(VolumeSetParts parts, VolumeSetOptions options)
+    : parts_(parts), options_(std::move(options)) {}
+
+VolumeSet::~VolumeSet() = default;
+
+std::string VolumeSet::image_path(std::uint32_t id) const {
+  // By id, not by name: a name can be used again while an old image is still being removed.
+  return options_.state_dir + "/images/" + std::to_string(id) + ".raw";
+}
+
+ServedVolume& VolumeSet::add(const meta::Volume& meta) {
+  ServedVolume& served = volumes_[meta.name()];
+  served.meta = meta;
+  served.iqn = volume_iqn(options_.iqn_base, meta.name());
+  served.identity = identity_of(meta.uuid(), served.iqn, meta.name(), "VOLUME");
+  served.image_path = image_path(meta.id());
+  return served;
+}
+
+Result<void> VolumeSet::load() {
+  std::error_code error;
+  std::filesystem::create_directories(options_.state_dir + "/images", error);
+  if (error) return errno_error(error.value(), options_.state_dir + "/images: create");
+  Result<std::vector<meta::Volume>> volumes = parts_.store.volumes();
+  if (!volumes) return volumes.error();
+  for (const meta::Volume& meta : *volumes) {
+    if (meta.parent_id() != 0) {
+      overlays_[meta.id()] = meta;
+      histories_[meta.id()];
+      continue;
+    }
+    if (meta.state() != meta::Volume::READY) {
+      parts_.log.warning(meta.state() == meta::Volume::IMPORTING
+                             ? "an import was interrupted; the unfinished volume is removed"
+                             : "removing a volume whose deletion was interrupted",
+                         {{"volume", meta.name()}});
+      ::unlink(image_path(meta.id()).c_str());
+      if (Result<void> r = parts_.store.remove_volume(meta.id()); !r) return r;
+      continue;
+    }
+    add(meta);
+    histories_[meta.id()];
+  }
+  return {};
+}
+
+void VolumeSet::record(const logging::Record& record, const logging::LogLocation& location) {
+  const auto found = histories_.find(record.volume.value);
+  if (found == histories_.end()) return;  // of a volume that was deleted
+  volume::VolumeHistory& history = found->second;
+  if (record.type == logging::RecordType::kVoid) {
+    history.last = std::max(history.last, record.target_sequence);
+    return;
+  }
+  if (record.type != logging::RecordType::kBeforeImage) {
+    // A batch that was written twice after an error stands there twice.
+    if (record.sequence <= history.last) return;
+    history.last = record.sequence;
+    history.last_time = std::max(history.last_time, record.time);
+    history.frontier = std::max(history.frontier, record.frontier);
+  }
+  history.index->insert(record, location);
+}
+
+volume::VolumeHistory VolumeSet::take_history(std::uint32_t id) {
+  const auto found = histories_.find(id);
+  if (found == histories_.end()) return {};
+  volume::VolumeHistory history = std::move(found->second);
+  histories_.erase(found);
+  return history;
+}
+
+Result<void> VolumeSet::start(LogStack& log, Epoch epoch) {
+  log_ = &log;
+  epoch_ = epoch;
+  for (auto& [name, served] : volumes_) {
+    if (Result<void> r = start_volume(served); !r) return r;
+  }
+  return {};
+}
+
+Result<void> VolumeSet::start_volume(ServedVolume& served) {
+  const meta::Volume& meta = served.meta;
+  Result<std::unique_ptr<FileDisk>> image =
+      FileDisk::open(served.image_path, FileDisk::Caching::kBuffered, &parts_.ring);
+  if (!image) return image.error();
+  if ((*image)->size_bytes() < meta.size_bytes()) {
+    return Error{ErrorCode::kCorrupt, served.image_path + ": has " +
+                                          std::to_string((*image)->size_bytes()) +
+                                          " bytes, the volume " + meta.name() + " has " +
+                                          std::to_string(meta.size_bytes())};
+  }
+  Result<meta::Progress> progress = parts_.store.progress(meta.id());
+  if (!progress) return progress.error();
+  volume::VolumeHistory history = take_history(meta.id());
+  history.frontier = std::max(history.frontier, SequenceNumber{progress->frontier()});
+
+  volume::VolumeOptions options;
+  options.id = VolumeId{meta.id()};
+  options.size_bytes = meta.size_bytes();
+  options.epoch = epoch_;
+  options.floor = VersionTime{progress->floor_ns()};
+  served.image = image->get();
+  options.image = std::move(*image);
+  options.base_in_image = meta.base_in_image();
+  options.storage = options_.storage;
+  Volume::Events events;
+  events.durable = [this, id = meta.id()](SequenceNumber sequence) {
+    meta::Progress now;
+    now.set_frontier(sequence.value);
+    if (const ServedVolume* self = find(id); self != nullptr && self->volume != nullptr) {
+      now.set_floor_ns(self->volume->replicator().coordinator().floor().ns);
+    }
+    if (Result<void> r = parts_.store.put_progress(id, now, false); !r) {
+      parts_.log.warning("cannot record progress", {{"error", to_string(r.error())}});
+    }
+  };
+  events.apply_failed = [this, name = meta.name()](const Error& error) {
+    parts_.log.error("applying to the image failed; it will be tried again",
+                     {{"volume", name}, {"error", to_string(error)}});
+  };
+  served.volume =
+      std::make_shared<Volume>(std::move(options), std::move(history), log_->parts(),
+                               &parts_.worker, parts_.executor, std::move(events));
+  started_.push_back(served.volume);
+  std::vector<scsi::LogicalUnitOptions> units(1);
+  units[0].disk.identity = served.identity;
+  units[0].disk.block_bytes = meta.block_size();
+  units[0].layer = served.volume->live_layer();
+  served.device = std::make_shared<scsi::Device>(std::move(units));
+  served.metered = std::make_shared<MeteredDevice>(served.device, parts_.executor);
+  return {};
+}
+
+Result<meta::Volume> VolumeSet::plan(const NewVolume& request) const {
+  if (closing_) return Error{ErrorCode::kUnavailable, "the server is stopping"};
+  if (Result<void> r = check_volume_name(request.name); !r) return r.error();
+  if (volumes_.contains(request.name)) {
+    return Error{ErrorCode::kAlreadyExists, "a volume named " + request.name + " exists already"};
+  }
+  if (volumes_.size() >= kVolumesMax) {
+    return Error{ErrorCode::kLimit, "there are " + std::to_string(kVolumesMax) +
+                                        " volumes already, which is the limit"};
+  }
+  if (request.block_size != 512 && request.block_size != 4096) {
+    return Error{ErrorCode::kInvalidArgument, "the block size is 512 or 4096; " +
+                                                  std::to_string(request.block_size) +
+                                                  " was asked for"};
+  }
+  if (request.size_bytes < kVolumeSizeMin.bytes || request.size_bytes > kVolumeSizeMax.bytes) {
+    return Error{ErrorCode::kInvalidArgument,
+                 "a volume has between 1 MiB and 1 PiB; " + std::to_string(request.size_bytes) +
+                     " bytes were asked for"};
+  }
+  meta::Volume meta;
+  meta.set_name(request.name);
+  meta.set_size_bytes(whole_blocks(request.size_bytes));
+  meta.set_block_size(request.block_size);
+  meta.set_window_s(request.window_s);
+  meta.set_created_ns(parts_.executor.wall_time().ns);
+  meta.set_uuid(new_uuid());
+  for (const std::string& initiator : request.acl) meta.add_acl(initiator);
+  return meta;
+}
+
+Result<meta::Volume> VolumeSet::new_meta(const NewVolume& request) {
+  Result<meta::Volume> meta = plan(request);
+  if (!meta) return meta;
+  Result<std::uint32_t> id = parts_.store.next_volume_id();
+  if (!id) return id.error();
+  meta->set_id(*id);
+  return meta;
+}
+
+Result<ServedVolume*> VolumeSet::create(const NewVolume& request) {
+  Result<meta::Volume> meta = new_meta(request);
+  if (!meta) return meta.error();
+  const std::string path = image_path(meta->id());
+  if (Result<void> r = FileDisk::create(path, FileDisk::Caching::kBuffered, meta->size_bytes());
+      !r) {
+    return r.error();
+  }
+  if (Result<void> r = parts_.store.put_volume(*meta); !r) return r.error();
+  ServedVolume& served = add(*meta);
+  if (Result<void> r = start_volume(served); !r) {
+    volumes_.erase(meta->name());
+    return r.error();
+  }
+  return &served;
+}
+
+// Waits until nothing uses a closed volume, then drops it.
+void VolumeSet::retire(std::shared_ptr<Volume> volume, UniqueFunction<void()> done) {
+  const bool last_reference = volume.use_count() == 1;
+  if (volume->idle() && last_reference) {
+    volume.reset();
+    done();
+    return;
+  }
+  ++retiring_;
+  parts_.executor.after(kRetirePoll,
+                        [this, volume = std::move(volume), done = std::move(done)]() mutable {
+                          --retiring_;
+                          retire(std::move(volume), std::move(done));
+                        });
+}
+
+void VolumeSet::remove(const std::string& name, UniqueFunction<void(Result<void>)> done) {
+  ServedVolume* served = find(name);
+  if (served == nullptr || served->volume == nullptr) {
+    return done(Error{ErrorCode::kNotFound, "there is no volume " + name});
+  }
+  meta::Volume meta = served->meta;
+  meta.set_state(meta::Volume::DELETING);
+  if (Result<void> r = parts_.store.put_volume(meta); !r) return done(r.error());
+  std::shared_ptr<Volume> volume = std::move(served->volume);
+  served->meta = meta;
+  served->device.reset();
+  served->metered.reset();
+  served->image = nullptr;
+  volume->close(Error{ErrorCode::kNotFound, "the volume " + name + " was deleted"});
+  retire(std::move(volume), [this, id = meta.id(), name, done = std::move(done)]() mutable {
+    finish_removal(id, name, std::move(done));
+  });
+}
+
+void VolumeSet::finish_removal(std::uint32_t id, const std::string& name,
+                               UniqueFunction<void(Result<void>)> done) {
+  const std::string path = image_path(id);
+  // Unlinking a large image takes a while: not on this thread.
+  parts_.worker.run(
+      [path]() -> Result<void> {
+        if (::unlink(path.c_str()) != 0 && errno != ENOENT) {
+          return errno_error(errno, path + ": remove");
+        }
+        return logging::sync_directory_of(path);
+      },
+      [this, id, name, done = std::move(done)](Result<void> removed) mutable {
+        if (removed) removed = parts_.store.remove_volume(id);
+        if (removed) volumes_.erase(name);
+        done(std::move(removed));
+      });
+}
+
+Result<std::shared_ptr<Volume>> VolumeSet::make_overlay(const meta::Volume& meta) {
+  ServedVolume* parent = find(meta.parent_id());
+  if (parent == nullptr || parent->volume == nullptr) {
+    return Error{ErrorCode::kNotFound, "the volume of a writable view is gone"};
+  }
+  volume::VolumeOptions options;
+  options.id = VolumeId{meta.id()};
+  options.size_bytes = meta.size_bytes();
+  options.epoch = epoch_;
+  options.parent = parent->volume;
+  options.parent_at = SequenceNumber{meta.parent_sequence()};
+  auto overlay = std::make_shared<Volume>(std::move(options), take_history(meta.id()),
+                                          log_->parts(), nullptr, parts_.executor,
+                                          Volume::Events{});
+  started_.push_back(overlay);
+  return overlay;
+}
+
+Result<std::shared_ptr<Volume>> VolumeSet::create_overlay(const ServedVolume& parent,
+                                                          SequenceNumber at, std::uint32_t& id) {
+  Result<std::uint32_t> next = parts_.store.next_volume_id();
+  if (!next) return next.error();
+  meta::Volume meta;
+  meta.set_id(*next);
+  meta.set_size_bytes(parent.meta.size_bytes());
+  meta.set_block_size(parent.meta.block_size());
+  meta.set_created_ns(parts_.executor.wall_time().ns);
+  meta.set_uuid(new_uuid());
+  meta.set_parent_id(parent.meta.id());
+  meta.set_parent_sequence(at.value);
+  if (Result<void> r = parts_.store.put_volume(meta); !r) return r.error();
+  overlays_[meta.id()] = meta;
+  id = meta.id();
+  return make_overlay(meta);
+}
+
+Result<std::shared_ptr<Volume>> VolumeSet::open_overlay(std::uint32_t id) {
+  const auto found = overlays_.find(id);
+  if (found == overlays_.end()) {
+    return Error{ErrorCode::kNotFound, "the store has no overlay " + std::to_string(id)};
+  }
+  return make_overlay(found->second);
+}
+
+void VolumeSet::remove_overlay(std::uint32_t id, std::shared_ptr<Volume> overlay) {
+  overlays_.erase(id);
+  if (Result<void> r = parts_.store.remove_volume(id); !r) {
+    parts_.log.warning("cannot forget an overlay; it is removed at the next start",
+                       {{"error", to_string(r.error())}});
+  }
+  if (overlay == nullptr) return;
+  overlay->close(Error{ErrorCode::kNotFound, "the view was unexposed"});
+  retire(std::move(overlay), [] {});
+}
+
+void VolumeSet::remove_orphans(const std::vector<std::uint32_t>& claimed) {
+  std::vector<std::uint32_t> orphans;
+  for (const auto& [id, meta] : overlays_) {
+    if (std::find(claimed.begin(), claimed.end(), id) == claimed.end()) orphans.push_back(id);
+  }
+  for (const std::uint32_t id : orphans) remove_overlay(id, nullptr);
+}
+
+ServedVolume* VolumeSet::find(const std::string& name) {
+  const auto found = volumes_.find(name);
+  return found == volumes_.end() ? nullptr : &found->second;
+}
+
+ServedVolume* VolumeSet::find(std::uint32_t id) {
+  for (auto& [name, served] : volumes_) {
+    if (served.meta.id() == id) return &served;
+  }
+  return nullptr;
+}
+
+ServedVolume* VolumeSet::find_target(std::string_view iqn) {
+  for (auto& [name, served] : volumes_) {
+    if (served.iqn == iqn) return &served;
+  }
+  return nullptr;
+}
+
+void VolumeSet::close(const Error& error) {
+  closing_ = true;
+  for (const std::weak_ptr<Volume>& weak : started_) {
+    if (const std::shared_ptr<Volume> volume = weak.lock()) volume->close(error);
+  }
+}
+
+bool VolumeSet::idle() const {
+  if (retiring_ > 0 || imports_ > 0) return false;
+  return std::all_of(started_.begin(), started_.end(), [](const std::weak_ptr<Volume>& weak) {
+    const std::shared_ptr<Volume> volume = weak.lock();
+    return volume == nullptr || volume->idle();
+  });
+}
+
+void VolumeSet::save_progress() {
+  for (const auto& [name, served] : volumes_) {
+    if (served.volume == nullptr || served.volume->storage() == nullptr) continue;
+    meta::Progress progress;
+    progress.set_frontier(served.volume->storage()->durable().value);
+    progress.set_floor_ns(served.volume->replicator().coordinator().floor().ns);
+    if (Result<void> r = parts_.store.put_progress(served.meta.id(), progress, true); !r) {
+      parts_.log.warning("cannot record progress", {{"error", to_string(r.error())}});
+    }
+  }
+}
+
+}  // namespace mariner::node

@@ -1,0 +1,127 @@
+// The volumes of a node: started from the store and the log, created, imported, deleted.
+//
+// Also the hidden volumes behind writable views, which have no name and no target. Owner's thread
+// only; opening blocks and happens before the event loop runs.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "logging/io_ring.h"
+#include "proto/executor.h"
+#include "proto/meta.pb.h"
+#include "server/node/log.h"
+#include "server/node/log_stack.h"
+#include "server/node/meta_store.h"
+#include "server/node/metered_device.h"
+#include "server/scsi/device.h"
+#include "server/volume/volume.h"
+
+namespace mariner::node {
+
+// A volume with its target.
+struct ServedVolume {
+  meta::Volume meta;
+  std::string iqn;
+  scsi::Identity identity;
+  std::shared_ptr<volume::Volume> volume;   // null unless READY
+  std::shared_ptr<scsi::Device> device;
+  std::shared_ptr<MeteredDevice> metered;
+  logging::FileDisk* image = nullptr;       // the volume's
+  std::string image_path;
+};
+
+struct VolumeSetParts {  // all outlive the set
+  Executor& executor;
+  logging::IoRing& ring;
+  MetaStore& store;
+  volume::Worker& worker;
+  Log& log;
+};
+
+struct VolumeSetOptions {
+  std::string state_dir;
+  std::string iqn_base;
+  volume::Storage::Options storage;
+};
+
+struct NewVolume {
+  std::string name;
+  std::uint64_t size_bytes = 0;
+  std::uint32_t block_size = 512;
+  std::uint64_t window_s = 0;
+  std::vector<std::string> acl;
+};
+
+class VolumeSet {
+ public:
+  VolumeSet(VolumeSetParts parts, VolumeSetOptions options);
+  ~VolumeSet();
+
+  // Before recovery: reads which volumes exist. During: record() takes each log record. After:
+  // start() makes them volumes.
+  Result<void> load();
+  void record(const logging::Record& record, const logging::LogLocation& location);
+  Result<void> start(LogStack& log, Epoch epoch);
+
+  // What create() would make, without an id, after every check.
+  Result<meta::Volume> plan(const NewVolume& request) const;
+  Result<ServedVolume*> create(const NewVolume& request);
+  // Copies the file `path` into a new volume. Progress in bytes; `done` when it serves. A dry run
+  // checks all and answers with a volume that is gone when `done` returns.
+  void import(const NewVolume& request, const std::string& path, bool dry_run,
+              UniqueFunction<void(std::uint64_t, std::uint64_t)> progress,
+              UniqueFunction<void(Result<ServedVolume*>)> done);
+  // Takes the volume away: nobody may use it any more. `done` when its image is gone.
+  void remove(const std::string& name, UniqueFunction<void(Result<void>)> done);
+
+  // A hidden volume on top of `parent` at `at`; null parent entry never.
+  Result<std::shared_ptr<volume::Volume>> create_overlay(const ServedVolume& parent,
+                                                         SequenceNumber at, std::uint32_t& id);
+  Result<std::shared_ptr<volume::Volume>> open_overlay(std::uint32_t id);
+  void remove_overlay(std::uint32_t id, std::shared_ptr<volume::Volume> overlay);
+  // Hidden volumes that no view claims any more.
+  void remove_orphans(const std::vector<std::uint32_t>& claimed);
+
+  [[nodiscard]] ServedVolume* find(const std::string& name);
+  [[nodiscard]] ServedVolume* find(std::uint32_t id);
+  [[nodiscard]] ServedVolume* find_target(std::string_view iqn);
+  [[nodiscard]] const std::map<std::string, ServedVolume>& all() const { return volumes_; }
+  [[nodiscard]] std::map<std::string, ServedVolume>& all() { return volumes_; }
+
+  // Refuses new writes everywhere.
+  void close(const Error& error);
+  [[nodiscard]] bool idle() const;
+  // The progress of every volume, durable: saves work at the next start.
+  void save_progress();
+
+ private:
+  std::string image_path(std::uint32_t id) const;
+  Result<void> start_volume(ServedVolume& served);
+  Result<std::shared_ptr<volume::Volume>> make_overlay(const meta::Volume& meta);
+  Result<meta::Volume> new_meta(const NewVolume& request);
+  ServedVolume& add(const meta::Volume& meta);
+  void retire(std::shared_ptr<volume::Volume> volume, UniqueFunction<void()> done);
+  void finish_removal(std::uint32_t id, const std::string& name,
+                      UniqueFunction<void(Result<void>)> done);
+  volume::VolumeHistory take_history(std::uint32_t id);
+  struct Import;
+  void import_next(const std::shared_ptr<Import>& import);
+
+  const VolumeSetParts parts_;
+  const VolumeSetOptions options_;
+  LogStack* log_ = nullptr;
+  Epoch epoch_;
+  std::map<std::string, ServedVolume> volumes_;
+  std::unordered_map<std::uint32_t, meta::Volume> overlays_;
+  std::unordered_map<std::uint32_t, volume::VolumeHistory> histories_;  // between load and start
+  std::vector<std::weak_ptr<volume::Volume>> started_;
+  std::size_t retiring_ = 0;
+  std::size_t imports_ = 0;
+  bool closing_ = false;
+};
+
+}  // namespace mariner::node

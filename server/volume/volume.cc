@@ -1,0 +1,111 @@
+#include "server/volume/volume.h"
+
+#include <utility>
+
+#include "proto/check.h"
+
+namespace mariner::volume {
+namespace {
+
+// A view with the volume that it reads, so that the view's layer keeps both alive.
+struct HeldView {
+  std::shared_ptr<Volume> volume;
+  HistoryView view;
+};
+
+}  // namespace
+
+Volume::Volume(VolumeOptions options, VolumeHistory history, LogParts log, Worker* worker,
+               Executor& executor, Events events)
+    : id_(options.id),
+      size_bytes_(options.size_bytes),
+      base_in_image_(options.base_in_image),
+      executor_(executor),
+      events_(std::move(events)),
+      parent_(std::move(options.parent)),
+      image_(std::move(options.image)),
+      index_(std::move(history.index)) {
+  CHECK(image_ == nullptr || worker != nullptr);
+  if (parent_ != nullptr) {
+    base_ = std::make_unique<ViewBase>(parent_->history(), options.parent_at);
+  } else if (base_in_image_) {
+    base_ = std::make_unique<ImageBase>(*image_);
+  } else {
+    base_ = std::make_unique<ZeroBase>();
+  }
+  history_ = std::make_unique<HistoryReader>(id_, *index_, log.reader, *base_);
+  log_ = std::make_unique<VolumeLog>(id_, options.epoch, log.writer, *index_);
+
+  replication::WriteCoordinator::Start start;
+  start.volume = id_;
+  start.epoch = options.epoch;
+  start.last = history.last;
+  start.floor = std::max(options.floor, history.last_time);
+  start.frontier = std::min(history.frontier, history.last);
+  if (history.last.value > 0) {
+    start.last.value += kVoidMargin;
+    ++voids_;
+    // Appended before any write can be: it is in the log before them.
+    log_->log_void({id_, options.epoch, history.last.next(), start.last},
+                   [this](const Result<void>& result) {
+                     --voids_;
+                     if (!result) replicator_->close(result.error());
+                   });
+  }
+  CurrentReader* current = nullptr;
+  if (image_ != nullptr) {
+    Storage::Events storage_events;
+    storage_events.durable = [this](SequenceNumber sequence) {
+      replicator_->storage_durable(sequence);
+      if (events_.durable) events_.durable(sequence);
+    };
+    storage_events.hold = [this](bool held) { replicator_->hold(held); };
+    storage_events.apply_failed = [this](const Error& error) {
+      if (events_.apply_failed) events_.apply_failed(error);
+    };
+    storage_ = std::make_unique<Storage>(
+        ImageApplier::Parts{*image_, log.disk, log.id, *index_, *history_, *log_, *worker,
+                            base_in_image_},
+        *history_, executor_, options.storage, start.frontier, start.last,
+        std::move(storage_events));
+    current = storage_.get();
+  } else {
+    history_current_ = std::make_unique<HistoryCurrent>(
+        *history_, [this] { return replicator_->coordinator().settled(); });
+    current = history_current_.get();
+  }
+  replicator_ = std::make_unique<replication::LocalReplicator>(start, options.limits, executor_,
+                                                               *log_, storage_.get());
+  live_ = std::make_unique<LiveVolume>(
+      size_bytes_, LiveVolume::Parts{*replicator_, *current, *index_,
+                                     parent_ == nullptr && !base_in_image_});
+}
+
+Volume::~Volume() { CHECK_MSG(idle(), "a volume is destroyed in use"); }
+
+std::shared_ptr<Layer> Volume::view_layer(SequenceNumber at) {
+  auto held = std::make_shared<HeldView>(
+      HeldView{shared_from_this(),
+               HistoryView(size_bytes_, *history_, *index_, at,
+                           parent_ == nullptr && !base_in_image_)});
+  return {held, &held->view};
+}
+
+void Volume::moment_at(VersionTime time, UniqueFunction<void(index::IndexMoment)> done) {
+  replicator_->settle_moment(
+      time, [this, self = shared_from_this(), time, done = std::move(done)](SequenceNumber) mutable {
+        done(index_->moment_at(time));
+      });
+}
+
+void Volume::close(const Error& error) {
+  replicator_->close(error);
+  if (storage_ != nullptr) storage_->stop();
+}
+
+bool Volume::idle() const {
+  return replicator_->drained() && live_->idle() && history_->in_flight() == 0 &&
+         log_->in_flight() == 0 && voids_ == 0 && (storage_ == nullptr || storage_->idle());
+}
+
+}  // namespace mariner::volume

@@ -1,0 +1,119 @@
+// A volume, or a writable view: everything that belongs to one line of history, put together.
+//
+//   LiveVolume -> LocalReplicator -> VolumeLog (log, index)
+//                                 -> Storage (pending writes, image); none for a writable view
+//   HistoryReader: reads any moment, for views and for the storage itself
+//
+// Owner's thread only. Layers handed out keep the volume alive (aliasing shared pointers); the
+// volume is destroyed after close() and idle().
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "index/memory_index.h"
+#include "logging/log_reader.h"
+#include "logging/log_writer.h"
+#include "proto/executor.h"
+#include "replication/local_replicator.h"
+#include "server/volume/history_view.h"
+#include "server/volume/image_base.h"
+#include "server/volume/live_volume.h"
+#include "server/volume/storage.h"
+#include "server/volume/volume_log.h"
+#include "server/volume/worker.h"
+
+namespace mariner::volume {
+
+// The log as a volume uses it. All outlive every volume.
+struct LogParts {
+  logging::Disk& disk;
+  logging::LogId id;
+  logging::LogWriter& writer;
+  logging::LogReader& reader;
+};
+
+// What recovery found out about a volume, and its index.
+struct VolumeHistory {
+  std::unique_ptr<index::MemoryIndex> index = std::make_unique<index::MemoryIndex>();
+  SequenceNumber last;        // the highest number seen in the log
+  VersionTime last_time;
+  SequenceNumber frontier;    // durable in the image, as far as the log knows
+};
+
+struct VolumeOptions {
+  VolumeId id;
+  std::uint64_t size_bytes = 0;
+  Epoch epoch;
+  VersionTime floor;                       // no version time at or below it
+  // A volume's image; null for a writable view.
+  std::unique_ptr<logging::Disk> image;
+  bool base_in_image = false;              // imported: the image held data before the first write
+  // The volume and moment that a writable view starts from.
+  std::shared_ptr<class Volume> parent;
+  SequenceNumber parent_at;
+  Storage::Options storage;
+  replication::WriteCoordinator::Limits limits;
+};
+
+class Volume : public std::enable_shared_from_this<Volume> {
+ public:
+  // Numbers that a crash may have left in use without a trace: void at each start.
+  static constexpr std::uint64_t kVoidMargin = 4096;
+
+  struct Events {
+    UniqueFunction<void(SequenceNumber)> durable;
+    UniqueFunction<void(const Error&)> apply_failed;
+  };
+
+  // Takes over what recovery found. If the log knows of writes, the numbers that a crash may have used
+  // are voided first, on record.
+  Volume(VolumeOptions options, VolumeHistory history, LogParts log, Worker* worker,
+         Executor& executor, Events events);
+  ~Volume();
+  Volume(const Volume&) = delete;
+  Volume& operator=(const Volume&) = delete;
+
+  // The layer that initiators write to.
+  std::shared_ptr<Layer> live_layer() { return {shared_from_this(), live_.get()}; }
+  // The read-only layer of a settled moment.
+  std::shared_ptr<Layer> view_layer(SequenceNumber at);
+
+  [[nodiscard]] VolumeId id() const { return id_; }
+  [[nodiscard]] std::uint64_t size_bytes() const { return size_bytes_; }
+  [[nodiscard]] const index::VersionIndex& index() const { return *index_; }
+  [[nodiscard]] HistoryReader& history() { return *history_; }
+  [[nodiscard]] replication::LocalReplicator& replicator() { return *replicator_; }
+  [[nodiscard]] const replication::LocalReplicator& replicator() const { return *replicator_; }
+  [[nodiscard]] LiveVolume& live() { return *live_; }
+  [[nodiscard]] const Storage* storage() const { return storage_.get(); }
+  [[nodiscard]] Storage* storage() { return storage_.get(); }
+  [[nodiscard]] bool base_in_image() const { return base_in_image_; }
+
+  // Makes `time` a moment: resolves it to the last write at or before it, once that is settled.
+  void moment_at(VersionTime time, UniqueFunction<void(index::IndexMoment)> done);
+
+  // Refuses new writes, lets what is stamped complete, stops applying.
+  void close(const Error& error);
+  [[nodiscard]] bool idle() const;
+
+ private:
+  const VolumeId id_;
+  const std::uint64_t size_bytes_;
+  const bool base_in_image_;
+  Executor& executor_;
+  Events events_;
+  std::shared_ptr<Volume> parent_;
+  std::unique_ptr<logging::Disk> image_;
+  std::unique_ptr<index::MemoryIndex> index_;
+  std::unique_ptr<Base> base_;
+  std::unique_ptr<HistoryReader> history_;
+  std::unique_ptr<VolumeLog> log_;
+  std::unique_ptr<Storage> storage_;
+  std::unique_ptr<CurrentReader> history_current_;
+  std::unique_ptr<replication::LocalReplicator> replicator_;
+  std::unique_ptr<LiveVolume> live_;
+  std::size_t voids_ = 0;
+};
+
+}  // namespace mariner::volume
