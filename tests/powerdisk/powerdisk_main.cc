@@ -89,20 +89,33 @@ int on_getattr(const char* path, struct stat* st, fuse_file_info* info) {
   return 0;
 }
 
-int on_readdir(const char* path, void* buffer, fuse_fill_dir_t fill, off_t, fuse_file_info*,
+int on_opendir(const char* path, fuse_file_info* info) {
+  const auto running = disk().enter();
+  if (!running) return -EIO;
+  const int fd = ::openat(disk().root_fd(), relative(path), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return -errno;
+  info->fh = reinterpret_cast<std::uint64_t>(::fdopendir(fd));
+  return 0;
+}
+
+// The path of an open directory is not given.
+int on_readdir(const char*, void* buffer, fuse_fill_dir_t fill, off_t, fuse_file_info* info,
                fuse_readdir_flags) {
   const auto running = disk().enter();
   if (!running) return -EIO;
-  const int fd = ::openat(disk().root_fd(), relative(path), O_RDONLY | O_DIRECTORY);
-  if (fd < 0) return -errno;
-  DIR* directory = ::fdopendir(fd);
+  auto* directory = reinterpret_cast<DIR*>(info->fh);
+  ::rewinddir(directory);
   while (const dirent* entry = ::readdir(directory)) {
     struct stat st {};
     st.st_ino = entry->d_ino;
     st.st_mode = static_cast<mode_t>(DTTOIF(entry->d_type));
     if (fill(buffer, entry->d_name, &st, 0, static_cast<fuse_fill_dir_flags>(0)) != 0) break;
   }
-  ::closedir(directory);
+  return 0;
+}
+
+int on_releasedir(const char*, fuse_file_info* info) {
+  ::closedir(reinterpret_cast<DIR*>(info->fh));
   return 0;
 }
 
@@ -256,7 +269,9 @@ fuse_operations operations() {
   fuse_operations ops{};
   ops.init = on_init;
   ops.getattr = on_getattr;
+  ops.opendir = on_opendir;
   ops.readdir = on_readdir;
+  ops.releasedir = on_releasedir;
   ops.open = on_open;
   ops.create = on_create;
   ops.release = on_release;
