@@ -13,10 +13,10 @@ namespace {
 
 namespace util = google::protobuf::util;
 
-std::string plain_json(const google::protobuf::Message& message) {
+std::string plain_json(const google::protobuf::Message& message, bool with_zeros = true) {
   util::JsonPrintOptions options;
   options.preserve_proto_field_names = true;
-  options.always_print_primitive_fields = true;
+  options.always_print_primitive_fields = with_zeros;
   std::string text;
   // Fails only for messages with types that ours do not use.
   CHECK(util::MessageToJsonString(message, &text, options).ok());
@@ -75,6 +75,13 @@ std::string to_json(const google::protobuf::Message& message) {
   const auto text = plain_json(*copy);
   const auto rest = std::string_view(text).substr(1);
   return fmt::format("{{\"schema\":{}{}{}", kSchema, rest == "}" ? "" : ",", rest);
+}
+
+std::string to_request_json(const google::protobuf::Message& message) {
+  const std::unique_ptr<google::protobuf::Message> copy(message.New());
+  copy->CopyFrom(message);
+  make_utf8(*copy);
+  return plain_json(*copy, false);
 }
 
 std::string to_json(const Error& error) {

@@ -19,6 +19,9 @@ inline constexpr int kSchema = 1;
 // Always begins with {"schema":1; a message without such a field gets the member, too.
 [[nodiscard]] std::string to_json(const google::protobuf::Message& message);
 
+// What from_json() reads: only the fields that are set.
+[[nodiscard]] std::string to_request_json(const google::protobuf::Message& message);
+
 // {"schema":1,"error":{"code":"not-found","message":"..."}}.
 [[nodiscard]] std::string to_json(const Error& error);
 

@@ -1,0 +1,150 @@
+#include "server/client/admin_client.h"
+
+#include <charconv>
+
+#include "server/admin/json.h"
+#include "server/admin/query.h"
+#include "server/client/http_client.h"
+
+namespace mariner::client {
+namespace {
+
+using admin::percent_encoded;
+
+// Calls one function of the API at one socket.
+struct Api {
+  const std::string& socket;
+  std::chrono::seconds timeout;
+  std::function<void(std::string_view)> on_line = {};
+
+  template <typename Answer>
+  [[nodiscard]] Result<Answer> send(const HttpCall& call) const {
+    const auto answer = http_call(socket, call, timeout, on_line);
+    if (!answer) return answer.error();
+    // A stream that ends in an error has begun with status 200.
+    const bool failed =
+        answer->status != 200 || answer->body.find("\"error\":{") != std::string::npos;
+    if (failed) {
+      auto error = admin::error_from_json(answer->body);
+      if (answer->status != 200 || error.code != ErrorCode::kProtocol) return error;
+    }
+    Answer message;
+    const auto parsed = admin::from_answer_json(answer->body, message);
+    if (!parsed)
+      return Error{ErrorCode::kProtocol,
+                   "the daemon's answer is not understood: " + parsed.error().message};
+    return message;
+  }
+
+  template <typename Answer>
+  [[nodiscard]] Result<Answer> get(const std::string& path) const {
+    return send<Answer>({"GET", path, ""});
+  }
+  template <typename Answer, typename Request>
+  [[nodiscard]] Result<Answer> get(const std::string& path, const Request& request) const {
+    return send<Answer>({"GET", path + "?" + admin::to_query(request), ""});
+  }
+  template <typename Answer, typename Request>
+  [[nodiscard]] Result<Answer> remove(const std::string& path, const Request& request) const {
+    return send<Answer>({"DELETE", path + "?" + admin::to_query(request), ""});
+  }
+  template <typename Answer, typename Request>
+  [[nodiscard]] Result<Answer> post(const std::string& path, const Request& request) const {
+    return send<Answer>({"POST", path, admin::to_request_json(request)});
+  }
+};
+
+std::string volume_path(const std::string& name) { return "/v1/volumes/" + percent_encoded(name); }
+
+// The number behind `"key":"` in a line of progress; 0 if there is none.
+std::uint64_t number_of(std::string_view line, std::string_view key) {
+  const auto at = line.find(key);
+  std::uint64_t number = 0;
+  if (at != std::string_view::npos)
+    std::from_chars(line.data() + at + key.size(), line.data() + line.size(), number);
+  return number;
+}
+
+}  // namespace
+
+Result<api::StatusAnswer> AdminClient::status() {
+  return Api{socket_, timeout_}.get<api::StatusAnswer>("/v1/status");
+}
+
+Result<api::VolumeList> AdminClient::volume_list() {
+  return Api{socket_, timeout_}.get<api::VolumeList>("/v1/volumes");
+}
+
+Result<api::Volume> AdminClient::volume_show(const api::VolumeRequest& request) {
+  return Api{socket_, timeout_}.get<api::Volume>(volume_path(request.name()));
+}
+
+Result<api::Volume> AdminClient::volume_create(const api::CreateVolumeRequest& request) {
+  return Api{socket_, timeout_}.post<api::Volume>("/v1/volumes", request);
+}
+
+Result<api::Volume> AdminClient::volume_delete(const api::VolumeRequest& request) {
+  return Api{socket_, timeout_}.remove<api::Volume>(volume_path(request.name()), request);
+}
+
+Result<api::Volume> AdminClient::volume_import(
+    const api::ImportRequest& request,
+    const std::function<void(std::uint64_t, std::uint64_t)>& progress) {
+  const auto on_line = [&progress](std::string_view line) {
+    if (progress)
+      progress(number_of(line, "\"done_bytes\":\""), number_of(line, "\"total_bytes\":\""));
+  };
+  return Api{socket_, timeout_, on_line}.post<api::Volume>(volume_path(request.name()) + "/import",
+                                                           request);
+}
+
+Result<api::History> AdminClient::history(const api::HistoryRequest& request) {
+  return Api{socket_, timeout_}.get<api::History>(volume_path(request.name()) + "/history",
+                                                  request);
+}
+
+Result<api::Mark> AdminClient::mark_add(const api::MarkRequest& request) {
+  return Api{socket_, timeout_}.post<api::Mark>(volume_path(request.volume()) + "/marks", request);
+}
+
+Result<api::MarkList> AdminClient::mark_list(const api::MarkRequest& request) {
+  return Api{socket_, timeout_}.get<api::MarkList>(volume_path(request.volume()) + "/marks");
+}
+
+Result<api::Mark> AdminClient::mark_remove(const api::MarkRequest& request) {
+  return Api{socket_, timeout_}.remove<api::Mark>(
+      volume_path(request.volume()) + "/marks/" + percent_encoded(request.name()), request);
+}
+
+Result<api::View> AdminClient::view_expose(const api::ExposeRequest& request) {
+  return Api{socket_, timeout_}.post<api::View>("/v1/views", request);
+}
+
+Result<api::ViewList> AdminClient::view_list() {
+  return Api{socket_, timeout_}.get<api::ViewList>("/v1/views");
+}
+
+Result<api::View> AdminClient::view_unexpose(const api::UnexposeRequest& request) {
+  return Api{socket_, timeout_}.remove<api::View>("/v1/views/" + percent_encoded(request.name()),
+                                                  request);
+}
+
+Result<api::RollbackAnswer> AdminClient::rollback(const api::RollbackRequest& request) {
+  return Api{socket_, timeout_}.post<api::RollbackAnswer>(
+      volume_path(request.volume()) + "/rollback", request);
+}
+
+Result<api::SessionList> AdminClient::session_list() {
+  return Api{socket_, timeout_}.get<api::SessionList>("/v1/sessions");
+}
+
+Result<api::Session> AdminClient::session_kick(const api::SessionRequest& request) {
+  return Api{socket_, timeout_}.remove<api::Session>("/v1/sessions/" + std::to_string(request.id()),
+                                                     request);
+}
+
+Result<api::DoctorAnswer> AdminClient::doctor() {
+  return Api{socket_, timeout_}.get<api::DoctorAnswer>("/v1/doctor");
+}
+
+}  // namespace mariner::client

@@ -1,0 +1,53 @@
+// The daemon's admin API for programs: one function per request, as in server/admin/control.h,
+// each waiting for its answer. A connection per request; any thread, one call at a time.
+//
+// Errors are those that the daemon answers, and kUnavailable if it does not.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "proto/admin.pb.h"
+#include "proto/error.h"
+
+namespace mariner::client {
+
+inline constexpr const char* kDefaultSocket = "/run/mariner/admin.sock";
+
+class AdminClient {
+ public:
+  explicit AdminClient(std::string socket = kDefaultSocket,
+                       std::chrono::seconds timeout = std::chrono::minutes(10))
+      : socket_(std::move(socket)), timeout_(timeout) {}
+
+  [[nodiscard]] Result<api::StatusAnswer> status();
+  [[nodiscard]] Result<api::VolumeList> volume_list();
+  [[nodiscard]] Result<api::Volume> volume_show(const api::VolumeRequest& request);
+  [[nodiscard]] Result<api::Volume> volume_create(const api::CreateVolumeRequest& request);
+  [[nodiscard]] Result<api::Volume> volume_delete(const api::VolumeRequest& request);
+  // `progress` is called with bytes done and bytes in all while the import runs.
+  [[nodiscard]] Result<api::Volume> volume_import(
+      const api::ImportRequest& request,
+      const std::function<void(std::uint64_t, std::uint64_t)>& progress);
+  [[nodiscard]] Result<api::History> history(const api::HistoryRequest& request);
+  [[nodiscard]] Result<api::Mark> mark_add(const api::MarkRequest& request);
+  [[nodiscard]] Result<api::MarkList> mark_list(const api::MarkRequest& request);
+  [[nodiscard]] Result<api::Mark> mark_remove(const api::MarkRequest& request);
+  [[nodiscard]] Result<api::View> view_expose(const api::ExposeRequest& request);
+  [[nodiscard]] Result<api::ViewList> view_list();
+  [[nodiscard]] Result<api::View> view_unexpose(const api::UnexposeRequest& request);
+  [[nodiscard]] Result<api::RollbackAnswer> rollback(const api::RollbackRequest& request);
+  [[nodiscard]] Result<api::SessionList> session_list();
+  [[nodiscard]] Result<api::Session> session_kick(const api::SessionRequest& request);
+  [[nodiscard]] Result<api::DoctorAnswer> doctor();
+
+  [[nodiscard]] const std::string& socket() const { return socket_; }
+
+ private:
+  std::string socket_;
+  std::chrono::seconds timeout_;
+};
+
+}  // namespace mariner::client

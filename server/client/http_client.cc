@@ -1,0 +1,128 @@
+#include "server/client/http_client.h"
+
+#include <fmt/format.h>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
+#include <boost/beast/core/basic_stream.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/http/parser.hpp>
+#include <boost/beast/http/read.hpp>
+#include <boost/beast/http/string_body.hpp>
+#include <boost/beast/http/write.hpp>
+
+namespace mariner::client {
+namespace {
+
+namespace http = boost::beast::http;
+using boost::beast::error_code;
+using Unix = boost::asio::local::stream_protocol;
+
+Error connect_error(const std::string& path, const error_code& error) {
+  using boost::system::errc::errc_t;
+  if (error == errc_t::no_such_file_or_directory || error == errc_t::connection_refused) {
+    return Error{ErrorCode::kUnavailable,
+                 fmt::format("marinerd is not running, or its admin socket is not {}: see "
+                             "systemctl status marinerd, "
+                             "mariner doctor, or give --socket",
+                             path)};
+  }
+  if (error == errc_t::permission_denied) {
+    return Error{ErrorCode::kUnavailable,
+                 fmt::format("no permission to use {}: run this as root", path)};
+  }
+  return Error{ErrorCode::kUnavailable,
+               fmt::format("cannot connect to {}: {}", path, error.message())};
+}
+
+// The request, step by step; each step starts the next, and the io_context runs dry at the end.
+class Exchange {
+ public:
+  Exchange(std::chrono::seconds timeout, const std::function<void(std::string_view)>& on_line)
+      : timeout_(timeout), on_line_(on_line) {
+    parser_.body_limit(
+        boost::none);  // a stream may be long; what is kept of it is bounded in take_lines()
+  }
+
+  Result<HttpAnswer> run(const std::string& path, const HttpCall& call) {
+    http::request<http::string_body> request{
+        http::string_to_verb({call.method.data(), call.method.size()}), call.target, 11};
+    request.set(http::field::host, "mariner");
+    request.keep_alive(false);
+    if (!call.body.empty()) {
+      request.set(http::field::content_type, "application/json");
+      request.body() = call.body;
+    }
+    request.prepare_payload();
+
+    auto error = step([&](auto done) { stream_.async_connect(Unix::endpoint(path), done); });
+    if (error) return connect_error(path, error);
+    error = step([&](auto done) {
+      http::async_write(stream_, request, [done](error_code code, std::size_t) { done(code); });
+    });
+    // A server that refuses before it has read everything answers, too: read on.
+    error = step([&](auto done) {
+      http::async_read_header(stream_, buffer_, parser_,
+                              [done](error_code code, std::size_t) { done(code); });
+    });
+    while (!error && !parser_.is_done()) {
+      if (!take_lines()) return Error{ErrorCode::kLimit, "the daemon's answer is too long"};
+      error = step([&](auto done) {
+        http::async_read_some(stream_, buffer_, parser_,
+                              [done](error_code code, std::size_t) { done(code); });
+      });
+    }
+    if (error == boost::beast::error::timeout) {
+      return Error{ErrorCode::kUnavailable,
+                   fmt::format("the daemon has not answered for {} s", timeout_.count())};
+    }
+    if (error)
+      return Error{ErrorCode::kUnavailable, "the daemon's answer broke off: " + error.message()};
+    if (!take_lines()) return Error{ErrorCode::kLimit, "the daemon's answer is too long"};
+    return HttpAnswer{static_cast<int>(parser_.get().result_int()),
+                      std::move(parser_.get().body())};
+  }
+
+ private:
+  template <typename Start>
+  error_code step(Start start) {
+    error_code result;
+    stream_.expires_after(timeout_);
+    start([&result](error_code code) { result = code; });
+    io_.restart();
+    io_.run();
+    return result;
+  }
+
+  // Gives every whole line but the last to on_line_. False: too much is left.
+  bool take_lines() {
+    auto& body = parser_.get().body();
+    const bool stream = parser_.get()[http::field::content_type] == "application/x-ndjson";
+    for (auto end = body.find('\n'); stream && end != std::string::npos && end + 1 < body.size();
+         end = body.find('\n')) {
+      if (on_line_) on_line_(std::string_view(body).substr(0, end));
+      body.erase(0, end + 1);
+    }
+    return body.size() <= kAnswerBytesMax;
+  }
+
+  std::chrono::seconds timeout_;
+  const std::function<void(std::string_view)>& on_line_;
+  boost::asio::io_context io_{1};
+  boost::beast::basic_stream<Unix> stream_{io_};
+  boost::beast::flat_buffer buffer_{1u << 20};
+  http::response_parser<http::string_body> parser_;
+};
+
+}  // namespace
+
+Result<HttpAnswer> http_call(const std::string& path, const HttpCall& call,
+                             std::chrono::seconds timeout,
+                             const std::function<void(std::string_view)>& on_line) {
+  if (path.size() > 107)
+    return Error{ErrorCode::kInvalidArgument,
+                 "the path of the socket is longer than 107 characters"};
+  return Exchange(timeout, on_line).run(path, call);
+}
+
+}  // namespace mariner::client

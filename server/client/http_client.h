@@ -1,0 +1,33 @@
+// One HTTP request over a unix socket, waited for.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "proto/error.h"
+
+namespace mariner::client {
+
+struct HttpCall {
+  std::string_view method;  // "GET"
+  std::string target;       // path and query, percent-encoded
+  std::string body;
+};
+
+struct HttpAnswer {
+  int status = 0;
+  std::string body;  // of a streamed answer: the last line
+};
+
+inline constexpr std::size_t kAnswerBytesMax = 256u << 20;
+
+// Sends `call` to the socket `path` and waits for the answer; each single step may take `timeout`.
+// Lines of a streamed answer, but the last, go to `on_line`. kUnavailable: nobody listens, no
+// permission, or no answer in time. kLimit: the answer is longer than kAnswerBytesMax.
+[[nodiscard]] Result<HttpAnswer> http_call(const std::string& path, const HttpCall& call,
+                                           std::chrono::seconds timeout,
+                                           const std::function<void(std::string_view)>& on_line);
+
+}  // namespace mariner::client

@@ -1,0 +1,169 @@
+// mariner view expose | list | unexpose
+#include <fmt/format.h>
+
+#include "server/client/quantity.h"
+#include "server/client/session_text.h"
+#include "server/client/table.h"
+#include "server/client/verbs.h"
+
+namespace mariner::client {
+namespace {
+
+struct ExposeOptions {
+  std::string target;
+  std::string name;
+  std::string ttl;
+  bool writable = false;
+};
+
+struct UnexposeOptions {
+  std::string name;
+  bool force = false;
+};
+
+// What a host must know before it uses a copy of a disk that it may have mounted already.
+std::string host_advice(const api::View& view) {
+  const auto iqn = printable(view.iqn());
+  return fmt::format(
+      "On a Linux host:\n"
+      "  iscsiadm -m discovery -t sendtargets -p ADDRESS\n"
+      "  iscsiadm -m node -T {0} -p ADDRESS --login\n"
+      "Its file systems have the same UUIDs as the volume's. Where both are on one host:\n"
+      "  XFS    mount -o {1}nouuid DEVICE /mnt{2}\n"
+      "  ext4   mount {3}DEVICE /mnt, by device and not by UUID or label{4}\n"
+      "  LVM    vgimportclone --basevgname NAME DEVICE\n"
+      "{5}"
+      "Windows keeps a disk with a known signature offline: look at it on another host, or bring "
+      "it online in\n"
+      "Disk Management, which {6}.\n",
+      iqn, view.writable() ? "" : "ro,norecovery,",
+      view.writable() ? ", or xfs_admin -U generate DEVICE" : "",
+      view.writable() ? "" : "-o ro,noload ",
+      view.writable() ? "; or tune2fs -U random DEVICE first" : "",
+      view.writable() ? ""
+                      : "The view is read-only: journals cannot be replayed, so expose it with "
+                        "--writable if a mount fails.\n",
+      view.writable() ? "writes a new signature"
+                      : "needs --writable, because it writes a new signature");
+}
+
+Result<ExitCode> expose(Context& context, const ExposeOptions& options) {
+  const auto target = context.target(options.target);
+  if (!target) return target.error();
+  api::ExposeRequest request;
+  request.set_volume(target->object);
+  *request.mutable_at() = target->at;
+  request.set_writable(options.writable);
+  request.set_name(options.name);
+  request.set_dry_run(context.flags.dry_run);
+  if (!options.ttl.empty()) {
+    const auto ttl = parse_duration(options.ttl);
+    if (!ttl) return ttl.error();
+    if (*ttl < std::chrono::seconds(1))
+      return Error{ErrorCode::kInvalidArgument, "--ttl: expected a second or more"};
+    request.set_ttl_s(
+        static_cast<std::uint64_t>(std::chrono::floor<std::chrono::seconds>(*ttl).count()));
+  }
+  const auto view = context.client().view_expose(request);
+  if (!view) return view.error();
+  if (context.print_json(*view)) return ExitCode::kDone;
+  const auto& console = context.console;
+  Facts facts;
+  facts.add("view",
+            fmt::format("{}, {}{}", view->name(), view->writable() ? "writable" : "read-only",
+                        context.flags.dry_run ? " (not exposed: a dry run)" : ""));
+  facts.add("volume", view->volume());
+  facts.add("moment", context.moment(view->at()));
+  facts.add("target", view->iqn());
+  facts.add("expires", view->expires_ns() == 0 ? "never" : context.local_time(view->expires_ns()));
+  console.print(facts.text(console));
+  if (!context.flags.dry_run) console.note("\n" + host_advice(*view));
+  context.note_dry_run();
+  return ExitCode::kDone;
+}
+
+Result<ExitCode> list(Context& context, const NoOptions&) {
+  const auto views = context.client().view_list();
+  if (!views) return views.error();
+  if (context.print_json(*views)) return ExitCode::kDone;
+  Table table({"VIEW", "VOLUME", ">SEQUENCE", "LOCAL TIME", "UTC", "MODE", "EXPIRES", ">SESSIONS",
+               ">WRITTEN", "TARGET"});
+  for (const auto& view : views->views()) {
+    table.add({view.name(), view.volume(), std::to_string(view.at().sequence()),
+               context.local_time(view.at().time_ns()), context.utc_time(view.at().time_ns()),
+               view.writable() ? "writable" : "read-only",
+               view.expires_ns() == 0 ? "never" : context.short_time(view.expires_ns()),
+               std::to_string(view.sessions()), format_size(view.overlay_bytes()), view.iqn()});
+  }
+  context.console.print(table.empty() ? "There are no views.\n" : table.text(context.console));
+  return ExitCode::kDone;
+}
+
+Result<ExitCode> unexpose(Context& context, const UnexposeOptions& options) {
+  auto client = context.client();
+  api::UnexposeRequest request;
+  request.set_name(options.name);
+  request.set_dry_run(context.flags.dry_run);
+  request.set_force(options.force);
+  const auto sessions = client.session_list();
+  if (!sessions) return sessions.error();
+  const auto concerns = [&options](const api::Session& session) {
+    return session.view() == options.name;
+  };
+  const auto affected = sessions_text(*sessions, concerns);
+  if (!affected.empty()) {
+    if (!context.flags.json) {
+      context.console.note(
+          fmt::format("This takes {} away from whoever uses it, with what was written to it.\n",
+                      printable(options.name)));
+      context.console.note(affected);
+    }
+    const auto first =
+        std::find_if(sessions->sessions().begin(), sessions->sessions().end(), concerns);
+    if (!context.flags.dry_run &&
+        !context.confirmed(first->volume().empty() ? options.name : first->volume())) {
+      return ExitCode::kNotConfirmed;
+    }
+    // Who was shown the sessions and confirmed has said all that --force says.
+    request.set_force(true);
+  }
+  const auto view = client.view_unexpose(request);
+  if (!view) return view.error();
+  if (context.print_json(*view)) return ExitCode::kDone;
+  context.console.note(fmt::format(
+      "{} of {} {}; it showed {}\n", printable(view->name()), printable(view->volume()),
+      context.flags.dry_run ? "would be gone" : "is gone", printable(context.moment(view->at()))));
+  context.note_dry_run();
+  return ExitCode::kDone;
+}
+
+}  // namespace
+
+void add_view_verbs(CLI::App& app, Context& context) {
+  auto& noun = *app.add_subcommand("view", "Look at past moments as LUNs of their own");
+  noun.require_subcommand(1);
+  add_verb<ExposeOptions>(
+      noun, context, "expose", "Expose a moment of a volume under its own target",
+      [](CLI::App& verb, ExposeOptions& options) {
+        verb.add_option("VOLUME@TIME", options.target, "The volume and the moment (default: now)")
+            ->required()
+            ->type_name("VOLUME@TIME");
+        verb.add_flag("--writable", options.writable,
+                      "Writes go to an overlay that ends with the view");
+        verb.add_option("--ttl", options.ttl, "How long it lives, such as 2h")
+            ->type_name("DURATION");
+        verb.add_option("--name", options.name, "Its name (default: one is made)")
+            ->type_name("NAME");
+      },
+      expose);
+  add_verb<NoOptions>(noun, context, "list", "List the exposed views", no_options, list);
+  add_verb<UnexposeOptions>(
+      noun, context, "unexpose", "End a view",
+      [](CLI::App& verb, UnexposeOptions& options) {
+        verb.add_option("VIEW", options.name, "The view")->required()->type_name("VIEW");
+        verb.add_flag("--force", options.force, "Also while sessions use it");
+      },
+      unexpose);
+}
+
+}  // namespace mariner::client

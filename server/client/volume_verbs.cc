@@ -1,0 +1,234 @@
+// mariner volume create | list | show | delete | import
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <ostream>
+
+#include "server/client/progress.h"
+#include "server/client/quantity.h"
+#include "server/client/session_text.h"
+#include "server/client/table.h"
+#include "server/client/verbs.h"
+
+namespace mariner::client {
+namespace {
+
+struct CreateOptions {
+  std::string name;
+  std::string size;
+  std::string window;
+  std::uint32_t block_size = 512;
+};
+
+struct ImportOptions {
+  std::string name;
+  std::string file;
+  std::string window;
+  std::uint32_t block_size = 512;
+};
+
+struct DeleteOptions {
+  std::string name;
+  bool force = false;
+};
+
+std::string window_text(std::uint64_t window_s) {
+  constexpr auto kLongest =
+      static_cast<std::uint64_t>(std::chrono::seconds::max().count() / 1'000'000'000);
+  return format_duration(std::chrono::seconds(std::min(window_s, kLongest)));
+}
+
+// Seconds of a --window; 0 if there is none.
+Result<std::uint64_t> window_s(const std::string& text) {
+  if (text.empty()) return std::uint64_t{0};
+  const auto duration = parse_duration(text);
+  if (!duration) return duration.error();
+  if (*duration < std::chrono::seconds(1)) {
+    return Error{ErrorCode::kInvalidArgument, "--window: expected a second or more, found " + text};
+  }
+  return static_cast<std::uint64_t>(std::chrono::floor<std::chrono::seconds>(*duration).count());
+}
+
+void note_created(const Context& context, const api::Volume& volume, std::string_view what) {
+  context.console.note(fmt::format("{} {}: {}, window {}, target {}\n", printable(volume.name()),
+                                   what, format_size(volume.size_bytes()),
+                                   window_text(volume.window_s()), printable(volume.iqn())));
+}
+
+Result<ExitCode> create(Context& context, const CreateOptions& options) {
+  const auto size = parse_size(options.size);
+  if (!size) return size.error();
+  const auto window = window_s(options.window);
+  if (!window) return window.error();
+  api::CreateVolumeRequest request;
+  request.set_name(options.name);
+  request.set_size_bytes(size->bytes);
+  request.set_block_size(options.block_size);
+  request.set_window_s(*window);
+  request.set_dry_run(context.flags.dry_run);
+  const auto volume = context.client().volume_create(request);
+  if (!volume) return volume.error();
+  if (context.print_json(*volume)) return ExitCode::kDone;
+  note_created(context, *volume, context.flags.dry_run ? "would be created" : "created");
+  context.note_dry_run();
+  return ExitCode::kDone;
+}
+
+Result<ExitCode> list(Context& context, const NoOptions&) {
+  const auto volumes = context.client().volume_list();
+  if (!volumes) return volumes.error();
+  if (context.print_json(*volumes)) return ExitCode::kDone;
+  Table table({"NAME", ">SIZE", "STATE", "WINDOW", "OLDEST", "NEWEST", ">HISTORY", ">SESSIONS",
+               ">VIEWS", ">MARKS"});
+  for (const auto& volume : volumes->volumes()) {
+    table.add({volume.name(), format_size(volume.size_bytes()), volume.state(),
+               window_text(volume.window_s()), context.short_time(volume.oldest().time_ns()),
+               context.short_time(volume.newest().time_ns()), format_size(volume.history_bytes()),
+               std::to_string(volume.sessions()), std::to_string(volume.views()),
+               std::to_string(volume.marks())});
+  }
+  context.console.print(table.empty() ? "There are no volumes.\n" : table.text(context.console));
+  return ExitCode::kDone;
+}
+
+Result<ExitCode> show(Context& context, const std::string& name) {
+  api::VolumeRequest request;
+  request.set_name(name);
+  const auto volume = context.client().volume_show(request);
+  if (!volume) return volume.error();
+  if (context.print_json(*volume)) return ExitCode::kDone;
+  Facts facts;
+  facts.add("name", volume->name());
+  facts.add("state", volume->restoring()
+                         ? volume->state() + ", restoring a rollback in the background"
+                         : volume->state());
+  facts.add("size",
+            fmt::format("{} ({} bytes)", format_size(volume->size_bytes()), volume->size_bytes()));
+  facts.add("block size", std::to_string(volume->block_size()));
+  facts.add("window", window_text(volume->window_s()));
+  facts.add("oldest", context.moment(volume->oldest()));
+  facts.add("newest", context.moment(volume->newest()));
+  facts.add("history", format_size(volume->history_bytes()));
+  facts.add("unapplied", format_size(volume->unapplied_bytes()));
+  facts.add("image", fmt::format("{}, {} allocated", volume->image_path(),
+                                 format_size(volume->image_bytes())));
+  facts.add("target", volume->iqn());
+  facts.add("serial", volume->serial());
+  facts.add("NAA", volume->naa());
+  facts.add("in use by", fmt::format("{} sessions, {} views, {} marks", volume->sessions(),
+                                     volume->views(), volume->marks()));
+  context.console.print(facts.text(context.console));
+  return ExitCode::kDone;
+}
+
+Result<ExitCode> remove(Context& context, const DeleteOptions& options) {
+  auto client = context.client();
+  api::VolumeRequest request;
+  request.set_name(options.name);
+  const auto volume = client.volume_show(request);
+  if (!volume) return volume.error();
+  if (!context.flags.json) {
+    context.console.note(fmt::format(
+        "This deletes {} ({}): its contents, its history since {}, {} marks and {} views.\n",
+        printable(volume->name()), format_size(volume->size_bytes()),
+        context.short_time(volume->oldest().time_ns()), volume->marks(), volume->views()));
+    const auto sessions = client.session_list();
+    if (!sessions) return sessions.error();
+    context.console.note(sessions_text(
+        *sessions, [&options](const api::Session& s) { return s.volume() == options.name; }));
+  }
+  if (!context.flags.dry_run && !context.confirmed(options.name)) return ExitCode::kNotConfirmed;
+  request.set_force(options.force);
+  request.set_dry_run(context.flags.dry_run);
+  const auto deleted = client.volume_delete(request);
+  if (!deleted) return deleted.error();
+  if (context.print_json(*deleted)) return ExitCode::kDone;
+  if (!context.flags.dry_run) context.console.note(printable(options.name) + " deleted\n");
+  context.note_dry_run();
+  return ExitCode::kDone;
+}
+
+Result<ExitCode> import(Context& context, const ImportOptions& options) {
+  const auto window = window_s(options.window);
+  if (!window) return window.error();
+  api::ImportRequest request;
+  request.set_name(options.name);
+  // The daemon opens the file, and its working directory is another.
+  std::error_code error;
+  const auto path = std::filesystem::absolute(options.file, error);
+  if (error)
+    return Error{ErrorCode::kInvalidArgument, fmt::format("{}: {}", options.file, error.message())};
+  request.set_path(path.string());
+  request.set_block_size(options.block_size);
+  request.set_window_s(*window);
+  request.set_dry_run(context.flags.dry_run);
+  Progress progress(context, "importing " + printable(options.name));
+  const auto volume = context.client().volume_import(
+      request, [&progress](std::uint64_t done, std::uint64_t all) { progress.show(done, all); });
+  progress.end();
+  if (!volume) return volume.error();
+  if (context.print_json(*volume)) return ExitCode::kDone;
+  note_created(context, *volume, context.flags.dry_run ? "would be imported" : "imported");
+  context.note_dry_run();
+  return ExitCode::kDone;
+}
+
+CLI::Option* add_name(CLI::App& verb, std::string& name) {
+  return verb.add_option("VOLUME", name, "The volume's name")->required()->type_name("VOLUME");
+}
+
+void add_block_size(CLI::App& verb, std::uint32_t& block_size) {
+  verb.add_option("--block-size", block_size, "Bytes of a block of the LUN: 512 or 4096")
+      ->check(CLI::IsMember({512, 4096}))
+      ->type_name("BYTES")
+      ->default_val(512);
+}
+
+}  // namespace
+
+void add_volume_verbs(CLI::App& app, Context& context) {
+  auto& noun = *app.add_subcommand("volume", "Create, list, show, import and delete volumes");
+  noun.require_subcommand(1);
+  add_verb<CreateOptions>(
+      noun, context, "create", "Create an empty volume",
+      [](CLI::App& verb, CreateOptions& options) {
+        verb.add_option("NAME", options.name, "The new volume's name")
+            ->required()
+            ->type_name("NAME");
+        verb.add_option("--size", options.size, "Its size, such as 100G")
+            ->required()
+            ->type_name("SIZE");
+        verb.add_option("--window", options.window, "How far back it can be rolled, such as 3d")
+            ->type_name("DURATION");
+        add_block_size(verb, options.block_size);
+      },
+      create);
+  add_verb<NoOptions>(noun, context, "list", "List the volumes", no_options, list);
+  add_verb<std::string>(
+      noun, context, "show", "Show all about a volume",
+      [](CLI::App& verb, std::string& name) { add_name(verb, name); }, show);
+  add_verb<DeleteOptions>(
+      noun, context, "delete", "Delete a volume with its history",
+      [](CLI::App& verb, DeleteOptions& options) {
+        add_name(verb, options.name);
+        verb.add_flag("--force", options.force, "Also while sessions or views use it");
+      },
+      remove);
+  add_verb<ImportOptions>(
+      noun, context, "import", "Make a volume of a raw image",
+      [](CLI::App& verb, ImportOptions& options) {
+        verb.add_option("NAME", options.name, "The new volume's name")
+            ->required()
+            ->type_name("NAME");
+        verb.add_option("FILE", options.file,
+                        "The raw image, a file or block device on the daemon's machine")
+            ->required()
+            ->type_name("FILE");
+        verb.add_option("--window", options.window, "How far back it can be rolled, such as 3d")
+            ->type_name("DURATION");
+        add_block_size(verb, options.block_size);
+      },
+      import);
+}
+
+}  // namespace mariner::client
