@@ -1,0 +1,83 @@
+#include <gmock/gmock.h>
+
+#include "tests/server/client/daemon.h"
+
+namespace mariner::client {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+class ViewVerbs : public DaemonTest {
+ protected:
+  void SetUp() override {
+    auto& view = control.view_answer;
+    view.set_name("db1-v1");
+    view.set_volume("db1");
+    view.set_iqn("iqn.2026-11.org.mariner:db1-v1");
+    *view.mutable_at() = moment(7, 1795000000'000000000);
+    *control.views.add_views() = view;
+  }
+};
+
+TEST_F(ViewVerbs, ExposeTellsTheHostWhatItMustKnow) {
+  run({"view", "expose", "db1@-10m", "--ttl", "2h"});
+  EXPECT_EQ(code, 0) << err;
+  EXPECT_THAT(
+      control.asked,
+      ElementsAre("view_expose volume: \"db1\" at { time_ns: 1795180925123456789 } ttl_s: 7200"));
+  EXPECT_THAT(
+      out,
+      HasSubstr(
+          "moment   #7  2026-11-18T12:06:40.000000000+01:00  (2026-11-18T11:06:40.000000000Z)\n"));
+  EXPECT_THAT(out,
+              HasSubstr("iscsiadm -m node -T iqn.2026-11.org.mariner:db1-v1 -p ADDRESS --login\n"));
+  EXPECT_THAT(out, HasSubstr("mount -o ro,norecovery,nouuid DEVICE"));
+  EXPECT_THAT(out, HasSubstr("mount -o ro,noload DEVICE"));
+  EXPECT_THAT(out, HasSubstr("Windows"));
+}
+
+TEST_F(ViewVerbs, AWritableOneMayGetNewIdentities) {
+  control.view_answer.set_writable(true);
+  run({"view", "expose", "db1@mark:pre", "--writable", "--name", "test"});
+  EXPECT_THAT(
+      control.asked,
+      ElementsAre(
+          "view_expose volume: \"db1\" at { mark: \"pre\" } writable: true name: \"test\""));
+  EXPECT_THAT(out, HasSubstr("tune2fs -U random DEVICE"));
+  EXPECT_THAT(out, HasSubstr("mount -o nouuid DEVICE"));
+}
+
+TEST_F(ViewVerbs, ADryRunGivesNoAdvice) {
+  run({"view", "expose", "db1", "--dry-run"});
+  EXPECT_THAT(control.asked,
+              ElementsAre("view_expose volume: \"db1\" at { now: true } dry_run: true"));
+  EXPECT_THAT(out, Not(HasSubstr("iscsiadm")));
+}
+
+TEST_F(ViewVerbs, List) {
+  run({"view", "list"});
+  EXPECT_THAT(out, HasSubstr("db1-v1  db1            7  2026-11-18T12:06:40.000000000+01:00  "
+                             "2026-11-18T11:06:40.000000000Z  read-only  never"));
+}
+
+TEST_F(ViewVerbs, UnexposeAsksOnlyIfSomebodyUsesIt) {
+  run({"view", "unexpose", "db1-v1"});
+  EXPECT_EQ(code, 0) << err;
+  EXPECT_EQ(control.asked.back(), "view_unexpose name: \"db1-v1\"");
+  auto& session = *control.sessions.add_sessions();
+  session.set_view("db1-v1");
+  session.set_volume("db1");
+  run({"view", "unexpose", "db1-v1"});
+  EXPECT_EQ(code, 5);
+  EXPECT_EQ(control.asked.back(), "session_list");
+  terminal = true;
+  typed = "db1\n";
+  run({"view", "unexpose", "db1-v1"});
+  EXPECT_EQ(code, 0);
+  EXPECT_EQ(control.asked.back(), "view_unexpose name: \"db1-v1\" force: true");
+}
+
+}  // namespace
+}  // namespace mariner::client
