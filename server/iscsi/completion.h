@@ -36,6 +36,9 @@ struct SenseCode {
   std::uint8_t ascq = 0;
 };
 inline constexpr SenseCode kInvalidFieldInCdb{.key = 0x05, .asc = 0x24, .ascq = 0x00};
+// ABORTED COMMAND, PROTOCOL SERVICE CRC ERROR: what lost data-out amounts to (RFC 7143, 7.8 and
+// 11.4.7.2).
+inline constexpr SenseCode kDataLost{.key = 0x0b, .asc = 0x47, .ascq = 0x05};
 [[nodiscard]] scsi::Response check_condition(SenseCode code);
 
 }  // namespace mariner::iscsi

@@ -152,6 +152,8 @@ void Connection::request_logout(std::uint16_t seconds) {
   env_.host.output_ready();
 }
 
+void Connection::output_ready() { env_.host.output_ready(); }
+
 // --- Headers ------------------------------------------------------------------------------
 
 bool Connection::on_header(const Bhs& bhs, std::span<const std::byte> ahs, Placement& place) {

@@ -94,6 +94,7 @@ class Connection final : private PduSink, private LoginAdmission, private Sessio
   // SessionLink
   void close(EndReason reason, std::string detail) override;
   void request_logout(std::uint16_t seconds) override;
+  void output_ready() override;
 
   // Headers. Each returns false when the connection is closing.
   bool check_login_header();

@@ -35,7 +35,7 @@ Result<void> DataOutTransfer::begin(const ScsiCommand& command, std::uint32_t im
   }
   received_ = immediate_bytes;
   unsolicited_open_ = !command.final;
-  if (!unsolicited_open_) close_unsolicited();
+  if (!unsolicited_open_) end_sequence(false);
   return {};
 }
 
@@ -48,31 +48,25 @@ Result<void> DataOutTransfer::accept(const DataOut& pdu, std::uint32_t bytes, bo
   if (solicited && requests_done_ == requests_sent_) {
     return Error{ErrorCode::kProtocol, "data-out: solicited data without an R2T"};
   }
-  if (pdu.data_sn != data_sn_) return data_error("DataSN", data_sn_, pdu.data_sn);
-  if (pdu.offset != received_) return data_error("buffer offset", received_, pdu.offset);
   const std::uint32_t end = solicited ? burst_end(requests_done_) : unsolicited_max_;
-  if (bytes > end - received_) return data_error("too many bytes", end - received_, bytes);
-
-  received_ += bytes;
-  ++data_sn_;
-  if (!solicited) {
-    if (pdu.final) {
-      unsolicited_open_ = false;
-      close_unsolicited();
+  if (pdu.data_sn != data_sn_ || pdu.offset != received_) failed_ = true;
+  if (!failed_) {
+    if (bytes > end - received_) return data_error("too many bytes", end - received_, bytes);
+    received_ += bytes;
+    ++data_sn_;
+    if (solicited && received_ == end && !pdu.final) {
+      return Error{ErrorCode::kProtocol, "data-out: F=0 at the end of the burst"};
     }
-    return {};
+    if (solicited && received_ != end && pdu.final) failed_ = true;
   }
-  if (pdu.final != (received_ == end)) return data_error("end of the burst", end, received_);
-  if (pdu.final) {
-    ++requests_done_;
-    data_sn_ = 0;
-  }
+  if (pdu.final) end_sequence(solicited);
   return {};
 }
 
 std::optional<DataOutTransfer::Request> DataOutTransfer::next_request(
     std::uint32_t outstanding_max) {
-  if (unsolicited_open_ || requests_sent_ - requests_done_ >= outstanding_max) return std::nullopt;
+  if (failed_ || unsolicited_open_ || requests_sent_ - requests_done_ >= outstanding_max)
+    return std::nullopt;
   const std::uint32_t offset =
       requests_sent_ == 0 ? solicited_from_ : burst_end(requests_sent_ - 1);
   if (offset >= wanted_) return std::nullopt;
@@ -86,9 +80,14 @@ std::uint32_t DataOutTransfer::burst_end(std::uint32_t r2t_sn) const {
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(end, wanted_));
 }
 
-void DataOutTransfer::close_unsolicited() {
-  solicited_from_ = received_;
+void DataOutTransfer::end_sequence(bool solicited) {
   data_sn_ = 0;
+  if (solicited) {
+    ++requests_done_;
+  } else {
+    unsolicited_open_ = false;
+    solicited_from_ = received_;
+  }
 }
 
 }  // namespace mariner::iscsi

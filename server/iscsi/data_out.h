@@ -4,6 +4,10 @@
 // First the unsolicited bytes (immediate data, then Data-Out PDUs without an R2T), then bursts that
 // R2Ts solicit. With DataPDUInOrder and DataSequenceInOrder every byte has one valid place in the
 // stream, so that a single offset says what has arrived.
+//
+// A PDU out of sequence means that another was lost: there is no recovery within a command, so the
+// command fails, once the initiator has sent everything that it was going to (7.8: not before, as
+// it still uses the task tag). What breaks the negotiated limits is an error of the connection.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +35,8 @@ class DataOutTransfer {
   [[nodiscard]] Result<void> begin(const ScsiCommand& command, std::uint32_t immediate_bytes,
                                    std::uint32_t wanted, const SessionParameters& parameters);
 
-  // A Data-Out PDU with `bytes` of data; `solicited`: it answers the R2T current_request().
-  // kProtocol if it is not the one PDU that may come now.
+  // A Data-Out PDU with `bytes` of data; `solicited`: it answers the R2T current_request(). If it
+  // is out of sequence, failed() holds from now on. kProtocol if it may not come at all.
   [[nodiscard]] Result<void> accept(const DataOut& pdu, std::uint32_t bytes, bool solicited);
 
   // The next R2T to send, if one is due and `outstanding_max` allows it.
@@ -44,12 +48,17 @@ class DataOutTransfer {
   [[nodiscard]] std::uint32_t wanted() const { return wanted_; }
   [[nodiscard]] std::uint32_t received() const { return received_; }
   [[nodiscard]] bool unsolicited_open() const { return unsolicited_open_; }
-  // Every byte that the command can use is here, and no unsolicited one is under way.
-  [[nodiscard]] bool complete() const { return !unsolicited_open_ && received_ >= wanted_; }
+  // Every byte that the command can use is here, and no other is under way.
+  [[nodiscard]] bool complete() const {
+    if (unsolicited_open_) return false;
+    return failed_ ? requests_done_ == requests_sent_ : received_ >= wanted_;
+  }
+  // Bytes are missing for ever.
+  [[nodiscard]] bool failed() const { return failed_; }
 
  private:
   [[nodiscard]] std::uint32_t burst_end(std::uint32_t r2t_sn) const;
-  void close_unsolicited();
+  void end_sequence(bool solicited);
 
   std::uint32_t wanted_ = 0;
   std::uint32_t received_ = 0;         // also the only valid offset of the next PDU
@@ -60,6 +69,7 @@ class DataOutTransfer {
   std::uint32_t requests_done_ = 0;
   std::uint32_t data_sn_ = 0;  // of the next PDU of the current sequence
   bool unsolicited_open_ = false;
+  bool failed_ = false;
 };
 
 }  // namespace mariner::iscsi

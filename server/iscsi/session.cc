@@ -127,6 +127,7 @@ Result<Session::Start> Session::begin_data_out(const DataOut& pdu, std::uint32_t
   }
   const auto accepted = data.accept(pdu, data_bytes, solicited);
   if (!accepted) return accepted.error();
+  if (data.failed()) return Start{.task = task->ref, .place = {}, .reject = std::nullopt};
   const std::uint32_t usable = data.wanted() - std::min(pdu.offset, data.wanted());
   return Start{.task = task->ref,
                .place = {.payload = task->payload,
@@ -170,7 +171,7 @@ void Session::admit(Task& task) {
 // What can be done for a task now that a PDU of it is complete.
 void Session::advance(Task& task) {
   if (task.data_out.unsolicited_open()) return;
-  if (!task.admitted) {
+  if (!task.admitted && !task.data_out.failed()) {
     const bool overtakes_none = waiting_.empty() || task.charge_bytes == 0;
     if (!overtakes_none || !fits(task.charge_bytes)) {
       task.state = Task::State::kWaiting;
@@ -207,6 +208,7 @@ void Session::execute(Task& task) {
   task.state = Task::State::kExecuting;
   const TaskRef ref = task.ref;
   if (task.too_long) return complete(ref, check_condition(kInvalidFieldInCdb));
+  if (task.data_out.failed()) return complete(ref, check_condition(kDataLost));
   scsi::Command command{.lun = task.lun,
                         .cdb = task.cdb,
                         .data_out = std::move(task.payload),
@@ -232,6 +234,7 @@ void Session::complete(TaskRef ref, const scsi::Response& response) {
   release(*task);
   bytes_read_ += send_completion(transfer, response, parameters(), *sender_);
   if (!waiting_.empty()) pump();
+  link_->output_ready();
 }
 
 // Lets waiting tasks go on, in order, as far as memory allows.
@@ -284,7 +287,9 @@ bool Session::begin_management() {
 void Session::respond(const TaskManagementResponse& response) {
   CHECK(managements_ > 0);
   --managements_;
-  if (sender_ != nullptr) sender_->send(pack(response), StatSn::kAdvance);
+  if (sender_ == nullptr) return;
+  sender_->send(pack(response), StatSn::kAdvance);
+  link_->output_ready();
 }
 
 void Session::release(Task& task) {

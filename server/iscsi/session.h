@@ -57,6 +57,8 @@ class SessionLink {
   virtual void close(EndReason reason, std::string detail) = 0;
   // Asks the initiator to log out within `seconds` (Async Message).
   virtual void request_logout(std::uint16_t seconds) = 0;
+  // Something was given to the sender outside of the connection's own doing: send it soon.
+  virtual void output_ready() = 0;
 };
 
 class Session : public std::enable_shared_from_this<Session> {

@@ -1,0 +1,53 @@
+// Any text to a login: it ends, and its answers are bounded and well-formed.
+//
+// The first byte is the login's flags (stages, T and C).
+#include <cstdint>
+#include <span>
+
+#include "proto/check.h"
+#include "server/iscsi/login.h"
+#include "tests/server/iscsi/iscsi_testing.h"
+
+using namespace mariner;
+using namespace mariner::iscsi;
+
+namespace {
+
+class AnyAdmission final : public LoginAdmission {
+ public:
+  std::optional<std::uint16_t> admit(const LoginIdentity&, LoginRefusal&) override { return 1; }
+  [[nodiscard]] bool session_exists(std::uint16_t) const override { return false; }
+};
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size < 1) return 0;
+  const NegotiationLimits limits;
+  TestDirectory directory;
+  AnyAdmission admission;
+  Login login(
+      {.limits = limits, .portal_group_tag = 1, .directory = directory, .admission = admission},
+      std::make_unique<NoAuthentication>());
+  const auto text = std::as_bytes(std::span(data, size)).subspan(1);
+  // Twice: with what makes most texts complete first, then as it is.
+  const std::string names =
+      keys({"InitiatorName=iqn.2026-11.test:host", "TargetName=iqn.2026-11.org.mariner:disk"});
+  const LoginRequest first = parse_login_request(login_pdu("", 1 << 2).bhs);
+  if ((data[0] & 1) != 0) {
+    CHECK(login.step(first, bytes_of(names)).header.status == LoginStatus::kSuccess);
+  }
+  const LoginRequest request = parse_login_request(login_pdu("", data[0]).bhs);
+  for (int i = 0; i < 2 && login.state() == Login::State::kInProgress; ++i) {
+    const Login::Reply reply = login.step(request, text);
+    CHECK(reply.text.size() <= 8192);
+    CHECK(parse_text(reply.text));
+    CHECK(login.state() != Login::State::kFailed || !login.refusal().message.empty());
+    const SessionParameters& parameters = login.identity().parameters;
+    CHECK(parameters.send_segment_bytes_max >= 512);
+    CHECK(parameters.burst_bytes_max >= 512);
+    CHECK(parameters.first_burst_bytes_max <= parameters.burst_bytes_max);
+    CHECK(parameters.outstanding_r2t_max >= 1);
+  }
+  return 0;
+}

@@ -1,0 +1,186 @@
+#include "server/iscsi/login.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/server/iscsi/iscsi_testing.h"
+
+namespace mariner::iscsi {
+namespace {
+
+class TestAdmission final : public LoginAdmission {
+ public:
+  std::optional<std::uint16_t> admit(const LoginIdentity&, LoginRefusal& refusal) override {
+    if (full) refusal = {.status = LoginStatus::kOutOfResources, .message = "full"};
+    return full ? std::nullopt : std::optional<std::uint16_t>(42);
+  }
+  [[nodiscard]] bool session_exists(std::uint16_t tsih) const override { return tsih == 7; }
+
+  bool full = false;
+};
+
+class LoginTest : public testing::Test {
+ protected:
+  Login::Reply step(const InitiatorPdu& pdu) {
+    return login.step(parse_login_request(pdu.bhs), pdu.data);
+  }
+  Login::Reply step(std::string_view text, std::uint8_t flags = kOperationalToFull) {
+    return step(login_pdu(text, flags));
+  }
+  void expect_refusal(const Login::Reply& reply, LoginStatus status) {
+    EXPECT_EQ(reply.header.status, status);
+    EXPECT_FALSE(reply.header.transit);
+    EXPECT_EQ(login.state(), Login::State::kFailed);
+    EXPECT_EQ(login.refusal().status, status);
+    EXPECT_FALSE(login.refusal().message.empty());
+  }
+
+  const std::string host = keys({"InitiatorName=iqn.2026-11.test:host"});
+  const std::string names = host + keys({"TargetName=iqn.2026-11.org.mariner:disk"});
+  NegotiationLimits limits;
+  TestDirectory directory;
+  TestAdmission admission;
+  Login login{
+      {.limits = limits, .portal_group_tag = 1, .directory = directory, .admission = admission},
+      std::make_unique<NoAuthentication>()};
+};
+
+TEST_F(LoginTest, OneRequestSuffices) {
+  const auto reply = step(names + keys({"HeaderDigest=CRC32C"}));
+  EXPECT_EQ(login.state(), Login::State::kDone);
+  EXPECT_EQ(reply.header.status, LoginStatus::kSuccess);
+  EXPECT_TRUE(reply.header.transit);
+  EXPECT_EQ(reply.header.current_stage, 1);
+  EXPECT_EQ(reply.header.next_stage, 3);
+  EXPECT_EQ(reply.header.tsih, 42);
+  EXPECT_EQ(reply.text, keys({"TargetPortalGroupTag=1", "HeaderDigest=CRC32C",
+                              "MaxRecvDataSegmentLength=262144"}));
+  EXPECT_EQ(login.identity().initiator, "iqn.2026-11.test:host");
+  EXPECT_EQ(login.identity().device, directory.device);
+  EXPECT_EQ(login.identity().parameters.receive_segment_bytes_max, 262144u);
+}
+
+TEST_F(LoginTest, SecurityThenOperational) {
+  auto reply = step(names + keys({"AuthMethod=CHAP,None"}), kSecurityToOperational);
+  EXPECT_TRUE(reply.header.transit);
+  EXPECT_EQ(reply.header.next_stage, 1);
+  EXPECT_EQ(reply.header.tsih, 0);
+  EXPECT_EQ(reply.text, keys({"TargetPortalGroupTag=1", "AuthMethod=None"}));
+  reply = step(keys({"InitialR2T=No"}), 1 << 2);
+  EXPECT_FALSE(reply.header.transit);
+  EXPECT_EQ(reply.text, keys({"InitialR2T=No", "MaxRecvDataSegmentLength=262144"}));
+  reply = step("", kOperationalToFull);
+  EXPECT_TRUE(reply.text.empty());
+  EXPECT_EQ(login.state(), Login::State::kDone);
+}
+
+TEST_F(LoginTest, SecurityMayLeadToFullFeatureAtOnce) {
+  const auto reply = step(names, kSecurityToFull);
+  EXPECT_EQ(login.state(), Login::State::kDone);
+  EXPECT_NE(reply.text.find("MaxRecvDataSegmentLength"), std::string::npos);
+}
+
+TEST_F(LoginTest, TextMayBeContinued) {
+  const std::string text = names + keys({"InitialR2T=No"});
+  const auto reply = step(std::string_view(text).substr(0, 20), 0x40 | (1 << 2));
+  EXPECT_FALSE(reply.header.transit);
+  EXPECT_TRUE(reply.text.empty());
+  EXPECT_EQ(login.state(), Login::State::kInProgress);
+  step(std::string_view(text).substr(20));
+  EXPECT_EQ(login.state(), Login::State::kDone);
+  EXPECT_FALSE(login.identity().parameters.initial_r2t);
+}
+
+TEST_F(LoginTest, NamesCompareInLowerCase) {
+  step(host + keys({"TargetName=IQN.2026-11.org.Mariner:Disk"}));
+  EXPECT_EQ(login.state(), Login::State::kDone);
+}
+
+TEST_F(LoginTest, DiscoveryNeedsNoTarget) {
+  const auto reply = step(host + keys({"SessionType=Discovery", "HeaderDigest=CRC32C,None"}));
+  EXPECT_EQ(login.state(), Login::State::kDone);
+  EXPECT_TRUE(login.identity().discovery);
+  EXPECT_EQ(login.identity().device, nullptr);
+  EXPECT_EQ(reply.text.find("TargetPortalGroupTag"), std::string::npos);
+  EXPECT_NE(reply.text.find("HeaderDigest=None"), std::string::npos);
+}
+
+TEST_F(LoginTest, MissingInitiatorName) {
+  expect_refusal(step(keys({"TargetName=x"})), LoginStatus::kMissingParameter);
+}
+TEST_F(LoginTest, MissingTargetName) { expect_refusal(step(host), LoginStatus::kMissingParameter); }
+TEST_F(LoginTest, UnknownTarget) {
+  expect_refusal(step(host + keys({"TargetName=iqn.none"})), LoginStatus::kNotFound);
+  EXPECT_EQ(login.refusal().message, "TargetName: offered iqn.none: there is no such target");
+}
+TEST_F(LoginTest, ForbiddenTarget) {
+  expect_refusal(step(keys({"InitiatorName=iqn.2026-11.test:stranger",
+                            "TargetName=iqn.2026-11.org.mariner:disk"})),
+                 LoginStatus::kAuthorizationFailure);
+}
+TEST_F(LoginTest, UnavailableTarget) {
+  expect_refusal(step(host + keys({"TargetName=iqn.2026-11.org.mariner:importing"})),
+                 LoginStatus::kServiceUnavailable);
+}
+TEST_F(LoginTest, UnknownSessionType) {
+  expect_refusal(step(names + keys({"SessionType=Other"})), LoginStatus::kSessionTypeNotSupported);
+}
+TEST_F(LoginTest, AuthenticationThatWeDoNotHave) {
+  expect_refusal(step(names + keys({"AuthMethod=KRB5"}), kSecurityToOperational),
+                 LoginStatus::kAuthenticationFailure);
+}
+TEST_F(LoginTest, VersionThatWeDoNotHave) {
+  InitiatorPdu pdu = login_pdu(names, kOperationalToFull);
+  pdu.bhs[2] = pdu.bhs[3] = std::byte{1};
+  expect_refusal(step(pdu), LoginStatus::kUnsupportedVersion);
+}
+TEST_F(LoginTest, AnotherConnectionForASession) {
+  expect_refusal(step(login_pdu(names, kOperationalToFull, 1, 7)),
+                 LoginStatus::kTooManyConnections);
+}
+TEST_F(LoginTest, NoSuchSession) {
+  expect_refusal(step(login_pdu(names, kOperationalToFull, 1, 8)),
+                 LoginStatus::kSessionDoesNotExist);
+}
+TEST_F(LoginTest, NoRoomForASession) {
+  admission.full = true;
+  expect_refusal(step(names), LoginStatus::kOutOfResources);
+}
+TEST_F(LoginTest, ContinuedTransition) {
+  expect_refusal(step(names, 0xc0 | (1 << 2) | 3), LoginStatus::kInitiatorError);
+}
+TEST_F(LoginTest, TransitionBackwards) {
+  expect_refusal(step(names, 0x80 | (1 << 2) | 0), LoginStatus::kInitiatorError);
+}
+TEST_F(LoginTest, TransitionToTheReservedStage) {
+  expect_refusal(step(names, 0x80 | (1 << 2) | 2), LoginStatus::kInitiatorError);
+}
+TEST_F(LoginTest, BeginningInTheReservedStage) {
+  expect_refusal(step(names, 2 << 2), LoginStatus::kInitiatorError);
+}
+TEST_F(LoginTest, StageThatWasNotAgreed) {
+  step(names, 0);
+  expect_refusal(step("", 1 << 2), LoginStatus::kInitiatorError);
+}
+TEST_F(LoginTest, ChangedIsid) {
+  step(names, 0);
+  InitiatorPdu pdu = login_pdu("", 0);
+  pdu.bhs[9] = std::byte{9};
+  expect_refusal(step(pdu), LoginStatus::kInvalidDuringLogin);
+}
+TEST_F(LoginTest, TextWithoutEnd) {
+  expect_refusal(step("InitiatorName=iqn"), LoginStatus::kInitiatorError);
+}
+TEST_F(LoginTest, TextWithoutBound) {
+  InitiatorPdu pdu = login_pdu(std::string(8192, 'a'), 0x40);
+  for (std::size_t i = 0; i < kTextBytesMax / 8192; ++i) {
+    ASSERT_EQ(step(pdu).header.status, LoginStatus::kSuccess);
+  }
+  expect_refusal(step(pdu), LoginStatus::kInitiatorError);
+}
+TEST_F(LoginTest, NamesThatWouldSpoilALog) {
+  expect_refusal(step(keys({"InitiatorName=iqn.x\nroot logged in", "TargetName=x"})),
+                 LoginStatus::kInitiatorError);
+}
+
+}  // namespace
+}  // namespace mariner::iscsi

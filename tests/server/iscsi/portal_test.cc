@@ -1,0 +1,198 @@
+#include "server/iscsi/portal.h"
+
+#include <gtest/gtest.h>
+
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/read.hpp>
+#include <boost/asio/write.hpp>
+#include <functional>
+
+#include "tests/server/iscsi/asio_executor.h"
+#include "tests/server/iscsi/iscsi_testing.h"
+
+namespace mariner::iscsi {
+namespace {
+
+using boost::asio::ip::tcp;
+
+class PortalTest : public testing::Test {
+ protected:
+  PortalTest() {
+    options.addresses = {"127.0.0.1:0"};
+    options.iscsi.closing_time_max = std::chrono::milliseconds(200);
+  }
+  void open() {
+    auto opened = Portal::open(
+        options,
+        {.context = context, .executor = executor, .directory = directory, .observer = observer});
+    ASSERT_TRUE(opened) << to_string(opened.error());
+    portal = std::move(*opened);
+  }
+  // Lets the server work until `done` says so.
+  void run_until(const std::function<bool()>& done) {
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (!done() && std::chrono::steady_clock::now() < limit) {
+      context.run_one_for(std::chrono::milliseconds(20));
+    }
+    EXPECT_TRUE(done());
+  }
+  tcp::socket connect() {
+    const std::string address = portal->addresses().front();
+    const auto port =
+        static_cast<std::uint16_t>(std::stoul(address.substr(address.rfind(':') + 1)));
+    tcp::socket socket(context);
+    socket.connect({boost::asio::ip::address_v4::loopback(), port});
+    return socket;
+  }
+  TargetPdu exchange(tcp::socket& socket, const InitiatorPdu& pdu) {
+    boost::asio::write(socket, boost::asio::buffer(pdu.wire()));
+    run_until([&] { return socket.available() >= kBhsBytes; });
+    TargetPdu reply;
+    boost::asio::read(socket, boost::asio::buffer(reply.bhs));
+    const std::size_t bytes = load_be24(&reply.bhs[5]);
+    run_until([&] { return socket.available() >= bytes; });
+    reply.data.resize((bytes + 3) / 4 * 4);
+    boost::asio::read(socket, boost::asio::buffer(reply.data));
+    return reply;
+  }
+  static InitiatorPdu login() {
+    return login_pdu(
+        keys({"InitiatorName=iqn.2026-11.test:host", "TargetName=iqn.2026-11.org.mariner:disk"}),
+        kOperationalToFull);
+  }
+
+  boost::asio::io_context context{1};
+  AsioExecutor executor{context};
+  TestDirectory directory;
+  TestObserver observer;
+  PortalOptions options;
+  std::unique_ptr<Portal> portal;
+};
+
+TEST_F(PortalTest, ServesASession) {
+  open();
+  tcp::socket socket = connect();
+  EXPECT_EQ(exchange(socket, login()).u16(36), 0);
+  const auto reply = exchange(
+      socket, command_pdu({.expected_bytes = 512, .flags = kFinal | kRead, .cdb = read10(0, 1)}));
+  EXPECT_EQ(reply.data, pattern(512));
+  EXPECT_EQ(portal->sessions().size(), 1u);
+  socket.close();
+  run_until([&] { return portal->connections() == 0; });
+  ASSERT_EQ(observer.ended.size(), 1u);
+  EXPECT_EQ(observer.ended[0].reason, EndReason::kPeerClosed);
+}
+
+TEST_F(PortalTest, LastWordsArriveBeforeTheEnd) {
+  open();
+  tcp::socket socket = connect();
+  InitiatorPdu bad =
+      login_pdu(keys({"InitiatorName=iqn.x", "TargetName=iqn.none"}), kOperationalToFull);
+  // Followed by bytes that nobody reads.
+  Bytes wire = bad.wire();
+  wire.resize(wire.size() + 100000);
+  boost::asio::write(socket, boost::asio::buffer(wire));
+  Bytes reply(kBhsBytes);
+  run_until([&] { return socket.available() >= kBhsBytes; });
+  boost::asio::read(socket, boost::asio::buffer(reply));
+  EXPECT_EQ(load_be<std::uint16_t>(&reply[36]), 0x0203);
+  run_until([&] { return !observer.ended.empty(); });
+  boost::system::error_code error;
+  run_until([&] {
+    std::byte byte{};
+    socket.non_blocking(true);
+    socket.read_some(boost::asio::buffer(&byte, 1), error);
+    return error == boost::asio::error::eof;
+  });
+  socket.close();
+  run_until([&] { return portal->connections() == 0; });
+}
+
+TEST_F(PortalTest, OneWhoNeverClosesIsCut) {
+  open();
+  tcp::socket socket = connect();
+  boost::asio::write(socket, boost::asio::buffer(std::string(1024, 'x')));
+  run_until([&] { return observer.ended.size() == 1; });
+  run_until([&] { return portal->connections() == 0; });
+}
+
+TEST_F(PortalTest, HalfOpenConnectionsLockNobodyOut) {
+  options.login_connections_max = 8;
+  open();
+  std::vector<tcp::socket> idle;
+  for (int i = 0; i < 40; ++i) {
+    idle.push_back(connect());
+    context.poll();
+  }
+  tcp::socket socket = connect();
+  EXPECT_EQ(exchange(socket, login()).u16(36), 0);
+  EXPECT_GE(observer.ended.size(), 30u);
+  for (const auto& end : observer.ended) EXPECT_EQ(end.reason, EndReason::kCrowdedOut);
+  EXPECT_FALSE(portal->sessions().list().empty());
+}
+
+TEST_F(PortalTest, StopDrainsAndEnds) {
+  open();
+  tcp::socket socket = connect();
+  exchange(socket, login());
+  bool stopped = false;
+  portal->stop(5, [&] { stopped = true; });
+  run_until([&] { return socket.available() >= kBhsBytes; });
+  Bytes message(kBhsBytes);
+  boost::asio::read(socket, boost::asio::buffer(message));
+  EXPECT_EQ(message[0], std::byte{0x32});
+  EXPECT_EQ(exchange(socket, logout_pdu(LogoutReason::kCloseSession)).opcode(),
+            Opcode::kLogoutResponse);
+  socket.close();
+  run_until([&] { return stopped; });
+}
+
+TEST_F(PortalTest, StopCutsWhoDoesNotLogOut) {
+  open();
+  tcp::socket socket = connect();
+  exchange(socket, login());
+  bool stopped = false;
+  portal->stop(0, [&] { stopped = true; });
+  run_until([&] { return stopped; });
+  EXPECT_EQ(observer.ended.at(0).reason, EndReason::kShutdown);
+}
+
+TEST_F(PortalTest, StopOfAnIdlePortalEndsAtOnce) {
+  open();
+  bool stopped = false;
+  portal->stop(5, [&] { stopped = true; });
+  run_until([&] { return stopped; });
+}
+
+TEST_F(PortalTest, AddressesAreChecked) {
+  for (const auto* bad : {"", "3260", "127.0.0.1", "127.0.0.1:", "127.0.0.1:x", "127.0.0.1:70000",
+                          "localhost:3260", "::1:3260", "[::1:3260", "[127.0.0.1]:3260"}) {
+    options.addresses = {bad};
+    const auto opened = Portal::open(
+        options,
+        {.context = context, .executor = executor, .directory = directory, .observer = observer});
+    ASSERT_FALSE(opened) << bad;
+    EXPECT_EQ(opened.error().code, ErrorCode::kInvalidArgument) << bad;
+  }
+}
+
+TEST_F(PortalTest, AnAddressInUseIsNamed) {
+  open();
+  options.addresses = portal->addresses();
+  const auto second = Portal::open(
+      options,
+      {.context = context, .executor = executor, .directory = directory, .observer = observer});
+  ASSERT_FALSE(second);
+  EXPECT_NE(second.error().message.find(options.addresses[0]), std::string::npos);
+}
+
+TEST_F(PortalTest, ManyAddressesServe) {
+  options.addresses = {"127.0.0.1:0", "127.0.0.1:0"};
+  open();
+  EXPECT_EQ(portal->addresses().size(), 2u);
+}
+
+}  // namespace
+}  // namespace mariner::iscsi

@@ -1,0 +1,37 @@
+#include "server/iscsi/ring.h"
+
+#include <gtest/gtest.h>
+
+namespace mariner::iscsi {
+namespace {
+
+TEST(RingTest, KeepsOrderAndOrdinalsWhileItGrows) {
+  Ring<int> ring;
+  std::uint64_t popped = 0;
+  for (int i = 0; i < 1000; ++i) {
+    ring.push(i);
+    if (i % 3 == 0) {
+      EXPECT_EQ(ring.front(), static_cast<int>(popped));
+      EXPECT_EQ(ring.begin(), popped);
+      ring.pop();
+      ++popped;
+    }
+  }
+  EXPECT_EQ(ring.size(), 1000 - popped);
+  for (std::uint64_t at = ring.begin(); at < ring.end(); ++at) {
+    EXPECT_EQ(ring[at], static_cast<int>(at));
+  }
+}
+
+TEST(RingTest, WhatIsPoppedIsLetGo) {
+  const auto held = std::make_shared<int>(1);
+  Ring<std::shared_ptr<int>> ring;
+  ring.push(held);
+  EXPECT_EQ(held.use_count(), 2);
+  ring.pop();
+  EXPECT_EQ(held.use_count(), 1);
+  EXPECT_TRUE(ring.empty());
+}
+
+}  // namespace
+}  // namespace mariner::iscsi
