@@ -26,7 +26,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     CHECK(again.has_value() && *again == *spec);
   }
   if (const auto duration = mariner::parse_duration(text)) {
-    const auto again = mariner::parse_duration(format_duration(*duration));
+    const auto again = mariner::parse_duration(mariner::format_duration(*duration));
     CHECK(again.has_value() && *again == *duration);
   }
   if (const auto endpoint = mariner::parse_endpoint(text)) {
