@@ -9,6 +9,7 @@ namespace mariner::node {
 namespace {
 
 constexpr std::uint32_t kBucketsMax = 10'000;
+// More are not listed, whatever is asked for: the answer says that it is truncated.
 constexpr std::uint32_t kWritesListedMax = 1'000'000;
 
 std::uint64_t payload_bytes_of(const index::IndexedWrite& write) {
@@ -53,10 +54,6 @@ void NodeControl::history(const api::HistoryRequest& request, admin::Answer<api:
   if (!served) return done(served.error());
   if (request.buckets() > kBucketsMax) {
     return done(Error{ErrorCode::kLimit, "at most " + std::to_string(kBucketsMax) + " buckets"});
-  }
-  if (request.max_writes() > kWritesListedMax) {
-    return done(Error{ErrorCode::kLimit,
-                      "at most " + std::to_string(kWritesListedMax) + " writes are listed"});
   }
   api::MomentSpec to = request.to();
   if (to.at_case() == api::MomentSpec::AT_NOT_SET) to.set_now(true);
@@ -126,7 +123,8 @@ void NodeControl::fill_history(const ServedVolume& volume, const api::HistoryReq
                 "to #" + std::to_string(write.target_sequence.value));
     }
     if (request.max_writes() == 0) return true;
-    if (static_cast<std::uint32_t>(out.write_list_size()) >= request.max_writes()) {
+    if (static_cast<std::uint32_t>(out.write_list_size()) >=
+        std::min(request.max_writes(), kWritesListedMax)) {
       out.set_truncated(true);
       return true;
     }
