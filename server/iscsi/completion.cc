@@ -1,7 +1,11 @@
 #include "server/iscsi/completion.h"
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
+#include <optional>
+#include <utility>
+#include <vector>
 
 #include "proto/bytes.h"
 

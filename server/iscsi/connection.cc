@@ -1,6 +1,7 @@
 #include "server/iscsi/connection.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "proto/check.h"
@@ -104,10 +105,6 @@ void Connection::ping() {
   env_.host.output_ready();
 }
 
-void Connection::disconnected(EndReason reason, std::string detail) {
-  close(reason, std::move(detail));
-}
-
 void Connection::close(EndReason reason, std::string detail) {
   if (closing()) return;
   phase_ = Phase::kClosing;
@@ -157,6 +154,8 @@ void Connection::output_ready() { env_.host.output_ready(); }
 // --- Headers ------------------------------------------------------------------------------
 
 bool Connection::on_header(const Bhs& bhs, std::span<const std::byte> ahs, Placement& place) {
+  // A reset, a reinstatement or an administrator may have ended us amid what was received.
+  if (closing()) return false;
   bhs_ = bhs;
   header_ = parse_common(bhs);
   segment_ = {};
@@ -285,6 +284,7 @@ void Connection::on_header_digest_error() {
 // --- Whole PDUs ---------------------------------------------------------------------------
 
 bool Connection::on_pdu(bool data_digest_good) {
+  if (closing()) return false;
   if (!data_digest_good) {
     ++env_.registry.counters().data_digest_errors;
     send_reject(RejectReason::kDataDigestError);

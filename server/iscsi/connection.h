@@ -76,9 +76,7 @@ class Connection final : private PduSink, private LoginAdmission, private Sessio
 
   // Time passes: login timeout, pings.
   void tick();
-  // The socket is at its end; nothing can be sent any more.
-  void disconnected(EndReason reason, std::string detail);
-  // Ends the connection from outside.
+  // Ends the connection: the socket is at its end, or its owner wants it to be.
   void end(EndReason reason, std::string detail) { close(reason, std::move(detail)); }
 
  private:

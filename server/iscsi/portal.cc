@@ -182,7 +182,7 @@ class Portal::Impl::Socket final : public ConnectionHost,
   }
 
   void close() {
-    connection_.disconnected(EndReason::kShutdown, {});
+    connection_.end(EndReason::kShutdown, {});
     error_code ignored;
     socket_.close(ignored);
   }
@@ -218,7 +218,7 @@ class Portal::Impl::Socket final : public ConnectionHost,
     }
     if (bytes == 0) {
       broken_ = true;
-      connection_.disconnected(EndReason::kPeerClosed, {});
+      connection_.end(EndReason::kPeerClosed, {});
     } else if (!would_block(errno)) {
       fail(errno);
     }
@@ -262,7 +262,7 @@ class Portal::Impl::Socket final : public ConnectionHost,
 
   void fail(int error_number) {
     broken_ = true;
-    connection_.disconnected(EndReason::kSocketError, errno_error(error_number, "socket").message);
+    connection_.end(EndReason::kSocketError, errno_error(error_number, "socket").message);
   }
 
   Impl& portal_;

@@ -259,7 +259,7 @@ TestClient::TestClient(TestServer& server)
                   .endpoints = {.address = "192.0.2.7:50000", .portal = "192.0.2.1:3260"},
                   .portal_addresses = {"192.0.2.1:3260"}}) {}
 
-TestClient::~TestClient() { connection.disconnected(EndReason::kPeerClosed, {}); }
+TestClient::~TestClient() { connection.end(EndReason::kPeerClosed, {}); }
 
 std::vector<TargetPdu> TestClient::send(const InitiatorPdu& pdu) {
   return send_bytes(pdu.wire(header_digest, data_digest));

@@ -190,6 +190,11 @@ class TestExecutor final : public Executor {
 struct TestServer {
   explicit TestServer(Options opts = {})
       : options(std::move(opts)), registry(std::make_shared<SessionRegistry>(options)) {}
+  ~TestServer() {
+    // A held command keeps its session, which keeps the device that holds it.
+    device().pending.clear();
+    device().managed.clear();
+  }
 
   Options options;
   TestDirectory directory;

@@ -158,6 +158,16 @@ TEST_F(TaskManagementTest, AColdResetAlsoEndsTheSessions) {
   EXPECT_EQ(server.observer.ended.at(0).reason, EndReason::kTargetReset);
 }
 
+TEST_F(TaskManagementTest, NothingAfterAColdResetIsHeard) {
+  Bytes wire = management_pdu({.function = TaskManagement::kTargetColdReset}).wire();
+  const Bytes write =
+      command_pdu({.expected_bytes = 512, .flags = kFinal | kWrite, .cdb = write10(0, 1)}).wire();
+  wire.insert(wire.end(), write.begin(), write.end());
+  client.feed(wire);
+  expect_outcome(client.take(), 0);
+  EXPECT_EQ(server.device().executed, 0u);
+}
+
 TEST_F(TaskManagementTest, FunctionsUnderWayAreBounded) {
   server.device().hold_manage = true;
   const auto reset = management_pdu({.function = TaskManagement::kLogicalUnitReset});

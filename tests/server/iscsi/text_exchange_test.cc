@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/server/iscsi/iscsi_testing.h"
 
 namespace mariner::iscsi {
