@@ -79,7 +79,7 @@ class Daemon:
         self.config_file = folder / "marinerd.toml"
         self._prefix = prefix or []
         self.process: subprocess.Popen | None = None
-        self._log = {"disks": [str(self.state / "log0")], "max_size": "2G", "track_size": "16M",
+        self._log = {"disks": [str(self.state / "log0")], "max_size": "1G", "track_size": "16M",
                      **(log or {})}
         self._storage = storage or {}
         self.window = window
@@ -202,7 +202,7 @@ class Daemon:
     def volume_url(self, name: str) -> str:
         return self.url(self.ask("volume", "show", name)["iqn"])
 
-    def history_file(self, name: str, path: pathlib.Path, writes_max: int = 2_000_000) -> pathlib.Path:
+    def history_file(self, name: str, path: pathlib.Path, writes_max: int = 1_000_000) -> pathlib.Path:
         """Every write of the volume, for the hammer."""
         path.write_text(self.cli("--json", "history", "show", name, "--writes", writes_max).out)
         return path

@@ -159,9 +159,10 @@ def test_config_check(daemon, folder):
 
 
 def test_doctor(daemon):
-    findings = daemon.ask("doctor")["findings"]
+    configuration = ["--config", str(daemon.config_file)]
+    findings = daemon.ask("doctor", *configuration)["findings"]
     assert findings and all(f["level"] in ("ok", "warning", "error") for f in findings)
-    assert daemon.cli("doctor").out.strip()
+    assert daemon.cli("doctor", *configuration).out.strip()
 
 
 def test_exit_codes(volume):

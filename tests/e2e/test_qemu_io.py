@@ -20,13 +20,14 @@ def qemu_io(url: str, *commands: str) -> str:
     return out
 
 
-@pytest.fixture(params=["512", "4096"])
-def url(daemon, request):
-    volume = daemon.create("db1", "64M", "--block-size", request.param)
-    return daemon.url(volume["iqn"])
+@pytest.fixture
+def url(daemon):
+    return daemon.url(daemon.create("db1", "64M")["iqn"])
 
 
-def test_an_image_goes_in_and_comes_out(url, folder):
+@pytest.mark.parametrize("block_size", ["512", "4096"])
+def test_an_image_goes_in_and_comes_out(daemon, folder, block_size):
+    url = daemon.url(daemon.create("db1", "64M", "--block-size", block_size)["iqn"])
     source, copy = folder / "source.raw", folder / "copy.raw"
     with open(source, "wb") as image:
         for megabyte in range(64):
@@ -44,6 +45,15 @@ def test_patterns_zeroes_and_discards(url):
             "read -P 0x55 10M 2M")
     qemu_io(url, "write -P 0x66 16M 4M", "discard 17M 1M", "read -P 0x66 16M 1M",
             "read -P 0 17M 1M", "read -P 0x66 18M 2M", "flush")
+
+
+def test_patterns_on_blocks_of_4_kib(daemon):
+    url = daemon.url(daemon.create("db1", "64M", "--block-size", "4096")["iqn"])
+    # QEMU 7.2 aborts when it reads 32 KiB or more of a thin LUN with such blocks: its own question
+    # for the block status ends at a multiple of 512. So the reads are smaller.
+    qemu_io(url, "write -P 0xa1 0 1M", "write -P 0xa2 512k 6k", "discard 768k 16k",
+            "read -P 0xa1 508k 4k", "read -P 0xa2 512k 6k", "read -P 0xa1 518k 10k",
+            "read -P 0 768k 16k", "read -P 0xa1 784k 16k", "read -P 0 1M 16k")
 
 
 def test_a_pattern_survives_reconnection(url):
