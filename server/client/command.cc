@@ -30,8 +30,9 @@ int report(const Context& context, const Error& error) {
   } else {
     context.console.err << context.console.red("mariner:") << " " << printable(error.message)
                         << "\n";
-    if (error.code == ErrorCode::kBusy)
+    if (error.code == ErrorCode::kBusy && context.force_helps) {
       context.console.err << "Nothing was changed. --force does it all the same.\n";
+    }
   }
   return static_cast<int>(exit_code_of(error.code));
 }

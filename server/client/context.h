@@ -34,6 +34,8 @@ struct Context {
   std::function<VersionTime()> now;
   Flags flags;
   Action action;  // of the verb that was given
+  // Set by a verb that has --force and was not given it, so that "busy" can advise it.
+  bool force_helps = false;
 
   [[nodiscard]] AdminClient client() const { return AdminClient(flags.socket); }
 

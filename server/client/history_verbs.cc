@@ -50,7 +50,7 @@ std::string chart(const Context& context, const api::History& history) {
 std::string events(const Context& context, const api::History& history) {
   Table table({"EVENT", ">SEQUENCE", "TIME", "WHAT"});
   for (const auto& event : history.events()) {
-    table.add({event.kind(), std::to_string(event.sequence()), context.short_time(event.time_ns()),
+    table.add({event.kind(), std::to_string(event.sequence()), context.local_time(event.time_ns()),
                event.text()});
   }
   return table.empty() ? "" : table.text(context.console);

@@ -28,6 +28,7 @@ void describe(const Context& context, const api::RollbackAnswer& plan, bool undo
 // The plan is shown before it is carried out; what is carried out is the plan: its sequence number
 // and not a time that might by now mean something else.
 Result<ExitCode> run(Context& context, api::RollbackRequest request) {
+  context.force_helps = !request.force();
   auto client = context.client();
   request.set_dry_run(true);
   const auto plan = client.rollback(request);

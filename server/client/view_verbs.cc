@@ -104,6 +104,7 @@ Result<ExitCode> unexpose(Context& context, const UnexposeOptions& options) {
   api::UnexposeRequest request;
   request.set_name(options.name);
   request.set_dry_run(context.flags.dry_run);
+  context.force_helps = !options.force;
   request.set_force(options.force);
   const auto sessions = client.session_list();
   if (!sessions) return sessions.error();

@@ -138,6 +138,7 @@ Result<ExitCode> remove(Context& context, const DeleteOptions& options) {
         *sessions, [&options](const api::Session& s) { return s.volume() == options.name; }));
   }
   if (!context.flags.dry_run && !context.confirmed(options.name)) return ExitCode::kNotConfirmed;
+  context.force_helps = !options.force;
   request.set_force(options.force);
   request.set_dry_run(context.flags.dry_run);
   const auto deleted = client.volume_delete(request);
