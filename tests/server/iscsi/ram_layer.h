@@ -1,7 +1,10 @@
 // A volume layer in memory, for trying clients against the iSCSI server alone.
 #pragma once
 
+#include <algorithm>
+#include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <vector>
 
 #include "server/volume/layer.h"
@@ -10,29 +13,34 @@ namespace mariner::iscsi {
 
 class RamLayer final : public volume::Layer {
  public:
-  explicit RamLayer(std::uint64_t bytes) : bytes_(bytes), mapped_(bytes / kBlockBytes) {}
+  explicit RamLayer(std::uint64_t bytes)
+      : bytes_(static_cast<std::byte*>(std::calloc(bytes, 1))),
+        size_(bytes),
+        mapped_(bytes / kBlockBytes) {
+    CHECK_MSG(bytes_ != nullptr, "out of memory for a RAM disk");
+  }
 
-  [[nodiscard]] std::uint64_t size_bytes() const override { return bytes_.size(); }
+  [[nodiscard]] std::uint64_t size_bytes() const override { return size_; }
   [[nodiscard]] bool read_only() const override { return false; }
 
   void read(ByteRange range, volume::ReadDone done) override {
-    Payload payload = Payload::copy_of({bytes_.data() + range.offset, range.length});
+    Payload payload = Payload::copy_of({bytes_.get() + range.offset, range.length});
     done(PayloadSlice{.payload = std::move(payload), .offset = 0, .length = range.length});
   }
   void write(ByteRange range, PayloadSlice data, volume::Done done) override {
-    std::memcpy(bytes_.data() + range.offset, data.bytes().data(), range.length);
+    std::memcpy(bytes_.get() + range.offset, data.bytes().data(), range.length);
     map(range, true);
     done({});
   }
   void write_same(ByteRange range, PayloadSlice pattern, volume::Done done) override {
     for (std::uint64_t at = range.offset; at < range.end(); at += pattern.length) {
-      std::memcpy(bytes_.data() + at, pattern.bytes().data(), pattern.length);
+      std::memcpy(bytes_.get() + at, pattern.bytes().data(), pattern.length);
     }
     map(range, true);
     done({});
   }
   void trim(ByteRange range, volume::TrimMode, volume::Done done) override {
-    std::memset(bytes_.data() + range.offset, 0, range.length);
+    std::memset(bytes_.get() + range.offset, 0, range.length);
     for (std::uint64_t i = range.inner_blocks().first.value; i < range.inner_blocks().end().value;
          ++i) {
       mapped_[i] = false;
@@ -62,7 +70,13 @@ class RamLayer final : public volume::Layer {
     for (std::uint64_t i = blocks.first.value; i < blocks.end().value; ++i) mapped_[i] = mapped;
   }
 
-  std::vector<std::byte> bytes_;
+  struct Free {
+    void operator()(std::byte* bytes) const { std::free(bytes); }
+  };
+
+  // calloc() gives pages that cost nothing before they are written.
+  std::unique_ptr<std::byte[], Free> bytes_;
+  std::uint64_t size_;
   std::vector<bool> mapped_;
 };
 
