@@ -92,7 +92,9 @@ int run(const std::string& config_path, const Log::Options& log_options) {
   mariner::node::Node node(std::move(*config), config_path, loop, log);
   if (const auto started = node.start(); !started) {
     log.error("cannot start", {{"error", to_string(started.error())}});
-    return 1;
+    // Volumes may be half started, with work that only the loop could complete. Nothing is lost
+    // by leaving it: what was acknowledged is in the log.
+    std::_Exit(1);
   }
   const SignalHandler signals(loop, node, log, config_path);
   ::sd_notify(0, "READY=1");

@@ -10,6 +10,7 @@
 #include "proto/check.h"
 #include "server/admin/admin_server.h"
 #include "server/node/node_control.h"
+#include "server/volume/thread_worker.h"
 
 namespace mariner::node {
 namespace {
@@ -51,6 +52,9 @@ Result<void> Node::start() {
   Result<std::unique_ptr<logging::IoRing>> ring = logging::IoRing::create(loop_);
   if (!ring) return ring.error();
   ring_ = std::move(*ring);
+  // Before anything that takes time: who cannot listen finds out at once, and initiators that
+  // connect meanwhile wait in the backlog. Nothing is answered before the loop runs.
+  if (Result<void> r = listen(); !r) return r;
   Result<std::unique_ptr<MetaStore>> store =
       MetaStore::open(config_.server.state_dir + "/store");
   if (!store) return store.error();
@@ -58,7 +62,7 @@ Result<void> Node::start() {
   Result<Epoch> epoch = store_->next_epoch();
   if (!epoch) return epoch.error();
   epoch_ = *epoch;
-  worker_ = std::make_unique<volume::Worker>(loop_);
+  worker_ = std::make_unique<volume::ThreadWorker>(loop_);
 
   VolumeSetOptions options;
   options.state_dir = config_.server.state_dir;
@@ -96,7 +100,6 @@ Result<void> Node::start() {
       loop_.context(), ::dup(ring_->fd()));
   poll_ring();
   log_stack_->start();
-  if (Result<void> r = listen(); !r) return r;
   started_ = loop_.wall_time();
   clock_offset_ns_ = offset_ns(loop_);
   loop_.after(kTick, [this] { tick(); });

@@ -51,10 +51,24 @@ Result<void> VolumeSet::load() {
   if (error) return errno_error(error.value(), options_.state_dir + "/images: create");
   Result<std::vector<meta::Volume>> volumes = parts_.store.volumes();
   if (!volumes) return volumes.error();
+  // Moments that somebody has opened never change: later writes get later times, whatever the clock
+  // says by now.
+  Result<std::vector<meta::View>> views = parts_.store.views();
+  if (!views) return views.error();
+  for (const meta::View& view : *views) {
+    VersionTime& until = opened_until_[view.volume_id()];
+    until = std::max(until, VersionTime{view.asked_ns()});
+  }
+  Result<std::vector<meta::Mark>> marks = parts_.store.marks();
+  if (!marks) return marks.error();
+  for (const meta::Mark& mark : *marks) {
+    VersionTime& until = opened_until_[mark.volume_id()];
+    until = std::max(until, VersionTime{mark.created_ns()});
+  }
   for (const meta::Volume& meta : *volumes) {
     if (meta.parent_id() != 0) {
       overlays_[meta.id()] = meta;
-      histories_[meta.id()];
+      histories_[meta.id()].blocks = {meta.size_bytes() >> kBlockShift};
       continue;
     }
     if (meta.state() != meta::Volume::READY) {
@@ -67,7 +81,7 @@ Result<void> VolumeSet::load() {
       continue;
     }
     add(meta);
-    histories_[meta.id()];
+    histories_[meta.id()].blocks = {meta.size_bytes() >> kBlockShift};
   }
   return {};
 }
@@ -75,25 +89,16 @@ Result<void> VolumeSet::load() {
 void VolumeSet::record(const logging::Record& record, const logging::LogLocation& location) {
   const auto found = histories_.find(record.volume.value);
   if (found == histories_.end()) return;  // of a volume that was deleted
-  volume::VolumeHistory& history = found->second;
-  if (record.type == logging::RecordType::kVoid) {
-    history.last = std::max(history.last, record.target_sequence);
-    return;
+  if (Result<void> r = found->second.history.add(record, location, found->second.blocks); !r) {
+    parts_.log.error("a record of the log is left out: history is missing",
+                     {{"error", to_string(r.error())}});
   }
-  if (record.type != logging::RecordType::kBeforeImage) {
-    // A batch that was written twice after an error stands there twice.
-    if (record.sequence <= history.last) return;
-    history.last = record.sequence;
-    history.last_time = std::max(history.last_time, record.time);
-    history.frontier = std::max(history.frontier, record.frontier);
-  }
-  history.index->insert(record, location);
 }
 
 volume::VolumeHistory VolumeSet::take_history(std::uint32_t id) {
   const auto found = histories_.find(id);
   if (found == histories_.end()) return {};
-  volume::VolumeHistory history = std::move(found->second);
+  volume::VolumeHistory history = std::move(found->second.history);
   histories_.erase(found);
   return history;
 }
@@ -127,7 +132,7 @@ Result<void> VolumeSet::start_volume(ServedVolume& served) {
   options.id = VolumeId{meta.id()};
   options.size_bytes = meta.size_bytes();
   options.epoch = epoch_;
-  options.floor = VersionTime{progress->floor_ns()};
+  options.floor = std::max(VersionTime{progress->floor_ns()}, opened_until_[meta.id()]);
   served.image = image->get();
   options.image = std::move(*image);
   options.base_in_image = meta.base_in_image();

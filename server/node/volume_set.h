@@ -117,7 +117,12 @@ class VolumeSet {
   Epoch epoch_;
   std::map<std::string, ServedVolume> volumes_;
   std::unordered_map<std::uint32_t, meta::Volume> overlays_;
-  std::unordered_map<std::uint32_t, volume::VolumeHistory> histories_;  // between load and start
+  struct Recovering {
+    volume::VolumeHistory history;
+    BlockCount blocks;
+  };
+  std::unordered_map<std::uint32_t, Recovering> histories_;  // between load and start
+  std::unordered_map<std::uint32_t, VersionTime> opened_until_;  // moments opened before this start
   std::vector<std::weak_ptr<volume::Volume>> started_;
   std::size_t retiring_ = 0;
   std::size_t imports_ = 0;
