@@ -1,12 +1,12 @@
-#include "server/volume/worker.h"
+#include "server/volume/thread_worker.h"
 
 #include <utility>
 
 namespace mariner::volume {
 
-Worker::Worker(Executor& executor) : executor_(executor), thread_([this] { loop(); }) {}
+ThreadWorker::ThreadWorker(Executor& executor) : executor_(executor), thread_([this] { loop(); }) {}
 
-Worker::~Worker() {
+ThreadWorker::~ThreadWorker() {
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
@@ -15,7 +15,8 @@ Worker::~Worker() {
   thread_.join();
 }
 
-void Worker::run(UniqueFunction<Result<void>()> job, UniqueFunction<void(Result<void>)> done) {
+void ThreadWorker::run(UniqueFunction<Result<void>()> job,
+                       UniqueFunction<void(Result<void>)> done) {
   {
     const std::lock_guard lock(mutex_);
     queue_.push_back({std::move(job), std::move(done)});
@@ -23,7 +24,7 @@ void Worker::run(UniqueFunction<Result<void>()> job, UniqueFunction<void(Result<
   wake_.notify_one();
 }
 
-void Worker::loop() {
+void ThreadWorker::loop() {
   for (;;) {
     Item item;
     {
