@@ -152,9 +152,8 @@ Result<void> VolumeSet::start_volume(ServedVolume& served) {
     parts_.log.error("applying to the image failed; it will be tried again",
                      {{"volume", name}, {"error", to_string(error)}});
   };
-  served.volume =
-      std::make_shared<Volume>(std::move(options), std::move(history), log_->parts(),
-                               &parts_.worker, parts_.executor, std::move(events));
+  served.volume = std::make_shared<Volume>(std::move(options), std::move(history), log_->parts(),
+                                           &parts_.worker, parts_.executor, std::move(events));
   started_.push_back(served.volume);
   std::vector<scsi::LogicalUnitOptions> units(1);
   units[0].disk.identity = served.identity;
@@ -176,14 +175,14 @@ Result<meta::Volume> VolumeSet::plan(const NewVolume& request) const {
                                         " volumes already, which is the limit"};
   }
   if (request.block_size != 512 && request.block_size != 4096) {
-    return Error{ErrorCode::kInvalidArgument, "the block size is 512 or 4096; " +
-                                                  std::to_string(request.block_size) +
-                                                  " was asked for"};
+    return Error{
+        ErrorCode::kInvalidArgument,
+        "the block size is 512 or 4096; " + std::to_string(request.block_size) + " was asked for"};
   }
   if (request.size_bytes < kVolumeSizeMin.bytes || request.size_bytes > kVolumeSizeMax.bytes) {
-    return Error{ErrorCode::kInvalidArgument,
-                 "a volume has between 1 MiB and 1 PiB; " + std::to_string(request.size_bytes) +
-                     " bytes were asked for"};
+    return Error{ErrorCode::kInvalidArgument, "a volume has between 1 MiB and 1 PiB; " +
+                                                  std::to_string(request.size_bytes) +
+                                                  " bytes were asked for"};
   }
   meta::Volume meta;
   meta.set_name(request.name);
@@ -286,9 +285,9 @@ Result<std::shared_ptr<Volume>> VolumeSet::make_overlay(const meta::Volume& meta
   options.epoch = epoch_;
   options.parent = parent->volume;
   options.parent_at = SequenceNumber{meta.parent_sequence()};
-  auto overlay = std::make_shared<Volume>(std::move(options), take_history(meta.id()),
-                                          log_->parts(), nullptr, parts_.executor,
-                                          Volume::Events{});
+  auto overlay =
+      std::make_shared<Volume>(std::move(options), take_history(meta.id()), log_->parts(), nullptr,
+                               parts_.executor, Volume::Events{});
   started_.push_back(overlay);
   return overlay;
 }

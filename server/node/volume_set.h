@@ -27,10 +27,10 @@ struct ServedVolume {
   meta::Volume meta;
   std::string iqn;
   scsi::Identity identity;
-  std::shared_ptr<volume::Volume> volume;   // null unless READY
+  std::shared_ptr<volume::Volume> volume;  // null unless READY
   std::shared_ptr<scsi::Device> device;
   std::shared_ptr<MeteredDevice> metered;
-  logging::FileDisk* image = nullptr;       // the volume's
+  logging::FileDisk* image = nullptr;  // the volume's
   std::string image_path;
 };
 
@@ -121,7 +121,7 @@ class VolumeSet {
     volume::VolumeHistory history;
     BlockCount blocks;
   };
-  std::unordered_map<std::uint32_t, Recovering> histories_;  // between load and start
+  std::unordered_map<std::uint32_t, Recovering> histories_;      // between load and start
   std::unordered_map<std::uint32_t, VersionTime> opened_until_;  // moments opened before this start
   std::vector<std::weak_ptr<volume::Volume>> started_;
   std::size_t retiring_ = 0;

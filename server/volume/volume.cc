@@ -1,5 +1,7 @@
 #include "server/volume/volume.h"
 
+#include <algorithm>
+#include <string>
 #include <utility>
 
 #include "proto/check.h"
@@ -13,7 +15,44 @@ struct HeldView {
   HistoryView view;
 };
 
+Error out_of_place(const logging::Record& record, const char* what) {
+  return Error{ErrorCode::kCorrupt, "record " + std::to_string(record.sequence.value) +
+                                        " of volume " + std::to_string(record.volume.value) +
+                                        " in the log " + what};
+}
+
 }  // namespace
+
+Result<void> VolumeHistory::add(const logging::Record& record, const logging::LogLocation& location,
+                                BlockCount blocks) {
+  using logging::RecordType;
+  if (!BlockRange{{0}, blocks}.contains(record.extent)) {
+    return out_of_place(record, "lies outside of the volume");
+  }
+  switch (record.type) {
+    case RecordType::kVoid:
+    case RecordType::kGap: last = std::max(last, record.target_sequence); return {};
+    case RecordType::kBeforeImage: index->insert(record, location); return {};
+    case RecordType::kWrite:
+    case RecordType::kZero:
+    case RecordType::kRollback: break;
+    case RecordType::kMark:
+    case RecordType::kRelocated:
+    case RecordType::kEncoded:
+      return out_of_place(record, "has a type that this version does not write");
+  }
+  // A batch that was written twice after an error stands there twice.
+  if (record.sequence <= last) return {};
+  if (record.time <= last_time) return out_of_place(record, "is not later than the one before it");
+  if (record.frontier >= record.sequence) {
+    return out_of_place(record, "claims to have been applied before it was written");
+  }
+  last = record.sequence;
+  last_time = record.time;
+  frontier = std::max(frontier, record.frontier);
+  index->insert(record, location);
+  return {};
+}
 
 Volume::Volume(VolumeOptions options, VolumeHistory history, LogParts log, Worker* worker,
                Executor& executor, Events events)
@@ -63,11 +102,11 @@ Volume::Volume(VolumeOptions options, VolumeHistory history, LogParts log, Worke
     storage_events.apply_failed = [this](const Error& error) {
       if (events_.apply_failed) events_.apply_failed(error);
     };
-    storage_ = std::make_unique<Storage>(
-        ImageApplier::Parts{*image_, log.disk, log.id, *index_, *history_, *log_, *worker,
-                            base_in_image_},
-        *history_, executor_, options.storage, start.frontier, start.last,
-        std::move(storage_events));
+    storage_ =
+        std::make_unique<Storage>(ImageApplier::Parts{*image_, log.disk, log.id, *index_, *history_,
+                                                      *log_, *worker, base_in_image_},
+                                  *history_, executor_, options.storage, start.frontier, start.last,
+                                  std::move(storage_events));
     current = storage_.get();
   } else {
     history_current_ = std::make_unique<HistoryCurrent>(
@@ -77,25 +116,26 @@ Volume::Volume(VolumeOptions options, VolumeHistory history, LogParts log, Worke
   replicator_ = std::make_unique<replication::LocalReplicator>(start, options.limits, executor_,
                                                                *log_, storage_.get());
   live_ = std::make_unique<LiveVolume>(
-      size_bytes_, LiveVolume::Parts{*replicator_, *current, *index_,
-                                     parent_ == nullptr && !base_in_image_});
+      size_bytes_,
+      LiveVolume::Parts{*replicator_, *current, *index_, parent_ == nullptr && !base_in_image_});
 }
 
 Volume::~Volume() { CHECK_MSG(idle(), "a volume is destroyed in use"); }
 
 std::shared_ptr<Layer> Volume::view_layer(SequenceNumber at) {
-  auto held = std::make_shared<HeldView>(
-      HeldView{shared_from_this(),
-               HistoryView(size_bytes_, *history_, *index_, at,
-                           parent_ == nullptr && !base_in_image_)});
+  auto held = std::make_shared<HeldView>(HeldView{
+      shared_from_this(),
+      HistoryView(size_bytes_, *history_, *index_, at, parent_ == nullptr && !base_in_image_)});
   return {held, &held->view};
 }
 
 void Volume::moment_at(VersionTime time, UniqueFunction<void(index::IndexMoment)> done) {
-  replicator_->settle_moment(
-      time, [this, self = shared_from_this(), time, done = std::move(done)](SequenceNumber) mutable {
-        done(index_->moment_at(time));
-      });
+  replicator_->settle_moment(time, [this, self = shared_from_this(), time,
+                                    done = std::move(done)](SequenceNumber settled) mutable {
+    // Above the settled number nothing can be opened, whatever stands in the index.
+    const index::IndexMoment at = index_->moment_at(time);
+    done(at.sequence <= settled ? at : index_->moment_of(settled));
+  });
 }
 
 void Volume::close(const Error& error) {

@@ -36,19 +36,24 @@ struct LogParts {
 // What recovery found out about a volume, and its index.
 struct VolumeHistory {
   std::unique_ptr<index::MemoryIndex> index = std::make_unique<index::MemoryIndex>();
-  SequenceNumber last;        // the highest number seen in the log
+  SequenceNumber last;  // the highest number seen in the log
   VersionTime last_time;
-  SequenceNumber frontier;    // durable in the image, as far as the log knows
+  SequenceNumber frontier;  // durable in the image, as far as the log knows
+
+  // Takes the next record that recovery found of a volume with `blocks` blocks. kCorrupt, and
+  // nothing is changed, when the record cannot follow what was seen before or lies outside.
+  Result<void> add(const logging::Record& record, const logging::LogLocation& location,
+                   BlockCount blocks);
 };
 
 struct VolumeOptions {
   VolumeId id;
   std::uint64_t size_bytes = 0;
   Epoch epoch;
-  VersionTime floor;                       // no version time at or below it
+  VersionTime floor;  // no version time at or below it
   // A volume's image; null for a writable view.
   std::unique_ptr<logging::Disk> image;
-  bool base_in_image = false;              // imported: the image held data before the first write
+  bool base_in_image = false;  // imported: the image held data before the first write
   // The volume and moment that a writable view starts from.
   std::shared_ptr<class Volume> parent;
   SequenceNumber parent_at;
@@ -66,8 +71,8 @@ class Volume : public std::enable_shared_from_this<Volume> {
     UniqueFunction<void(const Error&)> apply_failed;
   };
 
-  // Takes over what recovery found. If the log knows of writes, the numbers that a crash may have used
-  // are voided first, on record.
+  // Takes over what recovery found. If the log knows of writes, the numbers that a crash may have
+  // used are voided first, on record.
   Volume(VolumeOptions options, VolumeHistory history, LogParts log, Worker* worker,
          Executor& executor, Events events);
   ~Volume();
