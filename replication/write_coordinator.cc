@@ -46,8 +46,8 @@ void WriteCoordinator::stamp(RequestToken token, WriteRequest request, VersionTi
   const Stamp stamp{epoch_, last_, floor_};
   in_flight_.push_back({token, request.payload.length, stamp, false});
   bytes_in_flight_ += request.payload.length;
-  out.emplace_back(SendWrite{
-      WriteMessage{volume_, stamp, std::move(request), settled_.value(), frontier_}});
+  out.emplace_back(
+      SendWrite{WriteMessage{volume_, stamp, std::move(request), settled_.value(), frontier_}});
 }
 
 WriteCoordinator::InFlight& WriteCoordinator::in_flight(SequenceNumber sequence) {
@@ -82,6 +82,7 @@ void WriteCoordinator::logged(SequenceNumber sequence, const Result<void>& resul
 void WriteCoordinator::void_logged(SequenceNumber first, SequenceNumber last,
                                    const Result<void>& result, VersionTime now, Actions& out) {
   if (!result) {
+    unsettled_ = true;
     close(Error{ErrorCode::kIo, "a failed write could not be voided in the log (" +
                                     result.error().message + "); writing stops until a restart"},
           out);
@@ -131,6 +132,10 @@ void WriteCoordinator::settle(RequestToken token, bool include_waiting, Actions&
   notify_settlers(out);
 }
 
+bool WriteCoordinator::answered(SequenceNumber until) const {
+  return in_flight_.empty() || in_flight_.front().stamp.sequence > until;
+}
+
 void WriteCoordinator::notify_settlers(Actions& out) {
   while (!settlers_.empty()) {
     Settler& settler = settlers_.front();
@@ -140,7 +145,7 @@ void WriteCoordinator::notify_settlers(Actions& out) {
       settler.until = last_;
       settler.waiting_until = 0;
     }
-    if (settled_.value() < settler.until) return;
+    if (settled_.value() < settler.until && !(unsettled_ && answered(settler.until))) return;
     out.emplace_back(Settled{settler.token, settled_.value()});
     settlers_.pop_front();
   }

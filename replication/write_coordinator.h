@@ -1,7 +1,7 @@
 // The coordinator of one volume's writes: stamps them, sends them to the participants, and answers.
 //
-// Sans I/O: inputs are calls with the time as an argument, outputs are actions for the caller to carry out in
-// order. The same code runs in the daemon and in the simulator.
+// Sans I/O: inputs are calls with the time as an argument, outputs are actions for the caller to
+// carry out in order. The same code runs in the daemon and in the simulator.
 //
 // Invariants:
 // - sequence numbers and version times increase strictly; neither is ever given twice, nor a time
@@ -62,9 +62,9 @@ class WriteCoordinator {
   struct Start {
     VolumeId volume;
     Epoch epoch;
-    SequenceNumber last;          // every number at or below is settled
-    VersionTime floor;            // every version time to come is above
-    SequenceNumber frontier;      // durable in the image
+    SequenceNumber last;      // every number at or below is settled
+    VersionTime floor;        // every version time to come is above
+    SequenceNumber frontier;  // durable in the image
   };
 
   WriteCoordinator(const Start& start, const Limits& limits);
@@ -76,7 +76,8 @@ class WriteCoordinator {
   void logged(SequenceNumber sequence, const Result<void>& result, VersionTime now, Actions& out);
 
   // The logger has the void of [first, last] on stable storage, or could not write it. In the
-  // latter case no further write is accepted: what is above cannot settle.
+  // latter case no further write is accepted, and whoever waits for settling waits for the answers
+  // alone: what is above cannot settle before a restart.
   void void_logged(SequenceNumber first, SequenceNumber last, const Result<void>& result,
                    VersionTime now, Actions& out);
 
@@ -89,7 +90,8 @@ class WriteCoordinator {
   // Fails what waits and all that comes with `error`. What is stamped goes on.
   void close(const Error& error, Actions& out);
 
-  // Emits Settled once all that has been stamped (and what waits, if `include_waiting`) is settled.
+  // Emits Settled once all that has been stamped (and what waits, if `include_waiting`) is settled,
+  // with the settled number; after a void that failed that number may be below what was stamped.
   void settle(RequestToken token, bool include_waiting, Actions& out);
 
   // No version time at or below `time` will be given any more.
@@ -118,7 +120,7 @@ class WriteCoordinator {
   };
   struct Settler {
     RequestToken token;
-    SequenceNumber until;          // valid once `waiting` is 0
+    SequenceNumber until;  // valid once `waiting` is 0
     std::uint64_t waiting_until = 0;
   };
 
@@ -127,6 +129,7 @@ class WriteCoordinator {
   void admit(VersionTime now, Actions& out);
   void settled_one(SequenceNumber sequence, Actions& out);
   void notify_settlers(Actions& out);
+  [[nodiscard]] bool answered(SequenceNumber until) const;
   InFlight& in_flight(SequenceNumber sequence);
 
   const VolumeId volume_;
@@ -138,6 +141,7 @@ class WriteCoordinator {
   SequenceNumber acknowledged_;
   SettledFrontier settled_;
   bool held_ = false;
+  bool unsettled_ = false;  // a void failed: the frontier stands still from here on
   std::optional<Error> closed_;
   std::uint64_t bytes_in_flight_ = 0;
   std::deque<InFlight> in_flight_;  // [0] is the lowest number that has not been answered
