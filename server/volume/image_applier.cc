@@ -62,8 +62,8 @@ void ImageApplier::add_run(const PendingTable::Run& run) {
   switch (run.content.kind) {
     case PendingContent::Kind::kZero: return add_zero(run.range);
     case PendingContent::Kind::kMemory:
-      return add_stored({run.range, run.content.payload, run.content.offset, run.content.repeated,
-                         std::nullopt});
+      return add_stored(
+          {run.range, run.content.payload, run.content.offset, run.content.repeated, std::nullopt});
     case PendingContent::Kind::kHistory: break;
   }
   for (const LocatedRun& located : parts_.index.locate(run.range, run.content.at)) {
@@ -87,10 +87,12 @@ void ImageApplier::add_located(const LocatedRun& run) {
 void ImageApplier::add_zero(BlockRange range) {
   Lbn at = range.first;
   for (const BlockRange& kept : uncaptured(range)) {
-    if (kept.first > at) changes_.push_back({BlockRange::between(at, kept.first), {}, 0, false, {}});
+    if (kept.first > at)
+      changes_.push_back({BlockRange::between(at, kept.first), {}, 0, false, {}});
     at = kept.end();
   }
-  if (at < range.end()) changes_.push_back({BlockRange::between(at, range.end()), {}, 0, false, {}});
+  if (at < range.end())
+    changes_.push_back({BlockRange::between(at, range.end()), {}, 0, false, {}});
 }
 
 void ImageApplier::add_stored(ImageChange change) {
@@ -121,8 +123,9 @@ void ImageApplier::capture_next() {
       });
 }
 
+// Also when nothing changes (the image holds it already): the worker's turn keeps a long row of
+// such chunks from holding up the loop, or from recursing.
 void ImageApplier::write_chunk() {
-  if (changes_.empty()) return next_chunk();
   auto changes = std::make_shared<std::vector<ImageChange>>(std::move(changes_));
   changes_.clear();
   parts_.worker.run(

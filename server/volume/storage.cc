@@ -92,7 +92,7 @@ void Storage::put(const WriteMessage& message) {
   if (write.kind == WriteKind::kRollback) {
     const SequenceNumber before{message.stamp.sequence.value - 1};
     put_history(write.target, before, write.target);
-    active_.restores = true;
+    active_.restores = !active_.runs->empty();
     return;
   }
   BlockRange body = write.extent;
@@ -176,7 +176,9 @@ void Storage::applied(Result<void> result) {
     });
     return;
   }
-  durable_ = frozen_.last;
+  // With nothing more pending, what came since (voids, or a rollback that moved nothing) is in the
+  // image as well.
+  durable_ = active_.runs->empty() ? active_.last : frozen_.last;
   frozen_ = Table{};
   if (events_.durable) events_.durable(durable_);
   while (!drains_.empty() && drains_.front().until <= durable_) {
@@ -258,8 +260,7 @@ void Storage::finished(const std::shared_ptr<ReadOperation>& operation,
   operation->done(PayloadSlice{std::move(operation->payload), 0, size});
 }
 
-void Storage::read_pending(BlockRange range, const PendingContent& content,
-                           std::span<std::byte> to,
+void Storage::read_pending(BlockRange range, const PendingContent& content, std::span<std::byte> to,
                            const std::shared_ptr<ReadOperation>& operation) {
   switch (content.kind) {
     case PendingContent::Kind::kZero: std::memset(to.data(), 0, to.size()); return;
@@ -282,9 +283,8 @@ void Storage::read_image(BlockRange range, std::span<std::byte> to,
     const std::uint64_t offset = part.first.byte_offset();
     if (parts_.image.try_read(offset, part_to)) return;
     ++operation->waiting;
-    parts_.image.async_read(offset, part_to, [this, operation](Result<void> result) {
-      finished(operation, result);
-    });
+    parts_.image.async_read(
+        offset, part_to, [this, operation](Result<void> result) { finished(operation, result); });
   };
   if (!parts_.base_in_image) return from_image(range, to);
   // The image may hold the only copy of a base block that reads as zero by now.
