@@ -21,11 +21,11 @@ enum class WriteKind : std::uint8_t {
 // One write as the initiator's side asks for it: whole blocks, payload in memory.
 struct WriteRequest {
   WriteKind kind = WriteKind::kData;
-  bool has_head = false;         // kRepeated, kZero: the payload's first block is the extent's first
-  bool has_tail = false;         // ... and its last block the extent's last
+  bool has_head = false;  // kRepeated, kZero: the payload's first block is the extent's first
+  bool has_tail = false;  // ... and its last block the extent's last
   BlockRange extent;
   PayloadSlice payload;
-  SequenceNumber target;         // kRollback
+  SequenceNumber target;  // kRollback
   VersionTime target_time;
 };
 

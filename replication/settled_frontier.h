@@ -15,7 +15,8 @@ class SettledFrontier {
 
   [[nodiscard]] SequenceNumber value() const { return frontier_; }
 
-  // `sequence` is above the frontier and was not settled before. Returns whether the frontier moved.
+  // `sequence` is above the frontier and was not settled before. Returns whether the frontier
+  // moved.
   bool settle(SequenceNumber sequence) {
     CHECK(sequence > frontier_);
     const std::uint64_t index = sequence.value - frontier_.value - 1;

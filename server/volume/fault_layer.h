@@ -14,8 +14,8 @@
 namespace mariner::volume {
 
 struct FaultOptions {
-  double read_error_rate = 0;    // 0..1: share of reads that fail with kIo
-  double write_error_rate = 0;   // of writes, write-sames and trims; nothing is written then
+  double read_error_rate = 0;   // 0..1: share of reads that fail with kIo
+  double write_error_rate = 0;  // of writes, write-sames and trims; nothing is written then
   std::chrono::nanoseconds read_delay{0};
   std::chrono::nanoseconds write_delay{0};  // before the write is begun
   std::uint64_t seed = 1;

@@ -50,8 +50,7 @@ void HistoryReader::read(BlockRange range, SequenceNumber at, std::span<std::byt
   finished(operation, {});
 }
 
-logging::LogRead HistoryReader::log_read_of(const LocatedRun& run,
-                                            std::span<std::byte> to) const {
+logging::LogRead HistoryReader::log_read_of(const LocatedRun& run, std::span<std::byte> to) const {
   return {run.location, volume_, run.sequence, run.payload_block, to};
 }
 

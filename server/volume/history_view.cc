@@ -61,12 +61,13 @@ std::vector<Allocation> allocation_at(const index::VersionIndex& index, ByteRang
 void HistoryCurrent::read(BlockRange range, ReadDone done) {
   Payload payload = Payload::allocate(range.count.bytes());
   const std::span<std::byte> to = payload.bytes();
-  history_.read(range, settled_(), to,
-                [payload = std::move(payload), done = std::move(done)](Result<void> result) mutable {
-                  if (!result) return done(result.error());
-                  const std::size_t size = payload.size();
-                  done(PayloadSlice{std::move(payload), 0, size});
-                });
+  history_.read(
+      range, settled_(), to,
+      [payload = std::move(payload), done = std::move(done)](Result<void> result) mutable {
+        if (!result) return done(result.error());
+        const std::size_t size = payload.size();
+        done(PayloadSlice{std::move(payload), 0, size});
+      });
 }
 
 }  // namespace mariner::volume

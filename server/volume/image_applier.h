@@ -3,7 +3,8 @@
 // The index is consulted on the owner's thread; reading the log, writing and flushing the image
 // happen on the worker. Before a block that only the image holds (the base of an imported volume)
 // is overwritten, its old contents are durable in the log and indexed as a before-image (design.md
-// invariant 5); where such a block merely becomes zero, the image keeps it and readers ask the index.
+// invariant 5); where such a block merely becomes zero, the image keeps it and readers ask the
+// index.
 //
 // One run at a time. Owner's thread only.
 #pragma once

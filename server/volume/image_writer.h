@@ -15,10 +15,10 @@ namespace mariner::volume {
 // One change of an image. The blocks come from memory, from the log, or are zeros.
 struct ImageChange {
   BlockRange range;
-  Payload payload;                        // in memory, from `offset`
+  Payload payload;  // in memory, from `offset`
   std::size_t offset = 0;
-  bool repeated = false;                  // one stored block for all of the range
-  std::optional<logging::LogRead> log;    // in the log; `to` is set by the writer
+  bool repeated = false;                // one stored block for all of the range
+  std::optional<logging::LogRead> log;  // in the log; `to` is set by the writer
 };
 
 // Applies the changes, which are in address order and do not overlap: neighbours that lie in

@@ -124,9 +124,9 @@ void LiveVolume::write_same(ByteRange range, PayloadSlice pattern, Done done) {
         request.kind = inner.empty() ? WriteKind::kData : WriteKind::kRepeated;
         request.has_head = !inner.empty() && skip != 0;
         request.has_tail = !inner.empty() && left != 0;
-        const std::size_t stored = inner.empty()
-                                       ? extent.count.value
-                                       : 1u + (request.has_head ? 1u : 0u) + (request.has_tail ? 1u : 0u);
+        const std::size_t stored =
+            inner.empty() ? extent.count.value
+                          : 1u + (request.has_head ? 1u : 0u) + (request.has_tail ? 1u : 0u);
         Payload merged = Payload::allocate(stored * kBlockBytes);
         for (std::size_t i = 0; i < stored; ++i) {
           std::memcpy(merged.data() + i * kBlockBytes, block.data(), kBlockBytes);
@@ -225,23 +225,22 @@ void LiveVolume::write_partial(ByteRange range, Merge merge, Done done) {
   });
 }
 
-void LiveVolume::rollback(index::IndexMoment target,
-                          replication::LocalReplicator::WriteDone done) {
+void LiveVolume::rollback(index::IndexMoment target, replication::LocalReplicator::WriteDone done) {
   ++operations_;
   const BlockRange everything = ByteRange{0, size_bytes_}.covering_blocks();
-  locks_.exclusive(everything, [this, target,
-                                done = std::move(done)](ExtentLocks::LockId lock) mutable {
-    WriteRequest request;
-    request.kind = WriteKind::kRollback;
-    request.target = target.sequence;
-    request.target_time = target.time;
-    parts_.replicator.submit(std::move(request),
-                             [this, done = std::move(done)](Result<Stamp> stamp) mutable {
-                               --operations_;
-                               done(std::move(stamp));
-                             });
-    locks_.unlock(lock);
-  });
+  locks_.exclusive(
+      everything, [this, target, done = std::move(done)](ExtentLocks::LockId lock) mutable {
+        WriteRequest request;
+        request.kind = WriteKind::kRollback;
+        request.target = target.sequence;
+        request.target_time = target.time;
+        parts_.replicator.submit(std::move(request),
+                                 [this, done = std::move(done)](Result<Stamp> stamp) mutable {
+                                   --operations_;
+                                   done(std::move(stamp));
+                                 });
+        locks_.unlock(lock);
+      });
 }
 
 std::vector<Allocation> LiveVolume::allocation(ByteRange range) {

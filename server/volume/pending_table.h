@@ -16,7 +16,7 @@ namespace mariner::volume {
 // The contents of a run.
 struct PendingContent {
   enum class Kind : std::uint8_t {
-    kMemory,   // payload bytes, from `offset`; a repeated run has one block for all
+    kMemory,  // payload bytes, from `offset`; a repeated run has one block for all
     kZero,
     kHistory,  // what the history says about these blocks as of `at`
   };

@@ -6,8 +6,8 @@
 //
 // Invariants: durable() never passes a write that is not in the image on stable storage; memory for
 // payloads stays within Options.pending_memory_max plus one batch (beyond it a write is remembered
-// by its place in the history alone); what waits for the image stays within lag_bytes_max by back-pressure.
-// Owner's thread only.
+// by its place in the history alone); what waits for the image stays within lag_bytes_max by
+// back-pressure. Owner's thread only.
 #pragma once
 
 #include <chrono>
@@ -30,9 +30,9 @@ class Storage final : public replication::StorageParticipant, public CurrentRead
   };
   // What the owner wants to hear. All optional but hold.
   struct Events {
-    UniqueFunction<void(SequenceNumber)> durable;        // everything at or below is in the image
-    UniqueFunction<void(bool)> hold;                     // back-pressure on or off
-    UniqueFunction<void(const Error&)> apply_failed;     // will be tried again
+    UniqueFunction<void(SequenceNumber)> durable;     // everything at or below is in the image
+    UniqueFunction<void(bool)> hold;                  // back-pressure on or off
+    UniqueFunction<void(const Error&)> apply_failed;  // will be tried again
   };
 
   // `frontier`: what the image holds already; writes in (frontier, last] of the index are pending.
@@ -62,9 +62,9 @@ class Storage final : public replication::StorageParticipant, public CurrentRead
  private:
   struct Table {
     std::shared_ptr<PendingTable> runs;
-    std::uint64_t bytes = 0;          // committed to it, overwritten ones included
-    std::uint64_t memory_bytes = 0;   // of payloads that it holds
-    SequenceNumber last;              // the newest write in it
+    std::uint64_t bytes = 0;         // committed to it, overwritten ones included
+    std::uint64_t memory_bytes = 0;  // of payloads that it holds
+    SequenceNumber last;             // the newest write in it
     bool restores = false;
   };
   struct ReadOperation;
