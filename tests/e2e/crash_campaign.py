@@ -1,6 +1,7 @@
 """What the kill loop and the power cuts have in common: rounds of load, a crash, and the questions after it."""
 
 import random
+import statistics
 import time
 
 import hammer
@@ -19,6 +20,7 @@ class CrashCampaign:
         self.url = ""
         self.began_ns = 0
         self.restart_seconds: list[float] = []
+        self.acknowledged = 0
         self.present = 0
         self.absent = 0
 
@@ -30,9 +32,13 @@ class CrashCampaign:
 
     def load_until(self, crash, seconds_min: float = 0.1, seconds_max: float = 0.6) -> dict:
         """Runs the load with at least 32 writes outstanding, and `crash` at a random moment of it."""
+        rounds_before = len(self._journals())
         load = self.rounds.start(self.url, "--depth", 40, "--seconds", 60,
                                  "--seed", self.random.randrange(1, 1 << 62))
         try:
+            mariner.wait_until(lambda: len(self._journals()) > rounds_before
+                               and "\nA " in self._journals()[-1].read_text(),
+                               60, "a first acknowledgement")
             time.sleep(self.random.uniform(seconds_min, seconds_max))
             if not load.running():
                 raise mariner.Failed(f"the load ended before the crash: {load.report()}")
@@ -41,7 +47,11 @@ class CrashCampaign:
         finally:
             load.kill()
         assert load.code in (hammer.LOST, hammer.REFUSED), report
+        self.acknowledged += report["acknowledged"]
         return report
+
+    def _journals(self) -> list:
+        return sorted(self.rounds.folder.glob("*.journal"))
 
     def restart(self) -> float:
         began = time.monotonic()
@@ -54,6 +64,12 @@ class CrashCampaign:
         self.restart_seconds.append(seconds)
         self.daemon.wait_ready()
         return seconds
+
+    def summary(self) -> str:
+        return (f"{self.acknowledged} acknowledged writes, all there; of the unacknowledged "
+                f"{self.present} present and {self.absent} absent, each whole; restart to first "
+                f"login: median {statistics.median(self.restart_seconds):.2f} s, longest "
+                f"{max(self.restart_seconds):.2f} s")
 
     def check_volume(self):
         report = self.rounds.verify(self.url)

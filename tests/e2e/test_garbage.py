@@ -27,7 +27,10 @@ def served(daemon, folder):
     campaign.run(url, "--writes", 3000)
     daemon.warm_rss = daemon.rss_bytes()
     load = campaign.start(url, "--seconds", 300, "--depth", 8)
+    journal = folder / "journals" / "round-000002.journal"
     try:
+        mariner.wait_until(lambda: journal.exists() and "\nA " in journal.read_text(), 10,
+                           "the good client's first write")
         yield daemon, volume["iqn"]
         assert load.running(), "the good client lost its session"
         report = load.stop()
@@ -75,7 +78,7 @@ def bad_first_bytes(target: str) -> dict[str, bytes]:
     good = iscsi_pdu.login(keys(target))
     text = b"InitiatorName"
     return {
-        "an HTTP request": b"GET / HTTP/1.1\r\nHost: x\r\n\r\n" + bytes(48),
+        "an HTTP request": b"GET / HTTP/1.1\r\nHost: x\r\n\r\n" + bytes(4096),
         "zeros": bytes(4096),
         "ones": b"\xff" * 4096,
         "a command before login": iscsi_pdu.header(iscsi_pdu.SCSI_COMMAND),
