@@ -9,6 +9,8 @@ import pytest
 import iscsi_pdu
 import mariner
 
+pytestmark = pytest.mark.slow
+
 PROGRAM = "iscsi-test-cu"
 FAMILIES = """
 iSCSIcmdsn iSCSIdatasn iSCSIResiduals iSCSITMF TestUnitReady Inquiry Mandatory ReadCapacity10

@@ -9,6 +9,8 @@ import pytest
 import guest as linux
 import mariner
 
+pytestmark = pytest.mark.slow
+
 VOLUME = "disk"
 
 

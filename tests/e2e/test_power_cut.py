@@ -8,6 +8,8 @@ from crash_campaign import VOLUME, CrashCampaign
 from mariner import Daemon, Failed, wait_until
 from powerdisk import PowerDisk
 
+pytestmark = pytest.mark.slow
+
 # Long enough that many cuts fall between a write and its flush.
 FLUSH_DELAY_US = 300
 

@@ -2,8 +2,12 @@
 
 import time
 
+import pytest
+
 import hammer
 from mariner import Daemon
+
+pytestmark = pytest.mark.slow
 
 UNAPPLIED_BYTES = 1 << 30
 REGION_BYTES = 2 << 30   # so large that few writes replace one another
