@@ -31,8 +31,8 @@ std::vector<BlockRange> merge_extents(std::vector<BlockRange> extents) {
   for (const BlockRange& extent : extents) {
     if (extent.empty()) continue;
     if (!merged.empty() && extent.first <= merged.back().end()) {
-      merged.back() = BlockRange::between(merged.back().first,
-                                          std::max(merged.back().end(), extent.end()));
+      merged.back() =
+          BlockRange::between(merged.back().first, std::max(merged.back().end(), extent.end()));
     } else {
       merged.push_back(extent);
     }
@@ -72,8 +72,7 @@ void MemoryIndex::insert_extent(BlockRange extent, WriteNumber number) {
   const std::uint64_t end = extent.end().value;
   while (at < end) {
     // The largest aligned run that starts here and fits.
-    const unsigned aligned =
-        at == 0 ? 63u : static_cast<unsigned>(std::countr_zero(at));
+    const unsigned aligned = at == 0 ? 63u : static_cast<unsigned>(std::countr_zero(at));
     const auto fits = static_cast<unsigned>(std::bit_width(end - at) - 1);
     const unsigned level = std::min({aligned, fits, (kLevels - 1) * kFanoutBits}) / kFanoutBits;
     insert_run(level, at >> (level * kFanoutBits), number);
@@ -132,8 +131,7 @@ std::vector<LocatedRun> MemoryIndex::locate(BlockRange range, SequenceNumber at)
   return out;
 }
 
-void MemoryIndex::resolve(BlockRange range, SequenceNumber at,
-                          std::vector<LocatedRun>& out) const {
+void MemoryIndex::resolve(BlockRange range, SequenceNumber at, std::vector<LocatedRun>& out) const {
   const auto newer = std::upper_bound(
       rollbacks_.begin(), rollbacks_.end(), at,
       [](SequenceNumber s, const Rollback& rollback) { return s < rollback.sequence; });
@@ -216,8 +214,7 @@ void MemoryIndex::emit_base(BlockRange range, std::vector<LocatedRun>& out) cons
       if (first + image.count > at) {
         run.source = LocatedRun::Source::kLog;
         run.location = image.location;
-        run.payload_block =
-            image.payload_block + static_cast<std::uint32_t>((at - first).value);
+        run.payload_block = image.payload_block + static_cast<std::uint32_t>((at - first).value);
         end = std::min(range.end(), first + image.count);
       }
     }
@@ -287,9 +284,9 @@ std::vector<SequenceNumber> MemoryIndex::versions(Lbn block, SequenceNumber from
 }
 
 IndexMoment MemoryIndex::moment_at(VersionTime time) const {
-  const auto it = std::upper_bound(
-      writes_.begin(), writes_.end(), time,
-      [](VersionTime t, const IndexedWrite& write) { return t < write.time; });
+  const auto it =
+      std::upper_bound(writes_.begin(), writes_.end(), time,
+                       [](VersionTime t, const IndexedWrite& write) { return t < write.time; });
   if (it == writes_.begin()) return {};
   return {std::prev(it)->sequence, std::prev(it)->time};
 }

@@ -2,8 +2,8 @@
 //
 // TL is the list of writes in order of sequence. LT is a tree of aligned runs of 8^level blocks: a
 // write's extent is cut into such runs (at most 14 a level), each of which remembers the write, so
-// that a large write or UNMAP costs few entries. A lookup walks from the root to the block and takes
-// the newest write at or before the moment on the way: exact for every overlap.
+// that a large write or UNMAP costs few entries. A lookup walks from the root to the block and
+// takes the newest write at or before the moment on the way: exact for every overlap.
 //
 // Memory: about 100 bytes for a random 4 KiB write, bounded by the log's size.
 #pragma once

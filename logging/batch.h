@@ -26,11 +26,11 @@ inline constexpr std::uint32_t kBatchHeaderBlocksMax = 64;
 struct BatchHeader {
   std::uint16_t record_count = 0;
   std::uint16_t header_blocks = 0;
-  std::uint32_t total_blocks = 0;         // header area and payloads
-  std::uint64_t batch_number = 0;         // counts up by one over the whole log
-  std::uint64_t allocation = 0;           // of the track: tells stale batches of an earlier use
-  std::uint64_t block = 0;                // its own address on the log disk
-  std::uint64_t previous_block = 0;       // the batch before; 0 for the first of the log
+  std::uint32_t total_blocks = 0;    // header area and payloads
+  std::uint64_t batch_number = 0;    // counts up by one over the whole log
+  std::uint64_t allocation = 0;      // of the track: tells stale batches of an earlier use
+  std::uint64_t block = 0;           // its own address on the log disk
+  std::uint64_t previous_block = 0;  // the batch before; 0 for the first of the log
 
   friend bool operator==(const BatchHeader&, const BatchHeader&) = default;
 };

@@ -55,8 +55,7 @@ Result<void> sync_directory_of(const std::string& path) {
   return {};
 }
 
-Result<void> FileDisk::create(const std::string& path, Caching caching,
-                              std::uint64_t size_bytes) {
+Result<void> FileDisk::create(const std::string& path, Caching caching, std::uint64_t size_bytes) {
   const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (fd < 0) {
     if (errno == EEXIST) return Error{ErrorCode::kAlreadyExists, path + ": exists already"};
@@ -127,8 +126,8 @@ Result<void> FileDisk::resize(std::uint64_t size_bytes) {
 Result<void> FileDisk::read(std::uint64_t offset, std::span<std::byte> to) {
   std::size_t done = 0;
   while (done < to.size()) {
-    const ssize_t n = ::pread(fd_, to.data() + done, to.size() - done,
-                              static_cast<off_t>(offset + done));
+    const ssize_t n =
+        ::pread(fd_, to.data() + done, to.size() - done, static_cast<off_t>(offset + done));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) {
       return errno_error(errno, path_ + ": read at byte " + std::to_string(offset + done));
@@ -204,8 +203,8 @@ void FileDisk::async_read(std::uint64_t offset, std::span<std::byte> to, Complet
               [this, offset, to, expected, done = std::move(done)](std::int64_t n) mutable {
                 if (n == expected) return done(Result<void>{});
                 if (n < 0 && n != -EINTR && n != -EAGAIN) {
-                  return done(errno_error(static_cast<int>(-n), path_ + ": read at byte " +
-                                                                    std::to_string(offset)));
+                  return done(errno_error(static_cast<int>(-n),
+                                          path_ + ": read at byte " + std::to_string(offset)));
                 }
                 if (n == 0) return done(short_transfer(path_, "read", offset, expected, 0));
                 const auto moved = static_cast<std::size_t>(std::max<std::int64_t>(n, 0));
@@ -223,8 +222,8 @@ void FileDisk::async_write(std::uint64_t offset, std::vector<ConstBytes> parts,
                [this, offset, expected, done = std::move(done)](std::int64_t n) mutable {
                  if (n == expected) return done(Result<void>{});
                  if (n < 0) {
-                   return done(errno_error(static_cast<int>(-n), path_ + ": write at byte " +
-                                                                     std::to_string(offset)));
+                   return done(errno_error(static_cast<int>(-n),
+                                           path_ + ": write at byte " + std::to_string(offset)));
                  }
                  done(short_transfer(path_, "write", offset, expected, n));
                });

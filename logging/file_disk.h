@@ -21,8 +21,9 @@ class FileDisk final : public Disk {
   // process. `ring` may be null: then only blocking calls are allowed.
   static Result<std::unique_ptr<FileDisk>> open(const std::string& path, Caching caching,
                                                 IoRing* ring);
-  // Creates a file of `size_bytes` that must not exist yet. kDirect preallocates the space (kNoSpace when
-  // there is too little), kBuffered leaves it sparse. Durable on return, directory entry included.
+  // Creates a file of `size_bytes` that must not exist yet. kDirect preallocates the space
+  // (kNoSpace when there is too little), kBuffered leaves it sparse. Durable on return, directory
+  // entry included.
   static Result<void> create(const std::string& path, Caching caching, std::uint64_t size_bytes);
 
   ~FileDisk() override;

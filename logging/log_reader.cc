@@ -10,12 +10,12 @@ namespace mariner::logging {
 namespace {
 
 Error damage(const LogRead& read, const char* what) {
-  return Error{ErrorCode::kCorrupt,
-               std::string("log disk ") + std::to_string(read.location.disk) + ", block " +
-                   std::to_string(read.location.batch_block) + ", record " +
-                   std::to_string(read.location.slot) + ": " + what + " (volume " +
-                   std::to_string(read.volume.value) + ", write " +
-                   std::to_string(read.sequence.value) + " was expected)"};
+  return Error{ErrorCode::kCorrupt, std::string("log disk ") + std::to_string(read.location.disk) +
+                                        ", block " + std::to_string(read.location.batch_block) +
+                                        ", record " + std::to_string(read.location.slot) + ": " +
+                                        what + " (volume " + std::to_string(read.volume.value) +
+                                        ", write " + std::to_string(read.sequence.value) +
+                                        " was expected)"};
 }
 
 }  // namespace

@@ -27,8 +27,7 @@ LogWriter::~LogWriter() {
   CHECK_MSG(!in_flight_, "a log writer is destroyed with a batch in flight");
 }
 
-void LogWriter::append(const Record& record, PayloadSlice payload, Urgency urgency,
-                       Appended done) {
+void LogWriter::append(const Record& record, PayloadSlice payload, Urgency urgency, Appended done) {
   CHECK(record_is_consistent(record));
   CHECK(payload.length == std::size_t{record.payload_blocks} * kBlockBytes);
   queue_.push_back({record, std::move(payload), urgency, std::move(done), {}});
@@ -56,8 +55,8 @@ std::uint32_t LogWriter::gather(std::uint64_t room_blocks, Batch& batch) {
     const std::uint32_t next_header = header_blocks_for(next_packed);
     const std::uint64_t next_total = next_header + payload_blocks + pending.record.payload_blocks;
     if (next_total > room_blocks || next_header > kBatchHeaderBlocksMax) break;
-    if (count > 0 && (count == kBatchRecordsMax ||
-                      next_total * kBlockBytes > options_.batch_bytes_max)) {
+    if (count > 0 &&
+        (count == kBatchRecordsMax || next_total * kBlockBytes > options_.batch_bytes_max)) {
       break;
     }
     packed = next_packed;
@@ -106,8 +105,7 @@ void LogWriter::dispatch() {
   auto batch = std::make_unique<Batch>();
   for (;;) {
     if (queue_.empty()) return;
-    const std::uint64_t room =
-        tail_.next_block == 0 ? 0 : track_end_block_ - tail_.next_block;
+    const std::uint64_t room = tail_.next_block == 0 ? 0 : track_end_block_ - tail_.next_block;
     const std::uint32_t header_blocks = gather(room, *batch);
     if (header_blocks > 0) {
       batch->header.header_blocks = static_cast<std::uint16_t>(header_blocks);
@@ -248,9 +246,7 @@ void LogWriter::completed(std::unique_ptr<Batch> batch, Result<void> result) {
   for (Pending& pending : batch->records) pending.done(pending.location);
 }
 
-std::uint64_t LogWriter::free_tracks() const {
-  return superblock_.track_count - tail_.allocation;
-}
+std::uint64_t LogWriter::free_tracks() const { return superblock_.track_count - tail_.allocation; }
 
 std::uint64_t LogWriter::used_bytes() const {
   if (tail_.allocation == 0) return 0;

@@ -31,8 +31,8 @@ namespace mariner::logging {
 
 // Where the log ends: found by recovery, continued by the writer.
 struct LogTail {
-  std::uint64_t allocation = 0;      // of the track being filled; 0: none yet
-  std::uint64_t next_block = 0;      // where the next batch goes; 0: in a new track
+  std::uint64_t allocation = 0;  // of the track being filled; 0: none yet
+  std::uint64_t next_block = 0;  // where the next batch goes; 0: in a new track
   std::uint64_t next_batch = 1;
   std::uint64_t previous_batch_block = 0;
   struct LastRecord {
@@ -55,8 +55,8 @@ class LogWriter {
   // What happened to one batch, for metrics.
   struct BatchReport {
     std::uint32_t records = 0;
-    std::uint32_t bytes = 0;                  // as written, headers included
-    std::chrono::nanoseconds duration{0};     // from dispatch to durable
+    std::uint32_t bytes = 0;               // as written, headers included
+    std::chrono::nanoseconds duration{0};  // from dispatch to durable
   };
 
   // `disk`, `executor` outlive the writer. `superblock` and `tail` come from recovery.
@@ -99,7 +99,8 @@ class LogWriter {
   struct Batch {
     std::vector<Pending> records;
     BatchHeader header;
-    std::uint64_t first_block = 0;        // of the physical write: the track header's when it is the first
+    std::uint64_t first_block =
+        0;  // of the physical write: the track header's when it is the first
     std::uint64_t allocation = 0;
     std::uint64_t next_block = 0;
     std::chrono::nanoseconds dispatched{0};

@@ -66,8 +66,7 @@ bool record_is_consistent(const Record& r) noexcept {
       if ((r.flags & kRepeats) != 0) return r.payload_blocks == edges + 1 && extent > edges;
       return r.flags == 0 && extent > 0 && extent == r.payload_blocks;
     case RecordType::kBeforeImage:
-    case RecordType::kRelocated:
-      return r.flags == 0 && extent > 0 && extent == r.payload_blocks;
+    case RecordType::kRelocated: return r.flags == 0 && extent > 0 && extent == r.payload_blocks;
     case RecordType::kZero:
       return (r.flags & kRepeats) == 0 && extent > edges && r.payload_blocks == edges;
     case RecordType::kVoid:
@@ -75,8 +74,7 @@ bool record_is_consistent(const Record& r) noexcept {
       return r.flags == 0 && r.payload_blocks == 0 && extent == 0 &&
              r.target_sequence >= r.sequence;
     case RecordType::kRollback:
-      return r.flags == 0 && r.payload_blocks == 0 && extent == 0 &&
-             r.target_sequence < r.sequence;
+      return r.flags == 0 && r.payload_blocks == 0 && extent == 0 && r.target_sequence < r.sequence;
     case RecordType::kMark: return r.flags == 0 && extent == 0;
     case RecordType::kEncoded: return false;  // no codec is defined yet
   }

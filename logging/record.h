@@ -20,11 +20,11 @@ enum class RecordType : std::uint8_t {
   kZero = 2,         // the extent reads as zero (UNMAP, WRITE SAME of zeros)
   kBeforeImage = 3,  // what the image alone held before its first overwrite; sequence 0 is the base
   kVoid = 4,         // sequence .. last_sequence never became durable
-  kRollback = 5,     // from here on, blocks changed after target_sequence read as at target_sequence
-  kGap = 6,          // the log was absent for sequence .. last_sequence
-  kMark = 7,         // a named moment; the payload is the name
-  kRelocated = 8,    // the same version, moved within the log
-  kEncoded = 9,      // payload is compressed, a delta or a reference; `codec` says which
+  kRollback = 5,   // from here on, blocks changed after target_sequence read as at target_sequence
+  kGap = 6,        // the log was absent for sequence .. last_sequence
+  kMark = 7,       // a named moment; the payload is the name
+  kRelocated = 8,  // the same version, moved within the log
+  kEncoded = 9,    // payload is compressed, a delta or a reference; `codec` says which
 };
 
 // Name for users and JSON: "write", "zero", "before-image", ...
@@ -48,20 +48,20 @@ inline constexpr std::uint32_t kRecordPayloadBlocksMax = 1024;
 struct Record {
   RecordType type = RecordType::kWrite;
   std::uint16_t flags = 0;
-  std::uint16_t codec = 0;                // 0: none
+  std::uint16_t codec = 0;  // 0: none
   VolumeId volume;
   Epoch epoch;
   SequenceNumber sequence;
   VersionTime time;
   BlockRange extent;
-  std::uint32_t payload_blocks = 0;       // stored blocks
-  std::uint32_t payload_offset = 0;       // blocks from the batch's start; set by the writer
-  SequenceNumber target_sequence;         // kRollback: restored moment; kVoid, kGap: the last one
-  VersionTime target_time;                // kRollback: time of that moment
-  std::uint64_t previous_block = 0;       // back pointer: batch of this volume's previous record
+  std::uint32_t payload_blocks = 0;  // stored blocks
+  std::uint32_t payload_offset = 0;  // blocks from the batch's start; set by the writer
+  SequenceNumber target_sequence;    // kRollback: restored moment; kVoid, kGap: the last one
+  VersionTime target_time;           // kRollback: time of that moment
+  std::uint64_t previous_block = 0;  // back pointer: batch of this volume's previous record
   std::uint16_t previous_slot = 0;
-  SequenceNumber frontier;                // of the volume: every write at or below is in the image
-  SequenceNumber settled;                 // of the volume: all at or below was settled at dispatch
+  SequenceNumber frontier;  // of the volume: every write at or below is in the image
+  SequenceNumber settled;   // of the volume: all at or below was settled at dispatch
 
   friend bool operator==(const Record&, const Record&) = default;
 

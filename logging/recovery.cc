@@ -54,9 +54,9 @@ Result<Superblock> format_log(Disk& disk, const LogId& log, std::uint8_t number,
   superblock.created_ns = created_ns;
   superblock.generation = 0;
   if (superblock.track_count < 4) {
-    return Error{ErrorCode::kInvalidArgument,
-                 "a log disk needs room for at least 4 tracks of " + std::to_string(track_bytes) +
-                     " bytes; it has " + std::to_string(disk.size_bytes()) + " bytes"};
+    return Error{ErrorCode::kInvalidArgument, "a log disk needs room for at least 4 tracks of " +
+                                                  std::to_string(track_bytes) + " bytes; it has " +
+                                                  std::to_string(disk.size_bytes()) + " bytes"};
   }
   for (std::uint32_t copy = 0; copy < kSuperblockCopies; ++copy) {
     if (Result<void> r = update_superblock(disk, superblock); !r) return r.error();
@@ -92,10 +92,9 @@ Result<Superblock> read_superblock(Disk& disk) {
     return Error{ErrorCode::kCorrupt, "both copies of the log's superblock are damaged"};
   }
   if (best->end_block() * kBlockBytes > disk.size_bytes()) {
-    return Error{ErrorCode::kCorrupt,
-                 "the log disk has " + std::to_string(disk.size_bytes()) +
-                     " bytes, its superblock says at least " +
-                     std::to_string(best->end_block() * kBlockBytes)};
+    return Error{ErrorCode::kCorrupt, "the log disk has " + std::to_string(disk.size_bytes()) +
+                                          " bytes, its superblock says at least " +
+                                          std::to_string(best->end_block() * kBlockBytes)};
   }
   return *best;
 }
@@ -114,10 +113,9 @@ Result<Recovered> recover_log(Disk& disk, const Superblock& superblock, unsigned
     while (started < tracks.size() && scans.size() < ahead) {
       TrackScanRequest request{tracks[started], started + 1 == tracks.size(), 0};
       if (started + 1 < tracks.size()) request.end_batch = tracks[started + 1].first_batch;
-      scans.push_back(std::async(threads > 0 ? std::launch::async : std::launch::deferred,
-                                 [&disk, &superblock, request] {
-                                   return scan_track(disk, superblock, request);
-                                 }));
+      scans.push_back(std::async(
+          threads > 0 ? std::launch::async : std::launch::deferred,
+          [&disk, &superblock, request] { return scan_track(disk, superblock, request); }));
       ++started;
     }
     Result<TrackScan> scan = scans.front().get();

@@ -41,7 +41,7 @@ struct Recovered {
   LogTail tail;
   std::uint64_t records = 0;
   std::uint64_t batches = 0;
-  std::uint64_t tail_records_cut = 0;   // of the torn last batch
+  std::uint64_t tail_records_cut = 0;  // of the torn last batch
   std::vector<LogDamage> damage;
 };
 

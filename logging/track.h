@@ -22,13 +22,13 @@ inline constexpr std::uint32_t kTrackBytesMin = 8u << 20;
 inline constexpr std::uint32_t kTrackBytesMax = 1u << 30;
 
 struct Superblock {
-  LogId log{};                          // identity of the log that the disk belongs to
-  std::uint8_t disk = 0;                // number of this disk in the log's array
+  LogId log{};            // identity of the log that the disk belongs to
+  std::uint8_t disk = 0;  // number of this disk in the log's array
   std::uint32_t track_blocks = 0;
   std::uint64_t track_count = 0;
   std::uint64_t created_ns = 0;
-  std::uint64_t generation = 0;         // the copy with the higher one is the newer
-  std::uint64_t initialised_tracks = 0; // tracks [0, n) have been written once since creation
+  std::uint64_t generation = 0;          // the copy with the higher one is the newer
+  std::uint64_t initialised_tracks = 0;  // tracks [0, n) have been written once since creation
 
   friend bool operator==(const Superblock&, const Superblock&) = default;
 
@@ -43,9 +43,9 @@ void pack_superblock(const Superblock& superblock, std::span<std::byte, kBlockBy
 std::optional<Superblock> unpack_superblock(std::span<const std::byte, kBlockBytes> from);
 
 struct TrackHeader {
-  std::uint64_t track = 0;              // its own number
-  std::uint64_t allocation = 0;         // counts up by one with each track taken, from 1
-  std::uint64_t first_batch = 0;        // number of the first batch in it
+  std::uint64_t track = 0;        // its own number
+  std::uint64_t allocation = 0;   // counts up by one with each track taken, from 1
+  std::uint64_t first_batch = 0;  // number of the first batch in it
   friend bool operator==(const TrackHeader&, const TrackHeader&) = default;
 };
 

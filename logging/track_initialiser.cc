@@ -70,8 +70,8 @@ void TrackInitialiser::next() {
           }
         }
         // Yield to the foreground: at full speed only while nobody writes.
-        const auto pause = writer_.idle() ? std::chrono::microseconds(50)
-                                          : std::chrono::microseconds(4000);
+        const auto pause =
+            writer_.idle() ? std::chrono::microseconds(50) : std::chrono::microseconds(4000);
         executor_.after(pause, [this, alive = alive_] {
           if (*alive) next();
         });

@@ -32,7 +32,9 @@ class TrackInitialiser {
   // Stops after the write in flight.
   void stop() { stopping_ = true; }
   [[nodiscard]] bool idle() const { return !in_flight_; }
-  [[nodiscard]] bool done() const { return superblock_.initialised_tracks >= superblock_.track_count; }
+  [[nodiscard]] bool done() const {
+    return superblock_.initialised_tracks >= superblock_.track_count;
+  }
 
  private:
   static constexpr std::uint64_t kChunkBytes = 1u << 20;
@@ -47,7 +49,7 @@ class TrackInitialiser {
   Superblock& superblock_;
   LogWriter& writer_;
   Payload zeros_;
-  std::uint64_t offset_ = 0;          // bytes written of track superblock_.initialised_tracks
+  std::uint64_t offset_ = 0;  // bytes written of track superblock_.initialised_tracks
   std::uint64_t last_update_ = 0;
   bool in_flight_ = false;
   bool writer_waits_ = false;

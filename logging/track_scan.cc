@@ -25,8 +25,8 @@ class Window {
   Result<std::span<const std::byte>> blocks(std::uint64_t block, std::uint64_t count) {
     if (block < first_ || block + count > first_ + held_) {
       const std::uint64_t want = std::min(kBlocks, end_block_ - block);
-      if (Result<void> r = disk_.read(block * kBlockBytes,
-                                      buffer_.bytes().first(want * kBlockBytes));
+      if (Result<void> r =
+              disk_.read(block * kBlockBytes, buffer_.bytes().first(want * kBlockBytes));
           !r) {
         held_ = 0;
         return r.error();

@@ -10,8 +10,8 @@ namespace mariner::logging {
 
 struct TrackScanRequest {
   TrackHeader track;
-  bool is_last = false;            // the youngest track: its last batch may be torn
-  std::uint64_t end_batch = 0;     // else: the first batch of the next track
+  bool is_last = false;         // the youngest track: its last batch may be torn
+  std::uint64_t end_batch = 0;  // else: the first batch of the next track
 };
 
 struct ScannedRecord {

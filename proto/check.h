@@ -11,12 +11,12 @@ namespace mariner {
 
 }  // namespace mariner
 
-#define CHECK(expression)                                                \
-  (__builtin_expect(static_cast<bool>(expression), 1)                    \
-       ? static_cast<void>(0)                                            \
+#define CHECK(expression)                             \
+  (__builtin_expect(static_cast<bool>(expression), 1) \
+       ? static_cast<void>(0)                         \
        : ::mariner::check_failed(__FILE__, __LINE__, #expression, ""))
 
-#define CHECK_MSG(expression, message)                                   \
-  (__builtin_expect(static_cast<bool>(expression), 1)                    \
-       ? static_cast<void>(0)                                            \
+#define CHECK_MSG(expression, message)                \
+  (__builtin_expect(static_cast<bool>(expression), 1) \
+       ? static_cast<void>(0)                         \
        : ::mariner::check_failed(__FILE__, __LINE__, #expression, message))

@@ -8,7 +8,8 @@
 namespace mariner {
 
 std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t seed) noexcept {
-  // ISA-L takes and returns the inverted register, a signed length, and a pointer that it only reads.
+  // ISA-L takes and returns the inverted register, a signed length, and a pointer that it only
+  // reads.
   std::uint32_t state = ~seed;
   while (!bytes.empty()) {
     const std::size_t piece =

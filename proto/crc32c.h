@@ -9,6 +9,7 @@ namespace mariner {
 
 // The CRC32C of the bytes, in the customary form: crc32c("123456789") == 0xE3069283.
 // To continue over further bytes, pass the value so far as `seed`.
-[[nodiscard]] std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t seed = 0) noexcept;
+[[nodiscard]] std::uint32_t crc32c(std::span<const std::byte> bytes,
+                                   std::uint32_t seed = 0) noexcept;
 
 }  // namespace mariner

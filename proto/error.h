@@ -12,21 +12,21 @@
 namespace mariner {
 
 enum class ErrorCode : std::uint8_t {
-  kInvalidArgument,   // the caller's words are wrong; nothing was done
-  kNotFound,          // the named thing does not exist
-  kAlreadyExists,     // the named thing exists already
-  kOutsideWindow,     // the moment is before the protection window or in the future
-  kBusy,              // sessions or another operation hold the thing
-  kReadOnly,          // a write to something that cannot be written
-  kNoSpace,           // the log or a disk is full
-  kLimit,             // a named bound was reached
-  kCorrupt,           // bytes failed their check: damage on a disk
-  kIo,                // the operating system or device reported an error
-  kProtocol,          // a peer broke a protocol
-  kAborted,           // cancelled: shutdown, reset, task management
-  kStaleEpoch,        // a message of a fenced coordinator
-  kUnavailable,       // not now: starting, draining, or a node is away
-  kMiscompare,        // a comparison found different bytes
+  kInvalidArgument,  // the caller's words are wrong; nothing was done
+  kNotFound,         // the named thing does not exist
+  kAlreadyExists,    // the named thing exists already
+  kOutsideWindow,    // the moment is before the protection window or in the future
+  kBusy,             // sessions or another operation hold the thing
+  kReadOnly,         // a write to something that cannot be written
+  kNoSpace,          // the log or a disk is full
+  kLimit,            // a named bound was reached
+  kCorrupt,          // bytes failed their check: damage on a disk
+  kIo,               // the operating system or device reported an error
+  kProtocol,         // a peer broke a protocol
+  kAborted,          // cancelled: shutdown, reset, task management
+  kStaleEpoch,       // a message of a fenced coordinator
+  kUnavailable,      // not now: starting, draining, or a node is away
+  kMiscompare,       // a comparison found different bytes
 };
 
 // The code's name in lower case with dashes, as shown to users and in JSON ("outside-window").

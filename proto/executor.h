@@ -16,7 +16,8 @@ class Executor {
  public:
   virtual ~Executor() = default;
 
-  // Runs `work` on the owner's thread, later, after everything posted before it. Any thread may call.
+  // Runs `work` on the owner's thread, later, after everything posted before it. Any thread may
+  // call.
   virtual void post(UniqueFunction<void()> work) = 0;
 
   // Runs `work` on the owner's thread when the events at hand have been handled: the place to

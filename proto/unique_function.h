@@ -25,7 +25,8 @@ class UniqueFunction<R(Args...)> {
              std::is_invocable_r_v<R, std::decay_t<F>&, Args...>)
   UniqueFunction(F&& f) {  // NOLINT(google-explicit-constructor): like std::function
     using Callable = std::decay_t<F>;
-    if constexpr (sizeof(Callable) <= kInlineBytes && alignof(Callable) <= alignof(std::max_align_t) &&
+    if constexpr (sizeof(Callable) <= kInlineBytes &&
+                  alignof(Callable) <= alignof(std::max_align_t) &&
                   std::is_nothrow_move_constructible_v<Callable>) {
       new (storage_) Callable(std::forward<F>(f));
       vtable_ = &kInline<Callable>;

@@ -15,8 +15,17 @@ std::string level_text(const Console& console, const std::string& level) {
   return level == "warning" ? console.yellow("warning") : console.red("error  ");
 }
 
-Result<ExitCode> doctor(Context& context, const std::string& config_path) {
+// The file that was named, else the one that the daemon runs on, else where it would look.
+std::string config_path_of(Context& context, const std::string& named) {
+  if (!named.empty()) return named;
+  const auto status = context.client().status();
+  return status && !status->config_path().empty() ? status->config_path()
+                                                  : std::string(kDefaultConfigPath);
+}
+
+Result<ExitCode> doctor(Context& context, const std::string& named) {
   const auto from_daemon = context.client().doctor();
+  const std::string config_path = config_path_of(context, named);
   auto answer = from_daemon ? *from_daemon : api::DoctorAnswer{};
   for (auto& finding :
        local_findings({config_path, context.flags.socket, from_daemon.has_value()})) {
@@ -44,8 +53,8 @@ void add_doctor_verb(CLI::App& app, Context& context) {
   add_verb<std::string>(
       app, context, "doctor", "Say what is wrong and what to do",
       [](CLI::App& verb, std::string& file) {
-        file = kDefaultConfigPath;
-        verb.add_option("--config", file, "The daemon's configuration (default: " + file + ")")
+        verb.add_option("--config", file,
+                        "The daemon's configuration (default: the one it runs on)")
             ->type_name("FILE");
       },
       doctor);

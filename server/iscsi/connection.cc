@@ -153,6 +153,19 @@ void Connection::output_ready() { env_.host.output_ready(); }
 
 // --- Headers ------------------------------------------------------------------------------
 
+// Only a login is expected before the login, and no additional headers beyond our bound ever.
+bool Connection::on_basic_header(const Bhs& bhs) {
+  if (closing()) return false;
+  bhs_ = bhs;
+  header_ = parse_common(bhs);
+  const std::size_t ahs_bytes = std::to_integer<std::size_t>(bhs[4]) * 4;
+  if (ahs_bytes > kAhsBytesAccepted) {
+    return protocol_error(RejectReason::kInvalidPduField,
+                          excess("TotalAHSLength", kAhsBytesAccepted, ahs_bytes));
+  }
+  return phase_ != Phase::kLogin || check_login_header();
+}
+
 bool Connection::on_header(const Bhs& bhs, std::span<const std::byte> ahs, Placement& place) {
   // A reset, a reinstatement or an administrator may have ended us amid what was received.
   if (closing()) return false;

@@ -85,6 +85,7 @@ class Connection final : private PduSink, private LoginAdmission, private Sessio
   // PduSink
   bool on_header(const Bhs& bhs, std::span<const std::byte> ahs, Placement& place) override;
   bool on_pdu(bool data_digest_good) override;
+  bool on_basic_header(const Bhs& bhs) override;
   void on_header_digest_error() override;
   // LoginAdmission
   std::optional<std::uint16_t> admit(const LoginIdentity& identity, LoginRefusal& refusal) override;

@@ -94,8 +94,14 @@ std::size_t PduReceiver::trailer_bytes() const {
 }
 
 bool PduReceiver::take_header(PduSink& sink) {
-  if (buffered() < kBhsBytes || buffered() < header_bytes()) return false;
+  if (buffered() < kBhsBytes) return false;
   const std::size_t bytes = header_bytes();
+  if (buffered() < bytes) {
+    Bhs basic;
+    std::memcpy(basic.data(), buffer_.get() + begin_, kBhsBytes);
+    if (!sink.on_basic_header(basic)) stage_ = Stage::kStopped;
+    return false;
+  }
   const std::span<const std::byte> all(buffer_.get() + begin_, bytes);
   const auto covered = header_digest_ ? all.first(bytes - kDigestBytes) : all;
   begin_ += bytes;

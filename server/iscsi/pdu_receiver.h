@@ -29,6 +29,9 @@ class PduSink {
  public:
   virtual ~PduSink() = default;
 
+  // The first 48 bytes of a header whose additional segments have not arrived yet: a chance to stop
+  // before waiting for what nobody may mean to send. May come more than once; unverified.
+  [[nodiscard]] virtual bool on_basic_header(const Bhs& bhs) = 0;
   // A header with a good digest. `place` says where its data goes; empty: dropped.
   [[nodiscard]] virtual bool on_header(const Bhs& bhs, std::span<const std::byte> ahs,
                                        Placement& place) = 0;

@@ -30,9 +30,8 @@ void add_event(api::History& out, const char* kind, SequenceNumber sequence, Ver
 Result<std::vector<meta::Mark>> NodeControl::marks_of(const ServedVolume& volume) {
   Result<std::vector<meta::Mark>> marks = node_.store_->marks();
   if (!marks) return marks.error();
-  std::erase_if(*marks, [&](const meta::Mark& mark) {
-    return mark.volume_id() != volume.meta.id();
-  });
+  std::erase_if(*marks,
+                [&](const meta::Mark& mark) { return mark.volume_id() != volume.meta.id(); });
   return marks;
 }
 
@@ -57,35 +56,36 @@ void NodeControl::history(const api::HistoryRequest& request, admin::Answer<api:
   }
   api::MomentSpec to = request.to();
   if (to.at_case() == api::MomentSpec::AT_NOT_SET) to.set_now(true);
-  resolve_moment(**served, to, *node_.store_, node_.loop_,
-                 [this, request, done = std::move(done)](Result<ResolvedMoment> end) mutable {
-    if (!end) return done(end.error());
-    Result<ServedVolume*> volume = find(request.name());
-    if (!volume) return done(volume.error());
-    if (request.from().at_case() == api::MomentSpec::AT_NOT_SET) {
-      api::History out;
-      *out.mutable_to() = node::to_api(*end);
-      fill_history(**volume, request, {}, end->at, out);
-      return done(std::move(out));
-    }
-    // A start before the volume existed means from its beginning.
-    api::MomentSpec from = request.from();
-    if (from.has_time_ns()) {
-      from.set_time_ns(std::max<std::uint64_t>(from.time_ns(), (*volume)->meta.created_ns()));
-    }
-    resolve_moment(**volume, from, *node_.store_, node_.loop_,
-                   [this, request, end = *end,
-                    done = std::move(done)](Result<ResolvedMoment> begin) mutable {
-      if (!begin) return done(begin.error());
-      Result<ServedVolume*> again = find(request.name());
-      if (!again) return done(again.error());
-      api::History out;
-      *out.mutable_from() = node::to_api(*begin);
-      *out.mutable_to() = node::to_api(end);
-      fill_history(**again, request, begin->at, end.at, out);
-      done(std::move(out));
-    });
-  });
+  resolve_moment(
+      **served, to, *node_.store_, node_.loop_,
+      [this, request, done = std::move(done)](Result<ResolvedMoment> end) mutable {
+        if (!end) return done(end.error());
+        Result<ServedVolume*> volume = find(request.name());
+        if (!volume) return done(volume.error());
+        if (request.from().at_case() == api::MomentSpec::AT_NOT_SET) {
+          api::History out;
+          *out.mutable_to() = node::to_api(*end);
+          fill_history(**volume, request, {}, end->at, out);
+          return done(std::move(out));
+        }
+        // A start before the volume existed means from its beginning.
+        api::MomentSpec from = request.from();
+        if (from.has_time_ns()) {
+          from.set_time_ns(std::max<std::uint64_t>(from.time_ns(), (*volume)->meta.created_ns()));
+        }
+        resolve_moment(**volume, from, *node_.store_, node_.loop_,
+                       [this, request, end = *end,
+                        done = std::move(done)](Result<ResolvedMoment> begin) mutable {
+                         if (!begin) return done(begin.error());
+                         Result<ServedVolume*> again = find(request.name());
+                         if (!again) return done(again.error());
+                         api::History out;
+                         *out.mutable_from() = node::to_api(*begin);
+                         *out.mutable_to() = node::to_api(end);
+                         fill_history(**again, request, begin->at, end.at, out);
+                         done(std::move(out));
+                       });
+      });
 }
 
 void NodeControl::fill_history(const ServedVolume& volume, const api::HistoryRequest& request,
@@ -183,27 +183,27 @@ void NodeControl::mark_add(const api::MarkRequest& request, admin::Answer<api::M
   if (spec.at_case() == api::MomentSpec::AT_NOT_SET) spec.set_now(true);
   resolve_moment(**served, spec, *node_.store_, node_.loop_,
                  [this, request, done = std::move(done)](Result<ResolvedMoment> moment) mutable {
-    if (!moment) return done(moment.error());
-    Result<ServedVolume*> volume = find(request.volume());
-    if (!volume) return done(volume.error());
-    const std::uint64_t now = node_.loop_.wall_time().ns;
-    meta::Mark mark;
-    mark.set_volume_id((*volume)->meta.id());
-    mark.set_name(request.name());
-    mark.set_sequence(moment->at.sequence.value);
-    mark.set_time_ns(moment->at.time.ns);
-    mark.set_created_ns(now);
-    if (request.lock_s() != 0) {
-      constexpr std::uint64_t kNs = 1'000'000'000;
-      mark.set_locked_until_ns(request.lock_s() > (UINT64_MAX - now) / kNs
-                                   ? UINT64_MAX
-                                   : now + request.lock_s() * kNs);
-    }
-    if (!request.dry_run()) {
-      if (Result<void> r = node_.store_->put_mark(mark); !r) return done(r.error());
-    }
-    done(to_api(mark, **volume));
-  });
+                   if (!moment) return done(moment.error());
+                   Result<ServedVolume*> volume = find(request.volume());
+                   if (!volume) return done(volume.error());
+                   const std::uint64_t now = node_.loop_.wall_time().ns;
+                   meta::Mark mark;
+                   mark.set_volume_id((*volume)->meta.id());
+                   mark.set_name(request.name());
+                   mark.set_sequence(moment->at.sequence.value);
+                   mark.set_time_ns(moment->at.time.ns);
+                   mark.set_created_ns(now);
+                   if (request.lock_s() != 0) {
+                     constexpr std::uint64_t kNs = 1'000'000'000;
+                     mark.set_locked_until_ns(request.lock_s() > (UINT64_MAX - now) / kNs
+                                                  ? UINT64_MAX
+                                                  : now + request.lock_s() * kNs);
+                   }
+                   if (!request.dry_run()) {
+                     if (Result<void> r = node_.store_->put_mark(mark); !r) return done(r.error());
+                   }
+                   done(to_api(mark, **volume));
+                 });
 }
 
 void NodeControl::mark_list(const api::MarkRequest& request, admin::Answer<api::MarkList> done) {
@@ -211,9 +211,8 @@ void NodeControl::mark_list(const api::MarkRequest& request, admin::Answer<api::
   if (!served) return done(served.error());
   Result<std::vector<meta::Mark>> marks = marks_of(**served);
   if (!marks) return done(marks.error());
-  std::sort(marks->begin(), marks->end(), [](const meta::Mark& a, const meta::Mark& b) {
-    return a.sequence() < b.sequence();
-  });
+  std::sort(marks->begin(), marks->end(),
+            [](const meta::Mark& a, const meta::Mark& b) { return a.sequence() < b.sequence(); });
   api::MarkList out;
   out.set_schema(1);
   for (const meta::Mark& mark : *marks) *out.add_marks() = to_api(mark, **served);
@@ -234,8 +233,7 @@ void NodeControl::mark_remove(const api::MarkRequest& request, admin::Answer<api
     }
     return done(to_api(mark, **served));
   }
-  done(Error{ErrorCode::kNotFound,
-             request.volume() + " has no mark named " + request.name()});
+  done(Error{ErrorCode::kNotFound, request.volume() + " has no mark named " + request.name()});
 }
 
 }  // namespace mariner::node

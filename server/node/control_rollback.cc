@@ -52,8 +52,7 @@ void NodeControl::rollback(const api::RollbackRequest& request,
 }
 
 void NodeControl::roll_back(const std::string& name, const api::RollbackRequest& request,
-                            const ResolvedMoment& target,
-                            admin::Answer<api::RollbackAnswer> done) {
+                            const ResolvedMoment& target, admin::Answer<api::RollbackAnswer> done) {
   Result<ServedVolume*> served = find(name);
   if (!served) return done(served.error());
   volume::Volume& volume = *(*served)->volume;
@@ -68,11 +67,10 @@ void NodeControl::roll_back(const std::string& name, const api::RollbackRequest&
   for (const BlockRange& extent : volume.index().changed(target.at.sequence, newest.sequence)) {
     answer.set_changed_bytes(answer.changed_bytes() + extent.count.bytes());
   }
-  volume.index().for_each(target.at.sequence, newest.sequence,
-                          [&](const index::IndexedWrite&) {
-                            answer.set_undone_writes(answer.undone_writes() + 1);
-                            return true;
-                          });
+  volume.index().for_each(target.at.sequence, newest.sequence, [&](const index::IndexedWrite&) {
+    answer.set_undone_writes(answer.undone_writes() + 1);
+    return true;
+  });
   for (const iscsi::SessionInfo& session : use.sessions) *answer.add_sessions() = to_api(session);
   answer.set_dry_run(request.dry_run());
   if (request.dry_run()) return done(std::move(answer));
@@ -89,8 +87,8 @@ void NodeControl::roll_back(const std::string& name, const api::RollbackRequest&
         Result<ServedVolume*> volume_now = find(name);
         if (!volume_now) return done(volume_now.error());
         const ServedVolume& rolled = **volume_now;
-        const index::IndexMoment before = rolled.volume->index().moment_of(
-            SequenceNumber{stamp->sequence.value - 1});
+        const index::IndexMoment before =
+            rolled.volume->index().moment_of(SequenceNumber{stamp->sequence.value - 1});
         rolled.device->contents_replaced(scsi::Lun{0});
         meta::Mark mark;
         mark.set_volume_id(rolled.meta.id());

@@ -95,8 +95,7 @@ void NodeControl::session_kick(const api::SessionRequest& request,
     for (const iscsi::SessionInfo& session : node_.portal_->sessions().list()) {
       if (session.id == request.id()) return done(to_api(session));
     }
-    return done(Error{ErrorCode::kNotFound,
-                      "there is no session " + std::to_string(request.id())});
+    return done(Error{ErrorCode::kNotFound, "there is no session " + std::to_string(request.id())});
   }
   Result<iscsi::SessionInfo> kicked = node_.portal_->sessions().kick(request.id());
   if (!kicked) return done(kicked.error());

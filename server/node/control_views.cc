@@ -11,8 +11,8 @@ api::View NodeControl::to_api(const ServedView& view) {
   out.set_name(view.meta.name());
   const ServedVolume* volume = node_.volumes_->find(view.meta.volume_id());
   if (volume != nullptr) out.set_volume(volume->meta.name());
-  *out.mutable_at() = node::to_api(index::IndexMoment{SequenceNumber{view.meta.sequence()},
-                                                      VersionTime{view.meta.time_ns()}});
+  *out.mutable_at() = node::to_api(
+      index::IndexMoment{SequenceNumber{view.meta.sequence()}, VersionTime{view.meta.time_ns()}});
   out.mutable_at()->set_asked_ns(view.meta.asked_ns());
   out.set_writable(view.meta.writable());
   out.set_iqn(view.iqn);
@@ -34,37 +34,38 @@ void NodeControl::view_expose(const api::ExposeRequest& request, admin::Answer<a
   if (spec.at_case() == api::MomentSpec::AT_NOT_SET) spec.set_now(true);
   resolve_moment(**served, spec, *node_.store_, node_.loop_,
                  [this, request, done = std::move(done)](Result<ResolvedMoment> moment) mutable {
-    if (!moment) return done(moment.error());
-    Result<ServedVolume*> volume = find(request.volume());
-    if (!volume) return done(volume.error());
-    NewView wanted;
-    wanted.name = request.name();
-    wanted.at = moment->at;
-    wanted.asked = moment->asked;
-    wanted.writable = request.writable();
-    if (request.ttl_s() != 0) {
-      constexpr std::uint64_t kNs = 1'000'000'000;
-      const std::uint64_t now = node_.loop_.wall_time().ns;
-      wanted.expires.ns =
-          request.ttl_s() > (UINT64_MAX - now) / kNs ? 0 : now + request.ttl_s() * kNs;
-    }
-    if (request.dry_run()) {
-      api::View planned;
-      planned.set_name(wanted.name);
-      planned.set_volume(request.volume());
-      *planned.mutable_at() = node::to_api(*moment);
-      planned.set_writable(wanted.writable);
-      planned.set_expires_ns(wanted.expires.ns);
-      return done(std::move(planned));
-    }
-    Result<ServedView*> view = node_.views_->expose(**volume, wanted);
-    if (!view) return done(view.error());
-    node_.log_.info("exposed a view", {{"view", (*view)->meta.name()},
-                                       {"volume", request.volume()},
-                                       {"sequence", wanted.at.sequence.value},
-                                       {"target", (*view)->iqn}});
-    done(to_api(**view));
-  });
+                   if (!moment) return done(moment.error());
+                   Result<ServedVolume*> volume = find(request.volume());
+                   if (!volume) return done(volume.error());
+                   NewView wanted;
+                   wanted.name = request.name();
+                   wanted.at = moment->at;
+                   wanted.asked = moment->asked;
+                   wanted.writable = request.writable();
+                   if (request.ttl_s() != 0) {
+                     constexpr std::uint64_t kNs = 1'000'000'000;
+                     const std::uint64_t now = node_.loop_.wall_time().ns;
+                     wanted.expires.ns = request.ttl_s() > (UINT64_MAX - now) / kNs
+                                             ? 0
+                                             : now + request.ttl_s() * kNs;
+                   }
+                   if (request.dry_run()) {
+                     api::View planned;
+                     planned.set_name(wanted.name);
+                     planned.set_volume(request.volume());
+                     *planned.mutable_at() = node::to_api(*moment);
+                     planned.set_writable(wanted.writable);
+                     planned.set_expires_ns(wanted.expires.ns);
+                     return done(std::move(planned));
+                   }
+                   Result<ServedView*> view = node_.views_->expose(**volume, wanted);
+                   if (!view) return done(view.error());
+                   node_.log_.info("exposed a view", {{"view", (*view)->meta.name()},
+                                                      {"volume", request.volume()},
+                                                      {"sequence", wanted.at.sequence.value},
+                                                      {"target", (*view)->iqn}});
+                   done(to_api(**view));
+                 });
 }
 
 void NodeControl::view_list(admin::Answer<api::ViewList> done) {
@@ -88,12 +89,12 @@ void NodeControl::view_unexpose(const api::UnexposeRequest& request,
                                             " sessions; log them out, or use --force"});
   }
   if (request.dry_run()) return done(std::move(was));
-  node_.unexpose(request.name(), [this, was = std::move(was),
-                                  done = std::move(done)](Result<void> result) mutable {
-    if (!result) return done(result.error());
-    node_.log_.info("unexposed a view", {{"view", was.name()}});
-    done(std::move(was));
-  });
+  node_.unexpose(request.name(),
+                 [this, was = std::move(was), done = std::move(done)](Result<void> result) mutable {
+                   if (!result) return done(result.error());
+                   node_.log_.info("unexposed a view", {{"view", was.name()}});
+                   done(std::move(was));
+                 });
 }
 
 }  // namespace mariner::node

@@ -18,8 +18,8 @@ std::string state_name(const ServedVolume& served) {
   }
 }
 
-NewVolume new_volume_of(const std::string& name, std::uint64_t size_bytes,
-                        std::uint32_t block_size, std::uint64_t window_s) {
+NewVolume new_volume_of(const std::string& name, std::uint64_t size_bytes, std::uint32_t block_size,
+                        std::uint64_t window_s) {
   NewVolume wanted;
   wanted.name = name;
   wanted.size_bytes = size_bytes;
@@ -106,8 +106,8 @@ void NodeControl::volume_show(const api::VolumeRequest& request, admin::Answer<a
 
 void NodeControl::volume_create(const api::CreateVolumeRequest& request,
                                 admin::Answer<api::Volume> done) {
-  const NewVolume wanted = new_volume_of(request.name(), request.size_bytes(),
-                                         request.block_size(), request.window_s());
+  const NewVolume wanted =
+      new_volume_of(request.name(), request.size_bytes(), request.block_size(), request.window_s());
   if (request.dry_run()) {
     Result<meta::Volume> meta = node_.volumes_->plan(wanted);
     if (!meta) return done(meta.error());
@@ -136,8 +136,7 @@ void NodeControl::volume_delete(const api::VolumeRequest& request,
                                             " exposed views; unexpose them first"});
   }
   if (sessions > 0 && !request.force()) {
-    return done(Error{ErrorCode::kBusy, request.name() + " is used by " +
-                                            std::to_string(sessions) +
+    return done(Error{ErrorCode::kBusy, request.name() + " is used by " + std::to_string(sessions) +
                                             " sessions; log them out, or use --force"});
   }
   Result<std::vector<meta::Mark>> marks = marks_of(**served);
@@ -152,8 +151,8 @@ void NodeControl::volume_delete(const api::VolumeRequest& request,
   api::Volume was = to_api(**served);
   if (request.dry_run()) return done(std::move(was));
   node_.portal_->sessions().close_target(iqn);
-  node_.volumes_->remove(request.name(), [this, was = std::move(was), done = std::move(done)](
-                                             Result<void> removed) mutable {
+  node_.volumes_->remove(request.name(), [this, was = std::move(was),
+                                          done = std::move(done)](Result<void> removed) mutable {
     if (!removed) return done(removed.error());
     node_.log_.info("deleted a volume", {{"volume", was.name()}});
     done(std::move(was));

@@ -19,8 +19,8 @@ class MeteredDevice final : public scsi::TargetDevice {
   std::shared_ptr<scsi::Nexus> attach(const scsi::InitiatorPort& port) override {
     return device_->attach(port);
   }
-  [[nodiscard]] scsi::Transfer transfer_of(
-      std::uint64_t lun, std::span<const std::uint8_t, 16> cdb) const override {
+  [[nodiscard]] scsi::Transfer transfer_of(std::uint64_t lun,
+                                           std::span<const std::uint8_t, 16> cdb) const override {
     return device_->transfer_of(lun, cdb);
   }
   void execute(scsi::Command command, scsi::CommandDone done) override;

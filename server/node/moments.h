@@ -11,7 +11,7 @@ namespace mariner::node {
 // A moment that was asked for, found and settled.
 struct ResolvedMoment {
   index::IndexMoment at;
-  VersionTime asked;   // 0 when it was not asked for by time
+  VersionTime asked;  // 0 when it was not asked for by time
   std::string mark;
 };
 

@@ -27,7 +27,10 @@ std::int64_t offset_ns(const Executor& executor) {
 }  // namespace
 
 Node::Node(Config config, std::string config_path, EventLoop& loop, Log& log)
-    : config_(std::move(config)), config_path_(std::move(config_path)), loop_(loop), log_(log) {}
+    : config_(std::move(config)),
+      config_path_(std::filesystem::absolute(config_path).string()),
+      loop_(loop),
+      log_(log) {}
 
 Node::~Node() {
   // What speaks to the outside goes first, the log last.
@@ -55,8 +58,7 @@ Result<void> Node::start() {
   // Before anything that takes time: who cannot listen finds out at once, and initiators that
   // connect meanwhile wait in the backlog. Nothing is answered before the loop runs.
   if (Result<void> r = listen(); !r) return r;
-  Result<std::unique_ptr<MetaStore>> store =
-      MetaStore::open(config_.server.state_dir + "/store");
+  Result<std::unique_ptr<MetaStore>> store = MetaStore::open(config_.server.state_dir + "/store");
   if (!store) return store.error();
   store_ = std::move(*store);
   Result<Epoch> epoch = store_->next_epoch();
@@ -70,8 +72,8 @@ Result<void> Node::start() {
   options.storage.pending_memory_max = config_.storage.pending_memory.bytes;
   options.storage.lag_bytes_max = config_.storage.lag_max.bytes;
   options.storage.apply_delay = config_.storage.apply_delay;
-  volumes_ = std::make_unique<VolumeSet>(
-      VolumeSetParts{loop_, *ring_, *store_, *worker_, log_}, std::move(options));
+  volumes_ = std::make_unique<VolumeSet>(VolumeSetParts{loop_, *ring_, *store_, *worker_, log_},
+                                         std::move(options));
   if (Result<void> r = volumes_->load(); !r) return r;
 
   std::filesystem::create_directories(
@@ -85,33 +87,31 @@ Result<void> Node::start() {
   log_stack_ = std::move(*stack);
   const logging::Recovered& recovered = log_stack_->recovered();
   for (const logging::LogDamage& damage : recovered.damage) {
-    log_.error("the log is damaged: history is missing",
-               {{"track", damage.track},
-                {"first_batch", damage.first_batch},
-                {"last_batch", damage.last_batch},
-                {"what", damage.what}});
+    log_.error("the log is damaged: history is missing", {{"track", damage.track},
+                                                          {"first_batch", damage.first_batch},
+                                                          {"last_batch", damage.last_batch},
+                                                          {"what", damage.what}});
   }
   if (Result<void> r = volumes_->start(*log_stack_, epoch_); !r) return r;
   views_ = std::make_unique<ViewSet>(*volumes_, *store_, loop_, log_, config_.server.iqn_base);
   if (Result<void> r = views_->start(); !r) return r;
   if (Result<void> r = create_configured_volumes(); !r) return r;
 
-  ring_descriptor_ = std::make_unique<boost::asio::posix::stream_descriptor>(
-      loop_.context(), ::dup(ring_->fd()));
+  ring_descriptor_ =
+      std::make_unique<boost::asio::posix::stream_descriptor>(loop_.context(), ::dup(ring_->fd()));
   poll_ring();
   log_stack_->start();
   started_ = loop_.wall_time();
   clock_offset_ns_ = offset_ns(loop_);
   loop_.after(kTick, [this] { tick(); });
   ready_ = true;
-  log_.info("serving",
-            {{"volumes", volumes_->all().size()},
-             {"views", views_->all().size()},
-             {"records", recovered.records},
-             {"tail_records_cut", recovered.tail_records_cut},
-             {"epoch", epoch_.value},
-             {"startup_ms", static_cast<std::uint64_t>(
-                                (loop_.monotonic_time() - begun).count() / 1'000'000)}});
+  log_.info("serving", {{"volumes", volumes_->all().size()},
+                        {"views", views_->all().size()},
+                        {"records", recovered.records},
+                        {"tail_records_cut", recovered.tail_records_cut},
+                        {"epoch", epoch_.value},
+                        {"startup_ms", static_cast<std::uint64_t>(
+                                           (loop_.monotonic_time() - begun).count() / 1'000'000)}});
   return {};
 }
 
@@ -278,9 +278,8 @@ std::vector<std::string> Node::discoverable(std::string_view initiator) const {
 Result<std::shared_ptr<scsi::TargetDevice>> Node::open(std::string_view target,
                                                        std::string_view initiator) {
   const auto forbidden = [&](const ServedVolume& volume) {
-    return Error{ErrorCode::kInvalidArgument, std::string(initiator) +
-                                                  " is not on the access list of " +
-                                                  volume.meta.name()};
+    return Error{ErrorCode::kInvalidArgument,
+                 std::string(initiator) + " is not on the access list of " + volume.meta.name()};
   };
   if (stopping_) return Error{ErrorCode::kUnavailable, "the server is stopping"};
   if (const ServedVolume* served = volumes_->find_target(target); served != nullptr) {

@@ -74,8 +74,7 @@ Result<ServedView*> ViewSet::expose(const ServedVolume& volume, const NewView& r
   }
   std::string name = request.name;
   if (name.empty()) {
-    const std::string stem =
-        volume.meta.name() + "-" + std::to_string(request.at.sequence.value);
+    const std::string stem = volume.meta.name() + "-" + std::to_string(request.at.sequence.value);
     name = stem;
     for (int n = 2; views_.contains(name); ++n) name = stem + "-" + std::to_string(n);
   }

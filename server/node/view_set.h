@@ -17,24 +17,23 @@ struct ServedView {
   meta::View meta;
   std::string iqn;
   scsi::Identity identity;
-  std::shared_ptr<volume::Volume> overlay;    // of a writable view
+  std::shared_ptr<volume::Volume> overlay;  // of a writable view
   std::shared_ptr<scsi::Device> device;
 };
 
 struct NewView {
-  std::string name;                  // empty: "<volume>-<sequence>", made unique
+  std::string name;  // empty: "<volume>-<sequence>", made unique
   index::IndexMoment at;
-  VersionTime asked;                 // what was asked for, if a time
+  VersionTime asked;  // what was asked for, if a time
   bool writable = false;
-  VersionTime expires;               // 0: never
+  VersionTime expires;  // 0: never
 };
 
 class ViewSet {
  public:
   static constexpr std::size_t kViewsMax = 255;
 
-  ViewSet(VolumeSet& volumes, MetaStore& store, Executor& executor, Log& log,
-          std::string iqn_base);
+  ViewSet(VolumeSet& volumes, MetaStore& store, Executor& executor, Log& log, std::string iqn_base);
 
   // Opens what the store remembers, and drops overlays that belong to no view.
   Result<void> start();

@@ -28,8 +28,8 @@ Result<std::uint64_t> copy_piece(int file, FileDisk& image, std::uint64_t at, st
   Payload piece = Payload::allocate(length);
   std::uint64_t have = 0;
   while (have < length) {
-    const ssize_t n = ::pread(file, piece.data() + have, length - have,
-                              static_cast<off_t>(at + have));
+    const ssize_t n =
+        ::pread(file, piece.data() + have, length - have, static_cast<off_t>(at + have));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return errno_error(errno, "reading the file to import");
     if (n == 0) {

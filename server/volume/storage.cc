@@ -161,6 +161,7 @@ void Storage::apply_now() {
       return;
     }
     frozen_ = std::exchange(active_, Table{});
+    ++frozen_count_;
     active_.runs = std::make_shared<PendingTable>();
     active_.last = frozen_.last;
   }
@@ -235,9 +236,14 @@ void Storage::read(BlockRange range, ReadDone done) {
   operation->payload = Payload::allocate(range.count.bytes());
   operation->done = std::move(done);
   ++reads_in_flight_;
+  read_blocks(range, operation->payload.bytes(), operation);
+  finished(operation, {});
+}
+
+void Storage::read_blocks(BlockRange range, std::span<std::byte> to,
+                          const std::shared_ptr<ReadOperation>& operation) {
   const auto part_of = [&](BlockRange part) {
-    return operation->payload.bytes().subspan((part.first - range.first).bytes(),
-                                              part.count.bytes());
+    return to.subspan((part.first - range.first).bytes(), part.count.bytes());
   };
   active_.runs->visit(range, [&](BlockRange part, const PendingContent* content) {
     if (content != nullptr) return read_pending(part, *content, part_of(part), operation);
@@ -247,7 +253,6 @@ void Storage::read(BlockRange range, ReadDone done) {
       read_image(inner, part_of(inner), operation);
     });
   });
-  finished(operation, {});
 }
 
 void Storage::finished(const std::shared_ptr<ReadOperation>& operation,
@@ -284,7 +289,12 @@ void Storage::read_image(BlockRange range, std::span<std::byte> to,
     if (parts_.image.try_read(offset, part_to)) return;
     ++operation->waiting;
     parts_.image.async_read(
-        offset, part_to, [this, operation](Result<void> result) { finished(operation, result); });
+        offset, part_to,
+        [this, part, part_to, operation, frozen = frozen_count_](Result<void> result) {
+          // What was frozen meanwhile may be half written in the image: look again.
+          if (result && frozen != frozen_count_) read_blocks(part, part_to, operation);
+          finished(operation, result);
+        });
   };
   if (!parts_.base_in_image) return from_image(range, to);
   // The image may hold the only copy of a base block that reads as zero by now.

@@ -75,6 +75,8 @@ class Storage final : public replication::StorageParticipant, public CurrentRead
   void apply_now();
   void applied(Result<void> result);
   void check_pressure();
+  void read_blocks(BlockRange range, std::span<std::byte> to,
+                   const std::shared_ptr<ReadOperation>& operation);
   void read_image(BlockRange range, std::span<std::byte> to,
                   const std::shared_ptr<ReadOperation>& operation);
   void read_pending(BlockRange range, const PendingContent& content, std::span<std::byte> to,
@@ -91,6 +93,7 @@ class Storage final : public replication::StorageParticipant, public CurrentRead
   std::deque<replication::WriteMessage> prepared_;
   Table active_;
   Table frozen_;
+  std::uint64_t frozen_count_ = 0;  // tables that were ever frozen
   SequenceNumber committed_;
   SequenceNumber durable_;
   bool holding_ = false;

@@ -26,6 +26,22 @@ TEST(ConnectionTest, ReadIsAnsweredByDataInWithStatus) {
   EXPECT_EQ(pdus[0].max_cmd_sn(), 1u + 128u);
 }
 
+// Nothing more may come from an initiator that waits: the answer must not wait for input.
+TEST(ConnectionTest, AnAnswerThatCompletesLaterIsSentWithoutFurtherInput) {
+  TestServer server;
+  TestClient client(server);
+  client.login();
+  server.device().hold = true;
+  EXPECT_TRUE(client
+                  .send(command_pdu(
+                      {.expected_bytes = 1024, .flags = kFinal | kRead, .cdb = read10(0, 2)}))
+                  .empty());
+  const std::size_t before = client.output_calls;
+  server.device().answer_oldest();
+  EXPECT_GT(client.output_calls, before);
+  EXPECT_FALSE(client.take().empty());
+}
+
 TEST(ConnectionTest, StatSnCountsAnswersOnly) {
   TestServer server;
   TestClient client(server);
@@ -220,6 +236,19 @@ TEST(ConnectionTest, ALoginMustEndInTime) {
   client.connection.tick();
   EXPECT_TRUE(client.connection.closing());
   EXPECT_EQ(server.observer.ended.at(0).reason, EndReason::kLoginTimeout);
+}
+
+// The fifth byte of "GET / HTTP/1.1" promises additional headers that never come.
+TEST(ConnectionTest, WhatIsNoLoginEndsTheConnectionBeforeItsAdditionalHeadersCome) {
+  TestServer server;
+  TestClient client(server);
+  InitiatorPdu pdu = nop_out_pdu(1, 0, {});
+  pdu.ahs = pattern(188);
+  Bytes wire = pdu.wire();
+  wire.resize(kBhsBytes + 20);
+  client.send_bytes(wire);
+  EXPECT_TRUE(client.connection.closing());
+  EXPECT_EQ(server.observer.ended.at(0).reason, EndReason::kProtocolError);
 }
 
 TEST(ConnectionTest, LogoutIsAnsweredAndEndsTheSession) {

@@ -225,11 +225,12 @@ class TestClient final : public ConnectionHost {
   void login(std::string_view more_keys = {}, std::uint8_t isid = 1);
   void login_discovery();
 
-  void output_ready() override {}
+  void output_ready() override { ++output_calls; }
 
   Connection connection;
   bool header_digest = false;
   bool data_digest = false;
+  std::size_t output_calls = 0;            // how often it was told to send
   std::size_t chunk_bytes_max = SIZE_MAX;  // of what one "recvmsg" gives
 };
 

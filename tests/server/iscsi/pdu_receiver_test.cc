@@ -11,6 +11,7 @@ namespace {
 
 class TestSink final : public PduSink {
  public:
+  bool on_basic_header(const Bhs&) override { return admits_basic_headers; }
   bool on_header(const Bhs& bhs, std::span<const std::byte> ahs, Placement& place) override {
     ahs_bytes = ahs.size();
     const std::uint32_t bytes = parse_common(bhs).data_bytes;
@@ -29,6 +30,7 @@ class TestSink final : public PduSink {
 
   std::size_t keep_bytes_max = SIZE_MAX;
   bool refuse = false;
+  bool admits_basic_headers = true;
   bool header_error = false;
   bool all_good = true;
   std::size_t ahs_bytes = 0;
@@ -61,6 +63,16 @@ class PduReceiverTest : public testing::Test {
   PduReceiver receiver;
   TestSink sink;
 };
+
+TEST_F(PduReceiverTest, AHeaderMayBeRefusedBeforeItsAdditionalSegmentsCome) {
+  sink.admits_basic_headers = false;
+  InitiatorPdu pdu = pdu_of(8);
+  pdu.ahs = pattern(16);
+  const Bytes wire = pdu.wire();
+  feed(std::span(wire).first(kBhsBytes));
+  EXPECT_TRUE(receiver.stopped());
+  EXPECT_TRUE(sink.pdus.empty());
+}
 
 TEST_F(PduReceiverTest, AnyCutGivesTheSamePdus) {
   for (const bool digest : {false, true}) {
