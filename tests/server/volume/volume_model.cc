@@ -1,0 +1,100 @@
+#include "tests/server/volume/volume_model.h"
+
+#include <algorithm>
+
+#include "proto/check.h"
+
+namespace mariner::test {
+
+using logging::RecordType;
+
+VolumeModel::Handle VolumeModel::begin(ModelWrite write) {
+  begun_.push_back({next_, std::move(write), false, false, false});
+  return next_++;
+}
+
+void VolumeModel::answered(Handle handle, const Result<void>& result) {
+  const auto it = std::find_if(begun_.begin(), begun_.end(),
+                               [&](const Begun& begun) { return begun.handle == handle; });
+  CHECK(it != begun_.end() && !it->answered);
+  it->answered = true;
+  it->failed = !result;
+  if (it->found || (!result && result.error().code == ErrorCode::kNoSpace)) begun_.erase(it);
+}
+
+std::size_t VolumeModel::unanswered() const {
+  return static_cast<std::size_t>(
+      std::count_if(begun_.begin(), begun_.end(), [](const Begun& b) { return !b.answered; }));
+}
+
+std::string VolumeModel::take(const index::IndexedWrite& indexed, bool recovering) {
+  const std::string name = "write #" + std::to_string(indexed.sequence.value);
+  const auto it = std::find_if(begun_.begin(), begun_.end(), [&](const Begun& begun) {
+    return !begun.found && begun.write.type == indexed.type &&
+           begun.write.extent == indexed.extent && (recovering || !begun.failed) &&
+           begun.write.target == indexed.target_sequence;
+  });
+  if (it == begun_.end()) return name + " is in the index, and nobody wrote it";
+  apply(it->write, indexed.sequence);
+  it->found = true;
+  if (it->answered) begun_.erase(it);
+  return {};
+}
+
+void VolumeModel::apply(const ModelWrite& write, SequenceNumber sequence) {
+  State next{sequence, write.type == RecordType::kRollback ? at(write.target) : newest()};
+  if (write.type != RecordType::kRollback) {
+    const std::span<std::uint64_t> part = part_of(next.sectors, write.range);
+    CHECK(part.size() == write.sectors.size());
+    std::copy(write.sectors.begin(), write.sectors.end(), part.begin());
+  }
+  states_.push_back(std::move(next));
+}
+
+std::string VolumeModel::follow(const index::VersionIndex& index, SequenceNumber until) {
+  std::string wrong;
+  index.for_each(last(), until, [&](const index::IndexedWrite& indexed) {
+    wrong = take(indexed, false);
+    return wrong.empty();
+  });
+  return wrong;
+}
+
+std::string VolumeModel::recover(const index::VersionIndex& index) {
+  std::string wrong;
+  index.for_each(last(), SequenceNumber{UINT64_MAX}, [&](const index::IndexedWrite& indexed) {
+    wrong = take(indexed, true);
+    return wrong.empty();
+  });
+  if (!wrong.empty()) return wrong;
+  for (const Begun& begun : begun_) {
+    if (begun.answered && !begun.failed) {
+      return "an acknowledged write of [" + std::to_string(begun.write.extent.first.value) + ", " +
+             std::to_string(begun.write.extent.end().value) + ") is lost";
+    }
+  }
+  begun_.clear();
+  return {};
+}
+
+std::size_t VolumeModel::state_of(SequenceNumber moment) const {
+  const auto it =
+      std::upper_bound(states_.begin(), states_.end(), moment,
+                       [](SequenceNumber s, const State& state) { return s < state.sequence; });
+  return static_cast<std::size_t>(it - states_.begin()) - 1;
+}
+
+const Sectors& VolumeModel::at(SequenceNumber moment) const {
+  return states_[state_of(moment)].sectors;
+}
+
+bool VolumeModel::block_was(std::uint64_t block, std::span<const std::byte> bytes,
+                            SequenceNumber from, SequenceNumber to) const {
+  const ByteRange range{block * kBlockBytes, kBlockBytes};
+  for (std::size_t i = state_of(from); i <= state_of(to); ++i) {
+    if (!mismatch(bytes, part_of(states_[i].sectors, range))) return true;
+  }
+  return false;
+}
+
+}  // namespace mariner::test

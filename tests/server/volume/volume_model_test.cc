@@ -1,0 +1,436 @@
+// A volume against a model that remembers every write: writes of every kind and alignment with
+// some of them outstanding, rollbacks and their undoing, views of any moment that stay open, a
+// writable view, disks that fail, clocks that step back, restarts and power cuts.
+//
+// Everything follows from a seed, which each failure prints. MARINER_SEED=n runs that one alone.
+#include "tests/server/volume/volume_model.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <random>
+#include <string>
+
+#include "tests/server/volume/volume_rig.h"
+
+namespace mariner::test {
+namespace {
+
+using index::IndexMoment;
+using logging::RecordType;
+using volume::Layer;
+using volume::TrimMode;
+using volume::Volume;
+
+constexpr int kSteps = 70;
+constexpr std::size_t kOpenViewsMax = 4;
+
+class Run {
+ public:
+  Run(std::uint64_t seed, bool base_in_image)
+      : random_(seed), base_in_image_(base_in_image), rig_(options(seed)) {
+    lines_.push_back(std::make_unique<Line>(Line{VolumeModel(base_), {}, nullptr}));
+    rig_.start();
+    lines_[0]->volume = &rig_.volume();
+  }
+
+  void execute() {
+    for (step_ = 0; step_ < kSteps && !failed_; ++step_) step();
+    if (!failed_) settle();
+    if (!failed_) restart(false);
+    if (!failed_) settle();
+    if (rig_.early_overwrites() > 0) fail("a base block was overwritten before its before-image");
+    close_views();
+  }
+
+  [[nodiscard]] bool failed() const { return failed_; }
+
+ private:
+  struct View {
+    std::shared_ptr<Layer> layer;
+    SequenceNumber at;
+  };
+  // The volume, or the writable view on it.
+  struct Line {
+    VolumeModel model;
+    std::vector<View> views;
+    Volume* volume = nullptr;
+  };
+
+  VolumeRig::Options options(std::uint64_t seed) {
+    VolumeRig::Options out;
+    out.seed = seed;
+    out.blocks = 8 + below(24);
+    base_.assign(out.blocks * kSectorsPerBlock, 0);
+    if (base_in_image_) {
+      out.base_in_image = true;
+      for (std::uint64_t& sector : base_) sector = one_in(4) ? 0 : next_tag_++;
+      const Payload bytes = bytes_of(base_);
+      out.base.assign(bytes.bytes().begin(), bytes.bytes().end());
+    }
+    out.log_delay_max = std::chrono::microseconds(below(2) * 200);
+    out.image_delay_max = std::chrono::microseconds(below(2) * 400);
+    if (one_in(3)) out.storage.pending_memory_max = below(16) * kBlockBytes;
+    if (one_in(3)) out.storage.lag_bytes_max = (4 + below(32)) * kBlockBytes;
+    out.storage.apply_delay = std::chrono::microseconds(below(3) * below(5000));
+    if (one_in(3)) out.limits.writes_in_flight_max = 1 + below(6);
+    if (one_in(3)) out.limits.bytes_in_flight_max = below(20) * kBlockBytes;
+    return out;
+  }
+
+  std::uint64_t below(std::uint64_t n) { return n == 0 ? 0 : random_() % n; }
+  bool one_in(std::uint64_t n) { return below(n) == 0; }
+  void fail(const std::string& what) {
+    failed_ = true;
+    ADD_FAILURE() << "step " << step_ << ": " << what;
+  }
+
+  [[nodiscard]] std::uint64_t size() const { return base_.size() * kSectorBytes; }
+  Line& any_line() { return *lines_[below(lines_.size())]; }
+
+  ByteRange any_range(std::uint64_t sectors_max, bool aligned) {
+    const std::uint64_t unit = aligned ? kSectorsPerBlock : 1;
+    const std::uint64_t units = base_.size() / unit;
+    const std::uint64_t first = below(units);
+    const std::uint64_t most =
+        std::min(units - first, std::max<std::uint64_t>(sectors_max / unit, 1));
+    return {first * unit * kSectorBytes, (1 + below(most)) * unit * kSectorBytes};
+  }
+
+  void step() {
+    Line& line = any_line();
+    switch (below(24)) {
+      case 0:
+      case 1:
+      case 2:
+      case 3:
+      case 4:
+      case 5: write(line); break;
+      case 6:
+      case 7: write_same(line); break;
+      case 8:
+      case 9: trim(line); break;
+      case 10: rollback(line); break;
+      case 11:
+      case 12:
+      case 13: read(line); break;
+      case 14: open_view(line); break;
+      case 15:
+      case 16: read_view(line); break;
+      case 17: open_time(line); break;
+      case 18: disturb(); break;
+      case 19:
+        if (one_in(2)) settle();
+        break;
+      case 20:
+        if (one_in(3)) restart(true);
+        break;
+      case 21:
+        if (one_in(6)) restart(false);
+        break;
+      case 22:
+        if (one_in(4)) add_overlay();
+        break;
+      default: drain(); break;
+    }
+    switch (below(4)) {
+      case 0: break;
+      case 1: rig_.manual().turn(); break;
+      case 2: rig_.manual().run_ready(); break;
+      default: rig_.manual().advance(std::chrono::microseconds(below(3000))); break;
+    }
+    follow();
+  }
+
+  void follow() {
+    for (const auto& line : lines_) {
+      const std::string wrong = line->model.follow(
+          line->volume->index(), line->volume->replicator().coordinator().settled());
+      if (!wrong.empty()) fail(wrong);
+    }
+  }
+
+  UniqueFunction<void(Result<void>)> begin(Line& line, ModelWrite write) {
+    const VolumeModel::Handle handle = line.model.begin(std::move(write));
+    return [this, &line, handle, life = life_](const Result<void>& result) {
+      if (life != life_) return;  // told to nobody: the machine is off
+      line.model.answered(handle, result);
+    };
+  }
+
+  void write(Line& line) {
+    const ByteRange range = any_range(one_in(4) ? 128 : 24, one_in(2));
+    ModelWrite write{RecordType::kWrite, range.covering_blocks(), range, {}, {}};
+    for (std::uint64_t at = 0; at < range.length; at += kSectorBytes) {
+      write.sectors.push_back(next_tag_++);
+    }
+    Payload data = bytes_of(write.sectors);
+    const std::size_t length = data.size();
+    line.volume->live_layer()->write(range, {std::move(data), 0, length},
+                                     begin(line, std::move(write)));
+  }
+
+  void write_same(Line& line) {
+    const bool aligned = one_in(2);
+    const ByteRange range = any_range(one_in(3) ? 200 : 20, aligned);
+    Sectors pattern(aligned && one_in(2) ? kSectorsPerBlock : 1);
+    for (std::uint64_t& sector : pattern) sector = next_tag_++;
+    const bool zero = one_in(6);
+    if (zero) pattern.assign(1, 0);
+    ModelWrite write{zero && !range.inner_blocks().empty() ? RecordType::kZero : RecordType::kWrite,
+                     range.covering_blocks(),
+                     range,
+                     {},
+                     {}};
+    for (std::uint64_t i = 0; i < range.length / kSectorBytes; ++i) {
+      write.sectors.push_back(pattern[i % pattern.size()]);
+    }
+    Payload data = bytes_of(pattern);
+    const std::size_t length = data.size();
+    line.volume->live_layer()->write_same(range, {std::move(data), 0, length},
+                                          begin(line, std::move(write)));
+  }
+
+  void trim(Line& line) {
+    const ByteRange range = any_range(one_in(3) ? 200 : 20, one_in(3));
+    const BlockRange inner = range.inner_blocks();
+    const TrimMode mode = one_in(2) ? TrimMode::kUnmap : TrimMode::kZero;
+    if (mode == TrimMode::kUnmap && inner.empty()) return;  // changes nothing, and is not logged
+    const bool unmap = mode == TrimMode::kUnmap;
+    ModelWrite write{inner.empty() ? RecordType::kWrite : RecordType::kZero,
+                     unmap ? inner : range.covering_blocks(),
+                     unmap ? to_bytes(inner) : range,
+                     {},
+                     {}};
+    write.sectors.assign(write.range.length / kSectorBytes, 0);
+    line.volume->live_layer()->trim(range, mode, begin(line, std::move(write)));
+  }
+
+  // Any settled moment; often one of the last.
+  SequenceNumber any_moment(Line& line) {
+    const SequenceNumber settled = line.volume->replicator().coordinator().settled();
+    if (one_in(4)) return settled;
+    std::vector<SequenceNumber> all{SequenceNumber{0}};
+    line.volume->index().for_each(SequenceNumber{0}, settled, [&](const index::IndexedWrite& w) {
+      all.push_back(w.sequence);
+      return true;
+    });
+    return one_in(2) ? all[below(all.size())]
+                     : all[all.size() - 1 - below(std::min<std::size_t>(all.size(), 5))];
+  }
+
+  void rollback(Line& line) {
+    IndexMoment target = line.volume->index().moment_of(any_moment(line));
+    if (one_in(3)) {  // undo, and the undoing of that
+      line.volume->index().for_each(
+          SequenceNumber{0}, line.volume->replicator().coordinator().settled(),
+          [&](const index::IndexedWrite& write) {
+            if (write.type == RecordType::kRollback) {
+              target = line.volume->index().moment_of(SequenceNumber{write.sequence.value - 1});
+            }
+            return true;
+          });
+    }
+    ModelWrite write{RecordType::kRollback, {}, {}, {}, target.sequence};
+    line.volume->live().rollback(target, [done = begin(line, std::move(write))](
+                                             const Result<replication::Stamp>& r) mutable {
+      if (!r) return done(r.error());
+      done({});
+    });
+  }
+
+  void read(Line& line) {
+    const ByteRange range = any_range(256, one_in(2));
+    const auto& coordinator = line.volume->replicator().coordinator();
+    const SequenceNumber from = std::max(coordinator.settled(), coordinator.acknowledged());
+    ++reads_;
+    line.volume->live_layer()->read(
+        range, [this, &line, range, from, life = life_](const Result<PayloadSlice>& read) {
+          if (life != life_) return;
+          --reads_;
+          if (!read) return fail("a live read failed: " + to_string(read.error()));
+          follow();
+          check_concurrent(line, range, *read, from);
+        });
+  }
+
+  // Each whole block of a read is as at some moment while it ran.
+  void check_concurrent(Line& line, ByteRange range, const PayloadSlice& read,
+                        SequenceNumber from) {
+    const SequenceNumber to = line.volume->replicator().coordinator().settled();
+    const BlockRange inner = range.inner_blocks();
+    if (read.length != range.length) return fail("a live read has another length");
+    for (Lbn block = inner.first; block < inner.end(); block = block + BlockCount{1}) {
+      const std::size_t at = block.byte_offset() - range.offset;
+      if (!line.model.block_was(block.value, read.bytes().subspan(at, kBlockBytes), from, to)) {
+        return fail("block " + std::to_string(block.value) +
+                    " of a live read is as at no moment of [" + std::to_string(from.value) + ", " +
+                    std::to_string(to.value) + "]");
+      }
+    }
+  }
+
+  void open_view(Line& line) {
+    const SequenceNumber at = any_moment(line);
+    if (line.views.size() == kOpenViewsMax) line.views.erase(line.views.begin());
+    line.views.push_back({line.volume->view_layer(at), at});
+  }
+
+  void read_view(Line& line) {
+    if (line.views.empty()) return open_view(line);
+    const View view = line.views[below(line.views.size())];
+    check_view(line, view, any_range(256, one_in(2)));
+  }
+
+  void check_view(Line& line, const View& view, ByteRange range) {
+    ++reads_;
+    view.layer->read(
+        range, [this, &line, view, range, life = life_](const Result<PayloadSlice>& read) {
+          if (life != life_) return;
+          --reads_;
+          if (!read) return fail("a view's read failed: " + to_string(read.error()));
+          follow();
+          const auto bad = mismatch(read->bytes(), part_of(line.model.at(view.at), range));
+          if (bad) {
+            fail("sector " + std::to_string(range.offset / kSectorBytes + *bad) +
+                 " of the view at #" + std::to_string(view.at.value) + " is wrong");
+          }
+        });
+  }
+
+  // A moment that was opened by its time means the same ever after.
+  void open_time(Line& line) {
+    if (line.volume == rig_.overlay()) return;
+    if (!opened_.empty() && one_in(2)) {
+      const auto& [time, sequence] = opened_[below(opened_.size())];
+      const IndexMoment again = line.volume->index().moment_at(time);
+      if (again.sequence != sequence) {
+        fail("the moment " + std::to_string(time.ns) + " was #" + std::to_string(sequence.value) +
+             " and is #" + std::to_string(again.sequence.value));
+      }
+      return;
+    }
+    const VersionTime time{rig_.executor().wall_time().ns + below(1000)};
+    rig_.opened(time);
+    line.volume->moment_at(time, [this, time, life = life_](const IndexMoment& at) {
+      if (life == life_) opened_.emplace_back(time, at.sequence);
+    });
+  }
+
+  void disturb() {
+    switch (below(4)) {
+      case 0: rig_.image_disk().fail_writes(1 + below(2), FaultyDisk::Remains::kSomeSectors); break;
+      case 1: rig_.executor().step_clock(-std::chrono::milliseconds(below(5))); break;
+      case 2: rig_.executor().step_clock(std::chrono::milliseconds(below(5))); break;
+      default:
+        if (!one_in(5)) break;
+        rig_.log_disk().fail_writes(one_in(4) ? 2 : 1, static_cast<FaultyDisk::Remains>(below(3)));
+        break;
+    }
+  }
+
+  void drain() {
+    rig_.volume().storage()->drain([](const Result<void>&) {});
+  }
+
+  void add_overlay() {
+    if (rig_.overlay() != nullptr) return;
+    const SequenceNumber at = any_moment(*lines_[0]);
+    rig_.add_overlay(at);
+    lines_.push_back(
+        std::make_unique<Line>(Line{VolumeModel(lines_[0]->model.at(at)), {}, rig_.overlay()}));
+  }
+
+  // Everything is answered; then the newest contents and some moments must be exact.
+  void settle() {
+    const auto busy = [this] {
+      return reads_ > 0 || std::any_of(lines_.begin(), lines_.end(), [](const auto& line) {
+               return line->model.unanswered() > 0;
+             });
+    };
+    finish(busy, "a write is never answered");
+    if (failed_) return;
+    follow();
+    for (const auto& line : lines_) {
+      const SequenceNumber settled = line->volume->replicator().coordinator().settled();
+      const View now{line->volume->live_layer(), settled};
+      check_view(*line, now, {0, size()});
+      for (int i = 0; i < 2; ++i) {
+        const SequenceNumber at = any_moment(*line);
+        check_view(*line, {line->volume->view_layer(at), at}, {0, size()});
+      }
+      for (const View& view : line->views) check_view(*line, view, any_range(256, false));
+    }
+    finish([this] { return reads_ > 0; }, "a read is never answered");
+  }
+
+  template <typename Busy>
+  void finish(Busy busy, const char* what) {
+    for (int i = 0; busy(); ++i) {
+      if (i == 500) return fail(what);
+      rig_.manual().advance(std::chrono::milliseconds(i < 100 ? 1 : 100));
+    }
+  }
+
+  void close_views() {
+    ++life_;
+    reads_ = 0;
+    // Reads in flight hold their views: let them end before the volume does.
+    rig_.manual().run_ready();
+    for (const auto& line : lines_) line->views.clear();
+  }
+
+  void restart(bool power_cut) {
+    if (!power_cut) settle();
+    if (failed_) return;
+    close_views();
+    if (power_cut) {
+      rig_.crash();
+    } else {
+      rig_.stop();
+      rig_.manual().run_until_idle();
+    }
+    rig_.log_disk().fail_writes(0, FaultyDisk::Remains::kNothing);
+    rig_.image_disk().fail_writes(0, FaultyDisk::Remains::kNothing);
+    if (one_in(3)) rig_.executor().step_clock(-std::chrono::milliseconds(below(50)));
+    rig_.start();
+    lines_[0]->volume = &rig_.volume();
+    if (lines_.size() > 1) lines_[1]->volume = rig_.overlay();
+    for (const auto& line : lines_) {
+      const std::string wrong = line->model.recover(line->volume->index());
+      if (!wrong.empty()) fail(wrong);
+    }
+  }
+
+  std::mt19937_64 random_;
+  const bool base_in_image_;
+  std::uint64_t next_tag_ = 1;
+  Sectors base_;
+  VolumeRig rig_;
+  std::vector<std::unique_ptr<Line>> lines_;
+  std::vector<std::pair<VersionTime, SequenceNumber>> opened_;
+  int life_ = 0;
+  int reads_ = 0;
+  int step_ = 0;
+  bool failed_ = false;
+};
+
+void run_seeds(bool base_in_image, std::uint64_t count) {
+  std::uint64_t first = 1;
+  if (const char* only = std::getenv("MARINER_SEED"); only != nullptr) {
+    first = std::strtoull(only, nullptr, 10);
+    count = 1;
+  }
+  for (std::uint64_t seed = first; seed < first + count; ++seed) {
+    SCOPED_TRACE("MARINER_SEED=" + std::to_string(seed));
+    Run run(seed, base_in_image);
+    run.execute();
+    if (run.failed()) return;
+  }
+}
+
+TEST(VolumeModel, ZeroBase) { run_seeds(false, 1100); }
+TEST(VolumeModel, ImportedBase) { run_seeds(true, 1100); }
+
+}  // namespace
+}  // namespace mariner::test

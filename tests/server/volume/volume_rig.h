@@ -1,0 +1,87 @@
+// A log, a volume on it and, if asked for, a writable view on that: the production code over disks
+// that lose power, with nothing else.
+//
+// crash() drops everything volatile and recovers from what the disks kept.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "logging/recovery.h"
+#include "server/volume/volume.h"
+#include "tests/server/volume/inline_worker.h"
+#include "tests/server/volume/stepped_executor.h"
+#include "tests/server/volume/watched_disk.h"
+#include "tests/support/faulty_disk.h"
+
+namespace mariner::test {
+
+class VolumeRig {
+ public:
+  static constexpr VolumeId kVolume{7};
+  static constexpr VolumeId kOverlay{8};
+
+  struct Options {
+    std::uint64_t seed = 1;
+    std::uint64_t blocks = 16;
+    bool base_in_image = false;
+    std::vector<std::byte> base;  // of an imported volume
+    std::chrono::nanoseconds log_delay_max{0};
+    std::chrono::nanoseconds image_delay_max{0};
+    volume::Storage::Options storage;
+    replication::WriteCoordinator::Limits limits;
+  };
+
+  explicit VolumeRig(Options options);
+  ~VolumeRig();
+
+  // Recovers the log and starts what it knows of.
+  void start();
+  // A writable view on the volume as of `at`, from now on across restarts.
+  void add_overlay(SequenceNumber at);
+  // Closes the volumes, waits until nothing is in flight, and destroys them.
+  void stop();
+  // The power goes, at once, and comes back.
+  void crash();
+
+  [[nodiscard]] volume::Volume& volume() { return *volume_; }
+  [[nodiscard]] volume::Volume* overlay() { return overlay_.get(); }
+  [[nodiscard]] SteppedExecutor& executor() { return executor_; }
+  [[nodiscard]] ManualExecutor& manual() { return executor_.manual(); }
+  [[nodiscard]] FaultyDisk& log_disk() { return log_disk_; }
+  [[nodiscard]] FaultyDisk& image_disk() { return image_disk_; }
+  [[nodiscard]] logging::LogWriter& writer() { return *writer_; }
+  // What a node would remember durably: moments that were opened by time.
+  void opened(VersionTime time) { floor_ = std::max(floor_, time); }
+  // Blocks of the base that were overwritten in the image before they stood in the log.
+  [[nodiscard]] std::uint64_t early_overwrites() const { return early_overwrites_; }
+  [[nodiscard]] std::uint64_t apply_failures() const { return apply_failures_; }
+
+ private:
+  void watch(ByteRange range);
+  std::shared_ptr<volume::Volume> make(volume::VolumeOptions options,
+                                       volume::VolumeHistory history);
+  void make_volume(volume::VolumeHistory history);
+  void make_overlay(volume::VolumeHistory history);
+
+  Options options_;
+  SteppedExecutor executor_;
+  InlineWorker worker_{executor_};
+  FaultyDisk log_disk_;
+  FaultyDisk image_disk_;
+  logging::Superblock superblock_;
+  std::unique_ptr<logging::LogWriter> writer_;
+  std::unique_ptr<logging::LogReader> reader_;
+  std::shared_ptr<volume::Volume> volume_;
+  std::shared_ptr<volume::Volume> overlay_;
+  std::optional<SequenceNumber> overlay_at_;
+  Epoch epoch_{0};
+  VersionTime floor_;
+  SequenceNumber saved_frontier_;
+  std::uint64_t early_overwrites_ = 0;
+  std::uint64_t apply_failures_ = 0;
+};
+
+}  // namespace mariner::test
