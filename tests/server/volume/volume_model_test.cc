@@ -2,7 +2,8 @@
 // some of them outstanding, rollbacks and their undoing, views of any moment that stay open, a
 // writable view, disks that fail, clocks that step back, restarts and power cuts.
 //
-// Everything follows from a seed, which each failure prints. MARINER_SEED=n runs that one alone.
+// Everything follows from a seed, which each failure prints. MARINER_SEED=n runs that one alone,
+// MARINER_SEEDS=n so many.
 #include "tests/server/volume/volume_model.h"
 
 #include <gtest/gtest.h>
@@ -415,12 +416,15 @@ class Run {
   bool failed_ = false;
 };
 
-void run_seeds(bool base_in_image, std::uint64_t count) {
-  std::uint64_t first = 1;
-  if (const char* only = std::getenv("MARINER_SEED"); only != nullptr) {
-    first = std::strtoull(only, nullptr, 10);
-    count = 1;
-  }
+std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
+}
+
+void run_seeds(bool base_in_image) {
+  const bool one = std::getenv("MARINER_SEED") != nullptr;
+  const std::uint64_t first = from_environment("MARINER_SEED", 1);
+  const std::uint64_t count = one ? 1 : from_environment("MARINER_SEEDS", 1500);
   for (std::uint64_t seed = first; seed < first + count; ++seed) {
     SCOPED_TRACE("MARINER_SEED=" + std::to_string(seed));
     Run run(seed, base_in_image);
@@ -429,8 +433,8 @@ void run_seeds(bool base_in_image, std::uint64_t count) {
   }
 }
 
-TEST(VolumeModel, ZeroBase) { run_seeds(false, 1100); }
-TEST(VolumeModel, ImportedBase) { run_seeds(true, 1100); }
+TEST(VolumeModel, ZeroBase) { run_seeds(false); }
+TEST(VolumeModel, ImportedBase) { run_seeds(true); }
 
 }  // namespace
 }  // namespace mariner::test
