@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "proto/check.h"
+#include "proto/payload.h"
 
 namespace mariner::logging {
 namespace {
@@ -177,7 +178,7 @@ Result<void> FileDisk::discard(ByteRange range) {
   }
   if (errno != EOPNOTSUPP) return errno_error(errno, path_ + ": discard");
   // No holes here: write zeros.
-  static const std::vector<std::byte> zeros(1u << 20);
+  static const Payload zeros = Payload::zeroed(1u << 20);  // aligned as kDirect demands
   while (range.length > 0) {
     const std::uint64_t piece = std::min<std::uint64_t>(range.length, zeros.size());
     const ConstBytes part(zeros.data(), piece);

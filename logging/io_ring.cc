@@ -86,6 +86,7 @@ void IoRing::submit() {
     return;
   }
   CHECK_MSG(rc >= 0, "io_uring_submit refused well-formed requests");
+  if (io_uring_sq_ready(&ring_) > 0) submit_soon();  // the kernel took some of them only
 }
 
 void IoRing::reap() {

@@ -46,11 +46,14 @@ void LogWriter::dispatch_soon() {
 // Takes the longest prefix of the queue that fits `room_blocks` and the limits of a batch. Returns
 // the number of blocks of its header area, 0 if not even the first record fits.
 std::uint32_t LogWriter::gather(std::uint64_t room_blocks, Batch& batch) {
+  // A track of the reserve is the essential records' alone, whoever else would fit into it.
+  const bool essential_only = free_tracks() < options_.reserve_tracks;
   std::uint64_t packed = 0;
   std::uint64_t payload_blocks = 0;
   std::size_t count = 0;
   std::uint32_t header_blocks = 0;
   for (const Pending& pending : queue_) {
+    if (essential_only && pending.urgency == Urgency::kOrdinary) break;
     const std::uint64_t next_packed = packed + pending.record.packed_bytes();
     const std::uint32_t next_header = header_blocks_for(next_packed);
     const std::uint64_t next_total = next_header + payload_blocks + pending.record.payload_blocks;

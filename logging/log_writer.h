@@ -46,7 +46,7 @@ class LogWriter {
  public:
   struct Options {
     std::uint32_t batch_bytes_max = 2u << 20;
-    // Tracks that only essential records (before-images, voids, rollbacks) may take.
+    // The last tracks, which only essential records (before-images, voids, rollbacks) may use.
     std::uint32_t reserve_tracks = 2;
   };
   enum class Urgency { kOrdinary, kEssential };

@@ -58,7 +58,11 @@ std::string_view record_type_name(RecordType type) noexcept {
 bool record_is_consistent(const Record& r) noexcept {
   if ((r.flags & ~kKnownFlags) != 0 || r.codec != 0) return false;
   if (r.payload_blocks > kRecordPayloadBlocksMax) return false;
-  if (r.extent.first.value > UINT64_MAX / kBlockBytes - r.extent.count.value) return false;
+  constexpr std::uint64_t kVolumeBlocksMax = UINT64_MAX / kBlockBytes;
+  if (r.extent.count.value > kVolumeBlocksMax ||
+      r.extent.first.value > kVolumeBlocksMax - r.extent.count.value) {
+    return false;
+  }
   const std::uint64_t extent = r.extent.count.value;
   const std::uint32_t edges = edge_blocks(r.flags);
   switch (r.type) {
@@ -75,7 +79,7 @@ bool record_is_consistent(const Record& r) noexcept {
              r.target_sequence >= r.sequence;
     case RecordType::kRollback:
       return r.flags == 0 && r.payload_blocks == 0 && extent == 0 && r.target_sequence < r.sequence;
-    case RecordType::kMark: return r.flags == 0 && extent == 0;
+    case RecordType::kMark: return r.flags == 0 && extent == 0 && r.payload_blocks == 1;
     case RecordType::kEncoded: return false;  // no codec is defined yet
   }
   return false;

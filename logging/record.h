@@ -22,7 +22,7 @@ enum class RecordType : std::uint8_t {
   kVoid = 4,         // sequence .. last_sequence never became durable
   kRollback = 5,   // from here on, blocks changed after target_sequence read as at target_sequence
   kGap = 6,        // the log was absent for sequence .. last_sequence
-  kMark = 7,       // a named moment; the payload is the name
+  kMark = 7,       // a named moment; the payload is one block: the name
   kRelocated = 8,  // the same version, moved within the log
   kEncoded = 9,    // payload is compressed, a delta or a reference; `codec` says which
 };

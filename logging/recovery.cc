@@ -16,9 +16,49 @@ std::span<std::byte, kBlockBytes> as_block(Payload& payload) {
   return std::span<std::byte, kBlockBytes>(payload.data(), kBlockBytes);
 }
 
+bool is_zero(std::span<const std::byte> bytes) {
+  return std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b == std::byte{0}; });
+}
+
+// As long as no track is freed, they are taken in the order of their places. FORMAT.md section 2.
+std::uint64_t allocation_of(std::uint64_t track) { return track + 1; }
+
+// A youngest track may follow one that a failed write has left without a header.
+constexpr std::uint64_t kLookAheadTracks = 2;
+
+// The header of a track that has none, from its batches; nothing if no batch is evidence that it
+// was taken. A header is written with its track's first batch: `may_be_torn` says that this may
+// have been the log's last write, and then only a batch behind it is evidence.
+Result<std::optional<TrackHeader>> lost_header(Disk& disk, const Superblock& superblock,
+                                               std::uint64_t track, bool may_be_torn) {
+  using Header = std::optional<TrackHeader>;
+  const std::uint64_t first = superblock.track_first_block(track) + 1;
+  if (may_be_torn) {
+    Payload start = Payload::allocate(2 * kBlockBytes);
+    if (Result<void> r = disk.read((first - 1) * kBlockBytes, start.bytes()); !r) return r.error();
+    if (is_zero(start.bytes())) return Header{};  // never written
+  }
+  TrackHeader header{.track = track, .allocation = allocation_of(track)};
+  const auto found = find_batch(disk, superblock, header, first, 0);
+  if (!found) return found.error();
+  if (!*found) return Header{};
+  const BatchHeader& batch = **found;
+  header.first_batch = batch.batch_number;
+  if (batch.block != first) {
+    --header.first_batch;  // what stood at `first` is lost: one batch at least
+  } else if (may_be_torn) {
+    const auto second = find_batch(disk, superblock, header, first + 1, batch.batch_number);
+    if (!second) return second.error();
+    if (!*second) return Header{};
+  }
+  return Header{header};
+}
+
 // Tracks that have been taken, in the order in which they were.
 Result<std::vector<TrackHeader>> taken_tracks(Disk& disk, const Superblock& superblock) {
   std::vector<TrackHeader> taken;
+  std::vector<bool> has_header(superblock.track_count, false);
+  std::uint64_t end = 0;  // of the tracks known to be taken
   Payload block = Payload::allocate(kBlockBytes);
   for (std::uint64_t track = 0; track < superblock.track_count; ++track) {
     if (Result<void> r =
@@ -27,7 +67,19 @@ Result<std::vector<TrackHeader>> taken_tracks(Disk& disk, const Superblock& supe
       return r.error();
     }
     const auto header = unpack_track_header(as_block(block), superblock.log, track);
-    if (header) taken.push_back(*header);
+    if (!header || header->allocation != allocation_of(track)) continue;
+    taken.push_back(*header);
+    has_header[track] = true;
+    end = track + 1;
+  }
+  for (std::uint64_t track = 0; track < std::min(end + kLookAheadTracks, superblock.track_count);
+       ++track) {
+    if (has_header[track]) continue;
+    const auto header = lost_header(disk, superblock, track, track >= end);
+    if (!header) return header.error();
+    if (!*header) continue;
+    taken.push_back(**header);
+    end = std::max(end, track + 1);
   }
   std::sort(taken.begin(), taken.end(),
             [](const TrackHeader& a, const TrackHeader& b) { return a.allocation < b.allocation; });
@@ -50,7 +102,7 @@ Result<Superblock> format_log(Disk& disk, const LogId& log, std::uint8_t number,
   superblock.log = log;
   superblock.disk = number;
   superblock.track_blocks = static_cast<std::uint32_t>(track_bytes / kBlockBytes);
-  superblock.track_count = usable / track_bytes;
+  superblock.track_count = std::min(usable, kLogDiskBytesMax) / track_bytes;
   superblock.created_ns = created_ns;
   superblock.generation = 0;
   if (superblock.track_count < 4) {
@@ -65,29 +117,36 @@ Result<Superblock> format_log(Disk& disk, const LogId& log, std::uint8_t number,
 }
 
 Result<void> update_superblock(Disk& disk, Superblock& superblock) {
-  ++superblock.generation;
+  Superblock next = superblock;
+  ++next.generation;
   Payload block = Payload::allocate(kBlockBytes);
-  pack_superblock(superblock, as_block(block));
+  pack_superblock(next, as_block(block));
   const ConstBytes part = block.bytes();
-  return disk.write((superblock.generation % kSuperblockCopies) * kBlockBytes, {&part, 1},
-                    Durability::kDurable);
+  const std::uint64_t copy = next.generation % kSuperblockCopies;
+  // After a failure the same copy is written again: the other may be the only whole one.
+  if (Result<void> r = disk.write(copy * kBlockBytes, {&part, 1}, Durability::kDurable); !r) {
+    return r;
+  }
+  superblock = next;
+  return {};
 }
 
 Result<Superblock> read_superblock(Disk& disk) {
   std::optional<Superblock> best;
   bool all_zero = true;
+  std::optional<Error> unreadable;
   Payload block = Payload::allocate(kBlockBytes);
   for (std::uint32_t copy = 0; copy < kSuperblockCopies; ++copy) {
     if (Result<void> r = disk.read(std::uint64_t{copy} * kBlockBytes, block.bytes()); !r) {
-      return r.error();
+      unreadable = r.error();
+      continue;
     }
-    const auto bytes = block.bytes();
-    all_zero = all_zero && std::all_of(bytes.begin(), bytes.end(),
-                                       [](std::byte b) { return b == std::byte{0}; });
+    all_zero = all_zero && is_zero(block.bytes());
     const auto found = unpack_superblock(as_block(block));
     if (found && (!best || found->generation > best->generation)) best = found;
   }
   if (!best) {
+    if (unreadable) return *std::move(unreadable);
     if (all_zero) return Error{ErrorCode::kNotFound, "the disk holds no log"};
     return Error{ErrorCode::kCorrupt, "both copies of the log's superblock are damaged"};
   }
@@ -108,7 +167,7 @@ Result<Recovered> recover_log(Disk& disk, const Superblock& superblock, unsigned
   const std::size_t ahead = std::max(1u, threads) * 2u;
   std::deque<std::future<Result<TrackScan>>> scans;
   std::size_t started = 0;
-  std::uint64_t expected_batch = tracks.empty() ? 1 : tracks.front().first_batch;
+  std::uint64_t expected_batch = 1;
   for (std::size_t i = 0; i < tracks.size(); ++i) {
     while (started < tracks.size() && scans.size() < ahead) {
       TrackScanRequest request{tracks[started], started + 1 == tracks.size(), 0};

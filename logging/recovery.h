@@ -22,11 +22,13 @@ namespace mariner::logging {
 Result<Superblock> format_log(Disk& disk, const LogId& log, std::uint8_t number,
                               std::uint64_t track_bytes, std::uint64_t created_ns);
 
-// Writes `superblock` with a higher generation over the older copy. Durable on return.
+// Writes `superblock` with a higher generation over the older copy. Durable on return; unchanged
+// on failure.
 Result<void> update_superblock(Disk& disk, Superblock& superblock);
 
-// The newer valid copy. kCorrupt when there is none or the disk is shorter than it says;
-// kNotFound when the disk holds no log at all (both copies are zero).
+// The newer valid copy; one that cannot be read counts as damaged. kIo when neither can. kCorrupt
+// when there is none or the disk is shorter than it says; kNotFound when the disk holds no log at
+// all (both copies are zero).
 Result<Superblock> read_superblock(Disk& disk);
 
 // Batches [first, last] of a track could not be read.

@@ -64,7 +64,7 @@ std::optional<Superblock> unpack_superblock(std::span<const std::byte, kBlockByt
   s.initialised_tracks = load_le<std::uint64_t>(p + 64);
   if (disk > UINT8_MAX || s.track_blocks < kTrackBytesMin / kBlockBytes ||
       s.track_blocks > kTrackBytesMax / kBlockBytes || s.track_count == 0 ||
-      s.track_count > (std::uint64_t{1} << 40) / s.track_blocks) {
+      s.track_count > kLogDiskBytesMax / kBlockBytes / s.track_blocks) {
     return std::nullopt;
   }
   s.disk = static_cast<std::uint8_t>(disk);

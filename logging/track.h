@@ -20,6 +20,7 @@ inline constexpr std::uint64_t kReservedBlocks = kReservedBytes / kBlockBytes;
 inline constexpr std::uint32_t kSuperblockCopies = 2;
 inline constexpr std::uint32_t kTrackBytesMin = 8u << 20;
 inline constexpr std::uint32_t kTrackBytesMax = 1u << 30;
+inline constexpr std::uint64_t kLogDiskBytesMax = std::uint64_t{1} << 52;  // of all tracks
 
 struct Superblock {
   LogId log{};            // identity of the log that the disk belongs to

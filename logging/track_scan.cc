@@ -93,6 +93,25 @@ class Scanner {
     return std::move(scan_);
   }
 
+  // The next whole batch of this track after number `after`, at or behind `block`: tells damage in
+  // the middle from the end of what was written.
+  Result<std::optional<BatchHeader>> search(std::uint64_t block, std::uint64_t after) {
+    for (; block < end_block_; ++block) {
+      Result<std::span<const std::byte>> first = window_.blocks(block, 1);
+      if (!first) return first.error();
+      const std::optional<BatchHeader> peeked = peek_batch(*first, superblock_.log);
+      if (!peeked || peeked->block != block || peeked->batch_number <= after ||
+          peeked->allocation != request_.track.allocation ||
+          peeked->total_blocks > end_block_ - block) {
+        continue;
+      }
+      Result<std::span<const std::byte>> area = window_.blocks(block, peeked->header_blocks);
+      if (!area) return area.error();
+      if (parse_batch(*area, superblock_.log, block)) return peeked;
+    }
+    return std::optional<BatchHeader>{};
+  }
+
  private:
   // Reads batch `number` at `block`; false if none that is whole stands there.
   Result<bool> take(std::uint64_t block, std::uint64_t number) {
@@ -122,25 +141,6 @@ class Scanner {
             static_cast<std::uint8_t>(batch->header.header_blocks), superblock_.disk}});
     }
     return true;
-  }
-
-  // The next whole batch of this track after number `after`, at or behind `block`: tells damage in
-  // the middle from the end of what was written.
-  Result<std::optional<BatchHeader>> search(std::uint64_t block, std::uint64_t after) {
-    for (; block < end_block_; ++block) {
-      Result<std::span<const std::byte>> first = window_.blocks(block, 1);
-      if (!first) return first.error();
-      const std::optional<BatchHeader> peeked = peek_batch(*first, superblock_.log);
-      if (!peeked || peeked->block != block || peeked->batch_number <= after ||
-          peeked->allocation != request_.track.allocation ||
-          peeked->total_blocks > end_block_ - block) {
-        continue;
-      }
-      Result<std::span<const std::byte>> area = window_.blocks(block, peeked->header_blocks);
-      if (!area) return area.error();
-      if (parse_batch(*area, superblock_.log, block)) return peeked;
-    }
-    return std::optional<BatchHeader>{};
   }
 
   // Verifies the payloads of the last batch. If one block is not whole, the batch was in flight and
@@ -184,6 +184,12 @@ class Scanner {
 Result<TrackScan> scan_track(Disk& disk, const Superblock& superblock,
                              const TrackScanRequest& request) {
   return Scanner(disk, superblock, request).run();
+}
+
+Result<std::optional<BatchHeader>> find_batch(Disk& disk, const Superblock& superblock,
+                                              const TrackHeader& track, std::uint64_t block,
+                                              std::uint64_t after) {
+  return Scanner(disk, superblock, {.track = track}).search(block, after);
 }
 
 }  // namespace mariner::logging

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "logging/recovery.h"
@@ -32,5 +33,11 @@ struct TrackScan {
 // Any thread; reads `disk` with blocking calls. Fails only when the disk cannot be read.
 Result<TrackScan> scan_track(Disk& disk, const Superblock& superblock,
                              const TrackScanRequest& request);
+
+// The first whole batch of `track` (its number and allocation count) at or behind `block` whose
+// number is above `after`. Same threads and errors.
+Result<std::optional<BatchHeader>> find_batch(Disk& disk, const Superblock& superblock,
+                                              const TrackHeader& track, std::uint64_t block,
+                                              std::uint64_t after);
 
 }  // namespace mariner::logging

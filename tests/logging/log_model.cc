@@ -1,0 +1,66 @@
+#include "tests/logging/log_model.h"
+
+#include <map>
+#include <utility>
+
+namespace mariner::logging::test {
+namespace {
+
+// Whether it is the record that was appended: all but what the writer fills in.
+bool is_same(Record found, const Record& appended) {
+  found.payload_offset = appended.payload_offset;
+  found.previous_block = appended.previous_block;
+  found.previous_slot = appended.previous_slot;
+  return found == appended;
+}
+
+std::string name_of(const Record& record) {
+  return "record " + std::to_string(record.sequence.value) + " of volume " +
+         std::to_string(record.volume.value);
+}
+
+}  // namespace
+
+std::size_t LogModel::appended(const Record& record) {
+  entries_.push_back({record, State::kUnknown});
+  return entries_.size() - 1;
+}
+
+std::string LogModel::judge(LogRig& rig) {
+  if (!rig.recovered.damage.empty()) return "damage: " + damage_text(rig.recovered);
+  std::vector<Entry> kept;
+  std::map<VolumeId, LogTail::LastRecord> last;
+  std::size_t next = 0;
+  bool open_end = false;  // an unknown record is missing: only such may follow
+  for (const Visited& v : rig.visited) {
+    // In the order of append(), so that each is there once and each volume's order holds.
+    for (; next < entries_.size() && !is_same(v.record, entries_[next].record); ++next) {
+      if (entries_[next].state == State::kAcknowledged) {
+        return "acknowledged " + name_of(entries_[next].record) + " is missing or displaced";
+      }
+      open_end = open_end || entries_[next].state == State::kUnknown;
+    }
+    if (next == entries_.size()) return name_of(v.record) + " was never appended here";
+    if (entries_[next].state == State::kRefused) return name_of(v.record) + " was refused";
+    if (open_end) return name_of(v.record) + " is there, an earlier one in flight is not";
+    if (const Result<void> read = rig.verify(v.record, v.location); !read) {
+      return name_of(v.record) + ": " + to_string(read.error());
+    }
+    const LogTail::LastRecord& before = last[v.record.volume];
+    if (v.record.previous_block != before.block || v.record.previous_slot != before.slot) {
+      return name_of(v.record) + " does not point back to the one before";
+    }
+    last[v.record.volume] = {v.location.batch_block, v.location.slot};
+    kept.push_back({entries_[next].record, State::kAcknowledged});
+    ++next;
+  }
+  for (; next < entries_.size(); ++next) {
+    if (entries_[next].state == State::kAcknowledged) {
+      return "acknowledged " + name_of(entries_[next].record) + " is lost from the end";
+    }
+  }
+  entries_ = std::move(kept);
+  return {};
+}
+
+}  // namespace mariner::logging::test

@@ -1,0 +1,38 @@
+// What a crash test knows of a log: every record that was ever appended and what its writer was
+// told. It judges what a recovery finds.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tests/logging/log_testing.h"
+
+namespace mariner::logging::test {
+
+class LogModel {
+ public:
+  enum class State {
+    kUnknown,       // appended, no answer yet
+    kAcknowledged,  // durable: it was said, or a recovery has shown it
+    kFailed,        // an error of the disk: may appear or not
+    kRefused,       // kNoSpace before anything was written: must not appear
+  };
+
+  // The number by which the model knows the record.
+  std::size_t appended(const Record& record);
+  void answered(std::size_t number, State state) { entries_[number].state = state; }
+
+  // Compares with what a recovery found; what it found counts as acknowledged from here on, and
+  // what it did not find is forgotten. Returns what is wrong, or nothing.
+  std::string judge(LogRig& rig);
+
+ private:
+  struct Entry {
+    Record record;
+    State state = State::kUnknown;
+  };
+  std::vector<Entry> entries_;
+};
+
+}  // namespace mariner::logging::test

@@ -1,0 +1,185 @@
+#include "logging/log_reader.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "tests/logging/log_testing.h"
+
+namespace mariner::logging {
+namespace {
+
+using test::LogRig;
+using test::payload_of;
+using test::record_of;
+
+class LogReaderTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(rig_.open());
+    for (std::uint64_t i = 1; i <= 3; ++i) rig_.append(record_of(1, i, 4));
+    rig_.executor.run_until_idle();
+    ASSERT_EQ(rig_.outcomes.size(), 3u);
+  }
+  LogLocation at(std::size_t i) { return *rig_.outcomes[i].result; }
+
+  // The same read, blocking and asynchronous; both must agree. The text of the error, or "ok".
+  std::string read(LogLocation location, std::uint32_t volume, std::uint64_t sequence,
+                   std::uint32_t first = 0, std::uint32_t blocks = 4) {
+    Payload blocking = Payload::allocate(std::size_t{blocks} * kBlockBytes);
+    Payload later = Payload::allocate(std::size_t{blocks} * kBlockBytes);
+    LogRead request{location, VolumeId{volume}, SequenceNumber{sequence}, first, blocking.bytes()};
+    const Result<void> expected = read_log_blocking(rig_.disk, rig_.superblock.log, request);
+    request.to = later.bytes();
+    std::optional<Result<void>> found;
+    rig_.reader->read(request, [&](Result<void> result) { found = std::move(result); });
+    EXPECT_FALSE(found.has_value()) << "a completion runs after the call";
+    rig_.executor.run_until_idle();
+    EXPECT_TRUE(found.has_value());
+    if (!found) return "no completion";
+    const std::string text = *found ? "ok" : to_string(found->error());
+    EXPECT_EQ(text, expected ? "ok" : to_string(expected.error()));
+    if (*found) {
+      const Payload payload = payload_of(sequence, 4);
+      const auto part = payload.bytes().subspan(std::size_t{first} * kBlockBytes,
+                                                std::size_t{blocks} * kBlockBytes);
+      EXPECT_TRUE(std::ranges::equal(part, later.bytes()));
+      EXPECT_TRUE(std::ranges::equal(part, blocking.bytes()));
+    }
+    return text;
+  }
+  // A reader without remembered header areas.
+  void forget() { rig_.reader = std::make_unique<LogReader>(rig_.disk, rig_.superblock.log); }
+  static bool is_corrupt(const std::string& text) { return text.starts_with("corrupt:"); }
+
+  LogRig rig_;
+};
+
+TEST_F(LogReaderTest, ReadsRecordsAndPartsOfThem) {
+  EXPECT_EQ(read(at(0), 1, 1), "ok");
+  EXPECT_EQ(read(at(2), 1, 3), "ok");
+  EXPECT_EQ(read(at(1), 1, 2, 1, 2), "ok");
+  EXPECT_EQ(read(at(1), 1, 2, 3, 1), "ok");
+}
+
+TEST_F(LogReaderTest, AnotherIdentityIsCorrupt) {
+  EXPECT_TRUE(is_corrupt(read(at(0), 1, 2)));
+  EXPECT_TRUE(is_corrupt(read(at(0), 2, 1)));
+}
+
+TEST_F(LogReaderTest, AnotherPlaceIsCorrupt) {
+  LogLocation slot = at(0);
+  slot.slot = 1;
+  EXPECT_TRUE(is_corrupt(read(slot, 1, 1)));
+  slot.slot = 3;
+  EXPECT_TRUE(is_corrupt(read(slot, 1, 1)));
+  LogLocation block = at(0);
+  block.batch_block += 1;
+  EXPECT_TRUE(is_corrupt(read(block, 1, 1)));
+  LogLocation offset = at(0);
+  offset.payload_offset += 1;
+  EXPECT_TRUE(is_corrupt(read(offset, 1, 1)));
+  LogLocation longer = at(0);
+  longer.header_blocks = 2;
+  EXPECT_TRUE(is_corrupt(read(longer, 1, 1)));
+}
+
+TEST_F(LogReaderTest, MoreThanThePayloadIsCorrupt) {
+  EXPECT_TRUE(is_corrupt(read(at(0), 1, 1, 1, 4)));
+  EXPECT_TRUE(is_corrupt(read(at(0), 1, 1, 4, 1)));
+}
+
+TEST_F(LogReaderTest, AFlippedPayloadBitIsCorruptInItsBlockOnly) {
+  rig_.disk.flip_bit((at(1).payload_block() + 2) * kBlockBytes + 77, 3);
+  EXPECT_TRUE(is_corrupt(read(at(1), 1, 2)));
+  EXPECT_TRUE(is_corrupt(read(at(1), 1, 2, 2, 1)));
+  EXPECT_EQ(read(at(1), 1, 2, 0, 2), "ok");
+  EXPECT_EQ(read(at(1), 1, 2, 3, 1), "ok");
+  EXPECT_EQ(read(at(0), 1, 1), "ok");
+}
+
+TEST_F(LogReaderTest, AFlippedHeaderBitIsCorruptForItsWholeBatch) {
+  rig_.disk.flip_bit(at(0).batch_block * kBlockBytes + 3000, 0);
+  forget();
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_TRUE(is_corrupt(read(at(i), 1, i + 1)));
+}
+
+TEST_F(LogReaderTest, AWriteThatLandedThereByMistakeIsCorrupt) {
+  rig_.disk.misdirect_next_write(at(0).batch_block * kBlockBytes);
+  rig_.append_batches(4, 1, 2);
+  forget();
+  EXPECT_TRUE(is_corrupt(read(at(0), 1, 1)));
+  const LogLocation lost{.batch_block = at(0).batch_block + 13,
+                         .payload_offset = 1,
+                         .slot = 0,
+                         .header_blocks = 1,
+                         .disk = 0};
+  EXPECT_TRUE(is_corrupt(read(lost, 1, 4, 0, 2)));
+}
+
+TEST_F(LogReaderTest, AWriteThatNeverLandedIsCorrupt) {
+  rig_.disk.drop_next_write();
+  const auto lost = rig_.append_batches(4, 1, 4);
+  EXPECT_TRUE(is_corrupt(read(lost[0], 1, 4)));
+}
+
+TEST_F(LogReaderTest, AnErrorOfTheDiskIsThatError) {
+  rig_.disk.fail_reads({at(1).payload_block() * kBlockBytes, kBlockBytes});
+  EXPECT_TRUE(read(at(1), 1, 2).starts_with("io:"));
+  rig_.disk.fail_reads({at(1).batch_block * kBlockBytes, kBlockBytes});
+  EXPECT_TRUE(read(at(0), 1, 1).starts_with("io:"));
+}
+
+TEST_F(LogReaderTest, TheErrorNamesTheRecord) {
+  EXPECT_EQ(read(at(2), 7, 8),
+            "corrupt: log disk 0, block 257, record 2: another record stands there (volume 7, "
+            "write 8 was expected)");
+}
+
+TEST_F(LogReaderTest, RemembersVerifiedHeaderAreas) {
+  EXPECT_EQ(read(at(0), 1, 1), "ok");
+  rig_.disk.fail_reads({at(0).batch_block * kBlockBytes, kBlockBytes});
+  Payload to = Payload::allocate(kBlockBytes);
+  std::optional<bool> ok;
+  rig_.reader->read({at(1), VolumeId{1}, SequenceNumber{2}, 0, to.bytes()},
+                    [&](const Result<void>& result) { ok = result.has_value(); });
+  rig_.executor.run_until_idle();
+  EXPECT_EQ(ok, true);
+}
+
+TEST_F(LogReaderTest, RemembersNoMoreThanItsBound) {
+  const auto locations = rig_.append_batches(10, LogReader::kCachedAreasMax + 1);
+  Payload to = Payload::allocate(kBlockBytes);
+  const auto succeeds = [&](std::size_t i) {
+    bool ok = false;
+    rig_.reader->read({locations[i], VolumeId{1}, SequenceNumber{10 + i}, 0, to.bytes()},
+                      [&](const Result<void>& result) { ok = result.has_value(); });
+    rig_.executor.run_until_idle();
+    return ok;
+  };
+  for (std::size_t i = 0; i < locations.size(); ++i) ASSERT_TRUE(succeeds(i));
+  for (const LogLocation& location : locations) {
+    rig_.disk.flip_bit(location.batch_block * kBlockBytes + 100, 0);
+  }
+  EXPECT_FALSE(succeeds(0)) << "the oldest was given up";
+  EXPECT_TRUE(succeeds(1));
+  EXPECT_TRUE(succeeds(locations.size() - 1));
+}
+
+TEST_F(LogReaderTest, ManyReadsAtOnce) {
+  std::vector<Payload> buffers;
+  int done = 0;
+  for (int i = 0; i < 100; ++i) {
+    const auto record = static_cast<std::size_t>(i) % 3;
+    buffers.push_back(Payload::allocate(4 * kBlockBytes));
+    rig_.reader->read(
+        {at(record), VolumeId{1}, SequenceNumber{record + 1}, 0, buffers.back().bytes()},
+        [&](const Result<void>& result) { done += result.has_value() ? 1 : 0; });
+  }
+  rig_.executor.run_until_idle();
+  EXPECT_EQ(done, 100);
+}
+
+}  // namespace
+}  // namespace mariner::logging

@@ -1,0 +1,223 @@
+#include "logging/track_scan.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/logging/log_testing.h"
+
+namespace mariner::logging {
+namespace {
+
+using test::area_of;
+using test::FaultyDisk;
+using test::kTrackBlocks;
+using test::kTrackBytes;
+using test::log_id;
+using test::ManualExecutor;
+using test::payload_of;
+using test::record_of;
+
+constexpr std::uint64_t kTrack = 1;
+constexpr std::uint64_t kAllocation = 7;
+constexpr std::uint64_t kFirst = kReservedBlocks + kTrack * kTrackBlocks + 1;
+
+// Batches put on the medium by hand, in any order and with any numbers: what a writer never does.
+class TrackScanTest : public ::testing::Test {
+ protected:
+  TrackScanTest() {
+    superblock_.log = log_id();
+    superblock_.track_blocks = kTrackBlocks;
+    superblock_.track_count = 4;
+  }
+
+  struct Given {
+    std::uint64_t number = 0;
+    std::uint64_t block = 0;
+    std::uint32_t blocks = 1;  // of payload, in one record whose sequence is the batch's number
+    std::uint64_t allocation = kAllocation;
+    std::uint64_t claims_block = 0;  // 0: where it is
+  };
+  // Returns the block behind it.
+  std::uint64_t put(const Given& given) {
+    const Payload area =
+        area_of({.batch_number = given.number,
+                 .allocation = given.allocation,
+                 .block = given.claims_block == 0 ? given.block : given.claims_block,
+                 .previous_block = given.block - 1},
+                {record_of(1, given.number, given.blocks)}, log_id());
+    disk_.overwrite(given.block * kBlockBytes, area.bytes());
+    const std::uint64_t payload = given.block + area.size() / kBlockBytes;
+    disk_.overwrite(payload * kBlockBytes, payload_of(given.number, given.blocks).bytes());
+    return payload + given.blocks;
+  }
+
+  TrackScan scan(bool is_last, std::uint64_t end_batch = 0, std::uint64_t first_batch = 10) {
+    const Result<TrackScan> result = scan_track(
+        disk_, superblock_,
+        {.track = {kTrack, kAllocation, first_batch}, .is_last = is_last, .end_batch = end_batch});
+    if (!result) {
+      ADD_FAILURE() << to_string(result.error());
+      return {};
+    }
+    return *result;
+  }
+  // "11..12|10 13": damage, then the records.
+  static std::string text(const TrackScan& scan) {
+    std::string text;
+    for (const LogDamage& damage : scan.damage) {
+      EXPECT_EQ(damage.track, kTrack);
+      text += std::to_string(damage.first_batch) + ".." + std::to_string(damage.last_batch) + " ";
+    }
+    text += "|";
+    for (const ScannedRecord& r : scan.records) {
+      text += " " + std::to_string(r.record.sequence.value);
+    }
+    return text;
+  }
+
+  ManualExecutor executor_;
+  FaultyDisk disk_{executor_, {.size_bytes = kReservedBytes + 4 * kTrackBytes}};
+  Superblock superblock_;
+};
+
+TEST_F(TrackScanTest, AnEmptyTrackGoesOnBehindItsHeader) {
+  const TrackScan found = scan(true);
+  EXPECT_EQ(text(found), "|");
+  EXPECT_EQ(found.next_batch, 10u);
+  EXPECT_EQ(found.next_block, kFirst);
+  EXPECT_EQ(found.last_batch_block, 0u);
+}
+
+TEST_F(TrackScanTest, FollowsBatchesWithoutGaps) {
+  const std::uint64_t second = put({10, kFirst, 3});
+  const std::uint64_t end = put({11, second, 1});
+  const TrackScan found = scan(true);
+  EXPECT_EQ(text(found), "| 10 11");
+  EXPECT_EQ(found.batches, 2u);
+  EXPECT_EQ(found.next_batch, 12u);
+  EXPECT_EQ(found.next_block, end);
+  EXPECT_EQ(found.last_batch_block, second);
+  EXPECT_EQ(found.records[1].location.batch_block, second);
+  EXPECT_EQ(found.records[1].location.payload_offset, 1u);
+}
+
+TEST_F(TrackScanTest, StopsAtTheFirstBatchOfTheNextTrack) {
+  // What a disk error left behind: batch 11 is here too, and counts where it was written again.
+  put({11, put({10, kFirst})});
+  EXPECT_EQ(text(scan(false, 11)), "| 10");
+  EXPECT_EQ(text(scan(false, 10)), "|");
+}
+
+TEST_F(TrackScanTest, ABatchOfAnEarlierUseOfTheTrackIsStale) {
+  put({.number = 11, .block = put({10, kFirst}), .allocation = kAllocation - 1});
+  const TrackScan found = scan(true);
+  EXPECT_EQ(text(found), "| 10");
+  EXPECT_EQ(found.next_batch, 11u);
+  put({.number = 10, .block = kFirst, .allocation = kAllocation - 1});
+  EXPECT_EQ(text(scan(true)), "|");
+  EXPECT_EQ(text(scan(false, 12)), "10..11 |");
+}
+
+TEST_F(TrackScanTest, AStaleBatchBehindADamagedOneIsNoEvidence) {
+  const std::uint64_t second = put({10, kFirst});
+  const std::uint64_t third = put({11, second});
+  put({.number = 12, .block = third, .allocation = kAllocation - 1});
+  disk_.flip_bit(second * kBlockBytes + 70, 0);
+  EXPECT_EQ(text(scan(true)), "| 10");
+}
+
+TEST_F(TrackScanTest, ABatchOfAnotherNumberIsNotTheNext) {
+  const std::uint64_t second = put({10, kFirst});
+  put({9, second});
+  EXPECT_EQ(text(scan(true)), "| 10");
+  put({13, second});
+  EXPECT_EQ(text(scan(true)), "| 10") << "the same place, but nothing between says it is lost";
+}
+
+TEST_F(TrackScanTest, AMisdirectedBatchIsNotTaken) {
+  const std::uint64_t second = put({10, kFirst});
+  put({.number = 11, .block = second, .claims_block = second + 1});
+  EXPECT_EQ(text(scan(true)), "| 10");
+}
+
+TEST_F(TrackScanTest, ABatchThatLeavesTheTrackIsNotTaken) {
+  const std::uint64_t end = kReservedBlocks + (kTrack + 1) * kTrackBlocks;
+  const std::uint64_t second = put({10, kFirst, 1024});
+  const std::uint64_t third = put({11, second, 1000});
+  put({12, third, static_cast<std::uint32_t>(end - third)});
+  EXPECT_EQ(text(scan(true)), "| 10 11");
+}
+
+TEST_F(TrackScanTest, AFullTrackHasNoRoom) {
+  const std::uint64_t end = kReservedBlocks + (kTrack + 1) * kTrackBlocks;
+  const std::uint64_t second = put({10, kFirst, 1020});
+  EXPECT_EQ(put({11, second, static_cast<std::uint32_t>(end - second - 2)}), end);
+  const TrackScan found = scan(true);
+  EXPECT_EQ(text(found), "| 10 11");
+  EXPECT_EQ(found.next_block, 0u);
+  EXPECT_EQ(found.next_batch, 12u);
+}
+
+TEST_F(TrackScanTest, DamageInTheMiddleIsBoundedByTheNextWholeBatch) {
+  const std::uint64_t second = put({10, kFirst});
+  const std::uint64_t third = put({11, second, 300});
+  put({12, third});
+  disk_.flip_bit(second * kBlockBytes + 70, 0);
+  EXPECT_EQ(text(scan(true)), "11..11 | 10 12");
+  EXPECT_EQ(text(scan(false, 13)), "11..11 | 10 12");
+  EXPECT_EQ(text(scan(false, 15)), "11..11 13..14 | 10 12");
+}
+
+TEST_F(TrackScanTest, ATrackThatIsNotTheLastHasNoTornTail) {
+  put({10, kFirst, 2});
+  disk_.flip_bit((kFirst + 1) * kBlockBytes, 0);
+  EXPECT_EQ(text(scan(false, 11)), "| 10") << "its reader meets the damage";
+  const TrackScan last = scan(true);
+  EXPECT_EQ(text(last), "|");
+  EXPECT_EQ(last.records_cut, 1u);
+  EXPECT_EQ(last.next_block, kFirst);
+  EXPECT_EQ(last.last_batch_block, kFirst - 1) << "the batch before it";
+}
+
+TEST_F(TrackScanTest, EverySectorMissingOfTheLastBatchCutsIt) {
+  const std::uint64_t second = put({10, kFirst});
+  const std::uint64_t end = put({11, second, 3});
+  const auto whole = disk_.bytes({second * kBlockBytes, (end - second) * kBlockBytes});
+  const std::vector<std::byte> zeros(512);
+  for (std::size_t at = 0; at < whole.size(); at += 512) {
+    if (at >= 512 && at < kBlockBytes) continue;  // the header area's unused sectors: zeros anyway
+    disk_.overwrite(second * kBlockBytes, whole);
+    disk_.overwrite(second * kBlockBytes + at, zeros);
+    const TrackScan found = scan(true);
+    ASSERT_EQ(text(found), "| 10") << "sector at " << at;
+    ASSERT_EQ(found.next_block, second);
+    ASSERT_EQ(found.next_batch, 11u);
+  }
+  disk_.overwrite(second * kBlockBytes, whole);
+  EXPECT_EQ(text(scan(true)), "| 10 11");
+}
+
+TEST_F(TrackScanTest, APayloadThatLooksLikeABatchIsNotOne) {
+  // A guest that stores a copy of this very log: the copy's addresses are those of the original.
+  const std::uint64_t second = put({10, kFirst, 4});
+  const Payload copy = area_of({.batch_number = 12,
+                                .allocation = kAllocation,
+                                .block = kFirst + 1000,
+                                .previous_block = kFirst},
+                               {record_of(9, 99, 1, RecordType::kZero)}, log_id());
+  disk_.overwrite((second + 1) * kBlockBytes, copy.bytes());
+  EXPECT_EQ(text(scan(true)), "| 10");
+}
+
+TEST_F(TrackScanTest, AnUnreadableBlockIsAnError) {
+  put({10, kFirst});
+  disk_.fail_reads({kFirst * kBlockBytes, 512});
+  const Result<TrackScan> result =
+      scan_track(disk_, superblock_, {.track = {kTrack, kAllocation, 10}, .is_last = true});
+  ASSERT_FALSE(result.has_value());
+  EXPECT_EQ(result.error().code, ErrorCode::kIo);
+}
+
+}  // namespace
+}  // namespace mariner::logging

@@ -1,0 +1,158 @@
+#include "logging/track.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <functional>
+
+#include "proto/bytes.h"
+#include "proto/crc32c.h"
+#include "tests/logging/log_testing.h"
+
+namespace mariner::logging {
+namespace {
+
+using test::hex;
+using test::log_id;
+
+using Block = std::array<std::byte, kBlockBytes>;
+
+Superblock superblock() {
+  Superblock s;
+  s.log = log_id();
+  s.disk = 5;
+  s.track_blocks = 0x4000;
+  s.track_count = 0x112233;
+  s.created_ns = 0x2122232425262728;
+  s.generation = 0x3132333435363738;
+  s.initialised_tracks = 0x4142434445464748;
+  return s;
+}
+
+Block packed(const Superblock& s) {
+  Block block;
+  pack_superblock(s, block);
+  return block;
+}
+
+Block packed(const TrackHeader& h) {
+  Block block;
+  pack_track_header(h, log_id(), block);
+  return block;
+}
+
+const TrackHeader kTrack{.track = 0x0102030405060708,
+                         .allocation = 0x1112131415161718,
+                         .first_batch = 0x2122232425262728};
+
+// Everything behind `used` bytes is zero.
+bool rest_is_zero(const Block& block, std::size_t used) {
+  return std::all_of(block.begin() + static_cast<std::ptrdiff_t>(used), block.end(),
+                     [](std::byte b) { return b == std::byte{0}; });
+}
+
+void reseal(Block& block) {
+  store_le(block.data() + 12, std::uint32_t{0});
+  store_le(block.data() + 12, crc32c(block));
+}
+
+TEST(Superblock, GoldenBytes) {
+  const Block block = packed(superblock());
+  EXPECT_EQ(hex(std::span(block).first(72)),
+            "4d415249 4e4c4f47 01000000 1f4cc068\n"
+            "10111213 14151617 18191a1b 1c1d1e1f\n"
+            "05000000 00400000 33221100 00000000\n"
+            "28272625 24232221 38373635 34333231\n"
+            "48474645 44434241");
+  EXPECT_TRUE(rest_is_zero(block, 72));
+}
+
+TEST(Superblock, UnpacksWhatWasPacked) {
+  EXPECT_EQ(unpack_superblock(packed(superblock())), superblock());
+}
+
+TEST(Superblock, EveryFlippedBitIsFound) {
+  Block block = packed(superblock());
+  for (std::size_t bit = 0; bit < block.size() * 8; ++bit) {
+    block[bit / 8] ^= std::byte{1} << (bit % 8);
+    ASSERT_FALSE(unpack_superblock(block).has_value()) << "bit " << bit;
+    block[bit / 8] ^= std::byte{1} << (bit % 8);
+  }
+}
+
+TEST(Superblock, BoundsAreCheckedBehindTheCrc) {
+  const std::pair<const char*, std::function<void(Superblock&)>> cases[] = {
+      {"track too small", [](Superblock& s) { s.track_blocks = kTrackBytesMin / kBlockBytes - 1; }},
+      {"track too large", [](Superblock& s) { s.track_blocks = kTrackBytesMax / kBlockBytes + 1; }},
+      {"no tracks", [](Superblock& s) { s.track_count = 0; }},
+      {"more than 2^40 blocks", [](Superblock& s) { s.track_count = (1u << 26) + 1; }},
+      {"absurdly many tracks", [](Superblock& s) { s.track_count = UINT64_MAX; }},
+  };
+  for (const auto& [what, spoil] : cases) {
+    Superblock s = superblock();
+    spoil(s);
+    EXPECT_FALSE(unpack_superblock(packed(s)).has_value()) << what;
+  }
+  Superblock largest = superblock();
+  largest.track_count = 1u << 26;
+  EXPECT_TRUE(unpack_superblock(packed(largest)).has_value());
+}
+
+TEST(Superblock, AnotherVersionOrDiskNumberIsRefused) {
+  Block block = packed(superblock());
+  block[8] = std::byte{2};
+  reseal(block);
+  EXPECT_FALSE(unpack_superblock(block).has_value());
+  block = packed(superblock());
+  block[33] = std::byte{1};  // disk 261
+  reseal(block);
+  EXPECT_FALSE(unpack_superblock(block).has_value());
+}
+
+TEST(Superblock, TracksFollowTheReservedArea) {
+  const Superblock s = superblock();
+  EXPECT_EQ(s.track_first_block(0), 256u);
+  EXPECT_EQ(s.track_first_block(2), 256u + 2 * 0x4000);
+  EXPECT_EQ(s.end_block(), s.track_first_block(s.track_count));
+}
+
+TEST(TrackHeader, GoldenBytes) {
+  const Block block = packed(kTrack);
+  EXPECT_EQ(hex(std::span(block).first(56)),
+            "4d41524e 5452414b 01000000 1a229c7d\n"
+            "10111213 14151617 18191a1b 1c1d1e1f\n"
+            "08070605 04030201 18171615 14131211\n"
+            "28272625 24232221");
+  EXPECT_TRUE(rest_is_zero(block, 56));
+}
+
+TEST(TrackHeader, UnpacksWhatWasPacked) {
+  EXPECT_EQ(unpack_track_header(packed(kTrack), log_id(), kTrack.track), kTrack);
+}
+
+TEST(TrackHeader, EveryFlippedBitIsFound) {
+  Block block = packed(kTrack);
+  for (std::size_t bit = 0; bit < block.size() * 8; ++bit) {
+    block[bit / 8] ^= std::byte{1} << (bit % 8);
+    ASSERT_FALSE(unpack_track_header(block, log_id(), kTrack.track).has_value()) << "bit " << bit;
+    block[bit / 8] ^= std::byte{1} << (bit % 8);
+  }
+}
+
+TEST(TrackHeader, AnotherTrackOrLogIsRefused) {
+  const Block block = packed(kTrack);
+  EXPECT_FALSE(unpack_track_header(block, log_id(), kTrack.track + 1).has_value());
+  EXPECT_FALSE(unpack_track_header(block, log_id(0x11), kTrack.track).has_value());
+  TrackHeader never_taken = kTrack;
+  never_taken.allocation = 0;
+  EXPECT_FALSE(unpack_track_header(packed(never_taken), log_id(), kTrack.track).has_value());
+}
+
+TEST(TrackHeader, ASuperblockIsNone) {
+  EXPECT_FALSE(unpack_track_header(packed(superblock()), log_id(), 0).has_value());
+  EXPECT_FALSE(unpack_superblock(packed(kTrack)).has_value());
+}
+
+}  // namespace
+}  // namespace mariner::logging
