@@ -118,6 +118,11 @@ value = json.load(sys.stdin)
 for name in sys.argv[1].split("."): value = value[name]
 print(value)' "$1"; }
 
+# views_of VOLUME: the names of its views, of the list on standard input.
+views_of() { python3 -c 'import json,sys
+for view in json.load(sys.stdin)["views"]:
+    if view["volume"] == sys.argv[1]: print(view["name"])' "$1"; }
+
 address_of_portal() {
   local address
   address=$(sed -n 's/^portals *= *\["\([^"]*\)".*/\1/p' "$config")
@@ -127,9 +132,12 @@ address_of_portal() {
 print_next_steps() {
   local iqn host port
   iqn=$(mariner --json volume show demo | field iqn)
-  port=$(address_of_portal); port=${port##*:}
-  host=$(hostname -I 2> /dev/null | awk '{print $1}')
-  host=${host:-127.0.0.1}
+  port=$(address_of_portal); host=${port%:*}; port=${port##*:}
+  # Listening everywhere: the address by which others know this machine.
+  if grep -q '^portals.*0\.0\.0\.0' "$config"; then
+    host=$(hostname -I 2> /dev/null | awk '{print $1}')
+    host=${host:-127.0.0.1}
+  fi
   cat << TEXT
 
 The volume "demo" (1 GiB) is ready at $host:$port as
@@ -159,17 +167,21 @@ TEXT
 
 # The tour. Its volume is its own, so that "demo" may hold what you like.
 tour() {
-  local volume=tour iqn url now first second view
-  local portal_address
+  local volume=tour iqn url now first second view portal_address
   portal_address=$(address_of_portal)
+  # io [-r] URL COMMAND...: qemu-io; -r opens the disk for reading only.
   io() {
-    local words=() command
+    local words=() command out
+    if [ "$1" = -r ]; then words+=(-r); shift; fi
     for command in "${@:2}"; do words+=(-c "$command"); done
-    local out
     out=$(qemu-io -f raw "${words[@]}" "$1" 2>&1) && ! grep -q 'verification failed' <<< "$out" ||
       die "what was read is not what was expected: $out"
   }
+  # What an interrupted tour has left.
   if mariner --json volume show $volume > /dev/null 2>&1; then
+    for view in $(mariner --json view list | views_of $volume); do
+      mariner --yes --quiet view unexpose "$view" > /dev/null
+    done
     mariner --yes --quiet volume delete $volume --force > /dev/null
   fi
   iqn=$(mariner --json volume create $volume --size 256M --window 1h | field iqn)
@@ -192,7 +204,7 @@ tour() {
   say "4. The disk before the accident, as a disk beside the damaged one"
   view=$(mariner --json view expose "$volume@$now")
   [ "$(field at.sequence <<< "$view")" = "$first" ] || die "the view is of another moment: $view"
-  io "iscsi://$portal_address/$(field iqn <<< "$view")/0" "read -P 0x11 0 64M"
+  io -r "iscsi://$portal_address/$(field iqn <<< "$view")/0" "read -P 0x11 0 64M"
   io "$url" "read -P 0xee 0 32M"
   echo "   64 MiB checked: the view has the old bytes, the disk still the new ones"
   mariner --yes --quiet view unexpose "$(field name <<< "$view")"
