@@ -1,0 +1,425 @@
+// mariner-iscsi-load: a closed-loop load on iSCSI LUNs, for measuring.
+//
+//   mariner-iscsi-load URL --write --random --block 4K --depth 32 --seconds 15 ...
+//
+// Keeps `depth` commands outstanding in each session, verifies nothing, and prints one JSON object:
+// operations, rate, latency percentiles, and the CPU time that the server (--server-pid) and this
+// program used while it measured. Ends at --seconds or when --bytes-max were written, warm-up
+// included.
+//
+// Single-threaded over all sessions, on libiscsi. Its iovectors are kept by libiscsi until a
+// command ends, so each slot owns its own. What libiscsi itself costs for a command bounds what can
+// be seen: a null store on the other side shows that bound. MaxRecvDataSegmentLength,
+// FirstBurstLength and MaxBurstLength cannot be set through libiscsi (it offers 256 KiB for each):
+// the target's side decides them.
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+extern "C" {
+#include <iscsi/iscsi.h>
+#include <iscsi/scsi-lowlevel.h>
+}
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <random>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "proto/check.h"
+#include "proto/error.h"
+#include "tests/bench/latency_histogram.h"
+
+namespace mariner::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t kDepthMax = 1024;
+constexpr std::size_t kSessionsMax = 64;
+constexpr std::chrono::seconds kStallMax{30};
+
+struct LoadOptions {
+  std::string url;
+  std::string initiator = "iqn.2026-11.org.mariner:bench-load";
+  bool write = false;
+  bool random = false;
+  bool fua = false;
+  bool immediate_data = true;
+  bool initial_r2t = false;
+  std::uint32_t block_bytes = 4096;
+  std::size_t depth = 1;  // of each session
+  std::size_t sessions = 1;
+  std::uint64_t region_bytes = 0;  // from the LUN's beginning; 0: all of it
+  double warmup_s = 1;
+  double seconds = 10;          // measured, after the warm-up
+  std::uint64_t bytes_max = 0;  // moved in all; 0: no limit
+  std::uint64_t seed = 1;
+  int server_pid = 0;
+};
+
+// What the measured part needs from all sessions, and the end of it all.
+class Measure {
+ public:
+  Measure(double warmup_s, double seconds, std::uint64_t bytes_max)
+      : begin_(Clock::now() + to_duration(warmup_s)),
+        end_(begin_ + to_duration(seconds)),
+        bytes_max_(bytes_max) {}
+
+  [[nodiscard]] bool wants_more(Clock::time_point now) const {
+    return !failed() && now < end_ && (bytes_max_ == 0 || bytes_begun_ < bytes_max_);
+  }
+  void begun(std::uint32_t bytes) { bytes_begun_ += bytes; }
+  void completed(Clock::time_point issued, Clock::time_point now) {
+    last_ = now;
+    if (now < begin_) return;
+    latencies_.record(static_cast<std::uint64_t>(
+        std::chrono::duration_cast<std::chrono::nanoseconds>(now - issued).count()));
+  }
+  void fail(std::string what) {
+    if (failure_.empty()) failure_ = std::move(what);
+  }
+  [[nodiscard]] bool failed() const { return !failure_.empty(); }
+  [[nodiscard]] const std::string& failure() const { return failure_; }
+  [[nodiscard]] Clock::time_point begin() const { return begin_; }
+  [[nodiscard]] Clock::time_point last() const { return last_; }
+  [[nodiscard]] const LatencyHistogram& latencies() const { return latencies_; }
+
+ private:
+  static Clock::duration to_duration(double seconds) {
+    return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+  }
+
+  Clock::time_point begin_;
+  Clock::time_point end_;
+  Clock::time_point last_{};
+  std::uint64_t bytes_max_;
+  std::uint64_t bytes_begun_ = 0;
+  LatencyHistogram latencies_;
+  std::string failure_;
+};
+
+// Which block comes next. Sequential sessions each have their own part of the region.
+class Pattern {
+ public:
+  Pattern(const LoadOptions& options, std::uint64_t region_bytes, std::size_t session)
+      : random_(options.random), engine_(options.seed * 1000 + session) {
+    const std::uint64_t all = region_bytes / options.block_bytes;
+    count_ = random_ ? all : all / options.sessions;
+    first_ = random_ ? 0 : session * count_;
+  }
+  [[nodiscard]] bool valid() const { return count_ > 0; }
+  std::uint64_t next() { return first_ + (random_ ? engine_() : position_++) % count_; }
+
+ private:
+  bool random_;
+  std::mt19937_64 engine_;
+  std::uint64_t first_ = 0;
+  std::uint64_t count_ = 0;
+  std::uint64_t position_ = 0;
+};
+
+class Session {
+ public:
+  Session(const LoadOptions& options, Measure& measure, std::size_t number)
+      : options_(options), measure_(measure), number_(number) {}
+  ~Session() {
+    if (context_ != nullptr) iscsi_destroy_context(context_);
+  }
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  Result<void> connect();
+  // Fills the queue to its depth.
+  void start();
+  [[nodiscard]] pollfd events() const {
+    return {iscsi_get_fd(context_), static_cast<short>(iscsi_which_events(context_)), 0};
+  }
+  void serve(short revents);
+  [[nodiscard]] std::size_t outstanding() const { return outstanding_; }
+  void logout() { iscsi_logout_sync(context_); }
+
+ private:
+  struct Slot {
+    Session* session;
+    std::vector<unsigned char> data;
+    scsi_iovec vector{};
+    Clock::time_point issued;
+  };
+
+  static void completed(iscsi_context*, int status, void* command_data, void* private_data);
+  void send(Slot& slot, Clock::time_point now);
+  Error failure(const char* what) const {
+    return {ErrorCode::kUnavailable, std::string(what) + ": " + iscsi_get_error(context_)};
+  }
+
+  const LoadOptions& options_;
+  Measure& measure_;
+  std::size_t number_;
+  iscsi_context* context_ = nullptr;
+  int lun_ = 0;
+  std::uint32_t lun_block_bytes_ = 0;
+  std::optional<Pattern> pattern_;
+  std::vector<std::unique_ptr<Slot>> slots_;
+  std::size_t outstanding_ = 0;
+};
+
+Result<void> Session::connect() {
+  const std::string name = options_.initiator + (number_ == 0 ? "" : std::to_string(number_));
+  context_ = iscsi_create_context(name.c_str());
+  CHECK(context_ != nullptr);
+  iscsi_url* url = iscsi_parse_full_url(context_, options_.url.c_str());
+  if (url == nullptr) return failure(options_.url.c_str());
+  lun_ = url->lun;
+  iscsi_set_noautoreconnect(context_, 1);
+  iscsi_set_targetname(context_, url->target);
+  iscsi_set_session_type(context_, ISCSI_SESSION_NORMAL);
+  iscsi_set_header_digest(context_, ISCSI_HEADER_DIGEST_NONE);
+  iscsi_set_immediate_data(
+      context_, options_.immediate_data ? ISCSI_IMMEDIATE_DATA_YES : ISCSI_IMMEDIATE_DATA_NO);
+  iscsi_set_initial_r2t(context_,
+                        options_.initial_r2t ? ISCSI_INITIAL_R2T_YES : ISCSI_INITIAL_R2T_NO);
+  const int connected = iscsi_full_connect_sync(context_, url->portal, url->lun);
+  iscsi_destroy_url(url);
+  if (connected != 0) return failure("login");
+
+  scsi_task* task = iscsi_readcapacity16_sync(context_, lun_);
+  if (task == nullptr) return failure("READ CAPACITY(16)");
+  std::uint64_t bytes = 0;
+  const auto* answer = static_cast<scsi_readcapacity16*>(scsi_datain_unmarshall(task));
+  if (task->status == SCSI_STATUS_GOOD && answer != nullptr) {
+    lun_block_bytes_ = answer->block_length;
+    bytes = (answer->returned_lba + 1) * answer->block_length;
+  }
+  scsi_free_scsi_task(task);
+  if (bytes == 0) return failure("READ CAPACITY(16)");
+  if (options_.block_bytes % lun_block_bytes_ != 0 || options_.region_bytes > bytes) {
+    return Error{ErrorCode::kInvalidArgument,
+                 "the LUN has " + std::to_string(bytes) + " bytes in blocks of " +
+                     std::to_string(lun_block_bytes_) + "; --block and --region-bytes must fit"};
+  }
+  pattern_.emplace(options_, options_.region_bytes == 0 ? bytes : options_.region_bytes, number_);
+  if (!pattern_->valid()) {
+    return Error{ErrorCode::kInvalidArgument, "the region is smaller than a block"};
+  }
+  return {};
+}
+
+void Session::start() {
+  std::mt19937_64 random(options_.seed + number_);
+  const auto now = Clock::now();
+  for (std::size_t i = 0; i < options_.depth; ++i) {
+    auto slot = std::make_unique<Slot>();
+    slot->session = this;
+    slot->data.resize(options_.block_bytes);
+    // Not zeros, which a store may treat apart.
+    for (unsigned char& byte : slot->data) byte = static_cast<unsigned char>(random());
+    slot->vector = {slot->data.data(), slot->data.size()};
+    slots_.push_back(std::move(slot));
+    send(*slots_.back(), now);
+  }
+}
+
+void Session::send(Slot& slot, Clock::time_point now) {
+  const std::uint64_t lba = pattern_->next() * (options_.block_bytes / lun_block_bytes_);
+  const auto block = static_cast<int>(lun_block_bytes_);
+  slot.issued = now;
+  scsi_task* task =
+      options_.write
+          ? iscsi_write16_iov_task(context_, lun_, lba, nullptr, options_.block_bytes, block, 0, 0,
+                                   options_.fua ? 1 : 0, 0, 0, completed, &slot, &slot.vector, 1)
+          : iscsi_read16_iov_task(context_, lun_, lba, options_.block_bytes, block, 0, 0,
+                                  options_.fua ? 1 : 0, 0, 0, completed, &slot, &slot.vector, 1);
+  if (task == nullptr) return measure_.fail(failure("sending a command").message);
+  ++outstanding_;
+  measure_.begun(options_.block_bytes);
+}
+
+void Session::completed(iscsi_context* context, int status, void* command_data,
+                        void* private_data) {
+  auto& slot = *static_cast<Slot*>(private_data);
+  Session& session = *slot.session;
+  const auto now = Clock::now();
+  --session.outstanding_;
+  if (command_data != nullptr) scsi_free_scsi_task(static_cast<scsi_task*>(command_data));
+  if (status != SCSI_STATUS_GOOD) {
+    return session.measure_.fail(
+        fmt::format("a command ended with status {:#x}: {}", status, iscsi_get_error(context)));
+  }
+  session.measure_.completed(slot.issued, now);
+  if (session.measure_.wants_more(now)) session.send(slot, now);
+}
+
+void Session::serve(short revents) {
+  if (iscsi_service(context_, revents) < 0) return measure_.fail("the connection is lost");
+  // What completions just queued leaves at once, without another turn through poll().
+  if ((iscsi_which_events(context_) & POLLOUT) != 0 && (revents & POLLOUT) == 0 &&
+      iscsi_service(context_, POLLOUT) < 0) {
+    measure_.fail("the connection is lost");
+  }
+}
+
+// User and system time of a process with all its threads, in seconds.
+struct CpuTime {
+  double user = 0;
+  double system = 0;
+};
+
+CpuTime cpu_of(int pid) {
+  if (pid == 0) return {};
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  std::string text;
+  std::getline(file, text);
+  const std::size_t name_end = text.rfind(')');
+  if (name_end == std::string::npos) return {};
+  std::istringstream fields(text.substr(name_end + 1));
+  std::string skipped;
+  for (int i = 3; i < 14; ++i) fields >> skipped;  // proc(5): utime and stime are fields 14 and 15
+  double user = 0;
+  double system = 0;
+  fields >> user >> system;
+  const auto ticks = static_cast<double>(::sysconf(_SC_CLK_TCK));
+  return {user / ticks, system / ticks};
+}
+
+CpuTime cpu_of_self() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) / 1e6;
+  };
+  return {seconds(usage.ru_utime), seconds(usage.ru_stime)};
+}
+
+CpuTime operator-(CpuTime a, CpuTime b) { return {a.user - b.user, a.system - b.system}; }
+
+std::string quoted(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += static_cast<unsigned char>(c) < ' ' ? ' ' : c;
+  }
+  return out + '"';
+}
+
+void print(const LoadOptions& options, const Measure& measure, CpuTime server, CpuTime client) {
+  const LatencyHistogram& latencies = measure.latencies();
+  const double seconds = std::chrono::duration<double>(measure.last() - measure.begin()).count();
+  const auto operations = static_cast<double>(latencies.total());
+  const double rate = seconds > 0 ? operations / seconds : 0;
+  const auto us = [](double ns) { return ns / 1000; };
+  const auto percentile = [&](double p) {
+    return us(static_cast<double>(latencies.percentile(p)));
+  };
+  const auto per_operation = [&](double cpu_s) {
+    return operations > 0 ? cpu_s * 1e6 / operations : 0;
+  };
+  fmt::print(
+      "{{\"operations\": {}, \"seconds\": {:.3f}, \"rate\": {:.1f}, \"bytes_per_s\": {:.0f}, ",
+      latencies.total(), seconds, rate, rate * options.block_bytes);
+  fmt::print(
+      "\"latency_us\": {{\"mean\": {:.1f}, \"p50\": {:.1f}, \"p90\": {:.1f}, \"p99\": {:.1f}, "
+      "\"p99.9\": {:.1f}, \"max\": {:.1f}}}, ",
+      us(latencies.mean()), percentile(50), percentile(90), percentile(99), percentile(99.9),
+      us(static_cast<double>(latencies.max())));
+  fmt::print(
+      "\"server_cpu_us\": {:.2f}, \"server_user_us\": {:.2f}, \"server_system_us\": {:.2f}, "
+      "\"client_cpu_us\": {:.2f}, \"failure\": {}}}\n",
+      per_operation(server.user + server.system), per_operation(server.user),
+      per_operation(server.system), per_operation(client.user + client.system),
+      quoted(measure.failure()));
+}
+
+// Runs completions until nothing is outstanding, measuring CPU from the end of the warm-up.
+void run(const LoadOptions& options, std::vector<std::unique_ptr<Session>>& sessions,
+         Measure& measure) {
+  std::optional<std::pair<CpuTime, CpuTime>> before;
+  auto last_progress = Clock::now();
+  std::vector<pollfd> events(sessions.size());
+  std::size_t outstanding = 0;
+  do {
+    for (std::size_t i = 0; i < sessions.size(); ++i) events[i] = sessions[i]->events();
+    const int ready = ::poll(events.data(), events.size(), 1000);
+    if (ready < 0 && errno != EINTR) measure.fail(std::strerror(errno));
+    const auto now = Clock::now();
+    if (!before && now >= measure.begin()) before = {cpu_of(options.server_pid), cpu_of_self()};
+    if (ready > 0) last_progress = now;
+    if (now - last_progress > kStallMax) measure.fail("no answer for half a minute");
+    outstanding = 0;
+    for (std::size_t i = 0; i < sessions.size(); ++i) {
+      if (events[i].revents != 0) sessions[i]->serve(events[i].revents);
+      outstanding += sessions[i]->outstanding();
+    }
+  } while (outstanding > 0 && !measure.failed());
+  const CpuTime server_now = cpu_of(options.server_pid);
+  const CpuTime client_now = cpu_of_self();
+  if (!before) {
+    measure.fail("the limit of bytes was reached before the warm-up ended");
+    before = {server_now, client_now};
+  }
+  print(options, measure, server_now - before->first, client_now - before->second);
+}
+
+int load(const LoadOptions& options) {
+  std::vector<std::unique_ptr<Session>> sessions;
+  // Both clocks begin when every session is ready.
+  std::optional<Measure> measure;
+  measure.emplace(options.warmup_s, options.seconds, options.bytes_max);
+  for (std::size_t i = 0; i < options.sessions; ++i) {
+    sessions.push_back(std::make_unique<Session>(options, *measure, i));
+    if (auto connected = sessions.back()->connect(); !connected) {
+      std::fprintf(stderr, "mariner-iscsi-load: %s\n", connected.error().message.c_str());
+      return 3;
+    }
+  }
+  measure.emplace(options.warmup_s, options.seconds, options.bytes_max);
+  for (auto& session : sessions) session->start();
+  run(options, sessions, *measure);
+  if (measure->failed()) return 1;
+  for (auto& session : sessions) session->logout();
+  return 0;
+}
+
+int main(int argc, char** argv) {
+  LoadOptions options;
+  CLI::App app{"A closed-loop load on an iSCSI LUN, for measuring"};
+  const auto bytes = CLI::AsSizeValue(false);
+  app.add_option("url", options.url, "iscsi://HOST:PORT/IQN/LUN")->required();
+  app.add_option("--initiator", options.initiator, "the initiator's name");
+  app.add_flag("--write", options.write, "write; otherwise read");
+  app.add_flag("--random", options.random, "random blocks; otherwise sequential");
+  app.add_flag("--fua", options.fua, "set FUA on each command");
+  app.add_option("--block", options.block_bytes, "bytes of a command")
+      ->transform(bytes)
+      ->check(CLI::Range(512, 16 << 20));
+  app.add_option("--depth", options.depth, "commands outstanding in a session")
+      ->check(CLI::Range(std::size_t{1}, kDepthMax));
+  app.add_option("--sessions", options.sessions)->check(CLI::Range(std::size_t{1}, kSessionsMax));
+  app.add_option("--region-bytes", options.region_bytes, "of the LUN's beginning; 0: all of it")
+      ->transform(bytes);
+  app.add_option("--warmup", options.warmup_s, "seconds before the measured part");
+  app.add_option("--seconds", options.seconds, "of the measured part");
+  app.add_option("--bytes-max", options.bytes_max, "end after so many; 0: never")->transform(bytes);
+  app.add_option("--immediate-data", options.immediate_data, "offer ImmediateData");
+  app.add_option("--initial-r2t", options.initial_r2t, "ask for InitialR2T");
+  app.add_option("--seed", options.seed, "of the blocks and their bytes");
+  app.add_option("--server-pid", options.server_pid, "whose CPU time to measure; 0: nobody's");
+  CLI11_PARSE(app, argc, argv);
+  return load(options);
+}
+
+}  // namespace
+}  // namespace mariner::bench
+
+int main(int argc, char** argv) { return mariner::bench::main(argc, argv); }

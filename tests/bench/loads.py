@@ -1,0 +1,98 @@
+"""The loads, and the two programs that make them: ours over iSCSI, fio on the bare file system."""
+
+import dataclasses
+import json
+import pathlib
+import subprocess
+
+import mariner
+
+LOAD = mariner.BUILD / "tests" / "bench" / "mariner-iscsi-load"
+# What a program may take beyond its own time before it counts as hanging.
+PATIENCE_S = 60
+
+
+@dataclasses.dataclass(frozen=True)
+class Load:
+    id: str
+    what: str
+    write: bool
+    random: bool
+    block: int
+    depth: int
+    burst: bool = False
+
+    @property
+    def unit(self) -> str:
+        return "MB/s" if self.block >= 1 << 16 else "IO/s"
+
+    def rate(self, run: dict) -> float:
+        return run["bytes_per_s"] / 1e6 if self.unit == "MB/s" else run["rate"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Target:
+    """Where a load goes."""
+    url: str
+    pid: int
+    fua: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Limits:
+    warmup_s: float
+    seconds: float
+    region_bytes: int
+    bytes_max: int = 0
+
+
+def run_iscsi(load: Load, target: Target, limits: Limits) -> dict:
+    """What mariner-iscsi-load measured; with `failure` if it could not."""
+    command = [str(LOAD), target.url, "--block", str(load.block), "--depth", str(load.depth),
+               "--warmup", str(limits.warmup_s), "--seconds", str(limits.seconds),
+               "--bytes-max", str(limits.bytes_max), "--region-bytes", str(limits.region_bytes),
+               "--server-pid", str(target.pid)]
+    command += [flag for flag, on in (("--write", load.write), ("--random", load.random),
+                                      ("--fua", target.fua)) if on]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True,
+                              timeout=limits.warmup_s + limits.seconds + PATIENCE_S)
+    except subprocess.TimeoutExpired:
+        return {"failure": "it hangs"}
+    if not done.stdout:
+        return {"failure": done.stderr.strip()}
+    run = json.loads(done.stdout)
+    if not run["failure"] and run["operations"] == 0:
+        run["failure"] = "nothing was completed while it measured"
+    return run
+
+
+def run_fio(load: Load, file: pathlib.Path, limits: Limits) -> dict:
+    """The device's own figures for a load: O_DIRECT, and O_DSYNC for writes.
+
+    One synchronous job for each command outstanding; sequential jobs have a part of the file each."""
+    kind = ("rand" if load.random else "") + ("write" if load.write else "read")
+    jobs = load.depth
+    part = limits.region_bytes // jobs
+    command = ["fio", "--name=device", f"--filename={file}", f"--rw={kind}", f"--bs={load.block}",
+               "--ioengine=psync", "--direct=1", f"--numjobs={jobs}", "--thread",
+               "--group_reporting", "--time_based", f"--runtime={max(1, round(limits.seconds))}",
+               f"--ramp_time={min(1.0, limits.warmup_s)}", "--randrepeat=0", "--output-format=json"]
+    if load.write:
+        command.append("--sync=dsync")
+    if load.random:
+        command.append(f"--size={limits.region_bytes}")
+    else:
+        command += [f"--size={part}", f"--offset_increment={part}"]
+    done = subprocess.run(command, capture_output=True, text=True,
+                          timeout=limits.warmup_s + limits.seconds + PATIENCE_S)
+    if done.returncode != 0:
+        return {"failure": done.stderr.strip()}
+    job = json.loads(done.stdout[done.stdout.index("{"):])["jobs"][0]
+    side = job["write" if load.write else "read"]
+    clat = side["clat_ns"]
+    names = {"p50": "50.000000", "p90": "90.000000", "p99": "99.000000", "p99.9": "99.900000"}
+    latency = {name: clat["percentile"][key] / 1000 for name, key in names.items()}
+    return {"operations": side["total_ios"], "seconds": side["runtime"] / 1000,
+            "rate": side["iops"], "bytes_per_s": side["bw_bytes"], "failure": "",
+            "latency_us": {"mean": clat["mean"] / 1000, **latency, "max": clat["max"] / 1000}}

@@ -1,0 +1,75 @@
+"""Rows, the machine that they were measured on, and the files that keep them."""
+
+import dataclasses
+import json
+import os
+import pathlib
+import platform
+import subprocess
+import time
+
+HERE = pathlib.Path(__file__).resolve()
+OUT = HERE.parents[2] / "build" / "bench"
+
+
+@dataclasses.dataclass
+class Row:
+    """One comparison. `ratio` is ours to the rival's; a row without both figures does not hold."""
+    id: str
+    what: str
+    unit: str
+    ours: float | None
+    rival: float | None
+    rival_name: str
+    measured_s: float
+    scale: str
+    goal: float | None = None
+
+    def record(self, machine: dict) -> dict:
+        measured = self.ours is not None and bool(self.rival)
+        ratio = self.ours / self.rival if measured else None
+        holds = measured and (self.goal is None or ratio >= self.goal)
+        return {"id": self.id, "what": self.what, "unit": self.unit, "ours": _round(self.ours),
+                "rival": _round(self.rival), "rival_name": self.rival_name, "ratio": _round(ratio),
+                "goal": self.goal, "holds": holds, "measured_s": _round(self.measured_s),
+                "scale": self.scale, "machine": machine}
+
+
+def _round(value: float | None) -> float | None:
+    return None if value is None else float(f"{value:.5g}")
+
+
+def _first(path: str, key: str) -> str:
+    for line in pathlib.Path(path).read_text().splitlines():
+        if line.startswith(key):
+            return line.split(":", 1)[1].strip()
+    return "unknown"
+
+
+def machine(folder: pathlib.Path) -> dict:
+    """The machine, and the file system of `folder`."""
+    mounts = [line.split()[:3] for line in pathlib.Path("/proc/mounts").read_text().splitlines()]
+    inside = [(len(where), kind) for _, where, kind in mounts if str(folder).startswith(where)]
+    load = os.getloadavg()[0]
+    commit = subprocess.run(["git", "-C", str(HERE.parent), "describe", "--always", "--dirty"],
+                            capture_output=True, text=True)
+    return {"cpu": _first("/proc/cpuinfo", "model name"), "cores": os.cpu_count(),
+            "memory": _first("/proc/meminfo", "MemTotal"), "kernel": platform.release(),
+            "file_system": max(inside)[1], "load_before": load,
+            "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            "commit": commit.stdout.strip() or "unknown"}
+
+
+def describe(about: dict) -> str:
+    text = (f"{about['cores']} cores of {about['cpu']}, {about['memory']} of memory, "
+            f"{about['file_system']}, Linux {about['kernel']}, {about['date']}, {about['commit']}.")
+    if about["load_before"] > 0.5:
+        text += (f" **The machine was not idle (load {about['load_before']:.1f}): "
+                 "these figures are worth little.**")
+    return text
+
+
+def write_json(path: pathlib.Path, value):
+    fresh = path.with_suffix(".new")
+    fresh.write_text(json.dumps(value, indent=1) + "\n")
+    fresh.replace(path)

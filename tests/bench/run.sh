@@ -1,0 +1,33 @@
+#!/bin/bash
+# Measures Mariner beside its rivals, in one run on this machine.
+#
+#   tests/bench/run.sh NAME [--short]
+#
+# NAME: target (iSCSI on loopback, against tgt and the raw device). Prints a table for the README;
+# leaves build/bench/NAME.json (rows), NAME-runs.json (what they were made of) and NAME.svg.
+# --short takes under a minute once things are built; it shows that all works, not how fast.
+# MARINER_BUILD names another configured build folder than build/release.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+name=${1:-}
+[ $# -eq 0 ] || shift
+case $name in
+  target) needs="marinerd mariner mariner-iscsi-load" ;;
+  *) sed -n '2,9s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+esac
+
+build=${MARINER_BUILD:-$PWD/build/release}
+mkdir -p build/bench
+log=build/bench/build.log
+{
+  if [ -z "${MARINER_BUILD:-}" ]; then
+    deploy/install-packages.sh
+    cmake --preset release -DMARINER_TESTS=ON
+  fi
+  # shellcheck disable=SC2086  # a list of targets
+  cmake --build "$build" --target $needs
+} > "$log" 2>&1 || { tail -n 40 "$log" >&2; exit 1; }
+
+export MARINER_BUILD=$build PYTHONDONTWRITEBYTECODE=1
+exec /usr/bin/python3 "tests/bench/$name.py" "$@"

@@ -1,0 +1,147 @@
+"""The servers under measurement, each in a process of its own on loopback, ended whatever happens."""
+
+import os
+import pathlib
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
+import mariner  # noqa: E402
+
+HOST = "127.0.0.1"
+GIB = 1 << 30
+WRITE_PIECE = 1 << 20
+
+
+def write_once(path: pathlib.Path, size: int):
+    """A file whose every block was written, so that later writes change no file-system metadata."""
+    piece = os.urandom(WRITE_PIECE)
+    with open(path, "wb") as file:
+        os.posix_fallocate(file.fileno(), 0, size)
+        for _ in range(size // WRITE_PIECE):
+            file.write(piece)
+        os.fsync(file.fileno())
+
+
+class Mariner:
+    """A standalone marinerd with one volume and its log on a preallocated file."""
+
+    # Free at the end, so that a measurement never meets a full log.
+    LOG_MARGIN = 128 << 20
+
+    def __init__(self, folder: pathlib.Path, volume_bytes: int, log_bytes: int, storage: dict):
+        self._daemon = mariner.Daemon(folder, log={"max_size": str(log_bytes)}, storage=storage)
+        self._volume_bytes = volume_bytes
+        self._log_bytes = log_bytes
+        self.url = ""
+
+    @property
+    def pid(self) -> int:
+        return self._daemon.process.pid
+
+    def __enter__(self):
+        self._daemon.start()
+        self._daemon.create("bench", str(self._volume_bytes))
+        self.url = self._daemon.volume_url("bench")
+        return self
+
+    def __exit__(self, *_):
+        self._daemon.close()
+
+    def wait_initialised(self, timeout_s: float) -> bool:
+        """Until the log's space has been written once, which it does in the background."""
+        deadline = time.monotonic() + timeout_s
+        while time.monotonic() < deadline:
+            io = pathlib.Path(f"/proc/{self.pid}/io").read_text().split()
+            written = int(io[io.index("write_bytes:") + 1])
+            if written > self._log_bytes * 0.99:
+                return True
+            time.sleep(0.1)
+        return False
+
+    def metric(self, name: str) -> float:
+        """The sum over a metric's labels."""
+        lines = self._daemon.http("/metrics")[1].splitlines()
+        return sum(float(line.split()[-1]) for line in lines
+                   if line.split("{")[0].split(" ")[0] == name)
+
+    def wait_applied(self, timeout_s: float):
+        """Until the image holds every write."""
+        mariner.wait_until(lambda: self.metric("mariner_commit_lag_seconds") == 0, timeout_s,
+                           "the image catches up", interval_s=0.1)
+
+    def log_bytes_free(self) -> int:
+        used, limit = self.metric("mariner_log_used_bytes"), self.metric("mariner_log_limit_bytes")
+        return max(0, int(limit - used - self.LOG_MARGIN))
+
+
+class Tgt:
+    """A tgtd of one's own with three targets: `plain` (rdwr), `sync` (rdwr, bsoflags=sync) and `null`.
+
+    The first two share one backing file. Tuned for large transfers: its defaults halve them."""
+
+    TUNING = {"MaxRecvDataSegmentLength": 262144, "MaxXmitDataSegmentLength": 262144,
+              "FirstBurstLength": 262144, "MaxBurstLength": 1048576, "InitialR2T": "No",
+              "ImmediateData": "Yes"}
+
+    def __init__(self, folder: pathlib.Path, size: int):
+        self._folder = folder
+        self._size = size
+        self._file = folder / "tgt.img"
+        self._port = mariner.free_ports(1)[0]
+        # A unix socket's path has at most 107 characters.
+        self._socket = pathlib.Path("/tmp") / f"mariner-bench-tgt-{os.getpid()}"
+        self._environment = {**os.environ, "TGT_IPC_SOCKET": str(self._socket)}
+        self._process: subprocess.Popen | None = None
+        self.urls: dict[str, str] = {}
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def __enter__(self):
+        self._folder.mkdir(parents=True, exist_ok=True)
+        write_once(self._file, self._size)
+        with open(self._folder / "tgtd.log", "wb") as log:
+            self._process = subprocess.Popen(
+                ["tgtd", "-f", "--iscsi", f"portal={HOST}:{self._port}"], env=self._environment,
+                stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+        try:
+            mariner.wait_until(lambda: self._admin("--mode", "target", "--op", "show", check=False),
+                               10, "tgtd answers")
+            self._add(1, "plain", "--backing-store", self._file, "--bstype", "rdwr")
+            self._add(2, "sync", "--backing-store", self._file, "--bstype", "rdwr",
+                      "--bsoflags", "sync")
+            self._add(3, "null", "--backing-store", "/dev/null", "--bstype", "null")
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        if self._process is not None:
+            self._process.kill()  # it ignores SIGTERM while it has targets
+            self._process.wait()
+        for path in self._socket.parent.glob(self._socket.name + "*"):
+            path.unlink()
+        self._file.unlink(missing_ok=True)
+
+    def _admin(self, *arguments, check: bool = True) -> bool:
+        if self._process.poll() is not None:
+            raise mariner.Failed(f"tgtd ended with {self._process.returncode}")
+        run = subprocess.run(["tgtadm", "--lld", "iscsi", *map(str, arguments)], text=True,
+                             env=self._environment, capture_output=True, timeout=30)
+        if check and run.returncode != 0:
+            raise mariner.Failed(f"tgtadm {' '.join(map(str, arguments))}: {run.stderr}")
+        return run.returncode == 0
+
+    def _add(self, tid: int, name: str, *store):
+        iqn = f"iqn.2026-11.org.mariner.rival:{name}"
+        target = ("--mode", "target", "--tid", tid)
+        self._admin(*target, "--op", "new", "--targetname", iqn)
+        for key, value in self.TUNING.items():
+            self._admin(*target, "--op", "update", "--name", key, "--value", value)
+        self._admin("--mode", "logicalunit", "--op", "new", "--tid", tid, "--lun", 1, *store)
+        self._admin(*target, "--op", "bind", "--initiator-address", "ALL")
+        self.urls[name] = f"iscsi://{HOST}:{self._port}/{iqn}/1"

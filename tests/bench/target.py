@@ -1,0 +1,277 @@
+#!/usr/bin/env python3
+"""The iSCSI target beside tgt and the raw device: rates, latencies, and CPU of the server.
+
+    target.py [--short] [--folder FOLDER]
+
+Every server gets every load from the same initiator program with the same settings, one after
+another on the same file system. What is honest to say about each figure stands in NOTES."""
+
+import argparse
+import dataclasses
+import pathlib
+import shutil
+import signal
+import sys
+import tempfile
+
+import servers  # first: it shows Python where the end-to-end drivers are
+from chart import bars
+from loads import Limits, Load, Target, run_fio, run_iscsi
+from results import OUT, Row, describe, machine, write_json
+from servers import GIB, Mariner, Tgt
+
+MIB = 1 << 20
+LARGE = 256 << 10
+
+LOADS = [
+    Load("read_4k_qd1", "4 KiB random read, depth 1", False, True, 4096, 1),
+    Load("read_4k_qd32", "4 KiB random read, depth 32", False, True, 4096, 32),
+    Load("read_256k", "256 KiB sequential read, depth 8", False, False, LARGE, 8),
+    Load("burst_4k_qd32", "burst: 4 KiB random write, depth 32", True, True, 4096, 32, True),
+    Load("burst_256k", "burst: 256 KiB sequential write, depth 8", True, False, LARGE, 8, True),
+    Load("write_4k_qd1", "4 KiB random write, depth 1", True, True, 4096, 1),
+    Load("write_4k_qd32", "4 KiB random write, depth 32", True, True, 4096, 32),
+    Load("write_256k", "256 KiB sequential write, depth 8", True, False, LARGE, 8),
+]
+FILL = Load("fill", "fill", True, False, LARGE, 8)
+
+OURS, DURABLE, VOLATILE, NULL, DEVICE = "mariner", "tgt_durable", "tgt_volatile", "tgt_null", "device"
+NAMES = {OURS: "Mariner", DURABLE: "tgt, durable", VOLATILE: "tgt, volatile", NULL: "tgt, null store",
+         DEVICE: "raw device (fio)"}
+
+NOTES = """\
+- Writes of Mariner are durable before they are acknowledged, and kept as history. *tgt, durable* is the better of
+  rdwr with FUA on each write and rdwr with bsoflags=sync; *tgt, volatile* leaves writes in the page cache, and a power
+  cut loses them. The null store keeps nothing: it shows what the initiator and a bare target cost.
+- Write rates are taken after a warm-up longer than the image's `apply_delay` with `lag_max` at {lag}, so the image is being
+  written in the background throughout. The log does not reclaim space yet: that cost is not in these figures. A burst is the
+  first {burst:g} s after a pause in which the image caught up.
+- Reads are random or sequential over {region} that were written before and lie in the page cache, for Mariner and tgt alike;
+  the raw device reads the medium (O_DIRECT).
+- The raw device is the same file system through fio: O_DIRECT (and O_DSYNC for writes) to a file written once, one job for
+  each command outstanding.
+- CPU is the server's user and system time of all its threads for one operation; what the kernel's own threads do
+  (writing back the page cache) is charged to nobody. The initiator runs on the same cores, MaxRecvDataSegmentLength, FirstBurstLength and
+  MaxBurstLength are 256 KiB, ImmediateData=Yes, InitialR2T=No for all."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Scale:
+    name: str
+    volume_bytes: int
+    region_bytes: int  # of random loads and of reads
+    log_bytes: int
+    warmup_s: float
+    seconds: float
+    burst_s: float
+    initialise_s: float  # patience with the log's first writing
+    storage: dict
+
+    def limits(self, load: Load) -> Limits:
+        region = self.region_bytes if load.random or not load.write else self.volume_bytes
+        if load.burst:
+            return Limits(0, self.burst_s, region)
+        return Limits(self.warmup_s if load.write else min(1.0, self.warmup_s), self.seconds, region)
+
+
+FULL = Scale("full", 4 * GIB, GIB, 16 * GIB, 4, 15, 1, 180,
+             {"pending_memory": "256M", "lag_max": "1G", "apply_delay": "1s"})
+SHORT = Scale("short", 512 * MIB, 256 * MIB, 2 * GIB, 0.3, 0.7, 0.3, 8,
+              {"pending_memory": "64M", "lag_max": "128M", "apply_delay": "100ms"})
+
+
+class Bench:
+    def __init__(self, scale: Scale, folder: pathlib.Path):
+        self.scale = scale
+        self.folder = folder
+        self.runs: dict[str, dict[str, dict]] = {load.id: {} for load in LOADS}
+        self.notes: list[str] = []
+
+    def measure(self):
+        say(f"preparing in {self.folder}")
+        with (Mariner(self.folder / "mariner", self.scale.volume_bytes, self.scale.log_bytes,
+                      self.scale.storage) as ours,
+              Tgt(self.folder / "tgt", self.scale.volume_bytes) as tgt):
+            if not ours.wait_initialised(self.scale.initialise_s):
+                self.notes.append("Parts of the log's space had not been written before the measurement began; "
+                                  "synchronous writes to such space cost the file system's journal as well.")
+            self._fill(ours, tgt)
+            for load in LOADS:
+                self._measure_load(load, ours, tgt)
+        file = self.folder / "device.img"
+        servers.write_once(file, self.scale.region_bytes)
+        for load in LOADS:
+            if not load.burst:
+                limits = dataclasses.replace(self.scale.limits(load),
+                                             region_bytes=self.scale.region_bytes)
+                self._keep(load, DEVICE, run_fio(load, file, limits))
+
+    def _fill(self, ours: Mariner, tgt: Tgt):
+        limits = Limits(0, 600, self.scale.region_bytes, self.scale.region_bytes)
+        for target in (Target(ours.url, ours.pid), Target(tgt.urls["plain"], tgt.pid)):
+            run = run_iscsi(FILL, target, limits)
+            if run["failure"]:
+                raise servers.mariner.Failed(f"filling {target.url}: {run['failure']}")
+        ours.wait_applied(60)
+
+    def _measure_load(self, load: Load, ours: Mariner, tgt: Tgt):
+        limits = self.scale.limits(load)
+        our_limits = limits
+        if load.write:
+            # A batch's header takes a block: alone, as much again as a 4 KiB write itself.
+            overhead = 1 + 4096 / load.block if load.depth == 1 else 1.2
+            our_limits = dataclasses.replace(
+                limits, bytes_max=max(load.block, int(ours.log_bytes_free() / overhead)))
+        if load.burst:
+            ours.wait_applied(60)
+        self._keep(load, OURS, run_iscsi(load, Target(ours.url, ours.pid), our_limits))
+        if load.write:
+            ours.wait_applied(60)  # what is left to apply must not disturb the rivals
+        plain = Target(tgt.urls["plain"], tgt.pid)
+        self._keep(load, VOLATILE, run_iscsi(load, plain, limits))
+        if load.write:
+            fua = run_iscsi(load, dataclasses.replace(plain, fua=True), limits)
+            sync = run_iscsi(load, Target(tgt.urls["sync"], tgt.pid), limits)
+            fua["mode"], sync["mode"] = "FUA on each write", "bsoflags=sync"
+            self._keep(load, DURABLE, max(fua, sync, key=lambda run: run.get("rate", 0)))
+        self._keep(load, NULL, run_iscsi(load, Target(tgt.urls["null"], tgt.pid), limits))
+
+    def _keep(self, load: Load, server: str, run: dict):
+        self.runs[load.id][server] = run
+        text = run["failure"] or f"{load.rate(run):,.0f} {load.unit}"
+        say(f"{load.what:<42} {NAMES[server]:<18} {text}")
+
+    # -- what comes of it -------------------------------------------------------------------------
+
+    def figure(self, load: Load, server: str, name: str) -> float | None:
+        """`rate`, `cpu`, or a percentile of the latency; None if it was not measured."""
+        run = self.runs[load.id].get(server)
+        if run is None or run["failure"]:
+            return None
+        if name == "rate":
+            return load.rate(run)
+        return run.get("server_cpu_us") if name == "cpu" else run["latency_us"][name]
+
+    def rivals(self, load: Load) -> list[str]:
+        rivals = [VOLATILE, NULL] if not load.write else [DURABLE, VOLATILE, NULL]
+        return rivals if load.burst else [*rivals, DEVICE]
+
+    def rows(self) -> list[Row]:
+        rows = []
+        units = {"rate": None, "p50": "us", "p99": "us", "cpu": "us/IO"}
+        words = {"rate": "rate", "p50": "median latency (less is better)",
+                 "p99": "99th percentile of latency (less is better)",
+                 "cpu": "server CPU for one operation (less is better)"}
+        for load in LOADS:
+            state = "in a burst" if load.burst else "in the steady state, without reclamation"
+            for rival in self.rivals(load):
+                for name, unit in units.items():
+                    if name == "cpu" and rival == DEVICE:
+                        continue
+                    what = f"{load.what}: {words[name]}" + (f", {state}" if load.write else ", from the page cache")
+                    run = self.runs[load.id].get(OURS, {})
+                    rows.append(Row(f"{load.id}.{name}.{rival}", what, unit or load.unit,
+                                    self.figure(load, OURS, name), self.figure(load, rival, name),
+                                    NAMES[rival], run.get("seconds", 0), self.scale.name))
+        return rows
+
+    def table(self, about: dict) -> str:
+        return "\n\n".join([self._rates(), self._latencies(), self._cpu(),
+                            "\n".join([self._notes(), *(f"- {note}" for note in self.notes)]),
+                            "Measured on " + describe(about)])
+
+    def _notes(self) -> str:
+        return NOTES.format(lag=self.scale.storage["lag_max"], burst=self.scale.burst_s,
+                            region=f"{self.scale.region_bytes // MIB} MiB")
+
+    def _rates(self) -> str:
+        lines = header("", "Mariner", *(NAMES[r] for r in (DURABLE, VOLATILE, NULL, DEVICE)))
+        for load in LOADS:
+            ours = self.figure(load, OURS, "rate")
+            cells = [f"**{number(ours)} {load.unit}**"]
+            for rival in (DURABLE, VOLATILE, NULL, DEVICE):
+                theirs = self.figure(load, rival, "rate")
+                ratio = f" ({ours / theirs:.2f}×)" if ours and theirs else ""
+                cells.append(number(theirs) + ratio if rival in self.rivals(load) else "")
+            lines.append(line(load.what, *cells))
+        return "\n".join(lines) + "\n\nIn brackets: Mariner's rate as a multiple of the rival's."
+
+    def _latencies(self) -> str:
+        lines = header("latency in µs: p50 / p90 / p99 / p99.9 / max", "Mariner",
+                       *(NAMES[r] for r in (DURABLE, VOLATILE, NULL, DEVICE)))
+        for load in LOADS:
+            cells = []
+            for server in (OURS, DURABLE, VOLATILE, NULL, DEVICE):
+                values = [self.figure(load, server, p) for p in ("p50", "p90", "p99", "p99.9", "max")]
+                measured = server == OURS or server in self.rivals(load)
+                cells.append(" / ".join(number(v) for v in values) if measured else "")
+            lines.append(line(load.what, *cells))
+        return "\n".join(lines)
+
+    def _cpu(self) -> str:
+        lines = header("server CPU in µs for one operation", "Mariner",
+                       *(NAMES[r] for r in (DURABLE, VOLATILE, NULL)))
+        for load in LOADS:
+            cells = []
+            for server in (OURS, DURABLE, VOLATILE, NULL):
+                value = self.figure(load, server, "cpu")
+                measured = server == OURS or server in self.rivals(load)
+                cells.append(("–" if value is None else f"{value:.1f}") if measured else "")
+            lines.append(line(load.what, *cells))
+        return "\n".join(lines)
+
+    def picture(self) -> str:
+        groups = [(load.what, load.unit,
+                   [(NAMES[s], self.figure(load, s, "rate")) for s in (OURS, *self.rivals(load))])
+                  for load in LOADS]
+        return bars("Mariner beside tgt, through iSCSI on loopback", groups)
+
+
+def say(text: str):
+    print(text, file=sys.stderr, flush=True)
+
+
+def number(value: float | None) -> str:
+    return "–" if value is None else f"{value:,.0f}"
+
+
+def line(*cells: str) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def header(*cells: str) -> list[str]:
+    return [line(*cells), line("---", *["---:"] * (len(cells) - 1))]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--short", action="store_true", help="under a minute; shows that it works")
+    parser.add_argument("--folder", type=pathlib.Path, default=OUT,
+                        help="on the file system to measure (default: %(default)s)")
+    options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that everything is cleaned up
+    scale = SHORT if options.short else FULL
+    OUT.mkdir(parents=True, exist_ok=True)
+    needed = scale.log_bytes + 2 * scale.volume_bytes + scale.region_bytes + GIB
+    free = shutil.disk_usage(options.folder).free
+    if free < needed:
+        say(f"{options.folder}: {needed / GIB:.0f} GiB are needed, {free / GIB:.0f} are free; "
+            "--folder names another place")
+        return 1
+    about = machine(options.folder.resolve())
+    with tempfile.TemporaryDirectory(prefix="target-", dir=options.folder) as folder:
+        bench = Bench(scale, pathlib.Path(folder))
+        bench.measure()
+    records = [row.record(about) for row in bench.rows()]
+    write_json(OUT / "target.json", records)
+    write_json(OUT / "target-runs.json", bench.runs)
+    (OUT / "target.svg").write_text(bench.picture())
+    print(bench.table(about))
+    missing = [record["id"] for record in records if not record["holds"]]
+    if missing:
+        say("not measured: " + ", ".join(missing))
+    return 1 if missing else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
