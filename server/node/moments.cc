@@ -1,5 +1,6 @@
 #include "server/node/moments.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "server/client/time_text.h"
@@ -14,15 +15,27 @@ Error outside(const ServedVolume& volume, const std::string& asked) {
                    format_utc({volume.meta.created_ns()}) + " (sequence 0)"};
 }
 
+// The newest moment. When the clock was stepped back, version times are ahead of it.
+VersionTime now_of(const ServedVolume& volume, const Executor& executor) {
+  return std::max(executor.wall_time(), volume.volume->replicator().coordinator().floor());
+}
+
+void open_moment(const ServedVolume& volume, VersionTime time,
+                 UniqueFunction<void(Result<ResolvedMoment>)> done) {
+  volume.volume->moment_at(
+      time, [time, done = std::move(done)](const Result<index::IndexMoment>& at) mutable {
+        if (!at) return done(at.error());
+        done(ResolvedMoment{*at, time, {}});
+      });
+}
+
 void resolve_time(const ServedVolume& volume, VersionTime time, Executor& executor,
                   UniqueFunction<void(Result<ResolvedMoment>)> done) {
-  if (time > executor.wall_time()) {
+  if (time > now_of(volume, executor)) {
     return done(Error{ErrorCode::kOutsideWindow, format_utc(time) + " is in the future"});
   }
   if (time.ns < volume.meta.created_ns()) return done(outside(volume, format_utc(time)));
-  volume.volume->moment_at(time, [time, done = std::move(done)](index::IndexMoment at) mutable {
-    done(ResolvedMoment{at, time, {}});
-  });
+  open_moment(volume, time, std::move(done));
 }
 
 Result<ResolvedMoment> resolve_sequence(const ServedVolume& volume, SequenceNumber sequence) {
@@ -44,7 +57,7 @@ void resolve_moment(const ServedVolume& volume, const api::MomentSpec& spec, Met
     case api::MomentSpec::kTimeNs:
       return resolve_time(volume, VersionTime{spec.time_ns()}, executor, std::move(done));
     case api::MomentSpec::kNow:
-      return resolve_time(volume, executor.wall_time(), executor, std::move(done));
+      return open_moment(volume, now_of(volume, executor), std::move(done));
     case api::MomentSpec::kSequence:
       return done(resolve_sequence(volume, SequenceNumber{spec.sequence()}));
     case api::MomentSpec::kMark: {

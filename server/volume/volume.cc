@@ -129,12 +129,18 @@ std::shared_ptr<Layer> Volume::view_layer(SequenceNumber at) {
   return {held, &held->view};
 }
 
-void Volume::moment_at(VersionTime time, UniqueFunction<void(index::IndexMoment)> done) {
-  replicator_->settle_moment(time, [this, self = shared_from_this(), time,
+void Volume::moment_at(VersionTime time, UniqueFunction<void(Result<index::IndexMoment>)> done) {
+  const SequenceNumber stamped = replicator_->coordinator().last_stamped();
+  replicator_->settle_moment(time, [this, self = shared_from_this(), time, stamped,
                                     done = std::move(done)](SequenceNumber settled) mutable {
-    // Above the settled number nothing can be opened, whatever stands in the index.
-    const index::IndexMoment at = index_->moment_at(time);
-    done(at.sequence <= settled ? at : index_->moment_of(settled));
+    if (settled < stamped) {
+      return done(
+          Error{ErrorCode::kUnavailable,
+                "the log failed with writes under way, and which of them it kept shows "
+                "after a restart; a moment before them can be named by its number, up to #" +
+                    std::to_string(settled.value)});
+    }
+    done(index_->moment_at(time));
   });
 }
 

@@ -96,7 +96,8 @@ class Volume : public std::enable_shared_from_this<Volume> {
   [[nodiscard]] bool base_in_image() const { return base_in_image_; }
 
   // Makes `time` a moment: resolves it to the last write at or before it, once that is settled.
-  void moment_at(VersionTime time, UniqueFunction<void(index::IndexMoment)> done);
+  // kUnavailable when the log failed and it cannot settle before a restart.
+  void moment_at(VersionTime time, UniqueFunction<void(Result<index::IndexMoment>)> done);
 
   // Refuses new writes, lets what is stamped complete, stops applying.
   void close(const Error& error);

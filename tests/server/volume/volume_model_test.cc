@@ -313,8 +313,8 @@ class Run {
     }
     const VersionTime time{rig_.executor().wall_time().ns + below(1000)};
     rig_.opened(time);
-    line.volume->moment_at(time, [this, time, life = life_](const IndexMoment& at) {
-      if (life == life_) opened_.emplace_back(time, at.sequence);
+    line.volume->moment_at(time, [this, time, life = life_](const Result<IndexMoment>& at) {
+      if (at && life == life_) opened_.emplace_back(time, at->sequence);
     });
   }
 
