@@ -4,6 +4,7 @@
 #include <sys/un.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cerrno>
 #include <cstdio>
 #include <memory>
@@ -240,7 +241,40 @@ void read_auth_of(ConfigTable& table, const std::set<std::string>& auth_names) {
           : fmt::format("there is no [auth.{}]; and CHAP is not available in this version", *auth));
 }
 
-VolumeConfig read_volume(ConfigTable table, const std::set<std::string>& auth_names) {
+// "1%", "0.5%", "100%".
+Result<double> parse_share(std::string_view text) {
+  const Error wrong{ErrorCode::kInvalidArgument,
+                    fmt::format("expected a share from 0% to 100%, such as \"0.5%\"; found \"{}\"", text)};
+  if (text.empty() || text.back() != '%') return wrong;
+  const std::string_view number = text.substr(0, text.size() - 1);
+  double percent = 0;
+  const auto [end, error] =
+      std::from_chars(number.data(), number.data() + number.size(), percent);
+  if (error != std::errc() || end != number.data() + number.size()) return wrong;
+  if (!(percent >= 0 && percent <= 100)) return wrong;
+  return percent / 100;
+}
+
+Result<std::chrono::nanoseconds> parse_fault_delay(std::string_view text) {
+  auto delay = parse_duration(text);
+  if (delay && *delay > std::chrono::minutes(1)) {
+    return Error{ErrorCode::kInvalidArgument, "a delay is at most 1m"};
+  }
+  return delay;
+}
+
+FaultConfig read_faults(ConfigTable table) {
+  FaultConfig faults;
+  table.parsed("read_errors", faults.read_errors, parse_share);
+  table.parsed("write_errors", faults.write_errors, parse_share);
+  table.parsed("read_delay", faults.read_delay, parse_fault_delay);
+  table.parsed("write_delay", faults.write_delay, parse_fault_delay);
+  table.finish();
+  return faults;
+}
+
+VolumeConfig read_volume(ConfigTable table, const std::set<std::string>& auth_names,
+                         ConfigProblems& problems) {
   VolumeConfig volume;
   if (!table.has("name")) table.error("name", "missing: a volume needs a name");
   if (!table.has("size")) table.error("size", "missing: a volume needs a size, such as \"100G\"");
@@ -261,6 +295,9 @@ VolumeConfig read_volume(ConfigTable table, const std::set<std::string>& auth_na
     volume.acl = *std::move(acl);
   }
   read_auth_of(table, auth_names);
+  if (const auto* faults = table.table("faults")) {
+    volume.faults = read_faults(ConfigTable(*faults, "volume.faults", problems));
+  }
   table.finish();
   return volume;
 }
@@ -273,7 +310,7 @@ void read_volumes(ConfigTable& root, const std::set<std::string>& auth_names,
     return;
   }
   for (const auto* table : tables) {
-    auto volume = read_volume(ConfigTable(*table, "volume", problems), auth_names);
+    auto volume = read_volume(ConfigTable(*table, "volume", problems), auth_names, problems);
     const bool twice =
         std::any_of(config.volumes.begin(), config.volumes.end(),
                     [&volume](const auto& other) { return other.name == volume.name; });

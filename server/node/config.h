@@ -50,12 +50,21 @@ struct StorageConfig {
   std::chrono::nanoseconds apply_delay = std::chrono::seconds(2);
 };
 
+// [volume.faults]: what a test wants to go wrong. Shares are 0 to 1.
+struct FaultConfig {
+  double read_errors = 0;
+  double write_errors = 0;
+  std::chrono::nanoseconds read_delay{0};
+  std::chrono::nanoseconds write_delay{0};
+};
+
 struct VolumeConfig {
   std::string name;
   ByteSize size;  // a multiple of 4096
   std::chrono::seconds window = std::chrono::hours(72);
   std::uint32_t block_size = 512;  // of the LUN: 512 or 4096
   std::vector<std::string> acl;    // initiator names; empty: any
+  std::optional<FaultConfig> faults;
 };
 
 struct Config {

@@ -72,6 +72,14 @@ Result<void> Node::start() {
   options.storage.pending_memory_max = config_.storage.pending_memory.bytes;
   options.storage.lag_bytes_max = config_.storage.lag_max.bytes;
   options.storage.apply_delay = config_.storage.apply_delay;
+  for (const VolumeConfig& volume : config_.volumes) {
+    if (!volume.faults) continue;
+    volume::FaultOptions& faults = options.faults[volume.name];
+    faults.read_error_rate = volume.faults->read_errors;
+    faults.write_error_rate = volume.faults->write_errors;
+    faults.read_delay = volume.faults->read_delay;
+    faults.write_delay = volume.faults->write_delay;
+  }
   volumes_ = std::make_unique<VolumeSet>(VolumeSetParts{loop_, *ring_, *store_, *worker_, log_},
                                          std::move(options));
   if (Result<void> r = volumes_->load(); !r) return r;

@@ -20,6 +20,15 @@ namespace {
 
 constexpr auto kRetirePoll = std::chrono::milliseconds(5);
 
+// A fault layer with the layer that it stands in front of.
+struct FaultyLayer {
+  FaultyLayer(std::shared_ptr<volume::Layer> below_layer, Executor& executor,
+              const volume::FaultOptions& options)
+      : below(std::move(below_layer)), layer(*below, executor, options) {}
+  std::shared_ptr<volume::Layer> below;
+  volume::FaultLayer layer;
+};
+
 std::uint64_t whole_blocks(std::uint64_t bytes) {
   return (bytes + kBlockBytes - 1) / kBlockBytes * kBlockBytes;
 }
@@ -159,6 +168,12 @@ Result<void> VolumeSet::start_volume(ServedVolume& served) {
   units[0].disk.identity = served.identity;
   units[0].disk.block_bytes = meta.block_size();
   units[0].layer = served.volume->live_layer();
+  if (const auto faults = options_.faults.find(meta.name()); faults != options_.faults.end()) {
+    parts_.log.warning("faults are injected into a volume, as configured",
+                       {{"volume", meta.name()}});
+    auto faulty = std::make_shared<FaultyLayer>(units[0].layer, parts_.executor, faults->second);
+    units[0].layer = {faulty, &faulty->layer};
+  }
   served.device = std::make_shared<scsi::Device>(std::move(units));
   served.metered = std::make_shared<MeteredDevice>(served.device, parts_.executor);
   return {};

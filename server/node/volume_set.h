@@ -18,6 +18,7 @@
 #include "server/node/meta_store.h"
 #include "server/node/metered_device.h"
 #include "server/scsi/device.h"
+#include "server/volume/fault_layer.h"
 #include "server/volume/volume.h"
 
 namespace mariner::node {
@@ -46,6 +47,7 @@ struct VolumeSetOptions {
   std::string state_dir;
   std::string iqn_base;
   volume::Storage::Options storage;
+  std::map<std::string, volume::FaultOptions> faults;  // by volume: injected between host and volume
 };
 
 struct NewVolume {

@@ -271,5 +271,30 @@ TEST(Config, NoTextBreaksTheParser) {
   }));
 }
 
+TEST(ConfigTest, FaultsOfAVolume) {
+  const ConfigReading reading = parse_config(
+      "version = 1\nroles = [\"standalone\"]\n[[volume]]\nname = \"db1\"\nsize = \"1G\"\n"
+      "[volume.faults]\nread_errors = \"1%\"\nwrite_errors = \"0.5%\"\nwrite_delay = \"10ms\"\n",
+      "m.toml");
+  ASSERT_TRUE(reading.config);
+  ASSERT_TRUE(reading.config->volumes.at(0).faults);
+  const FaultConfig& faults = *reading.config->volumes.at(0).faults;
+  EXPECT_DOUBLE_EQ(faults.read_errors, 0.01);
+  EXPECT_DOUBLE_EQ(faults.write_errors, 0.005);
+  EXPECT_EQ(faults.read_delay, std::chrono::nanoseconds(0));
+  EXPECT_EQ(faults.write_delay, std::chrono::milliseconds(10));
+}
+
+TEST(ConfigTest, SharesOfFaultsAreChecked) {
+  for (const char* share : {"1", "101%", "-1%", "%", "x%", ""}) {
+    const ConfigReading reading = parse_config(
+        std::string("version = 1\n[[volume]]\nname = \"db1\"\nsize = \"1G\"\n[volume.faults]\n"
+                    "read_errors = \"") +
+            share + "\"\n",
+        "m.toml");
+    EXPECT_FALSE(reading.config) << share;
+  }
+}
+
 }  // namespace
 }  // namespace mariner
