@@ -1,0 +1,105 @@
+#include "proto/payload.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <thread>
+#include <vector>
+
+namespace mariner {
+namespace {
+
+TEST(Payload, EmptyHoldsNothing) {
+  Payload empty;
+  EXPECT_FALSE(empty);
+  EXPECT_EQ(empty.size(), 0u);
+  EXPECT_EQ(empty.data(), nullptr);
+  EXPECT_TRUE(empty.bytes().empty());
+  const Payload copy = empty;
+  EXPECT_FALSE(copy);
+}
+
+TEST(Payload, AlignedForADiskAndAsLongAsAskedFor) {
+  for (const std::size_t size :
+       {0u, 1u, 4095u, 4096u, 4097u, 65537u, 1048576u, 1048577u, 5000000u}) {
+    const Payload payload = Payload::allocate(size);
+    EXPECT_TRUE(payload);
+    EXPECT_EQ(payload.size(), size);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(payload.data()) % kBlockBytes, 0u);
+  }
+}
+
+TEST(Payload, ZeroedAlsoWhenTheMemoryWasUsedBefore) {
+  for (int i = 0; i < 3; ++i) {
+    Payload used = Payload::allocate(8192);
+    for (std::byte& b : used.bytes()) b = std::byte{0xee};
+    used = Payload();
+    const Payload zeroed = Payload::zeroed(8192);
+    for (const std::byte b : zeroed.bytes()) ASSERT_EQ(b, std::byte{0});
+  }
+}
+
+TEST(Payload, CopiesShareAndTheLastOneFrees) {
+  const std::uint64_t before = Payload::total_bytes();
+  Payload first = Payload::copy_of(as_bytes(std::span("payload", 8)));
+  EXPECT_EQ(Payload::total_bytes(), before + kBlockBytes);
+  Payload second = first;
+  EXPECT_EQ(second.data(), first.data());
+  Payload third = std::move(first);
+  EXPECT_EQ(third.data(), second.data());
+  EXPECT_EQ(Payload::total_bytes(), before + kBlockBytes);
+  third = Payload();
+  EXPECT_EQ(second.bytes()[0], std::byte{'p'});
+  second = Payload();
+  EXPECT_EQ(Payload::total_bytes(), before);
+}
+
+TEST(Payload, AssignedToItselfStays) {
+  Payload payload = Payload::zeroed(1);
+  Payload& same = payload;
+  payload = same;
+  EXPECT_TRUE(payload);
+  EXPECT_EQ(payload.size(), 1u);
+}
+
+TEST(Payload, CountsWhatItTakesRoundedUp) {
+  const std::uint64_t before = Payload::total_bytes();
+  const Payload three = Payload::allocate(3 * kBlockBytes);
+  EXPECT_EQ(Payload::total_bytes() - before, 4 * kBlockBytes) << "a size class up to 1 MiB";
+  const Payload large = Payload::allocate((1u << 20) + 1);
+  EXPECT_EQ(Payload::total_bytes() - before, 4 * kBlockBytes + (1u << 20) + kBlockBytes);
+}
+
+TEST(Payload, MayBeDroppedOnAnyThread) {
+  const std::uint64_t before = Payload::total_bytes();
+  for (int round = 0; round < 50; ++round) {
+    const Payload payload = Payload::zeroed(4096);
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 4; ++i) {
+      threads.emplace_back([copy = payload] {
+        for (int j = 0; j < 100; ++j) const Payload another = copy;
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+  EXPECT_EQ(Payload::total_bytes(), before);
+}
+
+TEST(PayloadSlice, IsAWindowThatKeepsTheWhole) {
+  PayloadSlice slice;
+  {
+    Payload payload = Payload::zeroed(100);
+    payload.data()[50] = std::byte{7};
+    slice = {payload, 50, 10};
+  }
+  EXPECT_EQ(slice.bytes().size(), 10u);
+  EXPECT_EQ(slice.bytes()[0], std::byte{7});
+}
+
+TEST(PayloadSliceDeath, OutsideIsABug) {
+  const PayloadSlice slice{Payload::zeroed(100), 95, 10};
+  EXPECT_DEATH(static_cast<void>(slice.bytes()), "CHECK failed");
+}
+
+}  // namespace
+}  // namespace mariner
