@@ -1,0 +1,89 @@
+#include "server/volume/image_writer.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/server/volume/watched_disk.h"
+#include "tests/support/faulty_disk.h"
+#include "tests/support/manual_executor.h"
+
+namespace mariner::volume {
+namespace {
+
+class ImageWriter : public ::testing::Test {
+ protected:
+  ImageChange stored(BlockRange range, std::uint8_t value, bool repeated = false) {
+    ImageChange change;
+    change.range = range;
+    change.repeated = repeated;
+    change.payload = Payload::allocate(repeated ? kBlockBytes : range.count.bytes());
+    for (std::byte& b : change.payload.bytes()) b = std::byte{value};
+    return change;
+  }
+  static ImageChange zeros(BlockRange range) {
+    ImageChange change;
+    change.range = range;
+    return change;
+  }
+  Result<void> write(std::vector<ImageChange> changes) {
+    return write_image(image_, log_, logging::LogId{}, changes);
+  }
+  std::uint8_t at(std::uint64_t block) {
+    return static_cast<std::uint8_t>(disk_.bytes({block * kBlockBytes, 1})[0]);
+  }
+
+  test::ManualExecutor executor_;
+  test::FaultyDisk disk_{executor_, {.size_bytes = 2000 * kBlockBytes}};
+  test::FaultyDisk log_{executor_, {.size_bytes = kBlockBytes}};
+  std::vector<std::string> calls_;
+  test::WatchedDisk image_{disk_, [this](ByteRange range, bool discards) {
+                             calls_.push_back((discards ? "hole " : "write ") +
+                                              std::to_string(range.offset / kBlockBytes) + "+" +
+                                              std::to_string(range.length / kBlockBytes));
+                           }};
+};
+
+TEST_F(ImageWriter, NeighboursGoOutTogether) {
+  ASSERT_TRUE(write({stored({{2}, {2}}, 1), stored({{4}, {1}}, 2), stored({{7}, {1}}, 3)}));
+  EXPECT_EQ(calls_, (std::vector<std::string>{"write 2+3", "write 7+1"}));
+  EXPECT_EQ(at(3), 1);
+  EXPECT_EQ(at(4), 2);
+  EXPECT_EQ(at(7), 3);
+}
+
+TEST_F(ImageWriter, NeighbouringZerosAreOneHoleInItsPlaceInTheOrder) {
+  ASSERT_TRUE(write({stored({{0}, {12}}, 9)}));
+  calls_.clear();
+  ASSERT_TRUE(write({stored({{0}, {1}}, 1), zeros({{1}, {2}}), zeros({{3}, {2}}), zeros({{6}, {1}}),
+                     stored({{7}, {1}}, 2)}));
+  EXPECT_EQ(calls_, (std::vector<std::string>{"write 0+1", "hole 1+4", "hole 6+1", "write 7+1"}));
+  EXPECT_EQ(at(4), 0);
+  EXPECT_EQ(at(5), 9);
+  EXPECT_EQ(at(6), 0);
+}
+
+TEST_F(ImageWriter, ARepeatedBlockFillsItsRangeInPieces) {
+  ASSERT_TRUE(write({stored({{1}, {1025}}, 5, true)}));
+  EXPECT_EQ(calls_, (std::vector<std::string>{"write 1+512", "write 513+512", "write 1025+1"}));
+  EXPECT_EQ(at(0), 0);
+  EXPECT_EQ(at(1025), 5);
+  EXPECT_EQ(at(1026), 0);
+}
+
+TEST_F(ImageWriter, AnErrorEndsIt) {
+  disk_.fail_writes(1, test::FaultyDisk::Remains::kNothing);
+  EXPECT_FALSE(write({stored({{1}, {1}}, 1), stored({{3}, {1}}, 1)}));
+  EXPECT_EQ(calls_.size(), 1u);
+}
+
+TEST_F(ImageWriter, WhatTheLogCannotGiveIsAnErrorNotWrongBytes) {
+  ImageChange change = zeros({{1}, {1}});
+  change.log = logging::LogRead{{0, 0, 0, 1, 0}, VolumeId{1}, SequenceNumber{1}, 0, {}};
+  change.log->location.batch_block = 1;  // outside of the disk
+  EXPECT_FALSE(write({change}));
+  EXPECT_TRUE(calls_.empty());
+}
+
+}  // namespace
+}  // namespace mariner::volume
