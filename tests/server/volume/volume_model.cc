@@ -13,13 +13,17 @@ VolumeModel::Handle VolumeModel::begin(ModelWrite write) {
   return next_++;
 }
 
-void VolumeModel::answered(Handle handle, const Result<void>& result) {
+void VolumeModel::answered(Handle handle, bool success) {
   const auto it = std::find_if(begun_.begin(), begun_.end(),
                                [&](const Begun& begun) { return begun.handle == handle; });
   CHECK(it != begun_.end() && !it->answered);
   it->answered = true;
-  it->failed = !result;
-  if (it->found || (!result && result.error().code == ErrorCode::kNoSpace)) begun_.erase(it);
+  it->failed = !success;
+  if (it->found) begun_.erase(it);
+}
+
+void VolumeModel::forget_failed() {
+  std::erase_if(begun_, [](const Begun& begun) { return begun.failed; });
 }
 
 std::size_t VolumeModel::unanswered() const {

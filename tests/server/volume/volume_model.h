@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "index/version_index.h"
-#include "proto/error.h"
 #include "tests/server/volume/sectors.h"
 
 namespace mariner::test {
@@ -31,9 +30,11 @@ class VolumeModel {
   explicit VolumeModel(Sectors base) : states_{{SequenceNumber{0}, std::move(base)}} {}
 
   Handle begin(ModelWrite write);
-  // The write was answered. One that found no space never happened; one that failed otherwise may
-  // still turn up after a recovery, never before.
-  void answered(Handle handle, const Result<void>& result);
+  // The write was answered. One that failed may still turn up after a recovery, never before, and
+  // not once it was voided.
+  void answered(Handle handle, bool success);
+  // All that was stamped is settled: what failed has been voided.
+  void forget_failed();
 
   // Takes the writes of the index up to `until`. Returns what contradicts the model, or nothing.
   std::string follow(const index::VersionIndex& index, SequenceNumber until);

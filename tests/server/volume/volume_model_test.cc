@@ -145,9 +145,10 @@ class Run {
 
   void follow() {
     for (const auto& line : lines_) {
-      const std::string wrong = line->model.follow(
-          line->volume->index(), line->volume->replicator().coordinator().settled());
+      const auto& coordinator = line->volume->replicator().coordinator();
+      const std::string wrong = line->model.follow(line->volume->index(), coordinator.settled());
       if (!wrong.empty()) fail(wrong);
+      if (coordinator.settled() == coordinator.last_stamped()) line->model.forget_failed();
     }
   }
 
@@ -155,7 +156,7 @@ class Run {
     const VolumeModel::Handle handle = line.model.begin(std::move(write));
     return [this, &line, handle, life = life_](const Result<void>& result) {
       if (life != life_) return;  // told to nobody: the machine is off
-      line.model.answered(handle, result);
+      line.model.answered(handle, result.has_value());
     };
   }
 
@@ -385,6 +386,7 @@ class Run {
     if (!power_cut) settle();
     if (failed_) return;
     close_views();
+    follow();
     if (power_cut) {
       rig_.crash();
     } else {
