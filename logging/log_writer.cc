@@ -8,6 +8,11 @@
 
 namespace mariner::logging {
 
+// Every record fits into an empty track, behind the track's header.
+static_assert(1 + header_blocks_for(kRecordHeaderBytes + 4 * kRecordPayloadBlocksMax) +
+                  kRecordPayloadBlocksMax <=
+              kTrackBytesMin / kBlockBytes);
+
 LogWriter::LogWriter(Disk& disk, Executor& executor, const Superblock& superblock, LogTail tail,
                      Options options)
     : disk_(disk),

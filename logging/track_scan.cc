@@ -51,8 +51,7 @@ static_assert(kBatchHeaderBlocksMax <= Window::kBlocks);
 class Scanner {
  public:
   Scanner(Disk& disk, const Superblock& superblock, const TrackScanRequest& request)
-      : disk_(disk),
-        superblock_(superblock),
+      : superblock_(superblock),
         request_(request),
         end_block_(superblock.track_first_block(request.track.track) + superblock.track_blocks),
         window_(disk, end_block_) {}
@@ -168,7 +167,6 @@ class Scanner {
     return {};
   }
 
-  Disk& disk_;
   const Superblock& superblock_;
   const TrackScanRequest request_;
   const std::uint64_t end_block_;

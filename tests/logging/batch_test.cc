@@ -43,7 +43,7 @@ TEST(Batch, GoldenBytes) {
   const Payload area = area_of(header(), {record_of(1, 2), record_of(3, 4, 2)}, log_id());
   ASSERT_EQ(area.size(), kBlockBytes);
   EXPECT_EQ(hex(area.bytes().first(64)),
-            "4d425448 4ac47044 01000200 01000000\n"
+            "4d425448 da676b5f 01000200 01000000\n"
             "04000000 1c1d1e1f 18171615 14131211\n"
             "28272625 24232221 08070605 04030201\n"
             "38373635 34333231 00000000 00000000");

@@ -282,6 +282,43 @@ TEST(Recovery, ADamagedTrackHeaderCostsNoBatch) {
   }
 }
 
+TEST(Recovery, TheYoungestTrackIsFoundBehindOneThatAFailedWriteLeftUnused) {
+  LogRig rig;
+  fill_tracks(rig, 1);
+  rig.append_batches(2, 1, 1020);
+  rig.disk.fail_writes(1, FaultyDisk::Remains::kNothing);
+  rig.append_batches(3, 3, 300);  // track 1 fails and stays empty: they stand in track 2
+  rig.disk.flip_bit(byte_of_track(2) + 20, 5);
+  EXPECT_EQ(recovered(rig), "|1 2 3 4 5");
+  EXPECT_EQ(rig.recovered.tail.allocation, 3u);
+}
+
+TEST(Recovery, ATornFirstWriteOfATrackIsNoTrack) {
+  LogRig rig;
+  fill_tracks(rig, 1);
+  const auto at = rig.append_batches(2, 2, 1020);
+  ASSERT_EQ(at[1].batch_block, byte_of_track(1) / kBlockBytes + 1);
+  // The header's sectors were lost, the batch's were not.
+  rig.disk.overwrite(byte_of_track(1), std::vector<std::byte>(kBlockBytes));
+  EXPECT_EQ(recovered(rig), "|1 2");
+  EXPECT_EQ(rig.recovered.tail.allocation, 1u);
+  rig.append_batches(10, 1, 1020);
+  EXPECT_EQ(recovered(rig), "|1 2 10");
+}
+
+TEST(Recovery, AHeaderOfAnImpossibleAllocationIsNone) {
+  LogRig rig;
+  ASSERT_TRUE(rig.open());
+  rig.append_batches(1, 3);
+  Payload block = Payload::allocate(kBlockBytes);
+  for (const std::uint64_t allocation : {std::uint64_t{2}, std::uint64_t{99}, UINT64_MAX}) {
+    pack_track_header({.track = 0, .allocation = allocation, .first_batch = 1}, rig.superblock.log,
+                      std::span<std::byte, kBlockBytes>(block.data(), kBlockBytes));
+    rig.disk.overwrite(byte_of_track(0), block.bytes());
+    EXPECT_EQ(recovered(rig), "|1 2 3");
+  }
+}
+
 TEST(Recovery, ATrackWhoseHeaderAndFirstBatchAreDamagedIsReported) {
   for (const std::uint64_t track : {0u, 1u}) {
     LogRig rig;

@@ -210,6 +210,23 @@ TEST_F(TrackScanTest, APayloadThatLooksLikeABatchIsNotOne) {
   EXPECT_EQ(text(scan(true)), "| 10");
 }
 
+TEST_F(TrackScanTest, FindsTheFirstWholeBatchBehindABlockAndANumber) {
+  const std::uint64_t second = put({10, kFirst});
+  const std::uint64_t third = put({11, second});
+  put({12, third});
+  const auto found = [&](std::uint64_t block, std::uint64_t after) {
+    const auto batch = find_batch(disk_, superblock_, {kTrack, kAllocation, 0}, block, after);
+    EXPECT_TRUE(batch.has_value());
+    return batch && *batch ? (*batch)->batch_number : 0;
+  };
+  EXPECT_EQ(found(kFirst, 0), 10u);
+  EXPECT_EQ(found(kFirst, 10), 11u);
+  EXPECT_EQ(found(second + 1, 0), 12u);
+  EXPECT_EQ(found(kFirst, 12), 0u);
+  disk_.flip_bit(second * kBlockBytes + 70, 0);
+  EXPECT_EQ(found(kFirst, 10), 12u);
+}
+
 TEST_F(TrackScanTest, AnUnreadableBlockIsAnError) {
   put({10, kFirst});
   disk_.fail_reads({kFirst * kBlockBytes, 512});
