@@ -74,7 +74,11 @@ Result<ServedView*> ViewSet::expose(const ServedVolume& volume, const NewView& r
   }
   std::string name = request.name;
   if (name.empty()) {
-    const std::string stem = volume.meta.name() + "-" + std::to_string(request.at.sequence.value);
+    // Room for the number of a twin; a long volume's name is cut.
+    constexpr std::size_t kTwinBytes = 4;
+    const std::string number = "-" + std::to_string(request.at.sequence.value);
+    const std::string stem =
+        volume.meta.name().substr(0, kVolumeNameBytesMax - number.size() - kTwinBytes) + number;
     name = stem;
     for (int n = 2; views_.contains(name); ++n) name = stem + "-" + std::to_string(n);
   }

@@ -18,10 +18,19 @@ namespace {
 
 constexpr std::uint64_t kPieceBytes = 4u << 20;
 
+Error became_shorter() {
+  return Error{ErrorCode::kIo, "the file to import became shorter while it was read"};
+}
+
 // Copies the next piece of the file that holds data, from `at` on; returns where it ended.
 Result<std::uint64_t> copy_piece(int file, FileDisk& image, std::uint64_t at, std::uint64_t end) {
   const off_t data = ::lseek(file, static_cast<off_t>(at), SEEK_DATA);
-  if (data < 0 && errno == ENXIO) return end;  // only a hole is left
+  if (data < 0 && errno == ENXIO) {  // only a hole is left, or the file ends before `at` by now
+    const off_t file_end = ::lseek(file, 0, SEEK_END);
+    if (file_end < 0) return errno_error(errno, "reading the file to import");
+    if (static_cast<std::uint64_t>(file_end) < end) return became_shorter();
+    return end;
+  }
   if (data > 0) at = std::max(at, static_cast<std::uint64_t>(data));
   if (at >= end) return end;
   const std::uint64_t length = std::min(kPieceBytes, end - at);
@@ -32,9 +41,7 @@ Result<std::uint64_t> copy_piece(int file, FileDisk& image, std::uint64_t at, st
         ::pread(file, piece.data() + have, length - have, static_cast<off_t>(at + have));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return errno_error(errno, "reading the file to import");
-    if (n == 0) {
-      return Error{ErrorCode::kIo, "the file to import became shorter while it was read"};
-    }
+    if (n == 0) return became_shorter();
     have += static_cast<std::uint64_t>(n);
   }
   const logging::ConstBytes part = piece.bytes();
@@ -95,11 +102,15 @@ void VolumeSet::import(const NewVolume& request, const std::string& path, bool d
   if (Result<void> r =
           FileDisk::create(image, FileDisk::Caching::kBuffered, import->meta.size_bytes());
       !r) {
+    forget_unstarted(import->meta);
     return done(r.error());
   }
   Result<std::unique_ptr<FileDisk>> opened =
       FileDisk::open(image, FileDisk::Caching::kBuffered, nullptr);
-  if (!opened) return done(opened.error());
+  if (!opened) {
+    forget_unstarted(import->meta);
+    return done(opened.error());
+  }
   import->image = std::move(*opened);
   import->progress = std::move(progress);
   import->done = std::move(done);
@@ -111,7 +122,6 @@ void VolumeSet::import(const NewVolume& request, const std::string& path, bool d
 void VolumeSet::import_next(const std::shared_ptr<Import>& import) {
   const auto finish = [this, import](Result<void> result) {
     --imports_;
-    const std::string name = import->meta.name();
     import->image.reset();
     if (result) {
       import->meta.set_state(meta::Volume::READY);
@@ -122,11 +132,7 @@ void VolumeSet::import_next(const std::shared_ptr<Import>& import) {
       result = start_volume(served);
       if (result) return import->done(&served);
     }
-    ::unlink(image_path(import->meta.id()).c_str());
-    volumes_.erase(name);
-    if (Result<void> r = parts_.store.remove_volume(import->meta.id()); !r) {
-      parts_.log.warning("cannot forget a failed import", {{"error", to_string(r.error())}});
-    }
+    forget_unstarted(import->meta);
     import->done(result.error());
   };
   if (closing_) {

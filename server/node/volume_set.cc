@@ -163,7 +163,7 @@ Result<void> VolumeSet::start_volume(ServedVolume& served) {
   };
   served.volume = std::make_shared<Volume>(std::move(options), std::move(history), log_->parts(),
                                            &parts_.worker, parts_.executor, std::move(events));
-  started_.push_back(served.volume);
+  remember(served.volume);
   std::vector<scsi::LogicalUnitOptions> units(1);
   units[0].disk.identity = served.identity;
   units[0].disk.block_bytes = meta.block_size();
@@ -227,13 +227,26 @@ Result<ServedVolume*> VolumeSet::create(const NewVolume& request) {
       !r) {
     return r.error();
   }
-  if (Result<void> r = parts_.store.put_volume(*meta); !r) return r.error();
+  if (Result<void> r = parts_.store.put_volume(*meta); !r) {
+    ::unlink(path.c_str());
+    return r.error();
+  }
   ServedVolume& served = add(*meta);
   if (Result<void> r = start_volume(served); !r) {
-    volumes_.erase(meta->name());
+    forget_unstarted(*meta);
     return r.error();
   }
   return &served;
+}
+
+// Takes back what was made of a volume that could not be started.
+void VolumeSet::forget_unstarted(const meta::Volume& meta) {
+  volumes_.erase(meta.name());
+  ::unlink(image_path(meta.id()).c_str());
+  if (Result<void> r = parts_.store.remove_volume(meta.id()); !r) {
+    parts_.log.warning("cannot forget a volume that could not be made",
+                       {{"volume", meta.name()}, {"error", to_string(r.error())}});
+  }
 }
 
 // Waits until nothing uses a closed volume, then drops it.
@@ -303,7 +316,7 @@ Result<std::shared_ptr<Volume>> VolumeSet::make_overlay(const meta::Volume& meta
   auto overlay =
       std::make_shared<Volume>(std::move(options), take_history(meta.id()), log_->parts(), nullptr,
                                parts_.executor, Volume::Events{});
-  started_.push_back(overlay);
+  remember(overlay);
   return overlay;
 }
 
@@ -335,6 +348,7 @@ Result<std::shared_ptr<Volume>> VolumeSet::open_overlay(std::uint32_t id) {
 
 void VolumeSet::remove_overlay(std::uint32_t id, std::shared_ptr<Volume> overlay) {
   overlays_.erase(id);
+  histories_.erase(id);
   if (Result<void> r = parts_.store.remove_volume(id); !r) {
     parts_.log.warning("cannot forget an overlay; it is removed at the next start",
                        {{"error", to_string(r.error())}});
@@ -369,6 +383,12 @@ ServedVolume* VolumeSet::find_target(std::string_view iqn) {
     if (served.iqn == iqn) return &served;
   }
   return nullptr;
+}
+
+// Those that are gone are forgotten, so that views that come and go take no memory.
+void VolumeSet::remember(const std::shared_ptr<Volume>& volume) {
+  std::erase_if(started_, [](const std::weak_ptr<Volume>& weak) { return weak.expired(); });
+  started_.push_back(volume);
 }
 
 void VolumeSet::close(const Error& error) {

@@ -47,7 +47,8 @@ struct VolumeSetOptions {
   std::string state_dir;
   std::string iqn_base;
   volume::Storage::Options storage;
-  std::map<std::string, volume::FaultOptions> faults;  // by volume: injected between host and volume
+  std::map<std::string, volume::FaultOptions>
+      faults;  // by volume: injected between host and volume
 };
 
 struct NewVolume {
@@ -106,6 +107,8 @@ class VolumeSet {
   Result<std::shared_ptr<volume::Volume>> make_overlay(const meta::Volume& meta);
   Result<meta::Volume> new_meta(const NewVolume& request);
   ServedVolume& add(const meta::Volume& meta);
+  void forget_unstarted(const meta::Volume& meta);
+  void remember(const std::shared_ptr<volume::Volume>& volume);
   void retire(std::shared_ptr<volume::Volume> volume, UniqueFunction<void()> done);
   void finish_removal(std::uint32_t id, const std::string& name,
                       UniqueFunction<void(Result<void>)> done);
