@@ -1,0 +1,68 @@
+#include "server/node/event_loop.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <thread>
+
+namespace mariner::node {
+namespace {
+
+TEST(EventLoop, HandlesABurstThenWhatItDeferred) {
+  EventLoop loop;
+  std::string order;
+  for (const char c : {'a', 'b', 'c'}) {
+    loop.post([&loop, &order, c] {
+      order += c;
+      loop.defer([&loop, &order, c] {
+        order += static_cast<char>(c - 'a' + 'A');
+        if (c == 'a') loop.defer([&order] { order += '!'; });
+      });
+    });
+  }
+  loop.post([&loop] { loop.defer([&loop] { loop.stop(); }); });
+  loop.run();
+  EXPECT_EQ(order, "abcABC!");
+  EXPECT_GT(loop.turns(), 0u);
+}
+
+TEST(EventLoop, TimersInTheOrderOfTheirTimes) {
+  EventLoop loop;
+  std::string order;
+  const auto before = loop.monotonic_time();
+  loop.after(std::chrono::milliseconds(8), [&] {
+    order += 'b';
+    loop.stop();
+  });
+  loop.after(std::chrono::milliseconds(2), [&] { order += 'a'; });
+  loop.run();
+  EXPECT_EQ(order, "ab");
+  EXPECT_GE(loop.monotonic_time() - before, std::chrono::milliseconds(8));
+}
+
+TEST(EventLoop, AnyThreadMayPost) {
+  EventLoop loop;
+  int count = 0;
+  std::thread other([&] {
+    for (int i = 0; i < 1000; ++i) {
+      loop.post([&] {
+        if (++count == 1000) loop.stop();
+      });
+    }
+  });
+  loop.run();
+  other.join();
+  EXPECT_EQ(count, 1000);
+}
+
+TEST(EventLoop, WorkDeferredBeforeItRunsIsDone) {
+  EventLoop loop;
+  bool ran = false;
+  loop.defer([&] { ran = true; });
+  loop.stop();
+  loop.run();
+  EXPECT_TRUE(ran);
+}
+
+}  // namespace
+}  // namespace mariner::node

@@ -1,0 +1,116 @@
+#include "server/node/meta_store.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+namespace mariner::node {
+namespace {
+
+class MetaStoreTest : public ::testing::Test {
+ protected:
+  MetaStoreTest() {
+    std::string name = (std::filesystem::temp_directory_path() / "mariner-store-XXXXXX").string();
+    path_ = ::mkdtemp(name.data());
+    reopen();
+  }
+  ~MetaStoreTest() override {
+    store_.reset();
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  void reopen() {
+    store_.reset();
+    Result<std::unique_ptr<MetaStore>> store = MetaStore::open(path_);
+    ASSERT_TRUE(store);
+    store_ = std::move(*store);
+  }
+  meta::Volume volume(std::uint32_t id) {
+    meta::Volume out;
+    out.set_id(id);
+    out.set_name("v" + std::to_string(id));
+    return out;
+  }
+  meta::Mark mark(std::uint32_t volume_id, const std::string& name) {
+    meta::Mark out;
+    out.set_volume_id(volume_id);
+    out.set_name(name);
+    return out;
+  }
+
+  std::string path_;
+  std::unique_ptr<MetaStore> store_;
+};
+
+TEST_F(MetaStoreTest, KeepsWhatItWasGiven) {
+  ASSERT_TRUE(store_->put_volume(volume(2)));
+  ASSERT_TRUE(store_->put_volume(volume(10)));
+  ASSERT_TRUE(store_->put_mark(mark(2, "a/b")));
+  meta::View view;
+  view.set_name("view");
+  ASSERT_TRUE(store_->put_view(view));
+  meta::Progress progress;
+  progress.set_frontier(5);
+  ASSERT_TRUE(store_->put_progress(2, progress, true));
+  meta::ClockStep step;
+  step.set_at_ns(1);
+  ASSERT_TRUE(store_->add_clock_step(step));
+  reopen();
+  ASSERT_EQ(store_->volumes()->size(), 2u);
+  EXPECT_EQ((*store_->volumes())[0].id(), 2u) << "in the order of their ids";
+  EXPECT_EQ((*store_->marks())[0].name(), "a/b");
+  EXPECT_EQ((*store_->views())[0].name(), "view");
+  EXPECT_EQ(store_->progress(2)->frontier(), 5u);
+  EXPECT_EQ(store_->progress(3)->frontier(), 0u);
+  EXPECT_EQ(store_->clock_steps()->size(), 1u);
+}
+
+TEST_F(MetaStoreTest, NumbersAreNeverGivenTwice) {
+  EXPECT_EQ(*store_->next_volume_id(), 1u);
+  EXPECT_EQ(*store_->next_volume_id(), 2u);
+  EXPECT_EQ(store_->next_epoch()->value, 1u);
+  reopen();
+  EXPECT_EQ(*store_->next_volume_id(), 3u);
+  EXPECT_EQ(store_->next_epoch()->value, 2u);
+}
+
+TEST_F(MetaStoreTest, AVolumeGoesWithItsMarksAndProgressAndNobodyElses) {
+  for (const std::uint32_t id : {1u, 2u, 16u}) {
+    ASSERT_TRUE(store_->put_volume(volume(id)));
+    ASSERT_TRUE(store_->put_mark(mark(id, "m")));
+    meta::Progress progress;
+    progress.set_frontier(id);
+    ASSERT_TRUE(store_->put_progress(id, progress, false));
+  }
+  ASSERT_TRUE(store_->remove_volume(1));
+  ASSERT_EQ(store_->volumes()->size(), 2u);
+  ASSERT_EQ(store_->marks()->size(), 2u);
+  EXPECT_EQ(store_->progress(1)->frontier(), 0u);
+  EXPECT_EQ(store_->progress(16)->frontier(), 16u);
+}
+
+TEST_F(MetaStoreTest, RemovingWhatIsNotThereIsNoError) {
+  EXPECT_TRUE(store_->remove_view("none"));
+  EXPECT_TRUE(store_->remove_mark(1, "none"));
+  EXPECT_TRUE(store_->remove_volume(1));
+}
+
+TEST_F(MetaStoreTest, ASecondOwnerIsRefused) { EXPECT_FALSE(MetaStore::open(path_)); }
+
+TEST_F(MetaStoreTest, DamageIsAnErrorNotALoss) {
+  ASSERT_TRUE(store_->put_volume(volume(1)));
+  store_.reset();
+  for (const auto& entry : std::filesystem::directory_iterator(path_)) {
+    if (entry.path().filename().string().starts_with("MANIFEST")) {
+      std::ofstream(entry.path(), std::ios::trunc) << "garbage";
+    }
+  }
+  const Result<std::unique_ptr<MetaStore>> store = MetaStore::open(path_);
+  ASSERT_FALSE(store);
+  EXPECT_NE(store.error().message.find(path_), std::string::npos) << store.error().message;
+}
+
+}  // namespace
+}  // namespace mariner::node

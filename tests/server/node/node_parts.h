@@ -1,0 +1,61 @@
+// The volumes and views of a node over real files in a directory of the test's own, without the
+// network: start() and stop() are a restart, what is between them runs on the test's thread.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "server/node/view_set.h"
+#include "tests/server/iscsi/asio_executor.h"
+
+namespace mariner::node::testing {
+
+class NodeParts {
+ public:
+  static constexpr std::uint64_t kVolumeBytes = 1u << 20;
+
+  NodeParts();
+  ~NodeParts();
+  NodeParts(const NodeParts&) = delete;
+  NodeParts& operator=(const NodeParts&) = delete;
+
+  void start();
+  void stop();
+  // Runs what is ready until `done` answers true; aborts after some seconds.
+  void run_until(const std::function<bool()>& done);
+
+  [[nodiscard]] VolumeSet& volumes() { return *volumes_; }
+  [[nodiscard]] ViewSet& views() { return *views_; }
+  [[nodiscard]] MetaStore& store() { return *store_; }
+  [[nodiscard]] Executor& executor() { return executor_; }
+  [[nodiscard]] std::string path(const std::string& name) const { return directory_ + "/" + name; }
+  [[nodiscard]] bool has_file(const std::string& name) const;
+
+  ServedVolume& create(const std::string& name);
+  Result<ServedVolume*> import(const std::string& name, const std::string& file,
+                               bool dry_run = false);
+  Result<void> remove(const std::string& name);
+  // Writes and reads 4 KiB, all of one byte.
+  void write(volume::Layer& layer, std::uint64_t block, char byte);
+  char read(volume::Layer& layer, std::uint64_t block);
+  SequenceNumber newest(const ServedVolume& volume) {
+    return volume.volume->index().newest().sequence;
+  }
+
+ private:
+  std::string directory_;
+  boost::asio::io_context context_{1};
+  iscsi::AsioExecutor executor_{context_};
+  const int null_;
+  Log log_{{.fd = null_}};
+  std::unique_ptr<logging::IoRing> ring_;
+  std::unique_ptr<MetaStore> store_;
+  std::unique_ptr<volume::Worker> worker_;
+  std::unique_ptr<LogStack> stack_;
+  std::unique_ptr<VolumeSet> volumes_;
+  std::unique_ptr<ViewSet> views_;
+};
+
+}  // namespace mariner::node::testing
