@@ -152,6 +152,10 @@ class Bench:
             return load.rate(run)
         return run.get("server_cpu_us") if name == "cpu" else run["latency_us"][name]
 
+    def name_of(self, load: Load, rival: str) -> str:
+        mode = self.runs[load.id].get(rival, {}).get("mode")
+        return NAMES[rival] + (f" ({mode})" if mode else "")
+
     def rivals(self, load: Load) -> list[str]:
         rivals = [VOLATILE, NULL] if not load.write else [DURABLE, VOLATILE, NULL]
         return rivals if load.burst else [*rivals, DEVICE]
@@ -172,7 +176,8 @@ class Bench:
                     run = self.runs[load.id].get(OURS, {})
                     rows.append(Row(f"{load.id}.{name}.{rival}", what, unit or load.unit,
                                     self.figure(load, OURS, name), self.figure(load, rival, name),
-                                    NAMES[rival], run.get("seconds", 0), self.scale.name))
+                                    self.name_of(load, rival), run.get("seconds", 0),
+                                    self.scale.name))
         return rows
 
     def table(self, about: dict) -> str:
