@@ -81,13 +81,13 @@ finish() {
   exit
 }
 
-# build PRESET: configures and builds it.
+# build PRESET [OPTION...]: configures and builds it.
 build() {
   # Said again: the quick start may have configured this folder without tests.
   local options=()
   [ "$1" = fuzz ] || options=(-DMARINER_TESTS=ON)
   must "configure-$1" cmake --preset "$1" "${options[@]}"
-  must "build-$1" cmake --build --preset "$1" -j "$jobs"
+  must "build-$1" cmake --build --preset "$1" -j "$jobs" "${@:2}"
 }
 
 # unit PRESET LABELS: its tests through ctest.
@@ -108,7 +108,7 @@ end_to_end() {
 
 # fuzz SECONDS: each fuzzer for so long, from the seeds of the repository and what earlier runs found.
 fuzz() {
-  build fuzz
+  build fuzz --target fuzzers
   local program name found
   for program in build/fuzz/tests/fuzz/*_fuzzer; do
     [ -x "$program" ] || continue
