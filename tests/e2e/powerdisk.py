@@ -50,7 +50,9 @@ class PowerDisk:
         self._tell(f"lie {name}")
 
     def statistics(self) -> dict:
-        return dict(line.split(" ", 1) for line in self._control.read_text().splitlines())
+        # In one read: what a second one returned would belong to later, longer numbers.
+        with open(self._control, "rb", buffering=0) as control:
+            return dict(line.split(" ", 1) for line in control.read(65536).decode().splitlines())
 
     def unmount(self):
         """Nobody may have a file open on it."""
