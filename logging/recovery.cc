@@ -86,6 +86,28 @@ Result<std::vector<TrackHeader>> taken_tracks(Disk& disk, const Superblock& supe
   return taken;
 }
 
+// Durable on return.
+Result<void> erase(Disk& disk, std::uint64_t block, std::uint64_t count) {
+  Payload bytes = Payload::allocate(count * kBlockBytes);
+  if (Result<void> r = disk.read(block * kBlockBytes, bytes.bytes()); !r) return r;
+  if (is_zero(bytes.bytes())) return {};
+  bytes = Payload::zeroed(count * kBlockBytes);
+  const ConstBytes part = bytes.bytes();
+  return disk.write(block * kBlockBytes, {&part, 1}, Durability::kDurable);
+}
+
+// What has not been found must never be found later: a next batch of the same number, torn in its
+// turn, could supply just what the remains of this one lack. So the start of both places where it
+// may go is erased before anybody is told what the log holds. FORMAT.md section 5.
+Result<void> erase_remains(Disk& disk, const Superblock& superblock, const LogTail& tail) {
+  if (tail.next_block != 0) {
+    if (Result<void> r = erase(disk, tail.next_block, 1); !r) return r;
+  }
+  const std::uint64_t next_track = tail.allocation;
+  if (next_track == superblock.track_count) return {};
+  return erase(disk, superblock.track_first_block(next_track), 2);
+}
+
 }  // namespace
 
 Result<Superblock> format_log(Disk& disk, const LogId& log, std::uint8_t number,
@@ -202,6 +224,7 @@ Result<Recovered> recover_log(Disk& disk, const Superblock& superblock, unsigned
     out.tail.next_batch = scan->next_batch;
     if (scan->last_batch_block != 0) out.tail.previous_batch_block = scan->last_batch_block;
   }
+  if (Result<void> r = erase_remains(disk, superblock, out.tail); !r) return r.error();
   return out;
 }
 

@@ -51,8 +51,9 @@ struct Recovered {
 using RecordVisitor = std::function<void(const Record&, const LogLocation&)>;
 
 // Reads the header areas of the whole log with `threads` readers (disk calls are blocking) and
-// visits its records in order on the calling thread. Memory is bounded by the tracks that are read
-// ahead (two for each reader).
+// visits its records in order on the calling thread. On return the remains of a torn batch are
+// erased, durably, so that what was not visited never will be. Memory is bounded by the tracks that
+// are read ahead (two for each reader).
 Result<Recovered> recover_log(Disk& disk, const Superblock& superblock, unsigned threads,
                               const RecordVisitor& visit);
 

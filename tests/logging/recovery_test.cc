@@ -306,6 +306,41 @@ TEST(Recovery, ATornFirstWriteOfATrackIsNoTrack) {
   EXPECT_EQ(recovered(rig), "|1 2 10");
 }
 
+TEST(Recovery, ABatchWhoseTrackHeaderWasTornOffIsNeverFoundLater) {
+  LogRig rig;
+  ASSERT_TRUE(rig.open());
+  rig.append_batches(1, 1);
+  const auto header = rig.disk.bytes({byte_of_track(0), kBlockBytes});
+  rig.disk.overwrite(byte_of_track(0), std::vector<std::byte>(kBlockBytes));
+  EXPECT_EQ(recovered(rig), "|");
+  // The next write is torn the other way round: its header is there, its batch is not.
+  rig.disk.overwrite(byte_of_track(0), header);
+  EXPECT_EQ(recovered(rig), "|");
+}
+
+TEST(Recovery, ATornBatchIsNeverMadeWholeLater) {
+  LogRig rig;
+  ASSERT_TRUE(rig.open());
+  rig.append_batches(1, 1);
+  const auto at = rig.append_batches(2, 1, 2);
+  const ByteRange lost{(at[0].payload_block() + 1) * kBlockBytes, kBlockBytes};
+  const auto bytes = rig.disk.bytes(lost);
+  rig.disk.overwrite(lost.offset, std::vector<std::byte>(kBlockBytes));
+  EXPECT_EQ(recovered(rig), "|1");
+  // The host writes the same again, and of that only the block that had been lost arrives.
+  rig.disk.overwrite(lost.offset, bytes);
+  EXPECT_EQ(recovered(rig), "|1");
+}
+
+TEST(Recovery, AnUnbrokenLogIsNotWrittenTo) {
+  LogRig rig;
+  ASSERT_TRUE(rig.open());
+  rig.append_batches(1, 3);
+  const std::size_t writes = rig.disk.writes().size();
+  EXPECT_EQ(recovered(rig), "|1 2 3");
+  EXPECT_EQ(rig.disk.writes().size(), writes);
+}
+
 TEST(Recovery, AHeaderOfAnImpossibleAllocationIsNone) {
   LogRig rig;
   ASSERT_TRUE(rig.open());
