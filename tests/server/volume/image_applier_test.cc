@@ -1,0 +1,169 @@
+#include "server/volume/image_applier.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <optional>
+
+#include "tests/server/volume/sectors.h"
+#include "tests/server/volume/volume_rig.h"
+
+namespace mariner::volume {
+namespace {
+
+using index::LocatedRun;
+using test::Sectors;
+using test::VolumeRig;
+
+constexpr std::uint64_t kBase = 77;
+
+// An imported volume whose base is all of one number.
+class ImageApplierTest : public ::testing::Test {
+ protected:
+  void make(std::uint64_t blocks,
+            std::chrono::nanoseconds apply_delay = std::chrono::milliseconds(1)) {
+    VolumeRig::Options options;
+    options.blocks = blocks;
+    options.base_in_image = true;
+    const Payload base = test::bytes_of(Sectors(blocks * test::kSectorsPerBlock, kBase));
+    options.base.assign(base.bytes().begin(), base.bytes().end());
+    options.storage.apply_delay = apply_delay;
+    rig_ = std::make_unique<VolumeRig>(std::move(options));
+    rig_->start();
+  }
+  void write(std::uint64_t first, std::uint64_t blocks, std::uint64_t tag) {
+    Payload data = test::bytes_of(Sectors(blocks * test::kSectorsPerBlock, tag));
+    const std::size_t length = data.size();
+    rig_->volume().live().write({first * kBlockBytes, length}, {std::move(data), 0, length},
+                                [](const Result<void>& r) { EXPECT_TRUE(r); });
+    rig_->manual().run_ready();
+  }
+  void trim(std::uint64_t first, std::uint64_t blocks) {
+    rig_->volume().live().trim({first * kBlockBytes, blocks * kBlockBytes}, TrimMode::kUnmap,
+                               [](const Result<void>& r) { EXPECT_TRUE(r); });
+    rig_->manual().run_ready();
+  }
+  void roll_back(std::uint64_t target) {
+    rig_->volume().live().rollback({SequenceNumber{target}, {}},
+                                   [](const Result<replication::Stamp>& r) { EXPECT_TRUE(r); });
+    rig_->manual().run_ready();
+  }
+  bool drain() {
+    bool drained = false;
+    rig_->volume().storage()->drain([&](const Result<void>& r) { drained = r.has_value(); });
+    rig_->manual().advance(std::chrono::seconds(3));
+    return drained;
+  }
+  std::uint64_t in_image(std::uint64_t block) {
+    const auto bytes = rig_->image_disk().bytes({block * kBlockBytes, 8});
+    std::uint64_t value = 0;
+    std::memcpy(&value, bytes.data(), sizeof value);
+    return value;
+  }
+  std::uint64_t tag(Layer& layer, std::uint64_t block) {
+    std::optional<std::uint64_t> found;
+    layer.read({block * kBlockBytes, kBlockBytes}, [&](const Result<PayloadSlice>& read) {
+      ASSERT_TRUE(read);
+      std::uint64_t value = 0;
+      std::memcpy(&value, read->bytes().data(), sizeof value);
+      found = value;
+    });
+    rig_->manual().run_ready();
+    return found.value_or(~0ull);
+  }
+  LocatedRun::Source base_of(std::uint64_t block) {
+    return rig_->volume().index().locate({{block}, {1}}, SequenceNumber{0})[0].source;
+  }
+
+  std::unique_ptr<VolumeRig> rig_;
+};
+
+TEST_F(ImageApplierTest, LogsTheBaseBeforeItIsOverwritten) {
+  make(16);
+  write(4, 3, 5);
+  ASSERT_TRUE(drain());
+  EXPECT_EQ(in_image(5), 5u);
+  EXPECT_EQ(base_of(5), LocatedRun::Source::kLog);
+  EXPECT_EQ(base_of(7), LocatedRun::Source::kBase);
+  EXPECT_EQ(rig_->early_overwrites(), 0u);
+  const auto view = rig_->volume().view_layer(SequenceNumber{0});
+  EXPECT_EQ(tag(*view, 5), kBase);
+  EXPECT_EQ(tag(*view, 7), kBase);
+}
+
+TEST_F(ImageApplierTest, ATrimOfTheOnlyCopyKeepsItInTheImage) {
+  make(16);
+  trim(4, 4);
+  ASSERT_TRUE(drain());
+  EXPECT_EQ(in_image(5), kBase);
+  EXPECT_EQ(tag(rig_->volume().live(), 5), 0u) << "and yet it reads as zero";
+  EXPECT_EQ(tag(*rig_->volume().view_layer(SequenceNumber{0}), 5), kBase);
+  roll_back(0);
+  ASSERT_TRUE(drain());
+  EXPECT_EQ(tag(rig_->volume().live(), 5), kBase);
+  EXPECT_EQ(base_of(5), LocatedRun::Source::kBase) << "nothing had to be logged";
+}
+
+TEST_F(ImageApplierTest, ATrimOfWhatTheLogHoldsMakesAHole) {
+  make(16);
+  write(4, 4, 5);
+  ASSERT_TRUE(drain());
+  trim(5, 2);
+  ASSERT_TRUE(drain());
+  EXPECT_EQ(in_image(4), 5u);
+  EXPECT_EQ(in_image(5), 0u);
+  EXPECT_EQ(tag(*rig_->volume().view_layer(SequenceNumber{1}), 5), 5u);
+}
+
+TEST_F(ImageApplierTest, ALogThatIsFullKeepsTheImageAsItIs) {
+  make(16);
+  write(4, 1, 5);
+  rig_->log_disk().fail_writes(2, test::FaultyDisk::Remains::kNothing);  // the log is dead after it
+  EXPECT_FALSE(drain());
+  EXPECT_EQ(in_image(4), kBase);
+  EXPECT_EQ(rig_->early_overwrites(), 0u);
+  EXPECT_GT(rig_->apply_failures(), 0u);
+  EXPECT_EQ(tag(rig_->volume().live(), 4), 5u);
+}
+
+TEST_F(ImageApplierTest, MoreThanARecordHoldsAndMoreThanAChunk) {
+  make(3000);
+  for (std::uint64_t first = 0; first < 3000; first += 1000) write(first, 1000, 5 + first);
+  ASSERT_TRUE(drain());
+  EXPECT_EQ(rig_->early_overwrites(), 0u);
+  for (const std::uint64_t block : {0u, 999u, 1000u, 2047u, 2048u, 2999u}) {
+    EXPECT_EQ(in_image(block), 5 + block / 1000 * 1000);
+    EXPECT_EQ(tag(*rig_->volume().view_layer(SequenceNumber{0}), block), kBase);
+  }
+}
+
+// A rollback of an imported volume whose host discarded all of it: every chunk is in the image
+// already. What is done for each must not pile up on the stack.
+TEST_F(ImageApplierTest, AGreatMany8MiBWithoutAnythingToDo) {
+  VolumeRig::Options options;
+  options.blocks = std::uint64_t{1} << 28;  // 1 TiB
+  options.base_in_image = true;
+  options.storage.apply_delay = std::chrono::seconds(1);
+  rig_ = std::make_unique<VolumeRig>(std::move(options));
+  rig_->start();
+  trim(0, std::uint64_t{1} << 28);
+  roll_back(0);
+  EXPECT_TRUE(drain());
+  EXPECT_EQ(rig_->volume().storage()->durable(), SequenceNumber{2});
+}
+
+TEST_F(ImageApplierTest, StopsBetweenChunks) {
+  make(3000, std::chrono::seconds(1));
+  for (std::uint64_t first = 0; first < 3000; first += 1000) write(first, 1000, 5);
+  std::optional<ErrorCode> ended;
+  rig_->volume().storage()->drain([&](const Result<void>& r) { ended = r.error().code; });
+  rig_->manual().turn();
+  rig_->volume().storage()->stop();
+  rig_->manual().advance(std::chrono::seconds(1));
+  EXPECT_EQ(ended, ErrorCode::kAborted);
+  EXPECT_TRUE(rig_->volume().storage()->idle());
+  EXPECT_EQ(rig_->volume().storage()->durable(), SequenceNumber{0});
+}
+
+}  // namespace
+}  // namespace mariner::volume

@@ -1,0 +1,244 @@
+#include "server/volume/live_volume.h"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+
+#include "tests/server/volume/sectors.h"
+#include "tests/server/volume/volume_rig.h"
+
+namespace mariner::volume {
+namespace {
+
+using logging::RecordType;
+using test::Sectors;
+using test::VolumeRig;
+
+constexpr std::uint64_t kSector = test::kSectorBytes;
+constexpr std::uint64_t kBlocks = 16;
+
+class LiveVolumeTest : public ::testing::Test {
+ protected:
+  LiveVolumeTest() {
+    rig_.start();
+    content_.assign(kBlocks * test::kSectorsPerBlock, 0);
+  }
+  LiveVolume& live() { return rig_.volume().live(); }
+  Done count() {
+    return [this](const Result<void>& r) { answered_ += r ? 1 : 100; };
+  }
+  // In sectors. Applies the same to content_.
+  void write(std::uint64_t first, std::uint64_t count_, std::uint64_t tag) {
+    expect(first, count_, tag);
+    Payload data = test::bytes_of(Sectors(count_, tag));
+    live().write({first * kSector, count_ * kSector}, {std::move(data), 0, count_ * kSector},
+                 count());
+  }
+  void write_same(std::uint64_t first, std::uint64_t count_, std::uint64_t tag) {
+    expect(first, count_, tag);
+    live().write_same({first * kSector, count_ * kSector},
+                      {test::bytes_of(Sectors{tag}), 0, kSector}, count());
+  }
+  void zero(std::uint64_t first, std::uint64_t count_) {
+    expect(first, count_, 0);
+    live().trim({first * kSector, count_ * kSector}, TrimMode::kZero, count());
+  }
+  void expect(std::uint64_t first, std::uint64_t count_, std::uint64_t tag) {
+    std::fill_n(content_.begin() + static_cast<std::ptrdiff_t>(first), count_, tag);
+  }
+  void check() {
+    rig_.manual().run_ready();
+    bool checked = false;
+    live().read({0, kBlocks * kBlockBytes}, [&](const Result<PayloadSlice>& read) {
+      ASSERT_TRUE(read);
+      const auto bad = test::mismatch(read->bytes(), content_);
+      EXPECT_FALSE(bad) << "sector " << *bad;
+      checked = true;
+    });
+    rig_.manual().run_ready();
+    EXPECT_TRUE(checked);
+  }
+  struct Logged {
+    RecordType type;
+    std::uint64_t first;
+    std::uint64_t count;
+    std::uint32_t payload_blocks;
+    friend bool operator==(const Logged&, const Logged&) = default;
+  };
+  std::vector<Logged> logged() {
+    std::vector<Logged> out;
+    rig_.volume().index().for_each(
+        SequenceNumber{0}, SequenceNumber{UINT64_MAX}, [&](const index::IndexedWrite& w) {
+          out.push_back({w.type, w.extent.first.value, w.extent.count.value, w.payload_blocks});
+          return true;
+        });
+    return out;
+  }
+
+  VolumeRig rig_{{.blocks = kBlocks, .storage = {.apply_delay = std::chrono::seconds(1)}}};
+  Sectors content_;
+  int answered_ = 0;
+};
+
+TEST_F(LiveVolumeTest, WholeBlocksAreLoggedAsTheyAre) {
+  write(8, 16, 1);
+  check();
+  EXPECT_EQ(logged(), (std::vector<Logged>{{RecordType::kWrite, 1, 2, 2}}));
+}
+
+TEST_F(LiveVolumeTest, PartsOfBlocksAreMergedAndLoggedWhole) {
+  write(0, 48, 1);
+  write(1, 1, 2);    // inside of a block
+  write(13, 20, 3);  // both edges
+  write(40, 9, 4);   // one edge
+  check();
+  EXPECT_EQ(answered_, 4);
+  EXPECT_EQ(logged()[1], (Logged{RecordType::kWrite, 0, 1, 1}));
+  EXPECT_EQ(logged()[2], (Logged{RecordType::kWrite, 1, 4, 4}));
+  EXPECT_EQ(logged()[3], (Logged{RecordType::kWrite, 5, 2, 2}));
+}
+
+TEST_F(LiveVolumeTest, RepeatedBlocksAreStoredOnce) {
+  write(0, 128, 1);
+  write_same(8, 64, 2);
+  write_same(75, 20, 3);  // both edges
+  write_same(97, 3, 4);   // within a block
+  write_same(103, 2, 5);  // over two blocks, without a whole one
+  check();
+  EXPECT_EQ(logged()[1], (Logged{RecordType::kWrite, 1, 8, 1}));
+  EXPECT_EQ(logged()[2], (Logged{RecordType::kWrite, 9, 3, 3}));
+  EXPECT_EQ(logged()[3], (Logged{RecordType::kWrite, 12, 1, 1}));
+  EXPECT_EQ(logged()[4], (Logged{RecordType::kWrite, 12, 2, 2}));
+}
+
+TEST_F(LiveVolumeTest, ZerosCarryTheirEdgesOnly) {
+  write(0, 128, 1);
+  zero(8, 64);
+  zero(75, 13);           // a head
+  zero(88, 13);           // a tail
+  write_same(105, 2, 0);  // zeros are zeros however they are written
+  check();
+  EXPECT_EQ(logged()[1], (Logged{RecordType::kZero, 1, 8, 0}));
+  EXPECT_EQ(logged()[2], (Logged{RecordType::kZero, 9, 2, 1}));
+  EXPECT_EQ(logged()[3], (Logged{RecordType::kZero, 11, 2, 1}));
+  EXPECT_EQ(logged()[4], (Logged{RecordType::kWrite, 13, 1, 1}));
+}
+
+TEST_F(LiveVolumeTest, UnmapLeavesPartialBlocksAlone) {
+  write(0, 128, 1);
+  live().trim({3 * kSector, 18 * kSector}, TrimMode::kUnmap, count());
+  expect(8, 8, 0);
+  live().trim({81 * kSector, 6 * kSector}, TrimMode::kUnmap, count());
+  check();
+  EXPECT_EQ(answered_, 3);
+  EXPECT_EQ(logged().size(), 2u) << "an UNMAP of no whole block is no write";
+}
+
+TEST_F(LiveVolumeTest, OverlappingWritesKeepTheirOrderWhileSomeAreMerged) {
+  for (std::uint64_t i = 0; i < 60; ++i) {
+    switch (i % 4) {
+      case 0: write(8 + i % 3, 9, 100 + i); break;
+      case 1: write(8, 16, 100 + i); break;
+      case 2: write_same(9, 20, 100 + i); break;
+      default: zero(11 + i % 5, 7); break;
+    }
+  }
+  check();
+  EXPECT_EQ(answered_, 60);
+}
+
+TEST_F(LiveVolumeTest, AReadSeesWhatWasAnsweredBefore) {
+  write(0, 8, 1);
+  bool read = false;
+  live().write({0, kBlockBytes}, {test::bytes_of(Sectors(8, 2)), 0, kBlockBytes},
+               [&](const Result<void>&) {
+                 live().read({0, kSector}, [&](const Result<PayloadSlice>& r) {
+                   EXPECT_FALSE(test::mismatch(r->bytes(), Sectors{2}));
+                   read = true;
+                 });
+               });
+  rig_.manual().run_ready();
+  EXPECT_TRUE(read);
+}
+
+TEST_F(LiveVolumeTest, RollbackTakesItsPlaceAmongWrites) {
+  write(0, 8, 1);
+  check();
+  write(1, 1, 2);  // being merged
+  std::optional<SequenceNumber> stamp;
+  live().rollback({SequenceNumber{1}, {}},
+                  [&](const Result<replication::Stamp>& r) { stamp = r->sequence; });
+  expect(1, 1, 1);
+  write(5, 1, 3);
+  check();
+  EXPECT_EQ(stamp, SequenceNumber{3}) << "behind the merge, before what came later";
+}
+
+TEST_F(LiveVolumeTest, SettleWaitsForEveryWriteBegun) {
+  write(1, 1, 2);
+  bool settled = false;
+  int answered_then = 0;
+  rig_.manual().run_ready();
+  write(8, 8, 3);
+  live().settle([&](const Result<void>&) {
+    settled = true;
+    answered_then = answered_;
+  });
+  EXPECT_FALSE(settled);
+  rig_.manual().run_ready();
+  EXPECT_TRUE(settled);
+  EXPECT_EQ(answered_then, 2);
+}
+
+TEST_F(LiveVolumeTest, AllocationTellsWhatIsStored) {
+  write(8, 16, 1);
+  zero(16, 8);
+  check();
+  const auto allocation = live().allocation({kSector, 4 * kBlockBytes});
+  ASSERT_EQ(allocation.size(), 3u);
+  EXPECT_EQ(allocation[0].range, (ByteRange{kSector, kBlockBytes - kSector}));
+  EXPECT_FALSE(allocation[0].mapped);
+  EXPECT_EQ(allocation[1].range, (ByteRange{kBlockBytes, kBlockBytes}));
+  EXPECT_TRUE(allocation[1].mapped);
+  EXPECT_EQ(allocation[2].range.end(), kSector + 4 * kBlockBytes);
+}
+
+TEST_F(LiveVolumeTest, AfterCloseWritesAreRefusedAndReadsGoOn) {
+  write(0, 8, 1);
+  check();
+  rig_.volume().close(Error{ErrorCode::kUnavailable, "stopping"});
+  std::optional<ErrorCode> refused;
+  const auto note = [&](const Result<void>& r) { refused = r.error().code; };
+  live().write({0, kBlockBytes}, {Payload::zeroed(kBlockBytes), 0, kBlockBytes}, note);
+  EXPECT_EQ(refused, ErrorCode::kUnavailable);
+  refused.reset();
+  live().write({0, kSector}, {Payload::zeroed(kSector), 0, kSector}, note);
+  rig_.manual().run_ready();
+  EXPECT_EQ(refused, ErrorCode::kUnavailable);
+  EXPECT_TRUE(live().idle());
+  check();
+}
+
+// A log that died with writes under way: whoever waits is answered, and the volume can be stopped.
+TEST_F(LiveVolumeTest, NothingHangsWhenTheLogDies) {
+  write(0, 8, 1);
+  check();
+  rig_.log_disk().fail_writes(1000, test::FaultyDisk::Remains::kNothing);
+  std::optional<bool> whole;
+  std::optional<bool> part;
+  bool settled = false;
+  live().write({0, kBlockBytes}, {Payload::zeroed(kBlockBytes), 0, kBlockBytes},
+               [&](const Result<void>& r) { whole = r.has_value(); });
+  live().write({kSector, kSector}, {Payload::zeroed(kSector), 0, kSector},
+               [&](const Result<void>& r) { part = r.has_value(); });
+  live().settle([&](const Result<void>&) { settled = true; });
+  rig_.manual().advance(std::chrono::seconds(1));
+  EXPECT_EQ(whole, false);
+  EXPECT_EQ(part, false);
+  EXPECT_TRUE(settled);
+  EXPECT_TRUE(live().idle());
+  check();
+}
+
+}  // namespace
+}  // namespace mariner::volume

@@ -1,0 +1,196 @@
+#include "server/volume/volume.h"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+
+#include "tests/server/volume/sectors.h"
+#include "tests/server/volume/volume_rig.h"
+
+namespace mariner::volume {
+namespace {
+
+using index::IndexMoment;
+using logging::Record;
+using logging::RecordType;
+using test::Sectors;
+using test::VolumeRig;
+
+constexpr BlockCount kBlocks{16};
+
+class VolumeHistoryTest : public ::testing::Test {
+ protected:
+  static Record write(std::uint64_t sequence, std::uint64_t time) {
+    Record record;
+    record.sequence = {sequence};
+    record.time = {time};
+    record.extent = {{0}, {1}};
+    record.payload_blocks = 1;
+    return record;
+  }
+  Result<void> add(const Record& record) { return history_.add(record, {1, 1, 0, 1, 0}, kBlocks); }
+
+  VolumeHistory history_;
+};
+
+TEST_F(VolumeHistoryTest, TakesWritesInOrderAndTheirFrontier) {
+  Record second = write(2, 20);
+  second.frontier = {1};
+  EXPECT_TRUE(add(write(1, 10)));
+  EXPECT_TRUE(add(second));
+  EXPECT_EQ(history_.last, SequenceNumber{2});
+  EXPECT_EQ(history_.last_time, VersionTime{20});
+  EXPECT_EQ(history_.frontier, SequenceNumber{1});
+  EXPECT_EQ(history_.index->statistics().writes, 2u);
+}
+
+TEST_F(VolumeHistoryTest, ABatchThatStandsThereTwiceCountsOnce) {
+  EXPECT_TRUE(add(write(1, 10)));
+  EXPECT_TRUE(add(write(1, 10)));
+  EXPECT_EQ(history_.index->statistics().writes, 1u);
+}
+
+TEST_F(VolumeHistoryTest, VoidsUseTheirNumbersUp) {
+  Record lost;
+  lost.type = RecordType::kVoid;
+  lost.sequence = {5};
+  lost.target_sequence = {9};
+  EXPECT_TRUE(add(lost));
+  EXPECT_EQ(history_.last, SequenceNumber{9});
+  EXPECT_EQ(history_.index->statistics().writes, 0u);
+}
+
+TEST_F(VolumeHistoryTest, RefusesWhatCannotBe) {
+  EXPECT_TRUE(add(write(1, 10)));
+  Record outside = write(2, 20);
+  outside.extent = {{15}, {2}};
+  Record early = write(2, 10);
+  Record ahead = write(2, 20);
+  ahead.frontier = {2};
+  Record unknown = write(2, 20);
+  unknown.type = RecordType::kEncoded;
+  for (const Record& record : {outside, early, ahead, unknown}) {
+    const Result<void> added = add(record);
+    ASSERT_FALSE(added);
+    EXPECT_EQ(added.error().code, ErrorCode::kCorrupt);
+  }
+  EXPECT_EQ(history_.last, SequenceNumber{1});
+  EXPECT_TRUE(add(write(2, 20)));
+}
+
+class VolumeTest : public ::testing::Test {
+ protected:
+  VolumeTest() { rig_.start(); }
+  void write(Volume& volume, std::uint64_t block, std::uint64_t tag) {
+    volume.live().write({block * kBlockBytes, kBlockBytes},
+                        {test::bytes_of(Sectors(8, tag)), 0, kBlockBytes},
+                        [](const Result<void>& r) { EXPECT_TRUE(r); });
+    rig_.manual().run_ready();
+  }
+  bool holds(const std::shared_ptr<Layer>& layer, std::uint64_t block, std::uint64_t tag) {
+    std::optional<bool> good;
+    layer->read({block * kBlockBytes, kBlockBytes}, [&](const Result<PayloadSlice>& read) {
+      good = read && !test::mismatch(read->bytes(), Sectors(8, tag));
+    });
+    rig_.manual().run_ready();
+    return good.value_or(false);
+  }
+  std::optional<Result<IndexMoment>> moment(VersionTime time) {
+    std::optional<Result<IndexMoment>> out;
+    rig_.volume().moment_at(time, [&](const Result<IndexMoment>& at) { out = at; });
+    rig_.manual().run_ready();
+    return out;
+  }
+
+  VolumeRig rig_{{.blocks = kBlocks.value}};
+};
+
+TEST_F(VolumeTest, AMomentIsTheLastWriteAtOrBeforeAndStaysIt) {
+  write(rig_.volume(), 0, 1);
+  const VersionTime now = rig_.executor().wall_time();
+  EXPECT_EQ((*moment(now))->sequence, SequenceNumber{1});
+  write(rig_.volume(), 0, 2);  // in the same nanosecond of the clock
+  EXPECT_EQ((*moment(now))->sequence, SequenceNumber{1});
+  EXPECT_EQ((*moment({now.ns + 1}))->sequence, SequenceNumber{2});
+  EXPECT_EQ((*moment({1}))->sequence, SequenceNumber{0});
+}
+
+TEST_F(VolumeTest, NoMomentIsOpenedOverWritesThatCannotSettle) {
+  write(rig_.volume(), 0, 1);
+  rig_.log_disk().fail_writes(1000, test::FaultyDisk::Remains::kEverything);
+  rig_.volume().live().write({0, kBlockBytes}, {Payload::zeroed(kBlockBytes), 0, kBlockBytes},
+                             [](const Result<void>& r) { EXPECT_FALSE(r); });
+  rig_.manual().run_ready();
+  const auto refused = moment(rig_.executor().wall_time());
+  ASSERT_TRUE(refused.has_value());
+  EXPECT_EQ(refused->error().code, ErrorCode::kUnavailable);
+}
+
+TEST_F(VolumeTest, AViewIsReadOnlyAndNeverChanges) {
+  write(rig_.volume(), 0, 1);
+  const auto view = rig_.volume().view_layer(SequenceNumber{1});
+  write(rig_.volume(), 0, 2);
+  EXPECT_TRUE(holds(view, 0, 1));
+  EXPECT_TRUE(view->read_only());
+  const auto refused = [](const Result<void>& r) {
+    EXPECT_EQ(r.error().code, ErrorCode::kReadOnly);
+  };
+  view->write({0, kBlockBytes}, {Payload::zeroed(kBlockBytes), 0, kBlockBytes}, refused);
+  view->write_same({0, kBlockBytes}, {Payload::zeroed(512), 0, 512}, refused);
+  view->trim({0, kBlockBytes}, TrimMode::kUnmap, refused);
+  EXPECT_EQ(view->allocation({0, 2 * kBlockBytes}).size(), 2u);
+}
+
+TEST_F(VolumeTest, ADamagedBlockOfTheLogIsAnErrorNotWrongBytes) {
+  write(rig_.volume(), 0, 1);
+  const index::LocatedRun run = rig_.volume().index().locate({{0}, {1}}, SequenceNumber{1})[0];
+  rig_.log_disk().flip_bit(run.location.payload_block() * kBlockBytes + 1000, 3);
+  std::optional<ErrorCode> code;
+  const auto view = rig_.volume().view_layer(SequenceNumber{1});
+  view->read({0, kBlockBytes}, [&](const Result<PayloadSlice>& r) { code = r.error().code; });
+  rig_.manual().run_ready();
+  EXPECT_EQ(code, ErrorCode::kCorrupt);
+}
+
+TEST_F(VolumeTest, AWritableViewStartsAtItsMomentAndKeepsToItself) {
+  write(rig_.volume(), 0, 1);
+  write(rig_.volume(), 1, 1);
+  rig_.add_overlay(SequenceNumber{2});
+  write(rig_.volume(), 0, 9);
+  write(*rig_.overlay(), 1, 5);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_TRUE(holds(rig_.overlay()->live_layer(), 0, 1));
+    EXPECT_TRUE(holds(rig_.overlay()->live_layer(), 1, 5));
+    EXPECT_TRUE(holds(rig_.volume().live_layer(), 0, 9));
+    EXPECT_TRUE(holds(rig_.volume().live_layer(), 1, 1));
+    EXPECT_TRUE(holds(rig_.overlay()->view_layer(SequenceNumber{0}), 1, 1)) << "its own past";
+    rig_.crash();
+    rig_.start();
+  }
+}
+
+TEST_F(VolumeTest, ALayerKeepsItsVolumeAlive) {
+  write(rig_.volume(), 0, 1);
+  std::weak_ptr<Volume> weak = rig_.volume().weak_from_this();
+  {
+    const auto view = rig_.volume().view_layer(SequenceNumber{1});
+    EXPECT_EQ(weak.use_count(), 2);
+  }
+  EXPECT_EQ(weak.use_count(), 1);
+}
+
+TEST_F(VolumeTest, TheNumbersThatACrashMayHaveUsedAreVoidOnRecord) {
+  write(rig_.volume(), 0, 1);
+  rig_.crash();
+  rig_.start();
+  EXPECT_EQ(rig_.volume().replicator().coordinator().settled().value, 1 + Volume::kVoidMargin);
+  EXPECT_FALSE(rig_.volume().idle()) << "the void is on its way to the log";
+  rig_.manual().run_ready();
+  EXPECT_TRUE(rig_.volume().idle());
+  rig_.crash();  // and found there again
+  rig_.start();
+  EXPECT_EQ(rig_.volume().replicator().coordinator().settled().value, 1 + 2 * Volume::kVoidMargin);
+}
+
+}  // namespace
+}  // namespace mariner::volume
