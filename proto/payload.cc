@@ -14,7 +14,7 @@ namespace mariner {
 namespace {
 
 constexpr std::size_t kClassCount = 9;  // 4 KiB << 0 ... 4 KiB << 8 (1 MiB)
-constexpr std::size_t kCachedBytesMax = 8u << 20;
+constexpr std::size_t kCachedBytesMax = 64u << 20;
 
 std::atomic<std::uint64_t> g_total_bytes{0};
 

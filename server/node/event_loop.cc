@@ -29,6 +29,7 @@ void EventLoop::run() {
     context_.run_one();
     for (int i = 1; i < kEventsPerTurn && context_.poll_one() != 0; ++i) {
     }
+    if (turn_hook_) turn_hook_();
     run_deferred();
     turns_.fetch_add(1, std::memory_order_relaxed);
   }

@@ -29,6 +29,10 @@ class EventLoop final : public Executor {
   [[nodiscard]] VersionTime wall_time() const override;
   [[nodiscard]] std::chrono::nanoseconds monotonic_time() const override;
 
+  // Called at the end of each turn, before what was deferred: to pick up completions that are there
+  // without being woken for them.
+  void set_turn_hook(UniqueFunction<void()> hook) { turn_hook_ = std::move(hook); }
+
   // Turns of the loop so far: the watchdog looks whether it moves.
   [[nodiscard]] std::uint64_t turns() const { return turns_.load(std::memory_order_relaxed); }
 
@@ -39,6 +43,7 @@ class EventLoop final : public Executor {
 
   boost::asio::io_context context_;
   std::deque<UniqueFunction<void()>> deferred_;
+  UniqueFunction<void()> turn_hook_;
   std::atomic<std::uint64_t> turns_{0};
   std::atomic<bool> stopping_{false};
 };

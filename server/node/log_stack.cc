@@ -60,7 +60,12 @@ Result<std::unique_ptr<LogStack>> LogStack::open(const LogSettings& settings, Ex
   stack->disk_ = std::move(*disk);
   Result<logging::Superblock> superblock = logging::read_superblock(*stack->disk_);
   if (!superblock && superblock.error().code == ErrorCode::kNotFound) {
-    // A fresh block device.
+    // A fresh block device. A file is formatted before it gets its name, so zeros there are damage.
+    if (!std::filesystem::is_block_file(settings.path)) {
+      return Error{ErrorCode::kCorrupt,
+                   settings.path + ": expected a log, found zeros where its superblock stands; "
+                                   "restore it, or remove the file to begin a new log"};
+    }
     superblock = logging::format_log(*stack->disk_, new_log_id(), 0, settings.track_bytes,
                                      executor.wall_time().ns);
   }

@@ -1,4 +1,5 @@
 // marinerd: the daemon. Reads the configuration, starts the node, tells systemd, and runs the loop.
+#include <malloc.h>
 #include <signal.h>
 #include <systemd/sd-daemon.h>
 
@@ -88,6 +89,10 @@ int run(const std::string& config_path, const Log::Options& log_options) {
   std::optional<Config> config = read_config(config_path, log);
   if (!config) return 2;
   ::signal(SIGPIPE, SIG_IGN);
+  // Payloads of pending writes come and go by the hundred megabytes: keep their pages, instead of
+  // returning them to the system and faulting them in again.
+  ::mallopt(M_MMAP_THRESHOLD, 64 << 20);
+  ::mallopt(M_TRIM_THRESHOLD, 512 << 20);
   mariner::node::EventLoop loop;
   mariner::node::Node node(std::move(*config), config_path, loop, log);
   if (const auto started = node.start(); !started) {

@@ -33,6 +33,7 @@ Node::Node(Config config, std::string config_path, EventLoop& loop, Log& log)
       log_(log) {}
 
 Node::~Node() {
+  loop_.set_turn_hook(nullptr);
   // What speaks to the outside goes first, the log last.
   web_.reset();
   admin_.reset();
@@ -108,6 +109,7 @@ Result<void> Node::start() {
   ring_descriptor_ =
       std::make_unique<boost::asio::posix::stream_descriptor>(loop_.context(), ::dup(ring_->fd()));
   poll_ring();
+  loop_.set_turn_hook([this] { ring_->reap(); });
   log_stack_->start();
   started_ = loop_.wall_time();
   clock_offset_ns_ = offset_ns(loop_);
