@@ -4,8 +4,8 @@
 #include <sys/un.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cerrno>
+#include <charconv>
 #include <cstdio>
 #include <memory>
 #include <set>
@@ -243,13 +243,13 @@ void read_auth_of(ConfigTable& table, const std::set<std::string>& auth_names) {
 
 // "1%", "0.5%", "100%".
 Result<double> parse_share(std::string_view text) {
-  const Error wrong{ErrorCode::kInvalidArgument,
-                    fmt::format("expected a share from 0% to 100%, such as \"0.5%\"; found \"{}\"", text)};
+  const Error wrong{
+      ErrorCode::kInvalidArgument,
+      fmt::format("expected a share from 0% to 100%, such as \"0.5%\"; found \"{}\"", text)};
   if (text.empty() || text.back() != '%') return wrong;
   const std::string_view number = text.substr(0, text.size() - 1);
   double percent = 0;
-  const auto [end, error] =
-      std::from_chars(number.data(), number.data() + number.size(), percent);
+  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), percent);
   if (error != std::errc() || end != number.data() + number.size()) return wrong;
   if (!(percent >= 0 && percent <= 100)) return wrong;
   return percent / 100;

@@ -63,8 +63,9 @@ Result<std::unique_ptr<LogStack>> LogStack::open(const LogSettings& settings, Ex
     // A fresh block device. A file is formatted before it gets its name, so zeros there are damage.
     if (!std::filesystem::is_block_file(settings.path)) {
       return Error{ErrorCode::kCorrupt,
-                   settings.path + ": expected a log, found zeros where its superblock stands; "
-                                   "restore it, or remove the file to begin a new log"};
+                   settings.path +
+                       ": expected a log, found zeros where its superblock stands; "
+                       "restore it, or remove the file to begin a new log"};
     }
     superblock = logging::format_log(*stack->disk_, new_log_id(), 0, settings.track_bytes,
                                      executor.wall_time().ns);

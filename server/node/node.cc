@@ -209,6 +209,7 @@ void Node::poll_ring() {
 
 void Node::tick() {
   watch_clock();
+  watch_log_space();
   for (const std::string& name : views_->expired(loop_.wall_time())) {
     log_.info("a view's time to live is over", {{"view", name}});
     unexpose(name, [this, name](const Result<void>& result) {
@@ -234,6 +235,26 @@ void Node::watch_clock() {
   record.set_step_ns(step);
   if (Result<void> r = store_->add_clock_step(record); !r) {
     log_.warning("cannot record it", {{"error", to_string(r.error())}});
+  }
+}
+
+// A line at each threshold, once: an administrator hears of a full log before the hosts do.
+void Node::watch_log_space() {
+  const logging::LogWriter& writer = log_stack_->writer();
+  const std::uint64_t percent = writer.used_bytes() * 100 / writer.limit_bytes();
+  for (const unsigned threshold : {75u, 90u, 95u}) {
+    if (percent < threshold || log_warned_percent_ >= threshold) continue;
+    log_warned_percent_ = threshold;
+    log_.warning("the log fills up: writes fail with SPACE ALLOCATION FAILED when it is full",
+                 {{"used_percent", percent},
+                  {"used_bytes", writer.used_bytes()},
+                  {"limit_bytes", writer.limit_bytes()}});
+  }
+  if (writer.free_tracks() <= logging::LogWriter::Options{}.reserve_tracks &&
+      log_warned_percent_ < 100) {
+    log_warned_percent_ = 100;
+    log_.error("the log is full: writes are refused; what was written stays readable",
+               {{"log", log_stack_->path()}});
   }
 }
 

@@ -62,6 +62,7 @@ class Node final : public iscsi::TargetDirectory, public iscsi::Observer, public
   void poll_ring();
   void tick();
   void watch_clock();
+  void watch_log_space();
   void unexpose(const std::string& name, UniqueFunction<void(Result<void>)> done);
   void wait_until_idle(UniqueFunction<void()> done);
   [[nodiscard]] bool allowed(const ServedVolume& volume, std::string_view initiator) const;
@@ -88,6 +89,7 @@ class Node final : public iscsi::TargetDirectory, public iscsi::Observer, public
   // The offset between the wall clock and the monotonic one: it moves when the clock is stepped.
   std::int64_t clock_offset_ns_ = 0;
   std::uint64_t clock_steps_ = 0;
+  unsigned log_warned_percent_ = 0;  // the highest threshold that was logged
 };
 
 }  // namespace mariner::node

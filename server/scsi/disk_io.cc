@@ -175,7 +175,9 @@ void Disk::run(const Unmap& unmap, const Command& command, CommandDone done) {
   gather->done = std::move(done);
   gather->pending = extents.size() + 1;  // and one for this function
   for (const Extent& extent : extents) {
-    layer_->trim(bytes_of(extent), volume::TrimMode::kUnmap,
+    // All of it, parts of blocks included: READ CAPACITY promises that unmapped blocks read as
+    // zero.
+    layer_->trim(bytes_of(extent), volume::TrimMode::kZero,
                  when_written(extent.lba, [gather](Response response) {
                    if (response.status != Status::kGood && !gather->failure) {
                      gather->failure = std::move(response);

@@ -32,10 +32,10 @@ TEST(ConnectionTest, AnAnswerThatCompletesLaterIsSentWithoutFurtherInput) {
   TestClient client(server);
   client.login();
   server.device().hold = true;
-  EXPECT_TRUE(client
-                  .send(command_pdu(
-                      {.expected_bytes = 1024, .flags = kFinal | kRead, .cdb = read10(0, 2)}))
-                  .empty());
+  EXPECT_TRUE(
+      client
+          .send(command_pdu({.expected_bytes = 1024, .flags = kFinal | kRead, .cdb = read10(0, 2)}))
+          .empty());
   const std::size_t before = client.output_calls;
   server.device().answer_oldest();
   EXPECT_GT(client.output_calls, before);
