@@ -1,0 +1,84 @@
+// An HttpServer on a unix socket that echoes what it is asked, for raw clients.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "server/web/http_server.h"
+#include "tests/server/web/raw_client.h"
+
+namespace mariner::web {
+
+class EchoServerTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    directory_ =
+        std::filesystem::temp_directory_path() / ("mariner-http-" + std::to_string(getpid()));
+    std::filesystem::create_directories(directory_);
+    path_ = directory_ / "s.sock";
+  }
+  void TearDown() override {
+    thread_.run([this] {
+      server_.reset();
+      held_.clear();
+      return 0;
+    });
+    std::filesystem::remove_all(directory_);
+  }
+
+  // Echoes; /hold keeps the reply, /drop drops it, /stream sends two lines and the body.
+  void handle(HttpRequest request, HttpReply reply) {
+    if (request.path == "/hold") {
+      held_.push_back(std::move(reply));
+    } else if (request.path == "/stream") {
+      auto shared = std::make_shared<HttpReply>(std::move(reply));
+      shared->progress("one\n");
+      auto timer =
+          std::make_shared<boost::asio::steady_timer>(thread_.io, std::chrono::milliseconds(20));
+      timer->async_wait([shared, timer](auto) {
+        shared->progress("two\n");
+        shared->send({200, kJson, "three\n", {}});
+      });
+    } else if (request.path != "/drop") {
+      reply.send({200, kPlainText, request.path + "|" + request.query + "|" + request.body, {}});
+    }
+  }
+
+  void start(HttpLimits limits = {}) {
+    const auto error = thread_.run([&] {
+      auto server = HttpServer::listen_unix(thread_.io, path_, limits,
+                                            [this](HttpRequest request, HttpReply reply) {
+                                              handle(std::move(request), std::move(reply));
+                                            });
+      if (!server) return to_string(server.error());
+      server_ = *std::move(server);
+      return std::string();
+    });
+    ASSERT_EQ(error, "");
+  }
+
+  std::string ask(std::string_view request) {
+    RawClient client(path_);
+    client.send(request);
+    return client.receive();
+  }
+
+  std::size_t connections() {
+    return thread_.run([this] { return server_->connections(); });
+  }
+
+  std::filesystem::path directory_;
+  std::string path_;
+  ServerThread thread_;
+  std::unique_ptr<HttpServer> server_;
+  std::vector<HttpReply> held_;
+};
+
+}  // namespace mariner::web
