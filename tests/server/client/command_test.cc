@@ -48,63 +48,11 @@ TEST_F(Command, NoDaemon) {
       HasSubstr("marinerd is not running, or its admin socket is not /nonexistent/admin.sock"));
 }
 
-TEST_F(Command, Status) {
-  control.status_answer.set_version("1.2.3");
-  control.status_answer.set_ready(true);
-  control.status_answer.set_started_ns(kNow.ns);
-  control.status_answer.add_portals("0.0.0.0:3260");
-  run({"status"});
-  EXPECT_EQ(code, 0);
-  EXPECT_THAT(out, HasSubstr("marinerd       1.2.3, ready\n"));
-  EXPECT_THAT(out,
-              HasSubstr("2026-11-20T14:32:05.123456789+01:00  (2026-11-20T13:32:05.123456789Z)"));
-}
-
 TEST_F(Command, ColorsAreForTerminalsThatWantThem) {
   terminal = true;
   control.volumes.add_volumes()->set_name("db1");
   run({"volume", "list"});
   EXPECT_EQ(out.find('\x1b'), std::string::npos) << "the console of this test wants none";
-}
-
-TEST_F(Command, ConfigCheck) {
-  const auto file =
-      std::filesystem::temp_directory_path() / ("mariner-cc-" + std::to_string(getpid()));
-  std::ofstream(file)
-      << "version = 1\nroles = ['standalone']\n[log]\nmaxsize = '1G'\nt_wait = '1'\n";
-  run({"config", "check", file});
-  EXPECT_EQ(code, 1);
-  EXPECT_THAT(
-      out,
-      HasSubstr(":4: log.maxsize: unknown key; the nearest that exists is \"log.max_size\"\n"));
-  EXPECT_THAT(out, HasSubstr(":5: log.t_wait: "));
-  run({"config", "check", file, "--json"});
-  EXPECT_EQ(code, 1);
-  EXPECT_THAT(out, testing::StartsWith("{\"schema\":1,\"file\":\"/"));
-  EXPECT_THAT(out, HasSubstr("\"valid\":false,\"problems\":[{\"level\":\"error\""));
-  EXPECT_THAT(out, HasSubstr("\"line\":4,\"key\":\"log.maxsize\""));
-  std::ofstream(file) << "version = 1\nroles = ['standalone']\n";
-  run({"config", "check", file});
-  EXPECT_EQ(code, 0);
-  EXPECT_THAT(out, HasSubstr("is valid\n"));
-  std::filesystem::remove(file);
-}
-
-TEST_F(Command, TheDoctorAddsWhatTheDaemonKnowsToWhatItSees) {
-  auto& finding = *control.findings.add_findings();
-  finding.set_check("log");
-  finding.set_level("error");
-  finding.set_found("the log is full");
-  finding.set_advice("make it larger");
-  run({"doctor", "--config", "/nonexistent/m.toml"});
-  EXPECT_EQ(code, 1);
-  EXPECT_THAT(out, HasSubstr("error    log: the log is full\n         make it larger\n"));
-  EXPECT_THAT(out, HasSubstr("error    configuration: /nonexistent/m.toml: cannot be opened"));
-  run({"doctor", "--config", MARINER_SOURCE_DIR "/deploy/marinerd.toml", "--json"});
-  EXPECT_THAT(out, HasSubstr("\"check\":\"configuration\",\"level\":\"ok\""));
-  control.findings.Clear();
-  run({"doctor", "--config", MARINER_SOURCE_DIR "/deploy/marinerd.toml"});
-  EXPECT_EQ(code, 0);
 }
 
 // Every verb and flag of the program stands in the manual page of its noun.
