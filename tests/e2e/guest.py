@@ -180,7 +180,8 @@ class Writer:
         self.error = ""
         self._guest = guest
         self._stop = threading.Event()
-        guest.run(f"write_files {folder} {first} & true")
+        # A grandchild: its end must not interrupt the shell that reads our lines.
+        guest.run(f"(write_files {folder} {first} &)")
         self._thread = threading.Thread(target=self._answer)
         self._thread.start()
 
