@@ -1,6 +1,7 @@
 // Fault injection: a layer that delays and fails operations, for tests of hosts and of our own.
 //
-// In front of any other layer. Deterministic from its seed. Ships to users: `[volume.faults]` in the configuration.
+// In front of any other layer. Deterministic from its seed. Ships to users: `[volume.faults]` in
+// the configuration.
 #pragma once
 
 #include <chrono>

@@ -50,7 +50,8 @@ TEST_F(HistoryVerbs, ShowDrawsAHistogram) {
           "to       #9  2026-11-20T14:32:05.123456789+01:00  (2026-11-20T13:32:05.123456789Z)\n"));
   EXPECT_THAT(out, HasSubstr("Bytes written, a column is 1s, the highest 12 KiB\n   █\n   █\n  "
                              "██\n  ██\n ███\n ███\n"));
-  EXPECT_THAT(out, HasSubstr("mark          7  2026-11-20T14:32:05.123456789+01:00  pre-upgrade\n"));
+  EXPECT_THAT(out,
+              HasSubstr("mark          7  2026-11-20T14:32:05.123456789+01:00  pre-upgrade\n"));
   EXPECT_THAT(out, HasSubstr("9  2026-11-20T14:32:05.123456789+01:00  rollback to #3"));
 }
 
