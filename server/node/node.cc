@@ -242,13 +242,15 @@ void Node::watch_clock() {
 void Node::watch_log_space() {
   const logging::LogWriter& writer = log_stack_->writer();
   const std::uint64_t percent = writer.used_bytes() * 100 / writer.limit_bytes();
-  for (const unsigned threshold : {75u, 90u, 95u}) {
-    if (percent < threshold || log_warned_percent_ >= threshold) continue;
+  for (const unsigned threshold : {95u, 90u, 75u}) {
+    if (percent < threshold) continue;
+    if (log_warned_percent_ >= threshold) break;
     log_warned_percent_ = threshold;
     log_.warning("the log fills up: writes fail with SPACE ALLOCATION FAILED when it is full",
                  {{"used_percent", percent},
                   {"used_bytes", writer.used_bytes()},
                   {"limit_bytes", writer.limit_bytes()}});
+    break;
   }
   if (writer.free_tracks() <= logging::LogWriter::Options{}.reserve_tracks &&
       log_warned_percent_ < 100) {

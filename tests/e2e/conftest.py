@@ -58,5 +58,5 @@ def daemon(folder):
 @pytest.fixture
 def daemon_off(folder):
     """A daemon that is not started yet."""
-    with mariner.Daemon(folder, log={"max_size": "8G"}) as daemon:
+    with mariner.Daemon(folder, log={"max_size": "16G"}) as daemon:
         yield daemon

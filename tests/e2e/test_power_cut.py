@@ -37,7 +37,7 @@ def disk(folder):
 
 @pytest.fixture
 def daemon_on_disk(folder, disk, long_run):
-    with Daemon(folder, disk.mount / "state", log={"max_size": "8G" if long_run else "1G"}) as daemon:
+    with Daemon(folder, disk.mount / "state", log={"max_size": "16G" if long_run else "1G"}) as daemon:
         yield daemon
 
 
