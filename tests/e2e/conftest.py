@@ -56,7 +56,7 @@ def daemon(folder):
 
 
 @pytest.fixture
-def daemon_off(folder):
-    """A daemon that is not started yet."""
-    with mariner.Daemon(folder, log={"max_size": "16G"}) as daemon:
+def daemon_off(folder, long_run):
+    """A daemon that is not started yet. Nothing is reclaimed: a long run needs a log that holds it."""
+    with mariner.Daemon(folder, log={"max_size": "16G" if long_run else "8G"}) as daemon:
         yield daemon
