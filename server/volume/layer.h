@@ -37,7 +37,8 @@ class Layer {
   [[nodiscard]] virtual std::uint64_t size_bytes() const = 0;
   [[nodiscard]] virtual bool read_only() const = 0;
 
-  // The bytes of `range` as of some moment between the call and the completion, and after every
+  // The bytes of `range`, each 4 KiB block as of some moment between the call and the completion
+  // (beside writes that are under way, not the same one for every block), and after every
   // write whose completion ran before this call.
   virtual void read(ByteRange range, ReadDone done) = 0;
 
