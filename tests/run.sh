@@ -30,8 +30,14 @@ python=/usr/bin/python3   # Debian's, which has Debian's pytest
 jobs=$(nproc)
 passed=0 failed=0 skipped=0
 
-# step NAME COMMAND...: runs it with its output in a report; shows the output's end if it fails.
+# step [-q] NAME COMMAND...: runs it with its output in a report; shows the output's end if it fails
+# (not with -q, for what `count` tells of).
 step() {
+  local lines=60
+  if [ "$1" = -q ]; then
+    lines=0
+    shift
+  fi
   local name=$1 began=$SECONDS
   shift
   printf '%s%-34s%s' "$bold" "$name" "$plain"
@@ -40,7 +46,7 @@ step() {
     return 0
   fi
   printf '%sFAILED%s (%s s), %s:\n' "$red" "$plain" $((SECONDS - began)) "build/reports/$name.log"
-  tail -n 60 "$reports/$name.log"
+  tail -n $lines "$reports/$name.log"
   return 1
 }
 
@@ -51,20 +57,13 @@ must() {
   finish
 }
 
-# count NAME: adds the results that a JUnit file tells of; a missing file is a failure.
+# count NAME: adds the results that a JUnit file tells of, and shows each failure; a missing file is a failure.
 count() {
   local numbers
-  numbers=$("$python" - "$reports/$1.xml" << 'PYTHON'
-import sys
-import xml.etree.ElementTree as xml
-cases = list(xml.parse(sys.argv[1]).iter("testcase"))
-def has(case, *names):
-    return any(case.find(name) is not None for name in names) or case.get("status") in names
-failed = sum(has(c, "failure", "error", "fail") for c in cases)
-skipped = sum(has(c, "skipped", "notrun", "disabled") and not has(c, "failure", "error", "fail") for c in cases)
-print(len(cases) - failed - skipped, failed, skipped)
-PYTHON
-  ) || numbers="0 1 0"
+  numbers=$("$python" tests/junit_summary.py "$reports/$1.xml") || {
+    tail -n 60 "$reports/$1.log"
+    numbers="0 1 0"
+  }
   read -r p f s <<< "$numbers"
   passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
   printf '  %s passed, %s failed, %s skipped\n' "$p" "$f" "$s"
@@ -92,15 +91,15 @@ build() {
 
 # unit PRESET LABELS: its tests through ctest.
 unit() {
-  step "ctest-$1" ctest --test-dir "build/$1" -j "$jobs" --output-on-failure --no-tests=error \
+  step -q "ctest-$1" ctest --test-dir "build/$1" -j "$jobs" --output-on-failure --no-tests=error \
     --output-junit "$reports/ctest-$1.xml" -L "$2"
   count "ctest-$1"
 }
 
 end_to_end() {
-  step pytest env PYTHONDONTWRITEBYTECODE=1 MARINER_BUILD="$PWD/build/release" \
-    "$python" -m pytest tests/e2e -p no:cacheprovider -rsP --durations=15 \
-    --junitxml="$reports/pytest.xml" "${seed[@]}" "$@"
+  step -q pytest env PYTHONDONTWRITEBYTECODE=1 MARINER_BUILD="$PWD/build/release" \
+    "$python" -m pytest tests/e2e -p no:cacheprovider -rfEsP --durations=15 \
+    -o junit_logging=all --junitxml="$reports/pytest.xml" "${seed[@]}" "$@"
   count pytest
   # What libiscsi and others left out, with the reason.
   grep '^SKIPPED' "$reports/pytest.log" | sed 's/^/  /'
