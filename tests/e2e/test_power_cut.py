@@ -61,7 +61,7 @@ def test_a_missing_flush_is_noticed(folder, seed):
     """The test above has teeth: with a disk that lies about the log's flushes, it finds the loss."""
     for attempt in range(5):
         inner = folder / f"attempt-{attempt}"
-        with PowerDisk(inner) as disk, Daemon(inner, disk.mount / "state", log={"max_size": "256M"}) as daemon:
+        with PowerDisk(inner) as disk, Daemon(inner, disk.mount / "state", log={"max_size": "2G"}) as daemon:
             campaign = CrashCampaign(daemon, seed + attempt)
             campaign.prepare()
             wait_quiet(disk)
