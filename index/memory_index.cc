@@ -131,23 +131,40 @@ std::vector<LocatedRun> MemoryIndex::locate(BlockRange range, SequenceNumber at)
   return out;
 }
 
+// Parts of the range that a rollback sends back to its target are looked up there, again and again
+// where rollbacks follow one another; a list of what is left to do, because their number is not
+// bounded and a thread's stack is.
 void MemoryIndex::resolve(BlockRange range, SequenceNumber at, std::vector<LocatedRun>& out) const {
-  const auto newer = std::upper_bound(
-      rollbacks_.begin(), rollbacks_.end(), at,
-      [](SequenceNumber s, const Rollback& rollback) { return s < rollback.sequence; });
-  const WriteNumber limit = first_after(at);
-  if (newer == rollbacks_.begin()) {
-    walk(kLevels - 1, 0, limit, kNone, range, out);
-    return;
-  }
-  const Rollback& rollback = *std::prev(newer);
+  struct Task {
+    LocatedRun run;     // a result if it is found, else only its range counts
+    SequenceNumber at;  // the moment to look it up at
+    bool found = false;
+  };
+  std::vector<Task> left;  // the last one comes first in the range
+  LocatedRun whole;
+  whole.range = range;
+  left.push_back({whole, at, false});
   std::vector<LocatedRun> raw;
-  walk(kLevels - 1, 0, limit, kNone, range, raw);
-  for (const LocatedRun& run : raw) {
-    if (run.sequence > rollback.sequence) {
-      append(run, out);
-    } else {
-      resolve(run.range, rollback.target, out);
+  while (!left.empty()) {
+    const Task task = left.back();
+    left.pop_back();
+    if (task.found) {
+      append(task.run, out);
+      continue;
+    }
+    const auto newer = std::upper_bound(
+        rollbacks_.begin(), rollbacks_.end(), task.at,
+        [](SequenceNumber s, const Rollback& rollback) { return s < rollback.sequence; });
+    const WriteNumber limit = first_after(task.at);
+    if (newer == rollbacks_.begin()) {
+      walk(kLevels - 1, 0, limit, kNone, task.run.range, out);
+      continue;
+    }
+    const Rollback& rollback = *std::prev(newer);
+    raw.clear();
+    walk(kLevels - 1, 0, limit, kNone, task.run.range, raw);
+    for (auto run = raw.rbegin(); run != raw.rend(); ++run) {
+      left.push_back({*run, rollback.target, run->sequence > rollback.sequence});
     }
   }
 }
