@@ -73,14 +73,27 @@ struct LogReader::InFlight {
     if (--self->waiting > 0) return;
     LogReader& reader = *self->reader;
     CHECK(reader.in_flight_ > 0);
-    --reader.in_flight_;
     if (self->result) {
       self->result = verify_log_read(self->read, self->area.bytes(), reader.log_);
+      if (!self->result && self->area_was_cached) return retry(self);
       if (self->result && !self->area_was_cached) {
         reader.cache(self->read.location.batch_block, self->area);
       }
     }
+    --reader.in_flight_;
     self->done(std::move(self->result));
+  }
+
+  // The cached area may be of the track's earlier use: once more with what stands there now.
+  static void retry(const std::shared_ptr<InFlight>& self) {
+    LogReader& reader = *self->reader;
+    reader.forget(self->read.location.batch_block);
+    self->result = {};
+    self->area_was_cached = false;
+    self->area = Payload::allocate(self->area.size());
+    self->waiting = 1;
+    reader.disk_.async_read(self->read.location.batch_block * kBlockBytes, self->area.bytes(),
+                            [self](Result<void> r) { finished(self, r); });
   }
 };
 
@@ -109,6 +122,13 @@ void LogReader::read(const LogRead& read, Disk::Completion done) {
   const std::uint64_t block = read.location.payload_block() + read.first_block;
   disk_.async_read(block * kBlockBytes, read.to,
                    [op](Result<void> r) { InFlight::finished(op, r); });
+}
+
+void LogReader::forget(std::uint64_t block) {
+  const auto cached = by_block_.find(block);
+  if (cached == by_block_.end()) return;
+  recent_.erase(cached->second);
+  by_block_.erase(cached);
 }
 
 void LogReader::cache(std::uint64_t block, Payload area) {

@@ -2,7 +2,8 @@
 //
 // Every read checks the batch's header area (CRC, log, address), the record's identity (volume,
 // sequence) and each block's CRC32C, so that torn, stale, misdirected and flipped data is an error
-// (kCorrupt), never wrong bytes. Header areas read recently are kept (bounded).
+// (kCorrupt), never wrong bytes. Header areas read recently are kept
+// (bounded), and read again when they do not fit: a track may have been used anew since.
 #pragma once
 
 #include <cstdint>
@@ -49,6 +50,7 @@ class LogReader {
  private:
   struct InFlight;
   void cache(std::uint64_t block, Payload area);
+  void forget(std::uint64_t block);
 
   Disk& disk_;
   const LogId log_;

@@ -1,5 +1,6 @@
 #include "logging/log_writer.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -13,15 +14,16 @@ static_assert(1 + header_blocks_for(kRecordHeaderBytes + 4 * kRecordPayloadBlock
                   kRecordPayloadBlocksMax <=
               kTrackBytesMin / kBlockBytes);
 
-LogWriter::LogWriter(Disk& disk, Executor& executor, const Superblock& superblock, LogTail tail,
-                     Options options)
+LogWriter::LogWriter(Disk& disk, Executor& executor, const Superblock& superblock,
+                     const TrackList& tracks, LogTail tail, Options options)
     : disk_(disk),
       executor_(executor),
       superblock_(superblock),
+      tracks_(tracks),
       options_(options),
       tail_(std::move(tail)) {
-  CHECK(tail_.allocation <= superblock_.track_count);
-  if (tail_.allocation != 0 && tail_.next_block != 0) {
+  CHECK(tail_.allocation + 1 >= tracks_.oldest() && tail_.allocation < tracks_.end());
+  if (tail_.next_block != 0) {
     track_end_block_ =
         superblock_.track_first_block(track_of(tail_.allocation)) + superblock_.track_blocks;
   }
@@ -81,6 +83,13 @@ std::uint32_t LogWriter::gather(std::uint64_t room_blocks, Batch& batch) {
   return header_blocks;
 }
 
+// Of an allocation that the writer has taken: those are never holes.
+std::uint64_t LogWriter::track_of(std::uint64_t allocation) const {
+  const std::optional<std::uint64_t> track = tracks_.track(allocation);
+  CHECK(track.has_value());
+  return *track;
+}
+
 bool LogWriter::take_track() {
   const std::uint64_t reserve =
       queue_.front().urgency == Urgency::kEssential ? 0 : options_.reserve_tracks;
@@ -91,6 +100,13 @@ bool LogWriter::take_track() {
   track_end_block_ = first + superblock_.track_blocks;
   track_is_new_ = true;
   return true;
+}
+
+bool LogWriter::before_images_first() {
+  const auto others = std::stable_partition(
+      queue_.begin(), queue_.end(),
+      [](const Pending& pending) { return pending.record.type == RecordType::kBeforeImage; });
+  return others != queue_.begin();
 }
 
 void LogWriter::fail_ordinary(const Error& error) {
@@ -121,6 +137,11 @@ void LogWriter::dispatch() {
     }
     const bool essential = queue_.front().urgency == Urgency::kEssential;
     if (!take_track()) {
+      if (full_gate_ && full_gate_()) {
+        // A before-image may be what the release waits for, and it has no place in the order.
+        if (!essential && before_images_first()) continue;
+        return;
+      }
       const Error full{ErrorCode::kNoSpace,
                        "the log is full: " + std::to_string(superblock_.track_count) +
                            " tracks are in use; raise [log] max_size or delete what pins history"};
@@ -254,11 +275,11 @@ void LogWriter::completed(std::unique_ptr<Batch> batch, Result<void> result) {
   for (Pending& pending : batch->records) pending.done(pending.location);
 }
 
-std::uint64_t LogWriter::free_tracks() const { return superblock_.track_count - tail_.allocation; }
+std::uint64_t LogWriter::free_tracks() const { return tracks_.end() - 1 - tail_.allocation; }
 
 std::uint64_t LogWriter::used_bytes() const {
-  if (tail_.allocation == 0) return 0;
-  const std::uint64_t full = tail_.allocation - 1;
+  if (tail_.allocation < tracks_.oldest()) return 0;
+  const std::uint64_t full = tail_.allocation - tracks_.oldest();
   const std::uint64_t first = superblock_.track_first_block(track_of(tail_.allocation));
   const std::uint64_t in_track =
       tail_.next_block == 0 ? superblock_.track_blocks : tail_.next_block - first;

@@ -12,6 +12,7 @@
 // (replication/write_coordinator.h); a batch by Options.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <deque>
@@ -24,6 +25,7 @@
 #include "logging/disk.h"
 #include "logging/log_location.h"
 #include "logging/track.h"
+#include "logging/track_list.h"
 #include "proto/executor.h"
 #include "proto/payload.h"
 
@@ -59,9 +61,10 @@ class LogWriter {
     std::chrono::nanoseconds duration{0};  // from dispatch to durable
   };
 
-  // `disk`, `executor` outlive the writer. `superblock` and `tail` come from recovery.
-  LogWriter(Disk& disk, Executor& executor, const Superblock& superblock, LogTail tail,
-            Options options);
+  // `disk`, `executor` and `tracks` outlive the writer. `superblock`, `tracks` and `tail` come from
+  // recovery.
+  LogWriter(Disk& disk, Executor& executor, const Superblock& superblock, const TrackList& tracks,
+            LogTail tail, Options options);
   ~LogWriter();  // nothing may be in flight
   LogWriter(const LogWriter&) = delete;
   LogWriter& operator=(const LogWriter&) = delete;
@@ -78,6 +81,10 @@ class LogWriter {
   // Asks whether a track may be written now; called with its number before the first write to it.
   // While it answers false, the writer waits for retry(). (The initialiser may be writing there.)
   void set_track_gate(UniqueFunction<bool(std::uint64_t)> gate) { track_gate_ = std::move(gate); }
+  // Asks, when the log is full, whether tracks are about to be released. While it answers true,
+  // records wait for retry(); otherwise they fail with kNoSpace. Before-images, which a release may
+  // need and which have no place in a volume's order, overtake what waits.
+  void set_full_gate(UniqueFunction<bool()> gate) { full_gate_ = std::move(gate); }
   void retry() { dispatch_soon(); }
 
   [[nodiscard]] bool idle() const { return !in_flight_ && queue_.empty(); }
@@ -85,8 +92,13 @@ class LogWriter {
   [[nodiscard]] std::uint64_t limit_bytes() const;
   [[nodiscard]] std::uint64_t free_tracks() const;
   [[nodiscard]] bool failed() const { return failed_; }
-  // The first track that has never been taken.
-  [[nodiscard]] std::uint64_t next_fresh_track() const { return tail_.allocation; }
+  // Tracks from this one on have never been taken.
+  [[nodiscard]] std::uint64_t next_fresh_track() const {
+    return std::min(tail_.allocation, superblock_.track_count);
+  }
+  // Of the track that is being filled; allocations below it are complete and may be released, once
+  // nothing that they hold is needed. 0: none yet.
+  [[nodiscard]] std::uint64_t current_allocation() const { return tail_.allocation; }
 
  private:
   struct Pending {
@@ -112,19 +124,20 @@ class LogWriter {
   void dispatch();
   std::uint32_t gather(std::uint64_t room_blocks, Batch& batch);
   bool take_track();
+  // Moves the before-images to the front of the queue; whether there are any.
+  bool before_images_first();
   void fail_ordinary(const Error& error);
   void build(Batch& batch, bool starts_track);
   void write(std::unique_ptr<Batch> batch);
   void take_back(Batch& batch);
   void completed(std::unique_ptr<Batch> batch, Result<void> result);
 
-  [[nodiscard]] std::uint64_t track_of(std::uint64_t allocation) const {
-    return (allocation - 1) % superblock_.track_count;
-  }
+  [[nodiscard]] std::uint64_t track_of(std::uint64_t allocation) const;
 
   Disk& disk_;
   Executor& executor_;
   const Superblock superblock_;
+  const TrackList& tracks_;
   const Options options_;
   LogTail tail_;
   std::uint64_t track_end_block_ = 0;
@@ -137,6 +150,7 @@ class LogWriter {
   bool failed_ = false;
   UniqueFunction<void(const BatchReport&)> observer_;
   UniqueFunction<bool(std::uint64_t)> track_gate_;
+  UniqueFunction<bool()> full_gate_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

@@ -1,6 +1,7 @@
 #include "logging/recovery.h"
 
 #include <algorithm>
+#include <cstring>
 #include <deque>
 #include <future>
 #include <optional>
@@ -20,9 +21,6 @@ bool is_zero(std::span<const std::byte> bytes) {
   return std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b == std::byte{0}; });
 }
 
-// As long as no track is freed, they are taken in the order of their places. FORMAT.md section 2.
-std::uint64_t allocation_of(std::uint64_t track) { return track + 1; }
-
 // A youngest track may follow one that a failed write has left without a header.
 constexpr std::uint64_t kLookAheadTracks = 2;
 
@@ -30,7 +28,8 @@ constexpr std::uint64_t kLookAheadTracks = 2;
 // was taken. A header is written with its track's first batch: `may_be_torn` says that this may
 // have been the log's last write, and then only a batch behind it is evidence.
 Result<std::optional<TrackHeader>> lost_header(Disk& disk, const Superblock& superblock,
-                                               std::uint64_t track, bool may_be_torn) {
+                                               std::uint64_t track, std::uint64_t allocation,
+                                               bool may_be_torn) {
   using Header = std::optional<TrackHeader>;
   const std::uint64_t first = superblock.track_first_block(track) + 1;
   if (may_be_torn) {
@@ -38,7 +37,7 @@ Result<std::optional<TrackHeader>> lost_header(Disk& disk, const Superblock& sup
     if (Result<void> r = disk.read((first - 1) * kBlockBytes, start.bytes()); !r) return r.error();
     if (is_zero(start.bytes())) return Header{};  // never written
   }
-  TrackHeader header{.track = track, .allocation = allocation_of(track)};
+  TrackHeader header{.track = track, .allocation = allocation};
   const auto found = find_batch(disk, superblock, header, first, 0);
   if (!found) return found.error();
   if (!*found) return Header{};
@@ -54,32 +53,89 @@ Result<std::optional<TrackHeader>> lost_header(Disk& disk, const Superblock& sup
   return Header{header};
 }
 
-// Tracks that have been taken, in the order in which they were.
-Result<std::vector<TrackHeader>> taken_tracks(Disk& disk, const Superblock& superblock) {
-  std::vector<TrackHeader> taken;
-  std::vector<bool> has_header(superblock.track_count, false);
-  std::uint64_t end = 0;  // of the tracks known to be taken
+Result<std::optional<TrackHeader>> read_header(Disk& disk, const Superblock& superblock,
+                                               std::uint64_t track) {
   Payload block = Payload::allocate(kBlockBytes);
-  for (std::uint64_t track = 0; track < superblock.track_count; ++track) {
-    if (Result<void> r =
-            disk.read(superblock.track_first_block(track) * kBlockBytes, block.bytes());
-        !r) {
-      return r.error();
-    }
-    const auto header = unpack_track_header(as_block(block), superblock.log, track);
-    if (!header || header->allocation != allocation_of(track)) continue;
-    taken.push_back(*header);
-    has_header[track] = true;
-    end = track + 1;
+  if (Result<void> r = disk.read(superblock.track_first_block(track) * kBlockBytes, block.bytes());
+      !r) {
+    return r.error();
   }
-  for (std::uint64_t track = 0; track < std::min(end + kLookAheadTracks, superblock.track_count);
-       ++track) {
-    if (has_header[track]) continue;
-    const auto header = lost_header(disk, superblock, track, track >= end);
+  return unpack_track_header(as_block(block), superblock.log, track);
+}
+
+// The header of the track of `allocation` if it is there and of that allocation.
+Result<std::optional<TrackHeader>> header_of(Disk& disk, const Superblock& superblock,
+                                             const TrackList& tracks, std::uint64_t allocation) {
+  const std::optional<std::uint64_t> track = tracks.track(allocation);
+  if (!track) return std::optional<TrackHeader>{};
+  auto header = read_header(disk, superblock, *track);
+  if (header && *header && (*header)->allocation != allocation) header->reset();
+  return header;
+}
+
+Result<TrackList> read_list(Disk& disk, const Superblock& superblock) {
+  Payload blocks = Payload::allocate(std::size_t{superblock.list_blocks} * kBlockBytes);
+  if (Result<void> r = disk.read(kListFirstBlock * kBlockBytes, blocks.bytes()); !r) {
+    return r.error();
+  }
+  std::vector<std::optional<ListPage>> slots;
+  for (std::uint32_t slot = 0; slot < superblock.list_blocks; ++slot) {
+    slots.push_back(
+        unpack_list_page(std::span<const std::byte, kBlockBytes>(
+                             blocks.data() + std::size_t{slot} * kBlockBytes, kBlockBytes),
+                         superblock.log));
+  }
+  Result<TrackList> list = TrackList::from_pages(superblock, slots);
+  if (list) return list;
+  // The second copy of the list are the tracks themselves.
+  std::vector<TrackHeader> headers;
+  for (std::uint64_t track = 0; track < superblock.track_count; ++track) {
+    auto header = read_header(disk, superblock, track);
+    if (!header) return header.error();
+    if (*header) headers.push_back(**header);
+  }
+  TrackList rebuilt = TrackList::from_headers(superblock, headers, slots);
+  if (Result<void> r = write_list(disk, superblock.log, rebuilt.all_pages()); !r) return r.error();
+  return rebuilt;
+}
+
+// Tracks that have been taken, in the order in which they were.
+Result<std::vector<TrackHeader>> taken_tracks(Disk& disk, const Superblock& superblock,
+                                              const TrackList& tracks) {
+  const Result<TakenEnd> probable = find_taken_end(disk, superblock, tracks);
+  if (!probable) return probable.error();
+  std::vector<TrackHeader> taken;
+  std::vector<std::uint64_t> without;
+  std::uint64_t end = tracks.oldest();  // of the allocations known to be taken
+  const auto ahead_of = [&](std::uint64_t allocation) {
+    return std::min(allocation + kLookAheadTracks, tracks.end());
+  };
+  for (std::uint64_t a = tracks.oldest(); a < ahead_of(probable->end); ++a) {
+    const auto header = header_of(disk, superblock, tracks, a);
+    if (!header) return header.error();
+    if (*header) {
+      taken.push_back(**header);
+      end = a + 1;
+    } else {
+      without.push_back(a);
+    }
+  }
+  for (std::uint64_t a = end; a < ahead_of(end); ++a) {
+    if (without.empty() || without.back() < a) without.push_back(a);
+  }
+  for (std::size_t i = 0; i < without.size(); ++i) {
+    const std::uint64_t a = without[i];
+    if (a >= ahead_of(end)) break;
+    const std::optional<std::uint64_t> track = tracks.track(a);
+    if (!track) continue;
+    const auto header = lost_header(disk, superblock, *track, a, a >= end);
     if (!header) return header.error();
     if (!*header) continue;
     taken.push_back(**header);
-    end = std::max(end, track + 1);
+    for (std::uint64_t next = std::max(end, without.back() + 1); next < ahead_of(a + 1); ++next) {
+      without.push_back(next);
+    }
+    end = std::max(end, a + 1);
   }
   std::sort(taken.begin(), taken.end(),
             [](const TrackHeader& a, const TrackHeader& b) { return a.allocation < b.allocation; });
@@ -99,13 +155,15 @@ Result<void> erase(Disk& disk, std::uint64_t block, std::uint64_t count) {
 // What has not been found must never be found later: a next batch of the same number, torn in its
 // turn, could supply just what the remains of this one lack. So the start of both places where it
 // may go is erased before anybody is told what the log holds. FORMAT.md section 5.
-Result<void> erase_remains(Disk& disk, const Superblock& superblock, const LogTail& tail) {
+Result<void> erase_remains(Disk& disk, const Superblock& superblock, const TrackList& tracks,
+                           const LogTail& tail) {
   if (tail.next_block != 0) {
     if (Result<void> r = erase(disk, tail.next_block, 1); !r) return r;
   }
-  const std::uint64_t next_track = tail.allocation;
-  if (next_track == superblock.track_count) return {};
-  return erase(disk, superblock.track_first_block(next_track), 2);
+  if (tail.allocation + 1 >= tracks.end()) return {};
+  const std::optional<std::uint64_t> next_track = tracks.track(tail.allocation + 1);
+  if (!next_track) return {};
+  return erase(disk, superblock.track_first_block(*next_track), 2);
 }
 
 }  // namespace
@@ -118,13 +176,16 @@ Result<Superblock> format_log(Disk& disk, const LogId& log, std::uint8_t number,
                  "a track must be between 8 MiB and 1 GiB and whole blocks; " +
                      std::to_string(track_bytes) + " bytes were asked for"};
   }
-  const std::uint64_t usable =
-      disk.size_bytes() > kReservedBytes ? disk.size_bytes() - kReservedBytes : 0;
+  const std::uint64_t size = std::min(disk.size_bytes(), kLogDiskBytesMax);
   Superblock superblock;
   superblock.log = log;
   superblock.disk = number;
   superblock.track_blocks = static_cast<std::uint32_t>(track_bytes / kBlockBytes);
-  superblock.track_count = std::min(usable, kLogDiskBytesMax) / track_bytes;
+  superblock.track_count = size / track_bytes;
+  do {  // the list takes room from the tracks
+    superblock.list_blocks = list_blocks_for(superblock.track_count);
+  } while (superblock.track_count > 0 && superblock.end_block() * kBlockBytes > size &&
+           superblock.track_count-- > 0);
   superblock.created_ns = created_ns;
   superblock.generation = 0;
   if (superblock.track_count < 4) {
@@ -132,10 +193,55 @@ Result<Superblock> format_log(Disk& disk, const LogId& log, std::uint8_t number,
                                                   std::to_string(track_bytes) + " bytes; it has " +
                                                   std::to_string(disk.size_bytes()) + " bytes"};
   }
+  TrackList tracks(superblock);
+  if (Result<void> r = write_list(disk, log, tracks.all_pages()); !r) return r.error();
   for (std::uint32_t copy = 0; copy < kSuperblockCopies; ++copy) {
     if (Result<void> r = update_superblock(disk, superblock); !r) return r.error();
   }
   return superblock;
+}
+
+Result<void> write_list(Disk& disk, const LogId& log, const std::vector<TrackList::Write>& writes) {
+  Payload block = Payload::allocate(kBlockBytes);
+  for (const TrackList::Write& write : writes) {
+    if (write.page.tracks.empty()) {
+      std::memset(block.data(), 0, kBlockBytes);
+    } else {
+      pack_list_page(write.page, log, as_block(block));
+    }
+    const ConstBytes part = block.bytes();
+    // The last write makes all durable that went before it.
+    const bool last = &write == &writes.back();
+    if (Result<void> r = disk.write(write.block * kBlockBytes, {&part, 1},
+                                    last ? Durability::kDurable : Durability::kVolatile);
+        !r) {
+      return r;
+    }
+  }
+  return disk.flush();
+}
+
+Result<TakenEnd> find_taken_end(Disk& disk, const Superblock& superblock, const TrackList& tracks) {
+  TakenEnd found{tracks.oldest(), 0};
+  std::uint64_t high = tracks.end();
+  while (found.end < high) {
+    const std::uint64_t middle = found.end + (high - found.end) / 2;
+    bool taken = false;
+    // A failed write may have left a track unused, or damage has hit its header: look behind it.
+    for (std::uint64_t a = middle; a <= middle + kLookAheadTracks && a < tracks.end() && !taken;
+         ++a) {
+      ++found.track_reads;
+      const auto header = header_of(disk, superblock, tracks, a);
+      if (!header) return header.error();
+      taken = header->has_value();
+    }
+    if (taken) {
+      found.end = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return found;
 }
 
 Result<void> update_superblock(Disk& disk, Superblock& superblock) {
@@ -146,7 +252,9 @@ Result<void> update_superblock(Disk& disk, Superblock& superblock) {
   const ConstBytes part = block.bytes();
   const std::uint64_t copy = next.generation % kSuperblockCopies;
   // After a failure the same copy is written again: the other may be the only whole one.
-  if (Result<void> r = disk.write(copy * kBlockBytes, {&part, 1}, Durability::kDurable); !r) {
+  if (Result<void> r =
+          disk.write(copy * kSuperblockStride * kBlockBytes, {&part, 1}, Durability::kDurable);
+      !r) {
     return r;
   }
   superblock = next;
@@ -159,7 +267,7 @@ Result<Superblock> read_superblock(Disk& disk) {
   std::optional<Error> unreadable;
   Payload block = Payload::allocate(kBlockBytes);
   for (std::uint32_t copy = 0; copy < kSuperblockCopies; ++copy) {
-    if (Result<void> r = disk.read(std::uint64_t{copy} * kBlockBytes, block.bytes()); !r) {
+    if (Result<void> r = disk.read(copy * kSuperblockStride * kBlockBytes, block.bytes()); !r) {
       unreadable = r.error();
       continue;
     }
@@ -182,14 +290,19 @@ Result<Superblock> read_superblock(Disk& disk) {
 
 Result<Recovered> recover_log(Disk& disk, const Superblock& superblock, unsigned threads,
                               const RecordVisitor& visit) {
-  Result<std::vector<TrackHeader>> taken = taken_tracks(disk, superblock);
+  Result<TrackList> list = read_list(disk, superblock);
+  if (!list) return list.error();
+  Result<std::vector<TrackHeader>> taken = taken_tracks(disk, superblock, *list);
   if (!taken) return taken.error();
-  Recovered out;
+  Recovered out{.tail = {}, .tracks = *std::move(list), .damage = {}};
+  out.tail.allocation = out.tracks.oldest() - 1;
   const std::vector<TrackHeader>& tracks = *taken;
   const std::size_t ahead = std::max(1u, threads) * 2u;
   std::deque<std::future<Result<TrackScan>>> scans;
   std::size_t started = 0;
+  // What was in front of the oldest track is free, and its batches are nobody's loss.
   std::uint64_t expected_batch = 1;
+  if (out.tracks.oldest() > 1 && !tracks.empty()) expected_batch = tracks.front().first_batch;
   for (std::size_t i = 0; i < tracks.size(); ++i) {
     while (started < tracks.size() && scans.size() < ahead) {
       TrackScanRequest request{tracks[started], started + 1 == tracks.size(), 0};
@@ -224,7 +337,7 @@ Result<Recovered> recover_log(Disk& disk, const Superblock& superblock, unsigned
     out.tail.next_batch = scan->next_batch;
     if (scan->last_batch_block != 0) out.tail.previous_batch_block = scan->last_batch_block;
   }
-  if (Result<void> r = erase_remains(disk, superblock, out.tail); !r) return r.error();
+  if (Result<void> r = erase_remains(disk, superblock, out.tracks, out.tail); !r) return r.error();
   return out;
 }
 

@@ -15,10 +15,12 @@
 #include "logging/log_location.h"
 #include "logging/log_writer.h"
 #include "logging/track.h"
+#include "logging/track_list.h"
 
 namespace mariner::logging {
 
-// Writes both superblock copies of a new log over the whole of `disk`. Durable on return.
+// Writes the superblock and the allocation list of a new log over the whole of `disk`. Durable on
+// return.
 Result<Superblock> format_log(Disk& disk, const LogId& log, std::uint8_t number,
                               std::uint64_t track_bytes, std::uint64_t created_ns);
 
@@ -39,8 +41,17 @@ struct LogDamage {
   std::string what;
 };
 
+// The end of the taken tracks, found by a binary search over the allocation list: no allocation
+// from `end` to `end` + 2 has a track header of its own. At most 3 track reads a step.
+struct TakenEnd {
+  std::uint64_t end = 0;
+  std::uint64_t track_reads = 0;
+};
+Result<TakenEnd> find_taken_end(Disk& disk, const Superblock& superblock, const TrackList& tracks);
+
 struct Recovered {
   LogTail tail;
+  TrackList tracks;
   std::uint64_t records = 0;
   std::uint64_t batches = 0;
   std::uint64_t tail_records_cut = 0;  // of the torn last batch
@@ -49,6 +60,9 @@ struct Recovered {
 
 // Receives every record in the order of the log.
 using RecordVisitor = std::function<void(const Record&, const LogLocation&)>;
+
+// Writes pages of the allocation list, in order. Durable on return.
+Result<void> write_list(Disk& disk, const LogId& log, const std::vector<TrackList::Write>& writes);
 
 // Reads the header areas of the whole log with `threads` readers (disk calls are blocking) and
 // visits its records in order on the calling thread. On return the remains of a torn batch are

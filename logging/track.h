@@ -1,8 +1,9 @@
 // Superblock and tracks of a log disk. FORMAT.md sections 1 and 2.
 //
-// A log disk is a file or block device: a reserved area of 1 MiB with two copies of the superblock,
-// then tracks of equal length. The first block of a track is its header; batches follow it without
-// gaps up to the track's end or to where the next batch did not fit.
+// A log disk is a file or block device: a reserved area with two copies of the superblock and the
+// allocation list (track_list.h), then tracks of equal length. The first block of a track is its
+// header; batches follow it without gaps up to the track's end or to where the next batch did not
+// fit.
 #pragma once
 
 #include <cstddef>
@@ -15,12 +16,25 @@
 
 namespace mariner::logging {
 
+// The reserved area of a log of up to 115,500 tracks; a larger one takes more.
 inline constexpr std::uint64_t kReservedBytes = 1u << 20;
 inline constexpr std::uint64_t kReservedBlocks = kReservedBytes / kBlockBytes;
 inline constexpr std::uint32_t kSuperblockCopies = 2;
+// Apart, so that one bad spot of a disk does not take both.
+inline constexpr std::uint64_t kSuperblockStride = 8;
+inline constexpr std::uint64_t kListFirstBlock = 16;
 inline constexpr std::uint32_t kTrackBytesMin = 8u << 20;
 inline constexpr std::uint32_t kTrackBytesMax = 1u << 30;
 inline constexpr std::uint64_t kLogDiskBytesMax = std::uint64_t{1} << 52;  // of all tracks
+
+// Blocks of the allocation list of so many tracks.
+[[nodiscard]] constexpr std::uint32_t list_blocks_for(std::uint64_t track_count) {
+  return static_cast<std::uint32_t>((track_count + 499) / 500 + 8);
+}
+// Blocks in front of the first track.
+[[nodiscard]] constexpr std::uint64_t reserved_blocks_for(std::uint32_t list_blocks) {
+  return (kListFirstBlock + list_blocks + kReservedBlocks - 1) / kReservedBlocks * kReservedBlocks;
+}
 
 struct Superblock {
   LogId log{};            // identity of the log that the disk belongs to
@@ -30,11 +44,12 @@ struct Superblock {
   std::uint64_t created_ns = 0;
   std::uint64_t generation = 0;          // the copy with the higher one is the newer
   std::uint64_t initialised_tracks = 0;  // tracks [0, n) have been written once since creation
+  std::uint32_t list_blocks = 0;         // of the allocation list
 
   friend bool operator==(const Superblock&, const Superblock&) = default;
 
   [[nodiscard]] std::uint64_t track_first_block(std::uint64_t track) const {
-    return kReservedBlocks + track * track_blocks;
+    return reserved_blocks_for(list_blocks) + track * track_blocks;
   }
   [[nodiscard]] std::uint64_t end_block() const { return track_first_block(track_count); }
 };

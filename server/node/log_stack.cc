@@ -79,10 +79,10 @@ Result<std::unique_ptr<LogStack>> LogStack::open(const LogSettings& settings, Ex
   if (!recovered) {
     return Error{recovered.error().code, settings.path + ": " + recovered.error().message};
   }
-  stack->recovered_ = std::move(*recovered);
-  stack->writer_ =
-      std::make_unique<logging::LogWriter>(*stack->disk_, executor, stack->superblock_,
-                                           stack->recovered_.tail, logging::LogWriter::Options{});
+  stack->recovered_.emplace(std::move(*recovered));
+  stack->writer_ = std::make_unique<logging::LogWriter>(
+      *stack->disk_, executor, stack->superblock_, stack->recovered_->tracks,
+      stack->recovered_->tail, logging::LogWriter::Options{});
   stack->writer_->set_observer([raw = stack.get()](const logging::LogWriter::BatchReport& batch) {
     raw->commit_durations_.observe(static_cast<std::uint64_t>(batch.duration.count()));
     raw->batch_bytes_.observe(batch.bytes);

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "logging/file_disk.h"
@@ -37,7 +38,7 @@ class LogStack {
 
   [[nodiscard]] volume::LogParts parts() { return {*disk_, superblock_.log, *writer_, *reader_}; }
   [[nodiscard]] const logging::LogWriter& writer() const { return *writer_; }
-  [[nodiscard]] const logging::Recovered& recovered() const { return recovered_; }
+  [[nodiscard]] const logging::Recovered& recovered() const { return *recovered_; }
   [[nodiscard]] const logging::Superblock& superblock() const { return superblock_; }
   [[nodiscard]] const DurationHistogram& commit_durations() const { return commit_durations_; }
   [[nodiscard]] const SizeHistogram& batch_bytes() const { return batch_bytes_; }
@@ -49,7 +50,7 @@ class LogStack {
   std::string path_;
   std::unique_ptr<logging::FileDisk> disk_;
   logging::Superblock superblock_;
-  logging::Recovered recovered_;
+  std::optional<logging::Recovered> recovered_;
   std::unique_ptr<logging::LogWriter> writer_;
   std::unique_ptr<logging::LogReader> reader_;
   std::unique_ptr<logging::TrackInitialiser> initialiser_;

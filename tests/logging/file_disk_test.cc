@@ -216,7 +216,7 @@ TEST_P(FileDiskTest, ALogLivesOnIt) {
   {
     const Result<Recovered> fresh = recover_log(*disk_, *superblock, 2, ignore);
     ASSERT_TRUE(fresh.has_value());
-    LogWriter writer(*disk_, executor_, *superblock, fresh->tail, {});
+    LogWriter writer(*disk_, executor_, *superblock, fresh->tracks, fresh->tail, {});
     int done = 0;
     for (std::uint64_t i = 1; i <= 40; ++i) {
       writer.append(test::record_of(1, i, static_cast<std::uint32_t>(i)),

@@ -10,12 +10,14 @@
 #include <string>
 
 #include "logging/track_initialiser.h"
+#include "logging/track_recycler.h"
 #include "tests/logging/log_model.h"
 #include "tests/logging/log_testing.h"
 
 namespace mariner::logging {
 namespace {
 
+using test::BlockSpan;
 using test::FaultyDisk;
 using test::kTrackBytes;
 using test::LogModel;
@@ -46,8 +48,8 @@ class History {
  public:
   explicit History(std::uint64_t seed)
       : random_(seed),
-        // Every twelfth seed writes large records and so meets the ends of tracks and of the log.
-        large_(seed % 12 == 0),
+        // Every sixth seed writes large records and so meets the ends of tracks and of the log.
+        large_(seed % 6 == 0),
         disk_errors_(seed % 3 == 0),
         rig_({.seed = seed,
               .tracks = 4 + seed % 2,
@@ -130,12 +132,32 @@ class History {
                         urgency, [this, number](const Result<LogLocation>& result) {
                           if (powerless_) return;  // nobody is left to be told
                           if (result) {
-                            model_.answered(number, LogModel::State::kAcknowledged);
+                            model_.acknowledged(number, *result);
                           } else {
                             model_.answered(number, failed_writes_ ? LogModel::State::kFailed
                                                                    : LogModel::State::kRefused);
                           }
                         });
+  }
+
+  // Frees some of the oldest tracks.
+  void release(TrackRecycler& recycler) {
+    const std::uint64_t oldest = rig_.recovered.tracks.oldest();
+    const std::uint64_t current = rig_.writer->current_allocation();
+    if (!recycler.idle() || current <= oldest) return;
+    const std::uint64_t until = oldest + 1 + below(current - oldest);
+    std::vector<BlockSpan> spans;
+    for (std::uint64_t a = oldest; a < until; ++a) {
+      if (const auto track = rig_.recovered.tracks.track(a)) {
+        const std::uint64_t first = rig_.superblock.track_first_block(*track);
+        spans.push_back({first, first + rig_.superblock.track_blocks});
+        model_.released(spans.back(), LogModel::State::kReleased);
+      }
+    }
+    recycler.release(until, [this, spans](const Result<void>& result) {
+      if (!result || powerless_) return;
+      for (const BlockSpan& span : spans) model_.released(span, LogModel::State::kGone);
+    });
   }
 
   // Load, then the power cut at a random moment of it.
@@ -148,6 +170,8 @@ class History {
                                                        *rig_.writer);
       initialiser->start();
     }
+    TrackRecycler recycler(rig_.disk, rig_.superblock, rig_.recovered.tracks, *rig_.writer);
+    rig_.writer->set_full_gate([&recycler] { return !recycler.idle(); });
     const std::uint64_t steps = below(40);
     for (std::uint64_t step = 0; step < steps; ++step) {
       switch (below(4)) {
@@ -155,7 +179,10 @@ class History {
           for (std::uint64_t i = below(6); i > 0; --i) append();
           break;
         case 1: append(); break;
-        case 2: rig_.executor.turn(); break;
+        case 2:
+          if (below(4) == 0) release(recycler);
+          rig_.executor.turn();
+          break;
         default: rig_.executor.advance(std::chrono::microseconds(below(150))); break;
       }
       if (disk_errors_ && below(20) == 0) {
@@ -168,6 +195,7 @@ class History {
     if (initialiser) initialiser->stop();
     rig_.executor.run_until_idle();
     initialiser.reset();
+    rig_.writer->set_full_gate(nullptr);
     rig_.close();
     rig_.disk.restore_power();
     rig_.disk.fail_writes(0, Remains::kNothing);

@@ -1,5 +1,6 @@
 #include "tests/logging/log_model.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -22,17 +23,46 @@ std::string name_of(const Record& record) {
 }  // namespace
 
 std::size_t LogModel::appended(const Record& record) {
-  entries_.push_back({record, State::kUnknown});
+  entries_.push_back({record, State::kUnknown, {}});
   return entries_.size() - 1;
+}
+
+void LogModel::acknowledged(std::size_t number, const LogLocation& at) {
+  entries_[number].state = State::kAcknowledged;
+  entries_[number].at = at;
+}
+
+void LogModel::released(BlockSpan blocks, State state) {
+  for (Entry& entry : entries_) {
+    if ((entry.state == State::kAcknowledged || entry.state == State::kReleased) &&
+        entry.at.batch_block >= blocks.first && entry.at.batch_block < blocks.end) {
+      entry.state = state;
+    }
+  }
+}
+
+// A before-image may stand in front of records that were appended earlier and waited for a track.
+void LogModel::overtake(std::size_t next, const Record& record) {
+  for (std::size_t i = next; i < entries_.size(); ++i) {
+    if (!is_same(record, entries_[i].record)) continue;
+    std::rotate(entries_.begin() + static_cast<std::ptrdiff_t>(next),
+                entries_.begin() + static_cast<std::ptrdiff_t>(i),
+                entries_.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+    return;
+  }
 }
 
 std::string LogModel::judge(LogRig& rig) {
   if (!rig.recovered.damage.empty()) return "damage: " + damage_text(rig.recovered);
+  for (const Entry& entry : entries_) {
+    if (entry.state >= State::kReleased) shortened_.insert(entry.record.volume);
+  }
   std::vector<Entry> kept;
   std::map<VolumeId, LogTail::LastRecord> last;
   std::size_t next = 0;
   bool open_end = false;  // an unknown record is missing: only such may follow
   for (const Visited& v : rig.visited) {
+    if (v.record.type == RecordType::kBeforeImage) overtake(next, v.record);
     // In the order of append(), so that each is there once and each volume's order holds.
     for (; next < entries_.size() && !is_same(v.record, entries_[next].record); ++next) {
       if (entries_[next].state == State::kAcknowledged) {
@@ -42,16 +72,20 @@ std::string LogModel::judge(LogRig& rig) {
     }
     if (next == entries_.size()) return name_of(v.record) + " was never appended here";
     if (entries_[next].state == State::kRefused) return name_of(v.record) + " was refused";
+    if (entries_[next].state == State::kGone) return name_of(v.record) + " was released";
     if (open_end) return name_of(v.record) + " is there, an earlier one in flight is not";
     if (const Result<void> read = rig.verify(v.record, v.location); !read) {
       return name_of(v.record) + ": " + to_string(read.error());
     }
+    // The first one behind released records points back to one that is gone.
+    const bool first = shortened_.contains(v.record.volume) && !last.contains(v.record.volume);
     const LogTail::LastRecord& before = last[v.record.volume];
-    if (v.record.previous_block != before.block || v.record.previous_slot != before.slot) {
+    if (!first &&
+        (v.record.previous_block != before.block || v.record.previous_slot != before.slot)) {
       return name_of(v.record) + " does not point back to the one before";
     }
     last[v.record.volume] = {v.location.batch_block, v.location.slot};
-    kept.push_back({entries_[next].record, State::kAcknowledged});
+    kept.push_back({entries_[next].record, State::kAcknowledged, v.location});
     ++next;
   }
   for (; next < entries_.size(); ++next) {

@@ -3,12 +3,19 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "tests/logging/log_testing.h"
 
 namespace mariner::logging::test {
+
+// Blocks of the log disk.
+struct BlockSpan {
+  std::uint64_t first = 0;
+  std::uint64_t end = 0;
+};
 
 class LogModel {
  public:
@@ -17,11 +24,17 @@ class LogModel {
     kAcknowledged,  // durable: it was said, or a recovery has shown it
     kFailed,        // an error of the disk: may appear or not
     kRefused,       // kNoSpace before anything was written: must not appear
+    kReleased,      // its track is being freed: may be there, and is whole then
+    kGone,          // its track was freed: must not appear
   };
 
   // The number by which the model knows the record.
   std::size_t appended(const Record& record);
   void answered(std::size_t number, State state) { entries_[number].state = state; }
+  void acknowledged(std::size_t number, const LogLocation& at);
+
+  // The blocks are being freed, or have been: what was acknowledged there is no longer owed.
+  void released(BlockSpan blocks, State state);
 
   // Compares with what a recovery found; what it found counts as acknowledged from here on, and
   // what it did not find is forgotten. Returns what is wrong, or nothing.
@@ -31,8 +44,12 @@ class LogModel {
   struct Entry {
     Record record;
     State state = State::kUnknown;
+    LogLocation at;
   };
+  void overtake(std::size_t next, const Record& record);
+
   std::vector<Entry> entries_;
+  std::set<VolumeId> shortened_;  // whose oldest records were released
 };
 
 }  // namespace mariner::logging::test

@@ -107,7 +107,8 @@ bool LogRig::open(unsigned threads) {
     return false;
   }
   recovered = std::move(*result);
-  writer = std::make_unique<LogWriter>(disk, executor, superblock, recovered.tail, options.writer);
+  writer = std::make_unique<LogWriter>(disk, executor, superblock, recovered.tracks, recovered.tail,
+                                       options.writer);
   reader = std::make_unique<LogReader>(disk, superblock.log);
   return true;
 }

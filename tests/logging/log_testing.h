@@ -91,7 +91,7 @@ class LogRig {
   ManualExecutor executor;
   FaultyDisk disk;
   Superblock superblock;
-  Recovered recovered;
+  Recovered recovered{{}, TrackList(Superblock{}), 0, 0, 0, {}};
   std::vector<Visited> visited;
   std::unique_ptr<LogWriter> writer;
   std::unique_ptr<LogReader> reader;

@@ -93,15 +93,17 @@ TEST(LogWriter, WhatIsAcknowledgedIsDurable) {
 TEST(LogWriter, ABurstIsOneBatch) {
   LogRig rig;
   ASSERT_TRUE(rig.open());
+  const std::size_t before = rig.disk.writes().size();
   for (std::uint64_t i = 1; i <= 10; ++i) rig.append(record_of(1, i));
   rig.executor.run_until_idle();
   EXPECT_EQ(outcomes_text(rig), "1:ok 2:ok 3:ok 4:ok 5:ok 6:ok 7:ok 8:ok 9:ok 10:ok");
-  EXPECT_EQ(rig.disk.writes().size(), 2u + 1u) << "two superblocks, one batch";
+  EXPECT_EQ(rig.disk.writes().size(), before + 1u);
 }
 
 TEST(LogWriter, OneBatchIsInFlightAndTheNextGathers) {
   LogRig rig;
   ASSERT_TRUE(rig.open());
+  const std::size_t before = rig.disk.writes().size();
   rig.disk.hold();
   rig.append(record_of(1, 1));
   rig.executor.run_until_idle();
@@ -113,7 +115,7 @@ TEST(LogWriter, OneBatchIsInFlightAndTheNextGathers) {
   rig.disk.release();
   rig.executor.run_until_idle();
   EXPECT_EQ(outcomes_text(rig), "1:ok 2:ok 3:ok 4:ok 5:ok");
-  EXPECT_EQ(rig.disk.writes().size(), 2u + 2u);
+  EXPECT_EQ(rig.disk.writes().size(), before + 2u);
 }
 
 TEST(LogWriter, ABatchEndsAtItsBounds) {

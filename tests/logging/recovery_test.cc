@@ -85,29 +85,32 @@ TEST_F(SuperblockTest, TheNewerWholeCopyCounts) {
   ASSERT_TRUE(update_superblock(disk_, superblock).has_value());
   EXPECT_EQ(superblock.generation, generation + 1);
   EXPECT_EQ(read_superblock(disk_)->initialised_tracks, 2u);
-  disk_.flip_bit((superblock.generation % 2) * kBlockBytes + 66, 0);
+  disk_.flip_bit((superblock.generation % 2) * kSuperblockStride * kBlockBytes + 66, 0);
   EXPECT_EQ(read_superblock(disk_)->initialised_tracks, 0u);
-  disk_.flip_bit(((superblock.generation + 1) % 2) * kBlockBytes + 66, 0);
+  disk_.flip_bit(((superblock.generation + 1) % 2) * kSuperblockStride * kBlockBytes + 66, 0);
   EXPECT_EQ(read_superblock(disk_).error().code, ErrorCode::kCorrupt);
 }
 
 TEST_F(SuperblockTest, AnUnreadableCopyDoesNotHideTheOther) {
   ASSERT_TRUE(format_log(disk_, test::log_id(), 0, kTrackBytes, 1).has_value());
   for (const std::uint64_t copy : {0u, 1u}) {
-    disk_.fail_reads({copy * kBlockBytes, 512});
+    disk_.fail_reads({copy * kSuperblockStride * kBlockBytes, 512});
     EXPECT_TRUE(read_superblock(disk_).has_value());
   }
-  disk_.fail_reads({0, 2 * kBlockBytes});
+  disk_.fail_reads({0, (kSuperblockStride + 1) * kBlockBytes});
   EXPECT_EQ(read_superblock(disk_).error().code, ErrorCode::kIo);
 }
 
 TEST_F(SuperblockTest, AFailedUpdateLeavesTheOtherCopyAlone) {
   Superblock superblock = *format_log(disk_, test::log_id(), 0, kTrackBytes, 1);
-  const auto other = disk_.bytes({(superblock.generation % 2) * kBlockBytes, kBlockBytes});
+  const auto other =
+      disk_.bytes({(superblock.generation % 2) * kSuperblockStride * kBlockBytes, kBlockBytes});
   disk_.fail_writes(2, FaultyDisk::Remains::kSomeSectors);
   EXPECT_FALSE(update_superblock(disk_, superblock).has_value());
   EXPECT_FALSE(update_superblock(disk_, superblock).has_value());
-  EXPECT_EQ(disk_.bytes({(superblock.generation % 2) * kBlockBytes, kBlockBytes}), other);
+  EXPECT_EQ(
+      disk_.bytes({(superblock.generation % 2) * kSuperblockStride * kBlockBytes, kBlockBytes}),
+      other);
   EXPECT_TRUE(read_superblock(disk_).has_value());
 }
 
@@ -120,8 +123,8 @@ TEST_F(SuperblockTest, UpdatesSurvivePowerCuts) {
       ++next.generation;
       Payload block = Payload::allocate(kBlockBytes);
       pack_superblock(next, std::span<std::byte, kBlockBytes>(block.data(), kBlockBytes));
-      disk.async_write((next.generation % 2) * kBlockBytes, {block.bytes()}, Durability::kDurable,
-                       [](const Result<void>&) {});
+      disk.async_write((next.generation % 2) * kSuperblockStride * kBlockBytes, {block.bytes()},
+                       Durability::kDurable, [](const Result<void>&) {});
       disk.cut_power();
       executor_.run_until_idle();
       disk.restore_power();
@@ -138,8 +141,63 @@ TEST_F(SuperblockTest, UpdatesSurvivePowerCuts) {
 TEST_F(SuperblockTest, ADiskThatShrankIsRefused) {
   Superblock superblock = *format_log(disk_, test::log_id(), 0, kTrackBytes, 1);
   superblock.track_count = 5;
+  superblock.list_blocks = list_blocks_for(5);
   ASSERT_TRUE(update_superblock(disk_, superblock).has_value());
   EXPECT_EQ(read_superblock(disk_).error().code, ErrorCode::kCorrupt);
+}
+
+// A log of many tracks that exists only as far as it is read: the headers of the taken ones.
+class HeadersOnly final : public Disk {
+ public:
+  HeadersOnly(const Superblock& superblock, std::uint64_t taken)
+      : superblock_(superblock), taken_(taken) {}
+  [[nodiscard]] std::uint64_t size_bytes() const override {
+    return superblock_.end_block() * kBlockBytes;
+  }
+  [[nodiscard]] std::uint32_t alignment() const override { return kBlockBytes; }
+  Result<void> read(std::uint64_t offset, std::span<std::byte> to) override {
+    std::memset(to.data(), 0, to.size());
+    const std::uint64_t block = offset / kBlockBytes - superblock_.track_first_block(0);
+    const std::uint64_t track = block / superblock_.track_blocks;
+    if (block % superblock_.track_blocks != 0 || track >= taken_ || track == damaged) return {};
+    pack_track_header({track, track + 1, track * 100 + 1}, superblock_.log,
+                      std::span<std::byte, kBlockBytes>(to.data(), kBlockBytes));
+    return {};
+  }
+  Result<void> write(std::uint64_t, std::span<const ConstBytes>, Durability) override {
+    return Error{ErrorCode::kIo, "read-only"};
+  }
+  Result<void> flush() override { return {}; }
+  Result<void> discard(ByteRange) override { return {}; }
+  void async_read(std::uint64_t, std::span<std::byte>, Completion) override {}
+  void async_write(std::uint64_t, std::vector<ConstBytes>, Durability, Completion) override {}
+
+  std::uint64_t damaged = UINT64_MAX;
+
+ private:
+  const Superblock superblock_;
+  const std::uint64_t taken_;
+};
+
+TEST(Recovery, TheYoungestOfAMillionTracksIsFoundInThreeReadsAStep) {
+  Superblock superblock;
+  superblock.log = test::log_id();
+  superblock.track_blocks = kTrackBlocks;
+  superblock.track_count = 1'000'000;
+  superblock.list_blocks = list_blocks_for(superblock.track_count);
+  const TrackList tracks(superblock);
+  for (const std::uint64_t taken : {0u, 1u, 2u, 77'777u, 524'288u, 999'999u, 1'000'000u}) {
+    HeadersOnly disk(superblock, taken);
+    for (const std::uint64_t damaged :
+         {UINT64_MAX, std::uint64_t{taken / 2}, std::uint64_t{taken} - 2}) {
+      if (damaged != UINT64_MAX && damaged + 1 >= taken) continue;  // nothing behind it to tell
+      disk.damaged = damaged;
+      const Result<TakenEnd> found = find_taken_end(disk, superblock, tracks);
+      ASSERT_TRUE(found.has_value());
+      EXPECT_EQ(found->end, taken + 1) << taken << " taken, " << damaged << " damaged";
+      EXPECT_LE(found->track_reads, 60u);
+    }
+  }
 }
 
 TEST(Recovery, AFreshLogIsEmpty) {

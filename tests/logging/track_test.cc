@@ -27,6 +27,7 @@ Superblock superblock() {
   s.created_ns = 0x2122232425262728;
   s.generation = 0x3132333435363738;
   s.initialised_tracks = 0x4142434445464748;
+  s.list_blocks = list_blocks_for(s.track_count);
   return s;
 }
 
@@ -59,13 +60,13 @@ void reseal(Block& block) {
 
 TEST(Superblock, GoldenBytes) {
   const Block block = packed(superblock());
-  EXPECT_EQ(hex(std::span(block).first(72)),
-            "4d415249 4e4c4f47 01000000 1f4cc068\n"
+  EXPECT_EQ(hex(std::span(block).first(80)),
+            "4d415249 4e4c4f47 02000000 d5062c4a\n"
             "10111213 14151617 18191a1b 1c1d1e1f\n"
             "05000000 00400000 33221100 00000000\n"
             "28272625 24232221 38373635 34333231\n"
-            "48474645 44434241");
-  EXPECT_TRUE(rest_is_zero(block, 72));
+            "48474645 44434241 ce080000 00000000");
+  EXPECT_TRUE(rest_is_zero(block, 80));
 }
 
 TEST(Superblock, UnpacksWhatWasPacked) {
@@ -86,22 +87,29 @@ TEST(Superblock, BoundsAreCheckedBehindTheCrc) {
       {"track too small", [](Superblock& s) { s.track_blocks = kTrackBytesMin / kBlockBytes - 1; }},
       {"track too large", [](Superblock& s) { s.track_blocks = kTrackBytesMax / kBlockBytes + 1; }},
       {"no tracks", [](Superblock& s) { s.track_count = 0; }},
-      {"more than 2^40 blocks", [](Superblock& s) { s.track_count = (1u << 26) + 1; }},
+      {"more than 2^40 blocks",
+       [](Superblock& s) {
+         s.track_count = (1u << 26) + 1;
+         s.list_blocks = list_blocks_for(s.track_count);
+       }},
       {"absurdly many tracks", [](Superblock& s) { s.track_count = UINT64_MAX; }},
+      {"a list of another length", [](Superblock& s) { ++s.list_blocks; }},
   };
   for (const auto& [what, spoil] : cases) {
     Superblock s = superblock();
+    s.list_blocks = list_blocks_for(s.track_count);
     spoil(s);
     EXPECT_FALSE(unpack_superblock(packed(s)).has_value()) << what;
   }
   Superblock largest = superblock();
   largest.track_count = 1u << 26;
+  largest.list_blocks = list_blocks_for(largest.track_count);
   EXPECT_TRUE(unpack_superblock(packed(largest)).has_value());
 }
 
 TEST(Superblock, AnotherVersionOrDiskNumberIsRefused) {
   Block block = packed(superblock());
-  block[8] = std::byte{2};
+  block[8] = std::byte{1};
   reseal(block);
   EXPECT_FALSE(unpack_superblock(block).has_value());
   block = packed(superblock());
@@ -111,9 +119,13 @@ TEST(Superblock, AnotherVersionOrDiskNumberIsRefused) {
 }
 
 TEST(Superblock, TracksFollowTheReservedArea) {
-  const Superblock s = superblock();
+  Superblock s = superblock();
+  s.track_count = 115'500;
+  s.list_blocks = list_blocks_for(s.track_count);
   EXPECT_EQ(s.track_first_block(0), 256u);
   EXPECT_EQ(s.track_first_block(2), 256u + 2 * 0x4000);
+  s.list_blocks = list_blocks_for(116'001);
+  EXPECT_EQ(s.track_first_block(0), 512u) << "the list takes more room";
   EXPECT_EQ(s.end_block(), s.track_first_block(s.track_count));
 }
 

@@ -89,7 +89,8 @@ class HistoryReaderTest : public ::testing::Test {
       {.size_bytes = logging::kReservedBytes + 4 * std::uint64_t{logging::kTrackBytesMin}}};
   logging::Superblock superblock_ =
       *logging::format_log(disk_, logging::LogId{}, 0, logging::kTrackBytesMin, 1);
-  logging::LogWriter writer_{disk_, executor_, superblock_, {}, {}};
+  logging::TrackList tracks_{superblock_};
+  logging::LogWriter writer_{disk_, executor_, superblock_, tracks_, {}, {}};
   logging::LogReader log_reader_{disk_, superblock_.log};
   index::MemoryIndex index_;
   VolumeLog volume_log_{VolumeId{7}, Epoch{1}, writer_, index_};

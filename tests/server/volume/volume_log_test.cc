@@ -67,7 +67,8 @@ class VolumeLogTest : public ::testing::Test {
       {.size_bytes = logging::kReservedBytes + 4 * std::uint64_t{logging::kTrackBytesMin}}};
   logging::Superblock superblock_ =
       *logging::format_log(disk_, logging::LogId{}, 0, logging::kTrackBytesMin, 1);
-  logging::LogWriter writer_{disk_, executor_, superblock_, {}, {}};
+  logging::TrackList tracks_{superblock_};
+  logging::LogWriter writer_{disk_, executor_, superblock_, tracks_, {}, {}};
   index::MemoryIndex index_;
   VolumeLog log_{VolumeId{7}, Epoch{2}, writer_, index_};
 };

@@ -99,8 +99,9 @@ void VolumeRig::start() {
       });
   CHECK(recovered.has_value());
   CHECK(recovered->damage.empty());
-  writer_ = std::make_unique<logging::LogWriter>(log_disk_, executor_, superblock_, recovered->tail,
-                                                 logging::LogWriter::Options{});
+  tracks_.emplace(std::move(recovered->tracks));
+  writer_ = std::make_unique<logging::LogWriter>(log_disk_, executor_, superblock_, *tracks_,
+                                                 recovered->tail, logging::LogWriter::Options{});
   reader_ = std::make_unique<logging::LogReader>(log_disk_, superblock_.log);
   VolumeHistory& history = histories[kVolume];
   history.frontier = std::max(history.frontier, saved_frontier_);

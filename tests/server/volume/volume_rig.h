@@ -72,6 +72,7 @@ class VolumeRig {
   FaultyDisk log_disk_;
   FaultyDisk image_disk_;
   logging::Superblock superblock_;
+  std::optional<logging::TrackList> tracks_;
   std::unique_ptr<logging::LogWriter> writer_;
   std::unique_ptr<logging::LogReader> reader_;
   std::shared_ptr<volume::Volume> volume_;

@@ -1,0 +1,21 @@
+// The frame of a structure that fills one block: magic at 0, version at 8, CRC32C of the whole
+// block (itself as zero) at 12. FORMAT.md sections 1 and 2.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "proto/units.h"
+
+namespace mariner::logging {
+
+struct BlockKind {
+  std::uint64_t magic = 0;
+  std::uint32_t version = 0;
+};
+
+// Fills in magic, version and CRC of a block whose other bytes are in place.
+void seal_block(std::span<std::byte, kBlockBytes> block, BlockKind kind);
+[[nodiscard]] bool is_sealed(std::span<const std::byte, kBlockBytes> block, BlockKind kind);
+
+}  // namespace mariner::logging

@@ -1,0 +1,51 @@
+// Gives released tracks back to the log writer: writes the allocation list's pages that say so.
+//
+// What a track held is gone from the moment of release(): the caller has made sure that nobody
+// needs it, and that whatever must be known after a crash about its absence is durable already. The
+// writer uses the tracks only when the pages are durable.
+//
+// Owner's thread only.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "logging/disk.h"
+#include "logging/log_writer.h"
+#include "logging/track_list.h"
+#include "proto/payload.h"
+#include "proto/unique_function.h"
+
+namespace mariner::logging {
+
+class TrackRecycler {
+ public:
+  using Done = UniqueFunction<void(Result<void>)>;
+
+  // All outlive it.
+  TrackRecycler(Disk& disk, const Superblock& superblock, TrackList& tracks, LogWriter& writer)
+      : disk_(disk), log_(superblock.log), tracks_(tracks), writer_(writer) {}
+  ~TrackRecycler();  // idle() must hold
+
+  // Frees the allocations below `oldest`, which is above the oldest and at most the writer's
+  // current one. One release at a time. After an error the list is as it was, or part of the way.
+  void release(std::uint64_t oldest, Done done);
+  [[nodiscard]] bool idle() const { return !done_; }
+
+ private:
+  void next_round();
+  void write_next();
+  void finish(Result<void> result);
+
+  Disk& disk_;
+  const LogId log_;
+  TrackList& tracks_;
+  LogWriter& writer_;
+  std::uint64_t oldest_ = 0;
+  std::vector<TrackList::Write> writes_;  // of this round
+  std::size_t written_ = 0;
+  Payload block_;
+  Done done_;
+};
+
+}  // namespace mariner::logging

@@ -1,0 +1,159 @@
+#include "logging/track_recycler.h"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+
+#include "tests/logging/log_testing.h"
+
+namespace mariner::logging {
+namespace {
+
+using test::FaultyDisk;
+using test::LogRig;
+using test::record_of;
+using Urgency = LogWriter::Urgency;
+
+class TrackRecyclerTest : public ::testing::Test {
+ protected:
+  void SetUp() override { open(); }
+  void TearDown() override { close(); }
+
+  void open() {
+    ASSERT_TRUE(rig_.open());
+    recycler_.emplace(rig_.disk, rig_.superblock, rig_.recovered.tracks, *rig_.writer);
+  }
+  void close() {
+    rig_.executor.run_until_idle();
+    recycler_.reset();
+    rig_.close();
+  }
+  // Two records of 1,020 blocks fill a track.
+  void fill(std::size_t tracks) {
+    rig_.append_batches(next_, 2 * tracks, 1020);
+    next_ += 2 * tracks;
+  }
+  Result<void> release(std::uint64_t oldest) {
+    std::optional<Result<void>> done;
+    recycler_->release(oldest, [&](Result<void> result) { done = std::move(result); });
+    rig_.executor.run_until_idle();
+    CHECK(done.has_value());
+    return *std::move(done);
+  }
+  // Damage, then the sequence numbers of the log as it is found after a power cut.
+  std::string reopened() {
+    rig_.disk.cut_power();
+    close();
+    rig_.disk.restore_power();
+    open();
+    for (const test::Visited& v : rig_.visited) {
+      EXPECT_TRUE(rig_.verify(v.record, v.location).has_value());
+    }
+    return test::damage_text(rig_.recovered) + "|" + test::sequences_text(rig_.visited);
+  }
+
+  LogRig rig_;  // 6 tracks
+  std::optional<TrackRecycler> recycler_;
+  std::uint64_t next_ = 1;
+};
+
+TEST_F(TrackRecyclerTest, ReleasedTracksAreFreeAndTheirRecordsGone) {
+  fill(3);
+  EXPECT_EQ(rig_.writer->free_tracks(), 3u);
+  ASSERT_TRUE(release(3).has_value());
+  EXPECT_EQ(rig_.writer->free_tracks(), 5u);
+  EXPECT_EQ(reopened(), "|5 6");
+  EXPECT_EQ(rig_.writer->free_tracks(), 5u);
+}
+
+TEST_F(TrackRecyclerTest, TheLogGoesRoundForEver) {
+  for (std::uint64_t round = 0; round < 12; ++round) {
+    fill(2);
+    ASSERT_TRUE(release(rig_.writer->current_allocation()).has_value());
+    const std::string last = std::to_string(next_ - 2) + " " + std::to_string(next_ - 1);
+    EXPECT_EQ(reopened(), "|" + last) << "round " << round;
+  }
+  EXPECT_EQ(rig_.recovered.tracks.oldest(), 24u);
+}
+
+TEST_F(TrackRecyclerTest, AFailedReleaseLeavesTheListAsItWas) {
+  fill(3);
+  rig_.disk.fail_writes(1, FaultyDisk::Remains::kNothing);
+  EXPECT_FALSE(release(3).has_value());
+  EXPECT_EQ(rig_.writer->free_tracks(), 3u);
+  EXPECT_EQ(reopened(), "|1 2 3 4 5 6");
+  EXPECT_TRUE(release(3).has_value());
+}
+
+TEST_F(TrackRecyclerTest, AWriterThatWaitsGoesOnWhenTracksAreFree) {
+  fill(4);
+  bool more = true;
+  rig_.writer->set_full_gate([&] { return more; });
+  rig_.append(record_of(1, 9, 1020));
+  rig_.executor.run_until_idle();
+  EXPECT_TRUE(rig_.outcomes.empty()) << "it waits";
+  // A before-image may overtake it, into the reserve.
+  Record before = record_of(2, 0, 8);
+  before.type = RecordType::kBeforeImage;
+  rig_.append(before, Urgency::kEssential);
+  rig_.executor.run_until_idle();
+  ASSERT_EQ(rig_.outcomes.size(), 1u);
+  EXPECT_TRUE(rig_.outcomes[0].result.has_value());
+  ASSERT_TRUE(release(3).has_value());
+  ASSERT_EQ(rig_.outcomes.size(), 2u);
+  EXPECT_TRUE(rig_.outcomes[1].result.has_value());
+  // Nothing more to come: it fails.
+  more = false;
+  for (std::uint64_t sequence = 10; sequence < 16; ++sequence) {
+    rig_.append(record_of(1, sequence, 1020));
+  }
+  rig_.executor.run_until_idle();
+  ASSERT_EQ(rig_.outcomes.size(), 8u);
+  ASSERT_FALSE(rig_.outcomes.back().result.has_value());
+  EXPECT_EQ(rig_.outcomes.back().result.error().code, ErrorCode::kNoSpace);
+}
+
+TEST_F(TrackRecyclerTest, AReaderIsNotMisledByWhatItReadBefore) {
+  const auto read = [this](const LogLocation& at, std::uint64_t sequence) {
+    Payload to = Payload::allocate(kBlockBytes);
+    std::optional<Result<void>> done;
+    rig_.reader->read({at, VolumeId{1}, SequenceNumber{sequence}, 0, to.bytes()},
+                      [&](Result<void> result) { done = std::move(result); });
+    rig_.executor.run_until_idle();
+    return done->has_value();
+  };
+  const LogLocation old = rig_.append_batches(1, 1, 1020)[0];
+  EXPECT_TRUE(read(old, 1));
+  next_ = 2;
+  // The same place again, under another number.
+  LogLocation again;
+  while (again.batch_block != old.batch_block) {
+    again = rig_.append_batches(next_++, 1, 1020)[0];
+    ASSERT_LT(next_, 30u);
+    const std::uint64_t current = rig_.writer->current_allocation();
+    if (current > rig_.recovered.tracks.oldest()) {
+      ASSERT_TRUE(release(current).has_value());
+    }
+  }
+  EXPECT_TRUE(read(again, next_ - 1));
+  EXPECT_FALSE(read(old, 1)) << "gone is gone";
+}
+
+TEST_F(TrackRecyclerTest, TheListIsRebuiltFromTheTracksWhenItIsDamaged) {
+  fill(4);
+  ASSERT_TRUE(release(3).has_value());
+  fill(2);
+  close();
+  rig_.disk.overwrite(kListFirstBlock * kBlockBytes,
+                      std::vector<std::byte>(rig_.superblock.list_blocks * kBlockBytes));
+  open();
+  // What was released and not written over yet is there again; nothing else changes.
+  EXPECT_EQ(test::sequences_text(rig_.visited), "1 2 3 4 5 6 7 8 9 10 11 12");
+  EXPECT_EQ(test::damage_text(rig_.recovered), "");
+  ASSERT_TRUE(release(4).has_value());
+  fill(1);
+  EXPECT_EQ(reopened(), "|7 8 9 10 11 12 13 14");
+}
+
+}  // namespace
+}  // namespace mariner::logging
