@@ -10,6 +10,7 @@
 
 #include <boost/container/small_vector.hpp>
 #include <boost/unordered/unordered_flat_map.hpp>
+#include <deque>
 #include <map>
 #include <vector>
 
@@ -28,6 +29,10 @@ class MemoryIndex final : public VersionIndex {
                                                 SequenceNumber to) const override;
   [[nodiscard]] std::vector<SequenceNumber> versions(Lbn block, SequenceNumber from,
                                                      SequenceNumber to) const override;
+  void forget(const logging::Record& record, const logging::LogLocation& location) override;
+  void set_horizon(IndexMoment horizon) override;
+  [[nodiscard]] std::vector<SequenceNumber> rollback_targets(SequenceNumber after) const override;
+  [[nodiscard]] SequenceNumber last_rollback() const override;
   [[nodiscard]] IndexMoment moment_at(VersionTime time) const override;
   [[nodiscard]] IndexMoment moment_of(SequenceNumber sequence) const override;
   [[nodiscard]] IndexMoment oldest() const override;
@@ -42,9 +47,11 @@ class MemoryIndex final : public VersionIndex {
 
   static_assert(kBlocksMax == std::uint64_t{1} << ((kLevels - 1) * kFanoutBits));
 
-  // The place of a write in writes_.
+  // Writes are numbered as they are inserted, and the numbers wrap: a write's place in writes_ is
+  // its number less first_number_.
   using WriteNumber = std::uint32_t;
-  static constexpr WriteNumber kNone = UINT32_MAX;
+  using Place = std::uint32_t;
+  static constexpr Place kNone = UINT32_MAX;
 
   struct Node {
     std::uint8_t children = 0;  // which of the 8 smaller runs have a node
@@ -63,18 +70,28 @@ class MemoryIndex final : public VersionIndex {
   static std::uint64_t key(unsigned level, std::uint64_t run) {
     return (std::uint64_t{level} << 56) | run;
   }
-  [[nodiscard]] WriteNumber first_after(SequenceNumber at) const;
-  void insert_extent(BlockRange extent, WriteNumber number);
+  [[nodiscard]] Place place_of(WriteNumber number) const { return number - first_number_; }
+  [[nodiscard]] Place first_after(SequenceNumber at) const;
+  // Calls use(level, run) for each aligned run that the extent is cut into.
+  template <typename Use>
+  static void cut_extent(BlockRange extent, Use use);
   void insert_run(unsigned level, std::uint64_t run, WriteNumber number);
+  void forget_run(unsigned level, std::uint64_t run, WriteNumber number);
+  void forget_before_image(const logging::Record& record, const logging::LogLocation& location);
   void insert_before_image(const logging::Record& record, const logging::LogLocation& location);
-  void walk(unsigned level, std::uint64_t run, WriteNumber limit, WriteNumber newest,
-            BlockRange range, std::vector<LocatedRun>& out) const;
-  void emit(BlockRange range, WriteNumber number, std::vector<LocatedRun>& out) const;
+  void drop_before_images(BlockRange range);
+  void walk(unsigned level, std::uint64_t run, Place limit, Place newest, BlockRange range,
+            std::vector<LocatedRun>& out) const;
+  void emit(BlockRange range, Place place, std::vector<LocatedRun>& out) const;
   void emit_base(BlockRange range, std::vector<LocatedRun>& out) const;
   void resolve(BlockRange range, SequenceNumber at, std::vector<LocatedRun>& out) const;
   static void append(LocatedRun run, std::vector<LocatedRun>& out);
 
-  std::vector<IndexedWrite> writes_;
+  std::deque<IndexedWrite> writes_;  // forgotten ones stay until all before them are
+  std::deque<bool> forgotten_;       // of each of writes_
+  WriteNumber first_number_ = 0;
+  IndexMoment floor_;  // the horizon, or the last write that is gone from writes_: the later one
+  IndexMoment horizon_;
   boost::unordered_flat_map<std::uint64_t, Node> nodes_;
   std::vector<Rollback> rollbacks_;
   std::map<Lbn, BeforeImage> before_images_;

@@ -82,10 +82,25 @@ class VersionIndex {
   [[nodiscard]] virtual std::vector<SequenceNumber> versions(Lbn block, SequenceNumber from,
                                                              SequenceNumber to) const = 0;
 
+  // Forgets a version that was inserted and whose record is about to be freed. No moment from the
+  // horizon on may need it: there its blocks have been replaced, or the base holds the same.
+  virtual void forget(const logging::Record& record, const logging::LogLocation& location) = 0;
+
+  // Moments before `horizon` can no longer be opened. It stands for a write that may be forgotten:
+  // moment_at(), moment_of(), oldest() and newest() know it all the same. Never goes back.
+  virtual void set_horizon(IndexMoment horizon) = 0;
+
+  // The targets of the rollbacks after `after`.
+  [[nodiscard]] virtual std::vector<SequenceNumber> rollback_targets(
+      SequenceNumber after) const = 0;
+  // The newest rollback; 0 when there is none.
+  [[nodiscard]] virtual SequenceNumber last_rollback() const = 0;
+
   // The last write at or before `time`; sequence 0 when there is none.
   [[nodiscard]] virtual IndexMoment moment_at(VersionTime time) const = 0;
   // The write `sequence` or, if that was voided, the last one before it.
   [[nodiscard]] virtual IndexMoment moment_of(SequenceNumber sequence) const = 0;
+  // The horizon; sequence 0 as long as nothing was forgotten.
   [[nodiscard]] virtual IndexMoment oldest() const = 0;
   [[nodiscard]] virtual IndexMoment newest() const = 0;
 

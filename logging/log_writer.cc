@@ -103,9 +103,11 @@ bool LogWriter::take_track() {
 }
 
 bool LogWriter::before_images_first() {
-  const auto others = std::stable_partition(
-      queue_.begin(), queue_.end(),
-      [](const Pending& pending) { return pending.record.type == RecordType::kBeforeImage; });
+  const auto others =
+      std::stable_partition(queue_.begin(), queue_.end(), [](const Pending& pending) {
+        return pending.record.type == RecordType::kBeforeImage ||
+               pending.record.type == RecordType::kRebase;
+      });
   return others != queue_.begin();
 }
 
@@ -118,6 +120,14 @@ void LogWriter::fail_ordinary(const Error& error) {
   }
   queue_ = std::move(kept);
   for (Pending& pending : failed) pending.done(error);
+}
+
+void LogWriter::leave_track() {
+  leaving_track_ = true;
+  if (in_flight_) return;  // when that is done
+  tail_.next_block = 0;
+  track_end_block_ = 0;
+  leaving_track_ = false;
 }
 
 void LogWriter::dispatch() {
@@ -265,6 +275,7 @@ void LogWriter::completed(std::unique_ptr<Batch> batch, Result<void> result) {
     return;
   }
   failures_in_a_row_ = 0;
+  if (leaving_track_) leave_track();
   // What completions append now gathers into the next batch, which leaves at the end of this turn.
   if (!queue_.empty()) dispatch_soon();
   if (observer_) {

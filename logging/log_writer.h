@@ -87,6 +87,9 @@ class LogWriter {
   void set_full_gate(UniqueFunction<bool()> gate) { full_gate_ = std::move(gate); }
   void retry() { dispatch_soon(); }
 
+  // Leaves the rest of the present track unused: the next batch begins another one.
+  void leave_track();
+
   [[nodiscard]] bool idle() const { return !in_flight_ && queue_.empty(); }
   [[nodiscard]] std::uint64_t used_bytes() const;
   [[nodiscard]] std::uint64_t limit_bytes() const;
@@ -145,6 +148,7 @@ class LogWriter {
   std::deque<Pending> queue_;
   bool in_flight_ = false;
   bool dispatch_pending_ = false;
+  bool leaving_track_ = false;
   static constexpr int kFailuresMax = 2;
   int failures_in_a_row_ = 0;
   bool failed_ = false;

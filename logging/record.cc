@@ -51,6 +51,7 @@ std::string_view record_type_name(RecordType type) noexcept {
     case RecordType::kMark: return "mark";
     case RecordType::kRelocated: return "relocated";
     case RecordType::kEncoded: return "encoded";
+    case RecordType::kRebase: return "rebase";
   }
   return "unknown";
 }
@@ -81,6 +82,7 @@ bool record_is_consistent(const Record& r) noexcept {
       return r.flags == 0 && r.payload_blocks == 0 && extent == 0 && r.target_sequence < r.sequence;
     case RecordType::kMark: return r.flags == 0 && extent == 0 && r.payload_blocks == 1;
     case RecordType::kEncoded: return false;  // no codec is defined yet
+    case RecordType::kRebase: return r.flags == 0 && r.payload_blocks == 0 && extent > 0;
   }
   return false;
 }
@@ -144,7 +146,7 @@ std::optional<UnpackedRecord> unpack_record(std::span<const std::byte> from) {
   Record& r = out.record;
   const auto type = load_le<std::uint8_t>(p + kType);
   if (type < static_cast<std::uint8_t>(RecordType::kWrite) ||
-      type > static_cast<std::uint8_t>(RecordType::kEncoded)) {
+      type > static_cast<std::uint8_t>(RecordType::kRebase)) {
     return std::nullopt;
   }
   r.type = static_cast<RecordType>(type);

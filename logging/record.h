@@ -25,6 +25,7 @@ enum class RecordType : std::uint8_t {
   kMark = 7,       // a named moment; the payload is one block: the name
   kRelocated = 8,  // the same version, moved within the log
   kEncoded = 9,    // payload is compressed, a delta or a reference; `codec` says which
+  kRebase = 10,  // the image is the base of the extent from here on: before-images so far are void
 };
 
 // Name for users and JSON: "write", "zero", "before-image", ...

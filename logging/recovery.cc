@@ -142,6 +142,14 @@ Result<std::vector<TrackHeader>> taken_tracks(Disk& disk, const Superblock& supe
   return taken;
 }
 
+// The header of a track that may have been taken; from its batches if it is damaged.
+Result<std::optional<TrackHeader>> any_header(Disk& disk, const Superblock& superblock,
+                                              const Allocated& place) {
+  auto header = read_header(disk, superblock, place.track);
+  if (!header || (*header && (*header)->allocation == place.allocation)) return header;
+  return lost_header(disk, superblock, place.track, place.allocation, false);
+}
+
 // Durable on return.
 Result<void> erase(Disk& disk, std::uint64_t block, std::uint64_t count) {
   Payload bytes = Payload::allocate(count * kBlockBytes);
@@ -338,6 +346,43 @@ Result<Recovered> recover_log(Disk& disk, const Superblock& superblock, unsigned
     if (scan->last_batch_block != 0) out.tail.previous_batch_block = scan->last_batch_block;
   }
   if (Result<void> r = erase_remains(disk, superblock, out.tracks, out.tail); !r) return r.error();
+  return out;
+}
+
+std::vector<Allocated> allocated_from(const TrackList& tracks, std::uint64_t allocation,
+                                      std::size_t count) {
+  std::vector<Allocated> out;
+  for (; allocation < tracks.end() && out.size() < count; ++allocation) {
+    if (const auto track = tracks.track(allocation)) out.push_back({allocation, *track});
+  }
+  return out;
+}
+
+Result<CompleteTrack> read_complete_track(Disk& disk, const Superblock& superblock,
+                                          const std::vector<Allocated>& tracks) {
+  CHECK(!tracks.empty());
+  CompleteTrack out;
+  const auto header = any_header(disk, superblock, tracks.front());
+  if (!header) return header.error();
+  if (!*header) return out;
+  TrackScanRequest request{.track = **header};
+  for (std::size_t i = 1; i < tracks.size() && request.end_batch == 0; ++i) {
+    const auto next = any_header(disk, superblock, tracks[i]);
+    if (!next) return next.error();
+    if (*next) request.end_batch = (*next)->first_batch;
+  }
+  if (request.end_batch == 0) {
+    return Error{ErrorCode::kCorrupt, "track " + std::to_string(tracks.front().track) +
+                                          ": where it ends cannot be told, because the tracks "
+                                          "behind it are damaged"};
+  }
+  Result<TrackScan> scan = scan_track(disk, superblock, request);
+  if (!scan) return scan.error();
+  out.records.reserve(scan->records.size());
+  for (const ScannedRecord& scanned : scan->records) {
+    out.records.emplace_back(scanned.record, scanned.location);
+  }
+  out.damage = std::move(scan->damage);
   return out;
 }
 

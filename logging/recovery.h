@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "logging/batch.h"
@@ -70,5 +71,23 @@ Result<void> write_list(Disk& disk, const LogId& log, const std::vector<TrackLis
 // are read ahead (two for each reader).
 Result<Recovered> recover_log(Disk& disk, const Superblock& superblock, unsigned threads,
                               const RecordVisitor& visit);
+
+// A place in the allocation list.
+struct Allocated {
+  std::uint64_t allocation = 0;
+  std::uint64_t track = 0;
+};
+// The allocations from `allocation` on that have a track, at most `count`.
+std::vector<Allocated> allocated_from(const TrackList& tracks, std::uint64_t allocation,
+                                      std::size_t count);
+
+struct CompleteTrack {
+  std::vector<std::pair<Record, LogLocation>> records;
+  std::vector<LogDamage> damage;
+};
+// Reads the records of a track that is no longer written to: the first of `tracks`, which the
+// others follow (to tell where it ends). Nothing in it: an unused one. Any thread.
+Result<CompleteTrack> read_complete_track(Disk& disk, const Superblock& superblock,
+                                          const std::vector<Allocated>& tracks);
 
 }  // namespace mariner::logging

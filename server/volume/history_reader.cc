@@ -19,6 +19,7 @@ void ZeroBase::read(BlockRange range, std::span<std::byte> to, Done done) {
 // One read() and what it still waits for.
 struct HistoryReader::Operation {
   HistoryReader* reader = nullptr;
+  SequenceNumber at;
   Done done;
   Result<void> result;
   std::size_t waiting = 1;  // one for read() itself, so that nothing completes while it issues
@@ -41,6 +42,7 @@ void HistoryReader::read(BlockRange range, SequenceNumber at, std::span<std::byt
   CHECK(to.size() == range.count.bytes());
   auto operation = std::make_shared<Operation>();
   operation->reader = this;
+  operation->at = at;
   operation->done = std::move(done);
   ++in_flight_;
   for (const LocatedRun& run : index_.locate(range, at)) {
@@ -64,14 +66,30 @@ void HistoryReader::read_run(const LocatedRun& run, std::span<std::byte> to,
   ++operation->waiting;
   // A repeated run is one block: read it to the front, then copy it over the rest.
   const std::span<std::byte> stored = run.repeated ? to.first(kBlockBytes) : to;
-  log_.read(log_read_of(run, stored), [operation, to, repeated = run.repeated](Result<void> r) {
-    if (r && repeated) {
+  log_.read(log_read_of(run, stored), [this, operation, to, run](Result<void> r) {
+    const bool moved = !r && read_elsewhere(run, to, operation);
+    if (moved) r = {};
+    if (r && run.repeated && !moved) {
       for (std::size_t at = kBlockBytes; at < to.size(); at += kBlockBytes) {
         std::memcpy(to.data() + at, to.data(), kBlockBytes);
       }
     }
     finished(operation, r);
   });
+}
+
+bool HistoryReader::read_elsewhere(const LocatedRun& run, std::span<std::byte> to,
+                                   const std::shared_ptr<Operation>& operation) {
+  const std::vector<LocatedRun> now = index_.locate(run.range, operation->at);
+  for (const LocatedRun& part : now) {
+    if (part.source == run.source && part.location == run.location) return false;
+  }
+  for (const LocatedRun& part : now) {
+    read_run(part,
+             to.subspan((part.range.first - run.range.first).bytes(), part.range.count.bytes()),
+             operation);
+  }
+  return true;
 }
 
 void HistoryReader::read_base(BlockRange range, std::span<std::byte> to,

@@ -22,8 +22,6 @@ class Base {
   virtual ~Base() = default;
   // Fills `to` with the base's bytes of `range`.
   virtual void read(BlockRange range, std::span<std::byte> to, Done done) = 0;
-  // True if nothing is stored: all zeros.
-  [[nodiscard]] virtual bool is_zero() const = 0;
   // True if the image holds it: the bytes may move to a before-image at any time.
   [[nodiscard]] virtual bool may_move() const = 0;
 };
@@ -31,7 +29,6 @@ class Base {
 class ZeroBase final : public Base {
  public:
   void read(BlockRange range, std::span<std::byte> to, Done done) override;
-  [[nodiscard]] bool is_zero() const override { return true; }
   [[nodiscard]] bool may_move() const override { return false; }
 };
 
@@ -56,6 +53,10 @@ class HistoryReader {
   struct Operation;
   void read_run(const index::LocatedRun& run, std::span<std::byte> to,
                 const std::shared_ptr<Operation>& operation);
+  // The log could not give `run`. True if the index says by now that it stands elsewhere, and it is
+  // read from there.
+  bool read_elsewhere(const index::LocatedRun& run, std::span<std::byte> to,
+                      const std::shared_ptr<Operation>& operation);
   void read_base(BlockRange range, std::span<std::byte> to,
                  const std::shared_ptr<Operation>& operation);
   static void finished(const std::shared_ptr<Operation>& operation, const Result<void>& result);

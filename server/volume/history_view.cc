@@ -37,22 +37,27 @@ void HistoryView::write_same(ByteRange, PayloadSlice, Done done) { done(read_onl
 void HistoryView::trim(ByteRange, TrimMode, Done done) { done(read_only_error()); }
 
 std::vector<Allocation> HistoryView::allocation(ByteRange range) {
-  return allocation_at(index_, range, at_, base_is_zero_);
+  return allocation_at(index_, range, at_, base_);
 }
 
 std::vector<Allocation> allocation_at(const index::VersionIndex& index, ByteRange range,
-                                      SequenceNumber at, bool base_is_zero) {
+                                      SequenceNumber at, const BaseMap* base) {
   std::vector<Allocation> out;
-  for (const index::LocatedRun& run : index.locate(range.covering_blocks(), at)) {
-    const bool mapped = run.source == index::LocatedRun::Source::kLog ||
-                        (run.source == index::LocatedRun::Source::kBase && !base_is_zero);
-    const ByteRange bytes = to_bytes(run.range);
+  const auto add = [&](BlockRange blocks, bool mapped) {
+    const ByteRange bytes = to_bytes(blocks);
     const std::uint64_t start = std::max(bytes.offset, range.offset);
     const std::uint64_t length = std::min(bytes.end(), range.end()) - start;
     if (!out.empty() && out.back().mapped == mapped) {
       out.back().range.length += length;
     } else {
       out.push_back({{start, length}, mapped});
+    }
+  };
+  for (const index::LocatedRun& run : index.locate(range.covering_blocks(), at)) {
+    if (run.source == index::LocatedRun::Source::kBase && base != nullptr) {
+      base->visit(run.range, add);
+    } else {
+      add(run.range, run.source != index::LocatedRun::Source::kZero);
     }
   }
   return out;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "index/version_index.h"
+#include "server/volume/base_map.h"
 #include "server/volume/current_reader.h"
 #include "server/volume/history_reader.h"
 #include "server/volume/layer.h"
@@ -10,14 +11,11 @@ namespace mariner::volume {
 
 class HistoryView final : public Layer {
  public:
-  // The reader and index belong to the volume, which outlives its views.
+  // The reader, index and base map belong to the volume, which outlives its views. A null map: the
+  // base is another volume.
   HistoryView(std::uint64_t size_bytes, HistoryReader& history, const index::VersionIndex& index,
-              SequenceNumber at, bool base_is_zero)
-      : size_bytes_(size_bytes),
-        history_(history),
-        index_(index),
-        at_(at),
-        base_is_zero_(base_is_zero) {}
+              SequenceNumber at, const BaseMap* base)
+      : size_bytes_(size_bytes), history_(history), index_(index), at_(at), base_(base) {}
   ~HistoryView() override;
 
   [[nodiscard]] std::uint64_t size_bytes() const override { return size_bytes_; }
@@ -37,13 +35,13 @@ class HistoryView final : public Layer {
   HistoryReader& history_;
   const index::VersionIndex& index_;
   const SequenceNumber at_;
-  const bool base_is_zero_;
+  const BaseMap* const base_;
   std::size_t operations_ = 0;
 };
 
-// The parts of `range` that are stored, as of `at`.
+// The parts of `range` that are stored, as of `at`. `base` tells which base blocks are; null: all.
 std::vector<Allocation> allocation_at(const index::VersionIndex& index, ByteRange range,
-                                      SequenceNumber at, bool base_is_zero);
+                                      SequenceNumber at, const BaseMap* base);
 
 // The base of a writable view: another volume as of one moment.
 class ViewBase final : public Base {
@@ -52,7 +50,6 @@ class ViewBase final : public Base {
   void read(BlockRange range, std::span<std::byte> to, Done done) override {
     parent_.read(range, at_, to, std::move(done));
   }
-  [[nodiscard]] bool is_zero() const override { return false; }
   [[nodiscard]] bool may_move() const override { return false; }
 
  private:

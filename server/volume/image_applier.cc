@@ -51,9 +51,12 @@ void ImageApplier::next_chunk() {
 
 std::vector<BlockRange> ImageApplier::uncaptured(BlockRange range) const {
   std::vector<BlockRange> out;
-  if (!parts_.base_in_image) return out;
+  if (parts_.base.empty()) return out;
   for (const LocatedRun& run : parts_.index.locate(range, SequenceNumber{0})) {
-    if (run.source == LocatedRun::Source::kBase) out.push_back(run.range);
+    if (run.source != LocatedRun::Source::kBase) continue;
+    parts_.base.visit(run.range, [&](BlockRange part, bool in_image) {
+      if (in_image) out.push_back(part);
+    });
   }
   return out;
 }
@@ -76,7 +79,9 @@ void ImageApplier::add_located(const LocatedRun& run) {
     case LocatedRun::Source::kZero: return add_zero(run.range);
     case LocatedRun::Source::kBase:
       // The image holds it still, or the base is zero.
-      if (!parts_.base_in_image) add_zero(run.range);
+      parts_.base.visit(run.range, [&](BlockRange part, bool in_image) {
+        if (!in_image) add_zero(part);
+      });
       return;
     case LocatedRun::Source::kLog: break;
   }

@@ -1,7 +1,7 @@
 // Applies a frozen table of pending writes to the image, in address order, in the background.
 //
 // The index is consulted on the owner's thread; reading the log, writing and flushing the image
-// happen on the worker. Before a block that only the image holds (the base of an imported volume)
+// happen on the worker. Before a block that only the image holds (its base: base_map.h)
 // is overwritten, its old contents are durable in the log and indexed as a before-image (design.md
 // invariant 5); where such a block merely becomes zero, the image keeps it and readers ask the
 // index.
@@ -12,6 +12,7 @@
 #include <memory>
 #include <vector>
 
+#include "server/volume/base_map.h"
 #include "server/volume/history_reader.h"
 #include "server/volume/image_writer.h"
 #include "server/volume/pending_table.h"
@@ -30,7 +31,7 @@ class ImageApplier {
     const HistoryReader& history;
     VolumeLog& log;
     Worker& worker;
-    bool base_in_image = false;
+    const BaseMap& base;
   };
 
   explicit ImageApplier(Parts parts) : parts_(parts) {}
@@ -57,7 +58,7 @@ class ImageApplier {
   void add_located(const index::LocatedRun& run);
   void add_zero(BlockRange range);
   void add_stored(ImageChange change);
-  // The parts of `range` that only the image holds.
+  // The parts of `range` that only the image holds, by the index and the base map.
   [[nodiscard]] std::vector<BlockRange> uncaptured(BlockRange range) const;
 
   const Parts parts_;

@@ -226,26 +226,31 @@ void LiveVolume::write_partial(ByteRange range, Merge merge, Done done) {
 }
 
 void LiveVolume::rollback(index::IndexMoment target, replication::LocalReplicator::WriteDone done) {
+  if (target.sequence < parts_.index.oldest().sequence) {
+    return done(Error{ErrorCode::kOutsideWindow, "#" + std::to_string(target.sequence.value) +
+                                                     " is no longer in the history"});
+  }
   ++operations_;
+  const auto pinned = targets_.insert(target.sequence);
   const BlockRange everything = ByteRange{0, size_bytes_}.covering_blocks();
-  locks_.exclusive(
-      everything, [this, target, done = std::move(done)](ExtentLocks::LockId lock) mutable {
-        WriteRequest request;
-        request.kind = WriteKind::kRollback;
-        request.target = target.sequence;
-        request.target_time = target.time;
-        parts_.replicator.submit(std::move(request),
-                                 [this, done = std::move(done)](Result<Stamp> stamp) mutable {
-                                   --operations_;
-                                   done(std::move(stamp));
-                                 });
-        locks_.unlock(lock);
-      });
+  locks_.exclusive(everything, [this, target, pinned,
+                                done = std::move(done)](ExtentLocks::LockId lock) mutable {
+    WriteRequest request;
+    request.kind = WriteKind::kRollback;
+    request.target = target.sequence;
+    request.target_time = target.time;
+    parts_.replicator.submit(std::move(request),
+                             [this, pinned, done = std::move(done)](Result<Stamp> stamp) mutable {
+                               --operations_;
+                               targets_.erase(pinned);
+                               done(std::move(stamp));
+                             });
+    locks_.unlock(lock);
+  });
 }
 
 std::vector<Allocation> LiveVolume::allocation(ByteRange range) {
-  return allocation_at(parts_.index, range, parts_.replicator.coordinator().settled(),
-                       parts_.base_is_zero);
+  return allocation_at(parts_.index, range, parts_.replicator.coordinator().settled(), parts_.base);
 }
 
 void LiveVolume::settle(Done done) {

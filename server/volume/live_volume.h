@@ -10,9 +10,12 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
+#include <set>
 
 #include "index/version_index.h"
 #include "replication/local_replicator.h"
+#include "server/volume/base_map.h"
 #include "server/volume/current_reader.h"
 #include "server/volume/extent_locks.h"
 #include "server/volume/layer.h"
@@ -25,7 +28,7 @@ class LiveVolume final : public Layer {
     replication::LocalReplicator& replicator;
     CurrentReader& current;
     const index::VersionIndex& index;
-    bool base_is_zero = true;
+    const BaseMap* base = nullptr;  // null: the base is another volume
   };
 
   LiveVolume(std::uint64_t size_bytes, Parts parts) : size_bytes_(size_bytes), parts_(parts) {}
@@ -42,8 +45,14 @@ class LiveVolume final : public Layer {
   void settle(Done done) override;
 
   // Logs one record that takes the volume back to `target`, in order with all writes. `done` has
-  // its stamp when it is durable and visible.
+  // its stamp when it is durable and visible; kOutsideWindow when `target` is before the horizon.
   void rollback(index::IndexMoment target, replication::LocalReplicator::WriteDone done);
+
+  // The oldest target of the rollbacks that are under way; nothing: there are none.
+  [[nodiscard]] std::optional<SequenceNumber> oldest_target() const {
+    if (targets_.empty()) return std::nullopt;
+    return *targets_.begin();
+  }
 
   [[nodiscard]] bool idle() const { return operations_ == 0 && locks_.idle(); }
 
@@ -59,6 +68,7 @@ class LiveVolume final : public Layer {
   const Parts parts_;
   ExtentLocks locks_;
   std::size_t operations_ = 0;
+  std::multiset<SequenceNumber> targets_;
 };
 
 }  // namespace mariner::volume

@@ -169,6 +169,7 @@ void Storage::apply_now() {
 }
 
 void Storage::applied(Result<void> result) {
+  punch_next();
   if (!result) {
     if (stopped_) return;
     if (events_.apply_failed) events_.apply_failed(result.error());
@@ -198,6 +199,40 @@ void Storage::applied(Result<void> result) {
   }
 }
 
+void Storage::punch(std::vector<BlockRange> ranges, Done done) {
+  if (stopped_) return done(Error{ErrorCode::kAborted, "the server is stopping"});
+  punches_.push_back({std::move(ranges), std::move(done)});
+  if (!applier_.running()) punch_next();
+}
+
+// While the applier rests. What it does later comes after this on the worker, and so over it.
+void Storage::punch_next() {
+  if (punching_ || punches_.empty()) return;
+  punching_ = true;
+  Punch punch = std::move(punches_.front());
+  punches_.pop_front();
+  // What has been written since must not be wiped out.
+  std::vector<BlockRange> zeros;
+  for (const BlockRange& range : punch.ranges) {
+    for (const index::LocatedRun& run :
+         parts_.index.locate(range, parts_.index.newest().sequence)) {
+      if (run.source == index::LocatedRun::Source::kZero) zeros.push_back(run.range);
+    }
+  }
+  parts_.worker.run(
+      [image = &parts_.image, ranges = std::move(zeros)]() -> Result<void> {
+        for (const BlockRange& range : ranges) {
+          if (Result<void> r = image->discard(to_bytes(range)); !r) return r;
+        }
+        return image->flush();
+      },
+      [this, done = std::move(punch.done)](Result<void> result) mutable {
+        punching_ = false;
+        punch_next();
+        done(std::move(result));
+      });
+}
+
 void Storage::drain(Done done) {
   if (durable_ >= committed_ || (active_.runs->empty() && !frozen_.runs)) return done({});
   drains_.push_back({committed_, std::move(done)});
@@ -207,6 +242,9 @@ void Storage::drain(Done done) {
 void Storage::stop() {
   stopped_ = true;
   applier_.stop();
+  for (Punch& punch : std::exchange(punches_, {})) {
+    punch.done(Error{ErrorCode::kAborted, "the server is stopping"});
+  }
   while (!drains_.empty()) {
     Done done = std::move(drains_.front().done);
     drains_.pop_front();
@@ -296,7 +334,7 @@ void Storage::read_image(BlockRange range, std::span<std::byte> to,
           finished(operation, result);
         });
   };
-  if (!parts_.base_in_image) return from_image(range, to);
+  if (parts_.base.empty()) return from_image(range, to);
   // The image may hold the only copy of a base block that reads as zero by now.
   for (const index::LocatedRun& run : parts_.index.locate(range, committed_)) {
     const auto part = to.subspan((run.range.first - range.first).bytes(), run.range.count.bytes());

@@ -13,6 +13,7 @@
 #include <chrono>
 #include <deque>
 #include <memory>
+#include <vector>
 
 #include "proto/executor.h"
 #include "replication/participant.h"
@@ -49,9 +50,14 @@ class Storage final : public replication::StorageParticipant, public CurrentRead
   // Begins to apply now what is pending. `done` runs when all that is committed by now is durable
   // in the image.
   void drain(Done done);
+  // Makes what reads as zero in `ranges` zero in the image too, durably, where the image had kept
+  // its base for the history's sake and the history needs it no longer. `done` is always called.
+  void punch(std::vector<BlockRange> ranges, Done done);
   // Stops applying; nothing more is begun. What is pending is found again in the log.
   void stop();
-  [[nodiscard]] bool idle() const { return !applier_.running() && reads_in_flight_ == 0; }
+  [[nodiscard]] bool idle() const {
+    return !applier_.running() && !punching_ && reads_in_flight_ == 0;
+  }
 
   [[nodiscard]] SequenceNumber durable() const { return durable_; }
   // Bytes committed and not yet in the image.
@@ -75,6 +81,7 @@ class Storage final : public replication::StorageParticipant, public CurrentRead
   void apply_now();
   void applied(Result<void> result);
   void check_pressure();
+  void punch_next();
   void read_blocks(BlockRange range, std::span<std::byte> to,
                    const std::shared_ptr<ReadOperation>& operation);
   void read_image(BlockRange range, std::span<std::byte> to,
@@ -105,6 +112,12 @@ class Storage final : public replication::StorageParticipant, public CurrentRead
     Done done;
   };
   std::deque<Drain> drains_;
+  struct Punch {
+    std::vector<BlockRange> ranges;
+    Done done;
+  };
+  std::deque<Punch> punches_;
+  bool punching_ = false;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

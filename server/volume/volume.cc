@@ -32,7 +32,8 @@ Result<void> VolumeHistory::add(const logging::Record& record, const logging::Lo
   switch (record.type) {
     case RecordType::kVoid:
     case RecordType::kGap: last = std::max(last, record.target_sequence); return {};
-    case RecordType::kBeforeImage: index->insert(record, location); return {};
+    case RecordType::kBeforeImage:
+    case RecordType::kRebase: index->insert(record, location); return {};
     case RecordType::kWrite:
     case RecordType::kZero:
     case RecordType::kRollback: break;
@@ -54,11 +55,18 @@ Result<void> VolumeHistory::add(const logging::Record& record, const logging::Lo
   return {};
 }
 
+void VolumeHistory::set_horizon(const Horizon& horizon) {
+  index->set_horizon(horizon.moment);
+  last = std::max(last, horizon.last);
+  last_time = std::max(last_time, horizon.moment.time);
+  frontier = std::max(frontier, horizon.frontier);
+}
+
 Volume::Volume(VolumeOptions options, VolumeHistory history, LogParts log, Worker* worker,
                Executor& executor, Events events)
     : id_(options.id),
       size_bytes_(options.size_bytes),
-      base_in_image_(options.base_in_image),
+      base_map_(options.base_in_image),
       executor_(executor),
       events_(std::move(events)),
       parent_(std::move(options.parent)),
@@ -67,8 +75,9 @@ Volume::Volume(VolumeOptions options, VolumeHistory history, LogParts log, Worke
   CHECK(image_ == nullptr || worker != nullptr);
   if (parent_ != nullptr) {
     base_ = std::make_unique<ViewBase>(parent_->history(), options.parent_at);
-  } else if (base_in_image_) {
-    base_ = std::make_unique<ImageBase>(*image_);
+  } else if (image_ != nullptr) {
+    for (const BaseMap::Page& page : options.base_pages) CHECK(base_map_.load(page));
+    base_ = std::make_unique<ImageBase>(*image_, base_map_);
   } else {
     base_ = std::make_unique<ZeroBase>();
   }
@@ -102,11 +111,10 @@ Volume::Volume(VolumeOptions options, VolumeHistory history, LogParts log, Worke
     storage_events.apply_failed = [this](const Error& error) {
       if (events_.apply_failed) events_.apply_failed(error);
     };
-    storage_ =
-        std::make_unique<Storage>(ImageApplier::Parts{*image_, log.disk, log.id, *index_, *history_,
-                                                      *log_, *worker, base_in_image_},
-                                  *history_, executor_, options.storage, start.frontier, start.last,
-                                  std::move(storage_events));
+    storage_ = std::make_unique<Storage>(ImageApplier::Parts{*image_, log.disk, log.id, *index_,
+                                                             *history_, *log_, *worker, base_map_},
+                                         *history_, executor_, options.storage, start.frontier,
+                                         start.last, std::move(storage_events));
     current = storage_.get();
   } else {
     history_current_ = std::make_unique<HistoryCurrent>(
@@ -116,8 +124,8 @@ Volume::Volume(VolumeOptions options, VolumeHistory history, LogParts log, Worke
   replicator_ = std::make_unique<replication::LocalReplicator>(start, options.limits, executor_,
                                                                *log_, storage_.get());
   live_ = std::make_unique<LiveVolume>(
-      size_bytes_,
-      LiveVolume::Parts{*replicator_, *current, *index_, parent_ == nullptr && !base_in_image_});
+      size_bytes_, LiveVolume::Parts{*replicator_, *current, *index_,
+                                     parent_ == nullptr ? &base_map_ : nullptr});
 }
 
 Volume::~Volume() { CHECK_MSG(idle(), "a volume is destroyed in use"); }
@@ -125,7 +133,7 @@ Volume::~Volume() { CHECK_MSG(idle(), "a volume is destroyed in use"); }
 std::shared_ptr<Layer> Volume::view_layer(SequenceNumber at) {
   auto held = std::make_shared<HeldView>(HeldView{
       shared_from_this(),
-      HistoryView(size_bytes_, *history_, *index_, at, parent_ == nullptr && !base_in_image_)});
+      HistoryView(size_bytes_, *history_, *index_, at, parent_ == nullptr ? &base_map_ : nullptr)});
   return {held, &held->view};
 }
 

@@ -10,12 +10,14 @@
 
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "index/memory_index.h"
 #include "logging/log_reader.h"
 #include "logging/log_writer.h"
 #include "proto/executor.h"
 #include "replication/local_replicator.h"
+#include "server/volume/base_map.h"
 #include "server/volume/history_view.h"
 #include "server/volume/image_base.h"
 #include "server/volume/live_volume.h"
@@ -33,12 +35,23 @@ struct LogParts {
   logging::LogReader& reader;
 };
 
+// How far the log has given up a volume's history. Kept durably outside of the log, before the log
+// gives it up.
+struct Horizon {
+  index::IndexMoment moment;  // no moment before it can be opened
+  SequenceNumber last;        // every number up to it has been used
+  SequenceNumber frontier;    // durable in the image
+};
+
 // What recovery found out about a volume, and its index.
 struct VolumeHistory {
   std::unique_ptr<index::MemoryIndex> index = std::make_unique<index::MemoryIndex>();
   SequenceNumber last;  // the highest number seen in the log
   VersionTime last_time;
   SequenceNumber frontier;  // durable in the image, as far as the log knows
+
+  // What the log has given up, from where it is kept: after the last add().
+  void set_horizon(const Horizon& horizon);
 
   // Takes the next record that recovery found of a volume with `blocks` blocks. kCorrupt, and
   // nothing is changed, when the record cannot follow what was seen before or lies outside.
@@ -53,7 +66,8 @@ struct VolumeOptions {
   VersionTime floor;  // no version time at or below it
   // A volume's image; null for a writable view.
   std::unique_ptr<logging::Disk> image;
-  bool base_in_image = false;  // imported: the image held data before the first write
+  bool base_in_image = false;             // imported: the image held data before the first write
+  std::vector<BaseMap::Page> base_pages;  // what has become base in the image since
   // The volume and moment that a writable view starts from.
   std::shared_ptr<class Volume> parent;
   SequenceNumber parent_at;
@@ -93,7 +107,15 @@ class Volume : public std::enable_shared_from_this<Volume> {
   [[nodiscard]] LiveVolume& live() { return *live_; }
   [[nodiscard]] const Storage* storage() const { return storage_.get(); }
   [[nodiscard]] Storage* storage() { return storage_.get(); }
-  [[nodiscard]] bool base_in_image() const { return base_in_image_; }
+  [[nodiscard]] BaseMap& base_map() { return base_map_; }
+
+  // No moment before it can be opened from now on, or be the target of a rollback.
+  void set_horizon(index::IndexMoment horizon) { index_->set_horizon(horizon); }
+  [[nodiscard]] VolumeLog& log() { return *log_; }
+  // Forgets a version whose record the log gives up (ReleaseJudge says that it may).
+  void forget(const logging::Record& record, const logging::LogLocation& location) {
+    index_->forget(record, location);
+  }
 
   // Makes `time` a moment: resolves it to the last write at or before it, once that is settled.
   // kUnavailable when the log failed and it cannot settle before a restart.
@@ -106,7 +128,7 @@ class Volume : public std::enable_shared_from_this<Volume> {
  private:
   const VolumeId id_;
   const std::uint64_t size_bytes_;
-  const bool base_in_image_;
+  BaseMap base_map_;
   Executor& executor_;
   Events events_;
   std::shared_ptr<Volume> parent_;

@@ -82,4 +82,13 @@ void VolumeLog::log_before_image(BlockRange range, PayloadSlice bytes,
   append(record, std::move(bytes), LogWriter::Urgency::kEssential, std::move(done));
 }
 
+void VolumeLog::log_rebase(BlockRange range, UniqueFunction<void(Result<void>)> done) {
+  Record record;
+  record.type = RecordType::kRebase;
+  record.volume = volume_;
+  record.epoch = epoch_;
+  record.extent = range;
+  append(record, {}, LogWriter::Urgency::kEssential, std::move(done));
+}
+
 }  // namespace mariner::volume

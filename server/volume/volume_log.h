@@ -31,6 +31,9 @@ class VolumeLog final : public replication::LoggerParticipant {
   void log_before_image(BlockRange range, PayloadSlice bytes,
                         UniqueFunction<void(Result<void>)> done);
 
+  // Makes the image the base of `range`, durably and in the index: its before-images are void.
+  void log_rebase(BlockRange range, UniqueFunction<void(Result<void>)> done);
+
   // Appends in flight: the owner waits for 0 before it destroys this.
   [[nodiscard]] std::size_t in_flight() const { return in_flight_; }
 

@@ -358,5 +358,81 @@ TEST_F(IndexModel, EveryMomentEqualsTheReference) {
   }
 }
 
+TEST(MemoryIndex, ForgottenVersionsLeaveTheBaseAndTheNumbers) {
+  MemoryIndex index;
+  const BlockRange all{{0}, {64}};
+  for (std::uint64_t n = 1; n <= 10; ++n) index.insert(write_record(n, {{n}, {2}}), place(n));
+  const std::uint64_t memory = index.statistics().memory_bytes;
+  index.set_horizon({{6}, {600}});
+  for (std::uint64_t n = 1; n <= 6; ++n) index.forget(write_record(n, {{n}, {2}}), place(n));
+  index.forget(write_record(3, {{3}, {2}}), place(3));  // again: nothing
+  EXPECT_LT(index.statistics().memory_bytes, memory);
+  EXPECT_EQ(index.oldest().sequence, SequenceNumber{6});
+  EXPECT_EQ(index.newest().sequence, SequenceNumber{10});
+  const auto found = by_block(index.locate(all, {10}), all);
+  for (std::uint64_t block = 0; block < 64; ++block) {
+    const bool kept = block >= 7 && block <= 11;
+    EXPECT_EQ(found[block].source, kept ? LocatedRun::Source::kLog : LocatedRun::Source::kBase);
+  }
+  EXPECT_EQ(index.moment_at({650}).sequence, SequenceNumber{6}) << "known though forgotten";
+  EXPECT_EQ(index.moment_of({6}).sequence, SequenceNumber{6});
+  EXPECT_EQ(index.moment_at({599}).sequence, SequenceNumber{0}) << "before the horizon";
+  EXPECT_EQ(index.versions({6}, {0}, {10}), std::vector<SequenceNumber>{});
+  for (std::uint64_t n = 7; n <= 10; ++n) index.forget(write_record(n, {{n}, {2}}), place(n));
+  EXPECT_EQ(index.newest().sequence, SequenceNumber{10});
+  index.insert(write_record(11, {{1}, {1}}), place(11));
+  EXPECT_EQ(index.locate({{1}, {1}}, {11})[0].sequence, SequenceNumber{11});
+}
+
+TEST(MemoryIndex, OneForgottenInTheMiddleHidesNoOther) {
+  MemoryIndex index;
+  index.insert(write_record(1, {{0}, {8}}), place(1));
+  index.insert(write_record(2, {{0}, {8}}), place(2));
+  index.insert(write_record(3, {{4}, {1}}), place(3));
+  index.forget(write_record(2, {{0}, {8}}), place(2));
+  EXPECT_EQ(index.locate({{0}, {1}}, {3})[0].sequence, SequenceNumber{1});
+  EXPECT_EQ(index.locate({{4}, {1}}, {3})[0].sequence, SequenceNumber{3});
+  EXPECT_EQ(index.moment_of({2}).sequence, SequenceNumber{2}) << "a moment all the same";
+}
+
+TEST(MemoryIndex, AForgottenRollbackBringsNothingBack) {
+  MemoryIndex index;
+  index.insert(write_record(1, {{0}, {1}}), place(1));
+  index.insert(write_record(2, {{0}, {1}}), place(2));
+  index.insert(rollback_record(3, 1), place(3));
+  EXPECT_EQ(index.last_rollback(), SequenceNumber{3});
+  EXPECT_EQ(index.rollback_targets({2}), (std::vector<SequenceNumber>{{1}}));
+  EXPECT_TRUE(index.rollback_targets({3}).empty());
+  index.set_horizon({{3}, {300}});
+  index.forget(write_record(1, {{0}, {1}}), place(1));
+  index.forget(write_record(2, {{0}, {1}}), place(2));
+  index.forget(rollback_record(3, 1), place(3));
+  EXPECT_EQ(index.locate({{0}, {1}}, {3})[0].source, LocatedRun::Source::kBase);
+}
+
+TEST(MemoryIndex, ARebaseMakesBeforeImagesVoidWhereItReaches) {
+  MemoryIndex index;
+  index.insert(before_image({{2}, {8}}), place(5));
+  Record rebase;
+  rebase.type = RecordType::kRebase;
+  rebase.extent = {{4}, {3}};
+  index.insert(rebase, place(6));
+  const BlockRange all{{0}, {12}};
+  const auto found = by_block(index.locate(all, {0}), all);
+  for (std::uint64_t block = 0; block < 12; ++block) {
+    const bool kept = block == 2 || block == 3 || (block >= 7 && block <= 9);
+    EXPECT_EQ(found[block].source, kept ? LocatedRun::Source::kLog : LocatedRun::Source::kBase)
+        << block;
+    if (kept) {
+      EXPECT_EQ(found[block].payload_block, block - 2);
+    }
+  }
+  index.insert(before_image({{4}, {3}}), place(7));
+  EXPECT_EQ(index.locate({{5}, {1}}, {0})[0].location, place(7));
+  index.forget(before_image({{2}, {8}}), place(5));
+  EXPECT_EQ(index.locate({{2}, {1}}, {0})[0].source, LocatedRun::Source::kBase);
+  EXPECT_EQ(index.locate({{5}, {1}}, {0})[0].location, place(7)) << "another's";
+}
+
 }  // namespace
 }  // namespace mariner::index

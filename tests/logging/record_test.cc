@@ -102,7 +102,8 @@ TEST(Record, TypesHaveTheirNumbersAndNames) {
     EXPECT_EQ(record_type_name(static_cast<RecordType>(number)), name);
   }
   EXPECT_EQ(record_type_name(static_cast<RecordType>(0)), "unknown");
-  EXPECT_EQ(record_type_name(static_cast<RecordType>(10)), "unknown");
+  EXPECT_EQ(record_type_name(RecordType::kRebase), "rebase");
+  EXPECT_EQ(record_type_name(static_cast<RecordType>(11)), "unknown");
 }
 
 TEST(Record, AWriteHasAsManyBlocksAsItsExtent) {
@@ -169,6 +170,13 @@ TEST(Record, AMarkIsOneBlockOfName) {
   EXPECT_FALSE(consistent(RecordType::kMark, 0, 0, 0));
   EXPECT_FALSE(consistent(RecordType::kMark, 0, 0, 2));
   EXPECT_FALSE(consistent(RecordType::kMark, 0, 1, 1));
+}
+
+TEST(Record, ARebaseNamesAnExtentAndCarriesNothing) {
+  EXPECT_TRUE(consistent(RecordType::kRebase, 0, 5, 0));
+  EXPECT_FALSE(consistent(RecordType::kRebase, 0, 0, 0));
+  EXPECT_FALSE(consistent(RecordType::kRebase, 0, 1, 1));
+  EXPECT_FALSE(consistent(RecordType::kRebase, kHasHead, 1, 0));
 }
 
 TEST(Record, WhatIsNotDefinedYetIsRefused) {

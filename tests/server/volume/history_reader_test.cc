@@ -22,7 +22,6 @@ class SlowBase final : public Base {
     to_ = to;
     done_ = std::move(done);
   }
-  [[nodiscard]] bool is_zero() const override { return false; }
   [[nodiscard]] bool may_move() const override { return moves; }
   void answer(char byte, const Result<void>& result = {}) {
     std::memset(to_.data(), byte, to_.size());

@@ -27,11 +27,12 @@ class HistoryViewTest : public ::testing::Test {
   logging::LogReader log_{disk_, logging::LogId{}};
   index::MemoryIndex index_;
   ZeroBase zeros_;
+  BaseMap nowhere_{false};
   HistoryReader parent_{VolumeId{7}, index_, log_, zeros_};
 };
 
 TEST_F(HistoryViewTest, ReadsPartsOfBlocks) {
-  HistoryView view(1u << 20, parent_, index_, SequenceNumber{1}, true);
+  HistoryView view(1u << 20, parent_, index_, SequenceNumber{1}, &nowhere_);
   EXPECT_EQ(view.size_bytes(), 1u << 20);
   std::optional<std::size_t> length;
   view.read({512, 8192}, [&](const Result<PayloadSlice>& read) {
@@ -44,9 +45,9 @@ TEST_F(HistoryViewTest, ReadsPartsOfBlocks) {
 
 TEST_F(HistoryViewTest, AllocationJoinsWhatIsAlike) {
   // Zeros over a base of zeros: nothing is stored anywhere.
-  EXPECT_EQ(allocation_at(index_, {0, 8 * kBlockBytes}, SequenceNumber{1}, true).size(), 1u);
+  EXPECT_EQ(allocation_at(index_, {0, 8 * kBlockBytes}, SequenceNumber{1}, &nowhere_).size(), 1u);
   // Over a base that holds data: stored, zeros, stored; cut at the bytes that were asked for.
-  const auto parts = allocation_at(index_, {512, 6 * kBlockBytes}, SequenceNumber{1}, false);
+  const auto parts = allocation_at(index_, {512, 6 * kBlockBytes}, SequenceNumber{1}, nullptr);
   ASSERT_EQ(parts.size(), 3u);
   EXPECT_EQ(parts[0].range, (ByteRange{512, 2 * kBlockBytes - 512}));
   EXPECT_TRUE(parts[0].mapped);
@@ -57,7 +58,6 @@ TEST_F(HistoryViewTest, AllocationJoinsWhatIsAlike) {
 
 TEST_F(HistoryViewTest, TheBaseOfAWritableViewIsItsParentAtOneMoment) {
   ViewBase base(parent_, SequenceNumber{1});
-  EXPECT_FALSE(base.is_zero());
   EXPECT_FALSE(base.may_move());
   Payload to = Payload::allocate(kBlockBytes);
   bool done = false;

@@ -49,10 +49,11 @@ class ImageApplierTest : public ::testing::Test {
     rig_->manual().run_ready();
   }
   bool drain() {
-    bool drained = false;
-    rig_->volume().storage()->drain([&](const Result<void>& r) { drained = r.has_value(); });
+    // Shared: what does not drain now is told when the rig stops.
+    const auto drained = std::make_shared<bool>(false);
+    rig_->volume().storage()->drain([drained](const Result<void>& r) { *drained = r.has_value(); });
     rig_->manual().advance(std::chrono::seconds(3));
-    return drained;
+    return *drained;
   }
   std::uint64_t in_image(std::uint64_t block) {
     const auto bytes = rig_->image_disk().bytes({block * kBlockBytes, 8});

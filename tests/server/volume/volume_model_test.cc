@@ -8,8 +8,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <random>
+#include <set>
 #include <string>
 
 #include "tests/server/volume/volume_rig.h"
@@ -23,7 +25,7 @@ using volume::Layer;
 using volume::TrimMode;
 using volume::Volume;
 
-constexpr int kSteps = 70;
+constexpr int kSteps = 90;
 constexpr std::size_t kOpenViewsMax = 4;
 
 class Run {
@@ -40,11 +42,14 @@ class Run {
     if (!failed_) settle();
     if (!failed_) restart(false);
     if (!failed_) settle();
+    tracks_freed += rig_.tracks_freed();
     if (rig_.early_overwrites() > 0) fail("a base block was overwritten before its before-image");
     close_views();
   }
 
   [[nodiscard]] bool failed() const { return failed_; }
+
+  static inline std::uint64_t tracks_freed = 0;  // by all runs
 
  private:
   struct View {
@@ -56,6 +61,7 @@ class Run {
     VolumeModel model;
     std::vector<View> views;
     Volume* volume = nullptr;
+    std::multiset<SequenceNumber> reading{};  // moments of views that are being read
   };
 
   VolumeRig::Options options(std::uint64_t seed) {
@@ -100,7 +106,7 @@ class Run {
 
   void step() {
     Line& line = any_line();
-    switch (below(24)) {
+    switch (below(30)) {
       case 0:
       case 1:
       case 2:
@@ -132,6 +138,14 @@ class Run {
       case 22:
         if (one_in(4)) add_overlay();
         break;
+      case 23:
+      case 24:
+        if (rig_.writer().free_tracks() > 4) rig_.writer().leave_track();
+        break;
+      case 25:
+      case 26:
+      case 27:
+      case 28: reclaim(); break;
       default: drain(); break;
     }
     switch (below(4)) {
@@ -212,8 +226,9 @@ class Run {
   SequenceNumber any_moment(Line& line) {
     const SequenceNumber settled = line.volume->replicator().coordinator().settled();
     if (one_in(4)) return settled;
-    std::vector<SequenceNumber> all{SequenceNumber{0}};
-    line.volume->index().for_each(SequenceNumber{0}, settled, [&](const index::IndexedWrite& w) {
+    const SequenceNumber oldest = line.volume->index().oldest().sequence;
+    std::vector<SequenceNumber> all{oldest};
+    line.volume->index().for_each(oldest, settled, [&](const index::IndexedWrite& w) {
       all.push_back(w.sequence);
       return true;
     });
@@ -224,14 +239,16 @@ class Run {
   void rollback(Line& line) {
     IndexMoment target = line.volume->index().moment_of(any_moment(line));
     if (one_in(3)) {  // undo, and the undoing of that
-      line.volume->index().for_each(
-          SequenceNumber{0}, line.volume->replicator().coordinator().settled(),
-          [&](const index::IndexedWrite& write) {
-            if (write.type == RecordType::kRollback) {
-              target = line.volume->index().moment_of(SequenceNumber{write.sequence.value - 1});
-            }
-            return true;
-          });
+      line.volume->index().for_each(SequenceNumber{0},
+                                    line.volume->replicator().coordinator().settled(),
+                                    [&](const index::IndexedWrite& write) {
+                                      const SequenceNumber before{write.sequence.value - 1};
+                                      if (write.type == RecordType::kRollback &&
+                                          before >= line.volume->index().oldest().sequence) {
+                                        target = line.volume->index().moment_of(before);
+                                      }
+                                      return true;
+                                    });
     }
     ModelWrite write{RecordType::kRollback, {}, {}, {}, target.sequence};
     line.volume->live().rollback(target, [done = begin(line, std::move(write))](
@@ -286,10 +303,12 @@ class Run {
 
   void check_view(Line& line, const View& view, ByteRange range) {
     ++reads_;
+    line.reading.insert(view.at);
     view.layer->read(
         range, [this, &line, view, range, life = life_](const Result<PayloadSlice>& read) {
           if (life != life_) return;
           --reads_;
+          line.reading.erase(line.reading.find(view.at));
           if (!read) return fail("a view's read failed: " + to_string(read.error()));
           follow();
           const auto bad = mismatch(read->bytes(), part_of(line.model.at(view.at), range));
@@ -303,6 +322,8 @@ class Run {
   // A moment that was opened by its time means the same ever after.
   void open_time(Line& line) {
     if (line.volume == rig_.overlay()) return;
+    const SequenceNumber oldest = line.volume->index().oldest().sequence;
+    std::erase_if(opened_, [&](const auto& opened) { return opened.second < oldest; });
     if (!opened_.empty() && one_in(2)) {
       const auto& [time, sequence] = opened_[below(opened_.size())];
       const IndexMoment again = line.volume->index().moment_at(time);
@@ -331,6 +352,24 @@ class Run {
     }
   }
 
+  // Gives up the oldest track if it can: of a random stretch of history, but for what is open.
+  void reclaim() {
+    std::map<VolumeId, SequenceNumber> until;
+    const auto any = [this](Line& line) {
+      return one_in(2) ? line.volume->replicator().coordinator().settled() : any_moment(line);
+    };
+    until[VolumeRig::kVolume] = any(*lines_[0]);
+    if (lines_.size() > 1) until[VolumeRig::kOverlay] = any(*lines_[1]);
+    rig_.reclaim([this, until](VolumeId id) {
+      const Line& line = *lines_[id == VolumeRig::kVolume ? 0 : 1];
+      SequenceNumber keep = std::min(line.model.last(), until.at(id));
+      for (const View& view : line.views) keep = std::min(keep, view.at);
+      if (!line.reading.empty()) keep = std::min(keep, *line.reading.begin());
+      if (id == VolumeRig::kVolume && lines_.size() > 1) keep = std::min(keep, overlay_at_);
+      return line.volume->index().moment_of(keep).time;
+    });
+  }
+
   void drain() {
     rig_.volume().storage()->drain([](const Result<void>&) {});
   }
@@ -338,6 +377,7 @@ class Run {
   void add_overlay() {
     if (rig_.overlay() != nullptr) return;
     const SequenceNumber at = any_moment(*lines_[0]);
+    overlay_at_ = at;
     rig_.add_overlay(at);
     lines_.push_back(
         std::make_unique<Line>(Line{VolumeModel(lines_[0]->model.at(at)), {}, rig_.overlay()}));
@@ -379,7 +419,10 @@ class Run {
     reads_ = 0;
     // Reads in flight hold their views: let them end before the volume does.
     rig_.manual().run_ready();
-    for (const auto& line : lines_) line->views.clear();
+    for (const auto& line : lines_) {
+      line->views.clear();
+      line->reading.clear();
+    }
   }
 
   void restart(bool power_cut) {
@@ -412,6 +455,7 @@ class Run {
   VolumeRig rig_;
   std::vector<std::unique_ptr<Line>> lines_;
   std::vector<std::pair<VersionTime, SequenceNumber>> opened_;
+  SequenceNumber overlay_at_;
   int life_ = 0;
   int reads_ = 0;
   int step_ = 0;
@@ -433,6 +477,7 @@ void run_seeds(bool base_in_image) {
     run.execute();
     if (run.failed()) return;
   }
+  std::printf("%llu tracks given up\n", static_cast<unsigned long long>(Run::tracks_freed));
 }
 
 TEST(VolumeModel, ZeroBase) { run_seeds(false); }

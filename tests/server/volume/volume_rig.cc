@@ -16,7 +16,7 @@ using volume::VolumeOptions;
 namespace {
 
 constexpr std::uint64_t kLogBytes =
-    logging::kReservedBytes + 4 * std::uint64_t{logging::kTrackBytesMin};
+    logging::kReservedBytes + 8 * std::uint64_t{logging::kTrackBytesMin};
 constexpr auto kStep = std::chrono::milliseconds(100);
 
 }  // namespace
@@ -40,13 +40,42 @@ VolumeRig::~VolumeRig() {
 // Before a block of the base is overwritten, its before-image stands in the index, and so in the
 // log. `volume_` is null while it is made, and nothing is applied then.
 void VolumeRig::watch(ByteRange range) {
-  if (!options_.base_in_image) return;
+  if (volume_->base_map().empty()) return;
   for (const index::LocatedRun& run :
-       volume_->index().locate(range.covering_blocks(), SequenceNumber{0})) {
-    if (run.source == index::LocatedRun::Source::kBase) {
-      early_overwrites_ += run.range.count.value;
-    }
+       volume_->index().locate(range.covering_blocks(), volume_->index().oldest().sequence)) {
+    if (run.source != index::LocatedRun::Source::kBase) continue;
+    volume_->base_map().visit(run.range, [&](BlockRange part, bool in_image) {
+      if (in_image) early_overwrites_ += part.count.value;
+    });
   }
+}
+
+std::shared_ptr<Volume> VolumeRig::find(VolumeId volume) {
+  return volume == kVolume ? volume_ : overlay_;
+}
+
+bool VolumeRig::reclaim(std::function<VersionTime(VolumeId)> keep) {
+  if (!reclaimer_->idle()) return false;
+  keep_ = std::move(keep);
+  reclaimer_->reclaim([this](const Result<volume::Reclaimer::Report>& report) {
+    if (report && report->outcome == volume::Reclaimer::Outcome::kFreed) ++tracks_freed_;
+  });
+  return true;
+}
+
+void VolumeRig::store(std::vector<volume::VolumeRelease> releases, Done done) {
+  executor_.post([this, releases = std::move(releases), done = std::move(done)]() mutable {
+    if (!powered_) return done(Error{ErrorCode::kIo, "the power is off"});
+    for (volume::VolumeRelease& release : releases) {
+      Kept& kept = kept_[release.volume];
+      volume::Horizon& horizon = kept.horizon;
+      horizon.moment = release.horizon.moment;
+      horizon.last = std::max(horizon.last, release.horizon.last);
+      horizon.frontier = std::max(horizon.frontier, release.horizon.frontier);
+      for (volume::BaseMap::Page& page : release.base_pages) kept.pages[page.number] = page;
+    }
+    done({});
+  });
 }
 
 std::shared_ptr<Volume> VolumeRig::make(VolumeOptions options, VolumeHistory history) {
@@ -69,8 +98,12 @@ void VolumeRig::make_volume(VolumeHistory history) {
   VolumeOptions options;
   options.id = kVolume;
   options.image =
-      std::make_unique<WatchedDisk>(image_disk_, [this](ByteRange range, bool) { watch(range); });
+      std::make_unique<WatchedDisk>(image_disk_, [this](ByteRange range, bool discards) {
+        // Zeros whose base nobody needs any more are punched when their track is given up.
+        if (!discards || reclaimer_->idle()) watch(range);
+      });
   options.base_in_image = options_.base_in_image;
+  for (const auto& [number, page] : kept_[kVolume].pages) options.base_pages.push_back(page);
   volume_ = make(std::move(options), std::move(history));
 }
 
@@ -103,6 +136,13 @@ void VolumeRig::start() {
   writer_ = std::make_unique<logging::LogWriter>(log_disk_, executor_, superblock_, *tracks_,
                                                  recovered->tail, logging::LogWriter::Options{});
   reader_ = std::make_unique<logging::LogReader>(log_disk_, superblock_.log);
+  recycler_ = std::make_unique<logging::TrackRecycler>(log_disk_, superblock_, *tracks_, *writer_);
+  reclaimer_ = std::make_unique<volume::Reclaimer>(
+      volume::Reclaimer::Parts{log_disk_, superblock_, *tracks_, *writer_, *recycler_, worker_,
+                               executor_},
+      *this);
+  writer_->set_full_gate([this] { return !reclaimer_->idle(); });
+  for (const auto& [id, kept] : kept_) histories[id].set_horizon(kept.horizon);
   VolumeHistory& history = histories[kVolume];
   history.frontier = std::max(history.frontier, saved_frontier_);
   make_volume(std::move(history));
@@ -113,14 +153,19 @@ void VolumeRig::stop() {
   const Error stopping{ErrorCode::kUnavailable, "the rig stops"};
   if (overlay_ != nullptr) overlay_->close(stopping);
   volume_->close(stopping);
+  reclaimer_->stop();
   const auto busy = [this] {
-    return !volume_->idle() || (overlay_ != nullptr && !overlay_->idle()) || !writer_->idle() ||
+    return !reclaimer_->idle() || !recycler_->idle() || !volume_->idle() ||
+           (overlay_ != nullptr && !overlay_->idle()) || !writer_->idle() ||
            log_disk_.in_flight() + image_disk_.in_flight() > 0;
   };
   for (int i = 0; busy(); ++i) {
     CHECK_MSG(i < 1000, "a closed volume does not become idle");
     manual().advance(kStep);
   }
+  writer_->set_full_gate(nullptr);
+  reclaimer_.reset();
+  recycler_.reset();
   overlay_.reset();
   CHECK_MSG(volume_.use_count() == 1, "somebody still holds the volume");
   volume_.reset();
@@ -133,7 +178,9 @@ void VolumeRig::crash() {
   image_disk_.cut_power();
   // What happens in a machine without power happens to nobody.
   const SequenceNumber saved = saved_frontier_;
+  powered_ = false;
   stop();
+  powered_ = true;
   saved_frontier_ = saved;
   manual().run_until_idle();
   log_disk_.restore_power();

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "logging/recovery.h"
+#include "server/volume/reclaimer.h"
 #include "server/volume/volume.h"
 #include "tests/server/volume/inline_worker.h"
 #include "tests/server/volume/stepped_executor.h"
@@ -18,7 +19,7 @@
 
 namespace mariner::test {
 
-class VolumeRig {
+class VolumeRig final : public volume::ReclaimerOwner {
  public:
   static constexpr VolumeId kVolume{7};
   static constexpr VolumeId kOverlay{8};
@@ -35,7 +36,7 @@ class VolumeRig {
   };
 
   explicit VolumeRig(Options options);
-  ~VolumeRig();
+  ~VolumeRig() override;
 
   // Recovers the log and starts what it knows of.
   void start();
@@ -53,6 +54,10 @@ class VolumeRig {
   [[nodiscard]] FaultyDisk& log_disk() { return log_disk_; }
   [[nodiscard]] FaultyDisk& image_disk() { return image_disk_; }
   [[nodiscard]] logging::LogWriter& writer() { return *writer_; }
+  // Tries to give up the oldest track; moments from `keep(volume)` on stay. False while one is
+  // tried.
+  bool reclaim(std::function<VersionTime(VolumeId)> keep);
+  [[nodiscard]] std::uint64_t tracks_freed() const { return tracks_freed_; }
   // What a node would remember durably: moments that were opened by time.
   void opened(VersionTime time) { floor_ = std::max(floor_, time); }
   // Blocks of the base that were overwritten in the image before they stood in the log.
@@ -60,6 +65,16 @@ class VolumeRig {
   [[nodiscard]] std::uint64_t apply_failures() const { return apply_failures_; }
 
  private:
+  std::shared_ptr<volume::Volume> find(VolumeId volume) override;
+  VersionTime keep_from(VolumeId volume) override { return keep_(volume); }
+  void store(std::vector<volume::VolumeRelease> releases, Done done) override;
+
+  // What stands durably outside of the log about a volume.
+  struct Kept {
+    volume::Horizon horizon;
+    std::map<std::uint64_t, volume::BaseMap::Page> pages;
+  };
+
   void watch(ByteRange range);
   std::shared_ptr<volume::Volume> make(volume::VolumeOptions options,
                                        volume::VolumeHistory history);
@@ -75,6 +90,12 @@ class VolumeRig {
   std::optional<logging::TrackList> tracks_;
   std::unique_ptr<logging::LogWriter> writer_;
   std::unique_ptr<logging::LogReader> reader_;
+  std::unique_ptr<logging::TrackRecycler> recycler_;
+  std::unique_ptr<volume::Reclaimer> reclaimer_;
+  std::function<VersionTime(VolumeId)> keep_;
+  std::map<VolumeId, Kept> kept_;
+  std::uint64_t tracks_freed_ = 0;
+  bool powered_ = true;
   std::shared_ptr<volume::Volume> volume_;
   std::shared_ptr<volume::Volume> overlay_;
   std::optional<SequenceNumber> overlay_at_;

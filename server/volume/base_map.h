@@ -1,0 +1,57 @@
+// Which blocks of a volume have their base in the image: what the history does not reach back to.
+//
+// A block that was never written has zeros for its base, unless the volume was imported. When the
+// log gives up a block's newest version because the image holds it durably, the image becomes its
+// base, and from then on the block's contents are logged as a before-image before they are first
+// overwritten (design.md, invariant 5). Never goes back: a block that has its base in the image may
+// be captured once too often, never too seldom.
+//
+// One bit a block, in pages that exist as they are needed. Owner's thread only.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "proto/units.h"
+
+namespace mariner::volume {
+
+class BaseMap {
+ public:
+  static constexpr std::uint64_t kPageBlocks = 4096;  // 16 MiB of a volume
+  struct Page {
+    std::uint64_t number = 0;
+    std::string bits;  // kPageBlocks / 8 bytes, least significant bit first
+  };
+
+  // `everywhere`: an imported volume, all of whose blocks were in the image to begin with.
+  explicit BaseMap(bool everywhere) : everywhere_(everywhere) {}
+
+  void add(BlockRange range);
+  // A page as it was stored; false if it has a wrong length.
+  [[nodiscard]] bool load(const Page& page);
+
+  // Visits `range` in order without gaps: each part with whether its base is in the image.
+  void visit(BlockRange range, const std::function<void(BlockRange, bool)>& visitor) const;
+  [[nodiscard]] bool empty() const { return !everywhere_ && pages_.empty(); }
+
+  // The pages that are not stored yet, as they are now.
+  [[nodiscard]] std::vector<Page> changed() const;
+  // All of those have been stored; none has changed since.
+  void stored() { changed_.clear(); }
+
+ private:
+  using Bits = std::array<std::uint8_t, kPageBlocks / 8>;
+  [[nodiscard]] bool has(Lbn block) const;
+
+  const bool everywhere_;
+  std::unordered_map<std::uint64_t, Bits> pages_;
+  std::set<std::uint64_t> changed_;
+};
+
+}  // namespace mariner::volume

@@ -1,0 +1,248 @@
+#include "server/volume/reclaimer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "proto/check.h"
+
+namespace mariner::volume {
+
+using logging::LogLocation;
+using logging::Record;
+using Need = ReleaseJudge::Need;
+
+Reclaimer::~Reclaimer() {
+  *alive_ = false;
+  CHECK_MSG(idle(), "a reclaimer is destroyed in use");
+}
+
+void Reclaimer::reclaim(Done done) {
+  CHECK(idle());
+  done_ = std::move(done);
+  allocation_ = parts_.tracks.oldest();
+  records_ = std::make_shared<Records>();
+  next_ = 0;
+  if (allocation_ >= parts_.writer.current_allocation() || !parts_.recycler.idle()) {
+    return parts_.executor.post([this, alive = alive_] {
+      if (*alive) finish(Report{Outcome::kNothing, {}});
+    });
+  }
+  // A hole, or the list's own order, must not be looked at from the other thread.
+  auto tracks = logging::allocated_from(parts_.tracks, allocation_, kTracksAhead);
+  const bool hole = tracks.empty() || tracks.front().allocation != allocation_;
+  parts_.worker.run(
+      [this, tracks = std::move(tracks), hole, records = records_]() -> Result<void> {
+        if (hole) return {};
+        Result<logging::CompleteTrack> track =
+            logging::read_complete_track(parts_.disk, parts_.superblock, tracks);
+        if (!track) return track.error();
+        *records = std::move(track->records);
+        return {};
+      },
+      [this](Result<void> read) {
+        if (!read) return finish(read.error());
+        group();
+      });
+}
+
+// The latest that may be: up to the moment before the first one to keep.
+index::IndexMoment Reclaimer::horizon_of(VolumeId id, Volume& volume) {
+  const index::VersionIndex& index = volume.index();
+  const VersionTime keep = owner_.keep_from(id);
+  index::IndexMoment at =
+      keep.ns == 0 ? index::IndexMoment{} : index.moment_at(VersionTime{keep.ns - 1});
+  const SequenceNumber settled = volume.replicator().coordinator().settled();
+  if (at.sequence > settled) at = index.moment_of(settled);
+  // What waits for the image is written from the history.
+  const Storage* storage = volume.storage();
+  if (storage != nullptr && at.sequence > storage->durable()) {
+    at = index.moment_of(storage->durable());
+  }
+  if (const auto target = volume.live().oldest_target(); target && *target < at.sequence) {
+    at = index.moment_of(*target);
+  }
+  return at.sequence > index.oldest().sequence ? at : index.oldest();
+}
+
+// Which volumes the track has records of, and how far each may be given up.
+void Reclaimer::group() {
+  for (const auto& [record, location] : *records_) {
+    VolumeState& state = volumes_[record.volume];
+    state.last = std::max({state.last, record.sequence, record.target_sequence});
+  }
+  for (auto it = volumes_.begin(); it != volumes_.end();) {
+    it->second.volume = owner_.find(it->first);
+    if (it->second.volume == nullptr) {
+      it = volumes_.erase(it);
+      continue;
+    }
+    it->second.horizon = horizon_of(it->first, *it->second.volume);
+    ++it;
+  }
+  judge_some();
+}
+
+ReleaseJudge::Verdict Reclaimer::judge(VolumeState& state, const Record& record,
+                                       const LogLocation& location) const {
+  Volume& volume = *state.volume;
+  const Storage* storage = volume.storage();
+  const ReleaseJudge judge(volume.index(), volume.base_map(),
+                           {.horizon = state.horizon.sequence,
+                            .durable = storage != nullptr ? storage->durable() : SequenceNumber{},
+                            .has_image = storage != nullptr});
+  return judge.judge(record, location);
+}
+
+void Reclaimer::judge_some() {
+  if (stopping_) return finish(Report{Outcome::kLater, {}});
+  const std::size_t end = std::min(next_ + kRecordsPerTurn, records_->size());
+  for (; next_ < end; ++next_) {
+    const auto& [record, location] = (*records_)[next_];
+    const auto state = volumes_.find(record.volume);
+    if (state == volumes_.end()) continue;
+    const Need need = judge(state->second, record, location).need;
+    if (need != Need::kNone) return needed(need, record.volume);
+  }
+  if (next_ == records_->size()) {
+    next_ = 0;
+    return store_horizons();
+  }
+  parts_.executor.post([this, alive = alive_] {
+    if (*alive) judge_some();
+  });
+}
+
+void Reclaimer::needed(Need need, VolumeId volume) {
+  if (need == Need::kImage) {
+    Storage* storage = volumes_[volume].volume->storage();
+    storage->drain([](const Result<void>&) {});
+  }
+  finish(Report{need == Need::kImage ? Outcome::kLater : Outcome::kNeeded, volume});
+}
+
+// Makes what is known of the volumes now durable.
+void Reclaimer::store(UniqueFunction<void()> then) {
+  std::vector<VolumeRelease> releases;
+  for (auto& [id, state] : volumes_) {
+    const Storage* storage = state.volume->storage();
+    releases.push_back(
+        {id,
+         {state.horizon, state.last, storage != nullptr ? storage->durable() : SequenceNumber{}},
+         state.volume->base_map().changed()});
+  }
+  owner_.store(std::move(releases), [this, then = std::move(then)](Result<void> stored) mutable {
+    if (!stored) return finish(stored.error());
+    for (auto& [id, state] : volumes_) state.volume->base_map().stored();
+    then();
+  });
+}
+
+void Reclaimer::store_horizons() {
+  for (auto& [id, state] : volumes_) {
+    // A view, a mark or a rollback may have come since.
+    if (horizon_of(id, *state.volume).sequence < state.horizon.sequence) {
+      return finish(Report{Outcome::kLater, id});
+    }
+  }
+  for (auto& [id, state] : volumes_) state.volume->set_horizon(state.horizon);
+  store([this] { forget_some(); });
+}
+
+// A portion: what it needs first, all at once; then record by record.
+void Reclaimer::forget_some() {
+  if (stopping_) return finish(Report{Outcome::kLater, {}});
+  if (next_ == records_->size()) return store_bases();
+  const std::size_t end = std::min(next_ + kRecordsPerTurn, records_->size());
+  auto preparation = std::make_shared<Preparation>();
+  for (std::size_t i = next_; i < end; ++i) {
+    const auto& [record, location] = (*records_)[i];
+    const auto found = volumes_.find(record.volume);
+    if (found == volumes_.end()) continue;
+    const ReleaseJudge::Verdict verdict = judge(found->second, record, location);
+    if (verdict.need != Need::kNone) return needed(verdict.need, record.volume);
+    const auto add = [](std::vector<BlockRange>& to, const std::vector<BlockRange>& ranges) {
+      to.insert(to.end(), ranges.begin(), ranges.end());
+    };
+    if (!verdict.to_rebase.empty()) add(preparation->rebased[record.volume], verdict.to_rebase);
+    if (!verdict.to_punch.empty()) add(preparation->punched[record.volume], verdict.to_punch);
+  }
+  const auto done = [this, preparation, end](const Result<void>& result) {
+    prepared(preparation, result, end);
+  };
+  for (auto& [id, ranges] : preparation->rebased) {
+    for (const BlockRange& range : ranges) {
+      ++preparation->waiting;
+      volumes_[id].volume->log().log_rebase(range, done);
+    }
+  }
+  for (auto& [id, ranges] : preparation->punched) {
+    ++preparation->waiting;
+    volumes_[id].volume->storage()->punch(ranges, done);
+  }
+  prepared(preparation, {}, end);
+}
+
+void Reclaimer::prepared(const std::shared_ptr<Preparation>& preparation,
+                         const Result<void>& result, std::size_t end) {
+  if (!result && preparation->result) preparation->result = result;
+  if (--preparation->waiting > 0) return;
+  if (!preparation->result) return finish(preparation->result.error());
+  while (next_ < end) {
+    if (!forget_one(*preparation)) return;
+  }
+  parts_.executor.post([this, alive = alive_] {
+    if (*alive) forget_some();
+  });
+}
+
+// False: it has come to its end.
+bool Reclaimer::forget_one(const Preparation& preparation) {
+  const auto& [record, location] = (*records_)[next_];
+  const auto found = volumes_.find(record.volume);
+  if (found == volumes_.end()) {
+    ++next_;
+    return true;
+  }
+  Volume& volume = *found->second.volume;
+  const ReleaseJudge::Verdict verdict = judge(found->second, record, location);
+  if (verdict.need != Need::kNone) {
+    needed(verdict.need, record.volume);
+    return false;
+  }
+  const auto punched = preparation.punched.find(record.volume);
+  const bool ready =
+      verdict.to_rebase.empty() &&
+      std::all_of(verdict.to_punch.begin(), verdict.to_punch.end(), [&](BlockRange range) {
+        return punched != preparation.punched.end() &&
+               std::any_of(punched->second.begin(), punched->second.end(),
+                           [&](BlockRange done) { return done.contains(range); });
+      });
+  if (!ready) {  // something has changed meanwhile
+    finish(Report{Outcome::kLater, record.volume});
+    return false;
+  }
+  for (const BlockRange& range : verdict.to_base) volume.base_map().add(range);
+  volume.forget(record, location);
+  ++next_;
+  return true;
+}
+
+void Reclaimer::store_bases() {
+  store([this] { release(); });
+}
+
+void Reclaimer::release() {
+  if (stopping_ || !parts_.recycler.idle()) return finish(Report{Outcome::kLater, {}});
+  parts_.recycler.release(allocation_ + 1, [this](Result<void> released) {
+    if (!released) return finish(released.error());
+    finish(Report{Outcome::kFreed, {}});
+  });
+}
+
+void Reclaimer::finish(Result<Report> report) {
+  records_.reset();
+  volumes_.clear();
+  std::exchange(done_, nullptr)(std::move(report));
+}
+
+}  // namespace mariner::volume

@@ -1,0 +1,131 @@
+// Gives the oldest track of the log back, when nothing in it is needed any more (design.md,
+// invariant 5). Tracks go in the order of their age.
+//
+// The steps, each of which a crash may follow:
+//   1. read the track's records;
+//   2. judge them all, for the horizon that is asked for;
+//   3. make the horizons durable: from then on no moment before them can be opened;
+//   4. judge once more and forget, record by record, noting which blocks have their base in the
+//      image from then on;
+//   5. make that durable;
+//   6. release the track.
+// Reading happens on the worker, judging in portions between other events. A step that finds a
+// record needed after all ends it; what was forgotten by then was not needed either.
+//
+// Owner's thread only.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "logging/recovery.h"
+#include "logging/track_recycler.h"
+#include "proto/executor.h"
+#include "server/volume/release_judge.h"
+#include "server/volume/volume.h"
+#include "server/volume/worker.h"
+
+namespace mariner::volume {
+
+// What must be known of a volume before the log gives up records of it.
+struct VolumeRelease {
+  VolumeId volume;
+  Horizon horizon;
+  std::vector<BaseMap::Page> base_pages;
+};
+
+class ReclaimerOwner {
+ public:
+  using Done = UniqueFunction<void(Result<void>)>;
+
+  virtual ~ReclaimerOwner() = default;
+  // Null: the volume is gone, and nobody needs its records.
+  virtual std::shared_ptr<Volume> find(VolumeId volume) = 0;
+  // No moment at or after this time may be given up: the window, views, marks.
+  virtual VersionTime keep_from(VolumeId volume) = 0;
+  // Makes all of it durable, in one step.
+  virtual void store(std::vector<VolumeRelease> releases, Done done) = 0;
+};
+
+class Reclaimer {
+ public:
+  struct Parts {  // all outlive it
+    logging::Disk& disk;
+    const logging::Superblock& superblock;
+    const logging::TrackList& tracks;
+    logging::LogWriter& writer;
+    logging::TrackRecycler& recycler;
+    Worker& worker;
+    Executor& executor;
+  };
+  enum class Outcome {
+    kFreed,
+    kNothing,  // no track is complete
+    kNeeded,   // by history that is to be kept
+    kLater,    // soon: the image is behind, or something changed meanwhile
+  };
+  struct Report {
+    Outcome outcome = Outcome::kNothing;
+    VolumeId volume;  // whose record is needed
+  };
+  using Done = UniqueFunction<void(Result<Report>)>;
+
+  Reclaimer(Parts parts, ReclaimerOwner& owner) : parts_(parts), owner_(owner) {}
+  ~Reclaimer();  // idle() must hold
+
+  // Tries the oldest track. One at a time. `done` never runs before this has returned.
+  void reclaim(Done done);
+  // Ends the present try at its next step.
+  void stop() { stopping_ = true; }
+  [[nodiscard]] bool idle() const { return !done_; }
+
+ private:
+  static constexpr std::size_t kRecordsPerTurn = 128;
+  static constexpr std::size_t kTracksAhead = 4;
+
+  struct VolumeState {
+    std::shared_ptr<Volume> volume;
+    index::IndexMoment horizon;
+    SequenceNumber last;  // highest number in the track
+  };
+  using Records = std::vector<std::pair<logging::Record, logging::LogLocation>>;
+
+  void group();
+  void judge_some();
+  void store_horizons();
+  index::IndexMoment horizon_of(VolumeId id, Volume& volume);
+  void forget_some();
+  void store_bases();
+  void release();
+  ReleaseJudge::Verdict judge(VolumeState& state, const logging::Record& record,
+                              const logging::LogLocation& location) const;
+  void store(UniqueFunction<void()> then);
+  void needed(ReleaseJudge::Need need, VolumeId volume);
+  void finish(Result<Report> report);
+
+  // What must be done before a portion of records can be forgotten, and what it waits for.
+  struct Preparation {
+    std::map<VolumeId, std::vector<BlockRange>> rebased;
+    std::map<VolumeId, std::vector<BlockRange>> punched;
+    std::size_t waiting = 1;
+    Result<void> result;
+  };
+  void prepared(const std::shared_ptr<Preparation>& preparation, const Result<void>& result,
+                std::size_t end);
+  bool forget_one(const Preparation& preparation);
+
+  const Parts parts_;
+  ReclaimerOwner& owner_;
+  Done done_;
+  bool stopping_ = false;
+  std::uint64_t allocation_ = 0;
+  std::shared_ptr<Records> records_;
+  std::size_t next_ = 0;
+  std::map<VolumeId, VolumeState> volumes_;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace mariner::volume

@@ -1,0 +1,132 @@
+#include "server/volume/reclaimer.h"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+
+#include "tests/server/volume/sectors.h"
+#include "tests/server/volume/volume_rig.h"
+
+namespace mariner::volume {
+namespace {
+
+using test::Sectors;
+using test::VolumeRig;
+
+constexpr VersionTime kKeepNothing{UINT64_MAX};
+
+class ReclaimerTest : public ::testing::Test {
+ protected:
+  void SetUp() override { rig_.start(); }
+
+  void write(std::uint64_t block, std::uint64_t tag) {
+    Payload data = test::bytes_of(Sectors(test::kSectorsPerBlock, tag));
+    const std::size_t length = data.size();
+    rig_.volume().live().write({block * kBlockBytes, length}, {std::move(data), 0, length},
+                               [](const Result<void>& r) { EXPECT_TRUE(r); });
+    rig_.manual().run_ready();
+  }
+  // The next write goes to another track.
+  void next_track() { rig_.writer().leave_track(); }
+  void drain() {
+    rig_.volume().storage()->drain([](const Result<void>& r) { EXPECT_TRUE(r); });
+    rig_.manual().advance(std::chrono::seconds(1));
+  }
+  // How many tracks went.
+  std::uint64_t reclaim(VersionTime keep = kKeepNothing) {
+    const std::uint64_t before = rig_.tracks_freed();
+    EXPECT_TRUE(rig_.reclaim([keep](VolumeId) { return keep; }));
+    rig_.manual().advance(std::chrono::seconds(1));
+    return rig_.tracks_freed() - before;
+  }
+  std::uint64_t tag(Layer& layer, std::uint64_t block) {
+    std::optional<std::uint64_t> found;
+    layer.read({block * kBlockBytes, kBlockBytes}, [&](const Result<PayloadSlice>& read) {
+      ASSERT_TRUE(read);
+      std::uint64_t value = 0;
+      std::memcpy(&value, read->bytes().data(), sizeof value);
+      found = value;
+    });
+    rig_.manual().run_ready();
+    return found.value_or(~0ull);
+  }
+  std::uint64_t at(std::uint64_t moment, std::uint64_t block) {
+    return tag(*rig_.volume().view_layer(SequenceNumber{moment}), block);
+  }
+
+  VolumeRig rig_{VolumeRig::Options{}};
+};
+
+TEST_F(ReclaimerTest, TheTrackThatIsWrittenToStays) {
+  write(1, 5);
+  drain();
+  EXPECT_EQ(reclaim(), 0u);
+  next_track();
+  EXPECT_EQ(reclaim(), 0u) << "nothing stands behind it yet";
+  write(2, 6);
+  drain();
+  EXPECT_EQ(reclaim(), 1u);
+  EXPECT_EQ(at(2, 1), 5u);
+}
+
+TEST_F(ReclaimerTest, WhatIsToBeKeptStays) {
+  write(1, 5);
+  write(1, 6);
+  next_track();
+  write(1, 7);
+  drain();
+  EXPECT_EQ(reclaim(rig_.volume().index().moment_of({1}).time), 0u);
+  EXPECT_EQ(rig_.volume().index().oldest().sequence, SequenceNumber{0});
+  EXPECT_EQ(at(1, 1), 5u);
+  EXPECT_EQ(reclaim(), 1u);
+  EXPECT_GE(rig_.volume().index().oldest().sequence, SequenceNumber{2});
+}
+
+TEST_F(ReclaimerTest, TheImageIsFilledFirst) {
+  write(1, 5);
+  next_track();
+  write(2, 6);
+  EXPECT_TRUE(rig_.reclaim([](VolumeId) { return kKeepNothing; }));
+  rig_.manual().run_ready();
+  EXPECT_EQ(rig_.tracks_freed(), 0u) << "it has asked for it";
+  rig_.manual().advance(std::chrono::seconds(3));
+  EXPECT_EQ(reclaim(), 1u);
+}
+
+TEST_F(ReclaimerTest, TheHorizonAndTheNumbersSurviveARestart) {
+  write(1, 5);
+  next_track();
+  write(1, 6);
+  drain();
+  ASSERT_EQ(reclaim(), 1u);
+  next_track();
+  write(3, 7);
+  drain();
+  ASSERT_EQ(reclaim(), 1u);
+  const SequenceNumber oldest = rig_.volume().index().oldest().sequence;
+  const SequenceNumber newest = rig_.volume().index().newest().sequence;
+  rig_.crash();
+  rig_.start();
+  EXPECT_EQ(rig_.volume().index().oldest().sequence, oldest);
+  EXPECT_EQ(rig_.volume().index().newest().sequence, newest);
+  EXPECT_EQ(tag(rig_.volume().live(), 1), 6u);
+  write(1, 8);
+  drain();
+  EXPECT_EQ(at(newest.value, 1), 6u) << "logged before it was overwritten";
+  EXPECT_EQ(rig_.early_overwrites(), 0u);
+}
+
+TEST_F(ReclaimerTest, NoRollbackGoesBeforeTheHorizon) {
+  write(1, 5);
+  next_track();
+  write(1, 6);
+  drain();
+  ASSERT_EQ(reclaim(), 1u);
+  std::optional<ErrorCode> code;
+  rig_.volume().live().rollback(
+      {SequenceNumber{0}, {}}, [&](const Result<replication::Stamp>& r) { code = r.error().code; });
+  EXPECT_EQ(code, ErrorCode::kOutsideWindow);
+}
+
+}  // namespace
+}  // namespace mariner::volume

@@ -1,0 +1,127 @@
+#include "server/volume/release_judge.h"
+
+#include <gtest/gtest.h>
+
+#include "index/memory_index.h"
+
+namespace mariner::volume {
+namespace {
+
+using logging::LogLocation;
+using logging::Record;
+using logging::RecordType;
+using Need = ReleaseJudge::Need;
+
+// Records of a volume whose number n stands at block 10 n of the log.
+class ReleaseJudgeTest : public ::testing::Test {
+ protected:
+  static LogLocation place(const Record& record, std::uint64_t extra = 0) {
+    return {record.sequence.value * 10 + extra + 1, 1, 0, 1, 0};
+  }
+  Record add(RecordType type, std::uint64_t sequence, BlockRange extent, std::uint64_t target = 0) {
+    Record record;
+    record.type = type;
+    record.sequence = {sequence};
+    record.time = {sequence * 100};
+    record.extent = extent;
+    record.target_sequence = {target};
+    if (type == RecordType::kWrite || type == RecordType::kBeforeImage) {
+      record.payload_blocks = static_cast<std::uint32_t>(extent.count.value);
+    }
+    index_.insert(record, place(record));
+    return record;
+  }
+  Record write(std::uint64_t sequence, BlockRange extent) {
+    return add(RecordType::kWrite, sequence, extent);
+  }
+  ReleaseJudge::Verdict judge(const Record& record, std::uint64_t horizon,
+                              std::uint64_t durable = 1000, bool has_image = true) {
+    return ReleaseJudge(index_, base_, {{horizon}, {durable}, has_image})
+        .judge(record, place(record));
+  }
+
+  index::MemoryIndex index_;
+  BaseMap base_{false};
+};
+
+TEST_F(ReleaseJudgeTest, WhatIsYoungerThanTheHorizonStays) {
+  const Record one = write(5, {{0}, {4}});
+  EXPECT_EQ(judge(one, 4).need, Need::kHistory);
+  EXPECT_EQ(judge(one, 5).need, Need::kNone);
+}
+
+TEST_F(ReleaseJudgeTest, WhatWasReplacedBeforeTheHorizonIsFree) {
+  const Record one = write(1, {{0}, {4}});
+  write(2, {{0}, {4}});
+  write(9, {{0}, {1}});
+  EXPECT_EQ(judge(one, 1).need, Need::kHistory) << "the moment 1 shows it";
+  const ReleaseJudge::Verdict free = judge(one, 2);
+  EXPECT_EQ(free.need, Need::kNone);
+  EXPECT_TRUE(free.to_base.empty());
+}
+
+TEST_F(ReleaseJudgeTest, OneBlockThatIsNeededKeepsTheWhole) {
+  const Record one = write(1, {{0}, {4}});
+  write(2, {{0}, {3}});
+  write(9, {{3}, {1}});
+  EXPECT_EQ(judge(one, 5).need, Need::kHistory) << "block 3 until 9";
+  EXPECT_EQ(judge(one, 9).need, Need::kNone);
+}
+
+TEST_F(ReleaseJudgeTest, TheNewestVersionGoesToTheImageThatHoldsIt) {
+  const Record one = write(1, {{0}, {4}});
+  write(2, {{1}, {1}});
+  const ReleaseJudge::Verdict verdict = judge(one, 5);
+  EXPECT_EQ(verdict.need, Need::kNone);
+  EXPECT_EQ(verdict.to_base, (std::vector<BlockRange>{{{0}, {1}}, {{2}, {2}}}));
+  EXPECT_EQ(judge(one, 5, 0).need, Need::kImage);
+  EXPECT_EQ(judge(one, 5, 0, false).need, Need::kHistory) << "there is no image";
+}
+
+TEST_F(ReleaseJudgeTest, ZerosNeedNoBaseUnlessTheImageKeptOne) {
+  const Record zero = add(RecordType::kZero, 1, {{0}, {8}});
+  EXPECT_TRUE(judge(zero, 5).to_punch.empty());
+  base_.add({{2}, {3}});
+  const ReleaseJudge::Verdict verdict = judge(zero, 5);
+  EXPECT_EQ(verdict.need, Need::kNone);
+  EXPECT_EQ(verdict.to_punch, (std::vector<BlockRange>{{{2}, {3}}}));
+  EXPECT_TRUE(verdict.to_base.empty());
+}
+
+TEST_F(ReleaseJudgeTest, AnOlderBaseInTheLogBecomesVoid) {
+  base_.add({{0}, {4}});
+  const Record one = write(1, {{0}, {4}});
+  Record before;
+  before.type = RecordType::kBeforeImage;
+  before.extent = {{1}, {2}};
+  before.payload_blocks = 2;
+  index_.insert(before, {999, 1, 0, 1, 0});
+  EXPECT_EQ(judge(one, 5).to_rebase, (std::vector<BlockRange>{{{1}, {2}}}));
+}
+
+TEST_F(ReleaseJudgeTest, WhatALaterRollbackGoesBackToStays) {
+  const Record one = write(1, {{0}, {1}});
+  write(2, {{0}, {1}});
+  const Record back = add(RecordType::kRollback, 9, {}, 1);
+  EXPECT_EQ(judge(one, 5).need, Need::kHistory);
+  EXPECT_EQ(judge(one, 9).need, Need::kNone) << "by now it is simply the newest";
+  EXPECT_EQ(judge(one, 9, 8).need, Need::kImage) << "not before the image has been restored";
+  EXPECT_EQ(judge(back, 8).need, Need::kHistory);
+  EXPECT_EQ(judge(back, 9).need, Need::kNone);
+}
+
+TEST_F(ReleaseJudgeTest, ABaseThatALaterRollbackShowsIsNotReplaced) {
+  const Record one = write(1, {{0}, {1}});
+  add(RecordType::kRollback, 6, {}, 0);  // the moment 6 shows the base
+  add(RecordType::kRollback, 8, {}, 2);  // and the newest one the write again
+  EXPECT_EQ(judge(one, 5).need, Need::kHistory);
+  EXPECT_EQ(judge(one, 8).need, Need::kNone);
+}
+
+TEST_F(ReleaseJudgeTest, WhatHoldsNoVersionIsFree) {
+  const Record voided = add(RecordType::kVoid, 7, {}, 9);
+  EXPECT_EQ(judge(voided, 0).need, Need::kNone);
+}
+
+}  // namespace
+}  // namespace mariner::volume
