@@ -150,8 +150,10 @@ Answer apply(const Rule& rule, const Offer& offer) {
 }  // namespace
 
 Result<void> negotiate(std::span<const TextPair> offers, NegotiationPhase phase,
-                       const NegotiationLimits& limits, SessionParameters& parameters,
+                       const NegotiationLimits& limits, SessionParameters& agreed,
                        TextWriter& answers) {
+  // What is refused in the middle changes nothing.
+  SessionParameters parameters = agreed;
   // FirstBurstLength's answer depends on MaxBurstLength, wherever that stands.
   for (const TextPair& pair : offers) {
     if (pair.key != "MaxBurstLength" || phase == NegotiationPhase::kFullFeature) continue;
@@ -177,6 +179,7 @@ Result<void> negotiate(std::span<const TextPair> offers, NegotiationPhase phase,
   }
   parameters.first_burst_bytes_max =
       std::min(parameters.first_burst_bytes_max, parameters.burst_bytes_max);
+  agreed = parameters;
   return {};
 }
 

@@ -31,11 +31,11 @@ enum class NegotiationPhase : std::uint8_t {
   kFullFeature,     // only what may change on a running session
 };
 
-// Applies the initiator's `offers` to `parameters` and writes our answers, in the offers' order.
+// Applies the initiator's `offers` to `agreed` and writes our answers, in the offers' order.
 // Declarations get no answer, unknown keys NotUnderstood, values outside a key's range Reject.
-// kProtocol when a key is negotiated twice in `offers`.
+// kProtocol, and nothing is changed, when a key is negotiated twice in `offers`.
 [[nodiscard]] Result<void> negotiate(std::span<const TextPair> offers, NegotiationPhase phase,
-                                     const NegotiationLimits& limits, SessionParameters& parameters,
+                                     const NegotiationLimits& limits, SessionParameters& agreed,
                                      TextWriter& answers);
 
 }  // namespace mariner::iscsi

@@ -144,8 +144,8 @@ class Guest:
         return self.run(f"login {shlex.quote(iqn)} {portal}").splitlines()[-1]
 
     def complaints(self) -> str:
-        """What the kernel has to say about I/O errors and file systems, if anything."""
-        return self.run("dmesg | grep -E 'I/O error|EXT4-fs (error|warning)|Remounting|Aborting journal'",
+        """What the kernel has to say about I/O errors and file systems since the last call, if anything."""
+        return self.run("dmesg -c | grep -E 'I/O error|EXT4-fs (error|warning)|Remounting|Aborting journal'",
                         check=False)
 
     def close(self):

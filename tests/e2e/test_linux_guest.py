@@ -112,7 +112,11 @@ def test_a_file_system_goes_back_in_time(daemon, machine, seed, long_run):
     machine.run(f"replay_and_check {writable} && mount -t ext4 {writable} /view")
     linux.compare_files(machine, "/view", files, moment.earliest_ns, moment.latest_ns)
     machine.run("echo mine > /view/mine && sync && umount /view")
-    machine.run(f"mount -t ext4 -o ro,noload {read_only} /view && ls /view > /dev/null && umount /view")
+    assert machine.complaints() == ""
+    # Without its journal, which a read-only disk cannot replay, a file system in the middle of its work may have
+    # metadata that do not fit together: what is asked here is that looking at it changes nothing.
+    machine.run(f"mount -t ext4 -o ro,noload {read_only} /view && ls /view > /dev/null; umount /view")
+    assert "I/O error" not in machine.complaints()
     machine.run(f"blockdev --flushbufs {read_only}")
     assert machine.run(f"md5sum < {read_only}") == before, "a view changed"
     more = writer.stop()

@@ -129,5 +129,14 @@ TEST(NegotiationTest, AKeyIsNegotiatedOnce) {
   EXPECT_TRUE(offer({"InitialR2T=No", "InitialR2T=Yes"}).failed);
 }
 
+TEST(NegotiationTest, WhatIsRefusedInTheMiddleChangesNothing) {
+  const Outcome outcome = offer({"MaxBurstLength=2048", "ImmediateData=No", "MaxBurstLength=4096"});
+  EXPECT_TRUE(outcome.failed);
+  const SessionParameters before;
+  EXPECT_EQ(outcome.parameters.burst_bytes_max, before.burst_bytes_max);
+  EXPECT_EQ(outcome.parameters.first_burst_bytes_max, before.first_burst_bytes_max);
+  EXPECT_EQ(outcome.parameters.immediate_data, before.immediate_data);
+}
+
 }  // namespace
 }  // namespace mariner::iscsi
