@@ -174,6 +174,7 @@ SequenceNumber MemoryIndex::last_rollback() const {
 }
 
 void MemoryIndex::insert_before_image(const Record& record, const logging::LogLocation& location) {
+  if ((record.flags & logging::kReplaces) != 0) drop_before_images(record.extent);
   // A crash may have logged the same base blocks twice: the first stays.
   Lbn at = record.extent.first;
   while (at < record.extent.end()) {

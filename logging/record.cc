@@ -68,12 +68,14 @@ bool record_is_consistent(const Record& r) noexcept {
   const std::uint32_t edges = edge_blocks(r.flags);
   switch (r.type) {
     case RecordType::kWrite:
+      if ((r.flags & kReplaces) != 0) return false;
       if ((r.flags & kRepeats) != 0) return r.payload_blocks == edges + 1 && extent > edges;
       return r.flags == 0 && extent > 0 && extent == r.payload_blocks;
     case RecordType::kBeforeImage:
+      return (r.flags & ~kReplaces) == 0 && extent > 0 && extent == r.payload_blocks;
     case RecordType::kRelocated: return r.flags == 0 && extent > 0 && extent == r.payload_blocks;
     case RecordType::kZero:
-      return (r.flags & kRepeats) == 0 && extent > edges && r.payload_blocks == edges;
+      return (r.flags & (kRepeats | kReplaces)) == 0 && extent > edges && r.payload_blocks == edges;
     case RecordType::kVoid:
     case RecordType::kGap:
       return r.flags == 0 && r.payload_blocks == 0 && extent == 0 &&

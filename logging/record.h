@@ -39,7 +39,8 @@ enum RecordFlags : std::uint16_t {
   kRepeats = 1u << 0,
   kHasHead = 1u << 1,
   kHasTail = 1u << 2,
-  kKnownFlags = kRepeats | kHasHead | kHasTail,
+  kReplaces = 1u << 3,  // of a before-image: earlier ones of its extent are void
+  kKnownFlags = kRepeats | kHasHead | kHasTail | kReplaces,
 };
 
 inline constexpr std::uint32_t kRecordHeaderBytes = 112;

@@ -56,36 +56,36 @@ void NodeControl::history(const api::HistoryRequest& request, admin::Answer<api:
   }
   api::MomentSpec to = request.to();
   if (to.at_case() == api::MomentSpec::AT_NOT_SET) to.set_now(true);
-  resolve_moment(
-      **served, to, *node_.store_, node_.loop_,
-      [this, request, done = std::move(done)](Result<ResolvedMoment> end) mutable {
-        if (!end) return done(end.error());
-        Result<ServedVolume*> volume = find(request.name());
-        if (!volume) return done(volume.error());
-        if (request.from().at_case() == api::MomentSpec::AT_NOT_SET) {
-          api::History out;
-          *out.mutable_to() = node::to_api(*end);
-          fill_history(**volume, request, {}, end->at, out);
-          return done(std::move(out));
-        }
-        // A start before the volume existed means from its beginning.
-        api::MomentSpec from = request.from();
-        if (from.has_time_ns()) {
-          from.set_time_ns(std::max<std::uint64_t>(from.time_ns(), (*volume)->meta.created_ns()));
-        }
-        resolve_moment(**volume, from, *node_.store_, node_.loop_,
-                       [this, request, end = *end,
-                        done = std::move(done)](Result<ResolvedMoment> begin) mutable {
-                         if (!begin) return done(begin.error());
-                         Result<ServedVolume*> again = find(request.name());
-                         if (!again) return done(again.error());
-                         api::History out;
-                         *out.mutable_from() = node::to_api(*begin);
-                         *out.mutable_to() = node::to_api(end);
-                         fill_history(**again, request, begin->at, end.at, out);
-                         done(std::move(out));
-                       });
-      });
+  resolve_moment(**served, to, *node_.store_, node_.loop_,
+                 [this, request, done = std::move(done)](Result<ResolvedMoment> end) mutable {
+                   if (!end) return done(end.error());
+                   Result<ServedVolume*> volume = find(request.name());
+                   if (!volume) return done(volume.error());
+                   if (request.from().at_case() == api::MomentSpec::AT_NOT_SET) {
+                     api::History out;
+                     *out.mutable_to() = node::to_api(*end);
+                     fill_history(**volume, request, {}, end->at, out);
+                     return done(std::move(out));
+                   }
+                   // A start before the history begins means from there.
+                   api::MomentSpec from = request.from();
+                   if (from.has_time_ns()) {
+                     from.set_time_ns(
+                         std::max<std::uint64_t>(from.time_ns(), oldest_moment(**volume).time.ns));
+                   }
+                   resolve_moment(**volume, from, *node_.store_, node_.loop_,
+                                  [this, request, end = *end,
+                                   done = std::move(done)](Result<ResolvedMoment> begin) mutable {
+                                    if (!begin) return done(begin.error());
+                                    Result<ServedVolume*> again = find(request.name());
+                                    if (!again) return done(again.error());
+                                    api::History out;
+                                    *out.mutable_from() = node::to_api(*begin);
+                                    *out.mutable_to() = node::to_api(end);
+                                    fill_history(**again, request, begin->at, end.at, out);
+                                    done(std::move(out));
+                                  });
+                 });
 }
 
 void NodeControl::fill_history(const ServedVolume& volume, const api::HistoryRequest& request,

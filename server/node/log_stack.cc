@@ -2,6 +2,7 @@
 
 #include <sys/random.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <utility>
 
@@ -80,9 +81,14 @@ Result<std::unique_ptr<LogStack>> LogStack::open(const LogSettings& settings, Ex
     return Error{recovered.error().code, settings.path + ": " + recovered.error().message};
   }
   stack->recovered_.emplace(std::move(*recovered));
-  stack->writer_ = std::make_unique<logging::LogWriter>(
-      *stack->disk_, executor, stack->superblock_, stack->recovered_->tracks,
-      stack->recovered_->tail, logging::LogWriter::Options{});
+  stack->reserve_tracks_ = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(
+      settings.lag_bytes / (std::uint64_t{stack->superblock_.track_blocks} * kBlockBytes) + 2, 2,
+      std::max<std::uint64_t>(2, stack->superblock_.track_count / 8)));
+  logging::LogWriter::Options options;
+  options.reserve_tracks = stack->reserve_tracks_;
+  stack->writer_ = std::make_unique<logging::LogWriter>(*stack->disk_, executor, stack->superblock_,
+                                                        stack->recovered_->tracks,
+                                                        stack->recovered_->tail, options);
   stack->writer_->set_observer([raw = stack.get()](const logging::LogWriter::BatchReport& batch) {
     raw->commit_durations_.observe(static_cast<std::uint64_t>(batch.duration.count()));
     raw->batch_bytes_.observe(batch.bytes);
@@ -90,6 +96,8 @@ Result<std::unique_ptr<LogStack>> LogStack::open(const LogSettings& settings, Ex
   stack->reader_ = std::make_unique<logging::LogReader>(*stack->disk_, stack->superblock_.log);
   stack->initialiser_ = std::make_unique<logging::TrackInitialiser>(
       *stack->disk_, executor, stack->superblock_, *stack->writer_);
+  stack->recycler_ = std::make_unique<logging::TrackRecycler>(
+      *stack->disk_, stack->superblock_, stack->recovered_->tracks, *stack->writer_);
   return stack;
 }
 

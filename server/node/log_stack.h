@@ -12,8 +12,10 @@
 #include "logging/log_writer.h"
 #include "logging/recovery.h"
 #include "logging/track_initialiser.h"
+#include "logging/track_recycler.h"
 #include "proto/executor.h"
 #include "proto/histogram.h"
+#include "server/volume/reclaimer.h"
 #include "server/volume/volume.h"
 
 namespace mariner::node {
@@ -22,6 +24,9 @@ struct LogSettings {
   std::string path;              // a file, created when it is missing, or a block device
   std::uint64_t size_bytes = 0;  // of a file that is created
   std::uint64_t track_bytes = 0;
+  // What may wait for the images, of which all may have to be logged again as before-images: room
+  // for that is kept in reserve, as far as the log is large enough.
+  std::uint64_t lag_bytes = 0;
 };
 
 class LogStack {
@@ -34,10 +39,18 @@ class LogStack {
 
   void start() { initialiser_->start(); }
   void stop() { initialiser_->stop(); }
-  [[nodiscard]] bool idle() const { return writer_->idle() && initialiser_->idle(); }
+  [[nodiscard]] bool idle() const {
+    return writer_->idle() && initialiser_->idle() && recycler_->idle();
+  }
 
   [[nodiscard]] volume::LogParts parts() { return {*disk_, superblock_.log, *writer_, *reader_}; }
   [[nodiscard]] const logging::LogWriter& writer() const { return *writer_; }
+  [[nodiscard]] logging::LogWriter& writer() { return *writer_; }
+  [[nodiscard]] std::uint32_t reserve_tracks() const { return reserve_tracks_; }
+  [[nodiscard]] volume::Reclaimer::Parts reclaimer_parts(volume::Worker& worker,
+                                                         Executor& executor) {
+    return {*disk_, superblock_, recovered_->tracks, *writer_, *recycler_, worker, executor};
+  }
   [[nodiscard]] const logging::Recovered& recovered() const { return *recovered_; }
   [[nodiscard]] const logging::Superblock& superblock() const { return superblock_; }
   [[nodiscard]] const DurationHistogram& commit_durations() const { return commit_durations_; }
@@ -54,6 +67,8 @@ class LogStack {
   std::unique_ptr<logging::LogWriter> writer_;
   std::unique_ptr<logging::LogReader> reader_;
   std::unique_ptr<logging::TrackInitialiser> initialiser_;
+  std::unique_ptr<logging::TrackRecycler> recycler_;
+  std::uint32_t reserve_tracks_ = 0;
   DurationHistogram commit_durations_;
   SizeHistogram batch_bytes_;
 };

@@ -4,6 +4,8 @@
 #include <rocksdb/options.h>
 #include <rocksdb/write_batch.h>
 
+#include <algorithm>
+#include <charconv>
 #include <cstdio>
 
 #include "proto/bytes.h"
@@ -25,6 +27,14 @@ std::string hex_id(std::uint32_t id) {
 std::string volume_key(std::uint32_t id) { return "volume/" + hex_id(id); }
 std::string mark_prefix(std::uint32_t id) { return "mark/" + hex_id(id) + "/"; }
 std::string progress_key(std::uint32_t id) { return "progress/" + hex_id(id); }
+
+std::string release_key(std::uint32_t id) { return "release/" + hex_id(id); }
+std::string base_prefix(std::uint32_t id) { return "base/" + hex_id(id) + "/"; }
+std::string base_key(std::uint32_t id, std::uint64_t page) {
+  char text[17];
+  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(page));
+  return base_prefix(id) + text;
+}
 
 rocksdb::WriteOptions write_options(bool durable) {
   rocksdb::WriteOptions options;
@@ -117,10 +127,12 @@ Result<void> MetaStore::remove_volume(std::uint32_t id) {
   rocksdb::WriteBatch batch;
   batch.Delete(volume_key(id));
   batch.Delete(progress_key(id));
-  const std::string marks = mark_prefix(id);
+  batch.Delete(release_key(id));
   const std::unique_ptr<rocksdb::Iterator> it(db_->NewIterator(rocksdb::ReadOptions()));
-  for (it->Seek(marks); it->Valid() && it->key().starts_with(marks); it->Next()) {
-    batch.Delete(it->key());
+  for (const std::string& prefix : {mark_prefix(id), base_prefix(id)}) {
+    for (it->Seek(prefix); it->Valid() && it->key().starts_with(prefix); it->Next()) {
+      batch.Delete(it->key());
+    }
   }
   const rocksdb::Status status = db_->Write(write_options(true), &batch);
   if (!status.ok()) return store_error("remove", status);
@@ -158,6 +170,65 @@ Result<meta::Progress> MetaStore::progress(std::uint32_t volume) {
     return Error{ErrorCode::kCorrupt, "the node's store: a progress record cannot be read"};
   }
   return progress;
+}
+
+Result<void> MetaStore::put_releases(const std::vector<volume::VolumeRelease>& releases) {
+  rocksdb::WriteBatch batch;
+  for (const volume::VolumeRelease& given_up : releases) {
+    const std::uint32_t id = given_up.volume.value;
+    const Result<volume::VolumeRelease> before = release(id);
+    if (!before) return before.error();
+    const volume::Horizon& horizon = given_up.horizon;
+    meta::Release value;
+    value.set_horizon(horizon.moment.sequence.value);
+    value.set_horizon_ns(horizon.moment.time.ns);
+    value.set_last(std::max(horizon.last, before->horizon.last).value);
+    value.set_frontier(std::max(horizon.frontier, before->horizon.frontier).value);
+    batch.Put(release_key(id), value.SerializeAsString());
+    for (const volume::BaseMap::Page& page : given_up.base_pages) {
+      batch.Put(base_key(id, page.number), page.bits);
+    }
+  }
+  const rocksdb::Status status = db_->Write(write_options(true), &batch);
+  if (!status.ok()) return store_error("write", status);
+  return {};
+}
+
+Result<volume::VolumeRelease> MetaStore::release(std::uint32_t volume) {
+  volume::VolumeRelease out;
+  out.volume = VolumeId{volume};
+  std::string value;
+  const rocksdb::Status status = db_->Get(rocksdb::ReadOptions(), release_key(volume), &value);
+  if (status.IsNotFound()) return out;
+  if (!status.ok()) return store_error("read", status);
+  meta::Release release;
+  if (!release.ParseFromString(value)) {
+    return Error{ErrorCode::kCorrupt,
+                 "the node's store: the value of " + release_key(volume) + " cannot be read"};
+  }
+  out.horizon.moment = {SequenceNumber{release.horizon()}, VersionTime{release.horizon_ns()}};
+  out.horizon.last = SequenceNumber{release.last()};
+  out.horizon.frontier = SequenceNumber{release.frontier()};
+  return out;
+}
+
+Result<std::vector<volume::BaseMap::Page>> MetaStore::base_pages(std::uint32_t volume) {
+  std::vector<volume::BaseMap::Page> out;
+  const std::string prefix = base_prefix(volume);
+  const std::unique_ptr<rocksdb::Iterator> it(db_->NewIterator(rocksdb::ReadOptions()));
+  for (it->Seek(prefix); it->Valid() && it->key().starts_with(prefix); it->Next()) {
+    const std::string number = it->key().ToString().substr(prefix.size());
+    volume::BaseMap::Page page{0, it->value().ToString()};
+    const auto parsed =
+        std::from_chars(number.data(), number.data() + number.size(), page.number, 16);
+    if (parsed.ec != std::errc() || page.bits.size() != volume::BaseMap::kPageBlocks / 8) {
+      return Error{ErrorCode::kCorrupt,
+                   "the node's store: " + it->key().ToString() + " is damaged"};
+    }
+    out.push_back(std::move(page));
+  }
+  if (!it->status().ok()) return store_error("read", it->status());
+  return out;
 }
 
 Result<void> MetaStore::add_clock_step(const meta::ClockStep& step) {

@@ -11,6 +11,7 @@
 #include "proto/error.h"
 #include "proto/meta.pb.h"
 #include "proto/units.h"
+#include "server/volume/reclaimer.h"
 
 namespace rocksdb {
 class DB;
@@ -45,6 +46,12 @@ class MetaStore {
   // Progress may lag behind after a crash: it only saves work.
   Result<void> put_progress(std::uint32_t volume, const meta::Progress& progress, bool durable);
   Result<meta::Progress> progress(std::uint32_t volume);
+
+  // What the log is about to give up, in one step. Any thread.
+  Result<void> put_releases(const std::vector<volume::VolumeRelease>& releases);
+  // What it has given up of a volume (nothing, at first), and what it left to the image.
+  Result<volume::VolumeRelease> release(std::uint32_t volume);
+  Result<std::vector<volume::BaseMap::Page>> base_pages(std::uint32_t volume);
 
   // One higher at each call.
   Result<Epoch> next_epoch();

@@ -7,12 +7,24 @@
 #include "server/client/zone.h"
 
 namespace mariner::node {
+
+index::IndexMoment oldest_moment(const ServedVolume& volume) {
+  const index::IndexMoment horizon = volume.volume->index().oldest();
+  return horizon.sequence.value == 0 ? index::IndexMoment{{}, {volume.meta.created_ns()}} : horizon;
+}
+
 namespace {
 
 Error outside(const ServedVolume& volume, const std::string& asked) {
-  return Error{ErrorCode::kOutsideWindow,
-               asked + " is outside the history of " + volume.meta.name() + ", which begins at " +
-                   format_utc({volume.meta.created_ns()}) + " (sequence 0)"};
+  const index::IndexMoment oldest = oldest_moment(volume);
+  return Error{ErrorCode::kOutsideWindow, asked + " is outside the history of " +
+                                              volume.meta.name() + ", which begins at " +
+                                              format_utc(oldest.time) + " (sequence " +
+                                              std::to_string(oldest.sequence.value) + ")"};
+}
+
+bool is_gone(const ServedVolume& volume, SequenceNumber sequence) {
+  return sequence < oldest_moment(volume).sequence;
 }
 
 // The newest moment. When the clock was stepped back, version times are ahead of it.
@@ -22,9 +34,11 @@ VersionTime now_of(const ServedVolume& volume, const Executor& executor) {
 
 void open_moment(const ServedVolume& volume, VersionTime time,
                  UniqueFunction<void(Result<ResolvedMoment>)> done) {
+  // A copy: the volume may be deleted while earlier writes are waited for.
   volume.volume->moment_at(
-      time, [time, done = std::move(done)](const Result<index::IndexMoment>& at) mutable {
+      time, [volume, time, done = std::move(done)](const Result<index::IndexMoment>& at) mutable {
         if (!at) return done(at.error());
+        if (is_gone(volume, at->sequence)) return done(outside(volume, format_utc(time)));
         done(ResolvedMoment{*at, time, {}});
       });
 }
@@ -46,6 +60,9 @@ Result<ResolvedMoment> resolve_sequence(const ServedVolume& volume, SequenceNumb
                      volume.meta.name() + ", #" +
                      std::to_string(volume.volume->index().newest().sequence.value)};
   }
+  if (is_gone(volume, sequence)) {
+    return outside(volume, "#" + std::to_string(sequence.value));
+  }
   return ResolvedMoment{volume.volume->index().moment_of(sequence), {}, {}};
 }
 
@@ -65,6 +82,9 @@ void resolve_moment(const ServedVolume& volume, const api::MomentSpec& spec, Met
       if (!marks) return done(marks.error());
       for (const meta::Mark& mark : *marks) {
         if (mark.volume_id() != volume.meta.id() || mark.name() != spec.mark()) continue;
+        if (is_gone(volume, SequenceNumber{mark.sequence()})) {
+          return done(outside(volume, "the mark " + mark.name()));
+        }
         return done(ResolvedMoment{
             {SequenceNumber{mark.sequence()}, VersionTime{mark.time_ns()}}, {}, mark.name()});
       }

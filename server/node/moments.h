@@ -25,4 +25,7 @@ void resolve_moment(const ServedVolume& volume, const api::MomentSpec& spec, Met
 [[nodiscard]] api::Moment to_api(const index::IndexMoment& at);
 [[nodiscard]] api::Moment to_api(const ResolvedMoment& moment);
 
+// The first moment that can be opened.
+index::IndexMoment oldest_moment(const ServedVolume& volume);
+
 }  // namespace mariner::node

@@ -39,6 +39,7 @@ Node::~Node() {
   admin_.reset();
   portal_.reset();
   control_.reset();
+  log_space_.reset();
   views_.reset();
   volumes_.reset();
   worker_.reset();
@@ -88,8 +89,9 @@ Result<void> Node::start() {
   std::filesystem::create_directories(
       std::filesystem::absolute(config_.log.disks.front()).parent_path(), error);
   Result<std::unique_ptr<LogStack>> stack = LogStack::open(
-      {config_.log.disks.front(), config_.log.max_size.bytes, config_.log.track_size.bytes}, loop_,
-      *ring_, [this](const logging::Record& record, const logging::LogLocation& location) {
+      {config_.log.disks.front(), config_.log.max_size.bytes, config_.log.track_size.bytes,
+       config_.storage.lag_max.bytes},
+      loop_, *ring_, [this](const logging::Record& record, const logging::LogLocation& location) {
         volumes_->record(record, location);
       });
   if (!stack) return stack.error();
@@ -105,6 +107,10 @@ Result<void> Node::start() {
   views_ = std::make_unique<ViewSet>(*volumes_, *store_, loop_, log_, config_.server.iqn_base);
   if (Result<void> r = views_->start(); !r) return r;
   if (Result<void> r = create_configured_volumes(); !r) return r;
+  log_space_ = std::make_unique<LogSpace>(
+      LogSpace::Parts{*log_stack_, *volumes_, *views_, *store_, *worker_, loop_, log_},
+      config_.log.on_full,
+      [this](const std::string& name) { unexpose(name, [](const Result<void>&) {}); });
 
   ring_descriptor_ =
       std::make_unique<boost::asio::posix::stream_descriptor>(loop_.context(), ::dup(ring_->fd()));
@@ -209,7 +215,7 @@ void Node::poll_ring() {
 
 void Node::tick() {
   watch_clock();
-  watch_log_space();
+  log_space_->check();
   for (const std::string& name : views_->expired(loop_.wall_time())) {
     log_.info("a view's time to live is over", {{"view", name}});
     unexpose(name, [this, name](const Result<void>& result) {
@@ -238,28 +244,6 @@ void Node::watch_clock() {
   }
 }
 
-// A line at each threshold, once: an administrator hears of a full log before the hosts do.
-void Node::watch_log_space() {
-  const logging::LogWriter& writer = log_stack_->writer();
-  const std::uint64_t percent = writer.used_bytes() * 100 / writer.limit_bytes();
-  for (const unsigned threshold : {95u, 90u, 75u}) {
-    if (percent < threshold) continue;
-    if (log_warned_percent_ >= threshold) break;
-    log_warned_percent_ = threshold;
-    log_.warning("the log fills up: writes fail with SPACE ALLOCATION FAILED when it is full",
-                 {{"used_percent", percent},
-                  {"used_bytes", writer.used_bytes()},
-                  {"limit_bytes", writer.limit_bytes()}});
-    break;
-  }
-  if (writer.free_tracks() <= logging::LogWriter::Options{}.reserve_tracks &&
-      log_warned_percent_ < 100) {
-    log_warned_percent_ = 100;
-    log_.error("the log is full: writes are refused; what was written stays readable",
-               {{"log", log_stack_->path()}});
-  }
-}
-
 void Node::unexpose(const std::string& name, UniqueFunction<void(Result<void>)> done) {
   ServedView* view = views_->find(name);
   if (view == nullptr) return done(Error{ErrorCode::kNotFound, "there is no view " + name});
@@ -273,6 +257,7 @@ void Node::stop(UniqueFunction<void()> done) {
   ready_ = false;
   log_.info("stopping");
   auto then = [this, done = std::move(done)]() mutable {
+    log_space_->stop();
     volumes_->close(Error{ErrorCode::kUnavailable, "the server is stopping"});
     log_stack_->stop();
     wait_until_idle([this, done = std::move(done)]() mutable {
@@ -286,7 +271,8 @@ void Node::stop(UniqueFunction<void()> done) {
 }
 
 void Node::wait_until_idle(UniqueFunction<void()> done) {
-  if (volumes_->idle() && log_stack_->idle() && ring_->in_flight() == 0) return done();
+  if (log_space_->idle() && volumes_->idle() && log_stack_->idle() && ring_->in_flight() == 0)
+    return done();
   loop_.after(kIdlePoll,
               [this, done = std::move(done)]() mutable { wait_until_idle(std::move(done)); });
 }

@@ -15,6 +15,7 @@
 #include "server/node/config.h"
 #include "server/node/event_loop.h"
 #include "server/node/log.h"
+#include "server/node/log_space.h"
 #include "server/node/log_stack.h"
 #include "server/node/meta_store.h"
 #include "server/node/view_set.h"
@@ -62,7 +63,6 @@ class Node final : public iscsi::TargetDirectory, public iscsi::Observer, public
   void poll_ring();
   void tick();
   void watch_clock();
-  void watch_log_space();
   void unexpose(const std::string& name, UniqueFunction<void(Result<void>)> done);
   void wait_until_idle(UniqueFunction<void()> done);
   [[nodiscard]] bool allowed(const ServedVolume& volume, std::string_view initiator) const;
@@ -82,6 +82,7 @@ class Node final : public iscsi::TargetDirectory, public iscsi::Observer, public
   std::unique_ptr<LogStack> log_stack_;
   std::unique_ptr<VolumeSet> volumes_;
   std::unique_ptr<ViewSet> views_;
+  std::unique_ptr<LogSpace> log_space_;
   std::unique_ptr<iscsi::Portal> portal_;
   std::unique_ptr<NodeControl> control_;
   std::unique_ptr<web::HttpServer> admin_;
@@ -89,7 +90,6 @@ class Node final : public iscsi::TargetDirectory, public iscsi::Observer, public
   // The offset between the wall clock and the monotonic one: it moves when the clock is stepped.
   std::int64_t clock_offset_ns_ = 0;
   std::uint64_t clock_steps_ = 0;
-  unsigned log_warned_percent_ = 0;  // the highest threshold that was logged
 };
 
 }  // namespace mariner::node

@@ -104,11 +104,17 @@ void VolumeSet::record(const logging::Record& record, const logging::LogLocation
   }
 }
 
-volume::VolumeHistory VolumeSet::take_history(std::uint32_t id) {
+// What the log holds of a volume, and how far it has given it up.
+Result<volume::VolumeHistory> VolumeSet::take_history(std::uint32_t id) {
+  volume::VolumeHistory history;
   const auto found = histories_.find(id);
-  if (found == histories_.end()) return {};
-  volume::VolumeHistory history = std::move(found->second.history);
-  histories_.erase(found);
+  if (found != histories_.end()) {
+    history = std::move(found->second.history);
+    histories_.erase(found);
+  }
+  const Result<volume::VolumeRelease> release = parts_.store.release(id);
+  if (!release) return release.error();
+  history.set_horizon(release->horizon);
   return history;
 }
 
@@ -134,8 +140,11 @@ Result<void> VolumeSet::start_volume(ServedVolume& served) {
   }
   Result<meta::Progress> progress = parts_.store.progress(meta.id());
   if (!progress) return progress.error();
-  volume::VolumeHistory history = take_history(meta.id());
-  history.frontier = std::max(history.frontier, SequenceNumber{progress->frontier()});
+  Result<volume::VolumeHistory> history = take_history(meta.id());
+  if (!history) return history.error();
+  history->frontier = std::max(history->frontier, SequenceNumber{progress->frontier()});
+  Result<std::vector<volume::BaseMap::Page>> base_pages = parts_.store.base_pages(meta.id());
+  if (!base_pages) return base_pages.error();
 
   volume::VolumeOptions options;
   options.id = VolumeId{meta.id()};
@@ -145,6 +154,7 @@ Result<void> VolumeSet::start_volume(ServedVolume& served) {
   served.image = image->get();
   options.image = std::move(*image);
   options.base_in_image = meta.base_in_image();
+  options.base_pages = std::move(*base_pages);
   options.storage = options_.storage;
   Volume::Events events;
   events.durable = [this, id = meta.id()](SequenceNumber sequence) {
@@ -161,7 +171,7 @@ Result<void> VolumeSet::start_volume(ServedVolume& served) {
     parts_.log.error("applying to the image failed; it will be tried again",
                      {{"volume", name}, {"error", to_string(error)}});
   };
-  served.volume = std::make_shared<Volume>(std::move(options), std::move(history), log_->parts(),
+  served.volume = std::make_shared<Volume>(std::move(options), std::move(*history), log_->parts(),
                                            &parts_.worker, parts_.executor, std::move(events));
   remember(served.volume);
   std::vector<scsi::LogicalUnitOptions> units(1);
@@ -313,9 +323,10 @@ Result<std::shared_ptr<Volume>> VolumeSet::make_overlay(const meta::Volume& meta
   options.epoch = epoch_;
   options.parent = parent->volume;
   options.parent_at = SequenceNumber{meta.parent_sequence()};
-  auto overlay =
-      std::make_shared<Volume>(std::move(options), take_history(meta.id()), log_->parts(), nullptr,
-                               parts_.executor, Volume::Events{});
+  Result<volume::VolumeHistory> history = take_history(meta.id());
+  if (!history) return history.error();
+  auto overlay = std::make_shared<Volume>(std::move(options), std::move(*history), log_->parts(),
+                                          nullptr, parts_.executor, Volume::Events{});
   remember(overlay);
   return overlay;
 }
@@ -381,6 +392,16 @@ ServedVolume* VolumeSet::find(std::uint32_t id) {
 ServedVolume* VolumeSet::find_target(std::string_view iqn) {
   for (auto& [name, served] : volumes_) {
     if (served.iqn == iqn) return &served;
+  }
+  return nullptr;
+}
+
+std::shared_ptr<Volume> VolumeSet::find_volume(std::uint32_t id) const {
+  for (const std::weak_ptr<Volume>& weak : started_) {
+    if (std::shared_ptr<Volume> volume = weak.lock();
+        volume != nullptr && volume->id().value == id) {
+      return volume;
+    }
   }
   return nullptr;
 }

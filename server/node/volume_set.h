@@ -92,6 +92,8 @@ class VolumeSet {
   [[nodiscard]] ServedVolume* find(const std::string& name);
   [[nodiscard]] ServedVolume* find(std::uint32_t id);
   [[nodiscard]] ServedVolume* find_target(std::string_view iqn);
+  // A volume or hidden volume that is alive, also one that is being taken down.
+  [[nodiscard]] std::shared_ptr<volume::Volume> find_volume(std::uint32_t id) const;
   [[nodiscard]] const std::map<std::string, ServedVolume>& all() const { return volumes_; }
   [[nodiscard]] std::map<std::string, ServedVolume>& all() { return volumes_; }
 
@@ -112,7 +114,7 @@ class VolumeSet {
   void retire(std::shared_ptr<volume::Volume> volume, UniqueFunction<void()> done);
   void finish_removal(std::uint32_t id, const std::string& name,
                       UniqueFunction<void(Result<void>)> done);
-  volume::VolumeHistory take_history(std::uint32_t id);
+  Result<volume::VolumeHistory> take_history(std::uint32_t id);
   struct Import;
   void import_next(const std::shared_ptr<Import>& import);
 

@@ -121,10 +121,11 @@ void ImageApplier::capture_next() {
       [&image, range, old]() mutable { return image.read(range.first.byte_offset(), old.bytes()); },
       [this, range, old](Result<void> read) {
         if (!read) return finish(read.error());
-        parts_.log.log_before_image(range, {old, 0, old.size()}, [this](Result<void> logged) {
-          if (!logged) return finish(logged.error());
-          capture_next();
-        });
+        parts_.log.log_before_image(range, {old, 0, old.size()}, false,
+                                    [this](Result<void> logged) {
+                                      if (!logged) return finish(logged.error());
+                                      capture_next();
+                                    });
       });
 }
 

@@ -22,6 +22,7 @@ void Reclaimer::reclaim(Done done) {
   allocation_ = parts_.tracks.oldest();
   records_ = std::make_shared<Records>();
   next_ = 0;
+  blocks_to_move_ = 0;
   if (allocation_ >= parts_.writer.current_allocation() || !parts_.recycler.idle()) {
     return parts_.executor.post([this, alive = alive_] {
       if (*alive) finish(Report{Outcome::kNothing, {}});
@@ -46,7 +47,7 @@ void Reclaimer::reclaim(Done done) {
 }
 
 // The latest that may be: up to the moment before the first one to keep.
-index::IndexMoment Reclaimer::horizon_of(VolumeId id, Volume& volume) {
+index::IndexMoment Reclaimer::horizon_of(VolumeId id, Volume& volume, bool& lags) {
   const index::VersionIndex& index = volume.index();
   const VersionTime keep = owner_.keep_from(id);
   index::IndexMoment at =
@@ -57,6 +58,7 @@ index::IndexMoment Reclaimer::horizon_of(VolumeId id, Volume& volume) {
   const Storage* storage = volume.storage();
   if (storage != nullptr && at.sequence > storage->durable()) {
     at = index.moment_of(storage->durable());
+    lags = true;
   }
   if (const auto target = volume.live().oldest_target(); target && *target < at.sequence) {
     at = index.moment_of(*target);
@@ -76,7 +78,7 @@ void Reclaimer::group() {
       it = volumes_.erase(it);
       continue;
     }
-    it->second.horizon = horizon_of(it->first, *it->second.volume);
+    it->second.horizon = horizon_of(it->first, *it->second.volume, it->second.lags);
     ++it;
   }
   judge_some();
@@ -100,8 +102,12 @@ void Reclaimer::judge_some() {
     const auto& [record, location] = (*records_)[next_];
     const auto state = volumes_.find(record.volume);
     if (state == volumes_.end()) continue;
-    const Need need = judge(state->second, record, location).need;
-    if (need != Need::kNone) return needed(need, record.volume);
+    const ReleaseJudge::Verdict verdict = judge(state->second, record, location);
+    if (verdict.need != Need::kNone) return needed(verdict.need, record.volume);
+    for (const BlockRange& range : verdict.to_move) blocks_to_move_ += range.count.value;
+    if (blocks_to_move_ > parts_.superblock.track_blocks / 2) {
+      return needed(Need::kHistory, record.volume);
+    }
   }
   if (next_ == records_->size()) {
     next_ = 0;
@@ -113,6 +119,8 @@ void Reclaimer::judge_some() {
 }
 
 void Reclaimer::needed(Need need, VolumeId volume) {
+  // With the image further on the horizon could be, too.
+  if (need == Need::kHistory && volumes_[volume].lags) need = Need::kImage;
   if (need == Need::kImage) {
     Storage* storage = volumes_[volume].volume->storage();
     storage->drain([](const Result<void>&) {});
@@ -138,9 +146,11 @@ void Reclaimer::store(UniqueFunction<void()> then) {
 }
 
 void Reclaimer::store_horizons() {
+  // What a failed log was asked last may be there after a restart, a rollback for instance.
+  if (parts_.writer.failed()) return finish(Error{ErrorCode::kIo, "the log disk has failed"});
   for (auto& [id, state] : volumes_) {
     // A view, a mark or a rollback may have come since.
-    if (horizon_of(id, *state.volume).sequence < state.horizon.sequence) {
+    if (horizon_of(id, *state.volume, state.lags).sequence < state.horizon.sequence) {
       return finish(Report{Outcome::kLater, id});
     }
   }
@@ -152,8 +162,9 @@ void Reclaimer::store_horizons() {
 void Reclaimer::forget_some() {
   if (stopping_) return finish(Report{Outcome::kLater, {}});
   if (next_ == records_->size()) return store_bases();
-  const std::size_t end = std::min(next_ + kRecordsPerTurn, records_->size());
+  std::size_t end = std::min(next_ + kRecordsPerTurn, records_->size());
   auto preparation = std::make_shared<Preparation>();
+  std::uint64_t moved = 0;
   for (std::size_t i = next_; i < end; ++i) {
     const auto& [record, location] = (*records_)[i];
     const auto found = volumes_.find(record.volume);
@@ -165,6 +176,9 @@ void Reclaimer::forget_some() {
     };
     if (!verdict.to_rebase.empty()) add(preparation->rebased[record.volume], verdict.to_rebase);
     if (!verdict.to_punch.empty()) add(preparation->punched[record.volume], verdict.to_punch);
+    if (!verdict.to_move.empty()) add(preparation->moved[record.volume], verdict.to_move);
+    for (const BlockRange& range : verdict.to_move) moved += range.count.value;
+    if (moved >= kMovedBlocksPerTurn) end = i + 1;
   }
   const auto done = [this, preparation, end](const Result<void>& result) {
     prepared(preparation, result, end);
@@ -179,7 +193,26 @@ void Reclaimer::forget_some() {
     ++preparation->waiting;
     volumes_[id].volume->storage()->punch(ranges, done);
   }
+  for (auto& [id, ranges] : preparation->moved) {
+    for (const BlockRange& range : ranges) {
+      ++preparation->waiting;
+      move(volumes_[id], range, done);
+    }
+  }
   prepared(preparation, {}, end);
+}
+
+void Reclaimer::move(VolumeState& state, BlockRange range,
+                     UniqueFunction<void(Result<void>)> done) {
+  Payload bytes = Payload::allocate(range.count.bytes());
+  Volume& volume = *state.volume;
+  volume.history().read(
+      range, state.horizon.sequence, bytes.bytes(),
+      [&volume, range, bytes, done = std::move(done)](Result<void> read) mutable {
+        if (!read) return done(read.error());
+        const std::size_t length = bytes.size();
+        volume.log().log_before_image(range, {std::move(bytes), 0, length}, true, std::move(done));
+      });
 }
 
 void Reclaimer::prepared(const std::shared_ptr<Preparation>& preparation,
@@ -209,14 +242,17 @@ bool Reclaimer::forget_one(const Preparation& preparation) {
     needed(verdict.need, record.volume);
     return false;
   }
-  const auto punched = preparation.punched.find(record.volume);
-  const bool ready =
-      verdict.to_rebase.empty() &&
-      std::all_of(verdict.to_punch.begin(), verdict.to_punch.end(), [&](BlockRange range) {
-        return punched != preparation.punched.end() &&
-               std::any_of(punched->second.begin(), punched->second.end(),
-                           [&](BlockRange done) { return done.contains(range); });
-      });
+  const auto all_done = [&](const std::vector<BlockRange>& ranges,
+                            const std::map<VolumeId, std::vector<BlockRange>>& done) {
+    const auto of_volume = done.find(record.volume);
+    return std::all_of(ranges.begin(), ranges.end(), [&](BlockRange range) {
+      return of_volume != done.end() &&
+             std::any_of(of_volume->second.begin(), of_volume->second.end(),
+                         [&](BlockRange whole) { return whole.contains(range); });
+    });
+  };
+  const bool ready = verdict.to_rebase.empty() && all_done(verdict.to_punch, preparation.punched) &&
+                     all_done(verdict.to_move, preparation.moved);
   if (!ready) {  // something has changed meanwhile
     finish(Report{Outcome::kLater, record.volume});
     return false;

@@ -5,12 +5,15 @@
 //   1. read the track's records;
 //   2. judge them all, for the horizon that is asked for;
 //   3. make the horizons durable: from then on no moment before them can be opened;
-//   4. judge once more and forget, record by record, noting which blocks have their base in the
-//      image from then on;
+//   4. judge once more and forget, record by record: what is the newest of its blocks leaves its
+//   base
+//      in the image, what a kept moment still shows is logged again as a before-image;
 //   5. make that durable;
 //   6. release the track.
-// Reading happens on the worker, judging in portions between other events. A step that finds a
-// record needed after all ends it; what was forgotten by then was not needed either.
+// A track most of which would have to be
+// logged again stays: that would gain nothing. Reading happens on the worker, judging in portions
+// between other events. A step that finds a record needed after all ends it; what was forgotten by
+// then was not needed either.
 //
 // Owner's thread only.
 #pragma once
@@ -84,11 +87,13 @@ class Reclaimer {
 
  private:
   static constexpr std::size_t kRecordsPerTurn = 128;
+  static constexpr std::uint64_t kMovedBlocksPerTurn = 2048;  // 8 MiB in memory
   static constexpr std::size_t kTracksAhead = 4;
 
   struct VolumeState {
     std::shared_ptr<Volume> volume;
     index::IndexMoment horizon;
+    bool lags = false;    // the horizon is where it is because the image is behind
     SequenceNumber last;  // highest number in the track
   };
   using Records = std::vector<std::pair<logging::Record, logging::LogLocation>>;
@@ -96,7 +101,7 @@ class Reclaimer {
   void group();
   void judge_some();
   void store_horizons();
-  index::IndexMoment horizon_of(VolumeId id, Volume& volume);
+  index::IndexMoment horizon_of(VolumeId id, Volume& volume, bool& lags);
   void forget_some();
   void store_bases();
   void release();
@@ -110,12 +115,15 @@ class Reclaimer {
   struct Preparation {
     std::map<VolumeId, std::vector<BlockRange>> rebased;
     std::map<VolumeId, std::vector<BlockRange>> punched;
+    std::map<VolumeId, std::vector<BlockRange>> moved;
     std::size_t waiting = 1;
     Result<void> result;
   };
   void prepared(const std::shared_ptr<Preparation>& preparation, const Result<void>& result,
                 std::size_t end);
   bool forget_one(const Preparation& preparation);
+  // Logs what `range` of the volume held at the horizon as its base.
+  void move(VolumeState& state, BlockRange range, UniqueFunction<void(Result<void>)> done);
 
   const Parts parts_;
   ReclaimerOwner& owner_;
@@ -124,6 +132,7 @@ class Reclaimer {
   std::uint64_t allocation_ = 0;
   std::shared_ptr<Records> records_;
   std::size_t next_ = 0;
+  std::uint64_t blocks_to_move_ = 0;  // of the whole track
   std::map<VolumeId, VolumeState> volumes_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

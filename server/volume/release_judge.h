@@ -1,9 +1,10 @@
 // Whether a record of the log may be given up: invariant 5 of design.md.
 //
-// A record is free when no moment from the horizon on needs it: its version was replaced before the
-// horizon; or it is the newest version of its blocks, is older than the horizon, and the image
-// holds it durably, so that the image becomes its base. Rollbacks count: what a moment from the
-// horizon on goes back to is needed.
+// A record older than the horizon is free where its version was replaced before the horizon. Where
+// it is still the newest and the image holds it durably, the image becomes its blocks' base. Where
+// it was replaced since, it is the oldest version that any moment needs, so that it can become the
+// base too, logged once more as a before-image. Rollbacks count: a base that a moment from the
+// horizon on goes back to is not replaced.
 #pragma once
 
 #include <vector>
@@ -30,6 +31,9 @@ class ReleaseJudge {
     std::vector<BlockRange> to_rebase;
     // ... and those that read as zero, which the image may have kept for the history's sake.
     std::vector<BlockRange> to_punch;
+    // The blocks whose contents as of the horizon must be logged as a before-image, in the place of
+    // an older one.
+    std::vector<BlockRange> to_move;
   };
   struct Facts {
     SequenceNumber horizon;  // the last write that every moment from the horizon on contains
@@ -47,7 +51,11 @@ class ReleaseJudge {
   [[nodiscard]] Verdict judge_version(const logging::Record& record,
                                       const logging::LogLocation& location) const;
 
+  [[nodiscard]] Need judge_current(const logging::Record& record, const index::LocatedRun& part,
+                                   Verdict& verdict) const;
+  [[nodiscard]] Need judge_replaced(const index::LocatedRun& part, Verdict& verdict) const;
   [[nodiscard]] bool base_is_needed(BlockRange range) const;
+  [[nodiscard]] bool has_before_image(BlockRange range) const;
 
   const index::VersionIndex& index_;
   const BaseMap& base_;

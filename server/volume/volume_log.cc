@@ -70,11 +70,12 @@ void VolumeLog::log_void(const replication::VoidMessage& message,
   append(record, {}, LogWriter::Urgency::kEssential, std::move(done));
 }
 
-void VolumeLog::log_before_image(BlockRange range, PayloadSlice bytes,
+void VolumeLog::log_before_image(BlockRange range, PayloadSlice bytes, bool replaces,
                                  UniqueFunction<void(Result<void>)> done) {
   CHECK(range.count.value <= logging::kRecordPayloadBlocksMax);
   Record record;
   record.type = RecordType::kBeforeImage;
+  if (replaces) record.flags = logging::kReplaces;
   record.volume = volume_;
   record.epoch = epoch_;
   record.extent = range;

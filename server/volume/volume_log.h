@@ -27,8 +27,9 @@ class VolumeLog final : public replication::LoggerParticipant {
   void log_void(const replication::VoidMessage& message,
                 UniqueFunction<void(Result<void>)> done) override;
 
-  // Makes `bytes`, what the base holds for `range`, durable and indexed as a before-image.
-  void log_before_image(BlockRange range, PayloadSlice bytes,
+  // Makes `bytes`, what the base holds for `range`, durable and indexed as a before-image; with
+  // `replaces` in the place of earlier ones.
+  void log_before_image(BlockRange range, PayloadSlice bytes, bool replaces,
                         UniqueFunction<void(Result<void>)> done);
 
   // Makes the image the base of `range`, durably and in the index: its before-images are void.

@@ -30,6 +30,9 @@ class NodeParts {
   [[nodiscard]] ViewSet& views() { return *views_; }
   [[nodiscard]] MetaStore& store() { return *store_; }
   [[nodiscard]] Executor& executor() { return executor_; }
+  [[nodiscard]] LogStack& log_stack() { return *stack_; }
+  [[nodiscard]] volume::Worker& worker() { return *worker_; }
+  [[nodiscard]] Log& log() { return log_; }
   [[nodiscard]] std::string path(const std::string& name) const { return directory_ + "/" + name; }
   [[nodiscard]] bool has_file(const std::string& name) const;
 

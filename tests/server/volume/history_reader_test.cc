@@ -58,7 +58,7 @@ class HistoryReaderTest : public ::testing::Test {
     executor_.run_ready();
   }
   void capture(BlockRange range, char byte) {
-    volume_log_.log_before_image(range, blocks_of(byte, range.count.value),
+    volume_log_.log_before_image(range, blocks_of(byte, range.count.value), false,
                                  [](const Result<void>& r) { EXPECT_TRUE(r); });
     executor_.run_ready();
   }

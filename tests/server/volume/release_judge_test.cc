@@ -54,18 +54,31 @@ TEST_F(ReleaseJudgeTest, WhatWasReplacedBeforeTheHorizonIsFree) {
   const Record one = write(1, {{0}, {4}});
   write(2, {{0}, {4}});
   write(9, {{0}, {1}});
-  EXPECT_EQ(judge(one, 1).need, Need::kHistory) << "the moment 1 shows it";
+  EXPECT_EQ(judge(one, 1).to_move, (std::vector<BlockRange>{{{0}, {1}}, {{1}, {3}}}))
+      << "1 shows it";
   const ReleaseJudge::Verdict free = judge(one, 2);
   EXPECT_EQ(free.need, Need::kNone);
   EXPECT_TRUE(free.to_base.empty());
 }
 
-TEST_F(ReleaseJudgeTest, OneBlockThatIsNeededKeepsTheWhole) {
+TEST_F(ReleaseJudgeTest, WhatAMomentStillShowsIsMoved) {
   const Record one = write(1, {{0}, {4}});
-  write(2, {{0}, {3}});
+  write(2, {{0}, {2}});
   write(9, {{3}, {1}});
-  EXPECT_EQ(judge(one, 5).need, Need::kHistory) << "block 3 until 9";
-  EXPECT_EQ(judge(one, 9).need, Need::kNone);
+  const ReleaseJudge::Verdict verdict = judge(one, 5);
+  EXPECT_EQ(verdict.need, Need::kNone);
+  EXPECT_EQ(verdict.to_move, (std::vector<BlockRange>{{{3}, {1}}})) << "until 9";
+  EXPECT_EQ(verdict.to_base, (std::vector<BlockRange>{{{2}, {1}}})) << "still the newest";
+  EXPECT_TRUE(judge(one, 9).to_move.empty());
+}
+
+TEST_F(ReleaseJudgeTest, ZerosThatAMomentStillShowsNeedNoRecordOverABaseOfZeros) {
+  const Record zero = add(RecordType::kZero, 1, {{0}, {8}});
+  write(9, {{0}, {8}});
+  EXPECT_EQ(judge(zero, 5).need, Need::kNone);
+  EXPECT_TRUE(judge(zero, 5).to_move.empty());
+  base_.add({{2}, {3}});
+  EXPECT_EQ(judge(zero, 5).to_move, (std::vector<BlockRange>{{{0}, {8}}}));
 }
 
 TEST_F(ReleaseJudgeTest, TheNewestVersionGoesToTheImageThatHoldsIt) {

@@ -102,7 +102,7 @@ TEST_F(VolumeLogTest, NotInTheIndexWhenItFailed) {
 }
 
 TEST_F(VolumeLogTest, ABeforeImageBecomesTheBase) {
-  log_.log_before_image({{4}, {2}}, {Payload::zeroed(2 * kBlockBytes), 0, 2 * kBlockBytes},
+  log_.log_before_image({{4}, {2}}, {Payload::zeroed(2 * kBlockBytes), 0, 2 * kBlockBytes}, false,
                         [](const Result<void>& result) { EXPECT_TRUE(result); });
   executor_.run_ready();
   EXPECT_EQ(index_.locate({{4}, {1}}, SequenceNumber{0})[0].source,

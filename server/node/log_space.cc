@@ -1,0 +1,234 @@
+#include "server/node/log_space.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace mariner::node {
+
+using volume::Reclaimer;
+
+namespace {
+
+constexpr auto kSoon = std::chrono::milliseconds(20);
+constexpr auto kLater = std::chrono::milliseconds(500);
+// Writes wait so long before anything that is to be kept is given up, or they fail.
+constexpr auto kPatience = std::chrono::seconds(2);
+constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
+// A hidden volume has no past of its own that anybody could open; reads under way may be this old.
+constexpr std::uint64_t kOverlayKeepNs = 30 * kNsPerSecond;
+
+}  // namespace
+
+LogSpace::LogSpace(Parts parts, OnFull on_full, Unexpose unexpose)
+    : parts_(parts),
+      on_full_(on_full),
+      unexpose_(std::move(unexpose)),
+      reclaimer_(parts.log_stack.reclaimer_parts(parts.worker, parts.executor), *this) {
+  // Writes that find the log full wait as long as there is hope.
+  parts_.log_stack.writer().set_full_gate([this] {
+    check();
+    return !stuck_ && !stopping_;
+  });
+}
+
+LogSpace::~LogSpace() {
+  *alive_ = false;
+  parts_.log_stack.writer().set_full_gate(nullptr);
+}
+
+bool LogSpace::low() const {
+  const logging::LogWriter& writer = parts_.log_stack.writer();
+  const std::uint64_t tracks = parts_.log_stack.superblock().track_count;
+  return writer.free_tracks() <
+         parts_.log_stack.reserve_tracks() + std::max<std::uint64_t>(4, tracks / 16);
+}
+
+bool LogSpace::critical() const {
+  return parts_.log_stack.writer().free_tracks() <= parts_.log_stack.reserve_tracks();
+}
+
+void LogSpace::check() {
+  warn();
+  if (low()) begin();
+}
+
+void LogSpace::begin() {
+  if (stopping_ || waiting_ || !reclaimer_.idle()) return;
+  reclaimer_.reclaim([this](const Result<Reclaimer::Report>& report) { ended(report); });
+}
+
+void LogSpace::again(std::chrono::nanoseconds delay) {
+  if (std::exchange(waiting_, true)) return;
+  parts_.executor.after(delay, [this, alive = alive_] {
+    if (!*alive) return;
+    waiting_ = false;
+    if (low()) begin();
+  });
+}
+
+void LogSpace::ended(const Result<Reclaimer::Report>& report) {
+  if (stopping_) return;
+  if (!report) {
+    parts_.log.error("the oldest track of the log cannot be given up",
+                     {{"error", to_string(report.error())}});
+    stuck_ = true;
+    parts_.log_stack.writer().retry();
+    return;  // the next tick tries again
+  }
+  switch (report->outcome) {
+    case Reclaimer::Outcome::kFreed:
+      ++tracks_freed_;
+      stuck_ = false;
+      shortened_.reset();
+      needed_since_.reset();
+      if (low()) begin();
+      return;
+    case Reclaimer::Outcome::kLater: return again(critical() ? kSoon : kLater);
+    case Reclaimer::Outcome::kNothing: break;
+    case Reclaimer::Outcome::kNeeded:
+      if (!critical()) break;
+      if (be_patient()) return again(kSoon);
+      if (on_full_ == OnFull::kShortenWindow && give_up(report->volume)) return again(kSoon);
+      break;
+  }
+  // The windows move on with time: the next tick tries again.
+  shortened_.reset();
+  if (!critical()) needed_since_.reset();
+  stuck_ = critical();
+  if (stuck_) parts_.log_stack.writer().retry();
+}
+
+std::shared_ptr<volume::Volume> LogSpace::find(VolumeId volume) {
+  return parts_.volumes.find_volume(volume.value);
+}
+
+VersionTime LogSpace::keep_from(VolumeId volume) {
+  const std::uint64_t now = parts_.executor.wall_time().ns;
+  const ServedVolume* served = parts_.volumes.find(volume.value);
+  if (served == nullptr) return {now - std::min(now, kOverlayKeepNs)};
+  std::uint64_t window =
+      served->meta.window_s() > now / kNsPerSecond ? now : served->meta.window_s() * kNsPerSecond;
+  if (shortened_ == volume && served->volume != nullptr) {
+    // Of what there is: the window may be longer than the history.
+    const std::uint64_t began =
+        std::max(served->meta.created_ns(), served->volume->index().oldest().time.ns);
+    window = std::min(window, now - std::min(now, began)) / 8 * (8 - eighths_);
+  }
+  std::uint64_t keep = now - window;
+  for (const auto& [name, view] : parts_.views.all()) {
+    if (view.meta.volume_id() == volume.value) keep = std::min(keep, view.meta.time_ns());
+  }
+  const Result<std::vector<meta::Mark>> marks = parts_.store.marks();
+  if (!marks) return {};  // what cannot be read may be a mark
+  for (const meta::Mark& mark : *marks) {
+    if (mark.volume_id() == volume.value) keep = std::min(keep, mark.time_ns());
+  }
+  return {keep};
+}
+
+void LogSpace::store(std::vector<volume::VolumeRelease> releases, Done done) {
+  parts_.worker.run([store = &parts_.store,
+                     releases = std::move(releases)] { return store->put_releases(releases); },
+                    std::move(done));
+}
+
+// Windows move on with time: what is needed now may not be in a moment.
+bool LogSpace::be_patient() {
+  const auto now = parts_.executor.monotonic_time();
+  if (!needed_since_) needed_since_ = now;
+  return now - *needed_since_ < kPatience;
+}
+
+bool LogSpace::give_up(VolumeId volume) {
+  return drop_view(volume) || drop_mark(volume) || shorten_window(volume);
+}
+
+// The oldest moment that a locked mark keeps: giving up what is younger gains nothing.
+std::uint64_t LogSpace::locked_from(VolumeId volume) {
+  const Result<std::vector<meta::Mark>> marks = parts_.store.marks();
+  if (!marks) return 0;
+  const std::uint64_t now = parts_.executor.wall_time().ns;
+  std::uint64_t from = UINT64_MAX;
+  for (const meta::Mark& mark : *marks) {
+    if (mark.volume_id() == volume.value && mark.locked_until_ns() > now) {
+      from = std::min(from, mark.time_ns());
+    }
+  }
+  return from;
+}
+
+bool LogSpace::drop_view(VolumeId volume) {
+  const ServedView* oldest = nullptr;
+  for (const auto& [name, view] : parts_.views.all()) {
+    const bool of_it =
+        view.meta.volume_id() == volume.value || view.meta.overlay_volume_id() == volume.value;
+    if (of_it && (oldest == nullptr || view.meta.sequence() < oldest->meta.sequence())) {
+      oldest = &view;
+    }
+  }
+  if (oldest == nullptr || oldest->meta.time_ns() >= locked_from(volume)) return false;
+  parts_.log.warning("the log is full: a view is dropped", {{"view", oldest->meta.name()}});
+  unexpose_(std::string(oldest->meta.name()));
+  return true;
+}
+
+bool LogSpace::drop_mark(VolumeId volume) {
+  const Result<std::vector<meta::Mark>> marks = parts_.store.marks();
+  if (!marks) return false;
+  const std::uint64_t now = parts_.executor.wall_time().ns;
+  const meta::Mark* oldest = nullptr;
+  for (const meta::Mark& mark : *marks) {
+    if (mark.volume_id() != volume.value || mark.locked_until_ns() > now) continue;
+    if (oldest == nullptr || mark.sequence() < oldest->sequence()) oldest = &mark;
+  }
+  if (oldest == nullptr || oldest->time_ns() >= locked_from(volume)) return false;
+  parts_.log.warning("the log is full: a mark is dropped", {{"mark", oldest->name()}});
+  return parts_.store.remove_mark(volume.value, oldest->name()).has_value();
+}
+
+// By an eighth more with each try that does not do, until only what is locked is left.
+bool LogSpace::shorten_window(VolumeId volume) {
+  const ServedVolume* served = parts_.volumes.find(volume.value);
+  if (served == nullptr || served->volume == nullptr) return false;
+  if (shortened_ != volume) {
+    shortened_ = volume;
+    eighths_ = 0;
+    parts_.log.warning("the log is full: history inside the window is given up",
+                       {{"volume", served->meta.name()}, {"window_s", served->meta.window_s()}});
+  }
+  if (eighths_ == 8) return false;
+  ++eighths_;
+  return true;
+}
+
+// A line at each threshold, once: an administrator hears of a log that fills up before the hosts
+// do.
+void LogSpace::warn() {
+  if (!stuck_ && !critical()) {
+    warned_percent_ = 0;
+    return;
+  }
+  const logging::LogWriter& writer = parts_.log_stack.writer();
+  const bool full = stuck_;
+  const unsigned level = full ? 100 : 90;
+  if (warned_percent_ >= level) return;
+  warned_percent_ = level;
+  if (full) {
+    parts_.log.error("the log is full: writes are refused; what was written stays readable",
+                     {{"log", parts_.log_stack.path()}});
+  } else {
+    parts_.log.warning(
+        "the log fills up with history that is to be kept: writes fail with SPACE ALLOCATION "
+        "FAILED "
+        "when it is full",
+        {{"used_bytes", writer.used_bytes()}, {"limit_bytes", writer.limit_bytes()}});
+  }
+}
+
+void LogSpace::stop() {
+  stopping_ = true;
+  reclaimer_.stop();
+  parts_.log_stack.writer().retry();
+}
+
+}  // namespace mariner::node

@@ -1,0 +1,93 @@
+// Keeps room in the log: gives up the oldest tracks when space runs low, and decides what goes when
+// everything that is to be kept does not fit.
+//
+// As long as there is room nothing is given up: history reaches back further than the windows that
+// were asked for. Below the low-water mark what is outside of every window, older than every view
+// and every mark, goes. When even that is not enough and writes would fail, `on_full` decides:
+// "stop-writes" keeps it all; "shorten-window" drops views, then unlocked marks, and then shortens
+// the window, no more than it must. Locked marks stay.
+//
+// Owner's thread only.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "server/node/config.h"
+#include "server/node/log.h"
+#include "server/node/log_stack.h"
+#include "server/node/meta_store.h"
+#include "server/node/view_set.h"
+#include "server/node/volume_set.h"
+#include "server/volume/reclaimer.h"
+
+namespace mariner::node {
+
+class LogSpace final : private volume::ReclaimerOwner {
+ public:
+  struct Parts {  // all outlive it
+    LogStack& log_stack;
+    VolumeSet& volumes;
+    ViewSet& views;
+    MetaStore& store;
+    volume::Worker& worker;
+    Executor& executor;
+    Log& log;
+  };
+  // Takes a view away with its sessions.
+  using Unexpose = UniqueFunction<void(const std::string& name)>;
+
+  LogSpace(Parts parts, OnFull on_full, Unexpose unexpose);
+  ~LogSpace() override;  // idle() must hold
+  LogSpace(const LogSpace&) = delete;
+  LogSpace& operator=(const LogSpace&) = delete;
+
+  // Looks at the room; now and then.
+  void check();
+  void stop();
+  [[nodiscard]] bool idle() const { return reclaimer_.idle(); }
+
+  [[nodiscard]] std::uint64_t tracks_freed() const { return tracks_freed_; }
+
+ private:
+  // volume::ReclaimerOwner
+  std::shared_ptr<volume::Volume> find(VolumeId volume) override;
+  VersionTime keep_from(VolumeId volume) override;
+  void store(std::vector<volume::VolumeRelease> releases, Done done) override;
+
+  void begin();
+  void ended(const Result<volume::Reclaimer::Report>& report);
+  void again(std::chrono::nanoseconds delay);
+  // The log is full but for its reserve, and `volume` needs what is oldest: gives something of it
+  // up.
+  bool give_up(VolumeId volume);
+  bool be_patient();
+  std::uint64_t locked_from(VolumeId volume);
+  bool drop_view(VolumeId volume);
+  bool drop_mark(VolumeId volume);
+  bool shorten_window(VolumeId volume);
+  [[nodiscard]] bool low() const;
+  [[nodiscard]] bool critical() const;
+  void warn();
+
+  const Parts parts_;
+  const OnFull on_full_;
+  Unexpose unexpose_;
+  volume::Reclaimer reclaimer_;
+  // Whose window counts for less in the next try, by how many eighths.
+  std::optional<VolumeId> shortened_;
+  unsigned eighths_ = 0;
+  std::optional<std::chrono::nanoseconds> needed_since_;  // while writes wait
+  bool stuck_ = false;  // what is oldest is needed, and nothing may be given up
+  bool stopping_ = false;
+  bool waiting_ = false;  // for the next try
+  std::uint64_t tracks_freed_ = 0;
+  unsigned warned_percent_ = 0;  // the highest threshold that was logged
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace mariner::node

@@ -1,0 +1,117 @@
+"""A log much smaller than what is written: it goes round, keeps what it has promised, and says when it cannot."""
+
+import hashlib
+import subprocess
+
+import pytest
+
+import hammer
+from mariner import Daemon, sequence_of
+
+VOLUME = "db1"
+SMALL_LOG = {"max_size": "256M", "track_size": "8M"}
+STORAGE = {"lag_max": "64M", "apply_delay": "200ms"}
+LOG_BYTES = 256 << 20
+
+
+def contents(url: str, path) -> str:
+    """A checksum of the whole LUN."""
+    subprocess.run(["qemu-img", "convert", "-f", "raw", "-O", "raw", url, str(path)], check=True, capture_output=True)
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    path.unlink()
+    return digest
+
+
+@pytest.fixture
+def small(folder):
+    with Daemon(folder, log=SMALL_LOG, storage=STORAGE, window="1s") as daemon:
+        daemon.start()
+        yield daemon
+
+
+@pytest.mark.slow
+def test_the_log_goes_round(small, folder, seed, long_run):
+    campaign = hammer.Campaign(folder / "journals")
+    url = small.url(small.create(VOLUME, "64M")["iqn"])
+    rounds = 0
+    written = 0
+    while written < (20 if long_run else 3) * LOG_BYTES:
+        marked = rounds % 4 == 0
+        if marked:
+            small.ask("mark", "add", VOLUME, "before")
+            before = contents(url, folder / "copy")
+        report = campaign.run(url, "--writes", 700, "--seed", seed + rounds, "--depth", 40)
+        written += report["payload_bytes"]
+        if marked:  # the mark has kept its moment while the log went on
+            view = small.expose(VOLUME, "mark:before")
+            assert contents(small.url(view["iqn"]), folder / "copy") == before
+            small.ask("view", "unexpose", view["name"])
+            small.ask("mark", "remove", VOLUME, "before")
+        if rounds % 6 == 1:
+            small.kill()
+            small.start()
+        verified = campaign.verify(url)
+        assert verified["faults"] == [], verified["faults"]
+        rounds += 1
+    shown = small.ask("volume", "show", VOLUME)
+    assert sequence_of(shown["oldest"]) > 0
+    # What went is refused by name, not answered wrongly.
+    answer = small.cli("view", "expose", f"{VOLUME}@#1", check=False)
+    assert answer.code == 3, answer
+    assert "outside the history" in answer.err
+    assert not [line for line in small.log_lines() if " error " in line.lower()], small.tail()
+    print(f"{rounds} rounds, {written >> 20} MiB written through a log of {LOG_BYTES >> 20} MiB")
+
+
+def fill(url: str, folder, writes: int) -> dict:
+    load = hammer.Campaign(folder / "journals").start(url, "--writes", writes, "--read-percent", 0)
+    report = load.report()
+    return {**report, "code": load.code}
+
+
+def test_a_full_log_stops_writes_if_it_is_told_to(folder):
+    with Daemon(folder, log={**SMALL_LOG, "on_full": "stop-writes"}, storage=STORAGE) as daemon:
+        daemon.start()
+        url = daemon.url(daemon.create(VOLUME, "64M")["iqn"])
+        report = fill(url, folder, 100_000)
+        assert report["code"] == hammer.REFUSED, report
+        assert sequence_of(daemon.ask("volume", "show", VOLUME)["oldest"]) == 0, "nothing was given up"
+        assert any("the log is full" in line for line in daemon.log_lines())
+        view = daemon.expose(VOLUME, "#1")
+        assert contents(daemon.url(view["iqn"]), folder / "copy")
+        # It can be written again when there is less to keep.
+        daemon.ask("view", "unexpose", view["name"])
+        assert daemon.stop() == 0
+        daemon.start()
+        assert hammer.Campaign(folder / "journals").verify(url)["faults"] == []
+
+
+def test_a_full_log_shortens_the_window_if_it_is_told_to(folder):
+    with Daemon(folder, log={**SMALL_LOG, "on_full": "shorten-window"}, storage=STORAGE) as daemon:
+        daemon.start()
+        url = daemon.url(daemon.create(VOLUME, "64M")["iqn"])
+        fill(url, folder, 300)
+        daemon.expose(VOLUME, "#50")
+        daemon.ask("mark", "add", VOLUME, "unlocked")
+        report = fill(url, folder, 8_000)
+        assert report["code"] == hammer.DONE, report
+        assert report["payload_bytes"] > 1.2 * LOG_BYTES
+        assert daemon.ask("view", "list")["views"] == []
+        assert daemon.ask("mark", "list", VOLUME)["marks"] == []
+        assert sequence_of(daemon.ask("volume", "show", VOLUME)["oldest"]) > 50
+        lines = "\n".join(daemon.log_lines())
+        for what in ("a view is dropped", "a mark is dropped", "history inside the window is given up"):
+            assert what in lines
+
+
+def test_a_locked_mark_is_never_dropped(folder):
+    with Daemon(folder, log={**SMALL_LOG, "on_full": "shorten-window"}, storage=STORAGE, window="1s") as daemon:
+        daemon.start()
+        url = daemon.url(daemon.create(VOLUME, "64M")["iqn"])
+        fill(url, folder, 300)
+        daemon.ask("mark", "add", VOLUME, "kept", "--lock", "1d")
+        before = contents(url, folder / "copy")
+        report = fill(url, folder, 100_000)
+        assert report["code"] == hammer.REFUSED, report
+        view = daemon.expose(VOLUME, "mark:kept")
+        assert contents(daemon.url(view["iqn"]), folder / "copy") == before

@@ -1,0 +1,98 @@
+#include "server/node/log_space.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/server/node/node_parts.h"
+
+namespace mariner::node {
+namespace {
+
+// A log of four tracks, of which two are a reserve, so that room is always low.
+class LogSpaceTest : public ::testing::Test {
+ protected:
+  LogSpaceTest() {
+    parts_.create("db1");
+    open();
+  }
+  ~LogSpaceTest() override { close(); }
+
+  void open() {
+    space_ = std::make_unique<LogSpace>(
+        LogSpace::Parts{parts_.log_stack(), parts_.volumes(), parts_.views(), parts_.store(),
+                        parts_.worker(), parts_.executor(), parts_.log()},
+        OnFull::kStopWrites, [](const std::string&) {});
+  }
+  void close() {
+    space_->stop();
+    parts_.run_until([this] { return space_->idle(); });
+    space_.reset();
+  }
+  ServedVolume& volume() { return *parts_.volumes().find("db1"); }
+  void write(std::uint64_t block, char byte) {
+    parts_.write(*volume().volume->live_layer(), block, byte);
+  }
+  // The next write begins another track.
+  void next_track() { parts_.log_stack().writer().leave_track(); }
+  SequenceNumber oldest() { return volume().volume->index().oldest().sequence; }
+
+  testing::NodeParts parts_;
+  std::unique_ptr<LogSpace> space_;
+};
+
+TEST_F(LogSpaceTest, TheOldestTrackGoesWhenRoomIsLow) {
+  write(1, 'a');
+  next_track();
+  write(2, 'b');
+  const SequenceNumber newest = parts_.newest(volume());
+  space_->check();
+  parts_.run_until([this] { return space_->tracks_freed() == 1; });
+  EXPECT_EQ(parts_.log_stack().writer().free_tracks(), 3u);
+  EXPECT_GT(oldest(), SequenceNumber{0});
+  close();
+  parts_.stop();
+  parts_.start();
+  open();
+  EXPECT_GT(oldest(), SequenceNumber{0}) << "kept over a restart";
+  EXPECT_EQ(parts_.newest(volume()), newest);
+  EXPECT_EQ(parts_.read(*volume().volume->live_layer(), 1), 'a');
+  // What the log has given up is logged again before it is overwritten.
+  write(1, 'c');
+  bool drained = false;
+  volume().volume->storage()->drain([&](const Result<void>& r) { drained = r.has_value(); });
+  parts_.run_until([&] { return drained; });
+  EXPECT_EQ(parts_.read(*volume().volume->view_layer(newest), 1), 'a');
+}
+
+TEST_F(LogSpaceTest, WhatAViewShowsStays) {
+  write(1, 'a');
+  const SequenceNumber first = parts_.newest(volume());
+  next_track();
+  write(1, 'b');
+  NewView view;
+  view.name = "old";
+  view.at = volume().volume->index().moment_of(first);
+  ASSERT_TRUE(parts_.views().expose(volume(), view));
+  space_->check();
+  parts_.run_until([this] { return space_->idle(); });
+  EXPECT_EQ(space_->tracks_freed(), 0u);
+  EXPECT_LE(oldest(), first);
+  EXPECT_EQ(parts_.read(*volume().volume->view_layer(first), 1), 'a');
+  ASSERT_TRUE(parts_.views().unexpose("old"));
+  parts_.run_until([this] {
+    space_->check();
+    return space_->tracks_freed() == 1;
+  });
+}
+
+TEST_F(LogSpaceTest, RecordsOfADeletedVolumeHoldNothing) {
+  write(1, 'a');
+  next_track();
+  parts_.create("db2");
+  parts_.write(*parts_.volumes().find("db2")->volume->live_layer(), 0, 'x');
+  ASSERT_TRUE(parts_.remove("db1"));
+  space_->check();
+  parts_.run_until([this] { return space_->tracks_freed() == 1; });
+}
+
+}  // namespace
+}  // namespace mariner::node
