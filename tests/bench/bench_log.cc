@@ -92,6 +92,7 @@ Result<void> BenchLog::open() {
   writer_->set_observer([this](const logging::LogWriter::BatchReport& report) {
     const auto now = loop_.monotonic_time();
     batch_ = {now - report.duration, now, report.records, report.bytes};
+    written_bytes_ += report.bytes;
     if (observer_) observer_(batch_);
   });
   ring_descriptor_.emplace(loop_.context(), ring_->fd());

@@ -59,7 +59,8 @@ class BenchLog {
   [[nodiscard]] const BatchTimes& batch() const { return batch_; }
   // No more should be appended: it would fail for want of space.
   [[nodiscard]] bool full() const;
-  [[nodiscard]] std::uint64_t used_bytes() const { return writer_->used_bytes(); }
+  // By all batches so far, headers included.
+  [[nodiscard]] std::uint64_t written_bytes() const { return written_bytes_; }
   [[nodiscard]] std::uint64_t limit_bytes() const { return writer_->limit_bytes(); }
 
  private:
@@ -78,6 +79,7 @@ class BenchLog {
   std::unique_ptr<logging::LogWriter> writer_;
   UniqueFunction<void(const BatchTimes&)> observer_;
   BatchTimes batch_;
+  std::uint64_t written_bytes_ = 0;
   SequenceNumber sequence_;
   VersionTime time_;
   std::uint64_t random_ = 1;

@@ -46,7 +46,7 @@ struct LoadOptions {
 
 // What is known besides the measure, differently in each mode.
 struct LogFigures {
-  std::uint64_t used_bytes = 0;
+  std::uint64_t written_bytes = 0;
   std::uint64_t limit_bytes = 0;
   std::uint64_t turns = 0;  // of the event loop
   bool ran_full = false;
@@ -149,8 +149,8 @@ class WriterThreads {
     measure_->finish();
   }
   [[nodiscard]] const LoadMeasure& measure() const { return *measure_; }
-  [[nodiscard]] std::uint64_t used_bytes() const { return used_bytes_; }
-  [[nodiscard]] bool ran_full() const { return used_bytes_ >= options_.log_bytes; }
+  [[nodiscard]] std::uint64_t written_bytes() const { return written_bytes_; }
+  [[nodiscard]] bool ran_full() const { return written_bytes_ >= options_.log_bytes; }
 
  private:
   static Nanoseconds now() { return std::chrono::steady_clock::now().time_since_epoch(); }
@@ -166,7 +166,7 @@ class WriterThreads {
       } else {
         measure_->fail(to_string(result.error()));
       }
-      used_bytes_ += options_.bytes;
+      written_bytes_ += options_.bytes;
       more = !ran_full() && measure_->wants_more(ended);
     }
   }
@@ -176,7 +176,7 @@ class WriterThreads {
   std::vector<Payloads> payloads_;
   std::mutex mutex_;  // of what follows
   std::optional<LoadMeasure> measure_;
-  std::uint64_t used_bytes_ = 0;
+  std::uint64_t written_bytes_ = 0;
 };
 
 // What the checksum of a record costs here, by itself: part of the CPU time of each.
@@ -243,8 +243,9 @@ int print(const LoadOptions& options, const LoadMeasure& measure, const LogFigur
       each(1e6 * (measure.cpu().user_s + measure.cpu().system_s)), each(1e6 * measure.cpu().user_s),
       each(1e6 * measure.cpu().system_s), crc_us(options.bytes),
       each(static_cast<double>(measure.cpu().context_switches)));
-  fmt::print("\"used_bytes\": {}, \"limit_bytes\": {}, \"ran_full\": {}, \"failure\": {}}}\n",
-             figures.used_bytes, figures.limit_bytes, figures.ran_full, quoted(measure.failure()));
+  fmt::print("\"written_bytes\": {}, \"limit_bytes\": {}, \"ran_full\": {}, \"failure\": {}}}\n",
+             figures.written_bytes, figures.limit_bytes, figures.ran_full,
+             quoted(measure.failure()));
   return measure.failure().empty() ? 0 : 1;
 }
 
@@ -265,7 +266,7 @@ int load_ours(const LoadOptions& options) {
   Writers writers(options, loop, **log);
   writers.run();
   return print(options, writers.measure(),
-               {(*log)->used_bytes(), (*log)->limit_bytes(), loop.turns(), writers.ran_full()});
+               {(*log)->written_bytes(), (*log)->limit_bytes(), loop.turns(), writers.ran_full()});
 }
 
 int load_naive(const LoadOptions& options, NaiveLog::Commit commit) {
@@ -275,7 +276,7 @@ int load_naive(const LoadOptions& options, NaiveLog::Commit commit) {
   WriterThreads writers(options, **log);
   writers.run();
   const int result = print(options, writers.measure(),
-                           {writers.used_bytes(), options.log_bytes, 0, writers.ran_full()});
+                           {writers.written_bytes(), options.log_bytes, 0, writers.ran_full()});
   std::error_code ignored;
   std::filesystem::remove(path, ignored);
   return result;
