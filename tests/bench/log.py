@@ -13,6 +13,7 @@ import shutil
 import signal
 import sys
 import tempfile
+from collections.abc import Callable
 
 import servers
 from chart import bars
@@ -29,20 +30,22 @@ RATE_NEEDS_S, TAIL_NEEDS_S, TAIL_NEEDS_WRAPS = 10, 600, 2
 TAIL_DEPTH = 64
 
 NOTES = """\
-- Every record is on stable storage before its writer appends the next one. Each figure is the median of {rounds} rounds of
-  {seconds:g} s after a warm-up of {warmup:g} s, in which all took turns;
-  a ratio is the median of the rounds' ratios, because a device's speed drifts.
-- The device is the same file system through fio: O_DIRECT, one after another over a preallocated file that was written once.
-  Of O_DSYNC and write with fdatasync, by psync and by io_uring, and of several depths for 256 KiB, the fastest counts.
-  256 KiB *volatile* is without any flush: nothing of it need survive a power cut.
-- The naive log is a file that grows by write() and is synchronised by fdatasync() for each record, under a mutex; with group
-  commit, whoever comes first writes and synchronises for all that wait.
-- At depth 1 the latency is the time of the whole cycle: one second by the rate.
-- Mariner's log writes its header block and the payload; at depth 1 that is 8 KiB where the device's figure is of 4 KiB.
-- CPU is user and system time of the process with all its threads for one record, its load generator included; what the kernel's own
-  threads do is charged to nobody. *CRC32C* is the checksum of such a record by itself, measured apart: a part of *user*.
-- The log is initialised beforehand and never reclaims space in these runs, which end early when it has none left: a figure
-  measured for too short a time does not hold."""
+- Every record is on stable storage before its writer appends the next one. Each figure is the median of {rounds} rounds
+  of {seconds:g} s after a warm-up of {warmup:g} s, in which all took turns; a ratio is the median of the rounds' ratios,
+  because a device's speed drifts.
+- The device is the same file system through fio: O_DIRECT, one after another over a preallocated file that was written
+  once. Of O_DSYNC and write with fdatasync, by psync and by io_uring, and of several depths for 256 KiB, the fastest
+  counts. 256 KiB *volatile* is without any flush: nothing of it need survive a power cut.
+- The naive log is a file that grows by write() and is synchronised by fdatasync() for each record, under a mutex; with
+  group commit, whoever comes first writes and synchronises for all that wait.
+- At depth 1 the latency is the time of the whole cycle: one second by the rate. Mariner writes a header block and the
+  payload, 8 KiB, where the device's figure is of 4 KiB.
+- CPU is user and system time of the process with all its threads for one record, its load generator included; what the
+  kernel's own threads do is charged to nobody. *CRC32C* is the checksum of such a record by itself, of bytes that are in
+  the cache, measured apart: a part of *user*. *Gathering* lasts from append to dispatch, *writing* until the process
+  knows that the batch is durable, *completing* until the record's own completion runs.
+- The log is initialised beforehand. A run ends early when it has no more space, and what was measured for too short a
+  time does not hold."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,6 +65,18 @@ LONG = dataclasses.replace(FULL, name="long", tail_s=TAIL_NEEDS_S)
 SHORT = Scale("short", 2, 0.1, 0.3, 1, GIB // 2, 16 * MIB, GIB // 4)
 
 
+@dataclasses.dataclass(frozen=True)
+class Comparison:
+    id: str
+    what: str
+    unit: str
+    ours: str
+    rival: str
+    goal: float | None
+    figure: Callable[[str], float | None]  # of an entrant
+    less_is_better: bool = False
+
+
 class Bench:
     def __init__(self, scale: Scale, folder: pathlib.Path):
         self.scale = scale
@@ -74,27 +89,26 @@ class Bench:
         servers.write_once(self._space.device_file, self.scale.device_bytes)
         run_log(OnLog("ours", SMALL, 1), self._space, 0, 0.1)  # writes the log's file once
         self.contest.choose()
-        for number_ in range(self.scale.rounds):
-            self.contest.round(number_)
-        self.tail = run_log(OnLog("ours", SMALL, TAIL_DEPTH), self._space, self.scale.warmup_s, self.scale.tail_s)
+        for turn in range(self.scale.rounds):
+            self.contest.round(turn)
+        self.tail = run_log(OnLog("ours", SMALL, TAIL_DEPTH), self._space, self.scale.warmup_s,
+                            self.scale.tail_s)
 
     # -- what comes of it -------------------------------------------------------------------------
 
     def rows(self) -> list[Row]:
         rows = []
+        what = "4 KiB, depth 1: time of a durable write (less is better)"
         for rival, goal in (("device_qd1", LATENCY_MAX), ("naive_qd1", LATENCY_MAX)):
-            rows.append(self._row(f"qd1.latency.{rival}", "4 KiB, depth 1: time of a durable write (less is better)",
-                                  "us", self._cycle_us("ours_qd1"), self._cycle_us(rival), rival, "ours_qd1", goal,
-                                  less_is_better=True))
+            rows.append(self._row(Comparison("qd1.latency", what, "us", "ours_qd1", rival, goal, self._cycle_us, True)))
         for rival, goal in (("device_qd1", RATE_OF_ONE_MIN), ("device_32", RATE_OF_MANY_MIN),
                             ("naive_qd1", RATE_OF_ONE_MIN), ("naive_32", RATE_OF_MANY_MIN), ("group_32", None)):
-            rows.append(self._row(f"qd32.rate.{rival}", "4 KiB, depth 32: rate", "IO/s",
-                                  self.contest.median("ours_qd32", "rate"), self.contest.median(rival, "rate"),
-                                  rival, "ours_qd32", goal))
+            rows.append(self._row(Comparison("qd32.rate", "4 KiB, depth 32: rate", "IO/s", "ours_qd32", rival, goal,
+                                             self._rate)))
         for rival, goal in (("device_256k", SEQUENTIAL_MIN), ("device_256k_dsync", SEQUENTIAL_MIN),
                             ("naive_256k", SEQUENTIAL_MIN), ("group_256k", None)):
-            rows.append(self._row(f"seq_256k.rate.{rival}", "256 KiB sequential: rate", "MB/s",
-                                  self._megabytes("ours_256k"), self._megabytes(rival), rival, "ours_256k", goal))
+            rows.append(self._row(Comparison("seq_256k.rate", "256 KiB sequential: rate", "MB/s", "ours_256k", rival,
+                                             goal, self._megabytes)))
         rows.append(Row("qd32.cpu", "4 KiB, depth 32: CPU for a record (less is better)", "us",
                         self.contest.median("ours_qd32", "cpu_us", "all"), CPU_US_MAX, "the most it may take",
                         self.contest.measured_s("ours_qd32"), self.scale.name, 1, less_is_better=True,
@@ -102,11 +116,10 @@ class Bench:
         rows.append(self._tail_row())
         return rows
 
-    def _row(self, id_: str, what: str, unit: str, ours: float | None, theirs: float | None, rival: str,
-             entrant: str, goal: float | None, less_is_better: bool = False) -> Row:
-        return Row(id_, what, unit, ours, theirs, self.contest.name(rival), self.contest.measured_s(entrant),
-                   self.scale.name, goal, less_is_better, RATE_NEEDS_S if goal else 0,
-                   paired=self.contest.ratio(entrant, rival, less_is_better))
+    def _row(self, c: Comparison) -> Row:
+        return Row(f"{c.id}.{c.rival}", c.what, c.unit, c.figure(c.ours), c.figure(c.rival), self.contest.name(c.rival),
+                   self.contest.measured_s(c.ours), self.scale.name, c.goal, c.less_is_better,
+                   RATE_NEEDS_S if c.goal else 0, paired=self.contest.ratio(c.ours, c.rival, c.less_is_better))
 
     def _tail_row(self) -> Row:
         run = self.tail if not self.tail["failure"] else {}
@@ -118,8 +131,11 @@ class Bench:
                    latency.get("p99"), latency.get("p50"), "its own median", run.get("seconds", 0), self.scale.name,
                    TAIL_MAX, less_is_better=True, needs_s=TAIL_NEEDS_S, lacks=lacks)
 
+    def _rate(self, entrant: str) -> float | None:
+        return self.contest.median(entrant, "rate")
+
     def _cycle_us(self, entrant: str) -> float | None:
-        rate = self.contest.median(entrant, "rate")
+        rate = self._rate(entrant)
         return 1e6 / rate if rate else None
 
     def _megabytes(self, entrant: str) -> float | None:
@@ -135,7 +151,8 @@ class Bench:
     def _comparisons(records: list[dict]) -> str:
         lines = header("", "Mariner", "rival", "", "ratio", "goal", "holds")
         for record in records:
-            goal = "" if record["goal"] is None else ("≤ " if record["less_is_better"] else "≥ ") + f"{record['goal']:g}"
+            than = "≤" if record["less_is_better"] else "≥"
+            goal = "" if record["goal"] is None else f"{than} {record['goal']:g}"
             holds = "" if record["goal"] is None else "yes" if record["holds"] else record["lacks"] or "**no**"
             ratio = "–" if record["ratio"] is None else f"{record['ratio']:.2f}"
             lines.append(line(record["what"], f"**{short(record['ours'])} {record['unit']}**",
@@ -170,12 +187,10 @@ class Bench:
             return name, unit, [(next(e.name for e in ENTRANTS if e.id == entrant), figure(entrant))
                                 for entrant in entrants]
 
-        def rate(entrant: str) -> float | None:
-            return self.contest.median(entrant, "rate")
-
         return bars("The log beside the device and a naive log", [
-            group("4 KiB, depth 1: time of a durable write", "µs", self._cycle_us, "ours_qd1", "device_qd1", "naive_qd1"),
-            group("4 KiB, 32 outstanding", "IO/s", rate, "ours_qd32", "device_32", "naive_32", "group_32"),
+            group("4 KiB, depth 1: time of a durable write", "µs", self._cycle_us, "ours_qd1", "device_qd1",
+                  "naive_qd1"),
+            group("4 KiB, 32 outstanding", "IO/s", self._rate, "ours_qd32", "device_32", "naive_32", "group_32"),
             group("256 KiB sequential", "MB/s", self._megabytes, "ours_256k", "device_256k", "device_256k_dsync",
                   "naive_256k", "group_256k")], label_width=340)
 

@@ -6,7 +6,8 @@
 # NAME: target (iSCSI on loopback, against tgt and the raw device), or log (the log, against the raw
 # device and a naive logger). Prints a table for the README; leaves build/bench/NAME.json (rows),
 # NAME-runs.json (what they were made of) and NAME.svg. --long is the log's, with ten minutes for the
-# tail of its latencies. --short takes under a minute once things are built; it shows that all works, not how fast.
+# tail of its latencies. --short takes under a minute once things are built; it shows that all works,
+# not how fast.
 # MARINER_BUILD names another configured build folder than build/release.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -16,7 +17,7 @@ name=${1:-}
 case $name in
   target) needs="marinerd mariner mariner-iscsi-load" ;;
   log) needs="mariner-log-load" ;;
-  *) sed -n '2,11s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+  *) sed -n '2,12s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac
 
 build=${MARINER_BUILD:-$PWD/build/release}
