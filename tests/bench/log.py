@@ -35,7 +35,7 @@ NOTES = """\
   because a device's speed drifts.
 - The device is the same file system through fio: O_DIRECT, one after another over a preallocated file that was written
   once. Of O_DSYNC and write with fdatasync, by psync and by io_uring, and of several depths for 256 KiB, the fastest
-  counts. 256 KiB *volatile* is without any flush: nothing of it need survive a power cut.
+  counts. 256 KiB without O_DSYNC is without any flush: nothing of it need survive a power cut.
 - The naive log is a file that grows by write() and is synchronised by fdatasync() for each record, under a mutex; with
   group commit, whoever comes first writes and synchronises for all that wait.
 - At depth 1 the latency is the time of the whole cycle: one second by the rate. Mariner writes a header block and the
@@ -184,7 +184,7 @@ class Bench:
 
     def picture(self) -> str:
         def group(name: str, unit: str, figure, *entrants: str):
-            return name, unit, [(next(e.name for e in ENTRANTS if e.id == entrant), figure(entrant))
+            return name, unit, [(next(e.who for e in ENTRANTS if e.id == entrant), figure(entrant))
                                 for entrant in entrants]
 
         return bars("The log beside the device and a naive log", [
@@ -192,7 +192,7 @@ class Bench:
                   "naive_qd1"),
             group("4 KiB, 32 outstanding", "IO/s", self._rate, "ours_qd32", "device_32", "naive_32", "group_32"),
             group("256 KiB sequential", "MB/s", self._megabytes, "ours_256k", "device_256k", "device_256k_dsync",
-                  "naive_256k", "group_256k")], label_width=340)
+                  "naive_256k", "group_256k")])
 
 
 def short(value: float | None) -> str:

@@ -34,8 +34,13 @@ class OnLog:
 class Entrant:
     """`ways`: of which the best counts."""
     id: str
-    name: str
+    who: str
+    what: str
     ways: tuple[OnLog | Job, ...]
+
+    @property
+    def name(self) -> str:
+        return f"{self.who}, {self.what}"
 
 
 def ours(block: int, depth: int) -> tuple[OnLog]:
@@ -46,27 +51,29 @@ def naive(block: int, depth: int, mode: str = "naive") -> tuple[OnLog]:
     return (OnLog(mode, block, depth),)
 
 
+OURS, DEVICE, DURABLE_DEVICE = "Mariner", "device", "device, O_DSYNC"
+NAIVE, GROUP = "naive log", "naive log with group commit"
 SYNCS = ("dsync", "fdatasync")
 DEPTHS = (4, 16, 64)
 # In the order of their turns: what is compared stands together.
 ENTRANTS = [
-    Entrant("naive_qd1", "naive log, one writer", naive(SMALL, 1)),
-    Entrant("ours_qd1", "Mariner, depth 1", ours(SMALL, 1)),
-    Entrant("device_qd1", "device, one synchronous writer",
+    Entrant("naive_qd1", NAIVE, "one writer", naive(SMALL, 1)),
+    Entrant("ours_qd1", OURS, "depth 1", ours(SMALL, 1)),
+    Entrant("device_qd1", DEVICE, "one synchronous writer",
             tuple(Job("write", SMALL, engine=engine, sync=sync)
                   for engine in ("psync", "io_uring") for sync in SYNCS)),
-    Entrant("ours_qd32", "Mariner, depth 32", ours(SMALL, 32)),
-    Entrant("device_32", "device, 32 synchronous writers",
+    Entrant("ours_qd32", OURS, "depth 32", ours(SMALL, 32)),
+    Entrant("device_32", DEVICE, "32 synchronous writers",
             tuple(Job("write", SMALL, jobs=32, sync=sync) for sync in SYNCS)),
-    Entrant("naive_32", "naive log, 32 writers", naive(SMALL, 32)),
-    Entrant("group_32", "naive log with group commit, 32 writers", naive(SMALL, 32, "naive-group")),
-    Entrant("naive_256k", "naive log, 256 KiB, 32 writers", naive(LARGE, 32)),
-    Entrant("device_256k_dsync", "device, 256 KiB sequential, O_DSYNC",
+    Entrant("naive_32", NAIVE, "32 writers", naive(SMALL, 32)),
+    Entrant("group_32", GROUP, "32 writers", naive(SMALL, 32, "naive-group")),
+    Entrant("naive_256k", NAIVE, "256 KiB, 32 writers", naive(LARGE, 32)),
+    Entrant("device_256k_dsync", DURABLE_DEVICE, "256 KiB sequential",
             tuple(Job("write", LARGE, depth=depth, engine="io_uring", sync="dsync") for depth in DEPTHS)),
-    Entrant("ours_256k", "Mariner, 256 KiB, depth 32", ours(LARGE, 32)),
-    Entrant("device_256k", "device, 256 KiB sequential, volatile",
+    Entrant("ours_256k", OURS, "256 KiB, depth 32", ours(LARGE, 32)),
+    Entrant("device_256k", DEVICE, "256 KiB sequential",
             tuple(Job("write", LARGE, depth=depth, engine="io_uring") for depth in DEPTHS)),
-    Entrant("group_256k", "naive log with group commit, 256 KiB, 32 writers", naive(LARGE, 32, "naive-group")),
+    Entrant("group_256k", GROUP, "256 KiB, 32 writers", naive(LARGE, 32, "naive-group")),
 ]
 
 
