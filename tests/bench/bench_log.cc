@@ -128,10 +128,7 @@ void BenchLog::append(const PayloadSlice& payload, Done done) {
   record.time = time_;
   record.extent = {Lbn{(random_ >> 33) % (kVolumeBlocks - blocks)}, BlockCount{blocks}};
   record.payload_blocks = static_cast<std::uint32_t>(blocks);
-  writer_->append(record, payload, logging::LogWriter::Urgency::kOrdinary,
-                  [done = std::move(done)](Result<logging::LogLocation> place) mutable {
-                    done(place ? Result<void>{} : Result<void>{place.error()});
-                  });
+  writer_->append(record, payload, logging::LogWriter::Urgency::kOrdinary, std::move(done));
 }
 
 bool BenchLog::full() const {

@@ -25,8 +25,8 @@ class BenchLogTest : public testing::Test {
     const Payload payload = Payload::zeroed(kRecordBytes);
     UniqueFunction<void()> next = [&] {
       if (durable == count || log.full()) return loop_.stop();
-      log.append({payload, 0, payload.size()}, [&](Result<void> result) {
-        EXPECT_TRUE(result);
+      log.append({payload, 0, payload.size()}, [&](const BenchLog::Outcome& outcome) {
+        EXPECT_TRUE(outcome);
         EXPECT_EQ(log.batch().records, 1u);
         EXPECT_LE(log.batch().dispatched, log.batch().durable);
         ++durable;

@@ -105,16 +105,16 @@ class Writers {
     const Payload& payload = writer.payloads.next();
     writer.appended = loop_.monotonic_time();
     log_.append({payload, 0, payload.size()},
-                [this, &writer](Result<void> result) { completed(writer, result); });
+                [this, &writer](const BenchLog::Outcome& outcome) { completed(writer, outcome); });
   }
 
-  void completed(Writer& writer, const Result<void>& result) {
+  void completed(Writer& writer, const BenchLog::Outcome& outcome) {
     const Nanoseconds now = loop_.monotonic_time();
-    if (result) {
+    if (outcome) {
       const BenchLog::BatchTimes& batch = log_.batch();
       measure_.completed({writer.appended, batch.dispatched, batch.durable, now});
     } else {
-      measure_.fail(to_string(result.error()));
+      measure_.fail(to_string(outcome.error()));
     }
     ran_full_ = ran_full_ || log_.full();
     if (!ran_full_ && measure_.wants_more(now)) return append(writer);
