@@ -5,6 +5,7 @@ import json
 import pathlib
 import subprocess
 
+import device
 import mariner
 
 LOAD = mariner.BUILD / "tests" / "bench" / "mariner-iscsi-load"
@@ -72,27 +73,5 @@ def run_fio(load: Load, file: pathlib.Path, limits: Limits) -> dict:
 
     One synchronous job for each command outstanding; sequential jobs have a part of the file each."""
     kind = ("rand" if load.random else "") + ("write" if load.write else "read")
-    jobs = load.depth
-    part = limits.region_bytes // jobs
-    command = ["fio", "--name=device", f"--filename={file}", f"--rw={kind}", f"--bs={load.block}",
-               "--ioengine=psync", "--direct=1", f"--numjobs={jobs}", "--thread",
-               "--group_reporting", "--time_based", f"--runtime={max(1, round(limits.seconds))}",
-               f"--ramp_time={min(1.0, limits.warmup_s)}", "--randrepeat=0", "--output-format=json"]
-    if load.write:
-        command.append("--sync=dsync")
-    if load.random:
-        command.append(f"--size={limits.region_bytes}")
-    else:
-        command += [f"--size={part}", f"--offset_increment={part}"]
-    done = subprocess.run(command, capture_output=True, text=True,
-                          timeout=limits.warmup_s + limits.seconds + PATIENCE_S)
-    if done.returncode != 0:
-        return {"failure": done.stderr.strip()}
-    job = json.loads(done.stdout[done.stdout.index("{"):])["jobs"][0]
-    side = job["write" if load.write else "read"]
-    clat = side["clat_ns"]
-    names = {"p50": "50.000000", "p90": "90.000000", "p99": "99.000000", "p99.9": "99.900000"}
-    latency = {name: clat["percentile"][key] / 1000 for name, key in names.items()}
-    return {"operations": side["total_ios"], "seconds": side["runtime"] / 1000,
-            "rate": side["iops"], "bytes_per_s": side["bw_bytes"], "failure": "",
-            "latency_us": {"mean": clat["mean"] / 1000, **latency, "max": clat["max"] / 1000}}
+    job = device.Job(kind, load.block, jobs=load.depth, sync="dsync" if load.write else "")
+    return device.run(job, file, limits.region_bytes, min(1.0, limits.warmup_s), limits.seconds)

@@ -6,6 +6,7 @@ import os
 import pathlib
 import platform
 import subprocess
+import sys
 import time
 
 HERE = pathlib.Path(__file__).resolve()
@@ -14,7 +15,11 @@ OUT = HERE.parents[2] / "build" / "bench"
 
 @dataclasses.dataclass
 class Row:
-    """One comparison. `ratio` is ours to the rival's; a row without both figures does not hold."""
+    """One comparison. `ratio` is ours to the rival's, unless it was taken otherwise (`paired`: the median of
+    ratios within rounds); a row without both figures does not hold.
+
+    The goal is the least ratio, or the greatest where less is better. A row that was measured for less
+    than `needs_s`, or that `lacks` something else (in words) of what its goal needs, does not hold."""
     id: str
     what: str
     unit: str
@@ -24,14 +29,24 @@ class Row:
     measured_s: float
     scale: str
     goal: float | None = None
+    less_is_better: bool = False
+    needs_s: float = 0
+    lacks: str = ""
+    paired: float | None = None
 
     def record(self, machine: dict) -> dict:
         measured = self.ours is not None and bool(self.rival)
-        ratio = self.ours / self.rival if measured else None
-        holds = measured and (self.goal is None or ratio >= self.goal)
+        ratio = (self.paired or self.ours / self.rival) if measured else None
+        lacks = [self.lacks] if self.lacks else []
+        if self.measured_s < self.needs_s:
+            lacks.append(f"measured for {self.measured_s:.3g} s, the goal needs {self.needs_s:g} s")
+        reached = measured and (self.goal is None or
+                                (ratio <= self.goal if self.less_is_better else ratio >= self.goal))
+        holds = reached and not lacks
         return {"id": self.id, "what": self.what, "unit": self.unit, "ours": _round(self.ours),
                 "rival": _round(self.rival), "rival_name": self.rival_name, "ratio": _round(ratio),
-                "goal": self.goal, "holds": holds, "measured_s": _round(self.measured_s),
+                "goal": self.goal, "less_is_better": self.less_is_better, "holds": holds,
+                "lacks": "; ".join(lacks), "measured_s": _round(self.measured_s),
                 "scale": self.scale, "machine": machine}
 
 
@@ -73,3 +88,21 @@ def write_json(path: pathlib.Path, value):
     fresh = path.with_suffix(".new")
     fresh.write_text(json.dumps(value, indent=1) + "\n")
     fresh.replace(path)
+
+
+# -- for people to read ---------------------------------------------------------------------------
+
+def say(text: str):
+    print(text, file=sys.stderr, flush=True)
+
+
+def number(value: float | None) -> str:
+    return "–" if value is None else f"{value:,.0f}"
+
+
+def line(*cells: str) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def header(*cells: str) -> list[str]:
+    return [line(*cells), line("---", *["---:"] * (len(cells) - 1))]

@@ -17,7 +17,7 @@ import tempfile
 import servers  # first: it shows Python where the end-to-end drivers are
 from chart import bars
 from loads import Limits, Load, Target, run_fio, run_iscsi
-from results import OUT, Row, describe, machine, write_json
+from results import OUT, Row, describe, header, line, machine, number, say, write_json
 from servers import GIB, Mariner, Tgt
 
 MIB = 1 << 20
@@ -230,22 +230,6 @@ class Bench:
                    [(NAMES[s], self.figure(load, s, "rate")) for s in (OURS, *self.rivals(load))])
                   for load in LOADS]
         return bars("Mariner beside tgt, through iSCSI on loopback", groups)
-
-
-def say(text: str):
-    print(text, file=sys.stderr, flush=True)
-
-
-def number(value: float | None) -> str:
-    return "–" if value is None else f"{value:,.0f}"
-
-
-def line(*cells: str) -> str:
-    return "| " + " | ".join(cells) + " |"
-
-
-def header(*cells: str) -> list[str]:
-    return [line(*cells), line("---", *["---:"] * (len(cells) - 1))]
 
 
 def main() -> int:

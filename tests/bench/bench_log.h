@@ -1,0 +1,91 @@
+// A log of its own for measuring, put together as the daemon does: event loop, ring, disk, writer.
+//
+// Everything that a benchmark knows of the log's formats, recovery and writer stands here. The file
+// is written once when it is created and kept for later runs: each run formats it anew, so that it
+// begins with an empty log whose space is initialised.
+//
+// Owner's thread only (the event loop's), like the writer.
+#pragma once
+
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "logging/file_disk.h"
+#include "logging/io_ring.h"
+#include "logging/log_location.h"
+#include "logging/log_writer.h"
+#include "logging/track.h"
+#include "proto/error.h"
+#include "proto/payload.h"
+#include "proto/unique_function.h"
+#include "server/node/event_loop.h"
+
+namespace mariner::bench {
+
+class BenchLog {
+ public:
+  struct Options {
+    std::string folder;
+    std::uint64_t log_bytes = 0;
+    std::uint64_t track_bytes = 0;
+    // What may be outstanding at most; the log counts as full while it has room for this.
+    std::uint64_t outstanding_bytes = 0;
+  };
+  // The batch whose records' completions run at the moment.
+  struct BatchTimes {
+    std::chrono::nanoseconds dispatched{0};
+    std::chrono::nanoseconds durable{0};
+    std::uint32_t records = 0;
+    std::uint32_t bytes = 0;  // as written
+  };
+  // The writer's own, so that passing it on costs nothing that would be measured.
+  using Outcome = Result<logging::LogLocation>;
+  using Done = logging::LogWriter::Appended;
+
+  // `loop` outlives the log. Blocking: may write the whole file.
+  static Result<std::unique_ptr<BenchLog>> create(const Options& options, node::EventLoop& loop);
+  ~BenchLog();  // nothing may be in flight
+  BenchLog(const BenchLog&) = delete;
+  BenchLog& operator=(const BenchLog&) = delete;
+
+  // Appends one write of whole blocks somewhere in a volume. `done` runs when it is durable.
+  void append(const PayloadSlice& payload, Done done);
+
+  // Runs before the completions of each batch.
+  void set_observer(UniqueFunction<void(const BatchTimes&)> observer) {
+    observer_ = std::move(observer);
+  }
+  [[nodiscard]] const BatchTimes& batch() const { return batch_; }
+  // No more should be appended: it would fail for want of space.
+  [[nodiscard]] bool full() const;
+  // By all batches so far, headers included.
+  [[nodiscard]] std::uint64_t written_bytes() const { return written_bytes_; }
+  [[nodiscard]] std::uint64_t limit_bytes() const { return writer_->limit_bytes(); }
+
+ private:
+  BenchLog(const Options& options, node::EventLoop& loop) : options_(options), loop_(loop) {}
+
+  static Result<void> create_file(const std::string& path, std::uint64_t bytes);
+  Result<void> open();
+  void poll_ring();
+
+  const Options options_;
+  node::EventLoop& loop_;
+  std::unique_ptr<logging::IoRing> ring_;
+  std::optional<boost::asio::posix::stream_descriptor> ring_descriptor_;
+  std::unique_ptr<logging::FileDisk> disk_;
+  logging::Superblock superblock_;
+  std::unique_ptr<logging::LogWriter> writer_;
+  UniqueFunction<void(const BatchTimes&)> observer_;
+  BatchTimes batch_;
+  std::uint64_t written_bytes_ = 0;
+  SequenceNumber sequence_;
+  VersionTime time_;
+  std::uint64_t random_ = 1;
+};
+
+}  // namespace mariner::bench

@@ -1,0 +1,74 @@
+#include "tests/bench/bench_log.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/logging/temporary_directory.h"
+
+namespace mariner::bench {
+namespace {
+
+constexpr std::uint64_t kTrack = logging::kTrackBytesMin;
+
+class BenchLogTest : public testing::Test {
+ protected:
+  static constexpr std::uint32_t kRecordBytes = 1u << 20;
+
+  std::unique_ptr<BenchLog> create(std::uint64_t log_bytes) {
+    auto log = BenchLog::create({folder_.file(""), log_bytes, kTrack, kRecordBytes}, loop_);
+    EXPECT_TRUE(log) << to_string(log.error());
+    return std::move(*log);
+  }
+
+  // Appends one record after another until the log is full or `count` are durable.
+  std::uint64_t append(BenchLog& log, std::uint64_t count) {
+    std::uint64_t durable = 0;
+    const Payload payload = Payload::zeroed(kRecordBytes);
+    UniqueFunction<void()> next = [&] {
+      if (durable == count || log.full()) return loop_.stop();
+      log.append({payload, 0, payload.size()}, [&](const BenchLog::Outcome& outcome) {
+        EXPECT_TRUE(outcome);
+        EXPECT_EQ(log.batch().records, 1u);
+        EXPECT_LE(log.batch().dispatched, log.batch().durable);
+        ++durable;
+        next();
+      });
+    };
+    loop_.post([&] { next(); });
+    loop_.run();
+    return durable;
+  }
+
+  logging::test::TemporaryDirectory folder_;
+  node::EventLoop loop_;
+};
+
+TEST_F(BenchLogTest, ARecordIsDurableAndCounted) {
+  const auto log = create(16 * kTrack);
+  EXPECT_EQ(append(*log, 1), 1u);
+  EXPECT_GT(log->written_bytes(), kRecordBytes);
+  EXPECT_LT(log->written_bytes(), log->limit_bytes());
+}
+
+TEST_F(BenchLogTest, IsFullBeforeAnAppendFails) {
+  const auto log = create(16 * kTrack);
+  EXPECT_LT(append(*log, 1000), 1000u);
+  EXPECT_TRUE(log->full());
+}
+
+TEST_F(BenchLogTest, TheNextRunBeginsWithAnEmptyLog) {
+  {
+    const auto log = create(16 * kTrack);
+    append(*log, 3);
+  }
+  const auto log = create(16 * kTrack);
+  EXPECT_EQ(log->written_bytes(), 0u);
+  EXPECT_FALSE(log->full());
+}
+
+TEST_F(BenchLogTest, AnotherSizeIsAnotherFile) {
+  create(16 * kTrack);
+  EXPECT_GT(create(32 * kTrack)->limit_bytes(), 16 * kTrack);
+}
+
+}  // namespace
+}  // namespace mariner::bench
