@@ -3,8 +3,9 @@
 #
 #   tests/bench/run.sh NAME [--short]
 #
-# NAME: target (iSCSI on loopback, against tgt and the raw device). Prints a table for the README;
-# leaves build/bench/NAME.json (rows), NAME-runs.json (what they were made of) and NAME.svg.
+# NAME: target (iSCSI on loopback, against tgt and the raw device) or simdisk (track-based logging on
+# simulated drives, beside the dissertation's figures). Prints a table for the README; leaves
+# build/bench/NAME.json (rows), NAME-runs.json (what they were made of) and pictures, NAME*.svg.
 # --short takes under a minute once things are built; it shows that all works, not how fast.
 # MARINER_BUILD names another configured build folder than build/release.
 set -euo pipefail
@@ -14,7 +15,8 @@ name=${1:-}
 [ $# -eq 0 ] || shift
 case $name in
   target) needs="marinerd mariner mariner-iscsi-load" ;;
-  *) sed -n '2,9s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+  simdisk) needs=mariner-simdisk ;;
+  *) sed -n '2,10s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac
 
 build=${MARINER_BUILD:-$PWD/build/release}
