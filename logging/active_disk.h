@@ -53,7 +53,8 @@ class ActiveDisk {
   void drain(std::size_t disk);
   // Nothing queued, nothing in flight: a drained disk can be removed.
   [[nodiscard]] bool drained(std::size_t disk) const;
-  // Forgets the disk and what is queued on it: assign those requests again.
+  // Forgets the disk, what is queued on it and what is in flight, of which completed() must not be
+  // called any more: assign those requests again.
   void remove(std::size_t disk);
 
   // The disk for a request of `sectors` (1 to batch_sectors_max), which counts as queued there from

@@ -67,9 +67,9 @@ Placement::Time RotationalPlacement::time_of(std::uint64_t sectors) const {
 RotationalPlacement::Reach RotationalPlacement::reach(Time now) const {
   const Time dispatched = in_flight_ ? std::max(now, in_flight_->done) : now;
   const Time from = dispatched + options_.command_delay;
-  const Time moving = switching_ ? options_.track_switch : Time{0};
+  const Time skewed = switching_ ? options_.track_skew : Time{0};
   // Of a head that may be anywhere, expect half a revolution.
-  if (!index_) return {0, from + moving + options_.rotation / 2};
+  if (!index_) return {0, from + skewed + options_.rotation / 2};
   Time phase = (from - *index_) % options_.rotation;
   if (phase < Time{0}) phase += options_.rotation;
   // The next sector to begin under the head: of the one that has begun, part is gone.
@@ -78,7 +78,7 @@ RotationalPlacement::Reach RotationalPlacement::reach(Time now) const {
       static_cast<std::uint64_t>((turned + options_.rotation - Time{1}) / options_.rotation);
   const std::uint64_t first = under + options_.look_ahead_sectors;
   return {static_cast<std::uint32_t>(first % track_.count),
-          from + moving + (time_of(first) - phase)};
+          from + skewed + (time_of(first) - phase)};
 }
 
 Placement::Time RotationalPlacement::end_of(Extent extent, Time now) const {

@@ -27,9 +27,9 @@ class RotationalPlacement final : public Placement {
     // revolution: settling, and what the prediction may be wrong by. 22 on the paper's drive; too
     // few cost a revolution, too many only their own time.
     std::uint32_t look_ahead_sectors = 22;
-    // Moving the head to the next track, from which the sector with the same number within the
-    // track comes by just in time (the drive's track skew).
-    Time track_switch{std::chrono::microseconds(1200)};
+    // How much later the sector of the same number comes by on the next track. Drives are laid out
+    // so that this is just enough to get there.
+    Time track_skew{std::chrono::microseconds(1200)};
     double t_switch = 12;                        // of formula 4.2
     Time t_idle{std::chrono::milliseconds(50)};  // 0: never recalibrate
   };

@@ -38,7 +38,7 @@ DriveArray::DriveArray(const ArrayOptions& options)
         RotationalPlacement::Options{.rotation = drive.geometry.rotation(),
                                      .command_delay = drive.controller_delay,
                                      .look_ahead_sectors = options.look_ahead_sectors,
-                                     .track_switch = drive.track_switch,
+                                     .track_skew = drive.track_skew(),
                                      .t_switch = options.t_switch,
                                      .t_idle = options.t_idle});
     policy_.add(*disk.placement);

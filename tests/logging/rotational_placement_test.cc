@@ -20,7 +20,7 @@ constexpr SectorRange kTrack{1000, 100};
 RotationalPlacement::Options options() {
   return {.rotation = kRotation,
           .look_ahead_sectors = 5,
-          .track_switch = milliseconds(1),
+          .track_skew = milliseconds(1),
           .t_switch = 6,
           .t_idle = milliseconds(50)};
 }

@@ -58,8 +58,7 @@ SimulatedDrive::Options SimulatedDrive::deskstar(std::uint64_t seed) {
 SimulatedDrive::SimulatedDrive(Executor& executor, const Options& options)
     : executor_(executor),
       options_(options),
-      // The next track's first sector arrives just after the head has switched and settled.
-      skew_(static_cast<double>((options.track_switch + options.settle).count()) /
+      skew_(static_cast<double>(options.track_skew().count()) /
             static_cast<double>(options.geometry.rotation().count())),
       clock_(executor.monotonic_time()),
       random_(options.seed) {

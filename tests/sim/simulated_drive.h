@@ -49,6 +49,10 @@ class SimulatedDrive final : public logging::Disk {
     double speed_deviation = 0;  // of the platter's speed, relative, one standard deviation
     Time speed_memory{1};        // how long a deviation lasts
     std::uint64_t seed = 1;
+
+    // Of each track against the one before: its first sector comes by just when the head has
+    // switched and settled.
+    [[nodiscard]] Time track_skew() const { return track_switch + settle; }
   };
 
   // IBM Deskstar DTLA-307030: see the source for where each number comes from.
