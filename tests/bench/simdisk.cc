@@ -72,9 +72,12 @@ void write_size(std::size_t requests) {
 
 // Table 4.2: t_wait at a request every 60 us.
 void wait_limit(std::size_t requests) {
-  for (const double ms : {0.0, 0.12, 0.24, 0.36, 0.48, 0.60, 0.72, 1.0}) {
-    print({"table4.2", 0, ms}, run({.disks = 5, .t_wait = from_ms(ms), .t_switch = 6},
-                                   {.interval = from_ms(0.06), .requests = requests}));
+  for (const bool whole : {false, true}) {
+    for (const double ms : {0.0, 0.12, 0.24, 0.36, 0.48, 0.60, 0.72, 1.0}) {
+      print({whole ? "table4.2.whole" : "table4.2", 0, ms},
+            run({.disks = 5, .t_wait = from_ms(ms), .t_switch = 6, .whole_batches = whole},
+                {.interval = from_ms(0.06), .requests = requests}));
+    }
   }
 }
 
@@ -129,13 +132,19 @@ void recalibration(std::size_t requests) {
 // 12,500 writes a second on five disks; t_wait as in the paper.
 void headline(std::size_t requests) {
   constexpr std::uint64_t kSeeds = 5;
-  for (const double t_switch : {6, 8, 10, 12}) {
+  const auto point = [requests](std::string_view name, double t_switch, bool whole) {
     for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
-      print({"headline", static_cast<double>(seed), t_switch},
-            run({.disks = 5, .t_wait = from_ms(0.3), .t_switch = t_switch, .seed = seed},
+      print({name, static_cast<double>(seed), t_switch},
+            run({.disks = 5,
+                 .t_wait = from_ms(0.3),
+                 .t_switch = t_switch,
+                 .whole_batches = whole,
+                 .seed = seed},
                 {.interval = from_ms(0.08), .requests = requests}));
     }
-  }
+  };
+  for (const double t_switch : {6, 8, 10, 12}) point("headline", t_switch, false);
+  point("headline.whole", 6, true);
 }
 
 const std::vector<std::pair<std::string_view, std::function<void(std::size_t)>>> kExperiments{

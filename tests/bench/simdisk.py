@@ -123,7 +123,9 @@ def rows(points: Points, scale: str, seconds: float) -> list[Row]:
             max(p["latency_ms"] for p in headline), 1.8, 1.0),
         row("headline.utilization", "the same: space utilization", "share", min(p["utilization"] for p in headline),
             0.7, 1.0, less=False),
-        row("headline.rate", "the same: rate", "writes/s", min(p["rate"] for p in headline), 12_500, 0.99, less=False),
+        row("headline.one_piece", "five disks, 12,500 writes/s, t_switch = 6, queues in one piece: latency", "ms",
+            max(p["latency_ms"] for p in points.of("headline.whole")), 1.8, None),
+        row("headline.rate", "five disks, 12,500 writes/s, t_switch = 8: rate", "writes/s", min(p["rate"] for p in headline), 12_500, 0.99, less=False),
     ]
 
 
@@ -137,7 +139,8 @@ def pictures(points: Points) -> dict[str, str]:
                            Axis("least latency (ms)"), points.curves("4.8", "one drive", y="min_ms"),
                            [Mark("paper's intercept, 0.4", 0, 0.4), Mark("paper's 4 KiB, 0.475", 4, 0.475)]),
         "table4.2": curve.lines("t_wait at a request every 60 us, five drives (Table 4.2)", Axis("t_wait (ms)"), latency,
-                                points.curves("table4.2", "ours") + [("paper", paper_42)]),
+                                points.curves("table4.2", "ours")
+                                + points.curves("table4.2.whole", "queues in one piece") + [("paper", paper_42)]),
         "4.9": curve.lines("t_switch: latency against utilization, five drives (Figure 4.9)",
                            Axis("utilization"), latency,
                            points.curves("4.9", "t_switch = {:g}", x="utilization"), [Mark("paper's end, 2 ms", None, 2)]),
