@@ -87,12 +87,15 @@ Result<void> BenchLog::open() {
   if (!recovered) return recovered.error();
   CHECK(recovered->records == 0);
 
-  writer_ = std::make_unique<logging::LogWriter>(*disk_, loop_, superblock_, recovered->tail,
-                                                 logging::LogWriter::Options{});
+  tracks_.emplace(std::move(recovered->tracks));
+  writer_ = std::make_unique<logging::LogWriter>(*disk_, loop_, superblock_, *tracks_,
+                                                 recovered->tail, logging::LogWriter::Options{});
+  recycler_ = std::make_unique<logging::TrackRecycler>(*disk_, superblock_, *tracks_, *writer_);
   writer_->set_observer([this](const logging::LogWriter::BatchReport& report) {
     const auto now = loop_.monotonic_time();
     batch_ = {now - report.duration, now, report.records, report.bytes};
     written_bytes_ += report.bytes;
+    recycle();
     if (observer_) observer_(batch_);
   });
   ring_descriptor_.emplace(loop_.context(), ring_->fd());
@@ -102,6 +105,7 @@ Result<void> BenchLog::open() {
 }
 
 BenchLog::~BenchLog() {
+  while (recycler_ && !recycler_->idle()) loop_.context().run_one();
   loop_.set_turn_hook(nullptr);
   // The descriptor is the ring's to close.
   if (ring_descriptor_) ring_descriptor_->release();
@@ -129,6 +133,18 @@ void BenchLog::append(const PayloadSlice& payload, Done done) {
   record.extent = {Lbn{(random_ >> 33) % (kVolumeBlocks - blocks)}, BlockCount{blocks}};
   record.payload_blocks = static_cast<std::uint32_t>(blocks);
   writer_->append(record, payload, logging::LogWriter::Urgency::kOrdinary, std::move(done));
+}
+
+// The oldest tracks make room: a log that goes round, as it does in use.
+void BenchLog::recycle() {
+  const std::uint64_t current = writer_->current_allocation();
+  if (!recycler_->idle() || writer_->free_tracks() > superblock_.track_count / 3 ||
+      current <= tracks_->oldest()) {
+    return;
+  }
+  recycler_->release(current, [this](const Result<void>& released) {
+    if (released) ++releases_;
+  });
 }
 
 bool BenchLog::full() const {

@@ -19,6 +19,7 @@
 #include "logging/log_location.h"
 #include "logging/log_writer.h"
 #include "logging/track.h"
+#include "logging/track_recycler.h"
 #include "proto/error.h"
 #include "proto/payload.h"
 #include "proto/unique_function.h"
@@ -64,6 +65,8 @@ class BenchLog {
   [[nodiscard]] bool full() const;
   // By all batches so far, headers included.
   [[nodiscard]] std::uint64_t written_bytes() const { return written_bytes_; }
+  // How often tracks have been freed for new use.
+  [[nodiscard]] std::uint64_t releases() const { return releases_; }
   [[nodiscard]] std::uint64_t limit_bytes() const { return writer_->limit_bytes(); }
 
  private:
@@ -72,6 +75,7 @@ class BenchLog {
   static Result<void> create_file(const std::string& path, std::uint64_t bytes);
   Result<void> open();
   void poll_ring();
+  void recycle();
 
   const Options options_;
   node::EventLoop& loop_;
@@ -79,7 +83,10 @@ class BenchLog {
   std::optional<boost::asio::posix::stream_descriptor> ring_descriptor_;
   std::unique_ptr<logging::FileDisk> disk_;
   logging::Superblock superblock_;
+  std::optional<logging::TrackList> tracks_;
   std::unique_ptr<logging::LogWriter> writer_;
+  std::unique_ptr<logging::TrackRecycler> recycler_;
+  std::uint64_t releases_ = 0;
   UniqueFunction<void(const BatchTimes&)> observer_;
   BatchTimes batch_;
   std::uint64_t written_bytes_ = 0;

@@ -3,11 +3,12 @@
 #
 #   tests/bench/run.sh NAME [--short | --long]
 #
-# NAME: target (iSCSI on loopback, against tgt and the raw device), or log (the log, against the raw
-# device and a naive logger). Prints a table for the README; leaves build/bench/NAME.json (rows),
-# NAME-runs.json (what they were made of) and NAME.svg. --long is the log's, with ten minutes for the
-# tail of its latencies. --short takes under a minute once things are built; it shows that all works,
-# not how fast.
+# NAME: target (iSCSI on loopback, against tgt and the raw device), log (the log, against the raw
+# device and a naive logger) or simdisk (track-based logging on simulated drives, beside the
+# dissertation's figures). Prints a table for the README; leaves build/bench/NAME.json (rows),
+# NAME-runs.json (what they were made of) and pictures, NAME*.svg. --long is the log's, with ten
+# minutes for the tail of its latencies. --short takes under a minute once things are built; it shows
+# that all works, not how fast.
 # MARINER_BUILD names another configured build folder than build/release.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -17,7 +18,8 @@ name=${1:-}
 case $name in
   target) needs="marinerd mariner mariner-iscsi-load" ;;
   log) needs="mariner-log-load" ;;
-  *) sed -n '2,12s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+  simdisk) needs=mariner-simdisk ;;
+  *) sed -n '2,13s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac
 
 build=${MARINER_BUILD:-$PWD/build/release}

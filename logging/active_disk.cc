@@ -1,0 +1,178 @@
+#include "logging/active_disk.h"
+
+#include <algorithm>
+
+#include "proto/check.h"
+
+namespace mariner::logging {
+
+ActiveDisk::ActiveDisk(const Options& options) : options_(options) {
+  CHECK(options.batch_sectors_max > 0);
+}
+
+const ActiveDisk::Disk& ActiveDisk::at(std::size_t disk) const {
+  CHECK(disk < disks_.size() && disks_[disk].placement != nullptr);
+  return disks_[disk];
+}
+
+ActiveDisk::Disk& ActiveDisk::at(std::size_t disk) {
+  CHECK(disk < disks_.size() && disks_[disk].placement != nullptr);
+  return disks_[disk];
+}
+
+std::size_t ActiveDisk::add(const Placement& placement) {
+  auto free = std::ranges::find(disks_, nullptr, &Disk::placement);
+  if (free == disks_.end()) {
+    CHECK(disks_.size() < kDisksMax);
+    free = disks_.insert(disks_.end(), Disk{});
+  }
+  free->placement = &placement;
+  return static_cast<std::size_t>(free - disks_.begin());
+}
+
+void ActiveDisk::drain(std::size_t disk) {
+  at(disk).draining = true;
+  at(disk).due = at(disk).queued > 0;
+  if (active_ == disk) active_.reset();
+}
+
+bool ActiveDisk::drained(std::size_t disk) const {
+  return at(disk).draining && !at(disk).busy && at(disk).queued == 0;
+}
+
+void ActiveDisk::remove(std::size_t disk) {
+  at(disk) = Disk{};
+  if (active_ == disk) active_.reset();
+}
+
+bool ActiveDisk::may_wait(const Disk& disk, Time now) const {
+  return !disk.due && now - disk.oldest < options_.t_wait;
+}
+
+// When the request would be on the medium, together with what waits there already.
+std::optional<ActiveDisk::Time> ActiveDisk::write_time(const Disk& disk, std::uint32_t sectors,
+                                                       Time now) const {
+  if (disk.placement == nullptr || disk.draining) return std::nullopt;
+  if (disk.leaving || disk.placement->wants_next_track()) return std::nullopt;
+  if (sectors > options_.batch_sectors_max - disk.queued) return std::nullopt;
+  const auto place = disk.placement->place(disk.queued + sectors + options_.overhead_sectors, now);
+  return place ? std::optional(place->done) : std::nullopt;
+}
+
+std::optional<std::size_t> ActiveDisk::choose(std::uint32_t sectors, Time now) const {
+  std::optional<std::size_t> best;
+  Time best_time{0};
+  for (std::size_t i = 0; i < disks_.size(); ++i) {
+    const Disk& disk = disks_[i];
+    const auto time = write_time(disk, sectors, now);
+    if (!time) continue;
+    // Of equal ones, the one to batch with.
+    const bool better =
+        !best || *time < best_time || (*time == best_time && disk.queued > disks_[*best].queued);
+    if (!better) continue;
+    best = i;
+    best_time = *time;
+  }
+  return best;
+}
+
+// Each disk that moved on would leave a part of its track behind: one is enough.
+void ActiveDisk::make_room() {
+  Disk* least = nullptr;
+  for (Disk& disk : disks_) {
+    if (disk.placement == nullptr || disk.draining) continue;
+    if (disk.leaving || disk.placement->wants_next_track()) return;
+    if (least == nullptr || disk.placement->room() < least->placement->room()) least = &disk;
+  }
+  if (least != nullptr) least->leaving = true;
+}
+
+bool ActiveDisk::nothing_queued() const {
+  return std::ranges::all_of(disks_, [](const Disk& disk) { return disk.queued == 0; });
+}
+
+std::optional<std::size_t> ActiveDisk::assign(std::uint32_t sectors, Time now) {
+  CHECK(sectors > 0 && sectors <= options_.batch_sectors_max);
+  const bool stays = active_ && at(*active_).queued > 0 && may_wait(at(*active_), now) &&
+                     write_time(at(*active_), sectors, now).has_value();
+  if (!stays) {
+    if (active_ && at(*active_).queued > 0) at(*active_).due = true;
+    const auto chosen = choose(sectors, now);
+    if (!chosen) {
+      make_room();
+      return std::nullopt;
+    }
+    active_ = chosen;
+  }
+  Disk& disk = at(*active_);
+  if (disk.queued == 0) {
+    disk.oldest = now;
+    disk.first = sectors;
+    disk.due = !disk.busy && nothing_queued();
+  }
+  disk.queued += sectors;
+  usual_eighths_ += sectors - usual_eighths_ / 8;
+  return active_;
+}
+
+std::optional<std::size_t> ActiveDisk::next_dispatch(Time now) {
+  for (std::size_t i = 0; i < disks_.size(); ++i) {
+    Disk& disk = disks_[i];
+    if (disk.busy || disk.queued == 0 || may_wait(disk, now)) continue;
+    disk.busy = true;
+    disk.due = false;
+    disk.queued = 0;
+    return i;
+  }
+  return std::nullopt;
+}
+
+void ActiveDisk::put_back(std::size_t disk, const Rest& rest) {
+  CHECK(at(disk).busy && at(disk).queued == 0);
+  CHECK(rest.first_sectors > 0 && rest.first_sectors <= rest.sectors &&
+        rest.sectors <= options_.batch_sectors_max);
+  at(disk).queued = rest.sectors;
+  at(disk).first = rest.first_sectors;
+  at(disk).oldest = rest.oldest;
+  at(disk).due = true;
+}
+
+bool ActiveDisk::needs_next_track(const Disk& disk) const {
+  if (disk.placement->wants_next_track() || (disk.leaving && disk.queued == 0)) return true;
+  const std::uint32_t next = disk.queued > 0 ? disk.first : usual_eighths_ / 8;
+  return disk.placement->room() < next + options_.overhead_sectors;
+}
+
+std::optional<std::size_t> ActiveDisk::next_switch() {
+  for (std::size_t i = 0; i < disks_.size(); ++i) {
+    Disk& disk = disks_[i];
+    if (disk.placement == nullptr || disk.draining || disk.busy) continue;
+    if (!needs_next_track(disk)) continue;
+    disk.busy = true;
+    disk.leaving = false;
+    return i;
+  }
+  return std::nullopt;
+}
+
+void ActiveDisk::occupied(std::size_t disk) {
+  CHECK(!at(disk).busy);
+  at(disk).busy = true;
+}
+
+void ActiveDisk::completed(std::size_t disk) {
+  CHECK(at(disk).busy);
+  at(disk).busy = false;
+}
+
+std::optional<ActiveDisk::Time> ActiveDisk::wake() const {
+  std::optional<Time> first;
+  for (const Disk& disk : disks_) {
+    if (disk.busy || disk.queued == 0) continue;
+    const Time due = disk.oldest + options_.t_wait;
+    if (!first || due < *first) first = due;
+  }
+  return first;
+}
+
+}  // namespace mariner::logging

@@ -1,0 +1,25 @@
+// How many of the requests that wait for a disk make its next batch.
+//
+// All of them, on a disk where each place is as good as another. On a rotating disk a part may fit
+// into a gap that the head is about to reach, while all together would have to wait for a longer
+// gap, up to a revolution: then the part goes now and the rest right after it. This goes beyond the
+// dissertation, which writes a queue in one piece; it is what keeps a nearly full track fast.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "logging/placement.h"
+
+namespace mariner::logging {
+
+// The number of requests at the queue's front that gets the most sectors per time onto the medium
+// if they are dispatched together at `now`; of equally good numbers the largest. 0 if not even the
+// first fits into the track. `request_sectors`: of each request, in the queue's order, none 0;
+// `overhead_sectors`: that a batch occupies besides.
+[[nodiscard]] std::size_t batch_length(const Placement& placement,
+                                       std::span<const std::uint32_t> request_sectors,
+                                       std::uint32_t overhead_sectors, Placement::Time now);
+
+}  // namespace mariner::logging
