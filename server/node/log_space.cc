@@ -11,6 +11,7 @@ namespace {
 
 constexpr auto kSoon = std::chrono::milliseconds(20);
 constexpr auto kLater = std::chrono::milliseconds(500);
+constexpr auto kPause = std::chrono::seconds(5);
 // Writes wait so long before anything that is to be kept is given up, or they fail.
 constexpr auto kPatience = std::chrono::seconds(2);
 constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
@@ -54,6 +55,8 @@ void LogSpace::check() {
 
 void LogSpace::begin() {
   if (stopping_ || waiting_ || !reclaimer_.idle()) return;
+  // What is needed is so for a while: reading the track again each second would be for nothing.
+  if (!critical() && parts_.executor.monotonic_time() < not_before_) return;
   reclaimer_.reclaim([this](const Result<Reclaimer::Report>& report) { ended(report); });
 }
 
@@ -93,6 +96,7 @@ void LogSpace::ended(const Result<Reclaimer::Report>& report) {
   }
   // The windows move on with time: the next tick tries again.
   shortened_.reset();
+  not_before_ = parts_.executor.monotonic_time() + kPause;
   if (!critical()) needed_since_.reset();
   stuck_ = critical();
   if (stuck_) parts_.log_stack.writer().retry();

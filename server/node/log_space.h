@@ -82,6 +82,7 @@ class LogSpace final : private volume::ReclaimerOwner {
   std::optional<VolumeId> shortened_;
   unsigned eighths_ = 0;
   std::optional<std::chrono::nanoseconds> needed_since_;  // while writes wait
+  std::chrono::nanoseconds not_before_{0};                // the next try, unless writes wait
   bool stuck_ = false;  // what is oldest is needed, and nothing may be given up
   bool stopping_ = false;
   bool waiting_ = false;  // for the next try
