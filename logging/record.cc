@@ -91,7 +91,7 @@ bool record_is_consistent(const Record& r) noexcept {
 
 RecordPieces pieces_of(const Record& r) {
   RecordPieces pieces;
-  if (r.extent.empty()) return pieces;
+  if (r.extent.empty() || r.type == RecordType::kRebase) return pieces;
   if ((r.flags & (kRepeats | kHasHead | kHasTail)) == 0 && r.type != RecordType::kZero) {
     pieces.piece[pieces.count++] = {RecordPiece::Kind::kPayload, r.extent, 0};
     return pieces;

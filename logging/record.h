@@ -86,7 +86,8 @@ struct RecordPieces {
   [[nodiscard]] const RecordPiece* begin() const { return piece; }
   [[nodiscard]] const RecordPiece* end() const { return piece + count; }
 };
-// Of a record whose type, flags, extent and payload_blocks agree (record_is_consistent()).
+// None of a rebase, which has an extent and no contents. Of a record whose type, flags, extent and
+// payload_blocks agree (record_is_consistent()).
 RecordPieces pieces_of(const Record& record);
 
 // Whether type, flags, extent and payload length agree with each other. Records from a disk that

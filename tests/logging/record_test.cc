@@ -177,6 +177,10 @@ TEST(Record, ARebaseNamesAnExtentAndCarriesNothing) {
   EXPECT_FALSE(consistent(RecordType::kRebase, 0, 0, 0));
   EXPECT_FALSE(consistent(RecordType::kRebase, 0, 1, 1));
   EXPECT_FALSE(consistent(RecordType::kRebase, kHasHead, 1, 0));
+  Record rebase;
+  rebase.type = RecordType::kRebase;
+  rebase.extent = {{3}, {5}};
+  EXPECT_EQ(pieces_of(rebase).count, 0u);
 }
 
 TEST(Record, WhatIsNotDefinedYetIsRefused) {
