@@ -7,7 +7,7 @@
 namespace mariner::logging {
 
 ActiveDisk::ActiveDisk(const Options& options) : options_(options) {
-  CHECK(options.batch_sectors_max > 0);
+  CHECK(options.batch_bytes_max > 0);
 }
 
 const ActiveDisk::Disk& ActiveDisk::at(std::size_t disk) const {
@@ -20,13 +20,15 @@ ActiveDisk::Disk& ActiveDisk::at(std::size_t disk) {
   return disks_[disk];
 }
 
-std::size_t ActiveDisk::add(const Placement& placement) {
+std::size_t ActiveDisk::add(const Placement& placement, std::uint32_t sector_bytes) {
+  CHECK(sector_bytes > 0);
   auto free = std::ranges::find(disks_, nullptr, &Disk::placement);
   if (free == disks_.end()) {
     CHECK(disks_.size() < kDisksMax);
     free = disks_.insert(disks_.end(), Disk{});
   }
   free->placement = &placement;
+  free->sector_bytes = sector_bytes;
   return static_cast<std::size_t>(free - disks_.begin());
 }
 
@@ -49,22 +51,39 @@ bool ActiveDisk::may_wait(const Disk& disk, Time now) const {
   return !disk.due && now - disk.oldest < options_.t_wait;
 }
 
+std::uint32_t ActiveDisk::batch_sectors(const Disk& disk, std::uint64_t bytes) const {
+  const std::uint64_t all = bytes + options_.overhead_bytes + disk.sector_bytes - 1;
+  return static_cast<std::uint32_t>(all / disk.sector_bytes);
+}
+
+bool ActiveDisk::takes_requests(const Disk& disk) const {
+  if (disk.placement == nullptr || disk.draining) return false;
+  return !disk.has_next || (!disk.leaving && !disk.placement->wants_next_track());
+}
+
 // When the request would be on the medium, together with what waits there already.
-std::optional<ActiveDisk::Time> ActiveDisk::write_time(const Disk& disk, std::uint32_t sectors,
+std::optional<ActiveDisk::Time> ActiveDisk::write_time(const Disk& disk, std::uint32_t bytes,
                                                        Time now) const {
-  if (disk.placement == nullptr || disk.draining) return std::nullopt;
-  if (disk.leaving || disk.placement->wants_next_track()) return std::nullopt;
-  if (sectors > options_.batch_sectors_max - disk.queued) return std::nullopt;
-  const auto place = disk.placement->place(disk.queued + sectors + options_.overhead_sectors, now);
+  if (!takes_requests(disk) || bytes > options_.batch_bytes_max - disk.queued) return std::nullopt;
+  const auto place =
+      disk.placement->place(batch_sectors(disk, std::uint64_t{disk.queued} + bytes), now);
   return place ? std::optional(place->done) : std::nullopt;
 }
 
-std::optional<std::size_t> ActiveDisk::choose(std::uint32_t sectors, Time now) const {
+// Whether the request only has to wait until a batch is gone.
+bool ActiveDisk::batch_is_full(std::uint32_t bytes, Time now) const {
+  return std::ranges::any_of(disks_, [&](const Disk& disk) {
+    return takes_requests(disk) && bytes > options_.batch_bytes_max - disk.queued &&
+           disk.placement->place(batch_sectors(disk, std::uint64_t{disk.queued} + bytes), now);
+  });
+}
+
+std::optional<std::size_t> ActiveDisk::choose(std::uint32_t bytes, Time now) const {
   std::optional<std::size_t> best;
   Time best_time{0};
   for (std::size_t i = 0; i < disks_.size(); ++i) {
     const Disk& disk = disks_[i];
-    const auto time = write_time(disk, sectors, now);
+    const auto time = write_time(disk, bytes, now);
     if (!time) continue;
     // Of equal ones, the one to batch with.
     const bool better =
@@ -80,26 +99,32 @@ std::optional<std::size_t> ActiveDisk::choose(std::uint32_t sectors, Time now) c
 void ActiveDisk::make_room() {
   Disk* least = nullptr;
   for (Disk& disk : disks_) {
-    if (disk.placement == nullptr || disk.draining) continue;
-    if (disk.leaving || disk.placement->wants_next_track()) return;
+    if (disk.placement == nullptr || disk.draining || !disk.has_next) continue;
+    if (disk.leaving || disk.switching || disk.placement->wants_next_track()) return;
     if (least == nullptr || disk.placement->room() < least->placement->room()) least = &disk;
   }
   if (least != nullptr) least->leaving = true;
+}
+
+bool ActiveDisk::may_take_later(std::uint32_t bytes, Time now) const {
+  return batch_is_full(bytes, now) || std::ranges::any_of(disks_, [](const Disk& disk) {
+           return disk.placement != nullptr && !disk.draining && disk.has_next;
+         });
 }
 
 bool ActiveDisk::nothing_queued() const {
   return std::ranges::all_of(disks_, [](const Disk& disk) { return disk.queued == 0; });
 }
 
-std::optional<std::size_t> ActiveDisk::assign(std::uint32_t sectors, Time now) {
-  CHECK(sectors > 0 && sectors <= options_.batch_sectors_max);
+std::optional<std::size_t> ActiveDisk::assign(std::uint32_t bytes, Time now) {
+  CHECK(bytes > 0 && bytes <= options_.batch_bytes_max);
   const bool stays = active_ && at(*active_).queued > 0 && may_wait(at(*active_), now) &&
-                     write_time(at(*active_), sectors, now).has_value();
+                     write_time(at(*active_), bytes, now).has_value();
   if (!stays) {
     if (active_ && at(*active_).queued > 0) at(*active_).due = true;
-    const auto chosen = choose(sectors, now);
+    const auto chosen = choose(bytes, now);
     if (!chosen) {
-      make_room();
+      if (!batch_is_full(bytes, now)) make_room();
       return std::nullopt;
     }
     active_ = chosen;
@@ -107,11 +132,11 @@ std::optional<std::size_t> ActiveDisk::assign(std::uint32_t sectors, Time now) {
   Disk& disk = at(*active_);
   if (disk.queued == 0) {
     disk.oldest = now;
-    disk.first = sectors;
+    disk.first = bytes;
     disk.due = !disk.busy && nothing_queued();
   }
-  disk.queued += sectors;
-  usual_eighths_ += sectors - usual_eighths_ / 8;
+  disk.queued += bytes;
+  usual_eighths_ += bytes - usual_eighths_ / 8;
   return active_;
 }
 
@@ -129,27 +154,34 @@ std::optional<std::size_t> ActiveDisk::next_dispatch(Time now) {
 
 void ActiveDisk::put_back(std::size_t disk, const Rest& rest) {
   CHECK(at(disk).busy && at(disk).queued == 0);
-  CHECK(rest.first_sectors > 0 && rest.first_sectors <= rest.sectors &&
-        rest.sectors <= options_.batch_sectors_max);
-  at(disk).queued = rest.sectors;
-  at(disk).first = rest.first_sectors;
+  CHECK(rest.first_bytes > 0 && rest.first_bytes <= rest.bytes &&
+        rest.bytes <= options_.batch_bytes_max);
+  at(disk).queued = rest.bytes;
+  at(disk).first = rest.first_bytes;
   at(disk).oldest = rest.oldest;
   at(disk).due = true;
 }
 
+void ActiveDisk::clear_queue(std::size_t disk) {
+  at(disk).queued = 0;
+  at(disk).due = false;
+}
+
 bool ActiveDisk::needs_next_track(const Disk& disk) const {
   if (disk.placement->wants_next_track() || (disk.leaving && disk.queued == 0)) return true;
+  if (disk.queued == 0 && !disk.placement->moves_to_tracks()) return false;
   const std::uint32_t next = disk.queued > 0 ? disk.first : usual_eighths_ / 8;
-  return disk.placement->room() < next + options_.overhead_sectors;
+  return disk.placement->room() < batch_sectors(disk, next);
 }
 
 std::optional<std::size_t> ActiveDisk::next_switch() {
   for (std::size_t i = 0; i < disks_.size(); ++i) {
     Disk& disk = disks_[i];
-    if (disk.placement == nullptr || disk.draining || disk.busy) continue;
+    if (disk.placement == nullptr || disk.draining || disk.busy || !disk.has_next) continue;
     if (!needs_next_track(disk)) continue;
     disk.busy = true;
     disk.leaving = false;
+    disk.switching = true;
     return i;
   }
   return std::nullopt;
@@ -163,6 +195,7 @@ void ActiveDisk::occupied(std::size_t disk) {
 void ActiveDisk::completed(std::size_t disk) {
   CHECK(at(disk).busy);
   at(disk).busy = false;
+  at(disk).switching = false;
 }
 
 std::optional<ActiveDisk::Time> ActiveDisk::wake() const {

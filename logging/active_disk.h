@@ -16,7 +16,7 @@
 // Under steady load that never happens: tracks fill up to the last gap, each write waits for one,
 // queues grow, longer batches find fewer gaps, and the array does not recover from it.
 //
-// Pure bookkeeping in sectors and times, no I/O, no clock, no memory of the requests themselves:
+// Pure bookkeeping in bytes and times, no I/O, no clock, no memory of the requests themselves:
 // the log holds those, one queue per disk, in the order of assign(). After every call that tells it
 // something the log asks next_switch() and next_dispatch() until they have nothing more, and makes
 // sure to ask again at wake(). Not thread-safe: owned by the log's strand.
@@ -39,16 +39,16 @@ class ActiveDisk {
 
   struct Options {
     Time t_wait{std::chrono::microseconds(200)};
-    std::uint32_t batch_sectors_max = 0;  // required; of one batch, without overhead_sectors
-    std::uint32_t overhead_sectors = 0;   // that a batch occupies besides its requests
+    std::uint32_t batch_bytes_max = 0;  // required; of one batch, without overhead_bytes
+    std::uint32_t overhead_bytes = 0;   // that a batch occupies besides its requests
   };
 
   explicit ActiveDisk(const Options& options);
 
-  // Takes a disk into the array, idle and with nothing queued. The placement must outlive this or
-  // the disk's removal. Returns the disk's number; those of removed disks are given again.
-  // Requires fewer than kDisksMax disks.
-  std::size_t add(const Placement& placement);
+  // Takes a disk into the array, idle and with nothing queued. The placement, which counts in
+  // sectors of `sector_bytes`, must outlive this or the disk's removal. Returns the disk's number;
+  // those of removed disks are given again. Requires fewer than kDisksMax disks.
+  std::size_t add(const Placement& placement, std::uint32_t sector_bytes);
   // The disk gets no more requests; what is queued goes out as usual.
   void drain(std::size_t disk);
   // Nothing queued, nothing in flight: a drained disk can be removed.
@@ -57,10 +57,17 @@ class ActiveDisk {
   // called any more: assign those requests again.
   void remove(std::size_t disk);
 
-  // The disk for a request of `sectors` (1 to batch_sectors_max), which counts as queued there from
+  // The disk for a request of `bytes` (1 to batch_bytes_max), which counts as queued there from
   // now on. Nothing: no disk has room; try again when a command has completed or a track has been
   // started.
-  std::optional<std::size_t> assign(std::uint32_t sectors, Time now);
+  std::optional<std::size_t> assign(std::uint32_t bytes, Time now);
+
+  // Whether the disk has a track to go on to; at first it does. One that has none fills the track
+  // that it is on.
+  void set_next_track(std::size_t disk, bool available) { at(disk).has_next = available; }
+  // Whether a request that assign() has refused need only wait, for a batch to leave or a disk to
+  // switch; otherwise there is no room for it.
+  [[nodiscard]] bool may_take_later(std::uint32_t bytes, Time now) const;
 
   // A disk that is idle and that should go on to its next track: because its placement wants to,
   // because the request that is next in line does not fit, because there is no room for requests as
@@ -74,11 +81,13 @@ class ActiveDisk {
   // What of a queue just taken from next_dispatch() did not go with the batch: it is queued and
   // due.
   struct Rest {
-    std::uint32_t sectors = 0;        // not 0
-    std::uint32_t first_sectors = 0;  // of its first request
-    Time oldest{0};                   // when that had arrived
+    std::uint32_t bytes = 0;        // not 0
+    std::uint32_t first_bytes = 0;  // of its first request
+    Time oldest{0};                 // when that had arrived
   };
   void put_back(std::size_t disk, const Rest& rest);
+  // What is queued on the disk is no longer: assign those requests again.
+  void clear_queue(std::size_t disk);
 
   // A command of the log's own, such as a recalibration read, occupies the disk until completed().
   // Requires an idle disk.
@@ -91,34 +100,41 @@ class ActiveDisk {
   [[nodiscard]] std::optional<Time> wake() const;
 
   [[nodiscard]] std::optional<std::size_t> active() const { return active_; }
-  [[nodiscard]] std::uint32_t queued_sectors(std::size_t disk) const { return at(disk).queued; }
+  [[nodiscard]] std::uint32_t queued_bytes(std::size_t disk) const { return at(disk).queued; }
 
  private:
   struct Disk {
     const Placement* placement = nullptr;  // null: the number is free
+    std::uint32_t sector_bytes = 0;
     bool draining = false;
     bool busy = false;
-    bool due = false;      // dispatch as soon as it is idle
-    bool leaving = false;  // gets no more requests until it is on its next track
+    bool due = false;        // dispatch as soon as it is idle
+    bool leaving = false;    // gets no more requests until it is on its next track
+    bool switching = false;  // given by next_switch()
+    bool has_next = true;    // a track to go on to
     std::uint32_t queued = 0;
-    std::uint32_t first = 0;  // sectors of the first of the queue
+    std::uint32_t first = 0;  // bytes of the first of the queue
     Time oldest{0};           // arrival of the first of the queue
   };
 
   [[nodiscard]] const Disk& at(std::size_t disk) const;
   [[nodiscard]] Disk& at(std::size_t disk);
   [[nodiscard]] bool may_wait(const Disk& disk, Time now) const;
-  [[nodiscard]] std::optional<Time> write_time(const Disk& disk, std::uint32_t sectors,
+  // Of a batch of `bytes`, on the disk.
+  [[nodiscard]] std::uint32_t batch_sectors(const Disk& disk, std::uint64_t bytes) const;
+  [[nodiscard]] bool takes_requests(const Disk& disk) const;
+  [[nodiscard]] bool batch_is_full(std::uint32_t bytes, Time now) const;
+  [[nodiscard]] std::optional<Time> write_time(const Disk& disk, std::uint32_t bytes,
                                                Time now) const;
   [[nodiscard]] bool nothing_queued() const;
   [[nodiscard]] bool needs_next_track(const Disk& disk) const;
-  [[nodiscard]] std::optional<std::size_t> choose(std::uint32_t sectors, Time now) const;
+  [[nodiscard]] std::optional<std::size_t> choose(std::uint32_t bytes, Time now) const;
   void make_room();
 
   const Options options_;
   std::vector<Disk> disks_;
   std::optional<std::size_t> active_;
-  std::uint32_t usual_eighths_ = 0;  // sectors of a request, a moving average, times eight
+  std::uint32_t usual_eighths_ = 0;  // bytes of a request, a moving average, times eight
 };
 
 }  // namespace mariner::logging

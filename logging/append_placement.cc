@@ -6,7 +6,6 @@ namespace mariner::logging {
 
 void AppendPlacement::start_track(SectorRange track, std::span<const SectorRange> used,
                                   Time /*now*/) {
-  CHECK(!track.empty());
   track_ = track;
   next_ = track.first;
   for (const SectorRange& range : used) {

@@ -24,6 +24,7 @@ class AppendPlacement final : public Placement {
   void completed(SectorRange range, Time now) override;
   // Only when it is full: on these disks going on costs nothing.
   [[nodiscard]] bool wants_next_track() const override { return room() == 0; }
+  [[nodiscard]] bool moves_to_tracks() const override { return false; }
   [[nodiscard]] std::optional<Time> recalibration_due() const override { return std::nullopt; }
   [[nodiscard]] std::optional<std::uint64_t> recalibration_sector(Time /*now*/) const override {
     return std::nullopt;

@@ -2,16 +2,14 @@
 
 namespace mariner::logging {
 
-std::size_t batch_length(const Placement& placement, std::span<const std::uint32_t> request_sectors,
-                         std::uint32_t overhead_sectors, Placement::Time now) {
+std::size_t batch_length(const Placement& placement, std::span<const std::uint32_t> batch_sectors,
+                         Placement::Time now) {
   std::size_t best = 0;
   double best_rate = 0;
-  std::uint32_t sectors = 0;
-  for (std::size_t i = 0; i < request_sectors.size(); ++i) {
-    sectors += request_sectors[i];
-    const auto place = placement.place(sectors + overhead_sectors, now);
+  for (std::size_t i = 0; i < batch_sectors.size(); ++i) {
+    const auto place = placement.place(batch_sectors[i], now);
     if (!place) break;
-    const double rate = sectors / static_cast<double>((place->done - now).count());
+    const double rate = batch_sectors[i] / static_cast<double>((place->done - now).count());
     if (rate < best_rate) continue;
     best = i + 1;
     best_rate = rate;

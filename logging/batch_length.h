@@ -14,12 +14,12 @@
 
 namespace mariner::logging {
 
-// The number of requests at the queue's front that gets the most sectors per time onto the medium
-// if they are dispatched together at `now`; of equally good numbers the largest. 0 if not even the
-// first fits into the track. `request_sectors`: of each request, in the queue's order, none 0;
-// `overhead_sectors`: that a batch occupies besides.
+// The number of requests at the queue's front that gets the most onto the medium per time if they
+// are dispatched together at `now`; of equally good numbers the largest. 0 if not even the first
+// fits into the track. `batch_sectors`: of a batch of the first request, of the first two, and so
+// on, with what a batch needs for itself.
 [[nodiscard]] std::size_t batch_length(const Placement& placement,
-                                       std::span<const std::uint32_t> request_sectors,
-                                       std::uint32_t overhead_sectors, Placement::Time now);
+                                       std::span<const std::uint32_t> batch_sectors,
+                                       Placement::Time now);
 
 }  // namespace mariner::logging

@@ -1,5 +1,5 @@
-// The frame of a structure that fills one block: magic at 0, version at 8, CRC32C of the whole
-// block (itself as zero) at 12. FORMAT.md sections 1 and 2.
+// The frame of a structure that fills one block, or one sector: magic at 0, version at 8, CRC32C of
+// the whole of it (itself as zero) at 12. FORMAT.md sections 1 and 2.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ struct BlockKind {
 };
 
 // Fills in magic, version and CRC of a block whose other bytes are in place.
-void seal_block(std::span<std::byte, kBlockBytes> block, BlockKind kind);
-[[nodiscard]] bool is_sealed(std::span<const std::byte, kBlockBytes> block, BlockKind kind);
+void seal_block(std::span<std::byte> block, BlockKind kind);
+[[nodiscard]] bool is_sealed(std::span<const std::byte> block, BlockKind kind);
 
 }  // namespace mariner::logging

@@ -11,18 +11,31 @@ namespace {
 
 Error damage(const LogRead& read, const char* what) {
   return Error{ErrorCode::kCorrupt, std::string("log disk ") + std::to_string(read.location.disk) +
-                                        ", block " + std::to_string(read.location.batch_block) +
+                                        ", sector " + std::to_string(read.location.batch_sector) +
                                         ", record " + std::to_string(read.location.slot) + ": " +
                                         what + " (volume " + std::to_string(read.volume.value) +
                                         ", write " + std::to_string(read.sequence.value) +
                                         " was expected)"};
 }
 
+std::size_t area_bytes(const LogRead& read, const BatchFormat& format) {
+  return std::size_t{read.location.header_sectors} * format.sector_bytes;
+}
+
+std::uint64_t area_offset(const LogRead& read, const BatchFormat& format) {
+  return read.location.batch_sector * format.sector_bytes;
+}
+
+std::uint64_t payload_offset(const LogRead& read, const BatchFormat& format) {
+  return read.location.payload_sector() * format.sector_bytes +
+         std::uint64_t{read.first_block} * kBlockBytes;
+}
+
 }  // namespace
 
 Result<void> verify_log_read(const LogRead& read, std::span<const std::byte> area,
-                             const LogId& log) {
-  const std::optional<ParsedBatch> batch = parse_batch(area, log, read.location.batch_block);
+                             const BatchFormat& format) {
+  const std::optional<ParsedBatch> batch = parse_batch(area, format, read.location.batch_sector);
   if (!batch) return damage(read, "the batch header is damaged, torn or of another batch");
   if (read.location.slot >= batch->records.size()) {
     return damage(read, "the batch has fewer records");
@@ -47,20 +60,21 @@ Result<void> verify_log_read(const LogRead& read, std::span<const std::byte> are
   return {};
 }
 
-Result<void> read_log_blocking(Disk& disk, const LogId& log, const LogRead& read) {
+Result<void> read_log_blocking(const LogDisks& disks, const LogRead& read) {
   CHECK(read.location.valid());
-  Payload area = Payload::allocate(std::size_t{read.location.header_blocks} * kBlockBytes);
-  if (Result<void> r = disk.read(read.location.batch_block * kBlockBytes, area.bytes()); !r) {
-    return r;
-  }
-  const std::uint64_t block = read.location.payload_block() + read.first_block;
-  if (Result<void> r = disk.read(block * kBlockBytes, read.to); !r) return r;
-  return verify_log_read(read, area.bytes(), log);
+  const Result<LogDisks::Entry> entry = disks.find(read.location.disk);
+  if (!entry) return entry.error();
+  const BatchFormat& format = entry->format;
+  Payload area = Payload::allocate(area_bytes(read, format));
+  if (Result<void> r = entry->disk->read(area_offset(read, format), area.bytes()); !r) return r;
+  if (Result<void> r = entry->disk->read(payload_offset(read, format), read.to); !r) return r;
+  return verify_log_read(read, area.bytes(), format);
 }
 
 // Header area and payload are read at the same time; the check runs when both are there.
 struct LogReader::InFlight {
   LogReader* reader = nullptr;
+  LogDisks::Entry disk;  // held open
   LogRead read;
   Payload area;
   Disk::Completion done;
@@ -74,10 +88,10 @@ struct LogReader::InFlight {
     LogReader& reader = *self->reader;
     CHECK(reader.in_flight_ > 0);
     if (self->result) {
-      self->result = verify_log_read(self->read, self->area.bytes(), reader.log_);
+      self->result = verify_log_read(self->read, self->area.bytes(), self->disk.format);
       if (!self->result && self->area_was_cached) return retry(self);
       if (self->result && !self->area_was_cached) {
-        reader.cache(self->read.location.batch_block, self->area);
+        reader.cache(place_of(self->read.location), self->area);
       }
     }
     --reader.in_flight_;
@@ -87,13 +101,13 @@ struct LogReader::InFlight {
   // The cached area may be of the track's earlier use: once more with what stands there now.
   static void retry(const std::shared_ptr<InFlight>& self) {
     LogReader& reader = *self->reader;
-    reader.forget(self->read.location.batch_block);
+    reader.forget(place_of(self->read.location));
     self->result = {};
     self->area_was_cached = false;
     self->area = Payload::allocate(self->area.size());
     self->waiting = 1;
-    reader.disk_.async_read(self->read.location.batch_block * kBlockBytes, self->area.bytes(),
-                            [self](Result<void> r) { finished(self, r); });
+    self->disk.disk->async_read(area_offset(self->read, self->disk.format), self->area.bytes(),
+                                [self](Result<void> r) { finished(self, r); });
   }
 };
 
@@ -106,37 +120,42 @@ void LogReader::read(const LogRead& read, Disk::Completion done) {
   op->read = read;
   op->done = std::move(done);
   ++in_flight_;
-  const auto cached = by_block_.find(read.location.batch_block);
-  if (cached != by_block_.end() &&
-      cached->second->area.size() == std::size_t{read.location.header_blocks} * kBlockBytes) {
+  Result<LogDisks::Entry> entry = disks_.find(read.location.disk);
+  if (!entry) {
+    --in_flight_;
+    return op->done(entry.error());
+  }
+  op->disk = *std::move(entry);
+  const BatchFormat& format = op->disk.format;
+  const auto cached = by_place_.find(place_of(read.location));
+  if (cached != by_place_.end() && cached->second->area.size() == area_bytes(read, format)) {
     recent_.splice(recent_.begin(), recent_, cached->second);
     op->area = cached->second->area;
     op->area_was_cached = true;
     op->waiting = 1;
   } else {
-    op->area = Payload::allocate(std::size_t{read.location.header_blocks} * kBlockBytes);
+    op->area = Payload::allocate(area_bytes(read, format));
     op->waiting = 2;
-    disk_.async_read(read.location.batch_block * kBlockBytes, op->area.bytes(),
-                     [op](Result<void> r) { InFlight::finished(op, r); });
+    op->disk.disk->async_read(area_offset(read, format), op->area.bytes(),
+                              [op](Result<void> r) { InFlight::finished(op, r); });
   }
-  const std::uint64_t block = read.location.payload_block() + read.first_block;
-  disk_.async_read(block * kBlockBytes, read.to,
-                   [op](Result<void> r) { InFlight::finished(op, r); });
+  op->disk.disk->async_read(payload_offset(read, format), read.to,
+                            [op](Result<void> r) { InFlight::finished(op, r); });
 }
 
-void LogReader::forget(std::uint64_t block) {
-  const auto cached = by_block_.find(block);
-  if (cached == by_block_.end()) return;
+void LogReader::forget(Place place) {
+  const auto cached = by_place_.find(place);
+  if (cached == by_place_.end()) return;
   recent_.erase(cached->second);
-  by_block_.erase(cached);
+  by_place_.erase(cached);
 }
 
-void LogReader::cache(std::uint64_t block, Payload area) {
-  if (by_block_.contains(block)) return;
-  recent_.push_front({block, std::move(area)});
-  by_block_[block] = recent_.begin();
+void LogReader::cache(Place place, Payload area) {
+  if (by_place_.contains(place)) return;
+  recent_.push_front({place, std::move(area)});
+  by_place_[place] = recent_.begin();
   if (recent_.size() > kCachedAreasMax) {
-    by_block_.erase(recent_.back().block);
+    by_place_.erase(recent_.back().place);
     recent_.pop_back();
   }
 }

@@ -14,6 +14,7 @@
 
 #include "logging/batch.h"
 #include "logging/disk.h"
+#include "logging/log_disks.h"
 #include "logging/log_location.h"
 #include "proto/payload.h"
 
@@ -32,35 +33,40 @@ struct LogRead {
 // Checks one record's payload blocks against the header area that was read with them. The
 // building brick of both readers below.
 Result<void> verify_log_read(const LogRead& read, std::span<const std::byte> area,
-                             const LogId& log);
+                             const BatchFormat& format);
 
-// Reads and verifies, blocking. Any thread.
-Result<void> read_log_blocking(Disk& disk, const LogId& log, const LogRead& read);
+// Reads and verifies, blocking. Any thread. kUnavailable when the disk is not there.
+Result<void> read_log_blocking(const LogDisks& disks, const LogRead& read);
 
-// Reads asynchronously on the Executor's thread that owns the disk.
+// Reads asynchronously on the Executor's thread that owns the disks.
 class LogReader {
  public:
   static constexpr std::size_t kCachedAreasMax = 256;
 
-  LogReader(Disk& disk, const LogId& log) : disk_(disk), log_(log) {}
+  // `disks` outlives it.
+  explicit LogReader(const LogDisks& disks) : disks_(disks) {}
   ~LogReader();  // nothing may be in flight
 
   void read(const LogRead& read, Disk::Completion done);
 
  private:
   struct InFlight;
-  void cache(std::uint64_t block, Payload area);
-  void forget(std::uint64_t block);
+  // Where a header area stands: its first sector, and in the lowest byte its disk.
+  using Place = std::uint64_t;
+  static Place place_of(const LogLocation& location) {
+    return (location.batch_sector << 8) | location.disk;
+  }
+  void cache(Place place, Payload area);
+  void forget(Place place);
 
-  Disk& disk_;
-  const LogId log_;
+  const LogDisks& disks_;
   std::size_t in_flight_ = 0;
   struct Cached {
-    std::uint64_t block = 0;
+    Place place = 0;
     Payload area;
   };
   std::list<Cached> recent_;  // most recent first
-  std::unordered_map<std::uint64_t, std::list<Cached>::iterator> by_block_;
+  std::unordered_map<Place, std::list<Cached>::iterator> by_place_;
 };
 
 }  // namespace mariner::logging

@@ -1,304 +1,558 @@
 #include "logging/log_writer.h"
 
 #include <algorithm>
-#include <cstring>
+#include <iterator>
+#include <string>
 #include <utility>
 
 #include "proto/check.h"
 #include "proto/crc32c.h"
 
 namespace mariner::logging {
+namespace {
 
-// Every record fits into an empty track, behind the track's header.
-static_assert(1 + header_blocks_for(kRecordHeaderBytes + 4 * kRecordPayloadBlocksMax) +
-                  kRecordPayloadBlocksMax <=
-              kTrackBytesMin / kBlockBytes);
+// A batch of one record may be longer than Options.batch_bytes_max.
+constexpr std::uint32_t kRecordBytesMax =
+    kRecordHeaderBytes + 4 * kRecordPayloadBlocksMax + kRecordPayloadBlocksMax * kBlockBytes;
 
-LogWriter::LogWriter(Disk& disk, Executor& executor, const Superblock& superblock,
-                     const TrackList& tracks, LogTail tail, Options options)
-    : disk_(disk),
-      executor_(executor),
-      superblock_(superblock),
-      tracks_(tracks),
-      options_(options),
-      tail_(std::move(tail)) {
-  CHECK(tail_.allocation + 1 >= tracks_.oldest() && tail_.allocation < tracks_.end());
-  if (tail_.next_block != 0) {
-    track_end_block_ =
-        superblock_.track_first_block(track_of(tail_.allocation)) + superblock_.track_blocks;
+Error out_of_disks() { return {ErrorCode::kIo, "the log disk has failed; see the daemon's log"}; }
+
+std::vector<std::uint32_t> crcs_of(const PayloadSlice& payload) {
+  std::vector<std::uint32_t> crcs;
+  const ConstBytes bytes = payload.bytes();
+  crcs.reserve(bytes.size() / kBlockBytes);
+  for (std::size_t at = 0; at < bytes.size(); at += kBlockBytes) {
+    crcs.push_back(crc32c(bytes.subspan(at, kBlockBytes)));
   }
+  return crcs;
 }
+
+}  // namespace
+
+LogWriter::LogWriter(Executor& executor, std::uint64_t next_ordinal, Options options)
+    : executor_(executor),
+      options_(options),
+      policy_({.t_wait = options.t_wait,
+               .batch_bytes_max = std::max(options.batch_bytes_max, kRecordBytesMax),
+               .overhead_bytes = kBatchHeaderBytes}),
+      ordinals_(next_ordinal) {}
 
 LogWriter::~LogWriter() {
   *alive_ = false;
-  CHECK_MSG(!in_flight_, "a log writer is destroyed with a batch in flight");
+  for (const auto& arm : arms_) {
+    CHECK_MSG(!arm->in_flight && !arm->positioning,
+              "a log writer is destroyed with a batch in flight");
+  }
+}
+
+void LogWriter::add(LogDisk& disk) {
+  auto arm = std::make_unique<Arm>();
+  arm->disk = &disk;
+  arm->policy = policy_.add(disk.placement(), disk.superblock().sector_bytes);
+  arms_.push_back(std::move(arm));
+  pump_soon();
+}
+
+LogWriter::Arm* LogWriter::arm_of(std::size_t policy) {
+  const auto found = std::ranges::find_if(
+      arms_, [&](const std::unique_ptr<Arm>& arm) { return arm->policy == policy; });
+  CHECK(found != arms_.end());
+  return found->get();
+}
+
+// Disks that take records.
+std::size_t LogWriter::usable() const {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      arms_, [](const std::unique_ptr<Arm>& arm) { return arm->policy && !arm->removed; }));
 }
 
 void LogWriter::append(const Record& record, PayloadSlice payload, Urgency urgency, Appended done) {
   CHECK(record_is_consistent(record));
   CHECK(payload.length == std::size_t{record.payload_blocks} * kBlockBytes);
-  queue_.push_back({record, std::move(payload), urgency, std::move(done), {}});
-  if (!in_flight_) dispatch_soon();
+  PendingRecord pending{record, std::move(payload),        {}, urgency, std::move(done),
+                        {},     executor_.monotonic_time()};
+  pending.record.ordinal = 0;
+  // While the disk is busy with the batch before.
+  pending.block_crcs = crcs_of(pending.payload);
+  waiting_.push_back(std::move(pending));
+  // A disk that is alone and busy takes it when it is done.
+  if (arms_.size() == 1 && arms_.front()->in_flight) return;
+  pump_soon();
 }
 
-void LogWriter::dispatch_soon() {
-  if (std::exchange(dispatch_pending_, true)) return;
+void LogWriter::retry() {
+  for (const auto& arm : arms_) arm->gated = false;
+  pump_soon();
+}
+
+void LogWriter::pump_soon() {
+  if (std::exchange(pump_pending_, true)) return;
   executor_.defer([this, alive = alive_] {
     if (!*alive) return;
-    dispatch_pending_ = false;
-    dispatch();
+    pump_pending_ = false;
+    pump();
   });
 }
 
-// Takes the longest prefix of the queue that fits `room_blocks` and the limits of a batch. Returns
-// the number of blocks of its header area, 0 if not even the first record fits.
-std::uint32_t LogWriter::gather(std::uint64_t room_blocks, Batch& batch) {
-  // A track of the reserve is the essential records' alone, whoever else would fit into it.
-  const bool essential_only = free_tracks() < options_.reserve_tracks;
-  std::uint64_t packed = 0;
-  std::uint64_t payload_blocks = 0;
-  std::size_t count = 0;
-  std::uint32_t header_blocks = 0;
-  for (const Pending& pending : queue_) {
-    if (essential_only && pending.urgency == Urgency::kOrdinary) break;
-    const std::uint64_t next_packed = packed + pending.record.packed_bytes();
-    const std::uint32_t next_header = header_blocks_for(next_packed);
-    const std::uint64_t next_total = next_header + payload_blocks + pending.record.payload_blocks;
-    if (next_total > room_blocks || next_header > kBatchHeaderBlocksMax) break;
-    if (count > 0 &&
-        (count == kBatchRecordsMax || next_total * kBlockBytes > options_.batch_bytes_max)) {
-      break;
+void LogWriter::pump() {
+  if (failed_) return fail_all(out_of_disks());
+  const Time now = executor_.monotonic_time();
+  for (;;) {
+    bool changed = assign_waiting(now);
+    changed = dispatch_due(now) || changed;
+    if (changed) continue;
+    if (!is_full(now) || !make_way()) break;
+  }
+  if (const auto time = policy_.wake()) wake_at(*time);
+  watch();
+}
+
+void LogWriter::wake_at(Time time) {
+  if (wake_ && *wake_ <= time) return;
+  wake_ = time;
+  const Time delay = std::max(Time{0}, time - executor_.monotonic_time());
+  executor_.after(delay, [this, time, alive = alive_] {
+    if (!*alive) return;
+    if (wake_ == time) wake_.reset();
+    pump();
+  });
+}
+
+// ---- from the queue to a disk -------------------------------------------------------------------
+
+bool LogWriter::reserved() const {
+  return waiting_.front().urgency == Urgency::kOrdinary && free_tracks() < options_.reserve_tracks;
+}
+
+bool LogWriter::assign_waiting(Time now) {
+  bool assigned = false;
+  look_for_tracks();
+  while (!waiting_.empty() && !reserved()) {
+    PendingRecord& front = waiting_.front();
+    const std::uint32_t bytes = front.batch_bytes();
+    const bool too_long = std::ranges::none_of(arms_, [&](const std::unique_ptr<Arm>& arm) {
+      return bytes <= arm->disk->record_bytes_max();
+    });
+    if (too_long) {
+      PendingRecord refused = std::move(front);
+      waiting_.pop_front();
+      fail(refused, {ErrorCode::kInvalidArgument,
+                     "a record of " + std::to_string(bytes) + " bytes is longer than a track"});
+      continue;
     }
-    packed = next_packed;
-    payload_blocks += pending.record.payload_blocks;
-    header_blocks = next_header;
-    ++count;
+    const auto policy = policy_.assign(bytes, now);
+    if (!policy) break;
+    if (front.record.ordinal == 0) front.record.ordinal = ordinals_.give();
+    arm_of(*policy)->queue.push_back(std::move(front));
+    waiting_.pop_front();
+    assigned = true;
   }
-  if (count == 0) return 0;
-  batch.records.reserve(count);
-  for (std::size_t i = 0; i < count; ++i) {
-    batch.records.push_back(std::move(queue_.front()));
-    queue_.pop_front();
-  }
-  return header_blocks;
+  return assigned;
 }
 
-// Of an allocation that the writer has taken: those are never holes.
-std::uint64_t LogWriter::track_of(std::uint64_t allocation) const {
-  const std::optional<std::uint64_t> track = tracks_.track(allocation);
-  CHECK(track.has_value());
-  return *track;
+bool LogWriter::may_take_track(const Arm& arm) const {
+  // Where no head has to move, there is no hurry.
+  if (waiting_.empty() && arm.queue.empty() && !arm.disk->placement().moves_to_tracks()) {
+    return false;
+  }
+  const bool essential = !waiting_.empty() && waiting_.front().urgency == Urgency::kEssential;
+  return !arm.gated && arm.disk->free_tracks() > 0 &&
+         free_tracks() > (essential ? 0 : options_.reserve_tracks);
 }
 
-bool LogWriter::take_track() {
-  const std::uint64_t reserve =
-      queue_.front().urgency == Urgency::kEssential ? 0 : options_.reserve_tracks;
-  if (free_tracks() <= reserve) return false;
-  ++tail_.allocation;
-  const std::uint64_t first = superblock_.track_first_block(track_of(tail_.allocation));
-  tail_.next_block = first + 1;
-  track_end_block_ = first + superblock_.track_blocks;
-  track_is_new_ = true;
-  return true;
+void LogWriter::look_for_tracks() {
+  for (const auto& arm : arms_) {
+    if (arm->policy) policy_.set_next_track(*arm->policy, may_take_track(*arm));
+  }
+}
+
+bool LogWriter::take_tracks(Time now) {
+  bool taken = false;
+  for (;;) {
+    look_for_tracks();
+    const auto policy = policy_.next_switch();
+    if (!policy) return taken;
+    Arm& arm = *arm_of(*policy);
+    if (track_gate_ && !track_gate_(arm.disk->number(), arm.disk->next_track())) {
+      arm.gated = true;
+      policy_.completed(*policy);
+      continue;
+    }
+    arm.disk->take_track(now);
+    taken = true;
+    if (arm.disk->placement().recalibration_sector(now)) {
+      measure_position(arm, now);
+    } else {
+      policy_.completed(*policy);
+    }
+  }
+}
+
+// Whether anything was dispatched, or a track taken.
+bool LogWriter::dispatch_due(Time now) {
+  for (bool changed = false;; changed = true) {
+    // First: what is queued may not fit into its track any more.
+    changed = take_tracks(now) || changed;
+    const auto policy = policy_.next_dispatch(now);
+    if (!policy) return changed;
+    dispatch(*arm_of(*policy), now);
+  }
+}
+
+void LogWriter::dispatch(Arm& arm, Time now) {
+  CHECK(!arm.in_flight);
+  const std::size_t count = arm.disk->batch_length(arm.queue, options_.batch_bytes_max, now);
+  if (count == 0) {
+    // What is left of a queue may need a sector more than as a part of it, and there is no other
+    // track.
+    policy_.completed(*arm.policy);
+    return requeue(std::exchange(arm.queue, {}));
+  }
+  auto batch = std::make_shared<LogBatch>();
+  const auto end = arm.queue.begin() + static_cast<std::ptrdiff_t>(count);
+  batch->records.assign(std::make_move_iterator(arm.queue.begin()), std::make_move_iterator(end));
+  arm.queue.erase(arm.queue.begin(), end);
+  if (!arm.queue.empty()) {
+    ActiveDisk::Rest rest{0, arm.queue.front().batch_bytes(), arm.queue.front().arrived};
+    for (const PendingRecord& pending : arm.queue) rest.bytes += pending.batch_bytes();
+    policy_.put_back(*arm.policy, rest);
+  }
+  arm.disk->build(*batch, ordinals_.value(), now);
+  batch->dispatched = now;
+  arm.in_flight = std::move(batch);
+  write(arm);
+}
+
+void LogWriter::write(Arm& arm) {
+  const LogBatch& batch = *arm.in_flight;
+  std::vector<ConstBytes> parts;
+  parts.reserve(batch.records.size() + 2);
+  std::uint64_t first = batch.sectors.first;
+  if (batch.track_header) {
+    parts.push_back(batch.track_header.bytes());
+    --first;
+  }
+  parts.push_back(batch.area.bytes());
+  for (const PendingRecord& pending : batch.records) {
+    if (pending.payload.length > 0) parts.push_back(pending.payload.bytes());
+  }
+  arm.disk->disk().async_write(first * arm.disk->superblock().sector_bytes, std::move(parts),
+                               Durability::kDurable,
+                               [this, &arm, batch = arm.in_flight](Result<void> result) {
+                                 completed(arm, batch, std::move(result));
+                               });
+}
+
+// ---- the end of a batch -------------------------------------------------------------------------
+
+void LogWriter::completed(Arm& arm, const std::shared_ptr<LogBatch>& batch, Result<void> result) {
+  CHECK(arm.in_flight == batch);
+  arm.in_flight.reset();
+  arm.disk->placement().completed(batch->sectors, executor_.monotonic_time());
+  if (arm.policy) policy_.completed(*arm.policy);
+  if (result) {
+    arm.failures_in_a_row = 0;
+    if (batch->abandoned) readmit(arm);
+    succeeded(arm, *batch, batch->abandoned);
+  } else {
+    arm.disk->take_back(*batch, executor_.monotonic_time());
+    ++arm.failures_in_a_row;
+    if (batch->abandoned) {
+      batch->records.clear();
+      if (arm.failures_in_a_row < kFailuresMax) readmit(arm);
+    }
+    if (arm.policy) {
+      policy_.clear_queue(*arm.policy);
+      requeue(std::exchange(arm.queue, {}));
+    }
+    requeue({std::make_move_iterator(batch->records.begin()),
+             std::make_move_iterator(batch->records.end())});
+    write_failed(arm, result.error());
+  }
+  finish_removals();
+}
+
+void LogWriter::succeeded(Arm& arm, LogBatch& batch, bool abandoned) {
+  const Time now = executor_.monotonic_time();
+  if (std::exchange(arm.leaving, false)) arm.disk->leave_track(now);
+  // What completions append now gathers into the next batch, which leaves at the end of this turn.
+  pump_soon();
+  watch_idle(arm);
+  if (observer_) {
+    observer_({arm.disk->number(), static_cast<std::uint32_t>(batch.records.size()),
+               batch.sectors.count * arm.disk->superblock().sector_bytes, now - batch.dispatched});
+  }
+  if (abandoned) return;
+  for (const PendingRecord& pending : batch.records) ordinals_.settle(pending.record.ordinal);
+  for (PendingRecord& pending : batch.records) pending.done(pending.location);
+}
+
+void LogWriter::write_failed(Arm& arm, const Error& error) {
+  if (arm.failures_in_a_row >= kFailuresMax && arm.state != DiskState::kFailed) {
+    arm.state = DiskState::kFailed;
+    take_out(arm);
+    report(arm, error);
+  }
+  if (usable() == 0 && std::ranges::all_of(arms_, [](const std::unique_ptr<Arm>& each) {
+        return each->state == DiskState::kFailed;
+      })) {
+    failed_ = true;
+    return fail_all(error);
+  }
+  pump_soon();
+}
+
+// Back to the front, in the order of the log.
+void LogWriter::requeue(std::deque<PendingRecord> records) {
+  waiting_.insert(waiting_.begin(), std::make_move_iterator(records.begin()),
+                  std::make_move_iterator(records.end()));
+  const auto fresh =
+      std::ranges::find(waiting_, 0u, [](const PendingRecord& p) { return p.record.ordinal; });
+  std::stable_sort(waiting_.begin(), fresh, [](const PendingRecord& a, const PendingRecord& b) {
+    return a.record.ordinal < b.record.ordinal;
+  });
+}
+
+// ---- disks that fail, hang, come and go ---------------------------------------------------------
+
+void LogWriter::report(const Arm& arm, Error error) {
+  if (disk_observer_) disk_observer_({arm.disk->number(), arm.state, std::move(error)});
+}
+
+void LogWriter::take_out(Arm& arm) {
+  if (arm.policy) policy_.remove(*arm.policy);
+  arm.policy.reset();
+  requeue(std::exchange(arm.queue, {}));
+}
+
+void LogWriter::readmit(Arm& arm) {
+  arm.state = DiskState::kGood;
+  if (!arm.removed) {
+    arm.policy = policy_.add(arm.disk->placement(), arm.disk->superblock().sector_bytes);
+  }
+  report(arm);
+}
+
+// Looks now and then whether a batch takes too long. With one disk there is nothing to be done.
+void LogWriter::watch() {
+  if (watching_ || usable() < 2) return;
+  const bool any = std::ranges::any_of(
+      arms_, [](const std::unique_ptr<Arm>& arm) { return arm->in_flight != nullptr; });
+  if (!any) return;
+  watching_ = true;
+  executor_.after(options_.t_fail / 4, [this, alive = alive_] {
+    if (!*alive) return;
+    watching_ = false;
+    const Time now = executor_.monotonic_time();
+    for (const auto& arm : arms_) {
+      if (arm->policy && arm->in_flight && now - arm->in_flight->dispatched >= options_.t_fail &&
+          usable() > 1) {
+        abandon(*arm);
+      }
+    }
+    watch();
+  });
+}
+
+void LogWriter::abandon(Arm& arm) {
+  arm.state = DiskState::kHanging;
+  arm.in_flight->abandoned = true;
+  take_out(arm);
+  std::deque<PendingRecord> records;
+  for (PendingRecord& pending : arm.in_flight->records) {
+    // The batch keeps what its disk needs: the memory, and what to take back.
+    records.push_back({pending.record,
+                       pending.payload,
+                       std::move(pending.block_crcs),
+                       pending.urgency,
+                       std::move(pending.done),
+                       {},
+                       pending.arrived});
+  }
+  requeue(std::move(records));
+  report(arm);
+  pump_soon();
+}
+
+void LogWriter::remove(std::uint8_t disk, UniqueFunction<void(Result<void>)> done) {
+  const auto found = std::ranges::find_if(arms_, [&](const std::unique_ptr<Arm>& arm) {
+    return arm->disk->number() == disk && !arm->removed;
+  });
+  if (found == arms_.end()) {
+    return done(Error{ErrorCode::kNotFound,
+                      "log disk " + std::to_string(disk) + " is not being written to"});
+  }
+  Arm& arm = **found;
+  if (arm.policy && usable() == 1) {
+    return done(Error{ErrorCode::kBusy, "log disk " + std::to_string(disk) +
+                                            " is the only one that works; add another one first"});
+  }
+  arm.removed = std::move(done);
+  if (arm.policy) policy_.drain(*arm.policy);
+  finish_removals();
+  pump_soon();
+}
+
+void LogWriter::finish_removals() {
+  for (std::size_t i = 0; i < arms_.size();) {
+    Arm& arm = *arms_[i];
+    if (!arm.removed || arm.in_flight || arm.positioning || !arm.queue.empty()) {
+      ++i;
+      continue;
+    }
+    if (arm.policy) policy_.remove(*arm.policy);
+    UniqueFunction<void(Result<void>)> done = std::move(arm.removed);
+    arms_.erase(arms_.begin() + static_cast<std::ptrdiff_t>(i));
+    executor_.post([done = std::move(done)]() mutable { done({}); });
+  }
+}
+
+LogWriter::DiskState LogWriter::state_of(std::uint8_t disk) const {
+  const auto found = std::ranges::find_if(
+      arms_, [&](const std::unique_ptr<Arm>& arm) { return arm->disk->number() == disk; });
+  return found == arms_.end() ? DiskState::kFailed : (*found)->state;
+}
+
+// ---- where the head is --------------------------------------------------------------------------
+
+// A read of one sector: tells where the head is, and moves it to a new track.
+void LogWriter::measure_position(Arm& arm, Time now) {
+  const auto sector = arm.disk->placement().recalibration_sector(now);
+  CHECK(sector.has_value());
+  arm.positioning = true;
+  const std::uint32_t sector_bytes = arm.disk->superblock().sector_bytes;
+  Payload buffer = Payload::allocate(sector_bytes);
+  const std::span<std::byte> to = buffer.bytes();
+  arm.disk->disk().async_read(
+      *sector * sector_bytes, to,
+      [this, &arm, range = SectorRange{*sector, 1}, buffer](const Result<void>&) {
+        // If it failed, the next write finds out.
+        arm.positioning = false;
+        arm.disk->placement().completed(range, executor_.monotonic_time());
+        if (arm.policy) policy_.completed(*arm.policy);
+        pump_soon();
+        watch_idle(arm);
+        finish_removals();
+      });
+}
+
+void LogWriter::watch_idle(Arm& arm) {
+  const auto due = arm.disk->placement().recalibration_due();
+  if (!due) return;
+  const Time delay = std::max(Time{0}, *due - executor_.monotonic_time());
+  executor_.after(delay, [this, disk = arm.disk, due, alive = alive_] {
+    if (!*alive) return;
+    const auto found = std::ranges::find_if(
+        arms_, [&](const std::unique_ptr<Arm>& each) { return each->disk == disk; });
+    if (found == arms_.end() || !(*found)->policy || !policy_.idle(*(*found)->policy)) return;
+    // Anything dispatched since has moved the moment, and set a timer of its own when it ended.
+    if (disk->placement().recalibration_due() != due) return;
+    policy_.occupied(*(*found)->policy);
+    measure_position(**found, executor_.monotonic_time());
+  });
+}
+
+// ---- a full log ---------------------------------------------------------------------------------
+
+bool LogWriter::is_full(Time now) const {
+  if (waiting_.empty()) return false;
+  // First what went before.
+  if (std::ranges::any_of(arms_, [](const std::unique_ptr<Arm>& arm) {
+        return arm->in_flight || arm->positioning || (arm->policy && arm->gated);
+      })) {
+    return false;
+  }
+  if (reserved()) return true;
+  return !policy_.may_take_later(waiting_.front().batch_bytes(), now);
 }
 
 bool LogWriter::before_images_first() {
   const auto others =
-      std::stable_partition(queue_.begin(), queue_.end(), [](const Pending& pending) {
+      std::stable_partition(waiting_.begin(), waiting_.end(), [](const PendingRecord& pending) {
         return pending.record.type == RecordType::kBeforeImage ||
                pending.record.type == RecordType::kRebase;
       });
-  return others != queue_.begin();
+  return others != waiting_.begin();
+}
+
+// What is at the queue's front has no room. Whether something else may have.
+bool LogWriter::make_way() {
+  const bool essential = waiting_.front().urgency == Urgency::kEssential;
+  if (full_gate_ && full_gate_()) {
+    // A before-image may be what the release waits for, and it has no place in the order.
+    return !essential && before_images_first();
+  }
+  std::uint64_t tracks = 0;
+  for (const auto& arm : arms_) tracks += arm->disk->superblock().track_count;
+  const Error full{ErrorCode::kNoSpace,
+                   "the log is full: " + std::to_string(tracks) +
+                       " tracks are in use; raise [log] max_size or delete what pins history"};
+  if (essential) {
+    PendingRecord pending = std::move(waiting_.front());
+    waiting_.pop_front();
+    fail(pending, full);
+  } else {
+    fail_ordinary(full);
+  }
+  return !waiting_.empty();
+}
+
+void LogWriter::fail(PendingRecord& pending, const Error& error) {
+  if (pending.record.ordinal != 0) ordinals_.settle(pending.record.ordinal);
+  pending.done(error);
 }
 
 void LogWriter::fail_ordinary(const Error& error) {
-  std::deque<Pending> failed;
-  std::deque<Pending> kept;
-  for (Pending& pending : queue_) {
-    (pending.urgency == Urgency::kOrdinary || failed_ ? failed : kept)
-        .push_back(std::move(pending));
+  std::deque<PendingRecord> failing;
+  std::deque<PendingRecord> kept;
+  for (PendingRecord& pending : waiting_) {
+    (pending.urgency == Urgency::kOrdinary ? failing : kept).push_back(std::move(pending));
   }
-  queue_ = std::move(kept);
-  for (Pending& pending : failed) pending.done(error);
+  waiting_ = std::move(kept);
+  for (PendingRecord& pending : failing) fail(pending, error);
 }
 
-void LogWriter::leave_track() {
-  leaving_track_ = true;
-  if (in_flight_) return;  // when that is done
-  tail_.next_block = 0;
-  track_end_block_ = 0;
-  leaving_track_ = false;
+void LogWriter::fail_all(const Error& error) {
+  std::deque<PendingRecord> failing = std::exchange(waiting_, {});
+  for (PendingRecord& pending : failing) fail(pending, error);
 }
 
-void LogWriter::dispatch() {
-  if (in_flight_ || queue_.empty()) return;
-  if (failed_) {
-    fail_ordinary(Error{ErrorCode::kIo, "the log disk has failed; see the daemon's log"});
-    return;
-  }
-  auto batch = std::make_unique<Batch>();
-  for (;;) {
-    if (queue_.empty()) return;
-    const std::uint64_t room = tail_.next_block == 0 ? 0 : track_end_block_ - tail_.next_block;
-    const std::uint32_t header_blocks = gather(room, *batch);
-    if (header_blocks > 0) {
-      batch->header.header_blocks = static_cast<std::uint16_t>(header_blocks);
-      break;
-    }
-    const bool essential = queue_.front().urgency == Urgency::kEssential;
-    if (!take_track()) {
-      if (full_gate_ && full_gate_()) {
-        // A before-image may be what the release waits for, and it has no place in the order.
-        if (!essential && before_images_first()) continue;
-        return;
-      }
-      const Error full{ErrorCode::kNoSpace,
-                       "the log is full: " + std::to_string(superblock_.track_count) +
-                           " tracks are in use; raise [log] max_size or delete what pins history"};
-      if (essential) {
-        Pending pending = std::move(queue_.front());
-        queue_.pop_front();
-        pending.done(full);
-      } else {
-        fail_ordinary(full);
-      }
+// ---- as a whole ---------------------------------------------------------------------------------
+
+void LogWriter::leave_tracks() {
+  for (const auto& arm : arms_) {
+    if (arm->in_flight) {
+      arm->leaving = true;
+    } else {
+      arm->disk->leave_track(executor_.monotonic_time());
     }
   }
-  if (track_is_new_ && track_gate_ && !track_gate_(track_of(tail_.allocation))) {
-    // Put the records back in order and wait for retry().
-    for (auto it = batch->records.rbegin(); it != batch->records.rend(); ++it) {
-      queue_.push_front(std::move(*it));
-    }
-    return;
-  }
-  build(*batch, std::exchange(track_is_new_, false));
-  write(std::move(batch));
 }
 
-void LogWriter::build(Batch& batch, bool starts_track) {
-  BatchHeader& header = batch.header;
-  const std::uint64_t block = tail_.next_block;
-  header.record_count = static_cast<std::uint16_t>(batch.records.size());
-  header.batch_number = tail_.next_batch++;
-  header.allocation = tail_.allocation;
-  header.block = block;
-  header.previous_block = tail_.previous_batch_block;
-  batch.area = Payload::allocate(std::size_t{header.header_blocks} * kBlockBytes);
-
-  std::byte* to = batch.area.data() + kBatchHeaderBytes;
-  std::uint32_t payload_offset = header.header_blocks;
-  std::vector<std::uint32_t> crcs;
-  for (std::size_t slot = 0; slot < batch.records.size(); ++slot) {
-    Pending& pending = batch.records[slot];
-    Record& record = pending.record;
-    record.payload_offset = payload_offset;
-    LogTail::LastRecord& last = tail_.last_records[record.volume];
-    record.previous_block = last.block;
-    record.previous_slot = last.slot;
-    last = {block, static_cast<std::uint16_t>(slot)};
-    crcs.clear();
-    const ConstBytes payload = pending.payload.bytes();
-    for (std::uint32_t i = 0; i < record.payload_blocks; ++i) {
-      crcs.push_back(crc32c(payload.subspan(std::size_t{i} * kBlockBytes, kBlockBytes)));
-    }
-    pack_record(record, crcs, to);
-    to += record.packed_bytes();
-    pending.location = {block, payload_offset, static_cast<std::uint16_t>(slot),
-                        static_cast<std::uint8_t>(header.header_blocks), superblock_.disk};
-    payload_offset += record.payload_blocks;
-  }
-  std::byte* end = batch.area.data() + batch.area.size();
-  std::memset(to, 0, static_cast<std::size_t>(end - to));
-  header.total_blocks = payload_offset;
-  seal_batch(header, superblock_.log, batch.area.bytes());
-
-  batch.allocation = tail_.allocation;
-  batch.first_block = block;
-  batch.next_block = block + header.total_blocks;
-  if (starts_track) {
-    batch.track_header = Payload::allocate(kBlockBytes);
-    pack_track_header({track_of(tail_.allocation), tail_.allocation, header.batch_number},
-                      superblock_.log,
-                      std::span<std::byte, kBlockBytes>(batch.track_header.data(), kBlockBytes));
-    batch.first_block = block - 1;
-  }
-  tail_.next_block = batch.next_block;
-  tail_.previous_batch_block = block;
+bool LogWriter::idle() const {
+  return waiting_.empty() && std::ranges::all_of(arms_, [](const std::unique_ptr<Arm>& arm) {
+           return arm->queue.empty() && !arm->in_flight && !arm->positioning;
+         });
 }
 
-void LogWriter::write(std::unique_ptr<Batch> batch) {
-  CHECK(!in_flight_);
-  CHECK(batch->next_block <= track_end_block_);
-  in_flight_ = true;
-  std::vector<ConstBytes> parts;
-  parts.reserve(batch->records.size() + 2);
-  if (batch->track_header) parts.push_back(batch->track_header.bytes());
-  parts.push_back(batch->area.bytes());
-  for (const Pending& pending : batch->records) {
-    if (pending.payload.length > 0) parts.push_back(pending.payload.bytes());
+std::uint64_t LogWriter::free_tracks() const {
+  std::uint64_t tracks = 0;
+  for (const auto& arm : arms_) {
+    if (arm->policy && !arm->removed) tracks += arm->disk->free_tracks();
   }
-  batch->dispatched = executor_.monotonic_time();
-  const std::uint64_t offset = batch->first_block * kBlockBytes;
-  disk_.async_write(offset, std::move(parts), Durability::kDurable,
-                    [this, batch = std::move(batch)](Result<void> result) mutable {
-                      completed(std::move(batch), std::move(result));
-                    });
+  return tracks;
 }
-
-// Undoes build(): the records return to the front of the queue, in order.
-void LogWriter::take_back(Batch& batch) {
-  CHECK(tail_.next_batch == batch.header.batch_number + 1);
-  tail_.next_batch = batch.header.batch_number;
-  tail_.previous_batch_block = batch.header.previous_block;
-  tail_.next_block = 0;
-  track_end_block_ = 0;
-  for (auto it = batch.records.rbegin(); it != batch.records.rend(); ++it) {
-    tail_.last_records[it->record.volume] = {it->record.previous_block, it->record.previous_slot};
-    queue_.push_front(std::move(*it));
-  }
-  batch.records.clear();
-}
-
-void LogWriter::completed(std::unique_ptr<Batch> batch, Result<void> result) {
-  CHECK(in_flight_);
-  in_flight_ = false;
-  if (!result) {
-    if (++failures_in_a_row_ >= kFailuresMax) {
-      failed_ = true;
-      for (Pending& pending : batch->records) pending.done(result.error());
-      fail_ordinary(result.error());
-      return;
-    }
-    // The place may be bad: once more, in the next track, under the same numbers.
-    take_back(*batch);
-    dispatch_soon();
-    return;
-  }
-  failures_in_a_row_ = 0;
-  if (leaving_track_) leave_track();
-  // What completions append now gathers into the next batch, which leaves at the end of this turn.
-  if (!queue_.empty()) dispatch_soon();
-  if (observer_) {
-    observer_({static_cast<std::uint32_t>(batch->records.size()),
-               batch->header.total_blocks * kBlockBytes,
-               executor_.monotonic_time() - batch->dispatched});
-  }
-  for (Pending& pending : batch->records) pending.done(pending.location);
-}
-
-std::uint64_t LogWriter::free_tracks() const { return tracks_.end() - 1 - tail_.allocation; }
 
 std::uint64_t LogWriter::used_bytes() const {
-  if (tail_.allocation < tracks_.oldest()) return 0;
-  const std::uint64_t full = tail_.allocation - tracks_.oldest();
-  const std::uint64_t first = superblock_.track_first_block(track_of(tail_.allocation));
-  const std::uint64_t in_track =
-      tail_.next_block == 0 ? superblock_.track_blocks : tail_.next_block - first;
-  return (full * superblock_.track_blocks + in_track) * kBlockBytes;
+  std::uint64_t bytes = 0;
+  for (const auto& arm : arms_) bytes += arm->disk->used_bytes();
+  return bytes;
 }
 
 std::uint64_t LogWriter::limit_bytes() const {
-  return superblock_.track_count * superblock_.track_blocks * kBlockBytes;
+  std::uint64_t bytes = 0;
+  for (const auto& arm : arms_) bytes += arm->disk->limit_bytes();
+  return bytes;
 }
 
 }  // namespace mariner::logging

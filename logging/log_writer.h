@@ -1,159 +1,177 @@
-// The log writer: makes records durable, in batches, in the order in which they were appended.
+// The log writer: makes records durable, in batches, on an array of log disks.
 //
-// One batch is in flight at a time; what is appended meanwhile gathers into the next. A record that
-// finds the disk idle leaves at the end of the event-loop turn in which it came, so that a burst
-// becomes one batch and a lone writer waits for nobody (dissertation 4.2; design.md section 6).
+// A record is given to a disk as the policy says (active_disk.h): one disk is active and gathers
+// records, and what waits for a disk becomes its next batch, one at a time on each disk. A record
+// that finds an idle disk leaves at the end of the event-loop turn in which it came, so that a
+// burst becomes one batch and a lone writer waits for nobody (dissertation 4.2; design.md section
+// 6).
 //
-// Invariants: batches are written without gaps within a track, tracks in the order of their
-// allocation numbers; a record's completion runs only after its batch is on stable storage, and
-// completions run in the order of append().
+// Invariants: a record's completion runs only after its batch is on stable storage. Completions of
+// one disk run in the order of append(), those of several do not. What a failed or hanging disk has
+// not finished is written elsewhere under the same numbers.
 //
 // Owner's thread only. Bounds: what is queued is bounded by the coordinator's admission
 // (replication/write_coordinator.h); a batch by Options.
 #pragma once
 
-#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <span>
-#include <unordered_map>
+#include <optional>
 #include <vector>
 
-#include "logging/batch.h"
-#include "logging/disk.h"
-#include "logging/log_location.h"
-#include "logging/track.h"
-#include "logging/track_list.h"
+#include "logging/active_disk.h"
+#include "logging/log_batch.h"
+#include "logging/log_disk.h"
+#include "logging/ordinal_frontier.h"
 #include "proto/executor.h"
-#include "proto/payload.h"
 
 namespace mariner::logging {
-
-// Where the log ends: found by recovery, continued by the writer.
-struct LogTail {
-  std::uint64_t allocation = 0;  // of the track being filled; 0: none yet
-  std::uint64_t next_block = 0;  // where the next batch goes; 0: in a new track
-  std::uint64_t next_batch = 1;
-  std::uint64_t previous_batch_block = 0;
-  struct LastRecord {
-    std::uint64_t block = 0;
-    std::uint16_t slot = 0;
-  };
-  std::unordered_map<VolumeId, LastRecord> last_records;
-};
 
 class LogWriter {
  public:
   struct Options {
     std::uint32_t batch_bytes_max = 2u << 20;
-    // The last tracks, which only essential records (before-images, voids, rollbacks) may use.
+    // The last tracks, which only essential records may use.
     std::uint32_t reserve_tracks = 2;
+    // How long a batch may gather on a busy disk before another disk becomes active.
+    std::chrono::nanoseconds t_wait = std::chrono::microseconds(200);
+    // A batch that takes longer is written to another disk, if there is one.
+    std::chrono::nanoseconds t_fail = std::chrono::seconds(5);
   };
-  enum class Urgency { kOrdinary, kEssential };
-  using Appended = UniqueFunction<void(Result<LogLocation>)>;
+  using Urgency = logging::Urgency;
+  using Appended = PendingRecord::Appended;
 
   // What happened to one batch, for metrics.
   struct BatchReport {
+    std::uint8_t disk = 0;
     std::uint32_t records = 0;
     std::uint32_t bytes = 0;               // as written, headers included
     std::chrono::nanoseconds duration{0};  // from dispatch to durable
   };
+  // What became of a disk, for logs and metrics.
+  enum class DiskState { kGood, kHanging, kFailed };
+  struct DiskReport {
+    std::uint8_t disk = 0;
+    DiskState state = DiskState::kGood;
+    Error error;  // of a failed one
+  };
 
-  // `disk`, `executor` and `tracks` outlive the writer. `superblock`, `tracks` and `tail` come from
-  // recovery.
-  LogWriter(Disk& disk, Executor& executor, const Superblock& superblock, const TrackList& tracks,
-            LogTail tail, Options options);
+  // `executor` outlives the writer. `next_ordinal` comes from recovery.
+  LogWriter(Executor& executor, std::uint64_t next_ordinal, Options options);
   ~LogWriter();  // nothing may be in flight
   LogWriter(const LogWriter&) = delete;
   LogWriter& operator=(const LogWriter&) = delete;
 
+  // Takes a disk, which outlives the writer or its removal, into the array.
+  void add(LogDisk& disk);
+  // No more records go to the disk; what it holds stays. `done` runs when nothing is on its way to
+  // it any more: then the writer has forgotten it. kBusy, at once, for the last good disk.
+  void remove(std::uint8_t disk, UniqueFunction<void(Result<void>)> done);
+
   // Appends `record` with its payload (record.payload_blocks whole blocks). The writer fills in
-  // payload_offset and the back pointer. `done` runs once, never before this call has returned:
-  // with the record's place when it is durable; kNoSpace when the log is full; kIo when the
-  // log disk fails twice, after which every append fails.
+  // payload_offset, ordinal and the back pointer. `done` runs once, never before this call has
+  // returned: with the record's place when it is durable; kNoSpace when the log is full;
+  // kInvalidArgument when it is longer than a track; kIo when every log disk has failed (twice in a
+  // row), after which every append fails.
   void append(const Record& record, PayloadSlice payload, Urgency urgency, Appended done);
 
   void set_observer(UniqueFunction<void(const BatchReport&)> observer) {
     observer_ = std::move(observer);
   }
-  // Asks whether a track may be written now; called with its number before the first write to it.
-  // While it answers false, the writer waits for retry(). (The initialiser may be writing there.)
-  void set_track_gate(UniqueFunction<bool(std::uint64_t)> gate) { track_gate_ = std::move(gate); }
+  void set_disk_observer(UniqueFunction<void(const DiskReport&)> observer) {
+    disk_observer_ = std::move(observer);
+  }
+  // Asks whether a track of a disk may be written now; called with its number before it is taken.
+  // While it answers false, the disk waits for retry(). (The initialiser may be writing there.)
+  using TrackGate = UniqueFunction<bool(std::uint8_t disk, std::uint64_t track)>;
+  void set_track_gate(TrackGate gate) { track_gate_ = std::move(gate); }
   // Asks, when the log is full, whether tracks are about to be released. While it answers true,
   // records wait for retry(); otherwise they fail with kNoSpace. Before-images, which a release may
   // need and which have no place in a volume's order, overtake what waits.
   void set_full_gate(UniqueFunction<bool()> gate) { full_gate_ = std::move(gate); }
-  void retry() { dispatch_soon(); }
+  void retry();
 
-  // Leaves the rest of the present track unused: the next batch begins another one.
-  void leave_track();
+  // Leaves the rest of the present tracks unused: the next batch of each disk begins another one.
+  void leave_tracks();
 
-  [[nodiscard]] bool idle() const { return !in_flight_ && queue_.empty(); }
+  [[nodiscard]] bool idle() const;
+  // Of the disks that are written to.
   [[nodiscard]] std::uint64_t used_bytes() const;
   [[nodiscard]] std::uint64_t limit_bytes() const;
   [[nodiscard]] std::uint64_t free_tracks() const;
+  // Every record with an ordinal below it is durable, or was given up.
+  [[nodiscard]] std::uint64_t ordinal_frontier() const { return ordinals_.value(); }
+  // No disk is left that can be written to.
   [[nodiscard]] bool failed() const { return failed_; }
-  // Tracks from this one on have never been taken.
-  [[nodiscard]] std::uint64_t next_fresh_track() const {
-    return std::min(tail_.allocation, superblock_.track_count);
-  }
-  // Of the track that is being filled; allocations below it are complete and may be released, once
-  // nothing that they hold is needed. 0: none yet.
-  [[nodiscard]] std::uint64_t current_allocation() const { return tail_.allocation; }
+  [[nodiscard]] DiskState state_of(std::uint8_t disk) const;
 
  private:
-  struct Pending {
-    Record record;
-    PayloadSlice payload;
-    Urgency urgency;
-    Appended done;
-    LogLocation location;
-  };
-  struct Batch {
-    std::vector<Pending> records;
-    BatchHeader header;
-    std::uint64_t first_block =
-        0;  // of the physical write: the track header's when it is the first
-    std::uint64_t allocation = 0;
-    std::uint64_t next_block = 0;
-    std::chrono::nanoseconds dispatched{0};
-    Payload track_header;
-    Payload area;
+  using Time = std::chrono::nanoseconds;
+  static constexpr int kFailuresMax = 2;  // in a row, of one disk
+
+  // A disk of the array.
+  struct Arm {
+    LogDisk* disk = nullptr;
+    std::optional<std::size_t> policy;  // its number there; none: it takes no records
+    std::deque<PendingRecord> queue;
+    std::shared_ptr<LogBatch> in_flight;
+    bool positioning = false;  // a read of one sector is in flight
+    bool gated = false;        // it waits for the track gate
+    bool leaving = false;      // leave_tracks() while a batch was in flight
+    int failures_in_a_row = 0;
+    DiskState state = DiskState::kGood;
+    UniqueFunction<void(Result<void>)> removed;  // it is being removed
   };
 
-  void dispatch_soon();
-  void dispatch();
-  std::uint32_t gather(std::uint64_t room_blocks, Batch& batch);
-  bool take_track();
-  // Moves the before-images to the front of the queue; whether there are any.
+  void pump_soon();
+  void pump();
+  bool assign_waiting(Time now);
+  void look_for_tracks();
+  [[nodiscard]] bool may_take_track(const Arm& arm) const;
+  bool take_tracks(Time now);
+  bool dispatch_due(Time now);
+  void dispatch(Arm& arm, Time now);
+  void write(Arm& arm);
+  void completed(Arm& arm, const std::shared_ptr<LogBatch>& batch, Result<void> result);
+  void succeeded(Arm& arm, LogBatch& batch, bool abandoned);
+  void write_failed(Arm& arm, const Error& error);
+  void requeue(std::deque<PendingRecord> records);
+  void measure_position(Arm& arm, Time now);
+  void watch_idle(Arm& arm);
+  void watch();
+  void abandon(Arm& arm);
+  void take_out(Arm& arm);
+  void readmit(Arm& arm);
+  void finish_removals();
+  void report(const Arm& arm, Error error = {});
+  void wake_at(Time time);
+
+  [[nodiscard]] bool is_full(Time now) const;
+  // Whether the front of the queue may not use what is left.
+  [[nodiscard]] bool reserved() const;
+  bool make_way();
   bool before_images_first();
+  void fail(PendingRecord& pending, const Error& error);
   void fail_ordinary(const Error& error);
-  void build(Batch& batch, bool starts_track);
-  void write(std::unique_ptr<Batch> batch);
-  void take_back(Batch& batch);
-  void completed(std::unique_ptr<Batch> batch, Result<void> result);
+  void fail_all(const Error& error);
+  [[nodiscard]] Arm* arm_of(std::size_t policy);
+  [[nodiscard]] std::size_t usable() const;
 
-  [[nodiscard]] std::uint64_t track_of(std::uint64_t allocation) const;
-
-  Disk& disk_;
   Executor& executor_;
-  const Superblock superblock_;
-  const TrackList& tracks_;
   const Options options_;
-  LogTail tail_;
-  std::uint64_t track_end_block_ = 0;
-  bool track_is_new_ = false;
-  std::deque<Pending> queue_;
-  bool in_flight_ = false;
-  bool dispatch_pending_ = false;
-  bool leaving_track_ = false;
-  static constexpr int kFailuresMax = 2;
-  int failures_in_a_row_ = 0;
+  ActiveDisk policy_;
+  OrdinalFrontier ordinals_;
+  std::vector<std::unique_ptr<Arm>> arms_;
+  std::deque<PendingRecord> waiting_;  // for a disk; first those that come back from one
+  bool pump_pending_ = false;
   bool failed_ = false;
+  bool watching_ = false;
+  std::optional<Time> wake_;
   UniqueFunction<void(const BatchReport&)> observer_;
-  UniqueFunction<bool(std::uint64_t)> track_gate_;
+  UniqueFunction<void(const DiskReport&)> disk_observer_;
+  TrackGate track_gate_;
   UniqueFunction<bool()> full_gate_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

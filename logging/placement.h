@@ -40,7 +40,8 @@ class Placement {
   virtual ~Placement() = default;
 
   // The track that is filled from now on; the one before is forgotten. `used`: what recovery found
-  // in it, each range within the track, in any order; empty for a fresh track.
+  // in it, each range within the track, in any order; empty for a fresh track. An empty `track`:
+  // none.
   virtual void start_track(SectorRange track, std::span<const SectorRange> used, Time now) = 0;
 
   // Where a batch of `sectors` (not 0) would go if it were dispatched at `now`; behind the commands
@@ -59,6 +60,10 @@ class Placement {
   // Whether the rest of the track is better left alone (formula 4.2 against t_switch). Asked when
   // the queue is empty. True, too, when no track is started.
   [[nodiscard]] virtual bool wants_next_track() const = 0;
+
+  // Whether going to the next track takes time, so that it is better done before a batch waits for
+  // it.
+  [[nodiscard]] virtual bool moves_to_tracks() const = 0;
 
   // When the head's position should be measured next if nothing else is dispatched before
   // (t_idle); nothing: never.

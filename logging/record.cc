@@ -26,10 +26,10 @@ enum Offset : std::size_t {
   kReserved2 = 60,
   kTargetSequence = 64,
   kTargetTime = 72,
-  kPreviousBlock = 80,
+  kPreviousSector = 80,
   kFrontier = 88,
   kSettled = 96,
-  kReserved3 = 104,
+  kOrdinal = 104,
   kEnd = 112,
 };
 static_assert(kEnd == kRecordHeaderBytes);
@@ -133,9 +133,10 @@ void pack_record(const Record& r, std::span<const std::uint32_t> block_crcs, std
   store_le(to + kPayloadOffset, r.payload_offset);
   store_le(to + kTargetSequence, r.target_sequence.value);
   store_le(to + kTargetTime, r.target_time.ns);
-  store_le(to + kPreviousBlock, r.previous_block);
+  store_le(to + kPreviousSector, r.previous_sector);
   store_le(to + kFrontier, r.frontier.value);
   store_le(to + kSettled, r.settled.value);
+  store_le(to + kOrdinal, r.ordinal);
   if (!block_crcs.empty()) {
     std::memcpy(to + kRecordHeaderBytes, block_crcs.data(), block_crcs.size_bytes());
   }
@@ -165,9 +166,10 @@ std::optional<UnpackedRecord> unpack_record(std::span<const std::byte> from) {
   r.payload_offset = load_le<std::uint32_t>(p + kPayloadOffset);
   r.target_sequence.value = load_le<std::uint64_t>(p + kTargetSequence);
   r.target_time.ns = load_le<std::uint64_t>(p + kTargetTime);
-  r.previous_block = load_le<std::uint64_t>(p + kPreviousBlock);
+  r.previous_sector = load_le<std::uint64_t>(p + kPreviousSector);
   r.frontier.value = load_le<std::uint64_t>(p + kFrontier);
   r.settled.value = load_le<std::uint64_t>(p + kSettled);
+  r.ordinal = load_le<std::uint64_t>(p + kOrdinal);
   if (!record_is_consistent(r)) return std::nullopt;
   out.packed_bytes = r.packed_bytes();
   if (from.size() < out.packed_bytes) return std::nullopt;

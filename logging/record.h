@@ -57,13 +57,15 @@ struct Record {
   VersionTime time;
   BlockRange extent;
   std::uint32_t payload_blocks = 0;  // stored blocks
-  std::uint32_t payload_offset = 0;  // blocks from the batch's start; set by the writer
+  std::uint32_t payload_offset = 0;  // sectors from the batch's start; set by the writer
   SequenceNumber target_sequence;    // kRollback: restored moment; kVoid, kGap: the last one
   VersionTime target_time;           // kRollback: time of that moment
-  std::uint64_t previous_block = 0;  // back pointer: batch of this volume's previous record
+  // Back pointer: the batch of this volume's previous record on this disk.
+  std::uint64_t previous_sector = 0;
   std::uint16_t previous_slot = 0;
-  SequenceNumber frontier;  // of the volume: every write at or below is in the image
-  SequenceNumber settled;   // of the volume: all at or below was settled at dispatch
+  std::uint64_t ordinal = 0;  // place in the order of the whole log, from 1; set by the writer
+  SequenceNumber frontier;    // of the volume: every write at or below is in the image
+  SequenceNumber settled;     // of the volume: all at or below was settled at dispatch
 
   friend bool operator==(const Record&, const Record&) = default;
 

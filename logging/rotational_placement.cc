@@ -14,7 +14,6 @@ RotationalPlacement::RotationalPlacement(const Options& options) : options_(opti
 
 void RotationalPlacement::start_track(SectorRange track, std::span<const SectorRange> used,
                                       Time now) {
-  CHECK(!track.empty());
   // On the next track the sector of the same number comes by one skew later: the angle stays.
   if (track_.empty() || track.first != track_.end()) index_.reset();
   track_ = track;

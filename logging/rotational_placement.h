@@ -42,6 +42,7 @@ class RotationalPlacement final : public Placement {
   void dispatched(SectorRange range, Time now) override;
   void completed(SectorRange range, Time now) override;
   [[nodiscard]] bool wants_next_track() const override;
+  [[nodiscard]] bool moves_to_tracks() const override { return true; }
   [[nodiscard]] std::optional<Time> recalibration_due() const override;
   [[nodiscard]] std::optional<std::uint64_t> recalibration_sector(Time now) const override;
 

@@ -1,17 +1,20 @@
 // Superblock and tracks of a log disk. FORMAT.md sections 1 and 2.
 //
 // A log disk is a file or block device: a reserved area with two copies of the superblock and the
-// allocation list (track_list.h), then tracks of equal length. The first block of a track is its
-// header; batches follow it without gaps up to the track's end or to where the next batch did not
-// fit.
+// allocation list (track_list.h), then tracks of equal length. On a disk that does not rotate the
+// first sector of a track is its header; batches follow it without gaps up to the track's end or to
+// where the next batch did not fit. On one that rotates a batch goes where the head is about to be,
+// and a track has no header of its own.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
 
 #include "logging/batch.h"
+#include "logging/geometry.h"
 #include "proto/units.h"
 
 namespace mariner::logging {
@@ -24,6 +27,7 @@ inline constexpr std::uint32_t kSuperblockCopies = 2;
 inline constexpr std::uint64_t kSuperblockStride = 8;
 inline constexpr std::uint64_t kListFirstBlock = 16;
 inline constexpr std::uint32_t kTrackBytesMin = 8u << 20;
+inline constexpr std::uint32_t kRotatingTrackBytesMin = 64u << 10;
 inline constexpr std::uint32_t kTrackBytesMax = 1u << 30;
 inline constexpr std::uint64_t kLogDiskBytesMax = std::uint64_t{1} << 52;  // of all tracks
 
@@ -37,10 +41,13 @@ inline constexpr std::uint64_t kLogDiskBytesMax = std::uint64_t{1} << 52;  // of
 }
 
 struct Superblock {
-  LogId log{};            // identity of the log that the disk belongs to
-  std::uint8_t disk = 0;  // number of this disk in the log's array
-  std::uint32_t track_blocks = 0;
+  LogId log{};                               // identity of the log that the disk belongs to
+  std::uint8_t disk = 0;                     // number of this disk in the log's array
+  std::uint32_t sector_bytes = kBlockBytes;  // 512 or 4096: the unit of all places in the log
+  std::uint32_t track_sectors = 0;
   std::uint64_t track_count = 0;
+  std::uint64_t first_sector = 0;        // of track 0
+  std::chrono::nanoseconds rotation{0};  // of one revolution; 0: the disk does not rotate
   std::uint64_t created_ns = 0;
   std::uint64_t generation = 0;          // the copy with the higher one is the newer
   std::uint64_t initialised_tracks = 0;  // tracks [0, n) have been written once since creation
@@ -48,10 +55,18 @@ struct Superblock {
 
   friend bool operator==(const Superblock&, const Superblock&) = default;
 
-  [[nodiscard]] std::uint64_t track_first_block(std::uint64_t track) const {
-    return reserved_blocks_for(list_blocks) + track * track_blocks;
+  [[nodiscard]] std::uint64_t track_first_sector(std::uint64_t track) const {
+    return first_sector + track * track_sectors;
   }
-  [[nodiscard]] std::uint64_t end_block() const { return track_first_block(track_count); }
+  [[nodiscard]] SectorRange track(std::uint64_t number) const {
+    return {track_first_sector(number), track_sectors};
+  }
+  [[nodiscard]] std::uint64_t end_sector() const { return track_first_sector(track_count); }
+  [[nodiscard]] std::uint64_t track_bytes() const {
+    return std::uint64_t{track_sectors} * sector_bytes;
+  }
+  [[nodiscard]] bool rotates() const { return rotation.count() > 0; }
+  [[nodiscard]] BatchFormat batch_format() const { return {log, sector_bytes}; }
 };
 
 void pack_superblock(const Superblock& superblock, std::span<std::byte, kBlockBytes> to);
@@ -65,10 +80,10 @@ struct TrackHeader {
   friend bool operator==(const TrackHeader&, const TrackHeader&) = default;
 };
 
-void pack_track_header(const TrackHeader& header, const LogId& log,
-                       std::span<std::byte, kBlockBytes> to);
-// Nothing if it is not the header of `track` of this log.
-std::optional<TrackHeader> unpack_track_header(std::span<const std::byte, kBlockBytes> from,
-                                               const LogId& log, std::uint64_t track);
+// Fills one sector.
+void pack_track_header(const TrackHeader& header, const LogId& log, std::span<std::byte> to);
+// Nothing if it is not the header of `track` of this log. `from` is one sector.
+std::optional<TrackHeader> unpack_track_header(std::span<const std::byte> from, const LogId& log,
+                                               std::uint64_t track);
 
 }  // namespace mariner::logging

@@ -2,24 +2,21 @@
 
 #include <algorithm>
 
-#include "logging/recovery.h"
+#include "logging/superblock_store.h"
 #include "proto/check.h"
 
 namespace mariner::logging {
 
-TrackInitialiser::TrackInitialiser(Disk& disk, Executor& executor, Superblock& superblock,
+TrackInitialiser::TrackInitialiser(LogDisk& disk, Executor& executor, Superblock& superblock,
                                    LogWriter& writer)
     : disk_(disk),
       executor_(executor),
       superblock_(superblock),
       writer_(writer),
-      last_update_(superblock.initialised_tracks) {
-  writer_.set_track_gate([this](std::uint64_t track) { return may_write(track); });
-}
+      last_update_(superblock.initialised_tracks) {}
 
 TrackInitialiser::~TrackInitialiser() {
   *alive_ = false;
-  writer_.set_track_gate(nullptr);
   CHECK_MSG(!in_flight_, "a track initialiser is destroyed with a write in flight");
 }
 
@@ -41,18 +38,19 @@ bool TrackInitialiser::may_write(std::uint64_t track) {
 void TrackInitialiser::next() {
   if (stopping_ || in_flight_ || done()) return;
   // Tracks that have been taken belong to the writer, and so does the one that it waits for.
-  const std::uint64_t fresh = writer_.next_fresh_track();
+  const std::uint64_t fresh = disk_.next_fresh_track();
   if (superblock_.initialised_tracks < fresh) {
     superblock_.initialised_tracks = fresh;
     offset_ = 0;
     if (done()) return finished_track();
   }
-  const std::uint64_t track_bytes = std::uint64_t{superblock_.track_blocks} * kBlockBytes;
+  const std::uint64_t track_bytes = superblock_.track_bytes();
   const std::uint64_t piece = std::min(kChunkBytes, track_bytes - offset_);
   const std::uint64_t at =
-      superblock_.track_first_block(superblock_.initialised_tracks) * kBlockBytes + offset_;
+      superblock_.track_first_sector(superblock_.initialised_tracks) * superblock_.sector_bytes +
+      offset_;
   in_flight_ = true;
-  disk_.async_write(
+  disk_.disk().async_write(
       at, {ConstBytes(zeros_.bytes()).first(piece)}, Durability::kVolatile,
       [this, piece, track_bytes](Result<void> result) {
         in_flight_ = false;
@@ -81,7 +79,7 @@ void TrackInitialiser::next() {
 void TrackInitialiser::finished_track() {
   last_update_ = superblock_.initialised_tracks;
   // Failure only means that the next start begins further back.
-  static_cast<void>(update_superblock(disk_, superblock_).has_value());
+  static_cast<void>(update_superblock(disk_.disk(), superblock_).has_value());
 }
 
 }  // namespace mariner::logging

@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "logging/disk.h"
+#include "logging/log_disk.h"
 #include "logging/log_writer.h"
 #include "logging/track.h"
 #include "proto/executor.h"
@@ -21,14 +21,16 @@ namespace mariner::logging {
 
 class TrackInitialiser {
  public:
-  // All outlive the initialiser; `superblock` is updated as it advances. Installs the writer's
-  // track gate.
-  TrackInitialiser(Disk& disk, Executor& executor, Superblock& superblock, LogWriter& writer);
+  // All outlive the initialiser; `superblock`, that of `disk`, is updated as it advances. The owner
+  // lets may_write() answer the writer's track gate.
+  TrackInitialiser(LogDisk& disk, Executor& executor, Superblock& superblock, LogWriter& writer);
   ~TrackInitialiser();  // idle() must hold
   TrackInitialiser(const TrackInitialiser&) = delete;
   TrackInitialiser& operator=(const TrackInitialiser&) = delete;
 
   void start();
+  // Whether the writer may take `track` now; if not, its retry() is called when it may.
+  bool may_write(std::uint64_t track);
   // Stops after the write in flight.
   void stop() { stopping_ = true; }
   [[nodiscard]] bool idle() const { return !in_flight_; }
@@ -40,11 +42,10 @@ class TrackInitialiser {
   static constexpr std::uint64_t kChunkBytes = 1u << 20;
   static constexpr std::uint64_t kTracksPerUpdate = 64;
 
-  bool may_write(std::uint64_t track);
   void next();
   void finished_track();
 
-  Disk& disk_;
+  LogDisk& disk_;
   Executor& executor_;
   Superblock& superblock_;
   LogWriter& writer_;

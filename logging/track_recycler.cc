@@ -10,7 +10,7 @@ TrackRecycler::~TrackRecycler() { CHECK_MSG(idle(), "a track recycler is destroy
 
 void TrackRecycler::release(std::uint64_t oldest, Done done) {
   CHECK(idle());
-  CHECK(oldest > tracks_.oldest() && oldest <= writer_.current_allocation());
+  CHECK(oldest > tracks_.oldest() && oldest <= disk_.current_allocation());
   oldest_ = oldest;
   done_ = std::move(done);
   next_round();
@@ -36,13 +36,14 @@ void TrackRecycler::write_next() {
   }
   const TrackList::Write& write = writes_[written_++];
   block_ = Payload::allocate(kBlockBytes);
-  pack_list_page(write.page, log_, std::span<std::byte, kBlockBytes>(block_.data(), kBlockBytes));
-  disk_.async_write(write.block * kBlockBytes, {block_.bytes()}, Durability::kDurable,
-                    [this](Result<void> result) {
-                      if (result) return write_next();
-                      tracks_.abandoned();
-                      finish(std::move(result));
-                    });
+  pack_list_page(write.page, disk_.superblock().log,
+                 std::span<std::byte, kBlockBytes>(block_.data(), kBlockBytes));
+  disk_.disk().async_write(write.block * kBlockBytes, {block_.bytes()}, Durability::kDurable,
+                           [this](Result<void> result) {
+                             if (result) return write_next();
+                             tracks_.abandoned();
+                             finish(std::move(result));
+                           });
 }
 
 void TrackRecycler::finish(Result<void> result) {

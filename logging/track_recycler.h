@@ -1,4 +1,5 @@
-// Gives released tracks back to the log writer: writes the allocation list's pages that say so.
+// Gives released tracks of one log disk back to the log writer: writes the allocation list's pages
+// that say so.
 //
 // What a track held is gone from the moment of release(): the caller has made sure that nobody
 // needs it, and that whatever must be known after a crash about its absence is durable already. The
@@ -10,7 +11,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "logging/disk.h"
+#include "logging/log_disk.h"
 #include "logging/log_writer.h"
 #include "logging/track_list.h"
 #include "proto/payload.h"
@@ -22,12 +23,12 @@ class TrackRecycler {
  public:
   using Done = UniqueFunction<void(Result<void>)>;
 
-  // All outlive it.
-  TrackRecycler(Disk& disk, const Superblock& superblock, TrackList& tracks, LogWriter& writer)
-      : disk_(disk), log_(superblock.log), tracks_(tracks), writer_(writer) {}
+  // All outlive it. `tracks`: that of `disk`.
+  TrackRecycler(LogDisk& disk, TrackList& tracks, LogWriter& writer)
+      : disk_(disk), tracks_(tracks), writer_(writer) {}
   ~TrackRecycler();  // idle() must hold
 
-  // Frees the allocations below `oldest`, which is above the oldest and at most the writer's
+  // Frees the allocations below `oldest`, which is above the oldest and at most the disk's
   // current one. One release at a time. After an error the list is as it was, or part of the way.
   void release(std::uint64_t oldest, Done done);
   [[nodiscard]] bool idle() const { return !done_; }
@@ -37,8 +38,7 @@ class TrackRecycler {
   void write_next();
   void finish(Result<void> result);
 
-  Disk& disk_;
-  const LogId log_;
+  LogDisk& disk_;
   TrackList& tracks_;
   LogWriter& writer_;
   std::uint64_t oldest_ = 0;

@@ -3,6 +3,7 @@
 // The caller guarantees that the pointed-to bytes exist.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -59,6 +60,10 @@ inline void store_be24(void* to, std::uint32_t value) {
 
 [[nodiscard]] inline std::span<const std::byte> as_byte_span(std::string_view text) {
   return std::as_bytes(std::span(text.data(), text.size()));
+}
+
+[[nodiscard]] inline bool all_zero(std::span<const std::byte> bytes) {
+  return std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b == std::byte{0}; });
 }
 
 }  // namespace mariner

@@ -166,11 +166,25 @@ void read_log(ConfigTable table, LogConfig& log) {
       }
     }
     if (disks->empty()) table.error("disks", "empty; name the file or block device of the log");
-    if (disks->size() > 1) {
-      table.error(
-          "disks",
-          fmt::format("several log disks are not available in this version: expected one, found {}",
-                      disks->size()));
+    if (disks->size() > kLogDisksMax) {
+      table.error("disks", fmt::format("expected at most {} log disks, found {}", kLogDisksMax,
+                                       disks->size()));
+    }
+    for (std::size_t i = 0; i < log.disks.size(); ++i) {
+      if (std::ranges::count(log.disks, log.disks[i]) > 1) {
+        table.error("disks", fmt::format("{} stands there twice", log.disks[i]));
+        break;
+      }
+    }
+  }
+  for (const auto& lost : table.strings("lost").value_or(std::vector<std::string>{})) {
+    auto path = absolute_path(lost);
+    if (!path) {
+      table.error("lost", path.error().message);
+    } else if (std::ranges::find(log.disks, *path) != log.disks.end()) {
+      table.error("lost", fmt::format("{} is among the disks too", *path));
+    } else {
+      log.lost.push_back(*std::move(path));
     }
   }
   table.parsed("track_size", log.track_size, size_between(kTrackSizeMin, kTrackSizeMax));
@@ -178,11 +192,13 @@ void read_log(ConfigTable table, LogConfig& log) {
     table.error("track_size", "expected a multiple of 4096 bytes");
   table.parsed("max_size", log.max_size,
                size_between(ByteSize{kTracksMin * kTrackSizeMin.bytes}, kLogMax));
-  if (log.max_size.bytes / kTracksMin < log.track_size.bytes) {
-    table.error("max_size",
-                fmt::format("the log must hold at least {} tracks of log.track_size ({}); found {}",
-                            kTracksMin, format_size(log.track_size.bytes),
-                            format_size(log.max_size.bytes)));
+  const std::size_t disk_count = std::max<std::size_t>(1, log.disks.size());
+  if (log.max_size.bytes / disk_count / kTracksMin < log.track_size.bytes) {
+    table.error(
+        "max_size",
+        fmt::format("each disk must hold at least {} tracks of log.track_size ({}); found {}",
+                    kTracksMin, format_size(log.track_size.bytes),
+                    format_size(log.max_size.bytes)));
   }
   table.parsed("on_full", log.on_full, parse_on_full);
   table.parsed("t_wait", log.t_wait, parse_t_wait);

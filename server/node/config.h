@@ -36,7 +36,8 @@ enum class OnFull {
 };
 
 struct LogConfig {
-  std::vector<std::string> disks;  // exactly one in this version
+  std::vector<std::string> disks;  // at least one
+  std::vector<std::string> lost;   // former disks that will never come back
   ByteSize max_size{8ull << 30};
   ByteSize track_size{64ull << 20};
   OnFull on_full = OnFull::kShortenWindow;
@@ -84,6 +85,7 @@ inline constexpr ByteSize kTrackSizeMax{1ull << 30};
 inline constexpr std::uint64_t kTracksMin = 4;  // a log that holds fewer cannot reclaim any
 inline constexpr std::size_t kVolumesMax = 1024;
 inline constexpr std::size_t kPortalsMax = 32;
+inline constexpr std::size_t kLogDisksMax = 64;
 
 struct ConfigProblem {
   enum class Level { kWarning, kError };

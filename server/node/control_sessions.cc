@@ -114,11 +114,24 @@ void NodeControl::doctor(admin::Answer<api::DoctorAnswer> done) {
           ? ""
           : "writes stop with SPACE ALLOCATION FAILED when the log is full: give it more "
             "([log] max_size of a new log) before then");
-  if (writer.failed()) {
-    add(out, "log disk", "error", node_.log_stack_->path() + " has failed",
-        "look at the kernel's log, repair or replace the disk, and restart marinerd");
-  } else {
-    add(out, "log disk", "ok", node_.log_stack_->path(), "");
+  for (const LogMember& member : node_.log_stack_->members()) {
+    using State = logging::LogWriter::DiskState;
+    if (member.draining) {
+      add(out, "log disk", "ok", member.path + " is being emptied: it takes no new records",
+          "it is let go when the history that it holds has been given up");
+      continue;
+    }
+    switch (writer.state_of(member.number)) {
+      case State::kGood: add(out, "log disk", "ok", member.path, ""); break;
+      case State::kHanging:
+        add(out, "log disk", "error", member.path + " does not answer",
+            "look at the kernel's log and at the disk; the other log disks are used meanwhile");
+        break;
+      case State::kFailed:
+        add(out, "log disk", "error", member.path + " has failed",
+            "look at the kernel's log, repair or replace the disk, and restart marinerd");
+        break;
+    }
   }
   const std::size_t damage = node_.log_stack_->recovered().damage.size();
   add(out, "log integrity", damage == 0 ? "ok" : "error",

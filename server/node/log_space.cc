@@ -24,7 +24,8 @@ LogSpace::LogSpace(Parts parts, OnFull on_full, Unexpose unexpose)
     : parts_(parts),
       on_full_(on_full),
       unexpose_(std::move(unexpose)),
-      reclaimer_(parts.log_stack.reclaimer_parts(parts.worker, parts.executor), *this) {
+      reclaimer_({parts.log_stack.array(), parts.worker, parts.executor}, *this,
+                 parts.log_stack.given_up()) {
   // Writes that find the log full wait as long as there is hope.
   parts_.log_stack.writer().set_full_gate([this] {
     check();
@@ -39,7 +40,7 @@ LogSpace::~LogSpace() {
 
 bool LogSpace::low() const {
   const logging::LogWriter& writer = parts_.log_stack.writer();
-  const std::uint64_t tracks = parts_.log_stack.superblock().track_count;
+  const std::uint64_t tracks = parts_.log_stack.track_count();
   return writer.free_tracks() <
          parts_.log_stack.reserve_tracks() + std::max<std::uint64_t>(4, tracks / 16);
 }
@@ -130,9 +131,15 @@ VersionTime LogSpace::keep_from(VolumeId volume) {
   return {keep};
 }
 
-void LogSpace::store(std::vector<volume::VolumeRelease> releases, Done done) {
-  parts_.worker.run([store = &parts_.store,
-                     releases = std::move(releases)] { return store->put_releases(releases); },
+void LogSpace::store(std::vector<volume::VolumeRelease> releases,
+                     std::optional<std::uint64_t> ordinal, Done done) {
+  std::optional<meta::LogRelease> log;
+  if (ordinal) {
+    log.emplace().set_log(parts_.log_stack.id_bytes());
+    log->set_ordinal(*ordinal);
+  }
+  parts_.worker.run([store = &parts_.store, releases = std::move(releases),
+                     log] { return store->put_releases(releases, log); },
                     std::move(done));
 }
 
@@ -219,7 +226,7 @@ void LogSpace::warn() {
   warned_percent_ = level;
   if (full) {
     parts_.log.error("the log is full: writes are refused; what was written stays readable",
-                     {{"log", parts_.log_stack.path()}});
+                     {{"log", parts_.log_stack.paths()}});
   } else {
     parts_.log.warning(
         "the log fills up with history that is to be kept: writes fail with SPACE ALLOCATION "

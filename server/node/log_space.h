@@ -57,7 +57,8 @@ class LogSpace final : private volume::ReclaimerOwner {
   // volume::ReclaimerOwner
   std::shared_ptr<volume::Volume> find(VolumeId volume) override;
   VersionTime keep_from(VolumeId volume) override;
-  void store(std::vector<volume::VolumeRelease> releases, Done done) override;
+  void store(std::vector<volume::VolumeRelease> releases, std::optional<std::uint64_t> ordinal,
+             Done done) override;
 
   void begin();
   void ended(const Result<volume::Reclaimer::Report>& report);

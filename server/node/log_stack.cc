@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <span>
 #include <utility>
 
 #include "proto/check.h"
@@ -24,8 +25,9 @@ logging::LogId new_log_id() {
 
 // A log file appears under its name only when it is formatted: created and formatted beside it,
 // then renamed, so that a crash in between leaves nothing half-made.
-Result<void> create_log(const LogSettings& settings, std::uint64_t now_ns) {
-  const std::string fresh = settings.path + ".new";
+Result<void> create_log_file(const std::string& path, const logging::LogId& id, std::uint8_t number,
+                             const LogSettings& settings, std::uint64_t now_ns) {
+  const std::string fresh = path + ".new";
   std::error_code ignored;
   std::filesystem::remove(fresh, ignored);
   if (Result<void> r = FileDisk::create(fresh, FileDisk::Caching::kDirect, settings.size_bytes);
@@ -36,71 +38,245 @@ Result<void> create_log(const LogSettings& settings, std::uint64_t now_ns) {
       FileDisk::open(fresh, FileDisk::Caching::kDirect, nullptr);
   if (!disk) return disk.error();
   Result<logging::Superblock> formatted =
-      logging::format_log(**disk, new_log_id(), 0, settings.track_bytes, now_ns);
+      logging::format_log(**disk, id, number, settings.track_bytes, now_ns);
   if (!formatted) return formatted.error();
   if (Result<void> r = (*disk)->flush(); !r) return r;
   std::error_code error;
-  std::filesystem::rename(fresh, settings.path, error);
-  if (error) return errno_error(error.value(), settings.path + ": rename");
-  return logging::sync_directory_of(settings.path);
+  std::filesystem::rename(fresh, path, error);
+  if (error) return errno_error(error.value(), path + ": rename");
+  return logging::sync_directory_of(path);
 }
 
 }  // namespace
 
-Result<std::unique_ptr<LogStack>> LogStack::open(const LogSettings& settings, Executor& executor,
-                                                 logging::IoRing& ring,
-                                                 const logging::RecordVisitor& visit) {
-  std::unique_ptr<LogStack> stack(new LogStack());
-  stack->path_ = settings.path;
-  if (!std::filesystem::exists(settings.path)) {
-    if (Result<void> r = create_log(settings, executor.wall_time().ns); !r) return r.error();
+std::uint8_t LogStack::free_number() const {
+  // A number that any record may still name is not given again as long as its disk is known.
+  unsigned number = 0;
+  while (std::ranges::any_of(members_, [&](const LogMember& m) { return m.number == number; })) {
+    ++number;
   }
-  Result<std::unique_ptr<FileDisk>> disk =
-      FileDisk::open(settings.path, FileDisk::Caching::kDirect, &ring);
+  CHECK(number < logging::kLogDisksMax);
+  return static_cast<std::uint8_t>(number);
+}
+
+// Nothing: there is no log there yet.
+Result<std::optional<LogStack::Opened>> LogStack::open_existing(const std::string& path) {
+  if (!std::filesystem::exists(path)) return std::optional<Opened>{};
+  Result<std::unique_ptr<FileDisk>> disk = FileDisk::open(path, FileDisk::Caching::kDirect, &ring_);
   if (!disk) return disk.error();
-  stack->disk_ = std::move(*disk);
-  Result<logging::Superblock> superblock = logging::read_superblock(*stack->disk_);
+  const Result<logging::Superblock> superblock = logging::read_superblock(**disk);
   if (!superblock && superblock.error().code == ErrorCode::kNotFound) {
     // A fresh block device. A file is formatted before it gets its name, so zeros there are damage.
-    if (!std::filesystem::is_block_file(settings.path)) {
-      return Error{ErrorCode::kCorrupt,
-                   settings.path +
-                       ": expected a log, found zeros where its superblock stands; "
-                       "restore it, or remove the file to begin a new log"};
-    }
-    superblock = logging::format_log(*stack->disk_, new_log_id(), 0, settings.track_bytes,
-                                     executor.wall_time().ns);
+    if (std::filesystem::is_block_file(path)) return std::optional<Opened>{};
+    return Error{ErrorCode::kCorrupt,
+                 path +
+                     ": expected a log, found zeros where its superblock stands; "
+                     "restore it, or remove the file to begin a new log"};
   }
   if (!superblock) {
-    return Error{superblock.error().code, settings.path + ": " + superblock.error().message};
+    return Error{superblock.error().code, path + ": " + superblock.error().message};
   }
-  stack->superblock_ = *superblock;
-  Result<logging::Recovered> recovered =
-      logging::recover_log(*stack->disk_, stack->superblock_, kRecoveryThreads, visit);
-  if (!recovered) {
-    return Error{recovered.error().code, settings.path + ": " + recovered.error().message};
+  if (superblock->rotates()) {
+    return Error{ErrorCode::kUnavailable,
+                 path +
+                     ": was formatted for a rotating disk, which this version serves in "
+                     "simulations only"};
   }
-  stack->recovered_.emplace(std::move(*recovered));
-  stack->reserve_tracks_ = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(
-      settings.lag_bytes / (std::uint64_t{stack->superblock_.track_blocks} * kBlockBytes) + 2, 2,
-      std::max<std::uint64_t>(2, stack->superblock_.track_count / 8)));
+  return std::optional<Opened>(
+      Opened{{superblock->disk, path, false}, *std::move(disk), *superblock});
+}
+
+Result<LogStack::Opened> LogStack::make_new(const std::string& path) {
+  if (members_.size() == logging::kLogDisksMax) {
+    return Error{ErrorCode::kLimit, path + ": a log has at most 256 disks"};
+  }
+  const std::uint8_t number = free_number();
+  const std::uint64_t now_ns = executor_.wall_time().ns;
+  const logging::LogId id = id_ ? *id_ : new_log_id();
+  if (std::filesystem::exists(path)) {
+    Result<std::unique_ptr<FileDisk>> disk =
+        FileDisk::open(path, FileDisk::Caching::kDirect, nullptr);
+    if (!disk) return disk.error();
+    const auto formatted = logging::format_log(**disk, id, number, settings_.track_bytes, now_ns);
+    if (!formatted) return Error{formatted.error().code, path + ": " + formatted.error().message};
+  } else if (Result<void> r = create_log_file(path, id, number, settings_, now_ns); !r) {
+    return r.error();
+  }
+  Result<std::optional<Opened>> opened = open_existing(path);
+  if (!opened) return opened.error();
+  CHECK(opened->has_value());
+  id_ = id;
+  members_.push_back((*opened)->member);
+  return **std::move(opened);
+}
+
+// The members first, so that what is new gets their identity.
+Result<void> LogStack::open_all(std::vector<Opened>& disks) {
+  std::vector<std::string> fresh;
+  std::vector<LogMember> wanted = settings_.members;
+  for (const std::string& path : settings_.paths) {
+    const auto known = std::ranges::find(wanted, path, &LogMember::path);
+    if (known == wanted.end()) {
+      wanted.push_back({0, path, false});
+    } else {
+      known->draining = false;
+    }
+  }
+  for (LogMember& member : wanted) {
+    const bool configured =
+        std::ranges::find(settings_.paths, member.path) != settings_.paths.end();
+    const bool known = std::ranges::find(settings_.members, member.path, &LogMember::path) !=
+                       settings_.members.end();
+    Result<std::optional<Opened>> opened = open_existing(member.path);
+    if (!opened) return opened.error();
+    if (!*opened && known) {
+      return Error{
+          ErrorCode::kUnavailable,
+          "log disk " + std::to_string(member.number) + ", " + member.path +
+              ", is missing, and with it history and perhaps writes that are not in an "
+              "image yet; bring it back, or, if it is lost for good, name it in [log] lost"};
+    }
+    if (!*opened) {
+      fresh.push_back(member.path);
+      continue;
+    }
+    Opened& disk = **opened;
+    if (id_ && disk.superblock.log != *id_) {
+      return Error{ErrorCode::kInvalidArgument, member.path + ": belongs to another log than " +
+                                                    members_.front().path +
+                                                    "; every log has disks of its own"};
+    }
+    if (std::ranges::any_of(members_,
+                            [&](const LogMember& m) { return m.number == disk.member.number; })) {
+      return Error{ErrorCode::kInvalidArgument, member.path + ": is log disk " +
+                                                    std::to_string(disk.member.number) +
+                                                    ", as another one is already: a copy of it?"};
+    }
+    id_ = disk.superblock.log;
+    disk.member.draining = !configured;
+    members_.push_back(disk.member);
+    disks.push_back(std::move(disk));
+  }
+  for (const std::string& path : fresh) {
+    Result<Opened> made = make_new(path);
+    if (!made) return made.error();
+    disks.push_back(*std::move(made));
+  }
+  return {};
+}
+
+void LogStack::set_up(std::vector<Opened> disks) {
+  std::uint64_t tracks = 0;
+  std::uint64_t track_bytes = UINT64_MAX;
+  for (const Opened& disk : disks) {
+    tracks += disk.superblock.track_count;
+    track_bytes = std::min(track_bytes, disk.superblock.track_bytes());
+  }
+  reserve_tracks_ = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(
+      settings_.lag_bytes / track_bytes + 2, 2, std::max<std::uint64_t>(2, tracks / 8)));
   logging::LogWriter::Options options;
-  options.reserve_tracks = stack->reserve_tracks_;
-  stack->writer_ = std::make_unique<logging::LogWriter>(*stack->disk_, executor, stack->superblock_,
-                                                        stack->recovered_->tracks,
-                                                        stack->recovered_->tail, options);
-  stack->writer_->set_observer([raw = stack.get()](const logging::LogWriter::BatchReport& batch) {
-    raw->commit_durations_.observe(static_cast<std::uint64_t>(batch.duration.count()));
-    raw->batch_bytes_.observe(batch.bytes);
+  options.reserve_tracks = reserve_tracks_;
+  options.t_wait = settings_.t_wait;
+  array_ = std::make_unique<logging::LogArray>(
+      executor_, std::max(recovered_.next_ordinal, given_up_), options);
+  array_->writer().set_observer([this](const logging::LogWriter::BatchReport& batch) {
+    commit_durations_.observe(static_cast<std::uint64_t>(batch.duration.count()));
+    batch_bytes_.observe(batch.bytes);
   });
-  stack->reader_ = std::make_unique<logging::LogReader>(*stack->disk_, stack->superblock_.log);
-  stack->initialiser_ = std::make_unique<logging::TrackInitialiser>(
-      *stack->disk_, executor, stack->superblock_, *stack->writer_);
-  stack->recycler_ = std::make_unique<logging::TrackRecycler>(
-      *stack->disk_, stack->superblock_, stack->recovered_->tracks, *stack->writer_);
+  for (std::size_t i = 0; i < disks.size(); ++i) {
+    array_->add(std::move(disks[i].disk), disks[i].superblock, std::move(recovered_.disks[i]));
+  }
+  for (const LogMember& member : members_) {
+    if (member.draining) array_->drain(member.number, [](const Result<void>&) {});
+  }
+  recovered_.disks.clear();
+}
+
+Result<std::unique_ptr<LogStack>> LogStack::open(const LogSettings& settings, Executor& executor,
+                                                 logging::IoRing& ring, const GivenUp& given_up,
+                                                 const logging::RecordVisitor& visit) {
+  std::unique_ptr<LogStack> stack(new LogStack(settings, executor, ring));
+  std::vector<Opened> disks;
+  if (Result<void> r = stack->open_all(disks); !r) return r.error();
+  const Result<std::uint64_t> ordinal = given_up(stack->id_bytes());
+  if (!ordinal) return ordinal.error();
+  stack->given_up_ = *ordinal;
+  std::vector<logging::LogDiskRef> refs;
+  for (const Opened& disk : disks) refs.push_back({*disk.disk, disk.superblock});
+  Result<logging::Recovered> recovered = logging::recover_log(
+      refs, kRecoveryThreads,
+      [&](const logging::Record& record, const logging::LogLocation& location) {
+        if (record.ordinal >= *ordinal) visit(record, location);
+      });
+  if (!recovered) {
+    return Error{recovered.error().code, stack->paths() + ": " + recovered.error().message};
+  }
+  stack->recovered_ = *std::move(recovered);
+  stack->set_up(std::move(disks));
   return stack;
 }
 
 LogStack::~LogStack() = default;
+
+Result<LogMember> LogStack::add(const std::string& path) {
+  Result<std::optional<Opened>> found = open_existing(path);
+  if (!found) return found.error();
+  if (*found) {
+    return Error{ErrorCode::kAlreadyExists,
+                 path + ": holds a log already; what it holds is read at the next start"};
+  }
+  Result<Opened> made = make_new(path);
+  if (!made) return made.error();
+  logging::RecoveredDisk empty{{}, logging::TrackList(made->superblock)};
+  array_->add(std::move(made->disk), made->superblock, std::move(empty));
+  return made->member;
+}
+
+Result<void> LogStack::drain(const std::string& path) {
+  const auto member = std::ranges::find(members_, path, &LogMember::path);
+  CHECK(member != members_.end());
+  Result<void> refused;
+  array_->drain(member->number, [&refused, now = true](Result<void> result) mutable {
+    if (std::exchange(now, false) && !result) refused = std::move(result);
+  });
+  if (refused) member->draining = true;
+  return refused;
+}
+
+std::vector<LogMember> LogStack::retire() {
+  std::vector<LogMember> gone;
+  for (const LogMember& member : members_) {
+    if (member.draining && array_->is_empty(member.number)) gone.push_back(member);
+  }
+  for (const LogMember& member : gone) {
+    array_->remove(member.number);
+    std::erase_if(members_, [&](const LogMember& m) { return m.number == member.number; });
+  }
+  return gone;
+}
+
+std::uint64_t LogStack::track_count() const {
+  std::uint64_t tracks = 0;
+  for (const LogMember& member : members_) {
+    if (!member.draining) tracks += array_->find(member.number)->superblock.track_count;
+  }
+  return tracks;
+}
+
+std::string LogStack::id_bytes() const {
+  CHECK(id_.has_value());
+  return {reinterpret_cast<const char*>(id_->data()), id_->size()};
+}
+
+std::string LogStack::path_of(std::uint8_t number) const {
+  const auto member = std::ranges::find(members_, number, &LogMember::number);
+  return member == members_.end() ? "log disk " + std::to_string(number) : member->path;
+}
+
+std::string LogStack::paths() const {
+  std::string out;
+  for (const LogMember& member : members_) out += (out.empty() ? "" : ", ") + member.path;
+  return out;
+}
 
 }  // namespace mariner::node

@@ -1,29 +1,38 @@
-// The node's log, put together: disk, ring, writer, reader and initialiser, opened and recovered.
+// The node's log: its disks opened, or made, and recovered.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "logging/file_disk.h"
 #include "logging/io_ring.h"
-#include "logging/log_reader.h"
-#include "logging/log_writer.h"
+#include "logging/log_array.h"
 #include "logging/recovery.h"
-#include "logging/track_initialiser.h"
-#include "logging/track_recycler.h"
 #include "proto/executor.h"
 #include "proto/histogram.h"
-#include "server/volume/reclaimer.h"
 #include "server/volume/volume.h"
 
 namespace mariner::node {
 
+// A disk of the log as the node remembers it.
+struct LogMember {
+  std::uint8_t number = 0;
+  std::string path;
+  bool draining = false;  // takes no new records
+};
+
 struct LogSettings {
-  std::string path;              // a file, created when it is missing, or a block device
+  // Files, created when they are missing, or block devices.
+  std::vector<std::string> paths;
+  // What the log consisted of so far; of a new one, nothing.
+  std::vector<LogMember> members;
   std::uint64_t size_bytes = 0;  // of a file that is created
   std::uint64_t track_bytes = 0;
+  std::chrono::nanoseconds t_wait{0};
   // What may wait for the images, of which all may have to be logged again as before-images: room
   // for that is kept in reserve, as far as the log is large enough.
   std::uint64_t lag_bytes = 0;
@@ -31,43 +40,70 @@ struct LogSettings {
 
 class LogStack {
  public:
-  // Opens or formats the log and visits every record in it. Blocking; before the event loop runs.
+  // How far the log has been given up: the ordinal for the log of this identity (LogId's bytes).
+  using GivenUp = std::function<Result<std::uint64_t>(const std::string& id_bytes)>;
+
+  // Opens the members and the paths, formats what is new, and visits every record that has not been
+  // given up. A member that is not among the paths is drained. kUnavailable when a member is
+  // missing. Blocking; before the event loop runs.
   static Result<std::unique_ptr<LogStack>> open(const LogSettings& settings, Executor& executor,
-                                                logging::IoRing& ring,
+                                                logging::IoRing& ring, const GivenUp& given_up,
                                                 const logging::RecordVisitor& visit);
   ~LogStack();
 
-  void start() { initialiser_->start(); }
-  void stop() { initialiser_->stop(); }
-  [[nodiscard]] bool idle() const {
-    return writer_->idle() && initialiser_->idle() && recycler_->idle();
-  }
+  void start() { array_->start(); }
+  void stop() { array_->stop(); }
+  [[nodiscard]] bool idle() const { return array_->idle(); }
 
-  [[nodiscard]] volume::LogParts parts() { return {*disk_, superblock_.log, *writer_, *reader_}; }
-  [[nodiscard]] const logging::LogWriter& writer() const { return *writer_; }
-  [[nodiscard]] logging::LogWriter& writer() { return *writer_; }
-  [[nodiscard]] std::uint32_t reserve_tracks() const { return reserve_tracks_; }
-  [[nodiscard]] volume::Reclaimer::Parts reclaimer_parts(volume::Worker& worker,
-                                                         Executor& executor) {
-    return {*disk_, superblock_, recovered_->tracks, *writer_, *recycler_, worker, executor};
+  // Adds a disk at run time. Blocking, shortly: a file is created and formatted.
+  Result<LogMember> add(const std::string& path);
+  // No more records go to the disk at `path`. kBusy for the last one.
+  Result<void> drain(const std::string& path);
+  // Lets go of drained disks that hold nothing any more; returns them.
+  std::vector<LogMember> retire();
+
+  [[nodiscard]] volume::LogParts parts() {
+    return {array_->disks(), array_->writer(), array_->reader()};
   }
-  [[nodiscard]] const logging::Recovered& recovered() const { return *recovered_; }
-  [[nodiscard]] const logging::Superblock& superblock() const { return superblock_; }
+  [[nodiscard]] logging::LogArray& array() { return *array_; }
+  [[nodiscard]] const logging::LogWriter& writer() const { return array_->writer(); }
+  [[nodiscard]] logging::LogWriter& writer() { return array_->writer(); }
+  [[nodiscard]] std::uint32_t reserve_tracks() const { return reserve_tracks_; }
+  [[nodiscard]] std::uint64_t given_up() const { return given_up_; }
+  [[nodiscard]] const logging::Recovered& recovered() const { return recovered_; }
+  // Of the disks that are written to.
+  [[nodiscard]] std::uint64_t track_count() const;
+  [[nodiscard]] std::string id_bytes() const;
+  [[nodiscard]] const std::vector<LogMember>& members() const { return members_; }
   [[nodiscard]] const DurationHistogram& commit_durations() const { return commit_durations_; }
   [[nodiscard]] const SizeHistogram& batch_bytes() const { return batch_bytes_; }
-  [[nodiscard]] const std::string& path() const { return path_; }
+  [[nodiscard]] std::string path_of(std::uint8_t number) const;
+  // All of them, for messages.
+  [[nodiscard]] std::string paths() const;
 
  private:
-  LogStack() = default;
+  struct Opened {
+    LogMember member;
+    std::shared_ptr<logging::FileDisk> disk;
+    logging::Superblock superblock;
+  };
 
-  std::string path_;
-  std::unique_ptr<logging::FileDisk> disk_;
-  logging::Superblock superblock_;
-  std::optional<logging::Recovered> recovered_;
-  std::unique_ptr<logging::LogWriter> writer_;
-  std::unique_ptr<logging::LogReader> reader_;
-  std::unique_ptr<logging::TrackInitialiser> initialiser_;
-  std::unique_ptr<logging::TrackRecycler> recycler_;
+  LogStack(LogSettings settings, Executor& executor, logging::IoRing& ring)
+      : settings_(std::move(settings)), executor_(executor), ring_(ring) {}
+  Result<std::optional<Opened>> open_existing(const std::string& path);
+  Result<Opened> make_new(const std::string& path);
+  Result<void> open_all(std::vector<Opened>& disks);
+  [[nodiscard]] std::uint8_t free_number() const;
+  void set_up(std::vector<Opened> disks);
+
+  const LogSettings settings_;
+  Executor& executor_;
+  logging::IoRing& ring_;
+  std::optional<logging::LogId> id_;
+  std::vector<LogMember> members_;
+  logging::Recovered recovered_;
+  std::uint64_t given_up_ = 0;
+  std::unique_ptr<logging::LogArray> array_;
   std::uint32_t reserve_tracks_ = 0;
   DurationHistogram commit_durations_;
   SizeHistogram batch_bytes_;

@@ -36,6 +36,9 @@ std::string base_key(std::uint32_t id, std::uint64_t page) {
   return base_prefix(id) + text;
 }
 
+constexpr const char* kLogReleaseKey = "log-release";
+std::string log_disk_key(std::uint32_t number) { return "log-disk/" + hex_id(number); }
+
 rocksdb::WriteOptions write_options(bool durable) {
   rocksdb::WriteOptions options;
   options.sync = durable;
@@ -172,8 +175,10 @@ Result<meta::Progress> MetaStore::progress(std::uint32_t volume) {
   return progress;
 }
 
-Result<void> MetaStore::put_releases(const std::vector<volume::VolumeRelease>& releases) {
+Result<void> MetaStore::put_releases(const std::vector<volume::VolumeRelease>& releases,
+                                     const std::optional<meta::LogRelease>& log) {
   rocksdb::WriteBatch batch;
+  if (log) batch.Put(kLogReleaseKey, log->SerializeAsString());
   for (const volume::VolumeRelease& given_up : releases) {
     const std::uint32_t id = given_up.volume.value;
     const Result<volume::VolumeRelease> before = release(id);
@@ -210,6 +215,31 @@ Result<volume::VolumeRelease> MetaStore::release(std::uint32_t volume) {
   out.horizon.last = SequenceNumber{release.last()};
   out.horizon.frontier = SequenceNumber{release.frontier()};
   return out;
+}
+
+Result<std::uint64_t> MetaStore::given_up(const std::string& log) {
+  std::string value;
+  const rocksdb::Status status = db_->Get(rocksdb::ReadOptions(), kLogReleaseKey, &value);
+  if (status.IsNotFound()) return std::uint64_t{0};
+  if (!status.ok()) return store_error("read", status);
+  meta::LogRelease release;
+  if (!release.ParseFromString(value)) {
+    return Error{ErrorCode::kCorrupt, std::string("the node's store: the value of ") +
+                                          kLogReleaseKey + " cannot be read"};
+  }
+  return release.log() == log ? release.ordinal() : 0;
+}
+
+Result<void> MetaStore::put_log_disk(const meta::LogDisk& disk) {
+  return put(log_disk_key(disk.number()), disk, true);
+}
+
+Result<void> MetaStore::remove_log_disk(std::uint32_t number) {
+  return remove(log_disk_key(number));
+}
+
+Result<std::vector<meta::LogDisk>> MetaStore::log_disks() {
+  return all<meta::LogDisk>("log-disk/");
 }
 
 Result<std::vector<volume::BaseMap::Page>> MetaStore::base_pages(std::uint32_t volume) {

@@ -48,10 +48,17 @@ class MetaStore {
   Result<meta::Progress> progress(std::uint32_t volume);
 
   // What the log is about to give up, in one step. Any thread.
-  Result<void> put_releases(const std::vector<volume::VolumeRelease>& releases);
+  Result<void> put_releases(const std::vector<volume::VolumeRelease>& releases,
+                            const std::optional<meta::LogRelease>& log);
+  // The ordinal below which `log` has given up everything; 0: nothing.
+  Result<std::uint64_t> given_up(const std::string& log);
   // What it has given up of a volume (nothing, at first), and what it left to the image.
   Result<volume::VolumeRelease> release(std::uint32_t volume);
   Result<std::vector<volume::BaseMap::Page>> base_pages(std::uint32_t volume);
+
+  Result<void> put_log_disk(const meta::LogDisk& disk);
+  Result<void> remove_log_disk(std::uint32_t number);
+  Result<std::vector<meta::LogDisk>> log_disks();
 
   // One higher at each call.
   Result<Epoch> next_epoch();

@@ -86,22 +86,15 @@ Result<void> Node::start() {
                                          std::move(options));
   if (Result<void> r = volumes_->load(); !r) return r;
 
-  std::filesystem::create_directories(
-      std::filesystem::absolute(config_.log.disks.front()).parent_path(), error);
-  Result<std::unique_ptr<LogStack>> stack = LogStack::open(
-      {config_.log.disks.front(), config_.log.max_size.bytes, config_.log.track_size.bytes,
-       config_.storage.lag_max.bytes},
-      loop_, *ring_, [this](const logging::Record& record, const logging::LogLocation& location) {
-        volumes_->record(record, location);
-      });
-  if (!stack) return stack.error();
-  log_stack_ = std::move(*stack);
+  if (Result<void> r = open_log(); !r) return r;
   const logging::Recovered& recovered = log_stack_->recovered();
   for (const logging::LogDamage& damage : recovered.damage) {
-    log_.error("the log is damaged: history is missing", {{"track", damage.track},
-                                                          {"first_batch", damage.first_batch},
-                                                          {"last_batch", damage.last_batch},
-                                                          {"what", damage.what}});
+    log_.error("the log is damaged: history is missing",
+               {{"disk", log_stack_->path_of(damage.disk)},
+                {"track", damage.track},
+                {"first_batch", damage.first_batch},
+                {"last_batch", damage.last_batch},
+                {"what", damage.what}});
   }
   if (Result<void> r = volumes_->start(*log_stack_, epoch_); !r) return r;
   views_ = std::make_unique<ViewSet>(*volumes_, *store_, loop_, log_, config_.server.iqn_base);
@@ -129,6 +122,101 @@ Result<void> Node::start() {
                         {"startup_ms", static_cast<std::uint64_t>(
                                            (loop_.monotonic_time() - begun).count() / 1'000'000)}});
   return {};
+}
+
+Result<void> Node::open_log() {
+  LogSettings settings;
+  settings.paths = config_.log.disks;
+  settings.size_bytes = config_.log.max_size.bytes / config_.log.disks.size();
+  settings.track_bytes = config_.log.track_size.bytes;
+  settings.t_wait = config_.log.t_wait;
+  settings.lag_bytes = config_.storage.lag_max.bytes;
+  const Result<std::vector<meta::LogDisk>> members = store_->log_disks();
+  if (!members) return members.error();
+  for (const meta::LogDisk& disk : *members) {
+    if (std::ranges::find(config_.log.lost, disk.path()) != config_.log.lost.end()) {
+      log_.error("a log disk was declared lost: what only it held is gone",
+                 {{"disk", disk.path()}});
+      if (Result<void> r = store_->remove_log_disk(disk.number()); !r) return r;
+      continue;
+    }
+    settings.members.push_back(
+        {static_cast<std::uint8_t>(disk.number()), disk.path(), disk.draining()});
+  }
+  for (const std::string& path : settings.paths) {
+    std::error_code ignored;
+    std::filesystem::create_directories(std::filesystem::absolute(path).parent_path(), ignored);
+  }
+  Result<std::unique_ptr<LogStack>> stack = LogStack::open(
+      settings, loop_, *ring_, [this](const std::string& id) { return store_->given_up(id); },
+      [this](const logging::Record& record, const logging::LogLocation& location) {
+        volumes_->record(record, location);
+      });
+  if (!stack) return stack.error();
+  log_stack_ = std::move(*stack);
+  log_stack_->writer().set_disk_observer([this](const logging::LogWriter::DiskReport& report) {
+    const std::string path = log_stack_->path_of(report.disk);
+    switch (report.state) {
+      case logging::LogWriter::DiskState::kGood:
+        return log_.info("a log disk answers again", {{"disk", path}});
+      case logging::LogWriter::DiskState::kHanging:
+        return log_.error("a log disk does not answer: its writes go to another one",
+                          {{"disk", path}});
+      case logging::LogWriter::DiskState::kFailed:
+        return log_.error("a log disk has failed: its writes go to another one, if there is one",
+                          {{"disk", path}, {"error", to_string(report.error)}});
+    }
+  });
+  return remember_log_disks();
+}
+
+Result<void> Node::remember_log_disks() {
+  for (const LogMember& member : log_stack_->members()) {
+    meta::LogDisk disk;
+    disk.set_number(member.number);
+    disk.set_path(member.path);
+    disk.set_draining(member.draining);
+    if (Result<void> r = store_->put_log_disk(disk); !r) return r;
+  }
+  return {};
+}
+
+// What is new comes in, what is gone is drained.
+void Node::change_log_disks(const std::vector<std::string>& paths) {
+  const std::vector<LogMember> before = log_stack_->members();
+  for (const std::string& path : paths) {
+    if (std::ranges::find(before, path, &LogMember::path) != before.end()) continue;
+    const Result<LogMember> added = log_stack_->add(path);
+    if (!added) {
+      log_.error("a log disk cannot be added",
+                 {{"disk", path}, {"error", to_string(added.error())}});
+      continue;
+    }
+    log_.info("a log disk was added", {{"disk", path}, {"number", added->number}});
+  }
+  for (const LogMember& member : before) {
+    if (member.draining || std::ranges::find(paths, member.path) != paths.end()) continue;
+    if (Result<void> r = log_stack_->drain(member.path); !r) {
+      log_.error("a log disk cannot be taken out",
+                 {{"disk", member.path}, {"error", to_string(r.error())}});
+      continue;
+    }
+    log_.info("a log disk takes no more records; it is needed until what it holds is given up",
+              {{"disk", member.path}});
+  }
+  if (Result<void> r = remember_log_disks(); !r) {
+    log_.error("the disks of the log cannot be remembered", {{"error", to_string(r.error())}});
+  }
+  config_.log.disks = paths;
+}
+
+void Node::retire_log_disks() {
+  for (const LogMember& member : log_stack_->retire()) {
+    if (Result<void> r = store_->remove_log_disk(member.number); !r) {
+      log_.error("the disks of the log cannot be remembered", {{"error", to_string(r.error())}});
+    }
+    log_.info("a log disk holds nothing any more and was let go", {{"disk", member.path}});
+  }
 }
 
 Result<void> Node::create_configured_volumes() {
@@ -192,10 +280,10 @@ Result<void> Node::listen() {
 void Node::reload(const Config& config) {
   if (config.server.iqn_base != config_.server.iqn_base ||
       config.server.portals != config_.server.portals ||
-      config.server.state_dir != config_.server.state_dir ||
-      config.log.disks != config_.log.disks) {
-    log_.warning("changes of [server] and [log] take effect at the next start");
+      config.server.state_dir != config_.server.state_dir) {
+    log_.warning("changes of [server] take effect at the next start");
   }
+  change_log_disks(config.log.disks);
   config_.volumes = config.volumes;
   if (Result<void> r = create_configured_volumes(); !r) {
     log_.error("the new configuration was applied in part", {{"error", to_string(r.error())}});
@@ -216,6 +304,7 @@ void Node::poll_ring() {
 void Node::tick() {
   watch_clock();
   log_space_->check();
+  retire_log_disks();
   for (const std::string& name : views_->expired(loop_.wall_time())) {
     log_.info("a view's time to live is over", {{"view", name}});
     unexpose(name, [this, name](const Result<void>& result) {
@@ -376,7 +465,7 @@ web::NodeMetrics Node::metrics() {
 
 Result<void> Node::health() {
   if (log_stack_->writer().failed()) {
-    return Error{ErrorCode::kIo, "the log disk " + log_stack_->path() + " has failed"};
+    return Error{ErrorCode::kIo, "every log disk has failed: " + log_stack_->paths()};
   }
   return {};
 }

@@ -60,6 +60,10 @@ class Node final : public iscsi::TargetDirectory, public iscsi::Observer, public
 
   Result<void> listen();
   Result<void> create_configured_volumes();
+  Result<void> open_log();
+  void change_log_disks(const std::vector<std::string>& paths);
+  void retire_log_disks();
+  Result<void> remember_log_disks();
   void poll_ring();
   void tick();
   void watch_clock();

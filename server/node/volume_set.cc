@@ -115,6 +115,10 @@ Result<volume::VolumeHistory> VolumeSet::take_history(std::uint32_t id) {
   const Result<volume::VolumeRelease> release = parts_.store.release(id);
   if (!release) return release.error();
   history.set_horizon(release->horizon);
+  for (const volume::VolumeHistory::Hole& hole : history.lost()) {
+    parts_.log.error("acknowledged writes are missing from the log",
+                     {{"volume_id", id}, {"first", hole.first.value}, {"last", hole.last.value}});
+  }
   return history;
 }
 

@@ -135,9 +135,7 @@ void ImageApplier::write_chunk() {
   auto changes = std::make_shared<std::vector<ImageChange>>(std::move(changes_));
   changes_.clear();
   parts_.worker.run(
-      [parts = &parts_, changes] {
-        return write_image(parts->image, parts->log_disk, parts->log_id, *changes);
-      },
+      [parts = &parts_, changes] { return write_image(parts->image, parts->log_disks, *changes); },
       [this](Result<void> written) {
         if (!written) return finish(written.error());
         next_chunk();

@@ -25,8 +25,7 @@ class ImageApplier {
  public:
   struct Parts {  // all outlive the applier
     logging::Disk& image;
-    logging::Disk& log_disk;
-    logging::LogId log_id;
+    const logging::LogDisks& log_disks;
     const index::VersionIndex& index;
     const HistoryReader& history;
     VolumeLog& log;

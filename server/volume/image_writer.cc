@@ -65,7 +65,7 @@ class Gatherer {
 
 }  // namespace
 
-Result<void> write_image(logging::Disk& image, logging::Disk& log_disk, const logging::LogId& log,
+Result<void> write_image(logging::Disk& image, const logging::LogDisks& log,
                          std::vector<ImageChange>& changes) {
   Gatherer gatherer(image);
   for (ImageChange& change : changes) {
@@ -74,7 +74,7 @@ Result<void> write_image(logging::Disk& image, logging::Disk& log_disk, const lo
       change.payload = Payload::allocate(change.repeated ? kBlockBytes : range.length);
       change.offset = 0;
       change.log->to = change.payload.bytes();
-      if (Result<void> r = logging::read_log_blocking(log_disk, log, *change.log); !r) return r;
+      if (Result<void> r = logging::read_log_blocking(log, *change.log); !r) return r;
     }
     if (!change.payload) {
       if (Result<void> r = gatherer.zeros(range); !r) return r;

@@ -23,7 +23,7 @@ struct ImageChange {
 
 // Applies the changes, which are in address order and do not overlap: neighbours that lie in
 // memory go out in one write, zeros become holes. Not durable until the image is flushed. Blocking.
-Result<void> write_image(logging::Disk& image, logging::Disk& log_disk, const logging::LogId& log,
+Result<void> write_image(logging::Disk& image, const logging::LogDisks& log,
                          std::vector<ImageChange>& changes);
 
 }  // namespace mariner::volume

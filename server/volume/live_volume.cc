@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "proto/bytes.h"
 #include "proto/check.h"
 #include "server/volume/history_view.h"
 
@@ -14,10 +15,6 @@ using replication::WriteKind;
 using replication::WriteRequest;
 
 namespace {
-
-bool all_zero(std::span<const std::byte> bytes) {
-  return std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b == std::byte{0}; });
-}
 
 // One block filled with the pattern, which divides it.
 Payload block_of(const PayloadSlice& pattern) {

@@ -19,29 +19,46 @@ Reclaimer::~Reclaimer() {
 void Reclaimer::reclaim(Done done) {
   CHECK(idle());
   done_ = std::move(done);
-  allocation_ = parts_.tracks.oldest();
   records_ = std::make_shared<Records>();
   next_ = 0;
   blocks_to_move_ = 0;
-  if (allocation_ >= parts_.writer.current_allocation() || !parts_.recycler.idle()) {
+  // The lists' own order must not be looked at from the other thread.
+  std::vector<logging::LiveTracks> disks;
+  bool complete = false;
+  for (const auto& member : parts_.log.members()) {
+    const std::uint64_t oldest = member->tracks.oldest();
+    const std::uint64_t current = member->log_disk->current_allocation();
+    complete = complete || oldest < current;
+    logging::LiveTracks live{member->disk, member->superblock,           oldest,
+                             current,      member->log_disk->finished(), {}};
+    if (oldest <= current) {
+      live.tracks = logging::allocated_from(member->tracks, oldest, current - oldest + 1);
+      std::erase_if(live.tracks,
+                    [&](const logging::Allocated& a) { return a.allocation > current; });
+    }
+    disks.push_back(std::move(live));
+  }
+  if (!complete) {
     return parts_.executor.post([this, alive = alive_] {
       if (*alive) finish(Report{Outcome::kNothing, {}});
     });
   }
-  // A hole, or the list's own order, must not be looked at from the other thread.
-  auto tracks = logging::allocated_from(parts_.tracks, allocation_, kTracksAhead);
-  const bool hole = tracks.empty() || tracks.front().allocation != allocation_;
+  // Below it nothing can come any more.
+  const std::uint64_t frontier = parts_.log.writer().ordinal_frontier();
+  auto oldest = std::make_shared<std::optional<logging::OldestRecords>>();
   parts_.worker.run(
-      [this, tracks = std::move(tracks), hole, records = records_]() -> Result<void> {
-        if (hole) return {};
-        Result<logging::CompleteTrack> track =
-            logging::read_complete_track(parts_.disk, parts_.superblock, tracks);
-        if (!track) return track.error();
-        *records = std::move(track->records);
+      [disks = std::move(disks), from = given_up_, oldest]() -> Result<void> {
+        auto read = logging::read_oldest_records(disks, from);
+        if (!read) return read.error();
+        *oldest = *std::move(read);
         return {};
       },
-      [this](Result<void> read) {
+      [this, oldest, frontier](Result<void> read) {
         if (!read) return finish(read.error());
+        CHECK(oldest->has_value());
+        if ((*oldest)->end_ordinal > frontier) return finish(Report{Outcome::kLater, {}});
+        *records_ = std::exchange((*oldest)->records, {});
+        oldest_ = **oldest;
         group();
       });
 }
@@ -105,7 +122,9 @@ void Reclaimer::judge_some() {
     const ReleaseJudge::Verdict verdict = judge(state->second, record, location);
     if (verdict.need != Need::kNone) return needed(verdict.need, record.volume);
     for (const BlockRange& range : verdict.to_move) blocks_to_move_ += range.count.value;
-    if (blocks_to_move_ > parts_.superblock.track_blocks / 2) {
+    const logging::LogArray::Member* member = parts_.log.find(oldest_.disk);
+    if (member == nullptr) return finish(Report{Outcome::kLater, {}});
+    if (blocks_to_move_ * kBlockBytes > member->superblock.track_bytes() / 2) {
       return needed(Need::kHistory, record.volume);
     }
   }
@@ -129,7 +148,7 @@ void Reclaimer::needed(Need need, VolumeId volume) {
 }
 
 // Makes what is known of the volumes now durable.
-void Reclaimer::store(UniqueFunction<void()> then) {
+void Reclaimer::store(std::optional<std::uint64_t> ordinal, UniqueFunction<void()> then) {
   std::vector<VolumeRelease> releases;
   for (auto& [id, state] : volumes_) {
     const Storage* storage = state.volume->storage();
@@ -138,16 +157,17 @@ void Reclaimer::store(UniqueFunction<void()> then) {
          {state.horizon, state.last, storage != nullptr ? storage->durable() : SequenceNumber{}},
          state.volume->base_map().changed()});
   }
-  owner_.store(std::move(releases), [this, then = std::move(then)](Result<void> stored) mutable {
-    if (!stored) return finish(stored.error());
-    for (auto& [id, state] : volumes_) state.volume->base_map().stored();
-    then();
-  });
+  owner_.store(std::move(releases), ordinal,
+               [this, then = std::move(then)](Result<void> stored) mutable {
+                 if (!stored) return finish(stored.error());
+                 for (auto& [id, state] : volumes_) state.volume->base_map().stored();
+                 then();
+               });
 }
 
 void Reclaimer::store_horizons() {
   // What a failed log was asked last may be there after a restart, a rollback for instance.
-  if (parts_.writer.failed()) return finish(Error{ErrorCode::kIo, "the log disk has failed"});
+  if (parts_.log.writer().failed()) return finish(Error{ErrorCode::kIo, "the log disk has failed"});
   for (auto& [id, state] : volumes_) {
     // A view, a mark or a rollback may have come since.
     if (horizon_of(id, *state.volume, state.lags).sequence < state.horizon.sequence) {
@@ -155,7 +175,7 @@ void Reclaimer::store_horizons() {
     }
   }
   for (auto& [id, state] : volumes_) state.volume->set_horizon(state.horizon);
-  store([this] { forget_some(); });
+  store(std::nullopt, [this] { forget_some(); });
 }
 
 // A portion: what it needs first, all at once; then record by record.
@@ -264,12 +284,17 @@ bool Reclaimer::forget_one(const Preparation& preparation) {
 }
 
 void Reclaimer::store_bases() {
-  store([this] { release(); });
+  store(std::max(given_up_, oldest_.end_ordinal), [this] { release(); });
 }
 
 void Reclaimer::release() {
-  if (stopping_ || !parts_.recycler.idle()) return finish(Report{Outcome::kLater, {}});
-  parts_.recycler.release(allocation_ + 1, [this](Result<void> released) {
+  given_up_ = std::max(given_up_, oldest_.end_ordinal);
+  const logging::LogArray::Member* member = parts_.log.find(oldest_.disk);
+  if (stopping_ || member == nullptr || !member->recycler->idle() ||
+      member->tracks.oldest() >= member->log_disk->current_allocation()) {
+    return finish(Report{Outcome::kLater, {}});
+  }
+  member->recycler->release(member->tracks.oldest() + 1, [this](Result<void> released) {
     if (!released) return finish(released.error());
     finish(Report{Outcome::kFreed, {}});
   });

@@ -1,14 +1,19 @@
 // Gives the oldest track of the log back, when nothing in it is needed any more (design.md,
-// invariant 5). Tracks go in the order of their age.
+// invariant 5).
+//
+// Records are given up in the order of the log, over all its disks: up to the end of the track
+// whose records end first, which can then be freed. So nothing older than a record that was given
+// up is ever found again: what counts is the ordinal below which everything has been given up,
+// which is durable before a track is freed, not which tracks a crash has left.
 //
 // The steps, each of which a crash may follow:
-//   1. read the track's records;
+//   1. read the records up to there;
 //   2. judge them all, for the horizon that is asked for;
 //   3. make the horizons durable: from then on no moment before them can be opened;
 //   4. judge once more and forget, record by record: what is the newest of its blocks leaves its
 //   base
 //      in the image, what a kept moment still shows is logged again as a before-image;
-//   5. make that durable;
+//   5. make that durable, and the ordinal with it;
 //   6. release the track.
 // A track most of which would have to be
 // logged again stays: that would gain nothing. Reading happens on the worker, judging in portions
@@ -21,11 +26,12 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "logging/recovery.h"
-#include "logging/track_recycler.h"
+#include "logging/log_array.h"
+#include "logging/oldest_records.h"
 #include "proto/executor.h"
 #include "server/volume/release_judge.h"
 #include "server/volume/volume.h"
@@ -49,18 +55,16 @@ class ReclaimerOwner {
   virtual std::shared_ptr<Volume> find(VolumeId volume) = 0;
   // No moment at or after this time may be given up: the window, views, marks.
   virtual VersionTime keep_from(VolumeId volume) = 0;
-  // Makes all of it durable, in one step.
-  virtual void store(std::vector<VolumeRelease> releases, Done done) = 0;
+  // Makes all of it durable, in one step; with `ordinal`, that every record of the log below it has
+  // been given up.
+  virtual void store(std::vector<VolumeRelease> releases, std::optional<std::uint64_t> ordinal,
+                     Done done) = 0;
 };
 
 class Reclaimer {
  public:
   struct Parts {  // all outlive it
-    logging::Disk& disk;
-    const logging::Superblock& superblock;
-    const logging::TrackList& tracks;
-    logging::LogWriter& writer;
-    logging::TrackRecycler& recycler;
+    logging::LogArray& log;
     Worker& worker;
     Executor& executor;
   };
@@ -76,7 +80,9 @@ class Reclaimer {
   };
   using Done = UniqueFunction<void(Result<Report>)>;
 
-  Reclaimer(Parts parts, ReclaimerOwner& owner) : parts_(parts), owner_(owner) {}
+  // `given_up`: the ordinal that was stored last; 0: none.
+  Reclaimer(Parts parts, ReclaimerOwner& owner, std::uint64_t given_up)
+      : parts_(parts), owner_(owner), given_up_(given_up) {}
   ~Reclaimer();  // idle() must hold
 
   // Tries the oldest track. One at a time. `done` never runs before this has returned.
@@ -88,7 +94,6 @@ class Reclaimer {
  private:
   static constexpr std::size_t kRecordsPerTurn = 128;
   static constexpr std::uint64_t kMovedBlocksPerTurn = 2048;  // 8 MiB in memory
-  static constexpr std::size_t kTracksAhead = 4;
 
   struct VolumeState {
     std::shared_ptr<Volume> volume;
@@ -107,7 +112,7 @@ class Reclaimer {
   void release();
   ReleaseJudge::Verdict judge(VolumeState& state, const logging::Record& record,
                               const logging::LogLocation& location) const;
-  void store(UniqueFunction<void()> then);
+  void store(std::optional<std::uint64_t> ordinal, UniqueFunction<void()> then);
   void needed(ReleaseJudge::Need need, VolumeId volume);
   void finish(Result<Report> report);
 
@@ -129,7 +134,8 @@ class Reclaimer {
   ReclaimerOwner& owner_;
   Done done_;
   bool stopping_ = false;
-  std::uint64_t allocation_ = 0;
+  std::uint64_t given_up_;
+  logging::OldestRecords oldest_;  // without its records
   std::shared_ptr<Records> records_;
   std::size_t next_ = 0;
   std::uint64_t blocks_to_move_ = 0;  // of the whole track

@@ -94,7 +94,8 @@ ReleaseJudge::Need ReleaseJudge::judge_current(const Record& record, const Locat
 
 // A part that was replaced since the horizon: its contents become the base, held by the log.
 ReleaseJudge::Need ReleaseJudge::judge_replaced(const LocatedRun& part, Verdict& verdict) const {
-  if (part.source == LocatedRun::Source::kZero) {
+  // (That of a writable view is what its parent held.)
+  if (part.source == LocatedRun::Source::kZero && facts_.has_image) {
     bool in_image = false;
     base_.visit(part.range, [&](BlockRange, bool kept) { in_image = in_image || kept; });
     // Without a base in the image the base is zeros as it is.

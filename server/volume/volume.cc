@@ -31,7 +31,7 @@ Result<void> VolumeHistory::add(const logging::Record& record, const logging::Lo
   }
   switch (record.type) {
     case RecordType::kVoid:
-    case RecordType::kGap: last = std::max(last, record.target_sequence); return {};
+    case RecordType::kGap: reach(record.sequence, record.target_sequence); return {};
     case RecordType::kBeforeImage:
     case RecordType::kRebase: index->insert(record, location); return {};
     case RecordType::kWrite:
@@ -48,14 +48,41 @@ Result<void> VolumeHistory::add(const logging::Record& record, const logging::Lo
   if (record.frontier >= record.sequence) {
     return out_of_place(record, "claims to have been applied before it was written");
   }
-  last = record.sequence;
+  reach(record.sequence, record.sequence);
+  settled = std::max(settled, record.settled);
   last_time = record.time;
   frontier = std::max(frontier, record.frontier);
   index->insert(record, location);
   return {};
 }
 
+// The log says what became of the numbers [first, until].
+void VolumeHistory::reach(SequenceNumber first, SequenceNumber until) {
+  std::vector<Hole> left;
+  for (const Hole& hole : holes) {
+    if (hole.first < first) {
+      left.push_back({hole.first, std::min(hole.last, SequenceNumber{first.value - 1})});
+    }
+    if (hole.last > until) left.push_back({std::max(hole.first, until.next()), hole.last});
+  }
+  holes = std::move(left);
+  if (first > last.next()) holes.push_back({last.next(), SequenceNumber{first.value - 1}});
+  last = std::max(last, until);
+}
+
+std::vector<VolumeHistory::Hole> VolumeHistory::lost() const {
+  std::vector<Hole> out;
+  for (const Hole& hole : holes) {
+    if (hole.first <= settled) out.push_back({hole.first, std::min(hole.last, settled)});
+  }
+  return out;
+}
+
 void VolumeHistory::set_horizon(const Horizon& horizon) {
+  std::erase_if(holes, [&](const Hole& hole) { return hole.last <= horizon.last; });
+  if (!holes.empty()) {
+    holes.front().first = std::max(holes.front().first, horizon.last.next());
+  }
   index->set_horizon(horizon.moment);
   last = std::max(last, horizon.last);
   last_time = std::max(last_time, horizon.moment.time);
@@ -66,6 +93,7 @@ Volume::Volume(VolumeOptions options, VolumeHistory history, LogParts log, Worke
                Executor& executor, Events events)
     : id_(options.id),
       size_bytes_(options.size_bytes),
+      epoch_(options.epoch),
       base_map_(options.base_in_image),
       executor_(executor),
       events_(std::move(events)),
@@ -92,13 +120,8 @@ Volume::Volume(VolumeOptions options, VolumeHistory history, LogParts log, Worke
   start.frontier = std::min(history.frontier, history.last);
   if (history.last.value > 0) {
     start.last.value += kVoidMargin;
-    ++voids_;
-    // Appended before any write can be: it is in the log before them.
-    log_->log_void({id_, options.epoch, history.last.next(), start.last},
-                   [this](const Result<void>& result) {
-                     --voids_;
-                     if (!result) replicator_->close(result.error());
-                   });
+    for (const VolumeHistory::Hole& hole : history.holes) log_void(hole);
+    log_void({history.last.next(), start.last});
   }
   CurrentReader* current = nullptr;
   if (image_ != nullptr) {
@@ -107,14 +130,17 @@ Volume::Volume(VolumeOptions options, VolumeHistory history, LogParts log, Worke
       replicator_->storage_durable(sequence);
       if (events_.durable) events_.durable(sequence);
     };
-    storage_events.hold = [this](bool held) { replicator_->hold(held); };
+    storage_events.hold = [this](bool held) {
+      held_by_storage_ = held;
+      update_hold();
+    };
     storage_events.apply_failed = [this](const Error& error) {
       if (events_.apply_failed) events_.apply_failed(error);
     };
-    storage_ = std::make_unique<Storage>(ImageApplier::Parts{*image_, log.disk, log.id, *index_,
-                                                             *history_, *log_, *worker, base_map_},
-                                         *history_, executor_, options.storage, start.frontier,
-                                         start.last, std::move(storage_events));
+    storage_ = std::make_unique<Storage>(
+        ImageApplier::Parts{*image_, log.disks, *index_, *history_, *log_, *worker, base_map_},
+        *history_, executor_, options.storage, start.frontier, start.last,
+        std::move(storage_events));
     current = storage_.get();
   } else {
     history_current_ = std::make_unique<HistoryCurrent>(
@@ -123,10 +149,23 @@ Volume::Volume(VolumeOptions options, VolumeHistory history, LogParts log, Worke
   }
   replicator_ = std::make_unique<replication::LocalReplicator>(start, options.limits, executor_,
                                                                *log_, storage_.get());
+  update_hold();
   live_ = std::make_unique<LiveVolume>(
       size_bytes_, LiveVolume::Parts{*replicator_, *current, *index_,
                                      parent_ == nullptr ? &base_map_ : nullptr});
 }
+
+void Volume::log_void(VolumeHistory::Hole numbers) {
+  ++voids_;
+  log_->log_void({id_, epoch_, numbers.first, numbers.last}, [this](const Result<void>& result) {
+    --voids_;
+    if (!result) replicator_->close(result.error());
+    update_hold();
+  });
+}
+
+// A write says that all below it is settled: not before the voids are durable.
+void Volume::update_hold() { replicator_->hold(held_by_storage_ || voids_ > 0); }
 
 Volume::~Volume() { CHECK_MSG(idle(), "a volume is destroyed in use"); }
 

@@ -29,8 +29,7 @@ namespace mariner::volume {
 
 // The log as a volume uses it. All outlive every volume.
 struct LogParts {
-  logging::Disk& disk;
-  logging::LogId id;
+  const logging::LogDisks& disks;
   logging::LogWriter& writer;
   logging::LogReader& reader;
 };
@@ -49,14 +48,29 @@ struct VolumeHistory {
   SequenceNumber last;  // the highest number seen in the log
   VersionTime last_time;
   SequenceNumber frontier;  // durable in the image, as far as the log knows
+  SequenceNumber settled;   // every number up to it was durable or void
+
+  // Numbers [first, last] of which the log has no trace: those above `settled` never became durable
+  // and are void; at or below it they are lost.
+  struct Hole {
+    SequenceNumber first;
+    SequenceNumber last;
+  };
+  std::vector<Hole> holes;  // ascending
 
   // What the log has given up, from where it is kept: after the last add().
   void set_horizon(const Horizon& horizon);
+
+  // The holes at or below `settled`: acknowledged writes that are lost.
+  [[nodiscard]] std::vector<Hole> lost() const;
 
   // Takes the next record that recovery found of a volume with `blocks` blocks. kCorrupt, and
   // nothing is changed, when the record cannot follow what was seen before or lies outside.
   Result<void> add(const logging::Record& record, const logging::LogLocation& location,
                    BlockCount blocks);
+
+ private:
+  void reach(SequenceNumber first, SequenceNumber until);
 };
 
 struct VolumeOptions {
@@ -126,8 +140,13 @@ class Volume : public std::enable_shared_from_this<Volume> {
   [[nodiscard]] bool idle() const;
 
  private:
+  // Voids numbers that the log knows nothing of, on record. No write is stamped until that is done.
+  void log_void(VolumeHistory::Hole numbers);
+  void update_hold();
+
   const VolumeId id_;
   const std::uint64_t size_bytes_;
+  const Epoch epoch_;
   BaseMap base_map_;
   Executor& executor_;
   Events events_;
@@ -142,6 +161,7 @@ class Volume : public std::enable_shared_from_this<Volume> {
   std::unique_ptr<replication::LocalReplicator> replicator_;
   std::unique_ptr<LiveVolume> live_;
   std::size_t voids_ = 0;
+  bool held_by_storage_ = false;
 };
 
 }  // namespace mariner::volume

@@ -6,9 +6,9 @@
 
 namespace mariner::volume {
 
-using logging::LogWriter;
 using logging::Record;
 using logging::RecordType;
+using logging::Urgency;
 using replication::WriteKind;
 
 Record record_of(const replication::WriteMessage& message) {
@@ -38,25 +38,60 @@ Record record_of(const replication::WriteMessage& message) {
   return record;
 }
 
-void VolumeLog::append(const Record& record, PayloadSlice payload, LogWriter::Urgency urgency,
-                       UniqueFunction<void(Result<void>)> done) {
+VolumeLog::Entry& VolumeLog::finish(Queue& queue, std::uint64_t number,
+                                    Result<logging::LogLocation> result) {
+  CHECK(number >= queue.first && number - queue.first < queue.entries.size());
+  Entry& entry = queue.entries[number - queue.first];
+  CHECK(!entry.finished);
+  entry.finished = true;
+  entry.result = std::move(result);
+  return entry;
+}
+
+void VolumeLog::append_write(const Record& record, PayloadSlice payload, Urgency urgency,
+                             Done done) {
   ++in_flight_;
-  writer_.append(
-      record, std::move(payload), urgency,
-      [this, record, done = std::move(done)](Result<logging::LogLocation> location) mutable {
-        --in_flight_;
-        if (!location) return done(location.error());
-        index_.insert(record, *location);
-        done({});
-      });
+  const std::uint64_t number = writes_.first + writes_.entries.size();
+  writes_.entries.push_back({.record = record, .done = std::move(done)});
+  writer_.append(record, std::move(payload), urgency,
+                 [this, number](const Result<logging::LogLocation>& location) {
+                   Entry& entry = finish(writes_, number, location);
+                   Done answer = std::move(entry.done);
+                   while (!writes_.entries.empty() && writes_.entries.front().finished) {
+                     const Entry& front = writes_.entries.front();
+                     if (front.result) index_.insert(front.record, *front.result);
+                     writes_.entries.pop_front();
+                     ++writes_.first;
+                   }
+                   --in_flight_;
+                   answer(location ? Result<void>{} : location.error());
+                 });
+}
+
+void VolumeLog::append_base(const Record& record, PayloadSlice payload, Done done) {
+  ++in_flight_;
+  const std::uint64_t number = bases_.first + bases_.entries.size();
+  bases_.entries.push_back({.record = record, .done = std::move(done)});
+  writer_.append(record, std::move(payload), Urgency::kEssential,
+                 [this, number](const Result<logging::LogLocation>& location) {
+                   finish(bases_, number, location);
+                   while (!bases_.entries.empty() && bases_.entries.front().finished) {
+                     Entry front = std::move(bases_.entries.front());
+                     bases_.entries.pop_front();
+                     ++bases_.first;
+                     --in_flight_;
+                     if (front.result) index_.insert(front.record, *front.result);
+                     front.done(front.result ? Result<void>{} : front.result.error());
+                   }
+                 });
 }
 
 void VolumeLog::log(const replication::WriteMessage& message,
                     UniqueFunction<void(Result<void>)> done) {
   CHECK(message.volume == volume_);
-  const auto urgency = message.write.kind == WriteKind::kRollback ? LogWriter::Urgency::kEssential
-                                                                  : LogWriter::Urgency::kOrdinary;
-  append(record_of(message), message.write.payload, urgency, std::move(done));
+  const auto urgency =
+      message.write.kind == WriteKind::kRollback ? Urgency::kEssential : Urgency::kOrdinary;
+  append_write(record_of(message), message.write.payload, urgency, std::move(done));
 }
 
 void VolumeLog::log_void(const replication::VoidMessage& message,
@@ -67,7 +102,7 @@ void VolumeLog::log_void(const replication::VoidMessage& message,
   record.epoch = message.epoch;
   record.sequence = message.first;
   record.target_sequence = message.last;
-  append(record, {}, LogWriter::Urgency::kEssential, std::move(done));
+  append_base(record, {}, std::move(done));
 }
 
 void VolumeLog::log_before_image(BlockRange range, PayloadSlice bytes, bool replaces,
@@ -80,7 +115,7 @@ void VolumeLog::log_before_image(BlockRange range, PayloadSlice bytes, bool repl
   record.epoch = epoch_;
   record.extent = range;
   record.payload_blocks = static_cast<std::uint32_t>(range.count.value);
-  append(record, std::move(bytes), LogWriter::Urgency::kEssential, std::move(done));
+  append_base(record, std::move(bytes), std::move(done));
 }
 
 void VolumeLog::log_rebase(BlockRange range, UniqueFunction<void(Result<void>)> done) {
@@ -89,7 +124,7 @@ void VolumeLog::log_rebase(BlockRange range, UniqueFunction<void(Result<void>)> 
   record.volume = volume_;
   record.epoch = epoch_;
   record.extent = range;
-  append(record, {}, LogWriter::Urgency::kEssential, std::move(done));
+  append_base(record, {}, std::move(done));
 }
 
 }  // namespace mariner::volume

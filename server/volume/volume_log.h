@@ -1,10 +1,14 @@
 // The logger's part of one volume: turns its stamped writes into log records, and durable records
 // into index entries.
 //
-// Invariant: a record is in the index only when it is on stable storage, and in the index before
-// the coordinator hears of it. Owner's thread only.
+// The log finishes records in any order. Invariants: a record is in the index only when it is on
+// stable storage; writes come into the index in the order of their numbers, so that one may be
+// acknowledged before it is there, but is there when it is settled; before-images and rebases come
+// into the index in the order in which they were logged, and their callers hear of it then. Owner's
+// thread only.
 #pragma once
 
+#include <deque>
 #include <memory>
 
 #include "index/version_index.h"
@@ -39,13 +43,31 @@ class VolumeLog final : public replication::LoggerParticipant {
   [[nodiscard]] std::size_t in_flight() const { return in_flight_; }
 
  private:
-  void append(const logging::Record& record, PayloadSlice payload,
-              logging::LogWriter::Urgency urgency, UniqueFunction<void(Result<void>)> done);
+  using Done = UniqueFunction<void(Result<void>)>;
+  // A record that the log has not finished, or that waits for one before it.
+  struct Entry {
+    logging::Record record;
+    bool finished = false;
+    Result<logging::LogLocation> result = logging::LogLocation{};
+    Done done;
+  };
+  // In the order in which they go into the index.
+  struct Queue {
+    std::deque<Entry> entries;
+    std::uint64_t first = 0;  // number of the first of them
+  };
+
+  void append_write(const logging::Record& record, PayloadSlice payload, logging::Urgency urgency,
+                    Done done);
+  void append_base(const logging::Record& record, PayloadSlice payload, Done done);
+  static Entry& finish(Queue& queue, std::uint64_t number, Result<logging::LogLocation> result);
 
   const VolumeId volume_;
   const Epoch epoch_;
   logging::LogWriter& writer_;
   index::VersionIndex& index_;
+  Queue writes_;  // bounded by the coordinator's admission
+  Queue bases_;
   std::size_t in_flight_ = 0;
 };
 

@@ -82,15 +82,20 @@ Result<void> BenchLog::open() {
   superblock_ = *superblock;
   superblock_.initialised_tracks = superblock_.track_count;  // create_file() has written them
   if (auto r = logging::update_superblock(*disk_, superblock_); !r) return r;
-  auto recovered = logging::recover_log(*disk_, superblock_, kRecoveryThreads,
+  const logging::LogDiskRef ref{*disk_, superblock_};
+  auto recovered = logging::recover_log({&ref, 1}, kRecoveryThreads,
                                         [](const logging::Record&, const logging::LogLocation&) {});
   if (!recovered) return recovered.error();
   CHECK(recovered->records == 0);
 
-  tracks_.emplace(std::move(recovered->tracks));
-  writer_ = std::make_unique<logging::LogWriter>(*disk_, loop_, superblock_, *tracks_,
-                                                 recovered->tail, logging::LogWriter::Options{});
-  recycler_ = std::make_unique<logging::TrackRecycler>(*disk_, superblock_, *tracks_, *writer_);
+  logging::RecoveredDisk& found = recovered->disks.front();
+  tracks_.emplace(std::move(found.tracks));
+  log_disk_ = std::make_unique<logging::LogDisk>(
+      logging::LogDisk::Parts{*disk_, superblock_, *tracks_}, std::move(found.tail));
+  writer_ = std::make_unique<logging::LogWriter>(loop_, recovered->next_ordinal,
+                                                 logging::LogWriter::Options{});
+  writer_->add(*log_disk_);
+  recycler_ = std::make_unique<logging::TrackRecycler>(*log_disk_, *tracks_, *writer_);
   writer_->set_observer([this](const logging::LogWriter::BatchReport& report) {
     const auto now = loop_.monotonic_time();
     batch_ = {now - report.duration, now, report.records, report.bytes};
@@ -137,7 +142,7 @@ void BenchLog::append(const PayloadSlice& payload, Done done) {
 
 // The oldest tracks make room: a log that goes round, as it does in use.
 void BenchLog::recycle() {
-  const std::uint64_t current = writer_->current_allocation();
+  const std::uint64_t current = log_disk_->current_allocation();
   if (!recycler_->idle() || writer_->free_tracks() > superblock_.track_count / 3 ||
       current <= tracks_->oldest()) {
     return;

@@ -84,6 +84,7 @@ class BenchLog {
   std::unique_ptr<logging::FileDisk> disk_;
   logging::Superblock superblock_;
   std::optional<logging::TrackList> tracks_;
+  std::unique_ptr<logging::LogDisk> log_disk_;
   std::unique_ptr<logging::LogWriter> writer_;
   std::unique_ptr<logging::TrackRecycler> recycler_;
   std::uint64_t releases_ = 0;

@@ -27,7 +27,7 @@ double ms(Time time) { return static_cast<double>(time.count()) / 1e6; }
 
 DriveArray::DriveArray(const ArrayOptions& options)
     : options_(options),
-      policy_({.t_wait = options.t_wait, .batch_sectors_max = kBatchSectorsMax}),
+      policy_({.t_wait = options.t_wait, .batch_bytes_max = kBatchSectorsMax}),
       zeros_(std::size_t{kBatchSectorsMax} * kSectorBytes),
       random_(options.seed) {
   for (std::size_t i = 0; i < options.disks; ++i) {
@@ -41,7 +41,7 @@ DriveArray::DriveArray(const ArrayOptions& options)
                                      .track_skew = drive.track_skew(),
                                      .t_switch = options.t_switch,
                                      .t_idle = options.t_idle});
-    policy_.add(*disk.placement);
+    policy_.add(*disk.placement, 1);
     disks_.push_back(std::move(disk));
   }
 }
@@ -110,18 +110,21 @@ void DriveArray::wake_at(Time time) {
 void DriveArray::dispatch(std::size_t number) {
   Disk& disk = disks_[number];
   const Time now = executor_.monotonic_time();
-  const std::vector<std::uint32_t> waiting(disk.queue.size(), record_sectors_);
+  std::vector<std::uint32_t> waiting(disk.queue.size());  // sectors of a batch of so many
+  for (std::size_t i = 0; i < waiting.size(); ++i) {
+    waiting[i] = static_cast<std::uint32_t>(i + 1) * record_sectors_;
+  }
   const std::size_t count = options_.whole_batches
                                 ? waiting.size()
-                                : logging::batch_length(*disk.placement, waiting, 0, now);
+                                : logging::batch_length(*disk.placement, waiting, now);
   CHECK(count > 0);
   const auto end = disk.queue.begin() + static_cast<std::ptrdiff_t>(count);
   std::vector<Request> batch(disk.queue.begin(), end);
   disk.queue.erase(disk.queue.begin(), end);
   if (!disk.queue.empty()) {
     const auto left = static_cast<std::uint32_t>(disk.queue.size());
-    policy_.put_back(number, {.sectors = left * record_sectors_,
-                              .first_sectors = record_sectors_,
+    policy_.put_back(number, {.bytes = left * record_sectors_,
+                              .first_bytes = record_sectors_,
                               .oldest = disk.queue.front().arrived});
   }
   const auto sectors = static_cast<std::uint32_t>(count) * record_sectors_;

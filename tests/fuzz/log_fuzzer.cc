@@ -48,12 +48,12 @@ void fuzz_batch(std::span<const std::byte> bytes) {
   const LogId log{};
   std::vector<std::byte> area(bytes.begin(), bytes.end());
   const std::size_t blocks = std::clamp<std::size_t>((area.size() + kBlockBytes - 1) / kBlockBytes,
-                                                     1, kBatchHeaderBlocksMax);
+                                                     1, BatchFormat(log).header_sectors_max());
   area.resize(blocks * kBlockBytes);
   const std::uint64_t block = load_le<std::uint64_t>(area.data() + 40);
   static_cast<void>(parse_batch(area, log, block));
   store_le(area.data(), std::uint32_t{0x4854424d});
-  store_le(area.data() + 8, std::uint16_t{1});
+  store_le(area.data() + 8, std::uint16_t{2});
   store_le(area.data() + 12, static_cast<std::uint16_t>(blocks));
   store_le(area.data() + 20, std::uint32_t{0});
   store_le(area.data() + 4, std::uint32_t{0});
@@ -61,13 +61,13 @@ void fuzz_batch(std::span<const std::byte> bytes) {
   const auto batch = parse_batch(area, log, block);
   if (!batch) return;
   CHECK(batch->records.size() == batch->header.record_count);
-  std::uint64_t end = batch->header.header_blocks;
+  std::uint64_t end = batch->header.header_sectors;
   for (const UnpackedRecord& record : batch->records) {
     check_record(record);
     CHECK(record.record.payload_offset == end);
     end += record.record.payload_blocks;
   }
-  CHECK(end == batch->header.total_blocks);
+  CHECK(end == batch->header.total_sectors);
 }
 
 void fuzz_block(std::span<const std::byte> bytes) {
@@ -78,11 +78,11 @@ void fuzz_block(std::span<const std::byte> bytes) {
   constexpr std::uint64_t kSuperblockMagic = 0x474f4c4e4952414d;
   for (const std::uint64_t magic : {kSuperblockMagic, std::uint64_t{0x4b4152544e52414d}}) {
     store_le(block.data(), magic);
-    store_le(block.data() + 8, magic == kSuperblockMagic ? std::uint32_t{2} : std::uint32_t{1});
+    store_le(block.data() + 8, magic == kSuperblockMagic ? std::uint32_t{3} : std::uint32_t{1});
     store_le(block.data() + 12, std::uint32_t{0});
     store_le(block.data() + 12, crc32c(block));
     if (const auto superblock = unpack_superblock(block)) {
-      CHECK(superblock->end_block() > kReservedBlocks);
+      CHECK(superblock->end_sector() > kReservedBlocks);
       std::array<std::byte, kBlockBytes> packed;
       pack_superblock(*superblock, packed);
       CHECK(unpack_superblock(packed) == superblock);

@@ -30,6 +30,7 @@ class ScriptedPlacement final : public Placement {
   void dispatched(SectorRange /*range*/, Time /*now*/) override {}
   void completed(SectorRange /*range*/, Time /*now*/) override {}
   bool wants_next_track() const override { return wants_next; }
+  bool moves_to_tracks() const override { return true; }
   std::optional<Time> recalibration_due() const override { return std::nullopt; }
   std::optional<std::uint64_t> recalibration_sector(Time /*now*/) const override {
     return std::nullopt;
@@ -43,7 +44,7 @@ class ScriptedPlacement final : public Placement {
 class ActiveDiskTest : public ::testing::Test {
  protected:
   ActiveDiskTest() {
-    for (auto& placement : placements_) policy_.add(placement);
+    for (auto& placement : placements_) policy_.add(placement, 1);
   }
   // Occupies every disk, as if by a batch each.
   void make_all_busy() {
@@ -51,7 +52,7 @@ class ActiveDiskTest : public ::testing::Test {
   }
 
   std::deque<ScriptedPlacement> placements_{3};
-  ActiveDisk policy_{{.t_wait = us(300), .batch_sectors_max = 50}};
+  ActiveDisk policy_{{.t_wait = us(300), .batch_bytes_max = 50}};
 };
 
 TEST_F(ActiveDiskTest, DispatchesALoneRequestAtOnce) {
@@ -61,7 +62,7 @@ TEST_F(ActiveDiskTest, DispatchesALoneRequestAtOnce) {
   EXPECT_EQ(policy_.next_dispatch(us(0)), 1u);
   EXPECT_FALSE(policy_.next_dispatch(us(0)).has_value());
   EXPECT_FALSE(policy_.idle(1));
-  EXPECT_EQ(policy_.queued_sectors(1), 0u);
+  EXPECT_EQ(policy_.queued_bytes(1), 0u);
 }
 
 TEST_F(ActiveDiskTest, ChoosesTheDiskThatCanWriteSoonest) {
@@ -77,7 +78,7 @@ TEST_F(ActiveDiskTest, StaysWithTheActiveDiskAlthoughAnotherIsSooner) {
   ASSERT_EQ(policy_.assign(8, us(0)), 2u);
   placements_[0].wait = us(-100);
   EXPECT_EQ(policy_.assign(8, us(299)), 2u);
-  EXPECT_EQ(policy_.queued_sectors(2), 16u);
+  EXPECT_EQ(policy_.queued_bytes(2), 16u);
 }
 
 TEST_F(ActiveDiskTest, ChoosesAnewWhenTheOldestHasWaitedForTWait) {
@@ -116,7 +117,7 @@ TEST_F(ActiveDiskTest, JoinsABatchThatWaitsForItsDisk) {
   placements_[2].wait = us(1000);
   ASSERT_EQ(policy_.assign(8, us(0)), 0u);
   EXPECT_EQ(policy_.assign(8, us(500)), 0u) << "late, but still the soonest";
-  EXPECT_EQ(policy_.queued_sectors(0), 16u);
+  EXPECT_EQ(policy_.queued_bytes(0), 16u);
 }
 
 TEST_F(ActiveDiskTest, GathersOnAnIdleDiskWhileSomethingIsQueued) {
@@ -203,8 +204,8 @@ TEST_F(ActiveDiskTest, PutsBackWhatDidNotGoWithTheBatch) {
   ASSERT_EQ(policy_.assign(20, us(10)), 0u);
   policy_.completed(0);
   ASSERT_EQ(policy_.next_dispatch(us(300)), 0u);
-  policy_.put_back(0, {.sectors = 20, .first_sectors = 20, .oldest = us(10)});
-  EXPECT_EQ(policy_.queued_sectors(0), 20u);
+  policy_.put_back(0, {.bytes = 20, .first_bytes = 20, .oldest = us(10)});
+  EXPECT_EQ(policy_.queued_bytes(0), 20u);
   policy_.completed(0);
   EXPECT_EQ(policy_.next_dispatch(us(300)), 0u) << "at once, though its time has not come";
 }
@@ -212,7 +213,7 @@ TEST_F(ActiveDiskTest, PutsBackWhatDidNotGoWithTheBatch) {
 TEST_F(ActiveDiskTest, SwitchesTracksBeforeARestThatDoesNotFit) {
   ASSERT_TRUE(policy_.assign(20, us(0)).has_value());
   const std::size_t disk = *policy_.next_dispatch(us(0));
-  policy_.put_back(disk, {.sectors = 15, .first_sectors = 10, .oldest = us(0)});
+  policy_.put_back(disk, {.bytes = 15, .first_bytes = 10, .oldest = us(0)});
   placements_[disk].free = 9;
   policy_.completed(disk);
   EXPECT_EQ(policy_.next_switch(), disk);
@@ -243,9 +244,9 @@ TEST_F(ActiveDiskTest, ForgetsALostDiskAndGivesItsNumberAgain) {
   policy_.remove(0);
   EXPECT_NE(policy_.assign(8, us(1)), 0u);
   ScriptedPlacement fresh;
-  EXPECT_EQ(policy_.add(fresh), 0u);
+  EXPECT_EQ(policy_.add(fresh, 1), 0u);
   EXPECT_TRUE(policy_.idle(0));
-  EXPECT_EQ(policy_.queued_sectors(0), 0u);
+  EXPECT_EQ(policy_.queued_bytes(0), 0u);
 }
 
 TEST_F(ActiveDiskTest, WithoutDisksHasNoRoom) {
@@ -258,8 +259,8 @@ TEST_F(ActiveDiskTest, WithoutDisksHasNoRoom) {
 
 TEST(ActiveDisk, ALoneWriterNeverWaits) {
   ScriptedPlacement placement;
-  ActiveDisk policy({.t_wait = us(300), .batch_sectors_max = 50});
-  policy.add(placement);
+  ActiveDisk policy({.t_wait = us(300), .batch_bytes_max = 50});
+  policy.add(placement, 1);
   Time now{0};
   for (int i = 0; i < 100; ++i, now += us(400)) {
     ASSERT_EQ(policy.assign(9, now), 0u);
@@ -270,8 +271,8 @@ TEST(ActiveDisk, ALoneWriterNeverWaits) {
 
 TEST(ActiveDisk, HoldsAsManyDisksAsItMay) {
   std::deque<ScriptedPlacement> placements(ActiveDisk::kDisksMax);
-  ActiveDisk policy({.batch_sectors_max = 50});
-  for (auto& placement : placements) policy.add(placement);
+  ActiveDisk policy({.batch_bytes_max = 50});
+  for (auto& placement : placements) policy.add(placement, 1);
   placements.back().wait = us(-100);
   EXPECT_EQ(policy.assign(1, us(0)), ActiveDisk::kDisksMax - 1);
 }
@@ -284,8 +285,8 @@ TEST_P(ActiveDiskProperty, EveryRequestGoesInTime) {
   std::mt19937_64 random(GetParam());
   const auto below = [&random](std::uint64_t n) { return random() % n; };
   std::deque<ScriptedPlacement> placements(1 + below(5));
-  ActiveDisk policy({.t_wait = us(300), .batch_sectors_max = 50, .overhead_sectors = 1});
-  for (auto& placement : placements) policy.add(placement);
+  ActiveDisk policy({.t_wait = us(300), .batch_bytes_max = 50, .overhead_bytes = 1});
+  for (auto& placement : placements) policy.add(placement, 1);
   struct Model {
     std::deque<std::pair<std::uint32_t, Time>> queue;
     bool busy = false;
@@ -339,7 +340,7 @@ TEST_P(ActiveDiskProperty, EveryRequestGoesInTime) {
     for (std::size_t i = 0; i < model.size(); ++i) {
       std::uint32_t queued = 0;
       for (const auto& [size, arrived] : model[i].queue) queued += size;
-      ASSERT_EQ(policy.queued_sectors(i), queued);
+      ASSERT_EQ(policy.queued_bytes(i), queued);
       ASSERT_EQ(policy.idle(i), !model[i].busy);
       if (!model[i].busy && queued > 0) {
         ASSERT_LT(now - model[i].queue.front().second, us(300));

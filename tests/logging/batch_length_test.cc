@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <numeric>
 #include <vector>
 
 #include "logging/append_placement.h"
@@ -22,8 +23,12 @@ RotationalPlacement disk(std::uint32_t head, const std::vector<SectorRange>& use
   return placement;
 }
 
-std::size_t length(const Placement& placement, const std::vector<std::uint32_t>& sectors) {
-  return batch_length(placement, sectors, 0, Time{0});
+// Of requests of so many sectors, in batches with `overhead` sectors of their own.
+std::size_t length(const Placement& placement, std::vector<std::uint32_t> sectors,
+                   std::uint32_t overhead = 0) {
+  std::partial_sum(sectors.begin(), sectors.end(), sectors.begin());
+  for (std::uint32_t& batch : sectors) batch += overhead;
+  return batch_length(placement, sectors, Time{0});
 }
 
 TEST(BatchLength, IsEverythingWhereEachPlaceIsAsGood) {
@@ -59,8 +64,8 @@ TEST(BatchLength, CountsWhatTheBatchNeedsForItself) {
   AppendPlacement placement({});
   placement.start_track({0, 10}, {}, Time{0});
   const std::vector<std::uint32_t> requests(10, 2);
-  EXPECT_EQ(batch_length(placement, requests, 0, Time{0}), 5u);
-  EXPECT_EQ(batch_length(placement, requests, 1, Time{0}), 4u);
+  EXPECT_EQ(length(placement, requests), 5u);
+  EXPECT_EQ(length(placement, requests, 1), 4u);
 }
 
 }  // namespace

@@ -21,8 +21,10 @@ constexpr std::uint64_t kBlock = 0x0102030405060708;
 BatchHeader header() {
   return {.batch_number = 0x1112131415161718,
           .allocation = 0x2122232425262728,
-          .block = kBlock,
-          .previous_block = 0x3132333435363738};
+          .sector = kBlock,
+          .previous_sector = 0x3132333435363738,
+          .ordinal_frontier = 0x4142434445464748,
+          .track_first_batch = 3};
 }
 
 std::vector<std::byte> bytes_of(const Payload& area) {
@@ -42,13 +44,14 @@ bool parses(std::span<const std::byte> area) {
 TEST(Batch, GoldenBytes) {
   const Payload area = area_of(header(), {record_of(1, 2), record_of(3, 4, 2)}, log_id());
   ASSERT_EQ(area.size(), kBlockBytes);
-  EXPECT_EQ(hex(area.bytes().first(64)),
-            "4d425448 da676b5f 01000200 01000000\n"
+  EXPECT_EQ(hex(area.bytes().first(80)),
+            "4d425448 d4d8ff03 02000200 01000000\n"
             "04000000 1c1d1e1f 18171615 14131211\n"
             "28272625 24232221 08070605 04030201\n"
-            "38373635 34333231 00000000 00000000");
-  EXPECT_EQ(hex(area.bytes().subspan(64, 16)), "01000000 00000000 01000000 01000000");
-  EXPECT_EQ(hex(area.bytes().subspan(64 + 116, 16)), "01000000 00000000 03000000 02000000");
+            "38373635 34333231 48474645 44434241\n"
+            "03000000 00000000 00000000 00000000");
+  EXPECT_EQ(hex(area.bytes().subspan(80, 16)), "01000000 00000000 01000000 01000000");
+  EXPECT_EQ(hex(area.bytes().subspan(80 + 116, 16)), "01000000 00000000 03000000 02000000");
 }
 
 TEST(Batch, ParsesWhatWasSealed) {
@@ -56,11 +59,11 @@ TEST(Batch, ParsesWhatWasSealed) {
   const auto batch = parse_batch(area.bytes(), log_id(), kBlock);
   ASSERT_TRUE(batch.has_value());
   EXPECT_EQ(batch->header.record_count, 2);
-  EXPECT_EQ(batch->header.header_blocks, 1);
-  EXPECT_EQ(batch->header.total_blocks, 4u);
+  EXPECT_EQ(batch->header.header_sectors, 1);
+  EXPECT_EQ(batch->header.total_sectors, 4u);
   EXPECT_EQ(batch->header.batch_number, header().batch_number);
   EXPECT_EQ(batch->header.allocation, header().allocation);
-  EXPECT_EQ(batch->header.previous_block, header().previous_block);
+  EXPECT_EQ(batch->header.previous_sector, header().previous_sector);
   ASSERT_EQ(batch->records.size(), 2u);
   EXPECT_EQ(batch->records[0].record.payload_offset, 1u);
   EXPECT_EQ(batch->records[1].record.payload_offset, 2u);
@@ -71,7 +74,7 @@ TEST(Batch, ManyRecordsTakeSeveralBlocks) {
   std::vector<Record> records;
   for (std::uint64_t i = 1; i <= kBatchRecordsMax; ++i) records.push_back(record_of(1, i));
   const Payload area = area_of(header(), records, log_id());
-  EXPECT_EQ(area.size() / kBlockBytes, (64 + kBatchRecordsMax * 116 + 4095) / 4096);
+  EXPECT_EQ(area.size() / kBlockBytes, (kBatchHeaderBytes + kBatchRecordsMax * 116 + 4095) / 4096);
   const auto batch = parse_batch(area.bytes(), log_id(), kBlock);
   ASSERT_TRUE(batch.has_value());
   EXPECT_EQ(batch->records.size(), kBatchRecordsMax);
@@ -120,7 +123,7 @@ TEST(Batch, AnAreaOfAnotherLengthIsRefused) {
   std::vector<std::byte> longer = bytes_of(area);
   longer.resize(2 * kBlockBytes);
   EXPECT_FALSE(parses(longer));
-  for (const std::size_t length : {0u, 1u, 63u, 64u, 4095u}) {
+  for (const std::size_t length : {0u, 1u, 79u, 80u, 4095u}) {
     EXPECT_FALSE(parses(area.bytes().first(length))) << length;
   }
 }
@@ -134,7 +137,7 @@ TEST(Batch, BoundsAreCheckedBehindTheCrc) {
   };
   const Case cases[] = {
       {"magic", 0, 0x12345678, 4},
-      {"a later version", 8, 2, 2},
+      {"a later version", 8, 3, 2},
       {"no records", 10, 0, 2},
       {"too many records", 10, kBatchRecordsMax + 1, 2},
       {"more records than stand there", 10, 2, 2},
@@ -144,8 +147,8 @@ TEST(Batch, BoundsAreCheckedBehindTheCrc) {
       {"shorter than its header area", 16, 0, 4},
       {"payload missing", 16, 1, 4},
       {"payload too long", 16, 3, 4},
-      {"payload elsewhere", 64 + 56, 2, 4},
-      {"record of unknown type", 64, 77, 1},
+      {"payload elsewhere", 80 + 56, 2, 4},
+      {"record of unknown type", 80, 77, 1},
   };
   for (const Case& c : cases) {
     std::vector<std::byte> bytes = bytes_of(area_of(header(), {record_of(1, 2)}, log_id()));
@@ -162,10 +165,10 @@ TEST(Batch, BoundsAreCheckedBehindTheCrc) {
 
 TEST(Batch, PeekingNeedsTheHeaderOnly) {
   const Payload area = area_of(header(), {record_of(1, 2)}, log_id());
-  const auto peeked = peek_batch(area.bytes().first(64), log_id());
+  const auto peeked = peek_batch(area.bytes().first(80), log_id());
   ASSERT_TRUE(peeked.has_value());
-  EXPECT_EQ(peeked->block, kBlock);
-  EXPECT_FALSE(peek_batch(area.bytes().first(63), log_id()).has_value());
+  EXPECT_EQ(peeked->sector, kBlock);
+  EXPECT_FALSE(peek_batch(area.bytes().first(79), log_id()).has_value());
 }
 
 TEST(Batch, ZerosAreNoBatch) {
@@ -175,9 +178,9 @@ TEST(Batch, ZerosAreNoBatch) {
 }
 
 TEST(Batch, HeaderBlocksRoundUp) {
-  EXPECT_EQ(header_blocks_for(0), 1u);
-  EXPECT_EQ(header_blocks_for(kBlockBytes - kBatchHeaderBytes), 1u);
-  EXPECT_EQ(header_blocks_for(kBlockBytes - kBatchHeaderBytes + 1), 2u);
+  EXPECT_EQ(header_sectors_for(0), 1u);
+  EXPECT_EQ(header_sectors_for(kBlockBytes - kBatchHeaderBytes), 1u);
+  EXPECT_EQ(header_sectors_for(kBlockBytes - kBatchHeaderBytes + 1), 2u);
 }
 
 }  // namespace

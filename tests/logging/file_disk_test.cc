@@ -214,9 +214,12 @@ TEST_P(FileDiskTest, ALogLivesOnIt) {
   ASSERT_TRUE(superblock.has_value());
   const auto ignore = [](const Record&, const LogLocation&) {};
   {
-    const Result<Recovered> fresh = recover_log(*disk_, *superblock, 2, ignore);
+    const LogDiskRef ref{*disk_, *superblock};
+    const Result<Recovered> fresh = recover_log({&ref, 1}, 2, ignore);
     ASSERT_TRUE(fresh.has_value());
-    LogWriter writer(*disk_, executor_, *superblock, fresh->tracks, fresh->tail, {});
+    LogDisk log_disk({*disk_, *superblock, fresh->disks[0].tracks}, fresh->disks[0].tail);
+    LogWriter writer(executor_, fresh->next_ordinal, {});
+    writer.add(log_disk);
     int done = 0;
     for (std::uint64_t i = 1; i <= 40; ++i) {
       writer.append(test::record_of(1, i, static_cast<std::uint32_t>(i)),
@@ -229,12 +232,13 @@ TEST_P(FileDiskTest, ALogLivesOnIt) {
     EXPECT_EQ(done, 40);
   }
   std::uint64_t seen = 0;
+  const LogDisks disks(*disk_, superblock->batch_format());
+  const LogDiskRef ref{*disk_, *superblock};
   const Result<Recovered> found =
-      recover_log(*disk_, *superblock, 2, [&](const Record& record, const LogLocation& at) {
+      recover_log({&ref, 1}, 2, [&](const Record& record, const LogLocation& at) {
         EXPECT_EQ(record.sequence.value, ++seen);
         Payload to = Payload::allocate(seen * kBlockBytes);
-        EXPECT_TRUE(read_log_blocking(*disk_, superblock->log,
-                                      {at, record.volume, record.sequence, 0, to.bytes()})
+        EXPECT_TRUE(read_log_blocking(disks, {at, record.volume, record.sequence, 0, to.bytes()})
                         .has_value());
       });
   ASSERT_TRUE(found.has_value());

@@ -142,15 +142,15 @@ class History {
 
   // Frees some of the oldest tracks.
   void release(TrackRecycler& recycler) {
-    const std::uint64_t oldest = rig_.recovered.tracks.oldest();
-    const std::uint64_t current = rig_.writer->current_allocation();
+    const std::uint64_t oldest = rig_.tracks->oldest();
+    const std::uint64_t current = rig_.log_disk->current_allocation();
     if (!recycler.idle() || current <= oldest) return;
     const std::uint64_t until = oldest + 1 + below(current - oldest);
     std::vector<BlockSpan> spans;
     for (std::uint64_t a = oldest; a < until; ++a) {
-      if (const auto track = rig_.recovered.tracks.track(a)) {
-        const std::uint64_t first = rig_.superblock.track_first_block(*track);
-        spans.push_back({first, first + rig_.superblock.track_blocks});
+      if (const auto track = rig_.tracks->track(a)) {
+        const std::uint64_t first = rig_.superblock.track_first_sector(*track);
+        spans.push_back({first, first + rig_.superblock.track_sectors});
         model_.released(spans.back(), LogModel::State::kReleased);
       }
     }
@@ -166,11 +166,14 @@ class History {
     failed_writes_ = false;
     std::unique_ptr<TrackInitialiser> initialiser;
     if (below(6) == 0) {
-      initialiser = std::make_unique<TrackInitialiser>(rig_.disk, rig_.executor, rig_.superblock,
-                                                       *rig_.writer);
+      initialiser = std::make_unique<TrackInitialiser>(*rig_.log_disk, rig_.executor,
+                                                       rig_.superblock, *rig_.writer);
+      rig_.writer->set_track_gate([raw = initialiser.get()](std::uint8_t, std::uint64_t track) {
+        return raw->may_write(track);
+      });
       initialiser->start();
     }
-    TrackRecycler recycler(rig_.disk, rig_.superblock, rig_.recovered.tracks, *rig_.writer);
+    TrackRecycler recycler(*rig_.log_disk, *rig_.tracks, *rig_.writer);
     rig_.writer->set_full_gate([&recycler] { return !recycler.idle(); });
     const std::uint64_t steps = below(40);
     for (std::uint64_t step = 0; step < steps; ++step) {
@@ -194,6 +197,7 @@ class History {
     powerless_ = true;
     if (initialiser) initialiser->stop();
     rig_.executor.run_until_idle();
+    rig_.writer->set_track_gate(nullptr);
     initialiser.reset();
     rig_.writer->set_full_gate(nullptr);
     rig_.close();

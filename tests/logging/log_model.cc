@@ -1,7 +1,7 @@
 #include "tests/logging/log_model.h"
 
 #include <algorithm>
-#include <map>
+#include <tuple>
 #include <utility>
 
 namespace mariner::logging::test {
@@ -10,8 +10,9 @@ namespace {
 // Whether it is the record that was appended: all but what the writer fills in.
 bool is_same(Record found, const Record& appended) {
   found.payload_offset = appended.payload_offset;
-  found.previous_block = appended.previous_block;
+  found.previous_sector = appended.previous_sector;
   found.previous_slot = appended.previous_slot;
+  found.ordinal = appended.ordinal;
   return found == appended;
 }
 
@@ -35,7 +36,7 @@ void LogModel::acknowledged(std::size_t number, const LogLocation& at) {
 void LogModel::released(BlockSpan blocks, State state) {
   for (Entry& entry : entries_) {
     if ((entry.state == State::kAcknowledged || entry.state == State::kReleased) &&
-        entry.at.batch_block >= blocks.first && entry.at.batch_block < blocks.end) {
+        entry.at.batch_sector >= blocks.first && entry.at.batch_sector < blocks.end) {
       entry.state = state;
     }
   }
@@ -52,13 +53,35 @@ void LogModel::overtake(std::size_t next, const Record& record) {
   }
 }
 
+// On each disk a volume's records are one chain: all but the first point back to another one, and
+// no two to the same. (In the order in which they were written, which is not always that of the
+// log.)
+std::string LogModel::judge_back_pointers(const std::vector<Visited>& visited) const {
+  using Place = std::tuple<VolumeId, std::uint8_t, std::uint64_t, std::uint16_t>;
+  std::set<Place> places;
+  for (const Visited& v : visited) {
+    places.insert({v.record.volume, v.location.disk, v.location.batch_sector, v.location.slot});
+  }
+  std::set<Place> targets;
+  for (const Visited& v : visited) {
+    const Place target{v.record.volume, v.location.disk, v.record.previous_sector,
+                       v.record.previous_slot};
+    if (!targets.insert(target).second) return name_of(v.record) + " points where another does";
+    // The first one behind released records points back to one that is gone.
+    if (v.record.previous_sector != 0 && !places.contains(target) &&
+        !shortened_.contains(v.record.volume)) {
+      return name_of(v.record) + " does not point back to one before";
+    }
+  }
+  return {};
+}
+
 std::string LogModel::judge(LogRig& rig) {
   if (!rig.recovered.damage.empty()) return "damage: " + damage_text(rig.recovered);
   for (const Entry& entry : entries_) {
     if (entry.state >= State::kReleased) shortened_.insert(entry.record.volume);
   }
   std::vector<Entry> kept;
-  std::map<VolumeId, LogTail::LastRecord> last;
   std::size_t next = 0;
   bool open_end = false;  // an unknown record is missing: only such may follow
   for (const Visited& v : rig.visited) {
@@ -77,17 +100,10 @@ std::string LogModel::judge(LogRig& rig) {
     if (const Result<void> read = rig.verify(v.record, v.location); !read) {
       return name_of(v.record) + ": " + to_string(read.error());
     }
-    // The first one behind released records points back to one that is gone.
-    const bool first = shortened_.contains(v.record.volume) && !last.contains(v.record.volume);
-    const LogTail::LastRecord& before = last[v.record.volume];
-    if (!first &&
-        (v.record.previous_block != before.block || v.record.previous_slot != before.slot)) {
-      return name_of(v.record) + " does not point back to the one before";
-    }
-    last[v.record.volume] = {v.location.batch_block, v.location.slot};
     kept.push_back({entries_[next].record, State::kAcknowledged, v.location});
     ++next;
   }
+  if (std::string wrong = judge_back_pointers(rig.visited); !wrong.empty()) return wrong;
   for (; next < entries_.size(); ++next) {
     if (entries_[next].state == State::kAcknowledged) {
       return "acknowledged " + name_of(entries_[next].record) + " is lost from the end";

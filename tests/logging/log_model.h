@@ -47,6 +47,7 @@ class LogModel {
     LogLocation at;
   };
   void overtake(std::size_t next, const Record& record);
+  [[nodiscard]] std::string judge_back_pointers(const std::vector<Visited>& visited) const;
 
   std::vector<Entry> entries_;
   std::set<VolumeId> shortened_;  // whose oldest records were released

@@ -30,7 +30,7 @@ class LogReaderTest : public ::testing::Test {
     Payload blocking = Payload::allocate(std::size_t{blocks} * kBlockBytes);
     Payload later = Payload::allocate(std::size_t{blocks} * kBlockBytes);
     LogRead request{location, VolumeId{volume}, SequenceNumber{sequence}, first, blocking.bytes()};
-    const Result<void> expected = read_log_blocking(rig_.disk, rig_.superblock.log, request);
+    const Result<void> expected = read_log_blocking(rig_.disks, request);
     request.to = later.bytes();
     std::optional<Result<void>> found;
     rig_.reader->read(request, [&](Result<void> result) { found = std::move(result); });
@@ -50,7 +50,7 @@ class LogReaderTest : public ::testing::Test {
     return text;
   }
   // A reader without remembered header areas.
-  void forget() { rig_.reader = std::make_unique<LogReader>(rig_.disk, rig_.superblock.log); }
+  void forget() { rig_.reader = std::make_unique<LogReader>(rig_.disks); }
   static bool is_corrupt(const std::string& text) { return text.starts_with("corrupt:"); }
 
   LogRig rig_;
@@ -75,13 +75,13 @@ TEST_F(LogReaderTest, AnotherPlaceIsCorrupt) {
   slot.slot = 3;
   EXPECT_TRUE(is_corrupt(read(slot, 1, 1)));
   LogLocation block = at(0);
-  block.batch_block += 1;
+  block.batch_sector += 1;
   EXPECT_TRUE(is_corrupt(read(block, 1, 1)));
   LogLocation offset = at(0);
   offset.payload_offset += 1;
   EXPECT_TRUE(is_corrupt(read(offset, 1, 1)));
   LogLocation longer = at(0);
-  longer.header_blocks = 2;
+  longer.header_sectors = 2;
   EXPECT_TRUE(is_corrupt(read(longer, 1, 1)));
 }
 
@@ -91,7 +91,7 @@ TEST_F(LogReaderTest, MoreThanThePayloadIsCorrupt) {
 }
 
 TEST_F(LogReaderTest, AFlippedPayloadBitIsCorruptInItsBlockOnly) {
-  rig_.disk.flip_bit((at(1).payload_block() + 2) * kBlockBytes + 77, 3);
+  rig_.disk.flip_bit((at(1).payload_sector() + 2) * kBlockBytes + 77, 3);
   EXPECT_TRUE(is_corrupt(read(at(1), 1, 2)));
   EXPECT_TRUE(is_corrupt(read(at(1), 1, 2, 2, 1)));
   EXPECT_EQ(read(at(1), 1, 2, 0, 2), "ok");
@@ -100,20 +100,20 @@ TEST_F(LogReaderTest, AFlippedPayloadBitIsCorruptInItsBlockOnly) {
 }
 
 TEST_F(LogReaderTest, AFlippedHeaderBitIsCorruptForItsWholeBatch) {
-  rig_.disk.flip_bit(at(0).batch_block * kBlockBytes + 3000, 0);
+  rig_.disk.flip_bit(at(0).batch_sector * kBlockBytes + 3000, 0);
   forget();
   for (std::size_t i = 0; i < 3; ++i) EXPECT_TRUE(is_corrupt(read(at(i), 1, i + 1)));
 }
 
 TEST_F(LogReaderTest, AWriteThatLandedThereByMistakeIsCorrupt) {
-  rig_.disk.misdirect_next_write(at(0).batch_block * kBlockBytes);
+  rig_.disk.misdirect_next_write(at(0).batch_sector * kBlockBytes);
   rig_.append_batches(4, 1, 2);
   forget();
   EXPECT_TRUE(is_corrupt(read(at(0), 1, 1)));
-  const LogLocation lost{.batch_block = at(0).batch_block + 13,
+  const LogLocation lost{.batch_sector = at(0).batch_sector + 13,
                          .payload_offset = 1,
                          .slot = 0,
-                         .header_blocks = 1,
+                         .header_sectors = 1,
                          .disk = 0};
   EXPECT_TRUE(is_corrupt(read(lost, 1, 4, 0, 2)));
 }
@@ -125,21 +125,21 @@ TEST_F(LogReaderTest, AWriteThatNeverLandedIsCorrupt) {
 }
 
 TEST_F(LogReaderTest, AnErrorOfTheDiskIsThatError) {
-  rig_.disk.fail_reads({at(1).payload_block() * kBlockBytes, kBlockBytes});
+  rig_.disk.fail_reads({at(1).payload_sector() * kBlockBytes, kBlockBytes});
   EXPECT_TRUE(read(at(1), 1, 2).starts_with("io:"));
-  rig_.disk.fail_reads({at(1).batch_block * kBlockBytes, kBlockBytes});
+  rig_.disk.fail_reads({at(1).batch_sector * kBlockBytes, kBlockBytes});
   EXPECT_TRUE(read(at(0), 1, 1).starts_with("io:"));
 }
 
 TEST_F(LogReaderTest, TheErrorNamesTheRecord) {
   EXPECT_EQ(read(at(2), 7, 8),
-            "corrupt: log disk 0, block 257, record 2: another record stands there (volume 7, "
+            "corrupt: log disk 0, sector 257, record 2: another record stands there (volume 7, "
             "write 8 was expected)");
 }
 
 TEST_F(LogReaderTest, RemembersVerifiedHeaderAreas) {
   EXPECT_EQ(read(at(0), 1, 1), "ok");
-  rig_.disk.fail_reads({at(0).batch_block * kBlockBytes, kBlockBytes});
+  rig_.disk.fail_reads({at(0).batch_sector * kBlockBytes, kBlockBytes});
   Payload to = Payload::allocate(kBlockBytes);
   std::optional<bool> ok;
   rig_.reader->read({at(1), VolumeId{1}, SequenceNumber{2}, 0, to.bytes()},
@@ -160,7 +160,7 @@ TEST_F(LogReaderTest, RemembersNoMoreThanItsBound) {
   };
   for (std::size_t i = 0; i < locations.size(); ++i) ASSERT_TRUE(succeeds(i));
   for (const LogLocation& location : locations) {
-    rig_.disk.flip_bit(location.batch_block * kBlockBytes + 100, 0);
+    rig_.disk.flip_bit(location.batch_sector * kBlockBytes + 100, 0);
   }
   EXPECT_FALSE(succeeds(0)) << "the oldest was given up";
   EXPECT_TRUE(succeeds(1));

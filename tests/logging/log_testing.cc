@@ -60,10 +60,10 @@ Payload area_of(BatchHeader header, std::vector<Record> records, const LogId& lo
   std::uint64_t packed = 0;
   for (const Record& record : records) packed += record.packed_bytes();
   header.record_count = static_cast<std::uint16_t>(records.size());
-  header.header_blocks = static_cast<std::uint16_t>(header_blocks_for(packed));
-  Payload area = Payload::zeroed(std::size_t{header.header_blocks} * kBlockBytes);
+  header.header_sectors = static_cast<std::uint16_t>(header_sectors_for(packed));
+  Payload area = Payload::zeroed(std::size_t{header.header_sectors} * kBlockBytes);
   std::byte* to = area.data() + kBatchHeaderBytes;
-  std::uint32_t offset = header.header_blocks;
+  std::uint32_t offset = header.header_sectors;
   for (Record& record : records) {
     record.payload_offset = offset;
     offset += record.payload_blocks;
@@ -75,7 +75,7 @@ Payload area_of(BatchHeader header, std::vector<Record> records, const LogId& lo
     pack_record(record, crcs, to);
     to += record.packed_bytes();
   }
-  header.total_blocks = offset;
+  header.total_sectors = offset;
   seal_batch(header, log, area.bytes());
   return area;
 }
@@ -98,8 +98,9 @@ bool LogRig::open(unsigned threads) {
   }
   superblock = *found;
   visited.clear();
+  const LogDiskRef ref{disk, superblock};
   Result<Recovered> result =
-      recover_log(disk, superblock, threads, [this](const Record& record, const LogLocation& at) {
+      recover_log({&ref, 1}, threads, [this](const Record& record, const LogLocation& at) {
         visited.push_back({record, at});
       });
   if (!result) {
@@ -107,16 +108,22 @@ bool LogRig::open(unsigned threads) {
     return false;
   }
   recovered = std::move(*result);
-  writer = std::make_unique<LogWriter>(disk, executor, superblock, recovered.tracks, recovered.tail,
-                                       options.writer);
-  reader = std::make_unique<LogReader>(disk, superblock.log);
+  tracks.emplace(recovered.disks.front().tracks);
+  log_disk = std::make_unique<LogDisk>(LogDisk::Parts{disk, superblock, *tracks},
+                                       recovered.disks.front().tail);
+  writer = std::make_unique<LogWriter>(executor, recovered.next_ordinal, options.writer);
+  writer->add(*log_disk);
+  disks.add(0, {LogDisks::not_owned(disk), superblock.batch_format()});
+  reader = std::make_unique<LogReader>(disks);
   return true;
 }
 
 void LogRig::close() {
   executor.run_until_idle();
   reader.reset();
+  disks.remove(0);
   writer.reset();
+  log_disk.reset();
 }
 
 void LogRig::append(const Record& record, LogWriter::Urgency urgency) {
@@ -152,8 +159,8 @@ std::vector<LogLocation> LogRig::append_batches(std::uint64_t sequence, std::siz
 Result<void> LogRig::verify(const Record& record, const LogLocation& location) {
   if (record.payload_blocks == 0) return {};
   Payload to = Payload::allocate(std::size_t{record.payload_blocks} * kBlockBytes);
-  if (Result<void> r = read_log_blocking(disk, superblock.log,
-                                         {location, record.volume, record.sequence, 0, to.bytes()});
+  if (Result<void> r =
+          read_log_blocking(disks, {location, record.volume, record.sequence, 0, to.bytes()});
       !r) {
     return r;
   }

@@ -91,8 +91,11 @@ class LogRig {
   ManualExecutor executor;
   FaultyDisk disk;
   Superblock superblock;
-  Recovered recovered{{}, TrackList(Superblock{}), 0, 0, 0, {}};
+  LogDisks disks;
+  Recovered recovered;
   std::vector<Visited> visited;
+  std::optional<TrackList> tracks;
+  std::unique_ptr<LogDisk> log_disk;
   std::unique_ptr<LogWriter> writer;
   std::unique_ptr<LogReader> reader;
   std::vector<Outcome> outcomes;

@@ -60,9 +60,9 @@ TEST(LogWriter, ALoneRecordLeavesAtTheEndOfItsTurn) {
   rig.executor.run_ready();
   ASSERT_EQ(outcomes_text(rig), "1:ok");
   const LogLocation at = *rig.outcomes[0].result;
-  EXPECT_EQ(at.batch_block, kFirstBatch);
-  EXPECT_EQ(at.payload_block(), kFirstBatch + 1);
-  EXPECT_EQ(at.header_blocks, 1);
+  EXPECT_EQ(at.batch_sector, kFirstBatch);
+  EXPECT_EQ(at.payload_sector(), kFirstBatch + 1);
+  EXPECT_EQ(at.header_sectors, 1);
   EXPECT_EQ(at.slot, 0);
   EXPECT_EQ(at.disk, 0);
 }
@@ -149,7 +149,7 @@ TEST(LogWriter, EachRecordPointsBackToTheOneBeforeOfItsVolume) {
   rig.executor.run_until_idle();
   ASSERT_EQ(reopened(rig), "|1 1 2 2");
   const auto back = [&](std::size_t i) {
-    return std::pair(rig.visited[i].record.previous_block, rig.visited[i].record.previous_slot);
+    return std::pair(rig.visited[i].record.previous_sector, rig.visited[i].record.previous_slot);
   };
   EXPECT_EQ(back(0), std::pair(std::uint64_t{0}, std::uint16_t{0}));
   EXPECT_EQ(back(1), std::pair(std::uint64_t{0}, std::uint16_t{0}));
@@ -163,8 +163,8 @@ TEST(LogWriter, ATrackThatHasNoRoomIsLeftForTheNext) {
   const auto at =
       rig.append_batches(1, 3, 1020);  // of 1022 blocks; the header of the track is one more
   ASSERT_EQ(at.size(), 3u);
-  EXPECT_EQ(at[1].batch_block, kFirstBatch + 1022);
-  EXPECT_EQ(at[2].batch_block, kReservedBlocks + kTrackBlocks + 1);
+  EXPECT_EQ(at[1].batch_sector, kFirstBatch + 1022);
+  EXPECT_EQ(at[2].batch_sector, kReservedBlocks + kTrackBlocks + 1);
   EXPECT_EQ(rig.writer->free_tracks(), 4u);
   EXPECT_EQ(rig.writer->used_bytes(), std::uint64_t{kTrackBlocks + 1 + 1022} * kBlockBytes);
   EXPECT_EQ(reopened(rig), "|1 2 3");
@@ -178,8 +178,8 @@ TEST(LogWriter, ATrackIsFilledToItsLastBlock) {
   rig.append_batches(3, 1, 1);
   const Result<LogLocation> last = rig.append_now(record_of(1, 4, 1, RecordType::kZero));
   ASSERT_TRUE(last.has_value());
-  EXPECT_EQ(last->batch_block, kReservedBlocks + kTrackBlocks - 1);
-  EXPECT_EQ(rig.append_batches(5, 1)[0].batch_block, kReservedBlocks + kTrackBlocks + 1);
+  EXPECT_EQ(last->batch_sector, kReservedBlocks + kTrackBlocks - 1);
+  EXPECT_EQ(rig.append_batches(5, 1)[0].batch_sector, kReservedBlocks + kTrackBlocks + 1);
   EXPECT_EQ(reopened(rig), "|1 2 3 4 5");
 }
 
@@ -193,11 +193,11 @@ TEST(LogWriter, ABatchThatFailsIsWrittenInTheNextTrackUnderTheSameNumbers) {
     rig.append(record_of(2, 1));
     rig.executor.run_until_idle();
     EXPECT_EQ(outcomes_text(rig), "3:ok 1:ok");
-    EXPECT_EQ(rig.outcomes[0].result->batch_block, kReservedBlocks + kTrackBlocks + 1);
+    EXPECT_EQ(rig.outcomes[0].result->batch_sector, kReservedBlocks + kTrackBlocks + 1);
     rig.append_batches(4, 1);
     EXPECT_EQ(reopened(rig), "|1 2 3 1 4");
-    EXPECT_EQ(rig.recovered.tail.next_batch, 5u);
-    EXPECT_EQ(rig.visited[2].record.previous_block, rig.visited[1].location.batch_block);
+    EXPECT_EQ(rig.recovered.disks[0].tail.next_batch, 5u);
+    EXPECT_EQ(rig.visited[2].record.previous_sector, rig.visited[1].location.batch_sector);
   }
 }
 
@@ -307,7 +307,7 @@ TEST(LogWriter, WaitsWhileTheGateOfANewTrackIsShut) {
   ASSERT_TRUE(rig.open());
   bool open = false;
   std::uint64_t asked = 99;
-  rig.writer->set_track_gate([&](std::uint64_t track) {
+  rig.writer->set_track_gate([&](std::uint8_t, std::uint64_t track) {
     asked = track;
     return open;
   });
@@ -346,10 +346,10 @@ TEST(LogWriter, CountsItsSpace) {
   ASSERT_TRUE(rig.open());
   EXPECT_EQ(rig.writer->used_bytes(), 0u);
   EXPECT_EQ(rig.writer->limit_bytes(), 6 * test::kTrackBytes);
-  EXPECT_EQ(rig.writer->next_fresh_track(), 0u);
+  EXPECT_EQ(rig.log_disk->next_fresh_track(), 0u);
   rig.append_batches(1, 1);
   EXPECT_EQ(rig.writer->used_bytes(), 3u * kBlockBytes);
-  EXPECT_EQ(rig.writer->next_fresh_track(), 1u);
+  EXPECT_EQ(rig.log_disk->next_fresh_track(), 1u);
 }
 
 }  // namespace

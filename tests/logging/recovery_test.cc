@@ -51,7 +51,7 @@ TEST_F(SuperblockTest, FormatsWholeTracksOnly) {
   const Result<Superblock> formatted = format_log(disk_, test::log_id(), 3, kTrackBytes, 77);
   ASSERT_TRUE(formatted.has_value());
   EXPECT_EQ(formatted->track_count, 4u);
-  EXPECT_EQ(formatted->track_blocks, kTrackBlocks);
+  EXPECT_EQ(formatted->track_sectors, kTrackBlocks);
   EXPECT_EQ(formatted->disk, 3);
   EXPECT_EQ(formatted->created_ns, 77u);
   EXPECT_EQ(formatted->initialised_tracks, 0u);
@@ -152,14 +152,14 @@ class HeadersOnly final : public Disk {
   HeadersOnly(const Superblock& superblock, std::uint64_t taken)
       : superblock_(superblock), taken_(taken) {}
   [[nodiscard]] std::uint64_t size_bytes() const override {
-    return superblock_.end_block() * kBlockBytes;
+    return superblock_.end_sector() * kBlockBytes;
   }
   [[nodiscard]] std::uint32_t alignment() const override { return kBlockBytes; }
   Result<void> read(std::uint64_t offset, std::span<std::byte> to) override {
     std::memset(to.data(), 0, to.size());
-    const std::uint64_t block = offset / kBlockBytes - superblock_.track_first_block(0);
-    const std::uint64_t track = block / superblock_.track_blocks;
-    if (block % superblock_.track_blocks != 0 || track >= taken_ || track == damaged) return {};
+    const std::uint64_t block = offset / kBlockBytes - superblock_.track_first_sector(0);
+    const std::uint64_t track = block / superblock_.track_sectors;
+    if (block % superblock_.track_sectors != 0 || track >= taken_ || track == damaged) return {};
     pack_track_header({track, track + 1, track * 100 + 1}, superblock_.log,
                       std::span<std::byte, kBlockBytes>(to.data(), kBlockBytes));
     return {};
@@ -182,9 +182,10 @@ class HeadersOnly final : public Disk {
 TEST(Recovery, TheYoungestOfAMillionTracksIsFoundInThreeReadsAStep) {
   Superblock superblock;
   superblock.log = test::log_id();
-  superblock.track_blocks = kTrackBlocks;
+  superblock.track_sectors = kTrackBlocks;
   superblock.track_count = 1'000'000;
   superblock.list_blocks = list_blocks_for(superblock.track_count);
+  superblock.first_sector = reserved_blocks_for(superblock.list_blocks);
   const TrackList tracks(superblock);
   for (const std::uint64_t taken : {0u, 1u, 2u, 77'777u, 524'288u, 999'999u, 1'000'000u}) {
     HeadersOnly disk(superblock, taken);
@@ -203,9 +204,9 @@ TEST(Recovery, TheYoungestOfAMillionTracksIsFoundInThreeReadsAStep) {
 TEST(Recovery, AFreshLogIsEmpty) {
   LogRig rig;
   EXPECT_EQ(recovered(rig), "|");
-  EXPECT_EQ(rig.recovered.tail.allocation, 0u);
-  EXPECT_EQ(rig.recovered.tail.next_batch, 1u);
-  EXPECT_EQ(rig.recovered.tail.next_block, 0u);
+  EXPECT_EQ(rig.recovered.disks[0].tail.allocation, 0u);
+  EXPECT_EQ(rig.recovered.disks[0].tail.next_batch, 1u);
+  EXPECT_EQ(rig.recovered.disks[0].tail.next_sector, 0u);
 }
 
 TEST(Recovery, ALogGoesOnWhereItEnded) {
@@ -219,7 +220,7 @@ TEST(Recovery, ALogGoesOnWhereItEnded) {
   EXPECT_EQ(recovered(rig), "|1 2 3 4 5 6 7 8 9 10 11 12 13 14 15");
   EXPECT_EQ(rig.recovered.batches, 15u);
   EXPECT_EQ(rig.recovered.records, 15u);
-  EXPECT_EQ(rig.recovered.tail.next_batch, 16u);
+  EXPECT_EQ(rig.recovered.disks[0].tail.next_batch, 16u);
 }
 
 TEST(Recovery, SeveralThreadsFindTheSameInTheSameOrder) {
@@ -252,25 +253,25 @@ TEST(Recovery, TheTornLastBatchIsCutWhole) {
   rig.executor.run_until_idle();
   const LogLocation second = *rig.outcomes[1].result;
   rig.close();
-  rig.disk.flip_bit((second.payload_block() + 2) * kBlockBytes, 0);
+  rig.disk.flip_bit((second.payload_sector() + 2) * kBlockBytes, 0);
   EXPECT_EQ(recovered(rig), "|1 2");
   EXPECT_EQ(rig.recovered.tail_records_cut, 3u);
-  EXPECT_EQ(rig.recovered.tail.next_block, second.batch_block);
-  EXPECT_EQ(rig.recovered.tail.next_batch, 3u);
+  EXPECT_EQ(rig.recovered.disks[0].tail.next_sector, second.batch_sector);
+  EXPECT_EQ(rig.recovered.disks[0].tail.next_batch, 3u);
   rig.append_batches(6, 1);
   EXPECT_EQ(recovered(rig), "|1 2 6");
-  EXPECT_EQ(rig.visited[2].location.batch_block, second.batch_block);
-  EXPECT_EQ(rig.visited[2].record.previous_block, rig.visited[1].location.batch_block);
+  EXPECT_EQ(rig.visited[2].location.batch_sector, second.batch_sector);
+  EXPECT_EQ(rig.visited[2].record.previous_sector, rig.visited[1].location.batch_sector);
 }
 
 TEST(Recovery, TheTornOnlyBatchLeavesAnEmptyTrackThatGoesOn) {
   LogRig rig;
   ASSERT_TRUE(rig.open());
   const auto at = rig.append_batches(1, 1);
-  rig.disk.flip_bit(at[0].payload_block() * kBlockBytes, 0);
+  rig.disk.flip_bit(at[0].payload_sector() * kBlockBytes, 0);
   EXPECT_EQ(recovered(rig), "|");
-  EXPECT_EQ(rig.recovered.tail.next_block, at[0].batch_block);
-  EXPECT_EQ(rig.recovered.tail.previous_batch_block, 0u);
+  EXPECT_EQ(rig.recovered.disks[0].tail.next_sector, at[0].batch_sector);
+  EXPECT_EQ(rig.recovered.disks[0].tail.previous_batch_sector, 0u);
   rig.append_batches(2, 1);
   EXPECT_EQ(recovered(rig), "|2");
 }
@@ -279,8 +280,8 @@ TEST(Recovery, ADamagedHeaderInTheMiddleIsARangeOfBatches) {
   LogRig rig;
   ASSERT_TRUE(rig.open());
   const auto at = rig.append_batches(1, 6, 2);
-  rig.disk.flip_bit(at[2].batch_block * kBlockBytes + 70, 1);
-  rig.disk.flip_bit(at[3].batch_block * kBlockBytes + 70, 1);
+  rig.disk.flip_bit(at[2].batch_sector * kBlockBytes + 70, 1);
+  rig.disk.flip_bit(at[3].batch_sector * kBlockBytes + 70, 1);
   EXPECT_EQ(recovered(rig), "track 0: 3..4|1 2 5 6");
   EXPECT_EQ(rig.recovered.batches, 4u);
   rig.append_batches(7, 1);
@@ -291,7 +292,7 @@ TEST(Recovery, ADamagedPayloadInTheMiddleIsLeftToItsReader) {
   LogRig rig;
   ASSERT_TRUE(rig.open());
   const auto at = rig.append_batches(1, 3, 2);
-  rig.disk.flip_bit(at[1].payload_block() * kBlockBytes, 1);
+  rig.disk.flip_bit(at[1].payload_sector() * kBlockBytes, 1);
   rig.close();
   ASSERT_TRUE(rig.open());
   EXPECT_EQ(sequences_text(rig.visited), "1 2 3");
@@ -304,7 +305,7 @@ TEST(Recovery, ADamagedPayloadInTheMiddleIsLeftToItsReader) {
 TEST(Recovery, TheDamagedEndOfATrackIsKnownFromTheNext) {
   LogRig rig;
   const auto at = fill_tracks(rig, 3);
-  rig.disk.flip_bit(at[1].batch_block * kBlockBytes, 0);
+  rig.disk.flip_bit(at[1].batch_sector * kBlockBytes, 0);
   EXPECT_EQ(recovered(rig), "track 0: 2..2|1 3 4 5");
 }
 
@@ -322,7 +323,7 @@ TEST(Recovery, AMisdirectedWriteDamagesTwoPlacesAndInventsNothing) {
   LogRig rig;
   ASSERT_TRUE(rig.open());
   const auto at = rig.append_batches(1, 4, 1);
-  rig.disk.misdirect_next_write(at[1].batch_block * kBlockBytes);
+  rig.disk.misdirect_next_write(at[1].batch_sector * kBlockBytes);
   rig.append_batches(5, 1);
   rig.append_batches(6, 2);
   EXPECT_EQ(recovered(rig), "track 0: 2..2; track 0: 5..5|1 3 4 6 7");
@@ -348,18 +349,18 @@ TEST(Recovery, TheYoungestTrackIsFoundBehindOneThatAFailedWriteLeftUnused) {
   rig.append_batches(3, 3, 300);  // track 1 fails and stays empty: they stand in track 2
   rig.disk.flip_bit(byte_of_track(2) + 20, 5);
   EXPECT_EQ(recovered(rig), "|1 2 3 4 5");
-  EXPECT_EQ(rig.recovered.tail.allocation, 3u);
+  EXPECT_EQ(rig.recovered.disks[0].tail.allocation, 3u);
 }
 
 TEST(Recovery, ATornFirstWriteOfATrackIsNoTrack) {
   LogRig rig;
   fill_tracks(rig, 1);
   const auto at = rig.append_batches(2, 2, 1020);
-  ASSERT_EQ(at[1].batch_block, byte_of_track(1) / kBlockBytes + 1);
+  ASSERT_EQ(at[1].batch_sector, byte_of_track(1) / kBlockBytes + 1);
   // The header's sectors were lost, the batch's were not.
   rig.disk.overwrite(byte_of_track(1), std::vector<std::byte>(kBlockBytes));
   EXPECT_EQ(recovered(rig), "|1 2");
-  EXPECT_EQ(rig.recovered.tail.allocation, 1u);
+  EXPECT_EQ(rig.recovered.disks[0].tail.allocation, 1u);
   rig.append_batches(10, 1, 1020);
   EXPECT_EQ(recovered(rig), "|1 2 10");
 }
@@ -381,7 +382,7 @@ TEST(Recovery, ATornBatchIsNeverMadeWholeLater) {
   ASSERT_TRUE(rig.open());
   rig.append_batches(1, 1);
   const auto at = rig.append_batches(2, 1, 2);
-  const ByteRange lost{(at[0].payload_block() + 1) * kBlockBytes, kBlockBytes};
+  const ByteRange lost{(at[0].payload_sector() + 1) * kBlockBytes, kBlockBytes};
   const auto bytes = rig.disk.bytes(lost);
   rig.disk.overwrite(lost.offset, std::vector<std::byte>(kBlockBytes));
   EXPECT_EQ(recovered(rig), "|1");
@@ -417,7 +418,7 @@ TEST(Recovery, ATrackWhoseHeaderAndFirstBatchAreDamagedIsReported) {
     LogRig rig;
     const auto at = fill_tracks(rig, 3);
     rig.disk.flip_bit(byte_of_track(track) + 20, 5);
-    rig.disk.flip_bit(at[2 * track].batch_block * kBlockBytes + 20, 5);
+    rig.disk.flip_bit(at[2 * track].batch_sector * kBlockBytes + 20, 5);
     EXPECT_EQ(recovered(rig), track == 0 ? "track 0: 1..1|2 3 4 5" : "track 1: 3..3|1 2 4 5");
   }
 }
@@ -427,7 +428,7 @@ TEST(Recovery, TheYoungestTrackIsFoundBehindItsDamagedHeaderAndFirstBatch) {
   const auto at = fill_tracks(rig, 2);
   const auto later = rig.append_batches(4, 2);
   rig.disk.flip_bit(byte_of_track(1) + 20, 5);
-  rig.disk.flip_bit(at[2].batch_block * kBlockBytes + 20, 5);
+  rig.disk.flip_bit(at[2].batch_sector * kBlockBytes + 20, 5);
   EXPECT_EQ(recovered(rig), "track 1: 3..3|1 2 4 5");
   rig.append_batches(6, 1);
   EXPECT_EQ(recovered(rig), "track 1: 3..3|1 2 4 5 6");
@@ -470,10 +471,11 @@ TEST(Recovery, ADiskThatCannotBeReadIsAnErrorNotAnEnd) {
   rig.close();
   const auto visit = [](const Record&, const LogLocation&) {};
   for (const std::uint64_t byte :
-       {byte_of_track(0), byte_of_track(2), at[1].batch_block * kBlockBytes,
-        at[2].payload_block() * kBlockBytes}) {
+       {byte_of_track(0), byte_of_track(2), at[1].batch_sector * kBlockBytes,
+        at[2].payload_sector() * kBlockBytes}) {
     rig.disk.fail_reads({byte, 512});
-    const Result<Recovered> result = recover_log(rig.disk, rig.superblock, 2, visit);
+    const LogDiskRef ref{rig.disk, rig.superblock};
+    const Result<Recovered> result = recover_log({&ref, 1}, 2, visit);
     ASSERT_FALSE(result.has_value());
     EXPECT_EQ(result.error().code, ErrorCode::kIo);
   }

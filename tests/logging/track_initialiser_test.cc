@@ -17,8 +17,10 @@ class TrackInitialiserTest : public ::testing::Test {
  protected:
   void open() {
     ASSERT_TRUE(rig_.open());
-    initialiser_ =
-        std::make_unique<TrackInitialiser>(rig_.disk, rig_.executor, rig_.superblock, *rig_.writer);
+    initialiser_ = std::make_unique<TrackInitialiser>(*rig_.log_disk, rig_.executor,
+                                                      rig_.superblock, *rig_.writer);
+    rig_.writer->set_track_gate(
+        [this](std::uint8_t, std::uint64_t track) { return initialiser_->may_write(track); });
   }
   void SetUp() override { open(); }
   void TearDown() override { stop(); }
@@ -26,6 +28,7 @@ class TrackInitialiserTest : public ::testing::Test {
     initialiser_->stop();
     rig_.executor.run_until_idle();
     EXPECT_TRUE(initialiser_->idle());
+    rig_.writer->set_track_gate(nullptr);
     initialiser_.reset();
   }
   // Whether some write touched the track.
@@ -91,8 +94,10 @@ TEST_F(TrackInitialiserTest, LosesNothingWhileBothWriteAndThePowerGoes) {
   for (std::uint64_t seed = 1; seed <= 12; ++seed) {
     LogRig rig({.seed = seed, .tracks = 4, .delay_max = std::chrono::microseconds(300)});
     ASSERT_TRUE(rig.open());
-    auto initialiser =
-        std::make_unique<TrackInitialiser>(rig.disk, rig.executor, rig.superblock, *rig.writer);
+    auto initialiser = std::make_unique<TrackInitialiser>(*rig.log_disk, rig.executor,
+                                                          rig.superblock, *rig.writer);
+    rig.writer->set_track_gate(
+        [&](std::uint8_t, std::uint64_t track) { return initialiser->may_write(track); });
     initialiser->start();
     for (std::uint64_t i = 1; i <= 5; ++i) {
       rig.append(record_of(1, i, i % 2 == 0 ? 700 : 3));
@@ -103,6 +108,7 @@ TEST_F(TrackInitialiserTest, LosesNothingWhileBothWriteAndThePowerGoes) {
     for (const auto& outcome : rig.outcomes) acknowledged += outcome.result ? 1 : 0;
     initialiser->stop();
     rig.executor.run_until_idle();
+    rig.writer->set_track_gate(nullptr);
     initialiser.reset();
     rig.close();
     rig.disk.restore_power();
@@ -141,7 +147,7 @@ TEST_F(TrackInitialiserTest, YieldsToAWriterAtWork) {
   initialiser_->start();
   EXPECT_GE(writes_in(std::chrono::milliseconds(1)), 15u) << "50 us apart";
   // A record that waits for ever keeps the writer at work.
-  rig_.writer->set_track_gate([](std::uint64_t) { return false; });
+  rig_.writer->set_track_gate([](std::uint8_t, std::uint64_t) { return false; });
   rig_.append(record_of(1, 1));
   EXPECT_LE(writes_in(std::chrono::milliseconds(40)), 12u) << "4 ms apart";
   rig_.writer->set_track_gate(nullptr);

@@ -24,9 +24,10 @@ using Slots = std::vector<std::optional<ListPage>>;
 Superblock superblock_of(std::uint64_t tracks) {
   Superblock s;
   s.log = log_id();
-  s.track_blocks = test::kTrackBlocks;
+  s.track_sectors = test::kTrackBlocks;
   s.track_count = tracks;
   s.list_blocks = list_blocks_for(tracks);
+  s.first_sector = reserved_blocks_for(s.list_blocks);
   return s;
 }
 

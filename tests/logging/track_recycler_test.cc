@@ -21,7 +21,7 @@ class TrackRecyclerTest : public ::testing::Test {
 
   void open() {
     ASSERT_TRUE(rig_.open());
-    recycler_.emplace(rig_.disk, rig_.superblock, rig_.recovered.tracks, *rig_.writer);
+    recycler_.emplace(*rig_.log_disk, *rig_.tracks, *rig_.writer);
   }
   void close() {
     rig_.executor.run_until_idle();
@@ -69,11 +69,11 @@ TEST_F(TrackRecyclerTest, ReleasedTracksAreFreeAndTheirRecordsGone) {
 TEST_F(TrackRecyclerTest, TheLogGoesRoundForEver) {
   for (std::uint64_t round = 0; round < 12; ++round) {
     fill(2);
-    ASSERT_TRUE(release(rig_.writer->current_allocation()).has_value());
+    ASSERT_TRUE(release(rig_.log_disk->current_allocation()).has_value());
     const std::string last = std::to_string(next_ - 2) + " " + std::to_string(next_ - 1);
     EXPECT_EQ(reopened(), "|" + last) << "round " << round;
   }
-  EXPECT_EQ(rig_.recovered.tracks.oldest(), 24u);
+  EXPECT_EQ(rig_.tracks->oldest(), 24u);
 }
 
 TEST_F(TrackRecyclerTest, AFailedReleaseLeavesTheListAsItWas) {
@@ -127,11 +127,11 @@ TEST_F(TrackRecyclerTest, AReaderIsNotMisledByWhatItReadBefore) {
   next_ = 2;
   // The same place again, under another number.
   LogLocation again;
-  while (again.batch_block != old.batch_block) {
+  while (again.batch_sector != old.batch_sector) {
     again = rig_.append_batches(next_++, 1, 1020)[0];
     ASSERT_LT(next_, 30u);
-    const std::uint64_t current = rig_.writer->current_allocation();
-    if (current > rig_.recovered.tracks.oldest()) {
+    const std::uint64_t current = rig_.log_disk->current_allocation();
+    if (current > rig_.tracks->oldest()) {
       ASSERT_TRUE(release(current).has_value());
     }
   }

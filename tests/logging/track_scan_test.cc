@@ -27,8 +27,9 @@ class TrackScanTest : public ::testing::Test {
  protected:
   TrackScanTest() {
     superblock_.log = log_id();
-    superblock_.track_blocks = kTrackBlocks;
+    superblock_.track_sectors = kTrackBlocks;
     superblock_.track_count = 4;
+    superblock_.first_sector = kReservedBlocks;
   }
 
   struct Given {
@@ -43,8 +44,8 @@ class TrackScanTest : public ::testing::Test {
     const Payload area =
         area_of({.batch_number = given.number,
                  .allocation = given.allocation,
-                 .block = given.claims_block == 0 ? given.block : given.claims_block,
-                 .previous_block = given.block - 1},
+                 .sector = given.claims_block == 0 ? given.block : given.claims_block,
+                 .previous_sector = given.block - 1},
                 {record_of(1, given.number, given.blocks)}, log_id());
     disk_.overwrite(given.block * kBlockBytes, area.bytes());
     const std::uint64_t payload = given.block + area.size() / kBlockBytes;
@@ -85,8 +86,8 @@ TEST_F(TrackScanTest, AnEmptyTrackGoesOnBehindItsHeader) {
   const TrackScan found = scan(true);
   EXPECT_EQ(text(found), "|");
   EXPECT_EQ(found.next_batch, 10u);
-  EXPECT_EQ(found.next_block, kFirst);
-  EXPECT_EQ(found.last_batch_block, 0u);
+  EXPECT_EQ(found.next_sector, kFirst);
+  EXPECT_EQ(found.last_batch_sector, 0u);
 }
 
 TEST_F(TrackScanTest, FollowsBatchesWithoutGaps) {
@@ -96,9 +97,9 @@ TEST_F(TrackScanTest, FollowsBatchesWithoutGaps) {
   EXPECT_EQ(text(found), "| 10 11");
   EXPECT_EQ(found.batches, 2u);
   EXPECT_EQ(found.next_batch, 12u);
-  EXPECT_EQ(found.next_block, end);
-  EXPECT_EQ(found.last_batch_block, second);
-  EXPECT_EQ(found.records[1].location.batch_block, second);
+  EXPECT_EQ(found.next_sector, end);
+  EXPECT_EQ(found.last_batch_sector, second);
+  EXPECT_EQ(found.records[1].location.batch_sector, second);
   EXPECT_EQ(found.records[1].location.payload_offset, 1u);
 }
 
@@ -155,7 +156,7 @@ TEST_F(TrackScanTest, AFullTrackHasNoRoom) {
   EXPECT_EQ(put({11, second, static_cast<std::uint32_t>(end - second - 2)}), end);
   const TrackScan found = scan(true);
   EXPECT_EQ(text(found), "| 10 11");
-  EXPECT_EQ(found.next_block, 0u);
+  EXPECT_EQ(found.next_sector, 0u);
   EXPECT_EQ(found.next_batch, 12u);
 }
 
@@ -176,8 +177,8 @@ TEST_F(TrackScanTest, ATrackThatIsNotTheLastHasNoTornTail) {
   const TrackScan last = scan(true);
   EXPECT_EQ(text(last), "|");
   EXPECT_EQ(last.records_cut, 1u);
-  EXPECT_EQ(last.next_block, kFirst);
-  EXPECT_EQ(last.last_batch_block, kFirst - 1) << "the batch before it";
+  EXPECT_EQ(last.next_sector, kFirst);
+  EXPECT_EQ(last.last_batch_sector, kFirst - 1) << "the batch before it";
 }
 
 TEST_F(TrackScanTest, EverySectorMissingOfTheLastBatchCutsIt) {
@@ -191,7 +192,7 @@ TEST_F(TrackScanTest, EverySectorMissingOfTheLastBatchCutsIt) {
     disk_.overwrite(second * kBlockBytes + at, zeros);
     const TrackScan found = scan(true);
     ASSERT_EQ(text(found), "| 10") << "sector at " << at;
-    ASSERT_EQ(found.next_block, second);
+    ASSERT_EQ(found.next_sector, second);
     ASSERT_EQ(found.next_batch, 11u);
   }
   disk_.overwrite(second * kBlockBytes, whole);
@@ -203,8 +204,8 @@ TEST_F(TrackScanTest, APayloadThatLooksLikeABatchIsNotOne) {
   const std::uint64_t second = put({10, kFirst, 4});
   const Payload copy = area_of({.batch_number = 12,
                                 .allocation = kAllocation,
-                                .block = kFirst + 1000,
-                                .previous_block = kFirst},
+                                .sector = kFirst + 1000,
+                                .previous_sector = kFirst},
                                {record_of(9, 99, 1, RecordType::kZero)}, log_id());
   disk_.overwrite((second + 1) * kBlockBytes, copy.bytes());
   EXPECT_EQ(text(scan(true)), "| 10");

@@ -22,12 +22,13 @@ Superblock superblock() {
   Superblock s;
   s.log = log_id();
   s.disk = 5;
-  s.track_blocks = 0x4000;
+  s.track_sectors = 0x4000;
   s.track_count = 0x112233;
   s.created_ns = 0x2122232425262728;
   s.generation = 0x3132333435363738;
   s.initialised_tracks = 0x4142434445464748;
   s.list_blocks = list_blocks_for(s.track_count);
+  s.first_sector = 0x5152535455;
   return s;
 }
 
@@ -59,14 +60,17 @@ void reseal(Block& block) {
 }
 
 TEST(Superblock, GoldenBytes) {
-  const Block block = packed(superblock());
-  EXPECT_EQ(hex(std::span(block).first(80)),
-            "4d415249 4e4c4f47 02000000 d5062c4a\n"
+  Superblock s = superblock();
+  s.rotation = std::chrono::nanoseconds(0x25666768);
+  const Block block = packed(s);
+  EXPECT_EQ(hex(std::span(block).first(96)),
+            "4d415249 4e4c4f47 03000000 49502a29\n"
             "10111213 14151617 18191a1b 1c1d1e1f\n"
             "05000000 00400000 33221100 00000000\n"
             "28272625 24232221 38373635 34333231\n"
-            "48474645 44434241 ce080000 00000000");
-  EXPECT_TRUE(rest_is_zero(block, 80));
+            "48474645 44434241 ce080000 00100000\n"
+            "55545352 51000000 68676625 00000000");
+  EXPECT_TRUE(rest_is_zero(block, 96));
 }
 
 TEST(Superblock, UnpacksWhatWasPacked) {
@@ -84,8 +88,10 @@ TEST(Superblock, EveryFlippedBitIsFound) {
 
 TEST(Superblock, BoundsAreCheckedBehindTheCrc) {
   const std::pair<const char*, std::function<void(Superblock&)>> cases[] = {
-      {"track too small", [](Superblock& s) { s.track_blocks = kTrackBytesMin / kBlockBytes - 1; }},
-      {"track too large", [](Superblock& s) { s.track_blocks = kTrackBytesMax / kBlockBytes + 1; }},
+      {"track too small",
+       [](Superblock& s) { s.track_sectors = kTrackBytesMin / kBlockBytes - 1; }},
+      {"track too large",
+       [](Superblock& s) { s.track_sectors = kTrackBytesMax / kBlockBytes + 1; }},
       {"no tracks", [](Superblock& s) { s.track_count = 0; }},
       {"more than 2^40 blocks",
        [](Superblock& s) {
@@ -118,15 +124,36 @@ TEST(Superblock, AnotherVersionOrDiskNumberIsRefused) {
   EXPECT_FALSE(unpack_superblock(block).has_value());
 }
 
-TEST(Superblock, TracksFollowTheReservedArea) {
+TEST(Superblock, TracksFollowOneAnother) {
   Superblock s = superblock();
-  s.track_count = 115'500;
-  s.list_blocks = list_blocks_for(s.track_count);
-  EXPECT_EQ(s.track_first_block(0), 256u);
-  EXPECT_EQ(s.track_first_block(2), 256u + 2 * 0x4000);
-  s.list_blocks = list_blocks_for(116'001);
-  EXPECT_EQ(s.track_first_block(0), 512u) << "the list takes more room";
-  EXPECT_EQ(s.end_block(), s.track_first_block(s.track_count));
+  s.first_sector = 512;
+  EXPECT_EQ(s.track_first_sector(0), 512u);
+  EXPECT_EQ(s.track_first_sector(2), 512u + 2 * 0x4000);
+  EXPECT_EQ(s.track(1), (SectorRange{512 + 0x4000, 0x4000}));
+  EXPECT_EQ(s.end_sector(), s.track_first_sector(s.track_count));
+}
+
+TEST(Superblock, TracksBeginBehindTheAllocationList) {
+  EXPECT_EQ(reserved_blocks_for(list_blocks_for(115'500)), 256u);
+  EXPECT_EQ(reserved_blocks_for(list_blocks_for(116'001)), 512u) << "the list takes more room";
+  Superblock s = superblock();
+  s.first_sector = reserved_blocks_for(s.list_blocks);
+  EXPECT_TRUE(unpack_superblock(packed(s)).has_value());
+  --s.first_sector;
+  EXPECT_FALSE(unpack_superblock(packed(s)).has_value());
+}
+
+TEST(Superblock, ADiskThatRotatesMayHaveShortTracksOfSmallSectors) {
+  Superblock s = superblock();
+  s.sector_bytes = 512;
+  s.track_sectors = 700;
+  s.rotation = std::chrono::milliseconds(8);
+  EXPECT_TRUE(unpack_superblock(packed(s)).has_value());
+  s.rotation = {};
+  EXPECT_FALSE(unpack_superblock(packed(s)).has_value()) << "too short for one that does not";
+  s = superblock();
+  s.sector_bytes = 1024;
+  EXPECT_FALSE(unpack_superblock(packed(s)).has_value());
 }
 
 TEST(TrackHeader, GoldenBytes) {

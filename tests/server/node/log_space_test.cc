@@ -32,7 +32,7 @@ class LogSpaceTest : public ::testing::Test {
     parts_.write(*volume().volume->live_layer(), block, byte);
   }
   // The next write begins another track.
-  void next_track() { parts_.log_stack().writer().leave_track(); }
+  void next_track() { parts_.log_stack().writer().leave_tracks(); }
   SequenceNumber oldest() { return volume().volume->index().oldest().sequence; }
 
   testing::NodeParts parts_;

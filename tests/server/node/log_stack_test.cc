@@ -24,11 +24,17 @@ class LogStackTest : public ::testing::Test {
     std::filesystem::remove_all(directory_, ignored);
   }
   [[nodiscard]] std::string path() const { return directory_ + "/log"; }
-  Result<std::unique_ptr<LogStack>> open() {
+  Result<std::unique_ptr<LogStack>> open() { return open(settings({path()})); }
+  static LogSettings settings(std::vector<std::string> paths) {
+    LogSettings out;
+    out.paths = std::move(paths);
+    out.size_bytes = logging::kReservedBytes + 4 * std::uint64_t{logging::kTrackBytesMin};
+    out.track_bytes = logging::kTrackBytesMin;
+    return out;
+  }
+  Result<std::unique_ptr<LogStack>> open(const LogSettings& settings) {
     return LogStack::open(
-        {path(), logging::kReservedBytes + 4 * std::uint64_t{logging::kTrackBytesMin},
-         logging::kTrackBytesMin},
-        executor_, *ring_,
+        settings, executor_, *ring_, [](const std::string&) { return std::uint64_t{0}; },
         [this](const logging::Record&, const logging::LogLocation&) { ++records_; });
   }
 
@@ -40,18 +46,18 @@ class LogStackTest : public ::testing::Test {
 };
 
 TEST_F(LogStackTest, MakesItsFileOnceAndFindsItAgain) {
-  logging::LogId id{};
+  std::string id;
   {
     const auto stack = open();
     ASSERT_TRUE(stack);
-    id = (*stack)->superblock().log;
-    EXPECT_EQ((*stack)->superblock().track_count, 4u);
+    id = (*stack)->id_bytes();
+    EXPECT_EQ((*stack)->track_count(), 4u);
     EXPECT_TRUE((*stack)->idle());
     EXPECT_FALSE(std::filesystem::exists(path() + ".new"));
   }
   const auto again = open();
   ASSERT_TRUE(again);
-  EXPECT_EQ((*again)->superblock().log, id);
+  EXPECT_EQ((*again)->id_bytes(), id);
   EXPECT_EQ(records_, 0);
 }
 
@@ -76,9 +82,9 @@ TEST_F(LogStackTest, AFileThatIsNoLogIsNamedAndLeftAlone) {
 }
 
 TEST_F(LogStackTest, TooSmallALogIsRefusedAndLeavesNoLogBehind) {
-  const auto refused =
-      LogStack::open({path(), 8u << 20, logging::kTrackBytesMin}, executor_, *ring_,
-                     [](const logging::Record&, const logging::LogLocation&) {});
+  LogSettings small = settings({path()});
+  small.size_bytes = 8u << 20;
+  const auto refused = open(small);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument);
   EXPECT_FALSE(std::filesystem::exists(path()));

@@ -49,10 +49,13 @@ void NodeParts::start() {
   volumes_ = std::make_unique<VolumeSet>(VolumeSetParts{executor_, *ring_, *store_, *worker_, log_},
                                          std::move(options));
   CHECK(volumes_->load().has_value());
+  LogSettings settings;
+  settings.paths = {path("log")};
+  settings.size_bytes = logging::kReservedBytes + 4 * std::uint64_t{logging::kTrackBytesMin};
+  settings.track_bytes = logging::kTrackBytesMin;
   Result<std::unique_ptr<LogStack>> stack = LogStack::open(
-      {path("log"), logging::kReservedBytes + 4 * std::uint64_t{logging::kTrackBytesMin},
-       logging::kTrackBytesMin},
-      executor_, *ring_, [this](const logging::Record& record, const logging::LogLocation& at) {
+      settings, executor_, *ring_, [this](const std::string& id) { return store_->given_up(id); },
+      [this](const logging::Record& record, const logging::LogLocation& at) {
         volumes_->record(record, at);
       });
   CHECK(stack.has_value());

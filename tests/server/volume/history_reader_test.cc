@@ -38,6 +38,8 @@ class SlowBase final : public Base {
 
 class HistoryReaderTest : public ::testing::Test {
  protected:
+  HistoryReaderTest() { writer_.add(log_disk_); }
+
   static PayloadSlice blocks_of(char byte, std::uint64_t blocks) {
     Payload payload = Payload::allocate(blocks * kBlockBytes);
     std::memset(payload.data(), byte, payload.size());
@@ -89,8 +91,10 @@ class HistoryReaderTest : public ::testing::Test {
   logging::Superblock superblock_ =
       *logging::format_log(disk_, logging::LogId{}, 0, logging::kTrackBytesMin, 1);
   logging::TrackList tracks_{superblock_};
-  logging::LogWriter writer_{disk_, executor_, superblock_, tracks_, {}, {}};
-  logging::LogReader log_reader_{disk_, superblock_.log};
+  logging::LogDisk log_disk_{{disk_, superblock_, tracks_}, {}};
+  logging::LogWriter writer_{executor_, 1, {}};
+  logging::LogDisks disks_{disk_, superblock_.batch_format()};
+  logging::LogReader log_reader_{disks_};
   index::MemoryIndex index_;
   VolumeLog volume_log_{VolumeId{7}, Epoch{1}, writer_, index_};
   SlowBase base_;
@@ -145,7 +149,7 @@ TEST_F(HistoryReaderTest, OneErrorFailsTheWholeAfterAllHaveEnded) {
 TEST_F(HistoryReaderTest, DamageOfTheLogIsFound) {
   write(1, {{0}, {1}}, 'a');
   const auto run = index_.locate({{0}, {1}}, SequenceNumber{1})[0];
-  disk_.flip_bit(run.location.payload_block() * kBlockBytes, 0);
+  disk_.flip_bit(run.location.payload_sector() * kBlockBytes, 0);
   read({{0}, {1}}, 1);
   EXPECT_EQ(result_->error().code, ErrorCode::kCorrupt);
 }

@@ -24,7 +24,8 @@ class HistoryViewTest : public ::testing::Test {
 
   test::ManualExecutor executor_;
   test::FaultyDisk disk_{executor_, {.size_bytes = kBlockBytes}};
-  logging::LogReader log_{disk_, logging::LogId{}};
+  logging::LogDisks disks_{disk_, logging::LogId{}};
+  logging::LogReader log_{disks_};
   index::MemoryIndex index_;
   ZeroBase zeros_;
   BaseMap nowhere_{false};

@@ -27,7 +27,7 @@ class ImageWriter : public ::testing::Test {
     return change;
   }
   Result<void> write(std::vector<ImageChange> changes) {
-    return write_image(image_, log_, logging::LogId{}, changes);
+    return write_image(image_, disks_, changes);
   }
   std::uint8_t at(std::uint64_t block) {
     return static_cast<std::uint8_t>(disk_.bytes({block * kBlockBytes, 1})[0]);
@@ -35,7 +35,7 @@ class ImageWriter : public ::testing::Test {
 
   test::ManualExecutor executor_;
   test::FaultyDisk disk_{executor_, {.size_bytes = 2000 * kBlockBytes}};
-  test::FaultyDisk log_{executor_, {.size_bytes = kBlockBytes}};
+  logging::LogDisks disks_;
   std::vector<std::string> calls_;
   test::WatchedDisk image_{disk_, [this](ByteRange range, bool discards) {
                              calls_.push_back((discards ? "hole " : "write ") +
@@ -80,7 +80,7 @@ TEST_F(ImageWriter, AnErrorEndsIt) {
 TEST_F(ImageWriter, WhatTheLogCannotGiveIsAnErrorNotWrongBytes) {
   ImageChange change = zeros({{1}, {1}});
   change.log = logging::LogRead{{0, 0, 0, 1, 0}, VolumeId{1}, SequenceNumber{1}, 0, {}};
-  change.log->location.batch_block = 1;  // outside of the disk
+  change.log->location.batch_sector = 1;  // outside of the disk
   EXPECT_FALSE(write({change}));
   EXPECT_TRUE(calls_.empty());
 }

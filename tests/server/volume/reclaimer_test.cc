@@ -27,7 +27,7 @@ class ReclaimerTest : public ::testing::Test {
     rig_.manual().run_ready();
   }
   // The next write goes to another track.
-  void next_track() { rig_.writer().leave_track(); }
+  void next_track() { rig_.writer().leave_tracks(); }
   void drain() {
     rig_.volume().storage()->drain([](const Result<void>& r) { EXPECT_TRUE(r); });
     rig_.manual().advance(std::chrono::seconds(1));

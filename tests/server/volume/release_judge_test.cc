@@ -81,6 +81,13 @@ TEST_F(ReleaseJudgeTest, ZerosThatAMomentStillShowsNeedNoRecordOverABaseOfZeros)
   EXPECT_EQ(judge(zero, 5).to_move, (std::vector<BlockRange>{{{0}, {8}}}));
 }
 
+TEST_F(ReleaseJudgeTest, ZerosThatAMomentOfAWritableViewStillShowsAreMoved) {
+  const Record zero = add(RecordType::kZero, 1, {{0}, {8}});
+  write(9, {{0}, {8}});
+  EXPECT_EQ(judge(zero, 5, 0, false).to_move, (std::vector<BlockRange>{{{0}, {8}}}))
+      << "its base is what the parent held";
+}
+
 TEST_F(ReleaseJudgeTest, TheNewestVersionGoesToTheImageThatHoldsIt) {
   const Record one = write(1, {{0}, {4}});
   write(2, {{1}, {1}});

@@ -61,6 +61,8 @@ TEST(RecordOf, EveryKindIsAConsistentRecord) {
 
 class VolumeLogTest : public ::testing::Test {
  protected:
+  VolumeLogTest() { writer_.add(log_disk_); }
+
   test::ManualExecutor executor_;
   test::FaultyDisk disk_{
       executor_,
@@ -68,7 +70,8 @@ class VolumeLogTest : public ::testing::Test {
   logging::Superblock superblock_ =
       *logging::format_log(disk_, logging::LogId{}, 0, logging::kTrackBytesMin, 1);
   logging::TrackList tracks_{superblock_};
-  logging::LogWriter writer_{disk_, executor_, superblock_, tracks_, {}, {}};
+  logging::LogDisk log_disk_{{disk_, superblock_, tracks_}, {}};
+  logging::LogWriter writer_{executor_, 1, {}};
   index::MemoryIndex index_;
   VolumeLog log_{VolumeId{7}, Epoch{2}, writer_, index_};
 };

@@ -76,6 +76,7 @@ class Run {
       out.base.assign(bytes.bytes().begin(), bytes.bytes().end());
     }
     out.log_delay_max = std::chrono::microseconds(below(2) * 200);
+    out.log_disks = one_in(2) ? 1 : 2 + below(2);
     out.image_delay_max = std::chrono::microseconds(below(2) * 400);
     if (one_in(3)) out.storage.pending_memory_max = below(16) * kBlockBytes;
     if (one_in(3)) out.storage.lag_bytes_max = (4 + below(32)) * kBlockBytes;
@@ -140,7 +141,7 @@ class Run {
         break;
       case 23:
       case 24:
-        if (rig_.writer().free_tracks() > 4) rig_.writer().leave_track();
+        if (rig_.writer().free_tracks() > 4) rig_.writer().leave_tracks();
         break;
       case 25:
       case 26:

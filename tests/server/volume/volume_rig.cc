@@ -23,13 +23,16 @@ constexpr auto kStep = std::chrono::milliseconds(100);
 
 VolumeRig::VolumeRig(Options options)
     : options_(std::move(options)),
-      log_disk_(executor_, {kLogBytes, options_.seed * 2 + 1, options_.log_delay_max}),
       image_disk_(executor_, {options_.blocks * kBlockBytes, options_.seed * 2 + 2,
                               options_.image_delay_max}) {
-  Result<logging::Superblock> superblock = logging::format_log(
-      log_disk_, logging::LogId{std::byte{0x4d}}, 0, logging::kTrackBytesMin, 1);
-  CHECK(superblock.has_value());
-  superblock_ = *superblock;
+  for (std::size_t number = 0; number < options_.log_disks; ++number) {
+    log_disks_.push_back(std::make_unique<FaultyDisk>(
+        executor_,
+        FaultyDisk::Options{kLogBytes, options_.seed * 64 + number + 1, options_.log_delay_max}));
+    CHECK(logging::format_log(*log_disks_.back(), logging::LogId{std::byte{0x4d}},
+                              static_cast<std::uint8_t>(number), logging::kTrackBytesMin, 1)
+              .has_value());
+  }
   if (!options_.base.empty()) image_disk_.overwrite(0, options_.base);
 }
 
@@ -63,8 +66,9 @@ bool VolumeRig::reclaim(std::function<VersionTime(VolumeId)> keep) {
   return true;
 }
 
-void VolumeRig::store(std::vector<volume::VolumeRelease> releases, Done done) {
-  executor_.post([this, releases = std::move(releases), done = std::move(done)]() mutable {
+void VolumeRig::store(std::vector<volume::VolumeRelease> releases,
+                      std::optional<std::uint64_t> ordinal, Done done) {
+  executor_.post([this, releases = std::move(releases), ordinal, done = std::move(done)]() mutable {
     if (!powered_) return done(Error{ErrorCode::kIo, "the power is off"});
     for (volume::VolumeRelease& release : releases) {
       Kept& kept = kept_[release.volume];
@@ -74,6 +78,7 @@ void VolumeRig::store(std::vector<volume::VolumeRelease> releases, Done done) {
       horizon.frontier = std::max(horizon.frontier, release.horizon.frontier);
       for (volume::BaseMap::Page& page : release.base_pages) kept.pages[page.number] = page;
     }
+    if (ordinal) given_up_ = *ordinal;
     done({});
   });
 }
@@ -90,7 +95,7 @@ std::shared_ptr<Volume> VolumeRig::make(VolumeOptions options, VolumeHistory his
   options.storage = options_.storage;
   options.limits = options_.limits;
   return std::make_shared<Volume>(std::move(options), std::move(history),
-                                  volume::LogParts{log_disk_, superblock_.log, *writer_, *reader_},
+                                  volume::LogParts{log_->disks(), log_->writer(), log_->reader()},
                                   &worker_, executor_, std::move(events));
 }
 
@@ -124,25 +129,34 @@ void VolumeRig::add_overlay(SequenceNumber at) {
 void VolumeRig::start() {
   epoch_ = epoch_.next();
   std::map<VolumeId, VolumeHistory> histories;
-  Result<logging::Recovered> recovered = logging::recover_log(
-      log_disk_, superblock_, 0, [&](const Record& record, const LogLocation& location) {
+  std::vector<logging::Superblock> superblocks;
+  for (const auto& disk : log_disks_) superblocks.push_back(*logging::read_superblock(*disk));
+  std::vector<logging::LogDiskRef> refs;
+  for (std::size_t i = 0; i < log_disks_.size(); ++i) {
+    refs.push_back({*log_disks_[i], superblocks[i]});
+  }
+  Result<logging::Recovered> recovered =
+      logging::recover_log(refs, 0, [&](const Record& record, const LogLocation& location) {
+        if (record.ordinal < given_up_) return;
         const Result<void> added =
             histories[record.volume].add(record, location, BlockCount{options_.blocks});
         CHECK(added.has_value());
       });
   CHECK(recovered.has_value());
   CHECK(recovered->damage.empty());
-  tracks_.emplace(std::move(recovered->tracks));
-  writer_ = std::make_unique<logging::LogWriter>(log_disk_, executor_, superblock_, *tracks_,
-                                                 recovered->tail, logging::LogWriter::Options{});
-  reader_ = std::make_unique<logging::LogReader>(log_disk_, superblock_.log);
-  recycler_ = std::make_unique<logging::TrackRecycler>(log_disk_, superblock_, *tracks_, *writer_);
+  log_ = std::make_unique<logging::LogArray>(
+      executor_, std::max(recovered->next_ordinal, given_up_), logging::LogWriter::Options{});
+  for (std::size_t i = 0; i < log_disks_.size(); ++i) {
+    log_->add(logging::LogDisks::not_owned(*log_disks_[i]), superblocks[i],
+              std::move(recovered->disks[i]));
+  }
   reclaimer_ = std::make_unique<volume::Reclaimer>(
-      volume::Reclaimer::Parts{log_disk_, superblock_, *tracks_, *writer_, *recycler_, worker_,
-                               executor_},
-      *this);
-  writer_->set_full_gate([this] { return !reclaimer_->idle(); });
+      volume::Reclaimer::Parts{*log_, worker_, executor_}, *this, given_up_);
+  writer().set_full_gate([this] { return !reclaimer_->idle(); });
   for (const auto& [id, kept] : kept_) histories[id].set_horizon(kept.horizon);
+  for (auto& [id, history] : histories) {
+    CHECK_MSG(history.lost().empty(), "acknowledged writes are lost");
+  }
   VolumeHistory& history = histories[kVolume];
   history.frontier = std::max(history.frontier, saved_frontier_);
   make_volume(std::move(history));
@@ -155,26 +169,24 @@ void VolumeRig::stop() {
   volume_->close(stopping);
   reclaimer_->stop();
   const auto busy = [this] {
-    return !reclaimer_->idle() || !recycler_->idle() || !volume_->idle() ||
-           (overlay_ != nullptr && !overlay_->idle()) || !writer_->idle() ||
-           log_disk_.in_flight() + image_disk_.in_flight() > 0;
+    return !reclaimer_->idle() || !volume_->idle() || (overlay_ != nullptr && !overlay_->idle()) ||
+           !log_->idle() || image_disk_.in_flight() > 0 ||
+           std::ranges::any_of(log_disks_, [](const auto& disk) { return disk->in_flight() > 0; });
   };
   for (int i = 0; busy(); ++i) {
     CHECK_MSG(i < 1000, "a closed volume does not become idle");
     manual().advance(kStep);
   }
-  writer_->set_full_gate(nullptr);
+  writer().set_full_gate(nullptr);
   reclaimer_.reset();
-  recycler_.reset();
   overlay_.reset();
   CHECK_MSG(volume_.use_count() == 1, "somebody still holds the volume");
   volume_.reset();
-  reader_.reset();
-  writer_.reset();
+  log_.reset();
 }
 
 void VolumeRig::crash() {
-  log_disk_.cut_power();
+  for (const auto& disk : log_disks_) disk->cut_power();
   image_disk_.cut_power();
   // What happens in a machine without power happens to nobody.
   const SequenceNumber saved = saved_frontier_;
@@ -183,7 +195,7 @@ void VolumeRig::crash() {
   powered_ = true;
   saved_frontier_ = saved;
   manual().run_until_idle();
-  log_disk_.restore_power();
+  for (const auto& disk : log_disks_) disk->restore_power();
   image_disk_.restore_power();
 }
 

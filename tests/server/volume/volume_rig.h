@@ -29,6 +29,7 @@ class VolumeRig final : public volume::ReclaimerOwner {
     std::uint64_t blocks = 16;
     bool base_in_image = false;
     std::vector<std::byte> base;  // of an imported volume
+    std::size_t log_disks = 1;
     std::chrono::nanoseconds log_delay_max{0};
     std::chrono::nanoseconds image_delay_max{0};
     volume::Storage::Options storage;
@@ -51,9 +52,9 @@ class VolumeRig final : public volume::ReclaimerOwner {
   [[nodiscard]] volume::Volume* overlay() { return overlay_.get(); }
   [[nodiscard]] SteppedExecutor& executor() { return executor_; }
   [[nodiscard]] ManualExecutor& manual() { return executor_.manual(); }
-  [[nodiscard]] FaultyDisk& log_disk() { return log_disk_; }
+  [[nodiscard]] FaultyDisk& log_disk(std::size_t number = 0) { return *log_disks_[number]; }
   [[nodiscard]] FaultyDisk& image_disk() { return image_disk_; }
-  [[nodiscard]] logging::LogWriter& writer() { return *writer_; }
+  [[nodiscard]] logging::LogWriter& writer() { return log_->writer(); }
   // Tries to give up the oldest track; moments from `keep(volume)` on stay. False while one is
   // tried.
   bool reclaim(std::function<VersionTime(VolumeId)> keep);
@@ -67,7 +68,8 @@ class VolumeRig final : public volume::ReclaimerOwner {
  private:
   std::shared_ptr<volume::Volume> find(VolumeId volume) override;
   VersionTime keep_from(VolumeId volume) override { return keep_(volume); }
-  void store(std::vector<volume::VolumeRelease> releases, Done done) override;
+  void store(std::vector<volume::VolumeRelease> releases, std::optional<std::uint64_t> ordinal,
+             Done done) override;
 
   // What stands durably outside of the log about a volume.
   struct Kept {
@@ -84,13 +86,10 @@ class VolumeRig final : public volume::ReclaimerOwner {
   Options options_;
   SteppedExecutor executor_;
   InlineWorker worker_{executor_};
-  FaultyDisk log_disk_;
+  std::vector<std::unique_ptr<FaultyDisk>> log_disks_;
   FaultyDisk image_disk_;
-  logging::Superblock superblock_;
-  std::optional<logging::TrackList> tracks_;
-  std::unique_ptr<logging::LogWriter> writer_;
-  std::unique_ptr<logging::LogReader> reader_;
-  std::unique_ptr<logging::TrackRecycler> recycler_;
+  std::unique_ptr<logging::LogArray> log_;
+  std::uint64_t given_up_ = 0;  // the ordinal, as stored
   std::unique_ptr<volume::Reclaimer> reclaimer_;
   std::function<VersionTime(VolumeId)> keep_;
   std::map<VolumeId, Kept> kept_;

@@ -144,7 +144,7 @@ TEST_F(VolumeTest, AViewIsReadOnlyAndNeverChanges) {
 TEST_F(VolumeTest, ADamagedBlockOfTheLogIsAnErrorNotWrongBytes) {
   write(rig_.volume(), 0, 1);
   const index::LocatedRun run = rig_.volume().index().locate({{0}, {1}}, SequenceNumber{1})[0];
-  rig_.log_disk().flip_bit(run.location.payload_block() * kBlockBytes + 1000, 3);
+  rig_.log_disk().flip_bit(run.location.payload_sector() * kBlockBytes + 1000, 3);
   std::optional<ErrorCode> code;
   const auto view = rig_.volume().view_layer(SequenceNumber{1});
   view->read({0, kBlockBytes}, [&](const Result<PayloadSlice>& r) { code = r.error().code; });

@@ -1,0 +1,97 @@
+#include "logging/log_array.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "proto/check.h"
+
+namespace mariner::logging {
+
+LogArray::LogArray(Executor& executor, std::uint64_t next_ordinal, LogWriter::Options options)
+    : executor_(executor),
+      writer_(std::make_unique<LogWriter>(executor, next_ordinal, options)),
+      reader_(std::make_unique<LogReader>(disks_)) {
+  writer_->set_track_gate([this](std::uint8_t number, std::uint64_t track) {
+    const Member* member = find(number);
+    CHECK(member != nullptr);
+    return member->initialiser->may_write(track);
+  });
+}
+
+LogArray::~LogArray() {
+  CHECK_MSG(idle(), "a log array is destroyed in use");
+  reader_.reset();
+  writer_.reset();
+}
+
+LogArray::Member* LogArray::find(std::uint8_t number) const {
+  const auto found = std::ranges::find_if(members_, [&](const std::unique_ptr<Member>& member) {
+    return member->superblock.disk == number;
+  });
+  return found == members_.end() ? nullptr : found->get();
+}
+
+LogArray::Member& LogArray::add(std::shared_ptr<Disk> disk, const Superblock& superblock,
+                                RecoveredDisk recovered, std::unique_ptr<Placement> placement) {
+  CHECK(find(superblock.disk) == nullptr);
+  members_.push_back(std::make_unique<Member>(
+      Member{std::move(disk), superblock, std::move(recovered.tracks), nullptr, nullptr, nullptr}));
+  Member& member = *members_.back();
+  member.log_disk =
+      std::make_unique<LogDisk>(LogDisk::Parts{*member.disk, member.superblock, member.tracks},
+                                std::move(recovered.tail), std::move(placement));
+  member.initialiser =
+      std::make_unique<TrackInitialiser>(*member.log_disk, executor_, member.superblock, *writer_);
+  member.recycler = std::make_unique<TrackRecycler>(*member.log_disk, member.tracks, *writer_);
+  disks_.add(superblock.disk, {member.disk, superblock.batch_format()});
+  writer_->add(*member.log_disk);
+  if (started_) member.initialiser->start();
+  return member;
+}
+
+void LogArray::drain(std::uint8_t number, UniqueFunction<void(Result<void>)> done) {
+  writer_->remove(number, [this, number, done = std::move(done)](Result<void> result) mutable {
+    if (result) {
+      Member* member = find(number);
+      CHECK(member != nullptr);
+      member->initialiser->stop();
+      member->log_disk->finish();
+    }
+    done(std::move(result));
+  });
+}
+
+bool LogArray::is_empty(std::uint8_t number) const {
+  const Member* member = find(number);
+  return member != nullptr && member->log_disk->finished() && member->recycler->idle() &&
+         member->initialiser->idle() &&
+         member->tracks.oldest() >= member->log_disk->current_allocation();
+}
+
+void LogArray::remove(std::uint8_t number) {
+  CHECK(is_empty(number));
+  disks_.remove(number);
+  std::erase_if(members_, [&](const std::unique_ptr<Member>& member) {
+    return member->superblock.disk == number;
+  });
+}
+
+void LogArray::start() {
+  started_ = true;
+  for (const auto& member : members_) {
+    if (!member->log_disk->finished()) member->initialiser->start();
+  }
+}
+
+void LogArray::stop() {
+  started_ = false;
+  for (const auto& member : members_) member->initialiser->stop();
+}
+
+bool LogArray::idle() const {
+  return writer_->idle() && std::ranges::all_of(members_, [](const std::unique_ptr<Member>& m) {
+           return m->initialiser->idle() && m->recycler->idle();
+         });
+}
+
+}  // namespace mariner::logging

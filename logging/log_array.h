@@ -1,0 +1,73 @@
+// The log put together: its disks with all that belongs to each, and what writes and reads them.
+//
+// Owner's thread only, but for disks() and what its entries give.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "logging/disk.h"
+#include "logging/log_disk.h"
+#include "logging/log_disks.h"
+#include "logging/log_reader.h"
+#include "logging/log_writer.h"
+#include "logging/recovery.h"
+#include "logging/track_initialiser.h"
+#include "logging/track_recycler.h"
+#include "proto/executor.h"
+
+namespace mariner::logging {
+
+class LogArray {
+ public:
+  // One disk. Stays where it is as long as it is in the array.
+  struct Member {
+    std::shared_ptr<Disk> disk;
+    Superblock superblock;
+    TrackList tracks;
+    std::unique_ptr<LogDisk> log_disk;
+    std::unique_ptr<TrackInitialiser> initialiser;
+    std::unique_ptr<TrackRecycler> recycler;
+  };
+
+  // `executor` outlives it. `next_ordinal` comes from recovery.
+  LogArray(Executor& executor, std::uint64_t next_ordinal, LogWriter::Options options);
+  ~LogArray();  // idle() must hold
+  LogArray(const LogArray&) = delete;
+  LogArray& operator=(const LogArray&) = delete;
+
+  // A disk as recovery found it. Its number must be free. `placement`: as for a LogDisk.
+  Member& add(std::shared_ptr<Disk> disk, const Superblock& superblock, RecoveredDisk recovered,
+              std::unique_ptr<Placement> placement = nullptr);
+
+  // No more records go to the disk; what it holds can be read until it is removed. `done` runs when
+  // nothing is on its way to it any more; at once with kBusy for the last disk that works.
+  void drain(std::uint8_t number, UniqueFunction<void(Result<void>)> done);
+  // Whether a drained disk holds nothing that has not been given up.
+  [[nodiscard]] bool is_empty(std::uint8_t number) const;
+  // Forgets a drained disk.
+  void remove(std::uint8_t number);
+
+  // Begins to initialise tracks in the background.
+  void start();
+  void stop();
+  [[nodiscard]] bool idle() const;
+
+  [[nodiscard]] LogWriter& writer() { return *writer_; }
+  [[nodiscard]] const LogWriter& writer() const { return *writer_; }
+  [[nodiscard]] LogReader& reader() { return *reader_; }
+  [[nodiscard]] const LogDisks& disks() const { return disks_; }
+  [[nodiscard]] const std::vector<std::unique_ptr<Member>>& members() const { return members_; }
+  [[nodiscard]] Member* find(std::uint8_t number) const;
+
+ private:
+  Executor& executor_;
+  LogDisks disks_;
+  std::vector<std::unique_ptr<Member>> members_;
+  std::unique_ptr<LogWriter> writer_;
+  std::unique_ptr<LogReader> reader_;
+  bool started_ = false;
+};
+
+}  // namespace mariner::logging

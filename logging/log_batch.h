@@ -1,0 +1,49 @@
+// What is on its way to a log disk: records that were appended, and the batch that carries them.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <vector>
+
+#include "logging/batch.h"
+#include "logging/geometry.h"
+#include "logging/log_location.h"
+#include "proto/payload.h"
+#include "proto/unique_function.h"
+
+namespace mariner::logging {
+
+enum class Urgency {
+  kOrdinary,
+  kEssential,  // may use the log's reserve: before-images, rebases, voids, rollbacks
+};
+
+struct PendingRecord {
+  using Appended = UniqueFunction<void(Result<LogLocation>)>;
+
+  Record record;  // its ordinal is 0 until it has been given to a disk for the first time
+  PayloadSlice payload;
+  std::vector<std::uint32_t> block_crcs;  // of the payload
+  Urgency urgency = Urgency::kOrdinary;
+  Appended done;
+  LogLocation location;
+  std::chrono::nanoseconds arrived{0};
+
+  // What it takes of a batch, its share of the header area included.
+  [[nodiscard]] std::uint32_t batch_bytes() const {
+    return record.packed_bytes() + record.payload_blocks * kBlockBytes;
+  }
+};
+
+struct LogBatch {
+  std::vector<PendingRecord> records;
+  BatchHeader header;
+  SectorRange sectors;   // where it goes, without a track header
+  Payload track_header;  // before it in the same write, if there is one
+  Payload area;
+  std::chrono::nanoseconds dispatched{0};
+  // Took too long and goes elsewhere: what becomes of this write concerns its disk alone.
+  bool abandoned = false;
+};
+
+}  // namespace mariner::logging

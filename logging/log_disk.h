@@ -1,0 +1,99 @@
+// One disk of the log's array, as the writer fills it: which track, where in it, and the bytes of
+// the next batch.
+//
+// No policy and no I/O of its own. Invariants: one batch is built at a time, and the next only when
+// that one is durable or taken back; batch numbers count up without gaps; tracks are taken in the
+// order of their allocation numbers. Owner's thread only.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <span>
+
+#include "logging/disk.h"
+#include "logging/disk_scan.h"
+#include "logging/log_batch.h"
+#include "logging/placement.h"
+#include "logging/track.h"
+#include "logging/track_list.h"
+
+namespace mariner::logging {
+
+class LogDisk {
+ public:
+  using Time = Placement::Time;
+  struct Parts {  // all outlive it
+    Disk& disk;
+    const Superblock& superblock;
+    const TrackList& tracks;
+  };
+
+  // `tail`: from recovery. `placement`: nothing: one that appends. A disk that rotates needs one
+  // that knows it.
+  LogDisk(Parts parts, DiskTail tail, std::unique_ptr<Placement> placement = nullptr);
+
+  [[nodiscard]] Disk& disk() const { return parts_.disk; }
+  [[nodiscard]] const Superblock& superblock() const { return parts_.superblock; }
+  [[nodiscard]] const TrackList& tracks() const { return parts_.tracks; }
+  [[nodiscard]] std::uint8_t number() const { return parts_.superblock.disk; }
+  [[nodiscard]] Placement& placement() { return *placement_; }
+  [[nodiscard]] const Placement& placement() const { return *placement_; }
+
+  // Tracks that can be taken.
+  [[nodiscard]] std::uint64_t free_tracks() const {
+    return parts_.tracks.end() - 1 - tail_.allocation;
+  }
+  // The one that would be taken next. Requires free_tracks() > 0.
+  [[nodiscard]] std::uint64_t next_track() const { return track_of(tail_.allocation + 1); }
+  void take_track(Time now);
+  // Leaves the rest of the present track unused. Nothing may be in flight.
+  void leave_track(Time now);
+
+  // The longest record that fits into an empty track.
+  [[nodiscard]] std::uint64_t record_bytes_max() const;
+  // How many of the records at the front of `queue` the next batch takes, at most `bytes_max` of
+  // them (but one, if the track has room for it).
+  [[nodiscard]] std::size_t batch_length(const std::deque<PendingRecord>& queue,
+                                         std::uint32_t bytes_max, Time now) const;
+  // Makes a batch of batch.records, in its place, and fills in their locations.
+  void build(LogBatch& batch, std::uint64_t ordinal_frontier, Time now);
+  // Undoes build() of a batch whose write failed; the track is left.
+  void take_back(const LogBatch& batch, Time now);
+
+  [[nodiscard]] std::uint64_t used_bytes() const;
+  [[nodiscard]] std::uint64_t limit_bytes() const {
+    return parts_.superblock.track_count * parts_.superblock.track_bytes();
+  }
+  // Tracks from this one on have never been taken.
+  [[nodiscard]] std::uint64_t next_fresh_track() const {
+    return std::min(tail_.allocation, parts_.superblock.track_count);
+  }
+  // Of the track that is being filled; allocations below it are complete and may be released, once
+  // nothing that they hold is needed. 0: none yet.
+  [[nodiscard]] std::uint64_t current_allocation() const {
+    return tail_.allocation + (finished_ ? 1 : 0);
+  }
+  // Nothing is written any more: the last track is complete.
+  void finish() { finished_ = true; }
+  [[nodiscard]] bool finished() const { return finished_; }
+
+ private:
+  [[nodiscard]] std::uint64_t track_of(std::uint64_t allocation) const;
+  // Where batches may stand in the track of `allocation`.
+  [[nodiscard]] SectorRange room_of(std::uint64_t allocation) const;
+  void pack(LogBatch& batch);
+
+  const Parts parts_;
+  const BatchFormat format_;
+  DiskTail tail_;
+  std::unique_ptr<Placement> placement_;
+  bool finished_ = false;
+  bool has_track_ = false;          // one is being filled
+  bool track_is_new_ = false;       // nothing has been built for it yet
+  std::uint64_t used_sectors_ = 0;  // of the track that is being filled
+};
+
+}  // namespace mariner::logging

@@ -1,0 +1,145 @@
+#include "logging/superblock_store.h"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <string>
+
+#include "proto/bytes.h"
+#include "proto/payload.h"
+
+namespace mariner::logging {
+namespace {
+
+std::span<std::byte, kBlockBytes> as_block(Payload& payload) {
+  return std::span<std::byte, kBlockBytes>(payload.data(), kBlockBytes);
+}
+
+Error misshapen(std::string what) { return {ErrorCode::kInvalidArgument, std::move(what)}; }
+
+// The tracks of a disk that does not rotate: as many as fit behind the reserved area.
+void fill_with_tracks(Superblock& superblock, std::uint64_t size) {
+  superblock.track_count = size / superblock.track_bytes();
+  do {  // the list takes room from the tracks
+    superblock.list_blocks = list_blocks_for(superblock.track_count);
+    superblock.first_sector =
+        reserved_blocks_for(superblock.list_blocks) * superblock.batch_format().sectors_per_block();
+  } while (superblock.track_count > 0 && superblock.end_sector() * superblock.sector_bytes > size &&
+           superblock.track_count-- > 0);
+}
+
+}  // namespace
+
+Result<Superblock> format_log_disk(Disk& disk, const LogShape& shape) {
+  const bool rotates = shape.rotation.count() > 0;
+  const std::uint64_t track_bytes_min = rotates ? kRotatingTrackBytesMin : kTrackBytesMin;
+  if (shape.track_bytes < track_bytes_min || shape.track_bytes > kTrackBytesMax ||
+      shape.track_bytes % (rotates ? shape.sector_bytes : kBlockBytes) != 0) {
+    return misshapen(rotates ? "a track of a rotating disk must be between 64 KiB and 1 GiB and "
+                               "whole sectors; " +
+                                   std::to_string(shape.track_bytes) + " bytes were asked for"
+                             : "a track must be between 8 MiB and 1 GiB and whole blocks; " +
+                                   std::to_string(shape.track_bytes) + " bytes were asked for");
+  }
+  const std::uint64_t size = std::min(disk.size_bytes(), kLogDiskBytesMax);
+  Superblock superblock;
+  superblock.log = shape.log;
+  superblock.disk = shape.disk;
+  superblock.sector_bytes = shape.sector_bytes;
+  superblock.track_sectors = static_cast<std::uint32_t>(shape.track_bytes / shape.sector_bytes);
+  superblock.rotation = shape.rotation;
+  superblock.created_ns = shape.created_ns;
+  if (rotates) {
+    superblock.track_count = shape.tracks;
+    superblock.list_blocks = list_blocks_for(shape.tracks);
+    superblock.first_sector = shape.first_sector;
+    const std::uint64_t reserved = reserved_blocks_for(superblock.list_blocks) * kBlockBytes;
+    if (shape.first_sector * shape.sector_bytes < reserved ||
+        superblock.end_sector() * shape.sector_bytes > size) {
+      return misshapen("the tracks must lie between byte " + std::to_string(reserved) +
+                       " of the disk and its end at " + std::to_string(size) +
+                       "; they would be at " +
+                       std::to_string(shape.first_sector * shape.sector_bytes) + " to " +
+                       std::to_string(superblock.end_sector() * shape.sector_bytes));
+    }
+  } else {
+    fill_with_tracks(superblock, size);
+  }
+  if (superblock.track_count < 4) {
+    return misshapen("a log disk needs room for at least 4 tracks of " +
+                     std::to_string(shape.track_bytes) + " bytes; it has " +
+                     std::to_string(disk.size_bytes()) + " bytes");
+  }
+  TrackList tracks(superblock);
+  if (Result<void> r = write_list(disk, shape.log, tracks.all_pages()); !r) return r.error();
+  for (std::uint32_t copy = 0; copy < kSuperblockCopies; ++copy) {
+    if (Result<void> r = update_superblock(disk, superblock); !r) return r.error();
+  }
+  return superblock;
+}
+
+Result<void> write_list(Disk& disk, const LogId& log, const std::vector<TrackList::Write>& writes) {
+  Payload block = Payload::allocate(kBlockBytes);
+  for (const TrackList::Write& write : writes) {
+    if (write.page.tracks.empty()) {
+      std::memset(block.data(), 0, kBlockBytes);
+    } else {
+      pack_list_page(write.page, log, as_block(block));
+    }
+    const ConstBytes part = block.bytes();
+    // The last write makes all durable that went before it.
+    const bool last = &write == &writes.back();
+    if (Result<void> r = disk.write(write.block * kBlockBytes, {&part, 1},
+                                    last ? Durability::kDurable : Durability::kVolatile);
+        !r) {
+      return r;
+    }
+  }
+  return disk.flush();
+}
+
+Result<void> update_superblock(Disk& disk, Superblock& superblock) {
+  Superblock next = superblock;
+  ++next.generation;
+  Payload block = Payload::allocate(kBlockBytes);
+  pack_superblock(next, as_block(block));
+  const ConstBytes part = block.bytes();
+  const std::uint64_t copy = next.generation % kSuperblockCopies;
+  // After a failure the same copy is written again: the other may be the only whole one.
+  if (Result<void> r =
+          disk.write(copy * kSuperblockStride * kBlockBytes, {&part, 1}, Durability::kDurable);
+      !r) {
+    return r;
+  }
+  superblock = next;
+  return {};
+}
+
+Result<Superblock> read_superblock(Disk& disk) {
+  std::optional<Superblock> best;
+  bool all_zeros = true;
+  std::optional<Error> unreadable;
+  Payload block = Payload::allocate(kBlockBytes);
+  for (std::uint32_t copy = 0; copy < kSuperblockCopies; ++copy) {
+    if (Result<void> r = disk.read(copy * kSuperblockStride * kBlockBytes, block.bytes()); !r) {
+      unreadable = r.error();
+      continue;
+    }
+    all_zeros = all_zeros && all_zero(block.bytes());
+    const auto found = unpack_superblock(as_block(block));
+    if (found && (!best || found->generation > best->generation)) best = found;
+  }
+  if (!best) {
+    if (unreadable) return *std::move(unreadable);
+    if (all_zeros) return Error{ErrorCode::kNotFound, "the disk holds no log"};
+    return Error{ErrorCode::kCorrupt, "both copies of the log's superblock are damaged"};
+  }
+  if (best->end_sector() * best->sector_bytes > disk.size_bytes()) {
+    return Error{ErrorCode::kCorrupt, "the log disk has " + std::to_string(disk.size_bytes()) +
+                                          " bytes, its superblock says at least " +
+                                          std::to_string(best->end_sector() * best->sector_bytes)};
+  }
+  return *best;
+}
+
+}  // namespace mariner::logging
