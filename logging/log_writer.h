@@ -94,6 +94,10 @@ class LogWriter {
   [[nodiscard]] std::uint64_t used_bytes() const;
   [[nodiscard]] std::uint64_t limit_bytes() const;
   [[nodiscard]] std::uint64_t free_tracks() const;
+  // Ordinary records wait or fail for want of room, or nearly so.
+  [[nodiscard]] bool short_of_tracks() const {
+    return free_tracks() <= options_.reserve_tracks + 1;
+  }
   [[nodiscard]] bool failed() const { return failed_; }
   // Tracks from this one on have never been taken.
   [[nodiscard]] std::uint64_t next_fresh_track() const {

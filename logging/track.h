@@ -23,6 +23,9 @@ inline constexpr std::uint32_t kSuperblockCopies = 2;
 // Apart, so that one bad spot of a disk does not take both.
 inline constexpr std::uint64_t kSuperblockStride = 8;
 inline constexpr std::uint64_t kListFirstBlock = 16;
+// The last blocks in front of the first track: no structure stands there, and they may be written
+// with anything at any time. A log whose list leaves less has none.
+inline constexpr std::uint64_t kScratchBlocks = 64;
 inline constexpr std::uint32_t kTrackBytesMin = 8u << 20;
 inline constexpr std::uint32_t kTrackBytesMax = 1u << 30;
 inline constexpr std::uint64_t kLogDiskBytesMax = std::uint64_t{1} << 52;  // of all tracks
@@ -52,6 +55,11 @@ struct Superblock {
     return reserved_blocks_for(list_blocks) + track * track_blocks;
   }
   [[nodiscard]] std::uint64_t end_block() const { return track_first_block(track_count); }
+  [[nodiscard]] std::optional<ByteRange> scratch() const {
+    const std::uint64_t end = track_first_block(0);
+    if (kListFirstBlock + list_blocks + kScratchBlocks > end) return std::nullopt;
+    return ByteRange{(end - kScratchBlocks) * kBlockBytes, kScratchBlocks * kBlockBytes};
+  }
 };
 
 void pack_superblock(const Superblock& superblock, std::span<std::byte, kBlockBytes> to);

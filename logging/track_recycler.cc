@@ -1,5 +1,6 @@
 #include "logging/track_recycler.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "proto/check.h"
@@ -20,29 +21,56 @@ void TrackRecycler::release(std::uint64_t oldest, Done done) {
 void TrackRecycler::next_round() {
   writes_ = tracks_.release(oldest_);
   written_ = 0;
+  to_forget_.clear();
+  forgotten_bytes_ = 0;
   write_next();
 }
 
 void TrackRecycler::write_next() {
   if (written_ == writes_.size()) {
-    const std::uint64_t before = tracks_.oldest();
-    tracks_.committed();
-    writer_.retry();
-    if (tracks_.oldest() < oldest_) {
-      CHECK(tracks_.oldest() > before || !writes_.empty());
-      return next_round();
-    }
-    return finish({});
+    if (disk_.can_forget()) to_forget_ = tracks_.released();
+    return forget_next();
   }
   const TrackList::Write& write = writes_[written_++];
   block_ = Payload::allocate(kBlockBytes);
-  pack_list_page(write.page, log_, std::span<std::byte, kBlockBytes>(block_.data(), kBlockBytes));
+  pack_list_page(write.page, superblock_.log,
+                 std::span<std::byte, kBlockBytes>(block_.data(), kBlockBytes));
   disk_.async_write(write.block * kBlockBytes, {block_.bytes()}, Durability::kDurable,
                     [this](Result<void> result) {
                       if (result) return write_next();
                       tracks_.abandoned();
                       finish(std::move(result));
                     });
+}
+
+void TrackRecycler::forget_next() {
+  const std::uint64_t track_bytes = std::uint64_t{superblock_.track_blocks} * kBlockBytes;
+  if (!to_forget_.empty() && forgotten_bytes_ == track_bytes) {
+    to_forget_.pop_back();
+    forgotten_bytes_ = 0;
+  }
+  if (to_forget_.empty() || writer_.short_of_tracks()) return commit();
+  const std::uint64_t first = superblock_.track_first_block(to_forget_.back()) * kBlockBytes;
+  const ByteRange piece{first + forgotten_bytes_,
+                        std::min(kForgetBytesMax, track_bytes - forgotten_bytes_)};
+  forgotten_bytes_ += piece.length;
+  disk_.async_forget(piece, [this](const Result<void>& result) {
+    // It was a favour to the device. One that refuses it is not asked again in this round.
+    if (!result) return commit();
+    forget_next();
+  });
+}
+
+// The pages are durable and nothing touches the tracks any more: the writer may have them.
+void TrackRecycler::commit() {
+  const std::uint64_t before = tracks_.oldest();
+  tracks_.committed();
+  writer_.retry();
+  if (tracks_.oldest() < oldest_) {
+    CHECK(tracks_.oldest() > before || !writes_.empty());
+    return next_round();
+  }
+  finish({});
 }
 
 void TrackRecycler::finish(Result<void> result) {

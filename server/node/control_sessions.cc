@@ -120,6 +120,12 @@ void NodeControl::doctor(admin::Answer<api::DoctorAnswer> done) {
   } else {
     add(out, "log disk", "ok", node_.log_stack_->path(), "");
   }
+  const logging::DurableChoice& durable = node_.log_stack_->durable_choice();
+  const bool odd = !durable.configured && durable.writes == 0;
+  add(out, "log durability", odd ? "warning" : "ok", to_string(durable),
+      odd ? "if the disk is sound, [log] durability = \"fua\" or \"flush\" says it without "
+            "measuring"
+          : "");
   const std::size_t damage = node_.log_stack_->recovered().damage.size();
   add(out, "log integrity", damage == 0 ? "ok" : "error",
       damage == 0 ? "no damage found at start" : std::to_string(damage) + " damaged ranges",

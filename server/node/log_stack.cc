@@ -75,6 +75,8 @@ Result<std::unique_ptr<LogStack>> LogStack::open(const LogSettings& settings, Ex
     return Error{superblock.error().code, settings.path + ": " + superblock.error().message};
   }
   stack->superblock_ = *superblock;
+  stack->durable_choice_ = logging::choose_durable_way(
+      {*stack->disk_, ring, executor, stack->superblock_}, settings.durable_way);
   Result<logging::Recovered> recovered =
       logging::recover_log(*stack->disk_, stack->superblock_, kRecoveryThreads, visit);
   if (!recovered) {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "logging/durability_probe.h"
 #include "logging/file_disk.h"
 #include "logging/io_ring.h"
 #include "logging/log_reader.h"
@@ -27,6 +28,8 @@ struct LogSettings {
   // What may wait for the images, of which all may have to be logged again as before-images: room
   // for that is kept in reserve, as far as the log is large enough.
   std::uint64_t lag_bytes = 0;
+  // How writes are made durable; without it the faster way, measured when the log is opened.
+  std::optional<logging::DurableWay> durable_way{};
 };
 
 class LogStack {
@@ -56,6 +59,7 @@ class LogStack {
   [[nodiscard]] const DurationHistogram& commit_durations() const { return commit_durations_; }
   [[nodiscard]] const SizeHistogram& batch_bytes() const { return batch_bytes_; }
   [[nodiscard]] const std::string& path() const { return path_; }
+  [[nodiscard]] const logging::DurableChoice& durable_choice() const { return durable_choice_; }
 
  private:
   LogStack() = default;
@@ -63,6 +67,7 @@ class LogStack {
   std::string path_;
   std::unique_ptr<logging::FileDisk> disk_;
   logging::Superblock superblock_;
+  logging::DurableChoice durable_choice_;
   std::optional<logging::Recovered> recovered_;
   std::unique_ptr<logging::LogWriter> writer_;
   std::unique_ptr<logging::LogReader> reader_;

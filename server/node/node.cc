@@ -20,6 +20,15 @@ constexpr auto kIdlePoll = std::chrono::milliseconds(5);
 constexpr std::uint16_t kLogoutSeconds = 2;
 constexpr std::int64_t kClockStepNs = 500'000'000;
 
+std::optional<logging::DurableWay> durable_way(LogDurability durability) {
+  switch (durability) {
+    case LogDurability::kFua: return logging::DurableWay::kFua;
+    case LogDurability::kFlush: return logging::DurableWay::kFlush;
+    case LogDurability::kAuto: break;
+  }
+  return std::nullopt;
+}
+
 std::int64_t offset_ns(const Executor& executor) {
   return static_cast<std::int64_t>(executor.wall_time().ns) - executor.monotonic_time().count();
 }
@@ -90,12 +99,14 @@ Result<void> Node::start() {
       std::filesystem::absolute(config_.log.disks.front()).parent_path(), error);
   Result<std::unique_ptr<LogStack>> stack = LogStack::open(
       {config_.log.disks.front(), config_.log.max_size.bytes, config_.log.track_size.bytes,
-       config_.storage.lag_max.bytes},
+       config_.storage.lag_max.bytes, durable_way(config_.log.durability)},
       loop_, *ring_, [this](const logging::Record& record, const logging::LogLocation& location) {
         volumes_->record(record, location);
       });
   if (!stack) return stack.error();
   log_stack_ = std::move(*stack);
+  log_.info("log disk", {{"path", log_stack_->path()},
+                         {"durability", to_string(log_stack_->durable_choice())}});
   const logging::Recovered& recovered = log_stack_->recovered();
   for (const logging::LogDamage& damage : recovered.damage) {
     log_.error("the log is damaged: history is missing", {{"track", damage.track},
@@ -193,7 +204,7 @@ void Node::reload(const Config& config) {
   if (config.server.iqn_base != config_.server.iqn_base ||
       config.server.portals != config_.server.portals ||
       config.server.state_dir != config_.server.state_dir ||
-      config.log.disks != config_.log.disks) {
+      config.log.disks != config_.log.disks || config.log.durability != config_.log.durability) {
     log_.warning("changes of [server] and [log] take effect at the next start");
   }
   config_.volumes = config.volumes;
@@ -364,6 +375,14 @@ web::NodeMetrics Node::metrics() {
   }
   out.log_commit = &log_stack_->commit_durations();
   out.log_batch = &log_stack_->batch_bytes();
+  const logging::DurableChoice& durable = log_stack_->durable_choice();
+  web::LogDiskMetrics& disk = out.log_disks.emplace_back();
+  disk.disk = log_stack_->path();
+  disk.durability = logging::durable_way_name(durable.way);
+  if (durable.writes > 0) {
+    disk.fua = durable.fua;
+    disk.flush = durable.flush;
+  }
   out.log_used_bytes = log_stack_->writer().used_bytes();
   out.log_limit_bytes = log_stack_->writer().limit_bytes();
   const iscsi::ServerCounters& counters = portal_->sessions().counters();

@@ -55,6 +55,21 @@ TEST_F(LogStackTest, MakesItsFileOnceAndFindsItAgain) {
   EXPECT_EQ(records_, 0);
 }
 
+TEST_F(LogStackTest, FindsOutHowToMakeWritesDurableUnlessItIsTold) {
+  {
+    const auto stack = open();
+    ASSERT_TRUE(stack);
+    EXPECT_FALSE((*stack)->durable_choice().configured);
+    EXPECT_GT((*stack)->durable_choice().writes, 0u) << (*stack)->durable_choice().not_measured;
+  }
+  const auto told =
+      LogStack::open({.path = path(), .durable_way = logging::DurableWay::kFlush}, executor_,
+                     *ring_, [](const logging::Record&, const logging::LogLocation&) {});
+  ASSERT_TRUE(told);
+  EXPECT_TRUE((*told)->durable_choice().configured);
+  EXPECT_EQ((*told)->durable_choice().way, logging::DurableWay::kFlush);
+}
+
 TEST_F(LogStackTest, WhatACrashLeftOfItsMakingIsMadeAnew) {
   std::ofstream(path() + ".new") << "half made";
   EXPECT_TRUE(open());
