@@ -53,7 +53,7 @@ Node::~Node() {
   volumes_.reset();
   worker_.reset();
   log_stack_.reset();
-  if (ring_descriptor_) ring_descriptor_->close();
+  loop_.stop_waking();
 }
 
 Result<void> Node::start() {
@@ -123,9 +123,7 @@ Result<void> Node::start() {
       config_.log.on_full,
       [this](const std::string& name) { unexpose(name, [](const Result<void>&) {}); });
 
-  ring_descriptor_ =
-      std::make_unique<boost::asio::posix::stream_descriptor>(loop_.context(), ::dup(ring_->fd()));
-  poll_ring();
+  if (Result<void> r = loop_.wake_on(ring_->fd()); !r) return r;
   loop_.set_turn_hook([this] { ring_->reap(); });
   log_stack_->start();
   started_ = loop_.wall_time();
@@ -213,15 +211,6 @@ void Node::reload(const Config& config) {
     return;
   }
   log_.info("configuration read again");
-}
-
-void Node::poll_ring() {
-  ring_descriptor_->async_wait(boost::asio::posix::stream_descriptor::wait_read,
-                               [this](const boost::system::error_code& error) {
-                                 if (error) return;
-                                 ring_->reap();
-                                 poll_ring();
-                               });
 }
 
 void Node::tick() {

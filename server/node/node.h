@@ -5,7 +5,6 @@
 // the loop's thread.
 #pragma once
 
-#include <boost/asio/posix/stream_descriptor.hpp>
 #include <memory>
 #include <string>
 #include <vector>
@@ -60,7 +59,6 @@ class Node final : public iscsi::TargetDirectory, public iscsi::Observer, public
 
   Result<void> listen();
   Result<void> create_configured_volumes();
-  void poll_ring();
   void tick();
   void watch_clock();
   void unexpose(const std::string& name, UniqueFunction<void(Result<void>)> done);
@@ -76,7 +74,6 @@ class Node final : public iscsi::TargetDirectory, public iscsi::Observer, public
   bool ready_ = false;
   bool stopping_ = false;
   std::unique_ptr<logging::IoRing> ring_;
-  std::unique_ptr<boost::asio::posix::stream_descriptor> ring_descriptor_;
   std::unique_ptr<MetaStore> store_;
   std::unique_ptr<volume::Worker> worker_;
   std::unique_ptr<LogStack> log_stack_;

@@ -98,26 +98,14 @@ Result<void> BenchLog::open() {
     recycle();
     if (observer_) observer_(batch_);
   });
-  ring_descriptor_.emplace(loop_.context(), ring_->fd());
   loop_.set_turn_hook([this] { ring_->reap(); });
-  poll_ring();
-  return {};
+  return loop_.wake_on(ring_->fd());
 }
 
 BenchLog::~BenchLog() {
-  while (recycler_ && !recycler_->idle()) loop_.context().run_one();
+  while (recycler_ && !recycler_->idle()) ring_->wait();
   loop_.set_turn_hook(nullptr);
-  // The descriptor is the ring's to close.
-  if (ring_descriptor_) ring_descriptor_->release();
-}
-
-void BenchLog::poll_ring() {
-  ring_descriptor_->async_wait(boost::asio::posix::stream_descriptor::wait_read,
-                               [this](const boost::system::error_code& error) {
-                                 if (error) return;
-                                 ring_->reap();
-                                 poll_ring();
-                               });
+  loop_.stop_waking();
 }
 
 void BenchLog::append(const PayloadSlice& payload, Done done) {

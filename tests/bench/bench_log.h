@@ -7,7 +7,6 @@
 // Owner's thread only (the event loop's), like the writer.
 #pragma once
 
-#include <boost/asio/posix/stream_descriptor.hpp>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -74,13 +73,11 @@ class BenchLog {
 
   static Result<void> create_file(const std::string& path, std::uint64_t bytes);
   Result<void> open();
-  void poll_ring();
   void recycle();
 
   const Options options_;
   node::EventLoop& loop_;
   std::unique_ptr<logging::IoRing> ring_;
-  std::optional<boost::asio::posix::stream_descriptor> ring_descriptor_;
   std::unique_ptr<logging::FileDisk> disk_;
   logging::Superblock superblock_;
   std::optional<logging::TrackList> tracks_;
