@@ -80,6 +80,8 @@ Result<void> BenchLog::open() {
   auto superblock = logging::format_log(*disk_, id, 0, options_.track_bytes, loop_.wall_time().ns);
   if (!superblock) return superblock.error();
   superblock_ = *superblock;
+  durable_choice_ =
+      logging::choose_durable_way({*disk_, *ring_, loop_, superblock_}, options_.durable_way);
   superblock_.initialised_tracks = superblock_.track_count;  // create_file() has written them
   if (auto r = logging::update_superblock(*disk_, superblock_); !r) return r;
   auto recovered = logging::recover_log(*disk_, superblock_, kRecoveryThreads,
