@@ -12,6 +12,7 @@
 #include <string>
 
 #include "tests/logging/log_testing.h"
+#include "tests/logging/submit_spy.h"
 #include "tests/logging/temporary_directory.h"
 
 namespace mariner::logging {
@@ -126,6 +127,21 @@ TEST_P(FileDiskTest, ItsAlignmentIsEnough) {
     ASSERT_TRUE(disk_->read(at, to.bytes().subspan(unit, unit)).has_value());
     EXPECT_TRUE(std::ranges::equal(to.bytes().subspan(unit, unit), part));
   }
+}
+
+TEST_P(FileDiskTest, ADurableWriteIsForcedOrFlushedAndAVolatileOneNeither) {
+  const bool forced = GetParam().way == DurableWay::kFua;
+  test::submit_spy().reset();
+  const Payload a = payload_of(1, 1);
+  ASSERT_TRUE(async_write(0, {a.bytes()}).has_value());
+  EXPECT_EQ(test::submit_spy().forced_writes, forced ? 1u : 0u);
+  EXPECT_EQ(test::submit_spy().linked_flushes, forced ? 0u : 1u);
+  EXPECT_EQ(test::submit_spy().writes, 1u);
+  disk_->async_write(0, {a.bytes()}, Durability::kVolatile, [](const Result<void>&) {});
+  drain();
+  EXPECT_EQ(test::submit_spy().forced_writes, forced ? 1u : 0u);
+  EXPECT_EQ(test::submit_spy().linked_flushes, forced ? 0u : 1u);
+  EXPECT_EQ(test::submit_spy().writes, 2u);
 }
 
 TEST_P(FileDiskTest, AFileIsNeverToldToForget) { EXPECT_FALSE(disk_->can_forget()); }
