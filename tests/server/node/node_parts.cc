@@ -51,7 +51,7 @@ void NodeParts::start() {
   CHECK(volumes_->load().has_value());
   Result<std::unique_ptr<LogStack>> stack = LogStack::open(
       {path("log"), logging::kReservedBytes + 4 * std::uint64_t{logging::kTrackBytesMin},
-       logging::kTrackBytesMin},
+       logging::kTrackBytesMin, 0, logging::DurableWay::kFua},
       executor_, *ring_, [this](const logging::Record& record, const logging::LogLocation& at) {
         volumes_->record(record, at);
       });
