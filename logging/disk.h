@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "proto/check.h"
 #include "proto/error.h"
 #include "proto/unique_function.h"
 #include "proto/units.h"
@@ -42,6 +43,9 @@ class Disk {
   // The range reads as zero afterwards and gives its space back where the device can.
   virtual Result<void> discard(ByteRange range) = 0;
 
+  // Whether async_forget() does anything.
+  [[nodiscard]] virtual bool can_forget() const { return false; }
+
   // Fills `to` if the bytes are in memory already and returns true; never waits for a device.
   virtual bool try_read(std::uint64_t offset, std::span<std::byte> to) {
     static_cast<void>(offset);
@@ -52,6 +56,14 @@ class Disk {
   virtual void async_read(std::uint64_t offset, std::span<std::byte> to, Completion done) = 0;
   virtual void async_write(std::uint64_t offset, std::vector<ConstBytes> parts,
                            Durability durability, Completion done) = 0;
+  // Nobody needs what the range holds: from now on reads of it may return anything, until it is
+  // written again. Tells the device so, without changing the metadata of a file system. Requires
+  // can_forget(); one at a time.
+  virtual void async_forget(ByteRange range, Completion done) {
+    static_cast<void>(range);
+    static_cast<void>(done);
+    CHECK_MSG(false, "this disk cannot forget");
+  }
 };
 
 }  // namespace mariner::logging

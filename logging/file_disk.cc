@@ -6,6 +6,7 @@
 #include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -13,6 +14,8 @@
 #include <cerrno>
 #include <climits>
 #include <filesystem>
+#include <fstream>
+#include <thread>
 #include <utility>
 
 #include "proto/check.h"
@@ -20,6 +23,20 @@
 
 namespace mariner::logging {
 namespace {
+
+constexpr int kSectorBytesMin = 512;
+
+// Whether the kernel would pass a discard on to the device.
+bool discards(dev_t device) {
+  const std::string place =
+      "/sys/dev/block/" + std::to_string(major(device)) + ":" + std::to_string(minor(device));
+  // A partition has its disk's queue.
+  for (const char* queue : {"/queue/discard_max_bytes", "/../queue/discard_max_bytes"}) {
+    std::uint64_t bytes = 0;
+    if (std::ifstream(place + queue) >> bytes) return bytes > 0;
+  }
+  return false;
+}
 
 std::vector<iovec> to_iovecs(std::span<const ConstBytes> parts) {
   std::vector<iovec> vectors;
@@ -30,17 +47,21 @@ std::vector<iovec> to_iovecs(std::span<const ConstBytes> parts) {
   return vectors;
 }
 
-std::uint64_t total_bytes(std::span<const ConstBytes> parts) {
-  std::uint64_t total = 0;
-  for (const ConstBytes& part : parts) total += part.size();
-  return total;
-}
-
 Error short_transfer(const std::string& path, const char* what, std::uint64_t offset,
-                     std::int64_t expected, std::int64_t found) {
+                     std::uint64_t expected, std::uint64_t found) {
   return Error{ErrorCode::kIo, path + ": " + what + " at byte " + std::to_string(offset) +
                                    " moved " + std::to_string(found) + " of " +
                                    std::to_string(expected) + " bytes"};
+}
+
+bool lock(int fd, std::chrono::milliseconds wait) {
+  constexpr auto kPause = std::chrono::milliseconds(10);
+  const auto until = std::chrono::steady_clock::now() + wait;
+  while (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    if (std::chrono::steady_clock::now() >= until) return false;
+    std::this_thread::sleep_for(kPause);
+  }
+  return true;
 }
 
 }  // namespace
@@ -79,7 +100,8 @@ Result<void> FileDisk::create(const std::string& path, Caching caching, std::uin
 }
 
 Result<std::unique_ptr<FileDisk>> FileDisk::open(const std::string& path, Caching caching,
-                                                 IoRing* ring) {
+                                                 IoRing* ring,
+                                                 std::chrono::milliseconds lock_wait) {
   const int flags = O_RDWR | O_CLOEXEC | (caching == Caching::kDirect ? O_DIRECT : 0);
   const int fd = ::open(path.c_str(), flags);
   if (fd < 0) {
@@ -87,26 +109,61 @@ Result<std::unique_ptr<FileDisk>> FileDisk::open(const std::string& path, Cachin
     return errno_error(errno, path + ": open");
   }
   std::unique_ptr<FileDisk> disk(new FileDisk(path, fd, ring));
-  if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
+  if (!lock(fd, lock_wait)) {
     return Error{ErrorCode::kBusy, path + ": another process has it open (is a marinerd running?)"};
   }
-  struct stat status {};
-  if (::fstat(fd, &status) != 0) return errno_error(errno, path + ": stat");
-  if (S_ISBLK(status.st_mode)) {
-    std::uint64_t size = 0;
-    if (::ioctl(fd, BLKGETSIZE64, &size) != 0) return errno_error(errno, path + ": size");
-    disk->size_bytes_ = size;
-  } else if (S_ISREG(status.st_mode)) {
-    disk->size_bytes_ = static_cast<std::uint64_t>(status.st_size);
-  } else {
-    return Error{ErrorCode::kInvalidArgument, path + ": neither a file nor a block device"};
-  }
-  // The log's blocks are 4 KiB, which every device's own alignment divides.
-  disk->alignment_ = caching == Caching::kDirect ? kBlockBytes : 1;
+  if (Result<void> looked = disk->look_at(flags); !looked) return looked.error();
   return disk;
 }
 
+// Size, alignment, and what the device can do.
+Result<void> FileDisk::look_at(int open_flags) {
+  struct stat status {};
+  if (::fstat(fd_, &status) != 0) return errno_error(errno, path_ + ": stat");
+  const bool is_device = S_ISBLK(status.st_mode);
+  if (is_device) {
+    std::uint64_t size = 0;
+    if (::ioctl(fd_, BLKGETSIZE64, &size) != 0) return errno_error(errno, path_ + ": size");
+    size_bytes_ = size;
+    can_forget_ = discards(status.st_rdev);
+  } else if (S_ISREG(status.st_mode)) {
+    size_bytes_ = static_cast<std::uint64_t>(status.st_size);
+  } else {
+    return Error{ErrorCode::kInvalidArgument, path_ + ": neither a file nor a block device"};
+  }
+  if ((open_flags & O_DIRECT) == 0) return {};
+  alignment_ = direct_alignment(is_device);
+  if (alignment_ > kBlockBytes) {
+    return Error{ErrorCode::kInvalidArgument,
+                 path_ + ": expected a device that takes writes of " + std::to_string(kBlockBytes) +
+                     " bytes, found one that takes multiples of " + std::to_string(alignment_) +
+                     "; use another, or a file on a file system"};
+  }
+  return {};
+}
+
+// What O_DIRECT demands of offsets, lengths and memory: as the kernel says, or as trying shows.
+std::uint32_t FileDisk::direct_alignment(bool is_device) const {
+#ifdef STATX_DIOALIGN  // Linux 6.1
+  struct statx extended {};
+  if (::statx(fd_, "", AT_EMPTY_PATH, STATX_DIOALIGN, &extended) == 0 &&
+      (extended.stx_mask & STATX_DIOALIGN) != 0 && extended.stx_dio_offset_align != 0) {
+    return std::max(extended.stx_dio_offset_align, extended.stx_dio_mem_align);
+  }
+#endif
+  int sector = 0;
+  if (is_device && ::ioctl(fd_, BLKSSZGET, &sector) == 0 && sector >= kSectorBytesMin) {
+    return static_cast<std::uint32_t>(sector);
+  }
+  // Memory and offset that are multiples of a sector and of no more. A file too short to tell is
+  // read without moving a byte, which is refused or not all the same.
+  Payload block = Payload::allocate(kBlockBytes);
+  const ssize_t n = ::pread(fd_, block.data() + kSectorBytesMin, kSectorBytesMin, kSectorBytesMin);
+  return n >= 0 ? kSectorBytesMin : kBlockBytes;
+}
+
 FileDisk::~FileDisk() {
+  CHECK_MSG(!forgetting_, "a disk is closed while it forgets");
   if (fd_ >= 0) ::close(fd_);
 }
 
@@ -134,8 +191,7 @@ Result<void> FileDisk::read(std::uint64_t offset, std::span<std::byte> to) {
       return errno_error(errno, path_ + ": read at byte " + std::to_string(offset + done));
     }
     if (n == 0) {
-      return short_transfer(path_, "read", offset, static_cast<std::int64_t>(to.size()),
-                            static_cast<std::int64_t>(done));
+      return short_transfer(path_, "read", offset, to.size(), done);
     }
     done += static_cast<std::size_t>(n);
   }
@@ -146,7 +202,8 @@ Result<void> FileDisk::write(std::uint64_t offset, std::span<const ConstBytes> p
                              Durability durability) {
   std::vector<iovec> vectors = to_iovecs(parts);
   std::size_t at = 0;
-  const int flags = durability == Durability::kDurable ? RWF_DSYNC : 0;
+  const bool durable = durability == Durability::kDurable;
+  const int flags = durable && durable_way_ == DurableWay::kFua ? RWF_DSYNC : 0;
   while (at < vectors.size()) {
     const int count = static_cast<int>(std::min<std::size_t>(vectors.size() - at, IOV_MAX));
     const ssize_t n =
@@ -163,6 +220,7 @@ Result<void> FileDisk::write(std::uint64_t offset, std::span<const ConstBytes> p
       vectors[at].iov_len -= left;
     }
   }
+  if (durable && durable_way_ == DurableWay::kFlush) return flush();
   return {};
 }
 
@@ -197,37 +255,105 @@ bool FileDisk::try_read(std::uint64_t offset, std::span<std::byte> to) {
          static_cast<ssize_t>(to.size());
 }
 
+std::unique_ptr<FileDisk::Transfer> FileDisk::new_transfer() {
+  if (spare_.empty()) return std::make_unique<Transfer>();
+  std::unique_ptr<Transfer> transfer = std::move(spare_.back());
+  spare_.pop_back();
+  return transfer;
+}
+
+void FileDisk::finish(std::unique_ptr<Transfer> transfer, Result<void> result) {
+  Completion done = std::move(transfer->done);
+  // Before the completion: it may need one, or close the disk.
+  if (spare_.size() < kSpareMax) spare_.push_back(std::move(transfer));
+  done(std::move(result));
+}
+
 void FileDisk::async_read(std::uint64_t offset, std::span<std::byte> to, Completion done) {
   CHECK(ring_ != nullptr);
-  const auto expected = static_cast<std::int64_t>(to.size());
-  ring_->read(fd_, {{to.data(), to.size()}}, offset, 0,
-              [this, offset, to, expected, done = std::move(done)](std::int64_t n) mutable {
-                if (n == expected) return done(Result<void>{});
-                if (n < 0 && n != -EINTR && n != -EAGAIN) {
-                  return done(errno_error(static_cast<int>(-n),
-                                          path_ + ": read at byte " + std::to_string(offset)));
-                }
-                if (n == 0) return done(short_transfer(path_, "read", offset, expected, 0));
-                const auto moved = static_cast<std::size_t>(std::max<std::int64_t>(n, 0));
-                async_read(offset + moved, to.subspan(moved), std::move(done));
+  std::unique_ptr<Transfer> transfer = new_transfer();
+  transfer->offset = offset;
+  transfer->to = to;
+  transfer->expected = to.size();
+  transfer->done = std::move(done);
+  read_on(std::move(transfer));
+}
+
+// Reads what is missing of it.
+void FileDisk::read_on(std::unique_ptr<Transfer> transfer) {
+  const std::span<std::byte> to = transfer->to;
+  const std::uint64_t offset = transfer->offset;
+  ring_->read(fd_, to, offset, 0,
+              [this, transfer = std::move(transfer)](std::int64_t moved) mutable {
+                read_answered(std::move(transfer), moved);
               });
+}
+
+void FileDisk::read_answered(std::unique_ptr<Transfer> transfer, std::int64_t moved) {
+  if (moved == static_cast<std::int64_t>(transfer->to.size())) {
+    return finish(std::move(transfer), {});
+  }
+  if (moved < 0 && moved != -EINTR && moved != -EAGAIN) {
+    Error error = errno_error(static_cast<int>(-moved),
+                              path_ + ": read at byte " + std::to_string(transfer->offset));
+    return finish(std::move(transfer), std::move(error));
+  }
+  if (moved == 0) {
+    Error error = short_transfer(path_, "read", transfer->offset, transfer->to.size(), 0);
+    return finish(std::move(transfer), std::move(error));
+  }
+  if (moved > 0) {
+    transfer->offset += static_cast<std::uint64_t>(moved);
+    transfer->to = transfer->to.subspan(static_cast<std::size_t>(moved));
+  }
+  read_on(std::move(transfer));
 }
 
 void FileDisk::async_write(std::uint64_t offset, std::vector<ConstBytes> parts,
                            Durability durability, Completion done) {
   CHECK(ring_ != nullptr);
-  CHECK(parts.size() <= IOV_MAX);
-  const auto expected = static_cast<std::int64_t>(total_bytes(parts));
-  const int flags = durability == Durability::kDurable ? RWF_DSYNC : 0;
-  ring_->write(fd_, to_iovecs(parts), offset, flags,
-               [this, offset, expected, done = std::move(done)](std::int64_t n) mutable {
-                 if (n == expected) return done(Result<void>{});
-                 if (n < 0) {
-                   return done(errno_error(static_cast<int>(-n),
-                                           path_ + ": write at byte " + std::to_string(offset)));
-                 }
-                 done(short_transfer(path_, "write", offset, expected, n));
-               });
+  std::unique_ptr<Transfer> transfer = new_transfer();
+  transfer->offset = offset;
+  transfer->expected = 0;
+  for (const ConstBytes& part : parts) transfer->expected += part.size();
+  transfer->done = std::move(done);
+  auto answered = [this, transfer = std::move(transfer)](std::int64_t moved) mutable {
+    write_answered(std::move(transfer), moved);
+  };
+  if (durability == Durability::kDurable && durable_way_ == DurableWay::kFlush) {
+    return ring_->write_and_flush(fd_, parts, offset, std::move(answered));
+  }
+  ring_->write(fd_, parts, offset, durability == Durability::kDurable ? RWF_DSYNC : 0,
+               std::move(answered));
+}
+
+void FileDisk::write_answered(std::unique_ptr<Transfer> transfer, std::int64_t moved) {
+  if (moved == static_cast<std::int64_t>(transfer->expected)) {
+    return finish(std::move(transfer), {});
+  }
+  Error error = moved < 0
+                    ? errno_error(static_cast<int>(-moved),
+                                  path_ + ": write at byte " + std::to_string(transfer->offset))
+                    : short_transfer(path_, "write", transfer->offset, transfer->expected,
+                                     static_cast<std::uint64_t>(moved));
+  finish(std::move(transfer), std::move(error));
+}
+
+// A discard blocks, and the ring has no request for it before Linux 6.12.
+void FileDisk::async_forget(ByteRange range, Completion done) {
+  CHECK(can_forget_ && ring_ != nullptr && !std::exchange(forgetting_, true));
+  Executor& executor = ring_->executor();
+  forgetter_ = std::jthread([this, range, &executor, done = std::move(done)]() mutable {
+    std::uint64_t place[2] = {range.offset, range.length};
+    Result<void> result;
+    if (::ioctl(fd_, BLKDISCARD, place) != 0) {
+      result = errno_error(errno, path_ + ": discard at byte " + std::to_string(range.offset));
+    }
+    executor.post([this, result = std::move(result), done = std::move(done)]() mutable {
+      forgetting_ = false;
+      done(std::move(result));
+    });
+  });
 }
 
 }  // namespace mariner::logging

@@ -1,22 +1,44 @@
+// A write that is to be flushed is two entries, linked: the kernel begins the flush when the whole
+// write has succeeded, and cancels it otherwise. Both are answered, and a request completes when
+// all its answers are there. The link holds only between entries that the kernel takes in one call.
+// It takes fewer than it is offered when it is short of memory, and the flush may then run before
+// the write has ended: submitted() sees where the kernel stopped, and such a write has failed.
 #include "logging/io_ring.h"
 
 #include <cerrno>
+#include <climits>
+#include <cstdint>
 #include <utility>
 
 #include "proto/check.h"
 
 namespace mariner::logging {
+namespace {
 
-Result<std::unique_ptr<IoRing>> IoRing::create(Executor& executor, unsigned entries) {
+// An entry's tag is its request's address; the lowest bit says that it is the flush.
+constexpr std::uint64_t kFlushBit = 1;
+
+std::uint64_t tag_of(const void* request) { return reinterpret_cast<std::uintptr_t>(request); }
+
+}  // namespace
+
+Result<std::unique_ptr<IoRing>> IoRing::create(Executor& executor, const Options& options) {
+  CHECK(options.entries >= 2);  // a write and its flush
   std::unique_ptr<IoRing> ring(new IoRing(executor));
-  io_uring_params params{};
-  // Completions are reaped by the submitting thread alone, inside its own system calls.
-  params.flags = IORING_SETUP_COOP_TASKRUN | IORING_SETUP_CQSIZE;
-  params.cq_entries = entries * 2;
-  int rc = io_uring_queue_init_params(entries, &ring->ring_, &params);
-  if (rc == -EINVAL) {
-    params = {};
-    rc = io_uring_queue_init_params(entries, &ring->ring_, &params);
+  // From the newest kernel to the oldest. Completions are reaped by the submitting thread alone,
+  // inside its own system calls; one refused entry does not hold up those behind it.
+  static constexpr unsigned kFlags[] = {
+      IORING_SETUP_COOP_TASKRUN | IORING_SETUP_SUBMIT_ALL,  // Linux 5.19
+      0,
+  };
+  int rc = -EINVAL;
+  for (const unsigned flags :
+       std::span(kFlags).subspan(options.basic ? std::size(kFlags) - 1 : 0)) {
+    io_uring_params params{};
+    params.flags = flags | IORING_SETUP_CQSIZE;
+    params.cq_entries = options.entries * 2;  // a request has two answers at most
+    rc = io_uring_queue_init_params(options.entries, &ring->ring_, &params);
+    if (rc != -EINVAL) break;
   }
   if (rc < 0) return errno_error(-rc, "cannot set up io_uring (is it disabled on this system?)");
   ring->initialised_ = true;
@@ -29,23 +51,60 @@ IoRing::~IoRing() {
   if (initialised_) io_uring_queue_exit(&ring_);
 }
 
-void IoRing::read(int file, std::vector<iovec> to, std::uint64_t offset, int flags,
+void IoRing::read(int file, std::span<std::byte> to, std::uint64_t offset, int flags,
                   Completion done) {
-  enqueue(std::make_unique<Request>(
-      Request{false, file, flags, offset, std::move(to), std::move(done)}));
+  std::unique_ptr<Request> request = new_request();
+  request->kind = Kind::kRead;
+  request->file = file;
+  request->flags = flags;
+  request->offset = offset;
+  request->vectors.push_back({to.data(), to.size()});
+  request->done = std::move(done);
+  enqueue(std::move(request));
 }
 
-void IoRing::write(int file, std::vector<iovec> from, std::uint64_t offset, int flags,
+void IoRing::write(int file, std::span<const Bytes> from, std::uint64_t offset, int flags,
                    Completion done) {
-  enqueue(std::make_unique<Request>(
-      Request{true, file, flags, offset, std::move(from), std::move(done)}));
+  std::unique_ptr<Request> request = new_request();
+  request->kind = Kind::kWrite;
+  request->file = file;
+  request->flags = flags;
+  request->offset = offset;
+  request->done = std::move(done);
+  fill(*request, from);
+  enqueue(std::move(request));
+}
+
+void IoRing::write_and_flush(int file, std::span<const Bytes> from, std::uint64_t offset,
+                             Completion done) {
+  std::unique_ptr<Request> request = new_request();
+  request->kind = Kind::kWriteAndFlush;
+  request->file = file;
+  request->flags = 0;
+  request->offset = offset;
+  request->done = std::move(done);
+  fill(*request, from);
+  enqueue(std::move(request));
+}
+
+std::unique_ptr<IoRing::Request> IoRing::new_request() {
+  if (spare_.empty()) return std::make_unique<Request>();
+  std::unique_ptr<Request> request = std::move(spare_.back());
+  spare_.pop_back();
+  request->vectors.clear();
+  return request;
+}
+
+void IoRing::fill(Request& request, std::span<const Bytes> from) {
+  CHECK(!from.empty() && from.size() <= IOV_MAX);
+  for (const Bytes& part : from) {
+    request.vectors.push_back({const_cast<std::byte*>(part.data()), part.size()});
+  }
 }
 
 void IoRing::enqueue(std::unique_ptr<Request> request) {
-  // Stay within the completion queue so that the kernel never has to overflow it.
-  if (waiting_.empty() && in_flight_ < ring_.sq.ring_entries && prepare(request.get())) {
+  if (waiting_.empty() && prepare(request.get())) {
     static_cast<void>(request.release());  // the ring's until its completion
-    ++in_flight_;
     submit_soon();
     return;
   }
@@ -53,17 +112,35 @@ void IoRing::enqueue(std::unique_ptr<Request> request) {
 }
 
 bool IoRing::prepare(Request* request) {
-  io_uring_sqe* sqe = io_uring_get_sqe(&ring_);
-  if (sqe == nullptr) return false;
+  const bool flushes = request->kind == Kind::kWriteAndFlush;
+  // Stay within the completion queue so that the kernel never has to overflow it, and never begin
+  // a pair that cannot be offered to the kernel as one.
+  if (in_flight_ >= ring_.sq.ring_entries) return false;
+  if (io_uring_sq_space_left(&ring_) < (flushes ? 2u : 1u)) return false;
   const auto count = static_cast<unsigned>(request->vectors.size());
-  if (request->is_write) {
-    io_uring_prep_writev2(sqe, request->file, request->vectors.data(), count, request->offset,
-                          request->flags);
-  } else {
+  const std::uint64_t tag = tag_of(request);
+  io_uring_sqe* sqe = io_uring_get_sqe(&ring_);
+  if (request->kind == Kind::kRead) {
     io_uring_prep_readv2(sqe, request->file, request->vectors.data(), count, request->offset,
                          request->flags);
+  } else {
+    io_uring_prep_writev2(sqe, request->file, request->vectors.data(), count, request->offset,
+                          request->flags);
   }
-  io_uring_sqe_set_data(sqe, request);
+  io_uring_sqe_set_data64(sqe, tag);
+  unsubmitted_.push_back(tag);
+  if (flushes) {
+    sqe->flags |= IOSQE_IO_LINK;
+    io_uring_sqe* flush = io_uring_get_sqe(&ring_);
+    io_uring_prep_fsync(flush, request->file, IORING_FSYNC_DATASYNC);
+    io_uring_sqe_set_data64(flush, tag | kFlushBit);
+    unsubmitted_.push_back(tag | kFlushBit);
+  }
+  request->answers_missing = flushes ? 2 : 1;
+  request->moved = 0;
+  request->flushed = 0;
+  request->flush_unlinked = false;
+  ++in_flight_;
   return true;
 }
 
@@ -86,32 +163,68 @@ void IoRing::submit() {
     return;
   }
   CHECK_MSG(rc >= 0, "io_uring_submit refused well-formed requests");
-  if (io_uring_sq_ready(&ring_) > 0) submit_soon();  // the kernel took some of them only
+  submitted(static_cast<std::size_t>(rc));
+  if (!unsubmitted_.empty()) submit_soon();
+}
+
+// The kernel has taken `count` entries, in their order.
+void IoRing::submitted(std::size_t count) {
+  CHECK(count <= unsubmitted_.size());
+  unanswered_ += count;
+  unsubmitted_.erase(unsubmitted_.begin(),
+                     unsubmitted_.begin() + static_cast<std::ptrdiff_t>(count));
+  if (unsubmitted_.empty() || (unsubmitted_.front() & kFlushBit) == 0) return;
+  // Between a write and its flush. Until the flush is answered its request is there.
+  reinterpret_cast<Request*>(unsubmitted_.front() & ~kFlushBit)->flush_unlinked = true;
+}
+
+void IoRing::answered(std::uint64_t tag, std::int64_t result) {
+  auto* answered = reinterpret_cast<Request*>(tag & ~kFlushBit);
+  CHECK(answered->answers_missing > 0 && unanswered_ > 0);
+  --unanswered_;
+  ((tag & kFlushBit) != 0 ? answered->flushed : answered->moved) = result;
+  if (--answered->answers_missing > 0) return;
+  CHECK(in_flight_ > 0);
+  --in_flight_;
+  std::unique_ptr<Request> request(answered);
+  std::int64_t outcome = request->moved;
+  if (request->kind == Kind::kWriteAndFlush) {
+    std::int64_t expected = 0;
+    for (const iovec& part : request->vectors) expected += static_cast<std::int64_t>(part.iov_len);
+    if (outcome == expected) {
+      if (request->flushed < 0) outcome = request->flushed;
+      if (request->flushed >= 0 && request->flush_unlinked) outcome = -EAGAIN;
+    }
+  }
+  Completion done = std::move(request->done);
+  // Before the completion: it may need one.
+  if (spare_.size() < ring_.sq.ring_entries) spare_.push_back(std::move(request));
+  done(outcome);
 }
 
 void IoRing::reap() {
   for (;;) {
     io_uring_cqe* cqe = nullptr;
     if (io_uring_peek_cqe(&ring_, &cqe) != 0 || cqe == nullptr) break;
-    std::unique_ptr<Request> request(static_cast<Request*>(io_uring_cqe_get_data(cqe)));
+    const std::uint64_t tag = cqe->user_data;
     const std::int64_t result = cqe->res;
     io_uring_cqe_seen(&ring_, cqe);
-    CHECK(in_flight_ > 0);
-    --in_flight_;
-    request->done(result);
+    answered(tag, result);
   }
-  while (!waiting_.empty() && in_flight_ < ring_.sq.ring_entries &&
-         prepare(waiting_.front().get())) {
+  start_waiting();
+}
+
+void IoRing::start_waiting() {
+  while (!waiting_.empty() && prepare(waiting_.front().get())) {
     static_cast<void>(waiting_.front().release());
     waiting_.pop_front();
-    ++in_flight_;
     submit_soon();
   }
 }
 
 void IoRing::wait() {
   submit();
-  if (in_flight_ == 0) return;
+  if (unanswered_ == 0) return;
   io_uring_cqe* cqe = nullptr;
   int rc = 0;
   do {

@@ -2,7 +2,8 @@
 //
 // Requests made during one turn of the event loop are submitted together at its end. Completions
 // are reaped when fd() becomes readable (the owner of the event loop polls it and calls reap()).
-// Requests beyond the ring's size wait in a queue. Owner's thread only.
+// Requests beyond the ring's size wait in a queue, in order. What a request needs is kept for the
+// next one: in the steady state nothing is allocated. Owner's thread only.
 #pragma once
 
 #include <liburing.h>
@@ -12,6 +13,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "proto/error.h"
@@ -23,8 +25,18 @@ class IoRing {
  public:
   // Receives the number of bytes moved, or -errno.
   using Completion = UniqueFunction<void(std::int64_t)>;
+  using Bytes = std::span<const std::byte>;
 
-  static Result<std::unique_ptr<IoRing>> create(Executor& executor, unsigned entries = 256);
+  struct Options {
+    unsigned entries = 256;  // at least 2
+    // Uses nothing that Linux 5.10 does not have: what create() falls back to on an old kernel.
+    bool basic = false;
+  };
+
+  static Result<std::unique_ptr<IoRing>> create(Executor& executor, const Options& options);
+  static Result<std::unique_ptr<IoRing>> create(Executor& executor) {
+    return create(executor, Options{});
+  }
 
   // Nothing may be in flight: the owner has drained its disks.
   ~IoRing();
@@ -33,10 +45,18 @@ class IoRing {
 
   [[nodiscard]] int fd() const { return ring_.ring_fd; }
   [[nodiscard]] std::size_t in_flight() const { return in_flight_ + waiting_.size(); }
+  [[nodiscard]] Executor& executor() { return executor_; }
 
-  // `flags` as of preadv2/pwritev2. Memory and vectors stay valid until the completion.
-  void read(int file, std::vector<iovec> to, std::uint64_t offset, int flags, Completion done);
-  void write(int file, std::vector<iovec> from, std::uint64_t offset, int flags, Completion done);
+  // `flags` as of preadv2/pwritev2. The memory stays valid until the completion, `from` itself only
+  // until the call returns; it has 1 to IOV_MAX parts.
+  void read(int file, std::span<std::byte> to, std::uint64_t offset, int flags, Completion done);
+  void write(int file, std::span<const Bytes> from, std::uint64_t offset, int flags,
+             Completion done);
+  // Writes, and when all of it is written makes the file's data durable as fdatasync does. The
+  // result is that of the write if it failed or was short, else -errno of the flush if that failed,
+  // else the number of bytes written: they are durable then, and only then.
+  void write_and_flush(int file, std::span<const Bytes> from, std::uint64_t offset,
+                       Completion done);
 
   // Runs the completions of everything that has completed.
   void reap();
@@ -45,27 +65,41 @@ class IoRing {
   void wait();
 
  private:
+  enum class Kind { kRead, kWrite, kWriteAndFlush };
   struct Request {
-    bool is_write = false;
+    Kind kind = Kind::kRead;
     int file = -1;
     int flags = 0;
     std::uint64_t offset = 0;
     std::vector<iovec> vectors;
     Completion done;
+    // What the kernel has answered so far.
+    unsigned answers_missing = 0;
+    std::int64_t moved = 0;       // of the read or write: bytes or -errno
+    std::int64_t flushed = 0;     // of the flush: 0 or -errno
+    bool flush_unlinked = false;  // the kernel did not take write and flush together
   };
 
   explicit IoRing(Executor& executor) : executor_(executor) {}
+  [[nodiscard]] std::unique_ptr<Request> new_request();
+  void fill(Request& request, std::span<const Bytes> from);
   void enqueue(std::unique_ptr<Request> request);
   bool prepare(Request* request);
   void submit();
+  void submitted(std::size_t count);
   void submit_soon();
+  void answered(std::uint64_t tag, std::int64_t result);
+  void start_waiting();
 
   Executor& executor_;
   io_uring ring_{};
   bool initialised_ = false;
   bool submit_pending_ = false;
-  std::size_t in_flight_ = 0;
+  std::size_t in_flight_ = 0;   // prepared or with the kernel
+  std::size_t unanswered_ = 0;  // entries that the kernel has taken
   std::deque<std::unique_ptr<Request>> waiting_;
+  std::vector<std::unique_ptr<Request>> spare_;  // at most as many as the ring has entries
+  std::vector<std::uint64_t> unsubmitted_;       // tags of the entries the kernel has not taken yet
   // Tells deferred work that outlived the ring that it is gone.
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

@@ -101,6 +101,10 @@ class LogWriter {
   [[nodiscard]] std::uint64_t used_bytes() const;
   [[nodiscard]] std::uint64_t limit_bytes() const;
   [[nodiscard]] std::uint64_t free_tracks() const;
+  // Ordinary records wait or fail for want of room, or nearly so.
+  [[nodiscard]] bool short_of_tracks() const {
+    return free_tracks() <= options_.reserve_tracks + 1;
+  }
   // Every record with an ordinal below it is durable, or was given up.
   [[nodiscard]] std::uint64_t ordinal_frontier() const { return ordinals_.value(); }
   // No disk is left that can be written to.

@@ -26,6 +26,9 @@ inline constexpr std::uint32_t kSuperblockCopies = 2;
 // Apart, so that one bad spot of a disk does not take both.
 inline constexpr std::uint64_t kSuperblockStride = 8;
 inline constexpr std::uint64_t kListFirstBlock = 16;
+// The last blocks in front of the first track: no structure stands there, and they may be written
+// with anything at any time. A log whose list leaves less has none.
+inline constexpr std::uint64_t kScratchBlocks = 64;
 inline constexpr std::uint32_t kTrackBytesMin = 8u << 20;
 inline constexpr std::uint32_t kRotatingTrackBytesMin = 64u << 10;
 inline constexpr std::uint32_t kTrackBytesMax = 1u << 30;
@@ -67,6 +70,12 @@ struct Superblock {
   }
   [[nodiscard]] bool rotates() const { return rotation.count() > 0; }
   [[nodiscard]] BatchFormat batch_format() const { return {log, sector_bytes}; }
+  [[nodiscard]] std::optional<ByteRange> scratch() const {
+    const std::uint64_t end = first_sector * sector_bytes;
+    const std::uint64_t list_end = (kListFirstBlock + list_blocks) * kBlockBytes;
+    if (list_end + kScratchBlocks * kBlockBytes > end) return std::nullopt;
+    return ByteRange{end - kScratchBlocks * kBlockBytes, kScratchBlocks * kBlockBytes};
+  }
 };
 
 void pack_superblock(const Superblock& superblock, std::span<std::byte, kBlockBytes> to);

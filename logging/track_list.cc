@@ -205,8 +205,14 @@ std::vector<TrackList::Write> TrackList::release(std::uint64_t oldest) {
     write.block = kListFirstBlock + slot;
     writes.push_back(std::move(write));
   }
+  next.freed = std::move(freed);
   next_ = std::move(next);
   return writes;
+}
+
+const std::vector<std::uint64_t>& TrackList::released() const {
+  CHECK(next_.has_value());
+  return next_->freed;
 }
 
 void TrackList::committed() {

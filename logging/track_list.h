@@ -70,6 +70,8 @@ class TrackList {
   // for. The list changes when committed() is called; until then no other release.
   [[nodiscard]] std::vector<Write> release(std::uint64_t oldest);
   void committed();
+  // The tracks that the release under way frees: neither live nor planned until it is committed.
+  [[nodiscard]] const std::vector<std::uint64_t>& released() const;
   // The writes failed: as if release() had not been called.
   void abandoned() { next_.reset(); }
   // The whole list, for one that is written for the first time: every block of it. Takes effect at
@@ -81,6 +83,7 @@ class TrackList {
     std::uint64_t oldest = 0;
     std::deque<std::uint64_t> tracks;
     std::map<std::uint64_t, std::uint32_t> slots;
+    std::vector<std::uint64_t> freed{};
   };
   static constexpr std::uint64_t kHole = UINT64_MAX;
   static constexpr std::size_t kHolesMax = kListPageTracks;

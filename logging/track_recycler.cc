@@ -1,5 +1,6 @@
 #include "logging/track_recycler.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "proto/check.h"
@@ -20,19 +21,15 @@ void TrackRecycler::release(std::uint64_t oldest, Done done) {
 void TrackRecycler::next_round() {
   writes_ = tracks_.release(oldest_);
   written_ = 0;
+  to_forget_.clear();
+  forgotten_bytes_ = 0;
   write_next();
 }
 
 void TrackRecycler::write_next() {
   if (written_ == writes_.size()) {
-    const std::uint64_t before = tracks_.oldest();
-    tracks_.committed();
-    writer_.retry();
-    if (tracks_.oldest() < oldest_) {
-      CHECK(tracks_.oldest() > before || !writes_.empty());
-      return next_round();
-    }
-    return finish({});
+    if (disk_.disk().can_forget()) to_forget_ = tracks_.released();
+    return forget_next();
   }
   const TrackList::Write& write = writes_[written_++];
   block_ = Payload::allocate(kBlockBytes);
@@ -44,6 +41,37 @@ void TrackRecycler::write_next() {
                              tracks_.abandoned();
                              finish(std::move(result));
                            });
+}
+
+void TrackRecycler::forget_next() {
+  const std::uint64_t track_bytes = disk_.superblock().track_bytes();
+  if (!to_forget_.empty() && forgotten_bytes_ == track_bytes) {
+    to_forget_.pop_back();
+    forgotten_bytes_ = 0;
+  }
+  if (to_forget_.empty() || writer_.short_of_tracks()) return commit();
+  const std::uint64_t first =
+      disk_.superblock().track_first_sector(to_forget_.back()) * disk_.superblock().sector_bytes;
+  const ByteRange piece{first + forgotten_bytes_,
+                        std::min(kForgetBytesMax, track_bytes - forgotten_bytes_)};
+  forgotten_bytes_ += piece.length;
+  disk_.disk().async_forget(piece, [this](const Result<void>& result) {
+    // It was a favour to the device. One that refuses it is not asked again in this round.
+    if (!result) return commit();
+    forget_next();
+  });
+}
+
+// The pages are durable and nothing touches the tracks any more: the writer may have them.
+void TrackRecycler::commit() {
+  const std::uint64_t before = tracks_.oldest();
+  tracks_.committed();
+  writer_.retry();
+  if (tracks_.oldest() < oldest_) {
+    CHECK(tracks_.oldest() > before || !writes_.empty());
+    return next_round();
+  }
+  finish({});
 }
 
 void TrackRecycler::finish(Result<void> result) {

@@ -53,6 +53,14 @@ Result<OnFull> parse_on_full(std::string_view text) {
                fmt::format("expected \"shorten-window\" or \"stop-writes\", found \"{}\"", text)};
 }
 
+Result<LogDurability> parse_durability(std::string_view text) {
+  if (text == "auto") return LogDurability::kAuto;
+  if (text == "fua") return LogDurability::kFua;
+  if (text == "flush") return LogDurability::kFlush;
+  return Error{ErrorCode::kInvalidArgument,
+               fmt::format("expected \"auto\", \"fua\" or \"flush\", found \"{}\"", text)};
+}
+
 Result<std::chrono::nanoseconds> parse_t_wait(std::string_view text) {
   constexpr auto kLongest = std::chrono::milliseconds(100);
   auto t_wait = parse_duration(text);
@@ -202,6 +210,7 @@ void read_log(ConfigTable table, LogConfig& log) {
   }
   table.parsed("on_full", log.on_full, parse_on_full);
   table.parsed("t_wait", log.t_wait, parse_t_wait);
+  table.parsed("durability", log.durability, parse_durability);
   table.finish();
 }
 

@@ -35,6 +35,13 @@ enum class OnFull {
   kShortenWindow,  // the oldest history goes first
 };
 
+// How a write to a log disk is made durable.
+enum class LogDurability {
+  kAuto,   // whichever way the disk does faster, measured at start
+  kFua,    // each write forced to the medium
+  kFlush,  // a flush behind each write
+};
+
 struct LogConfig {
   std::vector<std::string> disks;  // at least one
   std::vector<std::string> lost;   // former disks that will never come back
@@ -42,6 +49,7 @@ struct LogConfig {
   ByteSize track_size{64ull << 20};
   OnFull on_full = OnFull::kShortenWindow;
   std::chrono::nanoseconds t_wait = std::chrono::microseconds(200);
+  LogDurability durability = LogDurability::kAuto;
 };
 
 struct StorageConfig {

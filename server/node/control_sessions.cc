@@ -116,6 +116,12 @@ void NodeControl::doctor(admin::Answer<api::DoctorAnswer> done) {
             "([log] max_size of a new log) before then");
   for (const LogMember& member : node_.log_stack_->members()) {
     using State = logging::LogWriter::DiskState;
+    const logging::DurableChoice& durable = member.durability;
+    const bool odd = !durable.configured && durable.writes == 0;
+    add(out, "log durability", odd ? "warning" : "ok", member.path + ": " + to_string(durable),
+        odd ? "if the disk is sound, [log] durability = \"fua\" or \"flush\" says it without "
+              "measuring"
+            : "");
     if (member.draining) {
       add(out, "log disk", "ok", member.path + " is being emptied: it takes no new records",
           "it is let go when the history that it holds has been given up");

@@ -7,6 +7,8 @@
 #include <memory>
 #include <utility>
 
+#include "proto/check.h"
+
 namespace mariner::node {
 namespace {
 
@@ -26,13 +28,24 @@ void EventLoop::run() {
   const auto work = boost::asio::make_work_guard(context_);
   run_deferred();
   while (!stopping_.load(std::memory_order_relaxed)) {
+    woken_ = false;
     context_.run_one();
-    for (int i = 1; i < kEventsPerTurn && context_.poll_one() != 0; ++i) {
+    // Completions wait for nothing: the next batch has gathered already, and to look for further
+    // events costs a system call when there is none.
+    for (int i = 1; !woken_ && i < kEventsPerTurn && context_.poll_one() != 0; ++i) {
     }
     if (turn_hook_) turn_hook_();
     run_deferred();
     turns_.fetch_add(1, std::memory_order_relaxed);
   }
+}
+
+Result<void> EventLoop::wake_on(int fd) {
+  CHECK(!wake_);
+  Result<std::unique_ptr<WakeDescriptor>> wake = WakeDescriptor::watch(context_, fd, woken_);
+  if (!wake) return wake.error();
+  wake_ = std::move(*wake);
+  return {};
 }
 
 void EventLoop::stop() {

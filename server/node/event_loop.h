@@ -7,8 +7,11 @@
 #include <atomic>
 #include <boost/asio/io_context.hpp>
 #include <deque>
+#include <memory>
 
+#include "proto/error.h"
 #include "proto/executor.h"
+#include "server/node/wake_descriptor.h"
 
 namespace mariner::node {
 
@@ -29,6 +32,11 @@ class EventLoop final : public Executor {
   [[nodiscard]] VersionTime wall_time() const override;
   [[nodiscard]] std::chrono::nanoseconds monotonic_time() const override;
 
+  // Begins a turn whenever `fd` becomes readable, until stop_waking(); what there is to do then is
+  // the turn hook's. One at a time. Owner's thread only, or before run().
+  Result<void> wake_on(int fd);
+  void stop_waking() { wake_.reset(); }
+
   // Called at the end of each turn, before what was deferred: to pick up completions that are there
   // without being woken for them.
   void set_turn_hook(UniqueFunction<void()> hook) { turn_hook_ = std::move(hook); }
@@ -44,6 +52,8 @@ class EventLoop final : public Executor {
   boost::asio::io_context context_;
   std::deque<UniqueFunction<void()>> deferred_;
   UniqueFunction<void()> turn_hook_;
+  bool woken_ = false;  // by the descriptor, in this turn
+  std::unique_ptr<WakeDescriptor> wake_;
   std::atomic<std::uint64_t> turns_{0};
   std::atomic<bool> stopping_{false};
 };

@@ -62,7 +62,8 @@ std::uint8_t LogStack::free_number() const {
 // Nothing: there is no log there yet.
 Result<std::optional<LogStack::Opened>> LogStack::open_existing(const std::string& path) {
   if (!std::filesystem::exists(path)) return std::optional<Opened>{};
-  Result<std::unique_ptr<FileDisk>> disk = FileDisk::open(path, FileDisk::Caching::kDirect, &ring_);
+  Result<std::unique_ptr<FileDisk>> disk =
+      FileDisk::open(path, FileDisk::Caching::kDirect, &ring_, settings_.lock_wait);
   if (!disk) return disk.error();
   const Result<logging::Superblock> superblock = logging::read_superblock(**disk);
   if (!superblock && superblock.error().code == ErrorCode::kNotFound) {
@@ -184,6 +185,9 @@ void LogStack::set_up(std::vector<Opened> disks) {
     batch_bytes_.observe(batch.bytes);
   });
   for (std::size_t i = 0; i < disks.size(); ++i) {
+    // Nothing else is under way in the ring yet.
+    members_[i].durability = logging::choose_durable_way(
+        {*disks[i].disk, ring_, executor_, disks[i].superblock}, settings_.durable_way);
     array_->add(std::move(disks[i].disk), disks[i].superblock, std::move(recovered_.disks[i]));
   }
   for (const LogMember& member : members_) {
@@ -227,6 +231,12 @@ Result<LogMember> LogStack::add(const std::string& path) {
   }
   Result<Opened> made = make_new(path);
   if (!made) return made.error();
+  // With writes under way nothing can be measured: at the next start.
+  LogMember& member = members_.back();
+  member.durability.way = settings_.durable_way.value_or(members_.front().durability.way);
+  member.durability.configured = settings_.durable_way.has_value();
+  member.durability.not_measured = "it was added at run time; the next start measures it";
+  made->disk->set_durable_way(member.durability.way);
   logging::RecoveredDisk empty{{}, logging::TrackList(made->superblock)};
   array_->add(std::move(made->disk), made->superblock, std::move(empty));
   return made->member;
@@ -235,12 +245,10 @@ Result<LogMember> LogStack::add(const std::string& path) {
 Result<void> LogStack::drain(const std::string& path) {
   const auto member = std::ranges::find(members_, path, &LogMember::path);
   CHECK(member != members_.end());
-  Result<void> refused;
-  array_->drain(member->number, [&refused, now = true](Result<void> result) mutable {
-    if (std::exchange(now, false) && !result) refused = std::move(result);
-  });
-  if (refused) member->draining = true;
-  return refused;
+  auto refused = std::make_shared<Result<void>>();  // it may be told later, and then it is done
+  array_->drain(member->number, [refused](Result<void> result) { *refused = std::move(result); });
+  if (*refused) member->draining = true;
+  return *refused;
 }
 
 std::vector<LogMember> LogStack::retire() {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "logging/durability_probe.h"
 #include "logging/file_disk.h"
 #include "logging/io_ring.h"
 #include "logging/log_array.h"
@@ -23,6 +24,7 @@ struct LogMember {
   std::uint8_t number = 0;
   std::string path;
   bool draining = false;  // takes no new records
+  logging::DurableChoice durability;
 };
 
 struct LogSettings {
@@ -30,12 +32,15 @@ struct LogSettings {
   std::vector<std::string> paths;
   // What the log consisted of so far; of a new one, nothing.
   std::vector<LogMember> members;
-  std::uint64_t size_bytes = 0;  // of a file that is created
+  std::chrono::milliseconds lock_wait{0};  // for what a killed process has left under way
+  std::uint64_t size_bytes = 0;            // of a file that is created
   std::uint64_t track_bytes = 0;
   std::chrono::nanoseconds t_wait{0};
   // What may wait for the images, of which all may have to be logged again as before-images: room
   // for that is kept in reserve, as far as the log is large enough.
   std::uint64_t lag_bytes = 0;
+  // How writes are made durable; without it the faster way, measured when the log is opened.
+  std::optional<logging::DurableWay> durable_way{};
 };
 
 class LogStack {

@@ -19,6 +19,16 @@ constexpr auto kTick = std::chrono::seconds(1);
 constexpr auto kIdlePoll = std::chrono::milliseconds(5);
 constexpr std::uint16_t kLogoutSeconds = 2;
 constexpr std::int64_t kClockStepNs = 500'000'000;
+constexpr auto kLockWait = std::chrono::seconds(20);
+
+std::optional<logging::DurableWay> durable_way(LogDurability durability) {
+  switch (durability) {
+    case LogDurability::kFua: return logging::DurableWay::kFua;
+    case LogDurability::kFlush: return logging::DurableWay::kFlush;
+    case LogDurability::kAuto: break;
+  }
+  return std::nullopt;
+}
 
 std::int64_t offset_ns(const Executor& executor) {
   return static_cast<std::int64_t>(executor.wall_time().ns) - executor.monotonic_time().count();
@@ -44,7 +54,7 @@ Node::~Node() {
   volumes_.reset();
   worker_.reset();
   log_stack_.reset();
-  if (ring_descriptor_) ring_descriptor_->close();
+  loop_.stop_waking();
 }
 
 Result<void> Node::start() {
@@ -74,6 +84,7 @@ Result<void> Node::start() {
   options.storage.pending_memory_max = config_.storage.pending_memory.bytes;
   options.storage.lag_bytes_max = config_.storage.lag_max.bytes;
   options.storage.apply_delay = config_.storage.apply_delay;
+  options.lock_wait = kLockWait;
   for (const VolumeConfig& volume : config_.volumes) {
     if (!volume.faults) continue;
     volume::FaultOptions& faults = options.faults[volume.name];
@@ -105,9 +116,7 @@ Result<void> Node::start() {
       config_.log.on_full,
       [this](const std::string& name) { unexpose(name, [](const Result<void>&) {}); });
 
-  ring_descriptor_ =
-      std::make_unique<boost::asio::posix::stream_descriptor>(loop_.context(), ::dup(ring_->fd()));
-  poll_ring();
+  if (Result<void> r = loop_.wake_on(ring_->fd()); !r) return r;
   loop_.set_turn_hook([this] { ring_->reap(); });
   log_stack_->start();
   started_ = loop_.wall_time();
@@ -130,6 +139,8 @@ Result<void> Node::open_log() {
   settings.size_bytes = config_.log.max_size.bytes / config_.log.disks.size();
   settings.track_bytes = config_.log.track_size.bytes;
   settings.t_wait = config_.log.t_wait;
+  settings.lock_wait = kLockWait;
+  settings.durable_way = durable_way(config_.log.durability);
   settings.lag_bytes = config_.storage.lag_max.bytes;
   const Result<std::vector<meta::LogDisk>> members = store_->log_disks();
   if (!members) return members.error();
@@ -141,7 +152,7 @@ Result<void> Node::open_log() {
       continue;
     }
     settings.members.push_back(
-        {static_cast<std::uint8_t>(disk.number()), disk.path(), disk.draining()});
+        {static_cast<std::uint8_t>(disk.number()), disk.path(), disk.draining(), {}});
   }
   for (const std::string& path : settings.paths) {
     std::error_code ignored;
@@ -154,6 +165,9 @@ Result<void> Node::open_log() {
       });
   if (!stack) return stack.error();
   log_stack_ = std::move(*stack);
+  for (const LogMember& member : log_stack_->members()) {
+    log_.info("log disk", {{"path", member.path}, {"durability", to_string(member.durability)}});
+  }
   log_stack_->writer().set_disk_observer([this](const logging::LogWriter::DiskReport& report) {
     const std::string path = log_stack_->path_of(report.disk);
     switch (report.state) {
@@ -280,8 +294,9 @@ Result<void> Node::listen() {
 void Node::reload(const Config& config) {
   if (config.server.iqn_base != config_.server.iqn_base ||
       config.server.portals != config_.server.portals ||
-      config.server.state_dir != config_.server.state_dir) {
-    log_.warning("changes of [server] take effect at the next start");
+      config.server.state_dir != config_.server.state_dir ||
+      config.log.durability != config_.log.durability) {
+    log_.warning("changes of [server] and of how the log is written take effect at the next start");
   }
   change_log_disks(config.log.disks);
   config_.volumes = config.volumes;
@@ -290,15 +305,6 @@ void Node::reload(const Config& config) {
     return;
   }
   log_.info("configuration read again");
-}
-
-void Node::poll_ring() {
-  ring_descriptor_->async_wait(boost::asio::posix::stream_descriptor::wait_read,
-                               [this](const boost::system::error_code& error) {
-                                 if (error) return;
-                                 ring_->reap();
-                                 poll_ring();
-                               });
 }
 
 void Node::tick() {
@@ -453,6 +459,16 @@ web::NodeMetrics Node::metrics() {
   }
   out.log_commit = &log_stack_->commit_durations();
   out.log_batch = &log_stack_->batch_bytes();
+  for (const LogMember& member : log_stack_->members()) {
+    const logging::DurableChoice& durable = member.durability;
+    web::LogDiskMetrics& disk = out.log_disks.emplace_back();
+    disk.disk = member.path;
+    disk.durability = logging::durable_way_name(durable.way);
+    if (durable.writes > 0) {
+      disk.fua = durable.fua;
+      disk.flush = durable.flush;
+    }
+  }
   out.log_used_bytes = log_stack_->writer().used_bytes();
   out.log_limit_bytes = log_stack_->writer().limit_bytes();
   const iscsi::ServerCounters& counters = portal_->sessions().counters();

@@ -5,7 +5,6 @@
 // the loop's thread.
 #pragma once
 
-#include <boost/asio/posix/stream_descriptor.hpp>
 #include <memory>
 #include <string>
 #include <vector>
@@ -64,7 +63,6 @@ class Node final : public iscsi::TargetDirectory, public iscsi::Observer, public
   void change_log_disks(const std::vector<std::string>& paths);
   void retire_log_disks();
   Result<void> remember_log_disks();
-  void poll_ring();
   void tick();
   void watch_clock();
   void unexpose(const std::string& name, UniqueFunction<void(Result<void>)> done);
@@ -80,7 +78,6 @@ class Node final : public iscsi::TargetDirectory, public iscsi::Observer, public
   bool ready_ = false;
   bool stopping_ = false;
   std::unique_ptr<logging::IoRing> ring_;
-  std::unique_ptr<boost::asio::posix::stream_descriptor> ring_descriptor_;
   std::unique_ptr<MetaStore> store_;
   std::unique_ptr<volume::Worker> worker_;
   std::unique_ptr<LogStack> log_stack_;

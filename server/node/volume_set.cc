@@ -133,8 +133,8 @@ Result<void> VolumeSet::start(LogStack& log, Epoch epoch) {
 
 Result<void> VolumeSet::start_volume(ServedVolume& served) {
   const meta::Volume& meta = served.meta;
-  Result<std::unique_ptr<FileDisk>> image =
-      FileDisk::open(served.image_path, FileDisk::Caching::kBuffered, &parts_.ring);
+  Result<std::unique_ptr<FileDisk>> image = FileDisk::open(
+      served.image_path, FileDisk::Caching::kBuffered, &parts_.ring, options_.lock_wait);
   if (!image) return image.error();
   if ((*image)->size_bytes() < meta.size_bytes()) {
     return Error{ErrorCode::kCorrupt, served.image_path + ": has " +

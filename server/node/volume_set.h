@@ -48,7 +48,8 @@ struct VolumeSetOptions {
   std::string iqn_base;
   volume::Storage::Options storage;
   std::map<std::string, volume::FaultOptions>
-      faults;  // by volume: injected between host and volume
+      faults;                              // by volume: injected between host and volume
+  std::chrono::milliseconds lock_wait{0};  // for what a killed process has left under way
 };
 
 struct NewVolume {

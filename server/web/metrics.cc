@@ -23,6 +23,8 @@ enum Family : std::size_t {
   kScsiBytes,
   kLogCommit,
   kLogBatch,
+  kLogDurability,
+  kLogDurableWrite,
   kLogUsed,
   kLogLimit,
   kOldestRecoverable,
@@ -55,6 +57,10 @@ constexpr std::array<Description, kFamilyCount> kFamilies{{
      "Time from a batch's dispatch to its being durable in the log."},
     {"mariner_log_batch_bytes", MetricType::Histogram,
      "Bytes that one physical write to the log carried."},
+    {"mariner_log_durability_info", MetricType::Gauge,
+     "How writes to a log disk are made durable: by fua or by a flush. Always 1."},
+    {"mariner_log_durable_write_seconds", MetricType::Gauge,
+     "What a small durable write to a log disk took either way, measured at start."},
     {"mariner_log_used_bytes", MetricType::Gauge, "Bytes of the log that hold history."},
     {"mariner_log_limit_bytes", MetricType::Gauge, "Bytes that the log may hold."},
     {"mariner_oldest_recoverable_timestamp_seconds", MetricType::Gauge,
@@ -162,6 +168,17 @@ void add_volume(Exposition& to, const VolumeMetrics& volume) {
   if (volume.rollback_progress) to.value(kRollbackProgress, labels, *volume.rollback_progress);
 }
 
+void add_log_disk(Exposition& to, const LogDiskMetrics& disk) {
+  to.value(kLogDurability, {{"disk", disk.disk}, {"method", disk.durability}}, 1);
+  const auto measured = [&](const char* method, std::optional<std::chrono::nanoseconds> time) {
+    if (!time) return;
+    to.value(kLogDurableWrite, {{"disk", disk.disk}, {"method", method}},
+             static_cast<double>(time->count()) * kSecondsPerNanosecond);
+  };
+  measured("fua", disk.fua);
+  measured("flush", disk.flush);
+}
+
 }  // namespace
 
 std::string metrics_text(const NodeMetrics& metrics) {
@@ -170,6 +187,7 @@ std::string metrics_text(const NodeMetrics& metrics) {
   if (metrics.log_commit != nullptr)
     to.histogram(kLogCommit, {}, *metrics.log_commit, kSecondsPerNanosecond);
   if (metrics.log_batch != nullptr) to.histogram(kLogBatch, {}, *metrics.log_batch, 1);
+  for (const auto& disk : metrics.log_disks) add_log_disk(to, disk);
   to.value(kLogUsed, {}, static_cast<double>(metrics.log_used_bytes));
   to.value(kLogLimit, {}, static_cast<double>(metrics.log_limit_bytes));
   to.value(kSessions, {}, static_cast<double>(metrics.iscsi_sessions));

@@ -59,8 +59,17 @@ struct VolumeMetrics {
   std::optional<double> rollback_progress;  // 0 to 1, while one is being restored
 };
 
+// One log disk.
+struct LogDiskMetrics {
+  std::string disk;
+  std::string durability;                           // "fua" or "flush"
+  std::optional<std::chrono::nanoseconds> fua{};    // what a small write took so, at start
+  std::optional<std::chrono::nanoseconds> flush{};  // and so
+};
+
 struct NodeMetrics {
   std::vector<VolumeMetrics> volumes;
+  std::vector<LogDiskMetrics> log_disks{};
   const DurationHistogram* log_commit = nullptr;
   const SizeHistogram* log_batch = nullptr;
   std::uint64_t log_used_bytes = 0;

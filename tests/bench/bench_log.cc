@@ -80,6 +80,8 @@ Result<void> BenchLog::open() {
   auto superblock = logging::format_log(*disk_, id, 0, options_.track_bytes, loop_.wall_time().ns);
   if (!superblock) return superblock.error();
   superblock_ = *superblock;
+  durable_choice_ =
+      logging::choose_durable_way({*disk_, *ring_, loop_, superblock_}, options_.durable_way);
   superblock_.initialised_tracks = superblock_.track_count;  // create_file() has written them
   if (auto r = logging::update_superblock(*disk_, superblock_); !r) return r;
   const logging::LogDiskRef ref{*disk_, superblock_};
@@ -103,26 +105,14 @@ Result<void> BenchLog::open() {
     recycle();
     if (observer_) observer_(batch_);
   });
-  ring_descriptor_.emplace(loop_.context(), ring_->fd());
   loop_.set_turn_hook([this] { ring_->reap(); });
-  poll_ring();
-  return {};
+  return loop_.wake_on(ring_->fd());
 }
 
 BenchLog::~BenchLog() {
-  while (recycler_ && !recycler_->idle()) loop_.context().run_one();
+  while (recycler_ && !recycler_->idle()) ring_->wait();
   loop_.set_turn_hook(nullptr);
-  // The descriptor is the ring's to close.
-  if (ring_descriptor_) ring_descriptor_->release();
-}
-
-void BenchLog::poll_ring() {
-  ring_descriptor_->async_wait(boost::asio::posix::stream_descriptor::wait_read,
-                               [this](const boost::system::error_code& error) {
-                                 if (error) return;
-                                 ring_->reap();
-                                 poll_ring();
-                               });
+  loop_.stop_waking();
 }
 
 void BenchLog::append(const PayloadSlice& payload, Done done) {

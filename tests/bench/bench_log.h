@@ -7,13 +7,13 @@
 // Owner's thread only (the event loop's), like the writer.
 #pragma once
 
-#include <boost/asio/posix/stream_descriptor.hpp>
 #include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 
+#include "logging/durability_probe.h"
 #include "logging/file_disk.h"
 #include "logging/io_ring.h"
 #include "logging/log_location.h"
@@ -35,6 +35,8 @@ class BenchLog {
     std::uint64_t track_bytes = 0;
     // What may be outstanding at most; the log counts as full while it has room for this.
     std::uint64_t outstanding_bytes = 0;
+    // As [log] durability: measured unless given.
+    std::optional<logging::DurableWay> durable_way{};
   };
   // The batch whose records' completions run at the moment.
   struct BatchTimes {
@@ -67,6 +69,7 @@ class BenchLog {
   [[nodiscard]] std::uint64_t written_bytes() const { return written_bytes_; }
   // How often tracks have been freed for new use.
   [[nodiscard]] std::uint64_t releases() const { return releases_; }
+  [[nodiscard]] const logging::DurableChoice& durable_choice() const { return durable_choice_; }
   [[nodiscard]] std::uint64_t limit_bytes() const { return writer_->limit_bytes(); }
 
  private:
@@ -74,15 +77,14 @@ class BenchLog {
 
   static Result<void> create_file(const std::string& path, std::uint64_t bytes);
   Result<void> open();
-  void poll_ring();
   void recycle();
 
   const Options options_;
   node::EventLoop& loop_;
   std::unique_ptr<logging::IoRing> ring_;
-  std::optional<boost::asio::posix::stream_descriptor> ring_descriptor_;
   std::unique_ptr<logging::FileDisk> disk_;
   logging::Superblock superblock_;
+  logging::DurableChoice durable_choice_;
   std::optional<logging::TrackList> tracks_;
   std::unique_ptr<logging::LogDisk> log_disk_;
   std::unique_ptr<logging::LogWriter> writer_;

@@ -42,6 +42,7 @@ struct LoadOptions {
   std::uint64_t log_bytes = std::uint64_t{1} << 30;
   std::uint64_t track_bytes = std::uint64_t{64} << 20;
   std::uint64_t seed = 1;
+  std::string durability = "auto";  // of our log, as [log] durability
 };
 
 // What is known besides the measure, differently in each mode.
@@ -50,6 +51,7 @@ struct LogFigures {
   std::uint64_t limit_bytes = 0;
   std::uint64_t turns = 0;  // of the event loop
   bool ran_full = false;
+  std::string durability = "fua";
 };
 
 // A writer's payloads, written one after another, so that it is not always the same bytes of cache.
@@ -243,9 +245,11 @@ int print(const LoadOptions& options, const LoadMeasure& measure, const LogFigur
       each(1e6 * (measure.cpu().user_s + measure.cpu().system_s)), each(1e6 * measure.cpu().user_s),
       each(1e6 * measure.cpu().system_s), crc_us(options.bytes),
       each(static_cast<double>(measure.cpu().context_switches)));
-  fmt::print("\"written_bytes\": {}, \"limit_bytes\": {}, \"ran_full\": {}, \"failure\": {}}}\n",
-             figures.written_bytes, figures.limit_bytes, figures.ran_full,
-             quoted(measure.failure()));
+  fmt::print(
+      "\"written_bytes\": {}, \"limit_bytes\": {}, \"ran_full\": {}, \"durability\": {}, "
+      "\"failure\": {}}}\n",
+      figures.written_bytes, figures.limit_bytes, figures.ran_full, quoted(figures.durability),
+      quoted(measure.failure()));
   return measure.failure().empty() ? 0 : 1;
 }
 
@@ -257,8 +261,11 @@ int refuse(const Error& error) {
 int load_ours(const LoadOptions& options) {
   node::EventLoop loop;
   const std::uint64_t outstanding = std::uint64_t{options.bytes} * options.depth;
-  auto log =
-      BenchLog::create({options.folder, options.log_bytes, options.track_bytes, outstanding}, loop);
+  std::optional<logging::DurableWay> way;
+  if (options.durability == "fua") way = logging::DurableWay::kFua;
+  if (options.durability == "flush") way = logging::DurableWay::kFlush;
+  auto log = BenchLog::create(
+      {options.folder, options.log_bytes, options.track_bytes, outstanding, way}, loop);
   if (!log) return refuse(log.error());
   if ((*log)->full()) {
     return refuse({ErrorCode::kInvalidArgument, "--log-bytes has no space for this load"});
@@ -266,7 +273,8 @@ int load_ours(const LoadOptions& options) {
   Writers writers(options, loop, **log);
   writers.run();
   return print(options, writers.measure(),
-               {(*log)->written_bytes(), (*log)->limit_bytes(), loop.turns(), writers.ran_full()});
+               {(*log)->written_bytes(), (*log)->limit_bytes(), loop.turns(), writers.ran_full(),
+                to_string((*log)->durable_choice())});
 }
 
 int load_naive(const LoadOptions& options, NaiveLog::Commit commit) {
@@ -302,6 +310,8 @@ int main(int argc, char** argv) {
   app.add_option("--track-bytes", options.track_bytes)
       ->transform(size)
       ->check(CLI::Range(logging::kTrackBytesMin, logging::kTrackBytesMax));
+  app.add_option("--durability", options.durability, "how our log makes a write durable")
+      ->check(CLI::IsMember({"auto", "fua", "flush"}));
   app.add_option("--seed", options.seed, "of the payloads' bytes");
   CLI11_PARSE(app, argc, argv);
   if (options.bytes % kBlockBytes != 0) {

@@ -163,6 +163,10 @@ def test_doctor(daemon):
     findings = daemon.ask("doctor", *configuration)["findings"]
     assert findings and all(f["level"] in ("ok", "warning", "error") for f in findings)
     assert daemon.cli("doctor", *configuration).out.strip()
+    durability = next(f for f in findings if f["check"] == "log durability")
+    assert "measured at start: fua " in durability["found"] or "not measured" in durability["found"]
+    method = "fua" if "(fua)" in durability["found"] else "flush"
+    assert f'mariner_log_durability_info{{disk="{daemon.state}/log0",method="{method}"}} 1' in daemon.http("/metrics")[1]
 
 
 def test_exit_codes(volume):

@@ -2,6 +2,8 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/loop.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,6 +12,7 @@
 #include <string>
 
 #include "tests/logging/log_testing.h"
+#include "tests/logging/submit_spy.h"
 #include "tests/logging/temporary_directory.h"
 
 namespace mariner::logging {
@@ -21,13 +24,18 @@ using Caching = FileDisk::Caching;
 
 constexpr std::uint64_t kSize = 8u << 20;
 
-class FileDiskTest : public ::testing::TestWithParam<Caching> {
+struct Kind {
+  Caching caching;
+  DurableWay way;
+};
+
+class FileDiskTest : public ::testing::TestWithParam<Kind> {
  protected:
   void SetUp() override {
-    auto ring = IoRing::create(executor_, 16);
+    auto ring = IoRing::create(executor_, {.entries = 16});
     ASSERT_TRUE(ring.has_value()) << to_string(ring.error());
     ring_ = std::move(*ring);
-    ASSERT_TRUE(FileDisk::create(path_, GetParam(), kSize).has_value());
+    ASSERT_TRUE(FileDisk::create(path_, GetParam().caching, kSize).has_value());
     open();
   }
   void TearDown() override {
@@ -36,9 +44,10 @@ class FileDiskTest : public ::testing::TestWithParam<Caching> {
     ring_.reset();
   }
   void open() {
-    auto disk = FileDisk::open(path_, GetParam(), ring_.get());
+    auto disk = FileDisk::open(path_, GetParam().caching, ring_.get());
     ASSERT_TRUE(disk.has_value()) << to_string(disk.error());
     disk_ = std::move(*disk);
+    disk_->set_durable_way(GetParam().way);
   }
   void drain() {
     do {
@@ -73,17 +82,28 @@ class FileDiskTest : public ::testing::TestWithParam<Caching> {
   std::unique_ptr<FileDisk> disk_;
 };
 
-INSTANTIATE_TEST_SUITE_P(Caching, FileDiskTest,
-                         ::testing::Values(Caching::kDirect, Caching::kBuffered),
+INSTANTIATE_TEST_SUITE_P(Kind, FileDiskTest,
+                         ::testing::Values(Kind{Caching::kDirect, DurableWay::kFua},
+                                           Kind{Caching::kDirect, DurableWay::kFlush},
+                                           Kind{Caching::kBuffered, DurableWay::kFua},
+                                           Kind{Caching::kBuffered, DurableWay::kFlush}),
                          [](const auto& parameter) {
-                           return parameter.param == Caching::kDirect ? "Direct" : "Buffered";
+                           return std::string(parameter.param.caching == Caching::kDirect
+                                                  ? "Direct"
+                                                  : "Buffered") +
+                                  (parameter.param.way == DurableWay::kFua ? "Fua" : "Flush");
                          });
 
 TEST_P(FileDiskTest, HasItsSizeAndAlignment) {
   EXPECT_EQ(disk_->size_bytes(), kSize);
-  EXPECT_EQ(disk_->alignment(), GetParam() == Caching::kDirect ? kBlockBytes : 1u);
+  if (GetParam().caching == Caching::kDirect) {
+    // Which one depends on the device under the test's folder; that it is enough is tried below.
+    EXPECT_TRUE(disk_->alignment() == 512 || disk_->alignment() == 4096) << disk_->alignment();
+  } else {
+    EXPECT_EQ(disk_->alignment(), 1u);
+  }
   EXPECT_EQ(disk_->path(), path_);
-  if (GetParam() == Caching::kDirect) {
+  if (GetParam().caching == Caching::kDirect) {
     EXPECT_GE(disk_->allocated_bytes(), kSize);
   } else {
     EXPECT_LT(disk_->allocated_bytes(), kSize);
@@ -95,6 +115,36 @@ TEST_P(FileDiskTest, IsForItsOwnerOnly) {
   ASSERT_EQ(::stat(path_.c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777, 0600u);
 }
+
+TEST_P(FileDiskTest, ItsAlignmentIsEnough) {
+  const std::uint32_t unit = disk_->alignment();
+  Payload block = payload_of(1, 2);
+  const ConstBytes part(block.data() + unit, unit);
+  ASSERT_TRUE(disk_->write(3 * unit, {&part, 1}, Durability::kDurable).has_value());
+  ASSERT_TRUE(async_write(5 * unit, {part}).has_value());
+  Payload to = Payload::allocate(2 * kBlockBytes);
+  for (const std::uint64_t at : {3 * unit, 5 * unit}) {
+    ASSERT_TRUE(disk_->read(at, to.bytes().subspan(unit, unit)).has_value());
+    EXPECT_TRUE(std::ranges::equal(to.bytes().subspan(unit, unit), part));
+  }
+}
+
+TEST_P(FileDiskTest, ADurableWriteIsForcedOrFlushedAndAVolatileOneNeither) {
+  const bool forced = GetParam().way == DurableWay::kFua;
+  test::submit_spy().reset();
+  const Payload a = payload_of(1, 1);
+  ASSERT_TRUE(async_write(0, {a.bytes()}).has_value());
+  EXPECT_EQ(test::submit_spy().forced_writes, forced ? 1u : 0u);
+  EXPECT_EQ(test::submit_spy().linked_flushes, forced ? 0u : 1u);
+  EXPECT_EQ(test::submit_spy().writes, 1u);
+  disk_->async_write(0, {a.bytes()}, Durability::kVolatile, [](const Result<void>&) {});
+  drain();
+  EXPECT_EQ(test::submit_spy().forced_writes, forced ? 1u : 0u);
+  EXPECT_EQ(test::submit_spy().linked_flushes, forced ? 0u : 1u);
+  EXPECT_EQ(test::submit_spy().writes, 2u);
+}
+
+TEST_P(FileDiskTest, AFileIsNeverToldToForget) { EXPECT_FALSE(disk_->can_forget()); }
 
 TEST_P(FileDiskTest, WritesPartsOneAfterAnother) {
   const Payload a = payload_of(1, 1);
@@ -165,7 +215,7 @@ TEST_P(FileDiskTest, DiscardedRangesReadAsZeros) {
 }
 
 TEST_P(FileDiskTest, IsLockedAgainstASecondOpening) {
-  const auto second = FileDisk::open(path_, GetParam(), nullptr);
+  const auto second = FileDisk::open(path_, GetParam().caching, nullptr);
   ASSERT_FALSE(second.has_value());
   EXPECT_EQ(second.error().code, ErrorCode::kBusy);
   disk_.reset();
@@ -173,9 +223,11 @@ TEST_P(FileDiskTest, IsLockedAgainstASecondOpening) {
 }
 
 TEST_P(FileDiskTest, CreatesOnlyWhatIsNotThereAndOpensOnlyWhatIs) {
-  EXPECT_EQ(FileDisk::create(path_, GetParam(), kSize).error().code, ErrorCode::kAlreadyExists);
-  EXPECT_EQ(FileDisk::open(path_ + "x", GetParam(), nullptr).error().code, ErrorCode::kNotFound);
-  EXPECT_EQ(FileDisk::create(directory_.file("no/such"), GetParam(), kSize).error().code,
+  EXPECT_EQ(FileDisk::create(path_, GetParam().caching, kSize).error().code,
+            ErrorCode::kAlreadyExists);
+  EXPECT_EQ(FileDisk::open(path_ + "x", GetParam().caching, nullptr).error().code,
+            ErrorCode::kNotFound);
+  EXPECT_EQ(FileDisk::create(directory_.file("no/such"), GetParam().caching, kSize).error().code,
             ErrorCode::kIo);
   EXPECT_FALSE(FileDisk::open("/dev/null", Caching::kBuffered, nullptr).has_value());
 }
@@ -201,13 +253,13 @@ TEST_P(FileDiskTest, TryReadGivesTheBytesOrNothing) {
 }
 
 TEST_P(FileDiskTest, ALogLivesOnIt) {
-  if (GetParam() == Caching::kBuffered) {
+  if (GetParam().caching == Caching::kBuffered) {
     ASSERT_TRUE(disk_->resize(kReservedBytes + 4 * test::kTrackBytes).has_value());
   } else {
     disk_.reset();
     path_ = directory_.file("log1");
-    ASSERT_TRUE(
-        FileDisk::create(path_, GetParam(), kReservedBytes + 4 * test::kTrackBytes).has_value());
+    ASSERT_TRUE(FileDisk::create(path_, GetParam().caching, kReservedBytes + 4 * test::kTrackBytes)
+                    .has_value());
     open();
   }
   const Result<Superblock> superblock = format_log(*disk_, test::log_id(), 0, test::kTrackBytes, 1);
@@ -257,6 +309,93 @@ TEST(FileDisk, SyncsADirectory) {
   const test::TemporaryDirectory directory;
   EXPECT_TRUE(sync_directory_of(directory.file("anything")).has_value());
   EXPECT_FALSE(sync_directory_of(directory.file("no/such")).has_value());
+}
+
+// A file as a block device, where this process may make one.
+class LoopDevice {
+ public:
+  LoopDevice(const std::string& path, std::uint32_t sector_bytes) {
+    const int control = ::open("/dev/loop-control", O_RDWR | O_CLOEXEC);
+    const int file = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+    for (int attempt = 0; control >= 0 && file >= 0 && fd_ < 0 && attempt < 8; ++attempt) {
+      const int number = ::ioctl(control, LOOP_CTL_GET_FREE);
+      if (number < 0) break;
+      path_ = "/dev/loop" + std::to_string(number);
+      fd_ = ::open(path_.c_str(), O_RDWR | O_CLOEXEC);
+      loop_config config{};
+      config.fd = static_cast<std::uint32_t>(file);
+      config.block_size = sector_bytes;
+      config.info.lo_flags = LO_FLAGS_AUTOCLEAR;  // gone with its last user
+      if (fd_ >= 0 && ::ioctl(fd_, LOOP_CONFIGURE, &config) != 0) {
+        ::close(fd_);  // somebody else was faster
+        fd_ = -1;
+      }
+    }
+    if (control >= 0) ::close(control);
+    if (file >= 0) ::close(file);
+  }
+  ~LoopDevice() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  LoopDevice(const LoopDevice&) = delete;
+  LoopDevice& operator=(const LoopDevice&) = delete;
+
+  [[nodiscard]] bool made() const { return fd_ >= 0; }
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+  int fd_ = -1;
+};
+
+class BlockDeviceTest : public ::testing::TestWithParam<std::uint32_t> {};
+
+INSTANTIATE_TEST_SUITE_P(Sector, BlockDeviceTest, ::testing::Values(512u, 4096u));
+
+TEST_P(BlockDeviceTest, SaysItsSectorAndForgetsWhatItIsToldTo) {
+  const test::TemporaryDirectory directory;
+  const std::string path = directory.file("backing");
+  ASSERT_TRUE(FileDisk::create(path, Caching::kDirect, kSize).has_value());
+  const LoopDevice device(path, GetParam());
+  if (!device.made()) GTEST_SKIP() << "no right to make a loop device";
+  const auto backing_bytes = [&] {
+    struct stat status {};
+    EXPECT_EQ(::stat(path.c_str(), &status), 0);
+    return static_cast<std::uint64_t>(status.st_blocks) * 512;
+  };
+
+  ManualExecutor executor;
+  const auto ring = IoRing::create(executor);
+  ASSERT_TRUE(ring.has_value());
+  auto opened = FileDisk::open(device.path(), Caching::kDirect, ring->get());
+  ASSERT_TRUE(opened.has_value()) << to_string(opened.error());
+  FileDisk& disk = **opened;
+  EXPECT_EQ(disk.size_bytes(), kSize);
+  EXPECT_EQ(disk.alignment(), GetParam());
+  const Payload a = payload_of(1, 256);
+  const ConstBytes part = a.bytes();
+  ASSERT_TRUE(disk.write(1u << 20, {&part, 1}, Durability::kDurable).has_value());
+  ASSERT_EQ(backing_bytes(), kSize);
+  if (!disk.can_forget()) GTEST_SKIP() << "the file system under it punches no holes";
+
+  std::optional<Result<void>> outcome;
+  disk.async_forget({2u << 20, 4u << 20}, [&](Result<void> r) { outcome = std::move(r); });
+  EXPECT_FALSE(outcome.has_value()) << "never before the call has returned";
+  while (!outcome) executor.run_ready();
+  EXPECT_TRUE(outcome->has_value());
+  EXPECT_EQ(backing_bytes(), kSize - (4u << 20));
+  Payload to = Payload::allocate(a.size());
+  ASSERT_TRUE(disk.read(1u << 20, to.bytes()).has_value());
+  EXPECT_TRUE(std::ranges::equal(to.bytes(), a.bytes())) << "its neighbour stays";
+  // One that the device refuses, and another after that.
+  outcome.reset();
+  disk.async_forget({kSize, 4096}, [&](Result<void> r) { outcome = std::move(r); });
+  while (!outcome) executor.run_ready();
+  EXPECT_FALSE(outcome->has_value());
+  outcome.reset();
+  disk.async_forget({0, 4096}, [&](Result<void> r) { outcome = std::move(r); });
+  while (!outcome) executor.run_ready();
+  EXPECT_TRUE(outcome->has_value());
 }
 
 }  // namespace

@@ -7,9 +7,11 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "tests/logging/submit_spy.h"
 #include "tests/logging/temporary_directory.h"
 #include "tests/support/manual_executor.h"
 
@@ -17,8 +19,10 @@ namespace mariner::logging {
 namespace {
 
 using mariner::test::ManualExecutor;
+using test::submit_spy;
 
-class IoRingTest : public ::testing::Test {
+// On this kernel, and as on an old one.
+class IoRingTest : public ::testing::TestWithParam<bool> {
  protected:
   void SetUp() override {
     file_ = ::open(directory_.file("data").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
@@ -26,12 +30,13 @@ class IoRingTest : public ::testing::Test {
     make_ring(8);
   }
   void TearDown() override {
+    submit_spy().reset();
     if (ring_) drain();
     ring_.reset();
     ::close(file_);
   }
   void make_ring(unsigned entries) {
-    auto ring = IoRing::create(executor_, entries);
+    auto ring = IoRing::create(executor_, {.entries = entries, .basic = GetParam()});
     ASSERT_TRUE(ring.has_value()) << to_string(ring.error());
     ring_ = std::move(*ring);
   }
@@ -42,8 +47,21 @@ class IoRingTest : public ::testing::Test {
     }
   }
   void write(const std::string& text, std::uint64_t offset, IoRing::Completion done) {
-    ring_->write(file_, {{const_cast<char*>(text.data()), text.size()}}, offset, 0,
-                 std::move(done));
+    const IoRing::Bytes part = bytes_of(text);
+    ring_->write(file_, {&part, 1}, offset, 0, std::move(done));
+  }
+  static IoRing::Bytes bytes_of(const std::string& text) {
+    return std::as_bytes(std::span<const char>(text));
+  }
+  // What a write with a flush behind it answers, once.
+  std::int64_t write_and_flush(int file, const std::string& text, std::uint64_t offset) {
+    std::vector<std::int64_t> answers;
+    const IoRing::Bytes part = bytes_of(text);
+    ring_->write_and_flush(file, {&part, 1}, offset, [&](std::int64_t n) { answers.push_back(n); });
+    EXPECT_TRUE(answers.empty()) << "never before the call has returned";
+    drain();
+    EXPECT_EQ(answers.size(), 1u);
+    return answers.at(0);
   }
 
   test::TemporaryDirectory directory_;
@@ -52,24 +70,25 @@ class IoRingTest : public ::testing::Test {
   std::unique_ptr<IoRing> ring_;
 };
 
-TEST_F(IoRingTest, WritesAndReadsSeveralPieces) {
+TEST_P(IoRingTest, WritesAndReadsSeveralPieces) {
   std::string a = "abc";
   std::string b = "defgh";
   std::int64_t result = 0;
-  ring_->write(file_, {{a.data(), a.size()}, {b.data(), b.size()}}, 10, 0,
-               [&](std::int64_t n) { result = n; });
+  {
+    const IoRing::Bytes parts[] = {bytes_of(a), bytes_of(b)};  // gone before it is submitted
+    ring_->write(file_, parts, 10, 0, [&](std::int64_t n) { result = n; });
+  }
   drain();
   EXPECT_EQ(result, 8);
-  std::string c(5, '.');
-  std::string d(3, '.');
-  ring_->read(file_, {{c.data(), c.size()}, {d.data(), d.size()}}, 10, 0,
+  std::string c(8, '.');
+  ring_->read(file_, std::as_writable_bytes(std::span(c)), 10, 0,
               [&](std::int64_t n) { result = n; });
   drain();
   EXPECT_EQ(result, 8);
-  EXPECT_EQ(c + d, "abcdefgh");
+  EXPECT_EQ(c, "abcdefgh");
 }
 
-TEST_F(IoRingTest, ATurnsRequestsAreSubmittedAtItsEnd) {
+TEST_P(IoRingTest, ATurnsRequestsAreSubmittedAtItsEnd) {
   const std::string text = "x";
   int done = 0;
   for (int i = 0; i < 5; ++i)
@@ -82,7 +101,7 @@ TEST_F(IoRingTest, ATurnsRequestsAreSubmittedAtItsEnd) {
   EXPECT_EQ(done, 5);
 }
 
-TEST_F(IoRingTest, BecomesReadableWhenSomethingCompletes) {
+TEST_P(IoRingTest, BecomesReadableWhenSomethingCompletes) {
   const std::string text = "x";
   bool done = false;
   pollfd poller{ring_->fd(), POLLIN, 0};
@@ -94,7 +113,7 @@ TEST_F(IoRingTest, BecomesReadableWhenSomethingCompletes) {
   EXPECT_TRUE(done);
 }
 
-TEST_F(IoRingTest, MoreThanTheRingHoldsWaitTheirTurn) {
+TEST_P(IoRingTest, MoreThanTheRingHoldsWaitTheirTurn) {
   make_ring(2);
   const std::string text = "x";
   std::vector<int> order;
@@ -110,7 +129,7 @@ TEST_F(IoRingTest, MoreThanTheRingHoldsWaitTheirTurn) {
   EXPECT_EQ(::lseek(file_, 0, SEEK_END), 50);
 }
 
-TEST_F(IoRingTest, ACompletionMayBeginTheNextRequest) {
+TEST_P(IoRingTest, ACompletionMayBeginTheNextRequest) {
   const std::string text = "x";
   int done = 0;
   std::function<void()> next = [&] {
@@ -123,31 +142,119 @@ TEST_F(IoRingTest, ACompletionMayBeginTheNextRequest) {
   EXPECT_EQ(done, 20);
 }
 
-TEST_F(IoRingTest, ErrorsAreNegativeNumbers) {
+TEST_P(IoRingTest, ErrorsAreNegativeNumbers) {
   const std::string text = "x";
   std::int64_t result = 0;
-  ring_->write(-1, {{const_cast<char*>(text.data()), 1}}, 0, 0,
-               [&](std::int64_t n) { result = n; });
+  const IoRing::Bytes part = bytes_of(text);
+  ring_->write(-1, {&part, 1}, 0, 0, [&](std::int64_t n) { result = n; });
   drain();
   EXPECT_EQ(result, -EBADF);
   std::string to(10, '.');
-  ring_->read(file_, {{to.data(), to.size()}}, 1 << 20, 0, [&](std::int64_t n) { result = n; });
+  ring_->read(file_, std::as_writable_bytes(std::span(to)), 1 << 20, 0,
+              [&](std::int64_t n) { result = n; });
   drain();
   EXPECT_EQ(result, 0) << "behind the end of the file";
 }
 
-TEST_F(IoRingTest, OneRefusedRequestDoesNotHoldUpTheOthers) {
+TEST_P(IoRingTest, OneRefusedRequestDoesNotHoldUpTheOthers) {
   std::string text = "x";
   std::vector<std::int64_t> results(4, 99);
   for (int i = 0; i < 4; ++i) {
-    ring_->write(file_, {{text.data(), 1}}, 0, i == 1 ? 0x40000000 : 0,
+    const IoRing::Bytes part = bytes_of(text);
+    ring_->write(file_, {&part, 1}, 0, i == 1 ? 0x40000000 : 0,
                  [&results, i](std::int64_t n) { results[static_cast<std::size_t>(i)] = n; });
   }
   drain();
   EXPECT_EQ(results, (std::vector<std::int64_t>{1, -EOPNOTSUPP, 1, 1}));
 }
 
-TEST_F(IoRingTest, DeferredWorkMayOutliveTheRing) {
+TEST_P(IoRingTest, AWriteWithItsFlushIsOneRequest) {
+  EXPECT_EQ(write_and_flush(file_, "abcdefgh", 3), 8);
+  std::string to(8, '.');
+  EXPECT_EQ(::pread(file_, to.data(), to.size(), 3), 8);
+  EXPECT_EQ(to, "abcdefgh");
+  EXPECT_EQ(submit_spy().writes, 1u);
+  EXPECT_EQ(submit_spy().linked_flushes, 1u);
+  EXPECT_EQ(submit_spy().unlinked_flushes, 0u);
+}
+
+TEST_P(IoRingTest, AFailedWriteIsNotFlushedAndFails) {
+  EXPECT_EQ(write_and_flush(-1, "x", 0), -EBADF);
+  const int full = ::open("/dev/full", O_WRONLY | O_CLOEXEC);
+  EXPECT_EQ(write_and_flush(full, "x", 0), -ENOSPC);
+  ::close(full);
+  EXPECT_EQ(write_and_flush(file_, "x", 0), 1) << "the ring goes on";
+}
+
+TEST_P(IoRingTest, AFailedFlushOfAGoodWriteIsAFailure) {
+  int ends[2];
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  EXPECT_EQ(write_and_flush(ends[1], "x", 0), -EINVAL) << "nobody can flush a pipe";
+  char byte = 0;
+  EXPECT_EQ(::read(ends[0], &byte, 1), 1) << "but write to it";
+  EXPECT_EQ(byte, 'x');
+  ::close(ends[0]);
+  ::close(ends[1]);
+}
+
+TEST_P(IoRingTest, AShortWriteSaysHowShort) {
+  int ends[2];
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
+  ASSERT_EQ(::fcntl(ends[1], F_SETPIPE_SZ, 4096), 4096);
+  EXPECT_EQ(write_and_flush(ends[1], std::string(10'000, 'x'), 0), 4096);
+  ::close(ends[0]);
+  ::close(ends[1]);
+}
+
+TEST_P(IoRingTest, WritesWithFlushesFillTheRingInTheirTurn) {
+  make_ring(4);
+  const std::string text = "x";
+  const IoRing::Bytes part = bytes_of(text);
+  int done = 0;
+  for (std::uint64_t i = 0; i < 50; ++i) {
+    const auto answer = [&done](std::int64_t n) { done += n == 1 ? 1 : 0; };
+    if (i % 3 == 0) {
+      ring_->write(file_, {&part, 1}, i, 0, answer);
+    } else {
+      ring_->write_and_flush(i % 5 == 4 ? -1 : file_, {&part, 1}, i, answer);
+    }
+  }
+  EXPECT_EQ(ring_->in_flight(), 50u);
+  drain();
+  EXPECT_EQ(submit_spy().writes, 50u);
+  EXPECT_EQ(submit_spy().linked_flushes, 33u);
+  EXPECT_EQ(submit_spy().unlinked_flushes, 0u) << "a full ring parts no pair";
+  EXPECT_EQ(done, 43) << "all but the seven that had no file";
+}
+
+TEST_P(IoRingTest, AKernelThatTakesFewEntriesGetsTheRestLater) {
+  submit_spy().taken_at_most = 1;
+  const std::string text = "x";
+  int done = 0;
+  for (std::uint64_t i = 0; i < 5; ++i) write(text, i, [&](std::int64_t n) { done += n == 1; });
+  drain();
+  EXPECT_EQ(done, 5);
+}
+
+// The flush may have begun before the write ended, so it says nothing about it.
+TEST_P(IoRingTest, AWriteThatWasTakenWithoutItsFlushHasFailed) {
+  submit_spy().taken_at_most = 1;
+  EXPECT_EQ(write_and_flush(file_, "abc", 0), -EAGAIN);
+  submit_spy().taken_at_most = 2;
+  EXPECT_EQ(write_and_flush(file_, "abc", 0), 3);
+  // Three entries of four: the first pair is whole, the second is not.
+  submit_spy().taken_at_most = 3;
+  const std::string text = "abc";
+  const IoRing::Bytes part = bytes_of(text);
+  std::vector<std::int64_t> answers(2, 99);
+  for (std::size_t i = 0; i < 2; ++i) {
+    ring_->write_and_flush(file_, {&part, 1}, 0, [&answers, i](std::int64_t n) { answers[i] = n; });
+  }
+  drain();
+  EXPECT_EQ(answers, (std::vector<std::int64_t>{3, -EAGAIN}));
+}
+
+TEST_P(IoRingTest, DeferredWorkMayOutliveTheRing) {
   const std::string text = "x";
   bool done = false;
   write(text, 0, [&](std::int64_t) { done = true; });
@@ -156,6 +263,9 @@ TEST_F(IoRingTest, DeferredWorkMayOutliveTheRing) {
   ring_.reset();
   executor_.run_ready();
 }
+
+INSTANTIATE_TEST_SUITE_P(Kernel, IoRingTest, ::testing::Bool(),
+                         [](const auto& parameter) { return parameter.param ? "Old" : "This"; });
 
 }  // namespace
 }  // namespace mariner::logging

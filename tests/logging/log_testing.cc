@@ -109,8 +109,8 @@ bool LogRig::open(unsigned threads) {
   }
   recovered = std::move(*result);
   tracks.emplace(recovered.disks.front().tracks);
-  log_disk = std::make_unique<LogDisk>(LogDisk::Parts{disk, superblock, *tracks},
-                                       recovered.disks.front().tail);
+  log_disk = std::make_unique<LogDisk>(
+      LogDisk::Parts{through ? *through : disk, superblock, *tracks}, recovered.disks.front().tail);
   writer = std::make_unique<LogWriter>(executor, recovered.next_ordinal, options.writer);
   writer->add(*log_disk);
   disks.add(0, {LogDisks::not_owned(disk), superblock.batch_format()});

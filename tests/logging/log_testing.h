@@ -90,6 +90,7 @@ class LogRig {
   const Options options;
   ManualExecutor executor;
   FaultyDisk disk;
+  Disk* through = nullptr;  // to the disk, for what is written from the next open() on
   Superblock superblock;
   LogDisks disks;
   Recovered recovered;

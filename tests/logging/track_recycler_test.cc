@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "tests/logging/log_testing.h"
 
@@ -13,6 +16,52 @@ using test::FaultyDisk;
 using test::LogRig;
 using test::record_of;
 using Urgency = LogWriter::Urgency;
+
+// A disk that counts what it is told to forget, and does so: the range is garbage afterwards.
+class ForgetfulDisk final : public Disk {
+ public:
+  ForgetfulDisk(FaultyDisk& below, Executor& executor) : below_(below), executor_(executor) {}
+
+  [[nodiscard]] std::uint64_t size_bytes() const override { return below_.size_bytes(); }
+  [[nodiscard]] std::uint32_t alignment() const override { return below_.alignment(); }
+  Result<void> read(std::uint64_t offset, std::span<std::byte> to) override {
+    return below_.read(offset, to);
+  }
+  Result<void> write(std::uint64_t offset, std::span<const ConstBytes> parts,
+                     Durability durability) override {
+    return below_.write(offset, parts, durability);
+  }
+  Result<void> flush() override { return below_.flush(); }
+  Result<void> discard(ByteRange range) override { return below_.discard(range); }
+  void async_read(std::uint64_t offset, std::span<std::byte> to, Completion done) override {
+    below_.async_read(offset, to, std::move(done));
+  }
+  void async_write(std::uint64_t offset, std::vector<ConstBytes> parts, Durability durability,
+                   Completion done) override {
+    below_.async_write(offset, std::move(parts), durability, std::move(done));
+  }
+  [[nodiscard]] bool can_forget() const override { return true; }
+  void async_forget(ByteRange range, Completion done) override {
+    EXPECT_FALSE(std::exchange(busy_, true)) << "one at a time";
+    forgotten.push_back(range);
+    executor_.post([this, range, done = std::move(done)]() mutable {
+      busy_ = false;
+      if (refuses) return done(Error{ErrorCode::kIo, "refused"});
+      below_.overwrite(range.offset, std::vector<std::byte>(range.length, std::byte{0xdb}));
+      if (meanwhile) meanwhile();
+      done(Result<void>{});
+    });
+  }
+
+  std::vector<ByteRange> forgotten;
+  bool refuses = false;
+  std::function<void()> meanwhile;
+
+ private:
+  FaultyDisk& below_;
+  Executor& executor_;
+  bool busy_ = false;
+};
 
 class TrackRecyclerTest : public ::testing::Test {
  protected:
@@ -52,7 +101,19 @@ class TrackRecyclerTest : public ::testing::Test {
     return test::damage_text(rig_.recovered) + "|" + test::sequences_text(rig_.visited);
   }
 
+  // From here on the recycler's disk can forget.
+  void make_forgetful() {
+    close();
+    forgetful_.emplace(rig_.disk, rig_.executor);
+    rig_.through = &*forgetful_;
+    open();
+  }
+  [[nodiscard]] ByteRange track_bytes(std::uint64_t track) const {
+    return {rig_.superblock.track_first_sector(track) * kBlockBytes, test::kTrackBytes};
+  }
+
   LogRig rig_;  // 6 tracks
+  std::optional<ForgetfulDisk> forgetful_;
   std::optional<TrackRecycler> recycler_;
   std::uint64_t next_ = 1;
 };
@@ -153,6 +214,53 @@ TEST_F(TrackRecyclerTest, TheListIsRebuiltFromTheTracksWhenItIsDamaged) {
   ASSERT_TRUE(release(4).has_value());
   fill(1);
   EXPECT_EQ(reopened(), "|7 8 9 10 11 12 13 14");
+}
+
+TEST_F(TrackRecyclerTest, ADeviceIsToldToForgetTheTracksBeforeTheWriterMayHaveThem) {
+  make_forgetful();
+  fill(2);
+  forgetful_->meanwhile = [this] { EXPECT_EQ(rig_.writer->free_tracks(), 4u); };
+  ASSERT_TRUE(release(2).has_value());
+  EXPECT_EQ(forgetful_->forgotten, std::vector<ByteRange>{track_bytes(0)});
+  EXPECT_EQ(rig_.writer->free_tracks(), 5u);
+  // What it left there misleads nobody, also where the track is in use again.
+  EXPECT_EQ(reopened(), "|3 4");
+  forgetful_->meanwhile = nullptr;
+  for (int round = 0; round < 7; ++round) {
+    fill(1);
+    ASSERT_TRUE(release(rig_.log_disk->current_allocation()).has_value());
+    const std::string last = std::to_string(next_ - 2) + " " + std::to_string(next_ - 1);
+    EXPECT_EQ(reopened(), "|" + last) << "round " << round;
+  }
+  EXPECT_EQ(forgetful_->forgotten.size(), 1u + 7u);
+}
+
+TEST_F(TrackRecyclerTest, NothingIsForgottenBeforeItsReleaseIsDurable) {
+  make_forgetful();
+  fill(2);
+  rig_.disk.fail_writes(1, FaultyDisk::Remains::kNothing);
+  EXPECT_FALSE(release(2).has_value());
+  EXPECT_TRUE(forgetful_->forgotten.empty());
+  EXPECT_EQ(reopened(), "|1 2 3 4");
+}
+
+TEST_F(TrackRecyclerTest, AWriterInWantOfTracksDoesNotWaitForTheDevice) {
+  make_forgetful();
+  fill(3);  // three of six are left: two of reserve, and one
+  ASSERT_TRUE(rig_.writer->short_of_tracks());
+  ASSERT_TRUE(release(3).has_value());
+  EXPECT_TRUE(forgetful_->forgotten.empty());
+  EXPECT_EQ(rig_.writer->free_tracks(), 5u);
+}
+
+TEST_F(TrackRecyclerTest, ADeviceThatRefusesIsNotAskedAgainInARound) {
+  make_forgetful();
+  fill(2);
+  forgetful_->refuses = true;
+  ASSERT_TRUE(release(2).has_value());
+  EXPECT_EQ(forgetful_->forgotten.size(), 1u);
+  EXPECT_EQ(rig_.writer->free_tracks(), 5u);
+  EXPECT_EQ(reopened(), "|3 4");
 }
 
 }  // namespace

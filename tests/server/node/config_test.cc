@@ -38,6 +38,7 @@ TEST(Config, TheLeastIsVersionAndRoles) {
   EXPECT_EQ(config.log.disks, std::vector<std::string>{"/var/lib/mariner/log0"});
   EXPECT_EQ(config.log.on_full, OnFull::kShortenWindow);
   EXPECT_EQ(config.log.t_wait, std::chrono::microseconds(200));
+  EXPECT_EQ(config.log.durability, LogDurability::kAuto);
   EXPECT_EQ(config.storage.pending_memory, ByteSize{256u << 20});
   EXPECT_EQ(config.storage.lag_max, ByteSize{4ull << 30});
   EXPECT_TRUE(config.volumes.empty());
@@ -57,6 +58,7 @@ max_size = "500G"
 track_size = "128M"
 on_full = "stop-writes"
 t_wait = "1ms"
+durability = "flush"
 [storage]
 pending_memory = "1G"
 lag_max = "8G"
@@ -85,6 +87,7 @@ size = "1GiB"
   EXPECT_EQ(config.log.track_size, ByteSize{128ull << 20});
   EXPECT_EQ(config.log.on_full, OnFull::kStopWrites);
   EXPECT_EQ(config.log.t_wait, std::chrono::milliseconds(1));
+  EXPECT_EQ(config.log.durability, LogDurability::kFlush);
   EXPECT_EQ(config.storage.lag_max, ByteSize{8ull << 30});
   ASSERT_EQ(config.volumes.size(), 2u);
   EXPECT_EQ(config.volumes[0].name, "db1");
@@ -130,6 +133,7 @@ TEST(Config, TheExampleIsValidAndItsCommentsAreTheDefaults) {
   EXPECT_EQ(a.log.track_size, b.log.track_size);
   EXPECT_EQ(a.log.on_full, b.log.on_full);
   EXPECT_EQ(a.log.t_wait, b.log.t_wait);
+  EXPECT_EQ(a.log.durability, b.log.durability);
   EXPECT_EQ(a.storage.pending_memory, b.storage.pending_memory);
   EXPECT_EQ(a.storage.lag_max, b.storage.lag_max);
   EXPECT_EQ(b.volumes.size(), 1u);
@@ -178,6 +182,8 @@ TEST(Config, EachRuleHasItsMessage) {
       {"[log]\ntrack_size = '9000001'", "log.track_size: expected a multiple of 4096"},
       {"[log]\non_full = 'panic'",
        "log.on_full: expected \"shorten-window\" or \"stop-writes\", found \"panic\""},
+      {"[log]\ndurability = 'fsync'",
+       "log.durability: expected \"auto\", \"fua\" or \"flush\", found \"fsync\""},
       {"[log]\nt_wait = '200'", "log.t_wait: \"200\" is not a duration: it has no unit"},
       {"[log]\nt_wait = '1s'", "log.t_wait: expected at most 100ms, found 1s"},
       {"[storage]\npending_memory = '1K'", "storage.pending_memory: expected 16 MiB"},

@@ -57,11 +57,14 @@ TEST_F(ControlSessions, TheDoctorFindsAHealthyNode) {
     EXPECT_FALSE(finding.found().empty()) << finding.check();
     findings[finding.check()] = finding;
   }
-  for (const char* check : {"log space", "log disk", "log integrity", "image of db1", "portal"}) {
+  for (const char* check :
+       {"log space", "log disk", "log durability", "log integrity", "image of db1", "portal"}) {
     ASSERT_TRUE(findings.contains(check)) << check;
     EXPECT_EQ(findings[check].level(), "ok") << check;
     EXPECT_EQ(findings[check].advice(), "") << check;
   }
+  EXPECT_NE(findings["log durability"].found().find("measured at start: fua "), std::string::npos)
+      << findings["log durability"].found();
   // How these two are depends on the machine.
   EXPECT_TRUE(findings.contains("image space"));
   EXPECT_TRUE(findings.contains("clock"));

@@ -1,6 +1,8 @@
 #include "server/node/event_loop.h"
 
 #include <gtest/gtest.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include <string>
 #include <thread>
@@ -53,6 +55,42 @@ TEST(EventLoop, AnyThreadMayPost) {
   loop.run();
   other.join();
   EXPECT_EQ(count, 1000);
+}
+
+TEST(EventLoop, ADescriptorBeginsATurnAndTheHookDoesTheRest) {
+  EventLoop loop;
+  const int fd = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  int events = 0;
+  loop.set_turn_hook([&] {
+    eventfd_t value = 0;
+    if (::eventfd_read(fd, &value) != 0) return;
+    if (++events == 100) return loop.stop();
+    loop.defer([&] { ::eventfd_write(fd, 1); });
+  });
+  ASSERT_TRUE(loop.wake_on(fd).has_value());
+  ::eventfd_write(fd, 1);
+  loop.run();
+  EXPECT_EQ(events, 100);
+  loop.stop_waking();
+  ::close(fd);
+}
+
+// Completions that never end keep nobody else from being heard.
+TEST(EventLoop, WhatIsPostedRunsHoweverOftenTheDescriptorWakes) {
+  EventLoop loop;
+  const int fd = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  loop.set_turn_hook([&] { ::eventfd_write(fd, 1); });
+  ASSERT_TRUE(loop.wake_on(fd).has_value());
+  int left = 1000;
+  for (int i = 0; i < 1000; ++i) {
+    loop.post([&] {
+      if (--left == 0) loop.stop();
+    });
+  }
+  loop.run();
+  EXPECT_EQ(left, 0);
+  loop.stop_waking();
+  ::close(fd);
 }
 
 TEST(EventLoop, WorkDeferredBeforeItRunsIsDone) {

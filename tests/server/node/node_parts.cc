@@ -53,6 +53,7 @@ void NodeParts::start() {
   settings.paths = {path("log")};
   settings.size_bytes = logging::kReservedBytes + 4 * std::uint64_t{logging::kTrackBytesMin};
   settings.track_bytes = logging::kTrackBytesMin;
+  settings.durable_way = logging::DurableWay::kFua;
   Result<std::unique_ptr<LogStack>> stack = LogStack::open(
       settings, executor_, *ring_, [this](const std::string& id) { return store_->given_up(id); },
       [this](const logging::Record& record, const logging::LogLocation& at) {

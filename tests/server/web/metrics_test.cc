@@ -29,6 +29,21 @@ TEST(Metrics, ADaemonWithoutVolumes) {
   EXPECT_THAT(text, HasSubstr("mariner_clock_steps_total 5\n"));
 }
 
+TEST(Metrics, HowLogDisksMakeWritesDurable) {
+  const auto text = metrics_text(
+      {.log_disks = {{.disk = "/dev/vdb", .durability = "flush", .fua = 110us, .flush = 90us},
+                     {.disk = "/dev/vdc", .durability = "fua"}}});
+  EXPECT_THAT(text, HasSubstr("# TYPE mariner_log_durability_info gauge\n"
+                              "mariner_log_durability_info{disk=\"/dev/vdb\",method=\"flush\"} 1\n"
+                              "mariner_log_durability_info{disk=\"/dev/vdc\",method=\"fua\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("mariner_log_durable_write_seconds{disk=\"/dev/vdb\",method=\"fua\"} "
+                              "0.00011"));
+  EXPECT_THAT(text, HasSubstr("mariner_log_durable_write_seconds{disk=\"/dev/vdb\",method="
+                              "\"flush\"} 9"));
+  EXPECT_THAT(text, Not(HasSubstr("mariner_log_durable_write_seconds{disk=\"/dev/vdc\"")))
+      << "configured, not measured";
+}
+
 TEST(Metrics, CommandsOfAVolume) {
   ScsiMetrics scsi;
   scsi.count(ScsiOp::kWrite, ScsiOutcome::kGood, 4096, 100us);
