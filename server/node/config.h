@@ -41,6 +41,8 @@ struct LogConfig {
   ByteSize track_size{64ull << 20};
   OnFull on_full = OnFull::kShortenWindow;
   std::chrono::nanoseconds t_wait = std::chrono::microseconds(200);
+  // Bytes per second at which old tracks are verified; 0: not at all; none: by the log's size.
+  std::optional<ByteSize> scrub_rate;
 };
 
 struct StorageConfig {

@@ -103,4 +103,27 @@ Result<std::unique_ptr<LogStack>> LogStack::open(const LogSettings& settings, Ex
 
 LogStack::~LogStack() = default;
 
+void LogStack::start_scrubbing(Executor& executor, std::uint64_t bytes_per_second,
+                               ScrubReporter report) {
+  scrubber_ = std::make_unique<logging::TrackScrubber>(
+      logging::TrackScrubber::Parts{*disk_, executor, superblock_, recovered_->tracks},
+      logging::TrackScrubber::Options{bytes_per_second},
+      logging::TrackScrubber::Owner{
+          [this] { return writer_->current_allocation(); }, [this] { return !writer_->idle(); },
+          [this, report = std::move(report)](const logging::TrackDamage& damage) mutable {
+            report(path_, damage);
+          }});
+  scrubber_->start();
+}
+
+void LogStack::stop() {
+  initialiser_->stop();
+  if (scrubber_ != nullptr) scrubber_->stop();
+}
+
+bool LogStack::idle() const {
+  return writer_->idle() && initialiser_->idle() && recycler_->idle() &&
+         (scrubber_ == nullptr || scrubber_->idle());
+}
+
 }  // namespace mariner::node

@@ -13,6 +13,7 @@
 #include "logging/recovery.h"
 #include "logging/track_initialiser.h"
 #include "logging/track_recycler.h"
+#include "logging/track_scrubber.h"
 #include "proto/executor.h"
 #include "proto/histogram.h"
 #include "server/volume/reclaimer.h"
@@ -38,10 +39,15 @@ class LogStack {
   ~LogStack();
 
   void start() { initialiser_->start(); }
-  void stop() { initialiser_->stop(); }
-  [[nodiscard]] bool idle() const {
-    return writer_->idle() && initialiser_->idle() && recycler_->idle();
-  }
+  void stop();
+  [[nodiscard]] bool idle() const;
+
+  // Verifies old tracks from now on; 0: never.
+  using ScrubReporter =
+      UniqueFunction<void(const std::string& disk, const logging::TrackDamage& damage)>;
+  void start_scrubbing(Executor& executor, std::uint64_t bytes_per_second, ScrubReporter report);
+  // Null before start_scrubbing().
+  [[nodiscard]] const logging::TrackScrubber* scrubber() const { return scrubber_.get(); }
 
   [[nodiscard]] volume::LogParts parts() { return {*disk_, superblock_.log, *writer_, *reader_}; }
   [[nodiscard]] const logging::LogWriter& writer() const { return *writer_; }
@@ -68,6 +74,7 @@ class LogStack {
   std::unique_ptr<logging::LogReader> reader_;
   std::unique_ptr<logging::TrackInitialiser> initialiser_;
   std::unique_ptr<logging::TrackRecycler> recycler_;
+  std::unique_ptr<logging::TrackScrubber> scrubber_;
   std::uint32_t reserve_tracks_ = 0;
   DurationHistogram commit_durations_;
   SizeHistogram batch_bytes_;

@@ -117,6 +117,12 @@ Result<void> Node::start() {
   poll_ring();
   loop_.set_turn_hook([this] { ring_->reap(); });
   log_stack_->start();
+  scrub_report_ = std::make_unique<ScrubReport>(*volumes_, log_);
+  log_stack_->start_scrubbing(
+      loop_, scrub_rate(config_.log.scrub_rate, log_stack_->writer().limit_bytes()),
+      [this](const std::string& disk, const logging::TrackDamage& damage) {
+        scrub_report_->damaged(disk, damage);
+      });
   started_ = loop_.wall_time();
   clock_offset_ns_ = offset_ns(loop_);
   loop_.after(kTick, [this] { tick(); });
@@ -193,7 +199,7 @@ void Node::reload(const Config& config) {
   if (config.server.iqn_base != config_.server.iqn_base ||
       config.server.portals != config_.server.portals ||
       config.server.state_dir != config_.server.state_dir ||
-      config.log.disks != config_.log.disks) {
+      config.log.disks != config_.log.disks || config.log.scrub_rate != config_.log.scrub_rate) {
     log_.warning("changes of [server] and [log] take effect at the next start");
   }
   config_.volumes = config.volumes;
@@ -366,6 +372,9 @@ web::NodeMetrics Node::metrics() {
   out.log_batch = &log_stack_->batch_bytes();
   out.log_used_bytes = log_stack_->writer().used_bytes();
   out.log_limit_bytes = log_stack_->writer().limit_bytes();
+  const logging::TrackScrubber::Progress scrubbed = log_stack_->scrubber()->progress();
+  out.log_scrubs.push_back({log_stack_->path(), scrubbed.bytes, scrubbed.rounds,
+                            scrubbed.last_round, scrubbed.damaged_blocks});
   const iscsi::ServerCounters& counters = portal_->sessions().counters();
   out.iscsi_sessions = portal_->sessions().size();
   out.login_failures = counters.login_failures;

@@ -25,6 +25,10 @@ enum Family : std::size_t {
   kLogBatch,
   kLogUsed,
   kLogLimit,
+  kScrubBytes,
+  kScrubRounds,
+  kScrubLastRound,
+  kDamagedBlocks,
   kOldestRecoverable,
   kIndexPending,
   kIndexLookup,
@@ -57,6 +61,14 @@ constexpr std::array<Description, kFamilyCount> kFamilies{{
      "Bytes that one physical write to the log carried."},
     {"mariner_log_used_bytes", MetricType::Gauge, "Bytes of the log that hold history."},
     {"mariner_log_limit_bytes", MetricType::Gauge, "Bytes that the log may hold."},
+    {"mariner_log_scrub_bytes_total", MetricType::Counter,
+     "Bytes of old tracks of the log that were read again and verified."},
+    {"mariner_log_scrub_rounds_total", MetricType::Counter,
+     "Full passes of the background verification over the log."},
+    {"mariner_log_scrub_last_round_timestamp_seconds", MetricType::Gauge,
+     "When the last full pass over the log was completed, as Unix time."},
+    {"mariner_log_damaged_blocks", MetricType::Gauge,
+     "Blocks of the log that are known to be damaged or unreadable."},
     {"mariner_oldest_recoverable_timestamp_seconds", MetricType::Gauge,
      "The oldest moment that the volume can be rolled back to, as Unix time."},
     {"mariner_index_pending_updates", MetricType::Gauge,
@@ -162,6 +174,17 @@ void add_volume(Exposition& to, const VolumeMetrics& volume) {
   if (volume.rollback_progress) to.value(kRollbackProgress, labels, *volume.rollback_progress);
 }
 
+void add_scrub(Exposition& to, const LogScrubMetrics& scrub) {
+  const Labels labels{{"disk", scrub.disk}};
+  to.value(kScrubBytes, labels, static_cast<double>(scrub.bytes));
+  to.value(kScrubRounds, labels, static_cast<double>(scrub.rounds));
+  to.value(kDamagedBlocks, labels, static_cast<double>(scrub.damaged_blocks));
+  if (scrub.last_round.ns != 0) {
+    to.value(kScrubLastRound, labels,
+             static_cast<double>(scrub.last_round.ns) * kSecondsPerNanosecond);
+  }
+}
+
 }  // namespace
 
 std::string metrics_text(const NodeMetrics& metrics) {
@@ -172,6 +195,7 @@ std::string metrics_text(const NodeMetrics& metrics) {
   if (metrics.log_batch != nullptr) to.histogram(kLogBatch, {}, *metrics.log_batch, 1);
   to.value(kLogUsed, {}, static_cast<double>(metrics.log_used_bytes));
   to.value(kLogLimit, {}, static_cast<double>(metrics.log_limit_bytes));
+  for (const auto& scrub : metrics.log_scrubs) add_scrub(to, scrub);
   to.value(kSessions, {}, static_cast<double>(metrics.iscsi_sessions));
   to.value(kLoginFailures, {}, static_cast<double>(metrics.login_failures));
   to.value(kDigestErrors, {}, static_cast<double>(metrics.digest_errors));

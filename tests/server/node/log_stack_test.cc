@@ -60,6 +60,17 @@ TEST_F(LogStackTest, WhatACrashLeftOfItsMakingIsMadeAnew) {
   EXPECT_TRUE(open());
 }
 
+TEST_F(LogStackTest, ScrubsWhenItIsToldTo) {
+  const auto stack = open();
+  ASSERT_TRUE(stack);
+  EXPECT_EQ((*stack)->scrubber(), nullptr);
+  (*stack)->start_scrubbing(executor_, 1u << 20,
+                            [](const std::string&, const logging::TrackDamage&) {});
+  while ((*stack)->scrubber()->progress().rounds == 0) context_.run_one();
+  (*stack)->stop();
+  EXPECT_TRUE((*stack)->idle());
+}
+
 TEST_F(LogStackTest, ASecondOwnerIsRefused) {
   const auto first = open();
   ASSERT_TRUE(first);
