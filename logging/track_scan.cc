@@ -12,19 +12,30 @@
 namespace mariner::logging {
 namespace {
 
-// A window over the track that moves forward, so that small batches cost one read for many.
+// A window over the track that moves forward. It grows while what is wanted stands close together,
+// so that small batches cost one read for many, and reads no payloads where they are large: a gap
+// of kGapBlocks takes longer to read than a read takes to begin. So there is at most one read for
+// each batch, and one for each MiB.
 class Window {
  public:
   static constexpr std::uint64_t kBlocks = 256;  // 1 MiB
+  static constexpr std::uint64_t kGapBlocks = 16;
+  static constexpr std::uint64_t kFirstBlocks = 16;
 
   Window(Disk& disk, std::uint64_t end_block)
       : disk_(disk), end_block_(end_block), buffer_(Payload::allocate(kBlocks * kBlockBytes)) {}
+
+  // The next areas are probably as long as this.
+  void expect(std::uint64_t count) { least_blocks_ = count; }
 
   // Blocks [block, block + count), count <= kBlocks, block + count <= the track's end. The bytes
   // stay valid until the next call.
   Result<std::span<const std::byte>> blocks(std::uint64_t block, std::uint64_t count) {
     if (block < first_ || block + count > first_ + held_) {
-      const std::uint64_t want = std::min(kBlocks, end_block_ - block);
+      const bool far = held_ > 0 && (block < first_ || block >= first_ + held_ + kGapBlocks);
+      read_blocks_ = far ? 1 : std::min(kBlocks, 2 * read_blocks_);
+      const std::uint64_t want =
+          std::min(std::max({count, least_blocks_, read_blocks_}), end_block_ - block);
       if (Result<void> r =
               disk_.read(block * kBlockBytes, buffer_.bytes().first(want * kBlockBytes));
           !r) {
@@ -44,6 +55,8 @@ class Window {
   Payload buffer_;
   std::uint64_t first_ = 0;
   std::uint64_t held_ = 0;
+  std::uint64_t read_blocks_ = kFirstBlocks / 2;  // of the last read, but for what was necessary
+  std::uint64_t least_blocks_ = 1;
 };
 
 static_assert(kBatchHeaderBlocksMax <= Window::kBlocks);
@@ -128,6 +141,7 @@ class Scanner {
     const std::optional<ParsedBatch> batch = parse_batch(*area, superblock_.log, block);
     if (!batch) return false;
     last_total_blocks_ = batch->header.total_blocks;
+    window_.expect(batch->header.header_blocks);
     last_first_record_ = scan_.records.size();
     scan_.last_batch_block = block;
     ++scan_.batches;

@@ -8,11 +8,13 @@
 
 #include "logging/track_recycler.h"
 #include "tests/logging/log_testing.h"
+#include "tests/support/watched_disk.h"
 
 namespace mariner::logging {
 namespace {
 
 using namespace std::chrono_literals;
+using mariner::test::WatchedDisk;
 using test::kTrackBytes;
 using test::LogRig;
 using test::ManualExecutor;
@@ -21,36 +23,6 @@ using Kind = TrackDamage::Kind;
 
 constexpr std::uint64_t kMiB = 1u << 20;
 constexpr std::uint64_t kPieceBytes = std::uint64_t{TrackVerifier::kPieceBlocks} * kBlockBytes;
-
-// Passes reads on and remembers which asynchronous ones there were: a scrubber's are the only ones.
-class WatchedDisk final : public Disk {
- public:
-  explicit WatchedDisk(Disk& disk) : disk_(disk) {}
-  [[nodiscard]] std::uint64_t size_bytes() const override { return disk_.size_bytes(); }
-  [[nodiscard]] std::uint32_t alignment() const override { return disk_.alignment(); }
-  Result<void> read(std::uint64_t offset, std::span<std::byte> to) override {
-    return disk_.read(offset, to);
-  }
-  Result<void> write(std::uint64_t offset, std::span<const ConstBytes> parts,
-                     Durability durability) override {
-    return disk_.write(offset, parts, durability);
-  }
-  Result<void> flush() override { return disk_.flush(); }
-  Result<void> discard(ByteRange range) override { return disk_.discard(range); }
-  void async_read(std::uint64_t offset, std::span<std::byte> to, Completion done) override {
-    reads.push_back({offset, to.size()});
-    disk_.async_read(offset, to, std::move(done));
-  }
-  void async_write(std::uint64_t offset, std::vector<ConstBytes> parts, Durability durability,
-                   Completion done) override {
-    disk_.async_write(offset, std::move(parts), durability, std::move(done));
-  }
-
-  std::vector<ByteRange> reads;
-
- private:
-  Disk& disk_;
-};
 
 class TrackScrubberTest : public ::testing::Test {
  protected:
@@ -102,17 +74,12 @@ class TrackScrubberTest : public ::testing::Test {
   [[nodiscard]] bool reads_touch(std::uint64_t track, std::uint64_t from_block = 0) const {
     const std::uint64_t first = rig_.superblock.track_first_block(track) + from_block;
     const std::uint64_t end = rig_.superblock.track_first_block(track + 1);
-    for (const ByteRange& read : disk_.reads) {
+    for (const ByteRange& read : disk_.reads()) {
       if (read.offset < end * kBlockBytes && first * kBlockBytes < read.end()) return true;
     }
     return false;
   }
-  // Of everything that it read.
-  [[nodiscard]] std::uint64_t read_bytes() const {
-    std::uint64_t bytes = 0;
-    for (const ByteRange& read : disk_.reads) bytes += read.length;
-    return bytes;
-  }
+  [[nodiscard]] std::uint64_t read_bytes() const { return disk_.bytes_read(); }
 
   LogRig rig_;
   WatchedDisk disk_{rig_.disk};
@@ -142,7 +109,7 @@ TEST_F(TrackScrubberTest, AnEmptyLogIsARoundToo) {
   start();
   one_round();
   EXPECT_EQ(scrubber_->progress().tracks, 0u);
-  EXPECT_TRUE(disk_.reads.empty());
+  EXPECT_TRUE(disk_.reads().empty());
 }
 
 TEST_F(TrackScrubberTest, ReportsEachDamageOnceAndAgainWhenItGrows) {
@@ -242,7 +209,7 @@ TEST_F(TrackScrubberTest, ATrackThatIsReleasedWhileItIsReadIsNoDamage) {
   start();
   rig_.disk.hold();
   rig_.executor.advance(1s);
-  while (disk_.reads.size() < 2) {  // the header of the next track, then the first piece
+  while (disk_.reads().size() < 2) {  // the header of the next track, then the first piece
     rig_.disk.release();
     rig_.executor.run_ready();
     rig_.disk.hold();
@@ -305,7 +272,7 @@ TEST_F(TrackScrubberTest, KeepsToItsRateAndCatchesNothingUp) {
   };
   EXPECT_LE(bytes_in(4s), 4 * kMiB + kPieceBytes);
   EXPECT_GE(read_bytes(), 4 * kMiB - kPieceBytes);
-  for (const ByteRange& read : disk_.reads) EXPECT_LE(read.length, kMiB);
+  for (const ByteRange& read : disk_.reads()) EXPECT_LE(read.length, kMiB);
   rig_.disk.hold();  // the disk hangs for a while
   rig_.executor.advance(10s);
   EXPECT_LE(rig_.disk.in_flight(), 1u) << "one at a time";
@@ -332,12 +299,12 @@ TEST_F(TrackScrubberTest, LetsTheForegroundGoFirstButNotForEver) {
   busy_ = true;
   start();
   rig_.executor.advance(40ms);
-  EXPECT_TRUE(disk_.reads.empty());
+  EXPECT_TRUE(disk_.reads().empty());
   rig_.executor.advance(20ms);
-  EXPECT_EQ(disk_.reads.size(), 1u);
+  EXPECT_EQ(disk_.reads().size(), 1u);
   busy_ = false;
   rig_.executor.advance(60ms);
-  EXPECT_GT(disk_.reads.size(), 1u);
+  EXPECT_GT(disk_.reads().size(), 1u);
 }
 
 TEST_F(TrackScrubberTest, ZeroTurnsItOff) {
@@ -346,7 +313,7 @@ TEST_F(TrackScrubberTest, ZeroTurnsItOff) {
   start(0);
   EXPECT_FALSE(scrubber_->enabled());
   rig_.executor.advance(3600s);
-  EXPECT_TRUE(disk_.reads.empty());
+  EXPECT_TRUE(disk_.reads().empty());
   EXPECT_EQ(scrubber_->progress().rounds, 0u);
 }
 
@@ -364,7 +331,7 @@ TEST_F(TrackScrubberTest, StopsAfterTheReadInFlight) {
   rig_.disk.release();
   rig_.executor.run_until_idle();
   EXPECT_TRUE(scrubber_->idle());
-  EXPECT_EQ(disk_.reads.size(), 1u);
+  EXPECT_EQ(disk_.reads().size(), 1u);
   EXPECT_TRUE(reports_.empty());
 }
 
