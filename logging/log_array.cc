@@ -34,8 +34,9 @@ LogArray::Member* LogArray::find(std::uint8_t number) const {
 LogArray::Member& LogArray::add(std::shared_ptr<Disk> disk, const Superblock& superblock,
                                 RecoveredDisk recovered, std::unique_ptr<Placement> placement) {
   CHECK(find(superblock.disk) == nullptr);
-  members_.push_back(std::make_unique<Member>(
-      Member{std::move(disk), superblock, std::move(recovered.tracks), nullptr, nullptr, nullptr}));
+  members_.push_back(
+      std::make_unique<Member>(Member{std::move(disk), superblock, std::move(recovered.tracks),
+                                      nullptr, nullptr, nullptr, nullptr}));
   Member& member = *members_.back();
   member.log_disk =
       std::make_unique<LogDisk>(LogDisk::Parts{*member.disk, member.superblock, member.tracks},
@@ -46,7 +47,32 @@ LogArray::Member& LogArray::add(std::shared_ptr<Disk> disk, const Superblock& su
   disks_.add(superblock.disk, {member.disk, superblock.batch_format()});
   writer_->add(*member.log_disk);
   if (started_) member.initialiser->start();
+  if (scrub_reporter_) start_scrubber(member);
   return member;
+}
+
+// What one disk may read: its part of the whole rate, as the log's disks are now.
+void LogArray::start_scrubber(Member& member) {
+  if (!TrackVerifier::can_verify(member.superblock)) return;
+  const std::uint64_t rate =
+      scrub_rate_ == 0 ? 0 : std::max<std::uint64_t>(1, scrub_rate_ / members_.size());
+  TrackScrubber::Owner owner;
+  owner.current_allocation = [disk = member.log_disk.get()] { return disk->current_allocation(); };
+  owner.busy = [this] { return !writer_->idle(); };
+  owner.report = [this, number = member.superblock.disk](const TrackDamage& damage) {
+    scrub_reporter_(number, damage);
+  };
+  member.scrubber = std::make_unique<TrackScrubber>(
+      TrackScrubber::Parts{*member.disk, executor_, member.superblock, member.tracks},
+      TrackScrubber::Options{rate}, std::move(owner));
+  member.scrubber->start();
+}
+
+void LogArray::start_scrubbing(std::uint64_t bytes_per_second, ScrubReporter report) {
+  CHECK(!scrub_reporter_ && report);
+  scrub_rate_ = bytes_per_second;
+  scrub_reporter_ = std::move(report);
+  for (const auto& member : members_) start_scrubber(*member);
 }
 
 void LogArray::drain(std::uint8_t number, UniqueFunction<void(Result<void>)> done) {
@@ -64,7 +90,7 @@ void LogArray::drain(std::uint8_t number, UniqueFunction<void(Result<void>)> don
 bool LogArray::is_empty(std::uint8_t number) const {
   const Member* member = find(number);
   return member != nullptr && member->log_disk->finished() && member->recycler->idle() &&
-         member->initialiser->idle() &&
+         member->initialiser->idle() && (!member->scrubber || member->scrubber->idle()) &&
          member->tracks.oldest() >= member->log_disk->current_allocation();
 }
 
@@ -85,12 +111,16 @@ void LogArray::start() {
 
 void LogArray::stop() {
   started_ = false;
-  for (const auto& member : members_) member->initialiser->stop();
+  for (const auto& member : members_) {
+    member->initialiser->stop();
+    if (member->scrubber) member->scrubber->stop();
+  }
 }
 
 bool LogArray::idle() const {
   return writer_->idle() && std::ranges::all_of(members_, [](const std::unique_ptr<Member>& m) {
-           return m->initialiser->idle() && m->recycler->idle();
+           return m->initialiser->idle() && m->recycler->idle() &&
+                  (!m->scrubber || m->scrubber->idle());
          });
 }
 

@@ -15,6 +15,7 @@
 #include "logging/recovery.h"
 #include "logging/track_initialiser.h"
 #include "logging/track_recycler.h"
+#include "logging/track_scrubber.h"
 #include "proto/executor.h"
 
 namespace mariner::logging {
@@ -29,6 +30,7 @@ class LogArray {
     std::unique_ptr<LogDisk> log_disk;
     std::unique_ptr<TrackInitialiser> initialiser;
     std::unique_ptr<TrackRecycler> recycler;
+    std::unique_ptr<TrackScrubber> scrubber;  // null as long as nothing is verified
   };
 
   // `executor` outlives it. `next_ordinal` comes from recovery.
@@ -51,6 +53,10 @@ class LogArray {
 
   // Begins to initialise tracks in the background.
   void start();
+  // Begins to verify complete tracks in the background, on all disks together at most so many bytes
+  // per second; 0: not at all.
+  using ScrubReporter = UniqueFunction<void(std::uint8_t disk, const TrackDamage& damage)>;
+  void start_scrubbing(std::uint64_t bytes_per_second, ScrubReporter report);
   void stop();
   [[nodiscard]] bool idle() const;
 
@@ -62,7 +68,11 @@ class LogArray {
   [[nodiscard]] Member* find(std::uint8_t number) const;
 
  private:
+  void start_scrubber(Member& member);
+
   Executor& executor_;
+  std::uint64_t scrub_rate_ = 0;
+  ScrubReporter scrub_reporter_;
   LogDisks disks_;
   std::vector<std::unique_ptr<Member>> members_;
   std::unique_ptr<LogWriter> writer_;

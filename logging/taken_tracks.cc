@@ -118,9 +118,9 @@ Result<TakenEnd> find_taken_end(Disk& disk, const Superblock& superblock, const 
   while (found.end < high) {
     const std::uint64_t middle = found.end + (high - found.end) / 2;
     bool taken = false;
-    // A failed write may have left a track unused, or damage has hit its header: look behind it.
-    for (std::uint64_t a = middle; a <= middle + kLookAheadTracks && a < tracks.end() && !taken;
-         ++a) {
+    // A failed write may have left a track unused, or damage has hit its header: look behind it. At
+    // `high` and behind it, as far as that goes, none was found already.
+    for (std::uint64_t a = middle; a <= middle + kLookAheadTracks && a < high && !taken; ++a) {
       ++found.track_reads;
       const auto header = header_of(disk, superblock, tracks, a);
       if (!header) return header.error();

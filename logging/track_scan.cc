@@ -12,10 +12,15 @@
 namespace mariner::logging {
 namespace {
 
-// A window over the track that moves forward, so that small batches cost one read for many.
+// A window over the track that moves forward. It grows while what is wanted stands close together,
+// so that small batches cost one read for many, and reads no payloads where they are large: a gap
+// of kGapBlocks takes longer to read than a read takes to begin. So there is at most one read for
+// each batch, and one for each MiB.
 class Window {
  public:
   static constexpr std::uint64_t kBytes = 1u << 20;
+  static constexpr std::uint64_t kGapBytes = 64u << 10;
+  static constexpr std::uint64_t kFirstBytes = 64u << 10;
 
   Window(Disk& disk, std::uint32_t sector_bytes, std::uint64_t end_sector)
       : disk_(disk),
@@ -23,11 +28,18 @@ class Window {
         end_sector_(end_sector),
         buffer_(Payload::allocate(kBytes)) {}
 
+  // The next areas are probably as long as this.
+  void expect(std::uint64_t count) { least_sectors_ = count; }
+
   // Sectors [sector, sector + count), count of at most kBytes, within the track. The bytes stay
   // valid until the next call.
   Result<std::span<const std::byte>> sectors(std::uint64_t sector, std::uint64_t count) {
     if (sector < first_ || sector + count > first_ + held_) {
-      const std::uint64_t want = std::min(kBytes / sector_bytes_, end_sector_ - sector);
+      const bool far =
+          held_ > 0 && (sector < first_ || sector >= first_ + held_ + kGapBytes / sector_bytes_);
+      read_bytes_ = far ? sector_bytes_ : std::min(kBytes, 2 * read_bytes_);
+      const std::uint64_t want = std::min(
+          std::max({count, least_sectors_, read_bytes_ / sector_bytes_}), end_sector_ - sector);
       if (Result<void> r =
               disk_.read(sector * sector_bytes_, buffer_.bytes().first(want * sector_bytes_));
           !r) {
@@ -48,6 +60,8 @@ class Window {
   Payload buffer_;
   std::uint64_t first_ = 0;
   std::uint64_t held_ = 0;
+  std::uint64_t read_bytes_ = kFirstBytes / 2;  // of the last read, but for what was necessary
+  std::uint64_t least_sectors_ = 1;
 };
 
 class Scanner {
@@ -176,6 +190,7 @@ class Scanner {
 
   void take(const ParsedBatch& batch) {
     const BatchHeader& header = batch.header;
+    window_.expect(header.header_sectors);
     last_first_record_ = scan_.records.size();
     scan_.last_batch_sector = header.sector;
     scan_.ordinal_frontier = header.ordinal_frontier;

@@ -61,6 +61,24 @@ Result<LogDurability> parse_durability(std::string_view text) {
                fmt::format("expected \"auto\", \"fua\" or \"flush\", found \"{}\"", text)};
 }
 
+Result<std::optional<ByteSize>> parse_scrub_rate(std::string_view text) {
+  constexpr ByteSize kFastest{1ull << 40};
+  if (text == "auto") return std::optional<ByteSize>{};
+  const auto rate = parse_size(text);
+  if (!rate) {
+    return Error{ErrorCode::kInvalidArgument,
+                 fmt::format("expected \"auto\" or bytes per second, such as \"4M\" (\"0\" "
+                             "turns it off): {}",
+                             rate.error().message)};
+  }
+  if (*rate > kFastest) {
+    return Error{ErrorCode::kInvalidArgument,
+                 fmt::format("expected at most {}, found {}", format_size(kFastest.bytes),
+                             format_size(rate->bytes))};
+  }
+  return std::optional<ByteSize>{*rate};
+}
+
 Result<std::chrono::nanoseconds> parse_t_wait(std::string_view text) {
   constexpr auto kLongest = std::chrono::milliseconds(100);
   auto t_wait = parse_duration(text);
@@ -211,6 +229,7 @@ void read_log(ConfigTable table, LogConfig& log) {
   table.parsed("on_full", log.on_full, parse_on_full);
   table.parsed("t_wait", log.t_wait, parse_t_wait);
   table.parsed("durability", log.durability, parse_durability);
+  table.parsed("scrub_rate", log.scrub_rate, parse_scrub_rate);
   table.finish();
 }
 

@@ -50,6 +50,8 @@ struct LogConfig {
   OnFull on_full = OnFull::kShortenWindow;
   std::chrono::nanoseconds t_wait = std::chrono::microseconds(200);
   LogDurability durability = LogDurability::kAuto;
+  // Bytes per second at which old tracks are verified; 0: not at all; none: by the log's size.
+  std::optional<ByteSize> scrub_rate;
 };
 
 struct StorageConfig {

@@ -143,6 +143,11 @@ void NodeControl::doctor(admin::Answer<api::DoctorAnswer> done) {
   add(out, "log integrity", damage == 0 ? "ok" : "error",
       damage == 0 ? "no damage found at start" : std::to_string(damage) + " damaged ranges",
       damage == 0 ? "" : "the daemon's log names them; the moments that need them cannot be read");
+  for (const auto& member : node_.log_stack_->array().members()) {
+    if (!member->scrubber) continue;
+    *out.add_findings() = node_.scrub_report_->finding(
+        node_.log_stack_->path_of(member->superblock.disk), *member->scrubber);
+  }
   struct statvfs space {};
   const std::string& state = node_.config_.server.state_dir;
   if (::statvfs(state.c_str(), &space) == 0) {

@@ -119,6 +119,12 @@ Result<void> Node::start() {
   if (Result<void> r = loop_.wake_on(ring_->fd()); !r) return r;
   loop_.set_turn_hook([this] { ring_->reap(); });
   log_stack_->start();
+  scrub_report_ = std::make_unique<ScrubReport>(*volumes_, log_);
+  log_stack_->array().start_scrubbing(
+      scrub_rate(config_.log.scrub_rate, log_stack_->writer().limit_bytes()),
+      [this](std::uint8_t disk, const logging::TrackDamage& damage) {
+        scrub_report_->damaged(log_stack_->path_of(disk), damage);
+      });
   started_ = loop_.wall_time();
   clock_offset_ns_ = offset_ns(loop_);
   loop_.after(kTick, [this] { tick(); });
@@ -295,7 +301,8 @@ void Node::reload(const Config& config) {
   if (config.server.iqn_base != config_.server.iqn_base ||
       config.server.portals != config_.server.portals ||
       config.server.state_dir != config_.server.state_dir ||
-      config.log.durability != config_.log.durability) {
+      config.log.durability != config_.log.durability ||
+      config.log.scrub_rate != config_.log.scrub_rate) {
     log_.warning("changes of [server] and of how the log is written take effect at the next start");
   }
   change_log_disks(config.log.disks);
@@ -471,6 +478,12 @@ web::NodeMetrics Node::metrics() {
   }
   out.log_used_bytes = log_stack_->writer().used_bytes();
   out.log_limit_bytes = log_stack_->writer().limit_bytes();
+  for (const auto& member : log_stack_->array().members()) {
+    if (!member->scrubber) continue;
+    const logging::TrackScrubber::Progress scrubbed = member->scrubber->progress();
+    out.log_scrubs.push_back({log_stack_->path_of(member->superblock.disk), scrubbed.bytes,
+                              scrubbed.rounds, scrubbed.last_round, scrubbed.damaged_blocks});
+  }
   const iscsi::ServerCounters& counters = portal_->sessions().counters();
   out.iscsi_sessions = portal_->sessions().size();
   out.login_failures = counters.login_failures;

@@ -17,6 +17,7 @@
 #include "server/node/log_space.h"
 #include "server/node/log_stack.h"
 #include "server/node/meta_store.h"
+#include "server/node/scrub_report.h"
 #include "server/node/view_set.h"
 #include "server/node/volume_set.h"
 #include "server/web/web_server.h"
@@ -84,6 +85,7 @@ class Node final : public iscsi::TargetDirectory, public iscsi::Observer, public
   std::unique_ptr<VolumeSet> volumes_;
   std::unique_ptr<ViewSet> views_;
   std::unique_ptr<LogSpace> log_space_;
+  std::unique_ptr<ScrubReport> scrub_report_;
   std::unique_ptr<iscsi::Portal> portal_;
   std::unique_ptr<NodeControl> control_;
   std::unique_ptr<web::HttpServer> admin_;

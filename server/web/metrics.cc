@@ -27,6 +27,10 @@ enum Family : std::size_t {
   kLogDurableWrite,
   kLogUsed,
   kLogLimit,
+  kScrubBytes,
+  kScrubRounds,
+  kScrubLastRound,
+  kDamagedBlocks,
   kOldestRecoverable,
   kIndexPending,
   kIndexLookup,
@@ -63,6 +67,14 @@ constexpr std::array<Description, kFamilyCount> kFamilies{{
      "What a small durable write to a log disk took either way, measured at start."},
     {"mariner_log_used_bytes", MetricType::Gauge, "Bytes of the log that hold history."},
     {"mariner_log_limit_bytes", MetricType::Gauge, "Bytes that the log may hold."},
+    {"mariner_log_scrub_bytes_total", MetricType::Counter,
+     "Bytes of old tracks of the log that were read again and verified."},
+    {"mariner_log_scrub_rounds_total", MetricType::Counter,
+     "Full passes of the background verification over the log."},
+    {"mariner_log_scrub_last_round_timestamp_seconds", MetricType::Gauge,
+     "When the last full pass over the log was completed, as Unix time."},
+    {"mariner_log_damaged_blocks", MetricType::Gauge,
+     "Blocks of the log that are known to be damaged or unreadable."},
     {"mariner_oldest_recoverable_timestamp_seconds", MetricType::Gauge,
      "The oldest moment that the volume can be rolled back to, as Unix time."},
     {"mariner_index_pending_updates", MetricType::Gauge,
@@ -179,6 +191,17 @@ void add_log_disk(Exposition& to, const LogDiskMetrics& disk) {
   measured("flush", disk.flush);
 }
 
+void add_scrub(Exposition& to, const LogScrubMetrics& scrub) {
+  const Labels labels{{"disk", scrub.disk}};
+  to.value(kScrubBytes, labels, static_cast<double>(scrub.bytes));
+  to.value(kScrubRounds, labels, static_cast<double>(scrub.rounds));
+  to.value(kDamagedBlocks, labels, static_cast<double>(scrub.damaged_blocks));
+  if (scrub.last_round.ns != 0) {
+    to.value(kScrubLastRound, labels,
+             static_cast<double>(scrub.last_round.ns) * kSecondsPerNanosecond);
+  }
+}
+
 }  // namespace
 
 std::string metrics_text(const NodeMetrics& metrics) {
@@ -190,6 +213,7 @@ std::string metrics_text(const NodeMetrics& metrics) {
   for (const auto& disk : metrics.log_disks) add_log_disk(to, disk);
   to.value(kLogUsed, {}, static_cast<double>(metrics.log_used_bytes));
   to.value(kLogLimit, {}, static_cast<double>(metrics.log_limit_bytes));
+  for (const auto& scrub : metrics.log_scrubs) add_scrub(to, scrub);
   to.value(kSessions, {}, static_cast<double>(metrics.iscsi_sessions));
   to.value(kLoginFailures, {}, static_cast<double>(metrics.login_failures));
   to.value(kDigestErrors, {}, static_cast<double>(metrics.digest_errors));

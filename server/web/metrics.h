@@ -67,6 +67,15 @@ struct LogDiskMetrics {
   std::optional<std::chrono::nanoseconds> flush{};  // and so
 };
 
+// The background verification of one log disk.
+struct LogScrubMetrics {
+  std::string disk;
+  std::uint64_t bytes = 0;
+  std::uint64_t rounds = 0;
+  VersionTime last_round;  // 0: none yet, and not shown
+  std::uint64_t damaged_blocks = 0;
+};
+
 struct NodeMetrics {
   std::vector<VolumeMetrics> volumes;
   std::vector<LogDiskMetrics> log_disks{};
@@ -74,6 +83,7 @@ struct NodeMetrics {
   const SizeHistogram* log_batch = nullptr;
   std::uint64_t log_used_bytes = 0;
   std::uint64_t log_limit_bytes = 0;
+  std::vector<LogScrubMetrics> log_scrubs;
   std::uint64_t iscsi_sessions = 0;
   std::uint64_t login_failures = 0;
   std::uint64_t digest_errors = 0;

@@ -18,6 +18,7 @@ from collections.abc import Callable
 import servers
 from chart import bars
 from log_contest import ENTRANTS, SMALL, Contest, OnLog, Space, run_log
+from log_recovery import LogRecovery, RecoveryScale
 from results import OUT, Row, describe, header, line, machine, number, say, write_json
 from servers import GIB
 
@@ -58,11 +59,12 @@ class Scale:
     log_bytes: int
     track_bytes: int
     device_bytes: int
+    recovery: RecoveryScale
 
 
-FULL = Scale("full", 13, 0.25, 1, 60, 6 * GIB, 64 * MIB, 2 * GIB)
+FULL = Scale("full", 13, 0.25, 1, 60, 6 * GIB, 64 * MIB, 2 * GIB, RecoveryScale(1_000_000, 5))
 LONG = dataclasses.replace(FULL, name="long", tail_s=TAIL_NEEDS_S)
-SHORT = Scale("short", 2, 0.1, 0.3, 1, GIB // 2, 16 * MIB, GIB // 4)
+SHORT = Scale("short", 2, 0.1, 0.3, 1, GIB // 2, 16 * MIB, GIB // 4, RecoveryScale(50_000, 1))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,6 +85,7 @@ class Bench:
         self._space = Space(folder, scale.log_bytes, scale.track_bytes, scale.device_bytes)
         self.contest = Contest(self._space, scale.warmup_s, scale.seconds)
         self.tail: dict = {"failure": "not measured"}
+        self.recovery = LogRecovery(scale.recovery, folder)
 
     def measure(self):
         say(f"preparing in {self._space.folder}")
@@ -93,6 +96,7 @@ class Bench:
             self.contest.round(turn)
         self.tail = run_log(OnLog("ours", SMALL, TAIL_DEPTH), self._space, self.scale.warmup_s,
                             self.scale.tail_s)
+        self.recovery.measure()
 
     # -- what comes of it -------------------------------------------------------------------------
 
@@ -114,6 +118,7 @@ class Bench:
                         self.contest.measured_s("ours_qd32"), self.scale.name, 1, less_is_better=True,
                         needs_s=RATE_NEEDS_S))
         rows.append(self._tail_row())
+        rows.extend(self.recovery.rows(self.scale.name))
         return rows
 
     def _row(self, c: Comparison) -> Row:
@@ -144,7 +149,8 @@ class Bench:
 
     def table(self, records: list[dict], about: dict) -> str:
         notes = NOTES.format(rounds=self.scale.rounds, seconds=self.scale.seconds, warmup=self.scale.warmup_s)
-        return "\n\n".join([self._comparisons(records), self._latencies(), self._parts(), notes,
+        return "\n\n".join([self._comparisons(records), self._latencies(), self._parts(),
+                            self.recovery.table(), notes + "\n" + self.recovery.notes(),
                             "Measured on " + describe(about)])
 
     @staticmethod
@@ -215,7 +221,7 @@ def main() -> int:
         scale = dataclasses.replace(scale, tail_s=options.tail_seconds)
     OUT.mkdir(parents=True, exist_ok=True)
     # The naive log's file may grow as large as ours is.
-    needed = 2 * scale.log_bytes + scale.device_bytes + GIB
+    needed = 2 * scale.log_bytes + scale.device_bytes + scale.recovery.disk_bytes + GIB
     free = shutil.disk_usage(options.folder).free
     if free < needed:
         say(f"{options.folder}: {needed / GIB:.0f} GiB are needed, {free / GIB:.0f} are free; "
@@ -227,7 +233,8 @@ def main() -> int:
         bench.measure()
     records = [row.record(about) for row in bench.rows()]
     write_json(OUT / "log.json", records)
-    write_json(OUT / "log-runs.json", {**bench.contest.record(), "tail": bench.tail})
+    write_json(OUT / "log-runs.json", {**bench.contest.record(), "tail": bench.tail,
+                                        "recovery": [bench.recovery.records, bench.recovery.tracks]})
     (OUT / "log.svg").write_text(bench.picture())
     print(bench.table(records, about))
     missing = [record["id"] for record in records if record["ratio"] is None]

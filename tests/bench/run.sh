@@ -4,11 +4,11 @@
 #   tests/bench/run.sh NAME [--short | --long]
 #
 # NAME: target (iSCSI on loopback, against tgt and the raw device), log (the log, against the raw
-# device and a naive logger) or simdisk (track-based logging on simulated drives, beside the
-# dissertation's figures). Prints a table for the README; leaves build/bench/NAME.json (rows),
-# NAME-runs.json (what they were made of) and pictures, NAME*.svg. --long is the log's, with ten
-# minutes for the tail of its latencies. --short takes under a minute once things are built; it shows
-# that all works, not how fast.
+# device and a naive logger, and its recovery) or simdisk (track-based logging on simulated drives,
+# beside the dissertation's figures). Prints a table for the README; leaves build/bench/NAME.json
+# (rows), NAME-runs.json (what they were made of) and pictures, NAME*.svg. --long is the log's, with
+# ten minutes for the tail of its latencies. --short takes under a minute once things are built; it
+# shows that all works, not how fast.
 # MARINER_BUILD names another configured build folder than build/release.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -17,7 +17,7 @@ name=${1:-}
 [ $# -eq 0 ] || shift
 case $name in
   target) needs="marinerd mariner mariner-iscsi-load" ;;
-  log) needs="mariner-log-load" ;;
+  log) needs="mariner-log-load mariner-log-recovery" ;;
   simdisk) needs=mariner-simdisk ;;
   *) sed -n '2,13s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac

@@ -9,7 +9,8 @@ import hammer
 from mariner import Daemon, sequence_of
 
 VOLUME = "db1"
-SMALL_LOG = {"max_size": "256M", "track_size": "8M"}
+# Old tracks are verified all the while: none that is given up under it may look damaged.
+SMALL_LOG = {"max_size": "256M", "track_size": "8M", "scrub_rate": "256M"}
 STORAGE = {"lag_max": "64M", "apply_delay": "200ms"}
 LOG_BYTES = 256 << 20
 
@@ -55,6 +56,10 @@ def test_the_log_goes_round(small, folder, seed, long_run):
         rounds += 1
     shown = small.ask("volume", "show", VOLUME)
     assert sequence_of(shown["oldest"]) > 0
+    scrubbed = dict(line.rsplit(" ", 1) for line in small.http("/metrics")[1].splitlines() if "{disk=" in line)
+    figures = {name.split("{")[0]: float(value) for name, value in scrubbed.items()}
+    assert figures["mariner_log_damaged_blocks"] == 0
+    assert figures["mariner_log_scrub_bytes_total"] > 8 << 20, figures
     # What went is refused by name, not answered wrongly.
     answer = small.cli("view", "expose", f"{VOLUME}@#1", check=False)
     assert answer.code == 3, answer

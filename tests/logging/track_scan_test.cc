@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 #include "tests/logging/log_testing.h"
+#include "tests/support/watched_disk.h"
 
 namespace mariner::logging {
 namespace {
@@ -101,6 +103,62 @@ TEST_F(TrackScanTest, FollowsBatchesWithoutGaps) {
   EXPECT_EQ(found.last_batch_sector, second);
   EXPECT_EQ(found.records[1].location.batch_sector, second);
   EXPECT_EQ(found.records[1].location.payload_offset, 1u);
+}
+
+// Header areas stand apart by the payloads between them, which nobody needs here.
+TEST_F(TrackScanTest, ReadsNoPayloadsWhereTheyAreLarge) {
+  std::uint64_t block = kFirst;
+  for (std::uint64_t number = 10; number < 50; ++number) block = put({number, block, 32});
+  mariner::test::WatchedDisk watched(disk_);
+  const auto found =
+      scan_track(watched, superblock_, {.track = {kTrack, kAllocation, 10}, .end_batch = 50});
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->batches, 40u);
+  EXPECT_LE(watched.reads().size(), 40u);
+  EXPECT_LE(watched.bytes_read(), (40u + 16) * kBlockBytes);
+}
+
+TEST_F(TrackScanTest, ReadsManySmallBatchesAtOnce) {
+  std::uint64_t block = kFirst;
+  for (std::uint64_t number = 10; number < 510; ++number) block = put({number, block, 1});
+  mariner::test::WatchedDisk watched(disk_);
+  const auto found =
+      scan_track(watched, superblock_, {.track = {kTrack, kAllocation, 10}, .end_batch = 510});
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->batches, 500u);
+  EXPECT_LE(watched.reads().size(), 10u) << "1,000 blocks, in pieces that grow to 256";
+}
+
+// Large and small ones in turn: not more than a read for each batch, whatever their order.
+TEST_F(TrackScanTest, ReadsAtMostOnceForEachBatch) {
+  std::uint64_t block = kFirst;
+  for (std::uint64_t number = 10; number < 110; ++number) {
+    block = put({number, block, number % 3 == 0 ? 40u : 1u});
+  }
+  mariner::test::WatchedDisk watched(disk_);
+  const auto found =
+      scan_track(watched, superblock_, {.track = {kTrack, kAllocation, 10}, .end_batch = 110});
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->batches, 100u);
+  EXPECT_LE(watched.reads().size(), 100u);
+}
+
+TEST_F(TrackScanTest, LongHeaderAreasAreReadWhole) {
+  std::vector<Record> records;
+  for (std::uint64_t i = 0; i < 300; ++i) records.push_back(record_of(1, 1000 + i));
+  std::uint64_t block = kFirst;
+  for (std::uint64_t number = 10; number < 14; ++number) {
+    const Payload area = area_of(
+        {.batch_number = number, .allocation = kAllocation, .sector = block}, records, log_id());
+    disk_.overwrite(block * kBlockBytes, area.bytes());
+    block += area.size() / kBlockBytes + records.size();
+  }
+  mariner::test::WatchedDisk watched(disk_);
+  const auto found =
+      scan_track(watched, superblock_, {.track = {kTrack, kAllocation, 10}, .end_batch = 14});
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->batches, 4u);
+  EXPECT_LE(watched.reads().size(), 4u);
 }
 
 TEST_F(TrackScanTest, StopsAtTheFirstBatchOfTheNextTrack) {

@@ -39,6 +39,7 @@ TEST(Config, TheLeastIsVersionAndRoles) {
   EXPECT_EQ(config.log.on_full, OnFull::kShortenWindow);
   EXPECT_EQ(config.log.t_wait, std::chrono::microseconds(200));
   EXPECT_EQ(config.log.durability, LogDurability::kAuto);
+  EXPECT_EQ(config.log.scrub_rate, std::nullopt);
   EXPECT_EQ(config.storage.pending_memory, ByteSize{256u << 20});
   EXPECT_EQ(config.storage.lag_max, ByteSize{4ull << 30});
   EXPECT_TRUE(config.volumes.empty());
@@ -59,6 +60,7 @@ track_size = "128M"
 on_full = "stop-writes"
 t_wait = "1ms"
 durability = "flush"
+scrub_rate = "4M"
 [storage]
 pending_memory = "1G"
 lag_max = "8G"
@@ -88,6 +90,7 @@ size = "1GiB"
   EXPECT_EQ(config.log.on_full, OnFull::kStopWrites);
   EXPECT_EQ(config.log.t_wait, std::chrono::milliseconds(1));
   EXPECT_EQ(config.log.durability, LogDurability::kFlush);
+  EXPECT_EQ(config.log.scrub_rate, ByteSize{4u << 20});
   EXPECT_EQ(config.storage.lag_max, ByteSize{8ull << 30});
   ASSERT_EQ(config.volumes.size(), 2u);
   EXPECT_EQ(config.volumes[0].name, "db1");
@@ -134,6 +137,7 @@ TEST(Config, TheExampleIsValidAndItsCommentsAreTheDefaults) {
   EXPECT_EQ(a.log.on_full, b.log.on_full);
   EXPECT_EQ(a.log.t_wait, b.log.t_wait);
   EXPECT_EQ(a.log.durability, b.log.durability);
+  EXPECT_EQ(a.log.scrub_rate, b.log.scrub_rate);
   EXPECT_EQ(a.storage.pending_memory, b.storage.pending_memory);
   EXPECT_EQ(a.storage.lag_max, b.storage.lag_max);
   EXPECT_EQ(b.volumes.size(), 1u);
@@ -186,6 +190,9 @@ TEST(Config, EachRuleHasItsMessage) {
        "log.durability: expected \"auto\", \"fua\" or \"flush\", found \"fsync\""},
       {"[log]\nt_wait = '200'", "log.t_wait: \"200\" is not a duration: it has no unit"},
       {"[log]\nt_wait = '1s'", "log.t_wait: expected at most 100ms, found 1s"},
+      {"[log]\nscrub_rate = 'slow'",
+       "log.scrub_rate: expected \"auto\" or bytes per second, such as \"4M\""},
+      {"[log]\nscrub_rate = '2T'", "log.scrub_rate: expected at most 1 TiB, found 2 TiB"},
       {"[storage]\npending_memory = '1K'", "storage.pending_memory: expected 16 MiB"},
       {"[replication]\nmode = 'multicast'",
        "m.toml:3: replication: replication is not available in this version"},
@@ -238,6 +245,10 @@ TEST(Config, AllProblemsAreCollectedInTheOrderOfLines) {
   EXPECT_EQ(reading.problems[1].key, "log.maxsize");
   EXPECT_EQ(reading.problems[2].key, "server.http");
   EXPECT_EQ(reading.problems[3].key, "server.portals");
+}
+
+TEST(Config, AScrubRateOfZeroTurnsItOff) {
+  EXPECT_EQ(read("[log]\nscrub_rate = '0'\n").config->log.scrub_rate, ByteSize{0});
 }
 
 TEST(Config, AnUnusedAuthSectionIsNoProblem) {

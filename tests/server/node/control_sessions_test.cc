@@ -57,8 +57,8 @@ TEST_F(ControlSessions, TheDoctorFindsAHealthyNode) {
     EXPECT_FALSE(finding.found().empty()) << finding.check();
     findings[finding.check()] = finding;
   }
-  for (const char* check :
-       {"log space", "log disk", "log durability", "log integrity", "image of db1", "portal"}) {
+  for (const char* check : {"log space", "log disk", "log durability", "log integrity", "log scrub",
+                            "image of db1", "portal"}) {
     ASSERT_TRUE(findings.contains(check)) << check;
     EXPECT_EQ(findings[check].level(), "ok") << check;
     EXPECT_EQ(findings[check].advice(), "") << check;

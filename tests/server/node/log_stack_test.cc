@@ -145,6 +145,17 @@ TEST_F(LogStackTest, WhatACrashLeftOfItsMakingIsMadeAnew) {
   EXPECT_TRUE(open());
 }
 
+TEST_F(LogStackTest, ScrubsWhenItIsToldTo) {
+  const auto stack = open();
+  ASSERT_TRUE(stack);
+  const logging::LogArray::Member& member = *(*stack)->array().members()[0];
+  EXPECT_EQ(member.scrubber, nullptr);
+  (*stack)->array().start_scrubbing(1u << 20, [](std::uint8_t, const logging::TrackDamage&) {});
+  while (member.scrubber->progress().rounds == 0) context_.run_one();
+  (*stack)->stop();
+  EXPECT_TRUE((*stack)->idle());
+}
+
 TEST_F(LogStackTest, ASecondOwnerIsRefused) {
   const auto first = open();
   ASSERT_TRUE(first);

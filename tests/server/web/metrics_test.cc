@@ -44,6 +44,20 @@ TEST(Metrics, HowLogDisksMakeWritesDurable) {
       << "configured, not measured";
 }
 
+TEST(Metrics, TheScrubOfALogDisk) {
+  const auto text = metrics_text(
+      {.log_scrubs = {{"/log0", 4096, 3, VersionTime{2'000'000'000}, 7}, {.disk = "/log1"}}});
+  EXPECT_THAT(text, HasSubstr("# TYPE mariner_log_scrub_bytes_total counter\n"
+                              "mariner_log_scrub_bytes_total{disk=\"/log0\"} 4096\n"
+                              "mariner_log_scrub_bytes_total{disk=\"/log1\"} 0\n"));
+  EXPECT_THAT(text, HasSubstr("mariner_log_scrub_rounds_total{disk=\"/log0\"} 3\n"));
+  EXPECT_THAT(text, HasSubstr("mariner_log_damaged_blocks{disk=\"/log0\"} 7\n"));
+  EXPECT_THAT(text,
+              HasSubstr("mariner_log_scrub_last_round_timestamp_seconds{disk=\"/log0\"} 2\n"));
+  EXPECT_THAT(text, Not(HasSubstr("last_round_timestamp_seconds{disk=\"/log1\"}")))
+      << "it has not been there";
+}
+
 TEST(Metrics, CommandsOfAVolume) {
   ScsiMetrics scsi;
   scsi.count(ScsiOp::kWrite, ScsiOutcome::kGood, 4096, 100us);

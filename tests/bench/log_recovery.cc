@@ -1,0 +1,168 @@
+// mariner-log-recovery: how long it takes to find a log again, for measuring.
+//
+//   mariner-log-recovery records --folder DIR --records 1000000 --rounds 5
+//   mariner-log-recovery tracks --tracks 1000000
+//
+// `records` makes a log of that many records of 4 KiB in batches of 32, and recovers it so many
+// times as the daemon does at its start: with the same threads, into an index of versions. The file
+// is read with O_DIRECT, so that no page cache helps. `tracks` counts how many tracks the search
+// for the youngest one reads, at every fill level of a large log. Each prints one JSON object.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "index/memory_index.h"
+#include "logging/file_disk.h"
+#include "logging/recovery.h"
+#include "proto/check.h"
+#include "tests/bench/made_log.h"
+#include "tests/support/watched_disk.h"
+
+namespace mariner::bench {
+namespace {
+
+using logging::FileDisk;
+
+struct Options {
+  std::string folder;
+  std::uint64_t records = 1'000'000;
+  std::uint64_t tracks = 1'000'000;
+  unsigned rounds = 5;
+  unsigned threads = 4;  // the daemon's
+  bool keep = false;
+};
+
+int refuse(const Error& error) {
+  std::fprintf(stderr, "mariner-log-recovery: %s\n", to_string(error).c_str());
+  return 3;
+}
+
+double seconds_since(std::chrono::steady_clock::time_point began) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+}
+
+std::string list_of(const std::vector<double>& values) {
+  return fmt::format("[{:.4f}]", fmt::join(values, ", "));
+}
+
+// Makes the log, unless a whole one of the same size is there.
+Result<void> prepare(const std::string& path, const MadeLog& log) {
+  std::error_code error;
+  if (std::filesystem::exists(path, error) &&
+      std::filesystem::file_size(path, error) == log.disk_bytes()) {
+    return {};
+  }
+  const std::string fresh = path + ".new";
+  std::filesystem::remove(fresh, error);
+  if (auto r = FileDisk::create(fresh, FileDisk::Caching::kDirect, log.disk_bytes()); !r) return r;
+  {
+    auto disk = FileDisk::open(fresh, FileDisk::Caching::kDirect, nullptr);
+    if (!disk) return disk.error();
+    if (auto made = make_log(**disk, log); !made) return made.error();
+  }
+  std::filesystem::rename(fresh, path, error);
+  if (error) return errno_error(error.value(), path + ": rename");
+  return {};
+}
+
+int recover_records(const Options& options) {
+  const std::string path = options.folder + "/recovery-log";
+  const MadeLog log{.records = options.records};
+  if (auto r = prepare(path, log); !r) return refuse(r.error());
+  auto file = FileDisk::open(path, FileDisk::Caching::kDirect, nullptr);
+  if (!file) return refuse(file.error());
+  std::vector<double> replayed;  // with the index
+  std::vector<double> scanned;   // without
+  std::uint64_t reads = 0;
+  std::uint64_t bytes_read = 0;
+  for (unsigned round = 0; round < 2 * options.rounds; ++round) {
+    const bool with_index = round % 2 == 0;
+    test::WatchedDisk disk(**file);
+    index::MemoryIndex index;
+    const auto began = std::chrono::steady_clock::now();
+    const auto superblock = logging::read_superblock(disk);
+    if (!superblock) return refuse(superblock.error());
+    const logging::LogDiskRef ref{disk, *superblock};
+    const auto recovered = logging::recover_log(
+        {&ref, 1}, options.threads,
+        [&](const logging::Record& record, const logging::LogLocation& location) {
+          if (with_index) index.insert(record, location);
+        });
+    (with_index ? replayed : scanned).push_back(seconds_since(began));
+    if (!recovered) return refuse(recovered.error());
+    if (recovered->records != options.records || !recovered->damage.empty()) {
+      return refuse({ErrorCode::kCorrupt, "the log that was made is not the one that was found"});
+    }
+    reads = disk.reads().size();
+    bytes_read = disk.bytes_read();
+  }
+  fmt::print(
+      "{{\"records\": {}, \"log_bytes\": {}, \"threads\": {}, \"replay_s\": {}, \"scan_s\": {}, "
+      "\"reads\": {}, \"bytes_read\": {}, \"failure\": \"\"}}\n",
+      options.records, log.disk_bytes(), options.threads, list_of(replayed), list_of(scanned),
+      reads, bytes_read);
+  file->reset();
+  std::error_code ignored;
+  if (!options.keep) std::filesystem::remove(path, ignored);
+  return 0;
+}
+
+// An empty log, a full one, and levels in between that bring the search to every place.
+std::vector<std::uint64_t> fill_levels(std::uint64_t tracks) {
+  std::vector<std::uint64_t> levels{0, 1, 2, 3, tracks / 3, tracks / 2, tracks - 1, tracks};
+  for (std::uint64_t i = 0; i < 1000; ++i) levels.push_back(i * tracks / 1000 + i % 7);
+  return levels;
+}
+
+int find_youngest(const Options& options) {
+  const logging::Superblock superblock = superblock_of(options.tracks);
+  const logging::TrackList tracks(superblock);
+  const auto began = std::chrono::steady_clock::now();
+  std::uint64_t most = 0;
+  std::uint64_t total = 0;
+  const std::vector<std::uint64_t> levels = fill_levels(options.tracks);
+  for (const std::uint64_t taken : levels) {
+    HeaderDisk headers(superblock, taken);
+    test::WatchedDisk disk(headers);
+    const auto end = logging::find_taken_end(disk, superblock, tracks);
+    if (!end) return refuse(end.error());
+    CHECK(end->end == taken + 1 && end->track_reads == disk.reads().size());
+    most = std::max(most, disk.reads().size());
+    total += disk.reads().size();
+  }
+  fmt::print(
+      "{{\"tracks\": {}, \"levels\": {}, \"reads_max\": {}, \"reads_mean\": {:.2f}, "
+      "\"seconds\": {:.3f}, \"failure\": \"\"}}\n",
+      options.tracks, levels.size(), most,
+      static_cast<double>(total) / static_cast<double>(levels.size()), seconds_since(began));
+  return 0;
+}
+
+int main(int argc, char** argv) {
+  Options options;
+  CLI::App app{"How long it takes to find a log again, for measuring"};
+  app.require_subcommand(1);
+  CLI::App* records = app.add_subcommand("records", "recover a log of many records");
+  records->add_option("--folder", options.folder, "where the log's file is made")
+      ->required()
+      ->check(CLI::ExistingDirectory);
+  records->add_option("--records", options.records)->check(CLI::Range(1, 100'000'000));
+  records->add_option("--rounds", options.rounds)->check(CLI::Range(1, 1000));
+  records->add_option("--threads", options.threads)->check(CLI::Range(0, 64));
+  records->add_flag("--keep", options.keep, "leave the file for another run");
+  CLI::App* tracks = app.add_subcommand("tracks", "find the youngest of many tracks");
+  tracks->add_option("--tracks", options.tracks)->check(CLI::Range(4, 100'000'000));
+  CLI11_PARSE(app, argc, argv);
+  return records->parsed() ? recover_records(options) : find_youngest(options);
+}
+
+}  // namespace
+}  // namespace mariner::bench
+
+int main(int argc, char** argv) { return mariner::bench::main(argc, argv); }
