@@ -42,6 +42,7 @@ class FileDisk final : public Disk {
   Result<void> write(std::uint64_t offset, std::span<const ConstBytes> parts,
                      Durability durability) override;
   Result<void> flush() override;
+  void start_writeback(ByteRange range) override;
   Result<void> discard(ByteRange range) override;
   bool try_read(std::uint64_t offset, std::span<std::byte> to) override;
   void async_read(std::uint64_t offset, std::span<std::byte> to, Completion done) override;
