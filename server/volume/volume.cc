@@ -107,7 +107,7 @@ Volume::Volume(VolumeOptions options, VolumeHistory history, LogParts log, Worke
       replicator_->storage_durable(sequence);
       if (events_.durable) events_.durable(sequence);
     };
-    storage_events.hold = [this](bool held) { replicator_->hold(held); };
+    storage_events.granted = [this](std::uint64_t bytes) { replicator_->grant(bytes); };
     storage_events.apply_failed = [this](const Error& error) {
       if (events_.apply_failed) events_.apply_failed(error);
     };
@@ -123,6 +123,7 @@ Volume::Volume(VolumeOptions options, VolumeHistory history, LogParts log, Worke
   }
   replicator_ = std::make_unique<replication::LocalReplicator>(start, options.limits, executor_,
                                                                *log_, storage_.get());
+  if (storage_ != nullptr) replicator_->grant(storage_->granted_bytes());
   live_ = std::make_unique<LiveVolume>(
       size_bytes_, LiveVolume::Parts{*replicator_, *current, *index_,
                                      parent_ == nullptr ? &base_map_ : nullptr});

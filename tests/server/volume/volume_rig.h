@@ -52,6 +52,7 @@ class VolumeRig final : public volume::ReclaimerOwner {
   [[nodiscard]] SteppedExecutor& executor() { return executor_; }
   [[nodiscard]] ManualExecutor& manual() { return executor_.manual(); }
   [[nodiscard]] FaultyDisk& log_disk() { return log_disk_; }
+  [[nodiscard]] InlineWorker& worker() { return worker_; }
   [[nodiscard]] FaultyDisk& image_disk() { return image_disk_; }
   [[nodiscard]] logging::LogWriter& writer() { return *writer_; }
   // Tries to give up the oldest track; moments from `keep(volume)` on stay. False while one is
