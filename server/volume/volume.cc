@@ -108,7 +108,9 @@ Volume::Volume(VolumeOptions options, VolumeHistory history, LogParts log, Worke
       if (events_.durable) events_.durable(sequence);
     };
     storage_events.granted = [this](std::uint64_t bytes) { replicator_->grant(bytes); };
-    storage_events.apply_failed = [this](const Error& error) {
+    storage_events.apply_failed = [this, &writer = log.writer](const Error& error) {
+      // Without the log no image can be written: who waits for it would wait for ever.
+      if (writer.failed()) replicator_->close(error);
       if (events_.apply_failed) events_.apply_failed(error);
     };
     storage_ = std::make_unique<Storage>(ImageApplier::Parts{*image_, log.disk, log.id, *index_,

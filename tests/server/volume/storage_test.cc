@@ -349,6 +349,26 @@ TEST_F(SustainedWriting, AnImageThatStandsStillIsNeverOutrunByMoreThanTheBound) 
   drain();
 }
 
+// The image cannot be written without the log, which has its before-images, and so the lag can
+// never fall.
+TEST_F(StorageTest, WhoWaitsForTheImageIsToldThatTheLogHasFailed) {
+  make({.base_in_image = true, .storage = {.lag_bytes_max = 8 * kBlockBytes}});
+  rig_->worker().set_duration([] { return std::chrono::milliseconds(10); });
+  for (std::uint64_t i = 0; i < 8; ++i) write(i, 1, i + 1);
+  run();
+  EXPECT_EQ(written_, 8);
+  const auto answer = std::make_shared<std::optional<Result<void>>>();
+  const Payload data = Payload::zeroed(kBlockBytes);
+  rig_->volume().live().write({0, kBlockBytes}, {data, 0, kBlockBytes},
+                              [answer](const Result<void>& result) { *answer = result; });
+  run();
+  EXPECT_FALSE(*answer) << "it waits";
+  rig_->log_disk().fail_writes(2, test::FaultyDisk::Remains::kNothing);
+  rig_->manual().advance(std::chrono::seconds(3));
+  ASSERT_TRUE(*answer);
+  EXPECT_EQ((*answer)->error().code, ErrorCode::kIo);
+}
+
 TEST_F(StorageTest, AFailedApplyIsTriedAgainAndNothingIsDurableBefore) {
   make({.storage = {.apply_delay = std::chrono::milliseconds(1)}});
   rig_->image_disk().fail_writes(2, test::FaultyDisk::Remains::kSomeSectors);
