@@ -40,6 +40,8 @@ class Disk {
                              Durability durability) = 0;
   // Everything whose write completed before this call is durable on return.
   virtual Result<void> flush() = 0;
+  // A hint: what was written to `range` will be flushed soon, and the device may begin.
+  virtual void start_writeback(ByteRange range) { static_cast<void>(range); }
   // The range reads as zero afterwards and gives its space back where the device can.
   virtual Result<void> discard(ByteRange range) = 0;
 

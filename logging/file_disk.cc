@@ -229,6 +229,12 @@ Result<void> FileDisk::flush() {
   return {};
 }
 
+// Its errors are kept for the flush. kDirect has nothing to write back.
+void FileDisk::start_writeback(ByteRange range) {
+  static_cast<void>(::sync_file_range(fd_, static_cast<off64_t>(range.offset),
+                                      static_cast<off64_t>(range.length), SYNC_FILE_RANGE_WRITE));
+}
+
 Result<void> FileDisk::discard(ByteRange range) {
   if (::fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(range.offset),
                   static_cast<off_t>(range.length)) == 0) {

@@ -61,6 +61,7 @@ class FileDisk final : public Disk {
   Result<void> write(std::uint64_t offset, std::span<const ConstBytes> parts,
                      Durability durability) override;
   Result<void> flush() override;
+  void start_writeback(ByteRange range) override;
   Result<void> discard(ByteRange range) override;
   // A block device that discards. Never a file: giving its space back, and taking it again with the
   // next synchronous write, are changes of the file system's metadata.

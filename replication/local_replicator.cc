@@ -52,9 +52,9 @@ void LocalReplicator::settle_moment(VersionTime time, SettleDone done) {
   run(actions);
 }
 
-void LocalReplicator::hold(bool held) {
+void LocalReplicator::grant(std::uint64_t bytes) {
   Actions actions;
-  coordinator_.hold(held, executor_.wall_time(), actions);
+  coordinator_.grant(bytes, executor_.wall_time(), actions);
   run(actions);
 }
 

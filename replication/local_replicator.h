@@ -32,7 +32,7 @@ class LocalReplicator {
   // writes at or before it are settled.
   void settle_moment(VersionTime time, SettleDone done);
   void storage_durable(SequenceNumber sequence) { coordinator_.storage_durable(sequence); }
-  void hold(bool held);
+  void grant(std::uint64_t bytes);
   // Refuses new writes; what is stamped completes.
   void close(const Error& error);
 

@@ -29,6 +29,13 @@ struct WriteRequest {
   VersionTime target_time;
 };
 
+// What a write adds to the lag of an image, and takes of what a storage node has granted: its
+// payload, and one block for what costs the same whatever its length.
+[[nodiscard]] inline std::uint64_t lag_bytes(const WriteRequest& write) {
+  const bool has_payload = write.kind == WriteKind::kData || write.kind == WriteKind::kRepeated;
+  return write.payload.length + (has_payload ? 0 : kBlockBytes);
+}
+
 // Epoch, sequence number and version time: given once, by the coordinator.
 struct Stamp {
   Epoch epoch;

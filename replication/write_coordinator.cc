@@ -20,7 +20,7 @@ WriteCoordinator::WriteCoordinator(const Start& start, const Limits& limits)
 }
 
 bool WriteCoordinator::has_room(const WriteRequest& request) const {
-  if (held_) return false;
+  if (stamped_bytes_ >= granted_bytes_) return false;
   if (in_flight_.empty()) return true;  // one write always fits
   return in_flight_.size() < limits_.writes_in_flight_max &&
          bytes_in_flight_ + request.payload.length <= limits_.bytes_in_flight_max;
@@ -46,6 +46,7 @@ void WriteCoordinator::stamp(RequestToken token, WriteRequest request, VersionTi
   const Stamp stamp{epoch_, last_, floor_};
   in_flight_.push_back({token, request.payload.length, stamp, false});
   bytes_in_flight_ += request.payload.length;
+  stamped_bytes_ += lag_bytes(request);
   out.emplace_back(
       SendWrite{WriteMessage{volume_, stamp, std::move(request), settled_.value(), frontier_}});
 }
@@ -102,8 +103,8 @@ void WriteCoordinator::storage_durable(SequenceNumber sequence) {
   frontier_ = std::max(frontier_, sequence);
 }
 
-void WriteCoordinator::hold(bool held, VersionTime now, Actions& out) {
-  held_ = held;
+void WriteCoordinator::grant(std::uint64_t bytes, VersionTime now, Actions& out) {
+  granted_bytes_ = bytes;
   admit(now, out);
 }
 

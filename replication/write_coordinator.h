@@ -8,7 +8,8 @@
 //   at or below one that was opened as a moment (raise_floor).
 // - a write is answered with success only after the logger has it on stable storage.
 // - commit(settled) is sent only for numbers at or below which all are durable or void.
-// - admission is bounded (Limits); what does not fit waits unstamped, in order.
+// - admission is bounded (Limits, and what storage has granted); what does not fit waits unstamped,
+//   in order. What is stamped passes a grant by less than one write.
 #pragma once
 
 #include <algorithm>
@@ -84,8 +85,11 @@ class WriteCoordinator {
   // Every image holds everything at or below `sequence`.
   void storage_durable(SequenceNumber sequence);
 
-  // While held, nothing is stamped: back-pressure from storage or from a full log.
-  void hold(bool held, VersionTime now, Actions& out);
+  // Back-pressure from storage: writes are stamped while they add up to less than `bytes`, counted
+  // by lag_bytes() since the start. Takes the place of the grant before, and may be less.
+  // kUnlimited, as it is at the start, is no bound.
+  static constexpr std::uint64_t kUnlimited = UINT64_MAX;
+  void grant(std::uint64_t bytes, VersionTime now, Actions& out);
 
   // Fails what waits and all that comes with `error`. What is stamped goes on.
   void close(const Error& error, Actions& out);
@@ -140,8 +144,9 @@ class WriteCoordinator {
   SequenceNumber frontier_;
   SequenceNumber acknowledged_;
   SettledFrontier settled_;
-  bool held_ = false;
-  bool unsettled_ = false;  // a void failed: the frontier stands still from here on
+  std::uint64_t granted_bytes_ = kUnlimited;
+  std::uint64_t stamped_bytes_ = 0;  // ever
+  bool unsettled_ = false;           // a void failed: the frontier stands still from here on
   std::optional<Error> closed_;
   std::uint64_t bytes_in_flight_ = 0;
   std::deque<InFlight> in_flight_;  // [0] is the lowest number that has not been answered

@@ -174,7 +174,8 @@ void NodeControl::doctor(admin::Answer<api::DoctorAnswer> done) {
   for (const auto& [name, served] : node_.volumes_->all()) {
     if (served.volume == nullptr || served.volume->storage() == nullptr) continue;
     const std::uint64_t lag = served.volume->storage()->lag_bytes();
-    const bool late = lag > node_.config_.storage.lag_max.bytes / 4 * 3;
+    const bool late =
+        served.volume->storage()->pacing() || lag > node_.config_.storage.lag_max.bytes / 4 * 3;
     add(out, ("image of " + name).c_str(), late ? "warning" : "ok",
         std::to_string(lag >> 20) + " MiB not applied yet",
         late ? "the image's disk is slower than the writes; writers are slowed down" : "");

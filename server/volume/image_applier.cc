@@ -11,17 +11,27 @@ using index::LocatedRun;
 
 ImageApplier::~ImageApplier() { CHECK_MSG(!running(), "an applier is destroyed while it runs"); }
 
-void ImageApplier::start(std::shared_ptr<const PendingTable> table, Done done) {
+void ImageApplier::start(Job job) {
   CHECK(!running());
-  table_ = std::move(table);
-  done_ = std::move(done);
+  CHECK(!job.table->empty());
+  table_ = std::move(job.table);
+  flushed_ = std::move(job.flushed);
+  done_ = std::move(job.done);
   next_ = Lbn{0};
   stopping_ = false;
+  portion_left_ = portion_.value;
+  unflushed_ = false;
   next_chunk();
+}
+
+void ImageApplier::set_portion(BlockCount portion) {
+  CHECK(portion.value > 0);
+  portion_ = portion;
 }
 
 void ImageApplier::finish(Result<void> result) {
   table_.reset();
+  flushed_ = nullptr;
   changes_.clear();
   to_capture_.clear();
   std::exchange(done_, nullptr)(std::move(result));
@@ -31,27 +41,38 @@ void ImageApplier::next_chunk() {
   if (stopping_) {
     return finish(Error{ErrorCode::kAborted, "applying to the image was stopped"});
   }
+  if (portion_left_ == 0) return flush(next_);
   changes_.clear();
   to_capture_.clear();
+  const std::uint64_t blocks_max = std::min(kChunkBlocks, portion_left_);
   std::uint64_t blocks = 0;
-  for (std::size_t runs = 0; runs < kChunkRuns && blocks < kChunkBlocks; ++runs) {
+  bool more = true;
+  for (std::size_t runs = 0; runs < kChunkRuns && blocks < blocks_max; ++runs) {
     PendingTable::Run run = table_->next_run(next_);
-    if (run.range.empty()) break;
-    // A run of zeros costs nothing whatever its length; all else counts.
-    if (run.content.kind != PendingContent::Kind::kZero) {
-      run.range.count.value = std::min(run.range.count.value, kChunkBlocks - blocks);
+    more = !run.range.empty();
+    if (!more) break;
+    // A run of zeros costs one block whatever its length.
+    if (run.content.kind == PendingContent::Kind::kZero) {
+      ++blocks;
+    } else {
+      run.range.count.value = std::min(run.range.count.value, blocks_max - blocks);
       blocks += run.range.count.value;
     }
     next_ = run.range.end();
     add_run(run);
   }
-  if (changes_.empty() && table_->next_run(next_).range.empty()) return flush();
+  if (blocks == 0 && !more) return flush(Lbn{UINT64_MAX});
+  portion_left_ -= blocks;
   capture_next();
 }
 
 std::vector<BlockRange> ImageApplier::uncaptured(BlockRange range) const {
   std::vector<BlockRange> out;
   if (parts_.base.empty()) return out;
+  // The bits first: they cost less than the index, and most volumes have few of them set.
+  bool any = false;
+  parts_.base.visit(range, [&](BlockRange, bool in_image) { any |= in_image; });
+  if (!any) return out;
   for (const LocatedRun& run : parts_.index.locate(range, SequenceNumber{0})) {
     if (run.source != LocatedRun::Source::kBase) continue;
     parts_.base.visit(run.range, [&](BlockRange part, bool in_image) {
@@ -135,16 +156,34 @@ void ImageApplier::write_chunk() {
   auto changes = std::make_shared<std::vector<ImageChange>>(std::move(changes_));
   changes_.clear();
   parts_.worker.run(
-      [parts = &parts_, changes] { return write_image(parts->image, parts->log_disks, *changes); },
+      [parts = &parts_, changes] {
+        Result<void> written = write_image(parts->image, parts->log_disks, *changes);
+        // The device begins now, so that little is left for the flush.
+        if (written && !changes->empty()) {
+          parts->image.start_writeback(to_bytes(
+              BlockRange::between(changes->front().range.first, changes->back().range.end())));
+        }
+        return written;
+      },
       [this](Result<void> written) {
         if (!written) return finish(written.error());
+        unflushed_ = true;
         next_chunk();
       });
 }
 
-void ImageApplier::flush() {
-  parts_.worker.run([image = &parts_.image] { return image->flush(); },
-                    [this](Result<void> flushed) { finish(std::move(flushed)); });
+// Ends a portion; the last one ends above everything.
+void ImageApplier::flush(Lbn end) {
+  const auto flushed = [this, end](Result<void> result) {
+    if (!result) return finish(std::move(result));
+    unflushed_ = false;
+    flushed_(end);
+    if (end == Lbn{UINT64_MAX}) return finish({});
+    portion_left_ = portion_.value;
+    next_chunk();
+  };
+  if (!unflushed_) return flushed({});
+  parts_.worker.run([image = &parts_.image] { return image->flush(); }, flushed);
 }
 
 }  // namespace mariner::volume

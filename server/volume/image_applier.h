@@ -6,6 +6,9 @@
 // invariant 5); where such a block merely becomes zero, the image keeps it and readers ask the
 // index.
 //
+// The image is flushed after each portion, so that what waits can leave the table step by step and
+// no flush is long. A portion that fails leaves the table as it is, to be applied again.
+//
 // One run at a time. Owner's thread only.
 #pragma once
 
@@ -36,9 +39,20 @@ class ImageApplier {
   explicit ImageApplier(Parts parts) : parts_(parts) {}
   ~ImageApplier();  // not running
 
-  // Applies all of `table`, which must not change meanwhile, and flushes the image. `done` runs
-  // with success when every run is durable in the image. After an error, start again.
-  void start(std::shared_ptr<const PendingTable> table, Done done);
+  struct Job {
+    // Must not change meanwhile, but that what was flushed may leave it.
+    std::shared_ptr<const PendingTable> table;
+    // All of the table below `end` is durable in the image. May be called once or many times; the
+    // last time, before `done`, with an end above everything.
+    UniqueFunction<void(Lbn end)> flushed;
+    // With success when every run is durable in the image. After an error, start again with what is
+    // left in the table.
+    Done done;
+  };
+  // Applies all of a table.
+  void start(Job job);
+  // About so many blocks go to the image between two flushes, from the next portion on.
+  void set_portion(BlockCount portion);
 
   // Ends the run at the next step with kAborted.
   void stop() { stopping_ = true; }
@@ -51,7 +65,7 @@ class ImageApplier {
   void next_chunk();
   void capture_next();
   void write_chunk();
-  void flush();
+  void flush(Lbn end);
   void finish(Result<void> result);
   void add_run(const PendingTable::Run& run);
   void add_located(const index::LocatedRun& run);
@@ -61,9 +75,13 @@ class ImageApplier {
   [[nodiscard]] std::vector<BlockRange> uncaptured(BlockRange range) const;
 
   const Parts parts_;
-  std::shared_ptr<const PendingTable> table_;
+  std::shared_ptr<const PendingTable> table_;  // null: not running
+  UniqueFunction<void(Lbn)> flushed_;
   Done done_;
   bool stopping_ = false;
+  BlockCount portion_{kChunkBlocks};
+  std::uint64_t portion_left_ = 0;  // blocks until the next flush
+  bool unflushed_ = false;          // something was written since the last one
   Lbn next_;
   std::vector<ImageChange> changes_;
   std::vector<BlockRange> to_capture_;

@@ -7,6 +7,32 @@
 
 namespace mariner::volume {
 
+std::uint64_t PendingTable::cost_of(const Entry& entry) {
+  return entry.content.kind == PendingContent::Kind::kZero ? kBlockBytes : entry.count.bytes();
+}
+
+std::uint64_t PendingTable::stored_bytes(const Entry& entry) {
+  if (entry.content.kind != PendingContent::Kind::kMemory) return 0;
+  return entry.content.repeated ? kBlockBytes : entry.count.bytes();
+}
+
+void PendingTable::count(const Entry& entry) {
+  cost_bytes_ += cost_of(entry);
+  memory_bytes_ += stored_bytes(entry);
+}
+
+// Other runs may hold the same payload, unless all of it belongs to this one.
+void PendingTable::uncount(const Entry& entry) {
+  cost_bytes_ -= cost_of(entry);
+  const std::uint64_t stored = stored_bytes(entry);
+  if (stored == entry.content.payload.size()) memory_bytes_ -= stored;
+}
+
+void PendingTable::erase(Runs::iterator first, Runs::iterator last) {
+  for (auto it = first; it != last; ++it) uncount(it->second);
+  runs_.erase(first, last);
+}
+
 // Makes `lbn` the start of a run if a run covers it.
 void PendingTable::split_at(Lbn lbn) {
   auto it = runs_.upper_bound(lbn);
@@ -15,7 +41,11 @@ void PendingTable::split_at(Lbn lbn) {
   if (it->first == lbn || it->first + it->second.count <= lbn) return;
   const BlockCount head = lbn - it->first;
   Entry tail{it->second.count - head, it->second.content.advanced(head)};
+  cost_bytes_ -= cost_of(it->second);
   it->second.count = head;
+  cost_bytes_ += cost_of(it->second) + cost_of(tail);
+  // Both halves of a repeated run hold all of its payload, and each is counted.
+  if (stored_bytes(tail) == tail.content.payload.size()) memory_bytes_ += stored_bytes(tail);
   runs_.emplace_hint(std::next(it), lbn, std::move(tail));
 }
 
@@ -24,14 +54,24 @@ void PendingTable::put(BlockRange range, PendingContent content) {
   auto it = runs_.lower_bound(range.first);
   // The usual case: the very same blocks are overwritten, or none of them is pending.
   if (it != runs_.end() && it->first == range.first && it->second.count == range.count) {
+    uncount(it->second);
     it->second.content = std::move(content);
+    count(it->second);
     return;
   }
   split_at(range.first);
   split_at(range.end());
   it = runs_.lower_bound(range.first);
-  while (it != runs_.end() && it->first < range.end()) it = runs_.erase(it);
-  runs_.emplace_hint(it, range.first, Entry{range.count, std::move(content)});
+  auto last = it;
+  while (last != runs_.end() && last->first < range.end()) ++last;
+  erase(it, last);
+  it = runs_.emplace_hint(last, range.first, Entry{range.count, std::move(content)});
+  count(it->second);
+}
+
+void PendingTable::erase_before(Lbn end) {
+  split_at(end);
+  erase(runs_.begin(), runs_.lower_bound(end));
 }
 
 void PendingTable::visit(

@@ -48,6 +48,9 @@ class PendingTable {
   void visit(BlockRange range,
              const std::function<void(BlockRange, const PendingContent*)>& visitor) const;
 
+  // Forgets what is pending below `end`.
+  void erase_before(Lbn end);
+
   // What is pending at or behind `from`, up to the end of its run: for walking the table in address
   // order. An empty range when there is nothing more.
   struct Run {
@@ -58,16 +61,29 @@ class PendingTable {
 
   [[nodiscard]] bool empty() const { return runs_.empty(); }
   [[nodiscard]] std::size_t size() const { return runs_.size(); }
+  // What the runs cost to apply: their bytes, and one block for zeros of any length.
+  [[nodiscard]] std::uint64_t cost_bytes() const { return cost_bytes_; }
+  // Payload bytes that the table keeps in memory, at most: a payload of which a part was replaced
+  // or erased counts in full for as long as the table lives.
+  [[nodiscard]] std::uint64_t memory_bytes() const { return memory_bytes_; }
 
  private:
   struct Entry {
     BlockCount count;
     PendingContent content;
   };
+  using Runs = std::pmr::map<Lbn, Entry>;
+  static std::uint64_t cost_of(const Entry& entry);
+  static std::uint64_t stored_bytes(const Entry& entry);
   void split_at(Lbn lbn);
+  void count(const Entry& entry);
+  void uncount(const Entry& entry);
+  void erase(Runs::iterator first, Runs::iterator last);
 
   std::pmr::unsynchronized_pool_resource pool_;
-  std::pmr::map<Lbn, Entry> runs_;
+  Runs runs_;
+  std::uint64_t cost_bytes_ = 0;
+  std::uint64_t memory_bytes_ = 0;
 };
 
 }  // namespace mariner::volume

@@ -30,6 +30,7 @@ Storage::Storage(ImageApplier::Parts parts, HistoryReader& history, Executor& ex
       options_(options),
       events_(std::move(events)),
       applier_(parts),
+      governor_({options.lag_bytes_max, options.pending_memory_max, options.portion_bytes_max}),
       committed_(last),
       durable_(frontier) {
   CHECK(frontier <= last);
@@ -38,7 +39,8 @@ Storage::Storage(ImageApplier::Parts parts, HistoryReader& history, Executor& ex
   // What the image lacks is remembered as "what the history says now".
   put_history(frontier, last, last);
   active_.last = last;
-  if (frontier < last) apply_later();
+  granted_bytes_ = governor_.room(lag_bytes(), executor_.monotonic_time());
+  if (frontier < last) apply_later(large() ? std::chrono::nanoseconds(0) : options_.apply_delay);
 }
 
 Storage::~Storage() {
@@ -59,32 +61,52 @@ void Storage::put_history(SequenceNumber from, SequenceNumber to, SequenceNumber
 void Storage::prepare(const WriteMessage& message) {
   CHECK(prepared_.empty() || message.stamp.sequence > prepared_.back().stamp.sequence);
   prepared_.push_back(message);
+  const std::uint64_t bytes = replication::lag_bytes(message.write);
+  prepared_bytes_ += bytes;
+  prepared_bytes_total_ += bytes;
+  governor_.admitted(bytes);
+  update_grant();
 }
 
 void Storage::drop(const replication::VoidMessage& message) {
   std::erase_if(prepared_, [&](const WriteMessage& write) {
-    return write.stamp.sequence >= message.first && write.stamp.sequence <= message.last;
+    const bool lost = write.stamp.sequence >= message.first && write.stamp.sequence <= message.last;
+    if (lost) prepared_bytes_ -= replication::lag_bytes(write.write);
+    return lost;
   });
+  update_grant();
 }
 
 void Storage::commit(SequenceNumber settled) {
   CHECK(settled >= committed_);
   while (!prepared_.empty() && prepared_.front().stamp.sequence <= settled) {
     put(prepared_.front());
+    prepared_bytes_ -= replication::lag_bytes(prepared_.front().write);
     prepared_.pop_front();
   }
   committed_ = settled;
   active_.last = settled;
   if (!active_.runs->empty()) {
-    const bool large = active_.memory_bytes >= options_.pending_memory_max / 2 ||
-                       active_.bytes >= options_.lag_bytes_max / 2;
-    if (large && !applier_.running()) {
+    if (large() && !applier_.running()) {
       apply_now();
     } else {
-      apply_later();
+      apply_later(options_.apply_delay);
     }
   }
-  check_pressure();
+  update_grant();
+}
+
+std::uint64_t Storage::memory_bytes() const {
+  return active_.runs->memory_bytes() + (frozen_.runs ? frozen_.runs->memory_bytes() : 0);
+}
+
+// Worth applying without waiting for more: half of what may be pending at all, or, when somebody
+// waits for the image to get on, a portion.
+bool Storage::large() const {
+  if (active_.runs->empty()) return false;
+  return active_.runs->memory_bytes() >= options_.pending_memory_max / 2 ||
+         active_.bytes >= options_.lag_bytes_max / 2 ||
+         (governor_.sustained() && active_.bytes >= governor_.portion_bytes());
 }
 
 void Storage::put(const WriteMessage& message) {
@@ -99,15 +121,13 @@ void Storage::put(const WriteMessage& message) {
   std::size_t offset = write.payload.offset;
   const auto stored = [&](BlockRange range, bool repeated) {
     PendingContent content;
-    const bool fits = active_.memory_bytes + frozen_.memory_bytes + range.count.bytes() <=
-                      options_.pending_memory_max;
+    const std::uint64_t bytes = repeated ? kBlockBytes : range.count.bytes();
+    const bool fits = memory_bytes() + bytes <= options_.pending_memory_max;
     content.kind = fits ? PendingContent::Kind::kMemory : PendingContent::Kind::kHistory;
     content.repeated = repeated;
-    const std::uint64_t bytes = repeated ? kBlockBytes : range.count.bytes();
     if (fits) {
       content.payload = write.payload.payload;
       content.offset = offset;
-      active_.memory_bytes += bytes;
     } else {
       content.at = message.stamp.sequence;
     }
@@ -129,22 +149,31 @@ void Storage::put(const WriteMessage& message) {
   if (write.has_tail) stored({body.end(), {1}}, false);
 }
 
-void Storage::check_pressure() {
-  const bool too_much = lag_bytes() >= options_.lag_bytes_max;
-  const bool enough_room = lag_bytes() < options_.lag_bytes_max / 4 * 3;
-  if (!holding_ && too_much) {
-    holding_ = true;
-    events_.hold(true);
-  } else if (holding_ && enough_room) {
-    holding_ = false;
-    events_.hold(false);
-  }
+// What is on its way here counts as lag already: nothing is granted twice.
+void Storage::update_grant() {
+  const std::uint64_t room =
+      governor_.room(lag_bytes() + prepared_bytes_, executor_.monotonic_time());
+  const std::uint64_t granted = prepared_bytes_total_ + room;
+  if (room == 0 && governor_.wait().count() > 0) update_grant_later();
+  if (granted == granted_bytes_) return;
+  granted_bytes_ = granted;
+  if (events_.granted) events_.granted(granted);
 }
 
-void Storage::apply_later() {
+void Storage::update_grant_later() {
+  if (grant_timer_set_ || stopped_) return;
+  grant_timer_set_ = true;
+  executor_.after(governor_.wait(), [this, alive = alive_] {
+    if (!*alive) return;
+    grant_timer_set_ = false;
+    update_grant();
+  });
+}
+
+void Storage::apply_later(std::chrono::nanoseconds delay) {
   if (timer_set_ || stopped_) return;
   timer_set_ = true;
-  executor_.after(options_.apply_delay, [this, alive = alive_] {
+  executor_.after(delay, [this, alive = alive_] {
     if (!*alive) return;
     timer_set_ = false;
     apply_now();
@@ -160,12 +189,38 @@ void Storage::apply_now() {
       if (events_.durable) events_.durable(durable_);
       return;
     }
-    frozen_ = std::exchange(active_, Table{});
-    ++frozen_count_;
-    active_.runs = std::make_shared<PendingTable>();
-    active_.last = frozen_.last;
+    freeze();
   }
-  applier_.start(frozen_.runs, [this](Result<void> result) { applied(std::move(result)); });
+  portion_begun_ = executor_.monotonic_time();
+  applier_.set_portion({governor_.portion_bytes() >> kBlockShift});
+  applier_.start({frozen_.runs, [this](Lbn end) { flushed(end); },
+                  [this](Result<void> result) { applied(std::move(result)); }});
+}
+
+void Storage::freeze() {
+  frozen_ = std::exchange(active_, Table{});
+  frozen_.bytes_frozen = frozen_.bytes;
+  frozen_.cost_frozen = frozen_.runs->cost_bytes();
+  ++frozen_count_;
+  active_.runs = std::make_shared<PendingTable>();
+  active_.last = frozen_.last;
+}
+
+// What was overwritten in the table leaves it in proportion.
+void Storage::flushed(Lbn end) {
+  const std::uint64_t cost_before = frozen_.runs->cost_bytes();
+  const std::uint64_t bytes_before = frozen_.bytes;
+  frozen_.runs->erase_before(end);
+  const std::uint64_t cost = frozen_.runs->cost_bytes();
+  frozen_.bytes = static_cast<std::uint64_t>(static_cast<double>(frozen_.bytes_frozen) *
+                                             static_cast<double>(cost) /
+                                             static_cast<double>(frozen_.cost_frozen));
+  const std::chrono::nanoseconds now = executor_.monotonic_time();
+  governor_.written({.lag_bytes = bytes_before - frozen_.bytes,
+                     .image_bytes = cost_before - cost,
+                     .took = now - std::exchange(portion_begun_, now)});
+  applier_.set_portion({governor_.portion_bytes() >> kBlockShift});
+  update_grant();
 }
 
 void Storage::applied(Result<void> result) {
@@ -188,14 +243,12 @@ void Storage::applied(Result<void> result) {
     drains_.pop_front();
     done({});
   }
-  check_pressure();
-  const bool large = active_.memory_bytes >= options_.pending_memory_max / 2 ||
-                     active_.bytes >= options_.lag_bytes_max / 2;
+  update_grant();
   if (active_.runs->empty()) return;
-  if (large || !drains_.empty()) {
+  if (large() || !drains_.empty()) {
     apply_now();
   } else {
-    apply_later();
+    apply_later(options_.apply_delay);
   }
 }
 

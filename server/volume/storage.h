@@ -2,12 +2,16 @@
 //
 // Prepared writes are invisible. Committed ones go into the active table; when it is old or large
 // enough it is frozen and applied to the image while a new one fills. A current read looks into the
-// active table, then the frozen one, then the image.
+// active table, then the frozen one, then the image. What has been flushed leaves the frozen table
+// portion by portion, so that memory and lag become free as the image is written.
 //
-// Invariants: durable() never passes a write that is not in the image on stable storage; memory for
-// payloads stays within Options.pending_memory_max plus one batch (beyond it a write is remembered
-// by its place in the history alone); what waits for the image stays within lag_bytes_max by
-// back-pressure. Owner's thread only.
+// Invariants: durable() never passes a write that is not in the image on stable storage: it moves
+// when the frozen table is done as a whole, because that is in the order of addresses; nothing
+// leaves the frozen table before it is on stable storage in the image, where reads find it from
+// then on; memory for payloads stays within Options.pending_memory_max (beyond it a write is
+// remembered by its place in the history alone); what waits for the image, and what is on its way
+// here, stays within lag_bytes_max and one write more by what granted_bytes() allows (a rollback,
+// and what a restart finds, may be larger). Owner's thread only.
 #pragma once
 
 #include <chrono>
@@ -19,6 +23,7 @@
 #include "replication/participant.h"
 #include "server/volume/current_reader.h"
 #include "server/volume/image_applier.h"
+#include "server/volume/lag_governor.h"
 
 namespace mariner::volume {
 
@@ -28,11 +33,13 @@ class Storage final : public replication::StorageParticipant, public CurrentRead
     std::uint64_t pending_memory_max = 256u << 20;
     std::uint64_t lag_bytes_max = 4ull << 30;
     std::chrono::nanoseconds apply_delay = std::chrono::seconds(2);
+    // Between two flushes of the image, at most about this.
+    std::uint64_t portion_bytes_max = 32u << 20;
   };
   // What the owner wants to hear. All optional but hold.
   struct Events {
     UniqueFunction<void(SequenceNumber)> durable;     // everything at or below is in the image
-    UniqueFunction<void(bool)> hold;                  // back-pressure on or off
+    UniqueFunction<void(std::uint64_t)> granted;      // granted_bytes() has changed
     UniqueFunction<void(const Error&)> apply_failed;  // will be tried again
   };
 
@@ -60,6 +67,11 @@ class Storage final : public replication::StorageParticipant, public CurrentRead
   }
 
   [[nodiscard]] SequenceNumber durable() const { return durable_; }
+  // Back-pressure: writes may be prepared while they add up to less than this, by
+  // replication::lag_bytes() since this storage began. May fall, too.
+  [[nodiscard]] std::uint64_t granted_bytes() const { return granted_bytes_; }
+  // Somebody writes faster than the image takes it, and is slowed.
+  [[nodiscard]] bool pacing() const { return governor_.sustained(); }
   // Bytes committed and not yet in the image.
   [[nodiscard]] std::uint64_t lag_bytes() const { return active_.bytes + frozen_.bytes; }
   // A rollback is being restored.
@@ -68,19 +80,26 @@ class Storage final : public replication::StorageParticipant, public CurrentRead
  private:
   struct Table {
     std::shared_ptr<PendingTable> runs;
-    std::uint64_t bytes = 0;         // committed to it, overwritten ones included
-    std::uint64_t memory_bytes = 0;  // of payloads that it holds
-    SequenceNumber last;             // the newest write in it
+    std::uint64_t bytes = 0;  // committed to it, overwritten ones included
+    SequenceNumber last;      // the newest write in it
     bool restores = false;
+    // When it was frozen: `bytes`, and what it cost to apply.
+    std::uint64_t bytes_frozen = 0;
+    std::uint64_t cost_frozen = 0;
   };
   struct ReadOperation;
 
   void put(const replication::WriteMessage& message);
   void put_history(SequenceNumber from, SequenceNumber to, SequenceNumber at);
-  void apply_later();
+  [[nodiscard]] bool large() const;
+  [[nodiscard]] std::uint64_t memory_bytes() const;
+  void apply_later(std::chrono::nanoseconds delay);
   void apply_now();
+  void freeze();
+  void flushed(Lbn end);
   void applied(Result<void> result);
-  void check_pressure();
+  void update_grant();
+  void update_grant_later();
   void punch_next();
   void read_blocks(BlockRange range, std::span<std::byte> to,
                    const std::shared_ptr<ReadOperation>& operation);
@@ -97,13 +116,18 @@ class Storage final : public replication::StorageParticipant, public CurrentRead
   const Options options_;
   Events events_;
   ImageApplier applier_;
+  LagGovernor governor_;
   std::deque<replication::WriteMessage> prepared_;
   Table active_;
   Table frozen_;
   std::uint64_t frozen_count_ = 0;  // tables that were ever frozen
   SequenceNumber committed_;
   SequenceNumber durable_;
-  bool holding_ = false;
+  std::uint64_t prepared_bytes_ = 0;        // prepared and not yet committed
+  std::uint64_t prepared_bytes_total_ = 0;  // ever
+  std::uint64_t granted_bytes_ = 0;
+  std::chrono::nanoseconds portion_begun_{0};
+  bool grant_timer_set_ = false;
   bool timer_set_ = false;
   bool stopped_ = false;
   std::size_t reads_in_flight_ = 0;

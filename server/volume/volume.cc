@@ -130,11 +130,10 @@ Volume::Volume(VolumeOptions options, VolumeHistory history, LogParts log, Worke
       replicator_->storage_durable(sequence);
       if (events_.durable) events_.durable(sequence);
     };
-    storage_events.hold = [this](bool held) {
-      held_by_storage_ = held;
-      update_hold();
-    };
-    storage_events.apply_failed = [this](const Error& error) {
+    storage_events.granted = [this](std::uint64_t) { update_grant(); };
+    storage_events.apply_failed = [this, &writer = log.writer](const Error& error) {
+      // Without the log no image can be written: who waits for it would wait for ever.
+      if (writer.failed()) replicator_->close(error);
       if (events_.apply_failed) events_.apply_failed(error);
     };
     storage_ = std::make_unique<Storage>(
@@ -149,7 +148,7 @@ Volume::Volume(VolumeOptions options, VolumeHistory history, LogParts log, Worke
   }
   replicator_ = std::make_unique<replication::LocalReplicator>(start, options.limits, executor_,
                                                                *log_, storage_.get());
-  update_hold();
+  update_grant();
   live_ = std::make_unique<LiveVolume>(
       size_bytes_, LiveVolume::Parts{*replicator_, *current, *index_,
                                      parent_ == nullptr ? &base_map_ : nullptr});
@@ -160,12 +159,15 @@ void Volume::log_void(VolumeHistory::Hole numbers) {
   log_->log_void({id_, epoch_, numbers.first, numbers.last}, [this](const Result<void>& result) {
     --voids_;
     if (!result) replicator_->close(result.error());
-    update_hold();
+    update_grant();
   });
 }
 
 // A write says that all below it is settled: not before the voids are durable.
-void Volume::update_hold() { replicator_->hold(held_by_storage_ || voids_ > 0); }
+void Volume::update_grant() {
+  const std::uint64_t granted = storage_ != nullptr ? storage_->granted_bytes() : UINT64_MAX;
+  replicator_->grant(voids_ > 0 ? 0 : granted);
+}
 
 Volume::~Volume() { CHECK_MSG(idle(), "a volume is destroyed in use"); }
 

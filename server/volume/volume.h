@@ -142,7 +142,7 @@ class Volume : public std::enable_shared_from_this<Volume> {
  private:
   // Voids numbers that the log knows nothing of, on record. No write is stamped until that is done.
   void log_void(VolumeHistory::Hole numbers);
-  void update_hold();
+  void update_grant();
 
   const VolumeId id_;
   const std::uint64_t size_bytes_;
@@ -161,7 +161,6 @@ class Volume : public std::enable_shared_from_this<Volume> {
   std::unique_ptr<replication::LocalReplicator> replicator_;
   std::unique_ptr<LiveVolume> live_;
   std::size_t voids_ = 0;
-  bool held_by_storage_ = false;
 };
 
 }  // namespace mariner::volume

@@ -153,7 +153,9 @@ TEST_P(FileDiskTest, WritesPartsOneAfterAnother) {
   ASSERT_TRUE(disk_->write(8192, parts, Durability::kDurable).has_value());
   EXPECT_TRUE(holds(8192, a));
   EXPECT_TRUE(holds(12288, b));
+  disk_->start_writeback({8192, a.size() + b.size()});
   ASSERT_TRUE(disk_->flush().has_value());
+  EXPECT_TRUE(holds(8192, a));
 }
 
 TEST_P(FileDiskTest, MorePartsThanOneCallTakes) {

@@ -120,8 +120,8 @@ TEST_F(Replicator, WhatACompletionSubmitsComesBehindWhatIsAtHand) {
   expect({"commit 3", "done waits", "commit 4", "done inner"});
 }
 
-TEST_F(Replicator, HeldWritesAreRefusedWhenItCloses) {
-  replicator_.hold(true);
+TEST_F(Replicator, WritesThatWaitForAGrantAreRefusedWhenItCloses) {
+  replicator_.grant(0);
   replicator_.submit({}, note("a"));
   expect({});
   replicator_.close(Error{ErrorCode::kUnavailable, "stopping"});

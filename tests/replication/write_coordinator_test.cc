@@ -56,9 +56,9 @@ class Coordinator : public ::testing::Test {
     coordinator_.settle({token}, include_waiting, out);
     return out;
   }
-  Actions hold(bool held) {
+  Actions grant(std::uint64_t bytes) {
     Actions out;
-    coordinator_.hold(held, now_, out);
+    coordinator_.grant(bytes, now_, out);
     return out;
   }
   Actions close() {
@@ -150,20 +150,44 @@ TEST_F(Coordinator, WritesStopAndWaitersGoOnWhenAVoidFails) {
   EXPECT_EQ(only<Settled>(settle(51)).size(), 1u);
 }
 
-TEST_F(Coordinator, HeldWritesWaitInOrder) {
-  hold(true);
+TEST_F(Coordinator, WritesWithoutAGrantWaitInOrder) {
+  grant(0);
   EXPECT_TRUE(submit(1).empty());
   EXPECT_TRUE(submit(2).empty());
   EXPECT_EQ(coordinator_.waiting(), 2u);
-  const auto sent = only<SendWrite>(hold(false));
+  const auto sent = only<SendWrite>(grant(WriteCoordinator::kUnlimited));
   ASSERT_EQ(sent.size(), 2u);
   EXPECT_LT(sent[0].message.stamp.sequence, sent[1].message.stamp.sequence);
   EXPECT_EQ(only<Answer>(logged(101))[0].token.value, 1u);
 }
 
+// Counted since the start, so that what is on its way to storage is never granted twice.
+TEST_F(Coordinator, AGrantIsPassedByLessThanOneWrite) {
+  grant(3 * kBlockBytes);
+  EXPECT_EQ(only<SendWrite>(submit(1, 2)).size(), 1u);
+  EXPECT_EQ(only<SendWrite>(submit(2, 2)).size(), 1u) << "there is room for a part of it";
+  EXPECT_TRUE(submit(3, 1).empty());
+  logged(101);
+  EXPECT_TRUE(grant(4 * kBlockBytes).empty());
+  EXPECT_EQ(coordinator_.waiting(), 1u);
+  EXPECT_EQ(only<SendWrite>(grant(4 * kBlockBytes + 1)).size(), 1u);
+}
+
+TEST_F(Coordinator, WhatHasNoPayloadTakesABlockOfTheGrant) {
+  WriteRequest zero;
+  zero.kind = WriteKind::kZero;
+  zero.extent = {{0}, {1000}};
+  grant(kBlockBytes);
+  Actions out;
+  coordinator_.submit({1}, zero, now_, out);
+  coordinator_.submit({2}, zero, now_, out);
+  EXPECT_EQ(only<SendWrite>(out).size(), 1u);
+  EXPECT_EQ(coordinator_.waiting(), 1u);
+}
+
 TEST_F(Coordinator, CloseFailsWhatWaitsAndLetsTheRestGoOn) {
   submit(1);
-  hold(true);
+  grant(0);
   submit(2);
   settle(50);
   const Actions out = close();
@@ -183,11 +207,11 @@ TEST_F(Coordinator, SettleIsImmediateWhenNothingIsUnderWay) {
 }
 
 TEST_F(Coordinator, SettleWaitsForWhatWaitedOnlyIfAsked) {
-  hold(true);
+  grant(0);
   submit(1);
   EXPECT_EQ(only<Settled>(settle(50, false)).size(), 1u);
   EXPECT_TRUE(settle(51, true).empty());
-  hold(false);
+  grant(WriteCoordinator::kUnlimited);
   EXPECT_EQ(only<Settled>(logged(101)).size(), 1u);
 }
 
@@ -260,6 +284,7 @@ TEST(CoordinatorModel, AnyOrder) {
     std::uint64_t last_sent = 0;
     VersionTime last_time;
     bool held = false;
+    std::uint64_t granted = 0;
     std::uint64_t token = 0;
     const auto carry_out = [&](const Actions& actions) {
       for (const Action& action : actions) {
@@ -321,7 +346,8 @@ TEST(CoordinatorModel, AnyOrder) {
           break;
         default:
           held = !no_more && below(3) == 0;
-          coordinator.hold(held, now, out);
+          coordinator.grant(held ? granted : WriteCoordinator::kUnlimited, now, out);
+          granted += below(4) * kBlockBytes;
           break;
       }
       carry_out(out);

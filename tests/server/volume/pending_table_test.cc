@@ -72,6 +72,59 @@ TEST(PendingTable, ARepeatedBlockStaysItselfWhenSplit) {
   EXPECT_EQ(run.content.offset, 0u);
 }
 
+TEST(PendingTable, ForgetsWhatLiesBelow) {
+  PendingTable table;
+  table.put({{10}, {10}}, memory(1, {10}));
+  table.put({{30}, {10}}, memory(2, {10}));
+  table.erase_before(Lbn{35});
+  EXPECT_EQ(table.next_run(Lbn{0}).range, (BlockRange{{35}, {5}}));
+  EXPECT_EQ(table.next_run(Lbn{0}).content.offset, 5u * kBlockBytes);
+  table.erase_before(Lbn{UINT64_MAX});
+  EXPECT_TRUE(table.empty());
+  EXPECT_EQ(table.cost_bytes(), 0u);
+}
+
+TEST(PendingTable, APayloadCountsUntilAllOfItIsReplaced) {
+  PendingTable table;
+  table.put({{0}, {4}}, memory(1, {4}));
+  table.put({{8}, {4}}, memory(2, {4}));
+  EXPECT_EQ(table.memory_bytes(), 8u * kBlockBytes);
+  table.put({{0}, {4}}, memory(3, {4}));
+  EXPECT_EQ(table.memory_bytes(), 8u * kBlockBytes) << "overwritten at once";
+  table.put({{9}, {1}}, {});
+  EXPECT_EQ(table.memory_bytes(), 8u * kBlockBytes) << "the rest keeps all of it";
+  EXPECT_EQ(table.cost_bytes(), 8u * kBlockBytes);
+  table.put({{0}, {6}}, {});
+  EXPECT_EQ(table.memory_bytes(), 4u * kBlockBytes);
+  EXPECT_EQ(table.cost_bytes(), 5u * kBlockBytes) << "zeros cost one block";
+}
+
+// Never less than what is really held.
+TEST(PendingTable, CountsTheMemoryOfItsPayloads) {
+  for (unsigned seed = 1; seed <= 500; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::mt19937 random(seed);
+    const std::uint64_t before = Payload::total_bytes();
+    PendingTable table;
+    for (std::uint64_t put = 1; put <= 40; ++put) {
+      const BlockRange range{{random() % 32}, {std::uint64_t{1} << random() % 4}};
+      switch (random() % 6) {
+        case 0: table.put(range, {}); break;
+        case 1: table.erase_before(range.first); break;
+        default: table.put(range, memory(put, range.count, random() % 3 == 0)); break;
+      }
+      std::uint64_t cost = 0;
+      for (PendingTable::Run run = table.next_run(Lbn{0}); !run.range.empty();
+           run = table.next_run(run.range.end())) {
+        cost +=
+            run.content.kind == PendingContent::Kind::kZero ? kBlockBytes : run.range.count.bytes();
+      }
+      ASSERT_EQ(table.cost_bytes(), cost);
+      ASSERT_GE(table.memory_bytes(), Payload::total_bytes() - before);
+    }
+  }
+}
+
 TEST(PendingTable, EqualsANaiveTable) {
   for (unsigned seed = 1; seed <= 1500; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));

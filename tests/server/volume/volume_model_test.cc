@@ -33,6 +33,9 @@ class Run {
   Run(std::uint64_t seed, bool base_in_image)
       : random_(seed), base_in_image_(base_in_image), rig_(options(seed)) {
     lines_.push_back(std::make_unique<Line>(Line{VolumeModel(base_), {}, nullptr}));
+    if (one_in(2)) {
+      rig_.worker().set_duration([this] { return std::chrono::microseconds(below(1500)); });
+    }
     rig_.start();
     lines_[0]->volume = &rig_.volume();
   }
@@ -80,6 +83,7 @@ class Run {
     out.image_delay_max = std::chrono::microseconds(below(2) * 400);
     if (one_in(3)) out.storage.pending_memory_max = below(16) * kBlockBytes;
     if (one_in(3)) out.storage.lag_bytes_max = (4 + below(32)) * kBlockBytes;
+    if (one_in(2)) out.storage.portion_bytes_max = (1 + below(8)) * kBlockBytes;
     out.storage.apply_delay = std::chrono::microseconds(below(3) * below(5000));
     if (one_in(3)) out.limits.writes_in_flight_max = 1 + below(6);
     if (one_in(3)) out.limits.bytes_in_flight_max = below(20) * kBlockBytes;

@@ -62,6 +62,7 @@ bool VolumeRig::reclaim(std::function<VersionTime(VolumeId)> keep) {
   keep_ = std::move(keep);
   reclaimer_->reclaim([this](const Result<volume::Reclaimer::Report>& report) {
     if (report && report->outcome == volume::Reclaimer::Outcome::kFreed) ++tracks_freed_;
+    writer().retry();  // what has waited for it finds room or fails
   });
   return true;
 }

@@ -53,6 +53,7 @@ class VolumeRig final : public volume::ReclaimerOwner {
   [[nodiscard]] SteppedExecutor& executor() { return executor_; }
   [[nodiscard]] ManualExecutor& manual() { return executor_.manual(); }
   [[nodiscard]] FaultyDisk& log_disk(std::size_t number = 0) { return *log_disks_[number]; }
+  [[nodiscard]] InlineWorker& worker() { return worker_; }
   [[nodiscard]] FaultyDisk& image_disk() { return image_disk_; }
   [[nodiscard]] logging::LogWriter& writer() { return log_->writer(); }
   // Tries to give up the oldest track; moments from `keep(volume)` on stay. False while one is
