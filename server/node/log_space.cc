@@ -45,13 +45,15 @@ bool LogSpace::low() const {
          parts_.log_stack.reserve_tracks() + std::max<std::uint64_t>(4, tracks / 16);
 }
 
+bool LogSpace::wanted() const { return low() || parts_.log_stack.draining(); }
+
 bool LogSpace::critical() const {
   return parts_.log_stack.writer().free_tracks() <= parts_.log_stack.reserve_tracks();
 }
 
 void LogSpace::check() {
   warn();
-  if (low()) begin();
+  if (wanted()) begin();
 }
 
 void LogSpace::begin() {
@@ -66,7 +68,7 @@ void LogSpace::again(std::chrono::nanoseconds delay) {
   parts_.executor.after(delay, [this, alive = alive_] {
     if (!*alive) return;
     waiting_ = false;
-    if (low()) begin();
+    if (wanted()) begin();
   });
 }
 
@@ -85,7 +87,7 @@ void LogSpace::ended(const Result<Reclaimer::Report>& report) {
       stuck_ = false;
       shortened_.reset();
       needed_since_.reset();
-      if (low()) begin();
+      if (wanted()) begin();
       return;
     case Reclaimer::Outcome::kLater: return again(critical() ? kSoon : kLater);
     case Reclaimer::Outcome::kNothing: break;

@@ -72,6 +72,8 @@ class LogSpace final : private volume::ReclaimerOwner {
   bool drop_mark(VolumeId volume);
   bool shorten_window(VolumeId volume);
   [[nodiscard]] bool low() const;
+  // Whether what is outside of every window should go now: for room, or to empty a disk.
+  [[nodiscard]] bool wanted() const;
   [[nodiscard]] bool critical() const;
   void warn();
 

@@ -271,6 +271,10 @@ std::uint64_t LogStack::track_count() const {
   return tracks;
 }
 
+bool LogStack::draining() const {
+  return std::ranges::any_of(members_, [](const LogMember& member) { return member.draining; });
+}
+
 std::string LogStack::id_bytes() const {
   CHECK(id_.has_value());
   return {reinterpret_cast<const char*>(id_->data()), id_->size()};

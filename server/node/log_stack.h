@@ -80,6 +80,8 @@ class LogStack {
   [[nodiscard]] std::uint64_t track_count() const;
   [[nodiscard]] std::string id_bytes() const;
   [[nodiscard]] const std::vector<LogMember>& members() const { return members_; }
+  // A disk is being emptied.
+  [[nodiscard]] bool draining() const;
   [[nodiscard]] const DurationHistogram& commit_durations() const { return commit_durations_; }
   [[nodiscard]] const SizeHistogram& batch_bytes() const { return batch_bytes_; }
   [[nodiscard]] std::string path_of(std::uint8_t number) const;

@@ -112,6 +112,15 @@ ReleaseJudge::Verdict Reclaimer::judge(VolumeState& state, const Record& record,
   return judge.judge(record, location);
 }
 
+// What may be logged again for the track's sake. One of a disk that is being emptied gives no room
+// for it: then only what can be spared.
+std::uint64_t Reclaimer::movable_bytes() const {
+  const logging::LogArray::Member* member = parts_.log.find(oldest_.disk);
+  if (member == nullptr) return 0;
+  if (member->log_disk->finished() && parts_.log.writer().short_of_tracks()) return 0;
+  return member->superblock.track_bytes() / 2;
+}
+
 void Reclaimer::judge_some() {
   if (stopping_) return finish(Report{Outcome::kLater, {}});
   const std::size_t end = std::min(next_ + kRecordsPerTurn, records_->size());
@@ -122,9 +131,7 @@ void Reclaimer::judge_some() {
     const ReleaseJudge::Verdict verdict = judge(state->second, record, location);
     if (verdict.need != Need::kNone) return needed(verdict.need, record.volume);
     for (const BlockRange& range : verdict.to_move) blocks_to_move_ += range.count.value;
-    const logging::LogArray::Member* member = parts_.log.find(oldest_.disk);
-    if (member == nullptr) return finish(Report{Outcome::kLater, {}});
-    if (blocks_to_move_ * kBlockBytes > member->superblock.track_bytes() / 2) {
+    if (blocks_to_move_ * kBlockBytes > movable_bytes()) {
       return needed(Need::kHistory, record.volume);
     }
   }

@@ -104,6 +104,7 @@ class Reclaimer {
   using Records = std::vector<std::pair<logging::Record, logging::LogLocation>>;
 
   void group();
+  [[nodiscard]] std::uint64_t movable_bytes() const;
   void judge_some();
   void store_horizons();
   index::IndexMoment horizon_of(VolumeId id, Volume& volume, bool& lags);
