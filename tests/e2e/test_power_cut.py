@@ -48,8 +48,14 @@ def daemon_on_disk(folder, disk, durability, long_run):
         yield daemon
 
 
-def test_power_cuts_lose_nothing_acknowledged(daemon_on_disk, disk, durability, seed, long_run):
-    campaign = CrashCampaign(daemon_on_disk, seed)
+# 200 cuts in a long run, in parts, so that no log grows too large.
+def pytest_generate_tests(metafunc):
+    if "part" in metafunc.fixturenames:
+        metafunc.parametrize("part", range(4 if metafunc.config.getoption("--long") else 1))
+
+
+def test_power_cuts_lose_nothing_acknowledged(daemon_on_disk, disk, durability, part, seed, long_run):
+    campaign = CrashCampaign(daemon_on_disk, seed + part)
     campaign.prepare()
     for _ in range(25 if long_run else 3):
         wait_quiet(disk)
