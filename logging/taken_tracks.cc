@@ -57,7 +57,9 @@ Result<std::optional<TrackHeader>> scattered_header(Disk& disk, const Superblock
     if (!header || batch.allocation > header->allocation) {
       header = TrackHeader{track, batch.allocation, batch.track_first_batch};
     }
-    at = batch.sector + batch.total_sectors;
+    // Of a batch of an earlier use only the header area is known to stand: a newer one may have
+    // been put over its payload.
+    at = batch.sector + batch.header_sectors;
   }
   return header;
 }
