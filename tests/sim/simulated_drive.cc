@@ -146,6 +146,7 @@ SimulatedDrive::Time SimulatedDrive::move_time(std::uint64_t track) const {
 }
 
 SimulatedDrive::Time SimulatedDrive::serve(std::uint64_t sector, std::uint64_t count) {
+  passes_.clear();
   turn_until(executor_.monotonic_time() + options_.controller_delay);
   while (count > 0) {
     const std::uint64_t number = options_.geometry.track_of(sector);
@@ -155,7 +156,9 @@ SimulatedDrive::Time SimulatedDrive::serve(std::uint64_t sector, std::uint64_t c
     const auto offset = static_cast<std::uint32_t>(sector - track.first);
     const std::uint64_t piece = std::min<std::uint64_t>(count, track.count - offset);
     turn_to(number, offset);
+    const Time begin = clock_;
     turn_by(static_cast<double>(piece) / track.count);
+    passes_.push_back({begin, clock_, piece});
     sector += piece;
     count -= piece;
   }
@@ -166,6 +169,7 @@ SimulatedDrive::Time SimulatedDrive::serve(std::uint64_t sector, std::uint64_t c
 
 Result<void> SimulatedDrive::check(std::uint64_t offset, std::uint64_t length) const {
   CHECK((offset | length) % kSectorBytes == 0 && length > 0);
+  if (!powered_) return Error{ErrorCode::kIo, "the simulated drive has no power"};
   if (offset + length > size_bytes()) {
     return Error{ErrorCode::kIo, "access behind the end of the simulated drive"};
   }
@@ -195,8 +199,8 @@ void SimulatedDrive::start_next() {
   const bool possible = check(command.offset, command.length).has_value();
   const Time end = possible ? serve(command.offset / kSectorBytes, command.length / kSectorBytes)
                             : started_ + options_.controller_delay;
-  executor_.after(end - started_, [this, alive = alive_] {
-    if (*alive) complete();
+  executor_.after(end - started_, [this, cuts = power_cuts_, alive = alive_] {
+    if (*alive && cuts == power_cuts_) complete();
   });
 }
 
@@ -209,6 +213,49 @@ void SimulatedDrive::complete() {
                             ? read(command.offset, command.to)
                             : write(command.offset, command.parts, Durability::kDurable);
   command.done(std::move(result));
+}
+
+std::uint64_t SimulatedDrive::sectors_passed() const {
+  const Time now = executor_.monotonic_time();
+  std::uint64_t sectors = 0;
+  for (const Pass& pass : passes_) {
+    if (now >= pass.end) {
+      sectors += pass.sectors;
+    } else if (now > pass.begin) {
+      sectors += pass.sectors * static_cast<std::uint64_t>((now - pass.begin).count()) /
+                 static_cast<std::uint64_t>((pass.end - pass.begin).count());
+    }
+  }
+  return sectors;
+}
+
+void SimulatedDrive::cut_power() {
+  powered_ = false;
+  ++power_cuts_;
+  if (!commands_.empty()) {
+    busy_time_ += executor_.monotonic_time() - started_;
+    std::uint64_t left = sectors_passed() * kSectorBytes;
+    std::uint64_t offset = commands_.front().offset;
+    const std::lock_guard lock(mutex_);
+    for (const ConstBytes& part : commands_.front().parts) {
+      const std::uint64_t piece = std::min<std::uint64_t>(left, part.size());
+      put(offset, part.first(piece));
+      offset += piece;
+      left -= piece;
+    }
+  }
+  for (Command& command : std::exchange(commands_, {})) {
+    executor_.post([done = std::move(command.done)]() mutable {
+      done(Error{ErrorCode::kIo, "the simulated drive has lost its power"});
+    });
+  }
+}
+
+void SimulatedDrive::restore_power() {
+  powered_ = true;
+  track_ = 0;
+  clock_ = executor_.monotonic_time();
+  angle_ = std::uniform_real_distribution<double>(0, 1)(random_);
 }
 
 // ---- contents -----------------------------------------------------------------------------------

@@ -16,6 +16,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -72,6 +73,12 @@ class SimulatedDrive final : public logging::Disk {
   void async_write(std::uint64_t offset, std::vector<logging::ConstBytes> parts,
                    logging::Durability durability, Completion done) override;
 
+  // The power goes. Of the write that is being served the sectors remain that have passed under the
+  // head, the first ones; of the commands behind it nothing. They fail, and so does every other
+  // call until the power is back; then the head and the platter are anywhere.
+  void cut_power();
+  void restore_power();
+
   [[nodiscard]] const logging::Geometry& geometry() const { return options_.geometry; }
   [[nodiscard]] std::size_t in_flight() const { return commands_.size(); }
   [[nodiscard]] Time busy_time() const { return busy_time_; }  // of all completed commands
@@ -90,9 +97,17 @@ class SimulatedDrive final : public logging::Disk {
   void submit(Command command);
   void start_next();
   void complete();
+  [[nodiscard]] std::uint64_t sectors_passed() const;  // of the command that is being served
   [[nodiscard]] Result<void> check(std::uint64_t offset, std::uint64_t length) const;
   void put(std::uint64_t offset, std::span<const std::byte> bytes);  // with mutex_ held
   void get(std::uint64_t offset, std::span<std::byte> to) const;     // with mutex_ held
+
+  // A stretch of one command's sectors under the head.
+  struct Pass {
+    Time begin{0};
+    Time end{0};
+    std::uint64_t sectors = 0;
+  };
 
   // The mechanics. `clock_` is how far the platter has been turned.
   Time serve(std::uint64_t sector, std::uint64_t count);  // returns the time of completion
@@ -108,6 +123,9 @@ class SimulatedDrive final : public logging::Disk {
   const double skew_;  // of each track against the one before, in revolutions
 
   std::deque<Command> commands_;  // the first is being served
+  std::vector<Pass> passes_;      // of that
+  std::uint64_t power_cuts_ = 0;
+  std::atomic<bool> powered_ = true;
   Time busy_time_{0};
   Time started_{0};
   std::uint64_t track_ = 0;  // under the head

@@ -171,6 +171,41 @@ TEST_F(SimulatedDriveTest, BlockingCallsTakeNoTime) {
   EXPECT_EQ(executor_.monotonic_time(), Time{0});
 }
 
+TEST_F(SimulatedDriveTest, APowerCutKeepsTheSectorsThatHavePassedUnderTheHead) {
+  write(0, 10);
+  const std::vector<std::byte> bytes(20 * kSector, std::byte{7});
+  std::string results;
+  const auto submit = [&](std::uint64_t sector) {
+    drive_.async_write(
+        sector * kSector,
+        {ConstBytes(bytes).first(3 * kSector), ConstBytes(bytes).subspan(3 * kSector)},
+        Durability::kDurable, [&](Result<void> result) { results += result ? "ok " : "failed "; });
+  };
+  submit(13);
+  submit(200);
+  executor_.advance(microseconds(300 + 750));  // the first sector comes by after 300 us
+  drive_.cut_power();
+  EXPECT_EQ(results, "") << "not within the call";
+  std::vector<std::byte> back(kSector);
+  EXPECT_FALSE(drive_.read(0, back).has_value());
+  submit(300);
+  executor_.run_until_idle();
+  EXPECT_EQ(results, "failed failed failed ");
+  drive_.restore_power();
+  std::string kept;
+  for (std::uint64_t sector = 12; sector < 24; ++sector) {
+    EXPECT_TRUE(drive_.read(sector * kSector, back).has_value());
+    kept += back[0] == std::byte{7} ? '7' : '.';
+  }
+  EXPECT_EQ(kept, ".7777777....");
+  for (const std::uint64_t sector : {200, 300}) {
+    EXPECT_TRUE(drive_.read(sector * kSector, back).has_value());
+    EXPECT_EQ(back[0], std::byte{0});
+  }
+  write(13, 20);
+  EXPECT_EQ(drive_.in_flight(), 0u);
+}
+
 TEST_F(SimulatedDriveTest, RefusesWhatLiesBehindItsEnd) {
   std::vector<std::byte> bytes(2 * kSector);
   const std::uint64_t last = drive_.size_bytes() - kSector;
