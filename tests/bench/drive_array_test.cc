@@ -50,6 +50,22 @@ TEST(DriveArray, KeepsUpWithSteadyLoad) {
   EXPECT_LT(measured.utilization, 0.95);
 }
 
+TEST(DriveArray, GoesRoundItsTracks) {
+  DriveArray array({.disks = 2, .tracks = 20});
+  const Measured measured =
+      array.run({.interval = microseconds(300), .requests = 10'000});  // some 150 tracks
+  EXPECT_GT(array.recycled_tracks(), 80u);
+  EXPECT_LT(measured.latency_ms_mean, 2);
+}
+
+TEST(DriveArray, WritesRecordsWithoutPayload) {
+  DriveArray array({.t_switch = 1e-3});
+  const Measured measured =
+      array.run({.payload_bytes = 0, .interval = milliseconds(10), .requests = 100});
+  EXPECT_LT(measured.latency_ms_mean, 0.45);
+  EXPECT_DOUBLE_EQ(measured.batch_bytes_mean, 0);
+}
+
 TEST(DriveArray, RecoversFromABurst) {
   DriveArray array({.disks = 2});
   const Measured measured = array.run({.interval = microseconds(1), .requests = 3000});
