@@ -94,6 +94,7 @@ int login(const InitiatorOptions& options, double timeout_s) {
 }
 
 int main(int argc, char** argv) {
+  std::signal(SIGPIPE, SIG_IGN);  // the server is killed under the load: an error, not the end
   CLI::App app{"Loads a LUN with writes that it remembers, and checks what became of them"};
   app.require_subcommand(1);
   LoadOptions load;
