@@ -106,6 +106,16 @@ void ActiveDisk::make_room() {
   if (least != nullptr) least->leaving = true;
 }
 
+// Where going on costs nothing, an idle disk whose track has no room for the request.
+ActiveDisk::Disk* ActiveDisk::idle_without_room(std::uint32_t bytes, Time now) {
+  const auto found = std::ranges::find_if(disks_, [&](const Disk& disk) {
+    return disk.placement != nullptr && !disk.draining && disk.has_next && !disk.busy &&
+           disk.queued == 0 && !disk.placement->moves_to_tracks() &&
+           !disk.placement->place(batch_sectors(disk, bytes), now);
+  });
+  return found == disks_.end() ? nullptr : &*found;
+}
+
 bool ActiveDisk::may_take_later(std::uint32_t bytes, Time now) const {
   return batch_is_full(bytes, now) || std::ranges::any_of(disks_, [](const Disk& disk) {
            return disk.placement != nullptr && !disk.draining && disk.has_next;
@@ -123,6 +133,12 @@ std::optional<std::size_t> ActiveDisk::assign(std::uint32_t bytes, Time now) {
   if (!stays) {
     if (active_ && at(*active_).queued > 0) at(*active_).due = true;
     const auto chosen = choose(bytes, now);
+    if (chosen && at(*chosen).busy) {
+      if (Disk* idle = idle_without_room(bytes, now)) {
+        idle->leaving = true;
+        return std::nullopt;
+      }
+    }
     if (!chosen) {
       if (!batch_is_full(bytes, now)) make_room();
       return std::nullopt;

@@ -58,8 +58,8 @@ class ActiveDisk {
   void remove(std::size_t disk);
 
   // The disk for a request of `bytes` (1 to batch_bytes_max), which counts as queued there from
-  // now on. Nothing: no disk has room; try again when a command has completed or a track has been
-  // started.
+  // now on. Nothing: no disk has room, or an idle one goes on to its next track for it rather than
+  // let it wait for a busy one; try again when a command has completed or a track has been started.
   std::optional<std::size_t> assign(std::uint32_t bytes, Time now);
 
   // Whether the disk has a track to go on to; at first it does. One that has none fills the track
@@ -71,9 +71,9 @@ class ActiveDisk {
 
   // A disk that is idle and that should go on to its next track: because its placement wants to,
   // because the request that is next in line does not fit, because there is no room for requests as
-  // they usually come, or because assign() found no room on any disk; of that, the disk with the
-  // least room is the consequence, one at a time. The disk counts as busy until completed(), to be
-  // called when the head is there.
+  // they usually come, or because assign() found no room on any disk, or none but on busy ones; of
+  // no room at all, the disk with the least room is the consequence, one at a time. The disk counts
+  // as busy until completed(), to be called when the head is there.
   std::optional<std::size_t> next_switch();
   // A disk that is idle and whose queue is due: it goes out now, as one batch, where its placement
   // says. The disk counts as busy until completed().
@@ -129,6 +129,7 @@ class ActiveDisk {
   [[nodiscard]] bool nothing_queued() const;
   [[nodiscard]] bool needs_next_track(const Disk& disk) const;
   [[nodiscard]] std::optional<std::size_t> choose(std::uint32_t bytes, Time now) const;
+  [[nodiscard]] Disk* idle_without_room(std::uint32_t bytes, Time now);
   void make_room();
 
   const Options options_;

@@ -89,18 +89,22 @@ Result<void> DiskScan::erase(SectorRange range) {
 }
 
 // A next batch of the same number, torn in its turn, could supply just what the remains of this one
-// lack.
+// lack. And a track that a failed write leaves as it was would give them back as its own, once
+// another track has been taken behind it.
 Result<void> DiskScan::erase_remains() {
   if (tail_.next_sector != 0) {
     if (Result<void> r = erase({tail_.next_sector, 1}); !r) return r;
   }
-  if (tail_.allocation + 1 >= list_.end()) return {};
-  const std::optional<std::uint64_t> next_track = list_.track(tail_.allocation + 1);
-  if (!next_track) return {};
-  SectorRange track = superblock_->track(*next_track);
-  // Where its batches begin: behind the header, or anywhere.
-  if (!superblock_->rotates()) track.count = 2;
-  return erase(track);
+  for (std::uint64_t ahead = 1; ahead <= kLookAheadTracks; ++ahead) {
+    if (tail_.allocation + ahead >= list_.end()) break;
+    const std::optional<std::uint64_t> next_track = list_.track(tail_.allocation + ahead);
+    if (!next_track) continue;
+    SectorRange track = superblock_->track(*next_track);
+    // Where its batches begin: behind the header, or anywhere.
+    if (!superblock_->rotates()) track.count = 2;
+    if (Result<void> r = erase(track); !r) return r;
+  }
+  return {};
 }
 
 }  // namespace mariner::logging

@@ -57,14 +57,15 @@ void LogDisk::take_track(Time now) {
 }
 
 void LogDisk::leave_track(Time now) {
-  if (!has_track_) return;
+  // One that nothing was written to stays: recovery looks behind a few unused tracks only.
+  if (!has_track_ || track_is_new_) return;
   has_track_ = false;
   placement_->start_track({}, {}, now);
 }
 
 std::uint64_t LogDisk::record_bytes_max() const {
-  return parts_.superblock.track_bytes() - 2 * std::uint64_t{format_.sector_bytes} -
-         kBatchHeaderBytes;
+  const std::uint64_t track_header = parts_.superblock.rotates() ? 0 : format_.sector_bytes;
+  return parts_.superblock.track_bytes() - track_header - kBatchHeaderBytes;
 }
 
 std::size_t LogDisk::batch_length(const std::deque<PendingRecord>& queue, std::uint32_t bytes_max,

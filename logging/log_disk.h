@@ -49,7 +49,8 @@ class LogDisk {
   // The one that would be taken next. Requires free_tracks() > 0.
   [[nodiscard]] std::uint64_t next_track() const { return track_of(tail_.allocation + 1); }
   void take_track(Time now);
-  // Leaves the rest of the present track unused. Nothing may be in flight.
+  // Leaves the rest of the present track unused, if anything stands there. Nothing may be in
+  // flight.
   void leave_track(Time now);
 
   // The longest record that fits into an empty track.
@@ -76,6 +77,8 @@ class LogDisk {
   [[nodiscard]] std::uint64_t current_allocation() const {
     return tail_.allocation + (finished_ ? 1 : 0);
   }
+  // Number of the first batch in that track, also while there is none yet.
+  [[nodiscard]] std::uint64_t track_first_batch() const { return tail_.track_first_batch; }
   // Nothing is written any more: the last track is complete.
   void finish() { finished_ = true; }
   [[nodiscard]] bool finished() const { return finished_; }

@@ -95,6 +95,7 @@ void LogWriter::pump_soon() {
 }
 
 void LogWriter::pump() {
+  finish_removals();
   if (failed_) return fail_all(out_of_disks());
   const Time now = executor_.monotonic_time();
   for (;;) {
@@ -176,6 +177,7 @@ bool LogWriter::take_tracks(Time now) {
     if (track_gate_ && !track_gate_(arm.disk->number(), arm.disk->next_track())) {
       arm.gated = true;
       policy_.completed(*policy);
+      taken = true;  // what waited for it may go elsewhere
       continue;
     }
     arm.disk->take_track(now);
@@ -293,13 +295,17 @@ void LogWriter::write_failed(Arm& arm, const Error& error) {
     take_out(arm);
     report(arm, error);
   }
-  if (usable() == 0 && std::ranges::all_of(arms_, [](const std::unique_ptr<Arm>& each) {
-        return each->state == DiskState::kFailed;
-      })) {
+  if (none_is_left()) {
     failed_ = true;
     return fail_all(error);
   }
   pump_soon();
+}
+
+// Not even one that hangs or is being removed, and may still do.
+bool LogWriter::none_is_left() const {
+  return std::ranges::all_of(
+      arms_, [](const std::unique_ptr<Arm>& arm) { return arm->state == DiskState::kFailed; });
 }
 
 // Back to the front, in the order of the log.
@@ -333,11 +339,17 @@ void LogWriter::readmit(Arm& arm) {
   report(arm);
 }
 
+// Whether what is in flight on a disk could be written to another one.
+bool LogWriter::may_abandon(const Arm& arm) const {
+  const std::size_t itself = arm.removed ? 0 : 1;
+  return arm.policy && arm.in_flight && usable() > itself;
+}
+
 // Looks now and then whether a batch takes too long. With one disk there is nothing to be done.
 void LogWriter::watch() {
-  if (watching_ || usable() < 2) return;
+  if (watching_) return;
   const bool any = std::ranges::any_of(
-      arms_, [](const std::unique_ptr<Arm>& arm) { return arm->in_flight != nullptr; });
+      arms_, [this](const std::unique_ptr<Arm>& arm) { return may_abandon(*arm); });
   if (!any) return;
   watching_ = true;
   executor_.after(options_.t_fail / 4, [this, alive = alive_] {
@@ -345,10 +357,7 @@ void LogWriter::watch() {
     watching_ = false;
     const Time now = executor_.monotonic_time();
     for (const auto& arm : arms_) {
-      if (arm->policy && arm->in_flight && now - arm->in_flight->dispatched >= options_.t_fail &&
-          usable() > 1) {
-        abandon(*arm);
-      }
+      if (may_abandon(*arm) && now - arm->in_flight->dispatched >= options_.t_fail) abandon(*arm);
     }
     watch();
   });
@@ -389,7 +398,7 @@ void LogWriter::remove(std::uint8_t disk, UniqueFunction<void(Result<void>)> don
   }
   arm.removed = std::move(done);
   if (arm.policy) policy_.drain(*arm.policy);
-  finish_removals();
+  // Not before this has returned: whoever calls may be in the middle of a completion.
   pump_soon();
 }
 
@@ -404,6 +413,10 @@ void LogWriter::finish_removals() {
     UniqueFunction<void(Result<void>)> done = std::move(arm.removed);
     arms_.erase(arms_.begin() + static_cast<std::ptrdiff_t>(i));
     executor_.post([done = std::move(done)]() mutable { done({}); });
+    if (none_is_left()) {
+      failed_ = true;
+      pump_soon();
+    }
   }
 }
 

@@ -145,6 +145,7 @@ class LogWriter {
   void measure_position(Arm& arm, Time now);
   void watch_idle(Arm& arm);
   void watch();
+  [[nodiscard]] bool may_abandon(const Arm& arm) const;
   void abandon(Arm& arm);
   void take_out(Arm& arm);
   void readmit(Arm& arm);
@@ -162,6 +163,7 @@ class LogWriter {
   void fail_all(const Error& error);
   [[nodiscard]] Arm* arm_of(std::size_t policy);
   [[nodiscard]] std::size_t usable() const;
+  [[nodiscard]] bool none_is_left() const;
 
   Executor& executor_;
   const Options options_;

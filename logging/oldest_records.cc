@@ -49,8 +49,9 @@ class Reader {
     const std::uint64_t last = live_.finished ? live_.current - 1 : live_.current;
     const bool growing = rest.front().allocation == last;
     Result<CompleteTrack> track =
-        growing ? read_growing_track(*live_.disk, live_.superblock, rest.front())
-                : read_complete_track(*live_.disk, live_.superblock, rest);
+        growing
+            ? read_growing_track(*live_.disk, live_.superblock, rest.front())
+            : read_complete_track(*live_.disk, live_.superblock, rest, live_.current_first_batch);
     if (!track) return track.error();
     frontier_ = std::max(frontier_, track->ordinal_frontier);
     records_.insert(records_.end(), std::make_move_iterator(track->records.begin()),

@@ -23,8 +23,9 @@ namespace mariner::logging {
 struct LiveTracks {
   std::shared_ptr<Disk> disk;
   Superblock superblock;
-  std::uint64_t oldest = 0;       // allocation
-  std::uint64_t current = 0;      // allocation of the track that is being filled
+  std::uint64_t oldest = 0;               // allocation
+  std::uint64_t current = 0;              // allocation of the track that is being filled
+  std::uint64_t current_first_batch = 0;  // in that track, also while there is none yet
   bool finished = false;          // there is none: the last one is complete, and nothing follows it
   std::vector<Allocated> tracks;  // from the oldest to the current one, without holes
 };

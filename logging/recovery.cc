@@ -105,7 +105,8 @@ Result<Recovered> recover_log(std::span<const LogDiskRef> disks, unsigned thread
 }
 
 Result<CompleteTrack> read_complete_track(Disk& disk, const Superblock& superblock,
-                                          const std::vector<Allocated>& tracks) {
+                                          const std::vector<Allocated>& tracks,
+                                          std::uint64_t end_batch) {
   CHECK(!tracks.empty());
   const auto header = header_of_taken(disk, superblock, tracks.front());
   if (!header) return header.error();
@@ -116,6 +117,7 @@ Result<CompleteTrack> read_complete_track(Disk& disk, const Superblock& superblo
     if (!next) return next.error();
     if (*next) request.end_batch = (*next)->first_batch;
   }
+  if (request.end_batch == 0) request.end_batch = end_batch;
   if (request.end_batch == 0) {
     return Error{ErrorCode::kCorrupt, "track " + std::to_string(tracks.front().track) +
                                           ": where it ends cannot be told, because the tracks "

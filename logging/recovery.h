@@ -58,9 +58,11 @@ struct CompleteTrack {
   std::uint64_t ordinal_frontier = 0;  // what its disk got later lies at or above it
 };
 // Reads the records of a track that is no longer written to: the first of `tracks`, which the
-// others follow (to tell where it ends). Nothing in it: an unused one. Any thread.
+// others follow (to tell where it ends). `end_batch`: where it ends if none of those has been
+// written to yet; 0: not known, and that is kCorrupt. Nothing in it: an unused one. Any thread.
 Result<CompleteTrack> read_complete_track(Disk& disk, const Superblock& superblock,
-                                          const std::vector<Allocated>& tracks);
+                                          const std::vector<Allocated>& tracks,
+                                          std::uint64_t end_batch = 0);
 // The same of the track that is being filled, as far as it goes; what is in flight may be there or
 // not.
 Result<CompleteTrack> read_growing_track(Disk& disk, const Superblock& superblock,

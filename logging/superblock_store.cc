@@ -31,6 +31,14 @@ void fill_with_tracks(Superblock& superblock, std::uint64_t size) {
 }  // namespace
 
 Result<Superblock> format_log_disk(Disk& disk, const LogShape& shape) {
+  if (shape.sector_bytes != 512 && shape.sector_bytes != kBlockBytes) {
+    return misshapen("a sector must be of 512 or 4096 bytes; " +
+                     std::to_string(shape.sector_bytes) + " were asked for");
+  }
+  if (shape.rotation > kRotationMax) {
+    return misshapen("a revolution must take at most " + std::to_string(kRotationMax.count()) +
+                     " ns; " + std::to_string(shape.rotation.count()) + " were asked for");
+  }
   const bool rotates = shape.rotation.count() > 0;
   const std::uint64_t track_bytes_min = rotates ? kRotatingTrackBytesMin : kTrackBytesMin;
   if (shape.track_bytes < track_bytes_min || shape.track_bytes > kTrackBytesMax ||
@@ -50,6 +58,11 @@ Result<Superblock> format_log_disk(Disk& disk, const LogShape& shape) {
   superblock.rotation = shape.rotation;
   superblock.created_ns = shape.created_ns;
   if (rotates) {
+    if (shape.first_sector > size / shape.sector_bytes || shape.tracks > size / shape.track_bytes) {
+      return misshapen(std::to_string(shape.tracks) + " tracks from sector " +
+                       std::to_string(shape.first_sector) + " on do not fit into the disk's " +
+                       std::to_string(size) + " bytes");
+    }
     superblock.track_count = shape.tracks;
     superblock.list_blocks = list_blocks_for(shape.tracks);
     superblock.first_sector = shape.first_sector;

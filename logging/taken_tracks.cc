@@ -11,9 +11,6 @@
 namespace mariner::logging {
 namespace {
 
-// A youngest track may follow one that a failed write has left without a header.
-constexpr std::uint64_t kLookAheadTracks = 2;
-
 // The header of a track that has none, from its batches; nothing if no batch is evidence that it
 // was taken. A header is written with its track's first batch: `may_be_torn` says that this may
 // have been the log's last write, and then only a batch behind it is evidence.

@@ -12,6 +12,10 @@
 
 namespace mariner::logging {
 
+// A youngest track may follow one that a failed write has left without a header: so many tracks
+// behind the last one may have been written to.
+inline constexpr std::uint64_t kLookAheadTracks = 2;
+
 // The list as its pages say; rebuilt from the tracks themselves, and written again, when pages are
 // lost.
 Result<TrackList> read_track_list(Disk& disk, const Superblock& superblock);

@@ -10,7 +10,6 @@ namespace {
 
 constexpr BlockKind kSuperblock{0x474f4c4e4952414d, 3};   // "MARINLOG"
 constexpr BlockKind kTrackHeader{0x4b4152544e52414d, 1};  // "MARNTRAK"
-constexpr std::uint64_t kRotationNsMax = 1'000'000'000;
 
 }  // namespace
 
@@ -47,7 +46,7 @@ std::optional<Superblock> unpack_superblock(std::span<const std::byte, kBlockByt
   s.first_sector = load_le<std::uint64_t>(p + 80);
   const auto rotation_ns = load_le<std::uint64_t>(p + 88);
   if (disk > UINT8_MAX || (s.sector_bytes != 512 && s.sector_bytes != kBlockBytes) ||
-      rotation_ns > kRotationNsMax) {
+      rotation_ns > static_cast<std::uint64_t>(kRotationMax.count())) {
     return std::nullopt;
   }
   const std::uint32_t track_bytes_min = rotation_ns == 0 ? kTrackBytesMin : kRotatingTrackBytesMin;

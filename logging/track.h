@@ -32,6 +32,7 @@ inline constexpr std::uint64_t kScratchBlocks = 64;
 inline constexpr std::uint32_t kTrackBytesMin = 8u << 20;
 inline constexpr std::uint32_t kRotatingTrackBytesMin = 64u << 10;
 inline constexpr std::uint32_t kTrackBytesMax = 1u << 30;
+inline constexpr std::chrono::nanoseconds kRotationMax = std::chrono::seconds(1);
 inline constexpr std::uint64_t kLogDiskBytesMax = std::uint64_t{1} << 52;  // of all tracks
 
 // Blocks of the allocation list of so many tracks.

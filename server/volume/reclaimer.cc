@@ -29,8 +29,13 @@ void Reclaimer::reclaim(Done done) {
     const std::uint64_t oldest = member->tracks.oldest();
     const std::uint64_t current = member->log_disk->current_allocation();
     complete = complete || oldest < current;
-    logging::LiveTracks live{member->disk, member->superblock,           oldest,
-                             current,      member->log_disk->finished(), {}};
+    logging::LiveTracks live{.disk = member->disk,
+                             .superblock = member->superblock,
+                             .oldest = oldest,
+                             .current = current,
+                             .current_first_batch = member->log_disk->track_first_batch(),
+                             .finished = member->log_disk->finished(),
+                             .tracks = {}};
     if (oldest <= current) {
       live.tracks = logging::allocated_from(member->tracks, oldest, current - oldest + 1);
       std::erase_if(live.tracks,

@@ -30,7 +30,7 @@ class ScriptedPlacement final : public Placement {
   void dispatched(SectorRange /*range*/, Time /*now*/) override {}
   void completed(SectorRange /*range*/, Time /*now*/) override {}
   bool wants_next_track() const override { return wants_next; }
-  bool moves_to_tracks() const override { return true; }
+  bool moves_to_tracks() const override { return moves; }
   std::optional<Time> recalibration_due() const override { return std::nullopt; }
   std::optional<std::uint64_t> recalibration_sector(Time /*now*/) const override {
     return std::nullopt;
@@ -39,6 +39,7 @@ class ScriptedPlacement final : public Placement {
   Time wait{0};  // until the head is at the place
   std::uint32_t free = 100;
   bool wants_next = false;
+  bool moves = true;
 };
 
 class ActiveDiskTest : public ::testing::Test {
@@ -70,6 +71,26 @@ TEST_F(ActiveDiskTest, ChoosesTheDiskThatCanWriteSoonest) {
   placements_[1].wait = us(50);
   placements_[2].wait = us(70);
   EXPECT_EQ(policy_.assign(8, us(0)), 1u);
+}
+
+TEST_F(ActiveDiskTest, AnIdleDiskThatGoesOnAtNoCostDoesSoRatherThanLetARequestWait) {
+  policy_.occupied(0);
+  policy_.occupied(1);
+  placements_[2].free = 7;
+  EXPECT_EQ(policy_.assign(8, us(0)), 0u) << "where the head has to move it is not worth it";
+  policy_.clear_queue(0);
+  placements_[2].moves = false;
+  policy_.set_next_track(2, false);
+  EXPECT_EQ(policy_.assign(8, us(0)), 0u) << "there is no track to go on to";
+  policy_.clear_queue(0);
+  policy_.set_next_track(2, true);
+  EXPECT_FALSE(policy_.assign(8, us(0)).has_value());
+  ASSERT_EQ(policy_.next_switch(), 2u);
+  placements_[2].start_track({}, {}, us(0));
+  policy_.completed(2);
+  placements_[2].wait = us(-5);
+  EXPECT_EQ(policy_.assign(8, us(0)), 2u);
+  EXPECT_EQ(policy_.next_dispatch(us(0)), 2u);
 }
 
 TEST_F(ActiveDiskTest, StaysWithTheActiveDiskAlthoughAnotherIsSooner) {

@@ -37,6 +37,7 @@ std::uint64_t FaultyDisk::Write::length() const {
 FaultyDisk::FaultyDisk(Executor& executor, const Options& options)
     : executor_(executor), options_(options), random_(options.seed) {
   CHECK(options.size_bytes % kBlockBytes == 0);
+  CHECK(options.alignment == kSectorBytes || options.alignment == kBlockBytes);
 }
 
 FaultyDisk::~FaultyDisk() {
@@ -104,8 +105,8 @@ std::vector<bool> FaultyDisk::any_sectors(std::uint64_t count) {
 }
 
 Result<void> FaultyDisk::do_read(std::uint64_t offset, std::span<std::byte> to) {
-  CHECK((offset | to.size()) % kBlockBytes == 0);
-  CHECK(reinterpret_cast<std::uintptr_t>(to.data()) % kBlockBytes == 0);
+  CHECK((offset | to.size()) % options_.alignment == 0);
+  CHECK(reinterpret_cast<std::uintptr_t>(to.data()) % options_.alignment == 0);
   if (!powered_) return power_is_off();
   if (offset + to.size() > options_.size_bytes) {
     return Error{ErrorCode::kIo, "read behind the end of the faulty disk"};
@@ -120,17 +121,18 @@ Result<void> FaultyDisk::do_read(std::uint64_t offset, std::span<std::byte> to) 
 bool FaultyDisk::runs_full(const Write& write) const {
   if (capacity_ == UINT64_MAX) return false;
   std::uint64_t fresh = 0;
-  for (std::uint64_t at = write.offset; at < write.offset + write.length(); at += kBlockBytes) {
-    fresh += pages_.contains(at / kBlockBytes) ? 0 : 1;
+  const std::uint64_t end = (write.offset + write.length() + kBlockBytes - 1) / kBlockBytes;
+  for (std::uint64_t page = write.offset / kBlockBytes; page < end; ++page) {
+    fresh += pages_.contains(page) ? 0 : 1;
   }
   return fresh > 0 && (pages_.size() + fresh) * kBlockBytes > capacity_;
 }
 
 Result<void> FaultyDisk::do_write(Write write) {
-  CHECK(write.offset % kBlockBytes == 0);
+  CHECK(write.offset % options_.alignment == 0);
   for (const ConstBytes& part : write.parts) {
-    CHECK(part.size() % kBlockBytes == 0);
-    CHECK(reinterpret_cast<std::uintptr_t>(part.data()) % kBlockBytes == 0);
+    CHECK(part.size() % options_.alignment == 0);
+    CHECK(reinterpret_cast<std::uintptr_t>(part.data()) % options_.alignment == 0);
   }
   if (!powered_) return power_is_off();
   const std::uint64_t length = write.length();

@@ -33,6 +33,7 @@ class FaultyDisk final : public logging::Disk {
     std::uint64_t seed = 1;
     // An asynchronous call completes after a random time up to this; 0: in the next turn.
     std::chrono::nanoseconds delay_max{0};
+    std::uint32_t alignment = kBlockBytes;  // of offsets and lengths; 512 is the other possibility
   };
   // What reaches the medium of a write that is reported as failed.
   enum class Remains { kNothing, kSomeSectors, kEverything };
@@ -41,7 +42,7 @@ class FaultyDisk final : public logging::Disk {
   ~FaultyDisk() override;
 
   [[nodiscard]] std::uint64_t size_bytes() const override { return options_.size_bytes; }
-  [[nodiscard]] std::uint32_t alignment() const override { return kBlockBytes; }
+  [[nodiscard]] std::uint32_t alignment() const override { return options_.alignment; }
   Result<void> read(std::uint64_t offset, std::span<std::byte> to) override;
   Result<void> write(std::uint64_t offset, std::span<const logging::ConstBytes> parts,
                      logging::Durability durability) override;

@@ -1,0 +1,701 @@
+// The log writer over several disks: which disk gets what, and what becomes of disks that fail,
+// hang, come and go. With one disk: log_writer_test.cc.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <random>
+
+#include "logging/log_writer.h"
+#include "tests/logging/array_rig.h"
+
+namespace mariner::logging {
+namespace {
+
+using namespace std::chrono_literals;
+using test::ArrayRig;
+using test::FaultyDisk;
+using test::record_of;
+using Remains = FaultyDisk::Remains;
+using State = LogWriter::DiskState;
+
+// The outcome of remove(): empty while there is none.
+class Removal {
+ public:
+  Removal(ArrayRig& rig, std::uint8_t disk) {
+    rig.writer().remove(disk, [this](Result<void> result) {
+      text_ = result ? "ok" : std::string(error_code_name(result.error().code));
+    });
+  }
+  [[nodiscard]] const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+};
+
+// ---- which disk ---------------------------------------------------------------------------------
+
+TEST(LogWriterArray, ARecordGoesToAnIdleDiskWhileAnotherIsBusy) {
+  ArrayRig rig;
+  ASSERT_TRUE(rig.open());
+  rig.disks[0]->hold();
+  rig.append_now(record_of(1, 1));
+  rig.append_now(record_of(1, 2));
+  EXPECT_EQ(rig.outcomes_text(), "2:ok@1") << "completions of several disks are in any order";
+  EXPECT_EQ(rig.writer().ordinal_frontier(), 1u) << "the first is still on its way";
+  rig.disks[0]->release();
+  EXPECT_EQ(rig.outcomes_text(), "2:ok@1 1:ok@0");
+  EXPECT_EQ(rig.writer().ordinal_frontier(), 3u);
+  EXPECT_EQ(rig.reopened(), "|1 2");
+}
+
+TEST(LogWriterArray, ABatchGathersOnABusyDiskForTWaitAndThenAnotherIsActive) {
+  ArrayRig rig({.writer = {.t_wait = 200us}});
+  ASSERT_TRUE(rig.open());
+  for (const auto& disk : rig.disks) disk->hold();
+  rig.append_now(record_of(1, 1));
+  rig.append_now(record_of(1, 2));
+  rig.append_now(record_of(1, 3));  // waits for one of them, and the other becomes idle
+  rig.disks[1]->release();
+  rig.executor.run_ready();
+  ASSERT_EQ(rig.outcomes_text(), "2:ok@1");
+  rig.executor.advance(100us);
+  rig.append_now(record_of(1, 4));
+  EXPECT_EQ(rig.outcomes_text(), "2:ok@1") << "it gathers with 3";
+  rig.executor.advance(100us);
+  rig.append_now(record_of(1, 5));  // 3 has waited long enough: the other disk gathers now
+  rig.executor.advance(200us);
+  EXPECT_EQ(rig.outcomes_text(), "2:ok@1 5:ok@1");
+  rig.disks[0]->release();
+  rig.executor.run_ready();
+  EXPECT_EQ(rig.outcomes_text(), "2:ok@1 5:ok@1 1:ok@0 3:ok@0 4:ok@0");
+  EXPECT_EQ(rig.reopened(), "|1 2 3 4 5");
+}
+
+TEST(LogWriterArray, OneDiskIsGoodForAllWhileTheOtherIsBusy) {
+  ArrayRig rig;
+  ASSERT_TRUE(rig.open());
+  rig.disks[0]->hold();
+  for (std::uint64_t i = 1; i <= 10; ++i) rig.append_now(record_of(1, i));
+  EXPECT_EQ(rig.outcomes_text(), "2:ok@1 3:ok@1 4:ok@1 5:ok@1 6:ok@1 7:ok@1 8:ok@1 9:ok@1 10:ok@1");
+}
+
+TEST(LogWriterArray, EachDiskKeepsItsOrderAndItsChain) {
+  ArrayRig rig({.disks = 3, .delay_max = 500us});
+  ASSERT_TRUE(rig.open());
+  for (std::uint64_t i = 1; i <= 200; ++i) {
+    rig.append(record_of(1, i));
+    rig.executor.advance(40us);
+  }
+  rig.executor.run_until_idle();
+  ASSERT_EQ(rig.outcomes.size(), 200u);
+  bool out_of_order = false;
+  std::map<std::uint8_t, std::uint64_t> last;
+  std::uint64_t highest = 0;
+  for (const auto& outcome : rig.outcomes) {
+    ASSERT_TRUE(outcome.result.has_value());
+    std::uint64_t& before = last[outcome.result->disk];
+    EXPECT_LT(before, outcome.record.sequence.value) << "in order on each disk";
+    before = outcome.record.sequence.value;
+    out_of_order = out_of_order || before < highest;
+    highest = std::max(highest, before);
+  }
+  EXPECT_EQ(last.size(), 3u);
+  EXPECT_TRUE(out_of_order) << "over all disks they are not";
+  std::string all = "|1";
+  for (int i = 2; i <= 200; ++i) all += " " + std::to_string(i);
+  ASSERT_EQ(rig.reopened(), all);
+  std::map<std::uint8_t, LogLocation> previous;
+  for (const auto& v : rig.visited) {
+    const LogLocation& back = previous[v.location.disk];
+    EXPECT_EQ(v.record.previous_sector, back.batch_sector);
+    EXPECT_EQ(v.record.previous_slot, back.slot);
+    previous[v.location.disk] = v.location;
+  }
+}
+
+TEST(LogWriterArray, OrdinalsAreTheOrderOfAppend) {
+  ArrayRig rig({.disks = 3, .delay_max = 300us});
+  ASSERT_TRUE(rig.open());
+  for (std::uint64_t i = 1; i <= 50; ++i) {
+    rig.append(record_of(static_cast<std::uint32_t>(1 + i % 3), i));
+    if (i % 4 == 0) rig.executor.advance(60us);
+  }
+  rig.executor.run_until_idle();
+  rig.reopened();
+  ASSERT_EQ(rig.visited.size(), 50u);
+  for (std::size_t i = 0; i < 50; ++i) {
+    EXPECT_EQ(rig.visited[i].record.sequence.value, i + 1);
+    EXPECT_EQ(rig.visited[i].record.ordinal, i + 1);
+  }
+}
+
+TEST(LogWriterArray, EachBatchSaysHowFarTheWholeLogWasSettled) {
+  ArrayRig rig;
+  ASSERT_TRUE(rig.open());
+  rig.append_now(record_of(1, 1));
+  rig.disks[0]->hold();
+  rig.append_now(record_of(1, 2));  // ordinal 2 hangs on disk 0
+  rig.append_now(record_of(1, 3));
+  rig.append_now(record_of(1, 4));
+  ASSERT_EQ(rig.outcomes_text(), "1:ok@0 3:ok@1 4:ok@1");
+  const LogLocation at = *rig.outcomes.back().result;
+  const auto bytes = rig.disks[1]->bytes({at.batch_sector * kBlockBytes, kBlockBytes});
+  const auto header = peek_batch(bytes, rig.superblocks[1].batch_format());
+  ASSERT_TRUE(header.has_value());
+  EXPECT_EQ(header->ordinal_frontier, 2u);
+}
+
+// ---- a disk that fails --------------------------------------------------------------------------
+
+TEST(LogWriterArray, ADiskThatFailsTwiceIsTakenOutAndItsRecordsAreDurableElsewhere) {
+  for (const Remains remains : {Remains::kNothing, Remains::kSomeSectors, Remains::kEverything}) {
+    ArrayRig rig({.delay_max = 200us});
+    ASSERT_TRUE(rig.open());
+    rig.append_now(record_of(1, 1));
+    rig.executor.run_until_idle();
+    rig.disks[0]->fail_writes(SIZE_MAX, remains);
+    for (std::uint64_t i = 2; i <= 40; ++i) {
+      rig.append(record_of(1, i));
+      rig.executor.advance(30us);
+    }
+    rig.executor.run_until_idle();
+    EXPECT_EQ(rig.outcomes.size(), 40u);
+    std::uint64_t last = 0;
+    for (std::size_t i = 1; i < rig.outcomes.size(); ++i) {
+      const auto& outcome = rig.outcomes[i];
+      ASSERT_TRUE(outcome.result.has_value());
+      EXPECT_EQ(outcome.result->disk, 1);
+      // The stragglers of disk 0 go before what waits, so that order is kept but for those.
+      last = std::max(last, outcome.record.sequence.value);
+    }
+    EXPECT_EQ(last, 40u);
+    EXPECT_EQ(rig.reports_text(), "0:failed");
+    EXPECT_EQ(rig.reports[0].error.code, ErrorCode::kIo);
+    EXPECT_EQ(rig.writer().state_of(0), State::kFailed);
+    EXPECT_EQ(rig.writer().state_of(1), State::kGood);
+    EXPECT_FALSE(rig.writer().failed());
+    EXPECT_EQ(rig.writer().ordinal_frontier(), 41u);
+    rig.disks[0]->fail_writes(0, remains);
+    rig.reopened();
+    ASSERT_EQ(rig.visited.size(), 40u) << "each once";
+    for (std::size_t i = 0; i < 40; ++i) {
+      EXPECT_EQ(rig.visited[i].record.sequence.value, i + 1);
+      EXPECT_EQ(rig.visited[i].record.ordinal, i + 1) << "under the ordinals of the first try";
+    }
+    EXPECT_EQ(rig.recovered.next_ordinal, 41u);
+    EXPECT_TRUE(rig.recovered.damage.empty());
+  }
+}
+
+TEST(LogWriterArray, OneFailureSparesTheDisk) {
+  ArrayRig rig;
+  ASSERT_TRUE(rig.open());
+  rig.disks[0]->fail_writes(1, Remains::kEverything);
+  rig.append_now(record_of(1, 1));
+  EXPECT_EQ(rig.outcomes.size(), 1u);
+  EXPECT_EQ(rig.reports_text(), "");
+  rig.disks[1]->hold();
+  rig.append_now(record_of(1, 2));
+  rig.append_now(record_of(1, 3));
+  rig.disks[1]->release();
+  EXPECT_EQ(rig.outcomes.size(), 3u);
+  EXPECT_EQ(rig.reopened(), "|1 2 3");
+}
+
+TEST(LogWriterArray, TheArrayHasFailedWhenItsLastDiskHas) {
+  ArrayRig rig({.disks = 3});
+  ASSERT_TRUE(rig.open());
+  rig.append_now(record_of(1, 1));
+  for (const auto& disk : rig.disks) disk->fail_writes(SIZE_MAX, Remains::kNothing);
+  rig.append(record_of(1, 2));
+  rig.append(record_of(1, 3), Urgency::kEssential);
+  rig.executor.run_until_idle();
+  EXPECT_EQ(rig.outcomes_text(), "1:ok@0 2:io 3:io");
+  EXPECT_TRUE(rig.writer().failed());
+  EXPECT_TRUE(rig.writer().idle());
+  EXPECT_EQ(rig.reports.size(), 3u);
+  EXPECT_EQ(rig.writer().ordinal_frontier(), 4u) << "given up";
+  rig.append_now(record_of(1, 4));
+  EXPECT_EQ(rig.outcomes_text(), "1:ok@0 2:io 3:io 4:io");
+  for (const auto& disk : rig.disks) disk->fail_writes(0, Remains::kNothing);
+  EXPECT_EQ(rig.reopened(), "|1");
+}
+
+// ---- a disk that hangs --------------------------------------------------------------------------
+
+class HangingTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(rig_.open());
+    rig_.append_now(record_of(1, 1));
+    rig_.disks[0]->hold();
+    rig_.append(record_of(1, 2));
+    rig_.append(record_of(2, 1));
+    rig_.executor.run_ready();
+    ASSERT_EQ(rig_.outcomes_text(), "1:ok@0");
+  }
+  ArrayRig rig_{{.writer = {.t_fail = 1s}}};
+};
+
+TEST_F(HangingTest, ItsRecordsAreWrittenElsewhere) {
+  rig_.executor.advance(900ms);
+  EXPECT_EQ(rig_.outcomes_text(), "1:ok@0") << "not before t_fail";
+  EXPECT_EQ(rig_.reports_text(), "");
+  rig_.executor.advance(600ms);
+  EXPECT_EQ(rig_.outcomes_text(), "1:ok@0 2:ok@1 1:ok@1");
+  EXPECT_EQ(rig_.reports_text(), "0:hanging");
+  EXPECT_EQ(rig_.writer().state_of(0), State::kHanging);
+  EXPECT_EQ(rig_.writer().ordinal_frontier(), 4u);
+  EXPECT_FALSE(rig_.writer().idle()) << "its batch is still on its way";
+  EXPECT_TRUE(rig_.readable(record_of(1, 2), *rig_.outcomes[1].result));
+  // More goes to the other disk alone, and the clock may turn for long.
+  rig_.append_now(record_of(1, 3));
+  rig_.executor.advance(1h);
+  EXPECT_EQ(rig_.outcomes_text(), "1:ok@0 2:ok@1 1:ok@1 3:ok@1");
+}
+
+TEST_F(HangingTest, WhenItComesBackItIsUsedAgainAndNothingIsSaidTwice) {
+  rig_.executor.advance(2s);
+  rig_.disks[0]->release();
+  rig_.executor.run_ready();
+  EXPECT_EQ(rig_.reports_text(), "0:hanging 0:good");
+  EXPECT_EQ(rig_.outcomes.size(), 3u);
+  EXPECT_TRUE(rig_.writer().idle());
+  const Removal removal(rig_, 1);
+  rig_.append_now(record_of(1, 3));
+  EXPECT_EQ(rig_.outcomes_text(), "1:ok@0 2:ok@1 1:ok@1 3:ok@0");
+  EXPECT_EQ(rig_.reopened(), "|1 2 1 3") << "each once, although 2 and 1 stand there twice";
+  EXPECT_EQ(rig_.recovered.batches, 4u);
+}
+
+TEST_F(HangingTest, APowerCutMayLeaveBothCopiesOrOne) {
+  rig_.executor.advance(2s);
+  ASSERT_EQ(rig_.outcomes.size(), 3u);
+  rig_.crash();
+  EXPECT_EQ(rig_.reopened(), "|1 2 1");
+}
+
+TEST_F(HangingTest, WhatFailsInTheEndIsTakenBackAndTheDiskGoesOn) {
+  rig_.executor.advance(2s);
+  rig_.disks[0]->fail_writes(1, Remains::kEverything);
+  rig_.disks[0]->release();
+  rig_.executor.run_ready();
+  EXPECT_EQ(rig_.reports_text(), "0:hanging 0:good");
+  const Removal removal(rig_, 1);
+  rig_.append_now(record_of(1, 3));
+  EXPECT_EQ(rig_.outcomes_text(), "1:ok@0 2:ok@1 1:ok@1 3:ok@0");
+  EXPECT_EQ(rig_.reopened(), "|1 2 1 3");
+}
+
+TEST_F(HangingTest, WhenTheOtherFailsMeanwhileRecordsWaitForIt) {
+  rig_.executor.advance(2s);
+  rig_.disks[1]->fail_writes(SIZE_MAX, Remains::kNothing);
+  rig_.append_now(record_of(1, 3));
+  EXPECT_EQ(rig_.outcomes.size(), 3u);
+  EXPECT_FALSE(rig_.writer().failed());
+  rig_.disks[0]->release();
+  rig_.executor.run_ready();
+  EXPECT_EQ(rig_.outcomes_text(), "1:ok@0 2:ok@1 1:ok@1 3:ok@0");
+  EXPECT_EQ(rig_.reports_text(), "0:hanging 1:failed 0:good");
+  rig_.disks[1]->fail_writes(0, Remains::kNothing);
+  EXPECT_EQ(rig_.reopened(), "|1 2 1 3");
+}
+
+TEST_F(HangingTest, ADiskThatIsBeingRemovedIsNotWaitedForEither) {
+  const Removal removal(rig_, 0);
+  rig_.executor.advance(2s);
+  EXPECT_EQ(rig_.outcomes_text(), "1:ok@0 2:ok@1 1:ok@1");
+  EXPECT_EQ(removal.text(), "") << "its batch is still on its way";
+  rig_.disks[0]->release();
+  rig_.executor.run_ready();
+  EXPECT_EQ(removal.text(), "ok");
+  EXPECT_EQ(rig_.reopened(), "|1 2 1");
+}
+
+TEST_F(HangingTest, AHangingDiskCanBeRemoved) {
+  rig_.executor.advance(2s);
+  const Removal removal(rig_, 0);
+  rig_.append_now(record_of(1, 3));
+  EXPECT_EQ(removal.text(), "");
+  rig_.disks[0]->release();
+  rig_.executor.run_ready();
+  EXPECT_EQ(removal.text(), "ok");
+  rig_.disks[1]->hold();
+  rig_.append_now(record_of(1, 4));
+  rig_.append_now(record_of(1, 5));
+  EXPECT_EQ(rig_.disks[0]->in_flight(), 0u);
+  rig_.disks[1]->release();
+  EXPECT_EQ(rig_.reopened(), "|1 2 1 3 4 5");
+}
+
+TEST(LogWriterArray, ADiskAloneIsWaitedFor) {
+  ArrayRig rig({.disks = 1, .writer = {.t_fail = 1s}});
+  ASSERT_TRUE(rig.open());
+  rig.disks[0]->hold();
+  rig.append_now(record_of(1, 1));
+  rig.executor.advance(1h);
+  EXPECT_EQ(rig.outcomes_text(), "");
+  EXPECT_EQ(rig.reports_text(), "");
+  rig.disks[0]->release();
+  EXPECT_EQ(rig.outcomes_text(), "1:ok@0");
+}
+
+TEST(LogWriterArray, OfTwoDisksThatHangOneIsKept) {
+  ArrayRig rig({.writer = {.t_fail = 1s}});
+  ASSERT_TRUE(rig.open());
+  for (const auto& disk : rig.disks) disk->hold();
+  rig.append_now(record_of(1, 1));
+  rig.append_now(record_of(1, 2));
+  rig.executor.advance(10s);
+  EXPECT_EQ(rig.reports.size(), 1u);
+  EXPECT_EQ(rig.outcomes_text(), "");
+  for (const auto& disk : rig.disks) disk->release();
+  rig.executor.run_until_idle();
+  EXPECT_EQ(rig.outcomes.size(), 2u);
+  EXPECT_EQ(rig.reopened(), "|1 2");
+}
+
+// ---- removal ------------------------------------------------------------------------------------
+
+TEST(LogWriterArray, TheLastDiskThatWorksIsNotRemoved) {
+  ArrayRig rig;
+  ASSERT_TRUE(rig.open());
+  const Removal unknown(rig, 9);
+  EXPECT_EQ(unknown.text(), "not-found");
+  const Removal first(rig, 0);
+  const Removal last(rig, 1);
+  EXPECT_EQ(last.text(), "busy");
+  rig.executor.run_ready();
+  EXPECT_EQ(first.text(), "ok");
+  const Removal again(rig, 0);
+  EXPECT_EQ(again.text(), "not-found");
+  const Removal still(rig, 1);
+  EXPECT_EQ(still.text(), "busy");
+  rig.append_now(record_of(1, 1));
+  EXPECT_EQ(rig.outcomes_text(), "1:ok@1");
+}
+
+TEST(LogWriterArray, TheLastDiskThatWorksIsNotRemovedBesideAFailedOne) {
+  ArrayRig rig;
+  ASSERT_TRUE(rig.open());
+  rig.disks[0]->fail_writes(SIZE_MAX, Remains::kNothing);
+  rig.append_now(record_of(1, 1));
+  rig.append_now(record_of(1, 2));
+  rig.disks[1]->hold();
+  rig.append_now(record_of(1, 3));
+  rig.append_now(record_of(1, 4));
+  rig.disks[1]->release();
+  rig.executor.run_ready();
+  ASSERT_EQ(rig.reports_text(), "0:failed");
+  EXPECT_EQ(Removal(rig, 1).text(), "busy");
+  const Removal failed(rig, 0);
+  rig.executor.run_ready();
+  EXPECT_EQ(failed.text(), "ok");
+}
+
+TEST(LogWriterArray, ARemovedDiskFinishesWhatItHasAndStaysReadable) {
+  ArrayRig rig;
+  ASSERT_TRUE(rig.open());
+  rig.append_now(record_of(1, 1));
+  for (const auto& disk : rig.disks) disk->hold();
+  rig.append_now(record_of(1, 2));
+  rig.append_now(record_of(1, 3));
+  for (std::uint64_t i = 4; i <= 6; ++i) rig.append_now(record_of(1, i));  // queued on one of them
+  const Removal removal(rig, 0);
+  rig.executor.advance(1ms);
+  EXPECT_EQ(removal.text(), "");
+  for (const auto& disk : rig.disks) disk->release();
+  rig.executor.run_until_idle();
+  EXPECT_EQ(removal.text(), "ok");
+  ASSERT_EQ(rig.outcomes.size(), 6u);
+  const std::size_t writes = rig.disks[0]->writes().size();
+  for (std::uint64_t i = 7; i <= 20; ++i) rig.append(record_of(1, i));
+  rig.executor.run_until_idle();
+  ASSERT_EQ(rig.outcomes.size(), 20u);
+  EXPECT_EQ(rig.disks[0]->writes().size(), writes);
+  for (const auto& outcome : rig.outcomes) {
+    ASSERT_TRUE(outcome.result.has_value());
+    EXPECT_TRUE(rig.readable(outcome.record, *outcome.result));
+  }
+  rig.reopened();
+  EXPECT_EQ(rig.visited.size(), 20u);
+}
+
+TEST(LogWriterArray, TheArrayHasFailedWhenTheOnlyDiskThatWorkedIsGone) {
+  ArrayRig rig;
+  ASSERT_TRUE(rig.open());
+  rig.disks[0]->hold();
+  rig.append_now(record_of(1, 1));
+  const Removal removal(rig, 0);
+  rig.disks[1]->fail_writes(SIZE_MAX, Remains::kNothing);
+  rig.append_now(record_of(1, 2));
+  EXPECT_EQ(rig.reports_text(), "1:failed");
+  rig.disks[0]->release();
+  rig.executor.run_ready();
+  EXPECT_EQ(removal.text(), "ok");
+  EXPECT_TRUE(rig.writer().failed());
+  EXPECT_EQ(rig.outcomes_text(), "1:ok@0 2:io");
+}
+
+TEST(LogWriterArray, ADiskThatFailsWhileItIsRemovedIsGone) {
+  ArrayRig rig;
+  ASSERT_TRUE(rig.open());
+  rig.disks[0]->hold();
+  rig.append_now(record_of(1, 1));
+  const Removal removal(rig, 0);
+  rig.disks[0]->fail_writes(SIZE_MAX, Remains::kNothing);
+  rig.disks[0]->release();
+  rig.executor.run_ready();
+  EXPECT_EQ(removal.text(), "ok");
+  EXPECT_EQ(rig.outcomes_text(), "1:ok@1");
+  EXPECT_FALSE(rig.writer().failed());
+}
+
+// What an owner may do when it hears of a disk.
+TEST(LogWriterArray, ADiskCanBeRemovedBecauseOfWhatIsReportedOfIt) {
+  for (const State when : {State::kHanging, State::kGood, State::kFailed}) {
+    ArrayRig rig({.writer = {.t_fail = 1s}});
+    ASSERT_TRUE(rig.open());
+    std::optional<Removal> removal;
+    rig.writer().set_disk_observer([&](const LogWriter::DiskReport& report) {
+      if (report.state == when && !removal) removal.emplace(rig, report.disk);
+    });
+    if (when == State::kFailed) {
+      rig.disks[0]->fail_writes(2, Remains::kNothing);
+    } else {
+      rig.disks[0]->hold();
+    }
+    rig.append_now(record_of(1, 1));
+    rig.executor.advance(2s);
+    rig.disks[0]->release();
+    rig.executor.run_ready();
+    rig.disks[1]->hold();
+    rig.append_now(record_of(1, 2));
+    rig.append_now(record_of(1, 3));
+    rig.disks[1]->release();
+    rig.executor.run_until_idle();
+    EXPECT_EQ(rig.outcomes.size(), 3u);
+    ASSERT_TRUE(removal.has_value());
+    EXPECT_EQ(removal->text(), "ok");
+    EXPECT_EQ(rig.reopened(), "|1 2 3");
+  }
+}
+
+// ---- tracks -------------------------------------------------------------------------------------
+
+// Records of 4 MiB, of which a track takes one.
+TEST(LogWriterArray, WhatHasNoTrackOnOneDiskGoesToTheOther) {
+  ArrayRig rig({.tracks = 5});
+  ASSERT_TRUE(rig.open());
+  rig.disks[1]->hold();
+  std::uint64_t sequence = 1;
+  rig.append_now(record_of(1, sequence++, 1024));
+  rig.append_now(record_of(1, sequence++, 1024));
+  for (int i = 0; i < 4; ++i) rig.append_now(record_of(1, sequence++, 1024));
+  ASSERT_EQ(rig.member(0).log_disk->free_tracks(), 0u);
+  rig.disks[1]->release();
+  rig.executor.run_until_idle();
+  const std::uint64_t on_other = rig.member(1).log_disk->free_tracks();
+  ASSERT_GT(on_other, 2u);
+  rig.append_now(record_of(1, sequence++, 1024));
+  ASSERT_EQ(rig.outcomes.size(), sequence - 1);
+  EXPECT_TRUE(std::ranges::all_of(rig.outcomes, [](const auto& o) { return o.result.has_value(); }))
+      << rig.outcomes_text();
+  EXPECT_EQ(rig.outcomes.back().result->disk, 1);
+  std::string all = "|1";
+  for (std::uint64_t i = 2; i < sequence; ++i) all += " " + std::to_string(i);
+  EXPECT_EQ(rig.reopened(), all);
+}
+
+// Otherwise disks whose tracks end at different times would never work side by side again.
+TEST(LogWriterArray, AnIdleDiskTakesItsNextTrackRatherThanLetARecordWaitForABusyOne) {
+  ArrayRig rig;
+  ASSERT_TRUE(rig.open());
+  rig.disks[0]->hold();
+  for (std::uint64_t i = 1; i <= 3; ++i) rig.append_now(record_of(1, i, 1020));
+  ASSERT_EQ(rig.outcomes_text(), "2:ok@1 3:ok@1");
+  rig.append_now(record_of(1, 4, 10));
+  EXPECT_EQ(rig.outcomes_text(), "2:ok@1 3:ok@1 4:ok@1");
+  EXPECT_EQ(rig.member(1).log_disk->current_allocation(), 2u);
+  EXPECT_EQ(rig.reopened(), "|1 2 3 4");
+}
+
+TEST(LogWriterArray, TheReserveIsOfAllDisksTogether) {
+  ArrayRig rig({.tracks = 4});
+  ASSERT_TRUE(rig.open());
+  std::uint64_t sequence = 1;
+  for (; sequence < 20; ++sequence) {
+    rig.append_now(record_of(1, sequence, 1024));
+    if (!rig.outcomes.back().result) break;
+  }
+  EXPECT_EQ(sequence, 7u) << "of eight tracks two are reserved";
+  EXPECT_EQ(rig.outcomes.back().result.error().code, ErrorCode::kNoSpace);
+  EXPECT_EQ(rig.writer().free_tracks(), 2u);
+  EXPECT_TRUE(rig.writer().short_of_tracks());
+  rig.append_now(record_of(1, 100, 1024), Urgency::kEssential);
+  rig.append_now(record_of(1, 101, 1024), Urgency::kEssential);
+  rig.append_now(record_of(1, 102, 1024), Urgency::kEssential);
+  ASSERT_EQ(rig.outcomes.size(), 10u);
+  EXPECT_TRUE(rig.outcomes[7].result && rig.outcomes[8].result);
+  EXPECT_EQ(rig.outcomes[9].result.error().code, ErrorCode::kNoSpace);
+  EXPECT_EQ(rig.reopened(), "|1 2 3 4 5 6 100 101");
+}
+
+TEST(LogWriterArray, AFullArrayWaitsAsLongAsTracksAreAboutToBeReleased) {
+  ArrayRig rig({.tracks = 4});
+  ASSERT_TRUE(rig.open());
+  bool releasing = true;
+  rig.writer().set_full_gate([&] { return releasing; });
+  for (std::uint64_t i = 1; i <= 7; ++i) rig.append_now(record_of(1, i, 1024));
+  ASSERT_EQ(rig.outcomes.size(), 6u);
+  Record before = record_of(1, 50, 1, RecordType::kBeforeImage);
+  rig.append_now(before, Urgency::kEssential);
+  ASSERT_EQ(rig.outcomes.size(), 7u) << "before-images overtake what waits";
+  // A track of one disk comes back.
+  std::optional<Result<void>> released;
+  rig.member(1).recycler->release(2, [&](Result<void> r) { released = std::move(r); });
+  rig.executor.run_ready();
+  ASSERT_TRUE(released && *released);
+  EXPECT_EQ(rig.outcomes.size(), 8u);
+  EXPECT_EQ(rig.outcomes.back().record.sequence.value, 7u);
+  EXPECT_EQ(rig.outcomes.back().result->disk, 1);
+  rig.append_now(record_of(1, 8, 1024));
+  EXPECT_EQ(rig.outcomes.size(), 8u);
+  releasing = false;
+  rig.writer().retry();
+  rig.executor.run_ready();
+  ASSERT_EQ(rig.outcomes.size(), 9u);
+  EXPECT_EQ(rig.outcomes.back().result.error().code, ErrorCode::kNoSpace);
+  rig.writer().set_full_gate(nullptr);
+}
+
+TEST(LogWriterArray, TheGateOfOneDisksTrackDoesNotStopTheOther) {
+  ArrayRig rig;
+  ASSERT_TRUE(rig.open());
+  bool open = false;
+  rig.writer().set_track_gate([&](std::uint8_t disk, std::uint64_t) { return disk != 0 || open; });
+  for (std::uint64_t i = 1; i <= 3; ++i) rig.append_now(record_of(1, i));
+  EXPECT_EQ(rig.outcomes_text(), "1:ok@1 2:ok@1 3:ok@1");
+  open = true;
+  rig.writer().retry();
+  rig.disks[1]->hold();
+  rig.append_now(record_of(1, 4));
+  rig.append_now(record_of(1, 5));
+  rig.disks[1]->release();
+  EXPECT_EQ(rig.outcomes.size(), 5u);
+  EXPECT_EQ(rig.member(0).log_disk->free_tracks(), 5u);
+}
+
+TEST(LogWriterArray, LeavesTheTrackOfEachDiskAlsoOfABusyOne) {
+  ArrayRig rig;
+  ASSERT_TRUE(rig.open());
+  rig.disks[0]->hold();
+  rig.append_now(record_of(1, 1));
+  rig.append_now(record_of(1, 2));
+  rig.writer().leave_tracks();
+  rig.disks[0]->release();
+  rig.executor.run_ready();
+  for (std::uint64_t i = 3; i <= 4; ++i) {
+    rig.disks[0]->hold();
+    rig.append_now(record_of(1, i));
+  }
+  rig.disks[0]->release();
+  ASSERT_EQ(rig.outcomes.size(), 4u);
+  for (const auto& outcome : rig.outcomes) {
+    const std::uint64_t track =
+        (outcome.result->batch_sector - kReservedBlocks) / test::kTrackBlocks;
+    EXPECT_EQ(track, outcome.record.sequence.value <= 2 ? 0u : 1u);
+  }
+  EXPECT_EQ(rig.reopened(), "|1 2 3 4");
+}
+
+// Each record makes both disks take a track, of which one remains empty.
+TEST(LogWriterArray, LeavingTracksAgainAndAgainHidesNoRecord) {
+  ArrayRig rig;
+  ASSERT_TRUE(rig.open());
+  for (std::uint64_t i = 1; i <= 4; ++i) {
+    rig.append_now(record_of(1, i));
+    rig.writer().leave_tracks();
+  }
+  rig.disks[0]->hold();
+  rig.append_now(record_of(1, 5));
+  rig.append_now(record_of(1, 6));
+  rig.disks[0]->release();
+  rig.executor.run_ready();
+  ASSERT_EQ(rig.outcomes.size(), 6u);
+  EXPECT_EQ(rig.reopened(), "|1 2 3 4 5 6");
+}
+
+TEST(LogWriterArray, CountsTheSpaceOfAllDisks) {
+  ArrayRig rig({.disks = 3});
+  ASSERT_TRUE(rig.open());
+  EXPECT_EQ(rig.writer().limit_bytes(), 18 * test::kTrackBytes);
+  EXPECT_EQ(rig.writer().free_tracks(), 18u);
+  rig.disks[0]->hold();
+  rig.append_now(record_of(1, 1));
+  rig.append_now(record_of(1, 2));
+  EXPECT_FALSE(rig.writer().idle());
+  rig.disks[0]->release();
+  rig.executor.run_ready();
+  EXPECT_TRUE(rig.writer().idle());
+  EXPECT_EQ(rig.writer().used_bytes(), 7u * kBlockBytes) << "two records, three track headers";
+  EXPECT_EQ(rig.writer().free_tracks(), 15u);
+  const Removal removal(rig, 2);
+  EXPECT_EQ(rig.writer().free_tracks(), 10u);
+  rig.executor.run_ready();
+  EXPECT_EQ(rig.writer().limit_bytes(), 12 * test::kTrackBytes);
+}
+
+// Virtual time for 200 records of 1 MiB, eight at a time.
+std::chrono::nanoseconds time_of_load(std::size_t disks) {
+  ArrayRig rig(
+      {.disks = disks, .tracks = 60, .delay_max = 2ms, .writer = {.batch_bytes_max = 1u << 20}});
+  if (!rig.open()) return 0ns;
+  const auto start = rig.executor.monotonic_time();
+  std::uint64_t sequence = 0;
+  std::chrono::nanoseconds end{0};
+  UniqueFunction<void()> next = [&] {
+    if (sequence == 200) return;
+    const Record record = record_of(1, ++sequence, 256);
+    rig.writer().append(record, test::whole(test::payload_of(record.sequence.value, 256)),
+                        Urgency::kOrdinary, [&](const Result<LogLocation>& result) {
+                          EXPECT_TRUE(result.has_value());
+                          end = rig.executor.monotonic_time();
+                          next();
+                        });
+  };
+  for (int i = 0; i < 8; ++i) next();
+  rig.executor.run_until_idle();
+  return end - start;
+}
+
+TEST(LogWriterArray, SeveralDisksWriteSideBySide) {
+  const auto one = time_of_load(1);
+  EXPECT_LT(time_of_load(2), one * 6 / 10);
+  EXPECT_LT(time_of_load(4), one * 3 / 10);
+}
+
+TEST(LogWriterArray, DisksThatRotateTakeTheirPart) {
+  ArrayRig rig({.disks = 3, .tracks = 20, .delay_max = 6ms, .rotating = true});
+  ASSERT_TRUE(rig.open());
+  std::string all = "|";
+  for (std::uint64_t i = 1; i <= 150; ++i) {
+    rig.append(record_of(1, i, static_cast<std::uint32_t>(1 + i % 5)));
+    rig.executor.advance(300us);
+    all += (i == 1 ? "" : " ") + std::to_string(i);
+  }
+  rig.executor.run_until_idle();
+  ASSERT_EQ(rig.outcomes.size(), 150u);
+  std::map<std::uint8_t, std::size_t> records;
+  for (const auto& outcome : rig.outcomes) {
+    ASSERT_TRUE(outcome.result.has_value());
+    ++records[outcome.result->disk];
+  }
+  EXPECT_EQ(records.size(), 3u);
+  EXPECT_EQ(rig.reopened(), all);
+}
+
+}  // namespace
+}  // namespace mariner::logging
