@@ -3,13 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <string>
 
-#include "tests/logging/log_testing.h"
+#include "tests/logging/array_rig.h"
 
 namespace mariner::logging {
 namespace {
 
-using test::FaultyDisk;
+using test::ArrayRig;
 using test::kTrackBlocks;
 using test::kTrackBytes;
 using test::LogRig;
@@ -68,6 +69,109 @@ TEST(TakenTracks, TheYoungestOfAMillionTracksIsFoundInThreeReadsAStep) {
       EXPECT_LE(found->track_reads, 60u);
     }
   }
+}
+
+// "1:1 2:3": allocation and first batch of each.
+std::string taken_text(Disk& disk, const Superblock& superblock) {
+  const Result<TrackList> list = read_track_list(disk, superblock);
+  if (!list) return to_string(list.error());
+  const auto taken = taken_tracks(disk, superblock, *list);
+  if (!taken) return to_string(taken.error());
+  std::string text;
+  for (const TrackHeader& header : *taken) {
+    text += (text.empty() ? "" : " ") + std::to_string(header.allocation) + ":" +
+            std::to_string(header.first_batch);
+  }
+  return text;
+}
+
+class TakenTracksTest : public ::testing::Test {
+ protected:
+  // Three tracks: two records of 1,020 blocks in each but the last, which has one.
+  void SetUp() override {
+    ASSERT_TRUE(rig_.open());
+    at_ = rig_.append_batches(1, 5, 1020);
+    rig_.close();
+  }
+  static std::uint64_t byte_of(std::uint64_t track) { return kReservedBytes + track * kTrackBytes; }
+  std::string taken() { return taken_text(rig_.disk, rig_.superblock); }
+  LogRig rig_;
+  std::vector<LogLocation> at_;
+};
+
+TEST_F(TakenTracksTest, AreGivenInTheOrderOfTheirAllocations) { EXPECT_EQ(taken(), "1:1 2:3 3:5"); }
+
+TEST_F(TakenTracksTest, ADamagedHeaderIsThatOfItsBatches) {
+  for (const std::uint64_t track : {0u, 1u}) {
+    rig_.disk.flip_bit(byte_of(track) + 20, 5);
+    EXPECT_EQ(taken(), "1:1 2:3 3:5") << track;
+    const auto header = header_of_taken(rig_.disk, rig_.superblock, {track + 1, track});
+    ASSERT_TRUE(header && *header);
+    EXPECT_EQ(**header, (TrackHeader{track, track + 1, 2 * track + 1}));
+  }
+  rig_.disk.flip_bit(byte_of(2) + 20, 5);
+  EXPECT_EQ(taken(), "1:1 2:3") << "one write with one batch: it may have been torn";
+}
+
+TEST_F(TakenTracksTest, OneOfAnotherAllocationIsNotTaken) {
+  const auto header = header_of_taken(rig_.disk, rig_.superblock, {7, 1});
+  ASSERT_TRUE(header.has_value());
+  EXPECT_FALSE(header->has_value());
+  const auto unused = header_of_taken(rig_.disk, rig_.superblock, {4, 3});
+  ASSERT_TRUE(unused.has_value());
+  EXPECT_FALSE(unused->has_value());
+}
+
+TEST_F(TakenTracksTest, ALostListIsRebuiltFromTheTracksAndWrittenAgain) {
+  rig_.disk.overwrite(
+      kListFirstBlock * kBlockBytes,
+      std::vector<std::byte>(std::size_t{rig_.superblock.list_blocks} * kBlockBytes));
+  EXPECT_EQ(taken(), "1:1 2:3 3:5");
+  const std::size_t writes = rig_.disk.writes().size();
+  EXPECT_EQ(taken(), "1:1 2:3 3:5");
+  EXPECT_EQ(rig_.disk.writes().size(), writes) << "the second time it is there";
+}
+
+TEST_F(TakenTracksTest, AnErrorOfTheDiskIsAnError) {
+  rig_.disk.fail_reads({byte_of(1), kBlockBytes});
+  EXPECT_TRUE(taken().starts_with("io:")) << taken();
+  const auto header = header_of_taken(rig_.disk, rig_.superblock, {2, 1});
+  EXPECT_FALSE(header.has_value());
+}
+
+TEST_F(TakenTracksTest, AllocationsAreCountedFromAnyOne) {
+  const TrackList list(rig_.superblock);
+  const auto text = [&](std::uint64_t from, std::size_t count) {
+    std::string out;
+    for (const Allocated& a : allocated_from(list, from, count)) {
+      out +=
+          (out.empty() ? "" : " ") + std::to_string(a.allocation) + "@" + std::to_string(a.track);
+    }
+    return out;
+  };
+  EXPECT_EQ(text(1, 3), "1@0 2@1 3@2");
+  EXPECT_EQ(text(5, 9), "5@4 6@5") << "no more are planned";
+  EXPECT_EQ(text(7, 1), "");
+  EXPECT_EQ(text(1, 0), "");
+}
+
+TEST(TakenTracks, OfADiskThatRotatesTheBatchesSayIt) {
+  ArrayRig rig({.disks = 1, .tracks = 8, .rotating = true});
+  ASSERT_TRUE(rig.open());
+  std::string expected;
+  std::uint64_t allocation = 0;
+  for (std::uint64_t i = 1; i <= 60; ++i) {
+    rig.append(record_of(1, i, 3));
+    rig.executor.run_until_idle();
+    const LogLocation at = *rig.outcomes.back().result;
+    const std::uint64_t track = (at.batch_sector - rig.superblocks[0].first_sector) / 512;
+    if (track + 1 == allocation) continue;
+    allocation = track + 1;
+    expected +=
+        (expected.empty() ? "" : " ") + std::to_string(allocation) + ":" + std::to_string(i);
+  }
+  ASSERT_GT(allocation, 2u);
+  EXPECT_EQ(taken_text(*rig.disks[0], rig.superblocks[0]), expected);
 }
 
 }  // namespace
