@@ -1,11 +1,10 @@
-#include "logging/taken_tracks.h"
-
 #include <gtest/gtest.h>
 
 #include <chrono>
 #include <string>
 #include <utility>
 
+#include "logging/taken_tracks.h"
 #include "tests/logging/log_testing.h"
 
 namespace mariner::logging {
