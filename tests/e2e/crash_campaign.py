@@ -30,16 +30,17 @@ class CrashCampaign:
         self.url = self.daemon.volume_url(VOLUME)
         self.began_ns = time.time_ns()
 
-    def load_until(self, crash, seconds_min: float = 0.1, seconds_max: float = 0.6) -> dict:
+    def load_until(self, crash, acknowledgements_min: int = 1) -> dict:
         """Runs the load with at least 32 writes outstanding, and `crash` at a random moment of it."""
         rounds_before = len(self._journals())
         load = self.rounds.start(self.url, "--depth", 40, "--seconds", 60,
                                  "--seed", self.random.randrange(1, 1 << 62))
         try:
             mariner.wait_until(lambda: len(self._journals()) > rounds_before
-                               and "\nA " in self._journals()[-1].read_text(),
-                               60, "a first acknowledgement")
-            time.sleep(self.random.uniform(seconds_min, seconds_max))
+                               and (self._journals()[-1].read_text().count("\nA ")
+                                    >= acknowledgements_min),
+                               60, f"{acknowledgements_min} acknowledgements")
+            time.sleep(self.random.uniform(0.1, 0.6))
             if not load.running():
                 raise mariner.Failed(f"the load ended before the crash: {load.report()}")
             crash()
@@ -74,6 +75,9 @@ class CrashCampaign:
     def check_volume(self):
         report = self.rounds.verify(self.url)
         assert report["faults"] == [], report["faults"]
+        # The image may hold what the history lost.
+        newest = mariner.sequence_of(self.daemon.ask("volume", "show", VOLUME)["newest"])
+        assert newest >= self.acknowledged, f"{self.acknowledged} acknowledged, newest is #{newest}"
         self.present += report["present"]
         self.absent += report["absent"]
 

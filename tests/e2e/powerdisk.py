@@ -45,6 +45,10 @@ class PowerDisk:
         """The power goes. Everything fails from here until power_on()."""
         self._tell(f"cut {seed}")
 
+    def cut_keeping_nothing(self):
+        """The power goes, and every write that no flush made durable is lost."""
+        self._tell("cut nothing-kept")
+
     def lie_about(self, name: str):
         """Flushes of files whose name contains `name` do nothing from now on."""
         self._tell(f"lie {name}")

@@ -51,6 +51,13 @@ Fates::Fates(std::uint64_t seed) : seed_(mix(seed)) {
   torn_percent_ = mood.torn_percent;
 }
 
+Fates Fates::nothing_kept() {
+  Fates fates(0);
+  fates.kept_percent_ = 0;
+  fates.torn_percent_ = 0;
+  return fates;
+}
+
 Fate Fates::of(WriteId write) const {
   const std::uint64_t draw = mix(seed_ ^ mix(write.value)) % 100;
   if (draw < kept_percent_) return Fate::kKept;

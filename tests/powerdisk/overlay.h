@@ -38,6 +38,8 @@ enum class Fate : std::uint8_t { kLost, kKept, kTorn };
 class Fates {
  public:
   explicit Fates(std::uint64_t seed);
+  // Every unflushed write is lost.
+  static Fates nothing_kept();
   [[nodiscard]] Fate of(WriteId write) const;
   // Of a torn write: whether this sector of it reached the medium.
   [[nodiscard]] bool sector_kept(WriteId write, std::uint64_t offset) const;

@@ -52,11 +52,9 @@ void PowerDisk::wait_for_flush() const {
   std::this_thread::sleep_for(std::chrono::microseconds(options_.flush_delay_us));
 }
 
-bool PowerDisk::lies_about(const PowerFile& file) {
+bool PowerDisk::lied_about(const PowerFile& file) {
   const std::lock_guard lock(mutex_);
-  if (lie_.empty() || file.name().find(lie_) == std::string::npos) return false;
-  ++lies_;
-  return true;
+  return !lie_.empty() && file.name().find(lie_) != std::string::npos;
 }
 
 void PowerDisk::destage_if_full(PowerFile& file) {
@@ -67,6 +65,7 @@ void PowerDisk::destage_if_full(PowerFile& file) {
     files = files_.size();
   }
   if (file.unflushed_pages() * std::max<std::size_t>(files, 1) <= options_.cache_pages_max) return;
+  if (lied_about(file)) return;
   ++destaged_files_;
   file.flush();
 }
@@ -82,7 +81,11 @@ ssize_t PowerDisk::write(PowerFile& file, std::uint64_t offset, std::span<const 
   }
   const auto length = static_cast<ssize_t>(bytes.size());
   ++(durable ? durable_writes_ : volatile_writes_);
-  if (!durable || lies_about(file)) return length;
+  if (!durable) return length;
+  if (lied_about(file)) {
+    ++lies_;
+    return length;
+  }
   wait_for_flush();
   const Running running = enter();
   if (!running) return -EIO;
@@ -100,16 +103,18 @@ int PowerDisk::zero(PowerFile& file, ByteRange range, bool grow) {
 
 int PowerDisk::flush(PowerFile& file) {
   ++flushes_;
-  if (lies_about(file)) return enter() ? 0 : -EIO;
+  if (lied_about(file)) {
+    ++lies_;
+    return enter() ? 0 : -EIO;
+  }
   wait_for_flush();
   const Running running = enter();
   return running ? file.flush() : -EIO;
 }
 
-void PowerDisk::cut(std::uint64_t seed) {
+void PowerDisk::cut(const Fates& fates) {
   power_.store(false);
   const std::unique_lock alone(gate_);
-  const Fates fates(seed);
   const std::lock_guard lock(mutex_);
   for (const auto& [inode, file] : files_) {
     pages_at_cut_ += file->unflushed_pages();
@@ -120,6 +125,10 @@ void PowerDisk::cut(std::uint64_t seed) {
 void PowerDisk::lie_about(std::string_view name) {
   const std::lock_guard lock(mutex_);
   lie_ = name;
+  if (lie_.empty()) return;
+  for (const auto& [inode, file] : files_) {
+    if (file->name().find(lie_) != std::string::npos) file->flush();
+  }
 }
 
 std::string PowerDisk::statistics() {

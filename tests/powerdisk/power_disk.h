@@ -59,16 +59,17 @@ class PowerDisk {
   int flush(PowerFile& file);
 
   // The power goes.
-  void cut(std::uint64_t seed);
+  void cut(const Fates& fates);
   // From now on flushes of files whose name contains `name` do nothing and succeed: a disk that
-  // lies, to prove that a test notices a missing flush. Empty: no file.
+  // lies, to prove that a test notices a missing flush. Empty: no file. What they hold unflushed
+  // now is destaged first, and nothing is later, so that a cut can lose all that was lied about.
   void lie_about(std::string_view name);
   // "key value" lines.
   [[nodiscard]] std::string statistics();
 
  private:
   void wait_for_flush() const;
-  bool lies_about(const PowerFile& file);
+  bool lied_about(const PowerFile& file);
   void destage_if_full(PowerFile& file);
 
   const PowerDiskOptions options_;

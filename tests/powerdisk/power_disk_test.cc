@@ -48,7 +48,7 @@ TEST_F(PowerDiskTest, after_a_cut_everything_fails) {
   PowerDisk disk({.root_fd = root_fd_});
   const auto file = open(disk, "a");
   EXPECT_EQ(disk.write(*file, 0, as_byte_span("abc"), false), 3);
-  disk.cut(1);
+  disk.cut(Fates(1));
   EXPECT_FALSE(disk.enter().has_value());
   EXPECT_EQ(disk.write(*file, 0, as_byte_span("abc"), true), -EIO);
   EXPECT_EQ(disk.flush(*file), -EIO);
@@ -63,7 +63,7 @@ TEST_F(PowerDiskTest, a_synchronous_write_survives_every_cut) {
     const std::string text(1024, static_cast<char>('a' + seed % 26));
     EXPECT_EQ(disk.write(*file, 0, as_byte_span(text), true), 1024);
     EXPECT_EQ(disk.write(*file, 4096, as_byte_span("lost"), false), 4);
-    disk.cut(seed);
+    disk.cut(Fates(seed));
     EXPECT_EQ(medium("a").substr(0, 1024), text) << "seed " << seed;
   }
 }
@@ -76,10 +76,35 @@ TEST_F(PowerDiskTest, a_lie_loses_what_was_acknowledged_for_some_seed) {
     const auto file = open(disk, "log" + std::to_string(seed));
     EXPECT_EQ(disk.write(*file, 0, as_byte_span("precious"), true), 8);
     EXPECT_EQ(disk.flush(*file), 0);
-    disk.cut(seed);
+    disk.cut(Fates(seed));
     lost |= medium("log" + std::to_string(seed)) != "precious";
   }
   EXPECT_TRUE(lost);
+}
+
+TEST_F(PowerDiskTest, a_cut_that_keeps_nothing_loses_all_but_what_was_flushed) {
+  PowerDisk disk({.root_fd = root_fd_});
+  const auto file = open(disk, "a");
+  const std::string sector(512, 'f');
+  EXPECT_EQ(disk.write(*file, 0, as_byte_span(sector), true), 512);
+  for (std::uint64_t i = 1; i < 100; ++i) {
+    EXPECT_EQ(disk.write(*file, i * 512, as_byte_span(sector), false), 512);
+  }
+  disk.cut(Fates::nothing_kept());
+  EXPECT_EQ(medium("a"), sector);
+}
+
+TEST_F(PowerDiskTest, a_lie_loses_what_came_after_it_and_only_that) {
+  PowerDisk disk({.root_fd = root_fd_, .cache_pages_max = 16});
+  const auto file = open(disk, "log");
+  const std::string page(4096, 'p');
+  EXPECT_EQ(disk.write(*file, 0, as_byte_span(page), false), 4096);
+  disk.lie_about("log");
+  for (std::uint64_t i = 1; i < 100; ++i) {
+    EXPECT_EQ(disk.write(*file, i * 4096, as_byte_span(page), true), 4096);
+  }
+  disk.cut(Fates::nothing_kept());
+  EXPECT_EQ(medium("log"), page);
 }
 
 TEST_F(PowerDiskTest, an_unlinked_or_renamed_file_keeps_its_writes) {
@@ -138,7 +163,7 @@ TEST_F(PowerDiskTest, writers_and_a_cut_at_once_lose_no_synchronous_write) {
     for (const auto& count : acknowledged) {
       while (count < kAcknowledgedMin) std::this_thread::yield();
     }
-    disk.cut(seed);
+    disk.cut(Fates(seed));
     for (auto& writer : writers) writer.join();
     const std::string bytes = medium(name);
     for (std::size_t w = 0; w < kWriters; ++w) {

@@ -4,7 +4,8 @@
 //   mariner-powerdisk [--flush-delay-us N] BACKING MOUNTPOINT
 //
 // Stays in the foreground; ends when unmounted or on SIGTERM. The file MOUNTPOINT/.power, which no
-// listing shows, controls it: "cut SEED" or "lie NAME" written to it; reading it gives counters.
+// listing shows, controls it: "cut SEED", "cut nothing-kept" or "lie NAME" written to it; reading
+// it gives counters.
 //
 // All files are opened with direct I/O, so that the kernel caches nothing and every write comes
 // here with its own flags. Observed on Linux 6.18: RWF_DSYNC of a buffered, O_DIRECT or io_uring
@@ -168,10 +169,14 @@ int write_control(std::string_view line) {
     disk().lie_about(argument);
     return length;
   }
+  if (line == "cut nothing-kept") {
+    disk().cut(Fates::nothing_kept());
+    return length;
+  }
   std::uint64_t seed = 0;
   const auto parsed = std::from_chars(argument.begin(), argument.end(), seed);
   if (verb != "cut" || parsed.ec != std::errc{} || parsed.ptr != argument.end()) return -EINVAL;
-  disk().cut(seed);
+  disk().cut(Fates(seed));
   return length;
 }
 
