@@ -57,6 +57,14 @@ Result<std::optional<TrackScan>> DiskScan::next() {
   tail_.track_first_batch = track.first_batch;
   tail_.next_sector = scan->next_sector;
   tail_.next_batch = scan->next_batch;
+  remains_.insert(remains_.end(), scan->left_behind.begin(), scan->left_behind.end());
+  if (superblock_->rotates() && scan->cut_sector != 0) {
+    if (scan->batches > 0) {
+      remains_.push_back(scan->cut_sector);
+    } else {
+      --tail_.allocation;  // nothing says any more that it was taken
+    }
+  }
   if (scan->last_batch_sector != 0) tail_.previous_batch_sector = scan->last_batch_sector;
   for (const ScannedRecord& scanned : scan->records) {
     tail_.last_records[scanned.record.volume] = {scanned.location.batch_sector,
@@ -94,6 +102,11 @@ Result<void> DiskScan::erase(SectorRange range) {
 Result<void> DiskScan::erase_remains() {
   if (tail_.next_sector != 0) {
     if (Result<void> r = erase({tail_.next_sector, 1}); !r) return r;
+  }
+  // They must not pass for the batch of their number if that one is lost. First of all: the track
+  // behind them is what tells them from whole batches.
+  for (const std::uint64_t sector : remains_) {
+    if (Result<void> r = erase({sector, 1}); !r) return r;
   }
   for (std::uint64_t ahead = 1; ahead <= kLookAheadTracks; ++ahead) {
     if (tail_.allocation + ahead >= list_.end()) break;

@@ -68,6 +68,8 @@ class DiskScan {
   std::size_t given_ = 0;
   std::deque<std::future<Result<TrackScan>>> scans_;
   DiskTail tail_;
+  // First sectors of batches that were not given and stand where nothing is written next.
+  std::vector<std::uint64_t> remains_;
   std::uint64_t frontier_ = 0;
 };
 

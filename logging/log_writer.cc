@@ -412,7 +412,9 @@ void LogWriter::finish_removals() {
     if (arm.policy) policy_.remove(*arm.policy);
     UniqueFunction<void(Result<void>)> done = std::move(arm.removed);
     arms_.erase(arms_.begin() + static_cast<std::ptrdiff_t>(i));
-    executor_.post([done = std::move(done)]() mutable { done({}); });
+    executor_.post([done = std::move(done), alive = alive_]() mutable {
+      if (*alive) done({});
+    });
     if (none_is_left()) {
       failed_ = true;
       pump_soon();

@@ -83,10 +83,11 @@ Result<std::optional<OldestRecords>> read_oldest_records(const std::vector<LiveT
     if (Result<void> r = reader.read_below(out->end_ordinal); !r) return r.error();
     reader.give(from, out->end_ordinal, *out);
   }
-  const auto ordinal_of = [](const auto& entry) { return entry.first.ordinal; };
-  std::ranges::stable_sort(out->records, {}, ordinal_of);
+  std::ranges::stable_sort(
+      out->records, [](const auto& a, const auto& b) { return is_before(a.first, b.first); });
   // The same record twice: a batch that failed, or hung, and was written elsewhere.
-  const auto twice = std::ranges::unique(out->records, {}, ordinal_of);
+  const auto twice = std::ranges::unique(
+      out->records, [](const auto& a, const auto& b) { return is_copy(a.first, b.first); });
   out->records.erase(twice.begin(), twice.end());
   return out;
 }

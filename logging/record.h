@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "proto/units.h"
@@ -73,6 +74,19 @@ struct Record {
     return kRecordHeaderBytes + 4 * payload_blocks;
   }
 };
+
+// Whether two records of one log are the same one, written twice. Their ordinals alone do not say
+// so: that of a record which no recovery has found is given again, and damage may bring it back.
+[[nodiscard]] inline bool is_copy(const Record& a, const Record& b) {
+  return a.ordinal == b.ordinal && a.volume == b.volume && a.sequence == b.sequence &&
+         a.type == b.type && a.time == b.time;
+}
+
+// The order of the log, in which copies stand side by side.
+[[nodiscard]] inline bool is_before(const Record& a, const Record& b) {
+  return std::tuple(a.ordinal, a.volume, a.sequence, a.type, a.time) <
+         std::tuple(b.ordinal, b.volume, b.sequence, b.type, b.time);
+}
 
 // How the blocks of a record's extent map to its payload: at most three pieces, in order, that
 // cover the extent. A repeated piece has one payload block for all its blocks; a zero piece none.

@@ -39,16 +39,18 @@ class Merge {
   }
 
   void visit_below(std::uint64_t frontier) {
-    const auto ordinal_of = [](const ScannedRecord& s) { return s.record.ordinal; };
+    const auto is_earlier = [](const ScannedRecord& a, const ScannedRecord& b) {
+      return is_before(a.record, b.record);
+    };
     // Of one disk alone they are in order as they come, but for what has failed in between.
-    if (!sorted_ && !std::ranges::is_sorted(waiting_, {}, ordinal_of)) {
-      std::ranges::stable_sort(waiting_, {}, ordinal_of);
+    if (!sorted_ && !std::ranges::is_sorted(waiting_, is_earlier)) {
+      std::ranges::stable_sort(waiting_, is_earlier);
     }
     sorted_ = true;
     auto at = waiting_.begin();
-    for (; at != waiting_.end() && ordinal_of(*at) < frontier; ++at) {
+    for (; at != waiting_.end() && at->record.ordinal < frontier; ++at) {
       // The same record twice: a batch that failed, or hung, and was written elsewhere.
-      if (at != waiting_.begin() && ordinal_of(*at) == ordinal_of(*std::prev(at))) continue;
+      if (at != waiting_.begin() && is_copy(at->record, std::prev(at)->record)) continue;
       visit_one(*at);
     }
     waiting_.erase(waiting_.begin(), at);

@@ -91,20 +91,30 @@ Result<TrackList> read_track_list(Disk& disk, const Superblock& superblock) {
     return r.error();
   }
   std::vector<std::optional<ListPage>> slots;
+  bool damaged = false;
   for (std::uint32_t slot = 0; slot < superblock.list_blocks; ++slot) {
     slots.push_back(
         unpack_list_page(std::span<const std::byte, kBlockBytes>(
                              blocks.data() + std::size_t{slot} * kBlockBytes, kBlockBytes),
                          superblock.log));
+    damaged = damaged || (!slots.back() && !all_zero(blocks.bytes().subspan(
+                                               std::size_t{slot} * kBlockBytes, kBlockBytes)));
   }
   Result<TrackList> list = TrackList::from_pages(superblock, slots);
-  if (list) return list;
+  if (list && !damaged) return list;
   // The second copy of the list are the tracks themselves.
   std::vector<TrackHeader> headers;
   for (std::uint64_t track = 0; track < superblock.track_count; ++track) {
     auto header = read_header(disk, superblock, track);
     if (!header) return header.error();
     if (*header) headers.push_back(**header);
+  }
+  // What is not whole may be the remains of a write that was cut off: then no track was taken by
+  // what it said. Or the newest page, in whose place an older one must not pass for it.
+  if (list && std::ranges::all_of(headers, [&](const TrackHeader& header) {
+        return header.allocation < list->end();
+      })) {
+    return list;
   }
   TrackList rebuilt = TrackList::from_headers(superblock, headers, slots);
   if (Result<void> r = write_list(disk, superblock.log, rebuilt.all_pages()); !r) return r.error();

@@ -1,6 +1,7 @@
 #include "logging/track_recycler.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "proto/check.h"
@@ -37,10 +38,29 @@ void TrackRecycler::write_next() {
                  std::span<std::byte, kBlockBytes>(block_.data(), kBlockBytes));
   disk_.disk().async_write(write.block * kBlockBytes, {block_.bytes()}, Durability::kDurable,
                            [this](Result<void> result) {
-                             if (result) return write_next();
-                             tracks_.abandoned();
-                             finish(std::move(result));
+                             if (result) return read_back();
+                             failed(std::move(result));
                            });
+}
+
+// The page decides where everything stands that is written from now on. A device that has put it
+// elsewhere, or nowhere, is found out while the list as it was is still good.
+void TrackRecycler::read_back() {
+  found_ = Payload::allocate(kBlockBytes);
+  disk_.disk().async_read(
+      writes_[written_ - 1].block * kBlockBytes, found_.bytes(), [this](Result<void> result) {
+        if (!result) return failed(std::move(result));
+        if (std::ranges::equal(found_.bytes(), block_.bytes())) return write_next();
+        failed(Error{ErrorCode::kCorrupt,
+                     "log disk " + std::to_string(disk_.number()) +
+                         ": a page of the allocation list is not where it was written; the disk "
+                         "loses or misdirects writes, replace it"});
+      });
+}
+
+void TrackRecycler::failed(Result<void> result) {
+  tracks_.abandoned();
+  finish(std::move(result));
 }
 
 void TrackRecycler::forget_next() {

@@ -3,7 +3,7 @@
 //
 // What a track held is gone from the moment of release(): the caller has made sure that nobody
 // needs it, and that whatever must be known after a crash about its absence is durable already. The
-// writer uses the tracks only when the pages are durable.
+// writer uses the tracks only when the pages are durable and have been read back.
 //
 // In between they are nobody's, and a device that can forget is told so: piece by piece, one at a
 // time, and not while the writer is short of tracks. A crash there leaves free tracks.
@@ -39,6 +39,8 @@ class TrackRecycler {
  private:
   void next_round();
   void write_next();
+  void read_back();
+  void failed(Result<void> result);
   void forget_next();
   void commit();
   void finish(Result<void> result);
@@ -50,6 +52,7 @@ class TrackRecycler {
   std::vector<TrackList::Write> writes_;  // of this round
   std::size_t written_ = 0;
   Payload block_;
+  Payload found_;                                              // what was read back
   static constexpr std::uint64_t kForgetBytesMax = 32u << 20;  // at once
   std::vector<std::uint64_t> to_forget_;                       // tracks of this round
   std::uint64_t forgotten_bytes_ = 0;                          // of the last of them

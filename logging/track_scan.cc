@@ -143,9 +143,11 @@ class Scanner {
     for (const Found& found : batches) {
       const std::uint64_t found_number = found.header.batch_number;
       // What a failed write has left has the number of the next track's first.
-      if (found_number < number || (!request_.is_last && found_number >= request_.end_batch)) {
+      if (!request_.is_last && found_number >= request_.end_batch) {
+        scan_.left_behind.push_back(found.header.sector);
         continue;
       }
+      if (found_number < number) continue;
       if (found_number > number) {
         damaged(number, found_number - 1, "batches before a readable one are damaged");
       }
@@ -239,6 +241,7 @@ class Scanner {
     scan_.records_cut = header.record_count;
     scan_.records.resize(last_first_record_);
     scan_.next_sector = superblock_.rotates() ? 0 : header.sector;
+    scan_.cut_sector = header.sector;
     scan_.next_batch = header.batch_number;
     scan_.last_batch_sector = header.previous_sector;
     --scan_.batches;

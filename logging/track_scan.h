@@ -44,6 +44,9 @@ struct TrackScan {
   std::uint64_t next_batch = 0;         // number of the batch after the last
   std::uint64_t next_sector = 0;        // where it goes; 0 when the track takes no more
   std::uint64_t last_batch_sector = 0;  // 0: the track has no batch
+  std::uint64_t cut_sector = 0;         // where a batch that was cut begins; 0: none was
+  // Of a rotating disk: where batches begin that a failed write has left behind.
+  std::vector<std::uint64_t> left_behind;
   std::uint64_t ordinal_frontier = 0;  // of the last batch: what is still to come is at or above it
 };
 

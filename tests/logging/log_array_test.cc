@@ -149,5 +149,14 @@ TEST_F(LogArrayDeathTest, ADiskThatHoldsRecordsIsNotRemoved) {
   EXPECT_DEATH(array().remove(1), "");
 }
 
+TEST_F(LogArrayTest, AnArrayThatIsGoneHearsNothingOfARemoval) {
+  bool told = false;
+  array().drain(1, [&](const Result<void>&) { told = true; });
+  ASSERT_TRUE(array().idle());
+  rig_.array.reset();
+  rig_.executor.run_until_idle();
+  EXPECT_FALSE(told);
+}
+
 }  // namespace
 }  // namespace mariner::logging

@@ -253,5 +253,24 @@ TEST(Record, ReservedBytesAreIgnored) {
   EXPECT_EQ(unpacked->record, record_of(1, 1));
 }
 
+TEST(RecordOrder, CopiesStandSideBySideAndOthersOfTheirOrdinalAreNone) {
+  Record a;
+  a.ordinal = 7;
+  a.volume = VolumeId{1};
+  a.sequence = SequenceNumber{3};
+  Record copy = a;
+  copy.previous_sector = 99;  // each disk has a chain of its own
+  EXPECT_TRUE(is_copy(a, copy));
+  Record other = a;  // its ordinal was given again
+  other.sequence = SequenceNumber{4};
+  EXPECT_FALSE(is_copy(a, other));
+  EXPECT_TRUE(is_before(a, other));
+  EXPECT_FALSE(is_before(a, copy) || is_before(copy, a));
+  Record later = a;
+  later.ordinal = 8;
+  later.sequence = SequenceNumber{1};
+  EXPECT_TRUE(is_before(other, later));
+}
+
 }  // namespace
 }  // namespace mariner::logging

@@ -89,6 +89,17 @@ class TrackRecyclerTest : public ::testing::Test {
     CHECK(done.has_value());
     return *std::move(done);
   }
+  // The number of the last write of a page of the list.
+  [[nodiscard]] std::size_t last_page_write() const {
+    std::size_t found = 0;
+    for (std::size_t i = 0; i < rig_.disk.writes().size(); ++i) {
+      const std::uint64_t block = rig_.disk.writes()[i].offset / kBlockBytes;
+      if (block >= kListFirstBlock && block < kListFirstBlock + rig_.superblock.list_blocks) {
+        found = i;
+      }
+    }
+    return found;
+  }
   // Damage, then the sequence numbers of the log as it is found after a power cut.
   std::string reopened() {
     rig_.disk.cut_power();
@@ -144,6 +155,17 @@ TEST_F(TrackRecyclerTest, AFailedReleaseLeavesTheListAsItWas) {
   EXPECT_EQ(rig_.writer->free_tracks(), 3u);
   EXPECT_EQ(reopened(), "|1 2 3 4 5 6");
   EXPECT_TRUE(release(3).has_value());
+}
+
+TEST_F(TrackRecyclerTest, APageThatTheDiskLosesOrMisdirectsIsNoRelease) {
+  fill(3);
+  rig_.disk.drop_next_write();
+  EXPECT_EQ(release(3).error().code, ErrorCode::kCorrupt);
+  rig_.disk.misdirect_next_write((kListFirstBlock - 2) * kBlockBytes);
+  EXPECT_EQ(release(3).error().code, ErrorCode::kCorrupt);
+  EXPECT_EQ(rig_.writer->free_tracks(), 3u);
+  fill(1);
+  EXPECT_EQ(reopened(), "|1 2 3 4 5 6 7 8");
 }
 
 TEST_F(TrackRecyclerTest, AWriterThatWaitsGoesOnWhenTracksAreFree) {
@@ -214,6 +236,14 @@ TEST_F(TrackRecyclerTest, TheListIsRebuiltFromTheTracksWhenItIsDamaged) {
   ASSERT_TRUE(release(4).has_value());
   fill(1);
   EXPECT_EQ(reopened(), "|7 8 9 10 11 12 13 14");
+}
+
+TEST_F(TrackRecyclerTest, AnOlderPageDoesNotPassForTheNewestOneWhenThatIsDamaged) {
+  fill(4);
+  ASSERT_TRUE(release(4).has_value());
+  fill(3);  // the last of them into a track that only the new page names
+  rig_.disk.flip_bit(rig_.disk.writes()[last_page_write()].offset + 100, 3);
+  EXPECT_EQ(reopened(), "|3 4 5 6 7 8 9 10 11 12 13 14");
 }
 
 TEST_F(TrackRecyclerTest, ADeviceIsToldToForgetTheTracksBeforeTheWriterMayHaveThem) {

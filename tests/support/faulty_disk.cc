@@ -152,8 +152,19 @@ Result<void> FaultyDisk::do_write(Write write) {
     }
     return Error{ErrorCode::kIo, "a write of the faulty disk fails"};
   }
-  if (std::exchange(dropping_, false)) return {};
-  if (misdirected_to_) write.offset = *std::exchange(misdirected_to_, std::nullopt);
+  if (writes_to_power_cut_ != UINT64_MAX && writes_to_power_cut_-- == 0) {
+    put_sectors(write, any_sectors(sectors), true);
+    lose_power();
+    return power_is_off();
+  }
+  const bool dropped = std::exchange(dropping_, false);
+  if (dropped || misdirected_to_) lies_.push_back({write.offset, length});
+  if (dropped) return {};
+  if (misdirected_to_) {
+    write.offset = std::min(*std::exchange(misdirected_to_, std::nullopt),
+                            (options_.size_bytes - length) / kBlockBytes * kBlockBytes);
+    lies_.push_back({write.offset, length});
+  }
   put_sectors(write, std::vector<bool>(sectors, true), write.durability == Durability::kDurable);
   return {};
 }
@@ -237,7 +248,10 @@ void FaultyDisk::release() {
 
 void FaultyDisk::cut_power() {
   const std::lock_guard lock(mutex_);
-  if (!powered_) return;
+  if (powered_) lose_power();
+}
+
+void FaultyDisk::lose_power() {
   const std::vector<bool> stays = any_sectors(durable_.size());
   std::size_t number = 0;
   for (const auto& [offset, before] : durable_) {
@@ -258,6 +272,17 @@ void FaultyDisk::restore_power() {
   CHECK_MSG(in_flight_.empty(), "the power comes back with calls of before in flight");
   const std::lock_guard lock(mutex_);
   powered_ = true;
+  writes_to_power_cut_ = UINT64_MAX;
+}
+
+void FaultyDisk::cut_power_after(std::uint64_t writes) {
+  const std::lock_guard lock(mutex_);
+  writes_to_power_cut_ = writes;
+}
+
+bool FaultyDisk::powered() const {
+  const std::lock_guard lock(mutex_);
+  return powered_;
 }
 
 void FaultyDisk::fail_writes(std::size_t count, Remains remains) {
@@ -272,7 +297,7 @@ void FaultyDisk::fail_reads(ByteRange range) {
 }
 
 void FaultyDisk::misdirect_next_write(std::uint64_t offset) {
-  CHECK(offset % kBlockBytes == 0);
+  CHECK(offset % options_.alignment == 0);
   const std::lock_guard lock(mutex_);
   misdirected_to_ = offset;
 }

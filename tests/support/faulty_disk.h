@@ -56,6 +56,10 @@ class FaultyDisk final : public logging::Disk {
   // remains. From here on every call fails, and those in flight do, until the power is back.
   void cut_power();
   void restore_power();
+  // The power goes in the middle of the write after so many others: of that one, any subset of
+  // sectors remains. UINT64_MAX: it does not.
+  void cut_power_after(std::uint64_t writes);
+  [[nodiscard]] bool powered() const;
 
   // The next `count` writes fail, leaving `remains` behind.
   void fail_writes(std::size_t count, Remains remains);
@@ -67,6 +71,8 @@ class FaultyDisk final : public logging::Disk {
   void drop_next_write();
   // Writes to pages that hold nothing yet fail with kNoSpace once so many bytes are in use.
   void set_capacity(std::uint64_t bytes);
+  // Where a misdirected or dropped write has left other bytes than the writer believes.
+  [[nodiscard]] const std::vector<ByteRange>& lies() const { return lies_; }
   // Completions wait until release(), which lets them go in order.
   void hold();
   void release();
@@ -101,6 +107,7 @@ class FaultyDisk final : public logging::Disk {
   void put(std::uint64_t offset, std::span<const std::byte> bytes);
   void put_sectors(const Write& write, const std::vector<bool>& chosen, bool durable);
   std::vector<bool> any_sectors(std::uint64_t count);
+  void lose_power();
   Result<void> do_read(std::uint64_t offset, std::span<std::byte> to);
   Result<void> do_write(Write write);
   bool runs_full(const Write& write) const;
@@ -116,11 +123,13 @@ class FaultyDisk final : public logging::Disk {
   std::unordered_map<std::uint64_t, std::unique_ptr<Page>> pages_;  // what a read sees now
   std::map<std::uint64_t, Sector> durable_;  // what a sector not yet durable holds on the medium
   bool powered_ = true;
+  std::uint64_t writes_to_power_cut_ = UINT64_MAX;
   std::size_t failing_writes_ = 0;
   Remains remains_ = Remains::kNothing;
   ByteRange unreadable_{};
   std::optional<std::uint64_t> misdirected_to_;
   bool dropping_ = false;
+  std::vector<ByteRange> lies_;
   std::uint64_t capacity_ = UINT64_MAX;
   bool holding_ = false;
   std::list<InFlight> in_flight_;  // the owner's thread only, as are the next two

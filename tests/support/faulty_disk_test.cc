@@ -158,6 +158,37 @@ TEST_F(FaultyDiskTest, MisdirectsDropsAndFlips) {
   EXPECT_EQ(sectors(8192), "a#aaaaaa");
 }
 
+TEST_F(FaultyDiskTest, LosesPowerInTheMiddleOfAWrite) {
+  disk_.cut_power_after(1);
+  EXPECT_TRUE(write(0, 'a', Durability::kDurable).has_value());
+  EXPECT_TRUE(disk_.powered());
+  EXPECT_FALSE(write(4096, 'b', Durability::kDurable).has_value());
+  EXPECT_FALSE(disk_.powered());
+  disk_.restore_power();
+  EXPECT_EQ(sectors(0), "aaaaaaaa");
+  EXPECT_TRUE(write(0, 'c', Durability::kDurable).has_value());
+}
+
+TEST_F(FaultyDiskTest, TellsWhereItLied) {
+  disk_.drop_next_write();
+  EXPECT_TRUE(write(0, 'a', Durability::kDurable).has_value());
+  disk_.misdirect_next_write(kSize - 4096);
+  EXPECT_TRUE(write(4096, 'b', Durability::kDurable, 2).has_value());
+  // A write that would end behind the disk ends with it.
+  const std::vector<ByteRange> lies = {{0, 4096}, {4096, 8192}, {kSize - 8192, 8192}};
+  EXPECT_EQ(disk_.lies(), lies);
+  EXPECT_EQ(sectors(kSize - 8192, 2), "bbbbbbbbbbbbbbbb");
+}
+
+TEST_F(FaultyDiskTest, TakesSectorsIfItIsMadeOfThem) {
+  FaultyDisk disk(executor_, {.size_bytes = kSize, .alignment = 512});
+  const Payload payload = filled('a');
+  const ConstBytes part = payload.bytes().first(512);
+  EXPECT_TRUE(disk.write(512, {&part, 1}, Durability::kDurable).has_value());
+  EXPECT_EQ(disk.bytes({511, 2})[0], std::byte{0});
+  EXPECT_EQ(disk.bytes({511, 2})[1], std::byte{'a'});
+}
+
 TEST_F(FaultyDiskTest, RunsFullForFreshPagesOnly) {
   disk_.set_capacity(8192);
   EXPECT_TRUE(write(0, 'a', Durability::kDurable, 2).has_value());
