@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "logging/batch.h"
+#include "logging/disk.h"
 #include "logging/geometry.h"
 #include "logging/log_location.h"
 #include "proto/payload.h"
@@ -38,9 +39,12 @@ struct PendingRecord {
 struct LogBatch {
   std::vector<PendingRecord> records;
   BatchHeader header;
-  SectorRange sectors;   // where it goes, without a track header
-  Payload track_header;  // before it in the same write, if there is one
-  Payload area;
+  SectorRange sectors;         // where it goes, without a track header
+  std::uint64_t first_sector;  // where its write begins: with the track's header, if it has one
+  // What is written, in order. Headers and small payloads lie together in `gathered`, so that the
+  // device sees few segments; large payloads stay where they are.
+  std::vector<ConstBytes> parts;
+  Payload gathered;
   std::chrono::nanoseconds dispatched{0};
   // Took too long and goes elsewhere: what becomes of this write concerns its disk alone.
   bool abandoned = false;

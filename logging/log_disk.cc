@@ -7,8 +7,17 @@
 #include "logging/append_placement.h"
 #include "logging/batch_length.h"
 #include "proto/check.h"
+#include "proto/huge_pages.h"
 
 namespace mariner::logging {
+namespace {
+
+// Copying a payload up to this long takes less time than its own segment costs the device; a longer
+// one lies in a huge page of its own.
+constexpr std::size_t kCopiedBytesMax = std::size_t{32} << 10;
+constexpr std::size_t kGatheredBytesMax = kHugePageBytes;
+
+}  // namespace
 
 // Every record fits into an empty track of a disk that does not rotate, behind the track's header.
 static_assert(kBlockBytes + kBatchHeaderBytes + kRecordHeaderBytes + 4 * kRecordPayloadBlocksMax +
@@ -115,19 +124,53 @@ void LogDisk::build(LogBatch& batch, std::uint64_t ordinal_frontier, Time now) {
   header.previous_sector = std::exchange(tail_.previous_batch_sector, header.sector);
   header.ordinal_frontier = ordinal_frontier;
   header.track_first_batch = tail_.track_first_batch;
-  pack(batch);
-  if (std::exchange(track_is_new_, false) && !parts_.superblock.rotates()) {
-    batch.track_header = Payload::allocate(format_.sector_bytes);
-    pack_track_header({track_of(tail_.allocation), tail_.allocation, header.batch_number},
-                      format_.log, batch.track_header.bytes());
+  const bool begins_track = std::exchange(track_is_new_, false) && !parts_.superblock.rotates();
+  const Headers headers = lay_out(batch, begins_track);
+  pack(batch, headers.area);
+  batch.first_sector = batch.sectors.first;
+  if (!begins_track) return;
+  --batch.first_sector;
+  pack_track_header({track_of(tail_.allocation), tail_.allocation, header.batch_number},
+                    format_.log, headers.track);
+}
+
+LogDisk::Headers LogDisk::lay_out(LogBatch& batch, bool with_track_header) const {
+  const std::size_t track_bytes = with_track_header ? format_.sector_bytes : 0;
+  const std::size_t area_bytes = std::size_t{batch.header.header_sectors} * format_.sector_bytes;
+  // Of a payload, and of all that is gathered.
+  const auto is_copied = [](const PendingRecord& pending, std::size_t gathered) {
+    return pending.payload.length <= kCopiedBytesMax &&
+           gathered + pending.payload.length <= kGatheredBytesMax;
+  };
+  std::size_t gathered = track_bytes + area_bytes;
+  for (const PendingRecord& pending : batch.records) {
+    if (is_copied(pending, gathered)) gathered += pending.payload.length;
   }
+  batch.gathered = Payload::allocate(gathered);
+  std::byte* const begin = batch.gathered.data();
+  batch.parts.clear();
+  std::size_t from = 0;  // of the part that is being gathered
+  std::size_t at = track_bytes + area_bytes;
+  for (const PendingRecord& pending : batch.records) {
+    const ConstBytes payload = pending.payload.bytes();
+    if (payload.empty()) continue;
+    if (is_copied(pending, at)) {
+      std::memcpy(begin + at, payload.data(), payload.size());
+      at += payload.size();
+      continue;
+    }
+    if (at > from) batch.parts.emplace_back(begin + from, at - from);
+    batch.parts.push_back(payload);
+    from = at;
+  }
+  if (at > from) batch.parts.emplace_back(begin + from, at - from);
+  return {{begin, track_bytes}, {begin + track_bytes, area_bytes}};
 }
 
 // The header area, and with it the records' places.
-void LogDisk::pack(LogBatch& batch) {
+void LogDisk::pack(LogBatch& batch, std::span<std::byte> area) {
   const BatchHeader& header = batch.header;
-  batch.area = Payload::allocate(std::size_t{header.header_sectors} * format_.sector_bytes);
-  std::byte* to = batch.area.data() + kBatchHeaderBytes;
+  std::byte* to = area.data() + kBatchHeaderBytes;
   std::uint32_t payload_offset = header.header_sectors;
   std::uint16_t slot = 0;
   for (PendingRecord& pending : batch.records) {
@@ -143,9 +186,8 @@ void LogDisk::pack(LogBatch& batch) {
                         static_cast<std::uint8_t>(header.header_sectors), number()};
     payload_offset += record.payload_blocks * format_.sectors_per_block();
   }
-  std::byte* end = batch.area.data() + batch.area.size();
-  std::memset(to, 0, static_cast<std::size_t>(end - to));
-  seal_batch(header, format_, batch.area.bytes());
+  std::memset(to, 0, static_cast<std::size_t>(area.data() + area.size() - to));
+  seal_batch(header, format_, area);
 }
 
 void LogDisk::take_back(const LogBatch& batch, Time now) {

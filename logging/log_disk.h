@@ -87,7 +87,14 @@ class LogDisk {
   [[nodiscard]] std::uint64_t track_of(std::uint64_t allocation) const;
   // Where batches may stand in the track of `allocation`.
   [[nodiscard]] SectorRange room_of(std::uint64_t allocation) const;
-  void pack(LogBatch& batch);
+  // Lays out what is written: the track's header if there is one, the header area, the payloads.
+  // Returns the first two, in the gathered memory.
+  struct Headers {
+    std::span<std::byte> track;  // empty: none
+    std::span<std::byte> area;
+  };
+  [[nodiscard]] Headers lay_out(LogBatch& batch, bool with_track_header) const;
+  void pack(LogBatch& batch, std::span<std::byte> area);
 
   const Parts parts_;
   const BatchFormat format_;

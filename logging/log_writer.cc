@@ -226,20 +226,9 @@ void LogWriter::dispatch(Arm& arm, Time now) {
 }
 
 void LogWriter::write(Arm& arm) {
-  const LogBatch& batch = *arm.in_flight;
-  std::vector<ConstBytes> parts;
-  parts.reserve(batch.records.size() + 2);
-  std::uint64_t first = batch.sectors.first;
-  if (batch.track_header) {
-    parts.push_back(batch.track_header.bytes());
-    --first;
-  }
-  parts.push_back(batch.area.bytes());
-  for (const PendingRecord& pending : batch.records) {
-    if (pending.payload.length > 0) parts.push_back(pending.payload.bytes());
-  }
-  arm.disk->disk().async_write(first * arm.disk->superblock().sector_bytes, std::move(parts),
-                               Durability::kDurable,
+  LogBatch& batch = *arm.in_flight;
+  arm.disk->disk().async_write(batch.first_sector * arm.disk->superblock().sector_bytes,
+                               std::move(batch.parts), Durability::kDurable,
                                [this, &arm, batch = arm.in_flight](Result<void> result) {
                                  completed(arm, batch, std::move(result));
                                });

@@ -1,6 +1,6 @@
-// Memory for payloads comes from the C library's aligned allocator through a small cache of
-// recently freed buffers per thread and size class, because 4 KiB payloads come and go with every
-// command. The cache is bounded (kCachedBytesMax per thread).
+// Memory for payloads comes from the C library's aligned allocator, or from huge pages if it is a
+// large one, through a small cache of recently freed buffers per thread and size class, because 4
+// KiB payloads come and go with every command. The cache is bounded (kCachedBytesMax per thread).
 #include "proto/payload.h"
 
 #include <array>
@@ -10,10 +10,13 @@
 #include <new>
 #include <vector>
 
+#include "proto/huge_pages.h"
+
 namespace mariner {
 namespace {
 
-constexpr std::size_t kClassCount = 9;  // 4 KiB << 0 ... 4 KiB << 8 (1 MiB)
+constexpr std::size_t kClassCount = 10;      // 4 KiB << 0 ... 4 KiB << 9 (2 MiB)
+constexpr std::size_t kHugeClassesFrom = 4;  // 64 KiB: smaller ones, long-lived, would pin slabs
 constexpr std::size_t kCachedBytesMax = 64u << 20;
 
 std::atomic<std::uint64_t> g_total_bytes{0};
@@ -24,14 +27,26 @@ std::size_t class_of(std::size_t capacity) {
                                      : kClassCount;
 }
 
+std::byte* allocate_memory(std::size_t size_class, std::size_t capacity) {
+  const bool huge = size_class >= kHugeClassesFrom && size_class < kClassCount;
+  if (huge) return allocate_huge(capacity);
+  return static_cast<std::byte*>(std::aligned_alloc(kBlockBytes, capacity));
+}
+
+void free_memory(std::size_t size_class, std::byte* p, std::size_t capacity) noexcept {
+  const bool huge = size_class >= kHugeClassesFrom && size_class < kClassCount;
+  if (huge) return free_huge(p, capacity);
+  std::free(p);
+}
+
 struct Cache {
   std::array<std::vector<std::byte*>, kClassCount> free;
   std::size_t cached_bytes = 0;
   bool alive = true;
   ~Cache() {
     alive = false;
-    for (auto& list : free) {
-      for (std::byte* p : list) std::free(p);
+    for (std::size_t i = 0; i < kClassCount; ++i) {
+      for (std::byte* p : free[i]) free_memory(i, p, std::size_t{kBlockBytes} << i);
     }
   }
 };
@@ -46,9 +61,9 @@ std::byte* allocate_bytes(std::size_t capacity) {
     t_cache.cached_bytes -= capacity;
     return p;
   }
-  void* p = std::aligned_alloc(kBlockBytes, capacity);
+  std::byte* const p = allocate_memory(size_class, capacity);
   CHECK_MSG(p != nullptr, "out of memory for a payload");
-  return static_cast<std::byte*>(p);
+  return p;
 }
 
 void free_bytes(std::byte* p, std::size_t capacity) noexcept {
@@ -59,14 +74,14 @@ void free_bytes(std::byte* p, std::size_t capacity) noexcept {
     t_cache.cached_bytes += capacity;
     return;
   }
-  std::free(p);
+  free_memory(size_class, p, capacity);
 }
 
 }  // namespace
 
 Payload Payload::allocate(std::size_t bytes) {
   const std::size_t blocks = (bytes + kBlockBytes - 1) >> kBlockShift;
-  // Sizes up to 1 MiB are rounded up to a power of two so that the cache can serve them again.
+  // Sizes up to 2 MiB are rounded up to a power of two so that the cache can serve them again.
   const std::size_t rounded =
       blocks <= (1u << (kClassCount - 1)) ? std::bit_ceil(blocks == 0 ? 1 : blocks) : blocks;
   auto* control = new Control;

@@ -53,6 +53,13 @@ Result<OnFull> parse_on_full(std::string_view text) {
                fmt::format("expected \"shorten-window\" or \"stop-writes\", found \"{}\"", text)};
 }
 
+Result<bool> parse_polling(std::string_view text) {
+  if (text == "auto") return true;
+  if (text == "off") return false;
+  return Error{ErrorCode::kInvalidArgument,
+               fmt::format("expected \"auto\" or \"off\", found \"{}\"", text)};
+}
+
 Result<LogDurability> parse_durability(std::string_view text) {
   if (text == "auto") return LogDurability::kAuto;
   if (text == "fua") return LogDurability::kFua;
@@ -229,6 +236,7 @@ void read_log(ConfigTable table, LogConfig& log) {
   table.parsed("on_full", log.on_full, parse_on_full);
   table.parsed("t_wait", log.t_wait, parse_t_wait);
   table.parsed("durability", log.durability, parse_durability);
+  table.parsed("polling", log.polling, parse_polling);
   table.parsed("scrub_rate", log.scrub_rate, parse_scrub_rate);
   table.finish();
 }

@@ -1,5 +1,6 @@
 #include "server/node/event_loop.h"
 
+#include <sched.h>
 #include <time.h>
 
 #include <boost/asio/post.hpp>
@@ -29,7 +30,7 @@ void EventLoop::run() {
   run_deferred();
   while (!stopping_.load(std::memory_order_relaxed)) {
     woken_ = false;
-    context_.run_one();
+    if (!found_soon()) context_.run_one();
     // Completions wait for nothing: the next batch has gathered already, and to look for further
     // events costs a system call when there is none.
     for (int i = 1; !woken_ && i < kEventsPerTurn && context_.poll_one() != 0; ++i) {
@@ -38,6 +39,19 @@ void EventLoop::run() {
     run_deferred();
     turns_.fetch_add(1, std::memory_order_relaxed);
   }
+}
+
+// Whether it has handled an event, or something has woken it.
+bool EventLoop::found_soon() {
+  const std::chrono::nanoseconds patience = patience_ ? patience_() : std::chrono::nanoseconds{0};
+  if (patience.count() == 0) return false;
+  const std::chrono::nanoseconds until = monotonic_time() + patience;
+  do {
+    if (context_.poll_one() != 0 || woken_) return true;
+    // The kernel's own threads, which complete what is waited for, may need this processor.
+    ::sched_yield();
+  } while (monotonic_time() < until);
+  return false;
 }
 
 Result<void> EventLoop::wake_on(int fd) {

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <boost/asio/io_context.hpp>
+#include <chrono>
 #include <deque>
 #include <memory>
 
@@ -41,6 +42,12 @@ class EventLoop final : public Executor {
   // without being woken for them.
   void set_turn_hook(UniqueFunction<void()> hook) { turn_hook_ = std::move(hook); }
 
+  // Asked before the loop would sleep: how long to look for events first, again and again. What
+  // sleeping and waking costs may be more than an event that is due soon is worth waiting for.
+  void set_patience(UniqueFunction<std::chrono::nanoseconds()> patience) {
+    patience_ = std::move(patience);
+  }
+
   // Turns of the loop so far: the watchdog looks whether it moves.
   [[nodiscard]] std::uint64_t turns() const { return turns_.load(std::memory_order_relaxed); }
 
@@ -48,10 +55,12 @@ class EventLoop final : public Executor {
   static constexpr int kEventsPerTurn = 64;
 
   void run_deferred();
+  [[nodiscard]] bool found_soon();
 
   boost::asio::io_context context_;
   std::deque<UniqueFunction<void()>> deferred_;
   UniqueFunction<void()> turn_hook_;
+  UniqueFunction<std::chrono::nanoseconds()> patience_;
   bool woken_ = false;  // by the descriptor, in this turn
   std::unique_ptr<WakeDescriptor> wake_;
   std::atomic<std::uint64_t> turns_{0};

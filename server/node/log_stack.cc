@@ -183,6 +183,7 @@ void LogStack::set_up(std::vector<Opened> disks) {
   array_->writer().set_observer([this](const logging::LogWriter::BatchReport& batch) {
     commit_durations_.observe(static_cast<std::uint64_t>(batch.duration.count()));
     batch_bytes_.observe(batch.bytes);
+    patience_.batch_done(batch.records, batch.duration);
   });
   for (std::size_t i = 0; i < disks.size(); ++i) {
     // Nothing else is under way in the ring yet.

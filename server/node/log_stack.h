@@ -15,6 +15,7 @@
 #include "logging/recovery.h"
 #include "proto/executor.h"
 #include "proto/histogram.h"
+#include "server/node/patience.h"
 #include "server/volume/volume.h"
 
 namespace mariner::node {
@@ -36,6 +37,7 @@ struct LogSettings {
   std::uint64_t size_bytes = 0;            // of a file that is created
   std::uint64_t track_bytes = 0;
   std::chrono::nanoseconds t_wait{0};
+  bool polls = false;  // as [log] polling
   // What may wait for the images, of which all may have to be logged again as before-images: room
   // for that is kept in reserve, as far as the log is large enough.
   std::uint64_t lag_bytes = 0;
@@ -83,6 +85,10 @@ class LogStack {
   // A disk is being emptied.
   [[nodiscard]] bool draining() const;
   [[nodiscard]] const DurationHistogram& commit_durations() const { return commit_durations_; }
+  // How long the event loop should look for completions before it sleeps.
+  [[nodiscard]] std::chrono::nanoseconds patience() const {
+    return array_->writer().idle() ? std::chrono::nanoseconds{0} : patience_.value();
+  }
   [[nodiscard]] const SizeHistogram& batch_bytes() const { return batch_bytes_; }
   [[nodiscard]] std::string path_of(std::uint8_t number) const;
   // All of them, for messages.
@@ -96,7 +102,10 @@ class LogStack {
   };
 
   LogStack(LogSettings settings, Executor& executor, logging::IoRing& ring)
-      : settings_(std::move(settings)), executor_(executor), ring_(ring) {}
+      : settings_(std::move(settings)),
+        executor_(executor),
+        ring_(ring),
+        patience_(settings_.polls) {}
   Result<std::optional<Opened>> open_existing(const std::string& path);
   Result<Opened> make_new(const std::string& path);
   Result<void> open_all(std::vector<Opened>& disks);
@@ -112,6 +121,7 @@ class LogStack {
   std::uint64_t given_up_ = 0;
   std::unique_ptr<logging::LogArray> array_;
   std::uint32_t reserve_tracks_ = 0;
+  Patience patience_;
   DurationHistogram commit_durations_;
   SizeHistogram batch_bytes_;
 };

@@ -44,6 +44,7 @@ Node::Node(Config config, std::string config_path, EventLoop& loop, Log& log)
 
 Node::~Node() {
   loop_.set_turn_hook(nullptr);
+  loop_.set_patience(nullptr);
   // What speaks to the outside goes first, the log last.
   web_.reset();
   admin_.reset();
@@ -118,6 +119,7 @@ Result<void> Node::start() {
 
   if (Result<void> r = loop_.wake_on(ring_->fd()); !r) return r;
   loop_.set_turn_hook([this] { ring_->reap(); });
+  loop_.set_patience([this] { return log_stack_->patience(); });
   log_stack_->start();
   scrub_report_ = std::make_unique<ScrubReport>(*volumes_, log_);
   log_stack_->array().start_scrubbing(
@@ -145,6 +147,7 @@ Result<void> Node::open_log() {
   settings.size_bytes = config_.log.max_size.bytes / config_.log.disks.size();
   settings.track_bytes = config_.log.track_size.bytes;
   settings.t_wait = config_.log.t_wait;
+  settings.polls = config_.log.polling;
   settings.lock_wait = kLockWait;
   settings.durable_way = durable_way(config_.log.durability);
   settings.lag_bytes = config_.storage.lag_max.bytes;
@@ -302,6 +305,7 @@ void Node::reload(const Config& config) {
       config.server.portals != config_.server.portals ||
       config.server.state_dir != config_.server.state_dir ||
       config.log.durability != config_.log.durability ||
+      config.log.polling != config_.log.polling ||
       config.log.scrub_rate != config_.log.scrub_rate) {
     log_.warning("changes of [server] and of how the log is written take effect at the next start");
   }

@@ -102,16 +102,20 @@ Result<void> BenchLog::open() {
     const auto now = loop_.monotonic_time();
     batch_ = {now - report.duration, now, report.records, report.bytes};
     written_bytes_ += report.bytes;
+    patience_.batch_done(report.records, report.duration);
     recycle();
     if (observer_) observer_(batch_);
   });
   loop_.set_turn_hook([this] { ring_->reap(); });
+  loop_.set_patience(
+      [this] { return writer_->idle() ? std::chrono::nanoseconds{0} : patience_.value(); });
   return loop_.wake_on(ring_->fd());
 }
 
 BenchLog::~BenchLog() {
   while (recycler_ && !recycler_->idle()) ring_->wait();
   loop_.set_turn_hook(nullptr);
+  loop_.set_patience(nullptr);
   loop_.stop_waking();
 }
 

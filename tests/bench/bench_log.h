@@ -24,6 +24,7 @@
 #include "proto/payload.h"
 #include "proto/unique_function.h"
 #include "server/node/event_loop.h"
+#include "server/node/patience.h"
 
 namespace mariner::bench {
 
@@ -92,6 +93,7 @@ class BenchLog {
   std::uint64_t releases_ = 0;
   UniqueFunction<void(const BatchTimes&)> observer_;
   BatchTimes batch_;
+  node::Patience patience_{true};
   std::uint64_t written_bytes_ = 0;
   SequenceNumber sequence_;
   VersionTime time_;

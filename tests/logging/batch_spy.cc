@@ -11,8 +11,10 @@ std::optional<BatchSpy::Batch> BatchSpy::at(std::uint64_t sector) const {
 void BatchSpy::async_write(std::uint64_t offset, std::vector<ConstBytes> parts,
                            Durability durability, Completion done) {
   // In front of a track's first batch its header may stand.
-  for (std::size_t i = 0; i < std::min<std::size_t>(2, parts.size()); ++i) {
-    const std::optional<BatchHeader> header = peek_batch(parts[i], format_);
+  const ConstBytes headers = parts.front();
+  for (std::size_t at = 0; at < std::min<std::size_t>(2 * format_.sector_bytes, headers.size());
+       at += format_.sector_bytes) {
+    const std::optional<BatchHeader> header = peek_batch(headers.subspan(at), format_);
     if (!header) continue;
     batches_[header->sector] = {header->batch_number,
                                 {header->sector * format_.sector_bytes,

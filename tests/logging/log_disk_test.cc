@@ -10,6 +10,7 @@
 #include "logging/recovery.h"
 #include "logging/rotational_placement.h"
 #include "proto/crc32c.h"
+#include "proto/huge_pages.h"
 #include "tests/logging/log_testing.h"
 
 namespace mariner::logging {
@@ -62,6 +63,14 @@ Superblock superblock_of(std::uint32_t sector_bytes, std::uint64_t track_bytes,
   return out;
 }
 
+// Of a batch that begins its track, on a disk with sectors of 4 KiB.
+ConstBytes track_header(const LogBatch& batch) { return batch.parts.front().first(kBlockBytes); }
+
+// Of one that does not.
+ConstBytes area(const LogBatch& batch) {
+  return batch.parts.front().first(std::size_t{batch.header.header_sectors} * kBlockBytes);
+}
+
 std::unique_ptr<Placement> rotational(std::chrono::nanoseconds rotation) {
   return std::make_unique<RotationalPlacement>(
       RotationalPlacement::Options{.rotation = rotation, .t_idle = 0ns});
@@ -102,14 +111,15 @@ TEST_F(LogDiskTest, BatchesFollowTheirTracksHeaderWithoutGaps) {
   EXPECT_EQ(log_disk_.next_track(), 1u);
   const LogBatch first = put({record_of(1, 1, 2), record_of(2, 1, 3)});
   EXPECT_EQ(first.sectors, (SectorRange{kFirst, 6}));
-  const auto header = unpack_track_header(first.track_header.bytes(), superblock_.log, 0);
+  const auto header = unpack_track_header(track_header(first), superblock_.log, 0);
   ASSERT_TRUE(header.has_value());
   EXPECT_EQ(*header, (TrackHeader{.track = 0, .allocation = 1, .first_batch = 1}));
   EXPECT_EQ(first.records[0].location, (LogLocation{kFirst, 1, 0, 1, 3}));
   EXPECT_EQ(first.records[1].location, (LogLocation{kFirst, 3, 1, 1, 3}));
   const LogBatch second = put({record_of(1, 2, 1)});
   EXPECT_EQ(second.sectors, (SectorRange{kFirst + 6, 2}));
-  EXPECT_FALSE(second.track_header) << "only the first has it";
+  EXPECT_EQ(first.first_sector, first.sectors.first - 1);
+  EXPECT_EQ(second.first_sector, second.sectors.first) << "only the first has it";
 }
 
 TEST_F(LogDiskTest, ABatchSaysWhereItBelongs) {
@@ -119,8 +129,8 @@ TEST_F(LogDiskTest, ABatchSaysWhereItBelongs) {
   log_disk_.take_track(0ns);
   put({record_of(1, 2, 1)});
   const LogBatch batch = build({record_of(1, 3, 4), record_of(1, 4, 1, RecordType::kZero)}, 77);
-  const auto parsed = parse_batch(batch.area.bytes(), superblock_.batch_format(),
-                                  kReservedBlocks + kTrackBlocks + 3);
+  const auto parsed =
+      parse_batch(area(batch), superblock_.batch_format(), kReservedBlocks + kTrackBlocks + 3);
   ASSERT_TRUE(parsed.has_value());
   EXPECT_EQ(parsed->header, batch.header);
   EXPECT_EQ(batch.header, (BatchHeader{.record_count = 2,
@@ -133,6 +143,45 @@ TEST_F(LogDiskTest, ABatchSaysWhereItBelongs) {
                                        .ordinal_frontier = 77,
                                        .track_first_batch = 2}));
   EXPECT_EQ(parsed->records[1].record, batch.records[1].record);
+}
+
+// Small payloads lie behind the headers in one piece of memory, large ones where they were.
+TEST_F(LogDiskTest, WhatIsWrittenIsInFewParts) {
+  log_disk_.take_track(0ns);
+  const LogBatch batch =
+      build({record_of(1, 1, 1), record_of(1, 2, 8), record_of(1, 3, 64), record_of(1, 4, 65),
+             record_of(1, 5, 2), record_of(1, 6, 1, RecordType::kZero), record_of(1, 7, 3)});
+  ASSERT_EQ(batch.parts.size(), 4u);
+  EXPECT_EQ(batch.parts[0].size(), (2 + 1 + 8) * std::size_t{kBlockBytes}) << "headers, 1, 2";
+  EXPECT_EQ(batch.parts[1].data(), batch.records[2].payload.bytes().data());
+  EXPECT_EQ(batch.parts[2].data(), batch.records[3].payload.bytes().data());
+  EXPECT_EQ(batch.parts[3].data(), batch.parts[0].data() + batch.parts[0].size());
+  std::vector<std::byte> written;
+  for (const ConstBytes& part : batch.parts)
+    written.insert(written.end(), part.begin(), part.end());
+  ASSERT_EQ(written.size(), (batch.sectors.count + 1) * std::size_t{kBlockBytes});
+  std::size_t at = 2 * std::size_t{kBlockBytes};
+  for (const PendingRecord& pending : batch.records) {
+    const ConstBytes payload = pending.payload.bytes();
+    EXPECT_TRUE(std::equal(payload.begin(), payload.end(),
+                           written.begin() + static_cast<std::ptrdiff_t>(at)));
+    at += payload.size();
+  }
+  EXPECT_EQ(at, written.size());
+}
+
+// Beyond a huge page nothing is copied: it would not lie together.
+TEST_F(LogDiskTest, NoMoreIsGatheredThanAHugePageHolds) {
+  log_disk_.take_track(0ns);
+  std::vector<Record> records;
+  for (std::uint64_t i = 0; i < 80; ++i) records.push_back(record_of(1, i + 1, 8));
+  const LogBatch batch = build(records);
+  std::uint64_t bytes = 0;
+  for (const ConstBytes& part : batch.parts) bytes += part.size();
+  EXPECT_EQ(bytes, (batch.sectors.count + 1) * std::uint64_t{kBlockBytes});
+  EXPECT_LE(batch.gathered.size(), kHugePageBytes);
+  EXPECT_GT(batch.gathered.size(), kHugePageBytes - 9 * kBlockBytes);
+  EXPECT_GT(batch.parts.size(), 1u);
 }
 
 TEST_F(LogDiskTest, EachRecordPointsBackToTheOneBeforeOfItsVolume) {
@@ -164,7 +213,7 @@ TEST_F(LogDiskTest, ABatchTakenBackLeavesNoTraceButItsTrack) {
   EXPECT_EQ(back(again, 0), std::pair(first.sectors.first, 1));
   EXPECT_EQ(back(again, 1), std::pair(std::uint64_t{0}, 0)) << "none was ever durable";
   EXPECT_EQ(back(again, 2), std::pair(first.sectors.first, 0));
-  const auto header = unpack_track_header(again.track_header.bytes(), superblock_.log, 1);
+  const auto header = unpack_track_header(track_header(again), superblock_.log, 1);
   ASSERT_TRUE(header.has_value());
   EXPECT_EQ(header->first_batch, failed.header.batch_number);
 }
@@ -206,7 +255,7 @@ TEST_F(LogDiskTest, GoesOnAtTheTailThatWasFound) {
   batch.records.push_back(pending(record_of(1, 9)));
   log_disk.build(batch, 1, 0ns);
   EXPECT_EQ(batch.sectors.first, tail.next_sector);
-  EXPECT_FALSE(batch.track_header);
+  EXPECT_EQ(batch.first_sector, batch.sectors.first) << "no header before it";
   EXPECT_EQ(batch.header.batch_number, 42u);
   EXPECT_EQ(batch.header.previous_sector, tail.previous_batch_sector);
   EXPECT_EQ(batch.header.track_first_batch, 30u);
@@ -343,12 +392,9 @@ class RotatingLogDiskTest : public ::testing::Test {
   }
 
   void write(const LogBatch& batch) {
-    EXPECT_FALSE(batch.track_header);
-    std::vector<ConstBytes> parts{batch.area.bytes()};
-    for (const PendingRecord& p : batch.records) {
-      if (p.payload.length > 0) parts.push_back(p.payload.bytes());
-    }
-    ASSERT_TRUE(disk_.write(batch.sectors.first * 512, parts, Durability::kDurable).has_value());
+    EXPECT_EQ(batch.first_sector, batch.sectors.first) << "no track header";
+    ASSERT_TRUE(
+        disk_.write(batch.first_sector * 512, batch.parts, Durability::kDurable).has_value());
   }
 
   ManualExecutor executor_;

@@ -39,6 +39,7 @@ TEST(Config, TheLeastIsVersionAndRoles) {
   EXPECT_EQ(config.log.on_full, OnFull::kShortenWindow);
   EXPECT_EQ(config.log.t_wait, std::chrono::microseconds(200));
   EXPECT_EQ(config.log.durability, LogDurability::kAuto);
+  EXPECT_TRUE(config.log.polling);
   EXPECT_EQ(config.log.scrub_rate, std::nullopt);
   EXPECT_EQ(config.storage.pending_memory, ByteSize{256u << 20});
   EXPECT_EQ(config.storage.lag_max, ByteSize{4ull << 30});
@@ -60,6 +61,7 @@ track_size = "128M"
 on_full = "stop-writes"
 t_wait = "1ms"
 durability = "flush"
+polling = "off"
 scrub_rate = "4M"
 [storage]
 pending_memory = "1G"
@@ -90,6 +92,7 @@ size = "1GiB"
   EXPECT_EQ(config.log.on_full, OnFull::kStopWrites);
   EXPECT_EQ(config.log.t_wait, std::chrono::milliseconds(1));
   EXPECT_EQ(config.log.durability, LogDurability::kFlush);
+  EXPECT_FALSE(config.log.polling);
   EXPECT_EQ(config.log.scrub_rate, ByteSize{4u << 20});
   EXPECT_EQ(config.storage.lag_max, ByteSize{8ull << 30});
   ASSERT_EQ(config.volumes.size(), 2u);
@@ -188,6 +191,7 @@ TEST(Config, EachRuleHasItsMessage) {
       {"[log]\ntrack_size = '9000001'", "log.track_size: expected a multiple of 4096"},
       {"[log]\non_full = 'panic'",
        "log.on_full: expected \"shorten-window\" or \"stop-writes\", found \"panic\""},
+      {"[log]\npolling = 'on'", "log.polling: expected \"auto\" or \"off\", found \"on\""},
       {"[log]\ndurability = 'fsync'",
        "log.durability: expected \"auto\", \"fua\" or \"flush\", found \"fsync\""},
       {"[log]\nt_wait = '200'", "log.t_wait: \"200\" is not a duration: it has no unit"},

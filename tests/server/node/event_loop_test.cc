@@ -93,6 +93,32 @@ TEST(EventLoop, WhatIsPostedRunsHoweverOftenTheDescriptorWakes) {
   ::close(fd);
 }
 
+// Looking and not finding ends, and what comes then is heard.
+TEST(EventLoop, LooksForAsLongAsItHasPatience) {
+  EventLoop loop;
+  const int fd = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  int asked = 0;
+  int events = 0;
+  loop.set_patience([&] {
+    ++asked;
+    return std::chrono::nanoseconds(asked % 2 == 0 ? 0 : 1000);
+  });
+  loop.set_turn_hook([&] {
+    eventfd_t value = 0;
+    if (::eventfd_read(fd, &value) != 0) return;
+    if (++events == 100) return loop.stop();
+    if (events % 3 == 0) return loop.post([&] { ::eventfd_write(fd, 1); });
+    loop.after(std::chrono::microseconds(events), [&] { ::eventfd_write(fd, 1); });
+  });
+  ASSERT_TRUE(loop.wake_on(fd).has_value());
+  ::eventfd_write(fd, 1);
+  loop.run();
+  EXPECT_EQ(events, 100);
+  EXPECT_GE(asked, 100);
+  loop.stop_waking();
+  ::close(fd);
+}
+
 TEST(EventLoop, WorkDeferredBeforeItRunsIsDone) {
   EventLoop loop;
   bool ran = false;

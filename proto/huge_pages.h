@@ -1,0 +1,27 @@
+// Memory in huge pages, for buffers that disks read and write.
+//
+// What lies together in such memory lies together for the device, too: a write of 128 KiB is one
+// segment instead of 32, and costs kernel, driver and device a fraction (measured on a virtio disk:
+// 2 MiB 690 us instead of 960, 128 KiB 136 us instead of 151). Where the system has no huge pages
+// the memory is as good as any other.
+//
+// Pieces of one size share a slab; a slab whose pieces are all free goes back to the system, but
+// for a few that are kept. Thread-safe; meant for the slow path behind a cache (payload.cc).
+#pragma once
+
+#include <cstddef>
+
+namespace mariner {
+
+inline constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
+
+// Uninitialised memory, aligned to its size: a power of two from 4 KiB to kHugePageBytes. Null when
+// the system has none.
+[[nodiscard]] std::byte* allocate_huge(std::size_t bytes);
+// With the size that it was allocated with.
+void free_huge(std::byte* memory, std::size_t bytes) noexcept;
+
+// What the process holds in slabs, free pieces included.
+[[nodiscard]] std::size_t huge_bytes() noexcept;
+
+}  // namespace mariner
