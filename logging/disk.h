@@ -58,6 +58,9 @@ class Disk {
   virtual void async_read(std::uint64_t offset, std::span<std::byte> to, Completion done) = 0;
   virtual void async_write(std::uint64_t offset, std::vector<ConstBytes> parts,
                            Durability durability, Completion done) = 0;
+  // Transfers that were begun may not have reached the device before the end of the event loop's
+  // turn, so that many go together. This sends them now.
+  virtual void submit_now() {}
   // Nobody needs what the range holds: from now on reads of it may return anything, until it is
   // written again. Tells the device so, without changing the metadata of a file system. Requires
   // can_forget(); one at a time.

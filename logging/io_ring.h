@@ -58,6 +58,9 @@ class IoRing {
   void write_and_flush(int file, std::span<const Bytes> from, std::uint64_t offset,
                        Completion done);
 
+  // Submits what has been requested in this turn now, and not at its end.
+  void submit_now() { submit(); }
+
   // Runs the completions of everything that has completed.
   void reap();
 

@@ -275,7 +275,17 @@ void LogWriter::succeeded(Arm& arm, LogBatch& batch, bool abandoned) {
   }
   if (abandoned) return;
   for (const PendingRecord& pending : batch.records) ordinals_.settle(pending.record.ordinal);
+  if (!waiting_.empty() || !arm.queue.empty()) dispatch_now();
   for (PendingRecord& pending : batch.records) pending.done(pending.location);
+}
+
+// What has gathered meanwhile goes to the disks before anything else is done, so that they do not
+// stand still while completions run. What has no room waits for the end of the turn.
+void LogWriter::dispatch_now() {
+  const Time now = executor_.monotonic_time();
+  while (assign_waiting(now) || dispatch_due(now)) {
+  }
+  for (const auto& arm : arms_) arm->disk->disk().submit_now();
 }
 
 void LogWriter::write_failed(Arm& arm, const Error& error) {

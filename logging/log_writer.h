@@ -32,7 +32,7 @@ namespace mariner::logging {
 class LogWriter {
  public:
   struct Options {
-    std::uint32_t batch_bytes_max = 2u << 20;
+    std::uint32_t batch_bytes_max = 4u << 20;
     // The last tracks, which only essential records may use.
     std::uint32_t reserve_tracks = 2;
     // How long a batch may gather on a busy disk before another disk becomes active.
@@ -137,6 +137,7 @@ class LogWriter {
   bool take_tracks(Time now);
   bool dispatch_due(Time now);
   void dispatch(Arm& arm, Time now);
+  void dispatch_now();
   void write(Arm& arm);
   void completed(Arm& arm, const std::shared_ptr<LogBatch>& batch, Result<void> result);
   void succeeded(Arm& arm, LogBatch& batch, bool abandoned);

@@ -70,6 +70,19 @@ class IoRingTest : public ::testing::TestWithParam<bool> {
   std::unique_ptr<IoRing> ring_;
 };
 
+TEST_P(IoRingTest, SubmitsAtTheEndOfATurnOrNow) {
+  submit_spy().reset();
+  std::int64_t moved = 0;
+  write("abc", 0, [&](std::int64_t n) { moved = n; });
+  EXPECT_EQ(submit_spy().writes, 0u) << "the turn is not over";
+  ring_->submit_now();
+  EXPECT_EQ(submit_spy().writes, 1u);
+  executor_.run_ready();
+  EXPECT_EQ(submit_spy().writes, 1u) << "once";
+  drain();
+  EXPECT_EQ(moved, 3);
+}
+
 TEST_P(IoRingTest, WritesAndReadsSeveralPieces) {
   std::string a = "abc";
   std::string b = "defgh";

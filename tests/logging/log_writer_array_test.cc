@@ -674,7 +674,7 @@ std::chrono::nanoseconds time_of_load(std::size_t disks) {
 TEST(LogWriterArray, SeveralDisksWriteSideBySide) {
   const auto one = time_of_load(1);
   EXPECT_LT(time_of_load(2), one * 6 / 10);
-  EXPECT_LT(time_of_load(4), one * 3 / 10);
+  EXPECT_LT(time_of_load(4), one * 35 / 100) << "each disk's writes take from nothing to 2 ms";
 }
 
 TEST(LogWriterArray, DisksThatRotateTakeTheirPart) {

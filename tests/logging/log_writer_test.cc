@@ -118,6 +118,25 @@ TEST(LogWriter, OneBatchIsInFlightAndTheNextGathers) {
   EXPECT_EQ(rig.disk.writes().size(), before + 2u);
 }
 
+// The disk does not stand still while completions run.
+TEST(LogWriter, WhatHasGatheredIsWrittenBeforeCompletionsRun) {
+  LogRig rig;
+  ASSERT_TRUE(rig.open());
+  rig.disk.hold();
+  std::size_t in_flight = 99;
+  rig.writer->append(record_of(1, 1), test::whole(test::payload_of(1, 1)), Urgency::kOrdinary,
+                     [&](const Result<LogLocation>&) { in_flight = rig.disk.in_flight(); });
+  rig.executor.run_until_idle();
+  rig.append(record_of(1, 2));
+  rig.executor.run_until_idle();
+  const std::size_t submits = rig.disk.submits();
+  rig.disk.release();
+  EXPECT_EQ(in_flight, 1u) << "the second batch";
+  EXPECT_EQ(rig.disk.submits(), submits + 1);
+  rig.executor.run_until_idle();
+  EXPECT_EQ(outcomes_text(rig), "2:ok");
+}
+
 TEST(LogWriter, ABatchEndsAtItsBounds) {
   LogRig rig({.writer = {.batch_bytes_max = 64u << 10}});
   ASSERT_TRUE(rig.open());

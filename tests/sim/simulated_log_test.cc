@@ -58,8 +58,7 @@ class Rig {
                               Urgency::kOrdinary, [this, &entry](Result<LogLocation> at) {
                                 if (!at) return;
                                 entry.at = *at;
-                                entry.allocation =
-                                    log.member(at->disk).log_disk->current_allocation();
+                                entry.allocation = allocation_of(*at, log.member(at->disk).tracks);
                                 ++acknowledged;
                                 log.recycle(at->disk);
                               });

@@ -51,6 +51,7 @@ class FaultyDisk final : public logging::Disk {
   void async_read(std::uint64_t offset, std::span<std::byte> to, Completion done) override;
   void async_write(std::uint64_t offset, std::vector<logging::ConstBytes> parts,
                    logging::Durability durability, Completion done) override;
+  void submit_now() override { ++submits_; }
 
   // The power goes: of what was not durable, and of writes in flight, any subset of sectors
   // remains. From here on every call fails, and those in flight do, until the power is back.
@@ -85,6 +86,8 @@ class FaultyDisk final : public logging::Disk {
   // Successful and failed writes since the start, in the order of their completions.
   [[nodiscard]] const std::vector<ByteRange>& writes() const { return writes_; }
   [[nodiscard]] std::size_t in_flight() const { return in_flight_.size(); }
+  // How often submit_now() was called.
+  [[nodiscard]] std::size_t submits() const { return submits_; }
 
  private:
   using Sector = std::array<std::byte, kSectorBytes>;
@@ -135,6 +138,7 @@ class FaultyDisk final : public logging::Disk {
   std::list<InFlight> in_flight_;  // the owner's thread only, as are the next two
   std::vector<std::list<InFlight>::iterator> held_;
   std::vector<ByteRange> writes_;
+  std::size_t submits_ = 0;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
