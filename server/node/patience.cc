@@ -1,44 +1,51 @@
 #include "server/node/patience.h"
 
 #include <algorithm>
+#include <span>
 
 namespace mariner::node {
+namespace {
+
+Patience::Time median(std::span<Patience::Time> times) {
+  const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
+  std::nth_element(times.begin(), middle, times.end());
+  return *middle;
+}
+
+}  // namespace
 
 void Patience::batch_done(std::uint32_t records, Time duration) {
   lone_ = records <= kLoneRecordsMax;
   if (!polls_ || !lone_) return;
-  spent_ += std::min(duration, batches_ > 0 ? 4 * spent_ / batches_ : kStall);
-  ++batches_;
-  if (batches_ == (phase_ == Phase::kKept ? kKeptBatches : kTrialBatches)) end_phase();
+  if (!trying_) {
+    if (++batches_ < kKeptBatches) return;
+    trying_ = true;
+    batches_ = 0;
+    return;
+  }
+  if (looks()) {
+    awake_[awake_count_++] = duration;
+  } else {
+    asleep_[asleep_count_++] = duration;
+  }
+  if (++batches_ == kTrialBatches) decide();
 }
 
-void Patience::end_phase() {
-  const Time mean = spent_ / batches_;
+void Patience::decide() {
+  const Time asleep = median(asleep_);
+  const Time awake = median(awake_);
+  // By a tenth at least: it costs a processor.
+  patience_ = awake + awake / 10 < asleep ? std::min(4 * awake, kLongest) : Time{0};
+  trying_ = false;
   batches_ = 0;
-  spent_ = Time{0};
-  switch (phase_) {
-    case Phase::kTrySleeping:
-      asleep_ = mean;
-      phase_ = Phase::kTryPolling;
-      return;
-    case Phase::kTryPolling:
-      awake_ = mean;
-      // By a tenth at least: it costs a processor.
-      polling_pays_ = awake_ + awake_ / 10 < asleep_;
-      phase_ = Phase::kKept;
-      return;
-    case Phase::kKept: phase_ = Phase::kTrySleeping; return;
-  }
+  asleep_count_ = 0;
+  awake_count_ = 0;
 }
 
 Patience::Time Patience::value() const {
   if (!polls_ || !lone_) return Time{0};
-  switch (phase_) {
-    case Phase::kTrySleeping: return Time{0};
-    case Phase::kTryPolling: return kStall;
-    case Phase::kKept: return polling_pays_ ? std::min(4 * awake_, kStall) : Time{0};
-  }
-  return Time{0};
+  if (trying_) return looks() ? kLongest : Time{0};
+  return patience_;
 }
 
 }  // namespace mariner::node

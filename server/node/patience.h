@@ -4,12 +4,13 @@
 // idle processor is given back to the host, by tens of microseconds, a third of the write itself.
 // To look again and again instead takes a processor, and helps nobody when many writes are under
 // way, whose batches are long and whose loop is busy anyway. So it is done for lone writes only,
-// and only where it pays: a few are tried in either way, the faster way is kept for some thousands,
-// then both are tried again.
+// and only where it pays: some are tried in either way, by turns, the way with the better median is
+// kept for some thousands, then both are tried again.
 //
 // Pure bookkeeping. Owner's thread only.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 
@@ -20,8 +21,9 @@ class Patience {
   using Time = std::chrono::nanoseconds;
 
   static constexpr std::uint32_t kLoneRecordsMax = 2;  // of a batch
-  static constexpr std::uint32_t kTrialBatches = 64;   // of each way
-  static constexpr std::uint32_t kKeptBatches = 8192;
+  static constexpr std::uint32_t kTrialBatches = 128;  // half of them in each way
+  static constexpr std::uint32_t kTurnBatches = 16;    // before the other way has its turn
+  static constexpr std::uint32_t kKeptBatches = 4096;
 
   // Without `polls` it never looks.
   explicit Patience(bool polls) : polls_(polls) {}
@@ -32,19 +34,21 @@ class Patience {
   [[nodiscard]] Time value() const;
 
  private:
-  enum class Phase { kTrySleeping, kTryPolling, kKept };
-  // What a stall of the disk takes says nothing about the way.
-  static constexpr Time kStall = std::chrono::milliseconds(1);
+  // Beyond it something else is wrong, and a processor better spent.
+  static constexpr Time kLongest = std::chrono::milliseconds(1);
 
-  void end_phase();
+  // Of the trial: whether it is the turn of looking.
+  [[nodiscard]] bool looks() const { return batches_ / kTurnBatches % 2 == 1; }
+  void decide();
 
   const bool polls_;
-  Phase phase_ = Phase::kTrySleeping;
-  std::uint32_t batches_ = 0;  // of this phase
-  Time spent_{0};              // on them
-  Time asleep_{0};             // mean of the last trial of each way
-  Time awake_{0};
-  bool polling_pays_ = false;
+  bool trying_ = true;
+  std::uint32_t batches_ = 0;  // of this trial, or since the last one
+  std::array<Time, kTrialBatches / 2> asleep_{};
+  std::array<Time, kTrialBatches / 2> awake_{};
+  std::uint32_t asleep_count_ = 0;
+  std::uint32_t awake_count_ = 0;
+  Time patience_{0};   // what the last trial has said
   bool lone_ = false;  // the last batch was
 };
 

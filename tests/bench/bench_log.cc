@@ -72,33 +72,29 @@ Result<void> BenchLog::open() {
   ring_ = std::move(*ring);
   auto disk = FileDisk::open(path, FileDisk::Caching::kDirect, ring_.get());
   if (!disk) return disk.error();
-  disk_ = std::move(*disk);
+  std::shared_ptr<FileDisk> file = std::move(*disk);
 
   // A new identity: what an earlier run left is nothing to this log.
   logging::LogId id{};
   fill_randomly(id);
-  auto superblock = logging::format_log(*disk_, id, 0, options_.track_bytes, loop_.wall_time().ns);
+  auto superblock = logging::format_log(*file, id, 0, options_.track_bytes, loop_.wall_time().ns);
   if (!superblock) return superblock.error();
-  superblock_ = *superblock;
   durable_choice_ =
-      logging::choose_durable_way({*disk_, *ring_, loop_, superblock_}, options_.durable_way);
-  superblock_.initialised_tracks = superblock_.track_count;  // create_file() has written them
-  if (auto r = logging::update_superblock(*disk_, superblock_); !r) return r;
-  const logging::LogDiskRef ref{*disk_, superblock_};
+      logging::choose_durable_way({*file, *ring_, loop_, *superblock}, options_.durable_way);
+  if (!options_.scrub_rate) {
+    superblock->initialised_tracks = superblock->track_count;  // create_file() has written them
+    if (auto r = logging::update_superblock(*file, *superblock); !r) return r;
+  }
+  const logging::LogDiskRef ref{*file, *superblock};
   auto recovered = logging::recover_log({&ref, 1}, kRecoveryThreads,
                                         [](const logging::Record&, const logging::LogLocation&) {});
   if (!recovered) return recovered.error();
   CHECK(recovered->records == 0);
 
-  logging::RecoveredDisk& found = recovered->disks.front();
-  tracks_.emplace(std::move(found.tracks));
-  log_disk_ = std::make_unique<logging::LogDisk>(
-      logging::LogDisk::Parts{*disk_, superblock_, *tracks_}, std::move(found.tail));
-  writer_ = std::make_unique<logging::LogWriter>(loop_, recovered->next_ordinal,
-                                                 logging::LogWriter::Options{});
-  writer_->add(*log_disk_);
-  recycler_ = std::make_unique<logging::TrackRecycler>(*log_disk_, *tracks_, *writer_);
-  writer_->set_observer([this](const logging::LogWriter::BatchReport& report) {
+  array_ = std::make_unique<logging::LogArray>(loop_, recovered->next_ordinal,
+                                               logging::LogWriter::Options{});
+  member_ = &array_->add(std::move(file), *superblock, std::move(recovered->disks.front()));
+  array_->writer().set_observer([this](const logging::LogWriter::BatchReport& report) {
     const auto now = loop_.monotonic_time();
     batch_ = {now - report.duration, now, report.records, report.bytes};
     written_bytes_ += report.bytes;
@@ -108,12 +104,23 @@ Result<void> BenchLog::open() {
   });
   loop_.set_turn_hook([this] { ring_->reap(); });
   loop_.set_patience(
-      [this] { return writer_->idle() ? std::chrono::nanoseconds{0} : patience_.value(); });
+      [this] { return array_->writer().idle() ? std::chrono::nanoseconds{0} : patience_.value(); });
+  if (options_.scrub_rate) {
+    array_->start();
+    array_->start_scrubbing(*options_.scrub_rate,
+                            [](std::uint8_t, const logging::TrackDamage& damage) {
+                              CHECK_MSG(false, "the log is damaged while it is measured");
+                              static_cast<void>(damage);
+                            });
+  }
   return loop_.wake_on(ring_->fd());
 }
 
 BenchLog::~BenchLog() {
-  while (recycler_ && !recycler_->idle()) ring_->wait();
+  if (array_) {
+    array_->stop();
+    while (!array_->idle()) ring_->wait();
+  }
   loop_.set_turn_hook(nullptr);
   loop_.set_patience(nullptr);
   loop_.stop_waking();
@@ -131,25 +138,34 @@ void BenchLog::append(const PayloadSlice& payload, Done done) {
   record.time = time_;
   record.extent = {Lbn{(random_ >> 33) % (kVolumeBlocks - blocks)}, BlockCount{blocks}};
   record.payload_blocks = static_cast<std::uint32_t>(blocks);
-  writer_->append(record, payload, logging::LogWriter::Urgency::kOrdinary, std::move(done));
+  array_->writer().append(record, payload, logging::LogWriter::Urgency::kOrdinary, std::move(done));
 }
 
 // The oldest tracks make room: a log that goes round, as it does in use.
 void BenchLog::recycle() {
-  const std::uint64_t current = log_disk_->current_allocation();
-  if (!recycler_->idle() || writer_->free_tracks() > superblock_.track_count / 3 ||
-      current <= tracks_->oldest()) {
+  const std::uint64_t current = member_->log_disk->current_allocation();
+  if (!member_->recycler->idle() ||
+      array_->writer().free_tracks() > member_->superblock.track_count / 3 ||
+      current <= member_->tracks.oldest()) {
     return;
   }
-  recycler_->release(current, [this](const Result<void>& released) {
+  member_->recycler->release(current, [this](const Result<void>& released) {
     if (released) ++releases_;
   });
+}
+
+std::uint64_t BenchLog::initialised_tracks() const {
+  return member_->superblock.initialised_tracks;
+}
+
+std::uint64_t BenchLog::scrubbed_bytes() const {
+  return member_->scrubber ? member_->scrubber->progress().bytes : 0;
 }
 
 bool BenchLog::full() const {
   // Headers, ends of tracks and the reserve take their part; twice the payload is more than enough.
   const std::uint64_t margin = 2 * options_.outstanding_bytes / options_.track_bytes + 4;
-  return writer_->free_tracks() < margin;
+  return array_->writer().free_tracks() < margin;
 }
 
 }  // namespace mariner::bench

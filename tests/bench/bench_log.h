@@ -1,4 +1,4 @@
-// A log of its own for measuring, put together as the daemon does: event loop, ring, disk, writer.
+// A log of its own for measuring, put together as the daemon does: event loop, ring, disk, array.
 //
 // Everything that a benchmark knows of the log's formats, recovery and writer stands here. The file
 // is written once when it is created and kept for later runs: each run formats it anew, so that it
@@ -16,10 +16,9 @@
 #include "logging/durability_probe.h"
 #include "logging/file_disk.h"
 #include "logging/io_ring.h"
+#include "logging/log_array.h"
 #include "logging/log_location.h"
 #include "logging/log_writer.h"
-#include "logging/track.h"
-#include "logging/track_recycler.h"
 #include "proto/error.h"
 #include "proto/payload.h"
 #include "proto/unique_function.h"
@@ -38,6 +37,9 @@ class BenchLog {
     std::uint64_t outstanding_bytes = 0;
     // As [log] durability: measured unless given.
     std::optional<logging::DurableWay> durable_way{};
+    // With everything that a log does besides: the tracks are initialised while it is written to,
+    // and complete ones are verified at so many bytes per second. Nothing: neither.
+    std::optional<std::uint64_t> scrub_rate{};
   };
   // The batch whose records' completions run at the moment.
   struct BatchTimes {
@@ -71,7 +73,10 @@ class BenchLog {
   // How often tracks have been freed for new use.
   [[nodiscard]] std::uint64_t releases() const { return releases_; }
   [[nodiscard]] const logging::DurableChoice& durable_choice() const { return durable_choice_; }
-  [[nodiscard]] std::uint64_t limit_bytes() const { return writer_->limit_bytes(); }
+  [[nodiscard]] std::uint64_t limit_bytes() const { return array_->writer().limit_bytes(); }
+  // Tracks that the initialiser has written, and bytes that the scrubber has verified.
+  [[nodiscard]] std::uint64_t initialised_tracks() const;
+  [[nodiscard]] std::uint64_t scrubbed_bytes() const;
 
  private:
   BenchLog(const Options& options, node::EventLoop& loop) : options_(options), loop_(loop) {}
@@ -83,13 +88,9 @@ class BenchLog {
   const Options options_;
   node::EventLoop& loop_;
   std::unique_ptr<logging::IoRing> ring_;
-  std::unique_ptr<logging::FileDisk> disk_;
-  logging::Superblock superblock_;
   logging::DurableChoice durable_choice_;
-  std::optional<logging::TrackList> tracks_;
-  std::unique_ptr<logging::LogDisk> log_disk_;
-  std::unique_ptr<logging::LogWriter> writer_;
-  std::unique_ptr<logging::TrackRecycler> recycler_;
+  std::unique_ptr<logging::LogArray> array_;
+  logging::LogArray::Member* member_ = nullptr;  // its only disk
   std::uint64_t releases_ = 0;
   UniqueFunction<void(const BatchTimes&)> observer_;
   BatchTimes batch_;

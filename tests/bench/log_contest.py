@@ -19,6 +19,8 @@ from results import say
 
 LOAD = servers.mariner.BUILD / "tests" / "bench" / "mariner-log-load"
 SMALL, LARGE = 4096, 256 << 10
+BATCH_RECORDS = 32
+BATCH = (BATCH_RECORDS + 1) * SMALL  # as the log writes so many records
 FINALISTS = 2
 
 
@@ -28,6 +30,7 @@ class OnLog:
     mode: str
     block: int
     depth: int
+    scrub_rate: int = 0  # with initialiser and scrubber, if any
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,6 +68,8 @@ ENTRANTS = [
     Entrant("ours_qd32", OURS, "depth 32", ours(SMALL, 32)),
     Entrant("device_32", DEVICE, "32 synchronous writers",
             tuple(Job("write", SMALL, jobs=32, sync=sync) for sync in SYNCS)),
+    Entrant("device_batch", DEVICE, "one synchronous writer of 132 KiB",
+            (Job("write", BATCH, sync="dsync"),)),
     Entrant("naive_32", NAIVE, "32 writers", naive(SMALL, 32)),
     Entrant("group_32", GROUP, "32 writers", naive(SMALL, 32, "naive-group")),
     Entrant("naive_256k", NAIVE, "256 KiB, 32 writers", naive(LARGE, 32)),
@@ -95,6 +100,8 @@ def run_log(load: OnLog, space: Space, warmup_s: float, seconds: float) -> dict:
     command = [str(LOAD), "--mode", load.mode, "--folder", str(space.folder), "--depth", str(load.depth),
                "--bytes", str(load.block), "--warmup", str(warmup_s), "--seconds", str(seconds),
                "--log-bytes", str(space.log_bytes), "--track-bytes", str(space.track_bytes)]
+    if load.scrub_rate:
+        command += ["--scrub-rate", str(load.scrub_rate)]
     try:
         # The first run of ours writes the whole file before it begins.
         done = subprocess.run(command, capture_output=True, text=True,

@@ -43,6 +43,7 @@ struct LoadOptions {
   std::uint64_t track_bytes = std::uint64_t{64} << 20;
   std::uint64_t seed = 1;
   std::string durability = "auto";  // of our log, as [log] durability
+  std::optional<std::uint64_t> scrub_rate;
 };
 
 // What is known besides the measure, differently in each mode.
@@ -52,6 +53,9 @@ struct LogFigures {
   std::uint64_t turns = 0;  // of the event loop
   bool ran_full = false;
   std::string durability = "fua";
+  std::uint64_t releases = 0;
+  std::uint64_t initialised_tracks = 0;
+  std::uint64_t scrubbed_bytes = 0;
 };
 
 // A writer's payloads, written one after another, so that it is not always the same bytes of cache.
@@ -247,8 +251,9 @@ int print(const LoadOptions& options, const LoadMeasure& measure, const LogFigur
       each(static_cast<double>(measure.cpu().context_switches)));
   fmt::print(
       "\"written_bytes\": {}, \"limit_bytes\": {}, \"ran_full\": {}, \"durability\": {}, "
-      "\"failure\": {}}}\n",
+      "\"releases\": {}, \"initialised_tracks\": {}, \"scrubbed_bytes\": {}, \"failure\": {}}}\n",
       figures.written_bytes, figures.limit_bytes, figures.ran_full, quoted(figures.durability),
+      figures.releases, figures.initialised_tracks, figures.scrubbed_bytes,
       quoted(measure.failure()));
   return measure.failure().empty() ? 0 : 1;
 }
@@ -264,8 +269,9 @@ int load_ours(const LoadOptions& options) {
   std::optional<logging::DurableWay> way;
   if (options.durability == "fua") way = logging::DurableWay::kFua;
   if (options.durability == "flush") way = logging::DurableWay::kFlush;
-  auto log = BenchLog::create(
-      {options.folder, options.log_bytes, options.track_bytes, outstanding, way}, loop);
+  auto log = BenchLog::create({options.folder, options.log_bytes, options.track_bytes, outstanding,
+                               way, options.scrub_rate},
+                              loop);
   if (!log) return refuse(log.error());
   if ((*log)->full()) {
     return refuse({ErrorCode::kInvalidArgument, "--log-bytes has no space for this load"});
@@ -274,7 +280,8 @@ int load_ours(const LoadOptions& options) {
   writers.run();
   return print(options, writers.measure(),
                {(*log)->written_bytes(), (*log)->limit_bytes(), loop.turns(), writers.ran_full(),
-                to_string((*log)->durable_choice())});
+                to_string((*log)->durable_choice()), (*log)->releases(),
+                (*log)->initialised_tracks(), (*log)->scrubbed_bytes()});
 }
 
 int load_naive(const LoadOptions& options, NaiveLog::Commit commit) {
@@ -312,6 +319,9 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(logging::kTrackBytesMin, logging::kTrackBytesMax));
   app.add_option("--durability", options.durability, "how our log makes a write durable")
       ->check(CLI::IsMember({"auto", "fua", "flush"}));
+  app.add_option("--scrub-rate", options.scrub_rate,
+                 "initialise the log meanwhile, and verify it at so many bytes per second")
+      ->transform(size);
   app.add_option("--seed", options.seed, "of the payloads' bytes");
   CLI11_PARSE(app, argc, argv);
   if (options.bytes % kBlockBytes != 0) {

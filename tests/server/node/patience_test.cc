@@ -16,36 +16,38 @@ void run(Patience& patience, std::uint32_t batches, Patience::Time asleep, Patie
 
 TEST(Patience, LooksWhereThatIsFaster) {
   Patience patience(true);
-  run(patience, 2 * Patience::kTrialBatches, 150us, 110us);
+  run(patience, Patience::kTrialBatches, 150us, 110us);
   EXPECT_EQ(patience.value(), 440us) << "four times what it takes";
 }
 
 TEST(Patience, SleepsWhereItIsNot) {
   Patience patience(true);
-  run(patience, 2 * Patience::kTrialBatches, 150us, 140us);
+  run(patience, Patience::kTrialBatches, 150us, 140us);
   EXPECT_EQ(patience.value(), 0us);
 }
 
 TEST(Patience, TriesBothWaysFromTimeToTime) {
   Patience patience(true);
-  run(patience, 2 * Patience::kTrialBatches, 150us, 150us);
-  run(patience, Patience::kKeptBatches + 2 * Patience::kTrialBatches, 150us, 100us);
+  run(patience, Patience::kTrialBatches, 150us, 150us);
+  run(patience, Patience::kKeptBatches + Patience::kTrialBatches, 150us, 100us);
   EXPECT_EQ(patience.value(), 400us);
-  run(patience, Patience::kKeptBatches + 2 * Patience::kTrialBatches, 100us, 100us);
+  run(patience, Patience::kKeptBatches + Patience::kTrialBatches, 100us, 100us);
   EXPECT_EQ(patience.value(), 0us);
 }
 
 TEST(Patience, AStallDecidesNothing) {
   Patience patience(true);
-  run(patience, Patience::kTrialBatches - 1, 110us, 110us);
-  patience.batch_done(1, 10s);
-  run(patience, Patience::kTrialBatches, 110us, 110us);
+  for (std::uint32_t turn = 0; turn < Patience::kTrialBatches / Patience::kTurnBatches; ++turn) {
+    run(patience, Patience::kTurnBatches / 2 - 1, 110us, 110us);
+    patience.batch_done(1, patience.value() > 0us ? 110us : 10s);
+    run(patience, Patience::kTurnBatches / 2, 110us, 110us);
+  }
   EXPECT_EQ(patience.value(), 0us);
 }
 
 TEST(Patience, DoesNotLookWhenManyWritesAreUnderWay) {
   Patience patience(true);
-  run(patience, 2 * Patience::kTrialBatches, 150us, 110us);
+  run(patience, Patience::kTrialBatches, 150us, 110us);
   patience.batch_done(Patience::kLoneRecordsMax + 1, 150us);
   EXPECT_EQ(patience.value(), 0us);
   patience.batch_done(1, 110us);
@@ -54,7 +56,7 @@ TEST(Patience, DoesNotLookWhenManyWritesAreUnderWay) {
 
 TEST(Patience, LooksAtNothingWhenItIsOff) {
   Patience patience(false);
-  run(patience, 2 * Patience::kTrialBatches, 150us, 110us);
+  run(patience, Patience::kTrialBatches, 150us, 110us);
   EXPECT_EQ(patience.value(), 0us);
 }
 
