@@ -53,14 +53,14 @@ def test_two_disks_are_one_log_through_kills(folder, seed):
 
 
 def test_a_disk_is_added_and_another_taken_out_while_it_runs(folder, seed):
-    with Daemon(folder, log=LOG, storage=STORAGE, window="1s") as daemon:
+    with Daemon(folder, log=LOG, storage=STORAGE, window="6s") as daemon:
         daemon.start()
         old, new = disks(daemon, "log0", "log1")
         url = daemon.url(daemon.create(VOLUME, "64M")["iqn"])
         campaign = hammer.Campaign(folder / "journals")
         campaign.run(url, *LOAD, "--seed", seed)
         check(campaign, url)
-        load = campaign.start(url, "--writes", 3000, "--depth", 40, "--seed", seed + 1)
+        load = campaign.start(url, "--writes", 1500, "--depth", 40, "--seed", seed + 1)
         reload(daemon, [old, new], "a log disk was added")
         reload(daemon, [new], "takes no more records")
         report = load.report()
