@@ -1,5 +1,7 @@
 #include "logging/append_placement.h"
 
+#include <algorithm>
+
 #include "proto/check.h"
 
 namespace mariner::logging {
@@ -38,7 +40,10 @@ void AppendPlacement::completed(SectorRange range, Time now) {
   // estimate: nothing to learn from the others.
   if (!in_flight_ || range != last_) return;
   in_flight_ = false;
-  write_time_ += (std::max(now - last_begun_, Time{0}) - write_time_) / 8;
+  // A disk that has hung once is not chosen less for ever: it would never show that it is well.
+  const Time took =
+      std::clamp(now - last_begun_, Time{0}, std::max(kOutlier * write_time_, kOutlierMin));
+  write_time_ += (took - write_time_) / 8;
 }
 
 }  // namespace mariner::logging

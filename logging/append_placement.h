@@ -31,6 +31,10 @@ class AppendPlacement final : public Placement {
   }
 
  private:
+  // A write counts for at most so many usual ones, or so much.
+  static constexpr int kOutlier = 4;
+  static constexpr Time kOutlierMin = std::chrono::milliseconds(1);
+
   SectorRange track_;
   std::uint64_t next_ = 0;  // the first sector behind everything used
   Time write_time_;         // of one batch, as a moving average

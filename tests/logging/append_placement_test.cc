@@ -64,6 +64,16 @@ TEST(AppendPlacement, LearnsHowLongAWriteTakes) {
   EXPECT_NEAR(static_cast<double>(predicted.count()), 80'000, 1'000);
 }
 
+// Or the disk would not be chosen again, and never show that it is well.
+TEST(AppendPlacement, OneHangDoesNotMakeItSlowForEver) {
+  AppendPlacement placement({.write_time = microseconds(800)});
+  placement.start_track({0, 1'000'000}, {}, Time{0});
+  placement.dispatched({0, 1}, Time{0});
+  const Time now = std::chrono::seconds(30);
+  placement.completed({0, 1}, now);
+  EXPECT_LE(placement.place(1, now)->done - now, microseconds(1200));
+}
+
 TEST(AppendPlacement, QueuesBehindTheBatchInFlight) {
   AppendPlacement placement({.write_time = microseconds(100)});
   placement.start_track(kTrack, {}, Time{0});
