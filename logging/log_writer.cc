@@ -17,12 +17,14 @@ constexpr std::uint32_t kRecordBytesMax =
 
 Error out_of_disks() { return {ErrorCode::kIo, "the log disk has failed; see the daemon's log"}; }
 
+// Those that came with the payload, and what is missing.
 std::vector<std::uint32_t> crcs_of(const PayloadSlice& payload) {
   std::vector<std::uint32_t> crcs;
   const ConstBytes bytes = payload.bytes();
   crcs.reserve(bytes.size() / kBlockBytes);
   for (std::size_t at = 0; at < bytes.size(); at += kBlockBytes) {
-    crcs.push_back(crc32c(bytes.subspan(at, kBlockBytes)));
+    const auto known = payload.block_crc(at);
+    crcs.push_back(known ? *known : crc32c(bytes.subspan(at, kBlockBytes)));
   }
   return crcs;
 }

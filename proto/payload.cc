@@ -106,6 +106,13 @@ Payload Payload::copy_of(std::span<const std::byte> bytes) {
   return payload;
 }
 
+void Payload::set_block_crc(std::size_t index, std::uint32_t crc) {
+  CHECK(index < size() / kBlockBytes);
+  auto& crcs = control_->block_crcs;
+  if (crcs.empty()) crcs.resize(size() / kBlockBytes);
+  crcs[index] = crc;
+}
+
 std::uint64_t Payload::total_bytes() noexcept {
   return g_total_bytes.load(std::memory_order_relaxed);
 }

@@ -4,13 +4,19 @@
 // of pending writes, so that it is never copied on its way. Whoever fills it does so before
 // handing it on; from then on it is immutable. The count is atomic: the last reference may be
 // dropped on any thread.
+//
+// Whoever fills it may leave with it the CRCs of its blocks, so that nobody computes them again.
+// They are part of what is filled: one is set when its block has its last byte, and from then on
+// neither changes. Only the payload that was filled has them, never a copy of its bytes.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "proto/check.h"
 #include "proto/units.h"
@@ -53,6 +59,15 @@ class Payload {
   [[nodiscard]] std::span<std::byte> bytes() { return {data(), size()}; }
   [[nodiscard]] std::span<const std::byte> bytes() const { return {data(), size()}; }
 
+  // The CRC32C of block `index` (of the kBlockBytes from index * kBlockBytes on), if it is known.
+  [[nodiscard]] std::optional<std::uint32_t> block_crc(std::size_t index) const {
+    if (control_ == nullptr || index >= control_->block_crcs.size()) return std::nullopt;
+    return control_->block_crcs[index];
+  }
+  // `crc` is that of block `index`, which is whole and has its final bytes. By whoever fills the
+  // payload, before it is handed on.
+  void set_block_crc(std::size_t index, std::uint32_t crc);
+
   // Bytes held by all payloads of this process, for limits and metrics.
   [[nodiscard]] static std::uint64_t total_bytes() noexcept;
 
@@ -62,6 +77,7 @@ class Payload {
     std::size_t size = 0;
     std::size_t capacity = 0;
     std::byte* data = nullptr;
+    std::vector<std::optional<std::uint32_t>> block_crcs;  // empty: none is known
   };
 
   void retain() noexcept {
@@ -87,6 +103,13 @@ struct PayloadSlice {
   [[nodiscard]] std::span<const std::byte> bytes() const {
     CHECK(offset + length <= payload.size());
     return payload.bytes().subspan(offset, length);
+  }
+
+  // The CRC32C of the block that begins `at` bytes into it, if it is known: the payload's, too, has
+  // a whole block there.
+  [[nodiscard]] std::optional<std::uint32_t> block_crc(std::size_t at) const {
+    if ((offset + at) % kBlockBytes != 0 || at + kBlockBytes > length) return std::nullopt;
+    return payload.block_crc((offset + at) / kBlockBytes);
   }
 };
 

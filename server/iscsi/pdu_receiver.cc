@@ -8,7 +8,9 @@
 #include "server/iscsi/pdu_receiver.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
+#include <utility>
 
 #include "proto/check.h"
 #include "proto/crc32c.h"
@@ -64,9 +66,7 @@ std::size_t PduReceiver::look_ahead_bytes() const {
 void PduReceiver::received(std::size_t bytes, PduSink& sink) {
   const std::size_t direct = std::min(bytes, direct_bytes_);
   if (direct > 0) {
-    if (data_digest_) {
-      crc_ = crc32c({place_.payload.data() + place_.offset + data_done_, direct}, crc_);
-    }
+    if (data_digest_) digest({place_.payload.data() + place_.offset + data_done_, direct});
     data_done_ += direct;
     direct_bytes_ -= direct;
   }
@@ -116,6 +116,7 @@ bool PduReceiver::take_header(PduSink& sink) {
   place_ = {};
   data_done_ = 0;
   crc_ = 0;
+  block_crc_ = 0;
   if (!sink.on_header(bhs, covered.subspan(kBhsBytes), place_)) {
     stage_ = Stage::kStopped;
     return false;
@@ -138,12 +139,36 @@ bool PduReceiver::take_data() {
 }
 
 void PduReceiver::place_data(std::span<const std::byte> bytes) {
-  if (data_digest_) crc_ = crc32c(bytes, crc_);
+  if (data_digest_) digest(bytes);
   if (data_done_ < place_.length) {
     const std::size_t kept = std::min(bytes.size(), place_.length - data_done_);
     std::memcpy(place_.payload.data() + place_.offset + data_done_, bytes.data(), kept);
   }
   data_done_ += bytes.size();
+}
+
+// The next bytes of the data segment: once over each of them, for its digest and for the log.
+void PduReceiver::digest(std::span<const std::byte> bytes) {
+  // In bytes of the payload. What the segment fills are the blocks within [first, last).
+  const std::size_t end = place_.offset + place_.length;
+  const std::size_t first = (place_.offset + kBlockBytes - 1) / kBlockBytes * kBlockBytes;
+  const std::size_t last = end / kBlockBytes * kBlockBytes;
+  for (std::size_t at = place_.offset + data_done_; !bytes.empty();) {
+    const bool in_block = first <= at && at < last;
+    std::size_t stop = at < first ? first : SIZE_MAX;
+    if (in_block) stop = (at / kBlockBytes + 1) * kBlockBytes;
+    const auto piece = bytes.first(std::min(bytes.size(), stop - at));
+    bytes = bytes.subspan(piece.size());
+    at += piece.size();
+    if (!in_block) {
+      crc_ = crc32c(piece, crc_);
+      continue;
+    }
+    block_crc_ = crc32c(piece, block_crc_);
+    if (at < stop) return;
+    place_.payload.set_block_crc(stop / kBlockBytes - 1, block_crc_);
+    crc_ = crc32c_combine(crc_, std::exchange(block_crc_, 0), kBlockBytes);
+  }
 }
 
 bool PduReceiver::take_trailer(PduSink& sink) {

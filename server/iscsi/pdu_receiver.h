@@ -1,7 +1,9 @@
 // The receiving half of a connection: bytes of the stream in, whole PDUs out.
 //
 // Tells the socket where the next bytes go, so that the data of a large write lands at its place in
-// the command's payload without a copy. Sans I/O; Executor's thread.
+// the command's payload without a copy. Where data digests are on, the CRCs of the payload's blocks
+// that one data segment fills come of verifying it, and stay with the payload. Sans I/O; Executor's
+// thread.
 #pragma once
 
 #include <sys/uio.h>
@@ -67,6 +69,7 @@ class PduReceiver {
   bool take_data();
   bool take_trailer(PduSink& sink);
   void place_data(std::span<const std::byte> bytes);
+  void digest(std::span<const std::byte> bytes);
   [[nodiscard]] std::size_t header_bytes() const;   // of the header now arriving, as far as known
   [[nodiscard]] std::size_t trailer_bytes() const;  // of the current PDU
   [[nodiscard]] std::size_t look_ahead_bytes() const;
@@ -80,7 +83,8 @@ class PduReceiver {
   Placement place_;
   std::size_t data_done_ = 0;     // bytes of the data segment that have arrived
   std::size_t direct_bytes_ = 0;  // of them, asked for in place by the last prepare()
-  std::uint32_t crc_ = 0;
+  std::uint32_t crc_ = 0;         // of the data segment so far, without the block in progress
+  std::uint32_t block_crc_ = 0;   // of that block so far, if the segment fills it
   std::unique_ptr<std::byte[]> buffer_;  // look-ahead; the bytes [begin_, end_) are valid
   std::size_t begin_ = 0;
   std::size_t end_ = 0;

@@ -12,6 +12,22 @@ namespace {
 
 constexpr std::uint32_t kTrailerAt = kBhsBytes + kDigestBytes;
 
+// The CRC of what has `crc`, followed by the slice; of blocks whose CRC came with the payload, by
+// that.
+std::uint32_t extend(std::uint32_t crc, const PayloadSlice& slice) {
+  const std::span<const std::byte> bytes = slice.bytes();
+  std::size_t done = 0;
+  for (std::size_t at = (kBlockBytes - slice.offset % kBlockBytes) % kBlockBytes;
+       at + kBlockBytes <= bytes.size(); at += kBlockBytes) {
+    const auto known = slice.block_crc(at);
+    if (!known) continue;
+    crc = crc32c(bytes.subspan(done, at - done), crc);
+    crc = crc32c_combine(crc, *known, kBlockBytes);
+    done = at + kBlockBytes;
+  }
+  return crc32c(bytes.subspan(done), crc);
+}
+
 }  // namespace
 
 PayloadSlice SliceCursor::take(std::size_t bytes_max) {
@@ -52,7 +68,7 @@ void PduSender::send(const Bhs& bhs, StatSn stat_sn, SliceCursor& data, std::uin
   std::uint32_t crc = 0;
   for (std::uint32_t left = bytes; left > 0;) {
     PayloadSlice slice = data.take(left);
-    if (data_digest_) crc = crc32c(slice.bytes(), crc);
+    if (data_digest_) crc = extend(crc, slice);
     left -= static_cast<std::uint32_t>(slice.length);
     queued_bytes_ += slice.length;
     pieces_.push({.data = slice.payload.data() + slice.offset,

@@ -163,7 +163,12 @@ void Session::admit(Task& task) {
   if (wanted == 0 || task.payload.size() == wanted) return;
   Payload whole = Payload::allocate(wanted);
   if (task.payload) {
-    std::memcpy(whole.data(), task.payload.data(), std::min(task.data_out.received(), wanted));
+    const std::uint32_t received = std::min(task.data_out.received(), wanted);
+    std::memcpy(whole.data(), task.payload.data(), received);
+    // The same bytes at the same place.
+    for (std::size_t i = 0; i < received / kBlockBytes; ++i) {
+      if (const auto crc = task.payload.block_crc(i)) whole.set_block_crc(i, *crc);
+    }
   }
   task.payload = std::move(whole);
 }

@@ -2,8 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <optional>
 #include <string>
+#include <utility>
 
+#include "proto/crc32c.h"
 #include "tests/logging/log_testing.h"
 
 namespace mariner::logging {
@@ -65,6 +69,35 @@ TEST(LogWriter, ALoneRecordLeavesAtTheEndOfItsTurn) {
   EXPECT_EQ(at.header_sectors, 1);
   EXPECT_EQ(at.slot, 0);
   EXPECT_EQ(at.disk, 0);
+}
+
+// Those of blocks that lie as in the payload are stored as they came, without another look.
+TEST(LogWriter, TakesTheCrcsThatComeWithThePayload) {
+  LogRig rig;
+  ASSERT_TRUE(rig.open());
+  Payload payload = test::payload_of(1, 4);
+  const auto bytes = payload.bytes();
+  payload.set_block_crc(0, 12345);
+  payload.set_block_crc(1, crc32c(bytes.subspan(kBlockBytes, kBlockBytes)));
+  // Of `blocks` blocks from `offset` on: how they read back.
+  const auto reads = [&](std::size_t offset, std::uint32_t blocks) {
+    const Record record = record_of(1, 1, blocks);
+    const std::size_t length = std::size_t{blocks} * kBlockBytes;
+    std::optional<Result<LogLocation>> at;
+    rig.writer->append(record, {payload, offset, length}, Urgency::kOrdinary,
+                       [&](Result<LogLocation> result) { at = std::move(result); });
+    rig.executor.run_until_idle();
+    Payload to = Payload::allocate(length);
+    const auto read = read_log_blocking(rig.disks, {**at, {1}, {1}, 0, to.bytes()});
+    if (!read) return std::string(error_code_name(read.error().code));
+    return std::string(std::ranges::equal(to.bytes(), bytes.subspan(offset, length)) ? "same"
+                                                                                     : "other");
+  };
+  EXPECT_EQ(reads(0, 1), "corrupt");
+  EXPECT_EQ(reads(0, 4), "corrupt");
+  EXPECT_EQ(reads(kBlockBytes, 1), "same");
+  EXPECT_EQ(reads(kBlockBytes, 3), "same") << "what is unknown is computed";
+  EXPECT_EQ(reads(512, 1), "same") << "its blocks are others than the payload's";
 }
 
 TEST(LogWriter, NothingIsAcknowledgedBeforeItsWriteCompletes) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -70,6 +71,23 @@ TEST(Payload, CountsWhatItTakesRoundedUp) {
   EXPECT_EQ(Payload::total_bytes() - before, 4 * kBlockBytes + (2u << 20) + kBlockBytes);
 }
 
+TEST(Payload, KnowsTheCrcsThatItWasGiven) {
+  Payload payload = Payload::zeroed(3 * kBlockBytes + 100);
+  EXPECT_EQ(payload.block_crc(1), std::nullopt);
+  payload.set_block_crc(1, 0);
+  const Payload shared = payload;
+  EXPECT_EQ(shared.block_crc(0), std::nullopt);
+  EXPECT_EQ(shared.block_crc(1), 0u) << "a CRC like any other";
+  EXPECT_EQ(shared.block_crc(3), std::nullopt) << "no whole block";
+  EXPECT_EQ(Payload::copy_of(payload.bytes()).block_crc(1), std::nullopt);
+  EXPECT_EQ(Payload().block_crc(0), std::nullopt);
+}
+
+TEST(PayloadDeath, ACrcOfAPartOfABlockIsABug) {
+  Payload payload = Payload::zeroed(kBlockBytes + 100);
+  EXPECT_DEATH(payload.set_block_crc(1, 7), "CHECK failed");
+}
+
 TEST(Payload, MayBeDroppedOnAnyThread) {
   const std::uint64_t before = Payload::total_bytes();
   for (int round = 0; round < 50; ++round) {
@@ -94,6 +112,20 @@ TEST(PayloadSlice, IsAWindowThatKeepsTheWhole) {
   }
   EXPECT_EQ(slice.bytes().size(), 10u);
   EXPECT_EQ(slice.bytes()[0], std::byte{7});
+}
+
+TEST(PayloadSlice, KnowsTheCrcsOfBlocksThatAreWholeInBoth) {
+  Payload payload = Payload::zeroed(4 * kBlockBytes);
+  for (std::uint32_t i = 0; i < 4; ++i) payload.set_block_crc(i, 10 + i);
+  const PayloadSlice aligned{payload, kBlockBytes, 2 * kBlockBytes};
+  EXPECT_EQ(aligned.block_crc(0), 11u);
+  EXPECT_EQ(aligned.block_crc(kBlockBytes), 12u);
+  EXPECT_EQ(aligned.block_crc(2 * kBlockBytes), std::nullopt);
+  EXPECT_EQ(aligned.block_crc(512), std::nullopt);
+  const PayloadSlice across{payload, 512, 2 * kBlockBytes};
+  EXPECT_EQ(across.block_crc(0), std::nullopt);
+  EXPECT_EQ(across.block_crc(kBlockBytes - 512), 11u);
+  EXPECT_EQ(across.block_crc(2 * kBlockBytes - 512), std::nullopt) << "ends within it";
 }
 
 TEST(PayloadSliceDeath, OutsideIsABug) {

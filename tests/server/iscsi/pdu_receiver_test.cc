@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <string>
 
+#include "proto/crc32c.h"
 #include "tests/server/iscsi/iscsi_testing.h"
 
 namespace mariner::iscsi {
@@ -16,19 +18,22 @@ class TestSink final : public PduSink {
     ahs_bytes = ahs.size();
     const std::uint32_t bytes = parse_common(bhs).data_bytes;
     place.length = std::min<std::size_t>(bytes, keep_bytes_max);
-    if (place.length > 0) place.payload = Payload::allocate(place.length);
+    if (place.length > 0) place.payload = Payload::allocate(offset + place.length);
+    place.offset = place.length > 0 ? offset : 0;
     payload = place.payload;
     return !refuse;
   }
   bool on_pdu(bool good) override {
     const auto bytes = payload.bytes();
-    pdus.emplace_back(bytes.begin(), bytes.end());
+    pdus.emplace_back(bytes.begin() + static_cast<std::ptrdiff_t>(std::min(offset, bytes.size())),
+                      bytes.end());
     all_good = all_good && good;
     return true;
   }
   void on_header_digest_error() override { header_error = true; }
 
   std::size_t keep_bytes_max = SIZE_MAX;
+  std::size_t offset = 0;  // of the data in its payload
   bool refuse = false;
   bool admits_basic_headers = true;
   bool header_error = false;
@@ -146,6 +151,79 @@ TEST_F(PduReceiverTest, DroppedDataCountsForTheDigest) {
   wire[kBhsBytes + kDigestBytes + 2000] ^= std::byte{1};
   feed(wire);
   EXPECT_FALSE(sink.all_good);
+}
+
+// "0:? 1:ok": each whole block of the payload; without a known CRC, with the right one, a wrong
+// one.
+std::string crcs_text(const Payload& payload) {
+  std::string text;
+  for (std::size_t i = 0; i < payload.size() / kBlockBytes; ++i) {
+    const auto known = payload.block_crc(i);
+    const std::uint32_t right = crc32c(payload.bytes().subspan(i * kBlockBytes, kBlockBytes));
+    text += (text.empty() ? "" : " ") + std::to_string(i) + ":";
+    text += !known ? "?" : *known == right ? "ok" : "wrong";
+  }
+  return text;
+}
+
+TEST_F(PduReceiverTest, BlocksThatASegmentFillsKeepTheirCrcs) {
+  struct Case {
+    std::size_t offset;
+    std::size_t bytes;
+    std::size_t kept;
+    const char* crcs;
+  };
+  constexpr std::size_t kAll = SIZE_MAX;
+  const Case cases[] = {
+      {0, 4096, kAll, "0:ok"},
+      {0, 12288, kAll, "0:ok 1:ok 2:ok"},
+      {0, 4095, kAll, ""},
+      {0, 8191, kAll, "0:ok"},
+      {4096, 8192, kAll, "0:? 1:ok 2:ok"},
+      {512, 4096, kAll, "0:?"},
+      {512, 3584, kAll, "0:?"},
+      {512, 3584 + 8192 + 7, kAll, "0:? 1:ok 2:ok"},
+      {5000, 20000, kAll, "0:? 1:? 2:ok 3:ok 4:ok 5:ok"},
+      // The rest of the segment has no place, but counts for the digest.
+      {0, 12288, 8192, "0:ok 1:ok"},
+      {0, 12288, 8000, "0:ok"},
+      {4096, 65000, 5000, "0:? 1:ok"},
+  };
+  for (const std::size_t chunk : {1u, 1461u, 4096u, 70000u}) {
+    receiver = PduReceiver();
+    receiver.set_digests(true, true);
+    for (const Case& c : cases) {
+      sink = TestSink();
+      sink.offset = c.offset;
+      sink.keep_bytes_max = c.kept;
+      Bytes wire = pdu_of(c.bytes).wire(true, true);
+      feed(wire, chunk);
+      EXPECT_TRUE(sink.all_good);
+      EXPECT_EQ(crcs_text(sink.payload), c.crcs)
+          << c.bytes << " bytes at " << c.offset << " in chunks of " << chunk;
+      wire[kBhsBytes + kDigestBytes + c.bytes - 1] ^= std::byte{0x10};
+      feed(wire, chunk);
+      EXPECT_FALSE(sink.all_good);
+    }
+  }
+}
+
+TEST_F(PduReceiverTest, AFlippedBitAnywhereIsSeen) {
+  receiver.set_digests(false, true);
+  const Bytes good = pdu_of(2 * kBlockBytes + 30).wire(false, true);
+  for (std::size_t at = kBhsBytes; at < good.size(); at += 97) {
+    sink = TestSink();
+    sink.offset = kBlockBytes - 10;
+    Bytes wire = good;
+    wire[at] ^= std::byte{4};
+    feed(wire);
+    EXPECT_FALSE(sink.all_good) << at;
+  }
+}
+
+TEST_F(PduReceiverTest, WithoutDigestsNoCrcIsKnown) {
+  feed(pdu_of(8192).wire());
+  EXPECT_EQ(crcs_text(sink.payload), "0:? 1:?");
 }
 
 TEST_F(PduReceiverTest, AWrongHeaderDigestStops) {

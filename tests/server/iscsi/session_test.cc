@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "proto/crc32c.h"
 #include "tests/server/iscsi/iscsi_testing.h"
 
 namespace mariner::iscsi {
@@ -103,6 +104,29 @@ TEST(SessionTest, WaitingCommandsGoOnInOrderWhenMemoryIsBack) {
   const auto written = server.device().written.at(1).bytes();
   EXPECT_EQ(Bytes(written.begin(), written.begin() + 4096), pattern(4096, 9));
   EXPECT_EQ(Bytes(written.begin() + 4096, written.end()), rest);
+}
+
+// Its data moves to memory of its own size; so do the CRCs that are known of it.
+TEST(SessionTest, WhatArrivedBeforeMemoryWasThereKeepsItsCrcs) {
+  Options options;
+  options.payload_bytes_max = 64 * 1024;
+  TestServer server(options);
+  TestClient client(server);
+  client.login(keys({"DataDigest=CRC32C"}));
+  const auto r2t = client.send(write_pdu(1, 128));
+  EXPECT_TRUE(client.send(write_pdu(2, 32, pattern(5000, 9))).empty());
+  const auto pdus =
+      client.send(data_out_pdu({.itt = 1, .ttt = r2t.at(0).ttt(), .data = pattern(65536)}));
+  client.send(data_out_pdu(
+      {.itt = 2, .ttt = pdus.at(1).ttt(), .offset = 5000, .data = pattern(16384 - 5000, 3)}));
+  const Payload& written = server.device().written.at(1);
+  const auto crc = [&](std::size_t i) {
+    return crc32c(written.bytes().subspan(i * kBlockBytes, kBlockBytes));
+  };
+  EXPECT_EQ(written.block_crc(0), crc(0));
+  EXPECT_EQ(written.block_crc(1), std::nullopt) << "of two segments";
+  EXPECT_EQ(written.block_crc(2), crc(2));
+  EXPECT_EQ(written.block_crc(3), crc(3));
 }
 
 TEST(SessionTest, UnsentDataInHoldsMemoryToo) {
