@@ -116,7 +116,6 @@ bool PduReceiver::take_header(PduSink& sink) {
   place_ = {};
   data_done_ = 0;
   crc_ = 0;
-  block_crc_ = 0;
   if (!sink.on_header(bhs, covered.subspan(kBhsBytes), place_)) {
     stage_ = Stage::kStopped;
     return false;

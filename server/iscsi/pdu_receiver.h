@@ -84,7 +84,7 @@ class PduReceiver {
   std::size_t data_done_ = 0;     // bytes of the data segment that have arrived
   std::size_t direct_bytes_ = 0;  // of them, asked for in place by the last prepare()
   std::uint32_t crc_ = 0;         // of the data segment so far, without the block in progress
-  std::uint32_t block_crc_ = 0;   // of that block so far, if the segment fills it
+  std::uint32_t block_crc_ = 0;   // of that block, if the segment fills it; 0 before its first byte
   std::unique_ptr<std::byte[]> buffer_;  // look-ahead; the bytes [begin_, end_) are valid
   std::size_t begin_ = 0;
   std::size_t end_ = 0;
