@@ -1,0 +1,374 @@
+#include "logging/geometry_extraction.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <vector>
+
+#include "proto/check.h"
+
+namespace mariner::logging {
+
+namespace {
+
+using Time = TimedDisk::Time;
+using Extraction = GeometryExtraction;
+
+constexpr double kSkewMin = Extraction::kSkewMin;
+// By how much an angle may be off where it should grow evenly. What is more is a jump.
+constexpr double kBendMax = 0.04;
+static_assert(1.0 / Extraction::kTrackSectorsMin < kBendMax && kBendMax < kSkewMin &&
+              2 * PhaseMeter::kAgreement < kBendMax);
+
+std::string microseconds(Time time) {
+  std::string text = std::to_string((time.count() + 50) / 100);
+  if (text.size() < 2) text.insert(0, "0");
+  return text.insert(text.size() - 1, ".") + " us";
+}
+
+// The time of a revolution as its maker meant it: in the long run a crystal keeps it there, while
+// the speed of the few minutes of a measurement wanders by some parts in ten thousand.
+Time nominal(Time measured) {
+  for (const int per_minute : {3600, 4200, 4500, 5400, 5700, 5900, 7200, 10'000, 12'000, 15'000}) {
+    const Time customary(60'000'000'000 / per_minute);
+    if (std::abs((measured - customary).count()) * 2000 <= customary.count()) return customary;
+  }
+  return measured;
+}
+
+class Extractor {
+ public:
+  Extractor(TimedDisk& disk, const Extraction::Options& options)
+      : sectors_(options.sectors),
+        sector_bytes_(options.sector_bytes),
+        meter_(disk, options.commands_max) {}
+
+  Result<Extraction> run();
+
+ private:
+  struct Border {
+    std::uint64_t origin = 0;  // no track ends between this sector and the border
+    std::uint64_t sector = 0;  // the first of the next track
+    double skew = 0;           // in revolutions
+  };
+  using MaybeBorder = Result<std::optional<Border>>;  // nothing: the disk ends before
+
+  Result<void> find_zones();
+  Result<std::uint64_t> first_track();
+  MaybeBorder border_after(std::uint64_t origin);
+  Result<std::optional<double>> angle_per_sector(std::uint64_t& origin, std::uint64_t& reach);
+  MaybeBorder bisect_border(std::uint64_t origin, std::uint64_t reach, double per_sector);
+  Result<std::uint64_t> tracks_from(std::uint64_t first, std::uint32_t length);
+  Result<std::optional<std::uint64_t>> irregular(std::uint64_t first, std::uint32_t length,
+                                                 std::uint64_t tracks);
+  Result<bool> is_track(std::uint64_t first, std::uint32_t length);
+  Result<bool> begins_track(std::uint64_t sector, std::uint32_t length);
+  // By how much the angle between two sectors differs from what it should be.
+  Result<double> bend(std::uint64_t from, std::uint64_t to, double expected);
+  bool add_zone(const Zone& zone);
+
+  Extraction conclude(Extraction::Verdict verdict, std::string report) const;
+  Extraction no_rotation(const PhaseMeter::Repetition& repetition) const;
+  Extraction unclear(const std::string& why) const;
+  Extraction found() const;
+
+  const std::uint64_t sectors_;
+  const std::uint32_t sector_bytes_;
+  PhaseMeter meter_;
+  bool even_ = false;  // all angles were the same: a constant latency, not a rotation
+  bool table_full_ = false;
+  std::vector<Zone> zones_;
+  std::vector<double> skews_;
+};
+
+// ---- tracks -------------------------------------------------------------------------------------
+
+Result<double> Extractor::bend(std::uint64_t from, std::uint64_t to, double expected) {
+  const Result<double> phase = meter_.phase(from, to);
+  if (!phase) return phase.error();
+  return around(*phase - expected);
+}
+
+// The angle that a sector takes, measured over at least `reach` sectors from `origin`: about half a
+// track in which no track ends. If one ends there, the origin moves behind it. Nothing: the disk
+// ends before.
+Result<std::optional<double>> Extractor::angle_per_sector(std::uint64_t& origin,
+                                                          std::uint64_t& reach) {
+  constexpr int kMovesMax = 4;
+  for (int move = 0; move < kMovesMax; ++move) {
+    double angle = 0;  // of the first `reach` sectors
+    reach = 0;
+    // Twice as far each time, where the angle should be twice as large; at last to half a track.
+    for (bool half = false; !half;) {
+      half = angle >= 0.25;
+      const std::uint64_t next =
+          half ? static_cast<std::uint64_t>(static_cast<double>(reach) * 0.5 / angle)
+               : std::max<std::uint64_t>(1, 2 * reach);
+      if (next <= reach) break;  // it is half a track already
+      if (next > Extraction::kTrackSectorsMax) {
+        even_ = true;
+        return Error{ErrorCode::kLimit, "all sectors come by at the same angle"};
+      }
+      if (origin + next >= sectors_) return std::optional<double>();
+      const double expected =
+          reach == 0 ? 0 : angle * static_cast<double>(next) / static_cast<double>(reach);
+      const Result<double> off = bend(origin, origin + next, expected);
+      if (!off) return off.error();
+      if (std::abs(*off) > kBendMax) {
+        origin += next;
+        angle = 0;
+        break;
+      }
+      angle = expected + *off;
+      reach = next;
+    }
+    if (angle >= 0.25) return std::optional(angle / static_cast<double>(reach));
+  }
+  return Error{ErrorCode::kLimit, "the angles from sector " + std::to_string(origin) +
+                                      " on do not grow evenly anywhere"};
+}
+
+// No track ends within `reach`; one does within a track's length.
+Extractor::MaybeBorder Extractor::bisect_border(std::uint64_t origin, std::uint64_t reach,
+                                                double per_sector) {
+  std::uint64_t behind = static_cast<std::uint64_t>(std::ceil(1.15 / per_sector));
+  const bool disk_ends = origin + behind >= sectors_;
+  if (disk_ends) behind = sectors_ - 1 - origin;
+  if (behind <= reach) return std::optional<Border>();
+  const auto off_at = [&](std::uint64_t distance) {
+    return bend(origin, origin + distance, static_cast<double>(distance) * per_sector);
+  };
+  Result<double> jump = off_at(behind);
+  if (!jump) return jump.error();
+  if (std::abs(*jump) < kSkewMin) {
+    if (disk_ends) return std::optional<Border>();
+    return Error{ErrorCode::kLimit,
+                 "the angles do not jump within a track's length behind sector " +
+                     std::to_string(origin) + ": the drive shows no skew"};
+  }
+  while (behind - reach > 1) {
+    const std::uint64_t middle = reach + (behind - reach) / 2;
+    const Result<double> off = off_at(middle);
+    if (!off) return off.error();
+    if (std::abs(*off) >= kSkewMin) {
+      behind = middle;
+      jump = off;
+    } else {
+      reach = middle;
+      per_sector += *off / static_cast<double>(middle);
+    }
+  }
+  return std::optional(Border{origin, origin + behind, *jump});
+}
+
+Extractor::MaybeBorder Extractor::border_after(std::uint64_t origin) {
+  std::uint64_t reach = 0;
+  const Result<std::optional<double>> per_sector = angle_per_sector(origin, reach);
+  if (!per_sector) return per_sector.error();
+  if (!*per_sector) return std::optional<Border>();
+  return bisect_border(origin, reach, **per_sector);
+}
+
+Result<bool> Extractor::begins_track(std::uint64_t sector, std::uint32_t length) {
+  const Result<double> off = bend(sector - 1, sector, 1.0 / length);
+  if (!off) return off.error();
+  return std::abs(*off) >= kSkewMin;
+}
+
+// Whether a track begins here, another `length` sectors on, and none in between.
+Result<bool> Extractor::is_track(std::uint64_t first, std::uint32_t length) {
+  const std::uint64_t end = first + length;
+  if (first > 0) {
+    const Result<bool> begins = begins_track(first, length);
+    if (!begins || !*begins) return begins;
+  }
+  for (const std::uint32_t within : {length / 2, length - 1}) {
+    const Result<double> off = bend(first, first + within, static_cast<double>(within) / length);
+    if (!off) return off.error();
+    if (std::abs(*off) > kBendMax) return false;
+  }
+  return end == sectors_ ? Result<bool>(true) : begins_track(end, length);
+}
+
+// ---- zones --------------------------------------------------------------------------------------
+
+// The first of some tracks, spread evenly, that does not lie where it would in one zone.
+Result<std::optional<std::uint64_t>> Extractor::irregular(std::uint64_t first, std::uint32_t length,
+                                                          std::uint64_t tracks) {
+  constexpr std::uint64_t kLooks = 8;
+  for (std::uint64_t look = 1; look <= kLooks; ++look) {
+    const std::uint64_t track = tracks / (kLooks + 1) * look;
+    if (track == 0) continue;
+    const Result<bool> fits = is_track(first + track * length, length);
+    if (!fits) return fits.error();
+    if (!*fits) return std::optional(track);
+  }
+  return std::optional<std::uint64_t>();
+}
+
+// How many tracks of this length follow each other from `first`, which begins one of them.
+Result<std::uint64_t> Extractor::tracks_from(std::uint64_t first, std::uint32_t length) {
+  std::uint64_t bad = (sectors_ - first) / length;  // the first that does not belong to them
+  while (true) {
+    std::uint64_t good = 0;
+    while (bad - good > 1) {
+      const std::uint64_t middle = good + (bad - good) / 2;
+      const Result<bool> fits = is_track(first + middle * length, length);
+      if (!fits) return fits.error();
+      (*fits ? good : bad) = middle;
+    }
+    const Result<std::optional<std::uint64_t>> hole = irregular(first, length, bad);
+    if (!hole) return hole.error();
+    if (!*hole) return bad;
+    bad = **hole;
+  }
+}
+
+// A partial track at the disk's beginning would look like a short one: it must be as long as the
+// next.
+Result<std::uint64_t> Extractor::first_track() {
+  const MaybeBorder first = border_after(0);
+  if (!first) return first.error();
+  if (!*first) return sectors_;
+  const std::uint64_t border = (*first)->sector;
+  const MaybeBorder second = border_after(border);
+  if (!second) return second.error();
+  if (!*second) return sectors_;
+  return (*second)->sector - border == border ? 0 : border;
+}
+
+// False: the table is full.
+bool Extractor::add_zone(const Zone& zone) {
+  if (!zones_.empty() && zones_.back().end_sector() == zone.first_sector &&
+      zones_.back().sectors_per_track == zone.sectors_per_track) {
+    zones_.back().tracks += zone.tracks;
+    return true;
+  }
+  table_full_ = zones_.size() == Geometry::kZonesMax;
+  if (table_full_) return false;
+  zones_.push_back(zone);
+  return true;
+}
+
+Result<void> Extractor::find_zones() {
+  constexpr int kMissesMax = 3;
+  int misses = 0;
+  Result<std::uint64_t> at = first_track();
+  if (!at) return at.error();
+  while (*at < sectors_) {
+    const MaybeBorder border = border_after(*at);
+    if (!border) return border.error();
+    if (!*border) break;
+    const std::uint64_t end = (*border)->sector;
+    if ((*border)->origin != *at) {  // less than a track, then a jump: it belongs to none
+      at = end;
+      continue;
+    }
+    const auto length = static_cast<std::uint32_t>(end - *at);
+    const Result<bool> verified = is_track(*at, length);
+    if (!verified) return verified.error();
+    if (!*verified) {
+      if (++misses == kMissesMax) {
+        return Error{ErrorCode::kLimit, "the track at sector " + std::to_string(*at) +
+                                            " is not the same when looked at again"};
+      }
+      continue;
+    }
+    misses = 0;
+    const Result<std::uint64_t> tracks = tracks_from(*at, length);
+    if (!tracks) return tracks.error();
+    if (!add_zone({*at, *tracks, length})) break;
+    skews_.push_back((*border)->skew);
+    *at += *tracks * length;
+  }
+  return {};
+}
+
+// ---- verdicts -----------------------------------------------------------------------------------
+
+Extraction Extractor::conclude(Extraction::Verdict verdict, std::string report) const {
+  return {.verdict = verdict, .commands = meter_.commands(), .report = std::move(report)};
+}
+
+Extraction Extractor::no_rotation(const PhaseMeter::Repetition& repetition) const {
+  std::string text =
+      "The disk does not rotate, as far as its answers tell. One sector was asked for " +
+      std::to_string(PhaseMeter::kRepetitions) + " times: a revolution would show as " +
+      microseconds(Extraction::kRotationMin) + " to " + microseconds(Extraction::kRotationMax) +
+      " or whole multiples of it. The answers took " + microseconds(repetition.least) + " to " +
+      microseconds(repetition.most) + ", " + microseconds(repetition.median) + " in the median";
+  if (!repetition.steady) {
+    text += ", with no period. ";
+  } else if (repetition.median < Extraction::kRotationMin) {
+    text += ": faster than any disk turns. ";
+  } else if (repetition.median > Extraction::kRotationMax) {
+    text += ": slower than any disk turns. ";
+  } else {
+    text += ", and as long for all other sectors: a constant time, not an angle. ";
+  }
+  return conclude(Extraction::Verdict::kDoesNotRotate,
+                  text + "There are no tracks to follow: use the append placement.");
+}
+
+Extraction Extractor::unclear(const std::string& why) const {
+  return conclude(Extraction::Verdict::kUnclear,
+                  "The answers come in the beat of a rotation of " +
+                      microseconds(meter_.rotation()) + ", but the tracks were not found: " + why +
+                      ". No table is better than a wrong one: use the append placement.");
+}
+
+Extraction Extractor::found() const {
+  const Time rotation = nominal(meter_.rotation());
+  const Result<Geometry> geometry =
+      Geometry::make({.sector_bytes = sector_bytes_, .rotation = rotation, .zones = zones_});
+  if (!geometry) return unclear(geometry.error().message);
+  std::vector<double> skews = skews_;
+  std::ranges::sort(skews);
+  const double skew = skews[skews.size() / 2];
+  const Time track_skew(
+      std::llround((skew < 0 ? skew + 1 : skew) * static_cast<double>(rotation.count())));
+  std::string text = "The disk turns once in " + microseconds(rotation) +
+                     " (measured: " + std::to_string(meter_.rotation().count()) +
+                     " ns), each track begins " + microseconds(track_skew) +
+                     " after the one before. " + std::to_string(geometry->track_count()) +
+                     " tracks in " + std::to_string(zones_.size()) + " zones were found with " +
+                     std::to_string(meter_.commands()) + " commands.";
+  std::uint64_t in_tracks = geometry->bytes() / sector_bytes_;
+  if (in_tracks < sectors_) {
+    text += " " + std::to_string(sectors_ - in_tracks) + " of " + std::to_string(sectors_) +
+            " sectors belong to none of them";
+    text += table_full_ ? ": a table has no room for more zones." : ": they make no whole track.";
+  }
+  Extraction extraction = conclude(Extraction::Verdict::kRotates, std::move(text));
+  extraction.geometry = *geometry;
+  extraction.track_skew = track_skew;
+  return extraction;
+}
+
+Result<Extraction> Extractor::run() {
+  const Result<PhaseMeter::Repetition> repetition = meter_.repeat(0);
+  if (!repetition) {
+    if (repetition.error().code != ErrorCode::kLimit) return repetition.error();
+    return conclude(Extraction::Verdict::kUnclear, repetition.error().message + ".");
+  }
+  if (!repetition->steady || repetition->median < Extraction::kRotationMin ||
+      repetition->median > Extraction::kRotationMax) {
+    return no_rotation(*repetition);
+  }
+  const Result<void> walked = find_zones();
+  if (!walked && walked.error().code != ErrorCode::kLimit) return walked.error();
+  if (even_ && zones_.empty()) return no_rotation(*repetition);
+  if (!walked) return unclear(walked.error().message);
+  if (zones_.empty()) return unclear("the disk is shorter than two tracks");
+  return found();
+}
+
+}  // namespace
+
+Result<GeometryExtraction> extract_geometry(TimedDisk& disk,
+                                            const GeometryExtraction::Options& options) {
+  CHECK(options.sectors > 0 && (options.sector_bytes == 512 || options.sector_bytes == 4096));
+  return Extractor(disk, options).run();
+}
+
+}  // namespace mariner::logging
