@@ -260,8 +260,11 @@ Result<void> Extractor::find_zones() {
     if (!border) return border.error();
     if (!*border) break;
     const std::uint64_t end = (*border)->sector;
-    if ((*border)->origin != *at) {  // less than a track, then a jump: it belongs to none
-      at = end;
+    if ((*border)->origin != *at) {  // less than a track, then a jump
+      if (++misses == kMissesMax) {  // so it is: it belongs to none
+        misses = 0;
+        at = end;
+      }
       continue;
     }
     const auto length = static_cast<std::uint32_t>(end - *at);

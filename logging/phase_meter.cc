@@ -12,7 +12,7 @@ namespace {
 
 // By how much a time that should be whole revolutions may be off. Beyond it, something was late.
 constexpr double kWholeTolerance = 0.02;
-constexpr double kSteadyShare = 0.8;
+constexpr double kSteadyShare = 0.65;
 
 // How many whole revolutions `revolutions` is; 0 if it is none.
 double whole_of(double revolutions) {
@@ -68,6 +68,7 @@ Result<PhaseMeter::Repetition> PhaseMeter::repeat(std::uint64_t sector) {
 
 Result<double> PhaseMeter::phase(std::uint64_t from, std::uint64_t to) {
   CHECK(rotation_ns_ > 0);
+  static_assert(kAgreeing == 3, "the message below says three");
   std::vector<double> seen;
   Result<Time> before = access(from);
   if (!before) return before.error();
@@ -83,16 +84,21 @@ Result<double> PhaseMeter::phase(std::uint64_t from, std::uint64_t to) {
     if (whole == 0) continue;
     revolutions_.push_back(total / whole);
     const double phase = part / total * whole;
+    double apart = 0;
+    int agreeing = 1;
     for (const double other : seen) {
-      const double apart = around(phase - other);
-      if (std::abs(apart) > kAgreement) continue;
-      const double between = other + apart / 2;
-      return between - std::floor(between);
+      if (std::abs(around(phase - other)) > kAgreement) continue;
+      apart += around(other - phase);
+      ++agreeing;
+    }
+    if (agreeing >= kAgreeing) {
+      const double mean = phase + apart / agreeing;
+      return mean - std::floor(mean);
     }
     seen.push_back(phase);
   }
   return Error{ErrorCode::kLimit, "the angle between sectors " + std::to_string(from) + " and " +
-                                      std::to_string(to) + " does not hold still: no two of " +
+                                      std::to_string(to) + " does not hold still: no three of " +
                                       std::to_string(kRoundsMax) + " measurements agree"};
 }
 

@@ -6,7 +6,8 @@
 // between them divides this time at the angle from the one to the other. The constant parts of a
 // command's time drop out, and so does the slow wandering of the speed, which is measured anew by
 // each such round. What comes late by accident is sorted out: a round must take whole revolutions,
-// and two rounds must agree.
+// and three rounds must agree:
+// of two, late by the same accident, there would be one in every few dozen extractions.
 //
 // Reads no clock and does no I/O of its own. Dissertation 3.2.1 (formula 3.1, there run backwards).
 #pragma once
@@ -39,8 +40,9 @@ class PhaseMeter {
 
   static constexpr int kRepetitions = 64;
   static constexpr int kRoundsMax = 25;
-  // Of two phases that agree, in revolutions. At 7,200 a minute, 0.1 ms.
-  static constexpr double kAgreement = 0.012;
+  static constexpr int kAgreeing = 3;
+  // Of two phases that agree, in revolutions. At 7,200 a minute, 0.13 ms.
+  static constexpr double kAgreement = 0.016;
 
   // No command more than `commands_max` is given: kLimit then.
   PhaseMeter(TimedDisk& disk, std::uint64_t commands_max)
@@ -58,9 +60,9 @@ class PhaseMeter {
   // Gives kRepetitions + 1 commands. If they are steady, their median is the rotation for now.
   Result<Repetition> repeat(std::uint64_t sector);
 
-  // By how much `to` comes by later than `from`, in revolutions, [0, 1). Gives 5 commands, up to
-  // 2 * kRoundsMax + 1 if there is noise; kLimit if no two rounds agree. Requires a steady
-  // repeat().
+  // By how much `to` comes by later than `from`, in revolutions, [0, 1). Gives 2 * kAgreeing + 1
+  // commands, up to 2 * kRoundsMax + 1 if there is noise; kLimit if no kAgreeing rounds agree.
+  // Requires a steady repeat().
   Result<double> phase(std::uint64_t from, std::uint64_t to);
 
   // The median of all revolutions measured so far. Requires a steady repeat().

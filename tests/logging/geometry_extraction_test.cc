@@ -58,7 +58,7 @@ TEST(GeometryExtraction, FindsTheDriveOfThePaper) {
     const auto drive = SimulatedDrive::deskstar(seed);
     const GeometryExtraction extraction = extract({.drive = drive, .writes = seed % 2 == 0});
     expect_exactly(extraction, drive);
-    EXPECT_LT(extraction.commands, GeometryExtraction::kCommandsMax / 10);
+    EXPECT_LT(extraction.commands, GeometryExtraction::kCommandsMax / 7);
     EXPECT_NE(extraction.report.find("12 zones"), std::string::npos) << extraction.report;
   }
 }
