@@ -1,10 +1,10 @@
 #include "logging/geometry_extraction.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <vector>
 
+#include "logging/track_finder.h"
 #include "proto/check.h"
 
 namespace mariner::logging {
@@ -13,12 +13,6 @@ namespace {
 
 using Time = TimedDisk::Time;
 using Extraction = GeometryExtraction;
-
-constexpr double kSkewMin = Extraction::kSkewMin;
-// By how much an angle may be off where it should grow evenly. What is more is a jump.
-constexpr double kBendMax = 0.04;
-static_assert(1.0 / Extraction::kTrackSectorsMin < kBendMax && kBendMax < kSkewMin &&
-              2 * PhaseMeter::kAgreement < kBendMax);
 
 std::string microseconds(Time time) {
   std::string text = std::to_string((time.count() + 50) / 100);
@@ -41,30 +35,19 @@ class Extractor {
   Extractor(TimedDisk& disk, const Extraction::Options& options)
       : sectors_(options.sectors),
         sector_bytes_(options.sector_bytes),
-        meter_(disk, options.commands_max) {}
+        meter_(disk, options.commands_max),
+        finder_(meter_, options.sectors) {}
 
   Result<Extraction> run();
 
  private:
-  struct Border {
-    std::uint64_t origin = 0;  // no track ends between this sector and the border
-    std::uint64_t sector = 0;  // the first of the next track
-    double skew = 0;           // in revolutions
-  };
-  using MaybeBorder = Result<std::optional<Border>>;  // nothing: the disk ends before
+  using MaybeBorder = TrackFinder::MaybeBorder;
 
   Result<void> find_zones();
   Result<std::uint64_t> first_track();
-  MaybeBorder border_after(std::uint64_t origin);
-  Result<std::optional<double>> angle_per_sector(std::uint64_t& origin, std::uint64_t& reach);
-  MaybeBorder bisect_border(std::uint64_t origin, std::uint64_t reach, double per_sector);
   Result<std::uint64_t> tracks_from(std::uint64_t first, std::uint32_t length);
   Result<std::optional<std::uint64_t>> irregular(std::uint64_t first, std::uint32_t length,
                                                  std::uint64_t tracks);
-  Result<bool> is_track(std::uint64_t first, std::uint32_t length);
-  Result<bool> begins_track(std::uint64_t sector, std::uint32_t length);
-  // By how much the angle between two sectors differs from what it should be.
-  Result<double> bend(std::uint64_t from, std::uint64_t to, double expected);
   bool add_zone(const Zone& zone);
 
   Extraction conclude(Extraction::Verdict verdict, std::string report) const;
@@ -75,120 +58,11 @@ class Extractor {
   const std::uint64_t sectors_;
   const std::uint32_t sector_bytes_;
   PhaseMeter meter_;
-  bool even_ = false;  // all angles were the same: a constant latency, not a rotation
+  TrackFinder finder_;
   bool table_full_ = false;
   std::vector<Zone> zones_;
   std::vector<double> skews_;
 };
-
-// ---- tracks -------------------------------------------------------------------------------------
-
-Result<double> Extractor::bend(std::uint64_t from, std::uint64_t to, double expected) {
-  const Result<double> phase = meter_.phase(from, to);
-  if (!phase) return phase.error();
-  return around(*phase - expected);
-}
-
-// The angle that a sector takes, measured over at least `reach` sectors from `origin`: about half a
-// track in which no track ends. If one ends there, the origin moves behind it. Nothing: the disk
-// ends before.
-Result<std::optional<double>> Extractor::angle_per_sector(std::uint64_t& origin,
-                                                          std::uint64_t& reach) {
-  constexpr int kMovesMax = 4;
-  for (int move = 0; move < kMovesMax; ++move) {
-    double angle = 0;  // of the first `reach` sectors
-    reach = 0;
-    // Twice as far each time, where the angle should be twice as large; at last to half a track.
-    for (bool half = false; !half;) {
-      half = angle >= 0.25;
-      const std::uint64_t next =
-          half ? static_cast<std::uint64_t>(static_cast<double>(reach) * 0.5 / angle)
-               : std::max<std::uint64_t>(1, 2 * reach);
-      if (next <= reach) break;  // it is half a track already
-      if (next > Extraction::kTrackSectorsMax) {
-        even_ = true;
-        return Error{ErrorCode::kLimit, "all sectors come by at the same angle"};
-      }
-      if (origin + next >= sectors_) return std::optional<double>();
-      const double expected =
-          reach == 0 ? 0 : angle * static_cast<double>(next) / static_cast<double>(reach);
-      const Result<double> off = bend(origin, origin + next, expected);
-      if (!off) return off.error();
-      if (std::abs(*off) > kBendMax) {
-        origin += next;
-        angle = 0;
-        break;
-      }
-      angle = expected + *off;
-      reach = next;
-    }
-    if (angle >= 0.25) return std::optional(angle / static_cast<double>(reach));
-  }
-  return Error{ErrorCode::kLimit, "the angles from sector " + std::to_string(origin) +
-                                      " on do not grow evenly anywhere"};
-}
-
-// No track ends within `reach`; one does within a track's length.
-Extractor::MaybeBorder Extractor::bisect_border(std::uint64_t origin, std::uint64_t reach,
-                                                double per_sector) {
-  std::uint64_t behind = static_cast<std::uint64_t>(std::ceil(1.15 / per_sector));
-  const bool disk_ends = origin + behind >= sectors_;
-  if (disk_ends) behind = sectors_ - 1 - origin;
-  if (behind <= reach) return std::optional<Border>();
-  const auto off_at = [&](std::uint64_t distance) {
-    return bend(origin, origin + distance, static_cast<double>(distance) * per_sector);
-  };
-  Result<double> jump = off_at(behind);
-  if (!jump) return jump.error();
-  if (std::abs(*jump) < kSkewMin) {
-    if (disk_ends) return std::optional<Border>();
-    return Error{ErrorCode::kLimit,
-                 "the angles do not jump within a track's length behind sector " +
-                     std::to_string(origin) + ": the drive shows no skew"};
-  }
-  while (behind - reach > 1) {
-    const std::uint64_t middle = reach + (behind - reach) / 2;
-    const Result<double> off = off_at(middle);
-    if (!off) return off.error();
-    if (std::abs(*off) >= kSkewMin) {
-      behind = middle;
-      jump = off;
-    } else {
-      reach = middle;
-      per_sector += *off / static_cast<double>(middle);
-    }
-  }
-  return std::optional(Border{origin, origin + behind, *jump});
-}
-
-Extractor::MaybeBorder Extractor::border_after(std::uint64_t origin) {
-  std::uint64_t reach = 0;
-  const Result<std::optional<double>> per_sector = angle_per_sector(origin, reach);
-  if (!per_sector) return per_sector.error();
-  if (!*per_sector) return std::optional<Border>();
-  return bisect_border(origin, reach, **per_sector);
-}
-
-Result<bool> Extractor::begins_track(std::uint64_t sector, std::uint32_t length) {
-  const Result<double> off = bend(sector - 1, sector, 1.0 / length);
-  if (!off) return off.error();
-  return std::abs(*off) >= kSkewMin;
-}
-
-// Whether a track begins here, another `length` sectors on, and none in between.
-Result<bool> Extractor::is_track(std::uint64_t first, std::uint32_t length) {
-  const std::uint64_t end = first + length;
-  if (first > 0) {
-    const Result<bool> begins = begins_track(first, length);
-    if (!begins || !*begins) return begins;
-  }
-  for (const std::uint32_t within : {length / 2, length - 1}) {
-    const Result<double> off = bend(first, first + within, static_cast<double>(within) / length);
-    if (!off) return off.error();
-    if (std::abs(*off) > kBendMax) return false;
-  }
-  return end == sectors_ ? Result<bool>(true) : begins_track(end, length);
-}
 
 // ---- zones --------------------------------------------------------------------------------------
 
@@ -199,7 +73,7 @@ Result<std::optional<std::uint64_t>> Extractor::irregular(std::uint64_t first, s
   for (std::uint64_t look = 1; look <= kLooks; ++look) {
     const std::uint64_t track = tracks / (kLooks + 1) * look;
     if (track == 0) continue;
-    const Result<bool> fits = is_track(first + track * length, length);
+    const Result<bool> fits = finder_.is_track(first + track * length, length);
     if (!fits) return fits.error();
     if (!*fits) return std::optional(track);
   }
@@ -213,7 +87,7 @@ Result<std::uint64_t> Extractor::tracks_from(std::uint64_t first, std::uint32_t 
     std::uint64_t good = 0;
     while (bad - good > 1) {
       const std::uint64_t middle = good + (bad - good) / 2;
-      const Result<bool> fits = is_track(first + middle * length, length);
+      const Result<bool> fits = finder_.is_track(first + middle * length, length);
       if (!fits) return fits.error();
       (*fits ? good : bad) = middle;
     }
@@ -227,11 +101,11 @@ Result<std::uint64_t> Extractor::tracks_from(std::uint64_t first, std::uint32_t 
 // A partial track at the disk's beginning would look like a short one: it must be as long as the
 // next.
 Result<std::uint64_t> Extractor::first_track() {
-  const MaybeBorder first = border_after(0);
+  const MaybeBorder first = finder_.border_after(0);
   if (!first) return first.error();
   if (!*first) return sectors_;
   const std::uint64_t border = (*first)->sector;
-  const MaybeBorder second = border_after(border);
+  const MaybeBorder second = finder_.border_after(border);
   if (!second) return second.error();
   if (!*second) return sectors_;
   return (*second)->sector - border == border ? 0 : border;
@@ -256,7 +130,7 @@ Result<void> Extractor::find_zones() {
   Result<std::uint64_t> at = first_track();
   if (!at) return at.error();
   while (*at < sectors_) {
-    const MaybeBorder border = border_after(*at);
+    const MaybeBorder border = finder_.border_after(*at);
     if (!border) return border.error();
     if (!*border) break;
     const std::uint64_t end = (*border)->sector;
@@ -268,7 +142,7 @@ Result<void> Extractor::find_zones() {
       continue;
     }
     const auto length = static_cast<std::uint32_t>(end - *at);
-    const Result<bool> verified = is_track(*at, length);
+    const Result<bool> verified = finder_.is_track(*at, length);
     if (!verified) return verified.error();
     if (!*verified) {
       if (++misses == kMissesMax) {
@@ -360,7 +234,7 @@ Result<Extraction> Extractor::run() {
   }
   const Result<void> walked = find_zones();
   if (!walked && walked.error().code != ErrorCode::kLimit) return walked.error();
-  if (even_ && zones_.empty()) return no_rotation(*repetition);
+  if (finder_.even() && zones_.empty()) return no_rotation(*repetition);
   if (!walked) return unclear(walked.error().message);
   if (zones_.empty()) return unclear("the disk is shorter than two tracks");
   return found();

@@ -1,20 +1,18 @@
 // The geometry table of a drive that keeps it to itself, from the times of single commands.
 //
 // First one sector is asked for again and again: if the answers do not come in the beat of a
-// rotation, there is none to follow, and the verdict says so. Otherwise the angles of sectors are
-// compared (phase_meter.h). Along a track the angle grows evenly; at a track's end it jumps by the
-// skew that gives the drive time to get to the next one. The place of a jump is found by
-// bisection, exactly; two jumps enclose a track, and so give its length. A zone goes on for as long
-// as its tracks lie where they would if it did: its end is found by bisection, too, and tracks in
-// between are looked at afterwards.
+// rotation, there is none to follow, and the verdict says so. Otherwise tracks are looked for
+// (track_finder.h). A zone goes on for as long as its tracks lie where they would if it did: its
+// end is found by bisection, and tracks in between are looked at afterwards.
 //
-// It is exact as long as completions are noticed to within one part in seventy of a revolution (0.12
-// ms at 7,200 a minute), except for one in ten, which may be late by anything.
+// The table of the paper's drive, simulated, comes out exactly when completions are noticed late by
+// up to 0.12 ms, or by up to 0.04 ms and one in twelve by up to a revolution.
 //
 // What it cannot find out: tracks on a drive without a visible skew, and anything behind a layer
 // that answers from memory or moves sectors (caches, virtual disks, RAID, shingled drives). It
 // gives no table then. A defect that the drive leaves out in the middle of a zone cuts the zone in
-// two.
+// two. A short run of other tracks is not seen if the zone goes on behind it in whole tracks from
+// its beginning.
 #pragma once
 
 #include <cstdint>
@@ -43,12 +41,6 @@ struct GeometryExtraction {
   // What a rotation may take: 2,400 to 24,000 revolutions a minute.
   static constexpr TimedDisk::Time kRotationMin = std::chrono::microseconds(2'500);
   static constexpr TimedDisk::Time kRotationMax = std::chrono::microseconds(25'000);
-  // Tracks have between so many sectors. A disk on which no angle grows within the longest track
-  // does not rotate.
-  static constexpr std::uint32_t kTrackSectorsMin = 32;
-  static constexpr std::uint32_t kTrackSectorsMax = 16'384;
-  // The least skew that is seen, in revolutions: at 7,200 a minute, 0.4 ms.
-  static constexpr double kSkewMin = 0.05;
 
   Verdict verdict = Verdict::kUnclear;
   // With kRotates. It may end before the disk does: behind kZonesMax zones, and where what is left
