@@ -45,6 +45,7 @@ class Extractor {
 
   Result<void> find_zones();
   Result<std::uint64_t> first_track();
+  Result<std::uint32_t> next_track(std::uint64_t& at);
   Result<std::uint64_t> tracks_from(std::uint64_t first, std::uint32_t length);
   Result<std::optional<std::uint64_t>> irregular(std::uint64_t first, std::uint32_t length,
                                                  std::uint64_t tracks);
@@ -124,39 +125,51 @@ bool Extractor::add_zone(const Zone& zone) {
   return true;
 }
 
-Result<void> Extractor::find_zones() {
+// The length of the track that begins at `at`, which moves behind what belongs to no track. 0: the
+// disk ends before.
+Result<std::uint32_t> Extractor::next_track(std::uint64_t& at) {
+  if (!zones_.empty() && at + zones_.back().sectors_per_track <= sectors_) {
+    // A wrong measurement may have ended the zone too early.
+    const Result<bool> goes_on = finder_.is_track(at, zones_.back().sectors_per_track);
+    if (!goes_on) return goes_on.error();
+    if (*goes_on) return zones_.back().sectors_per_track;
+  }
   constexpr int kMissesMax = 3;
-  int misses = 0;
+  for (int misses = 1; true; ++misses) {
+    const MaybeBorder border = finder_.border_after(at);
+    if (!border) return border.error();
+    if (!*border) return 0;
+    const bool whole = (*border)->origin == at;
+    if (whole) {
+      const auto length = static_cast<std::uint32_t>((*border)->sector - at);
+      const Result<bool> verified = finder_.is_track(at, length);
+      if (!verified) return verified.error();
+      if (*verified) {
+        skews_.push_back((*border)->skew);
+        return length;
+      }
+    }
+    if (misses < kMissesMax) continue;
+    if (whole) {
+      return Error{ErrorCode::kLimit, "the track at sector " + std::to_string(at) +
+                                          " is not the same when looked at again"};
+    }
+    at = (*border)->sector;  // less than a track, then a jump, time and again
+    misses = 0;
+  }
+}
+
+Result<void> Extractor::find_zones() {
   Result<std::uint64_t> at = first_track();
   if (!at) return at.error();
   while (*at < sectors_) {
-    const MaybeBorder border = finder_.border_after(*at);
-    if (!border) return border.error();
-    if (!*border) break;
-    const std::uint64_t end = (*border)->sector;
-    if ((*border)->origin != *at) {  // less than a track, then a jump
-      if (++misses == kMissesMax) {  // so it is: it belongs to none
-        misses = 0;
-        at = end;
-      }
-      continue;
-    }
-    const auto length = static_cast<std::uint32_t>(end - *at);
-    const Result<bool> verified = finder_.is_track(*at, length);
-    if (!verified) return verified.error();
-    if (!*verified) {
-      if (++misses == kMissesMax) {
-        return Error{ErrorCode::kLimit, "the track at sector " + std::to_string(*at) +
-                                            " is not the same when looked at again"};
-      }
-      continue;
-    }
-    misses = 0;
-    const Result<std::uint64_t> tracks = tracks_from(*at, length);
+    const Result<std::uint32_t> length = next_track(*at);
+    if (!length) return length.error();
+    if (*length == 0) break;
+    const Result<std::uint64_t> tracks = tracks_from(*at, *length);
     if (!tracks) return tracks.error();
-    if (!add_zone({*at, *tracks, length})) break;
-    skews_.push_back((*border)->skew);
-    *at += *tracks * length;
+    if (!add_zone({*at, *tracks, *length})) break;
+    *at += *tracks * *length;
   }
   return {};
 }

@@ -87,7 +87,6 @@ TrackFinder::MaybeBorder TrackFinder::bisect_border(std::uint64_t origin, std::u
       jump = off;
     } else {
       reach = middle;
-      per_sector += *off / static_cast<double>(middle);
     }
   }
   return std::optional(Border{origin, origin + behind, *jump});

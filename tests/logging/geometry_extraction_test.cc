@@ -76,6 +76,38 @@ TEST(GeometryExtraction, FindsItThroughAHostThatNoticesLate) {
   }
 }
 
+// One angle is measured wrong, consistently, at any time: what follows from it is looked at again.
+TEST(GeometryExtraction, OneWrongAngleDoesNoHarm) {
+  class Misdirects final : public TimedDisk {
+   public:
+    Misdirects(TimedDisk& disk, std::uint64_t from) : disk_(disk), from_(from) {}
+    Result<Time> access(std::uint64_t sector) override {
+      const bool second = sector > previous_;  // of the two that are compared
+      previous_ = sector;
+      ++commands_;
+      const bool wrong = commands_ >= from_ && commands_ < from_ + 8 && second;
+      return disk_.access(wrong && sector > 100 ? sector - 100 : sector);
+    }
+
+   private:
+    TimedDisk& disk_;
+    const std::uint64_t from_;
+    std::uint64_t commands_ = 0;
+    std::uint64_t previous_ = 0;
+  };
+  const auto drive = drive_of({{0, 400, 300}, {120'000, 300, 200}}, 5);
+  TimedDrive undisturbed({.drive = drive});
+  const std::uint64_t all = extract(undisturbed, drive.geometry.end_sector()).commands;
+  for (std::uint64_t from = 400; from < all; from += 7) {
+    SCOPED_TRACE(from);
+    TimedDrive disk({.drive = drive});
+    Misdirects misdirects(disk, from);
+    const GeometryExtraction extraction = extract(misdirects, drive.geometry.end_sector());
+    ASSERT_EQ(extraction.verdict, Verdict::kRotates) << extraction.report;
+    EXPECT_EQ(*extraction.geometry, drive.geometry) << extraction.report;
+  }
+}
+
 // Zones of any lengths, growing ones and single tracks among them.
 TEST(GeometryExtraction, FindsDrivesOfAnyZones) {
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
