@@ -6,7 +6,8 @@
 // end is found by bisection, and tracks in between are looked at afterwards.
 //
 // The table of the paper's drive, simulated, comes out exactly when completions are noticed late by
-// up to 0.12 ms, or by up to 0.04 ms and one in twelve by up to a revolution.
+// up to 0.12 ms, or by up to 0.04 ms and one in twelve by up to a revolution. Where all are late
+// by up to 0.3 ms, two runs of three are unclear, and some tables leave tracks out.
 //
 // What it cannot find out: tracks on a drive without a visible skew, and anything behind a layer
 // that answers from memory or moves sectors (caches, virtual disks, RAID, shingled drives). It
