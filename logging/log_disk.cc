@@ -12,7 +12,7 @@
 namespace mariner::logging {
 namespace {
 
-// A payload up to this long is copied, which takes no more time than its own segment costs the
+// A payload up to this long is copied, which takes less time than its own segment costs the
 // device; a longer one lies in a huge page.
 constexpr std::size_t kCopiedBytesMax = std::size_t{32} << 10;
 constexpr std::size_t kGatheredBytesMax = kHugePageBytes;

@@ -57,7 +57,8 @@ class PhaseMeter {
     // looks the same: whether the phases differ decides.
     bool steady = false;
   };
-  // Gives kRepetitions + 1 commands. If they are steady, their median is the rotation for now.
+  // Gives kRepetitions + 1 commands. If they are steady, phase() takes their median for the
+  // rotation.
   Result<Repetition> repeat(std::uint64_t sector);
 
   // By how much `to` comes by later than `from`, in revolutions, [0, 1). Gives 2 * kAgreeing + 1

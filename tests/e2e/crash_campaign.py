@@ -33,14 +33,14 @@ class CrashCampaign:
     def load_until(self, crash, acknowledgements_min: int = 1) -> dict:
         """Runs the load with at least 32 writes outstanding, and `crash` at a random moment of it."""
         rounds_before = len(self._journals())
+        moment = acknowledgements_min + self.random.randrange(3000)
         load = self.rounds.start(self.url, "--depth", 40, "--seconds", 60,
                                  "--seed", self.random.randrange(1, 1 << 62))
         try:
             mariner.wait_until(lambda: len(self._journals()) > rounds_before
                                and (self._journals()[-1].read_text().count("\nA ")
-                                    >= acknowledgements_min),
-                               60, f"{acknowledgements_min} acknowledgements")
-            time.sleep(self.random.uniform(0.1, 0.6))
+                                    >= moment),
+                               60, f"{moment} acknowledgements")
             if not load.running():
                 raise mariner.Failed(f"the load ended before the crash: {load.report()}")
             crash()

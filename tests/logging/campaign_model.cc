@@ -9,20 +9,6 @@
 namespace mariner::logging::test {
 namespace {
 
-// Whether it is the record that was appended: all but what the writer fills in.
-bool is_same(Record found, const Record& appended) {
-  found.payload_offset = appended.payload_offset;
-  found.previous_sector = appended.previous_sector;
-  found.previous_slot = appended.previous_slot;
-  found.ordinal = appended.ordinal;
-  return found == appended;
-}
-
-std::string name_of(const Record& record) {
-  return "record " + std::to_string(record.sequence.value) + " of volume " +
-         std::to_string(record.volume.value);
-}
-
 std::string place_of(const LogLocation& at) {
   return " (disk " + std::to_string(at.disk) + ", sector " + std::to_string(at.batch_sector) + ")";
 }

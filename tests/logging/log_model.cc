@@ -5,24 +5,6 @@
 #include <utility>
 
 namespace mariner::logging::test {
-namespace {
-
-// Whether it is the record that was appended: all but what the writer fills in.
-bool is_same(Record found, const Record& appended) {
-  found.payload_offset = appended.payload_offset;
-  found.previous_sector = appended.previous_sector;
-  found.previous_slot = appended.previous_slot;
-  found.ordinal = appended.ordinal;
-  return found == appended;
-}
-
-std::string name_of(const Record& record) {
-  return "record " + std::to_string(record.sequence.value) + " of volume " +
-         std::to_string(record.volume.value);
-}
-
-}  // namespace
-
 std::size_t LogModel::appended(const Record& record) {
   entries_.push_back({record, State::kUnknown, {}});
   return entries_.size() - 1;

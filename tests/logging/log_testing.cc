@@ -45,6 +45,19 @@ Record record_of(std::uint32_t volume, std::uint64_t sequence, std::uint32_t blo
   return record;
 }
 
+bool is_same(Record found, const Record& appended) {
+  found.payload_offset = appended.payload_offset;
+  found.previous_sector = appended.previous_sector;
+  found.previous_slot = appended.previous_slot;
+  found.ordinal = appended.ordinal;
+  return found == appended;
+}
+
+std::string name_of(const Record& record) {
+  return "record " + std::to_string(record.sequence.value) + " of volume " +
+         std::to_string(record.volume.value);
+}
+
 std::string hex(std::span<const std::byte> bytes) {
   std::string text;
   char digits[3];

@@ -36,6 +36,11 @@ PayloadSlice whole(Payload payload);
 Record record_of(std::uint32_t volume, std::uint64_t sequence, std::uint32_t blocks = 1,
                  RecordType type = RecordType::kWrite);
 
+// Whether it is the record that was appended: all but what the writer fills in.
+bool is_same(Record found, const Record& appended);
+// For messages.
+std::string name_of(const Record& record);
+
 // Its bytes in hexadecimal, 16 a line, in groups of four: what golden tests compare.
 std::string hex(std::span<const std::byte> bytes);
 
