@@ -58,6 +58,11 @@ class Disk {
   virtual void async_read(std::uint64_t offset, std::span<std::byte> to, Completion done) = 0;
   virtual void async_write(std::uint64_t offset, std::vector<ConstBytes> parts,
                            Durability durability, Completion done) = 0;
+  // Everything whose write completed before this call is durable on completion. Not on every disk.
+  virtual void async_flush(Completion done) {
+    static_cast<void>(done);
+    CHECK_MSG(false, "this disk flushes only while the caller waits");
+  }
   // Transfers that were begun may not have reached the device before the end of the event loop's
   // turn, so that many go together. This sends them now.
   virtual void submit_now() {}

@@ -333,6 +333,14 @@ void FileDisk::async_write(std::uint64_t offset, std::vector<ConstBytes> parts,
                std::move(answered));
 }
 
+void FileDisk::async_flush(Completion done) {
+  CHECK(ring_ != nullptr);
+  ring_->flush(fd_, [this, done = std::move(done)](std::int64_t answer) mutable {
+    if (answer >= 0) return done({});
+    done(errno_error(static_cast<int>(-answer), path_ + ": cannot flush"));
+  });
+}
+
 void FileDisk::write_answered(std::unique_ptr<Transfer> transfer, std::int64_t moved) {
   if (moved == static_cast<std::int64_t>(transfer->expected)) {
     return finish(std::move(transfer), {});

@@ -71,6 +71,7 @@ class FileDisk final : public Disk {
   void submit_now() override { ring_->submit_now(); }
   void async_write(std::uint64_t offset, std::vector<ConstBytes> parts, Durability durability,
                    Completion done) override;
+  void async_flush(Completion done) override;
   void async_forget(ByteRange range, Completion done) override;
 
  private:

@@ -87,6 +87,14 @@ void IoRing::write_and_flush(int file, std::span<const Bytes> from, std::uint64_
   enqueue(std::move(request));
 }
 
+void IoRing::flush(int file, Completion done) {
+  std::unique_ptr<Request> request = new_request();
+  request->kind = Kind::kFlush;
+  request->file = file;
+  request->done = std::move(done);
+  enqueue(std::move(request));
+}
+
 std::unique_ptr<IoRing::Request> IoRing::new_request() {
   if (spare_.empty()) return std::make_unique<Request>();
   std::unique_ptr<Request> request = std::move(spare_.back());
@@ -123,6 +131,8 @@ bool IoRing::prepare(Request* request) {
   if (request->kind == Kind::kRead) {
     io_uring_prep_readv2(sqe, request->file, request->vectors.data(), count, request->offset,
                          request->flags);
+  } else if (request->kind == Kind::kFlush) {
+    io_uring_prep_fsync(sqe, request->file, IORING_FSYNC_DATASYNC);
   } else {
     io_uring_prep_writev2(sqe, request->file, request->vectors.data(), count, request->offset,
                           request->flags);

@@ -58,6 +58,9 @@ class IoRing {
   void write_and_flush(int file, std::span<const Bytes> from, std::uint64_t offset,
                        Completion done);
 
+  // Makes durable, as fdatasync does, what has been written. The result is 0 or -errno.
+  void flush(int file, Completion done);
+
   // Submits what has been requested in this turn now, and not at its end.
   void submit_now() { submit(); }
 
@@ -68,7 +71,7 @@ class IoRing {
   void wait();
 
  private:
-  enum class Kind { kRead, kWrite, kWriteAndFlush };
+  enum class Kind { kRead, kWrite, kWriteAndFlush, kFlush };
   struct Request {
     Kind kind = Kind::kRead;
     int file = -1;

@@ -200,12 +200,38 @@ Result<void> FaultyDisk::discard(ByteRange range) {
 }
 
 void FaultyDisk::async_read(std::uint64_t offset, std::span<std::byte> to, Completion done) {
-  start({std::nullopt, offset, to, std::move(done)});
+  start({{}, {}, offset, to, std::move(done)});
 }
 
 void FaultyDisk::async_write(std::uint64_t offset, std::vector<ConstBytes> parts,
                              Durability durability, Completion done) {
-  start({Write{offset, std::move(parts), durability}, offset, {}, std::move(done)});
+  start({Write{offset, std::move(parts), durability}, {}, offset, {}, std::move(done)});
+}
+
+void FaultyDisk::async_flush(Completion done) {
+  std::map<std::uint64_t, Sector> now;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [offset, before] : durable_) copy_out(offset, now[offset]);
+  }
+  start({{}, std::move(now), 0, {}, std::move(done)});
+}
+
+// `sectors`, as they were when the flush was asked for. What was written since is not durable.
+Result<void> FaultyDisk::do_flush(const std::map<std::uint64_t, Sector>& sectors) {
+  if (!powered_) return power_is_off();
+  for (const auto& [offset, then] : sectors) {
+    const auto found = durable_.find(offset);
+    if (found == durable_.end()) continue;
+    Sector now{};
+    copy_out(offset, now);
+    if (now == then) {
+      durable_.erase(found);
+    } else {
+      found->second = then;
+    }
+  }
+  return {};
 }
 
 void FaultyDisk::start(InFlight operation) {
@@ -230,8 +256,13 @@ void FaultyDisk::complete(std::list<InFlight>::iterator operation) {
   Result<void> result;
   {
     const std::lock_guard lock(mutex_);
-    result =
-        operation->write ? do_write(*operation->write) : do_read(operation->offset, operation->to);
+    if (operation->flushes) {
+      result = do_flush(*operation->flushes);
+    } else if (operation->write) {
+      result = do_write(*operation->write);
+    } else {
+      result = do_read(operation->offset, operation->to);
+    }
   }
   // The memory of a write may belong to its completion: only now may that go.
   Completion done = std::move(operation->done);

@@ -51,6 +51,7 @@ class FaultyDisk final : public logging::Disk {
   void async_read(std::uint64_t offset, std::span<std::byte> to, Completion done) override;
   void async_write(std::uint64_t offset, std::vector<logging::ConstBytes> parts,
                    logging::Durability durability, Completion done) override;
+  void async_flush(Completion done) override;
   void submit_now() override { ++submits_; }
 
   // The power goes: of what was not durable, and of writes in flight, any subset of sectors
@@ -99,7 +100,8 @@ class FaultyDisk final : public logging::Disk {
     [[nodiscard]] std::uint64_t length() const;
   };
   struct InFlight {
-    std::optional<Write> write;  // else a read
+    std::optional<Write> write;                              // else a flush or a read
+    std::optional<std::map<std::uint64_t, Sector>> flushes;  // what will be durable at its end
     std::uint64_t offset = 0;
     std::span<std::byte> to;
     Completion done;
@@ -113,6 +115,7 @@ class FaultyDisk final : public logging::Disk {
   void lose_power();
   Result<void> do_read(std::uint64_t offset, std::span<std::byte> to);
   Result<void> do_write(Write write);
+  Result<void> do_flush(const std::map<std::uint64_t, Sector>& sectors);
   bool runs_full(const Write& write) const;
   std::uint64_t random(std::uint64_t below);
 

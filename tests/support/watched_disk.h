@@ -29,6 +29,7 @@ class WatchedDisk final : public logging::Disk {
   void async_read(std::uint64_t offset, std::span<std::byte> to, Completion done) override;
   void async_write(std::uint64_t offset, std::vector<logging::ConstBytes> parts,
                    logging::Durability durability, Completion done) override;
+  void async_flush(Completion done) override { disk_.async_flush(std::move(done)); }
 
  private:
   logging::Disk& disk_;

@@ -1,0 +1,316 @@
+#include "index/bosc.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "index/bosc_parts.h"
+#include "proto/check.h"
+
+namespace mariner::index {
+namespace {
+
+// What a run needs besides the queues: what is read, and what is written.
+std::size_t run_bytes(const BoscOptions& options, const IndexSuperblock& superblock) {
+  return 2 * std::size_t{options.run_blocks_max} * superblock.block_bytes * options.runs_in_flight;
+}
+
+std::size_t queue_bytes_for(const BoscOptions& options, const IndexSuperblock& superblock) {
+  const std::size_t others = options.cache_bytes + run_bytes(options, superblock);
+  CHECK_MSG(options.memory_bytes >= 2 * others,
+            "the index's memory must be twice what its cache and its runs take");
+  return options.memory_bytes - others;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Bosc>> Bosc::open(Executor& executor, logging::Disk& disk,
+                                         const BoscOptions& options) {
+  Result<IndexSuperblock> superblock = read_index_superblock(disk);
+  if (!superblock) return superblock.error();
+  std::unique_ptr<Bosc> bosc(new Bosc(executor, disk, options, *superblock));
+  if (Result<void> r = bosc->load_checkpoint(); !r) return r.error();
+  return bosc;
+}
+
+Bosc::Bosc(Executor& executor, logging::Disk& disk, const BoscOptions& options,
+           const IndexSuperblock& superblock)
+    : executor_(executor),
+      disk_(disk),
+      options_(options),
+      queue_bytes_max_(queue_bytes_for(options, superblock)),
+      superblock_(superblock),
+      pool_({.chunk_bytes = options.chunk_bytes}),
+      cache_(options.cache_bytes / superblock.block_bytes, superblock.block_bytes) {
+  CHECK(options.run_blocks_max >= 1 && options.runs_in_flight >= 1);
+  CHECK(options.run_dirty_min > 0 && options.run_dirty_min <= 1);
+  states_.reserve(superblock.blocks);  // so that references to them stay
+}
+
+Bosc::~Bosc() {
+  *alive_ = false;
+  CHECK_MSG(runs_.empty() && reads_.empty() && !checkpoint_, "an index file is destroyed in use");
+  for (BlockState& block : states_) pool_.clear(block.queue);
+}
+
+void Bosc::add_function(FunctionId id, CommitFunction& function) {
+  CHECK(id.value != 0 && functions_[id.value].commit == nullptr);
+  functions_[id.value].commit = &function;
+}
+
+std::span<const std::byte> Bosc::saved(FunctionId id) const {
+  const auto found = functions_.find(id.value);
+  return found == functions_.end() ? std::span<const std::byte>{} : found->second.saved;
+}
+
+Bosc::Function& Bosc::function_of(const BlockState& block) {
+  const auto found = functions_.find(block.function.value);
+  CHECK(found != functions_.end() && found->second.commit != nullptr);
+  return found->second;
+}
+
+std::size_t Bosc::memory_bytes() const { return pool_.used_bytes() + cache_.bytes() + run_bytes_; }
+
+Result<BlockAddress> Bosc::allocate(FunctionId id, std::uint32_t tag) {
+  CHECK(id.value != 0);
+  std::optional<std::uint32_t> address = free_.next(0);
+  if (address) {
+    free_.erase(*address);
+  } else {
+    if (states_.size() == superblock_.blocks) {
+      return Error{ErrorCode::kNoSpace, "the index file is full: all its " +
+                                            std::to_string(superblock_.blocks) +
+                                            " blocks are in use"};
+    }
+    address = static_cast<std::uint32_t>(states_.size());
+    states_.emplace_back();
+  }
+  BlockState& block = states_[*address];
+  CHECK(block.function.value == 0 && block.queue.empty());
+  const std::uint32_t version = block.version;  // goes on, past what stands in its places
+  block = {};
+  block.version = version;
+  block.function = id;
+  block.tag = tag;
+  ++allocated_;
+  return BlockAddress{*address};
+}
+
+void Bosc::free(BlockAddress address) {
+  BlockState& block = state(address);
+  CHECK_MSG(!block.committing, "a block is freed while it is being committed");
+  pool_.clear(block.queue);
+  cache_.erase(address);
+  dirty_.erase(address.value);
+  block.function = {};
+  block.first_pending = 0;
+  --allocated_;
+  freed_.push_back(address);
+}
+
+void Bosc::queue(BlockAddress address, BlockState& block, Modification modification,
+                 std::uint64_t number) {
+  if (block.first_pending == 0) {
+    block.first_pending = number;
+    dirty_.insert(address.value);
+  }
+  pool_.append(block.queue, modification);
+}
+
+bool Bosc::modify(BlockAddress address, Modification modification, std::uint64_t number) {
+  BlockState& block = state(address);
+  Function& function = function_of(block);
+  CHECK_MSG(number >= function.last_number, "the numbers of an index's modifications decrease");
+  function.last_number = number;
+  if (number <= block.frontier) return false;  // recovery: it is in the block already
+  ++statistics_.modifications;
+  if (block.queue.empty() && !block.committing && cache_.bytes() > 0) {
+    BlockCache::Entry* const cached = cache_.find(address);
+    if (cached != nullptr &&
+        function.commit->apply(contents_of(cached->block.bytes()), modification)) {
+      cache_.set_dirty(*cached, true);
+      if (block.first_pending == 0) block.first_pending = number;
+      dirty_.insert(address.value);
+      if (should_commit()) pump_soon();
+      return true;
+    }
+  }
+  queue(address, block, modification, number);
+  if (should_commit()) pump_soon();
+  return true;
+}
+
+void Bosc::when_room(UniqueFunction<void()> then) {
+  room_waiters_.push_back(std::move(then));
+  if (has_room()) {
+    tell_room();
+  } else {
+    pump_soon();
+  }
+}
+
+void Bosc::tell_room() {
+  if (!has_room() || room_waiters_.empty()) return;
+  executor_.post([waiters = std::exchange(room_waiters_, {})]() mutable {
+    for (UniqueFunction<void()>& waiter : waiters) waiter();
+  });
+}
+
+void Bosc::report(BlockAddress address, const Error& error) {
+  if (error.code == ErrorCode::kCorrupt) ++statistics_.damaged;
+  if (error_hook_) error_hook_(address, error);
+}
+
+// The block with what is queued: of a run that has taken modifications, those first.
+BlockView Bosc::view_of(BlockAddress address, const BlockState& block) {
+  const ModificationQueue* taken = nullptr;
+  BlockView view{false, {}, PendingModifications(pool_, nullptr)};
+  if (block.committing) {
+    for (const std::shared_ptr<Run>& run : runs_) {
+      const Run::Member* const member = run->find(address);
+      if (member == nullptr) continue;
+      taken = &member->taken;
+      if (run->is_read && member->damage == BlockDamage::kNone) {
+        view.complete = true;
+        if (block.on_disk) view.contents = contents_of(run->before_of(*member));
+      }
+    }
+  }
+  view.pending = PendingModifications(pool_, taken, &block.queue);
+  if (view.complete) return view;
+  if (!block.on_disk) {
+    view.complete = true;
+  } else if (BlockCache::Entry* const cached = cache_.find(address); cached != nullptr) {
+    view.complete = true;
+    view.contents = contents_of(std::span<const std::byte>(cached->block.bytes()));
+  }
+  return view;
+}
+
+void Bosc::query(BlockAddress address, UniqueFunction<bool(const BlockView&)> look,
+                 Answered answered) {
+  ++statistics_.queries;
+  const BlockState& block = state(address);
+  const BlockView view = view_of(address, block);
+  if (look(view)) return answered(true);
+  CHECK_MSG(!view.complete, "a query was shown all of a block and has no answer");
+  std::unique_ptr<Read>& read = reads_[address.value];
+  if (read == nullptr) {
+    read = std::make_unique<Read>();
+    read->expected = header_of(address, block);
+  }
+  read->waiters.push_back({std::move(look), std::move(answered)});
+  if (read->waiters.size() == 1) read_for_query(address);
+}
+
+void Bosc::read_for_query(BlockAddress address) {
+  Read& read = *reads_[address.value];
+  read.block = Payload::allocate(superblock_.block_bytes);
+  ++statistics_.query_reads;
+  ++statistics_.reads;
+  statistics_.bytes_read += superblock_.block_bytes;
+  disk_.async_read(superblock_.offset_of(address, state(address).place), read.block.bytes(),
+                   [this, address](Result<void> r) { read_ended(address, std::move(r)); });
+}
+
+void Bosc::read_ended(BlockAddress address, Result<void> result) {
+  const auto found = reads_.find(address.value);
+  CHECK(found != reads_.end());
+  const std::unique_ptr<Read> read = std::move(found->second);
+  reads_.erase(found);
+  const BlockState& block = states_[address.value];
+  // Committed, divided or freed meanwhile: what was read may be anything.
+  const bool stale =
+      block.function != read->expected.function || header_of(address, block) != read->expected;
+  if (!stale && result) {
+    const BlockDamage damage =
+        check_index_block(read->expected, superblock_.file, read->block.bytes());
+    if (damage != BlockDamage::kNone) result = damage_error(address, damage);
+  }
+  if (!stale && !result) report(address, result.error());
+  if (!stale && result) cache_block(address, read->block);
+  for (Read::Waiter& waiter : read->waiters) {
+    if (stale) {
+      waiter.answered(false);
+    } else if (!result) {
+      waiter.answered(result.error());
+    } else {
+      // Whoever looked before may have changed it.
+      const BlockState& now = states_[address.value];
+      if (now.function != read->expected.function || header_of(address, now) != read->expected) {
+        waiter.answered(false);
+        continue;
+      }
+      BlockView view = view_of(address, now);
+      if (!view.complete) {
+        view.complete = true;
+        view.contents = contents_of(std::span<const std::byte>(read->block.bytes()));
+      }
+      CHECK_MSG(waiter.look(view), "a query was shown all of a block and has no answer");
+      waiter.answered(true);
+    }
+  }
+  if (draining_) drain(std::move(drained_));
+}
+
+// Keeps what has been read, with what is queued for it already applied.
+void Bosc::cache_block(BlockAddress address, Payload block) {
+  BlockState& now = state(address);
+  if (now.committing || cache_.find(address) != nullptr) return;
+  bool dirty = false;
+  if (!now.queue.empty()) {
+    Payload after = Payload::allocate(superblock_.block_bytes);
+    BlockCommit commit({address, contents_of(std::span<const std::byte>(block.bytes())),
+                        contents_of(after.bytes()), PendingModifications(pool_, &now.queue),
+                        superblock_.block_bytes});
+    function_of(now).commit->commit(commit);
+    // What would be divided waits for its run.
+    if (commit.added_.empty()) {
+      block = std::move(after);
+      dirty = true;
+    }
+  }
+  if (!cache_.insert(address, std::move(block), [](BlockAddress) {})) return;
+  if (!dirty) return;
+  cache_.set_dirty(*cache_.find(address), true);
+  pool_.clear(now.queue);
+  tell_room();
+}
+
+void Bosc::divide(BlockAddress address, UniqueFunction<BlockAddress(Modification)> choose) {
+  BlockState& block = state(address);
+  ModificationQueue all = std::exchange(block.queue, {});
+  const std::uint64_t number = block.first_pending;
+  pool_.for_each(all, [&](Modification modification) {
+    const BlockAddress to = choose(modification);
+    queue(to, state(to), modification, number);
+  });
+  pool_.clear(all);
+  // Its first number stays if something is left of it; what it has in the cache is committed with
+  // it.
+  BlockCache::Entry* const cached = cache_.find(address);
+  if (block.queue.empty() && !block.committing && (cached == nullptr || !cached->dirty)) {
+    block.first_pending = 0;
+    dirty_.erase(address.value);
+  }
+}
+
+void Bosc::commit_all(UniqueFunction<void(Result<void>)> done) {
+  CHECK(!draining_);
+  // The sweep under way has passed some blocks: the next one passes all.
+  commit_alls_.push_back(
+      {sweeping_ || checkpoint_ ? std::uint64_t{2} : std::uint64_t{1}, std::move(done)});
+  pump_soon();
+}
+
+void Bosc::drain(UniqueFunction<void()> done) {
+  draining_ = true;
+  if (!runs_.empty() || checkpoint_ || !reads_.empty()) {
+    drained_ = std::move(done);
+    return;
+  }
+  if (done) done();
+}
+
+}  // namespace mariner::index

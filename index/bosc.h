@@ -1,0 +1,279 @@
+// BOSC: batching modifications with sequential commit. A store of blocks in an index file that is
+// updated without being read first. Dissertation 3.1 and 3.2; BOSC paper 3 and 4.
+//
+// modify() puts a modification into its block's queue in memory. A commit sweep goes over the file
+// in the order of addresses, again and again, in runs of neighbouring blocks: a run is read, the
+// commit functions apply what is queued, and it is written. query() sees a block with everything
+// that is queued for it, and reads it only if it must.
+//
+// Nothing is durable when modify() returns: the caller has a log, whose records are numbered, and
+// gives each modification its record's number. A checkpoint makes the state of all blocks durable
+// at once and says from which number on the log must be replayed (frontier()). Invariants:
+// - A block is never written over its only copy: it has two places, is committed at most once
+//   between two checkpoints, and a checkpoint says which places hold.
+// - A block's local frontier: all modifications of its function up to that number that were meant
+//   for it are in it. A modification at or below it is not applied again.
+// - Every block that is read has the address, function and version that it must have; what has not
+//   is damage, is reported, and keeps its queue.
+// - Memory (queues, cache, runs) stays within memory_bytes if the caller heeds has_room().
+//
+// Owner's thread only; commit functions may run on others.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "index/block_cache.h"
+#include "index/commit_function.h"
+#include "index/dirty_map.h"
+#include "index/index_file.h"
+#include "index/modification_queue.h"
+#include "logging/disk.h"
+#include "proto/executor.h"
+
+namespace mariner::index {
+
+// What a query sees of a block.
+struct BlockView {
+  // False: the block is on disk, and its contents are not in memory.
+  bool complete = false;
+  // As of `pending`; empty if the block was never written, or if it is not complete.
+  std::span<const std::byte> contents;
+  PendingModifications pending;
+};
+
+struct BoscOptions {
+  std::size_t memory_bytes = std::size_t{512} << 20;
+  std::size_t cache_bytes = std::size_t{64} << 20;  // of these at most
+  std::uint32_t run_blocks_max = 32;                // dissertation 3.2.2
+  double run_dirty_min = 0.5;                       // the share of a run that must be dirty
+  std::uint32_t runs_in_flight = 4;
+  std::uint32_t chunk_bytes = 256;  // ModificationPool::Options
+  // A sweep begins when the queues take this share of their memory, or when so many numbers would
+  // have to be replayed.
+  double commit_at = 0.8;
+  std::uint64_t replay_max = UINT64_MAX;
+};
+
+struct BoscStatistics {
+  std::uint64_t modifications = 0;
+  std::uint64_t sweeps = 0;
+  std::uint64_t runs = 0;
+  std::uint64_t blocks_committed = 0;
+  std::uint64_t blocks_carried = 0;  // clean ones within a run
+  std::uint64_t reads = 0;           // of the disk
+  std::uint64_t bytes_read = 0;
+  std::uint64_t writes = 0;
+  std::uint64_t bytes_written = 0;  // checkpoints included
+  std::uint64_t checkpoints = 0;
+  std::uint64_t checkpoint_bytes = 0;
+  std::uint64_t queries = 0;
+  std::uint64_t query_reads = 0;  // of these had to read
+  std::uint64_t damaged = 0;      // blocks that were found damaged
+};
+
+class Bosc {
+ public:
+  using Answered = UniqueFunction<void(Result<bool>)>;
+
+  // Opens the file on `disk`, which outlives it, and loads its checkpoint. Blocking. kCorrupt when
+  // there is none that is good: then it is to be formatted and filled from the log.
+  static Result<std::unique_ptr<Bosc>> open(Executor& executor, logging::Disk& disk,
+                                            const BoscOptions& options);
+  ~Bosc();  // nothing is in flight: see drain()
+  Bosc(const Bosc&) = delete;
+  Bosc& operator=(const Bosc&) = delete;
+
+  // Before anything else is done with its blocks. `function` outlives this or its removal.
+  void add_function(FunctionId id, CommitFunction& function);
+  // What `function` saved in the checkpoint; empty if it was not there.
+  [[nodiscard]] std::span<const std::byte> saved(FunctionId id) const;
+
+  // Usable bytes of each block.
+  [[nodiscard]] std::size_t contents_bytes() const {
+    return superblock_.block_bytes - kIndexBlockHeaderBytes;
+  }
+  // A block that was never written. `tag` is for the function: whatever it wants to know the block
+  // by. kNoSpace when the file is full.
+  Result<BlockAddress> allocate(FunctionId id, std::uint32_t tag);
+  // Gives the block back, with what is queued for it. It is not being committed.
+  void free(BlockAddress address);
+  void set_tag(BlockAddress address, std::uint32_t tag) { state(address).tag = tag; }
+  [[nodiscard]] std::uint32_t tag(BlockAddress address) const { return state(address).tag; }
+  [[nodiscard]] bool belongs_to(BlockAddress address, FunctionId id) const {
+    return address.value < states_.size() && id.value != 0 && states_[address.value].function == id;
+  }
+  [[nodiscard]] bool is_committing(BlockAddress address) const { return state(address).committing; }
+  // Modifications that wait for a commit to come.
+  [[nodiscard]] std::uint32_t queued(BlockAddress address) const {
+    return state(address).queue.count();
+  }
+  [[nodiscard]] bool on_disk(BlockAddress address) const { return state(address).on_disk; }
+  [[nodiscard]] std::uint64_t local_frontier(BlockAddress address) const {
+    return state(address).frontier;
+  }
+
+  // Queues `modification`, of the log record `number`, for the block; the function of the block is
+  // what commits it. A function's numbers never decrease, and all modifications of one number are
+  // made in one turn of the executor. False when the block has it already (after a restart).
+  bool modify(BlockAddress address, Modification modification, std::uint64_t number);
+  // Every number up to this one that anybody will ever use has been used.
+  void set_used_through(std::uint64_t number) { used_through_ = number; }
+
+  // Whether the queues are within their memory: who modifies waits otherwise.
+  [[nodiscard]] bool has_room() const { return queued_bytes() < queue_bytes_max_; }
+  // Runs `then` in a later turn as soon as there is room.
+  void when_room(UniqueFunction<void()> then);
+
+  // Shows the block to `look`, which returns whether that was enough; an incomplete view need not
+  // be, a complete one is. `answered` gets true then; false when the block was committed while it
+  // was being read, so that what is looked for may stand elsewhere: ask again. kCorrupt, kIo when
+  // it cannot be read. Both may run before this returns.
+  void query(BlockAddress address, UniqueFunction<bool(const BlockView&)> look, Answered answered);
+
+  // Divides what is queued for `address`: each modification goes to the block that `choose` names
+  // (another one, or the same), in order. For a function whose block has been split.
+  void divide(BlockAddress address, UniqueFunction<BlockAddress(Modification)> choose);
+
+  // Commits everything that has been modified before this call and makes a checkpoint.
+  void commit_all(UniqueFunction<void(Result<void>)> done);
+  // Calls done when nothing is in flight; nothing new begins from now on.
+  void drain(UniqueFunction<void()> done);
+
+  // The log must be replayed from the number behind this one.
+  [[nodiscard]] std::uint64_t frontier() const { return frontier_; }
+  // Called with it whenever a checkpoint has become durable.
+  void on_checkpoint(UniqueFunction<void(std::uint64_t)> hook) {
+    checkpoint_hook_ = std::move(hook);
+  }
+  // Told of blocks that are damaged and of I/O that failed.
+  void on_error(UniqueFunction<void(BlockAddress, const Error&)> hook) {
+    error_hook_ = std::move(hook);
+  }
+
+  [[nodiscard]] std::uint32_t allocated_blocks() const { return allocated_; }
+  [[nodiscard]] std::uint32_t block_bytes() const { return superblock_.block_bytes; }
+  [[nodiscard]] std::size_t memory_bytes() const;
+  [[nodiscard]] std::size_t queued_bytes() const {
+    return pool_.used_bytes() + cache_.dirty_bytes();
+  }
+  [[nodiscard]] const BoscStatistics& statistics() const { return statistics_; }
+
+ private:
+  struct BlockState {
+    ModificationQueue queue;
+    FunctionId function;  // 0: free
+    std::uint32_t tag = 0;
+    std::uint32_t version = 0;
+    std::uint64_t frontier = 0;
+    std::uint64_t first_pending = 0;  // number of the oldest modification that is not written
+    bool on_disk = false;
+    bool committed = false;   // since the last checkpoint
+    bool committing = false;  // is part of a run
+    std::uint8_t place = 0;   // where it stands
+  };
+  struct Run;
+  struct Read;
+  struct Checkpoint;
+  struct Function {
+    CommitFunction* commit = nullptr;
+    std::uint64_t last_number = 0;
+    std::vector<std::byte> saved;
+  };
+
+  Bosc(Executor& executor, logging::Disk& disk, const BoscOptions& options,
+       const IndexSuperblock& superblock);
+  Result<void> load_checkpoint();
+  Result<void> unpack_checkpoint(std::span<const std::byte> bytes);
+
+  [[nodiscard]] BlockState& state(BlockAddress address) {
+    CHECK(address.value < states_.size() && states_[address.value].function.value != 0);
+    return states_[address.value];
+  }
+  [[nodiscard]] const BlockState& state(BlockAddress address) const {
+    return const_cast<Bosc*>(this)->state(address);
+  }
+  [[nodiscard]] Function& function_of(const BlockState& block);
+  [[nodiscard]] IndexBlockHeader header_of(BlockAddress address, const BlockState& block) const {
+    return {address, block.function, block.version, block.frontier};
+  }
+  void queue(BlockAddress address, BlockState& block, Modification modification,
+             std::uint64_t number);
+
+  // The sweep (bosc_sweep.cc).
+  void pump_soon();
+  void pump();
+  [[nodiscard]] bool should_commit() const;
+  [[nodiscard]] bool may_commit(const BlockState& block) const;
+  [[nodiscard]] std::shared_ptr<Run> next_run();
+  void begin_run(const std::shared_ptr<Run>& run);
+  void read_run(const std::shared_ptr<Run>& run);
+  void apply_run(const std::shared_ptr<Run>& run);
+  void write_run(const std::shared_ptr<Run>& run);
+  void finish_run(const std::shared_ptr<Run>& run);
+  void give_back(Run& run, std::size_t member);
+  void sweep_ended();
+  void wait_before_next(std::chrono::milliseconds delay);
+  void tell_room();
+
+  // Checkpoints (bosc_checkpoint.cc).
+  void begin_checkpoint();
+  [[nodiscard]] Payload pack_checkpoint(std::uint64_t frontier);
+  void write_superblock();
+  void checkpoint_ended(const Result<void>& result);
+
+  // Queries (bosc.cc).
+  void read_for_query(BlockAddress address);
+  void read_ended(BlockAddress address, Result<void> result);
+  void cache_block(BlockAddress address, Payload block);
+  [[nodiscard]] BlockView view_of(BlockAddress address, const BlockState& block);
+  void report(BlockAddress address, const Error& error);
+
+  Executor& executor_;
+  logging::Disk& disk_;
+  const BoscOptions options_;
+  const std::size_t queue_bytes_max_;
+  IndexSuperblock superblock_;
+  std::unordered_map<std::uint32_t, Function> functions_;
+
+  std::vector<BlockState> states_;  // by address
+  DirtyMap dirty_;                  // blocks that have something to commit
+  DirtyMap free_;                   // addresses below states_.size() that can be allocated
+  std::uint32_t allocated_ = 0;
+  std::vector<BlockAddress> freed_;      // since the last checkpoint: it may refer to them
+  std::vector<BlockAddress> committed_;  // since the last checkpoint
+
+  ModificationPool pool_;
+  BlockCache cache_;
+  std::unordered_map<std::uint32_t, std::unique_ptr<Read>> reads_;
+  std::vector<std::shared_ptr<Run>> runs_;
+  std::size_t run_bytes_ = 0;   // of buffers
+  std::uint32_t position_ = 0;  // of the sweep
+  bool sweeping_ = false;
+  bool sweep_committed_ = false;  // something, in this sweep
+  Result<void> sweep_result_;
+  std::shared_ptr<Checkpoint> checkpoint_;
+  std::uint64_t frontier_ = 0;
+  std::uint64_t used_through_ = 0;
+  bool pump_pending_ = false;
+  bool draining_ = false;
+  bool waiting_ = false;  // something failed: not yet again
+  std::vector<UniqueFunction<void()>> room_waiters_;
+  struct CommitAll {
+    std::uint64_t sweeps_left = 0;
+    UniqueFunction<void(Result<void>)> done;
+  };
+  std::vector<CommitAll> commit_alls_;
+  UniqueFunction<void()> drained_;
+  UniqueFunction<void(std::uint64_t)> checkpoint_hook_;
+  UniqueFunction<void(BlockAddress, const Error&)> error_hook_;
+  BoscStatistics statistics_;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace mariner::index

@@ -1,0 +1,351 @@
+// The commit sweep: runs of neighbouring blocks are read, applied and written, several at a time,
+// so that the disk always has something to do (dissertation 3.2.2).
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+#include "index/bosc.h"
+#include "index/bosc_parts.h"
+#include "proto/check.h"
+
+namespace mariner::index {
+namespace {
+
+constexpr std::chrono::milliseconds kRetryDelay{100};
+// When a sweep could commit nothing of what there is: damaged blocks, for instance.
+constexpr std::chrono::milliseconds kFruitlessDelay{1000};
+constexpr std::uint32_t kGapMax = 4;
+
+}  // namespace
+
+void Bosc::pump_soon() {
+  if (std::exchange(pump_pending_, true)) return;
+  executor_.post([this, alive = alive_] {
+    if (!*alive) return;
+    pump_pending_ = false;
+    pump();
+  });
+}
+
+bool Bosc::should_commit() const {
+  if (!commit_alls_.empty() || !room_waiters_.empty()) return true;
+  const auto at = [&](std::size_t bytes) {
+    return static_cast<std::size_t>(static_cast<double>(bytes) * options_.commit_at);
+  };
+  return pool_.used_bytes() >= at(queue_bytes_max_) ||
+         cache_.dirty_bytes() >= std::max(at(cache_.bytes_max()), std::size_t{1}) ||
+         (used_through_ > frontier_ && used_through_ - frontier_ > options_.replay_max);
+}
+
+void Bosc::pump() {
+  if (draining_ || waiting_ || checkpoint_) return;
+  while (runs_.size() < options_.runs_in_flight && should_commit()) {
+    if (!std::exchange(sweeping_, true)) {
+      position_ = 0;
+      sweep_committed_ = false;
+      sweep_result_ = {};
+    }
+    const std::shared_ptr<Run> run = next_run();
+    if (run == nullptr) {
+      if (runs_.empty()) sweep_ended();
+      return;
+    }
+    begin_run(run);
+  }
+}
+
+void Bosc::sweep_ended() {
+  sweeping_ = false;
+  ++statistics_.sweeps;
+  if (!sweep_committed_ && dirty_.count() > 0) wait_before_next(kFruitlessDelay);
+  begin_checkpoint();
+}
+
+void Bosc::wait_before_next(std::chrono::milliseconds delay) {
+  waiting_ = true;
+  executor_.after(delay, [this, alive = alive_] {
+    if (!*alive) return;
+    waiting_ = false;
+    pump();
+  });
+}
+
+// Not twice between two checkpoints: its other place is what the last one refers to.
+bool Bosc::may_commit(const BlockState& block) const {
+  return block.function.value != 0 && !block.committed && !block.committing;
+}
+
+// From the first dirty block at the sweep's position on: neighbours within its group, as long as
+// enough of them are dirty. The first and the last one are.
+std::shared_ptr<Bosc::Run> Bosc::next_run() {
+  std::optional<std::uint32_t> first = dirty_.next(position_);
+  while (first && !may_commit(states_[*first])) first = dirty_.next(*first + 1);
+  if (!first) return nullptr;
+  const std::uint32_t group_end =
+      (*first / superblock_.group_blocks + 1) * superblock_.group_blocks;
+  const std::uint32_t limit = std::min(group_end, *first + options_.run_blocks_max);
+  std::uint32_t last = *first;
+  std::uint32_t dirty = 1;
+  for (std::optional<std::uint32_t> next = dirty_.next(last + 1); next && *next < limit;
+       next = dirty_.next(*next + 1)) {
+    if (!may_commit(states_[*next])) continue;
+    if (dirty + 1 < options_.run_dirty_min * (*next - *first + 1)) break;
+    last = *next;
+    ++dirty;
+  }
+  position_ = last + 1;
+
+  auto run = std::make_shared<Run>();
+  run->first = {*first};
+  run->block_bytes = superblock_.block_bytes;
+  for (std::uint32_t number = *first; number <= last; ++number) {
+    const BlockState& block = states_[number];
+    if (!may_commit(block) || (!dirty_.contains(number) && !block.on_disk)) continue;
+    Run::Member member;
+    member.address = {number};
+    member.dirty = dirty_.contains(number);
+    run->members.push_back(std::move(member));
+  }
+  return run;
+}
+
+void Bosc::begin_run(const std::shared_ptr<Run>& run) {
+  const std::size_t blocks = run->members.back().address.value - run->first.value + 1;
+  run->before = Payload::allocate(blocks * run->block_bytes);
+  run->after = Payload::allocate(blocks * run->block_bytes);
+  run_bytes_ += 2 * blocks * run->block_bytes;
+  for (Run::Member& member : run->members) {
+    BlockState& block = state(member.address);
+    block.committing = true;
+    member.number = std::max(function_of(block).last_number, block.frontier);
+    member.version = block.version + 1;
+    member.taken = std::exchange(block.queue, {});
+    BlockCache::Entry* const cached = cache_.find(member.address);
+    if (cached == nullptr) continue;
+    // What is in memory is as good as what is on disk, or newer.
+    std::memcpy(run->before_of(member).data(), cached->block.data(), run->block_bytes);
+    member.from_cache = true;
+  }
+  runs_.push_back(run);
+  ++statistics_.runs;
+  read_run(run);
+}
+
+void Bosc::read_run(const std::shared_ptr<Run>& run) {
+  run->waiting = 1;  // for this function itself
+  const auto ended = [this, run](const Result<void>& result, std::size_t from, std::size_t to) {
+    for (std::size_t i = from; i < to && !result; ++i) {
+      run->members[i].left_out = true;
+      report(run->members[i].address, result.error());
+    }
+    if (--run->waiting == 0) apply_run(run);
+  };
+  const auto is_to_be_read = [&](const Run::Member& member) {
+    return state(member.address).on_disk && !member.from_cache;
+  };
+  for (std::size_t from = 0; from < run->members.size();) {
+    if (!is_to_be_read(run->members[from])) {
+      ++from;
+      continue;
+    }
+    // One read for neighbours in the same place; small gaps are read, too.
+    const unsigned place = state(run->members[from].address).place;
+    std::size_t last = from;
+    for (std::size_t next = from + 1; next < run->members.size(); last = next++) {
+      const Run::Member& member = run->members[next];
+      if (!is_to_be_read(member) || state(member.address).place != place ||
+          member.address.value - run->members[last].address.value > kGapMax) {
+        break;
+      }
+    }
+    const BlockAddress first = run->members[from].address;
+    const std::size_t bytes =
+        (run->members[last].address.value - first.value + 1) * run->block_bytes;
+    ++run->waiting;
+    ++statistics_.reads;
+    statistics_.bytes_read += bytes;
+    disk_.async_read(superblock_.offset_of(first, place),
+                     run->before.bytes().subspan(run->offset(run->members[from]), bytes),
+                     [ended, from, last](const Result<void>& r) { ended(r, from, last + 1); });
+    from = last + 1;
+  }
+  // Never in this call: who queries a block of the run may be under way.
+  executor_.post([ended] { ended({}, 0, 0); });
+}
+
+void Bosc::apply_run(const std::shared_ptr<Run>& run) {
+  for (Run::Member& member : run->members) {
+    const BlockState& block = state(member.address);
+    if (!block.on_disk || member.from_cache || member.left_out) continue;
+    member.damage = check_index_block(header_of(member.address, block), superblock_.file,
+                                      run->before_of(member));
+    if (member.damage == BlockDamage::kNone) continue;
+    member.left_out = true;
+    report(member.address, damage_error(member.address, member.damage));
+  }
+  run->is_read = true;
+  for (std::size_t i = 0; i < run->members.size(); ++i) {
+    Run::Member& member = run->members[i];
+    const BlockState& block = state(member.address);
+    if (member.left_out) continue;
+    const std::span<const std::byte> before =
+        contents_of(std::span<const std::byte>(run->before_of(member)));
+    const std::span<std::byte> after = contents_of(run->after_of(member));
+    if (member.taken.empty()) {
+      std::memcpy(after.data(), before.data(), after.size());
+      continue;
+    }
+    member.commit = std::make_unique<BlockCommit>(BlockCommit::Parts{
+        member.address, block.on_disk || member.from_cache ? before : std::span<const std::byte>{},
+        after, PendingModifications(pool_, &member.taken), run->block_bytes});
+    function_of(block).commit->commit(*member.commit);
+    for (std::size_t number = 0; number < member.commit->added_.size(); ++number) {
+      const Result<BlockAddress> address = allocate(block.function, block.tag);
+      if (!address) {
+        report(member.address, address.error());
+        member.left_out = true;
+        break;
+      }
+      state(*address).committing = true;
+      member.commit->addresses_.push_back(*address);
+      run->added.push_back({i, number, *address});
+    }
+  }
+  write_run(run);
+}
+
+void Bosc::write_run(const std::shared_ptr<Run>& run) {
+  run->waiting = 1;
+  const auto ended = [this, run](const Result<void>& result) {
+    if (!result && run->result) run->result = result;
+    if (--run->waiting == 0) finish_run(run);
+  };
+  const auto write = [&](BlockAddress first, unsigned place,
+                         std::vector<logging::ConstBytes> parts) {
+    std::size_t bytes = 0;
+    for (const logging::ConstBytes& part : parts) bytes += part.size();
+    ++run->waiting;
+    ++statistics_.writes;
+    statistics_.bytes_written += bytes;
+    disk_.async_write(superblock_.offset_of(first, place), std::move(parts),
+                      logging::Durability::kVolatile, [ended](const Result<void>& r) { ended(r); });
+  };
+  const auto new_place = [&](const Run::Member& member) {
+    const BlockState& block = state(member.address);
+    return block.on_disk ? block.place ^ 1u : 0u;
+  };
+  for (std::size_t from = 0; from < run->members.size();) {
+    const Run::Member& first = run->members[from];
+    if (first.left_out) {
+      ++from;
+      continue;
+    }
+    const unsigned place = new_place(first);
+    std::size_t to = from;
+    for (; to < run->members.size(); ++to) {
+      const Run::Member& member = run->members[to];
+      if (member.left_out || new_place(member) != place ||
+          member.address.value != first.address.value + (to - from)) {
+        break;
+      }
+      seal_index_block(
+          {member.address, state(member.address).function, member.version, member.number},
+          superblock_.file, run->after_of(member));
+    }
+    write(first.address, place,
+          {run->after.bytes().subspan(run->offset(first), (to - from) * run->block_bytes)});
+    from = to;
+  }
+  for (std::size_t from = 0; from < run->added.size();) {
+    std::vector<logging::ConstBytes> parts;
+    std::size_t to = from;
+    for (; to < run->added.size(); ++to) {
+      const Run::Added& added = run->added[to];
+      if (added.address.value != run->added[from].address.value + (to - from) ||
+          added.address.value / superblock_.group_blocks !=
+              run->added[from].address.value / superblock_.group_blocks) {
+        break;
+      }
+      const Run::Member& member = run->members[added.member];
+      Payload& block = member.commit->added_[added.number];
+      seal_index_block({added.address, state(added.address).function,
+                        state(added.address).version + 1, member.number},
+                       superblock_.file, block.bytes());
+      parts.emplace_back(block.bytes());
+    }
+    write(run->added[from].address, 0, std::move(parts));
+    from = to;
+  }
+  executor_.post([ended] { ended({}); });
+}
+
+// What was taken goes back in front of what came since.
+void Bosc::give_back(Run& run, std::size_t number) {
+  Run::Member& member = run.members[number];
+  BlockState& block = state(member.address);
+  pool_.splice(member.taken, std::exchange(block.queue, {}));
+  block.queue = std::exchange(member.taken, {});
+  block.committing = false;
+  if (!member.commit) return;
+  for (const BlockAddress added : member.commit->addresses_) {
+    state(added).committing = false;
+    free(added);
+  }
+}
+
+void Bosc::finish_run(const std::shared_ptr<Run>& run) {
+  for (std::size_t i = 0; i < run->members.size(); ++i) {
+    Run::Member& member = run->members[i];
+    if (member.left_out || !run->result) {
+      if (sweep_result_) {
+        sweep_result_ = Error{ErrorCode::kIo, "some blocks of the index could not be committed"};
+      }
+      give_back(*run, i);
+      continue;
+    }
+    sweep_committed_ = true;
+    BlockState& block = state(member.address);
+    block.place = block.on_disk ? block.place ^ 1u : 0;
+    block.on_disk = true;
+    block.version = member.version;
+    block.frontier = member.number;
+    block.committing = false;
+    block.committed = true;
+    committed_.push_back(member.address);
+    pool_.clear(member.taken);
+    // All that is older than the commit is written. The first of what came since is not known, but
+    // it is behind the commit.
+    block.first_pending = block.queue.empty() ? 0 : member.number + 1;
+    if (block.queue.empty()) dirty_.erase(member.address.value);
+    ++(member.dirty ? statistics_.blocks_committed : statistics_.blocks_carried);
+    if (BlockCache::Entry* const cached = cache_.find(member.address); cached != nullptr) {
+      std::memcpy(cached->block.data(), run->after_of(member).data(), run->block_bytes);
+      cache_.set_dirty(*cached, false);
+    }
+    if (!member.commit) continue;
+    for (const BlockAddress added : member.commit->addresses_) {
+      BlockState& fresh = state(added);
+      fresh.on_disk = true;
+      ++fresh.version;
+      fresh.frontier = member.number;
+      fresh.committing = false;
+      fresh.committed = true;
+      committed_.push_back(added);
+      ++statistics_.blocks_committed;
+    }
+    function_of(block).commit->committed(*member.commit);
+  }
+  run_bytes_ -= run->before.size() + run->after.size();
+  std::erase(runs_, run);
+  if (!run->result) {
+    report(run->first, run->result.error());
+    if (sweep_result_) sweep_result_ = run->result;
+    wait_before_next(kRetryDelay);
+  }
+  tell_room();
+  if (draining_) return drain(std::move(drained_));
+  pump();
+}
+
+}  // namespace mariner::index

@@ -1,0 +1,360 @@
+#include "index/btree.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "proto/bytes.h"
+#include "proto/check.h"
+
+namespace mariner::index {
+namespace {
+
+// What is saved: the length of values and the number of leaves, then each leaf.
+constexpr std::size_t kSavedHeaderBytes = 8;
+constexpr std::size_t kSavedLeafBytes = kKeyBytes + 8;
+
+Error damaged(FunctionId id, const char* what) {
+  return {ErrorCode::kCorrupt,
+          "the index's checkpoint: tree " + std::to_string(id.value) + " " + what};
+}
+
+Error not_a_leaf() {
+  return {ErrorCode::kCorrupt, "the block holds no leaf, or one of another range of keys"};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<BTree>> BTree::open(Bosc& store, const BTreeOptions& options) {
+  std::unique_ptr<BTree> tree(new BTree(store, options));
+  CHECK(tree->shape_.capacity() >= 4);
+  if (Result<void> r = tree->load(store.saved(options.id)); !r) return r.error();
+  store.add_function(options.id, *tree);
+  if (tree->map_.size() == 0) {
+    const Result<BlockAddress> address = store.allocate(options.id, 0);
+    if (!address) return address.error();
+    tree->new_leaf({}, *address);
+    tree->knows_last_key_ = true;
+  }
+  return tree;
+}
+
+BTree::BTree(Bosc& store, const BTreeOptions& options)
+    : store_(store), options_(options), shape_{store.contents_bytes(), options.value_bytes} {
+  CHECK(options.value_bytes >= 1);
+}
+
+Result<void> BTree::load(std::span<const std::byte> saved) {
+  if (saved.empty()) return {};
+  if (saved.size() < kSavedHeaderBytes ||
+      load_le<std::uint32_t>(saved.data()) != options_.value_bytes) {
+    return damaged(options_.id, "has values of another length");
+  }
+  const auto count = load_le<std::uint32_t>(saved.data() + 4);
+  if (saved.size() != kSavedHeaderBytes + std::size_t{count} * kSavedLeafBytes || count == 0) {
+    return damaged(options_.id, "has another number of leaves than it says");
+  }
+  const std::byte* from = saved.data() + kSavedHeaderBytes;
+  for (std::uint32_t i = 0; i < count; ++i, from += kSavedLeafBytes) {
+    const IndexKey low = load_key(from);
+    const BlockAddress address{load_le<std::uint32_t>(from + kKeyBytes)};
+    const bool ascends = i == 0 ? low == IndexKey{} : low > leaves_.back().low;
+    if (!ascends || !store_.belongs_to(address, options_.id)) {
+      return damaged(options_.id, "has leaves out of order, or blocks of another one");
+    }
+    new_leaf(low, address)->stored = load_le<std::uint32_t>(from + kKeyBytes + 4);
+    effective_count_ += leaves_.back().stored;
+  }
+  return {};
+}
+
+void BTree::save(std::vector<std::byte>& to) const {
+  const std::size_t at = to.size();
+  to.resize(at + kSavedHeaderBytes + map_.size() * kSavedLeafBytes);
+  std::byte* p = to.data() + at;
+  store_le<std::uint32_t>(p, static_cast<std::uint32_t>(options_.value_bytes));
+  store_le<std::uint32_t>(p + 4, static_cast<std::uint32_t>(map_.size()));
+  p += kSavedHeaderBytes;
+  map_.for_each([&](IndexKey low, LeafNumber number) {
+    const LeafState& leaf = leaves_[number];
+    store_key(p, low);
+    store_le<std::uint32_t>(p + kKeyBytes, leaf.address.value);
+    store_le<std::uint32_t>(p + kKeyBytes + 4, leaf.stored);
+    p += kSavedLeafBytes;
+  });
+}
+
+BTree::LeafState* BTree::new_leaf(IndexKey low, BlockAddress address) {
+  LeafNumber number = static_cast<LeafNumber>(leaves_.size());
+  if (unused_.empty()) {
+    leaves_.emplace_back();
+  } else {
+    number = unused_.back();
+    unused_.pop_back();
+  }
+  leaves_[number] = {low, address, 0, 0};
+  map_.insert(low, number);
+  store_.set_tag(address, number);
+  return &leaves_[number];
+}
+
+void BTree::insert(IndexKey key, Value value, std::uint64_t number) {
+  CHECK(value.size() == options_.value_bytes);
+  modification_.resize(shape_.record_bytes());
+  store_key(modification_.data(), key);
+  std::memcpy(modification_.data() + kKeyBytes, value.data(), value.size());
+  LeafNumber at = map_.find(key);
+  const std::uint32_t effective = leaves_[at].stored + leaves_[at].pending;
+  if (effective >= shape_.capacity()) {
+    if (knows_last_key_ && key > last_key_ && !map_.next_low(key)) {
+      follow_leaf(key);
+    } else if (!store_.on_disk(leaves_[at].address)) {
+      divide_queue(at);
+    }
+    at = map_.find(key);
+  }
+  last_key_ = std::max(last_key_, key);
+  if (!store_.modify(leaves_[at].address, modification_, number)) return;
+  ++leaves_[at].pending;
+  ++effective_count_;
+}
+
+void BTree::erase(IndexKey key, std::uint64_t number) {
+  std::byte packed[kKeyBytes];
+  store_key(packed, key);
+  store_.modify(leaves_[map_.find(key)].address, packed, number);
+}
+
+// The last leaf is full, and all to come is behind it. When the store is full, too, its queue
+// grows.
+void BTree::follow_leaf(IndexKey low) {
+  const Result<BlockAddress> address = store_.allocate(options_.id, 0);
+  if (address) new_leaf(low, *address);
+}
+
+// Of a leaf that was never written: everything it has is in its queue.
+void BTree::divide_queue(LeafNumber number) {
+  const BlockAddress address = leaves_[number].address;
+  if (store_.is_committing(address)) return;
+  std::vector<IndexKey> keys;
+  keys.reserve(leaves_[number].pending);
+  store_.query(
+      address,
+      [&](const BlockView& view) {
+        view.pending.for_each([&](Modification modification) {
+          if (modification.size() > kKeyBytes) keys.push_back(load_key(modification.data()));
+        });
+        return true;
+      },
+      [](const Result<bool>&) {});
+  std::ranges::sort(keys);
+  const auto [first, last] = std::ranges::unique(keys);
+  keys.erase(first, last);
+  effective_count_ -= leaves_[number].pending - keys.size();
+  leaves_[number].pending = static_cast<std::uint32_t>(keys.size());
+  if (keys.size() < shape_.capacity() / 2) return;  // the same keys again and again
+  const IndexKey low = keys[keys.size() / 2];
+  const Result<BlockAddress> added = store_.allocate(options_.id, 0);
+  if (!added) return;
+  LeafState& upper = *new_leaf(low, *added);
+  upper.pending = static_cast<std::uint32_t>(keys.size() - keys.size() / 2);
+  leaves_[number].pending -= upper.pending;
+  const BlockAddress to = upper.address;
+  store_.divide(address, [address, to, low](Modification modification) {
+    return load_key(modification.data()) < low ? address : to;
+  });
+}
+
+void BTree::commit(BlockCommit& commit) const { commit_leaf(commit, shape_, options_.filter); }
+
+bool BTree::apply(std::span<std::byte> contents, Modification modification) {
+  return apply_to_leaf(contents, modification, shape_);
+}
+
+void BTree::committed(const BlockCommit& commit) {
+  const LeafNumber number = store_.tag(commit.address());
+  effective_count_ -= leaves_[number].stored + leaves_[number].pending;
+  leaves_[number].stored = Leaf(commit.result(0), shape_).count();
+  std::vector<LeafNumber> all{number};
+  for (std::size_t i = 0; i < commit.added().size(); ++i) {
+    const Leaf added(commit.result(i + 1), shape_);
+    CHECK(added.count() > 0);
+    LeafState& leaf = *new_leaf(added.key(0), commit.added()[i]);
+    leaf.stored = added.count();
+    all.push_back(store_.tag(leaf.address));
+  }
+  if (all.size() > 1) {
+    store_.divide(commit.address(), [this](Modification modification) {
+      return leaves_[map_.find(load_key(modification.data()))].address;
+    });
+  }
+  for (const LeafNumber leaf : all) {
+    leaves_[leaf].pending = store_.queued(leaves_[leaf].address);
+    effective_count_ += leaves_[leaf].stored + leaves_[leaf].pending;
+  }
+  if (!map_.next_low(leaves_[all.back()].low)) {
+    const Leaf last(commit.result(commit.added().size()), shape_);
+    if (last.count() > 0) last_key_ = std::max(last_key_, last.key(last.count() - 1));
+    knows_last_key_ = true;
+  }
+  // An empty leaf's range goes to the one before it, but for the first one and the last one.
+  const LeafState& leaf = leaves_[number];
+  if (leaf.stored + leaf.pending > 0 || leaf.low == IndexKey{} || !map_.next_low(leaf.low)) return;
+  map_.erase(leaf.low);
+  store_.free(leaf.address);
+  unused_.push_back(number);
+}
+
+struct BTree::Check {
+  UniqueFunction<void(KeyRange, const Error&)> damaged;
+  UniqueFunction<void()> done;
+};
+
+// One walk over a range, leaf by leaf.
+struct BTree::Scan {
+  KeyRange left;
+  Direction direction = Direction::kAscending;
+  bool last_only = false;  // only the greatest is wanted
+  UniqueFunction<bool(IndexKey, Value)> visit;
+  UniqueFunction<void(Result<void>)> done;
+  bool checks = false;  // that what is read is a leaf with keys of its range
+  bool ended = false;
+  bool is_foreign = false;
+  // Of the leaf that is looked at.
+  IndexKey leaf_low;
+  std::optional<IndexKey> next_low;
+  // Answers that come before the question returns are taken in a loop, not by recursion.
+  bool asking = false;
+  bool answered = false;
+};
+
+bool BTree::look(Scan& scan, const BlockView& view) const {
+  if (!view.complete && !(scan.last_only && options_.ascends_within_high)) return false;
+  const std::vector<PendingRecord> pending =
+      sorted_pending(view.pending, scan.left.low, scan.left.high);
+  if (!view.complete) {
+    if (pending.empty() || pending.back().value == nullptr ||
+        pending.back().key.high != scan.left.high.high) {
+      return false;
+    }
+    scan.visit(pending.back().key, {pending.back().value, options_.value_bytes});
+    scan.ended = true;
+    return true;
+  }
+  if (scan.checks && !holds_leaf(view.contents, scan)) {
+    scan.is_foreign = true;
+    return true;
+  }
+  const Leaf leaf(view.contents, shape_);
+  scan.ended = !walk_leaf(leaf, pending, scan.left.low, scan.left.high,
+                          scan.direction == Direction::kDescending,
+                          [&](IndexKey key, const std::byte* value) {
+                            return scan.visit(key, {value, options_.value_bytes});
+                          });
+  return true;
+}
+
+bool BTree::holds_leaf(std::span<const std::byte> contents, const Scan& scan) const {
+  if (contents.empty()) return true;
+  if (!is_leaf(contents, shape_)) return false;
+  const Leaf leaf(contents, shape_);
+  return leaf.count() == 0 || (leaf.key(0) >= scan.leaf_low &&
+                               (!scan.next_low || leaf.key(leaf.count() - 1) < *scan.next_low));
+}
+
+void BTree::step(std::shared_ptr<Scan> scan) {
+  for (;;) {
+    const IndexKey at = scan->direction == Direction::kAscending ? scan->left.low : scan->left.high;
+    const LeafState& leaf = leaves_[map_.find(at)];
+    scan->leaf_low = leaf.low;
+    scan->next_low = map_.next_low(at);
+    scan->asking = true;
+    scan->answered = false;
+    store_.query(
+        leaf.address, [this, scan](const BlockView& view) { return look(*scan, view); },
+        [this, scan](const Result<bool>& answer) {
+          if (!answer || std::exchange(scan->is_foreign, false)) {
+            scan->asking = false;
+            return scan->done(answer ? not_a_leaf() : answer.error());
+          }
+          if (*answer && !advance(*scan)) {
+            scan->asking = false;
+            return scan->done({});
+          }
+          scan->answered = true;
+          if (!scan->asking) step(scan);
+        });
+    // Ended, or the answer comes later and goes on from there.
+    if (!std::exchange(scan->asking, false) || !scan->answered) return;
+  }
+}
+
+// To the next leaf; false at the end of the range.
+bool BTree::advance(Scan& scan) {
+  if (scan.ended) return false;
+  if (scan.direction == Direction::kAscending) {
+    if (!scan.next_low || *scan.next_low > scan.left.high) return false;
+    scan.left.low = *scan.next_low;
+    return true;
+  }
+  if (scan.leaf_low <= scan.left.low) return false;
+  scan.left.high = scan.leaf_low.before();
+  return true;
+}
+
+void BTree::scan(KeyRange range, Direction direction, UniqueFunction<bool(IndexKey, Value)> visit,
+                 UniqueFunction<void(Result<void>)> done) {
+  if (range.high < range.low) return done({});
+  auto scan = std::make_shared<Scan>();
+  scan->left = range;
+  scan->direction = direction;
+  scan->visit = std::move(visit);
+  scan->done = std::move(done);
+  step(std::move(scan));
+}
+
+void BTree::find(KeyRange range, Direction direction, Found found) {
+  if (range.high < range.low) return found(std::optional<IndexRecord>{});
+  auto scan = std::make_shared<Scan>();
+  auto record = std::make_shared<std::optional<IndexRecord>>();
+  scan->left = range;
+  scan->direction = direction;
+  scan->last_only = direction == Direction::kDescending;
+  scan->visit = [record](IndexKey key, Value value) {
+    *record = IndexRecord{key, {value.begin(), value.end()}};
+    return false;
+  };
+  scan->done = [record, found = std::move(found)](const Result<void>& result) mutable {
+    if (!result) return found(result.error());
+    found(std::move(*record));
+  };
+  step(std::move(scan));
+}
+
+void BTree::check(UniqueFunction<void(KeyRange, const Error&)> damaged,
+                  UniqueFunction<void()> done) {
+  check_from({}, std::make_shared<Check>(Check{std::move(damaged), std::move(done)}));
+}
+
+// Leaf by leaf, past those that are damaged.
+void BTree::check_from(IndexKey low, const std::shared_ptr<Check>& check) {
+  auto scan = std::make_shared<Scan>();
+  scan->left = {low, IndexKey::max()};
+  scan->checks = true;
+  scan->visit = [](IndexKey, Value) { return true; };
+  scan->done = [this, scan = scan.get(), check](const Result<void>& result) {
+    if (result) return check->done();
+    const IndexKey high = scan->next_low ? scan->next_low->before() : IndexKey::max();
+    check->damaged({scan->leaf_low, high}, result.error());
+    if (!scan->next_low) return check->done();
+    check_from(*scan->next_low, check);
+  };
+  step(std::move(scan));
+}
+
+std::size_t BTree::node_bytes() const {
+  return map_.memory_bytes() + leaves_.capacity() * sizeof(LeafState);
+}
+
+}  // namespace mariner::index

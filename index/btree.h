@@ -1,0 +1,122 @@
+// A B+ tree over a BOSC store: inserts and erases never read, lookups see them at once.
+// Dissertation 3.3; BOSC paper 5.
+//
+// Internal nodes are in memory (leaf_map.h); leaves are blocks of the store. A leaf is divided when
+// it is committed, by what it holds with all that is pending (the effective count). One that is not
+// on disk yet is divided as soon as its queue would not fit, from the queue alone; and where keys
+// ascend, the last leaf is followed by a new one without being read. A leaf that a commit leaves
+// empty is given back.
+//
+// A key is inserted once or replaces the record with that key. Owner's thread only.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "index/bosc.h"
+#include "index/leaf.h"
+#include "index/leaf_map.h"
+
+namespace mariner::index {
+
+struct BTreeOptions {
+  FunctionId id;
+  std::size_t value_bytes = 0;
+  // What is pending for a run of keys (those with one `high`) is newer than what is committed: a
+  // lookup of the last one needs no more than that. True where keys of one `high` ascend.
+  bool ascends_within_high = false;
+  const RecordFilter* filter = nullptr;  // outlives it
+};
+
+// Owned copy of a record.
+struct IndexRecord {
+  IndexKey key;
+  std::vector<std::byte> value;
+  friend bool operator==(const IndexRecord&, const IndexRecord&) = default;
+};
+
+struct KeyRange {
+  IndexKey low;
+  IndexKey high;  // inclusive
+  friend bool operator==(const KeyRange&, const KeyRange&) = default;
+};
+
+class BTree final : public CommitFunction {
+ public:
+  using Value = std::span<const std::byte>;
+  using Found = UniqueFunction<void(Result<std::optional<IndexRecord>>)>;
+
+  // Registers itself with `store`, which outlives it, and takes up what was saved there.
+  // kCorrupt when that is damaged.
+  static Result<std::unique_ptr<BTree>> open(Bosc& store, const BTreeOptions& options);
+
+  // `number`: of the log record, as in Bosc::modify.
+  void insert(IndexKey key, Value value, std::uint64_t number);
+  void erase(IndexKey key, std::uint64_t number);
+
+  enum class Direction { kAscending, kDescending };
+  // The record of the greatest key in `range`, or of the smallest one.
+  void find_last(KeyRange range, Found found) {
+    find(range, Direction::kDescending, std::move(found));
+  }
+  void find_first(KeyRange range, Found found) {
+    find(range, Direction::kAscending, std::move(found));
+  }
+
+  // Shows the records of `range` in order until `visit` returns false; `done` then.
+  void scan(KeyRange range, Direction direction, UniqueFunction<bool(IndexKey, Value)> visit,
+            UniqueFunction<void(Result<void>)> done);
+
+  // Reads every leaf. `damaged` is called with each range of keys that is lost.
+  void check(UniqueFunction<void(KeyRange, const Error&)> damaged, UniqueFunction<void()> done);
+
+  [[nodiscard]] std::size_t leaves() const { return map_.size(); }
+  // With pending inserts counted as if each had a new key.
+  [[nodiscard]] std::uint64_t effective_count() const { return effective_count_; }
+  [[nodiscard]] std::size_t node_bytes() const;
+  [[nodiscard]] const LeafShape& shape() const { return shape_; }
+
+  void commit(BlockCommit& commit) const override;
+  void committed(const BlockCommit& commit) override;
+  bool apply(std::span<std::byte> contents, Modification modification) override;
+  void save(std::vector<std::byte>& to) const override;
+
+ private:
+  struct LeafState {
+    IndexKey low;
+    BlockAddress address;
+    std::uint32_t stored = 0;   // records at the last commit
+    std::uint32_t pending = 0;  // inserts since
+  };
+  struct Scan;
+  struct Check;
+
+  BTree(Bosc& store, const BTreeOptions& options);
+  Result<void> load(std::span<const std::byte> saved);
+  LeafState* new_leaf(IndexKey low, BlockAddress address);
+  void follow_leaf(IndexKey low);
+  void divide_queue(LeafNumber number);
+  void find(KeyRange range, Direction direction, Found found);
+  void step(std::shared_ptr<Scan> scan);
+  [[nodiscard]] static bool advance(Scan& scan);
+  [[nodiscard]] bool holds_leaf(std::span<const std::byte> contents, const Scan& scan) const;
+  void check_from(IndexKey low, const std::shared_ptr<Check>& check);
+  [[nodiscard]] bool look(Scan& scan, const BlockView& view) const;
+
+  Bosc& store_;
+  const BTreeOptions options_;
+  const LeafShape shape_;
+  LeafMap map_;
+  std::vector<LeafState> leaves_;  // by LeafNumber, which is their blocks' tag
+  std::vector<LeafNumber> unused_;
+  std::vector<std::byte> modification_;  // the one that is being made
+  // The greatest key that was inserted since the start or is known to be in the last leaf; and
+  // whether the last leaf has been looked at.
+  IndexKey last_key_;
+  bool knows_last_key_ = false;
+  std::uint64_t effective_count_ = 0;
+};
+
+}  // namespace mariner::index

@@ -1,0 +1,100 @@
+#include "index/leaf_map.h"
+
+#include <algorithm>
+
+#include "proto/check.h"
+
+namespace mariner::index {
+namespace {
+
+// The last that is not above `key`: the first one never is.
+std::size_t last_not_above(const std::vector<IndexKey>& keys, IndexKey key) {
+  const IndexKey* from = keys.data();
+  std::size_t count = keys.size();
+  while (count > 1) {  // without branches: which way it goes cannot be foreseen
+    const std::size_t half = count / 2;
+    from = from[half] <= key ? from + half : from;
+    count -= half;
+  }
+  return static_cast<std::size_t>(from - keys.data());
+}
+
+}  // namespace
+
+LeafMap::Place LeafMap::place_of(IndexKey key) const {
+  CHECK(size_ > 0);
+  const std::size_t node = last_not_above(root_, key);
+  return {node, last_not_above(nodes_[node]->lows, key)};
+}
+
+LeafNumber LeafMap::find(IndexKey key) const {
+  const Place place = place_of(key);
+  return nodes_[place.node]->leaves[place.leaf];
+}
+
+std::optional<IndexKey> LeafMap::next_low(IndexKey key) const {
+  const Place place = place_of(key);
+  const Node& node = *nodes_[place.node];
+  if (place.leaf + 1 < node.lows.size()) return node.lows[place.leaf + 1];
+  if (place.node + 1 < nodes_.size()) return root_[place.node + 1];
+  return std::nullopt;
+}
+
+void LeafMap::insert(IndexKey low, LeafNumber leaf) {
+  if (nodes_.empty()) {
+    CHECK(low == IndexKey{});
+    size_ = 1;
+    root_.push_back(low);
+    nodes_.push_back(std::make_unique<Node>());
+    nodes_.back()->lows.push_back(low);
+    nodes_.back()->leaves.push_back(leaf);
+    return;
+  }
+  const Place place = place_of(low);
+  ++size_;
+  Node& node = *nodes_[place.node];
+  CHECK(node.lows[place.leaf] < low);
+  const auto at = static_cast<std::ptrdiff_t>(place.leaf) + 1;
+  node.lows.insert(node.lows.begin() + at, low);
+  node.leaves.insert(node.leaves.begin() + at, leaf);
+  if (node.lows.size() <= kNodeLeaves) return;
+  // At its end, if that is where they come; else in the middle.
+  const bool is_last = place.node + 1 == nodes_.size() && low == node.lows.back();
+  const auto half = static_cast<std::ptrdiff_t>(is_last ? kNodeLeaves : node.lows.size() / 2);
+  auto upper = std::make_unique<Node>();
+  upper->lows.assign(node.lows.begin() + half, node.lows.end());
+  upper->leaves.assign(node.leaves.begin() + half, node.leaves.end());
+  node.lows.erase(node.lows.begin() + half, node.lows.end());
+  node.leaves.erase(node.leaves.begin() + half, node.leaves.end());
+  const auto behind = static_cast<std::ptrdiff_t>(place.node) + 1;
+  root_.insert(root_.begin() + behind, upper->lows.front());
+  nodes_.insert(nodes_.begin() + behind, std::move(upper));
+}
+
+void LeafMap::erase(IndexKey low) {
+  const Place place = place_of(low);
+  Node& node = *nodes_[place.node];
+  CHECK(node.lows[place.leaf] == low && low != IndexKey{});
+  --size_;
+  const auto at = static_cast<std::ptrdiff_t>(place.leaf);
+  node.lows.erase(node.lows.begin() + at);
+  node.leaves.erase(node.leaves.begin() + at);
+  const auto in_root = static_cast<std::ptrdiff_t>(place.node);
+  if (node.lows.empty()) {
+    root_.erase(root_.begin() + in_root);
+    nodes_.erase(nodes_.begin() + in_root);
+  } else if (place.leaf == 0) {
+    root_[place.node] = node.lows.front();
+  }
+}
+
+std::size_t LeafMap::memory_bytes() const {
+  std::size_t bytes = root_.capacity() * sizeof(IndexKey) + nodes_.capacity() * sizeof(void*);
+  for (const std::unique_ptr<Node>& node : nodes_) {
+    bytes += sizeof(Node) + node->lows.capacity() * sizeof(IndexKey) +
+             node->leaves.capacity() * sizeof(LeafNumber);
+  }
+  return bytes;
+}
+
+}  // namespace mariner::index

@@ -1,0 +1,60 @@
+// The internal nodes of a B+ tree, in memory: which leaf holds which keys.
+//
+// Two levels, of any width: a root of the first keys of nodes, and nodes of at most kNodeLeaves
+// leaves. A leaf holds the keys from its own first key up to the next leaf's. The first leaf begins
+// with the smallest key. Owner's thread only.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "index/leaf.h"
+
+namespace mariner::index {
+
+// The number of a leaf, given by the tree.
+using LeafNumber = std::uint32_t;
+
+class LeafMap {
+ public:
+  static constexpr std::size_t kNodeLeaves = 256;
+
+  // The leaf whose range has `key`. Requires at least one leaf.
+  [[nodiscard]] LeafNumber find(IndexKey key) const;
+  // The smallest first key above `key`; nothing if there is none: the range of `key`'s leaf ends
+  // there.
+  [[nodiscard]] std::optional<IndexKey> next_low(IndexKey key) const;
+  // `low` is not there yet; the first one is the smallest key.
+  void insert(IndexKey low, LeafNumber leaf);
+  // Its range goes to the leaf before it. Not the first one.
+  void erase(IndexKey low);
+
+  // Calls visit(low, leaf) for each, in order.
+  template <typename Visit>
+  void for_each(Visit visit) const {
+    for (const std::unique_ptr<Node>& node : nodes_) {
+      for (std::size_t i = 0; i < node->lows.size(); ++i) visit(node->lows[i], node->leaves[i]);
+    }
+  }
+  [[nodiscard]] std::size_t size() const { return size_; }
+  [[nodiscard]] std::size_t memory_bytes() const;
+
+ private:
+  struct Node {
+    std::vector<IndexKey> lows;
+    std::vector<LeafNumber> leaves;
+  };
+  struct Place {
+    std::size_t node = 0;
+    std::size_t leaf = 0;
+  };
+  [[nodiscard]] Place place_of(IndexKey key) const;
+
+  std::vector<IndexKey> root_;  // the first key of each node
+  std::vector<std::unique_ptr<Node>> nodes_;
+  std::size_t size_ = 0;
+};
+
+}  // namespace mariner::index

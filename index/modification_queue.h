@@ -1,0 +1,122 @@
+// Queues of pending modifications, one for each block of an index file, in memory of a fixed kind.
+//
+// A modification is a few bytes that only its commit function understands. Those of one queue stand
+// in chunks one behind another, in order; a chunk holds modifications of one length, so that a
+// modification costs no more than its bytes. A queue itself is a few numbers: the pool has its
+// memory. Owner's thread only; several threads may read queues that nobody changes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "proto/check.h"
+
+namespace mariner::index {
+
+using Modification = std::span<const std::byte>;
+
+class ModificationPool;
+
+// In order of arrival. The pool that made it frees it: a queue that is destroyed must be empty.
+class ModificationQueue {
+ public:
+  [[nodiscard]] bool empty() const { return count_ == 0; }
+  [[nodiscard]] std::uint32_t count() const { return count_; }
+
+ private:
+  friend class ModificationPool;
+  std::uint32_t head_ = 0;  // chunk numbers, from 1
+  std::uint32_t tail_ = 0;
+  std::uint32_t count_ = 0;
+};
+
+class ModificationPool {
+ public:
+  struct Options {
+    // A power of two from 64 to 65,536. A modification is at most modification_bytes_max() long.
+    std::uint32_t chunk_bytes = 256;
+  };
+
+  explicit ModificationPool(const Options& options);
+  ~ModificationPool();  // all queues are empty
+  ModificationPool(const ModificationPool&) = delete;
+  ModificationPool& operator=(const ModificationPool&) = delete;
+
+  [[nodiscard]] std::size_t modification_bytes_max() const { return chunk_bytes_ - sizeof(Header); }
+
+  void append(ModificationQueue& queue, Modification modification);
+  // Moves all of `from` behind those of `queue`.
+  void splice(ModificationQueue& queue, ModificationQueue&& from);
+  // Empties it and takes the memory back.
+  void clear(ModificationQueue& queue);
+
+  // Calls visit(Modification) for each, in order.
+  template <typename Visit>
+  void for_each(const ModificationQueue& queue, Visit visit) const {
+    for (std::uint32_t number = queue.head_; number != 0;) {
+      const std::byte* const chunk = chunk_at(number);
+      const Header header = header_of(chunk);
+      const std::byte* at = chunk + sizeof(Header);
+      for (std::uint32_t i = 0; i < header.count; ++i, at += header.bytes_each) {
+        visit(Modification(at, header.bytes_each));
+      }
+      number = header.next;
+    }
+  }
+
+  // Memory of all queues, in whole chunks.
+  [[nodiscard]] std::size_t used_bytes() const { return used_chunks_ * chunk_bytes_; }
+
+ private:
+  struct Header {
+    std::uint32_t next = 0;
+    std::uint16_t bytes_each = 0;
+    std::uint16_t count = 0;
+  };
+  static_assert(sizeof(Header) == 8);
+
+  [[nodiscard]] std::byte* chunk_at(std::uint32_t number) const {
+    return slabs_[(number - 1) >> slab_shift_] +
+           std::size_t{(number - 1) & ((1u << slab_shift_) - 1)} * chunk_bytes_;
+  }
+  static Header& header_of(std::byte* chunk) { return *reinterpret_cast<Header*>(chunk); }
+  static const Header& header_of(const std::byte* chunk) {
+    return *reinterpret_cast<const Header*>(chunk);
+  }
+  std::uint32_t new_chunk();
+
+  const std::uint32_t chunk_bytes_;
+  const std::uint32_t slab_shift_;  // log2 of a slab's chunks
+  std::vector<std::byte*> slabs_;   // huge pages
+  std::uint32_t free_ = 0;          // first of those that are free, chained
+  std::uint32_t fresh_ = 1;         // the first that was never used
+  std::size_t used_chunks_ = 0;
+};
+
+// The modifications that a block lacks: those that a commit has taken, then those that came since.
+class PendingModifications {
+ public:
+  PendingModifications(const ModificationPool& pool, const ModificationQueue* first,
+                       const ModificationQueue* second = nullptr)
+      : pool_(&pool), first_(first), second_(second) {}
+
+  [[nodiscard]] std::uint32_t count() const {
+    return (first_ == nullptr ? 0 : first_->count()) + (second_ == nullptr ? 0 : second_->count());
+  }
+  [[nodiscard]] bool empty() const { return count() == 0; }
+  // Calls visit(Modification) for each, in order.
+  template <typename Visit>
+  void for_each(Visit visit) const {
+    if (first_ != nullptr) pool_->for_each(*first_, visit);
+    if (second_ != nullptr) pool_->for_each(*second_, visit);
+  }
+
+ private:
+  const ModificationPool* pool_;
+  const ModificationQueue* first_;
+  const ModificationQueue* second_;
+};
+
+}  // namespace mariner::index
