@@ -16,6 +16,10 @@ std::size_t run_bytes(const BoscOptions& options, const IndexSuperblock& superbl
   return 2 * std::size_t{options.run_blocks_max} * superblock.block_bytes * options.runs_in_flight;
 }
 
+std::size_t share_of(std::size_t bytes, double share) {
+  return static_cast<std::size_t>(static_cast<double>(bytes) * share);
+}
+
 std::size_t queue_bytes_for(const BoscOptions& options, const IndexSuperblock& superblock) {
   const std::size_t others = options.cache_bytes + run_bytes(options, superblock);
   CHECK_MSG(options.memory_bytes >= 2 * others,
@@ -40,6 +44,9 @@ Bosc::Bosc(Executor& executor, logging::Disk& disk, const BoscOptions& options,
       disk_(disk),
       options_(options),
       queue_bytes_max_(queue_bytes_for(options, superblock)),
+      queue_bytes_commit_(share_of(queue_bytes_max_, options.commit_at)),
+      dirty_bytes_commit_(std::max(share_of(options.cache_bytes, options.commit_at),
+                                   std::size_t{superblock.block_bytes})),
       superblock_(superblock),
       pool_({.chunk_bytes = options.chunk_bytes}),
       cache_(options.cache_bytes / superblock.block_bytes, superblock.block_bytes) {

@@ -238,6 +238,8 @@ class Bosc {
   logging::Disk& disk_;
   const BoscOptions options_;
   const std::size_t queue_bytes_max_;
+  const std::size_t queue_bytes_commit_;  // a sweep begins
+  const std::size_t dirty_bytes_commit_;
   IndexSuperblock superblock_;
   std::unordered_map<std::uint32_t, Function> functions_;
 

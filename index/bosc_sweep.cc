@@ -30,11 +30,7 @@ void Bosc::pump_soon() {
 
 bool Bosc::should_commit() const {
   if (!commit_alls_.empty() || !room_waiters_.empty()) return true;
-  const auto at = [&](std::size_t bytes) {
-    return static_cast<std::size_t>(static_cast<double>(bytes) * options_.commit_at);
-  };
-  return pool_.used_bytes() >= at(queue_bytes_max_) ||
-         cache_.dirty_bytes() >= std::max(at(cache_.bytes_max()), std::size_t{1}) ||
+  return pool_.used_bytes() >= queue_bytes_commit_ || cache_.dirty_bytes() >= dirty_bytes_commit_ ||
          (used_through_ > frontier_ && used_through_ - frontier_ > options_.replay_max);
 }
 

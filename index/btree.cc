@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "index/repeater.h"
 #include "proto/bytes.h"
 #include "proto/check.h"
 
@@ -41,7 +42,11 @@ Result<std::unique_ptr<BTree>> BTree::open(Bosc& store, const BTreeOptions& opti
 }
 
 BTree::BTree(Bosc& store, const BTreeOptions& options)
-    : store_(store), options_(options), shape_{store.contents_bytes(), options.value_bytes} {
+    : store_(store),
+      options_(options),
+      shape_{store.contents_bytes(), options.value_bytes},
+      capacity_(shape_.capacity()),
+      follow_at_(capacity_ * options.ascending_fill / 100) {
   CHECK(options.value_bytes >= 1);
 }
 
@@ -106,13 +111,14 @@ void BTree::insert(IndexKey key, Value value, std::uint64_t number) {
   std::memcpy(modification_.data() + kKeyBytes, value.data(), value.size());
   LeafNumber at = map_.find(key);
   const std::uint32_t effective = leaves_[at].stored + leaves_[at].pending;
-  if (effective >= shape_.capacity()) {
+  if (effective >= follow_at_) {
     if (knows_last_key_ && key > last_key_ && !map_.next_low(key)) {
       follow_leaf(key);
-    } else if (!store_.on_disk(leaves_[at].address)) {
+      at = map_.find(key);
+    } else if (effective >= capacity_ && !store_.on_disk(leaves_[at].address)) {
       divide_queue(at);
+      at = map_.find(key);
     }
-    at = map_.find(key);
   }
   last_key_ = std::max(last_key_, key);
   if (!store_.modify(leaves_[at].address, modification_, number)) return;
@@ -153,7 +159,7 @@ void BTree::divide_queue(LeafNumber number) {
   keys.erase(first, last);
   effective_count_ -= leaves_[number].pending - keys.size();
   leaves_[number].pending = static_cast<std::uint32_t>(keys.size());
-  if (keys.size() < shape_.capacity() / 2) return;  // the same keys again and again
+  if (keys.size() < capacity_ / 2) return;  // the same keys again and again
   const IndexKey low = keys[keys.size() / 2];
   const Result<BlockAddress> added = store_.allocate(options_.id, 0);
   if (!added) return;
@@ -224,9 +230,7 @@ struct BTree::Scan {
   // Of the leaf that is looked at.
   IndexKey leaf_low;
   std::optional<IndexKey> next_low;
-  // Answers that come before the question returns are taken in a loop, not by recursion.
-  bool asking = false;
-  bool answered = false;
+  Repeater repeater;
 };
 
 bool BTree::look(Scan& scan, const BlockView& view) const {
@@ -263,31 +267,23 @@ bool BTree::holds_leaf(std::span<const std::byte> contents, const Scan& scan) co
                                (!scan.next_low || leaf.key(leaf.count() - 1) < *scan.next_low));
 }
 
-void BTree::step(std::shared_ptr<Scan> scan) {
-  for (;;) {
-    const IndexKey at = scan->direction == Direction::kAscending ? scan->left.low : scan->left.high;
-    const LeafState& leaf = leaves_[map_.find(at)];
-    scan->leaf_low = leaf.low;
-    scan->next_low = map_.next_low(at);
-    scan->asking = true;
-    scan->answered = false;
-    store_.query(
-        leaf.address, [this, scan](const BlockView& view) { return look(*scan, view); },
-        [this, scan](const Result<bool>& answer) {
-          if (!answer || std::exchange(scan->is_foreign, false)) {
-            scan->asking = false;
-            return scan->done(answer ? not_a_leaf() : answer.error());
-          }
-          if (*answer && !advance(*scan)) {
-            scan->asking = false;
-            return scan->done({});
-          }
-          scan->answered = true;
-          if (!scan->asking) step(scan);
-        });
-    // Ended, or the answer comes later and goes on from there.
-    if (!std::exchange(scan->asking, false) || !scan->answered) return;
-  }
+void BTree::step(const std::shared_ptr<Scan>& scan) {
+  scan->repeater.run([&] { ask(scan); });
+}
+
+void BTree::ask(const std::shared_ptr<Scan>& scan) {
+  const IndexKey at = scan->direction == Direction::kAscending ? scan->left.low : scan->left.high;
+  const LeafState& leaf = leaves_[map_.find(at)];
+  scan->leaf_low = leaf.low;
+  scan->next_low = map_.next_low(at);
+  store_.query(
+      leaf.address, [this, scan](const BlockView& view) { return look(*scan, view); },
+      [this, scan](const Result<bool>& answer) {
+        if (!answer) return scan->done(answer.error());
+        if (std::exchange(scan->is_foreign, false)) return scan->done(not_a_leaf());
+        if (*answer && !advance(*scan)) return scan->done({});
+        step(scan);
+      });
 }
 
 // To the next leaf; false at the end of the range.
@@ -311,7 +307,7 @@ void BTree::scan(KeyRange range, Direction direction, UniqueFunction<bool(IndexK
   scan->direction = direction;
   scan->visit = std::move(visit);
   scan->done = std::move(done);
-  step(std::move(scan));
+  step(scan);
 }
 
 void BTree::find(KeyRange range, Direction direction, Found found) {
@@ -329,7 +325,80 @@ void BTree::find(KeyRange range, Direction direction, Found found) {
     if (!result) return found(result.error());
     found(std::move(*record));
   };
-  step(std::move(scan));
+  step(scan);
+}
+
+// The last records of many ranges, from the last range to the first.
+struct BTree::Each {
+  std::vector<KeyRange> ranges;
+  std::size_t left = 0;  // ranges [0, left) are still open
+  UniqueFunction<void(std::size_t, IndexKey, Value)> visit;
+  UniqueFunction<void(Result<void>)> done;
+  IndexKey leaf_low;
+  Repeater repeater;
+};
+
+void BTree::find_last_each(std::vector<KeyRange> ranges,
+                           UniqueFunction<void(std::size_t, IndexKey, Value)> visit,
+                           UniqueFunction<void(Result<void>)> done) {
+  auto each = std::make_shared<Each>();
+  each->left = ranges.size();
+  each->ranges = std::move(ranges);
+  each->visit = std::move(visit);
+  each->done = std::move(done);
+  step(each);
+}
+
+// Those ranges that the leaf has the end of. One that it does not decide goes on before the leaf.
+bool BTree::look_each(Each& each, const BlockView& view) const {
+  if (!view.complete && !options_.ascends_within_high) return false;
+  std::size_t first = each.left;
+  while (first > 0 && each.ranges[first - 1].high >= each.leaf_low) --first;
+  const std::vector<PendingRecord> pending =
+      sorted_pending(view.pending, each.ranges[first].low, each.ranges[each.left - 1].high);
+  const auto pending_of = [&](const KeyRange& range) -> std::span<const PendingRecord> {
+    const auto from = std::ranges::lower_bound(pending, range.low, {}, &PendingRecord::key);
+    const auto to = std::ranges::upper_bound(pending, range.high, {}, &PendingRecord::key);
+    return {from, to};
+  };
+  if (!view.complete) {
+    // Only if the queue decides all of them.
+    for (std::size_t i = first; i < each.left; ++i) {
+      const std::span<const PendingRecord> of_range = pending_of(each.ranges[i]);
+      if (of_range.empty() || of_range.back().value == nullptr ||
+          each.ranges[i].low.high != each.ranges[i].high.high) {
+        return false;
+      }
+    }
+  }
+  const Leaf leaf(view.contents, shape_);
+  for (; each.left > first; --each.left) {
+    KeyRange& range = each.ranges[each.left - 1];
+    const bool found = !walk_leaf(leaf, pending_of(range), range.low, range.high, true,
+                                  [&](IndexKey key, const std::byte* value) {
+                                    each.visit(each.left - 1, key, {value, options_.value_bytes});
+                                    return false;
+                                  });
+    if (!found && range.low < each.leaf_low) {
+      range.high = each.leaf_low.before();
+      break;
+    }
+  }
+  return true;
+}
+
+void BTree::step(const std::shared_ptr<Each>& each) {
+  each->repeater.run([&] {
+    if (each->left == 0) return each->done({});
+    const LeafState& leaf = leaves_[map_.find(each->ranges[each->left - 1].high)];
+    each->leaf_low = leaf.low;
+    store_.query(
+        leaf.address, [this, each](const BlockView& view) { return look_each(*each, view); },
+        [this, each](const Result<bool>& answer) {
+          if (!answer) return each->done(answer.error());
+          step(each);
+        });
+  });
 }
 
 void BTree::check(UniqueFunction<void(KeyRange, const Error&)> damaged,
@@ -350,7 +419,7 @@ void BTree::check_from(IndexKey low, const std::shared_ptr<Check>& check) {
     if (!scan->next_low) return check->done();
     check_from(*scan->next_low, check);
   };
-  step(std::move(scan));
+  step(scan);
 }
 
 std::size_t BTree::node_bytes() const {

@@ -27,6 +27,9 @@ struct BTreeOptions {
   // What is pending for a run of keys (those with one `high`) is newer than what is committed: a
   // lookup of the last one needs no more than that. True where keys of one `high` ascend.
   bool ascends_within_high = false;
+  // How full a leaf becomes, in percent, before keys that ascend go on in the next one: less than
+  // all of it if others will come between them.
+  std::uint32_t ascending_fill = 100;
   const RecordFilter* filter = nullptr;  // outlives it
 };
 
@@ -65,6 +68,12 @@ class BTree final : public CommitFunction {
     find(range, Direction::kAscending, std::move(found));
   }
 
+  // Of each of `ranges`, which ascend and do not overlap, the record of the greatest key, if there
+  // is one: visit(number of the range, key, value), in no order. Leaves that several ranges lie in
+  // are looked at once.
+  void find_last_each(std::vector<KeyRange> ranges,
+                      UniqueFunction<void(std::size_t, IndexKey, Value)> visit,
+                      UniqueFunction<void(Result<void>)> done);
   // Shows the records of `range` in order until `visit` returns false; `done` then.
   void scan(KeyRange range, Direction direction, UniqueFunction<bool(IndexKey, Value)> visit,
             UniqueFunction<void(Result<void>)> done);
@@ -91,6 +100,7 @@ class BTree final : public CommitFunction {
     std::uint32_t pending = 0;  // inserts since
   };
   struct Scan;
+  struct Each;
   struct Check;
 
   BTree(Bosc& store, const BTreeOptions& options);
@@ -99,8 +109,11 @@ class BTree final : public CommitFunction {
   void follow_leaf(IndexKey low);
   void divide_queue(LeafNumber number);
   void find(KeyRange range, Direction direction, Found found);
-  void step(std::shared_ptr<Scan> scan);
+  void step(const std::shared_ptr<Scan>& scan);
+  void ask(const std::shared_ptr<Scan>& scan);
   [[nodiscard]] static bool advance(Scan& scan);
+  void step(const std::shared_ptr<Each>& each);
+  [[nodiscard]] bool look_each(Each& each, const BlockView& view) const;
   [[nodiscard]] bool holds_leaf(std::span<const std::byte> contents, const Scan& scan) const;
   void check_from(IndexKey low, const std::shared_ptr<Check>& check);
   [[nodiscard]] bool look(Scan& scan, const BlockView& view) const;
@@ -108,6 +121,8 @@ class BTree final : public CommitFunction {
   Bosc& store_;
   const BTreeOptions options_;
   const LeafShape shape_;
+  const std::uint32_t capacity_;   // of a leaf
+  const std::uint32_t follow_at_;  // keys that ascend go on in the next leaf
   LeafMap map_;
   std::vector<LeafState> leaves_;  // by LeafNumber, which is their blocks' tag
   std::vector<LeafNumber> unused_;

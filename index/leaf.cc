@@ -27,7 +27,7 @@ void set_header(std::span<std::byte> contents, std::uint32_t count, const LeafSh
 class LeafWriter {
  public:
   LeafWriter(BlockCommit& commit, const LeafShape& shape, std::size_t records, bool appends)
-      : commit_(commit), shape_(shape), left_(records) {
+      : commit_(commit), shape_(shape), record_bytes_(shape.record_bytes()), left_(records) {
     const std::size_t capacity = shape.capacity();
     if (records <= capacity) {
       blocks_left_ = 1;
@@ -41,14 +41,14 @@ class LeafWriter {
     begin(commit.after());
   }
 
-  void add(const std::byte* key, const std::byte* value) {
+  // With its key in front of it, as everywhere.
+  void add(const std::byte* value) {
     if (count_ == goal_) {
       end();
       begin(commit_.add_block());
     }
-    std::memcpy(at_, key, kKeyBytes);
-    std::memcpy(at_ + kKeyBytes, value, shape_.value_bytes);
-    at_ += shape_.record_bytes();
+    std::memcpy(at_, value - kKeyBytes, record_bytes_);
+    at_ += record_bytes_;
     ++count_;
   }
 
@@ -70,6 +70,7 @@ class LeafWriter {
 
   BlockCommit& commit_;
   const LeafShape& shape_;
+  const std::size_t record_bytes_;
   std::size_t left_;  // records for the blocks to come
   std::size_t blocks_left_ = 0;
   std::size_t each_ = 0;  // 0: evenly
@@ -80,15 +81,6 @@ class LeafWriter {
 };
 
 }  // namespace
-
-void store_key(std::byte* to, IndexKey key) {
-  store_le(to, key.high);
-  store_le(to + 8, key.low);
-}
-
-IndexKey load_key(const std::byte* from) {
-  return {load_le<std::uint64_t>(from), load_le<std::uint64_t>(from + 8)};
-}
 
 std::vector<PendingRecord> sorted_pending(const PendingModifications& pending, IndexKey low,
                                           IndexKey high) {
@@ -164,10 +156,7 @@ void commit_leaf(BlockCommit& commit, const LeafShape& shape, const RecordFilter
                        pending.front().key > before.key(before.count() - 1);
   LeafWriter writer(commit, shape, records, appends);
   walk_leaf(before, pending, {}, IndexKey::max(), false, [&](IndexKey key, const std::byte* value) {
-    if (is_expired(key, value)) return true;
-    std::byte packed[kKeyBytes];
-    store_key(packed, key);
-    writer.add(packed, value);
+    if (!is_expired(key, value)) writer.add(value);
     return true;
   });
   writer.end();

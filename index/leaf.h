@@ -15,6 +15,7 @@
 
 #include "index/commit_function.h"
 #include "index/modification_queue.h"
+#include "proto/bytes.h"
 
 namespace mariner::index {
 
@@ -46,8 +47,13 @@ struct LeafShape {
   }
 };
 
-void store_key(std::byte* to, IndexKey key);
-[[nodiscard]] IndexKey load_key(const std::byte* from);
+inline void store_key(std::byte* to, IndexKey key) {
+  store_le(to, key.high);
+  store_le(to + 8, key.low);
+}
+[[nodiscard]] inline IndexKey load_key(const std::byte* from) {
+  return {load_le<std::uint64_t>(from), load_le<std::uint64_t>(from + 8)};
+}
 
 // What is pending for one key.
 struct PendingRecord {
@@ -83,9 +89,9 @@ class Leaf {
 // Whether the contents are a leaf of this shape: its count fits and its keys ascend.
 [[nodiscard]] bool is_leaf(std::span<const std::byte> contents, const LeafShape& shape);
 
-// Calls take(key, value) for what the leaf holds with `pending` applied and whose key is in
-// [low, high], in order, or from the last to the first; ends when that returns false. True if it
-// came to the end.
+// Calls take(key, value), where the key stands in front of the value's bytes, for what the leaf
+// holds with `pending` applied and whose key is in [low, high], in order, or from the last to the
+// first; ends when that returns false. True if it came to the end.
 template <typename Take>
 bool walk_leaf(const Leaf& leaf, std::span<const PendingRecord> pending, IndexKey low,
                IndexKey high, bool descending, Take take) {

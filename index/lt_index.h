@@ -1,0 +1,91 @@
+// The LT index of one volume: ordered by (LBN, time), where is the newest version of a block at or
+// before a moment (design.md section 2). A moment is a sequence number.
+//
+// An entry is a version of an aligned run of blocks (run_key.h): key {run, sequence}, value its
+// place. Owner's thread only.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "index/btree.h"
+#include "index/run_key.h"
+#include "logging/log_location.h"
+#include "proto/units.h"
+
+namespace mariner::index {
+
+// Where the bytes of a run are. FORMAT.md section 6.
+struct PlacedRun {
+  enum class Kind : std::uint8_t {
+    kZero = 0,
+    kLog = 1,
+    kRepeated = 2,  // one payload block for all blocks
+    kBase = 3,      // not here any more: what the volume is based on has it
+  };
+  Kind kind = Kind::kZero;
+  logging::LogLocation location;
+  std::uint32_t payload_block = 0;  // of the run's first block
+
+  friend bool operator==(const PlacedRun&, const PlacedRun&) = default;
+  // The same for what begins `blocks` blocks later.
+  [[nodiscard]] PlacedRun advanced(std::uint64_t blocks) const {
+    PlacedRun run = *this;
+    if (kind == Kind::kLog) run.payload_block += static_cast<std::uint32_t>(blocks);
+    return run;
+  }
+};
+
+inline constexpr std::size_t kPlacedRunBytes = 16;
+void pack_placed_run(const PlacedRun& run, std::span<std::byte, kPlacedRunBytes> to);
+[[nodiscard]] PlacedRun unpack_placed_run(std::span<const std::byte> from);
+
+struct RunVersion {
+  BlockRange range;
+  SequenceNumber sequence;
+  PlacedRun place;  // of the range's first block
+  friend bool operator==(const RunVersion&, const RunVersion&) = default;
+};
+
+class LtIndex {
+ public:
+  // The options of its tree.
+  static BTreeOptions tree_options(FunctionId id, const RecordFilter* filter = nullptr);
+
+  // `tree` outlives it.
+  explicit LtIndex(BTree& tree) : tree_(tree) {}
+
+  // Learns from the tree what it holds. To be called once, before any lookup, if the tree was
+  // loaded.
+  void learn(UniqueFunction<void(Result<void>)> done);
+
+  // A version of `range`, all of it in `place`. Versions of one block come in the order of their
+  // sequence numbers. `number`: of the log record, as in Bosc::modify.
+  void insert(BlockRange range, const PlacedRun& place, SequenceNumber sequence,
+              std::uint64_t number);
+
+  struct Moments {
+    SequenceNumber after;
+    SequenceNumber at;  // inclusive
+  };
+  // The newest version within the moments of each block of `range` that has one: in order.
+  void newest(BlockRange range, Moments moments,
+              UniqueFunction<void(Result<std::vector<RunVersion>>)> done);
+  // All versions of `block` within the moments, by sequence number; their ranges are the block.
+  void versions(Lbn block, Moments moments,
+                UniqueFunction<void(Result<std::vector<RunVersion>>)> done);
+
+ private:
+  struct Lookup;
+  struct Versions;
+  void step(const std::shared_ptr<Lookup>& lookup);
+  void skip(const std::shared_ptr<Lookup>& lookup);
+  void step(const std::shared_ptr<Versions>& versions);
+  void look_up(const std::shared_ptr<Lookup>& lookup, BlockRange part);
+
+  BTree& tree_;
+  std::uint32_t large_levels_ = 0;  // levels above the segment's that have entries, as bits
+};
+
+}  // namespace mariner::index
