@@ -148,6 +148,13 @@ bool Bosc::modify(BlockAddress address, Modification modification, std::uint64_t
   return true;
 }
 
+void Bosc::restore(BlockAddress address, Modification modification) {
+  BlockState& block = state(address);
+  queue(address, block, modification, 1);
+  block.first_pending = 1;
+  if (should_commit()) pump_soon();
+}
+
 void Bosc::when_room(UniqueFunction<void()> then) {
   room_waiters_.push_back(std::move(then));
   if (has_room()) {

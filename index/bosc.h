@@ -122,6 +122,9 @@ class Bosc {
   // what commits it. A function's numbers never decrease, and all modifications of one number are
   // made in one turn of the executor. False when the block has it already (after a restart).
   bool modify(BlockAddress address, Modification modification, std::uint64_t number);
+  // The same for a modification whose number is not known any more: one of a block that was damaged
+  // and is made again from the log. Until it is committed, the whole log counts as not committed.
+  void restore(BlockAddress address, Modification modification);
   // Every number up to this one that anybody will ever use has been used.
   void set_used_through(std::uint64_t number) { used_through_ = number; }
 

@@ -96,7 +96,8 @@ void Bosc::begin_checkpoint() {
        dirty = dirty_.next(*dirty + 1)) {
     frontier = std::min(frontier, states_[*dirty].first_pending - 1);
   }
-  checkpoint->frontier = std::max(frontier, frontier_);
+  // It goes back when a block is made again from the whole log.
+  checkpoint->frontier = frontier;
   checkpoint->bytes = pack_checkpoint(checkpoint->frontier);
   checkpoint->freed = std::exchange(freed_, {});
   IndexSuperblock& superblock = checkpoint->superblock;

@@ -21,6 +21,10 @@ Error damaged(FunctionId id, const char* what) {
           "the index's checkpoint: tree " + std::to_string(id.value) + " " + what};
 }
 
+Error rebuilding() {
+  return {ErrorCode::kUnavailable, "a part of the index was damaged and is being made again"};
+}
+
 Error not_a_leaf() {
   return {ErrorCode::kCorrupt, "the block holds no leaf, or one of another range of keys"};
 }
@@ -109,6 +113,14 @@ void BTree::insert(IndexKey key, Value value, std::uint64_t number) {
   modification_.resize(shape_.record_bytes());
   store_key(modification_.data(), key);
   std::memcpy(modification_.data() + kKeyBytes, value.data(), value.size());
+  const LeafNumber at = leaf_for_insert(key);
+  if (!store_.modify(leaves_[at].address, modification_, number)) return;
+  ++leaves_[at].pending;
+  ++effective_count_;
+}
+
+// With room for the key, if that can be had without reading.
+LeafNumber BTree::leaf_for_insert(IndexKey key) {
   LeafNumber at = map_.find(key);
   const std::uint32_t effective = leaves_[at].stored + leaves_[at].pending;
   if (effective >= follow_at_) {
@@ -121,9 +133,7 @@ void BTree::insert(IndexKey key, Value value, std::uint64_t number) {
     }
   }
   last_key_ = std::max(last_key_, key);
-  if (!store_.modify(leaves_[at].address, modification_, number)) return;
-  ++leaves_[at].pending;
-  ++effective_count_;
+  return at;
 }
 
 void BTree::erase(IndexKey key, std::uint64_t number) {
@@ -170,6 +180,55 @@ void BTree::divide_queue(LeafNumber number) {
   store_.divide(address, [address, to, low](Modification modification) {
     return load_key(modification.data()) < low ? address : to;
   });
+}
+
+std::optional<KeyRange> BTree::begin_rebuild(BlockAddress address) {
+  if (!store_.belongs_to(address, options_.id)) return std::nullopt;
+  LeafState& leaf = leaves_[store_.tag(address)];
+  if (leaf.address != address) return std::nullopt;
+  const Result<BlockAddress> fresh = store_.allocate(options_.id, store_.tag(address));
+  if (!fresh) return std::nullopt;
+  store_.free(address);
+  effective_count_ -= leaf.stored + leaf.pending;
+  leaf.address = *fresh;
+  leaf.stored = leaf.pending = 0;
+  const std::optional<IndexKey> next = map_.next_low(leaf.low);
+  rebuilding_.push_back({leaf.low, next ? next->before() : IndexKey::max()});
+  return rebuilding_.back();
+}
+
+void BTree::restore(IndexKey key, std::optional<Value> value) {
+  CHECK(is_rebuilding(key));
+  modification_.resize(value ? shape_.record_bytes() : kKeyBytes);
+  store_key(modification_.data(), key);
+  if (value) std::memcpy(modification_.data() + kKeyBytes, value->data(), options_.value_bytes);
+  const LeafNumber at = value ? leaf_for_insert(key) : map_.find(key);
+  store_.restore(leaves_[at].address, modification_);
+  if (!value) return;
+  ++leaves_[at].pending;
+  ++effective_count_;
+}
+
+void BTree::end_rebuild(KeyRange range) { std::erase(rebuilding_, range); }
+
+bool BTree::is_rebuilding(IndexKey key) const {
+  return std::ranges::any_of(
+      rebuilding_, [&](const KeyRange& range) { return key >= range.low && key <= range.high; });
+}
+
+void BTree::drop_before(IndexKey key) {
+  for (;;) {
+    const std::optional<IndexKey> next = map_.next_low({});
+    if (!next || *next > key) return;
+    const LeafNumber number = map_.find({});
+    const BlockAddress address = leaves_[number].address;
+    if (store_.is_committing(address)) return;
+    effective_count_ -= leaves_[number].stored + leaves_[number].pending;
+    map_.erase_first();
+    leaves_[map_.find({})].low = {};
+    store_.free(address);
+    unused_.push_back(number);
+  }
 }
 
 void BTree::commit(BlockCommit& commit) const { commit_leaf(commit, shape_, options_.filter); }
@@ -273,6 +332,7 @@ void BTree::step(const std::shared_ptr<Scan>& scan) {
 
 void BTree::ask(const std::shared_ptr<Scan>& scan) {
   const IndexKey at = scan->direction == Direction::kAscending ? scan->left.low : scan->left.high;
+  if (is_rebuilding(at)) return scan->done(rebuilding());
   const LeafState& leaf = leaves_[map_.find(at)];
   scan->leaf_low = leaf.low;
   scan->next_low = map_.next_low(at);
@@ -390,7 +450,9 @@ bool BTree::look_each(Each& each, const BlockView& view) const {
 void BTree::step(const std::shared_ptr<Each>& each) {
   each->repeater.run([&] {
     if (each->left == 0) return each->done({});
-    const LeafState& leaf = leaves_[map_.find(each->ranges[each->left - 1].high)];
+    const IndexKey at = each->ranges[each->left - 1].high;
+    if (is_rebuilding(at)) return each->done(rebuilding());
+    const LeafState& leaf = leaves_[map_.find(at)];
     each->leaf_low = leaf.low;
     store_.query(
         leaf.address, [this, each](const BlockView& view) { return look_each(*each, view); },

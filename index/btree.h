@@ -60,6 +60,15 @@ class BTree final : public CommitFunction {
   void erase(IndexKey key, std::uint64_t number);
 
   enum class Direction { kAscending, kDescending };
+  // Gives back the leaves whose keys are all below `key`, without reading them: nobody needs what
+  // they hold any more. Those that are being committed stay, and what is behind them.
+  void drop_before(IndexKey key);
+  // The first key of the last leaf for which `is_before` holds (LeafMap::last_low).
+  template <typename IsBefore>
+  [[nodiscard]] IndexKey last_low(IsBefore is_before) const {
+    return map_.last_low(is_before);
+  }
+
   // The record of the greatest key in `range`, or of the smallest one.
   void find_last(KeyRange range, Found found) {
     find(range, Direction::kDescending, std::move(found));
@@ -77,6 +86,15 @@ class BTree final : public CommitFunction {
   // Shows the records of `range` in order until `visit` returns false; `done` then.
   void scan(KeyRange range, Direction direction, UniqueFunction<bool(IndexKey, Value)> visit,
             UniqueFunction<void(Result<void>)> done);
+
+  // A damaged leaf is made again from the log. From begin_rebuild() on the leaf of block `address`
+  // is empty, and lookups in its range, which is returned, fail with kUnavailable. The owner
+  // restores, in order, all that the log says of keys in the range, up to what was inserted last;
+  // then end_rebuild(). Nothing when the block is no leaf (any more). It is not being committed.
+  std::optional<KeyRange> begin_rebuild(BlockAddress address);
+  // No value: the key is erased.
+  void restore(IndexKey key, std::optional<Value> value);
+  void end_rebuild(KeyRange range);
 
   // Reads every leaf. `damaged` is called with each range of keys that is lost.
   void check(UniqueFunction<void(KeyRange, const Error&)> damaged, UniqueFunction<void()> done);
@@ -108,6 +126,8 @@ class BTree final : public CommitFunction {
   LeafState* new_leaf(IndexKey low, BlockAddress address);
   void follow_leaf(IndexKey low);
   void divide_queue(LeafNumber number);
+  [[nodiscard]] LeafNumber leaf_for_insert(IndexKey key);
+  [[nodiscard]] bool is_rebuilding(IndexKey key) const;
   void find(KeyRange range, Direction direction, Found found);
   void step(const std::shared_ptr<Scan>& scan);
   void ask(const std::shared_ptr<Scan>& scan);
@@ -126,6 +146,7 @@ class BTree final : public CommitFunction {
   LeafMap map_;
   std::vector<LeafState> leaves_;  // by LeafNumber, which is their blocks' tag
   std::vector<LeafNumber> unused_;
+  std::vector<KeyRange> rebuilding_;
   std::vector<std::byte> modification_;  // the one that is being made
   // The greatest key that was inserted since the start or is known to be in the last leaf; and
   // whether the last leaf has been looked at.

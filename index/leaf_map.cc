@@ -88,6 +88,19 @@ void LeafMap::erase(IndexKey low) {
   }
 }
 
+void LeafMap::erase_first() {
+  CHECK(size_ >= 2);
+  --size_;
+  Node& node = *nodes_.front();
+  node.lows.erase(node.lows.begin());
+  node.leaves.erase(node.leaves.begin());
+  if (node.lows.empty()) {
+    root_.erase(root_.begin());
+    nodes_.erase(nodes_.begin());
+  }
+  root_.front() = nodes_.front()->lows.front() = IndexKey{};
+}
+
 std::size_t LeafMap::memory_bytes() const {
   std::size_t bytes = root_.capacity() * sizeof(IndexKey) + nodes_.capacity() * sizeof(void*);
   for (const std::unique_ptr<Node>& node : nodes_) {

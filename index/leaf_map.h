@@ -5,6 +5,7 @@
 // with the smallest key. Owner's thread only.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -26,10 +27,23 @@ class LeafMap {
   // The smallest first key above `key`; nothing if there is none: the range of `key`'s leaf ends
   // there.
   [[nodiscard]] std::optional<IndexKey> next_low(IndexKey key) const;
+  // The last of the first keys that `is_before` holds for, which it does up to one of them and not
+  // behind it; it does for the first one.
+  template <typename IsBefore>
+  [[nodiscard]] IndexKey last_low(IsBefore is_before) const {
+    const auto last = [&](const std::vector<IndexKey>& lows) {
+      const auto behind = std::partition_point(lows.begin() + 1, lows.end(), is_before);
+      return static_cast<std::size_t>(behind - lows.begin()) - 1;
+    };
+    const Node& node = *nodes_[last(root_)];
+    return node.lows[last(node.lows)];
+  }
   // `low` is not there yet; the first one is the smallest key.
   void insert(IndexKey low, LeafNumber leaf);
   // Its range goes to the leaf before it. Not the first one.
   void erase(IndexKey low);
+  // Its range goes to the second one. Requires that there is one.
+  void erase_first();
 
   // Calls visit(low, leaf) for each, in order.
   template <typename Visit>

@@ -1,5 +1,7 @@
 #include "tests/index/tree_rig.h"
 
+#include <gtest/gtest.h>
+
 #include <cstring>
 #include <utility>
 
@@ -35,11 +37,10 @@ TreeRig::Options TreeRig::small_options(std::uint64_t seed) {
 TreeRig::TreeRig(const Options& options) : options_(options) {
   disk_ = std::make_unique<FaultyDisk>(
       executor_, FaultyDisk::Options{.size_bytes = options.disk_bytes, .seed = options.seed});
-  index::IndexShape shape;
-  shape.file[0] = std::byte{42};
-  shape.block_bytes = options.block_bytes;
-  shape.group_blocks = options.group_blocks;
-  const Result<index::IndexSuperblock> superblock = index::format_index_file(*disk_, shape);
+  shape_.file[0] = std::byte{42};
+  shape_.block_bytes = options.block_bytes;
+  shape_.group_blocks = options.group_blocks;
+  const Result<index::IndexSuperblock> superblock = index::format_index_file(*disk_, shape_);
   CHECK(superblock.has_value());
   superblock_ = *superblock;
   open();
@@ -55,9 +56,16 @@ std::array<std::byte, 8> TreeRig::value_of(std::uint64_t value) {
 
 void TreeRig::open() {
   Result<std::unique_ptr<index::Bosc>> store = index::Bosc::open(executor_, *disk_, options_.store);
+  if (!store && store.error().code == ErrorCode::kCorrupt) {
+    // Everything from the log, into a file that is another one.
+    shape_.file[1] = static_cast<std::byte>(static_cast<unsigned>(shape_.file[1]) + 1);
+    CHECK(index::format_index_file(*disk_, shape_).has_value());
+    store = index::Bosc::open(executor_, *disk_, options_.store);
+  }
   CHECK_MSG(store.has_value(), store.has_error() ? store.error().message.c_str() : "");
   store_ = *std::move(store);
   store_->on_error([this](index::BlockAddress address, const Error& error) {
+    if (error.code == ErrorCode::kCorrupt) damaged_.push_back(address);
     errors_.push_back(std::to_string(address.value) + ": " + error.message);
   });
   Result<std::unique_ptr<BTree>> tree =
@@ -124,6 +132,7 @@ void TreeRig::turn(std::size_t turns) {
 void TreeRig::crash() {
   disk_->cut_power();
   close();
+  damaged_.clear();
   disk_->restore_power();
   open();
 }
@@ -164,6 +173,29 @@ std::vector<std::pair<KeyRange, Error>> TreeRig::check() {
                [&] { done = true; });
   while (!done) CHECK_MSG(executor_.turn() > 0, "the check does not end");
   return damaged;
+}
+
+std::size_t TreeRig::repair() {
+  std::size_t repaired = 0;
+  for (const index::BlockAddress address : std::exchange(damaged_, {})) {
+    while (store_->belongs_to(address, kTree) && store_->is_committing(address)) executor_.turn();
+    const std::optional<KeyRange> range = tree_->begin_rebuild(address);
+    if (!range) continue;
+    EXPECT_EQ(find_last({range->low, range->low}).error().code, ErrorCode::kUnavailable);
+    for (const Entry& entry : log_) {
+      if (entry.key < range->low || entry.key > range->high) continue;
+      if (entry.value) {
+        std::vector<std::byte> value(options_.value_bytes);
+        store_le(value.data(), *entry.value);
+        tree_->restore(entry.key, value);
+      } else {
+        tree_->restore(entry.key, std::nullopt);
+      }
+    }
+    tree_->end_rebuild(*range);
+    ++repaired;
+  }
+  return repaired;
 }
 
 std::string TreeRig::compare() {

@@ -57,6 +57,8 @@ class TreeRig {
       index::KeyRange range, index::BTree::Direction direction);
   Result<std::optional<index::IndexRecord>> find_last(index::KeyRange range);
   std::vector<std::pair<index::KeyRange, Error>> check();
+  // Makes the leaves that were reported as damaged again from the log. How many.
+  std::size_t repair();
 
   [[nodiscard]] index::Bosc& store() { return *store_; }
   [[nodiscard]] index::BTree& tree() { return *tree_; }
@@ -82,6 +84,7 @@ class TreeRig {
   const Options options_;
   ManualExecutor executor_;
   std::unique_ptr<FaultyDisk> disk_;
+  index::IndexShape shape_;
   index::IndexSuperblock superblock_;
   std::unique_ptr<index::Bosc> store_;
   std::unique_ptr<index::BTree> tree_;
@@ -89,6 +92,7 @@ class TreeRig {
   std::vector<Entry> log_;  // by number, from 1
   std::uint64_t replayed_ = 0;
   std::vector<std::string> errors_;
+  std::vector<index::BlockAddress> damaged_;
 };
 
 }  // namespace mariner::test
