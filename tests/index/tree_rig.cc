@@ -56,8 +56,8 @@ std::array<std::byte, 8> TreeRig::value_of(std::uint64_t value) {
 
 void TreeRig::open() {
   Result<std::unique_ptr<index::Bosc>> store = index::Bosc::open(executor_, *disk_, options_.store);
-  if (!store && store.error().code == ErrorCode::kCorrupt) {
-    // Everything from the log, into a file that is another one.
+  // Everything from the log, into a file that is another one; again if the disk lies just then.
+  for (int tries = 0; tries < 5 && !store && store.error().code == ErrorCode::kCorrupt; ++tries) {
     shape_.file[1] = static_cast<std::byte>(static_cast<unsigned>(shape_.file[1]) + 1);
     CHECK(index::format_index_file(*disk_, shape_).has_value());
     store = index::Bosc::open(executor_, *disk_, options_.store);
@@ -213,6 +213,30 @@ std::string TreeRig::compare() {
                " is there, " + text(expected[i].first) + "=" + std::to_string(expected[i].second) +
                " was expected";
       }
+    }
+  }
+  return "";
+}
+
+std::string TreeRig::compare_each(const std::vector<KeyRange>& ranges) {
+  std::map<std::size_t, std::pair<IndexKey, std::uint64_t>> found;
+  std::optional<Result<void>> result;
+  tree_->find_last_each(
+      ranges,
+      [&](std::size_t i, IndexKey key, BTree::Value value) {
+        found[i] = {key, load_le<std::uint64_t>(value.data())};
+      },
+      [&](Result<void> r) { result = std::move(r); });
+  while (!result) CHECK_MSG(executor_.turn() > 0, "the lookups do not end");
+  if (!*result) return result->error().message;
+  for (std::size_t i = 0; i < ranges.size(); ++i) {
+    const auto behind = model_.upper_bound(ranges[i].high);
+    const bool has = behind != model_.begin() && std::prev(behind)->first >= ranges[i].low;
+    const auto here = found.find(i);
+    if (has != (here != found.end()))
+      return "of range " + text(ranges[i].low) + " the last is not right";
+    if (has && here->second != std::pair<IndexKey, std::uint64_t>(*std::prev(behind))) {
+      return text(here->second.first) + " is not the last of its range";
     }
   }
   return "";

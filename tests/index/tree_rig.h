@@ -52,6 +52,7 @@ class TreeRig {
   // What the tree says, against the model: "" or the first difference.
   std::string compare();
   std::string compare_last(index::KeyRange range);
+  std::string compare_each(const std::vector<index::KeyRange>& ranges);
   // The records of the range by scan, in order.
   Result<std::vector<std::pair<index::IndexKey, std::uint64_t>>> scan(
       index::KeyRange range, index::BTree::Direction direction);

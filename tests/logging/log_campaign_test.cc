@@ -7,15 +7,13 @@
 
 #include <algorithm>
 #include <array>
-#include <csignal>
-#include <cstdio>
-#include <cstdlib>
 #include <iostream>
 #include <random>
 #include <string>
 
 #include "tests/logging/campaign_model.h"
 #include "tests/logging/campaign_rig.h"
+#include "tests/support/seeds.h"
 
 namespace mariner::logging {
 namespace {
@@ -33,20 +31,6 @@ constexpr std::uint64_t kSeeds = 300;
 #else
 constexpr std::uint64_t kSeeds = 3000;
 #endif
-
-std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
-  const char* text = std::getenv(variable);
-  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
-}
-
-// What a failed CHECK leaves behind is the seed, too.
-std::uint64_t running_seed = 0;
-void tell_seed(int) {
-  std::fprintf(stderr, "MARINER_TEST_SEED=%llu crashes\n",
-               static_cast<unsigned long long>(running_seed));
-  std::signal(SIGABRT, SIG_DFL);
-  std::abort();
-}
 
 struct Totals {
   CampaignModel::Counts counts;
@@ -450,20 +434,15 @@ class Campaign {
 };
 
 TEST(LogCampaign, NothingAcknowledgedIsLostAndNoDamagePassesForData) {
-  const std::uint64_t only = number_from("MARINER_TEST_SEED", 0);
-  const std::uint64_t first = only != 0 ? only : number_from("MARINER_TEST_FIRST_SEED", 1);
-  const std::uint64_t count = only != 0 ? 1 : number_from("MARINER_TEST_SEEDS", kSeeds);
-  for (const int signal : {SIGABRT, SIGSEGV, SIGBUS}) std::signal(signal, tell_seed);
   Totals totals;
-  for (std::uint64_t seed = first; seed < first + count; ++seed) {
-    SCOPED_TRACE("MARINER_TEST_SEED=" + std::to_string(seed));
-    running_seed = seed;
+  mariner::test::for_seeds(kSeeds, [&](std::uint64_t seed) {
     Campaign campaign(seed, totals);
     ASSERT_EQ(campaign.run(), "");
-  }
+  });
+  const mariner::test::SeedRange seeds = mariner::test::seeds_to_run(kSeeds);
   const CampaignModel::Counts& c = totals.counts;
-  std::cout << "seeds " << first << " to " << first + count - 1 << ": " << totals.lives
-            << " lives, " << totals.cuts_in_recovery
+  std::cout << "seeds " << seeds.first << " to " << seeds.first + seeds.count - 1 << ": "
+            << totals.lives << " lives, " << totals.cuts_in_recovery
             << " power cuts in recovery; records: " << c.acknowledged << " acknowledged, "
             << c.visited << " found, " << c.given_up
             << " given up; on damaged disks: " << c.lost_reported << " lost in " << c.damage_reports

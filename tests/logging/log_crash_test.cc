@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <map>
 #include <random>
 #include <set>
@@ -13,35 +12,20 @@
 #include "logging/track_recycler.h"
 #include "tests/logging/log_model.h"
 #include "tests/logging/log_testing.h"
+#include "tests/support/seeds.h"
 
 namespace mariner::logging {
 namespace {
 
 using test::BlockSpan;
 using test::FaultyDisk;
+using test::for_seeds;
 using test::kTrackBytes;
 using test::LogModel;
 using test::LogRig;
 using test::Visited;
 using Remains = FaultyDisk::Remains;
 using Urgency = LogWriter::Urgency;
-
-std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
-  const char* text = std::getenv(variable);
-  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
-}
-
-// Runs test(seed) for each seed until one fails.
-template <typename Test>
-void for_seeds(std::uint64_t count, Test run) {
-  const std::uint64_t only = number_from("MARINER_TEST_SEED", 0);
-  count = number_from("MARINER_TEST_SEEDS", count);
-  for (std::uint64_t seed = only == 0 ? 1 : only; seed <= (only == 0 ? count : only); ++seed) {
-    SCOPED_TRACE("MARINER_TEST_SEED=" + std::to_string(seed));
-    run(seed);
-    if (::testing::Test::HasFailure()) return;
-  }
-}
 
 // One history of a log from its seed: lives with random load, each ended by a power cut.
 class History {
