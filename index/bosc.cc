@@ -218,6 +218,22 @@ void Bosc::query(BlockAddress address, UniqueFunction<bool(const BlockView&)> lo
   if (read->waiters.size() == 1) read_for_query(address);
 }
 
+void Bosc::fetch(BlockAddress address, UniqueFunction<void(Result<Fetched>)> done) {
+  auto fetched = std::make_shared<Fetched>();
+  query(
+      address,
+      [this, address, fetched](const BlockView& view) {
+        if (!view.complete) return false;
+        fetched->header = header_of(address, state(address));
+        fetched->contents.assign(view.contents.begin(), view.contents.end());
+        return true;
+      },
+      [fetched, done = std::move(done)](const Result<bool>& answered) mutable {
+        if (!answered) return done(answered.error());
+        done(std::move(*fetched));  // of nothing, if it was committed meanwhile
+      });
+}
+
 void Bosc::read_for_query(BlockAddress address) {
   Read& read = *reads_[address.value];
   read.block = Payload::allocate(superblock_.block_bytes);

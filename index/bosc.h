@@ -139,6 +139,25 @@ class Bosc {
   // it cannot be read. Both may run before this returns.
   void query(BlockAddress address, UniqueFunction<bool(const BlockView&)> look, Answered answered);
 
+  // The same without reading, with what is in memory, or with `fetched` if that is the block as it
+  // is on disk now. False: that is not enough.
+  struct Fetched {
+    IndexBlockHeader header;
+    std::vector<std::byte> contents;
+  };
+  template <typename Look>
+  [[nodiscard]] bool look_now(BlockAddress address, const Fetched* fetched, Look look) {
+    const BlockState& block = state(address);
+    BlockView view = view_of(address, block);
+    if (!view.complete && fetched != nullptr && fetched->header == header_of(address, block)) {
+      view.complete = true;
+      view.contents = fetched->contents;
+    }
+    return look(view);
+  }
+  // Reads the block if it must, and gives a copy of it for look_now(). kCorrupt and kIo as query().
+  void fetch(BlockAddress address, UniqueFunction<void(Result<Fetched>)> done);
+
   // Divides what is queued for `address`: each modification goes to the block that `choose` names
   // (another one, or the same), in order. For a function whose block has been split.
   void divide(BlockAddress address, UniqueFunction<BlockAddress(Modification)> choose);

@@ -392,21 +392,27 @@ void BTree::find(KeyRange range, Direction direction, Found found) {
 struct BTree::Each {
   std::vector<KeyRange> ranges;
   std::size_t left = 0;  // ranges [0, left) are still open
-  UniqueFunction<void(std::size_t, IndexKey, Value)> visit;
-  UniqueFunction<void(Result<void>)> done;
+  VisitEach visit;
   IndexKey leaf_low;
-  Repeater repeater;
 };
 
-void BTree::find_last_each(std::vector<KeyRange> ranges,
-                           UniqueFunction<void(std::size_t, IndexKey, Value)> visit,
-                           UniqueFunction<void(Result<void>)> done) {
-  auto each = std::make_shared<Each>();
-  each->left = ranges.size();
-  each->ranges = std::move(ranges);
-  each->visit = std::move(visit);
-  each->done = std::move(done);
-  step(each);
+void BTree::find_each(BlockReader& reader, std::span<const KeyRange> ranges,
+                      VisitEach visit) const {
+  Each each{{ranges.begin(), ranges.end()}, ranges.size(), std::move(visit), {}};
+  while (each.left > 0) {
+    const IndexKey at = each.ranges[each.left - 1].high;
+    if (is_rebuilding(at)) return reader.fail(rebuilding());
+    const LeafState& leaf = leaves_[map_.find(at)];
+    each.leaf_low = leaf.low;
+    const bool seen =
+        reader.look(leaf.address, [&](const BlockView& view) { return look_each(each, view); });
+    if (seen) continue;
+    // It is missing: on to those that the leaves before it decide, to hear what else is.
+    while (each.left > 0 && each.ranges[each.left - 1].low >= each.leaf_low) --each.left;
+    if (each.left > 0 && each.ranges[each.left - 1].high >= each.leaf_low) {
+      each.ranges[each.left - 1].high = each.leaf_low.before();
+    }
+  }
 }
 
 // Those ranges that the leaf has the end of. One that it does not decide goes on before the leaf.
@@ -447,20 +453,33 @@ bool BTree::look_each(Each& each, const BlockView& view) const {
   return true;
 }
 
-void BTree::step(const std::shared_ptr<Each>& each) {
-  each->repeater.run([&] {
-    if (each->left == 0) return each->done({});
-    const IndexKey at = each->ranges[each->left - 1].high;
-    if (is_rebuilding(at)) return each->done(rebuilding());
-    const LeafState& leaf = leaves_[map_.find(at)];
-    each->leaf_low = leaf.low;
-    store_.query(
-        leaf.address, [this, each](const BlockView& view) { return look_each(*each, view); },
-        [this, each](const Result<bool>& answer) {
-          if (!answer) return each->done(answer.error());
-          step(each);
-        });
+void BTree::walk_leaves(BlockReader& reader, KeyRange range, Visit visit) const {
+  while (range.low <= range.high) {
+    if (is_rebuilding(range.low)) return reader.fail(rebuilding());
+    const LeafState& leaf = leaves_[map_.find(range.low)];
+    bool goes_on = true;
+    reader.look(leaf.address, [&](const BlockView& view) {
+      if (!view.complete) return false;
+      goes_on = walk_leaf(Leaf(view.contents, shape_),
+                          sorted_pending(view.pending, range.low, range.high), range.low,
+                          range.high, false, [&](IndexKey key, const std::byte* value) {
+                            return visit(key, {value, options_.value_bytes});
+                          });
+      return true;
+    });
+    const std::optional<IndexKey> next = map_.next_low(range.low);
+    if (!goes_on || !next) return;
+    range.low = *next;
+  }
+}
+
+std::optional<IndexKey> BTree::first_key(BlockReader& reader, KeyRange range) const {
+  std::optional<IndexKey> first;
+  walk_leaves(reader, range, [&](IndexKey key, Value) {
+    first = key;
+    return false;
   });
+  return first;
 }
 
 void BTree::check(UniqueFunction<void(KeyRange, const Error&)> damaged,

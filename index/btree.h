@@ -15,6 +15,7 @@
 #include <optional>
 #include <vector>
 
+#include "index/block_reader.h"
 #include "index/bosc.h"
 #include "index/leaf.h"
 #include "index/leaf_map.h"
@@ -78,11 +79,19 @@ class BTree final : public CommitFunction {
   }
 
   // Of each of `ranges`, which ascend and do not overlap, the record of the greatest key, if there
-  // is one: visit(number of the range, key, value), in no order. Leaves that several ranges lie in
-  // are looked at once.
-  void find_last_each(std::vector<KeyRange> ranges,
-                      UniqueFunction<void(std::size_t, IndexKey, Value)> visit,
-                      UniqueFunction<void(Result<void>)> done);
+  // is one: use(number of the range, key, value), in no order. A computation: see BlockReader.
+  template <typename Use>
+  void find_last_each(BlockReader& reader, std::span<const KeyRange> ranges, Use use) const {
+    find_each(reader, ranges,
+              [&](std::size_t i, IndexKey key, Value value) { use(i, key, value); });
+  }
+  // Shows the records of `range`, in order, until `use` returns false. A computation.
+  template <typename Use>
+  void walk(BlockReader& reader, KeyRange range, Use use) const {
+    walk_leaves(reader, range, [&](IndexKey key, Value value) { return use(key, value); });
+  }
+  // The smallest key in `range`. A computation.
+  [[nodiscard]] std::optional<IndexKey> first_key(BlockReader& reader, KeyRange range) const;
   // Shows the records of `range` in order until `visit` returns false; `done` then.
   void scan(KeyRange range, Direction direction, UniqueFunction<bool(IndexKey, Value)> visit,
             UniqueFunction<void(Result<void>)> done);
@@ -118,7 +127,6 @@ class BTree final : public CommitFunction {
     std::uint32_t pending = 0;  // inserts since
   };
   struct Scan;
-  struct Each;
   struct Check;
 
   BTree(Bosc& store, const BTreeOptions& options);
@@ -132,7 +140,11 @@ class BTree final : public CommitFunction {
   void step(const std::shared_ptr<Scan>& scan);
   void ask(const std::shared_ptr<Scan>& scan);
   [[nodiscard]] static bool advance(Scan& scan);
-  void step(const std::shared_ptr<Each>& each);
+  using VisitEach = UniqueFunction<void(std::size_t, IndexKey, Value)>;
+  using Visit = UniqueFunction<bool(IndexKey, Value)>;
+  void walk_leaves(BlockReader& reader, KeyRange range, Visit visit) const;
+  void find_each(BlockReader& reader, std::span<const KeyRange> ranges, VisitEach visit) const;
+  struct Each;
   [[nodiscard]] bool look_each(Each& each, const BlockView& view) const;
   [[nodiscard]] bool holds_leaf(std::span<const std::byte> contents, const Scan& scan) const;
   void check_from(IndexKey low, const std::shared_ptr<Check>& check);

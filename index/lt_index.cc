@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <memory>
 #include <utility>
 
-#include "index/repeater.h"
 #include "proto/bytes.h"
 #include "proto/check.h"
 
@@ -16,8 +14,47 @@ namespace {
 constexpr unsigned kPartLevel = kSegmentLevel + 1;
 constexpr std::uint64_t kPartBlocks = std::uint64_t{1} << (kPartLevel * kRunFanoutBits);
 
-KeyRange keys_of(AlignedRun run, SequenceNumber at) {
-  return {{run.key(), 0}, {run.key(), at.value}};
+struct Found {
+  AlignedRun run;
+  SequenceNumber sequence;
+  PlacedRun place;
+};
+
+// The runs that a write was cut into are put together again.
+void append(const RunVersion& version, std::vector<RunVersion>& out) {
+  if (!out.empty()) {
+    RunVersion& last = out.back();
+    if (last.range.end() == version.range.first && last.sequence == version.sequence &&
+        last.place.advanced(last.range.count.value) == version.place) {
+      last.range.count = last.range.count + version.range.count;
+      return;
+    }
+  }
+  out.push_back(version);
+}
+
+// Of each block of `part` the newest of what was found: older ones first, so that it stays on top.
+void paint(std::vector<Found>& found, BlockRange part, std::vector<RunVersion>& out) {
+  if (found.empty()) return;
+  std::ranges::sort(found, {}, &Found::sequence);
+  constexpr std::uint32_t kNothing = UINT32_MAX;
+  std::vector<std::uint32_t> top(part.count.value, kNothing);
+  for (std::uint32_t i = 0; i < found.size(); ++i) {
+    const BlockRange covered = found[i].run.blocks().intersect(part);
+    const auto first = static_cast<std::ptrdiff_t>((covered.first - part.first).value);
+    std::fill_n(top.begin() + first, covered.count.value, i);
+  }
+  for (std::size_t from = 0; from < top.size();) {
+    std::size_t to = from + 1;
+    while (to < top.size() && top[to] == top[from]) ++to;
+    if (top[from] != kNothing) {
+      const Found& version = found[top[from]];
+      const BlockRange range{part.first + BlockCount{from}, BlockCount{to - from}};
+      const std::uint64_t skipped = (range.first - version.run.blocks().first).value;
+      append({range, version.sequence, version.place.advanced(skipped)}, out);
+    }
+    from = to;
+  }
 }
 
 }  // namespace
@@ -58,18 +95,15 @@ BTreeOptions LtIndex::tree_options(FunctionId id, const RecordFilter* filter) {
           .filter = filter};
 }
 
-void LtIndex::learn(UniqueFunction<void(Result<void>)> done) {
+void LtIndex::learn(BlockReader& reader) {
   std::vector<KeyRange> levels;
   for (unsigned level = kSegmentLevel + 1; level < kRunLevels; ++level) {
     levels.push_back(
         {{AlignedRun{level, 0}.key(), 0}, IndexKey{AlignedRun{level + 1, 0}.key(), 0}.before()});
   }
-  tree_.find_last_each(
-      std::move(levels),
-      [this](std::size_t i, IndexKey, BTree::Value) {
-        large_levels_ |= 1u << (kSegmentLevel + 1 + i);
-      },
-      std::move(done));
+  tree_.find_last_each(reader, levels, [this](std::size_t i, IndexKey, BTree::Value) {
+    large_levels_ |= 1u << (kSegmentLevel + 1 + i);
+  });
 }
 
 void LtIndex::insert(BlockRange range, const PlacedRun& place, SequenceNumber sequence,
@@ -82,109 +116,35 @@ void LtIndex::insert(BlockRange range, const PlacedRun& place, SequenceNumber se
   });
 }
 
-// A range's way through the index, part by part.
-struct LtIndex::Lookup {
-  BlockRange left;
-  Moments moments;
+std::vector<RunVersion> LtIndex::newest(BlockReader& reader, BlockRange range,
+                                        Moments moments) const {
   std::vector<RunVersion> out;
-  UniqueFunction<void(Result<std::vector<RunVersion>>)> done;
-  struct Found {
-    AlignedRun run;
-    std::uint64_t sequence = 0;
-    PlacedRun place;
-  };
-  std::vector<AlignedRun> runs;  // that are looked up
-  std::vector<Found> found;
-  bool skipped = false;  // what is empty at the front of `left`
-  Repeater repeater;
-
-  // What was found in `part` goes to the end of `out`.
-  void paint(BlockRange part);
-  void append(const RunVersion& version);
-};
-
-// The runs that a write was cut into are put together again.
-void LtIndex::Lookup::append(const RunVersion& version) {
-  if (!out.empty()) {
-    RunVersion& last = out.back();
-    if (last.range.end() == version.range.first && last.sequence == version.sequence &&
-        last.place.advanced(last.range.count.value) == version.place) {
-      last.range.count = last.range.count + version.range.count;
-      return;
-    }
-  }
-  out.push_back(version);
-}
-
-// Older ones first, so that the newest stays on top.
-void LtIndex::Lookup::paint(BlockRange part) {
-  std::ranges::sort(found, {}, &Found::sequence);
-  constexpr std::uint32_t kNothing = UINT32_MAX;
-  std::vector<std::uint32_t> top(part.count.value, kNothing);
-  for (std::uint32_t i = 0; i < found.size(); ++i) {
-    const BlockRange covered = found[i].run.blocks().intersect(part);
-    const auto first = static_cast<std::ptrdiff_t>((covered.first - part.first).value);
-    std::fill_n(top.begin() + first, covered.count.value, i);
-  }
-  for (std::size_t from = 0; from < top.size();) {
-    std::size_t to = from + 1;
-    while (to < top.size() && top[to] == top[from]) ++to;
-    if (top[from] != kNothing) {
-      const Found& version = found[top[from]];
-      const BlockRange range{part.first + BlockCount{from}, BlockCount{to - from}};
-      const std::uint64_t skipped_blocks = (range.first - version.run.blocks().first).value;
-      append({range, {version.sequence}, version.place.advanced(skipped_blocks)});
-    }
-    from = to;
-  }
-}
-
-void LtIndex::newest(BlockRange range, Moments moments,
-                     UniqueFunction<void(Result<std::vector<RunVersion>>)> done) {
-  auto lookup = std::make_shared<Lookup>();
-  lookup->left = range.intersect({Lbn{0}, BlockCount{kIndexedBlocksMax}});
-  lookup->moments = moments;
-  lookup->done = std::move(done);
-  step(lookup);
-}
-
-void LtIndex::step(const std::shared_ptr<Lookup>& lookup) {
-  lookup->repeater.run([&] {
-    const BlockRange left = lookup->left;
-    if (left.empty() || lookup->moments.at <= lookup->moments.after) {
-      return lookup->done(std::move(lookup->out));
-    }
+  if (moments.at <= moments.after) return out;
+  BlockRange left = range.intersect({Lbn{0}, BlockCount{kIndexedBlocksMax}});
+  while (!left.empty()) {
     const Lbn part_end{(left.first.value / kPartBlocks + 1) * kPartBlocks};
     const BlockRange part = BlockRange::between(left.first, std::min(part_end, left.end()));
+    newest_of_part(reader, part, moments, out);
+    left = BlockRange::between(part.end(), left.end());
     // A long range may be empty for long.
-    const bool is_long = part.end() < left.end() && large_levels_ == 0;
-    if (is_long && !std::exchange(lookup->skipped, true)) return skip(lookup);
-    lookup->skipped = false;
-    look_up(lookup, part);
-  });
+    if (left.count.value <= kPartBlocks || large_levels_ != 0) continue;
+    const IndexKey from{first_key_of_segment(left.first.value >> kSegmentBits), 0};
+    const std::optional<IndexKey> next =
+        tree_.first_key(reader, {from, IndexKey{kFirstLargeKey, 0}.before()});
+    if (!next) break;
+    const Lbn segment{segment_of_key(next->high) << kSegmentBits};
+    left = BlockRange::between(std::max(left.first, segment), left.end());
+  }
+  return out;
 }
 
-void LtIndex::skip(const std::shared_ptr<Lookup>& lookup) {
-  const std::uint64_t from = first_key_of_segment(lookup->left.first.value >> kSegmentBits);
-  tree_.find_first({{from, 0}, IndexKey{kFirstLargeKey, 0}.before()},
-                   [this, lookup](Result<std::optional<IndexRecord>> first) {
-                     if (!first) return lookup->done(first.error());
-                     BlockRange& left = lookup->left;
-                     const Lbn next = *first
-                                          ? Lbn{segment_of_key((*first)->key.high) << kSegmentBits}
-                                          : left.end();
-                     left = BlockRange::between(std::max(left.first, next), left.end());
-                     step(lookup);
-                   });
-}
-
-void LtIndex::look_up(const std::shared_ptr<Lookup>& lookup, BlockRange part) {
-  lookup->runs.clear();
-  lookup->found.clear();
+void LtIndex::newest_of_part(BlockReader& reader, BlockRange part, Moments moments,
+                             std::vector<RunVersion>& out) const {
+  std::vector<AlignedRun> runs;
   std::vector<KeyRange> keys;
   const auto add = [&](AlignedRun run) {
-    lookup->runs.push_back(run);
-    keys.push_back(keys_of(run, lookup->moments.at));
+    runs.push_back(run);
+    keys.push_back({{run.key(), 0}, {run.key(), moments.at.value}});
   };
   // In the order of keys: segment by segment, in each level by level; then the larger ones.
   for (Lbn at = part.first; at < part.end();) {
@@ -202,65 +162,30 @@ void LtIndex::look_up(const std::shared_ptr<Lookup>& lookup, BlockRange part) {
   for (unsigned level = kSegmentLevel + 1; level < kRunLevels; ++level) {
     if ((large_levels_ >> level & 1) != 0) add(AlignedRun::containing(part.first.value, level));
   }
-  tree_.find_last_each(
-      std::move(keys),
-      [lookup](std::size_t i, IndexKey key, BTree::Value value) {
-        if (key.low <= lookup->moments.after.value) return;
-        lookup->found.push_back({lookup->runs[i], key.low, unpack_placed_run(value)});
-      },
-      [this, lookup, part](const Result<void>& result) {
-        if (!result) return lookup->done(result.error());
-        lookup->paint(part);
-        lookup->left = BlockRange::between(part.end(), lookup->left.end());
-        step(lookup);
-      });
-}
-
-// The versions of one block, level by level.
-struct LtIndex::Versions {
-  Lbn block;
-  Moments moments;
-  std::vector<RunVersion> out;
-  unsigned level = 0;
-  UniqueFunction<void(Result<std::vector<RunVersion>>)> done;
-  Repeater repeater;
-};
-
-void LtIndex::versions(Lbn block, Moments moments,
-                       UniqueFunction<void(Result<std::vector<RunVersion>>)> done) {
-  auto versions = std::make_shared<Versions>();
-  versions->block = block;
-  versions->moments = moments;
-  versions->done = std::move(done);
-  step(versions);
-}
-
-void LtIndex::step(const std::shared_ptr<Versions>& versions) {
-  versions->repeater.run([&] {
-    unsigned& level = versions->level;
-    while (level > kSegmentLevel && level < kRunLevels && (large_levels_ >> level & 1) == 0) {
-      ++level;
-    }
-    const Moments moments = versions->moments;
-    if (level == kRunLevels || moments.at <= moments.after) {
-      std::ranges::sort(versions->out, {}, &RunVersion::sequence);
-      return versions->done(std::move(versions->out));
-    }
-    const AlignedRun run = AlignedRun::containing(versions->block.value, level++);
-    tree_.scan(
-        {{run.key(), moments.after.value + 1}, {run.key(), moments.at.value}},
-        BTree::Direction::kAscending,
-        [versions, run](IndexKey key, BTree::Value value) {
-          const std::uint64_t skipped = (versions->block - run.blocks().first).value;
-          versions->out.push_back(
-              {{versions->block, {1}}, {key.low}, unpack_placed_run(value).advanced(skipped)});
-          return true;
-        },
-        [this, versions](const Result<void>& result) {
-          if (!result) return versions->done(result.error());
-          step(versions);
-        });
+  std::vector<Found> found;
+  tree_.find_last_each(reader, keys, [&](std::size_t i, IndexKey key, BTree::Value value) {
+    if (key.low <= moments.after.value) return;
+    found.push_back({runs[i], {key.low}, unpack_placed_run(value)});
   });
+  paint(found, part, out);
+}
+
+std::vector<RunVersion> LtIndex::versions(BlockReader& reader, Lbn block, Moments moments) const {
+  std::vector<RunVersion> out;
+  if (moments.at <= moments.after) return out;
+  for (unsigned level = 0; level < kRunLevels; ++level) {
+    if (level > kSegmentLevel && (large_levels_ >> level & 1) == 0) continue;
+    const AlignedRun run = AlignedRun::containing(block.value, level);
+    const std::uint64_t skipped = (block - run.blocks().first).value;
+    tree_.walk(
+        reader, {{run.key(), moments.after.value + 1}, {run.key(), moments.at.value}},
+        [&](IndexKey key, BTree::Value value) {
+          out.push_back({{block, {1}}, {key.low}, unpack_placed_run(value).advanced(skipped)});
+          return true;
+        });
+  }
+  std::ranges::sort(out, {}, &RunVersion::sequence);
+  return out;
 }
 
 }  // namespace mariner::index

@@ -6,7 +6,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "index/btree.h"
@@ -56,9 +55,9 @@ class LtIndex {
   // `tree` outlives it.
   explicit LtIndex(BTree& tree) : tree_(tree) {}
 
-  // Learns from the tree what it holds. To be called once, before any lookup, if the tree was
-  // loaded.
-  void learn(UniqueFunction<void(Result<void>)> done);
+  // Learns from the tree what it holds: once, before any lookup, if the tree was loaded. A
+  // computation: see BlockReader.
+  void learn(BlockReader& reader);
 
   // A version of `range`, all of it in `place`. Versions of one block come in the order of their
   // sequence numbers. `number`: of the log record, as in Bosc::modify.
@@ -69,20 +68,18 @@ class LtIndex {
     SequenceNumber after;
     SequenceNumber at;  // inclusive
   };
-  // The newest version within the moments of each block of `range` that has one: in order.
-  void newest(BlockRange range, Moments moments,
-              UniqueFunction<void(Result<std::vector<RunVersion>>)> done);
-  // All versions of `block` within the moments, by sequence number; their ranges are the block.
-  void versions(Lbn block, Moments moments,
-                UniqueFunction<void(Result<std::vector<RunVersion>>)> done);
+  // The newest version within the moments of each block of `range` that has one: in order. A
+  // computation.
+  [[nodiscard]] std::vector<RunVersion> newest(BlockReader& reader, BlockRange range,
+                                               Moments moments) const;
+  // All versions of `block` within the moments, by sequence number; their ranges are the block. A
+  // computation.
+  [[nodiscard]] std::vector<RunVersion> versions(BlockReader& reader, Lbn block,
+                                                 Moments moments) const;
 
  private:
-  struct Lookup;
-  struct Versions;
-  void step(const std::shared_ptr<Lookup>& lookup);
-  void skip(const std::shared_ptr<Lookup>& lookup);
-  void step(const std::shared_ptr<Versions>& versions);
-  void look_up(const std::shared_ptr<Lookup>& lookup, BlockRange part);
+  void newest_of_part(BlockReader& reader, BlockRange part, Moments moments,
+                      std::vector<RunVersion>& out) const;
 
   BTree& tree_;
   std::uint32_t large_levels_ = 0;  // levels above the segment's that have entries, as bits

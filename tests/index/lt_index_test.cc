@@ -12,7 +12,7 @@
 namespace mariner::test {
 namespace {
 
-using index::AlignedRun;
+using index::BlockReader;
 using index::Bosc;
 using index::BTree;
 using index::LtIndex;
@@ -55,16 +55,22 @@ class LtIndexTest : public ::testing::Test {
     ASSERT_TRUE(tree);
     tree_ = *std::move(tree);
     index_ = std::make_unique<LtIndex>(*tree_);
-    bool learnt = false;
-    index_->learn([&](const Result<void>& r) { learnt = r.has_value(); });
-    executor_.run_ready();
-    ASSERT_TRUE(learnt);
+    consult([&](BlockReader& reader) { index_->learn(reader); });
   }
   void close() {
     store_->drain(nullptr);
     executor_.run_until_idle();
     store_.reset();
     tree_.reset();
+  }
+  void consult(UniqueFunction<void(BlockReader&)> compute) {
+    bool done = false;
+    index::consult(*store_, std::move(compute), [&](const Result<void>& r) {
+      ASSERT_TRUE(r);
+      done = true;
+    });
+    executor_.run_ready();
+    ASSERT_TRUE(done);
   }
   void commit() {
     bool done = false;
@@ -81,14 +87,9 @@ class LtIndexTest : public ::testing::Test {
     }
   }
   std::vector<RunVersion> newest(BlockRange range, std::uint64_t after, std::uint64_t at) {
-    std::optional<std::vector<RunVersion>> found;
-    index_->newest(range, {{after}, {at}}, [&](Result<std::vector<RunVersion>> r) {
-      ASSERT_TRUE(r);
-      found = *std::move(r);
-    });
-    executor_.run_ready();
-    EXPECT_TRUE(found.has_value());
-    return found.value_or(std::vector<RunVersion>{});
+    std::vector<RunVersion> found;
+    consult([&](BlockReader& reader) { found = index_->newest(reader, range, {{after}, {at}}); });
+    return found;
   }
   // Block by block against the model.
   void compare(BlockRange range, std::uint64_t after, std::uint64_t at) {
@@ -202,12 +203,12 @@ TEST_F(LtIndexTest, AgreesWithAModel) {
       if (version.first > after && version.first <= at) expected.push_back(version);
     }
     std::vector<std::pair<std::uint64_t, PlacedRun>> found;
-    index_->versions(Lbn{block}, {{after}, {at}}, [&](Result<std::vector<RunVersion>> r) {
-      ASSERT_TRUE(r);
-      for (const RunVersion& version : *r)
-        found.emplace_back(version.sequence.value, version.place);
+    consult([&](BlockReader& reader) {
+      found.clear();
+      for (const RunVersion& v : index_->versions(reader, Lbn{block}, {{after}, {at}})) {
+        found.emplace_back(v.sequence.value, v.place);
+      }
     });
-    executor_.run_ready();
     EXPECT_EQ(found, expected);
   }
 }

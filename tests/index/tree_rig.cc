@@ -59,7 +59,7 @@ void TreeRig::open() {
   // Everything from the log, into a file that is another one; again if the disk lies just then.
   for (int tries = 0; tries < 5 && !store && store.error().code == ErrorCode::kCorrupt; ++tries) {
     shape_.file[1] = static_cast<std::byte>(static_cast<unsigned>(shape_.file[1]) + 1);
-    CHECK(index::format_index_file(*disk_, shape_).has_value());
+    if (!index::format_index_file(*disk_, shape_)) continue;
     store = index::Bosc::open(executor_, *disk_, options_.store);
   }
   CHECK_MSG(store.has_value(), store.has_error() ? store.error().message.c_str() : "");
@@ -221,10 +221,13 @@ std::string TreeRig::compare() {
 std::string TreeRig::compare_each(const std::vector<KeyRange>& ranges) {
   std::map<std::size_t, std::pair<IndexKey, std::uint64_t>> found;
   std::optional<Result<void>> result;
-  tree_->find_last_each(
-      ranges,
-      [&](std::size_t i, IndexKey key, BTree::Value value) {
-        found[i] = {key, load_le<std::uint64_t>(value.data())};
+  index::consult(
+      *store_,
+      [&](index::BlockReader& reader) {
+        found.clear();
+        tree_->find_last_each(reader, ranges, [&](std::size_t i, IndexKey key, BTree::Value value) {
+          found[i] = {key, load_le<std::uint64_t>(value.data())};
+        });
       },
       [&](Result<void> r) { result = std::move(r); });
   while (!result) CHECK_MSG(executor_.turn() > 0, "the lookups do not end");
