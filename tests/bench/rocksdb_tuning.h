@@ -28,8 +28,9 @@ struct RocksDbOptions {
   // better; what they do not use the block cache does.
   unsigned write_buffer_percent = 50;
   // Versions in a WriteBatch, two entries each. A write has fixed costs (the writers' queue, a
-  // lock, sequence numbers), and the log hands over up to 32 versions at a time; 1 to see the
-  // difference. A version is found from the moment that it is inserted, written or not.
+  // lock, sequence numbers), and the log hands over up to 32 versions at a time: 26.9 thousand
+  // instructions a version in place of 29.5 with 1 (callgrind, memtables of 60,000, a library with
+  // assertions). A version is found from the moment that it is inserted, written or not.
   std::size_t versions_per_batch = 32;
   // Level: lookups read from fewer runs. Universal: less is written again.
   Compaction compaction = Compaction::kLevel;
@@ -40,7 +41,8 @@ struct RocksDbOptions {
   // are most of all filters, tell nothing and are left out.
   bool finds_hit = true;
   // Keys by block have the complement of the sequence number: the newest version comes first and is
-  // found by Seek(), which costs less than SeekForPrev(): no step back in memtables and blocks.
+  // found by Seek() in place of SeekForPrev(), which takes a step back in each memtable and block:
+  // 23.2 thousand instructions in place of 27.0 (measured as above, cached blocks).
   bool newest_first = false;
   unsigned background_jobs = 0;  // 0: as many as cores
 };
