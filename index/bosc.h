@@ -276,8 +276,9 @@ class Bosc {
   BlockCache cache_;
   std::unordered_map<std::uint32_t, std::unique_ptr<Read>> reads_;
   std::vector<std::shared_ptr<Run>> runs_;
-  std::size_t run_bytes_ = 0;   // of buffers
-  std::uint32_t position_ = 0;  // of the sweep
+  std::size_t run_bytes_ = 0;    // of buffers
+  std::uint32_t position_ = 0;   // of the sweep
+  std::uint32_t sweep_end_ = 0;  // blocks that come behind it wait for the next one
   bool sweeping_ = false;
   bool sweep_committed_ = false;  // something, in this sweep
   Result<void> sweep_result_;

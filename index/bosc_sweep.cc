@@ -39,6 +39,7 @@ void Bosc::pump() {
   while (runs_.size() < options_.runs_in_flight && should_commit()) {
     if (!std::exchange(sweeping_, true)) {
       position_ = 0;
+      sweep_end_ = static_cast<std::uint32_t>(states_.size());
       sweep_committed_ = false;
       sweep_result_ = {};
     }
@@ -77,7 +78,7 @@ bool Bosc::may_commit(const BlockState& block) const {
 std::shared_ptr<Bosc::Run> Bosc::next_run() {
   std::optional<std::uint32_t> first = dirty_.next(position_);
   while (first && !may_commit(states_[*first])) first = dirty_.next(*first + 1);
-  if (!first) return nullptr;
+  if (!first || *first >= sweep_end_) return nullptr;
   const std::uint32_t group_end =
       (*first / superblock_.group_blocks + 1) * superblock_.group_blocks;
   const std::uint32_t limit = std::min(group_end, *first + options_.run_blocks_max);
