@@ -159,6 +159,44 @@ TEST(BoscCheckpoint, ASuperblockIsWrittenUntilItStands) {
   EXPECT_EQ(rig.compare(), "");
 }
 
+// The older one then holds, of which some places may have been written since.
+TEST(BoscCheckpoint, AfterADamagedSuperblockNothingWrongIsTakenForGood) {
+  std::size_t refused = 0;
+  std::size_t damaged = 0;
+  std::size_t good = 0;
+  for (std::uint64_t writes = 0; writes < 12; ++writes) {
+    BoscRig rig;
+    for (int i = 0; i < 3; ++i) {
+      fill(rig);
+      ASSERT_TRUE(rig.commit_all());
+    }
+    for (std::uint32_t i = 0; i < 40; i += 4) rig.add(i, 1);
+    rig.disk->cut_power_after(writes);
+    rig.store->commit_all([](const Result<void>&) {});
+    rig.turn(100);
+    rig.disk->cut_power();
+    rig.close();
+    rig.disk->restore_power();
+    const IndexSuperblock newest = *index::read_index_superblock(*rig.disk);
+    rig.disk->flip_bit(index::superblock_offset(newest.generation) + 100, 1);
+    if (const auto opened = Bosc::open(rig.executor, *rig.disk, rig.options.store); !opened) {
+      EXPECT_EQ(opened.error().code, ErrorCode::kCorrupt);
+      ++refused;
+      continue;
+    }
+    rig.open();
+    EXPECT_EQ(rig.store->frontier(), newest.generation == 3 ? 40u : 60u);
+    for (std::uint32_t i = 0; i < 40; ++i) {
+      const auto found = rig.read(i);
+      ASSERT_TRUE(found ? *found == rig.model[i] : found.error().code == ErrorCode::kCorrupt);
+      ++(found ? good : damaged);
+    }
+  }
+  EXPECT_GT(refused, 0u);
+  EXPECT_GT(damaged, 0u);
+  EXPECT_GT(good, 0u);
+}
+
 // A store of `blocks` blocks of which the even ones are on disk, closed; and its last checkpoint.
 class DamagedCheckpoint : public ::testing::Test {
  protected:
