@@ -170,6 +170,7 @@ void Bosc::checkpoint_ended(const Result<void>& result) {
   }
   std::vector<CommitAll> ended;
   for (CommitAll& all : commit_alls_) {
+    if (result && sweep_is_partial_) break;  // the next one leaves nothing out
     if (--all.sweeps_left == 0) ended.push_back(std::move(all));
   }
   std::erase_if(commit_alls_, [](const CommitAll& all) { return all.sweeps_left == 0; });

@@ -40,6 +40,7 @@ void Bosc::pump() {
     if (!std::exchange(sweeping_, true)) {
       position_ = 0;
       sweep_committed_ = false;
+      sweep_is_partial_ = !committed_.empty();
       sweep_result_ = {};
     }
     const std::shared_ptr<Run> run = next_run();

@@ -25,9 +25,11 @@ std::unique_ptr<BoscRig> written_rig(const BoscRig::Options& options = {}) {
   return rig;
 }
 
-// The runs of a commit of these blocks, in groups of 8, of at most 4.
-std::string runs_of(const std::vector<std::uint32_t>& dirty) {
-  const auto rig = written_rig();
+// The runs of a commit of these blocks, in groups of 8.
+std::string runs_of(const std::vector<std::uint32_t>& dirty, std::uint32_t run_blocks_max = 8) {
+  BoscRig::Options options;
+  options.store.run_blocks_max = run_blocks_max;
+  const auto rig = written_rig(options);
   for (const std::uint32_t block : dirty) rig->add(block, 1);
   const std::size_t from = rig->disk->writes().size();
   CHECK(rig->commit_all());
@@ -35,8 +37,9 @@ std::string runs_of(const std::vector<std::uint32_t>& dirty) {
 }
 
 TEST(BoscSweep, NeighboursAreOneRunUpToItsBound) {
-  EXPECT_EQ(runs_of({0, 1, 2, 3}), "0-3 ");
-  EXPECT_EQ(runs_of({1, 2, 3, 4, 5, 6}), "1-4 5-6 ");
+  EXPECT_EQ(runs_of({0, 1, 2, 3}, 4), "0-3 ");
+  EXPECT_EQ(runs_of({1, 2, 3, 4, 5, 6}, 4), "1-4 5-6 ");
+  EXPECT_EQ(runs_of({1, 2, 3}, 1), "1-1 2-2 3-3 ");
 }
 
 TEST(BoscSweep, ARunLiesWithinAGroup) { EXPECT_EQ(runs_of({6, 7, 8, 9}), "6-7 8-9 "); }
@@ -45,7 +48,8 @@ TEST(BoscSweep, ARunIsHalfDirtyAtLeastAndBeginsAndEndsWithADirtyBlock) {
   EXPECT_EQ(runs_of({0, 2}), "0-2 ") << "two of three";
   EXPECT_EQ(runs_of({0, 3}), "0-3 ") << "two of four";
   EXPECT_EQ(runs_of({0, 4}), "0-0 4-4 ");
-  EXPECT_EQ(runs_of({10, 13, 15}), "10-13 15-15 ");
+  EXPECT_EQ(runs_of({8, 11, 13}), "8-13 ") << "three of six";
+  EXPECT_EQ(runs_of({8, 11, 15}), "8-11 15-15 ");
 }
 
 TEST(BoscSweep, TheSweepGoesInTheOrderOfAddresses) {
@@ -55,7 +59,9 @@ TEST(BoscSweep, TheSweepGoesInTheOrderOfAddresses) {
 TEST(BoscSweep, RandomRunsKeepTheRules) {
   std::mt19937_64 random(1);
   for (int round = 0; round < 200; ++round) {
-    const auto rig = written_rig();
+    BoscRig::Options options;
+    options.store.run_blocks_max = 7;
+    const auto rig = written_rig(options);
     std::set<std::uint32_t> dirty;
     for (std::uint64_t i = 1 + random() % 30; i > 0; --i) {
       dirty.insert(static_cast<std::uint32_t>(random() % 40));
@@ -71,7 +77,7 @@ TEST(BoscSweep, RandomRunsKeepTheRules) {
       if (!place) continue;
       const auto blocks = static_cast<std::uint32_t>(write.length / 4096);
       const std::uint32_t last = place->block + blocks - 1;
-      ASSERT_LE(blocks, 4u);
+      ASSERT_LE(blocks, 7u);
       ASSERT_EQ(place->block / 8, last / 8);
       ASSERT_TRUE(dirty.contains(place->block) && dirty.contains(last));
       std::uint32_t share = 0;
@@ -112,25 +118,17 @@ TEST(BoscSweep, BlocksThatWereNeverWrittenAreCommittedWithoutAReadAndNotCarried)
   EXPECT_FALSE(rig.store->on_disk({1}));
 }
 
-// The place that the newest durable checkpoint refers to is never written, and no place twice.
-TEST(BoscSweep, ABlockIsNeverCommittedTwiceBetweenTwoCheckpoints) {
-  BoscRig::Options options;
-  options.store.commit_at = 0.05;
-  BoscRig rig(options);
-  std::mt19937_64 random(1);
-  for (int i = 0; i < 80'000; ++i) {
-    rig.add(static_cast<std::uint32_t>(random() % 40), 1);
-    if (i % 16 == 0) rig.turn(1);
-  }
-  ASSERT_TRUE(rig.commit_all());
+// Whether no place was ever written that the newest durable checkpoint refers to, and no block
+// twice between two; and how many checkpoints there were.
+void check_places(const BoscRig& rig, std::size_t* checkpoints) {
   std::map<std::uint32_t, unsigned> holds;
   std::map<std::uint32_t, unsigned> since;
-  std::size_t checkpoints = 0;
+  *checkpoints = 0;
   for (const ByteRange& write : rig.disk->writes()) {
     if (write.offset < 2 * kBlockBytes) {
       for (const auto& [block, place] : since) holds[block] = place;
       since.clear();
-      ++checkpoints;
+      ++*checkpoints;
       continue;
     }
     const auto place = rig.place_of(write.offset);
@@ -142,7 +140,40 @@ TEST(BoscSweep, ABlockIsNeverCommittedTwiceBetweenTwoCheckpoints) {
       ASSERT_TRUE(held == holds.end() || held->second != place->place) << block;
     }
   }
+}
+
+TEST(BoscSweep, ABlockIsNeverCommittedTwiceBetweenTwoCheckpoints) {
+  BoscRig::Options options;
+  options.store.commit_at = 0.05;
+  BoscRig rig(options);
+  std::mt19937_64 random(1);
+  for (int i = 0; i < 80'000; ++i) {
+    rig.add(static_cast<std::uint32_t>(random() % 40), 1);
+    if (i % 16 == 0) rig.turn(1);
+  }
+  ASSERT_TRUE(rig.commit_all());
+  std::size_t checkpoints = 0;
+  check_places(rig, &checkpoints);
   EXPECT_GT(checkpoints, 10u);
+  EXPECT_EQ(rig.compare(), "");
+}
+
+TEST(BoscSweep, WhatWasCommittedWaitsForACheckpointThatSucceeds) {
+  BoscRig rig;
+  for (std::uint32_t i = 0; i < 40; ++i) rig.add(i, 0);
+  ASSERT_TRUE(rig.commit_all());
+  rig.add(3, 1);
+  rig.store->commit_all([](const Result<void>&) {});
+  rig.turn_until([&] { return rig.store->statistics().checkpoints == 2; });
+  rig.disk->fail_writes(1, Remains::kNothing);  // of the checkpoint
+  rig.add(3, 1);
+  rig.turn_until([&] { return !rig.errors.empty(); });
+  ASSERT_TRUE(rig.commit_all());
+  EXPECT_EQ(rig.store->queued({3}), 0u) << "it is committed, however many sweeps that takes";
+  EXPECT_EQ(rig.store->frontier(), 42u);
+  std::size_t checkpoints = 0;
+  check_places(rig, &checkpoints);
+  rig.crash();
   EXPECT_EQ(rig.compare(), "");
 }
 
