@@ -280,6 +280,27 @@ TEST_F(DamagedCheckpoint, EveryTruncationIsOpenedOrCorrupt) {
   }
 }
 
+TEST_F(DamagedCheckpoint, WhatBreaksATableIsCorrupt) {
+  make(12);
+  const auto with = [&](std::size_t at, std::uint32_t word) {
+    std::vector<std::byte> bytes = bytes_;
+    store_le(bytes.data() + at, word);
+    return open(bytes);
+  };
+  constexpr std::size_t kThird = 32 + 2 * 24;
+  ASSERT_EQ(with(kThird, 2), std::nullopt);
+  EXPECT_EQ(with(kThird, 1), ErrorCode::kCorrupt) << "an address twice";
+  EXPECT_EQ(with(kThird, 0), ErrorCode::kCorrupt) << "addresses out of order";
+  EXPECT_EQ(with(32 + 11 * 24, superblock_.blocks), ErrorCode::kCorrupt) << "behind the last";
+  EXPECT_EQ(with(kThird + 4, 0), ErrorCode::kCorrupt) << "of no function";
+  EXPECT_EQ(with(kThird + 12, 3), ErrorCode::kCorrupt) << "in no place";
+  EXPECT_EQ(with(8, 1'000), ErrorCode::kCorrupt) << "more blocks than follow";
+  EXPECT_EQ(with(8, UINT32_MAX), ErrorCode::kCorrupt);
+  EXPECT_EQ(with(used_ - 20, 0), ErrorCode::kCorrupt) << "a section of no function";
+  EXPECT_EQ(with(used_ - 12, 4'096), ErrorCode::kCorrupt) << "a section behind the end";
+  EXPECT_EQ(with(used_ - 8, UINT32_MAX), ErrorCode::kCorrupt) << "a section without end";
+}
+
 TEST_F(DamagedCheckpoint, GarbledOnesAreOpenedOrCorruptAndNothingElse) {
   make(12);
   std::mt19937_64 random(1);

@@ -161,6 +161,28 @@ TEST_F(FaultyDiskTest, AnAsynchronousFlushTakesNothingBackThatIsDurableSince) {
   EXPECT_EQ(flushed, (std::set<char>{'b', 'c'}));
 }
 
+TEST_F(FaultyDiskTest, AnEarlierFlushThatEndsLaterTakesNothingBack) {
+  std::size_t overtaken = 0;
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    ManualExecutor executor;
+    FaultyDisk disk(executor,
+                    {.size_bytes = kSize, .seed = seed, .delay_max = std::chrono::milliseconds(9)});
+    bool first = false;
+    bool second = false;
+    write_now(disk, 'a', Durability::kVolatile);
+    disk.async_flush([&](const Result<void>&) { first = true; });
+    write_now(disk, 'b', Durability::kVolatile);
+    disk.async_flush([&](const Result<void>&) { second = true; });
+    while (!second) executor.advance(std::chrono::microseconds(1));
+    overtaken += first ? 0 : 1;
+    write_now(disk, 'c', Durability::kVolatile);
+    executor.run_until_idle();
+    disk.cut_power();
+    for (const std::byte b : disk.bytes({0, kBlockBytes})) ASSERT_NE(b, std::byte{'a'}) << seed;
+  }
+  EXPECT_GT(overtaken, 10u);
+}
+
 TEST_F(FaultyDiskTest, APowerCutLeavesOldOrNewSectorsOfWhatIsNot) {
   std::set<std::string> seen;
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
