@@ -54,13 +54,18 @@ TEST(BoscCheckpoint, WithNothingPendingItsFrontierIsWhatWasUsed) {
   EXPECT_EQ(rig.store->frontier(), 1'000u);
 }
 
-TEST(BoscCheckpoint, TheFrontierNeverGoesBack) {
+TEST(BoscCheckpoint, ItsFrontierGoesBackWhileABlockIsMadeAgain) {
   BoscRig rig;
   rig.add(1, 0);
+  rig.add(2, 0);
   ASSERT_TRUE(rig.commit_all());
-  rig.store->set_used_through(0);
+  ASSERT_EQ(rig.store->frontier(), 2u);
+  rig.store->restore({3}, CounterFunction::change(1, 1));
+  rig.disk->fail_writes(1, Remains::kNothing);  // so that it is not committed
+  EXPECT_FALSE(rig.commit_all());
+  EXPECT_EQ(rig.store->frontier(), 0u);
   ASSERT_TRUE(rig.commit_all());
-  EXPECT_EQ(rig.store->frontier(), 1u);
+  EXPECT_EQ(rig.store->frontier(), 2u);
 }
 
 TEST(BoscCheckpoint, NothingIsReplayedAfterACommitOfAll) {

@@ -66,6 +66,25 @@ TEST(LeafMap, AnErasedLeafsRangeGoesToTheOneBefore) {
   EXPECT_EQ(map.find(IndexKey::max()), 3u);
 }
 
+TEST(LeafMap, TheFirstOnesCanGoAndTheLastBeforeSomethingIsFound) {
+  LeafMap map;
+  constexpr std::uint64_t kLeaves = 3 * LeafMap::kNodeLeaves;
+  for (LeafNumber i = 0; i < kLeaves; ++i) map.insert({i, 0}, i);
+  for (std::uint64_t high = 0; high < kLeaves; high += 7) {
+    EXPECT_EQ(map.last_low([&](IndexKey low) { return low.high <= high; }), (IndexKey{high, 0}));
+  }
+  for (LeafNumber i = 1; i < kLeaves; ++i) {
+    map.erase_first();
+    ASSERT_EQ(map.find({}), i);
+    ASSERT_EQ(map.size(), kLeaves - i);
+    const std::optional<IndexKey> next = map.next_low({});
+    ASSERT_EQ(next.has_value(), i + 1 < kLeaves);
+    if (next) {
+      ASSERT_EQ(*next, (IndexKey{i + std::uint64_t{1}, 0}));
+    }
+  }
+}
+
 TEST(LeafMap, TheFirstBeginsWithTheSmallestKeyAndStays) {
   LeafMap map;
   EXPECT_DEATH(map.insert({1, 0}, 1), "");
