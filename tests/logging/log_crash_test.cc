@@ -19,7 +19,7 @@ namespace {
 
 using test::BlockSpan;
 using test::FaultyDisk;
-using test::for_seeds;
+using mariner::test::for_seeds;
 using test::kTrackBytes;
 using test::LogModel;
 using test::LogRig;
