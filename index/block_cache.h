@@ -36,7 +36,11 @@ class BlockCache {
       const std::size_t victim = find_victim();
       if (victim == entries_.size()) return false;
       evicted(entries_[victim].address);
-      remove(victim);
+      by_address_.erase(entries_[victim].address.value);
+      by_address_[address.value] = static_cast<std::uint32_t>(victim);
+      entries_[victim] = {address, std::move(block), false, true};
+      hand_ = victim + 1;
+      return true;
     }
     by_address_[address.value] = static_cast<std::uint32_t>(entries_.size());
     entries_.push_back({address, std::move(block), false, true});

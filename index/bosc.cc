@@ -314,7 +314,9 @@ void Bosc::divide(BlockAddress address, UniqueFunction<BlockAddress(Modification
   const std::uint64_t number = block.first_pending;
   pool_.for_each(all, [&](Modification modification) {
     const BlockAddress to = choose(modification);
-    queue(to, state(to), modification, number);
+    BlockState& other = state(to);
+    queue(to, other, modification, number);
+    other.first_pending = std::min(other.first_pending, number);  // what it has may be newer
   });
   pool_.clear(all);
   // Its first number stays if something is left of it; what it has in the cache is committed with

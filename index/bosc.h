@@ -280,7 +280,8 @@ class Bosc {
   std::uint32_t position_ = 0;   // of the sweep
   std::uint32_t sweep_end_ = 0;  // blocks that come behind it wait for the next one
   bool sweeping_ = false;
-  bool sweep_committed_ = false;  // something, in this sweep
+  bool sweep_committed_ = false;   // something, in this sweep
+  bool sweep_is_partial_ = false;  // it leaves out what the last one committed: no checkpoint yet
   Result<void> sweep_result_;
   std::shared_ptr<Checkpoint> checkpoint_;
   std::uint64_t frontier_ = 0;

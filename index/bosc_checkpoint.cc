@@ -170,6 +170,7 @@ void Bosc::checkpoint_ended(const Result<void>& result) {
   }
   std::vector<CommitAll> ended;
   for (CommitAll& all : commit_alls_) {
+    if (result && sweep_is_partial_) break;  // the next one leaves nothing out
     if (--all.sweeps_left == 0) ended.push_back(std::move(all));
   }
   std::erase_if(commit_alls_, [](const CommitAll& all) { return all.sweeps_left == 0; });
@@ -221,10 +222,12 @@ Result<void> Bosc::unpack_checkpoint(std::span<const std::byte> bytes) {
   for (std::uint32_t i = 0; i < functions; ++i) {
     const std::span<const std::byte> section = take(bytes, kSectionBytes);
     if (section.empty()) return damaged("is too short for its functions");
+    const auto id = load_le<std::uint32_t>(section.data());
+    if (id == 0) return damaged("has a section of no function");
     const auto length = load_le<std::uint64_t>(section.data() + 8);
     if (length > bytes.size()) return damaged("is too short for its functions");
     const std::span<const std::byte> saved = take(bytes, length);
-    functions_[load_le<std::uint32_t>(section.data())].saved.assign(saved.begin(), saved.end());
+    functions_[id].saved.assign(saved.begin(), saved.end());
   }
   return {};
 }

@@ -41,6 +41,7 @@ void Bosc::pump() {
       position_ = 0;
       sweep_end_ = static_cast<std::uint32_t>(states_.size());
       sweep_committed_ = false;
+      sweep_is_partial_ = !committed_.empty();
       sweep_result_ = {};
     }
     const std::shared_ptr<Run> run = next_run();

@@ -43,6 +43,8 @@ class BlockCommit {
 
   // When the commit has been written: the blocks that were added, in order.
   [[nodiscard]] std::span<const BlockAddress> added() const { return addresses_; }
+  // How many blocks the result has: 1 and those that were added.
+  [[nodiscard]] std::size_t result_blocks() const { return 1 + added_.size(); }
   // The contents of block `i` of the result: 0 is the block itself, then those that were added.
   [[nodiscard]] std::span<const std::byte> result(std::size_t i) const {
     return i == 0 ? std::span<const std::byte>(parts_.after)

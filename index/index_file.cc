@@ -46,7 +46,7 @@ bool is_sound(const IndexSuperblock& superblock, std::uint64_t disk_bytes) {
          superblock.group_blocks <= 256 && superblock.blocks % superblock.group_blocks == 0 &&
          superblock.area_bytes == area_bytes_for(superblock.blocks) &&
          superblock.checkpoint_bytes <= superblock.area_bytes &&
-         superblock.end_offset() <= disk_bytes;
+         superblock.checkpoint_bytes % kBlockBytes == 0 && superblock.end_offset() <= disk_bytes;
 }
 
 Error misshapen(std::string what) { return {ErrorCode::kInvalidArgument, std::move(what)}; }

@@ -62,6 +62,10 @@ void LeafMap::insert(IndexKey low, LeafNumber leaf) {
   const bool is_last = place.node + 1 == nodes_.size() && low == node.lows.back();
   const auto half = static_cast<std::ptrdiff_t>(is_last ? kNodeLeaves : node.lows.size() / 2);
   auto upper = std::make_unique<Node>();
+  if (is_last) {  // it will be full: no more memory than for that
+    upper->lows.reserve(kNodeLeaves + 1);
+    upper->leaves.reserve(kNodeLeaves + 1);
+  }
   upper->lows.assign(node.lows.begin() + half, node.lows.end());
   upper->leaves.assign(node.leaves.begin() + half, node.leaves.end());
   node.lows.erase(node.lows.begin() + half, node.lows.end());

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <random>
+#include <vector>
 
 #include "tests/index/tree_rig.h"
+#include "tests/logging/log_testing.h"
 
 namespace mariner::test {
 namespace {
@@ -21,6 +23,23 @@ TEST(BTree, AnEmptyOneHasNothing) {
   EXPECT_EQ(rig.compare(), "");
   EXPECT_EQ(rig.compare_last(kAll), "");
   EXPECT_TRUE(rig.check().empty());
+}
+
+// FORMAT.md section 4.
+TEST(BTree, GoldenBytesOfWhatItSaves) {
+  TreeRig rig(TreeRig::small_options(1));
+  const std::uint32_t capacity = rig.tree().shape().capacity();
+  for (std::uint64_t i = 0; i < capacity; ++i) rig.insert({i, 0x11223344}, i);
+  rig.insert({0x5152535455565758, 0x6162636465666768}, 0);
+  ASSERT_TRUE(rig.commit_all());
+  std::vector<std::byte> saved(3);
+  rig.tree().save(saved);
+  EXPECT_EQ(capacity, 0xa6u);
+  EXPECT_EQ(logging::test::hex(std::span(saved).subspan(3)),
+            "08000000 02000000 00000000 00000000\n"
+            "00000000 00000000 00000000 a6000000\n"
+            "58575655 54535251 68676665 64636261\n"
+            "01000000 01000000");
 }
 
 TEST(BTree, FindsWhatIsPendingAndWhatIsCommitted) {

@@ -144,6 +144,22 @@ TEST_P(FileDiskTest, ADurableWriteIsForcedOrFlushedAndAVolatileOneNeither) {
   EXPECT_EQ(test::submit_spy().writes, 2u);
 }
 
+TEST_P(FileDiskTest, AnAsynchronousFlushIsOneOfTheDataAndTellsItsEnd) {
+  const Payload a = payload_of(1, 1);
+  disk_->async_write(0, {a.bytes()}, Durability::kVolatile, [](const Result<void>&) {});
+  drain();
+  test::submit_spy().reset();
+  std::optional<Result<void>> outcome;
+  disk_->async_flush([&](Result<void> result) { outcome = std::move(result); });
+  EXPECT_FALSE(outcome.has_value()) << "never before the call has returned";
+  drain();
+  ASSERT_TRUE(outcome.has_value());
+  EXPECT_TRUE(outcome->has_value());
+  EXPECT_EQ(test::submit_spy().data_flushes, 1u);
+  EXPECT_EQ(test::submit_spy().writes, 0u);
+  EXPECT_TRUE(holds(0, a));
+}
+
 TEST_P(FileDiskTest, AFileIsNeverToldToForget) { EXPECT_FALSE(disk_->can_forget()); }
 
 TEST_P(FileDiskTest, WritesPartsOneAfterAnother) {

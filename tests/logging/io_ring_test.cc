@@ -267,6 +267,47 @@ TEST_P(IoRingTest, AWriteThatWasTakenWithoutItsFlushHasFailed) {
   EXPECT_EQ(answers, (std::vector<std::int64_t>{3, -EAGAIN}));
 }
 
+TEST_P(IoRingTest, AFlushIsOneEntryOfItsOwn) {
+  std::int64_t answer = 99;
+  write("abc", 0, [](std::int64_t) {});
+  drain();
+  ring_->flush(file_, [&](std::int64_t n) { answer = n; });
+  EXPECT_EQ(answer, 99) << "never before the call has returned";
+  drain();
+  EXPECT_EQ(answer, 0);
+  EXPECT_EQ(submit_spy().unlinked_flushes, 1u);
+  EXPECT_EQ(submit_spy().linked_flushes, 0u);
+  EXPECT_EQ(submit_spy().data_flushes, 1u) << "of the data alone";
+  // A request's memory that comes back after a flush is as good as new.
+  std::int64_t moved = 0;
+  write("defg", 3, [&](std::int64_t n) { moved = n; });
+  drain();
+  EXPECT_EQ(moved, 4);
+}
+
+TEST_P(IoRingTest, AFailedFlushSaysWhy) {
+  std::int64_t answer = 99;
+  ring_->flush(-1, [&](std::int64_t n) { answer = n; });
+  drain();
+  EXPECT_EQ(answer, -EBADF);
+  int ends[2];
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  ring_->flush(ends[1], [&](std::int64_t n) { answer = n; });
+  drain();
+  EXPECT_EQ(answer, -EINVAL) << "nobody can flush a pipe";
+  ::close(ends[0]);
+  ::close(ends[1]);
+}
+
+TEST_P(IoRingTest, FlushesWaitTheirTurnInAFullRing) {
+  make_ring(2);
+  int done = 0;
+  for (int i = 0; i < 50; ++i) ring_->flush(file_, [&](std::int64_t n) { done += n == 0 ? 1 : 0; });
+  EXPECT_EQ(ring_->in_flight(), 50u);
+  drain();
+  EXPECT_EQ(done, 50);
+}
+
 TEST_P(IoRingTest, DeferredWorkMayOutliveTheRing) {
   const std::string text = "x";
   bool done = false;

@@ -17,9 +17,9 @@
 namespace mariner::logging {
 namespace {
 
+using mariner::test::for_seeds;
 using test::BlockSpan;
 using test::FaultyDisk;
-using test::for_seeds;
 using test::kTrackBytes;
 using test::LogModel;
 using test::LogRig;

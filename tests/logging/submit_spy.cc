@@ -28,6 +28,7 @@ void look(const io_uring& ring, unsigned first, unsigned end) {
     } else if (sqe.opcode == IORING_OP_FSYNC) {
       const bool linked = i != first && is_link_to_flush(entry(ring, i - 1), sqe);
       ++(linked ? spy.linked_flushes : spy.unlinked_flushes);
+      if (sqe.fsync_flags == IORING_FSYNC_DATASYNC) ++spy.data_flushes;
     }
   }
 }

@@ -16,6 +16,7 @@ struct SubmitSpy {
   std::size_t forced_writes = 0;     // with RWF_DSYNC
   std::size_t linked_flushes = 0;    // fdatasync, linked behind a write
   std::size_t unlinked_flushes = 0;  // of any other kind
+  std::size_t data_flushes = 0;      // fdatasync, linked or not
 
   void reset() { *this = SubmitSpy{}; }
 };

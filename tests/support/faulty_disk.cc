@@ -80,6 +80,7 @@ void FaultyDisk::put_sectors(const Write& write, const std::vector<bool>& chosen
     if (!chosen[number++]) return;
     if (durable) {
       durable_.erase(offset);
+      for (Sectors& flush : flushes_) flush.erase(offset);
     } else if (auto [entry, fresh] = durable_.try_emplace(offset); fresh) {
       copy_out(offset, entry->second);
     }
@@ -184,6 +185,7 @@ Result<void> FaultyDisk::flush() {
   const std::lock_guard lock(mutex_);
   if (!powered_) return power_is_off();
   durable_.clear();
+  for (Sectors& flush : flushes_) flush.clear();
   return {};
 }
 
@@ -209,16 +211,19 @@ void FaultyDisk::async_write(std::uint64_t offset, std::vector<ConstBytes> parts
 }
 
 void FaultyDisk::async_flush(Completion done) {
-  std::map<std::uint64_t, Sector> now;
-  {
-    const std::lock_guard lock(mutex_);
-    for (const auto& [offset, before] : durable_) copy_out(offset, now[offset]);
-  }
-  start({{}, std::move(now), 0, {}, std::move(done)});
+  std::unique_lock lock(mutex_);
+  const auto flush = flushes_.emplace(flushes_.end());
+  for (const auto& [offset, before] : durable_) copy_out(offset, (*flush)[offset]);
+  lock.unlock();
+  start({{}, flush, 0, {}, std::move(done)});
 }
 
-// `sectors`, as they were when the flush was asked for. What was written since is not durable.
-Result<void> FaultyDisk::do_flush(const std::map<std::uint64_t, Sector>& sectors) {
+// What was written since the flush was asked for is not durable.
+Result<void> FaultyDisk::do_flush(std::list<Sectors>::iterator flush) {
+  const Sectors sectors = std::move(*flush);
+  // Those that were asked for earlier have nothing to add.
+  for (auto earlier = flushes_.begin(); earlier != flush; ++earlier) earlier->clear();
+  flushes_.erase(flush);
   if (!powered_) return power_is_off();
   for (const auto& [offset, then] : sectors) {
     const auto found = durable_.find(offset);
@@ -256,8 +261,8 @@ void FaultyDisk::complete(std::list<InFlight>::iterator operation) {
   Result<void> result;
   {
     const std::lock_guard lock(mutex_);
-    if (operation->flushes) {
-      result = do_flush(*operation->flushes);
+    if (operation->flush) {
+      result = do_flush(*operation->flush);
     } else if (operation->write) {
       result = do_write(*operation->write);
     } else {

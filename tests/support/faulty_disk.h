@@ -92,6 +92,7 @@ class FaultyDisk final : public logging::Disk {
 
  private:
   using Sector = std::array<std::byte, kSectorBytes>;
+  using Sectors = std::map<std::uint64_t, Sector>;  // by offset
   using Page = std::array<std::byte, kBlockBytes>;
   struct Write {
     std::uint64_t offset = 0;
@@ -100,8 +101,8 @@ class FaultyDisk final : public logging::Disk {
     [[nodiscard]] std::uint64_t length() const;
   };
   struct InFlight {
-    std::optional<Write> write;                              // else a flush or a read
-    std::optional<std::map<std::uint64_t, Sector>> flushes;  // what will be durable at its end
+    std::optional<Write> write;  // else a flush or a read
+    std::optional<std::list<Sectors>::iterator> flush;
     std::uint64_t offset = 0;
     std::span<std::byte> to;
     Completion done;
@@ -115,7 +116,7 @@ class FaultyDisk final : public logging::Disk {
   void lose_power();
   Result<void> do_read(std::uint64_t offset, std::span<std::byte> to);
   Result<void> do_write(Write write);
-  Result<void> do_flush(const std::map<std::uint64_t, Sector>& sectors);
+  Result<void> do_flush(std::list<Sectors>::iterator flush);
   bool runs_full(const Write& write) const;
   std::uint64_t random(std::uint64_t below);
 
@@ -127,7 +128,10 @@ class FaultyDisk final : public logging::Disk {
   mutable std::mutex mutex_;
   std::mt19937_64 random_;
   std::unordered_map<std::uint64_t, std::unique_ptr<Page>> pages_;  // what a read sees now
-  std::map<std::uint64_t, Sector> durable_;  // what a sector not yet durable holds on the medium
+  Sectors durable_;  // what a sector not yet durable holds on the medium
+  // What flushes under way, in the order of their calls, will make durable, as it was then; without
+  // what has become durable since.
+  std::list<Sectors> flushes_;
   bool powered_ = true;
   std::uint64_t writes_to_power_cut_ = UINT64_MAX;
   std::size_t failing_writes_ = 0;

@@ -40,6 +40,10 @@ class FaultyDiskTest : public ::testing::Test {
                         results_ += result.has_value() ? 'y' : 'n';
                       });
   }
+  void async_flush() {
+    disk_.async_flush(
+        [this](const Result<void>& result) { results_ += result.has_value() ? 'y' : 'n'; });
+  }
   // One character for each sector of the block at `offset`; '#' for a sector of several values.
   std::string sectors(std::uint64_t offset, std::size_t blocks = 1) const {
     std::string text;
@@ -84,6 +88,99 @@ TEST_F(FaultyDiskTest, APowerCutKeepsWhatIsDurable) {
   EXPECT_FALSE(readable(0));
   disk_.restore_power();
   EXPECT_EQ(sectors(0, 2), "aaaaaaaabbbbbbbb");
+}
+
+TEST_F(FaultyDiskTest, AnAsynchronousFlushMakesDurableWhatWasWrittenBeforeIt) {
+  ASSERT_TRUE(write(0, 'a', Durability::kVolatile).has_value());
+  async_flush();
+  EXPECT_EQ(results_, "");
+  executor_.run_until_idle();
+  EXPECT_EQ(results_, "y");
+  disk_.cut_power();
+  EXPECT_EQ(sectors(0), "aaaaaaaa");
+}
+
+// What each sector may hold after a power cut that follows `script`, over many seeds.
+template <typename Script>
+std::set<char> survivors(Script script) {
+  std::set<char> seen;
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    ManualExecutor executor;
+    FaultyDisk disk(executor, {.size_bytes = kSize, .seed = seed});
+    script(disk, executor);
+    disk.cut_power();
+    executor.run_until_idle();
+    for (const std::byte b : disk.bytes({0, kBlockBytes})) seen.insert(static_cast<char>(b));
+  }
+  return seen;
+}
+
+void write_now(FaultyDisk& disk, char with, Durability durability) {
+  const Payload payload = filled(with);
+  const ConstBytes part = payload.bytes();
+  ASSERT_TRUE(disk.write(0, {&part, 1}, durability).has_value());
+}
+
+TEST_F(FaultyDiskTest, WhatIsWrittenBehindAnAsynchronousFlushIsNotDurable) {
+  const std::set<char> seen = survivors([](FaultyDisk& disk, ManualExecutor& executor) {
+    write_now(disk, 'a', Durability::kVolatile);
+    disk.async_flush([](const Result<void>&) {});
+    write_now(disk, 'b', Durability::kVolatile);
+    executor.run_until_idle();
+  });
+  EXPECT_EQ(seen, (std::set<char>{'a', 'b'}));
+}
+
+TEST_F(FaultyDiskTest, AnAsynchronousFlushDuringAPowerCutPromisesNothing) {
+  bool failed = false;
+  const std::set<char> seen = survivors([&](FaultyDisk& disk, ManualExecutor&) {
+    write_now(disk, 'a', Durability::kVolatile);
+    disk.async_flush([&](const Result<void>& r) { failed = !r; });
+  });
+  EXPECT_TRUE(failed);
+  EXPECT_EQ(seen, (std::set<char>{'\0', 'a'}));
+}
+
+TEST_F(FaultyDiskTest, AnAsynchronousFlushTakesNothingBackThatIsDurableSince) {
+  const std::set<char> seen = survivors([](FaultyDisk& disk, ManualExecutor& executor) {
+    write_now(disk, 'a', Durability::kVolatile);
+    disk.async_flush([](const Result<void>&) {});
+    write_now(disk, 'b', Durability::kDurable);
+    write_now(disk, 'c', Durability::kVolatile);
+    executor.run_until_idle();
+  });
+  EXPECT_EQ(seen, (std::set<char>{'b', 'c'}));
+  const std::set<char> flushed = survivors([](FaultyDisk& disk, ManualExecutor& executor) {
+    write_now(disk, 'a', Durability::kVolatile);
+    disk.async_flush([](const Result<void>&) {});
+    write_now(disk, 'b', Durability::kVolatile);
+    CHECK(disk.flush());
+    write_now(disk, 'c', Durability::kVolatile);
+    executor.run_until_idle();
+  });
+  EXPECT_EQ(flushed, (std::set<char>{'b', 'c'}));
+}
+
+TEST_F(FaultyDiskTest, AnEarlierFlushThatEndsLaterTakesNothingBack) {
+  std::size_t overtaken = 0;
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    ManualExecutor executor;
+    FaultyDisk disk(executor,
+                    {.size_bytes = kSize, .seed = seed, .delay_max = std::chrono::milliseconds(9)});
+    bool first = false;
+    bool second = false;
+    write_now(disk, 'a', Durability::kVolatile);
+    disk.async_flush([&](const Result<void>&) { first = true; });
+    write_now(disk, 'b', Durability::kVolatile);
+    disk.async_flush([&](const Result<void>&) { second = true; });
+    while (!second) executor.advance(std::chrono::microseconds(1));
+    overtaken += first ? 0 : 1;
+    write_now(disk, 'c', Durability::kVolatile);
+    executor.run_until_idle();
+    disk.cut_power();
+    for (const std::byte b : disk.bytes({0, kBlockBytes})) ASSERT_NE(b, std::byte{'a'}) << seed;
+  }
+  EXPECT_GT(overtaken, 10u);
 }
 
 TEST_F(FaultyDiskTest, APowerCutLeavesOldOrNewSectorsOfWhatIsNot) {

@@ -1,0 +1,339 @@
+#include "index/bosc.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/index/bosc_rig.h"
+
+namespace mariner::test {
+namespace {
+
+using index::BlockAddress;
+using index::BlockView;
+using index::Bosc;
+using index::Modification;
+
+// A rig whose blocks are all on disk, with 1 in each counter 0, and nothing in memory.
+std::unique_ptr<BoscRig> written_rig(const BoscRig::Options& options = {}) {
+  auto rig = std::make_unique<BoscRig>(options);
+  for (std::uint32_t i = 0; i < options.blocks; ++i) rig->add(i, 0);
+  CHECK(rig->commit_all());
+  rig->restart();
+  return rig;
+}
+
+TEST(Bosc, ABlockThatWasNeverWrittenIsAnsweredWithoutARead) {
+  BoscRig rig;
+  rig.add(3, 1, 5);
+  EXPECT_EQ(rig.compare(), "");
+  EXPECT_EQ(rig.store->statistics().reads, 0u);
+  EXPECT_EQ(rig.store->queued({3}), 1u);
+}
+
+TEST(Bosc, ModificationsAreQueuedWithoutReadingTheirBlock) {
+  const auto rig = written_rig();
+  for (std::uint32_t i = 0; i < 40; ++i) rig->add(i, 2, i);
+  rig->turn(10);
+  EXPECT_EQ(rig->store->statistics().reads, 0u);
+  EXPECT_EQ(rig->compare(), "");
+}
+
+TEST(Bosc, AQueryForWhichTheQueueIsEnoughDoesNotRead) {
+  const auto rig = written_rig();
+  rig->add(7, 2, 9);
+  std::string seen;
+  bool answered = false;
+  rig->store->query(
+      {7},
+      [&](const BlockView& view) {
+        seen = view.complete ? "all" : "queue";
+        EXPECT_EQ(view.pending.count(), 1u);
+        return true;
+      },
+      [&](const Result<bool>& r) { answered = r && *r; });
+  EXPECT_TRUE(answered) << "before the call returned";
+  EXPECT_EQ(seen, "queue");
+  EXPECT_EQ(rig->store->statistics().query_reads, 0u);
+}
+
+TEST(Bosc, ABlockThatIsReadHasItsQueueAppliedAtOnce) {
+  const auto rig = written_rig();
+  rig->add(7, 2, 9);
+  rig->add(7, 2, 1);
+  ASSERT_EQ(rig->store->queued({7}), 2u);
+  EXPECT_EQ((*rig->read(7))[2], 10u);
+  EXPECT_EQ(rig->store->queued({7}), 0u);
+  EXPECT_EQ(rig->store->queued_bytes(), 4096u) << "one dirty block instead";
+  rig->add(7, 2, 1);
+  EXPECT_EQ(rig->store->queued({7}), 0u);
+  EXPECT_EQ((*rig->read(7))[2], 11u);
+  EXPECT_EQ(rig->store->statistics().reads, 1u);
+  ASSERT_TRUE(rig->commit_all());
+  EXPECT_EQ(rig->store->statistics().reads, 1u) << "the commit takes it from memory";
+  rig->crash();
+  EXPECT_EQ(rig->compare(), "");
+}
+
+TEST(Bosc, QueriesOfOneBlockShareItsRead) {
+  const auto rig = written_rig();
+  int answers = 0;
+  for (int i = 0; i < 5; ++i) {
+    rig->store->query(
+        {7}, [](const BlockView& view) { return view.complete; },
+        [&](const Result<bool>& r) { answers += r && *r ? 1 : 0; });
+  }
+  rig->turn(3);
+  EXPECT_EQ(answers, 5);
+  EXPECT_EQ(rig->store->statistics().query_reads, 1u);
+}
+
+TEST(Bosc, AQueryOfABlockThatIsFreedMeanwhileIsToBeAskedAgain) {
+  const auto rig = written_rig();
+  rig->add(7, 1);
+  rig->disk->hold();
+  std::optional<Result<bool>> answer;
+  rig->store->query(
+      {7}, [](const BlockView& view) { return view.complete; },
+      [&](Result<bool> r) { answer = std::move(r); });
+  rig->turn(1);
+  rig->store->free({7});
+  rig->disk->release();
+  rig->turn(2);
+  ASSERT_TRUE(answer && *answer);
+  EXPECT_FALSE(**answer);
+}
+
+TEST(Bosc, ADamagedBlockIsAnErrorForItsQueryAndKeepsItsQueue) {
+  const auto rig = written_rig();
+  rig->disk->flip_bit(rig->superblock.offset_of({7}, 0) + 999, 1);
+  rig->add(7, 2, 9);
+  const auto found = rig->read(7);
+  ASSERT_FALSE(found.has_value());
+  EXPECT_EQ(found.error().code, ErrorCode::kCorrupt);
+  EXPECT_EQ(found.error().message, "index block 7 is damaged");
+  EXPECT_EQ(rig->errors, std::vector<std::string>{"7: index block 7 is damaged"});
+  EXPECT_EQ(rig->store->queued({7}), 1u);
+  EXPECT_EQ(rig->store->statistics().damaged, 1u);
+  EXPECT_TRUE(rig->read(6).has_value());
+}
+
+TEST(Bosc, ALostWriteIsFoundByTheVersion) {
+  const auto rig = written_rig();
+  rig->add(7, 2, 9);
+  ASSERT_TRUE(rig->commit_all());  // to place 1
+  rig->add(7, 2, 9);
+  rig->disk->drop_next_write();
+  ASSERT_TRUE(rig->commit_all());  // to place 0, where the first version still is
+  rig->restart();
+  const auto found = rig->read(7);
+  ASSERT_FALSE(found.has_value());
+  EXPECT_EQ(found.error().message, "index block 7 is out of date (a write of it was lost)");
+}
+
+TEST(Bosc, AnUnreadableBlockIsAnErrorUntilItCanBeRead) {
+  const auto rig = written_rig();
+  rig->disk->fail_reads({rig->superblock.offset_of({7}, 0), 4096});
+  const auto found = rig->read(7);
+  ASSERT_FALSE(found.has_value());
+  EXPECT_EQ(found.error().code, ErrorCode::kIo);
+  rig->disk->fail_reads({});
+  EXPECT_EQ(rig->compare(), "");
+}
+
+TEST(Bosc, WhoModifiesWaitsForRoomAtTheBound) {
+  const auto rig = written_rig();
+  rig->disk->hold();
+  std::uint32_t added = 0;
+  for (; rig->store->has_room(); ++added) rig->add(added % 40, 1);
+  EXPECT_GT(added, 10'000u);
+  EXPECT_LE(rig->store->memory_bytes(), rig->options.store.memory_bytes);
+  int told = 0;
+  rig->store->when_room([&] { ++told; });
+  rig->store->when_room([&] { ++told; });
+  rig->turn(20);
+  EXPECT_EQ(told, 0);
+  rig->disk->release();
+  rig->turn(20);
+  EXPECT_EQ(told, 2);
+  EXPECT_TRUE(rig->store->has_room());
+  EXPECT_EQ(rig->compare(), "");
+}
+
+TEST(Bosc, RoomThatIsThereIsToldInALaterTurn) {
+  BoscRig rig;
+  bool told = false;
+  rig.store->when_room([&] { told = true; });
+  EXPECT_FALSE(told);
+  rig.turn(1);
+  EXPECT_TRUE(told);
+}
+
+TEST(Bosc, DivideSendsEachModificationToItsBlockInOrder) {
+  BoscRig rig;
+  for (std::uint32_t i = 0; i < 10; ++i) {
+    const auto change = CounterFunction::change(i, 100 + i);
+    ASSERT_TRUE(rig.store->modify({3}, change, i + 1));
+  }
+  rig.store->divide({3},
+                    [](Modification m) { return BlockAddress{m[0] < std::byte{4} ? 3u : 20u}; });
+  EXPECT_EQ(rig.store->queued({3}), 4u);
+  EXPECT_EQ(rig.store->queued({20}), 6u);
+  std::string order;
+  rig.store->query(
+      {20},
+      [&](const BlockView& view) {
+        view.pending.for_each(
+            [&](Modification m) { order += std::to_string(static_cast<int>(m[0])) + " "; });
+        return true;
+      },
+      [](const Result<bool>&) {});
+  EXPECT_EQ(order, "4 5 6 7 8 9 ");
+  EXPECT_EQ((*rig.read(20))[9], 109u);
+  EXPECT_EQ((*rig.read(3))[9], 0u);
+}
+
+// What is divided is older than what the other block has: the frontier stays below it.
+TEST(Bosc, WhatWasDividedIsReplayedWhenItsNewBlockCouldNotBeWritten) {
+  BoscRig rig;
+  ASSERT_TRUE(rig.store->modify({0}, CounterFunction::change(1, 1), 1));
+  ASSERT_TRUE(rig.store->modify({39}, CounterFunction::change(1, 1), 5));
+  rig.store->divide({0}, [](Modification) { return BlockAddress{39}; });
+  rig.store->set_used_through(5);
+  rig.disk->fail_writes(1, FaultyDisk::Remains::kNothing);
+  EXPECT_FALSE(rig.commit_all());
+  EXPECT_EQ(rig.store->frontier(), 0u);
+}
+
+TEST(Bosc, AFreedBlockIsUsedAgainOnlyAfterTheNextCheckpoint) {
+  const auto rig = written_rig();
+  rig->add(4, 0);
+  rig->store->free({4});
+  EXPECT_FALSE(rig->store->belongs_to({4}, kCounters));
+  EXPECT_EQ(rig->store->allocated_blocks(), 39u);
+  EXPECT_EQ(rig->store->allocate(kCounters, 0)->value, 40u);
+  ASSERT_TRUE(rig->commit_all());
+  EXPECT_EQ(rig->store->allocate(kCounters, 9)->value, 4u);
+  EXPECT_EQ(rig->store->tag({4}), 9u);
+  EXPECT_FALSE(rig->store->on_disk({4})) << "nothing of before is in it";
+  EXPECT_EQ((*rig->read(4))[0], 0u);
+}
+
+TEST(Bosc, HolesOfACheckpointCanBeAllocated) {
+  const auto rig = written_rig();
+  rig->store->free({4});
+  rig->store->free({9});
+  ASSERT_TRUE(rig->commit_all());
+  rig->restart();
+  EXPECT_EQ(rig->store->allocate(kCounters, 0)->value, 4u);
+  EXPECT_EQ(rig->store->allocate(kCounters, 0)->value, 9u);
+  EXPECT_EQ(rig->store->allocate(kCounters, 0)->value, 40u);
+}
+
+TEST(Bosc, AFullFileSaysSo) {
+  BoscRig rig;
+  std::uint32_t blocks = rig.options.blocks;
+  for (; blocks < rig.superblock.blocks; ++blocks) {
+    ASSERT_TRUE(rig.store->allocate(kCounters, 0).has_value());
+  }
+  const auto full = rig.store->allocate(kCounters, 0);
+  ASSERT_FALSE(full.has_value());
+  EXPECT_EQ(full.error().code, ErrorCode::kNoSpace);
+  EXPECT_EQ(full.error().message,
+            "the index file is full: all its " + std::to_string(blocks) + " blocks are in use");
+  // A commit that would need one more leaves its block as it is.
+  rig.add(3, 1, 7);
+  rig.add(3, CounterFunction::kDividing);
+  EXPECT_FALSE(rig.commit_all());
+  EXPECT_FALSE(rig.store->on_disk({3}));
+  EXPECT_EQ(rig.errors, std::vector<std::string>{"3: " + full.error().message});
+  EXPECT_EQ((*rig.read(3))[1], 7u);
+  rig.store->free({30});
+  EXPECT_FALSE(rig.commit_all()) << "free at its checkpoint";
+  EXPECT_TRUE(rig.commit_all());
+  EXPECT_EQ(rig.function->added, std::vector<BlockAddress>{BlockAddress{30}});
+}
+
+TEST(Bosc, TheNumbersOfAFunctionNeverDecrease) {
+  BoscRig rig;
+  ASSERT_TRUE(rig.store->modify({0}, CounterFunction::change(1, 1), 5));
+  EXPECT_TRUE(rig.store->modify({1}, CounterFunction::change(1, 1), 5));
+  EXPECT_DEATH(rig.store->modify({0}, CounterFunction::change(1, 1), 4), "decrease");
+}
+
+TEST(Bosc, WhatABlockHasAlreadyIsNotTakenAgain) {
+  BoscRig rig;
+  ASSERT_TRUE(rig.store->modify({0}, CounterFunction::change(1, 1), 5));
+  rig.store->set_used_through(5);
+  ASSERT_TRUE(rig.commit_all());
+  EXPECT_EQ(rig.store->local_frontier({0}), 5u);
+  EXPECT_FALSE(rig.store->modify({0}, CounterFunction::change(1, 1), 5));
+  EXPECT_TRUE(rig.store->modify({0}, CounterFunction::change(1, 1), 6));
+  EXPECT_EQ((*rig.read(0))[1], 2u);
+}
+
+TEST(Bosc, ADamagedSuperblockIsCorrupt) {
+  BoscRig rig;
+  rig.close();
+  rig.disk->flip_bit(20, 1);
+  rig.disk->flip_bit(4096 + 20, 1);
+  const auto opened = Bosc::open(rig.executor, *rig.disk, rig.options.store);
+  ASSERT_FALSE(opened.has_value());
+  EXPECT_EQ(opened.error().code, ErrorCode::kCorrupt);
+}
+
+// Random modifications and queries on a disk that answers in any order and sometimes fails, with
+// restarts and power cuts in between.
+class BoscModel : public ::testing::TestWithParam<std::uint64_t> {};
+
+TEST_P(BoscModel, AgreesWithTheCounters) {
+  std::mt19937_64 random(GetParam());
+  BoscRig::Options options;
+  options.seed = GetParam();
+  options.delay_max = std::chrono::microseconds(random() % 2 == 0 ? 0 : 500);
+  options.store.commit_at = random() % 2 == 0 ? 0.8 : 0.01;
+  options.store.cache_bytes = 4096 * (random() % 12);
+  if (random() % 3 == 0) options.store.replay_max = 50;
+  BoscRig rig(options);
+  for (int round = 0; round < 10; ++round) {
+    for (std::uint64_t i = random() % 300; i > 0; --i) {
+      const auto block = static_cast<std::uint32_t>(random() % 40);
+      switch (random() % 8) {
+        case 0: rig.turn(random() % 4); break;
+        case 1: rig.executor.advance(std::chrono::microseconds(random() % 300)); break;
+        case 2: ASSERT_EQ(*rig.read(block), rig.model[block]); break;
+        default: rig.add(block, static_cast<std::uint32_t>(random() % kCountersPerBlock), random());
+      }
+    }
+    switch (random() % 5) {
+      case 0:
+        rig.disk->fail_writes(0, FaultyDisk::Remains::kNothing);
+        ASSERT_TRUE(rig.commit_all());
+        break;
+      case 1: rig.restart(); break;
+      case 2: rig.crash(); break;
+      case 3:
+        rig.disk->cut_power_after(random() % 20);
+        rig.store->commit_all([](const Result<void>&) {});
+        rig.executor.advance(std::chrono::milliseconds(random() % 20));
+        rig.crash();
+        break;
+      default:
+        rig.disk->fail_writes(random() % 4, FaultyDisk::Remains::kSomeSectors);
+        rig.store->commit_all([](const Result<void>&) {});
+        break;
+    }
+    ASSERT_EQ(rig.compare(), "") << "round " << round;
+  }
+  EXPECT_EQ(rig.store->statistics().damaged, 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Seed, BoscModel, ::testing::Range<std::uint64_t>(1, 101));
+
+}  // namespace
+}  // namespace mariner::test
