@@ -110,6 +110,7 @@ void Bosc::free(BlockAddress address) {
   pool_.clear(block.queue);
   cache_.erase(address);
   dirty_.erase(address.value);
+  end_hold(address);
   block.function = {};
   block.first_pending = 0;
   --allocated_;
@@ -148,10 +149,28 @@ bool Bosc::modify(BlockAddress address, Modification modification, std::uint64_t
   return true;
 }
 
+void Bosc::hold(BlockAddress address) {
+  BlockState& block = state(address);
+  CHECK(!block.on_disk && !block.committing);
+  held_ += block.held ? 0 : 1;
+  block.held = true;
+  block.first_pending = 1;
+  dirty_.insert(address.value);
+}
+
+void Bosc::end_hold(BlockAddress address) {
+  BlockState& block = state(address);
+  if (!std::exchange(block.held, false)) return;
+  --held_;
+  if (!block.queue.empty()) return;
+  block.first_pending = 0;
+  dirty_.erase(address.value);
+}
+
 void Bosc::restore(BlockAddress address, Modification modification) {
   BlockState& block = state(address);
-  queue(address, block, modification, 1);
-  block.first_pending = 1;
+  CHECK(block.held);
+  pool_.append(block.queue, modification);
   if (should_commit()) pump_soon();
 }
 
@@ -322,7 +341,8 @@ void Bosc::divide(BlockAddress address, UniqueFunction<BlockAddress(Modification
   // Its first number stays if something is left of it; what it has in the cache is committed with
   // it.
   BlockCache::Entry* const cached = cache_.find(address);
-  if (block.queue.empty() && !block.committing && (cached == nullptr || !cached->dirty)) {
+  if (block.queue.empty() && !block.committing && !block.held &&
+      (cached == nullptr || !cached->dirty)) {
     block.first_pending = 0;
     dirty_.erase(address.value);
   }
@@ -338,6 +358,9 @@ void Bosc::commit_all(UniqueFunction<void(Result<void>)> done) {
 
 void Bosc::drain(UniqueFunction<void()> done) {
   draining_ = true;
+  for (CommitAll& all : std::exchange(commit_alls_, {})) {
+    all.done(Error{ErrorCode::kAborted, "the index is being closed"});
+  }
   if (!runs_.empty() || checkpoint_ || !reads_.empty()) {
     drained_ = std::move(done);
     return;

@@ -122,8 +122,12 @@ class Bosc {
   // what commits it. A function's numbers never decrease, and all modifications of one number are
   // made in one turn of the executor. False when the block has it already (after a restart).
   bool modify(BlockAddress address, Modification modification, std::uint64_t number);
-  // The same for a modification whose number is not known any more: one of a block that was damaged
-  // and is made again from the log. Until it is committed, the whole log counts as not committed.
+  // A block that takes the place of a damaged one is held while it is made again from the log: it
+  // is not committed, and the whole log counts as not committed, so that after a crash it is made
+  // again from the start.
+  void hold(BlockAddress address);
+  void end_hold(BlockAddress address);
+  // As modify(), for a block that is held: a modification whose number is not known any more.
   void restore(BlockAddress address, Modification modification);
   // Every number up to this one that anybody will ever use has been used.
   void set_used_through(std::uint64_t number) { used_through_ = number; }
@@ -162,9 +166,11 @@ class Bosc {
   // (another one, or the same), in order. For a function whose block has been split.
   void divide(BlockAddress address, UniqueFunction<BlockAddress(Modification)> choose);
 
-  // Commits everything that has been modified before this call and makes a checkpoint.
+  // Commits everything that has been modified before this call and makes a checkpoint. kUnavailable
+  // when all but what is held has been committed.
   void commit_all(UniqueFunction<void(Result<void>)> done);
-  // Calls done when nothing is in flight; nothing new begins from now on.
+  // Calls done when nothing is in flight; nothing new begins from now on. Who waits for
+  // commit_all() hears kAborted.
   void drain(UniqueFunction<void()> done);
 
   // The log must be replayed from the number behind this one.
@@ -197,7 +203,8 @@ class Bosc {
     bool on_disk = false;
     bool committed = false;   // since the last checkpoint
     bool committing = false;  // is part of a run
-    std::uint8_t place = 0;   // where it stands
+    bool held = false;
+    std::uint8_t place = 0;  // where it stands
   };
   struct Run;
   struct Read;
@@ -269,6 +276,7 @@ class Bosc {
   DirtyMap dirty_;                  // blocks that have something to commit
   DirtyMap free_;                   // addresses below states_.size() that can be allocated
   std::uint32_t allocated_ = 0;
+  std::uint32_t held_ = 0;
   std::vector<BlockAddress> freed_;      // since the last checkpoint: it may refer to them
   std::vector<BlockAddress> committed_;  // since the last checkpoint
 

@@ -56,6 +56,10 @@ void Bosc::pump() {
 void Bosc::sweep_ended() {
   sweeping_ = false;
   ++statistics_.sweeps;
+  if (held_ > 0 && sweep_result_) {
+    sweep_result_ =
+        Error{ErrorCode::kUnavailable, "a damaged part of the index is being made again"};
+  }
   if (!sweep_committed_ && dirty_.count() > 0) wait_before_next(kFruitlessDelay);
   begin_checkpoint();
 }
@@ -71,7 +75,7 @@ void Bosc::wait_before_next(std::chrono::milliseconds delay) {
 
 // Not twice between two checkpoints: its other place is what the last one refers to.
 bool Bosc::may_commit(const BlockState& block) const {
-  return block.function.value != 0 && !block.committed && !block.committing;
+  return block.function.value != 0 && !block.committed && !block.committing && !block.held;
 }
 
 // From the first dirty block at the sweep's position on: neighbours within its group, as long as

@@ -105,6 +105,7 @@ BTree::LeafState* BTree::new_leaf(IndexKey low, BlockAddress address) {
   leaves_[number] = {low, address, 0, 0};
   map_.insert(low, number);
   store_.set_tag(address, number);
+  if (is_rebuilding(low)) store_.hold(address);
   return &leaves_[number];
 }
 
@@ -189,6 +190,7 @@ std::optional<KeyRange> BTree::begin_rebuild(BlockAddress address) {
   const Result<BlockAddress> fresh = store_.allocate(options_.id, store_.tag(address));
   if (!fresh) return std::nullopt;
   store_.free(address);
+  store_.hold(*fresh);
   effective_count_ -= leaf.stored + leaf.pending;
   leaf.address = *fresh;
   leaf.stored = leaf.pending = 0;
@@ -209,7 +211,12 @@ void BTree::restore(IndexKey key, std::optional<Value> value) {
   ++effective_count_;
 }
 
-void BTree::end_rebuild(KeyRange range) { std::erase(rebuilding_, range); }
+void BTree::end_rebuild(KeyRange range) {
+  std::erase(rebuilding_, range);
+  map_.for_each([&](IndexKey low, LeafNumber leaf) {
+    if (low >= range.low && low <= range.high) store_.end_hold(leaves_[leaf].address);
+  });
+}
 
 bool BTree::is_rebuilding(IndexKey key) const {
   return std::ranges::any_of(

@@ -44,14 +44,12 @@ Result<std::unique_ptr<BoscIndex>> BoscIndex::create(const Options& options) {
   auto store = index::Bosc::open(*made->loop_, *made->disk_, options.store);
   if (!store) return store.error();
   made->store_ = *std::move(store);
-  made->store_->on_error([](index::BlockAddress, const Error& error) {
-    CHECK_MSG(false, error.message.c_str());
-  });
+  made->store_->on_error(
+      [](index::BlockAddress, const Error& error) { CHECK_MSG(false, error.message.c_str()); });
   auto by_time = BTree::open(*made->store_, {.id = kByTime, .value_bytes = 32});
-  auto by_block = BTree::open(*made->store_, {.id = kByBlock,
-                                              .value_bytes = 16,
-                                              .ascends_within_high = true,
-                                              .ascending_fill = 70});
+  auto by_block = BTree::open(
+      *made->store_,
+      {.id = kByBlock, .value_bytes = 16, .ascends_within_high = true, .ascending_fill = 70});
   if (!by_time) return by_time.error();
   if (!by_block) return by_block.error();
   made->by_time_ = *std::move(by_time);
@@ -125,13 +123,14 @@ std::optional<BenchVersion> BoscIndex::find(std::uint64_t block, std::uint64_t s
 
 void BoscIndex::begin_find(std::uint64_t block, std::uint64_t sequence,
                            std::function<void(std::optional<BenchVersion>)> done) {
-  by_block_->find_last({{block, 0}, {block, sequence}},
-                       [done = std::move(done)](Result<std::optional<index::IndexRecord>> r) {
-                         CHECK_MSG(r.has_value(), r.has_error() ? r.error().message.c_str() : "");
-                         if (!*r) return done(std::nullopt);
-                         done(BenchVersion{(*r)->key.high, (*r)->key.low,
-                                           load_le<std::uint64_t>((*r)->value.data())});
-                       });
+  by_block_->find_last({{block, 0}, {block, sequence}}, [done = std::move(done)](
+                                                            Result<
+                                                                std::optional<index::IndexRecord>>
+                                                                r) {
+    CHECK_MSG(r.has_value(), r.has_error() ? r.error().message.c_str() : "");
+    if (!*r) return done(std::nullopt);
+    done(BenchVersion{(*r)->key.high, (*r)->key.low, load_le<std::uint64_t>((*r)->value.data())});
+  });
 }
 
 std::uint64_t BoscIndex::scan(std::uint64_t first, std::uint64_t blocks) {

@@ -131,5 +131,38 @@ TEST(BTree, TheCheckerNamesTheKeysThatAreLost) {
   EXPECT_GT(lost, 0u);
 }
 
+TEST(BTree, ARebuildThatACrashInterruptsIsNotTakenForDone) {
+  TreeRig rig(TreeRig::small_options(1));
+  for (std::uint64_t i = 0; i < 100; ++i) rig.insert({i, 0}, i);
+  ASSERT_TRUE(rig.commit_all());
+  const auto range = rig.tree().begin_rebuild(index::BlockAddress{0});
+  ASSERT_TRUE(range.has_value());
+  for (std::uint64_t i = 0; i < 50; ++i) rig.tree().restore({i, 0}, TreeRig::value_of(i));
+  static_cast<void>(rig.commit_all());  // the other half of the log is still being read
+  EXPECT_EQ(rig.store().frontier(), 0u);
+  rig.crash();
+  EXPECT_EQ(rig.compare(), "");
+}
+
+TEST(BTree, ARebuildThatNeedsSeveralLeavesIsCommittedAtItsEndOnly) {
+  TreeRig rig(TreeRig::small_options(1));
+  for (std::uint64_t i = 0; i < 100; ++i) rig.insert({i * 1000, 0}, i);
+  ASSERT_TRUE(rig.commit_all());
+  const auto range = rig.tree().begin_rebuild(index::BlockAddress{0});
+  ASSERT_TRUE(range.has_value());
+  for (std::uint64_t i = 0; i < 100; ++i) rig.tree().restore({i * 1000, 0}, TreeRig::value_of(i));
+  for (std::uint64_t i = 0; i < 2'000; ++i) {  // what comes meanwhile
+    rig.insert({i * 37 % 100'000, 1}, i);
+    if (i % 100 == 0) static_cast<void>(rig.commit_all());
+  }
+  EXPECT_EQ(rig.store().frontier(), 0u);
+  rig.tree().end_rebuild(*range);
+  ASSERT_TRUE(rig.commit_all());
+  EXPECT_GT(rig.store().frontier(), 0u);
+  EXPECT_EQ(rig.compare(), "");
+  rig.crash();
+  EXPECT_EQ(rig.compare(), "");
+}
+
 }  // namespace
 }  // namespace mariner::test

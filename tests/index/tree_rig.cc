@@ -175,14 +175,21 @@ std::vector<std::pair<KeyRange, Error>> TreeRig::check() {
   return damaged;
 }
 
-std::size_t TreeRig::repair() {
+std::size_t TreeRig::repair(bool crash_in_repair) {
   std::size_t repaired = 0;
   for (const index::BlockAddress address : std::exchange(damaged_, {})) {
     while (store_->belongs_to(address, kTree) && store_->is_committing(address)) executor_.turn();
     const std::optional<KeyRange> range = tree_->begin_rebuild(address);
     if (!range) continue;
     EXPECT_EQ(find_last({range->low, range->low}).error().code, ErrorCode::kUnavailable);
+    std::size_t done = 0;
     for (const Entry& entry : log_) {
+      // The log is read bit by bit, and other things go on; the power may go, too.
+      if (++done % 3'000 == 0) executor_.turn();
+      if (crash_in_repair && done == log_.size() / 2) {
+        crash();
+        return ++repaired;
+      }
       if (entry.key < range->low || entry.key > range->high) continue;
       if (entry.value) {
         std::vector<std::byte> value(options_.value_bytes);

@@ -59,7 +59,7 @@ class TreeRig {
   Result<std::optional<index::IndexRecord>> find_last(index::KeyRange range);
   std::vector<std::pair<index::KeyRange, Error>> check();
   // Makes the leaves that were reported as damaged again from the log. How many.
-  std::size_t repair();
+  std::size_t repair(bool crash_in_repair = false);
 
   [[nodiscard]] index::Bosc& store() { return *store_; }
   [[nodiscard]] index::BTree& tree() { return *tree_; }
