@@ -48,6 +48,7 @@ Bosc::Bosc(Executor& executor, logging::Disk& disk, const BoscOptions& options,
       dirty_bytes_commit_(std::max(share_of(options.cache_bytes, options.commit_at),
                                    std::size_t{superblock.block_bytes})),
       superblock_(superblock),
+      threads_(executor, options.commit_threads),
       pool_({.chunk_bytes = options.chunk_bytes}),
       cache_(options.cache_bytes / superblock.block_bytes, superblock.block_bytes) {
   CHECK(options.run_blocks_max >= 1 && options.runs_in_flight >= 1);

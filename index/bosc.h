@@ -30,6 +30,7 @@
 
 #include "index/block_cache.h"
 #include "index/commit_function.h"
+#include "index/commit_threads.h"
 #include "index/dirty_map.h"
 #include "index/index_file.h"
 #include "index/modification_queue.h"
@@ -53,6 +54,7 @@ struct BoscOptions {
   std::uint32_t run_blocks_max = 32;                // dissertation 3.2.2
   double run_dirty_min = 0.5;                       // the share of a run that must be dirty
   std::uint32_t runs_in_flight = 4;
+  unsigned commit_threads = 0;      // that apply; 0: the owner does it
   std::uint32_t chunk_bytes = 256;  // ModificationPool::Options
   // A sweep begins when the queues take this share of their memory, or when so many numbers would
   // have to be replayed.
@@ -243,6 +245,7 @@ class Bosc {
   void begin_run(const std::shared_ptr<Run>& run);
   void read_run(const std::shared_ptr<Run>& run);
   void apply_run(const std::shared_ptr<Run>& run);
+  void run_applied(const std::shared_ptr<Run>& run);
   void write_run(const std::shared_ptr<Run>& run);
   void finish_run(const std::shared_ptr<Run>& run);
   void give_back(Run& run, std::size_t member);
@@ -280,6 +283,7 @@ class Bosc {
   std::vector<BlockAddress> freed_;      // since the last checkpoint: it may refer to them
   std::vector<BlockAddress> committed_;  // since the last checkpoint
 
+  CommitThreads threads_;
   ModificationPool pool_;
   BlockCache cache_;
   std::unordered_map<std::uint32_t, std::unique_ptr<Read>> reads_;

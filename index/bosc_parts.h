@@ -20,6 +20,10 @@ struct Bosc::Run {
     std::uint32_t version = 0;
     BlockDamage damage = BlockDamage::kNone;
     bool left_out = false;  // damaged, or could not be read: is not written
+    // For the thread that applies.
+    bool is_stored = false;  // on disk, or in the cache
+    IndexBlockHeader expected;
+    const CommitFunction* function = nullptr;
     std::unique_ptr<BlockCommit> commit;
   };
   struct Added {
@@ -38,6 +42,8 @@ struct Bosc::Run {
   std::size_t waiting = 0;
   Result<void> result;
 
+  // Checks, applies and seals all members. Any thread.
+  void apply(const IndexFileId& file);
   [[nodiscard]] const Member* find(BlockAddress address) const {
     for (const Member& member : members) {
       if (member.address == address) return &member;

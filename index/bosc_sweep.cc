@@ -176,32 +176,54 @@ void Bosc::read_run(const std::shared_ptr<Run>& run) {
   executor_.post([ended] { ended({}, 0, 0); });
 }
 
+// What takes time of it on a thread: checking, applying, sealing. The run's members are that
+// thread's until then; views of their blocks use what is on disk and in the queues.
 void Bosc::apply_run(const std::shared_ptr<Run>& run) {
   for (Run::Member& member : run->members) {
     const BlockState& block = state(member.address);
-    if (!block.on_disk || member.from_cache || member.left_out) continue;
-    member.damage = check_index_block(header_of(member.address, block), superblock_.file,
-                                      run->before_of(member));
-    if (member.damage == BlockDamage::kNone) continue;
-    member.left_out = true;
-    report(member.address, damage_error(member.address, member.damage));
+    member.is_stored = block.on_disk || member.from_cache;
+    member.expected = header_of(member.address, block);
+    member.function = function_of(block).commit;
+    if (member.taken.empty()) continue;
+    member.commit = std::make_unique<BlockCommit>(BlockCommit::Parts{
+        member.address,
+        member.is_stored ? contents_of(std::span<const std::byte>(run->before_of(member)))
+                         : std::span<const std::byte>{},
+        contents_of(run->after_of(member)), PendingModifications(pool_, &member.taken),
+        run->block_bytes});
   }
+  threads_.run([run, file = superblock_.file] { run->apply(file); },
+               [this, run] { run_applied(run); });
+}
+
+void Bosc::Run::apply(const IndexFileId& file) {
+  for (Member& member : members) {
+    if (member.left_out) continue;
+    if (member.is_stored && !member.from_cache) {
+      member.damage = check_index_block(member.expected, file, before_of(member));
+      if (member.damage != BlockDamage::kNone) continue;
+    }
+    if (member.commit) {
+      member.function->commit(*member.commit);
+    } else {
+      const std::span<const std::byte> from = before_of(member);
+      std::ranges::copy(contents_of(from), contents_of(after_of(member)).begin());
+    }
+    seal_index_block({member.address, member.expected.function, member.version, member.number},
+                     file, after_of(member));
+  }
+}
+
+void Bosc::run_applied(const std::shared_ptr<Run>& run) {
   run->is_read = true;
   for (std::size_t i = 0; i < run->members.size(); ++i) {
     Run::Member& member = run->members[i];
-    const BlockState& block = state(member.address);
-    if (member.left_out) continue;
-    const std::span<const std::byte> before =
-        contents_of(std::span<const std::byte>(run->before_of(member)));
-    const std::span<std::byte> after = contents_of(run->after_of(member));
-    if (member.taken.empty()) {
-      std::memcpy(after.data(), before.data(), after.size());
-      continue;
+    if (member.damage != BlockDamage::kNone) {
+      member.left_out = true;
+      report(member.address, damage_error(member.address, member.damage));
     }
-    member.commit = std::make_unique<BlockCommit>(BlockCommit::Parts{
-        member.address, block.on_disk || member.from_cache ? before : std::span<const std::byte>{},
-        after, PendingModifications(pool_, &member.taken), run->block_bytes});
-    function_of(block).commit->commit(*member.commit);
+    if (member.left_out || !member.commit) continue;
+    const BlockState& block = state(member.address);
     for (std::size_t number = 0; number < member.commit->added_.size(); ++number) {
       const Result<BlockAddress> address = allocate(block.function, block.tag);
       if (!address) {
@@ -251,9 +273,6 @@ void Bosc::write_run(const std::shared_ptr<Run>& run) {
           member.address.value != first.address.value + (to - from)) {
         break;
       }
-      seal_index_block(
-          {member.address, state(member.address).function, member.version, member.number},
-          superblock_.file, run->after_of(member));
     }
     write(first.address, place,
           {run->after.bytes().subspan(run->offset(first), (to - from) * run->block_bytes)});

@@ -13,6 +13,7 @@ ModificationPool::ModificationPool(const Options& options)
     : chunk_bytes_(options.chunk_bytes),
       slab_shift_(static_cast<std::uint32_t>(
           std::countr_zero(kHugePageBytes / std::size_t{options.chunk_bytes}))) {
+  slabs_.reserve(kSlabsMax);  // it never moves: other threads read queues meanwhile
   CHECK(std::has_single_bit(chunk_bytes_) && chunk_bytes_ >= 64 && chunk_bytes_ <= 65'536);
 }
 
@@ -31,6 +32,7 @@ std::uint32_t ModificationPool::new_chunk() {
   if ((fresh_ - 1) >> slab_shift_ == slabs_.size()) {
     std::byte* const slab = allocate_huge(kHugePageBytes);
     if (slab == nullptr) throw std::bad_alloc();
+    CHECK_MSG(slabs_.size() < kSlabsMax, "modifications take more than 64 GiB");
     slabs_.push_back(slab);
   }
   return fresh_++;

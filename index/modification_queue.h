@@ -70,6 +70,7 @@ class ModificationPool {
   [[nodiscard]] std::size_t used_bytes() const { return used_chunks_ * chunk_bytes_; }
 
  private:
+  static constexpr std::size_t kSlabsMax = 32'768;
   struct Header {
     std::uint32_t next = 0;
     std::uint16_t bytes_each = 0;

@@ -105,11 +105,12 @@ end_to_end() {
   grep '^SKIPPED' "$reports/pytest.log" | sed 's/^/  /'
 }
 
-# campaign SEEDS: the log against faulty disks; without this, ctest runs its first 3,000.
+# campaign FOLDER NAME SEEDS: the log or the index against faulty disks; without this, ctest runs the first of them.
 campaign() {
-  if step campaign tests/logging/campaign.sh build/release/tests/logging/mariner_log_campaign_test "$1"; then
+  local name=campaign-$1
+  if step "$name" tests/support/campaign.sh "build/release/tests/$1/mariner_$2_campaign_test" "$3"; then
     passed=$((passed + 1))
-    grep '^seeds' "$reports/campaign.log" | sed 's/^/  /'
+    grep '^seeds' "$reports/$name.log" | sed 's/^/  /'
   else
     failed=$((failed + 1))
   fi
@@ -149,7 +150,8 @@ case $mode in
     ;;
   long)
     unit release 'unit|house'
-    campaign 100000
+    campaign logging log 100000
+    campaign index index 1500   # 10,500,000 operations
     build asan
     unit asan 'unit'
     build tsan

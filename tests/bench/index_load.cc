@@ -50,6 +50,8 @@ struct LoadOptions {
   std::uint64_t scans = 200;
   std::uint64_t scanned_blocks = 3'000;
   std::uint64_t seed = 1;
+  unsigned commit_threads = 1;
+  unsigned runs = 4;
 };
 
 double seconds_since(Clock::time_point then) {
@@ -80,6 +82,8 @@ Result<std::unique_ptr<IndexEngine>> make_engine(const LoadOptions& options) {
     mariner.block_bytes = options.block_bytes;
     mariner.store.memory_bytes = memory;
     mariner.store.cache_bytes = memory / 8;
+    mariner.store.commit_threads = options.commit_threads;
+    mariner.store.runs_in_flight = options.runs;
     auto made = BoscIndex::create(mariner);
     if (!made) return made.error();
     return std::unique_ptr<IndexEngine>(*std::move(made));
@@ -279,6 +283,8 @@ int run(int argc, char** argv) {
   app.add_option("--finds", options.finds);
   app.add_option("--scans", options.scans);
   app.add_option("--seed", options.seed);
+  app.add_option("--commit-threads", options.commit_threads);
+  app.add_option("--runs", options.runs);
   CLI11_PARSE(app, argc, argv);
   Result<std::unique_ptr<IndexEngine>> engine = make_engine(options);
   Result<std::string> told = engine ? Load(options, **engine).run() : engine.error();

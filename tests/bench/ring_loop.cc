@@ -1,7 +1,13 @@
 #include "tests/bench/ring_loop.h"
 
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <span>
 #include <thread>
 #include <utility>
+
+#include "proto/check.h"
 
 namespace mariner::bench {
 
@@ -10,7 +16,42 @@ Result<std::unique_ptr<RingLoop>> RingLoop::create() {
   Result<std::unique_ptr<logging::IoRing>> ring = logging::IoRing::create(*loop);
   if (!ring) return ring.error();
   loop->ring_ = *std::move(ring);
+  loop->listen();
   return loop;
+}
+
+RingLoop::RingLoop() : wake_(::eventfd(0, EFD_CLOEXEC)) { CHECK(wake_ >= 0); }
+
+RingLoop::~RingLoop() {
+  if (ring_) {
+    // The read of the eventfd is under way: it ends.
+    const std::uint64_t one = 1;
+    stopping_ = true;
+    CHECK(::write(wake_, &one, sizeof one) == sizeof one);
+    while (ring_->in_flight() > 0) ring_->wait();
+  }
+  ::close(wake_);
+}
+
+void RingLoop::listen() {
+  ring_->read(wake_, std::as_writable_bytes(std::span(&wakes_, 1)), 0, 0, [this](std::int64_t) {
+    if (!stopping_) listen();
+  });
+}
+
+void RingLoop::post(UniqueFunction<void()> work) {
+  {
+    const std::lock_guard lock(mutex_);
+    posted_.push_back(std::move(work));
+  }
+  if (std::this_thread::get_id() == owner_) return;
+  const std::uint64_t one = 1;
+  CHECK(::write(wake_, &one, sizeof one) == sizeof one);
+}
+
+bool RingLoop::idle() {
+  const std::lock_guard lock(mutex_);
+  return posted_.empty() && deferred_.empty();
 }
 
 void RingLoop::after(std::chrono::nanoseconds delay, UniqueFunction<void()> work) {
@@ -28,11 +69,12 @@ std::chrono::nanoseconds RingLoop::monotonic_time() const {
 
 void RingLoop::poll() {
   ring_->reap();
-  for (std::size_t left = posted_.size(); left > 0; --left) {
-    UniqueFunction<void()> work = std::move(posted_.front());
-    posted_.pop_front();
-    work();
+  std::deque<UniqueFunction<void()>> posted;
+  {
+    const std::lock_guard lock(mutex_);
+    posted.swap(posted_);
   }
+  for (UniqueFunction<void()>& work : posted) work();
   while (!timers_.empty() && timers_.begin()->first <= monotonic_time()) {
     UniqueFunction<void()> work = std::move(timers_.begin()->second);
     timers_.erase(timers_.begin());
@@ -46,8 +88,8 @@ void RingLoop::poll() {
 }
 
 void RingLoop::wait() {
-  if (ring_->in_flight() > 0) return ring_->wait();
-  if (!timers_.empty()) std::this_thread::sleep_for(timers_.begin()->first - monotonic_time());
+  if (ring_->in_flight() > 1 || timers_.empty()) return ring_->wait();
+  std::this_thread::sleep_for(timers_.begin()->first - monotonic_time());
 }
 
 }  // namespace mariner::bench

@@ -5,6 +5,8 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <mutex>
+#include <thread>
 
 #include "logging/io_ring.h"
 #include "proto/executor.h"
@@ -14,10 +16,11 @@ namespace mariner::bench {
 class RingLoop final : public Executor {
  public:
   static Result<std::unique_ptr<RingLoop>> create();
+  ~RingLoop() override;
 
   [[nodiscard]] logging::IoRing& ring() { return *ring_; }
 
-  void post(UniqueFunction<void()> work) override { posted_.push_back(std::move(work)); }
+  void post(UniqueFunction<void()> work) override;
   void defer(UniqueFunction<void()> work) override { deferred_.push_back(std::move(work)); }
   void after(std::chrono::nanoseconds delay, UniqueFunction<void()> work) override;
   [[nodiscard]] VersionTime wall_time() const override;
@@ -30,15 +33,22 @@ class RingLoop final : public Executor {
   void run_until(Ended ended) {
     while (!ended()) {
       poll();
-      if (!ended() && posted_.empty() && deferred_.empty()) wait();
+      if (!ended() && idle()) wait();
     }
   }
 
  private:
-  RingLoop() = default;
+  RingLoop();
+  [[nodiscard]] bool idle();
   void wait();
+  void listen();
 
-  std::deque<UniqueFunction<void()>> posted_;
+  std::mutex mutex_;
+  std::deque<UniqueFunction<void()>> posted_;  // guarded by mutex_
+  const std::thread::id owner_ = std::this_thread::get_id();
+  bool stopping_ = false;
+  int wake_ = -1;            // an eventfd: somebody else has posted
+  std::uint64_t wakes_ = 0;  // what was read from it
   std::deque<UniqueFunction<void()>> deferred_;
   std::multimap<std::chrono::nanoseconds, UniqueFunction<void()>> timers_;
   std::unique_ptr<logging::IoRing> ring_;  // before what it defers to goes

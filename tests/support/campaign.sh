@@ -1,9 +1,9 @@
 #!/bin/bash
-# Runs the campaign against the log on all processors, a range of seeds on each.
+# Runs a campaign against faulty disks on all processors, a range of seeds on each.
 #
 #   campaign.sh PROGRAM SEEDS
 #
-# PROGRAM is mariner_log_campaign_test. Tells what each range did; fails if one of them does.
+# PROGRAM is mariner_log_campaign_test or mariner_index_campaign_test. Tells what each range did; fails if one of them does.
 set -uo pipefail
 program=$1 seeds=$2
 jobs=$(nproc)
