@@ -111,6 +111,7 @@ void Bosc::free(BlockAddress address) {
   pool_.clear(block.queue);
   cache_.erase(address);
   dirty_.erase(address.value);
+  early_.erase(address.value);
   end_hold(address);
   block.function = {};
   block.first_pending = 0;
@@ -148,6 +149,12 @@ bool Bosc::modify(BlockAddress address, Modification modification, std::uint64_t
   queue(address, block, modification, number);
   if (should_commit()) pump_soon();
   return true;
+}
+
+void Bosc::commit_early(BlockAddress address) {
+  if (!dirty_.contains(address.value) || !may_commit(state(address))) return;
+  early_.insert(address.value);
+  if (has_early_run()) pump_soon();
 }
 
 void Bosc::hold(BlockAddress address) {

@@ -164,6 +164,10 @@ class Bosc {
   // Reads the block if it must, and gives a copy of it for look_now(). kCorrupt and kIo as query().
   void fetch(BlockAddress address, UniqueFunction<void(Result<Fetched>)> done);
 
+  // Nothing will be modified in the block for long: it is committed before the sweep comes to it,
+  // with others like it.
+  void commit_early(BlockAddress address);
+
   // Divides what is queued for `address`: each modification goes to the block that `choose` names
   // (another one, or the same), in order. For a function whose block has been split.
   void divide(BlockAddress address, UniqueFunction<BlockAddress(Modification)> choose);
@@ -242,6 +246,8 @@ class Bosc {
   [[nodiscard]] bool should_commit() const;
   [[nodiscard]] bool may_commit(const BlockState& block) const;
   [[nodiscard]] std::shared_ptr<Run> next_run();
+  [[nodiscard]] std::shared_ptr<Run> next_early_run();
+  [[nodiscard]] bool has_early_run() const { return early_.count() >= options_.run_blocks_max; }
   void begin_run(const std::shared_ptr<Run>& run);
   void read_run(const std::shared_ptr<Run>& run);
   void apply_run(const std::shared_ptr<Run>& run);
@@ -277,6 +283,7 @@ class Bosc {
 
   std::vector<BlockState> states_;  // by address
   DirtyMap dirty_;                  // blocks that have something to commit
+  DirtyMap early_;                  // of these, those that are to be committed early
   DirtyMap free_;                   // addresses below states_.size() that can be allocated
   std::uint32_t allocated_ = 0;
   std::uint32_t held_ = 0;

@@ -36,7 +36,14 @@ bool Bosc::should_commit() const {
 
 void Bosc::pump() {
   if (draining_ || waiting_ || checkpoint_) return;
-  while (runs_.size() < options_.runs_in_flight && should_commit()) {
+  while (runs_.size() < options_.runs_in_flight) {
+    if (has_early_run()) {
+      if (const std::shared_ptr<Run> run = next_early_run()) {
+        begin_run(run);
+        continue;
+      }
+    }
+    if (!should_commit()) return;
     if (!std::exchange(sweeping_, true)) {
       position_ = 0;
       sweep_end_ = static_cast<std::uint32_t>(states_.size());
@@ -112,6 +119,31 @@ std::shared_ptr<Bosc::Run> Bosc::next_run() {
   return run;
 }
 
+// Neighbours of those that are to be committed early, and nothing else.
+std::shared_ptr<Bosc::Run> Bosc::next_early_run() {
+  std::optional<std::uint32_t> first = early_.next(0);
+  while (first && !may_commit(states_[*first])) {
+    early_.erase(*first);  // its time comes with the sweep
+    first = early_.next(*first + 1);
+  }
+  if (!first) return nullptr;
+  const std::uint32_t group_end =
+      (*first / superblock_.group_blocks + 1) * superblock_.group_blocks;
+  const std::uint32_t limit = std::min(group_end, *first + options_.run_blocks_max);
+  auto run = std::make_shared<Run>();
+  run->first = {*first};
+  run->block_bytes = superblock_.block_bytes;
+  for (std::uint32_t number = *first;
+       number < limit && early_.contains(number) && may_commit(states_[number]); ++number) {
+    early_.erase(number);
+    Run::Member member;
+    member.address = {number};
+    member.dirty = true;
+    run->members.push_back(std::move(member));
+  }
+  return run;
+}
+
 void Bosc::begin_run(const std::shared_ptr<Run>& run) {
   const std::size_t blocks = run->members.back().address.value - run->first.value + 1;
   run->before = Payload::allocate(blocks * run->block_bytes);
@@ -120,6 +152,7 @@ void Bosc::begin_run(const std::shared_ptr<Run>& run) {
   for (Run::Member& member : run->members) {
     BlockState& block = state(member.address);
     block.committing = true;
+    early_.erase(member.address.value);
     member.number = std::max(function_of(block).last_number, block.frontier);
     member.version = block.version + 1;
     member.taken = std::exchange(block.queue, {});

@@ -127,6 +127,7 @@ LeafNumber BTree::leaf_for_insert(IndexKey key) {
   if (effective >= follow_at_) {
     if (knows_last_key_ && key > last_key_ && !map_.next_low(key)) {
       follow_leaf(key);
+      store_.commit_early(leaves_[at].address);
       at = map_.find(key);
     } else if (effective >= capacity_ && !store_.on_disk(leaves_[at].address)) {
       divide_queue(at);
