@@ -110,6 +110,7 @@ void Bosc::free(BlockAddress address) {
   CHECK_MSG(!block.committing, "a block is freed while it is being committed");
   pool_.clear(block.queue);
   cache_.erase(address);
+  block.cached = false;
   dirty_.erase(address.value);
   early_.erase(address.value);
   end_hold(address);
@@ -135,7 +136,7 @@ bool Bosc::modify(BlockAddress address, Modification modification, std::uint64_t
   function.last_number = number;
   if (number <= block.frontier) return false;  // recovery: it is in the block already
   ++statistics_.modifications;
-  if (block.queue.empty() && !block.committing && cache_.bytes() > 0) {
+  if (block.cached && block.queue.empty() && !block.committing) {
     BlockCache::Entry* const cached = cache_.find(address);
     if (cached != nullptr &&
         function.commit->apply(contents_of(cached->block.bytes()), modification)) {
@@ -328,7 +329,10 @@ void Bosc::cache_block(BlockAddress address, Payload block) {
       dirty = true;
     }
   }
-  if (!cache_.insert(address, std::move(block), [](BlockAddress) {})) return;
+  if (!cache_.insert(address, std::move(block),
+                     [this](BlockAddress evicted) { states_[evicted.value].cached = false; }))
+    return;
+  now.cached = true;
   if (!dirty) return;
   cache_.set_dirty(*cache_.find(address), true);
   pool_.clear(now.queue);

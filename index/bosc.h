@@ -134,6 +134,10 @@ class Bosc {
   // Every number up to this one that anybody will ever use has been used.
   void set_used_through(std::uint64_t number) { used_through_ = number; }
 
+  // Hints that modify() will be called for the block soon: two steps, each for many blocks before
+  // the next, because the second needs what the first has brought.
+  void prefetch(BlockAddress address) const { __builtin_prefetch(&states_[address.value], 1); }
+  void prefetch_queue(BlockAddress address) const { pool_.prefetch(states_[address.value].queue); }
   // Whether the queues are within their memory: who modifies waits otherwise.
   [[nodiscard]] bool has_room() const { return queued_bytes() < queue_bytes_max_; }
   // Runs `then` in a later turn as soon as there is room.
@@ -210,6 +214,7 @@ class Bosc {
     bool committed = false;   // since the last checkpoint
     bool committing = false;  // is part of a run
     bool held = false;
+    bool cached = false;
     std::uint8_t place = 0;  // where it stands
   };
   struct Run;

@@ -1,6 +1,7 @@
 #include "index/btree.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -104,25 +105,48 @@ BTree::LeafState* BTree::new_leaf(IndexKey low, BlockAddress address) {
   }
   leaves_[number] = {low, address, 0, 0};
   map_.insert(low, number);
+  ++map_changes_;
   store_.set_tag(address, number);
   if (is_rebuilding(low)) store_.hold(address);
   return &leaves_[number];
 }
 
 void BTree::insert(IndexKey key, Value value, std::uint64_t number) {
-  CHECK(value.size() == options_.value_bytes);
+  insert_at(map_.find(key), {key, value, number});
+}
+
+void BTree::insert_all(std::span<const Insert> inserts) {
+  std::array<IndexKey, LeafMap::kFoundAtOnceMax> keys;
+  std::array<LeafNumber, LeafMap::kFoundAtOnceMax> leaves;
+  while (!inserts.empty()) {
+    const std::size_t count = std::min(inserts.size(), LeafMap::kFoundAtOnceMax);
+    for (std::size_t i = 0; i < count; ++i) keys[i] = inserts[i].key;
+    map_.find_all(std::span(keys).first(count), std::span(leaves).first(count));
+    for (std::size_t i = 0; i < count; ++i) __builtin_prefetch(&leaves_[leaves[i]], 1);
+    for (std::size_t i = 0; i < count; ++i) store_.prefetch(leaves_[leaves[i]].address);
+    for (std::size_t i = 0; i < count; ++i) store_.prefetch_queue(leaves_[leaves[i]].address);
+    const std::uint64_t changes = map_changes_;
+    for (std::size_t i = 0; i < count; ++i) {
+      // What was found holds unless a leaf has come in between.
+      insert_at(map_changes_ == changes ? leaves[i] : map_.find(keys[i]), inserts[i]);
+    }
+    inserts = inserts.subspan(count);
+  }
+}
+
+void BTree::insert_at(LeafNumber at, const Insert& insert) {
+  CHECK(insert.value.size() == options_.value_bytes);
   modification_.resize(shape_.record_bytes());
-  store_key(modification_.data(), key);
-  std::memcpy(modification_.data() + kKeyBytes, value.data(), value.size());
-  const LeafNumber at = leaf_for_insert(key);
-  if (!store_.modify(leaves_[at].address, modification_, number)) return;
+  store_key(modification_.data(), insert.key);
+  std::memcpy(modification_.data() + kKeyBytes, insert.value.data(), insert.value.size());
+  at = leaf_for_insert(insert.key, at);
+  if (!store_.modify(leaves_[at].address, modification_, insert.number)) return;
   ++leaves_[at].pending;
   ++effective_count_;
 }
 
-// With room for the key, if that can be had without reading.
-LeafNumber BTree::leaf_for_insert(IndexKey key) {
-  LeafNumber at = map_.find(key);
+// With room for the key, if that can be had without reading. `at`: the leaf that has the key now.
+LeafNumber BTree::leaf_for_insert(IndexKey key, LeafNumber at) {
   const std::uint32_t effective = leaves_[at].stored + leaves_[at].pending;
   if (effective >= follow_at_) {
     if (knows_last_key_ && key > last_key_ && !map_.next_low(key)) {
@@ -205,7 +229,8 @@ void BTree::restore(IndexKey key, std::optional<Value> value) {
   modification_.resize(value ? shape_.record_bytes() : kKeyBytes);
   store_key(modification_.data(), key);
   if (value) std::memcpy(modification_.data() + kKeyBytes, value->data(), options_.value_bytes);
-  const LeafNumber at = value ? leaf_for_insert(key) : map_.find(key);
+  LeafNumber at = map_.find(key);
+  if (value) at = leaf_for_insert(key, at);
   store_.restore(leaves_[at].address, modification_);
   if (!value) return;
   ++leaves_[at].pending;
@@ -233,6 +258,7 @@ void BTree::drop_before(IndexKey key) {
     if (store_.is_committing(address)) return;
     effective_count_ -= leaves_[number].stored + leaves_[number].pending;
     map_.erase_first();
+    ++map_changes_;
     leaves_[map_.find({})].low = {};
     store_.free(address);
     unused_.push_back(number);
@@ -275,6 +301,7 @@ void BTree::committed(const BlockCommit& commit) {
   const LeafState& leaf = leaves_[number];
   if (leaf.stored + leaf.pending > 0 || leaf.low == IndexKey{} || !map_.next_low(leaf.low)) return;
   map_.erase(leaf.low);
+  ++map_changes_;
   store_.free(leaf.address);
   unused_.push_back(number);
 }

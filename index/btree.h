@@ -58,6 +58,13 @@ class BTree final : public CommitFunction {
 
   // `number`: of the log record, as in Bosc::modify.
   void insert(IndexKey key, Value value, std::uint64_t number);
+  struct Insert {
+    IndexKey key;
+    Value value;
+    std::uint64_t number = 0;
+  };
+  // The same for many, in order: takes a fraction of the time where their leaves are far apart.
+  void insert_all(std::span<const Insert> inserts);
   void erase(IndexKey key, std::uint64_t number);
 
   enum class Direction { kAscending, kDescending };
@@ -134,7 +141,8 @@ class BTree final : public CommitFunction {
   LeafState* new_leaf(IndexKey low, BlockAddress address);
   void follow_leaf(IndexKey low);
   void divide_queue(LeafNumber number);
-  [[nodiscard]] LeafNumber leaf_for_insert(IndexKey key);
+  [[nodiscard]] LeafNumber leaf_for_insert(IndexKey key, LeafNumber at);
+  void insert_at(LeafNumber at, const Insert& insert);
   [[nodiscard]] bool is_rebuilding(IndexKey key) const;
   void find(KeyRange range, Direction direction, Found found);
   void step(const std::shared_ptr<Scan>& scan);
@@ -159,6 +167,7 @@ class BTree final : public CommitFunction {
   std::vector<LeafState> leaves_;  // by LeafNumber, which is their blocks' tag
   std::vector<LeafNumber> unused_;
   std::vector<KeyRange> rebuilding_;
+  std::uint64_t map_changes_ = 0;
   std::vector<std::byte> modification_;  // the one that is being made
   // The greatest key that was inserted since the start or is known to be in the last leaf; and
   // whether the last leaf has been looked at.

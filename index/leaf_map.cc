@@ -1,6 +1,7 @@
 #include "index/leaf_map.h"
 
 #include <algorithm>
+#include <array>
 
 #include "proto/check.h"
 
@@ -8,7 +9,7 @@ namespace mariner::index {
 namespace {
 
 // The last that is not above `key`: the first one never is.
-std::size_t last_not_above(const std::vector<IndexKey>& keys, IndexKey key) {
+std::size_t last_not_above(std::span<const IndexKey> keys, IndexKey key) {
   const IndexKey* from = keys.data();
   std::size_t count = keys.size();
   while (count > 1) {  // without branches: which way it goes cannot be foreseen
@@ -30,6 +31,45 @@ LeafMap::Place LeafMap::place_of(IndexKey key) const {
 LeafNumber LeafMap::find(IndexKey key) const {
   const Place place = place_of(key);
   return nodes_[place.node]->leaves[place.leaf];
+}
+
+// A binary search in each key's node, one step of all of them after the other: the steps of
+// different keys do not depend on each other, so that the processor waits for memory once for all.
+void LeafMap::find_all(std::span<const IndexKey> keys, std::span<LeafNumber> leaves) const {
+  CHECK(keys.size() <= kFoundAtOnceMax && keys.size() == leaves.size() && size_ > 0);
+  struct Search {
+    const Node* node = nullptr;
+    const IndexKey* from = nullptr;
+    std::size_t count = 0;
+  };
+  std::array<Search, kFoundAtOnceMax> searches;
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    searches[i].node = nodes_[last_not_above(root_, keys[i])].get();
+    __builtin_prefetch(searches[i].node);
+  }
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    Search& search = searches[i];
+    search.from = search.node->lows.data();
+    search.count = search.node->lows.size();
+    __builtin_prefetch(search.from + search.count / 2);
+  }
+  for (bool more = true; more;) {
+    more = false;
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      Search& search = searches[i];
+      if (search.count <= 1) continue;
+      const std::size_t half = search.count / 2;
+      search.from = search.from[half] <= keys[i] ? search.from + half : search.from;
+      search.count -= half;
+      __builtin_prefetch(search.from + search.count / 2);
+      more = true;
+    }
+  }
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    const Search& search = searches[i];
+    leaves[i] =
+        search.node->leaves[static_cast<std::size_t>(search.from - search.node->lows.data())];
+  }
 }
 
 std::optional<IndexKey> LeafMap::next_low(IndexKey key) const {
@@ -62,10 +102,6 @@ void LeafMap::insert(IndexKey low, LeafNumber leaf) {
   const bool is_last = place.node + 1 == nodes_.size() && low == node.lows.back();
   const auto half = static_cast<std::ptrdiff_t>(is_last ? kNodeLeaves : node.lows.size() / 2);
   auto upper = std::make_unique<Node>();
-  if (is_last) {  // it will be full: no more memory than for that
-    upper->lows.reserve(kNodeLeaves + 1);
-    upper->leaves.reserve(kNodeLeaves + 1);
-  }
   upper->lows.assign(node.lows.begin() + half, node.lows.end());
   upper->leaves.assign(node.leaves.begin() + half, node.leaves.end());
   node.lows.erase(node.lows.begin() + half, node.lows.end());
@@ -106,12 +142,8 @@ void LeafMap::erase_first() {
 }
 
 std::size_t LeafMap::memory_bytes() const {
-  std::size_t bytes = root_.capacity() * sizeof(IndexKey) + nodes_.capacity() * sizeof(void*);
-  for (const std::unique_ptr<Node>& node : nodes_) {
-    bytes += sizeof(Node) + node->lows.capacity() * sizeof(IndexKey) +
-             node->leaves.capacity() * sizeof(LeafNumber);
-  }
-  return bytes;
+  return root_.capacity() * sizeof(IndexKey) + nodes_.capacity() * sizeof(void*) +
+         nodes_.size() * sizeof(Node);
 }
 
 }  // namespace mariner::index

@@ -6,9 +6,11 @@
 #pragma once
 
 #include <algorithm>
+#include <boost/container/static_vector.hpp>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "index/leaf.h"
@@ -24,6 +26,9 @@ class LeafMap {
 
   // The leaf whose range has `key`. Requires at least one leaf.
   [[nodiscard]] LeafNumber find(IndexKey key) const;
+  // The same for many keys at once: what each waits for in memory, all wait for together.
+  static constexpr std::size_t kFoundAtOnceMax = 32;
+  void find_all(std::span<const IndexKey> keys, std::span<LeafNumber> leaves) const;
   // The smallest first key above `key`; nothing if there is none: the range of `key`'s leaf ends
   // there.
   [[nodiscard]] std::optional<IndexKey> next_low(IndexKey key) const;
@@ -31,7 +36,7 @@ class LeafMap {
   // behind it; it does for the first one.
   template <typename IsBefore>
   [[nodiscard]] IndexKey last_low(IsBefore is_before) const {
-    const auto last = [&](const std::vector<IndexKey>& lows) {
+    const auto last = [&](const auto& lows) {
       const auto behind = std::partition_point(lows.begin() + 1, lows.end(), is_before);
       return static_cast<std::size_t>(behind - lows.begin()) - 1;
     };
@@ -57,8 +62,8 @@ class LeafMap {
 
  private:
   struct Node {
-    std::vector<IndexKey> lows;
-    std::vector<LeafNumber> leaves;
+    boost::container::static_vector<IndexKey, kNodeLeaves + 1> lows;
+    boost::container::static_vector<LeafNumber, kNodeLeaves + 1> leaves;
   };
   struct Place {
     std::size_t node = 0;

@@ -66,6 +66,10 @@ class ModificationPool {
     }
   }
 
+  // Hints that the queue will be appended to soon.
+  void prefetch(const ModificationQueue& queue) const {
+    if (queue.tail_ != 0) __builtin_prefetch(chunk_at(queue.tail_), 1);
+  }
   // Memory of all queues, in whole chunks.
   [[nodiscard]] std::size_t used_bytes() const { return used_chunks_ * chunk_bytes_; }
 

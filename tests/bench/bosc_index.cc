@@ -16,8 +16,7 @@ using index::IndexKey;
 
 constexpr index::FunctionId kByTime{1};
 constexpr index::FunctionId kByBlock{2};
-// As many as a batch of the log brings.
-constexpr std::uint32_t kInsertsPerTurn = 32;
+constexpr std::uint32_t kLoadedPerTurn = 32;
 
 }  // namespace
 
@@ -73,15 +72,30 @@ void BoscIndex::make_room() {
 }
 
 void BoscIndex::insert(const BenchVersion& version) {
-  std::array<std::byte, 32> value{};
-  store_le(value.data(), version.place);
-  ++number_;
-  by_block_->insert({version.block, version.sequence}, std::span(value).first(16), number_);
-  store_le(value.data() + 8, version.block);
-  by_time_->insert({version.sequence, version.block}, value, number_);
+  Pending& pending = pending_[pending_count_++];
+  pending.version = version;
+  pending.number = ++number_;
+  store_le(pending.value.data(), version.place);
+  store_le(pending.value.data() + 8, version.block);
+  if (pending_count_ == kBatch) insert_pending();
+}
+
+void BoscIndex::insert_pending() {
+  std::array<BTree::Insert, kBatch> inserts;
+  const std::size_t count = std::exchange(pending_count_, 0);
+  for (std::size_t i = 0; i < count; ++i) {
+    const Pending& pending = pending_[i];
+    inserts[i] = {{pending.version.block, pending.version.sequence},
+                  std::span(pending.value).first(16),
+                  pending.number};
+  }
+  by_block_->insert_all(std::span(inserts).first(count));
+  for (std::size_t i = 0; i < count; ++i) {
+    const Pending& pending = pending_[i];
+    by_time_->insert({pending.version.sequence, pending.version.block}, pending.value,
+                     pending.number);
+  }
   store_->set_used_through(number_);
-  if (++since_poll_ < kInsertsPerTurn) return;
-  since_poll_ = 0;
   loop_->poll();
   make_room();
 }
@@ -91,7 +105,7 @@ Result<void> BoscIndex::load(const Next& next_by_block, const Next& next_by_time
   while (const std::optional<BenchVersion> version = next_by_block()) {
     store_le(value.data(), version->place);
     by_block_->insert({version->block, version->sequence}, std::span(value).first(16), ++number_);
-    if (number_ % kInsertsPerTurn == 0) {
+    if (number_ % kLoadedPerTurn == 0) {
       loop_->poll();
       make_room();
     }
@@ -100,7 +114,7 @@ Result<void> BoscIndex::load(const Next& next_by_block, const Next& next_by_time
     store_le(value.data(), version->place);
     store_le(value.data() + 8, version->block);
     by_time_->insert({version->sequence, version->block}, value, ++number_);
-    if (number_ % kInsertsPerTurn == 0) {
+    if (number_ % kLoadedPerTurn == 0) {
       loop_->poll();
       make_room();
     }
@@ -123,6 +137,7 @@ std::optional<BenchVersion> BoscIndex::find(std::uint64_t block, std::uint64_t s
 
 void BoscIndex::begin_find(std::uint64_t block, std::uint64_t sequence,
                            std::function<void(std::optional<BenchVersion>)> done) {
+  insert_pending();
   by_block_->find_last({{block, 0}, {block, sequence}}, [done = std::move(done)](
                                                             Result<
                                                                 std::optional<index::IndexRecord>>
@@ -134,8 +149,10 @@ void BoscIndex::begin_find(std::uint64_t block, std::uint64_t sequence,
 }
 
 std::uint64_t BoscIndex::scan(std::uint64_t first, std::uint64_t blocks) {
+  insert_pending();
   std::uint64_t count = 0;
   bool ended = false;
+  if (blocks == 0) return 0;
   by_block_->scan(
       {{first, 0}, {first + blocks - 1, UINT64_MAX}}, BTree::Direction::kAscending,
       [&](IndexKey, BTree::Value) {
@@ -151,6 +168,7 @@ std::uint64_t BoscIndex::scan(std::uint64_t first, std::uint64_t blocks) {
 }
 
 void BoscIndex::commit() {
+  insert_pending();
   bool ended = false;
   store_->commit_all([&](const Result<void>& r) {
     CHECK_MSG(r.has_value(), r.has_error() ? r.error().message.c_str() : "");

@@ -1,6 +1,7 @@
 // The index engine of this project: both trees on one BOSC store, on the thread that drives them.
 #pragma once
 
+#include <array>
 #include <memory>
 
 #include "index/bosc.h"
@@ -37,6 +38,15 @@ class BoscIndex final : public IndexEngine {
  private:
   BoscIndex() = default;
   void make_room();
+  void insert_pending();
+
+  // As many as a batch of the log brings.
+  static constexpr std::size_t kBatch = 32;
+  struct Pending {
+    BenchVersion version;
+    std::uint64_t number = 0;
+    std::array<std::byte, 32> value{};
+  };
 
   std::unique_ptr<RingLoop> loop_;
   std::unique_ptr<logging::FileDisk> disk_;
@@ -44,7 +54,8 @@ class BoscIndex final : public IndexEngine {
   std::unique_ptr<index::BTree> by_time_;
   std::unique_ptr<index::BTree> by_block_;
   std::uint64_t number_ = 0;
-  std::uint32_t since_poll_ = 0;
+  std::array<Pending, kBatch> pending_;
+  std::size_t pending_count_ = 0;
 };
 
 }  // namespace mariner::bench

@@ -133,7 +133,9 @@ class Load {
     const EngineCounts filled = engine_.counts();
 
     began = Clock::now();
-    while (!is_steady(seconds_since(began), filled)) insert_some();
+    while (!is_steady(seconds_since(began), filled)) {
+      for (int i = 0; i < 32; ++i) insert_some();
+    }
     const double warmup_s = seconds_since(began);
 
     const EngineCounts before = engine_.counts();
