@@ -64,7 +64,7 @@ Bosc::~Bosc() {
 
 void Bosc::add_function(FunctionId id, CommitFunction& function) {
   CHECK(id.value != 0 && functions_[id.value].commit == nullptr);
-  functions_[id.value].commit = &function;
+  functions_[id.value] = {.commit = &function};
 }
 
 std::span<const std::byte> Bosc::saved(FunctionId id) const {

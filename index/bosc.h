@@ -91,7 +91,8 @@ class Bosc {
   Bosc(const Bosc&) = delete;
   Bosc& operator=(const Bosc&) = delete;
 
-  // Before anything else is done with its blocks. `function` outlives this or its removal.
+  // Before anything else is done with its blocks. `function` outlives this. What was saved for it
+  // goes: it has been used by now.
   void add_function(FunctionId id, CommitFunction& function);
   // What `function` saved in the checkpoint; empty if it was not there.
   [[nodiscard]] std::span<const std::byte> saved(FunctionId id) const;

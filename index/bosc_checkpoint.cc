@@ -49,21 +49,13 @@ Error damaged(const char* what) {
 }  // namespace
 
 Payload Bosc::pack_checkpoint(std::uint64_t frontier) {
-  std::vector<std::byte> saved;
+  std::size_t bytes = kHeaderBytes + std::size_t{allocated_} * kEntryBytes;
   std::uint32_t functions = 0;
-  std::vector<std::byte> section;
-  for (auto& [id, function] : functions_) {
+  for (const auto& [id, function] : functions_) {
     if (function.commit == nullptr) continue;
-    section.clear();
-    function.commit->save(section);
-    std::byte header[kSectionBytes]{};
-    store_le<std::uint32_t>(header, id);
-    store_le<std::uint64_t>(header + 8, section.size());
-    saved.insert(saved.end(), header, header + sizeof header);
-    saved.insert(saved.end(), section.begin(), section.end());
+    bytes += kSectionBytes + function.commit->saved_bytes();
     ++functions;
   }
-  const std::size_t bytes = kHeaderBytes + std::size_t{allocated_} * kEntryBytes + saved.size();
   Payload packed = Payload::allocate((bytes + kBlockBytes - 1) / kBlockBytes * kBlockBytes);
   std::byte* to = packed.data();
   std::memset(to, 0, kHeaderBytes);
@@ -81,9 +73,17 @@ Payload Bosc::pack_checkpoint(std::uint64_t frontier) {
     store_le<std::uint64_t>(to + kAtFrontier, block.frontier);
     to += kEntryBytes;
   }
-  std::ranges::copy(saved, to);
-  to += saved.size();
-  std::memset(to, 0, static_cast<std::size_t>(packed.data() + packed.size() - to));
+  for (const auto& [id, function] : functions_) {
+    if (function.commit == nullptr) continue;
+    const std::size_t length = function.commit->saved_bytes();
+    std::memset(to, 0, kSectionBytes);
+    store_le<std::uint32_t>(to, id);
+    store_le<std::uint64_t>(to + 8, length);
+    function.commit->save({to + kSectionBytes, length});
+    to += kSectionBytes + length;
+  }
+  CHECK(to == packed.data() + bytes);
+  std::memset(to, 0, packed.size() - bytes);
   return packed;
 }
 

@@ -79,10 +79,11 @@ Result<void> BTree::load(std::span<const std::byte> saved) {
   return {};
 }
 
-void BTree::save(std::vector<std::byte>& to) const {
-  const std::size_t at = to.size();
-  to.resize(at + kSavedHeaderBytes + map_.size() * kSavedLeafBytes);
-  std::byte* p = to.data() + at;
+std::size_t BTree::saved_bytes() const { return kSavedHeaderBytes + map_.size() * kSavedLeafBytes; }
+
+void BTree::save(std::span<std::byte> to) const {
+  CHECK(to.size() == saved_bytes());
+  std::byte* p = to.data();
   store_le<std::uint32_t>(p, static_cast<std::uint32_t>(options_.value_bytes));
   store_le<std::uint32_t>(p + 4, static_cast<std::uint32_t>(map_.size()));
   p += kSavedHeaderBytes;

@@ -124,7 +124,8 @@ class BTree final : public CommitFunction {
   void commit(BlockCommit& commit) const override;
   void committed(const BlockCommit& commit) override;
   bool apply(std::span<std::byte> contents, Modification modification) override;
-  void save(std::vector<std::byte>& to) const override;
+  std::size_t saved_bytes() const override;
+  void save(std::span<std::byte> to) const override;
 
  private:
   struct LeafState {

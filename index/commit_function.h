@@ -74,8 +74,10 @@ class CommitFunction {
   // Owner's thread.
   [[nodiscard]] virtual bool apply(std::span<std::byte> contents, Modification modification) = 0;
 
-  // Appends to `to` what this needs to know after a restart, besides its blocks. Owner's thread.
-  virtual void save(std::vector<std::byte>& to) const = 0;
+  // What this needs to know after a restart, besides its blocks: how many bytes, and those bytes.
+  // Owner's thread.
+  [[nodiscard]] virtual std::size_t saved_bytes() const = 0;
+  virtual void save(std::span<std::byte> to) const = 0;
 };
 
 }  // namespace mariner::index

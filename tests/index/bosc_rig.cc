@@ -54,10 +54,7 @@ bool CounterFunction::apply(std::span<std::byte> contents, Modification modifica
   return true;
 }
 
-void CounterFunction::save(std::vector<std::byte>& to) const {
-  to.resize(to.size() + 4);
-  store_le(to.data() + to.size() - 4, blocks);
-}
+void CounterFunction::save(std::span<std::byte> to) const { store_le(to.data(), blocks); }
 
 index::BoscOptions BoscRig::small_store() {
   index::BoscOptions options;

@@ -34,7 +34,8 @@ class CounterFunction final : public index::CommitFunction {
   void commit(index::BlockCommit& commit) const override;
   void committed(const index::BlockCommit& commit) override;
   bool apply(std::span<std::byte> contents, index::Modification modification) override;
-  void save(std::vector<std::byte>& to) const override;
+  std::size_t saved_bytes() const override { return 4; }
+  void save(std::span<std::byte> to) const override;
 
   std::uint32_t blocks = 0;  // what it saves
   std::vector<index::BlockAddress> added;

@@ -32,10 +32,10 @@ TEST(BTree, GoldenBytesOfWhatItSaves) {
   for (std::uint64_t i = 0; i < capacity; ++i) rig.insert({i, 0x11223344}, i);
   rig.insert({0x5152535455565758, 0x6162636465666768}, 0);
   ASSERT_TRUE(rig.commit_all());
-  std::vector<std::byte> saved(3);
+  std::vector<std::byte> saved(rig.tree().saved_bytes());
   rig.tree().save(saved);
   EXPECT_EQ(capacity, 0xa6u);
-  EXPECT_EQ(logging::test::hex(std::span(saved).subspan(3)),
+  EXPECT_EQ(logging::test::hex(saved),
             "08000000 02000000 00000000 00000000\n"
             "00000000 00000000 00000000 a6000000\n"
             "58575655 54535251 68676665 64636261\n"
@@ -159,6 +159,26 @@ TEST(BTree, ARebuildThatNeedsSeveralLeavesIsCommittedAtItsEndOnly) {
   rig.tree().end_rebuild(*range);
   ASSERT_TRUE(rig.commit_all());
   EXPECT_GT(rig.store().frontier(), 0u);
+  EXPECT_EQ(rig.compare(), "");
+  rig.crash();
+  EXPECT_EQ(rig.compare(), "");
+}
+
+TEST(BTree, CommitThreadsApplyWhileTheOwnerGoesOn) {
+  TreeRig::Options options = TreeRig::small_options(1);
+  options.store.commit_threads = 2;
+  options.store.commit_at = 0.05;
+  TreeRig rig(options);
+  std::mt19937_64 random(7);
+  for (std::uint64_t i = 0; i < 30'000; ++i) {
+    rig.insert({random() % 5'000, i}, i);
+    if (i % 16 == 0) rig.turn(1);
+    if (i % 500 == 0) {
+      EXPECT_EQ(rig.compare_last({{i % 5'000, 0}, {i % 5'000, i}}), "");
+    }
+    while (!rig.store().has_room()) rig.turn(1);
+  }
+  EXPECT_GT(rig.store().statistics().runs, 100u);
   EXPECT_EQ(rig.compare(), "");
   rig.crash();
   EXPECT_EQ(rig.compare(), "");
