@@ -197,7 +197,10 @@ class Bosc {
 
   [[nodiscard]] std::uint32_t allocated_blocks() const { return allocated_; }
   [[nodiscard]] std::uint32_t block_bytes() const { return superblock_.block_bytes; }
+  // Queues, cache and runs: what memory_bytes limits.
   [[nodiscard]] std::size_t memory_bytes() const;
+  // What is known of the blocks, which grows with their number.
+  [[nodiscard]] std::size_t state_bytes() const { return states_.size() * sizeof(BlockState); }
   [[nodiscard]] std::size_t queued_bytes() const {
     return pool_.used_bytes() + cache_.dirty_bytes();
   }

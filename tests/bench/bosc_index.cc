@@ -46,11 +46,14 @@ Result<std::unique_ptr<BoscIndex>> BoscIndex::create(const Options& options) {
   made->store_->on_error(
       [](index::BlockAddress, const Error& error) { CHECK_MSG(false, error.message.c_str()); });
   auto by_time = BTree::open(*made->store_, {.id = kByTime, .value_bytes = 32});
-  auto by_block = BTree::open(
-      *made->store_,
-      {.id = kByBlock, .value_bytes = 16, .ascends_within_high = true, .ascending_fill = 70});
+  auto by_block = BTree::open(*made->store_, {.id = kByBlock,
+                                              .value_bytes = 16,
+                                              .ascends_within_high = true,
+                                              .ascending_fill = 70,
+                                              .filter = &made->window_});
   if (!by_time) return by_time.error();
   if (!by_block) return by_block.error();
+  made->window_versions_ = options.window_versions;
   made->by_time_ = *std::move(by_time);
   made->by_block_ = *std::move(by_block);
   return made;
@@ -96,6 +99,13 @@ void BoscIndex::insert_pending() {
                      pending.number);
   }
   store_->set_used_through(number_);
+  if (window_versions_ != 0 && count > 0) {
+    const std::uint64_t last = pending_[count - 1].version.sequence;
+    if (last > window_versions_) {
+      window_.floor = last - window_versions_;
+      by_time_->drop_before({window_.floor, 0});
+    }
+  }
   loop_->poll();
   make_room();
 }
@@ -185,7 +195,7 @@ EngineCounts BoscIndex::counts() const {
           .bytes_written = s.bytes_written,
           .disk_bytes = std::uint64_t{store_->allocated_blocks()} * store_->block_bytes(),
           .memory_bytes = store_->memory_bytes(),
-          .node_bytes = by_time_->node_bytes() + by_block_->node_bytes(),
+          .node_bytes = by_time_->node_bytes() + by_block_->node_bytes() + store_->state_bytes(),
           .cycles = s.sweeps};
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <memory>
 
 #include "index/bosc.h"
@@ -19,6 +20,7 @@ class BoscIndex final : public IndexEngine {
     std::uint64_t disk_bytes = 0;
     std::uint32_t block_bytes = 16384;
     index::BoscOptions store;
+    std::uint64_t window_versions = 0;  // of them are kept; 0: all
   };
   static Result<std::unique_ptr<BoscIndex>> create(const Options& options);
   ~BoscIndex() override;
@@ -48,6 +50,17 @@ class BoscIndex final : public IndexEngine {
     std::array<std::byte, 32> value{};
   };
 
+  // Versions before the window go when their leaf is committed.
+  class Window final : public index::RecordFilter {
+   public:
+    [[nodiscard]] bool is_expired(index::IndexKey key, std::span<const std::byte>) const override {
+      return key.low < floor.load(std::memory_order_relaxed);
+    }
+    std::atomic<std::uint64_t> floor{0};
+  };
+
+  Window window_;
+  std::uint64_t window_versions_ = 0;
   std::unique_ptr<RingLoop> loop_;
   std::unique_ptr<logging::FileDisk> disk_;
   std::unique_ptr<index::Bosc> store_;

@@ -17,7 +17,9 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <numeric>
 #include <string>
+#include <utility>
 
 #include "proto/check.h"
 #include "tests/bench/bosc_index.h"
@@ -45,10 +47,13 @@ struct LoadOptions {
   double warmup_s = 10;
   double warmup_max_s = 120;
   double seconds = 20;
+  double rest_s = 3;
+  double rate = 0;  // versions a second; 0: as many as it takes
   std::uint64_t finds_per_s = 200;
   std::uint64_t finds = 3'000;
   std::uint64_t scans = 200;
   std::uint64_t scanned_blocks = 3'000;
+  bool window = false;  // as many versions as it is filled with are kept
   std::uint64_t seed = 1;
   unsigned commit_threads = 1;
   unsigned runs = 4;
@@ -84,6 +89,7 @@ Result<std::unique_ptr<IndexEngine>> make_engine(const LoadOptions& options) {
     mariner.store.cache_bytes = memory / 8;
     mariner.store.commit_threads = options.commit_threads;
     mariner.store.runs_in_flight = options.runs;
+    if (options.window) mariner.window_versions = options.versions;
     auto made = BoscIndex::create(mariner);
     if (!made) return made.error();
     return std::unique_ptr<IndexEngine>(*std::move(made));
@@ -145,7 +151,11 @@ class Load {
     finding_since_ = began;
     std::uint64_t resident_max = 0;
     while (seconds_since(began) < options_.seconds) {
-      insert_some();
+      if (is_due(sequence_ - first, seconds_since(began))) {
+        insert_some();
+      } else {
+        engine_.poll();
+      }
       find_beside();
       if (sequence_ % 65'536 < 32) resident_max = std::max(resident_max, resident_bytes());
     }
@@ -155,6 +165,8 @@ class Load {
     resident_max = std::max(resident_max, resident_bytes());
     const double versions = static_cast<double>(sequence_ - first);
     while (outstanding_ > 0) engine_.poll();
+    // What goes on in the background has come to rest, mostly.
+    for (began = Clock::now(); seconds_since(began) < options_.rest_s;) engine_.poll();
 
     find_alone();
     scan_alone();
@@ -186,35 +198,62 @@ class Load {
     return BlockWorkload::Pattern::kUniform;
   }
 
-  // One version of blocks that are spread evenly; of the newest eighth the entries by time, too.
+  // One version of blocks that are spread evenly, written in an order without a pattern; of the
+  // newest eighth the entries by time, too.
   Result<void> fill() {
+    __extension__ using Wide = unsigned __int128;
     const std::uint64_t versions = options_.versions;
-    const auto version_at = [&](std::uint64_t i) {
-      return BenchVersion{scaled_share(i), i + 1, i};
+    std::uint64_t stride = 0x9E3779B97F4A7C15 % versions;
+    while (std::gcd(stride, versions) != 1) ++stride;
+    const auto block_of = [&](std::uint64_t i) {
+      return static_cast<std::uint64_t>(Wide{i} * options_.blocks / versions);
     };
     std::uint64_t by_block = 0;
+    std::uint64_t sequence = 0;  // of block number by_block, less one
+    // The same the other way round: the block of each sequence number.
+    const std::uint64_t inverse = inverse_of(stride, versions);
     std::uint64_t by_time = versions - versions / 8;
     const Result<void> filled = engine_.load(
         [&]() -> std::optional<BenchVersion> {
           if (by_block == versions) return std::nullopt;
-          return version_at(by_block++);
+          const BenchVersion version{block_of(by_block), sequence + 1, sequence};
+          ++by_block;
+          sequence = (sequence + stride) % versions;
+          return version;
         },
         [&]() -> std::optional<BenchVersion> {
           if (by_time == versions) return std::nullopt;
-          return version_at(by_time++);
+          const auto i = static_cast<std::uint64_t>(Wide{by_time} * inverse % versions);
+          const BenchVersion version{block_of(i), by_time + 1, by_time};
+          ++by_time;
+          return version;
         });
     sequence_ = versions;
     return filled;
   }
-  [[nodiscard]] std::uint64_t scaled_share(std::uint64_t i) const {
-    __extension__ using Wide = unsigned __int128;
-    return static_cast<std::uint64_t>(Wide{i} * options_.blocks / options_.versions);
+  // x with x * number = 1 modulo `modulus`, to which the number is prime.
+  static std::uint64_t inverse_of(std::uint64_t number, std::uint64_t modulus) {
+    __extension__ using Wide = __int128;
+    Wide a = number;
+    Wide b = modulus;
+    Wide x = 1;
+    Wide y = 0;
+    while (b != 0) {
+      const Wide quotient = a / b;
+      a = std::exchange(b, a - quotient * b);
+      x = std::exchange(y, x - quotient * y);
+    }
+    return static_cast<std::uint64_t>(x < 0 ? x + static_cast<Wide>(modulus) : x);
   }
 
   [[nodiscard]] bool is_steady(double seconds, const EngineCounts& filled) const {
     if (seconds < options_.warmup_s) return false;
     if (seconds >= options_.warmup_max_s || options_.engine != "mariner") return true;
     return engine_.counts().cycles - filled.cycles >= 3;
+  }
+
+  [[nodiscard]] bool is_due(std::uint64_t inserted, double seconds) const {
+    return options_.rate == 0 || static_cast<double>(inserted) < options_.rate * seconds;
   }
 
   void insert_some() {
@@ -281,9 +320,12 @@ int run(int argc, char** argv) {
   app.add_option("--warmup", options.warmup_s);
   app.add_option("--warmup-max", options.warmup_max_s);
   app.add_option("--seconds", options.seconds);
+  app.add_option("--rest", options.rest_s);
+  app.add_option("--rate", options.rate);
   app.add_option("--finds-per-s", options.finds_per_s);
   app.add_option("--finds", options.finds);
   app.add_option("--scans", options.scans);
+  app.add_flag("--window", options.window);
   app.add_option("--seed", options.seed);
   app.add_option("--commit-threads", options.commit_threads);
   app.add_option("--runs", options.runs);

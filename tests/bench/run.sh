@@ -4,8 +4,9 @@
 #   tests/bench/run.sh NAME [--short | --long]
 #
 # NAME: target (iSCSI on loopback, against tgt and the raw device), log (the log, against the raw
-# device and a naive logger, and its recovery) or simdisk (track-based logging on simulated drives,
-# beside the dissertation's figures). Prints a table for the README; leaves build/bench/NAME.json
+# device and a naive logger, and its recovery), simdisk (track-based logging on simulated drives,
+# beside the dissertation's figures) or index (the version indexes, against the same trees with a
+# page cache and RocksDB). Prints a table for the README; leaves build/bench/NAME.json
 # (rows), NAME-runs.json (what they were made of) and pictures, NAME*.svg. --long is the log's, with
 # ten minutes for the tail of its latencies. --short takes under a minute once things are built; it
 # shows that all works, not how fast.
@@ -19,7 +20,8 @@ case $name in
   target) needs="marinerd mariner mariner-iscsi-load" ;;
   log) needs="mariner-log-load mariner-log-recovery" ;;
   simdisk) needs=mariner-simdisk ;;
-  *) sed -n '2,13s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+  index) needs=mariner-index-load ;;
+  *) sed -n '2,14s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac
 
 build=${MARINER_BUILD:-$PWD/build/release}
