@@ -48,6 +48,7 @@ Bosc::Bosc(Executor& executor, logging::Disk& disk, const BoscOptions& options,
       dirty_bytes_commit_(std::max(share_of(options.cache_bytes, options.commit_at),
                                    std::size_t{superblock.block_bytes})),
       superblock_(superblock),
+      buffers_(superblock.block_bytes),
       threads_(executor, options.commit_threads),
       pool_({.chunk_bytes = options.chunk_bytes}),
       cache_(options.cache_bytes / superblock.block_bytes, superblock.block_bytes) {
@@ -264,6 +265,7 @@ void Bosc::fetch(BlockAddress address, UniqueFunction<void(Result<Fetched>)> don
 
 void Bosc::read_for_query(BlockAddress address) {
   Read& read = *reads_[address.value];
+  gate_.others_read(executor_.monotonic_time());
   read.block = Payload::allocate(superblock_.block_bytes);
   ++statistics_.query_reads;
   ++statistics_.reads;
@@ -321,7 +323,7 @@ void Bosc::cache_block(BlockAddress address, Payload block) {
     Payload after = Payload::allocate(superblock_.block_bytes);
     BlockCommit commit({address, contents_of(std::span<const std::byte>(block.bytes())),
                         contents_of(after.bytes()), PendingModifications(pool_, &now.queue),
-                        superblock_.block_bytes});
+                        &buffers_});
     function_of(now).commit->commit(commit);
     // What would be divided waits for its run.
     if (commit.added_.empty()) {

@@ -33,6 +33,7 @@
 #include "index/commit_threads.h"
 #include "index/dirty_map.h"
 #include "index/index_file.h"
+#include "index/io_gate.h"
 #include "index/modification_queue.h"
 #include "logging/disk.h"
 #include "proto/executor.h"
@@ -258,6 +259,8 @@ class Bosc {
   [[nodiscard]] std::shared_ptr<Run> next_early_run();
   [[nodiscard]] bool has_early_run() const { return early_.count() >= options_.run_blocks_max; }
   void begin_run(const std::shared_ptr<Run>& run);
+  template <typename Use>
+  void in_pieces(std::size_t bytes, Use use) const;
   void read_run(const std::shared_ptr<Run>& run);
   void apply_run(const std::shared_ptr<Run>& run);
   void run_applied(const std::shared_ptr<Run>& run);
@@ -299,9 +302,11 @@ class Bosc {
   std::vector<BlockAddress> freed_;      // since the last checkpoint: it may refer to them
   std::vector<BlockAddress> committed_;  // since the last checkpoint
 
+  BlockBuffers buffers_;  // of blocks that commits add
   CommitThreads threads_;
   ModificationPool pool_;
   BlockCache cache_;
+  IoGate gate_{{}};
   std::unordered_map<std::uint32_t, std::unique_ptr<Read>> reads_;
   std::vector<std::shared_ptr<Run>> runs_;
   std::size_t run_bytes_ = 0;    // of buffers

@@ -167,6 +167,16 @@ void Bosc::begin_run(const std::shared_ptr<Run>& run) {
   read_run(run);
 }
 
+// Calls use(at, length) for the pieces that a transfer of so many bytes is to be cut into.
+template <typename Use>
+void Bosc::in_pieces(std::size_t bytes, Use use) const {
+  const std::size_t most = gate_.piece_bytes(executor_.monotonic_time());
+  const std::size_t each =
+      most < bytes ? most / superblock_.block_bytes * superblock_.block_bytes : bytes;
+  const std::size_t piece = std::max<std::size_t>(each, superblock_.block_bytes);
+  for (std::size_t at = 0; at < bytes; at += piece) use(at, std::min(piece, bytes - at));
+}
+
 void Bosc::read_run(const std::shared_ptr<Run>& run) {
   run->waiting = 1;  // for this function itself
   const auto ended = [this, run](const Result<void>& result, std::size_t from, std::size_t to) {
@@ -197,12 +207,20 @@ void Bosc::read_run(const std::shared_ptr<Run>& run) {
     const BlockAddress first = run->members[from].address;
     const std::size_t bytes =
         (run->members[last].address.value - first.value + 1) * run->block_bytes;
-    ++run->waiting;
-    ++statistics_.reads;
-    statistics_.bytes_read += bytes;
-    disk_.async_read(superblock_.offset_of(first, place),
-                     run->before.bytes().subspan(run->offset(run->members[from]), bytes),
-                     [ended, from, last](const Result<void>& r) { ended(r, from, last + 1); });
+    const std::span<std::byte> to =
+        run->before.bytes().subspan(run->offset(run->members[from]), bytes);
+    const std::uint64_t offset = superblock_.offset_of(first, place);
+    in_pieces(bytes, [&](std::size_t at, std::size_t length) {
+      ++run->waiting;
+      ++statistics_.reads;
+      statistics_.bytes_read += length;
+      gate_.pass(length, executor_.monotonic_time(), [=, this] {
+        disk_.async_read(offset + at, to.subspan(at, length), [=, this](const Result<void>& r) {
+          gate_.ended(length, executor_.monotonic_time());
+          ended(r, from, last + 1);
+        });
+      });
+    });
     from = last + 1;
   }
   // Never in this call: who queries a block of the run may be under way.
@@ -222,8 +240,7 @@ void Bosc::apply_run(const std::shared_ptr<Run>& run) {
         member.address,
         member.is_stored ? contents_of(std::span<const std::byte>(run->before_of(member)))
                          : std::span<const std::byte>{},
-        contents_of(run->after_of(member)), PendingModifications(pool_, &member.taken),
-        run->block_bytes});
+        contents_of(run->after_of(member)), PendingModifications(pool_, &member.taken), &buffers_});
   }
   threads_.run([run, file = superblock_.file] { run->apply(file); },
                [this, run] { run_applied(run); });
@@ -280,13 +297,23 @@ void Bosc::write_run(const std::shared_ptr<Run>& run) {
   };
   const auto write = [&](BlockAddress first, unsigned place,
                          std::vector<logging::ConstBytes> parts) {
-    std::size_t bytes = 0;
-    for (const logging::ConstBytes& part : parts) bytes += part.size();
-    ++run->waiting;
-    ++statistics_.writes;
-    statistics_.bytes_written += bytes;
-    disk_.async_write(superblock_.offset_of(first, place), std::move(parts),
-                      logging::Durability::kVolatile, [ended](const Result<void>& r) { ended(r); });
+    std::uint64_t offset = superblock_.offset_of(first, place);
+    for (const logging::ConstBytes& part : parts) {
+      in_pieces(part.size(), [&](std::size_t at, std::size_t length) {
+        ++run->waiting;
+        ++statistics_.writes;
+        statistics_.bytes_written += length;
+        gate_.pass(length, executor_.monotonic_time(),
+                   [this, ended, offset = offset + at, piece = part.subspan(at, length)] {
+                     disk_.async_write(offset, {piece}, logging::Durability::kVolatile,
+                                       [this, ended, length = piece.size()](const Result<void>& r) {
+                                         gate_.ended(length, executor_.monotonic_time());
+                                         ended(r);
+                                       });
+                   });
+      });
+      offset += part.size();
+    }
   };
   const auto new_place = [&](const Run::Member& member) {
     const BlockState& block = state(member.address);

@@ -8,8 +8,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
+#include "index/block_buffers.h"
 #include "index/index_block.h"
 #include "index/modification_queue.h"
 #include "proto/payload.h"
@@ -24,9 +26,14 @@ class BlockCommit {
     std::span<const std::byte> before;
     std::span<std::byte> after;
     PendingModifications pending;
-    std::size_t block_bytes = 0;
+    BlockBuffers* buffers = nullptr;  // outlives it
   };
   explicit BlockCommit(const Parts& parts) : parts_(parts) {}
+  ~BlockCommit() {
+    for (Payload& block : added_) parts_.buffers->give_back(std::move(block));
+  }
+  BlockCommit(const BlockCommit&) = delete;
+  BlockCommit& operator=(const BlockCommit&) = delete;
 
   [[nodiscard]] BlockAddress address() const { return parts_.address; }
   // Empty if the block was never written.
@@ -37,7 +44,7 @@ class BlockCommit {
   // The contents of one block more, as long as after(), into which the commit divides its result.
   // It is written and published together with the block.
   [[nodiscard]] std::span<std::byte> add_block() {
-    added_.push_back(Payload::allocate(parts_.block_bytes));
+    added_.push_back(parts_.buffers->take());
     return contents_of(added_.back().bytes());
   }
 

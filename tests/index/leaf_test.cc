@@ -51,11 +51,7 @@ class LeafTest : public ::testing::Test {
   // Commits what is queued; the contents of every block of the result.
   std::vector<Bytes> commit(const Bytes& before, const RecordFilter* filter = nullptr) {
     Bytes after(kShape.contents_bytes, std::byte{0xee});
-    BlockCommit commit({{},
-                        before,
-                        after,
-                        PendingModifications(pool_, &queue_),
-                        kShape.contents_bytes + kIndexBlockHeaderBytes});
+    BlockCommit commit({{}, before, after, PendingModifications(pool_, &queue_), &buffers_});
     commit_leaf(commit, kShape, filter);
     std::vector<Bytes> result;
     for (std::size_t i = 0; i < commit.result_blocks(); ++i) {
@@ -84,6 +80,7 @@ class LeafTest : public ::testing::Test {
   }
 
   ModificationPool pool_{{.chunk_bytes = 128}};
+  index::BlockBuffers buffers_{kShape.contents_bytes + kIndexBlockHeaderBytes};
   ModificationQueue queue_;
   Model model_;
 };
@@ -94,7 +91,7 @@ TEST_F(LeafTest, GoldenBytes) {
   pool_.append(queue_, modification({0x3132333435363738, 0x4142434445464748}, 0x5152535455565758));
   pool_.append(queue_, modification({1, 2}, 3));
   Bytes after(kSmall.contents_bytes, std::byte{0xee});
-  BlockCommit commit({{}, {}, after, PendingModifications(pool_, &queue_), 4096});
+  BlockCommit commit({{}, {}, after, PendingModifications(pool_, &queue_), &buffers_});
   commit_leaf(commit, kSmall, nullptr);
   EXPECT_EQ(logging::test::hex(after),
             "02000000 08000000 00000000 00000000\n"
