@@ -76,7 +76,7 @@ PlacedRun unpack_placed_run(std::span<const std::byte> from) {
   const auto first = load_le<std::uint64_t>(from.data());
   const auto second = load_le<std::uint32_t>(from.data() + 8);
   PlacedRun run;
-  run.kind = static_cast<PlacedRun::Kind>(second >> 24 & 3);
+  run.kind = static_cast<PlacedRun::Kind>(second >> 24 & 7);
   run.location.batch_sector = first & ((std::uint64_t{1} << 48) - 1);
   run.location.disk = static_cast<std::uint8_t>(first >> 48);
   run.location.header_sectors = static_cast<std::uint8_t>(first >> 56);
@@ -168,6 +168,31 @@ void LtIndex::newest_of_part(BlockReader& reader, BlockRange part, Moments momen
     found.push_back({runs[i], {key.low}, unpack_placed_run(value)});
   });
   paint(found, part, out);
+}
+
+std::vector<RunVersion> LtIndex::all(BlockReader& reader, BlockRange range, Moments moments) const {
+  std::vector<RunVersion> out;
+  if (range.empty() || moments.at <= moments.after) return out;
+  const auto use = [&](IndexKey key, BTree::Value value) {
+    const BlockRange run = AlignedRun::of_key(key.high).blocks();
+    const BlockRange part = run.intersect(range);
+    if (part.empty() || key.low <= moments.after.value || key.low > moments.at.value) return true;
+    const std::uint64_t skipped = (part.first - run.first).value;
+    out.push_back({part, {key.low}, unpack_placed_run(value).advanced(skipped)});
+    return true;
+  };
+  const std::uint64_t first = range.first.value >> kSegmentBits;
+  const std::uint64_t last = (range.end().value - 1) >> kSegmentBits;
+  tree_.walk(reader, {{first_key_of_segment(first), 0}, {last_key_of_segment(last), UINT64_MAX}},
+             use);
+  for (unsigned level = kSegmentLevel + 1; level < kRunLevels; ++level) {
+    if ((large_levels_ >> level & 1) == 0) continue;
+    const AlignedRun from = AlignedRun::containing(range.first.value, level);
+    const AlignedRun to = AlignedRun::containing(range.end().value - 1, level);
+    tree_.walk(reader, {{from.key(), 0}, {to.key(), UINT64_MAX}}, use);
+  }
+  std::ranges::stable_sort(out, {}, &RunVersion::sequence);
+  return out;
 }
 
 std::vector<RunVersion> LtIndex::versions(BlockReader& reader, Lbn block, Moments moments) const {

@@ -20,8 +20,9 @@ struct PlacedRun {
   enum class Kind : std::uint8_t {
     kZero = 0,
     kLog = 1,
-    kRepeated = 2,  // one payload block for all blocks
-    kBase = 3,      // not here any more: what the volume is based on has it
+    kRepeated = 2,   // one payload block for all blocks
+    kBase = 3,       // not here any more: what the volume is based on has it
+    kReplacing = 4,  // of a before-image: as kLog, and earlier ones are void
   };
   Kind kind = Kind::kZero;
   logging::LogLocation location;
@@ -31,7 +32,8 @@ struct PlacedRun {
   // The same for what begins `blocks` blocks later.
   [[nodiscard]] PlacedRun advanced(std::uint64_t blocks) const {
     PlacedRun run = *this;
-    if (kind == Kind::kLog) run.payload_block += static_cast<std::uint32_t>(blocks);
+    if (kind == Kind::kLog || kind == Kind::kReplacing)
+      run.payload_block += static_cast<std::uint32_t>(blocks);
     return run;
   }
 };
@@ -76,6 +78,12 @@ class LtIndex {
   // computation.
   [[nodiscard]] std::vector<RunVersion> versions(BlockReader& reader, Lbn block,
                                                  Moments moments) const;
+
+  // All versions of blocks of `range` within the moments, by sequence number, each of one run's
+  // part of it. A computation; for indexes of few versions.
+  [[nodiscard]] std::vector<RunVersion> all(BlockReader& reader, BlockRange range,
+                                            Moments moments) const;
+  [[nodiscard]] bool empty() const { return tree_.effective_count() == 0; }
 
  private:
   void newest_of_part(BlockReader& reader, BlockRange part, Moments moments,

@@ -26,21 +26,6 @@ logging::RecordPieces pieces_of_write(const IndexedWrite& write) {
 
 }  // namespace
 
-std::vector<BlockRange> merge_extents(std::vector<BlockRange> extents) {
-  std::sort(extents.begin(), extents.end());
-  std::vector<BlockRange> merged;
-  for (const BlockRange& extent : extents) {
-    if (extent.empty()) continue;
-    if (!merged.empty() && extent.first <= merged.back().end()) {
-      merged.back() =
-          BlockRange::between(merged.back().first, std::max(merged.back().end(), extent.end()));
-    } else {
-      merged.push_back(extent);
-    }
-  }
-  return merged;
-}
-
 void MemoryIndex::insert(const Record& record, const logging::LogLocation& location) {
   payload_bytes_ += std::uint64_t{record.payload_blocks} * kBlockBytes;
   switch (record.type) {
@@ -254,7 +239,7 @@ void MemoryIndex::resolve(BlockRange range, SequenceNumber at, std::vector<Locat
     const Task task = left.back();
     left.pop_back();
     if (task.found) {
-      append(task.run, out);
+      append_run(task.run, out);
       continue;
     }
     const auto newer = std::upper_bound(
@@ -323,7 +308,7 @@ void MemoryIndex::emit(BlockRange range, Place place, std::vector<LocatedRun>& o
         run.payload_block += static_cast<std::uint32_t>((part.first - piece.range.first).value);
       }
     }
-    append(run, out);
+    append_run(run, out);
   }
 }
 
@@ -343,27 +328,9 @@ void MemoryIndex::emit_base(BlockRange range, std::vector<LocatedRun>& out) cons
       }
     }
     run.range = BlockRange::between(at, end);
-    append(run, out);
+    append_run(run, out);
     at = end;
   }
-}
-
-void MemoryIndex::append(LocatedRun run, std::vector<LocatedRun>& out) {
-  if (!out.empty()) {
-    LocatedRun& last = out.back();
-    const bool adjacent = last.range.end() == run.range.first && last.source == run.source &&
-                          last.sequence == run.sequence;
-    const bool continues =
-        run.source != LocatedRun::Source::kLog ||
-        (last.location == run.location && last.repeated == run.repeated &&
-         (run.repeated ? last.payload_block == run.payload_block
-                       : last.payload_block + last.range.count.value == run.payload_block));
-    if (adjacent && continues) {
-      last.range.count = last.range.count + run.range.count;
-      return;
-    }
-  }
-  out.push_back(run);
 }
 
 std::vector<BlockRange> MemoryIndex::changed(SequenceNumber from, SequenceNumber to) const {

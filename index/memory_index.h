@@ -85,7 +85,6 @@ class MemoryIndex final : public VersionIndex {
   void emit(BlockRange range, Place place, std::vector<LocatedRun>& out) const;
   void emit_base(BlockRange range, std::vector<LocatedRun>& out) const;
   void resolve(BlockRange range, SequenceNumber at, std::vector<LocatedRun>& out) const;
-  static void append(LocatedRun run, std::vector<LocatedRun>& out);
 
   std::deque<IndexedWrite> writes_;  // forgotten ones stay until all before them are
   std::deque<bool> forgotten_;       // of each of writes_
@@ -97,8 +96,5 @@ class MemoryIndex final : public VersionIndex {
   std::map<Lbn, BeforeImage> before_images_;
   std::uint64_t payload_bytes_ = 0;
 };
-
-// Sorts and merges overlapping and adjacent extents.
-std::vector<BlockRange> merge_extents(std::vector<BlockRange> extents);
 
 }  // namespace mariner::index

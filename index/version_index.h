@@ -50,6 +50,11 @@ struct IndexedWrite {
   logging::LogLocation location;
 };
 
+// Adds a run behind those before it: to the last one, if it goes on where that ends.
+void append_run(const LocatedRun& run, std::vector<LocatedRun>& out);
+// Sorts and merges overlapping and adjacent extents.
+std::vector<BlockRange> merge_extents(std::vector<BlockRange> extents);
+
 struct IndexMoment {
   SequenceNumber sequence;
   VersionTime time;

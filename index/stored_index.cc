@@ -1,0 +1,317 @@
+#include "index/stored_index.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "proto/bytes.h"
+#include "proto/check.h"
+
+namespace mariner::index {
+namespace {
+
+using logging::Record;
+using logging::RecordPiece;
+using logging::RecordType;
+
+// Where the rollbacks stand in BT: key {this, sequence}, value the target.
+constexpr std::uint64_t kRollbackKey = UINT64_MAX;
+// How much of the base is put together in one go.
+constexpr std::uint64_t kBasePartBlocks = 4096;
+
+FunctionId function_of(VolumeId volume, std::uint32_t which) {
+  return {volume.value * StoredIndex::kFunctions + which};
+}
+
+PlacedRun place_of(const RecordPiece& piece, const logging::LogLocation& location) {
+  switch (piece.kind) {
+    case RecordPiece::Kind::kZero: return {};
+    case RecordPiece::Kind::kRepeated:
+      return {PlacedRun::Kind::kRepeated, location, piece.payload_block};
+    case RecordPiece::Kind::kPayload: break;
+  }
+  return {PlacedRun::Kind::kLog, location, piece.payload_block};
+}
+
+LocatedRun located(const RunVersion& version) {
+  LocatedRun run;
+  run.range = version.range;
+  run.sequence = version.sequence;
+  run.location = version.place.location;
+  run.payload_block = version.place.payload_block;
+  switch (version.place.kind) {
+    case PlacedRun::Kind::kZero: run.source = LocatedRun::Source::kZero; break;
+    case PlacedRun::Kind::kBase: run.source = LocatedRun::Source::kBase; break;
+    case PlacedRun::Kind::kRepeated: run.repeated = true; [[fallthrough]];
+    case PlacedRun::Kind::kReplacing:
+    case PlacedRun::Kind::kLog: run.source = LocatedRun::Source::kLog; break;
+  }
+  if (run.source != LocatedRun::Source::kLog) {
+    run.location = {};
+    run.payload_block = 0;
+  }
+  return run;
+}
+
+}  // namespace
+
+bool StoredIndex::Floor::is_expired(IndexKey key, std::span<const std::byte>) const {
+  return key.high != kRollbackKey && key.low <= value();
+}
+
+Result<std::unique_ptr<StoredIndex>> StoredIndex::open(Bosc& store, VolumeId volume) {
+  std::unique_ptr<StoredIndex> index(new StoredIndex(store));
+  auto tl = BTree::open(store, TlIndex::tree_options(function_of(volume, 1)));
+  if (!tl) return tl.error();
+  auto lt =
+      BTree::open(store, LtIndex::tree_options(function_of(volume, 2), &index->writes_given_up_));
+  if (!lt) return lt.error();
+  auto bt =
+      BTree::open(store, LtIndex::tree_options(function_of(volume, 3), &index->bases_given_up_));
+  if (!bt) return bt.error();
+  index->tl_tree_ = *std::move(tl);
+  index->lt_tree_ = *std::move(lt);
+  index->bt_tree_ = *std::move(bt);
+  index->tl_ = std::make_unique<TlIndex>(*index->tl_tree_);
+  index->lt_ = std::make_unique<LtIndex>(*index->lt_tree_);
+  index->bt_ = std::make_unique<LtIndex>(*index->bt_tree_);
+  return index;
+}
+
+void StoredIndex::learn(UniqueFunction<void(Result<void>)> done) {
+  consult(
+      store_,
+      [this](BlockReader& reader) {
+        lt_->learn(reader);
+        bt_->learn(reader);
+        rollbacks_.clear();
+        bt_tree_->walk(reader, {{kRollbackKey, 0}, IndexKey::max()},
+                       [this](IndexKey key, BTree::Value value) {
+                         rollbacks_.push_back({{key.low}, {load_le<std::uint64_t>(value.data())}});
+                         return true;
+                       });
+        newest_ = {};
+        const std::array<KeyRange, 1> whole{KeyRange{{}, IndexKey::max()}};
+        tl_tree_->find_last_each(reader, whole, [this](std::size_t, IndexKey key, BTree::Value) {
+          newest_ = {{key.high}, {key.low}};
+        });
+      },
+      std::move(done));
+}
+
+void StoredIndex::insert(const Record& record, const logging::LogLocation& location) {
+  switch (record.type) {
+    case RecordType::kBeforeImage:
+    case RecordType::kRebase: return insert_before_image(record, location);
+    case RecordType::kMark:
+    case RecordType::kVoid:
+    case RecordType::kGap:
+    case RecordType::kRelocated:
+    case RecordType::kEncoded: return;
+    case RecordType::kWrite:
+    case RecordType::kZero:
+    case RecordType::kRollback: break;
+  }
+  // What comes again after a restart is there, or takes its own place.
+  if (record.sequence > newest_.sequence) newest_ = {record.sequence, record.time};
+  tl_->insert(indexed_write_of(record, location), record.ordinal);
+  if (record.type != RecordType::kRollback) {
+    for (const RecordPiece& piece : logging::pieces_of(record)) {
+      lt_->insert(piece.range, place_of(piece, location), record.sequence, record.ordinal);
+    }
+    return;
+  }
+  std::array<std::byte, kPlacedRunBytes> target{};
+  store_le(target.data(), record.target_sequence.value);
+  bt_tree_->insert({kRollbackKey, record.sequence.value}, target, record.ordinal);
+  if (rollbacks_.empty() || record.sequence > rollbacks_.back().sequence) {
+    rollbacks_.push_back({record.sequence, record.target_sequence});
+  }
+}
+
+void StoredIndex::insert_before_image(const Record& record, const logging::LogLocation& location) {
+  PlacedRun place;
+  if (record.type == RecordType::kRebase) {
+    place.kind = PlacedRun::Kind::kBase;
+  } else {
+    const bool replaces = (record.flags & logging::kReplaces) != 0;
+    place = {replaces ? PlacedRun::Kind::kReplacing : PlacedRun::Kind::kLog, location, 0};
+  }
+  bt_->insert(record.extent, place, {record.ordinal}, record.ordinal);
+}
+
+// The newest version of each block, and the base where there is none; rollbacks apart.
+void StoredIndex::raw(BlockReader& reader, BlockRange range, SequenceNumber at,
+                      std::vector<LocatedRun>& out) const {
+  const SequenceNumber given_up{writes_given_up_.value()};
+  Lbn next = range.first;
+  for (const RunVersion& version : lt_->newest(reader, range, {given_up, at})) {
+    if (version.range.first > next)
+      base(reader, BlockRange::between(next, version.range.first), out);
+    append_run(located(version), out);
+    next = version.range.end();
+  }
+  if (next < range.end()) base(reader, BlockRange::between(next, range.end()), out);
+}
+
+// Before-images in the order of their records: the first one of a block stays, until one that
+// replaces it or a rebase.
+void StoredIndex::base(BlockReader& reader, BlockRange range, std::vector<LocatedRun>& out) const {
+  if (bt_->empty()) {
+    append_run({.range = range}, out);
+    return;
+  }
+  while (!range.empty()) {
+    const BlockRange part{range.first, std::min(range.count, BlockCount{kBasePartBlocks})};
+    std::vector<const RunVersion*> of(part.count.value, nullptr);
+    const std::vector<RunVersion> all =
+        bt_->all(reader, part, {{bases_given_up_.value()}, {UINT64_MAX}});
+    for (const RunVersion& version : all) {
+      const std::uint64_t first = (version.range.first - part.first).value;
+      for (std::uint64_t i = first; i < first + version.range.count.value; ++i) {
+        switch (version.place.kind) {
+          case PlacedRun::Kind::kBase: of[i] = nullptr; break;
+          case PlacedRun::Kind::kReplacing: of[i] = &version; break;
+          default:
+            if (of[i] == nullptr) of[i] = &version;
+        }
+      }
+    }
+    for (std::uint64_t i = 0; i < part.count.value; ++i) {
+      const BlockRange block{part.first + BlockCount{i}, {1}};
+      if (of[i] == nullptr) {
+        append_run({.range = block}, out);
+        continue;
+      }
+      const RunVersion& version = *of[i];
+      LocatedRun run =
+          located({block, {}, version.place.advanced((block.first - version.range.first).value)});
+      append_run(run, out);
+    }
+    range = BlockRange::between(part.end(), range.end());
+  }
+}
+
+// Parts that a rollback sends back to its target are looked up there, again and again where
+// rollbacks follow one another.
+std::vector<LocatedRun> StoredIndex::locate(BlockReader& reader, BlockRange range,
+                                            SequenceNumber at) const {
+  struct Task {
+    LocatedRun run;     // a result if it is found, else only its range counts
+    SequenceNumber at;  // the moment to look it up at
+    bool found = false;
+  };
+  std::vector<LocatedRun> out;
+  if (range.empty()) return out;
+  std::vector<Task> left;  // the last one comes first in the range
+  left.push_back({{.range = range}, at, false});
+  std::vector<LocatedRun> runs;
+  while (!left.empty()) {
+    const Task task = left.back();
+    left.pop_back();
+    if (task.found) {
+      append_run(task.run, out);
+      continue;
+    }
+    const auto newer = std::ranges::upper_bound(rollbacks_, task.at, {}, &Rollback::sequence);
+    if (newer == rollbacks_.begin()) {
+      raw(reader, task.run.range, task.at, out);
+      continue;
+    }
+    const Rollback& rollback = *std::prev(newer);
+    runs.clear();
+    raw(reader, task.run.range, task.at, runs);
+    for (auto run = runs.rbegin(); run != runs.rend(); ++run) {
+      left.push_back({*run, rollback.target, run->sequence > rollback.sequence});
+    }
+  }
+  return out;
+}
+
+std::vector<SequenceNumber> StoredIndex::versions(BlockReader& reader, Lbn block,
+                                                  SequenceNumber from, SequenceNumber to) const {
+  std::vector<SequenceNumber> out;
+  const SequenceNumber after{std::max(from.value, writes_given_up_.value())};
+  for (const RunVersion& version : lt_->versions(reader, block, {after, to})) {
+    out.push_back(version.sequence);
+  }
+  return out;
+}
+
+void StoredIndex::changed(SequenceNumber from, SequenceNumber to,
+                          UniqueFunction<void(Result<std::vector<BlockRange>>)> done) {
+  // A rollback moves what was written after its target, which may reach back before `from`; one
+  // inside that longer stretch reaches back further still.
+  SequenceNumber start = from;
+  for (bool again = true; again;) {
+    again = false;
+    for (const Rollback& rollback : rollbacks_) {
+      if (rollback.sequence > start && rollback.sequence <= to && rollback.target < start) {
+        start = rollback.target;
+        again = true;
+      }
+    }
+  }
+  auto extents = std::make_shared<std::vector<BlockRange>>();
+  for_each(
+      start, to,
+      [extents](const IndexedWrite& write) {
+        if (write.type != RecordType::kRollback) extents->push_back(write.extent);
+        return true;
+      },
+      [extents, done = std::move(done)](const Result<void>& result) mutable {
+        if (!result) return done(result.error());
+        done(merge_extents(std::move(*extents)));
+      });
+}
+
+void StoredIndex::for_each(SequenceNumber from, SequenceNumber to,
+                           UniqueFunction<bool(const IndexedWrite&)> visit,
+                           UniqueFunction<void(Result<void>)> done) {
+  const SequenceNumber after{std::max(from.value, writes_given_up_.value())};
+  tl_->for_each(after, to, std::move(visit), std::move(done));
+}
+
+void StoredIndex::moment_at(VersionTime time, Found found) {
+  tl_->find(time, [this, time,
+                   found = std::move(found)](Result<std::optional<IndexMoment>> last) mutable {
+    if (!last) return found(last.error());
+    const IndexMoment moment = last->value_or(IndexMoment{});
+    found(floor_.time <= time && floor_.sequence > moment.sequence ? floor_ : moment);
+  });
+}
+
+void StoredIndex::moment_of(SequenceNumber sequence, Found found) {
+  tl_->find(sequence, [this, sequence,
+                       found = std::move(found)](Result<std::optional<IndexMoment>> last) mutable {
+    if (!last) return found(last.error());
+    const IndexMoment moment = last->value_or(IndexMoment{});
+    found(floor_.sequence <= sequence && floor_.sequence > moment.sequence ? floor_ : moment);
+  });
+}
+
+void StoredIndex::forget_through(SequenceNumber sequence, std::uint64_t ordinal) {
+  writes_given_up_.raise(sequence.value);
+  bases_given_up_.raise(ordinal);
+  tl_->drop_through(sequence);
+  std::erase_if(rollbacks_, [&](const Rollback& r) { return r.sequence <= sequence; });
+}
+
+void StoredIndex::set_horizon(IndexMoment horizon) {
+  if (horizon.sequence >= horizon_.sequence) horizon_ = horizon;
+  if (horizon.sequence > floor_.sequence) floor_ = horizon;
+}
+
+std::vector<SequenceNumber> StoredIndex::rollback_targets(SequenceNumber after) const {
+  std::vector<SequenceNumber> targets;
+  for (const Rollback& rollback : rollbacks_) {
+    if (rollback.sequence > after) targets.push_back(rollback.target);
+  }
+  return targets;
+}
+
+IndexMoment StoredIndex::newest() const {
+  return newest_.sequence < floor_.sequence ? floor_ : newest_;
+}
+
+}  // namespace mariner::index

@@ -1,0 +1,109 @@
+// The version index of one volume on disk: its TL and LT indexes, what its base holds of
+// before-images, and its rollbacks, over one store.
+//
+// What reads it is a computation (block_reader.h) or calls back. Moments are sequence numbers, as
+// in version_index.h, whose words these are. The log's records are what recovery makes it from:
+// insert() takes each record behind the store's frontier again, in the order of the log, and skips
+// what is there.
+//
+// Three trees: TL, LT, and BT, which is like LT but for before-images: its entries are numbered by
+// the ordinals of their records. The rollbacks stand in BT, too, behind all runs. Owner's thread
+// only.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "index/lt_index.h"
+#include "index/tl_index.h"
+#include "index/version_index.h"
+
+namespace mariner::index {
+
+class StoredIndex {
+ public:
+  // The ids of its trees: [kFunctions * volume, kFunctions * (volume + 1)).
+  static constexpr std::uint32_t kFunctions = 4;
+
+  // `store` outlives it. kCorrupt when what was saved is damaged.
+  static Result<std::unique_ptr<StoredIndex>> open(Bosc& store, VolumeId volume);
+  // Learns what it holds: once, before anything else. `done` may run before this returns.
+  void learn(UniqueFunction<void(Result<void>)> done);
+
+  // Adds a durable record, as VersionIndex::insert.
+  void insert(const logging::Record& record, const logging::LogLocation& location);
+
+  // As VersionIndex::locate. A computation.
+  [[nodiscard]] std::vector<LocatedRun> locate(BlockReader& reader, BlockRange range,
+                                               SequenceNumber at) const;
+  // The sequence numbers of the writes that changed `block` in (from, to], in order. A computation.
+  [[nodiscard]] std::vector<SequenceNumber> versions(BlockReader& reader, Lbn block,
+                                                     SequenceNumber from, SequenceNumber to) const;
+
+  // The distinct extents that may differ between the views at `from` and `to`, in order, merged.
+  void changed(SequenceNumber from, SequenceNumber to,
+               UniqueFunction<void(Result<std::vector<BlockRange>>)> done);
+  // Visits the writes in (from, to] in order until `visit` returns false; `done` then.
+  void for_each(SequenceNumber from, SequenceNumber to,
+                UniqueFunction<bool(const IndexedWrite&)> visit,
+                UniqueFunction<void(Result<void>)> done);
+  using Found = UniqueFunction<void(Result<IndexMoment>)>;
+  // The last write at or before the moment; sequence 0 when there is none.
+  void moment_at(VersionTime time, Found found);
+  void moment_of(SequenceNumber sequence, Found found);
+
+  // The log gives up all records of the volume up to this write, and all before-images up to this
+  // ordinal. What they hold counts as base from now on, and goes when its blocks are committed.
+  void forget_through(SequenceNumber sequence, std::uint64_t ordinal);
+  // Moments before `horizon` can no longer be opened. Never goes back.
+  void set_horizon(IndexMoment horizon);
+
+  [[nodiscard]] std::vector<SequenceNumber> rollback_targets(SequenceNumber after) const;
+  [[nodiscard]] SequenceNumber last_rollback() const {
+    return rollbacks_.empty() ? SequenceNumber{} : rollbacks_.back().sequence;
+  }
+  [[nodiscard]] IndexMoment oldest() const { return horizon_; }
+  [[nodiscard]] IndexMoment newest() const;
+  [[nodiscard]] Bosc& store() const { return store_; }
+
+ private:
+  struct Rollback {
+    SequenceNumber sequence;
+    SequenceNumber target;
+  };
+  // Entries at or below a number that is given up.
+  class Floor final : public RecordFilter {
+   public:
+    [[nodiscard]] bool is_expired(IndexKey key, std::span<const std::byte> value) const override;
+    void raise(std::uint64_t to) {
+      if (to > value_.load(std::memory_order_relaxed)) value_.store(to, std::memory_order_relaxed);
+    }
+    [[nodiscard]] std::uint64_t value() const { return value_.load(std::memory_order_relaxed); }
+
+   private:
+    std::atomic<std::uint64_t> value_{0};
+  };
+
+  explicit StoredIndex(Bosc& store) : store_(store) {}
+  void insert_before_image(const logging::Record& record, const logging::LogLocation& location);
+  void raw(BlockReader& reader, BlockRange range, SequenceNumber at,
+           std::vector<LocatedRun>& out) const;
+  void base(BlockReader& reader, BlockRange range, std::vector<LocatedRun>& out) const;
+
+  Bosc& store_;
+  Floor writes_given_up_;  // by sequence number
+  Floor bases_given_up_;   // by ordinal
+  std::unique_ptr<BTree> tl_tree_;
+  std::unique_ptr<BTree> lt_tree_;
+  std::unique_ptr<BTree> bt_tree_;
+  std::unique_ptr<TlIndex> tl_;
+  std::unique_ptr<LtIndex> lt_;
+  std::unique_ptr<LtIndex> bt_;
+  std::vector<Rollback> rollbacks_;  // by sequence number
+  IndexMoment newest_;
+  IndexMoment horizon_;
+  IndexMoment floor_;  // the horizon, or the last write that is given up: the later one
+};
+
+}  // namespace mariner::index
