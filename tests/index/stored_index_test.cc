@@ -74,6 +74,8 @@ class Rig {
   }
   // The log gives up its oldest records, a prefix of them.
   void forget() {
+    // With two before-images of a block, what is left when the first goes is not the same in both.
+    if (twice_) return;
     const std::size_t count = pick(records_.size() / 3 + 1);
     for (std::size_t i = 0; i < count; ++i) {
       const auto& [record, location] = records_.front();
@@ -158,9 +160,9 @@ class Rig {
   }
   void before_image() {
     const BlockRange range = any_range(40);
-    // Once a block, unless it replaces.
+    // Once a block, unless it replaces, or another one stands there: then the first stays.
     const std::vector<LocatedRun> base = memory_.locate(range, SequenceNumber{0});
-    const bool fresh = base.size() == 1 && base[0].source == LocatedRun::Source::kBase;
+    const bool fresh = twice_ || (base.size() == 1 && base[0].source == LocatedRun::Source::kBase);
     base_record(RecordType::kBeforeImage, range, fresh && pick(2) == 0 ? 0 : logging::kReplaces);
   }
   void base_record(RecordType type, BlockRange range, std::uint16_t flags) {
@@ -254,6 +256,7 @@ class Rig {
   std::uint64_t ordinal_ = 0;
   std::uint64_t sequence_ = 0;
   std::uint64_t time_ = 1'000'000;
+  const bool twice_ = pick(3) == 0;
   IndexMoment given_up_;
   std::uint64_t given_up_ordinal_ = 0;
 };
