@@ -106,14 +106,34 @@ void LtIndex::learn(BlockReader& reader) {
   });
 }
 
+void LtIndex::Batch::add(BlockRange range, const PlacedRun& place, SequenceNumber sequence,
+                         std::uint64_t number) {
+  cut_extent(range, [&](AlignedRun run) {
+    Entry& entry = entries_.emplace_back(Entry{run, sequence, number, {}});
+    pack_placed_run(place.advanced((run.blocks().first - range.first).value), entry.value);
+  });
+}
+
+void LtIndex::insert(Batch& batch) {
+  std::array<BTree::Insert, LeafMap::kFoundAtOnceMax> inserts;
+  std::size_t count = 0;
+  const auto insert_them = [&] {
+    tree_.insert_all(std::span(inserts).first(std::exchange(count, 0)));
+  };
+  for (const Batch::Entry& entry : batch.entries_) {
+    if (entry.run.level > kSegmentLevel) large_levels_ |= 1u << entry.run.level;
+    inserts[count++] = {{entry.run.key(), entry.sequence.value}, entry.value, entry.number};
+    if (count == inserts.size()) insert_them();
+  }
+  insert_them();
+  batch.entries_.clear();
+}
+
 void LtIndex::insert(BlockRange range, const PlacedRun& place, SequenceNumber sequence,
                      std::uint64_t number) {
-  cut_extent(range, [&](AlignedRun run) {
-    if (run.level > kSegmentLevel) large_levels_ |= 1u << run.level;
-    std::array<std::byte, kPlacedRunBytes> value{};
-    pack_placed_run(place.advanced((run.blocks().first - range.first).value), value);
-    tree_.insert({run.key(), sequence.value}, value, number);
-  });
+  Batch batch;
+  batch.add(range, place, sequence, number);
+  insert(batch);
 }
 
 std::vector<RunVersion> LtIndex::newest(BlockReader& reader, BlockRange range,

@@ -5,6 +5,7 @@
 // place. Owner's thread only.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -15,7 +16,7 @@
 
 namespace mariner::index {
 
-// Where the bytes of a run are. FORMAT.md section 6.
+// Where the bytes of a run are. FORMAT.md section 7.
 struct PlacedRun {
   enum class Kind : std::uint8_t {
     kZero = 0,
@@ -65,6 +66,25 @@ class LtIndex {
   // sequence numbers. `number`: of the log record, as in Bosc::modify.
   void insert(BlockRange range, const PlacedRun& place, SequenceNumber sequence,
               std::uint64_t number);
+
+  // The same for many at once.
+  class Batch {
+   public:
+    void add(BlockRange range, const PlacedRun& place, SequenceNumber sequence,
+             std::uint64_t number);
+
+   private:
+    friend class LtIndex;
+    struct Entry {
+      AlignedRun run;
+      SequenceNumber sequence;
+      std::uint64_t number = 0;
+      std::array<std::byte, kPlacedRunBytes> value{};
+    };
+    std::vector<Entry> entries_;
+  };
+  // Empties the batch.
+  void insert(Batch& batch);
 
   struct Moments {
     SequenceNumber after;

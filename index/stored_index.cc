@@ -100,6 +100,16 @@ void StoredIndex::learn(UniqueFunction<void(Result<void>)> done) {
 }
 
 void StoredIndex::insert(const Record& record, const logging::LogLocation& location) {
+  const Logged one{record, location};
+  insert_all({&one, 1});
+}
+
+void StoredIndex::insert_all(std::span<const Logged> records) {
+  for (const auto& [record, location] : records) insert_one(record, location);
+  lt_->insert(batch_);
+}
+
+void StoredIndex::insert_one(const Record& record, const logging::LogLocation& location) {
   switch (record.type) {
     case RecordType::kBeforeImage:
     case RecordType::kRebase: return insert_before_image(record, location);
@@ -117,7 +127,7 @@ void StoredIndex::insert(const Record& record, const logging::LogLocation& locat
   tl_->insert(indexed_write_of(record, location), record.ordinal);
   if (record.type != RecordType::kRollback) {
     for (const RecordPiece& piece : logging::pieces_of(record)) {
-      lt_->insert(piece.range, place_of(piece, location), record.sequence, record.ordinal);
+      batch_.add(piece.range, place_of(piece, location), record.sequence, record.ordinal);
     }
     return;
   }

@@ -33,6 +33,12 @@ class StoredIndex {
 
   // Adds a durable record, as VersionIndex::insert.
   void insert(const logging::Record& record, const logging::LogLocation& location);
+  // The same for many, in order: costs less each.
+  struct Logged {
+    logging::Record record;
+    logging::LogLocation location;
+  };
+  void insert_all(std::span<const Logged> records);
 
   // As VersionIndex::locate. A computation.
   [[nodiscard]] std::vector<LocatedRun> locate(BlockReader& reader, BlockRange range,
@@ -86,6 +92,7 @@ class StoredIndex {
   };
 
   explicit StoredIndex(Bosc& store) : store_(store) {}
+  void insert_one(const logging::Record& record, const logging::LogLocation& location);
   void insert_before_image(const logging::Record& record, const logging::LogLocation& location);
   void raw(BlockReader& reader, BlockRange range, SequenceNumber at,
            std::vector<LocatedRun>& out) const;
@@ -101,6 +108,7 @@ class StoredIndex {
   std::unique_ptr<LtIndex> lt_;
   std::unique_ptr<LtIndex> bt_;
   std::vector<Rollback> rollbacks_;  // by sequence number
+  LtIndex::Batch batch_;
   IndexMoment newest_;
   IndexMoment horizon_;
   IndexMoment floor_;  // the horizon, or the last write that is given up: the later one

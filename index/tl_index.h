@@ -14,7 +14,7 @@
 namespace mariner::index {
 
 inline constexpr std::size_t kIndexedWriteBytes = 40;
-// FORMAT.md section 7.
+// FORMAT.md section 8.
 void pack_indexed_write(const IndexedWrite& write, std::span<std::byte, kIndexedWriteBytes> to);
 [[nodiscard]] IndexedWrite unpack_indexed_write(IndexKey key, std::span<const std::byte> from);
 

@@ -6,6 +6,7 @@
 #include <optional>
 #include <random>
 
+#include "tests/logging/log_testing.h"
 #include "tests/support/faulty_disk.h"
 #include "tests/support/manual_executor.h"
 
@@ -133,6 +134,20 @@ TEST_F(LtIndexTest, APlaceIsPackedAndUnpacked) {
   std::array<std::byte, index::kPlacedRunBytes> bytes{};
   pack_placed_run(run, bytes);
   EXPECT_EQ(index::unpack_placed_run(bytes), run);
+}
+
+// FORMAT.md section 7.
+TEST_F(LtIndexTest, GoldenBytesAndKeys) {
+  PlacedRun run;
+  run.kind = PlacedRun::Kind::kReplacing;
+  run.location = {0x060504030201, 0x0b0a09, 0x0d0c, 8, 7};
+  run.payload_block = 0x0f0e;
+  std::array<std::byte, index::kPlacedRunBytes> bytes{};
+  pack_placed_run(run, bytes);
+  EXPECT_EQ(logging::test::hex(bytes), "01020304 05060708 090a0b04 0c0d0e0f");
+  EXPECT_EQ((index::AlignedRun{0, 5 * 512 + 7}.key()), 5u << 11 | 7u);
+  EXPECT_EQ((index::AlignedRun{2, 5 * 8 + 7}.key()), 5u << 11 | 2u << 9 | 7u);
+  EXPECT_EQ((index::AlignedRun{5, 9}.key()), std::uint64_t{1} << 41 | std::uint64_t{5} << 36 | 9u);
 }
 
 TEST_F(LtIndexTest, AnAlignedRunCostsOneEntry) {

@@ -6,6 +6,7 @@
 #include <random>
 #include <vector>
 
+#include "tests/logging/log_testing.h"
 #include "tests/support/faulty_disk.h"
 #include "tests/support/manual_executor.h"
 
@@ -119,6 +120,27 @@ TEST_F(TlIndexTest, AWriteIsPackedAndUnpacked) {
     pack_indexed_write(write, bytes);
     EXPECT_TRUE(same(index::unpack_indexed_write({sequence, 99}, bytes), write));
   }
+}
+
+// FORMAT.md section 8.
+TEST_F(TlIndexTest, GoldenBytes) {
+  IndexedWrite write;
+  write.type = RecordType::kZero;
+  write.flags = logging::kHasTail;
+  write.payload_blocks = 0x0403;
+  write.epoch = {0x0c0b0a0908070605};
+  write.extent = {Lbn{0x100f0e0d0c}, BlockCount{0x1514131211}};
+  write.location = {0x1b1a19181716, 0x1f1e1d1c, 0x2120, 0x22, 0x23};
+  std::array<std::byte, index::kIndexedWriteBytes> bytes{};
+  pack_indexed_write(write, bytes);
+  EXPECT_EQ(logging::test::hex(bytes),
+            "02040304 05060708 090a0b0c 0c0d0e0f\n"
+            "10111213 14151617 18191a1b 1c1d1e1f\n"
+            "20212223 00000000");
+  write.type = RecordType::kRollback;
+  write.target_sequence = {0x1312111000000001};
+  pack_indexed_write(write, bytes);
+  EXPECT_EQ(logging::test::hex(std::span(bytes).subspan(12, 12)), "01000000 10111213 00001617");
 }
 
 TEST_F(TlIndexTest, GivesTheWritesBetweenTwoMomentsInOrder) {
