@@ -126,11 +126,18 @@ void Bosc::begin_checkpoint() {
   };
   const std::uint64_t area = superblock.area_offset(superblock.generation);
   const std::span<const std::byte> bytes = checkpoint->bytes.bytes();
-  for (std::size_t at = 0; at < bytes.size(); at += kWriteBytes) {
+  const std::size_t piece = std::min(kWriteBytes, gate_.piece_bytes(executor_.monotonic_time()));
+  for (std::size_t at = 0; at < bytes.size(); at += piece) {
     ++checkpoint->waiting;
     ++statistics_.writes;
-    disk_.async_write(area + at, {bytes.subspan(at, std::min(kWriteBytes, bytes.size() - at))},
-                      logging::Durability::kVolatile, written);
+    const logging::ConstBytes part = bytes.subspan(at, std::min(piece, bytes.size() - at));
+    gate_.pass(part.size(), executor_.monotonic_time(), [this, written, offset = area + at, part] {
+      disk_.async_write(offset, {part}, logging::Durability::kVolatile,
+                        [this, written, length = part.size()](const Result<void>& r) {
+                          gate_.ended(length, executor_.monotonic_time());
+                          written(r);
+                        });
+    });
   }
   executor_.post([written] { written({}); });
 }

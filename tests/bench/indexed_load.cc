@@ -17,12 +17,12 @@ constexpr std::uint64_t kFilledAtOnce = 512;
 
 Result<std::unique_ptr<IndexedLoad>> IndexedLoad::create(const Options& options,
                                                          node::EventLoop& loop, BenchLog& log) {
-  std::unique_ptr<IndexedLoad> made(new IndexedLoad(options, log));
-  if (auto r = made->open(loop); !r) return r.error();
+  std::unique_ptr<IndexedLoad> made(new IndexedLoad(options, loop, log));
+  if (auto r = made->open(); !r) return r.error();
   return made;
 }
 
-Result<void> IndexedLoad::open(node::EventLoop& loop) {
+Result<void> IndexedLoad::open() {
   using logging::FileDisk;
   path_ = options_.folder + "/load-index";
   std::filesystem::remove(path_);
@@ -37,7 +37,7 @@ Result<void> IndexedLoad::open(node::EventLoop& loop) {
   store.memory_bytes = options_.memory_bytes;
   store.cache_bytes = options_.memory_bytes / 8;
   store.commit_threads = 1;
-  auto opened = index::Bosc::open(loop, *disk_, store);
+  auto opened = index::Bosc::open(loop_, *disk_, store);
   if (!opened) return opened.error();
   store_ = *std::move(opened);
   auto index = index::StoredIndex::open(*store_, kVolume);
@@ -64,11 +64,11 @@ Result<void> IndexedLoad::open(node::EventLoop& loop) {
     if (next <= options_.versions) return store_->when_room([&] { fill_on(); });
     store_->commit_all([&](const Result<void>& r) {
       CHECK(r.has_value());
-      loop.stop();
+      loop_.stop();
     });
   };
-  loop.post([&] { fill_on(); });
-  loop.run();
+  loop_.post([&] { fill_on(); });
+  loop_.run();
   log_.set_indexer(
       [this](std::span<const index::StoredIndex::Logged> records) {
         index_->insert_all(records);
@@ -80,9 +80,8 @@ Result<void> IndexedLoad::open(node::EventLoop& loop) {
 
 IndexedLoad::~IndexedLoad() {
   if (store_) {
-    bool drained = false;
-    store_->drain([&] { drained = true; });
-    while (!drained) log_.ring().wait();
+    loop_.post([this] { store_->drain([this] { loop_.stop(); }); });
+    loop_.run();
     store_.reset();
   }
   std::error_code ignored;

@@ -23,17 +23,19 @@ class IndexedLoad {
   // `log` and `loop` outlive it.
   static Result<std::unique_ptr<IndexedLoad>> create(const Options& options, node::EventLoop& loop,
                                                      BenchLog& log);
-  ~IndexedLoad();
+  ~IndexedLoad();  // runs the loop until nothing of the index is under way
   IndexedLoad(const IndexedLoad&) = delete;
   IndexedLoad& operator=(const IndexedLoad&) = delete;
 
   [[nodiscard]] const index::Bosc& store() const { return *store_; }
 
  private:
-  IndexedLoad(const Options& options, BenchLog& log) : options_(options), log_(log) {}
-  Result<void> open(node::EventLoop& loop);
+  IndexedLoad(const Options& options, node::EventLoop& loop, BenchLog& log)
+      : options_(options), loop_(loop), log_(log) {}
+  Result<void> open();
 
   const Options options_;
+  node::EventLoop& loop_;
   BenchLog& log_;
   std::string path_;
   std::unique_ptr<logging::FileDisk> disk_;
