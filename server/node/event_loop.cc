@@ -39,7 +39,6 @@ void EventLoop::run() {
     run_deferred();
     turns_.fetch_add(1, std::memory_order_relaxed);
   }
-  stopping_.store(false, std::memory_order_relaxed);
 }
 
 // Whether it has handled an event, or something has woken it.
