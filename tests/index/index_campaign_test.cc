@@ -154,7 +154,8 @@ class Campaign {
       std::string wrong = rig_.compare();
       if (wrong.empty()) wrong = rig_.compare_each(some_ranges());
       if (wrong.empty()) return;
-      const std::size_t repaired = lies_ && tries < 50 ? rig_.repair(pick(10) == 0) : 0;
+      const std::size_t repaired =
+          lies_ && tries < 1'000 ? rig_.repair(tries < 3 && pick(10) == 0) : 0;
       totals_.repaired += repaired;
       if (repaired > 0) continue;
       ADD_FAILURE() << wrong;
