@@ -14,7 +14,7 @@ using logging::Record;
 using logging::RecordPiece;
 using logging::RecordType;
 
-// Where the rollbacks stand in BT: key {this, sequence}, value the target.
+// Where the rollbacks stand in LT: key {this, sequence}, value the target.
 constexpr std::uint64_t kRollbackKey = UINT64_MAX;
 // How much of the base is put together in one go.
 constexpr std::uint64_t kBasePartBlocks = 4096;
@@ -56,7 +56,7 @@ LocatedRun located(const RunVersion& version) {
 }  // namespace
 
 bool StoredIndex::Floor::is_expired(IndexKey key, std::span<const std::byte>) const {
-  return key.high != kRollbackKey && key.low <= value();
+  return key.low <= value();
 }
 
 Result<std::unique_ptr<StoredIndex>> StoredIndex::open(Bosc& store, VolumeId volume) {
@@ -85,7 +85,7 @@ void StoredIndex::learn(UniqueFunction<void(Result<void>)> done) {
         lt_->learn(reader);
         bt_->learn(reader);
         rollbacks_.clear();
-        bt_tree_->walk(reader, {{kRollbackKey, 0}, IndexKey::max()},
+        lt_tree_->walk(reader, {{kRollbackKey, writes_given_up_.value() + 1}, IndexKey::max()},
                        [this](IndexKey key, BTree::Value value) {
                          rollbacks_.push_back({{key.low}, {load_le<std::uint64_t>(value.data())}});
                          return true;
@@ -133,7 +133,9 @@ void StoredIndex::insert_one(const Record& record, const logging::LogLocation& l
   }
   std::array<std::byte, kPlacedRunBytes> target{};
   store_le(target.data(), record.target_sequence.value);
-  bt_tree_->insert({kRollbackKey, record.sequence.value}, target, record.ordinal);
+  // Not into BT: before-images come in an order of their own.
+  lt_->insert(batch_);
+  lt_tree_->insert({kRollbackKey, record.sequence.value}, target, record.ordinal);
   if (rollbacks_.empty() || record.sequence > rollbacks_.back().sequence) {
     rollbacks_.push_back({record.sequence, record.target_sequence});
   }

@@ -7,7 +7,7 @@
 // what is there.
 //
 // Three trees: TL, LT, and BT, which is like LT but for before-images: its entries are numbered by
-// the ordinals of their records. The rollbacks stand in BT, too, behind all runs. Owner's thread
+// the ordinals of their records. The rollbacks stand in LT, behind all runs. Owner's thread
 // only.
 #pragma once
 

@@ -278,5 +278,42 @@ TEST(StoredIndex, AgreesWithTheOneInMemory) {
   });
 }
 
+// Writes and before-images come into the index in two orders, each by itself.
+TEST(StoredIndex, ABeforeImageMayComeAfterARollbackThatWasLoggedLater) {
+  ManualExecutor executor;
+  FaultyDisk disk(executor, {.size_bytes = std::uint64_t{64} << 20});
+  index::IndexShape shape;
+  shape.block_bytes = 4096;
+  ASSERT_TRUE(index::format_index_file(disk, shape));
+  index::BoscOptions options;
+  options.memory_bytes = std::size_t{4} << 20;
+  options.cache_bytes = 0;
+  const auto store = *Bosc::open(executor, disk, options);
+  const auto stored = *StoredIndex::open(*store, kVolume);
+  Record record;
+  record.volume = kVolume;
+  record.type = RecordType::kRollback;
+  record.sequence = {5};
+  record.target_sequence = {2};
+  record.time = {50};
+  record.ordinal = 11;
+  stored->insert(record, {8, 1, 0, 1, 0});
+  Record image;
+  image.volume = kVolume;
+  image.type = RecordType::kBeforeImage;
+  image.extent = {Lbn{7}, BlockCount{1}};
+  image.payload_blocks = 1;
+  image.ordinal = 10;
+  stored->insert(image, {16, 1, 0, 1, 0});
+  std::vector<LocatedRun> found;
+  index::consult(
+      *store, [&](BlockReader& reader) { found = stored->locate(reader, image.extent, {9}); },
+      [](const Result<void>& r) { EXPECT_TRUE(r); });
+  executor.run_ready();
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].source, LocatedRun::Source::kLog);
+  EXPECT_EQ(stored->last_rollback(), SequenceNumber{5});
+}
+
 }  // namespace
 }  // namespace mariner::test
