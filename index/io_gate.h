@@ -55,7 +55,7 @@ class IoGate {
   const Options options_;
   std::chrono::nanoseconds polite_until_{0};
   std::size_t in_flight_ = 0;
-  std::deque<Waiting> waiting_;  // bounded by the runs in flight
+  std::deque<Waiting> waiting_;  // bounded by the runs in flight, or a checkpoint
 };
 
 }  // namespace mariner::index
