@@ -26,6 +26,7 @@ std::uint64_t clock_ns(clockid_t clock) {
 EventLoop::EventLoop() : context_(1) {}
 
 void EventLoop::run() {
+  context_.restart();  // the end of an earlier run, which left it without work, has stopped it
   const auto work = boost::asio::make_work_guard(context_);
   run_deferred();
   while (!stopping_.load(std::memory_order_relaxed)) {
@@ -39,6 +40,7 @@ void EventLoop::run() {
     run_deferred();
     turns_.fetch_add(1, std::memory_order_relaxed);
   }
+  stopping_.store(false, std::memory_order_relaxed);
 }
 
 // Whether it has handled an event, or something has woken it.

@@ -22,7 +22,7 @@ class EventLoop final : public Executor {
 
   [[nodiscard]] boost::asio::io_context& context() { return context_; }
 
-  // Handles events until stop(). The calling thread becomes the owner.
+  // Handles events until stop(). The calling thread becomes the owner. May be called again.
   void run();
   // Ends run() after the turn at hand. Any thread, and signal-safe by post().
   void stop();

@@ -138,7 +138,36 @@ void BenchLog::append(const PayloadSlice& payload, Done done) {
   record.time = time_;
   record.extent = {Lbn{(random_ >> 33) % (kVolumeBlocks - blocks)}, BlockCount{blocks}};
   record.payload_blocks = static_cast<std::uint32_t>(blocks);
-  array_->writer().append(record, payload, logging::LogWriter::Urgency::kOrdinary, std::move(done));
+  if (!indexer_) {
+    return array_->writer().append(record, payload, logging::LogWriter::Urgency::kOrdinary,
+                                   std::move(done));
+  }
+  record.ordinal = record.sequence.value;  // of one volume, they are the same
+  appended_.push_back({{record, {}}});
+  array_->writer().append(record, payload, logging::LogWriter::Urgency::kOrdinary,
+                          [this, number = record.sequence.value,
+                           done = std::move(done)](const Outcome& outcome) mutable {
+                            finished(number, outcome);
+                            done(outcome);
+                          });
+}
+
+void BenchLog::finished(std::uint64_t number, const Outcome& outcome) {
+  Appended& entry = appended_[number - first_appended_];
+  entry.finished = true;
+  if (outcome) entry.logged.location = *outcome;
+  const bool first = to_index_.empty();
+  for (; !appended_.empty() && appended_.front().finished; ++first_appended_) {
+    to_index_.push_back(appended_.front().logged);
+    appended_.pop_front();
+  }
+  // When what follows in the log is with the disk.
+  if (first && !to_index_.empty()) loop_.post([this] { index_finished(); });
+}
+
+void BenchLog::index_finished() {
+  indexer_(to_index_);
+  to_index_.clear();
 }
 
 // The oldest tracks make room: a log that goes round, as it does in use.

@@ -9,10 +9,14 @@
 
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
+#include "index/stored_index.h"
 #include "logging/durability_probe.h"
 #include "logging/file_disk.h"
 #include "logging/io_ring.h"
@@ -61,6 +65,17 @@ class BenchLog {
   // Appends one write of whole blocks somewhere in a volume. `done` runs when it is durable.
   void append(const PayloadSlice& payload, Done done);
 
+  // From now on each durable record is told, in the order of their numbers, in a later turn than
+  // its completion: to what indexes them.
+  using Indexer = UniqueFunction<void(std::span<const index::StoredIndex::Logged>)>;
+  // Sequence numbers go on behind `last`.
+  void set_indexer(Indexer indexer, SequenceNumber last) {
+    indexer_ = std::move(indexer);
+    sequence_ = last;
+    first_appended_ = last.value + 1;
+  }
+  [[nodiscard]] logging::IoRing& ring() { return *ring_; }
+
   // Runs before the completions of each batch.
   void set_observer(UniqueFunction<void(const BatchTimes&)> observer) {
     observer_ = std::move(observer);
@@ -84,6 +99,8 @@ class BenchLog {
   static Result<void> create_file(const std::string& path, std::uint64_t bytes);
   Result<void> open();
   void recycle();
+  void finished(std::uint64_t number, const Outcome& outcome);
+  void index_finished();
 
   const Options options_;
   node::EventLoop& loop_;
@@ -99,6 +116,15 @@ class BenchLog {
   SequenceNumber sequence_;
   VersionTime time_;
   std::uint64_t random_ = 1;
+  // As VolumeLog does it: what is appended, in order, until it can be indexed.
+  struct Appended {
+    index::StoredIndex::Logged logged;
+    bool finished = false;
+  };
+  Indexer indexer_;
+  std::deque<Appended> appended_;
+  std::uint64_t first_appended_ = 1;  // sequence number of the first of them
+  std::vector<index::StoredIndex::Logged> to_index_;
 };
 
 }  // namespace mariner::bench

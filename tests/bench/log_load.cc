@@ -26,6 +26,7 @@
 #include "proto/payload.h"
 #include "server/node/event_loop.h"
 #include "tests/bench/bench_log.h"
+#include "tests/bench/indexed_load.h"
 #include "tests/bench/load_measure.h"
 #include "tests/bench/naive_log.h"
 
@@ -44,6 +45,9 @@ struct LoadOptions {
   std::uint64_t seed = 1;
   std::string durability = "auto";  // of our log, as [log] durability
   std::optional<std::uint64_t> scrub_rate;
+  // With the version indexes: their memory, and how many versions they have before.
+  std::uint64_t index_memory = 0;
+  std::uint64_t index_versions = 0;
 };
 
 // What is known besides the measure, differently in each mode.
@@ -276,8 +280,24 @@ int load_ours(const LoadOptions& options) {
   if ((*log)->full()) {
     return refuse({ErrorCode::kInvalidArgument, "--log-bytes has no space for this load"});
   }
+  std::unique_ptr<IndexedLoad> index;
+  if (options.index_memory > 0) {
+    auto made = IndexedLoad::create({options.folder, options.index_memory, options.index_versions},
+                                    loop, **log);
+    if (!made) return refuse(made.error());
+    index = *std::move(made);
+  }
   Writers writers(options, loop, **log);
   writers.run();
+  if (index) {
+    const index::BoscStatistics& s = index->store().statistics();
+    std::fprintf(stderr,
+                 "index: %llu sweeps, %llu blocks committed, %llu MB written, %llu MB read\n",
+                 static_cast<unsigned long long>(s.sweeps),
+                 static_cast<unsigned long long>(s.blocks_committed),
+                 static_cast<unsigned long long>(s.bytes_written / 1'000'000),
+                 static_cast<unsigned long long>(s.bytes_read / 1'000'000));
+  }
   return print(options, writers.measure(),
                {(*log)->written_bytes(), (*log)->limit_bytes(), loop.turns(), writers.ran_full(),
                 to_string((*log)->durable_choice()), (*log)->releases(),
@@ -322,6 +342,9 @@ int main(int argc, char** argv) {
   app.add_option("--scrub-rate", options.scrub_rate,
                  "initialise the log meanwhile, and verify it at so many bytes per second")
       ->transform(size);
+  app.add_option("--index-memory", options.index_memory, "with version indexes of so much memory")
+      ->transform(size);
+  app.add_option("--index-versions", options.index_versions, "that these have before");
   app.add_option("--seed", options.seed, "of the payloads' bytes");
   CLI11_PARSE(app, argc, argv);
   if (options.bytes % kBlockBytes != 0) {

@@ -28,6 +28,19 @@ TEST(EventLoop, HandlesABurstThenWhatItDeferred) {
   EXPECT_GT(loop.turns(), 0u);
 }
 
+TEST(EventLoop, RunsAgainAfterItWasStopped) {
+  EventLoop loop;
+  int ran = 0;
+  for (int i = 0; i < 3; ++i) {
+    loop.post([&] {
+      ++ran;
+      loop.stop();
+    });
+    loop.run();
+  }
+  EXPECT_EQ(ran, 3);
+}
+
 TEST(EventLoop, TimersInTheOrderOfTheirTimes) {
   EventLoop loop;
   std::string order;
