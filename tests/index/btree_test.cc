@@ -14,16 +14,6 @@ namespace {
 
 using index::BTree;
 using index::IndexKey;
-using index::KeyRange;
-
-constexpr KeyRange kAll{{}, IndexKey::max()};
-
-TEST(BTree, AnEmptyOneHasNothing) {
-  TreeRig rig(TreeRig::small_options(1));
-  EXPECT_EQ(rig.compare(), "");
-  EXPECT_EQ(rig.compare_last(kAll), "");
-  EXPECT_TRUE(rig.check().empty());
-}
 
 // FORMAT.md section 4.
 TEST(BTree, GoldenBytesOfWhatItSaves) {
@@ -40,22 +30,6 @@ TEST(BTree, GoldenBytesOfWhatItSaves) {
             "00000000 00000000 00000000 a6000000\n"
             "58575655 54535251 68676665 64636261\n"
             "01000000 01000000");
-}
-
-TEST(BTree, FindsWhatIsPendingAndWhatIsCommitted) {
-  TreeRig rig(TreeRig::small_options(1));
-  rig.insert({5, 1}, 51);
-  rig.insert({5, 3}, 53);
-  EXPECT_EQ(rig.compare(), "");
-  ASSERT_TRUE(rig.commit_all());
-  EXPECT_EQ(rig.store().queued_bytes(), 0u);
-  EXPECT_EQ(rig.compare(), "");
-  rig.insert({5, 2}, 52);
-  rig.insert({5, 3}, 530);
-  rig.erase({5, 1});
-  EXPECT_EQ(rig.compare(), "");
-  EXPECT_EQ(rig.compare_last({{5, 0}, {5, 2}}), "");
-  EXPECT_EQ(rig.compare_last({{5, 0}, {5, 1}}), "");
 }
 
 TEST(BTree, AscendingKeysFillLeafAfterLeafWithoutReading) {
@@ -89,46 +63,6 @@ TEST(BTree, ALeafThatACommitEmptiesIsGivenBack) {
   EXPECT_EQ(rig.compare(), "");
   EXPECT_LT(rig.tree().leaves(), leaves * 6 / 10);
   EXPECT_EQ(rig.store().allocated_blocks(), rig.tree().leaves());
-}
-
-TEST(BTree, TheLastOfARunIsFoundInTheQueueAlone) {
-  TreeRig::Options options = TreeRig::small_options(1);
-  options.ascends_within_high = true;
-  options.store.cache_bytes = 0;
-  TreeRig rig(options);
-  for (std::uint64_t run = 0; run < 500; ++run) rig.insert({run, 1}, run);
-  ASSERT_TRUE(rig.commit_all());
-  rig.insert({77, 2}, 772);
-  const std::uint64_t reads = rig.store().statistics().query_reads;
-  EXPECT_EQ(rig.compare_last({{77, 0}, {77, 9}}), "");
-  EXPECT_EQ(rig.store().statistics().query_reads, reads);
-  EXPECT_EQ(rig.compare_last({{77, 0}, {77, 1}}), "");
-  EXPECT_EQ(rig.compare_last({{78, 0}, {78, 9}}), "");
-  EXPECT_EQ(rig.store().statistics().query_reads, reads + 2);
-}
-
-TEST(BTree, TheCheckerNamesTheKeysThatAreLost) {
-  TreeRig rig(TreeRig::small_options(1));
-  for (std::uint64_t i = 0; i < 4'000; ++i) rig.insert({i * 13 % 4'000, 0}, i);
-  ASSERT_TRUE(rig.commit_all());
-  ASSERT_TRUE(rig.check().empty());
-  rig.restart();  // nothing in memory
-  // Any written block: both of its places, so that it is the one that holds.
-  const index::BlockAddress victim{3};
-  for (const unsigned place : {0u, 1u}) {
-    rig.disk().flip_bit(rig.superblock().offset_of(victim, place) + 200, 3);
-  }
-  const auto damaged = rig.check();
-  ASSERT_EQ(damaged.size(), 1u);
-  EXPECT_EQ(damaged[0].second.code, ErrorCode::kCorrupt);
-  std::size_t lost = 0;
-  for (const auto& [key, value] : rig.model()) {
-    const bool in = key >= damaged[0].first.low && key <= damaged[0].first.high;
-    const auto found = rig.find_last({key, key});
-    EXPECT_EQ(found.has_value(), !in) << key.high;
-    lost += in ? 1 : 0;
-  }
-  EXPECT_GT(lost, 0u);
 }
 
 TEST(BTree, ARebuildThatACrashInterruptsIsNotTakenForDone) {

@@ -1,0 +1,107 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "index/btree.h"
+#include "tests/index/tree_rig.h"
+
+namespace mariner::test {
+namespace {
+
+using index::BTree;
+using index::IndexKey;
+using index::KeyRange;
+
+constexpr KeyRange kAll{{}, IndexKey::max()};
+
+TEST(BTreeLookup, AnEmptyOneHasNothing) {
+  TreeRig rig(TreeRig::small_options(1));
+  EXPECT_EQ(rig.compare(), "");
+  EXPECT_EQ(rig.compare_last(kAll), "");
+  EXPECT_TRUE(rig.check().empty());
+}
+
+TEST(BTreeLookup, FindsWhatIsPendingAndWhatIsCommitted) {
+  TreeRig rig(TreeRig::small_options(1));
+  rig.insert({5, 1}, 51);
+  rig.insert({5, 3}, 53);
+  EXPECT_EQ(rig.compare(), "");
+  ASSERT_TRUE(rig.commit_all());
+  EXPECT_EQ(rig.store().queued_bytes(), 0u);
+  EXPECT_EQ(rig.compare(), "");
+  rig.insert({5, 2}, 52);
+  rig.insert({5, 3}, 530);
+  rig.erase({5, 1});
+  EXPECT_EQ(rig.compare(), "");
+  EXPECT_EQ(rig.compare_last({{5, 0}, {5, 2}}), "");
+  EXPECT_EQ(rig.compare_last({{5, 0}, {5, 1}}), "");
+}
+
+TEST(BTreeLookup, TheLastOfARunIsFoundInTheQueueAlone) {
+  TreeRig::Options options = TreeRig::small_options(1);
+  options.ascends_within_high = true;
+  options.store.cache_bytes = 0;
+  TreeRig rig(options);
+  for (std::uint64_t run = 0; run < 500; ++run) rig.insert({run, 1}, run);
+  ASSERT_TRUE(rig.commit_all());
+  rig.insert({77, 2}, 772);
+  const std::uint64_t reads = rig.store().statistics().query_reads;
+  EXPECT_EQ(rig.compare_last({{77, 0}, {77, 9}}), "");
+  EXPECT_EQ(rig.store().statistics().query_reads, reads);
+  EXPECT_EQ(rig.compare_last({{77, 0}, {77, 1}}), "");
+  EXPECT_EQ(rig.compare_last({{78, 0}, {78, 9}}), "");
+  EXPECT_EQ(rig.store().statistics().query_reads, reads + 2);
+}
+
+TEST(BTreeLookup, TheCheckerNamesTheKeysThatAreLost) {
+  TreeRig rig(TreeRig::small_options(1));
+  for (std::uint64_t i = 0; i < 4'000; ++i) rig.insert({i * 13 % 4'000, 0}, i);
+  ASSERT_TRUE(rig.commit_all());
+  ASSERT_TRUE(rig.check().empty());
+  rig.restart();  // nothing in memory
+  // Any written block: both of its places, so that it is the one that holds.
+  const index::BlockAddress victim{3};
+  for (const unsigned place : {0u, 1u}) {
+    rig.disk().flip_bit(rig.superblock().offset_of(victim, place) + 200, 3);
+  }
+  const auto damaged = rig.check();
+  ASSERT_EQ(damaged.size(), 1u);
+  EXPECT_EQ(damaged[0].second.code, ErrorCode::kCorrupt);
+  std::size_t lost = 0;
+  for (const auto& [key, value] : rig.model()) {
+    const bool in = key >= damaged[0].first.low && key <= damaged[0].first.high;
+    const auto found = rig.find_last({key, key});
+    EXPECT_EQ(found.has_value(), !in) << key.high;
+    lost += in ? 1 : 0;
+  }
+  EXPECT_GT(lost, 0u);
+}
+
+TEST(BTreeLookup, ScansARangeBothWaysAndEndsWhenItIsTold) {
+  TreeRig rig(TreeRig::small_options(1));
+  for (std::uint64_t i = 0; i < 3'000; ++i) rig.insert({i * 7 % 3'000, 0}, i);
+  ASSERT_TRUE(rig.commit_all());
+  for (std::uint64_t i = 1'000; i < 1'100; ++i) rig.insert({i, 1}, i);
+  const KeyRange range{{990, 0}, {1'200, 0}};
+  for (const auto direction : {BTree::Direction::kAscending, BTree::Direction::kDescending}) {
+    const auto found = rig.scan(range, direction);
+    ASSERT_TRUE(found);
+    std::vector<std::pair<IndexKey, std::uint64_t>> expected(rig.model().lower_bound(range.low),
+                                                             rig.model().upper_bound(range.high));
+    if (direction == BTree::Direction::kDescending) std::ranges::reverse(expected);
+    EXPECT_EQ(*found, expected);
+  }
+  std::size_t shown = 0;
+  bool done = false;
+  rig.tree().scan(
+      kAll, BTree::Direction::kAscending, [&](IndexKey, BTree::Value) { return ++shown < 10; },
+      [&](const Result<void>& r) { done = r.has_value(); });
+  rig.settle();
+  EXPECT_TRUE(done);
+  EXPECT_EQ(shown, 10u);
+}
+
+}  // namespace
+}  // namespace mariner::test
