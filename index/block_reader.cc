@@ -44,6 +44,15 @@ void BlockReader::fetch(UniqueFunction<void(Result<void>)> done) {
   fetch->ended();
 }
 
+Result<void> BlockReader::fetch_now() {
+  for (const BlockAddress address : std::exchange(missing_, {})) {
+    Result<Bosc::Fetched> fetched = store_.fetch_now(address);
+    if (!fetched) return fetched.error();
+    fetched_[address.value] = *std::move(fetched);
+  }
+  return {};
+}
+
 void consult(Bosc& store, UniqueFunction<void(BlockReader&)> compute,
              UniqueFunction<void(Result<void>)> done) {
   struct Consultation {

@@ -43,6 +43,7 @@ class BlockReader {
   }
   // Reads what was missing, all of it at once. This must stay until `done` has been called.
   void fetch(UniqueFunction<void(Result<void>)> done);
+  Result<void> fetch_now();  // while the caller waits
 
  private:
   Bosc& store_;

@@ -11,6 +11,8 @@
 namespace mariner::index {
 namespace {
 
+constexpr std::chrono::milliseconds kRemovePoll{1};
+
 // What a run needs besides the queues: what is read, and what is written.
 std::size_t run_bytes(const BoscOptions& options, const IndexSuperblock& superblock) {
   return 2 * std::size_t{options.run_blocks_max} * superblock.block_bytes * options.runs_in_flight;
@@ -71,6 +73,36 @@ void Bosc::add_function(FunctionId id, CommitFunction& function) {
 std::span<const std::byte> Bosc::saved(FunctionId id) const {
   const auto found = functions_.find(id.value);
   return found == functions_.end() ? std::span<const std::byte>{} : found->second.saved;
+}
+
+void Bosc::remove_function(FunctionId id, UniqueFunction<void()> done) {
+  bool committing = false;
+  for (std::uint32_t address = 0; address < states_.size(); ++address) {
+    const BlockState& block = states_[address];
+    if (block.function != id) continue;
+    if (block.committing) {
+      committing = true;
+    } else {
+      free({address});
+    }
+  }
+  if (!committing) {
+    functions_.erase(id.value);
+    return done();
+  }
+  executor_.after(kRemovePoll, [this, id, done = std::move(done), alive = alive_]() mutable {
+    if (*alive) remove_function(id, std::move(done));
+  });
+}
+
+void Bosc::remove_others() {
+  for (std::uint32_t address = 0; address < states_.size(); ++address) {
+    const BlockState& block = states_[address];
+    if (block.function.value == 0) continue;
+    const auto known = functions_.find(block.function.value);
+    if (known == functions_.end() || known->second.commit == nullptr) free({address});
+  }
+  std::erase_if(functions_, [](const auto& entry) { return entry.second.commit == nullptr; });
 }
 
 Bosc::Function& Bosc::function_of(const BlockState& block) {
@@ -135,6 +167,7 @@ bool Bosc::modify(BlockAddress address, Modification modification, std::uint64_t
   Function& function = function_of(block);
   CHECK_MSG(number >= function.last_number, "the numbers of an index's modifications decrease");
   function.last_number = number;
+  newest_number_ = std::max(newest_number_, number);
   if (number <= block.frontier) return false;  // recovery: it is in the block already
   ++statistics_.modifications;
   if (block.cached && block.queue.empty() && !block.committing) {
@@ -263,9 +296,39 @@ void Bosc::fetch(BlockAddress address, UniqueFunction<void(Result<Fetched>)> don
       });
 }
 
+std::uint64_t Bosc::last_number() const {
+  std::uint64_t last = std::max(frontier_, used_through_);
+  for (const BlockState& block : states_) last = std::max(last, block.frontier);
+  for (const auto& [id, function] : functions_) last = std::max(last, function.last_number);
+  return last;
+}
+
+Result<Bosc::Fetched> Bosc::fetch_now(BlockAddress address) {
+  const BlockState& block = state(address);
+  CHECK(block.on_disk);
+  Payload bytes = Payload::allocate(superblock_.block_bytes);
+  if (Result<void> r = disk_.read(superblock_.offset_of(address, block.place), bytes.bytes()); !r) {
+    return r.error();
+  }
+  const IndexBlockHeader expected = header_of(address, block);
+  const BlockDamage damage = check_index_block(expected, superblock_.file, bytes.bytes());
+  if (damage != BlockDamage::kNone) {
+    const Error error = damage_error(address, damage);
+    report(address, error);
+    return error;
+  }
+  const auto contents = contents_of(std::span<const std::byte>(bytes.bytes()));
+  return Fetched{expected, {contents.begin(), contents.end()}};
+}
+
+void Bosc::others_come() {
+  gate_.set_hurry(queued_bytes() > (queue_bytes_commit_ + queue_bytes_max_) / 2);
+  gate_.others_come(executor_.monotonic_time());
+}
+
 void Bosc::read_for_query(BlockAddress address) {
   Read& read = *reads_[address.value];
-  gate_.others_read(executor_.monotonic_time());
+  others_come();
   read.block = Payload::allocate(superblock_.block_bytes);
   ++statistics_.query_reads;
   ++statistics_.reads;

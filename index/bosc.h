@@ -97,6 +97,11 @@ class Bosc {
   void add_function(FunctionId id, CommitFunction& function);
   // What `function` saved in the checkpoint; empty if it was not there.
   [[nodiscard]] std::span<const std::byte> saved(FunctionId id) const;
+  // Gives back all blocks of the function, and forgets it. Blocks that are being committed are
+  // waited for; then `done`, perhaps before this returns. Nobody uses its blocks any more.
+  void remove_function(FunctionId id, UniqueFunction<void()> done);
+  // The same for all that the checkpoint knew and that were not added. Before the first commit.
+  void remove_others();
 
   // Usable bytes of each block.
   [[nodiscard]] std::size_t contents_bytes() const {
@@ -133,13 +138,16 @@ class Bosc {
   void end_hold(BlockAddress address);
   // As modify(), for a block that is held: a modification whose number is not known any more.
   void restore(BlockAddress address, Modification modification);
-  // Every number up to this one that anybody will ever use has been used.
+  // Every number up to this one that anybody will ever use has been used. May be told when a
+  // checkpoint asks (on_checkpoint_begin).
   void set_used_through(std::uint64_t number) { used_through_ = number; }
 
   // Hints that modify() will be called for the block soon: two steps, each for many blocks before
   // the next, because the second needs what the first has brought.
   void prefetch(BlockAddress address) const { __builtin_prefetch(&states_[address.value], 1); }
   void prefetch_queue(BlockAddress address) const { pool_.prefetch(states_[address.value].queue); }
+  // Others use the disk: for a moment commits leave it to them, mostly, unless room runs short.
+  void others_come();
   // Whether the queues are within their memory: who modifies waits otherwise.
   [[nodiscard]] bool has_room() const { return queued_bytes() < queue_bytes_max_; }
   // Runs `then` in a later turn as soon as there is room.
@@ -169,6 +177,9 @@ class Bosc {
   }
   // Reads the block if it must, and gives a copy of it for look_now(). kCorrupt and kIo as query().
   void fetch(BlockAddress address, UniqueFunction<void(Result<Fetched>)> done);
+  // The same while the caller waits: what checks an index in the middle of a turn needs it. Reads
+  // what is on disk even if it is in memory, too.
+  Result<Fetched> fetch_now(BlockAddress address);
 
   // Nothing will be modified in the block for long: it is committed before the sweep comes to it,
   // with others like it.
@@ -187,15 +198,21 @@ class Bosc {
 
   // The log must be replayed from the number behind this one.
   [[nodiscard]] std::uint64_t frontier() const { return frontier_; }
+  // The highest number that it knows: what comes from now on has a higher one. A number may have
+  // been used for what never became durable, and a log that has forgotten it would give it again.
+  [[nodiscard]] std::uint64_t last_number() const;
   // Called with it whenever a checkpoint has become durable.
   void on_checkpoint(UniqueFunction<void(std::uint64_t)> hook) {
     checkpoint_hook_ = std::move(hook);
   }
+  // Called before one is packed, to say what has been used (set_used_through).
+  void on_checkpoint_begin(UniqueFunction<void()> hook) { begin_hook_ = std::move(hook); }
   // Told of blocks that are damaged and of I/O that failed.
   void on_error(UniqueFunction<void(BlockAddress, const Error&)> hook) {
     error_hook_ = std::move(hook);
   }
 
+  [[nodiscard]] Executor& executor() const { return executor_; }
   [[nodiscard]] std::uint32_t allocated_blocks() const { return allocated_; }
   [[nodiscard]] std::uint32_t block_bytes() const { return superblock_.block_bytes; }
   // Queues, cache and runs: what memory_bytes limits.
@@ -319,6 +336,7 @@ class Bosc {
   std::shared_ptr<Checkpoint> checkpoint_;
   std::uint64_t frontier_ = 0;
   std::uint64_t used_through_ = 0;
+  std::uint64_t newest_number_ = 0;  // that was modified with
   bool pump_pending_ = false;
   bool draining_ = false;
   bool waiting_ = false;  // something failed: not yet again
@@ -330,6 +348,7 @@ class Bosc {
   std::vector<CommitAll> commit_alls_;
   UniqueFunction<void()> drained_;
   UniqueFunction<void(std::uint64_t)> checkpoint_hook_;
+  UniqueFunction<void()> begin_hook_;
   UniqueFunction<void(BlockAddress, const Error&)> error_hook_;
   BoscStatistics statistics_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

@@ -89,6 +89,7 @@ Payload Bosc::pack_checkpoint(std::uint64_t frontier) {
 
 void Bosc::begin_checkpoint() {
   CHECK(runs_.empty() && !checkpoint_);
+  if (begin_hook_) begin_hook_();
   auto checkpoint = std::make_shared<Checkpoint>();
   checkpoint_ = checkpoint;
   std::uint64_t frontier = used_through_;

@@ -31,7 +31,7 @@ void Bosc::pump_soon() {
 bool Bosc::should_commit() const {
   if (!commit_alls_.empty() || !room_waiters_.empty()) return true;
   return pool_.used_bytes() >= queue_bytes_commit_ || cache_.dirty_bytes() >= dirty_bytes_commit_ ||
-         (used_through_ > frontier_ && used_through_ - frontier_ > options_.replay_max);
+         (newest_number_ > frontier_ && newest_number_ - frontier_ > options_.replay_max);
 }
 
 void Bosc::pump() {
@@ -235,7 +235,8 @@ void Bosc::apply_run(const std::shared_ptr<Run>& run) {
     member.is_stored = block.on_disk || member.from_cache;
     member.expected = header_of(member.address, block);
     member.function = function_of(block).commit;
-    if (member.taken.empty()) continue;
+    // What was applied in the cache is a commit of nothing: the function hears of it.
+    if (member.taken.empty() && !(member.dirty && member.from_cache)) continue;
     member.commit = std::make_unique<BlockCommit>(BlockCommit::Parts{
         member.address,
         member.is_stored ? contents_of(std::span<const std::byte>(run->before_of(member)))

@@ -66,6 +66,7 @@ Result<void> BTree::load(std::span<const std::byte> saved) {
     }
     new_leaf(low, address)->stored = load_le<std::uint32_t>(from + kKeyBytes + 4);
     effective_count_ += leaves_.back().stored;
+    stored_count_ += leaves_.back().stored;
   }
   return {};
 }
@@ -209,6 +210,7 @@ std::optional<KeyRange> BTree::begin_rebuild(BlockAddress address) {
   store_.free(address);
   store_.hold(*fresh);
   effective_count_ -= leaf.stored + leaf.pending;
+  stored_count_ -= leaf.stored;
   leaf.address = *fresh;
   leaf.stored = leaf.pending = 0;
   const std::optional<IndexKey> next = map_.next_low(leaf.low);
@@ -249,6 +251,7 @@ void BTree::drop_before(IndexKey key) {
     const BlockAddress address = leaves_[number].address;
     if (store_.is_committing(address)) return;
     effective_count_ -= leaves_[number].stored + leaves_[number].pending;
+    stored_count_ -= leaves_[number].stored;
     map_.erase_first();
     ++map_changes_;
     leaves_[map_.find({})].low = {};
@@ -266,6 +269,7 @@ bool BTree::apply(std::span<std::byte> contents, Modification modification) {
 void BTree::committed(const BlockCommit& commit) {
   const LeafNumber number = store_.tag(commit.address());
   effective_count_ -= leaves_[number].stored + leaves_[number].pending;
+  stored_count_ -= leaves_[number].stored;
   leaves_[number].stored = Leaf(commit.result(0), shape_).count();
   std::vector<LeafNumber> all{number};
   for (std::size_t i = 0; i < commit.added().size(); ++i) {
@@ -283,6 +287,7 @@ void BTree::committed(const BlockCommit& commit) {
   for (const LeafNumber leaf : all) {
     leaves_[leaf].pending = store_.queued(leaves_[leaf].address);
     effective_count_ += leaves_[leaf].stored + leaves_[leaf].pending;
+    stored_count_ += leaves_[leaf].stored;
   }
   if (!map_.next_low(leaves_[all.back()].low)) {
     const Leaf last(commit.result(commit.added().size()), shape_);

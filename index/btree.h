@@ -118,6 +118,8 @@ class BTree final : public CommitFunction {
   [[nodiscard]] std::size_t leaves() const { return map_.size(); }
   // With pending inserts counted as if each had a new key.
   [[nodiscard]] std::uint64_t effective_count() const { return effective_count_; }
+  // Of these, those that are not committed yet.
+  [[nodiscard]] std::uint64_t pending_count() const { return effective_count_ - stored_count_; }
   [[nodiscard]] std::size_t node_bytes() const;
   [[nodiscard]] const LeafShape& shape() const { return shape_; }
 
@@ -175,6 +177,7 @@ class BTree final : public CommitFunction {
   IndexKey last_key_;
   bool knows_last_key_ = false;
   std::uint64_t effective_count_ = 0;
+  std::uint64_t stored_count_ = 0;
 };
 
 }  // namespace mariner::index

@@ -155,11 +155,9 @@ void BTree::find_each(BlockReader& reader, std::span<const KeyRange> ranges,
     const bool seen =
         reader.look(leaf.address, [&](const BlockView& view) { return look_each(each, view); });
     if (seen) continue;
-    // It is missing: on to those that the leaves before it decide, to hear what else is.
-    while (each.left > 0 && each.ranges[each.left - 1].low >= each.leaf_low) --each.left;
-    if (each.left > 0 && each.ranges[each.left - 1].high >= each.leaf_low) {
-      each.ranges[each.left - 1].high = each.leaf_low.before();
-    }
+    // It is missing: on to those that leaves before it decide for sure, to hear what else is. One
+    // that goes on before it most often need not.
+    while (each.left > 0 && each.ranges[each.left - 1].high >= each.leaf_low) --each.left;
   }
 }
 

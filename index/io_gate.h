@@ -1,6 +1,5 @@
-// Lets the transfers of commits through to the disk: as many as come, or, while somebody waits for
-// reads of their own, only few bytes at a time, so that those do not stand behind megabytes.
-// Owner's thread only.
+// Lets the transfers of commits through to the disk: as many as come, or, while others use the
+// disk, only few bytes at a time, so that those do not stand behind megabytes. Owner's thread only.
 #pragma once
 
 #include <chrono>
@@ -15,16 +14,18 @@ namespace mariner::index {
 class IoGate {
  public:
   struct Options {
-    std::size_t polite_bytes = 128 << 10;      // at a time while others read
-    std::chrono::milliseconds polite_for{20};  // after a read of theirs
+    std::size_t polite_bytes = 128 << 10;      // at a time beside others
+    std::chrono::milliseconds polite_for{20};  // after the last sign of them
   };
   explicit IoGate(const Options& options) : options_(options) {}
 
-  // Another one reads.
-  void others_read(std::chrono::nanoseconds now) { polite_until_ = now + options_.polite_for; }
+  // Others are about to use the disk.
+  void others_come(std::chrono::nanoseconds now) { polite_until_ = now + options_.polite_for; }
+  // There is no time to be polite, or there is again.
+  void set_hurry(bool hurry) { hurry_ = hurry; }
   // The length that one transfer should have at most.
   [[nodiscard]] std::size_t piece_bytes(std::chrono::nanoseconds now) const {
-    return now < polite_until_ ? options_.polite_bytes : SIZE_MAX;
+    return polite(now) ? options_.polite_bytes : SIZE_MAX;
   }
 
   // Calls `begin` now or when it is its turn; ended() must follow when the transfer has.
@@ -42,8 +43,11 @@ class IoGate {
     std::size_t bytes = 0;
     UniqueFunction<void()> begin;
   };
+  [[nodiscard]] bool polite(std::chrono::nanoseconds now) const {
+    return !hurry_ && now < polite_until_;
+  }
   void let_through(std::chrono::nanoseconds now) {
-    while (!waiting_.empty() && (in_flight_ == 0 || now >= polite_until_ ||
+    while (!waiting_.empty() && (in_flight_ == 0 || !polite(now) ||
                                  in_flight_ + waiting_.front().bytes <= options_.polite_bytes)) {
       Waiting next = std::move(waiting_.front());
       waiting_.pop_front();
@@ -54,6 +58,7 @@ class IoGate {
 
   const Options options_;
   std::chrono::nanoseconds polite_until_{0};
+  bool hurry_ = false;
   std::size_t in_flight_ = 0;
   std::deque<Waiting> waiting_;  // bounded by the runs in flight, or a checkpoint
 };

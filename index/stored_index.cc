@@ -18,6 +18,7 @@ using logging::RecordType;
 constexpr std::uint64_t kRollbackKey = UINT64_MAX;
 // How much of the base is put together in one go.
 constexpr std::uint64_t kBasePartBlocks = 4096;
+constexpr std::size_t kInsertedMax = 64;
 
 FunctionId function_of(VolumeId volume, std::uint32_t which) {
   return {volume.value * StoredIndex::kFunctions + which};
@@ -79,7 +80,7 @@ Result<std::unique_ptr<StoredIndex>> StoredIndex::open(Bosc& store, VolumeId vol
 }
 
 void StoredIndex::learn(UniqueFunction<void(Result<void>)> done) {
-  consult(
+  index::consult(
       store_,
       [this](BlockReader& reader) {
         lt_->learn(reader);
@@ -99,9 +100,68 @@ void StoredIndex::learn(UniqueFunction<void(Result<void>)> done) {
       std::move(done));
 }
 
+StoredIndex::~StoredIndex() { *alive_ = false; }
+
+VersionLookup::VersionLookup(StoredIndex& index, BlockReader& reader)
+    : index_(index), reader_(reader) {
+  index_.flush();
+}
+
+std::vector<LocatedRun> VersionLookup::locate(BlockRange range, SequenceNumber at) const {
+  return index_.locate(reader_, range, at);
+}
+
+std::vector<SequenceNumber> VersionLookup::versions(Lbn block, SequenceNumber from,
+                                                    SequenceNumber to) const {
+  return index_.versions(reader_, block, from, to);
+}
+
+void StoredIndex::consult(UniqueFunction<void(const VersionLookup&)> compute,
+                          UniqueFunction<void(Result<void>)> done) {
+  const auto begun = store_.executor().monotonic_time();
+  index::consult(
+      store_,
+      [this, compute = std::move(compute)](BlockReader& reader) mutable {
+        compute(VersionLookup(*this, reader));
+      },
+      [this, begun, done = std::move(done)](Result<void> looked) mutable {
+        const auto took = store_.executor().monotonic_time() - begun;
+        lookups_.observe(static_cast<std::uint64_t>(took.count()));
+        done(std::move(looked));
+      });
+}
+
+std::uint64_t StoredIndex::pending_updates() const {
+  return tl_tree_->pending_count() + lt_tree_->pending_count() + bt_tree_->pending_count();
+}
+
 void StoredIndex::insert(const Record& record, const logging::LogLocation& location) {
-  const Logged one{record, location};
-  insert_all({&one, 1});
+  const bool is_write = record.type == RecordType::kWrite || record.type == RecordType::kZero ||
+                        record.type == RecordType::kRollback;
+  // What comes again after a restart is there, or takes its own place.
+  if (is_write && record.sequence > newest_.sequence) newest_ = {record.sequence, record.time};
+  if (record.type == RecordType::kRollback &&
+      (rollbacks_.empty() || record.sequence > rollbacks_.back().sequence)) {
+    rollbacks_.push_back({record.sequence, record.target_sequence});
+  }
+  if (inserted_.empty()) {
+    store_.executor().defer([this, alive = alive_] {
+      if (*alive) flush();
+    });
+  }
+  inserted_.push_back({record, location});
+  if (inserted_.size() == kInsertedMax) flush();
+}
+
+void StoredIndex::flush() {
+  if (inserted_.empty()) return;
+  store_.others_come();  // what was inserted was written to the log's disk, and more will be
+  insert_all(inserted_);
+  inserted_.clear();
+}
+
+std::array<FunctionId, 3> StoredIndex::functions_of(VolumeId volume) {
+  return {function_of(volume, 1), function_of(volume, 2), function_of(volume, 3)};
 }
 
 void StoredIndex::insert_all(std::span<const Logged> records) {
@@ -122,7 +182,6 @@ void StoredIndex::insert_one(const Record& record, const logging::LogLocation& l
     case RecordType::kZero:
     case RecordType::kRollback: break;
   }
-  // What comes again after a restart is there, or takes its own place.
   if (record.sequence > newest_.sequence) newest_ = {record.sequence, record.time};
   tl_->insert(indexed_write_of(record, location), record.ordinal);
   if (record.type != RecordType::kRollback) {
@@ -280,11 +339,13 @@ void StoredIndex::changed(SequenceNumber from, SequenceNumber to,
 void StoredIndex::for_each(SequenceNumber from, SequenceNumber to,
                            UniqueFunction<bool(const IndexedWrite&)> visit,
                            UniqueFunction<void(Result<void>)> done) {
+  flush();
   const SequenceNumber after{std::max(from.value, writes_given_up_.value())};
   tl_->for_each(after, to, std::move(visit), std::move(done));
 }
 
 void StoredIndex::moment_at(VersionTime time, Found found) {
+  flush();
   tl_->find(time, [this, time,
                    found = std::move(found)](Result<std::optional<IndexMoment>> last) mutable {
     if (!last) return found(last.error());
@@ -294,6 +355,7 @@ void StoredIndex::moment_at(VersionTime time, Found found) {
 }
 
 void StoredIndex::moment_of(SequenceNumber sequence, Found found) {
+  flush();
   tl_->find(sequence, [this, sequence,
                        found = std::move(found)](Result<std::optional<IndexMoment>> last) mutable {
     if (!last) return found(last.error());

@@ -1,8 +1,8 @@
 // The version index of one volume on disk: its TL and LT indexes, what its base holds of
 // before-images, and its rollbacks, over one store.
 //
-// What reads it is a computation (block_reader.h) or calls back. Moments are sequence numbers, as
-// in version_index.h, whose words these are. The log's records are what recovery makes it from:
+// What reads it is a computation (consult()) or calls back. Moments are sequence numbers, as in
+// version_index.h, whose words these are. The log's records are what recovery makes it from:
 // insert() takes each record behind the store's frontier again, in the order of the log, and skips
 // what is there.
 //
@@ -11,6 +11,7 @@
 // only.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <memory>
 #include <vector>
@@ -18,8 +19,30 @@
 #include "index/lt_index.h"
 #include "index/tl_index.h"
 #include "index/version_index.h"
+#include "proto/histogram.h"
 
 namespace mariner::index {
+
+class StoredIndex;
+
+// One computation's look at an index. What it says counts when the reader's computation is complete
+// at its end.
+class VersionLookup {
+ public:
+  VersionLookup(StoredIndex& index, BlockReader& reader);
+
+  // The newest version of every block of `range` at or before `at`: runs in order, without gaps.
+  [[nodiscard]] std::vector<LocatedRun> locate(BlockRange range, SequenceNumber at) const;
+  // The sequence numbers of the writes that changed `block` in (from, to], in order.
+  [[nodiscard]] std::vector<SequenceNumber> versions(Lbn block, SequenceNumber from,
+                                                     SequenceNumber to) const;
+  // The index, for what it knows without looking.
+  [[nodiscard]] const StoredIndex& index() const { return index_; }
+
+ private:
+  StoredIndex& index_;
+  BlockReader& reader_;
+};
 
 class StoredIndex {
  public:
@@ -28,24 +51,28 @@ class StoredIndex {
 
   // `store` outlives it. kCorrupt when what was saved is damaged.
   static Result<std::unique_ptr<StoredIndex>> open(Bosc& store, VolumeId volume);
+  ~StoredIndex();
+  StoredIndex(const StoredIndex&) = delete;
+  StoredIndex& operator=(const StoredIndex&) = delete;
   // Learns what it holds: once, before anything else. `done` may run before this returns.
   void learn(UniqueFunction<void(Result<void>)> done);
 
-  // Adds a durable record, as VersionIndex::insert.
+  // Adds a durable record, with its ordinal. Writes, zeros and rollbacks come in the order of their
+  // sequence numbers, with times that increase strictly; before-images and rebases in the order of
+  // their ordinals. What comes is there for the next lookup, and goes into the trees with others
+  // (flush()): that costs less each.
   void insert(const logging::Record& record, const logging::LogLocation& location);
-  // The same for many, in order: costs less each.
   struct Logged {
     logging::Record record;
     logging::LogLocation location;
   };
   void insert_all(std::span<const Logged> records);
+  void flush();
 
-  // As VersionIndex::locate. A computation.
-  [[nodiscard]] std::vector<LocatedRun> locate(BlockReader& reader, BlockRange range,
-                                               SequenceNumber at) const;
-  // The sequence numbers of the writes that changed `block` in (from, to], in order. A computation.
-  [[nodiscard]] std::vector<SequenceNumber> versions(BlockReader& reader, Lbn block,
-                                                     SequenceNumber from, SequenceNumber to) const;
+  // Calls compute(VersionLookup&) until nothing that it needs is missing; then `done`, in the same
+  // turn. See block_reader.h. Both may run before this returns.
+  void consult(UniqueFunction<void(const VersionLookup&)> compute,
+               UniqueFunction<void(Result<void>)> done);
 
   // The distinct extents that may differ between the views at `from` and `to`, in order, merged.
   void changed(SequenceNumber from, SequenceNumber to,
@@ -65,15 +92,25 @@ class StoredIndex {
   // Moments before `horizon` can no longer be opened. Never goes back.
   void set_horizon(IndexMoment horizon);
 
+  // The targets of the rollbacks after `after`.
   [[nodiscard]] std::vector<SequenceNumber> rollback_targets(SequenceNumber after) const;
+  // The newest rollback; 0 when there is none.
   [[nodiscard]] SequenceNumber last_rollback() const {
     return rollbacks_.empty() ? SequenceNumber{} : rollbacks_.back().sequence;
   }
+  // The horizon; sequence 0 as long as nothing was given up.
   [[nodiscard]] IndexMoment oldest() const { return horizon_; }
   [[nodiscard]] IndexMoment newest() const;
   [[nodiscard]] Bosc& store() const { return store_; }
+  // Updates of its trees that wait to be committed.
+  [[nodiscard]] std::uint64_t pending_updates() const;
+  // How long lookups took, from consult() to its end.
+  [[nodiscard]] const DurationHistogram& lookups() const { return lookups_; }
+  // The ids of what this has of the store.
+  [[nodiscard]] static std::array<FunctionId, 3> functions_of(VolumeId volume);
 
  private:
+  friend class VersionLookup;
   struct Rollback {
     SequenceNumber sequence;
     SequenceNumber target;
@@ -92,6 +129,10 @@ class StoredIndex {
   };
 
   explicit StoredIndex(Bosc& store) : store_(store) {}
+  [[nodiscard]] std::vector<LocatedRun> locate(BlockReader& reader, BlockRange range,
+                                               SequenceNumber at) const;
+  [[nodiscard]] std::vector<SequenceNumber> versions(BlockReader& reader, Lbn block,
+                                                     SequenceNumber from, SequenceNumber to) const;
   void insert_one(const logging::Record& record, const logging::LogLocation& location);
   void insert_before_image(const logging::Record& record, const logging::LogLocation& location);
   void raw(BlockReader& reader, BlockRange range, SequenceNumber at,
@@ -108,10 +149,13 @@ class StoredIndex {
   std::unique_ptr<LtIndex> lt_;
   std::unique_ptr<LtIndex> bt_;
   std::vector<Rollback> rollbacks_;  // by sequence number
+  std::vector<Logged> inserted_;     // and not in the trees yet
   LtIndex::Batch batch_;
   IndexMoment newest_;
   IndexMoment horizon_;
   IndexMoment floor_;  // the horizon, or the last write that is given up: the later one
+  DurationHistogram lookups_;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
 }  // namespace mariner::index

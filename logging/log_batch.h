@@ -19,8 +19,14 @@ enum class Urgency {
   kEssential,  // may use the log's reserve: before-images, rebases, voids, rollbacks
 };
 
+// Where a record stands: on the disk, and in the order of the whole log.
+struct LoggedAt {
+  LogLocation location;
+  std::uint64_t ordinal = 0;
+};
+
 struct PendingRecord {
-  using Appended = UniqueFunction<void(Result<LogLocation>)>;
+  using Appended = UniqueFunction<void(Result<LoggedAt>)>;
 
   Record record;  // its ordinal is 0 until it has been given to a disk for the first time
   PayloadSlice payload;

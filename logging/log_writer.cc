@@ -15,6 +15,12 @@ namespace {
 constexpr std::uint32_t kRecordBytesMax =
     kRecordHeaderBytes + 4 * kRecordPayloadBlocksMax + kRecordPayloadBlocksMax * kBlockBytes;
 
+// What the log keeps of a volume's base.
+bool is_base(const PendingRecord& pending) {
+  return pending.record.type == RecordType::kBeforeImage ||
+         pending.record.type == RecordType::kRebase;
+}
+
 Error out_of_disks() { return {ErrorCode::kIo, "the log disk has failed; see the daemon's log"}; }
 
 // Those that came with the payload, and what is missing.
@@ -100,12 +106,17 @@ void LogWriter::pump() {
   finish_removals();
   if (failed_) return fail_all(out_of_disks());
   const Time now = executor_.monotonic_time();
+  bool dispatched = false;
   for (;;) {
     bool changed = assign_waiting(now);
-    changed = dispatch_due(now) || changed;
+    const bool due = dispatch_due(now);
+    dispatched = dispatched || due;
+    changed = due || changed;
     if (changed) continue;
     if (!is_full(now) || !make_way()) break;
   }
+  // Before what else the turn has deferred.
+  if (dispatched) submit();
   if (const auto time = policy_.wake()) wake_at(*time);
   watch();
 }
@@ -278,7 +289,8 @@ void LogWriter::succeeded(Arm& arm, LogBatch& batch, bool abandoned) {
   if (abandoned) return;
   for (const PendingRecord& pending : batch.records) ordinals_.settle(pending.record.ordinal);
   if (!waiting_.empty() || !arm.queue.empty()) dispatch_now();
-  for (PendingRecord& pending : batch.records) pending.done(pending.location);
+  for (PendingRecord& pending : batch.records)
+    pending.done(LoggedAt{pending.location, pending.record.ordinal});
 }
 
 // What has gathered meanwhile goes to the disks before anything else is done, so that they do not
@@ -287,6 +299,10 @@ void LogWriter::dispatch_now() {
   const Time now = executor_.monotonic_time();
   while (assign_waiting(now) || dispatch_due(now)) {
   }
+  submit();
+}
+
+void LogWriter::submit() {
   for (const auto& arm : arms_) arm->disk->disk().submit_now();
 }
 
@@ -483,20 +499,16 @@ bool LogWriter::is_full(Time now) const {
 }
 
 bool LogWriter::before_images_first() {
-  const auto others =
-      std::stable_partition(waiting_.begin(), waiting_.end(), [](const PendingRecord& pending) {
-        return pending.record.type == RecordType::kBeforeImage ||
-               pending.record.type == RecordType::kRebase;
-      });
-  return others != waiting_.begin();
+  return std::stable_partition(waiting_.begin(), waiting_.end(), is_base) != waiting_.begin();
 }
 
 // What is at the queue's front has no room. Whether something else may have.
 bool LogWriter::make_way() {
   const bool essential = waiting_.front().urgency == Urgency::kEssential;
-  if (full_gate_ && full_gate_()) {
-    // A before-image may be what the release waits for, and it has no place in the order.
-    return !essential && before_images_first();
+  // A before-image may be what the release waits for: it cannot wait for the release, but it has no
+  // place in the order.
+  if (full_gate_ && full_gate_() && !is_base(waiting_.front())) {
+    return before_images_first() && is_base(waiting_.front());
   }
   std::uint64_t tracks = 0;
   for (const auto& arm : arms_) tracks += arm->disk->superblock().track_count;

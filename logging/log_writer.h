@@ -72,7 +72,7 @@ class LogWriter {
 
   // Appends `record` with its payload (record.payload_blocks whole blocks). The writer fills in
   // payload_offset, ordinal and the back pointer. `done` runs once, never before this call has
-  // returned: with the record's place when it is durable; kNoSpace when the log is full;
+  // returned: with its place and ordinal when it is durable; kNoSpace when the log is full;
   // kInvalidArgument when it is longer than a track; kIo when every log disk has failed (twice in a
   // row), after which every append fails.
   void append(const Record& record, PayloadSlice payload, Urgency urgency, Appended done);
@@ -88,8 +88,9 @@ class LogWriter {
   using TrackGate = UniqueFunction<bool(std::uint8_t disk, std::uint64_t track)>;
   void set_track_gate(TrackGate gate) { track_gate_ = std::move(gate); }
   // Asks, when the log is full, whether tracks are about to be released. While it answers true,
-  // records wait for retry(); otherwise they fail with kNoSpace. Before-images, which a release may
-  // need and which have no place in a volume's order, overtake what waits.
+  // records wait for retry(); otherwise they fail with kNoSpace. Before-images and rebases, which a
+  // release may need and which have no place in a volume's order, overtake what waits, and fail
+  // rather than wait.
   void set_full_gate(UniqueFunction<bool()> gate) { full_gate_ = std::move(gate); }
   void retry();
 
@@ -138,6 +139,7 @@ class LogWriter {
   bool dispatch_due(Time now);
   void dispatch(Arm& arm, Time now);
   void dispatch_now();
+  void submit();
   void write(Arm& arm);
   void completed(Arm& arm, const std::shared_ptr<LogBatch>& batch, Result<void> result);
   void succeeded(Arm& arm, LogBatch& batch, bool abandoned);

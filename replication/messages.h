@@ -5,6 +5,8 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <vector>
 
 #include "proto/payload.h"
 #include "proto/units.h"
@@ -27,6 +29,8 @@ struct WriteRequest {
   PayloadSlice payload;
   SequenceNumber target;  // kRollback
   VersionTime target_time;
+  // kRollback, in this process: the extents that may have changed since the target.
+  std::shared_ptr<const std::vector<BlockRange>> changed;
 };
 
 // What a write adds to the lag of an image, and takes of what a storage node has granted: its

@@ -11,9 +11,10 @@
 
 namespace mariner::admin {
 
-// Serves `control`, which outlives the server, at the unix socket `path`; Control is called on the
-// thread that runs `io`. Errors as HttpServer::listen_unix().
-[[nodiscard]] Result<std::unique_ptr<web::HttpServer>> start_admin_server(
+// Listens at the unix socket `path`; start() of what it returns begins to serve `control`, which
+// outlives the server and is called on the thread that runs `io`. Errors as
+// HttpServer::listen_unix().
+[[nodiscard]] Result<std::unique_ptr<web::HttpServer>> open_admin_server(
     boost::asio::io_context& io, const std::string& path, Control& control);
 
 }  // namespace mariner::admin

@@ -129,6 +129,7 @@ class Portal::Impl : public std::enable_shared_from_this<Impl> {
   std::vector<std::shared_ptr<Socket>> noted_;
   std::vector<std::shared_ptr<Socket>> settling_;
   bool settle_deferred_ = false;
+  bool started_ = false;
   bool shut_ = false;
   UniqueFunction<void()> stopped_;
 };
@@ -298,7 +299,11 @@ Result<void> Portal::Impl::listen() {
 }
 
 void Portal::Impl::start() {
-  for (std::size_t i = 0; i < listeners_.size(); ++i) accept_from(i);
+  CHECK(!std::exchange(started_, true));
+  for (std::size_t i = 0; i < listeners_.size(); ++i) {
+    CHECK_MSG(listeners_[i].is_open(), "a portal is started that was stopped");
+    accept_from(i);
+  }
   tick();
 }
 
@@ -460,12 +465,12 @@ Result<std::unique_ptr<Portal>> Portal::open(PortalOptions options,
   auto impl = std::make_shared<Impl>(std::move(options), environment);
   const auto listening = impl->listen();
   if (!listening) return listening.error();
-  impl->start();
   return std::unique_ptr<Portal>(new Portal(std::move(impl)));
 }
 
 Portal::Portal(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Portal::~Portal() { impl_->shut(); }
+void Portal::start() { impl_->start(); }
 std::vector<std::string> Portal::addresses() const { return impl_->addresses(); }
 std::size_t Portal::connections() const { return impl_->connections(); }
 SessionRegistry& Portal::sessions() { return impl_->sessions(); }

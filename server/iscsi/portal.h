@@ -43,8 +43,9 @@ class Portal {
     Observer& observer;
   };
 
-  // Binds, listens and accepts on every address, or none: kInvalidArgument for an address that is
-  // none, kIo for one that cannot be bound. All of `environment` must outlive the portal.
+  // Binds and listens on every address, or none: kInvalidArgument for an address that is none, kIo
+  // for one that cannot be bound. Whoever connects waits in the system's backlog until start(). All
+  // of `environment` must outlive the portal.
   [[nodiscard]] static Result<std::unique_ptr<Portal>> open(PortalOptions options,
                                                             const Environment& environment);
 
@@ -53,14 +54,17 @@ class Portal {
   Portal(const Portal&) = delete;
   Portal& operator=(const Portal&) = delete;
 
+  // Begins to accept. At most once, and not after stop().
+  void start();
+
   // The addresses that are listened on, with the ports that were chosen.
   [[nodiscard]] std::vector<std::string> addresses() const;
   [[nodiscard]] std::size_t connections() const;
   // Good for the portal's life.
   [[nodiscard]] SessionRegistry& sessions();
 
-  // Stops accepting, asks every initiator to log out, cuts who has not after `seconds`, and calls
-  // `done` when no connection is left. Once.
+  // Stops listening and accepting, asks every initiator to log out, cuts who has not after
+  // `seconds`, and calls `done` when no connection is left. Once; also if it was never started.
   void stop(std::uint16_t seconds, UniqueFunction<void()> done);
 
  private:

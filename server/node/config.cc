@@ -250,6 +250,20 @@ void read_storage(ConfigTable table, StorageConfig& storage) {
   table.finish();
 }
 
+void read_index(ConfigTable table, IndexConfig& index) {
+  table.parsed("file", index.file, absolute_path);
+  table.parsed("memory", index.memory, size_between(kIndexMemoryMin, ByteSize{1ull << 40}));
+  if (const auto records = table.integer("replay_max")) {
+    if (*records >= kReplayMaxMin) {
+      index.replay_max = *records;
+    } else {
+      table.error("replay_max",
+                  fmt::format("expected at least {} records, found {}", kReplayMaxMin, *records));
+    }
+  }
+  table.finish();
+}
+
 // [auth.NAME]: read for its form, so that a file written for a later version is checked in full.
 std::set<std::string> read_auth(const toml::table& auth, ConfigProblems& problems) {
   std::set<std::string> names;
@@ -397,6 +411,9 @@ void read_root(const toml::table& file, ConfigProblems& problems, Config& config
   read_log(ConfigTable(log != nullptr ? *log : none, "log", problems), config.log);
   if (const auto* storage = root.table("storage")) {
     read_storage(ConfigTable(*storage, "storage", problems), config.storage);
+  }
+  if (const auto* index = root.table("index")) {
+    read_index(ConfigTable(*index, "index", problems), config.index);
   }
   std::set<std::string> auth_names;
   if (const auto* auth = root.table("auth")) auth_names = read_auth(*auth, problems);

@@ -63,6 +63,13 @@ struct StorageConfig {
   std::chrono::nanoseconds apply_delay = std::chrono::seconds(2);
 };
 
+struct IndexConfig {
+  std::string file;  // of the version indexes; empty: "index" in the state directory
+  ByteSize memory{256ull << 20};
+  // Records, about, that a start may have to replay into them.
+  std::int64_t replay_max = 2'000'000;
+};
+
 // [volume.faults]: what a test wants to go wrong. Shares are 0 to 1.
 struct FaultConfig {
   double read_errors = 0;
@@ -84,6 +91,7 @@ struct Config {
   ServerConfig server;
   LogConfig log;
   StorageConfig storage;
+  IndexConfig index;
   std::vector<VolumeConfig> volumes;
 };
 
@@ -92,6 +100,8 @@ inline constexpr ByteSize kVolumeSizeMin{1ull << 20};
 inline constexpr ByteSize kVolumeSizeMax{1ull << 50};
 inline constexpr std::chrono::seconds kWindowMin{1};
 inline constexpr std::chrono::seconds kWindowMax = std::chrono::hours(24 * 3660);
+inline constexpr ByteSize kIndexMemoryMin{64ull << 20};
+inline constexpr std::int64_t kReplayMaxMin = 100;
 inline constexpr ByteSize kTrackSizeMin{8ull << 20};
 inline constexpr ByteSize kTrackSizeMax{1ull << 30};
 inline constexpr std::uint64_t kTracksMin = 4;  // a log that holds fewer cannot reclaim any

@@ -64,8 +64,8 @@ void NodeControl::history(const api::HistoryRequest& request, admin::Answer<api:
                    if (request.from().at_case() == api::MomentSpec::AT_NOT_SET) {
                      api::History out;
                      *out.mutable_to() = node::to_api(*end);
-                     fill_history(**volume, request, {}, end->at, out);
-                     return done(std::move(out));
+                     return fill_history(**volume, request, {}, end->at, std::move(out),
+                                         std::move(done));
                    }
                    // A start before the history begins means from there.
                    api::MomentSpec from = request.from();
@@ -82,38 +82,29 @@ void NodeControl::history(const api::HistoryRequest& request, admin::Answer<api:
                                     api::History out;
                                     *out.mutable_from() = node::to_api(*begin);
                                     *out.mutable_to() = node::to_api(end);
-                                    fill_history(**again, request, begin->at, end.at, out);
-                                    done(std::move(out));
+                                    fill_history(**again, request, begin->at, end.at,
+                                                 std::move(out), std::move(done));
                                   });
                  });
 }
 
-void NodeControl::fill_history(const ServedVolume& volume, const api::HistoryRequest& request,
-                               const index::IndexMoment& from, const index::IndexMoment& to,
-                               api::History& out) {
-  out.set_schema(1);
-  out.set_name(volume.meta.name());
-  const index::VersionIndex& index = volume.volume->index();
-  // The histogram spans what was asked for, or else from the first write to the last.
-  std::uint64_t start = out.from().asked_ns() != 0 ? out.from().asked_ns() : from.time.ns;
-  const std::uint64_t end = out.to().asked_ns() != 0 ? out.to().asked_ns() : to.time.ns;
-  if (start == 0) start = volume.meta.created_ns();
-  const std::uint64_t columns = request.buckets();
-  const std::uint64_t width = columns == 0 || end <= start ? 0 : (end - start) / columns + 1;
-  if (width != 0) {
-    for (std::uint64_t i = 0; i < columns; ++i) {
-      api::HistoryBucket* bucket = out.add_buckets();
-      bucket->set_from_ns(start + i * width);
-      bucket->set_to_ns(std::min(start + (i + 1) * width, end));
-    }
-  }
-  std::uint64_t writes = 0;
-  std::uint64_t bytes = 0;
-  index.for_each(from.sequence, to.sequence, [&](const index::IndexedWrite& write) {
-    ++writes;
-    bytes += payload_bytes_of(write);
+// A history that is being put together.
+struct NodeControl::HistoryWork {
+  std::shared_ptr<volume::Volume> volume;
+  api::HistoryRequest request;
+  index::IndexMoment from;
+  index::IndexMoment to;
+  api::History out;
+  std::uint64_t start = 0;  // of the histogram
+  std::uint64_t end = 0;
+  std::uint64_t width = 0;  // of a column; 0: there is none
+
+  void add(const index::IndexedWrite& write) {
+    out.set_writes(out.writes() + 1);
+    out.set_bytes(out.bytes() + payload_bytes_of(write));
     if (width != 0 && write.time.ns >= start) {
-      const std::uint64_t column = std::min((write.time.ns - start) / width, columns - 1);
+      const std::uint64_t column =
+          std::min((write.time.ns - start) / width, std::uint64_t{request.buckets()} - 1);
       api::HistoryBucket* bucket = out.mutable_buckets(static_cast<int>(column));
       bucket->set_writes(bucket->writes() + 1);
       bucket->set_bytes(bucket->bytes() + payload_bytes_of(write));
@@ -122,11 +113,11 @@ void NodeControl::fill_history(const ServedVolume& volume, const api::HistoryReq
       add_event(out, "rollback", write.sequence, write.time,
                 "to #" + std::to_string(write.target_sequence.value));
     }
-    if (request.max_writes() == 0) return true;
+    if (request.max_writes() == 0) return;
     if (static_cast<std::uint32_t>(out.write_list_size()) >=
         std::min(request.max_writes(), kWritesListedMax)) {
       out.set_truncated(true);
-      return true;
+      return;
     }
     api::HistoryWrite* listed = out.add_write_list();
     listed->set_sequence(write.sequence.value);
@@ -136,25 +127,69 @@ void NodeControl::fill_history(const ServedVolume& volume, const api::HistoryReq
     listed->set_blocks(write.extent.count.value);
     listed->set_target_sequence(write.target_sequence.value);
     listed->set_epoch(write.epoch.value);
-    return true;
-  });
-  out.set_writes(writes);
-  out.set_bytes(bytes);
-  std::uint64_t distinct = 0;
-  for (const BlockRange& extent : index.changed(from.sequence, to.sequence)) {
-    distinct += extent.count.bytes();
   }
-  out.set_distinct_bytes(distinct);
-  if (Result<std::vector<meta::Mark>> marks = marks_of(volume); marks) {
+};
+
+void NodeControl::fill_history(const ServedVolume& volume, const api::HistoryRequest& request,
+                               const index::IndexMoment& from, const index::IndexMoment& to,
+                               api::History out, admin::Answer<api::History> done) {
+  auto work = std::make_shared<HistoryWork>();
+  work->volume = volume.volume;
+  work->request = request;
+  work->from = from;
+  work->to = to;
+  // The histogram spans what was asked for, or else from the first write to the last.
+  work->start = out.from().asked_ns() != 0 ? out.from().asked_ns() : from.time.ns;
+  work->end = out.to().asked_ns() != 0 ? out.to().asked_ns() : to.time.ns;
+  if (work->start == 0) work->start = volume.meta.created_ns();
+  work->out = std::move(out);
+  work->out.set_schema(1);
+  work->out.set_name(volume.meta.name());
+  const std::uint64_t columns = request.buckets();
+  work->width =
+      columns == 0 || work->end <= work->start ? 0 : (work->end - work->start) / columns + 1;
+  for (std::uint64_t i = 0; work->width != 0 && i < columns; ++i) {
+    api::HistoryBucket* bucket = work->out.add_buckets();
+    bucket->set_from_ns(work->start + i * work->width);
+    bucket->set_to_ns(std::min(work->start + (i + 1) * work->width, work->end));
+  }
+  volume.volume->index().for_each(
+      from.sequence, to.sequence,
+      [work](const index::IndexedWrite& write) {
+        work->add(write);
+        return true;
+      },
+      [this, work, done = std::move(done)](const Result<void>& visited) mutable {
+        if (!visited) return done(visited.error());
+        work->volume->index().changed(work->from.sequence, work->to.sequence,
+                                      [this, work, done = std::move(done)](
+                                          const Result<std::vector<BlockRange>>& changed) mutable {
+                                        if (!changed) return done(changed.error());
+                                        std::uint64_t distinct = 0;
+                                        for (const BlockRange& extent : *changed)
+                                          distinct += extent.count.bytes();
+                                        work->out.set_distinct_bytes(distinct);
+                                        add_events(*work);
+                                        done(std::move(work->out));
+                                      });
+      });
+}
+
+// Marks and steps of the clock, among the rollbacks.
+void NodeControl::add_events(HistoryWork& work) {
+  api::History& out = work.out;
+  if (Result<std::vector<meta::Mark>> marks = node_.store_->marks(); marks) {
     for (const meta::Mark& mark : *marks) {
-      if (mark.sequence() < from.sequence.value || mark.sequence() > to.sequence.value) continue;
+      if (mark.volume_id() != work.volume->id().value) continue;
+      if (mark.sequence() < work.from.sequence.value || mark.sequence() > work.to.sequence.value)
+        continue;
       add_event(out, "mark", SequenceNumber{mark.sequence()}, VersionTime{mark.time_ns()},
                 mark.name());
     }
   }
   if (Result<std::vector<meta::ClockStep>> steps = node_.store_->clock_steps(); steps) {
     for (const meta::ClockStep& step : *steps) {
-      if (step.at_ns() < start || step.at_ns() > end) continue;
+      if (step.at_ns() < work.start || step.at_ns() > work.end) continue;
       add_event(out, "clock-step", {}, VersionTime{step.at_ns()},
                 std::to_string(step.step_ns() / 1'000'000) + " ms");
     }

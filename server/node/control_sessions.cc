@@ -103,6 +103,33 @@ void NodeControl::session_kick(const api::SessionRequest& request,
 }
 
 void NodeControl::doctor(admin::Answer<api::DoctorAnswer> done) {
+  auto scrubbed = std::make_shared<std::deque<ScrubReport::Scrubbed>>();
+  for (const auto& member : node_.log_stack_->array().members()) {
+    if (!member->scrubber) continue;
+    scrubbed->push_back({node_.log_stack_->path_of(member->superblock.disk),
+                         member->scrubber->enabled(), member->scrubber->progress(),
+                         member->scrubber->damage()});
+  }
+  examine({}, scrubbed, std::move(done));
+}
+
+// What the scrubbers found, one after another; then everything else.
+void NodeControl::examine(std::vector<api::Finding> scrubs,
+                          const std::shared_ptr<std::deque<ScrubReport::Scrubbed>>& left,
+                          admin::Answer<api::DoctorAnswer> done) {
+  if (left->empty()) return diagnose(scrubs, std::move(done));
+  ScrubReport::Scrubbed next = std::move(left->front());
+  left->pop_front();
+  node_.scrub_report_->finding(
+      std::move(next),
+      [this, scrubs = std::move(scrubs), left, done = std::move(done)](api::Finding found) mutable {
+        scrubs.push_back(std::move(found));
+        examine(std::move(scrubs), left, std::move(done));
+      });
+}
+
+void NodeControl::diagnose(const std::vector<api::Finding>& scrubs,
+                           admin::Answer<api::DoctorAnswer> done) {
   api::DoctorAnswer out;
   out.set_schema(1);
   const logging::LogWriter& writer = node_.log_stack_->writer();
@@ -143,10 +170,19 @@ void NodeControl::doctor(admin::Answer<api::DoctorAnswer> done) {
   add(out, "log integrity", damage == 0 ? "ok" : "error",
       damage == 0 ? "no damage found at start" : std::to_string(damage) + " damaged ranges",
       damage == 0 ? "" : "the daemon's log names them; the moments that need them cannot be read");
-  for (const auto& member : node_.log_stack_->array().members()) {
-    if (!member->scrubber) continue;
-    *out.add_findings() = node_.scrub_report_->finding(
-        node_.log_stack_->path_of(member->superblock.disk), *member->scrubber);
+  for (const api::Finding& scrub : scrubs) *out.add_findings() = scrub;
+  const IndexStack& index = *node_.index_stack_;
+  if (index.damaged() > 0) {
+    add(out, "index", "error",
+        std::to_string(index.damaged()) + " damaged blocks in " + index.path(),
+        "moments that need them cannot be read now; restart marinerd: the index is made again from "
+        "the log then");
+  } else if (!index.store().has_room()) {
+    add(out, "index", "warning", "it takes no more, and writers wait: " + index.path(),
+        "if this stays, its disk is too slow or fails: look at the daemon's log; give it [index] "
+        "memory, or [index] file on another disk");
+  } else {
+    add(out, "index", "ok", "no damage found since start", "");
   }
   struct statvfs space {};
   const std::string& state = node_.config_.server.state_dir;

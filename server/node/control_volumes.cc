@@ -64,7 +64,7 @@ api::Volume NodeControl::to_api(const ServedVolume& served) {
   if (served.volume != nullptr) {
     *out.mutable_newest() = node::to_api(served.volume->index().newest());
     *out.mutable_oldest() = node::to_api(oldest_moment(served));
-    out.set_history_bytes(served.volume->index().statistics().payload_bytes);
+    out.set_history_bytes(served.volume->log().payload_bytes());
     if (const volume::Storage* storage = served.volume->storage(); storage != nullptr) {
       out.set_unapplied_bytes(storage->lag_bytes());
       out.set_restoring(storage->restoring());

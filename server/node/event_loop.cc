@@ -26,21 +26,27 @@ std::uint64_t clock_ns(clockid_t clock) {
 EventLoop::EventLoop() : context_(1) {}
 
 void EventLoop::run() {
+  run_until([this] { return stopping_.load(std::memory_order_relaxed); });
+  stopping_.store(false, std::memory_order_relaxed);
+}
+
+void EventLoop::run_until(UniqueFunction<bool()> ended) {
   context_.restart();  // the end of an earlier run, which left it without work, has stopped it
   const auto work = boost::asio::make_work_guard(context_);
   run_deferred();
-  while (!stopping_.load(std::memory_order_relaxed)) {
-    woken_ = false;
-    if (!found_soon()) context_.run_one();
-    // Completions wait for nothing: the next batch has gathered already, and to look for further
-    // events costs a system call when there is none.
-    for (int i = 1; !woken_ && i < kEventsPerTurn && context_.poll_one() != 0; ++i) {
-    }
-    if (turn_hook_) turn_hook_();
-    run_deferred();
-    turns_.fetch_add(1, std::memory_order_relaxed);
+  while (!ended()) turn();
+}
+
+void EventLoop::turn() {
+  woken_ = false;
+  if (!found_soon()) context_.run_one();
+  // Completions wait for nothing: the next batch has gathered already, and to look for further
+  // events costs a system call when there is none.
+  for (int i = 1; !woken_ && i < kEventsPerTurn && context_.poll_one() != 0; ++i) {
   }
-  stopping_.store(false, std::memory_order_relaxed);
+  if (turn_hook_) turn_hook_();
+  run_deferred();
+  turns_.fetch_add(1, std::memory_order_relaxed);
 }
 
 // Whether it has handled an event, or something has woken it.

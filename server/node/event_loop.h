@@ -24,6 +24,8 @@ class EventLoop final : public Executor {
 
   // Handles events until stop(). The calling thread becomes the owner. May be called again.
   void run();
+  // Handles events until `ended` holds. Not from within a turn.
+  void run_until(UniqueFunction<bool()> ended);
   // Ends run() after the turn at hand. Any thread, and signal-safe by post().
   void stop();
 
@@ -54,6 +56,7 @@ class EventLoop final : public Executor {
  private:
   static constexpr int kEventsPerTurn = 64;
 
+  void turn();
   void run_deferred();
   [[nodiscard]] bool found_soon();
 

@@ -166,7 +166,7 @@ Result<void> LogStack::open_all(std::vector<Opened>& disks) {
   return {};
 }
 
-void LogStack::set_up(std::vector<Opened> disks) {
+void LogStack::set_up(std::vector<Opened> disks, std::uint64_t used_through) {
   std::uint64_t tracks = 0;
   std::uint64_t track_bytes = UINT64_MAX;
   for (const Opened& disk : disks) {
@@ -179,16 +179,13 @@ void LogStack::set_up(std::vector<Opened> disks) {
   options.reserve_tracks = reserve_tracks_;
   options.t_wait = settings_.t_wait;
   array_ = std::make_unique<logging::LogArray>(
-      executor_, std::max(recovered_.next_ordinal, given_up_), options);
+      executor_, std::max({recovered_.next_ordinal, given_up_, used_through + 1}), options);
   array_->writer().set_observer([this](const logging::LogWriter::BatchReport& batch) {
     commit_durations_.observe(static_cast<std::uint64_t>(batch.duration.count()));
     batch_bytes_.observe(batch.bytes);
     patience_.batch_done(batch.records, batch.duration);
   });
   for (std::size_t i = 0; i < disks.size(); ++i) {
-    // Nothing else is under way in the ring yet.
-    members_[i].durability = logging::choose_durable_way(
-        {*disks[i].disk, ring_, executor_, disks[i].superblock}, settings_.durable_way);
     array_->add(std::move(disks[i].disk), disks[i].superblock, std::move(recovered_.disks[i]));
   }
   for (const LogMember& member : members_) {
@@ -198,26 +195,31 @@ void LogStack::set_up(std::vector<Opened> disks) {
 }
 
 Result<std::unique_ptr<LogStack>> LogStack::open(const LogSettings& settings, Executor& executor,
-                                                 logging::IoRing& ring, const GivenUp& given_up,
+                                                 logging::IoRing& ring, const Ask& ask,
                                                  const logging::RecordVisitor& visit) {
   std::unique_ptr<LogStack> stack(new LogStack(settings, executor, ring));
   std::vector<Opened> disks;
   if (Result<void> r = stack->open_all(disks); !r) return r.error();
-  const Result<std::uint64_t> ordinal = given_up(stack->id_bytes());
-  if (!ordinal) return ordinal.error();
-  stack->given_up_ = *ordinal;
+  for (std::size_t i = 0; i < disks.size(); ++i) {
+    // Nothing else is under way in the ring yet.
+    stack->members_[i].durability = logging::choose_durable_way(
+        {*disks[i].disk, ring, executor, disks[i].superblock}, settings.durable_way);
+  }
+  const Result<Known> known = ask(stack->id_bytes());
+  if (!known) return known.error();
+  stack->given_up_ = known->given_up;
   std::vector<logging::LogDiskRef> refs;
   for (const Opened& disk : disks) refs.push_back({*disk.disk, disk.superblock});
   Result<logging::Recovered> recovered = logging::recover_log(
       refs, kRecoveryThreads,
       [&](const logging::Record& record, const logging::LogLocation& location) {
-        if (record.ordinal >= *ordinal) visit(record, location);
+        if (record.ordinal >= known->given_up) visit(record, location);
       });
   if (!recovered) {
     return Error{recovered.error().code, stack->paths() + ": " + recovered.error().message};
   }
   stack->recovered_ = *std::move(recovered);
-  stack->set_up(std::move(disks));
+  stack->set_up(std::move(disks), known->used_through);
   return stack;
 }
 

@@ -47,14 +47,18 @@ struct LogSettings {
 
 class LogStack {
  public:
-  // How far the log has been given up: the ordinal for the log of this identity (LogId's bytes).
-  using GivenUp = std::function<Result<std::uint64_t>(const std::string& id_bytes)>;
+  // What others know of the log of this identity (LogId's bytes).
+  struct Known {
+    std::uint64_t given_up = 0;      // every record below this ordinal
+    std::uint64_t used_through = 0;  // no record gets this ordinal or a lower one any more
+  };
+  using Ask = std::function<Result<Known>(const std::string& id_bytes)>;
 
-  // Opens the members and the paths, formats what is new, and visits every record that has not been
-  // given up. A member that is not among the paths is drained. kUnavailable when a member is
-  // missing. Blocking; before the event loop runs.
+  // Opens the members and the paths, formats what is new, asks once what is known, and visits every
+  // record that has not been given up. A member that is not among the paths is drained.
+  // kUnavailable when a member is missing. Blocking; before the event loop runs.
   static Result<std::unique_ptr<LogStack>> open(const LogSettings& settings, Executor& executor,
-                                                logging::IoRing& ring, const GivenUp& given_up,
+                                                logging::IoRing& ring, const Ask& ask,
                                                 const logging::RecordVisitor& visit);
   ~LogStack();
 
@@ -110,7 +114,7 @@ class LogStack {
   Result<Opened> make_new(const std::string& path);
   Result<void> open_all(std::vector<Opened>& disks);
   [[nodiscard]] std::uint8_t free_number() const;
-  void set_up(std::vector<Opened> disks);
+  void set_up(std::vector<Opened> disks, std::uint64_t used_through);
 
   const LogSettings settings_;
   Executor& executor_;

@@ -84,6 +84,9 @@ class SignalHandler {
   bool stopping_ = false;
 };
 
+// A start that goes on may take as long again as it takes to tell of the next step.
+constexpr std::uint64_t kMoreTime_us = 60'000'000;
+
 int run(const std::string& config_path, const Log::Options& log_options) {
   Log log(log_options);
   std::optional<Config> config = read_config(config_path, log);
@@ -95,6 +98,11 @@ int run(const std::string& config_path, const Log::Options& log_options) {
   ::mallopt(M_TRIM_THRESHOLD, 512 << 20);
   mariner::node::EventLoop loop;
   mariner::node::Node node(std::move(*config), config_path, loop, log);
+  node.on_progress([](std::uint64_t records) {
+    ::sd_notifyf(0, "EXTEND_TIMEOUT_USEC=%llu\nSTATUS=recovering the log: %llu records",
+                 static_cast<unsigned long long>(kMoreTime_us),
+                 static_cast<unsigned long long>(records));
+  });
   if (const auto started = node.start(); !started) {
     log.error("cannot start", {{"error", to_string(started.error())}});
     // Volumes may be half started, with work that only the loop could complete. Nothing is lost
@@ -102,7 +110,7 @@ int run(const std::string& config_path, const Log::Options& log_options) {
     std::_Exit(1);
   }
   const SignalHandler signals(loop, node, log, config_path);
-  ::sd_notify(0, "READY=1");
+  ::sd_notify(0, "READY=1\nSTATUS=");
   std::uint64_t watchdog_us = 0;
   if (::sd_watchdog_enabled(0, &watchdog_us) > 0) {
     feed_watchdog(loop, std::chrono::microseconds(watchdog_us / 3));

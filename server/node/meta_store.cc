@@ -37,6 +37,7 @@ std::string base_key(std::uint32_t id, std::uint64_t page) {
 }
 
 constexpr const char* kLogReleaseKey = "log-release";
+constexpr const char* kIndexFileKey = "index-file";
 std::string log_disk_key(std::uint32_t number) { return "log-disk/" + hex_id(number); }
 
 rocksdb::WriteOptions write_options(bool durable) {
@@ -189,6 +190,7 @@ Result<void> MetaStore::put_releases(const std::vector<volume::VolumeRelease>& r
     value.set_horizon_ns(horizon.moment.time.ns);
     value.set_last(std::max(horizon.last, before->horizon.last).value);
     value.set_frontier(std::max(horizon.frontier, before->horizon.frontier).value);
+    value.set_given_up(std::max(horizon.given_up, before->horizon.given_up).value);
     batch.Put(release_key(id), value.SerializeAsString());
     for (const volume::BaseMap::Page& page : given_up.base_pages) {
       batch.Put(base_key(id, page.number), page.bits);
@@ -214,6 +216,7 @@ Result<volume::VolumeRelease> MetaStore::release(std::uint32_t volume) {
   out.horizon.moment = {SequenceNumber{release.horizon()}, VersionTime{release.horizon_ns()}};
   out.horizon.last = SequenceNumber{release.last()};
   out.horizon.frontier = SequenceNumber{release.frontier()};
+  out.horizon.given_up = SequenceNumber{release.given_up()};
   return out;
 }
 
@@ -228,6 +231,21 @@ Result<std::uint64_t> MetaStore::given_up(const std::string& log) {
                                           kLogReleaseKey + " cannot be read"};
   }
   return release.log() == log ? release.ordinal() : 0;
+}
+
+Result<void> MetaStore::put_index_file(const meta::IndexFile& file) {
+  return put(kIndexFileKey, file, true);
+}
+
+Result<meta::IndexFile> MetaStore::index_file() {
+  std::string value;
+  const rocksdb::Status status = db_->Get(rocksdb::ReadOptions(), kIndexFileKey, &value);
+  if (status.IsNotFound()) return meta::IndexFile{};
+  if (!status.ok()) return store_error("read", status);
+  meta::IndexFile file;
+  // What cannot be read knows no file: the index is made again.
+  if (!file.ParseFromString(value)) return meta::IndexFile{};
+  return file;
 }
 
 Result<void> MetaStore::put_log_disk(const meta::LogDisk& disk) {

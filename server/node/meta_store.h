@@ -56,6 +56,10 @@ class MetaStore {
   Result<volume::VolumeRelease> release(std::uint32_t volume);
   Result<std::vector<volume::BaseMap::Page>> base_pages(std::uint32_t volume);
 
+  // Which index file belongs to which log.
+  Result<void> put_index_file(const meta::IndexFile& file);
+  Result<meta::IndexFile> index_file();
+
   Result<void> put_log_disk(const meta::LogDisk& disk);
   Result<void> remove_log_disk(std::uint32_t number);
   Result<std::vector<meta::LogDisk>> log_disks();

@@ -52,18 +52,26 @@ void resolve_time(const ServedVolume& volume, VersionTime time, Executor& execut
   open_moment(volume, time, std::move(done));
 }
 
-Result<ResolvedMoment> resolve_sequence(const ServedVolume& volume, SequenceNumber sequence) {
+void resolve_sequence(const ServedVolume& volume, SequenceNumber sequence,
+                      UniqueFunction<void(Result<ResolvedMoment>)> done) {
   const auto& coordinator = volume.volume->replicator().coordinator();
   if (sequence > coordinator.settled()) {
-    return Error{ErrorCode::kOutsideWindow,
-                 "#" + std::to_string(sequence.value) + " is after the newest write of " +
-                     volume.meta.name() + ", #" +
-                     std::to_string(volume.volume->index().newest().sequence.value)};
+    return done(Error{ErrorCode::kOutsideWindow,
+                      "#" + std::to_string(sequence.value) + " is after the newest write of " +
+                          volume.meta.name() + ", #" +
+                          std::to_string(volume.volume->index().newest().sequence.value)});
   }
   if (is_gone(volume, sequence)) {
-    return outside(volume, "#" + std::to_string(sequence.value));
+    return done(outside(volume, "#" + std::to_string(sequence.value)));
   }
-  return ResolvedMoment{volume.volume->index().moment_of(sequence), {}, {}};
+  volume.volume->index().moment_of(sequence, [volume, sequence, done = std::move(done)](
+                                                 const Result<index::IndexMoment>& at) mutable {
+    if (!at) return done(at.error());
+    if (is_gone(volume, sequence)) {
+      return done(outside(volume, "#" + std::to_string(sequence.value)));
+    }
+    done(ResolvedMoment{*at, {}, {}});
+  });
 }
 
 }  // namespace
@@ -76,7 +84,7 @@ void resolve_moment(const ServedVolume& volume, const api::MomentSpec& spec, Met
     case api::MomentSpec::kNow:
       return open_moment(volume, now_of(volume, executor), std::move(done));
     case api::MomentSpec::kSequence:
-      return done(resolve_sequence(volume, SequenceNumber{spec.sequence()}));
+      return resolve_sequence(volume, SequenceNumber{spec.sequence()}, std::move(done));
     case api::MomentSpec::kMark: {
       Result<std::vector<meta::Mark>> marks = store.marks();
       if (!marks) return done(marks.error());

@@ -16,6 +16,7 @@ namespace mariner::node {
 namespace {
 
 constexpr auto kTick = std::chrono::seconds(1);
+constexpr auto kProgress = std::chrono::seconds(2);
 constexpr auto kIdlePoll = std::chrono::milliseconds(5);
 constexpr std::uint16_t kLogoutSeconds = 2;
 constexpr std::int64_t kClockStepNs = 500'000'000;
@@ -53,6 +54,7 @@ Node::~Node() {
   log_space_.reset();
   views_.reset();
   volumes_.reset();
+  index_stack_.reset();
   worker_.reset();
   log_stack_.reset();
   loop_.stop_waking();
@@ -69,7 +71,7 @@ Result<void> Node::start() {
   if (!ring) return ring.error();
   ring_ = std::move(*ring);
   // Before anything that takes time: who cannot listen finds out at once, and initiators that
-  // connect meanwhile wait in the backlog. Nothing is answered before the loop runs.
+  // connect meanwhile wait in the backlog. Nothing is accepted before all of it can be served.
   if (Result<void> r = listen(); !r) return r;
   Result<std::unique_ptr<MetaStore>> store = MetaStore::open(config_.server.state_dir + "/store");
   if (!store) return store.error();
@@ -97,6 +99,8 @@ Result<void> Node::start() {
   volumes_ = std::make_unique<VolumeSet>(VolumeSetParts{loop_, *ring_, *store_, *worker_, log_},
                                          std::move(options));
   if (Result<void> r = volumes_->load(); !r) return r;
+  if (Result<void> r = loop_.wake_on(ring_->fd()); !r) return r;
+  loop_.set_turn_hook([this] { ring_->reap(); });
 
   if (Result<void> r = open_log(); !r) return r;
   const logging::Recovered& recovered = log_stack_->recovered();
@@ -117,8 +121,6 @@ Result<void> Node::start() {
       config_.log.on_full,
       [this](const std::string& name) { unexpose(name, [](const Result<void>&) {}); });
 
-  if (Result<void> r = loop_.wake_on(ring_->fd()); !r) return r;
-  loop_.set_turn_hook([this] { ring_->reap(); });
   loop_.set_patience([this] { return log_stack_->patience(); });
   log_stack_->start();
   scrub_report_ = std::make_unique<ScrubReport>(*volumes_, log_);
@@ -131,6 +133,9 @@ Result<void> Node::start() {
   clock_offset_ns_ = offset_ns(loop_);
   loop_.after(kTick, [this] { tick(); });
   ready_ = true;
+  portal_->start();
+  admin_->start();
+  if (web_ != nullptr) web_->start();
   log_.info("serving", {{"volumes", volumes_->all().size()},
                         {"views", views_->all().size()},
                         {"records", recovered.records},
@@ -167,13 +172,29 @@ Result<void> Node::open_log() {
     std::error_code ignored;
     std::filesystem::create_directories(std::filesystem::absolute(path).parent_path(), ignored);
   }
+  std::uint64_t recovered_through = 0;
+  std::uint64_t records = 0;
+  progress_told_ = loop_.monotonic_time();
   Result<std::unique_ptr<LogStack>> stack = LogStack::open(
-      settings, loop_, *ring_, [this](const std::string& id) { return store_->given_up(id); },
-      [this](const logging::Record& record, const logging::LogLocation& location) {
+      settings, loop_, *ring_,
+      [&](const std::string& id) -> Result<LogStack::Known> {
+        const Result<std::uint64_t> given_up = store_->given_up(id);
+        if (!given_up) return given_up.error();
+        if (Result<void> r = open_index(id, *given_up); !r) return r.error();
+        index_stack_->set_used_through([&recovered_through] { return recovered_through; });
+        return LogStack::Known{*given_up, index_stack_->store().last_number()};
+      },
+      [&](const logging::Record& record, const logging::LogLocation& location) {
+        recovered_through = record.ordinal - 1;  // a checkpoint may come while this one is taken
         volumes_->record(record, location);
+        tell_progress(++records);
       });
-  if (!stack) return stack.error();
+  if (!stack) {
+    if (index_stack_ != nullptr) index_stack_->set_used_through(nullptr);
+    return stack.error();
+  }
   log_stack_ = std::move(*stack);
+  index_stack_->set_used_through([this] { return log_stack_->writer().ordinal_frontier() - 1; });
   for (const LogMember& member : log_stack_->members()) {
     log_.info("log disk", {{"path", member.path}, {"durability", to_string(member.durability)}});
   }
@@ -191,6 +212,41 @@ Result<void> Node::open_log() {
     }
   });
   return remember_log_disks();
+}
+
+// Of a start that takes long.
+void Node::tell_progress(std::uint64_t records) {
+  constexpr std::uint64_t kBetweenLooks = 16'384;  // at the clock
+  if (records % kBetweenLooks != 0) return;
+  const auto now = loop_.monotonic_time();
+  if (now - progress_told_ < kProgress) return;
+  progress_told_ = now;
+  log_.info("recovering the log", {{"records", records}});
+  if (progress_) progress_(records);
+}
+
+// Of the log of this identity, in the folder of the node's state unless it is said where.
+Result<void> Node::open_index(const std::string& log, std::uint64_t given_up) {
+  IndexStack::Settings settings;
+  settings.path =
+      config_.index.file.empty() ? config_.server.state_dir + "/index" : config_.index.file;
+  settings.log = log;
+  settings.memory_bytes = config_.index.memory.bytes;
+  settings.replay_max = static_cast<std::uint64_t>(config_.index.replay_max);
+  settings.durable_way = durable_way(config_.log.durability);
+  settings.log_bytes = config_.log.max_size.bytes;
+  settings.lock_wait = kLockWait;
+  Result<void> opened;
+  for (int tries = 0; tries < 2; ++tries) {  // the second time with a new file
+    index_stack_.reset();
+    Result<std::unique_ptr<IndexStack>> stack =
+        IndexStack::open(settings, {loop_, *ring_, *store_, log_});
+    if (!stack) return stack.error();
+    index_stack_ = std::move(*stack);
+    opened = volumes_->open_indexes(*index_stack_, given_up);
+    if (opened || opened.error().code != ErrorCode::kCorrupt) break;
+  }
+  return opened;
 }
 
 Result<void> Node::remember_log_disks() {
@@ -285,12 +341,12 @@ Result<void> Node::listen() {
   std::filesystem::create_directories(
       std::filesystem::path(config_.server.admin_socket).parent_path(), error);
   Result<std::unique_ptr<web::HttpServer>> admin =
-      admin::start_admin_server(loop_.context(), config_.server.admin_socket, *control_);
+      admin::open_admin_server(loop_.context(), config_.server.admin_socket, *control_);
   if (!admin) return admin.error();
   admin_ = std::move(*admin);
   if (config_.server.http) {
     Result<std::unique_ptr<web::HttpServer>> web =
-        web::start_web_server(loop_.context(), *config_.server.http, *this);
+        web::open_web_server(loop_.context(), *config_.server.http, *this);
     if (!web) return web.error();
     web_ = std::move(*web);
   }
@@ -305,9 +361,12 @@ void Node::reload(const Config& config) {
       config.server.portals != config_.server.portals ||
       config.server.state_dir != config_.server.state_dir ||
       config.log.durability != config_.log.durability ||
-      config.log.polling != config_.log.polling ||
+      config.log.polling != config_.log.polling || config.index.file != config_.index.file ||
+      config.index.memory.bytes != config_.index.memory.bytes ||
+      config.index.replay_max != config_.index.replay_max ||
       config.log.scrub_rate != config_.log.scrub_rate) {
-    log_.warning("changes of [server] and of how the log is written take effect at the next start");
+    log_.warning(
+        "changes of [server], [index] and of how the log is written take effect at the next start");
   }
   change_log_disks(config.log.disks);
   config_.volumes = config.volumes;
@@ -368,8 +427,10 @@ void Node::stop(UniqueFunction<void()> done) {
     log_stack_->stop();
     wait_until_idle([this, done = std::move(done)]() mutable {
       volumes_->save_progress();
-      log_.info("stopped");
-      done();
+      stop_index([this, done = std::move(done)]() mutable {
+        log_.info("stopped");
+        done();
+      });
     });
   };
   if (portal_ == nullptr) return then();
@@ -377,10 +438,15 @@ void Node::stop(UniqueFunction<void()> done) {
 }
 
 void Node::wait_until_idle(UniqueFunction<void()> done) {
-  if (log_space_->idle() && volumes_->idle() && log_stack_->idle() && ring_->in_flight() == 0)
-    return done();
+  if (log_space_->idle() && volumes_->idle() && log_stack_->idle()) return done();
   loop_.after(kIdlePoll,
               [this, done = std::move(done)]() mutable { wait_until_idle(std::move(done)); });
+}
+
+void Node::stop_index(UniqueFunction<void()> done) {
+  index_stack_->stop();
+  if (index_stack_->idle() && ring_->in_flight() == 0) return done();
+  loop_.after(kIdlePoll, [this, done = std::move(done)]() mutable { stop_index(std::move(done)); });
 }
 
 bool Node::allowed(const ServedVolume& volume, std::string_view initiator) const {
@@ -453,18 +519,12 @@ web::NodeMetrics Node::metrics() {
     volume.scsi = &served.metered->metrics();
     volume.oldest_recoverable = VersionTime{served.meta.created_ns()};
     volume.views_exposed = views_->count_of(served.meta.id());
+    volume.index_lookup = &served.volume->index().lookups();
+    volume.index_pending_updates = served.volume->index().pending_updates();
     const volume::Storage& storage = *served.volume->storage();
-    if (storage.durable() < served.volume->replicator().coordinator().settled()) {
-      VersionTime oldest;
-      served.volume->index().for_each(storage.durable(), SequenceNumber{UINT64_MAX},
-                                      [&](const index::IndexedWrite& write) {
-                                        oldest = write.time;
-                                        return false;
-                                      });
+    if (const auto oldest = storage.oldest_unapplied()) {
       const VersionTime now = loop_.wall_time();
-      if (oldest.ns != 0 && oldest < now) {
-        volume.commit_lag = std::chrono::nanoseconds(now.ns - oldest.ns);
-      }
+      if (*oldest < now) volume.commit_lag = std::chrono::nanoseconds(now.ns - oldest->ns);
     }
     out.volumes.push_back(std::move(volume));
   }

@@ -13,6 +13,7 @@
 #include "server/iscsi/portal.h"
 #include "server/node/config.h"
 #include "server/node/event_loop.h"
+#include "server/node/index_stack.h"
 #include "server/node/log.h"
 #include "server/node/log_space.h"
 #include "server/node/log_stack.h"
@@ -33,8 +34,13 @@ class Node final : public iscsi::TargetDirectory, public iscsi::Observer, public
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
 
-  // Opens the store, recovers the log, starts the volumes and views, and listens.
+  // Listens, opens the store, recovers the log, starts the volumes and views, and begins to accept
+  // connections.
   Result<void> start();
+  // Called by start() every few seconds with the number of records that were recovered.
+  void on_progress(UniqueFunction<void(std::uint64_t)> progress) {
+    progress_ = std::move(progress);
+  }
   // Refuses new work, asks initiators to log out, completes what is stamped; `done` when nothing
   // is in flight any more. Once.
   void stop(UniqueFunction<void()> done);
@@ -61,6 +67,9 @@ class Node final : public iscsi::TargetDirectory, public iscsi::Observer, public
   Result<void> listen();
   Result<void> create_configured_volumes();
   Result<void> open_log();
+  Result<void> open_index(const std::string& log, std::uint64_t given_up);
+  void stop_index(UniqueFunction<void()> done);
+  void tell_progress(std::uint64_t records);
   void change_log_disks(const std::vector<std::string>& paths);
   void retire_log_disks();
   Result<void> remember_log_disks();
@@ -78,10 +87,13 @@ class Node final : public iscsi::TargetDirectory, public iscsi::Observer, public
   Epoch epoch_;
   bool ready_ = false;
   bool stopping_ = false;
+  UniqueFunction<void(std::uint64_t)> progress_;
+  std::chrono::nanoseconds progress_told_{0};
   std::unique_ptr<logging::IoRing> ring_;
   std::unique_ptr<MetaStore> store_;
   std::unique_ptr<volume::Worker> worker_;
   std::unique_ptr<LogStack> log_stack_;
+  std::unique_ptr<IndexStack> index_stack_;
   std::unique_ptr<VolumeSet> volumes_;
   std::unique_ptr<ViewSet> views_;
   std::unique_ptr<LogSpace> log_space_;

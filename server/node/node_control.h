@@ -4,6 +4,11 @@
 // control_rollback.cc, control_sessions.cc. Loop's thread.
 #pragma once
 
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
 #include "server/admin/control.h"
 #include "server/iscsi/session.h"
 #include "server/node/moments.h"
@@ -47,10 +52,20 @@ class NodeControl final : public admin::Control {
   [[nodiscard]] Result<std::vector<meta::Mark>> marks_of(const ServedVolume& volume);
 
   void fill_history(const ServedVolume& volume, const api::HistoryRequest& request,
-                    const index::IndexMoment& from, const index::IndexMoment& to,
-                    api::History& out);
+                    const index::IndexMoment& from, const index::IndexMoment& to, api::History out,
+                    admin::Answer<api::History> done);
+  struct HistoryWork;
+  void add_events(HistoryWork& work);
   void roll_back(const std::string& name, const api::RollbackRequest& request,
                  const ResolvedMoment& target, admin::Answer<api::RollbackAnswer> done);
+  void apply_rollback(const api::RollbackRequest& request, const ResolvedMoment& target,
+                      api::RollbackAnswer answer, admin::Answer<api::RollbackAnswer> done);
+  void finish_rollback(const std::string& name, const replication::Stamp& stamp,
+                       api::RollbackAnswer answer, admin::Answer<api::RollbackAnswer> done);
+  void examine(std::vector<api::Finding> scrubs,
+               const std::shared_ptr<std::deque<ScrubReport::Scrubbed>>& left,
+               admin::Answer<api::DoctorAnswer> done);
+  void diagnose(const std::vector<api::Finding>& scrubs, admin::Answer<api::DoctorAnswer> done);
   // The sessions of a target, and whether one of them used it a moment ago.
   struct TargetUse {
     std::vector<iscsi::SessionInfo> sessions;

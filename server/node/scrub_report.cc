@@ -48,31 +48,46 @@ std::uint64_t scrub_rate(std::optional<ByteSize> configured, std::uint64_t log_b
   return std::clamp(log_bytes / kSecondsPerDay, kRateMin, kRateMax);
 }
 
-AffectedMoments affected_moments(const volume::Volume& volume, const TrackDamage& damage) {
-  const index::VersionIndex& index = volume.index();
-  const SequenceNumber newest = index.newest().sequence;
+void affected_moments(const std::shared_ptr<volume::Volume>& volume, const TrackDamage& damage,
+                      UniqueFunction<void(AffectedMoments)> done) {
   AffectedMoments moments{damage.time, {}, false};
-  if (damage.extent.empty() || damage.extent.count.value > kLookupsMax) return moments;
-  SequenceNumber replaced;  // the last of its blocks
-  bool all = true;
-  bool none = true;
-  for (Lbn lbn = damage.extent.first; lbn < damage.extent.end(); lbn = lbn + BlockCount{1}) {
-    const std::vector<SequenceNumber> later = index.versions(lbn, damage.sequence, newest);
-    if (later.empty()) {
-      all = false;
-    } else {
-      none = false;
-      replaced = std::max(replaced, later.front());
+  if (damage.extent.empty() || damage.extent.count.value > kLookupsMax) return done(moments);
+  struct Replaced {
+    SequenceNumber last;  // of its blocks
+    bool all = true;
+    bool none = true;
+  };
+  auto replaced = std::make_shared<Replaced>();
+  const auto compute = [replaced, damage](const index::VersionLookup& lookup) {
+    *replaced = {};
+    const SequenceNumber newest = lookup.index().newest().sequence;
+    for (Lbn lbn = damage.extent.first; lbn < damage.extent.end(); lbn = lbn + BlockCount{1}) {
+      const std::vector<SequenceNumber> later = lookup.versions(lbn, damage.sequence, newest);
+      if (later.empty()) {
+        replaced->all = false;
+      } else {
+        replaced->none = false;
+        replaced->last = std::max(replaced->last, later.front());
+      }
     }
-  }
-  const std::vector<SequenceNumber> targets = index.rollback_targets(damage.sequence);
-  const bool rolled_back_to = std::any_of(
-      targets.begin(), targets.end(),
-      [&](SequenceNumber target) { return target >= damage.sequence && target < replaced; });
-  if (all && !rolled_back_to) moments.before = index.moment_of(replaced).time;
-  moments.in_image = none && targets.empty() && damage.type != logging::RecordType::kBeforeImage &&
-                     volume.storage() != nullptr && volume.storage()->durable() >= damage.sequence;
-  return moments;
+  };
+  volume->index().consult(compute, [volume, damage, moments, replaced,
+                                    done = std::move(done)](const Result<void>& looked) mutable {
+    if (!looked) return done(moments);
+    const std::vector<SequenceNumber> targets = volume->index().rollback_targets(damage.sequence);
+    const bool rolled_back_to = std::ranges::any_of(targets, [&](SequenceNumber target) {
+      return target >= damage.sequence && target < replaced->last;
+    });
+    moments.in_image =
+        replaced->none && targets.empty() && damage.type != logging::RecordType::kBeforeImage &&
+        volume->storage() != nullptr && volume->storage()->durable() >= damage.sequence;
+    if (!replaced->all || rolled_back_to) return done(moments);
+    volume->index().moment_of(replaced->last, [volume, moments, done = std::move(done)](
+                                                  const Result<index::IndexMoment>& at) mutable {
+      if (at) moments.before = at->time;
+      done(moments);
+    });
+  });
 }
 
 std::string ScrubReport::name_of(VolumeId volume) {
@@ -80,15 +95,23 @@ std::string ScrubReport::name_of(VolumeId volume) {
   return served != nullptr ? served->meta.name() : fmt::format("(id {})", volume.value);
 }
 
-AffectedMoments ScrubReport::moments_of(const TrackDamage& damage) {
-  if (damage.kind != Kind::kPayload) return {damage.after, damage.before, false};
+void ScrubReport::moments_of(const TrackDamage& damage,
+                             UniqueFunction<void(AffectedMoments)> done) {
+  if (damage.kind != Kind::kPayload) return done({damage.after, damage.before, false});
   const std::shared_ptr<volume::Volume> volume = volumes_.find_volume(damage.volume.value);
-  return volume != nullptr ? affected_moments(*volume, damage) : AffectedMoments{damage.time, {}};
+  if (volume == nullptr) return done({damage.time, {}, false});
+  affected_moments(volume, damage, std::move(done));
 }
 
 void ScrubReport::damaged(const std::string& disk, const TrackDamage& damage) {
+  moments_of(damage, [this, disk, damage](const AffectedMoments& moments) {
+    report(disk, damage, moments);
+  });
+}
+
+void ScrubReport::report(const std::string& disk, const TrackDamage& damage,
+                         const AffectedMoments& moments) {
   constexpr const char* kMessage = "the log is damaged";
-  const AffectedMoments moments = moments_of(damage);
   if (damage.kind == Kind::kPayload) {
     log_.error(kMessage, {{"what", what_is_wrong(damage)},
                           {"volume", name_of(damage.volume)},
@@ -116,8 +139,7 @@ void ScrubReport::damaged(const std::string& disk, const TrackDamage& damage) {
                         {"block_count", damage.block_count}});
 }
 
-std::string ScrubReport::sentence(const TrackDamage& damage) {
-  const AffectedMoments moments = moments_of(damage);
+std::string ScrubReport::sentence(const TrackDamage& damage, const AffectedMoments& moments) {
   switch (damage.kind) {
     case Kind::kPayload:
       return fmt::format(
@@ -136,33 +158,57 @@ std::string ScrubReport::sentence(const TrackDamage& damage) {
   return "";
 }
 
-api::Finding ScrubReport::finding(const std::string& disk, const logging::TrackScrubber& scrubber) {
-  const logging::TrackScrubber::Progress progress = scrubber.progress();
+// What is damaged, in words, and what that is said of.
+struct ScrubReport::Sentences {
+  Scrubbed scrubbed;
+  std::string text;
+  std::size_t next = 0;
+  UniqueFunction<void(std::string)> done;
+};
+
+void ScrubReport::next_sentence(const std::shared_ptr<Sentences>& sentences) {
+  const std::vector<TrackDamage>& all = sentences->scrubbed.damage;
+  if (sentences->next == std::min(all.size(), kNamedMax)) {
+    if (all.size() > kNamedMax) {
+      sentences->text +=
+          fmt::format("; and {} more, named in the daemon's log", all.size() - kNamedMax);
+    }
+    return sentences->done(std::move(sentences->text));
+  }
+  const TrackDamage& damage = all[sentences->next++];
+  moments_of(damage, [this, sentences, damage](const AffectedMoments& moments) {
+    sentences->text += fmt::format("; {}", sentence(damage, moments));
+    next_sentence(sentences);
+  });
+}
+
+void ScrubReport::finding(Scrubbed scrubbed, UniqueFunction<void(api::Finding)> done) {
+  const logging::TrackScrubber::Progress progress = scrubbed.progress;
+  const std::string disk = scrubbed.disk;
   api::Finding out;
   out.set_check("log scrub");
   const std::string last = progress.rounds == 0 ? "no full pass yet"
                                                 : fmt::format("last full pass of {} at {}", disk,
                                                               format_utc(progress.last_round));
-  const std::vector<TrackDamage> damage = scrubber.damage();
-  if (damage.empty()) {
+  if (scrubbed.damage.empty()) {
     out.set_level("ok");
-    out.set_found(scrubber.enabled() ? fmt::format("{}; {} verified since start", last,
-                                                   format_size(progress.bytes))
-                                     : "off ([log] scrub_rate = \"0\")");
-    return out;
+    out.set_found(scrubbed.enabled ? fmt::format("{}; {} verified since start", last,
+                                                 format_size(progress.bytes))
+                                   : "off ([log] scrub_rate = \"0\")");
+    return done(std::move(out));
   }
-  std::string what;
-  for (std::size_t i = 0; i < std::min(damage.size(), kNamedMax); ++i) {
-    what += fmt::format("; {}", sentence(damage[i]));
-  }
-  if (damage.size() > kNamedMax) {
-    what += fmt::format("; and {} more, named in the daemon's log", damage.size() - kNamedMax);
-  }
-  out.set_level("error");
-  out.set_found(fmt::format("{} damaged blocks of {} in {} ranges{}; {}", progress.damaged_blocks,
-                            disk, damage.size(), what, last));
-  out.set_advice(kAdvice);
-  return out;
+  auto sentences = std::make_shared<Sentences>();
+  const std::size_t ranges = scrubbed.damage.size();
+  sentences->scrubbed = std::move(scrubbed);
+  sentences->done = [out, progress, disk, last, ranges,
+                     done = std::move(done)](const std::string& what) mutable {
+    out.set_level("error");
+    out.set_found(fmt::format("{} damaged blocks of {} in {} ranges{}; {}", progress.damaged_blocks,
+                              disk, ranges, what, last));
+    out.set_advice(kAdvice);
+    done(std::move(out));
+  };
+  next_sentence(sentences);
 }
 
 }  // namespace mariner::node

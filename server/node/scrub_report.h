@@ -5,8 +5,10 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "logging/track_scrubber.h"
 #include "proto/admin.pb.h"
@@ -27,9 +29,10 @@ struct AffectedMoments {
   // It is what the volume holds now, and the image has it on stable storage.
   bool in_image = false;
 };
-// Of damage to a payload.
-[[nodiscard]] AffectedMoments affected_moments(const volume::Volume& volume,
-                                               const logging::TrackDamage& damage);
+// Of damage to a payload. What the index cannot tell is not known.
+void affected_moments(const std::shared_ptr<volume::Volume>& volume,
+                      const logging::TrackDamage& damage,
+                      UniqueFunction<void(AffectedMoments)> done);
 
 class ScrubReport {
  public:
@@ -38,14 +41,25 @@ class ScrubReport {
 
   // One line for each.
   void damaged(const std::string& disk, const logging::TrackDamage& damage);
-  // How the log disk `disk` is: ok, or an error with what is damaged and what to do.
-  [[nodiscard]] api::Finding finding(const std::string& disk,
-                                     const logging::TrackScrubber& scrubber);
+  // How a log disk is: ok, or an error with what is damaged and what to do.
+  struct Scrubbed {
+    std::string disk;
+    bool enabled = true;
+    logging::TrackScrubber::Progress progress;
+    std::vector<logging::TrackDamage> damage;
+  };
+  void finding(Scrubbed scrubbed, UniqueFunction<void(api::Finding)> done);
 
  private:
+  struct Sentences;
+
   [[nodiscard]] std::string name_of(VolumeId volume);
-  [[nodiscard]] AffectedMoments moments_of(const logging::TrackDamage& damage);
-  [[nodiscard]] std::string sentence(const logging::TrackDamage& damage);
+  void moments_of(const logging::TrackDamage& damage, UniqueFunction<void(AffectedMoments)> done);
+  void report(const std::string& disk, const logging::TrackDamage& damage,
+              const AffectedMoments& moments);
+  [[nodiscard]] std::string sentence(const logging::TrackDamage& damage,
+                                     const AffectedMoments& moments);
+  void next_sentence(const std::shared_ptr<Sentences>& sentences);
 
   VolumeSet& volumes_;
   Log& log_;

@@ -95,31 +95,82 @@ Result<void> VolumeSet::load() {
   return {};
 }
 
+Result<void> VolumeSet::open_indexes(IndexStack& indexes, std::uint64_t given_up_ordinal) {
+  indexes_ = &indexes;
+  for (auto& [id, recovering] : histories_) {
+    const Result<volume::VolumeRelease> release = parts_.store.release(id);
+    if (!release) return release.error();
+    auto index = indexes.open_volume(VolumeId{id}, release->horizon, given_up_ordinal);
+    if (!index) return index.error();
+    recovering.index = *std::move(index);
+  }
+  return indexes.load();
+}
+
 void VolumeSet::record(const logging::Record& record, const logging::LogLocation& location) {
   const auto found = histories_.find(record.volume.value);
   if (found == histories_.end()) return;  // of a volume that was deleted
-  if (Result<void> r = found->second.history.add(record, location, found->second.blocks); !r) {
+  Recovering& recovering = found->second;
+  const Result<bool> taken = recovering.history.add(record, recovering.blocks);
+  if (!taken) {
     parts_.log.error("a record of the log is left out: history is missing",
-                     {{"error", to_string(r.error())}});
+                     {{"error", to_string(taken.error())}});
+    return;
   }
+  if (!*taken || record.ordinal <= indexes_->frontier()) return;
+  recovering.index->insert(record, location);
+  indexes_->wait_for_room();
 }
 
-// What the log holds of a volume, and how far it has given it up.
-Result<volume::VolumeHistory> VolumeSet::take_history(std::uint32_t id) {
-  volume::VolumeHistory history;
+// What the log and the index hold of a volume, and how far the log has given it up.
+Result<VolumeSet::Recovering> VolumeSet::take_recovering(std::uint32_t id) {
+  Recovering recovering;
   const auto found = histories_.find(id);
   if (found != histories_.end()) {
-    history = std::move(found->second.history);
+    recovering = std::move(found->second);
     histories_.erase(found);
+  } else {
+    auto index = indexes_->open_volume(VolumeId{id}, {}, 0);
+    if (!index) return index.error();
+    recovering.index = *std::move(index);
   }
   const Result<volume::VolumeRelease> release = parts_.store.release(id);
   if (!release) return release.error();
-  history.set_horizon(release->horizon);
-  for (const volume::VolumeHistory::Hole& hole : history.lost()) {
+  recovering.history.set_horizon(release->horizon);
+  for (const volume::VolumeHistory::Hole& hole : recovering.history.lost()) {
     parts_.log.error("acknowledged writes are missing from the log",
                      {{"volume_id", id}, {"first", hole.first.value}, {"last", hole.last.value}});
   }
-  return history;
+  return recovering;
+}
+
+// At a start: what the image lacks.
+Result<void> VolumeSet::find_unapplied(Recovering& recovering) {
+  volume::VolumeHistory& history = recovering.history;
+  if (history.frontier >= history.last) return {};
+  constexpr SequenceNumber kNewest{UINT64_MAX};
+  std::size_t waiting = 2;
+  Result<void> result;
+  recovering.index->changed(history.frontier, kNewest, [&](Result<std::vector<BlockRange>> r) {
+    --waiting;
+    if (r) {
+      history.unapplied = *std::move(r);
+    } else {
+      result = r.error();
+    }
+  });
+  recovering.index->for_each(
+      history.frontier, kNewest,
+      [&](const index::IndexedWrite& write) {
+        history.unapplied_since = write.time;
+        return false;
+      },
+      [&](const Result<void>& r) {
+        --waiting;
+        if (!r) result = r;
+      });
+  indexes_->wait_until([&] { return waiting == 0; });
+  return result;
 }
 
 Result<void> VolumeSet::start(LogStack& log, Epoch epoch) {
@@ -144,14 +195,17 @@ Result<void> VolumeSet::start_volume(ServedVolume& served) {
   }
   Result<meta::Progress> progress = parts_.store.progress(meta.id());
   if (!progress) return progress.error();
-  Result<volume::VolumeHistory> history = take_history(meta.id());
-  if (!history) return history.error();
-  history->frontier = std::max(history->frontier, SequenceNumber{progress->frontier()});
+  Result<Recovering> recovering = take_recovering(meta.id());
+  if (!recovering) return recovering.error();
+  volume::VolumeHistory& history = recovering->history;
+  history.frontier = std::max(history.frontier, SequenceNumber{progress->frontier()});
+  if (Result<void> r = find_unapplied(*recovering); !r) return r;
   Result<std::vector<volume::BaseMap::Page>> base_pages = parts_.store.base_pages(meta.id());
   if (!base_pages) return base_pages.error();
 
   volume::VolumeOptions options;
   options.id = VolumeId{meta.id()};
+  options.index = std::move(recovering->index);
   options.size_bytes = meta.size_bytes();
   options.epoch = epoch_;
   options.floor = std::max(VersionTime{progress->floor_ns()}, opened_until_[meta.id()]);
@@ -175,7 +229,7 @@ Result<void> VolumeSet::start_volume(ServedVolume& served) {
     parts_.log.error("applying to the image failed; it will be tried again",
                      {{"volume", name}, {"error", to_string(error)}});
   };
-  served.volume = std::make_shared<Volume>(std::move(options), std::move(*history), log_->parts(),
+  served.volume = std::make_shared<Volume>(std::move(options), std::move(history), log_->parts(),
                                            &parts_.worker, parts_.executor, std::move(events));
   remember(served.volume);
   std::vector<scsi::LogicalUnitOptions> units(1);
@@ -256,6 +310,7 @@ Result<ServedVolume*> VolumeSet::create(const NewVolume& request) {
 // Takes back what was made of a volume that could not be started.
 void VolumeSet::forget_unstarted(const meta::Volume& meta) {
   volumes_.erase(meta.name());
+  indexes_->remove(VolumeId{meta.id()});
   ::unlink(image_path(meta.id()).c_str());
   if (Result<void> r = parts_.store.remove_volume(meta.id()); !r) {
     parts_.log.warning("cannot forget a volume that could not be made",
@@ -311,6 +366,7 @@ void VolumeSet::finish_removal(std::uint32_t id, const std::string& name,
       },
       [this, id, name, done = std::move(done)](Result<void> removed) mutable {
         if (removed) removed = parts_.store.remove_volume(id);
+        indexes_->remove(VolumeId{id});
         if (removed) volumes_.erase(name);
         done(std::move(removed));
       });
@@ -327,10 +383,12 @@ Result<std::shared_ptr<Volume>> VolumeSet::make_overlay(const meta::Volume& meta
   options.epoch = epoch_;
   options.parent = parent->volume;
   options.parent_at = SequenceNumber{meta.parent_sequence()};
-  Result<volume::VolumeHistory> history = take_history(meta.id());
-  if (!history) return history.error();
-  auto overlay = std::make_shared<Volume>(std::move(options), std::move(*history), log_->parts(),
-                                          nullptr, parts_.executor, Volume::Events{});
+  Result<Recovering> recovering = take_recovering(meta.id());
+  if (!recovering) return recovering.error();
+  options.index = std::move(recovering->index);
+  auto overlay =
+      std::make_shared<Volume>(std::move(options), std::move(recovering->history), log_->parts(),
+                               nullptr, parts_.executor, Volume::Events{});
   remember(overlay);
   return overlay;
 }
@@ -368,9 +426,9 @@ void VolumeSet::remove_overlay(std::uint32_t id, std::shared_ptr<Volume> overlay
     parts_.log.warning("cannot forget an overlay; it is removed at the next start",
                        {{"error", to_string(r.error())}});
   }
-  if (overlay == nullptr) return;
+  if (overlay == nullptr) return indexes_->remove(VolumeId{id});
   overlay->close(Error{ErrorCode::kNotFound, "the view was unexposed"});
-  retire(std::move(overlay), [] {});
+  retire(std::move(overlay), [this, id] { indexes_->remove(VolumeId{id}); });
 }
 
 void VolumeSet::remove_orphans(const std::vector<std::uint32_t>& claimed) {

@@ -2,21 +2,15 @@
 // disk_io.cc.
 #include "server/scsi/disk.h"
 
-#include <algorithm>
 #include <utility>
 #include <variant>
 #include <vector>
 
-#include "proto/bytes.h"
 #include "server/scsi/inquiry.h"
 #include "server/scsi/report_opcodes.h"
 
 namespace mariner::scsi {
 namespace {
-
-// GET LBA STATUS looks this far at most; the initiator asks again from where the answer ends.
-constexpr std::uint64_t kStatusBytesMax = 256u << 20;
-constexpr std::size_t kStatusDescriptorsMax = 1024;
 
 Response good() { return {}; }
 
@@ -120,25 +114,6 @@ Response Disk::answer(const ModeSelect& select, const Command& command) {
 Response Disk::answer(const ReadCapacity& read, const Command&) {
   return parameter_data(read.sixteen ? capacity16(geometry()) : capacity10(geometry()),
                         read.allocation_bytes);
-}
-
-Response Disk::answer(const GetLbaStatus& get, const Command&) {
-  constexpr std::size_t kHeaderBytes = 8;
-  constexpr std::size_t kDescriptorBytes = 16;
-  const std::uint64_t blocks =
-      std::min(geometry().block_count - get.lba, kStatusBytesMax / options_.block_bytes);
-  std::vector<std::uint8_t> data(kHeaderBytes);
-  std::size_t descriptors = 0;
-  for (const volume::Allocation& piece : layer_->allocation(bytes_of({get.lba, blocks}))) {
-    if (++descriptors > kStatusDescriptorsMax) break;
-    const std::size_t at = data.size();
-    data.resize(at + kDescriptorBytes);
-    store_be(&data[at], piece.range.offset / options_.block_bytes);
-    store_be(&data[at + 8], static_cast<std::uint32_t>(piece.range.length / options_.block_bytes));
-    data[at + 12] = piece.mapped ? 0 : 1;
-  }
-  store_be(&data[0], static_cast<std::uint32_t>(data.size() - 4));
-  return parameter_data(data, get.allocation_bytes);
 }
 
 Response Disk::answer(const ReportOpcodes& report, const Command&) {

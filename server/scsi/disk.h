@@ -61,7 +61,6 @@ class Disk final : public std::enable_shared_from_this<Disk> {
   Response answer(const ModeSense& sense, const Command& command);
   Response answer(const ModeSelect& select, const Command& command);
   Response answer(const ReadCapacity& read, const Command& command);
-  Response answer(const GetLbaStatus& get, const Command& command);
   Response answer(const ReportOpcodes& report, const Command& command);
   Response answer(const ReportTaskManagement& report, const Command& command);
 
@@ -72,6 +71,7 @@ class Disk final : public std::enable_shared_from_this<Disk> {
   void run(const Verify& verify, const Command& command, CommandDone done);
   void run(const WriteSame& write, const Command& command, CommandDone done);
   void run(const Unmap& unmap, const Command& command, CommandDone done);
+  void run(const GetLbaStatus& get, const Command& command, CommandDone done);
   void run(const SynchronizeCache& synchronize, const Command& command, CommandDone done);
   void run(const StartStopUnit& start_stop, const Command& command, CommandDone done);
 

@@ -9,12 +9,18 @@
 #include <optional>
 #include <span>
 #include <utility>
+#include <vector>
 
+#include "proto/bytes.h"
 #include "server/scsi/disk.h"
 #include "server/scsi/unmap.h"
 
 namespace mariner::scsi {
 namespace {
+
+// GET LBA STATUS looks this far at most; the initiator asks again from where the answer ends.
+constexpr std::uint64_t kStatusBytesMax = 256u << 20;
+constexpr std::size_t kStatusDescriptorsMax = 1024;
 
 bool all_zero(std::span<const std::byte> bytes) {
   return bytes.empty() || (bytes[0] == std::byte{0} &&
@@ -33,6 +39,25 @@ std::optional<std::size_t> first_difference(std::span<const std::byte> found,
            static_cast<std::size_t>(std::ranges::mismatch(piece, expected).in1 - piece.begin());
   }
   return std::nullopt;
+}
+
+// The parameter data of GET LBA STATUS (SBC-3).
+std::vector<std::uint8_t> lba_status(const std::vector<volume::Allocation>& pieces,
+                                     std::uint32_t block_bytes) {
+  constexpr std::size_t kHeaderBytes = 8;
+  constexpr std::size_t kDescriptorBytes = 16;
+  std::vector<std::uint8_t> data(kHeaderBytes);
+  std::size_t descriptors = 0;
+  for (const volume::Allocation& piece : pieces) {
+    if (++descriptors > kStatusDescriptorsMax) break;
+    const std::size_t at = data.size();
+    data.resize(at + kDescriptorBytes);
+    store_be(&data[at], piece.range.offset / block_bytes);
+    store_be(&data[at + 8], static_cast<std::uint32_t>(piece.range.length / block_bytes));
+    data[at + 12] = piece.mapped ? 0 : 1;
+  }
+  store_be(&data[0], static_cast<std::uint32_t>(data.size() - 4));
+  return data;
 }
 
 }  // namespace
@@ -186,6 +211,20 @@ void Disk::run(const Unmap& unmap, const Command& command, CommandDone done) {
                  }));
   }
   gather->arrived();
+}
+
+void Disk::run(const GetLbaStatus& get, const Command&, CommandDone done) {
+  const std::uint64_t blocks =
+      std::min(geometry().block_count - get.lba, kStatusBytesMax / options_.block_bytes);
+  layer_->allocation(
+      bytes_of({get.lba, blocks}), [self = shared_from_this(), get, done = std::move(done)](
+                                       Result<std::vector<volume::Allocation>> pieces) mutable {
+        if (!pieces) {
+          done(layer_failure(pieces.error(), Access::kRead, get.lba, self->sense_format()));
+          return;
+        }
+        done(parameter_data(lba_status(*pieces, self->options_.block_bytes), get.allocation_bytes));
+      });
 }
 
 void Disk::run(const SynchronizeCache&, const Command&, CommandDone done) {

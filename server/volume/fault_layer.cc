@@ -62,4 +62,12 @@ void FaultLayer::trim(ByteRange range, TrimMode mode, Done done) {
   });
 }
 
+void FaultLayer::allocation(ByteRange range, AllocationDone done) {
+  const bool fails = strikes(options_.read_error_rate);
+  later(options_.read_delay, [this, range, fails, done = std::move(done)]() mutable {
+    if (fails) return done(injected("look at the allocation"));
+    below_.allocation(range, std::move(done));
+  });
+}
+
 }  // namespace mariner::volume

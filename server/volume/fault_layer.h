@@ -15,9 +15,9 @@
 namespace mariner::volume {
 
 struct FaultOptions {
-  double read_error_rate = 0;   // 0..1: share of reads that fail with kIo
+  double read_error_rate = 0;   // 0..1: share of reads and allocation() that fail with kIo
   double write_error_rate = 0;  // of writes, write-sames and trims; nothing is written then
-  std::chrono::nanoseconds read_delay{0};
+  std::chrono::nanoseconds read_delay{0};   // before the read or allocation() is begun
   std::chrono::nanoseconds write_delay{0};  // before the write is begun
   std::uint64_t seed = 1;
 };
@@ -36,7 +36,7 @@ class FaultLayer final : public Layer {
   void write_same(ByteRange range, PayloadSlice pattern, Done done) override;
   void trim(ByteRange range, TrimMode mode, Done done) override;
   void flush(Done done) override { below_.flush(std::move(done)); }
-  std::vector<Allocation> allocation(ByteRange range) override { return below_.allocation(range); }
+  void allocation(ByteRange range, AllocationDone done) override;
   void settle(Done done) override { below_.settle(std::move(done)); }
 
   [[nodiscard]] bool idle() const { return delayed_ == 0; }

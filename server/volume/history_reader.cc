@@ -1,5 +1,6 @@
 #include "server/volume/history_reader.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -45,11 +46,27 @@ void HistoryReader::read(BlockRange range, SequenceNumber at, std::span<std::byt
   operation->at = at;
   operation->done = std::move(done);
   ++in_flight_;
-  for (const LocatedRun& run : index_.locate(range, at)) {
-    read_run(run, to.subspan((run.range.first - range.first).bytes(), run.range.count.bytes()),
-             operation);
-  }
+  locate(range, at, to, operation);
   finished(operation, {});
+}
+
+// Reads what the index names, in the moment in which it does.
+void HistoryReader::locate(BlockRange range, SequenceNumber at, std::span<std::byte> to,
+                           const std::shared_ptr<Operation>& operation) {
+  ++operation->waiting;
+  auto runs = std::make_shared<std::vector<LocatedRun>>();
+  index_.consult(
+      [runs, range, at](const index::VersionLookup& lookup) { *runs = lookup.locate(range, at); },
+      [this, runs, range, to, operation](const Result<void>& looked) {
+        if (looked) {
+          for (const LocatedRun& run : *runs) {
+            read_run(run,
+                     to.subspan((run.range.first - range.first).bytes(), run.range.count.bytes()),
+                     operation);
+          }
+        }
+        finished(operation, looked);
+      });
 }
 
 logging::LogRead HistoryReader::log_read_of(const LocatedRun& run, std::span<std::byte> to) const {
@@ -66,10 +83,9 @@ void HistoryReader::read_run(const LocatedRun& run, std::span<std::byte> to,
   ++operation->waiting;
   // A repeated run is one block: read it to the front, then copy it over the rest.
   const std::span<std::byte> stored = run.repeated ? to.first(kBlockBytes) : to;
-  log_.read(log_read_of(run, stored), [this, operation, to, run](Result<void> r) {
-    const bool moved = !r && read_elsewhere(run, to, operation);
-    if (moved) r = {};
-    if (r && run.repeated && !moved) {
+  log_.read(log_read_of(run, stored), [this, operation, to, run](const Result<void>& r) {
+    if (!r) return read_elsewhere(run, to, r.error(), operation);
+    if (run.repeated) {
       for (std::size_t at = kBlockBytes; at < to.size(); at += kBlockBytes) {
         std::memcpy(to.data() + at, to.data(), kBlockBytes);
       }
@@ -78,33 +94,49 @@ void HistoryReader::read_run(const LocatedRun& run, std::span<std::byte> to,
   });
 }
 
-bool HistoryReader::read_elsewhere(const LocatedRun& run, std::span<std::byte> to,
+// The log could not give `run`: `error`, unless the index says by now that it stands elsewhere.
+void HistoryReader::read_elsewhere(const LocatedRun& run, std::span<std::byte> to,
+                                   const Error& error,
                                    const std::shared_ptr<Operation>& operation) {
-  const std::vector<LocatedRun> now = index_.locate(run.range, operation->at);
-  for (const LocatedRun& part : now) {
-    if (part.source == run.source && part.location == run.location) return false;
-  }
-  for (const LocatedRun& part : now) {
-    read_run(part,
-             to.subspan((part.range.first - run.range.first).bytes(), part.range.count.bytes()),
-             operation);
-  }
-  return true;
+  auto now = std::make_shared<std::vector<LocatedRun>>();
+  index_.consult([now, range = run.range, at = operation->at](
+                     const index::VersionLookup& lookup) { *now = lookup.locate(range, at); },
+                 [this, now, run, to, error, operation](const Result<void>& looked) {
+                   const auto is_same = [&](const LocatedRun& part) {
+                     return part.source == run.source && part.location == run.location;
+                   };
+                   if (!looked || std::ranges::any_of(*now, is_same))
+                     return finished(operation, error);
+                   for (const LocatedRun& part : *now) {
+                     read_run(part,
+                              to.subspan((part.range.first - run.range.first).bytes(),
+                                         part.range.count.bytes()),
+                              operation);
+                   }
+                   finished(operation, {});
+                 });
 }
 
 void HistoryReader::read_base(BlockRange range, std::span<std::byte> to,
                               const std::shared_ptr<Operation>& operation) {
   ++operation->waiting;
-  base_.read(range, to, [this, range, to, operation](Result<void> result) {
-    if (result && base_.may_move()) {
-      // What was overwritten meanwhile has become a before-image first: look again.
-      for (const LocatedRun& run : index_.locate(range, SequenceNumber{0})) {
-        if (run.source != LocatedRun::Source::kLog) continue;
-        read_run(run, to.subspan((run.range.first - range.first).bytes(), run.range.count.bytes()),
-                 operation);
-      }
-    }
-    finished(operation, result);
+  base_.read(range, to, [this, range, to, operation](const Result<void>& result) {
+    if (!result || !base_.may_move()) return finished(operation, result);
+    // What was overwritten meanwhile has become a before-image first: look again.
+    auto now = std::make_shared<std::vector<LocatedRun>>();
+    index_.consult(
+        [now, range](const index::VersionLookup& lookup) {
+          *now = lookup.locate(range, SequenceNumber{0});
+        },
+        [this, now, range, to, operation](const Result<void>& looked) {
+          for (const LocatedRun& run : *now) {
+            if (!looked || run.source != LocatedRun::Source::kLog) continue;
+            read_run(run,
+                     to.subspan((run.range.first - range.first).bytes(), run.range.count.bytes()),
+                     operation);
+          }
+          finished(operation, looked);
+        });
   });
 }
 

@@ -8,7 +8,7 @@
 #include <memory>
 #include <span>
 
-#include "index/version_index.h"
+#include "index/stored_index.h"
 #include "logging/log_reader.h"
 #include "proto/error.h"
 #include "proto/units.h"
@@ -34,8 +34,7 @@ class ZeroBase final : public Base {
 
 class HistoryReader {
  public:
-  HistoryReader(VolumeId volume, const index::VersionIndex& index, logging::LogReader& log,
-                Base& base)
+  HistoryReader(VolumeId volume, index::StoredIndex& index, logging::LogReader& log, Base& base)
       : volume_(volume), index_(index), log_(log), base_(base) {}
   ~HistoryReader();
 
@@ -53,16 +52,16 @@ class HistoryReader {
   struct Operation;
   void read_run(const index::LocatedRun& run, std::span<std::byte> to,
                 const std::shared_ptr<Operation>& operation);
-  // The log could not give `run`. True if the index says by now that it stands elsewhere, and it is
-  // read from there.
-  bool read_elsewhere(const index::LocatedRun& run, std::span<std::byte> to,
+  void locate(BlockRange range, SequenceNumber at, std::span<std::byte> to,
+              const std::shared_ptr<Operation>& operation);
+  void read_elsewhere(const index::LocatedRun& run, std::span<std::byte> to, const Error& error,
                       const std::shared_ptr<Operation>& operation);
   void read_base(BlockRange range, std::span<std::byte> to,
                  const std::shared_ptr<Operation>& operation);
   static void finished(const std::shared_ptr<Operation>& operation, const Result<void>& result);
 
   const VolumeId volume_;
-  const index::VersionIndex& index_;
+  index::StoredIndex& index_;
   logging::LogReader& log_;
   Base& base_;
   std::size_t in_flight_ = 0;

@@ -36,31 +36,44 @@ void HistoryView::write(ByteRange, PayloadSlice, Done done) { done(read_only_err
 void HistoryView::write_same(ByteRange, PayloadSlice, Done done) { done(read_only_error()); }
 void HistoryView::trim(ByteRange, TrimMode, Done done) { done(read_only_error()); }
 
-std::vector<Allocation> HistoryView::allocation(ByteRange range) {
-  return allocation_at(index_, range, at_, base_);
+void HistoryView::allocation(ByteRange range, AllocationDone done) {
+  ++operations_;
+  allocation_at(index_, range, at_, base_,
+                [this, done = std::move(done)](Result<std::vector<Allocation>> found) mutable {
+                  --operations_;
+                  done(std::move(found));
+                });
 }
 
-std::vector<Allocation> allocation_at(const index::VersionIndex& index, ByteRange range,
-                                      SequenceNumber at, const BaseMap* base) {
-  std::vector<Allocation> out;
-  const auto add = [&](BlockRange blocks, bool mapped) {
-    const ByteRange bytes = to_bytes(blocks);
-    const std::uint64_t start = std::max(bytes.offset, range.offset);
-    const std::uint64_t length = std::min(bytes.end(), range.end()) - start;
-    if (!out.empty() && out.back().mapped == mapped) {
-      out.back().range.length += length;
-    } else {
-      out.push_back({{start, length}, mapped});
-    }
+void allocation_at(index::StoredIndex& index, ByteRange range, SequenceNumber at,
+                   const BaseMap* base, AllocationDone done) {
+  auto runs = std::make_shared<std::vector<index::LocatedRun>>();
+  const auto compute = [runs, range, at](const index::VersionLookup& lookup) {
+    *runs = lookup.locate(range.covering_blocks(), at);
   };
-  for (const index::LocatedRun& run : index.locate(range.covering_blocks(), at)) {
-    if (run.source == index::LocatedRun::Source::kBase && base != nullptr) {
-      base->visit(run.range, add);
-    } else {
-      add(run.range, run.source != index::LocatedRun::Source::kZero);
-    }
-  }
-  return out;
+  index.consult(compute,
+                [runs, range, base, done = std::move(done)](const Result<void>& looked) mutable {
+                  if (!looked) return done(looked.error());
+                  std::vector<Allocation> out;
+                  const auto add = [&](BlockRange blocks, bool mapped) {
+                    const ByteRange bytes = to_bytes(blocks);
+                    const std::uint64_t start = std::max(bytes.offset, range.offset);
+                    const std::uint64_t length = std::min(bytes.end(), range.end()) - start;
+                    if (!out.empty() && out.back().mapped == mapped) {
+                      out.back().range.length += length;
+                    } else {
+                      out.push_back({{start, length}, mapped});
+                    }
+                  };
+                  for (const index::LocatedRun& run : *runs) {
+                    if (run.source == index::LocatedRun::Source::kBase && base != nullptr) {
+                      base->visit(run.range, add);
+                    } else {
+                      add(run.range, run.source != index::LocatedRun::Source::kZero);
+                    }
+                  }
+                  done(std::move(out));
+                });
 }
 
 void HistoryCurrent::read(BlockRange range, ReadDone done) {

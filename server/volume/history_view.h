@@ -1,7 +1,7 @@
 // A read-only view: the volume as of one settled moment.
 #pragma once
 
-#include "index/version_index.h"
+#include "index/stored_index.h"
 #include "server/volume/base_map.h"
 #include "server/volume/current_reader.h"
 #include "server/volume/history_reader.h"
@@ -13,7 +13,7 @@ class HistoryView final : public Layer {
  public:
   // The reader, index and base map belong to the volume, which outlives its views. A null map: the
   // base is another volume.
-  HistoryView(std::uint64_t size_bytes, HistoryReader& history, const index::VersionIndex& index,
+  HistoryView(std::uint64_t size_bytes, HistoryReader& history, index::StoredIndex& index,
               SequenceNumber at, const BaseMap* base)
       : size_bytes_(size_bytes), history_(history), index_(index), at_(at), base_(base) {}
   ~HistoryView() override;
@@ -25,7 +25,7 @@ class HistoryView final : public Layer {
   void write_same(ByteRange range, PayloadSlice pattern, Done done) override;
   void trim(ByteRange range, TrimMode mode, Done done) override;
   void flush(Done done) override { done({}); }
-  std::vector<Allocation> allocation(ByteRange range) override;
+  void allocation(ByteRange range, AllocationDone done) override;
   void settle(Done done) override { done({}); }
 
   [[nodiscard]] bool idle() const { return operations_ == 0; }
@@ -33,15 +33,16 @@ class HistoryView final : public Layer {
  private:
   const std::uint64_t size_bytes_;
   HistoryReader& history_;
-  const index::VersionIndex& index_;
+  index::StoredIndex& index_;
   const SequenceNumber at_;
   const BaseMap* const base_;
   std::size_t operations_ = 0;
 };
 
-// The parts of `range` that are stored, as of `at`. `base` tells which base blocks are; null: all.
-std::vector<Allocation> allocation_at(const index::VersionIndex& index, ByteRange range,
-                                      SequenceNumber at, const BaseMap* base);
+// The parts of `range` that are stored, as of `at`. `base`, which outlives `done`, tells which base
+// blocks are; null: all.
+void allocation_at(index::StoredIndex& index, ByteRange range, SequenceNumber at,
+                   const BaseMap* base, AllocationDone done);
 
 // The base of a writable view: another volume as of one moment.
 class ViewBase final : public Base {

@@ -9,6 +9,83 @@ namespace mariner::volume {
 
 using index::LocatedRun;
 
+// Turns runs of the table into changes of the image, as one computation.
+class ImageApplier::ChunkBuilder {
+ public:
+  ChunkBuilder(const Parts& parts, const index::VersionLookup& lookup)
+      : parts_(parts), lookup_(lookup) {}
+
+  void add(const PendingTable::Run& run) {
+    switch (run.content.kind) {
+      case PendingContent::Kind::kZero: return add_zero(run.range);
+      case PendingContent::Kind::kMemory:
+        return add_stored({run.range, run.content.payload, run.content.offset, run.content.repeated,
+                           std::nullopt});
+      case PendingContent::Kind::kHistory: break;
+    }
+    for (const LocatedRun& located : lookup_.locate(run.range, run.content.at)) {
+      add_located(located);
+    }
+  }
+
+  Chunk chunk;
+
+ private:
+  // The parts of `range` that only the image holds, by the index and the base map.
+  [[nodiscard]] std::vector<BlockRange> uncaptured(BlockRange range) const {
+    std::vector<BlockRange> out;
+    if (parts_.base.empty()) return out;
+    // The bits first: they cost less than the index, and most volumes have few of them set.
+    bool any = false;
+    parts_.base.visit(range, [&](BlockRange, bool in_image) { any |= in_image; });
+    if (!any) return out;
+    for (const LocatedRun& run : lookup_.locate(range, SequenceNumber{0})) {
+      if (run.source != LocatedRun::Source::kBase) continue;
+      parts_.base.visit(run.range, [&](BlockRange part, bool in_image) {
+        if (in_image) out.push_back(part);
+      });
+    }
+    return out;
+  }
+
+  void add_located(const LocatedRun& run) {
+    switch (run.source) {
+      case LocatedRun::Source::kZero: return add_zero(run.range);
+      case LocatedRun::Source::kBase:
+        // The image holds it still, or the base is zero.
+        parts_.base.visit(run.range, [&](BlockRange part, bool in_image) {
+          if (!in_image) add_zero(part);
+        });
+        return;
+      case LocatedRun::Source::kLog: break;
+    }
+    add_stored({run.range, {}, 0, run.repeated, parts_.history.log_read_of(run, {})});
+  }
+
+  // Punches a hole, but for blocks of which the image holds the only copy.
+  void add_zero(BlockRange range) {
+    const auto punch = [&](BlockRange part) {
+      if (!part.empty()) chunk.changes.push_back({part, {}, 0, false, {}});
+    };
+    Lbn at = range.first;
+    for (const BlockRange& kept : uncaptured(range)) {
+      punch(BlockRange::between(at, kept.first));
+      at = kept.end();
+    }
+    punch(BlockRange::between(at, range.end()));
+  }
+
+  void add_stored(ImageChange change) {
+    for (const BlockRange& only_here : uncaptured(change.range)) {
+      chunk.to_capture.push_back(only_here);
+    }
+    chunk.changes.push_back(std::move(change));
+  }
+
+  const Parts& parts_;
+  const index::VersionLookup& lookup_;
+};
+
 ImageApplier::~ImageApplier() { CHECK_MSG(!running(), "an applier is destroyed while it runs"); }
 
 void ImageApplier::start(Job job) {
@@ -42,88 +119,44 @@ void ImageApplier::next_chunk() {
     return finish(Error{ErrorCode::kAborted, "applying to the image was stopped"});
   }
   if (portion_left_ == 0) return flush(next_);
-  changes_.clear();
-  to_capture_.clear();
+  auto chunk = std::make_shared<Chunk>();
+  parts_.index.consult(
+      [this, chunk](const index::VersionLookup& lookup) { *chunk = build_chunk(lookup); },
+      [this, chunk](const Result<void>& looked) {
+        if (!looked) return finish(looked.error());
+        take_chunk(std::move(*chunk));
+      });
+}
+
+ImageApplier::Chunk ImageApplier::build_chunk(const index::VersionLookup& lookup) const {
+  ChunkBuilder builder(parts_, lookup);
+  Chunk& chunk = builder.chunk;
+  chunk.next = next_;
   const std::uint64_t blocks_max = std::min(kChunkBlocks, portion_left_);
-  std::uint64_t blocks = 0;
-  bool more = true;
-  for (std::size_t runs = 0; runs < kChunkRuns && blocks < blocks_max; ++runs) {
-    PendingTable::Run run = table_->next_run(next_);
-    more = !run.range.empty();
-    if (!more) break;
+  for (std::size_t runs = 0; runs < kChunkRuns && chunk.blocks < blocks_max; ++runs) {
+    PendingTable::Run run = table_->next_run(chunk.next);
+    chunk.more = !run.range.empty();
+    if (!chunk.more) break;
     // A run of zeros costs one block whatever its length.
     if (run.content.kind == PendingContent::Kind::kZero) {
-      ++blocks;
+      ++chunk.blocks;
     } else {
-      run.range.count.value = std::min(run.range.count.value, blocks_max - blocks);
-      blocks += run.range.count.value;
+      run.range.count.value = std::min(run.range.count.value, blocks_max - chunk.blocks);
+      chunk.blocks += run.range.count.value;
     }
-    next_ = run.range.end();
-    add_run(run);
+    chunk.next = run.range.end();
+    builder.add(run);
   }
-  if (blocks == 0 && !more) return flush(Lbn{UINT64_MAX});
-  portion_left_ -= blocks;
+  return std::move(chunk);
+}
+
+void ImageApplier::take_chunk(Chunk chunk) {
+  if (chunk.blocks == 0 && !chunk.more) return flush(Lbn{UINT64_MAX});
+  next_ = chunk.next;
+  portion_left_ -= chunk.blocks;
+  changes_ = std::move(chunk.changes);
+  to_capture_ = std::move(chunk.to_capture);
   capture_next();
-}
-
-std::vector<BlockRange> ImageApplier::uncaptured(BlockRange range) const {
-  std::vector<BlockRange> out;
-  if (parts_.base.empty()) return out;
-  // The bits first: they cost less than the index, and most volumes have few of them set.
-  bool any = false;
-  parts_.base.visit(range, [&](BlockRange, bool in_image) { any |= in_image; });
-  if (!any) return out;
-  for (const LocatedRun& run : parts_.index.locate(range, SequenceNumber{0})) {
-    if (run.source != LocatedRun::Source::kBase) continue;
-    parts_.base.visit(run.range, [&](BlockRange part, bool in_image) {
-      if (in_image) out.push_back(part);
-    });
-  }
-  return out;
-}
-
-void ImageApplier::add_run(const PendingTable::Run& run) {
-  switch (run.content.kind) {
-    case PendingContent::Kind::kZero: return add_zero(run.range);
-    case PendingContent::Kind::kMemory:
-      return add_stored(
-          {run.range, run.content.payload, run.content.offset, run.content.repeated, std::nullopt});
-    case PendingContent::Kind::kHistory: break;
-  }
-  for (const LocatedRun& located : parts_.index.locate(run.range, run.content.at)) {
-    add_located(located);
-  }
-}
-
-void ImageApplier::add_located(const LocatedRun& run) {
-  switch (run.source) {
-    case LocatedRun::Source::kZero: return add_zero(run.range);
-    case LocatedRun::Source::kBase:
-      // The image holds it still, or the base is zero.
-      parts_.base.visit(run.range, [&](BlockRange part, bool in_image) {
-        if (!in_image) add_zero(part);
-      });
-      return;
-    case LocatedRun::Source::kLog: break;
-  }
-  return add_stored({run.range, {}, 0, run.repeated, parts_.history.log_read_of(run, {})});
-}
-
-// Punches a hole, but for blocks of which the image holds the only copy.
-void ImageApplier::add_zero(BlockRange range) {
-  Lbn at = range.first;
-  for (const BlockRange& kept : uncaptured(range)) {
-    if (kept.first > at)
-      changes_.push_back({BlockRange::between(at, kept.first), {}, 0, false, {}});
-    at = kept.end();
-  }
-  if (at < range.end())
-    changes_.push_back({BlockRange::between(at, range.end()), {}, 0, false, {}});
-}
-
-void ImageApplier::add_stored(ImageChange change) {
-  for (const BlockRange& only_here : uncaptured(change.range)) to_capture_.push_back(only_here);
-  changes_.push_back(std::move(change));
 }
 
 // Logs the before-images of this chunk one after another, then writes the chunk.

@@ -1,10 +1,10 @@
 // Applies a frozen table of pending writes to the image, in address order, in the background.
 //
-// The index is consulted on the owner's thread; reading the log, writing and flushing the image
-// happen on the worker. Before a block that only the image holds (its base: base_map.h)
-// is overwritten, its old contents are durable in the log and indexed as a before-image (design.md
-// invariant 5); where such a block merely becomes zero, the image keeps it and readers ask the
-// index.
+// The index is consulted on the owner's thread, for a chunk at a time; reading the log, writing and
+// flushing the image happen on the worker. Before a block that only the image holds (its base:
+// base_map.h) is overwritten, its old contents are durable in the log and indexed as a before-image
+// (design.md invariant 5); where such a block merely becomes zero, the image keeps it and readers
+// ask the index.
 //
 // The image is flushed after each portion, so that what waits can leave the table step by step and
 // no flush is long. A portion that fails leaves the table as it is, to be applied again.
@@ -29,7 +29,7 @@ class ImageApplier {
   struct Parts {  // all outlive the applier
     logging::Disk& image;
     const logging::LogDisks& log_disks;
-    const index::VersionIndex& index;
+    index::StoredIndex& index;
     const HistoryReader& history;
     VolumeLog& log;
     Worker& worker;
@@ -62,17 +62,24 @@ class ImageApplier {
   static constexpr std::uint64_t kChunkBlocks = 2048;  // 8 MiB
   static constexpr std::size_t kChunkRuns = 1024;
 
+  class ChunkBuilder;
+
+  // What goes to the image in one piece.
+  struct Chunk {
+    Lbn next;          // where the table goes on behind it
+    bool more = true;  // there is something
+    std::uint64_t blocks = 0;
+    std::vector<ImageChange> changes;
+    std::vector<BlockRange> to_capture;
+  };
+
   void next_chunk();
+  [[nodiscard]] Chunk build_chunk(const index::VersionLookup& lookup) const;
+  void take_chunk(Chunk chunk);
   void capture_next();
   void write_chunk();
   void flush(Lbn end);
   void finish(Result<void> result);
-  void add_run(const PendingTable::Run& run);
-  void add_located(const index::LocatedRun& run);
-  void add_zero(BlockRange range);
-  void add_stored(ImageChange change);
-  // The parts of `range` that only the image holds, by the index and the base map.
-  [[nodiscard]] std::vector<BlockRange> uncaptured(BlockRange range) const;
 
   const Parts parts_;
   std::shared_ptr<const PendingTable> table_;  // null: not running

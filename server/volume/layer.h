@@ -30,6 +30,8 @@ struct Allocation {
   bool mapped = false;
 };
 
+using AllocationDone = UniqueFunction<void(Result<std::vector<Allocation>>)>;
+
 class Layer {
  public:
   virtual ~Layer() = default;
@@ -55,8 +57,9 @@ class Layer {
   // Completes when everything acknowledged before is durable. (It is: completes at once.)
   virtual void flush(Done done) = 0;
 
-  // What is stored in `range`, in order, without gaps; neighbours differ.
-  [[nodiscard]] virtual std::vector<Allocation> allocation(ByteRange range) = 0;
+  // What is stored in `range`, as of some moment between the call and the completion: in order,
+  // without gaps; neighbours differ. `done` may run before this returns. Errors as read().
+  virtual void allocation(ByteRange range, AllocationDone done) = 0;
 
   // Calls back when every write begun before this call is settled: for task management.
   virtual void settle(Done done) = 0;

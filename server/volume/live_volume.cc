@@ -222,6 +222,8 @@ void LiveVolume::write_partial(ByteRange range, Merge merge, Done done) {
   });
 }
 
+// What the rollback changes is looked up before it has its place in the order: first while writes
+// go on, because that may take a while, then what came meanwhile, with writes held up.
 void LiveVolume::rollback(index::IndexMoment target, replication::LocalReplicator::WriteDone done) {
   if (target.sequence < parts_.index.oldest().sequence) {
     return done(Error{ErrorCode::kOutsideWindow, "#" + std::to_string(target.sequence.value) +
@@ -229,25 +231,69 @@ void LiveVolume::rollback(index::IndexMoment target, replication::LocalReplicato
   }
   ++operations_;
   const auto pinned = targets_.insert(target.sequence);
-  const BlockRange everything = ByteRange{0, size_bytes_}.covering_blocks();
-  locks_.exclusive(everything, [this, target, pinned,
-                                done = std::move(done)](ExtentLocks::LockId lock) mutable {
-    WriteRequest request;
-    request.kind = WriteKind::kRollback;
-    request.target = target.sequence;
-    request.target_time = target.time;
-    parts_.replicator.submit(std::move(request),
-                             [this, pinned, done = std::move(done)](Result<Stamp> stamp) mutable {
-                               --operations_;
-                               targets_.erase(pinned);
-                               done(std::move(stamp));
-                             });
-    locks_.unlock(lock);
+  auto rollback = std::make_shared<Rollback>();
+  rollback->target = target;
+  rollback->looked_through = parts_.replicator.coordinator().settled();
+  rollback->done = [this, pinned, done = std::move(done)](Result<Stamp> stamp) mutable {
+    --operations_;
+    targets_.erase(pinned);
+    done(std::move(stamp));
+  };
+  find_changed(rollback, target.sequence, rollback->looked_through, [this, rollback] {
+    const BlockRange everything = ByteRange{0, size_bytes_}.covering_blocks();
+    locks_.exclusive(everything, [this, rollback](ExtentLocks::LockId lock) {
+      rollback->lock = lock;
+      parts_.replicator.settle([this, rollback](SequenceNumber settled) {
+        find_changed(rollback, rollback->looked_through, settled,
+                     [this, rollback] { submit_rollback(*rollback); });
+      });
+    });
   });
 }
 
-std::vector<Allocation> LiveVolume::allocation(ByteRange range) {
-  return allocation_at(parts_.index, range, parts_.replicator.coordinator().settled(), parts_.base);
+void LiveVolume::find_changed(const std::shared_ptr<Rollback>& rollback, SequenceNumber from,
+                              SequenceNumber to, UniqueFunction<void()> then) {
+  // All of a writable view is read from the history.
+  if (parts_.base == nullptr) return then();
+  parts_.index.changed(
+      from, to,
+      [this, rollback,
+       then = std::move(then)](const Result<std::vector<BlockRange>>& changed) mutable {
+        if (!changed) {
+          if (rollback->lock) locks_.unlock(*rollback->lock);
+          return rollback->done(changed.error());
+        }
+        rollback->changed.insert(rollback->changed.end(), changed->begin(), changed->end());
+        then();
+      });
+}
+
+void LiveVolume::submit_rollback(Rollback& rollback) {
+  WriteRequest request;
+  request.kind = WriteKind::kRollback;
+  request.target = rollback.target.sequence;
+  request.target_time = rollback.target.time;
+  request.changed = std::make_shared<const std::vector<BlockRange>>(
+      index::merge_extents(std::move(rollback.changed)));
+  parts_.replicator.submit(std::move(request), std::move(rollback.done));
+  locks_.unlock(*rollback.lock);
+}
+
+void LiveVolume::allocation(ByteRange range, AllocationDone done) {
+  ++operations_;
+  auto finish = [this, done = std::move(done)](Result<std::vector<Allocation>> found) mutable {
+    --operations_;
+    done(std::move(found));
+  };
+  const auto& coordinator = parts_.replicator.coordinator();
+  if (coordinator.acknowledged() <= coordinator.settled()) {
+    return allocation_at(parts_.index, range, coordinator.settled(), parts_.base,
+                         std::move(finish));
+  }
+  // As read(): what was acknowledged must show.
+  parts_.replicator.settle([this, range, finish = std::move(finish)](SequenceNumber at) mutable {
+    allocation_at(parts_.index, range, at, parts_.base, std::move(finish));
+  });
 }
 
 void LiveVolume::settle(Done done) {

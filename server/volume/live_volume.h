@@ -13,7 +13,7 @@
 #include <optional>
 #include <set>
 
-#include "index/version_index.h"
+#include "index/stored_index.h"
 #include "replication/local_replicator.h"
 #include "server/volume/base_map.h"
 #include "server/volume/current_reader.h"
@@ -27,7 +27,7 @@ class LiveVolume final : public Layer {
   struct Parts {  // all outlive it
     replication::LocalReplicator& replicator;
     CurrentReader& current;
-    const index::VersionIndex& index;
+    index::StoredIndex& index;
     const BaseMap* base = nullptr;  // null: the base is another volume
   };
 
@@ -41,7 +41,7 @@ class LiveVolume final : public Layer {
   void write_same(ByteRange range, PayloadSlice pattern, Done done) override;
   void trim(ByteRange range, TrimMode mode, Done done) override;
   void flush(Done done) override { done({}); }  // acknowledged is durable
-  std::vector<Allocation> allocation(ByteRange range) override;
+  void allocation(ByteRange range, AllocationDone done) override;
   void settle(Done done) override;
 
   // Logs one record that takes the volume back to `target`, in order with all writes. `done` has
@@ -59,6 +59,17 @@ class LiveVolume final : public Layer {
  private:
   using Merge = std::function<replication::WriteRequest(const Payload& head, const Payload& tail)>;
 
+  // A rollback that looks for what it changes.
+  struct Rollback {
+    index::IndexMoment target;
+    SequenceNumber looked_through;
+    std::vector<BlockRange> changed;
+    std::optional<ExtentLocks::LockId> lock;
+    replication::LocalReplicator::WriteDone done;
+  };
+  void find_changed(const std::shared_ptr<Rollback>& rollback, SequenceNumber from,
+                    SequenceNumber to, UniqueFunction<void()> then);
+  void submit_rollback(Rollback& rollback);
   void submit(replication::WriteRequest request, Done done);
   void write_whole(replication::WriteRequest request, Done done);
   void write_partial(ByteRange range, Merge merge, Done done);

@@ -1,6 +1,7 @@
 #include "server/volume/reclaimer.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "proto/check.h"
@@ -10,6 +11,15 @@ namespace mariner::volume {
 using logging::LogLocation;
 using logging::Record;
 using Need = ReleaseJudge::Need;
+
+namespace {
+
+bool is_write(logging::RecordType type) {
+  return type == logging::RecordType::kWrite || type == logging::RecordType::kZero ||
+         type == logging::RecordType::kRollback;
+}
+
+}  // namespace
 
 Reclaimer::~Reclaimer() {
   *alive_ = false;
@@ -68,53 +78,94 @@ void Reclaimer::reclaim(Done done) {
       });
 }
 
-// The latest that may be: up to the moment before the first one to keep.
-index::IndexMoment Reclaimer::horizon_of(VolumeId id, Volume& volume, bool& lags) {
-  const index::VersionIndex& index = volume.index();
-  const VersionTime keep = owner_.keep_from(id);
-  index::IndexMoment at =
-      keep.ns == 0 ? index::IndexMoment{} : index.moment_at(VersionTime{keep.ns - 1});
-  const SequenceNumber settled = volume.replicator().coordinator().settled();
-  if (at.sequence > settled) at = index.moment_of(settled);
+Reclaimer::Bounds Reclaimer::bounds_of(VolumeId id, Volume& volume) {
+  Bounds bounds{owner_.keep_from(id), volume.replicator().coordinator().settled(), false};
   // What waits for the image is written from the history.
   const Storage* storage = volume.storage();
-  if (storage != nullptr && at.sequence > storage->durable()) {
-    at = index.moment_of(storage->durable());
-    lags = true;
+  if (storage != nullptr && storage->durable() < bounds.most) {
+    bounds.most = storage->durable();
+    bounds.lags = true;
   }
-  if (const auto target = volume.live().oldest_target(); target && *target < at.sequence) {
-    at = index.moment_of(*target);
+  if (const auto target = volume.live().oldest_target(); target && *target < bounds.most) {
+    bounds.most = *target;
   }
-  return at.sequence > index.oldest().sequence ? at : index.oldest();
+  return bounds;
 }
 
-// Which volumes the track has records of, and how far each may be given up.
+// Whether the horizon that was found may be still the one: a view, a mark or a rollback may have
+// come since.
+bool Reclaimer::still_holds(VolumeId id, const VolumeState& state) {
+  if (state.horizon.sequence <= state.volume->index().oldest().sequence) return true;
+  const Bounds bounds = bounds_of(id, *state.volume);
+  return state.horizon.time < bounds.keep && state.horizon.sequence <= bounds.most;
+}
+
+// Which volumes the track has records of.
 void Reclaimer::group() {
   for (const auto& [record, location] : *records_) {
     VolumeState& state = volumes_[record.volume];
     state.last = std::max({state.last, record.sequence, record.target_sequence});
+    if (is_write(record.type)) state.given_up = std::max(state.given_up, record.sequence);
+    state.payload_bytes += std::uint64_t{record.payload_blocks} * kBlockBytes;
   }
   for (auto it = volumes_.begin(); it != volumes_.end();) {
     it->second.volume = owner_.find(it->first);
-    if (it->second.volume == nullptr) {
-      it = volumes_.erase(it);
-      continue;
-    }
-    it->second.horizon = horizon_of(it->first, *it->second.volume, it->second.lags);
-    ++it;
+    it = it->second.volume == nullptr ? volumes_.erase(it) : std::next(it);
   }
-  judge_some();
+  find_horizons(volumes_.begin());
 }
 
-ReleaseJudge::Verdict Reclaimer::judge(VolumeState& state, const Record& record,
-                                       const LogLocation& location) const {
-  Volume& volume = *state.volume;
-  const Storage* storage = volume.storage();
-  const ReleaseJudge judge(volume.index(), volume.base_map(),
-                           {.horizon = state.horizon.sequence,
-                            .durable = storage != nullptr ? storage->durable() : SequenceNumber{},
-                            .has_image = storage != nullptr});
-  return judge.judge(record, location);
+// How far each may be given up: up to the moment before the first one to keep.
+void Reclaimer::find_horizons(std::map<VolumeId, VolumeState>::iterator next) {
+  if (next == volumes_.end()) return judge_some();
+  VolumeState& state = next->second;
+  index::StoredIndex& index = state.volume->index();
+  const Bounds bounds = bounds_of(next->first, *state.volume);
+  state.horizon = index.oldest();
+  if (bounds.keep.ns == 0) return find_horizons(std::next(next));
+  const auto found = [this, next](const Result<index::IndexMoment>& at) {
+    if (!at) return finish(at.error());
+    VolumeState& of = next->second;
+    if (at->sequence > of.volume->index().oldest().sequence) of.horizon = *at;
+    find_horizons(std::next(next));
+  };
+  index.moment_at({bounds.keep.ns - 1},
+                  [&index, &state, bounds, found](const Result<index::IndexMoment>& at) {
+                    if (!at || at->sequence <= bounds.most) return found(at);
+                    state.lags = bounds.lags;
+                    index.moment_of(bounds.most, found);
+                  });
+}
+
+void Reclaimer::judge(std::size_t end, UniqueFunction<void(const Verdicts&)> then) {
+  auto verdicts = std::make_shared<Verdicts>();
+  if (volumes_.empty()) {
+    verdicts->resize(end - next_);
+    return then(*verdicts);
+  }
+  const auto compute = [this, end, verdicts](index::BlockReader& reader) {
+    verdicts->clear();
+    for (std::size_t i = next_; i < end; ++i) {
+      const auto& [record, location] = (*records_)[i];
+      ReleaseJudge::Verdict& verdict = verdicts->emplace_back();
+      const auto state = volumes_.find(record.volume);
+      if (state == volumes_.end()) continue;
+      Volume& volume = *state->second.volume;
+      const Storage* storage = volume.storage();
+      const index::VersionLookup lookup(volume.index(), reader);
+      const ReleaseJudge judge(
+          lookup, volume.base_map(),
+          {.horizon = state->second.horizon.sequence,
+           .durable = storage != nullptr ? storage->durable() : SequenceNumber{},
+           .has_image = storage != nullptr});
+      verdict = judge.judge(record, location);
+    }
+  };
+  index::consult(volumes_.begin()->second.volume->index().store(), compute,
+                 [this, verdicts, then = std::move(then)](const Result<void>& looked) mutable {
+                   if (!looked) return finish(looked.error());
+                   then(*verdicts);
+                 });
 }
 
 // What may be logged again for the track's sake. One of a disk that is being emptied gives no room
@@ -128,17 +179,16 @@ std::uint64_t Reclaimer::movable_bytes() const {
 
 void Reclaimer::judge_some() {
   if (stopping_) return finish(Report{Outcome::kLater, {}});
-  const std::size_t end = std::min(next_ + kRecordsPerTurn, records_->size());
-  for (; next_ < end; ++next_) {
-    const auto& [record, location] = (*records_)[next_];
-    const auto state = volumes_.find(record.volume);
-    if (state == volumes_.end()) continue;
-    const ReleaseJudge::Verdict verdict = judge(state->second, record, location);
-    if (verdict.need != Need::kNone) return needed(verdict.need, record.volume);
+  judge(std::min(next_ + kRecordsPerTurn, records_->size()),
+        [this](const Verdicts& verdicts) { judged(verdicts); });
+}
+
+void Reclaimer::judged(const Verdicts& verdicts) {
+  for (const ReleaseJudge::Verdict& verdict : verdicts) {
+    const VolumeId volume = (*records_)[next_++].first.volume;
+    if (verdict.need != Need::kNone) return needed(verdict.need, volume);
     for (const BlockRange& range : verdict.to_move) blocks_to_move_ += range.count.value;
-    if (blocks_to_move_ * kBlockBytes > movable_bytes()) {
-      return needed(Need::kHistory, record.volume);
-    }
+    if (blocks_to_move_ * kBlockBytes > movable_bytes()) return needed(Need::kHistory, volume);
   }
   if (next_ == records_->size()) {
     next_ = 0;
@@ -164,10 +214,12 @@ void Reclaimer::store(std::optional<std::uint64_t> ordinal, UniqueFunction<void(
   std::vector<VolumeRelease> releases;
   for (auto& [id, state] : volumes_) {
     const Storage* storage = state.volume->storage();
-    releases.push_back(
-        {id,
-         {state.horizon, state.last, storage != nullptr ? storage->durable() : SequenceNumber{}},
-         state.volume->base_map().changed()});
+    releases.push_back({id,
+                        {.moment = state.horizon,
+                         .last = state.last,
+                         .frontier = storage != nullptr ? storage->durable() : SequenceNumber{},
+                         .given_up = ordinal ? state.given_up : SequenceNumber{}},
+                        state.volume->base_map().changed()});
   }
   owner_.store(std::move(releases), ordinal,
                [this, then = std::move(then)](Result<void> stored) mutable {
@@ -181,36 +233,35 @@ void Reclaimer::store_horizons() {
   // What a failed log was asked last may be there after a restart, a rollback for instance.
   if (parts_.log.writer().failed()) return finish(Error{ErrorCode::kIo, "the log disk has failed"});
   for (auto& [id, state] : volumes_) {
-    // A view, a mark or a rollback may have come since.
-    if (horizon_of(id, *state.volume, state.lags).sequence < state.horizon.sequence) {
-      return finish(Report{Outcome::kLater, id});
-    }
+    if (!still_holds(id, state)) return finish(Report{Outcome::kLater, id});
   }
   for (auto& [id, state] : volumes_) state.volume->set_horizon(state.horizon);
   store(std::nullopt, [this] { forget_some(); });
 }
 
-// A portion: what it needs first, all at once; then record by record.
+// A portion: what it needs first, all at once.
 void Reclaimer::forget_some() {
   if (stopping_) return finish(Report{Outcome::kLater, {}});
   if (next_ == records_->size()) return store_bases();
-  std::size_t end = std::min(next_ + kRecordsPerTurn, records_->size());
+  judge(std::min(next_ + kRecordsPerTurn, records_->size()),
+        [this](const Verdicts& verdicts) { prepare(verdicts); });
+}
+
+void Reclaimer::prepare(const Verdicts& verdicts) {
+  std::size_t end = next_;
   auto preparation = std::make_shared<Preparation>();
   std::uint64_t moved = 0;
-  for (std::size_t i = next_; i < end; ++i) {
-    const auto& [record, location] = (*records_)[i];
-    const auto found = volumes_.find(record.volume);
-    if (found == volumes_.end()) continue;
-    const ReleaseJudge::Verdict verdict = judge(found->second, record, location);
-    if (verdict.need != Need::kNone) return needed(verdict.need, record.volume);
+  for (const ReleaseJudge::Verdict& verdict : verdicts) {
+    const VolumeId volume = (*records_)[end++].first.volume;
+    if (verdict.need != Need::kNone) return needed(verdict.need, volume);
     const auto add = [](std::vector<BlockRange>& to, const std::vector<BlockRange>& ranges) {
       to.insert(to.end(), ranges.begin(), ranges.end());
     };
-    if (!verdict.to_rebase.empty()) add(preparation->rebased[record.volume], verdict.to_rebase);
-    if (!verdict.to_punch.empty()) add(preparation->punched[record.volume], verdict.to_punch);
-    if (!verdict.to_move.empty()) add(preparation->moved[record.volume], verdict.to_move);
+    if (!verdict.to_rebase.empty()) add(preparation->rebased[volume], verdict.to_rebase);
+    if (!verdict.to_punch.empty()) add(preparation->punched[volume], verdict.to_punch);
+    if (!verdict.to_move.empty()) add(preparation->moved[volume], verdict.to_move);
     for (const BlockRange& range : verdict.to_move) moved += range.count.value;
-    if (moved >= kMovedBlocksPerTurn) end = i + 1;
+    if (moved >= kMovedBlocksPerTurn) break;
   }
   const auto done = [this, preparation, end](const Result<void>& result) {
     prepared(preparation, result, end);
@@ -252,47 +303,34 @@ void Reclaimer::prepared(const std::shared_ptr<Preparation>& preparation,
   if (!result && preparation->result) preparation->result = result;
   if (--preparation->waiting > 0) return;
   if (!preparation->result) return finish(preparation->result.error());
-  while (next_ < end) {
-    if (!forget_one(*preparation)) return;
+  judge(end, [this, preparation](const Verdicts& verdicts) { forget(*preparation, verdicts); });
+}
+
+// What was prepared is all that it needs: nothing keeps these records any more.
+void Reclaimer::forget(const Preparation& preparation, const Verdicts& verdicts) {
+  const auto all_done = [](VolumeId volume, const std::vector<BlockRange>& ranges,
+                           const std::map<VolumeId, std::vector<BlockRange>>& done) {
+    const auto of_volume = done.find(volume);
+    return std::ranges::all_of(ranges, [&](BlockRange range) {
+      return of_volume != done.end() &&
+             std::ranges::any_of(of_volume->second,
+                                 [&](BlockRange whole) { return whole.contains(range); });
+    });
+  };
+  for (const ReleaseJudge::Verdict& verdict : verdicts) {
+    const VolumeId volume = (*records_)[next_].first.volume;
+    if (verdict.need != Need::kNone) return needed(verdict.need, volume);
+    const bool ready = verdict.to_rebase.empty() &&
+                       all_done(volume, verdict.to_punch, preparation.punched) &&
+                       all_done(volume, verdict.to_move, preparation.moved);
+    // Something has changed meanwhile.
+    if (!ready) return finish(Report{Outcome::kLater, volume});
+    for (const BlockRange& range : verdict.to_base) volumes_[volume].volume->base_map().add(range);
+    ++next_;
   }
   parts_.executor.post([this, alive = alive_] {
     if (*alive) forget_some();
   });
-}
-
-// False: it has come to its end.
-bool Reclaimer::forget_one(const Preparation& preparation) {
-  const auto& [record, location] = (*records_)[next_];
-  const auto found = volumes_.find(record.volume);
-  if (found == volumes_.end()) {
-    ++next_;
-    return true;
-  }
-  Volume& volume = *found->second.volume;
-  const ReleaseJudge::Verdict verdict = judge(found->second, record, location);
-  if (verdict.need != Need::kNone) {
-    needed(verdict.need, record.volume);
-    return false;
-  }
-  const auto all_done = [&](const std::vector<BlockRange>& ranges,
-                            const std::map<VolumeId, std::vector<BlockRange>>& done) {
-    const auto of_volume = done.find(record.volume);
-    return std::all_of(ranges.begin(), ranges.end(), [&](BlockRange range) {
-      return of_volume != done.end() &&
-             std::any_of(of_volume->second.begin(), of_volume->second.end(),
-                         [&](BlockRange whole) { return whole.contains(range); });
-    });
-  };
-  const bool ready = verdict.to_rebase.empty() && all_done(verdict.to_punch, preparation.punched) &&
-                     all_done(verdict.to_move, preparation.moved);
-  if (!ready) {  // something has changed meanwhile
-    finish(Report{Outcome::kLater, record.volume});
-    return false;
-  }
-  for (const BlockRange& range : verdict.to_base) volume.base_map().add(range);
-  volume.forget(record, location);
-  ++next_;
-  return true;
 }
 
 void Reclaimer::store_bases() {
@@ -301,6 +339,9 @@ void Reclaimer::store_bases() {
 
 void Reclaimer::release() {
   given_up_ = std::max(given_up_, oldest_.end_ordinal);
+  for (auto& [id, state] : volumes_) {
+    state.volume->forget_through(state.given_up, given_up_ - 1, state.payload_bytes);
+  }
   const logging::LogArray::Member* member = parts_.log.find(oldest_.disk);
   if (stopping_ || member == nullptr || !member->recycler->idle() ||
       member->tracks.oldest() >= member->log_disk->current_allocation()) {

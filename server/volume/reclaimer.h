@@ -10,15 +10,13 @@
 //   1. read the records up to there;
 //   2. judge them all, for the horizon that is asked for;
 //   3. make the horizons durable: from then on no moment before them can be opened;
-//   4. judge once more and forget, record by record: what is the newest of its blocks leaves its
-//   base
-//      in the image, what a kept moment still shows is logged again as a before-image;
+//   4. judge once more, and make each portion spare: what is the newest of its blocks leaves its
+//      base in the image, what a kept moment still shows is logged again as a before-image;
 //   5. make that durable, and the ordinal with it;
-//   6. release the track.
-// A track most of which would have to be
-// logged again stays: that would gain nothing. Reading happens on the worker, judging in portions
-// between other events. A step that finds a record needed after all ends it; what was forgotten by
-// then was not needed either.
+//   6. have the indexes forget it all, and release the track.
+// A track most of which would have to be logged again stays: that would gain nothing. Reading
+// happens on the worker, judging in portions between other events. A step that finds a record
+// needed after all ends it; nothing has been forgotten by then.
 //
 // Owner's thread only.
 #pragma once
@@ -98,21 +96,34 @@ class Reclaimer {
   struct VolumeState {
     std::shared_ptr<Volume> volume;
     index::IndexMoment horizon;
-    bool lags = false;    // the horizon is where it is because the image is behind
-    SequenceNumber last;  // highest number in the track
+    bool lags = false;        // the horizon is where it is because the image is behind
+    SequenceNumber last;      // highest number in the track
+    SequenceNumber given_up;  // of a write in it
+    std::uint64_t payload_bytes = 0;
   };
+  // How far a volume may be given up, by what is known without its index.
+  struct Bounds {
+    VersionTime keep;     // nothing from here on
+    SequenceNumber most;  // nothing behind this one
+    bool lags = false;    // because the image is behind
+  };
+  using Verdicts = std::vector<ReleaseJudge::Verdict>;  // of records from next_ on
   using Records = std::vector<std::pair<logging::Record, logging::LogLocation>>;
 
   void group();
+  [[nodiscard]] Bounds bounds_of(VolumeId id, Volume& volume);
+  [[nodiscard]] bool still_holds(VolumeId id, const VolumeState& state);
+  void find_horizons(std::map<VolumeId, VolumeState>::iterator next);
   [[nodiscard]] std::uint64_t movable_bytes() const;
   void judge_some();
+  void judged(const Verdicts& verdicts);
   void store_horizons();
-  index::IndexMoment horizon_of(VolumeId id, Volume& volume, bool& lags);
   void forget_some();
+  void prepare(const Verdicts& verdicts);
   void store_bases();
   void release();
-  ReleaseJudge::Verdict judge(VolumeState& state, const logging::Record& record,
-                              const logging::LogLocation& location) const;
+  // Judges the records from next_ to `end` as of one moment, in which `then` runs.
+  void judge(std::size_t end, UniqueFunction<void(const Verdicts&)> then);
   void store(std::optional<std::uint64_t> ordinal, UniqueFunction<void()> then);
   void needed(ReleaseJudge::Need need, VolumeId volume);
   void finish(Result<Report> report);
@@ -127,7 +138,7 @@ class Reclaimer {
   };
   void prepared(const std::shared_ptr<Preparation>& preparation, const Result<void>& result,
                 std::size_t end);
-  bool forget_one(const Preparation& preparation);
+  void forget(const Preparation& preparation, const Verdicts& verdicts);
   // Logs what `range` of the volume held at the horizon as its base.
   void move(VolumeState& state, BlockRange range, UniqueFunction<void(Result<void>)> done);
 

@@ -26,12 +26,12 @@ bool is_of(const LocatedRun& run, const Record& record, const LogLocation& locat
 
 }  // namespace
 
-ReleaseJudge::ReleaseJudge(const index::VersionIndex& index, const BaseMap& base, Facts facts)
-    : index_(index),
+ReleaseJudge::ReleaseJudge(const index::VersionLookup& lookup, const BaseMap& base, Facts facts)
+    : lookup_(lookup),
       base_(base),
       facts_(facts),
-      others_(index.rollback_targets(facts.horizon)),
-      newest_(index.newest().sequence) {}
+      others_(lookup.index().rollback_targets(facts.horizon)),
+      newest_(lookup.index().newest().sequence) {}
 
 ReleaseJudge::Verdict ReleaseJudge::judge(const Record& record, const LogLocation& location) const {
   switch (record.type) {
@@ -56,7 +56,7 @@ ReleaseJudge::Verdict ReleaseJudge::judge(const Record& record, const LogLocatio
 // Whether a later rollback goes back to a moment that sees the base of some of `range`.
 bool ReleaseJudge::base_is_needed(BlockRange range) const {
   return std::any_of(others_.begin(), others_.end(), [&](SequenceNumber other) {
-    const std::vector<LocatedRun> runs = index_.locate(range, other);
+    const std::vector<LocatedRun> runs = lookup_.locate(range, other);
     return std::any_of(runs.begin(), runs.end(), [](const LocatedRun& run) {
       return run.source != LocatedRun::Source::kZero && run.sequence.value == 0;
     });
@@ -64,7 +64,7 @@ bool ReleaseJudge::base_is_needed(BlockRange range) const {
 }
 
 bool ReleaseJudge::has_before_image(BlockRange range) const {
-  const std::vector<LocatedRun> runs = index_.locate(range, SequenceNumber{0});
+  const std::vector<LocatedRun> runs = lookup_.locate(range, SequenceNumber{0});
   return std::any_of(runs.begin(), runs.end(),
                      [](const LocatedRun& run) { return run.source == LocatedRun::Source::kLog; });
 }
@@ -73,7 +73,8 @@ bool ReleaseJudge::has_before_image(BlockRange range) const {
 ReleaseJudge::Need ReleaseJudge::judge_current(const Record& record, const LocatedRun& part,
                                                Verdict& verdict) const {
   if (!facts_.has_image) return Need::kHistory;
-  if (facts_.durable < std::max(record.sequence, index_.last_rollback())) return Need::kImage;
+  if (facts_.durable < std::max(record.sequence, lookup_.index().last_rollback()))
+    return Need::kImage;
   bool changes_base = part.source == LocatedRun::Source::kLog;
   if (changes_base) {
     verdict.to_base.push_back(part.range);
@@ -84,7 +85,7 @@ ReleaseJudge::Need ReleaseJudge::judge_current(const Record& record, const Locat
     });
   }
   if (record.type == RecordType::kBeforeImage) return Need::kNone;  // it is the base
-  for (const LocatedRun& base : index_.locate(part.range, SequenceNumber{0})) {
+  for (const LocatedRun& base : lookup_.locate(part.range, SequenceNumber{0})) {
     if (base.source != LocatedRun::Source::kLog) continue;
     verdict.to_rebase.push_back(base.range);
     changes_base = true;
@@ -110,9 +111,9 @@ ReleaseJudge::Verdict ReleaseJudge::judge_version(const Record& record,
                                                   const LogLocation& location) const {
   if (record.sequence > facts_.horizon) return needing(Need::kHistory);
   Verdict verdict;
-  for (const LocatedRun& run : index_.locate(record.extent, facts_.horizon)) {
+  for (const LocatedRun& run : lookup_.locate(record.extent, facts_.horizon)) {
     if (!is_of(run, record, location)) continue;
-    for (const LocatedRun& newest : index_.locate(run.range, newest_)) {
+    for (const LocatedRun& newest : lookup_.locate(run.range, newest_)) {
       LocatedRun part = run;
       part.range = newest.range;
       const Need need = is_of(newest, record, location) ? judge_current(record, part, verdict)
@@ -122,7 +123,7 @@ ReleaseJudge::Verdict ReleaseJudge::judge_version(const Record& record,
   }
   // Older moments that later rollbacks go back to will find in the base what they found here.
   for (const SequenceNumber other : others_) {
-    for (const LocatedRun& run : index_.locate(record.extent, other)) {
+    for (const LocatedRun& run : lookup_.locate(record.extent, other)) {
       if (!is_of(run, record, location)) continue;
       const auto covers = [&](BlockRange range) { return range.contains(run.range); };
       if (std::none_of(verdict.to_base.begin(), verdict.to_base.end(), covers) &&

@@ -9,7 +9,7 @@
 
 #include <vector>
 
-#include "index/version_index.h"
+#include "index/stored_index.h"
 #include "proto/units.h"
 #include "server/volume/base_map.h"
 
@@ -41,8 +41,8 @@ class ReleaseJudge {
     bool has_image = true;   // else nothing that is current is ever free
   };
 
-  // Both outlive it.
-  ReleaseJudge(const index::VersionIndex& index, const BaseMap& base, Facts facts);
+  // Both outlive it. A verdict counts when the lookup's computation is complete.
+  ReleaseJudge(const index::VersionLookup& lookup, const BaseMap& base, Facts facts);
 
   [[nodiscard]] Verdict judge(const logging::Record& record,
                               const logging::LogLocation& location) const;
@@ -57,7 +57,7 @@ class ReleaseJudge {
   [[nodiscard]] bool base_is_needed(BlockRange range) const;
   [[nodiscard]] bool has_before_image(BlockRange range) const;
 
-  const index::VersionIndex& index_;
+  const index::VersionLookup& lookup_;
   const BaseMap& base_;
   const Facts facts_;
   std::vector<SequenceNumber> others_;  // older moments that a later rollback goes back to

@@ -23,7 +23,7 @@ struct Storage::ReadOperation {
 };
 
 Storage::Storage(ImageApplier::Parts parts, HistoryReader& history, Executor& executor,
-                 Options options, SequenceNumber frontier, SequenceNumber last, Events events)
+                 Options options, Found found, Events events)
     : parts_(parts),
       history_(history),
       executor_(executor),
@@ -31,16 +31,17 @@ Storage::Storage(ImageApplier::Parts parts, HistoryReader& history, Executor& ex
       events_(std::move(events)),
       applier_(parts),
       governor_({options.lag_bytes_max, options.pending_memory_max, options.portion_bytes_max}),
-      committed_(last),
-      durable_(frontier) {
-  CHECK(frontier <= last);
+      committed_(found.last),
+      durable_(found.frontier) {
+  CHECK(found.frontier <= found.last);
   active_.runs = std::make_shared<PendingTable>();
-  active_.last = frontier;
+  active_.last = found.last;
   // What the image lacks is remembered as "what the history says now".
-  put_history(frontier, last, last);
-  active_.last = last;
+  put_history(found.unapplied, found.last);
+  if (!found.unapplied.empty()) active_.since = found.unapplied_since;
   granted_bytes_ = governor_.room(lag_bytes(), executor_.monotonic_time());
-  if (frontier < last) apply_later(large() ? std::chrono::nanoseconds(0) : options_.apply_delay);
+  if (found.frontier < found.last)
+    apply_later(large() ? std::chrono::nanoseconds(0) : options_.apply_delay);
 }
 
 Storage::~Storage() {
@@ -48,8 +49,8 @@ Storage::~Storage() {
   CHECK_MSG(idle(), "storage is destroyed in use");
 }
 
-void Storage::put_history(SequenceNumber from, SequenceNumber to, SequenceNumber at) {
-  for (const BlockRange& extent : parts_.index.changed(from, to)) {
+void Storage::put_history(const std::vector<BlockRange>& extents, SequenceNumber at) {
+  for (const BlockRange& extent : extents) {
     PendingContent content;
     content.kind = PendingContent::Kind::kHistory;
     content.at = at;
@@ -111,9 +112,10 @@ bool Storage::large() const {
 
 void Storage::put(const WriteMessage& message) {
   const replication::WriteRequest& write = message.write;
+  if (!active_.since) active_.since = message.stamp.time;
   if (write.kind == WriteKind::kRollback) {
-    const SequenceNumber before{message.stamp.sequence.value - 1};
-    put_history(write.target, before, write.target);
+    CHECK(write.changed != nullptr);
+    put_history(*write.changed, write.target);
     active_.restores = !active_.runs->empty();
     return;
   }
@@ -182,10 +184,15 @@ void Storage::apply_later(std::chrono::nanoseconds delay) {
 
 void Storage::apply_now() {
   if (stopped_ || applier_.running()) return;
+  if (punching_) {
+    apply_waits_ = true;
+    return;
+  }
   if (!frozen_.runs) {
     if (active_.runs->empty()) {
       // Nothing to write (voids only): the image is as good as the newest write.
       durable_ = active_.last;
+      active_.since.reset();
       if (events_.durable) events_.durable(durable_);
       return;
     }
@@ -236,6 +243,7 @@ void Storage::applied(Result<void> result) {
   // With nothing more pending, what came since (voids, or a rollback that moved nothing) is in the
   // image as well.
   durable_ = active_.runs->empty() ? active_.last : frozen_.last;
+  if (active_.runs->empty()) active_.since.reset();
   frozen_ = Table{};
   if (events_.durable) events_.durable(durable_);
   while (!drains_.empty() && drains_.front().until <= durable_) {
@@ -258,32 +266,42 @@ void Storage::punch(std::vector<BlockRange> ranges, Done done) {
   if (!applier_.running()) punch_next();
 }
 
-// While the applier rests. What it does later comes after this on the worker, and so over it.
+// While the applier rests, which it does until this is done.
 void Storage::punch_next() {
   if (punching_ || punches_.empty()) return;
   punching_ = true;
-  Punch punch = std::move(punches_.front());
+  auto punch = std::make_shared<Punch>(std::move(punches_.front()));
   punches_.pop_front();
   // What has been written since must not be wiped out.
-  std::vector<BlockRange> zeros;
-  for (const BlockRange& range : punch.ranges) {
-    for (const index::LocatedRun& run :
-         parts_.index.locate(range, parts_.index.newest().sequence)) {
-      if (run.source == index::LocatedRun::Source::kZero) zeros.push_back(run.range);
-    }
-  }
-  parts_.worker.run(
-      [image = &parts_.image, ranges = std::move(zeros)]() -> Result<void> {
-        for (const BlockRange& range : ranges) {
-          if (Result<void> r = image->discard(to_bytes(range)); !r) return r;
+  auto zeros = std::make_shared<std::vector<BlockRange>>();
+  parts_.index.consult(
+      [punch, zeros](const index::VersionLookup& lookup) {
+        zeros->clear();
+        for (const BlockRange& range : punch->ranges) {
+          for (const index::LocatedRun& run :
+               lookup.locate(range, lookup.index().newest().sequence)) {
+            if (run.source == index::LocatedRun::Source::kZero) zeros->push_back(run.range);
+          }
         }
-        return image->flush();
       },
-      [this, done = std::move(punch.done)](Result<void> result) mutable {
-        punching_ = false;
-        punch_next();
-        done(std::move(result));
+      [this, punch, zeros](const Result<void>& looked) {
+        if (!looked) return punched(*punch, looked);
+        parts_.worker.run(
+            [image = &parts_.image, zeros]() -> Result<void> {
+              for (const BlockRange& range : *zeros) {
+                if (Result<void> r = image->discard(to_bytes(range)); !r) return r;
+              }
+              return image->flush();
+            },
+            [this, punch](const Result<void>& result) { punched(*punch, result); });
       });
+}
+
+void Storage::punched(Punch& punch, const Result<void>& result) {
+  punching_ = false;
+  punch_next();
+  if (!punching_ && std::exchange(apply_waits_, false)) apply_now();
+  punch.done(result);
 }
 
 void Storage::drain(Done done) {
@@ -373,30 +391,58 @@ void Storage::read_pending(BlockRange range, const PendingContent& content, std:
                 [this, operation](Result<void> result) { finished(operation, result); });
 }
 
+std::optional<VersionTime> Storage::oldest_unapplied() const {
+  return frozen_.since ? frozen_.since : active_.since;
+}
+
 void Storage::read_image(BlockRange range, std::span<std::byte> to,
                          const std::shared_ptr<ReadOperation>& operation) {
-  const auto from_image = [&](BlockRange part, std::span<std::byte> part_to) {
-    const std::uint64_t offset = part.first.byte_offset();
-    if (parts_.image.try_read(offset, part_to)) return;
-    ++operation->waiting;
-    parts_.image.async_read(
-        offset, part_to,
-        [this, part, part_to, operation, frozen = frozen_count_](Result<void> result) {
-          // What was frozen meanwhile may be half written in the image: look again.
-          if (result && frozen != frozen_count_) read_blocks(part, part_to, operation);
-          finished(operation, result);
-        });
-  };
-  if (parts_.base.empty()) return from_image(range, to);
-  // The image may hold the only copy of a base block that reads as zero by now.
-  for (const index::LocatedRun& run : parts_.index.locate(range, committed_)) {
-    const auto part = to.subspan((run.range.first - range.first).bytes(), run.range.count.bytes());
-    if (run.source == index::LocatedRun::Source::kZero) {
-      std::memset(part.data(), 0, part.size());
-    } else {
-      from_image(run.range, part);
-    }
+  const std::uint64_t offset = range.first.byte_offset();
+  bool beside_base = false;
+  if (!parts_.base.empty()) {
+    parts_.base.visit(range, [&](BlockRange, bool in_image) { beside_base |= in_image; });
   }
+  if (beside_base) return read_beside_base(range, to, operation);
+  if (parts_.image.try_read(offset, to)) return;
+  ++operation->waiting;
+  parts_.image.async_read(
+      offset, to, [this, range, to, operation, frozen = frozen_count_](const Result<void>& result) {
+        // What was frozen meanwhile may be half written in the image: look again.
+        if (result && frozen != frozen_count_) read_blocks(range, to, operation);
+        finished(operation, result);
+      });
+}
+
+// The image may hold the only copy of a base block that reads as zero by now.
+void Storage::read_beside_base(BlockRange range, std::span<std::byte> to,
+                               const std::shared_ptr<ReadOperation>& operation) {
+  ++operation->waiting;
+  auto runs = std::make_shared<std::vector<index::LocatedRun>>();
+  parts_.index.consult(
+      [runs, range, at = committed_](const index::VersionLookup& lookup) {
+        *runs = lookup.locate(range, at);
+      },
+      [this, runs, range, to, operation, frozen = frozen_count_](const Result<void>& looked) {
+        if (!looked) return finished(operation, looked);
+        if (frozen != frozen_count_) {
+          read_blocks(range, to, operation);
+          return finished(operation, {});
+        }
+        const auto read = [this, runs, range, to, operation, frozen](const Result<void>& result) {
+          if (result && frozen != frozen_count_) {
+            read_blocks(range, to, operation);
+            return finished(operation, result);
+          }
+          for (const index::LocatedRun& run : *runs) {
+            if (run.source != index::LocatedRun::Source::kZero) continue;
+            std::memset(&to[(run.range.first - range.first).bytes()], 0, run.range.count.bytes());
+          }
+          finished(operation, result);
+        };
+        const std::uint64_t offset = range.first.byte_offset();
+        if (parts_.image.try_read(offset, to)) return read({});
+        parts_.image.async_read(offset, to, read);
+      });
 }
 
 }  // namespace mariner::volume

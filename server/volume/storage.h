@@ -17,6 +17,7 @@
 #include <chrono>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "proto/executor.h"
@@ -43,9 +44,17 @@ class Storage final : public replication::StorageParticipant, public CurrentRead
     UniqueFunction<void(const Error&)> apply_failed;  // will be tried again
   };
 
-  // `frontier`: what the image holds already; writes in (frontier, last] of the index are pending.
+  // What a start finds.
+  struct Found {
+    SequenceNumber frontier;  // what the image holds already
+    SequenceNumber last;
+    // What writes and rollbacks in (frontier, last] may have changed, and when the first one came.
+    std::vector<BlockRange> unapplied;
+    VersionTime unapplied_since;
+  };
+
   Storage(ImageApplier::Parts parts, HistoryReader& history, Executor& executor, Options options,
-          SequenceNumber frontier, SequenceNumber last, Events events);
+          Found found, Events events);
   ~Storage() override;  // idle() must hold
 
   void prepare(const replication::WriteMessage& message) override;
@@ -74,6 +83,8 @@ class Storage final : public replication::StorageParticipant, public CurrentRead
   [[nodiscard]] bool pacing() const { return governor_.sustained(); }
   // Bytes committed and not yet in the image.
   [[nodiscard]] std::uint64_t lag_bytes() const { return active_.bytes + frozen_.bytes; }
+  // The time of the oldest write that is not in the image; nothing: there is none.
+  [[nodiscard]] std::optional<VersionTime> oldest_unapplied() const;
   // A rollback is being restored.
   [[nodiscard]] bool restoring() const { return active_.restores || frozen_.restores; }
 
@@ -83,14 +94,19 @@ class Storage final : public replication::StorageParticipant, public CurrentRead
     std::uint64_t bytes = 0;  // committed to it, overwritten ones included
     SequenceNumber last;      // the newest write in it
     bool restores = false;
+    std::optional<VersionTime> since;  // of the oldest write in it
     // When it was frozen: `bytes`, and what it cost to apply.
     std::uint64_t bytes_frozen = 0;
     std::uint64_t cost_frozen = 0;
   };
   struct ReadOperation;
+  struct Punch {
+    std::vector<BlockRange> ranges;
+    Done done;
+  };
 
   void put(const replication::WriteMessage& message);
-  void put_history(SequenceNumber from, SequenceNumber to, SequenceNumber at);
+  void put_history(const std::vector<BlockRange>& extents, SequenceNumber at);
   [[nodiscard]] bool large() const;
   [[nodiscard]] std::uint64_t memory_bytes() const;
   void apply_later(std::chrono::nanoseconds delay);
@@ -101,10 +117,13 @@ class Storage final : public replication::StorageParticipant, public CurrentRead
   void update_grant();
   void update_grant_later();
   void punch_next();
+  void punched(Punch& punch, const Result<void>& result);
   void read_blocks(BlockRange range, std::span<std::byte> to,
                    const std::shared_ptr<ReadOperation>& operation);
   void read_image(BlockRange range, std::span<std::byte> to,
                   const std::shared_ptr<ReadOperation>& operation);
+  void read_beside_base(BlockRange range, std::span<std::byte> to,
+                        const std::shared_ptr<ReadOperation>& operation);
   void read_pending(BlockRange range, const PendingContent& content, std::span<std::byte> to,
                     const std::shared_ptr<ReadOperation>& operation);
   bool read_from_memory(BlockRange range, ReadDone& done);
@@ -136,12 +155,9 @@ class Storage final : public replication::StorageParticipant, public CurrentRead
     Done done;
   };
   std::deque<Drain> drains_;
-  struct Punch {
-    std::vector<BlockRange> ranges;
-    Done done;
-  };
   std::deque<Punch> punches_;
   bool punching_ = false;
+  bool apply_waits_ = false;  // for that
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

@@ -23,17 +23,18 @@ Error out_of_place(const logging::Record& record, const char* what) {
 
 }  // namespace
 
-Result<void> VolumeHistory::add(const logging::Record& record, const logging::LogLocation& location,
-                                BlockCount blocks) {
+Result<bool> VolumeHistory::add(const logging::Record& record, BlockCount blocks) {
   using logging::RecordType;
   if (!BlockRange{{0}, blocks}.contains(record.extent)) {
     return out_of_place(record, "lies outside of the volume");
   }
   switch (record.type) {
     case RecordType::kVoid:
-    case RecordType::kGap: reach(record.sequence, record.target_sequence); return {};
+    case RecordType::kGap: reach(record.sequence, record.target_sequence); return false;
     case RecordType::kBeforeImage:
-    case RecordType::kRebase: index->insert(record, location); return {};
+    case RecordType::kRebase:
+      payload_bytes += std::uint64_t{record.payload_blocks} * kBlockBytes;
+      return true;
     case RecordType::kWrite:
     case RecordType::kZero:
     case RecordType::kRollback: break;
@@ -43,7 +44,7 @@ Result<void> VolumeHistory::add(const logging::Record& record, const logging::Lo
       return out_of_place(record, "has a type that this version does not write");
   }
   // A batch that was written twice after an error stands there twice.
-  if (record.sequence <= last) return {};
+  if (record.sequence <= last) return false;
   if (record.time <= last_time) return out_of_place(record, "is not later than the one before it");
   if (record.frontier >= record.sequence) {
     return out_of_place(record, "claims to have been applied before it was written");
@@ -52,8 +53,8 @@ Result<void> VolumeHistory::add(const logging::Record& record, const logging::Lo
   settled = std::max(settled, record.settled);
   last_time = record.time;
   frontier = std::max(frontier, record.frontier);
-  index->insert(record, location);
-  return {};
+  payload_bytes += std::uint64_t{record.payload_blocks} * kBlockBytes;
+  return true;
 }
 
 // The log says what became of the numbers [first, until].
@@ -83,7 +84,6 @@ void VolumeHistory::set_horizon(const Horizon& horizon) {
   if (!holes.empty()) {
     holes.front().first = std::max(holes.front().first, horizon.last.next());
   }
-  index->set_horizon(horizon.moment);
   last = std::max(last, horizon.last);
   last_time = std::max(last_time, horizon.moment.time);
   frontier = std::max(frontier, horizon.frontier);
@@ -99,8 +99,9 @@ Volume::Volume(VolumeOptions options, VolumeHistory history, LogParts log, Worke
       events_(std::move(events)),
       parent_(std::move(options.parent)),
       image_(std::move(options.image)),
-      index_(std::move(history.index)) {
+      index_(std::move(options.index)) {
   CHECK(image_ == nullptr || worker != nullptr);
+  CHECK(index_ != nullptr);
   if (parent_ != nullptr) {
     base_ = std::make_unique<ViewBase>(parent_->history(), options.parent_at);
   } else if (image_ != nullptr) {
@@ -111,7 +112,12 @@ Volume::Volume(VolumeOptions options, VolumeHistory history, LogParts log, Worke
   }
   history_ = std::make_unique<HistoryReader>(id_, *index_, log.reader, *base_);
   log_ = std::make_unique<VolumeLog>(id_, options.epoch, log.writer, *index_);
+  log_->count_payload(history.payload_bytes);
 
+  // What the index has was durable once, even if the log has lost it since.
+  const index::IndexMoment indexed = index_->newest();
+  history.last = std::max(history.last, indexed.sequence);
+  history.last_time = std::max(history.last_time, indexed.time);
   replication::WriteCoordinator::Start start;
   start.volume = id_;
   start.epoch = options.epoch;
@@ -138,7 +144,9 @@ Volume::Volume(VolumeOptions options, VolumeHistory history, LogParts log, Worke
     };
     storage_ = std::make_unique<Storage>(
         ImageApplier::Parts{*image_, log.disks, *index_, *history_, *log_, *worker, base_map_},
-        *history_, executor_, options.storage, start.frontier, start.last,
+        *history_, executor_, options.storage,
+        Storage::Found{start.frontier, start.last, std::move(history.unapplied),
+                       history.unapplied_since},
         std::move(storage_events));
     current = storage_.get();
   } else {
@@ -189,12 +197,14 @@ void Volume::moment_at(VersionTime time, UniqueFunction<void(Result<index::Index
                 "after a restart; a moment before them can be named by its number, up to #" +
                     std::to_string(settled.value)});
     }
-    done(index_->moment_at(time));
+    index_->moment_at(time, [self, done = std::move(done)](
+                                const Result<index::IndexMoment>& at) mutable { done(at); });
   });
 }
 
 void Volume::close(const Error& error) {
   replicator_->close(error);
+  log_->close(error);
   if (storage_ != nullptr) storage_->stop();
 }
 

@@ -12,7 +12,7 @@
 #include <optional>
 #include <vector>
 
-#include "index/memory_index.h"
+#include "index/stored_index.h"
 #include "logging/log_reader.h"
 #include "logging/log_writer.h"
 #include "proto/executor.h"
@@ -40,11 +40,11 @@ struct Horizon {
   index::IndexMoment moment;  // no moment before it can be opened
   SequenceNumber last;        // every number up to it has been used
   SequenceNumber frontier;    // durable in the image
+  SequenceNumber given_up;    // the last write whose record the log has given up
 };
 
-// What recovery found out about a volume, and its index.
+// What recovery found out about a volume.
 struct VolumeHistory {
-  std::unique_ptr<index::MemoryIndex> index = std::make_unique<index::MemoryIndex>();
   SequenceNumber last;  // the highest number seen in the log
   VersionTime last_time;
   SequenceNumber frontier;  // durable in the image, as far as the log knows
@@ -57,6 +57,11 @@ struct VolumeHistory {
     SequenceNumber last;
   };
   std::vector<Hole> holes;  // ascending
+  std::uint64_t payload_bytes = 0;
+  // What writes behind the image's frontier may have changed, and when the first one came: from the
+  // index, when it has all records.
+  std::vector<BlockRange> unapplied;
+  VersionTime unapplied_since;
 
   // What the log has given up, from where it is kept: after the last add().
   void set_horizon(const Horizon& horizon);
@@ -64,10 +69,10 @@ struct VolumeHistory {
   // The holes at or below `settled`: acknowledged writes that are lost.
   [[nodiscard]] std::vector<Hole> lost() const;
 
-  // Takes the next record that recovery found of a volume with `blocks` blocks. kCorrupt, and
-  // nothing is changed, when the record cannot follow what was seen before or lies outside.
-  Result<void> add(const logging::Record& record, const logging::LogLocation& location,
-                   BlockCount blocks);
+  // Takes the next record that recovery found of a volume with `blocks` blocks. True: it belongs
+  // into the index. kCorrupt, and nothing is changed, when the record cannot follow what was seen
+  // before or lies outside.
+  Result<bool> add(const logging::Record& record, BlockCount blocks);
 
  private:
   void reach(SequenceNumber first, SequenceNumber until);
@@ -75,6 +80,7 @@ struct VolumeHistory {
 
 struct VolumeOptions {
   VolumeId id;
+  std::shared_ptr<index::StoredIndex> index;  // with all that the history has
   std::uint64_t size_bytes = 0;
   Epoch epoch;
   VersionTime floor;  // no version time at or below it
@@ -114,7 +120,8 @@ class Volume : public std::enable_shared_from_this<Volume> {
 
   [[nodiscard]] VolumeId id() const { return id_; }
   [[nodiscard]] std::uint64_t size_bytes() const { return size_bytes_; }
-  [[nodiscard]] const index::VersionIndex& index() const { return *index_; }
+  [[nodiscard]] index::StoredIndex& index() { return *index_; }
+  [[nodiscard]] const index::StoredIndex& index() const { return *index_; }
   [[nodiscard]] HistoryReader& history() { return *history_; }
   [[nodiscard]] replication::LocalReplicator& replicator() { return *replicator_; }
   [[nodiscard]] const replication::LocalReplicator& replicator() const { return *replicator_; }
@@ -126,9 +133,11 @@ class Volume : public std::enable_shared_from_this<Volume> {
   // No moment before it can be opened from now on, or be the target of a rollback.
   void set_horizon(index::IndexMoment horizon) { index_->set_horizon(horizon); }
   [[nodiscard]] VolumeLog& log() { return *log_; }
-  // Forgets a version whose record the log gives up (ReleaseJudge says that it may).
-  void forget(const logging::Record& record, const logging::LogLocation& location) {
-    index_->forget(record, location);
+  // The log gives up all records of the volume up to a write and an ordinal, with so much payload
+  // (ReleaseJudge says that it may).
+  void forget_through(SequenceNumber sequence, std::uint64_t ordinal, std::uint64_t payload_bytes) {
+    index_->forget_through(sequence, ordinal);
+    log_->uncount_payload(payload_bytes);
   }
 
   // Makes `time` a moment: resolves it to the last write at or before it, once that is settled.
@@ -152,7 +161,7 @@ class Volume : public std::enable_shared_from_this<Volume> {
   Events events_;
   std::shared_ptr<Volume> parent_;
   std::unique_ptr<logging::Disk> image_;
-  std::unique_ptr<index::MemoryIndex> index_;
+  std::shared_ptr<index::StoredIndex> index_;
   std::unique_ptr<Base> base_;
   std::unique_ptr<HistoryReader> history_;
   std::unique_ptr<VolumeLog> log_;

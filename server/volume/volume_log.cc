@@ -39,7 +39,7 @@ Record record_of(const replication::WriteMessage& message) {
 }
 
 VolumeLog::Entry& VolumeLog::finish(Queue& queue, std::uint64_t number,
-                                    Result<logging::LogLocation> result) {
+                                    Result<logging::LoggedAt> result) {
   CHECK(number >= queue.first && number - queue.first < queue.entries.size());
   Entry& entry = queue.entries[number - queue.first];
   CHECK(!entry.finished);
@@ -48,23 +48,29 @@ VolumeLog::Entry& VolumeLog::finish(Queue& queue, std::uint64_t number,
   return entry;
 }
 
+void VolumeLog::index(Entry& entry) {
+  if (!entry.result) return;
+  entry.record.ordinal = entry.result->ordinal;
+  index_.insert(entry.record, entry.result->location);
+  payload_bytes_ += std::uint64_t{entry.record.payload_blocks} * kBlockBytes;
+}
+
 void VolumeLog::append_write(const Record& record, PayloadSlice payload, Urgency urgency,
                              Done done) {
   ++in_flight_;
   const std::uint64_t number = writes_.first + writes_.entries.size();
   writes_.entries.push_back({.record = record, .done = std::move(done)});
   writer_.append(record, std::move(payload), urgency,
-                 [this, number](const Result<logging::LogLocation>& location) {
-                   Entry& entry = finish(writes_, number, location);
+                 [this, number](const Result<logging::LoggedAt>& logged) {
+                   Entry& entry = finish(writes_, number, logged);
                    Done answer = std::move(entry.done);
                    while (!writes_.entries.empty() && writes_.entries.front().finished) {
-                     const Entry& front = writes_.entries.front();
-                     if (front.result) index_.insert(front.record, *front.result);
+                     index(writes_.entries.front());
                      writes_.entries.pop_front();
                      ++writes_.first;
                    }
                    --in_flight_;
-                   answer(location ? Result<void>{} : location.error());
+                   answer(logged ? Result<void>{} : logged.error());
                  });
 }
 
@@ -73,14 +79,14 @@ void VolumeLog::append_base(const Record& record, PayloadSlice payload, Done don
   const std::uint64_t number = bases_.first + bases_.entries.size();
   bases_.entries.push_back({.record = record, .done = std::move(done)});
   writer_.append(record, std::move(payload), Urgency::kEssential,
-                 [this, number](const Result<logging::LogLocation>& location) {
-                   finish(bases_, number, location);
+                 [this, number](const Result<logging::LoggedAt>& logged) {
+                   finish(bases_, number, logged);
                    while (!bases_.entries.empty() && bases_.entries.front().finished) {
                      Entry front = std::move(bases_.entries.front());
                      bases_.entries.pop_front();
                      ++bases_.first;
                      --in_flight_;
-                     if (front.result) index_.insert(front.record, *front.result);
+                     index(front);
                      front.done(front.result ? Result<void>{} : front.result.error());
                    }
                  });
@@ -89,9 +95,39 @@ void VolumeLog::append_base(const Record& record, PayloadSlice payload, Done don
 void VolumeLog::log(const replication::WriteMessage& message,
                     UniqueFunction<void(Result<void>)> done) {
   CHECK(message.volume == volume_);
-  const auto urgency =
-      message.write.kind == WriteKind::kRollback ? Urgency::kEssential : Urgency::kOrdinary;
-  append_write(record_of(message), message.write.payload, urgency, std::move(done));
+  const bool first = held_.empty();
+  if (first && index_.store().has_room()) {
+    const auto urgency =
+        message.write.kind == WriteKind::kRollback ? Urgency::kEssential : Urgency::kOrdinary;
+    return append_write(record_of(message), message.write.payload, urgency, std::move(done));
+  }
+  if (closed_) {
+    return index_.store().executor().post(
+        [done = std::move(done), error = *closed_]() mutable { done(error); });
+  }
+  ++in_flight_;
+  held_.push_back({message, std::move(done)});
+  if (first) {
+    index_.store().when_room([this, alive = alive_] {
+      if (*alive) append_held();
+    });
+  }
+}
+
+// All of them: they are few, and the room that the index keeps is far more than they need.
+void VolumeLog::append_held() {
+  for (Held& held : std::exchange(held_, {})) {
+    --in_flight_;
+    log(held.message, std::move(held.done));
+  }
+}
+
+void VolumeLog::close(const Error& error) {
+  closed_ = error;
+  for (Held& held : std::exchange(held_, {})) {
+    --in_flight_;
+    held.done(error);
+  }
 }
 
 void VolumeLog::log_void(const replication::VoidMessage& message,

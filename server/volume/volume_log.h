@@ -4,14 +4,16 @@
 // The log finishes records in any order. Invariants: a record is in the index only when it is on
 // stable storage; writes come into the index in the order of their numbers, so that one may be
 // acknowledged before it is there, but is there when it is settled; before-images and rebases come
-// into the index in the order in which they were logged, and their callers hear of it then. Owner's
-// thread only.
+// into the index in the order in which they were logged, and their callers hear of it then. When
+// the index has no room, writes wait for it before they are logged. Owner's thread only.
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <memory>
+#include <optional>
 
-#include "index/version_index.h"
+#include "index/stored_index.h"
 #include "logging/log_writer.h"
 #include "replication/participant.h"
 
@@ -23,8 +25,9 @@ logging::Record record_of(const replication::WriteMessage& message);
 class VolumeLog final : public replication::LoggerParticipant {
  public:
   // All outlive it.
-  VolumeLog(VolumeId volume, Epoch epoch, logging::LogWriter& writer, index::VersionIndex& index)
+  VolumeLog(VolumeId volume, Epoch epoch, logging::LogWriter& writer, index::StoredIndex& index)
       : volume_(volume), epoch_(epoch), writer_(writer), index_(index) {}
+  ~VolumeLog() override { *alive_ = false; }
 
   void log(const replication::WriteMessage& message,
            UniqueFunction<void(Result<void>)> done) override;
@@ -39,6 +42,16 @@ class VolumeLog final : public replication::LoggerParticipant {
   // Makes the image the base of `range`, durably and in the index: its before-images are void.
   void log_rebase(BlockRange range, UniqueFunction<void(Result<void>)> done);
 
+  // Writes that wait for room in the index fail with this, and whatever else comes.
+  void close(const Error& error);
+
+  // Payload that the history has: of writes and before-images.
+  [[nodiscard]] std::uint64_t payload_bytes() const { return payload_bytes_; }
+  void count_payload(std::uint64_t recovered) { payload_bytes_ += recovered; }
+  void uncount_payload(std::uint64_t given_up) {
+    payload_bytes_ -= std::min(given_up, payload_bytes_);
+  }
+
   // Appends in flight: the owner waits for 0 before it destroys this.
   [[nodiscard]] std::size_t in_flight() const { return in_flight_; }
 
@@ -48,7 +61,7 @@ class VolumeLog final : public replication::LoggerParticipant {
   struct Entry {
     logging::Record record;
     bool finished = false;
-    Result<logging::LogLocation> result = logging::LogLocation{};
+    Result<logging::LoggedAt> result = logging::LoggedAt{};
     Done done;
   };
   // In the order in which they go into the index.
@@ -60,15 +73,27 @@ class VolumeLog final : public replication::LoggerParticipant {
   void append_write(const logging::Record& record, PayloadSlice payload, logging::Urgency urgency,
                     Done done);
   void append_base(const logging::Record& record, PayloadSlice payload, Done done);
-  static Entry& finish(Queue& queue, std::uint64_t number, Result<logging::LogLocation> result);
+  // A write that waits for room in the index.
+  struct Held {
+    replication::WriteMessage message;
+    Done done;
+  };
+
+  static Entry& finish(Queue& queue, std::uint64_t number, Result<logging::LoggedAt> result);
+  void index(Entry& entry);
+  void append_held();
 
   const VolumeId volume_;
   const Epoch epoch_;
   logging::LogWriter& writer_;
-  index::VersionIndex& index_;
+  index::StoredIndex& index_;
   Queue writes_;  // bounded by the coordinator's admission
   Queue bases_;
+  std::deque<Held> held_;  // bounded as writes_
+  std::optional<Error> closed_;
   std::size_t in_flight_ = 0;
+  std::uint64_t payload_bytes_ = 0;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
 }  // namespace mariner::volume

@@ -9,9 +9,12 @@
 #include <boost/asio/ip/v6_only.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <type_traits>
+#include <utility>
 #include <variant>
 #include <vector>
 
+#include "proto/check.h"
 #include "server/web/http_connection.h"
 
 namespace mariner::web {
@@ -104,7 +107,6 @@ class HttpServer::Listener : public std::enable_shared_from_this<HttpServer::Lis
     if (lstat(path.c_str(), &status) == 0) file_ = {path, status.st_dev, status.st_ino};
     acceptor.listen(kBacklog, error);
     if (error) return system_error("cannot listen on " + path, error);
-    accept(acceptor);
     return {};
   }
 
@@ -122,8 +124,19 @@ class HttpServer::Listener : public std::enable_shared_from_this<HttpServer::Lis
     if (!error) acceptor.listen(kBacklog, error);
     if (error) return system_error(where, error);
     port_ = acceptor.local_endpoint(error).port();
-    accept(acceptor);
     return {};
+  }
+
+  void start() {
+    CHECK(!std::exchange(started_, true));
+    std::visit(
+        [this](auto& acceptor) {
+          if constexpr (!std::is_same_v<std::decay_t<decltype(acceptor)>, std::monostate>) {
+            CHECK_MSG(acceptor.is_open(), "a server is started that was stopped");
+            accept(acceptor);
+          }
+        },
+        acceptor_);
   }
 
   void stop() {
@@ -189,11 +202,14 @@ class HttpServer::Listener : public std::enable_shared_from_this<HttpServer::Lis
   std::vector<std::weak_ptr<HttpConnection>> connections_;
   SocketFile file_;
   std::uint16_t port_ = 0;
+  bool started_ = false;
 };
 
 HttpServer::HttpServer(std::shared_ptr<Listener> listener) : listener_(std::move(listener)) {}
 
 HttpServer::~HttpServer() { stop(); }
+
+void HttpServer::start() { listener_->start(); }
 
 void HttpServer::stop() { listener_->stop(); }
 

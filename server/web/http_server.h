@@ -1,5 +1,6 @@
 // A small HTTP/1.1 server for the admin API and for metrics: on a unix socket or a TCP address, on
-// the io_context of its owner, whose thread is the only one that touches it.
+// the io_context of its owner, whose thread is the only one that touches it. It listens as soon as
+// it is made, and accepts from start() on: whoever connects before waits in the system's backlog.
 //
 // It is bounded in everything (HttpLimits), and no byte that a client sends can do more than get
 // that client's connection closed.
@@ -45,8 +46,11 @@ class HttpServer {
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
 
+  // Begins to accept. At most once, and not after stop().
+  void start();
+
   // Closes the listener and every connection, and removes the unix socket. The handler is not
-  // called any more; replies that come later go nowhere. May be called twice.
+  // called any more; replies that come later go nowhere. May be called twice, and without start().
   void stop();
 
   // The TCP port, also if any free one was asked for; 0 on a unix socket.

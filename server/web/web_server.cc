@@ -23,8 +23,8 @@ HttpResponse web_response(const HttpRequest& request, WebSource& source) {
   return {404, kPlainText, "not found; there are /metrics, /healthz and /readyz\n", {}};
 }
 
-Result<std::unique_ptr<HttpServer>> start_web_server(boost::asio::io_context& io,
-                                                     const Endpoint& endpoint, WebSource& source) {
+Result<std::unique_ptr<HttpServer>> open_web_server(boost::asio::io_context& io,
+                                                    const Endpoint& endpoint, WebSource& source) {
   // Nobody has reason to send a body here.
   const HttpLimits limits{.body_bytes = 4096, .read_timeout = std::chrono::seconds(15)};
   return HttpServer::listen_tcp(io, endpoint, limits,

@@ -24,9 +24,10 @@ class WebSource {
 // The answer to one request: the whole of the logic, without a socket.
 [[nodiscard]] HttpResponse web_response(const HttpRequest& request, WebSource& source);
 
-// Serves `source`, which outlives the server, at `endpoint`. Errors as HttpServer::listen_tcp().
-[[nodiscard]] Result<std::unique_ptr<HttpServer>> start_web_server(boost::asio::io_context& io,
-                                                                   const Endpoint& endpoint,
-                                                                   WebSource& source);
+// Listens at `endpoint`; start() of what it returns begins to serve `source`, which outlives the
+// server. Errors as HttpServer::listen_tcp().
+[[nodiscard]] Result<std::unique_ptr<HttpServer>> open_web_server(boost::asio::io_context& io,
+                                                                  const Endpoint& endpoint,
+                                                                  WebSource& source);
 
 }  // namespace mariner::web

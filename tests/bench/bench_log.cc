@@ -1,7 +1,5 @@
 #include "tests/bench/bench_log.h"
 
-#include <sys/random.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <span>
@@ -9,54 +7,18 @@
 
 #include "logging/recovery.h"
 #include "proto/check.h"
+#include "tests/bench/log_file.h"
 
 namespace mariner::bench {
 namespace {
 
-using logging::ConstBytes;
-using logging::Durability;
 using logging::FileDisk;
 
-constexpr std::uint64_t kPieceBytes = 1u << 20;
 constexpr VolumeId kVolume{1};
 constexpr std::uint64_t kVolumeBlocks = std::uint64_t{1} << 28;
 constexpr unsigned kRecoveryThreads = 1;
 
-void fill_randomly(std::span<std::byte> to) {
-  while (!to.empty()) {
-    const ssize_t n = ::getrandom(to.data(), std::min<std::size_t>(to.size(), 256), 0);
-    CHECK(n > 0);
-    to = to.subspan(static_cast<std::size_t>(n));
-  }
-}
-
 }  // namespace
-
-Result<void> BenchLog::create_file(const std::string& path, std::uint64_t bytes) {
-  std::error_code error;
-  if (std::filesystem::exists(path, error)) {
-    if (std::filesystem::file_size(path, error) == bytes) return {};
-    std::filesystem::remove(path, error);
-  }
-  // A file that is not written to its end must not be taken for one that is.
-  const std::string fresh = path + ".new";
-  std::filesystem::remove(fresh, error);
-  if (auto r = FileDisk::create(fresh, FileDisk::Caching::kDirect, bytes); !r) return r;
-  {
-    auto disk = FileDisk::open(fresh, FileDisk::Caching::kDirect, nullptr);
-    if (!disk) return disk.error();
-    Payload piece = Payload::allocate(kPieceBytes);
-    fill_randomly(piece.bytes());
-    for (std::uint64_t at = 0; at < bytes; at += kPieceBytes) {
-      const ConstBytes part(piece.data(), std::min(kPieceBytes, bytes - at));
-      if (auto r = (*disk)->write(at, {&part, 1}, Durability::kVolatile); !r) return r;
-    }
-    if (auto r = (*disk)->flush(); !r) return r;
-  }
-  std::filesystem::rename(fresh, path, error);
-  if (error) return errno_error(error.value(), path + ": rename");
-  return logging::sync_directory_of(path);
-}
 
 Result<std::unique_ptr<BenchLog>> BenchLog::create(const Options& options, node::EventLoop& loop) {
   std::unique_ptr<BenchLog> log(new BenchLog(options, loop));
@@ -65,8 +27,9 @@ Result<std::unique_ptr<BenchLog>> BenchLog::create(const Options& options, node:
 }
 
 Result<void> BenchLog::open() {
+  if (options_.appends_to_file) return open_to_append();
   const std::string path = options_.folder + "/log";
-  if (auto r = create_file(path, options_.log_bytes); !r) return r;
+  if (auto r = make_log_file(path, options_.log_bytes); !r) return r;
   auto ring = logging::IoRing::create(loop_);
   if (!ring) return ring.error();
   ring_ = std::move(*ring);
@@ -74,15 +37,13 @@ Result<void> BenchLog::open() {
   if (!disk) return disk.error();
   std::shared_ptr<FileDisk> file = std::move(*disk);
 
-  // A new identity: what an earlier run left is nothing to this log.
-  logging::LogId id{};
-  fill_randomly(id);
-  auto superblock = logging::format_log(*file, id, 0, options_.track_bytes, loop_.wall_time().ns);
+  auto superblock =
+      logging::format_log(*file, random_log_id(), 0, options_.track_bytes, loop_.wall_time().ns);
   if (!superblock) return superblock.error();
   durable_choice_ =
       logging::choose_durable_way({*file, *ring_, loop_, *superblock}, options_.durable_way);
   if (!options_.scrub_rate) {
-    superblock->initialised_tracks = superblock->track_count;  // create_file() has written them
+    superblock->initialised_tracks = superblock->track_count;  // make_log_file() has written them
     if (auto r = logging::update_superblock(*file, *superblock); !r) return r;
   }
   const logging::LogDiskRef ref{*file, *superblock};
@@ -116,6 +77,17 @@ Result<void> BenchLog::open() {
   return loop_.wake_on(ring_->fd());
 }
 
+Result<void> BenchLog::open_to_append() {
+  auto ring = logging::IoRing::create(loop_);  // for what indexes it
+  if (!ring) return ring.error();
+  ring_ = std::move(*ring);
+  auto log = AppendLog::create(options_.folder + "/append-log", loop_);
+  if (!log) return log.error();
+  append_log_ = *std::move(log);
+  loop_.set_turn_hook([this] { ring_->reap(); });
+  return loop_.wake_on(ring_->fd());
+}
+
 BenchLog::~BenchLog() {
   if (array_) {
     array_->stop();
@@ -138,24 +110,35 @@ void BenchLog::append(const PayloadSlice& payload, Done done) {
   record.time = time_;
   record.extent = {Lbn{(random_ >> 33) % (kVolumeBlocks - blocks)}, BlockCount{blocks}};
   record.payload_blocks = static_cast<std::uint32_t>(blocks);
-  if (!indexer_) {
+  if (!indexer_) return write(record, payload, std::move(done));
+  record.ordinal = record.sequence.value;  // of one volume, they are the same
+  appended_.push_back({{record, {}}});
+  write(record, payload,
+        [this, number = record.sequence.value,
+         done = std::move(done)](const Outcome& outcome) mutable {
+          finished(number, outcome);
+          done(outcome);
+        });
+}
+
+void BenchLog::write(const logging::Record& record, const PayloadSlice& payload, Done done) {
+  if (!append_log_) {
     return array_->writer().append(record, payload, logging::LogWriter::Urgency::kOrdinary,
                                    std::move(done));
   }
-  record.ordinal = record.sequence.value;  // of one volume, they are the same
-  appended_.push_back({{record, {}}});
-  array_->writer().append(record, payload, logging::LogWriter::Urgency::kOrdinary,
-                          [this, number = record.sequence.value,
-                           done = std::move(done)](const Outcome& outcome) mutable {
-                            finished(number, outcome);
-                            done(outcome);
-                          });
+  const logging::LogLocation location{written_bytes_ / kBlockBytes + 1, 0, 0, 1, 0};
+  written_bytes_ += payload.length;
+  append_log_->append(payload,
+                      [this, location, done = std::move(done)](const Result<void>& result) mutable {
+                        batch_ = {loop_.monotonic_time(), loop_.monotonic_time(), 1, 0};
+                        done(result ? Outcome(location) : Outcome(result.error()));
+                      });
 }
 
 void BenchLog::finished(std::uint64_t number, const Outcome& outcome) {
   Appended& entry = appended_[number - first_appended_];
   entry.finished = true;
-  if (outcome) entry.logged.location = *outcome;
+  if (outcome) entry.logged.location = outcome->location;
   const bool first = to_index_.empty();
   for (; !appended_.empty() && appended_.front().finished; ++first_appended_) {
     to_index_.push_back(appended_.front().logged);
@@ -184,14 +167,15 @@ void BenchLog::recycle() {
 }
 
 std::uint64_t BenchLog::initialised_tracks() const {
-  return member_->superblock.initialised_tracks;
+  return member_ == nullptr ? 0 : member_->superblock.initialised_tracks;
 }
 
 std::uint64_t BenchLog::scrubbed_bytes() const {
-  return member_->scrubber ? member_->scrubber->progress().bytes : 0;
+  return member_ != nullptr && member_->scrubber ? member_->scrubber->progress().bytes : 0;
 }
 
 bool BenchLog::full() const {
+  if (append_log_) return false;
   // Headers, ends of tracks and the reserve take their part; twice the payload is more than enough.
   const std::uint64_t margin = 2 * options_.outstanding_bytes / options_.track_bytes + 4;
   return array_->writer().free_tracks() < margin;

@@ -28,6 +28,7 @@
 #include "proto/unique_function.h"
 #include "server/node/event_loop.h"
 #include "server/node/patience.h"
+#include "tests/bench/append_log.h"
 
 namespace mariner::bench {
 
@@ -44,6 +45,8 @@ class BenchLog {
     // With everything that a log does besides: the tracks are initialised while it is written to,
     // and complete ones are verified at so many bytes per second. Nothing: neither.
     std::optional<std::uint64_t> scrub_rate{};
+    // Instead of all that: an AppendLog, whose places mean nothing and which never is full.
+    bool appends_to_file = false;
   };
   // The batch whose records' completions run at the moment.
   struct BatchTimes {
@@ -53,7 +56,7 @@ class BenchLog {
     std::uint32_t bytes = 0;  // as written
   };
   // The writer's own, so that passing it on costs nothing that would be measured.
-  using Outcome = Result<logging::LogLocation>;
+  using Outcome = Result<logging::LoggedAt>;
   using Done = logging::LogWriter::Appended;
 
   // `loop` outlives the log. Blocking: may write the whole file.
@@ -88,7 +91,9 @@ class BenchLog {
   // How often tracks have been freed for new use.
   [[nodiscard]] std::uint64_t releases() const { return releases_; }
   [[nodiscard]] const logging::DurableChoice& durable_choice() const { return durable_choice_; }
-  [[nodiscard]] std::uint64_t limit_bytes() const { return array_->writer().limit_bytes(); }
+  [[nodiscard]] std::uint64_t limit_bytes() const {
+    return array_ ? array_->writer().limit_bytes() : UINT64_MAX;
+  }
   // Tracks that the initialiser has written, and bytes that the scrubber has verified.
   [[nodiscard]] std::uint64_t initialised_tracks() const;
   [[nodiscard]] std::uint64_t scrubbed_bytes() const;
@@ -96,9 +101,10 @@ class BenchLog {
  private:
   BenchLog(const Options& options, node::EventLoop& loop) : options_(options), loop_(loop) {}
 
-  static Result<void> create_file(const std::string& path, std::uint64_t bytes);
   Result<void> open();
   void recycle();
+  Result<void> open_to_append();
+  void write(const logging::Record& record, const PayloadSlice& payload, Done done);
   void finished(std::uint64_t number, const Outcome& outcome);
   void index_finished();
 
@@ -108,6 +114,7 @@ class BenchLog {
   logging::DurableChoice durable_choice_;
   std::unique_ptr<logging::LogArray> array_;
   logging::LogArray::Member* member_ = nullptr;  // its only disk
+  std::unique_ptr<AppendLog> append_log_;        // in their place
   std::uint64_t releases_ = 0;
   UniqueFunction<void(const BatchTimes&)> observer_;
   BatchTimes batch_;

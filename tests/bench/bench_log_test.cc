@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/bench/vanilla_load.h"
 #include "tests/logging/temporary_directory.h"
 
 namespace mariner::bench {
@@ -54,6 +55,52 @@ TEST_F(BenchLogTest, GoesRoundAsALogInUseDoes) {
   EXPECT_EQ(append(*log, 1000), 1000u);
   EXPECT_GT(log->written_bytes(), log->limit_bytes());
   EXPECT_GT(log->releases(), 0u);
+}
+
+TEST_F(BenchLogTest, MayAppendToAFileInstead) {
+  auto log = BenchLog::create({.folder = folder_.file(""), .appends_to_file = true}, loop_);
+  ASSERT_TRUE(log) << to_string(log.error());
+  EXPECT_EQ(append(**log, 40), 40u);
+  EXPECT_EQ((*log)->written_bytes(), 40u * kRecordBytes);
+  EXPECT_FALSE((*log)->full());
+  // What waits together is written together, and each hears of it, in order.
+  std::vector<int> durable;
+  const Payload payload = Payload::zeroed(kBlockBytes);
+  loop_.post([&] {
+    for (int i = 0; i < 50; ++i) {
+      (*log)->append({payload, 0, payload.size()}, [&, i](const BenchLog::Outcome& outcome) {
+        EXPECT_TRUE(outcome);
+        durable.push_back(i);
+        if (durable.size() == 50) loop_.stop();
+      });
+    }
+  });
+  loop_.after(std::chrono::seconds(10), [&] { loop_.stop(); });
+  loop_.run();
+  ASSERT_EQ(durable.size(), 50u);
+  EXPECT_TRUE(std::ranges::is_sorted(durable));
+}
+
+TEST_F(BenchLogTest, WhatIsDurableIsIndexedByTheUsualIndexToo) {
+  constexpr std::uint64_t kVersions = 1'000;
+  for (const bool to_file : {false, true}) {
+    auto log = BenchLog::create({.folder = folder_.file(""),
+                                 .log_bytes = 16 * kTrack,
+                                 .track_bytes = kTrack,
+                                 .outstanding_bytes = kRecordBytes,
+                                 .appends_to_file = to_file},
+                                loop_);
+    ASSERT_TRUE(log) << to_string(log.error());
+    auto index = VanillaLoad::create({folder_.file(""), std::size_t{1} << 20, kVersions}, **log);
+    ASSERT_TRUE(index) << to_string(index.error());
+    EXPECT_EQ((*index)->index().scan(0, std::uint64_t{1} << 28), kVersions);
+    EXPECT_EQ(append(**log, 10), 10u);
+    // The last one is indexed in a later turn.
+    const std::uint64_t indexed = (*index)->index().scan(0, std::uint64_t{1} << 28) - kVersions;
+    EXPECT_GE(indexed, 9 * kRecordBytes / kBlockBytes);
+    EXPECT_LE(indexed, 10 * kRecordBytes / kBlockBytes);
+    log->reset();
+  }
 }
 
 TEST_F(BenchLogTest, TheNextRunBeginsWithAnEmptyLog) {

@@ -58,11 +58,11 @@ void DriveArray::arrive() {
   record.time = VersionTime{arrived_};
   record.payload_blocks = load_.payload_bytes / kBlockBytes;
   record.extent = {Lbn{arrived_}, BlockCount{std::max(1u, record.payload_blocks)}};
-  log_.log().writer().append(record, {payload_, 0, load_.payload_bytes},
-                             LogWriter::Urgency::kOrdinary,
-                             [this, arrived = executor_.monotonic_time()](Result<LogLocation> at) {
-                               completed(arrived, at);
-                             });
+  log_.log().writer().append(
+      record, {payload_, 0, load_.payload_bytes}, LogWriter::Urgency::kOrdinary,
+      [this, arrived = executor_.monotonic_time()](Result<logging::LoggedAt> at) {
+        completed(arrived, at);
+      });
   if (load_.interval > Time{0} && arrived_ < load_.requests) {
     executor_.after(next_interval(), [this] { arrive(); });
   }
@@ -74,10 +74,10 @@ Time DriveArray::next_interval() {
   return Time(std::llround(std::exponential_distribution<double>(1 / mean)(random_)));
 }
 
-void DriveArray::completed(Time arrived, const Result<LogLocation>& at) {
+void DriveArray::completed(Time arrived, const Result<logging::LoggedAt>& at) {
   CHECK_MSG(at.has_value(), "a record could not be written");
   latencies_.push_back(executor_.monotonic_time() - arrived);
-  log_.recycle(at->disk);
+  log_.recycle(at->location.disk);
   if (load_.interval == Time{0} && arrived_ < load_.requests) arrive();
 }
 

@@ -63,7 +63,7 @@ class DriveArray {
  private:
   void arrive();
   [[nodiscard]] Time next_interval();
-  void completed(Time arrived, const Result<logging::LogLocation>& at);
+  void completed(Time arrived, const Result<logging::LoggedAt>& at);
   [[nodiscard]] Measured measured(Time began);
 
   const ArrayOptions options_;

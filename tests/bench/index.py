@@ -2,6 +2,8 @@
 """The version indexes beside the same trees with a page cache, and RocksDB.
 
     index.py [--short]
+    index.py --end-to-end [--short] the log with indexes behind it, beside the log alone, and nothing else
+    index.py --papers [--short]     the papers' figures instead (index_papers.py)
 
 Every engine gets the same versions, memory, disk and O_DIRECT, one after the other in one run."""
 
@@ -15,7 +17,9 @@ import subprocess
 import sys
 import tempfile
 
-from results import OUT, Row, describe, header, line, machine, number, say, write_json
+import index_end_to_end
+import index_papers
+from results import OUT, Row, describe, get, header, line, machine, number, say, write_json
 
 PATIENCE_S = 1800
 
@@ -73,14 +77,6 @@ class Runs:
             say(f"  {got['failure']}")
         self.all[name] = got
         return got
-
-
-def get(run: dict, *path) -> float | None:
-    for key in path:
-        if not isinstance(run, dict) or key not in run:
-            return None
-        run = run[key]
-    return run
 
 
 def compared(runs: Runs, pattern: str, scale: Scale, ours: str, rivals: list[tuple[str, str, float | None]]) -> list[Row]:
@@ -184,19 +180,26 @@ def measure(scale: Scale, folder: pathlib.Path) -> tuple[Runs, list[Row]]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--short", action="store_true", help="small and quick; shows that it works")
-    scale = SHORT if parser.parse_args().short else FULL
+    parser.add_argument("--end-to-end", action="store_true", help="only the log with indexes, beside the log alone")
+    parser.add_argument("--papers", action="store_true", help="the papers' figures and tables, with ours beside them")
+    arguments = parser.parse_args()
+    if arguments.papers:
+        return index_papers.measure(arguments.short)
+    scale = SHORT if arguments.short else FULL
     OUT.mkdir(parents=True, exist_ok=True)
     about = machine(OUT)
     folder = pathlib.Path(tempfile.mkdtemp(prefix="index-", dir=OUT))
     try:
-        runs, rows = measure(scale, folder)
+        runs, rows = (Runs(scale, folder), []) if arguments.end_to_end else measure(scale, folder)
+        ends, more = index_end_to_end.measure(index_end_to_end.SHORT if arguments.short else index_end_to_end.FULL, folder)
+        rows += more
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     records = [row.record(about) for row in rows]
     write_json(OUT / "index.json", records)
-    write_json(OUT / "index-runs.json", runs.all)
-    notes = NOTES.format(versions=scale.versions, warmup=scale.warmup_s, seconds=scale.seconds, rest=scale.rest_s)
-    print("\n\n".join([comparison(records), table(runs), notes, "Measured on " + describe(about)]))
+    write_json(OUT / "index-runs.json", runs.all | ends)
+    notes = "" if arguments.end_to_end else NOTES.format(versions=scale.versions, warmup=scale.warmup_s, seconds=scale.seconds, rest=scale.rest_s)
+    print("\n\n".join([comparison(records), *([table(runs)] if runs.all else []), notes, "Measured on " + describe(about)]))
     fallen = [r["id"] for r in records if r["goal"] is not None and not r["holds"]]
     if fallen and scale is FULL:
         print("does not hold: " + ", ".join(fallen), file=sys.stderr)

@@ -117,10 +117,11 @@ Result<std::unique_ptr<IndexEngine>> make_engine(const LoadOptions& options) {
 }
 
 std::string histogram_json(const LatencyHistogram& latency) {
-  return fmt::format(R"({{"count": {}, "p50_us": {:.1f}, "p99_us": {:.1f}, "max_us": {:.1f}}})",
-                     latency.total(), static_cast<double>(latency.percentile(50)) / 1e3,
-                     static_cast<double>(latency.percentile(99)) / 1e3,
-                     static_cast<double>(latency.max()) / 1e3);
+  return fmt::format(
+      R"({{"count": {}, "mean_us": {:.1f}, "p50_us": {:.1f}, "p99_us": {:.1f}, )"
+      R"("max_us": {:.1f}}})",
+      latency.total(), latency.mean() / 1e3, static_cast<double>(latency.percentile(50)) / 1e3,
+      static_cast<double>(latency.percentile(99)) / 1e3, static_cast<double>(latency.max()) / 1e3);
 }
 
 class Load {
@@ -325,6 +326,7 @@ int run(int argc, char** argv) {
   app.add_option("--finds-per-s", options.finds_per_s);
   app.add_option("--finds", options.finds);
   app.add_option("--scans", options.scans);
+  app.add_option("--scanned-blocks", options.scanned_blocks);
   app.add_flag("--window", options.window);
   app.add_option("--seed", options.seed);
   app.add_option("--commit-threads", options.commit_threads);

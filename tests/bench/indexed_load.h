@@ -27,6 +27,9 @@ class IndexedLoad {
   IndexedLoad(const IndexedLoad&) = delete;
   IndexedLoad& operator=(const IndexedLoad&) = delete;
 
+  // Who writes waits while the index has no room.
+  [[nodiscard]] bool has_room() const { return store_->has_room(); }
+  void when_room(UniqueFunction<void()> then) { store_->when_room(std::move(then)); }
   [[nodiscard]] const index::Bosc& store() const { return *store_; }
 
  private:

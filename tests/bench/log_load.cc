@@ -5,8 +5,9 @@
 // Keeps `depth` records outstanding: each writer appends its next one when its last is durable.
 // Prints one JSON object: rate, latency percentiles, sizes of batches, CPU time of this process for
 // one record, and for our log where the time of a record went. Modes: `ours` is the log as the
-// daemon runs it; `naive` and `naive-group` are the rivals of naive_log.h, a thread for each
-// writer. Ends at --seconds, or before when the log has no more space.
+// daemon runs it; `append` is a file that grows, in its place (append_log.h); `naive` and
+// `naive-group` are the rivals of naive_log.h, a thread for each writer. Ends at --seconds, or
+// before when the log has no more space.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -29,6 +30,7 @@
 #include "tests/bench/indexed_load.h"
 #include "tests/bench/load_measure.h"
 #include "tests/bench/naive_log.h"
+#include "tests/bench/vanilla_load.h"
 
 namespace mariner::bench {
 namespace {
@@ -46,6 +48,7 @@ struct LoadOptions {
   std::string durability = "auto";  // of our log, as [log] durability
   std::optional<std::uint64_t> scrub_rate;
   // With the version indexes: their memory, and how many versions they have before.
+  std::string index = "bosc";
   std::uint64_t index_memory = 0;
   std::uint64_t index_versions = 0;
 };
@@ -82,8 +85,12 @@ class Payloads {
 // The closed loop on our log: all writers on the event loop's thread.
 class Writers {
  public:
-  Writers(const LoadOptions& options, node::EventLoop& loop, BenchLog& log)
-      : loop_(loop), log_(log), measure_(loop.monotonic_time(), options.warmup_s, options.seconds) {
+  // `index` may be null.
+  Writers(const LoadOptions& options, node::EventLoop& loop, BenchLog& log, IndexedLoad* index)
+      : loop_(loop),
+        log_(log),
+        index_(index),
+        measure_(loop.monotonic_time(), options.warmup_s, options.seconds) {
     for (std::size_t i = 0; i < options.depth; ++i) {
       writers_.push_back({Payloads(options.bytes, options.seed * 1000 + i), Nanoseconds{0}});
     }
@@ -127,12 +134,16 @@ class Writers {
       measure_.fail(to_string(outcome.error()));
     }
     ran_full_ = ran_full_ || log_.full();
-    if (!ran_full_ && measure_.wants_more(now)) return append(writer);
+    if (!ran_full_ && measure_.wants_more(now)) {
+      if (index_ == nullptr || index_->has_room()) return append(writer);
+      return index_->when_room([this, &writer] { append(writer); });
+    }
     if (--outstanding_ == 0) loop_.stop();
   }
 
   node::EventLoop& loop_;
   BenchLog& log_;
+  IndexedLoad* const index_;
   LoadMeasure measure_;
   std::vector<Writer> writers_;
   std::size_t outstanding_ = 0;
@@ -274,20 +285,26 @@ int load_ours(const LoadOptions& options) {
   if (options.durability == "fua") way = logging::DurableWay::kFua;
   if (options.durability == "flush") way = logging::DurableWay::kFlush;
   auto log = BenchLog::create({options.folder, options.log_bytes, options.track_bytes, outstanding,
-                               way, options.scrub_rate},
+                               way, options.scrub_rate, options.mode == "append"},
                               loop);
   if (!log) return refuse(log.error());
   if ((*log)->full()) {
     return refuse({ErrorCode::kInvalidArgument, "--log-bytes has no space for this load"});
   }
   std::unique_ptr<IndexedLoad> index;
-  if (options.index_memory > 0) {
+  std::unique_ptr<VanillaLoad> vanilla;
+  if (options.index_memory > 0 && options.index == "vanilla") {
+    auto made =
+        VanillaLoad::create({options.folder, options.index_memory, options.index_versions}, **log);
+    if (!made) return refuse(made.error());
+    vanilla = *std::move(made);
+  } else if (options.index_memory > 0) {
     auto made = IndexedLoad::create({options.folder, options.index_memory, options.index_versions},
                                     loop, **log);
     if (!made) return refuse(made.error());
     index = *std::move(made);
   }
-  Writers writers(options, loop, **log);
+  Writers writers(options, loop, **log, index.get());
   writers.run();
   if (index) {
     const index::BoscStatistics& s = index->store().statistics();
@@ -300,8 +317,8 @@ int load_ours(const LoadOptions& options) {
   }
   return print(options, writers.measure(),
                {(*log)->written_bytes(), (*log)->limit_bytes(), loop.turns(), writers.ran_full(),
-                to_string((*log)->durable_choice()), (*log)->releases(),
-                (*log)->initialised_tracks(), (*log)->scrubbed_bytes()});
+                options.mode == "append" ? "fdatasync" : to_string((*log)->durable_choice()),
+                (*log)->releases(), (*log)->initialised_tracks(), (*log)->scrubbed_bytes()});
 }
 
 int load_naive(const LoadOptions& options, NaiveLog::Commit commit) {
@@ -322,7 +339,7 @@ int main(int argc, char** argv) {
   CLI::App app{"A closed loop of writers on a log, for measuring"};
   const auto size = CLI::AsSizeValue(false);
   app.add_option("--mode", options.mode, "whose log")
-      ->check(CLI::IsMember({"ours", "naive", "naive-group"}));
+      ->check(CLI::IsMember({"ours", "append", "naive", "naive-group"}));
   app.add_option("--folder", options.folder, "where the log's file is; ours is kept there")
       ->required()
       ->check(CLI::ExistingDirectory);
@@ -344,13 +361,14 @@ int main(int argc, char** argv) {
       ->transform(size);
   app.add_option("--index-memory", options.index_memory, "with version indexes of so much memory")
       ->transform(size);
+  app.add_option("--index", options.index)->check(CLI::IsMember({"bosc", "vanilla"}));
   app.add_option("--index-versions", options.index_versions, "that these have before");
   app.add_option("--seed", options.seed, "of the payloads' bytes");
   CLI11_PARSE(app, argc, argv);
   if (options.bytes % kBlockBytes != 0) {
     return refuse({ErrorCode::kInvalidArgument, "--bytes: expected whole blocks of 4096 bytes"});
   }
-  if (options.mode == "ours") return load_ours(options);
+  if (options.mode == "ours" || options.mode == "append") return load_ours(options);
   return load_naive(options,
                     options.mode == "naive" ? NaiveLog::Commit::kEach : NaiveLog::Commit::kGroup);
 }

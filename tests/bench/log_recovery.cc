@@ -4,9 +4,10 @@
 //   mariner-log-recovery tracks --tracks 1000000
 //
 // `records` makes a log of that many records of 4 KiB in batches of 32, and recovers it so many
-// times as the daemon does at its start: with the same threads, into an index of versions. The file
-// is read with O_DIRECT, so that no page cache helps. `tracks` counts how many tracks the search
-// for the youngest one reads, at every fill level of a large log. Each prints one JSON object.
+// times as the daemon does at its start: with the same threads, into an index of versions that has
+// nothing yet and takes all of it into its queues. The file is read with O_DIRECT, so that no page
+// cache helps. `tracks` counts how many tracks the search for the youngest one reads, at every fill
+// level of a large log. Each prints one JSON object.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -14,14 +15,17 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
-#include "index/memory_index.h"
+#include "index/index_file.h"
+#include "index/stored_index.h"
 #include "logging/file_disk.h"
 #include "logging/recovery.h"
 #include "proto/check.h"
 #include "tests/bench/made_log.h"
+#include "tests/support/manual_executor.h"
 #include "tests/support/watched_disk.h"
 
 namespace mariner::bench {
@@ -71,6 +75,46 @@ Result<void> prepare(const std::string& path, const MadeLog& log) {
   return {};
 }
 
+// An index in a fresh file.
+class FreshIndex {
+ public:
+  static Result<std::unique_ptr<FreshIndex>> create(const std::string& path) {
+    std::unique_ptr<FreshIndex> fresh(new FreshIndex);
+    std::error_code ignored;
+    std::filesystem::remove(path, ignored);
+    constexpr std::uint64_t kFileBytes = 4ull << 30;  // sparse
+    if (auto r = FileDisk::create(path, FileDisk::Caching::kBuffered, kFileBytes); !r) {
+      return r.error();
+    }
+    auto disk = FileDisk::open(path, FileDisk::Caching::kDirect, nullptr);
+    if (!disk) return disk.error();
+    fresh->disk_ = *std::move(disk);
+    std::filesystem::remove(path, ignored);
+    if (auto r = index::format_index_file(*fresh->disk_, {}); !r) return r.error();
+    index::BoscOptions options;
+    options.memory_bytes = std::size_t{1} << 30;
+    auto store = index::Bosc::open(fresh->executor_, *fresh->disk_, options);
+    if (!store) return store.error();
+    fresh->store_ = *std::move(store);
+    auto index = index::StoredIndex::open(*fresh->store_, VolumeId{1});
+    if (!index) return index.error();
+    fresh->index_ = *std::move(index);
+    return fresh;
+  }
+  ~FreshIndex() {
+    store_->drain(nullptr);
+    store_.reset();  // before its functions
+  }
+  [[nodiscard]] index::StoredIndex& index() { return *index_; }
+
+ private:
+  FreshIndex() = default;
+  test::ManualExecutor executor_;
+  std::unique_ptr<FileDisk> disk_;
+  std::unique_ptr<index::Bosc> store_;
+  std::unique_ptr<index::StoredIndex> index_;
+};
+
 int recover_records(const Options& options) {
   const std::string path = options.folder + "/recovery-log";
   const MadeLog log{.records = options.records};
@@ -84,7 +128,8 @@ int recover_records(const Options& options) {
   for (unsigned round = 0; round < 2 * options.rounds; ++round) {
     const bool with_index = round % 2 == 0;
     test::WatchedDisk disk(**file);
-    index::MemoryIndex index;
+    auto fresh = FreshIndex::create(options.folder + "/recovery-index");
+    if (!fresh) return refuse(fresh.error());
     const auto began = std::chrono::steady_clock::now();
     const auto superblock = logging::read_superblock(disk);
     if (!superblock) return refuse(superblock.error());
@@ -92,8 +137,9 @@ int recover_records(const Options& options) {
     const auto recovered = logging::recover_log(
         {&ref, 1}, options.threads,
         [&](const logging::Record& record, const logging::LogLocation& location) {
-          if (with_index) index.insert(record, location);
+          if (with_index) (*fresh)->index().insert(record, location);
         });
+    (*fresh)->index().flush();
     (with_index ? replayed : scanned).push_back(seconds_since(began));
     if (!recovered) return refuse(recovered.error());
     if (recovered->records != options.records || !recovered->damage.empty()) {

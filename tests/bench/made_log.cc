@@ -39,6 +39,7 @@ class Maker {
       : disk_(disk),
         superblock_(superblock),
         log_(log),
+        sequence_(log.first - 1),
         payload_(Payload::zeroed(std::size_t{log.record_blocks} * kBlockBytes)),
         buffer_(Payload::allocate(kWriteBytes)) {
     std::memset(payload_.data(), 0x6b, payload_.size());
@@ -46,9 +47,10 @@ class Maker {
   }
 
   Result<void> run() {
-    while (sequence_ < log_.records) {
+    const std::uint64_t last = log_.first + log_.records - 1;
+    while (sequence_ < last) {
       const auto records = static_cast<std::uint32_t>(
-          std::min<std::uint64_t>(log_.records_per_batch, log_.records - sequence_));
+          std::min<std::uint64_t>(log_.records_per_batch, last - sequence_));
       const std::uint32_t blocks = batch_blocks(log_, records);
       if (next_block_ + blocks > end_block_) {
         if (Result<void> r = flush(); !r) return r;
@@ -134,6 +136,7 @@ class Maker {
   logging::Disk& disk_;
   const Superblock& superblock_;
   const MadeLog& log_;
+  std::uint64_t sequence_;  // of the last record
   Payload payload_;
   std::vector<std::uint32_t> crcs_;
   Payload buffer_;  // blocks [written_to_, next_block_)
@@ -143,7 +146,6 @@ class Maker {
   std::uint64_t allocation_ = 0;
   std::uint64_t number_ = 1;
   std::uint64_t track_first_batch_ = 1;
-  std::uint64_t sequence_ = 0;
   std::uint64_t previous_block_ = 0;
   std::uint16_t previous_slot_ = 0;
   std::uint64_t random_ = 1;

@@ -15,6 +15,7 @@ namespace mariner::bench {
 
 struct MadeLog {
   std::uint64_t records = 0;
+  std::uint64_t first = 1;  // sequence number and ordinal of the first
   std::uint32_t records_per_batch = 32;
   std::uint32_t record_blocks = 1;  // of payload
   std::uint64_t track_bytes = std::uint64_t{64} << 20;

@@ -24,6 +24,25 @@ class MadeLogTest : public testing::Test {
   ManualExecutor executor_;
 };
 
+TEST_F(MadeLogTest, MayBeginWhereAnIndexEnds) {
+  MadeLog log = kSmall;
+  log.first = 5'000'001;
+  FaultyDisk disk(executor_, {.size_bytes = log.disk_bytes()});
+  const auto superblock = make_log(disk, log);
+  ASSERT_TRUE(superblock);
+  std::uint64_t last = log.first - 1;
+  const logging::LogDiskRef ref{disk, *superblock};
+  const auto recovered = logging::recover_log(
+      {&ref, 1}, 0, [&](const logging::Record& record, const logging::LogLocation&) {
+        EXPECT_EQ(record.ordinal, ++last);
+        EXPECT_EQ(record.sequence.value, last);
+      });
+  ASSERT_TRUE(recovered);
+  EXPECT_EQ(recovered->records, log.records);
+  EXPECT_EQ(last, log.first + log.records - 1);
+  EXPECT_TRUE(recovered->damage.empty());
+}
+
 TEST_F(MadeLogTest, IsWhatAWriterWouldHaveLeft) {
   FaultyDisk disk(executor_, {.size_bytes = kSmall.disk_bytes()});
   const auto superblock = make_log(disk, kSmall);

@@ -50,6 +50,15 @@ class Row:
                 "scale": self.scale, "machine": machine}
 
 
+def get(run: dict, *path) -> float | None:
+    """What stands at `path` of a run's figures; None: it is not there."""
+    for key in path:
+        if not isinstance(run, dict) or key not in run:
+            return None
+        run = run[key]
+    return run
+
+
 def _round(value: float | None) -> float | None:
     return None if value is None else float(f"{value:.5g}")
 

@@ -2,6 +2,8 @@
 # Measures Mariner beside its rivals, in one run on this machine.
 #
 #   tests/bench/run.sh NAME [--short | --long]
+#   tests/bench/run.sh index --papers [--short]
+#   tests/bench/run.sh index --end-to-end [--short]
 #
 # NAME: target (iSCSI on loopback, against tgt and the raw device), log (the log, against the raw
 # device and a naive logger, and its recovery), simdisk (track-based logging on simulated drives,
@@ -9,7 +11,9 @@
 # page cache and RocksDB). Prints a table for the README; leaves build/bench/NAME.json
 # (rows), NAME-runs.json (what they were made of) and pictures, NAME*.svg. --long is the log's, with
 # ten minutes for the tail of its latencies. --short takes under a minute once things are built; it
-# shows that all works, not how fast.
+# shows that all works, not how fast. --papers is the index's: the figures and tables of the BOSC
+# paper and of the dissertation's chapters 3 and 4, in half an hour. --end-to-end, too: the log with
+# indexes behind it, beside the log alone, in a quarter of an hour; it is a part of the whole as well.
 # MARINER_BUILD names another configured build folder than build/release.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -20,8 +24,10 @@ case $name in
   target) needs="marinerd mariner mariner-iscsi-load" ;;
   log) needs="mariner-log-load mariner-log-recovery" ;;
   simdisk) needs=mariner-simdisk ;;
-  index) needs=mariner-index-load ;;
-  *) sed -n '2,14s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+  index)
+    needs="mariner-index-load mariner-log-load"
+    case " $* " in *" --papers "*) needs="$needs mariner-row-load mariner-index-recovery" ;; esac ;;
+  *) sed -n '2,20s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac
 
 build=${MARINER_BUILD:-$PWD/build/release}

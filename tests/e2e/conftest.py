@@ -58,5 +58,6 @@ def daemon(folder):
 @pytest.fixture
 def daemon_off(folder, long_run):
     """A daemon that is not started yet. Nothing is reclaimed: a long run needs a log that holds it."""
-    with mariner.Daemon(folder, log={"max_size": "16G" if long_run else "8G"}) as daemon:
+    log = {"max_size": "16G" if long_run else "8G"}
+    with mariner.Daemon(folder, log=log, index=mariner.BUSY_INDEX) as daemon:
         yield daemon

@@ -61,6 +61,10 @@ class Answer:
             return json.loads(self.out.strip().splitlines()[-1])
 
 
+# Committed again and again, so that crashes meet commits and checkpoints.
+BUSY_INDEX = {"memory": "64M", "replay_max": 100}
+
+
 class Daemon:
     """marinerd with its state in `state` and its files for people in `folder`.
 
@@ -68,7 +72,8 @@ class Daemon:
 
     def __init__(self, folder: pathlib.Path, state: pathlib.Path | None = None, *,
                  address: str = "127.0.0.1", prefix: list[str] | None = None,
-                 log: dict | None = None, storage: dict | None = None, window: str = "3d"):
+                 log: dict | None = None, storage: dict | None = None, index: dict | None = None,
+                 window: str = "3d"):
         self.folder = folder
         self.state = state or folder / "state"
         self.address = address
@@ -82,6 +87,7 @@ class Daemon:
         self._log = {"disks": [str(self.state / "log0")], "max_size": "1G", "track_size": "16M",
                      **(log or {})}
         self._storage = storage or {}
+        self._index = index or {}
         self.window = window
         folder.mkdir(parents=True, exist_ok=True)
 
@@ -94,6 +100,7 @@ class Daemon:
                        "state_dir": str(self.state)},
             "log": self._log,
             "storage": self._storage,
+            "index": self._index,
         }
         lines = ["version = 1", 'roles = ["standalone"]']
         for name, values in sections.items():
@@ -122,6 +129,12 @@ class Daemon:
         if self._prefix:  # its loopback is not ours; its admin socket is
             return self.cli("volume", "list", check=False).code == 0
         return self.http("/readyz")[0] == 200
+
+    def index_checkpoints(self) -> int:
+        """How many checkpoints the index file has seen (index/FORMAT.md section 1)."""
+        with open(self.state / "index", "rb") as file:
+            copies = [file.read(4096) for _ in range(2)]
+        return max(int.from_bytes(copy[56:64], "little") for copy in copies)
 
     def http(self, path: str) -> tuple[int, str]:
         try:

@@ -11,4 +11,5 @@ def test_kill_loop(daemon_off, seed, long_run):
         campaign.restart()
         campaign.check_volume()
         campaign.check_random_moment()
+    assert daemon_off.index_checkpoints() > 0
     print(campaign.summary())

@@ -1,5 +1,6 @@
 """QEMU's block layer as an initiator: images in and out, patterns, zeroes and discards."""
 
+import json
 import os
 import subprocess
 
@@ -65,3 +66,20 @@ def test_many_requests_at_once(url):
     commands = [f"aio_write -P {i % 200 + 1} {i * 65536} 65536" for i in range(64)] + ["aio_flush"]
     qemu_io(url, *commands)
     qemu_io(url, *[f"read -P {i % 200 + 1} {i * 65536} 65536" for i in range(64)])
+
+
+def mapped(url: str) -> list[tuple[int, int]]:
+    """What GET LBA STATUS says is stored: (offset, length) in MiB."""
+    pieces = json.loads(run("qemu-img", "map", "-f", "raw", "--output=json", url))
+    return [(p["start"] / 2**20, p["length"] / 2**20) for p in pieces if p["data"]]
+
+
+def test_the_map_tells_what_is_stored(daemon):
+    url = daemon.url(daemon.create("db1", "64M")["iqn"])
+    assert mapped(url) == []
+    qemu_io(url, "write -P 0x11 1M 2M", "write -P 0x22 8M 4M")
+    assert mapped(url) == [(1, 2), (8, 4)]
+    before = daemon.expose("db1", "-0s")
+    qemu_io(url, "discard 9M 1M")
+    assert mapped(url) == [(1, 2), (8, 1), (10, 2)]
+    assert mapped(daemon.url(before["iqn"])) == [(1, 2), (8, 4)]

@@ -196,12 +196,12 @@ TEST(BoscSweep, ASweepBeginsWhenTooMuchWouldHaveToBeReplayed) {
   BoscRig::Options options;
   options.store.replay_max = 100;
   BoscRig rig(options);
-  for (int i = 0; i < 101; ++i) rig.add(3, 1);
+  for (int i = 0; i < 100; ++i) rig.add(3, 1);
   rig.executor.run_until_idle();
   EXPECT_EQ(rig.store->frontier(), 0u);
   rig.add(3, 1);
   rig.executor.run_until_idle();
-  EXPECT_EQ(rig.store->frontier(), 102u);
+  EXPECT_EQ(rig.store->frontier(), 101u);
 }
 
 TEST(BoscSweep, FailedWritesAreRetriedAndLoseNothing) {

@@ -55,6 +55,18 @@ TEST(BTreeLookup, TheLastOfARunIsFoundInTheQueueAlone) {
   EXPECT_EQ(rig.store().statistics().query_reads, reads + 2);
 }
 
+TEST(BTreeLookup, TheLastOfAllIsFoundWithOneRead) {
+  TreeRig::Options options = TreeRig::small_options(1);
+  options.store.cache_bytes = 0;
+  TreeRig rig(options);
+  for (std::uint64_t i = 0; i < 5'000; ++i) rig.insert({i, 0}, i);
+  ASSERT_TRUE(rig.commit_all());
+  ASSERT_GT(rig.tree().leaves(), 10u);
+  rig.restart();
+  EXPECT_EQ(rig.compare_each({kAll}), "");
+  EXPECT_EQ(rig.store().statistics().query_reads, 1u);
+}
+
 TEST(BTreeLookup, TheCheckerNamesTheKeysThatAreLost) {
   TreeRig rig(TreeRig::small_options(1));
   for (std::uint64_t i = 0; i < 4'000; ++i) rig.insert({i * 13 % 4'000, 0}, i);

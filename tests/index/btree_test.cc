@@ -53,6 +53,22 @@ TEST(BTree, AQueueThatWouldNotFitIsDividedBeforeAnythingIsWritten) {
   EXPECT_EQ(rig.compare(), "");
 }
 
+// What a checkpoint says of a leaf whose records were put into it in the cache.
+TEST(BTree, KnowsItsRecordsAfterARestartWhateverWayTheyCame) {
+  TreeRig::Options options = TreeRig::small_options(1);
+  options.store.cache_bytes = std::size_t{64} << 10;
+  TreeRig rig(options);
+  rig.insert({1, 0}, 1);
+  ASSERT_TRUE(rig.commit_all());
+  ASSERT_TRUE(rig.find_last({{0, 0}, {9, 0}}));  // now the leaf is in memory
+  for (std::uint64_t i = 2; i < 7; ++i) rig.insert({i, 0}, i);
+  EXPECT_EQ(rig.store().queued(index::BlockAddress{0}), 0u);
+  ASSERT_TRUE(rig.commit_all());
+  rig.restart();
+  EXPECT_EQ(rig.tree().effective_count(), 6u);
+  EXPECT_EQ(rig.compare(), "");
+}
+
 TEST(BTree, ALeafThatACommitEmptiesIsGivenBack) {
   TreeRig rig(TreeRig::small_options(1));
   for (std::uint64_t i = 0; i < 5'000; ++i) rig.insert({i * 7 % 5'000, 0}, i);

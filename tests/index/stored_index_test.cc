@@ -8,7 +8,7 @@
 #include <random>
 #include <utility>
 
-#include "index/memory_index.h"
+#include "tests/index/memory_index.h"
 #include "tests/support/faulty_disk.h"
 #include "tests/support/manual_executor.h"
 #include "tests/support/seeds.h"
@@ -16,12 +16,12 @@
 namespace mariner::test {
 namespace {
 
-using index::BlockReader;
 using index::Bosc;
 using index::IndexMoment;
 using index::LocatedRun;
 using index::MemoryIndex;
 using index::StoredIndex;
+using index::VersionLookup;
 using logging::LogLocation;
 using logging::Record;
 using logging::RecordType;
@@ -62,6 +62,7 @@ class Rig {
   }
   void commit() {
     bool done = false;
+    stored_->flush();
     store_->commit_all([&](const Result<void>& r) { done = r.has_value(); });
     executor_.run_until_idle();
     EXPECT_TRUE(done);
@@ -126,7 +127,6 @@ class Rig {
     log_.emplace_back(record, location);
     memory_.insert(record, location);
     stored_->insert(record, location);
-    store_->set_used_through(ordinal_);
   }
   void write() {
     Record record;
@@ -193,7 +193,10 @@ class Rig {
         stored_->insert(record, location);
       }
     }
-    store_->set_used_through(ordinal_);
+    store_->on_checkpoint_begin([this] {
+      stored_->flush();
+      store_->set_used_through(ordinal_);
+    });
     give_up();
   }
   void give_up() {
@@ -207,16 +210,15 @@ class Rig {
     stored_.reset();
   }
 
-  void consult(UniqueFunction<void(BlockReader&)> compute) {
+  void consult(UniqueFunction<void(const VersionLookup&)> compute) {
     bool done = false;
-    index::consult(*store_, std::move(compute),
-                   [&](const Result<void>& r) { done = r.has_value(); });
+    stored_->consult(std::move(compute), [&](const Result<void>& r) { done = r.has_value(); });
     executor_.run_ready();
     ASSERT_TRUE(done);
   }
   void compare_locate(BlockRange range, SequenceNumber at) {
     std::vector<LocatedRun> found;
-    consult([&](BlockReader& reader) { found = stored_->locate(reader, range, at); });
+    consult([&](const VersionLookup& lookup) { found = lookup.locate(range, at); });
     const std::vector<LocatedRun> expected = memory_.locate(range, at);
     EXPECT_TRUE(std::ranges::equal(found, expected, same))
         << "blocks " << range.first.value << " + " << range.count.value << " at " << at.value
@@ -224,7 +226,7 @@ class Rig {
   }
   void compare_versions(Lbn block, SequenceNumber from, SequenceNumber to) {
     std::vector<SequenceNumber> found;
-    consult([&](BlockReader& reader) { found = stored_->versions(reader, block, from, to); });
+    consult([&](const VersionLookup& lookup) { found = lookup.versions(block, from, to); });
     EXPECT_EQ(found, memory_.versions(block, from, to));
   }
   void compare_changed(SequenceNumber from, SequenceNumber to) {
@@ -306,9 +308,8 @@ TEST(StoredIndex, ABeforeImageMayComeAfterARollbackThatWasLoggedLater) {
   image.ordinal = 10;
   stored->insert(image, {16, 1, 0, 1, 0});
   std::vector<LocatedRun> found;
-  index::consult(
-      *store, [&](BlockReader& reader) { found = stored->locate(reader, image.extent, {9}); },
-      [](const Result<void>& r) { EXPECT_TRUE(r); });
+  stored->consult([&](const VersionLookup& lookup) { found = lookup.locate(image.extent, {9}); },
+                  [](const Result<void>& r) { EXPECT_TRUE(r); });
   executor.run_ready();
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].source, LocatedRun::Source::kLog);

@@ -85,8 +85,8 @@ void ArrayRig::crash() {
 
 void ArrayRig::append(const Record& record, Urgency urgency) {
   writer().append(record, whole(payload_of(record.sequence.value, record.payload_blocks)), urgency,
-                  [this, record](Result<LogLocation> result) {
-                    if (!powerless_) outcomes.push_back({record, std::move(result)});
+                  [this, record](Result<LoggedAt> result) {
+                    if (!powerless_) outcomes.push_back({record, location_of(result)});
                   });
 }
 

@@ -295,7 +295,7 @@ TEST_P(FileDiskTest, ALogLivesOnIt) {
       writer.append(test::record_of(1, i, static_cast<std::uint32_t>(i)),
                     test::whole(payload_of(i, static_cast<std::uint32_t>(i))),
                     LogWriter::Urgency::kOrdinary,
-                    [&](const Result<LogLocation>& at) { done += at.has_value() ? 1 : 0; });
+                    [&](const Result<LoggedAt>& at) { done += at.has_value() ? 1 : 0; });
       if (i % 7 == 0) drain();
     }
     drain();

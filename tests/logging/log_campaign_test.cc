@@ -184,9 +184,9 @@ class Campaign {
     model_.appended(record, content);
     rig_.array->writer().append(
         record, test::whole(test::payload_of(content, record.payload_blocks)), urgency,
-        [this, sequence](const Result<LogLocation>& result) {
+        [this, sequence](const Result<LoggedAt>& result) {
           if (powerless_ || !rig_.powered()) return;  // nobody is left to be told
-          if (result) return model_.acknowledged(rig_, sequence, *result);
+          if (result) return model_.acknowledged(rig_, sequence, result->location);
           if (!troubled_ && result.error().code == ErrorCode::kIo) {
             wrong_ = "an append fails for no reason: " + to_string(result.error());
           }

@@ -113,10 +113,10 @@ class History {
     const std::size_t number = model_.appended(record);
     rig_.writer->append(record,
                         test::whole(test::payload_of(record.sequence.value, record.payload_blocks)),
-                        urgency, [this, number](const Result<LogLocation>& result) {
+                        urgency, [this, number](const Result<LoggedAt>& result) {
                           if (powerless_) return;  // nobody is left to be told
                           if (result) {
-                            model_.acknowledged(number, *result);
+                            model_.acknowledged(number, result->location);
                           } else {
                             model_.answered(number, failed_writes_ ? LogModel::State::kFailed
                                                                    : LogModel::State::kRefused);

@@ -141,18 +141,18 @@ void LogRig::close() {
 
 void LogRig::append(const Record& record, LogWriter::Urgency urgency) {
   writer->append(record, whole(payload_of(record.sequence.value, record.payload_blocks)), urgency,
-                 [this, record](Result<LogLocation> result) {
-                   outcomes.push_back({record, std::move(result)});
+                 [this, record](Result<LoggedAt> result) {
+                   outcomes.push_back({record, location_of(result)});
                  });
 }
 
 Result<LogLocation> LogRig::append_now(const Record& record, LogWriter::Urgency urgency) {
-  std::optional<Result<LogLocation>> outcome;
+  std::optional<Result<LoggedAt>> outcome;
   writer->append(record, whole(payload_of(record.sequence.value, record.payload_blocks)), urgency,
-                 [&outcome](Result<LogLocation> result) { outcome = std::move(result); });
+                 [&outcome](Result<LoggedAt> result) { outcome = std::move(result); });
   executor.run_until_idle();
   CHECK(outcome.has_value());
-  return *std::move(outcome);
+  return location_of(*outcome);
 }
 
 std::vector<LogLocation> LogRig::append_batches(std::uint64_t sequence, std::size_t count,

@@ -31,6 +31,9 @@ LogId log_id(std::uint8_t first = 0x10);
 // Blocks whose every word depends on `seed` and its position.
 Payload payload_of(std::uint64_t seed, std::uint32_t blocks);
 PayloadSlice whole(Payload payload);
+inline Result<LogLocation> location_of(const Result<LoggedAt>& at) {
+  return at ? Result<LogLocation>(at->location) : Result<LogLocation>(at.error());
+}
 
 // A write of `blocks` blocks at LBN 100 x `sequence`; of `type` kZero one without payload.
 Record record_of(std::uint32_t volume, std::uint64_t sequence, std::uint32_t blocks = 1,

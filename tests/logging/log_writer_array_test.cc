@@ -571,6 +571,24 @@ TEST(LogWriterArray, AFullArrayWaitsAsLongAsTracksAreAboutToBeReleased) {
   rig.writer().set_full_gate(nullptr);
 }
 
+TEST(LogWriterArray, ABeforeImageWithoutAnyRoomDoesNotWaitForTheReleaseThatMayNeedIt) {
+  ArrayRig rig({.tracks = 4});
+  ASSERT_TRUE(rig.open());
+  rig.writer().set_full_gate([] { return true; });
+  for (std::uint64_t i = 1; i <= 7; ++i) rig.append_now(record_of(1, i, 1024));
+  ASSERT_EQ(rig.outcomes.size(), 6u) << "the seventh waits";
+  // The reserve takes so many, and no more.
+  for (std::uint64_t i = 50; i < 60; ++i) {
+    rig.append_now(record_of(1, i, 1024, RecordType::kBeforeImage), Urgency::kEssential);
+  }
+  ASSERT_EQ(rig.outcomes.size(), 16u);
+  EXPECT_TRUE(rig.outcomes[6].result);
+  EXPECT_EQ(rig.outcomes.back().result.error().code, ErrorCode::kNoSpace);
+  rig.writer().set_full_gate(nullptr);
+  rig.writer().retry();
+  rig.executor.run_ready();
+}
+
 TEST(LogWriterArray, TheGateOfOneDisksTrackDoesNotStopTheOther) {
   ArrayRig rig;
   ASSERT_TRUE(rig.open());
@@ -660,7 +678,7 @@ std::chrono::nanoseconds time_of_load(std::size_t disks) {
     if (sequence == 200) return;
     const Record record = record_of(1, ++sequence, 256);
     rig.writer().append(record, test::whole(test::payload_of(record.sequence.value, 256)),
-                        Urgency::kOrdinary, [&](const Result<LogLocation>& result) {
+                        Urgency::kOrdinary, [&](const Result<LoggedAt>& result) {
                           EXPECT_TRUE(result.has_value());
                           end = rig.executor.monotonic_time();
                           next();

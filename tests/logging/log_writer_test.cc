@@ -83,12 +83,12 @@ TEST(LogWriter, TakesTheCrcsThatComeWithThePayload) {
   const auto reads = [&](std::size_t offset, std::uint32_t blocks) {
     const Record record = record_of(1, 1, blocks);
     const std::size_t length = std::size_t{blocks} * kBlockBytes;
-    std::optional<Result<LogLocation>> at;
+    std::optional<Result<LoggedAt>> at;
     rig.writer->append(record, {payload, offset, length}, Urgency::kOrdinary,
-                       [&](Result<LogLocation> result) { at = std::move(result); });
+                       [&](Result<LoggedAt> result) { at = std::move(result); });
     rig.executor.run_until_idle();
     Payload to = Payload::allocate(length);
-    const auto read = read_log_blocking(rig.disks, {**at, {1}, {1}, 0, to.bytes()});
+    const auto read = read_log_blocking(rig.disks, {(**at).location, {1}, {1}, 0, to.bytes()});
     if (!read) return std::string(error_code_name(read.error().code));
     return std::string(std::ranges::equal(to.bytes(), bytes.subspan(offset, length)) ? "same"
                                                                                      : "other");
@@ -158,7 +158,7 @@ TEST(LogWriter, WhatHasGatheredIsWrittenBeforeCompletionsRun) {
   rig.disk.hold();
   std::size_t in_flight = 99;
   rig.writer->append(record_of(1, 1), test::whole(test::payload_of(1, 1)), Urgency::kOrdinary,
-                     [&](const Result<LogLocation>&) { in_flight = rig.disk.in_flight(); });
+                     [&](const Result<LoggedAt>&) { in_flight = rig.disk.in_flight(); });
   rig.executor.run_until_idle();
   rig.append(record_of(1, 2));
   rig.executor.run_until_idle();
@@ -345,7 +345,7 @@ TEST(LogWriter, ARecordAppendedByACompletionGoesIntoTheNextBatch) {
   bool second = false;
   const Record first = record_of(1, 1);
   rig.writer->append(first, test::whole(test::payload_of(1, 1)), Urgency::kOrdinary,
-                     [&](const Result<LogLocation>&) {
+                     [&](const Result<LoggedAt>&) {
                        rig.append(record_of(1, 2));
                        second = rig.outcomes.empty();
                      });

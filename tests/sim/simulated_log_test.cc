@@ -55,12 +55,13 @@ class Rig {
     Entry& entry = entries_[sequence];
     entry.blocks = blocks;
     log.log().writer().append(record_of(1, sequence, blocks), whole(payload_of(sequence, blocks)),
-                              Urgency::kOrdinary, [this, &entry](Result<LogLocation> at) {
+                              Urgency::kOrdinary, [this, &entry](Result<logging::LoggedAt> at) {
                                 if (!at) return;
-                                entry.at = *at;
-                                entry.allocation = allocation_of(*at, log.member(at->disk).tracks);
+                                entry.at = at->location;
+                                entry.allocation = allocation_of(
+                                    at->location, log.member(at->location.disk).tracks);
                                 ++acknowledged;
-                                log.recycle(at->disk);
+                                log.recycle(at->location.disk);
                               });
   }
 

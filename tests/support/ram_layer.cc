@@ -123,8 +123,13 @@ void RamLayer::flush(volume::Done done) {
 
 void RamLayer::settle(volume::Done done) { finish(std::move(done)); }
 
-std::vector<Allocation> RamLayer::allocation(ByteRange range) {
+void RamLayer::allocation(ByteRange range, volume::AllocationDone done) {
   check(range);
+  record("allocation", range);
+  if (auto error = take_error()) {
+    return complete(
+        [error = *std::move(error), done = std::move(done)]() mutable { done(std::move(error)); });
+  }
   std::vector<Allocation> pieces;
   for (std::uint64_t at = range.offset; at < range.end();) {
     const std::uint64_t block_end = (at / kBlockBytes + 1) * kBlockBytes;
@@ -137,7 +142,8 @@ std::vector<Allocation> RamLayer::allocation(ByteRange range) {
     }
     at = end;
   }
-  return pieces;
+  complete(
+      [pieces = std::move(pieces), done = std::move(done)]() mutable { done(std::move(pieces)); });
 }
 
 std::string RamLayer::text(ByteRange range) const {

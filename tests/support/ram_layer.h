@@ -33,13 +33,14 @@ class RamLayer final : public volume::Layer {
   void write_same(ByteRange range, PayloadSlice pattern, volume::Done done) override;
   void trim(ByteRange range, volume::TrimMode mode, volume::Done done) override;
   void flush(volume::Done done) override;
-  [[nodiscard]] std::vector<volume::Allocation> allocation(ByteRange range) override;
+  void allocation(ByteRange range, volume::AllocationDone done) override;
   void settle(volume::Done done) override;
 
   // What a test does to it.
   void resize(std::uint64_t size_bytes) { size_bytes_ = size_bytes; }
   void set_read_only(bool read_only) { read_only_ = read_only; }
-  // The next read, write, write_same, trim or flush fails with this, and changes nothing.
+  // The next read, write, write_same, trim, flush or allocation fails with this, and changes
+  // nothing.
   void fail_next(Error error) { next_error_ = std::move(error); }
   // From here on completions wait; release() runs those that wait, in order, and ends the holding.
   void hold() { holding_ = true; }

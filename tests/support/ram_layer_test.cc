@@ -8,6 +8,7 @@
 namespace mariner::test {
 namespace {
 
+using volume::Allocation;
 using volume::TrimMode;
 
 void expect_success(Result<void> result) { EXPECT_TRUE(result.has_value()); }
@@ -19,10 +20,12 @@ PayloadSlice slice(const std::string& text) {
 // What is mapped, as "offset+length " of each mapped piece.
 std::string mapped(RamLayer& layer) {
   std::string text;
-  for (const auto& piece : layer.allocation({0, layer.size_bytes()})) {
-    if (!piece.mapped) continue;
-    text += std::to_string(piece.range.offset) + "+" + std::to_string(piece.range.length) + " ";
-  }
+  layer.allocation({0, layer.size_bytes()}, [&](const Result<std::vector<Allocation>>& pieces) {
+    for (const Allocation& piece : *pieces) {
+      if (!piece.mapped) continue;
+      text += std::to_string(piece.range.offset) + "+" + std::to_string(piece.range.length) + " ";
+    }
+  });
   return text;
 }
 
@@ -71,6 +74,12 @@ TEST(RamLayer, FailsOnceWhenTold) {
               [](Result<void> result) { EXPECT_TRUE(result.has_error()); });
   EXPECT_EQ(mapped(layer), "");
   layer.write({0, 512}, slice(std::string(512, 'a')), expect_success);
+  layer.fail_next({ErrorCode::kIo, "bad"});
+  bool failed = false;
+  layer.allocation({0, 512},
+                   [&](const Result<std::vector<Allocation>>& r) { failed = r.has_error(); });
+  EXPECT_TRUE(failed);
+  EXPECT_EQ(mapped(layer), "0+4096 ");
 }
 
 TEST(RamLayer, HoldsCompletionsInOrder) {
@@ -79,11 +88,12 @@ TEST(RamLayer, HoldsCompletionsInOrder) {
   layer.hold();
   layer.flush([&](Result<void>) { order += "flush "; });
   layer.read({0, 512}, [&](Result<PayloadSlice>) { order += "read "; });
+  layer.allocation({0, 512}, [&](Result<std::vector<Allocation>>) { order += "allocation "; });
   layer.settle([&](Result<void>) { order += "settle "; });
-  EXPECT_EQ(layer.held(), 3u);
+  EXPECT_EQ(layer.held(), 4u);
   EXPECT_EQ(order, "");
   layer.release();
-  EXPECT_EQ(order, "flush read settle ");
+  EXPECT_EQ(order, "flush read allocation settle ");
 }
 
 }  // namespace

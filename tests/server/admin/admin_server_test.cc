@@ -25,12 +25,17 @@ TEST(AdminServer, ServesControlOnItsSocket) {
   control.import_progress = {{1, 2}};
   std::unique_ptr<web::HttpServer> server;
   thread.run([&] {
-    server = *start_admin_server(thread.io, path, control);
+    server = *open_admin_server(thread.io, path, control);
     return 0;
   });
   {
     web::RawClient client(path);
     client.send("GET /v1/status HTTP/1.1\r\nConnection: close\r\n\r\n");
+    EXPECT_FALSE(client.readable(std::chrono::milliseconds(50))) << "not before it is started";
+    thread.run([&] {
+      server->start();
+      return 0;
+    });
     EXPECT_THAT(client.receive(), AllOf(StartsWith("HTTP/1.1 200 OK\r\n"),
                                         HasSubstr("Content-Type: application/json\r\n"),
                                         HasSubstr("\"version\":\"1.2.3\"")));

@@ -27,7 +27,8 @@ class DaemonTest : public testing::Test {
       : socket((std::filesystem::temp_directory_path() / ("mariner-d-" + std::to_string(getpid())))
                    .string()) {
     thread_.run([this] {
-      server_ = *admin::start_admin_server(thread_.io, socket, control);
+      server_ = *admin::open_admin_server(thread_.io, socket, control);
+      server_->start();
       return 0;
     });
   }

@@ -55,15 +55,15 @@ class CrcPathTest : public testing::Test {
 
     const auto blocks = static_cast<std::uint32_t>(total / kBlockBytes);
     const logging::Record record = logging::test::record_of(1, writes, blocks);
-    std::optional<Result<logging::LogLocation>> at;
+    std::optional<Result<logging::LoggedAt>> at;
     g_crc_bytes = 0;
     rig.writer->append(record, logging::test::whole(payload), logging::Urgency::kOrdinary,
-                       [&](Result<logging::LogLocation> result) { at = std::move(result); });
+                       [&](Result<logging::LoggedAt> result) { at = std::move(result); });
     const std::size_t logged = g_crc_bytes;
     rig.executor.run_until_idle();
     Payload to = Payload::allocate(total);
     const auto read = logging::read_log_blocking(
-        rig.disks, {**at, record.volume, record.sequence, 0, to.bytes()});
+        rig.disks, {(**at).location, record.volume, record.sequence, 0, to.bytes()});
     EXPECT_TRUE(read.has_value());
     EXPECT_TRUE(std::ranges::equal(to.bytes(), data));
     return {received, logged};

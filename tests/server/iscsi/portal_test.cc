@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <boost/asio/buffer.hpp>
+#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/read.hpp>
@@ -23,12 +24,16 @@ class PortalTest : public testing::Test {
     options.addresses = {"127.0.0.1:0"};
     options.iscsi.closing_time_max = std::chrono::milliseconds(200);
   }
-  void open() {
+  void listen() {
     auto opened = Portal::open(
         options,
         {.context = context, .executor = executor, .directory = directory, .observer = observer});
     ASSERT_TRUE(opened) << to_string(opened.error());
     portal = std::move(*opened);
+  }
+  void open() {
+    listen();
+    portal->start();
   }
   // Lets the server work until `done` says so.
   void run_until(const std::function<bool()>& done) {
@@ -50,6 +55,7 @@ class PortalTest : public testing::Test {
     boost::asio::write(socket, boost::asio::buffer(pdu.wire()));
     run_until([&] { return socket.available() >= kBhsBytes; });
     TargetPdu reply;
+    if (HasFailure()) return reply;  // what does not come is not waited for
     boost::asio::read(socket, boost::asio::buffer(reply.bhs));
     const std::size_t bytes = load_be24(&reply.bhs[5]);
     run_until([&] { return socket.available() >= bytes; });
@@ -64,6 +70,9 @@ class PortalTest : public testing::Test {
   }
 
   boost::asio::io_context context{1};
+  // It can be run while nothing has been started.
+  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work{
+      context.get_executor()};
   AsioExecutor executor{context};
   TestDirectory directory;
   TestObserver observer;
@@ -83,6 +92,48 @@ TEST_F(PortalTest, ServesASession) {
   run_until([&] { return portal->connections() == 0; });
   ASSERT_EQ(observer.ended.size(), 1u);
   EXPECT_EQ(observer.ended[0].reason, EndReason::kPeerClosed);
+}
+
+TEST_F(PortalTest, WhoConnectsBeforeTheStartIsServedAfterIt) {
+  listen();
+  tcp::socket early = connect();
+  tcp::socket other = connect();
+  boost::asio::write(early, boost::asio::buffer(login().wire()));
+  // The loop runs meanwhile, so that it has seen that somebody waits.
+  context.run_for(std::chrono::milliseconds(50));
+  EXPECT_EQ(portal->connections(), 0u);
+  EXPECT_EQ(early.available(), 0u);
+  portal->start();
+  run_until([&] { return early.available() >= kBhsBytes; });
+  ASSERT_FALSE(HasFailure());
+  Bytes reply(kBhsBytes);
+  boost::asio::read(early, boost::asio::buffer(reply));
+  EXPECT_EQ(load_be<std::uint16_t>(&reply[36]), 0);
+  run_until([&] { return portal->connections() == 2; });
+}
+
+TEST_F(PortalTest, WhoGaveUpBeforeTheStartHurtsNobody) {
+  listen();
+  connect().close();
+  tcp::socket socket = connect();
+  portal->start();
+  EXPECT_EQ(exchange(socket, login()).u16(36), 0);
+  run_until([&] { return portal->connections() == 1; });
+}
+
+TEST_F(PortalTest, APortalThatNeverStartedCanBeStopped) {
+  listen();
+  tcp::socket waiting = connect();
+  bool stopped = false;
+  portal->stop(5, [&] { stopped = true; });
+  run_until([&] { return stopped; });
+  std::byte byte{};
+  boost::system::error_code error;
+  waiting.non_blocking(true);
+  run_until([&] {
+    waiting.read_some(boost::asio::buffer(&byte, 1), error);
+    return error && error != boost::asio::error::would_block;
+  });
 }
 
 TEST_F(PortalTest, LastWordsArriveBeforeTheEnd) {

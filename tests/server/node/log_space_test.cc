@@ -70,7 +70,7 @@ TEST_F(LogSpaceTest, WhatAViewShowsStays) {
   write(1, 'b');
   NewView view;
   view.name = "old";
-  view.at = volume().volume->index().moment_of(first);
+  view.at = parts_.answers(volume()).moment_of(first);
   ASSERT_TRUE(parts_.views().expose(volume(), view));
   space_->check();
   parts_.run_until([this] { return space_->idle(); });

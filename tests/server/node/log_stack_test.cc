@@ -34,7 +34,7 @@ class LogStackTest : public ::testing::Test {
   }
   Result<std::unique_ptr<LogStack>> open(const LogSettings& settings) {
     return LogStack::open(
-        settings, executor_, *ring_, [](const std::string&) { return std::uint64_t{0}; },
+        settings, executor_, *ring_, [](const std::string&) { return LogStack::Known{}; },
         [this](const logging::Record&, const logging::LogLocation&) { ++records_; });
   }
 

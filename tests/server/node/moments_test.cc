@@ -58,7 +58,7 @@ class Moments : public ::testing::Test {
     return spec;
   }
   std::uint64_t time_of(std::uint64_t sequence) {
-    return volume().volume->index().moment_of(SequenceNumber{sequence}).time.ns;
+    return parts_.answers(volume()).moment_of(SequenceNumber{sequence}).time.ns;
   }
 
   testing::NodeParts parts_;

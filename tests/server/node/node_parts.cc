@@ -7,7 +7,6 @@
 #include <cstring>
 #include <filesystem>
 #include <optional>
-#include <thread>
 
 #include "proto/check.h"
 #include "server/volume/thread_worker.h"
@@ -35,18 +34,20 @@ NodeParts::~NodeParts() {
 }
 
 void NodeParts::start() {
-  Result<std::unique_ptr<logging::IoRing>> ring = logging::IoRing::create(executor_);
+  Result<std::unique_ptr<logging::IoRing>> ring = logging::IoRing::create(loop_);
   CHECK(ring.has_value());
   ring_ = std::move(*ring);
+  CHECK(loop_.wake_on(ring_->fd()).has_value());
+  loop_.set_turn_hook([this] { ring_->reap(); });
   Result<std::unique_ptr<MetaStore>> store = MetaStore::open(path("store"));
   CHECK(store.has_value());
   store_ = std::move(*store);
-  worker_ = std::make_unique<volume::ThreadWorker>(executor_);
+  worker_ = std::make_unique<volume::ThreadWorker>(loop_);
   VolumeSetOptions options;
   options.state_dir = directory_;
   options.iqn_base = "iqn.2026-11.org.example";
   options.storage.apply_delay = std::chrono::milliseconds(5);
-  volumes_ = std::make_unique<VolumeSet>(VolumeSetParts{executor_, *ring_, *store_, *worker_, log_},
+  volumes_ = std::make_unique<VolumeSet>(VolumeSetParts{loop_, *ring_, *store_, *worker_, log_},
                                          std::move(options));
   CHECK(volumes_->load().has_value());
   LogSettings settings;
@@ -55,17 +56,37 @@ void NodeParts::start() {
   settings.track_bytes = logging::kTrackBytesMin;
   settings.durable_way = logging::DurableWay::kFua;
   Result<std::unique_ptr<LogStack>> stack = LogStack::open(
-      settings, executor_, *ring_, [this](const std::string& id) { return store_->given_up(id); },
-      [this](const logging::Record& record, const logging::LogLocation& at) {
+      settings, loop_, *ring_,
+      [&](const std::string& id) -> Result<LogStack::Known> {
+        const Result<std::uint64_t> given_up = store_->given_up(id);
+        CHECK(given_up.has_value());
+        IndexStack::Settings index;
+        index.path = path("index");
+        index.log = id;
+        index.memory_bytes = 64u << 20;
+        Result<void> learnt = Error{};
+        for (int tries = 0; !learnt && tries < 2; ++tries) {  // as Node does
+          indexes_.reset();
+          Result<std::unique_ptr<IndexStack>> opened =
+              IndexStack::open(index, {loop_, *ring_, *store_, log_});
+          CHECK(opened.has_value());
+          indexes_ = *std::move(opened);
+          learnt = volumes_->open_indexes(*indexes_, *given_up);
+        }
+        CHECK(learnt.has_value());
+        return LogStack::Known{*given_up, indexes_->store().last_number()};
+      },
+      [&](const logging::Record& record, const logging::LogLocation& at) {
         volumes_->record(record, at);
       });
   CHECK(stack.has_value());
   stack_ = std::move(*stack);
+  indexes_->set_used_through([this] { return stack_->writer().ordinal_frontier() - 1; });
   Result<Epoch> epoch = store_->next_epoch();
   CHECK(epoch.has_value());
-  CHECK(volumes_->start(*stack_, *epoch).has_value());
-  views_ =
-      std::make_unique<ViewSet>(*volumes_, *store_, executor_, log_, "iqn.2026-11.org.example");
+  const Result<void> started = volumes_->start(*stack_, *epoch);
+  CHECK_MSG(started.has_value(), to_string(started.error()).c_str());
+  views_ = std::make_unique<ViewSet>(*volumes_, *store_, loop_, log_, "iqn.2026-11.org.example");
   CHECK(views_->start().has_value());
 }
 
@@ -75,22 +96,29 @@ void NodeParts::stop() {
   volumes_->save_progress();
   views_.reset();
   volumes_.reset();
+  indexes_.reset();
   worker_.reset();
-  context_.poll();
   stack_.reset();
   store_.reset();
+  loop_.stop_waking();
+  loop_.set_turn_hook(nullptr);
   ring_.reset();
 }
 
 void NodeParts::run_until(const std::function<bool()>& done) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  while (!done()) {
-    CHECK_MSG(std::chrono::steady_clock::now() < end, "what a test waits for does not come");
-    context_.restart();
-    const std::size_t ran = context_.poll();
-    ring_->reap();
-    if (ran == 0) std::this_thread::sleep_for(std::chrono::microseconds(100));
-  }
+  auto waiting = std::make_shared<bool>(true);
+  loop_.after(std::chrono::seconds(20),
+              [waiting] { CHECK_MSG(!*waiting, "what a test waits for does not come"); });
+  loop_.run_until(done);
+  *waiting = false;
+}
+
+test::IndexAnswers NodeParts::answers(const ServedVolume& volume) {
+  return test::IndexAnswers(volume.volume->index(), [this] {
+    bool turned = false;
+    loop_.post([&turned] { turned = true; });
+    loop_.run_until([&turned] { return turned; });
+  });
 }
 
 bool NodeParts::has_file(const std::string& name) const {

@@ -2,13 +2,12 @@
 // network: start() and stop() are a restart, what is between them runs on the test's thread.
 #pragma once
 
-#include <boost/asio/io_context.hpp>
 #include <functional>
 #include <memory>
 #include <string>
 
 #include "server/node/view_set.h"
-#include "tests/server/iscsi/asio_executor.h"
+#include "tests/support/index_answers.h"
 
 namespace mariner::node::testing {
 
@@ -29,8 +28,11 @@ class NodeParts {
   [[nodiscard]] VolumeSet& volumes() { return *volumes_; }
   [[nodiscard]] ViewSet& views() { return *views_; }
   [[nodiscard]] MetaStore& store() { return *store_; }
-  [[nodiscard]] Executor& executor() { return executor_; }
+  [[nodiscard]] Executor& executor() { return loop_; }
   [[nodiscard]] LogStack& log_stack() { return *stack_; }
+  [[nodiscard]] IndexStack& indexes() { return *indexes_; }
+  // Of a volume's index.
+  [[nodiscard]] test::IndexAnswers answers(const ServedVolume& volume);
   [[nodiscard]] volume::Worker& worker() { return *worker_; }
   [[nodiscard]] Log& log() { return log_; }
   [[nodiscard]] std::string path(const std::string& name) const { return directory_ + "/" + name; }
@@ -49,14 +51,14 @@ class NodeParts {
 
  private:
   std::string directory_;
-  boost::asio::io_context context_{1};
-  iscsi::AsioExecutor executor_{context_};
+  EventLoop loop_;
   const int null_;
   Log log_{{.fd = null_}};
   std::unique_ptr<logging::IoRing> ring_;
   std::unique_ptr<MetaStore> store_;
   std::unique_ptr<volume::Worker> worker_;
   std::unique_ptr<LogStack> stack_;
+  std::unique_ptr<IndexStack> indexes_;
   std::unique_ptr<VolumeSet> volumes_;
   std::unique_ptr<ViewSet> views_;
 };

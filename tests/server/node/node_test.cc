@@ -2,7 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+
 #include "tests/server/node/node_fixture.h"
+#include "tests/server/web/raw_client.h"
 
 namespace mariner::node {
 namespace {
@@ -16,6 +20,15 @@ VolumeConfig volume_for(const std::string& name, std::vector<std::string> acl) {
   volume.size = kVolumeSizeMin;
   volume.acl = std::move(acl);
   return volume;
+}
+
+// A TCP port of the loopback that nobody uses at the moment.
+std::uint16_t free_port() {
+  boost::asio::io_context context;
+  using boost::asio::ip::tcp;
+  return tcp::acceptor(context, {boost::asio::ip::address_v4::loopback(), 0})
+      .local_endpoint()
+      .port();
 }
 
 class NodeTest : public testing::NodeFixture {
@@ -108,6 +121,18 @@ TEST_F(NodeTest, HealthReadinessAndMetrics) {
     EXPECT_EQ(metrics.clock_steps, 0u);
     EXPECT_NE(web::metrics_text(metrics).find("db1"), std::string::npos);
   });
+}
+
+TEST_F(NodeTest, ServesInitiatorsTheAdminApiAndTheWeb) {
+  config().server.http = Endpoint{"127.0.0.1", free_port(), false};
+  restart();
+  log_in(create("db1").iqn())->use();
+  const web::RawClient admin(config().server.admin_socket);
+  admin.send("GET /v1/status HTTP/1.1\r\nConnection: close\r\n\r\n");
+  EXPECT_TRUE(admin.receive().starts_with("HTTP/1.1 200 OK\r\n"));
+  const web::RawClient web(config().server.http->port);
+  web.send("GET /readyz HTTP/1.1\r\nConnection: close\r\n\r\n");
+  EXPECT_TRUE(web.receive().starts_with("HTTP/1.1 200 OK\r\n"));
 }
 
 TEST_F(NodeTest, AStoppingNodeRefusesWork) {

@@ -41,12 +41,12 @@ class ScrubReportTest : public ::testing::Test {
     parts_.write(*volume_->volume->live_layer(), block, 'x');
     return parts_.newest(*volume_);
   }
-  [[nodiscard]] VersionTime time_of(SequenceNumber sequence) const {
-    return volume_->volume->index().moment_of(sequence).time;
+  [[nodiscard]] VersionTime time_of(SequenceNumber sequence) {
+    return parts_.answers(*volume_).moment_of(sequence).time;
   }
   // Of the block that write `sequence` has written.
   [[nodiscard]] logging::TrackDamage damage_of(SequenceNumber sequence, std::uint64_t block,
-                                               std::uint64_t blocks = 1) const {
+                                               std::uint64_t blocks = 1) {
     logging::TrackDamage damage;
     damage.volume = VolumeId{volume_->meta.id()};
     damage.sequence = sequence;
@@ -57,8 +57,11 @@ class ScrubReportTest : public ::testing::Test {
     damage.block_count = blocks;
     return damage;
   }
-  [[nodiscard]] AffectedMoments affected(const logging::TrackDamage& damage) const {
-    return affected_moments(*volume_->volume, damage);
+  [[nodiscard]] AffectedMoments affected(const logging::TrackDamage& damage) {
+    std::optional<AffectedMoments> out;
+    affected_moments(volume_->volume, damage, [&](const AffectedMoments& found) { out = found; });
+    parts_.run_until([&] { return out.has_value(); });
+    return *out;
   }
   std::string logged(const logging::TrackDamage& damage) {
     Log log({.fd = fd_});

@@ -21,7 +21,7 @@ class ViewSetTest : public ::testing::Test {
                              VersionTime expires = {}) {
     NewView view;
     view.name = name;
-    view.at = volume().volume->index().moment_of(first_);
+    view.at = parts_.answers(volume()).moment_of(first_);
     view.writable = writable;
     view.expires = expires;
     return parts_.views().expose(volume(), view);

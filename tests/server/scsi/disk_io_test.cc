@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include <memory>
+#include <utility>
 
 #include "proto/bytes.h"
 #include "server/scsi/disk.h"
@@ -265,6 +266,82 @@ TEST(UnmapCommand, ABadDescriptorLeavesAllUntouched) {
 TEST(UnmapCommand, AShortListIsALengthError) {
   Written rig;
   EXPECT_EQ(rig.send("42 00 00 00 00 00 00 00 28 00", unmap_list({{0, 8}})).verdict(), "5/1A/00");
+}
+
+TEST(GetLbaStatusCommand, OfAnUnwrittenDisk) {
+  EXPECT_EQ(Rig().send("9e 12 00 00 00 00 00 00 00 00 00 00 00 ff").hex_data(),
+            "00 00 00 14 00 00 00 00 00 00 00 00 00 00 00 00 00 00 08 00 01 00 00 00");
+}
+TEST(GetLbaStatusCommand, AlternatesAndStartsWhereItWasAsked) {
+  Rig rig;
+  EXPECT_EQ(rig.send("2a 00 00 00 00 10 00 00 08 00", std::string(4096, 'x')).verdict(), "good");
+  EXPECT_EQ(rig.send("9e 12 00 00 00 00 00 00 00 0c 00 00 00 ff").hex_data(),
+            "00 00 00 34 00 00 00 00 "
+            "00 00 00 00 00 00 00 0c 00 00 00 04 01 00 00 00 "
+            "00 00 00 00 00 00 00 10 00 00 00 08 00 00 00 00 "
+            "00 00 00 00 00 00 00 18 00 00 07 e8 01 00 00 00");
+}
+TEST(GetLbaStatusCommand, LooksABoundedWay) {
+  Rig rig({.size_bytes = 1ull << 40});
+  EXPECT_EQ(rig.send("9e 12 00 00 00 00 00 00 00 00 00 00 00 18").hex_data(),
+            "00 00 00 14 00 00 00 00 00 00 00 00 00 00 00 00 00 08 00 00 01 00 00 00");
+}
+TEST(GetLbaStatusCommand, HasABoundedNumberOfDescriptors) {
+  Rig rig({.size_bytes = 16 << 20});
+  for (std::uint64_t block = 0; block < 4096; block += 2) {
+    rig.layer->write(to_bytes({Lbn{block}, BlockCount{1}}),
+                     {Payload::zeroed(kBlockBytes), 0, kBlockBytes}, [](Result<void>) {});
+  }
+  EXPECT_EQ(rig.send("9e 12 00 00 00 00 00 00 00 00 00 10 00 00").data.size(), 8 + 1024 * 16u);
+}
+TEST(GetLbaStatusCommand, AnswersWhenTheLayerDoes) {
+  Written rig;
+  rig.layer->hold();
+  const auto outcome = rig.start("9e 12 00 00 00 00 00 00 00 08 00 00 00 ff");
+  EXPECT_THAT(rig.layer->calls(), ElementsAre("allocation 4096+1044480"));
+  EXPECT_FALSE(outcome->has_value());
+  rig.layer->release();
+  ASSERT_TRUE(outcome->has_value());
+  EXPECT_EQ(outcome->value().hex_data(),
+            "00 00 00 24 00 00 00 00 "
+            "00 00 00 00 00 00 00 08 00 00 00 08 00 00 00 00 "
+            "00 00 00 00 00 00 00 10 00 00 07 f0 01 00 00 00");
+}
+TEST(GetLbaStatusCommand, ALateAnswerIsCutToTheAllocationLength) {
+  Written rig;
+  rig.layer->hold();
+  const auto outcome = rig.start("9e 12 00 00 00 00 00 00 00 08 00 00 00 08");
+  rig.layer->release();
+  EXPECT_EQ(outcome->value().hex_data(), "00 00 00 24 00 00 00 00");
+}
+TEST(GetLbaStatusCommand, SaysWhichLbaFailed) {
+  Written rig;
+  for (const bool later : {false, true}) {
+    rig.layer->fail_next({ErrorCode::kIo, "bad"});
+    if (later) rig.layer->hold();
+    const auto outcome = rig.start("9e 12 00 00 00 00 00 00 00 07 00 00 00 ff");
+    EXPECT_EQ(outcome->has_value(), !later);
+    rig.layer->release();
+    ASSERT_TRUE(outcome->has_value());
+    EXPECT_EQ(outcome->value().verdict(), "3/11/00i7");
+    EXPECT_TRUE(outcome->value().data.empty());
+  }
+  rig.layer->fail_next({ErrorCode::kCorrupt, "checksum"});
+  EXPECT_EQ(rig.send("9e 12 00 00 00 00 00 00 00 07 00 00 00 ff").verdict(), "3/11/00i7");
+  rig.layer->fail_next({ErrorCode::kUnavailable, "away"});
+  EXPECT_EQ(rig.send("9e 12 00 00 00 00 00 00 00 07 00 00 00 ff").verdict(), "2/04/01");
+}
+TEST(GetLbaStatusCommand, UnderWayOutlivesItsDevice) {
+  Written rig;
+  rig.layer->hold();
+  const auto outcome = rig.start("9e 12 00 00 00 00 00 00 00 00 00 00 00 ff");
+  rig.device.reset();
+  const std::weak_ptr<test::RamLayer> held = std::exchange(rig.layer, nullptr);
+  const auto layer = held.lock();
+  ASSERT_NE(layer, nullptr) << "the command holds the disk, and the disk its layer";
+  layer->release();
+  ASSERT_TRUE(outcome->has_value());
+  EXPECT_EQ(outcome->value().verdict(), "good");
 }
 
 TEST(SynchronizeCache, Flushes) {

@@ -93,33 +93,6 @@ TEST(Disk, PrefetchIsGoodNotConditionMet) {
   EXPECT_EQ(Rig().send("34 00 00 00 00 00 00 00 08 00").verdict(), "good");
 }
 
-TEST(Disk, LbaStatusOfAnUnwrittenDisk) {
-  EXPECT_EQ(Rig().send("9e 12 00 00 00 00 00 00 00 00 00 00 00 ff").hex_data(),
-            "00 00 00 14 00 00 00 00 00 00 00 00 00 00 00 00 00 00 08 00 01 00 00 00");
-}
-TEST(Disk, LbaStatusAlternatesAndStartsWhereItWasAsked) {
-  Rig rig;
-  EXPECT_EQ(rig.send("2a 00 00 00 00 10 00 00 08 00", std::string(4096, 'x')).verdict(), "good");
-  EXPECT_EQ(rig.send("9e 12 00 00 00 00 00 00 00 0c 00 00 00 ff").hex_data(),
-            "00 00 00 34 00 00 00 00 "
-            "00 00 00 00 00 00 00 0c 00 00 00 04 01 00 00 00 "
-            "00 00 00 00 00 00 00 10 00 00 00 08 00 00 00 00 "
-            "00 00 00 00 00 00 00 18 00 00 07 e8 01 00 00 00");
-}
-TEST(Disk, LbaStatusLooksABoundedWay) {
-  Rig rig({.size_bytes = 1ull << 40});
-  EXPECT_EQ(rig.send("9e 12 00 00 00 00 00 00 00 00 00 00 00 18").hex_data(),
-            "00 00 00 14 00 00 00 00 00 00 00 00 00 00 00 00 00 08 00 00 01 00 00 00");
-}
-TEST(Disk, LbaStatusHasABoundedNumberOfDescriptors) {
-  Rig rig({.size_bytes = 16 << 20});
-  for (std::uint64_t block = 0; block < 4096; block += 2) {
-    rig.layer->write(to_bytes({Lbn{block}, BlockCount{1}}),
-                     {Payload::zeroed(kBlockBytes), 0, kBlockBytes}, [](Result<void>) {});
-  }
-  EXPECT_EQ(rig.send("9e 12 00 00 00 00 00 00 00 00 00 10 00 00").data.size(), 8 + 1024 * 16u);
-}
-
 TEST(Disk, ReportOpcodesThroughTheDisk) {
   Rig rig;
   EXPECT_EQ(rig.send("a3 0c 01 00 00 00 00 00 00 ff").hex_data(), "00 03 00 06 00 00 00 00 00 00");

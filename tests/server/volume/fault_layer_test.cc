@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
+
 #include "tests/support/manual_executor.h"
 #include "tests/support/ram_layer.h"
 
@@ -29,7 +31,8 @@ TEST_F(FaultLayerTest, PassesEverythingOnWithoutFaults) {
   layer.flush(count);
   layer.settle(count);
   layer.read(kRange, [&](const Result<PayloadSlice>& r) { done += r ? 1 : 0; });
-  EXPECT_EQ(done, 6);
+  layer.allocation(kRange, [&](const Result<std::vector<Allocation>>& r) { done += r ? 1 : 0; });
+  EXPECT_EQ(done, 7);
   EXPECT_EQ(layer.size_bytes(), below_.size_bytes());
   EXPECT_FALSE(layer.read_only());
 }
@@ -57,6 +60,29 @@ TEST_F(FaultLayerTest, DelaysBeforeItBegins) {
   executor_.advance(std::chrono::milliseconds(1));
   EXPECT_TRUE(done);
   EXPECT_TRUE(layer.idle());
+}
+
+TEST_F(FaultLayerTest, AnAllocationIsDelayedLikeARead) {
+  FaultLayer layer(below_, executor_, {.read_delay = std::chrono::milliseconds(3)});
+  below_.record_calls();
+  bool done = false;
+  layer.allocation(kRange, [&](const Result<std::vector<Allocation>>& r) { done = r.has_value(); });
+  EXPECT_FALSE(layer.idle());
+  executor_.advance(std::chrono::milliseconds(2));
+  EXPECT_TRUE(below_.calls().empty());
+  executor_.advance(std::chrono::milliseconds(1));
+  EXPECT_TRUE(done);
+  EXPECT_TRUE(layer.idle());
+}
+
+TEST_F(FaultLayerTest, AnAllocationFailsLikeARead) {
+  FaultLayer layer(below_, executor_, {.read_error_rate = 1});
+  below_.record_calls();
+  std::optional<ErrorCode> code;
+  layer.allocation(kRange,
+                   [&](const Result<std::vector<Allocation>>& r) { code = r.error().code; });
+  EXPECT_EQ(code, ErrorCode::kIo);
+  EXPECT_TRUE(below_.calls().empty());
 }
 
 TEST_F(FaultLayerTest, TheSameSeedFailsTheSameReads) {

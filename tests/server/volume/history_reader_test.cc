@@ -5,10 +5,10 @@
 #include <cstring>
 #include <optional>
 
-#include "index/memory_index.h"
 #include "logging/recovery.h"
 #include "server/volume/volume_log.h"
 #include "tests/support/faulty_disk.h"
+#include "tests/support/index_rig.h"
 #include "tests/support/manual_executor.h"
 
 namespace mariner::volume {
@@ -95,10 +95,10 @@ class HistoryReaderTest : public ::testing::Test {
   logging::LogWriter writer_{executor_, 1, {}};
   logging::LogDisks disks_{disk_, superblock_.batch_format()};
   logging::LogReader log_reader_{disks_};
-  index::MemoryIndex index_;
-  VolumeLog volume_log_{VolumeId{7}, Epoch{1}, writer_, index_};
+  test::IndexRig index_{executor_};
+  VolumeLog volume_log_{VolumeId{7}, Epoch{1}, writer_, index_.index()};
   SlowBase base_;
-  HistoryReader reader_{VolumeId{7}, index_, log_reader_, base_};
+  HistoryReader reader_{VolumeId{7}, index_.index(), log_reader_, base_};
   Payload to_;
   std::optional<Result<void>> result_;
 };
@@ -148,7 +148,7 @@ TEST_F(HistoryReaderTest, OneErrorFailsTheWholeAfterAllHaveEnded) {
 
 TEST_F(HistoryReaderTest, DamageOfTheLogIsFound) {
   write(1, {{0}, {1}}, 'a');
-  const auto run = index_.locate({{0}, {1}}, SequenceNumber{1})[0];
+  const auto run = index_.answers().locate({{0}, {1}}, SequenceNumber{1})[0];
   disk_.flip_bit(run.location.payload_sector() * kBlockBytes, 0);
   read({{0}, {1}}, 1);
   EXPECT_EQ(result_->error().code, ErrorCode::kCorrupt);

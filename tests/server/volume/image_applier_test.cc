@@ -73,7 +73,7 @@ class ImageApplierTest : public ::testing::Test {
     return found.value_or(~0ull);
   }
   LocatedRun::Source base_of(std::uint64_t block) {
-    return rig_->volume().index().locate({{block}, {1}}, SequenceNumber{0})[0].source;
+    return rig_->answers().locate({{block}, {1}}, SequenceNumber{0})[0].source;
   }
 
   std::unique_ptr<VolumeRig> rig_;

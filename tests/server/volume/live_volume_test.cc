@@ -67,7 +67,7 @@ class LiveVolumeTest : public ::testing::Test {
   };
   std::vector<Logged> logged() {
     std::vector<Logged> out;
-    rig_.volume().index().for_each(
+    rig_.answers().for_each(
         SequenceNumber{0}, SequenceNumber{UINT64_MAX}, [&](const index::IndexedWrite& w) {
           out.push_back({w.type, w.extent.first.value, w.extent.count.value, w.payload_blocks});
           return true;
@@ -194,7 +194,15 @@ TEST_F(LiveVolumeTest, AllocationTellsWhatIsStored) {
   write(8, 16, 1);
   zero(16, 8);
   check();
-  const auto allocation = live().allocation({kSector, 4 * kBlockBytes});
+  std::vector<Allocation> allocation;
+  bool idle_then = false;
+  live().allocation({kSector, 4 * kBlockBytes}, [&](Result<std::vector<Allocation>> r) {
+    ASSERT_TRUE(r.has_value());
+    allocation = *std::move(r);
+    idle_then = live().idle();
+  });
+  rig_.manual().run_ready();
+  EXPECT_TRUE(idle_then) << "what is answered is not under way any more";
   ASSERT_EQ(allocation.size(), 3u);
   EXPECT_EQ(allocation[0].range, (ByteRange{kSector, kBlockBytes - kSector}));
   EXPECT_FALSE(allocation[0].mapped);

@@ -75,7 +75,7 @@ TEST_F(ReclaimerTest, WhatIsToBeKeptStays) {
   next_track();
   write(1, 7);
   drain();
-  EXPECT_EQ(reclaim(rig_.volume().index().moment_of({1}).time), 0u);
+  EXPECT_EQ(reclaim(rig_.answers().moment_of({1}).time), 0u);
   EXPECT_EQ(rig_.volume().index().oldest().sequence, SequenceNumber{0});
   EXPECT_EQ(at(1, 1), 5u);
   EXPECT_EQ(reclaim(), 1u);

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "index/memory_index.h"
+#include "tests/support/index_rig.h"
 
 namespace mariner::volume {
 namespace {
@@ -36,11 +36,14 @@ class ReleaseJudgeTest : public ::testing::Test {
   }
   ReleaseJudge::Verdict judge(const Record& record, std::uint64_t horizon,
                               std::uint64_t durable = 1000, bool has_image = true) {
-    return ReleaseJudge(index_, base_, {{horizon}, {durable}, has_image})
-        .judge(record, place(record));
+    return index_.answers().compute([&](const index::VersionLookup& lookup) {
+      return ReleaseJudge(lookup, base_, {{horizon}, {durable}, has_image})
+          .judge(record, place(record));
+    });
   }
 
-  index::MemoryIndex index_;
+  test::ManualExecutor executor_;
+  test::IndexRig index_{executor_};
   BaseMap base_{false};
 };
 

@@ -2,9 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include "index/memory_index.h"
 #include "logging/recovery.h"
 #include "tests/support/faulty_disk.h"
+#include "tests/support/index_rig.h"
 #include "tests/support/manual_executor.h"
 
 namespace mariner::volume {
@@ -72,22 +72,22 @@ class VolumeLogTest : public ::testing::Test {
   logging::TrackList tracks_{superblock_};
   logging::LogDisk log_disk_{{disk_, superblock_, tracks_}, {}};
   logging::LogWriter writer_{executor_, 1, {}};
-  index::MemoryIndex index_;
-  VolumeLog log_{VolumeId{7}, Epoch{2}, writer_, index_};
+  test::IndexRig index_{executor_};
+  VolumeLog log_{VolumeId{7}, Epoch{2}, writer_, index_.index()};
 };
 
 TEST_F(VolumeLogTest, InTheIndexWhenDurableAndBeforeItIsSaid) {
   bool said = false;
   log_.log(message(WriteKind::kData, {{1}, {2}}, 2), [&](const Result<void>& result) {
     EXPECT_TRUE(result);
-    EXPECT_EQ(index_.newest().sequence, SequenceNumber{5});
+    EXPECT_EQ(index_.index().newest().sequence, SequenceNumber{5});
     EXPECT_EQ(log_.in_flight(), 0u);
     said = true;
   });
   EXPECT_EQ(log_.in_flight(), 1u);
   disk_.hold();
   executor_.run_ready();
-  EXPECT_EQ(index_.newest().sequence, SequenceNumber{0});
+  EXPECT_EQ(index_.index().newest().sequence, SequenceNumber{0});
   disk_.release();
   executor_.run_ready();
   EXPECT_TRUE(said);
@@ -101,14 +101,14 @@ TEST_F(VolumeLogTest, NotInTheIndexWhenItFailed) {
   log_.log_void({VolumeId{7}, Epoch{2}, SequenceNumber{5}, SequenceNumber{5}}, count);
   executor_.run_ready();
   EXPECT_EQ(failed, 2);
-  EXPECT_EQ(index_.newest().sequence, SequenceNumber{0});
+  EXPECT_EQ(index_.index().newest().sequence, SequenceNumber{0});
 }
 
 TEST_F(VolumeLogTest, ABeforeImageBecomesTheBase) {
   log_.log_before_image({{4}, {2}}, {Payload::zeroed(2 * kBlockBytes), 0, 2 * kBlockBytes}, false,
                         [](const Result<void>& result) { EXPECT_TRUE(result); });
   executor_.run_ready();
-  EXPECT_EQ(index_.locate({{4}, {1}}, SequenceNumber{0})[0].source,
+  EXPECT_EQ(index_.answers().locate({{4}, {1}}, SequenceNumber{0})[0].source,
             index::LocatedRun::Source::kLog);
 }
 

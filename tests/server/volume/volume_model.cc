@@ -31,46 +31,58 @@ std::size_t VolumeModel::unanswered() const {
       std::count_if(begun_.begin(), begun_.end(), [](const Begun& b) { return !b.answered; }));
 }
 
-std::string VolumeModel::take(const index::IndexedWrite& indexed, bool recovering) {
+std::string VolumeModel::take(const index::IndexedWrite& indexed, const Contents* contents) {
   const std::string name = "write #" + std::to_string(indexed.sequence.value);
-  const auto it = std::find_if(begun_.begin(), begun_.end(), [&](const Begun& begun) {
+  const auto may_be = [&](const Begun& begun) {
     return !begun.found && begun.write.type == indexed.type &&
-           begun.write.extent == indexed.extent && (recovering || !begun.failed) &&
+           begun.write.extent == indexed.extent && (contents != nullptr || !begun.failed) &&
            begun.write.target == indexed.target_sequence;
-  });
+  };
+  auto it = std::ranges::find_if(begun_, may_be);
   if (it == begun_.end()) return name + " is in the index, and nobody wrote it";
-  apply(it->write, indexed.sequence);
+  if (contents != nullptr && std::ranges::count_if(begun_, may_be) > 1) {
+    const Sectors now = (*contents)(indexed.sequence);
+    it = std::ranges::find_if(
+        begun_, [&](const Begun& begun) { return may_be(begun) && after(begun.write) == now; });
+    if (it == begun_.end()) return name + " is in the index, and not as anybody wrote it";
+  }
+  apply(it->write, indexed);
   it->found = true;
   if (it->answered) begun_.erase(it);
   return {};
 }
 
-void VolumeModel::apply(const ModelWrite& write, SequenceNumber sequence) {
-  State next{sequence, write.type == RecordType::kRollback ? at(write.target) : newest()};
-  if (write.type != RecordType::kRollback) {
-    const std::span<std::uint64_t> part = part_of(next.sectors, write.range);
-    CHECK(part.size() == write.sectors.size());
-    std::copy(write.sectors.begin(), write.sectors.end(), part.begin());
-  }
-  states_.push_back(std::move(next));
+Sectors VolumeModel::after(const ModelWrite& write) const {
+  if (write.type == RecordType::kRollback) return at(write.target);
+  Sectors sectors = newest();
+  const std::span<std::uint64_t> part = part_of(sectors, write.range);
+  CHECK(part.size() == write.sectors.size());
+  std::copy(write.sectors.begin(), write.sectors.end(), part.begin());
+  return sectors;
 }
 
-std::string VolumeModel::follow(const index::VersionIndex& index, SequenceNumber until) {
+void VolumeModel::apply(const ModelWrite& write, const index::IndexedWrite& indexed) {
+  states_.push_back({indexed.sequence, after(write), indexed.time});
+}
+
+std::string VolumeModel::follow(const IndexAnswers& index, SequenceNumber until) {
   std::string wrong;
   index.for_each(last(), until, [&](const index::IndexedWrite& indexed) {
-    wrong = take(indexed, false);
+    wrong = take(indexed, nullptr);
     return wrong.empty();
   });
   return wrong;
 }
 
-std::string VolumeModel::recover(const index::VersionIndex& index) {
-  std::string wrong;
+std::string VolumeModel::recover(const IndexAnswers& index, const Contents& contents) {
+  std::vector<index::IndexedWrite> all;
   index.for_each(last(), SequenceNumber{UINT64_MAX}, [&](const index::IndexedWrite& indexed) {
-    wrong = take(indexed, true);
-    return wrong.empty();
+    all.push_back(indexed);
+    return true;
   });
-  if (!wrong.empty()) return wrong;
+  for (const index::IndexedWrite& indexed : all) {
+    if (std::string wrong = take(indexed, &contents); !wrong.empty()) return wrong;
+  }
   for (const Begun& begun : begun_) {
     if (begun.answered && !begun.failed) {
       return "an acknowledged write of [" + std::to_string(begun.write.extent.first.value) + ", " +

@@ -6,12 +6,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <string>
 #include <vector>
 
-#include "index/version_index.h"
 #include "tests/server/volume/sectors.h"
+#include "tests/support/index_answers.h"
 
 namespace mariner::test {
 
@@ -27,7 +28,7 @@ class VolumeModel {
  public:
   using Handle = std::uint64_t;
 
-  explicit VolumeModel(Sectors base) : states_{{SequenceNumber{0}, std::move(base)}} {}
+  explicit VolumeModel(Sectors base) : states_{{SequenceNumber{0}, std::move(base), {}}} {}
 
   Handle begin(ModelWrite write);
   // The write was answered. One that failed may still turn up after a recovery, never before, and
@@ -37,13 +38,19 @@ class VolumeModel {
   void forget_failed();
 
   // Takes the writes of the index up to `until`. Returns what contradicts the model, or nothing.
-  std::string follow(const index::VersionIndex& index, SequenceNumber until);
+  std::string follow(const IndexAnswers& index, SequenceNumber until);
   // The same of a recovered index, whole; what it does not have and nobody was told of never
-  // happened.
-  std::string recover(const index::VersionIndex& index);
+  // happened. Of several unanswered writes of one extent a crash may have kept the later one:
+  // `contents` tells the volume as of a moment.
+  using Contents = std::function<Sectors(SequenceNumber)>;
+  std::string recover(const IndexAnswers& index, const Contents& contents);
 
   // The contents as of `moment`, which has been followed.
   [[nodiscard]] const Sectors& at(SequenceNumber moment) const;
+  // When the moment's last write was; 0 of the base.
+  [[nodiscard]] VersionTime time_of(SequenceNumber moment) const {
+    return states_[state_of(moment)].time;
+  }
   [[nodiscard]] const Sectors& newest() const { return states_.back().sectors; }
   [[nodiscard]] SequenceNumber last() const { return states_.back().sequence; }
   [[nodiscard]] std::size_t unanswered() const;
@@ -57,6 +64,7 @@ class VolumeModel {
   struct State {
     SequenceNumber sequence;
     Sectors sectors;
+    VersionTime time;
   };
   struct Begun {
     Handle handle = 0;
@@ -65,8 +73,10 @@ class VolumeModel {
     bool failed = false;
     bool found = false;
   };
-  std::string take(const index::IndexedWrite& indexed, bool recovering);
-  void apply(const ModelWrite& write, SequenceNumber sequence);
+  // `contents`: of a recovery.
+  std::string take(const index::IndexedWrite& indexed, const Contents* contents);
+  [[nodiscard]] Sectors after(const ModelWrite& write) const;
+  void apply(const ModelWrite& write, const index::IndexedWrite& indexed);
   [[nodiscard]] std::size_t state_of(SequenceNumber moment) const;
 
   std::vector<State> states_;

@@ -81,6 +81,8 @@ class Run {
     out.log_delay_max = std::chrono::microseconds(below(2) * 200);
     out.log_disks = one_in(2) ? 1 : 2 + below(2);
     out.image_delay_max = std::chrono::microseconds(below(2) * 400);
+    out.index_delay_max = std::chrono::microseconds(below(2) * 400);
+    out.index_small = one_in(2);
     if (one_in(3)) out.storage.pending_memory_max = below(16) * kBlockBytes;
     if (one_in(3)) out.storage.lag_bytes_max = (4 + below(32)) * kBlockBytes;
     if (one_in(2)) out.storage.portion_bytes_max = (1 + below(8)) * kBlockBytes;
@@ -111,7 +113,7 @@ class Run {
 
   void step() {
     Line& line = any_line();
-    switch (below(30)) {
+    switch (below(31)) {
       case 0:
       case 1:
       case 2:
@@ -151,6 +153,7 @@ class Run {
       case 26:
       case 27:
       case 28: reclaim(); break;
+      case 29: rig_.commit_index(); break;
       default: drain(); break;
     }
     switch (below(4)) {
@@ -163,12 +166,16 @@ class Run {
   }
 
   void follow() {
+    // What is answered while the index is asked is looked at the next time.
+    const std::vector<std::function<void()>> answered = std::exchange(answered_, {});
     for (const auto& line : lines_) {
       const auto& coordinator = line->volume->replicator().coordinator();
-      const std::string wrong = line->model.follow(line->volume->index(), coordinator.settled());
+      const std::string wrong =
+          line->model.follow(rig_.answers_of(*line->volume), coordinator.settled());
       if (!wrong.empty()) fail(wrong);
       if (coordinator.settled() == coordinator.last_stamped()) line->model.forget_failed();
     }
+    for (const std::function<void()>& check : answered) check();
   }
 
   UniqueFunction<void(Result<void>)> begin(Line& line, ModelWrite write) {
@@ -233,27 +240,31 @@ class Run {
     if (one_in(4)) return settled;
     const SequenceNumber oldest = line.volume->index().oldest().sequence;
     std::vector<SequenceNumber> all{oldest};
-    line.volume->index().for_each(oldest, settled, [&](const index::IndexedWrite& w) {
+    rig_.answers_of(*line.volume).for_each(oldest, settled, [&](const index::IndexedWrite& w) {
       all.push_back(w.sequence);
       return true;
     });
+    // That took time.
+    std::erase_if(all,
+                  [&](SequenceNumber at) { return at < line.volume->index().oldest().sequence; });
+    if (all.empty()) return settled;
     return one_in(2) ? all[below(all.size())]
                      : all[all.size() - 1 - below(std::min<std::size_t>(all.size(), 5))];
   }
 
   void rollback(Line& line) {
-    IndexMoment target = line.volume->index().moment_of(any_moment(line));
+    const IndexAnswers answers = rig_.answers_of(*line.volume);
+    IndexMoment target = answers.moment_of(any_moment(line));
     if (one_in(3)) {  // undo, and the undoing of that
-      line.volume->index().for_each(SequenceNumber{0},
-                                    line.volume->replicator().coordinator().settled(),
-                                    [&](const index::IndexedWrite& write) {
-                                      const SequenceNumber before{write.sequence.value - 1};
-                                      if (write.type == RecordType::kRollback &&
-                                          before >= line.volume->index().oldest().sequence) {
-                                        target = line.volume->index().moment_of(before);
-                                      }
-                                      return true;
-                                    });
+      std::optional<SequenceNumber> newest;
+      answers.for_each(SequenceNumber{0}, line.volume->replicator().coordinator().settled(),
+                       [&](const index::IndexedWrite& write) {
+                         if (write.type == RecordType::kRollback) newest = write.sequence;
+                         return true;
+                       });
+      if (newest && newest->value > line.volume->index().oldest().sequence.value) {
+        target = answers.moment_of(SequenceNumber{newest->value - 1});
+      }
     }
     ModelWrite write{RecordType::kRollback, {}, {}, {}, target.sequence};
     line.volume->live().rollback(target, [done = begin(line, std::move(write))](
@@ -273,15 +284,16 @@ class Run {
           if (life != life_) return;
           --reads_;
           if (!read) return fail("a live read failed: " + to_string(read.error()));
-          follow();
-          check_concurrent(line, range, *read, from);
+          const SequenceNumber to = line.volume->replicator().coordinator().settled();
+          answered_.push_back([this, &line, range, read = *read, from, to] {
+            check_concurrent(line, range, read, from, to);
+          });
         });
   }
 
   // Each whole block of a read is as at some moment while it ran.
-  void check_concurrent(Line& line, ByteRange range, const PayloadSlice& read,
-                        SequenceNumber from) {
-    const SequenceNumber to = line.volume->replicator().coordinator().settled();
+  void check_concurrent(Line& line, ByteRange range, const PayloadSlice& read, SequenceNumber from,
+                        SequenceNumber to) {
     const BlockRange inner = range.inner_blocks();
     if (read.length != range.length) return fail("a live read has another length");
     for (Lbn block = inner.first; block < inner.end(); block = block + BlockCount{1}) {
@@ -309,19 +321,20 @@ class Run {
   void check_view(Line& line, const View& view, ByteRange range) {
     ++reads_;
     line.reading.insert(view.at);
-    view.layer->read(
-        range, [this, &line, view, range, life = life_](const Result<PayloadSlice>& read) {
-          if (life != life_) return;
-          --reads_;
-          line.reading.erase(line.reading.find(view.at));
-          if (!read) return fail("a view's read failed: " + to_string(read.error()));
-          follow();
-          const auto bad = mismatch(read->bytes(), part_of(line.model.at(view.at), range));
-          if (bad) {
-            fail("sector " + std::to_string(range.offset / kSectorBytes + *bad) +
-                 " of the view at #" + std::to_string(view.at.value) + " is wrong");
-          }
-        });
+    view.layer->read(range,
+                     [this, &line, view, range, life = life_](const Result<PayloadSlice>& read) {
+                       if (life != life_) return;
+                       --reads_;
+                       line.reading.erase(line.reading.find(view.at));
+                       if (!read) return fail("a view's read failed: " + to_string(read.error()));
+                       answered_.push_back([this, &line, at = view.at, range, read = *read] {
+                         const auto bad = mismatch(read.bytes(), part_of(line.model.at(at), range));
+                         if (bad) {
+                           fail("sector " + std::to_string(range.offset / kSectorBytes + *bad) +
+                                " of the view at #" + std::to_string(at.value) + " is wrong");
+                         }
+                       });
+                     });
   }
 
   // A moment that was opened by its time means the same ever after.
@@ -330,8 +343,8 @@ class Run {
     const SequenceNumber oldest = line.volume->index().oldest().sequence;
     std::erase_if(opened_, [&](const auto& opened) { return opened.second < oldest; });
     if (!opened_.empty() && one_in(2)) {
-      const auto& [time, sequence] = opened_[below(opened_.size())];
-      const IndexMoment again = line.volume->index().moment_at(time);
+      const auto [time, sequence] = opened_[below(opened_.size())];
+      const IndexMoment again = rig_.answers_of(*line.volume).moment_at(time);
       if (again.sequence != sequence) {
         fail("the moment " + std::to_string(time.ns) + " was #" + std::to_string(sequence.value) +
              " and is #" + std::to_string(again.sequence.value));
@@ -346,7 +359,10 @@ class Run {
   }
 
   void disturb() {
-    switch (below(4)) {
+    switch (below(5)) {
+      case 4:
+        rig_.index_disk().fail_writes(1 + below(2), static_cast<FaultyDisk::Remains>(below(3)));
+        break;
       case 0: rig_.image_disk().fail_writes(1 + below(2), FaultyDisk::Remains::kSomeSectors); break;
       case 1: rig_.executor().step_clock(-std::chrono::milliseconds(below(5))); break;
       case 2: rig_.executor().step_clock(std::chrono::milliseconds(below(5))); break;
@@ -370,8 +386,8 @@ class Run {
       SequenceNumber keep = std::min(line.model.last(), until.at(id));
       for (const View& view : line.views) keep = std::min(keep, view.at);
       if (!line.reading.empty()) keep = std::min(keep, *line.reading.begin());
-      if (id == VolumeRig::kVolume && lines_.size() > 1) keep = std::min(keep, overlay_at_);
-      return line.volume->index().moment_of(keep).time;
+      if (id == VolumeRig::kVolume && overlay_at_) keep = std::min(keep, *overlay_at_);
+      return line.model.time_of(keep);
     });
   }
 
@@ -383,6 +399,7 @@ class Run {
     if (rig_.overlay() != nullptr) return;
     const SequenceNumber at = any_moment(*lines_[0]);
     overlay_at_ = at;
+    follow();  // to look for the moment took time
     rig_.add_overlay(at);
     lines_.push_back(
         std::make_unique<Line>(Line{VolumeModel(lines_[0]->model.at(at)), {}, rig_.overlay()}));
@@ -409,6 +426,7 @@ class Run {
       for (const View& view : line->views) check_view(*line, view, any_range(256, false));
     }
     finish([this] { return reads_ > 0; }, "a read is never answered");
+    follow();
   }
 
   template <typename Busy>
@@ -443,16 +461,35 @@ class Run {
     }
     rig_.log_disk().fail_writes(0, FaultyDisk::Remains::kNothing);
     rig_.image_disk().fail_writes(0, FaultyDisk::Remains::kNothing);
+    rig_.index_disk().fail_writes(0, FaultyDisk::Remains::kNothing);
     if (one_in(3)) rig_.executor().step_clock(-std::chrono::milliseconds(below(50)));
     rig_.start();
     lines_[0]->volume = &rig_.volume();
     if (lines_.size() > 1) lines_[1]->volume = rig_.overlay();
     for (const auto& line : lines_) {
-      const std::string wrong = line->model.recover(line->volume->index());
+      const std::string wrong =
+          line->model.recover(rig_.answers_of(*line->volume),
+                              [&](SequenceNumber at) { return contents(*line->volume, at); });
       if (!wrong.empty()) fail(wrong);
     }
   }
 
+  Sectors contents(Volume& of, SequenceNumber at) {
+    std::optional<Sectors> out;
+    const std::shared_ptr<volume::Layer> view = of.view_layer(at);
+    view->read({0, size()}, [&](const Result<PayloadSlice>& read) {
+      CHECK(read.has_value());
+      out.emplace(base_.size());
+      for (std::size_t i = 0; i < out->size(); ++i) {
+        std::memcpy(&(*out)[i], read->bytes().data() + i * kSectorBytes, sizeof(std::uint64_t));
+      }
+    });
+    finish([&] { return !out.has_value(); }, "a view's read is never answered");
+    return out.value_or(Sectors(base_.size()));
+  }
+
+  // Reads that were answered, to be looked at when the model has followed.
+  std::vector<std::function<void()>> answered_;
   std::mt19937_64 random_;
   const bool base_in_image_;
   std::uint64_t next_tag_ = 1;
@@ -460,7 +497,7 @@ class Run {
   VolumeRig rig_;
   std::vector<std::unique_ptr<Line>> lines_;
   std::vector<std::pair<VersionTime, SequenceNumber>> opened_;
-  SequenceNumber overlay_at_;
+  std::optional<SequenceNumber> overlay_at_;
   int life_ = 0;
   int reads_ = 0;
   int step_ = 0;
@@ -475,7 +512,7 @@ std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
 void run_seeds(bool base_in_image) {
   const bool one = std::getenv("MARINER_SEED") != nullptr;
   const std::uint64_t first = from_environment("MARINER_SEED", 1);
-  const std::uint64_t count = one ? 1 : from_environment("MARINER_SEEDS", 1500);
+  const std::uint64_t count = from_environment("MARINER_SEEDS", one ? 1 : 1500);
   for (std::uint64_t seed = first; seed < first + count; ++seed) {
     SCOPED_TRACE("MARINER_SEED=" + std::to_string(seed));
     Run run(seed, base_in_image);

@@ -23,8 +23,14 @@ constexpr auto kStep = std::chrono::milliseconds(100);
 
 VolumeRig::VolumeRig(Options options)
     : options_(std::move(options)),
-      image_disk_(executor_, {options_.blocks * kBlockBytes, options_.seed * 2 + 2,
-                              options_.image_delay_max}) {
+      image_disk_(executor_,
+                  {options_.blocks * kBlockBytes, options_.seed * 2 + 2, options_.image_delay_max}),
+      index_disk_(executor_,
+                  {std::uint64_t{16} << 20, options_.seed * 2 + 3, options_.index_delay_max}) {
+  index::IndexShape shape;
+  shape.block_bytes = 4096;
+  shape.group_blocks = 8;
+  CHECK(index::format_index_file(index_disk_, shape).has_value());
   for (std::size_t number = 0; number < options_.log_disks; ++number) {
     log_disks_.push_back(std::make_unique<FaultyDisk>(
         executor_,
@@ -43,9 +49,11 @@ VolumeRig::~VolumeRig() {
 // Before a block of the base is overwritten, its before-image stands in the index, and so in the
 // log. `volume_` is null while it is made, and nothing is applied then.
 void VolumeRig::watch(ByteRange range) {
-  if (volume_->base_map().empty()) return;
+  if (volume_->base_map().empty() || !powered_) return;
+  // On the worker, as it were: the index answers while that waits.
   for (const index::LocatedRun& run :
-       volume_->index().locate(range.covering_blocks(), volume_->index().oldest().sequence)) {
+       IndexAnswers(volume_->index())
+           .locate(range.covering_blocks(), volume_->index().oldest().sequence)) {
     if (run.source != index::LocatedRun::Source::kBase) continue;
     volume_->base_map().visit(run.range, [&](BlockRange part, bool in_image) {
       if (in_image) early_overwrites_ += part.count.value;
@@ -77,6 +85,7 @@ void VolumeRig::store(std::vector<volume::VolumeRelease> releases,
       horizon.moment = release.horizon.moment;
       horizon.last = std::max(horizon.last, release.horizon.last);
       horizon.frontier = std::max(horizon.frontier, release.horizon.frontier);
+      horizon.given_up = std::max(horizon.given_up, release.horizon.given_up);
       for (volume::BaseMap::Page& page : release.base_pages) kept.pages[page.number] = page;
     }
     if (ordinal) given_up_ = *ordinal;
@@ -93,6 +102,7 @@ std::shared_ptr<Volume> VolumeRig::make(VolumeOptions options, VolumeHistory his
   options.size_bytes = options_.blocks * kBlockBytes;
   options.epoch = epoch_;
   options.floor = floor_;
+  options.index = indexes_.at(options.id);
   options.storage = options_.storage;
   options.limits = options_.limits;
   return std::make_shared<Volume>(std::move(options), std::move(history),
@@ -124,11 +134,54 @@ void VolumeRig::make_overlay(VolumeHistory history) {
 void VolumeRig::add_overlay(SequenceNumber at) {
   CHECK(!overlay_at_);
   overlay_at_ = at;
+  open_index_of(kOverlay);
   make_overlay({});
+}
+
+void VolumeRig::open_index() {
+  index::BoscOptions options;
+  options.run_blocks_max = 8;
+  options.memory_bytes = std::size_t{4} << 20;
+  options.cache_bytes = index_opened_ % 2 == 0 ? 0 : std::size_t{64} << 10;
+  if (options_.index_small) options.commit_at = 0.005;
+  ++index_opened_;
+  index_store_ = *index::Bosc::open(executor_, index_disk_, options);
+  open_index_of(kVolume);
+  if (overlay_at_) open_index_of(kOverlay);
+}
+
+std::shared_ptr<index::StoredIndex> VolumeRig::open_index_of(VolumeId volume) {
+  std::shared_ptr<index::StoredIndex> index = *index::StoredIndex::open(*index_store_, volume);
+  const volume::Horizon& horizon = kept_[volume].horizon;
+  index->set_horizon(horizon.moment);
+  index->forget_through(horizon.given_up, given_up_ == 0 ? 0 : given_up_ - 1);
+  bool learnt = false;
+  index->learn([&](const Result<void>& r) { learnt = r.has_value(); });
+  while (!learnt) manual().advance(std::chrono::milliseconds(1));
+  indexes_[volume] = index;
+  return index;
+}
+
+void VolumeRig::find_unapplied(VolumeHistory& history) {
+  const IndexAnswers answers(*indexes_[kVolume],
+                             [this] { manual().advance(std::chrono::milliseconds(1)); });
+  history.unapplied = answers.changed(history.frontier, SequenceNumber{UINT64_MAX});
+}
+
+IndexAnswers VolumeRig::answers_of(Volume& volume) {
+  return IndexAnswers(volume.index(), [this] {
+    if (manual().turn() == 0) manual().advance(std::chrono::microseconds(100));
+  });
+}
+
+void VolumeRig::commit_index() {
+  for (const auto& [id, index] : indexes_) index->flush();
+  index_store_->commit_all([](const Result<void>&) {});
 }
 
 void VolumeRig::start() {
   epoch_ = epoch_.next();
+  open_index();
   std::map<VolumeId, VolumeHistory> histories;
   std::vector<logging::Superblock> superblocks;
   for (const auto& disk : log_disks_) superblocks.push_back(*logging::read_superblock(*disk));
@@ -139,18 +192,28 @@ void VolumeRig::start() {
   Result<logging::Recovered> recovered =
       logging::recover_log(refs, 0, [&](const Record& record, const LogLocation& location) {
         if (record.ordinal < given_up_) return;
-        const Result<void> added =
-            histories[record.volume].add(record, location, BlockCount{options_.blocks});
-        CHECK(added.has_value());
+        const Result<bool> taken =
+            histories[record.volume].add(record, BlockCount{options_.blocks});
+        CHECK(taken.has_value());
+        const auto index = indexes_.find(record.volume);
+        if (index == indexes_.end() || !*taken || record.ordinal <= index_store_->frontier()) {
+          return;
+        }
+        index->second->insert(record, location);
       });
   CHECK(recovered.has_value());
   CHECK(recovered->damage.empty());
   log_ = std::make_unique<logging::LogArray>(
-      executor_, std::max(recovered->next_ordinal, given_up_), logging::LogWriter::Options{});
+      executor_, std::max({recovered->next_ordinal, given_up_, index_store_->last_number() + 1}),
+      logging::LogWriter::Options{});
   for (std::size_t i = 0; i < log_disks_.size(); ++i) {
     log_->add(logging::LogDisks::not_owned(*log_disks_[i]), superblocks[i],
               std::move(recovered->disks[i]));
   }
+  index_store_->on_checkpoint_begin([this] {
+    for (const auto& [id, index] : indexes_) index->flush();
+    index_store_->set_used_through(log_->writer().ordinal_frontier() - 1);
+  });
   reclaimer_ = std::make_unique<volume::Reclaimer>(
       volume::Reclaimer::Parts{*log_, worker_, executor_}, *this, given_up_);
   writer().set_full_gate([this] { return !reclaimer_->idle(); });
@@ -160,6 +223,7 @@ void VolumeRig::start() {
   }
   VolumeHistory& history = histories[kVolume];
   history.frontier = std::max(history.frontier, saved_frontier_);
+  find_unapplied(history);
   make_volume(std::move(history));
   if (overlay_at_) make_overlay(std::move(histories[kOverlay]));
 }
@@ -171,7 +235,7 @@ void VolumeRig::stop() {
   reclaimer_->stop();
   const auto busy = [this] {
     return !reclaimer_->idle() || !volume_->idle() || (overlay_ != nullptr && !overlay_->idle()) ||
-           !log_->idle() || image_disk_.in_flight() > 0 ||
+           !log_->idle() || image_disk_.in_flight() > 0 || index_disk_.in_flight() > 0 ||
            std::ranges::any_of(log_disks_, [](const auto& disk) { return disk->in_flight() > 0; });
   };
   for (int i = 0; busy(); ++i) {
@@ -183,12 +247,17 @@ void VolumeRig::stop() {
   overlay_.reset();
   CHECK_MSG(volume_.use_count() == 1, "somebody still holds the volume");
   volume_.reset();
+  index_store_->drain(nullptr);
+  manual().run_until_idle();
+  index_store_.reset();  // before its functions
+  indexes_.clear();
   log_.reset();
 }
 
 void VolumeRig::crash() {
   for (const auto& disk : log_disks_) disk->cut_power();
   image_disk_.cut_power();
+  index_disk_.cut_power();
   // What happens in a machine without power happens to nobody.
   const SequenceNumber saved = saved_frontier_;
   powered_ = false;
@@ -198,6 +267,7 @@ void VolumeRig::crash() {
   manual().run_until_idle();
   for (const auto& disk : log_disks_) disk->restore_power();
   image_disk_.restore_power();
+  index_disk_.restore_power();
 }
 
 }  // namespace mariner::test

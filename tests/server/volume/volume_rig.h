@@ -1,5 +1,5 @@
-// A log, a volume on it and, if asked for, a writable view on that: the production code over disks
-// that lose power, with nothing else.
+// A log, an index, a volume on them and, if asked for, a writable view on that: the production code
+// over disks that lose power, with nothing else.
 //
 // crash() drops everything volatile and recovers from what the disks kept.
 #pragma once
@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "index/index_file.h"
 #include "logging/recovery.h"
 #include "server/volume/reclaimer.h"
 #include "server/volume/volume.h"
@@ -16,6 +17,7 @@
 #include "tests/server/volume/stepped_executor.h"
 #include "tests/server/volume/watched_disk.h"
 #include "tests/support/faulty_disk.h"
+#include "tests/support/index_answers.h"
 
 namespace mariner::test {
 
@@ -32,6 +34,8 @@ class VolumeRig final : public volume::ReclaimerOwner {
     std::size_t log_disks = 1;
     std::chrono::nanoseconds log_delay_max{0};
     std::chrono::nanoseconds image_delay_max{0};
+    std::chrono::nanoseconds index_delay_max{0};
+    bool index_small = false;  // it commits all the time
     volume::Storage::Options storage;
     replication::WriteCoordinator::Limits limits;
   };
@@ -49,12 +53,19 @@ class VolumeRig final : public volume::ReclaimerOwner {
   void crash();
 
   [[nodiscard]] volume::Volume& volume() { return *volume_; }
+  // Of the volume's index. Turns the executor.
+  [[nodiscard]] IndexAnswers answers() { return answers_of(*volume_); }
+  [[nodiscard]] IndexAnswers answers_of(volume::Volume& volume);
   [[nodiscard]] volume::Volume* overlay() { return overlay_.get(); }
   [[nodiscard]] SteppedExecutor& executor() { return executor_; }
   [[nodiscard]] ManualExecutor& manual() { return executor_.manual(); }
   [[nodiscard]] FaultyDisk& log_disk(std::size_t number = 0) { return *log_disks_[number]; }
   [[nodiscard]] InlineWorker& worker() { return worker_; }
   [[nodiscard]] FaultyDisk& image_disk() { return image_disk_; }
+  [[nodiscard]] FaultyDisk& index_disk() { return index_disk_; }
+  [[nodiscard]] index::Bosc& index_store() { return *index_store_; }
+  // Commits what the index has, as a sweep would.
+  void commit_index();
   [[nodiscard]] logging::LogWriter& writer() { return log_->writer(); }
   // Tries to give up the oldest track; moments from `keep(volume)` on stay. False while one is
   // tried.
@@ -83,12 +94,19 @@ class VolumeRig final : public volume::ReclaimerOwner {
                                        volume::VolumeHistory history);
   void make_volume(volume::VolumeHistory history);
   void make_overlay(volume::VolumeHistory history);
+  void open_index();
+  void find_unapplied(volume::VolumeHistory& history);
+  std::shared_ptr<index::StoredIndex> open_index_of(VolumeId volume);
 
   Options options_;
   SteppedExecutor executor_;
   InlineWorker worker_{executor_};
   std::vector<std::unique_ptr<FaultyDisk>> log_disks_;
   FaultyDisk image_disk_;
+  FaultyDisk index_disk_;
+  std::unique_ptr<index::Bosc> index_store_;
+  std::map<VolumeId, std::shared_ptr<index::StoredIndex>> indexes_;
+  std::uint64_t index_opened_ = 0;  // times
   std::unique_ptr<logging::LogArray> log_;
   std::uint64_t given_up_ = 0;  // the ordinal, as stored
   std::unique_ptr<volume::Reclaimer> reclaimer_;

@@ -51,7 +51,7 @@ class EchoServerTest : public testing::Test {
     }
   }
 
-  void start(HttpLimits limits = {}) {
+  void listen(HttpLimits limits = {}) {
     const auto error = thread_.run([&] {
       auto server = HttpServer::listen_unix(thread_.io, path_, limits,
                                             [this](HttpRequest request, HttpReply reply) {
@@ -62,6 +62,18 @@ class EchoServerTest : public testing::Test {
       return std::string();
     });
     ASSERT_EQ(error, "");
+  }
+
+  void start(HttpLimits limits = {}) {
+    listen(limits);
+    accept();
+  }
+
+  void accept() {
+    thread_.run([this] {
+      server_->start();
+      return 0;
+    });
   }
 
   std::string ask(std::string_view request) {

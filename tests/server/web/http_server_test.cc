@@ -29,6 +29,29 @@ TEST_F(HttpServerTest, AnswersARequest) {
   EXPECT_THAT(answer, EndsWith("\r\n\r\n/a/b|c=d|body"));
 }
 
+TEST_F(HttpServerTest, WhoConnectsBeforeTheStartIsServedAfterIt) {
+  listen();
+  RawClient early(path_);
+  ASSERT_TRUE(early.connected());
+  early.send("GET /early HTTP/1.1\r\nConnection: close\r\n\r\n");
+  // The loop runs meanwhile, so that it has seen that somebody waits.
+  EXPECT_FALSE(early.readable(50ms));
+  EXPECT_EQ(connections(), 0u);
+  accept();
+  EXPECT_THAT(early.receive(), EndsWith("/early||"));
+}
+
+TEST_F(HttpServerTest, AServerThatNeverStartedCanBeStopped) {
+  listen();
+  RawClient waiting(path_);
+  thread_.run([this] {
+    server_.reset();
+    return 0;
+  });
+  EXPECT_EQ(waiting.receive(), "") << "it does not wait for ever";
+  EXPECT_FALSE(std::filesystem::exists(path_));
+}
+
 TEST_F(HttpServerTest, GarbageClosesOnlyItsOwnConnection) {
   start();
   RawClient good(path_);
@@ -127,6 +150,7 @@ TEST_F(HttpServerTest, ATcpAddressInUseIsBusy) {
       reply.send({200, kPlainText, request.path, {}});
     };
     server_ = *HttpServer::listen_tcp(thread_.io, {"127.0.0.1", 0, false}, {}, echo);
+    server_->start();
     return to_string(
         HttpServer::listen_tcp(thread_.io, {"127.0.0.1", server_->port(), false}, {}, echo)
             .error());

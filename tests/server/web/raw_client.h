@@ -13,6 +13,7 @@
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
+#include <chrono>
 #include <cstring>
 #include <future>
 #include <string>
@@ -77,6 +78,12 @@ class RawClient {
       bytes.remove_prefix(static_cast<std::size_t>(n));
     }
     return true;
+  }
+
+  // Whether something arrives, or the server closes, within `wait`.
+  [[nodiscard]] bool readable(std::chrono::milliseconds wait) const {
+    pollfd poll_fd{fd_, POLLIN, 0};
+    return ::poll(&poll_fd, 1, static_cast<int>(wait.count())) == 1;
   }
 
   // What arrives until the server closes, until `end` has arrived, or for five seconds.

@@ -48,12 +48,17 @@ TEST(WebServer, ServesOverTcp) {
   FakeSource source;
   std::unique_ptr<HttpServer> server;
   const auto port = thread.run([&] {
-    server = *start_web_server(thread.io, {"127.0.0.1", 0, false}, source);
+    server = *open_web_server(thread.io, {"127.0.0.1", 0, false}, source);
     return server->port();
   });
   {
     RawClient client(port);
     client.send("GET /readyz HTTP/1.1\r\nConnection: close\r\n\r\n");
+    EXPECT_FALSE(client.readable(std::chrono::milliseconds(50))) << "not before it is started";
+    thread.run([&] {
+      server->start();
+      return 0;
+    });
     EXPECT_THAT(client.receive(), StartsWith("HTTP/1.1 503 Service Unavailable\r\n"));
   }
   thread.run([&] {

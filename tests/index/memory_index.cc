@@ -1,4 +1,4 @@
-#include "index/memory_index.h"
+#include "tests/index/memory_index.h"
 
 #include <algorithm>
 #include <bit>

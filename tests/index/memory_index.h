@@ -1,16 +1,16 @@
-// A version index in memory, rebuilt from the log at start.
+// A version index in memory: what the one on disk (index/stored_index.h) must agree with.
 //
 // TL is the list of writes in order of sequence. LT is a tree of aligned runs of 8^level blocks: a
 // write's extent is cut into such runs (at most 14 a level), each of which remembers the write, so
 // that a large write or UNMAP costs few entries. A lookup walks from the root to the block and
 // takes the newest write at or before the moment on the way: exact for every overlap.
 //
-// Memory: about 100 bytes for a random 4 KiB write, bounded by the log's size.
 #pragma once
 
 #include <boost/container/small_vector.hpp>
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <deque>
+#include <functional>
 #include <map>
 #include <vector>
 
@@ -18,28 +18,33 @@
 
 namespace mariner::index {
 
-class MemoryIndex final : public VersionIndex {
+struct IndexStatistics {
+  std::uint64_t writes = 0;
+  std::uint64_t payload_bytes = 0;
+  std::uint64_t memory_bytes = 0;  // an estimate
+};
+
+class MemoryIndex final {
  public:
   // The largest volume that it serves.
   static constexpr std::uint64_t kBlocksMax = std::uint64_t{1} << 39;
 
-  void insert(const logging::Record& record, const logging::LogLocation& location) override;
-  [[nodiscard]] std::vector<LocatedRun> locate(BlockRange range, SequenceNumber at) const override;
-  [[nodiscard]] std::vector<BlockRange> changed(SequenceNumber from,
-                                                SequenceNumber to) const override;
+  void insert(const logging::Record& record, const logging::LogLocation& location);
+  [[nodiscard]] std::vector<LocatedRun> locate(BlockRange range, SequenceNumber at) const;
+  [[nodiscard]] std::vector<BlockRange> changed(SequenceNumber from, SequenceNumber to) const;
   [[nodiscard]] std::vector<SequenceNumber> versions(Lbn block, SequenceNumber from,
-                                                     SequenceNumber to) const override;
-  void forget(const logging::Record& record, const logging::LogLocation& location) override;
-  void set_horizon(IndexMoment horizon) override;
-  [[nodiscard]] std::vector<SequenceNumber> rollback_targets(SequenceNumber after) const override;
-  [[nodiscard]] SequenceNumber last_rollback() const override;
-  [[nodiscard]] IndexMoment moment_at(VersionTime time) const override;
-  [[nodiscard]] IndexMoment moment_of(SequenceNumber sequence) const override;
-  [[nodiscard]] IndexMoment oldest() const override;
-  [[nodiscard]] IndexMoment newest() const override;
+                                                     SequenceNumber to) const;
+  void forget(const logging::Record& record, const logging::LogLocation& location);
+  void set_horizon(IndexMoment horizon);
+  [[nodiscard]] std::vector<SequenceNumber> rollback_targets(SequenceNumber after) const;
+  [[nodiscard]] SequenceNumber last_rollback() const;
+  [[nodiscard]] IndexMoment moment_at(VersionTime time) const;
+  [[nodiscard]] IndexMoment moment_of(SequenceNumber sequence) const;
+  [[nodiscard]] IndexMoment oldest() const;
+  [[nodiscard]] IndexMoment newest() const;
   void for_each(SequenceNumber from, SequenceNumber to,
-                const std::function<bool(const IndexedWrite&)>& visit) const override;
-  [[nodiscard]] IndexStatistics statistics() const override;
+                const std::function<bool(const IndexedWrite&)>& visit) const;
+  [[nodiscard]] IndexStatistics statistics() const;
 
  private:
   static constexpr unsigned kFanoutBits = 3;

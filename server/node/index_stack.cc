@@ -1,0 +1,196 @@
+#include "server/node/index_stack.h"
+
+#include <sys/random.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+#include <vector>
+
+#include "proto/check.h"
+
+namespace mariner::node {
+
+using index::Bosc;
+using index::StoredIndex;
+using logging::FileDisk;
+
+namespace {
+
+constexpr std::uint64_t kFileBytesMin = 1ull << 30;
+constexpr std::uint64_t kCacheShare = 8;  // of the memory
+
+index::IndexFileId new_file_id() {
+  index::IndexFileId id{};
+  CHECK(::getrandom(id.data(), id.size(), 0) == static_cast<ssize_t>(id.size()));
+  return id;
+}
+
+std::string bytes_of(const index::IndexFileId& id) {
+  return {reinterpret_cast<const char*>(id.data()), id.size()};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<IndexStack>> IndexStack::open(const Settings& settings, Parts parts) {
+  std::unique_ptr<IndexStack> stack(new IndexStack(settings, parts));
+  if (Result<void> r = stack->open_file(); !r) return r.error();
+  index::BoscOptions options;
+  options.memory_bytes = settings.memory_bytes;
+  options.cache_bytes = settings.memory_bytes / kCacheShare;
+  options.commit_threads = 1;
+  options.replay_max = settings.replay_max;
+  auto store = Bosc::open(parts.loop, *stack->disk_, options);
+  if (!store && store.error().code == ErrorCode::kCorrupt) {
+    parts.log.error("the index file is damaged; it is made again from the log",
+                    {{"file", settings.path}, {"error", to_string(store.error())}});
+    if (Result<void> r = stack->format(); !r) return r.error();
+    store = Bosc::open(parts.loop, *stack->disk_, options);
+  }
+  if (!store) return Error{store.error().code, settings.path + ": " + store.error().message};
+  stack->store_ = *std::move(store);
+  stack->frontier_at_start_ = stack->store_->frontier();
+  stack->store_->on_checkpoint_begin([self = stack.get()] {
+    self->flush();
+    if (self->used_through_) self->store_->set_used_through(self->used_through_());
+  });
+  stack->store_->on_error([self = stack.get()](index::BlockAddress address, const Error& error) {
+    self->failed(address, error);
+  });
+  return stack;
+}
+
+void IndexStack::failed(index::BlockAddress address, const Error& error) {
+  parts_.log.error(
+      "the index cannot use one of its blocks",
+      {{"file", settings_.path}, {"block", address.value}, {"error", to_string(error)}});
+  if (error.code != ErrorCode::kCorrupt || damaged_++ > 0) return;
+  parts_.log.error(
+      "the index is damaged: what needs it cannot be read before it is made again, which the next "
+      "start does",
+      {{"file", settings_.path}});
+  if (Result<void> r = parts_.store.put_index_file({}); !r) {
+    parts_.log.error("that cannot be remembered", {{"error", to_string(r.error())}});
+  }
+}
+
+// The file, of this log and large enough; otherwise a new one.
+Result<void> IndexStack::open_file() {
+  std::error_code ignored;
+  std::filesystem::create_directories(std::filesystem::absolute(settings_.path).parent_path(),
+                                      ignored);
+  const std::uint64_t bytes = std::max(settings_.log_bytes, kFileBytesMin);
+  const bool exists = std::filesystem::exists(settings_.path);
+  if (!exists) {
+    // Sparse: it takes what it needs.
+    if (Result<void> r = FileDisk::create(settings_.path, FileDisk::Caching::kBuffered, bytes);
+        !r) {
+      return r;
+    }
+  }
+  Result<std::unique_ptr<FileDisk>> disk =
+      FileDisk::open(settings_.path, FileDisk::Caching::kDirect, &parts_.ring, settings_.lock_wait);
+  if (!disk) return disk.error();
+  disk_ = *std::move(disk);
+  if (settings_.durable_way) disk_->set_durable_way(*settings_.durable_way);
+  if (!exists) return format();
+  const Result<bool> known = is_of_this_log();
+  if (!known) return known.error();
+  if (!*known) {
+    parts_.log.warning("the index file is of another log, or none; it is made again",
+                       {{"file", settings_.path}});
+  } else if (disk_->size_bytes() < bytes) {
+    parts_.log.info("the index file is too small for the log by now; it is made again",
+                    {{"file", settings_.path}, {"bytes", bytes}});
+    if (Result<void> r = disk_->resize(bytes); !r) return r;
+  } else {
+    return {};
+  }
+  return format();
+}
+
+Result<bool> IndexStack::is_of_this_log() {
+  const Result<index::IndexSuperblock> superblock = index::read_index_superblock(*disk_);
+  if (!superblock && superblock.error().code == ErrorCode::kCorrupt) return false;
+  if (!superblock) return superblock.error();
+  const Result<meta::IndexFile> known = parts_.store.index_file();
+  if (!known) return known.error();
+  return known->log() == settings_.log && known->file() == bytes_of(superblock->file);
+}
+
+Result<void> IndexStack::format() {
+  index::IndexShape shape;
+  shape.file = new_file_id();
+  const auto formatted = index::format_index_file(*disk_, shape);
+  if (!formatted) {
+    return Error{formatted.error().code, settings_.path + ": " + formatted.error().message};
+  }
+  meta::IndexFile known;
+  known.set_log(settings_.log);
+  known.set_file(bytes_of(shape.file));
+  return parts_.store.put_index_file(known);
+}
+
+IndexStack::~IndexStack() {
+  if (store_ == nullptr) return;
+  stop();
+  if (!drained_) wait_until([this] { return drained_; });
+  store_.reset();  // before its functions
+}
+
+void IndexStack::stop() {
+  if (std::exchange(stopping_, true)) return;
+  store_->drain([this] { drained_ = true; });
+}
+
+void IndexStack::flush() {
+  for (const auto& [id, index] : volumes_) index->flush();
+}
+
+Result<std::shared_ptr<StoredIndex>> IndexStack::open_volume(VolumeId volume,
+                                                             const volume::Horizon& horizon,
+                                                             std::uint64_t given_up_ordinal) {
+  auto opened = StoredIndex::open(*store_, volume);
+  if (!opened) {
+    return Error{opened.error().code, settings_.path + ": " + opened.error().message};
+  }
+  std::shared_ptr<StoredIndex> index = *std::move(opened);
+  index->set_horizon(horizon.moment);
+  index->forget_through(horizon.given_up, given_up_ordinal == 0 ? 0 : given_up_ordinal - 1);
+  volumes_[volume] = index;
+  return index;
+}
+
+Result<void> IndexStack::load() {
+  store_->remove_others();
+  std::size_t waiting = volumes_.size();
+  Result<void> result;
+  for (const auto& [id, index] : volumes_) {
+    index->learn([&](const Result<void>& learnt) {
+      if (!learnt && result) result = learnt;
+      --waiting;
+    });
+  }
+  wait_until([&] { return waiting == 0; });
+  return result;
+}
+
+void IndexStack::wait_for_room() {
+  if (store_->has_room()) return;
+  bool room = false;
+  store_->when_room([&] { room = true; });
+  wait_until([&] { return room; });
+}
+
+void IndexStack::remove(VolumeId volume) {
+  const auto found = volumes_.find(volume);
+  if (found == volumes_.end()) return;
+  found->second->flush();
+  for (const index::FunctionId function : StoredIndex::functions_of(volume)) {
+    // The last of them to go lets go of the index.
+    store_->remove_function(function, [index = found->second] {});
+  }
+  volumes_.erase(found);
+}
+
+}  // namespace mariner::node
