@@ -68,6 +68,7 @@ Bosc::~Bosc() {
 void Bosc::add_function(FunctionId id, CommitFunction& function) {
   CHECK(id.value != 0 && functions_[id.value].commit == nullptr);
   functions_[id.value] = {.commit = &function};
+  last_function_ = nullptr;
 }
 
 std::span<const std::byte> Bosc::saved(FunctionId id) const {
@@ -87,6 +88,7 @@ void Bosc::remove_function(FunctionId id, UniqueFunction<void()> done) {
     }
   }
   if (!committing) {
+    last_function_ = nullptr;
     functions_.erase(id.value);
     return done();
   }
@@ -102,12 +104,16 @@ void Bosc::remove_others() {
     const auto known = functions_.find(block.function.value);
     if (known == functions_.end() || known->second.commit == nullptr) free({address});
   }
+  last_function_ = nullptr;
   std::erase_if(functions_, [](const auto& entry) { return entry.second.commit == nullptr; });
 }
 
 Bosc::Function& Bosc::function_of(const BlockState& block) {
+  if (block.function == last_function_id_ && last_function_ != nullptr) return *last_function_;
   const auto found = functions_.find(block.function.value);
   CHECK(found != functions_.end() && found->second.commit != nullptr);
+  last_function_id_ = block.function;
+  last_function_ = &found->second;
   return found->second;
 }
 

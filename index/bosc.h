@@ -225,7 +225,7 @@ class Bosc {
   [[nodiscard]] const BoscStatistics& statistics() const { return statistics_; }
 
  private:
-  struct BlockState {
+  struct alignas(64) BlockState {  // a line of the processor's cache: each insert needs another one
     ModificationQueue queue;
     FunctionId function;  // 0: free
     std::uint32_t tag = 0;
@@ -309,6 +309,8 @@ class Bosc {
   const std::size_t dirty_bytes_commit_;
   IndexSuperblock superblock_;
   std::unordered_map<std::uint32_t, Function> functions_;
+  FunctionId last_function_id_;        // that was looked up last
+  Function* last_function_ = nullptr;  // it, unless it is gone
 
   std::vector<BlockState> states_;  // by address
   DirtyMap dirty_;                  // blocks that have something to commit

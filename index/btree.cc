@@ -105,7 +105,9 @@ BTree::LeafState* BTree::new_leaf(IndexKey low, BlockAddress address) {
 }
 
 void BTree::insert(IndexKey key, Value value, std::uint64_t number) {
-  insert_at(map_.find(key), {key, value, number});
+  // Keys that ascend are not searched for.
+  const bool is_last = knows_last_key_ && key > last_key_ && key >= map_.last_low();
+  insert_at(is_last ? map_.last() : map_.find(key), {key, value, number});
 }
 
 void BTree::insert_all(std::span<const Insert> inserts) {

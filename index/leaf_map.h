@@ -29,6 +29,9 @@ class LeafMap {
   // The same for many keys at once: what each waits for in memory, all wait for together.
   static constexpr std::size_t kFoundAtOnceMax = 32;
   void find_all(std::span<const IndexKey> keys, std::span<LeafNumber> leaves) const;
+  // The last leaf, and its first key. Require at least one leaf.
+  [[nodiscard]] LeafNumber last() const { return nodes_.back()->leaves.back(); }
+  [[nodiscard]] IndexKey last_low() const { return nodes_.back()->lows.back(); }
   // The smallest first key above `key`; nothing if there is none: the range of `key`'s leaf ends
   // there.
   [[nodiscard]] std::optional<IndexKey> next_low(IndexKey key) const;

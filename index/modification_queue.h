@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <new>
 #include <span>
 #include <vector>
 
@@ -30,6 +31,10 @@ class ModificationQueue {
   std::uint32_t head_ = 0;  // chunk numbers, from 1
   std::uint32_t tail_ = 0;
   std::uint32_t count_ = 0;
+  std::uint32_t chunks_ = 0;
+  // Of the last chunk, so that to append touches nothing of the chunk but where it writes.
+  std::uint16_t tail_bytes_each_ = 0;
+  std::uint16_t tail_count_ = 0;
 };
 
 class ModificationPool {
@@ -44,7 +49,9 @@ class ModificationPool {
   ModificationPool(const ModificationPool&) = delete;
   ModificationPool& operator=(const ModificationPool&) = delete;
 
-  [[nodiscard]] std::size_t modification_bytes_max() const { return chunk_bytes_ - sizeof(Header); }
+  [[nodiscard]] std::size_t modification_bytes_max() const {
+    return chunk_bytes_ - sizeof(Trailer);
+  }
 
   void append(ModificationQueue& queue, Modification modification);
   // Moves all of `from` behind those of `queue`.
@@ -57,38 +64,51 @@ class ModificationPool {
   void for_each(const ModificationQueue& queue, Visit visit) const {
     for (std::uint32_t number = queue.head_; number != 0;) {
       const std::byte* const chunk = chunk_at(number);
-      const Header header = header_of(chunk);
-      const std::byte* at = chunk + sizeof(Header);
-      for (std::uint32_t i = 0; i < header.count; ++i, at += header.bytes_each) {
-        visit(Modification(at, header.bytes_each));
+      Trailer trailer{0, queue.tail_bytes_each_, queue.tail_count_};
+      if (number != queue.tail_) trailer = trailer_of(chunk);
+      const std::byte* at = chunk;
+      for (std::uint32_t i = 0; i < trailer.count; ++i, at += trailer.bytes_each) {
+        visit(Modification(at, trailer.bytes_each));
       }
-      number = header.next;
+      number = trailer.next;
     }
   }
 
   // Hints that the queue will be appended to soon.
   void prefetch(const ModificationQueue& queue) const {
-    if (queue.tail_ != 0) __builtin_prefetch(chunk_at(queue.tail_), 1);
+    if (queue.tail_ != 0) __builtin_prefetch(end_of(queue), 1);
   }
   // Memory of all queues, in whole chunks.
   [[nodiscard]] std::size_t used_bytes() const { return used_chunks_ * chunk_bytes_; }
 
  private:
   static constexpr std::size_t kSlabsMax = 32'768;
-  struct Header {
+  // At the end of a chunk that has a next one, or is free.
+  struct Trailer {
     std::uint32_t next = 0;
     std::uint16_t bytes_each = 0;
     std::uint16_t count = 0;
   };
-  static_assert(sizeof(Header) == 8);
+  static_assert(sizeof(Trailer) == 8);
 
   [[nodiscard]] std::byte* chunk_at(std::uint32_t number) const {
     return slabs_[(number - 1) >> slab_shift_] +
            std::size_t{(number - 1) & ((1u << slab_shift_) - 1)} * chunk_bytes_;
   }
-  static Header& header_of(std::byte* chunk) { return *reinterpret_cast<Header*>(chunk); }
-  static const Header& header_of(const std::byte* chunk) {
-    return *reinterpret_cast<const Header*>(chunk);
+  Trailer& trailer_of(std::byte* chunk) {
+    return *reinterpret_cast<Trailer*>(chunk + chunk_bytes_ - sizeof(Trailer));
+  }
+  [[nodiscard]] const Trailer& trailer_of(const std::byte* chunk) const {
+    return *reinterpret_cast<const Trailer*>(chunk + chunk_bytes_ - sizeof(Trailer));
+  }
+  // Where the next modification goes if it fits. Requires that the queue has a chunk.
+  [[nodiscard]] std::byte* end_of(const ModificationQueue& queue) const {
+    return chunk_at(queue.tail_) + std::size_t{queue.tail_count_} * queue.tail_bytes_each_;
+  }
+  // The last chunk gets `next` behind it.
+  void close_tail(const ModificationQueue& queue, std::uint32_t next) {
+    new (&trailer_of(chunk_at(queue.tail_)))
+        Trailer{next, queue.tail_bytes_each_, queue.tail_count_};
   }
   std::uint32_t new_chunk();
 

@@ -112,13 +112,11 @@ void BenchLog::append(const PayloadSlice& payload, Done done) {
   record.payload_blocks = static_cast<std::uint32_t>(blocks);
   if (!indexer_) return write(record, payload, std::move(done));
   record.ordinal = record.sequence.value;  // of one volume, they are the same
-  appended_.push_back({{record, {}}});
-  write(record, payload,
-        [this, number = record.sequence.value,
-         done = std::move(done)](const Outcome& outcome) mutable {
-          finished(number, outcome);
-          done(outcome);
-        });
+  logged_.push_back({record, {}});
+  appended_.push_back({std::move(done)});
+  write(record, payload, [this, number = record.sequence.value](const Outcome& outcome) {
+    finished(number, outcome);
+  });
 }
 
 void BenchLog::write(const logging::Record& record, const PayloadSlice& payload, Done done) {
@@ -136,21 +134,22 @@ void BenchLog::write(const logging::Record& record, const PayloadSlice& payload,
 }
 
 void BenchLog::finished(std::uint64_t number, const Outcome& outcome) {
-  Appended& entry = appended_[number - first_appended_];
-  entry.finished = true;
-  if (outcome) entry.logged.location = outcome->location;
-  const bool first = to_index_.empty();
-  for (; !appended_.empty() && appended_.front().finished; ++first_appended_) {
-    to_index_.push_back(appended_.front().logged);
-    appended_.pop_front();
-  }
+  const std::size_t at = number - first_appended_;
+  appended_[at].finished = true;
+  if (outcome) logged_[at].location = outcome->location;
   // When what follows in the log is with the disk.
-  if (first && !to_index_.empty()) loop_.post([this] { index_finished(); });
+  if (!std::exchange(indexes_soon_, true)) loop_.post([this] { index_finished(); });
+  std::exchange(appended_[at].done, nullptr)(outcome);
 }
 
 void BenchLog::index_finished() {
-  indexer_(to_index_);
-  to_index_.clear();
+  indexes_soon_ = false;
+  std::size_t count = 0;
+  for (; !appended_.empty() && appended_.front().finished; ++count) appended_.pop_front();
+  if (count == 0) return;
+  indexer_(std::span(logged_).first(count));
+  logged_.erase(logged_.begin(), logged_.begin() + static_cast<std::ptrdiff_t>(count));
+  first_appended_ += count;
 }
 
 // The oldest tracks make room: a log that goes round, as it does in use.

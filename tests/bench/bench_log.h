@@ -125,13 +125,14 @@ class BenchLog {
   std::uint64_t random_ = 1;
   // As VolumeLog does it: what is appended, in order, until it can be indexed.
   struct Appended {
-    index::StoredIndex::Logged logged;
+    Done done;
     bool finished = false;
   };
   Indexer indexer_;
   std::deque<Appended> appended_;
-  std::uint64_t first_appended_ = 1;  // sequence number of the first of them
-  std::vector<index::StoredIndex::Logged> to_index_;
+  std::vector<index::StoredIndex::Logged> logged_;  // the same records, in one piece
+  std::uint64_t first_appended_ = 1;                // sequence number of the first of them
+  bool indexes_soon_ = false;
 };
 
 }  // namespace mariner::bench
