@@ -12,6 +12,7 @@ namespace mariner::index {
 namespace {
 
 constexpr std::chrono::milliseconds kRemovePoll{1};
+constexpr std::size_t kRemovedAtOnce = 8192;
 
 // What a run needs besides the queues: what is read, and what is written.
 std::size_t run_bytes(const BoscOptions& options, const IndexSuperblock& superblock) {
@@ -77,24 +78,41 @@ std::span<const std::byte> Bosc::saved(FunctionId id) const {
 }
 
 void Bosc::remove_function(FunctionId id, UniqueFunction<void()> done) {
-  bool committing = false;
-  for (std::uint32_t address = 0; address < states_.size(); ++address) {
-    const BlockState& block = states_[address];
-    if (block.function != id) continue;
+  auto removal = std::make_shared<Removal>();
+  removal->id = id;
+  removal->done = std::move(done);
+  go_on_removing(removal);
+}
+
+// Portion by portion, so that others have their turns, and again until a pass finds nothing: what
+// is being committed may add blocks at addresses that the pass is behind.
+void Bosc::go_on_removing(const std::shared_ptr<Removal>& removal) {
+  const auto end = static_cast<std::uint32_t>(
+      std::min<std::size_t>(states_.size(), std::size_t{removal->position} + kRemovedAtOnce));
+  for (; removal->position < end; ++removal->position) {
+    const BlockState& block = states_[removal->position];
+    if (block.function != removal->id) continue;
+    removal->found_any = true;
     if (block.committing) {
-      committing = true;
+      removal->found_committing = true;
     } else {
-      free({address});
+      free({removal->position});
     }
   }
-  if (!committing) {
+  const bool passed = removal->position == states_.size();
+  if (passed && !removal->found_any) {
     last_function_ = nullptr;
-    functions_.erase(id.value);
-    return done();
+    functions_.erase(removal->id.value);
+    return removal->done();
   }
-  executor_.after(kRemovePoll, [this, id, done = std::move(done), alive = alive_]() mutable {
-    if (*alive) remove_function(id, std::move(done));
-  });
+  const auto go_on = [this, removal, alive = alive_] {
+    if (*alive) go_on_removing(removal);
+  };
+  if (!passed) return executor_.post(go_on);
+  removal->position = 0;
+  removal->found_any = false;
+  if (std::exchange(removal->found_committing, false)) return executor_.after(kRemovePoll, go_on);
+  executor_.post(go_on);
 }
 
 void Bosc::remove_others() {

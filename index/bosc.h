@@ -97,8 +97,9 @@ class Bosc {
   void add_function(FunctionId id, CommitFunction& function);
   // What `function` saved in the checkpoint; empty if it was not there.
   [[nodiscard]] std::span<const std::byte> saved(FunctionId id) const;
-  // Gives back all blocks of the function, and forgets it. Blocks that are being committed are
-  // waited for; then `done`, perhaps before this returns. Nobody uses its blocks any more.
+  // Gives back all blocks of the function, in several turns, and forgets it. Blocks that are being
+  // committed are waited for; then `done`, perhaps before this returns. Nobody uses its blocks any
+  // more.
   void remove_function(FunctionId id, UniqueFunction<void()> done);
   // The same for all that the checkpoint knew and that were not added. Before the first commit.
   void remove_others();
@@ -242,6 +243,13 @@ class Bosc {
   struct Run;
   struct Read;
   struct Checkpoint;
+  struct Removal {
+    FunctionId id;
+    UniqueFunction<void()> done;
+    std::uint32_t position = 0;
+    bool found_any = false;  // in this pass
+    bool found_committing = false;
+  };
   struct Function {
     CommitFunction* commit = nullptr;
     std::uint64_t last_number = 0;
@@ -264,6 +272,7 @@ class Bosc {
   [[nodiscard]] IndexBlockHeader header_of(BlockAddress address, const BlockState& block) const {
     return {address, block.function, block.version, block.frontier};
   }
+  void go_on_removing(const std::shared_ptr<Removal>& removal);
   void queue(BlockAddress address, BlockState& block, Modification modification,
              std::uint64_t number);
 

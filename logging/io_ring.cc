@@ -26,9 +26,11 @@ Result<std::unique_ptr<IoRing>> IoRing::create(Executor& executor, const Options
   CHECK(options.entries >= 2);  // a write and its flush
   std::unique_ptr<IoRing> ring(new IoRing(executor));
   // From the newest kernel to the oldest. Completions are reaped by the submitting thread alone,
-  // inside its own system calls; one refused entry does not hold up those behind it.
+  // inside its own system calls, of which reap() makes one when it is told that some are to be had;
+  // one refused entry does not hold up those behind it.
   static constexpr unsigned kFlags[] = {
-      IORING_SETUP_COOP_TASKRUN | IORING_SETUP_SUBMIT_ALL,  // Linux 5.19
+      IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG |
+          IORING_SETUP_SUBMIT_ALL,  // Linux 5.19
       0,
   };
   int rc = -EINVAL;

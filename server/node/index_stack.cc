@@ -60,10 +60,27 @@ Result<std::unique_ptr<IndexStack>> IndexStack::open(const Settings& settings, P
   return stack;
 }
 
-void IndexStack::failed(index::BlockAddress address, const Error& error) {
+void IndexStack::complain(index::BlockAddress address, const Error& error) {
+  const std::chrono::nanoseconds now = parts_.loop.monotonic_time();
+  if (now - complaints_.since > kComplaintsTime) {
+    if (complaints_.untold > 0) {
+      parts_.log.error("the index could not use blocks, more often than was told",
+                       {{"file", settings_.path}, {"times", complaints_.untold}});
+    }
+    complaints_ = {now, 0, 0};
+  }
+  if (complaints_.told == kComplaintsMax) {
+    ++complaints_.untold;
+    return;
+  }
+  ++complaints_.told;
   parts_.log.error(
       "the index cannot use one of its blocks",
       {{"file", settings_.path}, {"block", address.value}, {"error", to_string(error)}});
+}
+
+void IndexStack::failed(index::BlockAddress address, const Error& error) {
+  complain(address, error);
   if (error.code != ErrorCode::kCorrupt || damaged_++ > 0) return;
   parts_.log.error(
       "the index is damaged: what needs it cannot be read before it is made again, which the next "

@@ -76,8 +76,20 @@ class IndexStack {
   void stop();
   [[nodiscard]] bool idle() const { return drained_; }
 
+  // Of blocks that cannot be used so many are named in a time; the others are counted.
+  static constexpr std::uint32_t kComplaintsMax = 5;
+  static constexpr std::chrono::seconds kComplaintsTime{60};
+
  private:
   IndexStack(Settings settings, Parts parts) : settings_(std::move(settings)), parts_(parts) {}
+  // A commit that fails is tried again and again: the daemon's log is not to be filled with it.
+  struct Complaints {
+    std::chrono::nanoseconds since{0};
+    std::uint32_t told = 0;
+    std::uint64_t untold = 0;
+  };
+
+  void complain(index::BlockAddress address, const Error& error);
   Result<void> open_file();
   Result<bool> is_of_this_log();
   Result<void> format();
@@ -94,6 +106,7 @@ class IndexStack {
   std::uint64_t damaged_ = 0;
   bool stopping_ = false;
   bool drained_ = false;
+  Complaints complaints_;
 };
 
 }  // namespace mariner::node

@@ -177,6 +177,15 @@ TEST(BoscSweep, WhatWasCommittedWaitsForACheckpointThatSucceeds) {
   EXPECT_EQ(rig.compare(), "");
 }
 
+TEST(BoscSweep, BlocksAreCommittedInTheOrderOfAddressesHoweverMuchWaitsForThem) {
+  const auto rig = written_rig();
+  for (std::uint32_t i = 0; i < 200; ++i) rig->add(24, 1);
+  for (std::uint32_t block = 0; block < 40; block += 8) rig->add(block, 1);
+  const std::size_t from = rig->disk->writes().size();
+  ASSERT_TRUE(rig->commit_all());
+  EXPECT_EQ(rig->runs_since(from), "0-0 8-8 16-16 24-24 32-32 ");
+}
+
 TEST(BoscSweep, ASweepBeginsWhenTheQueuesTakeTheirShare) {
   BoscRig rig;
   const auto room = static_cast<double>(rig.options.store.memory_bytes -

@@ -17,6 +17,7 @@ namespace {
 using index::BlockAddress;
 using index::BlockView;
 using index::Bosc;
+using index::FunctionId;
 using index::Modification;
 
 // A rig whose blocks are all on disk, with 1 in each counter 0, and nothing in memory.
@@ -289,6 +290,34 @@ TEST(Bosc, ADamagedSuperblockIsCorrupt) {
 
 // Random modifications and queries on a disk that answers in any order and sometimes fails, with
 // restarts and power cuts in between.
+TEST(Bosc, AFunctionThatIsRemovedGivesBackAllItsBlocks) {
+  constexpr FunctionId kOthers{6};
+  for (const std::size_t turns : {0u, 1u, 3u, 10u, 100u}) {
+    BoscRig rig;
+    const std::uint32_t kept = rig.store->allocated_blocks();
+    CounterFunction others;
+    rig.store->add_function(kOthers, others);
+    // Each commit of them adds a block: also those that are under way when they are removed.
+    for (std::uint32_t i = 0; i < 20; ++i) {
+      const Result<BlockAddress> address = rig.store->allocate(kOthers, 0);
+      ASSERT_TRUE(address);
+      rig.store->modify(*address, CounterFunction::change(CounterFunction::kDividing, 0), 1);
+    }
+    rig.add(3, 1);
+    rig.store->commit_all([](const Result<void>&) {});
+    rig.turn(turns);
+    bool removed = false;
+    rig.store->remove_function(kOthers, [&] { removed = true; });
+    rig.turn_until([&] { return removed; });
+    EXPECT_EQ(rig.store->allocated_blocks(), kept) << "after " << turns << " turns";
+    ASSERT_TRUE(rig.commit_all());
+    EXPECT_EQ(rig.compare(), "");
+    rig.crash();
+    EXPECT_EQ(rig.store->allocated_blocks(), kept) << "after " << turns << " turns";
+    EXPECT_EQ(rig.compare(), "");
+  }
+}
+
 class BoscModel : public ::testing::TestWithParam<std::uint64_t> {};
 
 TEST_P(BoscModel, AgreesWithTheCounters) {

@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
+#include <string>
 #include <vector>
 
 #include "tests/server/node/node_parts.h"
@@ -55,6 +57,15 @@ class IndexStackTest : public ::testing::Test {
         spoil(superblock_.offset_of({block}, place) + 100, 100);
       }
     }
+  }
+
+  std::uint32_t log_lines_with(const std::string& text) {
+    std::ifstream file(parts_.path("daemon.log"));
+    std::uint32_t count = 0;
+    for (std::string line; std::getline(file, line);) {
+      count += line.find(text) != std::string::npos ? 1 : 0;
+    }
+    return count;
   }
 
   testing::NodeParts parts_;
@@ -169,6 +180,18 @@ TEST_F(IndexStackTest, DamageIsAnErrorNotAWrongAnswerAndMendedByTheNextStart) {
   }
   EXPECT_EQ(code, ErrorCode::kCorrupt);
   EXPECT_GT(parts_.indexes().damaged(), 0u);
+  EXPECT_EQ(log_lines_with("cannot use one of its blocks"), 1u);
+  // Who asks again and again does not fill the daemon's log.
+  for (std::uint32_t asked = 0; asked < 4 * IndexStack::kComplaintsMax; ++asked) {
+    code.reset();
+    const auto view = volume().volume->view_layer(first);
+    view->read({0, kBlockBytes}, [&](const Result<PayloadSlice>& r) {
+      code = r ? ErrorCode::kAborted : r.error().code;
+    });
+    parts_.run_until([&] { return code.has_value(); });
+    EXPECT_EQ(code, ErrorCode::kCorrupt);
+  }
+  EXPECT_EQ(log_lines_with("cannot use one of its blocks"), IndexStack::kComplaintsMax);
   restart();
   EXPECT_EQ(parts_.indexes().frontier(), 0u);
   EXPECT_EQ(read_at(first, 0), 'a');

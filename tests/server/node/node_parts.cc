@@ -20,15 +20,19 @@ std::string make_directory() {
   return name;
 }
 
-int open_null() { return ::open("/dev/null", O_WRONLY | O_CLOEXEC); }
+int open_log(const std::string& path) {
+  return ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+}
 
 }  // namespace
 
-NodeParts::NodeParts() : directory_(make_directory()), null_(open_null()) { start(); }
+NodeParts::NodeParts() : directory_(make_directory()), log_file_(open_log(path("daemon.log"))) {
+  start();
+}
 
 NodeParts::~NodeParts() {
   if (volumes_ != nullptr) stop();
-  ::close(null_);
+  ::close(log_file_);
   std::error_code ignored;
   std::filesystem::remove_all(directory_, ignored);
 }

@@ -34,7 +34,7 @@ class NodeParts {
   // Of a volume's index.
   [[nodiscard]] test::IndexAnswers answers(const ServedVolume& volume);
   [[nodiscard]] volume::Worker& worker() { return *worker_; }
-  [[nodiscard]] Log& log() { return log_; }
+  [[nodiscard]] Log& log() { return log_; }  // to path("daemon.log")
   [[nodiscard]] std::string path(const std::string& name) const { return directory_ + "/" + name; }
   [[nodiscard]] bool has_file(const std::string& name) const;
 
@@ -52,8 +52,8 @@ class NodeParts {
  private:
   std::string directory_;
   EventLoop loop_;
-  const int null_;
-  Log log_{{.fd = null_}};
+  const int log_file_;
+  Log log_{{.fd = log_file_}};
   std::unique_ptr<logging::IoRing> ring_;
   std::unique_ptr<MetaStore> store_;
   std::unique_ptr<volume::Worker> worker_;
