@@ -49,6 +49,14 @@ class BlockCache {
   void erase(BlockAddress address);
   void set_dirty(Entry& entry, bool dirty);
 
+  // Calls visit(address) for each dirty one.
+  template <typename Visit>
+  void for_each_dirty(Visit visit) const {
+    for (const Entry& entry : entries_) {
+      if (entry.dirty) visit(entry.address);
+    }
+  }
+
   [[nodiscard]] std::size_t bytes() const { return entries_.size() * block_bytes_; }
   [[nodiscard]] std::size_t bytes_max() const { return blocks_max_ * block_bytes_; }
   [[nodiscard]] std::size_t dirty_bytes() const { return dirty_ * block_bytes_; }

@@ -280,10 +280,14 @@ class Bosc {
   void pump_soon();
   void pump();
   [[nodiscard]] bool should_commit() const;
+  [[nodiscard]] bool is_cache_dirty() const { return cache_.dirty_bytes() >= dirty_bytes_commit_; }
+  [[nodiscard]] bool commit_cache_early();
   [[nodiscard]] bool may_commit(const BlockState& block) const;
   [[nodiscard]] std::shared_ptr<Run> next_run();
   [[nodiscard]] std::shared_ptr<Run> next_early_run();
-  [[nodiscard]] bool has_early_run() const { return early_.count() >= options_.run_blocks_max; }
+  [[nodiscard]] bool has_early_run() const {
+    return early_.count() >= options_.run_blocks_max || (is_cache_dirty() && early_.count() > 0);
+  }
   void begin_run(const std::shared_ptr<Run>& run);
   template <typename Use>
   void in_pieces(std::size_t bytes, Use use) const;
@@ -298,7 +302,7 @@ class Bosc {
   void tell_room();
 
   // Checkpoints (bosc_checkpoint.cc).
-  void begin_checkpoint();
+  void begin_checkpoint(bool ends_sweep);
   [[nodiscard]] Payload pack_checkpoint(std::uint64_t frontier);
   void write_superblock();
   void checkpoint_ended(const Result<void>& result);

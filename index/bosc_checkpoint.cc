@@ -87,11 +87,12 @@ Payload Bosc::pack_checkpoint(std::uint64_t frontier) {
   return packed;
 }
 
-void Bosc::begin_checkpoint() {
+void Bosc::begin_checkpoint(bool ends_sweep) {
   CHECK(runs_.empty() && !checkpoint_);
   if (begin_hook_) begin_hook_();
   auto checkpoint = std::make_shared<Checkpoint>();
   checkpoint_ = checkpoint;
+  checkpoint->ends_sweep = ends_sweep;
   std::uint64_t frontier = used_through_;
   for (std::optional<std::uint32_t> dirty = dirty_.next(0); dirty;
        dirty = dirty_.next(*dirty + 1)) {
@@ -164,7 +165,7 @@ void Bosc::checkpoint_ended(const Result<void>& result) {
   const std::shared_ptr<Checkpoint> checkpoint = std::exchange(checkpoint_, nullptr);
   if (!result) {
     report({}, result.error());
-    if (sweep_result_) sweep_result_ = result;
+    if (checkpoint->ends_sweep && sweep_result_) sweep_result_ = result;
     freed_.insert(freed_.end(), checkpoint->freed.begin(), checkpoint->freed.end());
     wait_before_next(kCheckpointRetryDelay);
   } else {
@@ -178,6 +179,7 @@ void Bosc::checkpoint_ended(const Result<void>& result) {
   }
   std::vector<CommitAll> ended;
   for (CommitAll& all : commit_alls_) {
+    if (!checkpoint->ends_sweep) break;
     if (result && sweep_is_partial_) break;  // the next one leaves nothing out
     if (--all.sweeps_left == 0) ended.push_back(std::move(all));
   }

@@ -73,6 +73,7 @@ struct Bosc::Read {
 };
 
 struct Bosc::Checkpoint {
+  bool ends_sweep = false;  // else it only lets blocks be committed again
   std::uint64_t frontier = 0;
   IndexSuperblock superblock;
   Payload bytes;

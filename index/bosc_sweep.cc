@@ -30,12 +30,13 @@ void Bosc::pump_soon() {
 
 bool Bosc::should_commit() const {
   if (!commit_alls_.empty() || !room_waiters_.empty()) return true;
-  return pool_.used_bytes() >= queue_bytes_commit_ || cache_.dirty_bytes() >= dirty_bytes_commit_ ||
+  return pool_.used_bytes() >= queue_bytes_commit_ || (is_cache_dirty() && runs_.empty()) ||
          (newest_number_ > frontier_ && newest_number_ - frontier_ > options_.replay_max);
 }
 
 void Bosc::pump() {
   if (draining_ || waiting_ || checkpoint_) return;
+  if (is_cache_dirty() && !commit_cache_early()) return begin_checkpoint(false);
   while (runs_.size() < options_.runs_in_flight) {
     if (has_early_run()) {
       if (const std::shared_ptr<Run> run = next_early_run()) {
@@ -60,6 +61,17 @@ void Bosc::pump() {
   }
 }
 
+// What lookups have brought into the cache, where it was applied: a write each, without a read. A
+// sweep would commit all that lies between them, for little. False when a checkpoint has to come
+// first.
+bool Bosc::commit_cache_early() {
+  if (early_.count() > 0) return true;
+  cache_.for_each_dirty([this](BlockAddress address) {
+    if (may_commit(states_[address.value])) early_.insert(address.value);
+  });
+  return early_.count() > 0 || !runs_.empty() || committed_.empty();
+}
+
 void Bosc::sweep_ended() {
   sweeping_ = false;
   ++statistics_.sweeps;
@@ -68,7 +80,7 @@ void Bosc::sweep_ended() {
         Error{ErrorCode::kUnavailable, "a damaged part of the index is being made again"};
   }
   if (!sweep_committed_ && dirty_.count() > 0) wait_before_next(kFruitlessDelay);
-  begin_checkpoint();
+  begin_checkpoint(true);
 }
 
 void Bosc::wait_before_next(std::chrono::milliseconds delay) {

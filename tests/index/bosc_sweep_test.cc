@@ -186,6 +186,39 @@ TEST(BoscSweep, BlocksAreCommittedInTheOrderOfAddressesHoweverMuchWaitsForThem) 
   EXPECT_EQ(rig->runs_since(from), "0-0 8-8 16-16 24-24 32-32 ");
 }
 
+// How often the block was written since the `from`th write.
+std::size_t commits_of(const BoscRig& rig, std::uint32_t block, std::size_t from) {
+  std::size_t commits = 0;
+  for (std::size_t i = from; i < rig.disk->writes().size(); ++i) {
+    const ByteRange& write = rig.disk->writes()[i];
+    const auto place = rig.place_of(write.offset);
+    if (place && place->block <= block && block < place->block + write.length / 4096) ++commits;
+  }
+  return commits;
+}
+
+TEST(BoscSweep, WhatLookupsMadeDirtyIsCommittedWithoutWhatLiesBetween) {
+  const auto rig = written_rig();
+  for (std::uint32_t block = 0; block < 40; ++block) rig->add(block, 1);
+  const std::size_t from = rig->disk->writes().size();
+  for (int round = 0; round < 10; ++round) {
+    // 13 of the 16 blocks of the cache: more than its share of dirty ones.
+    for (std::uint32_t block = 0; block < 39; block += 3) ASSERT_TRUE(rig->read(block));
+    for (std::uint32_t block = 0; block < 39; block += 3) rig->add(block, 2);
+    rig->executor.run_until_idle();
+  }
+  EXPECT_GT(rig->store->statistics().blocks_committed, 2u * 13u);
+  EXPECT_EQ(rig->store->statistics().sweeps, 0u);
+  EXPECT_GT(rig->store->statistics().checkpoints, 1u) << "so that they can be committed again";
+  std::size_t checkpoints = 0;
+  check_places(*rig, &checkpoints);
+  EXPECT_EQ(commits_of(*rig, 1, from), 0u);
+  EXPECT_EQ(rig->store->statistics().blocks_carried, 0u);
+  EXPECT_EQ(rig->compare(), "");
+  rig->crash();
+  EXPECT_EQ(rig->compare(), "");
+}
+
 TEST(BoscSweep, ASweepBeginsWhenTheQueuesTakeTheirShare) {
   BoscRig rig;
   const auto room = static_cast<double>(rig.options.store.memory_bytes -
