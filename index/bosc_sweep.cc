@@ -36,9 +36,11 @@ bool Bosc::should_commit() const {
 
 void Bosc::pump() {
   if (draining_ || waiting_ || checkpoint_) return;
-  if (is_cache_dirty() && !commit_cache_early()) return begin_checkpoint(false);
+  // Who waits for everything gets a sweep that passes everything, and nothing beside it.
+  const bool may_be_early = commit_alls_.empty();
+  if (may_be_early && is_cache_dirty() && !commit_cache_early()) return begin_checkpoint(false);
   while (runs_.size() < options_.runs_in_flight) {
-    if (has_early_run()) {
+    if (may_be_early && has_early_run()) {
       if (const std::shared_ptr<Run> run = next_early_run()) {
         begin_run(run);
         continue;
@@ -49,7 +51,8 @@ void Bosc::pump() {
       position_ = 0;
       sweep_end_ = static_cast<std::uint32_t>(states_.size());
       sweep_committed_ = false;
-      sweep_is_partial_ = !committed_.empty();
+      // What is being committed early may have got more since.
+      sweep_is_partial_ = !committed_.empty() || !runs_.empty();
       sweep_result_ = {};
     }
     const std::shared_ptr<Run> run = next_run();

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <random>
 #include <set>
 
@@ -216,6 +217,31 @@ TEST(BoscSweep, WhatLookupsMadeDirtyIsCommittedWithoutWhatLiesBetween) {
   EXPECT_EQ(rig->store->statistics().blocks_carried, 0u);
   EXPECT_EQ(rig->compare(), "");
   rig->crash();
+  EXPECT_EQ(rig->compare(), "");
+}
+
+TEST(BoscSweep, AllIsCommittedAlsoWhatCameWhileItsBlockWasBeingCommittedEarly) {
+  BoscRig::Options options;
+  options.store.run_blocks_max = 8;
+  options.store.runs_in_flight = 4;  // two for what is early, and the sweep can begin
+  const auto rig = written_rig(options);
+  for (std::uint32_t block = 0; block < 13; ++block) {
+    ASSERT_TRUE(rig->read(block));
+    rig->add(block, 2);
+  }
+  rig->disk->hold();
+  rig->turn(3);
+  ASSERT_TRUE(rig->store->is_committing({0}));
+  rig->add(0, 2);
+  ASSERT_EQ(rig->store->queued({0}), 1u);
+  std::optional<Result<void>> committed;
+  rig->store->commit_all([&](Result<void> r) { committed = std::move(r); });
+  rig->turn(3);
+  rig->disk->release();
+  rig->turn_until([&] { return committed.has_value(); });
+  EXPECT_TRUE(*committed);
+  EXPECT_EQ(rig->store->queued({0}), 0u);
+  EXPECT_EQ(rig->store->frontier(), 40u + 13u + 1u);
   EXPECT_EQ(rig->compare(), "");
 }
 
