@@ -56,7 +56,8 @@ Result<void> BlockReader::fetch_now() {
 void consult(Bosc& store, UniqueFunction<void(BlockReader&)> compute,
              UniqueFunction<void(Result<void>)> done) {
   struct Consultation {
-    explicit Consultation(Bosc& of) : reader(of) {}
+    explicit Consultation(Bosc& of) : store(of), reader(of) {}
+    Bosc& store;
     BlockReader reader;
     UniqueFunction<void(BlockReader&)> compute;
     UniqueFunction<void(Result<void>)> done;
@@ -66,13 +67,19 @@ void consult(Bosc& store, UniqueFunction<void(BlockReader&)> compute,
       self->repeater.run([&] {
         self->reader.begin();
         self->compute(self->reader);
-        if (!self->reader.failure()) return self->done(self->reader.failure());
+        if (!self->reader.failure()) return failed(self, self->reader.failure());
         if (self->reader.complete()) return self->done({});
         self->reader.fetch([self](const Result<void>& fetched) {
-          if (!fetched) return self->done(fetched);
+          if (!fetched) return failed(self, fetched);
           step(self);
         });
       });
+    }
+    // Damage is made again from the log, if somebody does that, while this waits.
+    static void failed(const std::shared_ptr<Consultation>& self, const Result<void>& result) {
+      const bool damage = Bosc::is_damage(result.error());
+      if (damage && self->store.when_mended([self] { step(self); })) return;
+      self->done(result);
     }
   };
   auto consultation = std::make_shared<Consultation>(store);

@@ -52,8 +52,9 @@ class BlockReader {
   std::unordered_map<std::uint32_t, Bosc::Fetched> fetched_;
 };
 
-// Calls compute(BlockReader&) until nothing is missing; then `done`, in the same turn. What it
-// computes counts, and what it does may have effects, only when reader.complete() holds at its end.
+// Calls compute(BlockReader&) until nothing is missing, or what is damaged will not be made again
+// (Bosc::when_mended); then `done`, in the same turn. What it computes counts, and what it does may
+// have effects, only when reader.complete() holds at its end.
 void consult(Bosc& store, UniqueFunction<void(BlockReader&)> compute,
              UniqueFunction<void(Result<void>)> done);
 

@@ -257,6 +257,23 @@ void Bosc::tell_room() {
   });
 }
 
+void Bosc::set_mending(bool mending) {
+  mending_ = mending;
+  if (!mending) mended();
+}
+
+bool Bosc::when_mended(UniqueFunction<void()> then) {
+  if (mending_) mending_waiters_.push_back(std::move(then));
+  return mending_;
+}
+
+void Bosc::mended() {
+  if (mending_waiters_.empty()) return;
+  executor_.post([waiters = std::exchange(mending_waiters_, {})]() mutable {
+    for (UniqueFunction<void()>& waiter : waiters) waiter();
+  });
+}
+
 void Bosc::report(BlockAddress address, const Error& error) {
   if (error.code == ErrorCode::kCorrupt) ++statistics_.damaged;
   if (error_hook_) error_hook_(address, error);

@@ -118,6 +118,9 @@ class Bosc {
   [[nodiscard]] bool belongs_to(BlockAddress address, FunctionId id) const {
     return address.value < states_.size() && id.value != 0 && states_[address.value].function == id;
   }
+  [[nodiscard]] bool is_allocated(BlockAddress address) const {
+    return address.value < states_.size() && states_[address.value].function.value != 0;
+  }
   [[nodiscard]] bool is_committing(BlockAddress address) const { return state(address).committing; }
   // Modifications that wait for a commit to come.
   [[nodiscard]] std::uint32_t queued(BlockAddress address) const {
@@ -213,6 +216,18 @@ class Bosc {
     error_hook_ = std::move(hook);
   }
 
+  // Damage, or what is being made again because of it.
+  [[nodiscard]] static bool is_damage(const Error& error) {
+    return error.code == ErrorCode::kCorrupt || error.code == ErrorCode::kUnavailable;
+  }
+  // Somebody makes damaged blocks again: who meets one may wait for that.
+  void set_mending(bool mending);
+  // Runs `then` in a later turn when what is damaged now has been made again, or will not be; false
+  // when nobody does that.
+  [[nodiscard]] bool when_mended(UniqueFunction<void()> then);
+  // What was damaged has been made again.
+  void mended();
+
   [[nodiscard]] Executor& executor() const { return executor_; }
   [[nodiscard]] std::uint32_t allocated_blocks() const { return allocated_; }
   [[nodiscard]] std::uint32_t block_bytes() const { return superblock_.block_bytes; }
@@ -262,7 +277,7 @@ class Bosc {
   Result<void> unpack_checkpoint(std::span<const std::byte> bytes);
 
   [[nodiscard]] BlockState& state(BlockAddress address) {
-    CHECK(address.value < states_.size() && states_[address.value].function.value != 0);
+    CHECK(is_allocated(address));
     return states_[address.value];
   }
   [[nodiscard]] const BlockState& state(BlockAddress address) const {
@@ -365,6 +380,8 @@ class Bosc {
   UniqueFunction<void(std::uint64_t)> checkpoint_hook_;
   UniqueFunction<void()> begin_hook_;
   UniqueFunction<void(BlockAddress, const Error&)> error_hook_;
+  bool mending_ = false;
+  std::vector<UniqueFunction<void()>> mending_waiters_;
   BoscStatistics statistics_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

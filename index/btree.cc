@@ -236,13 +236,13 @@ void BTree::restore(IndexKey key, std::optional<Value> value) {
 void BTree::end_rebuild(KeyRange range) {
   std::erase(rebuilding_, range);
   map_.for_each([&](IndexKey low, LeafNumber leaf) {
-    if (low >= range.low && low <= range.high) store_.end_hold(leaves_[leaf].address);
+    if (range.contains(low)) store_.end_hold(leaves_[leaf].address);
   });
 }
 
 bool BTree::is_rebuilding(IndexKey key) const {
-  return std::ranges::any_of(
-      rebuilding_, [&](const KeyRange& range) { return key >= range.low && key <= range.high; });
+  return std::ranges::any_of(rebuilding_,
+                             [&](const KeyRange& range) { return range.contains(key); });
 }
 
 void BTree::drop_before(IndexKey key) {

@@ -44,6 +44,7 @@ struct IndexRecord {
 struct KeyRange {
   IndexKey low;
   IndexKey high;  // inclusive
+  [[nodiscard]] bool contains(IndexKey key) const { return key >= low && key <= high; }
   friend bool operator==(const KeyRange&, const KeyRange&) = default;
 };
 
@@ -150,6 +151,7 @@ class BTree final : public CommitFunction {
   void find(KeyRange range, Direction direction, Found found);
   void step(const std::shared_ptr<Scan>& scan);
   void ask(const std::shared_ptr<Scan>& scan);
+  void meet_damage(const std::shared_ptr<Scan>& scan, const Error& error);
   [[nodiscard]] static bool advance(Scan& scan);
   using VisitEach = UniqueFunction<void(std::size_t, IndexKey, Value)>;
   using Visit = UniqueFunction<bool(IndexKey, Value)>;

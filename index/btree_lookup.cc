@@ -80,18 +80,24 @@ void BTree::step(const std::shared_ptr<Scan>& scan) {
 
 void BTree::ask(const std::shared_ptr<Scan>& scan) {
   const IndexKey at = scan->direction == Direction::kAscending ? scan->left.low : scan->left.high;
-  if (is_rebuilding(at)) return scan->done(rebuilding());
+  if (is_rebuilding(at)) return meet_damage(scan, rebuilding());
   const LeafState& leaf = leaves_[map_.find(at)];
   scan->leaf_low = leaf.low;
   scan->next_low = map_.next_low(at);
   store_.query(
       leaf.address, [this, scan](const BlockView& view) { return look(*scan, view); },
       [this, scan](const Result<bool>& answer) {
-        if (!answer) return scan->done(answer.error());
+        if (!answer) return meet_damage(scan, answer.error());
         if (std::exchange(scan->is_foreign, false)) return scan->done(not_a_leaf());
         if (*answer && !advance(*scan)) return scan->done({});
         step(scan);
       });
+}
+
+// Goes on when it has been made again, if somebody does that.
+void BTree::meet_damage(const std::shared_ptr<Scan>& scan, const Error& error) {
+  if (Bosc::is_damage(error) && store_.when_mended([this, scan] { step(scan); })) return;
+  scan->done(error);
 }
 
 // To the next leaf; false at the end of the range.

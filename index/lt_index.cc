@@ -109,7 +109,7 @@ void LtIndex::learn(BlockReader& reader) {
 void LtIndex::Batch::add(BlockRange range, const PlacedRun& place, SequenceNumber sequence,
                          std::uint64_t number) {
   cut_extent(range, [&](AlignedRun run) {
-    Entry& entry = entries_.emplace_back(Entry{run, sequence, number, {}});
+    Entry& entry = entries_.emplace_back(Entry{{run.key(), sequence.value}, number, run.level, {}});
     pack_placed_run(place.advanced((run.blocks().first - range.first).value), entry.value);
   });
 }
@@ -120,13 +120,21 @@ void LtIndex::insert(Batch& batch) {
   const auto insert_them = [&] {
     tree_.insert_all(std::span(inserts).first(std::exchange(count, 0)));
   };
-  for (const Batch::Entry& entry : batch.entries_) {
-    if (entry.run.level > kSegmentLevel) large_levels_ |= 1u << entry.run.level;
-    inserts[count++] = {{entry.run.key(), entry.sequence.value}, entry.value, entry.number};
+  for (const Batch::Entry& entry : batch.entries()) {
+    if (entry.level > kSegmentLevel) large_levels_ |= 1u << entry.level;
+    inserts[count++] = {entry.key, entry.value, entry.number};
     if (count == inserts.size()) insert_them();
   }
   insert_them();
-  batch.entries_.clear();
+  batch.clear();
+}
+
+void LtIndex::restore(const Batch& batch, KeyRange range) {
+  for (const Batch::Entry& entry : batch.entries()) {
+    if (!range.contains(entry.key)) continue;
+    if (entry.level > kSegmentLevel) large_levels_ |= 1u << entry.level;
+    tree_.restore(entry.key, entry.value);
+  }
 }
 
 void LtIndex::insert(BlockRange range, const PlacedRun& place, SequenceNumber sequence,

@@ -70,21 +70,26 @@ class LtIndex {
   // The same for many at once.
   class Batch {
    public:
-    void add(BlockRange range, const PlacedRun& place, SequenceNumber sequence,
-             std::uint64_t number);
-
-   private:
-    friend class LtIndex;
     struct Entry {
-      AlignedRun run;
-      SequenceNumber sequence;
+      IndexKey key;
       std::uint64_t number = 0;
+      unsigned level = 0;  // of the run
       std::array<std::byte, kPlacedRunBytes> value{};
     };
+    void add(BlockRange range, const PlacedRun& place, SequenceNumber sequence,
+             std::uint64_t number);
+    // What is no version of a run.
+    void add(const Entry& entry) { entries_.push_back(entry); }
+    [[nodiscard]] const std::vector<Entry>& entries() const { return entries_; }
+    void clear() { entries_.clear(); }
+
+   private:
     std::vector<Entry> entries_;
   };
   // Empties the batch.
   void insert(Batch& batch);
+  // Of a leaf that is made again: those of the batch whose keys are in `range` (BTree::restore).
+  void restore(const Batch& batch, KeyRange range);
 
   struct Moments {
     SequenceNumber after;

@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "index/record_entries.h"
 #include "proto/bytes.h"
 #include "proto/check.h"
 
@@ -11,27 +12,14 @@ namespace mariner::index {
 namespace {
 
 using logging::Record;
-using logging::RecordPiece;
 using logging::RecordType;
 
-// Where the rollbacks stand in LT: key {this, sequence}, value the target.
-constexpr std::uint64_t kRollbackKey = UINT64_MAX;
 // How much of the base is put together in one go.
 constexpr std::uint64_t kBasePartBlocks = 4096;
 constexpr std::size_t kInsertedMax = 64;
 
 FunctionId function_of(VolumeId volume, std::uint32_t which) {
   return {volume.value * StoredIndex::kFunctions + which};
-}
-
-PlacedRun place_of(const RecordPiece& piece, const logging::LogLocation& location) {
-  switch (piece.kind) {
-    case RecordPiece::Kind::kZero: return {};
-    case RecordPiece::Kind::kRepeated:
-      return {PlacedRun::Kind::kRepeated, location, piece.payload_block};
-    case RecordPiece::Kind::kPayload: break;
-  }
-  return {PlacedRun::Kind::kLog, location, piece.payload_block};
 }
 
 LocatedRun located(const RunVersion& version) {
@@ -61,7 +49,7 @@ bool StoredIndex::Floor::is_expired(IndexKey key, std::span<const std::byte>) co
 }
 
 Result<std::unique_ptr<StoredIndex>> StoredIndex::open(Bosc& store, VolumeId volume) {
-  std::unique_ptr<StoredIndex> index(new StoredIndex(store));
+  std::unique_ptr<StoredIndex> index(new StoredIndex(store, volume));
   auto tl = BTree::open(store, TlIndex::tree_options(function_of(volume, 1)));
   if (!tl) return tl.error();
   auto lt =
@@ -136,14 +124,10 @@ std::uint64_t StoredIndex::pending_updates() const {
 }
 
 void StoredIndex::insert(const Record& record, const logging::LogLocation& location) {
-  const bool is_write = record.type == RecordType::kWrite || record.type == RecordType::kZero ||
-                        record.type == RecordType::kRollback;
   // What comes again after a restart is there, or takes its own place.
-  if (is_write && record.sequence > newest_.sequence) newest_ = {record.sequence, record.time};
-  if (record.type == RecordType::kRollback &&
-      (rollbacks_.empty() || record.sequence > rollbacks_.back().sequence)) {
-    rollbacks_.push_back({record.sequence, record.target_sequence});
-  }
+  if (has_versions(record) && record.sequence > newest_.sequence)
+    newest_ = {record.sequence, record.time};
+  remember_rollback(record);
   if (inserted_.empty()) {
     store_.executor().defer([this, alive = alive_] {
       if (*alive) flush();
@@ -167,48 +151,72 @@ std::array<FunctionId, 3> StoredIndex::functions_of(VolumeId volume) {
 void StoredIndex::insert_all(std::span<const Logged> records) {
   for (const auto& [record, location] : records) insert_one(record, location);
   lt_->insert(batch_);
+  bt_->insert(base_batch_);
 }
 
 void StoredIndex::insert_one(const Record& record, const logging::LogLocation& location) {
-  switch (record.type) {
-    case RecordType::kBeforeImage:
-    case RecordType::kRebase: return insert_before_image(record, location);
-    case RecordType::kMark:
-    case RecordType::kVoid:
-    case RecordType::kGap:
-    case RecordType::kRelocated:
-    case RecordType::kEncoded: return;
-    case RecordType::kWrite:
-    case RecordType::kZero:
-    case RecordType::kRollback: break;
+  if (has_base(record)) {
+    last_base_ordinal_ = record.ordinal;
+    return add_base(record, location, base_batch_);
   }
+  if (!has_versions(record)) return;
+  last_ordinal_ = record.ordinal;
   if (record.sequence > newest_.sequence) newest_ = {record.sequence, record.time};
   tl_->insert(indexed_write_of(record, location), record.ordinal);
-  if (record.type != RecordType::kRollback) {
-    for (const RecordPiece& piece : logging::pieces_of(record)) {
-      batch_.add(piece.range, place_of(piece, location), record.sequence, record.ordinal);
+  add_versions(record, location, batch_);
+  remember_rollback(record);
+}
+
+// After a restart an earlier one may come behind later ones: those were committed, it was not.
+void StoredIndex::remember_rollback(const Record& record) {
+  if (record.type != RecordType::kRollback) return;
+  const auto at = std::ranges::lower_bound(rollbacks_, record.sequence, {}, &Rollback::sequence);
+  if (at != rollbacks_.end() && at->sequence == record.sequence) return;
+  rollbacks_.insert(at, {record.sequence, record.target_sequence});
+}
+
+std::optional<LeafRepair> StoredIndex::begin_repair(BlockAddress address,
+                                                    std::uint64_t decided_through) {
+  flush();
+  using Tree = LeafRepair::Tree;
+  for (const auto& [tree, name] : {std::pair{tl_tree_.get(), Tree::kTl},
+                                   {lt_tree_.get(), Tree::kLt},
+                                   {bt_tree_.get(), Tree::kBt}}) {
+    if (const std::optional<KeyRange> range = tree->begin_rebuild(address)) {
+      const std::uint64_t inserted = name == Tree::kBt ? last_base_ordinal_ : last_ordinal_;
+      return LeafRepair{volume_, name, *range, std::max(inserted, decided_through)};
     }
-    return;
   }
-  std::array<std::byte, kPlacedRunBytes> target{};
-  store_le(target.data(), record.target_sequence.value);
-  // Not into BT: before-images come in an order of their own.
-  lt_->insert(batch_);
-  lt_tree_->insert({kRollbackKey, record.sequence.value}, target, record.ordinal);
-  if (rollbacks_.empty() || record.sequence > rollbacks_.back().sequence) {
-    rollbacks_.push_back({record.sequence, record.target_sequence});
+  return std::nullopt;
+}
+
+void StoredIndex::restore(const LeafRepair& repair, const Record& record,
+                          const logging::LogLocation& location) {
+  if (record.ordinal > repair.through) return;
+  const KeyRange& range = repair.range;
+  switch (repair.tree) {
+    case LeafRepair::Tree::kTl:
+      if (has_versions(record)) tl_->restore(indexed_write_of(record, location), range);
+      return;
+    case LeafRepair::Tree::kLt: {
+      LtIndex::Batch batch;
+      if (has_versions(record)) add_versions(record, location, batch);
+      return lt_->restore(batch, range);
+    }
+    case LeafRepair::Tree::kBt: {
+      LtIndex::Batch batch;
+      if (has_base(record)) add_base(record, location, batch);
+      return bt_->restore(batch, range);
+    }
   }
 }
 
-void StoredIndex::insert_before_image(const Record& record, const logging::LogLocation& location) {
-  PlacedRun place;
-  if (record.type == RecordType::kRebase) {
-    place.kind = PlacedRun::Kind::kBase;
-  } else {
-    const bool replaces = (record.flags & logging::kReplaces) != 0;
-    place = {replaces ? PlacedRun::Kind::kReplacing : PlacedRun::Kind::kLog, location, 0};
+void StoredIndex::end_repair(const LeafRepair& repair) {
+  switch (repair.tree) {
+    case LeafRepair::Tree::kTl: return tl_tree_->end_rebuild(repair.range);
+    case LeafRepair::Tree::kLt: return lt_tree_->end_rebuild(repair.range);
+    case LeafRepair::Tree::kBt: return bt_tree_->end_rebuild(repair.range);
   }
-  bt_->insert(record.extent, place, {record.ordinal}, record.ordinal);
 }
 
 // The newest version of each block, and the base where there is none; rollbacks apart.

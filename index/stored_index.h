@@ -16,6 +16,7 @@
 #include <memory>
 #include <vector>
 
+#include "index/leaf_repair.h"
 #include "index/lt_index.h"
 #include "index/tl_index.h"
 #include "index/version_index.h"
@@ -86,6 +87,17 @@ class StoredIndex {
   void moment_at(VersionTime time, Found found);
   void moment_of(SequenceNumber sequence, Found found);
 
+  // A damaged leaf is made again while everything else goes on. From begin_repair() on the leaf of
+  // block `address` is empty, and what needs it fails with kUnavailable. The owner restores, in any
+  // order and each as often as it likes, every record that was inserted before and has entries in
+  // the leaf; then end_repair(). Nothing when the block is no leaf of this index (any more), or
+  // there is no room. It is not being committed. `decided_through`: every record of the log up to
+  // this ordinal is durable, or never will be.
+  std::optional<LeafRepair> begin_repair(BlockAddress address, std::uint64_t decided_through);
+  void restore(const LeafRepair& repair, const logging::Record& record,
+               const logging::LogLocation& location);
+  void end_repair(const LeafRepair& repair);
+
   // The log gives up all records of the volume up to this write, and all before-images up to this
   // ordinal. What they hold counts as base from now on, and goes when its blocks are committed.
   void forget_through(SequenceNumber sequence, std::uint64_t ordinal);
@@ -102,6 +114,7 @@ class StoredIndex {
   [[nodiscard]] IndexMoment oldest() const { return horizon_; }
   [[nodiscard]] IndexMoment newest() const;
   [[nodiscard]] Bosc& store() const { return store_; }
+  [[nodiscard]] VolumeId volume() const { return volume_; }
   // Updates of its trees that wait to be committed.
   [[nodiscard]] std::uint64_t pending_updates() const;
   // How long lookups took, from consult() to its end.
@@ -128,18 +141,19 @@ class StoredIndex {
     std::atomic<std::uint64_t> value_{0};
   };
 
-  explicit StoredIndex(Bosc& store) : store_(store) {}
+  StoredIndex(Bosc& store, VolumeId volume) : store_(store), volume_(volume) {}
   [[nodiscard]] std::vector<LocatedRun> locate(BlockReader& reader, BlockRange range,
                                                SequenceNumber at) const;
   [[nodiscard]] std::vector<SequenceNumber> versions(BlockReader& reader, Lbn block,
                                                      SequenceNumber from, SequenceNumber to) const;
   void insert_one(const logging::Record& record, const logging::LogLocation& location);
-  void insert_before_image(const logging::Record& record, const logging::LogLocation& location);
+  void remember_rollback(const logging::Record& record);
   void raw(BlockReader& reader, BlockRange range, SequenceNumber at,
            std::vector<LocatedRun>& out) const;
   void base(BlockReader& reader, BlockRange range, std::vector<LocatedRun>& out) const;
 
   Bosc& store_;
+  const VolumeId volume_;
   Floor writes_given_up_;  // by sequence number
   Floor bases_given_up_;   // by ordinal
   std::unique_ptr<BTree> tl_tree_;
@@ -148,9 +162,12 @@ class StoredIndex {
   std::unique_ptr<TlIndex> tl_;
   std::unique_ptr<LtIndex> lt_;
   std::unique_ptr<LtIndex> bt_;
-  std::vector<Rollback> rollbacks_;  // by sequence number
-  std::vector<Logged> inserted_;     // and not in the trees yet
-  LtIndex::Batch batch_;
+  std::vector<Rollback> rollbacks_;      // by sequence number
+  std::vector<Logged> inserted_;         // and not in the trees yet
+  LtIndex::Batch batch_;                 // of LT
+  LtIndex::Batch base_batch_;            // of BT
+  std::uint64_t last_ordinal_ = 0;       // of what was inserted into LT since the start
+  std::uint64_t last_base_ordinal_ = 0;  // and into BT
   IndexMoment newest_;
   IndexMoment horizon_;
   IndexMoment floor_;  // the horizon, or the last write that is given up: the later one

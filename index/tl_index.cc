@@ -92,6 +92,14 @@ void TlIndex::insert(const IndexedWrite& write, std::uint64_t number) {
   tree_.insert({write.sequence.value, write.time.ns}, value, number);
 }
 
+void TlIndex::restore(const IndexedWrite& write, KeyRange range) {
+  const IndexKey key{write.sequence.value, write.time.ns};
+  if (!range.contains(key)) return;
+  std::array<std::byte, kIndexedWriteBytes> value{};
+  pack_indexed_write(write, value);
+  tree_.restore(key, value);
+}
+
 void TlIndex::for_each(SequenceNumber after, SequenceNumber at,
                        UniqueFunction<bool(const IndexedWrite&)> visit,
                        UniqueFunction<void(Result<void>)> done) {

@@ -32,8 +32,14 @@ class TlIndex {
   // `tree` outlives it.
   explicit TlIndex(BTree& tree) : tree_(tree) {}
 
+  [[nodiscard]] static IndexKey key_of(const logging::Record& record) {
+    return {record.sequence.value, record.time.ns};
+  }
+
   // `number`: of the log record, as in Bosc::modify.
   void insert(const IndexedWrite& write, std::uint64_t number);
+  // Of a leaf that is made again, if the write's key is in `range` (BTree::restore).
+  void restore(const IndexedWrite& write, KeyRange range);
 
   // Shows the writes in (after, at], in order, until `visit` returns false; `done` then.
   void for_each(SequenceNumber after, SequenceNumber at,

@@ -43,19 +43,10 @@ class Reader {
 
  private:
   Result<void> read_next() {
-    const std::vector<Allocated> rest(live_.tracks.begin() + static_cast<std::ptrdiff_t>(next_),
-                                      live_.tracks.end());
-    ++next_;
-    const std::uint64_t last = live_.finished ? live_.current - 1 : live_.current;
-    const bool growing = rest.front().allocation == last;
-    Result<CompleteTrack> track =
-        growing
-            ? read_growing_track(*live_.disk, live_.superblock, rest.front())
-            : read_complete_track(*live_.disk, live_.superblock, rest, live_.current_first_batch);
+    const Result<CompleteTrack> track = read_live_track(live_, next_++);
     if (!track) return track.error();
     frontier_ = std::max(frontier_, track->ordinal_frontier);
-    records_.insert(records_.end(), std::make_move_iterator(track->records.begin()),
-                    std::make_move_iterator(track->records.end()));
+    records_.insert(records_.end(), track->records.begin(), track->records.end());
     return {};
   }
 

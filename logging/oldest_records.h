@@ -6,29 +6,15 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
 
-#include "logging/disk.h"
+#include "logging/live_tracks.h"
 #include "logging/log_location.h"
 #include "logging/record.h"
-#include "logging/taken_tracks.h"
-#include "logging/track.h"
 
 namespace mariner::logging {
-
-// The live tracks of one disk.
-struct LiveTracks {
-  std::shared_ptr<Disk> disk;
-  Superblock superblock;
-  std::uint64_t oldest = 0;               // allocation
-  std::uint64_t current = 0;              // allocation of the track that is being filled
-  std::uint64_t current_first_batch = 0;  // in that track, also while there is none yet
-  bool finished = false;          // there is none: the last one is complete, and nothing follows it
-  std::vector<Allocated> tracks;  // from the oldest to the current one, without holes
-};
 
 struct OldestRecords {
   std::uint8_t disk = 0;          // whose oldest track can be freed when they are given up

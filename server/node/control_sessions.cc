@@ -172,17 +172,29 @@ void NodeControl::diagnose(const std::vector<api::Finding>& scrubs,
       damage == 0 ? "" : "the daemon's log names them; the moments that need them cannot be read");
   for (const api::Finding& scrub : scrubs) *out.add_findings() = scrub;
   const IndexStack& index = *node_.index_stack_;
-  if (index.damaged() > 0) {
-    add(out, "index", "error",
-        std::to_string(index.damaged()) + " damaged blocks in " + index.path(),
-        "moments that need them cannot be read now; restart marinerd: the index is made again from "
-        "the log then");
+  const IndexRepair* repair = index.repair();
+  const auto repairing = repair == nullptr ? std::nullopt : repair->progress();
+  if (index.is_damaged()) {
+    add(out, "index", "error", "damaged blocks in " + index.path() + " that cannot be mended now",
+        "moments that need them cannot be read; restart marinerd: the index is made again from the "
+        "log then");
+  } else if (repairing) {
+    add(out, "index", "warning",
+        std::to_string(repairing->leaves) + " damaged blocks in " + index.path() +
+            " are being made again from the log: " + std::to_string(repairing->tracks_read) +
+            " of " + std::to_string(repairing->tracks) + " tracks read",
+        "what needs them waits; look at the kernel's log for errors of that disk");
   } else if (!index.store().has_room()) {
     add(out, "index", "warning", "it takes no more, and writers wait: " + index.path(),
         "if this stays, its disk is too slow or fails: look at the daemon's log; give it [index] "
         "memory, or [index] file on another disk");
   } else {
-    add(out, "index", "ok", "no damage found since start", "");
+    const std::uint64_t repaired = repair == nullptr ? 0 : repair->repaired();
+    add(out, "index", repaired == 0 ? "ok" : "warning",
+        repaired == 0 ? "no damage found since start"
+                      : std::to_string(repaired) + " damaged blocks in " + index.path() +
+                            " have been made again from the log since start",
+        repaired == 0 ? "" : "nothing is lost; if this goes on, replace the disk of [index] file");
   }
   struct statvfs space {};
   const std::string& state = node_.config_.server.state_dir;

@@ -81,13 +81,38 @@ void IndexStack::complain(index::BlockAddress address, const Error& error) {
 
 void IndexStack::failed(index::BlockAddress address, const Error& error) {
   complain(address, error);
-  if (error.code != ErrorCode::kCorrupt || damaged_++ > 0) return;
+  if (error.code != ErrorCode::kCorrupt) return;
+  if (repair_ != nullptr) return repair_->damaged(address);
+  // A start that cannot go on because of it begins with a new file.
+  damaged_before_.insert(address);
+  remember(false);
+}
+
+void IndexStack::leave_to_next_start() {
+  is_damaged_ = true;
   parts_.log.error(
       "the index is damaged: what needs it cannot be read before it is made again, which the next "
       "start does",
       {{"file", settings_.path}});
-  if (Result<void> r = parts_.store.put_index_file({}); !r) {
-    parts_.log.error("that cannot be remembered", {{"error", to_string(r.error())}});
+  remember(false);
+}
+
+// Whether the next start may use the file.
+void IndexStack::remember(bool usable) {
+  if (Result<void> r = parts_.store.put_index_file(usable ? file_ : meta::IndexFile{}); !r) {
+    parts_.log.error("the state of the index cannot be remembered",
+                     {{"file", settings_.path}, {"error", to_string(r.error())}});
+  }
+}
+
+void IndexStack::start_repairs(const logging::LogArray& log, volume::Worker& worker) {
+  repair_ = std::make_unique<IndexRepair>(
+      IndexRepair::Parts{*store_, volumes_, log, worker, parts_.loop, parts_.log},
+      [this] { leave_to_next_start(); });
+  if (damaged_before_.empty()) return;
+  remember(true);
+  for (const index::BlockAddress address : std::exchange(damaged_before_, {})) {
+    repair_->damaged(address);
   }
 }
 
@@ -132,6 +157,7 @@ Result<bool> IndexStack::is_of_this_log() {
   if (!superblock) return superblock.error();
   const Result<meta::IndexFile> known = parts_.store.index_file();
   if (!known) return known.error();
+  file_ = *known;
   return known->log() == settings_.log && known->file() == bytes_of(superblock->file);
 }
 
@@ -142,21 +168,22 @@ Result<void> IndexStack::format() {
   if (!formatted) {
     return Error{formatted.error().code, settings_.path + ": " + formatted.error().message};
   }
-  meta::IndexFile known;
-  known.set_log(settings_.log);
-  known.set_file(bytes_of(shape.file));
-  return parts_.store.put_index_file(known);
+  file_.set_log(settings_.log);
+  file_.set_file(bytes_of(shape.file));
+  return parts_.store.put_index_file(file_);
 }
 
 IndexStack::~IndexStack() {
   if (store_ == nullptr) return;
   stop();
-  if (!drained_) wait_until([this] { return drained_; });
+  if (!idle()) wait_until([this] { return idle(); });
+  repair_.reset();
   store_.reset();  // before its functions
 }
 
 void IndexStack::stop() {
   if (std::exchange(stopping_, true)) return;
+  stop_repairs();
   store_->drain([this] { drained_ = true; });
 }
 
@@ -203,6 +230,7 @@ void IndexStack::remove(VolumeId volume) {
   const auto found = volumes_.find(volume);
   if (found == volumes_.end()) return;
   found->second->flush();
+  if (repair_ != nullptr) repair_->forget(volume);
   for (const index::FunctionId function : StoredIndex::functions_of(volume)) {
     // The last of them to go lets go of the index.
     store_->remove_function(function, [index = found->second] {});

@@ -1,20 +1,22 @@
 // The node's index file, and each volume's version index in it.
 //
 // The file can be thrown away at any time while the daemon does not run: what is missing is made
-// from the log. It belongs to one log, which the node's store remembers; with another log, or when
-// damage was found in it, it begins anew at the next start. Owner's thread only.
+// from the log. It belongs to one log, which the node's store remembers; with another log it begins
+// anew. Damage is mended while the daemon runs (index_repair.h); what cannot be, by the next start.
+// Owner's thread only.
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "index/stored_index.h"
 #include "logging/file_disk.h"
 #include "logging/io_ring.h"
 #include "server/node/event_loop.h"
+#include "server/node/index_repair.h"
 #include "server/node/log.h"
 #include "server/node/meta_store.h"
 
@@ -59,6 +61,14 @@ class IndexStack {
   void set_used_through(UniqueFunction<std::uint64_t()> used_through) {
     used_through_ = std::move(used_through);
   }
+  // From now on damage is mended from the log; both outlive stop() until idle().
+  void start_repairs(const logging::LogArray& log, volume::Worker& worker);
+  // Who waits for them hears errors from now on.
+  void stop_repairs() {
+    if (repair_ != nullptr) repair_->stop();
+  }
+  // Null before start_repairs().
+  [[nodiscard]] const IndexRepair* repair() const { return repair_.get(); }
   // Runs the loop, which does not run, until `ended` holds.
   void wait_until(UniqueFunction<bool()> ended) { parts_.loop.run_until(std::move(ended)); }
   // Runs the loop until there is room for more.
@@ -69,12 +79,12 @@ class IndexStack {
   // Records behind it are to be given again.
   [[nodiscard]] std::uint64_t frontier() const { return frontier_at_start_; }
   [[nodiscard]] const std::string& path() const { return settings_.path; }
-  // Blocks that were found damaged since the start, and have not been made again.
-  [[nodiscard]] std::uint64_t damaged() const { return damaged_; }
+  // Damage has been found that only the next start can mend.
+  [[nodiscard]] bool is_damaged() const { return is_damaged_; }
 
   // Lets what is under way end; nothing new is begun. No volume is left.
   void stop();
-  [[nodiscard]] bool idle() const { return drained_; }
+  [[nodiscard]] bool idle() const { return drained_ && (repair_ == nullptr || repair_->idle()); }
 
   // Of blocks that cannot be used so many are named in a time; the others are counted.
   static constexpr std::uint32_t kComplaintsMax = 5;
@@ -95,15 +105,20 @@ class IndexStack {
   Result<void> format();
   void flush();
   void failed(index::BlockAddress address, const Error& error);
+  void leave_to_next_start();
+  void remember(bool usable);
 
   const Settings settings_;
   const Parts parts_;
   std::unique_ptr<logging::FileDisk> disk_;
   std::unique_ptr<index::Bosc> store_;
-  std::map<VolumeId, std::shared_ptr<index::StoredIndex>> volumes_;
+  IndexRepair::Indexes volumes_;
+  std::unique_ptr<IndexRepair> repair_;
+  std::set<index::BlockAddress> damaged_before_;  // it was there
   UniqueFunction<std::uint64_t()> used_through_;
   std::uint64_t frontier_at_start_ = 0;
-  std::uint64_t damaged_ = 0;
+  meta::IndexFile file_;  // as the node's store knows it
+  bool is_damaged_ = false;
   bool stopping_ = false;
   bool drained_ = false;
   Complaints complaints_;

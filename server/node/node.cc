@@ -195,6 +195,7 @@ Result<void> Node::open_log() {
   }
   log_stack_ = std::move(*stack);
   index_stack_->set_used_through([this] { return log_stack_->writer().ordinal_frontier() - 1; });
+  index_stack_->start_repairs(log_stack_->array(), *worker_);
   for (const LogMember& member : log_stack_->members()) {
     log_.info("log disk", {{"path", member.path}, {"durability", to_string(member.durability)}});
   }
@@ -425,6 +426,7 @@ void Node::stop(UniqueFunction<void()> done) {
     log_space_->stop();
     volumes_->close(Error{ErrorCode::kUnavailable, "the server is stopping"});
     log_stack_->stop();
+    index_stack_->stop_repairs();
     wait_until_idle([this, done = std::move(done)]() mutable {
       volumes_->save_progress();
       stop_index([this, done = std::move(done)]() mutable {

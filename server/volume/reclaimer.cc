@@ -32,27 +32,9 @@ void Reclaimer::reclaim(Done done) {
   records_ = std::make_shared<Records>();
   next_ = 0;
   blocks_to_move_ = 0;
-  // The lists' own order must not be looked at from the other thread.
-  std::vector<logging::LiveTracks> disks;
-  bool complete = false;
-  for (const auto& member : parts_.log.members()) {
-    const std::uint64_t oldest = member->tracks.oldest();
-    const std::uint64_t current = member->log_disk->current_allocation();
-    complete = complete || oldest < current;
-    logging::LiveTracks live{.disk = member->disk,
-                             .superblock = member->superblock,
-                             .oldest = oldest,
-                             .current = current,
-                             .current_first_batch = member->log_disk->track_first_batch(),
-                             .finished = member->log_disk->finished(),
-                             .tracks = {}};
-    if (oldest <= current) {
-      live.tracks = logging::allocated_from(member->tracks, oldest, current - oldest + 1);
-      std::erase_if(live.tracks,
-                    [&](const logging::Allocated& a) { return a.allocation > current; });
-    }
-    disks.push_back(std::move(live));
-  }
+  std::vector<logging::LiveTracks> disks = logging::live_tracks(parts_.log);
+  const bool complete = std::ranges::any_of(
+      disks, [](const logging::LiveTracks& live) { return live.oldest < live.current; });
   if (!complete) {
     return parts_.executor.post([this, alive = alive_] {
       if (*alive) finish(Report{Outcome::kNothing, {}});

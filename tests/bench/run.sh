@@ -14,6 +14,7 @@
 # shows that all works, not how fast. --papers is the index's: the figures and tables of the BOSC
 # paper and of the dissertation's chapters 3 and 4, in half an hour. --end-to-end, too: the log with
 # indexes behind it, beside the log alone, in a quarter of an hour; it is a part of the whole as well.
+# The whole of the index's builds the rival RocksDB before it is run the first time (rocksdb.sh).
 # MARINER_BUILD names another configured build folder than build/release.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -27,7 +28,7 @@ case $name in
   index)
     needs="mariner-index-load mariner-log-load"
     case " $* " in *" --papers "*) needs="$needs mariner-row-load mariner-index-recovery" ;; esac ;;
-  *) sed -n '2,20s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+  *) sed -n '2,21s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac
 
 build=${MARINER_BUILD:-$PWD/build/release}
@@ -42,5 +43,11 @@ log=build/bench/build.log
   cmake --build "$build" --target $needs
 } > "$log" 2>&1 || { tail -n 40 "$log" >&2; exit 1; }
 
+case "$name $*" in
+  "index ")
+    rocksdb=$(tests/bench/rocksdb.sh)
+    export LD_LIBRARY_PATH=$rocksdb${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+    ;;
+esac
 export MARINER_BUILD=$build PYTHONDONTWRITEBYTECODE=1
 exec /usr/bin/python3 "tests/bench/$name.py" "$@"

@@ -179,25 +179,8 @@ bool CampaignRig::powered() const {
 Result<void> CampaignRig::reclaim(std::chrono::nanoseconds store_time, OldestHook given_up_hook,
                                   TrackHook freeing) {
   if (reclaiming_) return {};
-  std::vector<LiveTracks> disks;
-  for (const auto& member : array->members()) {
-    const std::uint64_t oldest = member->tracks.oldest();
-    const std::uint64_t current = member->log_disk->current_allocation();
-    LiveTracks live{.disk = member->disk,
-                    .superblock = member->superblock,
-                    .oldest = oldest,
-                    .current = current,
-                    .current_first_batch = member->log_disk->track_first_batch(),
-                    .finished = member->log_disk->finished(),
-                    .tracks = {}};
-    if (oldest <= current) {
-      live.tracks = allocated_from(member->tracks, oldest, current - oldest + 1);
-      std::erase_if(live.tracks, [&](const Allocated& a) { return a.allocation > current; });
-    }
-    disks.push_back(std::move(live));
-  }
   const std::uint64_t frontier = array->writer().ordinal_frontier();
-  Result<std::optional<OldestRecords>> read = read_oldest_records(disks, given_up);
+  Result<std::optional<OldestRecords>> read = read_oldest_records(live_tracks(*array), given_up);
   if (!read) return read.error();
   if (!*read || (*read)->end_ordinal > frontier) return {};
   reclaiming_ = true;

@@ -17,24 +17,6 @@ using test::FaultyDisk;
 using test::record_of;
 using Remains = FaultyDisk::Remains;
 
-// What an owner knows of its disks.
-std::vector<LiveTracks> live_tracks(const LogArray& array) {
-  std::vector<LiveTracks> out;
-  for (const auto& member : array.members()) {
-    LiveTracks live;
-    live.disk = member->disk;
-    live.superblock = member->superblock;
-    live.oldest = member->tracks.oldest();
-    live.current = member->log_disk->current_allocation();
-    live.current_first_batch = member->log_disk->track_first_batch();
-    live.finished = member->log_disk->finished();
-    live.tracks = allocated_from(member->tracks, live.oldest, live.current + 1 - live.oldest);
-    std::erase_if(live.tracks, [&](const Allocated& a) { return a.allocation > live.current; });
-    out.push_back(std::move(live));
-  }
-  return out;
-}
-
 std::optional<OldestRecords> oldest_of(const LogArray& array, std::uint64_t from) {
   auto found = read_oldest_records(live_tracks(array), from);
   if (!found) {

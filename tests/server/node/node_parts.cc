@@ -86,6 +86,7 @@ void NodeParts::start() {
   CHECK(stack.has_value());
   stack_ = std::move(*stack);
   indexes_->set_used_through([this] { return stack_->writer().ordinal_frontier() - 1; });
+  indexes_->start_repairs(stack_->array(), *worker_);
   Result<Epoch> epoch = store_->next_epoch();
   CHECK(epoch.has_value());
   const Result<void> started = volumes_->start(*stack_, *epoch);
@@ -96,6 +97,7 @@ void NodeParts::start() {
 
 void NodeParts::stop() {
   volumes_->close(Error{ErrorCode::kUnavailable, "stopping"});
+  indexes_->stop_repairs();
   run_until([this] { return volumes_->idle() && stack_->idle() && ring_->in_flight() == 0; });
   volumes_->save_progress();
   views_.reset();
