@@ -48,8 +48,7 @@ Connection::Connection(Environment environment)
       std::make_unique<Login>(Login::Environment{.limits = env_.options.negotiation,
                                                  .portal_group_tag = env_.options.portal_group_tag,
                                                  .directory = env_.directory,
-                                                 .admission = *this},
-                              std::make_unique<NoAuthentication>());
+                                                 .admission = *this});
   ++env_.registry.counters().connections;
 }
 
@@ -338,8 +337,15 @@ bool Connection::handle_login() {
     case Login::State::kDone: enter_full_feature(); return true;
     case Login::State::kFailed: break;
   }
+  if (login_->refusal().status == LoginStatus::kAuthenticationFailure) {
+    env_.registry.throttle().failed(env_.endpoints.address, now_);
+  }
   close(EndReason::kLoginFailed, login_->refusal().message);
   return false;
+}
+
+std::chrono::nanoseconds Connection::authentication_wait() const {
+  return env_.registry.throttle().wait(env_.endpoints.address, now_);
 }
 
 std::optional<std::uint16_t> Connection::admit(const LoginIdentity& identity,

@@ -90,6 +90,7 @@ class Connection final : private PduSink, private LoginAdmission, private Sessio
   // LoginAdmission
   std::optional<std::uint16_t> admit(const LoginIdentity& identity, LoginRefusal& refusal) override;
   bool session_exists(std::uint16_t tsih) const override { return env_.registry.exists(tsih); }
+  std::chrono::nanoseconds authentication_wait() const override;
   // SessionLink
   void close(EndReason reason, std::string detail) override;
   void request_logout(std::uint16_t seconds) override;

@@ -46,9 +46,6 @@ LoginStatus status_of(ErrorCode code) {
 
 }  // namespace
 
-Login::Login(const Environment& environment, std::unique_ptr<Authenticator> authenticator)
-    : environment_(environment), authenticator_(std::move(authenticator)) {}
-
 Login::Reply Login::step(const LoginRequest& request, std::span<const std::byte> data) {
   CHECK(state_ == State::kInProgress);
   if (!(started_ ? check_continuity(request) : begin(request))) return failure(request);
@@ -71,7 +68,9 @@ Login::Reply Login::step(const LoginRequest& request, std::span<const std::byte>
   }
   TextWriter answers;
   if (!handle_text(request, *pairs, answers)) return failure(request);
-  if (request.transit && !transit(request, reply)) return failure(request);
+  // Authentication that takes another step keeps the login in its stage (RFC 7143 6.3.1).
+  const bool may_leave = stage_ != kSecurity || authenticator_->satisfied();
+  if (request.transit && may_leave && !transit(request, reply)) return failure(request);
   reply.text = answers.take();
   return reply;
 }
@@ -126,10 +125,9 @@ bool Login::handle_text(const LoginRequest& request, Pairs pairs, TextWriter& an
   if (!authenticated) {
     return refuse(LoginStatus::kAuthenticationFailure, authenticated.error().message);
   }
-  const bool leaves_security =
-      stage_ != kSecurity || (request.transit && request.next_stage != kSecurity);
-  if (leaves_security && !authenticator_->satisfied()) {
-    return refuse(LoginStatus::kAuthenticationFailure, "authentication is required");
+  if (stage_ != kSecurity && !authenticator_->satisfied()) {
+    return refuse(LoginStatus::kAuthenticationFailure,
+                  "AuthMethod: not offered, required CHAP: the login skipped the security stage");
   }
   if (!negotiate_operational(pairs, answers)) return false;
   const bool last = request.transit && request.next_stage == kFullFeature;
@@ -155,12 +153,12 @@ bool Login::identify(Pairs pairs, TextWriter& answers) {
   identified_ = true;
   if (identity_.discovery) {
     identity_.target.clear();
-    return true;
+    return choose_authenticator();
   }
   if (identity_.target.empty()) {
     return refuse(LoginStatus::kMissingParameter, "TargetName: not offered, required");
   }
-  if (!find_target()) return false;
+  if (!find_target() || !choose_authenticator()) return false;
   answers.add("TargetPortalGroupTag", environment_.portal_group_tag);
   return true;
 }
@@ -187,6 +185,25 @@ bool Login::find_target() {
                   "TargetName: offered " + identity_.target + ": " + device.error().message);
   }
   identity_.device = std::move(*device);
+  return true;
+}
+
+bool Login::choose_authenticator() {
+  auto accounts = environment_.directory.accounts(identity_.target, identity_.initiator);
+  if (!accounts) {
+    return refuse(status_of(accounts.error().code), "CHAP: " + accounts.error().message);
+  }
+  if (accounts->empty()) {
+    authenticator_ = std::make_unique<NoAuthentication>();
+    return true;
+  }
+  if (const auto wait = environment_.admission.authentication_wait(); wait > wait.zero()) {
+    const auto seconds = std::chrono::ceil<std::chrono::seconds>(wait).count();
+    return refuse(LoginStatus::kServiceUnavailable,
+                  "CHAP: too many logins from this address failed; it may try again in " +
+                      std::to_string(seconds) + " s");
+  }
+  authenticator_ = std::make_unique<ChapAuthenticator>(*std::move(accounts));
   return true;
 }
 

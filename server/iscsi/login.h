@@ -4,6 +4,7 @@
 // Sans I/O. One Login per connection, on the Executor's thread.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -45,6 +46,9 @@ class LoginAdmission {
                                                            LoginRefusal& refusal) = 0;
   // True if a session with this TSIH lives (for the status code of a login that names one).
   [[nodiscard]] virtual bool session_exists(std::uint16_t tsih) const = 0;
+  // How long this initiator's address has to wait before it may try to authenticate again; 0: not
+  // at all.
+  [[nodiscard]] virtual std::chrono::nanoseconds authentication_wait() const = 0;
 };
 
 class Login {
@@ -63,7 +67,7 @@ class Login {
     LoginAdmission& admission;
   };
 
-  Login(const Environment& environment, std::unique_ptr<Authenticator> authenticator);
+  explicit Login(const Environment& environment) : environment_(environment) {}
 
   // Handles one Login Request; the reply is to be sent in any state. Not after kDone or kFailed.
   [[nodiscard]] Reply step(const LoginRequest& request, std::span<const std::byte> data);
@@ -83,6 +87,7 @@ class Login {
   bool identify(Pairs pairs, TextWriter& answers);
   bool take_identity_key(const TextPair& pair);
   bool find_target();
+  bool choose_authenticator();
   bool negotiate_operational(Pairs pairs, TextWriter& answers);
   bool transit(const LoginRequest& request, Reply& reply);
   bool refuse(LoginStatus status, std::string message);
@@ -90,7 +95,7 @@ class Login {
   Reply failure(const LoginRequest& request);
 
   Environment environment_;
-  std::unique_ptr<Authenticator> authenticator_;
+  std::unique_ptr<Authenticator> authenticator_;  // null before it is known who comes
   State state_ = State::kInProgress;
   bool started_ = false;
   bool identified_ = false;

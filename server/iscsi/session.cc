@@ -31,7 +31,8 @@ Session::Session(Setup setup, const Options& options)
       window_(setup_.identity.cmd_sn, options.command_window),
       tasks_(options.command_window + options.immediate_commands_max) {
   if (device() != nullptr) {
-    nexus_ = device()->attach({.name = setup_.identity.initiator, .isid = setup_.identity.isid});
+    nexus_ = device()->attach(
+        {.initiator = {.name = setup_.identity.initiator, .isid = setup_.identity.isid}});
   }
 }
 

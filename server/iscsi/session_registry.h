@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "proto/error.h"
+#include "server/iscsi/login_throttle.h"
 #include "server/iscsi/session.h"
 
 namespace mariner::iscsi {
@@ -69,6 +70,7 @@ class SessionRegistry : public std::enable_shared_from_this<SessionRegistry> {
   [[nodiscard]] std::uint64_t next_ticket() { return ++last_ticket_; }
 
   [[nodiscard]] ServerCounters& counters() { return counters_; }
+  [[nodiscard]] LoginThrottle& throttle() { return throttle_; }
 
  private:
   [[nodiscard]] std::uint16_t free_tsih();
@@ -82,6 +84,7 @@ class SessionRegistry : public std::enable_shared_from_this<SessionRegistry> {
   std::uint64_t last_ticket_ = 0;
   std::uint16_t last_tsih_ = 0;
   ServerCounters counters_;
+  LoginThrottle throttle_;
 };
 
 }  // namespace mariner::iscsi

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "proto/error.h"
+#include "server/iscsi/chap.h"
 #include "server/scsi/target_device.h"
 
 namespace mariner::iscsi {
@@ -25,6 +26,11 @@ class TargetDirectory {
   // importing or being deleted (0x0301).
   [[nodiscard]] virtual Result<std::shared_ptr<scsi::TargetDevice>> open(
       std::string_view target, std::string_view initiator) = 0;
+
+  // The accounts of which one is to log in by CHAP, to this target or, if that is empty, to a
+  // discovery session. None: no authentication is asked for. kUnavailable when they cannot be had.
+  [[nodiscard]] virtual Result<std::vector<ChapAccount>> accounts(
+      std::string_view target, std::string_view initiator) const = 0;
 };
 
 }  // namespace mariner::iscsi

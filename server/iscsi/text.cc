@@ -75,6 +75,82 @@ std::vector<std::string_view> split_list(std::string_view value) {
   }
 }
 
+namespace {
+
+std::optional<unsigned> hex_digit(char c) {
+  if (c >= '0' && c <= '9') return static_cast<unsigned>(c - '0');
+  if (c >= 'a' && c <= 'f') return static_cast<unsigned>(c - 'a' + 10);
+  if (c >= 'A' && c <= 'F') return static_cast<unsigned>(c - 'A' + 10);
+  return std::nullopt;
+}
+
+// An odd number of digits has a leading zero (RFC 7143 6.1).
+std::optional<std::vector<std::uint8_t>> parse_hex(std::string_view digits) {
+  std::vector<std::uint8_t> bytes((digits.size() + 1) / 2);
+  std::size_t at = digits.size() % 2;
+  for (const char c : digits) {
+    const auto digit = hex_digit(c);
+    if (!digit) return std::nullopt;
+    bytes[at / 2] = static_cast<std::uint8_t>(bytes[at / 2] << 4 | *digit);
+    ++at;
+  }
+  return bytes;
+}
+
+// RFC 4648, with its padding.
+std::optional<std::vector<std::uint8_t>> parse_base64(std::string_view text) {
+  constexpr std::string_view kDigits =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  if (text.size() % 4 != 0) return std::nullopt;
+  const std::size_t padding = text.ends_with("==") ? 2 : text.ends_with('=') ? 1 : 0;
+  text.remove_suffix(padding);
+  std::vector<std::uint8_t> bytes;
+  std::uint32_t bits = 0;
+  unsigned count = 0;
+  for (const char c : text) {
+    const std::size_t digit = kDigits.find(c);
+    if (digit == std::string_view::npos) return std::nullopt;
+    bits = bits << 6 | static_cast<std::uint32_t>(digit);
+    count += 6;
+    if (count >= 8) {
+      count -= 8;
+      bytes.push_back(static_cast<std::uint8_t>(bits >> count));
+    }
+  }
+  return bytes;
+}
+
+}  // namespace
+
+std::optional<std::vector<std::uint8_t>> parse_binary(std::string_view value,
+                                                      std::size_t bytes_max) {
+  if (value.size() < 2 || value.size() > 2 + 2 * bytes_max || value[0] != '0') return std::nullopt;
+  const std::string_view digits = value.substr(2);
+  std::optional<std::vector<std::uint8_t>> bytes;
+  if (value[1] == 'x' || value[1] == 'X') bytes = parse_hex(digits);
+  if (value[1] == 'b' || value[1] == 'B') bytes = parse_base64(digits);
+  if (bytes && bytes->size() > bytes_max) return std::nullopt;
+  return bytes;
+}
+
+std::string printable(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) {
+    if (c < ' ' || c > '~') c = '?';
+  }
+  return out;
+}
+
+void TextWriter::add_binary(std::string_view key, std::span<const std::uint8_t> bytes) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string value = "0x";
+  for (const std::uint8_t byte : bytes) {
+    value += kDigits[byte >> 4];
+    value += kDigits[byte & 15];
+  }
+  add(key, value);
+}
+
 void TextWriter::add(std::string_view key, std::string_view value) {
   text_.append(key).append(1, '=').append(value).append(1, '\0');
 }

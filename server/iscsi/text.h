@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -32,12 +33,18 @@ struct TextPair {
 [[nodiscard]] std::optional<std::uint64_t> parse_number(std::string_view value);
 [[nodiscard]] std::optional<bool> parse_boolean(std::string_view value);
 [[nodiscard]] std::vector<std::string_view> split_list(std::string_view value);
+// A large binary value: "0x" and hexadecimal digits, or "0b" and base64, of at most so many bytes.
+[[nodiscard]] std::optional<std::vector<std::uint8_t>> parse_binary(std::string_view value,
+                                                                    std::size_t bytes_max);
+// What a stranger sent, for a log: other characters than printable ASCII become '?'.
+[[nodiscard]] std::string printable(std::string_view text);
 
 // Builds a text.
 class TextWriter {
  public:
   void add(std::string_view key, std::string_view value);
   void add(std::string_view key, std::uint64_t value);
+  void add_binary(std::string_view key, std::span<const std::uint8_t> bytes);  // hexadecimal
   void add_boolean(std::string_view key, bool value) { add(key, value ? "Yes" : "No"); }
 
   [[nodiscard]] const std::string& text() const { return text_; }

@@ -8,7 +8,6 @@
 #include <charconv>
 #include <cstdio>
 #include <memory>
-#include <set>
 
 #include "server/node/config_table.h"
 #include "server/node/names.h"
@@ -145,7 +144,51 @@ void read_roles(ConfigTable& root) {
   if (roles->empty()) root.error("roles", "empty; write roles = [\"standalone\"]");
 }
 
-void read_server(ConfigTable table, ServerConfig& server) {
+AuthConfig read_account(ConfigTable table, std::string name) {
+  AuthConfig auth;
+  auth.name = std::move(name);
+  auth.user = table.string("user").value_or(auth.name);
+  if (auth.user.empty()) table.error("user", "expected a name");
+  if (!table.has("secret_file")) {
+    table.error("secret_file", "missing: CHAP needs a secret, in a file of mode 0600");
+  }
+  table.parsed("secret_file", auth.secret_file, absolute_path);
+  auth.mutual_user = table.string("mutual_user").value_or("");
+  table.parsed("mutual_secret_file", auth.mutual_secret_file, absolute_path);
+  if (table.has("mutual_user") != table.has("mutual_secret_file")) {
+    table.error("mutual_user", "mutual_user and mutual_secret_file need each other");
+  }
+  table.finish();
+  return auth;
+}
+
+std::vector<AuthConfig> read_auth(const toml::table& tables, ConfigProblems& problems) {
+  std::vector<AuthConfig> accounts;
+  for (const auto& [key, node] : tables) {
+    const auto path = fmt::format("auth.{}", key.str());
+    const auto* table = node.as_table();
+    if (table == nullptr) {
+      problems.error(key.source(), path, fmt::format("expected a table: [{}]", path));
+      continue;
+    }
+    accounts.push_back(read_account(ConfigTable(*table, path, problems), std::string(key.str())));
+  }
+  return accounts;
+}
+
+// One account or several.
+std::vector<std::string> read_auth_names(ConfigTable& table, std::string_view key,
+                                         const std::vector<AuthConfig>& accounts) {
+  std::vector<std::string> names = table.string_or_strings(key);
+  for (const std::string& name : names) {
+    if (std::ranges::find(accounts, name, &AuthConfig::name) == accounts.end()) {
+      table.error(key, fmt::format("there is no [auth.{}]", name));
+    }
+  }
+  return names;
+}
+
+void read_server(ConfigTable table, const std::vector<AuthConfig>& accounts, ServerConfig& server) {
   table.parsed("iqn_base", server.iqn_base, iqn_base);
   table.parsed("admin", server.admin_socket, socket_path);
   table.parsed("state_dir", server.state_dir, absolute_path);
@@ -183,6 +226,7 @@ void read_server(ConfigTable table, ServerConfig& server) {
     if (portals->size() > kPortalsMax)
       table.error("portals", fmt::format("more than {} portals", kPortalsMax));
   }
+  server.discovery_auth = read_auth_names(table, "discovery_auth", accounts);
   table.finish();
 }
 
@@ -264,28 +308,6 @@ void read_index(ConfigTable table, IndexConfig& index) {
   table.finish();
 }
 
-// [auth.NAME]: read for its form, so that a file written for a later version is checked in full.
-std::set<std::string> read_auth(const toml::table& auth, ConfigProblems& problems) {
-  std::set<std::string> names;
-  for (const auto& [key, node] : auth) {
-    const auto path = fmt::format("auth.{}", key.str());
-    const auto* table = node.as_table();
-    if (table == nullptr) {
-      problems.error(key.source(), path, fmt::format("expected a table: [{}]", path));
-      continue;
-    }
-    names.emplace(key.str());
-    ConfigTable entry(*table, path, problems);
-    std::string ignored;
-    (void)entry.string("user");
-    (void)entry.string("mutual_user");
-    entry.parsed("secret_file", ignored, absolute_path);
-    entry.parsed("mutual_secret_file", ignored, absolute_path);
-    entry.finish();
-  }
-  return names;
-}
-
 void read_block_size(ConfigTable& table, VolumeConfig& volume) {
   const auto block_size = table.integer("block_size");
   if (!block_size) return;
@@ -294,17 +316,6 @@ void read_block_size(ConfigTable& table, VolumeConfig& volume) {
   } else {
     volume.block_size = static_cast<std::uint32_t>(*block_size);
   }
-}
-
-void read_auth_of(ConfigTable& table, const std::set<std::string>& auth_names) {
-  const auto auth = table.string("auth");
-  if (!auth) return;
-  table.error(
-      "auth",
-      auth_names.contains(*auth)
-          ? std::string("CHAP is not available in this version: remove the key, and protect the "
-                        "portal's network or use acl instead")
-          : fmt::format("there is no [auth.{}]; and CHAP is not available in this version", *auth));
 }
 
 // "1%", "0.5%", "100%".
@@ -339,7 +350,7 @@ FaultConfig read_faults(ConfigTable table) {
   return faults;
 }
 
-VolumeConfig read_volume(ConfigTable table, const std::set<std::string>& auth_names,
+VolumeConfig read_volume(ConfigTable table, const std::vector<AuthConfig>& accounts,
                          ConfigProblems& problems) {
   VolumeConfig volume;
   if (!table.has("name")) table.error("name", "missing: a volume needs a name");
@@ -360,7 +371,7 @@ VolumeConfig read_volume(ConfigTable table, const std::set<std::string>& auth_na
     }
     volume.acl = *std::move(acl);
   }
-  read_auth_of(table, auth_names);
+  volume.auth = read_auth_names(table, "auth", accounts);
   if (const auto* faults = table.table("faults")) {
     volume.faults = read_faults(ConfigTable(*faults, "volume.faults", problems));
   }
@@ -368,15 +379,14 @@ VolumeConfig read_volume(ConfigTable table, const std::set<std::string>& auth_na
   return volume;
 }
 
-void read_volumes(ConfigTable& root, const std::set<std::string>& auth_names,
-                  ConfigProblems& problems, Config& config) {
+void read_volumes(ConfigTable& root, ConfigProblems& problems, Config& config) {
   const auto tables = root.tables("volume");
   if (tables.size() > kVolumesMax) {
     root.error("volume", fmt::format("more than {} volumes", kVolumesMax));
     return;
   }
   for (const auto* table : tables) {
-    auto volume = read_volume(ConfigTable(*table, "volume", problems), auth_names, problems);
+    auto volume = read_volume(ConfigTable(*table, "volume", problems), config.auth, problems);
     const bool twice =
         std::any_of(config.volumes.begin(), config.volumes.end(),
                     [&volume](const auto& other) { return other.name == volume.name; });
@@ -404,8 +414,9 @@ void read_root(const toml::table& file, ConfigProblems& problems, Config& config
                            *version));
   }
   read_roles(root);
+  if (const auto* auth = root.table("auth")) config.auth = read_auth(*auth, problems);
   if (const auto* server = root.table("server"))
-    read_server(ConfigTable(*server, "server", problems), config.server);
+    read_server(ConfigTable(*server, "server", problems), config.auth, config.server);
   const toml::table none;
   const auto* log = root.table("log");
   read_log(ConfigTable(log != nullptr ? *log : none, "log", problems), config.log);
@@ -415,12 +426,10 @@ void read_root(const toml::table& file, ConfigProblems& problems, Config& config
   if (const auto* index = root.table("index")) {
     read_index(ConfigTable(*index, "index", problems), config.index);
   }
-  std::set<std::string> auth_names;
-  if (const auto* auth = root.table("auth")) auth_names = read_auth(*auth, problems);
   if (root.table("replication") != nullptr) {
     root.error("replication", "replication is not available in this version: remove the section");
   }
-  read_volumes(root, auth_names, problems, config);
+  read_volumes(root, problems, config);
   root.finish();
   if (config.log.disks.empty()) config.log.disks = {config.server.state_dir + "/log0"};
 }

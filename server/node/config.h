@@ -27,6 +27,8 @@ struct ServerConfig {
   std::string admin_socket = "/run/mariner/admin.sock";
   std::optional<Endpoint> http;  // none: not served
   std::string state_dir = "/var/lib/mariner";
+  // Accounts, of which one is to log in for discovery; empty: none needs to.
+  std::vector<std::string> discovery_auth;
 };
 
 // What happens when the log is full. Locked marks are never dropped.
@@ -66,8 +68,9 @@ struct StorageConfig {
 struct IndexConfig {
   std::string file;  // of the version indexes; empty: "index" in the state directory
   ByteSize memory{256ull << 20};
-  // Records, about, that a start may have to replay into them.
-  std::int64_t replay_max = 2'000'000;
+  // Records, about, that a start may have to replay into them: some seconds. With less, leaves are
+  // committed for fewer updates each, and more is written per version.
+  std::int64_t replay_max = 8'000'000;
 };
 
 // [volume.faults]: what a test wants to go wrong. Shares are 0 to 1.
@@ -78,12 +81,23 @@ struct FaultConfig {
   std::chrono::nanoseconds write_delay{0};
 };
 
+// [auth.NAME]: who logs in by CHAP, and as whom the target answers. Secrets stand in files.
+struct AuthConfig {
+  std::string name;
+  std::string user;
+  std::string secret_file;
+  std::string mutual_user;  // empty: the target does not answer
+  std::string mutual_secret_file;
+  friend bool operator==(const AuthConfig&, const AuthConfig&) = default;
+};
+
 struct VolumeConfig {
   std::string name;
   ByteSize size;  // a multiple of 4096
   std::chrono::seconds window = std::chrono::hours(72);
   std::uint32_t block_size = 512;  // of the LUN: 512 or 4096
   std::vector<std::string> acl;    // initiator names; empty: any
+  std::vector<std::string> auth;   // accounts, of which one is to log in; empty: none needs to
   std::optional<FaultConfig> faults;
 };
 
@@ -92,6 +106,7 @@ struct Config {
   LogConfig log;
   StorageConfig storage;
   IndexConfig index;
+  std::vector<AuthConfig> auth;
   std::vector<VolumeConfig> volumes;
 };
 

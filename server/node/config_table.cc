@@ -113,6 +113,13 @@ std::optional<std::vector<std::string>> ConfigTable::strings(std::string_view ke
   return strings;
 }
 
+std::vector<std::string> ConfigTable::string_or_strings(std::string_view key) {
+  if (const auto* node = find(key); node != nullptr && node->is_string()) {
+    return {node->as_string()->get()};
+  }
+  return strings(key).value_or(std::vector<std::string>{});
+}
+
 const toml::table* ConfigTable::table(std::string_view key) {
   const auto* node = find(key);
   if (node == nullptr) return nullptr;

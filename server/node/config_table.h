@@ -46,6 +46,8 @@ class ConfigTable {
   std::optional<std::int64_t> integer(std::string_view key);
   // The strings of an array. An element of another type is noted and left out.
   std::optional<std::vector<std::string>> strings(std::string_view key);
+  // The strings of an array, or the one that stands for it; empty if the key is not there.
+  std::vector<std::string> string_or_strings(std::string_view key);
   const toml::table* table(std::string_view key);
   // The tables of an array of tables ([[volume]]); empty if there is none.
   std::vector<const toml::table*> tables(std::string_view key);

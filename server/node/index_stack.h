@@ -28,7 +28,7 @@ class IndexStack {
     std::string path;
     std::string log;  // the identity of the log that it is of
     std::uint64_t memory_bytes = 0;
-    std::uint64_t replay_max = 2'000'000;    // records, about, that a start may have to replay
+    std::uint64_t replay_max = 8'000'000;    // records, about, that a start may have to replay
     std::uint64_t log_bytes = 0;             // the index must have room for what the log can hold
     std::chrono::milliseconds lock_wait{0};  // for what a killed process has left under way
     std::optional<logging::DurableWay> durable_way{};  // of superblocks; without value: kFua

@@ -18,6 +18,10 @@ Error store_error(const char* what, const rocksdb::Status& status) {
                std::string("the node's store: ") + what + ": " + status.ToString()};
 }
 
+Error unreadable(const std::string& key) {
+  return {ErrorCode::kCorrupt, "the node's store: the value of " + key + " cannot be read"};
+}
+
 std::string hex_id(std::uint32_t id) {
   char text[9];
   std::snprintf(text, sizeof text, "%08x", id);
@@ -26,6 +30,8 @@ std::string hex_id(std::uint32_t id) {
 
 std::string volume_key(std::uint32_t id) { return "volume/" + hex_id(id); }
 std::string mark_prefix(std::uint32_t id) { return "mark/" + hex_id(id) + "/"; }
+std::string view_key(const std::string& name) { return "view/" + name; }
+std::string reservations_key(const std::string& unit) { return "reservations/" + unit; }
 std::string progress_key(std::uint32_t id) { return "progress/" + hex_id(id); }
 
 std::string release_key(std::uint32_t id) { return "release/" + hex_id(id); }
@@ -70,6 +76,18 @@ Result<void> MetaStore::put(const std::string& key, const Message& message, bool
   return {};
 }
 
+// Of a key that is not there, an empty message.
+template <typename Message>
+Result<Message> MetaStore::get(const std::string& key) {
+  std::string value;
+  const rocksdb::Status status = db_->Get(rocksdb::ReadOptions(), key, &value);
+  Message message;
+  if (status.IsNotFound()) return message;
+  if (!status.ok()) return store_error("read", status);
+  if (!message.ParseFromString(value)) return unreadable(key);
+  return message;
+}
+
 Result<void> MetaStore::remove(const std::string& key) {
   const rocksdb::Status status = db_->Delete(write_options(true), key);
   if (!status.ok()) return store_error("remove", status);
@@ -83,8 +101,7 @@ Result<std::vector<Message>> MetaStore::all(const std::string& prefix) {
   for (it->Seek(prefix); it->Valid() && it->key().starts_with(prefix); it->Next()) {
     Message message;
     if (!message.ParseFromArray(it->value().data(), static_cast<int>(it->value().size()))) {
-      return Error{ErrorCode::kCorrupt,
-                   "the node's store: the value of " + it->key().ToString() + " cannot be read"};
+      return unreadable(it->key().ToString());
     }
     out.push_back(std::move(message));
   }
@@ -132,6 +149,7 @@ Result<void> MetaStore::remove_volume(std::uint32_t id) {
   batch.Delete(volume_key(id));
   batch.Delete(progress_key(id));
   batch.Delete(release_key(id));
+  batch.Delete(reservations_key(unit_of_volume(id)));
   const std::unique_ptr<rocksdb::Iterator> it(db_->NewIterator(rocksdb::ReadOptions()));
   for (const std::string& prefix : {mark_prefix(id), base_prefix(id)}) {
     for (it->Seek(prefix); it->Valid() && it->key().starts_with(prefix); it->Next()) {
@@ -154,9 +172,16 @@ Result<void> MetaStore::remove_mark(std::uint32_t volume, const std::string& nam
 Result<std::vector<meta::Mark>> MetaStore::marks() { return all<meta::Mark>("mark/"); }
 
 Result<void> MetaStore::put_view(const meta::View& view) {
-  return put("view/" + view.name(), view, true);
+  return put(view_key(view.name()), view, true);
 }
-Result<void> MetaStore::remove_view(const std::string& name) { return remove("view/" + name); }
+Result<void> MetaStore::remove_view(const std::string& name) {
+  rocksdb::WriteBatch batch;
+  batch.Delete(view_key(name));
+  batch.Delete(reservations_key(unit_of_view(name)));
+  const rocksdb::Status status = db_->Write(write_options(true), &batch);
+  if (!status.ok()) return store_error("remove", status);
+  return {};
+}
 Result<std::vector<meta::View>> MetaStore::views() { return all<meta::View>("view/"); }
 
 Result<void> MetaStore::put_progress(std::uint32_t volume, const meta::Progress& progress,
@@ -165,15 +190,7 @@ Result<void> MetaStore::put_progress(std::uint32_t volume, const meta::Progress&
 }
 
 Result<meta::Progress> MetaStore::progress(std::uint32_t volume) {
-  std::string value;
-  const rocksdb::Status status = db_->Get(rocksdb::ReadOptions(), progress_key(volume), &value);
-  meta::Progress progress;
-  if (status.IsNotFound()) return progress;
-  if (!status.ok()) return store_error("read", status);
-  if (!progress.ParseFromString(value)) {
-    return Error{ErrorCode::kCorrupt, "the node's store: a progress record cannot be read"};
-  }
-  return progress;
+  return get<meta::Progress>(progress_key(volume));
 }
 
 Result<void> MetaStore::put_releases(const std::vector<volume::VolumeRelease>& releases,
@@ -231,6 +248,19 @@ Result<std::uint64_t> MetaStore::given_up(const std::string& log) {
                                           kLogReleaseKey + " cannot be read"};
   }
   return release.log() == log ? release.ordinal() : 0;
+}
+
+std::string MetaStore::unit_of_volume(std::uint32_t id) { return volume_key(id); }
+std::string MetaStore::unit_of_view(const std::string& name) { return view_key(name); }
+Result<void> MetaStore::put_reservations(const std::string& unit,
+                                         const meta::Reservations& reservations) {
+  return put(reservations_key(unit), reservations, true);
+}
+Result<void> MetaStore::remove_reservations(const std::string& unit) {
+  return remove(reservations_key(unit));
+}
+Result<meta::Reservations> MetaStore::reservations(const std::string& unit) {
+  return get<meta::Reservations>(reservations_key(unit));
 }
 
 Result<void> MetaStore::put_index_file(const meta::IndexFile& file) {

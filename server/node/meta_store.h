@@ -29,7 +29,7 @@ class MetaStore {
 
   // Durable on return, each of them, unless said otherwise.
   Result<void> put_volume(const meta::Volume& volume);
-  // Removes the volume with its marks and progress, in one step.
+  // Removes the volume with its marks, progress and reservations, in one step.
   Result<void> remove_volume(std::uint32_t id);
   Result<std::vector<meta::Volume>> volumes();
   // A volume id that was never given before.
@@ -56,6 +56,13 @@ class MetaStore {
   Result<volume::VolumeRelease> release(std::uint32_t volume);
   Result<std::vector<volume::BaseMap::Page>> base_pages(std::uint32_t volume);
 
+  // Of a logical unit: "volume/ID", or "view/NAME". Of one that has none, empty ones.
+  Result<void> put_reservations(const std::string& unit, const meta::Reservations& reservations);
+  Result<void> remove_reservations(const std::string& unit);
+  Result<meta::Reservations> reservations(const std::string& unit);
+  static std::string unit_of_volume(std::uint32_t id);
+  static std::string unit_of_view(const std::string& name);
+
   // Which index file belongs to which log.
   Result<void> put_index_file(const meta::IndexFile& file);
   Result<meta::IndexFile> index_file();
@@ -77,6 +84,8 @@ class MetaStore {
   Result<std::vector<Message>> all(const std::string& prefix);
   template <typename Message>
   Result<void> put(const std::string& key, const Message& message, bool durable);
+  template <typename Message>
+  Result<Message> get(const std::string& key);
   Result<void> remove(const std::string& key);
 
   std::unique_ptr<rocksdb::DB> db_;

@@ -16,8 +16,8 @@ class MeteredDevice final : public scsi::TargetDevice {
 
   [[nodiscard]] const web::ScsiMetrics& metrics() const { return *metrics_; }
 
-  std::shared_ptr<scsi::Nexus> attach(const scsi::InitiatorPort& port) override {
-    return device_->attach(port);
+  std::shared_ptr<scsi::Nexus> attach(const scsi::NexusId& id) override {
+    return device_->attach(id);
   }
   [[nodiscard]] scsi::Transfer transfer_of(std::uint64_t lun,
                                            std::span<const std::uint8_t, 16> cdb) const override {

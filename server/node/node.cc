@@ -62,6 +62,9 @@ Node::~Node() {
 
 Result<void> Node::start() {
   const auto begun = loop_.monotonic_time();
+  Result<Accounts> accounts = load_accounts(config_.auth);
+  if (!accounts) return accounts.error();
+  accounts_ = *std::move(accounts);
   std::error_code error;
   std::filesystem::create_directories(config_.server.state_dir, error);
   if (error) return errno_error(error.value(), config_.server.state_dir + ": create");
@@ -304,6 +307,7 @@ Result<void> Node::create_configured_volumes() {
     ServedVolume* existing = volumes_->find(wanted.name);
     if (existing != nullptr) {
       existing->meta.mutable_acl()->Assign(wanted.acl.begin(), wanted.acl.end());
+      existing->meta.mutable_auth()->Assign(wanted.auth.begin(), wanted.auth.end());
       existing->meta.set_window_s(static_cast<std::uint64_t>(wanted.window.count()));
       if (existing->meta.size_bytes() != wanted.size.bytes) {
         log_.warning("the configuration gives a volume another size than it has; it keeps its own",
@@ -320,6 +324,7 @@ Result<void> Node::create_configured_volumes() {
     request.block_size = wanted.block_size;
     request.window_s = static_cast<std::uint64_t>(wanted.window.count());
     request.acl = wanted.acl;
+    request.auth = wanted.auth;
     Result<ServedVolume*> created = volumes_->create(request);
     if (!created) return created.error();
     log_.info("created a volume from the configuration",
@@ -370,6 +375,13 @@ void Node::reload(const Config& config) {
         "changes of [server], [index] and of how the log is written take effect at the next start");
   }
   change_log_disks(config.log.disks);
+  if (Result<Accounts> accounts = load_accounts(config.auth); accounts) {
+    accounts_ = *std::move(accounts);
+    config_.auth = config.auth;
+    config_.server.discovery_auth = config.server.discovery_auth;
+  } else {
+    log_.error("the new accounts were not taken", {{"error", to_string(accounts.error())}});
+  }
   config_.volumes = config.volumes;
   if (Result<void> r = create_configured_volumes(); !r) {
     log_.error("the new configuration was applied in part", {{"error", to_string(r.error())}});
@@ -488,6 +500,31 @@ Result<std::shared_ptr<scsi::TargetDevice>> Node::open(std::string_view target,
     return std::shared_ptr<scsi::TargetDevice>(view->device);
   }
   return Error{ErrorCode::kNotFound, "there is no target " + std::string(target)};
+}
+
+// An account that the configuration does not have any more lets nobody in.
+Result<std::vector<iscsi::ChapAccount>> Node::accounts(std::string_view target,
+                                                       std::string_view) const {
+  std::vector<std::string> names = config_.server.discovery_auth;
+  if (!target.empty()) {
+    const ServedVolume* volume = volumes_->find_target(target);
+    if (const ServedView* view = views_->find_target(target); view != nullptr) {
+      volume = volumes_->find(view->meta.volume_id());
+    }
+    if (volume == nullptr) return std::vector<iscsi::ChapAccount>{};
+    names.assign(volume->meta.auth().begin(), volume->meta.auth().end());
+  }
+  std::vector<iscsi::ChapAccount> found;
+  for (const std::string& name : names) {
+    if (const auto account = accounts_.find(name); account != accounts_.end()) {
+      found.push_back(account->second);
+    }
+  }
+  if (found.empty() && !names.empty()) {
+    return Error{ErrorCode::kUnavailable,
+                 "the account " + names.front() + " is not in the configuration any more"};
+  }
+  return found;
 }
 
 void Node::session_opened(const iscsi::SessionInfo& session) {

@@ -11,6 +11,7 @@
 
 #include "server/iscsi/observer.h"
 #include "server/iscsi/portal.h"
+#include "server/node/accounts.h"
 #include "server/node/config.h"
 #include "server/node/event_loop.h"
 #include "server/node/index_stack.h"
@@ -52,6 +53,8 @@ class Node final : public iscsi::TargetDirectory, public iscsi::Observer, public
   [[nodiscard]] std::vector<std::string> discoverable(std::string_view initiator) const override;
   [[nodiscard]] Result<std::shared_ptr<scsi::TargetDevice>> open(
       std::string_view target, std::string_view initiator) override;
+  [[nodiscard]] Result<std::vector<iscsi::ChapAccount>> accounts(
+      std::string_view target, std::string_view initiator) const override;
   // iscsi::Observer
   void session_opened(const iscsi::SessionInfo& session) override;
   void connection_ended(const iscsi::ConnectionEnd& end) override;
@@ -80,6 +83,7 @@ class Node final : public iscsi::TargetDirectory, public iscsi::Observer, public
   [[nodiscard]] bool allowed(const ServedVolume& volume, std::string_view initiator) const;
 
   Config config_;
+  Accounts accounts_;
   const std::string config_path_;
   EventLoop& loop_;
   Log& log_;

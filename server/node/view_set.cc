@@ -5,6 +5,7 @@
 #include "proto/check.h"
 #include "server/node/identity.h"
 #include "server/node/names.h"
+#include "server/node/reservation_store.h"
 
 namespace mariner::node {
 
@@ -45,12 +46,15 @@ Result<void> ViewSet::serve(const meta::View& meta) {
     if (!opened) return opened.error();
     overlay = std::move(*opened);
   }
-  add(*volume, meta, std::move(overlay));
+  const auto added = add(*volume, meta, std::move(overlay));
+  if (!added) return added.error();
   return {};
 }
 
-ServedView& ViewSet::add(const ServedVolume& volume, const meta::View& meta,
-                         std::shared_ptr<volume::Volume> overlay) {
+Result<ServedView*> ViewSet::add(const ServedVolume& volume, const meta::View& meta,
+                                 std::shared_ptr<volume::Volume> overlay) {
+  auto reservations = reservation_options(store_, MetaStore::unit_of_view(meta.name()));
+  if (!reservations) return reservations.error();
   ServedView view;
   view.meta = meta;
   view.iqn = view_iqn(iqn_base_, meta.name());
@@ -62,8 +66,11 @@ ServedView& ViewSet::add(const ServedVolume& volume, const meta::View& meta,
                        : volume.volume->view_layer(SequenceNumber{meta.sequence()});
   units[0].disk.identity = view.identity;
   units[0].disk.block_bytes = volume.meta.block_size();
+  units[0].reservations = *std::move(reservations);
   view.device = std::make_shared<scsi::Device>(std::move(units));
-  return views_[meta.name()] = std::move(view);
+  ServedView& added = views_[meta.name()];
+  added = std::move(view);
+  return &added;
 }
 
 Result<ServedView*> ViewSet::expose(const ServedVolume& volume, const NewView& request) {
@@ -109,7 +116,7 @@ Result<ServedView*> ViewSet::expose(const ServedVolume& volume, const NewView& r
     if (overlay != nullptr) volumes_.remove_overlay(meta.overlay_volume_id(), std::move(overlay));
     return r.error();
   }
-  return &add(volume, meta, std::move(overlay));
+  return add(volume, meta, std::move(overlay));
 }
 
 Result<void> ViewSet::unexpose(const std::string& name) {

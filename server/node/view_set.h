@@ -51,8 +51,8 @@ class ViewSet {
 
  private:
   Result<void> serve(const meta::View& meta);
-  ServedView& add(const ServedVolume& volume, const meta::View& meta,
-                  std::shared_ptr<volume::Volume> overlay);
+  Result<ServedView*> add(const ServedVolume& volume, const meta::View& meta,
+                          std::shared_ptr<volume::Volume> overlay);
 
   VolumeSet& volumes_;
   MetaStore& store_;

@@ -10,6 +10,7 @@
 #include "server/node/config.h"
 #include "server/node/identity.h"
 #include "server/node/names.h"
+#include "server/node/reservation_store.h"
 
 namespace mariner::node {
 
@@ -236,6 +237,10 @@ Result<void> VolumeSet::start_volume(ServedVolume& served) {
   units[0].disk.identity = served.identity;
   units[0].disk.block_bytes = meta.block_size();
   units[0].layer = served.volume->live_layer();
+  auto reservations =
+      reservation_options(parts_.store, MetaStore::unit_of_volume(served.meta.id()));
+  if (!reservations) return reservations.error();
+  units[0].reservations = *std::move(reservations);
   if (const auto faults = options_.faults.find(meta.name()); faults != options_.faults.end()) {
     parts_.log.warning("faults are injected into a volume, as configured",
                        {{"volume", meta.name()}});
@@ -275,6 +280,7 @@ Result<meta::Volume> VolumeSet::plan(const NewVolume& request) const {
   meta.set_created_ns(parts_.executor.wall_time().ns);
   meta.set_uuid(new_uuid());
   for (const std::string& initiator : request.acl) meta.add_acl(initiator);
+  for (const std::string& account : request.auth) meta.add_auth(account);
   return meta;
 }
 

@@ -59,6 +59,7 @@ struct NewVolume {
   std::uint32_t block_size = 512;
   std::uint64_t window_s = 0;
   std::vector<std::string> acl;
+  std::vector<std::string> auth;
 };
 
 class VolumeSet {

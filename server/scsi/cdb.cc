@@ -128,6 +128,34 @@ Decoded decode_write_same(CdbBytes cdb, const OpcodeInfo& info, const Geometry& 
   return WriteSame{extent, (cdb[1] & 0x08) != 0, (cdb[1] & 0x01) == 0};
 }
 
+// A parameter list longer than any that is taken.
+constexpr std::uint32_t kParameterBytesMax = 64 << 10;
+
+Decoded decode_reserve_out(CdbBytes cdb) {
+  const auto bytes = load_be<std::uint32_t>(&cdb[5]);
+  if (bytes > kParameterBytesMax) return illegal_request(asc::kParameterListLengthError);
+  return PersistentReserveOut{.action = static_cast<PersistentReserveOut::Action>(cdb[1] & 0x1F),
+                              .scope = static_cast<std::uint8_t>(cdb[2] >> 4),
+                              .type = static_cast<std::uint8_t>(cdb[2] & 0x0F),
+                              .parameter_bytes = bytes};
+}
+
+Decoded decode_compare_and_write(CdbBytes cdb, const Geometry& geometry) {
+  const Extent extent{load_be<std::uint64_t>(&cdb[2]), cdb[13]};
+  if (auto sense = check_extent(extent, geometry)) return *std::move(sense);
+  if (extent.blocks > compare_and_write_blocks_max(geometry)) return invalid_field_in_cdb(13);
+  return CompareAndWrite{extent};
+}
+
+Decoded decode_write_atomic(CdbBytes cdb, const Geometry& geometry) {
+  const Extent extent{load_be<std::uint64_t>(&cdb[2]), load_be<std::uint16_t>(&cdb[12])};
+  if (auto sense = check_extent(extent, geometry)) return *std::move(sense);
+  if (extent.blocks > geometry.transfer_blocks_max) return invalid_field_in_cdb(12);
+  // Every write is one record, seen whole or not at all: boundaries within it are of no use.
+  if (load_be<std::uint16_t>(&cdb[10]) != 0) return invalid_field_in_cdb(10);
+  return Write{extent};
+}
+
 Decoded decode_report_luns(CdbBytes cdb) {
   if (cdb[2] > static_cast<std::uint8_t>(ReportLuns::Select::kAll)) return invalid_field_in_cdb(2);
   return ReportLuns{static_cast<ReportLuns::Select>(cdb[2]), load_be<std::uint32_t>(&cdb[6])};
@@ -146,6 +174,10 @@ Decoded decode_report_opcodes(CdbBytes cdb) {
 }
 
 }  // namespace
+
+std::uint64_t compare_and_write_blocks_max(const Geometry& geometry) {
+  return std::min<std::uint64_t>(kCompareAndWriteBytesMax / geometry.block_bytes, 0xFF);
+}
 
 std::optional<Sense> check_extent(const Extent& extent, const Geometry& geometry) {
   if (extent.lba <= geometry.block_count && extent.blocks <= geometry.block_count - extent.lba) {
@@ -177,7 +209,7 @@ Decoded decode(CdbBytes cdb, const Geometry& geometry) {
     }
     case Operation::kModeSelect: return decode_mode_select(cdb, *info);
     case Operation::kModeSense: return decode_mode_sense(cdb, *info);
-    case Operation::kStartStopUnit: return StartStopUnit{};
+    case Operation::kStartStopUnit: return StartStopUnit{(cdb[4] & 0x01) != 0};
     case Operation::kPreventAllow: return PreventAllow{};
     case Operation::kReadCapacity:
       if (info->cdb_bytes == 10) return ReadCapacity{false, 8};
@@ -215,6 +247,25 @@ Decoded decode(CdbBytes cdb, const Geometry& geometry) {
     case Operation::kReportOpcodes: return decode_report_opcodes(cdb);
     case Operation::kReportTaskManagement:
       return ReportTaskManagement{(cdb[2] & 0x80) != 0, load_be<std::uint32_t>(&cdb[6])};
+    case Operation::kReserve6: return Reserve6{};
+    case Operation::kRelease6: return Release6{};
+    case Operation::kPersistentReserveIn:
+      return PersistentReserveIn{static_cast<PersistentReserveIn::Action>(cdb[1] & 0x1F),
+                                 load_be<std::uint16_t>(&cdb[7])};
+    case Operation::kPersistentReserveOut: return decode_reserve_out(cdb);
+    case Operation::kCompareAndWrite: return decode_compare_and_write(cdb, geometry);
+    case Operation::kOrWrite: {
+      const auto [extent, sense] = transfer_extent(cdb, *info, geometry);
+      if (sense) return *sense;
+      return OrWrite{extent};
+    }
+    case Operation::kWriteAtomic: return decode_write_atomic(cdb, geometry);
+    case Operation::kReadDefectData: {
+      const bool twelve = info->cdb_bytes == 12;
+      return ReadDefectData{twelve, cdb[twelve ? 1 : 2],
+                            twelve ? load_be<std::uint32_t>(&cdb[6])
+                                   : std::uint32_t{load_be<std::uint16_t>(&cdb[7])}};
+    }
   }
   CHECK_MSG(false, "an operation of the table is not decoded");
 }
@@ -243,6 +294,12 @@ struct TransferOf {
   }
   Transfer operator()(const Write& command) const {
     return out(command.extent.blocks * geometry.block_bytes);
+  }
+  Transfer operator()(const OrWrite& command) const {
+    return out(command.extent.blocks * geometry.block_bytes);
+  }
+  Transfer operator()(const CompareAndWrite& command) const {
+    return out(2 * command.extent.blocks * geometry.block_bytes);
   }
   Transfer operator()(const WriteAndVerify& command) const {
     return out(command.extent.blocks * geometry.block_bytes);

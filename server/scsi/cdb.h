@@ -27,11 +27,16 @@ struct Geometry {
 // licence to send as long a WRITE.
 inline constexpr std::uint64_t kWriteSameBytesMax = 16 << 20;
 
+// The longest COMPARE AND WRITE, in bytes that are written.
+inline constexpr std::uint64_t kCompareAndWriteBytesMax = 64 << 10;
+
 // Logical blocks [lba, lba + blocks).
 struct Extent {
   std::uint64_t lba = 0;
   std::uint64_t blocks = 0;
 };
+
+[[nodiscard]] std::uint64_t compare_and_write_blocks_max(const Geometry& geometry);
 
 // Why `extent` is not inside the disk: LOGICAL BLOCK ADDRESS OUT OF RANGE, about the first block
 // that does not exist. Nothing if it is inside; an empty one may stand at the very end.
@@ -68,7 +73,9 @@ struct ModeSelect {
   bool ten = false;
   std::uint32_t parameter_bytes = 0;
 };
-struct StartStopUnit {};
+struct StartStopUnit {
+  bool start = false;
+};
 struct PreventAllow {};
 struct ReadCapacity {
   bool sixteen = false;
@@ -120,11 +127,53 @@ struct ReportTaskManagement {
   std::uint32_t allocation_bytes = 0;
 };
 
+struct Reserve6 {};
+struct Release6 {};
+struct PersistentReserveIn {
+  enum class Action : std::uint8_t {
+    kReadKeys = 0,
+    kReadReservation = 1,
+    kReportCapabilities = 2,
+    kReadFullStatus = 3,
+  };
+  Action action = Action::kReadKeys;
+  std::uint32_t allocation_bytes = 0;
+};
+struct PersistentReserveOut {
+  enum class Action : std::uint8_t {
+    kRegister = 0,
+    kReserve = 1,
+    kRelease = 2,
+    kClear = 3,
+    kPreempt = 4,
+    kPreemptAndAbort = 5,
+    kRegisterAndIgnoreExistingKey = 6,
+    kRegisterAndMove = 7,
+  };
+  Action action = Action::kRegister;
+  std::uint8_t scope = 0;
+  std::uint8_t type = 0;
+  std::uint32_t parameter_bytes = 0;
+};
+struct CompareAndWrite {  // data: what to compare with, then what to write
+  Extent extent;
+};
+struct OrWrite {
+  Extent extent;
+};
+struct ReadDefectData {
+  bool twelve = false;
+  std::uint8_t lists = 0;  // PLIST, GLIST and the format, as in the CDB
+  std::uint32_t allocation_bytes = 0;
+};
+
 // A Sense when the CDB is refused.
-using Decoded = std::variant<Sense, TestUnitReady, RequestSense, Inquiry, ModeSense, ModeSelect,
-                             StartStopUnit, PreventAllow, ReadCapacity, Read, Write, WriteAndVerify,
-                             Verify, Prefetch, SynchronizeCache, WriteSame, Unmap, GetLbaStatus,
-                             ReportLuns, ReportOpcodes, ReportTaskManagement>;
+using Decoded =
+    std::variant<Sense, TestUnitReady, RequestSense, Inquiry, ModeSense, ModeSelect, StartStopUnit,
+                 PreventAllow, ReadCapacity, Read, Write, WriteAndVerify, Verify, Prefetch,
+                 SynchronizeCache, WriteSame, Unmap, GetLbaStatus, ReportLuns, ReportOpcodes,
+                 ReportTaskManagement, Reserve6, Release6, PersistentReserveIn,
+                 PersistentReserveOut, CompareAndWrite, OrWrite, ReadDefectData>;
 
 [[nodiscard]] Decoded decode(CdbBytes cdb, const Geometry& geometry);
 

@@ -4,10 +4,14 @@
 #include <utility>
 
 #include "server/scsi/inquiry.h"
+#include "server/scsi/persistent_reserve.h"
 #include "server/scsi/reply.h"
 
 namespace mariner::scsi {
 namespace {
+
+// One target portal group, number 1, and so one target port.
+constexpr std::uint16_t kTargetPort = 1;
 
 // Commands that a waiting unit attention does not hold up (SAM-5 5.14.1). REQUEST SENSE reports
 // it as its data.
@@ -33,17 +37,17 @@ Response report_sense(const RequestSense& request, const Sense& sense) {
 
 Device::Device(std::vector<LogicalUnitOptions> units) : nexuses_(units.size()) {
   for (LogicalUnitOptions& unit : units) {
-    units_.push_back(
-        {unit.lun, std::make_shared<Disk>(std::move(unit.disk), std::move(unit.layer))});
+    units_.push_back({unit.lun, std::make_shared<Disk>(std::move(unit.disk), std::move(unit.layer)),
+                      std::make_shared<UnitReservations>(std::move(unit.reservations))});
   }
   std::ranges::sort(units_, {}, &Unit::lun);
   CHECK(!units_.empty() && units_.front().lun == Lun{0});
   CHECK(std::ranges::adjacent_find(units_, {}, &Unit::lun) == units_.end());
 }
 
-Device::~Device() = default;
+Device::~Device() { *alive_ = false; }
 
-std::shared_ptr<Nexus> Device::attach(const InitiatorPort& port) { return nexuses_.attach(port); }
+std::shared_ptr<Nexus> Device::attach(const NexusId& id) { return nexuses_.attach(id); }
 
 const Device::Unit* Device::find(std::uint64_t lun_field) const {
   const auto lun = parse_lun(lun_field);
@@ -110,7 +114,27 @@ void Device::execute(Command command, CommandDone done) {
   }
 
   const Decoded decoded = decode(command.cdb, disk.geometry());
+  UnitReservations& reservations = *unit->reservations;
+  const OpcodeInfo* const info = find_opcode(command.cdb);
+  if (info != nullptr && reservations.conflicts(info->operation, decoded, nexus)) {
+    return done(Response{.status = Status::kReservationConflict, .sense = {}, .data_in = {}});
+  }
   if (const auto* report = std::get_if<ReportLuns>(&decoded)) return done(report_luns(*report));
+  if (std::holds_alternative<Reserve6>(decoded)) {
+    reservations.reserve(std::static_pointer_cast<InitiatorNexus>(command.nexus));
+    return done(Response{});
+  }
+  if (std::holds_alternative<Release6>(decoded)) {
+    reservations.release(nexus);
+    return done(Response{});
+  }
+  if (const auto* reserve = std::get_if<PersistentReserveIn>(&decoded)) {
+    return done(parameter_data(reserve_in(reserve->action, reservations.state()),
+                               reserve->allocation_bytes));
+  }
+  if (const auto* reserve = std::get_if<PersistentReserveOut>(&decoded)) {
+    return reserve_out(*unit, *reserve, command, std::move(done));
+  }
   if (const auto* request = std::get_if<RequestSense>(&decoded)) {
     const auto attention = attentions.take();
     return done(report_sense(*request, attention ? sense_of(*attention) : Sense{}));
@@ -120,6 +144,44 @@ void Device::execute(Command command, CommandDone done) {
     return done(select_mode(disk, index_of(*unit), decoded, command));
   }
   disk.execute(decoded, command, std::move(done));
+}
+
+void Device::reserve_out(const Unit& unit, const PersistentReserveOut& reserve,
+                         const Command& command, CommandDone done) {
+  auto parsed = parse_reserve_out(reserve, command.data_out.bytes());
+  if (const auto* wrong = std::get_if<Sense>(&parsed)) {
+    return done(check_condition(*wrong, unit.disk->sense_format()));
+  }
+  ReserveOut out = std::get<ReserveOut>(std::move(parsed));
+  if (out.action == PersistentReserveOut::Action::kRegisterAndMove &&
+      out.target_port != kTargetPort) {
+    return done(check_condition(invalid_parameter(18), unit.disk->sense_format()));
+  }
+  const NexusId& from = static_cast<const InitiatorNexus&>(*command.nexus).id();
+  const bool aborts = reserve.action == PersistentReserveOut::Action::kPreemptAndAbort;
+  unit.reservations->apply(
+      std::move(out), from,
+      [this, alive = alive_, index = index_of(unit), disk = unit.disk, aborts,
+       done = std::move(done)](Result<Reservations::Outcome> applied) mutable {
+        if (!applied) {
+          return done(check_condition({SenseKey::kHardwareError, asc::kInternalTargetFailure},
+                                      disk->sense_format()));
+        }
+        if (std::holds_alternative<Reservations::Conflict>(*applied)) {
+          return done(Response{.status = Status::kReservationConflict, .sense = {}, .data_in = {}});
+        }
+        if (const auto* wrong = std::get_if<Sense>(&*applied)) {
+          return done(check_condition(*wrong, disk->sense_format()));
+        }
+        if (*alive) {
+          for (const auto& [id, attention] : std::get<Reservations::Effects>(*applied).attentions) {
+            nexuses_.establish_for(index, attention, id.initiator, id.target_port);
+          }
+        }
+        if (!aborts) return done(Response{});
+        // From here on the preempted ones' commands conflict; what they had begun is over.
+        disk->settle([done = std::move(done)]() mutable { done(Response{}); });
+      });
 }
 
 Response Device::select_mode(Disk& disk, std::size_t index, const Decoded& decoded,
@@ -154,10 +216,12 @@ void Device::manage(TaskManagementFunction function, std::uint64_t lun,
         break;
       case kLogicalUnitReset:
         unit.disk->reset();
+        unit.reservations->reset();
         nexuses_.establish(index, Attention::kLogicalUnitReset);
         break;
       case kTargetReset:
         unit.disk->reset();
+        unit.reservations->reset();
         nexuses_.establish(index, Attention::kTargetReset);
         break;
     }

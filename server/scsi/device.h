@@ -15,6 +15,7 @@
 #include "server/scsi/lun.h"
 #include "server/scsi/nexus.h"
 #include "server/scsi/target_device.h"
+#include "server/scsi/unit_reservations.h"
 
 namespace mariner::scsi {
 
@@ -22,6 +23,7 @@ struct LogicalUnitOptions {
   Lun lun;
   DiskOptions disk;
   std::shared_ptr<volume::Layer> layer;
+  ReservationOptions reservations{};
 };
 
 class Device final : public TargetDevice {
@@ -32,7 +34,7 @@ class Device final : public TargetDevice {
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
 
-  std::shared_ptr<Nexus> attach(const InitiatorPort& port) override;
+  std::shared_ptr<Nexus> attach(const NexusId& id) override;
   [[nodiscard]] Transfer transfer_of(std::uint64_t lun,
                                      std::span<const std::uint8_t, 16> cdb) const override;
   void execute(Command command, CommandDone done) override;
@@ -53,6 +55,7 @@ class Device final : public TargetDevice {
   struct Unit {
     Lun lun;
     std::shared_ptr<Disk> disk;
+    std::shared_ptr<UnitReservations> reservations;
   };
 
   [[nodiscard]] const Unit* find(std::uint64_t lun_field) const;
@@ -60,11 +63,14 @@ class Device final : public TargetDevice {
   [[nodiscard]] std::size_t index_of(Lun lun) const;
   [[nodiscard]] Response report_luns(const ReportLuns& report) const;
   [[nodiscard]] Response answer_absent(const Command& command) const;
+  void reserve_out(const Unit& unit, const PersistentReserveOut& reserve, const Command& command,
+                   CommandDone done);
   Response select_mode(Disk& disk, std::size_t index, const Decoded& decoded,
                        const Command& command);
 
   std::vector<Unit> units_;  // in order of their LUNs
   NexusTable nexuses_;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
 }  // namespace mariner::scsi

@@ -122,6 +122,13 @@ Response Disk::answer(const ReportOpcodes& report, const Command&) {
   return parameter_data(std::get<std::vector<std::uint8_t>>(result), report.allocation_bytes);
 }
 
+// There are no defects, in whichever format they are asked for.
+Response Disk::answer(const ReadDefectData& read, const Command&) {
+  std::vector<std::uint8_t> data(read.twelve ? 8 : 4);
+  data[1] = read.lists;
+  return parameter_data(data, read.allocation_bytes);
+}
+
 Response Disk::answer(const ReportTaskManagement& report, const Command&) {
   return parameter_data(report_task_management(report), report.allocation_bytes);
 }

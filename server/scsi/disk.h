@@ -4,11 +4,13 @@
 // returns, so that Layer::settle() after it covers them all; task management relies on it.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <variant>
 
+#include "proto/check.h"
 #include "server/scsi/cdb.h"
 #include "server/scsi/identity.h"
 #include "server/scsi/mode.h"
@@ -63,11 +65,22 @@ class Disk final : public std::enable_shared_from_this<Disk> {
   Response answer(const ReadCapacity& read, const Command& command);
   Response answer(const ReportOpcodes& report, const Command& command);
   Response answer(const ReportTaskManagement& report, const Command& command);
+  Response answer(const ReadDefectData& read, const Command& command);
+  // The device answers these.
+  template <typename Reserve>
+    requires std::same_as<Reserve, Reserve6> || std::same_as<Reserve, Release6> ||
+             std::same_as<Reserve, PersistentReserveIn> ||
+             std::same_as<Reserve, PersistentReserveOut>
+  Response answer(const Reserve&, const Command&) {
+    CHECK_MSG(false, "reservations are the device's");
+  }
 
   // Commands that wait for the layer.
   void run(const Read& read, const Command& command, CommandDone done);
   void run(const Write& write, const Command& command, CommandDone done);
   void run(const WriteAndVerify& write, const Command& command, CommandDone done);
+  void run(const CompareAndWrite& write, const Command& command, CommandDone done);
+  void run(const OrWrite& write, const Command& command, CommandDone done);
   void run(const Verify& verify, const Command& command, CommandDone done);
   void run(const WriteSame& write, const Command& command, CommandDone done);
   void run(const Unmap& unmap, const Command& command, CommandDone done);

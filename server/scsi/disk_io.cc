@@ -41,8 +41,9 @@ std::optional<std::size_t> first_difference(std::span<const std::byte> found,
   return std::nullopt;
 }
 
-// The parameter data of GET LBA STATUS (SBC-3).
-std::vector<std::uint8_t> lba_status(const std::vector<volume::Allocation>& pieces,
+// The parameter data of GET LBA STATUS (SBC-3): it begins with the block that was asked for, which
+// the first piece may begin before.
+std::vector<std::uint8_t> lba_status(const std::vector<volume::Allocation>& pieces, ByteRange asked,
                                      std::uint32_t block_bytes) {
   constexpr std::size_t kHeaderBytes = 8;
   constexpr std::size_t kDescriptorBytes = 16;
@@ -52,8 +53,9 @@ std::vector<std::uint8_t> lba_status(const std::vector<volume::Allocation>& piec
     if (++descriptors > kStatusDescriptorsMax) break;
     const std::size_t at = data.size();
     data.resize(at + kDescriptorBytes);
-    store_be(&data[at], piece.range.offset / block_bytes);
-    store_be(&data[at + 8], static_cast<std::uint32_t>(piece.range.length / block_bytes));
+    const std::uint64_t from = std::max(piece.range.offset, asked.offset);
+    store_be(&data[at], from / block_bytes);
+    store_be(&data[at + 8], static_cast<std::uint32_t>((piece.range.end() - from) / block_bytes));
     data[at + 12] = piece.mapped ? 0 : 1;
   }
   store_be(&data[0], static_cast<std::uint32_t>(data.size() - 4));
@@ -136,6 +138,57 @@ void Disk::run(const WriteAndVerify& write, const Command& command, CommandDone 
   layer_->write(range, std::move(data), when_written(extent.lba, std::move(then)));
 }
 
+void Disk::run(const CompareAndWrite& write, const Command& command, CommandDone done) {
+  if (auto sense = write_protection()) return done(refuse(*sense));
+  const ByteRange range = bytes_of(write.extent);
+  if (range.length == 0) {
+    // Who brings data has mistaken the command: 256 blocks do not fit into its one byte.
+    if (command.data_out_announced > 0) return done(refuse(invalid_field_in_cdb(13)));
+    return done(Response{});
+  }
+  // Half of it is to be compared: neither a part nor more of it makes sense.
+  if (command.data_out.size() != 2 * range.length ||
+      command.data_out_announced > 2 * range.length) {
+    return done(refuse(wrong_data_length()));
+  }
+  const auto difference = std::make_shared<std::optional<std::size_t>>();
+  layer_->update(
+      range,
+      [expected = PayloadSlice{command.data_out, 0, range.length},
+       data = PayloadSlice{command.data_out, range.length, range.length},
+       difference](const PayloadSlice& current) -> std::optional<PayloadSlice> {
+        *difference = first_difference(current.bytes(), expected.bytes());
+        if (*difference) return std::nullopt;
+        return data;
+      },
+      when_written(write.extent.lba, [self = shared_from_this(), difference,
+                                      done = std::move(done)](Response response) mutable {
+        if (response.status != Status::kGood || !*difference) return done(std::move(response));
+        // SBC-3 5.2: how far into the data the first difference is.
+        Sense sense{SenseKey::kMiscompare, asc::kMiscompareDuringVerify, **difference,
+                    std::nullopt};
+        done(self->refuse(sense));
+      }));
+}
+
+void Disk::run(const OrWrite& write, const Command& command, CommandDone done) {
+  if (auto sense = write_protection()) return done(refuse(*sense));
+  const auto part = received(write.extent, command);
+  if (const auto* sense = std::get_if<Sense>(&part)) return done(refuse(*sense));
+  const ByteRange range = bytes_of(std::get<Extent>(part));
+  if (range.length == 0) return done(Response{});
+  layer_->update(
+      range,
+      [data = PayloadSlice{command.data_out, 0, range.length}](
+          const PayloadSlice& current) -> std::optional<PayloadSlice> {
+        Payload merged = Payload::copy_of(current.bytes());
+        const std::span<const std::byte> bits = data.bytes();
+        for (std::size_t i = 0; i < bits.size(); ++i) merged.data()[i] |= bits[i];
+        return PayloadSlice{merged, 0, merged.size()};
+      },
+      when_written(write.extent.lba, std::move(done)));
+}
+
 void Disk::run(const Verify& verify, const Command& command, CommandDone done) {
   if (verify.extent.blocks == 0) return done(Response{});
   switch (verify.check) {
@@ -216,15 +269,16 @@ void Disk::run(const Unmap& unmap, const Command& command, CommandDone done) {
 void Disk::run(const GetLbaStatus& get, const Command&, CommandDone done) {
   const std::uint64_t blocks =
       std::min(geometry().block_count - get.lba, kStatusBytesMax / options_.block_bytes);
-  layer_->allocation(
-      bytes_of({get.lba, blocks}), [self = shared_from_this(), get, done = std::move(done)](
-                                       Result<std::vector<volume::Allocation>> pieces) mutable {
-        if (!pieces) {
-          done(layer_failure(pieces.error(), Access::kRead, get.lba, self->sense_format()));
-          return;
-        }
-        done(parameter_data(lba_status(*pieces, self->options_.block_bytes), get.allocation_bytes));
-      });
+  const ByteRange range = bytes_of({get.lba, blocks});
+  layer_->allocation(range, [self = shared_from_this(), get, range, done = std::move(done)](
+                                Result<std::vector<volume::Allocation>> pieces) mutable {
+    if (!pieces) {
+      done(layer_failure(pieces.error(), Access::kRead, get.lba, self->sense_format()));
+      return;
+    }
+    done(parameter_data(lba_status(*pieces, range, self->options_.block_bytes),
+                        get.allocation_bytes));
+  });
 }
 
 void Disk::run(const SynchronizeCache&, const Command&, CommandDone done) {

@@ -123,7 +123,8 @@ Bytes device_identification(const Identity& identity) {
 Bytes block_limits(const Geometry& geometry) {
   const std::uint32_t granularity = kBlockBytes / geometry.block_bytes;
   Bytes data = page_of(0xB0, 64);
-  data[4] = 0x01;  // WSNZ: WRITE SAME needs a number of blocks. Byte 5: no COMPARE AND WRITE
+  data[4] = 0x01;  // WSNZ: WRITE SAME needs a number of blocks
+  data[5] = static_cast<std::uint8_t>(compare_and_write_blocks_max(geometry));
   store_be(&data[6], static_cast<std::uint16_t>(granularity));
   store_be(&data[8], geometry.transfer_blocks_max);
   store_be(&data[12], geometry.transfer_blocks_max);  // optimal: the longer, the fewer records
@@ -132,6 +133,8 @@ Bytes block_limits(const Geometry& geometry) {
   store_be(&data[28], granularity);
   store_be(&data[32], std::uint32_t{0x8000'0000});  // UGAVALID: aligned at LBA 0
   store_be(&data[36], std::uint64_t{kWriteSameBytesMax / geometry.block_bytes});
+  // Every write is atomic. Alignment and granularity: one block; no boundaries within.
+  store_be(&data[44], geometry.transfer_blocks_max);
   return data;
 }
 

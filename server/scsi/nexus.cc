@@ -16,14 +16,20 @@ Sense sense_of(Attention attention) {
     case Attention::kParametersChanged:
       return {SenseKey::kUnitAttention, asc::kModeParametersChanged};
     case Attention::kMediumChanged: return {SenseKey::kUnitAttention, asc::kMediumMayHaveChanged};
+    case Attention::kReservationsPreempted:
+      return {SenseKey::kUnitAttention, asc::kReservationsPreempted};
+    case Attention::kReservationsReleased:
+      return {SenseKey::kUnitAttention, asc::kReservationsReleased};
+    case Attention::kRegistrationsPreempted:
+      return {SenseKey::kUnitAttention, asc::kRegistrationsPreempted};
   }
   CHECK_MSG(false, "no such attention");
 }
 
 void AttentionSet::add(Attention attention) {
-  const auto bit = static_cast<std::uint8_t>(1u << static_cast<unsigned>(attention));
+  const auto bit = static_cast<std::uint16_t>(1u << static_cast<unsigned>(attention));
   if (attention <= Attention::kLogicalUnitReset) {
-    const auto higher = static_cast<std::uint8_t>(bits_ & (bit - 1u));
+    const auto higher = static_cast<std::uint16_t>(bits_ & (bit - 1u));
     // What is lower is implied by the reset, and the reset by a higher one that still waits.
     bits_ = higher != 0 ? higher : bit;
   } else {
@@ -34,15 +40,15 @@ void AttentionSet::add(Attention attention) {
 std::optional<Attention> AttentionSet::take() {
   if (bits_ == 0) return std::nullopt;
   const auto first = static_cast<unsigned>(std::countr_zero(bits_));
-  bits_ &= static_cast<std::uint8_t>(bits_ - 1);
+  bits_ &= static_cast<std::uint16_t>(bits_ - 1);
   return static_cast<Attention>(first);
 }
 
-std::shared_ptr<InitiatorNexus> NexusTable::attach(const InitiatorPort& port) {
+std::shared_ptr<InitiatorNexus> NexusTable::attach(const NexusId& id) {
   std::erase_if(nexuses_, [](const auto& entry) { return entry.second.expired(); });
-  std::weak_ptr<InitiatorNexus>& place = nexuses_[Key(port.name, port.isid)];
+  std::weak_ptr<InitiatorNexus>& place = nexuses_[id];
   if (auto existing = place.lock()) return existing;
-  auto nexus = std::make_shared<InitiatorNexus>(unit_count_);
+  auto nexus = std::make_shared<InitiatorNexus>(id, unit_count_);
   for (std::size_t unit = 0; unit < unit_count_; ++unit) {
     nexus->attentions(unit).add(Attention::kPowerOn);
   }
@@ -54,6 +60,15 @@ void NexusTable::establish(std::size_t unit, Attention attention, const Nexus* e
   for (auto& [key, weak] : nexuses_) {
     const auto nexus = weak.lock();
     if (nexus && nexus.get() != except) nexus->attentions(unit).add(attention);
+  }
+}
+
+void NexusTable::establish_for(std::size_t unit, Attention attention,
+                               const InitiatorPort& initiator, std::uint16_t target_port) {
+  for (auto at = nexuses_.lower_bound({initiator, 0});
+       at != nexuses_.end() && at->first.initiator == initiator; ++at) {
+    if (target_port != 0 && at->first.target_port != target_port) continue;
+    if (const auto nexus = at->second.lock()) nexus->attentions(unit).add(attention);
   }
 }
 

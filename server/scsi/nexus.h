@@ -1,13 +1,11 @@
 // I_T nexuses, and the unit attentions that wait on them for their initiators (SAM-5 5.14).
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -19,13 +17,16 @@ namespace mariner::scsi {
 // In order of precedence: the first one that waits is reported first (SAM-5 5.14.1). Resets clear
 // every attention after them, because a reset implies them all.
 enum class Attention : std::uint8_t {
-  kPowerOn,            // 29/00, for a nexus that is new
-  kTargetReset,        // 29/02
-  kLogicalUnitReset,   // 29/03
-  kCommandsCleared,    // 2F/00
-  kCapacityChanged,    // 2A/09
-  kParametersChanged,  // 2A/01
-  kMediumChanged,      // 28/00
+  kPowerOn,                 // 29/00, for a nexus that is new
+  kTargetReset,             // 29/02
+  kLogicalUnitReset,        // 29/03
+  kCommandsCleared,         // 2F/00
+  kCapacityChanged,         // 2A/09
+  kParametersChanged,       // 2A/01
+  kMediumChanged,           // 28/00
+  kReservationsPreempted,   // 2A/03
+  kReservationsReleased,    // 2A/04
+  kRegistrationsPreempted,  // 2A/05
 };
 
 [[nodiscard]] Sense sense_of(Attention attention);
@@ -40,18 +41,22 @@ class AttentionSet {
   std::optional<Attention> take();
 
  private:
-  std::uint8_t bits_ = 0;
+  std::uint16_t bits_ = 0;
 };
 
 // One initiator port as this device knows it. Lives as long as a session holds it.
 class InitiatorNexus final : public Nexus {
  public:
-  explicit InitiatorNexus(std::size_t unit_count) : attentions_(unit_count) {}
+  InitiatorNexus(NexusId id, std::size_t unit_count)
+      : id_(std::move(id)), attentions_(unit_count) {}
+
+  [[nodiscard]] const NexusId& id() const { return id_; }
 
   // `unit` is the ordinal of a logical unit in its device.
   [[nodiscard]] AttentionSet& attentions(std::size_t unit) { return attentions_.at(unit); }
 
  private:
+  const NexusId id_;
   std::vector<AttentionSet> attentions_;
 };
 
@@ -60,17 +65,19 @@ class NexusTable {
  public:
   explicit NexusTable(std::size_t unit_count) : unit_count_(unit_count) {}
 
-  // The nexus of `port`; a new one starts with the power-on attention on every unit.
-  std::shared_ptr<InitiatorNexus> attach(const InitiatorPort& port);
+  // The nexus of `id`; a new one starts with the power-on attention on every unit.
+  std::shared_ptr<InitiatorNexus> attach(const NexusId& id);
 
   // Adds `attention` for `unit` to every nexus but `except` (which may be null).
   void establish(std::size_t unit, Attention attention, const Nexus* except = nullptr);
+  // Adds `attention` for `unit` to the nexuses of this initiator port, through `target_port` or, 0,
+  // through any. Who is not there hears of nothing: a new nexus begins with power on.
+  void establish_for(std::size_t unit, Attention attention, const InitiatorPort& initiator,
+                     std::uint16_t target_port);
 
  private:
-  using Key = std::pair<std::string, std::array<std::uint8_t, 6>>;
-
   std::size_t unit_count_;
-  std::map<Key, std::weak_ptr<InitiatorNexus>> nexuses_;
+  std::map<NexusId, std::weak_ptr<InitiatorNexus>> nexuses_;
 };
 
 }  // namespace mariner::scsi

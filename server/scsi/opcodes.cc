@@ -46,6 +46,18 @@ constexpr Usage service16(std::uint8_t action, std::uint8_t lba) {
 
 constexpr auto kNoAction = std::nullopt;
 
+constexpr OpcodeInfo reserve_in(std::uint8_t action, const char* name) {
+  return {kPersistentReserveIn, name, 0x5E, action, 10, {0x5E, action, 0, 0, 0, 0, 0, 0xFF, 0xFF}};
+}
+constexpr OpcodeInfo reserve_out(std::uint8_t action, const char* name) {
+  return {kPersistentReserveOut,
+          name,
+          0x5F,
+          action,
+          10,
+          {0x5F, action, 0xFF, 0, 0, 0xFF, 0xFF, 0xFF, 0xFF}};
+}
+
 constexpr OpcodeInfo kTable[] = {
     {kTestUnitReady, "TEST UNIT READY", 0x00, kNoAction, 6, {0x00}},
     {kRequestSense, "REQUEST SENSE", 0x03, kNoAction, 6, {0x03, 0x01, 0, 0, 0xFF}},
@@ -53,6 +65,8 @@ constexpr OpcodeInfo kTable[] = {
     {kWrite, "WRITE(6)", 0x0A, kNoAction, 6, extent6(0x0A)},
     {kInquiry, "INQUIRY", 0x12, kNoAction, 6, {0x12, 0x01, 0xFF, 0xFF, 0xFF}},
     {kModeSelect, "MODE SELECT(6)", 0x15, kNoAction, 6, {0x15, kPageFormat, 0, 0, 0xFF}},
+    {kReserve6, "RESERVE(6)", 0x16, kNoAction, 6, {0x16, 0, 0xFF}},
+    {kRelease6, "RELEASE(6)", 0x17, kNoAction, 6, {0x17, 0, 0xFF}},
     {kModeSense,
      "MODE SENSE(6)",
      0x1A,
@@ -70,6 +84,12 @@ constexpr OpcodeInfo kTable[] = {
     {kPrefetch, "PRE-FETCH(10)", 0x34, kNoAction, 10, extent10(0x34, kImmediate)},
     {kSynchronizeCache, "SYNCHRONIZE CACHE(10)", 0x35, kNoAction, 10,
      extent10(0x35, kImmediate | kSyncNv)},
+    {kReadDefectData,
+     "READ DEFECT DATA(10)",
+     0x37,
+     kNoAction,
+     10,
+     {0x37, 0, 0x1F, 0, 0, 0, 0, 0xFF, 0xFF}},
     {kWriteSame, "WRITE SAME(10)", 0x41, kNoAction, 10, extent10(0x41, kUnmapBit)},
     {kUnmap, "UNMAP", 0x42, kNoAction, 10, {0x42, 0, 0, 0, 0, 0, kGroup, 0xFF, 0xFF}},
     {kModeSelect,
@@ -84,8 +104,27 @@ constexpr OpcodeInfo kTable[] = {
      kNoAction,
      10,
      {0x5A, kNoBlockDescriptors | kLongLba, 0xFF, 0xFF, 0, 0, 0, 0xFF, 0xFF}},
+    reserve_in(0, "READ KEYS"),
+    reserve_in(1, "READ RESERVATION"),
+    reserve_in(2, "REPORT CAPABILITIES"),
+    reserve_in(3, "READ FULL STATUS"),
+    reserve_out(0, "REGISTER"),
+    reserve_out(1, "RESERVE"),
+    reserve_out(2, "RELEASE"),
+    reserve_out(3, "CLEAR"),
+    reserve_out(4, "PREEMPT"),
+    reserve_out(5, "PREEMPT AND ABORT"),
+    reserve_out(6, "REGISTER AND IGNORE EXISTING KEY"),
+    reserve_out(7, "REGISTER AND MOVE"),
     {kRead, "READ(16)", 0x88, kNoAction, 16, extent16(0x88, kIo)},
+    {kCompareAndWrite,
+     "COMPARE AND WRITE",
+     0x89,
+     kNoAction,
+     16,
+     {0x89, kIo, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0, 0, 0, 0xFF, kGroup}},
     {kWrite, "WRITE(16)", 0x8A, kNoAction, 16, extent16(0x8A, kIo)},
+    {kOrWrite, "ORWRITE(16)", 0x8B, kNoAction, 16, extent16(0x8B, kIo)},
     {kWriteAndVerify, "WRITE AND VERIFY(16)", 0x8E, kNoAction, 16,
      extent16(0x8E, kDpo | kByteCheck)},
     {kVerify, "VERIFY(16)", 0x8F, kNoAction, 16, extent16(0x8F, kDpo | kByteCheck)},
@@ -93,6 +132,13 @@ constexpr OpcodeInfo kTable[] = {
     {kSynchronizeCache, "SYNCHRONIZE CACHE(16)", 0x91, kNoAction, 16,
      extent16(0x91, kImmediate | kSyncNv)},
     {kWriteSame, "WRITE SAME(16)", 0x93, kNoAction, 16, extent16(0x93, kUnmapBit | kNdob)},
+    {kWriteAtomic,
+     "WRITE ATOMIC(16)",
+     0x9C,
+     kNoAction,
+     16,
+     {0x9C, kDpo | kFua, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF,
+      kGroup}},
     {kReadCapacity, "READ CAPACITY(16)", 0x9E, 0x10, 16, service16(0x10, 0)},
     {kGetLbaStatus, "GET LBA STATUS", 0x9E, 0x12, 16, service16(0x12, 0xFF)},
     {kReportLuns,
@@ -118,6 +164,12 @@ constexpr OpcodeInfo kTable[] = {
     {kWriteAndVerify, "WRITE AND VERIFY(12)", 0xAE, kNoAction, 12,
      extent12(0xAE, kDpo | kByteCheck)},
     {kVerify, "VERIFY(12)", 0xAF, kNoAction, 12, extent12(0xAF, kDpo | kByteCheck)},
+    {kReadDefectData,
+     "READ DEFECT DATA(12)",
+     0xB7,
+     kNoAction,
+     12,
+     {0xB7, 0x1F, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF}},
 };
 constexpr std::size_t kTableSize = std::size(kTable);
 static_assert(kTableSize < std::numeric_limits<std::uint8_t>::max());
@@ -138,6 +190,40 @@ constexpr auto kFirst = [] {
 static_assert(kFirst[256] == kTableSize);
 
 }  // namespace
+
+ReservationAccess reservation_access(Operation operation) {
+  switch (operation) {
+    case kTestUnitReady:
+    case kRequestSense:
+    case kInquiry:
+    case kPreventAllow:  // prevents nothing
+    case kReadCapacity:
+    case kReportLuns:
+    case kReportOpcodes:
+    case kReportTaskManagement:
+    case kPersistentReserveIn:
+    case kPersistentReserveOut:  // the service action says
+    case kReserve6:              // have rules of their own
+    case kRelease6: return ReservationAccess::kFree;
+    case kModeSense:
+    case kRead:
+    case kVerify:
+    case kPrefetch:
+    case kGetLbaStatus:
+    case kReadDefectData: return ReservationAccess::kReads;
+    case kModeSelect:
+    case kStartStopUnit:
+    case kWrite:
+    case kWriteAndVerify:
+    case kSynchronizeCache:
+    case kWriteSame:
+    case kUnmap:
+    case kCompareAndWrite:
+    case kOrWrite:
+    case kWriteAtomic: return ReservationAccess::kWrites;
+  }
+  return ReservationAccess::kWrites;
+}
 
 std::span<const OpcodeInfo> opcode_table() { return kTable; }
 

@@ -33,7 +33,23 @@ enum class Operation : std::uint8_t {
   kReportLuns,
   kReportOpcodes,
   kReportTaskManagement,
+  kReserve6,
+  kRelease6,
+  kPersistentReserveIn,
+  kPersistentReserveOut,
+  kCompareAndWrite,
+  kOrWrite,
+  kWriteAtomic,
+  kReadDefectData,
 };
+
+// What a command does, as far as reservations care (SPC-4 table 44, SBC-3 table 13).
+enum class ReservationAccess : std::uint8_t {
+  kFree,    // allowed to everybody
+  kReads,   // refused where access is exclusive
+  kWrites,  // refused to all whom the reservation does not admit
+};
+[[nodiscard]] ReservationAccess reservation_access(Operation operation);
 
 struct OpcodeInfo {
   Operation operation;

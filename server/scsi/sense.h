@@ -38,6 +38,7 @@ inline constexpr AdditionalSense kLbaOutOfRange{0x2100};
 inline constexpr AdditionalSense kInvalidFieldInCdb{0x2400};
 inline constexpr AdditionalSense kLogicalUnitNotSupported{0x2500};
 inline constexpr AdditionalSense kInvalidFieldInParameterList{0x2600};
+inline constexpr AdditionalSense kInvalidReleaseOfPersistentReservation{0x2604};
 inline constexpr AdditionalSense kWriteProtected{0x2700};
 inline constexpr AdditionalSense kSoftwareWriteProtected{0x2702};
 inline constexpr AdditionalSense kSpaceAllocationFailed{0x2707};
@@ -46,10 +47,14 @@ inline constexpr AdditionalSense kPowerOnOrReset{0x2900};
 inline constexpr AdditionalSense kBusReset{0x2902};
 inline constexpr AdditionalSense kDeviceReset{0x2903};
 inline constexpr AdditionalSense kModeParametersChanged{0x2A01};
+inline constexpr AdditionalSense kReservationsPreempted{0x2A03};
+inline constexpr AdditionalSense kReservationsReleased{0x2A04};
+inline constexpr AdditionalSense kRegistrationsPreempted{0x2A05};
 inline constexpr AdditionalSense kCapacityChanged{0x2A09};
 inline constexpr AdditionalSense kCommandsCleared{0x2F00};
 inline constexpr AdditionalSense kSavingParametersNotSupported{0x3900};
 inline constexpr AdditionalSense kInternalTargetFailure{0x4400};
+inline constexpr AdditionalSense kInsufficientRegistrationResources{0x5504};
 }  // namespace asc
 
 // Which byte, and bit of it, of the CDB or of the parameter list is wrong (SPC-4 4.5.2.4.2).

@@ -28,16 +28,24 @@ enum class Status : std::uint8_t {
   kTaskAborted = 0x40,
 };
 
-// One initiator port as the target sees it: iSCSI initiator name and ISID. Unit attentions (and
-// later reservations) belong to it. Created by TargetDevice::attach(); the session holds it.
-class Nexus {
- public:
-  virtual ~Nexus() = default;
-};
-
 struct InitiatorPort {
   std::string name;                    // iSCSI name
   std::array<std::uint8_t, 6> isid{};  // RFC 7143 11.12.5
+  friend auto operator<=>(const InitiatorPort&, const InitiatorPort&) = default;
+};
+
+// What an I_T nexus is known by: an initiator port, and the target port that it uses.
+struct NexusId {
+  InitiatorPort initiator;
+  std::uint16_t target_port = 1;  // relative target port identifier: the portal group's tag
+  friend auto operator<=>(const NexusId&, const NexusId&) = default;
+};
+
+// One I_T nexus as the target sees it. Unit attentions and reservations belong to it. Created by
+// TargetDevice::attach(); the session holds it.
+class Nexus {
+ public:
+  virtual ~Nexus() = default;
 };
 
 // What a CDB itself asks to transfer, before any session's limits.
@@ -78,9 +86,9 @@ class TargetDevice {
  public:
   virtual ~TargetDevice() = default;
 
-  // The nexus of this initiator port; the same object as before while any session holds it, so
-  // that a session that reinstates another keeps what belongs to the nexus.
-  virtual std::shared_ptr<Nexus> attach(const InitiatorPort& port) = 0;
+  // The nexus of this identity; the same object as before while any session holds it, so that a
+  // session that reinstates another keeps what belongs to the nexus.
+  virtual std::shared_ptr<Nexus> attach(const NexusId& id) = 0;
 
   // What `cdb` asks to transfer. Unknown and malformed CDBs: kNone, and execute() says why.
   [[nodiscard]] virtual Transfer transfer_of(std::uint64_t lun,

@@ -54,6 +54,15 @@ void FaultLayer::write_same(ByteRange range, PayloadSlice pattern, Done done) {
         });
 }
 
+void FaultLayer::update(ByteRange range, Change change, Done done) {
+  const bool fails = strikes(options_.write_error_rate);
+  later(options_.write_delay,
+        [this, range, fails, change = std::move(change), done = std::move(done)]() mutable {
+          if (fails) return done(injected("write"));
+          below_.update(range, std::move(change), std::move(done));
+        });
+}
+
 void FaultLayer::trim(ByteRange range, TrimMode mode, Done done) {
   const bool fails = strikes(options_.write_error_rate);
   later(options_.write_delay, [this, range, mode, fails, done = std::move(done)]() mutable {

@@ -15,8 +15,9 @@
 namespace mariner::volume {
 
 struct FaultOptions {
-  double read_error_rate = 0;   // 0..1: share of reads and allocation() that fail with kIo
-  double write_error_rate = 0;  // of writes, write-sames and trims; nothing is written then
+  double read_error_rate = 0;  // 0..1: share of reads and allocation() that fail with kIo
+  double write_error_rate =
+      0;  // of writes, write-sames, updates and trims; nothing is written then
   std::chrono::nanoseconds read_delay{0};   // before the read or allocation() is begun
   std::chrono::nanoseconds write_delay{0};  // before the write is begun
   std::uint64_t seed = 1;
@@ -34,6 +35,7 @@ class FaultLayer final : public Layer {
   void read(ByteRange range, ReadDone done) override;
   void write(ByteRange range, PayloadSlice data, Done done) override;
   void write_same(ByteRange range, PayloadSlice pattern, Done done) override;
+  void update(ByteRange range, Change change, Done done) override;
   void trim(ByteRange range, TrimMode mode, Done done) override;
   void flush(Done done) override { below_.flush(std::move(done)); }
   void allocation(ByteRange range, AllocationDone done) override;

@@ -34,6 +34,7 @@ void HistoryView::read(ByteRange range, ReadDone done) {
 
 void HistoryView::write(ByteRange, PayloadSlice, Done done) { done(read_only_error()); }
 void HistoryView::write_same(ByteRange, PayloadSlice, Done done) { done(read_only_error()); }
+void HistoryView::update(ByteRange, Change, Done done) { done(read_only_error()); }
 void HistoryView::trim(ByteRange, TrimMode, Done done) { done(read_only_error()); }
 
 void HistoryView::allocation(ByteRange range, AllocationDone done) {

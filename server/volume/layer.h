@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "proto/error.h"
@@ -18,6 +19,8 @@ namespace mariner::volume {
 
 using ReadDone = UniqueFunction<void(Result<PayloadSlice>)>;
 using Done = UniqueFunction<void(Result<void>)>;
+// What a range is replaced by, of its length; nothing: it stays as it is.
+using Change = UniqueFunction<std::optional<PayloadSlice>(const PayloadSlice& current)>;
 
 enum class TrimMode {
   kUnmap,  // a hint: partial 4 KiB blocks at the edges may stay as they are
@@ -50,6 +53,10 @@ class Layer {
 
   // Like write() of `pattern` (512 or 4096 bytes) repeated over `range`, as one write.
   virtual void write_same(ByteRange range, PayloadSlice pattern, Done done) = 0;
+
+  // Replaces `range` by what `change` makes of its bytes, with no write between the two. `range` is
+  // short: a transfer at most. `change` runs once, unless it fails before; durable as write().
+  virtual void update(ByteRange range, Change change, Done done) = 0;
 
   // Makes `range` read as zero and gives back its space, as one write. Durable as write().
   virtual void trim(ByteRange range, TrimMode mode, Done done) = 0;

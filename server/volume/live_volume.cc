@@ -222,6 +222,48 @@ void LiveVolume::write_partial(ByteRange range, Merge merge, Done done) {
   });
 }
 
+// Holds the covering blocks, waits for earlier writes, reads them all, and submits what `change`
+// makes of them.
+void LiveVolume::update(ByteRange range, Change change, Done done) {
+  ++operations_;
+  const BlockRange blocks = range.covering_blocks();
+  struct State {
+    Change change;
+    Done done;
+  };
+  auto state = std::make_shared<State>(State{std::move(change), std::move(done)});
+  locks_.exclusive(blocks, [this, range, blocks, state](ExtentLocks::LockId lock) {
+    const auto end = [this, state, lock](Result<void> result) {
+      --operations_;
+      locks_.unlock(lock);
+      state->done(std::move(result));
+    };
+    parts_.replicator.settle([this, range, blocks, state, lock, end](SequenceNumber) {
+      parts_.current.read(
+          blocks, [this, range, blocks, state, lock, end](Result<PayloadSlice> read) {
+            if (!read) return end(read.error());
+            const std::size_t skip = range.offset - blocks.first.byte_offset();
+            PayloadSlice current = *read;
+            current.offset += skip;
+            current.length = range.length;
+            std::optional<PayloadSlice> changed = state->change(current);
+            if (!changed) return end({});
+            CHECK(changed->length == range.length);
+            WriteRequest request;
+            request.extent = blocks;
+            request.payload = *std::move(changed);
+            if (!range.block_aligned()) {
+              Payload merged = Payload::copy_of(read->bytes());
+              std::memcpy(merged.data() + skip, request.payload.bytes().data(), range.length);
+              request.payload = {merged, 0, merged.size()};
+            }
+            submit(std::move(request), std::move(state->done));
+            locks_.unlock(lock);
+          });
+    });
+  });
+}
+
 // What the rollback changes is looked up before it has its place in the order: first while writes
 // go on, because that may take a while, then what came meanwhile, with writes held up.
 void LiveVolume::rollback(index::IndexMoment target, replication::LocalReplicator::WriteDone done) {

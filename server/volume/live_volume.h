@@ -39,6 +39,7 @@ class LiveVolume final : public Layer {
   void read(ByteRange range, ReadDone done) override;
   void write(ByteRange range, PayloadSlice data, Done done) override;
   void write_same(ByteRange range, PayloadSlice pattern, Done done) override;
+  void update(ByteRange range, Change change, Done done) override;
   void trim(ByteRange range, TrimMode mode, Done done) override;
   void flush(Done done) override { done({}); }  // acknowledged is durable
   void allocation(ByteRange range, AllocationDone done) override;

@@ -46,11 +46,12 @@ class Scale:
     seconds: float
     rest_s: float
     warmup_max_s: float
+    settle_s: float
 
 
 # 32 bytes of an LT record at 70 % fill: 92 million are 4.2 GB of leaves. With both indexes, 45 million are 4.2 GB.
-FULL = Scale("full", 512, 64, 92_000_000, 45_500_000, 20, 20, 3, 240)
-SHORT = Scale("short", 24, 12, 2_000_000, 1_000_000, 0.5, 1, 0.2, 5)
+FULL = Scale("full", 512, 64, 92_000_000, 45_500_000, 20, 20, 3, 240, 120)
+SHORT = Scale("short", 24, 12, 2_000_000, 1_000_000, 0.5, 1, 0.2, 5, 0.5)
 
 
 class Runs:
@@ -141,7 +142,7 @@ def measure(scale: Scale, folder: pathlib.Path) -> tuple[Runs, list[Row]]:
     for rival in ("vanilla", "rocksdb"):
         rate = get(runs.all[f"{rival}_uniform"], "versions_per_s")
         if rate:
-            runs.run(f"mariner_at_{rival}", "mariner", extra=("--rate", rate))
+            runs.run(f"mariner_at_{rival}", "mariner", extra=("--rate", rate, "--settle", scale.settle_s))
     small = scale.small_memory_mib
     for engine in ("mariner", "rocksdb", "vanilla"):
         runs.run(f"{engine}_small", engine, memory_mib=small)

@@ -48,7 +48,8 @@ struct LoadOptions {
   double warmup_max_s = 120;
   double seconds = 20;
   double rest_s = 3;
-  double rate = 0;  // versions a second; 0: as many as it takes
+  double rate = 0;      // versions a second; 0: as many as it takes
+  double settle_s = 0;  // with a rate: at it, before it is measured
   std::uint64_t finds_per_s = 200;
   std::uint64_t finds = 3'000;
   std::uint64_t scans = 200;
@@ -142,6 +143,16 @@ class Load {
     began = Clock::now();
     while (!is_steady(seconds_since(began), filled)) {
       for (int i = 0; i < 32; ++i) insert_some();
+    }
+    // At a lower rate another state is steady: what full speed has left pending is to be committed.
+    const std::uint64_t settling = sequence_;
+    const auto settling_since = Clock::now();
+    while (options_.rate > 0 && seconds_since(settling_since) < options_.settle_s) {
+      if (is_due(sequence_ - settling, seconds_since(settling_since))) {
+        insert_some();
+      } else {
+        engine_.poll();
+      }
     }
     const double warmup_s = seconds_since(began);
 
@@ -323,6 +334,7 @@ int run(int argc, char** argv) {
   app.add_option("--seconds", options.seconds);
   app.add_option("--rest", options.rest_s);
   app.add_option("--rate", options.rate);
+  app.add_option("--settle", options.settle_s);
   app.add_option("--finds-per-s", options.finds_per_s);
   app.add_option("--finds", options.finds);
   app.add_option("--scans", options.scans);

@@ -47,6 +47,22 @@ def receive_pdu(connection: socket.socket) -> tuple[bytes, bytes]:
     return bhs, data[bhs[4] * 4:][:length]
 
 
+def command(connection: socket.socket, cdb: bytes, data: bytes = b"", *, sn: int, expected: int = 0) -> tuple[int, bytes]:
+    """One SCSI command to LUN 0: its status, and its data or (behind a length) its sense. `data` goes with it."""
+    flags = 0x80 | (0x40 if expected else 0) | (0x20 if data else 0) | 1
+    rest = struct.pack(">III", len(data) or expected, sn, 0) + cdb.ljust(16, b"\0")
+    connection.sendall(header(SCSI_COMMAND, flags=flags, length=len(data), tag=sn, rest=rest) + pad(data))
+    received = b""
+    while True:
+        bhs, part = receive_pdu(connection)
+        if bhs[0] == 0x25:
+            received += part
+            if bhs[1] & 1:  # with status
+                return bhs[3], received
+        elif bhs[0] == 0x21:
+            return bhs[3], received or part
+
+
 def log_in(address: tuple[str, int], target: str, initiator: str = "iqn.2026-11.org.mariner:raw",
            isid: bytes = b"\x80\x12\x34\x56\x00\x01") -> socket.socket:
     """A connection in full feature phase."""

@@ -73,7 +73,7 @@ class Daemon:
     def __init__(self, folder: pathlib.Path, state: pathlib.Path | None = None, *,
                  address: str = "127.0.0.1", prefix: list[str] | None = None,
                  log: dict | None = None, storage: dict | None = None, index: dict | None = None,
-                 window: str = "3d"):
+                 window: str = "3d", more_config: str = ""):
         self.folder = folder
         self.state = state or folder / "state"
         self.address = address
@@ -89,6 +89,7 @@ class Daemon:
         self._storage = storage or {}
         self._index = index or {}
         self.window = window
+        self.more_config = more_config  # TOML, behind the rest
         folder.mkdir(parents=True, exist_ok=True)
 
     # -- its life ---------------------------------------------------------------------------------
@@ -107,7 +108,7 @@ class Daemon:
             if values:
                 lines.append(f"[{name}]")
                 lines += [f"{key} = {json.dumps(value)}" for key, value in values.items()]
-        self.config_file.write_text("\n".join(lines) + "\n")
+        self.config_file.write_text("\n".join(lines) + "\n" + self.more_config)
 
     def start(self, wait: bool = True) -> "Daemon":
         self.state.mkdir(parents=True, exist_ok=True)

@@ -15,7 +15,10 @@ PROGRAM = "iscsi-test-cu"
 FAMILIES = """
 iSCSIcmdsn iSCSIdatasn iSCSIResiduals iSCSITMF TestUnitReady Inquiry Mandatory ReadCapacity10
 ReadCapacity16 Read6 Read10 Read12 Read16 Write10 Write12 Write16 WriteSame10 WriteSame16 Unmap
-Verify10 Verify16 ModeSense6 ReportSupportedOpcodes StartStopUnit PreventAllow
+Verify10 Verify12 Verify16 WriteVerify10 WriteVerify12 WriteVerify16 CompareAndWrite OrWrite WriteAtomic16
+GetLBAStatus Prefetch10 Prefetch16 ReadDefectData10 ReadDefectData12 ModeSense6 ReportSupportedOpcodes
+PrinReadKeys PrinReportCapabilities PrinServiceactionRange ProutClear ProutPreempt ProutRegister ProutReserve
+Reserve6 StartStopUnit PreventAllow
 """.split()
 
 # What libiscsi leaves out by itself, and why that is right for this disk. Any other skip fails.
@@ -32,6 +35,7 @@ EXPECTED_SKIPS = {
     "StartStopUnit.Simple": NOT_REMOVABLE,
     "StartStopUnit.PwrCnd": NOT_REMOVABLE,
     "StartStopUnit.NoLoej": NOT_REMOVABLE,
+    "WriteAtomic16.VPD": "atomic writes need no alignment: every write is atomic",
     "WriteSame10.ZeroBlocks": "zero blocks are refused, as the block limits page says (WSNZ)",
     "WriteSame16.ZeroBlocks": "zero blocks are refused, as the block limits page says (WSNZ)",
 }

@@ -90,6 +90,18 @@ void RamLayer::write_same(ByteRange range, PayloadSlice pattern, volume::Done do
   finish(std::move(done));
 }
 
+void RamLayer::update(ByteRange range, volume::Change change, volume::Done done) {
+  check(range);
+  CHECK(!read_only_);
+  record("update", range);
+  if (auto error = take_error()) return fail(*std::move(error), std::move(done));
+  Payload current = Payload::allocate(range.length);
+  copy_out(range.offset, {current.data(), current.size()});
+  const std::optional<PayloadSlice> changed = change({current, 0, range.length});
+  if (changed) copy_in(range.offset, changed->bytes());
+  finish(std::move(done));
+}
+
 void RamLayer::trim(ByteRange range, volume::TrimMode mode, volume::Done done) {
   check(range);
   CHECK(!read_only_);

@@ -31,6 +31,7 @@ class RamLayer final : public volume::Layer {
   void read(ByteRange range, volume::ReadDone done) override;
   void write(ByteRange range, PayloadSlice data, volume::Done done) override;
   void write_same(ByteRange range, PayloadSlice pattern, volume::Done done) override;
+  void update(ByteRange range, volume::Change change, volume::Done done) override;
   void trim(ByteRange range, volume::TrimMode mode, volume::Done done) override;
   void flush(volume::Done done) override;
   void allocation(ByteRange range, volume::AllocationDone done) override;
@@ -39,8 +40,8 @@ class RamLayer final : public volume::Layer {
   // What a test does to it.
   void resize(std::uint64_t size_bytes) { size_bytes_ = size_bytes; }
   void set_read_only(bool read_only) { read_only_ = read_only; }
-  // The next read, write, write_same, trim, flush or allocation fails with this, and changes
-  // nothing.
+  // The next read, write, write_same, update, trim, flush or allocation fails with this, and
+  // changes nothing.
   void fail_next(Error error) { next_error_ = std::move(error); }
   // From here on completions wait; release() runs those that wait, in order, and ends the holding.
   void hold() { holding_ = true; }

@@ -178,7 +178,8 @@ std::vector<TargetPdu> parse_target_stream(std::span<const std::byte> stream, bo
   return pdus;
 }
 
-std::shared_ptr<scsi::Nexus> TestDevice::attach(const scsi::InitiatorPort& port) {
+std::shared_ptr<scsi::Nexus> TestDevice::attach(const scsi::NexusId& id) {
+  const scsi::InitiatorPort& port = id.initiator;
   const std::string key = port.name + "," + std::string(port.isid.begin(), port.isid.end());
   auto held = ports[key].lock();
   if (!held) held = std::make_shared<TestNexus>();

@@ -117,7 +117,7 @@ class TestDevice final : public scsi::TargetDevice {
     UniqueFunction<void()> done;
   };
 
-  std::shared_ptr<scsi::Nexus> attach(const scsi::InitiatorPort& port) override;
+  std::shared_ptr<scsi::Nexus> attach(const scsi::NexusId& id) override;
   [[nodiscard]] scsi::Transfer transfer_of(std::uint64_t lun,
                                            std::span<const std::uint8_t, 16> cdb) const override;
   void execute(scsi::Command command, scsi::CommandDone done) override;
@@ -152,7 +152,12 @@ class TestDirectory final : public TargetDirectory {
   }
   [[nodiscard]] Result<std::shared_ptr<scsi::TargetDevice>> open(
       std::string_view target, std::string_view initiator) override;
+  [[nodiscard]] Result<std::vector<ChapAccount>> accounts(std::string_view,
+                                                          std::string_view) const override {
+    return chap_accounts;
+  }
 
+  std::vector<ChapAccount> chap_accounts;
   std::vector<std::string> names{std::string(kName)};
   std::shared_ptr<TestDevice> device = std::make_shared<TestDevice>();
 };

@@ -15,7 +15,10 @@ class TestAdmission final : public LoginAdmission {
   }
   [[nodiscard]] bool session_exists(std::uint16_t tsih) const override { return tsih == 7; }
 
+  [[nodiscard]] std::chrono::nanoseconds authentication_wait() const override { return wait; }
+
   bool full = false;
+  std::chrono::nanoseconds wait{0};
 };
 
 class LoginTest : public testing::Test {
@@ -40,8 +43,7 @@ class LoginTest : public testing::Test {
   TestDirectory directory;
   TestAdmission admission;
   Login login{
-      {.limits = limits, .portal_group_tag = 1, .directory = directory, .admission = admission},
-      std::make_unique<NoAuthentication>()};
+      {.limits = limits, .portal_group_tag = 1, .directory = directory, .admission = admission}};
 };
 
 TEST_F(LoginTest, OneRequestSuffices) {
@@ -180,6 +182,65 @@ TEST_F(LoginTest, TextWithoutBound) {
 TEST_F(LoginTest, NamesThatWouldSpoilALog) {
   expect_refusal(step(keys({"InitiatorName=iqn.x\nroot logged in", "TargetName=x"})),
                  LoginStatus::kInitiatorError);
+}
+
+// RFC 7143 12.1.3. The digest's own tests are in chap_test.cc.
+class ChapLoginTest : public LoginTest {
+ protected:
+  ChapLoginTest() { directory.chap_accounts = {{"alice", "twelve chars", "", ""}}; }
+  // From the challenge in an answer, what alice responds.
+  static std::string response_to(const std::string& text) {
+    const auto value = [&](const std::string& key) {
+      const std::size_t from = text.find(key + "=") + key.size() + 1;
+      return text.substr(from, text.find('\0', from) - from);
+    };
+    TextWriter writer;
+    writer.add_binary("CHAP_R",
+                      chap_response(ChapAlgorithm::kSha256,
+                                    static_cast<std::uint8_t>(*parse_number(value("CHAP_I"))),
+                                    "twelve chars", *parse_binary(value("CHAP_C"), 1024)));
+    return writer.take();
+  }
+};
+
+TEST_F(ChapLoginTest, TheStageIsLeftWhenAuthenticationIsDone) {
+  auto reply = step(names + keys({"AuthMethod=CHAP,None"}), kSecurityToOperational);
+  EXPECT_EQ(reply.header.status, LoginStatus::kSuccess);
+  EXPECT_FALSE(reply.header.transit) << "not yet";
+  EXPECT_EQ(reply.text, keys({"TargetPortalGroupTag=1", "AuthMethod=CHAP"}));
+  reply = step(keys({"CHAP_A=7,5"}), 0);
+  const std::string response = response_to(reply.text);
+  reply = step(keys({"CHAP_N=alice"}) + response, kSecurityToOperational);
+  EXPECT_TRUE(reply.header.transit);
+  EXPECT_EQ(reply.header.next_stage, 1);
+  (void)step("", kOperationalToFull);
+  EXPECT_EQ(login.state(), Login::State::kDone);
+}
+
+TEST_F(ChapLoginTest, TheSecurityStageCannotBeSkipped) {
+  expect_refusal(step(names), LoginStatus::kAuthenticationFailure);
+}
+
+TEST_F(ChapLoginTest, NoneIsNotEnough) {
+  expect_refusal(step(names + keys({"AuthMethod=None"}), kSecurityToOperational),
+                 LoginStatus::kAuthenticationFailure);
+}
+
+TEST_F(ChapLoginTest, AWrongResponseIsRefused) {
+  (void)step(names + keys({"AuthMethod=CHAP"}), 0);
+  (void)step(keys({"CHAP_A=7"}), 0);
+  expect_refusal(step(keys({"CHAP_N=alice", "CHAP_R=0x00"}), kSecurityToOperational),
+                 LoginStatus::kAuthenticationFailure);
+}
+
+TEST_F(ChapLoginTest, WhoHasFailedTooOftenWaits) {
+  admission.wait = std::chrono::milliseconds(1500);
+  expect_refusal(step(names + keys({"AuthMethod=CHAP"}), 0), LoginStatus::kServiceUnavailable);
+  EXPECT_NE(login.refusal().message.find("try again in 2 s"), std::string::npos);
+}
+
+TEST_F(ChapLoginTest, DiscoveryAsksForItToo) {
+  expect_refusal(step(host + keys({"SessionType=Discovery"})), LoginStatus::kAuthenticationFailure);
 }
 
 }  // namespace

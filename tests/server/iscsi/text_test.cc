@@ -73,5 +73,28 @@ TEST(TextTest, CollectorJoinsWithinItsBound) {
   EXPECT_TRUE(collector.empty());
 }
 
+TEST(BinaryValue, HexadecimalAndBase64) {
+  using Bytes = std::vector<std::uint8_t>;
+  EXPECT_EQ(parse_binary("0x0aFf", 16), (Bytes{0x0A, 0xFF}));
+  EXPECT_EQ(parse_binary("0XaFf", 16), (Bytes{0x0A, 0xFF})) << "an odd number of digits";
+  EXPECT_EQ(parse_binary("0x", 16), Bytes{});
+  EXPECT_EQ(parse_binary("0bAQID", 16), (Bytes{1, 2, 3}));
+  EXPECT_EQ(parse_binary("0BAQI=", 16), (Bytes{1, 2}));
+  EXPECT_EQ(parse_binary("0bAQ==", 16), Bytes{1});
+  EXPECT_EQ(parse_binary("0b/+8=", 16), (Bytes{0xFF, 0xEF}));
+}
+
+TEST(BinaryValue, WhatIsNone) {
+  for (const auto* value : {"", "0", "12", "0y12", "0x1g", "0bAQI", "0bA=ID", "0b====", "x0"}) {
+    EXPECT_EQ(parse_binary(value, 16), std::nullopt) << value;
+  }
+  EXPECT_EQ(parse_binary("0x010203", 2), std::nullopt) << "too long";
+  EXPECT_EQ(parse_binary("0bAQID", 2), std::nullopt);
+}
+
+TEST(Printable, HidesWhatALogShouldNotHave) {
+  EXPECT_EQ(printable("a b\n\x1b[0m\xc3\xa9~"), "a b??[0m??~");
+}
+
 }  // namespace
 }  // namespace mariner::iscsi

@@ -45,7 +45,7 @@ TEST(Config, TheLeastIsVersionAndRoles) {
   EXPECT_EQ(config.storage.lag_max, ByteSize{4ull << 30});
   EXPECT_EQ(config.index.file, "");
   EXPECT_EQ(config.index.memory, ByteSize{256u << 20});
-  EXPECT_EQ(config.index.replay_max, 2'000'000);
+  EXPECT_EQ(config.index.replay_max, 8'000'000);
   EXPECT_TRUE(config.volumes.empty());
 }
 
@@ -57,6 +57,7 @@ portals = ["127.0.0.1:13260"]
 admin = "/tmp/a.sock"
 http = "[::1]:9000"
 state_dir = "/srv/mariner"
+discovery_auth = ["host1", "host2"]
 [log]
 disks = ["/dev/vdb"]
 max_size = "500G"
@@ -78,12 +79,15 @@ user = "host1"
 secret_file = "/etc/mariner/host1.chap"
 mutual_user = "mariner"
 mutual_secret_file = "/etc/mariner/mutual.chap"
+[auth.host2]
+secret_file = "/etc/mariner/host2.chap"
 [[volume]]
 name = "db1"
 size = "100G"
 window = "7d"
 block_size = 4096
 acl = ["iqn.1991-05.com.microsoft:host1"]
+auth = "host1"
 [[volume]]
 name = "db2"
 size = "1GiB"
@@ -105,7 +109,14 @@ size = "1GiB"
   EXPECT_EQ(config.index.file, "/srv/fast/index");
   EXPECT_EQ(config.index.memory, ByteSize{1u << 30});
   EXPECT_EQ(config.index.replay_max, 100);
+  EXPECT_EQ(config.server.discovery_auth, (std::vector<std::string>{"host1", "host2"}));
+  ASSERT_EQ(config.auth.size(), 2u);
+  EXPECT_EQ(config.auth[0], (AuthConfig{"host1", "host1", "/etc/mariner/host1.chap", "mariner",
+                                        "/etc/mariner/mutual.chap"}));
+  EXPECT_EQ(config.auth[1], (AuthConfig{"host2", "host2", "/etc/mariner/host2.chap", "", ""}));
   ASSERT_EQ(config.volumes.size(), 2u);
+  EXPECT_EQ(config.volumes[0].auth, std::vector<std::string>{"host1"});
+  EXPECT_TRUE(config.volumes[1].auth.empty());
   EXPECT_EQ(config.volumes[0].name, "db1");
   EXPECT_EQ(config.volumes[0].size, ByteSize{100ull << 30});
   EXPECT_EQ(config.volumes[0].window, std::chrono::hours(7 * 24));
@@ -130,7 +141,7 @@ TEST(Config, TheExampleIsValidAndItsCommentsAreTheDefaults) {
     const auto end = text.find('\n', at);
     auto line = text.substr(at, end - at);
     if (line.starts_with("# ") &&
-        (line.find(" = ") != std::string::npos || line.starts_with("# [[")))
+        (line.find(" = ") != std::string::npos || line.starts_with("# [")))
       line.erase(0, 2);
     open += line + "\n";
     at = end + 1;
@@ -230,8 +241,12 @@ TEST(Config, EachRuleHasItsMessage) {
       {"[[volume]]\nname='a'\nsize='1G'\nacl=['host1']",
        "volume.acl: \"host1\" is not an initiator's name"},
       {"[[volume]]\nname='a'\nsize='1G'\nauth='h'", "volume.auth: there is no [auth.h]"},
-      {"[auth.h]\nuser='h'\n[[volume]]\nname='a'\nsize='1G'\nauth='h'",
-       "m.toml:8: volume.auth: CHAP is not available in this version"},
+      {"[[volume]]\nname='a'\nsize='1G'\nauth=7", "volume.auth: expected a list of strings"},
+      {"[server]\ndiscovery_auth='h'", "server.discovery_auth: there is no [auth.h]"},
+      {"[auth.h]\nuser='h'", "auth.h.secret_file: missing: CHAP needs a secret"},
+      {"[auth.h]\nsecret_file='x'", "auth.h.secret_file: \"x\" is not an absolute path"},
+      {"[auth.h]\nsecret_file='/x'\nmutual_user='m'",
+       "auth.h.mutual_user: mutual_user and mutual_secret_file need each other"},
       {"[[volume]]\nname='a'\nsize='1G'\n[[volume]]\nname='a'\nsize='1G'",
        "m.toml:6: volume.name: there are two volumes \"a\""},
       {"[volume]\nname='a'",

@@ -13,7 +13,7 @@ using web::ScsiOutcome;
 // Answers each command when it is told to.
 class Device final : public scsi::TargetDevice {
  public:
-  std::shared_ptr<scsi::Nexus> attach(const scsi::InitiatorPort&) override { return nullptr; }
+  std::shared_ptr<scsi::Nexus> attach(const scsi::NexusId&) override { return nullptr; }
   [[nodiscard]] scsi::Transfer transfer_of(std::uint64_t,
                                            std::span<const std::uint8_t, 16>) const override {
     return {};

@@ -129,7 +129,7 @@ scsi::Response NodeFixture::execute(const std::string& iqn, const std::array<std
       on_loop([&] { return node_->open(iqn, InitiatorSession::kName); });
   CHECK_MSG(device.has_value(), iqn.c_str());
   std::shared_ptr<scsi::Nexus> nexus = on_loop([&] {
-    return (*device)->attach({InitiatorSession::kName, {}});
+    return (*device)->attach({{InitiatorSession::kName, {}}});
   });
   scsi::Response response;
   for (int i = 0; i < kAttempts; ++i) {

@@ -371,5 +371,67 @@ TEST(DiskLifetime, ACommandUnderWayOutlivesItsDevice) {
   EXPECT_EQ(outcome->value().verdict(), "good");
 }
 
+constexpr std::string_view kCompareAndWrite = "89 00 00 00 00 00 00 00 00 04 00 00 00 02 00 00";
+
+TEST(CompareAndWrite, WritesWhatComparesEqual) {
+  Written rig;
+  EXPECT_EQ(rig.send(kCompareAndWrite, block('a', 2) + block('b', 2)).verdict(), "good");
+  EXPECT_EQ(rig.at(3, 4), block('a') + block('b', 2) + block('a'));
+  EXPECT_THAT(rig.layer->calls(), ElementsAre("update 2048+1024"));
+}
+TEST(CompareAndWrite, WritesNothingWhereOneByteDiffers) {
+  Written rig;
+  std::string other = block('a', 2);
+  other[700] = 'x';
+  EXPECT_EQ(rig.send(kCompareAndWrite, other + block('b', 2)).verdict(), "E/1D/00i700");
+  EXPECT_EQ(rig.at(4, 2), block('a', 2));
+}
+TEST(CompareAndWrite, NeedsAllOfItsData) {
+  Written rig;
+  EXPECT_EQ(rig.send(kCompareAndWrite, block('a', 2)).verdict(), "5/0E/03");
+  EXPECT_EQ(rig.send("89 00 00 00 00 00 00 00 00 04 00 00 00 00 00 00").verdict(), "good");
+  EXPECT_EQ(rig.transfer_of(kCompareAndWrite).bytes, 2048u);
+  rig.data_out_announced = 4096;
+  EXPECT_EQ(rig.send(kCompareAndWrite, block('a', 2) + block('b', 2)).verdict(), "5/0E/03")
+      << "or more than all";
+  EXPECT_EQ(rig.send("89 00 00 00 00 00 00 00 00 04 00 00 00 00 00 00").verdict(), "5/24/00@13")
+      << "data for no blocks";
+}
+TEST(CompareAndWrite, IsBounded) {
+  Written rig;
+  EXPECT_EQ(rig.send("89 00 00 00 00 00 00 00 00 00 00 00 00 81 00 00").verdict(), "5/24/00@13");
+  EXPECT_EQ(rig.send("89 00 00 00 00 00 00 00 08 00 00 00 00 01 00 00").verdict(), "5/21/00i2048");
+}
+TEST(CompareAndWrite, FailsAsAWriteDoes) {
+  Written rig;
+  rig.layer->fail_next({ErrorCode::kIo, "gone"});
+  EXPECT_EQ(rig.send(kCompareAndWrite, block('a', 2) + block('b', 2)).verdict(), "3/0C/00i4");
+  rig.layer->set_read_only(true);
+  EXPECT_EQ(rig.send(kCompareAndWrite, block('a', 2) + block('b', 2)).verdict(), "7/27/00");
+}
+
+TEST(OrWrite, SetsBits) {
+  Written rig;
+  EXPECT_EQ(rig.send("8b 00 00 00 00 00 00 00 00 04 00 00 00 01 00 00", block('\x06')).verdict(),
+            "good");
+  EXPECT_EQ(rig.at(4), block('g')) << "'a' is 0x61";
+}
+
+TEST(WriteAtomic, IsAWrite) {
+  Written rig;
+  EXPECT_EQ(rig.send("9c 00 00 00 00 00 00 00 00 04 00 00 00 02 00 00", block('b', 2)).verdict(),
+            "good");
+  EXPECT_EQ(rig.at(4, 2), block('b', 2));
+  EXPECT_EQ(rig.send("9c 00 00 00 00 00 00 00 00 04 00 01 00 02 00 00", block('b', 2)).verdict(),
+            "5/24/00@10")
+      << "a boundary";
+}
+
+TEST(ReadDefectDataCommand, ThereAreNone) {
+  Rig rig;
+  EXPECT_EQ(rig.send("37 00 1d 00 00 00 00 00 ff 00").hex_data(), "00 1d 00 00");
+  EXPECT_EQ(rig.send("b7 1d 00 00 00 00 00 00 00 ff 00 00").hex_data(), "00 1d 00 00 00 00 00 00");
+}
+
 }  // namespace
 }  // namespace mariner::scsi

@@ -86,14 +86,15 @@ TEST(VitalProductData, DeviceIdentificationWithALongNaa) {
 
 TEST(VitalProductData, BlockLimitsOf512ByteBlocks) {
   EXPECT_EQ(page(0xB0),
-            "00 b0 00 3c 01 00 "
-            "00 08 "                    // optimal granularity: 4 KiB
-            "00 00 08 00 00 00 08 00 "  // maximum and optimal transfer length: 1 MiB
-            "00 00 00 00 "              // prefetch
-            "ff ff ff ff 00 00 01 00 "  // UNMAP: any number of blocks, 256 descriptors
-            "00 00 00 08 80 00 00 00 "  // unmap granularity and alignment
-            "00 00 00 00 00 00 80 00 "  // WRITE SAME: 16 MiB
-            "00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00");
+            "00 b0 00 3c 01 80 "                    // WSNZ; COMPARE AND WRITE: 64 KiB
+            "00 08 "                                // optimal granularity: 4 KiB
+            "00 00 08 00 00 00 08 00 "              // maximum and optimal transfer length: 1 MiB
+            "00 00 00 00 "                          // prefetch
+            "ff ff ff ff 00 00 01 00 "              // UNMAP: any number of blocks, 256 descriptors
+            "00 00 00 08 80 00 00 00 "              // unmap granularity and alignment
+            "00 00 00 00 00 00 80 00 "              // WRITE SAME: 16 MiB
+            "00 00 08 00 00 00 00 00 00 00 00 00 "  // atomic: every write
+            "00 00 00 00 00 00 00 00");
 }
 
 TEST(VitalProductData, BlockLimitsOf4096ByteBlocks) {

@@ -7,8 +7,9 @@ namespace {
 
 using enum Attention;
 
-const InitiatorPort kHost{"iqn.2026-11.org.example:a", {0x80, 0, 0, 0, 0, 1}};
-const InitiatorPort kSameHostOtherSession{"iqn.2026-11.org.example:a", {0x80, 0, 0, 0, 0, 2}};
+const NexusId kHost{{"iqn.2026-11.org.example:a", {0x80, 0, 0, 0, 0, 1}}};
+const NexusId kSameHostOtherSession{{"iqn.2026-11.org.example:a", {0x80, 0, 0, 0, 0, 2}}};
+const NexusId kOtherPort{kHost.initiator, 2};
 
 TEST(AttentionSet, EmptyAtFirst) {
   AttentionSet set;
@@ -59,8 +60,10 @@ TEST(AttentionSet, WhatHappensAfterAResetIsReportedAfterIt) {
 }
 
 TEST(Attention, AllAreUnitAttentions) {
-  for (const Attention attention : {kPowerOn, kTargetReset, kLogicalUnitReset, kCommandsCleared,
-                                    kCapacityChanged, kParametersChanged, kMediumChanged}) {
+  for (const Attention attention :
+       {kPowerOn, kTargetReset, kLogicalUnitReset, kCommandsCleared, kCapacityChanged,
+        kParametersChanged, kMediumChanged, kReservationsPreempted, kReservationsReleased,
+        kRegistrationsPreempted}) {
     EXPECT_EQ(sense_of(attention).key, SenseKey::kUnitAttention);
   }
   EXPECT_EQ(sense_of(kCapacityChanged).code, AdditionalSense{0x2A09});
@@ -106,6 +109,21 @@ TEST(NexusTable, EstablishesForAllButTheOneExcepted) {
   table.establish(0, kCommandsCleared, first.get());
   EXPECT_TRUE(first->attentions(0).empty());
   EXPECT_EQ(second->attentions(0).take(), kCommandsCleared);
+}
+
+TEST(NexusTable, EstablishesForOneInitiatorPort) {
+  NexusTable table(1);
+  const auto first = table.attach(kHost);
+  const auto other_port = table.attach(kOtherPort);
+  const auto other_session = table.attach(kSameHostOtherSession);
+  for (const auto& nexus : {first, other_port, other_session}) (void)nexus->attentions(0).take();
+  table.establish_for(0, kReservationsReleased, kHost.initiator, 2);
+  EXPECT_TRUE(first->attentions(0).empty());
+  EXPECT_EQ(other_port->attentions(0).take(), kReservationsReleased);
+  table.establish_for(0, kRegistrationsPreempted, kHost.initiator, 0);
+  EXPECT_EQ(first->attentions(0).take(), kRegistrationsPreempted);
+  EXPECT_EQ(other_port->attentions(0).take(), kRegistrationsPreempted);
+  EXPECT_TRUE(other_session->attentions(0).empty());
 }
 
 }  // namespace

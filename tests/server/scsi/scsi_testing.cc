@@ -50,6 +50,7 @@ Identity example_identity() {
 std::string Outcome::verdict() const {
   if (status == Status::kGood) return "good";
   if (status == Status::kBusy) return "busy";
+  if (status == Status::kReservationConflict) return "reservation conflict";
   if (status != Status::kCheckCondition) return "status " + std::to_string(int(status));
   const auto raw = bytes(sense);
   char text[64];
@@ -91,7 +92,7 @@ Rig::Rig(const Options& options)
 }
 
 std::shared_ptr<Nexus> Rig::attach(const std::string& name, bool quiet) {
-  auto attached = device->attach({name, {0x80, 0, 0, 0, 0, 1}});
+  auto attached = device->attach({{name, {0x80, 0, 0, 0, 0, 1}}});
   if (quiet) {
     EXPECT_EQ(send_from(attached, "00").verdict(), "6/29/00");
   }

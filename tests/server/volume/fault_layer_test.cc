@@ -28,11 +28,13 @@ TEST_F(FaultLayerTest, PassesEverythingOnWithoutFaults) {
   layer.write(kRange, bytes(), count);
   layer.write_same(kRange, bytes(), count);
   layer.trim(kRange, TrimMode::kZero, count);
+  layer.update(
+      kRange, [](const PayloadSlice& current) { return std::optional(current); }, count);
   layer.flush(count);
   layer.settle(count);
   layer.read(kRange, [&](const Result<PayloadSlice>& r) { done += r ? 1 : 0; });
   layer.allocation(kRange, [&](const Result<std::vector<Allocation>>& r) { done += r ? 1 : 0; });
-  EXPECT_EQ(done, 7);
+  EXPECT_EQ(done, 8);
   EXPECT_EQ(layer.size_bytes(), below_.size_bytes());
   EXPECT_FALSE(layer.read_only());
 }

@@ -161,6 +161,54 @@ TEST_F(LiveVolumeTest, AReadSeesWhatWasAnsweredBefore) {
   EXPECT_TRUE(read);
 }
 
+// Each adds one to the first byte of a sector, which whole and partial writes touch, too.
+TEST_F(LiveVolumeTest, NothingComesBetweenReadAndWriteOfAnUpdate) {
+  const auto add_one = [this](std::uint64_t sector) {
+    live().update(
+        {sector * kSector, kSector},
+        [](const PayloadSlice& current) -> std::optional<PayloadSlice> {
+          Payload next = Payload::copy_of(current.bytes());
+          next.data()[0] = static_cast<std::byte>(std::to_integer<unsigned>(next.data()[0]) + 1);
+          return PayloadSlice{next, 0, next.size()};
+        },
+        count());
+  };
+  Payload zeros = Payload::zeroed(kBlockBytes);
+  live().write({0, kBlockBytes}, {zeros, 0, kBlockBytes}, count());
+  for (int i = 0; i < 5; ++i) {
+    add_one(3);
+    write(4, 1, 77);
+    add_one(3);
+    live().write({kBlockBytes, kBlockBytes}, {zeros, 0, kBlockBytes}, count());
+  }
+  rig_.manual().run_ready();
+  std::optional<std::byte> found;
+  live().read({3 * kSector, kSector},
+              [&](const Result<PayloadSlice>& read) { found = read->bytes()[0]; });
+  rig_.manual().run_ready();
+  EXPECT_EQ(found, std::byte{10});
+  EXPECT_EQ(answered_, 21);
+}
+
+TEST_F(LiveVolumeTest, AnUpdateThatChangesNothingWritesNothing) {
+  write(0, 16, 5);
+  rig_.manual().run_ready();
+  const std::size_t before = logged().size();
+  bool seen = false;
+  live().update(
+      {kBlockBytes, kBlockBytes},
+      [&](const PayloadSlice& current) -> std::optional<PayloadSlice> {
+        seen = !test::mismatch(current.bytes(), Sectors(8, 5)).has_value();
+        return std::nullopt;
+      },
+      count());
+  rig_.manual().run_ready();
+  EXPECT_TRUE(seen);
+  EXPECT_EQ(answered_, 2);
+  EXPECT_EQ(logged().size(), before);
+  EXPECT_TRUE(live().idle());
+}
+
 TEST_F(LiveVolumeTest, RollbackTakesItsPlaceAmongWrites) {
   write(0, 8, 1);
   check();

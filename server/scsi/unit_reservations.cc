@@ -1,0 +1,76 @@
+#include "server/scsi/unit_reservations.h"
+
+#include <utility>
+
+namespace mariner::scsi {
+namespace {
+
+// What another's RESERVE(6) does not keep out (SPC-2 table 10).
+bool passes_reserve6(Operation operation) {
+  switch (operation) {
+    case Operation::kInquiry:
+    case Operation::kReportLuns:
+    case Operation::kRequestSense:
+    case Operation::kRelease6:
+    case Operation::kPreventAllow: return true;
+    default: return false;
+  }
+}
+
+}  // namespace
+
+bool UnitReservations::conflicts(Operation operation, const Decoded& decoded,
+                                 const InitiatorNexus& nexus) const {
+  const bool persistent =
+      operation == Operation::kPersistentReserveIn || operation == Operation::kPersistentReserveOut;
+  if (const auto holder = reserved_by_.lock()) {
+    if (persistent) return true;
+    return holder.get() != &nexus && !passes_reserve6(operation);
+  }
+  if (operation == Operation::kReserve6 || operation == Operation::kRelease6) {
+    return !state_.registrations().empty();
+  }
+  if (const auto* start_stop = std::get_if<StartStopUnit>(&decoded);
+      start_stop != nullptr && start_stop->start) {
+    return false;
+  }
+  return state_.conflicts(reservation_access(operation), nexus.id());
+}
+
+void UnitReservations::release(const InitiatorNexus& nexus) {
+  if (reserved_by_.lock().get() == &nexus) reserved_by_.reset();
+}
+
+void UnitReservations::apply(ReserveOut out, NexusId from, Applied done) {
+  waiting_.push_back({std::move(out), std::move(from), std::move(done)});
+  apply_next();
+}
+
+void UnitReservations::apply_next() {
+  while (!saving_ && !waiting_.empty()) {
+    Waiting next = std::move(waiting_.front());
+    waiting_.pop_front();
+    Reservations changed = state_;
+    Reservations::Outcome outcome = changed.apply(next.out, next.from);
+    if (!save_ || changed == state_ || (!changed.persists() && !state_.persists())) {
+      state_ = std::move(changed);
+      next.done(std::move(outcome));
+      continue;
+    }
+    saving_ = true;
+    const Reservations& to_save = changed;
+    save_(to_save, [self = shared_from_this(), changed, outcome = std::move(outcome),
+                    done = std::move(next.done)](Result<void> saved) mutable {
+      self->saving_ = false;
+      if (saved) {
+        self->state_ = std::move(changed);
+        done(std::move(outcome));
+      } else {
+        done(saved.error());
+      }
+      self->apply_next();
+    });
+  }
+}
+
+}  // namespace mariner::scsi

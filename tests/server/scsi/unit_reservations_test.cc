@@ -1,0 +1,220 @@
+#include "server/scsi/unit_reservations.h"
+
+#include <deque>
+
+#include "tests/server/scsi/scsi_testing.h"
+
+namespace mariner::scsi {
+namespace {
+
+using testing::Outcome;
+using testing::Rig;
+
+constexpr std::string_view kRead = "28 00 00 00 00 00 00 00 01 00";
+constexpr std::string_view kWrite = "2a 00 00 00 00 00 00 00 01 00";
+constexpr std::string_view kInquiry = "12 00 00 00 24 00";
+constexpr std::string_view kReserve6 = "16 00 00 00 00 00";
+constexpr std::string_view kRelease6 = "17 00 00 00 00 00";
+constexpr std::string_view kReadKeys = "5e 00 00 00 00 00 00 00 ff 00";
+
+// A parameter list of PERSISTENT RESERVE OUT.
+std::string reserve_list(char key, char action_key, char flags = 0) {
+  std::string list(24, '\0');
+  list[7] = key;
+  list[15] = action_key;
+  list[20] = flags;
+  return list;
+}
+std::string reserve_cdb(int action, int type = 0) {
+  char text[64];
+  std::snprintf(text, sizeof text, "5f %02x %02x 00 00 00 00 00 18 00", action, type);
+  return text;
+}
+
+class UnitReservationsTest : public ::testing::Test {
+ protected:
+  std::string a(std::string_view cdb, std::string_view data = {}) {
+    return rig_.send(cdb, data).verdict();
+  }
+  std::string b(std::string_view cdb, std::string_view data = {}) {
+    return rig_.send_from(b_, cdb, data).verdict();
+  }
+  const std::string block_ = std::string(512, 'x');
+  Rig rig_;
+  std::shared_ptr<Nexus> b_ = rig_.attach("iqn.2026-11.org.example:b");
+};
+
+TEST_F(UnitReservationsTest, AReservationKeepsOthersOut) {
+  EXPECT_EQ(a(reserve_cdb(0), reserve_list(0, 'A')), "good");
+  EXPECT_EQ(a(reserve_cdb(1, 3), reserve_list('A', 0)), "good");
+  EXPECT_EQ(b(kRead), "reservation conflict");
+  EXPECT_EQ(b(kWrite, block_), "reservation conflict");
+  EXPECT_EQ(b("5a 00 08 00 00 00 00 00 ff 00"), "reservation conflict") << "MODE SENSE";
+  EXPECT_EQ(b(kInquiry), "good");
+  EXPECT_EQ(b("00"), "good");
+  EXPECT_EQ(b("25"), "good");
+  EXPECT_EQ(b("1b 00 00 00 01 00"), "good") << "starting a unit";
+  EXPECT_EQ(b("1b 00 00 00 00 00"), "reservation conflict") << "stopping it";
+  EXPECT_EQ(b(kReadKeys), "good");
+  EXPECT_EQ(a(kWrite, block_), "good");
+  EXPECT_EQ(b(reserve_cdb(1, 3), reserve_list('B', 0)), "reservation conflict");
+}
+
+TEST_F(UnitReservationsTest, PreemptionReachesThePreempted) {
+  a(reserve_cdb(0), reserve_list(0, 'A'));
+  a(reserve_cdb(1, 5), reserve_list('A', 0));
+  EXPECT_EQ(b(reserve_cdb(0), reserve_list(0, 'B')), "good");
+  EXPECT_EQ(b(reserve_cdb(5, 5), reserve_list('B', 'A')), "good");
+  EXPECT_EQ(a(kRead), "6/2A/05") << "REGISTRATIONS PREEMPTED";
+  EXPECT_EQ(a(kWrite, block_), "reservation conflict");
+  EXPECT_EQ(b(kWrite, block_), "good");
+}
+
+// Who preempts and aborts hears of it when nothing of the other can land any more.
+TEST_F(UnitReservationsTest, PreemptAndAbortWaitsForWhatWasBegun) {
+  a(reserve_cdb(0), reserve_list(0, 'A'));
+  b(reserve_cdb(0), reserve_list(0, 'B'));
+  a(reserve_cdb(1, 5), reserve_list('A', 0));
+  rig_.layer->hold();
+  const auto write = rig_.start(kWrite, block_);
+  const auto nexus = std::exchange(rig_.nexus, b_);
+  const auto preempt = rig_.start(reserve_cdb(5, 5), reserve_list('B', 'A'));
+  rig_.nexus = nexus;
+  EXPECT_FALSE(preempt->has_value());
+  rig_.layer->release();
+  EXPECT_TRUE(write->has_value());
+  ASSERT_TRUE(preempt->has_value());
+  EXPECT_EQ((*preempt)->verdict(), "good");
+}
+
+TEST_F(UnitReservationsTest, Reserve6KeepsOthersOutUntilItIsReleased) {
+  EXPECT_EQ(a(kReserve6), "good");
+  EXPECT_EQ(a(kReserve6), "good");
+  EXPECT_EQ(b("00"), "reservation conflict");
+  EXPECT_EQ(b(kRead), "reservation conflict");
+  EXPECT_EQ(b(kReserve6), "reservation conflict");
+  EXPECT_EQ(b(kInquiry), "good");
+  EXPECT_EQ(b(kRelease6), "good") << "without effect";
+  EXPECT_EQ(b(kRead), "reservation conflict");
+  EXPECT_EQ(a(kRead), "good");
+  EXPECT_EQ(a(kRelease6), "good");
+  EXPECT_EQ(b(kRead), "good");
+}
+
+TEST_F(UnitReservationsTest, Reserve6EndsWithItsNexusAndWithResets) {
+  b(kReserve6);
+  b_.reset();
+  EXPECT_EQ(a(kRead), "good");
+  a(kReserve6);
+  b_ = rig_.attach("iqn.2026-11.org.example:b", false);
+  EXPECT_EQ(b(kRead), "6/29/00");
+  EXPECT_EQ(b(kRead), "reservation conflict");
+  rig_.device->manage(TaskManagementFunction::kLogicalUnitReset, 0, b_, [] {});
+  EXPECT_EQ(b(kRead), "6/29/03");
+  EXPECT_EQ(b(kRead), "good");
+}
+
+TEST_F(UnitReservationsTest, TheTwoKindsExcludeEachOther) {
+  a(kReserve6);
+  EXPECT_EQ(a(kReadKeys), "reservation conflict");
+  EXPECT_EQ(a(reserve_cdb(0), reserve_list(0, 'A')), "reservation conflict");
+  a(kRelease6);
+  EXPECT_EQ(a(reserve_cdb(0), reserve_list(0, 'A')), "good");
+  EXPECT_EQ(a(kReserve6), "reservation conflict");
+  EXPECT_EQ(b(kRelease6), "reservation conflict");
+}
+
+TEST_F(UnitReservationsTest, AResetLeavesPersistentReservations) {
+  a(reserve_cdb(0), reserve_list(0, 'A'));
+  a(reserve_cdb(1, 1), reserve_list('A', 0));
+  rig_.device->manage(TaskManagementFunction::kLogicalUnitReset, 0, rig_.nexus, [] {});
+  a("00");
+  b("00");
+  EXPECT_EQ(b(kWrite, block_), "reservation conflict");
+}
+
+TEST_F(UnitReservationsTest, AListThatIsNoneIsRefused) {
+  EXPECT_EQ(a("5f 00 00 00 00 00 00 00 17 00", std::string(23, 0)), "5/1A/00");
+  EXPECT_EQ(a("5f 08 00 00 00 00 00 00 18 00", std::string(24, 0)), "5/24/00@1.4");
+  EXPECT_EQ(a("5f 00 00 00 00 00 01 00 01 00"), "5/1A/00") << "longer than any";
+  std::string move = reserve_list('A', 'B');
+  move[19] = 2;  // a target port that there is not
+  move[23] = 24;
+  const auto id = testing::bytes("45 00 00 14 62 2c 69 2c 30 78 31");
+  move.append(id.begin(), id.end());
+  move.resize(48);
+  EXPECT_EQ(a("5f 07 00 00 00 00 00 00 30 00", move), "5/26/00@p18");
+}
+
+// What persists is durable before it is answered, one after the other.
+class SavedReservationsTest : public ::testing::Test {
+ protected:
+  SavedReservationsTest() {
+    ReservationOptions options;
+    options.save = [this](const Reservations& state, UniqueFunction<void(Result<void>)> done) {
+      saved_.push_back(state);
+      waiting_.push_back(std::move(done));
+    };
+    reservations_ = std::make_shared<UnitReservations>(std::move(options));
+  }
+  void apply(std::uint64_t action_key, bool persists, const NexusId& from) {
+    reservations_->apply({.action = PersistentReserveOut::Action::kRegister,
+                          .action_key = action_key,
+                          .persists = persists},
+                         from, [this](const Result<Reservations::Outcome>& outcome) {
+                           answers_ += outcome ? "ok " : "failed ";
+                         });
+  }
+  void end_save(Result<void> result) {
+    auto done = std::move(waiting_.front());
+    waiting_.pop_front();
+    done(std::move(result));
+  }
+  const NexusId a_{{"a", {}}, 1};
+  const NexusId b_{{"b", {}}, 1};
+  std::vector<Reservations> saved_;
+  std::deque<UniqueFunction<void(Result<void>)>> waiting_;
+  std::string answers_;
+  std::shared_ptr<UnitReservations> reservations_;
+};
+
+TEST_F(SavedReservationsTest, WhatDoesNotPersistIsNotSaved) {
+  apply(1, false, a_);
+  EXPECT_EQ(answers_, "ok ");
+  EXPECT_TRUE(saved_.empty());
+}
+
+TEST_F(SavedReservationsTest, OneAfterTheOther) {
+  apply(1, true, a_);
+  apply(2, true, b_);
+  EXPECT_EQ(answers_, "");
+  EXPECT_EQ(saved_.size(), 1u);
+  EXPECT_EQ(reservations_->state().registrations().size(), 0u);
+  end_save({});
+  EXPECT_EQ(answers_, "ok ");
+  EXPECT_EQ(reservations_->state().registrations().size(), 1u);
+  end_save({});
+  EXPECT_EQ(answers_, "ok ok ");
+  EXPECT_EQ(saved_.back().registrations().size(), 2u);
+}
+
+TEST_F(SavedReservationsTest, WhatCannotBeSavedHasNotHappened) {
+  apply(1, true, a_);
+  end_save(Error{ErrorCode::kIo, "a full disk"});
+  EXPECT_EQ(answers_, "failed ");
+  EXPECT_EQ(reservations_->state().registrations().size(), 0u);
+  apply(1, true, a_);
+  end_save({});
+  EXPECT_EQ(answers_, "failed ok ");
+}
+
+TEST_F(SavedReservationsTest, WhatPersistsNoLongerIsForgotten) {
+  apply(1, true, a_);
+  end_save({});
+  apply(2, false, b_);
+  ASSERT_EQ(saved_.size(), 2u);
+  EXPECT_FALSE(saved_.back().persists());
+}
+
+}  // namespace
+}  // namespace mariner::scsi
