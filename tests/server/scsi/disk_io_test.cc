@@ -371,6 +371,13 @@ TEST(DiskLifetime, ACommandUnderWayOutlivesItsDevice) {
   EXPECT_EQ(outcome->value().verdict(), "good");
 }
 
+TEST(GetLbaStatusCommand, BeginsWithTheBlockThatWasAskedFor) {
+  Written rig;
+  EXPECT_EQ(rig.send("9e 12 00 00 00 00 00 00 00 09 00 00 00 18 00 00").hex_data().substr(24, 47),
+            "00 00 00 00 00 00 00 09 00 00 00 07 00 00 00 00")
+      << "in the middle of a physical block";
+}
+
 constexpr std::string_view kCompareAndWrite = "89 00 00 00 00 00 00 00 00 04 00 00 00 02 00 00";
 
 TEST(CompareAndWrite, WritesWhatComparesEqual) {
