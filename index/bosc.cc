@@ -362,14 +362,14 @@ Result<Bosc::Fetched> Bosc::fetch_now(BlockAddress address) {
   return Fetched{expected, {contents.begin(), contents.end()}};
 }
 
-void Bosc::others_come() {
-  gate_.set_hurry(queued_bytes() > (queue_bytes_commit_ + queue_bytes_max_) / 2);
-  gate_.others_come(executor_.monotonic_time());
+void Bosc::others_write() {
+  const bool hurry = queued_bytes() > (queue_bytes_commit_ + queue_bytes_max_) / 2;
+  gate_.others_write(executor_.monotonic_time(), hurry);
 }
 
 void Bosc::read_for_query(BlockAddress address) {
   Read& read = *reads_[address.value];
-  others_come();
+  gate_.others_read(executor_.monotonic_time());
   read.block = Payload::allocate(superblock_.block_bytes);
   ++statistics_.query_reads;
   ++statistics_.reads;

@@ -150,8 +150,9 @@ class Bosc {
   // the next, because the second needs what the first has brought.
   void prefetch(BlockAddress address) const { __builtin_prefetch(&states_[address.value], 1); }
   void prefetch_queue(BlockAddress address) const { pool_.prefetch(states_[address.value].queue); }
-  // Others use the disk: for a moment commits leave it to them, mostly, unless room runs short.
-  void others_come();
+  // Others write to the disk: for a moment commits leave it to them, mostly, unless room runs
+  // short. (Lookups are always made way for.)
+  void others_write();
   // Whether the queues are within their memory: who modifies waits otherwise.
   [[nodiscard]] bool has_room() const { return queued_bytes() < queue_bytes_max_; }
   // Runs `then` in a later turn as soon as there is room.

@@ -19,10 +19,13 @@ class IoGate {
   };
   explicit IoGate(const Options& options) : options_(options) {}
 
-  // Others are about to use the disk.
-  void others_come(std::chrono::nanoseconds now) { polite_until_ = now + options_.polite_for; }
-  // There is no time to be polite, or there is again.
-  void set_hurry(bool hurry) { hurry_ = hurry; }
+  // Somebody waits for a read: commits make way, whatever it costs them.
+  void others_read(std::chrono::nanoseconds now) { readers_until_ = now + options_.polite_for; }
+  // Others write: commits make way unless there is no time for that.
+  void others_write(std::chrono::nanoseconds now, bool hurry) {
+    writers_until_ = now + options_.polite_for;
+    hurry_ = hurry;
+  }
   // The length that one transfer should have at most.
   [[nodiscard]] std::size_t piece_bytes(std::chrono::nanoseconds now) const {
     return polite(now) ? options_.polite_bytes : SIZE_MAX;
@@ -44,7 +47,7 @@ class IoGate {
     UniqueFunction<void()> begin;
   };
   [[nodiscard]] bool polite(std::chrono::nanoseconds now) const {
-    return !hurry_ && now < polite_until_;
+    return now < readers_until_ || (!hurry_ && now < writers_until_);
   }
   void let_through(std::chrono::nanoseconds now) {
     while (!waiting_.empty() && (in_flight_ == 0 || !polite(now) ||
@@ -57,7 +60,8 @@ class IoGate {
   }
 
   const Options options_;
-  std::chrono::nanoseconds polite_until_{0};
+  std::chrono::nanoseconds readers_until_{0};
+  std::chrono::nanoseconds writers_until_{0};
   bool hurry_ = false;
   std::size_t in_flight_ = 0;
   std::deque<Waiting> waiting_;  // bounded by the runs in flight, or a checkpoint

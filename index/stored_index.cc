@@ -139,7 +139,7 @@ void StoredIndex::insert(const Record& record, const logging::LogLocation& locat
 
 void StoredIndex::flush() {
   if (inserted_.empty()) return;
-  store_.others_come();  // what was inserted was written to the log's disk, and more will be
+  store_.others_write();  // what was inserted was written to the log's disk, and more will be
   insert_all(inserted_);
   inserted_.clear();
 }

@@ -71,7 +71,7 @@ Result<void> IndexedLoad::open() {
   loop_.run();
   log_.set_indexer(
       [this](std::span<const index::StoredIndex::Logged> records) {
-        store_->others_come();  // as StoredIndex::flush()
+        store_->others_write();  // as StoredIndex::flush()
         index_->insert_all(records);
         store_->set_used_through(records.back().record.ordinal);
       },

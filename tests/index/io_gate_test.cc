@@ -25,7 +25,7 @@ TEST_F(IoGateTest, AsManyAsComeWhileNobodyReads) {
 }
 
 TEST_F(IoGateTest, FewBytesAtATimeWhileOthersRead) {
-  gate_.others_come(now_);
+  gate_.others_read(now_);
   EXPECT_EQ(gate_.piece_bytes(now_), 100u);
   for (int i = 0; i < 4; ++i) pass(50);
   EXPECT_EQ(begun_, 100u);
@@ -34,7 +34,7 @@ TEST_F(IoGateTest, FewBytesAtATimeWhileOthersRead) {
 }
 
 TEST_F(IoGateTest, ALongerOneGoesAloneAndNothingIsHeldForGood) {
-  gate_.others_come(now_);
+  gate_.others_read(now_);
   pass(500);
   pass(10);
   EXPECT_EQ(begun_, 500u);
@@ -43,12 +43,28 @@ TEST_F(IoGateTest, ALongerOneGoesAloneAndNothingIsHeldForGood) {
 }
 
 TEST_F(IoGateTest, WhatWaitsGoesOnWhenTheReadersHaveGone) {
-  gate_.others_come(now_);
+  gate_.others_read(now_);
   for (int i = 0; i < 4; ++i) pass(100);
   EXPECT_EQ(begun_, 100u);
   now_ += milliseconds(20);
   gate_.ended(100, now_);
   EXPECT_EQ(begun_, 400u);
+}
+
+TEST_F(IoGateTest, WritersAreMadeWayForUnlessThereIsNoTime) {
+  gate_.others_write(now_, false);
+  for (int i = 0; i < 4; ++i) pass(100);
+  EXPECT_EQ(begun_, 100u);
+  gate_.others_write(now_, true);
+  gate_.ended(100, now_);
+  EXPECT_EQ(begun_, 400u);
+}
+
+TEST_F(IoGateTest, ReadersAreMadeWayForAtAnyTime) {
+  gate_.others_write(now_, true);
+  gate_.others_read(now_);
+  for (int i = 0; i < 4; ++i) pass(100);
+  EXPECT_EQ(begun_, 100u);
 }
 
 }  // namespace
