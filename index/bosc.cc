@@ -252,7 +252,8 @@ void Bosc::when_room(UniqueFunction<void()> then) {
 
 void Bosc::tell_room() {
   if (!has_room() || room_waiters_.empty()) return;
-  executor_.post([waiters = std::exchange(room_waiters_, {})]() mutable {
+  executor_.post([waiters = std::exchange(room_waiters_, {}), alive = alive_]() mutable {
+    if (!*alive) return;
     for (UniqueFunction<void()>& waiter : waiters) waiter();
   });
 }
@@ -269,7 +270,8 @@ bool Bosc::when_mended(UniqueFunction<void()> then) {
 
 void Bosc::mended() {
   if (mending_waiters_.empty()) return;
-  executor_.post([waiters = std::exchange(mending_waiters_, {})]() mutable {
+  executor_.post([waiters = std::exchange(mending_waiters_, {}), alive = alive_]() mutable {
+    if (!*alive) return;
     for (UniqueFunction<void()>& waiter : waiters) waiter();
   });
 }

@@ -61,19 +61,12 @@ Result<std::unique_ptr<IndexStack>> IndexStack::open(const Settings& settings, P
 }
 
 void IndexStack::complain(index::BlockAddress address, const Error& error) {
-  const std::chrono::nanoseconds now = parts_.loop.monotonic_time();
-  if (now - complaints_.since > kComplaintsTime) {
-    if (complaints_.untold > 0) {
-      parts_.log.error("the index could not use blocks, more often than was told",
-                       {{"file", settings_.path}, {"times", complaints_.untold}});
-    }
-    complaints_ = {now, 0, 0};
+  const auto [write, untold] = complaints_.admit(parts_.loop.monotonic_time());
+  if (untold > 0) {
+    parts_.log.error("the index could not use blocks, more often than was told",
+                     {{"file", settings_.path}, {"times", untold}});
   }
-  if (complaints_.told == kComplaintsMax) {
-    ++complaints_.untold;
-    return;
-  }
-  ++complaints_.told;
+  if (!write) return;
   parts_.log.error(
       "the index cannot use one of its blocks",
       {{"file", settings_.path}, {"block", address.value}, {"error", to_string(error)}});

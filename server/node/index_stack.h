@@ -18,6 +18,7 @@
 #include "server/node/event_loop.h"
 #include "server/node/index_repair.h"
 #include "server/node/log.h"
+#include "server/node/log_limiter.h"
 #include "server/node/meta_store.h"
 
 namespace mariner::node {
@@ -92,13 +93,6 @@ class IndexStack {
 
  private:
   IndexStack(Settings settings, Parts parts) : settings_(std::move(settings)), parts_(parts) {}
-  // A commit that fails is tried again and again: the daemon's log is not to be filled with it.
-  struct Complaints {
-    std::chrono::nanoseconds since{0};
-    std::uint32_t told = 0;
-    std::uint64_t untold = 0;
-  };
-
   void complain(index::BlockAddress address, const Error& error);
   Result<void> open_file();
   Result<bool> is_of_this_log();
@@ -121,7 +115,8 @@ class IndexStack {
   bool is_damaged_ = false;
   bool stopping_ = false;
   bool drained_ = false;
-  Complaints complaints_;
+  // A commit that fails is tried again and again.
+  LogLimiter complaints_{{.lines_max = kComplaintsMax, .time = kComplaintsTime}};
 };
 
 }  // namespace mariner::node

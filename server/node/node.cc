@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <utility>
 
 #include "proto/check.h"
@@ -99,6 +100,7 @@ Result<void> Node::start() {
     faults.read_delay = volume.faults->read_delay;
     faults.write_delay = volume.faults->write_delay;
   }
+  options.find_copy_unit = std::bind_front(&Node::find_copy_unit, this);
   volumes_ = std::make_unique<VolumeSet>(VolumeSetParts{loop_, *ring_, *store_, *worker_, log_},
                                          std::move(options));
   if (Result<void> r = volumes_->load(); !r) return r;
@@ -502,6 +504,36 @@ Result<std::shared_ptr<scsi::TargetDevice>> Node::open(std::string_view target,
   return Error{ErrorCode::kNotFound, "there is no target " + std::string(target)};
 }
 
+// A copy is not to reach further than whoever asks for it: the access list must have the initiator,
+// and whichever account let it in here must let it in there.
+bool Node::may_reach(const ServedVolume& from, const ServedVolume& to,
+                     const scsi::InitiatorPort& initiator) const {
+  if (!allowed(to, initiator.name)) return false;
+  const auto& there = to.meta.auth();
+  if (there.empty()) return true;
+  const auto& here = from.meta.auth();
+  return !here.empty() && std::ranges::all_of(here, [&](const std::string& account) {
+    return std::ranges::find(there, account) != there.end();
+  });
+}
+
+std::shared_ptr<scsi::CopyUnit> Node::find_copy_unit(std::uint32_t from,
+                                                     const scsi::CopyTarget& target,
+                                                     const scsi::InitiatorPort& initiator) const {
+  const ServedVolume* asked = volumes_->find(from);
+  if (asked == nullptr) return nullptr;
+  for (const auto& [name, served] : volumes_->all()) {
+    if (served.volume == nullptr || !may_reach(*asked, served, initiator)) continue;
+    if (auto unit = served.device->find_copy_unit(target)) return unit;
+  }
+  for (const auto& [name, view] : views_->all()) {
+    const ServedVolume* volume = volumes_->find(view.meta.volume_id());
+    if (volume == nullptr || !may_reach(*asked, *volume, initiator)) continue;
+    if (auto unit = view.device->find_copy_unit(target)) return unit;
+  }
+  return nullptr;
+}
+
 // An account that the configuration does not have any more lets nobody in.
 Result<std::vector<iscsi::ChapAccount>> Node::accounts(std::string_view target,
                                                        std::string_view) const {
@@ -536,6 +568,13 @@ void Node::session_opened(const iscsi::SessionInfo& session) {
 }
 
 void Node::connection_ended(const iscsi::ConnectionEnd& end) {
+  if (end.reason == iscsi::EndReason::kLoginFailed ||
+      end.reason == iscsi::EndReason::kLoginTimeout ||
+      end.reason == iscsi::EndReason::kCrowdedOut) {
+    const auto [write, untold] = login_failures_.admit(loop_.monotonic_time());
+    if (untold > 0) log_.warning("more logins failed than were told", {{"logins", untold}});
+    if (!write) return;
+  }
   log_.write(iscsi::orderly(end.reason) ? LogLevel::kInfo : LogLevel::kWarning, "connection closed",
              {{"reason", iscsi::end_reason_name(end.reason)},
               {"detail", end.detail},

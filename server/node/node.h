@@ -16,6 +16,7 @@
 #include "server/node/event_loop.h"
 #include "server/node/index_stack.h"
 #include "server/node/log.h"
+#include "server/node/log_limiter.h"
 #include "server/node/log_space.h"
 #include "server/node/log_stack.h"
 #include "server/node/meta_store.h"
@@ -78,12 +79,18 @@ class Node final : public iscsi::TargetDirectory, public iscsi::Observer, public
   Result<void> remember_log_disks();
   void tick();
   void watch_clock();
+  [[nodiscard]] bool may_reach(const ServedVolume& from, const ServedVolume& to,
+                               const scsi::InitiatorPort& initiator) const;
+  [[nodiscard]] std::shared_ptr<scsi::CopyUnit> find_copy_unit(
+      std::uint32_t from, const scsi::CopyTarget& target,
+      const scsi::InitiatorPort& initiator) const;
   void unexpose(const std::string& name, UniqueFunction<void(Result<void>)> done);
   void wait_until_idle(UniqueFunction<void()> done);
   [[nodiscard]] bool allowed(const ServedVolume& volume, std::string_view initiator) const;
 
   Config config_;
   Accounts accounts_;
+  LogLimiter login_failures_{{.lines_max = 60}};  // who guesses is not to fill the log
   const std::string config_path_;
   EventLoop& loop_;
   Log& log_;

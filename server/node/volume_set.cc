@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <utility>
 
 #include "proto/check.h"
@@ -247,7 +248,11 @@ Result<void> VolumeSet::start_volume(ServedVolume& served) {
     auto faulty = std::make_shared<FaultyLayer>(units[0].layer, parts_.executor, faults->second);
     units[0].layer = {faulty, &faulty->layer};
   }
-  served.device = std::make_shared<scsi::Device>(std::move(units));
+  scsi::FindCopyUnit elsewhere;
+  if (options_.find_copy_unit) {
+    elsewhere = std::bind_front(options_.find_copy_unit, meta.id());
+  }
+  served.device = std::make_shared<scsi::Device>(std::move(units), std::move(elsewhere));
   served.metered = std::make_shared<MeteredDevice>(served.device, parts_.executor);
   return {};
 }

@@ -4,6 +4,7 @@
 // only; opening blocks and happens before the event loop runs.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -45,6 +46,11 @@ struct VolumeSetParts {  // all outlive the set
 };
 
 struct VolumeSetOptions {
+  // Of the units of other targets, for copies that an initiator of volume `from` asks for
+  // (scsi/copy_manager.h).
+  std::function<std::shared_ptr<scsi::CopyUnit>(std::uint32_t from, const scsi::CopyTarget& target,
+                                                const scsi::InitiatorPort& initiator)>
+      find_copy_unit;
   std::string state_dir;
   std::string iqn_base;
   volume::Storage::Options storage;

@@ -260,6 +260,14 @@ Decoded decode(CdbBytes cdb, const Geometry& geometry) {
       return OrWrite{extent};
     }
     case Operation::kWriteAtomic: return decode_write_atomic(cdb, geometry);
+    case Operation::kExtendedCopy: {
+      const auto bytes = load_be<std::uint32_t>(&cdb[10]);
+      if (bytes > kParameterBytesMax) return illegal_request(asc::kParameterListLengthError);
+      return ExtendedCopy{bytes};
+    }
+    case Operation::kReceiveCopyResults:
+      return ReceiveCopyResults{info->service_action == 0x03, cdb[2],
+                                load_be<std::uint32_t>(&cdb[10])};
     case Operation::kReadDefectData: {
       const bool twelve = info->cdb_bytes == 12;
       return ReadDefectData{twelve, cdb[twelve ? 1 : 2],

@@ -167,13 +167,22 @@ struct ReadDefectData {
   std::uint32_t allocation_bytes = 0;
 };
 
+struct ExtendedCopy {
+  std::uint32_t parameter_bytes = 0;
+};
+struct ReceiveCopyResults {
+  bool operating_parameters = false;  // otherwise the status of the copy `list_id`
+  std::uint8_t list_id = 0;
+  std::uint32_t allocation_bytes = 0;
+};
+
 // A Sense when the CDB is refused.
-using Decoded =
-    std::variant<Sense, TestUnitReady, RequestSense, Inquiry, ModeSense, ModeSelect, StartStopUnit,
-                 PreventAllow, ReadCapacity, Read, Write, WriteAndVerify, Verify, Prefetch,
-                 SynchronizeCache, WriteSame, Unmap, GetLbaStatus, ReportLuns, ReportOpcodes,
-                 ReportTaskManagement, Reserve6, Release6, PersistentReserveIn,
-                 PersistentReserveOut, CompareAndWrite, OrWrite, ReadDefectData>;
+using Decoded = std::variant<Sense, TestUnitReady, RequestSense, Inquiry, ModeSense, ModeSelect,
+                             StartStopUnit, PreventAllow, ReadCapacity, Read, Write, WriteAndVerify,
+                             Verify, Prefetch, SynchronizeCache, WriteSame, Unmap, GetLbaStatus,
+                             ReportLuns, ReportOpcodes, ReportTaskManagement, Reserve6, Release6,
+                             PersistentReserveIn, PersistentReserveOut, CompareAndWrite, OrWrite,
+                             ReadDefectData, ExtendedCopy, ReceiveCopyResults>;
 
 [[nodiscard]] Decoded decode(CdbBytes cdb, const Geometry& geometry);
 

@@ -35,7 +35,8 @@ Response report_sense(const RequestSense& request, const Sense& sense) {
 
 }  // namespace
 
-Device::Device(std::vector<LogicalUnitOptions> units) : nexuses_(units.size()) {
+Device::Device(std::vector<LogicalUnitOptions> units, FindCopyUnit elsewhere)
+    : nexuses_(units.size()) {
   for (LogicalUnitOptions& unit : units) {
     units_.push_back({unit.lun, std::make_shared<Disk>(std::move(unit.disk), std::move(unit.layer)),
                       std::make_shared<UnitReservations>(std::move(unit.reservations))});
@@ -43,6 +44,46 @@ Device::Device(std::vector<LogicalUnitOptions> units) : nexuses_(units.size()) {
   std::ranges::sort(units_, {}, &Unit::lun);
   CHECK(!units_.empty() && units_.front().lun == Lun{0});
   CHECK(std::ranges::adjacent_find(units_, {}, &Unit::lun) == units_.end());
+  copies_ = std::make_shared<CopyManager>(
+      [this, alive = alive_, elsewhere = std::move(elsewhere)](
+          const CopyTarget& target, const InitiatorPort& initiator) -> std::shared_ptr<CopyUnit> {
+        if (!*alive) return nullptr;
+        if (auto own = find_copy_unit(target)) return own;
+        return elsewhere ? elsewhere(target, initiator) : nullptr;
+      });
+}
+
+std::shared_ptr<CopyUnit> Device::find_copy_unit(const CopyTarget& target) const {
+  constexpr std::uint8_t kNaa = 3;
+  const auto unit = std::ranges::find_if(units_, [&](const Unit& candidate) {
+    return target.type == kNaa && candidate.disk->identity().naa == target.designator;
+  });
+  if (unit == units_.end()) return nullptr;
+  return std::make_shared<CopyUnit>(CopyUnit{unit->disk, unit->reservations});
+}
+
+void Device::extended_copy(const Unit& unit, const ExtendedCopy& copy, const Command& command,
+                           CommandDone done) {
+  if (copy.parameter_bytes == 0) return done(Response{});  // nothing to copy (SPC-4 6.4.1)
+  auto list = parse_copy_list(command.data_out.bytes());
+  const SenseFormat format = unit.disk->sense_format();
+  if (const auto* wrong = std::get_if<Sense>(&list)) {
+    return done(check_condition(*wrong, format));
+  }
+  copies_->copy(std::get<CopyList>(std::move(list)),
+                static_cast<const InitiatorNexus&>(*command.nexus).id(), format, std::move(done));
+}
+
+Response Device::copy_results(const Unit& unit, const ReceiveCopyResults& results,
+                              const InitiatorNexus& nexus) const {
+  if (results.operating_parameters) {
+    return parameter_data(copy_operating_parameters(), results.allocation_bytes);
+  }
+  const CopyStatus* status = copies_->status(nexus.id(), results.list_id);
+  if (status == nullptr) {
+    return check_condition(invalid_field_in_cdb(2), unit.disk->sense_format());
+  }
+  return parameter_data(copy_status(*status), results.allocation_bytes);
 }
 
 Device::~Device() { *alive_ = false; }
@@ -131,6 +172,12 @@ void Device::execute(Command command, CommandDone done) {
   if (const auto* reserve = std::get_if<PersistentReserveIn>(&decoded)) {
     return done(parameter_data(reserve_in(reserve->action, reservations.state()),
                                reserve->allocation_bytes));
+  }
+  if (const auto* copy = std::get_if<ExtendedCopy>(&decoded)) {
+    return extended_copy(*unit, *copy, command, std::move(done));
+  }
+  if (const auto* results = std::get_if<ReceiveCopyResults>(&decoded)) {
+    return done(copy_results(*unit, *results, nexus));
   }
   if (const auto* reserve = std::get_if<PersistentReserveOut>(&decoded)) {
     return reserve_out(*unit, *reserve, command, std::move(done));

@@ -11,6 +11,7 @@
 #include <span>
 #include <vector>
 
+#include "server/scsi/copy_manager.h"
 #include "server/scsi/disk.h"
 #include "server/scsi/lun.h"
 #include "server/scsi/nexus.h"
@@ -29,7 +30,9 @@ struct LogicalUnitOptions {
 class Device final : public TargetDevice {
  public:
   // Requires at least one unit, LUN 0 among them (SAM-5 4.7.4), no LUN twice, none above 255.
-  explicit Device(std::vector<LogicalUnitOptions> units);
+  // `elsewhere` finds the units of other devices that a copy of an initiator may use; without it
+  // there are none.
+  explicit Device(std::vector<LogicalUnitOptions> units, FindCopyUnit elsewhere = nullptr);
   ~Device() override;
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
@@ -41,6 +44,9 @@ class Device final : public TargetDevice {
   void manage(TaskManagementFunction function, std::uint64_t lun,
               const std::shared_ptr<Nexus>& nexus, UniqueFunction<void()> done) override;
   [[nodiscard]] bool has_lun(std::uint64_t lun) const override;
+
+  // The unit with this designator; null if it is not one of these.
+  [[nodiscard]] std::shared_ptr<CopyUnit> find_copy_unit(const CopyTarget& target) const;
 
   // What the node tells the initiators of a unit, as unit attentions of every nexus:
   // the size of the layer changed (2A/09);
@@ -63,6 +69,10 @@ class Device final : public TargetDevice {
   [[nodiscard]] std::size_t index_of(Lun lun) const;
   [[nodiscard]] Response report_luns(const ReportLuns& report) const;
   [[nodiscard]] Response answer_absent(const Command& command) const;
+  void extended_copy(const Unit& unit, const ExtendedCopy& copy, const Command& command,
+                     CommandDone done);
+  Response copy_results(const Unit& unit, const ReceiveCopyResults& results,
+                        const InitiatorNexus& nexus) const;
   void reserve_out(const Unit& unit, const PersistentReserveOut& reserve, const Command& command,
                    CommandDone done);
   Response select_mode(Disk& disk, std::size_t index, const Decoded& decoded,
@@ -70,6 +80,7 @@ class Device final : public TargetDevice {
 
   std::vector<Unit> units_;  // in order of their LUNs
   NexusTable nexuses_;
+  std::shared_ptr<CopyManager> copies_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

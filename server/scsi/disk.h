@@ -22,8 +22,10 @@ namespace mariner::scsi {
 
 struct DiskOptions {
   Identity identity;
-  std::uint32_t block_bytes = 512;             // 512 or 4096
-  std::uint32_t transfer_bytes_max = 1 << 20;  // of one READ, WRITE or VERIFY; whole blocks
+  std::uint32_t block_bytes = 512;  // 512 or 4096
+  // Of one READ, WRITE or VERIFY; whole blocks. With parts of blocks at both ends it is to fit into
+  // a record of the log.
+  std::uint32_t transfer_bytes_max = 2 << 20;
 };
 
 class Disk final : public std::enable_shared_from_this<Disk> {
@@ -40,6 +42,12 @@ class Disk final : public std::enable_shared_from_this<Disk> {
   // Executes a command that decode() returned for the geometry of this moment, but for REQUEST
   // SENSE and REPORT LUNS, which are the device's. `done` runs once; the disk lives until then.
   void execute(const Decoded& decoded, const Command& command, CommandDone done);
+
+  [[nodiscard]] const Identity& identity() const { return options_.identity; }
+  // For a copy, which goes past the CDBs: within geometry(), and write_protection() permitting.
+  [[nodiscard]] volume::Layer& layer() { return *layer_; }
+  // DATA PROTECT, if nothing may be written.
+  [[nodiscard]] std::optional<Sense> write_protection() const;
 
   // A logical unit reset: mode parameters return to their defaults.
   void reset();
@@ -70,9 +78,10 @@ class Disk final : public std::enable_shared_from_this<Disk> {
   template <typename Reserve>
     requires std::same_as<Reserve, Reserve6> || std::same_as<Reserve, Release6> ||
              std::same_as<Reserve, PersistentReserveIn> ||
-             std::same_as<Reserve, PersistentReserveOut>
+             std::same_as<Reserve, PersistentReserveOut> || std::same_as<Reserve, ExtendedCopy> ||
+             std::same_as<Reserve, ReceiveCopyResults>
   Response answer(const Reserve&, const Command&) {
-    CHECK_MSG(false, "reservations are the device's");
+    CHECK_MSG(false, "reservations and copies are the device's");
   }
 
   // Commands that wait for the layer.
@@ -89,8 +98,6 @@ class Disk final : public std::enable_shared_from_this<Disk> {
   void run(const StartStopUnit& start_stop, const Command& command, CommandDone done);
 
   [[nodiscard]] Response refuse(const Sense& sense) const;
-  // DATA PROTECT, if nothing may be written.
-  [[nodiscard]] std::optional<Sense> write_protection() const;
   // The part of `extent` for which `command` brings data; a Sense if that ends within a block.
   [[nodiscard]] std::variant<Sense, Extent> received(const Extent& extent,
                                                      const Command& command) const;

@@ -9,6 +9,7 @@
 #include "proto/bytes.h"
 #include "proto/check.h"
 #include "proto/units.h"
+#include "server/scsi/extended_copy.h"
 
 namespace mariner::scsi {
 namespace {
@@ -16,6 +17,8 @@ namespace {
 using Bytes = std::vector<std::uint8_t>;
 
 constexpr std::uint8_t kDirectAccess = 0x00;
+// The longer, the fewer records; beyond this they cost a byte no less.
+constexpr std::uint32_t kOptimalTransferBytes = 1 << 20;
 constexpr std::uint8_t kVersionSpc4 = 0x06;
 constexpr std::size_t kStandardBytes = 96;
 constexpr std::uint16_t kVersionDescriptors[] = {
@@ -44,7 +47,7 @@ Bytes page_of(std::uint8_t page, std::size_t bytes) {
 }
 
 Bytes supported_pages() {
-  constexpr std::uint8_t kPages[] = {0x00, 0x80, 0x83, 0xB0, 0xB1, 0xB2};
+  constexpr std::uint8_t kPages[] = {0x00, 0x80, 0x83, 0x8F, 0xB0, 0xB1, 0xB2};
   Bytes data = page_of(0x00, 4 + std::size(kPages));
   std::ranges::copy(kPages, &data[4]);
   return data;
@@ -127,8 +130,9 @@ Bytes block_limits(const Geometry& geometry) {
   data[5] = static_cast<std::uint8_t>(compare_and_write_blocks_max(geometry));
   store_be(&data[6], static_cast<std::uint16_t>(granularity));
   store_be(&data[8], geometry.transfer_blocks_max);
-  store_be(&data[12], geometry.transfer_blocks_max);  // optimal: the longer, the fewer records
-  store_be(&data[20], std::uint32_t{0xFFFF'FFFF});    // UNMAP: as many blocks as there are
+  store_be(&data[12],
+           std::min(geometry.transfer_blocks_max, kOptimalTransferBytes / geometry.block_bytes));
+  store_be(&data[20], std::uint32_t{0xFFFF'FFFF});  // UNMAP: as many blocks as there are
   store_be(&data[24], kUnmapDescriptorsMax);
   store_be(&data[28], granularity);
   store_be(&data[32], std::uint32_t{0x8000'0000});  // UGAVALID: aligned at LBA 0
@@ -172,6 +176,7 @@ std::vector<std::uint8_t> standard_inquiry(const Identity& identity) {
   data[2] = kVersionSpc4;
   data[3] = 0x12;  // HISUP, response data format 2
   data[4] = kStandardBytes - 5;
+  data[5] = 0x08;  // 3PC: third-party copies
   data[7] = 0x02;  // CMDQUE
   store_text(&data[8], identity.vendor, 8);
   store_text(&data[16], identity.product, 16);
@@ -199,6 +204,7 @@ std::optional<std::vector<std::uint8_t>> vital_product_data(std::uint8_t page,
     case 0x00: return supported_pages();
     case 0x80: return unit_serial_number(identity);
     case 0x83: return device_identification(identity);
+    case 0x8F: return third_party_copy_page();
     case 0xB0: return block_limits(geometry);
     case 0xB1: return block_characteristics();
     case 0xB2: return provisioning();

@@ -116,6 +116,24 @@ constexpr OpcodeInfo kTable[] = {
     reserve_out(5, "PREEMPT AND ABORT"),
     reserve_out(6, "REGISTER AND IGNORE EXISTING KEY"),
     reserve_out(7, "REGISTER AND MOVE"),
+    {kExtendedCopy,
+     "EXTENDED COPY(LID1)",
+     0x83,
+     0x00,
+     16,
+     {0x83, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF, 0xFF, 0xFF}},
+    {kReceiveCopyResults,
+     "RECEIVE COPY STATUS(LID1)",
+     0x84,
+     0x00,
+     16,
+     {0x84, 0, 0xFF, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF, 0xFF, 0xFF}},
+    {kReceiveCopyResults,
+     "RECEIVE COPY OPERATING PARAMETERS",
+     0x84,
+     0x03,
+     16,
+     {0x84, 0x03, 0xFF, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF, 0xFF, 0xFF}},
     {kRead, "READ(16)", 0x88, kNoAction, 16, extent16(0x88, kIo)},
     {kCompareAndWrite,
      "COMPARE AND WRITE",
@@ -210,6 +228,7 @@ ReservationAccess reservation_access(Operation operation) {
     case kVerify:
     case kPrefetch:
     case kGetLbaStatus:
+    case kReceiveCopyResults:
     case kReadDefectData: return ReservationAccess::kReads;
     case kModeSelect:
     case kStartStopUnit:
@@ -220,6 +239,7 @@ ReservationAccess reservation_access(Operation operation) {
     case kUnmap:
     case kCompareAndWrite:
     case kOrWrite:
+    case kExtendedCopy:
     case kWriteAtomic: return ReservationAccess::kWrites;
   }
   return ReservationAccess::kWrites;

@@ -41,6 +41,8 @@ enum class Operation : std::uint8_t {
   kOrWrite,
   kWriteAtomic,
   kReadDefectData,
+  kExtendedCopy,
+  kReceiveCopyResults,
 };
 
 // What a command does, as far as reservations care (SPC-4 table 44, SBC-3 table 13).

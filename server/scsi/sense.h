@@ -18,6 +18,7 @@ enum class SenseKey : std::uint8_t {
   kIllegalRequest = 0x5,
   kUnitAttention = 0x6,
   kDataProtect = 0x7,
+  kCopyAborted = 0xA,
   kAbortedCommand = 0xB,
   kMiscompare = 0xE,
 };
@@ -28,7 +29,10 @@ enum class AdditionalSense : std::uint16_t {};
 namespace asc {
 inline constexpr AdditionalSense kNone{0x0000};
 inline constexpr AdditionalSense kBecomingReady{0x0401};
+inline constexpr AdditionalSense kUnreachableCopyTarget{0x0804};
 inline constexpr AdditionalSense kWriteError{0x0C00};
+inline constexpr AdditionalSense kCopyTargetNotReachable{0x0D02};
+inline constexpr AdditionalSense kIncorrectCopyTarget{0x0D03};
 inline constexpr AdditionalSense kInvalidFieldInInformationUnit{0x0E03};
 inline constexpr AdditionalSense kUnrecoveredReadError{0x1100};
 inline constexpr AdditionalSense kParameterListLengthError{0x1A00};
@@ -39,6 +43,10 @@ inline constexpr AdditionalSense kInvalidFieldInCdb{0x2400};
 inline constexpr AdditionalSense kLogicalUnitNotSupported{0x2500};
 inline constexpr AdditionalSense kInvalidFieldInParameterList{0x2600};
 inline constexpr AdditionalSense kInvalidReleaseOfPersistentReservation{0x2604};
+inline constexpr AdditionalSense kTooManyCopyTargets{0x2606};
+inline constexpr AdditionalSense kUnsupportedCopyTargetDescriptor{0x2607};
+inline constexpr AdditionalSense kTooManyCopySegments{0x2608};
+inline constexpr AdditionalSense kUnsupportedCopySegmentDescriptor{0x2609};
 inline constexpr AdditionalSense kWriteProtected{0x2700};
 inline constexpr AdditionalSense kSoftwareWriteProtected{0x2702};
 inline constexpr AdditionalSense kSpaceAllocationFailed{0x2707};

@@ -18,7 +18,7 @@ ReadCapacity16 Read6 Read10 Read12 Read16 Write10 Write12 Write16 WriteSame10 Wr
 Verify10 Verify12 Verify16 WriteVerify10 WriteVerify12 WriteVerify16 CompareAndWrite OrWrite WriteAtomic16
 GetLBAStatus Prefetch10 Prefetch16 ReadDefectData10 ReadDefectData12 ModeSense6 ReportSupportedOpcodes
 PrinReadKeys PrinReportCapabilities PrinServiceactionRange ProutClear ProutPreempt ProutRegister ProutReserve
-Reserve6 StartStopUnit PreventAllow
+Reserve6 StartStopUnit PreventAllow ExtendedCopy ReceiveCopyResults
 """.split()
 
 # What libiscsi leaves out by itself, and why that is right for this disk. Any other skip fails.

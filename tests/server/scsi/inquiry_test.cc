@@ -20,7 +20,7 @@ std::string page(std::uint8_t number, const Geometry& geometry = kGeometry512) {
 
 TEST(StandardInquiry, GoldenBytes) {
   EXPECT_EQ(hex(standard_inquiry(example_identity())),
-            "00 00 06 12 5b 00 00 02 "                          // disk, SPC-4, HISUP, CMDQUE
+            "00 00 06 12 5b 08 00 02 "                          // disk, SPC-4, HISUP, 3PC, CMDQUE
             "4d 41 52 49 4e 45 52 20 "                          // "MARINER "
             "56 4f 4c 55 4d 45 20 20 20 20 20 20 20 20 20 20 "  // "VOLUME"
             "30 30 30 31 "                                      // "0001"
@@ -38,7 +38,7 @@ TEST(StandardInquiry, ALunWithoutUnitHasQualifier3AndType1F) {
 }
 
 TEST(VitalProductData, SupportedPagesInOrder) {
-  EXPECT_EQ(page(0x00), "00 00 00 06 00 80 83 b0 b1 b2");
+  EXPECT_EQ(page(0x00), "00 00 00 07 00 80 83 8f b0 b1 b2");
 }
 
 TEST(VitalProductData, EachSupportedPageExistsAndNamesItself) {

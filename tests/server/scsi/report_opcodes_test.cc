@@ -57,14 +57,14 @@ TEST(ReportOpcodes, OneCommandWithAServiceAction) {
             "00 03 00 10 9e 10 00 00 00 00 00 00 00 00 ff ff ff ff 00 00");
 }
 TEST(ReportOpcodes, AnUnsupportedCommandIsSaidToBe) {
-  EXPECT_EQ(told({.option = Option::kOpcode, .opcode = 0x83}), "00 01 00 00");
-  EXPECT_EQ(told({.option = Option::kServiceAction, .opcode = 0x84}), "00 01 00 00");
+  EXPECT_EQ(told({.option = Option::kOpcode, .opcode = 0x56}), "00 01 00 00");
+  EXPECT_EQ(told({.option = Option::kServiceAction, .opcode = 0x57}), "00 01 00 00");
   EXPECT_EQ(told({.option = Option::kServiceAction, .opcode = 0x9E, .service_action = 0x1F}),
             "00 01 00 00");
-  EXPECT_EQ(told({.option = Option::kEither, .opcode = 0x83}), "00 01 00 00");
+  EXPECT_EQ(told({.option = Option::kEither, .opcode = 0x56}), "00 01 00 00");
 }
 TEST(ReportOpcodes, AnUnsupportedCommandHasNoTimeouts) {
-  EXPECT_EQ(told({.option = Option::kOpcode, .timeouts = true, .opcode = 0x83}), "00 01 00 00");
+  EXPECT_EQ(told({.option = Option::kOpcode, .timeouts = true, .opcode = 0x56}), "00 01 00 00");
 }
 TEST(ReportOpcodes, ByOpcodeAloneIsWrongForOneWithServiceActions) {
   EXPECT_EQ(told({.option = Option::kOpcode, .opcode = 0x9E}), "5/24/00@2.2");

@@ -1,0 +1,58 @@
+// Carries out EXTENDED COPY: reads from one logical unit and writes to another, or to the same,
+// without the network. Both belong to this server; who they are is for the owner to say.
+//
+// Owner's thread only.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+
+#include "server/scsi/disk.h"
+#include "server/scsi/extended_copy.h"
+#include "server/scsi/unit_reservations.h"
+
+namespace mariner::scsi {
+
+// A logical unit that a copy may use.
+struct CopyUnit {
+  std::shared_ptr<Disk> disk;
+  std::shared_ptr<UnitReservations> reservations;
+};
+// The unit of which `target` is a designator, if this initiator may use it; null otherwise.
+using FindCopyUnit = std::function<std::shared_ptr<CopyUnit>(const CopyTarget& target,
+                                                             const InitiatorPort& initiator)>;
+
+class CopyManager : public std::enable_shared_from_this<CopyManager> {
+ public:
+  // Copies whose status is remembered: the oldest goes.
+  static constexpr std::size_t kRememberedMax = 64;
+
+  explicit CopyManager(FindCopyUnit find) : find_(std::move(find)) {}
+
+  // Segment by segment. GOOD when all is durable, or why it was aborted.
+  void copy(CopyList list, const NexusId& from, SenseFormat format, CommandDone done);
+  // Of the last copy of this initiator with that identifier; null when none is known.
+  [[nodiscard]] const CopyStatus* status(const NexusId& from, std::uint8_t id) const;
+
+ private:
+  struct Copy;
+  struct Remembered {
+    NexusId from;
+    std::uint8_t id = 0;
+    CopyStatus status;
+  };
+
+  [[nodiscard]] std::optional<Sense> prepare(Copy& copy);
+  void next_segment(const std::shared_ptr<Copy>& copy);
+  void next_piece(const std::shared_ptr<Copy>& copy);
+  void end(const std::shared_ptr<Copy>& copy, const std::optional<Sense>& failure);
+  [[nodiscard]] Remembered* remembered(const NexusId& from, std::uint8_t id);
+  void remember(const Copy& copy);
+
+  const FindCopyUnit find_;
+  std::deque<Remembered> remembered_;
+};
+
+}  // namespace mariner::scsi

@@ -1,0 +1,172 @@
+#include "server/scsi/copy_manager.h"
+
+#include "proto/bytes.h"
+#include "tests/server/scsi/scsi_testing.h"
+
+namespace mariner::scsi {
+namespace {
+
+using testing::Rig;
+
+// Through the device, whose own unit is the copy's source and destination.
+class CopyTest : public ::testing::Test {
+ protected:
+  CopyTest() {
+    for (int i = 0; i < 16; ++i) {
+      const std::string data(512, static_cast<char>('a' + i));
+      char cdb[40];
+      std::snprintf(cdb, sizeof cdb, "2a 00 00 00 00 %02x 00 00 01 00", i);
+      EXPECT_EQ(rig_.send(cdb, data).verdict(), "good");
+    }
+  }
+  static std::string target(std::span<const std::uint8_t> naa, bool null = false) {
+    std::string out(32, '\0');
+    out[0] = '\xE4';
+    out[1] = null ? '\x20' : '\0';
+    out[4] = 1;
+    out[5] = 3;
+    out[7] = static_cast<char>(naa.size());
+    for (std::size_t i = 0; i < naa.size(); ++i) out[8 + i] = static_cast<char>(naa[i]);
+    return out;
+  }
+  static std::string segment(unsigned from, unsigned to, unsigned blocks, unsigned source = 0,
+                             unsigned destination = 0) {
+    std::string out(28, '\0');
+    out[0] = 2;
+    out[3] = 0x18;
+    out[5] = static_cast<char>(source);
+    out[7] = static_cast<char>(destination);
+    out[10] = static_cast<char>(blocks >> 8);
+    out[11] = static_cast<char>(blocks);
+    out[18] = static_cast<char>(from >> 8);
+    out[19] = static_cast<char>(from);
+    out[26] = static_cast<char>(to >> 8);
+    out[27] = static_cast<char>(to);
+    return out;
+  }
+  static std::string list(const std::string& targets, const std::string& segments) {
+    std::string out(16, '\0');
+    out[0] = 7;
+    out[2] = static_cast<char>(targets.size() >> 8);
+    out[3] = static_cast<char>(targets.size());
+    out[10] = static_cast<char>(segments.size() >> 8);
+    out[11] = static_cast<char>(segments.size());
+    return out + targets + segments;
+  }
+  static std::string cdb(std::size_t bytes) {
+    char text[64];
+    std::snprintf(text, sizeof text, "83 00 00 00 00 00 00 00 00 00 00 00 %02zx %02zx 00 00",
+                  bytes >> 8, bytes & 0xFF);
+    return text;
+  }
+  std::string copy(const std::string& targets, const std::string& segments) {
+    const std::string data = list(targets, segments);
+    return rig_.send(cdb(data.size()), data).verdict();
+  }
+  std::string status() {
+    return rig_.send("84 00 07 00 00 00 00 00 00 00 00 00 00 ff 00 00").hex_data();
+  }
+  std::string at(std::uint64_t lba) const { return rig_.layer->text({lba * 512, 512}); }
+
+  Rig rig_;
+  const std::string own_ = target(example_naa());
+  static std::vector<std::uint8_t> example_naa() { return testing::example_identity().naa; }
+};
+
+TEST_F(CopyTest, CopiesSegmentBySegment) {
+  EXPECT_EQ(copy(own_, segment(2, 100, 3) + segment(9, 200, 1) + segment(0, 0, 0)), "good");
+  EXPECT_EQ(at(100), std::string(512, 'c'));
+  EXPECT_EQ(at(102), std::string(512, 'e'));
+  EXPECT_EQ(at(200), std::string(512, 'j'));
+  EXPECT_EQ(status(), "00 00 00 08 01 00 03 01 00 00 00 02");
+}
+
+TEST_F(CopyTest, ACopyLongerThanAPiece) {
+  Rig large({.size_bytes = 8 << 20});
+  std::string data(512, 'x');
+  EXPECT_EQ(large.send("2a 00 00 00 0f ff 00 00 01 00", data).verdict(), "good");
+  const std::string parameters = list(own_, segment(0, 0x2000, 0x1000));
+  EXPECT_EQ(large.send(cdb(parameters.size()), parameters).verdict(), "good");
+  EXPECT_EQ(large.layer->text({0x2FFFull * 512, 512}), data);
+}
+
+TEST_F(CopyTest, NothingIsCopiedWhenAnyOfItCannotBe) {
+  const std::vector<std::uint8_t> other{0x30, 9, 9, 9, 9, 9, 9, 9};
+  EXPECT_EQ(copy(own_ + target(other), segment(2, 100, 1) + segment(2, 101, 1, 0, 1)), "A/08/04");
+  EXPECT_EQ(copy(own_, segment(2, 100, 1) + segment(2, 101, 1, 0, 1)), "A/08/04")
+      << "no such target";
+  EXPECT_EQ(copy(target(example_naa(), true), segment(2, 100, 1)), "A/08/04") << "NUL";
+  EXPECT_EQ(copy(own_, segment(2, 100, 1) + segment(2, 2047, 2)), "A/00/00") << "beyond the end";
+  EXPECT_EQ(at(100), std::string(512, '\0'));
+  EXPECT_EQ(status(), "00 00 00 08 02 00 00 01 00 00 00 00");
+}
+
+TEST_F(CopyTest, AFailureEndsIt) {
+  rig_.layer->fail_next({ErrorCode::kIo, "gone"});
+  EXPECT_EQ(copy(own_, segment(2, 100, 1)), "A/0D/02");
+  rig_.layer->set_read_only(true);
+  EXPECT_EQ(copy(own_, segment(2, 100, 1)), "A/0D/02");
+}
+
+TEST_F(CopyTest, AnEmptyListIsGood) {
+  EXPECT_EQ(rig_.send("83").verdict(), "good");
+  EXPECT_EQ(rig_.send("84 00 07 00 00 00 00 00 00 00 00 00 00 ff 00 00").verdict(), "5/24/00@2")
+      << "no copy is known";
+}
+
+TEST_F(CopyTest, StatusIsTheInitiatorsOwn) {
+  EXPECT_EQ(copy(own_, segment(2, 100, 1)), "good");
+  const auto other = rig_.attach("iqn.2026-11.org.example:other");
+  EXPECT_EQ(rig_.send_from(other, "84 00 07 00 00 00 00 00 00 00 00 00 00 ff 00 00").verdict(),
+            "5/24/00@2");
+}
+
+// Two devices that know each other, as a node's do.
+TEST(CopyBetweenDevices, GoesWhereTheOwnerFinds) {
+  auto layer = std::make_shared<test::RamLayer>(test::RamLayer::Options{.size_bytes = 1 << 20});
+  LogicalUnitOptions there;
+  there.layer = layer;
+  there.disk.identity = testing::example_identity();
+  there.disk.identity.naa = {0x30, 1, 1, 1, 1, 1, 1, 1};
+  const auto other = std::make_shared<Device>(std::vector{there});
+  LogicalUnitOptions here;
+  here.layer = std::make_shared<test::RamLayer>(test::RamLayer::Options{.size_bytes = 1 << 20});
+  here.disk.identity = testing::example_identity();
+  std::string asked;
+  Device device({here}, [&](const CopyTarget& target, const InitiatorPort& initiator) {
+    asked = initiator.name;
+    return other->find_copy_unit(target);
+  });
+  const NexusId host{{"iqn.2026-11.org.example:host", {}}, 1};
+  const auto nexus = device.attach(host);
+  CopyList list;
+  list.targets = {{3, testing::example_identity().naa, 512, false},
+                  {3, there.disk.identity.naa, 512, false}};
+  list.segments = {{0, 1, false, 8, 0, 16}};
+  here.layer->write({0, 4096}, {Payload::copy_of(as_byte_span(std::string(4096, 'q'))), 0, 4096},
+                    [](const Result<void>& r) { EXPECT_TRUE(r); });
+  auto manager =
+      std::make_shared<CopyManager>([&](const CopyTarget& target, const InitiatorPort& initiator) {
+        asked = initiator.name;
+        auto own = device.find_copy_unit(target);
+        return own ? own : other->find_copy_unit(target);
+      });
+  std::optional<Status> status;
+  manager->copy(list, host, SenseFormat::kFixed, [&](const Response& r) { status = r.status; });
+  EXPECT_EQ(status, Status::kGood);
+  EXPECT_EQ(asked, host.initiator.name);
+  EXPECT_EQ(layer->text({16 * 512, 4096}), std::string(4096, 'q'));
+
+  // A reservation there keeps the copy out.
+  const auto unit = other->find_copy_unit(list.targets[1]);
+  const NexusId holder{{"iqn.2026-11.org.example:holder", {}}, 1};
+  unit->reservations->apply({.action = PersistentReserveOut::Action::kRegister, .action_key = 1},
+                            holder, [](const Result<Reservations::Outcome>&) {});
+  unit->reservations->apply({.action = PersistentReserveOut::Action::kReserve, .type = 1, .key = 1},
+                            holder, [](const Result<Reservations::Outcome>&) {});
+  manager->copy(list, host, SenseFormat::kFixed, [&](const Response& r) { status = r.status; });
+  EXPECT_EQ(status, Status::kCheckCondition);
+}
+
+}  // namespace
+}  // namespace mariner::scsi
