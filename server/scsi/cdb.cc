@@ -176,7 +176,8 @@ Decoded decode_report_opcodes(CdbBytes cdb) {
 }  // namespace
 
 std::uint64_t compare_and_write_blocks_max(const Geometry& geometry) {
-  return std::min<std::uint64_t>(kCompareAndWriteBytesMax / geometry.block_bytes, 0xFF);
+  return std::min<std::uint64_t>(
+      {kCompareAndWriteBytesMax / geometry.block_bytes, 0xFF, geometry.transfer_blocks_max / 2});
 }
 
 std::optional<Sense> check_extent(const Extent& extent, const Geometry& geometry) {

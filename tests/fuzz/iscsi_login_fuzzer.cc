@@ -1,6 +1,7 @@
 // Any text to a login: it ends, and its answers are bounded and well-formed.
 //
-// The first byte is the login's flags (stages, T and C).
+// The first byte is the login's flags (stages, T and C). CHAP is asked for where the length divides
+// by three.
 #include <cstdint>
 #include <span>
 
@@ -17,6 +18,7 @@ class AnyAdmission final : public LoginAdmission {
  public:
   std::optional<std::uint16_t> admit(const LoginIdentity&, LoginRefusal&) override { return 1; }
   [[nodiscard]] bool session_exists(std::uint16_t) const override { return false; }
+  [[nodiscard]] std::chrono::nanoseconds authentication_wait() const override { return {}; }
 };
 
 }  // namespace
@@ -26,19 +28,20 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const NegotiationLimits limits;
   TestDirectory directory;
   AnyAdmission admission;
+  const bool chap = size % 3 == 0;
+  if (chap) directory.chap_accounts = {{"alice", "twelve chars", "mariner", "another one!"}};
   Login login(
-      {.limits = limits, .portal_group_tag = 1, .directory = directory, .admission = admission},
-      std::make_unique<NoAuthentication>());
+      {.limits = limits, .portal_group_tag = 1, .directory = directory, .admission = admission});
   const auto text = std::as_bytes(std::span(data, size)).subspan(1);
   // Twice: with what makes most texts complete first, then as it is.
   const std::string names =
       keys({"InitiatorName=iqn.2026-11.test:host", "TargetName=iqn.2026-11.org.mariner:disk"});
-  const LoginRequest first = parse_login_request(login_pdu("", 1 << 2).bhs);
+  const LoginRequest first = parse_login_request(login_pdu("", chap ? 0 : 1 << 2).bhs);
   if ((data[0] & 1) != 0) {
     CHECK(login.step(first, bytes_of(names)).header.status == LoginStatus::kSuccess);
   }
   const LoginRequest request = parse_login_request(login_pdu("", data[0]).bhs);
-  for (int i = 0; i < 2 && login.state() == Login::State::kInProgress; ++i) {
+  for (int i = 0; i < (chap ? 3 : 2) && login.state() == Login::State::kInProgress; ++i) {
     const Login::Reply reply = login.step(request, text);
     CHECK(reply.text.size() <= 8192);
     CHECK(parse_text(reply.text));

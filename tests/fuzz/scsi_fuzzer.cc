@@ -72,8 +72,8 @@ void run(std::span<const std::uint8_t> bytes) {
       std::make_shared<test::RamLayer>(
           test::RamLayer::Options{.size_bytes = kSizeBytes, .read_only = true})};
   const auto device = make_device(layers);
-  const std::shared_ptr<Nexus> nexuses[] = {device->attach({"iqn.2026-11.org.example:a", {}}),
-                                            device->attach({"iqn.2026-11.org.example:b", {}})};
+  const std::shared_ptr<Nexus> nexuses[] = {device->attach({{"iqn.2026-11.org.example:a", {}}}),
+                                            device->attach({{"iqn.2026-11.org.example:b", {}}})};
   std::size_t answers = 0;
   std::size_t commands = 0;
   Input input(bytes);
