@@ -19,7 +19,22 @@ struct CopyManager::Copy {
   CopyStatus status;
   std::size_t segment = 0;
   std::uint64_t bytes_done = 0;  // of the segment
+  bool aborted = false;
 };
+
+void CopyManager::abort(const NexusId* of) {
+  for (const auto& copy : running_) {
+    if (of == nullptr || copy->from == *of) copy->aborted = true;
+  }
+}
+
+// Asked before each write, in the same turn: whoever is fenced off meanwhile writes nothing more.
+bool CopyManager::may_write(const Copy& copy) {
+  const CopySegment& segment = copy.list.segments[copy.segment];
+  const CopyUnit& destination = *copy.units[segment.destination];
+  return !copy.aborted &&
+         !destination.reservations->state().conflicts(ReservationAccess::kWrites, copy.from);
+}
 
 const CopyStatus* CopyManager::status(const NexusId& from, std::uint8_t id) const {
   const auto found = std::ranges::find_if(
@@ -83,6 +98,7 @@ void CopyManager::copy(CopyList list, const NexusId& from, SenseFormat format, C
   copy->done = std::move(done);
   if (const auto failure = prepare(*copy)) return end(copy, failure);
   remember(*copy);
+  running_.push_back(copy);
   next_segment(copy);
 }
 
@@ -108,7 +124,9 @@ void CopyManager::next_piece(const std::shared_ptr<Copy>& copy) {
   const ByteRange to{segment.destination_lba * block_bytes + copy->bytes_done, bytes};
   source.disk->layer().read(
       from, [self = shared_from_this(), copy, to, total, &destination](Result<PayloadSlice> read) {
-        if (!read) return self->end(copy, copy_aborted(asc::kCopyTargetNotReachable));
+        if (!read || !may_write(*copy)) {
+          return self->end(copy, copy_aborted(asc::kCopyTargetNotReachable));
+        }
         destination.disk->layer().write(
             to, *std::move(read), [self, copy, to, total](const Result<void>& written) {
               if (!written) return self->end(copy, copy_aborted(asc::kCopyTargetNotReachable));
@@ -126,6 +144,7 @@ void CopyManager::next_piece(const std::shared_ptr<Copy>& copy) {
 void CopyManager::end(const std::shared_ptr<Copy>& copy, const std::optional<Sense>& failure) {
   copy->status.state = failure ? CopyStatus::State::kFailed : CopyStatus::State::kDone;
   remember(*copy);
+  std::erase(running_, copy);
   std::exchange(copy->done,
                 nullptr)(failure ? check_condition(*failure, copy->format) : Response{});
 }

@@ -33,6 +33,9 @@ class CopyManager : public std::enable_shared_from_this<CopyManager> {
 
   // Segment by segment. GOOD when all is durable, or why it was aborted.
   void copy(CopyList list, const NexusId& from, SenseFormat format, CommandDone done);
+  // Task management: none of the copies under way (of this initiator, or of all) writes any more.
+  // What they have given to a layer is covered by its settle().
+  void abort(const NexusId* of);
   // Of the last copy of this initiator with that identifier; null when none is known.
   [[nodiscard]] const CopyStatus* status(const NexusId& from, std::uint8_t id) const;
 
@@ -47,12 +50,14 @@ class CopyManager : public std::enable_shared_from_this<CopyManager> {
   [[nodiscard]] std::optional<Sense> prepare(Copy& copy);
   void next_segment(const std::shared_ptr<Copy>& copy);
   void next_piece(const std::shared_ptr<Copy>& copy);
+  [[nodiscard]] static bool may_write(const Copy& copy);
   void end(const std::shared_ptr<Copy>& copy, const std::optional<Sense>& failure);
   [[nodiscard]] Remembered* remembered(const NexusId& from, std::uint8_t id);
   void remember(const Copy& copy);
 
   const FindCopyUnit find_;
   std::deque<Remembered> remembered_;
+  std::vector<std::shared_ptr<Copy>> running_;  // bounded by the commands that the sessions admit
 };
 
 }  // namespace mariner::scsi

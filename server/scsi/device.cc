@@ -245,6 +245,8 @@ Response Device::select_mode(Disk& disk, std::size_t index, const Decoded& decod
 void Device::manage(TaskManagementFunction function, std::uint64_t lun,
                     const std::shared_ptr<Nexus>& nexus, UniqueFunction<void()> done) {
   using enum TaskManagementFunction;
+  const bool of_one = function == kAbortTask || function == kAbortTaskSet;
+  copies_->abort(of_one ? &static_cast<const InitiatorNexus&>(*nexus).id() : nullptr);
   std::vector<Unit> affected;
   if (function == kTargetReset) {
     affected = units_;

@@ -121,6 +121,34 @@ TEST_F(CopyTest, StatusIsTheInitiatorsOwn) {
             "5/24/00@2");
 }
 
+// What it has not written when it is ended, it never writes.
+TEST_F(CopyTest, AResetEndsIt) {
+  const std::string data = list(own_, segment(2, 100, 1));
+  rig_.layer->hold();
+  const auto answer = rig_.start(cdb(data.size()), data);
+  rig_.device->manage(TaskManagementFunction::kLogicalUnitReset, 0, rig_.nexus, [] {});
+  rig_.layer->release();
+  ASSERT_TRUE(answer->has_value());
+  EXPECT_EQ((*answer)->verdict(), "A/0D/02");
+  EXPECT_EQ(at(100), std::string(512, '\0'));
+}
+
+TEST_F(CopyTest, WhoIsPreemptedCopiesNoMore) {
+  const auto other = rig_.attach("iqn.2026-11.org.example:other");
+  std::string keys(24, '\0');
+  keys[15] = 'B';
+  EXPECT_EQ(rig_.send_from(other, "5f 00 00 00 00 00 00 00 18 00", keys).verdict(), "good");
+  const std::string data = list(own_, segment(2, 100, 1));
+  rig_.layer->hold();
+  const auto answer = rig_.start(cdb(data.size()), data);
+  std::swap(keys[7], keys[15]);
+  EXPECT_EQ(rig_.send_from(other, "5f 01 03 00 00 00 00 00 18 00", keys).verdict(), "good");
+  rig_.layer->release();
+  ASSERT_TRUE(answer->has_value());
+  EXPECT_EQ((*answer)->verdict(), "A/0D/02");
+  EXPECT_EQ(at(100), std::string(512, '\0'));
+}
+
 // Two devices that know each other, as a node's do.
 TEST(CopyBetweenDevices, GoesWhereTheOwnerFinds) {
   auto layer = std::make_shared<test::RamLayer>(test::RamLayer::Options{.size_bytes = 1 << 20});
