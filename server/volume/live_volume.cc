@@ -67,8 +67,10 @@ void LiveVolume::write_whole(WriteRequest request, Done done) {
   ++operations_;
   const BlockRange extent = request.extent;
   if (locks_.idle()) return submit(std::move(request), std::move(done));
-  locks_.shared(extent, [this, request = std::move(request), done = std::move(done)]() mutable {
+  locks_.shared(extent, [this, ticket = unplaced_.begin(), request = std::move(request),
+                         done = std::move(done)]() mutable {
     submit(std::move(request), std::move(done));
+    unplaced_.end(ticket);
   });
 }
 
@@ -193,15 +195,18 @@ void LiveVolume::write_partial(ByteRange range, Merge merge, Done done) {
   auto state = std::make_shared<State>();
   state->merge = std::move(merge);
   state->done = std::move(done);
-  locks_.exclusive(blocks, [this, blocks, state](ExtentLocks::LockId lock) {
-    const auto fail = [this, state, lock](const Error& error) {
+  const UnplacedWrites::Ticket ticket = unplaced_.begin();
+  locks_.exclusive(blocks, [this, blocks, state, ticket](ExtentLocks::LockId lock) {
+    const auto fail = [this, state, lock, ticket](const Error& error) {
       --operations_;
       locks_.unlock(lock);
+      unplaced_.end(ticket);
       state->done(error);
     };
-    const auto finish = [this, state, lock] {
+    const auto finish = [this, state, lock, ticket] {
       submit(state->merge(state->head, state->tail), std::move(state->done));
       locks_.unlock(lock);
+      unplaced_.end(ticket);
     };
     parts_.replicator.settle([this, blocks, state, fail, finish](SequenceNumber) {
       read_edge(blocks.first, [this, blocks, state, fail, finish](Result<Payload> head) {
@@ -232,15 +237,17 @@ void LiveVolume::update(ByteRange range, Change change, Done done) {
     Done done;
   };
   auto state = std::make_shared<State>(State{std::move(change), std::move(done)});
-  locks_.exclusive(blocks, [this, range, blocks, state](ExtentLocks::LockId lock) {
-    const auto end = [this, state, lock](Result<void> result) {
+  const UnplacedWrites::Ticket ticket = unplaced_.begin();
+  locks_.exclusive(blocks, [this, range, blocks, state, ticket](ExtentLocks::LockId lock) {
+    const auto end = [this, state, lock, ticket](Result<void> result) {
       --operations_;
       locks_.unlock(lock);
+      unplaced_.end(ticket);
       state->done(std::move(result));
     };
-    parts_.replicator.settle([this, range, blocks, state, lock, end](SequenceNumber) {
+    parts_.replicator.settle([this, range, blocks, state, lock, ticket, end](SequenceNumber) {
       parts_.current.read(
-          blocks, [this, range, blocks, state, lock, end](Result<PayloadSlice> read) {
+          blocks, [this, range, blocks, state, lock, ticket, end](Result<PayloadSlice> read) {
             if (!read) return end(read.error());
             const std::size_t skip = range.offset - blocks.first.byte_offset();
             PayloadSlice current = *read;
@@ -259,6 +266,7 @@ void LiveVolume::update(ByteRange range, Change change, Done done) {
             }
             submit(std::move(request), std::move(state->done));
             locks_.unlock(lock);
+            unplaced_.end(ticket);
           });
     });
   });
@@ -338,11 +346,14 @@ void LiveVolume::allocation(ByteRange range, AllocationDone done) {
   });
 }
 
+// Also of those that have no place in the order yet.
 void LiveVolume::settle(Done done) {
   ++operations_;
-  parts_.replicator.settle([this, done = std::move(done)](SequenceNumber) mutable {
-    --operations_;
-    done({});
+  unplaced_.when_placed([this, done = std::move(done)]() mutable {
+    parts_.replicator.settle([this, done = std::move(done)](SequenceNumber) mutable {
+      --operations_;
+      done({});
+    });
   });
 }
 

@@ -19,6 +19,7 @@
 #include "server/volume/current_reader.h"
 #include "server/volume/extent_locks.h"
 #include "server/volume/layer.h"
+#include "server/volume/unplaced_writes.h"
 
 namespace mariner::volume {
 
@@ -79,6 +80,7 @@ class LiveVolume final : public Layer {
   const std::uint64_t size_bytes_;
   const Parts parts_;
   ExtentLocks locks_;
+  UnplacedWrites unplaced_;
   std::size_t operations_ = 0;
   std::multiset<SequenceNumber> targets_;
 };

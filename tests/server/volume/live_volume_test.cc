@@ -238,6 +238,39 @@ TEST_F(LiveVolumeTest, SettleWaitsForEveryWriteBegun) {
   EXPECT_EQ(answered_then, 2);
 }
 
+// After an answered reset nothing may land that was begun before it, however it waited: for a lock,
+// or for what it merges with.
+TEST_F(LiveVolumeTest, SettleWaitsForWritesThatHaveNoPlaceYet) {
+  write(0, 8, 1);
+  check();
+  answered_ = 0;
+  const auto settles_with = [this](int answered, const char* what) {
+    std::optional<int> answered_then;
+    live().settle([&](const Result<void>&) { answered_then = answered_; });
+    write(32, 1, 9);  // later ones do not matter
+    rig_.manual().run_ready();
+    EXPECT_EQ(answered_then.value_or(-1) >= answered, true) << what;
+    check();
+    rig_.manual().advance(std::chrono::seconds(2));  // to the image: reads take a while
+    answered_ = 0;
+  };
+  write(1, 1, 2);
+  write(9, 14, 3);
+  settles_with(2, "merged");
+  write(1, 1, 4);
+  write(0, 8, 5);
+  settles_with(2, "a whole block behind a merged one");
+  live().update(
+      {0, kSector}, [](const PayloadSlice& current) { return current; }, count());
+  settles_with(1, "an update");
+  live().rollback({SequenceNumber{1}, {}}, [](const Result<replication::Stamp>&) {});
+  write(8, 8, 6);
+  content_.assign(content_.size(), 0);
+  expect(0, 8, 1);
+  expect(8, 8, 6);
+  settles_with(1, "behind a rollback");
+}
+
 TEST_F(LiveVolumeTest, AllocationTellsWhatIsStored) {
   write(8, 16, 1);
   zero(16, 8);
