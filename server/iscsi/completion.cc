@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -37,25 +36,45 @@ std::uint64_t total_bytes(const std::vector<PayloadSlice>& slices) {
 
 bool sends_data_in(const CommandTransfer& transfer) { return transfer.read && !transfer.write; }
 
-// Data-In PDUs for the first `bytes` of `data`; the last one carries `status`, if there is one.
-// Returns how many.
-std::uint32_t send_data(const CommandTransfer& transfer, SliceCursor data, std::uint32_t bytes,
-                        const SessionParameters& parameters, std::optional<std::uint8_t> status,
-                        Residual residual, PduSender& sender) {
+// What a response makes on the wire.
+struct Plan {
+  std::uint32_t bytes = 0;  // of data
+  Residual residual;
+  std::uint8_t status = 0;
+  bool collapse = false;  // the last Data-In carries the status
+};
+
+Plan plan_of(const CommandTransfer& transfer, const scsi::Response& response) {
+  const std::uint64_t data_in_bytes = total_bytes(response.data_in);
+  Plan plan;
+  plan.residual = residual_of(transfer, data_in_bytes);
+  plan.status = static_cast<std::uint8_t>(response.status);
+  if (sends_data_in(transfer)) {
+    plan.bytes =
+        static_cast<std::uint32_t>(std::min<std::uint64_t>(data_in_bytes, transfer.expected_bytes));
+  }
+  plan.collapse = plan.bytes > 0 && response.sense.empty();
+  return plan;
+}
+
+// Calls `visit(DataIn, bytes)` for each Data-In PDU of the plan, in order. Returns how many.
+template <typename Visit>
+std::uint32_t for_each_data_in(const CommandTransfer& transfer, const Plan& plan,
+                               const SessionParameters& parameters, Visit visit) {
   DataIn pdu{.itt = transfer.itt};
   std::uint32_t burst_left = parameters.burst_bytes_max;
-  while (pdu.offset < bytes) {
+  while (pdu.offset < plan.bytes) {
     const std::uint32_t length =
-        std::min({parameters.send_segment_bytes_max, burst_left, bytes - pdu.offset});
-    const bool last = pdu.offset + length == bytes;
+        std::min({parameters.send_segment_bytes_max, burst_left, plan.bytes - pdu.offset});
+    const bool last = pdu.offset + length == plan.bytes;
     burst_left -= length;
     pdu.final = last || burst_left == 0;
     if (burst_left == 0) burst_left = parameters.burst_bytes_max;
-    if (last && status) {
-      pdu.status = status;
-      pdu.residual = residual;
+    if (last && plan.collapse) {
+      pdu.status = plan.status;
+      pdu.residual = plan.residual;
     }
-    sender.send(pack(pdu), pdu.status ? StatSn::kAdvance : StatSn::kTell, data, length);
+    visit(std::as_const(pdu), length);
     pdu.offset += length;
     ++pdu.data_sn;
   }
@@ -86,23 +105,59 @@ Residual residual_of(const CommandTransfer& transfer, std::uint64_t data_in_byte
 
 std::uint64_t send_completion(const CommandTransfer& transfer, const scsi::Response& response,
                               const SessionParameters& parameters, PduSender& sender) {
-  const std::uint64_t data_in_bytes = total_bytes(response.data_in);
-  const Residual residual = residual_of(transfer, data_in_bytes);
-  const auto status = static_cast<std::uint8_t>(response.status);
-  const auto bytes = static_cast<std::uint32_t>(
-      sends_data_in(transfer) ? std::min<std::uint64_t>(data_in_bytes, transfer.expected_bytes)
-                              : 0);
-  const bool collapse = bytes > 0 && response.sense.empty();
+  const Plan plan = plan_of(transfer, response);
+  SliceCursor data(response.data_in);
   const std::uint32_t data_pdus =
-      send_data(transfer, SliceCursor(response.data_in), bytes, parameters,
-                collapse ? std::optional(status) : std::nullopt, residual, sender);
-  if (!collapse) {
-    sender.send(
-        pack(ScsiResponse{
-            .status = status, .residual = residual, .itt = transfer.itt, .exp_data_sn = data_pdus}),
-        StatSn::kAdvance, sense_segment(response.sense));
+      for_each_data_in(transfer, plan, parameters, [&](const DataIn& pdu, std::uint32_t length) {
+        sender.send(pack(pdu), pdu.status ? StatSn::kAdvance : StatSn::kTell, data, length);
+      });
+  if (!plan.collapse) {
+    sender.send(pack(ScsiResponse{.status = plan.status,
+                                  .residual = plan.residual,
+                                  .itt = transfer.itt,
+                                  .exp_data_sn = data_pdus}),
+                StatSn::kAdvance, sense_segment(response.sense));
   }
-  return bytes;
+  return plan.bytes;
+}
+
+void resend_completion(const SentCompletion& sent, const SessionParameters& parameters,
+                       Repetition parts, PduSender& sender) {
+  const Plan plan = plan_of(sent.transfer, sent.response);
+  SliceCursor data(sent.response.data_in);
+  const std::uint32_t data_pdus = for_each_data_in(
+      sent.transfer, plan, parameters, [&](const DataIn& pdu, std::uint32_t length) {
+        const bool asked = pdu.data_sn >= parts.first && pdu.data_sn < parts.end;
+        if (asked || (parts.status && pdu.status)) {
+          sender.resend(pack(pdu), sent.stat_sn, data, length);
+        } else {
+          data.skip(length);
+        }
+      });
+  if (parts.status && !plan.collapse) {
+    sender.resend(pack(ScsiResponse{.status = plan.status,
+                                    .residual = plan.residual,
+                                    .itt = sent.transfer.itt,
+                                    .exp_data_sn = data_pdus}),
+                  sent.stat_sn, sense_segment(sent.response.sense));
+  }
+}
+
+void resend_completion_anew(const SentCompletion& sent, const SessionParameters& parameters,
+                            std::uint32_t snack_tag, PduSender& sender) {
+  Plan plan = plan_of(sent.transfer, sent.response);
+  plan.collapse = false;  // a Data-In has no place for the tag
+  SliceCursor data(sent.response.data_in);
+  const std::uint32_t data_pdus = for_each_data_in(
+      sent.transfer, plan, parameters, [&](const DataIn& pdu, std::uint32_t length) {
+        sender.resend(pack(pdu), sent.stat_sn, data, length);
+      });
+  sender.resend(pack(ScsiResponse{.status = plan.status,
+                                  .residual = plan.residual,
+                                  .itt = sent.transfer.itt,
+                                  .snack_tag = snack_tag,
+                                  .exp_data_sn = data_pdus}),
+                sent.stat_sn, sense_segment(sent.response.sense));
 }
 
 scsi::Response check_condition(SenseCode code) {

@@ -29,6 +29,28 @@ struct CommandTransfer {
 std::uint64_t send_completion(const CommandTransfer& transfer, const scsi::Response& response,
                               const SessionParameters& parameters, PduSender& sender);
 
+// The answer to a command as it was sent, for as long as parts of it may have to be sent again.
+struct SentCompletion {
+  CommandTransfer transfer;
+  scsi::Response response;
+  std::uint32_t stat_sn = 0;
+  std::uint32_t segment_bytes_max = 0;  // the initiator's then
+};
+
+// Which parts of it to send again: Data-In PDUs by DataSN, and the PDU that carries the status.
+struct Repetition {
+  std::uint32_t first = 0;
+  std::uint32_t end = 0;  // behind the last one; at most what there is is sent
+  bool status = false;
+};
+// Sends PDUs again as they were (11.16).
+void resend_completion(const SentCompletion& sent, const SessionParameters& parameters,
+                       Repetition parts, PduSender& sender);
+// Sends all of it again, within the limits that hold now, with the SNACK tag in its response
+// (11.16.3).
+void resend_completion_anew(const SentCompletion& sent, const SessionParameters& parameters,
+                            std::uint32_t snack_tag, PduSender& sender);
+
 // CHECK CONDITION with fixed-format sense data (SPC-4, 4.5.3), for what the session itself refuses.
 struct SenseCode {
   std::uint8_t key = 0;

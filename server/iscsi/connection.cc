@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "proto/check.h"
-#include "server/iscsi/task_management.h"
 
 namespace mariner::iscsi {
 namespace {
@@ -106,12 +105,20 @@ void Connection::ping() {
 
 void Connection::close(EndReason reason, std::string detail) {
   if (closing()) return;
+  const std::shared_ptr<Session> session = session_;
+  leave(reason, std::move(detail));
+  // Below error recovery level 2 nothing takes over what was under way here (7.1.4).
+  if (session) session->close(reason, "with another connection of the session");
+}
+
+void Connection::leave(EndReason reason, std::string detail) {
+  if (closing()) return;
   phase_ = Phase::kClosing;
   closing_since_ = env_.executor.monotonic_time();
   report(reason, std::move(detail));
   if (session_) {
-    session_->detach();
-    env_.registry.remove(*session_);
+    session_->detach(attachment_);
+    if (session_->connections() == 0) env_.registry.remove(*session_);
     // The session lives on while the device has tasks of it; its window numbers our last words.
   }
   env_.host.output_ready();
@@ -142,21 +149,24 @@ void Connection::report(EndReason reason, std::string detail) {
 
 void Connection::request_logout(std::uint16_t seconds) {
   if (phase_ != Phase::kFullFeature) return;
-  sender_.send(
-      pack(AsyncMessage{.event = AsyncMessage::Event::kRequestLogout, .parameter3 = seconds}),
-      StatSn::kAdvance);
+  send_status(
+      pack(AsyncMessage{.event = AsyncMessage::Event::kRequestLogout, .parameter3 = seconds}), {});
   env_.host.output_ready();
 }
 
 void Connection::output_ready() { env_.host.output_ready(); }
+
+void Connection::ask_for_acknowledgement() {
+  if (phase_ == Phase::kFullFeature && !pinged_) ping();
+}
 
 // --- Headers ------------------------------------------------------------------------------
 
 // Only a login is expected before the login, and no additional headers beyond our bound ever.
 bool Connection::on_basic_header(const Bhs& bhs) {
   if (closing()) return false;
-  bhs_ = bhs;
-  header_ = parse_common(bhs);
+  arriving_.bhs = bhs;
+  arriving_.header = parse_common(bhs);
   const std::size_t ahs_bytes = std::to_integer<std::size_t>(bhs[4]) * 4;
   if (ahs_bytes > kAhsBytesAccepted) {
     return protocol_error(RejectReason::kInvalidPduField,
@@ -168,9 +178,7 @@ bool Connection::on_basic_header(const Bhs& bhs) {
 bool Connection::on_header(const Bhs& bhs, std::span<const std::byte> ahs, Placement& place) {
   // A reset, a reinstatement or an administrator may have ended us amid what was received.
   if (closing()) return false;
-  bhs_ = bhs;
-  header_ = parse_common(bhs);
-  segment_ = {};
+  arriving_ = {.bhs = bhs, .header = parse_common(bhs), .segment = {}};
   task_ = {};
   dropped_ = false;
   if (ahs.size() > kAhsBytesAccepted) {
@@ -178,40 +186,40 @@ bool Connection::on_header(const Bhs& bhs, std::span<const std::byte> ahs, Place
                           excess("TotalAHSLength", kAhsBytesAccepted, ahs.size()));
   }
   const std::uint32_t bytes_max =
-      session_ ? session_->parameters().receive_segment_bytes_max : kLoginSegmentBytesMax;
-  if (header_.data_bytes > bytes_max) {
+      session_ ? parameters_.receive_segment_bytes_max : kLoginSegmentBytesMax;
+  if (arriving_.header.data_bytes > bytes_max) {
     return protocol_error(RejectReason::kProtocolError,
-                          excess("DataSegmentLength", bytes_max, header_.data_bytes));
+                          excess("DataSegmentLength", bytes_max, arriving_.header.data_bytes));
   }
+  if (unacknowledged_ && !take_acknowledgement()) return false;
   const bool good =
       phase_ == Phase::kLogin ? check_login_header() : check_full_feature_header(ahs, place);
   if (!good) return false;
   // What no task takes is kept whole until on_pdu().
-  const bool kept = !dropped_ && place.length == 0 && header_.data_bytes > 0 &&
-                    header_.opcode != static_cast<std::uint8_t>(Opcode::kScsiCommand) &&
-                    header_.opcode != static_cast<std::uint8_t>(Opcode::kDataOut);
+  const bool kept = !dropped_ && place.length == 0 && arriving_.header.data_bytes > 0 &&
+                    arriving_.header.opcode != static_cast<std::uint8_t>(Opcode::kScsiCommand) &&
+                    arriving_.header.opcode != static_cast<std::uint8_t>(Opcode::kDataOut);
   if (kept) {
-    segment_ = {.payload = Payload::allocate(header_.data_bytes),
-                .offset = 0,
-                .length = header_.data_bytes};
-    place = {.payload = segment_.payload, .offset = 0, .length = header_.data_bytes};
+    const std::uint32_t bytes = arriving_.header.data_bytes;
+    arriving_.segment = {.payload = Payload::allocate(bytes), .offset = 0, .length = bytes};
+    place = {.payload = arriving_.segment.payload, .offset = 0, .length = bytes};
   }
   return true;
 }
 
 bool Connection::check_login_header() {
-  if (header_.opcode == static_cast<std::uint8_t>(Opcode::kLoginRequest)) return true;
+  if (arriving_.header.opcode == static_cast<std::uint8_t>(Opcode::kLoginRequest)) return true;
   return protocol_error(RejectReason::kProtocolError,
-                        "expected Login Request, found " + opcode_name(header_.opcode));
+                        "expected Login Request, found " + opcode_name(arriving_.header.opcode));
 }
 
 bool Connection::check_full_feature_header(std::span<const std::byte> ahs, Placement& place) {
-  const auto opcode = static_cast<Opcode>(header_.opcode);
+  const auto opcode = static_cast<Opcode>(arriving_.header.opcode);
   const bool scsi = opcode == Opcode::kScsiCommand || opcode == Opcode::kDataOut ||
                     opcode == Opcode::kTaskManagementRequest;
   if (scsi && session_->device() == nullptr) {
     return protocol_error(RejectReason::kProtocolError,
-                          opcode_name(header_.opcode) + " in a discovery session");
+                          opcode_name(arriving_.header.opcode) + " in a discovery session");
   }
   switch (opcode) {
     case Opcode::kScsiCommand: return begin_scsi_command(ahs, place);
@@ -223,6 +231,7 @@ bool Connection::check_full_feature_header(std::span<const std::byte> ahs, Place
     case Opcode::kLoginRequest:
       return protocol_error(RejectReason::kProtocolError, "Login Request after the login");
     case Opcode::kSnackRequest:
+      if (unacknowledged_) return true;
       // Not at error recovery level 0 (11.16).
       dropped_ = true;
       send_reject(RejectReason::kSnackReject);
@@ -234,45 +243,56 @@ bool Connection::check_full_feature_header(std::span<const std::byte> ahs, Place
   }
 }
 
-Connection::Verdict Connection::accept_cmd_sn(std::uint32_t cmd_sn, bool immediate) {
+// What the initiator says that it has need not be kept any longer.
+bool Connection::take_acknowledgement() {
+  unacknowledged_->acknowledge(exp_stat_sn_of(arriving_.bhs));
+  session_->output_drained();
+  if (unacknowledged_->size() <= env_.options.output_pdus_max) return true;
+  return protocol_error(RejectReason::kProtocolError,
+                        excess("PDUs that ExpStatSN does not acknowledge",
+                               env_.options.output_pdus_max, unacknowledged_->size()));
+}
+
+Connection::Verdict Connection::check_cmd_sn(std::uint32_t cmd_sn, bool immediate) {
   if (immediate) return Verdict::kGo;
-  switch (session_->window().accept(cmd_sn)) {
-    case CommandWindow::Verdict::kAccepted: return Verdict::kGo;
+  switch (session_->window().look(cmd_sn)) {
+    case CommandWindow::Verdict::kNext: return Verdict::kGo;
     case CommandWindow::Verdict::kOutside: dropped_ = true; return Verdict::kIgnore;
-    case CommandWindow::Verdict::kGap: break;
+    case CommandWindow::Verdict::kAhead: break;
   }
+  if (session_->gaps_may_fill()) return Verdict::kGo;
   protocol_error(RejectReason::kProtocolError, "CmdSN: expected " +
                                                    std::to_string(session_->window().exp_cmd_sn()) +
                                                    ", found " + std::to_string(cmd_sn));
   return Verdict::kClosing;
 }
 
-// NOP-Out, Task Management, Text and Logout: their place in the window now, the rest in on_pdu().
+// NOP-Out, Task Management, Text and Logout: all but their number in on_pdu().
 bool Connection::begin_request() {
   // At the same place in all of them; a NOP-Out that answers a ping is always immediate.
-  const std::uint32_t cmd_sn = load_be<std::uint32_t>(&bhs_[24]);
-  return accept_cmd_sn(cmd_sn, header_.immediate) != Verdict::kClosing;
+  return check_cmd_sn(cmd_sn_of(arriving_.bhs), arriving_.header.immediate) != Verdict::kClosing;
 }
 
 bool Connection::begin_scsi_command(std::span<const std::byte> ahs, Placement& place) {
-  const auto command = parse_scsi_command(bhs_);
+  const auto command = parse_scsi_command(arriving_.bhs);
   if (!command) return protocol_error(RejectReason::kInvalidPduField, command.error().message);
   if (has_extended_cdb(ahs) && !variable_length(command->cdb[0])) {
     return protocol_error(RejectReason::kInvalidPduField,
                           "SCSI Command: extended CDB for a command that has none");
   }
-  switch (accept_cmd_sn(command->cmd_sn, command->immediate)) {
+  switch (check_cmd_sn(command->cmd_sn, command->immediate)) {
     case Verdict::kClosing: return false;
     case Verdict::kIgnore: return true;
     case Verdict::kGo: break;
   }
-  return take(session_->begin_command(*command, header_.data_bytes, now_), place);
+  return take(session_->begin_command(attachment_, *command, arriving_.header.data_bytes, now_),
+              place);
 }
 
 bool Connection::begin_data_out(Placement& place) {
-  const auto pdu = parse_data_out(bhs_);
+  const auto pdu = parse_data_out(arriving_.bhs);
   if (!pdu) return protocol_error(RejectReason::kInvalidPduField, pdu.error().message);
-  return take(session_->begin_data_out(*pdu, header_.data_bytes), place);
+  return take(session_->begin_data_out(attachment_, *pdu, arriving_.header.data_bytes), place);
 }
 
 bool Connection::take(const Result<Session::Start>& start, Placement& place) {
@@ -293,152 +313,14 @@ void Connection::on_header_digest_error() {
   close(EndReason::kHeaderDigestError, {});
 }
 
-// --- Whole PDUs ---------------------------------------------------------------------------
-
-bool Connection::on_pdu(bool data_digest_good) {
-  if (closing()) return false;
-  if (!data_digest_good) {
-    ++env_.registry.counters().data_digest_errors;
-    send_reject(RejectReason::kDataDigestError);
-    close(EndReason::kDataDigestError, "in a " + opcode_name(header_.opcode));
-    return false;
-  }
-  if (dropped_) return true;
-  switch (static_cast<Opcode>(header_.opcode)) {
-    case Opcode::kScsiCommand:
-    case Opcode::kDataOut: session_->data_arrived(task_); return true;
-    case Opcode::kLoginRequest: return handle_login();
-    case Opcode::kNopOut: return handle_nop_out();
-    case Opcode::kTextRequest: return handle_text();
-    case Opcode::kTaskManagementRequest: return handle_task_management();
-    case Opcode::kLogoutRequest: return handle_logout();
-    default: break;
-  }
-  CHECK_MSG(false, "on_header() drops every other opcode");
-  return false;
+void Connection::send_status(const Bhs& bhs, PayloadSlice data) {
+  if (unacknowledged_) unacknowledged_->keep(sender_.next_stat_sn(), bhs, data);
+  sender_.send(bhs, StatSn::kAdvance, std::move(data));
 }
 
-bool Connection::handle_login() {
-  const LoginRequest request = parse_login_request(bhs_);
-  const Login::Reply reply = login_->step(request, segment_.bytes());
-  if (login_->state() == Login::State::kDone) {
-    sender_.set_window(session_->window());
-  } else {
-    // The numbers of a session that may come to be (11.13.4); ours has not begun to count.
-    login_window_ = CommandWindow(request.cmd_sn, env_.options.command_window);
-  }
-  const auto text = as_byte_span(reply.text);
-  sender_.send(pack(reply.header), StatSn::kAdvance,
-               {.payload = text.empty() ? Payload{} : Payload::copy_of(text),
-                .offset = 0,
-                .length = text.size()});
-  switch (login_->state()) {
-    case Login::State::kInProgress: return true;
-    case Login::State::kDone: enter_full_feature(); return true;
-    case Login::State::kFailed: break;
-  }
-  if (login_->refusal().status == LoginStatus::kAuthenticationFailure) {
-    env_.registry.throttle().failed(env_.endpoints.address, now_);
-  }
-  close(EndReason::kLoginFailed, login_->refusal().message);
-  return false;
-}
-
-std::chrono::nanoseconds Connection::authentication_wait() const {
-  return env_.registry.throttle().wait(env_.endpoints.address, now_);
-}
-
-std::optional<std::uint16_t> Connection::admit(const LoginIdentity& identity,
-                                               LoginRefusal& refusal) {
-  session_ = env_.registry.open(identity, env_.endpoints, env_.executor.wall_time(), refusal);
-  if (!session_) return std::nullopt;
-  session_->attach(*this, sender_);
-  return session_->tsih();
-}
-
-void Connection::enter_full_feature() {
-  phase_ = Phase::kFullFeature;
-  const LoginIdentity& identity = session_->identity();
-  const SessionParameters& parameters = identity.parameters;
-  receiver_.set_digests(parameters.header_digest, parameters.data_digest);
-  sender_.set_digests(parameters.header_digest, parameters.data_digest);
-  text_.emplace(TextExchange::Environment{.limits = env_.options.negotiation,
-                                          .directory = env_.directory,
-                                          .initiator = identity.initiator,
-                                          .target = identity.target,
-                                          .discovery = identity.discovery,
-                                          .addresses = env_.portal_addresses,
-                                          .portal_group_tag = env_.options.portal_group_tag});
-  login_.reset();
-  env_.observer.session_opened(session_->info());
-}
-
-void Connection::release_cmd_sn() {
-  if (!header_.immediate) session_->window().release();
-}
-
-bool Connection::handle_nop_out() {
-  release_cmd_sn();
-  const auto pdu = parse_nop_out(bhs_);
-  if (!pdu) return protocol_error(RejectReason::kInvalidPduField, pdu.error().message);
-  // Without a task tag it answers our ping, or expects no answer (11.18.1).
-  if (pdu->itt == kReservedTag) return true;
-  const std::size_t echoed =
-      std::min<std::size_t>(segment_.length, session_->parameters().send_segment_bytes_max);
-  sender_.send(pack(NopIn{.lun = pdu->lun, .itt = pdu->itt}), StatSn::kAdvance,
-               {.payload = std::move(segment_.payload), .offset = 0, .length = echoed});
-  return true;
-}
-
-bool Connection::handle_text() {
-  release_cmd_sn();
-  const auto pdu = parse_text_request(bhs_);
-  if (!pdu) return protocol_error(RejectReason::kInvalidPduField, pdu.error().message);
-  const auto reply = text_->step(*pdu, segment_.bytes(), session_->parameters());
-  if (!reply) return protocol_error(RejectReason::kProtocolError, reply.error().message);
-  const auto text = as_byte_span(reply->text);
-  sender_.send(pack(reply->header), StatSn::kAdvance,
-               {.payload = text.empty() ? Payload{} : Payload::copy_of(text),
-                .offset = 0,
-                .length = text.size()});
-  return true;
-}
-
-bool Connection::handle_task_management() {
-  release_cmd_sn();
-  const auto pdu = parse_task_management(bhs_);
-  if (!pdu) return protocol_error(RejectReason::kInvalidPduField, pdu.error().message);
-  if (!session_->begin_management()) {
-    send_reject(RejectReason::kTooManyImmediateCommands);
-    return true;
-  }
-  manage_tasks(session_, *pdu, env_.registry);
-  return true;
-}
-
-bool Connection::handle_logout() {
-  release_cmd_sn();
-  const auto pdu = parse_logout(bhs_);
-  if (!pdu) return protocol_error(RejectReason::kInvalidPduField, pdu.error().message);
-  const auto answer = [&](LogoutResponse::Outcome outcome) {
-    sender_.send(pack(LogoutResponse{.outcome = outcome, .itt = pdu->itt}), StatSn::kAdvance);
-  };
-  if (pdu->reason == LogoutReason::kRemoveConnectionForRecovery) {
-    answer(LogoutResponse::Outcome::kRecoveryNotSupported);
-    return true;
-  }
-  if (pdu->reason == LogoutReason::kCloseConnection && pdu->cid != session_->identity().cid) {
-    answer(LogoutResponse::Outcome::kNoSuchCid);
-    return true;
-  }
-  answer(LogoutResponse::Outcome::kClosed);
-  close(EndReason::kLogout, {});
-  return false;
-}
-
-void Connection::send_reject(RejectReason reason) {
-  sender_.send(pack_reject(reason), StatSn::kAdvance,
-               {.payload = Payload::copy_of(bhs_), .offset = 0, .length = bhs_.size()});
+void Connection::send_reject(RejectReason reason, const Bhs& bhs) {
+  send_status(pack_reject(reason),
+              {.payload = Payload::copy_of(bhs), .offset = 0, .length = bhs.size()});
 }
 
 bool Connection::protocol_error(RejectReason reason, std::string detail) {

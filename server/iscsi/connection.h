@@ -88,13 +88,16 @@ class Connection final : private PduSink, private LoginAdmission, private Sessio
   bool on_basic_header(const Bhs& bhs) override;
   void on_header_digest_error() override;
   // LoginAdmission
-  std::optional<std::uint16_t> admit(const LoginIdentity& identity, LoginRefusal& refusal) override;
-  bool session_exists(std::uint16_t tsih) const override { return env_.registry.exists(tsih); }
+  std::optional<std::uint16_t> admit(const LoginIdentity& identity, std::uint16_t tsih,
+                                     LoginRefusal& refusal) override;
+  std::optional<SessionParameters> parameters_of(std::uint16_t tsih) const override;
   std::chrono::nanoseconds authentication_wait() const override;
   // SessionLink
   void close(EndReason reason, std::string detail) override;
+  void leave(EndReason reason, std::string detail) override;
   void request_logout(std::uint16_t seconds) override;
   void output_ready() override;
+  void ask_for_acknowledgement() override;
 
   // Headers. Each returns false when the connection is closing.
   bool check_login_header();
@@ -105,19 +108,34 @@ class Connection final : private PduSink, private LoginAdmission, private Sessio
   bool take(const Result<Session::Start>& start, Placement& place);
   // What a request's CmdSN makes of it.
   enum class Verdict : std::uint8_t { kGo, kIgnore, kClosing };
-  Verdict accept_cmd_sn(std::uint32_t cmd_sn, bool immediate);
+  Verdict check_cmd_sn(std::uint32_t cmd_sn, bool immediate);
+  bool take_acknowledgement();
 
-  // Whole PDUs.
+  // A PDU that is not a task's.
+  struct Request {
+    Bhs bhs{};
+    CommonHeader header;
+    PayloadSlice segment;  // its data
+  };
+
+  // Whole PDUs (connection_requests.cc). Each returns false when the connection is closing.
+  bool handle_damaged();
+  bool handle_data_out();
   bool handle_login();
-  bool handle_nop_out();
-  bool handle_text();
-  bool handle_task_management();
-  bool handle_logout();
-  void release_cmd_sn();
+  bool handle_snack();
+  bool handle_in_order();
+  void handle(Request& request);
+  void handle_nop_out(Request& request);
+  void handle_text(const Request& request);
+  void handle_task_management(const Request& request);
+  void handle_logout(const Request& request);
 
   void enter_full_feature();
   void ping();
-  void send_reject(RejectReason reason);
+  // Sends a PDU with a status, which may have to be sent again.
+  void send_status(const Bhs& bhs, PayloadSlice data);
+  void send_reject(RejectReason reason) { send_reject(reason, arriving_.bhs); }
+  void send_reject(RejectReason reason, const Bhs& bhs);
   // Always false.
   bool protocol_error(RejectReason reason, std::string detail);
   void report(EndReason reason, std::string detail);
@@ -130,13 +148,14 @@ class Connection final : private PduSink, private LoginAdmission, private Sessio
   Phase phase_ = Phase::kLogin;
   std::unique_ptr<Login> login_;  // until the full feature phase
   std::shared_ptr<Session> session_;
+  std::uint32_t attachment_ = 0;  // our number in it
+  std::uint16_t cid_ = 0;
+  SessionParameters parameters_;                    // the session's, and our own
+  std::unique_ptr<Unacknowledged> unacknowledged_;  // null at error recovery level 0
   std::optional<TextExchange> text_;
 
-  // The PDU that is arriving.
-  Bhs bhs_{};
-  CommonHeader header_;
-  PayloadSlice segment_;  // its data, where no task takes it
-  TaskRef task_;
+  Request arriving_;      // or the header of what is a task's
+  TaskRef task_;          // that takes its data
   bool dropped_ = false;  // ignored or rejected: its data goes nowhere
 
   MonotonicTime now_;

@@ -87,11 +87,12 @@ bool Login::begin(const LoginRequest& request) {
                   "Version-min: offered " + std::to_string(request.version_min) + ", required 0");
   }
   if (tsih_ != 0) {
-    // MaxConnections is 1: nothing can be added to a session, nor does a connection outlive one.
-    const std::string name = "TSIH " + std::to_string(tsih_);
-    return environment_.admission.session_exists(tsih_)
-               ? refuse(LoginStatus::kTooManyConnections, name + " has its one connection already")
-               : refuse(LoginStatus::kSessionDoesNotExist, name + " names no session");
+    const auto session = environment_.admission.parameters_of(tsih_);
+    if (!session) {
+      return refuse(LoginStatus::kSessionDoesNotExist,
+                    "TSIH " + std::to_string(tsih_) + " names no session");
+    }
+    identity_.parameters = parameters_of_joining(*session);
   }
   return true;
 }
@@ -228,7 +229,7 @@ bool Login::transit(const LoginRequest& request, Reply& reply) {
     stage_ = request.next_stage;
     return true;
   }
-  const auto tsih = environment_.admission.admit(identity_, refusal_);
+  const auto tsih = environment_.admission.admit(identity_, tsih_, refusal_);
   if (!tsih) return false;
   reply.header.tsih = *tsih;
   state_ = State::kDone;

@@ -41,11 +41,14 @@ class LoginAdmission {
  public:
   virtual ~LoginAdmission() = default;
 
-  // Called once, before the final Login Response. Returns the TSIH, or writes `refusal`.
+  // Called once, before the final Login Response; `tsih`: of the session to join, or 0. Returns the
+  // session's TSIH, or writes `refusal`.
   [[nodiscard]] virtual std::optional<std::uint16_t> admit(const LoginIdentity& identity,
+                                                           std::uint16_t tsih,
                                                            LoginRefusal& refusal) = 0;
-  // True if a session with this TSIH lives (for the status code of a login that names one).
-  [[nodiscard]] virtual bool session_exists(std::uint16_t tsih) const = 0;
+  // What was agreed for the session with this TSIH; nothing if there is none.
+  [[nodiscard]] virtual std::optional<SessionParameters> parameters_of(
+      std::uint16_t tsih) const = 0;
   // How long this initiator's address has to wait before it may try to authenticate again; 0: not
   // at all.
   [[nodiscard]] virtual std::chrono::nanoseconds authentication_wait() const = 0;

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <optional>
 #include <string>
+#include <tuple>
 
 namespace mariner::iscsi {
 namespace {
@@ -77,12 +78,32 @@ Answer receive_segment(const Offer& offer) {
   return std::nullopt;
 }
 
+Answer max_burst(const Offer& offer) {
+  return minimum(offer, {kSegmentBytesMin, kSegmentBytesMax}, offer.limits.burst_bytes_max,
+                 &offer.parameters.burst_bytes_max);
+}
+
 Answer first_burst(const Offer& offer) {
   // MUST NOT exceed MaxBurstLength (13.14): negotiate() has applied that one before.
   const std::uint32_t ours =
       std::min(offer.limits.first_burst_bytes_max, offer.parameters.burst_bytes_max);
   return minimum(offer, {kSegmentBytesMin, kSegmentBytesMax}, ours,
                  &offer.parameters.first_burst_bytes_max);
+}
+
+bool normal(const Offer& offer) { return offer.phase == NegotiationPhase::kNormalLogin; }
+
+Answer error_recovery_level(const Offer& offer) {
+  const std::uint32_t ours = normal(offer) ? offer.limits.error_recovery_level_max : 0;
+  return minimum(offer, {0, 2}, ours, &offer.parameters.error_recovery_level);
+}
+
+Answer outstanding_r2t(const Offer& offer) {
+  // MUST be 1 where recovery is possible and sequences are in order (13.18): negotiate() has
+  // applied ErrorRecoveryLevel before.
+  const std::uint32_t ours =
+      offer.parameters.error_recovery_level > 0 ? 1 : offer.limits.outstanding_r2t_max;
+  return minimum(offer, {1, 65535}, ours, &offer.parameters.outstanding_r2t_max);
 }
 
 Answer time_to_wait(const Offer& offer) {
@@ -108,20 +129,19 @@ struct Rule {
 constexpr Rule kRules[] = {
     {"HeaderDigest", false, [](const Offer& o) { return digest(o, o.parameters.header_digest); }},
     {"DataDigest", false, [](const Offer& o) { return digest(o, o.parameters.data_digest); }},
-    {"MaxConnections", false, [](const Offer& o) { return minimum(o, {1, 65535}, 1, nullptr); }},
+    {"MaxConnections", false, [](const Offer& o) {
+       return minimum(o, {1, 65535}, normal(o) ? o.limits.connections_max : 1, &o.parameters.connections_max); }},
     {"InitialR2T", false, [](const Offer& o) { return boolean(o, as_offered, &o.parameters.initial_r2t); }},
     {"ImmediateData", false, [](const Offer& o) { return boolean(o, as_offered, &o.parameters.immediate_data); }},
     {"MaxRecvDataSegmentLength", true, receive_segment},
-    {"MaxBurstLength", false, [](const Offer& o) {
-       return minimum(o, {kSegmentBytesMin, kSegmentBytesMax}, o.limits.burst_bytes_max, &o.parameters.burst_bytes_max); }},
+    {"MaxBurstLength", false, max_burst},
     {"FirstBurstLength", false, first_burst},
-    {"MaxOutstandingR2T", false, [](const Offer& o) {
-       return minimum(o, {1, 65535}, o.limits.outstanding_r2t_max, &o.parameters.outstanding_r2t_max); }},
+    {"MaxOutstandingR2T", false, outstanding_r2t},
     {"DataPDUInOrder", false, [](const Offer& o) { return boolean(o, always, nullptr); }},
     {"DataSequenceInOrder", false, [](const Offer& o) { return boolean(o, always, nullptr); }},
     {"DefaultTime2Wait", false, time_to_wait},
     {"DefaultTime2Retain", false, [](const Offer& o) { return minimum(o, {0, 3600}, 0, nullptr); }},
-    {"ErrorRecoveryLevel", false, [](const Offer& o) { return minimum(o, {0, 2}, 0, nullptr); }},
+    {"ErrorRecoveryLevel", false, error_recovery_level},
     {"IFMarker", false, [](const Offer& o) { return boolean(o, never, nullptr); }},
     {"OFMarker", false, [](const Offer& o) { return boolean(o, never, nullptr); }},
     {"IFMarkInt", false, [](const Offer&) { return Answer(kIrrelevant); }},
@@ -149,17 +169,36 @@ Answer apply(const Rule& rule, const Offer& offer) {
 
 }  // namespace
 
+SessionParameters parameters_of_joining(const SessionParameters& session) {
+  const SessionParameters defaults;
+  SessionParameters joining = session;
+  joining.header_digest = defaults.header_digest;
+  joining.data_digest = defaults.data_digest;
+  joining.send_segment_bytes_max = defaults.send_segment_bytes_max;
+  joining.receive_segment_bytes_max = defaults.receive_segment_bytes_max;
+  return joining;
+}
+
+bool same_session(const SessionParameters& a, const SessionParameters& b) {
+  const auto of_session = [](const SessionParameters& p) {
+    return std::tuple(p.initial_r2t, p.immediate_data, p.burst_bytes_max, p.first_burst_bytes_max,
+                      p.outstanding_r2t_max, p.connections_max, p.error_recovery_level);
+  };
+  return of_session(a) == of_session(b);
+}
+
 Result<void> negotiate(std::span<const TextPair> offers, NegotiationPhase phase,
                        const NegotiationLimits& limits, SessionParameters& agreed,
                        TextWriter& answers) {
   // What is refused in the middle changes nothing.
   SessionParameters parameters = agreed;
-  // FirstBurstLength's answer depends on MaxBurstLength, wherever that stands.
+  // FirstBurstLength's answer depends on MaxBurstLength, and MaxOutstandingR2T's on
+  // ErrorRecoveryLevel, wherever they stand.
   for (const TextPair& pair : offers) {
-    if (pair.key != "MaxBurstLength" || phase == NegotiationPhase::kFullFeature) continue;
-    static_cast<void>(minimum({pair.value, phase, limits, parameters},
-                              {kSegmentBytesMin, kSegmentBytesMax}, limits.burst_bytes_max,
-                              &parameters.burst_bytes_max));
+    if (phase == NegotiationPhase::kFullFeature) break;
+    const Offer offer{pair.value, phase, limits, parameters};
+    if (pair.key == "MaxBurstLength") static_cast<void>(max_burst(offer));
+    if (pair.key == "ErrorRecoveryLevel") static_cast<void>(error_recovery_level(offer));
   }
   std::bitset<kRuleCount> seen;
   for (const TextPair& pair : offers) {

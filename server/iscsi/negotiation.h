@@ -23,7 +23,15 @@ struct SessionParameters {
   std::uint32_t burst_bytes_max = 262144;
   std::uint32_t first_burst_bytes_max = 65536;
   std::uint32_t outstanding_r2t_max = 1;
+  std::uint32_t connections_max = 1;
+  std::uint32_t error_recovery_level = 0;
 };
+
+// A connection that joins a session: what it does not negotiate for itself is the session's.
+[[nodiscard]] SessionParameters parameters_of_joining(const SessionParameters& session);
+// True if both agree about everything that is the session's and not a connection's (the keys that
+// chapter 13 calls leading only).
+[[nodiscard]] bool same_session(const SessionParameters& a, const SessionParameters& b);
 
 enum class NegotiationPhase : std::uint8_t {
   kNormalLogin,

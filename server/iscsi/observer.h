@@ -54,6 +54,8 @@ class Observer {
  public:
   virtual ~Observer() = default;
   virtual void session_opened(const SessionInfo& session) = 0;
+  // Another connection of a session.
+  virtual void connection_joined(const SessionInfo& session, const Endpoints& endpoints) = 0;
   virtual void connection_ended(const ConnectionEnd& end) = 0;
   // Listening or accepting failed, e.g. for want of file descriptors.
   virtual void portal_failed(std::string_view portal, std::string_view what) = 0;

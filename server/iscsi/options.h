@@ -17,6 +17,8 @@ struct NegotiationLimits {
   std::uint32_t burst_bytes_max = 1024 * 1024;           // MaxBurstLength
   std::uint32_t first_burst_bytes_max = 256 * 1024;      // FirstBurstLength
   std::uint32_t outstanding_r2t_max = 4;                 // MaxOutstandingR2T
+  std::uint32_t connections_max = 4;                     // MaxConnections, of normal sessions
+  std::uint32_t error_recovery_level_max = 1;            // ErrorRecoveryLevel
   bool digests = true;                                   // accept CRC32C where it is asked for
 };
 

@@ -162,10 +162,30 @@ Result<NopOut> parse_nop_out(const Bhs& bhs) {
   return pdu;
 }
 
+Result<SnackRequest> parse_snack(const Bhs& bhs) {
+  constexpr std::uint8_t kTypeMask = 0x0f;
+  const auto type = static_cast<std::uint8_t>(std::to_integer<std::uint8_t>(bhs[1]) & kTypeMask);
+  if (type > static_cast<std::uint8_t>(SnackRequest::Type::kRData)) {
+    return field_error("SNACK", "unknown type " + std::to_string(type));
+  }
+  return SnackRequest{.type = static_cast<SnackRequest::Type>(type),
+                      .lun = u64(bhs, 8),
+                      .itt = u32(bhs, 16),
+                      .tag = u32(bhs, 20),
+                      .exp_stat_sn = u32(bhs, 28),
+                      .first = u32(bhs, 40),
+                      .count = u32(bhs, 44)};
+}
+
+std::uint32_t exp_stat_sn_of(const Bhs& bhs) { return u32(bhs, 28); }
+
+std::uint32_t cmd_sn_of(const Bhs& bhs) { return u32(bhs, 24); }
+
 Bhs pack(const ScsiResponse& pdu) {
   const auto flags = static_cast<std::uint8_t>(kFinalBit | residual_flags(pdu.residual));
   Bhs bhs = start(Opcode::kScsiResponse, flags, pdu.itt);
   bhs[3] = std::byte{pdu.status};  // byte 2, the response: command completed at target
+  store_be(&bhs[20], pdu.snack_tag);
   store_be(&bhs[36], pdu.exp_data_sn);
   store_be(&bhs[44], pdu.residual.count);
   return bhs;

@@ -172,6 +172,24 @@ struct NopOut {
 };
 [[nodiscard]] Result<NopOut> parse_nop_out(const Bhs& bhs);
 
+// 11.16
+struct SnackRequest {
+  enum class Type : std::uint8_t { kDataOrR2t = 0, kStatus = 1, kDataAck = 2, kRData = 3 };
+  Type type = Type::kDataOrR2t;
+  std::uint64_t lun = 0;
+  std::uint32_t itt = 0;
+  std::uint32_t tag = 0;  // the target transfer tag of a data acknowledgement, or the SNACK tag
+  std::uint32_t exp_stat_sn = 0;
+  std::uint32_t first = 0;  // BegRun
+  std::uint32_t count = 0;  // RunLength; 0: all from `first` on
+};
+[[nodiscard]] Result<SnackRequest> parse_snack(const Bhs& bhs);
+
+// ExpStatSN, which stands at the same place in all of the above, and CmdSN, in all but Data-Out and
+// SNACK.
+[[nodiscard]] std::uint32_t exp_stat_sn_of(const Bhs& bhs);
+[[nodiscard]] std::uint32_t cmd_sn_of(const Bhs& bhs);
+
 // --- From the target ----------------------------------------------------------------------
 // pack() leaves StatSN, ExpCmdSN and MaxCmdSN zero: PduSender stamps them, at stamp_sequence().
 
@@ -187,6 +205,7 @@ struct ScsiResponse {
   std::uint8_t status = 0;
   Residual residual;
   std::uint32_t itt = 0;
+  std::uint32_t snack_tag = 0;
   std::uint32_t exp_data_sn = 0;
 };
 [[nodiscard]] Bhs pack(const ScsiResponse& pdu);
@@ -293,6 +312,7 @@ enum class RejectReason : std::uint8_t {
   kCommandNotSupported = 0x05,
   kTooManyImmediateCommands = 0x06,
   kTaskInProgress = 0x07,
+  kInvalidDataAck = 0x08,
   kInvalidPduField = 0x09,
 };
 // Carries the rejected header as its data segment.

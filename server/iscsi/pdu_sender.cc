@@ -50,13 +50,23 @@ void PduSender::send(const Bhs& bhs, StatSn stat_sn, PayloadSlice data) {
 }
 
 void PduSender::send(const Bhs& bhs, StatSn stat_sn, SliceCursor& data, std::uint32_t bytes) {
+  queue(bhs, stat_sn_, data, bytes);
+  if (stat_sn == StatSn::kAdvance) ++stat_sn_;
+}
+
+void PduSender::resend(const Bhs& bhs, std::uint32_t stat_sn, const PayloadSlice& data) {
+  SliceCursor cursor(std::span(&data, 1));
+  queue(bhs, stat_sn, cursor, static_cast<std::uint32_t>(data.length));
+}
+
+void PduSender::queue(const Bhs& bhs, std::uint32_t stat_sn, SliceCursor& data,
+                      std::uint32_t bytes) {
   Frame& frame = frames_.push({});
   Bhs stamped = bhs;
   stamp_data_bytes(stamped, bytes);
-  stamp_sequence(stamped, {.stat_sn = stat_sn_,
+  stamp_sequence(stamped, {.stat_sn = stat_sn,
                            .exp_cmd_sn = window_->exp_cmd_sn(),
                            .max_cmd_sn = window_->max_cmd_sn()});
-  if (stat_sn == StatSn::kAdvance) ++stat_sn_;
   std::memcpy(frame.bytes.data(), stamped.data(), kBhsBytes);
   std::uint32_t header_bytes = kBhsBytes;
   if (header_digest_) {

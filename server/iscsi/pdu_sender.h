@@ -25,6 +25,10 @@ class SliceCursor {
 
   // The next at most `bytes_max` contiguous bytes. Requires that bytes are left.
   [[nodiscard]] PayloadSlice take(std::size_t bytes_max);
+  // Leaves out the next `bytes`.
+  void skip(std::size_t bytes) {
+    while (bytes > 0) bytes -= take(bytes).length;
+  }
 
  private:
   std::span<const PayloadSlice> slices_;
@@ -46,11 +50,19 @@ class PduSender {
     data_digest_ = data;
   }
   void set_next_stat_sn(std::uint32_t stat_sn) { stat_sn_ = stat_sn; }
+  // What the next PDU with a status gets.
+  [[nodiscard]] std::uint32_t next_stat_sn() const { return stat_sn_; }
 
   void send(const Bhs& bhs, StatSn stat_sn) { send(bhs, stat_sn, PayloadSlice{}); }
   void send(const Bhs& bhs, StatSn stat_sn, PayloadSlice data);
   // With the next `bytes` of `data` as its data segment.
   void send(const Bhs& bhs, StatSn stat_sn, SliceCursor& data, std::uint32_t bytes);
+
+  // A PDU that was sent before, under the number that it had.
+  void resend(const Bhs& bhs, std::uint32_t stat_sn, SliceCursor& data, std::uint32_t bytes) {
+    queue(bhs, stat_sn, data, bytes);
+  }
+  void resend(const Bhs& bhs, std::uint32_t stat_sn, const PayloadSlice& data);
 
   // Fills `places` with what is to be sent next; returns how many.
   [[nodiscard]] std::size_t pending(std::span<iovec> places);
@@ -77,6 +89,7 @@ class PduSender {
     Payload keep;
   };
 
+  void queue(const Bhs& bhs, std::uint32_t stat_sn, SliceCursor& data, std::uint32_t bytes);
   void push_frame_piece(std::uint32_t offset, std::uint32_t length);
   [[nodiscard]] const std::byte* address(const Piece& piece);
 

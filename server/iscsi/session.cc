@@ -28,7 +28,7 @@ bool same_lun(std::uint64_t a, std::uint64_t b) {
 Session::Session(Setup setup, const Options& options)
     : setup_(std::move(setup)),
       options_(options),
-      window_(setup_.identity.cmd_sn, options.command_window),
+      order_(setup_.identity.cmd_sn, options.command_window),
       tasks_(options.command_window + options.immediate_commands_max) {
   if (device() != nullptr) {
     nexus_ = device()->attach(
@@ -36,17 +36,42 @@ Session::Session(Setup setup, const Options& options)
   }
 }
 
-void Session::attach(SessionLink& link, PduSender& sender) {
-  link_ = &link;
-  sender_ = &sender;
+std::uint32_t Session::attach(Attachment attachment) {
+  attachment.id = ++last_attachment_;
+  attachments_.push_back(attachment);
+  return attachment.id;
 }
 
-void Session::detach() {
-  link_ = nullptr;
-  sender_ = nullptr;
-  tasks_.for_each([this](Task& task) {
-    if (task.state != Task::State::kExecuting) release(task);
+void Session::detach(std::uint32_t id) {
+  std::erase_if(attachments_, [&](const Attachment& one) { return one.id == id; });
+  order_.drop(id);
+  tasks_.for_each([&](Task& task) {
+    if (task.connection == id && task.state != Task::State::kExecuting) release(task);
   });
+  if (!attachments_.empty() && !waiting_.empty()) pump();
+}
+
+const Session::Attachment* Session::attachment(std::uint32_t id) const {
+  for (const Attachment& one : attachments_) {
+    if (one.id == id) return &one;
+  }
+  return nullptr;
+}
+
+SessionLink* Session::find_connection(std::uint16_t cid) const {
+  for (const Attachment& one : attachments_) {
+    if (one.cid == cid) return one.link;
+  }
+  return nullptr;
+}
+
+void Session::close(EndReason reason, const std::string& detail) {
+  // Each takes the others with it.
+  if (!attachments_.empty()) attachments_.front().link->close(reason, detail);
+}
+
+void Session::request_logout(std::uint16_t seconds) {
+  for (const Attachment& one : attachments_) one.link->request_logout(seconds);
 }
 
 SessionInfo Session::info() const {
@@ -65,13 +90,17 @@ SessionInfo Session::info() const {
           .bytes_read = bytes_read_,
           .bytes_written = bytes_written_,
           .outstanding = static_cast<std::uint32_t>(tasks_.size()),
+          .connections = static_cast<std::uint32_t>(attachments_.size()),
           .last_io = last_io_};
 }
 
-Result<Session::Start> Session::begin_command(const ScsiCommand& command, std::uint32_t data_bytes,
-                                              MonotonicTime now) {
+Result<Session::Start> Session::begin_command(std::uint32_t id, const ScsiCommand& command,
+                                              std::uint32_t data_bytes, MonotonicTime now) {
   const auto rejected = [&](RejectReason reason) -> Start {
-    if (!command.immediate) window_.release();
+    if (!command.immediate) {
+      order_.deliver(command.cmd_sn, id, [] {});
+      window().release(command.cmd_sn);
+    }
     return {.task = {}, .place = {}, .reject = reason};
   };
   if (tasks_.find(command.itt) != nullptr) return rejected(RejectReason::kTaskInProgress);
@@ -92,6 +121,8 @@ Result<Session::Start> Session::begin_command(const ScsiCommand& command, std::u
   last_io_ = now;
   ++commands_;
   if (command.immediate) ++immediate_tasks_;
+  task->connection = id;
+  task->cmd_sn = command.cmd_sn;
   task->immediate = command.immediate;
   task->read = command.read;
   task->write = command.write;
@@ -117,18 +148,44 @@ Result<Session::Start> Session::begin_command(const ScsiCommand& command, std::u
       .reject = std::nullopt};
 }
 
-Result<Session::Start> Session::begin_data_out(const DataOut& pdu, std::uint32_t data_bytes) {
+void Session::command_arrived(TaskRef ref) {
+  Task* const task = tasks_.get(ref);
+  if (task == nullptr) return;
+  if (task->immediate) return advance(*task);
+  // Another connection may have brought the same number while this one's data came.
+  if (window().look(task->cmd_sn) == CommandWindow::Verdict::kOutside) return release(*task);
+  task->numbered = true;
+  task->early = true;
+  order_.deliver(task->cmd_sn, task->connection, [this, ref] {
+    Task* const due = tasks_.get(ref);
+    if (due == nullptr) return;
+    due->early = false;
+    advance(*due);
+  });
+}
+
+void Session::discard_command(TaskRef ref) {
+  Task* const task = tasks_.get(ref);
+  if (task != nullptr) release(*task);
+}
+
+Result<Session::Start> Session::begin_data_out(std::uint32_t id, const DataOut& pdu,
+                                               std::uint32_t data_bytes) {
   Task* const task = tasks_.find(pdu.itt);
   // Data of an aborted task may still be under way (4.2.3.4).
-  if (task == nullptr || task->state == Task::State::kExecuting) return Start{};
-  DataOutTransfer& data = task->data_out;
+  if (task == nullptr || task->connection != id || task->state == Task::State::kExecuting) {
+    return Start{};
+  }
+  const DataOutTransfer& data = task->data_out;
   const bool solicited = pdu.ttt != kReservedTag;
   if (solicited && pdu.ttt != transfer_tag(task->ref, data.current_request())) {
     return Error{ErrorCode::kProtocol, "data-out: target transfer tag of no outstanding R2T"};
   }
-  const auto accepted = data.accept(pdu, data_bytes, solicited);
-  if (!accepted) return accepted.error();
-  if (data.failed()) return Start{.task = task->ref, .place = {}, .reject = std::nullopt};
+  const auto use = data.check(pdu, data_bytes, solicited);
+  if (!use) return use.error();
+  if (*use == DataOutTransfer::Use::kDrop) {
+    return Start{.task = task->ref, .place = {}, .reject = std::nullopt};
+  }
   const std::uint32_t usable = data.wanted() - std::min(pdu.offset, data.wanted());
   return Start{.task = task->ref,
                .place = {.payload = task->payload,
@@ -137,10 +194,13 @@ Result<Session::Start> Session::begin_data_out(const DataOut& pdu, std::uint32_t
                .reject = std::nullopt};
 }
 
-void Session::data_arrived(TaskRef ref) {
+void Session::data_out_arrived(TaskRef ref, const DataOut& pdu, std::uint32_t data_bytes,
+                               bool good) {
   Task* const task = tasks_.get(ref);
   // It may have been aborted between the PDU's header and its data's end.
-  if (task != nullptr && task->state == Task::State::kReceiving) advance(*task);
+  if (task == nullptr || task->state != Task::State::kReceiving) return;
+  task->data_out.arrived(pdu, data_bytes, pdu.ttt != kReservedTag, good);
+  advance(*task);
 }
 
 std::uint64_t Session::charge_of(const Task& task) const {
@@ -153,8 +213,19 @@ std::uint64_t Session::charge_of(const Task& task) const {
 }
 
 bool Session::fits(std::uint64_t charge_bytes) const {
-  const std::uint64_t used = charged_bytes_ + (sender_ == nullptr ? 0 : sender_->queued_bytes());
+  std::uint64_t used = charged_bytes_;
+  for (const Attachment& one : attachments_) {
+    used += one.sender->queued_bytes();
+    if (one.unacknowledged != nullptr) used += one.unacknowledged->bytes();
+  }
   return charge_bytes == 0 || used == 0 || used + charge_bytes <= options_.payload_bytes_max;
+}
+
+// True if answers are kept until they are acknowledged, and some are.
+bool Session::keeps_sent() const {
+  return std::any_of(attachments_.begin(), attachments_.end(), [](const Attachment& one) {
+    return one.unacknowledged != nullptr && one.unacknowledged->bytes() > 0;
+  });
 }
 
 void Session::admit(Task& task) {
@@ -176,12 +247,13 @@ void Session::admit(Task& task) {
 
 // What can be done for a task now that a PDU of it is complete.
 void Session::advance(Task& task) {
-  if (task.data_out.unsolicited_open()) return;
+  if (task.early || task.data_out.unsolicited_open()) return;
   if (!task.admitted && !task.data_out.failed()) {
     const bool overtakes_none = waiting_.empty() || task.charge_bytes == 0;
     if (!overtakes_none || !fits(task.charge_bytes)) {
       task.state = Task::State::kWaiting;
       waiting_.push(task.ref);
+      if (keeps_sent()) attachment(task.connection)->link->ask_for_acknowledgement();
       return;
     }
     admit(task);
@@ -200,14 +272,33 @@ void Session::proceed(Task& task) {
 
 void Session::request_data(Task& task) {
   while (const auto request = task.data_out.next_request(parameters().outstanding_r2t_max)) {
-    sender_->send(pack(R2t{.lun = task.lun,
-                           .itt = task.itt,
-                           .ttt = transfer_tag(task.ref, request->r2t_sn),
-                           .r2t_sn = request->r2t_sn,
-                           .offset = request->offset,
-                           .desired_bytes = request->bytes}),
-                  StatSn::kTell);
+    send_request(task, *request);
   }
+}
+
+void Session::send_request(const Task& task, const DataOutTransfer::Request& request) {
+  const Attachment* const at = attachment(task.connection);
+  CHECK(at != nullptr);
+  at->sender->send(pack(R2t{.lun = task.lun,
+                            .itt = task.itt,
+                            .ttt = transfer_tag(task.ref, request.r2t_sn),
+                            .r2t_sn = request.r2t_sn,
+                            .offset = request.offset,
+                            .desired_bytes = request.bytes}),
+                   StatSn::kTell);
+  at->link->output_ready();
+}
+
+bool Session::repeat_r2t(std::uint32_t id, const SnackRequest& snack) {
+  const Task* const task = tasks_.find(snack.itt);
+  if (task == nullptr || task->connection != id || task->state != Task::State::kReceiving) {
+    return false;
+  }
+  const auto request = task->data_out.repeat_request();
+  const bool asked = request && request->r2t_sn >= snack.first &&
+                     (snack.count == 0 || request->r2t_sn - snack.first < snack.count);
+  if (asked) send_request(*task, *request);
+  return asked;
 }
 
 void Session::execute(Task& task) {
@@ -229,7 +320,8 @@ void Session::execute(Task& task) {
 void Session::complete(TaskRef ref, const scsi::Response& response) {
   Task* const task = tasks_.get(ref);
   if (task == nullptr) return;  // buried
-  if (sender_ == nullptr || task->aborted()) return release(*task);
+  const Attachment* const at = attachment(task->connection);
+  if (at == nullptr || task->aborted()) return release(*task);
   const CommandTransfer transfer{.itt = task->itt,
                                  .read = task->read,
                                  .write = task->write,
@@ -238,9 +330,16 @@ void Session::complete(TaskRef ref, const scsi::Response& response) {
   if (response.status == scsi::Status::kGood) bytes_written_ += task->data_out.wanted();
   // First, so that the answer's MaxCmdSN offers the place again.
   release(*task);
-  bytes_read_ += send_completion(transfer, response, parameters(), *sender_);
+  const std::uint32_t stat_sn = at->sender->next_stat_sn();
+  bytes_read_ += send_completion(transfer, response, *at->parameters, *at->sender);
+  if (at->unacknowledged != nullptr) {
+    at->unacknowledged->keep({.transfer = transfer,
+                              .response = response,
+                              .stat_sn = stat_sn,
+                              .segment_bytes_max = at->parameters->send_segment_bytes_max});
+  }
+  at->link->output_ready();
   if (!waiting_.empty()) pump();
-  link_->output_ready();
 }
 
 // Lets waiting tasks go on, in order, as far as memory allows.
@@ -281,7 +380,7 @@ void Session::bury(std::uint64_t ticket) {
   tasks_.for_each([&](Task& task) {
     if (task.abort_ticket == ticket) release(task);
   });
-  if (sender_ != nullptr && !waiting_.empty()) pump();
+  if (!waiting_.empty()) pump();
 }
 
 bool Session::begin_management() {
@@ -290,16 +389,20 @@ bool Session::begin_management() {
   return true;
 }
 
-void Session::respond(const TaskManagementResponse& response) {
+void Session::respond(std::uint32_t id, const TaskManagementResponse& response) {
   CHECK(managements_ > 0);
   --managements_;
-  if (sender_ == nullptr) return;
-  sender_->send(pack(response), StatSn::kAdvance);
-  link_->output_ready();
+  const Attachment* const at = attachment(id);
+  if (at == nullptr) return;
+  const std::uint32_t stat_sn = at->sender->next_stat_sn();
+  const Bhs bhs = pack(response);
+  at->sender->send(bhs, StatSn::kAdvance);
+  if (at->unacknowledged != nullptr) at->unacknowledged->keep(stat_sn, bhs, {});
+  at->link->output_ready();
 }
 
 void Session::release(Task& task) {
-  if (!task.immediate) window_.release();
+  if (task.numbered) window().release(task.cmd_sn);
   if (task.immediate) --immediate_tasks_;
   if (task.admitted) charged_bytes_ -= task.charge_bytes;
   tasks_.release(task);

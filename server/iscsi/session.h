@@ -1,9 +1,12 @@
 // A session: one initiator port's use of one target (RFC 7143, 4.2 and 2.2), with its commands.
 //
 // A command arrives as a header (begin_command), its data-out in any number of PDUs
-// (begin_data_out, data_arrived), goes to the device with its whole payload, and its answer leaves
-// through the connection's PduSender. Every task that the device has keeps the session alive; once
-// the connection is gone (detach), answers are dropped.
+// (begin_data_out, data_out_arrived), goes to the device with its whole payload, and its answer
+// leaves through the PduSender of the connection that it came on. Every task that the device has
+// keeps the session alive; once its connection is gone (detach), its answer is dropped.
+//
+// A session has one or several connections. Requests act in the order of their CmdSN, whichever of
+// them brings them.
 //
 // What commands hold in memory is bounded (Options::payload_bytes_max): a command that does not fit
 // waits in order before its memory is allocated. Reading goes on meanwhile, because the commands
@@ -16,9 +19,10 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "proto/units.h"
-#include "server/iscsi/command_window.h"
+#include "server/iscsi/command_order.h"
 #include "server/iscsi/completion.h"
 #include "server/iscsi/login.h"
 #include "server/iscsi/observer.h"
@@ -27,6 +31,7 @@
 #include "server/iscsi/pdu_sender.h"
 #include "server/iscsi/ring.h"
 #include "server/iscsi/task.h"
+#include "server/iscsi/unacknowledged.h"
 
 namespace mariner::iscsi {
 
@@ -46,6 +51,7 @@ struct SessionInfo {
   std::uint64_t bytes_read = 0;
   std::uint64_t bytes_written = 0;
   std::uint32_t outstanding = 0;
+  std::uint32_t connections = 0;
   MonotonicTime last_io{};  // when the last command arrived; zero: none yet
 };
 
@@ -53,12 +59,17 @@ struct SessionInfo {
 class SessionLink {
  public:
   virtual ~SessionLink() = default;
-  // Sends what is queued and ends. Detaches the session at once.
+  // Sends what is queued and ends, and the session's other connections with it. Detaches the
+  // session at once.
   virtual void close(EndReason reason, std::string detail) = 0;
+  // The same, and the others go on.
+  virtual void leave(EndReason reason, std::string detail) = 0;
   // Asks the initiator to log out within `seconds` (Async Message).
   virtual void request_logout(std::uint16_t seconds) = 0;
   // Something was given to the sender outside of the connection's own doing: send it soon.
   virtual void output_ready() = 0;
+  // What was sent and is kept takes room: makes the initiator say what it has.
+  virtual void ask_for_acknowledgement() = 0;
 };
 
 class Session : public std::enable_shared_from_this<Session> {
@@ -73,18 +84,39 @@ class Session : public std::enable_shared_from_this<Session> {
 
   Session(Setup setup, const Options& options);
 
-  // `link` and `sender` serve the session until detach().
-  void attach(SessionLink& link, PduSender& sender);
-  // Unanswered commands are dropped, except that those which the device has finish unheard.
-  void detach();
-  [[nodiscard]] SessionLink* link() { return link_; }
+  // A connection of the session, with what is its own; all of it serves until detach().
+  struct Attachment {
+    std::uint32_t id = 0;  // given by attach(), never again in this session
+    std::uint16_t cid = 0;
+    SessionLink* link = nullptr;
+    PduSender* sender = nullptr;
+    const SessionParameters* parameters = nullptr;
+    Unacknowledged* unacknowledged = nullptr;  // null at error recovery level 0
+  };
+  // Returns its id.
+  std::uint32_t attach(Attachment attachment);
+  // Its unanswered commands are dropped, except that those which the device has finish unheard.
+  void detach(std::uint32_t id);
+  [[nodiscard]] std::size_t connections() const { return attachments_.size(); }
+  // The connection with this CID; null if there is none.
+  [[nodiscard]] SessionLink* find_connection(std::uint16_t cid) const;
+  // Ends every connection.
+  void close(EndReason reason, const std::string& detail);
+  // Asks the initiator to log out within `seconds`, on every connection.
+  void request_logout(std::uint16_t seconds);
 
   [[nodiscard]] const LoginIdentity& identity() const { return setup_.identity; }
   [[nodiscard]] std::uint64_t id() const { return setup_.id; }
   [[nodiscard]] std::uint16_t tsih() const { return setup_.tsih; }
   [[nodiscard]] SessionInfo info() const;
-  [[nodiscard]] CommandWindow& window() { return window_; }
-  [[nodiscard]] SessionParameters& parameters() { return setup_.identity.parameters; }
+  [[nodiscard]] CommandOrder& order() { return order_; }
+  [[nodiscard]] CommandWindow& window() { return order_.window(); }
+  // What was agreed for the session; what is a connection's own is in its attachment.
+  [[nodiscard]] const SessionParameters& parameters() const { return setup_.identity.parameters; }
+  // A command that is missing may come later: by another connection, or because it was damaged.
+  [[nodiscard]] bool gaps_may_fill() const {
+    return parameters().connections_max > 1 || parameters().error_recovery_level > 0;
+  }
   [[nodiscard]] scsi::TargetDevice* device() const { return setup_.identity.device.get(); }
   [[nodiscard]] const std::shared_ptr<scsi::Nexus>& nexus() const { return nexus_; }
 
@@ -94,13 +126,21 @@ class Session : public std::enable_shared_from_this<Session> {
     Placement place;
     std::optional<RejectReason> reject;
   };
-  // The header of a SCSI Command that the window has accepted. kProtocol: closes the connection.
-  [[nodiscard]] Result<Start> begin_command(const ScsiCommand& command, std::uint32_t data_bytes,
-                                            MonotonicTime now);
-  // The header of a Data-Out PDU. Data of a task that is gone has no place: it is dropped.
-  [[nodiscard]] Result<Start> begin_data_out(const DataOut& pdu, std::uint32_t data_bytes);
-  // The data of the PDU that began `task`, or continued it, is in place.
-  void data_arrived(TaskRef task);
+  // The header of a SCSI Command whose number, if it has one, the window does not say kOutside of,
+  // on the connection `id`. kProtocol: closes the connection. A rejected command has had its
+  // number.
+  [[nodiscard]] Result<Start> begin_command(std::uint32_t id, const ScsiCommand& command,
+                                            std::uint32_t data_bytes, MonotonicTime now);
+  // All of that PDU is there: the command has come.
+  void command_arrived(TaskRef task);
+  // Its data was damaged: it has not come.
+  void discard_command(TaskRef task);
+  // The header of a Data-Out PDU on the connection `id`. Data of a task that is gone, or another
+  // connection's, has no place: it is dropped.
+  [[nodiscard]] Result<Start> begin_data_out(std::uint32_t id, const DataOut& pdu,
+                                             std::uint32_t data_bytes);
+  // All of that PDU is there, `good` unless its data was damaged on the way.
+  void data_out_arrived(TaskRef task, const DataOut& pdu, std::uint32_t data_bytes, bool good);
   // The sender has less to send than before.
   void output_drained() {
     if (!waiting_.empty()) pump();
@@ -115,16 +155,21 @@ class Session : public std::enable_shared_from_this<Session> {
   void bury(std::uint64_t ticket);
   // True unless too many functions are under way; each begin has its respond().
   [[nodiscard]] bool begin_management();
-  // Sends the answer, if there still is a connection.
-  void respond(const TaskManagementResponse& response);
+  // Sends the answer on the connection `id`, if there still is that.
+  void respond(std::uint32_t id, const TaskManagementResponse& response);
+  // Sends the R2T that `itt` on the connection `id` waits for again, if its number is in the run.
+  [[nodiscard]] bool repeat_r2t(std::uint32_t id, const SnackRequest& snack);
 
  private:
+  [[nodiscard]] const Attachment* attachment(std::uint32_t id) const;
+  [[nodiscard]] bool keeps_sent() const;
   [[nodiscard]] std::uint64_t charge_of(const Task& task) const;
   [[nodiscard]] bool fits(std::uint64_t charge_bytes) const;
   void admit(Task& task);
   void advance(Task& task);
   void proceed(Task& task);
   void request_data(Task& task);
+  void send_request(const Task& task, const DataOutTransfer::Request& request);
   void execute(Task& task);
   void complete(TaskRef ref, const scsi::Response& response);
   void pump();
@@ -134,9 +179,9 @@ class Session : public std::enable_shared_from_this<Session> {
   Setup setup_;
   const Options options_;  // a copy: the device may keep us past the server
   std::shared_ptr<scsi::Nexus> nexus_;
-  SessionLink* link_ = nullptr;
-  PduSender* sender_ = nullptr;
-  CommandWindow window_;
+  std::vector<Attachment> attachments_;
+  std::uint32_t last_attachment_ = 0;
+  CommandOrder order_;
   TaskTable tasks_;
   Ring<TaskRef> waiting_;
   bool pumping_ = false;

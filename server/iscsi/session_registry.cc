@@ -37,12 +37,46 @@ std::shared_ptr<Session> SessionRegistry::open(const LoginIdentity& identity,
                                                           .since = now},
                                            options_);
   if (old != sessions_.end()) {
-    SessionLink* const link = (*old)->link();
-    CHECK(link != nullptr);
-    link->close(EndReason::kReinstated, "by a login from " + endpoints.address);
+    const std::shared_ptr<Session> reinstated = *old;  // closing it takes it off the list
+    reinstated->close(EndReason::kReinstated, "by a login from " + endpoints.address);
   }
   sessions_.push_back(session);
   ++counters_.sessions;
+  return session;
+}
+
+std::shared_ptr<Session> SessionRegistry::join(std::uint16_t tsih, const LoginIdentity& identity,
+                                               const Endpoints& endpoints, LoginRefusal& refusal) {
+  const auto refuse = [&](LoginStatus status, std::string message) {
+    refusal = {.status = status, .message = std::move(message)};
+    return nullptr;
+  };
+  const std::string name = "TSIH " + std::to_string(tsih);
+  if (draining_) return refuse(LoginStatus::kServiceUnavailable, "the server is stopping");
+  const auto found = std::find_if(sessions_.begin(), sessions_.end(),
+                                  [&](const auto& session) { return session->tsih() == tsih; });
+  if (found == sessions_.end() || !same_port((*found)->identity(), identity)) {
+    return refuse(LoginStatus::kSessionDoesNotExist,
+                  name + " names no session of this initiator, ISID and target");
+  }
+  const std::shared_ptr<Session> session = *found;
+  if (!same_session(session->parameters(), identity.parameters)) {
+    return refuse(LoginStatus::kInitiatorError,
+                  name +
+                      ": what was negotiated for the session cannot be changed by another of "
+                      "its connections");
+  }
+  SessionLink* const old = session->find_connection(identity.cid);
+  if (old == nullptr && session->connections() >= session->parameters().connections_max) {
+    return refuse(LoginStatus::kTooManyConnections, name + " has its " +
+                                                        std::to_string(session->connections()) +
+                                                        " connections (MaxConnections) already");
+  }
+  if (old != nullptr) {
+    old->leave(EndReason::kReinstated, "by a login from " + endpoints.address);
+    // If it was the only one, the session goes on nevertheless: the new one is attached next.
+    if (!exists(tsih)) sessions_.push_back(session);
+  }
   return session;
 }
 
@@ -53,9 +87,11 @@ void SessionRegistry::remove(const Session& session) {
   sessions_.erase(found);
 }
 
-bool SessionRegistry::exists(std::uint16_t tsih) const {
-  return std::any_of(sessions_.begin(), sessions_.end(),
-                     [&](const auto& session) { return session->tsih() == tsih; });
+const Session* SessionRegistry::find(std::uint16_t tsih) const {
+  for (const auto& session : sessions_) {
+    if (session->tsih() == tsih) return session.get();
+  }
+  return nullptr;
 }
 
 std::vector<SessionInfo> SessionRegistry::list() const {
@@ -76,7 +112,7 @@ template <typename Match>
 void SessionRegistry::close_if(Match match, EndReason reason) {
   const auto sessions = sessions_;
   for (const auto& session : sessions) {
-    if (match(*session) && session->link() != nullptr) session->link()->close(reason, {});
+    if (match(*session)) session->close(reason, {});
   }
 }
 
@@ -106,9 +142,7 @@ void SessionRegistry::close_all(EndReason reason) {
 
 void SessionRegistry::drain(std::uint16_t seconds) {
   draining_ = true;
-  for (const auto& session : sessions_) {
-    if (session->link() != nullptr) session->link()->request_logout(seconds);
-  }
+  for (const auto& session : sessions_) session->request_logout(seconds);
 }
 
 std::uint16_t SessionRegistry::free_tsih() {

@@ -39,10 +39,16 @@ class SessionRegistry : public std::enable_shared_from_this<SessionRegistry> {
   [[nodiscard]] std::shared_ptr<Session> open(const LoginIdentity& identity,
                                               const Endpoints& endpoints, VersionTime now,
                                               LoginRefusal& refusal);
-  // The session's connection has ended.
+  // The session that a login with this TSIH adds its connection to (6.3.5 and 6.3.6: a connection
+  // with the same CID makes way). Null when it may not; then `refusal` says why.
+  [[nodiscard]] std::shared_ptr<Session> join(std::uint16_t tsih, const LoginIdentity& identity,
+                                              const Endpoints& endpoints, LoginRefusal& refusal);
+  // The session's last connection has ended.
   void remove(const Session& session);
 
-  [[nodiscard]] bool exists(std::uint16_t tsih) const;
+  // Null if there is none.
+  [[nodiscard]] const Session* find(std::uint16_t tsih) const;
+  [[nodiscard]] bool exists(std::uint16_t tsih) const { return find(tsih) != nullptr; }
   [[nodiscard]] std::size_t size() const { return sessions_.size(); }
   [[nodiscard]] std::vector<SessionInfo> list() const;
   [[nodiscard]] std::size_t count_of(std::string_view target) const;

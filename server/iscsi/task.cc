@@ -24,7 +24,7 @@ TaskTable::TaskTable(std::size_t capacity) : slots_(capacity) {
   CHECK(capacity >= 1 && capacity <= kTasksMax);
   free_.reserve(capacity);
   for (std::size_t i = capacity; i-- > 0;) {
-    slots_[i].ref.index = static_cast<std::uint32_t>(i);
+    slots_[i].ref = {.index = static_cast<std::uint32_t>(i), .generation = 1};
     free_.push_back(static_cast<std::uint32_t>(i));
   }
   // At most half full, so that probes stay short.
@@ -76,7 +76,8 @@ void TaskTable::unlist(Task& task) {
 void TaskTable::release(Task& task) {
   CHECK(task.state != Task::State::kFree);
   unlist(task);
-  const TaskRef next{.index = task.ref.index, .generation = task.ref.generation + 1};
+  const std::uint32_t generation = task.ref.generation + 1;
+  const TaskRef next{.index = task.ref.index, .generation = generation == 0 ? 1 : generation};
   task = Task{};
   task.ref = next;
   free_.push_back(next.index);

@@ -19,7 +19,7 @@ namespace mariner::iscsi {
 
 struct TaskRef {
   std::uint32_t index = 0;
-  std::uint32_t generation = 0;
+  std::uint32_t generation = 0;  // 0: no task
 };
 
 struct Task {
@@ -35,9 +35,13 @@ struct Task {
   bool read = false;
   bool write = false;
   bool admitted = false;           // `charge_bytes` are reserved for it
+  bool numbered = false;           // its CmdSN has a place in the window
+  bool early = false;              // a command before it has not come yet
   bool too_long = false;           // beyond transfer_bytes_max: never reaches the device
   std::uint64_t abort_ticket = 0;  // the task management function that ended it; 0: none
   std::uint32_t itt = 0;
+  std::uint32_t cmd_sn = 0;
+  std::uint32_t connection = 0;      // that it came on, and is answered on (4.2.2.1)
   std::uint32_t expected_bytes = 0;  // Expected Data Transfer Length
   std::uint64_t lun = 0;
   std::uint64_t charge_bytes = 0;

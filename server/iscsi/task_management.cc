@@ -35,25 +35,27 @@ TaskManagementOutcome outcome_of_other(TaskManagement function) {
   }
 }
 
-void abort_one(const std::shared_ptr<Session>& session, const TaskManagementRequest& request,
-               std::uint64_t ticket) {
+void abort_one(const std::shared_ptr<Session>& session, std::uint32_t connection,
+               const TaskManagementRequest& request, std::uint64_t ticket) {
   const std::uint32_t itt = request.itt;
   if (!session->abort_task(request.referenced_itt, request.lun, ticket)) {
     const bool to_come = session->window().abort_unreceived(request.ref_cmd_sn, request.cmd_sn);
-    session->respond(
-        {.outcome = to_come ? TaskManagementOutcome::kComplete : TaskManagementOutcome::kNoSuchTask,
-         .itt = itt});
+    if (to_come) session->order().run_ready();
+    session->respond(connection, {.outcome = to_come ? TaskManagementOutcome::kComplete
+                                                     : TaskManagementOutcome::kNoSuchTask,
+                                  .itt = itt});
     return;
   }
   session->device()->manage(Function::kAbortTask, request.lun, session->nexus(),
-                            [session, itt, ticket] {
+                            [session, connection, itt, ticket] {
                               session->bury(ticket);
-                              session->respond({.itt = itt});
+                              session->respond(connection, {.itt = itt});
                             });
 }
 
-void abort_set(const std::shared_ptr<Session>& session, const TaskManagementRequest& request,
-               const SetFunction& set, std::uint64_t ticket, SessionRegistry& registry) {
+void abort_set(const std::shared_ptr<Session>& session, std::uint32_t connection,
+               const TaskManagementRequest& request, const SetFunction& set, std::uint64_t ticket,
+               SessionRegistry& registry) {
   const auto lun = set.whole_target ? std::nullopt : std::optional(request.lun);
   const auto for_each_affected = [other_sessions = set.other_sessions](
                                      Session& own, SessionRegistry& sessions, auto visit) {
@@ -63,11 +65,11 @@ void abort_set(const std::shared_ptr<Session>& session, const TaskManagementRequ
   for_each_affected(*session, registry, [&](Session& s) { s.abort_tasks(lun, ticket); });
   const bool cold = request.function == static_cast<std::uint8_t>(TaskManagement::kTargetColdReset);
   session->device()->manage(set.function, request.lun, session->nexus(),
-                            [session, registry = registry.shared_from_this(), for_each_affected,
-                             ticket, itt = request.itt, cold] {
+                            [session, connection, registry = registry.shared_from_this(),
+                             for_each_affected, ticket, itt = request.itt, cold] {
                               for_each_affected(*session, *registry,
                                                 [&](Session& s) { s.bury(ticket); });
-                              session->respond({.itt = itt});
+                              session->respond(connection, {.itt = itt});
                               if (cold)
                                 registry->close_device(*session->device(), EndReason::kTargetReset);
                             });
@@ -75,20 +77,33 @@ void abort_set(const std::shared_ptr<Session>& session, const TaskManagementRequ
 
 }  // namespace
 
-void manage_tasks(const std::shared_ptr<Session>& session, const TaskManagementRequest& request,
-                  SessionRegistry& registry) {
+void manage_tasks(const std::shared_ptr<Session>& session, std::uint32_t connection,
+                  const TaskManagementRequest& request, SessionRegistry& registry) {
   const auto function = static_cast<TaskManagement>(request.function);
   const auto set = set_function(function);
   const auto answer = [&](TaskManagementOutcome outcome) {
-    session->respond({.outcome = outcome, .itt = request.itt});
+    session->respond(connection, {.outcome = outcome, .itt = request.itt});
   };
   if (function != TaskManagement::kAbortTask && !set) return answer(outcome_of_other(function));
   if (!(set && set->whole_target) && !session->device()->has_lun(request.lun)) {
     return answer(TaskManagementOutcome::kNoSuchLun);
   }
   const std::uint64_t ticket = registry.next_ticket();
-  if (set) return abort_set(session, request, *set, ticket, registry);
-  abort_one(session, request, ticket);
+  if (!set) return abort_one(session, connection, request, ticket);
+  // What affects the whole target takes commands that have not come for received; otherwise it
+  // waits for those before it (4.2.3.3, target, b).
+  if (set->whole_target) {
+    session->window().abort_all_unreceived(request.cmd_sn);
+    session->order().run_ready();
+  }
+  session->order().when_received(request.cmd_sn, CommandOrder::kNoConnection,
+                                 [weak = std::weak_ptr(session), connection, request, set = *set,
+                                  ticket, registry = registry.weak_from_this()] {
+                                   const auto own = weak.lock();
+                                   const auto all = registry.lock();
+                                   if (own && all)
+                                     abort_set(own, connection, request, set, ticket, *all);
+                                 });
 }
 
 }  // namespace mariner::iscsi

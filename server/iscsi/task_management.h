@@ -9,10 +9,10 @@
 
 namespace mariner::iscsi {
 
-// Carries out `request` of `session`. Its victims, in this and in other sessions of the device,
-// answer no more from now on; the response is sent when the device says that all they wrote is
-// settled.
-void manage_tasks(const std::shared_ptr<Session>& session, const TaskManagementRequest& request,
-                  SessionRegistry& registry);
+// Carries out `request`, which came on this connection of `session`. Its victims, in this and in
+// other sessions of the device, answer no more from now on; the response is sent when the device
+// says that all they wrote is settled.
+void manage_tasks(const std::shared_ptr<Session>& session, std::uint32_t connection,
+                  const TaskManagementRequest& request, SessionRegistry& registry);
 
 }  // namespace mariner::iscsi

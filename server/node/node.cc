@@ -567,6 +567,14 @@ void Node::session_opened(const iscsi::SessionInfo& session) {
              {"session", session.id}});
 }
 
+void Node::connection_joined(const iscsi::SessionInfo& session, const iscsi::Endpoints& endpoints) {
+  log_.info("connection joined a session", {{"initiator", session.initiator},
+                                            {"target", session.target},
+                                            {"address", endpoints.address},
+                                            {"session", session.id},
+                                            {"connections", session.connections}});
+}
+
 void Node::connection_ended(const iscsi::ConnectionEnd& end) {
   if (end.reason == iscsi::EndReason::kLoginFailed ||
       end.reason == iscsi::EndReason::kLoginTimeout ||

@@ -58,6 +58,8 @@ class Node final : public iscsi::TargetDirectory, public iscsi::Observer, public
       std::string_view target, std::string_view initiator) const override;
   // iscsi::Observer
   void session_opened(const iscsi::SessionInfo& session) override;
+  void connection_joined(const iscsi::SessionInfo& session,
+                         const iscsi::Endpoints& endpoints) override;
   void connection_ended(const iscsi::ConnectionEnd& end) override;
   void portal_failed(std::string_view portal, std::string_view what) override;
   // web::WebSource

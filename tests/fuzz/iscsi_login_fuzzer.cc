@@ -16,8 +16,12 @@ namespace {
 
 class AnyAdmission final : public LoginAdmission {
  public:
-  std::optional<std::uint16_t> admit(const LoginIdentity&, LoginRefusal&) override { return 1; }
-  [[nodiscard]] bool session_exists(std::uint16_t) const override { return false; }
+  std::optional<std::uint16_t> admit(const LoginIdentity&, std::uint16_t, LoginRefusal&) override {
+    return 1;
+  }
+  [[nodiscard]] std::optional<SessionParameters> parameters_of(std::uint16_t) const override {
+    return std::nullopt;
+  }
   [[nodiscard]] std::chrono::nanoseconds authentication_wait() const override { return {}; }
 };
 

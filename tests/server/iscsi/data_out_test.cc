@@ -22,12 +22,21 @@ class DataOutTest : public testing::Test {
   }
   Result<void> solicited(std::uint32_t data_sn, std::uint32_t offset, std::uint32_t bytes,
                          bool final) {
-    return data.accept({.final = final, .ttt = 1, .data_sn = data_sn, .offset = offset}, bytes,
-                       true);
+    return accept({.final = final, .ttt = 1, .data_sn = data_sn, .offset = offset}, bytes, true);
   }
   Result<void> unsolicited(std::uint32_t data_sn, std::uint32_t offset, std::uint32_t bytes,
                            bool final) {
-    return data.accept({.final = final, .data_sn = data_sn, .offset = offset}, bytes, false);
+    return accept({.final = final, .data_sn = data_sn, .offset = offset}, bytes, false);
+  }
+  Result<void> accept(const DataOut& pdu, std::uint32_t bytes, bool solicited, bool good = true) {
+    const auto use = data.check(pdu, bytes, solicited);
+    if (!use) return use.error();
+    data.arrived(pdu, bytes, solicited, good);
+    return {};
+  }
+  void damaged(std::uint32_t data_sn, std::uint32_t offset, std::uint32_t bytes, bool final) {
+    ASSERT_TRUE(accept({.final = final, .ttt = 1, .data_sn = data_sn, .offset = offset}, bytes,
+                       true, false));
   }
 
   SessionParameters parameters;
@@ -133,6 +142,72 @@ TEST_F(DataOutTest, AShortBurstFails) {
   EXPECT_TRUE(data.failed());
   EXPECT_TRUE(data.complete());
   EXPECT_FALSE(data.next_request(1));
+}
+
+// Error recovery level 1.
+class DataOutRecoveryTest : public DataOutTest {
+ protected:
+  DataOutRecoveryTest() { parameters.error_recovery_level = 1; }
+};
+
+TEST_F(DataOutRecoveryTest, TheRestOfASequenceIsAskedForAgain) {
+  ASSERT_TRUE(begin(8192, 0, true));
+  const auto first = data.next_request(1);
+  ASSERT_TRUE(first);
+  ASSERT_TRUE(solicited(0, 0, 1024, false));
+  damaged(1, 1024, 1024, false);
+  const auto use = data.check({.ttt = 1, .data_sn = 2, .offset = 2048}, 1024, true);
+  EXPECT_EQ(*use, DataOutTransfer::Use::kDrop) << "it is asked for with the damaged part";
+  ASSERT_TRUE(solicited(2, 2048, 1024, false));
+  EXPECT_FALSE(data.next_request(1)) << "the sequence has not ended";
+  ASSERT_TRUE(solicited(3, 3072, 1024, true));
+  const auto again = data.next_request(1);
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->r2t_sn, 1u);
+  EXPECT_EQ(again->offset, 1024u);
+  EXPECT_EQ(again->bytes, 4096u);
+  ASSERT_TRUE(solicited(0, 1024, 4096, true)) << "DataSN starts again";
+  const auto rest = data.next_request(1);
+  ASSERT_TRUE(rest);
+  EXPECT_EQ(rest->offset, 5120u);
+  ASSERT_TRUE(solicited(0, 5120, 3072, true));
+  EXPECT_TRUE(data.complete());
+  EXPECT_FALSE(data.failed());
+}
+
+TEST_F(DataOutRecoveryTest, DamagedUnsolicitedDataIsSolicited) {
+  ASSERT_TRUE(begin(2048, 512, false));
+  ASSERT_TRUE(accept({.final = false, .data_sn = 0, .offset = 512}, 512, false, false));
+  ASSERT_TRUE(unsolicited(1, 1024, 1024, true));
+  EXPECT_FALSE(data.complete());
+  const auto request = data.next_request(1);
+  ASSERT_TRUE(request);
+  EXPECT_EQ(request->offset, 512u);
+  EXPECT_EQ(request->bytes, 1536u);
+  EXPECT_EQ(data.repeat_request()->offset, 512u);
+  ASSERT_TRUE(solicited(0, 512, 1536, true));
+  EXPECT_TRUE(data.complete());
+  EXPECT_FALSE(data.repeat_request());
+}
+
+TEST_F(DataOutRecoveryTest, ALastPduThatIsDamagedEndsItsSequence) {
+  ASSERT_TRUE(begin(1024, 0, true));
+  ASSERT_TRUE(data.next_request(1));
+  damaged(0, 0, 1024, true);
+  const auto again = data.next_request(1);
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->bytes, 1024u);
+}
+
+TEST_F(DataOutRecoveryTest, WhoDamagesEverythingComesToAnEnd) {
+  ASSERT_TRUE(begin(1024, 0, true));
+  int requests = 0;
+  while (const auto request = data.next_request(1)) {
+    ASSERT_LT(++requests, 100);
+    damaged(0, 0, 1024, true);
+  }
+  EXPECT_TRUE(data.failed());
+  EXPECT_TRUE(data.complete());
 }
 
 }  // namespace

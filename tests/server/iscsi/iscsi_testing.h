@@ -165,12 +165,16 @@ class TestDirectory final : public TargetDirectory {
 class TestObserver final : public Observer {
  public:
   void session_opened(const SessionInfo& session) override { opened.push_back(session); }
+  void connection_joined(const SessionInfo& session, const Endpoints&) override {
+    joined.push_back(session);
+  }
   void connection_ended(const ConnectionEnd& end) override { ended.push_back(end); }
   void portal_failed(std::string_view, std::string_view what) override {
     failures.emplace_back(what);
   }
 
   std::vector<SessionInfo> opened;
+  std::vector<SessionInfo> joined;
   std::vector<ConnectionEnd> ended;
   std::vector<std::string> failures;
 };

@@ -9,15 +9,25 @@ namespace {
 
 class TestAdmission final : public LoginAdmission {
  public:
-  std::optional<std::uint16_t> admit(const LoginIdentity&, LoginRefusal& refusal) override {
+  std::optional<std::uint16_t> admit(const LoginIdentity&, std::uint16_t tsih,
+                                     LoginRefusal& refusal) override {
+    joined = tsih;
     if (full) refusal = {.status = LoginStatus::kOutOfResources, .message = "full"};
     return full ? std::nullopt : std::optional<std::uint16_t>(42);
   }
-  [[nodiscard]] bool session_exists(std::uint16_t tsih) const override { return tsih == 7; }
+  [[nodiscard]] std::optional<SessionParameters> parameters_of(std::uint16_t tsih) const override {
+    if (tsih != 7) return std::nullopt;
+    SessionParameters parameters;
+    parameters.burst_bytes_max = 4096;
+    parameters.connections_max = 2;
+    parameters.data_digest = true;
+    return parameters;
+  }
 
   [[nodiscard]] std::chrono::nanoseconds authentication_wait() const override { return wait; }
 
   bool full = false;
+  std::uint16_t joined = 0;
   std::chrono::nanoseconds wait{0};
 };
 
@@ -135,9 +145,14 @@ TEST_F(LoginTest, VersionThatWeDoNotHave) {
   pdu.bhs[2] = pdu.bhs[3] = std::byte{1};
   expect_refusal(step(pdu), LoginStatus::kUnsupportedVersion);
 }
-TEST_F(LoginTest, AnotherConnectionForASession) {
-  expect_refusal(step(login_pdu(names, kOperationalToFull, 1, 7)),
-                 LoginStatus::kTooManyConnections);
+TEST_F(LoginTest, AnotherConnectionHasWhatWasAgreedForItsSession) {
+  step(login_pdu(names + keys({"HeaderDigest=CRC32C"}), kOperationalToFull, 1, 7));
+  EXPECT_EQ(login.state(), Login::State::kDone);
+  EXPECT_EQ(admission.joined, 7);
+  const SessionParameters& parameters = login.identity().parameters;
+  EXPECT_EQ(parameters.burst_bytes_max, 4096u);
+  EXPECT_TRUE(parameters.header_digest);
+  EXPECT_FALSE(parameters.data_digest) << "its own, which it did not ask for";
 }
 TEST_F(LoginTest, NoSuchSession) {
   expect_refusal(step(login_pdu(names, kOperationalToFull, 1, 8)),

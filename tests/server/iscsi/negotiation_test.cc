@@ -36,7 +36,7 @@ TEST(NegotiationTest, EachKeyHasItsRule) {
       {"HeaderDigest=None,CRC32C", "HeaderDigest=None"},
       {"DataDigest=X-mine,CRC32C,None", "DataDigest=CRC32C"},
       {"DataDigest=X-mine", "DataDigest=Reject"},
-      {"MaxConnections=8", "MaxConnections=1"},
+      {"MaxConnections=8", "MaxConnections=4"},
       {"MaxConnections=0", "MaxConnections=Reject"},
       {"InitialR2T=No", "InitialR2T=No"},
       {"InitialR2T=Yes", "InitialR2T=Yes"},
@@ -59,7 +59,8 @@ TEST(NegotiationTest, EachKeyHasItsRule) {
       {"DefaultTime2Wait=2", "DefaultTime2Wait=2"},
       {"DefaultTime2Wait=3601", "DefaultTime2Wait=Reject"},
       {"DefaultTime2Retain=20", "DefaultTime2Retain=0"},
-      {"ErrorRecoveryLevel=2", "ErrorRecoveryLevel=0"},
+      {"ErrorRecoveryLevel=2", "ErrorRecoveryLevel=1"},
+      {"ErrorRecoveryLevel=0", "ErrorRecoveryLevel=0"},
       {"ErrorRecoveryLevel=3", "ErrorRecoveryLevel=Reject"},
       {"IFMarker=Yes", "IFMarker=No"},
       {"OFMarker=No", "OFMarker=No"},
@@ -74,6 +75,24 @@ TEST(NegotiationTest, EachKeyHasItsRule) {
       {"MaxBurstLength=Reject", ""},
   };
   for (const auto& [offered, answered] : rules) EXPECT_EQ(offer({offered}).answer, answered);
+}
+
+TEST(NegotiationTest, WithRecoveryOneR2tIsOutstanding) {
+  EXPECT_EQ(offer({"MaxOutstandingR2T=4", "ErrorRecoveryLevel=1"}).answer,
+            "MaxOutstandingR2T=1 ErrorRecoveryLevel=1");
+}
+
+TEST(NegotiationTest, AConnectionThatJoinsHasItsOwnDigestsAndSegments) {
+  SessionParameters session;
+  session.burst_bytes_max = 4096;
+  session.header_digest = true;
+  session.send_segment_bytes_max = 4096;
+  SessionParameters joining = parameters_of_joining(session);
+  EXPECT_FALSE(joining.header_digest);
+  EXPECT_EQ(joining.send_segment_bytes_max, 8192u);
+  EXPECT_TRUE(same_session(session, joining));
+  joining.burst_bytes_max = 8192;
+  EXPECT_FALSE(same_session(session, joining));
 }
 
 TEST(NegotiationTest, DefaultsHoldForWhatIsNotOffered) {
