@@ -76,25 +76,18 @@ class Mariner:
         return max(0, int(limit - used - self.LOG_MARGIN))
 
 
-class Tgt:
-    """A tgtd of one's own with three targets: `plain` (rdwr), `sync` (rdwr, bsoflags=sync) and `null`.
+class Tgtd:
+    """A tgtd of one's own, without targets. It listens on `address` and, on the same port, on `more_addresses`."""
 
-    The first two share one backing file. Tuned for large transfers: its defaults halve them."""
-
-    TUNING = {"MaxRecvDataSegmentLength": 262144, "MaxXmitDataSegmentLength": 262144,
-              "FirstBurstLength": 262144, "MaxBurstLength": 1048576, "InitialR2T": "No",
-              "ImmediateData": "Yes"}
-
-    def __init__(self, folder: pathlib.Path, size: int):
+    def __init__(self, folder: pathlib.Path, address: str = HOST, more_addresses: tuple[str, ...] = ()):
+        self.port = mariner.free_ports(1)[0]
         self._folder = folder
-        self._size = size
-        self._file = folder / "tgt.img"
-        self._port = mariner.free_ports(1)[0]
+        self._address = address
+        self._more_addresses = more_addresses
         # A unix socket's path has at most 107 characters.
-        self._socket = pathlib.Path("/tmp") / f"mariner-bench-tgt-{os.getpid()}"
+        self._socket = pathlib.Path("/tmp") / f"mariner-bench-tgt-{os.getpid()}-{self.port}"
         self._environment = {**os.environ, "TGT_IPC_SOCKET": str(self._socket)}
         self._process: subprocess.Popen | None = None
-        self.urls: dict[str, str] = {}
 
     @property
     def pid(self) -> int:
@@ -102,18 +95,15 @@ class Tgt:
 
     def __enter__(self):
         self._folder.mkdir(parents=True, exist_ok=True)
-        write_once(self._file, self._size)
         with open(self._folder / "tgtd.log", "wb") as log:
             self._process = subprocess.Popen(
-                ["tgtd", "-f", "--iscsi", f"portal={HOST}:{self._port}"], env=self._environment,
+                ["tgtd", "-f", "--iscsi", f"portal={self._address}:{self.port}"], env=self._environment,
                 stdout=log, stderr=log, stdin=subprocess.DEVNULL)
         try:
-            mariner.wait_until(lambda: self._admin("--mode", "target", "--op", "show", check=False),
+            mariner.wait_until(lambda: self.admin("--mode", "target", "--op", "show", check=False),
                                10, "tgtd answers")
-            self._add(1, "plain", "--backing-store", self._file, "--bstype", "rdwr")
-            self._add(2, "sync", "--backing-store", self._file, "--bstype", "rdwr",
-                      "--bsoflags", "sync")
-            self._add(3, "null", "--backing-store", "/dev/null", "--bstype", "null")
+            for address in self._more_addresses:
+                self.admin("--mode", "portal", "--op", "new", "--param", f"portal={address}:{self.port}")
         except BaseException:
             self.__exit__()
             raise
@@ -125,9 +115,8 @@ class Tgt:
             self._process.wait()
         for path in self._socket.parent.glob(self._socket.name + "*"):
             path.unlink()
-        self._file.unlink(missing_ok=True)
 
-    def _admin(self, *arguments, check: bool = True) -> bool:
+    def admin(self, *arguments, check: bool = True) -> bool:
         if self._process.poll() is not None:
             raise mariner.Failed(f"tgtd ended with {self._process.returncode}")
         run = subprocess.run(["tgtadm", "--lld", "iscsi", *map(str, arguments)], text=True,
@@ -136,12 +125,56 @@ class Tgt:
             raise mariner.Failed(f"tgtadm {' '.join(map(str, arguments))}: {run.stderr}")
         return run.returncode == 0
 
-    def _add(self, tid: int, name: str, *store):
+    def new_target(self, tid: int, name: str, parameters: dict) -> str:
+        """A target that any initiator may use, without units; its iSCSI name."""
         iqn = f"iqn.2026-11.org.mariner.rival:{name}"
         target = ("--mode", "target", "--tid", tid)
-        self._admin(*target, "--op", "new", "--targetname", iqn)
-        for key, value in self.TUNING.items():
-            self._admin(*target, "--op", "update", "--name", key, "--value", value)
-        self._admin("--mode", "logicalunit", "--op", "new", "--tid", tid, "--lun", 1, *store)
-        self._admin(*target, "--op", "bind", "--initiator-address", "ALL")
-        self.urls[name] = f"iscsi://{HOST}:{self._port}/{iqn}/1"
+        self.admin(*target, "--op", "new", "--targetname", iqn)
+        for key, value in parameters.items():
+            self.admin(*target, "--op", "update", "--name", key, "--value", value)
+        self.admin(*target, "--op", "bind", "--initiator-address", "ALL")
+        return iqn
+
+
+class Tgt:
+    """A tgtd with three targets: `plain` (rdwr), `sync` (rdwr, bsoflags=sync) and `null`.
+
+    The first two share one backing file. Tuned for large transfers: its defaults halve them."""
+
+    TUNING = {"MaxRecvDataSegmentLength": 262144, "MaxXmitDataSegmentLength": 262144,
+              "FirstBurstLength": 262144, "MaxBurstLength": 1048576, "InitialR2T": "No",
+              "ImmediateData": "Yes"}
+
+    def __init__(self, folder: pathlib.Path, size: int):
+        self._folder = folder
+        self._size = size
+        self._file = folder / "tgt.img"
+        self._tgtd = Tgtd(folder)
+        self.urls: dict[str, str] = {}
+
+    @property
+    def pid(self) -> int:
+        return self._tgtd.pid
+
+    def __enter__(self):
+        self._folder.mkdir(parents=True, exist_ok=True)
+        write_once(self._file, self._size)
+        self._tgtd.__enter__()
+        try:
+            self._add(1, "plain", "--backing-store", self._file, "--bstype", "rdwr")
+            self._add(2, "sync", "--backing-store", self._file, "--bstype", "rdwr",
+                      "--bsoflags", "sync")
+            self._add(3, "null", "--backing-store", "/dev/null", "--bstype", "null")
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        self._tgtd.__exit__()
+        self._file.unlink(missing_ok=True)
+
+    def _add(self, tid: int, name: str, *store):
+        iqn = self._tgtd.new_target(tid, name, self.TUNING)
+        self._tgtd.admin("--mode", "logicalunit", "--op", "new", "--tid", tid, "--lun", 1, *store)
+        self.urls[name] = f"iscsi://{HOST}:{self._tgtd.port}/{iqn}/1"

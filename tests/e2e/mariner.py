@@ -73,10 +73,11 @@ class Daemon:
     def __init__(self, folder: pathlib.Path, state: pathlib.Path | None = None, *,
                  address: str = "127.0.0.1", prefix: list[str] | None = None,
                  log: dict | None = None, storage: dict | None = None, index: dict | None = None,
-                 window: str = "3d", more_config: str = ""):
+                 window: str = "3d", more_config: str = "", more_addresses: tuple[str, ...] = ()):
         self.folder = folder
         self.state = state or folder / "state"
         self.address = address
+        self.more_addresses = more_addresses  # of portals beside it, with the same port
         self.port, self.http_port = free_ports(2)
         # A unix socket's path has at most 107 characters, which a test's folder may pass.
         self.socket = pathlib.Path("/tmp") / f"mariner-{os.getpid()}-{self.port}.sock"
@@ -95,8 +96,9 @@ class Daemon:
     # -- its life ---------------------------------------------------------------------------------
 
     def write_config(self):
+        portals = [f"{address}:{self.port}" for address in (self.address, *self.more_addresses)]
         sections = {
-            "server": {"iqn_base": IQN_BASE, "portals": [f"{self.address}:{self.port}"],
+            "server": {"iqn_base": IQN_BASE, "portals": portals,
                        "admin": str(self.socket), "http": f"127.0.0.1:{self.http_port}",
                        "state_dir": str(self.state)},
             "log": self._log,

@@ -1,78 +1,98 @@
-"""libiscsi's conformance tests of the families that Mariner answers, each in a process of its own on a fresh volume."""
+"""All of libiscsi's conformance tests against Mariner's disks: plain, with mutual CHAP, with both digests, with
+4,096-byte blocks. Without --long the last three run a part of them."""
 
-import re
+import shutil
 import struct
-import subprocess
 
 import pytest
 
 import iscsi_pdu
+import libiscsi_suite
 import mariner
+from libiscsi_expectations import FAULTS, FAULTS_OF, SKIPS, SKIPS_OF, expected
+from libiscsi_suite import PASSED, VARIANTS, MarinerDisks, Runner, family_of, listed_tests
 
 pytestmark = pytest.mark.slow
 
-PROGRAM = "iscsi-test-cu"
-FAMILIES = """
-iSCSIcmdsn iSCSIdatasn iSCSIResiduals iSCSITMF TestUnitReady Inquiry Mandatory ReadCapacity10
-ReadCapacity16 Read6 Read10 Read12 Read16 Write10 Write12 Write16 WriteSame10 WriteSame16 Unmap
-Verify10 Verify12 Verify16 WriteVerify10 WriteVerify12 WriteVerify16 CompareAndWrite OrWrite WriteAtomic16
-GetLBAStatus Prefetch10 Prefetch16 ReadDefectData10 ReadDefectData12 ModeSense6 ReportSupportedOpcodes
-PrinReadKeys PrinReportCapabilities PrinServiceactionRange ProutClear ProutPreempt ProutRegister ProutReserve
-Reserve6 StartStopUnit PreventAllow ExtendedCopy ReceiveCopyResults
-""".split()
-
-# What libiscsi leaves out by itself, and why that is right for this disk. Any other skip fails.
-NOT_REMOVABLE = "the medium is not removable"
-EXPECTED_SKIPS = {
-    "PreventAllow.Simple": NOT_REMOVABLE,
-    "PreventAllow.Eject": NOT_REMOVABLE,
-    "PreventAllow.ITNexusLoss": NOT_REMOVABLE,
-    "PreventAllow.Logout": NOT_REMOVABLE,
-    "PreventAllow.WarmReset": NOT_REMOVABLE,
-    "PreventAllow.ColdReset": NOT_REMOVABLE,
-    "PreventAllow.LUNReset": NOT_REMOVABLE,
-    "PreventAllow.2ITNexuses": NOT_REMOVABLE,
-    "StartStopUnit.Simple": NOT_REMOVABLE,
-    "StartStopUnit.PwrCnd": NOT_REMOVABLE,
-    "StartStopUnit.NoLoej": NOT_REMOVABLE,
-    "WriteAtomic16.VPD": "atomic writes need no alignment: every write is atomic",
-    "WriteSame10.ZeroBlocks": "zero blocks are refused, as the block limits page says (WSNZ)",
-    "WriteSame16.ZeroBlocks": "zero blocks are refused, as the block limits page says (WSNZ)",
-}
-# Faults of libiscsi 1.19: the assertion that fails, with every target.
-CLIENT_FAULTS = {
-    # It looks for the answer before it has sent the question. test_a_lun_reset_is_answered stands in.
-    "iSCSITMF.LUNResetSimpleAsync": "CU_ASSERT_EQUAL(reconnect_succeeded,1)",
-    # Where physical blocks are larger than logical ones it asks for one block and looks for another's
-    # status. GetLbaStatusCommand.BeginsWithTheBlockThatWasAskedFor (disk_io_test) stands in.
-    "GetLBAStatus.UnmapSingle": "test_get_lba_status_unmap_single.c:135",
-}
+# What a variant may break: logins, large transfers in both directions, residuals, several sessions.
+SELECTION = {"Inquiry", "Read10", "Write10", "iSCSIdatasn", "iSCSIResiduals", "MultipathIO", "ProutRegister"}
 
 
-def listed_tests() -> list[str]:
-    out = subprocess.run([PROGRAM, "-l"], capture_output=True, text=True).stdout
-    names = re.findall(r"^ALL\.(\w+\.[\w-]+)$", out, re.MULTILINE)
-    return [name for name in names if name.split(".")[0] in FAMILIES]
+def pytest_generate_tests(metafunc):
+    if "name" not in metafunc.fixturenames:
+        return
+    whole = metafunc.config.getoption("--long")
+    cases = [(variant, name) for variant in VARIANTS for name in listed_tests()
+             if whole or variant == "plain" or family_of(name) in SELECTION]
+    metafunc.parametrize(("runner", "name"), cases, indirect=["runner"], scope="module",
+                         ids=["-".join(case) for case in cases])
 
 
 @pytest.fixture(scope="module")
-def daemon(tmp_path_factory):
-    base = mariner.BUILD / "e2e" / "libiscsi"
-    with mariner.Daemon(base) as running:
-        running.start()
-        yield running
+def runner(request):
+    """Runs the tests of one variant that were collected."""
+    variant = VARIANTS[request.param]
+    names = [item.callspec.params["name"] for item in request.session.items
+             if getattr(item, "callspec", None) and item.callspec.params.get("runner") == request.param]
+    folder = mariner.BUILD / "e2e" / f"libiscsi-{variant.name}"
+    shutil.rmtree(folder, ignore_errors=True)
+    with MarinerDisks(folder, variant, names) as disks, Runner(disks, names) as running:
+        yield variant, running
+    shutil.rmtree(folder, ignore_errors=True)
 
 
-@pytest.fixture
-def fresh_url(daemon):
-    volume = daemon.create("suite", "128M")
-    yield daemon.url(volume["iqn"])
-    daemon.ask("volume", "delete", "suite", "--force")
+def test_libiscsi(runner, name):
+    variant, running = runner
+    outcome = running.outcome(name)
+    why = expected(variant.name, outcome)
+    assert why is not None, f"{outcome.verdict}: {outcome.why}\n" + "\n".join(outcome.report.splitlines()[-40:])
+    if outcome.verdict != PASSED:
+        pytest.skip(f"{why} (libiscsi {outcome.verdict}: {outcome.why})")
 
 
-def test_a_lun_reset_is_answered(daemon, fresh_url):
+def test_what_is_expected_of_a_test_names_one_that_exists():
+    names = set(listed_tests())
+    for expectations in (SKIPS, FAULTS, *SKIPS_OF.values(), *FAULTS_OF.values()):
+        assert set(expectations) <= names
+
+
+def test_what_a_run_said_is_judged():
+    def said(failed: int, body: str) -> str:
+        return (f"Suite: A\n  Test: B ...{body}    Send PRIN/READ_KEYS\n    [SKIPPED] of the cleaning up\n\nRun Summary:\n"
+                f"   suites 1 1 n/a 0 0\n    tests 1 1 {1 - failed} {failed} 0\n")
+
+    def verdict(report: str) -> tuple[str, str]:
+        outcome = libiscsi_suite.judge("A.B", report)
+        return outcome.verdict, outcome.why
+
+    assert verdict(said(0, "\n    [OK] all\npassed")) == ("passed", "")
+    assert verdict(said(0, "\n    [SKIPPED] Not here.\npassed")) == ("skipped", "Not here.")
+    assert verdict(said(1, "FAILED\n    1. a.c:7  - CU_FAIL(x)\n    2. b\n")) == ("failed", "a.c:7  - CU_FAIL(x)")
+    assert verdict("Login Failed\nFailed to connect\n")[0] == "failed"
+    assert verdict(said(0, "passed").replace("tests 1 1", "tests 0 0"))[0] == "failed", "no such test"
+
+
+def test_both_digests_are_there(folder):
+    name = "Read10.Simple"
+    with MarinerDisks(folder, VARIANTS["digests"], [name]) as disks:
+        with disks.disk(name) as urls:
+            assert libiscsi_suite.run_test(name, urls).verdict == PASSED
+        headers, data = disks.digests()
+    assert headers > 1000 and data > 500
+
+
+def test_without_the_secret_nothing_runs(folder):
+    name = "Read10.Simple"
+    with MarinerDisks(folder, VARIANTS["chap"], [name]) as disks:
+        with disks.disk(name) as urls:
+            wrong = [url.replace(libiscsi_suite.MUTUAL_SECRET, "another") for url in urls]
+            assert libiscsi_suite.run_test(name, wrong).why.startswith("it did not run")
+            assert libiscsi_suite.run_test(name, urls).verdict == PASSED
+
+
+def test_a_lun_reset_is_answered(daemon):
     """With a write outstanding, as iSCSITMF.LUNResetSimpleAsync means it."""
-    target = fresh_url.split("/")[3]
+    target = daemon.create("db1", "16M")["iqn"]
     command = struct.pack(">III", 4096, 1, 1) + bytes([0x2A, 0, 0, 0, 0, 0, 0, 0, 8])
     reset = iscsi_pdu.header(0x42, flags=0x85, tag=2, rest=struct.pack(">III", 0xFFFFFFFF, 2, 1))
     with iscsi_pdu.log_in((daemon.address, daemon.port), target) as connection:
@@ -83,26 +103,3 @@ def test_a_lun_reset_is_answered(daemon, fresh_url):
             if bhs[0] & 0x3F == 0x22:
                 assert bhs[2] == 0, "function complete"
                 return
-
-
-def test_every_family_is_there():
-    assert {name.split(".")[0] for name in listed_tests()} == set(FAMILIES)
-
-
-@pytest.mark.parametrize("name", listed_tests())
-def test_libiscsi(fresh_url, name):
-    run = subprocess.run([PROGRAM, "-d", "-V", "-v", "-t", f"ALL.{name}", fresh_url],
-                         capture_output=True, text=True, timeout=120)
-    report = run.stdout + run.stderr
-    # Between the two: what comes before and after is of the program, not of the test.
-    body = report[report.find("Suite:"):report.find("Run Summary")].rpartition("Send PRIN/READ_KEYS")[0]
-    summary = re.search(r"^\s*tests\s+(\d+)\s+(\d+)\s+(\d+)\s+(\d+)", report, re.MULTILINE)
-    assert summary, f"no summary, exit {run.returncode}:\n{report}"
-    if CLIENT_FAULTS.get(name, "\0") in report:
-        pytest.skip(f"libiscsi's own fault: {CLIENT_FAULTS[name]}")
-    total, ran, passed, failed = map(int, summary.groups())
-    assert (total, ran, passed, failed) == (1, 1, 1, 0), "\n".join(report.splitlines()[-40:])
-    skipped = re.search(r"\[SKIPPED\](.*)", body)
-    if skipped:
-        assert name in EXPECTED_SKIPS, f"{name}: {body}"
-        pytest.skip(f"{EXPECTED_SKIPS[name]} (libiscsi: {skipped.group(1).strip()})")
