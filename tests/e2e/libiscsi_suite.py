@@ -70,7 +70,8 @@ def judge(name: str, report: str) -> Outcome:
         end = " ".join(report.strip().splitlines()[-2:])
         return Outcome(name, FAILED, f"it did not run: {end}", report)
     if summary.group(4) != "0":
-        faults = re.findall(r"^\s+\d+\.\s+(.*)$", report, re.MULTILINE)
+        # The program goes on in the same line.
+        faults = re.findall(r"^\s+\d+\.\s+(.*?)(?:    Send .*)?$", report, re.MULTILINE)
         return Outcome(name, FAILED, faults[0] if faults else "no assertion is named", report)
     body = report[report.find("Suite:"):report.find("Run Summary")]
     # What follows the verdict is the program's own cleaning up.

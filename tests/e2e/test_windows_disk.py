@@ -154,8 +154,8 @@ def test_a_disk_is_initialised(session, disk):
     blocks, _, _ = disk.capacity()
     mbr = protective_mbr(blocks, BLOCK)
     table = bytes(128 * 128)
-    header = struct.pack("<8sIIIIQQQQ16sQIII", b"EFI PART", 0x10000, 92, 0, 0, 1, blocks - 1, 34, blocks - 34, bytes(range(16)),
-                         2, 128, 128, zlib.crc32(table))
+    header = struct.pack("<8sIIIIQQQQ16sQIII", b"EFI PART", 0x10000, 92, 0, 0, 1, blocks - 1, 34, blocks - 34,
+                         bytes(range(16)), 2, 128, 128, zlib.crc32(table))
     header = header[:16] + struct.pack("<I", zlib.crc32(header)) + header[20:]
     assert disk.ask(read10(0, 1), BLOCK) == bytes(BLOCK), "nothing yet"
     disk.ask(write10(2, 32, fua=True), data=table)
@@ -230,7 +230,8 @@ def test_paths_are_recognised_as_of_one_disk(server, session, target):
     names = [[d for d in designators(identity) if d.association == 0] for identity in identities]
     assert names[0] == names[1]
     assert paths[0].page(0x80) == paths[1].page(0x80)
-    # Clusters need one of these types (https://learn.microsoft.com/previous-versions/windows/desktop/mscs/diskuniqueids).
+    # Clusters need one of these types
+    # (https://learn.microsoft.com/previous-versions/windows/desktop/mscs/diskuniqueids).
     unique = [d for d in names[0] if d.type in (1, 2, 3, 8)]
     assert any(d.type in (2, 3, 8) for d in unique)
     assert all(d.value.isascii() for d in unique if d.code_set in (2, 3))

@@ -154,7 +154,8 @@ def designators(page: bytes) -> list[Designator]:
 
 class Offload:
     """Offloaded data transfer (https://learn.microsoft.com/windows-hardware/drivers/storage/offloaded-data-transfer;
-    SBC-3 5.8, 5.45; SPC-4 6.23): a token for some blocks, written elsewhere. Lists as classpnp's xferpkt.c sends them."""
+    SBC-3, POPULATE TOKEN and WRITE USING TOKEN; SPC-4, RECEIVE ROD TOKEN INFORMATION): a token for some blocks,
+    written elsewhere. Lists as classpnp's xferpkt.c sends them."""
 
     POPULATE, WRITE, INFORMATION = 0x10, 0x11, 0x07
     DONE = {0x01, 0x03}  # COPY OPERATION STATUS; 03h: without a residual, processed in the background

@@ -132,7 +132,8 @@ class Connection:
         data = "".join(f"{key}={value}\0" for key, value in keys.items()).encode()
         self.sn += 1
         rest = struct.pack(">III", 0xFFFFFFFF, self.sn, self._exp_stat_sn)
-        self.socket.sendall(iscsi_pdu.header(iscsi_pdu.TEXT, length=len(data), tag=self.sn, rest=rest) + iscsi_pdu.pad(data))
+        request = iscsi_pdu.header(iscsi_pdu.TEXT, length=len(data), tag=self.sn, rest=rest)
+        self.socket.sendall(request + iscsi_pdu.pad(data))
         bhs, answer = iscsi_pdu.receive_pdu(self.socket)
         assert bhs[0] == 0x24, bhs.hex()
         return answer.decode()
@@ -185,8 +186,8 @@ class Connection:
     def ping(self, data: bytes) -> bytes:
         """An immediate NOP-Out, and what comes back."""
         rest = struct.pack(">III", 0xFFFFFFFF, self.sn + 1, self._exp_stat_sn)
-        self.socket.sendall(iscsi_pdu.header(iscsi_pdu.NOP_OUT | iscsi_pdu.IMMEDIATE, length=len(data), tag=0x1234, rest=rest) +
-                            iscsi_pdu.pad(data))
+        request = iscsi_pdu.header(iscsi_pdu.NOP_OUT | iscsi_pdu.IMMEDIATE, length=len(data), tag=0x1234, rest=rest)
+        self.socket.sendall(request + iscsi_pdu.pad(data))
         bhs, back = iscsi_pdu.receive_pdu(self.socket)
         assert bhs[0] == 0x20 and bhs[16:20] == b"\0\0\x12\x34", bhs.hex()
         return back
