@@ -66,6 +66,7 @@ Result<ServedView*> ViewSet::add(const ServedVolume& volume, const meta::View& m
                        : volume.volume->view_layer(SequenceNumber{meta.sequence()});
   units[0].disk.identity = view.identity;
   units[0].disk.block_bytes = volume.meta.block_size();
+  units[0].disk.clock = [executor = &executor_] { return executor->monotonic_time(); };
   units[0].reservations = *std::move(reservations);
   view.device = std::make_shared<scsi::Device>(std::move(units));
   ServedView& added = views_[meta.name()];

@@ -237,6 +237,7 @@ Result<void> VolumeSet::start_volume(ServedVolume& served) {
   std::vector<scsi::LogicalUnitOptions> units(1);
   units[0].disk.identity = served.identity;
   units[0].disk.block_bytes = meta.block_size();
+  units[0].disk.clock = [executor = &parts_.executor] { return executor->monotonic_time(); };
   units[0].layer = served.volume->live_layer();
   auto reservations =
       reservation_options(parts_.store, MetaStore::unit_of_volume(served.meta.id()));

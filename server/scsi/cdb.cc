@@ -210,7 +210,10 @@ Decoded decode(CdbBytes cdb, const Geometry& geometry) {
     }
     case Operation::kModeSelect: return decode_mode_select(cdb, *info);
     case Operation::kModeSense: return decode_mode_sense(cdb, *info);
-    case Operation::kStartStopUnit: return StartStopUnit{(cdb[4] & 0x01) != 0};
+    case Operation::kStartStopUnit:
+      return StartStopUnit{.start = (cdb[4] & 0x01) != 0,
+                           .immediate = (cdb[1] & 0x01) != 0,
+                           .flush = (cdb[4] & 0x04) == 0};
     case Operation::kPreventAllow: return PreventAllow{};
     case Operation::kReadCapacity:
       if (info->cdb_bytes == 10) return ReadCapacity{false, 8};
@@ -269,6 +272,14 @@ Decoded decode(CdbBytes cdb, const Geometry& geometry) {
     case Operation::kReceiveCopyResults:
       return ReceiveCopyResults{info->service_action == 0x03, cdb[2],
                                 load_be<std::uint32_t>(&cdb[10])};
+    case Operation::kLogSelect:
+    case Operation::kLogSense:
+    case Operation::kSendDiagnostic:
+    case Operation::kReceiveDiagnostic:
+    case Operation::kReadBuffer:
+    case Operation::kWriteBuffer:
+      return std::visit([](auto&& command) -> Decoded { return std::move(command); },
+                        decode_maintenance(cdb, info->operation));
     case Operation::kReadDefectData: {
       const bool twelve = info->cdb_bytes == 12;
       return ReadDefectData{twelve, cdb[twelve ? 1 : 2],

@@ -9,6 +9,7 @@
 #include <optional>
 #include <variant>
 
+#include "server/scsi/maintenance.h"
 #include "server/scsi/opcodes.h"
 #include "server/scsi/sense.h"
 #include "server/scsi/target_device.h"
@@ -75,6 +76,8 @@ struct ModeSelect {
 };
 struct StartStopUnit {
   bool start = false;
+  bool immediate = false;  // answered before it is done
+  bool flush = true;       // before the unit is stopped
 };
 struct PreventAllow {};
 struct ReadCapacity {
@@ -182,7 +185,8 @@ using Decoded = std::variant<Sense, TestUnitReady, RequestSense, Inquiry, ModeSe
                              Verify, Prefetch, SynchronizeCache, WriteSame, Unmap, GetLbaStatus,
                              ReportLuns, ReportOpcodes, ReportTaskManagement, Reserve6, Release6,
                              PersistentReserveIn, PersistentReserveOut, CompareAndWrite, OrWrite,
-                             ReadDefectData, ExtendedCopy, ReceiveCopyResults>;
+                             ReadDefectData, ExtendedCopy, ReceiveCopyResults, LogSense, LogSelect,
+                             SendDiagnostic, ReceiveDiagnostic, ReadBuffer, WriteBuffer>;
 
 [[nodiscard]] Decoded decode(CdbBytes cdb, const Geometry& geometry);
 

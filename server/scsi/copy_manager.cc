@@ -83,6 +83,10 @@ std::optional<Sense> CopyManager::prepare(Copy& copy) {
         destination->reservations->state().conflicts(ReservationAccess::kWrites, copy.from)) {
       return copy_aborted(asc::kCopyTargetNotReachable);
     }
+    if (source->disk->not_ready(Operation::kRead) ||
+        destination->disk->not_ready(Operation::kWrite)) {
+      return copy_aborted(asc::kCopyTargetNotReachable);
+    }
     if (auto sense = destination->disk->write_protection()) {
       return copy_aborted(asc::kCopyTargetNotReachable);
     }

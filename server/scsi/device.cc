@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "proto/bytes.h"
 #include "server/scsi/inquiry.h"
 #include "server/scsi/persistent_reserve.h"
 #include "server/scsi/reply.h"
@@ -29,6 +30,28 @@ bool answered_by_absent_unit(const Decoded& decoded) {
          std::holds_alternative<ReportLuns>(decoded);
 }
 
+// The echo buffer of one initiator. EBOS: what one has written, no other overwrites.
+Response read_buffer(const ReadBuffer& read, const std::optional<Payload>& echo,
+                     SenseFormat format) {
+  constexpr std::uint8_t kOwnBuffers = 0x01;
+  switch (read.mode) {
+    case ReadBuffer::Mode::kDescriptor:  // there is no data buffer, with any identifier
+      return parameter_data(std::vector<std::uint8_t>(4), read.allocation_bytes);
+    case ReadBuffer::Mode::kEchoDescriptor: {
+      std::vector<std::uint8_t> descriptor(4);
+      descriptor[0] = kOwnBuffers;
+      store_be(&descriptor[2], static_cast<std::uint16_t>(kEchoBytesMax));
+      return parameter_data(descriptor, read.allocation_bytes);
+    }
+    case ReadBuffer::Mode::kEcho: break;
+  }
+  if (!echo) return check_condition(illegal_request(asc::kCommandSequenceError), format);
+  Response response;
+  const std::size_t bytes = std::min<std::size_t>(echo->size(), read.allocation_bytes);
+  if (bytes != 0) response.data_in.push_back({*echo, 0, bytes});
+  return response;
+}
+
 Response report_sense(const RequestSense& request, const Sense& sense) {
   return parameter_data(encode(sense, request.format), request.allocation_bytes);
 }
@@ -42,6 +65,14 @@ Device::Device(std::vector<LogicalUnitOptions> units, FindCopyUnit elsewhere)
                       std::make_shared<UnitReservations>(std::move(unit.reservations))});
   }
   std::ranges::sort(units_, {}, &Unit::lun);
+  for (std::size_t i = 0; i < units_.size(); ++i) {
+    units_[i].disk->when_exception([this, alive = alive_, i](AdditionalSense code) {
+      if (!*alive) return;
+      nexuses_.establish(i, code == asc::kBackgroundSelfTestFailed
+                                ? Attention::kSelfTestFailed
+                                : Attention::kFailurePredictedInTest);
+    });
+  }
   CHECK(!units_.empty() && units_.front().lun == Lun{0});
   CHECK(std::ranges::adjacent_find(units_, {}, &Unit::lun) == units_.end());
   copies_ = std::make_shared<CopyManager>(
@@ -160,6 +191,12 @@ void Device::execute(Command command, CommandDone done) {
   if (info != nullptr && reservations.conflicts(info->operation, decoded, nexus)) {
     return done(Response{.status = Status::kReservationConflict, .sense = {}, .data_in = {}});
   }
+  if (info != nullptr && !std::holds_alternative<Sense>(decoded) &&
+      !exempt_from_attentions(command.cdb)) {
+    if (const auto sense = disk.not_ready(info->operation)) {
+      return done(check_condition(*sense, disk.sense_format()));
+    }
+  }
   if (const auto* report = std::get_if<ReportLuns>(&decoded)) return done(report_luns(*report));
   if (std::holds_alternative<Reserve6>(decoded)) {
     reservations.reserve(std::static_pointer_cast<InitiatorNexus>(command.nexus));
@@ -184,11 +221,18 @@ void Device::execute(Command command, CommandDone done) {
   }
   if (const auto* request = std::get_if<RequestSense>(&decoded)) {
     const auto attention = attentions.take();
-    return done(report_sense(*request, attention ? sense_of(*attention) : Sense{}));
+    return done(report_sense(*request, attention ? sense_of(*attention) : disk.pollable_sense()));
   }
 
-  if (std::holds_alternative<ModeSelect>(decoded)) {
-    return done(select_mode(disk, index_of(*unit), decoded, command));
+  if (const auto* read = std::get_if<ReadBuffer>(&decoded)) {
+    return done(read_buffer(*read, nexus.echo(index_of(*unit)), disk.sense_format()));
+  }
+  if (std::holds_alternative<WriteBuffer>(decoded)) {
+    nexus.echo(index_of(*unit)) = std::move(command.data_out);
+    return done(Response{});
+  }
+  if (std::holds_alternative<ModeSelect>(decoded) || std::holds_alternative<LogSelect>(decoded)) {
+    return done(select(disk, index_of(*unit), decoded, command));
   }
   disk.execute(decoded, command, std::move(done));
 }
@@ -231,13 +275,17 @@ void Device::reserve_out(const Unit& unit, const PersistentReserveOut& reserve,
       });
 }
 
-Response Device::select_mode(Disk& disk, std::size_t index, const Decoded& decoded,
-                             const Command& command) {
-  const std::uint64_t generation = disk.mode_generation();
-  Response response;  // MODE SELECT does not wait for the layer
+Response Device::select(Disk& disk, std::size_t index, const Decoded& decoded,
+                        const Command& command) {
+  const std::uint64_t mode = disk.mode_generation();
+  const std::uint64_t log = disk.log_generation();
+  Response response;  // MODE SELECT and LOG SELECT do not wait for the layer
   disk.execute(decoded, command, [&response](Response answer) { response = std::move(answer); });
-  if (disk.mode_generation() != generation) {
+  if (disk.mode_generation() != mode) {
     nexuses_.establish(index, Attention::kParametersChanged, command.nexus.get());
+  }
+  if (disk.log_generation() != log) {
+    nexuses_.establish(index, Attention::kLogParametersChanged, command.nexus.get());
   }
   return response;
 }
@@ -257,8 +305,9 @@ void Device::manage(TaskManagementFunction function, std::uint64_t lun,
     const std::size_t index = index_of(*find(lun_field(unit.lun)));
     switch (function) {
       case kAbortTask:
-      case kAbortTaskSet: break;
+      case kAbortTaskSet: unit.disk->abort_self_test(nexus.get()); break;
       case kClearTaskSet:
+        unit.disk->abort_self_test(nullptr);
         // Also for those that had no command here: who had is known to the sessions only, and an
         // attention too many costs its initiator one repetition.
         nexuses_.establish(index, Attention::kCommandsCleared, nexus.get());

@@ -75,8 +75,7 @@ class Device final : public TargetDevice {
                         const InitiatorNexus& nexus) const;
   void reserve_out(const Unit& unit, const PersistentReserveOut& reserve, const Command& command,
                    CommandDone done);
-  Response select_mode(Disk& disk, std::size_t index, const Decoded& decoded,
-                       const Command& command);
+  Response select(Disk& disk, std::size_t index, const Decoded& decoded, const Command& command);
 
   std::vector<Unit> units_;  // in order of their LUNs
   NexusTable nexuses_;

@@ -17,7 +17,10 @@ Response good() { return {}; }
 }  // namespace
 
 Disk::Disk(DiskOptions options, std::shared_ptr<volume::Layer> layer)
-    : options_(std::move(options)), layer_(std::move(layer)) {
+    : options_(std::move(options)),
+      layer_(std::move(layer)),
+      statistics_(options_.clock),
+      self_test_(std::make_shared<SelfTest>(layer_, options_.block_bytes, options_.clock)) {
   check_identity(options_.identity);
   CHECK(options_.block_bytes == 512 || options_.block_bytes == 4096);
   CHECK(options_.transfer_bytes_max >= kBlockBytes &&
@@ -32,7 +35,7 @@ Geometry Disk::geometry() const {
 }
 
 SenseFormat Disk::sense_format() const {
-  return mode_.descriptor_sense ? SenseFormat::kDescriptor : SenseFormat::kFixed;
+  return mode_.descriptor_sense() ? SenseFormat::kDescriptor : SenseFormat::kFixed;
 }
 
 void Disk::execute(const Decoded& decoded, const Command& command, CommandDone done) {
@@ -47,8 +50,6 @@ void Disk::execute(const Decoded& decoded, const Command& command, CommandDone d
       decoded);
 }
 
-void Disk::reset() { mode_ = {}; }
-
 void Disk::settle(UniqueFunction<void()> done) {
   layer_->settle([self = shared_from_this(),
                   done = std::move(done)](Result<void>) mutable {  // failed writes are settled too
@@ -60,7 +61,7 @@ Response Disk::refuse(const Sense& sense) const { return check_condition(sense, 
 
 std::optional<Sense> Disk::write_protection() const {
   if (layer_->read_only()) return Sense{SenseKey::kDataProtect, asc::kWriteProtected};
-  if (mode_.software_write_protect) {
+  if (mode_.software_write_protect()) {
     return Sense{SenseKey::kDataProtect, asc::kSoftwareWriteProtected};
   }
   return std::nullopt;
@@ -107,6 +108,7 @@ Response Disk::answer(const ModeSelect& select, const Command& command) {
   if (parameters != mode_) {
     mode_ = parameters;
     ++mode_generation_;
+    tell_exception();
   }
   return good();
 }

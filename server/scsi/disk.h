@@ -6,15 +6,20 @@
 
 #include <concepts>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <variant>
 
 #include "proto/check.h"
 #include "server/scsi/cdb.h"
 #include "server/scsi/identity.h"
+#include "server/scsi/log_pages.h"
 #include "server/scsi/mode.h"
 #include "server/scsi/reply.h"
+#include "server/scsi/self_test.h"
+#include "server/scsi/statistics.h"
 #include "server/scsi/target_device.h"
 #include "server/volume/layer.h"
 
@@ -26,6 +31,7 @@ struct DiskOptions {
   // Of one READ, WRITE or VERIFY; whole blocks. With parts of blocks at both ends it is to fit into
   // a record of the log.
   std::uint32_t transfer_bytes_max = 2 << 20;
+  MonotonicClock clock;  // for what the log pages tell of times; null: they tell nothing
 };
 
 class Disk final : public std::enable_shared_from_this<Disk> {
@@ -49,13 +55,27 @@ class Disk final : public std::enable_shared_from_this<Disk> {
   // DATA PROTECT, if nothing may be written.
   [[nodiscard]] std::optional<Sense> write_protection() const;
 
-  // A logical unit reset: mode parameters return to their defaults.
+  // Why a command with this operation cannot be carried out now: the unit is stopped, or tests
+  // itself in the foreground. INQUIRY, REPORT LUNS and REQUEST SENSE are not asked for.
+  [[nodiscard]] std::optional<Sense> not_ready(Operation operation) const;
+  // What REQUEST SENSE tells when no unit attention waits (SPC-4 5.11.2).
+  [[nodiscard]] Sense pollable_sense() const;
+  // `tell` runs when every initiator is to be told of an informational exception (MRIE 2h); at most
+  // once for each.
+  void when_exception(std::function<void(AdditionalSense)> tell) { tell_ = std::move(tell); }
+
+  // A logical unit reset: mode parameters and counters return to their defaults, self-tests end,
+  // and a unit that was stopped is started.
   void reset();
+  // Ends a self-test in the foreground, of this nexus or, null, of any.
+  void abort_self_test(const Nexus* of);
   // See Layer::settle().
   void settle(UniqueFunction<void()> done);
 
   // Counts changes of the mode parameters, so that other initiators can be told of them.
   [[nodiscard]] std::uint64_t mode_generation() const { return mode_generation_; }
+  // The same of what LOG SELECT changes.
+  [[nodiscard]] std::uint64_t log_generation() const { return log_generation_; }
 
  private:
   struct Gather;
@@ -74,14 +94,18 @@ class Disk final : public std::enable_shared_from_this<Disk> {
   Response answer(const ReportOpcodes& report, const Command& command);
   Response answer(const ReportTaskManagement& report, const Command& command);
   Response answer(const ReadDefectData& read, const Command& command);
+  Response answer(const LogSense& sense, const Command& command);
+  Response answer(const LogSelect& select, const Command& command);
+  Response answer(const ReceiveDiagnostic& receive, const Command& command);
   // The device answers these.
   template <typename Reserve>
     requires std::same_as<Reserve, Reserve6> || std::same_as<Reserve, Release6> ||
              std::same_as<Reserve, PersistentReserveIn> ||
              std::same_as<Reserve, PersistentReserveOut> || std::same_as<Reserve, ExtendedCopy> ||
-             std::same_as<Reserve, ReceiveCopyResults>
+             std::same_as<Reserve, ReceiveCopyResults> || std::same_as<Reserve, ReadBuffer> ||
+             std::same_as<Reserve, WriteBuffer>
   Response answer(const Reserve&, const Command&) {
-    CHECK_MSG(false, "reservations and copies are the device's");
+    CHECK_MSG(false, "reservations, copies and echo buffers are the device's");
   }
 
   // Commands that wait for the layer.
@@ -96,14 +120,27 @@ class Disk final : public std::enable_shared_from_this<Disk> {
   void run(const GetLbaStatus& get, const Command& command, CommandDone done);
   void run(const SynchronizeCache& synchronize, const Command& command, CommandDone done);
   void run(const StartStopUnit& start_stop, const Command& command, CommandDone done);
+  void run(const SendDiagnostic& send, const Command& command, CommandDone done);
 
   [[nodiscard]] Response refuse(const Sense& sense) const;
   // The part of `extent` for which `command` brings data; a Sense if that ends within a block.
   [[nodiscard]] std::variant<Sense, Extent> received(const Extent& extent,
                                                      const Command& command) const;
   [[nodiscard]] ByteRange bytes_of(const Extent& extent) const;
-  // Answers GOOD when a change at `lba` succeeded.
-  [[nodiscard]] volume::Done when_written(std::uint64_t lba, CommandDone done);
+  // Begins to count a command that goes to the layer; with `performance` also among those whose
+  // number and time are told.
+  [[nodiscard]] Statistics::Work count(Traffic traffic, const Extent& extent, bool performance);
+  // Ends that, and answers GOOD when a change at `lba` succeeded.
+  [[nodiscard]] volume::Done when_written(Statistics::Work work, std::uint64_t lba,
+                                          CommandDone done);
+  // The answer to a command that failed in the layer, which is counted.
+  [[nodiscard]] Response failed(const Error& error, Traffic traffic, std::uint64_t lba);
+  // The informational exception that is there; kNone without (SBC-3 6.5.8).
+  [[nodiscard]] AdditionalSense exception() const;
+  // Tells of it, if it is to be told and was not.
+  void tell_exception();
+  void begin_test(SelfTest::Kind kind, const Command& command, CommandDone done);
+  void stop(const StartStopUnit& stop, CommandDone done);
   // Reads `extent` and compares it with `expected`, repeated as often as it fits; with an empty
   // one, reads only.
   void compare(const Extent& extent, PayloadSlice expected, CommandDone done);
@@ -113,6 +150,14 @@ class Disk final : public std::enable_shared_from_this<Disk> {
   const std::shared_ptr<volume::Layer> layer_;
   ModeParameters mode_;
   std::uint64_t mode_generation_ = 0;
+  Statistics statistics_;
+  std::uint64_t log_generation_ = 0;
+  const std::shared_ptr<SelfTest> self_test_;
+  std::weak_ptr<Nexus> tester_;  // who waits for the one in the foreground
+  bool background_test_failed_ = false;
+  std::function<void(AdditionalSense)> tell_;
+  AdditionalSense told_ = asc::kNone;
+  bool stopped_ = false;
 };
 
 }  // namespace mariner::scsi

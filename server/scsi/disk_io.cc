@@ -27,6 +27,12 @@ bool all_zero(std::span<const std::byte> bytes) {
                            std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0);
 }
 
+// A piece of a command that is counted as a whole.
+constexpr Statistics::Work kPartOfWrite{.traffic = Traffic::kWrite};
+
+// SPC-4 table 375 counts all forms of READ and WRITE but these.
+bool six_bytes(const Command& command) { return command.cdb[0] < 0x20; }
+
 Sense wrong_data_length() { return illegal_request(asc::kInvalidFieldInInformationUnit); }
 
 // The offset of the first byte of `found` that differs from the repeated `expected`.
@@ -69,9 +75,13 @@ struct Disk::Gather {
   std::size_t pending = 0;
   std::optional<Response> failure;  // the first one
   CommandDone done;
+  std::shared_ptr<Disk> disk;
+  Statistics::Work work;
 
   void arrived() {
-    if (--pending == 0) done(failure ? *std::move(failure) : Response{});
+    if (--pending != 0) return;
+    disk->statistics_.end(work, !failure);
+    done(failure ? *std::move(failure) : Response{});
   }
 };
 
@@ -86,25 +96,40 @@ std::variant<Sense, Extent> Disk::received(const Extent& extent, const Command& 
   return Extent{extent.lba, bytes / options_.block_bytes};
 }
 
-volume::Done Disk::when_written(std::uint64_t lba, CommandDone done) {
-  return [self = shared_from_this(), lba, done = std::move(done)](Result<void> result) mutable {
-    if (!result) {
-      done(layer_failure(result.error(), Access::kWrite, lba, self->sense_format()));
-    } else {
-      done(Response{});
-    }
-  };
+Statistics::Work Disk::count(Traffic traffic, const Extent& extent, bool performance) {
+  return statistics_.begin({.counted = performance,
+                            .traffic = traffic,
+                            .blocks = extent.blocks,
+                            .bytes = bytes_of(extent).length});
 }
 
-void Disk::run(const Read& read, const Command&, CommandDone done) {
+Response Disk::failed(const Error& error, Traffic traffic, std::uint64_t lba) {
+  statistics_.failed(traffic, error);
+  const Access access =
+      traffic == Traffic::kRead || traffic == Traffic::kVerify ? Access::kRead : Access::kWrite;
+  return layer_failure(error, access, lba, sense_format());
+}
+
+volume::Done Disk::when_written(Statistics::Work work, std::uint64_t lba, CommandDone done) {
+  return
+      [self = shared_from_this(), work, lba, done = std::move(done)](Result<void> result) mutable {
+        self->statistics_.end(work, result.has_value());
+        if (!result) {
+          done(self->failed(result.error(), work.traffic, lba));
+        } else {
+          done(Response{});
+        }
+      };
+}
+
+void Disk::run(const Read& read, const Command& command, CommandDone done) {
   if (read.extent.blocks == 0) return done(Response{});
   layer_->read(bytes_of(read.extent),
                [self = shared_from_this(), lba = read.extent.lba,
+                work = count(Traffic::kRead, read.extent, !six_bytes(command)),
                 done = std::move(done)](Result<PayloadSlice> result) mutable {
-                 if (!result) {
-                   done(layer_failure(result.error(), Access::kRead, lba, self->sense_format()));
-                   return;
-                 }
+                 self->statistics_.end(work, result.has_value());
+                 if (!result) return done(self->failed(result.error(), Traffic::kRead, lba));
                  Response response;
                  response.data_in.push_back(*std::move(result));
                  done(std::move(response));
@@ -115,10 +140,12 @@ void Disk::run(const Write& write, const Command& command, CommandDone done) {
   if (auto sense = write_protection()) return done(refuse(*sense));
   const auto part = received(write.extent, command);
   if (const auto* sense = std::get_if<Sense>(&part)) return done(refuse(*sense));
-  const ByteRange range = bytes_of(std::get<Extent>(part));
+  const Extent extent = std::get<Extent>(part);
+  const ByteRange range = bytes_of(extent);
   if (range.length == 0) return done(Response{});
   layer_->write(range, {command.data_out, 0, range.length},
-                when_written(write.extent.lba, std::move(done)));
+                when_written(count(Traffic::kWrite, extent, !six_bytes(command)), extent.lba,
+                             std::move(done)));
 }
 
 void Disk::run(const WriteAndVerify& write, const Command& command, CommandDone done) {
@@ -135,7 +162,8 @@ void Disk::run(const WriteAndVerify& write, const Command& command, CommandDone 
     if (written.status != Status::kGood) return done(std::move(written));
     self->compare(extent, std::move(expected), std::move(done));
   };
-  layer_->write(range, std::move(data), when_written(extent.lba, std::move(then)));
+  layer_->write(range, std::move(data),
+                when_written(count(Traffic::kWrite, extent, true), extent.lba, std::move(then)));
 }
 
 void Disk::run(const CompareAndWrite& write, const Command& command, CommandDone done) {
@@ -161,21 +189,24 @@ void Disk::run(const CompareAndWrite& write, const Command& command, CommandDone
         if (*difference) return std::nullopt;
         return data;
       },
-      when_written(write.extent.lba, [self = shared_from_this(), difference,
-                                      done = std::move(done)](Response response) mutable {
-        if (response.status != Status::kGood || !*difference) return done(std::move(response));
-        // SBC-3 5.2: how far into the data the first difference is.
-        Sense sense{SenseKey::kMiscompare, asc::kMiscompareDuringVerify, **difference,
-                    std::nullopt};
-        done(self->refuse(sense));
-      }));
+      when_written(count(Traffic::kWrite, write.extent, false), write.extent.lba,
+                   [self = shared_from_this(), difference,
+                    done = std::move(done)](Response response) mutable {
+                     if (response.status != Status::kGood || !*difference)
+                       return done(std::move(response));
+                     // SBC-3 5.2: how far into the data the first difference is.
+                     Sense sense{SenseKey::kMiscompare, asc::kMiscompareDuringVerify, **difference,
+                                 std::nullopt};
+                     done(self->refuse(sense));
+                   }));
 }
 
 void Disk::run(const OrWrite& write, const Command& command, CommandDone done) {
   if (auto sense = write_protection()) return done(refuse(*sense));
   const auto part = received(write.extent, command);
   if (const auto* sense = std::get_if<Sense>(&part)) return done(refuse(*sense));
-  const ByteRange range = bytes_of(std::get<Extent>(part));
+  const Extent extent = std::get<Extent>(part);
+  const ByteRange range = bytes_of(extent);
   if (range.length == 0) return done(Response{});
   layer_->update(
       range,
@@ -186,7 +217,7 @@ void Disk::run(const OrWrite& write, const Command& command, CommandDone done) {
         for (std::size_t i = 0; i < bits.size(); ++i) merged.data()[i] |= bits[i];
         return PayloadSlice{merged, 0, merged.size()};
       },
-      when_written(write.extent.lba, std::move(done)));
+      when_written(count(Traffic::kWrite, extent, false), extent.lba, std::move(done)));
 }
 
 void Disk::run(const Verify& verify, const Command& command, CommandDone done) {
@@ -209,12 +240,11 @@ void Disk::run(const Verify& verify, const Command& command, CommandDone done) {
 
 void Disk::compare(const Extent& extent, PayloadSlice expected, CommandDone done) {
   layer_->read(bytes_of(extent), [self = shared_from_this(), lba = extent.lba,
+                                  work = count(Traffic::kVerify, extent, false),
                                   expected = std::move(expected),
                                   done = std::move(done)](Result<PayloadSlice> result) mutable {
-    if (!result) {
-      done(layer_failure(result.error(), Access::kRead, lba, self->sense_format()));
-      return;
-    }
+    self->statistics_.end(work, result.has_value());
+    if (!result) return done(self->failed(result.error(), Traffic::kVerify, lba));
     std::optional<std::size_t> difference;
     if (expected.length != 0) difference = first_difference(result->bytes(), expected.bytes());
     if (!difference) return done(Response{});
@@ -233,7 +263,8 @@ void Disk::run(const WriteSame& write, const Command& command, CommandDone done)
   if (write.has_data && !one_block) return done(refuse(wrong_data_length()));
 
   const ByteRange range = bytes_of(write.extent);
-  auto written = when_written(write.extent.lba, std::move(done));
+  Statistics::Work work = count(Traffic::kWrite, {write.extent.lba, 0}, false);
+  auto written = when_written(work, write.extent.lba, std::move(done));
   // What is unmapped reads as zero (LBPRZ), so only zeros can be written by unmapping (SBC-3
   // 5.41); other data is written although UNMAP allows not to.
   if (write.unmap && (!write.has_data || all_zero(command.data_out.bytes()))) {
@@ -252,11 +283,13 @@ void Disk::run(const Unmap& unmap, const Command& command, CommandDone done) {
   auto gather = std::make_shared<Gather>();
   gather->done = std::move(done);
   gather->pending = extents.size() + 1;  // and one for this function
+  gather->disk = shared_from_this();
+  gather->work = count(Traffic::kWrite, {}, true);
   for (const Extent& extent : extents) {
     // All of it, parts of blocks included: READ CAPACITY promises that unmapped blocks read as
     // zero.
     layer_->trim(bytes_of(extent), volume::TrimMode::kZero,
-                 when_written(extent.lba, [gather](Response response) {
+                 when_written(kPartOfWrite, extent.lba, [gather](Response response) {
                    if (response.status != Status::kGood && !gather->failure) {
                      gather->failure = std::move(response);
                    }
@@ -270,25 +303,22 @@ void Disk::run(const GetLbaStatus& get, const Command&, CommandDone done) {
   const std::uint64_t blocks =
       std::min(geometry().block_count - get.lba, kStatusBytesMax / options_.block_bytes);
   const ByteRange range = bytes_of({get.lba, blocks});
-  layer_->allocation(range, [self = shared_from_this(), get, range, done = std::move(done)](
-                                Result<std::vector<volume::Allocation>> pieces) mutable {
-    if (!pieces) {
-      done(layer_failure(pieces.error(), Access::kRead, get.lba, self->sense_format()));
-      return;
-    }
-    done(parameter_data(lba_status(*pieces, range, self->options_.block_bytes),
-                        get.allocation_bytes));
-  });
+  layer_->allocation(
+      range, [self = shared_from_this(), get, range, work = count(Traffic::kNone, {}, false),
+              done = std::move(done)](Result<std::vector<volume::Allocation>> pieces) mutable {
+        self->statistics_.end(work, pieces.has_value());
+        if (!pieces) return done(self->failed(pieces.error(), Traffic::kRead, get.lba));
+        done(parameter_data(lba_status(*pieces, range, self->options_.block_bytes),
+                            get.allocation_bytes));
+      });
 }
 
 void Disk::run(const SynchronizeCache&, const Command&, CommandDone done) {
   flush(std::move(done));
 }
 
-// A volume does not spin, and other hosts may be using it: stopping makes sure that all is on
-// stable storage, and changes nothing else.
-void Disk::run(const StartStopUnit&, const Command&, CommandDone done) { flush(std::move(done)); }
-
-void Disk::flush(CommandDone done) { layer_->flush(when_written(0, std::move(done))); }
+void Disk::flush(CommandDone done) {
+  layer_->flush(when_written(count(Traffic::kWrite, {}, false), 0, std::move(done)));
+}
 
 }  // namespace mariner::scsi

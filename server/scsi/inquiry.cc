@@ -10,6 +10,7 @@
 #include "proto/check.h"
 #include "proto/units.h"
 #include "server/scsi/extended_copy.h"
+#include "server/scsi/self_test.h"
 
 namespace mariner::scsi {
 namespace {
@@ -47,7 +48,7 @@ Bytes page_of(std::uint8_t page, std::size_t bytes) {
 }
 
 Bytes supported_pages() {
-  constexpr std::uint8_t kPages[] = {0x00, 0x80, 0x83, 0x8F, 0xB0, 0xB1, 0xB2};
+  constexpr std::uint8_t kPages[] = {0x00, 0x80, 0x83, 0x86, 0x87, 0x8F, 0xB0, 0xB1, 0xB2};
   Bytes data = page_of(0x00, 4 + std::size(kPages));
   std::ranges::copy(kPages, &data[4]);
   return data;
@@ -122,6 +123,30 @@ Bytes device_identification(const Identity& identity) {
   return data;
 }
 
+// SPC-4 7.8.7. No protection information, microcode, priorities or write cache.
+Bytes extended_inquiry() {
+  constexpr std::uint8_t kHeadOfQueue = 0x04;  // nothing waits that a command could be put before
+  constexpr std::uint8_t kSimple = 0x01;
+  constexpr std::uint8_t kNexusClear = 0x01;  // LUICLR
+  Bytes data = page_of(0x86, 64);
+  data[5] = kHeadOfQueue | kSimple;
+  data[7] = kNexusClear;
+  store_be(&data[10], std::uint16_t{(SelfTest::kExtendedSeconds + 59) / 60});
+  return data;
+}
+
+// SPC-4 7.8.10: every page is the same for all initiators, the one that belongs to the target's
+// port also for all units.
+Bytes mode_page_policy() {
+  constexpr std::uint8_t kMultipleUnitsShare = 0x80;
+  Bytes data = page_of(0x87, 12);
+  data[4] = 0x02;  // disconnect-reconnect
+  data[6] = kMultipleUnitsShare;
+  data[8] = 0x3F;  // all others
+  data[9] = 0xFF;
+  return data;
+}
+
 // What is said here is what cdb.cc and the parameter lists' parsers accept.
 Bytes block_limits(const Geometry& geometry) {
   const std::uint32_t granularity = kBlockBytes / geometry.block_bytes;
@@ -145,6 +170,8 @@ Bytes block_limits(const Geometry& geometry) {
 Bytes block_characteristics() {
   Bytes data = page_of(0xB1, 64);
   store_be(&data[4], std::uint16_t{1});  // a medium that does not rotate
+  // FUAB: SYNCHRONIZE CACHE and FUA mean what SBC-3 says; VBULS: unmapped blocks can be compared.
+  data[8] = 0x03;
   return data;
 }
 
@@ -204,6 +231,8 @@ std::optional<std::vector<std::uint8_t>> vital_product_data(std::uint8_t page,
     case 0x00: return supported_pages();
     case 0x80: return unit_serial_number(identity);
     case 0x83: return device_identification(identity);
+    case 0x86: return extended_inquiry();
+    case 0x87: return mode_page_policy();
     case 0x8F: return third_party_copy_page();
     case 0xB0: return block_limits(geometry);
     case 0xB1: return block_characteristics();

@@ -13,50 +13,12 @@ using Bytes = std::vector<std::uint8_t>;
 
 constexpr std::uint8_t kAllPages = 0x3F;
 constexpr std::uint8_t kAllSubpages = 0xFF;
-constexpr std::uint8_t kCachingPage = 0x08;
-constexpr std::uint8_t kControlPage = 0x0A;
-constexpr std::uint8_t kPageCodes[] = {kCachingPage, kControlPage};
 constexpr std::uint8_t kPageCodeMask = 0x3F;
-constexpr std::uint8_t kDescriptorSense = 0x04;  // control page, byte 2
-constexpr std::uint8_t kSoftwareProtect = 0x08;  // control page, byte 4
-constexpr std::uint8_t kWriteProtect = 0x80;     // device-specific parameter
+constexpr std::uint8_t kSubpageFormat = 0x40;
+constexpr std::uint8_t kWriteProtect = 0x80;  // device-specific parameter
 constexpr std::uint8_t kDpoFua = 0x10;
 constexpr std::size_t kShortDescriptorBytes = 8;
 constexpr std::size_t kLongDescriptorBytes = 16;
-
-Bytes caching_page() {
-  Bytes page(20);  // all zero: WCE = 0, no write cache; RCD = 0, reads may be cached
-  page[0] = kCachingPage;
-  page[1] = 18;
-  return page;
-}
-
-Bytes control_page(const ModeParameters& parameters) {
-  Bytes page(12);
-  page[0] = kControlPage;
-  page[1] = 10;
-  page[2] = parameters.descriptor_sense ? kDescriptorSense : 0;
-  page[3] = 0x10;  // QUEUE ALGORITHM MODIFIER: unrestricted reordering
-  page[4] = parameters.software_write_protect ? kSoftwareProtect : 0;
-  store_be(&page[8], std::uint16_t{0xFFFF});  // busy timeout: unlimited
-  return page;
-}
-
-// The page with these parameters as its values.
-Bytes page_of(std::uint8_t code, const ModeParameters& parameters) {
-  return code == kCachingPage ? caching_page() : control_page(parameters);
-}
-
-// The page with a one in every bit that MODE SELECT may change.
-Bytes changeable_mask(std::uint8_t code) {
-  Bytes page = page_of(code, {});
-  std::fill(page.begin() + 2, page.end(), std::uint8_t{0});
-  if (code == kControlPage) {
-    page[2] = kDescriptorSense;
-    page[4] = kSoftwareProtect;
-  }
-  return page;
-}
 
 Bytes block_descriptor(bool long_lba, const Geometry& geometry) {
   if (long_lba) {  // SBC-3 6.5.2.3
@@ -102,32 +64,64 @@ std::optional<Sense> check_descriptor(ListReader& reader, std::size_t bytes, boo
   return std::nullopt;
 }
 
+// The index of the page of which this is the beginning, or what is wrong with it.
+std::variant<Sense, std::size_t> identify(const ListReader& reader) {
+  const std::uint8_t* p = reader.list.data() + reader.at;
+  const auto code = static_cast<std::uint8_t>(p[0] & kPageCodeMask);
+  const bool is_subpage = (p[0] & kSubpageFormat) != 0;
+  const std::uint8_t subpage = is_subpage ? p[1] : std::uint8_t{0};
+  if (is_subpage && !reader.has(4)) return illegal_request(asc::kParameterListLengthError);
+  bool code_is_known = false;
+  for (std::size_t i = 0; i < mode_pages().size(); ++i) {
+    const ModePage& page = mode_pages()[i];
+    if (page.code != code) continue;
+    if (page.subpage == subpage && is_subpage == (page.subpage != 0)) return i;
+    code_is_known = true;
+  }
+  if (!code_is_known) return invalid_parameter(reader.position(), std::uint8_t{5});
+  // Of a page that exists, a subpage that does not; subpage 0 in the long format is none either.
+  if (is_subpage) return invalid_parameter(reader.position(1));
+  return invalid_parameter(reader.position(), std::uint8_t{6});
+}
+
 // Takes one page from the list into `parameters`, or says what is wrong with it.
 std::optional<Sense> take_page(ListReader& reader, ModeParameters& parameters) {
   if (!reader.has(2)) return illegal_request(asc::kParameterListLengthError);
+  const auto identified = identify(reader);
+  if (const auto* sense = std::get_if<Sense>(&identified)) return *sense;
+  const std::size_t index = std::get<std::size_t>(identified);
+  const ModePage& page = mode_pages()[index];
+  const std::span<const std::uint8_t> current = parameters.page(index);
   const std::uint8_t* p = reader.list.data() + reader.at;
-  const auto code = static_cast<std::uint8_t>(p[0] & kPageCodeMask);
-  if (std::ranges::find(kPageCodes, code) == std::end(kPageCodes)) {
-    return invalid_parameter(reader.position(), std::uint8_t{5});
+  // The length, in the one or the two last bytes of the header.
+  for (std::size_t i = page.subpage == 0 ? 1 : 2; i < page.header_bytes(); ++i) {
+    if (p[i] != current[i]) return invalid_parameter(reader.position(i));
   }
-  if ((p[0] & 0x40) != 0) return invalid_parameter(reader.position(), std::uint8_t{6});  // SPF
-  const Bytes current = page_of(code, parameters);
-  const Bytes mask = changeable_mask(code);
-  if (p[1] != current[1]) return invalid_parameter(reader.position(1));
   if (!reader.has(current.size())) return illegal_request(asc::kParameterListLengthError);
-  for (std::size_t i = 2; i < current.size(); ++i) {
-    const auto forbidden = static_cast<std::uint8_t>((p[i] ^ current[i]) & ~mask[i]);
+  for (std::size_t i = page.header_bytes(); i < current.size(); ++i) {
+    const auto forbidden = static_cast<std::uint8_t>((p[i] ^ current[i]) & ~page.changeable[i]);
     if (forbidden != 0) {
       return invalid_parameter(reader.position(i),
                                static_cast<std::uint8_t>(std::bit_width(forbidden) - 1));
     }
   }
-  if (code == kControlPage) {
-    parameters.descriptor_sense = (p[2] & kDescriptorSense) != 0;
-    parameters.software_write_protect = (p[4] & kSoftwareProtect) != 0;
-  }
+  const auto bytes = reader.list.subspan(reader.at, current.size());
+  if (auto sense = parameters.take(index, bytes, reader.position())) return sense;
   reader.at += current.size();
   return std::nullopt;
+}
+
+// What MODE SENSE returns of the page with this index.
+std::span<const std::uint8_t> sensed(std::size_t index, PageControl control,
+                                     const ModeParameters& parameters) {
+  const ModePage& page = mode_pages()[index];
+  switch (control) {
+    case PageControl::kChangeable: return std::span(page.changeable).first(page.bytes);
+    case PageControl::kDefault: return std::span(page.defaults).first(page.bytes);
+    case PageControl::kCurrent:
+    case PageControl::kSaved: break;  // refused before
+  }
+  return parameters.page(index);
 }
 
 }  // namespace
@@ -138,21 +132,29 @@ std::variant<Sense, std::vector<std::uint8_t>> mode_sense(const ModeSense& comma
   if (command.control == PageControl::kSaved) {
     return illegal_request(asc::kSavingParametersNotSupported);
   }
-  const bool all = command.page == kAllPages;
-  if (!all && std::ranges::find(kPageCodes, command.page) == std::end(kPageCodes)) {
-    return invalid_field_in_cdb(2, std::uint8_t{5});
+  const bool all_pages = command.page == kAllPages;
+  const bool all_subpages = command.subpage == kAllSubpages;
+  const auto wanted = [&](const ModePage& page) {
+    return (all_pages || page.code == command.page) &&
+           (all_subpages || page.subpage == command.subpage);
+  };
+  if (std::ranges::none_of(mode_pages(), wanted)) {
+    const bool code_is_known =
+        all_pages || std::ranges::find(mode_pages(), command.page, &ModePage::code) !=
+                         std::ranges::end(mode_pages());
+    if (!code_is_known) return invalid_field_in_cdb(2, std::uint8_t{5});
+    return invalid_field_in_cdb(3);
   }
-  if (command.subpage != 0 && command.subpage != kAllSubpages) return invalid_field_in_cdb(3);
+  // All pages of one subpage are asked for by 00h and FFh only (SPC-4 table 197).
+  if (all_pages && command.subpage != 0 && !all_subpages) return invalid_field_in_cdb(3);
 
   const Bytes descriptor =
       command.block_descriptors ? block_descriptor(command.long_lba, geometry) : Bytes{};
   Bytes data(command.ten ? 8 : 4);
   data.insert(data.end(), descriptor.begin(), descriptor.end());
-  for (const std::uint8_t code : kPageCodes) {
-    if (!all && code != command.page) continue;
-    const Bytes page = command.control == PageControl::kChangeable ? changeable_mask(code)
-                       : command.control == PageControl::kDefault  ? page_of(code, {})
-                                                                  : page_of(code, state.parameters);
+  for (std::size_t i = 0; i < mode_pages().size(); ++i) {
+    if (!wanted(mode_pages()[i])) continue;
+    const auto page = sensed(i, command.control, state.parameters);
     data.insert(data.end(), page.begin(), page.end());
   }
 

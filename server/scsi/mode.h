@@ -1,8 +1,6 @@
-// Mode pages: what MODE SENSE shows of a disk and MODE SELECT changes (SPC-4 7.5, SBC-3 6.5).
-//
-// Two pages: caching (08h), whose write cache is off because an acknowledged write is durable, and
-// control (0Ah), of which D_SENSE and SWP can be changed. Nothing can be saved: a reset of the
-// logical unit returns to the defaults.
+// MODE SENSE and MODE SELECT (SPC-4 6.11 to 6.14, SBC-3 6.5): the header, the block descriptor and
+// the pages of mode_pages.h. Nothing can be saved: a reset of the logical unit returns to the
+// defaults.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +9,9 @@
 #include <vector>
 
 #include "server/scsi/cdb.h"
+#include "server/scsi/mode_pages.h"
 
 namespace mariner::scsi {
-
-struct ModeParameters {
-  bool descriptor_sense = false;        // D_SENSE
-  bool software_write_protect = false;  // SWP
-  friend bool operator==(const ModeParameters&, const ModeParameters&) = default;
-};
 
 struct ModeState {
   ModeParameters parameters;

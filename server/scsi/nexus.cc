@@ -22,6 +22,12 @@ Sense sense_of(Attention attention) {
       return {SenseKey::kUnitAttention, asc::kReservationsReleased};
     case Attention::kRegistrationsPreempted:
       return {SenseKey::kUnitAttention, asc::kRegistrationsPreempted};
+    case Attention::kLogParametersChanged:
+      return {SenseKey::kUnitAttention, asc::kLogParametersChanged};
+    case Attention::kFailurePredictedInTest:
+      return {SenseKey::kUnitAttention, asc::kFailurePredictedInTest};
+    case Attention::kSelfTestFailed:
+      return {SenseKey::kUnitAttention, asc::kBackgroundSelfTestFailed};
   }
   CHECK_MSG(false, "no such attention");
 }

@@ -27,6 +27,9 @@ enum class Attention : std::uint8_t {
   kReservationsPreempted,   // 2A/03
   kReservationsReleased,    // 2A/04
   kRegistrationsPreempted,  // 2A/05
+  kLogParametersChanged,    // 2A/02
+  kFailurePredictedInTest,  // 5D/FF
+  kSelfTestFailed,          // 0B/04
 };
 
 [[nodiscard]] Sense sense_of(Attention attention);
@@ -48,16 +51,20 @@ class AttentionSet {
 class InitiatorNexus final : public Nexus {
  public:
   InitiatorNexus(NexusId id, std::size_t unit_count)
-      : id_(std::move(id)), attentions_(unit_count) {}
+      : id_(std::move(id)), attentions_(unit_count), echoes_(unit_count) {}
 
   [[nodiscard]] const NexusId& id() const { return id_; }
 
   // `unit` is the ordinal of a logical unit in its device.
   [[nodiscard]] AttentionSet& attentions(std::size_t unit) { return attentions_.at(unit); }
+  // What the initiator has written to its echo buffer of the unit (SPC-4 6.18.6); bounded by the
+  // decoding of WRITE BUFFER.
+  [[nodiscard]] std::optional<Payload>& echo(std::size_t unit) { return echoes_.at(unit); }
 
  private:
   const NexusId id_;
   std::vector<AttentionSet> attentions_;
+  std::vector<std::optional<Payload>> echoes_;
 };
 
 // The nexuses of one device. Holds them weakly: bounded by the sessions that exist.

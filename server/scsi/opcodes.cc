@@ -74,6 +74,13 @@ constexpr OpcodeInfo kTable[] = {
      6,
      {0x1A, kNoBlockDescriptors, 0xFF, 0xFF, 0xFF}},
     {kStartStopUnit, "START STOP UNIT", 0x1B, kNoAction, 6, {0x1B, 0x01, 0, 0, 0x05}},
+    {kReceiveDiagnostic,
+     "RECEIVE DIAGNOSTIC RESULTS",
+     0x1C,
+     kNoAction,
+     6,
+     {0x1C, 0x01, 0xFF, 0xFF, 0xFF}},
+    {kSendDiagnostic, "SEND DIAGNOSTIC", 0x1D, kNoAction, 6, {0x1D, 0xF7, 0, 0xFF, 0xFF}},
     {kPreventAllow, "PREVENT ALLOW MEDIUM REMOVAL", 0x1E, kNoAction, 6, {0x1E, 0, 0, 0, 0x01}},
     {kReadCapacity, "READ CAPACITY(10)", 0x25, kNoAction, 10, {0x25}},
     {kRead, "READ(10)", 0x28, kNoAction, 10, extent10(0x28, kIo)},
@@ -90,8 +97,22 @@ constexpr OpcodeInfo kTable[] = {
      kNoAction,
      10,
      {0x37, 0, 0x1F, 0, 0, 0, 0, 0xFF, 0xFF}},
+    {kWriteBuffer,
+     "WRITE BUFFER",
+     0x3B,
+     kNoAction,
+     10,
+     {0x3B, 0x1F, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF}},
+    {kReadBuffer,
+     "READ BUFFER",
+     0x3C,
+     kNoAction,
+     10,
+     {0x3C, 0x1F, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF}},
     {kWriteSame, "WRITE SAME(10)", 0x41, kNoAction, 10, extent10(0x41, kUnmapBit)},
     {kUnmap, "UNMAP", 0x42, kNoAction, 10, {0x42, 0, 0, 0, 0, 0, kGroup, 0xFF, 0xFF}},
+    {kLogSelect, "LOG SELECT", 0x4C, kNoAction, 10, {0x4C, 0x02, 0xFF, 0xFF, 0, 0, 0, 0xFF, 0xFF}},
+    {kLogSense, "LOG SENSE", 0x4D, kNoAction, 10, {0x4D, 0, 0xFF, 0xFF, 0, 0xFF, 0xFF, 0xFF, 0xFF}},
     {kModeSelect,
      "MODE SELECT(10)",
      0x55,
@@ -219,6 +240,7 @@ ReservationAccess reservation_access(Operation operation) {
     case kReportLuns:
     case kReportOpcodes:
     case kReportTaskManagement:
+    case kLogSense:
     case kPersistentReserveIn:
     case kPersistentReserveOut:  // the service action says
     case kReserve6:              // have rules of their own
@@ -229,6 +251,8 @@ ReservationAccess reservation_access(Operation operation) {
     case kPrefetch:
     case kGetLbaStatus:
     case kReceiveCopyResults:
+    case kReceiveDiagnostic:
+    case kReadBuffer:
     case kReadDefectData: return ReservationAccess::kReads;
     case kModeSelect:
     case kStartStopUnit:
@@ -240,9 +264,32 @@ ReservationAccess reservation_access(Operation operation) {
     case kCompareAndWrite:
     case kOrWrite:
     case kExtendedCopy:
+    case kLogSelect:
+    case kSendDiagnostic:
+    case kWriteBuffer:
     case kWriteAtomic: return ReservationAccess::kWrites;
   }
   return ReservationAccess::kWrites;
+}
+
+bool accesses_medium(Operation operation) {
+  switch (operation) {
+    case kTestUnitReady:
+    case kRead:
+    case kWrite:
+    case kWriteAndVerify:
+    case kVerify:
+    case kPrefetch:
+    case kSynchronizeCache:
+    case kWriteSame:
+    case kUnmap:
+    case kGetLbaStatus:
+    case kCompareAndWrite:
+    case kOrWrite:
+    case kWriteAtomic:
+    case kExtendedCopy: return true;
+    default: return false;
+  }
 }
 
 std::span<const OpcodeInfo> opcode_table() { return kTable; }

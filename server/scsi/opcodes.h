@@ -43,6 +43,12 @@ enum class Operation : std::uint8_t {
   kReadDefectData,
   kExtendedCopy,
   kReceiveCopyResults,
+  kLogSelect,
+  kLogSense,
+  kSendDiagnostic,
+  kReceiveDiagnostic,
+  kReadBuffer,
+  kWriteBuffer,
 };
 
 // What a command does, as far as reservations care (SPC-4 table 44, SBC-3 table 13).
@@ -52,6 +58,9 @@ enum class ReservationAccess : std::uint8_t {
   kWrites,  // refused to all whom the reservation does not admit
 };
 [[nodiscard]] ReservationAccess reservation_access(Operation operation);
+
+// Whether the command needs the medium, and so is refused while the unit is stopped (SBC-3 4.20).
+[[nodiscard]] bool accesses_medium(Operation operation);
 
 struct OpcodeInfo {
   Operation operation;

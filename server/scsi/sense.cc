@@ -17,6 +17,15 @@ void store_field(std::uint8_t* to, const FieldPointer& field) {
   store_be(to + 1, field.byte);
 }
 
+bool has_specific(const Sense& sense) { return sense.field || sense.progress; }
+
+// The three sense-key specific bytes.
+void store_specific(std::uint8_t* to, const Sense& sense) {
+  if (sense.field) return store_field(to, *sense.field);
+  to[0] = 0x80;  // SKSV
+  store_be(to + 1, *sense.progress);
+}
+
 std::vector<std::uint8_t> encode_fixed(const Sense& sense) {
   std::vector<std::uint8_t> data(kFixedBytes);
   data[0] = kFixedCurrent;
@@ -27,7 +36,7 @@ std::vector<std::uint8_t> encode_fixed(const Sense& sense) {
   data[2] = static_cast<std::uint8_t>(sense.key);
   data[7] = kFixedBytes - 8;
   store_be(&data[12], static_cast<std::uint16_t>(sense.code));
-  if (sense.field) store_field(&data[15], *sense.field);
+  if (has_specific(sense)) store_specific(&data[15], sense);
   return data;
 }
 
@@ -43,12 +52,12 @@ std::vector<std::uint8_t> encode_descriptors(const Sense& sense) {
     data[at + 2] = kValid;
     store_be(&data[at + 4], *sense.information);
   }
-  if (sense.field) {  // SPC-4 4.5.2.4
+  if (has_specific(sense)) {  // SPC-4 4.5.2.4
     const std::size_t at = data.size();
     data.resize(at + 8);
     data[at] = 0x02;
     data[at + 1] = 0x06;
-    store_field(&data[at + 4], *sense.field);
+    store_specific(&data[at + 4], sense);
   }
   data[7] = static_cast<std::uint8_t>(data.size() - 8);
   return data;

@@ -29,7 +29,10 @@ enum class AdditionalSense : std::uint16_t {};
 namespace asc {
 inline constexpr AdditionalSense kNone{0x0000};
 inline constexpr AdditionalSense kBecomingReady{0x0401};
+inline constexpr AdditionalSense kInitializingCommandRequired{0x0402};
+inline constexpr AdditionalSense kSelfTestInProgress{0x0409};
 inline constexpr AdditionalSense kUnreachableCopyTarget{0x0804};
+inline constexpr AdditionalSense kBackgroundSelfTestFailed{0x0B04};
 inline constexpr AdditionalSense kWriteError{0x0C00};
 inline constexpr AdditionalSense kCopyTargetNotReachable{0x0D02};
 inline constexpr AdditionalSense kIncorrectCopyTarget{0x0D03};
@@ -55,14 +58,18 @@ inline constexpr AdditionalSense kPowerOnOrReset{0x2900};
 inline constexpr AdditionalSense kBusReset{0x2902};
 inline constexpr AdditionalSense kDeviceReset{0x2903};
 inline constexpr AdditionalSense kModeParametersChanged{0x2A01};
+inline constexpr AdditionalSense kLogParametersChanged{0x2A02};
 inline constexpr AdditionalSense kReservationsPreempted{0x2A03};
 inline constexpr AdditionalSense kReservationsReleased{0x2A04};
 inline constexpr AdditionalSense kRegistrationsPreempted{0x2A05};
 inline constexpr AdditionalSense kCapacityChanged{0x2A09};
+inline constexpr AdditionalSense kCommandSequenceError{0x2C00};
 inline constexpr AdditionalSense kCommandsCleared{0x2F00};
 inline constexpr AdditionalSense kSavingParametersNotSupported{0x3900};
+inline constexpr AdditionalSense kSelfTestFailed{0x3E03};
 inline constexpr AdditionalSense kInternalTargetFailure{0x4400};
 inline constexpr AdditionalSense kInsufficientRegistrationResources{0x5504};
+inline constexpr AdditionalSense kFailurePredictedInTest{0x5DFF};
 }  // namespace asc
 
 // Which byte, and bit of it, of the CDB or of the parameter list is wrong (SPC-4 4.5.2.4.2).
@@ -77,6 +84,8 @@ struct Sense {
   AdditionalSense code = asc::kNone;
   std::optional<std::uint64_t> information;  // for a disk: the LBA that the sense is about
   std::optional<FieldPointer> field;
+  // Of 65,536: how much of what keeps the unit busy is done; instead of a field pointer.
+  std::optional<std::uint16_t> progress{};
 };
 
 // What the D_SENSE bit of the control mode page, or DESC of REQUEST SENSE, chooses.

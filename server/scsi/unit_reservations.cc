@@ -10,6 +10,7 @@ bool passes_reserve6(Operation operation) {
   switch (operation) {
     case Operation::kInquiry:
     case Operation::kReportLuns:
+    case Operation::kLogSense:
     case Operation::kRequestSense:
     case Operation::kRelease6:
     case Operation::kPreventAllow: return true;

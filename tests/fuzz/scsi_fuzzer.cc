@@ -2,9 +2,11 @@
 //
 // One command: a byte of flags (bits 0-1 the LUN, bit 2 the initiator, bit 3 task management
 // before it, bit 4 hold completions, bit 5 a failing layer), 16 bytes of CDB, 2 bytes of the
-// data's length, the data. What must hold: every command is answered exactly once, data-in is no
-// longer than the CDB asked for, and a CHECK CONDITION has sense data.
+// data's length, the data. What must hold: every command is answered exactly once (self-tests too,
+// which end when the layers go on), data-in is no longer than the CDB asked for, and a CHECK
+// CONDITION has sense data.
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -50,7 +52,8 @@ std::shared_ptr<Device> make_device(const std::vector<std::shared_ptr<test::RamL
                                    .serial = "1",
                                    .naa = {0x30, 0, 0, 0, 0, 0, 0, lun.value}},
                       .block_bytes = lun.value == 0 ? 512u : 4096u,
-                      .transfer_bytes_max = 64 << 10},
+                      .transfer_bytes_max = 64 << 10,
+                      .clock = [] { return std::chrono::nanoseconds{0}; }},
                      layer});
   }
   return std::make_shared<Device>(std::move(units));

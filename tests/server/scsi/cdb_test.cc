@@ -36,7 +36,7 @@ std::string transfer(std::string_view hex) {
 
 TEST(Decode, UnknownOpcode) { EXPECT_EQ(refused("c0"), "5/20/00"); }
 TEST(Decode, CommandsOfLaterWorkAreUnknownOpcodes) {
-  for (const auto* hex : {"56", "57", "48", "4d"}) {
+  for (const auto* hex : {"56", "57", "48", "a4"}) {
     EXPECT_EQ(refused(hex), "5/20/00") << hex;
   }
 }
@@ -199,7 +199,11 @@ TEST(Decode, ReportOpcodesKnowsFourOptions) {
   EXPECT_EQ(refused("a3 0c 04"), "5/24/00@2.2");
 }
 TEST(Decode, APowerConditionOfStartStopUnitIsRefused) {
-  decoded<StartStopUnit>("1b 00 00 00 01 00");
+  EXPECT_TRUE(decoded<StartStopUnit>("1b 00 00 00 01 00").start);
+  EXPECT_FALSE(decoded<StartStopUnit>("1b 00 00 00 00 00").immediate);
+  EXPECT_TRUE(decoded<StartStopUnit>("1b 01 00 00 00 00").immediate);
+  EXPECT_TRUE(decoded<StartStopUnit>("1b 00 00 00 00 00").flush);
+  EXPECT_FALSE(decoded<StartStopUnit>("1b 00 00 00 04 00").flush);
   EXPECT_EQ(refused("1b 00 00 00 10 00"), "5/24/00@4.4");
   EXPECT_EQ(refused("1b 00 00 00 02 00"), "5/24/00@4.1") << "nothing can be ejected";
 }

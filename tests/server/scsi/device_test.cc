@@ -111,7 +111,7 @@ TEST(UnitAttention, ChangedParametersAreTold) {
 TEST(UnitAttention, ModeSelectIsToldToTheOthersOnly) {
   Rig rig;
   const auto other = rig.attach("iqn.2026-11.org.example:other");
-  const auto list = testing::bytes("00 00 00 00 0a 0a 04 10 00 00 00 00 ff ff 00 00");
+  const auto list = testing::bytes("00 00 00 00 0a 0a 06 10 00 00 00 00 ff ff 00 1e");
   const std::string text(list.begin(), list.end());
   EXPECT_EQ(rig.send("15 10 00 00 10 00", text).verdict(), "good");
   EXPECT_EQ(rig.send("00").verdict(), "good");
@@ -173,6 +173,26 @@ TEST(TaskManagement, AbortsTellNobody) {
   const Managed one(rig, TaskManagementFunction::kAbortTask);
   const Managed set(rig, TaskManagementFunction::kAbortTaskSet);
   EXPECT_EQ(rig.send("00").verdict(), "good");
+}
+
+TEST(EchoBuffer, GivesBackWhatTheSameInitiatorWrote) {
+  Rig rig;
+  const auto other = rig.attach("iqn.2026-11.org.example:other");
+  const auto* const read = "3c 0a 00 00 00 00 00 10 00";
+  EXPECT_EQ(rig.send(read).verdict(), "5/2C/00") << "nothing was written";
+  EXPECT_EQ(rig.send("3b 0a 00 00 00 00 00 00 05", "hello").verdict(), "good");
+  EXPECT_EQ(rig.send_from(other, read).verdict(), "5/2C/00");
+  EXPECT_EQ(rig.send_from(other, "3b 0a 00 00 00 00 00 00 03", "abc").verdict(), "good");
+  EXPECT_EQ(rig.send(read).text(), "hello");
+  EXPECT_EQ(rig.send("3c 0a 00 00 00 00 00 00 02").text(), "he");
+  EXPECT_EQ(rig.send_from(other, read).text(), "abc");
+  EXPECT_EQ(rig.send("3b 0a 00 00 00 00 00 00 00").verdict(), "good");
+  EXPECT_EQ(rig.send(read).text(), "") << "no bytes were written last";
+}
+TEST(EchoBuffer, Descriptors) {
+  Rig rig;
+  EXPECT_EQ(rig.send("3c 0b 00 00 00 00 00 00 ff").hex_data(), "01 00 10 00") << "EBOS, 4096";
+  EXPECT_EQ(rig.send("3c 03 00 00 00 00 00 00 ff").hex_data(), "00 00 00 00");
 }
 
 TEST(Device, UnitsAreApart) {

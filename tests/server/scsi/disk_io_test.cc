@@ -355,13 +355,6 @@ TEST(SynchronizeCache, TellsAFailure) {
   rig.layer->fail_next({ErrorCode::kUnavailable, "away"});
   EXPECT_EQ(rig.send("35 00 00 00 00 00 00 00 00 00").verdict(), "2/04/01");
 }
-TEST(StartStopUnit, FlushesAndLeavesTheUnitReady) {
-  Written rig;
-  EXPECT_EQ(rig.send("1b 00 00 00 00 00").verdict(), "good");
-  EXPECT_EQ(rig.send("00").verdict(), "good");
-  EXPECT_THAT(rig.layer->calls(), ElementsAre("flush 0+0"));
-}
-
 TEST(DiskLifetime, ACommandUnderWayOutlivesItsDevice) {
   Written rig;
   rig.layer->hold();

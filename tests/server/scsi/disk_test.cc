@@ -8,8 +8,8 @@ namespace {
 
 using testing::Rig;
 
-constexpr auto kSetDSense = "00 00 00 00 0a 0a 04 10 00 00 00 00 ff ff 00 00";
-constexpr auto kSetSwp = "00 00 00 00 0a 0a 00 10 08 00 00 00 ff ff 00 00";
+constexpr auto kSetDSense = "00 00 00 00 0a 0a 06 10 00 00 00 00 ff ff 00 1e";
+constexpr auto kSetSwp = "00 00 00 00 0a 0a 02 10 08 00 00 00 ff ff 00 1e";
 constexpr auto kModeSelect = "15 10 00 00 10 00";
 
 std::string text_of(std::string_view hex) {
@@ -58,7 +58,7 @@ TEST(Disk, DSenseChoosesTheDescriptorFormat) {
   EXPECT_EQ(rig.send("c0").sense.substr(0, 2), "70");
   EXPECT_EQ(rig.send(kModeSelect, text_of(kSetDSense)).verdict(), "good");
   EXPECT_EQ(rig.send("c0").sense, "72 05 20 00 00 00 00 00");
-  EXPECT_EQ(rig.send("1a 08 0a 00 ff 00").hex_data().substr(18, 2), "04");
+  EXPECT_EQ(rig.send("1a 08 0a 00 ff 00").hex_data().substr(18, 2), "06");
 }
 TEST(Disk, SoftwareWriteProtection) {
   Rig rig;
@@ -75,7 +75,7 @@ TEST(Disk, AResetReturnsToTheDefaultMode) {
 }
 TEST(Disk, ABadModeListChangesNothing) {
   Rig rig;
-  EXPECT_EQ(rig.send("15 10 00 00 12 00", text_of(std::string(kSetSwp) + "1c 00")).verdict(),
+  EXPECT_EQ(rig.send("15 10 00 00 12 00", text_of(std::string(kSetSwp) + "1b 00")).verdict(),
             "5/26/00@p16.5");
   EXPECT_EQ(rig.send("1a 08 0a 00 ff 00").hex_data().substr(6, 2), "10");
 }

@@ -38,7 +38,7 @@ TEST(StandardInquiry, ALunWithoutUnitHasQualifier3AndType1F) {
 }
 
 TEST(VitalProductData, SupportedPagesInOrder) {
-  EXPECT_EQ(page(0x00), "00 00 00 07 00 80 83 8f b0 b1 b2");
+  EXPECT_EQ(page(0x00), "00 00 00 09 00 80 83 86 87 8f b0 b1 b2");
 }
 
 TEST(VitalProductData, EachSupportedPageExistsAndNamesItself) {
@@ -53,7 +53,7 @@ TEST(VitalProductData, EachSupportedPageExistsAndNamesItself) {
 
 TEST(VitalProductData, OtherPagesDoNotExist) {
   EXPECT_EQ(page(0x01), "none");
-  EXPECT_EQ(page(0x86), "none");
+  EXPECT_EQ(page(0x8A), "none");
   EXPECT_EQ(page(0xFF), "none");
 }
 
@@ -104,7 +104,23 @@ TEST(VitalProductData, BlockLimitsOf4096ByteBlocks) {
 }
 
 TEST(VitalProductData, BlockDeviceCharacteristicsDoNotRotate) {
-  EXPECT_EQ(page(0xB1).substr(0, 24), "00 b1 00 3c 00 01 00 00 ");
+  EXPECT_EQ(page(0xB1).substr(0, 27), "00 b1 00 3c 00 01 00 00 03 ") << "FUAB, VBULS";
+}
+
+TEST(VitalProductData, ExtendedInquiry) {
+  EXPECT_EQ(page(0x86),
+            "00 86 00 3c "
+            "00 "           // no protection information
+            "05 "           // HEADSUP and SIMPSUP, not ORDSUP
+            "00 01 00 00 "  // no volatile cache; LUICLR
+            "00 01 "        // an extended self-test takes up to a minute
+            "00 00 "        // no microcode
+            "00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 "
+            "00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00");
+}
+
+TEST(VitalProductData, ModePagePolicyIsShared) {
+  EXPECT_EQ(page(0x87), "00 87 00 08 02 00 80 00 3f ff 00 00");
 }
 
 TEST(VitalProductData, ProvisioningIsThinAndReadsZero) {

@@ -63,7 +63,7 @@ TEST(Attention, AllAreUnitAttentions) {
   for (const Attention attention :
        {kPowerOn, kTargetReset, kLogicalUnitReset, kCommandsCleared, kCapacityChanged,
         kParametersChanged, kMediumChanged, kReservationsPreempted, kReservationsReleased,
-        kRegistrationsPreempted}) {
+        kRegistrationsPreempted, kLogParametersChanged, kFailurePredictedInTest, kSelfTestFailed}) {
     EXPECT_EQ(sense_of(attention).key, SenseKey::kUnitAttention);
   }
   EXPECT_EQ(sense_of(kCapacityChanged).code, AdditionalSense{0x2A09});

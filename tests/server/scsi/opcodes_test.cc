@@ -98,5 +98,45 @@ TEST(Opcodes, AllBitsOutsideTheUsageDataAreRefused) {
   }
 }
 
+// A CDB of the entry with every field zero but those that must not be.
+std::vector<std::uint8_t> simplest(const OpcodeInfo& info) {
+  std::vector<std::uint8_t> cdb(info.cdb_bytes);
+  cdb[0] = info.opcode;
+  cdb[1] = info.service_action.value_or(0);
+  switch (info.opcode) {
+    case 0x15:
+    case 0x55: cdb[1] = 0x10; break;  // page format
+    case 0x3B:
+    case 0x3C: cdb[1] = 0x0A; break;  // the echo buffer
+    case 0x41: cdb[8] = 1; break;     // WRITE SAME of one block
+    case 0x93: cdb[13] = 1; break;
+    default: break;
+  }
+  return cdb;
+}
+
+TEST(Opcodes, EachOneThatIsListedIsDecoded) {
+  constexpr Geometry kGeometry{.block_count = 2048, .transfer_blocks_max = 256};
+  for (const OpcodeInfo& info : opcode_table()) {
+    const auto decoded = decode(testing::cdb(testing::hex(simplest(info))), kGeometry);
+    EXPECT_FALSE(std::holds_alternative<Sense>(decoded)) << info.name;
+  }
+}
+TEST(Opcodes, EveryOtherOneIsRefusedAsSuch) {
+  testing::Rig rig;
+  for (unsigned opcode = 0; opcode < 256; ++opcode) {
+    const auto entries = entries_of(static_cast<std::uint8_t>(opcode));
+    for (unsigned action = 0; action < 32; ++action) {
+      if (find_opcode(static_cast<std::uint8_t>(opcode), static_cast<std::uint16_t>(action))) {
+        continue;
+      }
+      const std::vector<std::uint8_t> cdb = {static_cast<std::uint8_t>(opcode),
+                                             static_cast<std::uint8_t>(action)};
+      EXPECT_EQ(rig.send(testing::hex(cdb)).verdict(), entries.empty() ? "5/20/00" : "5/24/00@1.4")
+          << testing::hex(cdb);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace mariner::scsi

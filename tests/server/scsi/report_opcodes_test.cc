@@ -41,7 +41,7 @@ TEST(ReportOpcodes, EachOfAllCommandsMayCarryTimeouts) {
   const auto data = data_of({.option = Option::kAll, .timeouts = true});
   ASSERT_EQ(data.size(), 4 + 20 * opcode_table().size());
   EXPECT_EQ(testing::hex(std::span(data).subspan(4, 20)),
-            "00 00 00 00 00 02 00 06 00 0a 00 00 00 00 00 00 00 00 00 1e");
+            "00 00 00 00 00 02 00 06 00 0a 00 00 00 00 00 01 00 00 00 0a");
 }
 
 TEST(ReportOpcodes, OneCommandWithItsUsageData) {
@@ -50,7 +50,31 @@ TEST(ReportOpcodes, OneCommandWithItsUsageData) {
 }
 TEST(ReportOpcodes, OneCommandWithTimeouts) {
   EXPECT_EQ(told({.option = Option::kOpcode, .timeouts = true, .opcode = 0x00}),
-            "00 83 00 06 00 00 00 00 00 00 00 0a 00 00 00 00 00 00 00 00 00 1e");
+            "00 83 00 06 00 00 00 00 00 00 00 0a 00 00 00 00 00 01 00 00 00 0a");
+}
+// Nominal and recommended timeout of a command, in seconds.
+std::string times(std::uint8_t opcode) {
+  const auto data = data_of({.option = Option::kOpcode, .timeouts = true, .opcode = opcode});
+  const std::uint8_t* p = &data[data.size() - 8];
+  return std::to_string(load_be<std::uint32_t>(p)) + " " +
+         std::to_string(load_be<std::uint32_t>(p + 4));
+}
+TEST(ReportOpcodes, TimeoutsDifferByWhatIsDone) {
+  EXPECT_EQ(times(0x12), "1 10");
+  EXPECT_EQ(times(0x28), "2 30");
+  EXPECT_EQ(times(0x1D), "30 120") << "a self-test in the foreground";
+}
+TEST(ReportOpcodes, NobodyIsToldToGiveUpWhileAllIsWell) {
+  for (const OpcodeInfo& info : opcode_table()) {
+    const Option option = info.service_action ? Option::kServiceAction : Option::kOpcode;
+    const auto data = data_of({.option = option,
+                               .timeouts = true,
+                               .opcode = info.opcode,
+                               .service_action = info.service_action.value_or(0)});
+    const std::uint8_t* p = &data[data.size() - 8];
+    EXPECT_GT(load_be<std::uint32_t>(p), 0u) << info.name;
+    EXPECT_LT(load_be<std::uint32_t>(p), load_be<std::uint32_t>(p + 4)) << info.name;
+  }
 }
 TEST(ReportOpcodes, OneCommandWithAServiceAction) {
   EXPECT_EQ(told({.option = Option::kServiceAction, .opcode = 0x9E, .service_action = 0x10}),
@@ -88,7 +112,7 @@ TEST(ReportTaskManagement, ShortForm) {
 }
 TEST(ReportTaskManagement, ExtendedForm) {
   EXPECT_EQ(testing::hex(report_task_management({.extended = true})),
-            "da 00 00 0c 00 00 00 00 00 00 00 00 00 00 00 00");
+            "da 00 00 0c 01 00 d8 00 00 00 01 2c 00 00 00 64");
 }
 
 }  // namespace

@@ -85,7 +85,8 @@ Rig::Rig(const Options& options)
   units.push_back({Lun{0},
                    DiskOptions{.identity = example_identity(),
                                .block_bytes = options.block_bytes,
-                               .transfer_bytes_max = options.transfer_bytes_max},
+                               .transfer_bytes_max = options.transfer_bytes_max,
+                               .clock = [now = now] { return *now; }},
                    layer});
   device = std::make_shared<Device>(std::move(units));
   nexus = attach("iqn.2026-11.org.example:host");

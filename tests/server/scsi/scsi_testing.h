@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -68,6 +69,8 @@ class Rig {
 
   Command command(std::string_view cdb_hex, std::string_view data = {}) const;
 
+  // What the disk takes for the time.
+  std::shared_ptr<std::chrono::nanoseconds> now = std::make_shared<std::chrono::nanoseconds>(0);
   std::shared_ptr<test::RamLayer> layer;
   std::shared_ptr<Device> device;
   std::shared_ptr<Nexus> nexus;

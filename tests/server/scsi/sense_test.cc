@@ -49,5 +49,12 @@ TEST(Sense, DescriptorFormatPointsAtAField) {
             "72 05 24 00 00 00 00 08 02 06 00 00 cf 00 01 00");
 }
 
+TEST(Sense, ProgressInBothFormats) {
+  Sense sense{SenseKey::kNotReady, asc::kSelfTestInProgress};
+  sense.progress = 0x1234;
+  EXPECT_EQ(fixed(sense), "70 00 02 00 00 00 00 0a 00 00 00 00 04 09 00 80 12 34");
+  EXPECT_EQ(descriptor(sense), "72 02 04 09 00 00 00 08 02 06 00 00 80 12 34 00");
+}
+
 }  // namespace
 }  // namespace mariner::scsi

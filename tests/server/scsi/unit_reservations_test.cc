@@ -55,6 +55,12 @@ TEST_F(UnitReservationsTest, AReservationKeepsOthersOut) {
   EXPECT_EQ(b("25"), "good");
   EXPECT_EQ(b("1b 00 00 00 01 00"), "good") << "starting a unit";
   EXPECT_EQ(b("1b 00 00 00 00 00"), "reservation conflict") << "stopping it";
+  EXPECT_EQ(b("4d 00 40 00 00 00 00 00 ff"), "good") << "LOG SENSE";
+  EXPECT_EQ(b("4c 02 40"), "reservation conflict") << "LOG SELECT";
+  EXPECT_EQ(b("1d 04"), "reservation conflict") << "SEND DIAGNOSTIC";
+  EXPECT_EQ(b("1c 01 00 00 ff"), "reservation conflict") << "RECEIVE DIAGNOSTIC RESULTS";
+  EXPECT_EQ(b("3b 0a"), "reservation conflict") << "WRITE BUFFER";
+  EXPECT_EQ(b("3c 0b 00 00 00 00 00 00 04"), "reservation conflict") << "READ BUFFER";
   EXPECT_EQ(b(kReadKeys), "good");
   EXPECT_EQ(a(kWrite, block_), "good");
   EXPECT_EQ(b(reserve_cdb(1, 3), reserve_list('B', 0)), "reservation conflict");
@@ -94,6 +100,7 @@ TEST_F(UnitReservationsTest, Reserve6KeepsOthersOutUntilItIsReleased) {
   EXPECT_EQ(b(kRead), "reservation conflict");
   EXPECT_EQ(b(kReserve6), "reservation conflict");
   EXPECT_EQ(b(kInquiry), "good");
+  EXPECT_EQ(b("4d 00 40 00 00 00 00 00 ff"), "good") << "LOG SENSE";
   EXPECT_EQ(b(kRelease6), "good") << "without effect";
   EXPECT_EQ(b(kRead), "reservation conflict");
   EXPECT_EQ(a(kRead), "good");

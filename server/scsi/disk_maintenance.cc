@@ -1,0 +1,158 @@
+// The commands with which a host looks after a disk: starting and stopping, self-tests, logs; and
+// the conditions of the unit that these make.
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "server/scsi/disk.h"
+
+namespace mariner::scsi {
+namespace {
+
+Sense not_ready_because(AdditionalSense code) { return {SenseKey::kNotReady, code}; }
+
+}  // namespace
+
+std::optional<Sense> Disk::not_ready(Operation operation) const {
+  if (self_test_->in_foreground()) return not_ready_because(asc::kSelfTestInProgress);
+  if (stopped_ && accesses_medium(operation)) {
+    return not_ready_because(asc::kInitializingCommandRequired);
+  }
+  return std::nullopt;
+}
+
+Sense Disk::pollable_sense() const {
+  if (self_test_->running()) {
+    Sense sense = not_ready_because(asc::kSelfTestInProgress);
+    sense.progress = self_test_->progress();
+    return sense;
+  }
+  if (stopped_) return not_ready_because(asc::kInitializingCommandRequired);
+  if (mode_.exception_method() == ExceptionMethod::kRequest) {
+    return {SenseKey::kNoSense, exception()};
+  }
+  return {};
+}
+
+AdditionalSense Disk::exception() const {
+  if (mode_.exception_test()) return asc::kFailurePredictedInTest;
+  if (background_test_failed_ && mode_.background_errors()) return asc::kBackgroundSelfTestFailed;
+  return asc::kNone;
+}
+
+void Disk::tell_exception() {
+  const bool tells = mode_.exception_method() == ExceptionMethod::kAttention;
+  const AdditionalSense now = tells ? exception() : asc::kNone;
+  if (now == std::exchange(told_, now) || now == asc::kNone) return;
+  if (tell_) tell_(now);
+}
+
+void Disk::reset() {
+  self_test_->abort(SelfTest::Outcome::kAbortedOtherwise);
+  mode_ = {};
+  told_ = asc::kNone;
+  statistics_.reset();
+  stopped_ = false;
+}
+
+void Disk::abort_self_test(const Nexus* of) {
+  if (!self_test_->in_foreground()) return;
+  if (of != nullptr && tester_.lock().get() != of) return;
+  self_test_->abort(SelfTest::Outcome::kAbortedOtherwise);
+}
+
+Response Disk::answer(const LogSense& sense, const Command&) {
+  const auto result = log_sense(sense, {statistics_, *self_test_, exception()});
+  if (const auto* wrong = std::get_if<Sense>(&result)) return refuse(*wrong);
+  return parameter_data(std::get<std::vector<std::uint8_t>>(result), sense.allocation_bytes);
+}
+
+Response Disk::answer(const LogSelect& select, const Command&) {
+  const auto result = log_select(select, statistics_);
+  if (const auto* wrong = std::get_if<Sense>(&result)) return refuse(*wrong);
+  const auto& reset = std::get<LogReset>(result);
+  if (reset.counters || reset.reports) ++log_generation_;
+  apply(reset, statistics_, *self_test_);
+  return {};
+}
+
+// Supported diagnostic pages (SPC-4 7.2.13): itself.
+Response Disk::answer(const ReceiveDiagnostic& receive, const Command&) {
+  const std::vector<std::uint8_t> page = {0x00, 0x00, 0x00, 0x01, 0x00};
+  return parameter_data(page, receive.allocation_bytes);
+}
+
+void Disk::run(const StartStopUnit& start_stop, const Command&, CommandDone done) {
+  // A test in the background gives way (SPC-4 table 105).
+  self_test_->abort(SelfTest::Outcome::kAbortedOtherwise);
+  if (!start_stop.start) return stop(start_stop, std::move(done));
+  stopped_ = false;
+  done(Response{});
+}
+
+void Disk::stop(const StartStopUnit& stop, CommandDone done) {
+  // Whatever was acknowledged is durable: the flush is for a layer that thinks otherwise.
+  if (!stop.flush) {
+    stopped_ = true;
+    return done(Response{});
+  }
+  if (stop.immediate) std::exchange(done, [](const Response&) {})(Response{});
+  flush([self = shared_from_this(), done = std::move(done)](Response response) mutable {
+    if (response.status == Status::kGood) self->stopped_ = true;
+    done(std::move(response));
+  });
+}
+
+void Disk::run(const SendDiagnostic& send, const Command& command, CommandDone done) {
+  if (send.abort) {
+    // SPC-4 6.42: there has to be one.
+    if (!self_test_->running()) return done(refuse(invalid_field_in_cdb(1, std::uint8_t{7})));
+    self_test_->abort(SelfTest::Outcome::kAbortedByCommand);
+    return done(Response{});
+  }
+  if (send.test) return begin_test(*send.test, command, std::move(done));
+  // A page whose answer is fetched by RECEIVE DIAGNOSTIC RESULTS: only page 00h, without contents.
+  const auto page = command.data_out.bytes();
+  if (send.parameter_bytes != 0) {
+    if (page.size() < send.parameter_bytes || page.size() != 4) {
+      return done(refuse(illegal_request(asc::kParameterListLengthError)));
+    }
+    for (std::uint16_t i = 0; i < page.size(); ++i) {
+      if (page[i] != std::byte{0}) return done(refuse(invalid_parameter(i)));
+    }
+  }
+  done(Response{});
+}
+
+void Disk::begin_test(SelfTest::Kind kind, const Command& command, CommandDone done) {
+  if (self_test_->running()) {
+    return done(refuse(not_ready_because(asc::kSelfTestInProgress)));
+  }
+  if (stopped_) return done(refuse(not_ready_because(asc::kInitializingCommandRequired)));
+  if (kind == SelfTest::Kind::kBackgroundShort || kind == SelfTest::Kind::kBackgroundExtended) {
+    background_test_failed_ = false;
+    done(Response{});
+    return self_test_->begin(kind, [self = shared_from_this()](const SelfTest::Report& report) {
+      self->background_test_failed_ = report.outcome == SelfTest::Outcome::kReadingFailed ||
+                                      report.outcome == SelfTest::Outcome::kFlushingFailed;
+      self->tell_exception();
+    });
+  }
+  tester_ = command.nexus;
+  self_test_->begin(kind, [self = shared_from_this(),
+                           done = std::move(done)](const SelfTest::Report& report) mutable {
+    switch (report.outcome) {
+      case SelfTest::Outcome::kPassed: return done(Response{});
+      case SelfTest::Outcome::kReadingFailed:
+      case SelfTest::Outcome::kFlushingFailed:
+        return done(self->refuse({SenseKey::kHardwareError, asc::kSelfTestFailed}));
+      case SelfTest::Outcome::kAbortedByCommand:
+      case SelfTest::Outcome::kAbortedOtherwise:
+      case SelfTest::Outcome::kNotCompleted:
+      case SelfTest::Outcome::kRunning: break;
+    }
+    done(self->refuse({SenseKey::kAbortedCommand, asc::kNone}));
+  });
+}
+
+}  // namespace mariner::scsi
