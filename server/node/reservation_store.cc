@@ -37,7 +37,6 @@ meta::Reservations to_meta(const Reservations& state) {
   for (const Registration& registration : state.registrations()) {
     meta::Reservations::Registration& to = *out.add_registrations();
     put(registration.nexus, *to.mutable_nexus());
-    to.set_all_target_ports(registration.all_target_ports);
     to.set_key(registration.key);
   }
   if (state.reservation()) {
@@ -53,7 +52,7 @@ Result<Reservations> from_meta(const meta::Reservations& saved) {
   for (const meta::Reservations::Registration& from : saved.registrations()) {
     const std::optional<NexusId> nexus = get(from.nexus());
     if (!nexus || from.key() == 0) return damaged;
-    registrations.push_back({*nexus, from.all_target_ports(), from.key()});
+    registrations.push_back({*nexus, from.key()});
   }
   std::optional<Reservation> reservation;
   if (saved.type() != 0) {

@@ -161,6 +161,12 @@ Decoded decode_report_luns(CdbBytes cdb) {
   return ReportLuns{static_cast<ReportLuns::Select>(cdb[2]), load_be<std::uint32_t>(&cdb[6])};
 }
 
+Decoded decode_report_port_groups(CdbBytes cdb) {
+  const std::uint8_t format = cdb[1] >> 5;
+  if (format > 1) return invalid_field_in_cdb(1, std::uint8_t{7});
+  return ReportPortGroups{format == 1, load_be<std::uint32_t>(&cdb[6])};
+}
+
 Decoded decode_report_opcodes(CdbBytes cdb) {
   const auto option = static_cast<std::uint8_t>(cdb[2] & 0x07);
   if (option > static_cast<std::uint8_t>(ReportOpcodes::Option::kEither)) {
@@ -248,6 +254,7 @@ Decoded decode(CdbBytes cdb, const Geometry& geometry) {
       return GetLbaStatus{lba, load_be<std::uint32_t>(&cdb[10])};
     }
     case Operation::kReportLuns: return decode_report_luns(cdb);
+    case Operation::kReportPortGroups: return decode_report_port_groups(cdb);
     case Operation::kReportOpcodes: return decode_report_opcodes(cdb);
     case Operation::kReportTaskManagement:
       return ReportTaskManagement{(cdb[2] & 0x80) != 0, load_be<std::uint32_t>(&cdb[6])};

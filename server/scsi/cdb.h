@@ -117,6 +117,10 @@ struct ReportLuns {
   Select select = Select::kAddressable;
   std::uint32_t allocation_bytes = 0;
 };
+struct ReportPortGroups {
+  bool extended = false;  // the header that tells of transition times
+  std::uint32_t allocation_bytes = 0;
+};
 struct ReportOpcodes {
   enum class Option : std::uint8_t { kAll = 0, kOpcode = 1, kServiceAction = 2, kEither = 3 };
   Option option = Option::kAll;
@@ -180,13 +184,14 @@ struct ReceiveCopyResults {
 };
 
 // A Sense when the CDB is refused.
-using Decoded = std::variant<Sense, TestUnitReady, RequestSense, Inquiry, ModeSense, ModeSelect,
-                             StartStopUnit, PreventAllow, ReadCapacity, Read, Write, WriteAndVerify,
-                             Verify, Prefetch, SynchronizeCache, WriteSame, Unmap, GetLbaStatus,
-                             ReportLuns, ReportOpcodes, ReportTaskManagement, Reserve6, Release6,
-                             PersistentReserveIn, PersistentReserveOut, CompareAndWrite, OrWrite,
-                             ReadDefectData, ExtendedCopy, ReceiveCopyResults, LogSense, LogSelect,
-                             SendDiagnostic, ReceiveDiagnostic, ReadBuffer, WriteBuffer>;
+using Decoded =
+    std::variant<Sense, TestUnitReady, RequestSense, Inquiry, ModeSense, ModeSelect, StartStopUnit,
+                 PreventAllow, ReadCapacity, Read, Write, WriteAndVerify, Verify, Prefetch,
+                 SynchronizeCache, WriteSame, Unmap, GetLbaStatus, ReportLuns, ReportPortGroups,
+                 ReportOpcodes, ReportTaskManagement, Reserve6, Release6, PersistentReserveIn,
+                 PersistentReserveOut, CompareAndWrite, OrWrite, ReadDefectData, ExtendedCopy,
+                 ReceiveCopyResults, LogSense, LogSelect, SendDiagnostic, ReceiveDiagnostic,
+                 ReadBuffer, WriteBuffer>;
 
 [[nodiscard]] Decoded decode(CdbBytes cdb, const Geometry& geometry);
 

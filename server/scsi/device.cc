@@ -11,9 +11,6 @@
 namespace mariner::scsi {
 namespace {
 
-// One target portal group, number 1, and so one target port.
-constexpr std::uint16_t kTargetPort = 1;
-
 // Commands that a waiting unit attention does not hold up (SAM-5 5.14.1). REQUEST SENSE reports
 // it as its data.
 bool exempt_from_attentions(CdbBytes cdb) {
@@ -244,8 +241,10 @@ void Device::reserve_out(const Unit& unit, const PersistentReserveOut& reserve,
     return done(check_condition(*wrong, unit.disk->sense_format()));
   }
   ReserveOut out = std::get<ReserveOut>(std::move(parsed));
+  const std::vector<std::uint16_t>& ports = unit.disk->identity().target_ports;
+  if (out.all_target_ports) out.target_ports = ports;
   if (out.action == PersistentReserveOut::Action::kRegisterAndMove &&
-      out.target_port != kTargetPort) {
+      std::ranges::find(ports, out.target_port) == ports.end()) {
     return done(check_condition(invalid_parameter(18), unit.disk->sense_format()));
   }
   const NexusId& from = static_cast<const InitiatorNexus&>(*command.nexus).id();
@@ -266,7 +265,7 @@ void Device::reserve_out(const Unit& unit, const PersistentReserveOut& reserve,
         }
         if (*alive) {
           for (const auto& [id, attention] : std::get<Reservations::Effects>(*applied).attentions) {
-            nexuses_.establish_for(index, attention, id.initiator, id.target_port);
+            nexuses_.establish_for(index, attention, id);
           }
         }
         if (!aborts) return done(Response{});

@@ -7,12 +7,18 @@
 #include <vector>
 
 #include "server/scsi/inquiry.h"
+#include "server/scsi/nexus.h"
 #include "server/scsi/report_opcodes.h"
+#include "server/scsi/report_port_groups.h"
 
 namespace mariner::scsi {
 namespace {
 
 Response good() { return {}; }
+
+std::uint16_t target_port_of(const Command& command) {
+  return static_cast<const InitiatorNexus&>(*command.nexus).id().target_port;
+}
 
 }  // namespace
 
@@ -85,11 +91,12 @@ Response Disk::answer(const PreventAllow&, const Command&) { return good(); }
 // GOOD, not CONDITION MET: there is no cache that the blocks would be in (SBC-3 5.9).
 Response Disk::answer(const Prefetch&, const Command&) { return good(); }
 
-Response Disk::answer(const Inquiry& inquiry, const Command&) {
+Response Disk::answer(const Inquiry& inquiry, const Command& command) {
   if (!inquiry.vital_product_data) {
     return parameter_data(standard_inquiry(options_.identity), inquiry.allocation_bytes);
   }
-  const auto page = vital_product_data(inquiry.page, options_.identity, geometry());
+  const auto page =
+      vital_product_data(inquiry.page, options_.identity, geometry(), target_port_of(command));
   if (!page) return refuse(invalid_field_in_cdb(2));
   return parameter_data(*page, inquiry.allocation_bytes);
 }
@@ -116,6 +123,11 @@ Response Disk::answer(const ModeSelect& select, const Command& command) {
 Response Disk::answer(const ReadCapacity& read, const Command&) {
   return parameter_data(read.sixteen ? capacity16(geometry()) : capacity10(geometry()),
                         read.allocation_bytes);
+}
+
+Response Disk::answer(const ReportPortGroups& report, const Command&) {
+  return parameter_data(report_port_groups(report, options_.identity.target_ports),
+                        report.allocation_bytes);
 }
 
 Response Disk::answer(const ReportOpcodes& report, const Command&) {

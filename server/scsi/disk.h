@@ -91,6 +91,7 @@ class Disk final : public std::enable_shared_from_this<Disk> {
   Response answer(const ModeSense& sense, const Command& command);
   Response answer(const ModeSelect& select, const Command& command);
   Response answer(const ReadCapacity& read, const Command& command);
+  Response answer(const ReportPortGroups& report, const Command& command);
   Response answer(const ReportOpcodes& report, const Command& command);
   Response answer(const ReportTaskManagement& report, const Command& command);
   Response answer(const ReadDefectData& read, const Command& command);

@@ -11,7 +11,10 @@
 namespace mariner::scsi {
 
 struct Identity {
-  std::string target_name;         // iSCSI name of the target, at most 223 bytes (RFC 7143 4.2.7.1)
+  std::string target_name;  // iSCSI name of the target, at most 223 bytes (RFC 7143 4.2.7.1)
+  // The device's target ports: relative target port identifiers, ascending, at least one. A target
+  // port is a portal group (RFC 7143 4.4.3.1), and its identifier is the group's tag.
+  std::vector<std::uint16_t> target_ports{1};
   std::string volume_name;         // part of the T10 vendor ID designator
   std::string serial;              // unit serial number, printable ASCII, at most 64 bytes
   std::vector<std::uint8_t> naa;   // 8 bytes (NAA 3h, locally assigned) or 16 bytes (NAA 6h)

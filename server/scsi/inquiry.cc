@@ -1,5 +1,7 @@
 #include "server/scsi/inquiry.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <span>
@@ -10,6 +12,7 @@
 #include "proto/check.h"
 #include "proto/units.h"
 #include "server/scsi/extended_copy.h"
+#include "server/scsi/report_port_groups.h"
 #include "server/scsi/self_test.h"
 
 namespace mariner::scsi {
@@ -48,7 +51,7 @@ Bytes page_of(std::uint8_t page, std::size_t bytes) {
 }
 
 Bytes supported_pages() {
-  constexpr std::uint8_t kPages[] = {0x00, 0x80, 0x83, 0x86, 0x87, 0x8F, 0xB0, 0xB1, 0xB2};
+  constexpr std::uint8_t kPages[] = {0x00, 0x80, 0x83, 0x86, 0x87, 0x88, 0x8F, 0xB0, 0xB1, 0xB2};
   Bytes data = page_of(0x00, 4 + std::size(kPages));
   std::ranges::copy(kPages, &data[4]);
   return data;
@@ -67,6 +70,7 @@ enum class Designator : std::uint8_t {
   kT10VendorId = 1,
   kNaa = 3,
   kRelativePort = 4,
+  kPortGroup = 5,
   kScsiName = 8
 };
 
@@ -98,7 +102,13 @@ Bytes name_string(std::string_view name) {
   return bytes;
 }
 
-Bytes device_identification(const Identity& identity) {
+// The name of a target port of iSCSI (RFC 7143 4.4.3.1, SPC-4 7.8.6.10).
+void append_port_name(Bytes& data, const Identity& identity, std::uint16_t target_port) {
+  append(data, {Association::kTargetPort, CodeSet::kUtf8, Designator::kScsiName},
+         name_string(fmt::format("{},t,0x{:04x}", identity.target_name, target_port)));
+}
+
+Bytes device_identification(const Identity& identity, std::uint16_t target_port) {
   Bytes data(4);
   append(data, {Association::kLogicalUnit, CodeSet::kBinary, Designator::kNaa}, identity.naa);
 
@@ -109,11 +119,12 @@ Bytes device_identification(const Identity& identity) {
   vendor_id.resize(std::min<std::size_t>(vendor_id.size(), 0xFF));
   append(data, {Association::kLogicalUnit, CodeSet::kAscii, Designator::kT10VendorId}, vendor_id);
 
-  // One target portal group, number 1, and so one target port.
-  append(data, {Association::kTargetPort, CodeSet::kBinary, Designator::kRelativePort},
-         Bytes{0, 0, 0, 1});
-  append(data, {Association::kTargetPort, CodeSet::kUtf8, Designator::kScsiName},
-         name_string(identity.target_name + ",t,0x0001"));
+  Bytes number(4);  // reserved, then 16 bits
+  store_be(&number[2], target_port);
+  append(data, {Association::kTargetPort, CodeSet::kBinary, Designator::kRelativePort}, number);
+  store_be(&number[2], kTargetPortGroup);
+  append(data, {Association::kTargetPort, CodeSet::kBinary, Designator::kPortGroup}, number);
+  append_port_name(data, identity, target_port);
   append(data, {Association::kTargetDevice, CodeSet::kUtf8, Designator::kScsiName},
          name_string(identity.target_name));
 
@@ -144,6 +155,24 @@ Bytes mode_page_policy() {
   data[6] = kMultipleUnitsShare;
   data[8] = 0x3F;  // all others
   data[9] = 0xFF;
+  return data;
+}
+
+// SPC-4 7.8.10: each target port by its number and its name. Who the initiator ports are is not
+// told: they belong to others.
+Bytes scsi_ports(const Identity& identity) {
+  constexpr std::size_t kDescriptorBytes = 12;
+  Bytes data(4);
+  for (const std::uint16_t port : identity.target_ports) {
+    const std::size_t at = data.size();
+    data.resize(at + kDescriptorBytes);
+    store_be(&data[at + 2], port);
+    append_port_name(data, identity, port);
+    store_be(&data[at + 10], static_cast<std::uint16_t>(data.size() - at - kDescriptorBytes));
+  }
+  data[0] = kDirectAccess;
+  data[1] = 0x88;
+  store_be(&data[2], static_cast<std::uint16_t>(data.size() - 4));
   return data;
 }
 
@@ -195,6 +224,9 @@ void check_identity(const Identity& identity) {
                                  : identity.naa.size() == 16 && identity.naa[0] >> 4 == 0x6);
   CHECK(printable(identity.vendor) && printable(identity.product) && printable(identity.revision));
   CHECK(printable(identity.volume_name));
+  const std::vector<std::uint16_t>& ports = identity.target_ports;
+  CHECK(!ports.empty() && ports.size() <= kTargetPortsMax && ports.front() > 0);
+  CHECK(std::ranges::adjacent_find(ports, std::ranges::greater_equal{}) == ports.end());
 }
 
 std::vector<std::uint8_t> standard_inquiry(const Identity& identity) {
@@ -203,8 +235,8 @@ std::vector<std::uint8_t> standard_inquiry(const Identity& identity) {
   data[2] = kVersionSpc4;
   data[3] = 0x12;  // HISUP, response data format 2
   data[4] = kStandardBytes - 5;
-  data[5] = 0x08;  // 3PC: third-party copies
-  data[7] = 0x02;  // CMDQUE
+  data[5] = kImplicitPortGroups | 0x08;  // TPGS; 3PC: third-party copies
+  data[7] = 0x02;                        // CMDQUE
   store_text(&data[8], identity.vendor, 8);
   store_text(&data[16], identity.product, 16);
   store_text(&data[32], identity.revision, 4);
@@ -226,13 +258,15 @@ std::vector<std::uint8_t> absent_unit_inquiry() {
 
 std::optional<std::vector<std::uint8_t>> vital_product_data(std::uint8_t page,
                                                             const Identity& identity,
-                                                            const Geometry& geometry) {
+                                                            const Geometry& geometry,
+                                                            std::uint16_t target_port) {
   switch (page) {
     case 0x00: return supported_pages();
     case 0x80: return unit_serial_number(identity);
-    case 0x83: return device_identification(identity);
+    case 0x83: return device_identification(identity, target_port);
     case 0x86: return extended_inquiry();
     case 0x87: return mode_page_policy();
+    case 0x88: return scsi_ports(identity);
     case 0x8F: return third_party_copy_page();
     case 0xB0: return block_limits(geometry);
     case 0xB1: return block_characteristics();

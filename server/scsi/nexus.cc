@@ -69,13 +69,10 @@ void NexusTable::establish(std::size_t unit, Attention attention, const Nexus* e
   }
 }
 
-void NexusTable::establish_for(std::size_t unit, Attention attention,
-                               const InitiatorPort& initiator, std::uint16_t target_port) {
-  for (auto at = nexuses_.lower_bound({initiator, 0});
-       at != nexuses_.end() && at->first.initiator == initiator; ++at) {
-    if (target_port != 0 && at->first.target_port != target_port) continue;
-    if (const auto nexus = at->second.lock()) nexus->attentions(unit).add(attention);
-  }
+void NexusTable::establish_for(std::size_t unit, Attention attention, const NexusId& id) {
+  const auto found = nexuses_.find(id);
+  if (found == nexuses_.end()) return;
+  if (const auto nexus = found->second.lock()) nexus->attentions(unit).add(attention);
 }
 
 }  // namespace mariner::scsi

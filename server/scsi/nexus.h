@@ -77,10 +77,9 @@ class NexusTable {
 
   // Adds `attention` for `unit` to every nexus but `except` (which may be null).
   void establish(std::size_t unit, Attention attention, const Nexus* except = nullptr);
-  // Adds `attention` for `unit` to the nexuses of this initiator port, through `target_port` or, 0,
-  // through any. Who is not there hears of nothing: a new nexus begins with power on.
-  void establish_for(std::size_t unit, Attention attention, const InitiatorPort& initiator,
-                     std::uint16_t target_port);
+  // Adds `attention` for `unit` to one nexus. Who is not there hears of nothing: a new nexus begins
+  // with power on.
+  void establish_for(std::size_t unit, Attention attention, const NexusId& id);
 
  private:
   std::size_t unit_count_;

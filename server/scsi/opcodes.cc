@@ -186,6 +186,12 @@ constexpr OpcodeInfo kTable[] = {
      kNoAction,
      12,
      {0xA0, 0, 0xFF, 0, 0, 0, 0xFF, 0xFF, 0xFF, 0xFF}},
+    {kReportPortGroups,
+     "REPORT TARGET PORT GROUPS",
+     0xA3,
+     0x0A,
+     12,
+     {0xA3, 0xEA, 0, 0, 0, 0, 0xFF, 0xFF, 0xFF, 0xFF}},
     {kReportOpcodes,
      "REPORT SUPPORTED OPERATION CODES",
      0xA3,
@@ -238,6 +244,7 @@ ReservationAccess reservation_access(Operation operation) {
     case kPreventAllow:  // prevents nothing
     case kReadCapacity:
     case kReportLuns:
+    case kReportPortGroups:
     case kReportOpcodes:
     case kReportTaskManagement:
     case kLogSense:

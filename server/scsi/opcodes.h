@@ -31,6 +31,7 @@ enum class Operation : std::uint8_t {
   kUnmap,
   kGetLbaStatus,
   kReportLuns,
+  kReportPortGroups,
   kReportOpcodes,
   kReportTaskManagement,
   kReserve6,

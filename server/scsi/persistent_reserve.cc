@@ -78,10 +78,10 @@ Bytes read_full_status(const Reservations& state) {
     data.resize(from + kDescriptorBytes);
     store_be(&data[from], registration.key);
     const bool holds = state.holds(registration.nexus);
-    data[from + 12] =
-        static_cast<std::uint8_t>((registration.all_target_ports ? 0x02 : 0) | (holds ? 0x01 : 0));
+    // Each nexus has a descriptor of its own: ALL_TG_PT is 0.
+    data[from + 12] = holds ? 0x01 : 0;
     if (holds) data[from + 13] = scope_and_type(*state.reservation());
-    if (!registration.all_target_ports) store_be(&data[from + 18], registration.nexus.target_port);
+    store_be(&data[from + 18], registration.nexus.target_port);
     store_be(&data[from + 20], static_cast<std::uint32_t>(id.size()));
     data.insert(data.end(), id.begin(), id.end());
   }

@@ -31,13 +31,16 @@ bool excludes_readers(ReservationType type) {
 }
 
 bool is_of(const Registration& registration, const NexusId& nexus) {
-  return registration.nexus.initiator == nexus.initiator &&
-         (registration.all_target_ports || registration.nexus.target_port == nexus.target_port);
+  return registration.nexus == nexus;
 }
 
-NexusId address_of(const Registration& registration) {
-  return {registration.nexus.initiator,
-          registration.all_target_ports ? std::uint16_t{0} : registration.nexus.target_port};
+// The nexuses of `port` that a registration concerns (SPC-4 6.16.3, ALL_TG_PT).
+std::vector<NexusId> nexuses_of(const InitiatorPort& port, const ReserveOut& out,
+                                const NexusId& from) {
+  if (!out.all_target_ports) return {{port, from.target_port}};
+  std::vector<NexusId> nexuses;
+  for (const std::uint16_t target_port : out.target_ports) nexuses.push_back({port, target_port});
+  return nexuses;
 }
 
 }  // namespace
@@ -99,7 +102,7 @@ bool Reservations::conflicts(ReservationAccess access, const NexusId& from) cons
 void Reservations::tell(Attention attention, const NexusId& except, Effects& effects) const {
   for (const Registration& registration : registrations_) {
     if (!is_of(registration, except)) {
-      effects.attentions.emplace_back(address_of(registration), attention);
+      effects.attentions.emplace_back(registration.nexus, attention);
     }
   }
 }
@@ -125,40 +128,59 @@ Reservations::Outcome Reservations::apply(const ReserveOut& out, const NexusId& 
   CHECK_MSG(false, "no such service action");
 }
 
-// SPC-4 5.13.7.
+// SPC-4 5.13.7. What the nexus may that asks decides; ALL_TG_PT does the same for its initiator
+// port's other nexuses, unless one of them has another key.
 Reservations::Outcome Reservations::do_register(const ReserveOut& out, const NexusId& from,
                                                 bool ignore_key) {
   if (out.specifies_ports && ignore_key) return invalid_parameter(kAtFlags, kSpecifiesPortsBit);
   Effects effects;
-  Registration* registered = own(from);
-  if (registered == nullptr) {
-    if (!ignore_key && out.key != 0) return Conflict{};
-    if (out.action_key == 0) return effects;
-    // All or nothing: one that is registered already, or no room, refuses them all.
-    std::vector<Registration> added{{from, out.all_target_ports, out.action_key}};
-    for (const InitiatorPort& port : out.ports) {
-      const NexusId other{port, from.target_port};
-      const bool twice = std::ranges::any_of(
-          added, [&](const Registration& r) { return r.nexus.initiator == port; });
-      if (twice || find(other) != nullptr) return invalid_parameter(kAtTransportIds);
-      added.push_back({other, out.all_target_ports, out.action_key});
-    }
-    if (registrations_.size() + added.size() > kRegistrationsMax) {
-      return Sense{SenseKey::kIllegalRequest, asc::kInsufficientRegistrationResources};
-    }
-    registrations_.insert(registrations_.end(), added.begin(), added.end());
+  const Registration* registered = find(from);
+  if (!ignore_key && out.key != (registered == nullptr ? 0 : registered->key)) return Conflict{};
+  if (registered == nullptr && out.action_key == 0) return effects;
+  if (registered != nullptr && out.specifies_ports) {
+    return invalid_parameter(kAtFlags, kSpecifiesPortsBit);
+  }
+  for (const NexusId& nexus : nexuses_of(from.initiator, out, from)) {
+    const Registration* other = find(nexus);
+    if (other != nullptr && !ignore_key && other->key != out.key) return Conflict{};
+  }
+  if (out.action_key == 0) {
+    for (const NexusId& nexus : nexuses_of(from.initiator, out, from)) unregister(nexus, effects);
   } else {
-    if (!ignore_key && out.key != registered->key) return Conflict{};
-    if (out.specifies_ports) return invalid_parameter(kAtFlags, kSpecifiesPortsBit);
-    if (out.action_key == 0) {
-      unregister(from, effects);
-    } else {
-      registered->key = out.action_key;
-    }
+    Outcome outcome = register_new(out, from);
+    if (!std::holds_alternative<Effects>(outcome)) return outcome;
   }
   persists_ = out.persists;
   ++generation_;
   return effects;
+}
+
+// All or nothing: a specified port that is registered already, or no room, refuses them all.
+Reservations::Outcome Reservations::register_new(const ReserveOut& out, const NexusId& from) {
+  std::vector<NexusId> wanted = nexuses_of(from.initiator, out, from);
+  const Sense no_room{SenseKey::kIllegalRequest, asc::kInsufficientRegistrationResources};
+  for (const InitiatorPort& port : out.ports) {
+    for (NexusId& nexus : nexuses_of(port, out, from)) {
+      if (find(nexus) != nullptr || std::ranges::find(wanted, nexus) != wanted.end()) {
+        return invalid_parameter(kAtTransportIds);
+      }
+      if (wanted.size() > kRegistrationsMax) return no_room;
+      wanted.push_back(std::move(nexus));
+    }
+  }
+  const auto added =
+      std::ranges::count_if(wanted, [&](const NexusId& nexus) { return find(nexus) == nullptr; });
+  if (registrations_.size() + static_cast<std::size_t>(added) > kRegistrationsMax) {
+    return no_room;
+  }
+  for (const NexusId& nexus : wanted) {
+    if (Registration* other = own(nexus)) {
+      other->key = out.action_key;
+    } else {
+      registrations_.push_back({nexus, out.action_key});
+    }
+  }
+  return Effects{};
 }
 
 // SPC-4 5.13.11.2.3: with the holder its reservation goes, and where others could rely on it they
@@ -216,7 +238,7 @@ bool Reservations::remove_with_key(std::optional<std::uint64_t> key, const Nexus
     if (key && registration.key != *key) return false;
     any = true;
     if (is_of(registration, except)) return false;
-    effects.attentions.emplace_back(address_of(registration), Attention::kRegistrationsPreempted);
+    effects.attentions.emplace_back(registration.nexus, Attention::kRegistrationsPreempted);
     return true;
   });
   return any;
@@ -264,7 +286,7 @@ Reservations::Outcome Reservations::do_move(const ReserveOut& out, const NexusId
     if (registrations_.size() >= kRegistrationsMax) {
       return Sense{SenseKey::kIllegalRequest, asc::kInsufficientRegistrationResources};
     }
-    registrations_.push_back({to, false, out.action_key});
+    registrations_.push_back({to, out.action_key});
   }
   reservation_->holder = find(to)->nexus;
   if (out.unregister) {

@@ -32,8 +32,7 @@ enum class ReservationType : std::uint8_t {
 
 struct Registration {
   NexusId nexus;
-  bool all_target_ports = false;  // then nexus.target_port is the one that it was made through
-  std::uint64_t key = 0;          // never 0
+  std::uint64_t key = 0;  // never 0
   friend bool operator==(const Registration&, const Registration&) = default;
 };
 
@@ -53,7 +52,9 @@ struct ReserveOut {
   std::uint64_t action_key = 0;
   bool persists = false;          // APTPL
   bool all_target_ports = false;  // ALL_TG_PT
-  bool unregister = false;        // UNREG, of a move
+  // With ALL_TG_PT, the target ports that there are; the device fills this in.
+  std::vector<std::uint16_t> target_ports;
+  bool unregister = false;  // UNREG, of a move
   // SPEC_I_PT: other initiator ports to register. Of a move: the one that it goes to.
   bool specifies_ports = false;
   std::vector<InitiatorPort> ports;
@@ -66,7 +67,7 @@ class Reservations {
   static constexpr std::size_t kRegistrationsMax = 1024;
 
   struct Effects {
-    // Whom to tell what; target port 0: through whichever.
+    // Whom to tell what.
     std::vector<std::pair<NexusId, Attention>> attentions;
   };
   struct Conflict {};
@@ -100,6 +101,7 @@ class Reservations {
   Outcome do_clear(const NexusId& from);
   Outcome do_preempt(const ReserveOut& out, const NexusId& from);
   Outcome do_move(const ReserveOut& out, const NexusId& from);
+  Outcome register_new(const ReserveOut& out, const NexusId& from);
   [[nodiscard]] Registration* own(const NexusId& nexus);
   void unregister(const NexusId& nexus, Effects& effects);
   // Tells all registered but `except`.

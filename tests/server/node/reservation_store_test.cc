@@ -21,7 +21,8 @@ Reservations some() {
   (void)state.apply({.action = PersistentReserveOut::Action::kRegister,
                      .action_key = UINT64_MAX,
                      .persists = true,
-                     .all_target_ports = true},
+                     .all_target_ports = true,
+                     .target_ports = {1, 2}},
                     kB);
   (void)state.apply({.action = PersistentReserveOut::Action::kReserve, .type = 5, .key = 0xA}, kA);
   return state;

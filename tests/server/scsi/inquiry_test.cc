@@ -14,14 +14,14 @@ constexpr Geometry kGeometry4096{
     .block_bytes = 4096, .block_count = 256, .transfer_blocks_max = 256};
 
 std::string page(std::uint8_t number, const Geometry& geometry = kGeometry512) {
-  const auto data = vital_product_data(number, example_identity(), geometry);
+  const auto data = vital_product_data(number, example_identity(), geometry, 1);
   return data ? hex(*data) : "none";
 }
 
 TEST(StandardInquiry, GoldenBytes) {
   EXPECT_EQ(hex(standard_inquiry(example_identity())),
-            "00 00 06 12 5b 08 00 02 "                          // disk, SPC-4, HISUP, 3PC, CMDQUE
-            "4d 41 52 49 4e 45 52 20 "                          // "MARINER "
+            "00 00 06 12 5b 18 00 02 "  // disk, SPC-4, HISUP, TPGS, 3PC, CMDQUE
+            "4d 41 52 49 4e 45 52 20 "  // "MARINER "
             "56 4f 4c 55 4d 45 20 20 20 20 20 20 20 20 20 20 "  // "VOLUME"
             "30 30 30 31 "                                      // "0001"
             "00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 "
@@ -38,13 +38,13 @@ TEST(StandardInquiry, ALunWithoutUnitHasQualifier3AndType1F) {
 }
 
 TEST(VitalProductData, SupportedPagesInOrder) {
-  EXPECT_EQ(page(0x00), "00 00 00 09 00 80 83 86 87 8f b0 b1 b2");
+  EXPECT_EQ(page(0x00), "00 00 00 0a 00 80 83 86 87 88 8f b0 b1 b2");
 }
 
 TEST(VitalProductData, EachSupportedPageExistsAndNamesItself) {
-  const auto list = *vital_product_data(0x00, example_identity(), kGeometry512);
+  const auto list = *vital_product_data(0x00, example_identity(), kGeometry512, 1);
   for (std::size_t i = 4; i < list.size(); ++i) {
-    const auto data = vital_product_data(list[i], example_identity(), kGeometry512);
+    const auto data = vital_product_data(list[i], example_identity(), kGeometry512, 1);
     ASSERT_TRUE(data);
     EXPECT_EQ((*data)[1], list[i]);
     EXPECT_EQ(((*data)[2] << 8 | (*data)[3]) + 4u, data->size());
@@ -63,11 +63,12 @@ TEST(VitalProductData, UnitSerialNumber) {
 
 TEST(VitalProductData, DeviceIdentification) {
   EXPECT_EQ(page(0x83),
-            "00 83 00 80 "
+            "00 83 00 88 "
             "01 03 00 08 30 11 22 33 44 55 66 77 "              // NAA 3h
             "02 01 00 1c 4d 41 52 49 4e 45 52 20 64 62 31 20 "  // "MARINER db1 "
             "30 31 32 33 34 35 36 37 38 39 61 62 63 64 65 66 "  // serial
             "51 94 00 04 00 00 00 01 "                          // relative port 1
+            "51 95 00 04 00 00 00 01 "                          // target port group 1
             "53 98 00 28 69 71 6e 2e 32 30 32 36 2d 31 31 2e 6f 72 67 2e 6d 61 72 69 6e 65 72 3a "
             "64 62 31 2c 74 2c 30 78 30 30 30 31 00 "  // port name
             "00 00 00 "
@@ -75,11 +76,32 @@ TEST(VitalProductData, DeviceIdentification) {
             "64 62 31 00");  // target name
 }
 
+// SPC-4 7.8.5 and 7.8.10: page 83h tells of the port through which it was asked, page 88h of all.
+TEST(VitalProductData, SeveralTargetPorts) {
+  Identity identity = example_identity();
+  identity.target_ports = {1, 0x2A};
+  check_identity(identity);
+  const auto ids = hex(*vital_product_data(0x83, identity, kGeometry512, 0x2A));
+  EXPECT_NE(ids.find("51 94 00 04 00 00 00 2a"), std::string::npos);
+  EXPECT_NE(ids.find("51 95 00 04 00 00 00 01"), std::string::npos) << "one group of all ports";
+  EXPECT_NE(ids.find("2c 74 2c 30 78 30 30 32 61 00"), std::string::npos) << ",t,0x002a";
+  const std::string name =
+      "53 98 00 28 69 71 6e 2e 32 30 32 36 2d 31 31 2e 6f 72 67 2e 6d 61 72 69 6e 65 72 3a 64 62 "
+      "31 2c 74 2c 30 78 30 30 ";
+  EXPECT_EQ(hex(*vital_product_data(0x88, identity, kGeometry512, 1)),
+            "00 88 00 70 "
+            "00 00 00 01 00 00 00 00 00 00 00 2c " +
+                name +
+                "30 31 00 00 00 00 "
+                "00 00 00 2a 00 00 00 00 00 00 00 2c " +
+                name + "32 61 00 00 00 00");
+}
+
 TEST(VitalProductData, DeviceIdentificationWithALongNaa) {
   Identity identity = example_identity();
   identity.naa = testing::bytes("60 01 02 03 04 05 06 07 08 09 0a 0b 0c 0d 0e 0f");
   check_identity(identity);
-  const auto data = *vital_product_data(0x83, identity, kGeometry512);
+  const auto data = *vital_product_data(0x83, identity, kGeometry512, 1);
   EXPECT_EQ(hex(std::span(data).subspan(4, 20)),
             "01 03 00 10 60 01 02 03 04 05 06 07 08 09 0a 0b 0c 0d 0e 0f");
 }
@@ -98,7 +120,7 @@ TEST(VitalProductData, BlockLimitsOf512ByteBlocks) {
 }
 
 TEST(VitalProductData, BlockLimitsOf4096ByteBlocks) {
-  const auto data = *vital_product_data(0xB0, example_identity(), kGeometry4096);
+  const auto data = *vital_product_data(0xB0, example_identity(), kGeometry4096, 1);
   EXPECT_EQ(hex(std::span(data).subspan(6, 10)), "00 01 00 00 01 00 00 00 01 00");
   EXPECT_EQ(hex(std::span(data).subspan(28, 4)), "00 00 00 01");
 }

@@ -123,7 +123,8 @@ class ReserveInTest : public ::testing::Test {
     (void)state_.apply({.action = Action::kRegister,
                         .action_key = 0xB,
                         .persists = true,
-                        .all_target_ports = true},
+                        .all_target_ports = true,
+                        .target_ports = {1}},
                        b_);
   }
   const NexusId a_{kPort, 1};
@@ -158,7 +159,7 @@ TEST_F(ReserveInTest, FullStatus) {
             "00 00 00 02 00 00 00 70 "
             "00 00 00 00 00 00 00 0a 00 00 00 00 01 03 00 00 00 00 00 01 00 00 00 20 " +
                 std::string(kPortHex) +
-                " 00 00 00 00 00 00 00 0b 00 00 00 00 02 00 00 00 00 00 00 00 00 00 00 20 " +
+                " 00 00 00 00 00 00 00 0b 00 00 00 00 00 00 00 00 00 00 00 01 00 00 00 20 " +
                 hex_of(transport_id(b_.initiator)));
 }
 

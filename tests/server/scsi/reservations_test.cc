@@ -136,9 +136,45 @@ TEST_F(ReservationsTest, ANexusIsAnInitiatorPortAndATargetPort) {
   do_register(kA, 0, 0xA);
   EXPECT_EQ(state_.find(nexus('a', 2)), nullptr) << "another session";
   EXPECT_EQ(state_.find(nexus('a', 1, 2)), nullptr) << "another portal group";
-  EXPECT_EQ(apply({.action = Action::kRegister, .action_key = 0xB, .all_target_ports = true}, kB),
-            "ok");
-  EXPECT_NE(state_.find(nexus('b', 1, 2)), nullptr);
+}
+
+TEST_F(ReservationsTest, AllTargetPortsAreRegisteredAsOneAfterAnother) {
+  ReserveOut out{.action = Action::kRegister, .action_key = 0xB, .all_target_ports = true};
+  out.target_ports = {1, 2, 3};
+  EXPECT_EQ(apply(out, kB), "ok");
+  EXPECT_EQ(state_.registrations().size(), 3u);
+  EXPECT_EQ(state_.find(nexus('b', 1, 2))->key, 0xBu);
+  EXPECT_EQ(reserve(kB, 0xB, kWriteExclusive), "ok");
+  EXPECT_FALSE(state_.holds(nexus('b', 1, 2))) << "one nexus holds a reservation";
+  EXPECT_TRUE(state_.conflicts(ReservationAccess::kWrites, nexus('b', 1, 2)));
+
+  EXPECT_EQ(do_register(nexus('b', 1, 3), 0xB, 0xB3), "ok") << "of this one only";
+  out.key = 0xB;
+  out.action_key = 0xBB;
+  EXPECT_EQ(apply(out, kB), "conflict") << "port 3 has another key";
+  out.action = Action::kRegisterAndIgnoreExistingKey;
+  EXPECT_EQ(apply(out, kB), "ok");
+  EXPECT_EQ(state_.find(nexus('b', 1, 3))->key, 0xBBu);
+  EXPECT_TRUE(state_.holds(kB)) << "another key, the same reservation";
+  out.action_key = 0;
+  EXPECT_EQ(apply(out, kB), "ok");
+  EXPECT_TRUE(state_.registrations().empty());
+  EXPECT_FALSE(state_.reservation());
+}
+
+TEST_F(ReservationsTest, SpecifiedPortsAreRegisteredThroughAllTargetPorts) {
+  ReserveOut out{.action = Action::kRegister,
+                 .action_key = 0xA,
+                 .all_target_ports = true,
+                 .target_ports = {1, 2},
+                 .specifies_ports = true};
+  out.ports = {kB.initiator};
+  EXPECT_EQ(do_register(nexus('b', 1, 2), 0, 0xB), "ok");
+  EXPECT_EQ(apply(out, kA), "5/26/00") << "b is registered through port 2";
+  EXPECT_EQ(do_register(nexus('b', 1, 2), 0xB, 0), "ok");
+  EXPECT_EQ(apply(out, kA), "ok");
+  EXPECT_EQ(state_.registrations().size(), 4u);
+  EXPECT_EQ(state_.find(nexus('b', 1, 2))->key, 0xAu);
 }
 
 TEST_F(ReservationsTest, OtherPortsAreRegisteredAllOrNone) {
