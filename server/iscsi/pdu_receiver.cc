@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <cstring>
 #include <utility>
+#include <vector>
 
 #include "proto/check.h"
 #include "proto/crc32c.h"
@@ -23,14 +24,33 @@ constexpr std::size_t kLargeSegmentBytes = 16 * 1024;
 constexpr unsigned kDatalessRun = 4;
 static_assert(kBufferBytes > kBhsBytes + kAhsBytesMax + kDigestBytes);
 
+// The buffers that no receiver of this thread needs at the moment. A receiver has one only between
+// prepare() and received(), or while part of a PDU is in it: a thousand idle connections take none.
+class SpareBuffers {
+ public:
+  std::unique_ptr<std::byte[]> take() {
+    if (spare_.empty()) return std::make_unique_for_overwrite<std::byte[]>(kBufferBytes);
+    auto buffer = std::move(spare_.back());
+    spare_.pop_back();
+    return buffer;
+  }
+  void give(std::unique_ptr<std::byte[]> buffer) {
+    if (spare_.size() < kSpareMax) spare_.push_back(std::move(buffer));
+  }
+
+ private:
+  static constexpr std::size_t kSpareMax = 8;
+  std::vector<std::unique_ptr<std::byte[]>> spare_;
+};
+thread_local SpareBuffers spare_buffers;
+
 }  // namespace
 
 std::size_t PduReceiver::prepare(std::span<iovec> places) {
   CHECK(places.size() >= 2);
   direct_bytes_ = 0;
   if (stage_ == Stage::kStopped) return 0;
-  // Not before bytes arrive: an idle connection has no buffer.
-  if (!buffer_) buffer_ = std::make_unique_for_overwrite<std::byte[]>(kBufferBytes);
+  if (!buffer_) buffer_ = spare_buffers.take();
   // What is buffered is always an incomplete header or trailer: moving it is cheap.
   if (begin_ > 0) {
     std::memmove(buffer_.get(), buffer_.get() + begin_, buffered());
@@ -80,6 +100,9 @@ void PduReceiver::received(std::size_t bytes, PduSink& sink) {
       case Stage::kStopped: more = false; break;
     }
   }
+  if (buffered() > 0 || !buffer_) return;
+  begin_ = end_ = 0;
+  spare_buffers.give(std::move(buffer_));
 }
 
 std::size_t PduReceiver::header_bytes() const {

@@ -50,7 +50,8 @@ class PduReceiver {
     data_digest_ = data;
   }
 
-  // Where the next bytes of the stream go, in order: at most two places. Returns how many.
+  // Where the next bytes of the stream go, in order: at most two places. Returns how many. To be
+  // followed by received() on the same thread.
   [[nodiscard]] std::size_t prepare(std::span<iovec> places);
 
   // `bytes` have been put there. Hands what is complete to `sink`.
@@ -85,7 +86,8 @@ class PduReceiver {
   std::size_t direct_bytes_ = 0;  // of them, asked for in place by the last prepare()
   std::uint32_t crc_ = 0;         // of the data segment so far, without the block in progress
   std::uint32_t block_crc_ = 0;   // of that block, if the segment fills it; 0 before its first byte
-  std::unique_ptr<std::byte[]> buffer_;  // look-ahead; the bytes [begin_, end_) are valid
+  // Look-ahead; the bytes [begin_, end_) are valid. Null while there are none and none are read.
+  std::unique_ptr<std::byte[]> buffer_;
   std::size_t begin_ = 0;
   std::size_t end_ = 0;
 };

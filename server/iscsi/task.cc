@@ -20,22 +20,32 @@ std::uint32_t transfer_tag(TaskRef task, std::uint32_t r2t_sn) {
          ((r2t_sn & kR2tSnMask) << kTaskIndexBits) | (task.index & kIndexMask);
 }
 
-TaskTable::TaskTable(std::size_t capacity) : slots_(capacity) {
+TaskTable::TaskTable(std::size_t capacity) : chunks_((capacity + kChunkSlots - 1) / kChunkSlots) {
   CHECK(capacity >= 1 && capacity <= kTasksMax);
   free_.reserve(capacity);
-  for (std::size_t i = capacity; i-- > 0;) {
-    slots_[i].ref = {.index = static_cast<std::uint32_t>(i), .generation = 1};
-    free_.push_back(static_cast<std::uint32_t>(i));
-  }
+  for (std::size_t i = capacity; i-- > 0;) free_.push_back(static_cast<std::uint32_t>(i));
   // At most half full, so that probes stay short.
   buckets_.assign(std::bit_ceil(capacity * 2), kNoSlot);
+}
+
+// One that is or was in use.
+Task& TaskTable::slot(std::uint32_t index) {
+  return (*chunks_[index / kChunkSlots])[index % kChunkSlots];
 }
 
 Task* TaskTable::allocate(std::uint32_t itt) {
   if (free_.empty()) return nullptr;
   const std::size_t bucket = bucket_of(itt);
   CHECK_MSG(buckets_[bucket] == kNoSlot, "the initiator task tag is in use");
-  Task& task = slots_[free_.back()];
+  const std::uint32_t index = free_.back();
+  if (auto& chunk = chunks_[index / kChunkSlots]; chunk == nullptr) {
+    chunk = std::make_unique<Chunk>();
+    const std::uint32_t first = index - index % kChunkSlots;
+    for (std::uint32_t i = 0; i < kChunkSlots; ++i) {
+      (*chunk)[i].ref = {.index = first + i, .generation = 1};
+    }
+  }
+  Task& task = slot(index);
   free_.pop_back();
   ++used_;
   buckets_[bucket] = task.ref.index;
@@ -47,11 +57,14 @@ Task* TaskTable::allocate(std::uint32_t itt) {
 
 Task* TaskTable::find(std::uint32_t itt) {
   const std::uint32_t index = buckets_[bucket_of(itt)];
-  return index == kNoSlot ? nullptr : &slots_[index];
+  return index == kNoSlot ? nullptr : &slot(index);
 }
 
 Task* TaskTable::get(TaskRef ref) {
-  Task& task = slots_[ref.index];
+  if (ref.index / kChunkSlots >= chunks_.size() || chunks_[ref.index / kChunkSlots] == nullptr) {
+    return nullptr;
+  }
+  Task& task = slot(ref.index);
   return task.state != Task::State::kFree && task.ref.generation == ref.generation ? &task
                                                                                    : nullptr;
 }
@@ -64,7 +77,7 @@ void TaskTable::unlist(Task& task) {
   CHECK(buckets_[hole] == task.ref.index);
   // Close the hole: move back what probed past it.
   for (std::size_t next = (hole + 1) & mask; buckets_[next] != kNoSlot; next = (next + 1) & mask) {
-    const std::size_t home = home_of(slots_[buckets_[next]].itt);
+    const std::size_t home = home_of(slot(buckets_[next]).itt);
     if (((next - home) & mask) >= ((next - hole) & mask)) {
       buckets_[hole] = buckets_[next];
       hole = next;
@@ -89,10 +102,10 @@ std::size_t TaskTable::home_of(std::uint32_t itt) const {
   return (itt * 0x9e3779b1u) >> (32 - std::countr_zero(buckets_.size()));
 }
 
-std::size_t TaskTable::bucket_of(std::uint32_t itt) const {
+std::size_t TaskTable::bucket_of(std::uint32_t itt) {
   const std::size_t mask = buckets_.size() - 1;
   std::size_t bucket = home_of(itt);
-  while (buckets_[bucket] != kNoSlot && slots_[buckets_[bucket]].itt != itt) {
+  while (buckets_[bucket] != kNoSlot && slot(buckets_[bucket]).itt != itt) {
     bucket = (bucket + 1) & mask;
   }
   return bucket;

@@ -8,6 +8,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -85,18 +86,27 @@ class TaskTable {
   // Calls `visit(Task&)` for each task; it may release the task that it is given.
   template <typename Visit>
   void for_each(Visit visit) {
-    for (Task& task : slots_) {
-      if (task.state != Task::State::kFree) visit(task);
+    for (const auto& chunk : chunks_) {
+      if (chunk == nullptr) continue;
+      for (Task& task : *chunk) {
+        if (task.state != Task::State::kFree) visit(task);
+      }
     }
   }
 
  private:
   static constexpr std::uint32_t kNoSlot = 0xffffffff;
 
-  [[nodiscard]] std::size_t home_of(std::uint32_t itt) const;
-  [[nodiscard]] std::size_t bucket_of(std::uint32_t itt) const;  // where it is or would be
+  // Slots come in chunks that stay where they are, made when one of them is first used: of many
+  // sessions most are idle or use a few places of their window.
+  static constexpr std::uint32_t kChunkSlots = 8;
+  using Chunk = std::array<Task, kChunkSlots>;
 
-  std::vector<Task> slots_;
+  [[nodiscard]] Task& slot(std::uint32_t index);
+  [[nodiscard]] std::size_t home_of(std::uint32_t itt) const;
+  [[nodiscard]] std::size_t bucket_of(std::uint32_t itt);  // where it is or would be
+
+  std::vector<std::unique_ptr<Chunk>> chunks_;
   std::vector<std::uint32_t> free_;
   std::vector<std::uint32_t> buckets_;  // open addressing: slot index or kNoSlot
   std::size_t used_ = 0;

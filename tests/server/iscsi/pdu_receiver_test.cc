@@ -252,5 +252,25 @@ TEST_F(PduReceiverTest, AdditionalHeadersAreHandedOn) {
   EXPECT_EQ(sink.pdus.at(0), pattern(5));
 }
 
+TEST(PduReceiverBuffer, AnIdleReceiverKeepsNone) {
+  PduReceiver first;
+  PduReceiver second;
+  TestSink sink;
+  std::array<iovec, 2> places{};
+  const Bytes wire = nop_out_pdu(1, kReservedTag).wire();
+  const auto feed = [&](PduReceiver& receiver, std::size_t from, std::size_t bytes) {
+    EXPECT_EQ(receiver.prepare(places), 1u);
+    std::memcpy(places[0].iov_base, wire.data() + from, bytes);
+    void* const at = places[0].iov_base;
+    receiver.received(bytes, sink);
+    return at;
+  };
+  void* const buffer = feed(first, 0, wire.size());
+  EXPECT_EQ(feed(second, 0, 20), buffer) << "the first has given it back";
+  EXPECT_NE(feed(first, 0, wire.size()), buffer) << "a part of a PDU is in it";
+  feed(second, 20, wire.size() - 20);
+  EXPECT_EQ(sink.pdus.size(), 3u);
+}
+
 }  // namespace
 }  // namespace mariner::iscsi

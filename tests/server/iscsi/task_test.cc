@@ -34,6 +34,14 @@ TEST(TaskTableTest, ASlotsNextTenantIsAnother) {
   EXPECT_NE(transfer_tag(old, 0), transfer_tag(second->ref, 0));
 }
 
+TEST(TaskTableTest, AReferenceToAPlaceThatWasNeverUsedIsToNoTask) {
+  TaskTable table(100);
+  Task* const first = table.allocate(7);
+  EXPECT_EQ(first->ref.index, 0u);
+  EXPECT_EQ(table.get({.index = 99, .generation = 0}), nullptr);
+  EXPECT_EQ(table.get({.index = 1000, .generation = 0}), nullptr);
+}
+
 TEST(TaskTableTest, IsBounded) {
   TaskTable table(2);
   EXPECT_NE(table.allocate(1), nullptr);
