@@ -155,6 +155,42 @@ void delete_view(Call& call) {
   call.control.view_unexpose(*request, answer<api::View>(std::move(call.reply)));
 }
 
+void get_access(Call& call) {
+  auto request = read<api::AccessRequest>(call);
+  if (!request) return;
+  request->set_volume(call.names[0]);
+  call.control.access_show(*request, answer<api::Access>(std::move(call.reply)));
+}
+
+void post_acl(Call& call) {
+  auto request = read<api::AclRequest>(call);
+  if (!request) return;
+  request->set_volume(call.names[0]);
+  call.control.acl_add(*request, answer<api::Access>(std::move(call.reply)));
+}
+
+void delete_acl(Call& call) {
+  auto request = read<api::AclRequest>(call);
+  if (!request) return;
+  request->set_volume(call.names[0]);
+  request->set_initiator(call.names[1]);
+  call.control.acl_remove(*request, answer<api::Access>(std::move(call.reply)));
+}
+
+void post_auth(Call& call) {
+  auto request = read<api::AuthRequest>(call);
+  if (!request) return;
+  request->set_volume(call.names[0]);
+  call.control.auth_set(*request, answer<api::Access>(std::move(call.reply)));
+}
+
+void post_redirect(Call& call) {
+  auto request = read<api::RedirectRequest>(call);
+  if (!request) return;
+  request->set_volume(call.names[0]);
+  call.control.redirect_set(*request, answer<api::Access>(std::move(call.reply)));
+}
+
 void delete_session(Call& call) {
   auto request = read<api::SessionRequest>(call);
   if (!request) return;
@@ -187,6 +223,11 @@ constexpr std::array kRoutes{
     Route{HttpMethod::kGet, "/v1/volumes/*/marks", get_marks},
     Route{HttpMethod::kPost, "/v1/volumes/*/marks", post_mark},
     Route{HttpMethod::kDelete, "/v1/volumes/*/marks/*", delete_mark},
+    Route{HttpMethod::kGet, "/v1/volumes/*/access", get_access},
+    Route{HttpMethod::kPost, "/v1/volumes/*/access/acl", post_acl},
+    Route{HttpMethod::kDelete, "/v1/volumes/*/access/acl/*", delete_acl},
+    Route{HttpMethod::kPost, "/v1/volumes/*/access/auth", post_auth},
+    Route{HttpMethod::kPost, "/v1/volumes/*/access/redirect", post_redirect},
     Route{HttpMethod::kGet, "/v1/views", get_views},
     Route{HttpMethod::kPost, "/v1/views", post_view},
     Route{HttpMethod::kDelete, "/v1/views/*", delete_view},

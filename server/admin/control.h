@@ -35,6 +35,13 @@ class Control {
   virtual void view_list(Answer<api::ViewList> done) = 0;
   virtual void view_unexpose(const api::UnexposeRequest& request, Answer<api::View> done) = 0;
   virtual void rollback(const api::RollbackRequest& request, Answer<api::RollbackAnswer> done) = 0;
+  virtual void access_show(const api::AccessRequest& request, Answer<api::Access> done) = 0;
+  // Each answers with the access that holds from then on, or in a dry run would.
+  virtual void acl_add(const api::AclRequest& request, Answer<api::Access> done) = 0;
+  virtual void acl_remove(const api::AclRequest& request, Answer<api::Access> done) = 0;
+  // Without accounts: none needs to log in. Without an address: here.
+  virtual void auth_set(const api::AuthRequest& request, Answer<api::Access> done) = 0;
+  virtual void redirect_set(const api::RedirectRequest& request, Answer<api::Access> done) = 0;
   virtual void session_list(Answer<api::SessionList> done) = 0;
   virtual void session_kick(const api::SessionRequest& request, Answer<api::Session> done) = 0;
   virtual void doctor(Answer<api::DoctorAnswer> done) = 0;

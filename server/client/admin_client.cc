@@ -134,6 +134,31 @@ Result<api::RollbackAnswer> AdminClient::rollback(const api::RollbackRequest& re
       volume_path(request.volume()) + "/rollback", request);
 }
 
+Result<api::Access> AdminClient::access_show(const api::AccessRequest& request) {
+  return Api{socket_, timeout_}.get<api::Access>(volume_path(request.volume()) + "/access");
+}
+
+Result<api::Access> AdminClient::acl_add(const api::AclRequest& request) {
+  return Api{socket_, timeout_}.post<api::Access>(volume_path(request.volume()) + "/access/acl",
+                                                  request);
+}
+
+Result<api::Access> AdminClient::acl_remove(const api::AclRequest& request) {
+  return Api{socket_, timeout_}.remove<api::Access>(
+      volume_path(request.volume()) + "/access/acl/" + percent_encoded(request.initiator()),
+      request);
+}
+
+Result<api::Access> AdminClient::auth_set(const api::AuthRequest& request) {
+  return Api{socket_, timeout_}.post<api::Access>(volume_path(request.volume()) + "/access/auth",
+                                                  request);
+}
+
+Result<api::Access> AdminClient::redirect_set(const api::RedirectRequest& request) {
+  return Api{socket_, timeout_}.post<api::Access>(
+      volume_path(request.volume()) + "/access/redirect", request);
+}
+
 Result<api::SessionList> AdminClient::session_list() {
   return Api{socket_, timeout_}.get<api::SessionList>("/v1/sessions");
 }

@@ -39,6 +39,11 @@ class AdminClient {
   [[nodiscard]] Result<api::ViewList> view_list();
   [[nodiscard]] Result<api::View> view_unexpose(const api::UnexposeRequest& request);
   [[nodiscard]] Result<api::RollbackAnswer> rollback(const api::RollbackRequest& request);
+  [[nodiscard]] Result<api::Access> access_show(const api::AccessRequest& request);
+  [[nodiscard]] Result<api::Access> acl_add(const api::AclRequest& request);
+  [[nodiscard]] Result<api::Access> acl_remove(const api::AclRequest& request);
+  [[nodiscard]] Result<api::Access> auth_set(const api::AuthRequest& request);
+  [[nodiscard]] Result<api::Access> redirect_set(const api::RedirectRequest& request);
   [[nodiscard]] Result<api::SessionList> session_list();
   [[nodiscard]] Result<api::Session> session_kick(const api::SessionRequest& request);
   [[nodiscard]] Result<api::DoctorAnswer> doctor();

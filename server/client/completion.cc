@@ -24,17 +24,21 @@ _mariner() {
 complete -o default -F _mariner mariner
 )shell";
 
+// clang-format takes this one for C++.
+// clang-format off
 constexpr std::string_view kZsh = R"shell(#compdef mariner
 _mariner() {
   local -a candidates
-  candidates=(${(f)" $("${words[1]}" __complete "${(@)words[2,CURRENT]}" 2 > / dev / null) "})
-    if ((${#candidates}));
-then compadd - a candidates;
-else _files;
-fi
+  candidates=(${(f)"$("${words[1]}" __complete "${(@)words[2,CURRENT]}" 2>/dev/null)"})
+  if (( ${#candidates} )); then
+    compadd -a candidates
+  else
+    _files
+  fi
 }
 compdef _mariner mariner
 )shell";
+// clang-format on
 
 constexpr std::string_view kFish = R"shell(# fish completion for mariner
 function __mariner_complete
@@ -108,6 +112,19 @@ void add_values(const std::string& type, const Place& place, const std::string& 
   } else if (type == "VOLUME" || type == "VOLUME@TIME") {
     if (const auto volumes = client.volume_list()) {
       for (const auto& entry : volumes->volumes()) to.push_back(entry.name());
+    }
+  } else if (type == "INITIATOR") {
+    // Those that are logged in to something are the likeliest.
+    to.emplace_back("any");
+    if (const auto sessions = client.session_list()) {
+      for (const auto& session : sessions->sessions()) to.push_back(session.initiator());
+    }
+  } else if (type == "LISTED") {
+    api::AccessRequest request;
+    request.set_volume(volume);
+    if (const auto access = client.access_show(request)) {
+      if (access->any_initiator()) to.emplace_back("any");
+      to.insert(to.end(), access->acl().begin(), access->acl().end());
     }
   } else if (type == "MARK") {
     add_marks(client, volume, "", to);

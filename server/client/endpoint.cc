@@ -50,6 +50,27 @@ Result<Endpoint> parse_endpoint(std::string_view text) {
   return endpoint;
 }
 
+Result<Endpoint> parse_target_address(std::string_view text) {
+  const auto wrong = [text](std::string_view why) {
+    return Error{ErrorCode::kInvalidArgument,
+                 fmt::format("\"{}\" is not where a target can be reached: {}; expected an address "
+                             "and a port, as in \"192.0.2.1:3260\" or \"[2001:db8::1]:3260\"",
+                             text, why)};
+  };
+  const auto comma = text.find(',');
+  if (comma != std::string_view::npos) {
+    std::uint16_t tag = 0;
+    if (!parse_port(text.substr(comma + 1), tag)) {
+      return wrong("the portal group's tag is not a number below 65536");
+    }
+  }
+  auto endpoint = parse_endpoint(text.substr(0, comma));
+  if (!endpoint) return endpoint;
+  if (endpoint->port == 0) return wrong("the port is 0");
+  if (endpoint->address == (endpoint->v6 ? "::" : "0.0.0.0")) return wrong("it is every address");
+  return endpoint;
+}
+
 std::string to_string(const Endpoint& endpoint) {
   return endpoint.v6 ? fmt::format("[{}]:{}", endpoint.address, endpoint.port)
                      : fmt::format("{}:{}", endpoint.address, endpoint.port);

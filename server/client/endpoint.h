@@ -21,6 +21,11 @@ struct Endpoint {
 // kInvalidArgument: not an IPv4 address or a bracketed IPv6 address followed by a port.
 [[nodiscard]] Result<Endpoint> parse_endpoint(std::string_view text);
 
+// Where a target can be reached from elsewhere: an endpoint that is one address and one port. A
+// portal group's tag may follow, as SendTargets prints it ("192.0.2.1:3260,1"); it is checked and
+// left out, because a redirection does not have it (RFC 7143 13.8).
+[[nodiscard]] Result<Endpoint> parse_target_address(std::string_view text);
+
 // What parse_endpoint() reads.
 [[nodiscard]] std::string to_string(const Endpoint& endpoint);
 

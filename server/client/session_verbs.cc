@@ -37,7 +37,13 @@ Result<ExitCode> list(Context& context, const NoOptions&) {
   return ExitCode::kDone;
 }
 
-Result<ExitCode> kick(Context& context, std::uint64_t id) {
+struct KickOptions {
+  std::uint64_t id = 0;
+  bool force = false;
+};
+
+Result<ExitCode> kick(Context& context, const KickOptions& options) {
+  const std::uint64_t id = options.id;
   auto client = context.client();
   const auto sessions = client.session_list();
   if (!sessions) return sessions.error();
@@ -59,10 +65,16 @@ Result<ExitCode> kick(Context& context, std::uint64_t id) {
   api::SessionRequest request;
   request.set_id(id);
   request.set_dry_run(context.flags.dry_run);
+  request.set_force(options.force);
   const auto kicked = client.session_kick(request);
   if (!kicked) return kicked.error();
   if (context.print_json(*kicked)) return ExitCode::kDone;
-  if (!context.flags.dry_run) context.console.note(fmt::format("session {} closed\n", id));
+  if (!context.flags.dry_run) {
+    context.console.note(
+        options.force
+            ? fmt::format("session {} closed\n", id)
+            : fmt::format("session {} is asked to log out, and closed if it does not\n", id));
+  }
   context.note_dry_run();
   return ExitCode::kDone;
 }
@@ -73,10 +85,11 @@ void add_session_verbs(CLI::App& app, Context& context) {
   auto& noun = *app.add_subcommand("session", "Who is logged in");
   noun.require_subcommand(1);
   add_verb<NoOptions>(noun, context, "list", "List the iSCSI sessions", no_options, list);
-  add_verb<std::uint64_t>(
+  add_verb<KickOptions>(
       noun, context, "kick", "Close a session",
-      [](CLI::App& verb, std::uint64_t& id) {
-        verb.add_option("ID", id, "The session's number")->required()->type_name("SESSION");
+      [](CLI::App& verb, KickOptions& options) {
+        verb.add_option("ID", options.id, "The session's number")->required()->type_name("SESSION");
+        verb.add_flag("--force", options.force, "At once, without asking it to log out");
       },
       kick);
 }

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <ostream>
 
+#include "server/client/access_text.h"
 #include "server/client/progress.h"
 #include "server/client/quantity.h"
 #include "server/client/session_text.h"
@@ -113,6 +114,14 @@ Result<ExitCode> show(Context& context, const std::string& name) {
   facts.add("image", fmt::format("{}, {} allocated", volume->image_path(),
                                  format_size(volume->image_bytes())));
   facts.add("target", volume->iqn());
+  facts.add("initiators", initiators_text(volume->access()));
+  facts.add("accounts", accounts_text(volume->access()));
+  if (!volume->access().redirect().empty()) {
+    facts.add("redirected to", redirect_text(volume->access()));
+  }
+  if (!volume->access().declared_in().empty()) {
+    facts.add("declared in", volume->access().declared_in());
+  }
   facts.add("serial", volume->serial());
   facts.add("NAA", volume->naa());
   facts.add("in use by", fmt::format("{} sessions, {} views, {} marks", volume->sessions(),

@@ -4,6 +4,7 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "server/iscsi/text.h"
 
@@ -22,6 +23,9 @@ class Authenticator {
 
   // True when the initiator may leave the security stage, or skip it.
   [[nodiscard]] virtual bool satisfied() const = 0;
+
+  // The name of the account that has logged in; empty if none had to.
+  [[nodiscard]] virtual std::string_view account() const { return {}; }
 };
 
 // AuthMethod=None: anyone may enter whom the target's access list lets in.

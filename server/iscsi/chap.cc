@@ -154,6 +154,7 @@ Result<void> ChapAuthenticator::check(const Keys& keys, TextWriter& answers) {
   if (!known) return failure("CHAP_N: there is no user \"" + printable(*keys.name) + "\" here");
   if (!right) return failure("CHAP_R: wrong for the user \"" + of.user + "\"");
   state_ = State::kDone;
+  account_ = of.name;
   if (!keys.identifier && !keys.challenge) return {};
   return prove(of, keys, answers);
 }

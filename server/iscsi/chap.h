@@ -42,6 +42,7 @@ struct ChapAccount {
   std::string secret;
   std::string mutual_user;    // empty: the target proves nothing
   std::string mutual_secret;  // another one than `secret`
+  std::string name{};         // of the account: different even where users are called the same
 };
 
 class ChapAuthenticator final : public Authenticator {
@@ -56,6 +57,7 @@ class ChapAuthenticator final : public Authenticator {
   [[nodiscard]] Result<void> step(std::span<const TextPair> pairs, TextWriter& answers) override;
   [[nodiscard]] bool handles(std::string_view key) const override;
   [[nodiscard]] bool satisfied() const override { return state_ == State::kDone; }
+  [[nodiscard]] std::string_view account() const override { return account_; }
 
  private:
   static constexpr std::size_t kChallengeBytes = 32;
@@ -82,6 +84,7 @@ class ChapAuthenticator final : public Authenticator {
   const std::vector<ChapAccount> accounts_;
   const Random random_;
   State state_ = State::kMethod;
+  std::string account_;
   ChapAlgorithm algorithm_ = ChapAlgorithm::kMd5;
   std::uint8_t identifier_ = 0;
   std::array<std::uint8_t, kChallengeBytes> challenge_{};

@@ -14,6 +14,18 @@ constexpr std::uint32_t kLoginSegmentBytesMax = 8192;  // MaxRecvDataSegmentLeng
 constexpr std::size_t kAhsBytesAccepted = 512;
 constexpr std::uint8_t kExtendedCdbAhs = 0x01;
 
+// Ends that come from this side: the initiator is told of them.
+bool announced(EndReason reason) {
+  switch (reason) {
+    case EndReason::kKicked:
+    case EndReason::kRedirected:
+    case EndReason::kForbidden:
+    case EndReason::kTargetClosed:
+    case EndReason::kShutdown: return true;
+    default: return false;
+  }
+}
+
 // CDBs of variable length begin with one of these (SPC-4, 4.3.3 and 4.3.4).
 bool variable_length(std::uint8_t operation_code) {
   return operation_code == 0x7e || operation_code == 0x7f;
@@ -43,11 +55,11 @@ Connection::Connection(Environment environment)
       now_(env_.executor.monotonic_time()),
       started_(now_),
       last_received_(now_) {
-  login_ =
-      std::make_unique<Login>(Login::Environment{.limits = env_.options.negotiation,
-                                                 .portal_group_tag = env_.options.portal_group_tag,
-                                                 .directory = env_.directory,
-                                                 .admission = *this});
+  login_ = std::make_unique<Login>(Login::Environment{.limits = env_.options.negotiation,
+                                                      .portal_group = env_.portal_group,
+                                                      .portal = env_.endpoints.portal,
+                                                      .directory = env_.directory,
+                                                      .admission = *this});
   ++env_.registry.counters().connections;
 }
 
@@ -87,6 +99,7 @@ void Connection::tick() {
     return;
   }
   if (phase_ != Phase::kFullFeature) return;
+  if (leaving_ && now_ >= leaving_->until) return close(leaving_->reason, "it did not log out");
   if (pinged_ && now_ - *pinged_ > options.ping_time_max) {
     close(EndReason::kSilent,
           "nothing was received for " +
@@ -113,6 +126,7 @@ void Connection::close(EndReason reason, std::string detail) {
 
 void Connection::leave(EndReason reason, std::string detail) {
   if (closing()) return;
+  if (phase_ == Phase::kFullFeature && announced(reason)) announce_drop();
   phase_ = Phase::kClosing;
   closing_since_ = env_.executor.monotonic_time();
   report(reason, std::move(detail));
@@ -147,8 +161,17 @@ void Connection::report(EndReason reason, std::string detail) {
   env_.observer.connection_ended(end);
 }
 
-void Connection::request_logout(std::uint16_t seconds) {
-  if (phase_ != Phase::kFullFeature) return;
+// 11.9.1, event 3: the session is gone with this connection, and none of its tasks is kept.
+void Connection::announce_drop() {
+  send_status(pack(AsyncMessage{.event = AsyncMessage::Event::kDropsSession,
+                                .parameter2 = env_.options.drop_time2wait_s,
+                                .parameter3 = 0}),
+              {});
+}
+
+void Connection::request_logout(std::uint16_t seconds, EndReason reason) {
+  if (phase_ != Phase::kFullFeature || leaving_) return;
+  leaving_ = {env_.executor.monotonic_time() + std::chrono::seconds(seconds), reason};
   send_status(
       pack(AsyncMessage{.event = AsyncMessage::Event::kRequestLogout, .parameter3 = seconds}), {});
   env_.host.output_ready();

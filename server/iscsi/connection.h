@@ -49,7 +49,8 @@ class Connection final : private PduSink, private LoginAdmission, private Sessio
     ConnectionHost& host;
     Executor& executor;
     Endpoints endpoints;
-    std::vector<std::string> portal_addresses;  // what SendTargets announces
+    std::uint16_t portal_group = 1;               // of the portal that was reached
+    std::vector<PortalAddress> portal_addresses;  // what SendTargets announces
   };
 
   explicit Connection(Environment environment);
@@ -95,7 +96,7 @@ class Connection final : private PduSink, private LoginAdmission, private Sessio
   // SessionLink
   void close(EndReason reason, std::string detail) override;
   void leave(EndReason reason, std::string detail) override;
-  void request_logout(std::uint16_t seconds) override;
+  void request_logout(std::uint16_t seconds, EndReason reason) override;
   void output_ready() override;
   void ask_for_acknowledgement() override;
 
@@ -138,6 +139,7 @@ class Connection final : private PduSink, private LoginAdmission, private Sessio
   void send_reject(RejectReason reason, const Bhs& bhs);
   // Always false.
   bool protocol_error(RejectReason reason, std::string detail);
+  void announce_drop();
   void report(EndReason reason, std::string detail);
   [[nodiscard]] bool output_full() const;
 
@@ -163,6 +165,12 @@ class Connection final : private PduSink, private LoginAdmission, private Sessio
   MonotonicTime last_received_;
   MonotonicTime closing_since_{};
   std::optional<MonotonicTime> pinged_;
+  // Since the initiator was asked to log out: until when, and why it is cut then.
+  struct Leaving {
+    MonotonicTime until;
+    EndReason reason;
+  };
+  std::optional<Leaving> leaving_;
   std::uint32_t ping_ttt_ = 0;
 };
 

@@ -97,6 +97,11 @@ bool Connection::handle_login() {
     case Login::State::kDone: enter_full_feature(); return true;
     case Login::State::kFailed: break;
   }
+  if (!login_->refusal().address.empty()) {
+    ++env_.registry.counters().redirections;
+    close(EndReason::kRedirected, login_->refusal().message);
+    return false;
+  }
   if (login_->refusal().status == LoginStatus::kAuthenticationFailure) {
     env_.registry.throttle().failed(env_.endpoints.address, now_);
   }
@@ -141,8 +146,8 @@ void Connection::enter_full_feature() {
                                           .initiator = identity.initiator,
                                           .target = identity.target,
                                           .discovery = identity.discovery,
-                                          .addresses = env_.portal_addresses,
-                                          .portal_group_tag = env_.options.portal_group_tag});
+                                          .account = identity.account,
+                                          .addresses = env_.portal_addresses});
   login_.reset();
   if (attachment_ == 1) {
     env_.observer.session_opened(session_->info());

@@ -78,6 +78,7 @@ Login::Reply Login::step(const LoginRequest& request, std::span<const std::byte>
 bool Login::begin(const LoginRequest& request) {
   started_ = true;
   identity_.isid = request.isid;
+  identity_.portal_group = environment_.portal_group;
   identity_.cid = request.cid;
   identity_.cmd_sn = request.cmd_sn;
   tsih_ = request.tsih;
@@ -159,8 +160,8 @@ bool Login::identify(Pairs pairs, TextWriter& answers) {
   if (identity_.target.empty()) {
     return refuse(LoginStatus::kMissingParameter, "TargetName: not offered, required");
   }
-  if (!find_target() || !choose_authenticator()) return false;
-  answers.add("TargetPortalGroupTag", environment_.portal_group_tag);
+  if (!find_target() || !check_redirection() || !choose_authenticator()) return false;
+  answers.add("TargetPortalGroupTag", environment_.portal_group);
   return true;
 }
 
@@ -187,6 +188,17 @@ bool Login::find_target() {
   }
   identity_.device = std::move(*device);
   return true;
+}
+
+// Before authentication, which the initiator then does where it is sent (RFC 7143 11.13.5).
+bool Login::check_redirection() {
+  auto elsewhere = environment_.directory.redirection(identity_.target);
+  if (!elsewhere || elsewhere->address == environment_.portal) return true;
+  refusal_ = {.status = elsewhere->permanent ? LoginStatus::kMovedPermanently
+                                             : LoginStatus::kMovedTemporarily,
+              .message = "to " + elsewhere->address,
+              .address = elsewhere->address};
+  return false;
 }
 
 bool Login::choose_authenticator() {
@@ -229,6 +241,7 @@ bool Login::transit(const LoginRequest& request, Reply& reply) {
     stage_ = request.next_stage;
     return true;
   }
+  identity_.account = authenticator_->account();
   const auto tsih = environment_.admission.admit(identity_, tsih_, refusal_);
   if (!tsih) return false;
   reply.header.tsih = *tsih;
@@ -237,18 +250,21 @@ bool Login::transit(const LoginRequest& request, Reply& reply) {
 }
 
 bool Login::refuse(LoginStatus status, std::string message) {
-  refusal_ = {.status = status, .message = std::move(message)};
+  refusal_ = {.status = status, .message = std::move(message), .address = {}};
   return false;
 }
 
 Login::Reply Login::failure(const LoginRequest& request) {
   state_ = State::kFailed;
+  // Without a portal group tag: 13.8.
+  TextWriter text;
+  if (!refusal_.address.empty()) text.add("TargetAddress", refusal_.address);
   return {.header = {.current_stage = request.current_stage,
                      .isid = request.isid,
                      .tsih = request.tsih,
                      .itt = request.itt,
                      .status = refusal_.status},
-          .text = {}};
+          .text = text.take()};
 }
 
 }  // namespace mariner::iscsi

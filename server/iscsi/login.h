@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "server/iscsi/authenticator.h"
 #include "server/iscsi/negotiation.h"
@@ -24,6 +25,8 @@ struct LoginIdentity {
   std::string target;  // empty in a discovery session
   bool discovery = false;
   Isid isid{};
+  std::uint16_t portal_group = 1;  // its tag
+  std::string account;             // that has logged in by CHAP; empty if none had to
   std::uint16_t cid = 0;
   std::uint32_t cmd_sn = 0;  // the first command's
   SessionParameters parameters;
@@ -34,6 +37,7 @@ struct LoginIdentity {
 struct LoginRefusal {
   LoginStatus status = LoginStatus::kSuccess;
   std::string message;  // the key, what was offered, what was required
+  std::string address;  // of a redirection: where to
 };
 
 // Gives the session that a login asks for its identity. Implemented by the connection.
@@ -65,12 +69,13 @@ class Login {
 
   struct Environment {
     const NegotiationLimits& limits;
-    std::uint16_t portal_group_tag;
+    std::uint16_t portal_group;  // its tag
+    std::string portal;          // where the initiator has reached us
     TargetDirectory& directory;
     LoginAdmission& admission;
   };
 
-  explicit Login(const Environment& environment) : environment_(environment) {}
+  explicit Login(Environment environment) : environment_(std::move(environment)) {}
 
   // Handles one Login Request; the reply is to be sent in any state. Not after kDone or kFailed.
   [[nodiscard]] Reply step(const LoginRequest& request, std::span<const std::byte> data);
@@ -90,6 +95,7 @@ class Login {
   bool identify(Pairs pairs, TextWriter& answers);
   bool take_identity_key(const TextPair& pair);
   bool find_target();
+  bool check_redirection();
   bool choose_authenticator();
   bool negotiate_operational(Pairs pairs, TextWriter& answers);
   bool transit(const LoginRequest& request, Reply& reply);

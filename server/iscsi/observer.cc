@@ -16,6 +16,8 @@ std::string_view end_reason_name(EndReason reason) {
     case EndReason::kDataDigestError: return "data-digest-error";
     case EndReason::kSilent: return "silent";
     case EndReason::kKicked: return "kicked";
+    case EndReason::kRedirected: return "redirected";
+    case EndReason::kForbidden: return "forbidden";
     case EndReason::kTargetClosed: return "target-closed";
     case EndReason::kTargetReset: return "target-reset";
     case EndReason::kShutdown: return "shutdown";
@@ -28,6 +30,8 @@ bool orderly(EndReason reason) {
     case EndReason::kLogout:
     case EndReason::kReinstated:
     case EndReason::kKicked:
+    case EndReason::kRedirected:
+    case EndReason::kForbidden:
     case EndReason::kTargetClosed:
     case EndReason::kTargetReset:
     case EndReason::kShutdown: return true;

@@ -23,6 +23,8 @@ enum class EndReason : std::uint8_t {
   kDataDigestError,
   kSilent,        // no answer to a ping
   kKicked,        // an administrator closed the session
+  kRedirected,    // the target is to be used elsewhere
+  kForbidden,     // the initiator may not use the target any more
   kTargetClosed,  // the target went away
   kTargetReset,   // TARGET COLD RESET
   kShutdown,      // this server is stopping

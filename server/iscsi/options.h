@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 namespace mariner::iscsi {
 
@@ -20,6 +21,13 @@ struct NegotiationLimits {
   std::uint32_t connections_max = 4;                     // MaxConnections, of normal sessions
   std::uint32_t error_recovery_level_max = 1;            // ErrorRecoveryLevel
   bool digests = true;                                   // accept CRC32C where it is asked for
+};
+
+// A network portal of a portal group (RFC 7143 4.1): where to listen, or what SendTargets tells.
+struct PortalAddress {
+  std::string address;      // "0.0.0.0:3260", "[::]:3260"
+  std::uint16_t group = 1;  // the group's tag, which is the target port's number
+  friend bool operator==(const PortalAddress&, const PortalAddress&) = default;
 };
 
 struct Options {
@@ -45,8 +53,18 @@ struct Options {
   // How long a connection may take to receive our last words before it is cut.
   std::chrono::nanoseconds closing_time_max = std::chrono::seconds(2);
 
-  std::uint16_t portal_group_tag = 1;
+  // Sessions in all, and of one initiator by its name, whatever their targets: a host with eight
+  // ways to each of 64 volumes has as many. At most 65,534 (a TSIH has 16 bits).
   std::size_t sessions_max = 1024;
+  std::size_t initiator_sessions_max = 512;
+  // Payload that all commands of one initiator's sessions may hold at one time, with what waits to
+  // be sent to it. Beyond it commands wait as beyond payload_bytes_max.
+  std::uint64_t initiator_payload_bytes_max = 256u << 20;
+
+  // How long a session that is asked to log out has for that before it is dropped, and what it is
+  // told to wait before it comes again (Time2Wait).
+  std::chrono::seconds leave_time_max{5};
+  std::uint16_t drop_time2wait_s = 2;
 };
 
 }  // namespace mariner::iscsi

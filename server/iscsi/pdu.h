@@ -260,6 +260,8 @@ struct TextResponse {
 // 11.13.5: class in the high byte, detail in the low one.
 enum class LoginStatus : std::uint16_t {
   kSuccess = 0x0000,
+  kMovedTemporarily = 0x0101,
+  kMovedPermanently = 0x0102,
   kInitiatorError = 0x0200,
   kAuthenticationFailure = 0x0201,
   kAuthorizationFailure = 0x0202,

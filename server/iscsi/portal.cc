@@ -38,8 +38,15 @@ constexpr int kListenBacklog = 512;
 constexpr auto kTickInterval = std::chrono::seconds(1);
 constexpr auto kAcceptRetryDelay = std::chrono::milliseconds(100);
 
+bool of_one_link(const asio::ip::address& address) {
+  return address.is_v6() && address.to_v6().is_link_local();
+}
+
+// Without the zone of a link-local address: it is of this machine only, and TargetAddress has no
+// place for it (RFC 7143 13.8).
 std::string to_text(const tcp::endpoint& endpoint) {
-  const std::string address = endpoint.address().to_string();
+  const std::string text = endpoint.address().to_string();
+  const std::string address = text.substr(0, text.find('%'));
   const std::string port = std::to_string(endpoint.port());
   return endpoint.address().is_v6() ? "[" + address + "]:" + port : address + ":" + port;
 }
@@ -119,7 +126,8 @@ class Portal::Impl : public std::enable_shared_from_this<Impl> {
   void settle();
   void remove(const Socket& socket);
   void tick();
-  [[nodiscard]] std::vector<std::string> announced(const tcp::endpoint& local) const;
+  [[nodiscard]] std::vector<PortalAddress> announced(const tcp::endpoint& local,
+                                                     std::uint16_t group) const;
 
   PortalOptions options_;
   Environment env_;
@@ -138,8 +146,8 @@ class Portal::Impl : public std::enable_shared_from_this<Impl> {
 class Portal::Impl::Socket final : public ConnectionHost,
                                    public std::enable_shared_from_this<Socket> {
  public:
-  Socket(Impl& portal, tcp::socket socket, const Endpoints& endpoints,
-         std::vector<std::string> announced)
+  Socket(Impl& portal, tcp::socket socket, const Endpoints& endpoints, std::uint16_t group,
+         std::vector<PortalAddress> announced)
       : portal_(portal),
         socket_(std::move(socket)),
         connection_({.options = portal.options_.iscsi,
@@ -149,6 +157,7 @@ class Portal::Impl::Socket final : public ConnectionHost,
                      .host = *this,
                      .executor = portal.env_.executor,
                      .endpoints = endpoints,
+                     .portal_group = group,
                      .portal_addresses = std::move(announced)}) {}
 
   [[nodiscard]] Connection& connection() { return connection_; }
@@ -278,7 +287,7 @@ class Portal::Impl::Socket final : public ConnectionHost,
 };
 
 Result<void> Portal::Impl::listen() {
-  for (const std::string& text : options_.addresses) {
+  for (const auto& [text, group] : options_.addresses) {
     const auto endpoint = parse_endpoint(text);
     if (!endpoint) return endpoint.error();
     error_code error;
@@ -317,19 +326,25 @@ std::vector<std::string> Portal::Impl::addresses() const {
 }
 
 // What SendTargets answers on a connection to `local`: the address that was reachable, and all
-// others that were named one by one.
-std::vector<std::string> Portal::Impl::announced(const tcp::endpoint& local) const {
-  std::vector<std::string> texts{to_text(local)};
-  for (const auto& listener : listeners_) {
+// others that were named one by one. A portal that listens on every address is at that one, too.
+std::vector<PortalAddress> Portal::Impl::announced(const tcp::endpoint& local,
+                                                   std::uint16_t group) const {
+  std::vector<PortalAddress> all{{to_text(local), group}};
+  for (std::size_t i = 0; i < listeners_.size(); ++i) {
     error_code error;
-    const auto endpoint = listener.local_endpoint(error);
-    if (error || endpoint.address().is_unspecified()) continue;
-    auto text = to_text(endpoint);
-    if (std::find(texts.begin(), texts.end(), text) == texts.end()) {
-      texts.push_back(std::move(text));
+    auto endpoint = listeners_[i].local_endpoint(error);
+    if (error) continue;
+    if (endpoint.address().is_unspecified()) {
+      if (endpoint.protocol() != local.protocol()) continue;
+      endpoint.address(local.address());
+    } else if (of_one_link(endpoint.address()) && endpoint.address() != local.address()) {
+      continue;
     }
+    PortalAddress other{to_text(endpoint), options_.addresses[i].group};
+    const bool known = std::ranges::find(all, other.address, &PortalAddress::address) != all.end();
+    if (!known) all.push_back(std::move(other));
   }
-  return texts;
+  return all;
 }
 
 void Portal::Impl::accept_from(std::size_t listener) {
@@ -363,9 +378,10 @@ bool Portal::Impl::accept_one(std::size_t listener) {
   if (error) return true;  // gone already
   set_socket_options(socket);
   make_room();
+  const std::uint16_t group = options_.addresses[listener].group;
   auto accepted = std::make_shared<Socket>(
       *this, std::move(socket), Endpoints{.address = to_text(remote), .portal = to_text(local)},
-      announced(local));
+      group, announced(local, group));
   sockets_.push_back(accepted);
   accepted->wait_to_read();
   return true;
@@ -387,7 +403,7 @@ void Portal::Impl::make_room() {
 
 // Out of descriptors, most likely. The listener would be ready at once again: wait a little.
 void Portal::Impl::pause_accepting(std::size_t listener, const error_code& error) {
-  env_.observer.portal_failed(options_.addresses[listener], "accept: " + error.message());
+  env_.observer.portal_failed(options_.addresses[listener].address, "accept: " + error.message());
   make_room();
   env_.executor.after(kAcceptRetryDelay, [weak = weak_from_this(), listener] {
     const auto self = weak.lock();
@@ -415,6 +431,7 @@ void Portal::Impl::settle() {
     if (!socket->settle()) remove(*socket);
   }
   settling_.clear();
+  sessions_->feed_starved();
   if (stopped_ && sockets_.empty()) std::exchange(stopped_, {})();
 }
 

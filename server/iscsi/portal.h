@@ -26,8 +26,8 @@ namespace mariner::iscsi {
 
 struct PortalOptions {
   Options iscsi;
-  // Where to listen: "0.0.0.0:3260", "[::]:3260", "192.0.2.1:0" (any free port).
-  std::vector<std::string> addresses;
+  // Where to listen, also "192.0.2.1:0" (any free port).
+  std::vector<PortalAddress> addresses;
   // Connections in all, and of them those that have not completed their login. Where a new one is
   // one too many, the oldest of the latter makes room: half-open connections lock nobody out.
   std::size_t connections_max = 2048;

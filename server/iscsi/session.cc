@@ -32,7 +32,8 @@ Session::Session(Setup setup, const Options& options)
       tasks_(options.command_window + options.immediate_commands_max) {
   if (device() != nullptr) {
     nexus_ = device()->attach(
-        {.initiator = {.name = setup_.identity.initiator, .isid = setup_.identity.isid}});
+        {.initiator = {.name = setup_.identity.initiator, .isid = setup_.identity.isid},
+         .target_port = setup_.identity.portal_group});
   }
 }
 
@@ -48,6 +49,7 @@ void Session::detach(std::uint32_t id) {
   tasks_.for_each([&](Task& task) {
     if (task.connection == id && task.state != Task::State::kExecuting) release(task);
   });
+  count_output();
   if (!attachments_.empty() && !waiting_.empty()) pump();
 }
 
@@ -70,8 +72,8 @@ void Session::close(EndReason reason, const std::string& detail) {
   if (!attachments_.empty()) attachments_.front().link->close(reason, detail);
 }
 
-void Session::request_logout(std::uint16_t seconds) {
-  for (const Attachment& one : attachments_) one.link->request_logout(seconds);
+void Session::request_logout(std::uint16_t seconds, EndReason reason) {
+  for (const Attachment& one : attachments_) one.link->request_logout(seconds, reason);
 }
 
 SessionInfo Session::info() const {
@@ -212,13 +214,27 @@ std::uint64_t Session::charge_of(const Task& task) const {
   return task.data_out.wanted();
 }
 
-bool Session::fits(std::uint64_t charge_bytes) const {
-  std::uint64_t used = charged_bytes_;
+bool Session::fits(std::uint64_t charge_bytes) {
+  if (charge_bytes == 0) return true;
+  const std::uint64_t used = charged_bytes_ + output_bytes();
+  if (used != 0 && used + charge_bytes > options_.payload_bytes_max) return false;
+  if (setup_.budget->fits(charge_bytes)) return true;
+  if (!std::exchange(starved_, true)) setup_.budget->wait(weak_from_this());
+  return false;
+}
+
+std::uint64_t Session::output_bytes() const {
+  std::uint64_t bytes = 0;
   for (const Attachment& one : attachments_) {
-    used += one.sender->queued_bytes();
-    if (one.unacknowledged != nullptr) used += one.unacknowledged->bytes();
+    bytes += one.sender->queued_bytes();
+    if (one.unacknowledged != nullptr) bytes += one.unacknowledged->bytes();
   }
-  return charge_bytes == 0 || used == 0 || used + charge_bytes <= options_.payload_bytes_max;
+  return bytes;
+}
+
+void Session::count_output() {
+  const std::uint64_t bytes = output_bytes();
+  setup_.budget->change(std::exchange(counted_output_bytes_, bytes), bytes);
 }
 
 // True if answers are kept until they are acknowledged, and some are.
@@ -231,6 +247,7 @@ bool Session::keeps_sent() const {
 void Session::admit(Task& task) {
   task.admitted = true;
   charged_bytes_ += task.charge_bytes;
+  setup_.budget->change(0, task.charge_bytes);
   const std::uint32_t wanted = task.data_out.wanted();
   if (wanted == 0 || task.payload.size() == wanted) return;
   Payload whole = Payload::allocate(wanted);
@@ -339,6 +356,7 @@ void Session::complete(TaskRef ref, const scsi::Response& response) {
                               .segment_bytes_max = at->parameters->send_segment_bytes_max});
   }
   at->link->output_ready();
+  count_output();
   if (!waiting_.empty()) pump();
 }
 
@@ -404,7 +422,10 @@ void Session::respond(std::uint32_t id, const TaskManagementResponse& response) 
 void Session::release(Task& task) {
   if (task.numbered) window().release(task.cmd_sn);
   if (task.immediate) --immediate_tasks_;
-  if (task.admitted) charged_bytes_ -= task.charge_bytes;
+  if (task.admitted) {
+    charged_bytes_ -= task.charge_bytes;
+    setup_.budget->change(task.charge_bytes, 0);
+  }
   tasks_.release(task);
 }
 

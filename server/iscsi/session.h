@@ -27,6 +27,7 @@
 #include "server/iscsi/login.h"
 #include "server/iscsi/observer.h"
 #include "server/iscsi/options.h"
+#include "server/iscsi/payload_budget.h"
 #include "server/iscsi/pdu_receiver.h"
 #include "server/iscsi/pdu_sender.h"
 #include "server/iscsi/ring.h"
@@ -64,8 +65,9 @@ class SessionLink {
   virtual void close(EndReason reason, std::string detail) = 0;
   // The same, and the others go on.
   virtual void leave(EndReason reason, std::string detail) = 0;
-  // Asks the initiator to log out within `seconds` (Async Message).
-  virtual void request_logout(std::uint16_t seconds) = 0;
+  // Asks the initiator to log out within `seconds` (Async Message), and ends for `reason` if it has
+  // not. Once: who asks again changes nothing.
+  virtual void request_logout(std::uint16_t seconds, EndReason reason) = 0;
   // Something was given to the sender outside of the connection's own doing: send it soon.
   virtual void output_ready() = 0;
   // What was sent and is kept takes room: makes the initiator say what it has.
@@ -80,6 +82,7 @@ class Session : public std::enable_shared_from_this<Session> {
     LoginIdentity identity;
     Endpoints endpoints;
     VersionTime since;
+    std::shared_ptr<PayloadBudget> budget;  // of the initiator
   };
 
   Session(Setup setup, const Options& options);
@@ -102,8 +105,8 @@ class Session : public std::enable_shared_from_this<Session> {
   [[nodiscard]] SessionLink* find_connection(std::uint16_t cid) const;
   // Ends every connection.
   void close(EndReason reason, const std::string& detail);
-  // Asks the initiator to log out within `seconds`, on every connection.
-  void request_logout(std::uint16_t seconds);
+  // SessionLink::request_logout() of every connection.
+  void request_logout(std::uint16_t seconds, EndReason reason);
 
   [[nodiscard]] const LoginIdentity& identity() const { return setup_.identity; }
   [[nodiscard]] std::uint64_t id() const { return setup_.id; }
@@ -143,7 +146,13 @@ class Session : public std::enable_shared_from_this<Session> {
   void data_out_arrived(TaskRef task, const DataOut& pdu, std::uint32_t data_bytes, bool good);
   // The sender has less to send than before.
   void output_drained() {
+    count_output();
     if (!waiting_.empty()) pump();
+  }
+  // The initiator's budget may have room again.
+  void budget_freed() {
+    starved_ = false;
+    if (!attachments_.empty() && !waiting_.empty()) pump();
   }
 
   // Task management. A ticket names one function's victims; they answer no more.
@@ -164,7 +173,9 @@ class Session : public std::enable_shared_from_this<Session> {
   [[nodiscard]] const Attachment* attachment(std::uint32_t id) const;
   [[nodiscard]] bool keeps_sent() const;
   [[nodiscard]] std::uint64_t charge_of(const Task& task) const;
-  [[nodiscard]] bool fits(std::uint64_t charge_bytes) const;
+  [[nodiscard]] bool fits(std::uint64_t charge_bytes);
+  [[nodiscard]] std::uint64_t output_bytes() const;
+  void count_output();
   void admit(Task& task);
   void advance(Task& task);
   void proceed(Task& task);
@@ -185,9 +196,11 @@ class Session : public std::enable_shared_from_this<Session> {
   TaskTable tasks_;
   Ring<TaskRef> waiting_;
   bool pumping_ = false;
+  bool starved_ = false;  // the budget is to call budget_freed()
   std::uint32_t immediate_tasks_ = 0;
-  std::uint32_t managements_ = 0;    // functions under way
-  std::uint64_t charged_bytes_ = 0;  // by admitted tasks
+  std::uint32_t managements_ = 0;           // functions under way
+  std::uint64_t charged_bytes_ = 0;         // by admitted tasks
+  std::uint64_t counted_output_bytes_ = 0;  // waiting to be sent, as the budget knows it
   std::uint64_t commands_ = 0;
   std::uint64_t bytes_read_ = 0;
   std::uint64_t bytes_written_ = 0;

@@ -10,7 +10,7 @@ namespace {
 
 bool same_port(const LoginIdentity& a, const LoginIdentity& b) {
   return !a.discovery && !b.discovery && a.isid == b.isid && a.initiator == b.initiator &&
-         a.target == b.target;
+         a.target == b.target && a.portal_group == b.portal_group;
 }
 
 }  // namespace
@@ -19,23 +19,29 @@ std::shared_ptr<Session> SessionRegistry::open(const LoginIdentity& identity,
                                                const Endpoints& endpoints, VersionTime now,
                                                LoginRefusal& refusal) {
   if (draining_) {
-    refusal = {.status = LoginStatus::kServiceUnavailable, .message = "the server is stopping"};
+    refusal = {.status = LoginStatus::kServiceUnavailable,
+               .message = "the server is stopping",
+               .address = {}};
     return nullptr;
   }
   const auto old = std::find_if(sessions_.begin(), sessions_.end(), [&](const auto& session) {
     return same_port(session->identity(), identity);
   });
-  if (old == sessions_.end() && sessions_.size() >= options_.sessions_max) {
-    refusal = {.status = LoginStatus::kOutOfResources,
-               .message = "there are " + std::to_string(sessions_.size()) + " sessions already"};
-    return nullptr;
+  if (old == sessions_.end()) {
+    if (std::string why = crowded(identity); !why.empty()) {
+      ++counters_.limit_refusals;
+      refusal = {.status = LoginStatus::kOutOfResources, .message = std::move(why), .address = {}};
+      return nullptr;
+    }
   }
-  auto session = std::make_shared<Session>(Session::Setup{.id = ++last_id_,
-                                                          .tsih = free_tsih(),
-                                                          .identity = identity,
-                                                          .endpoints = endpoints,
-                                                          .since = now},
-                                           options_);
+  auto session =
+      std::make_shared<Session>(Session::Setup{.id = ++last_id_,
+                                               .tsih = free_tsih(),
+                                               .identity = identity,
+                                               .endpoints = endpoints,
+                                               .since = now,
+                                               .budget = budgets_.of(identity.initiator)},
+                                options_);
   if (old != sessions_.end()) {
     const std::shared_ptr<Session> reinstated = *old;  // closing it takes it off the list
     reinstated->close(EndReason::kReinstated, "by a login from " + endpoints.address);
@@ -48,7 +54,7 @@ std::shared_ptr<Session> SessionRegistry::open(const LoginIdentity& identity,
 std::shared_ptr<Session> SessionRegistry::join(std::uint16_t tsih, const LoginIdentity& identity,
                                                const Endpoints& endpoints, LoginRefusal& refusal) {
   const auto refuse = [&](LoginStatus status, std::string message) {
-    refusal = {.status = status, .message = std::move(message)};
+    refusal = {.status = status, .message = std::move(message), .address = {}};
     return nullptr;
   };
   const std::string name = "TSIH " + std::to_string(tsih);
@@ -78,6 +84,25 @@ std::shared_ptr<Session> SessionRegistry::join(std::uint16_t tsih, const LoginId
     if (!exists(tsih)) sessions_.push_back(session);
   }
   return session;
+}
+
+// Which limit another session of this initiator would break; empty if none.
+std::string SessionRegistry::crowded(const LoginIdentity& identity) const {
+  const auto limit = [](std::string_view name, std::size_t value, std::string_view what) {
+    return std::string(name) + ": allowed " + std::to_string(value) + ", which " +
+           std::string(what) + " already";
+  };
+  if (sessions_.size() >= options_.sessions_max) {
+    return limit("sessions_max", options_.sessions_max, "there are");
+  }
+  const auto own = std::count_if(sessions_.begin(), sessions_.end(), [&](const auto& session) {
+    return session->identity().initiator == identity.initiator;
+  });
+  if (static_cast<std::size_t>(own) >= options_.initiator_sessions_max) {
+    return limit("sessions_per_initiator_max", options_.initiator_sessions_max,
+                 "this initiator has");
+  }
+  return {};
 }
 
 void SessionRegistry::remove(const Session& session) {
@@ -116,14 +141,19 @@ void SessionRegistry::close_if(Match match, EndReason reason) {
   }
 }
 
-Result<SessionInfo> SessionRegistry::kick(std::uint64_t id) {
+Result<SessionInfo> SessionRegistry::kick(std::uint64_t id, bool at_once) {
   const auto found = std::find_if(sessions_.begin(), sessions_.end(),
                                   [&](const auto& session) { return session->id() == id; });
   if (found == sessions_.end()) {
     return Error{ErrorCode::kNotFound, "there is no session " + std::to_string(id)};
   }
   SessionInfo info = (*found)->info();
-  close_if([&](const Session& session) { return session.id() == id; }, EndReason::kKicked);
+  const std::shared_ptr<Session> session = *found;  // closing it takes it off the list
+  if (at_once) {
+    session->close(EndReason::kKicked, {});
+  } else {
+    session->request_logout(leave_seconds(), EndReason::kKicked);
+  }
   return info;
 }
 
@@ -142,7 +172,7 @@ void SessionRegistry::close_all(EndReason reason) {
 
 void SessionRegistry::drain(std::uint16_t seconds) {
   draining_ = true;
-  for (const auto& session : sessions_) session->request_logout(seconds);
+  for (const auto& session : sessions_) session->request_logout(seconds, EndReason::kShutdown);
 }
 
 std::uint16_t SessionRegistry::free_tsih() {

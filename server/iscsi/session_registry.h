@@ -22,6 +22,8 @@ struct ServerCounters {
   std::uint64_t connections = 0;
   std::uint64_t sessions = 0;
   std::uint64_t login_failures = 0;
+  std::uint64_t limit_refusals = 0;  // of them, for too many sessions
+  std::uint64_t redirections = 0;
   std::uint64_t header_digest_errors = 0;
   std::uint64_t data_digest_errors = 0;
   std::uint64_t protocol_errors = 0;
@@ -29,7 +31,8 @@ struct ServerCounters {
 
 class SessionRegistry : public std::enable_shared_from_this<SessionRegistry> {
  public:
-  explicit SessionRegistry(const Options& options) : options_(options) {}
+  explicit SessionRegistry(const Options& options)
+      : options_(options), budgets_(options.initiator_payload_bytes_max) {}
   SessionRegistry(const SessionRegistry&) = delete;
   SessionRegistry& operator=(const SessionRegistry&) = delete;
 
@@ -53,8 +56,24 @@ class SessionRegistry : public std::enable_shared_from_this<SessionRegistry> {
   [[nodiscard]] std::vector<SessionInfo> list() const;
   [[nodiscard]] std::size_t count_of(std::string_view target) const;
 
-  // Closes one session; returns what it was. kNotFound.
-  [[nodiscard]] Result<SessionInfo> kick(std::uint64_t id);
+  // Asks one session to log out, and drops it if it does not; with `at_once`, drops it without
+  // asking. Returns what it was. kNotFound.
+  [[nodiscard]] Result<SessionInfo> kick(std::uint64_t id, bool at_once);
+  // Asks those that `match` (const Session&) picks to log out, and drops those that do not
+  // within Options::leave_time_max, for `reason`. Returns how many they are.
+  template <typename Match>
+  std::size_t ask_to_leave(Match match, EndReason reason) {
+    std::size_t asked = 0;
+    for (const auto& session : sessions_) {
+      if (!match(*session)) continue;
+      ++asked;
+      session->request_logout(leave_seconds(), reason);
+    }
+    return asked;
+  }
+  // Lets commands go on that waited for their initiator's budget. When the events at hand have been
+  // handled.
+  void feed_starved() { budgets_.feed(); }
   // Closes all sessions of a target that goes away, or all of a device that is reset.
   void close_target(std::string_view target);
   void close_device(const scsi::TargetDevice& device, EndReason reason);
@@ -80,10 +99,15 @@ class SessionRegistry : public std::enable_shared_from_this<SessionRegistry> {
 
  private:
   [[nodiscard]] std::uint16_t free_tsih();
+  [[nodiscard]] std::string crowded(const LoginIdentity& identity) const;
+  [[nodiscard]] std::uint16_t leave_seconds() const {
+    return static_cast<std::uint16_t>(options_.leave_time_max.count());
+  }
   template <typename Match>
   void close_if(Match match, EndReason reason);
 
   const Options options_;
+  PayloadBudgets budgets_;
   std::vector<std::shared_ptr<Session>> sessions_;
   bool draining_ = false;
   std::uint64_t last_id_ = 0;

@@ -58,22 +58,29 @@ void TextExchange::send_targets(std::string_view which, TextWriter& answers) con
     if (environment_.discovery != (which == "All")) {
       answers.add("SendTargets", "Reject");
     } else if (environment_.discovery) {
-      for (const auto& name : environment_.directory.discoverable(environment_.initiator)) {
-        add_target(name, answers);
-      }
+      for (const auto& name : discoverable()) add_target(name, answers);
     } else {
       add_target(environment_.target, answers);
     }
     return;
   }
-  const auto names = environment_.directory.discoverable(environment_.initiator);
+  // MUST NOT tell of others than its own (appendix C).
+  if (!environment_.discovery) {
+    if (which == environment_.target) add_target(which, answers);
+    return;
+  }
+  const auto names = discoverable();
   if (std::find(names.begin(), names.end(), which) != names.end()) add_target(which, answers);
+}
+
+std::vector<std::string> TextExchange::discoverable() const {
+  return environment_.directory.discoverable(environment_.initiator, environment_.account);
 }
 
 void TextExchange::add_target(std::string_view name, TextWriter& answers) const {
   answers.add("TargetName", name);
-  for (const std::string& address : environment_.addresses) {
-    answers.add("TargetAddress", address + "," + std::to_string(environment_.portal_group_tag));
+  for (const PortalAddress& portal : environment_.addresses) {
+    answers.add("TargetAddress", portal.address + "," + std::to_string(portal.group));
   }
 }
 

@@ -27,8 +27,8 @@ class TextExchange {
     std::string initiator;
     std::string target;  // of a normal session
     bool discovery = false;
-    std::vector<std::string> addresses;  // "192.0.2.1:3260", where the targets can be reached
-    std::uint16_t portal_group_tag = 1;
+    std::string account;                   // that has logged in; empty if none had to
+    std::vector<PortalAddress> addresses;  // where the targets can be reached
   };
 
   struct Reply {
@@ -46,6 +46,7 @@ class TextExchange {
  private:
   [[nodiscard]] Result<void> answer(std::string_view text, SessionParameters& parameters);
   void send_targets(std::string_view which, TextWriter& answers) const;
+  [[nodiscard]] std::vector<std::string> discoverable() const;
   void add_target(std::string_view name, TextWriter& answers) const;
   [[nodiscard]] Reply next_part(const TextRequest& request, std::uint32_t bytes_max);
 

@@ -58,6 +58,7 @@ Result<Accounts> load_accounts(const std::vector<AuthConfig>& accounts) {
       return Error{error.code, "[auth." + wanted.name + "]: " + error.message};
     };
     iscsi::ChapAccount account;
+    account.name = wanted.name;
     account.user = wanted.user;
     Result<std::string> secret = read_secret(wanted.secret_file);
     if (!secret) return failed(secret.error());

@@ -1,7 +1,6 @@
 #include "server/node/config.h"
 
 #include <fmt/format.h>
-#include <sys/un.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -9,41 +8,16 @@
 #include <cstdio>
 #include <memory>
 
+#include "server/node/config_server.h"
 #include "server/node/config_table.h"
 #include "server/node/names.h"
 
 namespace mariner {
 namespace {
 
-Result<std::string> absolute_path(std::string_view text) {
-  if (!text.starts_with('/') || text.find('\0') != std::string_view::npos) {
-    return Error{ErrorCode::kInvalidArgument, fmt::format("\"{}\" is not an absolute path", text)};
-  }
-  return std::string(text);
-}
-
-Result<std::string> socket_path(std::string_view text) {
-  constexpr std::size_t kLongest = sizeof(sockaddr_un::sun_path) - 1;
-  if (text.size() > kLongest) {
-    return Error{ErrorCode::kInvalidArgument,
-                 fmt::format("the path of a socket has at most {} characters, this one {}",
-                             kLongest, text.size())};
-  }
-  return absolute_path(text);
-}
-
-// A parser of sizes within [min, max].
-auto size_between(ByteSize min, ByteSize max) {
-  return [min, max](std::string_view text) -> Result<ByteSize> {
-    auto size = parse_size(text);
-    if (size && (*size < min || *size > max)) {
-      return Error{ErrorCode::kInvalidArgument,
-                   fmt::format("expected {} to {}, found {}", format_size(min.bytes),
-                               format_size(max.bytes), format_size(size->bytes))};
-    }
-    return size;
-  };
-}
+using config::absolute_path;
+using config::read_auth_names;
+using config::size_between;
 
 Result<OnFull> parse_on_full(std::string_view text) {
   if (text == "stop-writes") return OnFull::kStopWrites;
@@ -120,12 +94,6 @@ Result<std::chrono::seconds> parse_window(std::string_view text) {
   return window;
 }
 
-Result<std::string> iqn_base(std::string_view text) {
-  const auto valid = check_iqn_base(text);
-  if (!valid) return valid.error();
-  return std::string(text);
-}
-
 void read_roles(ConfigTable& root) {
   if (!root.has("roles")) root.error("roles", "missing; write roles = [\"standalone\"]");
   const auto roles = root.strings("roles");
@@ -142,92 +110,6 @@ void read_roles(ConfigTable& root) {
               : fmt::format("there is no role \"{}\"; expected \"standalone\"", role));
   }
   if (roles->empty()) root.error("roles", "empty; write roles = [\"standalone\"]");
-}
-
-AuthConfig read_account(ConfigTable table, std::string name) {
-  AuthConfig auth;
-  auth.name = std::move(name);
-  auth.user = table.string("user").value_or(auth.name);
-  if (auth.user.empty()) table.error("user", "expected a name");
-  if (!table.has("secret_file")) {
-    table.error("secret_file", "missing: CHAP needs a secret, in a file of mode 0600");
-  }
-  table.parsed("secret_file", auth.secret_file, absolute_path);
-  auth.mutual_user = table.string("mutual_user").value_or("");
-  table.parsed("mutual_secret_file", auth.mutual_secret_file, absolute_path);
-  if (table.has("mutual_user") != table.has("mutual_secret_file")) {
-    table.error("mutual_user", "mutual_user and mutual_secret_file need each other");
-  }
-  table.finish();
-  return auth;
-}
-
-std::vector<AuthConfig> read_auth(const toml::table& tables, ConfigProblems& problems) {
-  std::vector<AuthConfig> accounts;
-  for (const auto& [key, node] : tables) {
-    const auto path = fmt::format("auth.{}", key.str());
-    const auto* table = node.as_table();
-    if (table == nullptr) {
-      problems.error(key.source(), path, fmt::format("expected a table: [{}]", path));
-      continue;
-    }
-    accounts.push_back(read_account(ConfigTable(*table, path, problems), std::string(key.str())));
-  }
-  return accounts;
-}
-
-// One account or several.
-std::vector<std::string> read_auth_names(ConfigTable& table, std::string_view key,
-                                         const std::vector<AuthConfig>& accounts) {
-  std::vector<std::string> names = table.string_or_strings(key);
-  for (const std::string& name : names) {
-    if (std::ranges::find(accounts, name, &AuthConfig::name) == accounts.end()) {
-      table.error(key, fmt::format("there is no [auth.{}]", name));
-    }
-  }
-  return names;
-}
-
-void read_server(ConfigTable table, const std::vector<AuthConfig>& accounts, ServerConfig& server) {
-  table.parsed("iqn_base", server.iqn_base, iqn_base);
-  table.parsed("admin", server.admin_socket, socket_path);
-  table.parsed("state_dir", server.state_dir, absolute_path);
-  if (const auto http = table.string("http"); http && http->empty()) {
-    server.http.reset();
-  } else if (http) {
-    const auto endpoint = parse_endpoint(*http);
-    if (!endpoint) {
-      table.error("http", endpoint.error().message);
-    } else {
-      server.http = *endpoint;
-      if (!endpoint->loopback()) {
-        table.warning("http",
-                      "metrics and health will be readable by everyone who reaches this address: "
-                      "they are served without a password; 127.0.0.1 keeps them on this machine");
-      }
-    }
-  }
-  if (const auto portals = table.strings("portals")) {
-    server.portals.clear();
-    for (const auto& text : *portals) {
-      const auto endpoint = parse_endpoint(text);
-      if (!endpoint) {
-        table.error("portals", endpoint.error().message);
-      } else if (std::find(server.portals.begin(), server.portals.end(), *endpoint) !=
-                 server.portals.end()) {
-        table.error("portals", fmt::format("\"{}\" stands there twice", text));
-      } else {
-        server.portals.push_back(*endpoint);
-      }
-    }
-    if (portals->empty())
-      table.error("portals",
-                  "empty: no initiator could connect; write [\"0.0.0.0:3260\", \"[::]:3260\"]");
-    if (portals->size() > kPortalsMax)
-      table.error("portals", fmt::format("more than {} portals", kPortalsMax));
-  }
-  server.discovery_auth = read_auth_names(table, "discovery_auth", accounts);
-  table.finish();
 }
 
 void read_log(ConfigTable table, LogConfig& log) {
@@ -372,6 +254,15 @@ VolumeConfig read_volume(ConfigTable table, const std::vector<AuthConfig>& accou
     volume.acl = *std::move(acl);
   }
   volume.auth = read_auth_names(table, "auth", accounts);
+  table.parsed("redirect", volume.redirect, [](std::string_view text) -> Result<std::string> {
+    const auto address = parse_target_address(text);
+    if (!address) return address.error();
+    return to_string(*address);
+  });
+  volume.redirect_permanent = table.boolean("redirect_permanent").value_or(false);
+  if (volume.redirect_permanent && volume.redirect.empty()) {
+    table.error("redirect_permanent", "without redirect: where to?");
+  }
   if (const auto* faults = table.table("faults")) {
     volume.faults = read_faults(ConfigTable(*faults, "volume.faults", problems));
   }
@@ -414,9 +305,10 @@ void read_root(const toml::table& file, ConfigProblems& problems, Config& config
                            *version));
   }
   read_roles(root);
-  if (const auto* auth = root.table("auth")) config.auth = read_auth(*auth, problems);
+  if (const auto* auth = root.table("auth")) config.auth = config::read_auth(*auth, problems);
   if (const auto* server = root.table("server"))
-    read_server(ConfigTable(*server, "server", problems), config.auth, config.server);
+    config::read_server(ConfigTable(*server, "server", problems), config.auth, problems,
+                        config.server);
   const toml::table none;
   const auto* log = root.table("log");
   read_log(ConfigTable(log != nullptr ? *log : none, "log", problems), config.log);

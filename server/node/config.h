@@ -21,14 +21,26 @@ namespace mariner {
 inline constexpr std::string_view kDefaultConfigPath = "/etc/mariner/marinerd.toml";
 inline constexpr std::size_t kConfigBytesMax = 1u << 20;
 
+// [[server.portal_group]]: portals that are a target port of their own.
+struct PortalGroupConfig {
+  std::uint16_t tag = 0;
+  std::vector<Endpoint> portals;  // never empty
+  friend bool operator==(const PortalGroupConfig&, const PortalGroupConfig&) = default;
+};
+
 struct ServerConfig {
   std::string iqn_base = "iqn.2026-11.org.mariner";
-  std::vector<Endpoint> portals;  // never empty
+  std::vector<Endpoint> portals;                 // never empty; portal group 1
+  std::vector<PortalGroupConfig> portal_groups;  // the others, in the order of their tags
   std::string admin_socket = "/run/mariner/admin.sock";
   std::optional<Endpoint> http;  // none: not served
   std::string state_dir = "/var/lib/mariner";
   // Accounts, of which one is to log in for discovery; empty: none needs to.
   std::vector<std::string> discovery_auth;
+  std::size_t sessions_max = 1024;
+  std::size_t sessions_per_initiator_max = 512;
+  // What the commands of one initiator's sessions may hold in memory.
+  ByteSize initiator_memory{256ull << 20};
 };
 
 // What happens when the log is full. Locked marks are never dropped.
@@ -98,6 +110,8 @@ struct VolumeConfig {
   std::uint32_t block_size = 512;  // of the LUN: 512 or 4096
   std::vector<std::string> acl;    // initiator names; empty: any
   std::vector<std::string> auth;   // accounts, of which one is to log in; empty: none needs to
+  std::string redirect;            // "ADDRESS:PORT" where it is to be used; empty: here
+  bool redirect_permanent = false;
   std::optional<FaultConfig> faults;
 };
 
@@ -121,7 +135,9 @@ inline constexpr ByteSize kTrackSizeMin{8ull << 20};
 inline constexpr ByteSize kTrackSizeMax{1ull << 30};
 inline constexpr std::uint64_t kTracksMin = 4;  // a log that holds fewer cannot reclaim any
 inline constexpr std::size_t kVolumesMax = 1024;
-inline constexpr std::size_t kPortalsMax = 32;
+inline constexpr std::size_t kPortalsMax = 32;               // in all groups together
+inline constexpr std::size_t kSessionsMax = 65534;           // a TSIH has 16 bits
+inline constexpr ByteSize kInitiatorMemoryMin{16ull << 20};  // the longest command
 inline constexpr std::size_t kLogDisksMax = 64;
 
 struct ConfigProblem {

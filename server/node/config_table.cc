@@ -94,6 +94,14 @@ std::optional<std::int64_t> ConfigTable::integer(std::string_view key) {
   return std::nullopt;
 }
 
+std::optional<bool> ConfigTable::boolean(std::string_view key) {
+  const auto* node = find(key);
+  if (node == nullptr) return std::nullopt;
+  if (const auto* value = node->as_boolean()) return value->get();
+  wrong_type(key, *node, "true or false");
+  return std::nullopt;
+}
+
 std::optional<std::vector<std::string>> ConfigTable::strings(std::string_view key) {
   const auto* node = find(key);
   if (node == nullptr) return std::nullopt;

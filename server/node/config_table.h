@@ -44,6 +44,7 @@ class ConfigTable {
   // The value of `key`, if it is there and a string. A value of another type is noted.
   std::optional<std::string> string(std::string_view key);
   std::optional<std::int64_t> integer(std::string_view key);
+  std::optional<bool> boolean(std::string_view key);
   // The strings of an array. An element of another type is noted and left out.
   std::optional<std::vector<std::string>> strings(std::string_view key);
   // The strings of an array, or the one that stands for it; empty if the key is not there.

@@ -97,7 +97,7 @@ void NodeControl::session_kick(const api::SessionRequest& request,
     }
     return done(Error{ErrorCode::kNotFound, "there is no session " + std::to_string(request.id())});
   }
-  Result<iscsi::SessionInfo> kicked = node_.portal_->sessions().kick(request.id());
+  Result<iscsi::SessionInfo> kicked = node_.portal_->sessions().kick(request.id(), request.force());
   if (!kicked) return done(kicked.error());
   done(to_api(*kicked));
 }

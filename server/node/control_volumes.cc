@@ -60,6 +60,7 @@ api::Volume NodeControl::to_api(const ServedVolume& served) {
     out.set_marks(static_cast<std::uint32_t>(marks->size()));
   }
   out.set_sessions(static_cast<std::uint32_t>(node_.portal_->sessions().count_of(served.iqn)));
+  *out.mutable_access() = access_of(served, meta);
   if (served.image != nullptr) out.set_image_bytes(served.image->allocated_bytes());
   if (served.volume != nullptr) {
     *out.mutable_newest() = node::to_api(served.volume->index().newest());

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <functional>
 #include <utility>
 
 #include "proto/check.h"
@@ -17,20 +16,9 @@ namespace mariner::node {
 namespace {
 
 constexpr auto kTick = std::chrono::seconds(1);
-constexpr auto kProgress = std::chrono::seconds(2);
 constexpr auto kIdlePoll = std::chrono::milliseconds(5);
 constexpr std::uint16_t kLogoutSeconds = 2;
 constexpr std::int64_t kClockStepNs = 500'000'000;
-constexpr auto kLockWait = std::chrono::seconds(20);
-
-std::optional<logging::DurableWay> durable_way(LogDurability durability) {
-  switch (durability) {
-    case LogDurability::kFua: return logging::DurableWay::kFua;
-    case LogDurability::kFlush: return logging::DurableWay::kFlush;
-    case LogDurability::kAuto: break;
-  }
-  return std::nullopt;
-}
 
 std::int64_t offset_ns(const Executor& executor) {
   return static_cast<std::int64_t>(executor.wall_time().ns) - executor.monotonic_time().count();
@@ -53,6 +41,7 @@ Node::~Node() {
   portal_.reset();
   control_.reset();
   log_space_.reset();
+  access_.reset();
   views_.reset();
   volumes_.reset();
   index_stack_.reset();
@@ -100,7 +89,14 @@ Result<void> Node::start() {
     faults.read_delay = volume.faults->read_delay;
     faults.write_delay = volume.faults->write_delay;
   }
-  options.find_copy_unit = std::bind_front(&Node::find_copy_unit, this);
+  options.target_ports = {1};
+  for (const PortalGroupConfig& group : config_.server.portal_groups) {
+    options.target_ports.push_back(group.tag);
+  }
+  options.find_copy_unit = [this](std::uint32_t from, const scsi::CopyTarget& target,
+                                  const scsi::InitiatorPort& initiator) {
+    return access_->find_copy_unit(from, target, initiator);
+  };
   volumes_ = std::make_unique<VolumeSet>(VolumeSetParts{loop_, *ring_, *store_, *worker_, log_},
                                          std::move(options));
   if (Result<void> r = volumes_->load(); !r) return r;
@@ -120,6 +116,8 @@ Result<void> Node::start() {
   if (Result<void> r = volumes_->start(*log_stack_, epoch_); !r) return r;
   views_ = std::make_unique<ViewSet>(*volumes_, *store_, loop_, log_, config_.server.iqn_base);
   if (Result<void> r = views_->start(); !r) return r;
+  access_ = std::make_unique<Access>(
+      Access::Parts{config_, config_path_, accounts_, *volumes_, *views_, *store_});
   if (Result<void> r = create_configured_volumes(); !r) return r;
   log_space_ = std::make_unique<LogSpace>(
       LogSpace::Parts{*log_stack_, *volumes_, *views_, *store_, *worker_, loop_, log_},
@@ -151,165 +149,10 @@ Result<void> Node::start() {
   return {};
 }
 
-Result<void> Node::open_log() {
-  LogSettings settings;
-  settings.paths = config_.log.disks;
-  settings.size_bytes = config_.log.max_size.bytes / config_.log.disks.size();
-  settings.track_bytes = config_.log.track_size.bytes;
-  settings.t_wait = config_.log.t_wait;
-  settings.polls = config_.log.polling;
-  settings.lock_wait = kLockWait;
-  settings.durable_way = durable_way(config_.log.durability);
-  settings.lag_bytes = config_.storage.lag_max.bytes;
-  const Result<std::vector<meta::LogDisk>> members = store_->log_disks();
-  if (!members) return members.error();
-  for (const meta::LogDisk& disk : *members) {
-    if (std::ranges::find(config_.log.lost, disk.path()) != config_.log.lost.end()) {
-      log_.error("a log disk was declared lost: what only it held is gone",
-                 {{"disk", disk.path()}});
-      if (Result<void> r = store_->remove_log_disk(disk.number()); !r) return r;
-      continue;
-    }
-    settings.members.push_back(
-        {static_cast<std::uint8_t>(disk.number()), disk.path(), disk.draining(), {}});
-  }
-  for (const std::string& path : settings.paths) {
-    std::error_code ignored;
-    std::filesystem::create_directories(std::filesystem::absolute(path).parent_path(), ignored);
-  }
-  std::uint64_t recovered_through = 0;
-  std::uint64_t records = 0;
-  progress_told_ = loop_.monotonic_time();
-  Result<std::unique_ptr<LogStack>> stack = LogStack::open(
-      settings, loop_, *ring_,
-      [&](const std::string& id) -> Result<LogStack::Known> {
-        const Result<std::uint64_t> given_up = store_->given_up(id);
-        if (!given_up) return given_up.error();
-        if (Result<void> r = open_index(id, *given_up); !r) return r.error();
-        index_stack_->set_used_through([&recovered_through] { return recovered_through; });
-        return LogStack::Known{*given_up, index_stack_->store().last_number()};
-      },
-      [&](const logging::Record& record, const logging::LogLocation& location) {
-        recovered_through = record.ordinal - 1;  // a checkpoint may come while this one is taken
-        volumes_->record(record, location);
-        tell_progress(++records);
-      });
-  if (!stack) {
-    if (index_stack_ != nullptr) index_stack_->set_used_through(nullptr);
-    return stack.error();
-  }
-  log_stack_ = std::move(*stack);
-  index_stack_->set_used_through([this] { return log_stack_->writer().ordinal_frontier() - 1; });
-  index_stack_->start_repairs(log_stack_->array(), *worker_);
-  for (const LogMember& member : log_stack_->members()) {
-    log_.info("log disk", {{"path", member.path}, {"durability", to_string(member.durability)}});
-  }
-  log_stack_->writer().set_disk_observer([this](const logging::LogWriter::DiskReport& report) {
-    const std::string path = log_stack_->path_of(report.disk);
-    switch (report.state) {
-      case logging::LogWriter::DiskState::kGood:
-        return log_.info("a log disk answers again", {{"disk", path}});
-      case logging::LogWriter::DiskState::kHanging:
-        return log_.error("a log disk does not answer: its writes go to another one",
-                          {{"disk", path}});
-      case logging::LogWriter::DiskState::kFailed:
-        return log_.error("a log disk has failed: its writes go to another one, if there is one",
-                          {{"disk", path}, {"error", to_string(report.error)}});
-    }
-  });
-  return remember_log_disks();
-}
-
-// Of a start that takes long.
-void Node::tell_progress(std::uint64_t records) {
-  constexpr std::uint64_t kBetweenLooks = 16'384;  // at the clock
-  if (records % kBetweenLooks != 0) return;
-  const auto now = loop_.monotonic_time();
-  if (now - progress_told_ < kProgress) return;
-  progress_told_ = now;
-  log_.info("recovering the log", {{"records", records}});
-  if (progress_) progress_(records);
-}
-
-// Of the log of this identity, in the folder of the node's state unless it is said where.
-Result<void> Node::open_index(const std::string& log, std::uint64_t given_up) {
-  IndexStack::Settings settings;
-  settings.path =
-      config_.index.file.empty() ? config_.server.state_dir + "/index" : config_.index.file;
-  settings.log = log;
-  settings.memory_bytes = config_.index.memory.bytes;
-  settings.replay_max = static_cast<std::uint64_t>(config_.index.replay_max);
-  settings.durable_way = durable_way(config_.log.durability);
-  settings.log_bytes = config_.log.max_size.bytes;
-  settings.lock_wait = kLockWait;
-  Result<void> opened;
-  for (int tries = 0; tries < 2; ++tries) {  // the second time with a new file
-    index_stack_.reset();
-    Result<std::unique_ptr<IndexStack>> stack =
-        IndexStack::open(settings, {loop_, *ring_, *store_, log_});
-    if (!stack) return stack.error();
-    index_stack_ = std::move(*stack);
-    opened = volumes_->open_indexes(*index_stack_, given_up);
-    if (opened || opened.error().code != ErrorCode::kCorrupt) break;
-  }
-  return opened;
-}
-
-Result<void> Node::remember_log_disks() {
-  for (const LogMember& member : log_stack_->members()) {
-    meta::LogDisk disk;
-    disk.set_number(member.number);
-    disk.set_path(member.path);
-    disk.set_draining(member.draining);
-    if (Result<void> r = store_->put_log_disk(disk); !r) return r;
-  }
-  return {};
-}
-
-// What is new comes in, what is gone is drained.
-void Node::change_log_disks(const std::vector<std::string>& paths) {
-  const std::vector<LogMember> before = log_stack_->members();
-  for (const std::string& path : paths) {
-    if (std::ranges::find(before, path, &LogMember::path) != before.end()) continue;
-    const Result<LogMember> added = log_stack_->add(path);
-    if (!added) {
-      log_.error("a log disk cannot be added",
-                 {{"disk", path}, {"error", to_string(added.error())}});
-      continue;
-    }
-    log_.info("a log disk was added", {{"disk", path}, {"number", added->number}});
-  }
-  for (const LogMember& member : before) {
-    if (member.draining || std::ranges::find(paths, member.path) != paths.end()) continue;
-    if (Result<void> r = log_stack_->drain(member.path); !r) {
-      log_.error("a log disk cannot be taken out",
-                 {{"disk", member.path}, {"error", to_string(r.error())}});
-      continue;
-    }
-    log_.info("a log disk takes no more records; it is needed until what it holds is given up",
-              {{"disk", member.path}});
-  }
-  if (Result<void> r = remember_log_disks(); !r) {
-    log_.error("the disks of the log cannot be remembered", {{"error", to_string(r.error())}});
-  }
-  config_.log.disks = paths;
-}
-
-void Node::retire_log_disks() {
-  for (const LogMember& member : log_stack_->retire()) {
-    if (Result<void> r = store_->remove_log_disk(member.number); !r) {
-      log_.error("the disks of the log cannot be remembered", {{"error", to_string(r.error())}});
-    }
-    log_.info("a log disk holds nothing any more and was let go", {{"disk", member.path}});
-  }
-}
-
 Result<void> Node::create_configured_volumes() {
   for (const VolumeConfig& wanted : config_.volumes) {
     ServedVolume* existing = volumes_->find(wanted.name);
     if (existing != nullptr) {
-      existing->meta.mutable_acl()->Assign(wanted.acl.begin(), wanted.acl.end());
-      existing->meta.mutable_auth()->Assign(wanted.auth.begin(), wanted.auth.end());
       existing->meta.set_window_s(static_cast<std::uint64_t>(wanted.window.count()));
       if (existing->meta.size_bytes() != wanted.size.bytes) {
         log_.warning("the configuration gives a volume another size than it has; it keeps its own",
@@ -317,7 +160,7 @@ Result<void> Node::create_configured_volumes() {
                       {"has_bytes", existing->meta.size_bytes()},
                       {"configured_bytes", wanted.size.bytes}});
       }
-      if (Result<void> r = store_->put_volume(existing->meta); !r) return r;
+      if (Result<void> r = access_->declare(*existing, wanted); !r) return r;
       continue;
     }
     NewVolume request;
@@ -325,10 +168,9 @@ Result<void> Node::create_configured_volumes() {
     request.size_bytes = wanted.size.bytes;
     request.block_size = wanted.block_size;
     request.window_s = static_cast<std::uint64_t>(wanted.window.count());
-    request.acl = wanted.acl;
-    request.auth = wanted.auth;
     Result<ServedVolume*> created = volumes_->create(request);
     if (!created) return created.error();
+    if (Result<void> r = access_->declare(**created, wanted); !r) return r;
     log_.info("created a volume from the configuration",
               {{"volume", wanted.name}, {"target", (*created)->iqn}});
   }
@@ -337,9 +179,18 @@ Result<void> Node::create_configured_volumes() {
 
 Result<void> Node::listen() {
   iscsi::PortalOptions options;
-  for (const Endpoint& portal : config_.server.portals) {
-    options.addresses.push_back(to_string(portal));
+  const ServerConfig& server = config_.server;
+  for (const Endpoint& portal : server.portals) options.addresses.push_back({to_string(portal), 1});
+  for (const PortalGroupConfig& group : server.portal_groups) {
+    for (const Endpoint& portal : group.portals) {
+      options.addresses.push_back({to_string(portal), group.tag});
+    }
   }
+  options.iscsi.sessions_max = server.sessions_max;
+  options.iscsi.initiator_sessions_max = server.sessions_per_initiator_max;
+  options.iscsi.initiator_payload_bytes_max = server.initiator_memory.bytes;
+  options.connections_max =
+      std::max(options.connections_max, server.sessions_max + options.login_connections_max);
   Result<std::unique_ptr<iscsi::Portal>> portal =
       iscsi::Portal::open(std::move(options), {loop_.context(), loop_, *this, *this});
   if (!portal) return portal.error();
@@ -367,6 +218,10 @@ Result<void> Node::listen() {
 void Node::reload(const Config& config) {
   if (config.server.iqn_base != config_.server.iqn_base ||
       config.server.portals != config_.server.portals ||
+      config.server.portal_groups != config_.server.portal_groups ||
+      config.server.sessions_max != config_.server.sessions_max ||
+      config.server.sessions_per_initiator_max != config_.server.sessions_per_initiator_max ||
+      config.server.initiator_memory.bytes != config_.server.initiator_memory.bytes ||
       config.server.state_dir != config_.server.state_dir ||
       config.log.durability != config_.log.durability ||
       config.log.polling != config_.log.polling || config.index.file != config_.index.file ||
@@ -389,6 +244,7 @@ void Node::reload(const Config& config) {
     log_.error("the new configuration was applied in part", {{"error", to_string(r.error())}});
     return;
   }
+  enforce_access();
   log_.info("configuration read again");
 }
 
@@ -465,98 +321,45 @@ void Node::stop_index(UniqueFunction<void()> done) {
   loop_.after(kIdlePoll, [this, done = std::move(done)]() mutable { stop_index(std::move(done)); });
 }
 
-bool Node::allowed(const ServedVolume& volume, std::string_view initiator) const {
-  const auto& acl = volume.meta.acl();
-  return acl.empty() || std::find(acl.begin(), acl.end(), initiator) != acl.end();
-}
-
-std::vector<std::string> Node::discoverable(std::string_view initiator) const {
-  std::vector<std::string> names;
-  for (const auto& [name, served] : volumes_->all()) {
-    if (served.volume != nullptr && allowed(served, initiator)) names.push_back(served.iqn);
-  }
-  for (const auto& [name, view] : views_->all()) {
-    const ServedVolume* volume = volumes_->find(view.meta.volume_id());
-    if (volume != nullptr && allowed(*volume, initiator)) names.push_back(view.iqn);
-  }
-  return names;
+std::vector<std::string> Node::discoverable(std::string_view initiator,
+                                            std::string_view account) const {
+  return access_->discoverable(initiator, account);
 }
 
 Result<std::shared_ptr<scsi::TargetDevice>> Node::open(std::string_view target,
                                                        std::string_view initiator) {
-  const auto forbidden = [&](const ServedVolume& volume) {
-    return Error{ErrorCode::kInvalidArgument,
-                 std::string(initiator) + " is not on the access list of " + volume.meta.name()};
-  };
   if (stopping_) return Error{ErrorCode::kUnavailable, "the server is stopping"};
-  if (const ServedVolume* served = volumes_->find_target(target); served != nullptr) {
-    if (served->volume == nullptr) {
-      return Error{ErrorCode::kUnavailable, served->meta.name() + " is not ready"};
-    }
-    if (!allowed(*served, initiator)) return forbidden(*served);
-    return std::shared_ptr<scsi::TargetDevice>(served->metered);
-  }
-  if (const ServedView* view = views_->find_target(target); view != nullptr) {
-    const ServedVolume* volume = volumes_->find(view->meta.volume_id());
-    if (volume != nullptr && !allowed(*volume, initiator)) return forbidden(*volume);
-    return std::shared_ptr<scsi::TargetDevice>(view->device);
-  }
-  return Error{ErrorCode::kNotFound, "there is no target " + std::string(target)};
+  return access_->open(target, initiator);
 }
 
-// A copy is not to reach further than whoever asks for it: the access list must have the initiator,
-// and whichever account let it in here must let it in there.
-bool Node::may_reach(const ServedVolume& from, const ServedVolume& to,
-                     const scsi::InitiatorPort& initiator) const {
-  if (!allowed(to, initiator.name)) return false;
-  const auto& there = to.meta.auth();
-  if (there.empty()) return true;
-  const auto& here = from.meta.auth();
-  return !here.empty() && std::ranges::all_of(here, [&](const std::string& account) {
-    return std::ranges::find(there, account) != there.end();
-  });
+std::optional<iscsi::Redirection> Node::redirection(std::string_view target) const {
+  return access_->redirection(target);
 }
 
-std::shared_ptr<scsi::CopyUnit> Node::find_copy_unit(std::uint32_t from,
-                                                     const scsi::CopyTarget& target,
-                                                     const scsi::InitiatorPort& initiator) const {
-  const ServedVolume* asked = volumes_->find(from);
-  if (asked == nullptr) return nullptr;
-  for (const auto& [name, served] : volumes_->all()) {
-    if (served.volume == nullptr || !may_reach(*asked, served, initiator)) continue;
-    if (auto unit = served.device->find_copy_unit(target)) return unit;
-  }
-  for (const auto& [name, view] : views_->all()) {
-    const ServedVolume* volume = volumes_->find(view.meta.volume_id());
-    if (volume == nullptr || !may_reach(*asked, *volume, initiator)) continue;
-    if (auto unit = view.device->find_copy_unit(target)) return unit;
-  }
-  return nullptr;
-}
-
-// An account that the configuration does not have any more lets nobody in.
 Result<std::vector<iscsi::ChapAccount>> Node::accounts(std::string_view target,
                                                        std::string_view) const {
-  std::vector<std::string> names = config_.server.discovery_auth;
-  if (!target.empty()) {
-    const ServedVolume* volume = volumes_->find_target(target);
-    if (const ServedView* view = views_->find_target(target); view != nullptr) {
-      volume = volumes_->find(view->meta.volume_id());
-    }
-    if (volume == nullptr) return std::vector<iscsi::ChapAccount>{};
-    names.assign(volume->meta.auth().begin(), volume->meta.auth().end());
+  return access_->accounts(target);
+}
+
+void Node::enforce_access() {
+  const auto forbidden = [this](const iscsi::Session& session) {
+    const iscsi::LoginIdentity& identity = session.identity();
+    return !identity.discovery && access_->forbids(identity.target, identity.initiator);
+  };
+  const auto elsewhere = [this](const iscsi::Session& session) {
+    const auto to = access_->redirection(session.identity().target);
+    return to && to->address != session.info().endpoints.portal;
+  };
+  iscsi::SessionRegistry& sessions = portal_->sessions();
+  if (const auto asked = sessions.ask_to_leave(forbidden, iscsi::EndReason::kForbidden);
+      asked > 0) {
+    log_.info("sessions that have no access any more are asked to leave", {{"sessions", asked}});
   }
-  std::vector<iscsi::ChapAccount> found;
-  for (const std::string& name : names) {
-    if (const auto account = accounts_.find(name); account != accounts_.end()) {
-      found.push_back(account->second);
-    }
+  if (const auto asked = sessions.ask_to_leave(elsewhere, iscsi::EndReason::kRedirected);
+      asked > 0) {
+    log_.info("sessions are asked to leave: their targets are elsewhere now",
+              {{"sessions", asked}});
   }
-  if (found.empty() && !names.empty()) {
-    return Error{ErrorCode::kUnavailable,
-                 "the account " + names.front() + " is not in the configuration any more"};
-  }
-  return found;
 }
 
 void Node::session_opened(const iscsi::SessionInfo& session) {
@@ -637,6 +440,8 @@ web::NodeMetrics Node::metrics() {
   const iscsi::ServerCounters& counters = portal_->sessions().counters();
   out.iscsi_sessions = portal_->sessions().size();
   out.login_failures = counters.login_failures;
+  out.login_limit_refusals = counters.limit_refusals;
+  out.login_redirections = counters.redirections;
   out.digest_errors = counters.header_digest_errors + counters.data_digest_errors;
   out.clock_steps = clock_steps_;
   return out;

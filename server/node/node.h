@@ -5,12 +5,14 @@
 // the loop's thread.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "server/iscsi/observer.h"
 #include "server/iscsi/portal.h"
+#include "server/node/access.h"
 #include "server/node/accounts.h"
 #include "server/node/config.h"
 #include "server/node/event_loop.h"
@@ -51,7 +53,10 @@ class Node final : public iscsi::TargetDirectory, public iscsi::Observer, public
   void reload(const Config& config);
 
   // iscsi::TargetDirectory
-  [[nodiscard]] std::vector<std::string> discoverable(std::string_view initiator) const override;
+  [[nodiscard]] std::vector<std::string> discoverable(std::string_view initiator,
+                                                      std::string_view account) const override;
+  [[nodiscard]] std::optional<iscsi::Redirection> redirection(
+      std::string_view target) const override;
   [[nodiscard]] Result<std::shared_ptr<scsi::TargetDevice>> open(
       std::string_view target, std::string_view initiator) override;
   [[nodiscard]] Result<std::vector<iscsi::ChapAccount>> accounts(
@@ -70,6 +75,9 @@ class Node final : public iscsi::TargetDirectory, public iscsi::Observer, public
  private:
   friend class NodeControl;
 
+  // For what a killed process has left under way on the disks.
+  static constexpr std::chrono::seconds kLockWait{20};
+
   Result<void> listen();
   Result<void> create_configured_volumes();
   Result<void> open_log();
@@ -81,14 +89,10 @@ class Node final : public iscsi::TargetDirectory, public iscsi::Observer, public
   Result<void> remember_log_disks();
   void tick();
   void watch_clock();
-  [[nodiscard]] bool may_reach(const ServedVolume& from, const ServedVolume& to,
-                               const scsi::InitiatorPort& initiator) const;
-  [[nodiscard]] std::shared_ptr<scsi::CopyUnit> find_copy_unit(
-      std::uint32_t from, const scsi::CopyTarget& target,
-      const scsi::InitiatorPort& initiator) const;
+  // Asks those to log out who use what they may not use any more, or not here.
+  void enforce_access();
   void unexpose(const std::string& name, UniqueFunction<void(Result<void>)> done);
   void wait_until_idle(UniqueFunction<void()> done);
-  [[nodiscard]] bool allowed(const ServedVolume& volume, std::string_view initiator) const;
 
   Config config_;
   Accounts accounts_;
@@ -109,6 +113,7 @@ class Node final : public iscsi::TargetDirectory, public iscsi::Observer, public
   std::unique_ptr<IndexStack> index_stack_;
   std::unique_ptr<VolumeSet> volumes_;
   std::unique_ptr<ViewSet> views_;
+  std::unique_ptr<Access> access_;
   std::unique_ptr<LogSpace> log_space_;
   std::unique_ptr<ScrubReport> scrub_report_;
   std::unique_ptr<iscsi::Portal> portal_;

@@ -1,7 +1,7 @@
 // What an administrator can ask of a node: admin::Control over its parts.
 //
-// One source for each noun: control_volumes.cc, control_history.cc, control_views.cc,
-// control_rollback.cc, control_sessions.cc. Loop's thread.
+// One source for each noun: control_access.cc, control_volumes.cc, control_history.cc,
+// control_views.cc, control_rollback.cc, control_sessions.cc. Loop's thread.
 #pragma once
 
 #include <deque>
@@ -38,6 +38,11 @@ class NodeControl final : public admin::Control {
   void view_unexpose(const api::UnexposeRequest& request, admin::Answer<api::View> done) override;
   void rollback(const api::RollbackRequest& request,
                 admin::Answer<api::RollbackAnswer> done) override;
+  void access_show(const api::AccessRequest& request, admin::Answer<api::Access> done) override;
+  void acl_add(const api::AclRequest& request, admin::Answer<api::Access> done) override;
+  void acl_remove(const api::AclRequest& request, admin::Answer<api::Access> done) override;
+  void auth_set(const api::AuthRequest& request, admin::Answer<api::Access> done) override;
+  void redirect_set(const api::RedirectRequest& request, admin::Answer<api::Access> done) override;
   void session_list(admin::Answer<api::SessionList> done) override;
   void session_kick(const api::SessionRequest& request, admin::Answer<api::Session> done) override;
   void doctor(admin::Answer<api::DoctorAnswer> done) override;
@@ -66,6 +71,17 @@ class NodeControl final : public admin::Control {
                const std::shared_ptr<std::deque<ScrubReport::Scrubbed>>& left,
                admin::Answer<api::DoctorAnswer> done);
   void diagnose(const std::vector<api::Finding>& scrubs, admin::Answer<api::DoctorAnswer> done);
+  struct AccessChange {
+    bool dry_run = false;
+    bool force = false;
+    std::string what;  // for the log
+  };
+  [[nodiscard]] Result<ServedVolume*> find_changeable(const std::string& name,
+                                                      std::string_view key);
+  [[nodiscard]] api::Access access_of(const ServedVolume& volume, const meta::Volume& meta) const;
+  void change_access(ServedVolume& volume, const meta::Volume& changed, const AccessChange& how,
+                     admin::Answer<api::Access> done);
+
   // The sessions of a target, and whether one of them used it a moment ago.
   struct TargetUse {
     std::vector<iscsi::SessionInfo> sessions;

@@ -59,6 +59,7 @@ Result<ServedView*> ViewSet::add(const ServedVolume& volume, const meta::View& m
   view.meta = meta;
   view.iqn = view_iqn(iqn_base_, meta.name());
   view.identity = identity_of(meta.uuid(), view.iqn, meta.name(), "VIEW");
+  view.identity.target_ports = volume.identity.target_ports;
   view.overlay = std::move(overlay);
   std::vector<scsi::LogicalUnitOptions> units(1);
   units[0].layer = view.overlay != nullptr

@@ -53,6 +53,7 @@ struct VolumeSetOptions {
       find_copy_unit;
   std::string state_dir;
   std::string iqn_base;
+  std::vector<std::uint16_t> target_ports{1};  // scsi::Identity
   volume::Storage::Options storage;
   std::map<std::string, volume::FaultOptions>
       faults;                              // by volume: injected between host and volume

@@ -37,6 +37,8 @@ enum Family : std::size_t {
   kCommitLag,
   kSessions,
   kLoginFailures,
+  kLoginLimitRefusals,
+  kLoginRedirections,
   kDigestErrors,
   kViews,
   kRollbackProgress,
@@ -85,6 +87,10 @@ constexpr std::array<Description, kFamilyCount> kFamilies{{
      "Age of the oldest acknowledged write that is not yet durable in the image."},
     {"mariner_iscsi_sessions", MetricType::Gauge, "iSCSI sessions logged in."},
     {"mariner_login_failures_total", MetricType::Counter, "iSCSI logins that were refused."},
+    {"mariner_login_limit_refusals_total", MetricType::Counter,
+     "iSCSI logins that were refused for too many sessions."},
+    {"mariner_login_redirections_total", MetricType::Counter,
+     "iSCSI logins that were sent to another address."},
     {"mariner_digest_errors_total", MetricType::Counter,
      "iSCSI PDUs whose header or data digest was wrong."},
     {"mariner_views_exposed", MetricType::Gauge, "Views of past moments that are exposed as LUNs."},
@@ -216,6 +222,8 @@ std::string metrics_text(const NodeMetrics& metrics) {
   for (const auto& scrub : metrics.log_scrubs) add_scrub(to, scrub);
   to.value(kSessions, {}, static_cast<double>(metrics.iscsi_sessions));
   to.value(kLoginFailures, {}, static_cast<double>(metrics.login_failures));
+  to.value(kLoginLimitRefusals, {}, static_cast<double>(metrics.login_limit_refusals));
+  to.value(kLoginRedirections, {}, static_cast<double>(metrics.login_redirections));
   to.value(kDigestErrors, {}, static_cast<double>(metrics.digest_errors));
   to.value(kClockSteps, {}, static_cast<double>(metrics.clock_steps));
   return to.text();

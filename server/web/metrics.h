@@ -86,6 +86,8 @@ struct NodeMetrics {
   std::vector<LogScrubMetrics> log_scrubs;
   std::uint64_t iscsi_sessions = 0;
   std::uint64_t login_failures = 0;
+  std::uint64_t login_limit_refusals = 0;  // of them
+  std::uint64_t login_redirections = 0;
   std::uint64_t digest_errors = 0;
   std::uint64_t clock_steps = 0;
 };

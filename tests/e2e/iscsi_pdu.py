@@ -74,3 +74,48 @@ def log_in(address: tuple[str, int], target: str, initiator: str = "iqn.2026-11.
     if bhs[0] != 0x23 or bhs[36:38] != b"\0\0":
         raise ConnectionError(f"login refused: {bhs.hex()}")
     return connection
+
+
+def log_in_discovery(address: tuple[str, int], initiator: str = "iqn.2026-11.org.mariner:raw") -> socket.socket:
+    connection = socket.create_connection(address, timeout=10)
+    connection.sendall(login({"InitiatorName": initiator, "SessionType": "Discovery"}))
+    bhs, _ = receive_pdu(connection)
+    if bhs[0] != 0x23 or bhs[36:38] != b"\0\0":
+        raise ConnectionError(f"login refused: {bhs.hex()}")
+    return connection
+
+
+def keys_of(text: bytes) -> list[tuple[str, str]]:
+    return [tuple(pair.decode().split("=", 1)) for pair in text.split(b"\0") if pair]
+
+
+def send_targets(connection: socket.socket, which: str = "All", *, sn: int = 1) -> list[tuple[str, str]]:
+    """What SendTargets answers, if it fits one PDU."""
+    text = f"SendTargets={which}\0".encode()
+    rest = struct.pack(">III", 0xFFFFFFFF, sn, 0)
+    connection.sendall(header(TEXT, length=len(text), tag=sn, rest=rest) + pad(text))
+    bhs, data = receive_pdu(connection)
+    assert bhs[0] == 0x24 and bhs[1] & 0x80, bhs.hex()
+    return keys_of(data)
+
+
+def login_answer(address: tuple[str, int], target: str, initiator: str = "iqn.2026-11.org.mariner:raw",
+                 isid: bytes = b"\x80\x12\x34\x56\x00\x01") -> tuple[int, dict[str, str], socket.socket]:
+    """The status of one login, with what came with it."""
+    connection = socket.create_connection(address, timeout=10)
+    connection.sendall(login({"InitiatorName": initiator, "TargetName": target, "SessionType": "Normal"}, isid=isid))
+    bhs, data = receive_pdu(connection)
+    return int.from_bytes(bhs[36:38], "big"), dict(keys_of(data)), connection
+
+
+def async_event(connection: socket.socket) -> tuple[int, int, int, int]:
+    """The next PDU, which is an Async Message: its event and parameters."""
+    bhs, _ = receive_pdu(connection)
+    assert bhs[0] == 0x32, bhs.hex()
+    return (bhs[36], *struct.unpack(">HHH", bhs[38:44]))
+
+
+def logout(connection: socket.socket, *, sn: int = 1) -> None:
+    connection.sendall(header(LOGOUT | IMMEDIATE, flags=0x80, tag=sn, rest=struct.pack(">III", 0, sn, 0)))
+    bhs, _ = receive_pdu(connection)
+    assert bhs[0] == 0x26 and bhs[2] == 0, bhs.hex()

@@ -141,7 +141,7 @@ def test_sessions(volume, folder):
         # A rollback under a session that has recent I/O wants to be told so.
         assert code(daemon, "rollback", "db1@#100", "--yes") == BUSY
         assert code(daemon, "volume", "delete", "db1", "--yes") == BUSY
-        daemon.ask("session", "kick", str(sessions[0]["id"]))
+        daemon.ask("session", "kick", str(sessions[0]["id"]), "--force")
         load.report()
         assert load.code == hammer.LOST
     finally:

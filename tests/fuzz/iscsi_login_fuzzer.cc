@@ -34,15 +34,21 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   AnyAdmission admission;
   const bool chap = size % 3 == 0;
   if (chap) directory.chap_accounts = {{"alice", "twelve chars", "mariner", "another one!"}};
-  Login login(
-      {.limits = limits, .portal_group_tag = 1, .directory = directory, .admission = admission});
+  if (size % 5 == 0) directory.elsewhere = {.address = "192.0.2.9:3260", .permanent = true};
+  Login login({.limits = limits,
+               .portal_group = 1,
+               .portal = "192.0.2.1:3260",
+               .directory = directory,
+               .admission = admission});
   const auto text = std::as_bytes(std::span(data, size)).subspan(1);
   // Twice: with what makes most texts complete first, then as it is.
   const std::string names =
       keys({"InitiatorName=iqn.2026-11.test:host", "TargetName=iqn.2026-11.org.mariner:disk"});
   const LoginRequest first = parse_login_request(login_pdu("", chap ? 0 : 1 << 2).bhs);
   if ((data[0] & 1) != 0) {
-    CHECK(login.step(first, bytes_of(names)).header.status == LoginStatus::kSuccess);
+    const LoginStatus expected =
+        directory.elsewhere ? LoginStatus::kMovedPermanently : LoginStatus::kSuccess;
+    CHECK(login.step(first, bytes_of(names)).header.status == expected);
   }
   const LoginRequest request = parse_login_request(login_pdu("", data[0]).bhs);
   for (int i = 0; i < (chap ? 3 : 2) && login.state() == Login::State::kInProgress; ++i) {

@@ -130,7 +130,7 @@ void device_step(TestServer& server, Step step) {
     case 2: device.hold = !device.hold; return;
     case 3: device.hold_manage = !device.hold_manage; return;
     case 4: server.registry->drain(1); return;
-    default: static_cast<void>(server.registry->kick(step[2] % 8)); return;
+    default: static_cast<void>(server.registry->kick(step[2] % 8, step[2] >= 128)); return;
   }
 }
 

@@ -23,6 +23,7 @@ class FakeControl final : public Control {
   api::RollbackAnswer rollback_answer;
   api::SessionList sessions;
   api::DoctorAnswer findings;
+  api::Access access;
   api::Mark mark_answer;
   api::View view_answer;
   std::vector<std::pair<std::uint64_t, std::uint64_t>> import_progress;
@@ -87,6 +88,21 @@ class FakeControl final : public Control {
     note("rollback", request);
     if (request.dry_run() || !rollback_error) return reply("", rollback_answer, std::move(done));
     done(*rollback_error);
+  }
+  void access_show(const api::AccessRequest& request, Answer<api::Access> done) override {
+    reply(note("access_show", request), access, std::move(done));
+  }
+  void acl_add(const api::AclRequest& request, Answer<api::Access> done) override {
+    reply(note("acl_add", request), access, std::move(done));
+  }
+  void acl_remove(const api::AclRequest& request, Answer<api::Access> done) override {
+    reply(note("acl_remove", request), access, std::move(done));
+  }
+  void auth_set(const api::AuthRequest& request, Answer<api::Access> done) override {
+    reply(note("auth_set", request), access, std::move(done));
+  }
+  void redirect_set(const api::RedirectRequest& request, Answer<api::Access> done) override {
+    reply(note("redirect_set", request), access, std::move(done));
   }
   void session_list(Answer<api::SessionList> done) override {
     reply("session_list", sessions, std::move(done));

@@ -67,6 +67,10 @@ TEST_F(Completion, MarksAndTimes) {
 
 TEST_F(Completion, ViewsSessionsShellsAndOptions) {
   EXPECT_THAT(complete({"view", "unexpose", ""}), ElementsAre("v1"));
+  control.access.add_acl("iqn.listed");
+  EXPECT_THAT(complete({"target", "acl", "remove", "db1", ""}), ElementsAre("iqn.listed"));
+  EXPECT_THAT(complete({"target", "acl", "add", "db1", "a"}), ElementsAre("any"));
+  EXPECT_THAT(complete({"target", "auth", ""}), ElementsAre("clear", "set", "show"));
   EXPECT_THAT(complete({"session", "kick", ""}), ElementsAre("7"));
   EXPECT_THAT(complete({"completion", ""}), ElementsAre("bash", "fish", "zsh"));
   EXPECT_THAT(complete({"volume", "create", "--s"}), ElementsAre("--size", "--socket"));

@@ -44,5 +44,16 @@ TEST(Endpoint, KnowsLoopback) {
   EXPECT_FALSE(parse_endpoint("[::]:1")->loopback());
 }
 
+TEST(TargetAddress, IsOnePlaceWithoutAPortalGroup) {
+  EXPECT_EQ(to_string(*parse_target_address("192.0.2.1:3260")), "192.0.2.1:3260");
+  EXPECT_EQ(to_string(*parse_target_address("192.0.2.1:3260,65535")), "192.0.2.1:3260");
+  EXPECT_EQ(to_string(*parse_target_address("[2001:DB8:0::1]:3261,2")), "[2001:db8::1]:3261");
+  for (const char* wrong :
+       {"", "192.0.2.1", "0.0.0.0:3260", "[::]:3260", "192.0.2.1:0", "host:3260", "192.0.2.1:3260,",
+        "192.0.2.1:3260,x", "192.0.2.1:3260,65536", "192.0.2.1:3260,1,2"}) {
+    EXPECT_FALSE(parse_target_address(wrong)) << wrong;
+  }
+}
+
 }  // namespace
 }  // namespace mariner

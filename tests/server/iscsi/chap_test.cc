@@ -40,7 +40,7 @@ TEST(ChapAlgorithmNumber, KnowsFour) {
 }
 
 const ChapAccount kAlice{"alice", "twelve chars", "", ""};
-const ChapAccount kBob{"bob", "another secret", "mariner", "the mutual one"};
+const ChapAccount kBob{"bob", "another secret", "mariner", "the mutual one", "account2"};
 
 class ChapTest : public ::testing::Test {
  protected:
@@ -94,6 +94,7 @@ TEST_F(ChapTest, Mutual) {
             "CHAP_N=mariner CHAP_R=" +
                 response(ChapAlgorithm::kSha3_256, "the mutual one", ascending(24), 200) + " ");
   EXPECT_TRUE(chap_.satisfied());
+  EXPECT_EQ(chap_.account(), "account2");
 }
 
 TEST_F(ChapTest, TheFirstAlgorithmThatIsKnownIsTaken) {

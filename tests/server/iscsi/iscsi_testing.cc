@@ -180,7 +180,9 @@ std::vector<TargetPdu> parse_target_stream(std::span<const std::byte> stream, bo
 
 std::shared_ptr<scsi::Nexus> TestDevice::attach(const scsi::NexusId& id) {
   const scsi::InitiatorPort& port = id.initiator;
-  const std::string key = port.name + "," + std::string(port.isid.begin(), port.isid.end());
+  attached = id;
+  const std::string key = port.name + "," + std::string(port.isid.begin(), port.isid.end()) + "," +
+                          std::to_string(id.target_port);
   auto held = ports[key].lock();
   if (!held) held = std::make_shared<TestNexus>();
   ports[key] = held;
@@ -250,7 +252,7 @@ Result<std::shared_ptr<scsi::TargetDevice>> TestDirectory::open(std::string_view
   return std::shared_ptr<scsi::TargetDevice>(device);
 }
 
-TestClient::TestClient(TestServer& server)
+TestClient::TestClient(TestServer& server, std::uint16_t portal_group)
     : connection({.options = server.options,
                   .directory = server.directory,
                   .registry = *server.registry,
@@ -258,7 +260,8 @@ TestClient::TestClient(TestServer& server)
                   .host = *this,
                   .executor = server.executor,
                   .endpoints = {.address = "192.0.2.7:50000", .portal = "192.0.2.1:3260"},
-                  .portal_addresses = {"192.0.2.1:3260"}}) {}
+                  .portal_group = portal_group,
+                  .portal_addresses = {{"192.0.2.1:3260", portal_group}}}) {}
 
 TestClient::~TestClient() { connection.end(EndReason::kPeerClosed, {}); }
 

@@ -140,6 +140,7 @@ class TestDevice final : public scsi::TargetDevice {
   std::vector<const std::byte*> read_from;  // where the data-in of each read lies
   std::uint64_t executed = 0;
   std::weak_ptr<scsi::Nexus> nexus;
+  scsi::NexusId attached;  // the last one
   mutable std::map<std::string, std::weak_ptr<scsi::Nexus>> ports;
 };
 
@@ -147,8 +148,13 @@ class TestDirectory final : public TargetDirectory {
  public:
   static constexpr std::string_view kName = "iqn.2026-11.org.mariner:disk";
 
-  [[nodiscard]] std::vector<std::string> discoverable(std::string_view) const override {
+  [[nodiscard]] std::vector<std::string> discoverable(std::string_view,
+                                                      std::string_view account) const override {
+    discovered_by = account;
     return names;
+  }
+  [[nodiscard]] std::optional<Redirection> redirection(std::string_view) const override {
+    return elsewhere;
   }
   [[nodiscard]] Result<std::shared_ptr<scsi::TargetDevice>> open(
       std::string_view target, std::string_view initiator) override;
@@ -158,6 +164,8 @@ class TestDirectory final : public TargetDirectory {
   }
 
   std::vector<ChapAccount> chap_accounts;
+  std::optional<Redirection> elsewhere;
+  mutable std::string discovered_by;  // the account of the last one
   std::vector<std::string> names{std::string(kName)};
   std::shared_ptr<TestDevice> device = std::make_shared<TestDevice>();
 };
@@ -217,7 +225,7 @@ struct TestServer {
 // An initiator on a connection of its own.
 class TestClient final : public ConnectionHost {
  public:
-  explicit TestClient(TestServer& server);
+  explicit TestClient(TestServer& server, std::uint16_t portal_group = 1);
   ~TestClient() override;
 
   // Sends and returns what the server says.

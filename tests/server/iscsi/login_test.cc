@@ -12,7 +12,7 @@ class TestAdmission final : public LoginAdmission {
   std::optional<std::uint16_t> admit(const LoginIdentity&, std::uint16_t tsih,
                                      LoginRefusal& refusal) override {
     joined = tsih;
-    if (full) refusal = {.status = LoginStatus::kOutOfResources, .message = "full"};
+    if (full) refusal = {.status = LoginStatus::kOutOfResources, .message = "full", .address = {}};
     return full ? std::nullopt : std::optional<std::uint16_t>(42);
   }
   [[nodiscard]] std::optional<SessionParameters> parameters_of(std::uint16_t tsih) const override {
@@ -52,9 +52,38 @@ class LoginTest : public testing::Test {
   NegotiationLimits limits;
   TestDirectory directory;
   TestAdmission admission;
-  Login login{
-      {.limits = limits, .portal_group_tag = 1, .directory = directory, .admission = admission}};
+  Login login{{.limits = limits,
+               .portal_group = 1,
+               .portal = "192.0.2.1:3260",
+               .directory = directory,
+               .admission = admission}};
 };
+
+// RFC 7143 11.13.5 and 13.8: where to, without a portal group tag.
+TEST_F(LoginTest, ATargetThatIsElsewhere) {
+  directory.elsewhere = {.address = "[2001:db8::7]:3261", .permanent = false};
+  const auto reply = step(names);
+  expect_refusal(reply, LoginStatus::kMovedTemporarily);
+  EXPECT_EQ(reply.text, keys({"TargetAddress=[2001:db8::7]:3261"}));
+}
+
+TEST_F(LoginTest, ATargetThatIsElsewhereForEver) {
+  directory.elsewhere = {.address = "192.0.2.9:3260", .permanent = true};
+  expect_refusal(step(names), LoginStatus::kMovedPermanently);
+}
+
+TEST_F(LoginTest, WhoComesWhereTheTargetIsToBeUsedIsServed) {
+  directory.elsewhere = {.address = "192.0.2.1:3260", .permanent = false};
+  EXPECT_EQ(step(names).header.status, LoginStatus::kSuccess);
+}
+
+TEST_F(LoginTest, ARedirectionTellsNobodyWhoMayNotUseTheTarget) {
+  directory.elsewhere = {.address = "192.0.2.9:3260", .permanent = false};
+  const auto reply = step(
+      keys({"InitiatorName=iqn.2026-11.test:stranger", "TargetName=iqn.2026-11.org.mariner:disk"}));
+  expect_refusal(reply, LoginStatus::kAuthorizationFailure);
+  EXPECT_EQ(reply.text, "");
+}
 
 TEST_F(LoginTest, OneRequestSuffices) {
   const auto reply = step(names + keys({"HeaderDigest=CRC32C"}));

@@ -21,7 +21,7 @@ using boost::asio::ip::tcp;
 class PortalTest : public testing::Test {
  protected:
   PortalTest() {
-    options.addresses = {"127.0.0.1:0"};
+    options.addresses = {{.address = "127.0.0.1:0"}};
     options.iscsi.closing_time_max = std::chrono::milliseconds(200);
   }
   void listen() {
@@ -220,7 +220,7 @@ TEST_F(PortalTest, StopOfAnIdlePortalEndsAtOnce) {
 TEST_F(PortalTest, AddressesAreChecked) {
   for (const auto* bad : {"", "3260", "127.0.0.1", "127.0.0.1:", "127.0.0.1:x", "127.0.0.1:70000",
                           "localhost:3260", "::1:3260", "[::1:3260", "[127.0.0.1]:3260"}) {
-    options.addresses = {bad};
+    options.addresses = {{.address = bad}};
     const auto opened = Portal::open(
         options,
         {.context = context, .executor = executor, .directory = directory, .observer = observer});
@@ -231,18 +231,38 @@ TEST_F(PortalTest, AddressesAreChecked) {
 
 TEST_F(PortalTest, AnAddressInUseIsNamed) {
   open();
-  options.addresses = portal->addresses();
+  options.addresses = {{.address = portal->addresses().front()}};
   const auto second = Portal::open(
       options,
       {.context = context, .executor = executor, .directory = directory, .observer = observer});
   ASSERT_FALSE(second);
-  EXPECT_NE(second.error().message.find(options.addresses[0]), std::string::npos);
+  EXPECT_NE(second.error().message.find(options.addresses[0].address), std::string::npos);
 }
 
 TEST_F(PortalTest, ManyAddressesServe) {
-  options.addresses = {"127.0.0.1:0", "127.0.0.1:0"};
+  options.addresses = {{.address = "127.0.0.1:0"}, {.address = "127.0.0.1:0"}};
   open();
   EXPECT_EQ(portal->addresses().size(), 2u);
+}
+
+// What SendTargets says to who came by the first address.
+TEST_F(PortalTest, TheAddressesOfEveryGroupAreTold) {
+  options.addresses = {{"127.0.0.1:0", 1}, {"127.0.0.1:0", 2}, {"0.0.0.0:0", 3}, {"[::1]:0", 4}};
+  open();
+  tcp::socket socket = connect();
+  EXPECT_EQ(
+      exchange(socket,
+               login_pdu(keys({"InitiatorName=iqn.2026-11.test:host", "SessionType=Discovery"}),
+                         kOperationalToFull))
+          .u16(36),
+      0);
+  const std::string told = text_of(exchange(socket, text_pdu(keys({"SendTargets=All"}))).data);
+  const auto addresses = portal->addresses();
+  const std::string any = "127.0.0.1" + addresses[2].substr(addresses[2].rfind(':'));
+  EXPECT_EQ(told,
+            keys({"TargetName=" + std::string(TestDirectory::kName),
+                  "TargetAddress=" + addresses[0] + ",1", "TargetAddress=" + addresses[1] + ",2",
+                  "TargetAddress=" + any + ",3", "TargetAddress=" + addresses[3] + ",4"}));
 }
 
 }  // namespace

@@ -34,13 +34,114 @@ TEST(SessionRegistryTest, KickEndsOneSession) {
   first.login({}, 1);
   second.login({}, 2);
   const auto id = server.registry->list()[0].id;
-  const auto kicked = server.registry->kick(id);
+  const auto kicked = server.registry->kick(id, true);
   ASSERT_TRUE(kicked);
   EXPECT_EQ(kicked->id, id);
   EXPECT_TRUE(first.connection.closing());
   EXPECT_FALSE(second.connection.closing());
   EXPECT_EQ(server.observer.ended.at(0).reason, EndReason::kKicked);
-  EXPECT_EQ(server.registry->kick(id).error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(server.registry->kick(id, true).error().code, ErrorCode::kNotFound);
+}
+
+std::vector<int> async_events(const std::vector<TargetPdu>& pdus) {
+  std::vector<int> events;
+  for (const TargetPdu& pdu : pdus) {
+    if (pdu.opcode() == Opcode::kAsyncMessage) events.push_back(pdu.u8(36));
+  }
+  return events;
+}
+
+// RFC 7143 11.9.1: first it is asked (event 1), then it is told that it is dropped (event 3).
+TEST(SessionRegistryTest, WhoIsAskedToLeaveHasTimeForIt) {
+  TestServer server;
+  TestClient client(server);
+  client.login();
+  ASSERT_TRUE(server.registry->kick(server.registry->list()[0].id, false));
+  auto pdus = client.take();
+  EXPECT_EQ(async_events(pdus), std::vector{1});
+  EXPECT_EQ(pdus[0].u16(42), 5) << "seconds to leave";
+  server.executor.now += std::chrono::seconds(4);
+  client.connection.tick();
+  EXPECT_EQ(server.registry->size(), 1u);
+  EXPECT_EQ(
+      server.registry->ask_to_leave([](const Session&) { return true; }, EndReason::kForbidden), 1u)
+      << "once is enough: the time is not longer";
+  EXPECT_TRUE(client.take().empty());
+  server.executor.now += std::chrono::seconds(1);
+  client.connection.tick();
+  EXPECT_TRUE(client.connection.closing());
+  pdus = client.take();
+  EXPECT_EQ(async_events(pdus), std::vector{3});
+  EXPECT_EQ(pdus[0].u16(40), 2) << "Time2Wait";
+  EXPECT_EQ(pdus[0].u16(42), 0) << "Time2Retain";
+  EXPECT_EQ(server.observer.ended.at(0).reason, EndReason::kKicked);
+}
+
+TEST(SessionRegistryTest, WhoLeavesWhenAskedIsNotDropped) {
+  TestServer server;
+  TestClient client(server);
+  client.login();
+  EXPECT_EQ(server.registry->ask_to_leave(
+                [](const Session& session) { return !session.identity().discovery; },
+                EndReason::kRedirected),
+            1u);
+  client.take();
+  EXPECT_EQ(client.send(logout_pdu(LogoutReason::kCloseSession)).at(0).opcode(),
+            Opcode::kLogoutResponse);
+  EXPECT_EQ(server.observer.ended.at(0).reason, EndReason::kLogout);
+}
+
+TEST(SessionRegistryTest, AnInitiatorIsBoundedBesideOthers) {
+  Options options;
+  options.initiator_sessions_max = 2;
+  TestServer server(options);
+  TestClient first(server);
+  TestClient second(server);
+  first.login({}, 1);
+  second.login({}, 2);
+  const auto log_in = [&](TestClient& client, const char* initiator) {
+    InitiatorPdu login =
+        login_pdu(keys({initiator, "TargetName=iqn.2026-11.org.mariner:disk"}), kOperationalToFull);
+    login.bhs[13] = std::byte{3};
+    return client.send(login).at(0).u16(36);
+  };
+  TestClient third(server);
+  EXPECT_EQ(log_in(third, "InitiatorName=iqn.2026-11.test:host"), 0x0302);
+  EXPECT_EQ(server.observer.ended.at(0).detail,
+            "sessions_per_initiator_max: allowed 2, which this initiator has already");
+  EXPECT_EQ(server.registry->counters().limit_refusals, 1u);
+  TestClient other(server);
+  EXPECT_EQ(log_in(other, "InitiatorName=iqn.2026-11.test:other"), 0);
+}
+
+// RFC 7143 4.4.3.1 and 6.3.5: the same ISID to another portal group is another session.
+TEST(SessionRegistryTest, APortalGroupIsAnotherTargetPort) {
+  TestServer server;
+  TestClient first(server, 1);
+  TestClient second(server, 2);
+  first.login({}, 1);
+  EXPECT_EQ(server.device().attached.target_port, 1);
+  second.login({}, 1);
+  EXPECT_EQ(server.device().attached.target_port, 2);
+  EXPECT_EQ(server.registry->size(), 2u);
+  TestClient again(server, 2);
+  again.login({}, 1);
+  EXPECT_TRUE(second.connection.closing());
+  EXPECT_FALSE(first.connection.closing());
+}
+
+TEST(SessionRegistryTest, ARedirectionIsNoFailure) {
+  TestServer server;
+  server.directory.elsewhere = {.address = "192.0.2.9:3260", .permanent = false};
+  TestClient client(server);
+  const auto replies = client.send(login_pdu(
+      keys({"InitiatorName=iqn.2026-11.test:host", "TargetName=iqn.2026-11.org.mariner:disk"}),
+      kOperationalToFull));
+  EXPECT_EQ(replies.at(0).u16(36), 0x0101);
+  EXPECT_EQ(text_of(replies.at(0).data), keys({"TargetAddress=192.0.2.9:3260"}));
+  EXPECT_EQ(server.observer.ended.at(0).reason, EndReason::kRedirected);
+  EXPECT_EQ(server.registry->counters().login_failures, 0u);
+  EXPECT_EQ(server.registry->counters().redirections, 1u);
 }
 
 TEST(SessionRegistryTest, ATargetThatGoesAwayTakesItsSessionsWithIt) {

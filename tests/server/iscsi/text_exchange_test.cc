@@ -17,8 +17,8 @@ class TextExchangeTest : public testing::Test {
                          .initiator = "iqn.2026-11.test:host",
                          .target = discovery ? "" : std::string(TestDirectory::kName),
                          .discovery = discovery,
-                         .addresses = {"192.0.2.1:3260", "[2001:db8::1]:3260"},
-                         .portal_group_tag = 1});
+                         .account = "host1",
+                         .addresses = {{"192.0.2.1:3260", 1}, {"[2001:db8::1]:3260", 2}}});
   }
   Result<TextExchange::Reply> ask(TextExchange& text, std::string_view pairs,
                                   std::uint32_t ttt = kReservedTag, bool final = true) {
@@ -27,7 +27,7 @@ class TextExchangeTest : public testing::Test {
 
   const std::string disk =
       keys({"TargetName=iqn.2026-11.org.mariner:disk", "TargetAddress=192.0.2.1:3260,1",
-            "TargetAddress=[2001:db8::1]:3260,1"});
+            "TargetAddress=[2001:db8::1]:3260,2"});
   NegotiationLimits limits;
   TestDirectory directory;
   SessionParameters parameters;
@@ -40,12 +40,20 @@ TEST_F(TextExchangeTest, DiscoveryTellsAll) {
   EXPECT_EQ(reply->text, disk);
   EXPECT_TRUE(reply->header.final);
   EXPECT_EQ(reply->header.ttt, kReservedTag);
+  EXPECT_EQ(directory.discovered_by, "host1");
 }
 
 TEST_F(TextExchangeTest, ANormalSessionTellsItsOwnTarget) {
   auto text = exchange(false);
   EXPECT_EQ(ask(text, keys({"SendTargets="}))->text, disk);
   EXPECT_EQ(ask(text, keys({"SendTargets=All"}))->text, keys({"SendTargets=Reject"}));
+}
+
+TEST_F(TextExchangeTest, ANormalSessionTellsOfNoOtherTarget) {
+  directory.names.push_back("iqn.2026-11.org.mariner:other");
+  auto text = exchange(false);
+  EXPECT_EQ(ask(text, keys({"SendTargets=iqn.2026-11.org.mariner:other"}))->text, "");
+  EXPECT_EQ(ask(text, keys({"SendTargets=iqn.2026-11.org.mariner:disk"}))->text, disk);
 }
 
 TEST_F(TextExchangeTest, OneTargetByName) {

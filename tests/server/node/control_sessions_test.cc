@@ -15,6 +15,7 @@ class ControlSessions : public testing::NodeFixture {
     api::SessionRequest request;
     request.set_id(id);
     request.set_dry_run(dry_run);
+    request.set_force(true);
     return ask(&NodeControl::session_kick, request);
   }
   api::SessionList list() { return *ask(&NodeControl::session_list); }

@@ -38,7 +38,7 @@ class NodeTest : public testing::NodeFixture {
     start();
   }
   std::vector<std::string> discoverable(const char* initiator) {
-    return on_loop([&] { return node().discoverable(initiator); });
+    return on_loop([&] { return node().discoverable(initiator, ""); });
   }
   // Success, or why not.
   Result<void> open(const std::string& target, const char* initiator) {

@@ -1,0 +1,84 @@
+#include "server/node/config_server.h"
+
+#include <gtest/gtest.h>
+
+namespace mariner {
+namespace {
+
+ConfigReading read(const std::string& text) {
+  return parse_config("version = 1\nroles = ['standalone']\n" + text, "m.toml");
+}
+
+// The first problem, or "".
+std::string problem(const std::string& text) {
+  const ConfigReading reading = read(text);
+  return reading.problems.empty() ? "" : to_string(reading.problems.front());
+}
+
+TEST(ConfigServer, PortalGroups) {
+  const ConfigReading reading = read(R"(
+[server]
+portals = ["192.0.2.1:3260"]
+[[server.portal_group]]
+tag = 7
+portals = ["[2001:db8::1]:3260"]
+[[server.portal_group]]
+tag = 2
+portals = ["192.0.2.2:3260", "192.0.2.3:3260"]
+)");
+  ASSERT_TRUE(reading.config) << to_string(reading.problems.front());
+  const ServerConfig& server = reading.config->server;
+  EXPECT_EQ(server.portals.size(), 1u);
+  ASSERT_EQ(server.portal_groups.size(), 2u);
+  EXPECT_EQ(server.portal_groups[0].tag, 2) << "in order";
+  EXPECT_EQ(server.portal_groups[0].portals.size(), 2u);
+  EXPECT_EQ(server.portal_groups[1].tag, 7);
+}
+
+TEST(ConfigServer, WrongPortalGroups) {
+  const std::string group = "[[server.portal_group]]\n";
+  const std::string portals = "portals = ['192.0.2.2:3260']\n";
+  const auto has = [](const std::string& found, std::string_view expected) {
+    EXPECT_NE(found.find(expected), std::string::npos) << found;
+  };
+  has(problem(group + portals), "server.portal_group.tag: missing");
+  has(problem(group + "tag = 1\n" + portals), "expected 2 to 65535");
+  has(problem(group + "tag = 65536\n" + portals), "expected 2 to 65535");
+  has(problem(group + "tag = 2\n"), "server.portal_group.portals: missing");
+  has(problem(group + "tag = 2\nportals = []\n"), "empty");
+  has(problem(group + "tag = 2\n" + portals + group + "tag = 2\nportals = ['192.0.2.3:1']\n"),
+      "there are two portal groups 2");
+  has(problem(group + "tag = 2\nportals = ['0.0.0.0:3260']\n"), "stands in another group, too");
+  has(problem(group + "tag = 2\nname = 'x'\n" + portals), "unknown key");
+}
+
+TEST(ConfigServer, LimitsOfSessions) {
+  const ServerConfig defaults = read("").config->server;
+  EXPECT_EQ(defaults.sessions_max, 1024u);
+  EXPECT_EQ(defaults.sessions_per_initiator_max, 512u);
+  EXPECT_EQ(defaults.initiator_memory.bytes, 256u << 20);
+  const ServerConfig set =
+      read("[server]\nsessions_max = 100\ninitiator_memory = '64M'\n").config->server;
+  EXPECT_EQ(set.sessions_max, 100u);
+  EXPECT_EQ(set.sessions_per_initiator_max, 100u) << "not more than all";
+  EXPECT_EQ(set.initiator_memory.bytes, 64u << 20);
+  EXPECT_NE(problem("[server]\nsessions_max = 0\n"), "");
+  EXPECT_NE(problem("[server]\nsessions_max = 65535\n"), "");
+  EXPECT_NE(problem("[server]\nsessions_per_initiator_max = 0\n"), "");
+  EXPECT_NE(problem("[server]\ninitiator_memory = '1M'\n"), "");
+}
+
+TEST(ConfigServer, ARedirectionOfAVolume) {
+  const std::string volume = "[[volume]]\nname = 'db1'\nsize = '1G'\n";
+  const auto config =
+      read(volume + "redirect = '192.0.2.9:3260,1'\nredirect_permanent = true\n").config;
+  ASSERT_TRUE(config);
+  EXPECT_EQ(config->volumes[0].redirect, "192.0.2.9:3260");
+  EXPECT_TRUE(config->volumes[0].redirect_permanent);
+  EXPECT_NE(problem(volume + "redirect = '0.0.0.0:3260'\n"), "");
+  EXPECT_NE(problem(volume + "redirect_permanent = true\n"), "");
+  EXPECT_NE(problem(volume + "redirect = '192.0.2.9:3260'\nredirect_permanent = 'yes'\n"), "");
+}
+
+}  // namespace
+}  // namespace mariner
