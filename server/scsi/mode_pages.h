@@ -1,7 +1,7 @@
 // The mode pages of a disk as a table: what each says by default and which of its bits MODE SELECT
 // may change; and their current values (SPC-4 7.5, SBC-3 6.5).
 //
-// There is no page of the transport's own (18h, 19h): RFC 7143 defines none.
+// There is no page of the transport's own (18h, 19h): iSCSI negotiates what they would hold.
 #pragma once
 
 #include <array>

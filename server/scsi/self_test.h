@@ -54,7 +54,7 @@ class SelfTest : public std::enable_shared_from_this<SelfTest> {
   static constexpr std::size_t kReportsMax = 20;
   static constexpr std::uint64_t kShortPlaces = 4;
   static constexpr std::uint64_t kExtendedPlaces = 1024;
-  // What an extended test takes at most where a place takes 20 ms and a bit.
+  // What the initiator is told that an extended test takes: more than 1,025 operations of 20 ms.
   static constexpr std::uint16_t kExtendedSeconds = 30;
 
   // Without a clock, no hours are counted.
