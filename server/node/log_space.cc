@@ -85,7 +85,7 @@ void LogSpace::ended(const Result<Reclaimer::Report>& report) {
     case Reclaimer::Outcome::kFreed:
       ++tracks_freed_;
       stuck_ = false;
-      shortened_.reset();
+      shortened_.clear();
       needed_since_.reset();
       if (wanted()) begin();
       return;
@@ -98,7 +98,7 @@ void LogSpace::ended(const Result<Reclaimer::Report>& report) {
       break;
   }
   // The windows move on with time: the next tick tries again.
-  shortened_.reset();
+  shortened_.clear();
   not_before_ = parts_.executor.monotonic_time() + kPause;
   if (!critical()) needed_since_.reset();
   stuck_ = critical();
@@ -115,11 +115,12 @@ VersionTime LogSpace::keep_from(VolumeId volume) {
   if (served == nullptr) return {now - std::min(now, kOverlayKeepNs)};
   std::uint64_t window =
       served->meta.window_s() > now / kNsPerSecond ? now : served->meta.window_s() * kNsPerSecond;
-  if (shortened_ == volume && served->volume != nullptr) {
+  const auto shortened = shortened_.find(volume);
+  if (shortened != shortened_.end() && served->volume != nullptr) {
     // Of what there is: the window may be longer than the history.
     const std::uint64_t began =
         std::max(served->meta.created_ns(), served->volume->index().oldest().time.ns);
-    window = std::min(window, now - std::min(now, began)) / 8 * (8 - eighths_);
+    window = std::min(window, now - std::min(now, began)) / 8 * (8 - shortened->second);
   }
   std::uint64_t keep = now - window;
   for (const auto& [name, view] : parts_.views.all()) {
@@ -203,14 +204,13 @@ bool LogSpace::drop_mark(VolumeId volume) {
 bool LogSpace::shorten_window(VolumeId volume) {
   const ServedVolume* served = parts_.volumes.find(volume.value);
   if (served == nullptr || served->volume == nullptr) return false;
-  if (shortened_ != volume) {
-    shortened_ = volume;
-    eighths_ = 0;
+  const auto [entry, first] = shortened_.try_emplace(volume, 0);
+  if (first) {
     parts_.log.warning("the log is full: history inside the window is given up",
                        {{"volume", served->meta.name()}, {"window_s", served->meta.window_s()}});
   }
-  if (eighths_ == 8) return false;
-  ++eighths_;
+  if (entry->second == 8) return false;
+  ++entry->second;
   return true;
 }
 

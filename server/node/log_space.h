@@ -12,6 +12,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -81,9 +82,9 @@ class LogSpace final : private volume::ReclaimerOwner {
   const OnFull on_full_;
   Unexpose unexpose_;
   volume::Reclaimer reclaimer_;
-  // Whose window counts for less in the next try, by how many eighths.
-  std::optional<VolumeId> shortened_;
-  unsigned eighths_ = 0;
+  // Whose windows count for less in the next try, by how many eighths. The oldest track may hold
+  // history of several volumes: none that was shortened grows back before the track is freed.
+  std::map<VolumeId, unsigned> shortened_;
   std::optional<std::chrono::nanoseconds> needed_since_;  // while writes wait
   std::chrono::nanoseconds not_before_{0};                // the next try, unless writes wait
   bool stuck_ = false;  // what is oldest is needed, and nothing may be given up

@@ -16,11 +16,11 @@ class LogSpaceTest : public ::testing::Test {
   }
   ~LogSpaceTest() override { close(); }
 
-  void open() {
+  void open(OnFull on_full = OnFull::kStopWrites) {
     space_ = std::make_unique<LogSpace>(
         LogSpace::Parts{parts_.log_stack(), parts_.volumes(), parts_.views(), parts_.store(),
                         parts_.worker(), parts_.executor(), parts_.log()},
-        OnFull::kStopWrites, [](const std::string&) {});
+        on_full, [](const std::string&) {});
   }
   void close() {
     space_->stop();
@@ -92,6 +92,24 @@ TEST_F(LogSpaceTest, RecordsOfADeletedVolumeHoldNothing) {
   ASSERT_TRUE(parts_.remove("db1"));
   space_->check();
   parts_.run_until([this] { return space_->tracks_freed() == 1; });
+}
+
+TEST_F(LogSpaceTest, TheWindowsOfAllWhoseHistoryIsInTheWayAreShortened) {
+  close();
+  open(OnFull::kShortenWindow);
+  constexpr std::uint64_t kHour = 3600;
+  parts_.create("db2").meta.set_window_s(kHour);
+  volume().meta.set_window_s(kHour);
+  const auto other = parts_.volumes().find("db2")->volume->live_layer();
+  for (const char byte : {'a', 'b'}) {  // in two tracks: the first holds what both want to keep
+    write(1, byte);
+    parts_.write(*other, 1, byte);
+    if (byte == 'a') next_track();
+  }
+  space_->check();
+  parts_.run_until([this] { return space_->tracks_freed() == 1; });
+  EXPECT_EQ(parts_.read(*volume().volume->live_layer(), 1), 'b');
+  EXPECT_EQ(parts_.read(*other, 1), 'b');
 }
 
 }  // namespace
