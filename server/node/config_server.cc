@@ -56,10 +56,11 @@ void read_count(ConfigTable& table, std::string_view key, std::size_t& to) {
   }
 }
 
-std::vector<Endpoint> read_portals(ConfigTable& table) {
-  std::vector<Endpoint> portals;
+// Sets `portals`, if the table has any.
+void read_portals(ConfigTable& table, std::vector<Endpoint>& portals) {
   const auto texts = table.strings("portals");
-  if (!texts) return portals;
+  if (!texts) return;
+  portals.clear();
   for (const auto& text : *texts) {
     const auto endpoint = parse_endpoint(text);
     if (!endpoint) {
@@ -77,7 +78,6 @@ std::vector<Endpoint> read_portals(ConfigTable& table) {
   if (texts->size() > kPortalsMax) {
     table.error("portals", fmt::format("more than {} portals", kPortalsMax));
   }
-  return portals;
 }
 
 PortalGroupConfig read_portal_group(ConfigTable table) {
@@ -95,7 +95,7 @@ PortalGroupConfig read_portal_group(ConfigTable table) {
     }
   }
   if (!table.has("portals")) table.error("portals", "missing: a portal group needs portals");
-  group.portals = read_portals(table);
+  read_portals(table, group.portals);
   table.finish();
   return group;
 }
@@ -179,7 +179,7 @@ void read_server(ConfigTable table, const std::vector<AuthConfig>& accounts,
       }
     }
   }
-  if (table.has("portals")) server.portals = read_portals(table);
+  read_portals(table, server.portals);
   read_portal_groups(table, problems, server);
   server.discovery_auth = read_auth_names(table, "discovery_auth", accounts);
   read_count(table, "sessions_max", server.sessions_max);
