@@ -154,7 +154,7 @@ bool LogSpace::be_patient() {
 }
 
 bool LogSpace::give_up(VolumeId volume) {
-  return drop_view(volume) || drop_mark(volume) || shorten_window(volume);
+  return drop_snapshots(volume) || drop_view(volume) || drop_mark(volume) || shorten_window(volume);
 }
 
 // The oldest moment that a locked mark keeps: giving up what is younger gains nothing.
@@ -169,6 +169,14 @@ std::uint64_t LogSpace::locked_from(VolumeId volume) {
     }
   }
   return from;
+}
+
+bool LogSpace::drop_snapshots(VolumeId volume) {
+  const std::shared_ptr<volume::Volume> of = find(volume);
+  if (of == nullptr || !of->drop_snapshots()) return false;
+  parts_.log.warning("the log is full: tokens of copies are cancelled",
+                     {{"volume_id", volume.value}});
+  return true;
 }
 
 bool LogSpace::drop_view(VolumeId volume) {

@@ -4,8 +4,9 @@
 // As long as there is room nothing is given up: history reaches back further than the windows that
 // were asked for. Below the low-water mark what is outside of every window, older than every view
 // and every mark, goes. When even that is not enough and writes would fail, `on_full` decides:
-// "stop-writes" keeps it all; "shorten-window" drops views, then unlocked marks, and then shortens
-// the window, no more than it must. Locked marks stay.
+// "stop-writes" keeps it all; "shorten-window" drops the moments that tokens of copies stand for,
+// views, then unlocked marks, and then shortens the window, no more than it must. Locked marks
+// stay.
 //
 // Owner's thread only.
 #pragma once
@@ -69,6 +70,7 @@ class LogSpace final : private volume::ReclaimerOwner {
   bool give_up(VolumeId volume);
   bool be_patient();
   std::uint64_t locked_from(VolumeId volume);
+  bool drop_snapshots(VolumeId volume);
   bool drop_view(VolumeId volume);
   bool drop_mark(VolumeId volume);
   bool shorten_window(VolumeId volume);

@@ -30,7 +30,8 @@ Node::Node(Config config, std::string config_path, EventLoop& loop, Log& log)
     : config_(std::move(config)),
       config_path_(std::filesystem::absolute(config_path).string()),
       loop_(loop),
-      log_(log) {}
+      log_(log),
+      rod_tokens_(std::make_shared<scsi::RodTokens>([&loop] { return loop.monotonic_time(); })) {}
 
 Node::~Node() {
   loop_.set_turn_hook(nullptr);
@@ -97,6 +98,7 @@ Result<void> Node::start() {
                                   const scsi::InitiatorPort& initiator) {
     return access_->find_copy_unit(from, target, initiator);
   };
+  options.rod_tokens = rod_tokens_;
   volumes_ = std::make_unique<VolumeSet>(VolumeSetParts{loop_, *ring_, *store_, *worker_, log_},
                                          std::move(options));
   if (Result<void> r = volumes_->load(); !r) return r;
@@ -250,6 +252,7 @@ void Node::reload(const Config& config) {
 
 void Node::tick() {
   watch_clock();
+  rod_tokens_->expire();
   log_space_->check();
   retire_log_disks();
   for (const std::string& name : views_->expired(loop_.wall_time())) {

@@ -25,6 +25,7 @@
 #include "server/node/scrub_report.h"
 #include "server/node/view_set.h"
 #include "server/node/volume_set.h"
+#include "server/scsi/rod_tokens.h"
 #include "server/web/web_server.h"
 
 namespace mariner::node {
@@ -100,6 +101,7 @@ class Node final : public iscsi::TargetDirectory, public iscsi::Observer, public
   const std::string config_path_;
   EventLoop& loop_;
   Log& log_;
+  const std::shared_ptr<scsi::RodTokens> rod_tokens_;
   VersionTime started_;
   Epoch epoch_;
   bool ready_ = false;

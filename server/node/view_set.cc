@@ -69,7 +69,7 @@ Result<ServedView*> ViewSet::add(const ServedVolume& volume, const meta::View& m
   units[0].disk.block_bytes = volume.meta.block_size();
   units[0].disk.clock = [executor = &executor_] { return executor->monotonic_time(); };
   units[0].reservations = *std::move(reservations);
-  view.device = std::make_shared<scsi::Device>(std::move(units));
+  view.device = volumes_.make_device(volume.meta.id(), std::move(units));
   ServedView& added = views_[meta.name()];
   added = std::move(view);
   return &added;

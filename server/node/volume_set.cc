@@ -250,13 +250,17 @@ Result<void> VolumeSet::start_volume(ServedVolume& served) {
     auto faulty = std::make_shared<FaultyLayer>(units[0].layer, parts_.executor, faults->second);
     units[0].layer = {faulty, &faulty->layer};
   }
-  scsi::FindCopyUnit elsewhere;
-  if (options_.find_copy_unit) {
-    elsewhere = std::bind_front(options_.find_copy_unit, meta.id());
-  }
-  served.device = std::make_shared<scsi::Device>(std::move(units), std::move(elsewhere));
+  served.device = make_device(meta.id(), std::move(units));
   served.metered = std::make_shared<MeteredDevice>(served.device, parts_.executor);
   return {};
+}
+
+std::shared_ptr<scsi::Device> VolumeSet::make_device(
+    std::uint32_t volume, std::vector<scsi::LogicalUnitOptions> units) const {
+  scsi::FindCopyUnit elsewhere;
+  if (options_.find_copy_unit) elsewhere = std::bind_front(options_.find_copy_unit, volume);
+  return std::make_shared<scsi::Device>(std::move(units), std::move(elsewhere),
+                                        options_.rod_tokens);
 }
 
 Result<meta::Volume> VolumeSet::plan(const NewVolume& request) const {

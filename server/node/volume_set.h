@@ -51,6 +51,8 @@ struct VolumeSetOptions {
   std::function<std::shared_ptr<scsi::CopyUnit>(std::uint32_t from, const scsi::CopyTarget& target,
                                                 const scsi::InitiatorPort& initiator)>
       find_copy_unit;
+  // Of all targets; null: each has its own.
+  std::shared_ptr<scsi::RodTokens> rod_tokens;
   std::string state_dir;
   std::string iqn_base;
   std::vector<std::uint16_t> target_ports{1};  // scsi::Identity
@@ -99,6 +101,10 @@ class VolumeSet {
   void remove_overlay(std::uint32_t id, std::shared_ptr<volume::Volume> overlay);
   // Hidden volumes that no view claims any more.
   void remove_orphans(const std::vector<std::uint32_t>& claimed);
+
+  // A target for a volume, or for a view of it, with these units.
+  [[nodiscard]] std::shared_ptr<scsi::Device> make_device(
+      std::uint32_t volume, std::vector<scsi::LogicalUnitOptions> units) const;
 
   [[nodiscard]] ServedVolume* find(const std::string& name);
   [[nodiscard]] ServedVolume* find(std::uint32_t id);

@@ -156,6 +156,14 @@ Decoded decode_write_atomic(CdbBytes cdb, const Geometry& geometry) {
   return Write{extent};
 }
 
+// The list of a third-party copy: `With` its identifier and length.
+template <typename With>
+Decoded decode_token_list(CdbBytes cdb) {
+  const auto bytes = load_be<std::uint32_t>(&cdb[10]);
+  if (bytes > kParameterBytesMax) return illegal_request(asc::kParameterListLengthError);
+  return With{load_be<std::uint32_t>(&cdb[6]), bytes};
+}
+
 Decoded decode_report_luns(CdbBytes cdb) {
   if (cdb[2] > static_cast<std::uint8_t>(ReportLuns::Select::kAll)) return invalid_field_in_cdb(2);
   return ReportLuns{static_cast<ReportLuns::Select>(cdb[2]), load_be<std::uint32_t>(&cdb[6])};
@@ -287,6 +295,15 @@ Decoded decode(CdbBytes cdb, const Geometry& geometry) {
     case Operation::kWriteBuffer:
       return std::visit([](auto&& command) -> Decoded { return std::move(command); },
                         decode_maintenance(cdb, info->operation));
+    case Operation::kPopulateToken: return decode_token_list<PopulateToken>(cdb);
+    case Operation::kWriteUsingToken: return decode_token_list<WriteUsingToken>(cdb);
+    case Operation::kCopyOperationAbort: return CopyOperationAbort{load_be<std::uint32_t>(&cdb[2])};
+    case Operation::kReceiveCopyStatus:
+    case Operation::kReceiveRodTokens:
+      return ReceiveCopyInformation{info->operation == Operation::kReceiveRodTokens,
+                                    load_be<std::uint32_t>(&cdb[2]),
+                                    load_be<std::uint32_t>(&cdb[10])};
+    case Operation::kReportRodTokens: return ReportRodTokens{load_be<std::uint32_t>(&cdb[10])};
     case Operation::kReadDefectData: {
       const bool twelve = info->cdb_bytes == 12;
       return ReadDefectData{twelve, cdb[twelve ? 1 : 2],

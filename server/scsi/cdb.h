@@ -5,6 +5,7 @@
 // and within its limits, and enumerations have one of their values.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <optional>
 #include <variant>
@@ -183,6 +184,26 @@ struct ReceiveCopyResults {
   std::uint32_t allocation_bytes = 0;
 };
 
+struct PopulateToken {
+  std::uint32_t list_id = 0;
+  std::uint32_t parameter_bytes = 0;
+};
+struct WriteUsingToken {
+  std::uint32_t list_id = 0;
+  std::uint32_t parameter_bytes = 0;
+};
+struct CopyOperationAbort {
+  std::uint32_t list_id = 0;
+};
+struct ReceiveCopyInformation {
+  bool tokens = false;  // RECEIVE ROD TOKEN INFORMATION; otherwise RECEIVE COPY STATUS(LID4)
+  std::uint32_t list_id = 0;
+  std::uint32_t allocation_bytes = 0;
+};
+struct ReportRodTokens {
+  std::uint32_t allocation_bytes = 0;
+};
+
 // A Sense when the CDB is refused.
 using Decoded =
     std::variant<Sense, TestUnitReady, RequestSense, Inquiry, ModeSense, ModeSelect, StartStopUnit,
@@ -191,7 +212,16 @@ using Decoded =
                  ReportOpcodes, ReportTaskManagement, Reserve6, Release6, PersistentReserveIn,
                  PersistentReserveOut, CompareAndWrite, OrWrite, ReadDefectData, ExtendedCopy,
                  ReceiveCopyResults, LogSense, LogSelect, SendDiagnostic, ReceiveDiagnostic,
-                 ReadBuffer, WriteBuffer>;
+                 ReadBuffer, WriteBuffer, PopulateToken, WriteUsingToken, CopyOperationAbort,
+                 ReceiveCopyInformation, ReportRodTokens>;
+
+// What the copy manager of a device answers (SPC-4 5.17).
+template <typename T>
+concept ThirdPartyCopy =
+    std::same_as<T, ExtendedCopy> || std::same_as<T, ReceiveCopyResults> ||
+    std::same_as<T, PopulateToken> || std::same_as<T, WriteUsingToken> ||
+    std::same_as<T, CopyOperationAbort> || std::same_as<T, ReceiveCopyInformation> ||
+    std::same_as<T, ReportRodTokens>;
 
 [[nodiscard]] Decoded decode(CdbBytes cdb, const Geometry& geometry);
 

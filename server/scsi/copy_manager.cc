@@ -1,156 +1,193 @@
 #include "server/scsi/copy_manager.h"
 
-#include <algorithm>
 #include <utility>
+#include <variant>
+
+#include "server/scsi/nexus.h"
+#include "server/scsi/reply.h"
 
 namespace mariner::scsi {
 namespace {
 
-constexpr std::uint64_t kPieceBytes = 1 << 20;
+using State = CopyReport::State;
+using Units = std::vector<std::shared_ptr<CopyUnit>>;  // of the targets; null: not reachable
 
-}  // namespace
-
-struct CopyManager::Copy {
-  CopyList list;
-  NexusId from;
-  SenseFormat format = SenseFormat::kFixed;
-  CommandDone done;
-  std::vector<std::shared_ptr<CopyUnit>> units;  // of the targets; null: not reachable
-  CopyStatus status;
-  std::size_t segment = 0;
-  std::uint64_t bytes_done = 0;  // of the segment
-  bool aborted = false;
-};
-
-void CopyManager::abort(const NexusId* of) {
-  for (const auto& copy : running_) {
-    if (of == nullptr || copy->from == *of) copy->aborted = true;
-  }
-}
-
-// Asked before each write, in the same turn: whoever is fenced off meanwhile writes nothing more.
-bool CopyManager::may_write(const Copy& copy) {
-  const CopySegment& segment = copy.list.segments[copy.segment];
-  const CopyUnit& destination = *copy.units[segment.destination];
-  return !copy.aborted &&
-         !destination.reservations->state().conflicts(ReservationAccess::kWrites, copy.from);
-}
-
-const CopyStatus* CopyManager::status(const NexusId& from, std::uint8_t id) const {
-  const auto found = std::ranges::find_if(
-      remembered_, [&](const Remembered& r) { return r.from == from && r.id == id; });
-  return found == remembered_.end() ? nullptr : &found->status;
-}
-
-CopyManager::Remembered* CopyManager::remembered(const NexusId& from, std::uint8_t id) {
-  const auto found = std::ranges::find_if(
-      remembered_, [&](const Remembered& r) { return r.from == from && r.id == id; });
-  return found == remembered_.end() ? nullptr : &*found;
-}
-
-void CopyManager::remember(const Copy& copy) {
-  if (!copy.list.keeps_status) return;
-  if (Remembered* known = remembered(copy.from, copy.list.id)) {
-    known->status = copy.status;
-    return;
-  }
-  if (remembered_.size() >= kRememberedMax) remembered_.pop_front();
-  remembered_.push_back({copy.from, copy.list.id, copy.status});
+const NexusId& initiator_of(const Command& command) {
+  return static_cast<const InitiatorNexus&>(*command.nexus).id();
 }
 
 // Everything that can be known before is checked before anything is written.
-std::optional<Sense> CopyManager::prepare(Copy& copy) {
-  for (const CopyTarget& target : copy.list.targets) {
-    copy.units.push_back(target.null ? nullptr : find_(target, copy.from.initiator));
+std::optional<Sense> check_segment(const CopySegment& segment, const Units& units,
+                                   const NexusId& from) {
+  const auto unit_of = [&](std::uint16_t index) {
+    return index < units.size() ? units[index].get() : nullptr;
+  };
+  const CopyUnit* source = unit_of(segment.source);
+  const CopyUnit* destination = unit_of(segment.destination);
+  if (source == nullptr || destination == nullptr) {
+    return copy_aborted(asc::kUnreachableCopyTarget);
   }
-  for (const CopySegment& segment : copy.list.segments) {
-    const auto unit_of = [&](std::uint16_t index) {
-      return index < copy.units.size() ? copy.units[index].get() : nullptr;
-    };
-    const CopyUnit* source = unit_of(segment.source);
-    const CopyUnit* destination = unit_of(segment.destination);
-    if (source == nullptr || destination == nullptr) {
-      return copy_aborted(asc::kUnreachableCopyTarget);
-    }
-    const Geometry from = source->disk->geometry();
-    const Geometry to = destination->disk->geometry();
-    if (from.block_bytes != to.block_bytes) return copy_aborted(asc::kIncorrectCopyTarget);
-    if (check_extent({segment.source_lba, segment.blocks}, from) ||
-        check_extent({segment.destination_lba, segment.blocks}, to)) {
-      return copy_aborted(asc::kNone);
-    }
-    if (source->reservations->state().conflicts(ReservationAccess::kReads, copy.from) ||
-        destination->reservations->state().conflicts(ReservationAccess::kWrites, copy.from)) {
-      return copy_aborted(asc::kCopyTargetNotReachable);
-    }
-    if (source->disk->not_ready(Operation::kRead) ||
-        destination->disk->not_ready(Operation::kWrite)) {
-      return copy_aborted(asc::kCopyTargetNotReachable);
-    }
-    if (auto sense = destination->disk->write_protection()) {
-      return copy_aborted(asc::kCopyTargetNotReachable);
-    }
+  const Geometry here = source->disk->geometry();
+  const Geometry there = destination->disk->geometry();
+  if (here.block_bytes != there.block_bytes) return copy_aborted(asc::kIncorrectCopyTarget);
+  if (check_extent({segment.source_lba, segment.blocks}, here) ||
+      check_extent({segment.destination_lba, segment.blocks}, there)) {
+    return copy_aborted(asc::kNone);
+  }
+  if (source->reservations->state().conflicts(ReservationAccess::kReads, from) ||
+      destination->reservations->state().conflicts(ReservationAccess::kWrites, from) ||
+      source->disk->not_ready(Operation::kRead) ||
+      destination->disk->not_ready(Operation::kWrite) || destination->disk->write_protection()) {
+    return copy_aborted(asc::kCopyTargetNotReachable);
   }
   return std::nullopt;
 }
 
-void CopyManager::copy(CopyList list, const NexusId& from, SenseFormat format, CommandDone done) {
-  auto copy = std::make_shared<Copy>();
-  copy->list = std::move(list);
-  copy->from = from;
-  copy->format = format;
-  copy->done = std::move(done);
-  if (const auto failure = prepare(*copy)) return end(copy, failure);
-  remember(*copy);
-  running_.push_back(copy);
-  next_segment(copy);
+CopyEngine::Run run_of(const CopySegment& segment, const Units& units) {
+  const auto& source = units[segment.source];
+  const std::uint64_t block_bytes = source->disk->geometry().block_bytes;
+  return {.source = {source, &source->disk->layer()},
+          .from = segment.source_lba * block_bytes,
+          .destination = units[segment.destination],
+          .to = segment.destination_lba * block_bytes,
+          .bytes = segment.blocks * block_bytes};
 }
 
-void CopyManager::next_segment(const std::shared_ptr<Copy>& copy) {
-  copy->bytes_done = 0;
-  while (copy->segment < copy->list.segments.size() &&
-         copy->list.segments[copy->segment].blocks == 0) {
-    ++copy->segment;
-    ++copy->status.segments_done;
-  }
-  if (copy->segment == copy->list.segments.size()) return end(copy, std::nullopt);
-  next_piece(copy);
-}
+}  // namespace
 
-void CopyManager::next_piece(const std::shared_ptr<Copy>& copy) {
-  const CopySegment& segment = copy->list.segments[copy->segment];
-  const CopyUnit& source = *copy->units[segment.source];
-  const CopyUnit& destination = *copy->units[segment.destination];
-  const std::uint32_t block_bytes = source.disk->geometry().block_bytes;
-  const std::uint64_t total = std::uint64_t{segment.blocks} * block_bytes;
-  const std::uint64_t bytes = std::min(kPieceBytes, total - copy->bytes_done);
-  const ByteRange from{segment.source_lba * block_bytes + copy->bytes_done, bytes};
-  const ByteRange to{segment.destination_lba * block_bytes + copy->bytes_done, bytes};
-  source.disk->layer().read(
-      from, [self = shared_from_this(), copy, to, total, &destination](Result<PayloadSlice> read) {
-        if (!read || !may_write(*copy)) {
-          return self->end(copy, copy_aborted(asc::kCopyTargetNotReachable));
+CopyManager::CopyManager(FindCopyUnit find, std::shared_ptr<RodTokens> tokens)
+    : context_(std::make_shared<CopyContext>(CopyContext{
+          std::move(find), tokens, std::make_shared<CopyEngine>(tokens->clock()), {}})) {}
+
+void CopyManager::execute(const CopyUnit& unit, const Decoded& decoded, const Command& command,
+                          CommandDone done) {
+  std::visit(
+      [&]<typename T>(const T& checked) {
+        if constexpr (ThirdPartyCopy<T>) {
+          run(checked, unit, command, std::move(done));
+        } else {
+          CHECK_MSG(false, "not a third-party copy command");
         }
-        destination.disk->layer().write(
-            to, *std::move(read), [self, copy, to, total](const Result<void>& written) {
-              if (!written) return self->end(copy, copy_aborted(asc::kCopyTargetNotReachable));
-              copy->bytes_done += to.length;
-              copy->status.bytes += to.length;
-              if (copy->bytes_done < total) return self->next_piece(copy);
-              ++copy->segment;
-              ++copy->status.segments_done;
-              self->remember(*copy);
-              self->next_segment(copy);
-            });
-      });
+      },
+      decoded);
 }
 
-void CopyManager::end(const std::shared_ptr<Copy>& copy, const std::optional<Sense>& failure) {
-  copy->status.state = failure ? CopyStatus::State::kFailed : CopyStatus::State::kDone;
-  remember(*copy);
-  std::erase(running_, copy);
-  std::exchange(copy->done,
-                nullptr)(failure ? check_condition(*failure, copy->format) : Response{});
+bool CopyManager::abort_commands(const NexusId* of, UniqueFunction<void()> ended) {
+  return context_->engine->abort({.from = of, .id = {}, .background_too = false}, std::move(ended));
+}
+
+bool CopyManager::reset(UniqueFunction<void()> ended) {
+  context_->ledger.forget_all();
+  return context_->engine->abort({}, std::move(ended));
+}
+
+void CopyManager::run(const ExtendedCopy& copy, const CopyUnit& unit, const Command& command,
+                      CommandDone done) {
+  if (copy.parameter_bytes == 0) return done(Response{});  // nothing to copy (SPC-4 6.4.1)
+  auto list = parse_copy_list(command.data_out.bytes());
+  const SenseFormat format = unit.disk->sense_format();
+  if (const auto* wrong = std::get_if<Sense>(&list)) return done(check_condition(*wrong, format));
+  this->copy(std::get<CopyList>(std::move(list)), initiator_of(command), format, std::move(done));
+}
+
+void CopyManager::copy(CopyList list, const NexusId& from, SenseFormat format, CommandDone done) {
+  auto report = std::make_shared<CopyReport>();
+  if (list.keeps_status) {
+    report = context_->ledger.begin(from, list.id, {});
+    if (report == nullptr) {
+      return done(check_condition(illegal_request(asc::kOperationInProgress), format));
+    }
+  }
+  const auto end = [report, format](const std::optional<Sense>& failure) {
+    report->state = failure ? State::kFailed : State::kDone;
+    report->outcome = failure ? check_condition(*failure, format) : Response{};
+    return report->outcome;
+  };
+  Units units;
+  for (const CopyTarget& target : list.targets) {
+    units.push_back(target.null ? nullptr : context_->find(target, from.initiator));
+  }
+  CopyEngine::Job job;
+  job.from = from;
+  if (list.keeps_status) job.id = list.id;
+  for (const CopySegment& segment : list.segments) {
+    if (const auto wrong = check_segment(segment, units, from)) return done(end(wrong));
+    job.runs.push_back(run_of(segment, units));
+  }
+  job.moved = [report](std::uint64_t bytes, bool segment_done) {
+    report->transferred += bytes;
+    ++report->operations;
+    if (segment_done) ++report->segments_done;
+  };
+  job.done = [end, done = std::move(done)](const CopyEngine::Ended& ended) mutable {
+    if (ended.how == CopyEngine::End::kDone) return done(end(std::nullopt));
+    done(end(copy_aborted(asc::kCopyTargetNotReachable)));
+  };
+  context_->engine->start(std::move(job));
+}
+
+void CopyManager::run(const ReceiveCopyResults& results, const CopyUnit& unit,
+                      const Command& command, CommandDone done) {
+  if (results.operating_parameters) {
+    return done(parameter_data(copy_operating_parameters(), results.allocation_bytes));
+  }
+  const auto report = context_->ledger.find(initiator_of(command), results.list_id);
+  if (report == nullptr) {
+    return done(check_condition(invalid_field_in_cdb(2), unit.disk->sense_format()));
+  }
+  CopyStatus status;
+  if (!report->under_way()) {
+    const bool good = report->state == State::kDone || report->state == State::kPartly;
+    status.state = good ? CopyStatus::State::kDone : CopyStatus::State::kFailed;
+  }
+  status.segments_done = report->segments_done;
+  status.bytes = report->transferred;
+  done(parameter_data(copy_status(status), results.allocation_bytes));
+}
+
+// An empty parameter list is not an error, and asks for nothing (SBC-3 5.7.1).
+void CopyManager::run(const PopulateToken& populate, const CopyUnit& unit, const Command& command,
+                      CommandDone done) {
+  if (populate.parameter_bytes == 0) return done(Response{});
+  populate_token(context_, unit, populate.list_id, command, std::move(done));
+}
+
+void CopyManager::run(const WriteUsingToken& write, const CopyUnit& unit, const Command& command,
+                      CommandDone done) {
+  if (write.parameter_bytes == 0) return done(Response{});
+  write_using_token(context_, unit, write.list_id, command, std::move(done));
+}
+
+// Answered when what it ends writes no more.
+void CopyManager::run(const CopyOperationAbort& abort, const CopyUnit& unit, const Command& command,
+                      CommandDone done) {
+  auto shared = std::make_shared<CommandDone>(std::move(done));
+  const bool any = context_->engine->abort(
+      {.from = &initiator_of(command), .id = abort.list_id, .background_too = true},
+      [shared] { (*shared)(Response{}); });
+  if (!any) (*shared)(check_condition(invalid_field_in_cdb(2), unit.disk->sense_format()));
+}
+
+void CopyManager::run(const ReceiveCopyInformation& receive, const CopyUnit& unit,
+                      const Command& command, CommandDone done) {
+  const NexusId& from = initiator_of(command);
+  const auto report = context_->ledger.find(from, receive.list_id);
+  if (report == nullptr) {
+    return done(check_condition(invalid_field_in_cdb(2), unit.disk->sense_format()));
+  }
+  const auto data = receive.tokens ? rod_token_information(*report) : copy_status_lid4(*report);
+  // Asked for no bytes of it, it is to be forgotten (SPC-4 6.26).
+  if (receive.tokens && receive.allocation_bytes == 0) {
+    context_->ledger.forget(from, receive.list_id);
+  }
+  done(parameter_data(data, receive.allocation_bytes));
+}
+
+void CopyManager::run(const ReportRodTokens& report, const CopyUnit& unit, const Command&,
+                      CommandDone done) {
+  context_->tokens->expire();
+  done(
+      parameter_data(context_->tokens->report(unit.disk->identity().naa), report.allocation_bytes));
 }
 
 }  // namespace mariner::scsi

@@ -1,63 +1,53 @@
-// Carries out EXTENDED COPY: reads from one logical unit and writes to another, or to the same,
-// without the network. Both belong to this server; who they are is for the owner to say.
+// The copy manager of a device (SAM-5, SPC-4 5.17): its third-party copy commands. Both ends of a
+// copy belong to this server; who they are is for the owner to say.
 //
 // Owner's thread only.
 #pragma once
 
 #include <cstdint>
-#include <deque>
-#include <functional>
 #include <memory>
+#include <vector>
 
-#include "server/scsi/disk.h"
-#include "server/scsi/extended_copy.h"
-#include "server/scsi/unit_reservations.h"
+#include "server/scsi/cdb.h"
+#include "server/scsi/copy_unit.h"
+#include "server/scsi/token_copies.h"
 
 namespace mariner::scsi {
 
-// A logical unit that a copy may use.
-struct CopyUnit {
-  std::shared_ptr<Disk> disk;
-  std::shared_ptr<UnitReservations> reservations;
-};
-// The unit of which `target` is a designator, if this initiator may use it; null otherwise.
-using FindCopyUnit = std::function<std::shared_ptr<CopyUnit>(const CopyTarget& target,
-                                                             const InitiatorPort& initiator)>;
-
-class CopyManager : public std::enable_shared_from_this<CopyManager> {
+class CopyManager {
  public:
-  // Copies whose status is remembered: the oldest goes.
-  static constexpr std::size_t kRememberedMax = 64;
+  CopyManager(FindCopyUnit find, std::shared_ptr<RodTokens> tokens);
 
-  explicit CopyManager(FindCopyUnit find) : find_(std::move(find)) {}
+  // A command that is a ThirdPartyCopy, to `unit`.
+  void execute(const CopyUnit& unit, const Decoded& decoded, const Command& command,
+               CommandDone done);
 
   // Segment by segment. GOOD when all is durable, or why it was aborted.
   void copy(CopyList list, const NexusId& from, SenseFormat format, CommandDone done);
-  // Task management: none of the copies under way (of this initiator, or of all) writes any more.
-  // What they have given to a layer is covered by its settle().
-  void abort(const NexusId* of);
-  // Of the last copy of this initiator with that identifier; null when none is known.
-  [[nodiscard]] const CopyStatus* status(const NexusId& from, std::uint8_t id) const;
+
+  // Task management: none of the copies that commands wait for (of this initiator) writes any more,
+  // or none at all of anybody. `ended` runs when they have ended; false: there were none. What they
+  // have given to a layer is covered by its settle().
+  bool abort_commands(const NexusId* of, UniqueFunction<void()> ended);
+  bool reset(UniqueFunction<void()> ended);
 
  private:
-  struct Copy;
-  struct Remembered {
-    NexusId from;
-    std::uint8_t id = 0;
-    CopyStatus status;
-  };
+  void run(const ExtendedCopy& copy, const CopyUnit& unit, const Command& command,
+           CommandDone done);
+  void run(const ReceiveCopyResults& results, const CopyUnit& unit, const Command& command,
+           CommandDone done);
+  void run(const PopulateToken& populate, const CopyUnit& unit, const Command& command,
+           CommandDone done);
+  void run(const WriteUsingToken& write, const CopyUnit& unit, const Command& command,
+           CommandDone done);
+  void run(const CopyOperationAbort& abort, const CopyUnit& unit, const Command& command,
+           CommandDone done);
+  void run(const ReceiveCopyInformation& receive, const CopyUnit& unit, const Command& command,
+           CommandDone done);
+  void run(const ReportRodTokens& report, const CopyUnit& unit, const Command& command,
+           CommandDone done);
 
-  [[nodiscard]] std::optional<Sense> prepare(Copy& copy);
-  void next_segment(const std::shared_ptr<Copy>& copy);
-  void next_piece(const std::shared_ptr<Copy>& copy);
-  [[nodiscard]] static bool may_write(const Copy& copy);
-  void end(const std::shared_ptr<Copy>& copy, const std::optional<Sense>& failure);
-  [[nodiscard]] Remembered* remembered(const NexusId& from, std::uint8_t id);
-  void remember(const Copy& copy);
-
-  const FindCopyUnit find_;
-  std::deque<Remembered> remembered_;
-  std::vector<std::shared_ptr<Copy>> running_;  // bounded by the commands that the sessions admit
+  const std::shared_ptr<CopyContext> context_;
 };
 
 }  // namespace mariner::scsi

@@ -1,7 +1,9 @@
 #include "server/scsi/device.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
+#include <variant>
 
 #include "proto/bytes.h"
 #include "server/scsi/inquiry.h"
@@ -49,13 +51,18 @@ Response read_buffer(const ReadBuffer& read, const std::optional<Payload>& echo,
   return response;
 }
 
+bool is_third_party_copy(const Decoded& decoded) {
+  return std::visit([]<typename T>(const T&) { return ThirdPartyCopy<T>; }, decoded);
+}
+
 Response report_sense(const RequestSense& request, const Sense& sense) {
   return parameter_data(encode(sense, request.format), request.allocation_bytes);
 }
 
 }  // namespace
 
-Device::Device(std::vector<LogicalUnitOptions> units, FindCopyUnit elsewhere)
+Device::Device(std::vector<LogicalUnitOptions> units, FindCopyUnit elsewhere,
+               std::shared_ptr<RodTokens> tokens)
     : nexuses_(units.size()) {
   for (LogicalUnitOptions& unit : units) {
     units_.push_back({unit.lun, std::make_shared<Disk>(std::move(unit.disk), std::move(unit.layer)),
@@ -72,13 +79,18 @@ Device::Device(std::vector<LogicalUnitOptions> units, FindCopyUnit elsewhere)
   }
   CHECK(!units_.empty() && units_.front().lun == Lun{0});
   CHECK(std::ranges::adjacent_find(units_, {}, &Unit::lun) == units_.end());
+  if (tokens == nullptr) {
+    tokens = std::make_shared<RodTokens>(
+        [] { return std::chrono::steady_clock::now().time_since_epoch(); });
+  }
   copies_ = std::make_shared<CopyManager>(
       [this, alive = alive_, elsewhere = std::move(elsewhere)](
           const CopyTarget& target, const InitiatorPort& initiator) -> std::shared_ptr<CopyUnit> {
         if (!*alive) return nullptr;
         if (auto own = find_copy_unit(target)) return own;
         return elsewhere ? elsewhere(target, initiator) : nullptr;
-      });
+      },
+      std::move(tokens));
 }
 
 std::shared_ptr<CopyUnit> Device::find_copy_unit(const CopyTarget& target) const {
@@ -88,30 +100,6 @@ std::shared_ptr<CopyUnit> Device::find_copy_unit(const CopyTarget& target) const
   });
   if (unit == units_.end()) return nullptr;
   return std::make_shared<CopyUnit>(CopyUnit{unit->disk, unit->reservations});
-}
-
-void Device::extended_copy(const Unit& unit, const ExtendedCopy& copy, const Command& command,
-                           CommandDone done) {
-  if (copy.parameter_bytes == 0) return done(Response{});  // nothing to copy (SPC-4 6.4.1)
-  auto list = parse_copy_list(command.data_out.bytes());
-  const SenseFormat format = unit.disk->sense_format();
-  if (const auto* wrong = std::get_if<Sense>(&list)) {
-    return done(check_condition(*wrong, format));
-  }
-  copies_->copy(std::get<CopyList>(std::move(list)),
-                static_cast<const InitiatorNexus&>(*command.nexus).id(), format, std::move(done));
-}
-
-Response Device::copy_results(const Unit& unit, const ReceiveCopyResults& results,
-                              const InitiatorNexus& nexus) const {
-  if (results.operating_parameters) {
-    return parameter_data(copy_operating_parameters(), results.allocation_bytes);
-  }
-  const CopyStatus* status = copies_->status(nexus.id(), results.list_id);
-  if (status == nullptr) {
-    return check_condition(invalid_field_in_cdb(2), unit.disk->sense_format());
-  }
-  return parameter_data(copy_status(*status), results.allocation_bytes);
 }
 
 Device::~Device() { *alive_ = false; }
@@ -207,11 +195,8 @@ void Device::execute(Command command, CommandDone done) {
     return done(parameter_data(reserve_in(reserve->action, reservations.state()),
                                reserve->allocation_bytes));
   }
-  if (const auto* copy = std::get_if<ExtendedCopy>(&decoded)) {
-    return extended_copy(*unit, *copy, command, std::move(done));
-  }
-  if (const auto* results = std::get_if<ReceiveCopyResults>(&decoded)) {
-    return done(copy_results(*unit, *results, nexus));
+  if (is_third_party_copy(decoded)) {
+    return copies_->execute({unit->disk, unit->reservations}, decoded, command, std::move(done));
   }
   if (const auto* reserve = std::get_if<PersistentReserveOut>(&decoded)) {
     return reserve_out(*unit, *reserve, command, std::move(done));
@@ -292,8 +277,6 @@ Response Device::select(Disk& disk, std::size_t index, const Decoded& decoded,
 void Device::manage(TaskManagementFunction function, std::uint64_t lun,
                     const std::shared_ptr<Nexus>& nexus, UniqueFunction<void()> done) {
   using enum TaskManagementFunction;
-  const bool of_one = function == kAbortTask || function == kAbortTaskSet;
-  copies_->abort(of_one ? &static_cast<const InitiatorNexus&>(*nexus).id() : nullptr);
   std::vector<Unit> affected;
   if (function == kTargetReset) {
     affected = units_;
@@ -334,6 +317,17 @@ void Device::manage(TaskManagementFunction function, std::uint64_t lun,
   auto gather = std::make_shared<Gather>();
   gather->pending = affected.size() + 1;  // and one for this function
   gather->done = std::move(done);
+  // Copies may write elsewhere: they are waited for by themselves.
+  const auto copies_ended = [gather] { gather->arrived(); };
+  const bool resets = function == kLogicalUnitReset || function == kTargetReset;
+  const bool of_one = function == kAbortTask || function == kAbortTaskSet;
+  ++gather->pending;
+  const bool copying =
+      resets
+          ? copies_->reset(copies_ended)
+          : copies_->abort_commands(
+                of_one ? &static_cast<const InitiatorNexus&>(*nexus).id() : nullptr, copies_ended);
+  if (!copying) gather->arrived();
   for (const Unit& unit : affected) {
     unit.disk->settle([gather] { gather->arrived(); });
   }

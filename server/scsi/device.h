@@ -31,8 +31,10 @@ class Device final : public TargetDevice {
  public:
   // Requires at least one unit, LUN 0 among them (SAM-5 4.7.4), no LUN twice, none above 255.
   // `elsewhere` finds the units of other devices that a copy of an initiator may use; without it
-  // there are none.
-  explicit Device(std::vector<LogicalUnitOptions> units, FindCopyUnit elsewhere = nullptr);
+  // there are none. `tokens` are those of the devices between which copies are possible; without
+  // them the device has its own.
+  explicit Device(std::vector<LogicalUnitOptions> units, FindCopyUnit elsewhere = nullptr,
+                  std::shared_ptr<RodTokens> tokens = nullptr);
   ~Device() override;
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
@@ -69,10 +71,6 @@ class Device final : public TargetDevice {
   [[nodiscard]] std::size_t index_of(Lun lun) const;
   [[nodiscard]] Response report_luns(const ReportLuns& report) const;
   [[nodiscard]] Response answer_absent(const Command& command) const;
-  void extended_copy(const Unit& unit, const ExtendedCopy& copy, const Command& command,
-                     CommandDone done);
-  Response copy_results(const Unit& unit, const ReceiveCopyResults& results,
-                        const InitiatorNexus& nexus) const;
   void reserve_out(const Unit& unit, const PersistentReserveOut& reserve, const Command& command,
                    CommandDone done);
   Response select(Disk& disk, std::size_t index, const Decoded& decoded, const Command& command);

@@ -102,9 +102,8 @@ class Disk final : public std::enable_shared_from_this<Disk> {
   template <typename Reserve>
     requires std::same_as<Reserve, Reserve6> || std::same_as<Reserve, Release6> ||
              std::same_as<Reserve, PersistentReserveIn> ||
-             std::same_as<Reserve, PersistentReserveOut> || std::same_as<Reserve, ExtendedCopy> ||
-             std::same_as<Reserve, ReceiveCopyResults> || std::same_as<Reserve, ReadBuffer> ||
-             std::same_as<Reserve, WriteBuffer>
+             std::same_as<Reserve, PersistentReserveOut> || ThirdPartyCopy<Reserve> ||
+             std::same_as<Reserve, ReadBuffer> || std::same_as<Reserve, WriteBuffer>
   Response answer(const Reserve&, const Command&) {
     CHECK_MSG(false, "reservations, copies and echo buffers are the device's");
   }

@@ -13,16 +13,13 @@ using Bytes = std::vector<std::uint8_t>;
 constexpr std::size_t kHeaderBytes = 16;
 constexpr std::size_t kTargetBytes = 32;
 constexpr std::size_t kSegmentBytes = 28;
-constexpr std::uint8_t kIdentification = 0xE4;
-constexpr std::uint8_t kBlockToBlock = 0x02;
 constexpr std::size_t kDesignatorBytesMax = 20;
-constexpr std::uint32_t kSegmentBytesMax = 0xFFFF * 4096u;
 
 constexpr std::uint16_t at(std::size_t byte) { return static_cast<std::uint16_t>(byte); }
 
 std::variant<Sense, CopyTarget> parse_target(std::span<const std::uint8_t> list, std::size_t from) {
   const std::uint8_t* p = list.data() + from;
-  if (p[0] != kIdentification) return illegal_request(asc::kUnsupportedCopyTargetDescriptor);
+  if (p[0] != kCopyTargetCode) return illegal_request(asc::kUnsupportedCopyTargetDescriptor);
   // LU ID TYPE says nothing here: the designator names the unit.
   CopyTarget target;
   target.null = (p[1] & 0x20) != 0;
@@ -37,7 +34,7 @@ std::variant<Sense, CopyTarget> parse_target(std::span<const std::uint8_t> list,
 std::variant<Sense, CopySegment> parse_segment(std::span<const std::uint8_t> list,
                                                std::size_t from) {
   const std::uint8_t* p = list.data() + from;
-  if (p[0] != kBlockToBlock) return illegal_request(asc::kUnsupportedCopySegmentDescriptor);
+  if (p[0] != kCopySegmentCode) return illegal_request(asc::kUnsupportedCopySegmentDescriptor);
   if (load_be<std::uint16_t>(p + 2) != kSegmentBytes - 4) return invalid_parameter(at(from + 2));
   CopySegment segment;
   segment.destination_counts = (p[1] & 0x02) != 0;
@@ -47,16 +44,6 @@ std::variant<Sense, CopySegment> parse_segment(std::span<const std::uint8_t> lis
   segment.source_lba = load_be<std::uint64_t>(p + 12);
   segment.destination_lba = load_be<std::uint64_t>(p + 20);
   return segment;
-}
-
-// A descriptor of the third-party copy page, padded to words.
-void append(Bytes& page, std::uint16_t type, Bytes body) {
-  while (body.size() % 4 != 0) body.push_back(0);
-  const std::size_t from = page.size();
-  page.resize(from + 4);
-  store_be(&page[from], type);
-  store_be(&page[from + 2], static_cast<std::uint16_t>(body.size()));
-  page.insert(page.end(), body.begin(), body.end());
 }
 
 }  // namespace
@@ -88,7 +75,7 @@ std::variant<Sense, CopyList> parse_copy_list(std::span<const std::byte> bytes) 
   }
   const std::size_t segments_at = kHeaderBytes + target_bytes;
   // One of another type has another length.
-  if (segment_bytes > 0 && list[segments_at] != kBlockToBlock) {
+  if (segment_bytes > 0 && list[segments_at] != kCopySegmentCode) {
     return illegal_request(asc::kUnsupportedCopySegmentDescriptor);
   }
   if (segment_bytes % kSegmentBytes != 0) return invalid_parameter(8);
@@ -119,36 +106,15 @@ std::vector<std::uint8_t> copy_operating_parameters() {
   store_be(&data[8], static_cast<std::uint16_t>(kCopyTargetsMax));
   store_be(&data[10], static_cast<std::uint16_t>(kCopySegmentsMax));
   store_be(&data[12], kCopyListBytesMax);
-  store_be(&data[16], kSegmentBytesMax);
+  store_be(&data[16], kCopySegmentBytesMax);
   store_be(&data[34], std::uint16_t{255});  // copies at a time: as many as commands
   data[36] = 255;
   data[37] = 9;  // segments count in 512 bytes at least
   data[43] = 2;
-  data.push_back(kBlockToBlock);
-  data.push_back(kIdentification);
+  data.push_back(kCopySegmentCode);
+  data.push_back(kCopyTargetCode);
   store_be(&data[0], static_cast<std::uint32_t>(data.size() - 4));
   return data;
-}
-
-std::vector<std::uint8_t> third_party_copy_page() {
-  Bytes page(4);
-  page[1] = 0x8F;
-  // Commands: EXTENDED COPY(LID1), and RECEIVE COPY STATUS(LID1) and OPERATING PARAMETERS.
-  append(page, 0x0001, {7, 0x83, 1, 0x00, 0x84, 2, 0x00, 0x03});
-  Bytes parameters(28);
-  store_be(&parameters[4], static_cast<std::uint16_t>(kCopyTargetsMax));
-  store_be(&parameters[6], static_cast<std::uint16_t>(kCopySegmentsMax));
-  store_be(&parameters[8], kCopyListBytesMax);
-  append(page, 0x0004, parameters);
-  append(page, 0x0008, {2, kBlockToBlock, kIdentification});
-  Bytes general(32);
-  store_be(&general[0], std::uint32_t{255});
-  store_be(&general[4], std::uint32_t{255});
-  store_be(&general[8], kSegmentBytesMax);
-  general[12] = 9;
-  append(page, 0x8001, general);
-  store_be(&page[2], static_cast<std::uint16_t>(page.size() - 4));
-  return page;
 }
 
 }  // namespace mariner::scsi

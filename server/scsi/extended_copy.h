@@ -1,5 +1,5 @@
 // EXTENDED COPY (LID1) and RECEIVE COPY RESULTS on the wire (SPC-4 6.4, 6.18 to 6.22), block device
-// to block device, and the third-party copy page (SPC-4 7.8.17).
+// to block device.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +14,10 @@ namespace mariner::scsi {
 
 inline constexpr std::size_t kCopyTargetsMax = 16;
 inline constexpr std::size_t kCopySegmentsMax = 64;
+inline constexpr std::uint32_t kCopySegmentBytesMax = 0xFFFF * 4096u;
+// Descriptor type codes: an identification descriptor, and block device to block device.
+inline constexpr std::uint8_t kCopyTargetCode = 0xE4;
+inline constexpr std::uint8_t kCopySegmentCode = 0x02;
 inline constexpr std::uint32_t kCopyListBytesMax = kCopyTargetsMax * 32 + kCopySegmentsMax * 28;
 
 // A copy target by a designator of its device identification page (an identification descriptor).
@@ -54,8 +58,7 @@ struct CopyStatus {
   std::uint64_t bytes = 0;
 };
 [[nodiscard]] std::vector<std::uint8_t> copy_status(const CopyStatus& status);
-// What is supported: operating parameters (SPC-4 6.20), and the page.
+// What is supported: operating parameters (SPC-4 6.20).
 [[nodiscard]] std::vector<std::uint8_t> copy_operating_parameters();
-[[nodiscard]] std::vector<std::uint8_t> third_party_copy_page();
 
 }  // namespace mariner::scsi

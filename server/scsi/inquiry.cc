@@ -11,9 +11,9 @@
 #include "proto/bytes.h"
 #include "proto/check.h"
 #include "proto/units.h"
-#include "server/scsi/extended_copy.h"
 #include "server/scsi/report_port_groups.h"
 #include "server/scsi/self_test.h"
+#include "server/scsi/third_party_copy_page.h"
 
 namespace mariner::scsi {
 namespace {
@@ -267,7 +267,7 @@ std::optional<std::vector<std::uint8_t>> vital_product_data(std::uint8_t page,
     case 0x86: return extended_inquiry();
     case 0x87: return mode_page_policy();
     case 0x88: return scsi_ports(identity);
-    case 0x8F: return third_party_copy_page();
+    case 0x8F: return third_party_copy_page(geometry);
     case 0xB0: return block_limits(geometry);
     case 0xB1: return block_characteristics();
     case 0xB2: return provisioning();

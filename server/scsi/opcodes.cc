@@ -58,6 +58,26 @@ constexpr OpcodeInfo reserve_out(std::uint8_t action, const char* name) {
           {0x5F, action, 0xFF, 0, 0, 0xFF, 0xFF, 0xFF, 0xFF}};
 }
 
+// THIRD-PARTY COPY OUT and IN with list identifiers of 32 bits, at different places.
+constexpr OpcodeInfo token_out(Operation operation, std::uint8_t action, const char* name) {
+  return {operation,
+          name,
+          0x83,
+          action,
+          16,
+          {0x83, action, 0, 0, 0, 0, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, kGroup}};
+}
+constexpr OpcodeInfo copy_in(Operation operation, std::uint8_t action, std::uint8_t identifier,
+                             const char* name) {
+  return {operation,
+          name,
+          0x84,
+          action,
+          16,
+          {0x84, action, identifier, identifier, identifier, identifier, 0, 0, 0, 0, 0xFF, 0xFF,
+           0xFF, 0xFF}};
+}
+
 constexpr OpcodeInfo kTable[] = {
     {kTestUnitReady, "TEST UNIT READY", 0x00, kNoAction, 6, {0x00}},
     {kRequestSense, "REQUEST SENSE", 0x03, kNoAction, 6, {0x03, 0x01, 0, 0, 0xFF}},
@@ -143,6 +163,14 @@ constexpr OpcodeInfo kTable[] = {
      0x00,
      16,
      {0x83, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF, 0xFF, 0xFF}},
+    token_out(kPopulateToken, 0x10, "POPULATE TOKEN"),
+    token_out(kWriteUsingToken, 0x11, "WRITE USING TOKEN"),
+    {kCopyOperationAbort,
+     "COPY OPERATION ABORT",
+     0x83,
+     0x1C,
+     16,
+     {0x83, 0x1C, 0xFF, 0xFF, 0xFF, 0xFF}},
     {kReceiveCopyResults,
      "RECEIVE COPY STATUS(LID1)",
      0x84,
@@ -155,6 +183,9 @@ constexpr OpcodeInfo kTable[] = {
      0x03,
      16,
      {0x84, 0x03, 0xFF, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF, 0xFF, 0xFF}},
+    copy_in(kReceiveCopyStatus, 0x05, 0xFF, "RECEIVE COPY STATUS(LID4)"),
+    copy_in(kReceiveRodTokens, 0x07, 0xFF, "RECEIVE ROD TOKEN INFORMATION"),
+    copy_in(kReportRodTokens, 0x08, 0, "REPORT ALL ROD TOKENS"),
     {kRead, "READ(16)", 0x88, kNoAction, 16, extent16(0x88, kIo)},
     {kCompareAndWrite,
      "COMPARE AND WRITE",
@@ -251,7 +282,11 @@ ReservationAccess reservation_access(Operation operation) {
     case kPersistentReserveIn:
     case kPersistentReserveOut:  // the service action says
     case kReserve6:              // have rules of their own
-    case kRelease6: return ReservationAccess::kFree;
+    case kRelease6:
+    case kCopyOperationAbort:  // whoever is fenced off may still end what it began, and ask
+    case kReceiveCopyStatus:
+    case kReceiveRodTokens:
+    case kReportRodTokens: return ReservationAccess::kFree;
     case kModeSense:
     case kRead:
     case kVerify:
@@ -260,6 +295,7 @@ ReservationAccess reservation_access(Operation operation) {
     case kReceiveCopyResults:
     case kReceiveDiagnostic:
     case kReadBuffer:
+    case kPopulateToken:
     case kReadDefectData: return ReservationAccess::kReads;
     case kModeSelect:
     case kStartStopUnit:
@@ -274,6 +310,7 @@ ReservationAccess reservation_access(Operation operation) {
     case kLogSelect:
     case kSendDiagnostic:
     case kWriteBuffer:
+    case kWriteUsingToken:
     case kWriteAtomic: return ReservationAccess::kWrites;
   }
   return ReservationAccess::kWrites;

@@ -50,6 +50,12 @@ enum class Operation : std::uint8_t {
   kReceiveDiagnostic,
   kReadBuffer,
   kWriteBuffer,
+  kPopulateToken,
+  kWriteUsingToken,
+  kCopyOperationAbort,
+  kReceiveCopyStatus,
+  kReceiveRodTokens,
+  kReportRodTokens,
 };
 
 // What a command does, as far as reservations care (SPC-4 table 44, SBC-3 table 13).

@@ -28,12 +28,14 @@ enum class AdditionalSense : std::uint16_t {};
 
 namespace asc {
 inline constexpr AdditionalSense kNone{0x0000};
+inline constexpr AdditionalSense kOperationInProgress{0x0016};
 inline constexpr AdditionalSense kBecomingReady{0x0401};
 inline constexpr AdditionalSense kInitializingCommandRequired{0x0402};
 inline constexpr AdditionalSense kSelfTestInProgress{0x0409};
 inline constexpr AdditionalSense kUnreachableCopyTarget{0x0804};
 inline constexpr AdditionalSense kBackgroundSelfTestFailed{0x0B04};
 inline constexpr AdditionalSense kWriteError{0x0C00};
+inline constexpr AdditionalSense kThirdPartyDeviceFailure{0x0D01};
 inline constexpr AdditionalSense kCopyTargetNotReachable{0x0D02};
 inline constexpr AdditionalSense kIncorrectCopyTarget{0x0D03};
 inline constexpr AdditionalSense kInvalidFieldInInformationUnit{0x0E03};
@@ -42,6 +44,14 @@ inline constexpr AdditionalSense kParameterListLengthError{0x1A00};
 inline constexpr AdditionalSense kMiscompareDuringVerify{0x1D00};
 inline constexpr AdditionalSense kInvalidOpcode{0x2000};
 inline constexpr AdditionalSense kLbaOutOfRange{0x2100};
+inline constexpr AdditionalSense kInvalidTokenOperation{0x2300};  // the cause is not told
+inline constexpr AdditionalSense kUnsupportedTokenType{0x2301};
+inline constexpr AdditionalSense kTokenUnknown{0x2304};
+inline constexpr AdditionalSense kTokenCorrupt{0x2305};
+inline constexpr AdditionalSense kTokenExpired{0x2307};
+inline constexpr AdditionalSense kTokenCancelled{0x2308};
+inline constexpr AdditionalSense kTokenDeleted{0x2309};
+inline constexpr AdditionalSense kInvalidTokenLength{0x230A};
 inline constexpr AdditionalSense kInvalidFieldInCdb{0x2400};
 inline constexpr AdditionalSense kLogicalUnitNotSupported{0x2500};
 inline constexpr AdditionalSense kInvalidFieldInParameterList{0x2600};
@@ -65,10 +75,12 @@ inline constexpr AdditionalSense kRegistrationsPreempted{0x2A05};
 inline constexpr AdditionalSense kCapacityChanged{0x2A09};
 inline constexpr AdditionalSense kCommandSequenceError{0x2C00};
 inline constexpr AdditionalSense kCommandsCleared{0x2F00};
+inline constexpr AdditionalSense kCommandsClearedByDeviceServer{0x2F02};
 inline constexpr AdditionalSense kSavingParametersNotSupported{0x3900};
 inline constexpr AdditionalSense kSelfTestFailed{0x3E03};
 inline constexpr AdditionalSense kInternalTargetFailure{0x4400};
 inline constexpr AdditionalSense kInsufficientRegistrationResources{0x5504};
+inline constexpr AdditionalSense kInsufficientResourcesForRodToken{0x550D};
 inline constexpr AdditionalSense kFailurePredictedInTest{0x5DFF};
 }  // namespace asc
 

@@ -39,6 +39,8 @@ class FaultLayer final : public Layer {
   void trim(ByteRange range, TrimMode mode, Done done) override;
   void flush(Done done) override { below_.flush(std::move(done)); }
   void allocation(ByteRange range, AllocationDone done) override;
+  // Neither fails nor waits, and reads of it do not either: faults are those of the present.
+  void snapshot(SnapshotDone done) override { below_.snapshot(std::move(done)); }
   void settle(Done done) override { below_.settle(std::move(done)); }
 
   [[nodiscard]] bool idle() const { return delayed_ == 0; }

@@ -46,6 +46,11 @@ void HistoryView::allocation(ByteRange range, AllocationDone done) {
                 });
 }
 
+void HistoryView::snapshot(SnapshotDone done) {
+  if (!open_snapshot_) return done(Error{ErrorCode::kNotFound, "nobody keeps moments here"});
+  done(open_snapshot_(at_));
+}
+
 void allocation_at(index::StoredIndex& index, ByteRange range, SequenceNumber at,
                    const BaseMap* base, AllocationDone done) {
   auto runs = std::make_shared<std::vector<index::LocatedRun>>();

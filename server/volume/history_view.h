@@ -6,16 +6,22 @@
 #include "server/volume/current_reader.h"
 #include "server/volume/history_reader.h"
 #include "server/volume/layer.h"
+#include "server/volume/snapshot.h"
 
 namespace mariner::volume {
 
 class HistoryView final : public Layer {
  public:
   // The reader, index and base map belong to the volume, which outlives its views. A null map: the
-  // base is another volume.
+  // base is another volume. Without `open_snapshot` there are no snapshots of it.
   HistoryView(std::uint64_t size_bytes, HistoryReader& history, index::StoredIndex& index,
-              SequenceNumber at, const BaseMap* base)
-      : size_bytes_(size_bytes), history_(history), index_(index), at_(at), base_(base) {}
+              SequenceNumber at, const BaseMap* base, OpenSnapshot open_snapshot = nullptr)
+      : size_bytes_(size_bytes),
+        history_(history),
+        index_(index),
+        at_(at),
+        base_(base),
+        open_snapshot_(std::move(open_snapshot)) {}
   ~HistoryView() override;
 
   [[nodiscard]] std::uint64_t size_bytes() const override { return size_bytes_; }
@@ -27,6 +33,7 @@ class HistoryView final : public Layer {
   void trim(ByteRange range, TrimMode mode, Done done) override;
   void flush(Done done) override { done({}); }
   void allocation(ByteRange range, AllocationDone done) override;
+  void snapshot(SnapshotDone done) override;
   void settle(Done done) override { done({}); }
 
   [[nodiscard]] bool idle() const { return operations_ == 0; }
@@ -37,6 +44,7 @@ class HistoryView final : public Layer {
   index::StoredIndex& index_;
   const SequenceNumber at_;
   const BaseMap* const base_;
+  const OpenSnapshot open_snapshot_;
   std::size_t operations_ = 0;
 };
 

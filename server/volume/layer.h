@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -34,6 +35,10 @@ struct Allocation {
 };
 
 using AllocationDone = UniqueFunction<void(Result<std::vector<Allocation>>)>;
+
+class Layer;
+// Of a moment: see Layer::snapshot().
+using SnapshotDone = UniqueFunction<void(Result<std::shared_ptr<Layer>>)>;
 
 class Layer {
  public:
@@ -67,6 +72,12 @@ class Layer {
   // What is stored in `range`, as of some moment between the call and the completion: in order,
   // without gaps; neighbours differ. `done` may run before this returns. Errors as read().
   virtual void allocation(ByteRange range, AllocationDone done) = 0;
+
+  // A read-only layer of what this one holds at a moment between the call and the completion, after
+  // every write whose completion ran before the call. The moment is kept readable as long as the
+  // layer is held and the volume has it; a volume that is short of room, or gone, gives it up, and
+  // everything fails with kOutsideWindow from then on. Nothing is copied. Errors as read().
+  virtual void snapshot(SnapshotDone done) = 0;
 
   // Calls back when every write begun before this call is settled: for task management.
   virtual void settle(Done done) = 0;

@@ -346,6 +346,15 @@ void LiveVolume::allocation(ByteRange range, AllocationDone done) {
   });
 }
 
+void LiveVolume::snapshot(SnapshotDone done) {
+  CHECK(parts_.open_snapshot != nullptr);
+  ++operations_;
+  parts_.replicator.settle([this, done = std::move(done)](SequenceNumber at) mutable {
+    --operations_;
+    done(parts_.open_snapshot(at));
+  });
+}
+
 // Also of those that have no place in the order yet.
 void LiveVolume::settle(Done done) {
   ++operations_;

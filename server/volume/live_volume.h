@@ -19,6 +19,7 @@
 #include "server/volume/current_reader.h"
 #include "server/volume/extent_locks.h"
 #include "server/volume/layer.h"
+#include "server/volume/snapshot.h"
 #include "server/volume/unplaced_writes.h"
 
 namespace mariner::volume {
@@ -30,9 +31,11 @@ class LiveVolume final : public Layer {
     CurrentReader& current;
     index::StoredIndex& index;
     const BaseMap* base = nullptr;  // null: the base is another volume
+    OpenSnapshot open_snapshot{};
   };
 
-  LiveVolume(std::uint64_t size_bytes, Parts parts) : size_bytes_(size_bytes), parts_(parts) {}
+  LiveVolume(std::uint64_t size_bytes, Parts parts)
+      : size_bytes_(size_bytes), parts_(std::move(parts)) {}
   ~LiveVolume() override;
 
   [[nodiscard]] std::uint64_t size_bytes() const override { return size_bytes_; }
@@ -44,6 +47,7 @@ class LiveVolume final : public Layer {
   void trim(ByteRange range, TrimMode mode, Done done) override;
   void flush(Done done) override { done({}); }  // acknowledged is durable
   void allocation(ByteRange range, AllocationDone done) override;
+  void snapshot(SnapshotDone done) override;
   void settle(Done done) override;
 
   // Logs one record that takes the volume back to `target`, in order with all writes. `done` has

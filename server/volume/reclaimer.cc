@@ -68,8 +68,8 @@ Reclaimer::Bounds Reclaimer::bounds_of(VolumeId id, Volume& volume) {
     bounds.most = storage->durable();
     bounds.lags = true;
   }
-  if (const auto target = volume.live().oldest_target(); target && *target < bounds.most) {
-    bounds.most = *target;
+  if (const auto pinned = volume.oldest_pinned(); pinned && *pinned < bounds.most) {
+    bounds.most = *pinned;
   }
   return bounds;
 }

@@ -158,8 +158,9 @@ Volume::Volume(VolumeOptions options, VolumeHistory history, LogParts log, Worke
                                                                *log_, storage_.get());
   update_grant();
   live_ = std::make_unique<LiveVolume>(
-      size_bytes_, LiveVolume::Parts{*replicator_, *current, *index_,
-                                     parent_ == nullptr ? &base_map_ : nullptr});
+      size_bytes_,
+      LiveVolume::Parts{*replicator_, *current, *index_, parent_ == nullptr ? &base_map_ : nullptr,
+                        [this](SequenceNumber at) { return open_snapshot(at); }});
 }
 
 void Volume::log_void(VolumeHistory::Hole numbers) {
@@ -182,8 +183,31 @@ Volume::~Volume() { CHECK_MSG(idle(), "a volume is destroyed in use"); }
 std::shared_ptr<Layer> Volume::view_layer(SequenceNumber at) {
   auto held = std::make_shared<HeldView>(HeldView{
       shared_from_this(),
-      HistoryView(size_bytes_, *history_, *index_, at, parent_ == nullptr ? &base_map_ : nullptr)});
+      HistoryView(size_bytes_, *history_, *index_, at, parent_ == nullptr ? &base_map_ : nullptr,
+                  [this](SequenceNumber moment) { return open_snapshot(moment); })});
   return {held, &held->view};
+}
+
+Result<std::shared_ptr<Layer>> Volume::open_snapshot(SequenceNumber at) {
+  if (closed_) return Error{ErrorCode::kUnavailable, "the volume is closed"};
+  if (at < index_->oldest().sequence) {
+    return Error{ErrorCode::kOutsideWindow,
+                 "#" + std::to_string(at.value) + " is no longer in the history"};
+  }
+  return std::shared_ptr<Layer>(std::make_shared<Snapshot>(
+      size_bytes_, at, snapshots_, [weak = weak_from_this(), at]() -> std::shared_ptr<Layer> {
+        const std::shared_ptr<Volume> volume = weak.lock();
+        return volume == nullptr ? nullptr : volume->view_layer(at);
+      }));
+}
+
+bool Volume::drop_snapshots() { return snapshots_->drop_all(); }
+
+std::optional<SequenceNumber> Volume::oldest_pinned() const {
+  const auto target = live_->oldest_target();
+  const auto snapshot = snapshots_->oldest();
+  if (!target || !snapshot) return target ? target : snapshot;
+  return std::min(*target, *snapshot);
 }
 
 void Volume::moment_at(VersionTime time, UniqueFunction<void(Result<index::IndexMoment>)> done) {
@@ -203,6 +227,8 @@ void Volume::moment_at(VersionTime time, UniqueFunction<void(Result<index::Index
 }
 
 void Volume::close(const Error& error) {
+  closed_ = true;
+  snapshots_->drop_all();
   replicator_->close(error);
   log_->close(error);
   if (storage_ != nullptr) storage_->stop();

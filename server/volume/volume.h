@@ -21,6 +21,7 @@
 #include "server/volume/history_view.h"
 #include "server/volume/image_base.h"
 #include "server/volume/live_volume.h"
+#include "server/volume/snapshot.h"
 #include "server/volume/storage.h"
 #include "server/volume/volume_log.h"
 #include "server/volume/worker.h"
@@ -130,6 +131,14 @@ class Volume : public std::enable_shared_from_this<Volume> {
   [[nodiscard]] Storage* storage() { return storage_.get(); }
   [[nodiscard]] BaseMap& base_map() { return base_map_; }
 
+  // A layer of a settled moment that stays readable while it is held. kOutsideWindow when the
+  // history begins after it; kUnavailable once the volume is closed. It does not keep the volume.
+  Result<std::shared_ptr<Layer>> open_snapshot(SequenceNumber at);
+  // Gives up what snapshots keep; false: there are none. Whoever reads one is told.
+  bool drop_snapshots();
+  // The oldest moment that a rollback under way or a snapshot still needs; nothing: none does.
+  [[nodiscard]] std::optional<SequenceNumber> oldest_pinned() const;
+
   // No moment before it can be opened from now on, or be the target of a rollback.
   void set_horizon(index::IndexMoment horizon) { index_->set_horizon(horizon); }
   [[nodiscard]] VolumeLog& log() { return *log_; }
@@ -169,6 +178,8 @@ class Volume : public std::enable_shared_from_this<Volume> {
   std::unique_ptr<CurrentReader> history_current_;
   std::unique_ptr<replication::LocalReplicator> replicator_;
   std::unique_ptr<LiveVolume> live_;
+  const std::shared_ptr<SnapshotPins> snapshots_ = std::make_shared<SnapshotPins>();
+  bool closed_ = false;
   std::size_t voids_ = 0;
 };
 

@@ -133,6 +133,22 @@ void RamLayer::flush(volume::Done done) {
   finish(std::move(done));
 }
 
+void RamLayer::snapshot(volume::SnapshotDone done) {
+  record("snapshot", {});
+  if (auto error = take_error()) {
+    return complete(
+        [error = *std::move(error), done = std::move(done)]() mutable { done(std::move(error)); });
+  }
+  auto copy = std::make_shared<RamLayer>(Options{.size_bytes = size_bytes_, .read_only = true});
+  for (const auto& [lbn, bytes] : blocks_) {
+    copy->copy_in(lbn << kBlockShift, {bytes.get(), kBlockBytes});
+  }
+  last_snapshot_ = copy;
+  complete([copy = std::move(copy), done = std::move(done)]() mutable {
+    done(std::shared_ptr<volume::Layer>(std::move(copy)));
+  });
+}
+
 void RamLayer::settle(volume::Done done) { finish(std::move(done)); }
 
 void RamLayer::allocation(ByteRange range, volume::AllocationDone done) {

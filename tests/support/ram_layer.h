@@ -35,13 +35,14 @@ class RamLayer final : public volume::Layer {
   void trim(ByteRange range, volume::TrimMode mode, volume::Done done) override;
   void flush(volume::Done done) override;
   void allocation(ByteRange range, volume::AllocationDone done) override;
+  void snapshot(volume::SnapshotDone done) override;
   void settle(volume::Done done) override;
 
   // What a test does to it.
   void resize(std::uint64_t size_bytes) { size_bytes_ = size_bytes; }
   void set_read_only(bool read_only) { read_only_ = read_only; }
-  // The next read, write, write_same, update, trim, flush or allocation fails with this, and
-  // changes nothing.
+  // The next read, write, write_same, update, trim, flush, snapshot or allocation fails with this,
+  // and changes nothing.
   void fail_next(Error error) { next_error_ = std::move(error); }
   // From here on completions wait; release() runs those that wait, in order, and ends the holding.
   void hold() { holding_ = true; }
@@ -53,6 +54,7 @@ class RamLayer final : public volume::Layer {
 
   // What a test asks it.
   [[nodiscard]] std::string text(ByteRange range) const;  // the bytes there
+  [[nodiscard]] std::shared_ptr<RamLayer> last_snapshot() const { return last_snapshot_.lock(); }
   [[nodiscard]] std::size_t held() const { return held_.size(); }
   [[nodiscard]] const std::vector<std::string>& calls() const { return calls_; }
   void clear_calls() { calls_.clear(); }
@@ -73,6 +75,7 @@ class RamLayer final : public volume::Layer {
   std::optional<Error> next_error_;
   bool holding_ = false;
   std::deque<UniqueFunction<void()>> held_;
+  std::weak_ptr<RamLayer> last_snapshot_;
   bool recording_ = false;
   std::vector<std::string> calls_;
 };

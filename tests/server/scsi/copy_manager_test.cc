@@ -195,12 +195,13 @@ TEST(CopyBetweenDevices, GoesWhereTheOwnerFinds) {
   list.segments = {{0, 1, false, 8, 0, 16}};
   here.layer->write({0, 4096}, {Payload::copy_of(as_byte_span(std::string(4096, 'q'))), 0, 4096},
                     [](const Result<void>& r) { EXPECT_TRUE(r); });
-  auto manager =
-      std::make_shared<CopyManager>([&](const CopyTarget& target, const InitiatorPort& initiator) {
+  const auto manager = std::make_unique<CopyManager>(
+      [&](const CopyTarget& target, const InitiatorPort& initiator) {
         asked = initiator.name;
         auto own = device.find_copy_unit(target);
         return own ? own : other->find_copy_unit(target);
-      });
+      },
+      std::make_shared<RodTokens>([] { return std::chrono::nanoseconds(0); }));
   std::optional<Status> status;
   manager->copy(list, host, SenseFormat::kFixed, [&](const Response& r) { status = r.status; });
   EXPECT_EQ(status, Status::kGood);
