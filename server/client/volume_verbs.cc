@@ -19,6 +19,7 @@ struct CreateOptions {
   std::string size;
   std::string window;
   std::uint32_t block_size = 512;
+  bool sanitize = false;
 };
 
 struct ImportOptions {
@@ -66,6 +67,7 @@ Result<ExitCode> create(Context& context, const CreateOptions& options) {
   request.set_size_bytes(size->bytes);
   request.set_block_size(options.block_size);
   request.set_window_s(*window);
+  request.set_sanitize(options.sanitize);
   request.set_dry_run(context.flags.dry_run);
   const auto volume = context.client().volume_create(request);
   if (!volume) return volume.error();
@@ -107,6 +109,7 @@ Result<ExitCode> show(Context& context, const std::string& name) {
             fmt::format("{} ({} bytes)", format_size(volume->size_bytes()), volume->size_bytes()));
   facts.add("block size", std::to_string(volume->block_size()));
   facts.add("window", window_text(volume->window_s()));
+  if (volume->sanitize()) facts.add("SANITIZE", "permitted: its history may be erased");
   facts.add("oldest", context.moment(volume->oldest()));
   facts.add("newest", context.moment(volume->newest()));
   facts.add("history", format_size(volume->history_bytes()));
@@ -211,6 +214,8 @@ void add_volume_verbs(CLI::App& app, Context& context) {
         verb.add_option("--window", options.window, "How far back it can be rolled, such as 3d")
             ->type_name("DURATION");
         add_block_size(verb, options.block_size);
+        verb.add_flag("--sanitize", options.sanitize,
+                      "Initiators may erase it with its history (SANITIZE)");
       },
       create);
   add_verb<NoOptions>(noun, context, "list", "List the volumes", no_options, list);

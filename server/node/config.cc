@@ -263,6 +263,7 @@ VolumeConfig read_volume(ConfigTable table, const std::vector<AuthConfig>& accou
   if (volume.redirect_permanent && volume.redirect.empty()) {
     table.error("redirect_permanent", "without redirect: where to?");
   }
+  volume.sanitize = table.boolean("sanitize").value_or(false);
   if (const auto* faults = table.table("faults")) {
     volume.faults = read_faults(ConfigTable(*faults, "volume.faults", problems));
   }

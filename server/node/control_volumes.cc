@@ -50,6 +50,7 @@ api::Volume NodeControl::to_api(const ServedVolume& served) {
   out.set_size_bytes(meta.size_bytes());
   out.set_block_size(meta.block_size());
   out.set_window_s(meta.window_s());
+  out.set_sanitize(meta.sanitize());
   out.set_iqn(served.iqn);
   out.set_state(state_name(served));
   out.set_serial(served.identity.serial);
@@ -106,8 +107,9 @@ void NodeControl::volume_show(const api::VolumeRequest& request, admin::Answer<a
 
 void NodeControl::volume_create(const api::CreateVolumeRequest& request,
                                 admin::Answer<api::Volume> done) {
-  const NewVolume wanted =
+  NewVolume wanted =
       new_volume_of(request.name(), request.size_bytes(), request.block_size(), request.window_s());
+  wanted.sanitize = request.sanitize();
   if (request.dry_run()) {
     Result<meta::Volume> meta = node_.volumes_->plan(wanted);
     if (!meta) return done(meta.error());

@@ -57,10 +57,66 @@ void LogSpace::check() {
 }
 
 void LogSpace::begin() {
-  if (stopping_ || waiting_ || !reclaimer_.idle()) return;
+  if (stopping_ || waiting_ || forgetting_ || !to_forget_.empty() || !reclaimer_.idle()) return;
   // What is needed is so for a while: reading the track again each second would be for nothing.
   if (!critical() && parts_.executor.monotonic_time() < not_before_) return;
-  reclaimer_.reclaim([this](const Result<Reclaimer::Report>& report) { ended(report); });
+  reclaimer_.reclaim([this](const Result<Reclaimer::Report>& report) { ended_try(report); });
+}
+
+void LogSpace::ended_try(const Result<Reclaimer::Report>& report) {
+  ended(report);
+  forget_next();
+}
+
+bool LogSpace::locked(VolumeId volume) const { return locked_from(volume) != UINT64_MAX; }
+
+void LogSpace::forget_past(VolumeId volume, SequenceNumber last_rollback, Done done) {
+  to_forget_.push_back({volume, last_rollback, std::move(done)});
+  forget_next();
+}
+
+// Between two tries, because a try has found out already how far it gives each volume up.
+void LogSpace::forget_next() {
+  if (forgetting_ || to_forget_.empty() || !reclaimer_.idle()) return;
+  forgetting_ = true;
+  Forgetting next = std::move(to_forget_.front());
+  to_forget_.pop_front();
+  Done done = [this, done = std::move(next.done)](Result<void> result) mutable {
+    forgetting_ = false;
+    done(std::move(result));
+    forget_next();
+    if (wanted()) begin();
+  };
+  if (stopping_) return done(Error{ErrorCode::kAborted, "the server is stopping"});
+  const std::shared_ptr<volume::Volume> volume = find(next.volume);
+  if (volume == nullptr) return done(Error{ErrorCode::kNotFound, "the volume is gone"});
+  volume->index().moment_of(volume->replicator().coordinator().settled(),
+                            [this, volume, last_rollback = next.last_rollback,
+                             done = std::move(done)](const Result<index::IndexMoment>& at) mutable {
+                              if (!at) return done(at.error());
+                              forget(volume, *at, last_rollback, std::move(done));
+                            });
+}
+
+void LogSpace::forget(const std::shared_ptr<volume::Volume>& volume, index::IndexMoment at,
+                      SequenceNumber last_rollback, Done done) {
+  volume->drop_snapshots();
+  const VolumeId id = volume->id();
+  if (parts_.views.count_of(id.value) > 0 || locked(id) || volume->oldest_pinned() ||
+      volume->index().last_rollback() > last_rollback ||
+      volume->storage()->durable() < at.sequence) {
+    return done(Error{ErrorCode::kBusy, "an older moment of the volume is needed"});
+  }
+  volume->set_horizon(at);
+  volume::VolumeRelease release{
+      id,
+      {.moment = at, .last = at.sequence, .frontier = volume->storage()->durable(), .given_up = {}},
+      volume->base_map().changed()};
+  store({std::move(release)}, std::nullopt,
+        [volume, done = std::move(done)](Result<void> stored) mutable {
+          if (stored) volume->base_map().stored();
+          done(std::move(stored));
+        });
 }
 
 void LogSpace::again(std::chrono::nanoseconds delay) {
@@ -158,7 +214,7 @@ bool LogSpace::give_up(VolumeId volume) {
 }
 
 // The oldest moment that a locked mark keeps: giving up what is younger gains nothing.
-std::uint64_t LogSpace::locked_from(VolumeId volume) {
+std::uint64_t LogSpace::locked_from(VolumeId volume) const {
   const Result<std::vector<meta::Mark>> marks = parts_.store.marks();
   if (!marks) return 0;
   const std::uint64_t now = parts_.executor.wall_time().ns;
@@ -249,6 +305,7 @@ void LogSpace::warn() {
 void LogSpace::stop() {
   stopping_ = true;
   reclaimer_.stop();
+  forget_next();  // tells whoever waits
   parts_.log_stack.writer().retry();
 }
 

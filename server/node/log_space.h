@@ -13,6 +13,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -42,6 +43,7 @@ class LogSpace final : private volume::ReclaimerOwner {
   };
   // Takes a view away with its sessions.
   using Unexpose = UniqueFunction<void(const std::string& name)>;
+  using Done = volume::ReclaimerOwner::Done;
 
   LogSpace(Parts parts, OnFull on_full, Unexpose unexpose);
   ~LogSpace() override;  // idle() must hold
@@ -51,7 +53,15 @@ class LogSpace final : private volume::ReclaimerOwner {
   // Looks at the room; now and then.
   void check();
   void stop();
-  [[nodiscard]] bool idle() const { return reclaimer_.idle(); }
+  [[nodiscard]] bool idle() const { return reclaimer_.idle() && !forgetting_; }
+
+  // Whether a mark of the volume is locked.
+  [[nodiscard]] bool locked(VolumeId volume) const;
+  // Gives up everything that the volume held before its newest settled write, which the image
+  // holds durably: no moment before it can be opened any more, durably when `done` runs. kBusy when
+  // a view, a locked mark or a rollback needs an older one, or there was a rollback after
+  // `last_rollback`, which may have brought it back. Snapshots are dropped.
+  void forget_past(VolumeId volume, SequenceNumber last_rollback, Done done);
 
   [[nodiscard]] std::uint64_t tracks_freed() const { return tracks_freed_; }
 
@@ -62,14 +72,23 @@ class LogSpace final : private volume::ReclaimerOwner {
   void store(std::vector<volume::VolumeRelease> releases, std::optional<std::uint64_t> ordinal,
              Done done) override;
 
+  struct Forgetting {
+    VolumeId volume;
+    SequenceNumber last_rollback;
+    Done done;
+  };
+  void forget_next();
+  void forget(const std::shared_ptr<volume::Volume>& volume, index::IndexMoment at,
+              SequenceNumber last_rollback, Done done);
   void begin();
+  void ended_try(const Result<volume::Reclaimer::Report>& report);
   void ended(const Result<volume::Reclaimer::Report>& report);
   void again(std::chrono::nanoseconds delay);
   // The log is full but for its reserve, and `volume` needs what is oldest: gives something of it
   // up.
   bool give_up(VolumeId volume);
   bool be_patient();
-  std::uint64_t locked_from(VolumeId volume);
+  [[nodiscard]] std::uint64_t locked_from(VolumeId volume) const;
   bool drop_snapshots(VolumeId volume);
   bool drop_view(VolumeId volume);
   bool drop_mark(VolumeId volume);
@@ -91,7 +110,9 @@ class LogSpace final : private volume::ReclaimerOwner {
   std::chrono::nanoseconds not_before_{0};                // the next try, unless writes wait
   bool stuck_ = false;  // what is oldest is needed, and nothing may be given up
   bool stopping_ = false;
-  bool waiting_ = false;  // for the next try
+  std::deque<Forgetting> to_forget_;  // bounded by the volumes
+  bool forgetting_ = false;           // the first of them; no track is tried meanwhile
+  bool waiting_ = false;              // for the next try
   std::uint64_t tracks_freed_ = 0;
   unsigned warned_percent_ = 0;  // the highest threshold that was logged
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

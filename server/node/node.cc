@@ -10,6 +10,7 @@
 #include "proto/check.h"
 #include "server/admin/admin_server.h"
 #include "server/node/node_control.h"
+#include "server/node/volume_sanitizer.h"
 #include "server/volume/thread_worker.h"
 
 namespace mariner::node {
@@ -99,6 +100,10 @@ Result<void> Node::start() {
     return access_->find_copy_unit(from, target, initiator);
   };
   options.rod_tokens = rod_tokens_;
+  options.make_sanitizer = [this](std::uint32_t volume) {
+    return std::make_shared<VolumeSanitizer>(
+        volume, VolumeSanitizer::Parts{volumes_, views_, log_space_, *store_, loop_, log_});
+  };
   volumes_ = std::make_unique<VolumeSet>(VolumeSetParts{loop_, *ring_, *store_, *worker_, log_},
                                          std::move(options));
   if (Result<void> r = volumes_->load(); !r) return r;
@@ -156,6 +161,7 @@ Result<void> Node::create_configured_volumes() {
     ServedVolume* existing = volumes_->find(wanted.name);
     if (existing != nullptr) {
       existing->meta.set_window_s(static_cast<std::uint64_t>(wanted.window.count()));
+      existing->meta.set_sanitize(wanted.sanitize);
       if (existing->meta.size_bytes() != wanted.size.bytes) {
         log_.warning("the configuration gives a volume another size than it has; it keeps its own",
                      {{"volume", wanted.name},
@@ -170,6 +176,7 @@ Result<void> Node::create_configured_volumes() {
     request.size_bytes = wanted.size.bytes;
     request.block_size = wanted.block_size;
     request.window_s = static_cast<std::uint64_t>(wanted.window.count());
+    request.sanitize = wanted.sanitize;
     Result<ServedVolume*> created = volumes_->create(request);
     if (!created) return created.error();
     if (Result<void> r = access_->declare(**created, wanted); !r) return r;

@@ -240,6 +240,7 @@ Result<void> VolumeSet::start_volume(ServedVolume& served) {
   units[0].disk.block_bytes = meta.block_size();
   units[0].disk.clock = [executor = &parts_.executor] { return executor->monotonic_time(); };
   units[0].layer = served.volume->live_layer();
+  if (options_.make_sanitizer) units[0].disk.sanitizer = options_.make_sanitizer(meta.id());
   auto reservations =
       reservation_options(parts_.store, MetaStore::unit_of_volume(served.meta.id()));
   if (!reservations) return reservations.error();
@@ -290,6 +291,7 @@ Result<meta::Volume> VolumeSet::plan(const NewVolume& request) const {
   meta.set_window_s(request.window_s);
   meta.set_created_ns(parts_.executor.wall_time().ns);
   meta.set_uuid(new_uuid());
+  meta.set_sanitize(request.sanitize);
   for (const std::string& initiator : request.acl) meta.add_acl(initiator);
   for (const std::string& account : request.auth) meta.add_auth(account);
   return meta;

@@ -51,6 +51,8 @@ struct VolumeSetOptions {
   std::function<std::shared_ptr<scsi::CopyUnit>(std::uint32_t from, const scsi::CopyTarget& target,
                                                 const scsi::InitiatorPort& initiator)>
       find_copy_unit;
+  // For SANITIZE of a volume; none: it is not known.
+  std::function<std::shared_ptr<scsi::Sanitizer>(std::uint32_t volume)> make_sanitizer;
   // Of all targets; null: each has its own.
   std::shared_ptr<scsi::RodTokens> rod_tokens;
   std::string state_dir;
@@ -69,6 +71,7 @@ struct NewVolume {
   std::uint64_t window_s = 0;
   std::vector<std::string> acl;
   std::vector<std::string> auth;
+  bool sanitize = false;
 };
 
 class VolumeSet {

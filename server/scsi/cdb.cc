@@ -164,6 +164,18 @@ Decoded decode_token_list(CdbBytes cdb) {
   return With{load_be<std::uint32_t>(&cdb[6]), bytes};
 }
 
+Decoded decode_sanitize(CdbBytes cdb, const Geometry& geometry) {
+  const Sanitize command{static_cast<Sanitize::Action>(cdb[1] & 0x1F), (cdb[1] & 0x80) != 0,
+                         (cdb[1] & 0x20) != 0, load_be<std::uint16_t>(&cdb[7])};
+  // SBC-4 table 110: a pattern of a block at most, behind four bytes; or nothing.
+  const bool right =
+      command.action == Sanitize::Action::kOverwrite
+          ? command.parameter_bytes > 4 && command.parameter_bytes < geometry.block_bytes + 5
+          : command.parameter_bytes == 0;
+  if (!right) return invalid_field_in_cdb(7);
+  return command;
+}
+
 Decoded decode_report_luns(CdbBytes cdb) {
   if (cdb[2] > static_cast<std::uint8_t>(ReportLuns::Select::kAll)) return invalid_field_in_cdb(2);
   return ReportLuns{static_cast<ReportLuns::Select>(cdb[2]), load_be<std::uint32_t>(&cdb[6])};
@@ -205,6 +217,9 @@ std::optional<Sense> check_extent(const Extent& extent, const Geometry& geometry
 
 Decoded decode(CdbBytes cdb, const Geometry& geometry) {
   const OpcodeInfo* info = find_opcode(cdb);
+  if (cdb[0] == kSanitizeOpcode && !geometry.sanitize) {
+    return illegal_request(asc::kInvalidOpcode);
+  }
   if (info == nullptr) {
     // An opcode whose service action is unknown: the action is the field at fault (SPC-4 4.2.5.2).
     if (!entries_of(cdb[0]).empty()) return invalid_field_in_cdb(1, std::uint8_t{4});
@@ -303,6 +318,7 @@ Decoded decode(CdbBytes cdb, const Geometry& geometry) {
       return ReceiveCopyInformation{info->operation == Operation::kReceiveRodTokens,
                                     load_be<std::uint32_t>(&cdb[2]),
                                     load_be<std::uint32_t>(&cdb[10])};
+    case Operation::kSanitize: return decode_sanitize(cdb, geometry);
     case Operation::kReportRodTokens: return ReportRodTokens{load_be<std::uint32_t>(&cdb[10])};
     case Operation::kReadDefectData: {
       const bool twelve = info->cdb_bytes == 12;

@@ -22,6 +22,7 @@ struct Geometry {
   std::uint32_t block_bytes = 512;  // a logical block: 512 or 4096
   std::uint64_t block_count = 0;
   std::uint32_t transfer_blocks_max = 0;  // MAXIMUM TRANSFER LENGTH
+  bool sanitize = false;                  // whether SANITIZE is known
 };
 
 // The longest WRITE SAME, in bytes. Any length would be one record; this one keeps hosts that fill
@@ -204,6 +205,18 @@ struct ReportRodTokens {
   std::uint32_t allocation_bytes = 0;
 };
 
+struct Sanitize {
+  enum class Action : std::uint8_t {
+    kOverwrite = 0x01,
+    kBlockErase = 0x02,
+    kExitFailureMode = 0x1F,
+  };
+  Action action = Action::kBlockErase;
+  bool immediate = false;
+  bool unrestricted = false;  // AUSE
+  std::uint32_t parameter_bytes = 0;
+};
+
 // A Sense when the CDB is refused.
 using Decoded =
     std::variant<Sense, TestUnitReady, RequestSense, Inquiry, ModeSense, ModeSelect, StartStopUnit,
@@ -213,7 +226,7 @@ using Decoded =
                  PersistentReserveOut, CompareAndWrite, OrWrite, ReadDefectData, ExtendedCopy,
                  ReceiveCopyResults, LogSense, LogSelect, SendDiagnostic, ReceiveDiagnostic,
                  ReadBuffer, WriteBuffer, PopulateToken, WriteUsingToken, CopyOperationAbort,
-                 ReceiveCopyInformation, ReportRodTokens>;
+                 ReceiveCopyInformation, ReportRodTokens, Sanitize>;
 
 // What the copy manager of a device answers (SPC-4 5.17).
 template <typename T>

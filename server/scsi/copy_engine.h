@@ -4,7 +4,8 @@
 // In pieces, in order, one piece of a job at a time, so that what was moved is always the beginning
 // of what was asked for. What is not stored in the source is trimmed in the destination. Before
 // each write, in the same turn, it is asked whether the job was aborted and whether the
-// destination's reservations admit its initiator: whoever is fenced off writes nothing more.
+// destination's reservations admit its initiator: whoever is fenced off writes nothing more. Nor
+// does anybody while the destination is being sanitized.
 //
 // Owner's thread only.
 #pragma once

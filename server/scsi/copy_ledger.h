@@ -67,7 +67,7 @@ class CopyLedger {
 };
 
 // RECEIVE COPY STATUS(LID4) and, with what follows it there, RECEIVE ROD TOKEN INFORMATION (SPC-4
-// 6.24 and 6.26, SBC-3 5.25).
+// 6.24 and 6.26, SBC-4 5.25).
 [[nodiscard]] std::vector<std::uint8_t> copy_status_lid4(const CopyReport& report);
 [[nodiscard]] std::vector<std::uint8_t> rod_token_information(const CopyReport& report);
 

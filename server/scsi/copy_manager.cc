@@ -145,7 +145,7 @@ void CopyManager::run(const ReceiveCopyResults& results, const CopyUnit& unit,
   done(parameter_data(copy_status(status), results.allocation_bytes));
 }
 
-// An empty parameter list is not an error, and asks for nothing (SBC-3 5.7.1).
+// An empty parameter list is not an error, and asks for nothing (SBC-4 5.12.1).
 void CopyManager::run(const PopulateToken& populate, const CopyUnit& unit, const Command& command,
                       CommandDone done) {
   if (populate.parameter_bytes == 0) return done(Response{});

@@ -65,8 +65,10 @@ Device::Device(std::vector<LogicalUnitOptions> units, FindCopyUnit elsewhere,
                std::shared_ptr<RodTokens> tokens)
     : nexuses_(units.size()) {
   for (LogicalUnitOptions& unit : units) {
+    auto sanitize = std::make_shared<UnitSanitize>(unit.disk.sanitizer);
     units_.push_back({unit.lun, std::make_shared<Disk>(std::move(unit.disk), std::move(unit.layer)),
-                      std::make_shared<UnitReservations>(std::move(unit.reservations))});
+                      std::make_shared<UnitReservations>(std::move(unit.reservations)),
+                      std::move(sanitize)});
   }
   std::ranges::sort(units_, {}, &Unit::lun);
   for (std::size_t i = 0; i < units_.size(); ++i) {
@@ -98,8 +100,8 @@ std::shared_ptr<CopyUnit> Device::find_copy_unit(const CopyTarget& target) const
   const auto unit = std::ranges::find_if(units_, [&](const Unit& candidate) {
     return target.type == kNaa && candidate.disk->identity().naa == target.designator;
   });
-  if (unit == units_.end()) return nullptr;
-  return std::make_shared<CopyUnit>(CopyUnit{unit->disk, unit->reservations});
+  if (unit == units_.end() || unit->sanitize->blocks()) return nullptr;
+  return std::make_shared<CopyUnit>(CopyUnit{unit->disk, unit->reservations, unit->sanitize});
 }
 
 Device::~Device() { *alive_ = false; }
@@ -176,6 +178,11 @@ void Device::execute(Command command, CommandDone done) {
   if (info != nullptr && reservations.conflicts(info->operation, decoded, nexus)) {
     return done(Response{.status = Status::kReservationConflict, .sense = {}, .data_in = {}});
   }
+  if (info != nullptr) {
+    if (const auto sense = unit->sanitize->forbids(info->operation)) {
+      return done(check_condition(*sense, disk.sense_format()));
+    }
+  }
   if (info != nullptr && !std::holds_alternative<Sense>(decoded) &&
       !exempt_from_attentions(command.cdb)) {
     if (const auto sense = disk.not_ready(info->operation)) {
@@ -183,6 +190,9 @@ void Device::execute(Command command, CommandDone done) {
     }
   }
   if (const auto* report = std::get_if<ReportLuns>(&decoded)) return done(report_luns(*report));
+  if (const auto* wanted = std::get_if<Sanitize>(&decoded)) {
+    return sanitize(*unit, *wanted, command, std::move(done));
+  }
   if (std::holds_alternative<Reserve6>(decoded)) {
     reservations.reserve(std::static_pointer_cast<InitiatorNexus>(command.nexus));
     return done(Response{});
@@ -196,14 +206,16 @@ void Device::execute(Command command, CommandDone done) {
                                reserve->allocation_bytes));
   }
   if (is_third_party_copy(decoded)) {
-    return copies_->execute({unit->disk, unit->reservations}, decoded, command, std::move(done));
+    return copies_->execute({unit->disk, unit->reservations, unit->sanitize}, decoded, command,
+                            std::move(done));
   }
   if (const auto* reserve = std::get_if<PersistentReserveOut>(&decoded)) {
     return reserve_out(*unit, *reserve, command, std::move(done));
   }
   if (const auto* request = std::get_if<RequestSense>(&decoded)) {
     const auto attention = attentions.take();
-    return done(report_sense(*request, attention ? sense_of(*attention) : disk.pollable_sense()));
+    const Sense otherwise = unit->sanitize->pollable().value_or(disk.pollable_sense());
+    return done(report_sense(*request, attention ? sense_of(*attention) : otherwise));
   }
 
   if (const auto* read = std::get_if<ReadBuffer>(&decoded)) {
@@ -257,6 +269,18 @@ void Device::reserve_out(const Unit& unit, const PersistentReserveOut& reserve,
         // From here on the preempted ones' commands conflict; what they had begun is over.
         disk->settle([done = std::move(done)]() mutable { done(Response{}); });
       });
+}
+
+void Device::sanitize(const Unit& unit, const Sanitize& command, const Command& request,
+                      CommandDone done) {
+  Disk& disk = *unit.disk;
+  if (auto sense = disk.write_protection()) {
+    return done(check_condition(*sense, disk.sense_format()));
+  }
+  PayloadSlice list;
+  if (request.data_out.size() > 0) list = {request.data_out, 0, request.data_out.size()};
+  unit.sanitize->execute(command, std::move(list), disk.shared_layer(), disk.geometry(),
+                         disk.sense_format(), std::move(done));
 }
 
 Response Device::select(Disk& disk, std::size_t index, const Decoded& decoded,

@@ -17,6 +17,7 @@
 #include "server/scsi/nexus.h"
 #include "server/scsi/target_device.h"
 #include "server/scsi/unit_reservations.h"
+#include "server/scsi/unit_sanitize.h"
 
 namespace mariner::scsi {
 
@@ -64,6 +65,7 @@ class Device final : public TargetDevice {
     Lun lun;
     std::shared_ptr<Disk> disk;
     std::shared_ptr<UnitReservations> reservations;
+    std::shared_ptr<UnitSanitize> sanitize;
   };
 
   [[nodiscard]] const Unit* find(std::uint64_t lun_field) const;
@@ -73,6 +75,8 @@ class Device final : public TargetDevice {
   [[nodiscard]] Response answer_absent(const Command& command) const;
   void reserve_out(const Unit& unit, const PersistentReserveOut& reserve, const Command& command,
                    CommandDone done);
+  void sanitize(const Unit& unit, const Sanitize& command, const Command& request,
+                CommandDone done);
   Response select(Disk& disk, std::size_t index, const Decoded& decoded, const Command& command);
 
   std::vector<Unit> units_;  // in order of their LUNs

@@ -37,7 +37,8 @@ Disk::Disk(DiskOptions options, std::shared_ptr<volume::Layer> layer)
 Geometry Disk::geometry() const {
   return {.block_bytes = options_.block_bytes,
           .block_count = layer_->size_bytes() / options_.block_bytes,
-          .transfer_blocks_max = options_.transfer_bytes_max / options_.block_bytes};
+          .transfer_blocks_max = options_.transfer_bytes_max / options_.block_bytes,
+          .sanitize = options_.sanitizer != nullptr && options_.sanitizer->permitted()};
 }
 
 SenseFormat Disk::sense_format() const {
@@ -131,7 +132,7 @@ Response Disk::answer(const ReportPortGroups& report, const Command&) {
 }
 
 Response Disk::answer(const ReportOpcodes& report, const Command&) {
-  const auto result = report_opcodes(report);
+  const auto result = report_opcodes(report, geometry());
   if (const auto* wrong = std::get_if<Sense>(&result)) return refuse(*wrong);
   return parameter_data(std::get<std::vector<std::uint8_t>>(result), report.allocation_bytes);
 }

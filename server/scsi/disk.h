@@ -18,6 +18,7 @@
 #include "server/scsi/log_pages.h"
 #include "server/scsi/mode.h"
 #include "server/scsi/reply.h"
+#include "server/scsi/sanitizer.h"
 #include "server/scsi/self_test.h"
 #include "server/scsi/statistics.h"
 #include "server/scsi/target_device.h"
@@ -32,6 +33,7 @@ struct DiskOptions {
   // a record of the log.
   std::uint32_t transfer_bytes_max = 2 << 20;
   MonotonicClock clock;  // for what the log pages tell of times; null: they tell nothing
+  std::shared_ptr<Sanitizer> sanitizer;  // null: SANITIZE is not known
 };
 
 class Disk final : public std::enable_shared_from_this<Disk> {
@@ -52,6 +54,7 @@ class Disk final : public std::enable_shared_from_this<Disk> {
   [[nodiscard]] const Identity& identity() const { return options_.identity; }
   // For a copy, which goes past the CDBs: within geometry(), and write_protection() permitting.
   [[nodiscard]] volume::Layer& layer() { return *layer_; }
+  [[nodiscard]] const std::shared_ptr<volume::Layer>& shared_layer() const { return layer_; }
   // DATA PROTECT, if nothing may be written.
   [[nodiscard]] std::optional<Sense> write_protection() const;
 
@@ -103,7 +106,8 @@ class Disk final : public std::enable_shared_from_this<Disk> {
     requires std::same_as<Reserve, Reserve6> || std::same_as<Reserve, Release6> ||
              std::same_as<Reserve, PersistentReserveIn> ||
              std::same_as<Reserve, PersistentReserveOut> || ThirdPartyCopy<Reserve> ||
-             std::same_as<Reserve, ReadBuffer> || std::same_as<Reserve, WriteBuffer>
+             std::same_as<Reserve, Sanitize> || std::same_as<Reserve, ReadBuffer> ||
+             std::same_as<Reserve, WriteBuffer>
   Response answer(const Reserve&, const Command&) {
     CHECK_MSG(false, "reservations, copies and echo buffers are the device's");
   }

@@ -196,8 +196,10 @@ Bytes block_limits(const Geometry& geometry) {
   return data;
 }
 
-Bytes block_characteristics() {
+Bytes block_characteristics(const Geometry& geometry) {
+  constexpr std::uint8_t kReadableAfterErase = 0x40;  // WABEREQ
   Bytes data = page_of(0xB1, 64);
+  if (geometry.sanitize) data[7] = kReadableAfterErase;
   store_be(&data[4], std::uint16_t{1});  // a medium that does not rotate
   // FUAB: SYNCHRONIZE CACHE and FUA mean what SBC-3 says; VBULS: unmapped blocks can be compared.
   data[8] = 0x03;
@@ -269,7 +271,7 @@ std::optional<std::vector<std::uint8_t>> vital_product_data(std::uint8_t page,
     case 0x88: return scsi_ports(identity);
     case 0x8F: return third_party_copy_page(geometry);
     case 0xB0: return block_limits(geometry);
-    case 0xB1: return block_characteristics();
+    case 0xB1: return block_characteristics(geometry);
     case 0xB2: return provisioning();
     default: return std::nullopt;
   }

@@ -24,8 +24,8 @@ void check_identity(const Identity& identity);
 // The same for a LUN that has no logical unit: peripheral qualifier 011b, type 1Fh.
 [[nodiscard]] std::vector<std::uint8_t> absent_unit_inquiry();
 
-// The vital product data page `page` (SPC-4 7.8, SBC-3 6.6): 00h, 80h, 83h, 86h, 87h, 88h, 8Fh, B0h,
-// B1h or B2h; nothing for any other. `target_port` is the one through which it was asked.
+// The vital product data page `page` (SPC-4 7.8, SBC-3 6.6): 00h, 80h, 83h, 86h, 87h, 88h, 8Fh,
+// B0h, B1h or B2h; nothing for any other. `target_port` is the one through which it was asked.
 [[nodiscard]] std::optional<std::vector<std::uint8_t>> vital_product_data(
     std::uint8_t page, const Identity& identity, const Geometry& geometry,
     std::uint16_t target_port);

@@ -58,6 +58,17 @@ constexpr OpcodeInfo reserve_out(std::uint8_t action, const char* name) {
           {0x5F, action, 0xFF, 0, 0, 0xFF, 0xFF, 0xFF, 0xFF}};
 }
 
+constexpr OpcodeInfo sanitize(std::uint8_t action, const char* name) {
+  constexpr std::uint8_t kImmediately = 0x80;
+  constexpr std::uint8_t kUnrestrictedExit = 0x20;
+  return {kSanitize,
+          name,
+          0x48,
+          action,
+          10,
+          {0x48, static_cast<std::uint8_t>(kImmediately | kUnrestrictedExit | action), 0, 0, 0, 0,
+           0, 0xFF, 0xFF}};
+}
 // THIRD-PARTY COPY OUT and IN with list identifiers of 32 bits, at different places.
 constexpr OpcodeInfo token_out(Operation operation, std::uint8_t action, const char* name) {
   return {operation,
@@ -131,6 +142,9 @@ constexpr OpcodeInfo kTable[] = {
      {0x3C, 0x1F, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF}},
     {kWriteSame, "WRITE SAME(10)", 0x41, kNoAction, 10, extent10(0x41, kUnmapBit)},
     {kUnmap, "UNMAP", 0x42, kNoAction, 10, {0x42, 0, 0, 0, 0, 0, kGroup, 0xFF, 0xFF}},
+    sanitize(0x01, "SANITIZE, OVERWRITE"),
+    sanitize(0x02, "SANITIZE, BLOCK ERASE"),
+    sanitize(0x1F, "SANITIZE, EXIT FAILURE MODE"),
     {kLogSelect, "LOG SELECT", 0x4C, kNoAction, 10, {0x4C, 0x02, 0xFF, 0xFF, 0, 0, 0, 0xFF, 0xFF}},
     {kLogSense, "LOG SENSE", 0x4D, kNoAction, 10, {0x4D, 0, 0xFF, 0xFF, 0, 0xFF, 0xFF, 0xFF, 0xFF}},
     {kModeSelect,
@@ -311,6 +325,7 @@ ReservationAccess reservation_access(Operation operation) {
     case kSendDiagnostic:
     case kWriteBuffer:
     case kWriteUsingToken:
+    case kSanitize:
     case kWriteAtomic: return ReservationAccess::kWrites;
   }
   return ReservationAccess::kWrites;

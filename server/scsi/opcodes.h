@@ -56,6 +56,7 @@ enum class Operation : std::uint8_t {
   kReceiveCopyStatus,
   kReceiveRodTokens,
   kReportRodTokens,
+  kSanitize,
 };
 
 // What a command does, as far as reservations care (SPC-4 table 44, SBC-3 table 13).
@@ -68,6 +69,8 @@ enum class ReservationAccess : std::uint8_t {
 
 // Whether the command needs the medium, and so is refused while the unit is stopped (SBC-3 4.20).
 [[nodiscard]] bool accesses_medium(Operation operation);
+// Known to units that permit it only: the table alone does not say so.
+inline constexpr std::uint8_t kSanitizeOpcode = 0x48;
 
 struct OpcodeInfo {
   Operation operation;

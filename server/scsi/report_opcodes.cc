@@ -62,9 +62,10 @@ void append_timeouts(Bytes& data, Operation operation) {
 }
 
 // Command descriptors, one for each entry of the table (SPC-4 6.36.2).
-Bytes all_commands(bool timeouts) {
+Bytes all_commands(bool timeouts, bool sanitize) {
   Bytes data(4);
   for (const OpcodeInfo& info : opcode_table()) {
+    if (info.opcode == kSanitizeOpcode && !sanitize) continue;
     const std::size_t at = data.size();
     data.resize(at + 8);
     data[at] = info.opcode;
@@ -97,8 +98,13 @@ Bytes one_command(const OpcodeInfo* info, bool timeouts) {
 
 }  // namespace
 
-std::variant<Sense, std::vector<std::uint8_t>> report_opcodes(const ReportOpcodes& command) {
-  if (command.option == Option::kAll) return all_commands(command.timeouts);
+std::variant<Sense, std::vector<std::uint8_t>> report_opcodes(const ReportOpcodes& command,
+                                                              const Geometry& geometry) {
+  if (command.option == Option::kAll) return all_commands(command.timeouts, geometry.sanitize);
+  // Of what is not known there are no service actions either.
+  if (command.opcode == kSanitizeOpcode && !geometry.sanitize) {
+    return one_command(nullptr, command.timeouts);
+  }
 
   const auto entries = entries_of(command.opcode);
   const OpcodeInfo* info = find_opcode(command.opcode, command.service_action);

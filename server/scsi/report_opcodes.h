@@ -10,9 +10,9 @@
 
 namespace mariner::scsi {
 
-// The answer, uncut; or what is wrong with the request.
+// The answer, uncut; or what is wrong with the request. `geometry` says what else the unit knows.
 [[nodiscard]] std::variant<Sense, std::vector<std::uint8_t>> report_opcodes(
-    const ReportOpcodes& command);
+    const ReportOpcodes& command, const Geometry& geometry);
 
 [[nodiscard]] std::vector<std::uint8_t> report_task_management(const ReportTaskManagement& command);
 

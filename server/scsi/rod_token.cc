@@ -53,7 +53,7 @@ RodTokenBytes make_rod_token(std::uint64_t identifier, const Identity& unit,
   store_be24(creator + 29, block_bytes);
 
   store_be(&token[kRepresentedAt + 8], represented);
-  store_be(&token[kDeviceTypeAt], block_bytes);  // SBC-3 4.28.3
+  store_be(&token[kDeviceTypeAt], block_bytes);  // SBC-4 4.28.3
   token[kDeviceTypeAt + 5] = static_cast<std::uint8_t>(std::countr_zero(kBlockBytes / block_bytes));
 
   // The target device, by its name if there is room for that.

@@ -1,4 +1,4 @@
-// ROD tokens on the wire (SPC-4 5.17.6.4 and 5.17.6.5, SBC-3 4.28): 512 bytes that stand for data
+// ROD tokens on the wire (SPC-4 5.17.6.4 and 5.17.6.5, SBC-4 4.28): 512 bytes that stand for data
 // as of a moment.
 #pragma once
 

@@ -1,4 +1,4 @@
-// The third-party copy page (SPC-4 7.8.17, SBC-3 6.6.6): what copies and tokens are supported.
+// The third-party copy page (SPC-4 7.8.17, SBC-4 6.6.9): what copies and tokens are supported.
 #pragma once
 
 #include <cstdint>

@@ -80,7 +80,7 @@ std::uint64_t sum(const std::vector<ByteRange>& ranges) {
 }
 
 // The first part of `to` filled with the ROD from `offset` on, block by block: where the ROD ends
-// within a block, the rest of that is zeros (SBC-3 5.44.2). Without a ROD all is zeros.
+// within a block, the rest of that is zeros (SBC-4 5.59.2). Without a ROD all is zeros.
 std::vector<CopyEngine::Run> runs_of(const Rod* rod, std::uint64_t offset,
                                      const std::vector<ByteRange>& to,
                                      const std::shared_ptr<CopyUnit>& unit) {

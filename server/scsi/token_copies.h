@@ -1,4 +1,4 @@
-// POPULATE TOKEN and WRITE USING TOKEN carried out (SBC-3 4.28): what Windows calls offloaded data
+// POPULATE TOKEN and WRITE USING TOKEN carried out (SBC-4 4.28): what Windows calls offloaded data
 // transfer.
 //
 // Owner's thread only.

@@ -32,8 +32,8 @@ bool any_overlap(std::vector<Extent> extents) {
          }) != extents.end();
 }
 
-// The block device range descriptors behind a header, whose last two bytes are their length (SBC-3
-// 5.7.3). An incomplete one at the end is ignored.
+// The block device range descriptors behind a header, whose last two bytes are their length (SBC-4
+// 5.12.3). An incomplete one at the end is ignored.
 Extents parse_extents(Bytes list, std::size_t header_bytes, const Geometry& geometry) {
   const std::size_t length_at = header_bytes - 2;
   // The data length at the list's beginning counts what is behind it.

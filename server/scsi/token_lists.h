@@ -1,4 +1,4 @@
-// The parameter lists of POPULATE TOKEN (SBC-3 5.7) and WRITE USING TOKEN (SBC-3 5.44).
+// The parameter lists of the commands POPULATE TOKEN and WRITE USING TOKEN (SBC-4 5.12 and 5.59).
 #pragma once
 
 #include <chrono>

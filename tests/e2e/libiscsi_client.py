@@ -47,15 +47,20 @@ class Answer:
 
 
 class Session:
-    """One initiator at one target."""
+    """One initiator at one target. `ready`: its unit is to be, and its unit attentions are taken."""
 
-    def __init__(self, daemon, target: str, initiator: str = "iqn.2026-11.org.mariner:libiscsi", lun: int = 0):
+    def __init__(self, daemon, target: str, initiator: str = "iqn.2026-11.org.mariner:libiscsi", lun: int = 0,
+                 ready: bool = True):
         self.lun = lun
         self._context = ctypes.c_void_p(_lib.iscsi_create_context(initiator.encode()))
         _lib.iscsi_set_targetname(self._context, target.encode())
         _lib.iscsi_set_session_type(self._context, _NORMAL_SESSION)
-        portal = f"{daemon.address}:{daemon.port}"
-        if _lib.iscsi_full_connect_sync(self._context, portal.encode(), lun) != 0:
+        portal = f"{daemon.address}:{daemon.port}".encode()
+        if ready:
+            failed = _lib.iscsi_full_connect_sync(self._context, portal, lun)
+        else:
+            failed = _lib.iscsi_connect_sync(self._context, portal) or _lib.iscsi_login_sync(self._context)
+        if failed:
             raise ConnectionError(_lib.iscsi_get_error(self._context).decode())
 
     def command(self, cdb: bytes, data: bytes = b"", expected: int = 0) -> Answer:

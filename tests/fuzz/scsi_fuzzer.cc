@@ -2,7 +2,8 @@
 //
 // One command: a byte of flags (bits 0-1 the LUN, bit 2 the initiator, bit 3 task management
 // before it, bit 4 hold completions, bit 5 a failing layer), 16 bytes of CDB, 2 bytes of the
-// data's length, the data. What must hold: every command is answered exactly once (self-tests too,
+// data's length, the data. WRITE USING TOKEN gets the last token that was received, which nobody
+// could guess. What must hold: every command is answered exactly once (self-tests too,
 // which end when the layers go on), data-in is no longer than the CDB asked for, and a CHECK
 // CONDITION has sense data.
 #include <algorithm>
@@ -42,6 +43,31 @@ class Input {
   std::span<const std::uint8_t> bytes_;
 };
 
+// Permits SANITIZE, and has no past.
+class Forgetful final : public Sanitizer {
+ public:
+  [[nodiscard]] bool permitted() const override { return true; }
+  [[nodiscard]] Refusal refusal() const override { return Refusal::kNone; }
+  [[nodiscard]] Left left() const override { return left_; }
+  [[nodiscard]] Result<void> set_left(Left left) override {
+    left_ = left;
+    return {};
+  }
+  void forget_past(volume::Done done) override { done({}); }
+
+ private:
+  Left left_ = Left::kNothing;
+};
+
+constexpr std::size_t kTokenAt = 16;      // in the parameter list of WRITE USING TOKEN
+constexpr std::size_t kTokenBytes = 512;  // at the end of RECEIVE ROD TOKEN INFORMATION
+constexpr std::size_t kInformationBytes = 32 + 6 + kTokenBytes;
+
+bool is_write_using_token(const Command& command) {
+  return command.cdb[0] == 0x83 && command.cdb[1] == 0x11 &&
+         command.data_out.size() >= kTokenAt + kTokenBytes;
+}
+
 std::shared_ptr<Device> make_device(const std::vector<std::shared_ptr<test::RamLayer>>& layers) {
   std::vector<LogicalUnitOptions> units;
   for (const auto& layer : layers) {
@@ -53,7 +79,8 @@ std::shared_ptr<Device> make_device(const std::vector<std::shared_ptr<test::RamL
                                    .naa = {0x30, 0, 0, 0, 0, 0, 0, lun.value}},
                       .block_bytes = lun.value == 0 ? 512u : 4096u,
                       .transfer_bytes_max = 64 << 10,
-                      .clock = [] { return std::chrono::nanoseconds{0}; }},
+                      .clock = [] { return std::chrono::nanoseconds{0}; },
+                      .sanitizer = std::make_shared<Forgetful>()},
                      layer});
   }
   return std::make_shared<Device>(std::move(units));
@@ -79,6 +106,7 @@ void run(std::span<const std::uint8_t> bytes) {
                                             device->attach({{"iqn.2026-11.org.example:b", {}}})};
   std::size_t answers = 0;
   std::size_t commands = 0;
+  std::vector<std::byte> token;
   Input input(bytes);
   while (!input.empty() && commands < kCommandsMax) {
     const std::uint8_t flags = input.byte();
@@ -109,12 +137,20 @@ void run(std::span<const std::uint8_t> bytes) {
       }
     }
     ++commands;
-    device->execute(std::move(command),
-                    [&answers, transfer, answered = false](const Response& response) mutable {
-                      CHECK(!std::exchange(answered, true));
-                      ++answers;
-                      check_answer(response, transfer);
-                    });
+    if (!token.empty() && is_write_using_token(command)) {
+      std::ranges::copy(token, command.data_out.data() + kTokenAt);
+    }
+    const bool informs = command.cdb[0] == 0x84 && command.cdb[1] == 0x07;
+    device->execute(std::move(command), [&answers, &token, transfer, informs,
+                                         answered = false](const Response& response) mutable {
+      CHECK(!std::exchange(answered, true));
+      ++answers;
+      check_answer(response, transfer);
+      if (!informs || response.data_in.empty()) return;
+      const auto data = response.data_in[0].bytes();
+      if (data.size() < kInformationBytes) return;
+      token.assign(data.end() - kTokenBytes, data.end());
+    });
   }
   for (const auto& layer : layers) layer->release();
   CHECK(answers == commands);

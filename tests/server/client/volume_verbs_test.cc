@@ -39,6 +39,9 @@ TEST_F(VolumeVerbs, Create) {
   EXPECT_THAT(control.asked, ElementsAre("volume_create name: \"db2\" size_bytes: 107374182400 "
                                          "block_size: 4096 window_s: 259200"));
   EXPECT_THAT(out, HasSubstr("db2 created: 100 GiB"));
+  run({"volume", "create", "db3", "--size", "1G", "--sanitize"});
+  EXPECT_THAT(control.asked, ElementsAre("volume_create name: \"db3\" size_bytes: 1073741824 "
+                                         "block_size: 512 sanitize: true"));
   run({"volume", "create", "db2", "--size", "1G", "--dry-run"});
   EXPECT_THAT(
       control.asked,

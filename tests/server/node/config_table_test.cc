@@ -39,6 +39,18 @@ TEST(ConfigTable, AValueOfAnotherTypeIsNoted) {
             "f:5: t.e: expected tables with double brackets: [[t.e]], found a whole number");
 }
 
+TEST(ConfigTable, TrueOrFalse) {
+  const auto file = toml::parse("a = true\nb = 1\n");
+  ConfigProblems problems("f");
+  ConfigTable table(file, "t", problems);
+  EXPECT_EQ(table.boolean("a"), true);
+  EXPECT_EQ(table.boolean("b"), std::nullopt);
+  EXPECT_EQ(table.boolean("c"), std::nullopt);
+  const auto noted = problems.take();
+  ASSERT_EQ(noted.size(), 1u);
+  EXPECT_EQ(to_string(noted[0]), "f:2: t.b: expected true or false, found a whole number");
+}
+
 TEST(ConfigTable, AKeyThatNobodyAskedForIsNamedWithTheNearest) {
   const auto file = toml::parse("a = 'x'\n\nmaxsize = 1\n");
   ConfigProblems problems("f");

@@ -10,13 +10,13 @@ namespace {
 using Option = ReportOpcodes::Option;
 
 std::vector<std::uint8_t> data_of(const ReportOpcodes& command) {
-  const auto result = report_opcodes(command);
+  const auto result = report_opcodes(command, {.sanitize = true});
   EXPECT_TRUE(std::holds_alternative<std::vector<std::uint8_t>>(result));
   return std::get<std::vector<std::uint8_t>>(result);
 }
 
 std::string told(const ReportOpcodes& command) {
-  const auto result = report_opcodes(command);
+  const auto result = report_opcodes(command, {.sanitize = true});
   if (const auto* sense = std::get_if<Sense>(&result)) {
     return testing::outcome_of(check_condition(*sense, SenseFormat::kFixed)).verdict();
   }

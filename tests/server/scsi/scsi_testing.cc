@@ -86,7 +86,8 @@ Rig::Rig(const Options& options)
                    DiskOptions{.identity = example_identity(),
                                .block_bytes = options.block_bytes,
                                .transfer_bytes_max = options.transfer_bytes_max,
-                               .clock = [now = now] { return *now; }},
+                               .clock = [now = now] { return *now; },
+                               .sanitizer = options.sanitizer},
                    layer});
   device = std::make_shared<Device>(std::move(units));
   nexus = attach("iqn.2026-11.org.example:host");

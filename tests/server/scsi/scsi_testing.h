@@ -42,6 +42,24 @@ struct Outcome {
 };
 Outcome outcome_of(const Response& response);
 
+// Permits SANITIZE, and forgets when it is told to.
+class FakeSanitizer final : public Sanitizer {
+ public:
+  [[nodiscard]] bool permitted() const override { return permits; }
+  [[nodiscard]] Refusal refusal() const override { return refuses; }
+  [[nodiscard]] Left left() const override { return state; }
+  [[nodiscard]] Result<void> set_left(Left left) override {
+    state = left;
+    return {};
+  }
+  void forget_past(volume::Done done) override { forgetting = std::move(done); }
+
+  bool permits = true;
+  Refusal refuses = Refusal::kNone;
+  Left state = Left::kNothing;
+  volume::Done forgetting;  // under way
+};
+
 // A device with one disk as LUN 0 and one initiator without unit attentions.
 class Rig {
  public:
@@ -52,6 +70,7 @@ class Rig {
     std::uint32_t block_bytes = 512;
     std::uint32_t transfer_bytes_max = 128 << 10;
     bool read_only = false;
+    std::shared_ptr<FakeSanitizer> sanitizer = std::make_shared<FakeSanitizer>();
   };
   Rig() : Rig(Options{}) {}
   explicit Rig(const Options& options);

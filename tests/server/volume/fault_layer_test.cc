@@ -87,6 +87,16 @@ TEST_F(FaultLayerTest, AnAllocationFailsLikeARead) {
   EXPECT_TRUE(below_.calls().empty());
 }
 
+TEST_F(FaultLayerTest, AMomentOfThePastHasNoFaults) {
+  FaultLayer layer(below_, executor_, {.read_error_rate = 1});
+  bool read = false;
+  layer.snapshot([&](Result<std::shared_ptr<Layer>> moment) {
+    ASSERT_TRUE(moment);
+    (*moment)->read(kRange, [&](const Result<PayloadSlice>& r) { read = r.has_value(); });
+  });
+  EXPECT_TRUE(read);
+}
+
 TEST_F(FaultLayerTest, TheSameSeedFailsTheSameReads) {
   const auto pattern = [this](std::uint64_t seed) {
     FaultLayer layer(below_, executor_, {.read_error_rate = 0.5, .seed = seed});
