@@ -71,13 +71,13 @@ class Daemon:
     `prefix` is put before its command line, to run it in a network namespace."""
 
     def __init__(self, folder: pathlib.Path, state: pathlib.Path | None = None, *,
-                 address: str = "127.0.0.1", prefix: list[str] | None = None,
+                 address: str = "127.0.0.1", more_addresses: tuple[str, ...] = (), prefix: list[str] | None = None,
                  log: dict | None = None, storage: dict | None = None, index: dict | None = None,
-                 window: str = "3d", more_config: str = "", more_addresses: tuple[str, ...] = ()):
+                 window: str = "3d", more_config: str = ""):
         self.folder = folder
         self.state = state or folder / "state"
         self.address = address
-        self.more_addresses = more_addresses  # of portals beside it, with the same port
+        self.addresses = (address, *more_addresses)
         self.port, self.http_port = free_ports(2)
         # A unix socket's path has at most 107 characters, which a test's folder may pass.
         self.socket = pathlib.Path("/tmp") / f"mariner-{os.getpid()}-{self.port}.sock"
@@ -96,9 +96,8 @@ class Daemon:
     # -- its life ---------------------------------------------------------------------------------
 
     def write_config(self):
-        portals = [f"{address}:{self.port}" for address in (self.address, *self.more_addresses)]
         sections = {
-            "server": {"iqn_base": IQN_BASE, "portals": portals,
+            "server": {"iqn_base": IQN_BASE, "portals": [f"{address}:{self.port}" for address in self.addresses],
                        "admin": str(self.socket), "http": f"127.0.0.1:{self.http_port}",
                        "state_dir": str(self.state)},
             "log": self._log,
@@ -211,6 +210,9 @@ class Daemon:
 
     def create(self, name: str, size: str = "256M", *flags: str) -> dict:
         return self.ask("volume", "create", name, "--size", size, "--window", self.window, *flags)
+
+    def portal(self, number: int = 0) -> str:
+        return f"{self.addresses[number]}:{self.port}"
 
     def url(self, iqn: str, lun: int = LUN) -> str:
         return f"iscsi://{self.address}:{self.port}/{iqn}/{lun}"
