@@ -7,16 +7,28 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
-import mariner  # noqa: E402  (the path comes first)
+import lab as linux_lab  # noqa: E402  (the path comes first)
+import mariner  # noqa: E402
 
 
 def pytest_addoption(parser):
     parser.addoption("--long", action="store_true", help="everything, at full length")
+    parser.addoption("--write-expected", action="store_true",
+                     help="write what sg3-utils print to tests/e2e/expected instead of comparing with it")
     parser.addoption("--seed", type=int, default=None, help="repeat a run of random choices")
 
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "slow: not part of run.sh --quick")
+    config.addinivalue_line("markers", "long: only with --long")
+
+
+def pytest_collection_modifyitems(config, items):
+    if config.getoption("--long"):
+        return
+    left_out = [item for item in items if item.get_closest_marker("long")]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item not in left_out]
 
 
 @pytest.fixture
@@ -61,3 +73,20 @@ def daemon_off(folder, long_run):
     log = {"max_size": "16G" if long_run else "8G"}
     with mariner.Daemon(folder, log=log, index=mariner.BUSY_INDEX) as daemon:
         yield daemon
+
+
+@pytest.fixture(scope="session")
+def lab_shelf(request):
+    with linux_lab.Shelf("8G" if request.config.getoption("--long") else "2G") as shelf:
+        yield shelf
+
+
+@pytest.fixture
+def lab(lab_shelf, request):
+    """The full Linux guest beside a daemon, booted once for all tests; a test that fails leaves it to nobody."""
+    failed_before = request.session.testsfailed
+    yield lab_shelf.take()
+    if request.session.testsfailed != failed_before:
+        print(f"kept: {lab_shelf.throw_away()}")
+    else:
+        lab_shelf.give_back()

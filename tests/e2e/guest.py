@@ -18,23 +18,31 @@ HERE = pathlib.Path(__file__).resolve().parent
 CACHE = mariner.BUILD.parent / "guest"
 HOST_ADDRESS = "192.0.2.1"
 GUEST_ADDRESS = "192.0.2.2"
+# Of the second card, which only the full guest has.
+HOST_ADDRESS_2 = "198.51.100.1"
+GUEST_ADDRESS_2 = "198.51.100.2"
 PAGE = 4096
 POOL_PAGES = 64
 
 
 class Network:
-    """A network namespace with a tap device. `prefix` runs a command in it."""
+    """A network namespace with a tap device for each of the host's addresses. `prefix` runs a command in it."""
 
-    def __init__(self):
+    def __init__(self, addresses: tuple[str, ...] = (HOST_ADDRESS,)):
         new_user = [] if os.geteuid() == 0 else ["-Ur"]
         self._holder = subprocess.Popen(["unshare", *new_user, "-n", "sh", "-c",
                                          "echo here; exec sleep infinity"], stdout=subprocess.PIPE)
         self._holder.stdout.readline()
         enter = [] if os.geteuid() == 0 else ["-U", "--preserve-credentials"]
         self.prefix = ["nsenter", "-t", str(self._holder.pid), *enter, "-n"]
-        for command in ("ip link set lo up", "ip tuntap add tap0 mode tap",
-                        f"ip addr add {HOST_ADDRESS}/24 dev tap0", "ip link set tap0 up"):
-            subprocess.run([*self.prefix, *command.split()], check=True)
+        self.run("ip link set lo up")
+        for number, address in enumerate(addresses):
+            self.run(f"ip tuntap add tap{number} mode tap")
+            self.run(f"ip addr add {address}/24 dev tap{number}")
+            self.run(f"ip link set tap{number} up")
+
+    def run(self, command: str):
+        subprocess.run([*self.prefix, *command.split()], check=True, timeout=20)
 
     def close(self):
         self._holder.kill()
@@ -79,36 +87,55 @@ class Lines:
         self._socket.close()
 
 
+KERNEL_OPTIONS = "console=ttyS0 quiet loglevel=3 panic=-1 mitigations=off"
+
+
+def card(number: int) -> list[str]:
+    """QEMU's options for a network card on tap<number>."""
+    return ["-netdev", f"tap,id=n{number},ifname=tap{number},script=no,downscript=no",
+            "-device", f"virtio-net-pci,netdev=n{number},romfile="]
+
+
 class Guest:
+    """The small guest: everything in its initramfs, one network card, the pool of `Writer` in /pool."""
+
+    memory_mb = 320
+
     def __init__(self, folder: pathlib.Path, network: Network):
         self.folder = folder
         self._network = network
         self._process: subprocess.Popen | None = None
         self.pool = random.Random(7).randbytes(POOL_PAGES * PAGE)
 
-    def start(self) -> "Guest":
+    def boot_options(self) -> list[str]:
+        """Builds what the guest is made of, and says to QEMU what to boot on which devices."""
         subprocess.run([str(HERE / "guest" / "build.sh"), str(CACHE)], check=True)
-        initrd = self.folder / "initrd"
         (self.folder / "pool").write_bytes(self.pool)
-        more = subprocess.run(["cpio", "-o", "-H", "newc", "--quiet"], input=b"pool\n",
-                              cwd=self.folder, capture_output=True, check=True).stdout
+        initrd = self._initrd(CACHE, self.folder, "pool")
+        return [*card(0), "-kernel", str(CACHE / "vmlinuz"), "-initrd", initrd,
+                "-append", f"{KERNEL_OPTIONS} address={GUEST_ADDRESS}/24"]
+
+    def _initrd(self, image: pathlib.Path, folder: pathlib.Path, *files: str) -> str:
+        """The image's initramfs with more files of a folder."""
+        initrd = self.folder / "initrd"
+        more = subprocess.run(["cpio", "-o", "-H", "newc", "--quiet"], input="\n".join(files).encode(),
+                              cwd=folder, capture_output=True, check=True).stdout
         # Concatenated archives are one initramfs; each starts at a multiple of four.
-        base = (CACHE / "initrd").read_bytes()
+        base = (image / "initrd").read_bytes()
         initrd.write_bytes(base + bytes(-len(base) % 512) + more)
-        sockets = [pathlib.Path(f"/tmp/mariner-guest-{os.getpid()}-{i}.sock") for i in range(2)]
+        return str(initrd)
+
+    def start(self) -> "Guest":
+        options = self.boot_options()
+        sockets = [pathlib.Path(f"/tmp/mariner-guest-{os.getpid()}-{id(self)}-{i}.sock") for i in range(2)]
         serial = []
         for number, path in enumerate(sockets):
             path.unlink(missing_ok=True)
             serial += ["-chardev", f"socket,id=c{number},path={path},server=on,wait=on",
                        "-serial", f"chardev:c{number}"]
         command = [*self._network.prefix, "qemu-system-x86_64", "-accel", "tcg,thread=multi",
-                   "-smp", "2", "-cpu", "Nehalem", "-m", "320", "-nodefaults", "-nographic",
-                   "-no-reboot", *serial,
-                   "-netdev", "tap,id=n,ifname=tap0,script=no,downscript=no",
-                   "-device", "virtio-net-pci,netdev=n,romfile=",
-                   "-kernel", str(CACHE / "vmlinuz"), "-initrd", str(initrd),
-                   "-append", "console=ttyS0 quiet loglevel=3 panic=-1 mitigations=off "
-                              f"address={GUEST_ADDRESS}/24"]
+                   "-smp", "2", "-cpu", "Nehalem", "-m", str(self.memory_mb), "-nodefaults", "-nographic",
+                   "-no-reboot", *serial, *options]
         self._qemu_log = open(self.folder / "qemu.log", "ab")
         self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=self._qemu_log,
                                          stderr=self._qemu_log, start_new_session=True)
@@ -119,9 +146,15 @@ class Guest:
         self.writer_line = Lines(sockets[1], self._transcripts[1])
         for path in sockets:
             path.unlink(missing_ok=True)
-        while "@@READY" not in self._console.receive(120):
-            pass
+        while "@@READY" not in (line := self._console.receive(120)):
+            if "@@FAILED" in line:
+                raise mariner.Failed(f"the guest did not boot: {line}")
         return self
+
+    def power_off(self, timeout_s: float = 60):
+        """Shuts the guest down as init does: what it has mounted is clean afterwards."""
+        self._console.send("exit")
+        self._process.wait(timeout_s)
 
     def run(self, command: str, timeout_s: float = 120, check: bool = True) -> str:
         """Runs a line of shell in the guest and returns what it printed."""
@@ -163,6 +196,37 @@ class Guest:
 
     def __exit__(self, *_):
         self.close()
+
+
+class FullGuest(Guest):
+    """The full guest (guest/build_full.sh): two network cards, and a root file system on a disk of its own
+    whose changes are thrown away, or on a LUN: (IQN, portal)."""
+
+    memory_mb = 768
+
+    def __init__(self, folder: pathlib.Path, network: Network, root_lun: tuple[str, str] | None = None):
+        super().__init__(folder, network)
+        self._root_lun = root_lun
+
+    @staticmethod
+    def files() -> pathlib.Path:
+        """The folder with vmlinuz, initrd and root.img, made if they are not there."""
+        folder = CACHE / "full"
+        subprocess.run([str(HERE / "guest" / "build_full.sh"), str(folder)], check=True)
+        return folder
+
+    def boot_options(self) -> list[str]:
+        files = self.files()
+        words = [KERNEL_OPTIONS, f"address0={GUEST_ADDRESS}/24", f"address1={GUEST_ADDRESS_2}/24"]
+        disk = []
+        if self._root_lun:
+            words += [f"target={self._root_lun[0]}", f"portal={self._root_lun[1]}"]
+        else:
+            disk = ["-drive", f"file={files / 'root.img'},format=raw,if=virtio,snapshot=on"]
+        # With what the tests say to it, so that the image needs not be built again when that changes.
+        initrd = self._initrd(files, HERE / "guest", "agent.sh", "full_agent.sh")
+        return [*card(0), *card(1), *disk, "-kernel", str(files / "vmlinuz"), "-initrd", initrd, "-append",
+                " ".join(words)]
 
 
 @dataclasses.dataclass

@@ -42,13 +42,9 @@ class Moment:
     latest_ns: int
 
 
-def portal(daemon) -> str:
-    return f"{daemon.address}:{daemon.port}"
-
-
 def mount_fresh_file_system(daemon, machine) -> str:
     iqn = daemon.create(VOLUME, "256M")["iqn"]
-    disk = machine.login(iqn, portal(daemon))
+    disk = machine.login(iqn, daemon.portal())
     machine.run(f"/sbin/mke2fs -q -t ext4 -F {disk} && mount -t ext4 {disk} /mnt")
     return disk
 
@@ -105,7 +101,7 @@ def test_a_file_system_goes_back_in_time(daemon, machine, seed, long_run):
     writer = linux.Writer(machine, first=len(files) + 1)
     moment = moments[len(moments) // 2]
     views = [daemon.expose(VOLUME, moment.name), daemon.expose(VOLUME, moment.name, "--writable")]
-    read_only, writable = [machine.login(view["iqn"], portal(daemon)) for view in views]
+    read_only, writable = [machine.login(view["iqn"], daemon.portal()) for view in views]
     machine.run(f"cmp {read_only} {writable}")
     assert machine.run(f"blockdev --getro {read_only}") == "1"
     before = machine.run(f"md5sum < {read_only}")
