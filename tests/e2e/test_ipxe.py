@@ -84,8 +84,10 @@ def boot(folder: pathlib.Path, daemon: mariner.Daemon, volume: str, settings: di
     return console.read_text(errors="replace")
 
 
-@pytest.mark.parametrize("volume, settings", [("open", {}), ("safe", ONE_WAY), ("safe", MUTUAL)],
-                         ids=["open", "chap", "mutual-chap"])
+@pytest.mark.parametrize("volume, settings", [
+    pytest.param("open", {}, id="open", marks=pytest.mark.long),
+    pytest.param("safe", ONE_WAY, id="chap", marks=pytest.mark.long),
+    pytest.param("safe", MUTUAL, id="mutual-chap")])
 def test_a_machine_boots_from_a_lun(folder, daemon, volume, settings):
     url = daemon.volume_url(volume)
     if settings:
@@ -100,9 +102,11 @@ def test_a_machine_boots_from_a_lun(folder, daemon, volume, settings):
     assert contents[200 * BLOCK:201 * BLOCK] == HELLO.ljust(BLOCK, b"\0")
 
 
-@pytest.mark.parametrize("settings", [{}, ONE_WAY | {"password": "what.nobody.knows"},
-                                      MUTUAL | {"reverse-password": "what.another.knows"}],
-                         ids=["nobody", "a-wrong-secret", "a-target-that-proves-something-else"])
+@pytest.mark.parametrize("settings", [
+    pytest.param({}, id="nobody", marks=pytest.mark.long),
+    pytest.param(ONE_WAY | {"password": "what.nobody.knows"}, id="a-wrong-secret"),
+    pytest.param(MUTUAL | {"reverse-password": "what.another.knows"}, id="a-target-that-proves-something-else",
+                 marks=pytest.mark.long)])
 def test_a_machine_without_the_secret_does_not(folder, daemon, settings):
     said = boot(folder, daemon, "safe", settings)
     assert "NO DISK" in said

@@ -101,8 +101,8 @@ exercise() {
   churn "$1" & churning=$!
   end=$(($(date +%s) + $2)) passes=0
   while :; do
-    verified_writes "$1/small" 8m || return 1
-    verified_writes "$1/large" 48m --bs=64k || return 1
+    verified_writes "$1/small" 4m || return 1
+    verified_writes "$1/large" 32m --bs=64k || return 1
     passes=$((passes + 1))
     [ "$(date +%s)" -lt $end ] || break
     rm "$1/small" "$1/large"
