@@ -346,6 +346,8 @@ bool accesses_medium(Operation operation) {
     case kCompareAndWrite:
     case kOrWrite:
     case kWriteAtomic:
+    case kPopulateToken:
+    case kWriteUsingToken:
     case kExtendedCopy: return true;
     default: return false;
   }
