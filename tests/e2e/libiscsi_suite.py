@@ -24,6 +24,8 @@ TIMEOUT_S = 120
 ADDRESSES = ("127.0.0.1", "127.0.0.2")
 USER, SECRET = "suite", "suite's own secret"
 MUTUAL_USER, MUTUAL_SECRET = "target", "the target's secret"
+# Families for disks that cannot be written: views.
+OF_THE_PAST = {"ReadOnly"}
 PASSED, SKIPPED, FAILED = "passed", "skipped", "failed"
 
 
@@ -112,7 +114,7 @@ class MarinerDisks:
                       f'mutual_secret_file = "{folder}/mutual"']
         for name in names:
             lines += ["[[volume]]", f'name = "{self._volume(name)}"', f'size = "{DISK_SIZE}"',
-                      f"block_size = {self.variant.block_bytes}", f'window = "{WINDOW}"']
+                      f"block_size = {self.variant.block_bytes}", f'window = "{WINDOW}"', "sanitize = true"]
             if self.variant.chap:
                 lines.append(f'auth = "{USER}"')
         return "\n".join(lines) + "\n"
@@ -141,9 +143,12 @@ class MarinerDisks:
     def disk(self, name: str):
         """The URLs of the test's disk."""
         volume = self._volume(name)
-        iqn = self._daemon.ask("volume", "show", volume)["iqn"]
+        view = self._daemon.expose(volume, "#0") if family_of(name) in OF_THE_PAST else None
+        iqn = (view or self._daemon.ask("volume", "show", volume))["iqn"]
         ports = [relay.port for relay in self._relays] or [self._daemon.port] * len(ADDRESSES)
         yield [self.variant.url(address, port, iqn, mariner.LUN) for address, port in zip(ADDRESSES, ports)]
+        if view:
+            self._daemon.ask("view", "unexpose", view["name"], "--force")
         self._daemon.ask("volume", "delete", volume, "--force")
 
 
