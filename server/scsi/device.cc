@@ -34,8 +34,6 @@ Response read_buffer(const ReadBuffer& read, const std::optional<Payload>& echo,
                      SenseFormat format) {
   constexpr std::uint8_t kOwnBuffers = 0x01;
   switch (read.mode) {
-    case ReadBuffer::Mode::kDescriptor:  // there is no data buffer, with any identifier
-      return parameter_data(std::vector<std::uint8_t>(4), read.allocation_bytes);
     case ReadBuffer::Mode::kEchoDescriptor: {
       std::vector<std::uint8_t> descriptor(4);
       descriptor[0] = kOwnBuffers;

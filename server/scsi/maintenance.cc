@@ -64,7 +64,6 @@ Maintenance decode_receive_diagnostic(CdbBytes cdb) {
 Maintenance decode_read_buffer(CdbBytes cdb) {
   const auto mode = static_cast<ReadBuffer::Mode>(cdb[1] & kModeMask);
   switch (mode) {
-    case ReadBuffer::Mode::kDescriptor:
     case ReadBuffer::Mode::kEcho:
     case ReadBuffer::Mode::kEchoDescriptor: return ReadBuffer{mode, load_be24(&cdb[6])};
   }

@@ -48,9 +48,10 @@ struct ReceiveDiagnostic {
 // Of one initiator's echo buffer; what it wrote there stays until it writes again.
 inline constexpr std::uint32_t kEchoBytesMax = 4096;
 
+// There is no data buffer, and no descriptor of one: a capacity of 0 is what some tools divide by.
 struct ReadBuffer {
-  enum class Mode : std::uint8_t { kDescriptor = 0x03, kEcho = 0x0A, kEchoDescriptor = 0x0B };
-  Mode mode = Mode::kDescriptor;
+  enum class Mode : std::uint8_t { kEcho = 0x0A, kEchoDescriptor = 0x0B };
+  Mode mode = Mode::kEcho;
   std::uint32_t allocation_bytes = 0;
 };
 struct WriteBuffer {

@@ -189,10 +189,9 @@ TEST(EchoBuffer, GivesBackWhatTheSameInitiatorWrote) {
   EXPECT_EQ(rig.send("3b 0a 00 00 00 00 00 00 00").verdict(), "good");
   EXPECT_EQ(rig.send(read).text(), "") << "no bytes were written last";
 }
-TEST(EchoBuffer, Descriptors) {
+TEST(EchoBuffer, Descriptor) {
   Rig rig;
   EXPECT_EQ(rig.send("3c 0b 00 00 00 00 00 00 ff").hex_data(), "01 00 10 00") << "EBOS, 4096";
-  EXPECT_EQ(rig.send("3c 03 00 00 00 00 00 00 ff").hex_data(), "00 00 00 00");
 }
 
 TEST(Device, UnitsAreApart) {

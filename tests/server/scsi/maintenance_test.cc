@@ -85,8 +85,7 @@ TEST(DecodeReadBuffer, Modes) {
   EXPECT_EQ(as<ReadBuffer>("3c 0a 00 00 00 00 01 02 03").mode, ReadBuffer::Mode::kEcho);
   EXPECT_EQ(as<ReadBuffer>("3c 0a 00 00 00 00 01 02 03").allocation_bytes, 0x010203u);
   EXPECT_EQ(as<ReadBuffer>("3c 0b").mode, ReadBuffer::Mode::kEchoDescriptor);
-  EXPECT_EQ(as<ReadBuffer>("3c 03 07").mode, ReadBuffer::Mode::kDescriptor);
-  for (const auto* cdb : {"3c 00", "3c 01", "3c 02", "3c 0c", "3c 1c", "3c 1f"}) {
+  for (const auto* cdb : {"3c 00", "3c 01", "3c 02", "3c 03", "3c 0c", "3c 1c", "3c 1f"}) {
     EXPECT_EQ(refused(cdb), "5/24/00@1.4") << cdb;
   }
 }

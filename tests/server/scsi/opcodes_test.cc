@@ -110,6 +110,7 @@ std::vector<std::uint8_t> simplest(const OpcodeInfo& info) {
     case 0x3C: cdb[1] = 0x0A; break;  // the echo buffer
     case 0x41: cdb[8] = 1; break;     // WRITE SAME of one block
     case 0x93: cdb[13] = 1; break;
+    case 0x48: cdb[8] = info.service_action == 0x01 ? 5 : 0; break;  // SANITIZE, with a pattern
     default: break;
   }
   return cdb;
