@@ -12,6 +12,7 @@ bool VolumeSanitizer::permitted() const {
 
 scsi::Sanitizer::Refusal VolumeSanitizer::refusal() const {
   const ServedVolume* volume = served();
+  if (volume == nullptr || volume->volume == nullptr) return Refusal::kInUse;  // it is going
   const auto refuse = [&](const char* why, Refusal refusal) {
     parts_.log.warning("SANITIZE is refused", {{"volume", volume->meta.name()}, {"why", why}});
     return refusal;

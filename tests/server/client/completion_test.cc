@@ -73,7 +73,8 @@ TEST_F(Completion, ViewsSessionsShellsAndOptions) {
   EXPECT_THAT(complete({"target", "auth", ""}), ElementsAre("clear", "set", "show"));
   EXPECT_THAT(complete({"session", "kick", ""}), ElementsAre("7"));
   EXPECT_THAT(complete({"completion", ""}), ElementsAre("bash", "fish", "zsh"));
-  EXPECT_THAT(complete({"volume", "create", "--s"}), ElementsAre("--sanitize", "--size", "--socket"));
+  EXPECT_THAT(complete({"volume", "create", "--s"}),
+              ElementsAre("--sanitize", "--size", "--socket"));
   EXPECT_THAT(complete({"volume", "create", "--size", ""}), IsEmpty());
   EXPECT_THAT(complete({"rollback", "--f"}), ElementsAre("--force"));
 }
