@@ -1,3 +1,4 @@
+import contextlib
 import pathlib
 import shutil
 import sys
@@ -45,18 +46,37 @@ def seed(request) -> int:
     return value
 
 
-@pytest.fixture
-def folder(request):
+@contextlib.contextmanager
+def own_folder(request):
     """A folder on a real disk (the log is written with O_DIRECT), kept only if the test fails."""
     base = mariner.BUILD / "e2e"
     base.mkdir(parents=True, exist_ok=True)
-    path = pathlib.Path(tempfile.mkdtemp(prefix=request.node.name.split("[")[0] + "-", dir=base))
+    name = pathlib.Path(request.node.name).stem.split("[")[0]
+    path = pathlib.Path(tempfile.mkdtemp(prefix=name + "-", dir=base))
     failed_before = request.session.testsfailed
     yield path
     if request.session.testsfailed == failed_before:
         shutil.rmtree(path, ignore_errors=True)
     else:
         print(f"kept: {path}")
+
+
+@pytest.fixture
+def folder(request):
+    with own_folder(request) as path:
+        yield path
+
+
+@pytest.fixture
+def tmp_path(folder):
+    """pytest's own would keep the logs of three whole runs."""
+    return folder
+
+
+@pytest.fixture(scope="module")
+def module_folder(request):
+    with own_folder(request) as path:
+        yield path
 
 
 @pytest.fixture

@@ -77,7 +77,7 @@ class Daemon:
         self.folder = folder
         self.state = state or folder / "state"
         self.address = address
-        self.addresses = (address, *more_addresses)
+        self.more_addresses = more_addresses  # of portals beside it, with the same port
         self.port, self.http_port = free_ports(2)
         # A unix socket's path has at most 107 characters, which a test's folder may pass.
         self.socket = pathlib.Path("/tmp") / f"mariner-{os.getpid()}-{self.port}.sock"
@@ -92,6 +92,10 @@ class Daemon:
         self.window = window
         self.more_config = more_config  # TOML, behind the rest
         folder.mkdir(parents=True, exist_ok=True)
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        return (self.address, *self.more_addresses)
 
     # -- its life ---------------------------------------------------------------------------------
 

@@ -59,8 +59,8 @@ def log_text(page: bytes, tmp_path) -> str:
 
 
 @pytest.fixture(scope="module")
-def target(tmp_path_factory):
-    with mariner.Daemon(tmp_path_factory.mktemp("maintenance")) as running:
+def target(module_folder):
+    with mariner.Daemon(module_folder) as running:
         running.start()
         yield running, running.create("disk", "64M")["iqn"]
 

@@ -30,9 +30,9 @@ auth = "win1"
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory):
+def server(module_folder):
     """Its volume `safe` needs CHAP."""
-    folder = tmp_path_factory.mktemp("windows")
+    folder = module_folder
     for name, secret in (("secret", SECRET), ("mutual", MUTUAL)):
         (folder / name).write_text(secret)
         (folder / name).chmod(0o600)
