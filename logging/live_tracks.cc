@@ -15,7 +15,8 @@ std::vector<LiveTracks> live_tracks(const LogArray& log) {
                     .current = current,
                     .current_first_batch = member->log_disk->track_first_batch(),
                     .finished = member->log_disk->finished(),
-                    .tracks = {}};
+                    .tracks = {},
+                    .withdrawn = log.writer().withdrawn()};
     if (oldest <= current) {
       live.tracks = allocated_from(member->tracks, oldest, current - oldest + 1);
       std::erase_if(live.tracks, [&](const Allocated& a) { return a.allocation > current; });
@@ -25,7 +26,9 @@ std::vector<LiveTracks> live_tracks(const LogArray& log) {
   return disks;
 }
 
-Result<CompleteTrack> read_live_track(const LiveTracks& live, std::size_t number) {
+namespace {
+
+Result<CompleteTrack> read_track(const LiveTracks& live, std::size_t number) {
   const std::vector<Allocated> rest(live.tracks.begin() + static_cast<std::ptrdiff_t>(number),
                                     live.tracks.end());
   const std::uint64_t last = live.finished ? live.current - 1 : live.current;
@@ -33,6 +36,17 @@ Result<CompleteTrack> read_live_track(const LiveTracks& live, std::size_t number
     return read_growing_track(*live.disk, live.superblock, rest.front());
   }
   return read_complete_track(*live.disk, live.superblock, rest, live.current_first_batch);
+}
+
+}  // namespace
+
+Result<CompleteTrack> read_live_track(const LiveTracks& live, std::size_t number) {
+  Result<CompleteTrack> track = read_track(live, number);
+  if (track && live.withdrawn.size() > 0) {
+    std::erase_if(track->records,
+                  [&](const auto& entry) { return live.withdrawn.contains(entry.first.ordinal); });
+  }
+  return track;
 }
 
 }  // namespace mariner::logging

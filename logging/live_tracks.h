@@ -9,6 +9,7 @@
 #include "logging/disk.h"
 #include "logging/recovery.h"
 #include "logging/taken_tracks.h"
+#include "logging/withdrawn.h"
 
 namespace mariner::logging {
 
@@ -23,13 +24,15 @@ struct LiveTracks {
   std::uint64_t current_first_batch = 0;  // in that track, also while there is none yet
   bool finished = false;          // there is none: the last one is complete, and nothing follows it
   std::vector<Allocated> tracks;  // from the oldest to the current one, without holes
+  Withdrawn withdrawn{};
 };
 
 // Owner's thread.
 std::vector<LiveTracks> live_tracks(const LogArray& log);
 
-// The records of live.tracks[number]. One that has been freed and taken anew since has none. Of the
-// one that is being filled, what is in flight may be there or not. Blocking; any thread.
+// The records of live.tracks[number], without those that were withdrawn. One that has been freed
+// and taken anew since has none. Of the one that is being filled, what is in flight may be there or
+// not. Blocking; any thread.
 Result<CompleteTrack> read_live_track(const LiveTracks& live, std::size_t number);
 
 }  // namespace mariner::logging

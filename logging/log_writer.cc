@@ -15,14 +15,6 @@ namespace {
 constexpr std::uint32_t kRecordBytesMax =
     kRecordHeaderBytes + 4 * kRecordPayloadBlocksMax + kRecordPayloadBlocksMax * kBlockBytes;
 
-// What the log keeps of a volume's base.
-bool is_base(const PendingRecord& pending) {
-  return pending.record.type == RecordType::kBeforeImage ||
-         pending.record.type == RecordType::kRebase;
-}
-
-Error out_of_disks() { return {ErrorCode::kIo, "the log disk has failed; see the daemon's log"}; }
-
 // Those that came with the payload, and what is missing.
 std::vector<std::uint32_t> crcs_of(const PayloadSlice& payload) {
   std::vector<std::uint32_t> crcs;
@@ -104,10 +96,10 @@ void LogWriter::pump_soon() {
 
 void LogWriter::pump() {
   finish_removals();
-  if (failed_) return fail_all(out_of_disks());
+  if (failed_) return fail_all(why_failed_);
   const Time now = executor_.monotonic_time();
   bool dispatched = false;
-  for (;;) {
+  while (!failed_) {
     bool changed = assign_waiting(now);
     const bool due = dispatch_due(now);
     dispatched = dispatched || due;
@@ -329,11 +321,14 @@ bool LogWriter::none_is_left() const {
 void LogWriter::requeue(std::deque<PendingRecord> records) {
   waiting_.insert(waiting_.begin(), std::make_move_iterator(records.begin()),
                   std::make_move_iterator(records.end()));
-  const auto fresh =
-      std::ranges::find(waiting_, 0u, [](const PendingRecord& p) { return p.record.ordinal; });
-  std::stable_sort(waiting_.begin(), fresh, [](const PendingRecord& a, const PendingRecord& b) {
-    return a.record.ordinal < b.record.ordinal;
-  });
+  std::stable_sort(waiting_.begin(), first_without_place(),
+                   [](const PendingRecord& a, const PendingRecord& b) {
+                     return a.record.ordinal < b.record.ordinal;
+                   });
+}
+
+std::deque<PendingRecord>::iterator LogWriter::first_without_place() {
+  return std::ranges::find(waiting_, 0u, [](const PendingRecord& p) { return p.record.ordinal; });
 }
 
 // ---- disks that fail, hang, come and go ---------------------------------------------------------
@@ -482,67 +477,6 @@ void LogWriter::watch_idle(Arm& arm) {
     policy_.occupied(*(*found)->policy);
     measure_position(**found, executor_.monotonic_time());
   });
-}
-
-// ---- a full log ---------------------------------------------------------------------------------
-
-bool LogWriter::is_full(Time now) const {
-  if (waiting_.empty()) return false;
-  // First what went before.
-  if (std::ranges::any_of(arms_, [](const std::unique_ptr<Arm>& arm) {
-        return arm->in_flight || arm->positioning || (arm->policy && arm->gated);
-      })) {
-    return false;
-  }
-  if (reserved()) return true;
-  return !policy_.may_take_later(waiting_.front().batch_bytes(), now);
-}
-
-bool LogWriter::before_images_first() {
-  return std::stable_partition(waiting_.begin(), waiting_.end(), is_base) != waiting_.begin();
-}
-
-// What is at the queue's front has no room. Whether something else may have.
-bool LogWriter::make_way() {
-  const bool essential = waiting_.front().urgency == Urgency::kEssential;
-  // A before-image may be what the release waits for: it cannot wait for the release, but it has no
-  // place in the order.
-  if (full_gate_ && full_gate_() && !is_base(waiting_.front())) {
-    return before_images_first() && is_base(waiting_.front());
-  }
-  std::uint64_t tracks = 0;
-  for (const auto& arm : arms_) tracks += arm->disk->superblock().track_count;
-  const Error full{ErrorCode::kNoSpace,
-                   "the log is full: " + std::to_string(tracks) +
-                       " tracks are in use; raise [log] max_size or delete what pins history"};
-  if (essential) {
-    PendingRecord pending = std::move(waiting_.front());
-    waiting_.pop_front();
-    fail(pending, full);
-  } else {
-    fail_ordinary(full);
-  }
-  return !waiting_.empty();
-}
-
-void LogWriter::fail(PendingRecord& pending, const Error& error) {
-  if (pending.record.ordinal != 0) ordinals_.settle(pending.record.ordinal);
-  pending.done(error);
-}
-
-void LogWriter::fail_ordinary(const Error& error) {
-  std::deque<PendingRecord> failing;
-  std::deque<PendingRecord> kept;
-  for (PendingRecord& pending : waiting_) {
-    (pending.urgency == Urgency::kOrdinary ? failing : kept).push_back(std::move(pending));
-  }
-  waiting_ = std::move(kept);
-  for (PendingRecord& pending : failing) fail(pending, error);
-}
-
-void LogWriter::fail_all(const Error& error) {
-  std::deque<PendingRecord> failing = std::exchange(waiting_, {});
-  for (PendingRecord& pending : failing) fail(pending, error);
 }
 
 // ---- as a whole ---------------------------------------------------------------------------------

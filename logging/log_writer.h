@@ -25,6 +25,7 @@
 #include "logging/log_batch.h"
 #include "logging/log_disk.h"
 #include "logging/ordinal_frontier.h"
+#include "logging/withdrawn.h"
 #include "proto/executor.h"
 
 namespace mariner::logging {
@@ -74,7 +75,7 @@ class LogWriter {
   // payload_offset, ordinal and the back pointer. `done` runs once, never before this call has
   // returned: with its place and ordinal when it is durable; kNoSpace when the log is full;
   // kInvalidArgument when it is longer than a track; kIo when every log disk has failed (twice in a
-  // row), after which every append fails.
+  // row), or a failure could not be recorded, after which every append fails.
   void append(const Record& record, PayloadSlice payload, Urgency urgency, Appended done);
 
   void set_observer(UniqueFunction<void(const BatchReport&)> observer) {
@@ -106,6 +107,12 @@ class LogWriter {
   [[nodiscard]] bool short_of_tracks() const {
     return free_tracks() <= options_.reserve_tracks + 1;
   }
+  // The ordinals of records that are not there, wherever they stand.
+  [[nodiscard]] const Withdrawn& withdrawn() const { return withdrawn_; }
+  // Those that recovery found.
+  void set_withdrawn(Withdrawn found) { withdrawn_ = std::move(found); }
+  // No record below this ordinal is looked at any more.
+  void forget_withdrawn(std::uint64_t end) { withdrawn_.forget_below(end); }
   // Every record with an ordinal below it is durable, or was given up.
   [[nodiscard]] std::uint64_t ordinal_frontier() const { return ordinals_.value(); }
   // No disk is left that can be written to.
@@ -145,6 +152,8 @@ class LogWriter {
   void succeeded(Arm& arm, LogBatch& batch, bool abandoned);
   void write_failed(Arm& arm, const Error& error);
   void requeue(std::deque<PendingRecord> records);
+  // Of waiting_: behind those that have an ordinal.
+  [[nodiscard]] std::deque<PendingRecord>::iterator first_without_place();
   void measure_position(Arm& arm, Time now);
   void watch_idle(Arm& arm);
   void watch();
@@ -162,6 +171,7 @@ class LogWriter {
   bool make_way();
   bool before_images_first();
   void fail(PendingRecord& pending, const Error& error);
+  void withdraw(PendingRecord& pending, const Error& error);
   void fail_ordinary(const Error& error);
   void fail_all(const Error& error);
   [[nodiscard]] Arm* arm_of(std::size_t policy);
@@ -172,10 +182,12 @@ class LogWriter {
   const Options options_;
   ActiveDisk policy_;
   OrdinalFrontier ordinals_;
+  Withdrawn withdrawn_;
   std::vector<std::unique_ptr<Arm>> arms_;
   std::deque<PendingRecord> waiting_;  // for a disk; first those that come back from one
   bool pump_pending_ = false;
   bool failed_ = false;
+  Error why_failed_{ErrorCode::kIo, "the log disk has failed; see the daemon's log"};
   bool watching_ = false;
   std::optional<Time> wake_;
   UniqueFunction<void(const BatchReport&)> observer_;

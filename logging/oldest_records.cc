@@ -35,9 +35,9 @@ class Reader {
 
   void give(std::uint64_t from, std::uint64_t end, OldestRecords& out) {
     for (auto& entry : records_) {
-      if (entry.first.ordinal >= from && entry.first.ordinal < end) {
-        out.records.push_back(std::move(entry));
-      }
+      const Record& record = entry.first;
+      if (record.type == RecordType::kWithdrawal) continue;  // it concerns the log alone
+      if (record.ordinal >= from && record.ordinal < end) out.records.push_back(std::move(entry));
     }
   }
 

@@ -19,7 +19,8 @@ namespace mariner::logging {
 struct OldestRecords {
   std::uint8_t disk = 0;          // whose oldest track can be freed when they are given up
   std::uint64_t end_ordinal = 0;  // they are all that lie below it ...
-  // ... and at or above what was given up before; in the order of the log.
+  // ... and at or above what was given up before; in the order of the log. Withdrawals are not
+  // among them.
   std::vector<std::pair<Record, LogLocation>> records;
 };
 

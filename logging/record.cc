@@ -52,6 +52,7 @@ std::string_view record_type_name(RecordType type) noexcept {
     case RecordType::kRelocated: return "relocated";
     case RecordType::kEncoded: return "encoded";
     case RecordType::kRebase: return "rebase";
+    case RecordType::kWithdrawal: return "withdrawal";
   }
   return "unknown";
 }
@@ -85,6 +86,9 @@ bool record_is_consistent(const Record& r) noexcept {
     case RecordType::kMark: return r.flags == 0 && extent == 0 && r.payload_blocks == 1;
     case RecordType::kEncoded: return false;  // no codec is defined yet
     case RecordType::kRebase: return r.flags == 0 && r.payload_blocks == 0 && extent > 0;
+    case RecordType::kWithdrawal:
+      return r.flags == 0 && r.payload_blocks == 0 && extent == 0 && r.volume.value == 0 &&
+             r.target_sequence.value > 0;
   }
   return false;
 }
@@ -149,7 +153,7 @@ std::optional<UnpackedRecord> unpack_record(std::span<const std::byte> from) {
   Record& r = out.record;
   const auto type = load_le<std::uint8_t>(p + kType);
   if (type < static_cast<std::uint8_t>(RecordType::kWrite) ||
-      type > static_cast<std::uint8_t>(RecordType::kRebase)) {
+      type > static_cast<std::uint8_t>(RecordType::kWithdrawal)) {
     return std::nullopt;
   }
   r.type = static_cast<RecordType>(type);

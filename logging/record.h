@@ -27,6 +27,7 @@ enum class RecordType : std::uint8_t {
   kRelocated = 8,  // the same version, moved within the log
   kEncoded = 9,    // payload is compressed, a delta or a reference; `codec` says which
   kRebase = 10,  // the image is the base of the extent from here on: before-images so far are void
+  kWithdrawal = 11,  // of no volume: the record with the ordinal target_sequence never came
 };
 
 // Name for users and JSON: "write", "zero", "before-image", ...
@@ -59,8 +60,9 @@ struct Record {
   BlockRange extent;
   std::uint32_t payload_blocks = 0;  // stored blocks
   std::uint32_t payload_offset = 0;  // sectors from the batch's start; set by the writer
-  SequenceNumber target_sequence;    // kRollback: restored moment; kVoid, kGap: the last one
-  VersionTime target_time;           // kRollback: time of that moment
+  // kRollback: restored moment; kVoid, kGap: the last one; kWithdrawal: an ordinal
+  SequenceNumber target_sequence;
+  VersionTime target_time;  // kRollback: time of that moment
   // Back pointer: the batch of this volume's previous record on this disk.
   std::uint64_t previous_sector = 0;
   std::uint16_t previous_slot = 0;

@@ -32,6 +32,7 @@ class Merge {
   void take(TrackScan& track) {
     waiting_.insert(waiting_.end(), track.records.begin(), track.records.end());
     sorted_ = false;
+    for (const ScannedRecord& scanned : track.records) out_.withdrawn.take(scanned.record);
     out_.next_ordinal = std::max(out_.next_ordinal, track.ordinal_frontier);
     out_.batches += track.batches;
     out_.tail_records_cut += track.records_cut;
@@ -56,9 +57,13 @@ class Merge {
     waiting_.erase(waiting_.begin(), at);
   }
 
+  // (The frontier does not go beyond a failed record before its withdrawal is durable: that has
+  // been read.)
   void visit_one(const ScannedRecord& scanned) {
-    visit_(scanned.record, scanned.location);
-    out_.next_ordinal = std::max(out_.next_ordinal, scanned.record.ordinal + 1);
+    const Record& record = scanned.record;
+    out_.next_ordinal = std::max(out_.next_ordinal, record.ordinal + 1);
+    if (record.type == RecordType::kWithdrawal || out_.withdrawn.contains(record.ordinal)) return;
+    visit_(record, scanned.location);
     ++out_.records;
   }
 

@@ -18,6 +18,7 @@
 #include "logging/record.h"
 #include "logging/superblock_store.h"
 #include "logging/track_list.h"
+#include "logging/withdrawn.h"
 
 namespace mariner::logging {
 
@@ -39,9 +40,11 @@ struct Recovered {
   std::uint64_t batches = 0;
   std::uint64_t tail_records_cut = 0;  // of torn last batches
   std::vector<LogDamage> damage;
+  Withdrawn withdrawn;
 };
 
-// Receives every record in the order of the log.
+// Receives every record in the order of the log; not those that were withdrawn, nor what withdraws
+// them.
 using RecordVisitor = std::function<void(const Record&, const LogLocation&)>;
 
 // Reads the header areas of the whole log with `threads` readers (disk calls are blocking) and

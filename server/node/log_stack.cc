@@ -180,6 +180,7 @@ void LogStack::set_up(std::vector<Opened> disks, std::uint64_t used_through) {
   options.t_wait = settings_.t_wait;
   array_ = std::make_unique<logging::LogArray>(
       executor_, std::max({recovered_.next_ordinal, given_up_, used_through + 1}), options);
+  array_->writer().set_withdrawn(recovered_.withdrawn);
   array_->writer().set_observer([this](const logging::LogWriter::BatchReport& batch) {
     commit_durations_.observe(static_cast<std::uint64_t>(batch.duration.count()));
     batch_bytes_.observe(batch.bytes);

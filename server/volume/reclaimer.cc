@@ -321,6 +321,7 @@ void Reclaimer::store_bases() {
 
 void Reclaimer::release() {
   given_up_ = std::max(given_up_, oldest_.end_ordinal);
+  parts_.log.writer().forget_withdrawn(given_up_);
   for (auto& [id, state] : volumes_) {
     state.volume->forget_through(state.given_up, given_up_ - 1, state.payload_bytes);
   }

@@ -38,7 +38,8 @@ ReleaseJudge::Verdict ReleaseJudge::judge(const Record& record, const LogLocatio
     case RecordType::kVoid:
     case RecordType::kGap:
     case RecordType::kMark:
-    case RecordType::kRebase: return {};
+    case RecordType::kRebase:
+    case RecordType::kWithdrawal: return {};
     case RecordType::kRollback:
       if (record.sequence > facts_.horizon) return needing(Need::kHistory);
       if (facts_.has_image && record.sequence > facts_.durable) return needing(Need::kImage);

@@ -41,6 +41,7 @@ Result<bool> VolumeHistory::add(const logging::Record& record, BlockCount blocks
     case RecordType::kMark:
     case RecordType::kRelocated:
     case RecordType::kEncoded:
+    case RecordType::kWithdrawal:
       return out_of_place(record, "has a type that this version does not write");
   }
   // A batch that was written twice after an error stands there twice.

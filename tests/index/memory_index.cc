@@ -33,7 +33,8 @@ void MemoryIndex::insert(const Record& record, const logging::LogLocation& locat
     case RecordType::kRebase: drop_before_images(record.extent); return;
     case RecordType::kMark:
     case RecordType::kVoid:
-    case RecordType::kGap: return;  // no version
+    case RecordType::kGap:
+    case RecordType::kWithdrawal: return;  // no version
     case RecordType::kRelocated:
     case RecordType::kEncoded: return;  // not produced by this format version
     case RecordType::kWrite:

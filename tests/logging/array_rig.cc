@@ -52,6 +52,7 @@ bool ArrayRig::open(unsigned threads) {
   }
   recovered = *result;
   array = std::make_unique<LogArray>(executor, result->next_ordinal, options.writer);
+  writer().set_withdrawn(result->withdrawn);
   for (std::size_t i = 0; i < disks.size(); ++i) {
     std::unique_ptr<Placement> placement;
     if (options.rotating) {

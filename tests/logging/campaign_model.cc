@@ -113,6 +113,14 @@ std::string CampaignModel::judge_visited(CampaignRig& rig, const Visited& v) {
   switch (entry.state) {
     case State::kRefused: return name + " was refused";
     case State::kGivenUp: return name + " was given up";
+    case State::kWithdrawn:
+      // A damaged disk may have lost what withdraws it.
+      if (std::ranges::none_of(rig.slots, [](const auto& slot) { return slot->is_damaged(); })) {
+        return name + " had failed";
+      }
+      doubtful_.insert(v.record.sequence.value);
+      ++counts_.reappeared;
+      break;
     case State::kForgotten: {
       // What was put back, or not overwritten, cannot be told from what belongs there; nor what a
       // failed write has left, if what was written for it elsewhere is damaged.

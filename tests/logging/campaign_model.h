@@ -19,7 +19,8 @@ class CampaignModel {
   enum class State {
     kUnknown,       // appended, no answer yet
     kAcknowledged,  // durable: it was said, or a recovery has shown it
-    kFailed,        // an error after it may have been given to a disk: may appear or not
+    kFailed,        // an error, and no disk is left: may appear or not
+    kWithdrawn,     // an error after it may have been given to a disk: must not appear
     kRefused,       // before it was given to a disk: must not appear
     kGivenUp,       // must not appear any more
     kForgotten,     // a recovery has not found it: must not appear any more

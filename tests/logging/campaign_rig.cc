@@ -116,6 +116,7 @@ Result<void> CampaignRig::open(unsigned threads, bool initialise) {
   recovered = *std::move(result);
   array = std::make_unique<LogArray>(executor, std::max(recovered.next_ordinal, given_up),
                                      options.writer);
+  array->writer().set_withdrawn(recovered.withdrawn);
   for (std::size_t i = 0; i < slots.size(); ++i) {
     slots[i]->next_batch = recovered.disks[i].tail.next_batch;
     array->add(slots[i]->spy, superblocks[i], std::move(recovered.disks[i]),

@@ -190,7 +190,10 @@ class Campaign {
           if (!troubled_ && result.error().code == ErrorCode::kIo) {
             wrong_ = "an append fails for no reason: " + to_string(result.error());
           }
-          model_.answered(sequence, troubled_ ? State::kFailed : State::kRefused);
+          if (!troubled_) return model_.answered(sequence, State::kRefused);
+          // Unless no disk is left, what failed does not come back.
+          const bool failed = rig_.array->writer().failed();
+          model_.answered(sequence, failed ? State::kFailed : State::kWithdrawn);
         });
   }
 

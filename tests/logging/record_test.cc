@@ -104,7 +104,8 @@ TEST(Record, TypesHaveTheirNumbersAndNames) {
   }
   EXPECT_EQ(record_type_name(static_cast<RecordType>(0)), "unknown");
   EXPECT_EQ(record_type_name(RecordType::kRebase), "rebase");
-  EXPECT_EQ(record_type_name(static_cast<RecordType>(11)), "unknown");
+  EXPECT_EQ(record_type_name(RecordType::kWithdrawal), "withdrawal");
+  EXPECT_EQ(record_type_name(static_cast<RecordType>(12)), "unknown");
 }
 
 TEST(Record, AWriteHasAsManyBlocksAsItsExtent) {
@@ -182,6 +183,23 @@ TEST(Record, ARebaseNamesAnExtentAndCarriesNothing) {
   rebase.type = RecordType::kRebase;
   rebase.extent = {{3}, {5}};
   EXPECT_EQ(pieces_of(rebase).count, 0u);
+}
+
+TEST(Record, AWithdrawalNamesAnOrdinalAndBelongsToNoVolume) {
+  Record r;
+  r.type = RecordType::kWithdrawal;
+  EXPECT_FALSE(record_is_consistent(r)) << "ordinals begin with 1";
+  r.target_sequence.value = 1;
+  EXPECT_TRUE(record_is_consistent(r));
+  EXPECT_EQ(pieces_of(r).count, 0u);
+  r.volume = VolumeId{1};
+  EXPECT_FALSE(record_is_consistent(r));
+  r.volume = {};
+  r.payload_blocks = 1;
+  EXPECT_FALSE(record_is_consistent(r));
+  r.payload_blocks = 0;
+  r.extent = {{0}, {1}};
+  EXPECT_FALSE(record_is_consistent(r));
 }
 
 TEST(Record, WhatIsNotDefinedYetIsRefused) {

@@ -206,6 +206,7 @@ void VolumeRig::start() {
   log_ = std::make_unique<logging::LogArray>(
       executor_, std::max({recovered->next_ordinal, given_up_, index_store_->last_number() + 1}),
       logging::LogWriter::Options{});
+  writer().set_withdrawn(recovered->withdrawn);
   for (std::size_t i = 0; i < log_disks_.size(); ++i) {
     log_->add(logging::LogDisks::not_owned(*log_disks_[i]), superblocks[i],
               std::move(recovered->disks[i]));

@@ -1,0 +1,108 @@
+// The log writer when the log is full: what waits, what fails, and what is withdrawn.
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "logging/log_writer.h"
+
+namespace mariner::logging {
+namespace {
+
+// What the log keeps of a volume's base.
+bool is_base(const PendingRecord& pending) {
+  return pending.record.type == RecordType::kBeforeImage ||
+         pending.record.type == RecordType::kRebase;
+}
+
+}  // namespace
+
+bool LogWriter::is_full(Time now) const {
+  if (waiting_.empty()) return false;
+  // First what went before.
+  if (std::ranges::any_of(arms_, [](const std::unique_ptr<Arm>& arm) {
+        return arm->in_flight || arm->positioning || (arm->policy && arm->gated);
+      })) {
+    return false;
+  }
+  if (reserved()) return true;
+  return !policy_.may_take_later(waiting_.front().batch_bytes(), now);
+}
+
+bool LogWriter::before_images_first() {
+  return std::stable_partition(waiting_.begin(), waiting_.end(), is_base) != waiting_.begin();
+}
+
+// What is at the queue's front has no room. Whether something else may have.
+bool LogWriter::make_way() {
+  const bool essential = waiting_.front().urgency == Urgency::kEssential;
+  // A before-image may be what the release waits for: it cannot wait for the release, but it has no
+  // place in the order.
+  if (full_gate_ && full_gate_() && !is_base(waiting_.front())) {
+    return before_images_first() && is_base(waiting_.front());
+  }
+  std::uint64_t tracks = 0;
+  for (const auto& arm : arms_) tracks += arm->disk->superblock().track_count;
+  const Error full{ErrorCode::kNoSpace,
+                   "the log is full: " + std::to_string(tracks) +
+                       " tracks are in use; raise [log] max_size or delete what pins history"};
+  if (essential) {
+    PendingRecord pending = std::move(waiting_.front());
+    waiting_.pop_front();
+    fail(pending, full);
+  } else {
+    fail_ordinary(full);
+  }
+  return !waiting_.empty();
+}
+
+void LogWriter::fail(PendingRecord& pending, const Error& error) {
+  // What becomes of records when no disk is left, the next recovery finds out.
+  const bool may_stand = pending.record.ordinal != 0 && !failed_;
+  if (!may_stand || pending.record.type == RecordType::kWithdrawal) return pending.done(error);
+  withdraw(pending, error);
+}
+
+// It has been given to a disk, which may hold it although it said that it failed, or may write it
+// yet. Nobody is told that it failed before the log says that it does not count.
+void LogWriter::withdraw(PendingRecord& pending, const Error& error) {
+  const std::uint64_t ordinal = pending.record.ordinal;
+  PendingRecord withdrawal;
+  withdrawal.record.type = RecordType::kWithdrawal;
+  withdrawal.record.target_sequence.value = ordinal;
+  withdrawal.urgency = Urgency::kEssential;
+  withdrawal.arrived = executor_.monotonic_time();
+  withdrawal.done = [this, ordinal, error,
+                     done = std::move(pending.done)](const Result<LoggedAt>& logged) mutable {
+    if (logged) {
+      withdrawn_.add(ordinal);
+      ordinals_.settle(ordinal);
+    } else {
+      // Nothing may be logged that builds on a failure which the log may forget.
+      failed_ = true;
+      why_failed_ = {ErrorCode::kIo, "the log cannot say that a write has failed (" +
+                                         logged.error().message +
+                                         "); nothing is written any more before a restart"};
+      pump_soon();
+    }
+    done(error);
+  };
+  // Before what has no place in the order yet, which may be what there is no room for.
+  waiting_.insert(first_without_place(), std::move(withdrawal));
+}
+
+void LogWriter::fail_ordinary(const Error& error) {
+  std::deque<PendingRecord> failing;
+  std::deque<PendingRecord> kept;
+  for (PendingRecord& pending : waiting_) {
+    (pending.urgency == Urgency::kOrdinary ? failing : kept).push_back(std::move(pending));
+  }
+  waiting_ = std::move(kept);
+  for (PendingRecord& pending : failing) fail(pending, error);
+}
+
+void LogWriter::fail_all(const Error& error) {
+  std::deque<PendingRecord> failing = std::exchange(waiting_, {});
+  for (PendingRecord& pending : failing) fail(pending, error);
+}
+
+}  // namespace mariner::logging
