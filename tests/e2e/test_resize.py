@@ -7,6 +7,7 @@ import subprocess
 
 import pytest
 
+import iscsi_pdu
 import mariner
 from libiscsi_client import Session
 
@@ -71,6 +72,42 @@ def test_sessions_are_told_and_find_zeros_behind_the_old_end(daemon):
     assert block(again, 128 * MEBIBYTE - 4096) == b"z" * 4096
     assert block(again, 64 * MEBIBYTE) == bytes(4096)
     again.close()
+
+
+def test_what_was_received_before_the_growth_is_refused_after_it(daemon):
+    """A WRITE behind the end brings no data, as it came; its turn is when there is such a place, and it gets none."""
+    iqn = daemon.create("db1", "64M")["iqn"]
+    # Of two connections commands may overtake others.
+    connection = iscsi_pdu.log_in((daemon.address, daemon.port), iqn, MaxConnections="2")
+    sn = 1
+    while iscsi_pdu.command(connection, TEST_UNIT_READY, sn=sn)[0] != 0:
+        sn += 1
+        assert sn < 10
+
+    def send(number: int, cdb: bytes, data: bytes = b""):
+        flags = 0xA1 if data else 0x81
+        rest = struct.pack(">III", len(data), sn + number, 0) + cdb.ljust(16, b"\0")
+        connection.sendall(iscsi_pdu.header(iscsi_pdu.SCSI_COMMAND, flags=flags, length=len(data), tag=100 + number,
+                                            rest=rest) + data)
+
+    def answer() -> tuple[int, int, bytes]:
+        """Task tag, status, and sense key with code and qualifier."""
+        bhs, sense = iscsi_pdu.receive_pdu(connection)
+        assert bhs[0] == 0x21, bhs.hex()
+        return int.from_bytes(bhs[16:20], "big"), bhs[3], bytes([sense[4] & 15, *sense[14:16]]) if sense else b""
+
+    write_behind = struct.pack(">BBQLBB", 0x8A, 0, 64 * MEBIBYTE // 512, 8, 0, 0)
+    send(2, write_behind, b"x" * 4096)  # waits for the command before it
+    daemon.ask("volume", "resize", "db1", "128M")
+    send(1, TEST_UNIT_READY)
+    assert answer() == (101, 2, b"\x06\x2a\x09")
+    assert answer() == (102, 2, b"\x05\x21\x00")
+    session = Session(daemon, iqn)
+    assert block(session, 64 * MEBIBYTE) == bytes(4096)
+    session.close()
+    send(3, write_behind, b"x" * 4096)
+    assert answer() == (103, 0, b"")
+    connection.close()
 
 
 def test_views_keep_their_size_and_a_rollback_leaves_it(daemon):

@@ -188,6 +188,7 @@ TEST_F(VolumeResize, ViewsKeepTheirSizeAndLaterOnesHaveThePresentOne) {
       scsi::Command command;
       command.cdb = {0x9e, 0x10};
       command.cdb[13] = 32;
+      command.unit_blocks = device->transfer_of(0, command.cdb).unit_blocks;
       command.nexus = nexus;
       device->execute(std::move(command), [&](const scsi::Response& response) {
         if (response.status != scsi::Status::kGood) return;
