@@ -122,6 +122,10 @@ def test_views_keep_their_size_and_a_rollback_leaves_it(daemon):
     for _ in range(2):
         assert capacity(daemon, before["iqn"]) == 64 * MEBIBYTE
         assert capacity(daemon, after["iqn"]) == 96 * MEBIBYTE
+        sizes = {view["name"]: int(view["size_bytes"]) for view in daemon.ask("view", "list")["views"]}
+        assert sizes == {"before": 64 * MEBIBYTE, "after": 96 * MEBIBYTE}
+        listed = daemon.cli("view", "list").out
+        assert re.search(r"^before +db1 +64 MiB ", listed, re.M) and re.search(r"^after +db1 +96 MiB ", listed, re.M)
         view = Session(daemon, after["iqn"])
         assert block(view, 64 * MEBIBYTE) == bytes(4096)
         view.close()
