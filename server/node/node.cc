@@ -181,20 +181,14 @@ Result<void> Node::create_configured_volumes() {
   return {};
 }
 
-// Grows it; a volume never shrinks.
+// Grows it. A smaller size is refused: a volume never shrinks.
 void Node::resize_as_configured(const ServedVolume& volume, const VolumeConfig& wanted) {
   const std::uint64_t was = volume.meta.size_bytes();
   if (wanted.size.bytes == was) return;
-  if (wanted.size.bytes < was) {
-    log_.warning(
-        "the configuration gives a volume a smaller size than it has; it keeps its own",
-        {{"volume", wanted.name}, {"has_bytes", was}, {"configured_bytes", wanted.size.bytes}});
-    return;
-  }
   volumes_->resize(wanted.name, wanted.size.bytes,
                    [this, name = wanted.name, was](Result<ServedVolume*> resized) {
                      if (!resized) {
-                       log_.error("a volume could not be resized as configured",
+                       log_.error("a volume keeps its size, which is not as configured",
                                   {{"volume", name}, {"error", to_string(resized.error())}});
                        return;
                      }

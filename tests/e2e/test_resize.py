@@ -157,4 +157,11 @@ def test_a_declared_volume_is_grown_in_the_file(daemon):
     daemon.process.send_signal(signal.SIGHUP)
     mariner.wait_until(lambda: session.command(TEST_UNIT_READY).sense == CAPACITY_CHANGED, 20, "the initiator is told")
     assert capacity(daemon, iqn) == 128 * MEBIBYTE
+
+    daemon.more_config = declared.format("64M")
+    daemon.write_config()
+    daemon.process.send_signal(signal.SIGHUP)
+    mariner.wait_until(lambda: "cannot shrink to 67108864" in daemon.tail(), 20, "the log says why not")
+    assert capacity(daemon, iqn) == 128 * MEBIBYTE
+    session.command(TEST_UNIT_READY).good()
     session.close()
