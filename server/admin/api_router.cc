@@ -87,6 +87,13 @@ void delete_volume(Call& call) {
   call.control.volume_delete(*request, answer<api::Volume>(std::move(call.reply)));
 }
 
+void post_resize(Call& call) {
+  auto request = read<api::ResizeRequest>(call);
+  if (!request) return;
+  request->set_name(call.names[0]);
+  call.control.volume_resize(*request, answer<api::Volume>(std::move(call.reply)));
+}
+
 void post_import(Call& call) {
   auto request = read<api::ImportRequest>(call);
   if (!request) return;
@@ -217,6 +224,7 @@ constexpr std::array kRoutes{
     Route{HttpMethod::kPost, "/v1/volumes", post_volume},
     Route{HttpMethod::kGet, "/v1/volumes/*", get_volume},
     Route{HttpMethod::kDelete, "/v1/volumes/*", delete_volume},
+    Route{HttpMethod::kPost, "/v1/volumes/*/resize", post_resize},
     Route{HttpMethod::kPost, "/v1/volumes/*/import", post_import},
     Route{HttpMethod::kGet, "/v1/volumes/*/history", get_history},
     Route{HttpMethod::kPost, "/v1/volumes/*/rollback", post_rollback},

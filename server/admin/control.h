@@ -22,6 +22,8 @@ class Control {
   virtual void volume_list(Answer<api::VolumeList> done) = 0;
   virtual void volume_show(const api::VolumeRequest& request, Answer<api::Volume> done) = 0;
   virtual void volume_create(const api::CreateVolumeRequest& request, Answer<api::Volume> done) = 0;
+  // Answers with the volume as it is from then on, or in a dry run would be.
+  virtual void volume_resize(const api::ResizeRequest& request, Answer<api::Volume> done) = 0;
   virtual void volume_delete(const api::VolumeRequest& request, Answer<api::Volume> done) = 0;
   // Answers when the import has ended. `progress` (bytes done, bytes in all) runs in between.
   virtual void volume_import(const api::ImportRequest& request,

@@ -83,6 +83,10 @@ Result<api::Volume> AdminClient::volume_create(const api::CreateVolumeRequest& r
   return Api{socket_, timeout_}.post<api::Volume>("/v1/volumes", request);
 }
 
+Result<api::Volume> AdminClient::volume_resize(const api::ResizeRequest& request) {
+  return Api{socket_, timeout_}.post<api::Volume>(volume_path(request.name()) + "/resize", request);
+}
+
 Result<api::Volume> AdminClient::volume_delete(const api::VolumeRequest& request) {
   return Api{socket_, timeout_}.remove<api::Volume>(volume_path(request.name()), request);
 }

@@ -73,6 +73,7 @@ Result<ExitCode> expose(Context& context, const ExposeOptions& options) {
             fmt::format("{}, {}{}", view->name(), view->writable() ? "writable" : "read-only",
                         context.flags.dry_run ? " (not exposed: a dry run)" : ""));
   facts.add("volume", view->volume());
+  facts.add("size", format_size(view->size_bytes()));
   facts.add("moment", context.moment(view->at()));
   facts.add("target", view->iqn());
   facts.add("expires", view->expires_ns() == 0 ? "never" : context.local_time(view->expires_ns()));
@@ -86,12 +87,12 @@ Result<ExitCode> list(Context& context, const NoOptions&) {
   const auto views = context.client().view_list();
   if (!views) return views.error();
   if (context.print_json(*views)) return ExitCode::kDone;
-  Table table({"VIEW", "VOLUME", ">SEQUENCE", "LOCAL TIME", "UTC", "MODE", "EXPIRES", ">SESSIONS",
-               ">WRITTEN", "TARGET"});
+  Table table({"VIEW", "VOLUME", ">SIZE", ">SEQUENCE", "LOCAL TIME", "UTC", "MODE", "EXPIRES",
+               ">SESSIONS", ">WRITTEN", "TARGET"});
   for (const auto& view : views->views()) {
-    table.add({view.name(), view.volume(), std::to_string(view.at().sequence()),
-               context.local_time(view.at().time_ns()), context.utc_time(view.at().time_ns()),
-               view.writable() ? "writable" : "read-only",
+    table.add({view.name(), view.volume(), format_size(view.size_bytes()),
+               std::to_string(view.at().sequence()), context.local_time(view.at().time_ns()),
+               context.utc_time(view.at().time_ns()), view.writable() ? "writable" : "read-only",
                view.expires_ns() == 0 ? "never" : context.short_time(view.expires_ns()),
                std::to_string(view.sessions()), format_size(view.overlay_bytes()), view.iqn()});
   }

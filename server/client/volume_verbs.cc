@@ -1,4 +1,4 @@
-// mariner volume create | list | show | delete | import
+// mariner volume create | list | show | resize | delete | import
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -27,6 +27,11 @@ struct ImportOptions {
   std::string file;
   std::string window;
   std::uint32_t block_size = 512;
+};
+
+struct ResizeOptions {
+  std::string name;
+  std::string size;
 };
 
 struct DeleteOptions {
@@ -133,6 +138,34 @@ Result<ExitCode> show(Context& context, const std::string& name) {
   return ExitCode::kDone;
 }
 
+Result<ExitCode> resize(Context& context, const ResizeOptions& options) {
+  const auto size = parse_size(options.size);
+  if (!size) return size.error();
+  auto client = context.client();
+  api::VolumeRequest of;
+  of.set_name(options.name);
+  const auto was = client.volume_show(of);
+  if (!was) return was.error();
+  api::ResizeRequest request;
+  request.set_name(options.name);
+  request.set_size_bytes(size->bytes);
+  request.set_dry_run(context.flags.dry_run);
+  const auto volume = client.volume_resize(request);
+  if (!volume) return volume.error();
+  if (context.print_json(*volume)) return ExitCode::kDone;
+  if (volume->size_bytes() == was->size_bytes()) {
+    context.console.note(fmt::format("{} has {} already; nothing changes\n",
+                                     printable(volume->name()), format_size(was->size_bytes())));
+  } else {
+    context.console.note(fmt::format("{} {}: {}, was {}\n", printable(volume->name()),
+                                     context.flags.dry_run ? "would grow" : "grew",
+                                     format_size(volume->size_bytes()),
+                                     format_size(was->size_bytes())));
+  }
+  context.note_dry_run();
+  return ExitCode::kDone;
+}
+
 Result<ExitCode> remove(Context& context, const DeleteOptions& options) {
   auto client = context.client();
   api::VolumeRequest request;
@@ -200,7 +233,8 @@ void add_block_size(CLI::App& verb, std::uint32_t& block_size) {
 }  // namespace
 
 void add_volume_verbs(CLI::App& app, Context& context) {
-  auto& noun = *app.add_subcommand("volume", "Create, list, show, import and delete volumes");
+  auto& noun =
+      *app.add_subcommand("volume", "Create, list, show, resize, import and delete volumes");
   noun.require_subcommand(1);
   add_verb<CreateOptions>(
       noun, context, "create", "Create an empty volume",
@@ -222,6 +256,15 @@ void add_volume_verbs(CLI::App& app, Context& context) {
   add_verb<std::string>(
       noun, context, "show", "Show all about a volume",
       [](CLI::App& verb, std::string& name) { add_name(verb, name); }, show);
+  add_verb<ResizeOptions>(
+      noun, context, "resize", "Make a volume larger, while it is used",
+      [](CLI::App& verb, ResizeOptions& options) {
+        add_name(verb, options.name);
+        verb.add_option("SIZE", options.size, "Its new size, such as 200G")
+            ->required()
+            ->type_name("SIZE");
+      },
+      resize);
   add_verb<DeleteOptions>(
       noun, context, "delete", "Delete a volume with its history",
       [](CLI::App& verb, DeleteOptions& options) {

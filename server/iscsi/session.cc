@@ -327,6 +327,7 @@ void Session::execute(Task& task) {
                         .cdb = task.cdb,
                         .data_out = std::move(task.payload),
                         .data_out_announced = task.write ? task.expected_bytes : 0,
+                        .unit_blocks = task.transfer.unit_blocks,
                         .nexus = nexus_};
   device()->execute(std::move(command),
                     [self = shared_from_this(), ref](const scsi::Response& response) {

@@ -15,6 +15,7 @@ api::View NodeControl::to_api(const ServedView& view) {
       index::IndexMoment{SequenceNumber{view.meta.sequence()}, VersionTime{view.meta.time_ns()}});
   out.mutable_at()->set_asked_ns(view.meta.asked_ns());
   out.set_writable(view.meta.writable());
+  out.set_size_bytes(view.meta.size_bytes());
   out.set_iqn(view.iqn);
   out.set_serial(view.identity.serial);
   out.set_naa(naa_text(view.identity));
@@ -55,6 +56,7 @@ void NodeControl::view_expose(const api::ExposeRequest& request, admin::Answer<a
                      planned.set_volume(request.volume());
                      *planned.mutable_at() = node::to_api(*moment);
                      planned.set_writable(wanted.writable);
+                     planned.set_size_bytes((*volume)->meta.size_bytes());
                      planned.set_expires_ns(wanted.expires.ns);
                      return done(std::move(planned));
                    }

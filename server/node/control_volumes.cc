@@ -1,4 +1,4 @@
-// Volumes: list, show, create, delete, import; and the node's status. See node_control.h.
+// Volumes: list, show, create, resize, delete, import; and the node's status. See node_control.h.
 #include <utility>
 
 #include "proto/payload.h"
@@ -124,6 +124,35 @@ void NodeControl::volume_create(const api::CreateVolumeRequest& request,
   if (!created) return done(created.error());
   node_.log_.info("created a volume", {{"volume", wanted.name}, {"target", (*created)->iqn}});
   done(to_api(**created));
+}
+
+void NodeControl::volume_resize(const api::ResizeRequest& request,
+                                admin::Answer<api::Volume> done) {
+  Result<ServedVolume*> served = find(request.name());
+  if (!served) return done(served.error());
+  if (Result<void> r = node_.access_->check_changeable(**served, "size"); !r) {
+    return done(r.error());
+  }
+  if (request.dry_run()) {
+    const Result<meta::Volume> meta =
+        node_.volumes_->plan_resize(request.name(), request.size_bytes());
+    if (!meta) return done(meta.error());
+    api::Volume out = to_api(**served);
+    out.set_size_bytes(meta->size_bytes());
+    return done(std::move(out));
+  }
+  node_.volumes_->resize(request.name(), request.size_bytes(),
+                         [this, was = (*served)->meta.size_bytes(),
+                          done = std::move(done)](Result<ServedVolume*> resized) mutable {
+                           if (!resized) return done(resized.error());
+                           const meta::Volume& meta = (*resized)->meta;
+                           if (meta.size_bytes() != was) {
+                             node_.log_.info("resized a volume", {{"volume", meta.name()},
+                                                                  {"from_bytes", was},
+                                                                  {"to_bytes", meta.size_bytes()}});
+                           }
+                           done(to_api(**resized));
+                         });
 }
 
 void NodeControl::volume_delete(const api::VolumeRequest& request,

@@ -162,13 +162,8 @@ Result<void> Node::create_configured_volumes() {
     if (existing != nullptr) {
       existing->meta.set_window_s(static_cast<std::uint64_t>(wanted.window.count()));
       existing->meta.set_sanitize(wanted.sanitize);
-      if (existing->meta.size_bytes() != wanted.size.bytes) {
-        log_.warning("the configuration gives a volume another size than it has; it keeps its own",
-                     {{"volume", wanted.name},
-                      {"has_bytes", existing->meta.size_bytes()},
-                      {"configured_bytes", wanted.size.bytes}});
-      }
       if (Result<void> r = access_->declare(*existing, wanted); !r) return r;
+      resize_as_configured(*existing, wanted);
       continue;
     }
     NewVolume request;
@@ -184,6 +179,23 @@ Result<void> Node::create_configured_volumes() {
               {{"volume", wanted.name}, {"target", (*created)->iqn}});
   }
   return {};
+}
+
+// Grows it. A smaller size is refused: a volume never shrinks.
+void Node::resize_as_configured(const ServedVolume& volume, const VolumeConfig& wanted) {
+  const std::uint64_t was = volume.meta.size_bytes();
+  if (wanted.size.bytes == was) return;
+  volumes_->resize(wanted.name, wanted.size.bytes,
+                   [this, name = wanted.name, was](Result<ServedVolume*> resized) {
+                     if (!resized) {
+                       log_.error("a volume keeps its size, which is not as configured",
+                                  {{"volume", name}, {"error", to_string(resized.error())}});
+                       return;
+                     }
+                     log_.info("resized a volume", {{"volume", name},
+                                                    {"from_bytes", was},
+                                                    {"to_bytes", (*resized)->meta.size_bytes()}});
+                   });
 }
 
 Result<void> Node::listen() {

@@ -81,6 +81,7 @@ class Node final : public iscsi::TargetDirectory, public iscsi::Observer, public
 
   Result<void> listen();
   Result<void> create_configured_volumes();
+  void resize_as_configured(const ServedVolume& volume, const VolumeConfig& wanted);
   Result<void> open_log();
   Result<void> open_index(const std::string& log, std::uint64_t given_up);
   void stop_index(UniqueFunction<void()> done);

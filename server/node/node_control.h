@@ -25,6 +25,7 @@ class NodeControl final : public admin::Control {
   void volume_show(const api::VolumeRequest& request, admin::Answer<api::Volume> done) override;
   void volume_create(const api::CreateVolumeRequest& request,
                      admin::Answer<api::Volume> done) override;
+  void volume_resize(const api::ResizeRequest& request, admin::Answer<api::Volume> done) override;
   void volume_delete(const api::VolumeRequest& request, admin::Answer<api::Volume> done) override;
   void volume_import(const api::ImportRequest& request,
                      UniqueFunction<void(std::uint64_t, std::uint64_t)> progress,

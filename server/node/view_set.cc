@@ -46,7 +46,12 @@ Result<void> ViewSet::serve(const meta::View& meta) {
     if (!opened) return opened.error();
     overlay = std::move(*opened);
   }
-  const auto added = add(*volume, meta, std::move(overlay));
+  meta::View known = meta;
+  if (known.size_bytes() == 0) {  // of a version in which no volume could grow
+    known.set_size_bytes(volume->meta.size_bytes());
+    if (Result<void> r = store_.put_view(known); !r) return r;
+  }
+  const auto added = add(*volume, known, std::move(overlay));
   if (!added) return added.error();
   return {};
 }
@@ -62,9 +67,10 @@ Result<ServedView*> ViewSet::add(const ServedVolume& volume, const meta::View& m
   view.identity.target_ports = volume.identity.target_ports;
   view.overlay = std::move(overlay);
   std::vector<scsi::LogicalUnitOptions> units(1);
-  units[0].layer = view.overlay != nullptr
-                       ? view.overlay->live_layer()
-                       : volume.volume->view_layer(SequenceNumber{meta.sequence()});
+  units[0].layer =
+      view.overlay != nullptr
+          ? view.overlay->live_layer()
+          : volume.volume->view_layer(SequenceNumber{meta.sequence()}, meta.size_bytes());
   units[0].disk.identity = view.identity;
   units[0].disk.block_bytes = volume.meta.block_size();
   units[0].disk.clock = [executor = &executor_] { return executor->monotonic_time(); };
@@ -102,6 +108,7 @@ Result<ServedView*> ViewSet::expose(const ServedVolume& volume, const NewView& r
   meta.set_time_ns(request.at.time.ns);
   meta.set_asked_ns(request.asked.ns);
   meta.set_writable(request.writable);
+  meta.set_size_bytes(volume.meta.size_bytes());
   meta.set_uuid(new_uuid());
   meta.set_expires_ns(request.expires.ns);
   meta.set_created_ns(executor_.wall_time().ns);

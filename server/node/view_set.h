@@ -2,7 +2,8 @@
 //
 // A read-only view is a layer over the volume's history; a writable one a hidden volume whose base
 // is that moment, so that what is written to it is as durable as anything. Views survive restarts
-// until they are unexposed or their time to live ends. Owner's thread only.
+// until they are unexposed or their time to live ends, and keep the size that the volume had when
+// they were exposed. Owner's thread only.
 #pragma once
 
 #include <map>

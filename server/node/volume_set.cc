@@ -31,10 +31,6 @@ struct FaultyLayer {
   volume::FaultLayer layer;
 };
 
-std::uint64_t whole_blocks(std::uint64_t bytes) {
-  return (bytes + kBlockBytes - 1) / kBlockBytes * kBlockBytes;
-}
-
 }  // namespace
 
 VolumeSet::VolumeSet(VolumeSetParts parts, VolumeSetOptions options)
@@ -264,6 +260,15 @@ std::shared_ptr<scsi::Device> VolumeSet::make_device(
                                         options_.rod_tokens);
 }
 
+// Whole blocks.
+Result<std::uint64_t> VolumeSet::checked_size(std::uint64_t bytes) {
+  if (bytes < kVolumeSizeMin.bytes || bytes > kVolumeSizeMax.bytes) {
+    return Error{ErrorCode::kInvalidArgument, "a volume has between 1 MiB and 1 PiB; " +
+                                                  std::to_string(bytes) + " bytes were asked for"};
+  }
+  return (bytes + kBlockBytes - 1) / kBlockBytes * kBlockBytes;
+}
+
 Result<meta::Volume> VolumeSet::plan(const NewVolume& request) const {
   if (closing_) return Error{ErrorCode::kUnavailable, "the server is stopping"};
   if (Result<void> r = check_volume_name(request.name); !r) return r.error();
@@ -279,14 +284,11 @@ Result<meta::Volume> VolumeSet::plan(const NewVolume& request) const {
         ErrorCode::kInvalidArgument,
         "the block size is 512 or 4096; " + std::to_string(request.block_size) + " was asked for"};
   }
-  if (request.size_bytes < kVolumeSizeMin.bytes || request.size_bytes > kVolumeSizeMax.bytes) {
-    return Error{ErrorCode::kInvalidArgument, "a volume has between 1 MiB and 1 PiB; " +
-                                                  std::to_string(request.size_bytes) +
-                                                  " bytes were asked for"};
-  }
+  const Result<std::uint64_t> size_bytes = checked_size(request.size_bytes);
+  if (!size_bytes) return size_bytes.error();
   meta::Volume meta;
   meta.set_name(request.name);
-  meta.set_size_bytes(whole_blocks(request.size_bytes));
+  meta.set_size_bytes(*size_bytes);
   meta.set_block_size(request.block_size);
   meta.set_window_s(request.window_s);
   meta.set_created_ns(parts_.executor.wall_time().ns);
@@ -434,7 +436,7 @@ void VolumeSet::close(const Error& error) {
 }
 
 bool VolumeSet::idle() const {
-  if (retiring_ > 0 || imports_ > 0) return false;
+  if (retiring_ > 0 || imports_ > 0 || resizes_ > 0) return false;
   return std::all_of(started_.begin(), started_.end(), [](const std::weak_ptr<Volume>& weak) {
     const std::shared_ptr<Volume> volume = weak.lock();
     return volume == nullptr || volume->idle();

@@ -1,4 +1,4 @@
-// The volumes of a node: started from the store and the log, created, imported, deleted.
+// The volumes of a node: started from the store and the log, created, imported, grown, deleted.
 //
 // Also the hidden volumes behind writable views, which have no name and no target. Owner's thread
 // only; opening blocks and happens before the event loop runs.
@@ -94,6 +94,15 @@ class VolumeSet {
   void import(const NewVolume& request, const std::string& path, bool dry_run,
               UniqueFunction<void(std::uint64_t, std::uint64_t)> progress,
               UniqueFunction<void(Result<ServedVolume*>)> done);
+  // What resize() would make of a volume that serves, after every check. kInvalidArgument for a
+  // size out of bounds, or smaller than the volume's.
+  Result<meta::Volume> plan_resize(const std::string& name, std::uint64_t size_bytes) const;
+  // Grows a volume that serves, beside whatever is under way; with the size that it has, nothing
+  // happens. `done` when the size is durable, layers opened from then on have it, and initiators
+  // are being told (2Ah 09h). After an error, or a crash before, it has either size at a start;
+  // what is behind the old end reads as zeros.
+  void resize(const std::string& name, std::uint64_t size_bytes,
+              UniqueFunction<void(Result<ServedVolume*>)> done);
   // Takes the volume away: nobody may use it any more. `done` when its image is gone.
   void remove(const std::string& name, UniqueFunction<void(Result<void>)> done);
 
@@ -134,11 +143,13 @@ class VolumeSet {
   std::string image_path(std::uint32_t id) const;
   Result<void> start_volume(ServedVolume& served);
   Result<std::shared_ptr<volume::Volume>> make_overlay(const meta::Volume& meta);
+  static Result<std::uint64_t> checked_size(std::uint64_t bytes);
   Result<meta::Volume> new_meta(const NewVolume& request);
   ServedVolume& add(const meta::Volume& meta);
   void forget_unstarted(const meta::Volume& meta);
   void remember(const std::shared_ptr<volume::Volume>& volume);
   void retire(std::shared_ptr<volume::Volume> volume, UniqueFunction<void()> done);
+  Result<ServedVolume*> finish_resize(const std::string& name, std::uint64_t size_bytes);
   void finish_removal(std::uint32_t id, const std::string& name,
                       UniqueFunction<void(Result<void>)> done);
   Result<Recovering> take_recovering(std::uint32_t id);
@@ -158,6 +169,7 @@ class VolumeSet {
   std::vector<std::weak_ptr<volume::Volume>> started_;
   std::size_t retiring_ = 0;
   std::size_t imports_ = 0;
+  std::size_t resizes_ = 0;
   bool closing_ = false;
 };
 

@@ -380,7 +380,9 @@ struct TransferOf {
 }  // namespace
 
 Transfer transfer_of(const Decoded& decoded, const Geometry& geometry) {
-  return std::visit(TransferOf{geometry}, decoded);
+  Transfer transfer = std::visit(TransferOf{geometry}, decoded);
+  transfer.unit_blocks = geometry.block_count;
+  return transfer;
 }
 
 }  // namespace mariner::scsi

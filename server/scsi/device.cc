@@ -170,7 +170,11 @@ void Device::execute(Command command, CommandDone done) {
     return done(check_condition(sense_of(*attentions.take()), disk.sense_format()));
   }
 
-  const Decoded decoded = decode(command.cdb, disk.geometry());
+  // What lay beyond the end when the command was received has brought no data, and is not answered
+  // as if it had, wherever the end is now.
+  Geometry geometry = disk.geometry();
+  geometry.block_count = std::min(geometry.block_count, command.unit_blocks);
+  const Decoded decoded = decode(command.cdb, geometry);
   UnitReservations& reservations = *unit->reservations;
   const OpcodeInfo* const info = find_opcode(command.cdb);
   if (info != nullptr && reservations.conflicts(info->operation, decoded, nexus)) {

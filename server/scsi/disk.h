@@ -47,8 +47,9 @@ class Disk final : public std::enable_shared_from_this<Disk> {
   [[nodiscard]] Geometry geometry() const;
   [[nodiscard]] SenseFormat sense_format() const;
 
-  // Executes a command that decode() returned for the geometry of this moment, but for REQUEST
-  // SENSE and REPORT LUNS, which are the device's. `done` runs once; the disk lives until then.
+  // Executes a command that decode() returned for the geometry of this moment, or for fewer blocks;
+  // but for REQUEST SENSE and REPORT LUNS, which are the device's. `done` runs once; the disk lives
+  // until then.
   void execute(const Decoded& decoded, const Command& command, CommandDone done);
 
   [[nodiscard]] const Identity& identity() const { return options_.identity; }

@@ -53,6 +53,7 @@ struct Transfer {
   enum class Direction { kNone, kToTarget, kToInitiator };
   Direction direction = Direction::kNone;
   std::uint64_t bytes = 0;
+  std::uint64_t unit_blocks = 0;  // the logical blocks that the unit had when this was asked
 };
 
 struct Command {
@@ -62,6 +63,8 @@ struct Command {
                                          // most Transfer::bytes; shorter on residual overflow
   std::uint64_t data_out_announced = 0;  // bytes that the initiator said it would send; more than
                                          // Transfer::bytes on residual underflow
+  std::uint64_t unit_blocks = 0;  // of the Transfer that decided on the data: an extent beyond
+                                  // them is refused, also when the unit has grown meanwhile
   std::shared_ptr<Nexus> nexus;
 };
 

@@ -31,6 +31,11 @@ Payload block_of(const PayloadSlice& pattern) {
 
 LiveVolume::~LiveVolume() { CHECK_MSG(idle(), "a live volume is destroyed in use"); }
 
+void LiveVolume::grow(std::uint64_t size_bytes) {
+  CHECK(size_bytes >= size_bytes_);
+  size_bytes_ = size_bytes;
+}
+
 void LiveVolume::read(ByteRange range, ReadDone done) {
   const auto& coordinator = parts_.replicator.coordinator();
   const BlockRange blocks = range.covering_blocks();
@@ -290,7 +295,8 @@ void LiveVolume::rollback(index::IndexMoment target, replication::LocalReplicato
     done(std::move(stamp));
   };
   find_changed(rollback, target.sequence, rollback->looked_through, [this, rollback] {
-    const BlockRange everything = ByteRange{0, size_bytes_}.covering_blocks();
+    // Also behind the end: a write to what the volume grows by meanwhile must wait, too.
+    constexpr BlockRange everything{Lbn{0}, BlockCount{UINT64_MAX}};
     locks_.exclusive(everything, [this, rollback](ExtentLocks::LockId lock) {
       rollback->lock = lock;
       parts_.replicator.settle([this, rollback](SequenceNumber settled) {

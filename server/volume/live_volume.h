@@ -38,6 +38,9 @@ class LiveVolume final : public Layer {
       : size_bytes_(size_bytes), parts_(std::move(parts)) {}
   ~LiveVolume() override;
 
+  // What is behind the old end reads as zeros. Never less than before; beside anything under way.
+  void grow(std::uint64_t size_bytes);
+
   [[nodiscard]] std::uint64_t size_bytes() const override { return size_bytes_; }
   [[nodiscard]] bool read_only() const override { return false; }
   void read(ByteRange range, ReadDone done) override;
@@ -81,7 +84,7 @@ class LiveVolume final : public Layer {
   void write_partial(ByteRange range, Merge merge, Done done);
   void read_edge(Lbn block, UniqueFunction<void(Result<Payload>)> done);
 
-  const std::uint64_t size_bytes_;
+  std::uint64_t size_bytes_;
   const Parts parts_;
   ExtentLocks locks_;
   UnplacedWrites unplaced_;

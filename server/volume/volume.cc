@@ -181,12 +181,18 @@ void Volume::update_grant() {
 
 Volume::~Volume() { CHECK_MSG(idle(), "a volume is destroyed in use"); }
 
-std::shared_ptr<Layer> Volume::view_layer(SequenceNumber at) {
+std::shared_ptr<Layer> Volume::view_layer(SequenceNumber at, std::uint64_t size_bytes) {
   auto held = std::make_shared<HeldView>(HeldView{
       shared_from_this(),
-      HistoryView(size_bytes_, *history_, *index_, at, parent_ == nullptr ? &base_map_ : nullptr,
+      HistoryView(size_bytes, *history_, *index_, at, parent_ == nullptr ? &base_map_ : nullptr,
                   [this](SequenceNumber moment) { return open_snapshot(moment); })});
   return {held, &held->view};
+}
+
+void Volume::grow(std::uint64_t size_bytes) {
+  CHECK(size_bytes >= size_bytes_ && size_bytes % kBlockBytes == 0);
+  size_bytes_ = size_bytes;
+  live_->grow(size_bytes);
 }
 
 Result<std::shared_ptr<Layer>> Volume::open_snapshot(SequenceNumber at) {

@@ -116,8 +116,15 @@ class Volume : public std::enable_shared_from_this<Volume> {
 
   // The layer that initiators write to.
   std::shared_ptr<Layer> live_layer() { return {shared_from_this(), live_.get()}; }
-  // The read-only layer of a settled moment.
-  std::shared_ptr<Layer> view_layer(SequenceNumber at);
+  // The read-only layer of a settled moment, as long as the volume is now, or as it was once: what
+  // it grew by since that moment reads as zeros.
+  std::shared_ptr<Layer> view_layer(SequenceNumber at) { return view_layer(at, size_bytes_); }
+  std::shared_ptr<Layer> view_layer(SequenceNumber at, std::uint64_t size_bytes);
+
+  // The volume has `size_bytes` from now on, whole blocks, never fewer than before: its live layer,
+  // and what is opened later. The image is that long, and whoever remembers the size has it
+  // durably.
+  void grow(std::uint64_t size_bytes);
 
   [[nodiscard]] VolumeId id() const { return id_; }
   [[nodiscard]] std::uint64_t size_bytes() const { return size_bytes_; }
@@ -163,7 +170,7 @@ class Volume : public std::enable_shared_from_this<Volume> {
   void update_grant();
 
   const VolumeId id_;
-  const std::uint64_t size_bytes_;
+  std::uint64_t size_bytes_;
   const Epoch epoch_;
   BaseMap base_map_;
   Executor& executor_;

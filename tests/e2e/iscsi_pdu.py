@@ -64,12 +64,12 @@ def command(connection: socket.socket, cdb: bytes, data: bytes = b"", *, sn: int
 
 
 def log_in(address: tuple[str, int], target: str, initiator: str = "iqn.2026-11.org.mariner:raw",
-           isid: bytes = b"\x80\x12\x34\x56\x00\x01") -> socket.socket:
-    """A connection in full feature phase."""
+           isid: bytes = b"\x80\x12\x34\x56\x00\x01", **keys: str) -> socket.socket:
+    """A connection in full feature phase; `keys` are offered, too."""
     connection = socket.create_connection(address, timeout=10)
     connection.sendall(login({"InitiatorName": initiator, "TargetName": target,
                               "SessionType": "Normal", "HeaderDigest": "None",
-                              "DataDigest": "None"}, isid=isid))
+                              "DataDigest": "None"} | keys, isid=isid))
     bhs, _ = receive_pdu(connection)
     if bhs[0] != 0x23 or bhs[36:38] != b"\0\0":
         raise ConnectionError(f"login refused: {bhs.hex()}")

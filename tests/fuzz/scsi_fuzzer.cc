@@ -119,6 +119,7 @@ void run(std::span<const std::uint8_t> bytes) {
     command.nexus = nexus;
 
     const Transfer transfer = device->transfer_of(command.lun, command.cdb);
+    command.unit_blocks = transfer.unit_blocks;
     CHECK(transfer.bytes == 0 || transfer.direction != Transfer::Direction::kNone);
     if (transfer.direction == Transfer::Direction::kToTarget) {
       CHECK(transfer.bytes <= (64 << 10));

@@ -63,6 +63,8 @@ TEST_F(ApiRouter, EveryPathReachesItsFunction) {
       {HttpMethod::kGet, "/v1/volumes/db1", "", "volume_show name: \"db1\""},
       {HttpMethod::kDelete, "/v1/volumes/db1?dry_run=true&force=true", "",
        "volume_delete name: \"db1\" dry_run: true force: true"},
+      {HttpMethod::kPost, "/v1/volumes/a/resize", "{\"size_bytes\":\"8192\",\"dry_run\":true}",
+       "volume_resize name: \"a\" size_bytes: 8192 dry_run: true"},
       {HttpMethod::kPost, "/v1/volumes/a/import", "{\"path\":\"/x\"}",
        "volume_import name: \"a\" path: \"/x\""},
       {HttpMethod::kGet, "/v1/volumes/a/history?from.sequence=3&to.now=true&buckets=5&max_writes=9",

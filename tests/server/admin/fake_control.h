@@ -50,6 +50,12 @@ class FakeControl final : public Control {
     volume.set_iqn("iqn.2026-11.org.mariner:" + request.name());
     reply(note("volume_create", request), volume, std::move(done));
   }
+  void volume_resize(const api::ResizeRequest& request, Answer<api::Volume> done) override {
+    api::Volume volume;
+    volume.set_name(request.name());
+    volume.set_size_bytes(request.size_bytes());
+    reply(note("volume_resize", request), volume, std::move(done));
+  }
   void volume_delete(const api::VolumeRequest& request, Answer<api::Volume> done) override {
     api::Volume volume;
     volume.set_name(request.name());

@@ -40,7 +40,8 @@ class Completion : public DaemonTest {
 TEST_F(Completion, NounsAndVerbs) {
   EXPECT_THAT(complete({"vo"}), ElementsAre("volume"));
   EXPECT_THAT(complete({""}), Contains("rollback"));
-  EXPECT_THAT(complete({"volume", ""}), ElementsAre("create", "delete", "import", "list", "show"));
+  EXPECT_THAT(complete({"volume", ""}),
+              ElementsAre("create", "delete", "import", "list", "resize", "show"));
   EXPECT_THAT(complete({"--json", "volume", "s"}), ElementsAre("show"));
   EXPECT_THAT(complete({"nonsense", ""}), IsEmpty());
   EXPECT_THAT(complete({}), IsEmpty());

@@ -15,6 +15,7 @@ class ViewVerbs : public DaemonTest {
     auto& view = control.view_answer;
     view.set_name("db1-v1");
     view.set_volume("db1");
+    view.set_size_bytes(3ull << 30);
     view.set_iqn("iqn.2026-11.org.mariner:db1-v1");
     *view.mutable_at() = moment(7, 1795000000'000000000);
     *control.views.add_views() = view;
@@ -58,8 +59,12 @@ TEST_F(ViewVerbs, ADryRunGivesNoAdvice) {
 
 TEST_F(ViewVerbs, List) {
   run({"view", "list"});
-  EXPECT_THAT(out, HasSubstr("db1-v1  db1            7  2026-11-18T12:06:40.000000000+01:00  "
-                             "2026-11-18T11:06:40.000000000Z  read-only  never"));
+  EXPECT_THAT(out, HasSubstr("VIEW    VOLUME   SIZE  SEQUENCE  LOCAL TIME"));
+  EXPECT_THAT(out,
+              HasSubstr("db1-v1  db1     3 GiB         7  2026-11-18T12:06:40.000000000+01:00  "
+                        "2026-11-18T11:06:40.000000000Z  read-only  never"));
+  run({"--json", "view", "list"});
+  EXPECT_THAT(out, HasSubstr("\"size_bytes\":\"3221225472\""));
 }
 
 TEST_F(ViewVerbs, UnexposeAsksOnlyIfSomebodyUsesIt) {

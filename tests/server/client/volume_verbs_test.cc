@@ -91,6 +91,28 @@ TEST_F(VolumeVerbs, Show) {
   EXPECT_THAT(out, testing::StartsWith("{\"schema\":1,\"name\":\"db1\","));
 }
 
+TEST_F(VolumeVerbs, ResizeSaysWhatItWas) {
+  run({"volume", "resize", "db1", "200G"});
+  EXPECT_EQ(code, 0) << err;
+  EXPECT_THAT(control.asked, ElementsAre("volume_show name: \"db1\"",
+                                         "volume_resize name: \"db1\" size_bytes: 214748364800"));
+  EXPECT_EQ(out, "db1 grew: 200 GiB, was 100 GiB\n");
+  run({"volume", "resize", "db1", "200G", "--dry-run"});
+  EXPECT_EQ(control.asked.back(),
+            "volume_resize name: \"db1\" size_bytes: 214748364800 dry_run: true");
+  EXPECT_THAT(out, HasSubstr("db1 would grow: 200 GiB, was 100 GiB\n"));
+  EXPECT_THAT(out, HasSubstr("Dry run: nothing was changed."));
+  run({"volume", "resize", "db1", "100G"});
+  EXPECT_EQ(code, 0);
+  EXPECT_EQ(out, "db1 has 100 GiB already; nothing changes\n");
+  run({"volume", "resize", "db1", "200G", "--json"});
+  EXPECT_THAT(out, HasSubstr("\"size_bytes\":\"214748364800\""));
+  run({"volume", "resize", "db1"});
+  EXPECT_EQ(code, 2);
+  run({"volume", "resize", "db1", "much"});
+  EXPECT_EQ(code, 2);
+}
+
 TEST_F(VolumeVerbs, DeleteSaysWhatAndToWhomAndAsks) {
   run({"volume", "delete", "db1"});
   EXPECT_EQ(code, 5);

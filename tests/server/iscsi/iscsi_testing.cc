@@ -192,11 +192,14 @@ std::shared_ptr<scsi::Nexus> TestDevice::attach(const scsi::NexusId& id) {
 
 scsi::Transfer TestDevice::transfer_of(std::uint64_t, std::span<const std::uint8_t, 16> cdb) const {
   const std::uint64_t bytes = std::uint64_t{load_be<std::uint16_t>(&cdb[7])} * 512;
+  scsi::Transfer transfer{.unit_blocks = unit_blocks};
   switch (cdb[0]) {
-    case 0x28: return {.direction = scsi::Transfer::Direction::kToInitiator, .bytes = bytes};
-    case 0x2a: return {.direction = scsi::Transfer::Direction::kToTarget, .bytes = bytes};
-    default: return {};
+    case 0x28: transfer.direction = scsi::Transfer::Direction::kToInitiator; break;
+    case 0x2a: transfer.direction = scsi::Transfer::Direction::kToTarget; break;
+    default: return transfer;
   }
+  transfer.bytes = bytes;
+  return transfer;
 }
 
 scsi::Response TestDevice::response_to(const scsi::Command& command) const {

@@ -139,6 +139,7 @@ class TestDevice final : public scsi::TargetDevice {
   std::vector<Payload> written;
   std::vector<const std::byte*> read_from;  // where the data-in of each read lies
   std::uint64_t executed = 0;
+  std::uint64_t unit_blocks = 0;  // what transfer_of() says
   std::weak_ptr<scsi::Nexus> nexus;
   scsi::NexusId attached;  // the last one
   mutable std::map<std::string, std::weak_ptr<scsi::Nexus>> ports;

@@ -212,6 +212,23 @@ TEST(SessionTest, AReadWithTheWriteFlagMovesNothing) {
   EXPECT_EQ(pdus[0].u32(44), 512u);
 }
 
+// On the unit's size of then: whether a command's extent exists, and so whether it brings data.
+TEST(SessionTest, ADecisionOnACommandsDataIsKeptWithIt) {
+  TestServer server;
+  TestClient client(server);
+  client.login(keys({"MaxConnections=2"}));
+  server.device().hold = true;
+  server.device().unit_blocks = 100;
+  client.send(write_pdu(2, 1, pattern(512)));  // waits for the first command
+  server.device().unit_blocks = 200;
+  client.send(read_pdu(1));
+  ASSERT_EQ(server.device().pending.size(), 2u);
+  EXPECT_EQ(server.device().pending[0].command.unit_blocks, 200u);
+  EXPECT_EQ(server.device().pending[1].command.unit_blocks, 100u);
+  server.device().answer_oldest();
+  server.device().answer_oldest();
+}
+
 TEST(SessionTest, CountsForTheAdministrator) {
   TestServer server;
   TestClient client(server);

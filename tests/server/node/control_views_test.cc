@@ -63,6 +63,24 @@ TEST_F(ControlViews, AWritableViewKeepsItsWritesToItself) {
   EXPECT_EQ(list->views(0).overlay_bytes(), kBlockBytes);
 }
 
+TEST_F(ControlViews, EachTellsItsSize) {
+  EXPECT_EQ(expose(request("before"))->size_bytes(), kVolumeBytes);
+  EXPECT_EQ(expose(request("before-w", true))->size_bytes(), kVolumeBytes);
+  api::ResizeRequest larger;
+  larger.set_name("db1");
+  larger.set_size_bytes(2 * kVolumeBytes);
+  ASSERT_TRUE(ask(&NodeControl::volume_resize, larger));
+  api::ExposeRequest planned = request("after");
+  planned.set_dry_run(true);
+  EXPECT_EQ(expose(planned)->size_bytes(), 2 * kVolumeBytes);
+  EXPECT_EQ(expose(request("later"))->size_bytes(), 2 * kVolumeBytes);
+  const Result<api::ViewList> list = ask(&NodeControl::view_list);
+  ASSERT_EQ(list->views_size(), 3);
+  EXPECT_EQ(list->views(0).size_bytes(), kVolumeBytes);
+  EXPECT_EQ(list->views(1).size_bytes(), kVolumeBytes);
+  EXPECT_EQ(list->views(2).size_bytes(), 2 * kVolumeBytes);
+}
+
 TEST_F(ControlViews, NowUnlessAnotherMomentIsGiven) {
   api::ExposeRequest now = request("now");
   now.clear_at();

@@ -100,6 +100,30 @@ TEST_F(ControlVolumes, Delete) {
   EXPECT_NE(create("db1").id(), created.id());
 }
 
+TEST_F(ControlVolumes, Resize) {
+  const api::Volume created = create("db1");
+  api::ResizeRequest request;
+  request.set_name("db1");
+  request.set_size_bytes(4 * kVolumeBytes);
+  request.set_dry_run(true);
+  EXPECT_EQ(ask(&NodeControl::volume_resize, request)->size_bytes(), 4 * kVolumeBytes);
+  EXPECT_EQ(show("db1")->size_bytes(), kVolumeBytes);
+  request.set_dry_run(false);
+  EXPECT_EQ(ask(&NodeControl::volume_resize, request)->size_bytes(), 4 * kVolumeBytes);
+  EXPECT_EQ(show("db1")->size_bytes(), 4 * kVolumeBytes);
+  ASSERT_EQ(write(created.iqn(), 4 * kVolumeBytes / kBlockBytes - 1, 'a'), scsi::Status::kGood);
+  EXPECT_TRUE(ask(&NodeControl::volume_resize, request)) << "it has that size";
+  for (const bool dry_run : {true, false}) {
+    request.set_dry_run(dry_run);
+    request.set_size_bytes(kVolumeBytes);
+    EXPECT_EQ(ask(&NodeControl::volume_resize, request).error().code, ErrorCode::kInvalidArgument);
+    request.set_size_bytes(kVolumeSizeMax.bytes + 1);
+    EXPECT_EQ(ask(&NodeControl::volume_resize, request).error().code, ErrorCode::kInvalidArgument);
+  }
+  request.set_name("db2");
+  EXPECT_EQ(ask(&NodeControl::volume_resize, request).error().code, ErrorCode::kNotFound);
+}
+
 TEST_F(ControlVolumes, AVolumeWithViewsIsNotDeleted) {
   create("db1");
   api::ExposeRequest expose;

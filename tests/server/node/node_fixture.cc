@@ -139,6 +139,7 @@ scsi::Response NodeFixture::execute(const std::string& iqn, const std::array<std
       command.cdb = cdb;
       command.data_out = data;
       command.data_out_announced = data.size();
+      command.unit_blocks = (*device)->transfer_of(0, cdb).unit_blocks;
       command.nexus = nexus;
       (*device)->execute(std::move(command), [promise](scsi::Response answer) {
         promise->set_value(std::move(answer));

@@ -92,6 +92,40 @@ TEST_F(NodeTest, AReloadChangesAccessListsAndAddsVolumes) {
   EXPECT_EQ(discoverable(kFriend), std::vector<std::string>{"iqn.2026-11.org.example:db2"});
 }
 
+TEST_F(NodeTest, AReloadAndAStartGrowDeclaredVolumesAndNoCommandDoes) {
+  config().volumes = {volume_for("db1", {})};
+  restart();
+  api::VolumeRequest named;
+  named.set_name("db1");
+  const auto has = [&](std::uint64_t bytes) {
+    const auto until = std::chrono::steady_clock::now() + kPatience;
+    while (ask(&NodeControl::volume_show, named)->size_bytes() != bytes) {
+      if (std::chrono::steady_clock::now() > until) return false;
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    return true;
+  };
+  const std::uint64_t size = kVolumeSizeMin.bytes;
+  EXPECT_TRUE(has(size));
+  config().volumes[0].size.bytes = 2 * size;
+  on_loop([&] { node().reload(config()); });
+  EXPECT_TRUE(has(2 * size));
+  config().volumes[0].size.bytes = 3 * size;
+  restart();
+  EXPECT_TRUE(has(3 * size));
+  config().volumes[0].size.bytes = size;
+  on_loop([&] { node().reload(config()); });
+  restart();
+  EXPECT_TRUE(has(3 * size)) << "a volume never shrinks";
+  api::ResizeRequest request;
+  request.set_name("db1");
+  request.set_size_bytes(4 * size);
+  const Result<api::Volume> refused = ask(&NodeControl::volume_resize, request);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kReadOnly);
+  EXPECT_NE(refused.error().message.find("marinerd.toml"), std::string::npos);
+}
+
 TEST_F(NodeTest, WhatWasWrittenIsThereAfterARestart) {
   const api::Volume before = create("db1");
   ASSERT_EQ(write(before.iqn(), 7, 'x'), scsi::Status::kGood);

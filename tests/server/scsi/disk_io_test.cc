@@ -102,6 +102,36 @@ TEST(Write, ToldOfMoreThanItNeedsWritesWhatItNeeds) {
   EXPECT_EQ(rig.send("2a 00 00 00 00 00 00 00 01 00", block('b')).verdict(), "good");
   EXPECT_EQ(rig.at(0, 2), block('b') + block('a'));
 }
+
+// What a session receives while it does not fit is without data, or without memory for its answer.
+TEST(AGrowingDisk, StillRefusesWhatWasReceivedBefore) {
+  for (const auto* cdb :
+       {"2a 00 00 00 08 00 00 00 08 00", "aa 00 00 00 08 00 00 00 00 08",
+        "8a 00 00 00 00 00 00 00 08 00 00 00 00 08", "2e 02 00 00 08 00 00 00 08 00",
+        "9c 00 00 00 00 00 00 00 08 00 00 00 00 08", "89 00 00 00 00 00 00 00 08 00 00 00 00 08",
+        "8b 00 00 00 00 00 00 00 08 00 00 00 00 08", "2f 02 00 00 08 00 00 00 08 00",
+        "41 00 00 00 08 00 00 00 08 00", "28 00 00 00 08 00 00 00 08 00"}) {
+    Written rig;
+    Command early = rig.command(cdb);
+    early.data_out_announced = 4096;
+    EXPECT_EQ(rig.transfer_of(cdb).bytes, 0u) << cdb;
+    rig.layer->resize(2 << 20);
+    std::string verdict;
+    rig.device->execute(std::move(early), [&](const Response& response) {
+      verdict = testing::outcome_of(response).verdict();
+    });
+    EXPECT_EQ(verdict, "5/21/00i2048") << cdb;
+    EXPECT_TRUE(rig.layer->calls().empty()) << cdb;
+    EXPECT_NE(rig.transfer_of(cdb).bytes, 0u) << cdb;
+  }
+}
+TEST(AGrowingDisk, IsWrittenBehindItsOldEnd) {
+  Written rig;
+  rig.layer->resize(2 << 20);
+  EXPECT_EQ(rig.send("2a 00 00 00 08 00 00 00 01 00", block('b')).verdict(), "good");
+  EXPECT_EQ(rig.at(0x800), block('b'));
+}
+
 TEST(Write, ToAFullLogIsAFailedSpaceAllocation) {
   Written rig;
   rig.layer->fail_next({ErrorCode::kNoSpace, "full"});

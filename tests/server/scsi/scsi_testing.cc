@@ -107,6 +107,7 @@ Command Rig::command(std::string_view cdb_hex, std::string_view data) const {
   command.cdb = cdb(cdb_hex);
   if (!data.empty()) command.data_out = Payload::copy_of(as_byte_span(data));
   command.data_out_announced = data_out_announced.value_or(data.size());
+  command.unit_blocks = transfer_of(cdb_hex).unit_blocks;
   command.nexus = nexus;
   return command;
 }

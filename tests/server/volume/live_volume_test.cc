@@ -49,7 +49,7 @@ class LiveVolumeTest : public ::testing::Test {
   void check() {
     rig_.manual().run_ready();
     bool checked = false;
-    live().read({0, kBlocks * kBlockBytes}, [&](const Result<PayloadSlice>& read) {
+    live().read({0, live().size_bytes()}, [&](const Result<PayloadSlice>& read) {
       ASSERT_TRUE(read);
       const auto bad = test::mismatch(read->bytes(), content_);
       EXPECT_FALSE(bad) << "sector " << *bad;
@@ -75,7 +75,9 @@ class LiveVolumeTest : public ::testing::Test {
     return out;
   }
 
-  VolumeRig rig_{{.blocks = kBlocks, .storage = {.apply_delay = std::chrono::seconds(1)}}};
+  VolumeRig rig_{{.blocks = kBlocks,
+                  .blocks_max = 2 * kBlocks,
+                  .storage = {.apply_delay = std::chrono::seconds(1)}}};
   Sectors content_;
   int answered_ = 0;
 };
@@ -220,6 +222,30 @@ TEST_F(LiveVolumeTest, RollbackTakesItsPlaceAmongWrites) {
   write(5, 1, 3);
   check();
   EXPECT_EQ(stamp, SequenceNumber{3}) << "behind the merge, before what came later";
+}
+
+// What the rollback does not know of must not be written before it has its place.
+TEST_F(LiveVolumeTest, AWriteBehindTheOldEndWaitsForARollbackToo) {
+  write(0, 8, 1);
+  check();
+  write(1, 1, 2);  // being merged: the rollback waits for it
+  live().rollback({SequenceNumber{1}, {}}, [](const Result<replication::Stamp>& r) {
+    EXPECT_EQ(r->sequence, SequenceNumber{3});
+  });
+  rig_.grow(2 * kBlocks);
+  const std::uint64_t behind = kBlocks * test::kSectorsPerBlock;
+  content_.resize(2 * behind, 0);
+  expect(1, 1, 1);
+  write(behind, 8, 3);
+  check();
+  const auto now = rig_.volume().view_layer(SequenceNumber{4});
+  EXPECT_EQ(now->size_bytes(), 2 * kBlocks * kBlockBytes);
+  bool same = false;
+  now->read({0, now->size_bytes()}, [&](const Result<PayloadSlice>& read) {
+    same = !test::mismatch(read->bytes(), content_);
+  });
+  rig_.manual().run_ready();
+  EXPECT_TRUE(same) << "the image and the history say the same";
 }
 
 TEST_F(LiveVolumeTest, SettleWaitsForEveryWriteBegun) {

@@ -1,6 +1,7 @@
 // A volume against a model that remembers every write: writes of every kind and alignment with
 // some of them outstanding, rollbacks and their undoing, views of any moment that stay open, a
-// writable view, disks that fail, clocks that step back, restarts and power cuts.
+// writable view, a volume that grows, disks that fail, clocks that step back, restarts and power
+// cuts. The model is as long as the volume may become, with zeros behind its end.
 //
 // Everything follows from a seed, which each failure prints. MARINER_SEED=n runs that one alone,
 // MARINER_SEEDS=n so many.
@@ -71,10 +72,13 @@ class Run {
     VolumeRig::Options out;
     out.seed = seed;
     out.blocks = 8 + below(24);
-    base_.assign(out.blocks * kSectorsPerBlock, 0);
+    blocks_max_ = out.blocks_max = out.blocks + below(16);
+    base_.assign(blocks_max_ * kSectorsPerBlock, 0);
     if (base_in_image_) {
       out.base_in_image = true;
-      for (std::uint64_t& sector : base_) sector = one_in(4) ? 0 : next_tag_++;
+      for (std::size_t i = 0; i < out.blocks * kSectorsPerBlock; ++i) {
+        base_[i] = one_in(4) ? 0 : next_tag_++;
+      }
       const Payload bytes = bytes_of(base_);
       out.base.assign(bytes.bytes().begin(), bytes.bytes().end());
     }
@@ -99,12 +103,11 @@ class Run {
     ADD_FAILURE() << "step " << step_ << ": " << what;
   }
 
-  [[nodiscard]] std::uint64_t size() const { return base_.size() * kSectorBytes; }
   Line& any_line() { return *lines_[below(lines_.size())]; }
 
-  ByteRange any_range(std::uint64_t sectors_max, bool aligned) {
+  ByteRange any_range(std::uint64_t size_bytes, std::uint64_t sectors_max, bool aligned) {
     const std::uint64_t unit = aligned ? kSectorsPerBlock : 1;
-    const std::uint64_t units = base_.size() / unit;
+    const std::uint64_t units = size_bytes / kSectorBytes / unit;
     const std::uint64_t first = below(units);
     const std::uint64_t most =
         std::min(units - first, std::max<std::uint64_t>(sectors_max / unit, 1));
@@ -113,7 +116,7 @@ class Run {
 
   void step() {
     Line& line = any_line();
-    switch (below(31)) {
+    switch (below(33)) {
       case 0:
       case 1:
       case 2:
@@ -154,6 +157,8 @@ class Run {
       case 27:
       case 28: reclaim(); break;
       case 29: rig_.commit_index(); break;
+      case 30:
+      case 31: grow(); break;
       default: drain(); break;
     }
     switch (below(4)) {
@@ -187,7 +192,7 @@ class Run {
   }
 
   void write(Line& line) {
-    const ByteRange range = any_range(one_in(4) ? 128 : 24, one_in(2));
+    const ByteRange range = any_range(line.volume->size_bytes(), one_in(4) ? 128 : 24, one_in(2));
     ModelWrite write{RecordType::kWrite, range.covering_blocks(), range, {}, {}};
     for (std::uint64_t at = 0; at < range.length; at += kSectorBytes) {
       write.sectors.push_back(next_tag_++);
@@ -200,7 +205,7 @@ class Run {
 
   void write_same(Line& line) {
     const bool aligned = one_in(2);
-    const ByteRange range = any_range(one_in(3) ? 200 : 20, aligned);
+    const ByteRange range = any_range(line.volume->size_bytes(), one_in(3) ? 200 : 20, aligned);
     Sectors pattern(aligned && one_in(2) ? kSectorsPerBlock : 1);
     for (std::uint64_t& sector : pattern) sector = next_tag_++;
     const bool zero = one_in(6);
@@ -220,7 +225,7 @@ class Run {
   }
 
   void trim(Line& line) {
-    const ByteRange range = any_range(one_in(3) ? 200 : 20, one_in(3));
+    const ByteRange range = any_range(line.volume->size_bytes(), one_in(3) ? 200 : 20, one_in(3));
     const BlockRange inner = range.inner_blocks();
     const TrimMode mode = one_in(2) ? TrimMode::kUnmap : TrimMode::kZero;
     if (mode == TrimMode::kUnmap && inner.empty()) return;  // changes nothing, and is not logged
@@ -275,7 +280,7 @@ class Run {
   }
 
   void read(Line& line) {
-    const ByteRange range = any_range(256, one_in(2));
+    const ByteRange range = any_range(line.volume->size_bytes(), 256, one_in(2));
     const auto& coordinator = line.volume->replicator().coordinator();
     const SequenceNumber from = std::max(coordinator.settled(), coordinator.acknowledged());
     ++reads_;
@@ -315,7 +320,7 @@ class Run {
   void read_view(Line& line) {
     if (line.views.empty()) return open_view(line);
     const View view = line.views[below(line.views.size())];
-    check_view(line, view, any_range(256, one_in(2)));
+    check_view(line, view, any_range(view.layer->size_bytes(), 256, one_in(2)));
   }
 
   void check_view(Line& line, const View& view, ByteRange range) {
@@ -391,6 +396,11 @@ class Run {
     });
   }
 
+  void grow() {
+    const std::uint64_t blocks = rig_.volume().size_bytes() / kBlockBytes;
+    rig_.grow(blocks + below(std::min<std::uint64_t>(blocks_max_ - blocks, 6) + 1));
+  }
+
   void drain() {
     rig_.volume().storage()->drain([](const Result<void>&) {});
   }
@@ -418,12 +428,14 @@ class Run {
     for (const auto& line : lines_) {
       const SequenceNumber settled = line->volume->replicator().coordinator().settled();
       const View now{line->volume->live_layer(), settled};
-      check_view(*line, now, {0, size()});
+      check_view(*line, now, {0, now.layer->size_bytes()});
       for (int i = 0; i < 2; ++i) {
         const SequenceNumber at = any_moment(*line);
-        check_view(*line, {line->volume->view_layer(at), at}, {0, size()});
+        check_view(*line, {line->volume->view_layer(at), at}, {0, line->volume->size_bytes()});
       }
-      for (const View& view : line->views) check_view(*line, view, any_range(256, false));
+      for (const View& view : line->views) {
+        check_view(*line, view, any_range(view.layer->size_bytes(), 256, false));
+      }
     }
     finish([this] { return reads_ > 0; }, "a read is never answered");
     follow();
@@ -477,10 +489,10 @@ class Run {
   Sectors contents(Volume& of, SequenceNumber at) {
     std::optional<Sectors> out;
     const std::shared_ptr<volume::Layer> view = of.view_layer(at);
-    view->read({0, size()}, [&](const Result<PayloadSlice>& read) {
+    view->read({0, view->size_bytes()}, [&](const Result<PayloadSlice>& read) {
       CHECK(read.has_value());
       out.emplace(base_.size());
-      for (std::size_t i = 0; i < out->size(); ++i) {
+      for (std::size_t i = 0; i < read->length / kSectorBytes; ++i) {
         std::memcpy(&(*out)[i], read->bytes().data() + i * kSectorBytes, sizeof(std::uint64_t));
       }
     });
@@ -494,6 +506,7 @@ class Run {
   const bool base_in_image_;
   std::uint64_t next_tag_ = 1;
   Sectors base_;
+  std::uint64_t blocks_max_ = 0;
   VolumeRig rig_;
   std::vector<std::unique_ptr<Line>> lines_;
   std::vector<std::pair<VersionTime, SequenceNumber>> opened_;

@@ -23,8 +23,8 @@ constexpr auto kStep = std::chrono::milliseconds(100);
 
 VolumeRig::VolumeRig(Options options)
     : options_(std::move(options)),
-      image_disk_(executor_,
-                  {options_.blocks * kBlockBytes, options_.seed * 2 + 2, options_.image_delay_max}),
+      image_disk_(executor_, {std::max(options_.blocks, options_.blocks_max) * kBlockBytes,
+                              options_.seed * 2 + 2, options_.image_delay_max}),
       index_disk_(executor_,
                   {std::uint64_t{16} << 20, options_.seed * 2 + 3, options_.index_delay_max}) {
   index::IndexShape shape;
@@ -99,7 +99,8 @@ std::shared_ptr<Volume> VolumeRig::make(VolumeOptions options, VolumeHistory his
     events.durable = [this](SequenceNumber sequence) { saved_frontier_ = sequence; };
     events.apply_failed = [this](const Error&) { ++apply_failures_; };
   }
-  options.size_bytes = options_.blocks * kBlockBytes;
+  options.size_bytes =
+      (options.parent != nullptr ? overlay_blocks_ : options_.blocks) * kBlockBytes;
   options.epoch = epoch_;
   options.floor = floor_;
   options.index = indexes_.at(options.id);
@@ -134,8 +135,15 @@ void VolumeRig::make_overlay(VolumeHistory history) {
 void VolumeRig::add_overlay(SequenceNumber at) {
   CHECK(!overlay_at_);
   overlay_at_ = at;
+  overlay_blocks_ = options_.blocks;
   open_index_of(kOverlay);
   make_overlay({});
+}
+
+void VolumeRig::grow(std::uint64_t blocks) {
+  CHECK(blocks >= options_.blocks && blocks * kBlockBytes <= image_disk_.size_bytes());
+  options_.blocks = blocks;
+  volume_->grow(blocks * kBlockBytes);
 }
 
 void VolumeRig::open_index() {

@@ -29,6 +29,7 @@ class VolumeRig final : public volume::ReclaimerOwner {
   struct Options {
     std::uint64_t seed = 1;
     std::uint64_t blocks = 16;
+    std::uint64_t blocks_max = 16;  // that it may grow to; `blocks`, if that is more
     bool base_in_image = false;
     std::vector<std::byte> base;  // of an imported volume
     std::size_t log_disks = 1;
@@ -47,6 +48,8 @@ class VolumeRig final : public volume::ReclaimerOwner {
   void start();
   // A writable view on the volume as of `at`, from now on across restarts.
   void add_overlay(SequenceNumber at);
+  // The volume has more blocks from now on, also across restarts.
+  void grow(std::uint64_t blocks);
   // Closes the volumes, waits until nothing is in flight, and destroys them.
   void stop();
   // The power goes, at once, and comes back.
@@ -117,6 +120,7 @@ class VolumeRig final : public volume::ReclaimerOwner {
   std::shared_ptr<volume::Volume> volume_;
   std::shared_ptr<volume::Volume> overlay_;
   std::optional<SequenceNumber> overlay_at_;
+  std::uint64_t overlay_blocks_ = 0;
   Epoch epoch_{0};
   VersionTime floor_;
   SequenceNumber saved_frontier_;

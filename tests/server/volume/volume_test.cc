@@ -108,7 +108,7 @@ class VolumeTest : public ::testing::Test {
     return out;
   }
 
-  VolumeRig rig_{{.blocks = kBlocks.value}};
+  VolumeRig rig_{{.blocks = kBlocks.value, .blocks_max = 2 * kBlocks.value}};
 };
 
 TEST_F(VolumeTest, AMomentIsTheLastWriteAtOrBeforeAndStaysIt) {
@@ -175,6 +175,67 @@ TEST_F(VolumeTest, AWritableViewStartsAtItsMomentAndKeepsToItself) {
     EXPECT_TRUE(holds(rig_.volume().live_layer(), 0, 9));
     EXPECT_TRUE(holds(rig_.volume().live_layer(), 1, 1));
     EXPECT_TRUE(holds(rig_.overlay()->view_layer(SequenceNumber{0}), 1, 1)) << "its own past";
+    rig_.crash();
+    rig_.start();
+  }
+}
+
+TEST_F(VolumeTest, AVolumeGrowsAndWhatIsOpenKeepsItsSize) {
+  constexpr std::uint64_t kBefore = kBlocks.value * kBlockBytes;
+  const std::uint64_t behind = kBlocks.value + 3;
+  write(rig_.volume(), 0, 1);
+  rig_.add_overlay(SequenceNumber{1});
+  auto view = rig_.volume().view_layer(SequenceNumber{1});
+  auto snapshot = rig_.volume().open_snapshot(SequenceNumber{1});
+  ASSERT_TRUE(snapshot);
+  const auto live = rig_.volume().live_layer();
+  rig_.grow(2 * kBlocks.value);
+  EXPECT_EQ(live->size_bytes(), 2 * kBefore);
+  EXPECT_EQ(rig_.volume().size_bytes(), 2 * kBefore);
+  EXPECT_EQ(view->size_bytes(), kBefore);
+  EXPECT_EQ((*snapshot)->size_bytes(), kBefore);
+  EXPECT_EQ(rig_.overlay()->size_bytes(), kBefore);
+  EXPECT_EQ(rig_.volume().view_layer(SequenceNumber{1}, kBefore)->size_bytes(), kBefore);
+  EXPECT_TRUE(holds(live, behind, 0));
+  write(rig_.volume(), behind, 7);
+  EXPECT_TRUE(holds(live, behind, 7));
+  const auto past = rig_.volume().view_layer(SequenceNumber{1});
+  EXPECT_EQ(past->size_bytes(), 2 * kBefore);
+  EXPECT_TRUE(holds(past, behind, 0)) << "it had nothing there";
+  EXPECT_TRUE(holds(past, 0, 1));
+}
+
+TEST_F(VolumeTest, WhatWasWrittenBehindTheOldEndSurvivesAPowerCut) {
+  const std::uint64_t behind = 2 * kBlocks.value - 1;
+  write(rig_.volume(), 0, 1);
+  rig_.grow(2 * kBlocks.value);
+  write(rig_.volume(), behind, 7);
+  for (int i = 0; i < 2; ++i) {
+    rig_.crash();
+    rig_.start();
+    EXPECT_TRUE(holds(rig_.volume().live_layer(), behind, 7));
+    EXPECT_TRUE(holds(rig_.volume().live_layer(), behind - 1, 0));
+    EXPECT_TRUE(holds(rig_.volume().live_layer(), 0, 1));
+  }
+}
+
+TEST_F(VolumeTest, ARollbackToBeforeTheGrowthLeavesTheSize) {
+  const std::uint64_t behind = kBlocks.value;
+  write(rig_.volume(), 0, 1);
+  rig_.grow(2 * kBlocks.value);
+  write(rig_.volume(), behind, 7);
+  write(rig_.volume(), 0, 2);
+  bool done = false;
+  rig_.volume().live().rollback({SequenceNumber{1}, {}},
+                                [&](const Result<replication::Stamp>& r) { done = r.has_value(); });
+  rig_.manual().run_ready();
+  ASSERT_TRUE(done);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(rig_.volume().size_bytes(), 2 * kBlocks.value * kBlockBytes);
+    EXPECT_TRUE(holds(rig_.volume().live_layer(), behind, 0));
+    EXPECT_TRUE(holds(rig_.volume().live_layer(), 0, 1));
+    EXPECT_TRUE(holds(rig_.volume().view_layer(SequenceNumber{3}), behind, 7))
+        << "and can be undone";
     rig_.crash();
     rig_.start();
   }
