@@ -162,6 +162,7 @@ Result<void> Node::create_configured_volumes() {
     if (existing != nullptr) {
       existing->meta.set_window_s(static_cast<std::uint64_t>(wanted.window.count()));
       existing->meta.set_sanitize(wanted.sanitize);
+      existing->meta.set_removable(wanted.removable);
       if (existing->meta.size_bytes() != wanted.size.bytes) {
         log_.warning("the configuration gives a volume another size than it has; it keeps its own",
                      {{"volume", wanted.name},
@@ -177,6 +178,7 @@ Result<void> Node::create_configured_volumes() {
     request.block_size = wanted.block_size;
     request.window_s = static_cast<std::uint64_t>(wanted.window.count());
     request.sanitize = wanted.sanitize;
+    request.removable = wanted.removable;
     Result<ServedVolume*> created = volumes_->create(request);
     if (!created) return created.error();
     if (Result<void> r = access_->declare(**created, wanted); !r) return r;
