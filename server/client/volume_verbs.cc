@@ -20,6 +20,7 @@ struct CreateOptions {
   std::string window;
   std::uint32_t block_size = 512;
   bool sanitize = false;
+  bool removable = false;
 };
 
 struct ImportOptions {
@@ -73,6 +74,7 @@ Result<ExitCode> create(Context& context, const CreateOptions& options) {
   request.set_block_size(options.block_size);
   request.set_window_s(*window);
   request.set_sanitize(options.sanitize);
+  request.set_removable(options.removable);
   request.set_dry_run(context.flags.dry_run);
   const auto volume = context.client().volume_create(request);
   if (!volume) return volume.error();
@@ -115,6 +117,7 @@ Result<ExitCode> show(Context& context, const std::string& name) {
   facts.add("block size", std::to_string(volume->block_size()));
   facts.add("window", window_text(volume->window_s()));
   if (volume->sanitize()) facts.add("SANITIZE", "permitted: its history may be erased");
+  if (volume->removable()) facts.add("medium", "removable: initiators may eject it");
   facts.add("oldest", context.moment(volume->oldest()));
   facts.add("newest", context.moment(volume->newest()));
   facts.add("history", format_size(volume->history_bytes()));
@@ -250,6 +253,8 @@ void add_volume_verbs(CLI::App& app, Context& context) {
         add_block_size(verb, options.block_size);
         verb.add_flag("--sanitize", options.sanitize,
                       "Initiators may erase it with its history (SANITIZE)");
+        verb.add_flag("--removable", options.removable,
+                      "Initiators see a removable medium, which they may eject");
       },
       create);
   add_verb<NoOptions>(noun, context, "list", "List the volumes", no_options, list);

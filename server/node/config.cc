@@ -264,6 +264,7 @@ VolumeConfig read_volume(ConfigTable table, const std::vector<AuthConfig>& accou
     table.error("redirect_permanent", "without redirect: where to?");
   }
   volume.sanitize = table.boolean("sanitize").value_or(false);
+  volume.removable = table.boolean("removable").value_or(false);
   if (const auto* faults = table.table("faults")) {
     volume.faults = read_faults(ConfigTable(*faults, "volume.faults", problems));
   }

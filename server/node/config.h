@@ -112,7 +112,8 @@ struct VolumeConfig {
   std::vector<std::string> auth;   // accounts, of which one is to log in; empty: none needs to
   std::string redirect;            // "ADDRESS:PORT" where it is to be used; empty: here
   bool redirect_permanent = false;
-  bool sanitize = false;  // whether initiators may erase it with its history
+  bool sanitize = false;   // whether initiators may erase it with its history
+  bool removable = false;  // whether initiators may eject it
   std::optional<FaultConfig> faults;
 };
 

@@ -51,6 +51,7 @@ api::Volume NodeControl::to_api(const ServedVolume& served) {
   out.set_block_size(meta.block_size());
   out.set_window_s(meta.window_s());
   out.set_sanitize(meta.sanitize());
+  out.set_removable(meta.removable());
   out.set_iqn(served.iqn);
   out.set_state(state_name(served));
   out.set_serial(served.identity.serial);
@@ -110,6 +111,7 @@ void NodeControl::volume_create(const api::CreateVolumeRequest& request,
   NewVolume wanted =
       new_volume_of(request.name(), request.size_bytes(), request.block_size(), request.window_s());
   wanted.sanitize = request.sanitize();
+  wanted.removable = request.removable();
   if (request.dry_run()) {
     Result<meta::Volume> meta = node_.volumes_->plan(wanted);
     if (!meta) return done(meta.error());

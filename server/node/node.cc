@@ -162,6 +162,7 @@ Result<void> Node::create_configured_volumes() {
     if (existing != nullptr) {
       existing->meta.set_window_s(static_cast<std::uint64_t>(wanted.window.count()));
       existing->meta.set_sanitize(wanted.sanitize);
+      existing->meta.set_removable(wanted.removable);
       if (Result<void> r = access_->declare(*existing, wanted); !r) return r;
       resize_as_configured(*existing, wanted);
       continue;
@@ -172,6 +173,7 @@ Result<void> Node::create_configured_volumes() {
     request.block_size = wanted.block_size;
     request.window_s = static_cast<std::uint64_t>(wanted.window.count());
     request.sanitize = wanted.sanitize;
+    request.removable = wanted.removable;
     Result<ServedVolume*> created = volumes_->create(request);
     if (!created) return created.error();
     if (Result<void> r = access_->declare(**created, wanted); !r) return r;

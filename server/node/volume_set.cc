@@ -234,6 +234,7 @@ Result<void> VolumeSet::start_volume(ServedVolume& served) {
   std::vector<scsi::LogicalUnitOptions> units(1);
   units[0].disk.identity = served.identity;
   units[0].disk.block_bytes = meta.block_size();
+  units[0].disk.removable = meta.removable();
   units[0].disk.clock = [executor = &parts_.executor] { return executor->monotonic_time(); };
   units[0].layer = served.volume->live_layer();
   if (options_.make_sanitizer) units[0].disk.sanitizer = options_.make_sanitizer(meta.id());
@@ -294,6 +295,7 @@ Result<meta::Volume> VolumeSet::plan(const NewVolume& request) const {
   meta.set_created_ns(parts_.executor.wall_time().ns);
   meta.set_uuid(new_uuid());
   meta.set_sanitize(request.sanitize);
+  meta.set_removable(request.removable);
   for (const std::string& initiator : request.acl) meta.add_acl(initiator);
   for (const std::string& account : request.auth) meta.add_auth(account);
   return meta;

@@ -72,6 +72,7 @@ struct NewVolume {
   std::vector<std::string> acl;
   std::vector<std::string> auth;
   bool sanitize = false;
+  bool removable = false;
 };
 
 class VolumeSet {

@@ -176,6 +176,32 @@ Decoded decode_sanitize(CdbBytes cdb, const Geometry& geometry) {
   return command;
 }
 
+// SBC-3 5.25. There is one idle and one standby condition only: POWER CONDITION MODIFIER is 0.
+Decoded decode_start_stop(CdbBytes cdb, const Geometry& geometry) {
+  using Action = StartStopUnit::Action;
+  const bool start = (cdb[4] & 0x01) != 0;
+  const bool moves = (cdb[4] & kLoadEject) != 0;
+  StartStopUnit command{.immediate = (cdb[1] & 0x01) != 0, .flush = (cdb[4] & 0x04) == 0};
+  if (moves && !geometry.removable) return invalid_field_in_cdb(4, std::uint8_t{1});
+  switch (cdb[4] >> 4) {
+    case 0x0:
+      command.action = moves ? (start ? Action::kLoad : Action::kEject)
+                             : (start ? Action::kStart : Action::kStop);
+      break;
+    case 0x1:  // ACTIVE
+    case 0x2:  // IDLE
+    case 0x3:  // STANDBY
+    case 0xA:  // FORCE_IDLE_0
+    case 0xB:  // FORCE_STANDBY_0
+      command.action = Action::kPower;
+      break;
+    // LU_CONTROL is for timers, of which there are none. What is reserved is taken for as much:
+    // SBC-3 would have it refused, libiscsi's tests want it accepted, and it does nothing.
+    default: command.action = Action::kKeep; break;
+  }
+  return command;
+}
+
 Decoded decode_report_luns(CdbBytes cdb) {
   if (cdb[2] > static_cast<std::uint8_t>(ReportLuns::Select::kAll)) return invalid_field_in_cdb(2);
   return ReportLuns{static_cast<ReportLuns::Select>(cdb[2]), load_be<std::uint32_t>(&cdb[6])};
@@ -239,11 +265,8 @@ Decoded decode(CdbBytes cdb, const Geometry& geometry) {
     }
     case Operation::kModeSelect: return decode_mode_select(cdb, *info);
     case Operation::kModeSense: return decode_mode_sense(cdb, *info);
-    case Operation::kStartStopUnit:
-      return StartStopUnit{.start = (cdb[4] & 0x01) != 0,
-                           .immediate = (cdb[1] & 0x01) != 0,
-                           .flush = (cdb[4] & 0x04) == 0};
-    case Operation::kPreventAllow: return PreventAllow{};
+    case Operation::kStartStopUnit: return decode_start_stop(cdb, geometry);
+    case Operation::kPreventAllow: return PreventAllow{(cdb[4] & 0x01) != 0};
     case Operation::kReadCapacity:
       if (info->cdb_bytes == 10) return ReadCapacity{false, 8};
       return ReadCapacity{true, load_be<std::uint32_t>(&cdb[10])};

@@ -23,6 +23,7 @@ struct Geometry {
   std::uint64_t block_count = 0;
   std::uint32_t transfer_blocks_max = 0;  // MAXIMUM TRANSFER LENGTH
   bool sanitize = false;                  // whether SANITIZE is known
+  bool removable = false;                 // whether START STOP UNIT moves the medium
 };
 
 // The longest WRITE SAME, in bytes. Any length would be one record; this one keeps hosts that fill
@@ -77,11 +78,21 @@ struct ModeSelect {
   std::uint32_t parameter_bytes = 0;
 };
 struct StartStopUnit {
-  bool start = false;
+  enum class Action : std::uint8_t {
+    kStop,
+    kStart,
+    kEject,  // and stop
+    kLoad,   // and start
+    kPower,  // to the active, the idle or the standby power condition
+    kKeep,   // no other power condition than it is in
+  };
+  Action action = Action::kStop;
   bool immediate = false;  // answered before it is done
   bool flush = true;       // before the unit is stopped
 };
-struct PreventAllow {};
+struct PreventAllow {
+  bool prevent = false;
+};
 struct ReadCapacity {
   bool sixteen = false;
   std::uint32_t allocation_bytes = 0;

@@ -64,6 +64,7 @@ std::optional<CopyEngine::End> CopyEngine::forbidden(const Active& active) {
   if (active.aborted) return End::kAborted;
   const CopyUnit& destination = *active.job.runs[active.run].destination;
   if (destination.sanitize != nullptr && destination.sanitize->blocks()) return End::kFenced;
+  if (!destination.disk->medium().present()) return End::kNoMedium;
   if (destination.reservations->state().conflicts(ReservationAccess::kWrites, active.job.from)) {
     return End::kFenced;
   }

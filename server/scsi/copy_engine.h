@@ -5,7 +5,7 @@
 // of what was asked for. What is not stored in the source is trimmed in the destination. Before
 // each write, in the same turn, it is asked whether the job was aborted and whether the
 // destination's reservations admit its initiator: whoever is fenced off writes nothing more. Nor
-// does anybody while the destination is being sanitized.
+// does anybody while the destination is being sanitized, or has lost its medium.
 //
 // Owner's thread only.
 #pragma once
@@ -40,6 +40,7 @@ class CopyEngine : public std::enable_shared_from_this<CopyEngine> {
     kOutOfTime,
     kAborted,
     kFenced,
+    kNoMedium,
     kUnreadable,  // with the layer's error
     kUnwritable,
   };

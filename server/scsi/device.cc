@@ -53,6 +53,14 @@ bool is_third_party_copy(const Decoded& decoded) {
   return std::visit([]<typename T>(const T&) { return ThirdPartyCopy<T>; }, decoded);
 }
 
+// Whether the other initiators are told of what the command changes.
+bool concerns_others(const Decoded& decoded) {
+  const auto* start_stop = std::get_if<StartStopUnit>(&decoded);
+  return std::holds_alternative<ModeSelect>(decoded) ||
+         std::holds_alternative<LogSelect>(decoded) ||
+         (start_stop != nullptr && start_stop->action == StartStopUnit::Action::kLoad);
+}
+
 Response report_sense(const RequestSense& request, const Sense& sense) {
   return parameter_data(encode(sense, request.format), request.allocation_bytes);
 }
@@ -104,7 +112,11 @@ std::shared_ptr<CopyUnit> Device::find_copy_unit(const CopyTarget& target) const
 
 Device::~Device() { *alive_ = false; }
 
-std::shared_ptr<Nexus> Device::attach(const NexusId& id) { return nexuses_.attach(id); }
+std::shared_ptr<Nexus> Device::attach(const NexusId& id) {
+  // Reinstated, the nexus goes on, but for its initiator it was lost (RFC 7143 6.3.5.1).
+  for (const Unit& unit : units_) unit.disk->medium().allow(id);
+  return nexuses_.attach(id);
+}
 
 const Device::Unit* Device::find(std::uint64_t lun_field) const {
   const auto lun = parse_lun(lun_field);
@@ -227,8 +239,8 @@ void Device::execute(Command command, CommandDone done) {
     nexus.echo(index_of(*unit)) = std::move(command.data_out);
     return done(Response{});
   }
-  if (std::holds_alternative<ModeSelect>(decoded) || std::holds_alternative<LogSelect>(decoded)) {
-    return done(select(disk, index_of(*unit), decoded, command));
+  if (concerns_others(decoded)) {
+    return done(execute_and_tell(disk, index_of(*unit), decoded, command));
   }
   disk.execute(decoded, command, std::move(done));
 }
@@ -268,6 +280,10 @@ void Device::reserve_out(const Unit& unit, const PersistentReserveOut& reserve,
           }
         }
         if (!aborts) return done(Response{});
+        // SBC-3 5.10: as if each of them had allowed the removal of the medium.
+        for (const auto& [id, attention] : std::get<Reservations::Effects>(*applied).attentions) {
+          if (attention == Attention::kRegistrationsPreempted) disk->medium().allow(id);
+        }
         // From here on the preempted ones' commands conflict; what they had begun is over.
         disk->settle([done = std::move(done)]() mutable { done(Response{}); });
       });
@@ -285,17 +301,21 @@ void Device::sanitize(const Unit& unit, const Sanitize& command, const Command& 
                          disk.sense_format(), std::move(done));
 }
 
-Response Device::select(Disk& disk, std::size_t index, const Decoded& decoded,
-                        const Command& command) {
+Response Device::execute_and_tell(Disk& disk, std::size_t index, const Decoded& decoded,
+                                  const Command& command) {
   const std::uint64_t mode = disk.mode_generation();
   const std::uint64_t log = disk.log_generation();
-  Response response;  // MODE SELECT and LOG SELECT do not wait for the layer
+  const std::uint64_t loads = disk.medium().load_generation();
+  Response response;  // none of these commands waits for the layer
   disk.execute(decoded, command, [&response](Response answer) { response = std::move(answer); });
   if (disk.mode_generation() != mode) {
     nexuses_.establish(index, Attention::kParametersChanged, command.nexus.get());
   }
   if (disk.log_generation() != log) {
     nexuses_.establish(index, Attention::kLogParametersChanged, command.nexus.get());
+  }
+  if (disk.medium().load_generation() != loads) {
+    nexuses_.establish(index, Attention::kMediumChanged, command.nexus.get());
   }
   return response;
 }

@@ -77,7 +77,8 @@ class Device final : public TargetDevice {
                    CommandDone done);
   void sanitize(const Unit& unit, const Sanitize& command, const Command& request,
                 CommandDone done);
-  Response select(Disk& disk, std::size_t index, const Decoded& decoded, const Command& command);
+  Response execute_and_tell(Disk& disk, std::size_t index, const Decoded& decoded,
+                            const Command& command);
 
   std::vector<Unit> units_;  // in order of their LUNs
   NexusTable nexuses_;

@@ -26,7 +26,8 @@ Disk::Disk(DiskOptions options, std::shared_ptr<volume::Layer> layer)
     : options_(std::move(options)),
       layer_(std::move(layer)),
       statistics_(options_.clock),
-      self_test_(std::make_shared<SelfTest>(layer_, options_.block_bytes, options_.clock)) {
+      self_test_(std::make_shared<SelfTest>(layer_, options_.block_bytes, options_.clock)),
+      medium_(options_.removable) {
   check_identity(options_.identity);
   CHECK(options_.block_bytes == 512 || options_.block_bytes == 4096);
   CHECK(options_.transfer_bytes_max >= kBlockBytes &&
@@ -38,7 +39,8 @@ Geometry Disk::geometry() const {
   return {.block_bytes = options_.block_bytes,
           .block_count = layer_->size_bytes() / options_.block_bytes,
           .transfer_blocks_max = options_.transfer_bytes_max / options_.block_bytes,
-          .sanitize = options_.sanitizer != nullptr && options_.sanitizer->permitted()};
+          .sanitize = options_.sanitizer != nullptr && options_.sanitizer->permitted(),
+          .removable = medium_.removable()};
 }
 
 SenseFormat Disk::sense_format() const {
@@ -86,15 +88,24 @@ Response Disk::answer(const ReportLuns&, const Command&) {
   CHECK_MSG(false, "REPORT LUNS is answered by the device");
 }
 
-// The medium cannot be removed, whatever is allowed.
-Response Disk::answer(const PreventAllow&, const Command&) { return good(); }
+// Nobody removes a medium that is fixed, whatever is allowed.
+Response Disk::answer(const PreventAllow& command, const Command& request) {
+  if (!medium_.removable()) return good();
+  if (command.prevent) {
+    medium_.prevent(request.nexus);
+  } else {
+    medium_.allow(static_cast<const InitiatorNexus&>(*request.nexus).id());
+  }
+  return good();
+}
 
 // GOOD, not CONDITION MET: there is no cache that the blocks would be in (SBC-3 5.9).
 Response Disk::answer(const Prefetch&, const Command&) { return good(); }
 
 Response Disk::answer(const Inquiry& inquiry, const Command& command) {
   if (!inquiry.vital_product_data) {
-    return parameter_data(standard_inquiry(options_.identity), inquiry.allocation_bytes);
+    return parameter_data(standard_inquiry(options_.identity, medium_.removable()),
+                          inquiry.allocation_bytes);
   }
   const auto page =
       vital_product_data(inquiry.page, options_.identity, geometry(), target_port_of(command));
@@ -104,7 +115,9 @@ Response Disk::answer(const Inquiry& inquiry, const Command& command) {
 
 Response Disk::answer(const ModeSense& sense, const Command&) {
   const ModeState state{mode_, write_protection().has_value()};
-  const auto result = mode_sense(sense, state, geometry());
+  Geometry shown = geometry();
+  if (!medium_.present()) shown.block_count = 0;
+  const auto result = mode_sense(sense, state, shown);
   if (const auto* wrong = std::get_if<Sense>(&result)) return refuse(*wrong);
   return parameter_data(std::get<std::vector<std::uint8_t>>(result), sense.allocation_bytes);
 }

@@ -17,6 +17,7 @@
 #include "server/scsi/identity.h"
 #include "server/scsi/log_pages.h"
 #include "server/scsi/mode.h"
+#include "server/scsi/removable_medium.h"
 #include "server/scsi/reply.h"
 #include "server/scsi/sanitizer.h"
 #include "server/scsi/self_test.h"
@@ -34,6 +35,7 @@ struct DiskOptions {
   std::uint32_t transfer_bytes_max = 2 << 20;
   MonotonicClock clock;  // for what the log pages tell of times; null: they tell nothing
   std::shared_ptr<Sanitizer> sanitizer;  // null: SANITIZE is not known
+  bool removable = false;                // whether the medium can be ejected
 };
 
 class Disk final : public std::enable_shared_from_this<Disk> {
@@ -56,11 +58,13 @@ class Disk final : public std::enable_shared_from_this<Disk> {
   // For a copy, which goes past the CDBs: within geometry(), and write_protection() permitting.
   [[nodiscard]] volume::Layer& layer() { return *layer_; }
   [[nodiscard]] const std::shared_ptr<volume::Layer>& shared_layer() const { return layer_; }
+  [[nodiscard]] RemovableMedium& medium() { return medium_; }
   // DATA PROTECT, if nothing may be written.
   [[nodiscard]] std::optional<Sense> write_protection() const;
 
-  // Why a command with this operation cannot be carried out now: the unit is stopped, or tests
-  // itself in the foreground. INQUIRY, REPORT LUNS and REQUEST SENSE are not asked for.
+  // Why a command with this operation cannot be carried out now: there is no medium, the unit is
+  // stopped, or tests itself in the foreground. INQUIRY, REPORT LUNS and REQUEST SENSE are not
+  // asked for.
   [[nodiscard]] std::optional<Sense> not_ready(Operation operation) const;
   // What REQUEST SENSE tells when no unit attention waits (SPC-4 5.11.2).
   [[nodiscard]] Sense pollable_sense() const;
@@ -69,7 +73,7 @@ class Disk final : public std::enable_shared_from_this<Disk> {
   void when_exception(std::function<void(AdditionalSense)> tell) { tell_ = std::move(tell); }
 
   // A logical unit reset: mode parameters and counters return to their defaults, self-tests end,
-  // and a unit that was stopped is started.
+  // a unit that was stopped is started, and nobody prevents the removal of the medium.
   void reset();
   // Ends a self-test in the foreground, of this nexus or, null, of any.
   void abort_self_test(const Nexus* of);
@@ -163,6 +167,7 @@ class Disk final : public std::enable_shared_from_this<Disk> {
   std::function<void(AdditionalSense)> tell_;
   AdditionalSense told_ = asc::kNone;
   bool stopped_ = false;
+  RemovableMedium medium_;
 };
 
 }  // namespace mariner::scsi

@@ -15,6 +15,7 @@ Sense not_ready_because(AdditionalSense code) { return {SenseKey::kNotReady, cod
 
 std::optional<Sense> Disk::not_ready(Operation operation) const {
   if (self_test_->in_foreground()) return not_ready_because(asc::kSelfTestInProgress);
+  if (needs_medium(operation) && !medium_.present()) return medium_.absence();
   if (stopped_ && accesses_medium(operation)) {
     return not_ready_because(asc::kInitializingCommandRequired);
   }
@@ -27,6 +28,7 @@ Sense Disk::pollable_sense() const {
     sense.progress = self_test_->progress();
     return sense;
   }
+  if (const auto absent = medium_.absence()) return *absent;
   if (stopped_) return not_ready_because(asc::kInitializingCommandRequired);
   if (mode_.exception_method() == ExceptionMethod::kRequest) {
     return {SenseKey::kNoSense, exception()};
@@ -53,6 +55,7 @@ void Disk::reset() {
   told_ = asc::kNone;
   statistics_.reset();
   stopped_ = false;
+  medium_.allow_all();
 }
 
 void Disk::abort_self_test(const Nexus* of) {
@@ -82,23 +85,37 @@ Response Disk::answer(const ReceiveDiagnostic& receive, const Command&) {
   return parameter_data(page, receive.allocation_bytes);
 }
 
-void Disk::run(const StartStopUnit& start_stop, const Command&, CommandDone done) {
+void Disk::run(const StartStopUnit& command, const Command&, CommandDone done) {
+  using Action = StartStopUnit::Action;
+  // Ejected at once, so that nothing begins behind the flush that comes before the answer. Should
+  // that fail the medium is out all the same; should it be loaded meanwhile, it is in.
+  const auto prevented = command.action == Action::kEject  ? medium_.eject()
+                         : command.action == Action::kLoad ? medium_.load()
+                                                           : std::nullopt;
+  if (prevented) return done(refuse(*prevented));
   // A test in the background gives way (SPC-4 table 105).
   self_test_->abort(SelfTest::Outcome::kAbortedOtherwise);
-  if (!start_stop.start) return stop(start_stop, std::move(done));
-  stopped_ = false;
+  switch (command.action) {
+    case Action::kStop:
+    case Action::kEject: return stop(command, std::move(done));
+    case Action::kStart:
+    case Action::kLoad:
+    case Action::kPower:  // whichever it is: nothing turns, and the unit is ready in each
+      stopped_ = false;
+      break;
+    case Action::kKeep: break;
+  }
   done(Response{});
 }
 
 void Disk::stop(const StartStopUnit& stop, CommandDone done) {
   // Whatever was acknowledged is durable: the flush is for a layer that thinks otherwise.
-  if (!stop.flush) {
-    stopped_ = true;
-    return done(Response{});
-  }
+  const bool at_once = !stop.flush || stop.action == StartStopUnit::Action::kEject;
+  if (at_once) stopped_ = true;
+  if (!stop.flush) return done(Response{});
   if (stop.immediate) std::exchange(done, [](const Response&) {})(Response{});
-  flush([self = shared_from_this(), done = std::move(done)](Response response) mutable {
-    if (response.status == Status::kGood) self->stopped_ = true;
+  flush([self = shared_from_this(), at_once, done = std::move(done)](Response response) mutable {
+    if (response.status == Status::kGood && !at_once) self->stopped_ = true;
     done(std::move(response));
   });
 }
@@ -128,6 +145,7 @@ void Disk::begin_test(SelfTest::Kind kind, const Command& command, CommandDone d
   if (self_test_->running()) {
     return done(refuse(not_ready_because(asc::kSelfTestInProgress)));
   }
+  if (const auto absent = medium_.absence()) return done(refuse(*absent));
   if (stopped_) return done(refuse(not_ready_because(asc::kInitializingCommandRequired)));
   if (kind == SelfTest::Kind::kBackgroundShort || kind == SelfTest::Kind::kBackgroundExtended) {
     background_test_failed_ = false;

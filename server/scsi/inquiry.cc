@@ -231,9 +231,10 @@ void check_identity(const Identity& identity) {
   CHECK(std::ranges::adjacent_find(ports, std::ranges::greater_equal{}) == ports.end());
 }
 
-std::vector<std::uint8_t> standard_inquiry(const Identity& identity) {
+std::vector<std::uint8_t> standard_inquiry(const Identity& identity, bool removable) {
   Bytes data(kStandardBytes);
   data[0] = kDirectAccess;
+  if (removable) data[1] = 0x80;  // RMB
   data[2] = kVersionSpc4;
   data[3] = 0x12;  // HISUP, response data format 2
   data[4] = kStandardBytes - 5;

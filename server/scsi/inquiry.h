@@ -18,8 +18,8 @@ inline constexpr std::uint32_t kUnmapDescriptorsMax = 256;
 // Aborts if the identity breaks its own contract: the node made it.
 void check_identity(const Identity& identity);
 
-// Standard INQUIRY data (SPC-4 6.6.2).
-[[nodiscard]] std::vector<std::uint8_t> standard_inquiry(const Identity& identity);
+// Standard INQUIRY data (SPC-4 6.6.2) of a unit whose medium can be removed, or cannot.
+[[nodiscard]] std::vector<std::uint8_t> standard_inquiry(const Identity& identity, bool removable);
 
 // The same for a LUN that has no logical unit: peripheral qualifier 011b, type 1Fh.
 [[nodiscard]] std::vector<std::uint8_t> absent_unit_inquiry();

@@ -104,7 +104,12 @@ constexpr OpcodeInfo kTable[] = {
      kNoAction,
      6,
      {0x1A, kNoBlockDescriptors, 0xFF, 0xFF, 0xFF}},
-    {kStartStopUnit, "START STOP UNIT", 0x1B, kNoAction, 6, {0x1B, 0x01, 0, 0, 0x05}},
+    {kStartStopUnit,
+     "START STOP UNIT",
+     kStartStopOpcode,
+     kNoAction,
+     6,
+     {kStartStopOpcode, 0x01, 0, 0, 0xF7}},
     {kReceiveDiagnostic,
      "RECEIVE DIAGNOSTIC RESULTS",
      0x1C,
@@ -286,12 +291,9 @@ ReservationAccess reservation_access(Operation operation) {
     case kTestUnitReady:
     case kRequestSense:
     case kInquiry:
-    case kPreventAllow:  // prevents nothing
     case kReadCapacity:
     case kReportLuns:
     case kReportPortGroups:
-    case kReportOpcodes:
-    case kReportTaskManagement:
     case kLogSense:
     case kPersistentReserveIn:
     case kPersistentReserveOut:  // the service action says
@@ -306,13 +308,15 @@ ReservationAccess reservation_access(Operation operation) {
     case kVerify:
     case kPrefetch:
     case kGetLbaStatus:
-    case kReceiveCopyResults:
+    case kReportOpcodes:
+    case kReportTaskManagement:
     case kReceiveDiagnostic:
     case kReadBuffer:
     case kPopulateToken:
     case kReadDefectData: return ReservationAccess::kReads;
     case kModeSelect:
-    case kStartStopUnit:
+    case kStartStopUnit:  // but START
+    case kPreventAllow:   // but PREVENT = 0
     case kWrite:
     case kWriteAndVerify:
     case kSynchronizeCache:
@@ -321,6 +325,7 @@ ReservationAccess reservation_access(Operation operation) {
     case kCompareAndWrite:
     case kOrWrite:
     case kExtendedCopy:
+    case kReceiveCopyResults:
     case kLogSelect:
     case kSendDiagnostic:
     case kWriteBuffer:
@@ -350,6 +355,15 @@ bool accesses_medium(Operation operation) {
     case kWriteUsingToken:
     case kExtendedCopy: return true;
     default: return false;
+  }
+}
+
+bool needs_medium(Operation operation) {
+  switch (operation) {
+    case kReadCapacity:
+    case kReadDefectData:
+    case kSanitize: return true;
+    default: return accesses_medium(operation);
   }
 }
 

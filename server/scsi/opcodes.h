@@ -59,7 +59,8 @@ enum class Operation : std::uint8_t {
   kSanitize,
 };
 
-// What a command does, as far as reservations care (SPC-4 table 44, SBC-3 table 13).
+// What a command does, as far as reservations care (SPC-4 5.13.1, SBC-3 table 13): the rows of the
+// tables of commands that are allowed in the presence of various reservations.
 enum class ReservationAccess : std::uint8_t {
   kFree,    // allowed to everybody
   kReads,   // refused where access is exclusive
@@ -67,8 +68,14 @@ enum class ReservationAccess : std::uint8_t {
 };
 [[nodiscard]] ReservationAccess reservation_access(Operation operation);
 
-// Whether the command needs the medium, and so is refused while the unit is stopped (SBC-3 4.20).
+// Whether the command accesses the medium, and so is refused while the unit is stopped
+// (SBC-3 4.20).
 [[nodiscard]] bool accesses_medium(Operation operation);
+// Whether it is refused while there is no medium: these, and those that tell what a medium is.
+[[nodiscard]] bool needs_medium(Operation operation);
+// The bit of START STOP UNIT's byte 4 that units with a removable medium know.
+inline constexpr std::uint8_t kLoadEject = 0x02;
+inline constexpr std::uint8_t kStartStopOpcode = 0x1B;
 // Known to units that permit it only: the table alone does not say so.
 inline constexpr std::uint8_t kSanitizeOpcode = 0x48;
 

@@ -80,7 +80,7 @@ Bytes all_commands(bool timeouts, bool sanitize) {
 }
 
 // The one-command parameter data (SPC-4 6.36.3).
-Bytes one_command(const OpcodeInfo* info, bool timeouts) {
+Bytes one_command(const OpcodeInfo* info, bool timeouts, const Geometry& geometry) {
   constexpr std::uint8_t kNotSupported = 0x01;
   constexpr std::uint8_t kAsInStandard = 0x03;
   constexpr std::uint8_t kTimeoutsPresent = 0x80;
@@ -92,6 +92,9 @@ Bytes one_command(const OpcodeInfo* info, bool timeouts) {
   data[1] = static_cast<std::uint8_t>(kAsInStandard | (timeouts ? kTimeoutsPresent : 0));
   store_be(&data[2], std::uint16_t{info->cdb_bytes});
   data.insert(data.end(), info->usage.begin(), info->usage.begin() + info->cdb_bytes);
+  if (info->opcode == kStartStopOpcode && !geometry.removable) {
+    data[4 + 4] &= static_cast<std::uint8_t>(~kLoadEject);
+  }
   if (timeouts) append_timeouts(data, info->operation);
   return data;
 }
@@ -103,7 +106,7 @@ std::variant<Sense, std::vector<std::uint8_t>> report_opcodes(const ReportOpcode
   if (command.option == Option::kAll) return all_commands(command.timeouts, geometry.sanitize);
   // Of what is not known there are no service actions either.
   if (command.opcode == kSanitizeOpcode && !geometry.sanitize) {
-    return one_command(nullptr, command.timeouts);
+    return one_command(nullptr, command.timeouts, geometry);
   }
 
   const auto entries = entries_of(command.opcode);
@@ -122,7 +125,7 @@ std::variant<Sense, std::vector<std::uint8_t>> report_opcodes(const ReportOpcode
       if (!has_actions && command.service_action != 0) info = nullptr;
       break;
   }
-  return one_command(info, command.timeouts);
+  return one_command(info, command.timeouts, geometry);
 }
 
 std::vector<std::uint8_t> report_task_management(const ReportTaskManagement& command) {

@@ -145,6 +145,7 @@ void ended(TokenCopy& copy, const CopyEngine::Ended& how, const std::vector<Byte
     case End::kFenced:
       return copy.end(State::kTerminated,
                       {.status = Status::kReservationConflict, .sense = {}, .data_in = {}});
+    case End::kNoMedium: return copy.fail({SenseKey::kNotReady, asc::kMediumNotPresentTrayOpen});
     case End::kUnreadable:
       // Its moment was given up, or its volume is.
       return copy.fail(gone ? illegal_request(asc::kTokenCancelled)

@@ -5,6 +5,17 @@
 namespace mariner::scsi {
 namespace {
 
+// Of commands that some values of their fields keep out and others do not, those that pass in the
+// presence of every reservation (SPC-4 5.13.1, SBC-3 table 13; for RESERVE(6) SPC-2 5.5.1).
+bool passes_always(const Decoded& decoded) {
+  if (const auto* prevent = std::get_if<PreventAllow>(&decoded)) return !prevent->prevent;
+  if (const auto* command = std::get_if<StartStopUnit>(&decoded)) {
+    return command->action == StartStopUnit::Action::kStart ||
+           command->action == StartStopUnit::Action::kLoad;
+  }
+  return false;
+}
+
 // What another's RESERVE(6) does not keep out (SPC-2 table 10).
 bool passes_reserve6(Operation operation) {
   switch (operation) {
@@ -12,8 +23,7 @@ bool passes_reserve6(Operation operation) {
     case Operation::kReportLuns:
     case Operation::kLogSense:
     case Operation::kRequestSense:
-    case Operation::kRelease6:
-    case Operation::kPreventAllow: return true;
+    case Operation::kRelease6: return true;
     default: return false;
   }
 }
@@ -26,15 +36,12 @@ bool UnitReservations::conflicts(Operation operation, const Decoded& decoded,
       operation == Operation::kPersistentReserveIn || operation == Operation::kPersistentReserveOut;
   if (const auto holder = reserved_by_.lock()) {
     if (persistent) return true;
-    return holder.get() != &nexus && !passes_reserve6(operation);
+    return holder.get() != &nexus && !passes_reserve6(operation) && !passes_always(decoded);
   }
   if (operation == Operation::kReserve6 || operation == Operation::kRelease6) {
     return !state_.registrations().empty();
   }
-  if (const auto* start_stop = std::get_if<StartStopUnit>(&decoded);
-      start_stop != nullptr && start_stop->start) {
-    return false;
-  }
+  if (passes_always(decoded)) return false;
   return state_.conflicts(reservation_access(operation), nexus.id());
 }
 

@@ -6,7 +6,7 @@
 Each test is a process of its own on a fresh disk of 128 MiB that it may destroy; a second URL leads to the same
 disk over another address. Variants: plain, chap (mutual), digests (of headers and data), 4kn (4,096-byte blocks). A
 skip is counted apart, though libiscsi itself counts it as passed. tgt is as well configured as it can be: thin
-provisioning, everything else as in the benchmarks."""
+provisioning, everything else as in the benchmarks. Tests of removable media have a disk with one, with both."""
 
 import argparse
 import collections
@@ -19,8 +19,8 @@ import time
 import servers  # noqa: F401  first: it shows Python where the end-to-end drivers are
 from conformance_tgt import TgtDisks
 from libiscsi_expectations import expected
-from libiscsi_suite import (FAILED, PASSED, SKIPPED, VARIANTS, MarinerDisks, Outcome, Runner, Variant, family_of,
-                            listed_tests)
+from libiscsi_suite import (FAILED, OF_REMOVABLE_MEDIA, OF_THE_PAST, PASSED, SKIPPED, VARIANTS, MarinerDisks, Outcome,
+                            Runner, Variant, family_of, listed_tests)
 from results import OUT, Row, describe, header, line, machine, say, write_json
 
 OURS, RIVAL = "Mariner", "tgt"
@@ -30,6 +30,8 @@ SHORT_FAMILIES = {"Inquiry", "ReadCapacity16", "Read10", "ModeSense6", "ProutReg
                   "MultipathIO"}
 SHORT_VARIANTS = ("plain", "digests")
 UNEXPLAINED = "not expected"
+NOTE = (f"Notes: with both, the disks of {', '.join(sorted(OF_REMOVABLE_MEDIA))} have a removable medium (Mariner: "
+        f"removable = true; tgt: removable=1); with Mariner, the disks of {', '.join(sorted(OF_THE_PAST))} are views.")
 
 
 class Comparison:
@@ -117,6 +119,7 @@ def main() -> int:
     write_json(OUT / "conformance-runs.json", [comparison.record() for comparison in comparisons])
     print(describe(about) + "\n")
     print("\n\n".join(comparison.table() for comparison in comparisons) + "\n")
+    print(NOTE + "\n")
     print("\n\n".join(comparison.reasons() for comparison in comparisons))
     return 1 if any(comparison.unexplained() for comparison in comparisons) else 0
 

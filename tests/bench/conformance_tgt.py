@@ -7,12 +7,15 @@ import threading
 
 import servers  # first: it shows Python where the end-to-end drivers are
 import digest_relay
-from libiscsi_suite import ADDRESSES, MUTUAL_SECRET, MUTUAL_USER, SECRET, USER, Variant
+from libiscsi_suite import (ADDRESSES, MUTUAL_SECRET, MUTUAL_USER, OF_REMOVABLE_MEDIA, SECRET, USER, Variant,
+                            family_of)
 
 DISK_BYTES = 128 << 20
 LUN = 1
 # Without it UNMAP, WRITE SAME with UNMAP and GET LBA STATUS are refused.
 THIN = "thin_provisioning=1"
+# As the tests of removable media have it with Mariner, too.
+REMOVABLE = "removable=1"
 
 
 class TgtDisks:
@@ -57,6 +60,8 @@ class TgtDisks:
         self._tgtd.admin(*unit, "--op", "new", "--backing-store", file, "--bstype", "rdwr",
                          "--blocksize", self.variant.block_bytes)
         self._tgtd.admin(*unit, "--op", "update", "--params", THIN)
+        if family_of(name) in OF_REMOVABLE_MEDIA:
+            self._tgtd.admin(*unit, "--op", "update", "--params", REMOVABLE)
         ports = [relay.port for relay in self._relays] or [self._tgtd.port] * len(ADDRESSES)
         yield [self.variant.url(address, port, iqn, LUN) for address, port in zip(ADDRESSES, ports)]
         self._tgtd.admin("--mode", "target", "--op", "delete", "--tid", tid, "--force", check=False)

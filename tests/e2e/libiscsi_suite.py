@@ -26,6 +26,8 @@ USER, SECRET = "suite", "suite's own secret"
 MUTUAL_USER, MUTUAL_SECRET = "target", "the target's secret"
 # Families for disks that cannot be written: views.
 OF_THE_PAST = {"ReadOnly"}
+# Families for disks whose medium can be ejected.
+OF_REMOVABLE_MEDIA = {"NoMedia", "PreventAllow", "StartStopUnit"}
 PASSED, SKIPPED, FAILED = "passed", "skipped", "failed"
 
 
@@ -68,12 +70,14 @@ def family_of(name: str) -> str:
 def judge(name: str, report: str) -> Outcome:
     """What a run of one test says."""
     summary = re.search(r"^\s*tests\s+(\d+)\s+(\d+)\s+(\d+)\s+(\d+)", report, re.MULTILINE)
+    # The program goes on in the same line.
+    faults = re.findall(r"^\s+\d+\.\s+(.*?)(?:    Send .*)?$", report, re.MULTILINE)
+    if summary is None and faults:  # it broke down behind the test
+        return Outcome(name, FAILED, faults[0], report)
     if summary is None or summary.groups()[:2] != ("1", "1"):
         end = " ".join(report.strip().splitlines()[-2:])
         return Outcome(name, FAILED, f"it did not run: {end}", report)
     if summary.group(4) != "0":
-        # The program goes on in the same line.
-        faults = re.findall(r"^\s+\d+\.\s+(.*?)(?:    Send .*)?$", report, re.MULTILINE)
         return Outcome(name, FAILED, faults[0] if faults else "no assertion is named", report)
     body = report[report.find("Suite:"):report.find("Run Summary")]
     # What follows the verdict is the program's own cleaning up.
@@ -115,6 +119,8 @@ class MarinerDisks:
         for name in names:
             lines += ["[[volume]]", f'name = "{self._volume(name)}"', f'size = "{DISK_SIZE}"',
                       f"block_size = {self.variant.block_bytes}", f'window = "{WINDOW}"', "sanitize = true"]
+            if family_of(name) in OF_REMOVABLE_MEDIA:
+                lines.append("removable = true")
             if self.variant.chap:
                 lines.append(f'auth = "{USER}"')
         return "\n".join(lines) + "\n"

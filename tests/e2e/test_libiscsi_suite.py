@@ -68,6 +68,8 @@ def test_what_a_run_said_is_judged():
     assert verdict(said(0, "\n    [OK] all\npassed")) == ("passed", "")
     assert verdict(said(0, "\n    [SKIPPED] Not here.\npassed")) == ("skipped", "Not here.")
     assert verdict(said(1, "FAILED\n    1. a.c:7  - CU_FAIL(x)\n    2. b\n")) == ("failed", "a.c:7  - CU_FAIL(x)")
+    broke_down = "    1. a.c:7  - CU_FAIL(x)    Send PRIN/READ_KEYS\nmalloc(): corrupted\n"
+    assert verdict(broke_down) == ("failed", "a.c:7  - CU_FAIL(x)")
     assert verdict("Login Failed\nFailed to connect\n")[0] == "failed"
     assert verdict(said(0, "passed").replace("tests 1 1", "tests 0 0"))[0] == "failed", "no such test"
 

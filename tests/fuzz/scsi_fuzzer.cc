@@ -80,7 +80,8 @@ std::shared_ptr<Device> make_device(const std::vector<std::shared_ptr<test::RamL
                       .block_bytes = lun.value == 0 ? 512u : 4096u,
                       .transfer_bytes_max = 64 << 10,
                       .clock = [] { return std::chrono::nanoseconds{0}; },
-                      .sanitizer = std::make_shared<Forgetful>()},
+                      .sanitizer = std::make_shared<Forgetful>(),
+                      .removable = true},
                      layer});
   }
   return std::make_shared<Device>(std::move(units));

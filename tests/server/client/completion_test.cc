@@ -76,6 +76,7 @@ TEST_F(Completion, ViewsSessionsShellsAndOptions) {
   EXPECT_THAT(complete({"completion", ""}), ElementsAre("bash", "fish", "zsh"));
   EXPECT_THAT(complete({"volume", "create", "--s"}),
               ElementsAre("--sanitize", "--size", "--socket"));
+  EXPECT_THAT(complete({"volume", "create", "--rem"}), ElementsAre("--removable"));
   EXPECT_THAT(complete({"volume", "create", "--size", ""}), IsEmpty());
   EXPECT_THAT(complete({"rollback", "--f"}), ElementsAre("--force"));
 }

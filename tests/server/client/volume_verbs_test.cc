@@ -42,6 +42,9 @@ TEST_F(VolumeVerbs, Create) {
   run({"volume", "create", "db3", "--size", "1G", "--sanitize"});
   EXPECT_THAT(control.asked, ElementsAre("volume_create name: \"db3\" size_bytes: 1073741824 "
                                          "block_size: 512 sanitize: true"));
+  run({"volume", "create", "db4", "--size", "1G", "--removable"});
+  EXPECT_THAT(control.asked, ElementsAre("volume_create name: \"db4\" size_bytes: 1073741824 "
+                                         "block_size: 512 removable: true"));
   run({"volume", "create", "db2", "--size", "1G", "--dry-run"});
   EXPECT_THAT(
       control.asked,

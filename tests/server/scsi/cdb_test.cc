@@ -198,14 +198,44 @@ TEST(Decode, ReportOpcodesKnowsFourOptions) {
   EXPECT_EQ(decoded<ReportOpcodes>("a3 0c 03").option, ReportOpcodes::Option::kEither);
   EXPECT_EQ(refused("a3 0c 04"), "5/24/00@2.2");
 }
-TEST(Decode, APowerConditionOfStartStopUnitIsRefused) {
-  EXPECT_TRUE(decoded<StartStopUnit>("1b 00 00 00 01 00").start);
+TEST(Decode, StartStopUnitOfAFixedMedium) {
+  EXPECT_EQ(decoded<StartStopUnit>("1b 00 00 00 01 00").action, StartStopUnit::Action::kStart);
+  EXPECT_EQ(decoded<StartStopUnit>("1b 00 00 00 00 00").action, StartStopUnit::Action::kStop);
   EXPECT_FALSE(decoded<StartStopUnit>("1b 00 00 00 00 00").immediate);
   EXPECT_TRUE(decoded<StartStopUnit>("1b 01 00 00 00 00").immediate);
   EXPECT_TRUE(decoded<StartStopUnit>("1b 00 00 00 00 00").flush);
   EXPECT_FALSE(decoded<StartStopUnit>("1b 00 00 00 04 00").flush);
-  EXPECT_EQ(refused("1b 00 00 00 10 00"), "5/24/00@4.4");
   EXPECT_EQ(refused("1b 00 00 00 02 00"), "5/24/00@4.1") << "nothing can be ejected";
+  EXPECT_EQ(refused("1b 00 00 00 12 00"), "5/24/00@4.1");
+}
+TEST(Decode, StartStopUnitOfARemovableMedium) {
+  const auto action = [](std::string_view hex) {
+    const Decoded decoded = decode(
+        testing::cdb(hex), {.block_count = 2048, .transfer_blocks_max = 256, .removable = true});
+    return std::get<StartStopUnit>(decoded).action;
+  };
+  EXPECT_EQ(action("1b 00 00 00 02 00"), StartStopUnit::Action::kEject);
+  EXPECT_EQ(action("1b 00 00 00 03 00"), StartStopUnit::Action::kLoad);
+  EXPECT_EQ(action("1b 00 00 00 00 00"), StartStopUnit::Action::kStop);
+  EXPECT_EQ(action("1b 00 00 00 12 00"), StartStopUnit::Action::kPower) << "LOEJ is not looked at";
+}
+TEST(Decode, PowerConditionsOfStartStopUnit) {
+  for (const auto* condition : {"10", "20", "30", "a0", "b0", "a1"}) {
+    EXPECT_EQ(decoded<StartStopUnit>("1b 00 00 00 " + std::string(condition) + " 00").action,
+              StartStopUnit::Action::kPower)
+        << condition;
+  }
+  for (const auto* other : {"40", "50", "60", "70", "80", "90", "c0", "f0"}) {
+    EXPECT_EQ(decoded<StartStopUnit>("1b 00 00 00 " + std::string(other) + " 00").action,
+              StartStopUnit::Action::kKeep)
+        << other;
+  }
+  EXPECT_EQ(refused("1b 00 00 01 20 00"), "5/24/00@3.0") << "idle_b";
+}
+TEST(Decode, PreventAllow) {
+  EXPECT_TRUE(decoded<PreventAllow>("1e 00 00 00 01 00").prevent);
+  EXPECT_FALSE(decoded<PreventAllow>("1e 00 00 00 00 00").prevent);
+  EXPECT_EQ(refused("1e 00 00 00 03 00"), "5/24/00@4.1") << "obsolete";
 }
 
 TEST(TransferOf, DataCommands) {

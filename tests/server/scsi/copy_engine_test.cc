@@ -13,6 +13,7 @@ class CopyEngineTest : public ::testing::Test {
   CopyEngineTest() {
     DiskOptions options;
     options.identity = testing::example_identity();
+    options.removable = true;
     unit_->disk = std::make_shared<Disk>(options, to_);
     unit_->reservations = std::make_shared<UnitReservations>(ReservationOptions{});
   }
@@ -141,6 +142,15 @@ TEST_F(CopyEngineTest, AnAbortedJobWritesNothingMore) {
   EXPECT_EQ(to_->text({0, 4096}), std::string(4096, '\0'));
 }
 
+TEST_F(CopyEngineTest, NothingMoreIsWrittenWithoutMedium) {
+  from_->hold();
+  start({run(0, 0, 4096)});
+  EXPECT_FALSE(unit_->disk->medium().eject());
+  to_->record_calls();
+  from_->release();
+  EXPECT_EQ(end_, CopyEngine::End::kNoMedium);
+  EXPECT_TRUE(to_->calls().empty());
+}
 TEST_F(CopyEngineTest, WhoIsFencedOffMeanwhileWritesNothingMore) {
   const NexusId holder{{"iqn.2026-11.org.example:holder", {}}, 1};
   from_->hold();

@@ -101,26 +101,30 @@ TEST_F(CopyTest, NothingIsCopiedWhenAnyOfItCannotBe) {
   EXPECT_EQ(status(), "00 00 00 08 02 00 00 01 00 00 00 00");
 }
 
-TEST_F(CopyTest, AUnitThatIsStoppedIsNotReached) {
+TEST_F(CopyTest, AUnitThatIsStoppedOrWithoutMediumIsNotReached) {
   Identity second = testing::example_identity();
   second.naa.back() ^= 1;
   const std::string there = target(second.naa);
   rig_.device = std::make_shared<Device>(std::vector<LogicalUnitOptions>{
       {Lun{0}, {.identity = testing::example_identity()}, rig_.layer},
       {Lun{1},
-       {.identity = second},
+       {.identity = second, .removable = true},
        std::make_shared<test::RamLayer>(test::RamLayer::Options{.size_bytes = 1 << 20})}});
   rig_.nexus = rig_.attach("iqn.2026-11.org.example:host");
   rig_.lun = lun_field(Lun{1});
   EXPECT_EQ(rig_.send("00").verdict(), "6/29/00");
-  EXPECT_EQ(rig_.send("1b 00 00 00 00 00").verdict(), "good");
-  rig_.lun = 0;
-  EXPECT_EQ(copy(own_ + there, segment(2, 100, 1, 0, 1)), "A/0D/02");
-  EXPECT_EQ(copy(own_ + there, segment(2, 100, 1, 1, 0)), "A/0D/02");
-  rig_.lun = lun_field(Lun{1});
-  EXPECT_EQ(rig_.send("1b 00 00 00 01 00").verdict(), "good");
-  rig_.lun = 0;
-  EXPECT_EQ(copy(own_ + there, segment(2, 100, 1, 0, 1)), "good");
+  for (const auto& [away, back] : {std::pair{"1b 00 00 00 00 00", "1b 00 00 00 01 00"},
+                                   std::pair{"1b 00 00 00 02 00", "1b 00 00 00 03 00"}}) {
+    EXPECT_EQ(rig_.send(away).verdict(), "good");
+    rig_.lun = 0;
+    EXPECT_EQ(copy(own_ + there, segment(2, 100, 1, 0, 1)), "A/0D/02");
+    EXPECT_EQ(copy(own_ + there, segment(2, 100, 1, 1, 0)), "A/0D/02");
+    rig_.lun = lun_field(Lun{1});
+    EXPECT_EQ(rig_.send(back).verdict(), "good");
+    rig_.lun = 0;
+    EXPECT_EQ(copy(own_ + there, segment(2, 100, 1, 0, 1)), "good");
+    rig_.lun = lun_field(Lun{1});
+  }
 }
 
 TEST_F(CopyTest, AFailureEndsIt) {

@@ -19,7 +19,7 @@ std::string page(std::uint8_t number, const Geometry& geometry = kGeometry512) {
 }
 
 TEST(StandardInquiry, GoldenBytes) {
-  EXPECT_EQ(hex(standard_inquiry(example_identity())),
+  EXPECT_EQ(hex(standard_inquiry(example_identity(), false)),
             "00 00 06 12 5b 18 00 02 "  // disk, SPC-4, HISUP, TPGS, 3PC, CMDQUE
             "4d 41 52 49 4e 45 52 20 "  // "MARINER "
             "56 4f 4c 55 4d 45 20 20 20 20 20 20 20 20 20 20 "  // "VOLUME"
@@ -28,6 +28,12 @@ TEST(StandardInquiry, GoldenBytes) {
             "00 a0 09 60 04 60 04 c0 "  // SAM-5, iSCSI, SPC-4, SBC-3
             "00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 "
             "00 00");
+}
+
+TEST(StandardInquiry, ARemovableMediumIsOneBit) {
+  auto data = standard_inquiry(example_identity(), true);
+  EXPECT_EQ(std::exchange(data[1], std::uint8_t{0}), 0x80);
+  EXPECT_EQ(data, standard_inquiry(example_identity(), false));
 }
 
 TEST(StandardInquiry, ALunWithoutUnitHasQualifier3AndType1F) {

@@ -37,6 +37,16 @@ TEST(ReportOpcodes, AllCommandsAreListed) {
   }
 }
 
+TEST(ReportOpcodes, LoadAndEjectAreKnownWhereTheMediumIsRemovable) {
+  const auto usage = [](bool removable) {
+    const auto result =
+        report_opcodes({.option = Option::kOpcode, .opcode = 0x1B}, {.removable = removable});
+    return testing::hex(std::get<std::vector<std::uint8_t>>(result));
+  };
+  EXPECT_EQ(usage(false), "00 03 00 06 1b 01 00 00 f5 00");
+  EXPECT_EQ(usage(true), "00 03 00 06 1b 01 00 00 f7 00");
+}
+
 TEST(ReportOpcodes, EachOfAllCommandsMayCarryTimeouts) {
   const auto data = data_of({.option = Option::kAll, .timeouts = true});
   ASSERT_EQ(data.size(), 4 + 20 * opcode_table().size());

@@ -87,7 +87,8 @@ Rig::Rig(const Options& options)
                                .block_bytes = options.block_bytes,
                                .transfer_bytes_max = options.transfer_bytes_max,
                                .clock = [now = now] { return *now; },
-                               .sanitizer = options.sanitizer},
+                               .sanitizer = options.sanitizer,
+                               .removable = options.removable},
                    layer});
   device = std::make_shared<Device>(std::move(units));
   nexus = attach("iqn.2026-11.org.example:host");

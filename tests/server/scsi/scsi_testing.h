@@ -71,6 +71,7 @@ class Rig {
     std::uint32_t transfer_bytes_max = 128 << 10;
     bool read_only = false;
     std::shared_ptr<FakeSanitizer> sanitizer = std::make_shared<FakeSanitizer>();
+    bool removable = false;
   };
   Rig() : Rig(Options{}) {}
   explicit Rig(const Options& options);

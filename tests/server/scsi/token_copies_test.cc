@@ -340,6 +340,23 @@ TEST_F(TokenCopiesTest, TokensAreReported) {
   EXPECT_EQ(report.substr(8), token.substr(0, 96));
 }
 
+TEST_F(TokenCopiesTest, WhatIsUnderWayEndsWithTheMedium) {
+  Rig rig({.removable = true});
+  put(rig, 0, 'a');
+  put(rig, 1, 'b');
+  const std::string token = token_of(rig, {{0, 2}});
+  rig.layer->hold();
+  EXPECT_EQ(write(rig, token, {{100, 1}, {200, 1}}, {.id = 5, .immediate = true}), "good");
+  EXPECT_EQ(rig.send("1b 01 00 00 02 00").verdict(), "good");
+  rig.layer->release();
+  const auto information = ask(rig, 5);
+  ASSERT_TRUE(information);
+  EXPECT_EQ(information->count, 1u) << "what was begun";
+  EXPECT_EQ(information->sense.substr(0, 8), "70 00 02") << information->sense;
+  EXPECT_EQ(rig.layer->text({200 * 512, 512}), std::string(512, '\0'));
+  EXPECT_EQ(write(rig, token, {{100, 1}}), "2/3A/02");
+}
+
 TEST_F(TokenCopiesTest, WhoIsFencedOffWritesNothing) {
   const std::string token = token_of(rig_, {{0, 1}});
   const auto other = rig_.attach("iqn.2026-11.org.example:other");

@@ -66,6 +66,101 @@ TEST_F(UnitReservationsTest, AReservationKeepsOthersOut) {
   EXPECT_EQ(b(reserve_cdb(1, 3), reserve_list('B', 0)), "reservation conflict");
 }
 
+// The rows of the tables of SPC-4 5.13.1 and SBC-3 table 13, for the table's own commands: who is
+// allowed in the presence of the write exclusive and of the exclusive access types.
+struct Row {
+  std::string_view cdb;
+  std::string_view passes;  // "all", "readers" or "nobody"
+};
+constexpr Row kRows[] = {
+    {"00", "all"},                             // TEST UNIT READY
+    {"03", "all"},                             // REQUEST SENSE
+    {"12", "all"},                             // INQUIRY
+    {"25", "all"},                             // READ CAPACITY(10)
+    {"9e 10", "all"},                          // READ CAPACITY(16)
+    {"a0", "all"},                             // REPORT LUNS
+    {"a3 0a", "all"},                          // REPORT TARGET PORT GROUPS
+    {"4d 00 40", "all"},                       // LOG SENSE
+    {"5e 00", "all"},                          // PERSISTENT RESERVE IN
+    {"1e 00 00 00 00", "all"},                 // PREVENT ALLOW MEDIUM REMOVAL, PREVENT=0
+    {"1b 00 00 00 01", "all"},                 // START STOP UNIT, START=1, POWER CONDITION=0
+    {"1b 00 00 00 03", "all"},                 // and LOEJ
+    {"84 05", "all"},                          // RECEIVE COPY STATUS(LID4)
+    {"84 07", "all"},                          // RECEIVE ROD TOKEN INFORMATION
+    {"84 08", "all"},                          // REPORT ALL ROD TOKENS
+    {"83 1c", "all"},                          // COPY OPERATION ABORT
+    {"08", "readers"},                         // READ(6)
+    {"28", "readers"},                         // READ(10)
+    {"a8", "readers"},                         // READ(12)
+    {"88", "readers"},                         // READ(16)
+    {"2f", "readers"},                         // VERIFY(10)
+    {"34", "readers"},                         // PRE-FETCH(10)
+    {"9e 12", "readers"},                      // GET LBA STATUS
+    {"1a 00 08", "readers"},                   // MODE SENSE(6)
+    {"5a 00 08", "readers"},                   // MODE SENSE(10)
+    {"1c 01", "readers"},                      // RECEIVE DIAGNOSTIC RESULTS
+    {"3c 0b", "readers"},                      // READ BUFFER
+    {"37", "readers"},                         // READ DEFECT DATA(10)
+    {"a3 0c", "readers"},                      // REPORT SUPPORTED OPERATION CODES
+    {"a3 0d", "readers"},                      // REPORT SUPPORTED TASK MANAGEMENT FUNCTIONS
+    {"83 10", "readers"},                      // POPULATE TOKEN
+    {"84 00", "nobody"},                       // RECEIVE COPY RESULTS
+    {"84 03", "nobody"},                       // of the operating parameters
+    {"83 00", "nobody"},                       // EXTENDED COPY
+    {"83 11", "nobody"},                       // WRITE USING TOKEN
+    {"0a", "nobody"},                          // WRITE(6)
+    {"2a", "nobody"},                          // WRITE(10)
+    {"2e", "nobody"},                          // WRITE AND VERIFY(10)
+    {"35", "nobody"},                          // SYNCHRONIZE CACHE(10)
+    {"41 00 00 00 00 00 00 00 01", "nobody"},  // WRITE SAME(10)
+    {"42", "nobody"},                          // UNMAP
+    {"89", "nobody"},                          // COMPARE AND WRITE
+    {"8b", "nobody"},                          // ORWRITE(16)
+    {"9c", "nobody"},                          // WRITE ATOMIC(16)
+    {"48 82", "nobody"},                       // SANITIZE
+    {"15 10", "nobody"},                       // MODE SELECT(6)
+    {"4c 02 40", "nobody"},                    // LOG SELECT
+    {"1d 04", "nobody"},                       // SEND DIAGNOSTIC
+    {"3b 0a", "nobody"},                       // WRITE BUFFER
+    {"1e 00 00 00 01", "nobody"},              // PREVENT ALLOW MEDIUM REMOVAL, PREVENT=1
+    {"1b 00 00 00 00", "nobody"},              // START STOP UNIT, START=0
+    {"1b 00 00 00 02", "nobody"},              // and LOEJ
+    {"1b 00 00 00 11", "nobody"},              // POWER CONDITION
+};
+
+// To a new unit each: some of these commands would change what the next one finds.
+std::string verdict_under(int type, std::string_view cdb, bool registered) {
+  Rig rig({.removable = true});
+  const auto other = rig.attach("iqn.2026-11.org.example:b");
+  rig.send(reserve_cdb(0), reserve_list(0, 'A'));
+  rig.send(reserve_cdb(1, type), reserve_list('A', 0));
+  if (registered) rig.send_from(other, reserve_cdb(0), reserve_list(0, 'B'));
+  return rig.send_from(other, cdb).verdict();
+}
+
+TEST(ReservationTable, WithoutRegistration) {
+  for (const auto& [cdb, passes] : kRows) {
+    for (const int type : {1, 5, 7}) {
+      EXPECT_EQ(verdict_under(type, cdb, false) == "reservation conflict", passes == "nobody")
+          << cdb << " under type " << type;
+    }
+    for (const int type : {3, 6, 8}) {
+      EXPECT_EQ(verdict_under(type, cdb, false) == "reservation conflict", passes != "all")
+          << cdb << " under type " << type;
+    }
+  }
+}
+TEST(ReservationTable, RegisteredOnesPassTheTypesForRegistrants) {
+  for (const auto& [cdb, passes] : kRows) {
+    for (const int type : {5, 6, 7, 8}) {
+      EXPECT_NE(verdict_under(type, cdb, true), "reservation conflict")
+          << cdb << " under type " << type;
+    }
+    EXPECT_EQ(verdict_under(1, cdb, true) == "reservation conflict", passes == "nobody") << cdb;
+    EXPECT_EQ(verdict_under(3, cdb, true) == "reservation conflict", passes != "all") << cdb;
+  }
+}
+
 TEST_F(UnitReservationsTest, PreemptionReachesThePreempted) {
   a(reserve_cdb(0), reserve_list(0, 'A'));
   a(reserve_cdb(1, 5), reserve_list('A', 0));
@@ -101,6 +196,10 @@ TEST_F(UnitReservationsTest, Reserve6KeepsOthersOutUntilItIsReleased) {
   EXPECT_EQ(b(kReserve6), "reservation conflict");
   EXPECT_EQ(b(kInquiry), "good");
   EXPECT_EQ(b("4d 00 40 00 00 00 00 00 ff"), "good") << "LOG SENSE";
+  EXPECT_EQ(b("1e 00 00 00 00 00"), "good") << "ALLOW MEDIUM REMOVAL";
+  EXPECT_EQ(b("1e 00 00 00 01 00"), "reservation conflict") << "PREVENT MEDIUM REMOVAL";
+  EXPECT_EQ(b("1b 00 00 00 01 00"), "good") << "starting a unit";
+  EXPECT_EQ(b("1b 00 00 00 00 00"), "reservation conflict") << "stopping it";
   EXPECT_EQ(b(kRelease6), "good") << "without effect";
   EXPECT_EQ(b(kRead), "reservation conflict");
   EXPECT_EQ(a(kRead), "good");
