@@ -217,6 +217,11 @@ struct Sanitize {
   std::uint32_t parameter_bytes = 0;
 };
 
+struct FormatUnit {
+  bool has_list = false;  // FMTDATA
+  bool long_header = false;
+};
+
 // A Sense when the CDB is refused.
 using Decoded =
     std::variant<Sense, TestUnitReady, RequestSense, Inquiry, ModeSense, ModeSelect, StartStopUnit,
@@ -226,7 +231,7 @@ using Decoded =
                  PersistentReserveOut, CompareAndWrite, OrWrite, ReadDefectData, ExtendedCopy,
                  ReceiveCopyResults, LogSense, LogSelect, SendDiagnostic, ReceiveDiagnostic,
                  ReadBuffer, WriteBuffer, PopulateToken, WriteUsingToken, CopyOperationAbort,
-                 ReceiveCopyInformation, ReportRodTokens, Sanitize>;
+                 ReceiveCopyInformation, ReportRodTokens, Sanitize, FormatUnit>;
 
 // What the copy manager of a device answers (SPC-4 5.17).
 template <typename T>

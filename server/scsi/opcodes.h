@@ -57,6 +57,7 @@ enum class Operation : std::uint8_t {
   kReceiveRodTokens,
   kReportRodTokens,
   kSanitize,
+  kFormatUnit,
 };
 
 // What a command does, as far as reservations care (SPC-4 table 44, SBC-3 table 13).
