@@ -309,8 +309,8 @@ Decoded decode(CdbBytes cdb, const Geometry& geometry) {
       return ExtendedCopy{bytes};
     }
     case Operation::kReceiveCopyResults:
-      return ReceiveCopyResults{info->service_action == 0x03, cdb[2],
-                                load_be<std::uint32_t>(&cdb[10])};
+      return ReceiveCopyResults{static_cast<ReceiveCopyResults::Kind>(*info->service_action),
+                                cdb[2], load_be<std::uint32_t>(&cdb[10])};
     case Operation::kLogSelect:
     case Operation::kLogSense:
     case Operation::kSendDiagnostic:

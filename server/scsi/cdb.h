@@ -180,7 +180,12 @@ struct ExtendedCopy {
   std::uint32_t parameter_bytes = 0;
 };
 struct ReceiveCopyResults {
-  bool operating_parameters = false;  // otherwise the status of the copy `list_id`
+  enum class Kind : std::uint8_t {  // the service actions
+    kStatus = 0x00,                 // of the copy `list_id`, as the failure's details are
+    kOperatingParameters = 0x03,
+    kFailureDetails = 0x04,
+  };
+  Kind kind = Kind::kStatus;
   std::uint8_t list_id = 0;
   std::uint32_t allocation_bytes = 0;
 };
