@@ -61,7 +61,7 @@ def test_a_format_is_one_write_and_is_undone(daemon, data):
     host.close()
     other.close()
     daemon.cli("view", "unexpose", view["name"])
-    daemon.cli("rollback", f"a@#{before}", "--force")
+    daemon.rollback("a", f"#{before}")
     host = Host(daemon, target)
     assert host.read(0)[:8] == b"precious"
     assert host.mapped()
