@@ -99,7 +99,8 @@ Residual residual_of(const CommandTransfer& transfer, std::uint64_t data_in_byte
   const bool data_in =
       transfer.asked.direction == Direction::kToInitiator && sends_data_in(transfer);
   // Where the initiator's direction is not the CDB's, nothing of what it expected was moved.
-  const std::uint64_t moved = data_out ? transfer.asked.bytes : data_in ? data_in_bytes : 0;
+  std::uint64_t moved = data_out ? transfer.asked.bytes : data_in ? data_in_bytes : 0;
+  if (transfer.asked.open) moved = std::min<std::uint64_t>(moved, transfer.expected_bytes);
   return difference(moved, transfer.expected_bytes);
 }
 

@@ -61,6 +61,9 @@ inline constexpr SenseCode kInvalidFieldInCdb{.key = 0x05, .asc = 0x24, .ascq = 
 // ABORTED COMMAND, PROTOCOL SERVICE CRC ERROR: what lost data-out amounts to (RFC 7143, 7.8 and
 // 11.4.7.2).
 inline constexpr SenseCode kDataLost{.key = 0x0b, .asc = 0x47, .ascq = 0x05};
+// Of the ACA attribute without an ACA condition: INVALID MESSAGE ERROR (SAM-5 8.6.5).
+inline constexpr SenseCode kInvalidMessage{.key = 0x05, .asc = 0x49, .ascq = 0x00};
+
 [[nodiscard]] scsi::Response check_condition(SenseCode code);
 
 }  // namespace mariner::iscsi

@@ -15,6 +15,11 @@ void PayloadBudget::change(std::uint64_t before, std::uint64_t after) {
   used_ += after - before;
 }
 
+void PayloadBudget::unkeep(std::uint64_t bytes) {
+  CHECK(kept_ >= bytes);
+  kept_ -= bytes;
+}
+
 std::shared_ptr<PayloadBudget> PayloadBudgets::of(const std::string& initiator) {
   std::erase_if(budgets_, [](const auto& entry) { return entry.second.expired(); });
   std::weak_ptr<PayloadBudget>& place = budgets_[initiator];

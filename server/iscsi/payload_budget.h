@@ -1,6 +1,11 @@
 // What the commands of one initiator hold in memory, over all of its sessions: one bound for each
 // initiator, so that many sessions do not multiply it.
 //
+// Unsolicited data comes whether or not there is room for its command. What is kept of it for
+// commands that wait counts, too: less is left for those that are admitted, but for one, so that
+// the data of waiting commands alone never stops them all. It may hold a quarter of the bound where
+// the admitted hold all of it, so that the whole never exceeds five quarters and a command.
+//
 // A session that finds no room waits here and is called when there may be some again, at the end of
 // a turn (feed()) and never from within another session's work. Executor's thread.
 #pragma once
@@ -22,21 +27,33 @@ class PayloadBudget {
   // `starved` is the list that wait() adds to.
   PayloadBudget(std::uint64_t bytes_max, std::shared_ptr<Starved> starved);
 
-  // A command that is larger than the budget fits where nothing is held.
-  [[nodiscard]] bool fits(std::uint64_t bytes) const {
-    return used_ == 0 || used_ + bytes <= bytes_max_;
+  // A command that is to be admitted; larger than the budget, it fits where no other is.
+  // `kept_bytes` of it are kept already.
+  [[nodiscard]] bool fits(std::uint64_t bytes, std::uint64_t kept_bytes = 0) const {
+    return used_ == 0 || used_ + kept_ - kept_bytes + bytes <= bytes_max_;
   }
+  // Unsolicited data of a command that waits; false: there is no room, and nothing was counted.
+  [[nodiscard]] bool keep(std::uint64_t bytes) {
+    if (kept_ + bytes > bytes_max_ / 4 && used_ + kept_ + bytes > bytes_max_) return false;
+    kept_ += bytes;
+    return true;
+  }
+  // It does not wait any more.
+  void unkeep(std::uint64_t bytes);
   // What held `before` bytes holds `after`.
   void change(std::uint64_t before, std::uint64_t after);
   // Session::budget_freed() is called when there may be room, once.
   void wait(std::weak_ptr<Session> session) { starved_->push_back(std::move(session)); }
 
+  // By admitted commands and what waits to be sent; by commands that wait.
   [[nodiscard]] std::uint64_t used() const { return used_; }
+  [[nodiscard]] std::uint64_t kept() const { return kept_; }
 
  private:
   const std::uint64_t bytes_max_;
   const std::shared_ptr<Starved> starved_;
   std::uint64_t used_ = 0;
+  std::uint64_t kept_ = 0;
 };
 
 class PayloadBudgets {

@@ -15,7 +15,6 @@ constexpr std::uint8_t kContinueBit = 0x40;
 constexpr std::uint8_t kReadBit = 0x40;
 constexpr std::uint8_t kWriteBit = 0x20;
 constexpr std::uint8_t kAttributeMask = 0x07;
-constexpr std::uint8_t kAttributeMax = 4;  // ACA
 constexpr std::uint8_t kOverflowBit = 0x04;
 constexpr std::uint8_t kUnderflowBit = 0x02;
 constexpr std::uint8_t kStatusBit = 0x01;
@@ -63,6 +62,7 @@ Result<ScsiCommand> parse_scsi_command(const Bhs& bhs) {
                   .final = flag(bhs, kFinalBit),
                   .read = flag(bhs, kReadBit),
                   .write = flag(bhs, kWriteBit),
+                  .attribute = static_cast<TaskAttribute>(u8(bhs, 1) & kAttributeMask),
                   .lun = u64(bhs, 8),
                   .itt = u32(bhs, 16),
                   .expected_bytes = u32(bhs, 20),
@@ -70,7 +70,7 @@ Result<ScsiCommand> parse_scsi_command(const Bhs& bhs) {
                   .exp_stat_sn = u32(bhs, 28)};
   std::memcpy(pdu.cdb.data(), &bhs[32], pdu.cdb.size());
   if (pdu.itt == kReservedTag) return field_error("SCSI Command", "reserved initiator task tag");
-  if ((u8(bhs, 1) & kAttributeMask) > kAttributeMax) {
+  if (pdu.attribute > TaskAttribute::kAca) {
     return field_error("SCSI Command", "reserved task attribute");
   }
   if (!pdu.final && !pdu.write) return field_error("SCSI Command", "F=0 without W=1");

@@ -65,11 +65,21 @@ struct CommonHeader {
 // --- From the initiator -------------------------------------------------------------------
 
 // 11.3
+// 11.3.1
+enum class TaskAttribute : std::uint8_t {
+  kUntagged = 0,
+  kSimple = 1,
+  kOrdered = 2,
+  kHeadOfQueue = 3,
+  kAca = 4,
+};
+
 struct ScsiCommand {
   bool immediate = false;
   bool final = false;
   bool read = false;
   bool write = false;
+  TaskAttribute attribute = TaskAttribute::kSimple;
   std::uint64_t lun = 0;
   std::uint32_t itt = 0;
   std::uint32_t expected_bytes = 0;

@@ -1,7 +1,6 @@
 #include "server/iscsi/session.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "proto/check.h"
@@ -50,7 +49,7 @@ void Session::detach(std::uint32_t id) {
     if (task.connection == id && task.state != Task::State::kExecuting) release(task);
   });
   count_output();
-  if (!attachments_.empty() && !waiting_.empty()) pump();
+  if (!attachments_.empty()) resume();
 }
 
 const Session::Attachment* Session::attachment(std::uint32_t id) const {
@@ -111,9 +110,15 @@ Result<Session::Start> Session::begin_command(std::uint32_t id, const ScsiComman
   }
   const scsi::Transfer transfer = device()->transfer_of(command.lun, command.cdb);
   const bool data_out = transfer.direction == Direction::kToTarget && command.write;
-  const bool too_long = data_out && transfer.bytes > options_.transfer_bytes_max;
+  Task::Refusal refusal = Task::Refusal::kNone;
+  if (command.attribute == TaskAttribute::kAca) refusal = Task::Refusal::kNoAca;
+  if (data_out && transfer.bytes > options_.transfer_bytes_max) {
+    refusal = Task::Refusal::kTooLong;
+  }
   const auto wanted = static_cast<std::uint32_t>(
-      data_out && !too_long ? std::min<std::uint64_t>(transfer.bytes, command.expected_bytes) : 0);
+      data_out && refusal == Task::Refusal::kNone
+          ? std::min<std::uint64_t>(transfer.bytes, command.expected_bytes)
+          : 0);
   DataOutTransfer data;
   const auto begun = data.begin(command, data_bytes, wanted, parameters());
   if (!begun) return begun.error();
@@ -128,7 +133,8 @@ Result<Session::Start> Session::begin_command(std::uint32_t id, const ScsiComman
   task->immediate = command.immediate;
   task->read = command.read;
   task->write = command.write;
-  task->too_long = too_long;
+  task->refusal = refusal;
+  task->attribute = command.attribute;
   task->expected_bytes = command.expected_bytes;
   task->lun = command.lun;
   task->transfer = transfer;
@@ -136,18 +142,16 @@ Result<Session::Start> Session::begin_command(std::uint32_t id, const ScsiComman
   task->cdb = command.cdb;
   task->charge_bytes = charge_of(*task);
   if (wanted > 0) {
-    if (fits(task->charge_bytes) && waiting_.empty()) {
+    if (waiting_.empty() && begins_at_once(command) && fits(*task)) {
       admit(*task);
     } else if (data_bytes > 0 || data.unsolicited_open()) {
-      // Unsolicited data comes whether or not there is room: the window and FirstBurstLength bound
-      // it. It is copied when the command is admitted.
-      task->payload = Payload::allocate(std::min(wanted, parameters().first_burst_bytes_max));
+      keep_unsolicited(*task, data_bytes);
     }
   }
-  return Start{
-      .task = task->ref,
-      .place = {.payload = task->payload, .offset = 0, .length = std::min(data_bytes, wanted)},
-      .reject = std::nullopt};
+  const std::uint32_t kept = task->payload ? std::min(data_bytes, wanted) : 0;
+  return Start{.task = task->ref,
+               .place = {.payload = task->payload, .offset = 0, .length = kept},
+               .reject = std::nullopt};
 }
 
 void Session::command_arrived(TaskRef ref) {
@@ -162,6 +166,7 @@ void Session::command_arrived(TaskRef ref) {
     Task* const due = tasks_.get(ref);
     if (due == nullptr) return;
     due->early = false;
+    enter(*due);
     advance(*due);
   });
 }
@@ -185,7 +190,7 @@ Result<Session::Start> Session::begin_data_out(std::uint32_t id, const DataOut& 
   }
   const auto use = data.check(pdu, data_bytes, solicited);
   if (!use) return use.error();
-  if (*use == DataOutTransfer::Use::kDrop) {
+  if (*use == DataOutTransfer::Use::kDrop || task->refusal == Task::Refusal::kTaskSetFull) {
     return Start{.task = task->ref, .place = {}, .reject = std::nullopt};
   }
   const std::uint32_t usable = data.wanted() - std::min(pdu.offset, data.wanted());
@@ -205,69 +210,18 @@ void Session::data_out_arrived(TaskRef ref, const DataOut& pdu, std::uint32_t da
   advance(*task);
 }
 
-std::uint64_t Session::charge_of(const Task& task) const {
-  if (task.transfer.direction == Direction::kToInitiator) {
-    // An allocation length may be absurd; the device limits what it returns.
-    return std::min(
-        {task.transfer.bytes, std::uint64_t{task.expected_bytes}, options_.transfer_bytes_max});
-  }
-  return task.data_out.wanted();
-}
-
-bool Session::fits(std::uint64_t charge_bytes) {
-  if (charge_bytes == 0) return true;
-  const std::uint64_t used = charged_bytes_ + output_bytes();
-  if (used != 0 && used + charge_bytes > options_.payload_bytes_max) return false;
-  if (setup_.budget->fits(charge_bytes)) return true;
-  if (!std::exchange(starved_, true)) setup_.budget->wait(weak_from_this());
-  return false;
-}
-
-std::uint64_t Session::output_bytes() const {
-  std::uint64_t bytes = 0;
-  for (const Attachment& one : attachments_) {
-    bytes += one.sender->queued_bytes();
-    if (one.unacknowledged != nullptr) bytes += one.unacknowledged->bytes();
-  }
-  return bytes;
-}
-
-void Session::count_output() {
-  const std::uint64_t bytes = output_bytes();
-  setup_.budget->change(std::exchange(counted_output_bytes_, bytes), bytes);
-}
-
-// True if answers are kept until they are acknowledged, and some are.
-bool Session::keeps_sent() const {
-  return std::any_of(attachments_.begin(), attachments_.end(), [](const Attachment& one) {
-    return one.unacknowledged != nullptr && one.unacknowledged->bytes() > 0;
-  });
-}
-
-void Session::admit(Task& task) {
-  task.admitted = true;
-  charged_bytes_ += task.charge_bytes;
-  setup_.budget->change(0, task.charge_bytes);
-  const std::uint32_t wanted = task.data_out.wanted();
-  if (wanted == 0 || task.payload.size() == wanted) return;
-  Payload whole = Payload::allocate(wanted);
-  if (task.payload) {
-    const std::uint32_t received = std::min(task.data_out.received(), wanted);
-    std::memcpy(whole.data(), task.payload.data(), received);
-    // The same bytes at the same place.
-    for (std::size_t i = 0; i < received / kBlockBytes; ++i) {
-      if (const auto crc = task.payload.block_crc(i)) whole.set_block_crc(i, *crc);
-    }
-  }
-  task.payload = std::move(whole);
-}
-
 // What can be done for a task now that a PDU of it is complete.
 void Session::advance(Task& task) {
   if (task.early || task.data_out.unsolicited_open()) return;
+  if (task.waits_its_turn && !task_set_.enabled(task.group)) {
+    task.state = Task::State::kWaiting;
+    dormant_.push_back(task.ref);
+    return;
+  }
   if (!task.admitted && !task.data_out.failed()) {
+    if (task.refusal == Task::Refusal::kTaskSetFull) return execute(task);
     const bool overtakes_none = waiting_.empty() || task.charge_bytes == 0;
-    if (!overtakes_none || !fits(task.charge_bytes)) {
+    if (!overtakes_none || !fits(task)) {
       task.state = Task::State::kWaiting;
       waiting_.push(task.ref);
       if (keeps_sent()) attachment(task.connection)->link->ask_for_acknowledgement();
@@ -321,7 +275,13 @@ bool Session::repeat_r2t(std::uint32_t id, const SnackRequest& snack) {
 void Session::execute(Task& task) {
   task.state = Task::State::kExecuting;
   const TaskRef ref = task.ref;
-  if (task.too_long) return complete(ref, check_condition(kInvalidFieldInCdb));
+  switch (task.refusal) {
+    case Task::Refusal::kNone: break;
+    case Task::Refusal::kTooLong: return complete(ref, check_condition(kInvalidFieldInCdb));
+    case Task::Refusal::kNoAca: return complete(ref, check_condition(kInvalidMessage));
+    case Task::Refusal::kTaskSetFull:
+      return complete(ref, {.status = scsi::Status::kTaskSetFull, .sense = {}, .data_in = {}});
+  }
   if (task.data_out.failed()) return complete(ref, check_condition(kDataLost));
   scsi::Command command{.lun = task.lun,
                         .cdb = task.cdb,
@@ -339,7 +299,11 @@ void Session::complete(TaskRef ref, const scsi::Response& response) {
   Task* const task = tasks_.get(ref);
   if (task == nullptr) return;  // buried
   const Attachment* const at = attachment(task->connection);
-  if (at == nullptr || task->aborted()) return release(*task);
+  if (at == nullptr || task->aborted()) {
+    release(*task);
+    if (!attachments_.empty()) resume();
+    return;
+  }
   const CommandTransfer transfer{.itt = task->itt,
                                  .read = task->read,
                                  .write = task->write,
@@ -358,22 +322,7 @@ void Session::complete(TaskRef ref, const scsi::Response& response) {
   }
   at->link->output_ready();
   count_output();
-  if (!waiting_.empty()) pump();
-}
-
-// Lets waiting tasks go on, in order, as far as memory allows.
-void Session::pump() {
-  // A device that answers at once would recurse as deep as the queue is long.
-  if (std::exchange(pumping_, true)) return;
-  while (!waiting_.empty()) {
-    Task* const task = tasks_.get(waiting_.front());
-    if (task != nullptr && !fits(task->charge_bytes)) break;
-    waiting_.pop();
-    if (task == nullptr) continue;  // aborted while it waited
-    admit(*task);
-    proceed(*task);
-  }
-  pumping_ = false;
+  resume();
 }
 
 bool Session::abort_task(std::uint32_t itt, std::uint64_t lun, std::uint64_t ticket) {
@@ -399,7 +348,7 @@ void Session::bury(std::uint64_t ticket) {
   tasks_.for_each([&](Task& task) {
     if (task.abort_ticket == ticket) release(task);
   });
-  if (!waiting_.empty()) pump();
+  resume();
 }
 
 bool Session::begin_management() {
@@ -426,7 +375,10 @@ void Session::release(Task& task) {
   if (task.admitted) {
     charged_bytes_ -= task.charge_bytes;
     setup_.budget->change(task.charge_bytes, 0);
+  } else if (task.waiting_bytes != 0) {
+    setup_.budget->unkeep(task.waiting_bytes);
   }
+  if (task.in_set) task_set_.leave(task.group);
   tasks_.release(task);
 }
 

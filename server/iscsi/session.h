@@ -6,11 +6,14 @@
 // keeps the session alive; once its connection is gone (detach), its answer is dropped.
 //
 // A session has one or several connections. Requests act in the order of their CmdSN, whichever of
-// them brings them.
+// them brings them, and commands begin as their task attributes have it (task_set.h). Immediate
+// commands stand outside of both orders: who sends one asks that it does not wait.
 //
 // What commands hold in memory is bounded (Options::payload_bytes_max): a command that does not fit
 // waits in order before its memory is allocated. Reading goes on meanwhile, because the commands
-// that do hold memory may be waiting for their data; the CmdSN window bounds how many can wait.
+// that do hold memory may be waiting for their data; the CmdSN window bounds how many can wait, and
+// the initiator's budget what their unsolicited data holds: beyond it they end in TASK SET FULL.
+// Memory is given to those only whose turn has come, so nobody holds it while he waits for others.
 //
 // Executor's thread.
 #pragma once
@@ -32,6 +35,7 @@
 #include "server/iscsi/pdu_sender.h"
 #include "server/iscsi/ring.h"
 #include "server/iscsi/task.h"
+#include "server/iscsi/task_set.h"
 #include "server/iscsi/unacknowledged.h"
 
 namespace mariner::iscsi {
@@ -147,12 +151,12 @@ class Session : public std::enable_shared_from_this<Session> {
   // The sender has less to send than before.
   void output_drained() {
     count_output();
-    if (!waiting_.empty()) pump();
+    resume();
   }
   // The initiator's budget may have room again.
   void budget_freed() {
     starved_ = false;
-    if (!attachments_.empty() && !waiting_.empty()) pump();
+    if (!attachments_.empty()) resume();
   }
 
   // Task management. A ticket names one function's victims; they answer no more.
@@ -173,7 +177,10 @@ class Session : public std::enable_shared_from_this<Session> {
   [[nodiscard]] const Attachment* attachment(std::uint32_t id) const;
   [[nodiscard]] bool keeps_sent() const;
   [[nodiscard]] std::uint64_t charge_of(const Task& task) const;
-  [[nodiscard]] bool fits(std::uint64_t charge_bytes);
+  [[nodiscard]] bool fits(const Task& task);
+  [[nodiscard]] bool begins_at_once(const ScsiCommand& command) const;
+  void keep_unsolicited(Task& task, std::uint32_t immediate_bytes);
+  void enter(Task& task);
   [[nodiscard]] std::uint64_t output_bytes() const;
   void count_output();
   void admit(Task& task);
@@ -183,7 +190,13 @@ class Session : public std::enable_shared_from_this<Session> {
   void send_request(const Task& task, const DataOutTransfer::Request& request);
   void execute(Task& task);
   void complete(TaskRef ref, const scsi::Response& response);
+  // What has ended may let others go on.
+  void resume() {
+    if (!waiting_.empty() || !dormant_.empty()) pump();
+  }
   void pump();
+  void admit_waiting();
+  [[nodiscard]] bool wake();
   void abort(Task& task, std::uint64_t ticket);
   void release(Task& task);
 
@@ -194,7 +207,10 @@ class Session : public std::enable_shared_from_this<Session> {
   std::uint32_t last_attachment_ = 0;
   CommandOrder order_;
   TaskTable tasks_;
-  Ring<TaskRef> waiting_;
+  Ring<TaskRef> waiting_;  // for memory
+  TaskSet task_set_;
+  std::vector<TaskRef> dormant_;  // until their group's turn, in order
+  TaskSet::Group woken_ = 0;      // the first group when they were last looked through
   bool pumping_ = false;
   bool starved_ = false;  // the budget is to call budget_freed()
   std::uint32_t immediate_tasks_ = 0;

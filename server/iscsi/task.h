@@ -14,6 +14,7 @@
 
 #include "proto/payload.h"
 #include "server/iscsi/data_out.h"
+#include "server/iscsi/task_set.h"
 #include "server/scsi/target_device.h"
 
 namespace mariner::iscsi {
@@ -27,7 +28,8 @@ struct Task {
   enum class State : std::uint8_t {
     kFree,
     kReceiving,  // its data-out is arriving
-    kWaiting,    // for memory, before its data-out is solicited or it is executed
+    kWaiting,    // for those before it or for memory, before its data-out is solicited or it is
+                 // executed
     kExecuting,  // the device has it
   };
 
@@ -35,10 +37,20 @@ struct Task {
   bool immediate = false;
   bool read = false;
   bool write = false;
-  bool admitted = false;           // `charge_bytes` are reserved for it
-  bool numbered = false;           // its CmdSN has a place in the window
-  bool early = false;              // a command before it has not come yet
-  bool too_long = false;           // beyond transfer_bytes_max: never reaches the device
+  bool admitted = false;        // `charge_bytes` are reserved for it
+  bool numbered = false;        // its CmdSN has a place in the window
+  bool early = false;           // a command before it has not come yet
+  bool in_set = false;          // it has a place in the task set, in `group`
+  bool waits_its_turn = false;  // ... and begins no earlier than its group
+  // Why it never reaches the device.
+  enum class Refusal : std::uint8_t {
+    kNone,
+    kTooLong,     // beyond transfer_bytes_max
+    kNoAca,       // of the ACA attribute, which needs a condition that there never is
+    kTaskSetFull  // no room for the unsolicited data that it would wait with
+  };
+  Refusal refusal = Refusal::kNone;
+  TaskAttribute attribute = TaskAttribute::kSimple;
   std::uint64_t abort_ticket = 0;  // the task management function that ended it; 0: none
   std::uint32_t itt = 0;
   std::uint32_t cmd_sn = 0;
@@ -46,6 +58,8 @@ struct Task {
   std::uint32_t expected_bytes = 0;  // Expected Data Transfer Length
   std::uint64_t lun = 0;
   std::uint64_t charge_bytes = 0;
+  std::uint32_t waiting_bytes = 0;  // for unsolicited data, before it is admitted
+  TaskSet::Group group = 0;
   scsi::Transfer transfer;
   DataOutTransfer data_out;
   Payload payload;

@@ -202,6 +202,15 @@ Decoded decode_start_stop(CdbBytes cdb, const Geometry& geometry) {
   return command;
 }
 
+Decoded decode_format_unit(CdbBytes cdb) {
+  const FormatUnit command{(cdb[1] & 0x10) != 0, (cdb[1] & 0x20) != 0};
+  // SBC-3 table 32: an empty list of defects may be in any of the formats; without a list, none is
+  // named.
+  constexpr unsigned kFormats = 6;  // up to that of physical sectors
+  if ((cdb[1] & 0x07u) >= (command.has_list ? kFormats : 1)) return invalid_field_in_cdb(1, 2);
+  return command;
+}
+
 Decoded decode_report_luns(CdbBytes cdb) {
   if (cdb[2] > static_cast<std::uint8_t>(ReportLuns::Select::kAll)) return invalid_field_in_cdb(2);
   return ReportLuns{static_cast<ReportLuns::Select>(cdb[2]), load_be<std::uint32_t>(&cdb[6])};
@@ -323,8 +332,8 @@ Decoded decode(CdbBytes cdb, const Geometry& geometry) {
       return ExtendedCopy{bytes};
     }
     case Operation::kReceiveCopyResults:
-      return ReceiveCopyResults{info->service_action == 0x03, cdb[2],
-                                load_be<std::uint32_t>(&cdb[10])};
+      return ReceiveCopyResults{static_cast<ReceiveCopyResults::Kind>(*info->service_action),
+                                cdb[2], load_be<std::uint32_t>(&cdb[10])};
     case Operation::kLogSelect:
     case Operation::kLogSense:
     case Operation::kSendDiagnostic:
@@ -342,6 +351,7 @@ Decoded decode(CdbBytes cdb, const Geometry& geometry) {
                                     load_be<std::uint32_t>(&cdb[2]),
                                     load_be<std::uint32_t>(&cdb[10])};
     case Operation::kSanitize: return decode_sanitize(cdb, geometry);
+    case Operation::kFormatUnit: return decode_format_unit(cdb);
     case Operation::kReportRodTokens: return ReportRodTokens{load_be<std::uint32_t>(&cdb[10])};
     case Operation::kReadDefectData: {
       const bool twelve = info->cdb_bytes == 12;
@@ -371,6 +381,12 @@ struct TransferOf {
     if constexpr (requires { command.allocation_bytes; }) return in(command.allocation_bytes);
     if constexpr (requires { command.parameter_bytes; }) return out(command.parameter_bytes);
     return {};
+  }
+  // Its CDB does not say how long its list is: a header and the longest pattern, at most.
+  Transfer operator()(const FormatUnit& command) const {
+    if (!command.has_list) return {};
+    const std::uint64_t header = command.long_header ? 8 : 4;
+    return {Transfer::Direction::kToTarget, header + 4 + geometry.block_bytes, true};
   }
   Transfer operator()(const Read& command) const {
     return in(command.extent.blocks * geometry.block_bytes);

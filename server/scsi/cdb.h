@@ -191,7 +191,12 @@ struct ExtendedCopy {
   std::uint32_t parameter_bytes = 0;
 };
 struct ReceiveCopyResults {
-  bool operating_parameters = false;  // otherwise the status of the copy `list_id`
+  enum class Kind : std::uint8_t {  // the service actions
+    kStatus = 0x00,                 // of the copy `list_id`, as the failure's details are
+    kOperatingParameters = 0x03,
+    kFailureDetails = 0x04,
+  };
+  Kind kind = Kind::kStatus;
   std::uint8_t list_id = 0;
   std::uint32_t allocation_bytes = 0;
 };
@@ -228,6 +233,11 @@ struct Sanitize {
   std::uint32_t parameter_bytes = 0;
 };
 
+struct FormatUnit {
+  bool has_list = false;  // FMTDATA
+  bool long_header = false;
+};
+
 // A Sense when the CDB is refused.
 using Decoded =
     std::variant<Sense, TestUnitReady, RequestSense, Inquiry, ModeSense, ModeSelect, StartStopUnit,
@@ -237,7 +247,7 @@ using Decoded =
                  PersistentReserveOut, CompareAndWrite, OrWrite, ReadDefectData, ExtendedCopy,
                  ReceiveCopyResults, LogSense, LogSelect, SendDiagnostic, ReceiveDiagnostic,
                  ReadBuffer, WriteBuffer, PopulateToken, WriteUsingToken, CopyOperationAbort,
-                 ReceiveCopyInformation, ReportRodTokens, Sanitize>;
+                 ReceiveCopyInformation, ReportRodTokens, Sanitize, FormatUnit>;
 
 // What the copy manager of a device answers (SPC-4 5.17).
 template <typename T>

@@ -89,6 +89,17 @@ void CopyLedger::forget_all() {
   std::erase_if(entries_, [](const Entry& entry) { return !entry.report->under_way(); });
 }
 
+Bytes copy_failure(const Response& outcome) {
+  constexpr std::size_t kStatusAt = 56;
+  constexpr std::size_t kSenseAt = 60;
+  Bytes data(kSenseAt + outcome.sense.size());
+  data[kStatusAt] = static_cast<std::uint8_t>(outcome.status);
+  store_be(&data[kStatusAt + 2], static_cast<std::uint16_t>(outcome.sense.size()));
+  std::ranges::copy(outcome.sense, data.begin() + kSenseAt);
+  store_available(data);
+  return data;
+}
+
 Bytes copy_status_lid4(const CopyReport& report) {
   Bytes data = shared_header(report);
   store_available(data);

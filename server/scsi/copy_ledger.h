@@ -32,6 +32,7 @@ struct CopyReport {
   std::uint64_t transferred = 0;    // bytes
   std::uint32_t block_bytes = 0;    // in which they are told; 0: in bytes
   Response outcome;                 // status and sense data, once it has ended
+  bool failure_told = false;        // its details are given once
   std::optional<RodTokenBytes> token;
 
   [[nodiscard]] bool under_way() const {
@@ -66,6 +67,8 @@ class CopyLedger {
   std::deque<Entry> entries_;
 };
 
+// RECEIVE COPY FAILURE DETAILS(LID1), of SPC-4, of a copy that ended so.
+[[nodiscard]] std::vector<std::uint8_t> copy_failure(const Response& outcome);
 // RECEIVE COPY STATUS(LID4) and, with what follows it there, RECEIVE ROD TOKEN INFORMATION (SPC-4
 // 6.24 and 6.26, SBC-4 5.25).
 [[nodiscard]] std::vector<std::uint8_t> copy_status_lid4(const CopyReport& report);

@@ -128,12 +128,20 @@ void CopyManager::copy(CopyList list, const NexusId& from, SenseFormat format, C
 
 void CopyManager::run(const ReceiveCopyResults& results, const CopyUnit& unit,
                       const Command& command, CommandDone done) {
-  if (results.operating_parameters) {
+  using Kind = ReceiveCopyResults::Kind;
+  if (results.kind == Kind::kOperatingParameters) {
     return done(parameter_data(copy_operating_parameters(), results.allocation_bytes));
   }
   const auto report = context_->ledger.find(initiator_of(command), results.list_id);
   if (report == nullptr) {
     return done(check_condition(invalid_field_in_cdb(2), unit.disk->sense_format()));
+  }
+  if (results.kind == Kind::kFailureDetails) {
+    if (report->state != State::kFailed || report->failure_told) {
+      return done(check_condition(invalid_field_in_cdb(2), unit.disk->sense_format()));
+    }
+    report->failure_told = true;
+    return done(parameter_data(copy_failure(report->outcome), results.allocation_bytes));
   }
   CopyStatus status;
   if (!report->under_way()) {

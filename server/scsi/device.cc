@@ -74,7 +74,7 @@ Device::Device(std::vector<LogicalUnitOptions> units, FindCopyUnit elsewhere,
     auto sanitize = std::make_shared<UnitSanitize>(unit.disk.sanitizer);
     units_.push_back({unit.lun, std::make_shared<Disk>(std::move(unit.disk), std::move(unit.layer)),
                       std::make_shared<UnitReservations>(std::move(unit.reservations)),
-                      std::move(sanitize)});
+                      std::move(sanitize), std::make_shared<UnitFormat>()});
   }
   std::ranges::sort(units_, {}, &Unit::lun);
   for (std::size_t i = 0; i < units_.size(); ++i) {
@@ -106,7 +106,7 @@ std::shared_ptr<CopyUnit> Device::find_copy_unit(const CopyTarget& target) const
   const auto unit = std::ranges::find_if(units_, [&](const Unit& candidate) {
     return target.type == kNaa && candidate.disk->identity().naa == target.designator;
   });
-  if (unit == units_.end() || unit->sanitize->blocks()) return nullptr;
+  if (unit == units_.end() || unit->sanitize->blocks() || unit->format->running()) return nullptr;
   return std::make_shared<CopyUnit>(CopyUnit{unit->disk, unit->reservations, unit->sanitize});
 }
 
@@ -196,6 +196,9 @@ void Device::execute(Command command, CommandDone done) {
     if (const auto sense = unit->sanitize->forbids(info->operation)) {
       return done(check_condition(*sense, disk.sense_format()));
     }
+    if (const auto sense = unit->format->forbids(info->operation, nexus)) {
+      return done(check_condition(*sense, disk.sense_format()));
+    }
   }
   if (info != nullptr && !std::holds_alternative<Sense>(decoded) &&
       !exempt_from_attentions(command.cdb)) {
@@ -206,6 +209,9 @@ void Device::execute(Command command, CommandDone done) {
   if (const auto* report = std::get_if<ReportLuns>(&decoded)) return done(report_luns(*report));
   if (const auto* wanted = std::get_if<Sanitize>(&decoded)) {
     return sanitize(*unit, *wanted, command, std::move(done));
+  }
+  if (const auto* wanted = std::get_if<FormatUnit>(&decoded)) {
+    return format(*unit, *wanted, command, std::move(done));
   }
   if (std::holds_alternative<Reserve6>(decoded)) {
     reservations.reserve(std::static_pointer_cast<InitiatorNexus>(command.nexus));
@@ -228,8 +234,10 @@ void Device::execute(Command command, CommandDone done) {
   }
   if (const auto* request = std::get_if<RequestSense>(&decoded)) {
     const auto attention = attentions.take();
-    const Sense otherwise = unit->sanitize->pollable().value_or(disk.pollable_sense());
-    return done(report_sense(*request, attention ? sense_of(*attention) : otherwise));
+    if (attention) return done(report_sense(*request, sense_of(*attention)));
+    auto busy = unit->sanitize->pollable();
+    if (!busy) busy = unit->format->take_pollable(nexus);
+    return done(report_sense(*request, busy.value_or(disk.pollable_sense())));
   }
 
   if (const auto* read = std::get_if<ReadBuffer>(&decoded)) {
@@ -299,6 +307,16 @@ void Device::sanitize(const Unit& unit, const Sanitize& command, const Command& 
   if (request.data_out.size() > 0) list = {request.data_out, 0, request.data_out.size()};
   unit.sanitize->execute(command, std::move(list), disk.shared_layer(), disk.geometry(),
                          disk.sense_format(), std::move(done));
+}
+
+void Device::format(const Unit& unit, const FormatUnit& command, const Command& request,
+                    CommandDone done) {
+  Disk& disk = *unit.disk;
+  if (auto sense = disk.write_protection()) {
+    return done(check_condition(*sense, disk.sense_format()));
+  }
+  unit.format->execute(command, request, disk.shared_layer(), disk.geometry().block_bytes,
+                       disk.sense_format(), std::move(done));
 }
 
 Response Device::execute_and_tell(Disk& disk, std::size_t index, const Decoded& decoded,

@@ -16,6 +16,7 @@
 #include "server/scsi/lun.h"
 #include "server/scsi/nexus.h"
 #include "server/scsi/target_device.h"
+#include "server/scsi/unit_format.h"
 #include "server/scsi/unit_reservations.h"
 #include "server/scsi/unit_sanitize.h"
 
@@ -66,6 +67,7 @@ class Device final : public TargetDevice {
     std::shared_ptr<Disk> disk;
     std::shared_ptr<UnitReservations> reservations;
     std::shared_ptr<UnitSanitize> sanitize;
+    std::shared_ptr<UnitFormat> format;
   };
 
   [[nodiscard]] const Unit* find(std::uint64_t lun_field) const;
@@ -79,6 +81,8 @@ class Device final : public TargetDevice {
                 CommandDone done);
   Response execute_and_tell(Disk& disk, std::size_t index, const Decoded& decoded,
                             const Command& command);
+  static void format(const Unit& unit, const FormatUnit& command, const Command& request,
+                     CommandDone done);
 
   std::vector<Unit> units_;  // in order of their LUNs
   NexusTable nexuses_;

@@ -111,8 +111,8 @@ class Disk final : public std::enable_shared_from_this<Disk> {
     requires std::same_as<Reserve, Reserve6> || std::same_as<Reserve, Release6> ||
              std::same_as<Reserve, PersistentReserveIn> ||
              std::same_as<Reserve, PersistentReserveOut> || ThirdPartyCopy<Reserve> ||
-             std::same_as<Reserve, Sanitize> || std::same_as<Reserve, ReadBuffer> ||
-             std::same_as<Reserve, WriteBuffer>
+             std::same_as<Reserve, Sanitize> || std::same_as<Reserve, FormatUnit> ||
+             std::same_as<Reserve, ReadBuffer> || std::same_as<Reserve, WriteBuffer>
   Response answer(const Reserve&, const Command&) {
     CHECK_MSG(false, "reservations, copies and echo buffers are the device's");
   }

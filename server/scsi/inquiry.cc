@@ -136,11 +136,12 @@ Bytes device_identification(const Identity& identity, std::uint16_t target_port)
 
 // SPC-4 7.8.7. No protection information, microcode, priorities or write cache.
 Bytes extended_inquiry() {
-  constexpr std::uint8_t kHeadOfQueue = 0x04;  // nothing waits that a command could be put before
+  constexpr std::uint8_t kHeadOfQueue = 0x04;
+  constexpr std::uint8_t kOrdered = 0x02;
   constexpr std::uint8_t kSimple = 0x01;
   constexpr std::uint8_t kNexusClear = 0x01;  // LUICLR
   Bytes data = page_of(0x86, 64);
-  data[5] = kHeadOfQueue | kSimple;
+  data[5] = kHeadOfQueue | kOrdered | kSimple;
   data[7] = kNexusClear;
   store_be(&data[10], std::uint16_t{(SelfTest::kExtendedSeconds + 59) / 60});
   return data;

@@ -92,6 +92,8 @@ constexpr OpcodeInfo copy_in(Operation operation, std::uint8_t action, std::uint
 constexpr OpcodeInfo kTable[] = {
     {kTestUnitReady, "TEST UNIT READY", 0x00, kNoAction, 6, {0x00}},
     {kRequestSense, "REQUEST SENSE", 0x03, kNoAction, 6, {0x03, 0x01, 0, 0, 0xFF}},
+    // Protection information is not to be had; vendor specific and obsolete bytes are not used.
+    {kFormatUnit, "FORMAT UNIT", 0x04, kNoAction, 6, {0x04, 0x3F}},
     {kRead, "READ(6)", 0x08, kNoAction, 6, extent6(0x08)},
     {kWrite, "WRITE(6)", 0x0A, kNoAction, 6, extent6(0x0A)},
     {kInquiry, "INQUIRY", 0x12, kNoAction, 6, {0x12, 0x01, 0xFF, 0xFF, 0xFF}},
@@ -202,6 +204,12 @@ constexpr OpcodeInfo kTable[] = {
      0x03,
      16,
      {0x84, 0x03, 0xFF, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF, 0xFF, 0xFF}},
+    {kReceiveCopyResults,
+     "RECEIVE COPY FAILURE DETAILS(LID1)",
+     0x84,
+     0x04,
+     16,
+     {0x84, 0x04, 0xFF, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF, 0xFF, 0xFF}},
     copy_in(kReceiveCopyStatus, 0x05, 0xFF, "RECEIVE COPY STATUS(LID4)"),
     copy_in(kReceiveRodTokens, 0x07, 0xFF, "RECEIVE ROD TOKEN INFORMATION"),
     copy_in(kReportRodTokens, 0x08, 0, "REPORT ALL ROD TOKENS"),
@@ -331,6 +339,7 @@ ReservationAccess reservation_access(Operation operation) {
     case kWriteBuffer:
     case kWriteUsingToken:
     case kSanitize:
+    case kFormatUnit:
     case kWriteAtomic: return ReservationAccess::kWrites;
   }
   return ReservationAccess::kWrites;
@@ -347,6 +356,7 @@ bool accesses_medium(Operation operation) {
     case kSynchronizeCache:
     case kWriteSame:
     case kUnmap:
+    case kFormatUnit:
     case kGetLbaStatus:
     case kCompareAndWrite:
     case kOrWrite:

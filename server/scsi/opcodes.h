@@ -57,6 +57,7 @@ enum class Operation : std::uint8_t {
   kReceiveRodTokens,
   kReportRodTokens,
   kSanitize,
+  kFormatUnit,
 };
 
 // What a command does, as far as reservations care (SPC-4 5.13.1, SBC-3 table 13): the rows of the

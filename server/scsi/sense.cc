@@ -7,6 +7,7 @@ namespace {
 
 constexpr std::uint8_t kFixedCurrent = 0x70;
 constexpr std::uint8_t kDescriptorCurrent = 0x72;
+constexpr std::uint8_t kDeferred = 0x01;  // in either format
 constexpr std::uint8_t kValid = 0x80;
 constexpr std::size_t kFixedBytes = 18;
 
@@ -29,6 +30,7 @@ void store_specific(std::uint8_t* to, const Sense& sense) {
 std::vector<std::uint8_t> encode_fixed(const Sense& sense) {
   std::vector<std::uint8_t> data(kFixedBytes);
   data[0] = kFixedCurrent;
+  if (sense.deferred) data[0] |= kDeferred;
   if (sense.information && *sense.information <= 0xFFFF'FFFF) {
     data[0] |= kValid;
     store_be(&data[3], static_cast<std::uint32_t>(*sense.information));
@@ -43,6 +45,7 @@ std::vector<std::uint8_t> encode_fixed(const Sense& sense) {
 std::vector<std::uint8_t> encode_descriptors(const Sense& sense) {
   std::vector<std::uint8_t> data(8);
   data[0] = kDescriptorCurrent;
+  if (sense.deferred) data[0] |= kDeferred;
   data[1] = static_cast<std::uint8_t>(sense.key);
   store_be(&data[2], static_cast<std::uint16_t>(sense.code));
   if (sense.information) {  // SPC-4 4.5.2.2

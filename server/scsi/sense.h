@@ -31,6 +31,7 @@ inline constexpr AdditionalSense kNone{0x0000};
 inline constexpr AdditionalSense kOperationInProgress{0x0016};
 inline constexpr AdditionalSense kBecomingReady{0x0401};
 inline constexpr AdditionalSense kInitializingCommandRequired{0x0402};
+inline constexpr AdditionalSense kFormatInProgress{0x0404};
 inline constexpr AdditionalSense kSelfTestInProgress{0x0409};
 inline constexpr AdditionalSense kSanitizeInProgress{0x041B};
 inline constexpr AdditionalSense kUnreachableCopyTarget{0x0804};
@@ -78,6 +79,7 @@ inline constexpr AdditionalSense kCapacityChanged{0x2A09};
 inline constexpr AdditionalSense kCommandSequenceError{0x2C00};
 inline constexpr AdditionalSense kCommandsCleared{0x2F00};
 inline constexpr AdditionalSense kCommandsClearedByDeviceServer{0x2F02};
+inline constexpr AdditionalSense kFormatFailed{0x3101};
 inline constexpr AdditionalSense kSanitizeFailed{0x3103};
 inline constexpr AdditionalSense kSavingParametersNotSupported{0x3900};
 inline constexpr AdditionalSense kMediumNotPresentTrayOpen{0x3A02};
@@ -103,12 +105,14 @@ struct Sense {
   std::optional<FieldPointer> field;
   // Of 65,536: how much of what keeps the unit busy is done; instead of a field pointer.
   std::optional<std::uint16_t> progress{};
+  // About a command that was answered with GOOD before (SPC-4 4.5.5).
+  bool deferred = false;
 };
 
 // What the D_SENSE bit of the control mode page, or DESC of REQUEST SENSE, chooses.
 enum class SenseFormat { kFixed, kDescriptor };
 
-// Current sense data in that format. The fixed one drops an information that needs over 32 bits.
+// Sense data in that format. The fixed one drops an information that needs over 32 bits.
 [[nodiscard]] std::vector<std::uint8_t> encode(const Sense& sense, SenseFormat format);
 
 // INVALID FIELD IN CDB at that place.

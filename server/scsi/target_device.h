@@ -53,6 +53,8 @@ struct Transfer {
   enum class Direction { kNone, kToTarget, kToInitiator };
   Direction direction = Direction::kNone;
   std::uint64_t bytes = 0;
+  // The CDB does not say how much: what the initiator has is right, up to `bytes`.
+  bool open = false;
   std::uint64_t unit_blocks = 0;  // the logical blocks that the unit had when this was asked
 };
 

@@ -83,6 +83,17 @@ CASES = {
         sg_raw --cmdset=1 --request=512 $a ff 00 00 00 00 00
         sg_raw --request=512 $a 28 00 00 08 00 00 00 00 01 00
         """),
+    "format": (ONE, """
+        - dd if=/dev/urandom of=$a bs=4096 count=32 oflag=direct conv=fsync
+        sg_format --format --quick --wait $a
+        - dd if=$a bs=4096 count=32 iflag=direct of=/tmp/read && cmp -n 131072 /tmp/read /dev/zero
+        - dd if=/dev/urandom of=$a bs=4096 count=32 oflag=direct conv=fsync
+        sg_format --format --quick --early --long --ip-def $a
+        - until sg_turs $a; do sleep 0.1; done
+        - dd if=$a bs=4096 count=32 iflag=direct of=/tmp/read && cmp -n 131072 /tmp/read /dev/zero
+        sg_format --format --quick --wait --security $a
+        sg_format --format --quick --wait --fmtpinfo=2 $a
+        """),
     "lba_status": (ONE, """
         sg_get_lba_status --maxlen=1024 $a
         - dd if=/dev/urandom of=$a bs=4096 seek=16 count=32 oflag=direct conv=fsync

@@ -82,7 +82,7 @@ def test_libiscsi_reads_the_list_of_vital_pages(target):
 def test_vital_pages_say_what_the_disk_is(host):
     pages = {page: decoded(["sg_vpd", "--inhex=-", f"--page=0x{page:x}", "--long"], host.vital_page(page))
              for page in (0x86, 0x87, 0xB0, 0xB1, 0xB2)}
-    for line in ("HEADSUP=1", "ORDSUP=0", "SIMPSUP=1", "V_SUP=0", "WU_SUP=0", "LUICLR=1", "SPT=0", "POA_SUP=0",
+    for line in ("HEADSUP=1", "ORDSUP=1", "SIMPSUP=1", "V_SUP=0", "WU_SUP=0", "LUICLR=1", "SPT=0", "POA_SUP=0",
                  "Extended self-test completion minutes=1"):
         assert line in pages[0x86], pages[0x86]
     assert pages[0x87].count("Policy: shared") == 2

@@ -1,7 +1,6 @@
 """Windows brings up a disk, trims it, copies within it, and finds it again on a second path.
 
-Where Mariner may learn more (LOG SENSE, mode pages, ALUA, offloaded data transfer) the checks hold for what it says
-that it supports: what it lists has to be right, what it does not list has to be refused."""
+What a standard or Microsoft's documents fix is compared byte by byte; what is not listed has to be refused."""
 
 import struct
 import zlib
@@ -10,8 +9,9 @@ import pytest
 
 from libiscsi import GOOD, RESERVATION_CONFLICT
 from windows_cluster import PREEMPT, RELEASE, RESERVE, Node
-from windows_disk import (ALL_PAGES, INVALID_FIELD, INVALID_OPCODE, MODE_BYTES, TOKEN_OUT, Disk, Offload, designators,
-                          inquiry, log_sense, mode_sense6, mode_sense10, protective_mbr, read10, unmap_list, write10)
+from windows_disk import (ALL_PAGES, INVALID_FIELD, INVALID_OPCODE, MODE_BYTES, TOKEN_BYTES, TOKEN_IN, Disk, Offload,
+                          designators, inquiry, log_sense, mode_sense6, mode_sense10, protective_mbr, read10,
+                          unmap_list, write10)
 from windows_fixtures import (BLOCK, POWER_ON, REGISTRATIONS_PREEMPTED, disk, server, session,  # noqa: F401  (fixtures)
                               target)
 
@@ -40,7 +40,7 @@ def test_the_first_commands(session):
 
 def test_pages_of_vital_product_data(disk):
     listed = disk.pages()
-    assert listed == sorted(listed) and {0x00, 0x80, 0x83, 0xB0, 0xB1, 0xB2} <= set(listed)
+    assert listed == [0x00, 0x80, 0x83, 0x86, 0x87, 0x88, 0x8F, 0xB0, 0xB1, 0xB2]
     for page in range(0x80, 0x100):
         if page in listed:
             whole = disk.page(page)
@@ -62,14 +62,11 @@ def test_pages_of_vital_product_data(disk):
     assert bool(provisioning[5] & 0x04) == bool(capacity[14] & 0x40), "LBPRZ is said twice"
     if provisioning[4]:
         assert disk.supports(0x4D), "a threshold set size needs log page 0Ch"
-    if 0x86 in listed:
-        extended = disk.page(0x86)
-        assert len(extended) == 64
-        # Ordered tasks are not offered: attributes do not reach the device.
-        assert extended[5] & 0x07 == 0x05, "head of queue and simple tasks: msdsm sends head of queue"
-    if 0x88 in listed:
-        port = next(d.value for d in designators(disk.page(0x83)) if (d.association, d.type) == (1, RELATIVE_PORT))
-        assert port[2:4] in [entry[:2] for entry in scsi_ports(disk.page(0x88))]
+    extended = disk.page(0x86)
+    assert len(extended) == 64
+    assert extended[5] & 0x07 == 0x07, "all task attributes but ACA: msdsm sends head of queue"
+    port = next(d.value for d in designators(disk.page(0x83)) if (d.association, d.type) == (1, RELATIVE_PORT))
+    assert [entry[:2] for entry in scsi_ports(disk.page(0x88))] == [port[2:4]]
 
 
 def scsi_ports(page: bytes) -> list[bytes]:
@@ -104,50 +101,52 @@ def test_mode_pages(disk):
         short[-2] = 4
         assert disk.ask(bytes(short), 4) == everything[:4], "the lengths do not depend on the allocation length"
     caching = disk.mode_page(0x08)
-    assert caching[1] == 0x12 and len(caching) == 20
-    changeable = disk.mode_page(0x08, control=1)
+    assert caching == disk.mode_page(0x08, control=1) == bytes([0x08, 0x12]) + bytes(18), "no write cache, for ever"
     # "Enable write caching on the device": MODE SELECT, with what MODE SENSE said and the other WCE.
     other = bytearray(caching)
     other[0] &= 0x3F
     other[2] ^= 0x04
     select = bytes([0x15, 0x10, 0, 0, 4 + len(other), 0])
-    if changeable[2] & 0x04:
-        disk.ask(select, data=bytes(4) + bytes(other))
-        assert disk.mode_page(0x08)[2] == other[2]
-        disk.ask(select, data=bytes(4) + bytes([caching[0] & 0x3F]) + caching[1:])
-    else:
-        assert disk.refusal(select, data=bytes(4) + bytes(other)) == (5, 0x26, 0x00)
+    assert disk.refusal(select, data=bytes(4) + bytes(other)) == (5, 0x26, 0x00)
     assert disk.mode_page(0x08) == caching
-    exceptions = disk.mode_page(0x1C)  # failure prediction: there may be none
-    assert exceptions is None or exceptions[1] == 0x0A and len(exceptions) == 12
+    # Failure prediction, told when it is asked for (MRIE 6), once (SPC-4, informational exceptions control).
+    assert disk.mode_page(0x1C) == bytes.fromhex("1c 0a 00 06 00 00 00 00 00 00 00 01")
     assert disk.mode_page(0x1E) is None, "no such page"
 
 
+def log_page(code: int, parameters: list[tuple[int, int, bytes]]) -> bytes:
+    """A page whose parameters (code, control byte, value) are not saved (SPC-4 7.3.2: DS)."""
+    body = b"".join(struct.pack(">HBB", number, control, len(value)) + value for number, control, value in parameters)
+    return struct.pack(">BBH", 0x80 | code, 0, len(body)) + body
+
+
 def test_log_pages(disk):
-    """Failure prediction, and "GetFreeSpace" of a thin disk; what page 00h lists is there."""
-    if not disk.supports(0x4D):
-        assert disk.refusal(log_sense(0x00), 0xFFFF) == INVALID_OPCODE
-        return
-    listed = disk.ask(log_sense(0x00), 0xFFFF)
-    assert listed[0] & 0x3F == 0 and int.from_bytes(listed[2:4], "big") == len(listed) - 4
-    for page in listed[4:]:
-        data = disk.ask(log_sense(page), 0xFFFF)
-        assert data[0] & 0x3F == page and int.from_bytes(data[2:4], "big") == len(data) - 4
+    """Failure prediction (page 2Fh), and what else is listed, byte by byte; there is no page 0Ch ("GetFreeSpace" of a thin
+    disk), since there are no thresholds."""
+    # The control byte (SPC-4 7.3.2): TSD, no thresholds (TMC, ETC), and the FORMAT AND LINKING of counters and lists.
+    bounded, unbounded, listed = 0x20, 0x22, 0x23
+    zero = bytes(8)
+    disk.ask(bytes([0x4C, 0x02, 0x40]) + bytes(7))  # LOG SELECT, PCR: all of them begin anew
+    disk.attentions()
+    errors = [(5, bounded, zero), (6, bounded, zero)]
+    expected = {
+        0x00: bytes.fromhex("00 00 00 08 00 02 03 05 06 10 19 2f"),
+        0x02: log_page(0x02, errors),
+        0x03: log_page(0x03, errors),
+        0x05: log_page(0x05, errors),
+        0x06: log_page(0x06, [(0, bounded, zero)]),
+        0x10: log_page(0x10, [(number, listed, bytes(16)) for number in range(1, 21)]),
+        0x2F: log_page(0x2F, [(0, listed, bytes.fromhex("00 00 ff 00"))]),  # no exception; no temperature
+    }
+    for page, data in expected.items():
+        assert disk.ask(log_sense(page), 0xFFFF) == data, f"{page:02X}h"
         assert disk.ask(log_sense(page, 4), 4) == data[:4]
-        if page != 0x00:
-            check_log_parameters(data)
-    if 0x0C not in listed[4:]:
-        assert disk.refusal(log_sense(0x0C), 0xFFFF) == INVALID_FIELD
-
-
-def check_log_parameters(page: bytes):
-    at = 4
-    while at < len(page):
-        code, length = int.from_bytes(page[at:at + 2], "big"), page[at + 3]
-        assert at + 4 + length <= len(page), "a parameter goes beyond the page"
-        if page[0] & 0x3F == 0x0C and code in (1, 2):
-            assert length == 8, "resource counts have eight bytes (SBC-3 6.4.5)"
-        at += 4 + length
+    performance = disk.ask(log_sense(0x19), 0xFFFF)
+    assert performance[:8] == bytes.fromhex("99 00 00 5c 00 01 22 40") and performance[8:72] == bytes(64)
+    assert performance[72:76] == bytes.fromhex("00 02 22 08"), "the idle time"
+    assert performance[84:] == bytes.fromhex("00 03 23 08 00 00 00 06 00 00 00 01"), "in microseconds"
+    for page in set(range(0x40)) - {*expected, 0x19}:
+        assert disk.refusal(log_sense(page), 0xFFFF) == INVALID_FIELD, f"{page:02X}h is not listed"
 
 
 def test_a_disk_is_initialised(session, disk):
@@ -187,36 +186,65 @@ def test_retrim_and_slab_consolidation(disk):
     assert disk.refusal(struct.pack(">BBQIBB", 0x9E, 0x12, blocks, 24, 0, 0), 24) == (5, 0x21, 0x00)
 
 
+RANGES_MAX, TOKEN_BLOCKS_MAX, TOKEN_BLOCKS_BEST = 256, (256 << 20) // BLOCK, (64 << 20) // BLOCK
+TOKEN_UNKNOWN, INVALID_TOKEN_LENGTH, TOO_MANY_SEGMENTS = (5, 0x23, 0x04), (5, 0x23, 0x0A), (5, 0x26, 0x08)
+# What stands for zeros without having been asked for (SBC-3, ROD type FFFF 0001h;
+# https://learn.microsoft.com/windows-hardware/drivers/storage/offloaded-data-transfer: "well-known token").
+ZERO_TOKEN = bytes.fromhex("ffff0001 0000 01f8") + bytes(504)
+# ROD type "point in time copy - default", and the length of what follows (SPC-4 5.17).
+TOKEN_HEADER = bytes.fromhex("00800000 0000 01f8")
+
+
 def test_offloaded_data_transfer(disk):
-    """ODX, if it is said to be there."""
+    """ODX: the answers to a copy of Windows, byte by byte (SPC-4, RECEIVE ROD TOKEN INFORMATION)."""
     offload = Offload(disk)
-    limits = [kind for kind in third_party_copy_descriptors(disk) if kind == 0x0000]
-    if not offload.supported():
-        assert not limits, "without tokens no limits of them"
-        assert disk.refusal(struct.pack(">BB4xIIBB", TOKEN_OUT, Offload.POPULATE, 1, 32, 0, 0),
-                            data=bytes(32))[0] == 5
-        return
-    assert limits, "classpnp needs the Block Device ROD Token Limits descriptor"
+    assert offload.supported()
     data = bytes(range(256)) * 64
     blocks = len(data) // BLOCK
     disk.ask(write10(1000, blocks), data=data)
     token = offload.populate(1000, blocks)
+    assert token[:8] == TOKEN_HEADER and len(token) == TOKEN_BYTES
+    answer = offload.information()
+    # AVAILABLE DATA; POPULATE TOKEN, done; no operations, nothing to wait for; GOOD without sense; in blocks.
+    assert answer == (struct.pack(">IBBHI", 546, 0x10, 0x01, 0, 0xFFFFFFFE) + bytes([0, 0, 0, 0xF1]) +
+                      struct.pack(">QH6xIH", blocks, 0, 2 + TOKEN_BYTES, 0) + token)
     disk.ask(write10(1000, blocks), data=bytes(len(data)))
     offload.write(token, 3001, blocks)
+    answer = offload.information()
+    assert answer[:6] + answer[8:] == (struct.pack(">IBBI", 32, 0x11, 0x01, 0xFFFFFFFE) + bytes([0, 0, 0, 0xF1]) +
+                                       struct.pack(">QH6xI", blocks, 0, 0))
     assert disk.ask(read10(3001, blocks), len(data)) == data, "as it was when the token was made"
+    offload.write(ZERO_TOKEN, 3001, blocks)
+    assert disk.ask(read10(3001, blocks), len(data)) == bytes(len(data))
+    changed = token[:200] + bytes([token[200] ^ 1]) + token[201:]
+    assert offload.refusal(changed, 3001, blocks) == TOKEN_UNKNOWN
+    assert offload.refusal(b"\xA5" * TOKEN_BYTES, 3001, blocks) == INVALID_TOKEN_LENGTH
+    assert offload.refusal(token, 3001, blocks, ranges=RANGES_MAX + 1) == TOO_MANY_SEGMENTS
 
 
-def third_party_copy_descriptors(disk: Disk) -> list[int]:
-    """The types of the descriptors of page 8Fh (SPC-4 7.8.17)."""
-    if 0x8F not in disk.pages():
-        return []
+def test_the_limits_of_offloading(disk):
+    """Page 8Fh (SPC-4 7.8.17): which descriptors there are, and the one that classpnp reads (SBC-3, Block Device ROD
+    Token Limits), byte by byte."""
+    found = third_party_copy_descriptors(disk)
+    assert list(found) == [0x0000, 0x0001, 0x0004, 0x0008, 0x000C, 0x0106, 0x0108, 0x8001], "in order, each once"
+    assert found[0x0000] == struct.pack(">6xHIIQQ", RANGES_MAX, 600, 60, TOKEN_BLOCKS_MAX, TOKEN_BLOCKS_BEST)
+    # Supported commands: each opcode with the number of its service actions and these.
+    assert found[0x0001] == bytes.fromhex("0e 83 04 00 10 11 1c 84 06 00 03 04 05 07 08 00")
+    for opcode, actions in ((0x83, "00 10 11 1c"), (0x84, "00 03 04 05 07 08")):
+        for action in range(32):
+            assert disk.supports(opcode, action) == (action in bytes.fromhex(actions)), f"{opcode:02x}/{action:02x}"
+
+
+def third_party_copy_descriptors(disk: Disk) -> dict[int, bytes]:
+    """The descriptors of page 8Fh by their types."""
     page = disk.ask(inquiry(0x8F, 4096), 4096)
-    found = []
+    assert page[:2] == b"\0\x8f" and int.from_bytes(page[2:4], "big") == len(page) - 4
+    found = {}
     at = 4
     while at < len(page):
         kind, length = struct.unpack_from(">HH", page, at)
         assert length % 4 == 0 and at + 4 + length <= len(page)
-        found.append(kind)
+        found[kind] = page[at + 4:at + 4 + length]
         at += 4 + length
     return found
 
@@ -249,31 +277,43 @@ def test_paths_are_recognised_as_of_one_disk(server, session, target):
     server.ask("volume", "delete", "db2", "--force")
 
 
-def test_target_port_groups(session, disk):
-    """Only if INQUIRY says ALUA msdsm asks, and then it takes no other answer than this."""
-    alua = disk.ask(inquiry(length=36), 36)[5] >> 4 & 3
-    length = 4 + 32 * (8 + 32 * 4)
-    report = struct.pack(">BB4xIBB", 0xA3, 0x0A, length, 0, 0)
-    assert bool(alua) == disk.supports(0xA3, 0x0A)
-    ports = [d for d in designators(disk.page(0x83)) if d.association == 1]
-    relative = next(int.from_bytes(d.value, "big") for d in ports if d.type == RELATIVE_PORT)
-    if not alua:
-        assert disk.refusal(report, length) in (INVALID_OPCODE, INVALID_FIELD)
-        assert not [d for d in ports if d.type == TARGET_PORT_GROUP]
-        return
-    group = next(int.from_bytes(d.value, "big") for d in ports if d.type == TARGET_PORT_GROUP)
-    data = disk.ask(report, length)
-    assert int.from_bytes(data[:4], "big") == len(data) - 4
-    groups = {}
-    at = 4
-    while at < len(data):
-        count = data[at + 7]
-        groups[int.from_bytes(data[at + 2:at + 4], "big")] = (
-            data[at] & 0x0F, [port for port, in struct.iter_unpack(">2xH", data[at + 8:at + 8 + 4 * count])])
-        at += 8 + 4 * count
-    state, members = groups[group]
-    assert state in (0, 1), "active: its commands are carried out"
-    assert relative in members
+def test_target_port_groups(session):
+    """What msdsm asks of a disk whose INQUIRY says ALUA (SPC-4, REPORT TARGET PORT GROUPS): one group, active and
+    optimized and never anything else, on either path; implicit only, so nobody can set it."""
+    answers = []
+    for path in range(2):
+        disk = Disk(session(path=path))
+        disk.attentions()
+        assert disk.ask(inquiry(length=36), 36)[5] & 0x30 == 0x10, "TPGS: implicit"
+        ports = [d for d in designators(disk.page(0x83)) if d.association == 1]
+        assert [d.value for d in ports if d.type == RELATIVE_PORT] == [bytes.fromhex("00 00 00 01")]
+        assert [d.value for d in ports if d.type == TARGET_PORT_GROUP] == [bytes.fromhex("00 00 00 01")]
+        length = 4 + 32 * (8 + 32 * 4)
+        # RETURN DATA LENGTH; active/optimized, AO_SUP, group 1, no status, 1 port; relative port 1.
+        expected = bytes.fromhex("00 00 00 0c  00 01 00 01 00 00 00 01  00 00 00 01")
+        assert disk.ask(struct.pack(">BB4xIBB", 0xA3, 0x0A, length, 0, 0), length) == expected
+        assert disk.ask(struct.pack(">BB4xIBB", 0xA3, 0x0A, 4, 0, 0), 4) == expected[:4]
+        extended = disk.ask(struct.pack(">BB4xIBB", 0xA3, 0x2A, length, 0, 0), length)
+        assert extended == bytes.fromhex("00 00 00 10  10 00 00 00") + expected[4:], "no time of a transition"
+        assert disk.refusal(struct.pack(">BB4xIBB", 0xA4, 0x0A, 8, 0, 0), data=bytes(8)) == INVALID_OPCODE
+        answers.append((disk.ask(inquiry(length=96), 96), disk.page(0x83), disk.page(0x88), expected))
+    assert answers[0] == answers[1], "one portal group is one target port"
+
+
+def test_a_token_is_used_over_the_other_path(session):
+    """Lists of copies are an I_T nexus's own (SPC-4 5.17), tokens are the disk's."""
+    paths = [Disk(session(path=path)) for path in range(2)]
+    for path in paths:
+        path.attentions()
+    data = b"over the other path.".ljust(BLOCK, b"\xA5") * 16
+    paths[0].ask(write10(0, 16), data=data)
+    first, second = Offload(paths[0]), Offload(paths[1])
+    token = first.populate(0, 16)
+    asked = struct.pack(">BBI4xIBB", TOKEN_IN, Offload.INFORMATION, 1, 1024, 0, 0)
+    assert paths[0].ask(asked, 1024)[38:38 + TOKEN_BYTES] == token
+    assert paths[1].refusal(asked, 1024) == INVALID_FIELD
+    second.write(token, 2000, 16)
+    assert paths[0].ask(read10(2000, 16), len(data)) == data
 
 
 def test_a_path_that_arrives_is_registered(session):

@@ -158,7 +158,7 @@ class Offload:
     written elsewhere. Lists as classpnp's xferpkt.c sends them."""
 
     POPULATE, WRITE, INFORMATION = 0x10, 0x11, 0x07
-    DONE = {0x01, 0x03}  # COPY OPERATION STATUS; 03h: without a residual, processed in the background
+    DONE = 0x01  # COPY OPERATION STATUS
 
     def __init__(self, disk: Disk):
         self._disk = disk
@@ -184,6 +184,18 @@ class Offload:
                    struct.pack(">6xH", len(ranges)) + ranges)
         self._information(self.WRITE, blocks)
 
+    def refusal(self, token: bytes, lba: int, blocks: int, ranges: int = 1) -> tuple[int, int, int]:
+        """The sense of a write that has to fail."""
+        table = struct.pack(">QI4x", lba, blocks) * ranges
+        data = struct.pack(">HBxIQ", 534 + len(table), 0, 0, 0) + token + struct.pack(">6xH", len(table)) + table
+        self._list += 1
+        cdb = struct.pack(">BB4xIIBB", TOKEN_OUT, self.WRITE, self._list, len(data), 0, 0)
+        return self._disk.refusal(cdb, data=data)
+
+    def information(self) -> bytes:
+        """Of the last one, whole."""
+        return self._disk.ask(struct.pack(">BBI4xIBB", TOKEN_IN, self.INFORMATION, self._list, 1024, 0, 0), 1024)
+
     def _send(self, action: int, parameters: bytes):
         self._list += 1
         self._disk.ask(struct.pack(">BB4xIIBB", TOKEN_OUT, action, self._list, len(parameters), 0, 0), data=parameters)
@@ -192,9 +204,8 @@ class Offload:
         length = 32 + 252 + 4 + 2 + TOKEN_BYTES
         cdb = struct.pack(">BBI4xIBB", TOKEN_IN, self.INFORMATION, self._list, length, 0, 0)
         data = self._disk.ask(cdb, length)
-        assert data[4] & 0x1F == action and data[5] & 0x7F in self.DONE, data[:32].hex()
-        units, count = data[15], int.from_bytes(data[16:24], "big")
-        assert units != 0xF1 or count == blocks, "TRANSFER COUNT, in blocks"
+        assert data[4] & 0x1F == action and data[5] & 0x7F == self.DONE, data[:32].hex()
+        assert data[15] == 0xF1 and int.from_bytes(data[16:24], "big") == blocks, "TRANSFER COUNT, in blocks"
         return data
 
 

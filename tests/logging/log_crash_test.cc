@@ -111,17 +111,17 @@ class History {
                                 ? Urgency::kOrdinary
                                 : Urgency::kEssential;
     const std::size_t number = model_.appended(record);
-    rig_.writer->append(record,
-                        test::whole(test::payload_of(record.sequence.value, record.payload_blocks)),
-                        urgency, [this, number](const Result<LoggedAt>& result) {
-                          if (powerless_) return;  // nobody is left to be told
-                          if (result) {
-                            model_.acknowledged(number, result->location);
-                          } else {
-                            model_.answered(number, failed_writes_ ? LogModel::State::kFailed
-                                                                   : LogModel::State::kRefused);
-                          }
-                        });
+    rig_.writer->append(
+        record, test::whole(test::payload_of(record.sequence.value, record.payload_blocks)),
+        urgency, [this, number](const Result<LoggedAt>& result) {
+          if (powerless_) return;  // nobody is left to be told
+          if (result) {
+            model_.acknowledged(number, result->location);
+          } else {
+            model_.answered(number, rig_.writer->failed() ? LogModel::State::kFailed
+                                                          : LogModel::State::kRefused);
+          }
+        });
   }
 
   // Frees some of the oldest tracks.
@@ -147,7 +147,6 @@ class History {
   // Load, then the power cut at a random moment of it.
   void live() {
     powerless_ = false;
-    failed_writes_ = false;
     std::unique_ptr<TrackInitialiser> initialiser;
     if (below(6) == 0) {
       initialiser = std::make_unique<TrackInitialiser>(*rig_.log_disk, rig_.executor,
@@ -173,7 +172,6 @@ class History {
         default: rig_.executor.advance(std::chrono::microseconds(below(150))); break;
       }
       if (disk_errors_ && below(20) == 0) {
-        failed_writes_ = true;
         rig_.disk.fail_writes(1 + below(8) / 7, static_cast<Remains>(below(3)));
       }
     }
@@ -197,7 +195,6 @@ class History {
   std::map<std::uint32_t, std::uint64_t> sequences_;  // the last of each volume
   std::uint64_t highest_ = 0;
   bool powerless_ = false;
-  bool failed_writes_ = false;
 };
 
 TEST(LogCrash, EveryAcknowledgedRecordSurvivesAndNothingAppearsHalf) {

@@ -66,6 +66,8 @@ std::string LogModel::judge(LogRig& rig) {
   std::vector<Entry> kept;
   std::size_t next = 0;
   bool open_end = false;  // an unknown record is missing: only such may follow
+  // Of unknown ones, so many may have failed, durably, before anybody was told.
+  std::size_t withdrawn = rig.recovered.withdrawn.size();
   for (const Visited& v : rig.visited) {
     if (v.record.type == RecordType::kBeforeImage) overtake(next, v.record);
     // In the order of append(), so that each is there once and each volume's order holds.
@@ -73,7 +75,12 @@ std::string LogModel::judge(LogRig& rig) {
       if (entries_[next].state == State::kAcknowledged) {
         return "acknowledged " + name_of(entries_[next].record) + " is missing or displaced";
       }
-      open_end = open_end || entries_[next].state == State::kUnknown;
+      if (entries_[next].state != State::kUnknown) continue;
+      if (withdrawn > 0) {
+        --withdrawn;
+      } else {
+        open_end = true;
+      }
     }
     if (next == entries_.size()) return name_of(v.record) + " was never appended here";
     if (entries_[next].state == State::kRefused) return name_of(v.record) + " was refused";

@@ -125,6 +125,7 @@ bool LogRig::open(unsigned threads) {
   log_disk = std::make_unique<LogDisk>(
       LogDisk::Parts{through ? *through : disk, superblock, *tracks}, recovered.disks.front().tail);
   writer = std::make_unique<LogWriter>(executor, recovered.next_ordinal, options.writer);
+  writer->set_withdrawn(recovered.withdrawn);
   writer->add(*log_disk);
   disks.add(0, {LogDisks::not_owned(disk), superblock.batch_format()});
   reader = std::make_unique<LogReader>(disks);

@@ -54,6 +54,20 @@ TEST(CompletionTest, Residuals) {
   }
 }
 
+// What the CDB leaves open is as the initiator has it, up to the bound.
+TEST(ResidualOf, OpenTransfers) {
+  const auto residual = [](std::uint32_t expected) {
+    return residual_of({.write = true,
+                        .expected_bytes = expected,
+                        .asked = {scsi::Transfer::Direction::kToTarget, 520, true}},
+                       0);
+  };
+  EXPECT_EQ(residual(4).kind, Residual::Kind::kNone);
+  EXPECT_EQ(residual(520).kind, Residual::Kind::kNone);
+  EXPECT_EQ(residual(521).kind, Residual::Kind::kUnderflow);
+  EXPECT_EQ(residual(521).count, 1u);
+}
+
 class SendCompletionTest : public testing::Test {
  protected:
   std::vector<TargetPdu> complete(std::uint32_t expected, std::uint32_t returned,

@@ -86,5 +86,78 @@ TEST(PayloadBudgetTest, AConnectionThatEndsGivesBackWhatItHeld) {
   EXPECT_EQ(server.device().pending.size(), 1u);
 }
 
+InitiatorPdu write_of(std::uint32_t itt, Bytes immediate = {}) {
+  return command_pdu({.itt = itt,
+                      .cmd_sn = itt,
+                      .expected_bytes = 65536,
+                      .flags = kFinal | kWrite,
+                      .cdb = write10(0, 128),
+                      .data = std::move(immediate)});
+}
+
+TEST(PayloadBudgetTest, WhatIsKeptOfWaitingCommandsCounts) {
+  PayloadBudgets budgets(100);
+  const auto budget = budgets.of("iqn.a");
+  EXPECT_TRUE(budget->keep(60)) << "nobody else needs it";
+  EXPECT_TRUE(budget->fits(1000)) << "what is kept alone stops nobody";
+  budget->change(0, 30);
+  EXPECT_TRUE(budget->fits(10));
+  EXPECT_FALSE(budget->fits(11));
+  EXPECT_TRUE(budget->fits(60, 50)) << "its own data is there already";
+  EXPECT_FALSE(budget->keep(11));
+  budget->unkeep(60);
+  budget->change(30, 100);
+  EXPECT_TRUE(budget->keep(25)) << "a quarter, whatever is admitted";
+  EXPECT_FALSE(budget->keep(1));
+  EXPECT_EQ(budget->kept(), 25u);
+}
+
+TEST(PayloadBudgetTest, UnsolicitedDataThatDoesNotFitEndsInTaskSetFull) {
+  TestServer server(tight());
+  TestClient client(server);
+  client.login();
+  const auto r2t = client.send(write_of(1));
+  ASSERT_EQ(r2t.size(), 1u) << "64 KiB: all there is";
+  const std::uint64_t held = Payload::total_bytes();
+  for (std::uint32_t itt = 2; itt <= 5; ++itt) {
+    EXPECT_TRUE(client.send(write_of(itt, pattern(4096))).empty()) << "waits with its data";
+  }
+  EXPECT_EQ(Payload::total_bytes(), held + 4 * 4096);
+  const auto refused = client.send(write_of(6, pattern(4096)));
+  ASSERT_EQ(refused.size(), 1u);
+  EXPECT_EQ(refused[0].u8(3), static_cast<std::uint8_t>(scsi::Status::kTaskSetFull));
+  EXPECT_EQ(Payload::total_bytes(), held + 4 * 4096);
+  EXPECT_TRUE(client.send(write_of(7)).empty()) << "without data it may wait";
+
+  // One after the other, all of them are carried out.
+  auto asked = r2t;
+  for (const std::uint32_t itt : {1u, 2u, 3u, 4u, 5u, 7u}) {
+    server.registry->feed_starved();
+    for (const auto& pdu : client.take()) asked.push_back(pdu);
+    ASSERT_EQ(asked.back().opcode(), Opcode::kR2t) << itt;
+    ASSERT_EQ(asked.back().itt(), itt);
+    const std::uint32_t from = asked.back().u32(40);
+    asked = client.send(data_out_pdu(
+        {.itt = itt, .ttt = asked.back().ttt(), .offset = from, .data = pattern(65536 - from)}));
+  }
+  EXPECT_EQ(server.device().written.size(), 6u);
+}
+
+TEST(PayloadBudgetTest, AConnectionThatEndsGivesBackWhatItsWaitingCommandsKept) {
+  TestServer server(tight());
+  TestClient second(server);
+  second.login({}, 2);
+  ASSERT_EQ(second.send(write_of(1)).size(), 1u);
+  {
+    TestClient first(server);
+    first.login({}, 1);
+    for (std::uint32_t itt = 1; itt <= 4; ++itt) {
+      EXPECT_TRUE(first.send(write_of(itt, pattern(4096))).empty());
+    }
+    EXPECT_EQ(second.send(write_of(2, pattern(4096))).size(), 1u) << "the quarter is used up";
+  }
+  EXPECT_TRUE(second.send(write_of(3, pattern(4096))).empty()) << "it may wait";
+}
+
 }  // namespace
 }  // namespace mariner::iscsi

@@ -81,6 +81,25 @@ TEST_F(CopyTest, CopiesSegmentBySegment) {
   EXPECT_EQ(status(), "00 00 00 08 01 00 03 01 00 00 00 02");
 }
 
+// SPC-4, RECEIVE COPY FAILURE DETAILS(LID1): what a failed copy ended with, once, to who began it.
+TEST_F(CopyTest, TheDetailsOfAFailureAreKeptForTheirInitiator) {
+  constexpr const char* kDetails = "84 04 07 00 00 00 00 00 00 00 00 00 00 ff 00 00";
+  const auto other = rig_.attach("iqn.2026-11.org.example:other");
+  EXPECT_EQ(rig_.send(kDetails).verdict(), "5/24/00@2") << "there is no such copy";
+  EXPECT_EQ(copy(own_, segment(2, 100, 3)), "good");
+  EXPECT_EQ(rig_.send(kDetails).verdict(), "5/24/00@2") << "it has not failed";
+  EXPECT_NE(copy(own_, segment(2, 100, 3, 0, 1)), "good") << "there is no target 1";
+  EXPECT_EQ(rig_.send_from(other, kDetails).verdict(), "5/24/00@2");
+  const auto data = rig_.send(kDetails).data;
+  ASSERT_EQ(data.size(), 60u + 18);
+  EXPECT_EQ(load_be<std::uint32_t>(&data[0]), data.size() - 4);
+  for (std::size_t i = 4; i < 56; ++i) EXPECT_EQ(data[i], 0) << i;
+  EXPECT_EQ(testing::hex(std::span(data).subspan(56)),
+            "02 00 00 12 70 00 0a 00 00 00 00 0a 00 00 00 00 08 04 00 00 00 00");
+  EXPECT_EQ(rig_.send(kDetails).verdict(), "5/24/00@2") << "once";
+  EXPECT_EQ(status().substr(12, 2), "02") << "its status stays";
+}
+
 TEST_F(CopyTest, ACopyLongerThanAPiece) {
   Rig large({.size_bytes = 8 << 20});
   std::string data(512, 'x');

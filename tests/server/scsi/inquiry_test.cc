@@ -139,7 +139,7 @@ TEST(VitalProductData, ExtendedInquiry) {
   EXPECT_EQ(page(0x86),
             "00 86 00 3c "
             "00 "           // no protection information
-            "05 "           // HEADSUP and SIMPSUP, not ORDSUP
+            "07 "           // HEADSUP, ORDSUP and SIMPSUP
             "00 01 00 00 "  // no volatile cache; LUICLR
             "00 01 "        // an extended self-test takes up to a minute
             "00 00 "        // no microcode

@@ -37,7 +37,7 @@ TEST(ThirdPartyCopyPage, BlockDeviceRodTokenLimits) {
 }
 
 TEST(ThirdPartyCopyPage, CommandsAsInTheTableOfThem) {
-  EXPECT_EQ(descriptors(512)[0x0001], "0d 83 04 00 10 11 1c 84 05 00 03 05 07 08 00 00");
+  EXPECT_EQ(descriptors(512)[0x0001], "0e 83 04 00 10 11 1c 84 06 00 03 04 05 07 08 00");
 }
 
 TEST(ThirdPartyCopyPage, TypesOfTokens) {
