@@ -116,18 +116,21 @@ campaign() {
   fi
 }
 
-# fuzz SECONDS: each fuzzer for so long, from the seeds of the repository and what earlier runs found.
+# fuzz SECONDS SESSION: each fuzzer for so long, that of whole sessions for SESSION seconds, from the seeds of the repository and
+# what earlier runs found.
 fuzz() {
   build fuzz --target fuzzers
-  local program name found
+  local program name found seconds
   for program in build/fuzz/tests/fuzz/*_fuzzer; do
     [ -x "$program" ] || continue
     name=$(basename "$program")
+    seconds=$1
+    [ "$name" != iscsi_session_fuzzer ] || seconds=$2
     found=build/fuzz/corpus/$name
     mkdir -p "$found"
     local corpora=("$found")
     [ ! -d "tests/fuzz/corpus/$name" ] || corpora+=("tests/fuzz/corpus/$name")
-    if step "$name" "$program" -max_total_time="$1" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
+    if step "$name" "$program" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
       -artifact_prefix="$reports/$name-" "${corpora[@]}"; then
       passed=$((passed + 1))
     else
@@ -146,7 +149,7 @@ case $mode in
   default)
     unit release 'unit|house'
     end_to_end
-    fuzz 10
+    fuzz 10 10
     ;;
   long)
     unit release 'unit|house'
@@ -157,7 +160,7 @@ case $mode in
     build tsan
     unit tsan 'unit'
     end_to_end --long
-    fuzz 60
+    fuzz 60 3600
     ;;
 esac
 finish
