@@ -120,17 +120,21 @@ campaign() {
 # what earlier runs found.
 fuzz() {
   build fuzz --target fuzzers
-  local program name found seconds
+  local program name found seconds length
   for program in build/fuzz/tests/fuzz/*_fuzzer; do
     [ -x "$program" ] || continue
     name=$(basename "$program")
     seconds=$1
-    [ "$name" != iscsi_session_fuzzer ] || seconds=$2
+    length=()
+    if [ "$name" = iscsi_session_fuzzer ]; then
+      seconds=$2
+      length=(-max_len=2048 -len_control=0)  # 256 steps: left to itself, it stays with short sessions
+    fi
     found=build/fuzz/corpus/$name
     mkdir -p "$found"
     local corpora=("$found")
     [ ! -d "tests/fuzz/corpus/$name" ] || corpora+=("tests/fuzz/corpus/$name")
-    if step "$name" "$program" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
+    if step "$name" "$program" "${length[@]}" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
       -artifact_prefix="$reports/$name-" "${corpora[@]}"; then
       passed=$((passed + 1))
     else

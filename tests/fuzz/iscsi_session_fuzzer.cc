@@ -1,8 +1,8 @@
 // Well-formed PDUs in any order to two sessions of one device: each 8 bytes of input are one step
 // of one of the two initiators, or of the device. The first has up to two connections, the second
 // recovers from damaged PDUs. Reaches what random bytes do not: tasks that wait for their turn, for
-// data or memory, task management across sessions, what is asked for again, logouts and resets amid
-// all that.
+// data or memory, in any order of their attributes, task management across sessions, what is asked
+// for again, logouts and resets amid all that.
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -72,7 +72,7 @@ InitiatorPdu command(Initiator& self, Step step) {
                       .cmd_sn = (immediate ? self.cmd_sn : self.cmd_sn++) + ahead,
                       .lun = (step[1] & 4) != 0 ? TestDevice::kLun1 : 0,
                       .expected_bytes = step[5] * 16u,
-                      .flags = static_cast<std::uint8_t>(step[3] & 0xe0),
+                      .flags = static_cast<std::uint8_t>(step[3] & 0xe7),
                       .immediate = immediate,
                       .cdb = write ? write10(0, blocks) : read10(0, blocks),
                       .data = pattern(step[6] * 4u)});
@@ -142,6 +142,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     Options options;
     options.payload_bytes_max = 4096;
     options.transfer_bytes_max = 3000;
+    options.initiator_payload_bytes_max = 6000;  // of both sessions
     options.command_window = 6;
     options.immediate_commands_max = 2;
     TestServer server(options);
