@@ -117,7 +117,7 @@ constexpr Row kRows[] = {
     {"89", "nobody"},                          // COMPARE AND WRITE
     {"8b", "nobody"},                          // ORWRITE(16)
     {"9c", "nobody"},                          // WRITE ATOMIC(16)
-    {"48 82", "nobody"},                       // SANITIZE
+    {"48 82 00 00 00 00 00 00 01", "nobody"},  // SANITIZE, with a list that it must not have
     {"15 10", "nobody"},                       // MODE SELECT(6)
     {"4c 02 40", "nobody"},                    // LOG SELECT
     {"1d 04", "nobody"},                       // SEND DIAGNOSTIC
