@@ -77,4 +77,18 @@ class ArrayRig {
   bool powerless_ = false;  // nobody is left to be told
 };
 
+// The outcome of remove(): empty while there is none.
+class Removal {
+ public:
+  Removal(ArrayRig& rig, std::uint8_t disk) {
+    rig.writer().remove(disk, [this](Result<void> result) {
+      text_ = result ? "ok" : std::string(error_code_name(result.error().code));
+    });
+  }
+  [[nodiscard]] const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+};
+
 }  // namespace mariner::logging::test

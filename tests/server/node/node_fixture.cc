@@ -86,6 +86,15 @@ void NodeFixture::start() {
   thread_ = std::thread([this] { loop_->run(); });
 }
 
+bool NodeFixture::eventually(const std::function<bool()>& condition) {
+  const auto until = std::chrono::steady_clock::now() + kPatience;
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > until) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return true;
+}
+
 void NodeFixture::stop() {
   auto promise = std::make_shared<std::promise<void>>();
   loop_->post([this, promise] { node_->stop([promise] { promise->set_value(); }); });

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <chrono>
+#include <functional>
 #include <future>
 #include <memory>
 #include <string>
@@ -101,6 +102,9 @@ class NodeFixture : public ::testing::Test {
   scsi::Status write(const std::string& iqn, std::uint64_t block, char byte);
   char read(const std::string& iqn, std::uint64_t block);
   std::unique_ptr<InitiatorSession> log_in(const std::string& iqn);
+
+  // Whether it comes true while the node goes on.
+  static bool eventually(const std::function<bool()>& condition);
 
   static api::MomentSpec at_sequence(std::uint64_t sequence);
   static api::MomentSpec at_time(std::uint64_t ns);

@@ -98,12 +98,7 @@ TEST_F(NodeTest, AReloadAndAStartGrowDeclaredVolumesAndNoCommandDoes) {
   api::VolumeRequest named;
   named.set_name("db1");
   const auto has = [&](std::uint64_t bytes) {
-    const auto until = std::chrono::steady_clock::now() + kPatience;
-    while (ask(&NodeControl::volume_show, named)->size_bytes() != bytes) {
-      if (std::chrono::steady_clock::now() > until) return false;
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    }
-    return true;
+    return eventually([&] { return ask(&NodeControl::volume_show, named)->size_bytes() == bytes; });
   };
   const std::uint64_t size = kVolumeSizeMin.bytes;
   EXPECT_TRUE(has(size));
