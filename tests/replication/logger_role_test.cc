@@ -142,10 +142,10 @@ TEST_F(LoggerRoleTest, NothingIsUnderWayWhenTheLogIsOpenForTheNext) {
 }
 
 TEST_F(LoggerRoleTest, NumbersFollowOneAnother) {
+  open(kFirst);
   const auto refused = [this](const ToLogger& message) {
     role_.disconnected(kFirst);
     hear(kFirst, OpenLog{kVolume, {5}});
-    promised(5);
     return sent<Refused>(hear(kFirst, message)).has_value();
   };
   EXPECT_TRUE(refused(write_of(12)));
