@@ -11,7 +11,7 @@ build="build-essential cmake ninja-build ccache pkg-config libboost1.81-dev libu
   libsystemd-dev python3"
 test="libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev libfuse3-dev fuse3 libiscsi-dev
   libiscsi-bin sg3-utils python3-pytest qemu-system-x86 ipxe-qemu qemu-utils qemu-block-extra tgt fio cpio xz-utils
-  iproute2 e2fsprogs clang-16 clang-tidy-16 clang-format-16 libclang-rt-16-dev"
+  iproute2 e2fsprogs etcd-server clang-16 clang-tidy-16 clang-format-16 libclang-rt-16-dev"
 
 wanted="$build $test"
 for argument in "$@"; do
@@ -38,7 +38,19 @@ if [ "$(id -u)" != 0 ]; then
   command -v sudo > /dev/null || { echo "These packages are missing, and there is no sudo: ${missing[*]}" >&2; exit 1; }
   as_root=(sudo)
 fi
+# What is installed for tests is not to run: some packages start a service, which would take its port.
+# invoke-rc.d and deb-systemd-invoke ask this file (policy-rc.d); who has one keeps it.
+policy=/usr/sbin/policy-rc.d
+if [ ! -e "$policy" ]; then
+  trap '"${as_root[@]}" rm -f "$policy"' EXIT
+  printf '#!/bin/sh\nexit 101\n' | "${as_root[@]}" tee "$policy" > /dev/null
+  "${as_root[@]}" chmod 755 "$policy"
+fi
 echo "Installing ${#missing[@]} packages: ${missing[*]}"
 "${as_root[@]}" apt-get update -qq
 "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
   "${missing[@]}" > /dev/null
+# Nor at the next start of the machine.
+if [[ " ${missing[*]} " == *" etcd-server "* ]] && command -v systemctl > /dev/null; then
+  "${as_root[@]}" systemctl --quiet disable etcd.service 2> /dev/null || true
+fi
