@@ -160,7 +160,13 @@ bool Channel::read_once() {
   if (!proceed(outcome)) return false;
   last_received_ = now();
   receiver_.received(outcome->bytes, *this);
-  return phase_ != Phase::kClosed;
+  if (phase_ == Phase::kClosed) return false;
+  // A record that was not full, and nothing behind it: most likely the last for now.
+  if (outcome->bytes < FrameSender::kRecordBytes && !tls_->holds_more()) {
+    wait_to_read();
+    return false;
+  }
+  return true;
 }
 
 void Channel::schedule_flush() {

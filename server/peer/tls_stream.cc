@@ -40,6 +40,8 @@ Result<TlsStream::Outcome> TlsStream::read(std::span<std::byte> place) {
   return outcome_of(returned);
 }
 
+bool TlsStream::holds_more() const { return SSL_has_pending(ssl_.get()) == 1; }
+
 Result<TlsStream::Outcome> TlsStream::write(std::span<const std::byte> bytes) {
   CHECK(!bytes.empty());
   ERR_clear_error();

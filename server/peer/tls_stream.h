@@ -41,6 +41,8 @@ class TlsStream {
   // `place` is not empty. At most the rest of one record at a time; decrypted in OpenSSL's buffer
   // (by the kernel where it has kernel TLS), then moved to `place`.
   [[nodiscard]] Result<Outcome> read(std::span<std::byte> place);
+  // Whether it has received more than was read: part of a record, or records.
+  [[nodiscard]] bool holds_more() const;
   // `bytes` is not empty. After kWantsWrite the next write has to begin with the same bytes.
   [[nodiscard]] Result<Outcome> write(std::span<const std::byte> bytes);
   // Tells the other that nothing more comes, if that can be said at once.
