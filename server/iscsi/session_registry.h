@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "proto/error.h"
-#include "server/iscsi/login_throttle.h"
+#include "proto/login_throttle.h"
 #include "server/iscsi/session.h"
 
 namespace mariner::iscsi {

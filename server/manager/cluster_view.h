@@ -8,8 +8,8 @@
 #include <memory>
 #include <string>
 
+#include "proto/backoff.h"
 #include "proto/executor.h"
-#include "server/manager/backoff.h"
 #include "server/manager/cluster_store.h"
 
 namespace mariner::manager {

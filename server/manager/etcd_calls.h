@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "proto/backoff.h"
 #include "proto/executor.h"
-#include "server/manager/backoff.h"
 #include "server/manager/etcd_json.h"
 #include "server/manager/etcd_members.h"
 

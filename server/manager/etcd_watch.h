@@ -10,9 +10,9 @@
 #include <string_view>
 #include <vector>
 
+#include "proto/backoff.h"
 #include "proto/executor.h"
 #include "server/client/endpoint.h"
-#include "server/manager/backoff.h"
 #include "server/manager/cluster_store.h"
 #include "server/manager/etcd_json.h"
 

@@ -116,9 +116,8 @@ void ClusterSim::start(std::uint32_t number) {
   if (planted_ == Planted::kLeaseHeldTooLong) lease.margin = -10s;
   life.lease = std::make_unique<manager::NodeLease>(life.store, node, lease,
                                                     manager::NodeLease::Events{look, look});
-  life.view =
-      std::make_unique<manager::ClusterView>(life.store, node, std::string(manager::kClusterPrefix),
-                                             manager::BackoffTimes{.seed = number}, look);
+  life.view = std::make_unique<manager::ClusterView>(
+      life.store, node, std::string(manager::kClusterPrefix), BackoffTimes{.seed = number}, look);
   for (std::size_t i = 0; i < kVolumes; ++i) {
     Volume& volume = *volumes_[i];
     life.storages.push_back(std::make_unique<StorageHost>(

@@ -1,8 +1,8 @@
-#include "server/iscsi/login_throttle.h"
+#include "proto/login_throttle.h"
 
 #include <gtest/gtest.h>
 
-namespace mariner::iscsi {
+namespace mariner {
 namespace {
 
 using namespace std::chrono_literals;
@@ -17,7 +17,8 @@ TEST(ThrottledAddress, LeavesOutWhatAHostMayChoose) {
 
 class LoginThrottleTest : public ::testing::Test {
  protected:
-  void fail(int times, std::string_view endpoint = "192.0.2.7:1", MonotonicTime now = 100s) {
+  void fail(int times, std::string_view endpoint = "192.0.2.7:1",
+            std::chrono::nanoseconds now = 100s) {
     for (int i = 0; i < times; ++i) throttle_.failed(endpoint, now);
   }
   LoginThrottle throttle_{{.failures_max = 20, .failures_per_s = 1, .addresses_max = 3}};
@@ -49,4 +50,4 @@ TEST_F(LoginThrottleTest, RemembersABoundedNumber) {
 }
 
 }  // namespace
-}  // namespace mariner::iscsi
+}  // namespace mariner

@@ -1,10 +1,10 @@
-#include "server/manager/backoff.h"
+#include "proto/backoff.h"
 
 #include <gtest/gtest.h>
 
 #include <set>
 
-namespace mariner::manager {
+namespace mariner {
 namespace {
 
 using namespace std::chrono_literals;
@@ -29,4 +29,4 @@ TEST(Backoff, NodesDoNotWaitTheSame) {
 }
 
 }  // namespace
-}  // namespace mariner::manager
+}  // namespace mariner

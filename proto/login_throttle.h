@@ -1,5 +1,5 @@
 // Slows down whoever guesses: addresses from which authentication failed too often are refused for
-// a while, before anything is compared.
+// a while, before anything is compared. Of iSCSI logins, and of nodes that enrol.
 //
 // Each address has a bucket of failures that empties with time. Executor's thread.
 #pragma once
@@ -10,9 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include "server/iscsi/options.h"
-
-namespace mariner::iscsi {
+namespace mariner {
 
 class LoginThrottle {
  public:
@@ -26,16 +24,17 @@ class LoginThrottle {
 
   // `endpoint`: "192.0.2.7:51234"; the port does not count, and of an IPv6 address only its network
   // does (64 bits): a host has as many as it likes.
-  void failed(std::string_view endpoint, MonotonicTime now);
+  void failed(std::string_view endpoint, std::chrono::nanoseconds now);
   // How long this address has to wait before it may try; 0: it may.
-  [[nodiscard]] std::chrono::nanoseconds wait(std::string_view endpoint, MonotonicTime now) const;
+  [[nodiscard]] std::chrono::nanoseconds wait(std::string_view endpoint,
+                                              std::chrono::nanoseconds now) const;
 
  private:
   struct Bucket {
     double failures = 0;
-    MonotonicTime at{0};
+    std::chrono::nanoseconds at{0};
   };
-  [[nodiscard]] double failures_of(const Bucket& bucket, MonotonicTime now) const;
+  [[nodiscard]] double failures_of(const Bucket& bucket, std::chrono::nanoseconds now) const;
 
   const Options options_;
   std::map<std::string, Bucket> buckets_;
@@ -44,4 +43,4 @@ class LoginThrottle {
 // The address without its port; of an IPv6 address its first 64 bits, in hexadecimal.
 [[nodiscard]] std::string throttled_address(std::string_view endpoint);
 
-}  // namespace mariner::iscsi
+}  // namespace mariner

@@ -5,7 +5,7 @@
 #include <chrono>
 #include <cstdint>
 
-namespace mariner::manager {
+namespace mariner {
 
 struct BackoffTimes {
   std::chrono::milliseconds least{20};
@@ -28,4 +28,4 @@ class Backoff {
   std::uint64_t random_;
 };
 
-}  // namespace mariner::manager
+}  // namespace mariner

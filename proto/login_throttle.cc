@@ -1,10 +1,10 @@
-#include "server/iscsi/login_throttle.h"
+#include "proto/login_throttle.h"
 
 #include <arpa/inet.h>
 
 #include <algorithm>
 
-namespace mariner::iscsi {
+namespace mariner {
 
 std::string throttled_address(std::string_view endpoint) {
   std::string host(endpoint.substr(0, endpoint.rfind(':')));
@@ -22,12 +22,12 @@ std::string throttled_address(std::string_view endpoint) {
   return network;
 }
 
-double LoginThrottle::failures_of(const Bucket& bucket, MonotonicTime now) const {
+double LoginThrottle::failures_of(const Bucket& bucket, std::chrono::nanoseconds now) const {
   const double seconds = std::chrono::duration<double>(now - bucket.at).count();
   return std::max(0.0, bucket.failures - seconds * options_.failures_per_s);
 }
 
-void LoginThrottle::failed(std::string_view endpoint, MonotonicTime now) {
+void LoginThrottle::failed(std::string_view endpoint, std::chrono::nanoseconds now) {
   std::erase_if(buckets_, [&](const auto& entry) { return failures_of(entry.second, now) <= 0; });
   const std::string address = throttled_address(endpoint);
   if (!buckets_.contains(address) && buckets_.size() >= options_.addresses_max) {
@@ -38,7 +38,8 @@ void LoginThrottle::failed(std::string_view endpoint, MonotonicTime now) {
   bucket = {failures_of(bucket, now) + 1, now};
 }
 
-std::chrono::nanoseconds LoginThrottle::wait(std::string_view endpoint, MonotonicTime now) const {
+std::chrono::nanoseconds LoginThrottle::wait(std::string_view endpoint,
+                                             std::chrono::nanoseconds now) const {
   const auto found = buckets_.find(throttled_address(endpoint));
   if (found == buckets_.end()) return {};
   const double excess = failures_of(found->second, now) - options_.failures_max;
@@ -47,4 +48,4 @@ std::chrono::nanoseconds LoginThrottle::wait(std::string_view endpoint, Monotoni
       std::chrono::duration<double>(excess / options_.failures_per_s));
 }
 
-}  // namespace mariner::iscsi
+}  // namespace mariner

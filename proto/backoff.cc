@@ -1,10 +1,10 @@
-#include "server/manager/backoff.h"
+#include "proto/backoff.h"
 
 #include <algorithm>
 
 #include "proto/check.h"
 
-namespace mariner::manager {
+namespace mariner {
 
 Backoff::Backoff(BackoffTimes times) : times_(times), time_(times.least), random_(times.seed) {
   CHECK(times.least.count() > 0 && times.least <= times.most);
@@ -20,4 +20,4 @@ std::chrono::nanoseconds Backoff::next() {
   return whole / 2 + std::chrono::nanoseconds(((whole.count() / 2) >> 20) * share);
 }
 
-}  // namespace mariner::manager
+}  // namespace mariner
