@@ -23,7 +23,7 @@ scsi::Sanitizer::Refusal VolumeSanitizer::refusal() const {
   if (parts_.views->count_of(volume_) > 0) {
     return refuse("views show its past; unexpose them first", Refusal::kInUse);
   }
-  if (volume->volume->live().oldest_target()) {
+  if (volume->volume->rolling_back()) {
     return refuse("a rollback is under way", Refusal::kInUse);
   }
   return Refusal::kNone;

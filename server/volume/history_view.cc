@@ -1,6 +1,5 @@
 #include "server/volume/history_view.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "proto/check.h"
@@ -39,7 +38,7 @@ void HistoryView::trim(ByteRange, TrimMode, Done done) { done(read_only_error())
 
 void HistoryView::allocation(ByteRange range, AllocationDone done) {
   ++operations_;
-  allocation_at(index_, range, at_, base_,
+  allocation_at(history_.history(), range, at_,
                 [this, done = std::move(done)](Result<std::vector<Allocation>> found) mutable {
                   --operations_;
                   done(std::move(found));
@@ -49,37 +48,6 @@ void HistoryView::allocation(ByteRange range, AllocationDone done) {
 void HistoryView::snapshot(SnapshotDone done) {
   if (!open_snapshot_) return done(Error{ErrorCode::kNotFound, "nobody keeps moments here"});
   done(open_snapshot_(at_));
-}
-
-void allocation_at(index::StoredIndex& index, ByteRange range, SequenceNumber at,
-                   const BaseMap* base, AllocationDone done) {
-  auto runs = std::make_shared<std::vector<index::LocatedRun>>();
-  const auto compute = [runs, range, at](const index::VersionLookup& lookup) {
-    *runs = lookup.locate(range.covering_blocks(), at);
-  };
-  index.consult(compute,
-                [runs, range, base, done = std::move(done)](const Result<void>& looked) mutable {
-                  if (!looked) return done(looked.error());
-                  std::vector<Allocation> out;
-                  const auto add = [&](BlockRange blocks, bool mapped) {
-                    const ByteRange bytes = to_bytes(blocks);
-                    const std::uint64_t start = std::max(bytes.offset, range.offset);
-                    const std::uint64_t length = std::min(bytes.end(), range.end()) - start;
-                    if (!out.empty() && out.back().mapped == mapped) {
-                      out.back().range.length += length;
-                    } else {
-                      out.push_back({{start, length}, mapped});
-                    }
-                  };
-                  for (const index::LocatedRun& run : *runs) {
-                    if (run.source == index::LocatedRun::Source::kBase && base != nullptr) {
-                      base->visit(run.range, add);
-                    } else {
-                      add(run.range, run.source != index::LocatedRun::Source::kZero);
-                    }
-                  }
-                  done(std::move(out));
-                });
 }
 
 void HistoryCurrent::read(BlockRange range, ReadDone done) {

@@ -1,8 +1,8 @@
 // A read-only view: the volume as of one settled moment.
 #pragma once
 
-#include "index/stored_index.h"
-#include "server/volume/base_map.h"
+#include <utility>
+
 #include "server/volume/current_reader.h"
 #include "server/volume/history_reader.h"
 #include "server/volume/layer.h"
@@ -12,15 +12,13 @@ namespace mariner::volume {
 
 class HistoryView final : public Layer {
  public:
-  // The reader, index and base map belong to the volume, which outlives its views. A null map: the
-  // base is another volume. Without `open_snapshot` there are no snapshots of it.
-  HistoryView(std::uint64_t size_bytes, HistoryReader& history, index::StoredIndex& index,
-              SequenceNumber at, const BaseMap* base, OpenSnapshot open_snapshot = nullptr)
+  // The reader belongs to the volume, which outlives its views. Without `open_snapshot` there are
+  // no snapshots of it.
+  HistoryView(std::uint64_t size_bytes, HistoryReader& history, SequenceNumber at,
+              OpenSnapshot open_snapshot = nullptr)
       : size_bytes_(size_bytes),
         history_(history),
-        index_(index),
         at_(at),
-        base_(base),
         open_snapshot_(std::move(open_snapshot)) {}
   ~HistoryView() override;
 
@@ -41,17 +39,10 @@ class HistoryView final : public Layer {
  private:
   const std::uint64_t size_bytes_;
   HistoryReader& history_;
-  index::StoredIndex& index_;
   const SequenceNumber at_;
-  const BaseMap* const base_;
   const OpenSnapshot open_snapshot_;
   std::size_t operations_ = 0;
 };
-
-// The parts of `range` that are stored, as of `at`. `base`, which outlives `done`, tells which base
-// blocks are; null: all.
-void allocation_at(index::StoredIndex& index, ByteRange range, SequenceNumber at,
-                   const BaseMap* base, AllocationDone done);
 
 // The base of a writable view: another volume as of one moment.
 class ViewBase final : public Base {

@@ -1,89 +1,92 @@
 #include "server/volume/image_applier.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "proto/check.h"
 
 namespace mariner::volume {
 
-using index::LocatedRun;
-
-// Turns runs of the table into changes of the image, as one computation.
+// Turns runs of the table, with what the history answered, into changes of the image.
 class ImageApplier::ChunkBuilder {
  public:
-  ChunkBuilder(const Parts& parts, const index::VersionLookup& lookup)
-      : parts_(parts), lookup_(lookup) {}
+  explicit ChunkBuilder(const std::vector<PastRun>& found) : next_(found.begin()) {}
 
-  void add(const PendingTable::Run& run) {
+  void add(const PendingTable::Run& run, bool beside_base) {
+    const std::span<const PastRun> past = run.content.kind == PendingContent::Kind::kHistory
+                                              ? take(run.range)
+                                              : std::span<const PastRun>{};
+    only_here_.clear();
+    if (beside_base) {
+      for (const PastRun& base : take(run.range)) {
+        if (base.source == PastRun::Source::kBase) only_here_.push_back(base.range);
+      }
+    }
     switch (run.content.kind) {
       case PendingContent::Kind::kZero: return add_zero(run.range);
       case PendingContent::Kind::kMemory:
-        return add_stored({run.range, run.content.payload, run.content.offset, run.content.repeated,
-                           std::nullopt});
+        return add_stored(
+            {run.range, run.content.payload, run.content.offset, run.content.repeated, nullptr});
       case PendingContent::Kind::kHistory: break;
     }
-    for (const LocatedRun& located : lookup_.locate(run.range, run.content.at)) {
-      add_located(located);
+    for (const PastRun& part : past) {
+      switch (part.source) {
+        case PastRun::Source::kZero: add_zero(part.range); break;
+        case PastRun::Source::kBase: break;  // the image holds it still
+        case PastRun::Source::kLog:
+          CHECK(part.bytes != nullptr);
+          add_stored({part.range, {}, 0, part.repeated, part.bytes});
+          break;
+      }
     }
   }
 
-  Chunk chunk;
+  std::vector<ImageChange> changes;
+  std::vector<BlockRange> to_capture;
 
  private:
-  // The parts of `range` that only the image holds, by the index and the base map.
-  [[nodiscard]] std::vector<BlockRange> uncaptured(BlockRange range) const {
-    std::vector<BlockRange> out;
-    if (parts_.base.empty()) return out;
-    // The bits first: they cost less than the index, and most volumes have few of them set.
-    bool any = false;
-    parts_.base.visit(range, [&](BlockRange, bool in_image) { any |= in_image; });
-    if (!any) return out;
-    for (const LocatedRun& run : lookup_.locate(range, SequenceNumber{0})) {
-      if (run.source != LocatedRun::Source::kBase) continue;
-      parts_.base.visit(run.range, [&](BlockRange part, bool in_image) {
-        if (in_image) out.push_back(part);
-      });
+  // The answer to the lookup of `range`, which is the next one.
+  std::span<const PastRun> take(BlockRange range) {
+    const auto first = next_;
+    for (Lbn at = range.first; at < range.end(); ++next_) {
+      CHECK(next_->range.first == at && next_->range.end() <= range.end());
+      at = next_->range.end();
     }
-    return out;
+    return {first, next_};
   }
 
-  void add_located(const LocatedRun& run) {
-    switch (run.source) {
-      case LocatedRun::Source::kZero: return add_zero(run.range);
-      case LocatedRun::Source::kBase:
-        // The image holds it still, or the base is zero.
-        parts_.base.visit(run.range, [&](BlockRange part, bool in_image) {
-          if (!in_image) add_zero(part);
-        });
-        return;
-      case LocatedRun::Source::kLog: break;
+  // The parts of `range`, which lies in the run at hand, that only the image holds.
+  template <typename Visit>
+  void visit_only_here(BlockRange range, Visit visit) const {
+    auto it = std::ranges::upper_bound(only_here_, range.first, {}, &BlockRange::first);
+    if (it != only_here_.begin()) --it;
+    for (; it != only_here_.end() && it->first < range.end(); ++it) {
+      const BlockRange part = it->intersect(range);
+      if (!part.empty()) visit(part);
     }
-    add_stored({run.range, {}, 0, run.repeated, parts_.history.log_read_of(run, {})});
   }
 
   // Punches a hole, but for blocks of which the image holds the only copy.
   void add_zero(BlockRange range) {
     const auto punch = [&](BlockRange part) {
-      if (!part.empty()) chunk.changes.push_back({part, {}, 0, false, {}});
+      if (!part.empty()) changes.push_back({part, {}, 0, false, nullptr});
     };
     Lbn at = range.first;
-    for (const BlockRange& kept : uncaptured(range)) {
+    visit_only_here(range, [&](BlockRange kept) {
       punch(BlockRange::between(at, kept.first));
       at = kept.end();
-    }
+    });
     punch(BlockRange::between(at, range.end()));
   }
 
   void add_stored(ImageChange change) {
-    for (const BlockRange& only_here : uncaptured(change.range)) {
-      chunk.to_capture.push_back(only_here);
-    }
-    chunk.changes.push_back(std::move(change));
+    visit_only_here(change.range, [&](BlockRange part) { to_capture.push_back(part); });
+    changes.push_back(std::move(change));
   }
 
-  const Parts& parts_;
-  const index::VersionLookup& lookup_;
+  std::vector<PastRun>::const_iterator next_;
+  std::vector<BlockRange> only_here_;  // of the run at hand
 };
 
 ImageApplier::~ImageApplier() { CHECK_MSG(!running(), "an applier is destroyed while it runs"); }
@@ -119,43 +122,59 @@ void ImageApplier::next_chunk() {
     return finish(Error{ErrorCode::kAborted, "applying to the image was stopped"});
   }
   if (portion_left_ == 0) return flush(next_);
-  auto chunk = std::make_shared<Chunk>();
-  parts_.index.consult(
-      [this, chunk](const index::VersionLookup& lookup) { *chunk = build_chunk(lookup); },
-      [this, chunk](const Result<void>& looked) {
-        if (!looked) return finish(looked.error());
-        take_chunk(std::move(*chunk));
-      });
+  Chunk chunk = gather();
+  if (chunk.runs.empty()) return flush(Lbn{UINT64_MAX});
+  // What is in memory, and has no base in the image, needs no question.
+  if (chunk.lookups.empty()) return take_chunk(chunk, {});
+  std::vector<History::Lookup> lookups = std::exchange(chunk.lookups, {});
+  locate_all(parts_.history, std::move(lookups),
+             [this, chunk = std::move(chunk)](const Result<History::Located>& found) {
+               if (!found) return finish(found.error());
+               take_chunk(chunk, found->runs);
+             });
 }
 
-ImageApplier::Chunk ImageApplier::build_chunk(const index::VersionLookup& lookup) const {
-  ChunkBuilder builder(parts_, lookup);
-  Chunk& chunk = builder.chunk;
+bool ImageApplier::beside_base(BlockRange range) const {
+  if (parts_.base.empty()) return false;
+  bool any = false;
+  parts_.base.visit(range, [&](BlockRange, bool in_image) { any |= in_image; });
+  return any;
+}
+
+ImageApplier::Chunk ImageApplier::gather() const {
+  Chunk chunk;
   chunk.next = next_;
   const std::uint64_t blocks_max = std::min(kChunkBlocks, portion_left_);
-  for (std::size_t runs = 0; runs < kChunkRuns && chunk.blocks < blocks_max; ++runs) {
+  while (chunk.runs.size() < kChunkRuns && chunk.blocks < blocks_max) {
     PendingTable::Run run = table_->next_run(chunk.next);
-    chunk.more = !run.range.empty();
-    if (!chunk.more) break;
+    if (run.range.empty()) break;
+    std::uint64_t& count = run.range.count.value;
+    const bool zeros = run.content.kind == PendingContent::Kind::kZero;
+    if (!zeros) count = std::min(count, blocks_max - chunk.blocks);
+    const bool base = beside_base(run.range);
+    if (zeros && base) count = std::min(count, kZeroBlocksMax);
     // A run of zeros costs one block whatever its length.
-    if (run.content.kind == PendingContent::Kind::kZero) {
-      ++chunk.blocks;
-    } else {
-      run.range.count.value = std::min(run.range.count.value, blocks_max - chunk.blocks);
-      chunk.blocks += run.range.count.value;
-    }
+    chunk.blocks += zeros ? 1 : count;
     chunk.next = run.range.end();
-    builder.add(run);
+    if (run.content.kind == PendingContent::Kind::kHistory) {
+      chunk.lookups.push_back({run.range, run.content.at, true});
+    }
+    if (base) chunk.lookups.push_back({run.range, SequenceNumber{0}});
+    chunk.beside_base.push_back(base);
+    chunk.runs.push_back(std::move(run));
   }
-  return std::move(chunk);
+  return chunk;
 }
 
-void ImageApplier::take_chunk(Chunk chunk) {
-  if (chunk.blocks == 0 && !chunk.more) return flush(Lbn{UINT64_MAX});
+void ImageApplier::take_chunk(const Chunk& chunk, const std::vector<PastRun>& found) {
   next_ = chunk.next;
   portion_left_ -= chunk.blocks;
-  changes_ = std::move(chunk.changes);
-  to_capture_ = std::move(chunk.to_capture);
+  ChunkBuilder builder(found);
+  for (std::size_t i = 0; i < chunk.runs.size(); ++i) {
+    builder.add(chunk.runs[i], chunk.beside_base[i]);
+  }
+  changes_ = std::move(builder.changes);
+  to_capture_ = std::move(builder.to_capture);
   capture_next();
 }
 
@@ -164,8 +183,8 @@ void ImageApplier::capture_next() {
   if (to_capture_.empty()) return write_chunk();
   BlockRange range = to_capture_.back();
   to_capture_.pop_back();
-  if (range.count.value > logging::kRecordPayloadBlocksMax / 4) {
-    const BlockCount piece{logging::kRecordPayloadBlocksMax / 4};
+  if (range.count.value > History::kBeforeImageBlocksMax) {
+    const BlockCount piece{History::kBeforeImageBlocksMax};
     to_capture_.push_back({range.first + piece, range.count - piece});
     range.count = piece;
   }
@@ -175,11 +194,10 @@ void ImageApplier::capture_next() {
       [&image, range, old]() mutable { return image.read(range.first.byte_offset(), old.bytes()); },
       [this, range, old](Result<void> read) {
         if (!read) return finish(read.error());
-        parts_.log.log_before_image(range, {old, 0, old.size()}, false,
-                                    [this](Result<void> logged) {
-                                      if (!logged) return finish(logged.error());
-                                      capture_next();
-                                    });
+        parts_.history.log_before_image(range, {old, 0, old.size()}, [this](Result<void> logged) {
+          if (!logged) return finish(logged.error());
+          capture_next();
+        });
       });
 }
 
@@ -190,7 +208,7 @@ void ImageApplier::write_chunk() {
   changes_.clear();
   parts_.worker.run(
       [parts = &parts_, changes] {
-        Result<void> written = write_image(parts->image, parts->log_disks, *changes);
+        Result<void> written = write_image(parts->image, *changes);
         // The device begins now, so that little is left for the flush.
         if (written && !changes->empty()) {
           parts->image.start_writeback(to_bytes(

@@ -1,13 +1,23 @@
 // Applies a frozen table of pending writes to the image, in address order, in the background.
 //
-// The index is consulted on the owner's thread, for a chunk at a time; reading the log, writing and
-// flushing the image happen on the worker. Before a block that only the image holds (its base:
-// base_map.h) is overwritten, its old contents are durable in the log and indexed as a before-image
-// (design.md invariant 5); where such a block merely becomes zero, the image keeps it and readers
-// ask the index.
+// The history is asked on the owner's thread, for a chunk at a time; getting bytes out of the past,
+// writing and flushing the image happen on the worker. Before a block that only the image holds
+// (its base: base_map.h) is overwritten, its old contents are durable in the log and known as a
+// before-image (design.md invariant 5); where such a block merely becomes zero, the image keeps it
+// and readers ask the history.
+//
+// Time passes between the history's answers and what is done with them. They hold all the same:
+// - what a run of the table held at its moment is kept until this has applied it (history.h), and
+//   bytes that the log has moved meanwhile are an error;
+// - that only the image holds a block stays true, because nobody else changes the image while this
+//   runs (Storage punches nothing then), and a before-image too many does no harm;
+// - that it is not the only one stays true as well: a block becomes base when the log gives up its
+//   newest version because the image holds that. What is applied here was logged before it was
+//   committed, and so before the question; the newest version is one that the image lacks.
 //
 // The image is flushed after each portion, so that what waits can leave the table step by step and
-// no flush is long. A portion that fails leaves the table as it is, to be applied again.
+// no flush is long. A portion that fails leaves the table as it is, to be applied again; nothing
+// that was looked up is kept for that.
 //
 // One run at a time. Owner's thread only.
 #pragma once
@@ -16,10 +26,9 @@
 #include <vector>
 
 #include "server/volume/base_map.h"
-#include "server/volume/history_reader.h"
+#include "server/volume/history.h"
 #include "server/volume/image_writer.h"
 #include "server/volume/pending_table.h"
-#include "server/volume/volume_log.h"
 #include "server/volume/worker.h"
 
 namespace mariner::volume {
@@ -28,11 +37,10 @@ class ImageApplier {
  public:
   struct Parts {  // all outlive the applier
     logging::Disk& image;
-    const logging::LogDisks& log_disks;
-    index::StoredIndex& index;
-    const HistoryReader& history;
-    VolumeLog& log;
+    History& history;
     Worker& worker;
+    // At least the blocks whose base the history has in the image, whenever a write is committed
+    // that was logged after that: those are asked about.
     const BaseMap& base;
   };
 
@@ -59,23 +67,28 @@ class ImageApplier {
   [[nodiscard]] bool running() const { return table_ != nullptr; }
 
  private:
-  static constexpr std::uint64_t kChunkBlocks = 2048;  // 8 MiB
+  static constexpr std::uint64_t kChunkBlocks = History::kBytesBlocksMax;
   static constexpr std::size_t kChunkRuns = 1024;
+  // Of a run of zeros that may have its base in the image: the answer may be as long.
+  static constexpr std::uint64_t kZeroBlocksMax = 65536;  // 256 MiB
 
   class ChunkBuilder;
 
-  // What goes to the image in one piece.
+  // What goes to the image in one piece: runs of the table that follow each other.
   struct Chunk {
-    Lbn next;          // where the table goes on behind it
-    bool more = true;  // there is something
+    std::vector<PendingTable::Run> runs;
+    // Of each run, in order: what it held at its moment, if it is of the past, and what its base
+    // is, if that may be in the image.
+    std::vector<History::Lookup> lookups;
+    std::vector<bool> beside_base;  // of each run
+    Lbn next;                       // where the table goes on
     std::uint64_t blocks = 0;
-    std::vector<ImageChange> changes;
-    std::vector<BlockRange> to_capture;
   };
 
   void next_chunk();
-  [[nodiscard]] Chunk build_chunk(const index::VersionLookup& lookup) const;
-  void take_chunk(Chunk chunk);
+  [[nodiscard]] Chunk gather() const;
+  [[nodiscard]] bool beside_base(BlockRange range) const;
+  void take_chunk(const Chunk& chunk, const std::vector<PastRun>& found);
   void capture_next();
   void write_chunk();
   void flush(Lbn end);

@@ -1,6 +1,6 @@
 #include "server/volume/image_writer.h"
 
-#include <cstring>
+#include <utility>
 
 #include "proto/check.h"
 
@@ -65,16 +65,15 @@ class Gatherer {
 
 }  // namespace
 
-Result<void> write_image(logging::Disk& image, const logging::LogDisks& log,
-                         std::vector<ImageChange>& changes) {
+Result<void> write_image(logging::Disk& image, std::vector<ImageChange>& changes) {
   Gatherer gatherer(image);
   for (ImageChange& change : changes) {
     const ByteRange range = to_bytes(change.range);
-    if (change.log) {
-      change.payload = Payload::allocate(change.repeated ? kBlockBytes : range.length);
-      change.offset = 0;
-      change.log->to = change.payload.bytes();
-      if (Result<void> r = logging::read_log_blocking(log, *change.log); !r) return r;
+    if (change.past != nullptr) {
+      Result<PayloadSlice> bytes = change.past->get();
+      if (!bytes) return bytes.error();
+      change.payload = std::move(bytes->payload);
+      change.offset = bytes->offset;
     }
     if (!change.payload) {
       if (Result<void> r = gatherer.zeros(range); !r) return r;

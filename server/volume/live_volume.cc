@@ -6,7 +6,6 @@
 
 #include "proto/bytes.h"
 #include "proto/check.h"
-#include "server/volume/history_view.h"
 
 namespace mariner::volume {
 
@@ -280,28 +279,30 @@ void LiveVolume::update(ByteRange range, Change change, Done done) {
 // What the rollback changes is looked up before it has its place in the order: first while writes
 // go on, because that may take a while, then what came meanwhile, with writes held up.
 void LiveVolume::rollback(index::IndexMoment target, replication::LocalReplicator::WriteDone done) {
-  if (target.sequence < parts_.index.oldest().sequence) {
-    return done(Error{ErrorCode::kOutsideWindow, "#" + std::to_string(target.sequence.value) +
-                                                     " is no longer in the history"});
-  }
   ++operations_;
-  const auto pinned = targets_.insert(target.sequence);
   auto rollback = std::make_shared<Rollback>();
   rollback->target = target;
-  rollback->looked_through = parts_.replicator.coordinator().settled();
-  rollback->done = [this, pinned, done = std::move(done)](Result<Stamp> stamp) mutable {
+  rollback->done = [this, done = std::move(done)](Result<Stamp> stamp) mutable {
     --operations_;
-    targets_.erase(pinned);
     done(std::move(stamp));
   };
-  find_changed(rollback, target.sequence, rollback->looked_through, [this, rollback] {
+  parts_.history.hold(target.sequence, [this, rollback](Result<History::Hold> hold) {
+    if (!hold) return rollback->done(hold.error());
+    rollback->hold = *std::move(hold);
+    begin_rollback(rollback);
+  });
+}
+
+void LiveVolume::begin_rollback(const std::shared_ptr<Rollback>& rollback) {
+  rollback->looked_through = parts_.replicator.coordinator().settled();
+  find_changed(rollback, rollback->target.sequence, rollback->looked_through, [this, rollback] {
     // Also behind the end: a write to what the volume grows by meanwhile must wait, too.
     constexpr BlockRange everything{Lbn{0}, BlockCount{UINT64_MAX}};
     locks_.exclusive(everything, [this, rollback](ExtentLocks::LockId lock) {
       rollback->lock = lock;
       parts_.replicator.settle([this, rollback](SequenceNumber settled) {
         find_changed(rollback, rollback->looked_through, settled,
-                     [this, rollback] { submit_rollback(*rollback); });
+                     [this, rollback] { submit_rollback(rollback); });
       });
     });
   });
@@ -309,30 +310,32 @@ void LiveVolume::rollback(index::IndexMoment target, replication::LocalReplicato
 
 void LiveVolume::find_changed(const std::shared_ptr<Rollback>& rollback, SequenceNumber from,
                               SequenceNumber to, UniqueFunction<void()> then) {
-  // All of a writable view is read from the history.
-  if (parts_.base == nullptr) return then();
-  parts_.index.changed(
+  if (!parts_.has_image) return then();
+  parts_.history.changed(
       from, to,
-      [this, rollback,
-       then = std::move(then)](const Result<std::vector<BlockRange>>& changed) mutable {
-        if (!changed) {
-          if (rollback->lock) locks_.unlock(*rollback->lock);
-          return rollback->done(changed.error());
-        }
-        rollback->changed.insert(rollback->changed.end(), changed->begin(), changed->end());
-        then();
+      [rollback](std::span<const BlockRange> changed) {
+        rollback->changed.insert(rollback->changed.end(), changed.begin(), changed.end());
+      },
+      [this, rollback, then = std::move(then)](const Result<void>& found) mutable {
+        if (found) return then();
+        if (rollback->lock) locks_.unlock(*rollback->lock);
+        rollback->done(found.error());
       });
 }
 
-void LiveVolume::submit_rollback(Rollback& rollback) {
+void LiveVolume::submit_rollback(const std::shared_ptr<Rollback>& rollback) {
   WriteRequest request;
   request.kind = WriteKind::kRollback;
-  request.target = rollback.target.sequence;
-  request.target_time = rollback.target.time;
+  request.target = rollback->target.sequence;
+  request.target_time = rollback->target.time;
   request.changed = std::make_shared<const std::vector<BlockRange>>(
-      index::merge_extents(std::move(rollback.changed)));
-  parts_.replicator.submit(std::move(request), std::move(rollback.done));
-  locks_.unlock(*rollback.lock);
+      index::merge_extents(std::move(rollback->changed)));
+  parts_.replicator.submit(std::move(request), [rollback](Result<Stamp> stamp) {
+    // On record, the rollback keeps its target itself.
+    rollback->hold.reset();
+    rollback->done(std::move(stamp));
+  });
+  locks_.unlock(*rollback->lock);
 }
 
 void LiveVolume::allocation(ByteRange range, AllocationDone done) {
@@ -343,12 +346,11 @@ void LiveVolume::allocation(ByteRange range, AllocationDone done) {
   };
   const auto& coordinator = parts_.replicator.coordinator();
   if (coordinator.acknowledged() <= coordinator.settled()) {
-    return allocation_at(parts_.index, range, coordinator.settled(), parts_.base,
-                         std::move(finish));
+    return allocation_at(parts_.history, range, coordinator.settled(), std::move(finish));
   }
   // As read(): what was acknowledged must show.
   parts_.replicator.settle([this, range, finish = std::move(finish)](SequenceNumber at) mutable {
-    allocation_at(parts_.index, range, at, parts_.base, std::move(finish));
+    allocation_at(parts_.history, range, at, std::move(finish));
   });
 }
 

@@ -11,13 +11,13 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <set>
+#include <vector>
 
-#include "index/stored_index.h"
+#include "index/version_index.h"
 #include "replication/local_replicator.h"
-#include "server/volume/base_map.h"
 #include "server/volume/current_reader.h"
 #include "server/volume/extent_locks.h"
+#include "server/volume/history.h"
 #include "server/volume/layer.h"
 #include "server/volume/snapshot.h"
 #include "server/volume/unplaced_writes.h"
@@ -29,8 +29,9 @@ class LiveVolume final : public Layer {
   struct Parts {  // all outlive it
     replication::LocalReplicator& replicator;
     CurrentReader& current;
-    index::StoredIndex& index;
-    const BaseMap* base = nullptr;  // null: the base is another volume
+    History& history;
+    // Somebody applies what is written to an image, and must hear what a rollback changes.
+    bool has_image = false;
     OpenSnapshot open_snapshot{};
   };
 
@@ -55,13 +56,8 @@ class LiveVolume final : public Layer {
 
   // Logs one record that takes the volume back to `target`, in order with all writes. `done` has
   // its stamp when it is durable and visible; kOutsideWindow when `target` is before the horizon.
+  // Until `done` the history keeps the target.
   void rollback(index::IndexMoment target, replication::LocalReplicator::WriteDone done);
-
-  // The oldest target of the rollbacks that are under way; nothing: there are none.
-  [[nodiscard]] std::optional<SequenceNumber> oldest_target() const {
-    if (targets_.empty()) return std::nullopt;
-    return *targets_.begin();
-  }
 
   [[nodiscard]] bool idle() const { return operations_ == 0 && locks_.idle(); }
 
@@ -71,14 +67,16 @@ class LiveVolume final : public Layer {
   // A rollback that looks for what it changes.
   struct Rollback {
     index::IndexMoment target;
+    History::Hold hold;
     SequenceNumber looked_through;
     std::vector<BlockRange> changed;
     std::optional<ExtentLocks::LockId> lock;
     replication::LocalReplicator::WriteDone done;
   };
+  void begin_rollback(const std::shared_ptr<Rollback>& rollback);
   void find_changed(const std::shared_ptr<Rollback>& rollback, SequenceNumber from,
                     SequenceNumber to, UniqueFunction<void()> then);
-  void submit_rollback(Rollback& rollback);
+  void submit_rollback(const std::shared_ptr<Rollback>& rollback);
   void submit(replication::WriteRequest request, Done done);
   void write_whole(replication::WriteRequest request, Done done);
   void write_partial(ByteRange range, Merge merge, Done done);
@@ -89,7 +87,6 @@ class LiveVolume final : public Layer {
   ExtentLocks locks_;
   UnplacedWrites unplaced_;
   std::size_t operations_ = 0;
-  std::multiset<SequenceNumber> targets_;
 };
 
 }  // namespace mariner::volume

@@ -22,10 +22,11 @@ struct Storage::ReadOperation {
   std::size_t waiting = 1;
 };
 
-Storage::Storage(ImageApplier::Parts parts, HistoryReader& history, Executor& executor,
-                 Options options, Found found, Events events)
+Storage::Storage(ImageApplier::Parts parts, Executor& executor, Options options, Found found,
+                 Events events)
     : parts_(parts),
-      history_(history),
+      base_(parts.image),
+      history_(parts.history, base_),
       executor_(executor),
       options_(options),
       events_(std::move(events)),
@@ -49,12 +50,16 @@ Storage::~Storage() {
   CHECK_MSG(idle(), "storage is destroyed in use");
 }
 
+PendingContent Storage::content_as_of(SequenceNumber at) {
+  PendingContent content;
+  content.kind = PendingContent::Kind::kHistory;
+  content.at = at;
+  return content;
+}
+
 void Storage::put_history(const std::vector<BlockRange>& extents, SequenceNumber at) {
   for (const BlockRange& extent : extents) {
-    PendingContent content;
-    content.kind = PendingContent::Kind::kHistory;
-    content.at = at;
-    active_.runs->put(extent, std::move(content));
+    active_.runs->put(extent, content_as_of(at));
     active_.bytes += extent.count.bytes();
   }
 }
@@ -272,29 +277,26 @@ void Storage::punch_next() {
   punching_ = true;
   auto punch = std::make_shared<Punch>(std::move(punches_.front()));
   punches_.pop_front();
-  // What has been written since must not be wiped out.
-  auto zeros = std::make_shared<std::vector<BlockRange>>();
-  parts_.index.consult(
-      [punch, zeros](const index::VersionLookup& lookup) {
-        zeros->clear();
-        for (const BlockRange& range : punch->ranges) {
-          for (const index::LocatedRun& run :
-               lookup.locate(range, lookup.index().newest().sequence)) {
-            if (run.source == index::LocatedRun::Source::kZero) zeros->push_back(run.range);
-          }
-        }
-      },
-      [this, punch, zeros](const Result<void>& looked) {
-        if (!looked) return punched(*punch, looked);
-        parts_.worker.run(
-            [image = &parts_.image, zeros]() -> Result<void> {
-              for (const BlockRange& range : *zeros) {
-                if (Result<void> r = image->discard(to_bytes(range)); !r) return r;
-              }
-              return image->flush();
-            },
-            [this, punch](const Result<void>& result) { punched(*punch, result); });
-      });
+  // What has been written since must not be wiped out. What is committed from here on waits in the
+  // table until this is done, so that the image holds nothing newer than what is asked about.
+  std::vector<History::Lookup> lookups;
+  for (const BlockRange& range : punch->ranges) lookups.push_back({range, committed_});
+  locate_all(parts_.history, std::move(lookups),
+             [this, punch](const Result<History::Located>& found) {
+               if (!found) return punched(*punch, found.error());
+               std::vector<BlockRange> zeros;
+               for (const PastRun& run : found->runs) {
+                 if (run.source == PastRun::Source::kZero) zeros.push_back(run.range);
+               }
+               parts_.worker.run(
+                   [image = &parts_.image, zeros = std::move(zeros)]() -> Result<void> {
+                     for (const BlockRange& range : zeros) {
+                       if (Result<void> r = image->discard(to_bytes(range)); !r) return r;
+                     }
+                     return image->flush();
+                   },
+                   [this, punch](const Result<void>& result) { punched(*punch, result); });
+             });
 }
 
 void Storage::punched(Punch& punch, const Result<void>& result) {
@@ -388,7 +390,16 @@ void Storage::read_pending(BlockRange range, const PendingContent& content, std:
   }
   ++operation->waiting;
   history_.read(range, content.at, to,
-                [this, operation](Result<void> result) { finished(operation, result); });
+                [this, range, to, operation, frozen = frozen_count_](const Result<void>& result) {
+                  if (frozen != frozen_count_) return look_again(range, to, operation);
+                  finished(operation, result);
+                });
+}
+
+void Storage::look_again(BlockRange range, std::span<std::byte> to,
+                         const std::shared_ptr<ReadOperation>& operation) {
+  read_blocks(range, to, operation);
+  finished(operation, {});
 }
 
 std::optional<VersionTime> Storage::oldest_unapplied() const {
@@ -417,32 +428,39 @@ void Storage::read_image(BlockRange range, std::span<std::byte> to,
 void Storage::read_beside_base(BlockRange range, std::span<std::byte> to,
                                const std::shared_ptr<ReadOperation>& operation) {
   ++operation->waiting;
-  auto runs = std::make_shared<std::vector<index::LocatedRun>>();
-  parts_.index.consult(
-      [runs, range, at = committed_](const index::VersionLookup& lookup) {
-        *runs = lookup.locate(range, at);
-      },
-      [this, runs, range, to, operation, frozen = frozen_count_](const Result<void>& looked) {
-        if (!looked) return finished(operation, looked);
-        if (frozen != frozen_count_) {
-          read_blocks(range, to, operation);
-          return finished(operation, {});
-        }
-        const auto read = [this, runs, range, to, operation, frozen](const Result<void>& result) {
-          if (result && frozen != frozen_count_) {
-            read_blocks(range, to, operation);
-            return finished(operation, result);
-          }
-          for (const index::LocatedRun& run : *runs) {
-            if (run.source != index::LocatedRun::Source::kZero) continue;
-            std::memset(&to[(run.range.first - range.first).bytes()], 0, run.range.count.bytes());
-          }
-          finished(operation, result);
-        };
-        const std::uint64_t offset = range.first.byte_offset();
-        if (parts_.image.try_read(offset, to)) return read({});
-        parts_.image.async_read(offset, to, read);
-      });
+  locate_all(parts_.history, {{range, committed_}},
+             [this, range, to, operation, at = committed_,
+              frozen = frozen_count_](Result<History::Located> found) {
+               if (frozen != frozen_count_) return look_again(range, to, operation);
+               if (!found) return finished(operation, found.error());
+               const auto located = std::make_shared<const History::Located>(*std::move(found));
+               const auto read = [this, located, at, to, operation, frozen,
+                                  range](const Result<void>& result) {
+                 if (result && frozen != frozen_count_) return look_again(range, to, operation);
+                 if (result) correct(*located, at, to, operation);
+                 finished(operation, result);
+               };
+               const std::uint64_t offset = range.first.byte_offset();
+               if (parts_.image.try_read(offset, to)) return read({});
+               parts_.image.async_read(offset, to, read);
+             });
+}
+
+// Puts right what the image has kept for the history's sake and reads as zero as of `at`. The
+// zeros may have become a before-image, which took the place of what the image kept; the log does
+// that only for the sake of a newer write.
+void Storage::correct(const History::Located& located, SequenceNumber at, std::span<std::byte> to,
+                      const std::shared_ptr<ReadOperation>& operation) {
+  for (const PastRun& run : located.runs) {
+    const std::span<std::byte> part = to.first(run.range.count.bytes());
+    to = to.subspan(part.size());
+    const bool before_image = run.source == PastRun::Source::kLog && run.sequence.value == 0;
+    if (run.source == PastRun::Source::kZero) {
+      std::memset(part.data(), 0, part.size());
+    } else if (before_image && located.newest > at) {
+      read_pending(run.range, content_as_of(at), part, operation);
+    }
+  }
 }
 
 }  // namespace mariner::volume

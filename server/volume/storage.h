@@ -11,7 +11,11 @@
 // then on; memory for payloads stays within Options.pending_memory_max (beyond it a write is
 // remembered by its place in the history alone); what waits for the image, and what is on its way
 // here, stays within lag_bytes_max and one write more by what granted_bytes() allows (a rollback,
-// and what a restart finds, may be larger). Owner's thread only.
+// and what a restart finds, may be larger).
+//
+// What a read takes from the image, or from the history, is of a time behind the look into the
+// tables. It counts if no table was frozen meanwhile: then what it looked for is where it was, and
+// nothing newer has come to the image. Otherwise the read looks again. Owner's thread only.
 #pragma once
 
 #include <chrono>
@@ -23,7 +27,9 @@
 #include "proto/executor.h"
 #include "replication/participant.h"
 #include "server/volume/current_reader.h"
+#include "server/volume/history_reader.h"
 #include "server/volume/image_applier.h"
+#include "server/volume/image_base.h"
 #include "server/volume/lag_governor.h"
 
 namespace mariner::volume {
@@ -53,8 +59,9 @@ class Storage final : public replication::StorageParticipant, public CurrentRead
     VersionTime unapplied_since;
   };
 
-  Storage(ImageApplier::Parts parts, HistoryReader& history, Executor& executor, Options options,
-          Found found, Events events);
+  // The parts and the executor outlive it.
+  Storage(ImageApplier::Parts parts, Executor& executor, Options options, Found found,
+          Events events);
   ~Storage() override;  // idle() must hold
 
   void prepare(const replication::WriteMessage& message) override;
@@ -124,13 +131,19 @@ class Storage final : public replication::StorageParticipant, public CurrentRead
                   const std::shared_ptr<ReadOperation>& operation);
   void read_beside_base(BlockRange range, std::span<std::byte> to,
                         const std::shared_ptr<ReadOperation>& operation);
+  static PendingContent content_as_of(SequenceNumber at);
+  void correct(const History::Located& located, SequenceNumber at, std::span<std::byte> to,
+               const std::shared_ptr<ReadOperation>& operation);
+  void look_again(BlockRange range, std::span<std::byte> to,
+                  const std::shared_ptr<ReadOperation>& operation);
   void read_pending(BlockRange range, const PendingContent& content, std::span<std::byte> to,
                     const std::shared_ptr<ReadOperation>& operation);
   bool read_from_memory(BlockRange range, ReadDone& done);
   void finished(const std::shared_ptr<ReadOperation>& operation, const Result<void>& result);
 
   const ImageApplier::Parts parts_;
-  HistoryReader& history_;
+  ImageBase base_;
+  HistoryReader history_;
   Executor& executor_;
   const Options options_;
   Events events_;

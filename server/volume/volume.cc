@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "proto/check.h"
+#include "server/volume/image_base.h"
 
 namespace mariner::volume {
 namespace {
@@ -15,211 +16,113 @@ struct HeldView {
   HistoryView view;
 };
 
-Error out_of_place(const logging::Record& record, const char* what) {
-  return Error{ErrorCode::kCorrupt, "record " + std::to_string(record.sequence.value) +
-                                        " of volume " + std::to_string(record.volume.value) +
-                                        " in the log " + what};
+std::unique_ptr<Base> base_of(const VolumeOptions& options) {
+  if (options.parent != nullptr) {
+    return std::make_unique<ViewBase>(options.parent->history(), options.parent_at);
+  }
+  CHECK(options.image != nullptr);
+  return std::make_unique<ImageBase>(*options.image);
+}
+
+LoggedVolume::Options logged_options(VolumeOptions& options, const VolumeHistory& history) {
+  CHECK(options.index != nullptr);
+  return {.id = options.id,
+          .epoch = options.epoch,
+          .index = std::move(options.index),
+          .payload_bytes = history.payload_bytes,
+          .based_everywhere = options.base_in_image || options.parent != nullptr,
+          .base_pages = std::move(options.base_pages)};
 }
 
 }  // namespace
-
-Result<bool> VolumeHistory::add(const logging::Record& record, BlockCount blocks) {
-  using logging::RecordType;
-  if (!BlockRange{{0}, blocks}.contains(record.extent)) {
-    return out_of_place(record, "lies outside of the volume");
-  }
-  switch (record.type) {
-    case RecordType::kVoid:
-    case RecordType::kGap: reach(record.sequence, record.target_sequence); return false;
-    case RecordType::kBeforeImage:
-    case RecordType::kRebase:
-      payload_bytes += std::uint64_t{record.payload_blocks} * kBlockBytes;
-      return true;
-    case RecordType::kWrite:
-    case RecordType::kZero:
-    case RecordType::kRollback: break;
-    case RecordType::kMark:
-    case RecordType::kRelocated:
-    case RecordType::kEncoded:
-    case RecordType::kWithdrawal:
-      return out_of_place(record, "has a type that this version does not write");
-  }
-  // A batch that was written twice after an error stands there twice.
-  if (record.sequence <= last) return false;
-  if (record.time <= last_time) return out_of_place(record, "is not later than the one before it");
-  if (record.frontier >= record.sequence) {
-    return out_of_place(record, "claims to have been applied before it was written");
-  }
-  reach(record.sequence, record.sequence);
-  settled = std::max(settled, record.settled);
-  last_time = record.time;
-  frontier = std::max(frontier, record.frontier);
-  payload_bytes += std::uint64_t{record.payload_blocks} * kBlockBytes;
-  return true;
-}
-
-// The log says what became of the numbers [first, until].
-void VolumeHistory::reach(SequenceNumber first, SequenceNumber until) {
-  std::vector<Hole> left;
-  for (const Hole& hole : holes) {
-    if (hole.first < first) {
-      left.push_back({hole.first, std::min(hole.last, SequenceNumber{first.value - 1})});
-    }
-    if (hole.last > until) left.push_back({std::max(hole.first, until.next()), hole.last});
-  }
-  holes = std::move(left);
-  if (first > last.next()) holes.push_back({last.next(), SequenceNumber{first.value - 1}});
-  last = std::max(last, until);
-}
-
-std::vector<VolumeHistory::Hole> VolumeHistory::lost() const {
-  std::vector<Hole> out;
-  for (const Hole& hole : holes) {
-    if (hole.first <= settled) out.push_back({hole.first, std::min(hole.last, settled)});
-  }
-  return out;
-}
-
-void VolumeHistory::set_horizon(const Horizon& horizon) {
-  std::erase_if(holes, [&](const Hole& hole) { return hole.last <= horizon.last; });
-  if (!holes.empty()) {
-    holes.front().first = std::max(holes.front().first, horizon.last.next());
-  }
-  last = std::max(last, horizon.last);
-  last_time = std::max(last_time, horizon.moment.time);
-  frontier = std::max(frontier, horizon.frontier);
-}
 
 Volume::Volume(VolumeOptions options, VolumeHistory history, LogParts log, Worker* worker,
                Executor& executor, Events events)
     : id_(options.id),
       size_bytes_(options.size_bytes),
-      epoch_(options.epoch),
-      base_map_(options.base_in_image),
-      executor_(executor),
       events_(std::move(events)),
-      parent_(std::move(options.parent)),
-      image_(std::move(options.image)),
-      index_(std::move(options.index)) {
-  CHECK(image_ == nullptr || worker != nullptr);
-  CHECK(index_ != nullptr);
-  if (parent_ != nullptr) {
-    base_ = std::make_unique<ViewBase>(parent_->history(), options.parent_at);
-  } else if (image_ != nullptr) {
-    for (const BaseMap::Page& page : options.base_pages) CHECK(base_map_.load(page));
-    base_ = std::make_unique<ImageBase>(*image_, base_map_);
-  } else {
-    base_ = std::make_unique<ZeroBase>();
-  }
-  history_ = std::make_unique<HistoryReader>(id_, *index_, log.reader, *base_);
-  log_ = std::make_unique<VolumeLog>(id_, options.epoch, log.writer, *index_);
-  log_->count_payload(history.payload_bytes);
-
+      parent_(options.parent),
+      base_(base_of(options)),
+      logged_(logged_options(options, history), log, *base_),
+      between_(options.between ? options.between(logged_.history()) : nullptr) {
   // What the index has was durable once, even if the log has lost it since.
-  const index::IndexMoment indexed = index_->newest();
+  const index::IndexMoment indexed = index().newest();
   history.last = std::max(history.last, indexed.sequence);
   history.last_time = std::max(history.last_time, indexed.time);
-  replication::WriteCoordinator::Start start;
-  start.volume = id_;
-  start.epoch = options.epoch;
-  start.last = history.last;
-  start.floor = std::max(options.floor, history.last_time);
-  start.frontier = std::min(history.frontier, history.last);
-  if (history.last.value > 0) {
-    start.last.value += kVoidMargin;
-    for (const VolumeHistory::Hole& hole : history.holes) log_void(hole);
-    log_void({history.last.next(), start.last});
-  }
+  const ServedVolume::Beginning beginning =
+      ServedVolume::begin_behind(history, id_, options.epoch, options.floor);
+  History& past = between_ != nullptr ? *between_ : logged_.history();
   CurrentReader* current = nullptr;
-  if (image_ != nullptr) {
-    Storage::Events storage_events;
-    storage_events.durable = [this](SequenceNumber sequence) {
-      replicator_->storage_durable(sequence);
-      if (events_.durable) events_.durable(sequence);
-    };
-    storage_events.granted = [this](std::uint64_t) { update_grant(); };
-    storage_events.apply_failed = [this, &writer = log.writer](const Error& error) {
-      // Without the log no image can be written: who waits for it would wait for ever.
-      if (writer.failed()) replicator_->close(error);
-      if (events_.apply_failed) events_.apply_failed(error);
-    };
-    storage_ = std::make_unique<Storage>(
-        ImageApplier::Parts{*image_, log.disks, *index_, *history_, *log_, *worker, base_map_},
-        *history_, executor_, options.storage,
-        Storage::Found{start.frontier, start.last, std::move(history.unapplied),
+  if (options.image != nullptr) {
+    CHECK(worker != nullptr);
+    stored_ = std::make_unique<StoredVolume>(
+        std::move(options.image), StoredVolume::Parts{past, base_map(), *worker, executor},
+        options.storage,
+        Storage::Found{beginning.start.frontier, beginning.start.last, std::move(history.unapplied),
                        history.unapplied_since},
-        std::move(storage_events));
-    current = storage_.get();
+        storage_events(log.writer));
+    current = storage();
   } else {
+    reader_ = std::make_unique<HistoryReader>(past, *base_);
     history_current_ = std::make_unique<HistoryCurrent>(
-        *history_, [this] { return replicator_->coordinator().settled(); });
+        *reader_, [this] { return replicator().coordinator().settled(); });
     current = history_current_.get();
   }
-  replicator_ = std::make_unique<replication::LocalReplicator>(start, options.limits, executor_,
-                                                               *log_, storage_.get());
-  update_grant();
-  live_ = std::make_unique<LiveVolume>(
-      size_bytes_,
-      LiveVolume::Parts{*replicator_, *current, *index_, parent_ == nullptr ? &base_map_ : nullptr,
-                        [this](SequenceNumber at) { return open_snapshot(at); }});
-}
-
-void Volume::log_void(VolumeHistory::Hole numbers) {
-  ++voids_;
-  log_->log_void({id_, epoch_, numbers.first, numbers.last}, [this](const Result<void>& result) {
-    --voids_;
-    if (!result) replicator_->close(result.error());
-    update_grant();
-  });
-}
-
-// A write says that all below it is settled: not before the voids are durable.
-void Volume::update_grant() {
-  const std::uint64_t granted = storage_ != nullptr ? storage_->granted_bytes() : UINT64_MAX;
-  replicator_->grant(voids_ > 0 ? 0 : granted);
+  served_ = std::make_unique<ServedVolume>(
+      size_bytes_, beginning, options.limits,
+      ServedVolume::Parts{logged_.log(), storage(), *current, past, executor,
+                          [this](SequenceNumber at) { return open_snapshot(at); }});
+  if (stored_ != nullptr) served_->grant(storage()->granted_bytes());
 }
 
 Volume::~Volume() { CHECK_MSG(idle(), "a volume is destroyed in use"); }
 
+Storage::Events Volume::storage_events(const logging::LogWriter& writer) {
+  Storage::Events events;
+  events.durable = [this](SequenceNumber sequence) {
+    served_->storage_durable(sequence);
+    if (events_.durable) events_.durable(sequence);
+  };
+  events.granted = [this](std::uint64_t bytes) { served_->grant(bytes); };
+  events.apply_failed = [this, &writer](const Error& error) {
+    // Without the log no image can be written: who waits for it would wait for ever.
+    if (writer.failed()) served_->close(error);
+    if (events_.apply_failed) events_.apply_failed(error);
+  };
+  return events;
+}
+
 std::shared_ptr<Layer> Volume::view_layer(SequenceNumber at, std::uint64_t size_bytes) {
   auto held = std::make_shared<HeldView>(HeldView{
-      shared_from_this(),
-      HistoryView(size_bytes, *history_, *index_, at, parent_ == nullptr ? &base_map_ : nullptr,
-                  [this](SequenceNumber moment) { return open_snapshot(moment); })});
+      shared_from_this(), HistoryView(size_bytes, history(), at, [this](SequenceNumber moment) {
+        return open_snapshot(moment);
+      })});
   return {held, &held->view};
 }
 
 void Volume::grow(std::uint64_t size_bytes) {
   CHECK(size_bytes >= size_bytes_ && size_bytes % kBlockBytes == 0);
   size_bytes_ = size_bytes;
-  live_->grow(size_bytes);
+  live().grow(size_bytes);
 }
 
 Result<std::shared_ptr<Layer>> Volume::open_snapshot(SequenceNumber at) {
   if (closed_) return Error{ErrorCode::kUnavailable, "the volume is closed"};
-  if (at < index_->oldest().sequence) {
+  if (at < index().oldest().sequence) {
     return Error{ErrorCode::kOutsideWindow,
                  "#" + std::to_string(at.value) + " is no longer in the history"};
   }
-  return std::shared_ptr<Layer>(std::make_shared<Snapshot>(
-      size_bytes_, at, snapshots_, [weak = weak_from_this(), at]() -> std::shared_ptr<Layer> {
-        const std::shared_ptr<Volume> volume = weak.lock();
-        return volume == nullptr ? nullptr : volume->view_layer(at);
-      }));
-}
-
-bool Volume::drop_snapshots() { return snapshots_->drop_all(); }
-
-std::optional<SequenceNumber> Volume::oldest_pinned() const {
-  const auto target = live_->oldest_target();
-  const auto snapshot = snapshots_->oldest();
-  if (!target || !snapshot) return target ? target : snapshot;
-  return std::min(*target, *snapshot);
+  return std::shared_ptr<Layer>(
+      std::make_shared<Snapshot>(size_bytes_, at, logged_.snapshots(),
+                                 [weak = weak_from_this(), at]() -> std::shared_ptr<Layer> {
+                                   const std::shared_ptr<Volume> volume = weak.lock();
+                                   return volume == nullptr ? nullptr : volume->view_layer(at);
+                                 }));
 }
 
 void Volume::moment_at(VersionTime time, UniqueFunction<void(Result<index::IndexMoment>)> done) {
-  const SequenceNumber stamped = replicator_->coordinator().last_stamped();
-  replicator_->settle_moment(time, [this, self = shared_from_this(), time, stamped,
+  const SequenceNumber stamped = replicator().coordinator().last_stamped();
+  replicator().settle_moment(time, [this, self = shared_from_this(), time, stamped,
                                     done = std::move(done)](SequenceNumber settled) mutable {
     if (settled < stamped) {
       return done(
@@ -228,22 +131,21 @@ void Volume::moment_at(VersionTime time, UniqueFunction<void(Result<index::Index
                 "after a restart; a moment before them can be named by its number, up to #" +
                     std::to_string(settled.value)});
     }
-    index_->moment_at(time, [self, done = std::move(done)](
+    index().moment_at(time, [self, done = std::move(done)](
                                 const Result<index::IndexMoment>& at) mutable { done(at); });
   });
 }
 
 void Volume::close(const Error& error) {
   closed_ = true;
-  snapshots_->drop_all();
-  replicator_->close(error);
-  log_->close(error);
-  if (storage_ != nullptr) storage_->stop();
+  served_->close(error);
+  logged_.close(error);
+  if (stored_ != nullptr) stored_->close();
 }
 
 bool Volume::idle() const {
-  return replicator_->drained() && live_->idle() && history_->in_flight() == 0 &&
-         log_->in_flight() == 0 && voids_ == 0 && (storage_ == nullptr || storage_->idle());
+  return served_->idle() && logged_.idle() && (stored_ == nullptr || stored_->idle()) &&
+         (reader_ == nullptr || reader_->in_flight() == 0);
 }
 
 }  // namespace mariner::volume

@@ -1,8 +1,12 @@
-// A volume, or a writable view: everything that belongs to one line of history, put together.
+// A volume, or a writable view: everything that belongs to one line of history, put together in
+// one process.
 //
-//   LiveVolume -> LocalReplicator -> VolumeLog (log, index)
-//                                 -> Storage (pending writes, image); none for a writable view
-//   HistoryReader: reads any moment, for views and for the storage itself
+//   ServedVolume (target): LiveVolume -> LocalReplicator
+//     -> LoggedVolume (logger): VolumeLog, indexes, LocalHistory, views
+//     -> StoredVolume (storage): pending writes, image; none for a writable view
+//
+// The three know each other by interfaces alone: LoggerParticipant, StorageParticipant and
+// CurrentReader for what is new, History and Base for the past.
 //
 // Owner's thread only. Layers handed out keep the volume alive (aliasing shared pointers); the
 // volume is destroyed after close() and idle().
@@ -13,71 +17,17 @@
 #include <vector>
 
 #include "index/stored_index.h"
-#include "logging/log_reader.h"
-#include "logging/log_writer.h"
+#include "logging/disk.h"
 #include "proto/executor.h"
-#include "replication/local_replicator.h"
-#include "server/volume/base_map.h"
 #include "server/volume/history_view.h"
-#include "server/volume/image_base.h"
-#include "server/volume/live_volume.h"
+#include "server/volume/logged_volume.h"
+#include "server/volume/served_volume.h"
 #include "server/volume/snapshot.h"
-#include "server/volume/storage.h"
-#include "server/volume/volume_log.h"
+#include "server/volume/stored_volume.h"
+#include "server/volume/volume_history.h"
 #include "server/volume/worker.h"
 
 namespace mariner::volume {
-
-// The log as a volume uses it. All outlive every volume.
-struct LogParts {
-  const logging::LogDisks& disks;
-  logging::LogWriter& writer;
-  logging::LogReader& reader;
-};
-
-// How far the log has given up a volume's history. Kept durably outside of the log, before the log
-// gives it up.
-struct Horizon {
-  index::IndexMoment moment;  // no moment before it can be opened
-  SequenceNumber last;        // every number up to it has been used
-  SequenceNumber frontier;    // durable in the image
-  SequenceNumber given_up;    // the last write whose record the log has given up
-};
-
-// What recovery found out about a volume.
-struct VolumeHistory {
-  SequenceNumber last;  // the highest number seen in the log
-  VersionTime last_time;
-  SequenceNumber frontier;  // durable in the image, as far as the log knows
-  SequenceNumber settled;   // every number up to it was durable or void
-
-  // Numbers [first, last] of which the log has no trace: those above `settled` never became durable
-  // and are void; at or below it they are lost.
-  struct Hole {
-    SequenceNumber first;
-    SequenceNumber last;
-  };
-  std::vector<Hole> holes;  // ascending
-  std::uint64_t payload_bytes = 0;
-  // What writes behind the image's frontier may have changed, and when the first one came: from the
-  // index, when it has all records.
-  std::vector<BlockRange> unapplied;
-  VersionTime unapplied_since;
-
-  // What the log has given up, from where it is kept: after the last add().
-  void set_horizon(const Horizon& horizon);
-
-  // The holes at or below `settled`: acknowledged writes that are lost.
-  [[nodiscard]] std::vector<Hole> lost() const;
-
-  // Takes the next record that recovery found of a volume with `blocks` blocks. True: it belongs
-  // into the index. kCorrupt, and nothing is changed, when the record cannot follow what was seen
-  // before or lies outside.
-  Result<bool> add(const logging::Record& record, BlockCount blocks);
-
- private:
-  void reach(SequenceNumber first, SequenceNumber until);
-};
 
 struct VolumeOptions {
   VolumeId id;
@@ -94,12 +44,14 @@ struct VolumeOptions {
   SequenceNumber parent_at;
   Storage::Options storage;
   replication::WriteCoordinator::Limits limits;
+  // What storage and target see of the history in its place, for faults and delays between them;
+  // none: it itself.
+  UniqueFunction<std::unique_ptr<History>(History&)> between{};
 };
 
 class Volume : public std::enable_shared_from_this<Volume> {
  public:
-  // Numbers that a crash may have left in use without a trace: void at each start.
-  static constexpr std::uint64_t kVoidMargin = 4096;
+  static constexpr std::uint64_t kVoidMargin = ServedVolume::kVoidMargin;
 
   struct Events {
     UniqueFunction<void(SequenceNumber)> durable;
@@ -115,7 +67,7 @@ class Volume : public std::enable_shared_from_this<Volume> {
   Volume& operator=(const Volume&) = delete;
 
   // The layer that initiators write to.
-  std::shared_ptr<Layer> live_layer() { return {shared_from_this(), live_.get()}; }
+  std::shared_ptr<Layer> live_layer() { return {shared_from_this(), &served_->live()}; }
   // The read-only layer of a settled moment, as long as the volume is now, or as it was once: what
   // it grew by since that moment reads as zeros.
   std::shared_ptr<Layer> view_layer(SequenceNumber at) { return view_layer(at, size_bytes_); }
@@ -128,32 +80,37 @@ class Volume : public std::enable_shared_from_this<Volume> {
 
   [[nodiscard]] VolumeId id() const { return id_; }
   [[nodiscard]] std::uint64_t size_bytes() const { return size_bytes_; }
-  [[nodiscard]] index::StoredIndex& index() { return *index_; }
-  [[nodiscard]] const index::StoredIndex& index() const { return *index_; }
-  [[nodiscard]] HistoryReader& history() { return *history_; }
-  [[nodiscard]] replication::LocalReplicator& replicator() { return *replicator_; }
-  [[nodiscard]] const replication::LocalReplicator& replicator() const { return *replicator_; }
-  [[nodiscard]] LiveVolume& live() { return *live_; }
-  [[nodiscard]] const Storage* storage() const { return storage_.get(); }
-  [[nodiscard]] Storage* storage() { return storage_.get(); }
-  [[nodiscard]] BaseMap& base_map() { return base_map_; }
+  [[nodiscard]] index::StoredIndex& index() { return logged_.index(); }
+  [[nodiscard]] const index::StoredIndex& index() const { return logged_.index(); }
+  [[nodiscard]] HistoryReader& history() { return logged_.reader(); }
+  [[nodiscard]] VolumeLog& log() { return logged_.log(); }
+  [[nodiscard]] BaseMap& base_map() { return logged_.base_map(); }
+  [[nodiscard]] replication::LocalReplicator& replicator() { return served_->replicator(); }
+  [[nodiscard]] const replication::LocalReplicator& replicator() const {
+    return served_->replicator();
+  }
+  [[nodiscard]] LiveVolume& live() { return served_->live(); }
+  // Null: there is no image.
+  [[nodiscard]] const Storage* storage() const { return stored_ ? &stored_->storage() : nullptr; }
+  [[nodiscard]] Storage* storage() { return stored_ ? &stored_->storage() : nullptr; }
 
   // A layer of a settled moment that stays readable while it is held. kOutsideWindow when the
   // history begins after it; kUnavailable once the volume is closed. It does not keep the volume.
   Result<std::shared_ptr<Layer>> open_snapshot(SequenceNumber at);
   // Gives up what snapshots keep; false: there are none. Whoever reads one is told.
-  bool drop_snapshots();
-  // The oldest moment that a rollback under way or a snapshot still needs; nothing: none does.
-  [[nodiscard]] std::optional<SequenceNumber> oldest_pinned() const;
+  bool drop_snapshots() { return logged_.snapshots()->drop_all(); }
+  // As LoggedVolume.
+  [[nodiscard]] std::optional<SequenceNumber> oldest_pinned() const {
+    return logged_.oldest_pinned();
+  }
+  // A rollback is under way: not on record yet.
+  [[nodiscard]] bool rolling_back() const { return logged_.history().oldest_held().has_value(); }
 
   // No moment before it can be opened from now on, or be the target of a rollback.
-  void set_horizon(index::IndexMoment horizon) { index_->set_horizon(horizon); }
-  [[nodiscard]] VolumeLog& log() { return *log_; }
-  // The log gives up all records of the volume up to a write and an ordinal, with so much payload
-  // (ReleaseJudge says that it may).
+  void set_horizon(index::IndexMoment horizon) { index().set_horizon(horizon); }
+  // As LoggedVolume.
   void forget_through(SequenceNumber sequence, std::uint64_t ordinal, std::uint64_t payload_bytes) {
-    index_->forget_through(sequence, ordinal);
-    log_->uncount_payload(payload_bytes);
+    logged_.forget_through(sequence, ordinal, payload_bytes);
   }
 
   // Makes `time` a moment: resolves it to the last write at or before it, once that is settled.
@@ -165,29 +122,20 @@ class Volume : public std::enable_shared_from_this<Volume> {
   [[nodiscard]] bool idle() const;
 
  private:
-  // Voids numbers that the log knows nothing of, on record. No write is stamped until that is done.
-  void log_void(VolumeHistory::Hole numbers);
-  void update_grant();
+  Storage::Events storage_events(const logging::LogWriter& writer);
 
   const VolumeId id_;
   std::uint64_t size_bytes_;
-  const Epoch epoch_;
-  BaseMap base_map_;
-  Executor& executor_;
   Events events_;
-  std::shared_ptr<Volume> parent_;
-  std::unique_ptr<logging::Disk> image_;
-  std::shared_ptr<index::StoredIndex> index_;
-  std::unique_ptr<Base> base_;
-  std::unique_ptr<HistoryReader> history_;
-  std::unique_ptr<VolumeLog> log_;
-  std::unique_ptr<Storage> storage_;
-  std::unique_ptr<CurrentReader> history_current_;
-  std::unique_ptr<replication::LocalReplicator> replicator_;
-  std::unique_ptr<LiveVolume> live_;
-  const std::shared_ptr<SnapshotPins> snapshots_ = std::make_shared<SnapshotPins>();
+  const std::shared_ptr<Volume> parent_;
+  const std::unique_ptr<Base> base_;
+  LoggedVolume logged_;
+  const std::unique_ptr<History> between_;
+  std::unique_ptr<StoredVolume> stored_;            // null: a writable view, which has instead ...
+  std::unique_ptr<HistoryReader> reader_;           // ... the history to read from
+  std::unique_ptr<CurrentReader> history_current_;  // ... as of now
+  std::unique_ptr<ServedVolume> served_;
   bool closed_ = false;
-  std::size_t voids_ = 0;
 };
 
 }  // namespace mariner::volume

@@ -2,46 +2,35 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <optional>
 
-#include "tests/support/faulty_disk.h"
-#include "tests/support/index_rig.h"
-#include "tests/support/manual_executor.h"
+#include "tests/server/volume/logged_rig.h"
 
 namespace mariner::volume {
 namespace {
 
+// A base of zeros that is never asked.
+class NoBase final : public Base {
+ public:
+  void read(BlockRange, std::span<std::byte> to, Done done) override {
+    std::memset(to.data(), 0, to.size());
+    done({});
+  }
+  [[nodiscard]] bool may_move() const override { return false; }
+};
+
 class HistoryViewTest : public ::testing::Test {
  protected:
-  HistoryViewTest() {
-    logging::Record zero;
-    zero.type = logging::RecordType::kZero;
-    zero.sequence = {1};
-    zero.time = {1};
-    zero.extent = {{2}, {2}};
-    index_.insert(zero, {1, 1, 0, 1, 0});
-  }
+  HistoryViewTest() { rig_.write(1, {{2}, {2}}, 0, replication::WriteKind::kZero); }
 
-  std::vector<Allocation> allocation(ByteRange range, const BaseMap* base) {
-    std::optional<std::vector<Allocation>> out;
-    allocation_at(index_.index(), range, SequenceNumber{1}, base,
-                  [&](Result<std::vector<Allocation>> found) { out = *std::move(found); });
-    executor_.run_ready();
-    return out.value();
-  }
-
-  test::ManualExecutor executor_;
-  test::FaultyDisk disk_{executor_, {.size_bytes = kBlockBytes}};
-  logging::LogDisks disks_{disk_, logging::LogId{}};
-  logging::LogReader log_{disks_};
-  test::IndexRig index_{executor_};
-  ZeroBase zeros_;
-  BaseMap nowhere_{false};
-  HistoryReader parent_{VolumeId{7}, index_.index(), log_, zeros_};
+  test::LoggedRig rig_{true};
+  NoBase base_;
+  HistoryReader parent_{rig_.history, base_};
 };
 
 TEST_F(HistoryViewTest, ReadsPartsOfBlocks) {
-  HistoryView view(1u << 20, parent_, index_.index(), SequenceNumber{1}, &nowhere_);
+  HistoryView view(1u << 20, parent_, SequenceNumber{1});
   EXPECT_EQ(view.size_bytes(), 1u << 20);
   std::optional<std::size_t> length;
   view.read({512, 8192}, [&](const Result<PayloadSlice>& read) {
@@ -52,21 +41,8 @@ TEST_F(HistoryViewTest, ReadsPartsOfBlocks) {
   EXPECT_TRUE(view.idle());
 }
 
-TEST_F(HistoryViewTest, AllocationJoinsWhatIsAlike) {
-  // Zeros over a base of zeros: nothing is stored anywhere.
-  EXPECT_EQ(allocation({0, 8 * kBlockBytes}, &nowhere_).size(), 1u);
-  // Over a base that holds data: stored, zeros, stored; cut at the bytes that were asked for.
-  const auto parts = allocation({512, 6 * kBlockBytes}, nullptr);
-  ASSERT_EQ(parts.size(), 3u);
-  EXPECT_EQ(parts[0].range, (ByteRange{512, 2 * kBlockBytes - 512}));
-  EXPECT_TRUE(parts[0].mapped);
-  EXPECT_EQ(parts[1].range, (ByteRange{2 * kBlockBytes, 2 * kBlockBytes}));
-  EXPECT_FALSE(parts[1].mapped);
-  EXPECT_EQ(parts[2].range.end(), 512 + 6 * kBlockBytes);
-}
-
 TEST_F(HistoryViewTest, TellsItsAllocation) {
-  HistoryView view(1u << 20, parent_, index_.index(), SequenceNumber{1}, nullptr);
+  HistoryView view(1u << 20, parent_, SequenceNumber{1});
   std::vector<Allocation> parts;
   bool idle_then = false;
   view.allocation({512, 6 * kBlockBytes}, [&](Result<std::vector<Allocation>> r) {
@@ -80,21 +56,21 @@ TEST_F(HistoryViewTest, TellsItsAllocation) {
 
 TEST_F(HistoryViewTest, IsNotIdleWhileItsAllocationIsLookedUp) {
   bool committed = false;
-  index_.index().flush();
-  index_.store().set_used_through(1);
-  index_.store().commit_all([&](const Result<void>& r) { committed = r.has_value(); });
-  executor_.run_until_idle();
+  rig_.index.index().flush();
+  rig_.index.store().set_used_through(1);
+  rig_.index.store().commit_all([&](const Result<void>& r) { committed = r.has_value(); });
+  rig_.executor.run_until_idle();
   ASSERT_TRUE(committed);
-  HistoryView view(1u << 20, parent_, index_.index(), SequenceNumber{1}, nullptr);
-  index_.disk().hold();
+  HistoryView view(1u << 20, parent_, SequenceNumber{1});
+  rig_.index.disk().hold();
   std::size_t parts = 0;
   view.allocation({512, 6 * kBlockBytes},
                   [&](const Result<std::vector<Allocation>>& r) { parts = r->size(); });
-  executor_.run_ready();
+  rig_.executor.run_ready();
   EXPECT_EQ(parts, 0u);
   EXPECT_FALSE(view.idle());
-  index_.disk().release();
-  executor_.run_ready();
+  rig_.index.disk().release();
+  rig_.executor.run_ready();
   EXPECT_EQ(parts, 3u);
   EXPECT_TRUE(view.idle());
 }

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
+#include <memory>
 #include <string>
 
 #include "tests/server/volume/watched_disk.h"
@@ -26,16 +28,13 @@ class ImageWriter : public ::testing::Test {
     change.range = range;
     return change;
   }
-  Result<void> write(std::vector<ImageChange> changes) {
-    return write_image(image_, disks_, changes);
-  }
+  Result<void> write(std::vector<ImageChange> changes) { return write_image(image_, changes); }
   std::uint8_t at(std::uint64_t block) {
     return static_cast<std::uint8_t>(disk_.bytes({block * kBlockBytes, 1})[0]);
   }
 
   test::ManualExecutor executor_;
   test::FaultyDisk disk_{executor_, {.size_bytes = 2000 * kBlockBytes}};
-  logging::LogDisks disks_;
   std::vector<std::string> calls_;
   test::WatchedDisk image_{disk_, [this](ByteRange range, bool discards) {
                              calls_.push_back((discards ? "hole " : "write ") +
@@ -77,11 +76,35 @@ TEST_F(ImageWriter, AnErrorEndsIt) {
   EXPECT_EQ(calls_.size(), 1u);
 }
 
-TEST_F(ImageWriter, WhatTheLogCannotGiveIsAnErrorNotWrongBytes) {
+// Bytes of the past that begin in the middle of a payload, or an error.
+class SomeBytes final : public PastBytes {
+ public:
+  explicit SomeBytes(std::uint8_t value) : value_(value) {}
+  [[nodiscard]] Result<PayloadSlice> get() const override {
+    if (value_ == 0) return Error{ErrorCode::kCorrupt, "another record stands there"};
+    Payload payload = Payload::zeroed(2 * kBlockBytes);
+    std::memset(payload.data() + kBlockBytes, value_, kBlockBytes);
+    return PayloadSlice{std::move(payload), kBlockBytes, kBlockBytes};
+  }
+
+ private:
+  const std::uint8_t value_;
+};
+
+TEST_F(ImageWriter, ThePastGivesItsBytesWhenTheyAreWritten) {
+  ImageChange change = zeros({{1}, {3}});
+  change.past = std::make_shared<SomeBytes>(std::uint8_t{4});
+  change.repeated = true;
+  ASSERT_TRUE(write({change}));
+  EXPECT_EQ(calls_, (std::vector<std::string>{"write 1+3"}));
+  EXPECT_EQ(at(1), 4);
+  EXPECT_EQ(at(3), 4);
+}
+
+TEST_F(ImageWriter, WhatThePastCannotGiveIsAnErrorNotWrongBytes) {
   ImageChange change = zeros({{1}, {1}});
-  change.log = logging::LogRead{{0, 0, 0, 1, 0}, VolumeId{1}, SequenceNumber{1}, 0, {}};
-  change.log->location.batch_sector = 1;  // outside of the disk
-  EXPECT_FALSE(write({change}));
+  change.past = std::make_shared<SomeBytes>(std::uint8_t{0});
+  EXPECT_EQ(write({change}).error().code, ErrorCode::kCorrupt);
   EXPECT_TRUE(calls_.empty());
 }
 

@@ -11,78 +11,10 @@ namespace mariner::volume {
 namespace {
 
 using index::IndexMoment;
-using logging::Record;
-using logging::RecordType;
 using test::Sectors;
 using test::VolumeRig;
 
 constexpr BlockCount kBlocks{16};
-
-class VolumeHistoryTest : public ::testing::Test {
- protected:
-  static Record write(std::uint64_t sequence, std::uint64_t time) {
-    Record record;
-    record.sequence = {sequence};
-    record.time = {time};
-    record.extent = {{0}, {1}};
-    record.payload_blocks = 1;
-    return record;
-  }
-  Result<void> add(const Record& record) {
-    const Result<bool> taken = history_.add(record, kBlocks);
-    if (!taken) return taken.error();
-    taken_ += *taken ? 1 : 0;
-    return {};
-  }
-
-  VolumeHistory history_;
-  int taken_ = 0;  // that belong into the index
-};
-
-TEST_F(VolumeHistoryTest, TakesWritesInOrderAndTheirFrontier) {
-  Record second = write(2, 20);
-  second.frontier = {1};
-  EXPECT_TRUE(add(write(1, 10)));
-  EXPECT_TRUE(add(second));
-  EXPECT_EQ(history_.last, SequenceNumber{2});
-  EXPECT_EQ(history_.last_time, VersionTime{20});
-  EXPECT_EQ(history_.frontier, SequenceNumber{1});
-  EXPECT_EQ(taken_, 2);
-}
-
-TEST_F(VolumeHistoryTest, ABatchThatStandsThereTwiceCountsOnce) {
-  EXPECT_TRUE(add(write(1, 10)));
-  EXPECT_TRUE(add(write(1, 10)));
-  EXPECT_EQ(taken_, 1);
-}
-
-TEST_F(VolumeHistoryTest, VoidsUseTheirNumbersUp) {
-  Record lost;
-  lost.type = RecordType::kVoid;
-  lost.sequence = {5};
-  lost.target_sequence = {9};
-  EXPECT_TRUE(add(lost));
-  EXPECT_EQ(history_.last, SequenceNumber{9});
-  EXPECT_EQ(taken_, 0);
-}
-
-TEST_F(VolumeHistoryTest, RefusesWhatCannotBe) {
-  EXPECT_TRUE(add(write(1, 10)));
-  Record outside = write(2, 20);
-  outside.extent = {{15}, {2}};
-  Record early = write(2, 10);
-  Record ahead = write(2, 20);
-  ahead.frontier = {2};
-  Record unknown = write(2, 20);
-  unknown.type = RecordType::kEncoded;
-  for (const Record& record : {outside, early, ahead, unknown}) {
-    const Result<void> added = add(record);
-    ASSERT_FALSE(added);
-    EXPECT_EQ(added.error().code, ErrorCode::kCorrupt);
-  }
-  EXPECT_EQ(history_.last, SequenceNumber{1});
-  EXPECT_TRUE(add(write(2, 20)));
-}
 
 class VolumeTest : public ::testing::Test {
  protected:

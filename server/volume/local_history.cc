@@ -1,0 +1,226 @@
+#include "server/volume/local_history.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "proto/check.h"
+
+namespace mariner::volume {
+
+using index::LocatedRun;
+
+namespace {
+
+// Bytes that stand on a log disk.
+class LoggedBytes final : public PastBytes {
+ public:
+  LoggedBytes(const logging::LogDisks& disks, const logging::LogRead& read, std::size_t bytes)
+      : disks_(disks), read_(read), bytes_(bytes) {}
+
+  [[nodiscard]] Result<PayloadSlice> get() const override {
+    Payload payload = Payload::allocate(bytes_);
+    logging::LogRead read = read_;
+    read.to = payload.bytes();
+    if (Result<void> r = logging::read_log_blocking(disks_, read); !r) return r.error();
+    return PayloadSlice{std::move(payload), 0, bytes_};
+  }
+
+ private:
+  const logging::LogDisks& disks_;
+  const logging::LogRead read_;
+  const std::size_t bytes_;
+};
+
+}  // namespace
+
+LocalHistory::~LocalHistory() { CHECK_MSG(in_flight_ == 0, "a history is destroyed in use"); }
+
+logging::LogRead LocalHistory::log_read_of(const LocatedRun& run, std::span<std::byte> to) const {
+  return {run.location, parts_.volume, run.sequence, run.payload_block, to};
+}
+
+std::shared_ptr<const PastBytes> LocalHistory::bytes_of(const LocatedRun& run) const {
+  return std::make_shared<LoggedBytes>(parts_.disks, log_read_of(run, {}),
+                                       run.repeated ? kBlockBytes : run.range.count.bytes());
+}
+
+// A base that is not stored anywhere is zeros.
+void LocalHistory::append(const LocatedRun& run, bool with_bytes, std::vector<PastRun>& out) const {
+  using Source = PastRun::Source;
+  switch (run.source) {
+    case LocatedRun::Source::kZero:
+      out.push_back({run.range, Source::kZero, false, run.sequence, nullptr});
+      return;
+    case LocatedRun::Source::kLog:
+      out.push_back({run.range, Source::kLog, run.repeated, run.sequence,
+                     with_bytes ? bytes_of(run) : nullptr});
+      return;
+    case LocatedRun::Source::kBase: break;
+  }
+  parts_.base.visit(run.range, [&](BlockRange part, bool stored) {
+    out.push_back({part, stored ? Source::kBase : Source::kZero, false, {}, nullptr});
+  });
+}
+
+void LocalHistory::locate(std::vector<Lookup> lookups, LocateDone done) {
+  struct Looking {
+    std::vector<Lookup> lookups;
+    std::vector<std::vector<LocatedRun>> found;
+    LocateDone done;
+  };
+  auto looking = std::make_shared<Looking>(Looking{std::move(lookups), {}, std::move(done)});
+  ++in_flight_;
+  parts_.index.consult(
+      [looking](const index::VersionLookup& lookup) {
+        looking->found.clear();
+        for (const Lookup& asked : looking->lookups) {
+          looking->found.push_back(lookup.locate(asked.range, asked.at));
+        }
+      },
+      [this, looking](const Result<void>& looked) {
+        --in_flight_;
+        if (!looked) return looking->done(looked.error());
+        Located located;
+        located.newest = parts_.index.newest().sequence;
+        for (std::size_t i = 0; i < looking->found.size(); ++i) {
+          for (const LocatedRun& run : looking->found[i]) {
+            append(run, looking->lookups[i].with_bytes, located.runs);
+          }
+        }
+        looking->done(std::move(located));
+      });
+}
+
+// One read() and what it still waits for.
+struct LocalHistory::Reading {
+  SequenceNumber at;
+  std::vector<BlockRange> in_base;
+  ReadDone done;
+  Result<void> result;
+  std::size_t waiting = 1;  // one for read() itself, so that nothing completes while it issues
+};
+
+void LocalHistory::finished(const std::shared_ptr<Reading>& reading, const Result<void>& result) {
+  if (!result && reading->result) reading->result = result;
+  CHECK(reading->waiting > 0);
+  if (--reading->waiting > 0) return;
+  --in_flight_;
+  if (!reading->result) return reading->done(reading->result.error());
+  std::ranges::sort(reading->in_base);
+  reading->done(std::move(reading->in_base));
+}
+
+void LocalHistory::read(BlockRange range, SequenceNumber at, std::span<std::byte> to,
+                        ReadDone done) {
+  CHECK(to.size() == range.count.bytes());
+  auto reading = std::make_shared<Reading>();
+  reading->at = at;
+  reading->done = std::move(done);
+  ++in_flight_;
+  find(range, to, reading);
+  finished(reading, {});
+}
+
+// Reads what the index names, in the moment in which it does.
+void LocalHistory::find(BlockRange range, std::span<std::byte> to,
+                        const std::shared_ptr<Reading>& reading) {
+  ++reading->waiting;
+  auto runs = std::make_shared<std::vector<LocatedRun>>();
+  parts_.index.consult(
+      [runs, range, at = reading->at](const index::VersionLookup& lookup) {
+        *runs = lookup.locate(range, at);
+      },
+      [this, runs, range, to, reading](const Result<void>& looked) {
+        if (looked) {
+          for (const LocatedRun& run : *runs) {
+            read_run(run,
+                     to.subspan((run.range.first - range.first).bytes(), run.range.count.bytes()),
+                     reading);
+          }
+        }
+        finished(reading, looked);
+      });
+}
+
+void LocalHistory::read_run(const LocatedRun& run, std::span<std::byte> to,
+                            const std::shared_ptr<Reading>& reading) {
+  switch (run.source) {
+    case LocatedRun::Source::kZero: std::memset(to.data(), 0, to.size()); return;
+    case LocatedRun::Source::kBase:
+      parts_.base.visit(run.range, [&](BlockRange part, bool stored) {
+        if (stored) return reading->in_base.push_back(part);
+        std::memset(&to[(part.first - run.range.first).bytes()], 0, part.count.bytes());
+      });
+      return;
+    case LocatedRun::Source::kLog: break;
+  }
+  ++reading->waiting;
+  // A repeated run is one block: read it to the front, then copy it over the rest.
+  const std::span<std::byte> stored = run.repeated ? to.first(kBlockBytes) : to;
+  parts_.reader.read(log_read_of(run, stored), [this, reading, to, run](const Result<void>& r) {
+    if (!r) return read_elsewhere(run, to, r.error(), reading);
+    if (run.repeated) {
+      for (std::size_t at = kBlockBytes; at < to.size(); at += kBlockBytes) {
+        std::memcpy(to.data() + at, to.data(), kBlockBytes);
+      }
+    }
+    finished(reading, r);
+  });
+}
+
+// The log could not give `run`: `error`, unless the index says by now that it stands elsewhere.
+void LocalHistory::read_elsewhere(const LocatedRun& run, std::span<std::byte> to,
+                                  const Error& error, const std::shared_ptr<Reading>& reading) {
+  auto now = std::make_shared<std::vector<LocatedRun>>();
+  parts_.index.consult([now, range = run.range, at = reading->at](
+                           const index::VersionLookup& lookup) { *now = lookup.locate(range, at); },
+                       [this, now, run, to, error, reading](const Result<void>& looked) {
+                         const auto is_same = [&](const LocatedRun& part) {
+                           return part.source == run.source && part.location == run.location;
+                         };
+                         if (!looked || std::ranges::any_of(*now, is_same))
+                           return finished(reading, error);
+                         for (const LocatedRun& part : *now) {
+                           read_run(part,
+                                    to.subspan((part.range.first - run.range.first).bytes(),
+                                               part.range.count.bytes()),
+                                    reading);
+                         }
+                         finished(reading, {});
+                       });
+}
+
+void LocalHistory::changed(SequenceNumber from, SequenceNumber to, Portion portion, Done done) {
+  ++in_flight_;
+  parts_.index.changed(from, to,
+                       [this, portion = std::move(portion), done = std::move(done)](
+                           const Result<std::vector<BlockRange>>& changed) mutable {
+                         --in_flight_;
+                         if (!changed) return done(changed.error());
+                         portion(*changed);
+                         done({});
+                       });
+}
+
+void LocalHistory::hold(SequenceNumber at, HoldDone done) {
+  if (at < parts_.index.oldest().sequence) {
+    return done(Error{ErrorCode::kOutsideWindow,
+                      "#" + std::to_string(at.value) + " is no longer in the history"});
+  }
+  const auto place = held_->insert(at);
+  done(Hold(&*place, [held = held_, place](const void*) { held->erase(place); }));
+}
+
+void LocalHistory::log_before_image(BlockRange range, PayloadSlice bytes, Done done) {
+  CHECK(range.count.value <= kBeforeImageBlocksMax);
+  parts_.log.log_before_image(range, std::move(bytes), false, std::move(done));
+}
+
+std::optional<SequenceNumber> LocalHistory::oldest_held() const {
+  if (held_->empty()) return std::nullopt;
+  return *held_->begin();
+}
+
+}  // namespace mariner::volume

@@ -1,0 +1,69 @@
+// The past of a volume whose log and indexes are in this process.
+//
+// A lookup is a computation over the index (StoredIndex::consult); what it finds is used in the
+// same turn, so that an answer is of the moment in which it arrives. Nothing is copied on the way,
+// and no answer ends early. Owner's thread only; the owner keeps it alive while anything is in
+// flight.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "index/stored_index.h"
+#include "logging/log_reader.h"
+#include "server/volume/base_map.h"
+#include "server/volume/history.h"
+#include "server/volume/volume_log.h"
+
+namespace mariner::volume {
+
+class LocalHistory final : public History {
+ public:
+  struct Parts {  // all outlive it, and the disks every PastBytes
+    VolumeId volume;
+    index::StoredIndex& index;
+    const logging::LogDisks& disks;
+    logging::LogReader& reader;
+    VolumeLog& log;
+    const BaseMap& base;
+  };
+
+  explicit LocalHistory(Parts parts) : parts_(parts) {}
+  ~LocalHistory() override;  // nothing may be in flight
+  LocalHistory(const LocalHistory&) = delete;
+  LocalHistory& operator=(const LocalHistory&) = delete;
+
+  void locate(std::vector<Lookup> lookups, LocateDone done) override;
+  void read(BlockRange range, SequenceNumber at, std::span<std::byte> to, ReadDone done) override;
+  void changed(SequenceNumber from, SequenceNumber to, Portion portion, Done done) override;
+  void hold(SequenceNumber at, HoldDone done) override;
+  void log_before_image(BlockRange range, PayloadSlice bytes, Done done) override;
+
+  // The oldest moment that is held; nothing: none is.
+  [[nodiscard]] std::optional<SequenceNumber> oldest_held() const;
+  [[nodiscard]] std::size_t in_flight() const { return in_flight_; }
+
+ private:
+  struct Reading;
+  void find(BlockRange range, std::span<std::byte> to, const std::shared_ptr<Reading>& reading);
+  void read_run(const index::LocatedRun& run, std::span<std::byte> to,
+                const std::shared_ptr<Reading>& reading);
+  void read_elsewhere(const index::LocatedRun& run, std::span<std::byte> to, const Error& error,
+                      const std::shared_ptr<Reading>& reading);
+  void finished(const std::shared_ptr<Reading>& reading, const Result<void>& result);
+  [[nodiscard]] logging::LogRead log_read_of(const index::LocatedRun& run,
+                                             std::span<std::byte> to) const;
+  [[nodiscard]] std::shared_ptr<const PastBytes> bytes_of(const index::LocatedRun& run) const;
+  void append(const index::LocatedRun& run, bool with_bytes, std::vector<PastRun>& out) const;
+
+  const Parts parts_;
+  std::size_t in_flight_ = 0;
+  // Bounded by what the target has under way. Shared with the holds, which may outlive this.
+  const std::shared_ptr<std::multiset<SequenceNumber>> held_ =
+      std::make_shared<std::multiset<SequenceNumber>>();
+};
+
+}  // namespace mariner::volume

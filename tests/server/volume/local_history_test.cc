@@ -1,0 +1,193 @@
+#include "server/volume/local_history.h"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <string>
+
+#include "tests/server/volume/logged_rig.h"
+
+namespace mariner::volume {
+namespace {
+
+using replication::WriteKind;
+using test::LoggedRig;
+using Source = PastRun::Source;
+
+class LocalHistoryTest : public ::testing::Test {
+ protected:
+  // What read() gives: '.' for what only the base holds.
+  std::string read(BlockRange range, std::uint64_t at) {
+    begin_read(range, at);
+    rig_.executor.run_ready();
+    return text();
+  }
+  void begin_read(BlockRange range, std::uint64_t at) {
+    range_ = range;
+    to_ = Payload::allocate(range.count.bytes());
+    std::memset(to_.data(), '.', to_.size());
+    in_base_.reset();
+    rig_.history.read(range, SequenceNumber{at}, to_.bytes(),
+                      [this](Result<std::vector<BlockRange>> r) { in_base_ = std::move(r); });
+  }
+  std::string text() {
+    if (!in_base_.has_value()) return "...";
+    if (!*in_base_) return std::string(error_code_name(in_base_->error().code));
+    for (const BlockRange& range : **in_base_) {
+      std::memset(to_.data() + (range.first - range_.first).bytes(), '.', range.count.bytes());
+    }
+    return LoggedRig::text_of(to_.bytes());
+  }
+  History::Located locate(std::vector<History::Lookup> lookups) {
+    std::optional<History::Located> located;
+    rig_.history.locate(std::move(lookups), [&](Result<History::Located> found) {
+      ASSERT_TRUE(found);
+      located = *std::move(found);
+    });
+    rig_.executor.run_ready();
+    return located.value();
+  }
+
+  LoggedRig rig_{false};
+  BlockRange range_;
+  Payload to_;
+  std::optional<Result<std::vector<BlockRange>>> in_base_;
+};
+
+TEST_F(LocalHistoryTest, ReadsWhatItHasAndNamesWhatOnlyTheBaseHolds) {
+  rig_.base.add({{4}, {4}});
+  rig_.write(1, {{1}, {2}}, 'a');
+  rig_.write(2, {{3}, {3}}, 'r', WriteKind::kRepeated);
+  rig_.write(3, {{2}, {1}}, 0, WriteKind::kZero);
+  EXPECT_EQ(read({{0}, {8}}, 3), "0a0rrr..");
+  EXPECT_EQ(**in_base_, (std::vector<BlockRange>{{{6}, {2}}}));
+  EXPECT_EQ(read({{0}, {8}}, 1), "0aa0....");
+  EXPECT_EQ(rig_.history.in_flight(), 0u);
+}
+
+TEST_F(LocalHistoryTest, LocatesSeveralRangesAsOfOneMoment) {
+  rig_.base.add({{4}, {4}});
+  rig_.write(5, {{1}, {2}}, 'a');
+  rig_.write(6, {{6}, {4}}, 'r', WriteKind::kRepeated);
+  rig_.capture({{4}, {1}}, 'b');
+  const History::Located located =
+      locate({{{{0}, {6}}, {6}}, {{{7}, {2}}, {6}, true}, {{{0}, {1}}, {0}}});
+  ASSERT_EQ(located.runs.size(), 7u);
+  EXPECT_EQ(located.newest, SequenceNumber{6});
+  EXPECT_EQ(located.runs[0].source, Source::kZero) << "a base that is stored nowhere";
+  EXPECT_EQ(located.runs[1].range, (BlockRange{{1}, {2}}));
+  EXPECT_EQ(located.runs[1].sequence, SequenceNumber{5});
+  EXPECT_EQ(located.runs[1].bytes, nullptr) << "nobody asked for them";
+  EXPECT_EQ(located.runs[2].source, Source::kZero);
+  EXPECT_EQ(located.runs[3].source, Source::kLog) << "a before-image";
+  EXPECT_EQ(located.runs[3].sequence, SequenceNumber{0});
+  EXPECT_EQ(located.runs[4].source, Source::kBase);
+  const PastRun& repeated = located.runs[5];
+  EXPECT_EQ(repeated.range, (BlockRange{{7}, {2}}));
+  EXPECT_TRUE(repeated.repeated);
+  const Result<PayloadSlice> bytes = repeated.bytes->get();
+  ASSERT_TRUE(bytes);
+  EXPECT_EQ(LoggedRig::text_of(bytes->bytes()), "r");
+}
+
+TEST_F(LocalHistoryTest, DamageOfTheLogIsFound) {
+  rig_.write(1, {{0}, {1}}, 'a');
+  const auto run = rig_.index.answers().locate({{0}, {1}}, SequenceNumber{1})[0];
+  const History::Located located = locate({{{{0}, {1}}, {1}, true}});
+  rig_.disk.flip_bit(run.location.payload_sector() * kBlockBytes, 0);
+  EXPECT_EQ(read({{0}, {1}}, 1), "corrupt");
+  EXPECT_EQ(located.runs[0].bytes->get().error().code, ErrorCode::kCorrupt);
+}
+
+// A before-image that nobody needs any more goes while it is read.
+TEST_F(LocalHistoryTest, WhatTheLogGivesUpWhileItIsReadIsSoughtElsewhere) {
+  rig_.base.add({{0}, {2}});
+  rig_.capture({{0}, {2}}, 'b');
+  const auto run = rig_.index.answers().locate({{0}, {1}}, SequenceNumber{0})[0];
+  EXPECT_EQ(read({{0}, {2}}, 0), "bb");
+  rig_.disk.flip_bit(run.location.payload_sector() * kBlockBytes, 0);
+  rig_.disk.hold();
+  begin_read({{0}, {2}}, 0);
+  rig_.executor.run_ready();
+  EXPECT_EQ(text(), "...");
+  logging::Record rebase;
+  rebase.type = logging::RecordType::kRebase;
+  rebase.volume = LoggedRig::kVolume;
+  rebase.extent = {{0}, {1}};
+  rebase.ordinal = 1000;
+  rig_.index.insert(rebase, {});
+  rig_.disk.release();
+  rig_.executor.run_ready();
+  EXPECT_EQ(text(), "corrupt") << "the other block is still said to be there";
+  rebase.extent = {{1}, {1}};
+  rebase.ordinal = 1001;
+  rig_.disk.hold();
+  begin_read({{1}, {1}}, 0);
+  rig_.executor.run_ready();
+  rig_.disk.flip_bit((run.location.payload_sector() + 1) * kBlockBytes, 0);
+  rig_.index.insert(rebase, {});
+  rig_.disk.release();
+  rig_.executor.run_ready();
+  EXPECT_EQ(text(), ".");
+}
+
+TEST_F(LocalHistoryTest, ABeforeImageIsKnownWhenItIsDurableAndTheFirstOneStays) {
+  rig_.base.add({{0}, {2}});
+  int logged = 0;
+  for (const char byte : {'b', 'c'}) {
+    rig_.history.log_before_image({{1}, {1}}, LoggedRig::blocks_of(byte, 1),
+                                  [&](const Result<void>& r) { logged += r ? 1 : 0; });
+  }
+  EXPECT_EQ(logged, 0);
+  EXPECT_EQ(read({{0}, {2}}, 0), "..") << "asked before it is durable";
+  EXPECT_EQ(logged, 2);
+  EXPECT_EQ(read({{0}, {2}}, 0), ".b");
+}
+
+TEST_F(LocalHistoryTest, TellsWhatChanged) {
+  rig_.write(1, {{1}, {2}}, 'a');
+  rig_.write(2, {{6}, {1}}, 'a');
+  rig_.write(3, {{7}, {1}}, 'a');
+  std::vector<BlockRange> changed;
+  bool done = false;
+  rig_.history.changed(
+      SequenceNumber{1}, SequenceNumber{3},
+      [&](std::span<const BlockRange> portion) {
+        changed.insert(changed.end(), portion.begin(), portion.end());
+      },
+      [&](const Result<void>& r) { done = r.has_value(); });
+  rig_.executor.run_ready();
+  EXPECT_TRUE(done);
+  EXPECT_EQ(changed, (std::vector<BlockRange>{{{6}, {2}}}));
+}
+
+TEST_F(LocalHistoryTest, HoldsMomentsUntilTheLastHoldGoes) {
+  EXPECT_EQ(rig_.history.oldest_held(), std::nullopt);
+  std::vector<History::Hold> holds;
+  const auto hold = [&](std::uint64_t at) {
+    rig_.history.hold(SequenceNumber{at}, [&](Result<History::Hold> r) { holds.push_back(*r); });
+  };
+  hold(5);
+  hold(3);
+  hold(5);
+  EXPECT_EQ(rig_.history.oldest_held(), SequenceNumber{3});
+  holds[1].reset();
+  EXPECT_EQ(rig_.history.oldest_held(), SequenceNumber{5});
+  holds[0].reset();
+  EXPECT_EQ(rig_.history.oldest_held(), SequenceNumber{5});
+  holds.clear();
+  EXPECT_EQ(rig_.history.oldest_held(), std::nullopt);
+}
+
+TEST_F(LocalHistoryTest, AMomentBeforeTheHorizonCannotBeHeld) {
+  rig_.index.index().set_horizon({SequenceNumber{4}, VersionTime{4}});
+  std::optional<ErrorCode> code;
+  rig_.history.hold(SequenceNumber{3},
+                    [&](const Result<History::Hold>& r) { code = r.error().code; });
+  EXPECT_EQ(code, ErrorCode::kOutsideWindow);
+  rig_.history.hold(SequenceNumber{4}, [&](const Result<History::Hold>& r) { EXPECT_TRUE(r); });
+  EXPECT_EQ(rig_.history.oldest_held(), std::nullopt);
+}
+
+}  // namespace
+}  // namespace mariner::volume
