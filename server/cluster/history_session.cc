@@ -1,0 +1,258 @@
+#include "server/cluster/history_session.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "proto/check.h"
+
+namespace mariner::cluster {
+namespace {
+
+using volume::History;
+using volume::PastBytes;
+using volume::PastRun;
+
+// What the answer will hold of memory.
+std::uint64_t bytes_for(const HistoryQuestion& question) {
+  if (const auto* read = std::get_if<ReadQuestion>(&question.what)) {
+    return read->range.count.bytes();
+  }
+  if (const auto* image = std::get_if<BeforeImageQuestion>(&question.what)) {
+    return image->bytes.length;
+  }
+  std::uint64_t blocks = 0;
+  if (const auto* locate = std::get_if<LocateQuestion>(&question.what)) {
+    for (const History::Lookup& lookup : locate->lookups) {
+      if (lookup.with_bytes) blocks += lookup.range.count.value;
+    }
+  }
+  return blocks * kBlockBytes;
+}
+
+}  // namespace
+
+HistorySession::HistorySession(Parts parts) : parts_(std::move(parts)) {
+  if (parts_.node == nullptr) parts_.node = std::make_shared<Node>();
+}
+
+HistorySession::~HistorySession() { *alive_ = false; }
+
+Result<void> HistorySession::received(HistoryQuestion question) {
+  if (const auto* release = std::get_if<ReleaseQuestion>(&question.what)) {
+    // Also one that has not been answered yet.
+    holds_.erase({question.volume, release->held});
+    holding_.erase({question.volume, release->held});
+    return {};
+  }
+  if (waiting_.size() >= kWaitingMax) {
+    return Error{ErrorCode::kLimit, "more than " + std::to_string(kWaitingMax) +
+                                        " questions about the history wait on one connection"};
+  }
+  if (std::holds_alternative<HoldQuestion>(question.what)) {
+    holding_.insert({question.volume, question.id});
+  }
+  waiting_.push_back(std::move(question));
+  begin_waiting();
+  return {};
+}
+
+void HistorySession::begin_waiting() {
+  while (!waiting_.empty() && under_way_ < kUnderWayMax && unsent_.empty()) {
+    const std::uint64_t bytes = bytes_for(waiting_.front());
+    if (under_way_ > 0 && bytes_under_way_ + bytes > kBytesUnderWayMax) return;
+    HistoryQuestion question = std::move(waiting_.front());
+    waiting_.pop_front();
+    ++under_way_;
+    bytes_under_way_ += bytes;
+    begin(question);
+  }
+}
+
+void HistorySession::ended(std::uint64_t bytes) {
+  CHECK(under_way_ > 0);
+  --under_way_;
+  bytes_under_way_ -= bytes;
+  begin_waiting();
+}
+
+void HistorySession::begin(const HistoryQuestion& question) {
+  History* const history = parts_.find(question.volume);
+  if (history == nullptr) {
+    answer(
+        question.volume, question.id,
+        FailureAnswer{{ErrorCode::kUnavailable, "volume " + std::to_string(question.volume.value) +
+                                                    " is not open at the logger"}});
+    return ended(bytes_for(question));
+  }
+  std::visit(
+      [&](const auto& what) {
+        if constexpr (!std::is_same_v<std::decay_t<decltype(what)>, ReleaseQuestion>) {
+          look(*history, question, what);
+        }
+      },
+      question.what);
+}
+
+void HistorySession::look(History& history, const HistoryQuestion& question,
+                          const LocateQuestion& what) {
+  const std::uint64_t bytes = bytes_for(question);
+  history.locate(what.lookups, [this, alive = alive_, volume = question.volume, id = question.id,
+                                bytes](Result<History::Located> found) {
+    if (!*alive) return;
+    if (!found) {
+      answer(volume, id, FailureAnswer{found.error()});
+      return ended(bytes);
+    }
+    Gathering gathering{volume, id, {{}, found->newest}, {}};
+    if (found->runs.size() > kAnswerRunsMax) found->runs.resize(kAnswerRunsMax);
+    for (PastRun& run : found->runs) {
+      gathering.bytes.push_back(std::move(run.bytes));
+      gathering.answer.runs.push_back({std::move(run), {}});
+    }
+    const bool none = std::ranges::all_of(gathering.bytes, [](const auto& b) { return !b; });
+    if (none) {
+      answer(volume, id, std::move(gathering.answer));
+      return ended(bytes);
+    }
+    // Its memory counts until it has been read: what it holds then is with the connection.
+    gathering_.push_back(std::move(gathering));
+    ended(bytes);
+    gather();
+  });
+}
+
+// One answer's bytes at a time, where reading may block.
+void HistorySession::gather() {
+  if (gathering_now_ || gathering_.empty()) return;
+  gathering_now_ = true;
+  const auto one = std::make_shared<Gathering>(std::move(gathering_.front()));
+  gathering_.pop_front();
+  parts_.worker.run(
+      [one]() -> Result<void> {
+        for (std::size_t i = 0; i < one->bytes.size(); ++i) {
+          if (one->bytes[i] == nullptr) continue;
+          Result<PayloadSlice> bytes = one->bytes[i]->get();
+          if (!bytes) return bytes.error();
+          one->answer.runs[i].bytes = std::move(*bytes);
+        }
+        return {};
+      },
+      [this, alive = alive_, one](const Result<void>& gathered) {
+        if (!*alive) return;
+        gathering_now_ = false;
+        if (gathered) {
+          answer(one->volume, one->id, std::move(one->answer));
+        } else {
+          answer(one->volume, one->id, FailureAnswer{gathered.error()});
+        }
+        gather();
+      });
+}
+
+void HistorySession::look(History& history, const HistoryQuestion& question,
+                          const ReadQuestion& what) {
+  const Payload to = Payload::allocate(what.range.count.bytes());
+  Payload filled = to;
+  history.read(
+      what.range, what.at, filled.bytes(),
+      [this, alive = alive_, volume = question.volume, id = question.id,
+       to](Result<std::vector<BlockRange>> base) {
+        if (!*alive) return;
+        if (!base) {
+          answer(volume, id, FailureAnswer{base.error()});
+        } else if (base->size() > kAnswerRunsMax) {
+          answer(volume, id, FailureAnswer{{ErrorCode::kLimit, "too many parts are in the base"}});
+        } else {
+          answer(volume, id, ReadAnswer{std::move(*base), {to, 0, to.size()}});
+        }
+        ended(to.size());
+      });
+}
+
+void HistorySession::look(History& history, const HistoryQuestion& question,
+                          const ChangedQuestion& what) {
+  history.changed(
+      what.from, what.to,
+      [this, alive = alive_, volume = question.volume,
+       id = question.id](std::span<const BlockRange> extents) {
+        while (*alive && !extents.empty()) {
+          const auto some = extents.first(std::min(extents.size(), kAnswerRunsMax));
+          answer(volume, id, ChangedAnswer{{some.begin(), some.end()}, true});
+          extents = extents.subspan(some.size());
+        }
+      },
+      [this, alive = alive_, volume = question.volume, id = question.id](const Result<void>& all) {
+        if (!*alive) return;
+        if (all) {
+          answer(volume, id, ChangedAnswer{{}, false});
+        } else {
+          answer(volume, id, FailureAnswer{all.error()});
+        }
+        ended(0);
+      });
+}
+
+void HistorySession::look(History& history, const HistoryQuestion& question,
+                          const HoldQuestion& what) {
+  history.hold(what.at, [this, alive = alive_, volume = question.volume,
+                         id = question.id](Result<History::Hold> hold) {
+    if (!*alive) return;
+    const bool wanted = holding_.erase({volume, id}) > 0;
+    if (hold) {
+      if (wanted) holds_[{volume, id}] = std::move(*hold);
+      answer(volume, id, DoneAnswer{});
+    } else {
+      answer(volume, id, FailureAnswer{hold.error()});
+    }
+    ended(0);
+  });
+}
+
+void HistorySession::look(History& history, const HistoryQuestion& question,
+                          const BeforeImageQuestion& what) {
+  const std::shared_ptr<Node> node = parts_.node;
+  // The count is of all sessions of the node; what this one has begun itself need not wait, but
+  // waiting costs a turn of the log and no more.
+  if (node->before_images > own_before_images_) {
+    node->waiting.push_back([this, alive = alive_, question]() mutable {
+      if (*alive) begin(question);
+    });
+    return;
+  }
+  ++node->before_images;
+  ++own_before_images_;
+  history.log_before_image(what.range, what.bytes,
+                           [this, alive = alive_, node, volume = question.volume, id = question.id,
+                            bytes = what.bytes.length](const Result<void>& logged) {
+                             --node->before_images;
+                             if (*alive) {
+                               --own_before_images_;
+                               if (logged) {
+                                 answer(volume, id, DoneAnswer{});
+                               } else {
+                                 answer(volume, id, FailureAnswer{logged.error()});
+                               }
+                               ended(bytes);
+                             }
+                             if (node->before_images == 0) {
+                               for (auto& waiting : std::exchange(node->waiting, {})) waiting();
+                             }
+                           });
+}
+
+void HistorySession::answer(VolumeId volume, std::uint64_t id, decltype(HistoryAnswer::what) what) {
+  HistoryFrame frame = encode(HistoryAnswer{volume, id, std::move(what)});
+  if (unsent_.empty() && parts_.send(frame)) return;
+  unsent_.push_back(std::move(frame));
+}
+
+void HistorySession::writable() {
+  while (!unsent_.empty()) {
+    if (!parts_.send(unsent_.front())) return;
+    unsent_.pop_front();
+  }
+  begin_waiting();
+}
+
+}  // namespace mariner::cluster

@@ -1,0 +1,289 @@
+#include "server/cluster/history_wire.h"
+
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "proto/check.h"
+#include "proto/history.pb.h"
+
+namespace mariner::cluster {
+namespace {
+
+using volume::History;
+using volume::PastRun;
+constexpr std::size_t kTextBytesMax = 1024;
+
+Error wrong(std::string what) {
+  return Error{ErrorCode::kProtocol, "a message about the history " + std::move(what)};
+}
+
+void put(const BlockRange& range, wire::Blocks& out) {
+  out.set_first(range.first.value);
+  out.set_count(range.count.value);
+}
+
+// Nothing: it is empty, or no volume has such blocks.
+std::optional<BlockRange> range_of(const wire::Blocks& from) {
+  constexpr std::uint64_t kBlocksMax = UINT64_MAX / kBlockBytes;
+  if (from.count() == 0 || from.count() > kBlocksMax || from.first() > kBlocksMax - from.count()) {
+    return std::nullopt;
+  }
+  return BlockRange{{from.first()}, {from.count()}};
+}
+
+template <typename Ranges>
+std::optional<std::vector<BlockRange>> ranges_of(const Ranges& from) {
+  std::vector<BlockRange> out;
+  if (static_cast<std::size_t>(from.size()) > kAnswerRunsMax) return std::nullopt;
+  for (const wire::Blocks& each : from) {
+    const auto range = range_of(each);
+    if (!range) return std::nullopt;
+    out.push_back(*range);
+  }
+  return out;
+}
+
+// ---- questions
+
+void put(const LocateQuestion& q, wire::HistoryQuestion& out, PayloadSlice& /*payload*/) {
+  for (const History::Lookup& lookup : q.lookups) {
+    auto& one = *out.mutable_locate()->add_lookups();
+    put(lookup.range, *one.mutable_range());
+    one.set_at(lookup.at.value);
+    one.set_with_bytes(lookup.with_bytes);
+  }
+}
+void put(const ReadQuestion& q, wire::HistoryQuestion& out, PayloadSlice& /*payload*/) {
+  put(q.range, *out.mutable_read()->mutable_range());
+  out.mutable_read()->set_at(q.at.value);
+}
+void put(const ChangedQuestion& q, wire::HistoryQuestion& out, PayloadSlice& /*payload*/) {
+  out.mutable_changed()->set_from(q.from.value);
+  out.mutable_changed()->set_to(q.to.value);
+}
+void put(const HoldQuestion& q, wire::HistoryQuestion& out, PayloadSlice& /*payload*/) {
+  out.mutable_hold()->set_at(q.at.value);
+}
+void put(const ReleaseQuestion& q, wire::HistoryQuestion& out, PayloadSlice& /*payload*/) {
+  out.mutable_release()->set_held(q.held);
+}
+void put(const BeforeImageQuestion& q, wire::HistoryQuestion& out, PayloadSlice& payload) {
+  put(q.range, *out.mutable_before_image()->mutable_range());
+  payload = q.bytes;
+}
+
+Result<LocateQuestion> locate_of(const wire::HistoryQuestion::Locate& from) {
+  LocateQuestion out;
+  std::uint64_t blocks = 0;
+  const auto count = static_cast<std::size_t>(from.lookups_size());
+  if (count == 0 || count > kQuestionLookupsMax) {
+    return wrong("asks for " + std::to_string(count) + " lookups: expected 1 to " +
+                 std::to_string(kQuestionLookupsMax));
+  }
+  for (const auto& lookup : from.lookups()) {
+    const auto range = range_of(lookup.range());
+    if (!range) return wrong("asks for blocks that no volume has");
+    if (lookup.with_bytes()) blocks += range->count.value;
+    if (blocks > kQuestionBlocksMax) {
+      return wrong("asks for the bytes of more than " + std::to_string(kQuestionBlocksMax) +
+                   " blocks");
+    }
+    out.lookups.push_back({*range, {lookup.at()}, lookup.with_bytes()});
+  }
+  return out;
+}
+
+// ---- answers
+
+void put(const FailureAnswer& a, wire::HistoryAnswer& out, PayloadSlice& /*payload*/) {
+  out.mutable_failure()->set_code(static_cast<std::uint32_t>(a.error.code));
+  out.mutable_failure()->set_message(a.error.message.substr(0, kTextBytesMax));
+}
+void put(const LocatedAnswer& a, wire::HistoryAnswer& out, PayloadSlice& payload) {
+  std::size_t bytes = 0;
+  out.mutable_located()->set_newest(a.newest.value);
+  for (const LocatedAnswer::Run& each : a.runs) {
+    auto& run = *out.mutable_located()->add_runs();
+    put(each.run.range, *run.mutable_range());
+    run.set_source(static_cast<wire::HistoryAnswer::Run::Source>(each.run.source));
+    run.set_repeated(each.run.repeated);
+    run.set_sequence(each.run.sequence.value);
+    run.set_has_bytes(each.bytes.length > 0);
+    bytes += each.bytes.length;
+  }
+  if (bytes == 0) return;
+  payload = {Payload::allocate(bytes), 0, bytes};
+  std::size_t at = 0;
+  for (const LocatedAnswer::Run& each : a.runs) {
+    if (each.bytes.length == 0) continue;
+    std::memcpy(payload.payload.data() + at, each.bytes.bytes().data(), each.bytes.length);
+    at += each.bytes.length;
+  }
+}
+void put(const ReadAnswer& a, wire::HistoryAnswer& out, PayloadSlice& payload) {
+  out.mutable_read();
+  for (const BlockRange& range : a.base) put(range, *out.mutable_read()->add_base());
+  payload = a.bytes;
+}
+void put(const ChangedAnswer& a, wire::HistoryAnswer& out, PayloadSlice& /*payload*/) {
+  out.mutable_changed()->set_more(a.more);
+  for (const BlockRange& range : a.extents) put(range, *out.mutable_changed()->add_extents());
+}
+void put(const DoneAnswer& /*a*/, wire::HistoryAnswer& out, PayloadSlice& /*payload*/) {
+  out.mutable_done();
+}
+
+Result<LocatedAnswer> located_of(const wire::HistoryAnswer::Located& from, const Payload& payload) {
+  LocatedAnswer out;
+  out.newest = {from.newest()};
+  if (from.runs_size() == 0 || static_cast<std::size_t>(from.runs_size()) > kAnswerRunsMax) {
+    return wrong("has " + std::to_string(from.runs_size()) + " runs: expected 1 to " +
+                 std::to_string(kAnswerRunsMax));
+  }
+  std::size_t at = 0;
+  for (const auto& run : from.runs()) {
+    const auto range = range_of(run.range());
+    if (!range || !wire::HistoryAnswer::Run::Source_IsValid(run.source())) {
+      return wrong("has a run that makes no sense");
+    }
+    LocatedAnswer::Run one;
+    one.run = {*range,
+               static_cast<PastRun::Source>(run.source()),
+               run.repeated(),
+               {run.sequence()},
+               nullptr};
+    if ((run.repeated() || run.has_bytes()) && one.run.source != PastRun::Source::kLog) {
+      return wrong("has bytes of a run that is not in the log");
+    }
+    if (run.has_bytes()) {
+      const std::uint64_t blocks = run.repeated() ? 1 : range->count.value;
+      if (blocks > (payload.size() - at) / kBlockBytes) {
+        return wrong("has " + std::to_string(payload.size()) + " bytes, fewer than its runs");
+      }
+      one.bytes = {payload, at, blocks * kBlockBytes};
+      at += one.bytes.length;
+    }
+    out.runs.push_back(std::move(one));
+  }
+  if (at != payload.size()) {
+    return wrong("has " + std::to_string(payload.size()) + " bytes: expected " +
+                 std::to_string(at));
+  }
+  return out;
+}
+
+template <typename Message, typename What>
+HistoryFrame encoded(VolumeId volume, std::uint64_t id, const What& what) {
+  Message out;
+  HistoryFrame frame;
+  out.set_volume(volume.value);
+  out.set_id(id);
+  std::visit([&](const auto& each) { put(each, out, frame.payload); }, what);
+  frame.header = out.SerializeAsString();
+  return frame;
+}
+
+}  // namespace
+
+HistoryFrame encode(const HistoryQuestion& question) {
+  return encoded<wire::HistoryQuestion>(question.volume, question.id, question.what);
+}
+HistoryFrame encode(const HistoryAnswer& answer) {
+  return encoded<wire::HistoryAnswer>(answer.volume, answer.id, answer.what);
+}
+
+Result<HistoryQuestion> decode_question(std::string_view header, Payload payload) {
+  wire::HistoryQuestion from;
+  if (!from.ParseFromArray(header.data(), static_cast<int>(header.size()))) {
+    return wrong("cannot be read (" + std::to_string(header.size()) + " bytes)");
+  }
+  HistoryQuestion out{{from.volume()}, from.id(), {}};
+  if (out.volume.value == 0) return wrong("names no volume");
+  if (!from.has_before_image() && payload.size() != 0) {
+    return wrong("asks, and has " + std::to_string(payload.size()) + " bytes of blocks");
+  }
+  switch (from.body_case()) {
+    case wire::HistoryQuestion::kLocate: {
+      Result<LocateQuestion> locate = locate_of(from.locate());
+      if (!locate) return locate.error();
+      out.what = std::move(*locate);
+      return out;
+    }
+    case wire::HistoryQuestion::kRead: {
+      const auto range = range_of(from.read().range());
+      if (!range || range->count.value > kQuestionBlocksMax) {
+        return wrong("reads " + std::to_string(from.read().range().count()) +
+                     " blocks: expected 1 to " + std::to_string(kQuestionBlocksMax));
+      }
+      out.what = ReadQuestion{*range, {from.read().at()}};
+      return out;
+    }
+    case wire::HistoryQuestion::kChanged:
+      if (from.changed().to() < from.changed().from()) return wrong("asks backwards");
+      out.what = ChangedQuestion{{from.changed().from()}, {from.changed().to()}};
+      return out;
+    case wire::HistoryQuestion::kHold: out.what = HoldQuestion{{from.hold().at()}}; return out;
+    case wire::HistoryQuestion::kRelease:
+      out.what = ReleaseQuestion{from.release().held()};
+      return out;
+    case wire::HistoryQuestion::kBeforeImage: {
+      const auto range = range_of(from.before_image().range());
+      if (!range || range->count.value > History::kBeforeImageBlocksMax ||
+          payload.size() != range->count.bytes()) {
+        return wrong("has a before-image of " +
+                     std::to_string(from.before_image().range().count()) + " blocks with " +
+                     std::to_string(payload.size()) + " bytes");
+      }
+      const std::size_t bytes = payload.size();
+      out.what = BeforeImageQuestion{*range, {std::move(payload), 0, bytes}};
+      return out;
+    }
+    case wire::HistoryQuestion::BODY_NOT_SET: break;
+  }
+  return wrong("asks nothing that is understood here");
+}
+
+Result<HistoryAnswer> decode_answer(std::string_view header, Payload payload) {
+  wire::HistoryAnswer from;
+  if (!from.ParseFromArray(header.data(), static_cast<int>(header.size()))) {
+    return wrong("cannot be read (" + std::to_string(header.size()) + " bytes)");
+  }
+  HistoryAnswer out{{from.volume()}, from.id(), {}};
+  if (!from.has_located() && !from.has_read() && payload.size() != 0) {
+    return wrong("answers with " + std::to_string(payload.size()) + " bytes of blocks too many");
+  }
+  switch (from.body_case()) {
+    case wire::HistoryAnswer::kFailure:
+      if (from.failure().code() > static_cast<std::uint32_t>(ErrorCode::kMiscompare)) {
+        return wrong("has the error code " + std::to_string(from.failure().code()));
+      }
+      out.what = FailureAnswer{{static_cast<ErrorCode>(from.failure().code()),
+                                from.failure().message().substr(0, kTextBytesMax)}};
+      return out;
+    case wire::HistoryAnswer::kLocated: {
+      Result<LocatedAnswer> located = located_of(from.located(), payload);
+      if (!located) return located.error();
+      out.what = std::move(*located);
+      return out;
+    }
+    case wire::HistoryAnswer::kRead: {
+      auto base = ranges_of(from.read().base());
+      if (!base) return wrong("has parts of the base that make no sense");
+      const std::size_t bytes = payload.size();
+      out.what = ReadAnswer{std::move(*base), {std::move(payload), 0, bytes}};
+      return out;
+    }
+    case wire::HistoryAnswer::kChanged: {
+      auto extents = ranges_of(from.changed().extents());
+      if (!extents) return wrong("has extents that make no sense");
+      out.what = ChangedAnswer{std::move(*extents), from.changed().more()};
+      return out;
+    }
+    case wire::HistoryAnswer::kDone: out.what = DoneAnswer{}; return out;
+    case wire::HistoryAnswer::BODY_NOT_SET: break;
+  }
+  return wrong("answers nothing that is understood here");
+}
+
+}  // namespace mariner::cluster

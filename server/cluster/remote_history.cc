@@ -1,0 +1,275 @@
+#include "server/cluster/remote_history.h"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "proto/check.h"
+
+namespace mariner::cluster {
+namespace {
+
+using volume::PastBytes;
+using volume::PastRun;
+
+class ReceivedBytes final : public PastBytes {
+ public:
+  explicit ReceivedBytes(PayloadSlice bytes) : bytes_(std::move(bytes)) {}
+  [[nodiscard]] Result<PayloadSlice> get() const override { return bytes_; }
+
+ private:
+  const PayloadSlice bytes_;
+};
+
+Error away() {
+  return {ErrorCode::kUnavailable, "the logger, which has the history, cannot be reached now"};
+}
+Error unasked(const char* what) {
+  return {ErrorCode::kProtocol, std::string("the logger answers ") + what};
+}
+
+}  // namespace
+
+struct RemoteHistory::Holds {
+  RemoteHistory* history = nullptr;                 // null: it is gone
+  std::map<std::uint64_t, SequenceNumber> moments;  // by the question that holds them
+};
+
+struct RemoteHistory::HeldMoment {
+  HeldMoment(std::shared_ptr<Holds> holds_in, std::uint64_t id_in)
+      : holds(std::move(holds_in)), id(id_in) {}
+  ~HeldMoment() {
+    holds->moments.erase(id);
+    RemoteHistory* const history = holds->history;
+    if (history != nullptr && history->send_) {
+      history->send({history->volume_, ++history->last_id_, ReleaseQuestion{id}});
+    }
+  }
+  HeldMoment(const HeldMoment&) = delete;
+  HeldMoment& operator=(const HeldMoment&) = delete;
+
+  const std::shared_ptr<Holds> holds;
+  const std::uint64_t id;
+};
+
+struct RemoteHistory::Reading {
+  struct Piece {
+    BlockRange range;
+    std::vector<BlockRange> base;
+  };
+  BlockRange range;
+  std::span<std::byte> to;
+  std::vector<Piece> pieces;
+  std::size_t left = 0;
+  std::optional<Error> failed;
+  ReadDone done;
+};
+
+RemoteHistory::RemoteHistory(VolumeId volume) : volume_(volume), holds_(std::make_shared<Holds>()) {
+  holds_->history = this;
+}
+
+RemoteHistory::~RemoteHistory() {
+  CHECK_MSG(pending_.empty(), "questions are under way");
+  holds_->history = nullptr;
+}
+
+void RemoteHistory::up(Send send_frame) {
+  send_ = std::move(send_frame);
+  // Under the names that they have, so that they can be let go.
+  for (const auto& [id, at] : holds_->moments) {
+    pending_.try_emplace(id, Holding{at, nullptr});
+    send({volume_, id, HoldQuestion{at}});
+  }
+}
+
+void RemoteHistory::down() {
+  send_ = nullptr;
+  unsent_.clear();
+  auto failing = std::exchange(pending_, {});
+  for (auto& [id, pending] : failing) fail(pending, away());
+}
+
+void RemoteHistory::writable() {
+  while (send_ && !unsent_.empty()) {
+    if (!send_(unsent_.front())) return;
+    unsent_.pop_front();
+  }
+}
+
+void RemoteHistory::send(const HistoryQuestion& question) {
+  unsent_.push_back(encode(question));
+  if (unsent_.size() == 1) writable();
+}
+
+void RemoteHistory::ask(decltype(HistoryQuestion::what) what, Pending pending) {
+  if (!send_ || pending_.size() >= kQuestionsMax) return fail(pending, away());
+  const std::uint64_t id = ++last_id_;
+  pending_.emplace(id, std::move(pending));
+  send({volume_, id, std::move(what)});
+}
+
+void RemoteHistory::fail(Pending& pending, const Error& error) {
+  if (auto* locating = std::get_if<Locating>(&pending)) {
+    locating->done(error);
+  } else if (auto* piece = std::get_if<ReadingPiece>(&pending)) {
+    Reading& reading = *piece->reading;
+    if (!reading.failed) reading.failed = error;
+    if (--reading.left == 0) reading.done(*reading.failed);
+  } else if (auto* changing = std::get_if<Changing>(&pending)) {
+    changing->done(error);
+  } else if (auto* holding = std::get_if<Holding>(&pending)) {
+    if (holding->done) holding->done(error);
+  } else {
+    std::get<Logging>(pending).done(error);
+  }
+}
+
+void RemoteHistory::locate(std::vector<Lookup> lookups, LocateDone done) {
+  CHECK(!lookups.empty());
+  // An answer may end early, so a question may, too.
+  if (lookups.size() > kQuestionLookupsMax) lookups.resize(kQuestionLookupsMax);
+  LocateQuestion question{lookups};
+  ask(std::move(question), Locating{std::move(lookups), std::move(done)});
+}
+
+void RemoteHistory::read(BlockRange range, SequenceNumber at, std::span<std::byte> to,
+                         ReadDone done) {
+  CHECK(to.size() == range.count.bytes());
+  const auto reading = std::make_shared<Reading>();
+  reading->range = range;
+  reading->to = to;
+  reading->done = std::move(done);
+  for (Lbn next = range.first; next < range.end();) {
+    const BlockRange piece{
+        next, {std::min<std::uint64_t>((range.end() - next).value, kQuestionBlocksMax)}};
+    reading->pieces.push_back({piece, {}});
+    next = piece.end();
+  }
+  reading->left = reading->pieces.size();
+  for (std::size_t i = 0; i < reading->pieces.size(); ++i) {
+    ask(ReadQuestion{reading->pieces[i].range, at}, ReadingPiece{reading, i});
+  }
+}
+
+void RemoteHistory::changed(SequenceNumber from, SequenceNumber to, Portion portion,
+                            volume::Done done) {
+  ask(ChangedQuestion{from, to}, Changing{std::move(portion), std::move(done)});
+}
+
+void RemoteHistory::hold(SequenceNumber at, HoldDone done) {
+  ask(HoldQuestion{at}, Holding{at, std::move(done)});
+}
+
+void RemoteHistory::log_before_image(BlockRange range, PayloadSlice bytes, volume::Done done) {
+  CHECK(range.count.value <= kBeforeImageBlocksMax);
+  ask(BeforeImageQuestion{range, std::move(bytes)}, Logging{std::move(done)});
+}
+
+Result<void> RemoteHistory::received(HistoryAnswer message) {
+  const auto found = pending_.find(message.id);
+  if (found == pending_.end()) return unasked("what was not asked");
+  const std::uint64_t id = message.id;
+  if (auto* some = std::get_if<ChangedAnswer>(&message.what)) {
+    auto* changing = std::get_if<Changing>(&found->second);
+    if (changing == nullptr) return unasked("with extents what was no question for them");
+    changing->portion(some->extents);
+    if (some->more) return {};
+    Changing last = std::move(*changing);
+    pending_.erase(found);
+    last.done({});
+    return {};
+  }
+  Pending pending = std::move(found->second);
+  pending_.erase(found);
+  if (auto* failure = std::get_if<FailureAnswer>(&message.what)) {
+    fail(pending, failure->error);
+    return {};
+  }
+  Result<void> result = unasked("something else than what was asked for");
+  if (auto* located = std::get_if<LocatedAnswer>(&message.what)) {
+    if (auto* locating = std::get_if<Locating>(&pending)) result = answer(*locating, *located);
+  } else if (auto* bytes = std::get_if<ReadAnswer>(&message.what)) {
+    if (auto* piece = std::get_if<ReadingPiece>(&pending)) result = answer(*piece, *bytes);
+  } else if (auto* logging = std::get_if<Logging>(&pending)) {
+    logging->done({});
+    return {};
+  } else if (auto* holding = std::get_if<Holding>(&pending)) {
+    if (holding->done) {
+      holds_->moments[id] = holding->at;
+      holding->done(Hold(std::make_shared<HeldMoment>(holds_, id)));
+    }
+    return {};
+  }
+  if (!result) fail(pending, away());
+  return result;
+}
+
+// The runs are the beginning of what was asked for: of one lookup after the other, without gaps.
+Result<void> RemoteHistory::answer(Locating& pending, const LocatedAnswer& located) {
+  Located out;
+  out.newest = located.newest;
+  auto lookup = pending.lookups.begin();
+  Lbn next = lookup->range.first;
+  for (const LocatedAnswer::Run& each : located.runs) {
+    if (lookup == pending.lookups.end() || each.run.range.first != next ||
+        each.run.range.end() > lookup->range.end()) {
+      return unasked("for blocks that were not asked for");
+    }
+    PastRun run = each.run;
+    if (run.source == PastRun::Source::kLog && lookup->with_bytes) {
+      if (each.bytes.length == 0) return unasked("without the bytes that were asked for");
+      run.bytes = std::make_shared<ReceivedBytes>(each.bytes);
+    }
+    out.runs.push_back(std::move(run));
+    next = each.run.range.end();
+    if (next == lookup->range.end() && ++lookup != pending.lookups.end()) {
+      next = lookup->range.first;
+    }
+  }
+  pending.done(std::move(out));
+  return {};
+}
+
+Result<void> RemoteHistory::answer(ReadingPiece& pending, ReadAnswer& read) {
+  Reading& reading = *pending.reading;
+  Reading::Piece& piece = reading.pieces[pending.piece];
+  if (read.bytes.length != piece.range.count.bytes()) {
+    return unasked("with another number of blocks than was asked for");
+  }
+  Lbn next = piece.range.first;
+  for (const BlockRange& part : read.base) {
+    if (part.first < next || part.end() > piece.range.end()) {
+      return unasked("for blocks that were not asked for");
+    }
+    next = part.end();
+  }
+  const auto copy = [&](BlockRange part) {
+    if (part.empty()) return;
+    std::memcpy(reading.to.data() + (part.first - reading.range.first).bytes(),
+                read.bytes.bytes().data() + (part.first - piece.range.first).bytes(),
+                part.count.bytes());
+  };
+  next = piece.range.first;
+  for (const BlockRange& part : read.base) {
+    copy(BlockRange::between(next, part.first));
+    next = part.end();
+  }
+  copy(BlockRange::between(next, piece.range.end()));
+  piece.base = std::move(read.base);
+  finish_piece(pending.reading);
+  return {};
+}
+
+void RemoteHistory::finish_piece(const std::shared_ptr<Reading>& reading) {
+  if (--reading->left > 0) return;
+  if (reading->failed) return reading->done(*reading->failed);
+  std::vector<BlockRange> base;
+  for (const Reading::Piece& piece : reading->pieces) {
+    base.insert(base.end(), piece.base.begin(), piece.base.end());
+  }
+  reading->done(std::move(base));
+}
+
+}  // namespace mariner::cluster

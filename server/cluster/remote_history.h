@@ -1,0 +1,88 @@
+// The past of a volume whose log is on another node: History's questions as messages to the logger.
+//
+// Sans I/O: frames go out through what up() is given and come in by received(). While the logger is
+// away every question is answered with kUnavailable, those under way when it goes, too; a question
+// that was so answered is not looked into later than one that is asked when it is back (the logger
+// sees to that, history_session.h). Holds outlive a broken connection: they are asked for again.
+// Owner's thread only.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <variant>
+#include <vector>
+
+#include "server/cluster/history_wire.h"
+#include "server/volume/history.h"
+
+namespace mariner::cluster {
+
+class RemoteHistory final : public volume::History {
+ public:
+  // Takes a frame, or refuses it (false) when too much waits; writable() follows then.
+  using Send = UniqueFunction<bool(const HistoryFrame&)>;
+  // Beyond it: kUnavailable.
+  static constexpr std::size_t kQuestionsMax = 1024;
+
+  explicit RemoteHistory(VolumeId volume);
+  ~RemoteHistory() override;  // nothing may be under way
+
+  // The logger is there, until down().
+  void up(Send send);
+  void down();
+  void writable();
+  // An answer for this volume. kProtocol: it answers nothing that was asked; the connection is of
+  // no use any more.
+  Result<void> received(HistoryAnswer answer);
+
+  void locate(std::vector<Lookup> lookups, LocateDone done) override;
+  void read(BlockRange range, SequenceNumber at, std::span<std::byte> to, ReadDone done) override;
+  void changed(SequenceNumber from, SequenceNumber to, Portion portion, volume::Done done) override;
+  void hold(SequenceNumber at, HoldDone done) override;
+  void log_before_image(BlockRange range, PayloadSlice bytes, volume::Done done) override;
+
+ private:
+  struct Holds;
+  struct HeldMoment;
+  struct Locating {
+    std::vector<Lookup> lookups;
+    LocateDone done;
+  };
+  struct Reading;  // of all pieces
+  struct ReadingPiece {
+    std::shared_ptr<Reading> reading;
+    std::size_t piece = 0;
+  };
+  struct Changing {
+    Portion portion;
+    volume::Done done;
+  };
+  struct Holding {
+    SequenceNumber at;
+    HoldDone done;  // null: it was held before the connection broke
+  };
+  struct Logging {
+    volume::Done done;
+  };
+  using Pending = std::variant<Locating, ReadingPiece, Changing, Holding, Logging>;
+
+  void ask(decltype(HistoryQuestion::what) what, Pending pending);
+  void send(const HistoryQuestion& question);
+  static void fail(Pending& pending, const Error& error);
+  void finish_piece(const std::shared_ptr<Reading>& reading);
+
+  Result<void> answer(Locating& pending, const LocatedAnswer& located);
+  Result<void> answer(ReadingPiece& pending, ReadAnswer& read);
+
+  const VolumeId volume_;
+  Send send_;  // null: the logger is away
+  std::deque<HistoryFrame> unsent_;
+  std::map<std::uint64_t, Pending> pending_;
+  std::uint64_t last_id_ = 0;
+  // Shared with the holds, which may outlive this.
+  const std::shared_ptr<Holds> holds_;
+};
+
+}  // namespace mariner::cluster

@@ -1,0 +1,43 @@
+// What nodes say about the history: any header with any length of bytes, as a question and as an
+// answer. What is understood comes back as it was when it is said again.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "proto/check.h"
+#include "server/cluster/history_wire.h"
+
+using namespace mariner;
+using namespace mariner::cluster;
+
+namespace {
+
+Payload whole(const PayloadSlice& slice) {
+  if (slice.length == 0) return {};
+  Payload copy = Payload::allocate(slice.length);
+  std::copy(slice.bytes().begin(), slice.bytes().end(), copy.bytes().begin());
+  return copy;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size == 0) return 0;
+  // The first byte: how many blocks come with it.
+  const std::size_t bytes = std::size_t{data[0]} % 5 * kBlockBytes;
+  const Payload payload = bytes == 0 ? Payload{} : Payload::allocate(bytes);
+  const std::string_view header(reinterpret_cast<const char*>(data) + 1, size - 1);
+  if (const Result<HistoryQuestion> question = decode_question(header, payload); question) {
+    const HistoryFrame said = encode(*question);
+    const Result<HistoryQuestion> again = decode_question(said.header, whole(said.payload));
+    CHECK(again.has_value() && encode(*again).header == said.header);
+  }
+  if (const Result<HistoryAnswer> answer = decode_answer(header, payload); answer) {
+    const HistoryFrame said = encode(*answer);
+    const Result<HistoryAnswer> again = decode_answer(said.header, whole(said.payload));
+    CHECK(again.has_value() && encode(*again).header == said.header);
+    CHECK(said.payload.length == bytes);
+  }
+  return 0;
+}

@@ -1,0 +1,124 @@
+#include "server/cluster/history_wire.h"
+
+#include <gtest/gtest.h>
+
+#include "proto/history.pb.h"
+#include "tests/server/cluster/history_link.h"
+#include "tests/server/volume/logged_rig.h"
+
+namespace mariner::cluster {
+namespace {
+
+using volume::PastRun;
+constexpr VolumeId kVolume{7};
+
+Result<HistoryQuestion> question_back(decltype(HistoryQuestion::what) what) {
+  const HistoryFrame frame = encode(HistoryQuestion{kVolume, 12, std::move(what)});
+  return decode_question(frame.header, HistoryLink::whole(frame.payload));
+}
+Result<HistoryAnswer> answer_back(decltype(HistoryAnswer::what) what) {
+  const HistoryFrame frame = encode(HistoryAnswer{kVolume, 12, std::move(what)});
+  return decode_answer(frame.header, HistoryLink::whole(frame.payload));
+}
+
+TEST(HistoryWire, QuestionsComeAsTheyWereAsked) {
+  const auto locate = question_back(LocateQuestion{{{{{1}, {2}}, {3}, true}}});
+  ASSERT_TRUE(locate.has_value());
+  EXPECT_EQ(locate->volume, kVolume);
+  EXPECT_EQ(locate->id, 12u);
+  EXPECT_EQ(std::get<LocateQuestion>(locate->what).lookups[0].range, (BlockRange{{1}, {2}}));
+  EXPECT_EQ(std::get<ReadQuestion>(question_back(ReadQuestion{{{4}, {5}}, {6}})->what).at,
+            SequenceNumber{6});
+  EXPECT_EQ(std::get<ChangedQuestion>(question_back(ChangedQuestion{{7}, {8}})->what).to,
+            SequenceNumber{8});
+  EXPECT_EQ(std::get<HoldQuestion>(question_back(HoldQuestion{{9}})->what).at, SequenceNumber{9});
+  EXPECT_EQ(std::get<ReleaseQuestion>(question_back(ReleaseQuestion{10})->what).held, 10u);
+  const auto image =
+      question_back(BeforeImageQuestion{{{1}, {2}}, test::LoggedRig::blocks_of('x', 2)});
+  ASSERT_TRUE(image.has_value());
+  EXPECT_EQ(test::LoggedRig::text_of(std::get<BeforeImageQuestion>(image->what).bytes.bytes()),
+            "xx");
+}
+
+TEST(HistoryWire, QuestionsWithoutSenseOrBoundAreRefused) {
+  EXPECT_FALSE(question_back(LocateQuestion{}).has_value());
+  EXPECT_FALSE(question_back(LocateQuestion{{{{{1}, {0}}, {3}, true}}}).has_value());
+  EXPECT_FALSE(
+      question_back(LocateQuestion{{{{{1}, {kQuestionBlocksMax + 1}}, {3}, true}}}).has_value());
+  EXPECT_TRUE(
+      question_back(LocateQuestion{{{{{1}, {kQuestionBlocksMax + 1}}, {3}, false}}}).has_value());
+  EXPECT_FALSE(question_back(LocateQuestion{std::vector<volume::History::Lookup>(
+                                 kQuestionLookupsMax + 1, {{{1}, {1}}, {3}, false})})
+                   .has_value());
+  EXPECT_FALSE(question_back(ReadQuestion{{{4}, {kQuestionBlocksMax + 1}}, {6}}).has_value());
+  EXPECT_FALSE(question_back(ReadQuestion{{{UINT64_MAX}, {1}}, {6}}).has_value());
+  EXPECT_FALSE(question_back(ChangedQuestion{{9}, {8}}).has_value());
+  EXPECT_FALSE(question_back(BeforeImageQuestion{{{1}, {3}}, test::LoggedRig::blocks_of('x', 2)})
+                   .has_value());
+  EXPECT_FALSE(decode_question("\xff\xff", {}).has_value());
+  EXPECT_FALSE(decode_question("", {}).has_value());
+  const HistoryFrame hold = encode(HistoryQuestion{kVolume, 1, HoldQuestion{{9}}});
+  EXPECT_FALSE(decode_question(hold.header, Payload::allocate(kBlockBytes)).has_value());
+}
+
+TEST(HistoryWire, AnswersComeAsTheyWereGiven) {
+  LocatedAnswer located;
+  located.newest = {77};
+  located.runs.push_back({{{{1}, {2}}, PastRun::Source::kLog, false, {3}, nullptr},
+                          test::LoggedRig::blocks_of('a', 2)});
+  located.runs.push_back({{{{3}, {9}}, PastRun::Source::kLog, true, {4}, nullptr},
+                          test::LoggedRig::blocks_of('b', 1)});
+  located.runs.push_back({{{{12}, {1}}, PastRun::Source::kBase, false, {}, nullptr}, {}});
+  const auto found = answer_back(located);
+  ASSERT_TRUE(found.has_value());
+  const auto& runs = std::get<LocatedAnswer>(found->what).runs;
+  ASSERT_EQ(runs.size(), 3u);
+  EXPECT_EQ(test::LoggedRig::text_of(runs[0].bytes.bytes()), "aa");
+  EXPECT_EQ(test::LoggedRig::text_of(runs[1].bytes.bytes()), "b");
+  EXPECT_TRUE(runs[1].run.repeated);
+  EXPECT_EQ(runs[2].run.source, PastRun::Source::kBase);
+  EXPECT_EQ(runs[2].bytes.length, 0u);
+  const auto read = answer_back(ReadAnswer{{{{5}, {1}}}, test::LoggedRig::blocks_of('c', 2)});
+  EXPECT_EQ(std::get<ReadAnswer>(read->what).bytes.length, 2 * kBlockBytes);
+  EXPECT_TRUE(std::get<ChangedAnswer>(answer_back(ChangedAnswer{{{{1}, {1}}}, true})->what).more);
+  EXPECT_EQ(std::get<FailureAnswer>(answer_back(FailureAnswer{{ErrorCode::kIo, "x"}})->what)
+                .error.message,
+            "x");
+  EXPECT_TRUE(std::holds_alternative<DoneAnswer>(answer_back(DoneAnswer{})->what));
+}
+
+TEST(HistoryWire, AnswersWithoutSenseOrBoundAreRefused) {
+  EXPECT_FALSE(answer_back(LocatedAnswer{}).has_value());
+  wire::HistoryAnswer message;
+  message.set_volume(7);
+  const auto refused = [&](std::size_t blocks) {
+    return !decode_answer(message.SerializeAsString(),
+                          blocks == 0 ? Payload{} : Payload::allocate(blocks * kBlockBytes))
+                .has_value();
+  };
+  EXPECT_TRUE(refused(0));
+  auto& run = *message.mutable_located()->add_runs();
+  run.mutable_range()->set_count(2);
+  EXPECT_FALSE(refused(0));
+  EXPECT_TRUE(refused(1)) << "bytes of nothing";
+  run.set_has_bytes(true);
+  EXPECT_TRUE(refused(2)) << "zeros have no bytes";
+  run.set_source(wire::HistoryAnswer::Run::LOG);
+  EXPECT_FALSE(refused(2));
+  EXPECT_TRUE(refused(1));
+  EXPECT_TRUE(refused(3));
+  run.mutable_range()->set_count(UINT64_MAX);
+  EXPECT_TRUE(refused(2));
+  run.set_source(static_cast<wire::HistoryAnswer::Run::Source>(9));
+  EXPECT_TRUE(refused(0));
+  message.mutable_failure()->set_code(99);
+  EXPECT_TRUE(refused(0));
+  message.mutable_changed();
+  for (std::size_t i = 0; i <= kAnswerRunsMax; ++i) {
+    message.mutable_changed()->add_extents()->set_count(1);
+  }
+  EXPECT_TRUE(refused(0));
+}
+
+}  // namespace
+}  // namespace mariner::cluster
