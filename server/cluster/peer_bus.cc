@@ -1,0 +1,252 @@
+#include "server/cluster/peer_bus.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "proto/check.h"
+
+namespace mariner::cluster {
+namespace {
+
+using replication::Envelope;
+using replication::NodeId;
+
+enum class Kind : char {
+  kMessage = 'M',   // replication/wire.h
+  kQuestion = 'Q',  // history_wire.h
+  kAnswer = 'A',
+};
+
+std::string header_of(Kind kind, const std::string& text) {
+  std::string header;
+  header.reserve(text.size() + 1);
+  header += static_cast<char>(kind);
+  header += text;
+  return header;
+}
+
+Error unexpected(std::string_view header) {
+  return {ErrorCode::kProtocol,
+          "a node sends a frame of kind " +
+              std::to_string(header.empty() ? 0 : static_cast<unsigned char>(header[0])) +
+              ", which does not belong on this connection"};
+}
+
+Error too_much() {
+  return {ErrorCode::kLimit, "a node takes what it is sent too slowly: the connection is ended"};
+}
+
+}  // namespace
+
+// The way to a node that this one speaks to first.
+struct PeerBus::Dialled final : peer::LinkObserver {
+  Dialled(PeerBus& bus_in, const PeerAddress& address_in) : bus(bus_in), address(address_in) {}
+
+  void begin() {
+    link.emplace(bus.environment_,
+                 peer::LinkOptions{.node = address.name,
+                                   .addresses = address.addresses,
+                                   .backoff = {.least = std::chrono::milliseconds(50),
+                                               .most = std::chrono::milliseconds(1000),
+                                               .seed = address.id.value}},
+                 *this);
+  }
+  void up(peer::Connection& /*connection*/) override {
+    is_up = true;
+    bus.caller_.node_up(address.id);
+  }
+  void down(const Error& reason) override {
+    is_up = false;
+    bus.caller_.node_down(address.id, reason);
+  }
+  void received(std::string_view header, Payload payload) override {
+    const Result<void> taken = take(header, std::move(payload));
+    if (taken || !is_up) return;
+    bus.report_(taken.error());
+    bus.redial(address.id);
+  }
+  Result<void> take(std::string_view header, Payload payload) {
+    const std::string_view text = header.substr(std::min<std::size_t>(1, header.size()));
+    if (!header.empty() && header[0] == static_cast<char>(Kind::kMessage)) {
+      Result<Envelope> envelope = replication::decode(text, std::move(payload));
+      if (!envelope) return envelope.error();
+      auto* message = std::get_if<replication::ToCoordinator>(&envelope->message);
+      if (message == nullptr) return unexpected(header);
+      return bus.caller_.received(address.id, envelope->channel, envelope->volume,
+                                  std::move(*message));
+    }
+    if (!header.empty() && header[0] == static_cast<char>(Kind::kAnswer)) {
+      Result<HistoryAnswer> answer = decode_answer(text, std::move(payload));
+      if (!answer) return answer.error();
+      return bus.caller_.received(address.id, std::move(*answer));
+    }
+    return unexpected(header);
+  }
+  void writable() override { bus.caller_.writable(address.id); }
+  void attempt_failed(const Error& reason) override { bus.report_(reason); }
+
+  PeerBus& bus;
+  const PeerAddress address;
+  std::optional<peer::Link> link;
+  bool is_up = false;
+  bool ending = false;
+};
+
+// A connection of a node that speaks to this one.
+struct PeerBus::Accepted final : peer::ConnectionObserver {
+  Accepted(PeerBus& bus_in, PeerId id_in, std::unique_ptr<peer::Connection> connection_in)
+      : bus(bus_in), id(id_in), connection(std::move(connection_in)) {
+    connection->observe(*this);
+  }
+  void received(std::string_view header, Payload payload) override {
+    if (ending) return;
+    if (const Result<void> taken = take(header, std::move(payload)); !taken) {
+      bus.end(id, taken.error());
+    }
+  }
+  Result<void> take(std::string_view header, Payload payload) {
+    const std::string_view text = header.substr(std::min<std::size_t>(1, header.size()));
+    if (!header.empty() && header[0] == static_cast<char>(Kind::kMessage)) {
+      Result<Envelope> envelope = replication::decode(text, std::move(payload));
+      if (!envelope) return envelope.error();
+      auto* message = std::get_if<replication::FromCoordinator>(&envelope->message);
+      if (message == nullptr) return unexpected(header);
+      return bus.server_.received(id, envelope->channel, envelope->volume, std::move(*message));
+    }
+    if (!header.empty() && header[0] == static_cast<char>(Kind::kQuestion)) {
+      Result<HistoryQuestion> question = decode_question(text, std::move(payload));
+      if (!question) return question.error();
+      return bus.server_.received(id, std::move(*question));
+    }
+    return unexpected(header);
+  }
+  void writable() override {
+    if (!ending) bus.server_.writable(id);
+  }
+  void closed(const Error& reason) override { bus.end(id, reason); }
+
+  PeerBus& bus;
+  const PeerId id;
+  std::unique_ptr<peer::Connection> connection;
+  bool ending = false;
+};
+
+PeerBus::PeerBus(peer::Connection::Environment environment, std::vector<PeerAddress> peers,
+                 BusCaller& caller, BusServer& server, Report report)
+    : environment_(std::move(environment)),
+      peers_(std::move(peers)),
+      caller_(caller),
+      server_(server),
+      report_(std::move(report)) {}
+
+PeerBus::~PeerBus() { *alive_ = false; }
+
+Result<void> PeerBus::listen(const std::vector<Endpoint>& addresses) {
+  auto listener = peer::Listener::open(environment_, {.addresses = addresses}, *this);
+  if (!listener) return listener.error();
+  listener_ = std::move(*listener);
+  listener_->start();
+  return {};
+}
+
+std::vector<Endpoint> PeerBus::addresses() const {
+  return listener_ == nullptr ? std::vector<Endpoint>{} : listener_->addresses();
+}
+
+NodeId PeerBus::id_of(const std::string& name) const {
+  const auto found = std::ranges::find(peers_, name, &PeerAddress::name);
+  return found == peers_.end() ? NodeId{} : found->id;
+}
+
+Result<void> PeerBus::dial(NodeId node) {
+  if (dialled_.contains(node)) return {};
+  const auto found = std::ranges::find(peers_, node, &PeerAddress::id);
+  if (found == peers_.end()) {
+    return Error{ErrorCode::kNotFound,
+                 "node " + std::to_string(node.value) + " is not one of the cluster's"};
+  }
+  auto dialled = std::make_unique<Dialled>(*this, *found);
+  Dialled& one = *dialled;
+  dialled_[node] = std::move(dialled);
+  one.begin();
+  return {};
+}
+
+// Not at once: this may be called from within a callback of the link.
+void PeerBus::redial(NodeId node) {
+  const auto found = dialled_.find(node);
+  if (found == dialled_.end() || std::exchange(found->second->ending, true)) return;
+  environment_.executor.post([this, node, alive = alive_] {
+    if (!*alive) return;
+    Dialled& one = *dialled_.at(node);
+    one.ending = false;
+    one.link.reset();
+    const bool was_up = std::exchange(one.is_up, false);
+    if (was_up) caller_.node_down(node, too_much());
+    if (*alive) one.begin();
+  });
+}
+
+bool PeerBus::is_up(NodeId node) const {
+  const auto found = dialled_.find(node);
+  return found != dialled_.end() && found->second->is_up && !found->second->ending;
+}
+
+void PeerBus::accepted(std::unique_ptr<peer::Connection> connection) {
+  const NodeId node = id_of(connection->peer().node);
+  if (node.value == 0) {
+    return report_({ErrorCode::kNotFound, "node " + connection->peer().node + " at " +
+                                              connection->remote() +
+                                              " has a certificate, but is not one of the cluster's "
+                                              "nodes in the configuration"});
+  }
+  const PeerId id{++last_peer_};
+  accepted_[id] = std::make_unique<Accepted>(*this, id, std::move(connection));
+  server_.peer_connected(id, node);
+}
+
+void PeerBus::end(PeerId peer, const Error& reason) {
+  const auto found = accepted_.find(peer);
+  if (found == accepted_.end() || std::exchange(found->second->ending, true)) return;
+  if (reason.code != ErrorCode::kUnavailable) report_(reason);
+  environment_.executor.post([this, peer, alive = alive_] {
+    if (!*alive) return;
+    accepted_.erase(peer);
+    server_.peer_closed(peer);
+  });
+}
+
+void PeerBus::send(NodeId to, const Envelope& envelope) {
+  if (!is_up(to)) return;
+  peer::Connection* const connection = dialled_.at(to)->link->connection();
+  if (connection != nullptr &&
+      connection->send(header_of(Kind::kMessage, encode(envelope)), payload_of(envelope))) {
+    return;
+  }
+  redial(to);
+}
+
+void PeerBus::send(PeerId to, const Envelope& envelope) {
+  const auto found = accepted_.find(to);
+  if (found == accepted_.end() || found->second->ending) return;
+  if (!found->second->connection->send(header_of(Kind::kMessage, encode(envelope)),
+                                       payload_of(envelope))) {
+    end(to, too_much());
+  }
+}
+
+bool PeerBus::ask(NodeId to, const HistoryFrame& question) {
+  if (!is_up(to)) return false;
+  peer::Connection* const connection = dialled_.at(to)->link->connection();
+  return connection != nullptr &&
+         connection->send(header_of(Kind::kQuestion, question.header), question.payload);
+}
+
+bool PeerBus::answer(PeerId to, const HistoryFrame& answer) {
+  const auto found = accepted_.find(to);
+  return found != accepted_.end() && !found->second->ending &&
+         found->second->connection->send(header_of(Kind::kAnswer, answer.header), answer.payload);
+}
+
+}  // namespace mariner::cluster
