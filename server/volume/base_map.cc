@@ -70,6 +70,12 @@ void BaseMap::visit(BlockRange range, const std::function<void(BlockRange, bool)
   visitor(BlockRange::between(start, range.end()), in_image);
 }
 
+bool BaseMap::is_stored(BlockRange range) const {
+  if (range.empty()) return true;
+  const auto first = changed_.lower_bound(range.first.value / kPageBlocks);
+  return first == changed_.end() || *first > (range.end().value - 1) / kPageBlocks;
+}
+
 std::vector<BaseMap::Page> BaseMap::changed() const {
   std::vector<Page> changed;
   for (const std::uint64_t number : changed_) {

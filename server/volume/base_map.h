@@ -6,6 +6,10 @@
 // overwritten (design.md, invariant 5). Never goes back: a block that has its base in the image may
 // be captured once too often, never too seldom.
 //
+// What is added counts at once, and is stored a little later, before the log gives anything up. Who
+// leaves something in an image because of what this says, and nowhere else, asks before whether a
+// crash would take that back (is_stored()).
+//
 // One bit a block, in pages that exist as they are needed. Owner's thread only.
 #pragma once
 
@@ -39,6 +43,9 @@ class BaseMap {
   // Visits `range` in order without gaps: each part with whether its base is in the image.
   void visit(BlockRange range, const std::function<void(BlockRange, bool)>& visitor) const;
   [[nodiscard]] bool empty() const { return !everywhere_ && pages_.empty(); }
+
+  // What this says of `range` holds after a crash, too.
+  [[nodiscard]] bool is_stored(BlockRange range) const;
 
   // The pages that are not stored yet, as they are now.
   [[nodiscard]] std::vector<Page> changed() const;

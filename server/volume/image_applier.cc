@@ -13,12 +13,14 @@ class ImageApplier::ChunkBuilder {
  public:
   explicit ChunkBuilder(const std::vector<PastRun>& found) : next_(found.begin()) {}
 
-  void add(const PendingTable::Run& run, bool beside_base) {
+  void add(const Run& of) {
+    const PendingTable::Run& run = of.pending;
+    keep_ = of.base_stored;
     const std::span<const PastRun> past = run.content.kind == PendingContent::Kind::kHistory
                                               ? take(run.range)
                                               : std::span<const PastRun>{};
     only_here_.clear();
-    if (beside_base) {
+    if (of.beside_base) {
       for (const PastRun& base : take(run.range)) {
         if (base.source == PastRun::Source::kBase) only_here_.push_back(base.range);
       }
@@ -26,7 +28,7 @@ class ImageApplier::ChunkBuilder {
     switch (run.content.kind) {
       case PendingContent::Kind::kZero: return add_zero(run.range);
       case PendingContent::Kind::kMemory:
-        return add_stored(
+        return overwrite(
             {run.range, run.content.payload, run.content.offset, run.content.repeated, nullptr});
       case PendingContent::Kind::kHistory: break;
     }
@@ -36,7 +38,7 @@ class ImageApplier::ChunkBuilder {
         case PastRun::Source::kBase: break;  // the image holds it still
         case PastRun::Source::kLog:
           CHECK(part.bytes != nullptr);
-          add_stored({part.range, {}, 0, part.repeated, part.bytes});
+          overwrite({part.range, {}, 0, part.repeated, part.bytes});
           break;
       }
     }
@@ -69,6 +71,7 @@ class ImageApplier::ChunkBuilder {
 
   // Punches a hole, but for blocks of which the image holds the only copy.
   void add_zero(BlockRange range) {
+    if (!keep_) return overwrite({range, {}, 0, false, nullptr});
     const auto punch = [&](BlockRange part) {
       if (!part.empty()) changes.push_back({part, {}, 0, false, nullptr});
     };
@@ -80,13 +83,14 @@ class ImageApplier::ChunkBuilder {
     punch(BlockRange::between(at, range.end()));
   }
 
-  void add_stored(ImageChange change) {
+  void overwrite(ImageChange change) {
     visit_only_here(change.range, [&](BlockRange part) { to_capture.push_back(part); });
     changes.push_back(std::move(change));
   }
 
   std::vector<PastRun>::const_iterator next_;
   std::vector<BlockRange> only_here_;  // of the run at hand
+  bool keep_ = false;                  // ... may stay there
 };
 
 ImageApplier::~ImageApplier() { CHECK_MSG(!running(), "an applier is destroyed while it runs"); }
@@ -160,8 +164,8 @@ ImageApplier::Chunk ImageApplier::gather() const {
       chunk.lookups.push_back({run.range, run.content.at, true});
     }
     if (base) chunk.lookups.push_back({run.range, SequenceNumber{0}});
-    chunk.beside_base.push_back(base);
-    chunk.runs.push_back(std::move(run));
+    const bool stored = parts_.base.is_stored(run.range);
+    chunk.runs.push_back({std::move(run), base, stored});
   }
   return chunk;
 }
@@ -170,9 +174,7 @@ void ImageApplier::take_chunk(const Chunk& chunk, const std::vector<PastRun>& fo
   next_ = chunk.next;
   portion_left_ -= chunk.blocks;
   ChunkBuilder builder(found);
-  for (std::size_t i = 0; i < chunk.runs.size(); ++i) {
-    builder.add(chunk.runs[i], chunk.beside_base[i]);
-  }
+  for (const Run& run : chunk.runs) builder.add(run);
   changes_ = std::move(builder.changes);
   to_capture_ = std::move(builder.to_capture);
   capture_next();

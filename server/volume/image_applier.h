@@ -4,7 +4,7 @@
 // writing and flushing the image happen on the worker. Before a block that only the image holds
 // (its base: base_map.h) is overwritten, its old contents are durable in the log and known as a
 // before-image (design.md invariant 5); where such a block merely becomes zero, the image keeps it
-// and readers ask the history.
+// and readers ask the history, if they will still know to after a crash.
 //
 // Time passes between the history's answers and what is done with them. They hold all the same:
 // - what a run of the table held at its moment is kept until this has applied it (history.h), and
@@ -74,14 +74,19 @@ class ImageApplier {
 
   class ChunkBuilder;
 
+  // A run of the table with what the base map says of it.
+  struct Run {
+    PendingTable::Run pending;
+    bool beside_base = false;  // its base may be in the image
+    bool base_stored = false;  // and that is known after a crash, too
+  };
   // What goes to the image in one piece: runs of the table that follow each other.
   struct Chunk {
-    std::vector<PendingTable::Run> runs;
+    std::vector<Run> runs;
     // Of each run, in order: what it held at its moment, if it is of the past, and what its base
     // is, if that may be in the image.
     std::vector<History::Lookup> lookups;
-    std::vector<bool> beside_base;  // of each run
-    Lbn next;                       // where the table goes on
+    Lbn next;  // where the table goes on
     std::uint64_t blocks = 0;
   };
 

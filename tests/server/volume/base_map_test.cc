@@ -66,6 +66,21 @@ TEST(BaseMap, ComesBackFromItsPages) {
   }
 }
 
+TEST(BaseMap, KnowsWhatACrashWouldTakeBack) {
+  constexpr std::uint64_t kPage = BaseMap::kPageBlocks;
+  BaseMap map(false);
+  EXPECT_TRUE(map.is_stored({{0}, {5 * kPage}}));
+  map.add({{2 * kPage + 7}, {1}});
+  EXPECT_TRUE(map.is_stored({{kPage}, {kPage}}));
+  EXPECT_FALSE(map.is_stored({{kPage}, {kPage + 1}})) << "by pages";
+  EXPECT_FALSE(map.is_stored({{3 * kPage - 1}, {5}}));
+  EXPECT_TRUE(map.is_stored({{3 * kPage}, {5}}));
+  map.stored();
+  EXPECT_TRUE(map.is_stored({{0}, {5 * kPage}}));
+  map.add({{2 * kPage + 7}, {1}});
+  EXPECT_TRUE(map.is_stored({{0}, {5 * kPage}})) << "nothing new";
+}
+
 TEST(BaseMap, APageOfAnotherLengthIsRefused) {
   BaseMap map(false);
   EXPECT_FALSE(map.load({0, "short"}));

@@ -58,6 +58,10 @@ class StoredVolumeTest : public ::testing::Test {
     if (stored_ != nullptr) stored_->close();
     executor_.run_until_idle();
   }
+  void all_in_base() {
+    base_.add({{0}, {kBlocks}});
+    base_.stored();
+  }
   void make(Storage::Found found = {}, Storage::Options options = {}) {
     Storage::Events events;
     events.durable = [this](SequenceNumber sequence) { durable_ = sequence; };
@@ -139,7 +143,7 @@ TEST_F(StoredVolumeTest, WhatAStartFindsIsAskedForWithItsBytes) {
 }
 
 TEST_F(StoredVolumeTest, TheBaseIsCapturedBeforeItIsOverwrittenAndKeptUnderZeros) {
-  base_.add({{0}, {16}});
+  all_in_base();
   make();
   write(1, {{1}, {2}}, 'a');
   write(2, {{4}, {2}}, 0);
@@ -157,8 +161,22 @@ TEST_F(StoredVolumeTest, TheBaseIsCapturedBeforeItIsOverwrittenAndKeptUnderZeros
   EXPECT_EQ(image(), "iaaii0");
 }
 
+// After a crash nobody would know that the image shows what should read as zeros.
+TEST_F(StoredVolumeTest, WhatIsNotStoredAsBaseYetIsNotKeptUnderZeros) {
+  base_.add({{0}, {kBlocks}});
+  make();
+  write(1, {{1}, {2}}, 0);
+  apply();
+  answer({run({{1}, {1}}, Source::kBase), run({{2}, {1}}, Source::kLog)});
+  AskedHistory::BeforeImage captured = AskedHistory::next(history_.before_images);
+  EXPECT_EQ(captured.range, (BlockRange{{1}, {1}}));
+  captured.done({});
+  executor_.run_ready();
+  EXPECT_EQ(image(), "i00iii");
+}
+
 TEST_F(StoredVolumeTest, AHistoryThatIsAwayIsAskedAgain) {
-  base_.add({{0}, {16}});
+  all_in_base();
   make();
   write(1, {{1}, {1}}, 'a');
   apply();
@@ -178,7 +196,7 @@ TEST_F(StoredVolumeTest, AHistoryThatIsAwayIsAskedAgain) {
 }
 
 TEST_F(StoredVolumeTest, AReadBesideTheBaseShowsZerosThatTheImageDoesNot) {
-  base_.add({{0}, {16}});
+  all_in_base();
   make({.frontier = {5}, .last = {5}});
   begin_read({{0}, {3}});
   EXPECT_EQ(history_.locates.front().lookups.at(0).at, SequenceNumber{5});
@@ -191,7 +209,7 @@ TEST_F(StoredVolumeTest, AReadBesideTheBaseShowsZerosThatTheImageDoesNot) {
 // The answer is made after a newer write, for which the log has taken the zeros into a
 // before-image: the image shows what was below them.
 TEST_F(StoredVolumeTest, ABeforeImageForTheSakeOfANewerWriteIsReadFromTheHistory) {
-  base_.add({{0}, {16}});
+  all_in_base();
   make({.frontier = {5}, .last = {5}});
   begin_read({{0}, {2}});
   answer({run({{0}, {1}}, Source::kLog), run({{1}, {1}}, Source::kBase)}, 6);
@@ -206,7 +224,7 @@ TEST_F(StoredVolumeTest, ABeforeImageForTheSakeOfANewerWriteIsReadFromTheHistory
 
 // A late answer: what it is about has been applied meanwhile.
 TEST_F(StoredVolumeTest, AnAnswerFromBeforeATableWasFrozenDoesNotCount) {
-  base_.add({{0}, {16}});
+  all_in_base();
   make({.frontier = {5}, .last = {5}});
   begin_read({{1}, {1}});
   write(6, {{1}, {1}}, 'a');
@@ -223,7 +241,7 @@ TEST_F(StoredVolumeTest, AnAnswerFromBeforeATableWasFrozenDoesNotCount) {
 }
 
 TEST_F(StoredVolumeTest, APunchAsksForWhatIsCommittedAndNothingIsAppliedUntilItIsDone) {
-  base_.add({{0}, {16}});
+  all_in_base();
   make({.frontier = {5}, .last = {5}});
   std::optional<bool> punched;
   stored_->storage().punch({{{1}, {3}}}, [&](const Result<void>& r) { punched = r.has_value(); });
@@ -239,7 +257,7 @@ TEST_F(StoredVolumeTest, APunchAsksForWhatIsCommittedAndNothingIsAppliedUntilItI
 }
 
 TEST_F(StoredVolumeTest, APunchThatCannotAskIsToldAndHoldsNothingUp) {
-  base_.add({{0}, {16}});
+  all_in_base();
   make({.frontier = {5}, .last = {5}});
   std::optional<ErrorCode> code;
   stored_->storage().punch({{{1}, {3}}}, [&](const Result<void>& r) { code = r.error().code; });

@@ -40,7 +40,13 @@ std::string VolumeModel::take(const index::IndexedWrite& indexed, const Contents
   };
   auto it = std::ranges::find_if(begun_, may_be);
   if (it == begun_.end()) return name + " is in the index, and nobody wrote it";
-  if (contents != nullptr && std::ranges::count_if(begun_, may_be) > 1) {
+  if (indexed.type == RecordType::kRollback) {
+    // Those of one target do the same, in no order. One that was promised is there.
+    const auto promised = std::ranges::find_if(begun_, [&](const Begun& begun) {
+      return may_be(begun) && begun.answered && !begun.failed;
+    });
+    if (promised != begun_.end()) it = promised;
+  } else if (contents != nullptr && std::ranges::count_if(begun_, may_be) > 1) {
     const Sectors now = (*contents)(indexed.sequence);
     it = std::ranges::find_if(
         begun_, [&](const Begun& begun) { return may_be(begun) && after(begun.write) == now; });

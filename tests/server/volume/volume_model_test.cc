@@ -3,6 +3,9 @@
 // writable view, a volume that grows, disks that fail, clocks that step back, restarts and power
 // cuts. The model is as long as the volume may become, with zeros behind its end.
 //
+// Each once more with a history that is far away from storage and target (DelayedHistory): what
+// they ask it is answered late, out of order, in parts, or not at all.
+//
 // Everything follows from a seed, which each failure prints. MARINER_SEED=n runs that one alone,
 // MARINER_SEEDS=n so many.
 #include "tests/server/volume/volume_model.h"
@@ -29,10 +32,14 @@ using volume::Volume;
 constexpr int kSteps = 90;
 constexpr std::size_t kOpenViewsMax = 4;
 
+struct Variant {
+  bool base_in_image = false;
+  bool far_history = false;  // from storage and target
+};
+
 class Run {
  public:
-  Run(std::uint64_t seed, bool base_in_image)
-      : random_(seed), base_in_image_(base_in_image), rig_(options(seed)) {
+  Run(std::uint64_t seed, Variant variant) : random_(seed), variant_(variant), rig_(options(seed)) {
     lines_.push_back(std::make_unique<Line>(Line{VolumeModel(base_), {}, nullptr}));
     if (one_in(2)) {
       rig_.worker().set_duration([this] { return std::chrono::microseconds(below(1500)); });
@@ -74,7 +81,7 @@ class Run {
     out.blocks = 8 + below(24);
     blocks_max_ = out.blocks_max = out.blocks + below(16);
     base_.assign(blocks_max_ * kSectorsPerBlock, 0);
-    if (base_in_image_) {
+    if (variant_.base_in_image) {
       out.base_in_image = true;
       for (std::size_t i = 0; i < out.blocks * kSectorsPerBlock; ++i) {
         base_[i] = one_in(4) ? 0 : next_tag_++;
@@ -93,6 +100,12 @@ class Run {
     out.storage.apply_delay = std::chrono::microseconds(below(3) * below(5000));
     if (one_in(3)) out.limits.writes_in_flight_max = 1 + below(6);
     if (one_in(3)) out.limits.bytes_in_flight_max = below(20) * kBlockBytes;
+    if (variant_.far_history) {
+      constexpr std::uint64_t kDelaysUs[] = {50, 500, 3000, 10'000};
+      out.far_history =
+          DelayedHistory::Options{.delay_max = std::chrono::microseconds(kDelaysUs[below(4)]),
+                                  .unavailable_in = one_in(2) ? 0 : 10 + below(90)};
+    }
     return out;
   }
 
@@ -167,7 +180,18 @@ class Run {
       case 2: rig_.manual().run_ready(); break;
       default: rig_.manual().advance(std::chrono::microseconds(below(3000))); break;
     }
+    if (variant_.far_history) wait_for_the_history();
     follow();
+  }
+
+  // Sometimes, as long as it may take, or until what failed is tried again.
+  void wait_for_the_history() {
+    if (one_in(6)) rig_.manual().advance(std::chrono::microseconds(below(60'000)));
+    if (one_in(40)) rig_.manual().advance(std::chrono::seconds(1));
+  }
+  // The history could not be asked, which initiators are told: they ask again.
+  bool is_away(const Result<PayloadSlice>& read) const {
+    return variant_.far_history && !read && read.error().code == ErrorCode::kUnavailable;
   }
 
   void follow() {
@@ -279,8 +303,9 @@ class Run {
     });
   }
 
-  void read(Line& line) {
-    const ByteRange range = any_range(line.volume->size_bytes(), 256, one_in(2));
+  void read(Line& line) { read_live(line, any_range(line.volume->size_bytes(), 256, one_in(2))); }
+
+  void read_live(Line& line, ByteRange range) {
     const auto& coordinator = line.volume->replicator().coordinator();
     const SequenceNumber from = std::max(coordinator.settled(), coordinator.acknowledged());
     ++reads_;
@@ -288,6 +313,7 @@ class Run {
         range, [this, &line, range, from, life = life_](const Result<PayloadSlice>& read) {
           if (life != life_) return;
           --reads_;
+          if (is_away(read)) return read_live(line, range);
           if (!read) return fail("a live read failed: " + to_string(read.error()));
           const SequenceNumber to = line.volume->replicator().coordinator().settled();
           answered_.push_back([this, &line, range, read = *read, from, to] {
@@ -331,6 +357,7 @@ class Run {
                        if (life != life_) return;
                        --reads_;
                        line.reading.erase(line.reading.find(view.at));
+                       if (is_away(read)) return check_view(line, view, range);
                        if (!read) return fail("a view's read failed: " + to_string(read.error()));
                        answered_.push_back([this, &line, at = view.at, range, read = *read] {
                          const auto bad = mismatch(read.bytes(), part_of(line.model.at(at), range));
@@ -503,7 +530,7 @@ class Run {
   // Reads that were answered, to be looked at when the model has followed.
   std::vector<std::function<void()>> answered_;
   std::mt19937_64 random_;
-  const bool base_in_image_;
+  const Variant variant_;
   std::uint64_t next_tag_ = 1;
   Sectors base_;
   std::uint64_t blocks_max_ = 0;
@@ -522,21 +549,25 @@ std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
   return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
 }
 
-void run_seeds(bool base_in_image) {
+void run_seeds(Variant variant) {
   const bool one = std::getenv("MARINER_SEED") != nullptr;
   const std::uint64_t first = from_environment("MARINER_SEED", 1);
   const std::uint64_t count = from_environment("MARINER_SEEDS", one ? 1 : 1500);
   for (std::uint64_t seed = first; seed < first + count; ++seed) {
     SCOPED_TRACE("MARINER_SEED=" + std::to_string(seed));
-    Run run(seed, base_in_image);
+    Run run(seed, variant);
     run.execute();
     if (run.failed()) return;
   }
   std::printf("%llu tracks given up\n", static_cast<unsigned long long>(Run::tracks_freed));
 }
 
-TEST(VolumeModel, ZeroBase) { run_seeds(false); }
-TEST(VolumeModel, ImportedBase) { run_seeds(true); }
+TEST(VolumeModel, ZeroBase) { run_seeds({}); }
+TEST(VolumeModel, ImportedBase) { run_seeds({.base_in_image = true}); }
+TEST(VolumeModel, ZeroBaseFarFromItsHistory) { run_seeds({.far_history = true}); }
+TEST(VolumeModel, ImportedBaseFarFromItsHistory) {
+  run_seeds({.base_in_image = true, .far_history = true});
+}
 
 }  // namespace
 }  // namespace mariner::test

@@ -106,6 +106,13 @@ std::shared_ptr<Volume> VolumeRig::make(VolumeOptions options, VolumeHistory his
   options.index = indexes_.at(options.id);
   options.storage = options_.storage;
   options.limits = options_.limits;
+  if (options_.far_history) {
+    options.between = [this](volume::History& past) -> std::unique_ptr<volume::History> {
+      DelayedHistory::Options far = *options_.far_history;
+      far.seed = options_.seed * 1024 + ++histories_;
+      return std::make_unique<DelayedHistory>(executor_, past, far);
+    };
+  }
   return std::make_shared<Volume>(std::move(options), std::move(history),
                                   volume::LogParts{log_->disks(), log_->writer(), log_->reader()},
                                   &worker_, executor_, std::move(events));

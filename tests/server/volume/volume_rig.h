@@ -13,6 +13,7 @@
 #include "logging/recovery.h"
 #include "server/volume/reclaimer.h"
 #include "server/volume/volume.h"
+#include "tests/server/volume/delayed_history.h"
 #include "tests/server/volume/inline_worker.h"
 #include "tests/server/volume/stepped_executor.h"
 #include "tests/server/volume/watched_disk.h"
@@ -37,6 +38,8 @@ class VolumeRig final : public volume::ReclaimerOwner {
     std::chrono::nanoseconds image_delay_max{0};
     std::chrono::nanoseconds index_delay_max{0};
     bool index_small = false;  // it commits all the time
+    // Storage and target are far from the history; the seed is made from the one above.
+    std::optional<DelayedHistory::Options> far_history;
     volume::Storage::Options storage;
     replication::WriteCoordinator::Limits limits;
   };
@@ -110,6 +113,7 @@ class VolumeRig final : public volume::ReclaimerOwner {
   std::unique_ptr<index::Bosc> index_store_;
   std::map<VolumeId, std::shared_ptr<index::StoredIndex>> indexes_;
   std::uint64_t index_opened_ = 0;  // times
+  std::uint64_t histories_ = 0;     // that were ever made
   std::unique_ptr<logging::LogArray> log_;
   std::uint64_t given_up_ = 0;  // the ordinal, as stored
   std::unique_ptr<volume::Reclaimer> reclaimer_;
