@@ -100,7 +100,9 @@ class CoordinatorRole {
   [[nodiscard]] Epoch epoch() const { return epoch_; }
   // The node has everything that is settled, or knows where it is.
   [[nodiscard]] bool caught_up(NodeId node) const;
-  // Only when ready().
+  // Everything at or below is durable or void; 0 before the log was opened.
+  [[nodiscard]] SequenceNumber settled() const { return settled_; }
+  // From ready() on.
   [[nodiscard]] const WriteCoordinator& writes() const { return *writes_; }
 
  private:

@@ -45,10 +45,12 @@ void LocalReplicator::settle(SettleDone done) {
   run(actions);
 }
 
-void LocalReplicator::settle_moment(VersionTime time, SettleDone done) {
+void LocalReplicator::settle_moment(VersionTime time, MomentDone done) {
   coordinator_.raise_floor(time);
   Actions actions;
-  coordinator_.settle(put({nullptr, std::move(done)}), false, actions);
+  coordinator_.settle(
+      put({nullptr, [done = std::move(done)](SequenceNumber settled) mutable { done(settled); }}),
+      false, actions);
   run(actions);
 }
 

@@ -9,34 +9,29 @@
 
 #include "proto/executor.h"
 #include "replication/participant.h"
+#include "replication/replicator.h"
 #include "replication/write_coordinator.h"
 
 namespace mariner::replication {
 
-class LocalReplicator {
+class LocalReplicator final : public Replicator {
  public:
-  using WriteDone = UniqueFunction<void(Result<Stamp>)>;
-  using SettleDone = UniqueFunction<void(SequenceNumber)>;
-
   // `storage` may be null: a volume without an image (a writable view).
   LocalReplicator(const WriteCoordinator::Start& start, const WriteCoordinator::Limits& limits,
                   Executor& executor, LoggerParticipant& logger, StorageParticipant* storage);
-  ~LocalReplicator();  // drained() must hold
+  ~LocalReplicator() override;  // drained() must hold
   LocalReplicator(const LocalReplicator&) = delete;
   LocalReplicator& operator=(const LocalReplicator&) = delete;
 
-  void submit(WriteRequest request, WriteDone done);
-  // Runs `done` when all that was submitted before is settled, with the settled number.
-  void settle(SettleDone done);
-  // Makes `time` a moment that can be opened: later writes get later times. `done` runs when all
-  // writes at or before it are settled.
-  void settle_moment(VersionTime time, SettleDone done);
+  void submit(WriteRequest request, WriteDone done) override;
+  void settle(SettleDone done) override;
+  void settle_moment(VersionTime time, MomentDone done) override;
   void storage_durable(SequenceNumber sequence) { coordinator_.storage_durable(sequence); }
   void grant(std::uint64_t bytes);
   // Refuses new writes; what is stamped completes.
   void close(const Error& error);
 
-  [[nodiscard]] const WriteCoordinator& coordinator() const { return coordinator_; }
+  [[nodiscard]] const WriteCoordinator& coordinator() const override { return coordinator_; }
   [[nodiscard]] bool drained() const { return coordinator_.in_flight() == 0 && voids_ == 0; }
 
  private:

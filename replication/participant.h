@@ -31,4 +31,26 @@ class StorageParticipant {
   virtual void commit(SequenceNumber settled) = 0;
 };
 
+// A storage node of a cluster: may have missed something.
+class ClusterStorageParticipant : public StorageParticipant {
+ public:
+  // Whatever is prepared and not committed is void.
+  virtual void forget() = 0;
+  // Everything at or below `to` counts as committed, and what changed in (from, to] reads as the
+  // history says it was at `to`. `from` is what was committed before. `done` runs when that holds:
+  // it is tried until it does. One at a time.
+  virtual void catch_up(SequenceNumber from, SequenceNumber to, UniqueFunction<void()> done) = 0;
+};
+
+// Where a participant keeps what it has promised.
+class PromiseStore {
+ public:
+  virtual ~PromiseStore() = default;
+  // `done` runs, after the call has returned, when it is on stable storage that for `volume` nobody
+  // of an epoch below `epoch` is heard any more, and nothing at or before `floor` is stamped by a
+  // later coordinator (VersionTime{}: nothing new about that). Neither is ever lowered.
+  virtual void promise(VolumeId volume, Epoch epoch, VersionTime floor,
+                       UniqueFunction<void(Result<void>)> done) = 0;
+};
+
 }  // namespace mariner::replication

@@ -278,7 +278,7 @@ void LiveVolume::update(ByteRange range, Change change, Done done) {
 
 // What the rollback changes is looked up before it has its place in the order: first while writes
 // go on, because that may take a while, then what came meanwhile, with writes held up.
-void LiveVolume::rollback(index::IndexMoment target, replication::LocalReplicator::WriteDone done) {
+void LiveVolume::rollback(index::IndexMoment target, replication::Replicator::WriteDone done) {
   ++operations_;
   auto rollback = std::make_shared<Rollback>();
   rollback->target = target;

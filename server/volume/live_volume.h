@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "index/version_index.h"
-#include "replication/local_replicator.h"
+#include "replication/replicator.h"
 #include "server/volume/current_reader.h"
 #include "server/volume/extent_locks.h"
 #include "server/volume/history.h"
@@ -27,7 +27,7 @@ namespace mariner::volume {
 class LiveVolume final : public Layer {
  public:
   struct Parts {  // all outlive it
-    replication::LocalReplicator& replicator;
+    replication::Replicator& replicator;
     CurrentReader& current;
     History& history;
     // Somebody applies what is written to an image, and must hear what a rollback changes.
@@ -57,7 +57,7 @@ class LiveVolume final : public Layer {
   // Logs one record that takes the volume back to `target`, in order with all writes. `done` has
   // its stamp when it is durable and visible; kOutsideWindow when `target` is before the horizon.
   // Until `done` the history keeps the target.
-  void rollback(index::IndexMoment target, replication::LocalReplicator::WriteDone done);
+  void rollback(index::IndexMoment target, replication::Replicator::WriteDone done);
 
   [[nodiscard]] bool idle() const { return operations_ == 0 && locks_.idle(); }
 
@@ -71,7 +71,7 @@ class LiveVolume final : public Layer {
     SequenceNumber looked_through;
     std::vector<BlockRange> changed;
     std::optional<ExtentLocks::LockId> lock;
-    replication::LocalReplicator::WriteDone done;
+    replication::Replicator::WriteDone done;
   };
   void begin_rollback(const std::shared_ptr<Rollback>& rollback);
   void find_changed(const std::shared_ptr<Rollback>& rollback, SequenceNumber from,

@@ -41,7 +41,7 @@ class Participants : public LoggerParticipant, public StorageParticipant {
   std::deque<UniqueFunction<void(Result<void>)>> pending;
 };
 
-class Replicator : public ::testing::Test {
+class LocalReplicatorTest : public ::testing::Test {
  protected:
   LocalReplicator::WriteDone note(std::string name) {
     return [this, name](const Result<Stamp>& result) {
@@ -67,7 +67,7 @@ class Replicator : public ::testing::Test {
                               &participants_};
 };
 
-TEST_F(Replicator, StorageHearsBeforeTheLoggerAndCommitsBeforeTheAnswer) {
+TEST_F(LocalReplicatorTest, StorageHearsBeforeTheLoggerAndCommitsBeforeTheAnswer) {
   replicator_.submit({}, note("a"));
   expect({"prepare 1", "log 1"});
   EXPECT_FALSE(replicator_.drained());
@@ -76,7 +76,7 @@ TEST_F(Replicator, StorageHearsBeforeTheLoggerAndCommitsBeforeTheAnswer) {
   EXPECT_TRUE(replicator_.drained());
 }
 
-TEST_F(Replicator, AFailedWriteIsDroppedAndVoided) {
+TEST_F(LocalReplicatorTest, AFailedWriteIsDroppedAndVoided) {
   replicator_.submit({}, note("a"));
   replicator_.settle(note_settled("s"));
   participants_.heard.clear();
@@ -88,7 +88,7 @@ TEST_F(Replicator, AFailedWriteIsDroppedAndVoided) {
   EXPECT_TRUE(replicator_.drained());
 }
 
-TEST_F(Replicator, AVoidThatFailsEndsWritingAndLetsSettlersGo) {
+TEST_F(LocalReplicatorTest, AVoidThatFailsEndsWritingAndLetsSettlersGo) {
   replicator_.submit({}, note("a"));
   replicator_.settle(note_settled("s"));
   participants_.answer(Error{ErrorCode::kIo, "broken"});
@@ -101,7 +101,7 @@ TEST_F(Replicator, AVoidThatFailsEndsWritingAndLetsSettlersGo) {
   EXPECT_TRUE(replicator_.drained());
 }
 
-TEST_F(Replicator, WhatACompletionSubmitsComesBehindWhatIsAtHand) {
+TEST_F(LocalReplicatorTest, WhatACompletionSubmitsComesBehindWhatIsAtHand) {
   replicator_.submit({}, [this](const Result<Stamp>&) {
     participants_.heard.push_back("done a");
     replicator_.submit({}, note("inner"));
@@ -120,7 +120,7 @@ TEST_F(Replicator, WhatACompletionSubmitsComesBehindWhatIsAtHand) {
   expect({"commit 3", "done waits", "commit 4", "done inner"});
 }
 
-TEST_F(Replicator, WritesThatWaitForAGrantAreRefusedWhenItCloses) {
+TEST_F(LocalReplicatorTest, WritesThatWaitForAGrantAreRefusedWhenItCloses) {
   replicator_.grant(0);
   replicator_.submit({}, note("a"));
   expect({});
@@ -128,10 +128,12 @@ TEST_F(Replicator, WritesThatWaitForAGrantAreRefusedWhenItCloses) {
   expect({"failed a"});
 }
 
-TEST_F(Replicator, AMomentIsOpenWhenAllBeforeItIsSettledAndNothingComesIntoIt) {
+TEST_F(LocalReplicatorTest, AMomentIsOpenWhenAllBeforeItIsSettledAndNothingComesIntoIt) {
   replicator_.submit({}, note("a"));
   const VersionTime moment{executor_.wall_time().ns + 1000};
-  replicator_.settle_moment(moment, note_settled("m"));
+  replicator_.settle_moment(
+      moment,
+      [note = note_settled("m")](Result<SequenceNumber> settled) mutable { note(*settled); });
   VersionTime later;
   replicator_.submit({}, [&](const Result<Stamp>& stamp) { later = stamp->time; });
   participants_.heard.clear();
@@ -141,7 +143,7 @@ TEST_F(Replicator, AMomentIsOpenWhenAllBeforeItIsSettledAndNothingComesIntoIt) {
   EXPECT_GT(later, moment);
 }
 
-TEST_F(Replicator, WithoutStorageTheLoggerAloneCounts) {
+TEST_F(LocalReplicatorTest, WithoutStorageTheLoggerAloneCounts) {
   LocalReplicator alone({VolumeId{1}, Epoch{1}, {}, {}, {}}, {}, executor_, participants_, nullptr);
   alone.submit({}, note("a"));
   participants_.answer(Error{ErrorCode::kIo, "lost"});

@@ -28,12 +28,22 @@ struct ClusterSim::Volume {
   Directory directory;
 };
 
+// A logger's part of a volume.
+struct ClusterSim::LoggerPart {
+  LoggerPart(SimNode& node, std::mt19937_64& random, Volume& volume, Planted planted)
+      : log(node, random, volume.model, volume.log, planted),
+        host(volume.log.start(volume.id), node, log, log) {}
+
+  SimLog log;
+  replication::LoggerHost host;
+};
+
 struct ClusterSim::Life {
   SimStore store;
   std::unique_ptr<manager::NodeLease> lease;
   std::unique_ptr<manager::ClusterView> view;
-  std::vector<std::unique_ptr<LoggerHost>> loggers;  // by volume
-  std::vector<std::unique_ptr<StorageHost>> storages;
+  std::vector<std::unique_ptr<LoggerPart>> loggers;  // by volume
+  std::vector<std::unique_ptr<StoragePart>> storages;
   std::vector<std::unique_ptr<TargetHost>> targets;
 
   Life(SimNode& node, manager::MemoryCluster& cluster) : store(node, cluster) {}
@@ -59,11 +69,11 @@ ClusterSim::ClusterSim(std::uint64_t seed, Planted planted)
   for (std::size_t i = 0; i < kVolumes; ++i) {
     auto volume = std::make_unique<Volume>();
     volume->id = {static_cast<std::uint32_t>(i + 1)};
-    volume->directory.logger = [this, i]() -> LoggerHost* {
+    volume->directory.logger = [this, i]() -> replication::LoggerHost* {
       Life* life = machine(kLogger).life.get();
-      return life == nullptr ? nullptr : life->loggers[i].get();
+      return life == nullptr ? nullptr : &life->loggers[i]->host;
     };
-    volume->directory.storage = [this, i](NodeId node) -> StorageHost* {
+    volume->directory.storage = [this, i](NodeId node) -> StoragePart* {
       Life* life = machine(node.value).life.get();
       return life == nullptr ? nullptr : life->storages[i].get();
     };
@@ -102,8 +112,7 @@ void ClusterSim::start(std::uint32_t number) {
   life.store.memory().set_faults(faults);
   if (number == kLogger) {
     for (auto& volume : volumes_) {
-      life.loggers.push_back(std::make_unique<LoggerHost>(node, random_, volume->model, volume->log,
-                                                          volume->id, planted_));
+      life.loggers.push_back(std::make_unique<LoggerPart>(node, random_, *volume, planted_));
     }
     return;
   }
@@ -120,12 +129,12 @@ void ClusterSim::start(std::uint32_t number) {
       life.store, node, std::string(manager::kClusterPrefix), BackoffTimes{.seed = number}, look);
   for (std::size_t i = 0; i < kVolumes; ++i) {
     Volume& volume = *volumes_[i];
-    life.storages.push_back(std::make_unique<StorageHost>(
-        node, random_, volume.model, volume.disks[number - 1], volume.id, planted_,
-        [this, number, i](SequenceNumber from, SequenceNumber to,
-                          std::function<void(const Blocks&)> answer) {
-          ask_history(number, i, from, to, std::move(answer));
-        }));
+    life.storages.push_back(
+        std::make_unique<StoragePart>(node, random_, volume.disks[number - 1], volume.id, planted_,
+                                      [this, number, i](SequenceNumber from, SequenceNumber to,
+                                                        std::function<void(const Blocks&)> answer) {
+                                        ask_history(number, i, from, to, std::move(answer));
+                                      }));
     life.targets.push_back(std::make_unique<TargetHost>(node, random_, volume.model, network_,
                                                         life.store, *life.lease, *life.view,
                                                         volume.id, volume.directory, planted_));
@@ -152,15 +161,13 @@ void ClusterSim::ask_history(std::uint32_t number, std::size_t volume, SequenceN
   auto done = [answered, answer](const Blocks& changed) {
     if (!std::exchange(*answered, true)) answer(changed);
   };
-  LoggerHost* const logger = volumes_[volume]->directory.logger();
-  const SimConnectionPtr connection =
-      logger == nullptr ? nullptr : network_.connect(node, machine(kLogger).node);
+  const SimConnectionPtr connection = network_.connect(node, machine(kLogger).node);
   if (connection != nullptr) {
     connection->send(SimConnection::Side::kDialled, [this, volume, from, to, connection, done] {
-      LoggerHost* const at = volumes_[volume]->directory.logger();
-      const auto changed = at == nullptr ? std::nullopt : at->changed(from, to);
-      if (!changed) return;
-      connection->send(SimConnection::Side::kAccepted, [done, changed] { done(*changed); });
+      const LoggerPart& at = *machine(kLogger).life->loggers[volume];
+      if (at.host.role().settled() < to) return;
+      const Blocks changed = at.log.changed(from, to);
+      connection->send(SimConnection::Side::kAccepted, [done, changed] { done(changed); });
     });
   }
   node.after(500ms, [this, number, volume, from, to, answer, answered] {
@@ -346,18 +353,25 @@ void ClusterSim::fault() {
       Life* logger = machine(kLogger).life.get();
       if (logger == nullptr) return;
       say("log trouble");
-      LoggerHost& host = *logger->loggers[below(kVolumes)];
+      SimLog& log = logger->loggers[below(kVolumes)]->log;
       if (below(2) == 0) {
-        host.set_faults({.fail_writes = 1 + static_cast<unsigned>(below(3)), .hangs = false});
+        log.set_faults({.fail_writes = 1 + static_cast<unsigned>(below(3)), .hangs = false});
       } else {
-        host.set_faults({.fail_writes = 0, .hangs = true});
-        machine(kLogger).node.after(lasts, [&host] { host.set_faults({}); });
+        log.set_faults({.fail_writes = 0, .hangs = true});
+        machine(kLogger).node.after(lasts, [&log] { log.set_faults({}); });
       }
       return;
     }
     case 10: {
       if (one.life == nullptr || one.life->lease == nullptr || one.node.paused()) return;
       say("node " + std::to_string(node) + " gives its lease back");
+      if (below(2) == 0) {
+        // What it has sent may arrive when others coordinate.
+        network_.partition(one.node, machine(other).node);
+        world_.after(std::chrono::milliseconds(below(2000)), [this, node, other] {
+          network_.heal(machine(node).node, machine(other).node);
+        });
+      }
       one.life->lease->stop();
       one.node.after(lasts, [&lease = *one.life->lease] { lease.start(); });
       return;
@@ -366,10 +380,10 @@ void ClusterSim::fault() {
       Life* life = machine(1 + static_cast<std::uint32_t>(below(2))).life.get();
       if (life == nullptr) return;
       say("a slow image");
-      StorageHost& host = *life->storages[below(kVolumes)];
-      host.set_slow(true);
-      machine(life == machine(1).life.get() ? 1 : 2).node.after(lasts, [&host] {
-        host.set_slow(false);
+      SimStorage& storage = life->storages[below(kVolumes)]->storage;
+      storage.set_slow(true);
+      machine(life == machine(1).life.get() ? 1 : 2).node.after(lasts, [&storage] {
+        storage.set_slow(false);
       });
       return;
     }
@@ -395,8 +409,8 @@ void ClusterSim::heal() {
     if (one.life == nullptr) start(a);
     if (one.node.paused()) one.node.resume(random_);
     one.life->store.memory().set_faults({});
-    for (auto& logger : one.life->loggers) logger->set_faults({});
-    for (auto& storage : one.life->storages) storage->set_slow(false);
+    for (auto& logger : one.life->loggers) logger->log.set_faults({});
+    for (auto& part : one.life->storages) part->storage.set_slow(false);
   }
 }
 
@@ -408,14 +422,14 @@ std::string ClusterSim::restless() {
     for (std::uint32_t node = 1; node <= 2; ++node) {
       const TargetHost& target = *machine(node).life->targets[i];
       if (target.coordinates()) coordinates = &target;
-      if (!machine(node).life->storages[i]->applied()) return "an image is not written";
+      if (!machine(node).life->storages[i]->storage.applied()) return "an image is not written";
     }
     if (coordinates == nullptr) return "nobody coordinates";
-    const auto& writes = coordinates->role()->writes();
+    const auto& writes = coordinates->role().writes();
     if (writes.in_flight() > 0 || writes.waiting() > 0) return "writes are under way";
     for (std::uint32_t node = 1; node <= 2; ++node) {
-      if (!coordinates->role()->caught_up({node}) ||
-          machine(node).life->storages[i]->role().committed() < writes.settled()) {
+      if (!coordinates->role().caught_up({node}) ||
+          machine(node).life->storages[i]->host.role().committed() < writes.settled()) {
         return "node " + std::to_string(node) + " is behind";
       }
     }

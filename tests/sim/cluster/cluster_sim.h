@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/sim/cluster/sim_log.h"
 #include "tests/sim/cluster/sim_store.h"
 #include "tests/sim/cluster/target_host.h"
 
@@ -45,7 +46,8 @@ class ClusterSim {
   static constexpr std::uint64_t kBlocks = 40;
   static constexpr std::uint32_t kNodes = 3;  // 1 and 2: targets with storage, 3: logger
 
-  struct Life;    // of a node: what ends with it
+  struct Life;  // of a node: what ends with it
+  struct LoggerPart;
   struct Volume;  // what is on stable storage
   struct Machine;
   struct Worker {

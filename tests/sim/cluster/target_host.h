@@ -1,29 +1,42 @@
-// A node that may coordinate, in the simulated cluster: lease, election and CoordinatorRole of the
-// production code, and what a target asks before it serves.
+// A node that may coordinate, in the simulated cluster: election and coordinator of the production
+// code, connections to the participants, and what a target asks before it serves.
 #pragma once
 
 #include <functional>
 #include <map>
 #include <memory>
-#include <optional>
 
-#include "replication/coordinator_role.h"
+#include "replication/coordinator_host.h"
+#include "replication/logger_host.h"
+#include "replication/storage_host.h"
 #include "server/manager/election.h"
 #include "tests/sim/cluster/cluster_model.h"
-#include "tests/sim/cluster/logger_host.h"
 #include "tests/sim/cluster/planted.h"
-#include "tests/sim/cluster/storage_host.h"
+#include "tests/sim/cluster/sim_network.h"
+#include "tests/sim/cluster/sim_storage.h"
 
 namespace mariner::test {
 
+// A storage node's part of a volume, with what is planted there.
+struct StoragePart {
+  StoragePart(SimNode& node, std::mt19937_64& random, StorageDisk& disk, VolumeId volume,
+              Planted planted_in, SimStorage::AskHistory ask);
+
+  void received(replication::ConnectionId from, replication::ToStorage message);
+
+  SimStorage storage;
+  replication::StorageHost host;
+  const Planted planted;
+};
+
 // How a target reaches the others of its volume. Null: they do not answer now. Outlives all nodes.
 struct Directory {
-  std::function<LoggerHost*()> logger;
-  std::function<StorageHost*(replication::NodeId)> storage;
+  std::function<replication::LoggerHost*()> logger;
+  std::function<StoragePart*(replication::NodeId)> storage;
   std::function<SimNode&(replication::NodeId)> node;
 };
 
-class TargetHost {
+class TargetHost final : private replication::CoordinatorHost::Transport {
  public:
   TargetHost(SimNode& node, std::mt19937_64& random, ClusterModel& model, SimNetwork& network,
              manager::ClusterStore& store, const manager::NodeLease& lease,
@@ -40,25 +53,30 @@ class TargetHost {
   // Opens the moment of now.
   bool open_moment(std::function<void(VersionTime, SequenceNumber)> done);
 
-  [[nodiscard]] bool coordinates() const { return role_ != nullptr && role_->ready(); }
-  [[nodiscard]] const replication::CoordinatorRole* role() const { return role_.get(); }
+  [[nodiscard]] bool coordinates() const {
+    return coordinator_ != nullptr && coordinator_->ready();
+  }
+  // Only when it coordinates.
+  [[nodiscard]] const replication::CoordinatorRole& role() const { return coordinator_->role(); }
 
  private:
   struct StorageLink {
-    SimConnectionPtr connection;
+    SimConnectionPtr connection;  // null: it is this node's own
     replication::ConnectionId id;
   };
-  [[nodiscard]] bool serves() const;
+  [[nodiscard]] bool serves() const { return coordinates() && lease_.held(); }
   void elected(const manager::VolumeRecord& record);
   void deposed();
   void connect_logger();
   void connect_storage(replication::NodeId node);
   void logger_lost();
   void storage_lost(replication::NodeId node);
-  void run(replication::CoordinatorRole::Actions& actions);
-  void carry_out(replication::CoordinatorRole::Action& action);
-  void flush_later();
-  void tick();
+
+  // replication::CoordinatorHost::Transport
+  void send_log(const replication::ToLogger& message) override;
+  void send_storage(replication::NodeId node, const replication::ToStorage& message) override;
+  void reopen_log(const Error& why) override;
+  void reopen_storage(replication::NodeId node, const Error& why) override;
 
   SimNode& node_;
   std::mt19937_64& random_;
@@ -70,18 +88,11 @@ class TargetHost {
   const VolumeId volume_;
   manager::Election election_;
   manager::VolumeRecord record_;
-  std::unique_ptr<replication::CoordinatorRole> role_;
-  std::uint64_t term_ = 0;  // what belongs to an earlier role is not heard
+  std::unique_ptr<replication::CoordinatorHost> coordinator_;
+  std::uint64_t term_ = 0;  // what belongs to an earlier coordinator is not heard
   SimConnectionPtr logger_;
   replication::ConnectionId logger_id_;
   std::map<replication::NodeId, StorageLink> storages_;
-  std::map<std::uint64_t, std::function<void(const Result<replication::Stamp>&)>> writes_;
-  std::map<std::uint64_t, std::pair<VersionTime, std::function<void(VersionTime, SequenceNumber)>>>
-      moments_;
-  std::uint64_t tokens_ = 0;
-  bool flushing_ = false;
-  bool running_ = false;
-  std::deque<replication::CoordinatorRole::Action> queue_;
 };
 
 }  // namespace mariner::test

@@ -1,17 +1,16 @@
-// A storage node of the simulated cluster: the production code's StorageRole over a table of
-// pending writes and an image that is written in the background.
+// A storage node's table of pending writes and its image in the simulated cluster. The image is
+// written in the background, block by block; a crash leaves some of them.
 #pragma once
 
 #include <deque>
 #include <functional>
-#include <map>
-#include <memory>
 #include <random>
 
+#include "replication/participant.h"
 #include "replication/storage_role.h"
 #include "tests/sim/cluster/cluster_model.h"
 #include "tests/sim/cluster/planted.h"
-#include "tests/sim/cluster/sim_network.h"
+#include "tests/sim/cluster/sim_node.h"
 
 namespace mariner::test {
 
@@ -22,20 +21,27 @@ struct StorageDisk {
   SequenceNumber durable;
 };
 
-class StorageHost {
+class SimStorage final : public replication::ClusterStorageParticipant,
+                         public replication::PromiseStore {
  public:
+  static constexpr std::uint64_t kLagBytesMax = 200ull * kBlockBytes;
+
   // Asks the logger what changed in (from, to], until it answers.
   using AskHistory = std::function<void(SequenceNumber from, SequenceNumber to,
                                         std::function<void(const Blocks&)> answer)>;
+  // The image has everything at or below; so much may be prepared.
+  using Progress = std::function<void(SequenceNumber durable, std::uint64_t granted)>;
 
-  StorageHost(SimNode& node, std::mt19937_64& random, ClusterModel& model, StorageDisk& disk,
-              VolumeId volume, Planted planted, AskHistory ask);
+  SimStorage(SimNode& node, std::mt19937_64& random, StorageDisk& disk, Planted planted,
+             AskHistory ask, Progress progress);
 
-  using AnswerTo = std::function<void(replication::FromStorage)>;
-  // `closed` is called when the connection has ended.
-  replication::ConnectionId accept(AnswerTo answer);
-  void disconnected(replication::ConnectionId connection);
-  void received(replication::ConnectionId from, replication::ToStorage message);
+  void prepare(const replication::WriteMessage& message) override { prepared_.push_back(message); }
+  void drop(const replication::VoidMessage& message) override;
+  void commit(SequenceNumber settled) override;
+  void forget() override;
+  void catch_up(SequenceNumber from, SequenceNumber to, UniqueFunction<void()> done) override;
+  void promise(VolumeId volume, Epoch epoch, VersionTime floor,
+               UniqueFunction<void(Result<void>)> done) override;
 
   // What a read sees once everything at or below `at` is committed.
   void read(std::uint64_t block, SequenceNumber at, std::function<void(BlockValue)> done);
@@ -43,7 +49,6 @@ class StorageHost {
 
   // The image is not written meanwhile.
   void set_slow(bool slow);
-  [[nodiscard]] const replication::StorageRole& role() const { return role_; }
   // Everything committed is in the image.
   [[nodiscard]] bool applied() const { return pending_.empty() && !applying_; }
 
@@ -53,24 +58,16 @@ class StorageHost {
     SequenceNumber at;
     std::function<void(BlockValue)> done;
   };
-  void run(replication::StorageRole::Actions& actions);
-  void carry_out(replication::StorageRole::Action& action);
-  void commit(SequenceNumber settled);
   void serve_waiting();
   void apply_later();
   void apply();
-  void flush_later();
-
-  static constexpr std::uint64_t kLagBytesMax = 200ull * kBlockBytes;
 
   SimNode& node_;
   std::mt19937_64& random_;
-  ClusterModel& model_;
   StorageDisk& disk_;
   const Planted planted_;
-  AskHistory ask_;
-  replication::StorageRole role_;
-  std::map<replication::ConnectionId, AnswerTo> peers_;
+  const AskHistory ask_;
+  const Progress progress_;
   std::deque<replication::WriteMessage> prepared_;
   Blocks pending_;
   std::uint64_t pending_bytes_ = 0;
@@ -80,9 +77,6 @@ class StorageHost {
   bool applying_ = false;
   bool apply_set_ = false;
   bool slow_ = false;
-  bool flushing_ = false;
-  bool running_ = false;
-  std::deque<replication::StorageRole::Action> queue_;
 };
 
 }  // namespace mariner::test

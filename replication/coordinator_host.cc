@@ -1,0 +1,167 @@
+#include "replication/coordinator_host.h"
+
+#include <utility>
+
+namespace mariner::replication {
+namespace {
+
+constexpr auto kTick = std::chrono::milliseconds(100);
+
+Error over() {
+  return {ErrorCode::kUnavailable,
+          "this node does not coordinate the volume; what became of the write, others decide"};
+}
+
+}  // namespace
+
+CoordinatorHost::CoordinatorHost(const CoordinatorRole::Start& start,
+                                 const CoordinatorRole::Options& options, Executor& executor,
+                                 Transport& transport, Events events)
+    : executor_(executor),
+      transport_(transport),
+      events_(std::move(events)),
+      role_(start, options) {
+  tick_later();
+}
+
+CoordinatorHost::~CoordinatorHost() {
+  *alive_ = false;
+  end();
+}
+
+void CoordinatorHost::logger_connected() {
+  CoordinatorRole::Actions actions;
+  role_.logger_connected(actions);
+  run(actions);
+}
+
+void CoordinatorHost::logger_disconnected() { role_.logger_disconnected(); }
+
+void CoordinatorHost::storage_connected(NodeId node) {
+  CoordinatorRole::Actions actions;
+  role_.storage_connected(node, actions);
+  run(actions);
+}
+
+void CoordinatorHost::storage_disconnected(NodeId node) {
+  CoordinatorRole::Actions actions;
+  role_.storage_disconnected(node, executor_.wall_time(), actions);
+  run(actions);
+}
+
+void CoordinatorHost::received(FromLogger message) {
+  CoordinatorRole::Actions actions;
+  role_.received(std::move(message), executor_.wall_time(), actions);
+  run(actions);
+}
+
+void CoordinatorHost::received(NodeId node, const FromStorage& message) {
+  CoordinatorRole::Actions actions;
+  role_.received(node, message, executor_.wall_time(), actions);
+  run(actions);
+}
+
+void CoordinatorHost::submit(WriteRequest request, WriteDone done) {
+  if (!ready()) return done(over());
+  const std::uint64_t token = ++last_token_;
+  writes_[token] = std::move(done);
+  CoordinatorRole::Actions actions;
+  role_.submit({token}, std::move(request), executor_.wall_time(), actions);
+  run(actions);
+}
+
+void CoordinatorHost::settle(SettleDone done) {
+  if (!ready()) return done(role_.settled());
+  const std::uint64_t token = ++last_token_;
+  settlers_[token] = std::move(done);
+  CoordinatorRole::Actions actions;
+  role_.settle({token}, actions);
+  run(actions);
+}
+
+void CoordinatorHost::settle_moment(VersionTime time, MomentDone done) {
+  if (!ready()) return done(over());
+  const std::uint64_t token = ++last_token_;
+  moments_[token] = std::move(done);
+  CoordinatorRole::Actions actions;
+  role_.settle_moment({token}, time, actions);
+  run(actions);
+}
+
+void CoordinatorHost::end() {
+  if (std::exchange(ended_, true)) return;
+  queue_.clear();
+  for (auto& [token, done] : std::exchange(writes_, {})) done(over());
+  for (auto& [token, done] : std::exchange(moments_, {})) done(over());
+  for (auto& [token, done] : std::exchange(settlers_, {})) done(role_.settled());
+}
+
+// A completion may come back in with a new request: its actions queue behind those at hand.
+void CoordinatorHost::run(CoordinatorRole::Actions& actions) {
+  if (ended_) return;
+  for (CoordinatorRole::Action& action : actions) queue_.push_back(std::move(action));
+  flush_later();
+  if (std::exchange(running_, true)) return;
+  const std::shared_ptr<bool> alive = alive_;
+  while (*alive && !queue_.empty()) {
+    CoordinatorRole::Action action = std::move(queue_.front());
+    queue_.pop_front();
+    carry_out(action);
+  }
+  if (*alive) running_ = false;
+}
+
+void CoordinatorHost::carry_out(CoordinatorRole::Action& action) {
+  if (auto* log = std::get_if<CoordinatorRole::ToLog>(&action)) {
+    transport_.send_log(log->message);
+  } else if (auto* store = std::get_if<CoordinatorRole::ToStore>(&action)) {
+    transport_.send_storage(store->node, store->message);
+  } else if (auto* disconnect = std::get_if<CoordinatorRole::Disconnect>(&action)) {
+    transport_.reopen_storage(disconnect->node, disconnect->why);
+  } else if (auto* logger = std::get_if<CoordinatorRole::DisconnectLogger>(&action)) {
+    transport_.reopen_log(logger->why);
+  } else if (std::holds_alternative<CoordinatorRole::Ready>(action)) {
+    if (events_.ready) events_.ready();
+  } else if (auto* superseded = std::get_if<CoordinatorRole::Superseded>(&action)) {
+    const Epoch by = superseded->by;
+    end();
+    if (events_.superseded) events_.superseded(by);
+  } else if (auto* answer = std::get_if<Answer>(&action)) {
+    auto done = writes_.extract(answer->token.value);
+    if (done.empty()) return;
+    if (answer->result && events_.may_answer && !events_.may_answer()) {
+      return done.mapped()(over());
+    }
+    done.mapped()(std::move(answer->result));
+  } else {
+    const auto& settled = std::get<Settled>(action);
+    if (auto done = settlers_.extract(settled.token.value); !done.empty()) {
+      done.mapped()(settled.sequence);
+    } else if (auto moment = moments_.extract(settled.token.value); !moment.empty()) {
+      moment.mapped()(settled.sequence);
+    }
+  }
+}
+
+void CoordinatorHost::flush_later() {
+  if (std::exchange(flushing_, true)) return;
+  executor_.defer([this, alive = alive_] {
+    if (!*alive) return;
+    flushing_ = false;
+    CoordinatorRole::Actions actions;
+    role_.flush(actions);
+    if (!actions.empty()) run(actions);
+  });
+}
+
+void CoordinatorHost::tick_later() {
+  executor_.after(kTick, [this, alive = alive_] {
+    if (!*alive || ended_) return;
+    CoordinatorRole::Actions actions;
+    role_.tick(executor_.wall_time(), executor_.monotonic_time(), actions);
+    run(actions);
+    if (*alive) tick_later();
+  });
+}
+
+}  // namespace mariner::replication

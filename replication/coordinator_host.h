@@ -1,0 +1,88 @@
+// Carries a CoordinatorRole's actions out, for one epoch: messages to the participants, answers to
+// who submitted.
+//
+// The daemon and the simulator use it alike; how participants are reached, Transport knows. When
+// the role is over, or end() is called, everybody who waits hears kUnavailable, once, and nothing
+// follows. Owner's thread only.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+
+#include "proto/executor.h"
+#include "replication/coordinator_role.h"
+#include "replication/replicator.h"
+
+namespace mariner::replication {
+
+class CoordinatorHost final : public Replicator {
+ public:
+  // To the participants. What connects them calls logger_connected() and so on, never from within
+  // these.
+  class Transport {
+   public:
+    virtual ~Transport() = default;
+    virtual void send_log(const ToLogger& message) = 0;
+    virtual void send_storage(NodeId node, const ToStorage& message) = 0;
+    // The conversation is to be ended, and a new one begun.
+    virtual void reopen_log(const Error& why) = 0;
+    virtual void reopen_storage(NodeId node, const Error& why) = 0;
+  };
+  struct Events {
+    UniqueFunction<void()> ready;            // writes can be submitted from now on
+    UniqueFunction<void(Epoch)> superseded;  // somebody of this newer epoch was there first
+    // Asked before each answer to a write: whether it may still be given.
+    UniqueFunction<bool()> may_answer;
+  };
+
+  // All outlive it. Events run in turns of their own, or from within received().
+  CoordinatorHost(const CoordinatorRole::Start& start, const CoordinatorRole::Options& options,
+                  Executor& executor, Transport& transport, Events events);
+  ~CoordinatorHost() override;
+  CoordinatorHost(const CoordinatorHost&) = delete;
+  CoordinatorHost& operator=(const CoordinatorHost&) = delete;
+
+  void logger_connected();
+  void logger_disconnected();
+  void storage_connected(NodeId node);
+  void storage_disconnected(NodeId node);
+  void received(FromLogger message);
+  void received(NodeId node, const FromStorage& message);
+
+  // Replicator: before ready, and behind the end, kUnavailable.
+  void submit(WriteRequest request, WriteDone done) override;
+  void settle(SettleDone done) override;
+  void settle_moment(VersionTime time, MomentDone done) override;
+  // From ready on.
+  [[nodiscard]] const WriteCoordinator& coordinator() const override { return role_.writes(); }
+
+  // Nothing is answered any more but with kUnavailable.
+  void end();
+
+  [[nodiscard]] bool ready() const { return role_.ready() && !ended_; }
+  [[nodiscard]] const CoordinatorRole& role() const { return role_; }
+
+ private:
+  void run(CoordinatorRole::Actions& actions);
+  void carry_out(CoordinatorRole::Action& action);
+  void flush_later();
+  void tick_later();
+
+  Executor& executor_;
+  Transport& transport_;
+  Events events_;
+  CoordinatorRole role_;
+  std::map<std::uint64_t, WriteDone> writes_;
+  std::map<std::uint64_t, SettleDone> settlers_;
+  std::map<std::uint64_t, MomentDone> moments_;
+  std::uint64_t last_token_ = 0;
+  std::deque<CoordinatorRole::Action> queue_;
+  bool running_ = false;
+  bool flushing_ = false;
+  bool ended_ = false;
+  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace mariner::replication

@@ -1,0 +1,93 @@
+#include "replication/storage_host.h"
+
+#include <utility>
+
+namespace mariner::replication {
+
+StorageHost::StorageHost(const StorageRole::Start& start, Executor& executor,
+                         ClusterStorageParticipant& storage, PromiseStore& promises)
+    : volume_(start.volume),
+      executor_(executor),
+      storage_(storage),
+      promises_(promises),
+      role_(start) {}
+
+ConnectionId StorageHost::accept(Answer answer) {
+  const ConnectionId id{++last_connection_};
+  peers_[id] = std::move(answer);
+  return id;
+}
+
+void StorageHost::received(ConnectionId from, ToStorage message) {
+  StorageRole::Actions actions;
+  role_.received(from, std::move(message), actions);
+  run(actions);
+}
+
+void StorageHost::closed(ConnectionId connection) {
+  role_.disconnected(connection);
+  peers_.erase(connection);
+}
+
+void StorageHost::durable(SequenceNumber sequence) {
+  role_.durable(sequence);
+  flush_later();
+}
+
+void StorageHost::granted(std::uint64_t bytes) {
+  role_.granted(bytes);
+  flush_later();
+}
+
+void StorageHost::run(StorageRole::Actions& actions) {
+  for (StorageRole::Action& action : actions) queue_.push_back(std::move(action));
+  flush_later();
+  if (std::exchange(running_, true)) return;
+  while (!queue_.empty()) {
+    StorageRole::Action action = std::move(queue_.front());
+    queue_.pop_front();
+    carry_out(action);
+  }
+  running_ = false;
+}
+
+void StorageHost::carry_out(StorageRole::Action& action) {
+  if (auto* promise = std::get_if<StorageRole::Promise>(&action)) {
+    promises_.promise(volume_, promise->epoch, {},
+                      [this, epoch = promise->epoch](const Result<void>& result) {
+                        StorageRole::Actions more;
+                        role_.promised(epoch, result, more);
+                        run(more);
+                      });
+  } else if (std::holds_alternative<StorageRole::Forget>(action)) {
+    storage_.forget();
+  } else if (auto* prepare = std::get_if<StorageRole::Prepare>(&action)) {
+    storage_.prepare(prepare->message);
+  } else if (auto* drop = std::get_if<StorageRole::Drop>(&action)) {
+    storage_.drop(drop->message);
+  } else if (auto* commit = std::get_if<StorageRole::Commit>(&action)) {
+    storage_.commit(commit->settled);
+  } else if (auto* missed = std::get_if<StorageRole::CatchUp>(&action)) {
+    storage_.catch_up(missed->from, missed->to, [this, to = missed->to] {
+      StorageRole::Actions more;
+      role_.caught_up(to, more);
+      run(more);
+    });
+  } else {
+    const auto& send = std::get<StorageRole::Send>(action);
+    const auto peer = peers_.find(send.to);
+    if (peer != peers_.end()) peer->second(send.message);
+  }
+}
+
+void StorageHost::flush_later() {
+  if (std::exchange(flushing_, true)) return;
+  executor_.defer([this] {
+    flushing_ = false;
+    StorageRole::Actions actions;
+    role_.flush(actions);
+    if (!actions.empty()) run(actions);
+  });
+}
+
+}  // namespace mariner::replication

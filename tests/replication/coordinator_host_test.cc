@@ -1,0 +1,164 @@
+#include "replication/coordinator_host.h"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/support/manual_executor.h"
+
+namespace mariner::replication {
+namespace {
+
+using namespace std::chrono_literals;
+constexpr VolumeId kVolume{1};
+constexpr Epoch kEpoch{5};
+constexpr NodeId kOwn{1};
+using Words = std::vector<std::string>;
+
+class CoordinatorHostTest : public ::testing::Test, private CoordinatorHost::Transport {
+ protected:
+  void send_log(const ToLogger& message) override {
+    if (std::holds_alternative<OpenLog>(message)) said_.emplace_back("open log");
+    if (const auto* write = std::get_if<WriteMessage>(&message)) {
+      said_.push_back("log " + std::to_string(write->stamp.sequence.value));
+    }
+    if (std::holds_alternative<RaiseFloor>(message)) said_.emplace_back("raise floor");
+  }
+  void send_storage(NodeId node, const ToStorage& message) override {
+    const std::string to = " to " + std::to_string(node.value);
+    if (std::holds_alternative<OpenStorage>(message)) said_.push_back("open" + to);
+    if (std::holds_alternative<Resume>(message)) said_.push_back("resume" + to);
+    if (std::holds_alternative<WriteMessage>(message)) said_.push_back("write" + to);
+    if (const auto* commit = std::get_if<CommitMessage>(&message)) {
+      said_.push_back("commit " + std::to_string(commit->settled.value) + to);
+    }
+  }
+  void reopen_log(const Error&) override { said_.emplace_back("reopen log"); }
+  void reopen_storage(NodeId node, const Error&) override {
+    said_.push_back("reopen " + std::to_string(node.value));
+  }
+  Words said() {
+    executor_.run_ready();
+    return std::exchange(said_, {});
+  }
+  void serve() {
+    host_->logger_connected();
+    host_->received(LogOpened{kVolume, kEpoch, {10}, {}, {5000}, {}});
+    host_->received(Logged{kVolume, kEpoch, {10 + 8}});
+    host_->storage_connected(kOwn);
+    host_->received(kOwn, StorageOpened{kVolume, kEpoch, {10}, {10}});
+    ASSERT_TRUE(host_->ready());
+    said();
+  }
+  void submit(const std::string& name) {
+    WriteRequest request;
+    request.kind = WriteKind::kZero;
+    request.extent = {{0}, {1}};
+    host_->submit(std::move(request), [this, name](const Result<Stamp>& result) {
+      said_.push_back(name +
+                      (result ? " done" : " " + std::string(error_code_name(result.error().code))));
+    });
+  }
+
+  test::ManualExecutor executor_;
+  Words said_;
+  bool may_answer_ = true;
+  std::optional<CoordinatorHost> host_{
+      std::in_place,
+      CoordinatorRole::Start{kVolume, kEpoch, {kOwn}, kOwn},
+      CoordinatorRole::Options{.limits = {.writes_in_flight_max = 8}, .void_margin = 8},
+      executor_,
+      static_cast<CoordinatorHost::Transport&>(*this),
+      CoordinatorHost::Events{
+          .ready = [this] { said_.emplace_back("ready"); },
+          .superseded =
+              [this](Epoch by) { said_.push_back("superseded " + std::to_string(by.value)); },
+          .may_answer = [this] { return may_answer_; }}};
+};
+
+TEST_F(CoordinatorHostTest, CarriesOutWhatTheRoleWants) {
+  host_->logger_connected();
+  EXPECT_EQ(said(), Words{"open log"});
+  submit("early");
+  EXPECT_EQ(said(), Words{"early unavailable"});
+  host_->received(LogOpened{kVolume, kEpoch, {10}, {}, {5000}, {}});
+  host_->storage_connected(kOwn);
+  host_->received(Logged{kVolume, kEpoch, {18}});
+  EXPECT_EQ(said(), (Words{"ready", "open to 1"}));
+  host_->received(kOwn, StorageOpened{kVolume, kEpoch, {10}, {10}});
+  EXPECT_EQ(said(), Words{"resume to 1"});
+  submit("a");
+  EXPECT_EQ(said(), (Words{"log 19", "write to 1"}));
+  host_->received(Logged{kVolume, kEpoch, {19}});
+  EXPECT_EQ(said(), (Words{"a done", "commit 19 to 1"})) << "told when nothing else goes there";
+}
+
+TEST_F(CoordinatorHostTest, WhoWaitsHearsOfTheEnd) {
+  serve();
+  submit("a");
+  host_->settle([this](SequenceNumber settled) {
+    said_.push_back("settled " + std::to_string(settled.value));
+  });
+  host_->settle_moment({99'000'000}, [this](const Result<SequenceNumber>& at) {
+    said_.emplace_back(at ? "opened" : "no moment");
+  });
+  said();
+  host_->received(Refused{kVolume, {6}, {ErrorCode::kStaleEpoch, "over"}});
+  EXPECT_EQ(said(), (Words{"a unavailable", "no moment", "settled 18", "superseded 6"}));
+  submit("late");
+  host_->received(Logged{kVolume, kEpoch, {19}});
+  EXPECT_EQ(said(), Words{"late unavailable"});
+}
+
+TEST_F(CoordinatorHostTest, WithoutTheLeaseNothingIsAcknowledged) {
+  serve();
+  submit("a");
+  submit("b");
+  said();
+  may_answer_ = false;
+  host_->received(Logged{kVolume, kEpoch, {19}});
+  EXPECT_EQ(said()[0], "a unavailable");
+  host_->received(LogFailed{kVolume, kEpoch, {20}, {ErrorCode::kNoSpace, "full"}});
+  EXPECT_EQ(said()[0], "b no-space") << "a failure may be told";
+}
+
+TEST_F(CoordinatorHostTest, MomentsAreSettledOnes) {
+  serve();
+  host_->settle_moment({99'000'000}, [this](const Result<SequenceNumber>& at) {
+    said_.push_back("opened " + std::to_string(at->value));
+  });
+  EXPECT_EQ(said(), Words{"raise floor"});
+  host_->received(FloorRaised{kVolume, kEpoch, {99'000'000}});
+  EXPECT_EQ(said(), Words{"opened 18"});
+}
+
+TEST_F(CoordinatorHostTest, NonsenseOfAParticipantReopensIt) {
+  serve();
+  host_->received(Logged{kVolume, kEpoch, {99}});
+  EXPECT_EQ(said(), Words{"reopen log"});
+  host_->received(kOwn, StorageProgress{kVolume, kEpoch, {18}, {99}, 0});
+  EXPECT_EQ(said(), Words{"reopen 1"});
+}
+
+TEST_F(CoordinatorHostTest, MayBeDestroyedByWhatItTells) {
+  serve();
+  host_->submit(
+      [] {
+        WriteRequest request;
+        request.kind = WriteKind::kZero;
+        request.extent = {{0}, {1}};
+        return request;
+      }(),
+      [this](const Result<Stamp>&) { host_.reset(); });
+  said();
+  host_->received(Logged{kVolume, kEpoch, {19}});
+  EXPECT_EQ(said(), Words{});
+  EXPECT_FALSE(host_.has_value());
+  executor_.advance(10s);
+}
+
+}  // namespace
+}  // namespace mariner::replication

@@ -1,0 +1,121 @@
+#include "tests/sim/cluster/sim_log.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace mariner::test {
+
+using replication::SequenceRange;
+
+void LoggerDisk::crash(std::mt19937_64& random) {
+  for (auto& [number, what] : in_flight) {
+    if (random() % 2 == 0) continue;
+    if (what.write) {
+      writes[what.numbers.first] = *what.write;
+    } else {
+      for (SequenceNumber s = what.numbers.first; s <= what.numbers.last; s = s.next()) {
+        voids.insert(s);
+      }
+    }
+  }
+  in_flight.clear();
+  const SequenceNumber end = last();
+  writes.erase(writes.upper_bound(end), writes.end());
+  voids.erase(voids.upper_bound(end), voids.end());
+}
+
+SequenceNumber LoggerDisk::last() const {
+  SequenceNumber last{};
+  while (writes.contains(last.next()) || voids.contains(last.next())) last = last.next();
+  return last;
+}
+
+replication::LoggerRole::Start LoggerDisk::start(VolumeId volume) const {
+  const VersionTime last_time = writes.empty() ? VersionTime{} : writes.rbegin()->second.stamp.time;
+  return {volume, promised, last(), last_time, floor, frontier};
+}
+
+void SimLog::promise(VolumeId /*volume*/, Epoch epoch, VersionTime floor, Done done) {
+  node_.after(std::chrono::microseconds(200 + random_() % 2000),
+              [this, epoch, floor, done = std::move(done)]() mutable {
+                disk_.promised = std::max(disk_.promised, epoch);
+                disk_.floor = std::max(disk_.floor, floor);
+                done({});
+              });
+}
+
+void SimLog::log(const replication::WriteMessage& message, Done done) {
+  const SequenceNumber sequence = message.stamp.sequence;
+  append({LoggedWrite{message.stamp, message.write.extent, attempt_of(message.write)},
+          {sequence, sequence}},
+         [this, frontier = message.frontier, done = std::move(done)](Result<void> result) mutable {
+           if (result) disk_.frontier = std::max(disk_.frontier, frontier);
+           done(std::move(result));
+         });
+}
+
+void SimLog::log_void(const replication::VoidMessage& message, Done done) {
+  append({std::nullopt, {message.first, message.last}}, std::move(done));
+}
+
+void SimLog::append(LoggerDisk::InFlight what, Done done) {
+  if (what.write && faults_.fail_writes > 0) {
+    --faults_.fail_writes;
+    node_.after(std::chrono::milliseconds(1), [done = std::move(done)]() mutable {
+      done(Error{ErrorCode::kNoSpace, "the log is full"});
+    });
+    return;
+  }
+  const std::uint64_t number = ++appends_;
+  disk_.in_flight[number] = std::move(what);
+  if (planted_ == Planted::kAcknowledgedBeforeFlush) {
+    node_.after(std::chrono::microseconds(50), [done = std::move(done)]() mutable { done({}); });
+    done = [](const Result<void>&) {};
+  }
+  done_[number] = std::move(done);
+  const std::uint64_t us = random_() % 50 == 0 ? random_() % 50'000 : 80 + random_() % 800;
+  node_.after(std::chrono::microseconds(us), [this, number] {
+    if (faults_.hangs) {
+      hanging_.push_back(number);
+    } else {
+      finish(number);
+    }
+  });
+}
+
+void SimLog::finish(std::uint64_t number) {
+  const auto found = disk_.in_flight.find(number);
+  const LoggerDisk::InFlight what = found->second;
+  disk_.in_flight.erase(found);
+  if (what.write) {
+    if (!disk_.writes.try_emplace(what.numbers.first, *what.write).second) {
+      model_.violation("the logger logs #" + std::to_string(what.numbers.first.value) + " twice");
+    }
+  } else {
+    for (SequenceNumber s = what.numbers.first; s <= what.numbers.last; s = s.next()) {
+      disk_.voids.insert(s);
+    }
+  }
+  auto done = done_.extract(number);
+  done.mapped()({});
+}
+
+void SimLog::set_faults(Faults faults) {
+  faults_ = faults;
+  if (faults_.hangs) return;
+  for (const std::uint64_t number : std::exchange(hanging_, {})) finish(number);
+}
+
+Blocks SimLog::changed(SequenceNumber from, SequenceNumber to) const {
+  Blocks changed;
+  for (auto it = disk_.writes.upper_bound(from); it != disk_.writes.end() && it->first <= to;
+       ++it) {
+    for (std::uint64_t i = 0; i < it->second.extent.count.value; ++i) {
+      changed[it->second.extent.first.value + i] = {it->first, it->second.attempt};
+    }
+  }
+  if (planted_ == Planted::kForgottenInCatchUp && !changed.empty()) changed.erase(changed.begin());
+  return changed;
+}
+
+}  // namespace mariner::test

@@ -1,0 +1,82 @@
+// The logger's disk in the simulated cluster: keeps what it has acknowledged, and of what was under
+// way in a crash some.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <optional>
+#include <random>
+#include <set>
+
+#include "replication/logger_role.h"
+#include "replication/participant.h"
+#include "tests/sim/cluster/cluster_model.h"
+#include "tests/sim/cluster/planted.h"
+#include "tests/sim/cluster/sim_node.h"
+
+namespace mariner::test {
+
+// What of one volume is on the logger's stable storage.
+struct LoggerDisk {
+  Epoch promised;
+  VersionTime floor;
+  std::map<SequenceNumber, LoggedWrite> writes;
+  std::set<SequenceNumber> voids;
+  SequenceNumber frontier;
+  // Under way: on the disk perhaps.
+  struct InFlight {
+    std::optional<LoggedWrite> write;  // nothing: voids
+    replication::SequenceRange numbers;
+  };
+  std::map<std::uint64_t, InFlight> in_flight;
+
+  // The power goes, or the process ends: each thing under way is there or not. What stands behind a
+  // missing number was never acknowledged, and is withdrawn.
+  void crash(std::mt19937_64& random);
+  // Every number at or below is there.
+  [[nodiscard]] SequenceNumber last() const;
+  // Where a role begins.
+  [[nodiscard]] replication::LoggerRole::Start start(VolumeId volume) const;
+};
+
+class SimLog final : public replication::LoggerParticipant, public replication::PromiseStore {
+ public:
+  struct Faults {
+    unsigned fail_writes = 0;  // so many of the next fail
+    bool hangs = false;        // nothing is finished meanwhile
+  };
+
+  SimLog(SimNode& node, std::mt19937_64& random, ClusterModel& model, LoggerDisk& disk,
+         Planted planted)
+      : node_(node), random_(random), model_(model), disk_(disk), planted_(planted) {}
+
+  void log(const replication::WriteMessage& message,
+           UniqueFunction<void(Result<void>)> done) override;
+  void log_void(const replication::VoidMessage& message,
+                UniqueFunction<void(Result<void>)> done) override;
+  void promise(VolumeId volume, Epoch epoch, VersionTime floor,
+               UniqueFunction<void(Result<void>)> done) override;
+
+  // What the history says that changed in (from, to], of which everything is settled.
+  [[nodiscard]] Blocks changed(SequenceNumber from, SequenceNumber to) const;
+
+  void set_faults(Faults faults);
+
+ private:
+  using Done = UniqueFunction<void(Result<void>)>;
+  void append(LoggerDisk::InFlight what, Done done);
+  void finish(std::uint64_t number);
+
+  SimNode& node_;
+  std::mt19937_64& random_;
+  ClusterModel& model_;
+  LoggerDisk& disk_;
+  const Planted planted_;
+  Faults faults_;
+  std::uint64_t appends_ = 0;
+  std::map<std::uint64_t, Done> done_;
+  std::deque<std::uint64_t> hanging_;
+};
+
+}  // namespace mariner::test

@@ -1,0 +1,138 @@
+#include "tests/sim/cluster/sim_storage.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+namespace mariner::test {
+
+SimStorage::SimStorage(SimNode& node, std::mt19937_64& random, StorageDisk& disk, Planted planted,
+                       AskHistory ask, Progress progress)
+    : node_(node),
+      random_(random),
+      disk_(disk),
+      planted_(planted),
+      ask_(std::move(ask)),
+      progress_(std::move(progress)),
+      committed_(disk.durable) {}
+
+void SimStorage::promise(VolumeId /*volume*/, Epoch epoch, VersionTime /*floor*/,
+                         UniqueFunction<void(Result<void>)> done) {
+  node_.after(std::chrono::microseconds(200 + random_() % 2000),
+              [this, epoch, done = std::move(done)]() mutable {
+                disk_.promised = std::max(disk_.promised, epoch);
+                done({});
+              });
+}
+
+void SimStorage::forget() {
+  for (const auto& message : prepared_) given_back_ += replication::lag_bytes(message.write);
+  prepared_.clear();
+}
+
+void SimStorage::drop(const replication::VoidMessage& message) {
+  std::erase_if(prepared_, [&](const replication::WriteMessage& prepared) {
+    const SequenceNumber sequence = prepared.stamp.sequence;
+    const bool lost = sequence >= message.first && sequence <= message.last;
+    if (lost) given_back_ += replication::lag_bytes(prepared.write);
+    return lost;
+  });
+}
+
+void SimStorage::catch_up(SequenceNumber from, SequenceNumber to, UniqueFunction<void()> done) {
+  const auto placed = std::make_shared<UniqueFunction<void()>>(std::move(done));
+  if (planted_ == Planted::kCommittedBeforeCaughtUp) {
+    committed_ = to;
+    node_.post([placed] { (*placed)(); });
+  }
+  ask_(from, to, [this, to, placed](const Blocks& changed) {
+    for (const auto& [block, value] : changed) {
+      BlockValue& mine = pending_[block];
+      mine = std::max(mine, value);
+    }
+    if (planted_ != Planted::kCommittedBeforeCaughtUp) {
+      committed_ = to;
+      (*placed)();
+    }
+    serve_waiting();
+    apply_later();
+  });
+}
+
+void SimStorage::commit(SequenceNumber settled) {
+  while (!prepared_.empty() && prepared_.front().stamp.sequence <= settled) {
+    const replication::WriteMessage& message = prepared_.front();
+    for (std::uint64_t i = 0; i < message.write.extent.count.value; ++i) {
+      pending_[message.write.extent.first.value + i] = {message.stamp.sequence,
+                                                        attempt_of(message.write)};
+    }
+    pending_bytes_ += replication::lag_bytes(message.write);
+    prepared_.pop_front();
+  }
+  committed_ = settled;
+  serve_waiting();
+  apply_later();
+}
+
+BlockValue SimStorage::value(std::uint64_t block) const {
+  const auto pending = pending_.find(block);
+  if (pending != pending_.end()) return pending->second;
+  const auto image = disk_.image.find(block);
+  return image == disk_.image.end() ? BlockValue{} : image->second;
+}
+
+void SimStorage::read(std::uint64_t block, SequenceNumber at,
+                      std::function<void(BlockValue)> done) {
+  waiting_.push_back({block, at, std::move(done)});
+  serve_waiting();
+}
+
+void SimStorage::serve_waiting() {
+  for (std::size_t i = 0; i < waiting_.size();) {
+    if (waiting_[i].at > committed_) {
+      ++i;
+      continue;
+    }
+    const Waiting one = std::move(waiting_[i]);
+    waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(i));
+    one.done(value(one.block));
+  }
+}
+
+void SimStorage::set_slow(bool slow) {
+  slow_ = slow;
+  if (!slow) apply_later();
+}
+
+void SimStorage::apply_later() {
+  if (pending_.empty() || applying_ || slow_ || std::exchange(apply_set_, true)) return;
+  node_.after(std::chrono::milliseconds(20 + random_() % 300), [this] {
+    apply_set_ = false;
+    if (!pending_.empty() && !applying_ && !slow_) apply();
+  });
+}
+
+// Blocks reach the image one after another; a crash leaves some of them.
+void SimStorage::apply() {
+  applying_ = true;
+  const auto table = std::make_shared<Blocks>(pending_);
+  const SequenceNumber through = committed_;
+  const std::uint64_t bytes = std::exchange(pending_bytes_, 0);
+  for (const auto& [block, value] : *table) {
+    if (random_() % 2 == 0) disk_.image[block] = value;
+  }
+  node_.after(std::chrono::milliseconds(1 + random_() % 60), [this, table, through, bytes] {
+    for (const auto& [block, value] : *table) {
+      disk_.image[block] = value;
+      const auto found = pending_.find(block);
+      if (found != pending_.end() && found->second == value) pending_.erase(found);
+    }
+    disk_.durable = through;
+    applying_ = false;
+    given_back_ += bytes;
+    progress_(through, given_back_ + kLagBytesMax);
+    apply_later();
+  });
+}
+
+}  // namespace mariner::test
