@@ -36,10 +36,12 @@ class ClusterStorageParticipant : public StorageParticipant {
  public:
   // Whatever is prepared and not committed is void.
   virtual void forget() = 0;
-  // Everything at or below `to` counts as committed, and what changed in (from, to] reads as the
-  // history says it was at `to`. `from` is what was committed before. `done` runs when that holds:
-  // it is tried until it does. One at a time.
-  virtual void catch_up(SequenceNumber from, SequenceNumber to, UniqueFunction<void()> done) = 0;
+  // What changed in (from, to] reads as the history says it was at `at`, and everything at or below
+  // `at` counts as committed. `done` runs when that holds: it is tried until it does. One at a
+  // time. What was missed: `from` is what was committed before, `at` is `to`. A rollback: from its
+  // target to what was before it, `at` itself.
+  virtual void catch_up(SequenceNumber from, SequenceNumber to, SequenceNumber at,
+                        UniqueFunction<void()> done) = 0;
 };
 
 // Where a participant keeps what it has promised.

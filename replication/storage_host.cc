@@ -68,9 +68,9 @@ void StorageHost::carry_out(StorageRole::Action& action) {
   } else if (auto* commit = std::get_if<StorageRole::Commit>(&action)) {
     storage_.commit(commit->settled);
   } else if (auto* missed = std::get_if<StorageRole::CatchUp>(&action)) {
-    storage_.catch_up(missed->from, missed->to, [this, to = missed->to] {
+    storage_.catch_up(missed->from, missed->to, missed->at, [this, at = missed->at] {
       StorageRole::Actions more;
-      role_.caught_up(to, more);
+      role_.caught_up(at, more);
       run(more);
     });
   } else {

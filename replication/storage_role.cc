@@ -75,6 +75,7 @@ void StorageRole::hear(ConnectionId from, const Resume& message, Actions& out) {
                   out);
   }
   out.emplace_back(Forget{});
+  rollbacks_.clear();
   resumed_ = message.settled;
   prepared_ = message.settled;
   settled_ = message.settled;
@@ -89,23 +90,33 @@ void StorageRole::commit_or_catch_up(Actions& out) {
   if (catching_up_) return;
   if (committed_ < resumed_) {
     catching_up_ = resumed_;
-    out.emplace_back(CatchUp{committed_, resumed_});
+    out.emplace_back(CatchUp{committed_, resumed_, resumed_});
     return;
   }
   if (const auto heard = door_.heard(); heard && !told_caught_up_) {
     told_caught_up_ = true;
     out.emplace_back(Send{*heard, CaughtUp{volume_, door_.epoch(), committed_}});
   }
-  if (committed_ < settled_) {
-    committed_ = settled_;
-    out.emplace_back(Commit{settled_});
-  }
+  if (committed_ >= settled_) return;
+  if (rollbacks_.empty() || rollbacks_.front().sequence > settled_) return commit(settled_, out);
+  // What it changed, the history knows.
+  const Rollback rollback = rollbacks_.front();
+  rollbacks_.pop_front();
+  const SequenceNumber before{rollback.sequence.value - 1};
+  if (committed_ < before) commit(before, out);
+  catching_up_ = rollback.sequence;
+  out.emplace_back(CatchUp{rollback.target, before, rollback.sequence});
 }
 
-void StorageRole::caught_up(SequenceNumber to, Actions& out) {
-  CHECK(catching_up_ == to);
+void StorageRole::commit(SequenceNumber settled, Actions& out) {
+  committed_ = settled;
+  out.emplace_back(Commit{settled});
+}
+
+void StorageRole::caught_up(SequenceNumber at, Actions& out) {
+  CHECK(catching_up_ == at);
   catching_up_.reset();
-  committed_ = to;
+  committed_ = at;
   commit_or_catch_up(out);
 }
 
@@ -122,7 +133,11 @@ void StorageRole::hear(ConnectionId from, WriteMessage& message, Actions& out) {
   prepared_ = stamp.sequence;
   prepared_bytes_ += lag_bytes(message.write);
   const SequenceNumber settled = message.settled;
-  out.emplace_back(Prepare{std::move(message)});
+  if (message.write.kind == WriteKind::kRollback) {
+    rollbacks_.push_back({stamp.sequence, message.write.target});
+  } else {
+    out.emplace_back(Prepare{std::move(message)});
+  }
   settle(settled, out);
 }
 
@@ -137,6 +152,9 @@ void StorageRole::hear(ConnectionId from, const VoidMessage& message, Actions& o
                       std::to_string(door_.epoch().value),
                   out);
   }
+  std::erase_if(rollbacks_, [&](const Rollback& rollback) {
+    return rollback.sequence >= message.first && rollback.sequence <= message.last;
+  });
   out.emplace_back(Drop{message});
 }
 

@@ -7,8 +7,10 @@
 // - a write becomes visible (Commit) only when everything below it is, or is on its way as what the
 //   history says (CatchUp) and has been put in place.
 // - what was committed is never taken back: a coordinator that knows of less is refused.
+// - a rollback is not prepared: when it is settled, the history says what it changed.
 #pragma once
 
+#include <deque>
 #include <optional>
 #include <variant>
 #include <vector>
@@ -43,12 +45,11 @@ class StorageRole {
   struct Commit {
     SequenceNumber settled;
   };
-  // What changed in (from, to] is to read as the history says it was at `to`, and everything at or
-  // below `to` to count as committed. Then call caught_up(to). One at a time; tried until it
-  // succeeds.
+  // ClusterStorageParticipant::catch_up(), then caught_up(at). One at a time.
   struct CatchUp {
     SequenceNumber from;
     SequenceNumber to;
+    SequenceNumber at;
   };
   struct Send {
     ConnectionId to;
@@ -63,7 +64,7 @@ class StorageRole {
   void disconnected(ConnectionId connection) { door_.leave(connection); }
 
   void promised(Epoch epoch, const Result<void>& result, Actions& out);
-  void caught_up(SequenceNumber to, Actions& out);
+  void caught_up(SequenceNumber at, Actions& out);
   // Everything at or below is in the image on stable storage.
   void durable(SequenceNumber sequence);
   // Writes may be sent while they add up to less, by lag_bytes() of all that was ever prepared.
@@ -88,6 +89,7 @@ class StorageRole {
   void open_when_ready(Actions& out);
   void settle(SequenceNumber settled, Actions& out);
   void commit_or_catch_up(Actions& out);
+  void commit(SequenceNumber settled, Actions& out);
 
   const VolumeId volume_;
   ParticipantDoor door_;
@@ -97,6 +99,11 @@ class StorageRole {
   SequenceNumber settled_;                     // as the coordinator says
   SequenceNumber prepared_;                    // the highest number that was prepared
   std::optional<SequenceNumber> catching_up_;  // to there
+  struct Rollback {
+    SequenceNumber sequence;
+    SequenceNumber target;
+  };
+  std::deque<Rollback> rollbacks_;  // sent and not committed
   bool told_caught_up_ = false;
   std::uint64_t prepared_bytes_ = 0;          // ever
   std::uint64_t prepared_bytes_resumed_ = 0;  // when this connection resumed

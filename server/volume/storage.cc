@@ -57,7 +57,7 @@ PendingContent Storage::content_as_of(SequenceNumber at) {
   return content;
 }
 
-void Storage::put_history(const std::vector<BlockRange>& extents, SequenceNumber at) {
+void Storage::put_history(std::span<const BlockRange> extents, SequenceNumber at) {
   for (const BlockRange& extent : extents) {
     active_.runs->put(extent, content_as_of(at));
     active_.bytes += extent.count.bytes();
@@ -83,6 +83,38 @@ void Storage::drop(const replication::VoidMessage& message) {
   update_grant();
 }
 
+void Storage::forget() {
+  prepared_.clear();
+  prepared_bytes_ = 0;
+  update_grant();
+}
+
+// What an answer that breaks off has put into the table already is right, and comes again.
+void Storage::catch_up(SequenceNumber from, SequenceNumber to, SequenceNumber at,
+                       UniqueFunction<void()> done) {
+  ++catching_up_;
+  parts_.history.changed(
+      from, to,
+      [this, at](std::span<const BlockRange> extents) {
+        if (!active_.since && !extents.empty()) active_.since = executor_.wall_time();
+        put_history(extents, at);
+      },
+      [this, from, to, at, done = std::move(done)](const Result<void>& looked) mutable {
+        --catching_up_;
+        if (stopped_) return;
+        if (!looked) {
+          executor_.after(kRetryDelay,
+                          [this, alive = alive_, from, to, at, done = std::move(done)]() mutable {
+                            if (*alive && !stopped_) catch_up(from, to, at, std::move(done));
+                          });
+          return;
+        }
+        active_.restores = active_.restores || at != to;
+        committed(at);
+        done();
+      });
+}
+
 void Storage::commit(SequenceNumber settled) {
   CHECK(settled >= committed_);
   while (!prepared_.empty() && prepared_.front().stamp.sequence <= settled) {
@@ -90,6 +122,10 @@ void Storage::commit(SequenceNumber settled) {
     prepared_bytes_ -= replication::lag_bytes(prepared_.front().write);
     prepared_.pop_front();
   }
+  committed(settled);
+}
+
+void Storage::committed(SequenceNumber settled) {
   committed_ = settled;
   active_.last = settled;
   if (!active_.runs->empty()) {

@@ -22,6 +22,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "proto/executor.h"
@@ -34,7 +35,7 @@
 
 namespace mariner::volume {
 
-class Storage final : public replication::StorageParticipant, public CurrentReader {
+class Storage final : public replication::ClusterStorageParticipant, public CurrentReader {
  public:
   struct Options {
     std::uint64_t pending_memory_max = 256u << 20;
@@ -67,6 +68,10 @@ class Storage final : public replication::StorageParticipant, public CurrentRead
   void prepare(const replication::WriteMessage& message) override;
   void drop(const replication::VoidMessage& message) override;
   void commit(SequenceNumber settled) override;
+  void forget() override;
+  // Asked again, every second, until the history answers or the storage is stopped.
+  void catch_up(SequenceNumber from, SequenceNumber to, SequenceNumber at,
+                UniqueFunction<void()> done) override;
 
   void read(BlockRange range, ReadDone done) override;
 
@@ -79,7 +84,7 @@ class Storage final : public replication::StorageParticipant, public CurrentRead
   // Stops applying; nothing more is begun. What is pending is found again in the log.
   void stop();
   [[nodiscard]] bool idle() const {
-    return !applier_.running() && !punching_ && reads_in_flight_ == 0;
+    return !applier_.running() && !punching_ && reads_in_flight_ == 0 && catching_up_ == 0;
   }
 
   [[nodiscard]] SequenceNumber durable() const { return durable_; }
@@ -113,9 +118,10 @@ class Storage final : public replication::StorageParticipant, public CurrentRead
   };
 
   void put(const replication::WriteMessage& message);
-  void put_history(const std::vector<BlockRange>& extents, SequenceNumber at);
+  void put_history(std::span<const BlockRange> extents, SequenceNumber at);
   [[nodiscard]] bool large() const;
   [[nodiscard]] std::uint64_t memory_bytes() const;
+  void committed(SequenceNumber settled);
   void apply_later(std::chrono::nanoseconds delay);
   void apply_now();
   void freeze();
@@ -163,6 +169,7 @@ class Storage final : public replication::StorageParticipant, public CurrentRead
   bool timer_set_ = false;
   bool stopped_ = false;
   std::size_t reads_in_flight_ = 0;
+  std::size_t catching_up_ = 0;
   struct Drain {
     SequenceNumber until;
     Done done;

@@ -21,9 +21,11 @@ struct Storage final : ClusterStorageParticipant, PromiseStore {
   void drop(const VoidMessage& message) override { note("drop", message.first); }
   void commit(SequenceNumber settled) override { note("commit", settled); }
   void forget() override { heard.emplace_back("forget"); }
-  void catch_up(SequenceNumber from, SequenceNumber to, UniqueFunction<void()> done) override {
+  void catch_up(SequenceNumber from, SequenceNumber to, SequenceNumber at,
+                UniqueFunction<void()> done) override {
     note("from", from);
     note("to", to);
+    note("at", at);
     caught_up = std::move(done);
   }
   void promise(VolumeId, Epoch epoch, VersionTime,
@@ -63,7 +65,7 @@ TEST(StorageHost, CarriesOutWhatTheRoleWants) {
 
   host.granted(9 * kBlockBytes);
   host.received(peer, Resume{kVolume, {2}, {20}});
-  EXPECT_EQ(storage.take(), (Words{"forget", "from 10", "to 20"}));
+  EXPECT_EQ(storage.take(), (Words{"forget", "from 10", "to 20", "at 20"}));
   WriteMessage write;
   write.volume = kVolume;
   write.stamp = {{2}, {21}, {1}};

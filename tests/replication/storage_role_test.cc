@@ -123,6 +123,42 @@ TEST_F(StorageRoleTest, AHistoryThatLacksWhatIsSettledHereIsRefused) {
   EXPECT_TRUE(sent<Refused>(hear(kSecond, Resume{kVolume, {6}, {10}})).has_value());
 }
 
+TEST_F(StorageRoleTest, WhatARollbackChangedTheHistorySays) {
+  open(kFirst, 10);
+  WriteMessage rollback = write_of(12, 10);
+  rollback.write = {};
+  rollback.write.kind = WriteKind::kRollback;
+  rollback.write.target = {6};
+  hear(kFirst, write_of(11, 10));
+  EXPECT_FALSE(only<StorageRole::Prepare>(hear(kFirst, rollback)).has_value());
+  const auto actions = hear(kFirst, write_of(13, 13));
+  EXPECT_EQ(only<StorageRole::Commit>(actions)->settled, SequenceNumber{11});
+  const auto looked = only<StorageRole::CatchUp>(actions);
+  ASSERT_TRUE(looked.has_value());
+  EXPECT_EQ(looked->from, SequenceNumber{6});
+  EXPECT_EQ(looked->to, SequenceNumber{11});
+  EXPECT_EQ(looked->at, SequenceNumber{12});
+  EXPECT_EQ(role_.committed(), SequenceNumber{11});
+  EXPECT_EQ(only<StorageRole::Commit>(caught_up(12))->settled, SequenceNumber{13});
+}
+
+TEST_F(StorageRoleTest, ARollbackThatWasVoidedOrForgottenChangesNothing) {
+  open(kFirst, 10);
+  WriteMessage rollback = write_of(11, 10);
+  rollback.write = {};
+  rollback.write.kind = WriteKind::kRollback;
+  rollback.write.target = {6};
+  hear(kFirst, rollback);
+  hear(kFirst, VoidMessage{kVolume, {5}, {11}, {11}});
+  EXPECT_FALSE(only<StorageRole::CatchUp>(hear(kFirst, CommitMessage{kVolume, {5}, {11}})));
+  rollback.stamp.sequence = {12};
+  hear(kFirst, rollback);
+  open(kSecond, 11, 6);
+  const auto actions = hear(kSecond, write_of(13, 12, 6));
+  EXPECT_EQ(only<StorageRole::Commit>(actions)->settled, SequenceNumber{12});
+  EXPECT_FALSE(only<StorageRole::CatchUp>(actions).has_value());
+}
+
 TEST_F(StorageRoleTest, NonsenseIsRefused) {
   const auto refused = [this](const ToStorage& message) {
     role_.disconnected(kFirst);

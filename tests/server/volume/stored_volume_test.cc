@@ -240,6 +240,68 @@ TEST_F(StoredVolumeTest, AnAnswerFromBeforeATableWasFrozenDoesNotCount) {
   EXPECT_EQ(read_, "a");
 }
 
+TEST_F(StoredVolumeTest, WhatWasMissedIsWhatTheHistorySays) {
+  make({.frontier = {5}, .last = {5}});
+  bool caught_up = false;
+  stored_->storage().catch_up({5}, {20}, {20}, [&] { caught_up = true; });
+  AskedHistory::Changed asked = AskedHistory::next(history_.changes);
+  EXPECT_EQ(asked.from, SequenceNumber{5});
+  EXPECT_EQ(asked.to, SequenceNumber{20});
+  const std::vector<BlockRange> extents{{{1}, {2}}, {{4}, {1}}};
+  asked.portion(std::span(extents).first(1));
+  // It breaks off, and is asked again.
+  asked.done(Error{ErrorCode::kUnavailable, "away"});
+  EXPECT_FALSE(caught_up);
+  EXPECT_TRUE(history_.changes.empty());
+  executor_.advance(std::chrono::milliseconds(1100));
+  asked = AskedHistory::next(history_.changes);
+  asked.portion(extents);
+  asked.done({});
+  EXPECT_TRUE(caught_up);
+  write(21, {{2}, {1}}, 'n');
+  begin_read({{1}, {1}});
+  AskedHistory::Read read = AskedHistory::next(history_.reads);
+  EXPECT_EQ(read.at, SequenceNumber{20});
+  std::memset(read.to.data(), 'h', read.to.size());
+  read.done(std::vector<BlockRange>{});
+  executor_.run_ready();
+  EXPECT_EQ(read_, "h");
+  apply();
+  EXPECT_EQ(history_.locates.front().lookups.at(0).at, SequenceNumber{20});
+  answer({run({{1}, {1}}, Source::kLog, 'h'), run({{4}, {1}}, Source::kLog, 'g')}, 21);
+  EXPECT_EQ(image(), "ihnigi");
+  EXPECT_EQ(durable_, SequenceNumber{21});
+}
+
+TEST_F(StoredVolumeTest, WhatIsForgottenIsNeverSeenAndGrantedAnew) {
+  make({.frontier = {5}, .last = {5}});
+  const std::uint64_t granted = stored_->storage().granted_bytes();
+  WriteMessage message;
+  message.stamp = {Epoch{1}, SequenceNumber{6}, VersionTime{6}};
+  message.write.kind = WriteKind::kZero;
+  message.write.extent = {{1}, {1}};
+  stored_->storage().prepare(message);
+  stored_->storage().forget();
+  EXPECT_EQ(stored_->storage().granted_bytes(), granted + kBlockBytes);
+  // The numbers go on behind what the next coordinator has voided.
+  stored_->storage().catch_up({5}, {70}, {70}, [] {});
+  AskedHistory::next(history_.changes).done({});
+  write(71, {{2}, {1}}, 'n');
+  apply();
+  EXPECT_EQ(image(), "iiniii");
+}
+
+TEST_F(StoredVolumeTest, WhoStopsIsNotCaughtUpAnyMore) {
+  make({.frontier = {5}, .last = {5}});
+  bool caught_up = false;
+  stored_->storage().catch_up({5}, {20}, {20}, [&] { caught_up = true; });
+  EXPECT_FALSE(stored_->idle());
+  stored_->close();
+  AskedHistory::next(history_.changes).done({});
+  EXPECT_TRUE(stored_->idle());
+  EXPECT_FALSE(caught_up);
+}
+
 TEST_F(StoredVolumeTest, APunchAsksForWhatIsCommittedAndNothingIsAppliedUntilItIsDone) {
   all_in_base();
   make({.frontier = {5}, .last = {5}});

@@ -39,7 +39,8 @@ void SimStorage::drop(const replication::VoidMessage& message) {
   });
 }
 
-void SimStorage::catch_up(SequenceNumber from, SequenceNumber to, UniqueFunction<void()> done) {
+void SimStorage::catch_up(SequenceNumber from, SequenceNumber to, SequenceNumber /*at*/,
+                          UniqueFunction<void()> done) {
   const auto placed = std::make_shared<UniqueFunction<void()>>(std::move(done));
   if (planted_ == Planted::kCommittedBeforeCaughtUp) {
     committed_ = to;

@@ -39,7 +39,8 @@ class SimStorage final : public replication::ClusterStorageParticipant,
   void drop(const replication::VoidMessage& message) override;
   void commit(SequenceNumber settled) override;
   void forget() override;
-  void catch_up(SequenceNumber from, SequenceNumber to, UniqueFunction<void()> done) override;
+  void catch_up(SequenceNumber from, SequenceNumber to, SequenceNumber at,
+                UniqueFunction<void()> done) override;
   void promise(VolumeId volume, Epoch epoch, VersionTime floor,
                UniqueFunction<void(Result<void>)> done) override;
 
