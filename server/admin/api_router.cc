@@ -211,6 +211,13 @@ void delete_session(Call& call) {
   call.control.session_kick(*request, answer<api::Session>(std::move(call.reply)));
 }
 
+void post_invitation(Call& call) {
+  auto request = read<api::InviteRequest>(call);
+  if (!request) return;
+  request->set_node(call.names[0]);
+  call.control.node_invite(*request, answer<api::Invitation>(std::move(call.reply)));
+}
+
 struct Route {
   HttpMethod method;
   std::string_view pattern;  // "*" stands for one name
@@ -241,6 +248,7 @@ constexpr std::array kRoutes{
     Route{HttpMethod::kDelete, "/v1/views/*", delete_view},
     Route{HttpMethod::kGet, "/v1/sessions", get_sessions},
     Route{HttpMethod::kDelete, "/v1/sessions/*", delete_session},
+    Route{HttpMethod::kPost, "/v1/nodes/*/invitation", post_invitation},
 };
 
 std::vector<std::string_view> segments(std::string_view path) {

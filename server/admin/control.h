@@ -46,6 +46,7 @@ class Control {
   virtual void redirect_set(const api::RedirectRequest& request, Answer<api::Access> done) = 0;
   virtual void session_list(Answer<api::SessionList> done) = 0;
   virtual void session_kick(const api::SessionRequest& request, Answer<api::Session> done) = 0;
+  virtual void node_invite(const api::InviteRequest& request, Answer<api::Invitation> done) = 0;
   virtual void doctor(Answer<api::DoctorAnswer> done) = 0;
 };
 

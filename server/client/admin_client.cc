@@ -172,6 +172,11 @@ Result<api::Session> AdminClient::session_kick(const api::SessionRequest& reques
                                                      request);
 }
 
+Result<api::Invitation> AdminClient::node_invite(const api::InviteRequest& request) {
+  return Api{socket_, timeout_}.post<api::Invitation>(
+      "/v1/nodes/" + percent_encoded(request.node()) + "/invitation", request);
+}
+
 Result<api::DoctorAnswer> AdminClient::doctor() {
   return Api{socket_, timeout_}.get<api::DoctorAnswer>("/v1/doctor");
 }

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "server/node/config_cluster.h"
 #include "server/node/config_server.h"
 #include "server/node/config_table.h"
 #include "server/node/names.h"
@@ -320,12 +321,16 @@ void read_root(const toml::table& file, ConfigProblems& problems, Config& config
   if (const auto* index = root.table("index")) {
     read_index(ConfigTable(*index, "index", problems), config.index);
   }
+  if (const auto* cluster = root.table("cluster")) {
+    config::read_cluster(ConfigTable(*cluster, "cluster", problems), config.cluster);
+  }
   if (root.table("replication") != nullptr) {
     root.error("replication", "replication is not available in this version: remove the section");
   }
   read_volumes(root, problems, config);
   root.finish();
   if (config.log.disks.empty()) config.log.disks = {config.server.state_dir + "/log0"};
+  if (config.cluster.pki.empty()) config.cluster.pki = config.server.state_dir + "/pki";
 }
 
 }  // namespace

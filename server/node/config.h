@@ -117,11 +117,18 @@ struct VolumeConfig {
   std::optional<FaultConfig> faults;
 };
 
+// [cluster]: how nodes know each other.
+struct ClusterConfig {
+  std::string pki;                // the folder of certificates; "pki" in the state directory
+  std::optional<Endpoint> enrol;  // where new nodes get theirs; none: not here
+};
+
 struct Config {
   ServerConfig server;
   LogConfig log;
   StorageConfig storage;
   IndexConfig index;
+  ClusterConfig cluster;
   std::vector<AuthConfig> auth;
   std::vector<VolumeConfig> volumes;
 };

@@ -42,6 +42,7 @@ Node::~Node() {
   admin_.reset();
   portal_.reset();
   control_.reset();
+  enrolment_desk_.reset();
   log_space_.reset();
   access_.reset();
   views_.reset();
@@ -218,6 +219,8 @@ Result<void> Node::listen() {
       iscsi::Portal::open(std::move(options), {loop_.context(), loop_, *this, *this});
   if (!portal) return portal.error();
   portal_ = std::move(*portal);
+  enrolment_desk_ =
+      std::make_unique<EnrolmentDesk>(loop_, log_, config_.cluster.pki, config_.cluster.enrol);
   control_ = std::make_unique<NodeControl>(*this);
   std::error_code error;
   std::filesystem::create_directories(
@@ -250,9 +253,11 @@ void Node::reload(const Config& config) {
       config.log.polling != config_.log.polling || config.index.file != config_.index.file ||
       config.index.memory.bytes != config_.index.memory.bytes ||
       config.index.replay_max != config_.index.replay_max ||
+      config.cluster.pki != config_.cluster.pki || config.cluster.enrol != config_.cluster.enrol ||
       config.log.scrub_rate != config_.log.scrub_rate) {
     log_.warning(
-        "changes of [server], [index] and of how the log is written take effect at the next start");
+        "changes of [server], [index], [cluster] and of how the log is written take effect at the "
+        "next start");
   }
   change_log_disks(config.log.disks);
   if (Result<Accounts> accounts = load_accounts(config.auth); accounts) {
@@ -275,6 +280,7 @@ void Node::tick() {
   watch_clock();
   rod_tokens_->expire();
   log_space_->check();
+  enrolment_desk_->tick();
   retire_log_disks();
   for (const std::string& name : views_->expired(loop_.wall_time())) {
     log_.info("a view's time to live is over", {{"view", name}});
@@ -316,6 +322,7 @@ void Node::stop(UniqueFunction<void()> done) {
   stopping_ = true;
   ready_ = false;
   log_.info("stopping");
+  if (enrolment_desk_ != nullptr) enrolment_desk_->close();
   auto then = [this, done = std::move(done)]() mutable {
     log_space_->stop();
     volumes_->close(Error{ErrorCode::kUnavailable, "the server is stopping"});

@@ -15,6 +15,7 @@
 #include "server/node/access.h"
 #include "server/node/accounts.h"
 #include "server/node/config.h"
+#include "server/node/enrolment_desk.h"
 #include "server/node/event_loop.h"
 #include "server/node/index_stack.h"
 #include "server/node/log.h"
@@ -120,6 +121,7 @@ class Node final : public iscsi::TargetDirectory, public iscsi::Observer, public
   std::unique_ptr<LogSpace> log_space_;
   std::unique_ptr<ScrubReport> scrub_report_;
   std::unique_ptr<iscsi::Portal> portal_;
+  std::unique_ptr<EnrolmentDesk> enrolment_desk_;
   std::unique_ptr<NodeControl> control_;
   std::unique_ptr<web::HttpServer> admin_;
   std::unique_ptr<web::HttpServer> web_;

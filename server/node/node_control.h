@@ -1,7 +1,7 @@
 // What an administrator can ask of a node: admin::Control over its parts.
 //
 // One source for each noun: control_access.cc, control_volumes.cc, control_history.cc,
-// control_views.cc, control_rollback.cc, control_sessions.cc. Loop's thread.
+// control_views.cc, control_rollback.cc, control_sessions.cc, control_nodes.cc. Loop's thread.
 #pragma once
 
 #include <deque>
@@ -46,6 +46,7 @@ class NodeControl final : public admin::Control {
   void redirect_set(const api::RedirectRequest& request, admin::Answer<api::Access> done) override;
   void session_list(admin::Answer<api::SessionList> done) override;
   void session_kick(const api::SessionRequest& request, admin::Answer<api::Session> done) override;
+  void node_invite(const api::InviteRequest& request, admin::Answer<api::Invitation> done) override;
   void doctor(admin::Answer<api::DoctorAnswer> done) override;
 
  private:

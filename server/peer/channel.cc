@@ -170,7 +170,7 @@ bool Channel::read_once() {
 }
 
 void Channel::schedule_flush() {
-  if (waits_to_write_ || std::exchange(flush_scheduled_, true)) return;
+  if (phase_ == Phase::kClosed || waits_to_write_ || std::exchange(flush_scheduled_, true)) return;
   env_.executor.defer([self = shared_from_this()] {
     self->flush_scheduled_ = false;
     if (self->phase_ != Phase::kClosed) self->flush();
@@ -207,7 +207,10 @@ void Channel::wait_to_read() {
                          [self = shared_from_this()](const error_code& error) {
                            self->waits_to_read_ = false;
                            if (error || self->phase_ == Phase::kClosed) return;
-                           self->phase_ == Phase::kTls ? self->shake_hands() : self->readable();
+                           if (self->phase_ == Phase::kTls) return self->shake_hands();
+                           self->readable();
+                           // A write may have been what had to wait.
+                           if (!self->sender_.empty()) self->schedule_flush();
                          });
 }
 

@@ -40,6 +40,7 @@ class InvitationBook {
   [[nodiscard]] Result<std::string> redeem(std::string_view secret, std::string_view address,
                                            std::chrono::nanoseconds now);
 
+  [[nodiscard]] std::chrono::nanoseconds life() const { return options_.life; }
   // Those that wait for their nodes.
   [[nodiscard]] std::size_t open(std::chrono::nanoseconds now) const;
 

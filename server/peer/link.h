@@ -22,7 +22,8 @@ namespace mariner::peer {
 class LinkObserver {
  public:
   virtual ~LinkObserver() = default;
-  // The node is there. The connection is good until down(); its peer() is the node.
+  // The node is there. The connection is good until down(); its peer() is the node. If it does not
+  // want this one, down() follows at once: each end decides for itself.
   virtual void up(Connection& connection) = 0;
   // The connection has ended for this reason; another one is on the way. Once for each up().
   virtual void down(const Error& reason) = 0;

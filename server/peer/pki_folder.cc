@@ -108,6 +108,8 @@ Result<void> PkiFolder::write(const NodeIdentity& identity, const PrivateKey* au
   if (parent.empty()) parent = ".";
   const std::string fresh = path_ + ".new";
   std::error_code error;
+  std::filesystem::create_directories(parent, error);
+  if (error) return errno_error(error.value(), parent);
   std::filesystem::remove_all(fresh, error);  // what a crash has left
   if (::mkdir(fresh.c_str(), kFolderMode) != 0) return errno_error(errno, fresh);
   {

@@ -83,6 +83,8 @@ TEST_F(ApiRouter, EveryPathReachesItsFunction) {
       {HttpMethod::kDelete, "/v1/views/v?force=true", "", "view_unexpose name: \"v\" force: true"},
       {HttpMethod::kGet, "/v1/sessions", "", "session_list"},
       {HttpMethod::kDelete, "/v1/sessions/7?dry_run=true", "", "session_kick id: 7 dry_run: true"},
+      {HttpMethod::kPost, "/v1/nodes/n2/invitation", "{\"dry_run\":true}",
+       "node_invite node: \"n2\" dry_run: true"},
   };
   for (const auto& c : cases) {
     control.asked.clear();

@@ -22,6 +22,7 @@ class FakeControl final : public Control {
   api::ViewList views;
   api::RollbackAnswer rollback_answer;
   api::SessionList sessions;
+  api::Invitation invitation;
   api::DoctorAnswer findings;
   api::Access access;
   api::Mark mark_answer;
@@ -115,6 +116,9 @@ class FakeControl final : public Control {
   }
   void session_kick(const api::SessionRequest& request, Answer<api::Session> done) override {
     reply(note("session_kick", request), api::Session{}, std::move(done));
+  }
+  void node_invite(const api::InviteRequest& request, Answer<api::Invitation> done) override {
+    reply(note("node_invite", request), invitation, std::move(done));
   }
   void doctor(Answer<api::DoctorAnswer> done) override {
     reply("doctor", findings, std::move(done));

@@ -21,12 +21,15 @@ TEST_F(AdminClientTest, EveryFunctionReachesTheDaemon) {
   api::VolumeRequest volume;
   volume.set_name("a b/c");
   EXPECT_EQ(client.volume_show(volume)->name(), "a b/c");
+  api::InviteRequest invite;
+  invite.set_node("n2");
+  EXPECT_TRUE(client.node_invite(invite));
   api::MarkRequest mark;
   mark.set_volume("a b/c");
   mark.set_name("m/ä");
   EXPECT_TRUE(client.mark_remove(mark));
   EXPECT_THAT(control.asked, ElementsAre("status", "doctor", "session_list", "view_list",
-                                         "volume_show name: \"a b/c\"",
+                                         "volume_show name: \"a b/c\"", "node_invite node: \"n2\"",
                                          "mark_remove volume: \"a b/c\" name: \"m/\\303\\244\""));
 }
 

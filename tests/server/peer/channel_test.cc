@@ -1,14 +1,12 @@
 #include "server/peer/channel.h"
 
 #include <gtest/gtest.h>
-#include <sys/socket.h>
 
 #include <boost/asio/write.hpp>
 #include <fstream>
 #include <optional>
 #include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include "tests/server/peer/peer_rig.h"
@@ -19,6 +17,7 @@ namespace {
 using namespace std::chrono_literals;
 using test::Loop;
 using test::pattern;
+using test::Relay;
 using test::same_bytes;
 using test::slice_of;
 using test::TestCluster;
@@ -99,32 +98,6 @@ class ChannelTest : public testing::Test {
   std::optional<TlsStream> tls_;
 };
 
-// Two sockets with a hand between them that passes on a few bytes at a time.
-class Relay {
- public:
-  explicit Relay(Loop& loop) : one_(loop.socket_pair()), two_(loop.socket_pair()) {
-    for (auto* pair : {&one_, &two_})
-      pair->second.socket.set_option(boost::asio::ip::tcp::no_delay(true));
-  }
-  ConnectedSocket take_one() { return std::move(one_.first); }
-  ConnectedSocket take_two() { return std::move(two_.first); }
-  void pass_on(std::size_t bytes_max) {
-    move(one_.second, two_.second, bytes_max);
-    move(two_.second, one_.second, bytes_max);
-  }
-
- private:
-  static void move(ConnectedSocket& from, ConnectedSocket& to, std::size_t bytes_max) {
-    std::vector<char> bytes(bytes_max);
-    const auto got = ::recv(from.socket.native_handle(), bytes.data(), bytes.size(), MSG_DONTWAIT);
-    if (got > 0)
-      boost::asio::write(to.socket,
-                         boost::asio::buffer(bytes.data(), static_cast<std::size_t>(got)));
-  }
-  std::pair<ConnectedSocket, ConnectedSocket> one_;
-  std::pair<ConnectedSocket, ConnectedSocket> two_;
-};
-
 TEST_F(ChannelTest, FramesGoBothWays) {
   connect();
   const Payload payload = pattern(5000);
@@ -150,8 +123,7 @@ TEST_F(ChannelTest, BytesThatComeAFewAtATime) {
     const auto run = [&](auto&& ended) {
       while (!ended() && std::chrono::steady_clock::now() < until) {
         relay.pass_on(piece);
-        loop_.io().restart();
-        loop_.io().poll();
+        loop_.poll();
       }
       return ended();
     };

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/server/peer/peer_rig.h"
@@ -92,6 +94,59 @@ TEST(Connection, DestroyedFromWithinAFrame) {
   for (int i = 0; i < 5; ++i) ASSERT_TRUE(pair.one.connection->send("frame", {}));
   ASSERT_TRUE(loop.run_until([&] { return !pair.one.recorder.ends.empty(); }));
   EXPECT_EQ(pair.two.recorder.frames.size(), 1u);
+}
+
+// Whatever a connection carries when it breaks: what has been received is the beginning of what was
+// sent, whole, and each end hears of the end once.
+TEST(Connection, BrokenAtAnyByte) {
+  Loop loop;
+  const TestCluster cluster("north");
+  const auto one_tls = cluster.tls("one");
+  const auto two_tls = cluster.tls("two");
+  const std::vector<Payload> payloads{Payload{}, pattern(700), pattern(20'000, 2),
+                                      pattern(5000, 3)};
+  std::size_t handed_over = 0;
+  std::size_t refused = 0;
+  for (std::size_t bytes_max = 0; bytes_max < 33'000; bytes_max += 97 + bytes_max / 20) {
+    test::Relay relay(loop);
+    End one;
+    End two;
+    one.connection =
+        Connection::dialed(loop.environment(one_tls), relay.take_one(), "two", one.take());
+    two.connection = Connection::accepted(loop.environment(two_tls), relay.take_two(), two.take());
+    bool sent = false;
+    std::size_t left = bytes_max;
+    const auto heard = [](const End& end) {
+      return end.refusals.size() + end.recorder.ends.size();
+    };
+    ASSERT_TRUE(loop.run_until([&] {
+      if (one.established && !std::exchange(sent, true)) {
+        for (std::size_t i = 0; i < payloads.size(); ++i) {
+          EXPECT_TRUE(one.connection->send(std::to_string(i), slice_of(payloads[i])));
+        }
+      }
+      for (int i = 0; i < 50 && left > 0; ++i) {
+        left -= std::min(left, relay.pass_on(std::min<std::size_t>(left, 1000)));
+        loop.poll();
+      }
+      if (left == 0 || two.recorder.frames.size() == payloads.size()) relay.hang_up();
+      return heard(one) > 0 && heard(two) > 0;
+    })) << bytes_max;
+    loop.poll();
+    EXPECT_EQ(heard(one), 1u);
+    EXPECT_EQ(heard(two), 1u);
+    const auto& frames = two.recorder.frames;
+    ASSERT_LE(frames.size(), payloads.size());
+    for (std::size_t i = 0; i < frames.size(); ++i) {
+      EXPECT_EQ(frames[i].header, std::to_string(i));
+      EXPECT_TRUE(same_bytes(frames[i].payload, payloads[i]));
+    }
+    handed_over += frames.size();
+    refused += two.refusals.size();
+  }
+  // It broke before, between and after.
+  EXPECT_GT(handed_over, payloads.size());
+  EXPECT_GT(refused, 3u);
 }
 
 TEST(Connection, AStoppedNodeIsDeadWithinTheBound) {

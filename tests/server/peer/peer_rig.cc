@@ -1,5 +1,8 @@
 #include "tests/server/peer/peer_rig.h"
 
+#include <sys/socket.h>
+
+#include <boost/asio/write.hpp>
 #include <csignal>
 #include <cstring>
 
@@ -42,6 +45,11 @@ bool Loop::run_until(const std::function<bool()>& ended, std::chrono::millisecon
   return true;
 }
 
+void Loop::poll() {
+  io_.restart();
+  io_.poll();
+}
+
 void Loop::run_for(std::chrono::milliseconds time) {
   (void)run_until([] { return false; }, time);
 }
@@ -53,6 +61,31 @@ std::pair<ConnectedSocket, ConnectedSocket> Loop::socket_pair() {
   tcp::socket accepted = listener.accept();
   return {ConnectedSocket{std::move(dialed), "two's address"},
           ConnectedSocket{std::move(accepted), "one's address"}};
+}
+
+Relay::Relay(Loop& loop) : one_(loop.socket_pair()), two_(loop.socket_pair()) {
+  for (auto* pair : {&one_, &two_}) pair->second.socket.set_option(tcp::no_delay(true));
+}
+
+std::size_t Relay::move(ConnectedSocket& from, ConnectedSocket& to, std::size_t bytes_max) {
+  if (!from.socket.is_open() || !to.socket.is_open()) return 0;
+  std::vector<char> bytes(bytes_max);
+  const auto got = ::recv(from.socket.native_handle(), bytes.data(), bytes.size(), MSG_DONTWAIT);
+  if (got <= 0) return 0;
+  boost::system::error_code ignored;  // the other end may be closed
+  boost::asio::write(to.socket, boost::asio::buffer(bytes.data(), static_cast<std::size_t>(got)),
+                     ignored);
+  return static_cast<std::size_t>(got);
+}
+
+std::size_t Relay::pass_on(std::size_t bytes_max) {
+  const std::size_t there = move(one_.second, two_.second, bytes_max);
+  return there + move(two_.second, one_.second, bytes_max);
+}
+
+void Relay::hang_up() {
+  one_.second.socket.close();
+  two_.second.socket.close();
 }
 
 void Recorder::received(std::string_view header, Payload payload) {

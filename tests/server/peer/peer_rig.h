@@ -41,6 +41,8 @@ class Loop {
   Loop();
   [[nodiscard]] boost::asio::io_context& io() { return io_; }
   [[nodiscard]] iscsi::AsioExecutor& executor() { return executor_; }
+  // Handles what is at hand.
+  void poll();
   // Handles events until `ended` holds. Whether it did, within `time_max`.
   bool run_until(const std::function<bool()>& ended, std::chrono::milliseconds time_max = 20s);
   void run_for(std::chrono::milliseconds time);
@@ -55,6 +57,24 @@ class Loop {
  private:
   boost::asio::io_context io_{1};
   iscsi::AsioExecutor executor_{io_};
+};
+
+// Two sockets with a hand between them, which passes on some bytes at a time, and hangs up.
+class Relay {
+ public:
+  explicit Relay(Loop& loop);
+  ConnectedSocket take_one() { return std::move(one_.first); }
+  ConnectedSocket take_two() { return std::move(two_.first); }
+  // At most so many in either direction. How many there were.
+  std::size_t pass_on(std::size_t bytes_max);
+  // Without a word.
+  void hang_up();
+
+ private:
+  static std::size_t move(ConnectedSocket& from, ConnectedSocket& to, std::size_t bytes_max);
+
+  std::pair<ConnectedSocket, ConnectedSocket> one_;
+  std::pair<ConnectedSocket, ConnectedSocket> two_;
 };
 
 // One end of a connection that writes down what it hears.

@@ -1,0 +1,151 @@
+// mariner node init | invite | enrol
+#include <fmt/format.h>
+
+#include <csignal>
+#include <istream>
+
+#include "server/client/verbs.h"
+#include "server/peer/enrol.h"
+#include "server/peer/invitation.h"
+#include "server/peer/pki_folder.h"
+
+namespace mariner::client {
+namespace {
+
+peer::WallTime wall_time(const Context& context) {
+  return peer::WallTime(
+      std::chrono::duration_cast<std::chrono::seconds>(std::chrono::nanoseconds(context.now().ns)));
+}
+
+void add_pki_option(CLI::App& verb, std::string& pki) {
+  pki = peer::PkiFolder::kDefaultPath;
+  verb.add_option("--pki", pki,
+                  "The folder of certificates, [cluster] pki of the daemon (default: " + pki + ")")
+      ->type_name("FOLDER");
+}
+
+api::NodeIdentity to_api(const peer::NodeIdentity& identity, const std::string& pki) {
+  api::NodeIdentity out;
+  out.set_schema(1);
+  out.set_cluster(identity.name.cluster);
+  out.set_node(identity.name.node);
+  out.set_pki(pki);
+  out.set_fingerprint(identity.authority.fingerprint());
+  const auto ends = identity.certificate.not_after().time_since_epoch();
+  out.set_ends_ns(static_cast<std::uint64_t>(std::chrono::nanoseconds(ends).count()));
+  return out;
+}
+
+struct InitOptions {
+  std::string cluster;
+  std::string node;
+  std::string pki;
+};
+
+Result<ExitCode> init(Context& context, const InitOptions& options) {
+  const peer::NodeName name{.cluster = options.cluster, .node = options.node};
+  if (const auto good = peer::check_name("cluster", name.cluster); !good) return good.error();
+  if (const auto good = peer::check_name("node", name.node); !good) return good.error();
+  const peer::PkiFolder folder(options.pki);
+  if (const auto vacant = folder.check_vacant(); !vacant) return vacant.error();
+  if (context.flags.dry_run) {
+    api::NodeIdentity planned;
+    planned.set_schema(1);
+    planned.set_cluster(name.cluster);
+    planned.set_node(name.node);
+    planned.set_pki(options.pki);
+    if (!context.print_json(planned)) context.note_dry_run();
+    return ExitCode::kDone;
+  }
+  const auto made = folder.create_cluster(name, wall_time(context));
+  if (!made) return made.error();
+  if (context.print_json(to_api(*made, options.pki))) return ExitCode::kDone;
+  context.console.note(fmt::format(
+      "Cluster {} has its first node, {}. Its certificates are in {}, with the key of the "
+      "cluster's authority: keep a copy of ca.key where nobody else can read it.\n"
+      "The others: mariner node invite NAME here, mariner node enrol TOKEN there.\n",
+      name.cluster, name.node, printable(options.pki)));
+  return ExitCode::kDone;
+}
+
+Result<ExitCode> invite(Context& context, const std::string& node) {
+  api::InviteRequest request;
+  request.set_node(node);
+  request.set_dry_run(context.flags.dry_run);
+  const auto invitation = context.client().node_invite(request);
+  if (!invitation) return invitation.error();
+  if (context.print_json(*invitation)) return ExitCode::kDone;
+  if (context.flags.dry_run) {
+    context.note_dry_run();
+    return ExitCode::kDone;
+  }
+  context.console.note(
+      fmt::format("On {}, until {}: mariner node enrol with this line, which is a secret and good "
+                  "once.\n",
+                  printable(node), context.short_time(invitation->ends_ns())));
+  context.console.print(printable(invitation->token()) + "\n");
+  return ExitCode::kDone;
+}
+
+struct EnrolOptions {
+  std::string token;
+  std::string pki;
+};
+
+Result<ExitCode> enrol(Context& context, const EnrolOptions& options) {
+  std::string token = options.token;
+  if (token == "-") std::getline(context.console.in, token);
+  const auto invitation = peer::parse_token(token);
+  if (!invitation) return invitation.error();
+  const peer::PkiFolder folder(options.pki);
+  // Before the invitation is spent.
+  if (const auto vacant = folder.check_vacant(); !vacant) return vacant.error();
+  if (context.flags.dry_run) {
+    context.note_dry_run();
+    return ExitCode::kDone;
+  }
+  std::signal(SIGPIPE, SIG_IGN);  // as TlsContext demands
+  const auto identity = peer::enrol(*invitation, wall_time(context));
+  if (!identity) return identity.error();
+  if (const auto stored = folder.store(*identity); !stored) return stored.error();
+  if (context.print_json(to_api(*identity, options.pki))) return ExitCode::kDone;
+  context.console.note(
+      fmt::format("This node is {} of cluster {} now. Its certificates are in {}.\n",
+                  identity->name.node, identity->name.cluster, printable(options.pki)));
+  return ExitCode::kDone;
+}
+
+}  // namespace
+
+void add_node_verbs(CLI::App& app, Context& context) {
+  auto& noun = *app.add_subcommand("node", "The nodes of a cluster and how they know each other");
+  noun.require_subcommand(1);
+  add_verb<InitOptions>(
+      noun, context, "init", "Make a cluster, with this node as its first",
+      [](CLI::App& verb, InitOptions& options) {
+        verb.add_option("--cluster", options.cluster, "The cluster's name")
+            ->required()
+            ->type_name("NAME");
+        verb.add_option("--node", options.node, "This node's name")->required()->type_name("NAME");
+        add_pki_option(verb, options.pki);
+      },
+      init);
+  add_verb<std::string>(
+      noun, context, "invite", "Print the line with which another node enrols",
+      [](CLI::App& verb, std::string& node) {
+        verb.add_option("NAME", node, "The other node's name")->required()->type_name("NAME");
+      },
+      invite);
+  add_verb<EnrolOptions>(
+      noun, context, "enrol", "Make this node one of the cluster that has invited it",
+      [](CLI::App& verb, EnrolOptions& options) {
+        verb.add_option("TOKEN", options.token,
+                        "What mariner node invite has printed; \"-\": read from standard input")
+            ->required()
+            ->type_name("TOKEN");
+        add_pki_option(verb, options.pki);
+      },
+      enrol);
+}
+
+}  // namespace mariner::client
