@@ -18,6 +18,7 @@
 #include <set>
 #include <string>
 
+#include "tests/server/cluster/wired_history.h"
 #include "tests/server/volume/volume_rig.h"
 
 namespace mariner::test {
@@ -35,6 +36,9 @@ constexpr std::size_t kOpenViewsMax = 4;
 struct Variant {
   bool base_in_image = false;
   bool far_history = false;  // from storage and target
+  bool wired = false;        // the same, with bytes between them
+
+  [[nodiscard]] bool far() const { return far_history || wired; }
 };
 
 class Run {
@@ -105,6 +109,17 @@ class Run {
       out.far_history =
           DelayedHistory::Options{.delay_max = std::chrono::microseconds(kDelaysUs[below(4)]),
                                   .unavailable_in = one_in(2) ? 0 : 10 + below(90)};
+    }
+    if (variant_.wired) {
+      constexpr std::uint64_t kDelaysUs[] = {50, 500, 3000, 10'000};
+      WiredHistory::Options wired;
+      wired.delay_max = std::chrono::microseconds(kDelaysUs[below(4)]);
+      wired.breaks_in = one_in(2) ? 0 : 20 + below(180);
+      out.between = [wired](Executor& executor, volume::History& past, volume::Worker& worker,
+                            std::uint64_t history_seed) mutable {
+        wired.seed = history_seed;
+        return std::make_unique<WiredHistory>(executor, past, worker, wired);
+      };
     }
     return out;
   }
@@ -180,7 +195,7 @@ class Run {
       case 2: rig_.manual().run_ready(); break;
       default: rig_.manual().advance(std::chrono::microseconds(below(3000))); break;
     }
-    if (variant_.far_history) wait_for_the_history();
+    if (variant_.far()) wait_for_the_history();
     follow();
   }
 
@@ -191,7 +206,14 @@ class Run {
   }
   // The history could not be asked, which initiators are told: they ask again.
   bool is_away(const Result<PayloadSlice>& read) const {
-    return variant_.far_history && !read && read.error().code == ErrorCode::kUnavailable;
+    return variant_.far() && !read && read.error().code == ErrorCode::kUnavailable;
+  }
+
+  // A little later, in the same life.
+  void ask_again(std::function<void()> ask) {
+    rig_.manual().after(std::chrono::microseconds(100), [this, life = life_, ask = std::move(ask)] {
+      if (life == life_) ask();
+    });
   }
 
   void follow() {
@@ -312,8 +334,13 @@ class Run {
     line.volume->live_layer()->read(
         range, [this, &line, range, from, life = life_](const Result<PayloadSlice>& read) {
           if (life != life_) return;
+          if (is_away(read)) {
+            return ask_again([this, &line, range] {
+              --reads_;
+              read_live(line, range);
+            });
+          }
           --reads_;
-          if (is_away(read)) return read_live(line, range);
           if (!read) return fail("a live read failed: " + to_string(read.error()));
           const SequenceNumber to = line.volume->replicator().coordinator().settled();
           answered_.push_back([this, &line, range, read = *read, from, to] {
@@ -355,9 +382,15 @@ class Run {
     view.layer->read(range,
                      [this, &line, view, range, life = life_](const Result<PayloadSlice>& read) {
                        if (life != life_) return;
+                       if (is_away(read)) {
+                         return ask_again([this, &line, view, range] {
+                           --reads_;
+                           line.reading.erase(line.reading.find(view.at));
+                           check_view(line, view, range);
+                         });
+                       }
                        --reads_;
                        line.reading.erase(line.reading.find(view.at));
-                       if (is_away(read)) return check_view(line, view, range);
                        if (!read) return fail("a view's read failed: " + to_string(read.error()));
                        answered_.push_back([this, &line, at = view.at, range, read = *read] {
                          const auto bad = mismatch(read.bytes(), part_of(line.model.at(at), range));
@@ -567,6 +600,10 @@ TEST(VolumeModel, ImportedBase) { run_seeds({.base_in_image = true}); }
 TEST(VolumeModel, ZeroBaseFarFromItsHistory) { run_seeds({.far_history = true}); }
 TEST(VolumeModel, ImportedBaseFarFromItsHistory) {
   run_seeds({.base_in_image = true, .far_history = true});
+}
+TEST(VolumeModel, ZeroBaseWiredToItsHistory) { run_seeds({.wired = true}); }
+TEST(VolumeModel, ImportedBaseWiredToItsHistory) {
+  run_seeds({.base_in_image = true, .wired = true});
 }
 
 }  // namespace

@@ -113,6 +113,11 @@ std::shared_ptr<Volume> VolumeRig::make(VolumeOptions options, VolumeHistory his
       return std::make_unique<DelayedHistory>(executor_, past, far);
     };
   }
+  if (options_.between) {
+    options.between = [this](volume::History& past) {
+      return options_.between(executor_, past, worker_, options_.seed * 1024 + ++histories_);
+    };
+  }
   return std::make_shared<Volume>(std::move(options), std::move(history),
                                   volume::LogParts{log_->disks(), log_->writer(), log_->reader()},
                                   &worker_, executor_, std::move(events));

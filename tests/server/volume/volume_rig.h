@@ -4,6 +4,7 @@
 // crash() drops everything volatile and recovers from what the disks kept.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -27,6 +28,10 @@ class VolumeRig final : public volume::ReclaimerOwner {
   static constexpr VolumeId kVolume{7};
   static constexpr VolumeId kOverlay{8};
 
+  // What storage and target ask about the past, in place of what is beside them.
+  using Between = std::function<std::unique_ptr<volume::History>(
+      Executor&, volume::History& past, volume::Worker&, std::uint64_t seed)>;
+
   struct Options {
     std::uint64_t seed = 1;
     std::uint64_t blocks = 16;
@@ -40,6 +45,7 @@ class VolumeRig final : public volume::ReclaimerOwner {
     bool index_small = false;  // it commits all the time
     // Storage and target are far from the history; the seed is made from the one above.
     std::optional<DelayedHistory::Options> far_history;
+    Between between;
     volume::Storage::Options storage;
     replication::WriteCoordinator::Limits limits;
   };
