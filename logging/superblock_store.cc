@@ -6,6 +6,7 @@
 #include <string>
 
 #include "proto/bytes.h"
+#include "proto/check.h"
 #include "proto/payload.h"
 
 namespace mariner::logging {
@@ -84,14 +85,14 @@ Result<Superblock> format_log_disk(Disk& disk, const LogShape& shape) {
                      std::to_string(disk.size_bytes()) + " bytes");
   }
   TrackList tracks(superblock);
-  if (Result<void> r = write_list(disk, shape.log, tracks.all_pages()); !r) return r.error();
+  if (Result<void> r = replace_list(disk, shape.log, tracks.all_pages()); !r) return r.error();
   for (std::uint32_t copy = 0; copy < kSuperblockCopies; ++copy) {
     if (Result<void> r = update_superblock(disk, superblock); !r) return r.error();
   }
   return superblock;
 }
 
-Result<void> write_list(Disk& disk, const LogId& log, const std::vector<TrackList::Write>& writes) {
+Result<void> write_list(Disk& disk, const LogId& log, std::span<const TrackList::Write> writes) {
   Payload block = Payload::allocate(kBlockBytes);
   for (const TrackList::Write& write : writes) {
     if (write.page.tracks.empty()) {
@@ -109,6 +110,22 @@ Result<void> write_list(Disk& disk, const LogId& log, const std::vector<TrackLis
     }
   }
   return disk.flush();
+}
+
+// What is written over may be the only sign that the newest page was lost, while an older one still
+// stands that would pass for it. So the notice comes before everything, and goes after it.
+Result<void> replace_list(Disk& disk, const LogId& log, std::span<const TrackList::Write> writes) {
+  CHECK(!writes.empty() && writes.back().page.tracks.empty());
+  Payload block = Payload::allocate(kBlockBytes);
+  pack_rewrite_notice(log, as_block(block));
+  const ConstBytes part = block.bytes();
+  if (Result<void> r =
+          disk.write(writes.back().block * kBlockBytes, {&part, 1}, Durability::kDurable);
+      !r) {
+    return r;
+  }
+  if (Result<void> r = write_list(disk, log, writes.first(writes.size() - 1)); !r) return r;
+  return write_list(disk, log, writes.last(1));
 }
 
 Result<void> update_superblock(Disk& disk, Superblock& superblock) {

@@ -4,7 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
-#include <vector>
+#include <span>
 
 #include "logging/disk.h"
 #include "logging/track.h"
@@ -46,7 +46,12 @@ Result<void> update_superblock(Disk& disk, Superblock& superblock);
 // all (both copies are zero).
 Result<Superblock> read_superblock(Disk& disk);
 
-// Writes pages of the allocation list, in order. Durable on return.
-Result<void> write_list(Disk& disk, const LogId& log, const std::vector<TrackList::Write>& writes);
+// Writes pages of the allocation list. Durable on return, all together.
+Result<void> write_list(Disk& disk, const LogId& log, std::span<const TrackList::Write> writes);
+
+// Writes the whole list, as TrackList::all_pages() gives it, over whatever stands there: however
+// far it comes, what is found afterwards is the old list as it was, the new one, or a notice that
+// neither counts. Durable on return.
+Result<void> replace_list(Disk& disk, const LogId& log, std::span<const TrackList::Write> writes);
 
 }  // namespace mariner::logging

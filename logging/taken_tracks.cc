@@ -92,13 +92,13 @@ Result<TrackList> read_track_list(Disk& disk, const Superblock& superblock) {
   }
   std::vector<std::optional<ListPage>> slots;
   bool damaged = false;
+  bool was_rewritten = false;  // and that came to no end
   for (std::uint32_t slot = 0; slot < superblock.list_blocks; ++slot) {
-    slots.push_back(
-        unpack_list_page(std::span<const std::byte, kBlockBytes>(
-                             blocks.data() + std::size_t{slot} * kBlockBytes, kBlockBytes),
-                         superblock.log));
-    damaged = damaged || (!slots.back() && !all_zero(blocks.bytes().subspan(
-                                               std::size_t{slot} * kBlockBytes, kBlockBytes)));
+    const std::span<const std::byte, kBlockBytes> block(
+        blocks.data() + std::size_t{slot} * kBlockBytes, kBlockBytes);
+    slots.push_back(unpack_list_page(block, superblock.log));
+    damaged = damaged || (!slots.back() && !all_zero(block));
+    was_rewritten = was_rewritten || is_rewrite_notice(block, superblock.log);
   }
   Result<TrackList> list = TrackList::from_pages(superblock, slots);
   if (list && !damaged) return list;
@@ -111,13 +111,15 @@ Result<TrackList> read_track_list(Disk& disk, const Superblock& superblock) {
   }
   // What is not whole may be the remains of a write that was cut off: then no track was taken by
   // what it said. Or the newest page, in whose place an older one must not pass for it.
-  if (list && std::ranges::all_of(headers, [&](const TrackHeader& header) {
+  if (list && !was_rewritten && std::ranges::all_of(headers, [&](const TrackHeader& header) {
         return header.allocation < list->end();
       })) {
     return list;
   }
   TrackList rebuilt = TrackList::from_headers(superblock, headers, slots);
-  if (Result<void> r = write_list(disk, superblock.log, rebuilt.all_pages()); !r) return r.error();
+  if (Result<void> r = replace_list(disk, superblock.log, rebuilt.all_pages()); !r) {
+    return r.error();
+  }
   return rebuilt;
 }
 

@@ -12,7 +12,8 @@
 namespace mariner::logging {
 namespace {
 
-constexpr BlockKind kListPage{0x5453494c4e52414d, 1};  // "MARNLIST"
+constexpr BlockKind kListPage{0x5453494c4e52414d, 1};       // "MARNLIST"
+constexpr BlockKind kRewriteNotice{0x57454e4c4e52414d, 1};  // "MARNLNEW"
 constexpr std::size_t kEntriesAt = 64;
 static_assert(kEntriesAt + std::size_t{kListPageTracks} * 8 <= kBlockBytes);
 
@@ -52,6 +53,17 @@ std::optional<ListPage> unpack_list_page(std::span<const std::byte, kBlockBytes>
     page.tracks.push_back(load_le<std::uint64_t>(p + kEntriesAt + 8 * i));
   }
   return page;
+}
+
+void pack_rewrite_notice(const LogId& log, std::span<std::byte, kBlockBytes> to) {
+  std::memset(to.data(), 0, to.size());
+  std::memcpy(to.data() + 16, log.data(), log.size());
+  seal_block(to, kRewriteNotice);
+}
+
+bool is_rewrite_notice(std::span<const std::byte, kBlockBytes> from, const LogId& log) {
+  return is_sealed(from, kRewriteNotice) &&
+         std::memcmp(from.data() + 16, log.data(), log.size()) == 0;
 }
 
 TrackList::TrackList(const Superblock& superblock)
@@ -238,6 +250,7 @@ std::vector<TrackList::Write> TrackList::all_pages() {
     write.block = kListFirstBlock + slot;
     writes.push_back(std::move(write));
   }
+  CHECK(writes.size() < slot_count_);
   // Older pages elsewhere must not be found beside these.
   for (std::uint64_t slot = writes.size(); slot < slot_count_; ++slot) {
     writes.push_back({kListFirstBlock + slot, {}});

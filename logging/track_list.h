@@ -40,6 +40,11 @@ void pack_list_page(const ListPage& page, const LogId& log, std::span<std::byte,
 std::optional<ListPage> unpack_list_page(std::span<const std::byte, kBlockBytes> from,
                                          const LogId& log);
 
+// Stands in the last slot while the whole list is written anew: where it is found, no page counts.
+void pack_rewrite_notice(const LogId& log, std::span<std::byte, kBlockBytes> to);
+[[nodiscard]] bool is_rewrite_notice(std::span<const std::byte, kBlockBytes> from,
+                                     const LogId& log);
+
 class TrackList {
  public:
   // Of a new log: every track is planned, in the order of their places.
@@ -74,8 +79,8 @@ class TrackList {
   [[nodiscard]] const std::vector<std::uint64_t>& released() const;
   // The writes failed: as if release() had not been called.
   void abandoned() { next_.reset(); }
-  // The whole list, for one that is written for the first time: every block of it. Takes effect at
-  // once, without committed().
+  // The whole list, for one that is written for the first time: every block of it, first the pages,
+  // then zeros, at least one block of them. Takes effect at once, without committed().
   [[nodiscard]] std::vector<Write> all_pages();
 
  private:

@@ -1,11 +1,27 @@
 #include "tests/logging/batch_spy.h"
 
+#include <algorithm>
+
+#include "proto/check.h"
+
 namespace mariner::logging::test {
 
-std::optional<BatchSpy::Batch> BatchSpy::at(std::uint64_t sector) const {
-  const auto found = batches_.find(sector);
-  if (found == batches_.end()) return std::nullopt;
-  return found->second;
+std::optional<BatchSpy::Batch> BatchSpy::holding(std::uint64_t sequence,
+                                                 std::uint64_t sector) const {
+  const auto found = std::find_if(batches_.rbegin(), batches_.rend(), [&](const Batch& batch) {
+    return batch.range.offset == sector * format_.sector_bytes &&
+           std::ranges::find(batch.sequences, sequence) != batch.sequences.end();
+  });
+  if (found == batches_.rend()) return std::nullopt;
+  return *found;
+}
+
+std::vector<ByteRange> BatchSpy::written_instead(const Batch& batch) const {
+  std::vector<ByteRange> ranges;
+  for (std::size_t i = batch.begun + 1; i < batches_.size(); ++i) {
+    if (batches_[i].number == batch.number) ranges.push_back(batches_[i].range);
+  }
+  return ranges;
 }
 
 void BatchSpy::async_write(std::uint64_t offset, std::vector<ConstBytes> parts,
@@ -16,9 +32,18 @@ void BatchSpy::async_write(std::uint64_t offset, std::vector<ConstBytes> parts,
        at += format_.sector_bytes) {
     const std::optional<BatchHeader> header = peek_batch(headers.subspan(at), format_);
     if (!header) continue;
-    batches_[header->sector] = {header->batch_number,
-                                {header->sector * format_.sector_bytes,
-                                 std::uint64_t{header->total_sectors} * format_.sector_bytes}};
+    const std::uint32_t bytes = format_.sector_bytes;
+    Batch batch{header->batch_number,
+                {header->sector * bytes, std::uint64_t{header->total_sectors} * bytes},
+                {},
+                batches_.size()};
+    const auto parsed = parse_batch(
+        headers.subspan(at, std::size_t{header->header_sectors} * bytes), format_, header->sector);
+    CHECK(parsed.has_value());
+    for (const UnpackedRecord& unpacked : parsed->records) {
+      batch.sequences.push_back(unpacked.record.sequence.value);
+    }
+    batches_.push_back(std::move(batch));
     break;
   }
   disk_.async_write(offset, std::move(parts), durability, std::move(done));

@@ -1,9 +1,9 @@
-// A disk that remembers which batch was written to which place: what a log writer tells nobody, and
-// a judge of reported damage must know.
+// A disk that remembers every batch that was ever begun on it, and where: what a log writer tells
+// nobody, and a judge of reported damage must know.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -17,14 +17,19 @@ class BatchSpy final : public Disk {
  public:
   struct Batch {
     std::uint64_t number = 0;
-    ByteRange range;  // header area and payloads
+    ByteRange range;                       // header area and payloads
+    std::vector<std::uint64_t> sequences;  // of its records
+    std::size_t begun = 0;                 // its place among all batches of the disk
   };
 
   // `disk` outlives it.
   BatchSpy(Disk& disk, const BatchFormat& format) : disk_(disk), format_(format) {}
 
-  // The batch that was written last so that it begins at the sector.
-  [[nodiscard]] std::optional<Batch> at(std::uint64_t sector) const;
+  // Of the batches begun at the sector the last one that holds a record of this sequence number.
+  [[nodiscard]] std::optional<Batch> holding(std::uint64_t sequence, std::uint64_t sector) const;
+  // Where the batches stand that were begun under the same number after it: it had failed, or was
+  // cut.
+  [[nodiscard]] std::vector<ByteRange> written_instead(const Batch& batch) const;
 
   [[nodiscard]] std::uint64_t size_bytes() const override { return disk_.size_bytes(); }
   [[nodiscard]] std::uint32_t alignment() const override { return disk_.alignment(); }
@@ -46,7 +51,7 @@ class BatchSpy final : public Disk {
  private:
   Disk& disk_;
   const BatchFormat format_;
-  std::map<std::uint64_t, Batch> batches_;
+  std::vector<Batch> batches_;  // in the order in which they were begun
 };
 
 }  // namespace mariner::logging::test

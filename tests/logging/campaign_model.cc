@@ -34,7 +34,7 @@ void CampaignModel::place(CampaignRig& rig, Entry& entry, const LogLocation& at)
   entry.at = at;
   CampaignRig::Slot* slot = rig.find(at.disk);
   CHECK(slot != nullptr);
-  const auto batch = slot->spy->at(at.batch_sector);
+  const auto batch = slot->spy->holding(entry.record.sequence.value, at.batch_sector);
   CHECK(batch.has_value());
   entry.batch = *batch;
 }
@@ -83,16 +83,18 @@ std::string CampaignModel::verify(CampaignRig& rig, const Entry& entry, const Lo
     if (std::memcmp(to.data(), expected.data(), to.size()) == 0) return {};
     return name_of(record) + place_of(at) + ": a verified read gave wrong bytes";
   }
-  const auto is_damaged = [&](std::uint8_t disk, ByteRange range) {
-    const CampaignRig::Slot* slot = rig.find(disk);
-    return slot != nullptr && slot->is_damaged(range);
-  };
-  const auto batch = rig.find(at.disk)->spy->at(at.batch_sector);
-  // Of a copy that a failed write has left nothing is expected, as long as nobody needs it.
-  const bool own = is_damaged(entry.at.disk, entry.batch.range);
-  const bool here = batch && is_damaged(at.disk, batch->range);
+  const CampaignRig::Slot* own_slot = rig.find(entry.at.disk);
+  const CampaignRig::Slot& slot = *rig.find(at.disk);
+  const auto batch = slot.spy->holding(record.sequence.value, at.batch_sector);
+  // Of a copy that a failed write has left nothing is expected, as long as nobody needs it. It may
+  // pass for the batch of its number where that one is damaged: FORMAT.md section 5.
+  const bool own = own_slot != nullptr && own_slot->is_damaged(entry.batch.range);
+  const bool here = batch && slot.is_damaged(batch->range);
+  const bool instead =
+      batch && std::ranges::any_of(slot.spy->written_instead(*batch),
+                                   [&](ByteRange range) { return slot.is_damaged(range); });
   if (read.error().code != ErrorCode::kCorrupt ||
-      !(own || here || doubtful_.contains(record.sequence.value))) {
+      !(own || here || instead || doubtful_.contains(record.sequence.value))) {
     return name_of(record) + place_of(at) + ", acknowledged" + place_of(entry.at) + ": " +
            to_string(read.error());
   }

@@ -108,7 +108,7 @@ Result<void> CampaignRig::open(unsigned threads, bool initialise) {
   Result<Recovered> result =
       recover_log(refs, threads, [this](const Record& record, const LogLocation& at) {
         Slot& slot = *find(at.disk);
-        const auto batch = slot.spy->at(at.batch_sector);
+        const auto batch = slot.spy->holding(record.sequence.value, at.batch_sector);
         if (batch) slot.found_batches.insert(batch->number);
         if (record.ordinal >= given_up) visited.push_back({record, at});
       });

@@ -101,6 +101,21 @@ TEST(ListPage, AnotherLogOrImpossibleNumbersAreRefused) {
   EXPECT_FALSE(unpack_list_page(block, log_id()).has_value()) << "too many";
 }
 
+TEST(RewriteNotice, IsThatOfItsLogAndNoPage) {
+  Block block;
+  pack_rewrite_notice(log_id(), block);
+  EXPECT_EQ(hex(std::span(block).first(48)),
+            "4d41524e 4c4e4557 01000000 9558127d\n"
+            "10111213 14151617 18191a1b 1c1d1e1f\n"
+            "00000000 00000000 00000000 00000000");
+  EXPECT_TRUE(is_rewrite_notice(block, log_id()));
+  EXPECT_FALSE(is_rewrite_notice(block, log_id(0x20)));
+  EXPECT_FALSE(unpack_list_page(block, log_id()).has_value());
+  EXPECT_FALSE(is_rewrite_notice(packed(kPage), log_id()));
+  block[kBlockBytes - 1] = std::byte{1};
+  EXPECT_FALSE(is_rewrite_notice(block, log_id())) << "torn";
+}
+
 TEST(TrackList, ANewLogTakesItsTracksInOrder) {
   EXPECT_EQ(text_of(TrackList(superblock_of(5))), "1..5: 0 1 2 3 4");
 }

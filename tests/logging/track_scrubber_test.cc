@@ -218,7 +218,7 @@ TEST_F(TrackScrubberTest, ATrackThatIsReleasedWhileItIsReadIsNoDamage) {
   ASSERT_EQ(rig_.disk.in_flight(), 1u);
   // As the recycler does, whose writes need not wait for the read.
   for (const TrackList::Write& write : rig_.tracks->release(2)) {
-    ASSERT_TRUE(write_list(rig_.disk, rig_.superblock.log, {write}));
+    ASSERT_TRUE(write_list(rig_.disk, rig_.superblock.log, {&write, 1}));
   }
   rig_.tracks->committed();
   ASSERT_EQ(rig_.tracks->oldest(), 2u);
