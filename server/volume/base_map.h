@@ -33,7 +33,8 @@ class BaseMap {
     std::string bits;  // kPageBlocks / 8 bytes, least significant bit first
   };
 
-  // `everywhere`: an imported volume, all of whose blocks were in the image to begin with.
+  // `everywhere`: an imported volume, all of whose blocks were in the image to begin with, or a
+  // writable view, all of whose blocks are its parent's.
   explicit BaseMap(bool everywhere) : everywhere_(everywhere) {}
 
   void add(BlockRange range);

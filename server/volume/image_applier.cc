@@ -13,8 +13,8 @@ class ImageApplier::ChunkBuilder {
  public:
   explicit ChunkBuilder(const std::vector<PastRun>& found) : next_(found.begin()) {}
 
-  void add(const Run& of) {
-    const PendingTable::Run& run = of.pending;
+  void add(Run&& of) {
+    PendingTable::Run& run = of.pending;
     keep_ = of.base_stored;
     const std::span<const PastRun> past = run.content.kind == PendingContent::Kind::kHistory
                                               ? take(run.range)
@@ -28,8 +28,8 @@ class ImageApplier::ChunkBuilder {
     switch (run.content.kind) {
       case PendingContent::Kind::kZero: return add_zero(run.range);
       case PendingContent::Kind::kMemory:
-        return overwrite(
-            {run.range, run.content.payload, run.content.offset, run.content.repeated, nullptr});
+        return overwrite({run.range, std::move(run.content.payload), run.content.offset,
+                          run.content.repeated, nullptr});
       case PendingContent::Kind::kHistory: break;
     }
     for (const PastRun& part : past) {
@@ -129,12 +129,12 @@ void ImageApplier::next_chunk() {
   Chunk chunk = gather();
   if (chunk.runs.empty()) return flush(Lbn{UINT64_MAX});
   // What is in memory, and has no base in the image, needs no question.
-  if (chunk.lookups.empty()) return take_chunk(chunk, {});
+  if (chunk.lookups.empty()) return take_chunk(std::move(chunk), {});
   std::vector<History::Lookup> lookups = std::exchange(chunk.lookups, {});
   locate_all(parts_.history, std::move(lookups),
-             [this, chunk = std::move(chunk)](const Result<History::Located>& found) {
+             [this, chunk = std::move(chunk)](const Result<History::Located>& found) mutable {
                if (!found) return finish(found.error());
-               take_chunk(chunk, found->runs);
+               take_chunk(std::move(chunk), found->runs);
              });
 }
 
@@ -170,11 +170,11 @@ ImageApplier::Chunk ImageApplier::gather() const {
   return chunk;
 }
 
-void ImageApplier::take_chunk(const Chunk& chunk, const std::vector<PastRun>& found) {
+void ImageApplier::take_chunk(Chunk chunk, const std::vector<PastRun>& found) {
   next_ = chunk.next;
   portion_left_ -= chunk.blocks;
   ChunkBuilder builder(found);
-  for (const Run& run : chunk.runs) builder.add(run);
+  for (Run& run : chunk.runs) builder.add(std::move(run));
   changes_ = std::move(builder.changes);
   to_capture_ = std::move(builder.to_capture);
   capture_next();

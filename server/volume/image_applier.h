@@ -93,7 +93,7 @@ class ImageApplier {
   void next_chunk();
   [[nodiscard]] Chunk gather() const;
   [[nodiscard]] bool beside_base(BlockRange range) const;
-  void take_chunk(const Chunk& chunk, const std::vector<PastRun>& found);
+  void take_chunk(Chunk chunk, const std::vector<PastRun>& found);
   void capture_next();
   void write_chunk();
   void flush(Lbn end);

@@ -302,20 +302,37 @@ TEST_F(StoredVolumeTest, WhoStopsIsNotCaughtUpAnyMore) {
   EXPECT_FALSE(caught_up);
 }
 
+TEST_F(StoredVolumeTest, WhatIsPendingInThePastAloneIsLookedForAgainAfterAFreeze) {
+  make({.frontier = {3}, .last = {6}, .unapplied = {{{1}, {1}}}, .unapplied_since = {1}});
+  begin_read({{1}, {1}});
+  AskedHistory::next(history_.reads).done(Error{ErrorCode::kUnavailable, "away"});
+  EXPECT_EQ(read_, "unavailable") << "it is nowhere else";
+  begin_read({{1}, {1}});
+  AskedHistory::Read late = AskedHistory::next(history_.reads);
+  EXPECT_EQ(late.at, SequenceNumber{6});
+  apply();
+  answer({run({{1}, {1}}, Source::kLog, 'a')});
+  EXPECT_EQ(image(), "iaiiii");
+  late.done(Error{ErrorCode::kCorrupt, "the log has given it up since"});
+  executor_.run_ready();
+  EXPECT_EQ(read_, "a") << "from the image";
+}
+
 TEST_F(StoredVolumeTest, APunchAsksForWhatIsCommittedAndNothingIsAppliedUntilItIsDone) {
   all_in_base();
   make({.frontier = {5}, .last = {5}});
   std::optional<bool> punched;
+  write(6, {{5}, {1}}, 'a');
   stored_->storage().punch({{{1}, {3}}}, [&](const Result<void>& r) { punched = r.has_value(); });
-  EXPECT_EQ(history_.locates.front().lookups.at(0).at, SequenceNumber{5});
-  write(6, {{1}, {2}}, 'a');
+  EXPECT_EQ(history_.locates.front().lookups.at(0).at, SequenceNumber{6});
+  write(7, {{1}, {2}}, 'a');
   apply();
   EXPECT_EQ(history_.locates.size(), 1u) << "the image stands still";
   answer({run({{1}, {1}}, Source::kZero), run({{2}, {1}}, Source::kLog),
           run({{3}, {1}}, Source::kZero)});
   EXPECT_EQ(punched, true);
-  answer({run({{1}, {2}}, Source::kLog)});
-  EXPECT_EQ(image(), "iaa0ii");
+  answer({run({{1}, {2}}, Source::kLog), run({{5}, {1}}, Source::kLog)});
+  EXPECT_EQ(image(), "iaa0ia");
 }
 
 TEST_F(StoredVolumeTest, APunchThatCannotAskIsToldAndHoldsNothingUp) {

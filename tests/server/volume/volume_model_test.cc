@@ -585,7 +585,9 @@ std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
 void run_seeds(Variant variant) {
   const bool one = std::getenv("MARINER_SEED") != nullptr;
   const std::uint64_t first = from_environment("MARINER_SEED", 1);
-  const std::uint64_t count = from_environment("MARINER_SEEDS", one ? 1 : 1500);
+  const std::uint64_t count = from_environment("MARINER_SEEDS", one                   ? 1
+                                                                : variant.far_history ? 2000
+                                                                                      : 1500);
   for (std::uint64_t seed = first; seed < first + count; ++seed) {
     SCOPED_TRACE("MARINER_SEED=" + std::to_string(seed));
     Run run(seed, variant);
