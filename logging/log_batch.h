@@ -35,6 +35,7 @@ struct PendingRecord {
   Appended done;
   LogLocation location;
   std::chrono::nanoseconds arrived{0};
+  bool dispatched = false;  // a disk was told to write it: it may stand there, whatever was said
 
   // What it takes of a batch, its share of the header area included.
   [[nodiscard]] std::uint32_t batch_bytes() const {

@@ -219,6 +219,7 @@ void LogWriter::dispatch(Arm& arm, Time now) {
   const auto end = arm.queue.begin() + static_cast<std::ptrdiff_t>(count);
   batch->records.assign(std::make_move_iterator(arm.queue.begin()), std::make_move_iterator(end));
   arm.queue.erase(arm.queue.begin(), end);
+  for (PendingRecord& pending : batch->records) pending.dispatched = true;
   if (!arm.queue.empty()) {
     ActiveDisk::Rest rest{0, arm.queue.front().batch_bytes(), arm.queue.front().arrived};
     for (const PendingRecord& pending : arm.queue) rest.bytes += pending.batch_bytes();

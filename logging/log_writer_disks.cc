@@ -63,7 +63,8 @@ void LogWriter::abandon(Arm& arm) {
                        pending.urgency,
                        std::move(pending.done),
                        {},
-                       pending.arrived});
+                       pending.arrived,
+                       pending.dispatched});
   }
   requeue(std::move(records));
   report(arm);

@@ -57,12 +57,14 @@ bool LogWriter::make_way() {
 
 void LogWriter::fail(PendingRecord& pending, const Error& error) {
   // What becomes of records when no disk is left, the next recovery finds out.
-  const bool may_stand = pending.record.ordinal != 0 && !failed_;
-  if (!may_stand || pending.record.type == RecordType::kWithdrawal) return pending.done(error);
-  withdraw(pending, error);
+  const std::uint64_t ordinal = pending.record.ordinal;
+  const bool counts = ordinal != 0 && !failed_ && pending.record.type != RecordType::kWithdrawal;
+  if (counts && pending.dispatched) return withdraw(pending, error);
+  if (counts) ordinals_.settle(ordinal);  // it waited for a disk, and stands nowhere
+  pending.done(error);
 }
 
-// It has been given to a disk, which may hold it although it said that it failed, or may write it
+// A disk was told to write it, and may hold it although it said that it failed, or may write it
 // yet. Nobody is told that it failed before the log says that it does not count.
 void LogWriter::withdraw(PendingRecord& pending, const Error& error) {
   const std::uint64_t ordinal = pending.record.ordinal;
@@ -76,7 +78,7 @@ void LogWriter::withdraw(PendingRecord& pending, const Error& error) {
     if (logged) {
       withdrawn_.add(ordinal);
       ordinals_.settle(ordinal);
-    } else {
+    } else if (!failed_) {
       // Nothing may be logged that builds on a failure which the log may forget.
       failed_ = true;
       why_failed_ = {ErrorCode::kIo, "the log cannot say that a write has failed (" +

@@ -110,6 +110,8 @@ class WriteCoordinator {
   [[nodiscard]] Epoch epoch() const { return epoch_; }
   [[nodiscard]] std::size_t in_flight() const { return in_flight_.size(); }
   [[nodiscard]] std::size_t waiting() const { return waiting_.size(); }
+  // By lag_bytes(), of all that was ever stamped: what a grant is compared with.
+  [[nodiscard]] std::uint64_t stamped_bytes() const { return stamped_bytes_; }
 
  private:
   struct InFlight {

@@ -105,9 +105,10 @@ end_to_end() {
   grep '^SKIPPED' "$reports/pytest.log" | sed 's/^/  /'
 }
 
-# campaign FOLDER NAME SEEDS: the log or the index against faulty disks; without this, ctest runs the first of them.
+# campaign FOLDER NAME SEEDS: the log or the index against faulty disks, the cluster against all that fails; without this, ctest
+# runs the first of them.
 campaign() {
-  local name=campaign-$1
+  local name=campaign-$2
   if step "$name" tests/support/campaign.sh "build/release/tests/$1/mariner_$2_campaign_test" "$3"; then
     passed=$((passed + 1))
     grep '^seeds' "$reports/$name.log" | sed 's/^/  /'
@@ -152,6 +153,7 @@ case $mode in
     ;;
   default)
     unit release 'unit|house'
+    campaign sim/cluster cluster 3000
     end_to_end
     fuzz 10 10
     ;;
@@ -159,6 +161,7 @@ case $mode in
     unit release 'unit|house'
     campaign logging log 100000
     campaign index index 1500   # 10,500,000 operations
+    campaign sim/cluster cluster 100000
     build asan
     unit asan 'unit'
     build tsan

@@ -119,6 +119,23 @@ TEST_F(FullLogTest, NobodyIsToldBeforeTheWithdrawalIsDurable) {
   EXPECT_EQ(rig_.reopened(), std::string(kAllBefore) + (found == kLast ? " 10" : ""));
 }
 
+TEST_F(FullLogTest, WhatOnlyWaitedForADiskNeedsNoWithdrawal) {
+  for (const auto& disk : rig_.disks) {
+    disk->hold();
+    disk->fail_writes(1, Remains::kEverything);
+  }
+  rig_.append_now(record_of(1, kLast, kLargest));
+  rig_.append_now(record_of(1, kLast + 1, kLargest / 2));
+  rig_.append_now(record_of(1, kLast + 2, kLargest / 2));
+  ASSERT_EQ(rig_.disks[0]->in_flight() + rig_.disks[1]->in_flight(), 2u);
+  for (const auto& disk : rig_.disks) disk->release();
+  rig_.executor.run_until_idle();
+  EXPECT_EQ(rig_.outcomes_text(), "12:no-space 11:no-space 10:no-space");
+  EXPECT_EQ(rig_.writer().withdrawn().size(), 2u) << "of those that were in flight";
+  EXPECT_EQ(rig_.writer().ordinal_frontier(), kLast + 5) << "all are settled, the third one, too";
+  EXPECT_EQ(rig_.reopened(), kAllBefore);
+}
+
 TEST_F(FullLogTest, WhereNothingCanSayThatItFailedNothingIsWrittenAnyMore) {
   // The reserve too, and what is left of each track.
   for (std::uint64_t i = 100; i < 103; ++i) {

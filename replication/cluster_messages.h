@@ -1,0 +1,147 @@
+// What the nodes of a volume say to each other, beside the write itself (messages.h).
+//
+// Each belongs to one connection between a coordinator and a participant; a connection carries the
+// messages of one direction in order, each once, or breaks. Sources: design.md sections 4 and 5;
+// replication/PROTOCOL.md has the states.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "proto/error.h"
+#include "proto/units.h"
+#include "replication/messages.h"
+
+namespace mariner::replication {
+
+// A node of the cluster: given once, when it is enrolled. 0 is no node.
+struct NodeId {
+  std::uint32_t value = 0;
+  friend constexpr auto operator<=>(const NodeId&, const NodeId&) = default;
+};
+
+// Numbers [first, last].
+struct SequenceRange {
+  SequenceNumber first;
+  SequenceNumber last;
+  friend constexpr auto operator<=>(const SequenceRange&, const SequenceRange&) = default;
+  [[nodiscard]] constexpr bool contains(SequenceNumber sequence) const {
+    return sequence >= first && sequence <= last;
+  }
+};
+
+// ---- coordinator to logger
+
+// The coordinator of `epoch` is here. The first message of every connection.
+struct OpenLog {
+  VolumeId volume;
+  Epoch epoch;
+};
+// Everything at or below is durable in every image that counts; when no write carries it.
+struct FrontierMessage {
+  VolumeId volume;
+  Epoch epoch;
+  SequenceNumber frontier;
+};
+
+// `time` is becoming a moment that can be opened: no coordinator to come may stamp at or before it.
+struct RaiseFloor {
+  VolumeId volume;
+  Epoch epoch;
+  VersionTime time;
+};
+
+// ---- logger to coordinator
+
+// The logger listens to nobody of an older epoch any more, and nothing of one is under way.
+struct LogOpened {
+  VolumeId volume;
+  Epoch epoch;
+  SequenceNumber
+      last;  // the highest number that it has: at or below it, what is no hole is settled
+  std::vector<SequenceRange> holes;  // failed here, and are not voided yet; ascending
+  VersionTime floor;                 // no later write is at or before it
+  SequenceNumber frontier;           // durable in every image, as far as the log knows
+};
+// Every number at or below is durable or void.
+struct Logged {
+  VolumeId volume;
+  Epoch epoch;
+  SequenceNumber through;
+};
+// That `time` and what is before it are not to be stamped again is on stable storage.
+struct FloorRaised {
+  VolumeId volume;
+  Epoch epoch;
+  VersionTime time;
+};
+// A write never became durable and never will. It is to be voided.
+struct LogFailed {
+  VolumeId volume;
+  Epoch epoch;
+  SequenceNumber sequence;
+  Error error;
+};
+
+// ---- coordinator to storage
+
+// The coordinator of `epoch` is here. The first message of every connection.
+struct OpenStorage {
+  VolumeId volume;
+  Epoch epoch;
+};
+// Once it is open, and again when it was left out for a while. What was prepared and not committed
+// before is void: the numbers at or below `settled` are in the history, all others come now.
+struct Resume {
+  VolumeId volume;
+  Epoch epoch;
+  SequenceNumber settled;
+};
+// Everything prepared at or below is settled; when no write carries it.
+struct CommitMessage {
+  VolumeId volume;
+  Epoch epoch;
+  SequenceNumber settled;
+};
+
+// ---- storage to coordinator
+
+struct StorageOpened {
+  VolumeId volume;
+  Epoch epoch;
+  SequenceNumber committed;  // what it had when it was opened
+  SequenceNumber durable;
+};
+// It has everything at or below, or knows where in the history it is: it can serve reads.
+struct CaughtUp {
+  VolumeId volume;
+  Epoch epoch;
+  SequenceNumber through;
+};
+struct StorageProgress {
+  VolumeId volume;
+  Epoch epoch;
+  SequenceNumber resumed;     // of the newest Resume that it has heard
+  SequenceNumber durable;     // everything at or below is in the image, on stable storage
+  std::uint64_t granted = 0;  // writes may be sent while they add up to less, by lag_bytes() since
+                              // Resume
+};
+
+// ---- participants to a coordinator
+
+// What was said is not heard. kStaleEpoch: `promised` is newer than what was said. kProtocol: it
+// does not follow what came before; the connection is of no use any more.
+struct Refused {
+  VolumeId volume;
+  Epoch promised;
+  Error error;
+};
+
+using ToLogger = std::variant<OpenLog, WriteMessage, VoidMessage, FrontierMessage, RaiseFloor>;
+using FromLogger = std::variant<LogOpened, Logged, LogFailed, FloorRaised, Refused>;
+using ToStorage = std::variant<OpenStorage, Resume, WriteMessage, VoidMessage, CommitMessage>;
+using FromStorage = std::variant<StorageOpened, CaughtUp, StorageProgress, Refused>;
+
+}  // namespace mariner::replication

@@ -1,0 +1,182 @@
+#include "replication/logger_role.h"
+
+#include <string>
+#include <utility>
+
+#include "proto/check.h"
+
+namespace mariner::replication {
+
+LoggerRole::LoggerRole(const Start& start)
+    : volume_(start.volume),
+      door_(start.promised),
+      settled_(start.last),
+      last_(start.last),
+      last_time_(start.last_time),
+      floor_(std::max(start.floor, start.last_time)),
+      frontier_(start.frontier),
+      told_(start.last) {}
+
+void LoggerRole::received(ConnectionId from, ToLogger message, Actions& out) {
+  if (const auto* open = std::get_if<OpenLog>(&message)) return hear(from, *open, out);
+  if (!door_.hears(from)) {
+    return refuse(from, ErrorCode::kStaleEpoch,
+                  "the logger does not listen to this connection: a coordinator of epoch " +
+                      std::to_string(door_.epoch().value) + " came later, or none was opened",
+                  out);
+  }
+  std::visit([&](auto& heard) { hear(from, heard, out); }, message);
+}
+
+void LoggerRole::refuse(ConnectionId to, ErrorCode code, std::string message, Actions& out) {
+  door_.leave(to);
+  out.emplace_back(Send{to, Refused{volume_, door_.epoch(), Error{code, std::move(message)}}});
+}
+
+void LoggerRole::hear(ConnectionId from, const OpenLog& message, Actions& out) {
+  const auto before = door_.current();
+  const auto asked = door_.ask(from, message.epoch);
+  if (asked != ParticipantDoor::Asked::kStale && before && *before != from) {
+    refuse(*before, ErrorCode::kUnavailable, "another connection has taken its place", out);
+  }
+  switch (asked) {
+    case ParticipantDoor::Asked::kStale:
+      return refuse(from, ErrorCode::kStaleEpoch,
+                    "epoch " + std::to_string(message.epoch.value) +
+                        " is over: the logger has promised " + std::to_string(door_.epoch().value),
+                    out);
+    case ParticipantDoor::Asked::kPromise:
+      ++promising_;
+      out.emplace_back(Promise{message.epoch, floor_});
+      return;
+    case ParticipantDoor::Asked::kWaits: open_when_ready(out);
+  }
+}
+
+void LoggerRole::promised(const Promise& promise, const Result<void>& result, Actions& out) {
+  CHECK(promising_ > 0);
+  --promising_;
+  if (result) door_.promised(promise.epoch);
+  const auto heard = door_.heard();
+  if (heard && promise.epoch == door_.epoch()) {
+    // A floor was raised for who is heard.
+    if (!result) return refuse(*heard, result.error().code, result.error().message, out);
+    out.emplace_back(Send{*heard, FloorRaised{volume_, promise.epoch, promise.floor}});
+    return;
+  }
+  open_when_ready(out);
+}
+
+void LoggerRole::open_when_ready(Actions& out) {
+  if (appending_ > 0 || !door_.can_open()) return;
+  const ConnectionId to = door_.open();
+  told_ = settled_.value();
+  out.emplace_back(Send{to, LogOpened{volume_, door_.epoch(), last_, holes(), floor_, frontier_}});
+}
+
+std::vector<SequenceRange> LoggerRole::holes() const {
+  std::vector<SequenceRange> out;
+  for (const SequenceNumber failed : failed_) {
+    if (!out.empty() && out.back().last.next() == failed) {
+      out.back().last = failed;
+    } else {
+      out.push_back({failed, failed});
+    }
+  }
+  return out;
+}
+
+void LoggerRole::hear(ConnectionId from, WriteMessage& message, Actions& out) {
+  const Stamp& stamp = message.stamp;
+  if (stamp.epoch != door_.epoch() || stamp.sequence != last_.next() || stamp.time <= last_time_) {
+    return refuse(from, ErrorCode::kProtocol,
+                  "write #" + std::to_string(stamp.sequence.value) + " of epoch " +
+                      std::to_string(stamp.epoch.value) + " at " + std::to_string(stamp.time.ns) +
+                      " ns: expected #" + std::to_string(last_.next().value) + " of epoch " +
+                      std::to_string(door_.epoch().value) + " after " +
+                      std::to_string(last_time_.ns) + " ns",
+                  out);
+  }
+  last_ = stamp.sequence;
+  last_time_ = stamp.time;
+  floor_ = std::max(floor_, stamp.time);
+  frontier_ = std::max(frontier_, message.frontier);
+  ++appending_;
+  out.emplace_back(Append{std::move(message)});
+}
+
+void LoggerRole::appended(SequenceNumber sequence, const Result<void>& result, Actions& out) {
+  CHECK(appending_ > 0);
+  --appending_;
+  if (result) {
+    settled_.settle(sequence);
+  } else {
+    failed_.insert(sequence);
+    if (const auto heard = door_.heard()) {
+      out.emplace_back(Send{*heard, LogFailed{volume_, door_.epoch(), sequence, result.error()}});
+    }
+  }
+  open_when_ready(out);
+}
+
+void LoggerRole::hear(ConnectionId from, const VoidMessage& message, Actions& out) {
+  const bool follows = message.first == last_.next() && message.last >= message.first;
+  bool failed = message.last >= message.first && message.last <= last_;
+  for (SequenceNumber s = message.first; failed && s <= message.last; s = s.next()) {
+    failed = failed_.contains(s);
+  }
+  if (message.epoch != door_.epoch() || !(follows || failed)) {
+    return refuse(from, ErrorCode::kProtocol,
+                  "void of #" + std::to_string(message.first.value) + " to #" +
+                      std::to_string(message.last.value) +
+                      ": expected numbers that failed, or from #" +
+                      std::to_string(last_.next().value) + " on",
+                  out);
+  }
+  for (SequenceNumber s = message.first; failed && s <= message.last; s = s.next())
+    failed_.erase(s);
+  last_ = std::max(last_, message.last);
+  ++appending_;
+  out.emplace_back(AppendVoid{message});
+}
+
+void LoggerRole::void_appended(SequenceRange numbers, const Result<void>& result, Actions& out) {
+  CHECK(appending_ > 0);
+  --appending_;
+  for (SequenceNumber s = numbers.first; s <= numbers.last; s = s.next()) {
+    if (result) {
+      settled_.settle(s);
+    } else {
+      failed_.insert(s);
+    }
+  }
+  if (const auto heard = door_.heard(); heard && !result) {
+    refuse(*heard, result.error().code, "could not be voided: " + result.error().message, out);
+  }
+  open_when_ready(out);
+}
+
+void LoggerRole::hear(ConnectionId from, const FrontierMessage& message, Actions& out) {
+  if (message.frontier > settled_.value()) {
+    return refuse(from, ErrorCode::kProtocol,
+                  "frontier #" + std::to_string(message.frontier.value) +
+                      " is above what is settled, #" + std::to_string(settled_.value().value),
+                  out);
+  }
+  frontier_ = std::max(frontier_, message.frontier);
+}
+
+void LoggerRole::hear(ConnectionId /*from*/, const RaiseFloor& message, Actions& out) {
+  floor_ = std::max(floor_, message.time);
+  ++promising_;
+  out.emplace_back(Promise{door_.epoch(), floor_});
+}
+
+void LoggerRole::flush(Actions& out) {
+  const auto heard = door_.heard();
+  if (!heard || told_ == settled_.value()) return;
+  told_ = settled_.value();
+  out.emplace_back(Send{*heard, Logged{volume_, door_.epoch(), told_}});
+}
+
+}  // namespace mariner::replication

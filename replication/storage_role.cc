@@ -1,0 +1,181 @@
+#include "replication/storage_role.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "proto/check.h"
+
+namespace mariner::replication {
+
+StorageRole::StorageRole(const Start& start)
+    : volume_(start.volume),
+      door_(start.promised),
+      resumed_(start.durable),
+      committed_(start.durable),
+      durable_(start.durable),
+      settled_(start.durable),
+      prepared_(start.durable) {}
+
+void StorageRole::received(ConnectionId from, ToStorage message, Actions& out) {
+  if (const auto* open = std::get_if<OpenStorage>(&message)) return hear(from, *open, out);
+  if (!door_.hears(from)) {
+    return refuse(from, ErrorCode::kStaleEpoch,
+                  "the storage node does not listen to this connection: a coordinator of epoch " +
+                      std::to_string(door_.epoch().value) + " came later, or none was opened",
+                  out);
+  }
+  std::visit([&](auto& heard) { hear(from, heard, out); }, message);
+}
+
+void StorageRole::refuse(ConnectionId to, ErrorCode code, std::string message, Actions& out) {
+  door_.leave(to);
+  out.emplace_back(Send{to, Refused{volume_, door_.epoch(), Error{code, std::move(message)}}});
+}
+
+void StorageRole::hear(ConnectionId from, const OpenStorage& message, Actions& out) {
+  const auto before = door_.current();
+  const auto asked = door_.ask(from, message.epoch);
+  if (asked == ParticipantDoor::Asked::kStale) {
+    return refuse(from, ErrorCode::kStaleEpoch,
+                  "epoch " + std::to_string(message.epoch.value) +
+                      " is over: the storage node has promised " +
+                      std::to_string(door_.epoch().value),
+                  out);
+  }
+  if (before && *before != from) {
+    refuse(*before, ErrorCode::kUnavailable, "another connection has taken its place", out);
+  }
+  if (asked == ParticipantDoor::Asked::kPromise) {
+    out.emplace_back(Promise{message.epoch});
+  } else {
+    open_when_ready(out);
+  }
+}
+
+void StorageRole::promised(Epoch epoch, const Result<void>& result, Actions& out) {
+  if (result) door_.promised(epoch);
+  open_when_ready(out);
+}
+
+void StorageRole::open_when_ready(Actions& out) {
+  if (!door_.can_open()) return;
+  out.emplace_back(Send{door_.open(), StorageOpened{volume_, door_.epoch(), committed_, durable_}});
+}
+
+void StorageRole::hear(ConnectionId from, const Resume& message, Actions& out) {
+  const SequenceNumber known = std::max(settled_, catching_up_.value_or(committed_));
+  if (message.epoch != door_.epoch() || message.settled < known) {
+    return refuse(from, ErrorCode::kProtocol,
+                  "the coordinator of epoch " + std::to_string(message.epoch.value) +
+                      " knows of nothing behind #" + std::to_string(message.settled.value) +
+                      ", but #" + std::to_string(known.value) + " is settled here, in epoch " +
+                      std::to_string(door_.epoch().value) +
+                      ": its history is not that of this image",
+                  out);
+  }
+  out.emplace_back(Forget{});
+  resumed_ = message.settled;
+  prepared_ = message.settled;
+  settled_ = message.settled;
+  prepared_bytes_resumed_ = prepared_bytes_;
+  told_caught_up_ = false;
+  progress_ = true;
+  commit_or_catch_up(out);
+}
+
+// What lies between what is committed and what the connection began with is in the history alone.
+void StorageRole::commit_or_catch_up(Actions& out) {
+  if (catching_up_) return;
+  if (committed_ < resumed_) {
+    catching_up_ = resumed_;
+    out.emplace_back(CatchUp{committed_, resumed_});
+    return;
+  }
+  if (const auto heard = door_.heard(); heard && !told_caught_up_) {
+    told_caught_up_ = true;
+    out.emplace_back(Send{*heard, CaughtUp{volume_, door_.epoch(), committed_}});
+  }
+  if (committed_ < settled_) {
+    committed_ = settled_;
+    out.emplace_back(Commit{settled_});
+  }
+}
+
+void StorageRole::caught_up(SequenceNumber to, Actions& out) {
+  CHECK(catching_up_ == to);
+  catching_up_.reset();
+  committed_ = to;
+  commit_or_catch_up(out);
+}
+
+void StorageRole::hear(ConnectionId from, WriteMessage& message, Actions& out) {
+  const Stamp& stamp = message.stamp;
+  if (stamp.epoch != door_.epoch() || stamp.sequence <= prepared_) {
+    return refuse(from, ErrorCode::kProtocol,
+                  "write #" + std::to_string(stamp.sequence.value) + " of epoch " +
+                      std::to_string(stamp.epoch.value) + ": expected one above #" +
+                      std::to_string(prepared_.value) + " of epoch " +
+                      std::to_string(door_.epoch().value),
+                  out);
+  }
+  prepared_ = stamp.sequence;
+  prepared_bytes_ += lag_bytes(message.write);
+  const SequenceNumber settled = message.settled;
+  out.emplace_back(Prepare{std::move(message)});
+  settle(settled, out);
+}
+
+void StorageRole::hear(ConnectionId from, const VoidMessage& message, Actions& out) {
+  if (message.epoch != door_.epoch() || message.first <= committed_ ||
+      message.last < message.first) {
+    return refuse(from, ErrorCode::kProtocol,
+                  "void of #" + std::to_string(message.first.value) + " to #" +
+                      std::to_string(message.last.value) + " of epoch " +
+                      std::to_string(message.epoch.value) + ": expected numbers above #" +
+                      std::to_string(committed_.value) + ", which is committed, of epoch " +
+                      std::to_string(door_.epoch().value),
+                  out);
+  }
+  out.emplace_back(Drop{message});
+}
+
+void StorageRole::hear(ConnectionId from, const CommitMessage& message, Actions& out) {
+  if (message.epoch != door_.epoch()) {
+    return refuse(from, ErrorCode::kProtocol,
+                  "commit of epoch " + std::to_string(message.epoch.value) + ": expected " +
+                      std::to_string(door_.epoch().value),
+                  out);
+  }
+  settle(message.settled, out);
+}
+
+void StorageRole::settle(SequenceNumber settled, Actions& out) {
+  settled_ = std::max(settled_, settled);
+  commit_or_catch_up(out);
+}
+
+void StorageRole::durable(SequenceNumber sequence) {
+  CHECK(sequence <= committed_);
+  if (sequence <= durable_) return;
+  durable_ = sequence;
+  progress_ = true;
+}
+
+void StorageRole::granted(std::uint64_t bytes) {
+  if (granted_ == bytes) return;
+  granted_ = bytes;
+  progress_ = true;
+}
+
+void StorageRole::flush(Actions& out) {
+  const auto heard = door_.heard();
+  if (!heard || !progress_) return;
+  progress_ = false;
+  const std::uint64_t granted =
+      granted_ > prepared_bytes_resumed_ ? granted_ - prepared_bytes_resumed_ : 0;
+  out.emplace_back(
+      Send{*heard, StorageProgress{volume_, door_.epoch(), resumed_, durable_, granted}});
+}
+
+}  // namespace mariner::replication

@@ -1,0 +1,107 @@
+// A storage node's part of one volume in a cluster: whom it hears, what it has, what it says.
+//
+// Sans I/O: inputs are calls, outputs are actions for the caller to carry out in order. There is
+// one way back for a node that missed something, whatever the reason (it was down, cut off, too
+// slow, or the coordinator changed): it forgets what was prepared and not committed, asks the
+// history what changed behind what it has, and goes on with what comes now. Invariants:
+// - a write becomes visible (Commit) only when everything below it is, or is on its way as what the
+//   history says (CatchUp) and has been put in place.
+// - what was committed is never taken back: a coordinator that knows of less is refused.
+#pragma once
+
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include "replication/cluster_messages.h"
+#include "replication/participant_door.h"
+
+namespace mariner::replication {
+
+class StorageRole {
+ public:
+  // What is on stable storage.
+  struct Start {
+    VolumeId volume;
+    Epoch promised;
+    SequenceNumber durable;  // the image holds everything at or below
+  };
+
+  // Put it on stable storage, then call promised().
+  struct Promise {
+    Epoch epoch;
+  };
+  // Whatever is prepared and not committed is void.
+  struct Forget {};
+  // StorageParticipant::prepare(), drop() and commit().
+  struct Prepare {
+    WriteMessage message;
+  };
+  struct Drop {
+    VoidMessage message;
+  };
+  struct Commit {
+    SequenceNumber settled;
+  };
+  // What changed in (from, to] is to read as the history says it was at `to`, and everything at or
+  // below `to` to count as committed. Then call caught_up(to). One at a time; tried until it
+  // succeeds.
+  struct CatchUp {
+    SequenceNumber from;
+    SequenceNumber to;
+  };
+  struct Send {
+    ConnectionId to;
+    FromStorage message;
+  };
+  using Action = std::variant<Promise, Forget, Prepare, Drop, Commit, CatchUp, Send>;
+  using Actions = std::vector<Action>;
+
+  explicit StorageRole(const Start& start);
+
+  void received(ConnectionId from, ToStorage message, Actions& out);
+  void disconnected(ConnectionId connection) { door_.leave(connection); }
+
+  void promised(Epoch epoch, const Result<void>& result, Actions& out);
+  void caught_up(SequenceNumber to, Actions& out);
+  // Everything at or below is in the image on stable storage.
+  void durable(SequenceNumber sequence);
+  // Writes may be sent while they add up to less, by lag_bytes() of all that was ever prepared.
+  void granted(std::uint64_t bytes);
+
+  // At the end of a turn: says how far it is.
+  void flush(Actions& out);
+
+  // A read sees everything at or below.
+  [[nodiscard]] SequenceNumber committed() const { return committed_; }
+  [[nodiscard]] bool catching_up() const { return catching_up_.has_value(); }
+  [[nodiscard]] Epoch epoch() const { return door_.epoch(); }
+  [[nodiscard]] std::optional<ConnectionId> heard() const { return door_.heard(); }
+
+ private:
+  void hear(ConnectionId from, const OpenStorage& message, Actions& out);
+  void hear(ConnectionId from, const Resume& message, Actions& out);
+  void hear(ConnectionId from, WriteMessage& message, Actions& out);
+  void hear(ConnectionId from, const VoidMessage& message, Actions& out);
+  void hear(ConnectionId from, const CommitMessage& message, Actions& out);
+  void refuse(ConnectionId to, ErrorCode code, std::string message, Actions& out);
+  void open_when_ready(Actions& out);
+  void settle(SequenceNumber settled, Actions& out);
+  void commit_or_catch_up(Actions& out);
+
+  const VolumeId volume_;
+  ParticipantDoor door_;
+  SequenceNumber resumed_;  // what the connection sends is above; what is below is in the history
+  SequenceNumber committed_;
+  SequenceNumber durable_;
+  SequenceNumber settled_;                     // as the coordinator says
+  SequenceNumber prepared_;                    // the highest number that was prepared
+  std::optional<SequenceNumber> catching_up_;  // to there
+  bool told_caught_up_ = false;
+  std::uint64_t prepared_bytes_ = 0;          // ever
+  std::uint64_t prepared_bytes_resumed_ = 0;  // when this connection resumed
+  std::uint64_t granted_ = 0;
+  bool progress_ = false;  // to be told
+};
+
+}  // namespace mariner::replication

@@ -1,0 +1,75 @@
+// Who coordinates a volume: decided by the record in the shared store, one transaction at a time.
+//
+// A node that holds its lease takes a volume over, with the next epoch, when the record names
+// itself (it has begun anew, or lost its lease and found it again), nobody, or a node whose lease
+// has ended (its key is gone). The transaction says all that again: the record is as it was read,
+// the other's key is not there, one's own is bound to one's lease. So of two that try, one is
+// refused; and an answer that was lost costs an epoch, not more. Owner's thread only.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "proto/executor.h"
+#include "server/manager/cluster_view.h"
+#include "server/manager/node_lease.h"
+#include "server/manager/volume_record.h"
+
+namespace mariner::manager {
+
+class Election {
+ public:
+  struct Options {
+    VolumeId volume;
+    replication::NodeId self;
+    bool promote = true;  // take over from others without being told to
+    BackoffTimes backoff{};
+  };
+  // Never told from within the constructor.
+  struct Events {
+    // This node coordinates the volume, in the record's epoch, until deposed().
+    UniqueFunction<void(const VolumeRecord&)> elected;
+    // It does not any more: the lease is lost, or the record names somebody else.
+    UniqueFunction<void()> deposed;
+    // The record cannot be understood: nothing is done until it changes.
+    UniqueFunction<void(const Error&)> failed;
+  };
+
+  // All outlive it.
+  Election(ClusterStore& store, Executor& executor, const NodeLease& lease, const ClusterView& view,
+           const Options& options, Events events);
+  ~Election();
+  Election(const Election&) = delete;
+  Election& operator=(const Election&) = delete;
+
+  // The view, or the lease, has changed.
+  void look();
+  // A participant knows of a newer epoch than the one this node was elected for: not before the
+  // record has changed is it elected again.
+  void superseded();
+
+  // As long as it was elected, and nothing is known to the contrary. Asking the lease is up to the
+  // caller.
+  [[nodiscard]] bool coordinates() const { return epoch_.has_value(); }
+
+ private:
+  void depose();
+  void take(const VolumeRecord& record, Revision revision);
+  void answered(const VolumeRecord& taken, const Result<CommitAnswer>& answer);
+  void look_later();
+
+  ClusterStore& store_;
+  Executor& executor_;
+  const NodeLease& lease_;
+  const ClusterView& view_;
+  const Options options_;
+  Events events_;
+  Backoff backoff_;
+  std::optional<Epoch> epoch_;  // in which this node coordinates
+  bool taking_ = false;
+  bool waiting_ = false;
+  Revision understood_;  // of the last record that could not be understood, to say so once
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace mariner::manager

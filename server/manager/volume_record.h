@@ -1,0 +1,37 @@
+// Who does what for one volume of a cluster, as it stands in the store that the nodes share, and
+// the keys under which things stand there.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "proto/error.h"
+#include "proto/units.h"
+#include "replication/cluster_messages.h"
+
+namespace mariner::manager {
+
+struct VolumeRecord {
+  VolumeId volume;
+  Epoch epoch;                      // of the coordinator
+  replication::NodeId coordinator;  // 0: none yet
+  replication::NodeId logger;
+  std::vector<replication::NodeId> storages;
+
+  friend bool operator==(const VolumeRecord&, const VolumeRecord&) = default;
+};
+
+// Everything of ours.
+inline constexpr std::string_view kClusterPrefix = "/mariner/";
+// The record of a volume.
+[[nodiscard]] std::string volume_key(VolumeId volume);
+// It exists as long as the node's lease.
+[[nodiscard]] std::string alive_key(replication::NodeId node);
+
+[[nodiscard]] std::string encode(const VolumeRecord& record);
+// kCorrupt: not a record, not of this volume, or it makes no sense (no logger, no storage node, a
+// node twice).
+[[nodiscard]] Result<VolumeRecord> decode_volume_record(VolumeId volume, std::string_view bytes);
+
+}  // namespace mariner::manager

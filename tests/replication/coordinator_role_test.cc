@@ -1,0 +1,292 @@
+#include "replication/coordinator_role.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <vector>
+
+#include "tests/replication/role_actions.h"
+
+namespace mariner::replication {
+namespace {
+
+using namespace std::chrono_literals;
+constexpr VolumeId kVolume{1};
+constexpr Epoch kEpoch{5};
+constexpr NodeId kOwn{1};
+constexpr NodeId kOther{2};
+constexpr std::uint64_t kMargin = 8;
+constexpr VersionTime kNow{100'000};
+
+WriteRequest request() {
+  WriteRequest request;
+  request.kind = WriteKind::kZero;
+  request.extent = {{0}, {1}};
+  return request;
+}
+
+class CoordinatorRoleTest : public ::testing::Test {
+ protected:
+  using Actions = CoordinatorRole::Actions;
+  Actions hear(FromLogger message) {
+    Actions out;
+    role_.received(std::move(message), kNow, out);
+    return out;
+  }
+  Actions hear(NodeId node, const FromStorage& message) {
+    Actions out;
+    role_.received(node, message, kNow, out);
+    return out;
+  }
+  Actions logger_connected() {
+    Actions out;
+    role_.logger_connected(out);
+    return out;
+  }
+  Actions storage_connected(NodeId node) {
+    Actions out;
+    role_.storage_connected(node, out);
+    return out;
+  }
+  Actions submit(std::uint64_t token) {
+    Actions out;
+    role_.submit({token}, request(), kNow, out);
+    return out;
+  }
+  Actions flush() {
+    Actions out;
+    role_.flush(out);
+    return out;
+  }
+  Actions tick(std::chrono::nanoseconds now) {
+    Actions out;
+    role_.tick(kNow, now, out);
+    return out;
+  }
+  static LogOpened opened(std::uint64_t last, std::vector<SequenceRange> holes = {}) {
+    return {kVolume, kEpoch, {last}, std::move(holes), {5000}, {7}};
+  }
+  // The log is open, and everything before is settled: the next write is #19.
+  void serve() {
+    logger_connected();
+    hear(opened(10));
+    ASSERT_TRUE(only<CoordinatorRole::Ready>(hear(Logged{kVolume, kEpoch, {10 + kMargin}})));
+  }
+  // The storage node has everything.
+  void open_storage(NodeId node, std::uint64_t durable = 10) {
+    storage_connected(node);
+    hear(node, StorageOpened{kVolume, kEpoch, {durable}, {durable}});
+    hear(node, CaughtUp{kVolume, kEpoch, role_.writes().settled()});
+  }
+  static std::vector<std::uint64_t> logged_again(const Actions& actions) {
+    std::vector<std::uint64_t> numbers;
+    for (const auto& action : actions) {
+      const auto* log = std::get_if<CoordinatorRole::ToLog>(&action);
+      if (log == nullptr) continue;
+      if (const auto* write = std::get_if<WriteMessage>(&log->message)) {
+        numbers.push_back(write->stamp.sequence.value);
+      } else if (const auto* lost = std::get_if<VoidMessage>(&log->message)) {
+        numbers.push_back(1000 + lost->first.value);
+      }
+    }
+    return numbers;
+  }
+  static std::vector<std::uint64_t> answered(const Actions& actions) {
+    std::vector<std::uint64_t> tokens;
+    for (const auto& action : actions) {
+      if (const auto* answer = std::get_if<Answer>(&action)) {
+        tokens.push_back(answer->token.value + (answer->result ? 0 : 1000));
+      }
+    }
+    return tokens;
+  }
+
+  CoordinatorRole role_{{kVolume, kEpoch, {kOwn, kOther}, kOwn},
+                        {.limits = {.writes_in_flight_max = kMargin},
+                         .void_margin = kMargin,
+                         .first_grant_bytes = 2 * kBlockBytes,
+                         .storage_patience = 1s}};
+};
+
+TEST_F(CoordinatorRoleTest, WhatAnOlderEpochMayHaveUsedIsVoidBeforeAnythingIsStamped) {
+  EXPECT_EQ(sent<OpenLog>(logger_connected())->epoch, kEpoch);
+  const Actions actions = hear(opened(10, {{{8}, {9}}}));
+  EXPECT_EQ(logged_again(actions), (std::vector<std::uint64_t>{1008, 1011}));
+  EXPECT_EQ(sent<VoidMessage>(actions)->last, SequenceNumber{10 + kMargin});
+  EXPECT_FALSE(role_.ready());
+  EXPECT_TRUE(hear(Logged{kVolume, kEpoch, {10}}).empty());
+  EXPECT_TRUE(only<CoordinatorRole::Ready>(hear(Logged{kVolume, kEpoch, {18}})).has_value());
+  const auto write = sent<WriteMessage>(submit(1));
+  ASSERT_TRUE(write.has_value());
+  EXPECT_EQ(write->stamp.sequence, SequenceNumber{19});
+  EXPECT_EQ(write->stamp.epoch, kEpoch);
+  EXPECT_EQ(write->settled, SequenceNumber{18});
+}
+
+TEST_F(CoordinatorRoleTest, ALoggerThatGoesWhileNumbersAreVoidedIsAskedAgain) {
+  logger_connected();
+  hear(opened(10));
+  role_.logger_disconnected();
+  logger_connected();
+  const Actions again = hear(opened(10));
+  EXPECT_EQ(logged_again(again), std::vector<std::uint64_t>{1011});
+  role_.logger_disconnected();
+  logger_connected();
+  // It had them all.
+  EXPECT_TRUE(only<CoordinatorRole::Ready>(hear(opened(18))).has_value());
+}
+
+TEST_F(CoordinatorRoleTest, TheLoggersWordAnswersInOrder) {
+  serve();
+  for (std::uint64_t token = 1; token <= 3; ++token) submit(token);
+  EXPECT_EQ(answered(hear(Logged{kVolume, kEpoch, {20}})), (std::vector<std::uint64_t>{1, 2}));
+  EXPECT_EQ(role_.writes().acknowledged(), SequenceNumber{20});
+  EXPECT_EQ(answered(hear(Logged{kVolume, kEpoch, {21}})), std::vector<std::uint64_t>{3});
+  EXPECT_TRUE(only<CoordinatorRole::DisconnectLogger>(hear(Logged{kVolume, kEpoch, {22}})))
+      << "it was not sent";
+}
+
+TEST_F(CoordinatorRoleTest, WhatTheLoggerLacksWhenItComesBackIsSentAgain) {
+  serve();
+  for (std::uint64_t token = 1; token <= 4; ++token) submit(token);
+  role_.logger_disconnected();
+  submit(5);
+  logger_connected();
+  const Actions actions = hear(opened(20));
+  EXPECT_EQ(answered(actions), (std::vector<std::uint64_t>{1, 2}));
+  EXPECT_EQ(logged_again(actions), (std::vector<std::uint64_t>{21, 22, 23}));
+  EXPECT_EQ(answered(hear(Logged{kVolume, kEpoch, {23}})), (std::vector<std::uint64_t>{3, 4, 5}));
+}
+
+TEST_F(CoordinatorRoleTest, AWriteThatFailsIsVoidedEverywhereAlsoWhenTheLoggerGoes) {
+  serve();
+  open_storage(kOther);
+  hear(kOther, StorageProgress{kVolume, kEpoch, {18}, {10}, 100 * kBlockBytes});
+  for (std::uint64_t token = 1; token <= 3; ++token) submit(token);
+  const Actions failed = hear(LogFailed{kVolume, kEpoch, {20}, Error{ErrorCode::kNoSpace, "full"}});
+  EXPECT_EQ(answered(failed), std::vector<std::uint64_t>{1002});
+  EXPECT_EQ(all_sent<VoidMessage>(failed).size(), 2u) << "the logger and a storage node";
+  role_.logger_disconnected();
+  logger_connected();
+  // #19 is durable, #20 failed, #21 came too late.
+  const Actions actions = hear(opened(20, {{{20}, {20}}}));
+  EXPECT_EQ(answered(actions), std::vector<std::uint64_t>{1});
+  EXPECT_EQ(logged_again(actions), (std::vector<std::uint64_t>{1020, 21}));
+  EXPECT_EQ(answered(hear(Logged{kVolume, kEpoch, {21}})), std::vector<std::uint64_t>{3});
+  EXPECT_EQ(role_.writes().settled(), SequenceNumber{21});
+}
+
+TEST_F(CoordinatorRoleTest, AFailureThatWasNotHeardOfIsFoundWhenTheLoggerComesBack) {
+  serve();
+  for (std::uint64_t token = 1; token <= 2; ++token) submit(token);
+  role_.logger_disconnected();
+  logger_connected();
+  const Actions actions = hear(opened(20, {{{19}, {19}}}));
+  EXPECT_EQ(answered(actions), (std::vector<std::uint64_t>{1001, 2}));
+  EXPECT_EQ(logged_again(actions), std::vector<std::uint64_t>{1019});
+}
+
+TEST_F(CoordinatorRoleTest, ALogThatHasLostWhatWasAcknowledgedIsNotUsed) {
+  serve();
+  submit(1);
+  hear(Logged{kVolume, kEpoch, {19}});
+  role_.logger_disconnected();
+  logger_connected();
+  const auto dropped = only<CoordinatorRole::DisconnectLogger>(hear(opened(18)));
+  ASSERT_TRUE(dropped.has_value());
+  EXPECT_EQ(dropped->why.code, ErrorCode::kCorrupt);
+}
+
+TEST_F(CoordinatorRoleTest, ANewerEpochEndsIt) {
+  serve();
+  submit(1);
+  const Error stale{ErrorCode::kStaleEpoch, "over"};
+  EXPECT_EQ(only<CoordinatorRole::Superseded>(hear(Refused{kVolume, {6}, stale}))->by, Epoch{6});
+  EXPECT_TRUE(role_.superseded());
+  EXPECT_TRUE(hear(Logged{kVolume, kEpoch, {19}}).empty()) << "nothing is answered any more";
+}
+
+TEST_F(CoordinatorRoleTest, AStorageNodeHasTheHistoryAndWhatIsUnderWay) {
+  serve();
+  for (std::uint64_t token = 1; token <= 2; ++token) submit(token);
+  hear(Logged{kVolume, kEpoch, {19}});
+  EXPECT_EQ(sent<OpenStorage>(storage_connected(kOwn))->epoch, kEpoch);
+  const Actions actions = hear(kOwn, StorageOpened{kVolume, kEpoch, {10}, {10}});
+  EXPECT_EQ(sent<Resume>(actions)->settled, SequenceNumber{19});
+  EXPECT_EQ(sent<WriteMessage>(actions)->stamp.sequence, SequenceNumber{20});
+  EXPECT_FALSE(role_.caught_up(kOwn));
+  hear(kOwn, CaughtUp{kVolume, kEpoch, {19}});
+  EXPECT_TRUE(role_.caught_up(kOwn));
+  hear(Logged{kVolume, kEpoch, {20}});
+  EXPECT_EQ(sent<CommitMessage>(flush())->settled, SequenceNumber{20});
+  EXPECT_TRUE(flush().empty()) << "it has been told";
+}
+
+TEST_F(CoordinatorRoleTest, TheFrontierIsThatOfTheLastImage) {
+  serve();
+  submit(1);
+  submit(2);
+  hear(Logged{kVolume, kEpoch, {20}});
+  open_storage(kOwn, 20);
+  EXPECT_EQ(role_.writes().frontier(), SequenceNumber{7}) << "the other has not said anything";
+  open_storage(kOther, 19);
+  EXPECT_EQ(role_.writes().frontier(), SequenceNumber{19});
+  EXPECT_EQ(sent<FrontierMessage>(tick(0s))->frontier, SequenceNumber{19});
+  EXPECT_TRUE(only<CoordinatorRole::Disconnect>(
+      hear(kOther, StorageProgress{kVolume, kEpoch, {20}, {21}, 0})))
+      << "nobody has #21";
+}
+
+TEST_F(CoordinatorRoleTest, WritesWaitForTheSlowestStorageNodeButNotForLong) {
+  serve();
+  open_storage(kOwn);
+  open_storage(kOther);
+  hear(kOwn, StorageProgress{kVolume, kEpoch, {18}, {10}, 100 * kBlockBytes});
+  EXPECT_TRUE(sent<WriteMessage>(submit(1)).has_value());
+  EXPECT_TRUE(sent<WriteMessage>(submit(2)).has_value());
+  hear(kOther, StorageProgress{kVolume, kEpoch, {18}, {10}, 2 * kBlockBytes});
+  EXPECT_FALSE(sent<WriteMessage>(submit(3)).has_value()) << "the other one grants two blocks";
+  tick(10s);
+  EXPECT_TRUE(tick(11s).empty());
+  const Actions left_out = tick(11s + 1ms);
+  EXPECT_EQ(all_sent<WriteMessage>(left_out).size(), 2u) << "to the logger, and to one of the two";
+  hear(Logged{kVolume, kEpoch, {21}});
+  EXPECT_EQ(all_sent<CommitMessage>(flush()).size(), 1u);
+  // When it has written what it has, it goes on.
+  EXPECT_TRUE(hear(kOther, StorageProgress{kVolume, kEpoch, {18}, {17}, 9 * kBlockBytes}).empty());
+  const Actions back = hear(kOther, StorageProgress{kVolume, kEpoch, {18}, {18}, 9 * kBlockBytes});
+  EXPECT_EQ(sent<Resume>(back)->settled, SequenceNumber{21});
+  EXPECT_FALSE(role_.caught_up(kOther));
+  hear(kOther, CaughtUp{kVolume, kEpoch, {18}});
+  EXPECT_FALSE(role_.caught_up(kOther)) << "that was of before";
+  hear(kOther, CaughtUp{kVolume, kEpoch, {21}});
+  EXPECT_TRUE(role_.caught_up(kOther));
+}
+
+TEST_F(CoordinatorRoleTest, ReadsAreNeverLeftWithoutTheirStorageNode) {
+  serve();
+  open_storage(kOwn);
+  submit(1);
+  hear(kOwn, StorageProgress{kVolume, kEpoch, {18}, {10}, kBlockBytes});
+  tick(10s);
+  EXPECT_TRUE(tick(20s).empty());
+}
+
+TEST_F(CoordinatorRoleTest, AMomentIsOpenWhenNobodyCanStampBeforeIt) {
+  serve();
+  submit(1);
+  Actions out;
+  role_.settle_moment({77}, {kNow.ns + 500}, out);
+  EXPECT_EQ(sent<RaiseFloor>(out)->time, VersionTime{kNow.ns + 500});
+  EXPECT_GT(sent<WriteMessage>(submit(2))->stamp.time, VersionTime{kNow.ns + 500});
+  EXPECT_FALSE(only<Settled>(hear(Logged{kVolume, kEpoch, {20}})).has_value());
+  role_.logger_disconnected();
+  logger_connected();
+  EXPECT_TRUE(sent<RaiseFloor>(hear(opened(20))).has_value()) << "it may not have heard of it";
+  const auto settled = only<Settled>(hear(FloorRaised{kVolume, kEpoch, {kNow.ns + 500}}));
+  ASSERT_TRUE(settled.has_value());
+  EXPECT_EQ(settled->token.value, 77u);
+}
+
+}  // namespace
+}  // namespace mariner::replication

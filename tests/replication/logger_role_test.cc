@@ -1,0 +1,185 @@
+#include "replication/logger_role.h"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+
+#include "tests/replication/role_actions.h"
+
+namespace mariner::replication {
+namespace {
+
+constexpr VolumeId kVolume{1};
+constexpr ConnectionId kFirst{1};
+constexpr ConnectionId kSecond{2};
+
+WriteMessage write_of(std::uint64_t sequence, std::uint64_t epoch = 5) {
+  WriteMessage message;
+  message.volume = kVolume;
+  message.stamp = {{epoch}, {sequence}, {1000 + sequence}};
+  message.write.extent = {{0}, {1}};
+  return message;
+}
+
+class LoggerRoleTest : public ::testing::Test {
+ protected:
+  LoggerRole::Actions hear(ConnectionId from, ToLogger message) {
+    LoggerRole::Actions out;
+    role_.received(from, std::move(message), out);
+    return out;
+  }
+  LoggerRole::Actions promised(std::uint64_t epoch, const Result<void>& result = {}) {
+    LoggerRole::Actions out;
+    role_.promised({{epoch}, {}}, result, out);
+    return out;
+  }
+  LoggerRole::Actions appended(std::uint64_t sequence, const Result<void>& result = {}) {
+    LoggerRole::Actions out;
+    role_.appended({sequence}, result, out);
+    return out;
+  }
+  LoggerRole::Actions flush() {
+    LoggerRole::Actions out;
+    role_.flush(out);
+    return out;
+  }
+  void open(ConnectionId connection, std::uint64_t epoch = 5) {
+    hear(connection, OpenLog{kVolume, {epoch}});
+    ASSERT_TRUE(sent<LogOpened>(promised(epoch)).has_value());
+  }
+  std::optional<std::uint64_t> through() {
+    const auto logged = sent<Logged>(flush());
+    if (!logged) return std::nullopt;
+    return logged->through.value;
+  }
+
+  LoggerRole role_{{kVolume, {4}, {10}, {1010}, {1500}, {7}}};
+};
+
+TEST_F(LoggerRoleTest, AnEpochIsPromisedBeforeItIsOpen) {
+  const auto actions = hear(kFirst, OpenLog{kVolume, {5}});
+  const auto promise = only<LoggerRole::Promise>(actions);
+  ASSERT_TRUE(promise.has_value());
+  EXPECT_EQ(promise->epoch, Epoch{5});
+  EXPECT_EQ(promise->floor, VersionTime{1500});
+  EXPECT_EQ(actions.size(), 1u);
+  EXPECT_TRUE(sent<Refused>(hear(kFirst, write_of(11))).has_value()) << "not open yet";
+  hear(kFirst, OpenLog{kVolume, {5}});
+  const auto opened = sent<LogOpened>(promised(5));
+  ASSERT_TRUE(opened.has_value());
+  EXPECT_EQ(opened->last, SequenceNumber{10});
+  EXPECT_EQ(opened->floor, VersionTime{1500});
+  EXPECT_EQ(opened->frontier, SequenceNumber{7});
+  EXPECT_TRUE(opened->holes.empty());
+}
+
+TEST_F(LoggerRoleTest, APromiseThatFailsOpensNothing) {
+  hear(kFirst, OpenLog{kVolume, {5}});
+  EXPECT_TRUE(promised(5, Error{ErrorCode::kIo, "broken"}).empty());
+  EXPECT_TRUE(sent<Refused>(hear(kFirst, write_of(11))).has_value());
+}
+
+TEST_F(LoggerRoleTest, AnOlderEpochIsRefusedAndTheOneBeforeIsTold) {
+  open(kFirst);
+  const auto stale = sent<Refused>(hear(kSecond, OpenLog{kVolume, {4}}));
+  ASSERT_TRUE(stale.has_value());
+  EXPECT_EQ(stale->promised, Epoch{5});
+  EXPECT_EQ(stale->error.code, ErrorCode::kStaleEpoch);
+  EXPECT_TRUE(only<LoggerRole::Append>(hear(kFirst, write_of(11))).has_value()) << "still heard";
+
+  const auto actions = hear(kSecond, OpenLog{kVolume, {6}});
+  EXPECT_TRUE(only<LoggerRole::Promise>(actions).has_value());
+  const auto displaced = only<LoggerRole::Send>(actions);
+  ASSERT_TRUE(displaced.has_value());
+  EXPECT_EQ(displaced->to, kFirst);
+  EXPECT_EQ(std::get<Refused>(displaced->message).promised, Epoch{6});
+  EXPECT_TRUE(sent<Refused>(hear(kFirst, write_of(12))).has_value());
+}
+
+TEST_F(LoggerRoleTest, AcknowledgesInTheOrderOfNumbers) {
+  open(kFirst);
+  for (std::uint64_t s = 11; s <= 13; ++s) {
+    EXPECT_TRUE(only<LoggerRole::Append>(hear(kFirst, write_of(s))).has_value());
+  }
+  appended(12);
+  EXPECT_EQ(through(), std::nullopt);
+  appended(11);
+  EXPECT_EQ(through(), 12u);
+  EXPECT_EQ(through(), std::nullopt) << "once";
+  appended(13);
+  EXPECT_EQ(through(), 13u);
+}
+
+TEST_F(LoggerRoleTest, WhatFailedIsToldAndHoldsUpTheOthersUntilItIsVoid) {
+  open(kFirst);
+  hear(kFirst, write_of(11));
+  hear(kFirst, write_of(12));
+  const auto failed = sent<LogFailed>(appended(11, Error{ErrorCode::kNoSpace, "full"}));
+  ASSERT_TRUE(failed.has_value());
+  EXPECT_EQ(failed->sequence, SequenceNumber{11});
+  appended(12);
+  EXPECT_EQ(through(), std::nullopt);
+  EXPECT_TRUE(only<LoggerRole::AppendVoid>(hear(kFirst, VoidMessage{kVolume, {5}, {11}, {11}}))
+                  .has_value());
+  LoggerRole::Actions out;
+  role_.void_appended({{11}, {11}}, {}, out);
+  EXPECT_EQ(through(), 12u);
+}
+
+TEST_F(LoggerRoleTest, NothingIsUnderWayWhenTheLogIsOpenForTheNext) {
+  open(kFirst);
+  hear(kFirst, write_of(11));
+  hear(kFirst, write_of(12));
+  hear(kSecond, OpenLog{kVolume, {6}});
+  EXPECT_TRUE(promised(6).empty()) << "two are under way";
+  appended(12);
+  const auto opened = sent<LogOpened>(appended(11, Error{ErrorCode::kIo, "broken"}));
+  ASSERT_TRUE(opened.has_value());
+  EXPECT_EQ(opened->epoch, Epoch{6});
+  EXPECT_EQ(opened->last, SequenceNumber{12});
+  ASSERT_EQ(opened->holes.size(), 1u);
+  EXPECT_EQ(opened->holes[0], (SequenceRange{{11}, {11}}));
+}
+
+TEST_F(LoggerRoleTest, NumbersFollowOneAnother) {
+  open(kFirst);
+  const auto refused = [this](const ToLogger& message) {
+    role_.disconnected(kFirst);
+    hear(kFirst, OpenLog{kVolume, {5}});
+    return sent<Refused>(hear(kFirst, message)).has_value();
+  };
+  EXPECT_TRUE(refused(write_of(12)));
+  EXPECT_TRUE(refused(write_of(10)));
+  EXPECT_TRUE(refused(write_of(11, 4)));
+  EXPECT_TRUE(refused(write_of(11, 6)));
+  WriteMessage early = write_of(11);
+  early.stamp.time = {1010};
+  EXPECT_TRUE(refused(early));
+  EXPECT_TRUE(refused(VoidMessage{kVolume, {5}, {10}, {10}})) << "it is durable";
+  EXPECT_TRUE(refused(VoidMessage{kVolume, {5}, {12}, {13}}));
+  EXPECT_TRUE(refused(VoidMessage{kVolume, {5}, {12}, {11}}));
+  EXPECT_TRUE(refused(FrontierMessage{kVolume, {5}, {11}}));
+  EXPECT_FALSE(refused(VoidMessage{kVolume, {5}, {11}, {20}}));
+}
+
+TEST_F(LoggerRoleTest, AFloorIsDurableBeforeItIsToldAndOutlivesTheEpoch) {
+  open(kFirst);
+  const auto promise = only<LoggerRole::Promise>(hear(kFirst, RaiseFloor{kVolume, {5}, {9000}}));
+  ASSERT_TRUE(promise.has_value());
+  EXPECT_EQ(promise->floor, VersionTime{9000});
+  EXPECT_TRUE(only<LoggerRole::Append>(hear(kFirst, write_of(11))).has_value())
+      << "it was stamped before";
+  LoggerRole::Actions out;
+  role_.promised(*promise, {}, out);
+  const auto raised = sent<FloorRaised>(out);
+  ASSERT_TRUE(raised.has_value());
+  EXPECT_EQ(raised->time, VersionTime{9000});
+  appended(11);
+  hear(kSecond, OpenLog{kVolume, {6}});
+  const auto opened = sent<LogOpened>(promised(6));
+  ASSERT_TRUE(opened.has_value());
+  EXPECT_EQ(opened->floor, VersionTime{9000});
+}
+
+}  // namespace
+}  // namespace mariner::replication

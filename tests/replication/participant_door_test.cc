@@ -1,0 +1,34 @@
+#include "replication/participant_door.h"
+
+#include <gtest/gtest.h>
+
+namespace mariner::replication {
+namespace {
+
+using Asked = ParticipantDoor::Asked;
+
+TEST(ParticipantDoor, HearsTheNewestThatIsPromised) {
+  ParticipantDoor door(Epoch{3});
+  EXPECT_EQ(door.ask({1}, {2}), Asked::kStale);
+  EXPECT_FALSE(door.current().has_value());
+  EXPECT_EQ(door.ask({1}, {3}), Asked::kWaits);
+  EXPECT_TRUE(door.can_open());
+  EXPECT_EQ(door.open(), ConnectionId{1});
+  EXPECT_TRUE(door.hears({1}));
+  EXPECT_EQ(door.ask({2}, {5}), Asked::kPromise);
+  EXPECT_FALSE(door.hears({1}));
+  EXPECT_EQ(door.ask({3}, {6}), Asked::kPromise);
+  door.promised({5});
+  EXPECT_FALSE(door.can_open());
+  EXPECT_EQ(door.ask({2}, {5}), Asked::kStale);
+  door.promised({6});
+  EXPECT_EQ(door.open(), ConnectionId{3});
+  door.leave({2});
+  EXPECT_TRUE(door.hears({3}));
+  door.leave({3});
+  EXPECT_FALSE(door.heard().has_value());
+  EXPECT_EQ(door.epoch(), Epoch{6});
+}
+
+}  // namespace
+}  // namespace mariner::replication

@@ -1,0 +1,160 @@
+#include "replication/storage_role.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/replication/role_actions.h"
+
+namespace mariner::replication {
+namespace {
+
+constexpr VolumeId kVolume{1};
+constexpr ConnectionId kFirst{1};
+constexpr ConnectionId kSecond{2};
+
+WriteMessage write_of(std::uint64_t sequence, std::uint64_t settled, std::uint64_t epoch = 5) {
+  WriteMessage message;
+  message.volume = kVolume;
+  message.stamp = {{epoch}, {sequence}, {1000 + sequence}};
+  message.write.kind = WriteKind::kZero;
+  message.write.extent = {{0}, {1}};
+  message.settled = {settled};
+  return message;
+}
+
+class StorageRoleTest : public ::testing::Test {
+ protected:
+  StorageRole::Actions hear(ConnectionId from, ToStorage message) {
+    StorageRole::Actions out;
+    role_.received(from, std::move(message), out);
+    return out;
+  }
+  StorageRole::Actions promised(std::uint64_t epoch, const Result<void>& result = {}) {
+    StorageRole::Actions out;
+    role_.promised({epoch}, result, out);
+    return out;
+  }
+  StorageRole::Actions caught_up(std::uint64_t to) {
+    StorageRole::Actions out;
+    role_.caught_up({to}, out);
+    return out;
+  }
+  std::optional<StorageProgress> progress() {
+    StorageRole::Actions out;
+    role_.flush(out);
+    return sent<StorageProgress>(out);
+  }
+  void open(ConnectionId connection, std::uint64_t settled, std::uint64_t epoch = 5) {
+    hear(connection, OpenStorage{kVolume, {epoch}});
+    promised(epoch);
+    hear(connection, Resume{kVolume, {epoch}, {settled}});
+  }
+
+  StorageRole role_{{kVolume, {4}, {10}}};
+};
+
+TEST_F(StorageRoleTest, AnEpochIsPromisedBeforeItIsOpen) {
+  EXPECT_TRUE(only<StorageRole::Promise>(hear(kFirst, OpenStorage{kVolume, {5}})).has_value());
+  EXPECT_TRUE(sent<Refused>(hear(kSecond, Resume{kVolume, {5}, {10}})).has_value());
+  const auto opened = sent<StorageOpened>(promised(5));
+  ASSERT_TRUE(opened.has_value());
+  EXPECT_EQ(opened->committed, SequenceNumber{10});
+  EXPECT_EQ(opened->durable, SequenceNumber{10});
+  const auto stale = sent<Refused>(hear(kSecond, OpenStorage{kVolume, {4}}));
+  ASSERT_TRUE(stale.has_value());
+  EXPECT_EQ(stale->error.code, ErrorCode::kStaleEpoch);
+  const auto displaced = only<StorageRole::Send>(hear(kSecond, OpenStorage{kVolume, {5}}));
+  EXPECT_FALSE(displaced.has_value()) << "the one before is told, and the new one answered";
+  EXPECT_TRUE(sent<Refused>(hear(kFirst, write_of(11, 10))).has_value());
+}
+
+TEST_F(StorageRoleTest, WhoMissedNothingGoesOnAtOnce) {
+  hear(kFirst, OpenStorage{kVolume, {5}});
+  promised(5);
+  const auto actions = hear(kFirst, Resume{kVolume, {5}, {10}});
+  EXPECT_TRUE(only<StorageRole::Forget>(actions).has_value());
+  EXPECT_FALSE(only<StorageRole::CatchUp>(actions).has_value());
+  EXPECT_EQ(sent<CaughtUp>(actions)->through, SequenceNumber{10});
+  EXPECT_TRUE(only<StorageRole::Prepare>(hear(kFirst, write_of(11, 10))).has_value());
+  const auto next = hear(kFirst, write_of(12, 11));
+  EXPECT_EQ(only<StorageRole::Commit>(next)->settled, SequenceNumber{11}) << "it rides on the next";
+  EXPECT_EQ(only<StorageRole::Commit>(hear(kFirst, CommitMessage{kVolume, {5}, {12}}))->settled,
+            SequenceNumber{12});
+  EXPECT_EQ(role_.committed(), SequenceNumber{12});
+}
+
+TEST_F(StorageRoleTest, WhatWasMissedComesBeforeWhatIsNew) {
+  hear(kFirst, OpenStorage{kVolume, {5}});
+  promised(5);
+  const auto actions = hear(kFirst, Resume{kVolume, {5}, {50}});
+  const auto missed = only<StorageRole::CatchUp>(actions);
+  ASSERT_TRUE(missed.has_value());
+  EXPECT_EQ(missed->from, SequenceNumber{10});
+  EXPECT_EQ(missed->to, SequenceNumber{50});
+  EXPECT_FALSE(sent<CaughtUp>(actions).has_value());
+  hear(kFirst, write_of(51, 50));
+  const auto next = hear(kFirst, write_of(52, 51));
+  EXPECT_TRUE(only<StorageRole::Prepare>(next).has_value());
+  EXPECT_FALSE(only<StorageRole::Commit>(next).has_value());
+  EXPECT_EQ(role_.committed(), SequenceNumber{10});
+  const auto done = caught_up(50);
+  EXPECT_EQ(sent<CaughtUp>(done)->through, SequenceNumber{50});
+  EXPECT_EQ(only<StorageRole::Commit>(done)->settled, SequenceNumber{51});
+}
+
+TEST_F(StorageRoleTest, WhoeverComesMeanwhileIsCaughtUpWithAsWell) {
+  open(kFirst, 50);
+  open(kSecond, 80, 6);
+  EXPECT_TRUE(role_.catching_up());
+  const auto more = only<StorageRole::CatchUp>(caught_up(50));
+  ASSERT_TRUE(more.has_value());
+  EXPECT_EQ(more->from, SequenceNumber{50});
+  EXPECT_EQ(more->to, SequenceNumber{80});
+  const auto done = caught_up(80);
+  EXPECT_EQ(only<StorageRole::Send>(done)->to, kSecond);
+  EXPECT_EQ(sent<CaughtUp>(done)->through, SequenceNumber{80});
+}
+
+TEST_F(StorageRoleTest, AHistoryThatLacksWhatIsSettledHereIsRefused) {
+  open(kFirst, 10);
+  hear(kFirst, write_of(11, 10));
+  hear(kFirst, CommitMessage{kVolume, {5}, {11}});
+  hear(kSecond, OpenStorage{kVolume, {6}});
+  promised(6);
+  EXPECT_TRUE(sent<Refused>(hear(kSecond, Resume{kVolume, {6}, {10}})).has_value());
+}
+
+TEST_F(StorageRoleTest, NonsenseIsRefused) {
+  const auto refused = [this](const ToStorage& message) {
+    role_.disconnected(kFirst);
+    open(kFirst, 20);
+    return sent<Refused>(hear(kFirst, message)).has_value();
+  };
+  EXPECT_TRUE(refused(write_of(20, 20)));
+  EXPECT_TRUE(refused(write_of(21, 20, 4)));
+  EXPECT_TRUE(refused(CommitMessage{kVolume, {4}, {21}}));
+  EXPECT_TRUE(refused(VoidMessage{kVolume, {5}, {10}, {10}})) << "it is committed";
+  EXPECT_TRUE(refused(VoidMessage{kVolume, {5}, {22}, {21}}));
+  EXPECT_FALSE(refused(VoidMessage{kVolume, {5}, {21}, {21}}));
+}
+
+TEST_F(StorageRoleTest, TellsHowFarItIsAndWhatItGrants) {
+  open(kFirst, 10);
+  role_.granted(4 * kBlockBytes);
+  hear(kFirst, write_of(11, 10));
+  hear(kFirst, CommitMessage{kVolume, {5}, {11}});
+  role_.durable({11});
+  const auto told = progress();
+  ASSERT_TRUE(told.has_value());
+  EXPECT_EQ(told->durable, SequenceNumber{11});
+  EXPECT_EQ(told->granted, 4 * kBlockBytes);
+  EXPECT_FALSE(progress().has_value()) << "once";
+  // Counted anew for each connection: one block was prepared before.
+  open(kSecond, 11, 6);
+  const auto again = progress();
+  ASSERT_TRUE(again.has_value());
+  EXPECT_EQ(again->granted, 3 * kBlockBytes);
+  EXPECT_EQ(again->resumed, SequenceNumber{11});
+}
+
+}  // namespace
+}  // namespace mariner::replication

@@ -1,0 +1,61 @@
+// The simulated cluster from many seeds, and the mistakes that it has to find.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <string>
+
+#include "tests/sim/cluster/cluster_sim.h"
+#include "tests/support/seeds.h"
+
+namespace mariner::test {
+namespace {
+
+TEST(ClusterCampaign, OneHistoryWhateverFails) {
+  ClusterSim::Totals totals;
+  for_seeds(100, [&](std::uint64_t seed) {
+    ClusterSim sim(seed, Planted::kNothing);
+    EXPECT_EQ(sim.run(totals), "");
+  });
+  std::printf(
+      "seeds: %llu runs, %llu virtual seconds, %llu faults, %llu epochs; %llu writes acknowledged, "
+      "%llu reads, %llu "
+      "moments opened\n",
+      static_cast<unsigned long long>(totals.runs), static_cast<unsigned long long>(totals.seconds),
+      static_cast<unsigned long long>(totals.faults),
+      static_cast<unsigned long long>(totals.epochs),
+      static_cast<unsigned long long>(totals.acknowledged),
+      static_cast<unsigned long long>(totals.reads),
+      static_cast<unsigned long long>(totals.moments));
+}
+
+class PlantedMistake : public ::testing::TestWithParam<Planted> {};
+
+TEST_P(PlantedMistake, IsFound) {
+  constexpr std::uint64_t kSeedsMax = 2000;
+  ClusterSim::Totals totals;
+  for (std::uint64_t seed = 1; seed <= kSeedsMax; ++seed) {
+    ClusterSim sim(seed, GetParam());
+    const std::string violated = sim.run(totals);
+    if (violated.empty()) continue;
+    std::printf("%s: seed %llu: %s\n", std::string(name_of(GetParam())).c_str(),
+                static_cast<unsigned long long>(seed), violated.c_str());
+    // The same seed, the same end.
+    ClusterSim again(seed, GetParam());
+    EXPECT_EQ(again.run(totals), violated);
+    return;
+  }
+  FAIL() << name_of(GetParam()) << " is not found with " << kSeedsMax << " seeds";
+}
+
+INSTANTIATE_TEST_SUITE_P(All, PlantedMistake,
+                         ::testing::Values(Planted::kAcknowledgedBeforeFlush,
+                                           Planted::kEpochNotChecked, Planted::kForgottenInCatchUp,
+                                           Planted::kReadFromMirror, Planted::kNumbersReused,
+                                           Planted::kLeaseHeldTooLong,
+                                           Planted::kCommittedBeforeCaughtUp),
+                         [](const auto& each) {
+                           return "Number" + std::to_string(static_cast<int>(each.param));
+                         });
+
+}  // namespace
+}  // namespace mariner::test

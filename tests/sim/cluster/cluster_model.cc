@@ -1,0 +1,132 @@
+#include "tests/sim/cluster/cluster_model.h"
+
+#include <algorithm>
+
+namespace mariner::test {
+namespace {
+
+std::string number(SequenceNumber sequence) { return "#" + std::to_string(sequence.value); }
+
+}  // namespace
+
+replication::WriteRequest sim_write(BlockRange extent, std::uint64_t attempt) {
+  replication::WriteRequest request;
+  request.kind = replication::WriteKind::kZero;  // costs no payload
+  request.extent = extent;
+  request.target_time = {attempt};
+  return request;
+}
+
+std::uint64_t ClusterModel::begin(BlockRange extent) {
+  attempts_.push_back({extent, {}, false, false});
+  return attempts_.size() - 1;
+}
+
+void ClusterModel::stamped(const replication::WriteMessage& message) {
+  const std::uint64_t attempt = attempt_of(message.write);
+  const auto [given, first] =
+      given_.try_emplace(message.stamp.sequence, Given{message.stamp.epoch, attempt});
+  if (first) return;
+  if (given->second.attempt != attempt || given->second.epoch != message.stamp.epoch) {
+    violation(number(message.stamp.sequence) + " was given twice: in epoch " +
+              std::to_string(given->second.epoch.value) + " and in epoch " +
+              std::to_string(message.stamp.epoch.value));
+  }
+}
+
+void ClusterModel::acknowledged(std::uint64_t attempt, const replication::Stamp& stamp) {
+  Attempt& one = attempts_[attempt];
+  one.acknowledged = true;
+  one.stamp = stamp;
+  ++acknowledged_;
+  for (std::uint64_t i = 0; i < one.extent.count.value; ++i) {
+    SequenceNumber& newest = newest_acknowledged_[one.extent.first.value + i];
+    newest = std::max(newest, stamp.sequence);
+  }
+}
+
+void ClusterModel::failed(std::uint64_t attempt) { attempts_[attempt].failed = true; }
+
+SequenceNumber ClusterModel::must_see(std::uint64_t block) const {
+  const auto found = newest_acknowledged_.find(block);
+  return found == newest_acknowledged_.end() ? SequenceNumber{} : found->second;
+}
+
+void ClusterModel::read(std::uint64_t block, SequenceNumber at_least, const BlockValue& value,
+                        std::uint32_t node) {
+  ++reads_;
+  if (value.sequence < at_least) {
+    violation("a read of block " + std::to_string(block) + " at node " + std::to_string(node) +
+              " returns " + number(value.sequence) + ", but " + number(at_least) +
+              " was acknowledged before");
+  }
+  seen_.push_back({block, value, node});
+}
+
+void ClusterModel::opened(VersionTime time, SequenceNumber at) { moments_.emplace_back(time, at); }
+
+void ClusterModel::check_log(const LoggedWrites& log) {
+  for (std::size_t i = 1; i < attempts_.size(); ++i) {
+    const Attempt& one = attempts_[i];
+    if (!one.acknowledged) continue;
+    const auto found = log.find(one.stamp->sequence);
+    if (found == log.end() || found->second.attempt != i) {
+      violation("write " + number(one.stamp->sequence) + " of epoch " +
+                std::to_string(one.stamp->epoch.value) +
+                " was acknowledged, and is not in the history");
+    }
+  }
+  VersionTime last{};
+  for (const auto& [sequence, write] : log) {
+    if (write.stamp.time <= last)
+      violation(number(sequence) + " is not later than its predecessor");
+    last = write.stamp.time;
+    if (attempts_[write.attempt].failed) {
+      violation("write " + number(sequence) + " was told to have failed, and is in the history");
+    }
+  }
+  for (const Read& read : seen_) {
+    if (read.value.sequence.value == 0) continue;
+    const auto found = log.find(read.value.sequence);
+    if (found == log.end() || found->second.attempt != read.value.attempt ||
+        !found->second.extent.contains(Lbn{read.block})) {
+      violation("a read at node " + std::to_string(read.node) + " returned " +
+                number(read.value.sequence) + " of block " + std::to_string(read.block) +
+                ", which is not in the history");
+    }
+  }
+  for (const auto& [time, at] : moments_) {
+    for (const auto& [sequence, write] : log) {
+      if ((sequence <= at) == (write.stamp.time <= time)) continue;
+      violation("the moment " + std::to_string(time.ns) + " was opened as " + number(at) +
+                ", but write " + number(sequence) + " has the time " +
+                std::to_string(write.stamp.time.ns));
+      break;
+    }
+  }
+}
+
+void ClusterModel::check_image(std::uint32_t node, const Blocks& image, const LoggedWrites& log) {
+  Blocks expected;
+  for (const auto& [sequence, write] : log) {
+    for (std::uint64_t i = 0; i < write.extent.count.value; ++i) {
+      expected[write.extent.first.value + i] = {sequence, write.attempt};
+    }
+  }
+  for (const auto& [block, value] : expected) {
+    const auto found = image.find(block);
+    if (found == image.end() || found->second != value) {
+      violation("block " + std::to_string(block) + " of the image of node " + std::to_string(node) +
+                " has " + (found == image.end() ? "nothing" : number(found->second.sequence)) +
+                ", the history " + number(value.sequence));
+    }
+  }
+  for (const auto& [block, value] : image) {
+    if (!expected.contains(block)) {
+      violation("block " + std::to_string(block) + " of the image of node " + std::to_string(node) +
+                " has " + number(value.sequence) + ", which is not in the history");
+    }
+  }
+}
+
+}  // namespace mariner::test

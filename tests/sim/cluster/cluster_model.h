@@ -1,0 +1,94 @@
+// What the simulated initiators know, and what must hold of it (design.md section 5).
+//
+// Every attempt to write has a number of its own, which its request carries through the protocol
+// (WriteRequest::target_time, which a plain write does not use). The first violation is kept.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "replication/cluster_messages.h"
+
+namespace mariner::test {
+
+// A volume's block in the simulation holds the stamp of the write that wrote it.
+struct BlockValue {
+  SequenceNumber sequence;  // 0: never written
+  std::uint64_t attempt = 0;
+  friend constexpr auto operator<=>(const BlockValue&, const BlockValue&) = default;
+};
+using Blocks = std::map<std::uint64_t, BlockValue>;
+
+// A write as the logger has it.
+struct LoggedWrite {
+  replication::Stamp stamp;
+  BlockRange extent;
+  std::uint64_t attempt = 0;
+};
+using LoggedWrites = std::map<SequenceNumber, LoggedWrite>;
+
+[[nodiscard]] replication::WriteRequest sim_write(BlockRange extent, std::uint64_t attempt);
+[[nodiscard]] inline std::uint64_t attempt_of(const replication::WriteRequest& request) {
+  return request.target_time.ns;
+}
+
+class ClusterModel {
+ public:
+  // An attempt begins; its number.
+  std::uint64_t begin(BlockRange extent);
+  // Somebody has stamped it. Whether twice, or its number was given before, is checked.
+  void stamped(const replication::WriteMessage& message);
+  void acknowledged(std::uint64_t attempt, const replication::Stamp& stamp);
+  void failed(std::uint64_t attempt);
+
+  // A read begins: what it must see at least.
+  [[nodiscard]] SequenceNumber must_see(std::uint64_t block) const;
+  void read(std::uint64_t block, SequenceNumber at_least, const BlockValue& value,
+            std::uint32_t node);
+
+  // A moment was opened, and resolves to everything at or before `at`.
+  void opened(VersionTime time, SequenceNumber at);
+
+  // At the end: what the log has, and the images.
+  void check_log(const LoggedWrites& log);
+  void check_image(std::uint32_t node, const Blocks& image, const LoggedWrites& log);
+
+  void violation(std::string what) {
+    if (!violation_) violation_ = std::move(what);
+  }
+  [[nodiscard]] const std::optional<std::string>& violation() const { return violation_; }
+  [[nodiscard]] std::uint64_t acknowledged_count() const { return acknowledged_; }
+  [[nodiscard]] std::uint64_t reads() const { return reads_; }
+  [[nodiscard]] std::uint64_t moments() const { return moments_.size(); }
+
+ private:
+  struct Attempt {
+    BlockRange extent;
+    std::optional<replication::Stamp> stamp;
+    bool acknowledged = false;
+    bool failed = false;
+  };
+  struct Read {
+    std::uint64_t block = 0;
+    BlockValue value;
+    std::uint32_t node = 0;
+  };
+
+  std::vector<Attempt> attempts_{1};  // [0] is none
+  struct Given {
+    Epoch epoch;
+    std::uint64_t attempt = 0;
+  };
+  std::map<SequenceNumber, Given> given_;
+  std::map<std::uint64_t, SequenceNumber> newest_acknowledged_;  // of a block
+  std::vector<Read> seen_;
+  std::vector<std::pair<VersionTime, SequenceNumber>> moments_;
+  std::optional<std::string> violation_;
+  std::uint64_t acknowledged_ = 0;
+  std::uint64_t reads_ = 0;
+};
+
+}  // namespace mariner::test

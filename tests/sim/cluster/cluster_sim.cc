@@ -1,0 +1,474 @@
+#include "tests/sim/cluster/cluster_sim.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+
+namespace mariner::test {
+
+using namespace std::chrono_literals;
+using manager::VolumeRecord;
+using replication::NodeId;
+
+namespace {
+constexpr std::uint32_t kLogger = 3;
+constexpr auto kRun = 60s;
+constexpr auto kHealing = 90s;
+// Of each run, at least; it goes on until then.
+constexpr std::uint64_t kFaultsMin = 10;
+constexpr std::uint64_t kWritesMin = 1000;
+}  // namespace
+
+struct ClusterSim::Volume {
+  VolumeId id;
+  ClusterModel model;
+  LoggerDisk log;
+  std::array<StorageDisk, 2> disks;
+  Directory directory;
+};
+
+struct ClusterSim::Life {
+  SimStore store;
+  std::unique_ptr<manager::NodeLease> lease;
+  std::unique_ptr<manager::ClusterView> view;
+  std::vector<std::unique_ptr<LoggerHost>> loggers;  // by volume
+  std::vector<std::unique_ptr<StorageHost>> storages;
+  std::vector<std::unique_ptr<TargetHost>> targets;
+
+  Life(SimNode& node, manager::MemoryCluster& cluster) : store(node, cluster) {}
+};
+
+struct ClusterSim::Machine {
+  SimNode node;
+  std::unique_ptr<Life> life;
+  bool store_cut = false;
+
+  Machine(ManualExecutor& world, NodeId id) : node(world, id) {}
+};
+
+ClusterSim::ClusterSim(std::uint64_t seed, Planted planted)
+    : random_(seed),
+      planted_(planted),
+      network_(world_, random_),
+      cluster_(world_),
+      trace_(std::getenv("MARINER_TEST_TRACE") != nullptr) {
+  for (std::uint32_t node = 1; node <= kNodes; ++node) {
+    machines_[node - 1] = std::make_unique<Machine>(world_, NodeId{node});
+  }
+  for (std::size_t i = 0; i < kVolumes; ++i) {
+    auto volume = std::make_unique<Volume>();
+    volume->id = {static_cast<std::uint32_t>(i + 1)};
+    volume->directory.logger = [this, i]() -> LoggerHost* {
+      Life* life = machine(kLogger).life.get();
+      return life == nullptr ? nullptr : life->loggers[i].get();
+    };
+    volume->directory.storage = [this, i](NodeId node) -> StorageHost* {
+      Life* life = machine(node.value).life.get();
+      return life == nullptr ? nullptr : life->storages[i].get();
+    };
+    volume->directory.node = [this](NodeId node) -> SimNode& { return machine(node.value).node; };
+    const VolumeRecord record{volume->id, {}, {}, {kLogger}, {{1}, {2}}};
+    manager::Transaction transaction;
+    transaction.puts.push_back({manager::volume_key(volume->id), encode(record)});
+    CHECK(cluster_.commit(transaction).has_value());
+    volumes_.push_back(std::move(volume));
+  }
+  for (std::uint32_t node = 1; node <= kNodes; ++node) start(node);
+  const std::size_t workers = 3 + below(6);
+  for (std::size_t i = 0; i < workers; ++i) {
+    workers_.push_back({i % kVolumes, 1 + static_cast<std::uint32_t>(below(2)), 0});
+  }
+}
+
+ClusterSim::~ClusterSim() {
+  for (auto& machine : machines_) machine->life.reset();
+}
+
+void ClusterSim::say(const std::string& what) {
+  if (!trace_) return;
+  std::printf("%10.6f %s\n", std::chrono::duration<double>(world_.monotonic_time()).count(),
+              what.c_str());
+}
+
+void ClusterSim::start(std::uint32_t number) {
+  Machine& one = machine(number);
+  SimNode& node = one.node;
+  node.start();
+  one.life = std::make_unique<Life>(node, cluster_);
+  Life& life = *one.life;
+  auto faults = life.store.memory().faults();
+  faults.partitioned = one.store_cut;
+  life.store.memory().set_faults(faults);
+  if (number == kLogger) {
+    for (auto& volume : volumes_) {
+      life.loggers.push_back(std::make_unique<LoggerHost>(node, random_, volume->model, volume->log,
+                                                          volume->id, planted_));
+    }
+    return;
+  }
+  const auto look = [this, number] {
+    for (auto& target : machine(number).life->targets) target->look();
+  };
+  manager::NodeLease::Options lease{.key = manager::alive_key(node.id()),
+                                    .value = std::to_string(number),
+                                    .backoff = {.seed = number}};
+  if (planted_ == Planted::kLeaseHeldTooLong) lease.margin = -10s;
+  life.lease = std::make_unique<manager::NodeLease>(life.store, node, lease,
+                                                    manager::NodeLease::Events{look, look});
+  life.view = std::make_unique<manager::ClusterView>(
+      life.store, node, std::string(manager::kClusterPrefix), BackoffTimes{.seed = number}, look);
+  for (std::size_t i = 0; i < kVolumes; ++i) {
+    Volume& volume = *volumes_[i];
+    life.storages.push_back(std::make_unique<StorageHost>(
+        node, random_, volume.model, volume.disks[number - 1], volume.id, planted_,
+        [this, number, i](SequenceNumber from, SequenceNumber to,
+                          std::function<void(const Blocks&)> answer) {
+          ask_history(number, i, from, to, std::move(answer));
+        }));
+    life.targets.push_back(std::make_unique<TargetHost>(node, random_, volume.model, network_,
+                                                        life.store, *life.lease, *life.view,
+                                                        volume.id, volume.directory, planted_));
+  }
+  life.lease->start();
+}
+
+void ClusterSim::crash(std::uint32_t number) {
+  Machine& one = machine(number);
+  if (one.life == nullptr) return;
+  one.node.crash();
+  one.life.reset();
+  network_.crashed(one.node, below(2) == 0);
+  if (number == kLogger) {
+    for (auto& volume : volumes_) volume->log.crash(random_);
+  }
+}
+
+// A request to the logger over a connection of its own, again and again until it is answered.
+void ClusterSim::ask_history(std::uint32_t number, std::size_t volume, SequenceNumber from,
+                             SequenceNumber to, std::function<void(const Blocks&)> answer) {
+  SimNode& node = machine(number).node;
+  auto answered = std::make_shared<bool>(false);
+  auto done = [answered, answer](const Blocks& changed) {
+    if (!std::exchange(*answered, true)) answer(changed);
+  };
+  LoggerHost* const logger = volumes_[volume]->directory.logger();
+  const SimConnectionPtr connection =
+      logger == nullptr ? nullptr : network_.connect(node, machine(kLogger).node);
+  if (connection != nullptr) {
+    connection->send(SimConnection::Side::kDialled, [this, volume, from, to, connection, done] {
+      LoggerHost* const at = volumes_[volume]->directory.logger();
+      const auto changed = at == nullptr ? std::nullopt : at->changed(from, to);
+      if (!changed) return;
+      connection->send(SimConnection::Side::kAccepted, [done, changed] { done(*changed); });
+    });
+  }
+  node.after(500ms, [this, number, volume, from, to, answer, answered] {
+    if (*answered) return;
+    *answered = true;
+    ask_history(number, volume, from, to, answer);
+  });
+}
+
+// ---- initiators
+
+void ClusterSim::work_later(std::size_t worker) {
+  const auto delay = below(20) == 0 ? below(500'000) : below(70'000);
+  world_.after(std::chrono::microseconds(delay), [this, worker] {
+    if (working_) work(worker);
+  });
+}
+
+void ClusterSim::work(std::size_t worker) {
+  const std::uint64_t first = below(kBlocks);
+  switch (below(10)) {
+    case 0: return open_moment(worker);
+    case 1:
+    case 2:
+    case 3: return read(worker, first);
+    default:
+      return write(worker, {Lbn{first}, {1 + below(std::min<std::uint64_t>(6, kBlocks - first))}});
+  }
+}
+
+// Until some node has answered it. Who hears nothing for a while asks the other node, as a
+// multipath initiator does.
+void ClusterSim::write(std::size_t number, BlockRange extent) {
+  Worker& worker = workers_[number];
+  Volume& volume = *volumes_[worker.volume];
+  const std::uint64_t operation = ++worker.operation;
+  Life* const life = machine(worker.portal).life.get();
+  const std::uint64_t attempt = volume.model.begin(extent);
+  const bool taken =
+      life != nullptr && !machine(worker.portal).node.paused() &&
+      life->targets[worker.volume]->write(
+          extent, attempt,
+          [this, number, operation, attempt, extent](const Result<replication::Stamp>& result) {
+            Worker& asked = workers_[number];
+            ClusterModel& model = volumes_[asked.volume]->model;
+            if (result) {
+              model.acknowledged(attempt, *result);
+            } else {
+              model.failed(attempt);
+            }
+            if (asked.operation != operation) return;  // it is asked for elsewhere by now
+            ++asked.operation;
+            if (result) return work_later(number);
+            world_.after(10ms, [this, number, extent] { write(number, extent); });
+          });
+  world_.after(taken ? 1500ms : 20ms, [this, number, operation, extent] {
+    Worker& asked = workers_[number];
+    if (asked.operation != operation) return;
+    asked.portal = 3 - asked.portal;
+    write(number, extent);
+  });
+}
+
+void ClusterSim::read(std::size_t number, std::uint64_t block) {
+  Worker& worker = workers_[number];
+  Volume& volume = *volumes_[worker.volume];
+  const std::uint64_t operation = ++worker.operation;
+  Life* const life = machine(worker.portal).life.get();
+  const SequenceNumber at_least = volume.model.must_see(block);
+  const std::uint32_t portal = worker.portal;
+  const bool taken =
+      life != nullptr && !machine(portal).node.paused() &&
+      life->targets[worker.volume]->read(
+          block, [this, number, operation, block, at_least, portal](BlockValue value) {
+            Worker& asked = workers_[number];
+            volumes_[asked.volume]->model.read(block, at_least, value, portal);
+            if (asked.operation != operation) return;
+            ++asked.operation;
+            work_later(number);
+          });
+  world_.after(taken ? 1500ms : 20ms, [this, number, operation, block] {
+    Worker& asked = workers_[number];
+    if (asked.operation != operation) return;
+    asked.portal = 3 - asked.portal;
+    read(number, block);
+  });
+}
+
+void ClusterSim::open_moment(std::size_t number) {
+  Worker& worker = workers_[number];
+  const std::uint64_t operation = ++worker.operation;
+  Life* const life = machine(worker.portal).life.get();
+  if (life != nullptr && !machine(worker.portal).node.paused()) {
+    life->targets[worker.volume]->open_moment(
+        [this, index = worker.volume](VersionTime time, SequenceNumber settled) {
+          // The logger's index resolves the time.
+          Volume& volume = *volumes_[index];
+          SequenceNumber at{};
+          for (const auto& [sequence, write] : volume.log.writes) {
+            if (sequence <= settled && write.stamp.time <= time) at = sequence;
+          }
+          volume.model.opened(time, at);
+        });
+  }
+  if (worker.operation != operation) return;
+  ++worker.operation;
+  work_later(number);
+}
+
+// ---- faults
+
+void ClusterSim::fault_later() {
+  world_.after(std::chrono::milliseconds(200 + below(4500)), [this] {
+    if (!faulty_) return;
+    fault();
+    fault_later();
+  });
+}
+
+void ClusterSim::fault() {
+  ++faults_;
+  const std::uint32_t node = 1 + static_cast<std::uint32_t>(below(kNodes));
+  const std::uint32_t other =
+      1 + (node - 1 + 1 + static_cast<std::uint32_t>(below(kNodes - 1))) % kNodes;
+  Machine& one = machine(node);
+  const auto lasts = std::chrono::milliseconds(
+      below(3) == 0 ? below(300) : (below(2) == 0 ? 300 + below(2500) : 3000 + below(9000)));
+  const std::string at = " node " + std::to_string(node);
+  switch (below(13)) {
+    case 0:
+    case 1:
+    case 2:
+      say("crash of" + at);
+      crash(node);
+      world_.after(lasts, [this, node] {
+        if (machine(node).life == nullptr) {
+          say("start of node " + std::to_string(node));
+          start(node);
+        }
+      });
+      return;
+    case 3:
+    case 4:
+      say("partition of" + at + " from " + std::to_string(other));
+      network_.partition(one.node, machine(other).node);
+      world_.after(lasts,
+                   [this, node, other] { network_.heal(machine(node).node, machine(other).node); });
+      return;
+    case 5:
+      say("isolation of" + at);
+      for (std::uint32_t peer = 1; peer <= kNodes; ++peer) {
+        if (peer == node) continue;
+        network_.partition(one.node, machine(peer).node);
+        world_.after(lasts,
+                     [this, node, peer] { network_.heal(machine(node).node, machine(peer).node); });
+      }
+      [[fallthrough]];
+    case 6: {
+      say("store cut off from" + at);
+      const auto cut = [this, node](bool yes) {
+        Machine& cut_one = machine(node);
+        cut_one.store_cut = yes;
+        if (cut_one.life == nullptr) return;
+        auto faults = cut_one.life->store.memory().faults();
+        faults.partitioned = yes;
+        cut_one.life->store.memory().set_faults(faults);
+      };
+      cut(true);
+      world_.after(lasts, [cut] { cut(false); });
+      return;
+    }
+    case 7:
+      if (one.life == nullptr || one.node.paused()) return;
+      say("pause of" + at);
+      one.node.pause();
+      world_.after(lasts, [this, node] { machine(node).node.resume(random_); });
+      return;
+    case 8:
+      say("resets between" + at + " and " + std::to_string(other));
+      network_.reset(one.node, machine(other).node);
+      return;
+    case 9: {
+      Life* logger = machine(kLogger).life.get();
+      if (logger == nullptr) return;
+      say("log trouble");
+      LoggerHost& host = *logger->loggers[below(kVolumes)];
+      if (below(2) == 0) {
+        host.set_faults({.fail_writes = 1 + static_cast<unsigned>(below(3)), .hangs = false});
+      } else {
+        host.set_faults({.fail_writes = 0, .hangs = true});
+        machine(kLogger).node.after(lasts, [&host] { host.set_faults({}); });
+      }
+      return;
+    }
+    case 10: {
+      if (one.life == nullptr || one.life->lease == nullptr || one.node.paused()) return;
+      say("node " + std::to_string(node) + " gives its lease back");
+      one.life->lease->stop();
+      one.node.after(lasts, [&lease = *one.life->lease] { lease.start(); });
+      return;
+    }
+    case 11: {
+      Life* life = machine(1 + static_cast<std::uint32_t>(below(2))).life.get();
+      if (life == nullptr) return;
+      say("a slow image");
+      StorageHost& host = *life->storages[below(kVolumes)];
+      host.set_slow(true);
+      machine(life == machine(1).life.get() ? 1 : 2).node.after(lasts, [&host] {
+        host.set_slow(false);
+      });
+      return;
+    }
+    default: {
+      say("clock of" + at);
+      one.node.set_wall_skew(std::chrono::milliseconds(below(20'000)));
+      if (one.life == nullptr) return;
+      auto faults = one.life->store.memory().faults();
+      (below(2) == 0 ? faults.lose_answers : faults.lose_requests) =
+          1 + static_cast<unsigned>(below(2));
+      one.life->store.memory().set_faults(faults);
+    }
+  }
+}
+
+void ClusterSim::heal() {
+  say("heal");
+  faulty_ = false;
+  for (std::uint32_t a = 1; a <= kNodes; ++a) {
+    for (std::uint32_t b = a + 1; b <= kNodes; ++b) network_.heal(machine(a).node, machine(b).node);
+    Machine& one = machine(a);
+    one.store_cut = false;
+    if (one.life == nullptr) start(a);
+    if (one.node.paused()) one.node.resume(random_);
+    one.life->store.memory().set_faults({});
+    for (auto& logger : one.life->loggers) logger->set_faults({});
+    for (auto& storage : one.life->storages) storage->set_slow(false);
+  }
+}
+
+// ---- the run
+
+std::string ClusterSim::restless() {
+  for (std::size_t i = 0; i < kVolumes; ++i) {
+    const TargetHost* coordinates = nullptr;
+    for (std::uint32_t node = 1; node <= 2; ++node) {
+      const TargetHost& target = *machine(node).life->targets[i];
+      if (target.coordinates()) coordinates = &target;
+      if (!machine(node).life->storages[i]->applied()) return "an image is not written";
+    }
+    if (coordinates == nullptr) return "nobody coordinates";
+    const auto& writes = coordinates->role()->writes();
+    if (writes.in_flight() > 0 || writes.waiting() > 0) return "writes are under way";
+    for (std::uint32_t node = 1; node <= 2; ++node) {
+      if (!coordinates->role()->caught_up({node}) ||
+          machine(node).life->storages[i]->role().committed() < writes.settled()) {
+        return "node " + std::to_string(node) + " is behind";
+      }
+    }
+    if (writes.frontier() < writes.settled()) return "the frontier is behind";
+  }
+  return {};
+}
+
+std::string ClusterSim::settle_and_check() {
+  for (auto left = kHealing; left > 0s && !restless().empty(); left -= 1s) world_.advance(1s);
+  const std::string restless_still = restless();
+  for (auto& volume : volumes_) {
+    volume->model.check_log(volume->log.writes);
+    for (std::uint32_t node = 1; node <= 2; ++node) {
+      volume->model.check_image(node, volume->disks[node - 1].image, volume->log.writes);
+    }
+    if (!restless_still.empty()) {
+      volume->model.violation("no rest when all is well again: " + restless_still);
+    }
+    if (volume->model.violation()) {
+      return "volume " + std::to_string(volume->id.value) + ": " + *volume->model.violation();
+    }
+  }
+  return {};
+}
+
+std::uint64_t ClusterSim::acknowledged() const {
+  std::uint64_t sum = 0;
+  for (const auto& volume : volumes_) sum += volume->model.acknowledged_count();
+  return sum;
+}
+
+std::string ClusterSim::run(Totals& totals) {
+  for (std::size_t worker = 0; worker < workers_.size(); ++worker) work_later(worker);
+  fault_later();
+  world_.advance(kRun);
+  while (faults_ < kFaultsMin || acknowledged() < kWritesMin) world_.advance(1s);
+  heal();
+  // Some more work, so that whoever was away is spoken to again.
+  world_.advance(5s);
+  working_ = false;
+  std::string violated = settle_and_check();
+  ++totals.runs;
+  totals.acknowledged += acknowledged();
+  for (const auto& volume : volumes_) {
+    totals.reads += volume->model.reads();
+    totals.moments += volume->model.moments();
+    totals.epochs += volume->log.promised.value;
+  }
+  totals.faults += faults_;
+  totals.seconds += static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::seconds>(world_.monotonic_time()).count());
+  return violated;
+}
+
+}  // namespace mariner::test

@@ -1,0 +1,92 @@
+// A cluster of three nodes in one thread, from a seed: two that may coordinate and hold images, one
+// logger; initiators that write, read and open moments; faults of many kinds; and at the end, when
+// all are back, what must hold (cluster_model.h).
+//
+// The protocol's code is the production code: the roles of replication/, lease, view and election
+// of server/manager. Clock, network, disks, the shared store and the initiators are simulated.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/sim/cluster/sim_store.h"
+#include "tests/sim/cluster/target_host.h"
+
+namespace mariner::test {
+
+class ClusterSim {
+ public:
+  struct Totals {
+    std::uint64_t runs = 0;
+    std::uint64_t acknowledged = 0;
+    std::uint64_t reads = 0;
+    std::uint64_t moments = 0;
+    std::uint64_t faults = 0;
+    std::uint64_t epochs = 0;
+    std::uint64_t seconds = 0;  // virtual
+  };
+
+  ClusterSim(std::uint64_t seed, Planted planted);
+  ~ClusterSim();
+  ClusterSim(const ClusterSim&) = delete;
+  ClusterSim& operator=(const ClusterSim&) = delete;
+
+  // What was violated; empty: nothing.
+  std::string run(Totals& totals);
+
+  // What happened, for who looks for the reason: MARINER_TEST_TRACE=1 prints it.
+  void say(const std::string& what);
+
+ private:
+  static constexpr std::size_t kVolumes = 2;
+  static constexpr std::uint64_t kBlocks = 40;
+  static constexpr std::uint32_t kNodes = 3;  // 1 and 2: targets with storage, 3: logger
+
+  struct Life;    // of a node: what ends with it
+  struct Volume;  // what is on stable storage
+  struct Machine;
+  struct Worker {
+    std::size_t volume = 0;
+    std::uint32_t portal = 1;
+    std::uint64_t operation = 0;  // its number, so that late answers are not heard
+  };
+
+  Machine& machine(std::uint32_t node) { return *machines_[node - 1]; }
+  std::uint64_t below(std::uint64_t bound) { return random_() % bound; }
+  void start(std::uint32_t node);
+  void crash(std::uint32_t node);
+  void ask_history(std::uint32_t node, std::size_t volume, SequenceNumber from, SequenceNumber to,
+                   std::function<void(const Blocks&)> answer);
+
+  void work_later(std::size_t worker);
+  void work(std::size_t worker);
+  void write(std::size_t worker, BlockRange extent);
+  void read(std::size_t worker, std::uint64_t block);
+  void open_moment(std::size_t worker);
+
+  void fault_later();
+  void fault();
+  void heal();
+  std::string settle_and_check();
+  // Why the cluster is not at rest; empty: it is.
+  [[nodiscard]] std::string restless();
+  [[nodiscard]] std::uint64_t acknowledged() const;
+
+  ManualExecutor world_;
+  std::mt19937_64 random_;
+  const Planted planted_;
+  SimNetwork network_;
+  manager::MemoryCluster cluster_;
+  std::vector<std::unique_ptr<Volume>> volumes_;
+  std::array<std::unique_ptr<Machine>, kNodes> machines_;
+  std::vector<Worker> workers_;
+  std::uint64_t faults_ = 0;
+  bool working_ = true;
+  bool faulty_ = true;
+  const bool trace_;
+};
+
+}  // namespace mariner::test

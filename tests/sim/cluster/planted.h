@@ -1,0 +1,35 @@
+// Mistakes that the simulated cluster is to find. Each is planted around the protocol's code, where
+// a disk, a clock or a careless caller would make it.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace mariner::test {
+
+enum class Planted : std::uint8_t {
+  kNothing,
+  kAcknowledgedBeforeFlush,  // the logger's disk says that it is done before it is
+  kEpochNotChecked,          // a storage node takes whoever writes for the newest coordinator
+  kForgottenInCatchUp,       // one block of what a storage node missed is left out
+  kReadFromMirror,           // a node that does not coordinate serves reads
+  kNumbersReused,            // a new coordinator goes on right behind the log's end
+  kLeaseHeldTooLong,         // a node relies on its lease ten seconds longer than it may
+  kCommittedBeforeCaughtUp,  // a storage node makes new writes visible before what it missed
+};
+
+constexpr std::string_view name_of(Planted planted) {
+  switch (planted) {
+    case Planted::kNothing: return "nothing";
+    case Planted::kAcknowledgedBeforeFlush: return "acknowledged before the logger's flush";
+    case Planted::kEpochNotChecked: return "epoch not checked at a storage node";
+    case Planted::kForgottenInCatchUp: return "one write forgotten in catch-up";
+    case Planted::kReadFromMirror: return "read served on the mirror";
+    case Planted::kNumbersReused: return "sequence numbers reused after promotion";
+    case Planted::kLeaseHeldTooLong: return "timed-out lease treated as held";
+    case Planted::kCommittedBeforeCaughtUp: return "caught up before it was";
+  }
+  return "?";
+}
+
+}  // namespace mariner::test
