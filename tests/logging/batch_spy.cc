@@ -16,12 +16,12 @@ std::optional<BatchSpy::Batch> BatchSpy::holding(std::uint64_t sequence,
   return *found;
 }
 
-std::vector<ByteRange> BatchSpy::written_instead(const Batch& batch) const {
-  std::vector<ByteRange> ranges;
-  for (std::size_t i = batch.begun + 1; i < batches_.size(); ++i) {
-    if (batches_[i].number == batch.number) ranges.push_back(batches_[i].range);
+std::vector<BatchSpy::Batch> BatchSpy::namesakes(const Batch& batch) const {
+  std::vector<Batch> others;
+  for (const Batch& each : batches_) {
+    if (each.number == batch.number && each.begun != batch.begun) others.push_back(each);
   }
-  return ranges;
+  return others;
 }
 
 void BatchSpy::async_write(std::uint64_t offset, std::vector<ConstBytes> parts,

@@ -27,9 +27,9 @@ class BatchSpy final : public Disk {
 
   // Of the batches begun at the sector the last one that holds a record of this sequence number.
   [[nodiscard]] std::optional<Batch> holding(std::uint64_t sequence, std::uint64_t sector) const;
-  // Where the batches stand that were begun under the same number after it: it had failed, or was
-  // cut.
-  [[nodiscard]] std::vector<ByteRange> written_instead(const Batch& batch) const;
+  // The others that were begun under the same number, before it or after: one of them had failed,
+  // or was cut.
+  [[nodiscard]] std::vector<Batch> namesakes(const Batch& batch) const;
 
   [[nodiscard]] std::uint64_t size_bytes() const override { return disk_.size_bytes(); }
   [[nodiscard]] std::uint32_t alignment() const override { return disk_.alignment(); }

@@ -91,8 +91,9 @@ std::string CampaignModel::verify(CampaignRig& rig, const Entry& entry, const Lo
   const bool own = own_slot != nullptr && own_slot->is_damaged(entry.batch.range);
   const bool here = batch && slot.is_damaged(batch->range);
   const bool instead =
-      batch && std::ranges::any_of(slot.spy->written_instead(*batch),
-                                   [&](ByteRange range) { return slot.is_damaged(range); });
+      batch && std::ranges::any_of(slot.spy->namesakes(*batch), [&](const BatchSpy::Batch& other) {
+        return other.begun > batch->begun && slot.is_damaged(other.range);
+      });
   if (read.error().code != ErrorCode::kCorrupt ||
       !(own || here || instead || doubtful_.contains(record.sequence.value))) {
     return name_of(record) + place_of(at) + ", acknowledged" + place_of(entry.at) + ": " +
@@ -190,6 +191,17 @@ std::string CampaignModel::judge_missing(CampaignRig& rig, Entry& entry) {
       ++counts_.replaced;
       return {};
     }
+  }
+  // What was put back in another track is the batch of its number there.
+  const bool came_back =
+      slot->found_batches.contains(entry.batch.number) &&
+      std::ranges::any_of(slot->spy->namesakes(entry.batch), [&](const BatchSpy::Batch& other) {
+        return is_damaged_track(*slot, other.range.offset);
+      });
+  if (came_back) {
+    entry.state = State::kForgotten;
+    ++counts_.replaced;
+    return {};
   }
   return name + " is missing, and no damage is reported";
 }
