@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <iostream>
+#include <memory>
 #include <random>
 #include <string>
 
@@ -385,7 +386,7 @@ class Campaign {
         if (!slot.rotates) flip(slot, track_of(slot, at) + below(64));
         return;
       default:
-        if (kept_disk_ == slot.disk.get()) put(slot, kept_at_, kept_);
+        if (kept_disk_.lock() == slot.spy) put(slot, kept_at_, kept_);
         return;
     }
   }
@@ -401,7 +402,7 @@ class Campaign {
   void keep_a_track() {
     if (!plan_.damage || !one_in(2)) return;
     CampaignRig::Slot& slot = any_slot();
-    kept_disk_ = slot.disk.get();
+    kept_disk_ = slot.spy;
     kept_at_ = track_of(slot, any_place(slot));
     kept_ =
         slot.disk->bytes({kept_at_, std::min<std::uint64_t>(slot.shape.track_bytes(), 256u << 10)});
@@ -431,7 +432,7 @@ class Campaign {
   bool powerless_ = false;
   bool troubled_ = false;
   std::string wrong_;
-  const FaultyDisk* kept_disk_ = nullptr;
+  std::weak_ptr<test::BatchSpy> kept_disk_;  // a later disk may stand at its address
   std::uint64_t kept_at_ = 0;
   std::vector<std::byte> kept_;
 };
