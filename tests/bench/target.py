@@ -44,7 +44,7 @@ NOTES = """\
   rdwr with FUA on each write and rdwr with bsoflags=sync; *tgt, volatile* leaves writes in the page cache, and a power
   cut loses them. The null store keeps nothing: it shows what the initiator and a bare target cost.
 - Write rates are taken after a warm-up longer than the image's `apply_delay` with `lag_max` at {lag}, so the image is being
-  written in the background throughout. The log does not reclaim space yet: that cost is not in these figures. A burst is the
+  written in the background throughout. The log does not fill up meanwhile: what reclaiming costs is not in these figures. A burst is the
   first {burst:g} s after a pause in which the image caught up.
 - Reads are random or sequential over {region} that were written before and lie in the page cache, for Mariner and tgt alike;
   the raw device reads the medium (O_DIRECT).
