@@ -1,0 +1,139 @@
+#include "server/cluster/caller_service.h"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+
+#include "tests/server/cluster/service_rig.h"
+#include "tests/server/volume/logged_rig.h"
+
+namespace mariner::cluster {
+namespace {
+
+using namespace std::chrono_literals;
+using replication::CoordinatorHost;
+using replication::CoordinatorRole;
+using replication::NodeId;
+
+constexpr NodeId kOne{1};
+constexpr NodeId kTwo{2};
+constexpr NodeId kThree{3};
+
+// A volume whose coordinator and master are on node 1, the mirror on node 2, the logger on node 3.
+class CallerServiceTest : public ::testing::Test {
+ protected:
+  CallerServiceTest() {
+    rig_.node(1).server.add(kVolume, {.storage = &master_});
+    rig_.node(2).server.add(kVolume, {.storage = &mirror_});
+    rig_.node(3).server.add(kVolume, {.logger = &logger_, .history = &asked_});
+    master_.granted(1u << 30);
+    mirror_.granted(1u << 30);
+  }
+  ~CallerServiceTest() override { coordinator_.reset(); }
+
+  // A coordinator on `node`, of the next epoch.
+  void coordinate(std::uint32_t node, replication::StorageHost& own) {
+    coordinator_.reset();
+    link_ = std::make_unique<CoordinatorLink>(
+        rig_.node(node).caller, kVolume,
+        CoordinatorLink::Participants{kThree, {kOne, kTwo}, {.storage = &own}});
+    coordinator_ = std::make_unique<CoordinatorHost>(
+        CoordinatorRole::Start{kVolume, {++epoch_}, {kOne, kTwo}, NodeId{node}},
+        CoordinatorRole::Options{}, rig_.loop.executor(), *link_, CoordinatorHost::Events{});
+    link_->begin(*coordinator_);
+    ASSERT_TRUE(rig_.run_until([&] {
+      return coordinator_->ready() && coordinator_->role().caught_up(kOne) &&
+             coordinator_->role().caught_up(kTwo);
+    }));
+  }
+  void submit(int count) {
+    for (int i = 0; i < count; ++i) {
+      replication::WriteRequest request;
+      request.extent = {{0}, {1}};
+      request.payload = test::LoggedRig::blocks_of('w', 1);
+      ++submitted_;
+      coordinator_->submit(std::move(request), [this](const Result<replication::Stamp>& stamp) {
+        if (stamp) acknowledged_.insert(stamp->sequence);
+      });
+    }
+  }
+  bool all_acknowledged() {
+    return rig_.run_until([&] { return acknowledged_.size() == submitted_; });
+  }
+  bool all_committed() {
+    return rig_.run_until([&] {
+      return master_storage_.committed == acknowledged_ &&
+             mirror_storage_.committed == acknowledged_;
+    });
+  }
+
+  ServiceRig rig_{3};
+  Executor& executor_ = rig_.loop.executor();
+  MemoryLog log_{executor_};
+  MemoryStorage master_storage_{executor_, log_};
+  MemoryStorage mirror_storage_{executor_, log_};
+  replication::LoggerHost logger_{{kVolume, {}, {}, {}, {}, {}}, executor_, log_, log_};
+  replication::StorageHost master_{{kVolume, {}, {}}, executor_, master_storage_, master_storage_};
+  replication::StorageHost mirror_{{kVolume, {}, {}}, executor_, mirror_storage_, mirror_storage_};
+  test::AskedHistory asked_;
+  std::uint64_t epoch_ = 0;
+  std::unique_ptr<CoordinatorLink> link_;
+  std::unique_ptr<CoordinatorHost> coordinator_;
+  std::size_t submitted_ = 0;
+  std::set<SequenceNumber> acknowledged_;
+};
+
+TEST_F(CallerServiceTest, AWriteReachesAllThreeNodes) {
+  coordinate(1, master_);
+  submit(300);
+  ASSERT_TRUE(all_acknowledged());
+  EXPECT_EQ(log_.writes, acknowledged_);
+  ASSERT_TRUE(all_committed());
+  for (const auto& node : rig_.nodes) EXPECT_TRUE(node->reports.empty());
+}
+
+TEST_F(CallerServiceTest, BrokenConnectionsLoseNothing) {
+  coordinate(1, master_);
+  for (int round = 0; round < 6; ++round) {
+    submit(100);
+    rig_.loop.run_for(1ms);
+    rig_.node(1).bus->redial(round % 2 == 0 ? kThree : kTwo);
+    submit(100);
+    ASSERT_TRUE(all_acknowledged()) << "round " << round;
+  }
+  ASSERT_TRUE(all_committed());
+  EXPECT_EQ(log_.writes, acknowledged_);
+  EXPECT_EQ(mirror_storage_.caught_up, 3);
+}
+
+TEST_F(CallerServiceTest, AnotherNodeTakesOver) {
+  coordinate(1, master_);
+  submit(100);
+  ASSERT_TRUE(all_acknowledged());
+  const auto first_link = std::move(link_);
+  const auto first = std::move(coordinator_);
+  coordinate(2, mirror_);
+  submit(100);
+  ASSERT_TRUE(all_acknowledged());
+  ASSERT_TRUE(all_committed());
+  EXPECT_GT(*acknowledged_.rbegin(), SequenceNumber{4096}) << "numbers that may have been used";
+}
+
+TEST_F(CallerServiceTest, TheHistoryIsAskedWhereTheLoggerIs) {
+  RemoteHistory& history = rig_.node(2).caller.history(kVolume, kThree);
+  ASSERT_TRUE(rig_.run_until([&] { return rig_.node(2).bus->is_up(kThree); }));
+  std::optional<Result<volume::History::Hold>> hold;
+  history.hold({5}, [&](Result<volume::History::Hold> result) { hold = std::move(result); });
+  ASSERT_TRUE(rig_.run_until([&] { return !asked_.holds.empty(); }));
+  test::AskedHistory::next(asked_.holds).done(Error{ErrorCode::kOutsideWindow, "gone"});
+  ASSERT_TRUE(rig_.run_until([&] { return hold.has_value(); }));
+  EXPECT_EQ(hold->error().code, ErrorCode::kOutsideWindow);
+  hold.reset();
+  history.hold({6}, [&](Result<volume::History::Hold> result) { hold = std::move(result); });
+  rig_.node(2).bus->redial(kThree);
+  ASSERT_TRUE(rig_.run_until([&] { return hold.has_value(); }));
+  EXPECT_EQ(hold->error().code, ErrorCode::kUnavailable);
+}
+
+}  // namespace
+}  // namespace mariner::cluster
