@@ -28,20 +28,6 @@ class EtcdStoreTest : public testing::Test {
                          .calls = {.timeout = 2s, .attempt_timeout = 500ms},
                          .watch_silence = 1s});
   }
-  std::size_t leader() {
-    const auto endpoints = cluster_->endpoints();
-    for (std::size_t i = 0; i < endpoints.size(); ++i) {
-      const auto status = rig_->call(endpoints[i], {"/v3/maintenance/status", "{}"});
-      if (!status) continue;
-      const auto value = [&](const std::string& name) {
-        const auto begin = status->body.find("\"" + name + "\":\"") + name.size() + 4;
-        return status->body.substr(begin, status->body.find('"', begin) - begin);
-      };
-      if (value("member_id") == value("leader")) return i;
-    }
-    ADD_FAILURE() << "nobody leads";
-    return 0;
-  }
   // Commits prefix + name, once: what is unknown is looked up, and done again if it was not done.
   bool commit_once(EtcdRig& rig, const std::string& name) {
     for (int i = 0; i < 20; ++i) {
@@ -66,7 +52,7 @@ TEST_F(EtcdStoreTest, ALeaderIsKilledInTheMiddleOfAWatchAndOfTransactions) {
   ASSERT_TRUE(listing);
   auto watch = rig_->store().watch(prefix_, listing->revision.next(), recorder);
   ASSERT_TRUE(watch);
-  const std::size_t victim = leader();
+  const std::size_t victim = rig_->leader();
   std::vector<std::string> names;
   for (int i = 100; i < 160; ++i) {
     if (i == 120) cluster_->kill(victim);
@@ -127,7 +113,7 @@ TEST_F(EtcdStoreTest, MembersAreStoppedForLongerThanALease) {
 }
 
 TEST_F(EtcdStoreTest, AMemberThatHangsIsLeft) {
-  const std::size_t leading = leader();
+  const std::size_t leading = rig_->leader();
   const std::size_t hanging = (leading + 1) % 3;
   // The one that hangs is asked first.
   auto endpoints = cluster_->endpoints();
@@ -147,7 +133,7 @@ TEST_F(EtcdStoreTest, AMemberThatHangsIsLeft) {
 }
 
 TEST_F(EtcdStoreTest, AMinorityAnswersNothing) {
-  const std::size_t alone = (leader() + 1) % 3;
+  const std::size_t alone = (rig_->leader() + 1) % 3;
   const auto rig = make({cluster_->endpoints()[alone]});
   const auto listing = rig->list(prefix_);
   ASSERT_TRUE(listing);
@@ -173,7 +159,7 @@ TEST_F(EtcdStoreTest, AMinorityAnswersNothing) {
 }
 
 TEST_F(EtcdStoreTest, AnOldLeaderDoesNotRenewALease) {
-  const std::size_t old = leader();
+  const std::size_t old = rig_->leader();
   const auto pinned = make({cluster_->endpoints()[old]});
   const auto lease = rig_->grant(2s);
   ASSERT_TRUE(lease);

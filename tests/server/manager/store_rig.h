@@ -130,6 +130,20 @@ class EtcdRig final : public StoreRig {
     }
     return false;
   }
+  // Which of the members leads.
+  std::size_t leader() {
+    for (std::size_t i = 0; i < options_.endpoints.size(); ++i) {
+      const auto status = call(options_.endpoints[i], {"/v3/maintenance/status", "{}"});
+      if (!status) continue;
+      const auto value = [&](const std::string& name) {
+        const auto begin = status->body.find("\"" + name + "\":\"") + name.size() + 4;
+        return status->body.substr(begin, status->body.find('"', begin) - begin);
+      };
+      if (value("member_id") == value("leader")) return i;
+    }
+    ADD_FAILURE() << "nobody leads";
+    return 0;
+  }
   boost::asio::io_context& io() { return io_; }
 
  private:
