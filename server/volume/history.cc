@@ -26,9 +26,9 @@ struct Asking {
     }
     do {
       self->again = false;
-      self->history.locate(self->left, [self](Result<History::Located> found) {
-        if (!found) return self->done(found.error());
-        self->take(*std::move(found));
+      self->history.locate(self->left, [self](Result<History::Located> answer) {
+        if (!answer) return self->done(answer.error());
+        self->take(*std::move(answer));
         if (self->left.empty()) return self->done(std::move(self->found));
         ask(self);
       });
