@@ -96,19 +96,13 @@ void CoordinatorHost::end() {
   for (auto& [token, done] : std::exchange(settlers_, {})) done(role_.settled());
 }
 
-// A completion may come back in with a new request: its actions queue behind those at hand.
 void CoordinatorHost::run(CoordinatorRole::Actions& actions) {
   if (ended_) return;
-  for (CoordinatorRole::Action& action : actions) queue_.push_back(std::move(action));
   flush_later();
-  if (std::exchange(running_, true)) return;
-  const std::shared_ptr<bool> alive = alive_;
-  while (*alive && !queue_.empty()) {
-    CoordinatorRole::Action action = std::move(queue_.front());
-    queue_.pop_front();
+  queue_.run(actions, [this, alive = alive_](CoordinatorRole::Action& action) {
     carry_out(action);
-  }
-  if (*alive) running_ = false;
+    return *alive;
+  });
 }
 
 void CoordinatorHost::carry_out(CoordinatorRole::Action& action) {

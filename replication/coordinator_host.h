@@ -7,11 +7,11 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <memory>
 
 #include "proto/executor.h"
+#include "replication/action_queue.h"
 #include "replication/coordinator_role.h"
 #include "replication/replicator.h"
 
@@ -78,8 +78,7 @@ class CoordinatorHost final : public Replicator {
   std::map<std::uint64_t, SettleDone> settlers_;
   std::map<std::uint64_t, MomentDone> moments_;
   std::uint64_t last_token_ = 0;
-  std::deque<CoordinatorRole::Action> queue_;
-  bool running_ = false;
+  ActionQueue<CoordinatorRole::Action> queue_;
   bool flushing_ = false;
   bool ended_ = false;
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

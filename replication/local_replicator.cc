@@ -66,18 +66,12 @@ void LocalReplicator::close(const Error& error) {
   run(actions);
 }
 
-// A completion may come back in with a new request: its actions queue behind those at hand, so that
-// participants see messages in the coordinator's order.
+// Participants see messages in the coordinator's order.
 void LocalReplicator::run(Actions& actions) {
-  for (Action& action : actions) queue_.push_back(std::move(action));
-  if (running_) return;
-  running_ = true;
-  while (!queue_.empty()) {
-    Action action = std::move(queue_.front());
-    queue_.pop_front();
+  queue_.run(actions, [this](Action& action) {
     carry_out(action);
-  }
-  running_ = false;
+    return true;
+  });
 }
 
 void LocalReplicator::carry_out(Action& action) {

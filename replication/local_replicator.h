@@ -4,10 +4,10 @@
 // order in which the coordinator answers, possibly before submit() has returned (a refusal).
 #pragma once
 
-#include <deque>
 #include <vector>
 
 #include "proto/executor.h"
+#include "replication/action_queue.h"
 #include "replication/participant.h"
 #include "replication/replicator.h"
 #include "replication/write_coordinator.h"
@@ -52,8 +52,7 @@ class LocalReplicator final : public Replicator {
   std::vector<Slot> slots_;
   std::vector<std::uint64_t> free_slots_;
   std::size_t voids_ = 0;
-  std::deque<Action> queue_;
-  bool running_ = false;
+  ActionQueue<Action> queue_;
 };
 
 }  // namespace mariner::replication

@@ -26,15 +26,11 @@ void LoggerHost::closed(ConnectionId connection) {
 }
 
 void LoggerHost::run(LoggerRole::Actions& actions) {
-  for (LoggerRole::Action& action : actions) queue_.push_back(std::move(action));
   flush_later();
-  if (std::exchange(running_, true)) return;
-  while (!queue_.empty()) {
-    LoggerRole::Action action = std::move(queue_.front());
-    queue_.pop_front();
+  queue_.run(actions, [this](LoggerRole::Action& action) {
     carry_out(action);
-  }
-  running_ = false;
+    return true;
+  });
 }
 
 void LoggerHost::carry_out(LoggerRole::Action& action) {

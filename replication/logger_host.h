@@ -4,10 +4,10 @@
 // nothing may be under way when it is destroyed, or its executor drops what is.
 #pragma once
 
-#include <deque>
 #include <map>
 
 #include "proto/executor.h"
+#include "replication/action_queue.h"
 #include "replication/logger_role.h"
 #include "replication/participant.h"
 
@@ -41,8 +41,7 @@ class LoggerHost {
   LoggerRole role_;
   std::map<ConnectionId, Answer> peers_;
   std::uint64_t last_connection_ = 0;
-  std::deque<LoggerRole::Action> queue_;
-  bool running_ = false;
+  ActionQueue<LoggerRole::Action> queue_;
   bool flushing_ = false;
 };
 

@@ -40,15 +40,11 @@ void StorageHost::granted(std::uint64_t bytes) {
 }
 
 void StorageHost::run(StorageRole::Actions& actions) {
-  for (StorageRole::Action& action : actions) queue_.push_back(std::move(action));
   flush_later();
-  if (std::exchange(running_, true)) return;
-  while (!queue_.empty()) {
-    StorageRole::Action action = std::move(queue_.front());
-    queue_.pop_front();
+  queue_.run(actions, [this](StorageRole::Action& action) {
     carry_out(action);
-  }
-  running_ = false;
+    return true;
+  });
 }
 
 void StorageHost::carry_out(StorageRole::Action& action) {

@@ -5,10 +5,10 @@
 // nothing may be under way when it is destroyed, or its executor drops what is.
 #pragma once
 
-#include <deque>
 #include <map>
 
 #include "proto/executor.h"
+#include "replication/action_queue.h"
 #include "replication/participant.h"
 #include "replication/storage_role.h"
 
@@ -46,8 +46,7 @@ class StorageHost {
   StorageRole role_;
   std::map<ConnectionId, Answer> peers_;
   std::uint64_t last_connection_ = 0;
-  std::deque<StorageRole::Action> queue_;
-  bool running_ = false;
+  ActionQueue<StorageRole::Action> queue_;
   bool flushing_ = false;
 };
 

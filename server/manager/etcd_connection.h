@@ -16,9 +16,9 @@
 #include <string>
 #include <string_view>
 
+#include "proto/endpoint.h"
 #include "proto/error.h"
 #include "proto/unique_function.h"
-#include "server/client/endpoint.h"
 #include "server/manager/etcd_json.h"
 
 namespace mariner::manager {

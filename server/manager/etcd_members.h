@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "server/client/endpoint.h"
+#include "proto/endpoint.h"
 
 namespace mariner::manager {
 

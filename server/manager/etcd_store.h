@@ -17,8 +17,8 @@
 #include <memory>
 #include <vector>
 
+#include "proto/endpoint.h"
 #include "proto/executor.h"
-#include "server/client/endpoint.h"
 #include "server/manager/cluster_store.h"
 #include "server/manager/etcd_calls.h"
 #include "server/manager/etcd_members.h"

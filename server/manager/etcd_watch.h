@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "proto/backoff.h"
+#include "proto/endpoint.h"
 #include "proto/executor.h"
-#include "server/client/endpoint.h"
 #include "server/manager/cluster_store.h"
 #include "server/manager/etcd_json.h"
 

@@ -12,8 +12,8 @@
 #include <string_view>
 #include <vector>
 
+#include "proto/endpoint.h"
 #include "proto/error.h"
-#include "server/client/endpoint.h"
 #include "server/client/quantity.h"
 
 namespace mariner {

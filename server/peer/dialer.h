@@ -7,10 +7,10 @@
 #include <memory>
 #include <vector>
 
+#include "proto/endpoint.h"
 #include "proto/error.h"
 #include "proto/executor.h"
 #include "proto/unique_function.h"
-#include "server/client/endpoint.h"
 #include "server/peer/socket.h"
 
 namespace mariner::peer {

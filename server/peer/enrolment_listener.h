@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "proto/endpoint.h"
 #include "proto/error.h"
-#include "server/client/endpoint.h"
 #include "server/peer/channel.h"
 #include "server/peer/enrolment.h"
 

@@ -11,8 +11,8 @@
 #include <string>
 #include <string_view>
 
+#include "proto/endpoint.h"
 #include "proto/error.h"
-#include "server/client/endpoint.h"
 
 namespace mariner::peer {
 

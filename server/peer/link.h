@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "proto/backoff.h"
+#include "proto/endpoint.h"
 #include "proto/error.h"
-#include "server/client/endpoint.h"
 #include "server/peer/connection.h"
 
 namespace mariner::peer {

@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "proto/endpoint.h"
 #include "proto/error.h"
-#include "server/client/endpoint.h"
 #include "server/peer/connection.h"
 
 namespace mariner::peer {

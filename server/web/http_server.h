@@ -12,8 +12,8 @@
 #include <memory>
 #include <string>
 
+#include "proto/endpoint.h"
 #include "proto/error.h"
-#include "server/client/endpoint.h"
 #include "server/web/http_message.h"
 
 namespace mariner::web {

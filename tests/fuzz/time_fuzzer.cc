@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "proto/check.h"
-#include "server/client/endpoint.h"
+#include "proto/endpoint.h"
 #include "server/client/quantity.h"
 #include "server/client/time_spec.h"
 #include "server/client/time_text.h"

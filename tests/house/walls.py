@@ -23,7 +23,7 @@ ALLOWED = {
     "ifsck": {"proto"},
     "uvfs": {"ifsck", "proto", "server/client"},
     "server": {"replication", "index", "logging", "proto"},
-    "server/peer": {"proto", "server/client/endpoint.h"},
+    "server/peer": {"proto"},
     "tests": {"proto", "logging", "index", "trm-multicast", "replication", "ifsck", "uvfs", "server"},
 }
 # A main program of ifsck talks to the daemon; its libraries do not.

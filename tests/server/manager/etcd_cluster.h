@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "server/client/endpoint.h"
+#include "proto/endpoint.h"
 #include "tests/logging/temporary_directory.h"
 
 namespace mariner::manager {

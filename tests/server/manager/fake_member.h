@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "server/client/endpoint.h"
+#include "proto/endpoint.h"
 
 namespace mariner::manager {
 

@@ -1,4 +1,4 @@
-#include "server/client/endpoint.h"
+#include "proto/endpoint.h"
 
 #include <gtest/gtest.h>
 
