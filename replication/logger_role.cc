@@ -7,15 +7,29 @@
 
 namespace mariner::replication {
 
+// Below the first hole.
+SequenceNumber LoggerRole::settled_at(const Start& start) {
+  return start.holes.empty() ? start.last
+                             : SequenceNumber{start.holes.front().first.value - 1};
+}
+
 LoggerRole::LoggerRole(const Start& start)
     : volume_(start.volume),
       door_(start.promised),
-      settled_(start.last),
+      settled_(settled_at(start)),
       last_(start.last),
       last_time_(start.last_time),
       floor_(std::max(start.floor, start.last_time)),
       frontier_(start.frontier),
-      told_(start.last) {}
+      told_(settled_at(start)) {
+  SequenceNumber next = settled_at(start).next();
+  for (const SequenceRange& hole : start.holes) {
+    CHECK(hole.first >= next && hole.last >= hole.first && hole.last <= last_);
+    for (; next < hole.first; next = next.next()) settled_.settle(next);
+    for (; next <= hole.last; next = next.next()) failed_.insert(next);
+  }
+  for (; !start.holes.empty() && next <= last_; next = next.next()) settled_.settle(next);
+}
 
 void LoggerRole::received(ConnectionId from, ToLogger message, Actions& out) {
   if (const auto* open = std::get_if<OpenLog>(&message)) return hear(from, *open, out);

@@ -23,10 +23,12 @@ class LoggerRole {
   struct Start {
     VolumeId volume;
     Epoch promised;
-    SequenceNumber last;  // every number at or below is durable or void, none above is durable
+    SequenceNumber last;  // every number at or below is durable, void, or in a hole; none above is
+                          // durable
     VersionTime last_time;
     VersionTime floor;  // no new coordinator may stamp at or before it
     SequenceNumber frontier;
+    std::vector<SequenceRange> holes{};  // never became durable, and are not voided; ascending
   };
 
   // Put it on stable storage, then call promised(). With the floor that is to hold from then on.
@@ -74,6 +76,7 @@ class LoggerRole {
   void refuse(ConnectionId to, ErrorCode code, std::string message, Actions& out);
   void open_when_ready(Actions& out);
   [[nodiscard]] std::vector<SequenceRange> holes() const;
+  static SequenceNumber settled_at(const Start& start);
 
   const VolumeId volume_;
   ParticipantDoor door_;

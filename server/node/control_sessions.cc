@@ -104,9 +104,9 @@ void NodeControl::session_kick(const api::SessionRequest& request,
 
 void NodeControl::doctor(admin::Answer<api::DoctorAnswer> done) {
   auto scrubbed = std::make_shared<std::deque<ScrubReport::Scrubbed>>();
-  for (const auto& member : node_.log_stack_->array().members()) {
+  for (const auto& member : node_.node_log_->stack().array().members()) {
     if (!member->scrubber) continue;
-    scrubbed->push_back({node_.log_stack_->path_of(member->superblock.disk),
+    scrubbed->push_back({node_.node_log_->stack().path_of(member->superblock.disk),
                          member->scrubber->enabled(), member->scrubber->progress(),
                          member->scrubber->damage()});
   }
@@ -132,7 +132,7 @@ void NodeControl::diagnose(const std::vector<api::Finding>& scrubs,
                            admin::Answer<api::DoctorAnswer> done) {
   api::DoctorAnswer out;
   out.set_schema(1);
-  const logging::LogWriter& writer = node_.log_stack_->writer();
+  const logging::LogWriter& writer = node_.node_log_->stack().writer();
   const std::uint64_t used = writer.used_bytes();
   const std::uint64_t limit = writer.limit_bytes();
   const char* level = used > limit / 10 * 9 ? "error" : used > limit / 4 * 3 ? "warning" : "ok";
@@ -141,7 +141,7 @@ void NodeControl::diagnose(const std::vector<api::Finding>& scrubs,
           ? ""
           : "writes stop with SPACE ALLOCATION FAILED when the log is full: give it more "
             "([log] max_size of a new log) before then");
-  for (const LogMember& member : node_.log_stack_->members()) {
+  for (const LogMember& member : node_.node_log_->stack().members()) {
     using State = logging::LogWriter::DiskState;
     const logging::DurableChoice& durable = member.durability;
     const bool odd = !durable.configured && durable.writes == 0;
@@ -166,12 +166,12 @@ void NodeControl::diagnose(const std::vector<api::Finding>& scrubs,
         break;
     }
   }
-  const std::size_t damage = node_.log_stack_->recovered().damage.size();
+  const std::size_t damage = node_.node_log_->stack().recovered().damage.size();
   add(out, "log integrity", damage == 0 ? "ok" : "error",
       damage == 0 ? "no damage found at start" : std::to_string(damage) + " damaged ranges",
       damage == 0 ? "" : "the daemon's log names them; the moments that need them cannot be read");
   for (const api::Finding& scrub : scrubs) *out.add_findings() = scrub;
-  const IndexStack& index = *node_.index_stack_;
+  const IndexStack& index = node_.node_log_->indexes();
   const IndexRepair* repair = index.repair();
   const auto repairing = repair == nullptr ? std::nullopt : repair->progress();
   if (index.is_damaged()) {

@@ -84,8 +84,8 @@ void NodeControl::status(admin::Answer<api::StatusAnswer> done) {
   out.set_now_ns(node_.loop_.wall_time().ns);
   for (const std::string& portal : node_.portal_->addresses()) out.add_portals(portal);
   out.set_iqn_base(node_.config_.server.iqn_base);
-  out.set_log_used_bytes(node_.log_stack_->writer().used_bytes());
-  out.set_log_limit_bytes(node_.log_stack_->writer().limit_bytes());
+  out.set_log_used_bytes(node_.node_log_->stack().writer().used_bytes());
+  out.set_log_limit_bytes(node_.node_log_->stack().writer().limit_bytes());
   out.set_config_path(node_.config_path_);
   out.set_ready(node_.readiness().has_value());
   out.set_epoch(node_.epoch_.value);

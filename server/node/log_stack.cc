@@ -209,17 +209,21 @@ Result<std::unique_ptr<LogStack>> LogStack::open(const LogSettings& settings, Ex
   const Result<Known> known = ask(stack->id_bytes());
   if (!known) return known.error();
   stack->given_up_ = known->given_up;
+  logging::Withdrawn withdrawn;
+  for (const std::uint64_t ordinal : known->withdrawn) withdrawn.add(ordinal);
   std::vector<logging::LogDiskRef> refs;
   for (const Opened& disk : disks) refs.push_back({*disk.disk, disk.superblock});
   Result<logging::Recovered> recovered = logging::recover_log(
       refs, kRecoveryThreads,
       [&](const logging::Record& record, const logging::LogLocation& location) {
-        if (record.ordinal >= known->given_up) visit(record, location);
+        if (record.ordinal < known->given_up || withdrawn.contains(record.ordinal)) return;
+        visit(record, location);
       });
   if (!recovered) {
     return Error{recovered.error().code, stack->paths() + ": " + recovered.error().message};
   }
   stack->recovered_ = *std::move(recovered);
+  for (const std::uint64_t ordinal : known->withdrawn) stack->recovered_.withdrawn.add(ordinal);
   stack->set_up(std::move(disks), known->used_through);
   return stack;
 }

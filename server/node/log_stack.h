@@ -49,8 +49,9 @@ class LogStack {
  public:
   // What others know of the log of this identity (LogId's bytes).
   struct Known {
-    std::uint64_t given_up = 0;      // every record below this ordinal
-    std::uint64_t used_through = 0;  // no record gets this ordinal or a lower one any more
+    std::uint64_t given_up = 0;              // every record below this ordinal
+    std::uint64_t used_through = 0;          // no record gets this ordinal or a lower one any more
+    std::vector<std::uint64_t> withdrawn{};  // ordinals of records that are not there
   };
   using Ask = std::function<Result<Known>(const std::string& id_bytes)>;
 

@@ -43,6 +43,8 @@ std::string base_key(std::uint32_t id, std::uint64_t page) {
 }
 
 constexpr const char* kLogReleaseKey = "log-release";
+constexpr const char* kWithdrawnKey = "withdrawn";
+std::string promise_key(std::uint32_t id) { return "promise/" + hex_id(id); }
 constexpr const char* kIndexFileKey = "index-file";
 std::string log_disk_key(std::uint32_t number) { return "log-disk/" + hex_id(number); }
 
@@ -148,6 +150,7 @@ Result<void> MetaStore::remove_volume(std::uint32_t id) {
   rocksdb::WriteBatch batch;
   batch.Delete(volume_key(id));
   batch.Delete(progress_key(id));
+  batch.Delete(promise_key(id));
   batch.Delete(release_key(id));
   batch.Delete(reservations_key(unit_of_volume(id)));
   const std::unique_ptr<rocksdb::Iterator> it(db_->NewIterator(rocksdb::ReadOptions()));
@@ -248,6 +251,40 @@ Result<std::uint64_t> MetaStore::given_up(const std::string& log) {
                                           kLogReleaseKey + " cannot be read"};
   }
   return release.log() == log ? release.ordinal() : 0;
+}
+
+Result<std::vector<std::uint64_t>> MetaStore::withdrawn(const std::string& log) {
+  const Result<meta::Withdrawn> found = get<meta::Withdrawn>(kWithdrawnKey);
+  if (!found) return found.error();
+  if (found->log() != log) return std::vector<std::uint64_t>{};
+  return std::vector<std::uint64_t>(found->ordinals().begin(), found->ordinals().end());
+}
+
+Result<void> MetaStore::add_withdrawn(const std::string& log,
+                                      const std::vector<std::uint64_t>& ordinals) {
+  const Result<std::vector<std::uint64_t>> before = withdrawn(log);
+  if (!before) return before.error();
+  const Result<std::uint64_t> given_up_below = given_up(log);
+  if (!given_up_below) return given_up_below.error();
+  std::set<std::uint64_t> all(before->begin(), before->end());
+  all.insert(ordinals.begin(), ordinals.end());
+  all.erase(all.begin(), all.lower_bound(*given_up_below));
+  meta::Withdrawn value;
+  value.set_log(log);
+  for (const std::uint64_t ordinal : all) value.add_ordinals(ordinal);
+  return put(kWithdrawnKey, value, true);
+}
+
+Result<meta::Promise> MetaStore::promise(std::uint32_t volume) {
+  return get<meta::Promise>(promise_key(volume));
+}
+
+Result<void> MetaStore::raise_promise(std::uint32_t volume, Epoch epoch, VersionTime floor) {
+  Result<meta::Promise> value = promise(volume);
+  if (!value) return value.error();
+  value->set_epoch(std::max(value->epoch(), epoch.value));
+  value->set_floor_ns(std::max(value->floor_ns(), floor.ns));
+  return put(promise_key(volume), *value, true);
 }
 
 std::string MetaStore::unit_of_volume(std::uint32_t id) { return volume_key(id); }

@@ -56,6 +56,15 @@ class MetaStore {
   Result<volume::VolumeRelease> release(std::uint32_t volume);
   Result<std::vector<volume::BaseMap::Page>> base_pages(std::uint32_t volume);
 
+  // Adds to the ordinals of records of `log` that were taken back; those that have been given up
+  // since are forgotten.
+  Result<void> add_withdrawn(const std::string& log, const std::vector<std::uint64_t>& ordinals);
+  Result<std::vector<std::uint64_t>> withdrawn(const std::string& log);
+
+  // Neither the epoch nor the floor is ever lowered.
+  Result<void> raise_promise(std::uint32_t volume, Epoch epoch, VersionTime floor);
+  Result<meta::Promise> promise(std::uint32_t volume);
+
   // Of a logical unit: "volume/ID", or "view/NAME". Of one that has none, empty ones.
   Result<void> put_reservations(const std::string& unit, const meta::Reservations& reservations);
   Result<void> remove_reservations(const std::string& unit);

@@ -47,9 +47,10 @@ Node::~Node() {
   access_.reset();
   views_.reset();
   volumes_.reset();
-  index_stack_.reset();
+  recovered_.reset();
+  if (node_log_ != nullptr) node_log_->drop_indexes();
   worker_.reset();
-  log_stack_.reset();
+  node_log_.reset();
   loop_.stop_waking();
 }
 
@@ -76,6 +77,7 @@ Result<void> Node::start() {
   if (!epoch) return epoch.error();
   epoch_ = *epoch;
   worker_ = std::make_unique<volume::ThreadWorker>(loop_);
+  recovered_ = std::make_unique<RecoveredVolumes>(*store_, log_);
 
   VolumeSetOptions options;
   options.state_dir = config_.server.state_dir;
@@ -83,7 +85,7 @@ Result<void> Node::start() {
   options.storage.pending_memory_max = config_.storage.pending_memory.bytes;
   options.storage.lag_bytes_max = config_.storage.lag_max.bytes;
   options.storage.apply_delay = config_.storage.apply_delay;
-  options.lock_wait = kLockWait;
+  options.lock_wait = NodeLog::kLockWait;
   for (const VolumeConfig& volume : config_.volumes) {
     if (!volume.faults) continue;
     volume::FaultOptions& faults = options.faults[volume.name];
@@ -105,40 +107,38 @@ Result<void> Node::start() {
     return std::make_shared<VolumeSanitizer>(
         volume, VolumeSanitizer::Parts{volumes_, views_, log_space_, *store_, loop_, log_});
   };
-  volumes_ = std::make_unique<VolumeSet>(VolumeSetParts{loop_, *ring_, *store_, *worker_, log_},
-                                         std::move(options));
+  volumes_ = std::make_unique<VolumeSet>(
+      VolumeSetParts{loop_, *ring_, *store_, *worker_, *recovered_, log_}, std::move(options));
   if (Result<void> r = volumes_->load(); !r) return r;
   if (Result<void> r = loop_.wake_on(ring_->fd()); !r) return r;
   loop_.set_turn_hook([this] { ring_->reap(); });
 
-  if (Result<void> r = open_log(); !r) return r;
-  const logging::Recovered& recovered = log_stack_->recovered();
-  for (const logging::LogDamage& damage : recovered.damage) {
-    log_.error("the log is damaged: history is missing",
-               {{"disk", log_stack_->path_of(damage.disk)},
-                {"track", damage.track},
-                {"first_batch", damage.first_batch},
-                {"last_batch", damage.last_batch},
-                {"what", damage.what}});
-  }
-  if (Result<void> r = volumes_->start(*log_stack_, epoch_); !r) return r;
+  Result<std::unique_ptr<NodeLog>> log =
+      NodeLog::open(config_, {loop_, *ring_, *store_, *worker_, *recovered_, log_},
+                    [this](std::uint64_t records) {
+                      if (progress_) progress_(records);
+                    });
+  if (!log) return log.error();
+  node_log_ = std::move(*log);
+  const logging::Recovered& recovered = node_log_->stack().recovered();
+  if (Result<void> r = volumes_->start(node_log_->stack(), epoch_); !r) return r;
   views_ = std::make_unique<ViewSet>(*volumes_, *store_, loop_, log_, config_.server.iqn_base);
   if (Result<void> r = views_->start(); !r) return r;
   access_ = std::make_unique<Access>(
       Access::Parts{config_, config_path_, accounts_, *volumes_, *views_, *store_});
   if (Result<void> r = create_configured_volumes(); !r) return r;
   log_space_ = std::make_unique<LogSpace>(
-      LogSpace::Parts{*log_stack_, *volumes_, *views_, *store_, *worker_, loop_, log_},
+      LogSpace::Parts{node_log_->stack(), *volumes_, *views_, *store_, *worker_, loop_, log_},
       config_.log.on_full,
       [this](const std::string& name) { unexpose(name, [](const Result<void>&) {}); });
 
-  loop_.set_patience([this] { return log_stack_->patience(); });
-  log_stack_->start();
+  loop_.set_patience([this] { return node_log_->stack().patience(); });
+  node_log_->stack().start();
   scrub_report_ = std::make_unique<ScrubReport>(*volumes_, log_);
-  log_stack_->array().start_scrubbing(
-      scrub_rate(config_.log.scrub_rate, log_stack_->writer().limit_bytes()),
+  node_log_->stack().array().start_scrubbing(
+      scrub_rate(config_.log.scrub_rate, node_log_->stack().writer().limit_bytes()),
       [this](std::uint8_t disk, const logging::TrackDamage& damage) {
-        scrub_report_->damaged(log_stack_->path_of(disk), damage);
+        scrub_report_->damaged(node_log_->stack().path_of(disk), damage);
       });
   started_ = loop_.wall_time();
   clock_offset_ns_ = offset_ns(loop_);
@@ -259,7 +259,8 @@ void Node::reload(const Config& config) {
         "changes of [server], [index], [cluster] and of how the log is written take effect at the "
         "next start");
   }
-  change_log_disks(config.log.disks);
+  node_log_->change_disks(config.log.disks);
+  config_.log.disks = config.log.disks;
   if (Result<Accounts> accounts = load_accounts(config.auth); accounts) {
     accounts_ = *std::move(accounts);
     config_.auth = config.auth;
@@ -281,7 +282,7 @@ void Node::tick() {
   rod_tokens_->expire();
   log_space_->check();
   enrolment_desk_->tick();
-  retire_log_disks();
+  node_log_->retire_disks();
   for (const std::string& name : views_->expired(loop_.wall_time())) {
     log_.info("a view's time to live is over", {{"view", name}});
     unexpose(name, [this, name](const Result<void>& result) {
@@ -326,8 +327,8 @@ void Node::stop(UniqueFunction<void()> done) {
   auto then = [this, done = std::move(done)]() mutable {
     log_space_->stop();
     volumes_->close(Error{ErrorCode::kUnavailable, "the server is stopping"});
-    log_stack_->stop();
-    index_stack_->stop_repairs();
+    node_log_->stack().stop();
+    node_log_->indexes().stop_repairs();
     wait_until_idle([this, done = std::move(done)]() mutable {
       volumes_->save_progress();
       stop_index([this, done = std::move(done)]() mutable {
@@ -341,14 +342,14 @@ void Node::stop(UniqueFunction<void()> done) {
 }
 
 void Node::wait_until_idle(UniqueFunction<void()> done) {
-  if (log_space_->idle() && volumes_->idle() && log_stack_->idle()) return done();
+  if (log_space_->idle() && volumes_->idle() && node_log_->stack().idle()) return done();
   loop_.after(kIdlePoll,
               [this, done = std::move(done)]() mutable { wait_until_idle(std::move(done)); });
 }
 
 void Node::stop_index(UniqueFunction<void()> done) {
-  index_stack_->stop();
-  if (index_stack_->idle() && ring_->in_flight() == 0) return done();
+  node_log_->indexes().stop();
+  if (node_log_->indexes().idle() && ring_->in_flight() == 0) return done();
   loop_.after(kIdlePoll, [this, done = std::move(done)]() mutable { stop_index(std::move(done)); });
 }
 
@@ -448,9 +449,9 @@ web::NodeMetrics Node::metrics() {
     }
     out.volumes.push_back(std::move(volume));
   }
-  out.log_commit = &log_stack_->commit_durations();
-  out.log_batch = &log_stack_->batch_bytes();
-  for (const LogMember& member : log_stack_->members()) {
+  out.log_commit = &node_log_->stack().commit_durations();
+  out.log_batch = &node_log_->stack().batch_bytes();
+  for (const LogMember& member : node_log_->stack().members()) {
     const logging::DurableChoice& durable = member.durability;
     web::LogDiskMetrics& disk = out.log_disks.emplace_back();
     disk.disk = member.path;
@@ -460,12 +461,12 @@ web::NodeMetrics Node::metrics() {
       disk.flush = durable.flush;
     }
   }
-  out.log_used_bytes = log_stack_->writer().used_bytes();
-  out.log_limit_bytes = log_stack_->writer().limit_bytes();
-  for (const auto& member : log_stack_->array().members()) {
+  out.log_used_bytes = node_log_->stack().writer().used_bytes();
+  out.log_limit_bytes = node_log_->stack().writer().limit_bytes();
+  for (const auto& member : node_log_->stack().array().members()) {
     if (!member->scrubber) continue;
     const logging::TrackScrubber::Progress scrubbed = member->scrubber->progress();
-    out.log_scrubs.push_back({log_stack_->path_of(member->superblock.disk), scrubbed.bytes,
+    out.log_scrubs.push_back({node_log_->stack().path_of(member->superblock.disk), scrubbed.bytes,
                               scrubbed.rounds, scrubbed.last_round, scrubbed.damaged_blocks});
   }
   const iscsi::ServerCounters& counters = portal_->sessions().counters();
@@ -479,8 +480,8 @@ web::NodeMetrics Node::metrics() {
 }
 
 Result<void> Node::health() {
-  if (log_stack_->writer().failed()) {
-    return Error{ErrorCode::kIo, "every log disk has failed: " + log_stack_->paths()};
+  if (node_log_->stack().writer().failed()) {
+    return Error{ErrorCode::kIo, "every log disk has failed: " + node_log_->stack().paths()};
   }
   return {};
 }

@@ -21,8 +21,8 @@
 #include "server/node/log.h"
 #include "server/node/log_limiter.h"
 #include "server/node/log_space.h"
-#include "server/node/log_stack.h"
 #include "server/node/meta_store.h"
+#include "server/node/node_log.h"
 #include "server/node/scrub_report.h"
 #include "server/node/view_set.h"
 #include "server/node/volume_set.h"
@@ -77,19 +77,10 @@ class Node final : public iscsi::TargetDirectory, public iscsi::Observer, public
  private:
   friend class NodeControl;
 
-  // For what a killed process has left under way on the disks.
-  static constexpr std::chrono::seconds kLockWait{20};
-
   Result<void> listen();
   Result<void> create_configured_volumes();
   void resize_as_configured(const ServedVolume& volume, const VolumeConfig& wanted);
-  Result<void> open_log();
-  Result<void> open_index(const std::string& log, std::uint64_t given_up);
   void stop_index(UniqueFunction<void()> done);
-  void tell_progress(std::uint64_t records);
-  void change_log_disks(const std::vector<std::string>& paths);
-  void retire_log_disks();
-  Result<void> remember_log_disks();
   void tick();
   void watch_clock();
   // Asks those to log out who use what they may not use any more, or not here.
@@ -109,12 +100,11 @@ class Node final : public iscsi::TargetDirectory, public iscsi::Observer, public
   bool ready_ = false;
   bool stopping_ = false;
   UniqueFunction<void(std::uint64_t)> progress_;
-  std::chrono::nanoseconds progress_told_{0};
   std::unique_ptr<logging::IoRing> ring_;
   std::unique_ptr<MetaStore> store_;
   std::unique_ptr<volume::Worker> worker_;
-  std::unique_ptr<LogStack> log_stack_;
-  std::unique_ptr<IndexStack> index_stack_;
+  std::unique_ptr<RecoveredVolumes> recovered_;
+  std::unique_ptr<NodeLog> node_log_;
   std::unique_ptr<VolumeSet> volumes_;
   std::unique_ptr<ViewSet> views_;
   std::unique_ptr<Access> access_;

@@ -1,9 +1,8 @@
-// The node's log and index: opened, recovered, and their disks changed. See node.h.
+#include "server/node/node_log.h"
+
 #include <algorithm>
 #include <filesystem>
 #include <utility>
-
-#include "server/node/node.h"
 
 namespace mariner::node {
 namespace {
@@ -21,23 +20,40 @@ std::optional<logging::DurableWay> durable_way(LogDurability durability) {
 
 }  // namespace
 
-Result<void> Node::open_log() {
+NodeLog::NodeLog(const Config& config, Parts parts, Progress progress)
+    : log_config_(config.log),
+      index_config_(config.index),
+      state_dir_(config.server.state_dir),
+      lag_bytes_(config.storage.lag_max.bytes),
+      parts_(parts),
+      progress_(std::move(progress)) {}
+
+NodeLog::~NodeLog() = default;
+
+Result<std::unique_ptr<NodeLog>> NodeLog::open(const Config& config, Parts parts,
+                                               Progress progress) {
+  std::unique_ptr<NodeLog> log(new NodeLog(config, parts, std::move(progress)));
+  if (Result<void> r = log->open(); !r) return r.error();
+  return log;
+}
+
+Result<void> NodeLog::open() {
   LogSettings settings;
-  settings.paths = config_.log.disks;
-  settings.size_bytes = config_.log.max_size.bytes / config_.log.disks.size();
-  settings.track_bytes = config_.log.track_size.bytes;
-  settings.t_wait = config_.log.t_wait;
-  settings.polls = config_.log.polling;
+  settings.paths = log_config_.disks;
+  settings.size_bytes = log_config_.max_size.bytes / log_config_.disks.size();
+  settings.track_bytes = log_config_.track_size.bytes;
+  settings.t_wait = log_config_.t_wait;
+  settings.polls = log_config_.polling;
   settings.lock_wait = kLockWait;
-  settings.durable_way = durable_way(config_.log.durability);
-  settings.lag_bytes = config_.storage.lag_max.bytes;
-  const Result<std::vector<meta::LogDisk>> members = store_->log_disks();
+  settings.durable_way = durable_way(log_config_.durability);
+  settings.lag_bytes = lag_bytes_;
+  const Result<std::vector<meta::LogDisk>> members = parts_.store.log_disks();
   if (!members) return members.error();
   for (const meta::LogDisk& disk : *members) {
-    if (std::ranges::find(config_.log.lost, disk.path()) != config_.log.lost.end()) {
-      log_.error("a log disk was declared lost: what only it held is gone",
-                 {{"disk", disk.path()}});
-      if (Result<void> r = store_->remove_log_disk(disk.number()); !r) return r;
+    if (std::ranges::find(log_config_.lost, disk.path()) != log_config_.lost.end()) {
+      parts_.log.error("a log disk was declared lost: what only it held is gone",
+                       {{"disk", disk.path()}});
+      if (Result<void> r = parts_.store.remove_log_disk(disk.number()); !r) return r;
       continue;
     }
     settings.members.push_back(
@@ -49,128 +65,161 @@ Result<void> Node::open_log() {
   }
   std::uint64_t recovered_through = 0;
   std::uint64_t records = 0;
-  progress_told_ = loop_.monotonic_time();
+  progress_told_ = parts_.loop.monotonic_time();
   Result<std::unique_ptr<LogStack>> stack = LogStack::open(
-      settings, loop_, *ring_,
+      settings, parts_.loop, parts_.ring,
       [&](const std::string& id) -> Result<LogStack::Known> {
-        const Result<std::uint64_t> given_up = store_->given_up(id);
+        const Result<std::uint64_t> given_up = parts_.store.given_up(id);
         if (!given_up) return given_up.error();
         if (Result<void> r = open_index(id, *given_up); !r) return r.error();
-        index_stack_->set_used_through([&recovered_through] { return recovered_through; });
-        return LogStack::Known{*given_up, index_stack_->store().last_number()};
+        indexes_->set_used_through([&recovered_through] { return recovered_through; });
+        const Result<std::vector<std::uint64_t>> withdrawn = parts_.store.withdrawn(id);
+        if (!withdrawn) return withdrawn.error();
+        return LogStack::Known{*given_up, indexes_->store().last_number(), *withdrawn};
       },
       [&](const logging::Record& record, const logging::LogLocation& location) {
-        recovered_through = record.ordinal - 1;  // a checkpoint may come while this one is taken
-        volumes_->record(record, location);
+        // A checkpoint may come while this one is taken.
+        recovered_through = std::min(record.ordinal, parts_.recovered.held_from()) - 1;
+        parts_.recovered.record(record, location);
         tell_progress(++records);
       });
   if (!stack) {
-    if (index_stack_ != nullptr) index_stack_->set_used_through(nullptr);
+    if (indexes_ != nullptr) indexes_->set_used_through(nullptr);
     return stack.error();
   }
-  log_stack_ = std::move(*stack);
-  index_stack_->set_used_through([this] { return log_stack_->writer().ordinal_frontier() - 1; });
-  index_stack_->start_repairs(log_stack_->array(), *worker_);
-  for (const LogMember& member : log_stack_->members()) {
-    log_.info("log disk", {{"path", member.path}, {"durability", to_string(member.durability)}});
+  stack_ = std::move(*stack);
+  report_damage();
+  if (Result<void> r = withdraw_taken_back(); !r) return r;
+  indexes_->set_used_through([this] { return stack_->writer().ordinal_frontier() - 1; });
+  indexes_->start_repairs(stack_->array(), parts_.worker);
+  for (const LogMember& member : stack_->members()) {
+    parts_.log.info("log disk",
+                    {{"path", member.path}, {"durability", to_string(member.durability)}});
   }
-  log_stack_->writer().set_disk_observer([this](const logging::LogWriter::DiskReport& report) {
-    const std::string path = log_stack_->path_of(report.disk);
+  stack_->writer().set_disk_observer([this](const logging::LogWriter::DiskReport& report) {
+    const std::string path = stack_->path_of(report.disk);
     switch (report.state) {
       case logging::LogWriter::DiskState::kGood:
-        return log_.info("a log disk answers again", {{"disk", path}});
+        return parts_.log.info("a log disk answers again", {{"disk", path}});
       case logging::LogWriter::DiskState::kHanging:
-        return log_.error("a log disk does not answer: its writes go to another one",
-                          {{"disk", path}});
+        return parts_.log.error("a log disk does not answer: its writes go to another one",
+                                {{"disk", path}});
       case logging::LogWriter::DiskState::kFailed:
-        return log_.error("a log disk has failed: its writes go to another one, if there is one",
-                          {{"disk", path}, {"error", to_string(report.error)}});
+        return parts_.log.error(
+            "a log disk has failed: its writes go to another one, if there is one",
+            {{"disk", path}, {"error", to_string(report.error)}});
     }
   });
-  return remember_log_disks();
+  return remember_disks();
+}
+
+void NodeLog::report_damage() {
+  for (const logging::LogDamage& damage : stack_->recovered().damage) {
+    parts_.log.error("the log is damaged: history is missing",
+                     {{"disk", stack_->path_of(damage.disk)},
+                      {"track", damage.track},
+                      {"first_batch", damage.first_batch},
+                      {"last_batch", damage.last_batch},
+                      {"what", damage.what}});
+  }
+}
+
+// From now on nobody finds them, whoever reads the log.
+Result<void> NodeLog::withdraw_taken_back() {
+  const std::vector<std::uint64_t> ordinals = parts_.recovered.taken_back();
+  if (ordinals.empty()) return {};
+  parts_.log.info("writes that were acknowledged to nobody are taken back",
+                  {{"records", ordinals.size()}});
+  logging::Withdrawn withdrawn = stack_->writer().withdrawn();
+  for (const std::uint64_t ordinal : ordinals) withdrawn.add(ordinal);
+  if (Result<void> r = parts_.store.add_withdrawn(stack_->id_bytes(), ordinals); !r) return r;
+  stack_->writer().set_withdrawn(std::move(withdrawn));
+  return {};
 }
 
 // Of a start that takes long.
-void Node::tell_progress(std::uint64_t records) {
+void NodeLog::tell_progress(std::uint64_t records) {
   constexpr std::uint64_t kBetweenLooks = 16'384;  // at the clock
   if (records % kBetweenLooks != 0) return;
-  const auto now = loop_.monotonic_time();
+  const auto now = parts_.loop.monotonic_time();
   if (now - progress_told_ < kProgress) return;
   progress_told_ = now;
-  log_.info("recovering the log", {{"records", records}});
+  parts_.log.info("recovering the log", {{"records", records}});
   if (progress_) progress_(records);
 }
 
 // Of the log of this identity, in the folder of the node's state unless it is said where.
-Result<void> Node::open_index(const std::string& log, std::uint64_t given_up) {
+Result<void> NodeLog::open_index(const std::string& log, std::uint64_t given_up) {
   IndexStack::Settings settings;
-  settings.path =
-      config_.index.file.empty() ? config_.server.state_dir + "/index" : config_.index.file;
+  settings.path = index_config_.file.empty() ? state_dir_ + "/index" : index_config_.file;
   settings.log = log;
-  settings.memory_bytes = config_.index.memory.bytes;
-  settings.replay_max = static_cast<std::uint64_t>(config_.index.replay_max);
-  settings.durable_way = durable_way(config_.log.durability);
-  settings.log_bytes = config_.log.max_size.bytes;
+  settings.memory_bytes = index_config_.memory.bytes;
+  settings.replay_max = static_cast<std::uint64_t>(index_config_.replay_max);
+  settings.durable_way = durable_way(log_config_.durability);
+  settings.log_bytes = log_config_.max_size.bytes;
   settings.lock_wait = kLockWait;
   Result<void> opened;
   for (int tries = 0; tries < 2; ++tries) {  // the second time with a new file
-    index_stack_.reset();
+    indexes_.reset();
     Result<std::unique_ptr<IndexStack>> stack =
-        IndexStack::open(settings, {loop_, *ring_, *store_, log_});
+        IndexStack::open(settings, {parts_.loop, parts_.ring, parts_.store, parts_.log});
     if (!stack) return stack.error();
-    index_stack_ = std::move(*stack);
-    opened = volumes_->open_indexes(*index_stack_, given_up);
+    indexes_ = std::move(*stack);
+    opened = parts_.recovered.open_indexes(*indexes_, given_up);
     if (opened || opened.error().code != ErrorCode::kCorrupt) break;
   }
   return opened;
 }
 
-Result<void> Node::remember_log_disks() {
-  for (const LogMember& member : log_stack_->members()) {
+Result<void> NodeLog::remember_disks() {
+  for (const LogMember& member : stack_->members()) {
     meta::LogDisk disk;
     disk.set_number(member.number);
     disk.set_path(member.path);
     disk.set_draining(member.draining);
-    if (Result<void> r = store_->put_log_disk(disk); !r) return r;
+    if (Result<void> r = parts_.store.put_log_disk(disk); !r) return r;
   }
   return {};
 }
 
 // What is new comes in, what is gone is drained.
-void Node::change_log_disks(const std::vector<std::string>& paths) {
-  const std::vector<LogMember> before = log_stack_->members();
+void NodeLog::change_disks(const std::vector<std::string>& paths) {
+  const std::vector<LogMember> before = stack_->members();
   for (const std::string& path : paths) {
     if (std::ranges::find(before, path, &LogMember::path) != before.end()) continue;
-    const Result<LogMember> added = log_stack_->add(path);
+    const Result<LogMember> added = stack_->add(path);
     if (!added) {
-      log_.error("a log disk cannot be added",
-                 {{"disk", path}, {"error", to_string(added.error())}});
+      parts_.log.error("a log disk cannot be added",
+                       {{"disk", path}, {"error", to_string(added.error())}});
       continue;
     }
-    log_.info("a log disk was added", {{"disk", path}, {"number", added->number}});
+    parts_.log.info("a log disk was added", {{"disk", path}, {"number", added->number}});
   }
   for (const LogMember& member : before) {
     if (member.draining || std::ranges::find(paths, member.path) != paths.end()) continue;
-    if (Result<void> r = log_stack_->drain(member.path); !r) {
-      log_.error("a log disk cannot be taken out",
-                 {{"disk", member.path}, {"error", to_string(r.error())}});
+    if (Result<void> r = stack_->drain(member.path); !r) {
+      parts_.log.error("a log disk cannot be taken out",
+                       {{"disk", member.path}, {"error", to_string(r.error())}});
       continue;
     }
-    log_.info("a log disk takes no more records; it is needed until what it holds is given up",
-              {{"disk", member.path}});
+    parts_.log.info(
+        "a log disk takes no more records; it is needed until what it holds is given up",
+        {{"disk", member.path}});
   }
-  if (Result<void> r = remember_log_disks(); !r) {
-    log_.error("the disks of the log cannot be remembered", {{"error", to_string(r.error())}});
+  if (Result<void> r = remember_disks(); !r) {
+    parts_.log.error("the disks of the log cannot be remembered",
+                     {{"error", to_string(r.error())}});
   }
-  config_.log.disks = paths;
+  log_config_.disks = paths;
 }
 
-void Node::retire_log_disks() {
-  for (const LogMember& member : log_stack_->retire()) {
-    if (Result<void> r = store_->remove_log_disk(member.number); !r) {
-      log_.error("the disks of the log cannot be remembered", {{"error", to_string(r.error())}});
+void NodeLog::retire_disks() {
+  for (const LogMember& member : stack_->retire()) {
+    if (Result<void> r = parts_.store.remove_log_disk(member.number); !r) {
+      parts_.log.error("the disks of the log cannot be remembered",
+                       {{"error", to_string(r.error())}});
     }
-    log_.info("a log disk holds nothing any more and was let go", {{"disk", member.path}});
+    parts_.log.info("a log disk holds nothing any more and was let go", {{"disk", member.path}});
   }
 }
 

@@ -20,7 +20,7 @@ Result<std::shared_ptr<Volume>> VolumeSet::make_overlay(const meta::Volume& meta
   options.epoch = epoch_;
   options.parent = parent->volume;
   options.parent_at = SequenceNumber{meta.parent_sequence()};
-  Result<Recovering> recovering = take_recovering(meta.id());
+  Result<RecoveredVolumes::Found> recovering = parts_.recovered.take(meta.id());
   if (!recovering) return recovering.error();
   options.index = std::move(recovering->index);
   auto overlay =
@@ -58,14 +58,14 @@ Result<std::shared_ptr<Volume>> VolumeSet::open_overlay(std::uint32_t id) {
 
 void VolumeSet::remove_overlay(std::uint32_t id, std::shared_ptr<Volume> overlay) {
   overlays_.erase(id);
-  histories_.erase(id);
+  parts_.recovered.drop(id);
   if (Result<void> r = parts_.store.remove_volume(id); !r) {
     parts_.log.warning("cannot forget an overlay; it is removed at the next start",
                        {{"error", to_string(r.error())}});
   }
-  if (overlay == nullptr) return indexes_->remove(VolumeId{id});
+  if (overlay == nullptr) return parts_.recovered.remove_index(id);
   overlay->close(Error{ErrorCode::kNotFound, "the view was unexposed"});
-  retire(std::move(overlay), [this, id] { indexes_->remove(VolumeId{id}); });
+  retire(std::move(overlay), [this, id] { parts_.recovered.remove_index(id); });
 }
 
 void VolumeSet::remove_orphans(const std::vector<std::uint32_t>& claimed) {

@@ -76,7 +76,7 @@ Result<void> VolumeSet::load() {
   for (const meta::Volume& meta : *volumes) {
     if (meta.parent_id() != 0) {
       overlays_[meta.id()] = meta;
-      histories_[meta.id()].blocks = {meta.size_bytes() >> kBlockShift};
+      parts_.recovered.expect(meta.id(), {meta.size_bytes() >> kBlockShift});
       continue;
     }
     if (meta.state() != meta::Volume::READY) {
@@ -89,87 +89,9 @@ Result<void> VolumeSet::load() {
       continue;
     }
     add(meta);
-    histories_[meta.id()].blocks = {meta.size_bytes() >> kBlockShift};
+    parts_.recovered.expect(meta.id(), {meta.size_bytes() >> kBlockShift});
   }
   return {};
-}
-
-Result<void> VolumeSet::open_indexes(IndexStack& indexes, std::uint64_t given_up_ordinal) {
-  indexes_ = &indexes;
-  for (auto& [id, recovering] : histories_) {
-    const Result<volume::VolumeRelease> release = parts_.store.release(id);
-    if (!release) return release.error();
-    auto index = indexes.open_volume(VolumeId{id}, release->horizon, given_up_ordinal);
-    if (!index) return index.error();
-    recovering.index = *std::move(index);
-  }
-  return indexes.load();
-}
-
-void VolumeSet::record(const logging::Record& record, const logging::LogLocation& location) {
-  const auto found = histories_.find(record.volume.value);
-  if (found == histories_.end()) return;  // of a volume that was deleted
-  Recovering& recovering = found->second;
-  const Result<bool> taken = recovering.history.add(record, recovering.blocks);
-  if (!taken) {
-    parts_.log.error("a record of the log is left out: history is missing",
-                     {{"error", to_string(taken.error())}});
-    return;
-  }
-  if (!*taken || record.ordinal <= indexes_->frontier()) return;
-  recovering.index->insert(record, location);
-  indexes_->wait_for_room();
-}
-
-// What the log and the index hold of a volume, and how far the log has given it up.
-Result<VolumeSet::Recovering> VolumeSet::take_recovering(std::uint32_t id) {
-  Recovering recovering;
-  const auto found = histories_.find(id);
-  if (found != histories_.end()) {
-    recovering = std::move(found->second);
-    histories_.erase(found);
-  } else {
-    auto index = indexes_->open_volume(VolumeId{id}, {}, 0);
-    if (!index) return index.error();
-    recovering.index = *std::move(index);
-  }
-  const Result<volume::VolumeRelease> release = parts_.store.release(id);
-  if (!release) return release.error();
-  recovering.history.set_horizon(release->horizon);
-  for (const volume::VolumeHistory::Hole& hole : recovering.history.lost()) {
-    parts_.log.error("acknowledged writes are missing from the log",
-                     {{"volume_id", id}, {"first", hole.first.value}, {"last", hole.last.value}});
-  }
-  return recovering;
-}
-
-// At a start: what the image lacks.
-Result<void> VolumeSet::find_unapplied(Recovering& recovering) {
-  volume::VolumeHistory& history = recovering.history;
-  if (history.frontier >= history.last) return {};
-  constexpr SequenceNumber kNewest{UINT64_MAX};
-  std::size_t waiting = 2;
-  Result<void> result;
-  recovering.index->changed(history.frontier, kNewest, [&](Result<std::vector<BlockRange>> r) {
-    --waiting;
-    if (r) {
-      history.unapplied = *std::move(r);
-    } else {
-      result = r.error();
-    }
-  });
-  recovering.index->for_each(
-      history.frontier, kNewest,
-      [&](const index::IndexedWrite& write) {
-        history.unapplied_since = write.time;
-        return false;
-      },
-      [&](const Result<void>& r) {
-        --waiting;
-        if (!r) result = r;
-      });
-  indexes_->wait_until([&] { return waiting == 0; });
-  return result;
 }
 
 Result<void> VolumeSet::start(LogStack& log, Epoch epoch) {
@@ -194,11 +116,11 @@ Result<void> VolumeSet::start_volume(ServedVolume& served) {
   }
   Result<meta::Progress> progress = parts_.store.progress(meta.id());
   if (!progress) return progress.error();
-  Result<Recovering> recovering = take_recovering(meta.id());
+  Result<RecoveredVolumes::Found> recovering = parts_.recovered.take(meta.id());
   if (!recovering) return recovering.error();
   volume::VolumeHistory& history = recovering->history;
   history.frontier = std::max(history.frontier, SequenceNumber{progress->frontier()});
-  if (Result<void> r = find_unapplied(*recovering); !r) return r;
+  if (Result<void> r = parts_.recovered.find_unapplied(*recovering); !r) return r;
   Result<std::vector<volume::BaseMap::Page>> base_pages = parts_.store.base_pages(meta.id());
   if (!base_pages) return base_pages.error();
 
@@ -333,7 +255,7 @@ Result<ServedVolume*> VolumeSet::create(const NewVolume& request) {
 // Takes back what was made of a volume that could not be started.
 void VolumeSet::forget_unstarted(const meta::Volume& meta) {
   volumes_.erase(meta.name());
-  indexes_->remove(VolumeId{meta.id()});
+  parts_.recovered.remove_index(meta.id());
   ::unlink(image_path(meta.id()).c_str());
   if (Result<void> r = parts_.store.remove_volume(meta.id()); !r) {
     parts_.log.warning("cannot forget a volume that could not be made",
@@ -389,7 +311,7 @@ void VolumeSet::finish_removal(std::uint32_t id, const std::string& name,
       },
       [this, id, name, done = std::move(done)](Result<void> removed) mutable {
         if (removed) removed = parts_.store.remove_volume(id);
-        indexes_->remove(VolumeId{id});
+        parts_.recovered.remove_index(id);
         if (removed) volumes_.erase(name);
         done(std::move(removed));
       });

@@ -14,11 +14,11 @@
 #include "logging/io_ring.h"
 #include "proto/executor.h"
 #include "proto/meta.pb.h"
-#include "server/node/index_stack.h"
 #include "server/node/log.h"
 #include "server/node/log_stack.h"
 #include "server/node/meta_store.h"
 #include "server/node/metered_device.h"
+#include "server/node/recovered_volumes.h"
 #include "server/scsi/device.h"
 #include "server/volume/fault_layer.h"
 #include "server/volume/volume.h"
@@ -42,6 +42,7 @@ struct VolumeSetParts {  // all outlive the set
   logging::IoRing& ring;
   MetaStore& store;
   volume::Worker& worker;
+  RecoveredVolumes& recovered;
   Log& log;
 };
 
@@ -80,11 +81,9 @@ class VolumeSet {
   VolumeSet(VolumeSetParts parts, VolumeSetOptions options);
   ~VolumeSet();
 
-  // Before recovery: reads which volumes exist, and opens their indexes. During: record() takes
-  // each log record. After: start() makes them volumes.
+  // Before recovery: reads which volumes exist, and has them expected there. After: start() makes
+  // them volumes.
   Result<void> load();
-  Result<void> open_indexes(IndexStack& indexes, std::uint64_t given_up_ordinal);
-  void record(const logging::Record& record, const logging::LogLocation& location);
   Result<void> start(LogStack& log, Epoch epoch);
 
   // What create() would make, without an id, after every check.
@@ -134,13 +133,6 @@ class VolumeSet {
   void save_progress();
 
  private:
-  // What is known of a volume before it starts.
-  struct Recovering {
-    volume::VolumeHistory history;
-    std::shared_ptr<index::StoredIndex> index;
-    BlockCount blocks;
-  };
-
   std::string image_path(std::uint32_t id) const;
   Result<void> start_volume(ServedVolume& served);
   Result<std::shared_ptr<volume::Volume>> make_overlay(const meta::Volume& meta);
@@ -153,19 +145,15 @@ class VolumeSet {
   Result<ServedVolume*> finish_resize(const std::string& name, std::uint64_t size_bytes);
   void finish_removal(std::uint32_t id, const std::string& name,
                       UniqueFunction<void(Result<void>)> done);
-  Result<Recovering> take_recovering(std::uint32_t id);
-  Result<void> find_unapplied(Recovering& recovering);
   struct Import;
   void import_next(const std::shared_ptr<Import>& import);
 
   const VolumeSetParts parts_;
   const VolumeSetOptions options_;
   LogStack* log_ = nullptr;
-  IndexStack* indexes_ = nullptr;
   Epoch epoch_;
   std::map<std::string, ServedVolume> volumes_;
   std::unordered_map<std::uint32_t, meta::Volume> overlays_;
-  std::unordered_map<std::uint32_t, Recovering> histories_;      // between load and start
   std::unordered_map<std::uint32_t, VersionTime> opened_until_;  // moments opened before this start
   std::vector<std::weak_ptr<volume::Volume>> started_;
   std::size_t retiring_ = 0;

@@ -97,6 +97,31 @@ TEST_F(MetaStoreTest, RemovingWhatIsNotThereIsNoError) {
   EXPECT_TRUE(store_->remove_volume(1));
 }
 
+TEST_F(MetaStoreTest, WhatWasTakenBackIsRememberedUntilItIsGivenUp) {
+  const std::string log = "the log";
+  ASSERT_TRUE(store_->add_withdrawn(log, {7, 9}));
+  ASSERT_TRUE(store_->add_withdrawn(log, {8}));
+  EXPECT_EQ(*store_->withdrawn(log), (std::vector<std::uint64_t>{7, 8, 9}));
+  EXPECT_EQ(*store_->withdrawn("another"), std::vector<std::uint64_t>{});
+  meta::LogRelease release;
+  release.set_log(log);
+  release.set_ordinal(9);
+  ASSERT_TRUE(store_->put_releases({}, release));
+  ASSERT_TRUE(store_->add_withdrawn(log, {12}));
+  EXPECT_EQ(*store_->withdrawn(log), (std::vector<std::uint64_t>{9, 12}));
+}
+
+TEST_F(MetaStoreTest, APromiseIsNeverLowered) {
+  ASSERT_TRUE(store_->raise_promise(3, Epoch{5}, VersionTime{100}));
+  ASSERT_TRUE(store_->raise_promise(3, Epoch{4}, VersionTime{200}));
+  ASSERT_TRUE(store_->raise_promise(3, Epoch{6}, VersionTime{}));
+  EXPECT_EQ(store_->promise(3)->epoch(), 6u);
+  EXPECT_EQ(store_->promise(3)->floor_ns(), 200u);
+  EXPECT_EQ(store_->promise(4)->epoch(), 0u);
+  ASSERT_TRUE(store_->remove_volume(3));
+  EXPECT_EQ(store_->promise(3)->epoch(), 0u);
+}
+
 TEST_F(MetaStoreTest, ASecondOwnerIsRefused) { EXPECT_FALSE(MetaStore::open(path_)); }
 
 TEST_F(MetaStoreTest, DamageIsAnErrorNotALoss) {

@@ -47,12 +47,13 @@ void NodeParts::start() {
   CHECK(store.has_value());
   store_ = std::move(*store);
   worker_ = std::make_unique<volume::ThreadWorker>(loop_);
+  recovered_ = std::make_unique<RecoveredVolumes>(*store_, log_);
   VolumeSetOptions options;
   options.state_dir = directory_;
   options.iqn_base = "iqn.2026-11.org.example";
   options.storage.apply_delay = std::chrono::milliseconds(5);
-  volumes_ = std::make_unique<VolumeSet>(VolumeSetParts{loop_, *ring_, *store_, *worker_, log_},
-                                         std::move(options));
+  volumes_ = std::make_unique<VolumeSet>(
+      VolumeSetParts{loop_, *ring_, *store_, *worker_, *recovered_, log_}, std::move(options));
   CHECK(volumes_->load().has_value());
   LogSettings settings;
   settings.paths = {path("log")};
@@ -75,13 +76,13 @@ void NodeParts::start() {
               IndexStack::open(index, {loop_, *ring_, *store_, log_});
           CHECK(opened.has_value());
           indexes_ = *std::move(opened);
-          learnt = volumes_->open_indexes(*indexes_, *given_up);
+          learnt = recovered_->open_indexes(*indexes_, *given_up);
         }
         CHECK(learnt.has_value());
-        return LogStack::Known{*given_up, indexes_->store().last_number()};
+        return LogStack::Known{*given_up, indexes_->store().last_number(), {}};
       },
       [&](const logging::Record& record, const logging::LogLocation& at) {
-        volumes_->record(record, at);
+        recovered_->record(record, at);
       });
   CHECK(stack.has_value());
   stack_ = std::move(*stack);
@@ -102,6 +103,7 @@ void NodeParts::stop() {
   volumes_->save_progress();
   views_.reset();
   volumes_.reset();
+  recovered_.reset();
   indexes_.reset();
   worker_.reset();
   stack_.reset();

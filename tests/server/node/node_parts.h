@@ -57,6 +57,7 @@ class NodeParts {
   std::unique_ptr<logging::IoRing> ring_;
   std::unique_ptr<MetaStore> store_;
   std::unique_ptr<volume::Worker> worker_;
+  std::unique_ptr<RecoveredVolumes> recovered_;
   std::unique_ptr<LogStack> stack_;
   std::unique_ptr<IndexStack> indexes_;
   std::unique_ptr<VolumeSet> volumes_;

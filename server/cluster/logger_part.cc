@@ -1,0 +1,32 @@
+#include "server/cluster/logger_part.h"
+
+#include <algorithm>
+
+namespace mariner::cluster {
+
+replication::LoggerRole::Start begin_logging(VolumeId volume, const volume::VolumeHistory& found,
+                                             index::IndexMoment indexed, Epoch promised,
+                                             VersionTime floor) {
+  replication::LoggerRole::Start start;
+  start.volume = volume;
+  start.promised = promised;
+  // What the index has was durable once, even if the log has lost it since.
+  start.last = std::max(found.last, indexed.sequence);
+  start.last_time = std::max(found.last_time, indexed.time);
+  start.floor = floor;
+  start.frontier = std::min(found.frontier, start.last);
+  // (What is missing below what was settled is lost: that nobody can make good.)
+  for (const volume::VolumeHistory::Hole& hole : found.holes) {
+    const SequenceNumber first = std::max(hole.first, found.settled.next());
+    if (first <= hole.last) start.holes.push_back({first, hole.last});
+  }
+  return start;
+}
+
+void BaseElsewhere::read(BlockRange range, std::span<std::byte> /*to*/, volume::Done done) {
+  done(Error{ErrorCode::kUnavailable,
+             "block " + std::to_string(range.first.value) +
+                 " stands in the images alone, which are on the storage nodes"});
+}
+
+}  // namespace mariner::cluster
