@@ -29,7 +29,7 @@ struct PortalGroupConfig {
   friend bool operator==(const PortalGroupConfig&, const PortalGroupConfig&) = default;
 };
 
-// What a node does. A standalone node is target, logger, storage and manager of its own.
+// What a node does. A standalone node is target, logger and storage in one, and knows no other.
 enum class Role { kStandalone, kTarget, kLogger, kStorage, kManager };
 
 struct ServerConfig {
@@ -61,7 +61,7 @@ enum class LogDurability {
 };
 
 struct LogConfig {
-  std::vector<std::string> disks;  // at least one
+  std::vector<std::string> disks;  // at least one where a log is kept: standalone, or a logger
   std::vector<std::string> lost;   // former disks that will never come back
   ByteSize max_size{8ull << 30};
   ByteSize track_size{64ull << 20};
@@ -177,6 +177,7 @@ inline constexpr std::uint32_t kClusterNodeIdMax = 4095;
 inline constexpr std::size_t kClusterNodesMax = 64;
 inline constexpr std::size_t kNodeAddressesMax = 8;  // of one node, and what it listens on
 inline constexpr std::size_t kEtcdMembersMax = 9;
+inline constexpr std::size_t kVolumeStoragesMax = 2;
 inline constexpr std::chrono::seconds kLeaseMin{2};
 inline constexpr std::chrono::seconds kLeaseMax{60};
 
