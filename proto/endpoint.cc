@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <netinet/in.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 
@@ -15,9 +16,34 @@ bool parse_port(std::string_view text, std::uint16_t& port) {
   return error == std::errc{} && end == text.data() + text.size();
 }
 
+using AddressBytes = std::array<std::uint8_t, sizeof(in6_addr)>;
+
+struct Network {
+  std::array<std::uint8_t, 2> prefix;
+  int bits;  // at most 16
+
+  [[nodiscard]] bool contains(const AddressBytes& address) const {
+    const int shift = 16 - bits;
+    const int here = (prefix[0] << 8 | prefix[1]) >> shift;
+    return (address[0] << 8 | address[1]) >> shift == here;
+  }
+};
+
+constexpr Network kPrivateV4[] = {{{10, 0}, 8},     {{100, 64}, 10}, {{127, 0}, 8},
+                                  {{169, 254}, 16}, {{172, 16}, 12}, {{192, 168}, 16}};
+constexpr Network kPrivateV6[] = {{{0xfc, 0}, 7}, {{0xfe, 0x80}, 10}};
+
 }  // namespace
 
 bool Endpoint::loopback() const { return v6 ? address == "::1" : address.starts_with("127."); }
+
+bool Endpoint::on_private_network() const {
+  if (loopback()) return true;
+  AddressBytes bytes{};
+  if (inet_pton(v6 ? AF_INET6 : AF_INET, address.c_str(), bytes.data()) != 1) return false;
+  const auto within = [&bytes](const Network& network) { return network.contains(bytes); };
+  return v6 ? std::ranges::any_of(kPrivateV6, within) : std::ranges::any_of(kPrivateV4, within);
+}
 
 Result<Endpoint> parse_endpoint(std::string_view text) {
   const auto wrong = [text](std::string_view why) {

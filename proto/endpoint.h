@@ -16,6 +16,9 @@ struct Endpoint {
 
   friend bool operator==(const Endpoint&, const Endpoint&) = default;
   [[nodiscard]] bool loopback() const;
+  // Not to be routed in the Internet: loopback, link-local, private (RFC 1918), shared (RFC 6598)
+  // or unique local (RFC 4193).
+  [[nodiscard]] bool on_private_network() const;
 };
 
 // kInvalidArgument: not an IPv4 address or a bracketed IPv6 address followed by a port.

@@ -36,6 +36,19 @@ api::NodeIdentity to_api(const peer::NodeIdentity& identity, const std::string& 
   return out;
 }
 
+// What the configuration says of the node called `name`. What is not known here is what the daemon
+// refuses as it stands.
+std::string node_entry(const std::string& name, bool first) {
+  return fmt::format(
+      "Each node of a cluster has an entry in the configuration of all of them (marinerd.toml(5)). "
+      "This one's, with its own address:\n\n"
+      "[[cluster.node]]\n"
+      "id = {}\n"
+      "name = \"{}\"\n"
+      "addresses = [\"ADDRESS:9862\"]\n",
+      first ? "1" : "0  # instead: 1 to 4095, a number that no node has or ever had", name);
+}
+
 struct InitOptions {
   std::string cluster;
   std::string node;
@@ -63,8 +76,8 @@ Result<ExitCode> init(Context& context, const InitOptions& options) {
   context.console.note(fmt::format(
       "Cluster {} has its first node, {}. Its certificates are in {}, with the key of the "
       "cluster's authority: keep a copy of ca.key where nobody else can read it.\n"
-      "The others: mariner node invite NAME here, mariner node enrol TOKEN there.\n",
-      name.cluster, name.node, printable(options.pki)));
+      "The others: mariner node invite NAME here, mariner node enrol TOKEN there.\n{}",
+      name.cluster, name.node, printable(options.pki), node_entry(name.node, true)));
   return ExitCode::kDone;
 }
 
@@ -109,9 +122,9 @@ Result<ExitCode> enrol(Context& context, const EnrolOptions& options) {
   if (!identity) return identity.error();
   if (const auto stored = folder.store(*identity); !stored) return stored.error();
   if (context.print_json(to_api(*identity, options.pki))) return ExitCode::kDone;
-  context.console.note(
-      fmt::format("This node is {} of cluster {} now. Its certificates are in {}.\n",
-                  identity->name.node, identity->name.cluster, printable(options.pki)));
+  context.console.note(fmt::format(
+      "This node is {} of cluster {} now. Its certificates are in {}.\n{}", identity->name.node,
+      identity->name.cluster, printable(options.pki), node_entry(identity->name.node, false)));
   return ExitCode::kDone;
 }
 

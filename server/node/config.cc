@@ -4,20 +4,20 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstdio>
 #include <memory>
 
 #include "server/node/config_cluster.h"
+#include "server/node/config_roles.h"
 #include "server/node/config_server.h"
 #include "server/node/config_table.h"
-#include "server/node/names.h"
+#include "server/node/config_values.h"
+#include "server/node/config_volume.h"
 
 namespace mariner {
 namespace {
 
 using config::absolute_path;
-using config::read_auth_names;
 using config::size_between;
 
 Result<OnFull> parse_on_full(std::string_view text) {
@@ -80,37 +80,6 @@ Result<std::chrono::nanoseconds> parse_apply_delay(std::string_view text) {
                              format_duration(*delay))};
   }
   return delay;
-}
-
-Result<std::chrono::seconds> parse_window(std::string_view text) {
-  const auto duration = parse_duration(text);
-  if (!duration) return duration.error();
-  const auto window = std::chrono::floor<std::chrono::seconds>(*duration);
-  if (window != *duration || window < kWindowMin || window > kWindowMax) {
-    return Error{
-        ErrorCode::kInvalidArgument,
-        fmt::format("expected whole seconds, from {} to {}, found {}", format_duration(kWindowMin),
-                    format_duration(kWindowMax), format_duration(*duration))};
-  }
-  return window;
-}
-
-void read_roles(ConfigTable& root) {
-  if (!root.has("roles")) root.error("roles", "missing; write roles = [\"standalone\"]");
-  const auto roles = root.strings("roles");
-  if (!roles) return;
-  static constexpr std::string_view kLater[] = {"target", "logger", "storage", "manager", "remote"};
-  for (const auto& role : *roles) {
-    if (role == "standalone") continue;
-    const bool later = std::find(std::begin(kLater), std::end(kLater), role) != std::end(kLater);
-    root.error(
-        "roles",
-        later ? fmt::format("the role \"{}\" is not available in this version: only \"standalone\" "
-                            "is, which is target, logger and storage in one process",
-                            role)
-              : fmt::format("there is no role \"{}\"; expected \"standalone\"", role));
-  }
-  if (roles->empty()) root.error("roles", "empty; write roles = [\"standalone\"]");
 }
 
 void read_log(ConfigTable table, LogConfig& log) {
@@ -191,107 +160,6 @@ void read_index(ConfigTable table, IndexConfig& index) {
   table.finish();
 }
 
-void read_block_size(ConfigTable& table, VolumeConfig& volume) {
-  const auto block_size = table.integer("block_size");
-  if (!block_size) return;
-  if (*block_size != 512 && *block_size != 4096) {
-    table.error("block_size", fmt::format("expected 512 or 4096, found {}", *block_size));
-  } else {
-    volume.block_size = static_cast<std::uint32_t>(*block_size);
-  }
-}
-
-// "1%", "0.5%", "100%".
-Result<double> parse_share(std::string_view text) {
-  const Error wrong{
-      ErrorCode::kInvalidArgument,
-      fmt::format("expected a share from 0% to 100%, such as \"0.5%\"; found \"{}\"", text)};
-  if (text.empty() || text.back() != '%') return wrong;
-  const std::string_view number = text.substr(0, text.size() - 1);
-  double percent = 0;
-  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), percent);
-  if (error != std::errc() || end != number.data() + number.size()) return wrong;
-  if (!(percent >= 0 && percent <= 100)) return wrong;
-  return percent / 100;
-}
-
-Result<std::chrono::nanoseconds> parse_fault_delay(std::string_view text) {
-  auto delay = parse_duration(text);
-  if (delay && *delay > std::chrono::minutes(1)) {
-    return Error{ErrorCode::kInvalidArgument, "a delay is at most 1m"};
-  }
-  return delay;
-}
-
-FaultConfig read_faults(ConfigTable table) {
-  FaultConfig faults;
-  table.parsed("read_errors", faults.read_errors, parse_share);
-  table.parsed("write_errors", faults.write_errors, parse_share);
-  table.parsed("read_delay", faults.read_delay, parse_fault_delay);
-  table.parsed("write_delay", faults.write_delay, parse_fault_delay);
-  table.finish();
-  return faults;
-}
-
-VolumeConfig read_volume(ConfigTable table, const std::vector<AuthConfig>& accounts,
-                         ConfigProblems& problems) {
-  VolumeConfig volume;
-  if (!table.has("name")) table.error("name", "missing: a volume needs a name");
-  if (!table.has("size")) table.error("size", "missing: a volume needs a size, such as \"100G\"");
-  if (auto name = table.string("name")) {
-    const auto valid = check_volume_name(*name);
-    if (!valid) table.error("name", valid.error().message);
-    volume.name = *std::move(name);
-  }
-  table.parsed("size", volume.size, size_between(kVolumeSizeMin, kVolumeSizeMax));
-  if (volume.size.bytes % 4096 != 0) table.error("size", "expected a multiple of 4096 bytes");
-  table.parsed("window", volume.window, parse_window);
-  read_block_size(table, volume);
-  if (auto acl = table.strings("acl")) {
-    for (const auto& initiator : *acl) {
-      const auto valid = check_initiator_name(initiator);
-      if (!valid) table.error("acl", valid.error().message);
-    }
-    volume.acl = *std::move(acl);
-  }
-  volume.auth = read_auth_names(table, "auth", accounts);
-  table.parsed("redirect", volume.redirect, [](std::string_view text) -> Result<std::string> {
-    const auto address = parse_target_address(text);
-    if (!address) return address.error();
-    return to_string(*address);
-  });
-  volume.redirect_permanent = table.boolean("redirect_permanent").value_or(false);
-  if (volume.redirect_permanent && volume.redirect.empty()) {
-    table.error("redirect_permanent", "without redirect: where to?");
-  }
-  volume.sanitize = table.boolean("sanitize").value_or(false);
-  volume.removable = table.boolean("removable").value_or(false);
-  if (const auto* faults = table.table("faults")) {
-    volume.faults = read_faults(ConfigTable(*faults, "volume.faults", problems));
-  }
-  table.finish();
-  return volume;
-}
-
-void read_volumes(ConfigTable& root, ConfigProblems& problems, Config& config) {
-  const auto tables = root.tables("volume");
-  if (tables.size() > kVolumesMax) {
-    root.error("volume", fmt::format("more than {} volumes", kVolumesMax));
-    return;
-  }
-  for (const auto* table : tables) {
-    auto volume = read_volume(ConfigTable(*table, "volume", problems), config.auth, problems);
-    const bool twice =
-        std::any_of(config.volumes.begin(), config.volumes.end(),
-                    [&volume](const auto& other) { return other.name == volume.name; });
-    if (twice && !volume.name.empty()) {
-      problems.error(table->source(), "volume.name",
-                     fmt::format("there are two volumes \"{}\"", volume.name));
-    }
-    config.volumes.push_back(std::move(volume));
-  }
-}
-
 void set_defaults(Config& config) {
   config.server.portals = {Endpoint{"0.0.0.0", 3260, false}, Endpoint{"::", 3260, true}};
   config.server.http = Endpoint{"127.0.0.1", 9860, false};
@@ -307,7 +175,7 @@ void read_root(const toml::table& file, ConfigProblems& problems, Config& config
                fmt::format("expected 1, found {}: this file is for another version of marinerd",
                            *version));
   }
-  read_roles(root);
+  config.roles = config::read_roles(root);
   if (const auto* auth = root.table("auth")) config.auth = config::read_auth(*auth, problems);
   if (const auto* server = root.table("server"))
     config::read_server(ConfigTable(*server, "server", problems), config.auth, problems,
@@ -321,15 +189,18 @@ void read_root(const toml::table& file, ConfigProblems& problems, Config& config
   if (const auto* index = root.table("index")) {
     read_index(ConfigTable(*index, "index", problems), config.index);
   }
-  if (const auto* cluster = root.table("cluster")) {
-    config::read_cluster(ConfigTable(*cluster, "cluster", problems), config.cluster);
-  }
+  const auto* cluster = root.table("cluster");
+  config::read_cluster(ConfigTable(cluster != nullptr ? *cluster : none, "cluster", problems),
+                       problems, config);
   if (root.table("replication") != nullptr) {
     root.error("replication", "replication is not available in this version: remove the section");
   }
-  read_volumes(root, problems, config);
+  config::read_volumes(root, problems, config);
+  config::check_sections(root, config);
   root.finish();
-  if (config.log.disks.empty()) config.log.disks = {config.server.state_dir + "/log0"};
+  if (config.log.disks.empty() && (config.standalone() || config.has(Role::kLogger))) {
+    config.log.disks = {config.server.state_dir + "/log0"};
+  }
   if (config.cluster.pki.empty()) config.cluster.pki = config.server.state_dir + "/pki";
 }
 

@@ -5,6 +5,7 @@
 // a directory exists or a port is free is found out by the daemon and by the doctor.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <optional>
@@ -27,6 +28,9 @@ struct PortalGroupConfig {
   std::vector<Endpoint> portals;  // never empty
   friend bool operator==(const PortalGroupConfig&, const PortalGroupConfig&) = default;
 };
+
+// What a node does. A standalone node is target, logger and storage in one, and knows no other.
+enum class Role { kStandalone, kTarget, kLogger, kStorage, kManager };
 
 struct ServerConfig {
   std::string iqn_base = "iqn.2026-11.org.mariner";
@@ -57,7 +61,7 @@ enum class LogDurability {
 };
 
 struct LogConfig {
-  std::vector<std::string> disks;  // at least one
+  std::vector<std::string> disks;  // at least one where a log is kept: standalone, or a logger
   std::vector<std::string> lost;   // former disks that will never come back
   ByteSize max_size{8ull << 30};
   ByteSize track_size{64ull << 20};
@@ -115,15 +119,33 @@ struct VolumeConfig {
   bool sanitize = false;   // whether initiators may erase it with its history
   bool removable = false;  // whether initiators may eject it
   std::optional<FaultConfig> faults;
+  // In a cluster, by the nodes' names; both empty in a standalone node.
+  std::string logger;
+  std::vector<std::string> storage;  // one or two different ones; the first coordinates rather
+  bool promote = true;  // whether another storage may take over by itself, or waits to be told to
 };
 
-// [cluster]: how nodes know each other.
+// [[cluster.node]]: one node of the cluster, this one included.
+struct ClusterNodeConfig {
+  std::uint32_t id = 0;             // 1 to kClusterNodeIdMax, never given to another node
+  std::string name;                 // as in its certificate
+  std::vector<Endpoint> addresses;  // where others reach it; never empty
+  friend bool operator==(const ClusterNodeConfig&, const ClusterNodeConfig&) = default;
+};
+
+// [cluster]: how nodes know each other. Which of `nodes` this one is, its certificate says.
+// `listen`, `etcd` and `nodes` are empty only in a standalone node that does not name them.
 struct ClusterConfig {
-  std::string pki;                // the folder of certificates; "pki" in the state directory
-  std::optional<Endpoint> enrol;  // where new nodes get theirs; none: not here
+  std::string pki;                       // the folder of certificates; "pki" in the state directory
+  std::optional<Endpoint> enrol;         // where new nodes get theirs; none: not here
+  std::vector<Endpoint> listen;          // where other nodes reach this one
+  std::vector<Endpoint> etcd;            // its members, spoken to by plain HTTP
+  std::chrono::seconds lease{3};         // how long others wait for a coordinator that is silent
+  std::vector<ClusterNodeConfig> nodes;  // with ids and names of their own
 };
 
 struct Config {
+  std::vector<Role> roles{Role::kStandalone};  // never empty, no duplicates, as they are written
   ServerConfig server;
   LogConfig log;
   StorageConfig storage;
@@ -131,6 +153,9 @@ struct Config {
   ClusterConfig cluster;
   std::vector<AuthConfig> auth;
   std::vector<VolumeConfig> volumes;
+
+  [[nodiscard]] bool has(Role role) const { return std::ranges::find(roles, role) != roles.end(); }
+  [[nodiscard]] bool standalone() const { return has(Role::kStandalone); }
 };
 
 // Bounds of what is configured. Sizes of volumes created through the admin API obey them too.
@@ -148,6 +173,13 @@ inline constexpr std::size_t kPortalsMax = 32;               // in all groups to
 inline constexpr std::size_t kSessionsMax = 65534;           // a TSIH has 16 bits
 inline constexpr ByteSize kInitiatorMemoryMin{16ull << 20};  // the longest command
 inline constexpr std::size_t kLogDisksMax = 64;
+inline constexpr std::uint32_t kClusterNodeIdMax = 4095;
+inline constexpr std::size_t kClusterNodesMax = 64;
+inline constexpr std::size_t kNodeAddressesMax = 8;  // of one node, and what it listens on
+inline constexpr std::size_t kEtcdMembersMax = 9;
+inline constexpr std::size_t kVolumeStoragesMax = 2;
+inline constexpr std::chrono::seconds kLeaseMin{2};
+inline constexpr std::chrono::seconds kLeaseMax{60};
 
 struct ConfigProblem {
   enum class Level { kWarning, kError };

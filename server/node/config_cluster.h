@@ -6,6 +6,7 @@
 
 namespace mariner::config {
 
-void read_cluster(ConfigTable table, ClusterConfig& cluster);
+// Sets the cluster. The roles of `config` have been read.
+void read_cluster(ConfigTable table, ConfigProblems& problems, Config& config);
 
 }  // namespace mariner::config

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "server/node/config_values.h"
 #include "server/node/names.h"
 
 namespace mariner::config {
@@ -126,13 +127,6 @@ void read_portal_groups(ConfigTable& table, ConfigProblems& problems, ServerConf
 }
 
 }  // namespace
-
-Result<std::string> absolute_path(std::string_view text) {
-  if (!text.starts_with('/') || text.find('\0') != std::string_view::npos) {
-    return Error{ErrorCode::kInvalidArgument, fmt::format("\"{}\" is not an absolute path", text)};
-  }
-  return std::string(text);
-}
 
 std::vector<AuthConfig> read_auth(const toml::table& tables, ConfigProblems& problems) {
   std::vector<AuthConfig> accounts;

@@ -19,7 +19,8 @@ using mariner::Config;
 using mariner::ConfigProblem;
 using mariner::Log;
 
-// Logs every problem; the configuration if there is no error among them.
+// Logs every problem; the configuration if there is no error among them, and this daemon can do
+// what it says.
 std::optional<Config> read_config(const std::string& path, Log& log) {
   mariner::ConfigReading reading = mariner::load_config(path);
   for (const ConfigProblem& problem : reading.problems) {
@@ -28,6 +29,10 @@ std::optional<Config> read_config(const std::string& path, Log& log) {
     } else {
       log.warning(to_string(problem));
     }
+  }
+  if (reading.config && !reading.config->standalone()) {
+    log.error("other roles than standalone are not built yet", {{"file", path}});
+    return std::nullopt;
   }
   return std::move(reading.config);
 }

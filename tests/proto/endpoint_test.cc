@@ -44,6 +44,23 @@ TEST(Endpoint, KnowsLoopback) {
   EXPECT_FALSE(parse_endpoint("[::]:1")->loopback());
 }
 
+TEST(Endpoint, KnowsPrivateNetworks) {
+  for (const char* text :
+       {"127.1.2.3:1", "10.0.0.1:1", "10.255.255.255:1", "172.16.0.1:1", "172.31.255.255:1",
+        "192.168.7.1:1", "169.254.0.1:1", "100.64.0.1:1", "100.127.255.255:1", "[::1]:1",
+        "[fd00::1]:1", "[fc00::1]:1", "[fe80::1]:1", "[febf::1]:1"}) {
+    EXPECT_TRUE(parse_endpoint(text)->on_private_network()) << text;
+  }
+  for (const char* text :
+       {"0.0.0.0:1", "9.255.255.255:1", "11.0.0.0:1", "172.15.255.255:1", "172.32.0.0:1",
+        "192.167.255.255:1", "192.169.0.0:1", "169.253.255.255:1", "100.63.255.255:1",
+        "100.128.0.0:1", "8.8.8.8:1", "[::]:1", "[2001:db8::1]:1", "[fe00::1]:1", "[fec0::1]:1",
+        "[a00::1]:1"}) {
+    EXPECT_FALSE(parse_endpoint(text)->on_private_network()) << text;
+  }
+  EXPECT_FALSE((Endpoint{.address = "name", .port = 1, .v6 = false}).on_private_network());
+}
+
 TEST(TargetAddress, IsOnePlaceWithoutAPortalGroup) {
   EXPECT_EQ(to_string(*parse_target_address("192.0.2.1:3260")), "192.0.2.1:3260");
   EXPECT_EQ(to_string(*parse_target_address("192.0.2.1:3260,65535")), "192.0.2.1:3260");

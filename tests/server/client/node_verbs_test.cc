@@ -27,6 +27,7 @@ TEST_F(NodeVerbs, InitMakesACluster) {
   run({"node", "init", "--cluster", "north", "--node", "n1", "--pki", pki_});
   EXPECT_EQ(code, 0) << err;
   EXPECT_THAT(out, StartsWith("Cluster north has its first node, n1."));
+  EXPECT_THAT(out, HasSubstr("\n[[cluster.node]]\nid = 1\nname = \"n1\"\naddresses = ["));
   const peer::WallTime now{std::chrono::seconds(kNow.ns / 1'000'000'000)};
   EXPECT_EQ(peer::PkiFolder(pki_).load(now).value().name.node, "n1");
   EXPECT_TRUE(control.asked.empty());  // no daemon is needed

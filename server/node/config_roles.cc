@@ -1,0 +1,82 @@
+#include "server/node/config_roles.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+namespace mariner::config {
+namespace {
+
+std::optional<Role> parse_role(std::string_view name) {
+  if (name == "standalone") return Role::kStandalone;
+  if (name == "target") return Role::kTarget;
+  if (name == "logger") return Role::kLogger;
+  if (name == "storage") return Role::kStorage;
+  if (name == "manager") return Role::kManager;
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::vector<Role> read_roles(ConfigTable& root) {
+  if (!root.has("roles")) return {Role::kStandalone};
+  std::vector<Role> roles;
+  const auto names = root.strings("roles");
+  if (!names) return roles;
+  if (names->empty()) root.error("roles", "empty; write roles = [\"standalone\"]");
+  bool known = true;
+  for (const std::string& name : *names) {
+    const auto role = parse_role(name);
+    if (!role) {
+      known = false;
+      root.error("roles", name == "remote"
+                              ? "the role \"remote\" is not built yet: remove it"
+                              : fmt::format("there is no role \"{}\"; expected \"standalone\", or "
+                                            "any of \"target\", \"logger\", \"storage\" and "
+                                            "\"manager\"",
+                                            name));
+    } else if (std::ranges::find(roles, *role) != roles.end()) {
+      root.error("roles", fmt::format("\"{}\" stands there twice", name));
+    } else {
+      roles.push_back(*role);
+    }
+  }
+  const auto has = [&roles](Role role) { return std::ranges::find(roles, role) != roles.end(); };
+  if (has(Role::kStandalone) && names->size() > 1) {
+    known = false;
+    root.error("roles",
+               "\"standalone\" stands alone: it is target, logger and storage in one process; "
+               "remove it, or the others");
+  } else if (has(Role::kTarget) && !has(Role::kStorage)) {
+    root.error("roles", "a target reads from a storage of its own: add the role \"storage\"");
+  }
+  if (!known) roles.clear();
+  return roles;
+}
+
+void check_sections(ConfigTable& root, const Config& config) {
+  if (!clustered(config)) return;
+  struct Section {
+    std::string_view name;
+    Role role;
+    std::string_view role_name;
+  };
+  static constexpr Section kSections[] = {{"log", Role::kLogger, "logger"},
+                                          {"index", Role::kLogger, "logger"},
+                                          {"storage", Role::kStorage, "storage"}};
+  for (const Section& section : kSections) {
+    if (root.has(section.name) && !config.has(section.role)) {
+      root.warning(section.name, fmt::format("not used: this node has not the role \"{}\"; add the "
+                                             "role, or remove the section",
+                                             section.role_name));
+    }
+  }
+  if (root.has("volume") && !config.has(Role::kTarget) && !config.has(Role::kManager)) {
+    root.error("volume",
+               "only on a node with the role \"target\" or \"manager\": remove the sections here, "
+               "the others tell this node what it needs");
+  }
+}
+
+}  // namespace mariner::config

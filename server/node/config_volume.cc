@@ -1,0 +1,187 @@
+#include "server/node/config_volume.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+#include "server/node/config_roles.h"
+#include "server/node/config_server.h"
+#include "server/node/config_values.h"
+#include "server/node/names.h"
+#include "server/node/nearest.h"
+
+namespace mariner::config {
+namespace {
+
+void read_block_size(ConfigTable& table, VolumeConfig& volume) {
+  const auto block_size = table.integer("block_size");
+  if (!block_size) return;
+  if (*block_size != 512 && *block_size != 4096) {
+    table.error("block_size", fmt::format("expected 512 or 4096, found {}", *block_size));
+  } else {
+    volume.block_size = static_cast<std::uint32_t>(*block_size);
+  }
+}
+
+// "1%", "0.5%", "100%".
+Result<double> parse_share(std::string_view text) {
+  const Error wrong{
+      ErrorCode::kInvalidArgument,
+      fmt::format("expected a share from 0% to 100%, such as \"0.5%\"; found \"{}\"", text)};
+  if (text.empty() || text.back() != '%') return wrong;
+  const std::string_view number = text.substr(0, text.size() - 1);
+  double percent = 0;
+  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), percent);
+  if (error != std::errc() || end != number.data() + number.size()) return wrong;
+  if (!(percent >= 0 && percent <= 100)) return wrong;
+  return percent / 100;
+}
+
+Result<std::chrono::nanoseconds> parse_fault_delay(std::string_view text) {
+  auto delay = parse_duration(text);
+  if (delay && *delay > std::chrono::minutes(1)) {
+    return Error{ErrorCode::kInvalidArgument, "a delay is at most 1m"};
+  }
+  return delay;
+}
+
+FaultConfig read_faults(ConfigTable table) {
+  FaultConfig faults;
+  table.parsed("read_errors", faults.read_errors, parse_share);
+  table.parsed("write_errors", faults.write_errors, parse_share);
+  table.parsed("read_delay", faults.read_delay, parse_fault_delay);
+  table.parsed("write_delay", faults.write_delay, parse_fault_delay);
+  table.finish();
+  return faults;
+}
+
+Result<bool> parse_promote(std::string_view text) {
+  if (text == "auto") return true;
+  if (text == "manual") return false;
+  return Error{ErrorCode::kInvalidArgument,
+               fmt::format("expected \"auto\" or \"manual\", found \"{}\"", text)};
+}
+
+void check_node(ConfigTable& table, std::string_view key, const std::string& name,
+                const std::vector<ClusterNodeConfig>& nodes) {
+  if (nodes.empty()) return;  // which is an error of its own
+  std::vector<std::string> names;
+  for (const ClusterNodeConfig& node : nodes) names.push_back(node.name);
+  if (std::ranges::find(names, name) != names.end()) return;
+  table.error(key, fmt::format("there is no [[cluster.node]] \"{}\"; the nearest that exists is "
+                               "\"{}\"",
+                               name, *nearest(name, names)));
+}
+
+void read_logger(ConfigTable& table, const Config& config, VolumeConfig& volume) {
+  if (clustered(config) && !table.has("logger")) {
+    table.error("logger",
+                "missing: in a cluster a volume needs the name of the node that logs its writes, "
+                "as in logger = \"c\"");
+  }
+  auto logger = table.string("logger");
+  if (!logger) return;
+  if (clustered(config)) check_node(table, "logger", *logger, config.cluster.nodes);
+  volume.logger = *std::move(logger);
+}
+
+void read_storage(ConfigTable& table, const Config& config, VolumeConfig& volume) {
+  if (clustered(config) && !table.has("storage")) {
+    table.error("storage",
+                "missing: in a cluster a volume needs the names of one or two nodes that keep its "
+                "image, as in storage = [\"a\", \"b\"]");
+  }
+  auto storage = table.strings("storage");
+  if (!storage) return;
+  if (storage->empty() || storage->size() > kVolumeStoragesMax) {
+    table.error("storage",
+                fmt::format("expected the names of one or two nodes, found {}", storage->size()));
+    return;
+  }
+  if (std::ranges::count(*storage, storage->front()) > 1) {
+    table.error("storage", fmt::format("\"{}\" stands there twice", storage->front()));
+  }
+  for (const std::string& name : *storage) {
+    if (clustered(config)) check_node(table, "storage", name, config.cluster.nodes);
+  }
+  volume.storage = *std::move(storage);
+}
+
+// Which nodes do what for the volume.
+void read_placement(ConfigTable& table, const Config& config, VolumeConfig& volume) {
+  if (config.standalone()) {
+    for (const auto* key : {"logger", "storage", "promote"}) {
+      if (table.has(key)) {
+        table.error(key, "only in a cluster: this node is standalone; remove it, or set the roles");
+      }
+    }
+  }
+  read_logger(table, config, volume);
+  read_storage(table, config, volume);
+  table.parsed("promote", volume.promote, parse_promote);
+}
+
+VolumeConfig read_volume(ConfigTable table, const Config& config, ConfigProblems& problems) {
+  VolumeConfig volume;
+  if (!table.has("name")) table.error("name", "missing: a volume needs a name");
+  if (!table.has("size")) table.error("size", "missing: a volume needs a size, such as \"100G\"");
+  if (auto name = table.string("name")) {
+    const auto valid = check_volume_name(*name);
+    if (!valid) table.error("name", valid.error().message);
+    volume.name = *std::move(name);
+  }
+  table.parsed("size", volume.size, size_between(kVolumeSizeMin, kVolumeSizeMax));
+  if (volume.size.bytes % 4096 != 0) table.error("size", "expected a multiple of 4096 bytes");
+  table.parsed("window", volume.window, seconds_between(kWindowMin, kWindowMax));
+  read_block_size(table, volume);
+  if (auto acl = table.strings("acl")) {
+    for (const auto& initiator : *acl) {
+      const auto valid = check_initiator_name(initiator);
+      if (!valid) table.error("acl", valid.error().message);
+    }
+    volume.acl = *std::move(acl);
+  }
+  volume.auth = read_auth_names(table, "auth", config.auth);
+  table.parsed("redirect", volume.redirect, [](std::string_view text) -> Result<std::string> {
+    const auto address = parse_target_address(text);
+    if (!address) return address.error();
+    return to_string(*address);
+  });
+  volume.redirect_permanent = table.boolean("redirect_permanent").value_or(false);
+  if (volume.redirect_permanent && volume.redirect.empty()) {
+    table.error("redirect_permanent", "without redirect: where to?");
+  }
+  volume.sanitize = table.boolean("sanitize").value_or(false);
+  volume.removable = table.boolean("removable").value_or(false);
+  read_placement(table, config, volume);
+  if (const auto* faults = table.table("faults")) {
+    volume.faults = read_faults(ConfigTable(*faults, "volume.faults", problems));
+  }
+  table.finish();
+  return volume;
+}
+
+}  // namespace
+
+void read_volumes(ConfigTable& root, ConfigProblems& problems, Config& config) {
+  const auto tables = root.tables("volume");
+  if (tables.size() > kVolumesMax) {
+    root.error("volume", fmt::format("more than {} volumes", kVolumesMax));
+    return;
+  }
+  for (const auto* table : tables) {
+    auto volume = read_volume(ConfigTable(*table, "volume", problems), config, problems);
+    const bool twice =
+        std::any_of(config.volumes.begin(), config.volumes.end(),
+                    [&volume](const auto& other) { return other.name == volume.name; });
+    if (twice && !volume.name.empty()) {
+      problems.error(table->source(), "volume.name",
+                     fmt::format("there are two volumes \"{}\"", volume.name));
+    }
+    config.volumes.push_back(std::move(volume));
+  }
+}
+
+}  // namespace mariner::config

@@ -1,0 +1,128 @@
+#include "server/node/config_roles.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace mariner {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr const char* kCluster =
+    "[cluster]\n"
+    "listen = ['10.0.0.1:9862']\n"
+    "etcd = ['10.0.0.1:2379', '10.0.0.2:2379', '10.0.0.3:2379']\n"
+    "[[cluster.node]]\n"
+    "id = 1\n"
+    "name = 'a'\n"
+    "addresses = ['10.0.0.1:9862']\n";
+
+constexpr const char* kVolume =
+    "[[volume]]\nname = 'db1'\nsize = '1G'\nlogger = 'a'\nstorage = ['a']\n";
+
+ConfigReading read(const std::string& roles, const std::string& more = "") {
+  return parse_config("version = 1\n" + roles + "\n" + more + kCluster, "m.toml");
+}
+
+std::vector<std::string> problems(const ConfigReading& reading) {
+  std::vector<std::string> all;
+  for (const auto& problem : reading.problems) all.push_back(to_string(problem));
+  return all;
+}
+
+TEST(ConfigRoles, AreStandaloneIfNothingIsSaid) {
+  const ConfigReading reading = parse_config("version = 1\n", "m.toml");
+  ASSERT_TRUE(reading.config);
+  EXPECT_THAT(reading.config->roles, ElementsAre(Role::kStandalone));
+  EXPECT_TRUE(reading.config->standalone());
+  EXPECT_FALSE(reading.config->has(Role::kStorage));
+}
+
+TEST(ConfigRoles, AreKeptAsTheyAreWritten) {
+  const ConfigReading reading = read("roles = ['manager', 'target', 'storage', 'logger']");
+  ASSERT_TRUE(reading.config) << testing::PrintToString(problems(reading));
+  EXPECT_THAT(problems(reading), IsEmpty());
+  EXPECT_THAT(reading.config->roles,
+              ElementsAre(Role::kManager, Role::kTarget, Role::kStorage, Role::kLogger));
+  EXPECT_FALSE(reading.config->standalone());
+  EXPECT_TRUE(reading.config->has(Role::kLogger));
+}
+
+TEST(ConfigRoles, EachIsRight) {
+  for (const char* role : {"logger", "storage", "manager"}) {
+    EXPECT_THAT(problems(read(std::string("roles = ['") + role + "']")), IsEmpty()) << role;
+  }
+}
+
+// Nothing else is said of a file whose roles are wrong: what it lacks depends on them.
+TEST(ConfigRoles, EachRuleHasItsMessage) {
+  struct Case {
+    const char* roles;
+    const char* problem;
+  };
+  const Case cases[] = {
+      {"roles = []", "m.toml:2: roles: empty; write roles = [\"standalone\"]"},
+      {"roles = 'logger'", "m.toml:2: roles: expected a list of strings, found a string"},
+      {"roles = ['boss']",
+       "m.toml:2: roles: there is no role \"boss\"; expected \"standalone\", or any of "
+       "\"target\", \"logger\", \"storage\" and \"manager\""},
+      {"roles = ['remote']", "m.toml:2: roles: the role \"remote\" is not built yet: remove it"},
+      {"roles = ['logger', 'logger']", "m.toml:2: roles: \"logger\" stands there twice"},
+      {"roles = ['target']",
+       "m.toml:2: roles: a target reads from a storage of its own: add the role \"storage\""},
+      {"roles = ['target', 'logger', 'manager']",
+       "m.toml:2: roles: a target reads from a storage of its own: add the role \"storage\""},
+      {"roles = ['logger', 'standalone']",
+       "m.toml:2: roles: \"standalone\" stands alone: it is target, logger and storage in one "
+       "process; remove it, or the others"},
+  };
+  for (const Case& c : cases) {
+    const ConfigReading reading = read(c.roles);
+    EXPECT_FALSE(reading.config) << c.roles;
+    EXPECT_THAT(problems(reading), ElementsAre(c.problem));
+  }
+}
+
+TEST(ConfigRoles, ALogIsOfLoggersAndStandaloneNodes) {
+  EXPECT_THAT(read("roles = ['storage']").config->log.disks, IsEmpty());
+  EXPECT_THAT(read("roles = ['logger']").config->log.disks, ElementsAre("/var/lib/mariner/log0"));
+  EXPECT_THAT(read("roles = ['logger']", "[log]\ndisks = ['/dev/vdb']\n").config->log.disks,
+              ElementsAre("/dev/vdb"));
+}
+
+TEST(ConfigRoles, SectionsThatANodeDoesNotUse) {
+  const std::string sections =
+      "[log]\ndisks = ['/dev/vdb']\n[storage]\nlag_max = '1G'\n[index]\nmemory = '1G'\n";
+  const ConfigReading logger = read("roles = ['logger']", sections);
+  EXPECT_TRUE(logger.config);
+  EXPECT_THAT(problems(logger),
+              ElementsAre("m.toml:5: warning: storage: not used: this node has not the role "
+                          "\"storage\"; add the role, or remove the section"));
+  const ConfigReading storage = read("roles = ['storage']", sections);
+  EXPECT_TRUE(storage.config);
+  EXPECT_THAT(problems(storage),
+              ElementsAre(testing::StartsWith(
+                              "m.toml:3: warning: log: not used: this node has not the role "
+                              "\"logger\""),
+                          testing::StartsWith("m.toml:7: warning: index: not used")));
+  EXPECT_THAT(problems(read("roles = ['logger', 'storage']", sections)), IsEmpty());
+  EXPECT_THAT(problems(parse_config("version = 1\n" + sections, "m.toml")), IsEmpty());
+}
+
+TEST(ConfigRoles, VolumesStandOnTargetsAndManagers) {
+  EXPECT_THAT(problems(read("roles = ['target', 'storage']", kVolume)), IsEmpty());
+  EXPECT_THAT(problems(read("roles = ['manager', 'logger']", kVolume)), IsEmpty());
+  for (const char* roles : {"roles = ['logger']", "roles = ['storage']"}) {
+    const ConfigReading reading = read(roles, kVolume);
+    EXPECT_FALSE(reading.config);
+    EXPECT_THAT(
+        problems(reading),
+        ElementsAre(HasSubstr("m.toml:3: volume: only on a node with the role \"target\" or "
+                              "\"manager\"")));
+  }
+}
+
+}  // namespace
+}  // namespace mariner

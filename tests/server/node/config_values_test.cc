@@ -1,0 +1,52 @@
+#include "server/node/config_values.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace mariner::config {
+namespace {
+
+using std::chrono::seconds;
+using testing::HasSubstr;
+
+TEST(ConfigValues, PathsAreAbsolute) {
+  EXPECT_EQ(absolute_path("/x/y").value(), "/x/y");
+  EXPECT_EQ(absolute_path("x").error().message, "\"x\" is not an absolute path");
+  EXPECT_FALSE(absolute_path(""));
+  EXPECT_FALSE(absolute_path(std::string_view("/x\0y", 4)));
+}
+
+TEST(ConfigValues, SizesAreWithinBothEnds) {
+  const auto parse = size_between(ByteSize{1024}, ByteSize{4096});
+  EXPECT_EQ(parse("1K").value(), ByteSize{1024});
+  EXPECT_EQ(parse("4K").value(), ByteSize{4096});
+  EXPECT_EQ(parse("1023").error().message, "expected 1 KiB to 4 KiB, found 1023 B");
+  EXPECT_FALSE(parse("4097"));
+  EXPECT_THAT(parse("x").error().message, HasSubstr("is not a size"));
+}
+
+TEST(ConfigValues, SecondsAreWholeAndWithinBothEnds) {
+  const auto parse = seconds_between(seconds(2), seconds(60));
+  EXPECT_EQ(parse("2s").value(), seconds(2));
+  EXPECT_EQ(parse("2000ms").value(), seconds(2));
+  EXPECT_EQ(parse("1m").value(), seconds(60));
+  EXPECT_EQ(parse("2500ms").error().message,
+            "expected whole seconds, from 2s to 1m, found 2s500ms");
+  EXPECT_FALSE(parse("1s"));
+  EXPECT_FALSE(parse("61s"));
+  EXPECT_THAT(parse("3").error().message, HasSubstr("is not a duration"));
+}
+
+TEST(ConfigValues, OneAddressThatOthersCanConnectTo) {
+  EXPECT_EQ(to_string(reachable_endpoint("[fd00::1]:9861", "e").value()), "[fd00::1]:9861");
+  for (const char* text : {"0.0.0.0:9861", "[::]:9861", "192.0.2.1:0"}) {
+    EXPECT_THAT(reachable_endpoint(text, "192.0.2.1:1").error().message,
+                HasSubstr("is not where other nodes can connect to: expected one address and a "
+                          "port, as in \"192.0.2.1:1\""))
+        << text;
+  }
+  EXPECT_THAT(reachable_endpoint("host", "e").error().message, HasSubstr("there is no port"));
+}
+
+}  // namespace
+}  // namespace mariner::config
