@@ -298,6 +298,11 @@ bool CoordinatorRole::durable(StorageLink& storage, SequenceNumber durable) {
   return true;
 }
 
+SequenceNumber CoordinatorRole::durable_at(NodeId node) const {
+  const auto found = storages_.find(node);
+  return found == storages_.end() ? SequenceNumber{} : found->second.durable;
+}
+
 bool CoordinatorRole::caught_up(NodeId node) const {
   const auto found = storages_.find(node);
   return found != storages_.end() && found->second.caught_up;

@@ -100,6 +100,8 @@ class CoordinatorRole {
   [[nodiscard]] Epoch epoch() const { return epoch_; }
   // The node has everything that is settled, or knows where it is.
   [[nodiscard]] bool caught_up(NodeId node) const;
+  // How far its image is durable, as it has said; 0 for no storage node of the volume.
+  [[nodiscard]] SequenceNumber durable_at(NodeId node) const;
   // Everything at or below is durable or void; 0 before the log was opened.
   [[nodiscard]] SequenceNumber settled() const { return settled_; }
   // From ready() on.

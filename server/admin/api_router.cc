@@ -218,6 +218,10 @@ void post_invitation(Call& call) {
   call.control.node_invite(*request, answer<api::Invitation>(std::move(call.reply)));
 }
 
+void get_cluster(Call& call) {
+  call.control.cluster_status(answer<api::ClusterStatus>(std::move(call.reply)));
+}
+
 struct Route {
   HttpMethod method;
   std::string_view pattern;  // "*" stands for one name
@@ -249,6 +253,7 @@ constexpr std::array kRoutes{
     Route{HttpMethod::kGet, "/v1/sessions", get_sessions},
     Route{HttpMethod::kDelete, "/v1/sessions/*", delete_session},
     Route{HttpMethod::kPost, "/v1/nodes/*/invitation", post_invitation},
+    Route{HttpMethod::kGet, "/v1/cluster", get_cluster},
 };
 
 std::vector<std::string_view> segments(std::string_view path) {

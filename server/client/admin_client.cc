@@ -172,6 +172,10 @@ Result<api::Session> AdminClient::session_kick(const api::SessionRequest& reques
                                                      request);
 }
 
+Result<api::ClusterStatus> AdminClient::cluster_status() {
+  return Api{socket_, timeout_}.get<api::ClusterStatus>("/v1/cluster");
+}
+
 Result<api::Invitation> AdminClient::node_invite(const api::InviteRequest& request) {
   return Api{socket_, timeout_}.post<api::Invitation>(
       "/v1/nodes/" + percent_encoded(request.node()) + "/invitation", request);

@@ -46,6 +46,7 @@ class AdminClient {
   [[nodiscard]] Result<api::Access> auth_set(const api::AuthRequest& request);
   [[nodiscard]] Result<api::Access> redirect_set(const api::RedirectRequest& request);
   [[nodiscard]] Result<api::SessionList> session_list();
+  [[nodiscard]] Result<api::ClusterStatus> cluster_status();
   [[nodiscard]] Result<api::Invitation> node_invite(const api::InviteRequest& request);
   [[nodiscard]] Result<api::Session> session_kick(const api::SessionRequest& request);
   [[nodiscard]] Result<api::DoctorAnswer> doctor();

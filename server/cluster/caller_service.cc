@@ -28,8 +28,10 @@ CoordinatorLink::CoordinatorLink(CallerService& service, VolumeId volume, Partic
   service_.links_.push_back(this);
 }
 
-CoordinatorLink::~CoordinatorLink() {
-  *alive_ = false;
+CoordinatorLink::~CoordinatorLink() { end(); }
+
+void CoordinatorLink::end() {
+  if (!std::exchange(*alive_, false)) return;
   for (const auto& conversation : conversations_) close(*conversation);
   std::erase(service_.links_, this);
 }
@@ -103,6 +105,7 @@ void CoordinatorLink::close(Conversation& conversation) {
 
 // The host knows already.
 void CoordinatorLink::reopen(Conversation& conversation) {
+  if (!*alive_) return;
   close(conversation);
   open_later(conversation);
 }

@@ -36,8 +36,10 @@ class CoordinatorLink final : public replication::CoordinatorHost::Transport {
   CoordinatorLink(const CoordinatorLink&) = delete;
   CoordinatorLink& operator=(const CoordinatorLink&) = delete;
 
-  // Begins to talk for `host`, which outlives this.
+  // Begins to talk for `host`, which outlives this, or end().
   void begin(replication::CoordinatorHost& host);
+  // Ends the conversations, for good. Not from within what it tells the host.
+  void end();
 
   void send_log(const replication::ToLogger& message) override;
   void send_storage(replication::NodeId node, const replication::ToStorage& message) override;
@@ -76,6 +78,9 @@ class CallerService final : public BusCaller {
 
   // Before anything is asked.
   void attach(PeerBus& bus) { bus_ = &bus; }
+
+  // The configuration knows another node of this number.
+  [[nodiscard]] bool knows(replication::NodeId node) const { return bus_->knows(node); }
 
   // The history of a volume whose logger is on another node: as long as that is there. Nothing may
   // be under way when it is dropped.

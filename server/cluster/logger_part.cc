@@ -3,6 +3,12 @@
 #include <algorithm>
 
 namespace mariner::cluster {
+namespace {
+
+// More numbers than a coordinator ever has in flight are missing because the log is damaged.
+constexpr std::uint64_t kMissingMax = 65'536;
+
+}  // namespace
 
 replication::LoggerRole::Start begin_logging(VolumeId volume, const volume::VolumeHistory& found,
                                              index::IndexMoment indexed, Epoch promised,
@@ -18,7 +24,8 @@ replication::LoggerRole::Start begin_logging(VolumeId volume, const volume::Volu
   // (What is missing below what was settled is lost: that nobody can make good.)
   for (const volume::VolumeHistory::Hole& hole : found.holes) {
     const SequenceNumber first = std::max(hole.first, found.settled.next());
-    if (first <= hole.last) start.holes.push_back({first, hole.last});
+    if (first > hole.last || hole.last.value - first.value >= kMissingMax) continue;
+    start.holes.push_back({first, hole.last});
   }
   return start;
 }

@@ -159,6 +159,10 @@ NodeId PeerBus::id_of(const std::string& name) const {
   return found == peers_.end() ? NodeId{} : found->id;
 }
 
+bool PeerBus::knows(NodeId node) const {
+  return std::ranges::find(peers_, node, &PeerAddress::id) != peers_.end();
+}
+
 Result<void> PeerBus::dial(NodeId node) {
   if (dialled_.contains(node)) return {};
   const auto found = std::ranges::find(peers_, node, &PeerAddress::id);

@@ -77,6 +77,8 @@ class PeerBus final : private peer::ListenerObserver {
   // Keeps a connection to the node from now on: node_up() whenever there is one. kNotFound: it is
   // not one of the peers.
   Result<void> dial(replication::NodeId node);
+  // It is one of the peers.
+  [[nodiscard]] bool knows(replication::NodeId node) const;
   // Ends the connection, and makes a new one.
   void redial(replication::NodeId node);
   [[nodiscard]] bool is_up(replication::NodeId node) const;

@@ -26,6 +26,14 @@ class ClusterView final : private Watcher {
 
   // Null: there is no such entry, or nothing is known yet.
   [[nodiscard]] const Entry* find(const std::string& key) const;
+  // Those whose keys begin with `prefix`, in the order of keys.
+  template <typename Visitor>
+  void visit(const std::string& prefix, Visitor visitor) const {
+    for (auto at = entries_.lower_bound(prefix);
+         at != entries_.end() && at->first.starts_with(prefix); ++at) {
+      visitor(at->second);
+    }
+  }
   // The first listing is there.
   [[nodiscard]] bool known() const { return known_; }
 

@@ -11,13 +11,27 @@ bool has_account(const meta::Volume& volume, std::string_view account) {
   return std::ranges::find(volume.auth(), account) != volume.auth().end();
 }
 
-// Who has logged in for discovery sees what that account opens, and what needs none.
-bool shown(const ServedVolume& volume, std::string_view initiator, std::string_view account) {
-  if (!admits(volume.meta, initiator)) return false;
-  return account.empty() || volume.meta.auth().empty() || has_account(volume.meta, account);
+}  // namespace
+
+bool shown(const meta::Volume& volume, std::string_view initiator, std::string_view account) {
+  if (!admits(volume, initiator)) return false;
+  return account.empty() || volume.auth().empty() || has_account(volume, account);
 }
 
-}  // namespace
+Result<std::vector<iscsi::ChapAccount>> accounts_named(const Accounts& accounts,
+                                                       const std::vector<std::string>& names) {
+  std::vector<iscsi::ChapAccount> found;
+  for (const std::string& name : names) {
+    if (const auto account = accounts.find(name); account != accounts.end()) {
+      found.push_back(account->second);
+    }
+  }
+  if (found.empty() && !names.empty()) {
+    return Error{ErrorCode::kUnavailable,
+                 "the account " + names.front() + " is not in the configuration any more"};
+  }
+  return found;
+}
 
 bool admits(const meta::Volume& volume, std::string_view initiator) {
   if (volume.acl().empty()) return !volume.acl_closed();
@@ -42,11 +56,11 @@ std::vector<std::string> Access::discoverable(std::string_view initiator,
                                               std::string_view account) const {
   std::vector<std::string> names;
   for (const auto& [name, served] : parts_.volumes.all()) {
-    if (served.volume != nullptr && shown(served, initiator, account)) names.push_back(served.iqn);
+    if (served.volume != nullptr && shown(served.meta, initiator, account)) names.push_back(served.iqn);
   }
   for (const auto& [name, view] : parts_.views.all()) {
     const ServedVolume* volume = parts_.volumes.find(view.meta.volume_id());
-    if (volume != nullptr && shown(*volume, initiator, account)) names.push_back(view.iqn);
+    if (volume != nullptr && shown(volume->meta, initiator, account)) names.push_back(view.iqn);
   }
   return names;
 }
@@ -76,7 +90,6 @@ std::optional<iscsi::Redirection> Access::redirection(std::string_view target) c
   return iscsi::Redirection{volume->meta.redirect(), volume->meta.redirect_permanent()};
 }
 
-// An account that the configuration does not have any more lets nobody in.
 Result<std::vector<iscsi::ChapAccount>> Access::accounts(std::string_view target) const {
   std::vector<std::string> names = parts_.config.server.discovery_auth;
   if (!target.empty()) {
@@ -84,17 +97,7 @@ Result<std::vector<iscsi::ChapAccount>> Access::accounts(std::string_view target
     if (volume == nullptr) return std::vector<iscsi::ChapAccount>{};
     names.assign(volume->meta.auth().begin(), volume->meta.auth().end());
   }
-  std::vector<iscsi::ChapAccount> found;
-  for (const std::string& name : names) {
-    if (const auto account = parts_.accounts.find(name); account != parts_.accounts.end()) {
-      found.push_back(account->second);
-    }
-  }
-  if (found.empty() && !names.empty()) {
-    return Error{ErrorCode::kUnavailable,
-                 "the account " + names.front() + " is not in the configuration any more"};
-  }
-  return found;
+  return accounts_named(parts_.accounts, names);
 }
 
 // A copy is not to reach further than whoever asks for it: the access list must have the initiator,

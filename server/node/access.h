@@ -22,6 +22,14 @@ namespace mariner::node {
 // Whether the volume's access list lets this initiator in. `initiator` is in lower case, as a login
 // gives it (RFC 7143 4.2.7.2).
 [[nodiscard]] bool admits(const meta::Volume& volume, std::string_view initiator);
+// Whether a discovery tells of it. Who has logged in for discovery sees what that account opens,
+// and what needs none; empty: nobody had to.
+[[nodiscard]] bool shown(const meta::Volume& volume, std::string_view initiator,
+                         std::string_view account);
+// Those of `names` that there are. kUnavailable when there is none of several: an account that the
+// configuration does not have any more lets nobody in.
+[[nodiscard]] Result<std::vector<iscsi::ChapAccount>> accounts_named(
+    const Accounts& accounts, const std::vector<std::string>& names);
 
 class Access {
  public:

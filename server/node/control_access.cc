@@ -56,7 +56,7 @@ void NodeControl::change_access(ServedVolume& volume, const meta::Volume& change
                                 const AccessChange& how, admin::Answer<api::Access> done) {
   api::Access out = access_of(volume, changed);
   std::size_t cut = 0;
-  for (const iscsi::SessionInfo& session : node_.portal_->sessions().list()) {
+  for (const iscsi::SessionInfo& session : node_.front_->portal().sessions().list()) {
     if (session.discovery || node_.access_->volume_of(session.target) != &volume) continue;
     const bool forbidden = !admits(changed, session.initiator);
     const bool elsewhere =

@@ -8,4 +8,10 @@ void NodeControl::node_invite(const api::InviteRequest& request,
   done(node_.enrolment_desk_->invite(request.node(), request.dry_run()));
 }
 
+void NodeControl::cluster_status(admin::Answer<api::ClusterStatus> done) {
+  done(Error{ErrorCode::kInvalidArgument,
+             "this is a standalone server: it knows no other nodes (roles in " +
+                 node_.config_path_ + ")"});
+}
+
 }  // namespace mariner::node

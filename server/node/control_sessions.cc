@@ -5,22 +5,13 @@
 #include <utility>
 
 #include "server/node/node_control.h"
+#include "server/node/session_answer.h"
 
 namespace mariner::node {
 namespace {
 
 // A session that had a command within this time counts as using its volume.
 constexpr auto kRecentUse = std::chrono::seconds(10);
-
-std::string hex(const iscsi::Isid& isid) {
-  static constexpr char kDigits[] = "0123456789abcdef";
-  std::string out;
-  for (const std::uint8_t byte : isid) {
-    out += kDigits[byte >> 4];
-    out += kDigits[byte & 15];
-  }
-  return out;
-}
 
 void add(api::DoctorAnswer& out, const char* check, const char* level, std::string found,
          std::string advice) {
@@ -38,26 +29,7 @@ std::string percent(std::uint64_t part, std::uint64_t whole) {
 }  // namespace
 
 api::Session NodeControl::to_api(const iscsi::SessionInfo& session) {
-  api::Session out;
-  out.set_id(session.id);
-  out.set_initiator(session.initiator);
-  out.set_target(session.target);
-  out.set_address(session.endpoints.address);
-  out.set_portal(session.endpoints.portal);
-  out.set_isid(hex(session.isid));
-  out.set_tsih(session.tsih);
-  out.set_since_ns(session.since.ns);
-  out.set_commands(session.commands);
-  out.set_bytes_read(session.bytes_read);
-  out.set_bytes_written(session.bytes_written);
-  out.set_outstanding(session.outstanding);
-  out.set_header_digest(session.header_digest);
-  out.set_data_digest(session.data_digest);
-  out.set_discovery(session.discovery);
-  if (session.last_io.count() != 0) {
-    const auto ago = node_.loop_.monotonic_time() - session.last_io;
-    out.set_last_io_ns(node_.loop_.wall_time().ns - static_cast<std::uint64_t>(ago.count()));
-  }
+  api::Session out = session_answer(session, node_.loop_);
   if (const ServedVolume* volume = node_.volumes_->find_target(session.target)) {
     out.set_volume(volume->meta.name());
   } else if (const ServedView* view = node_.views_->find_target(session.target)) {
@@ -69,7 +41,7 @@ api::Session NodeControl::to_api(const iscsi::SessionInfo& session) {
 NodeControl::TargetUse NodeControl::use_of(const std::string& iqn) const {
   TargetUse use;
   const auto now = node_.loop_.monotonic_time();
-  for (iscsi::SessionInfo& session : node_.portal_->sessions().list()) {
+  for (iscsi::SessionInfo& session : node_.front_->portal().sessions().list()) {
     if (session.target != iqn || session.discovery) continue;
     if (session.outstanding > 0 ||
         (session.last_io.count() != 0 && now - session.last_io < kRecentUse)) {
@@ -83,7 +55,7 @@ NodeControl::TargetUse NodeControl::use_of(const std::string& iqn) const {
 void NodeControl::session_list(admin::Answer<api::SessionList> done) {
   api::SessionList out;
   out.set_schema(1);
-  for (const iscsi::SessionInfo& session : node_.portal_->sessions().list()) {
+  for (const iscsi::SessionInfo& session : node_.front_->portal().sessions().list()) {
     *out.add_sessions() = to_api(session);
   }
   done(std::move(out));
@@ -92,12 +64,12 @@ void NodeControl::session_list(admin::Answer<api::SessionList> done) {
 void NodeControl::session_kick(const api::SessionRequest& request,
                                admin::Answer<api::Session> done) {
   if (request.dry_run()) {
-    for (const iscsi::SessionInfo& session : node_.portal_->sessions().list()) {
+    for (const iscsi::SessionInfo& session : node_.front_->portal().sessions().list()) {
       if (session.id == request.id()) return done(to_api(session));
     }
     return done(Error{ErrorCode::kNotFound, "there is no session " + std::to_string(request.id())});
   }
-  Result<iscsi::SessionInfo> kicked = node_.portal_->sessions().kick(request.id(), request.force());
+  Result<iscsi::SessionInfo> kicked = node_.front_->portal().sessions().kick(request.id(), request.force());
   if (!kicked) return done(kicked.error());
   done(to_api(*kicked));
 }
@@ -228,7 +200,7 @@ void NodeControl::diagnose(const std::vector<api::Finding>& scrubs,
         std::to_string(lag >> 20) + " MiB not applied yet",
         late ? "the image's disk is slower than the writes; writers are slowed down" : "");
   }
-  for (const std::string& portal : node_.portal_->addresses()) {
+  for (const std::string& portal : node_.front_->portal().addresses()) {
     add(out, "portal", "ok", "listening on " + portal, "");
   }
   done(std::move(out));

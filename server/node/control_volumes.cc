@@ -61,7 +61,7 @@ api::Volume NodeControl::to_api(const ServedVolume& served) {
   if (Result<std::vector<meta::Mark>> marks = marks_of(served); marks) {
     out.set_marks(static_cast<std::uint32_t>(marks->size()));
   }
-  out.set_sessions(static_cast<std::uint32_t>(node_.portal_->sessions().count_of(served.iqn)));
+  out.set_sessions(static_cast<std::uint32_t>(node_.front_->portal().sessions().count_of(served.iqn)));
   *out.mutable_access() = access_of(served, meta);
   if (served.image != nullptr) out.set_image_bytes(served.image->allocated_bytes());
   if (served.volume != nullptr) {
@@ -82,7 +82,7 @@ void NodeControl::status(admin::Answer<api::StatusAnswer> done) {
   out.set_version(MARINER_VERSION);
   out.set_started_ns(node_.started_.ns);
   out.set_now_ns(node_.loop_.wall_time().ns);
-  for (const std::string& portal : node_.portal_->addresses()) out.add_portals(portal);
+  for (const std::string& portal : node_.front_->portal().addresses()) out.add_portals(portal);
   out.set_iqn_base(node_.config_.server.iqn_base);
   out.set_log_used_bytes(node_.node_log_->stack().writer().used_bytes());
   out.set_log_limit_bytes(node_.node_log_->stack().writer().limit_bytes());
@@ -162,7 +162,7 @@ void NodeControl::volume_delete(const api::VolumeRequest& request,
   Result<ServedVolume*> served = find(request.name());
   if (!served) return done(served.error());
   const std::string iqn = (*served)->iqn;
-  const std::size_t sessions = node_.portal_->sessions().count_of(iqn);
+  const std::size_t sessions = node_.front_->portal().sessions().count_of(iqn);
   const std::size_t views = node_.views_->count_of((*served)->meta.id());
   if (views > 0) {
     return done(Error{ErrorCode::kBusy, request.name() + " has " + std::to_string(views) +
@@ -183,7 +183,7 @@ void NodeControl::volume_delete(const api::VolumeRequest& request,
   }
   api::Volume was = to_api(**served);
   if (request.dry_run()) return done(std::move(was));
-  node_.portal_->sessions().close_target(iqn);
+  node_.front_->portal().sessions().close_target(iqn);
   node_.volumes_->remove(request.name(), [this, was = std::move(was),
                                           done = std::move(done)](Result<void> removed) mutable {
     if (!removed) return done(removed.error());

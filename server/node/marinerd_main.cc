@@ -11,6 +11,7 @@
 #include "server/node/config.h"
 #include "server/node/event_loop.h"
 #include "server/node/log.h"
+#include "server/node/cluster_node.h"
 #include "server/node/node.h"
 
 namespace {

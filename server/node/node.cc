@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "proto/check.h"
-#include "server/admin/admin_server.h"
 #include "server/node/node_control.h"
 #include "server/node/volume_sanitizer.h"
 #include "server/volume/thread_worker.h"
@@ -18,7 +17,6 @@ namespace {
 
 constexpr auto kTick = std::chrono::seconds(1);
 constexpr auto kIdlePoll = std::chrono::milliseconds(5);
-constexpr std::uint16_t kLogoutSeconds = 2;
 constexpr std::int64_t kClockStepNs = 500'000'000;
 
 std::int64_t offset_ns(const Executor& executor) {
@@ -38,9 +36,7 @@ Node::~Node() {
   loop_.set_turn_hook(nullptr);
   loop_.set_patience(nullptr);
   // What speaks to the outside goes first, the log last.
-  web_.reset();
-  admin_.reset();
-  portal_.reset();
+  front_.reset();
   control_.reset();
   enrolment_desk_.reset();
   log_space_.reset();
@@ -144,9 +140,7 @@ Result<void> Node::start() {
   clock_offset_ns_ = offset_ns(loop_);
   loop_.after(kTick, [this] { tick(); });
   ready_ = true;
-  portal_->start();
-  admin_->start();
-  if (web_ != nullptr) web_->start();
+  front_->start();
   log_.info("serving", {{"volumes", volumes_->all().size()},
                         {"views", views_->all().size()},
                         {"records", recovered.records},
@@ -202,42 +196,13 @@ void Node::resize_as_configured(const ServedVolume& volume, const VolumeConfig& 
 }
 
 Result<void> Node::listen() {
-  iscsi::PortalOptions options;
-  const ServerConfig& server = config_.server;
-  for (const Endpoint& portal : server.portals) options.addresses.push_back({to_string(portal), 1});
-  for (const PortalGroupConfig& group : server.portal_groups) {
-    for (const Endpoint& portal : group.portals) {
-      options.addresses.push_back({to_string(portal), group.tag});
-    }
-  }
-  options.iscsi.sessions_max = server.sessions_max;
-  options.iscsi.initiator_sessions_max = server.sessions_per_initiator_max;
-  options.iscsi.initiator_payload_bytes_max = server.initiator_memory.bytes;
-  options.connections_max =
-      std::max(options.connections_max, server.sessions_max + options.login_connections_max);
-  Result<std::unique_ptr<iscsi::Portal>> portal =
-      iscsi::Portal::open(std::move(options), {loop_.context(), loop_, *this, *this});
-  if (!portal) return portal.error();
-  portal_ = std::move(*portal);
   enrolment_desk_ =
       std::make_unique<EnrolmentDesk>(loop_, log_, config_.cluster.pki, config_.cluster.enrol);
   control_ = std::make_unique<NodeControl>(*this);
-  std::error_code error;
-  std::filesystem::create_directories(
-      std::filesystem::path(config_.server.admin_socket).parent_path(), error);
-  Result<std::unique_ptr<web::HttpServer>> admin =
-      admin::open_admin_server(loop_.context(), config_.server.admin_socket, *control_);
-  if (!admin) return admin.error();
-  admin_ = std::move(*admin);
-  if (config_.server.http) {
-    Result<std::unique_ptr<web::HttpServer>> web =
-        web::open_web_server(loop_.context(), *config_.server.http, *this);
-    if (!web) return web.error();
-    web_ = std::move(*web);
-  }
-  for (const std::string& address : portal_->addresses()) {
-    log_.info("listening for initiators", {{"portal", address}});
-  }
+  Result<std::unique_ptr<Front>> front =
+      Front::open(config_.server, 0, true, {loop_, log_, *this, *control_, *this});
+  if (!front) return front.error();
+  front_ = std::move(*front);
   return {};
 }
 
@@ -314,7 +279,7 @@ void Node::watch_clock() {
 void Node::unexpose(const std::string& name, UniqueFunction<void(Result<void>)> done) {
   ServedView* view = views_->find(name);
   if (view == nullptr) return done(Error{ErrorCode::kNotFound, "there is no view " + name});
-  portal_->sessions().close_target(view->iqn);
+  front_->portal().sessions().close_target(view->iqn);
   done(views_->unexpose(name));
 }
 
@@ -337,8 +302,8 @@ void Node::stop(UniqueFunction<void()> done) {
       });
     });
   };
-  if (portal_ == nullptr) return then();
-  portal_->stop(kLogoutSeconds, std::move(then));
+  if (front_ == nullptr) return then();
+  front_->stop(std::move(then));
 }
 
 void Node::wait_until_idle(UniqueFunction<void()> done) {
@@ -382,7 +347,7 @@ void Node::enforce_access() {
     const auto to = access_->redirection(session.identity().target);
     return to && to->address != session.info().endpoints.portal;
   };
-  iscsi::SessionRegistry& sessions = portal_->sessions();
+  iscsi::SessionRegistry& sessions = front_->portal().sessions();
   if (const auto asked = sessions.ask_to_leave(forbidden, iscsi::EndReason::kForbidden);
       asked > 0) {
     log_.info("sessions that have no access any more are asked to leave", {{"sessions", asked}});
@@ -392,43 +357,6 @@ void Node::enforce_access() {
     log_.info("sessions are asked to leave: their targets are elsewhere now",
               {{"sessions", asked}});
   }
-}
-
-void Node::session_opened(const iscsi::SessionInfo& session) {
-  log_.info(session.discovery ? "discovery session" : "session opened",
-            {{"initiator", session.initiator},
-             {"target", session.target},
-             {"address", session.endpoints.address},
-             {"session", session.id}});
-}
-
-void Node::connection_joined(const iscsi::SessionInfo& session, const iscsi::Endpoints& endpoints) {
-  log_.info("connection joined a session", {{"initiator", session.initiator},
-                                            {"target", session.target},
-                                            {"address", endpoints.address},
-                                            {"session", session.id},
-                                            {"connections", session.connections}});
-}
-
-void Node::connection_ended(const iscsi::ConnectionEnd& end) {
-  if (end.reason == iscsi::EndReason::kLoginFailed ||
-      end.reason == iscsi::EndReason::kLoginTimeout ||
-      end.reason == iscsi::EndReason::kCrowdedOut) {
-    const auto [write, untold] = login_failures_.admit(loop_.monotonic_time());
-    if (untold > 0) log_.warning("more logins failed than were told", {{"logins", untold}});
-    if (!write) return;
-  }
-  log_.write(iscsi::orderly(end.reason) ? LogLevel::kInfo : LogLevel::kWarning, "connection closed",
-             {{"reason", iscsi::end_reason_name(end.reason)},
-              {"detail", end.detail},
-              {"initiator", end.initiator},
-              {"target", end.target},
-              {"address", end.endpoints.address},
-              {"session", end.session_id}});
-}
-
-void Node::portal_failed(std::string_view portal, std::string_view what) {
-  log_.error("a portal cannot accept connections", {{"portal", portal}, {"error", what}});
 }
 
 web::NodeMetrics Node::metrics() {
@@ -469,8 +397,8 @@ web::NodeMetrics Node::metrics() {
     out.log_scrubs.push_back({node_log_->stack().path_of(member->superblock.disk), scrubbed.bytes,
                               scrubbed.rounds, scrubbed.last_round, scrubbed.damaged_blocks});
   }
-  const iscsi::ServerCounters& counters = portal_->sessions().counters();
-  out.iscsi_sessions = portal_->sessions().size();
+  const iscsi::ServerCounters& counters = front_->portal().sessions().counters();
+  out.iscsi_sessions = front_->portal().sessions().size();
   out.login_failures = counters.login_failures;
   out.login_limit_refusals = counters.limit_refusals;
   out.login_redirections = counters.redirections;

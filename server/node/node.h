@@ -10,16 +10,15 @@
 #include <string>
 #include <vector>
 
-#include "server/iscsi/observer.h"
-#include "server/iscsi/portal.h"
 #include "server/node/access.h"
 #include "server/node/accounts.h"
 #include "server/node/config.h"
+#include "server/node/daemon.h"
 #include "server/node/enrolment_desk.h"
 #include "server/node/event_loop.h"
+#include "server/node/front.h"
 #include "server/node/index_stack.h"
 #include "server/node/log.h"
-#include "server/node/log_limiter.h"
 #include "server/node/log_space.h"
 #include "server/node/meta_store.h"
 #include "server/node/node_log.h"
@@ -33,26 +32,21 @@ namespace mariner::node {
 
 class NodeControl;
 
-class Node final : public iscsi::TargetDirectory, public iscsi::Observer, public web::WebSource {
+class Node final : public Daemon, public iscsi::TargetDirectory, public web::WebSource {
  public:
   Node(Config config, std::string config_path, EventLoop& loop, Log& log);
   ~Node() override;
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
 
-  // Listens, opens the store, recovers the log, starts the volumes and views, and begins to accept
-  // connections.
-  Result<void> start();
-  // Called by start() every few seconds with the number of records that were recovered.
-  void on_progress(UniqueFunction<void(std::uint64_t)> progress) {
+  // Daemon
+  Result<void> start() override;
+  void on_progress(UniqueFunction<void(std::uint64_t)> progress) override {
     progress_ = std::move(progress);
   }
-  // Refuses new work, asks initiators to log out, completes what is stamped; `done` when nothing
-  // is in flight any more. Once.
-  void stop(UniqueFunction<void()> done);
-  // Applies what changed in the configuration and can change at run time: new volumes, access
-  // lists. Logs what needs a restart.
-  void reload(const Config& config);
+  void stop(UniqueFunction<void()> done) override;
+  // Also takes new volumes and access lists.
+  void reload(const Config& config) override;
 
   // iscsi::TargetDirectory
   [[nodiscard]] std::vector<std::string> discoverable(std::string_view initiator,
@@ -63,12 +57,6 @@ class Node final : public iscsi::TargetDirectory, public iscsi::Observer, public
       std::string_view target, std::string_view initiator) override;
   [[nodiscard]] Result<std::vector<iscsi::ChapAccount>> accounts(
       std::string_view target, std::string_view initiator) const override;
-  // iscsi::Observer
-  void session_opened(const iscsi::SessionInfo& session) override;
-  void connection_joined(const iscsi::SessionInfo& session,
-                         const iscsi::Endpoints& endpoints) override;
-  void connection_ended(const iscsi::ConnectionEnd& end) override;
-  void portal_failed(std::string_view portal, std::string_view what) override;
   // web::WebSource
   [[nodiscard]] web::NodeMetrics metrics() override;
   [[nodiscard]] Result<void> health() override;
@@ -90,7 +78,6 @@ class Node final : public iscsi::TargetDirectory, public iscsi::Observer, public
 
   Config config_;
   Accounts accounts_;
-  LogLimiter login_failures_{{.lines_max = 60}};  // who guesses is not to fill the log
   const std::string config_path_;
   EventLoop& loop_;
   Log& log_;
@@ -110,11 +97,9 @@ class Node final : public iscsi::TargetDirectory, public iscsi::Observer, public
   std::unique_ptr<Access> access_;
   std::unique_ptr<LogSpace> log_space_;
   std::unique_ptr<ScrubReport> scrub_report_;
-  std::unique_ptr<iscsi::Portal> portal_;
   std::unique_ptr<EnrolmentDesk> enrolment_desk_;
   std::unique_ptr<NodeControl> control_;
-  std::unique_ptr<web::HttpServer> admin_;
-  std::unique_ptr<web::HttpServer> web_;
+  std::unique_ptr<Front> front_;
   // The offset between the wall clock and the monotonic one: it moves when the clock is stepped.
   std::int64_t clock_offset_ns_ = 0;
   std::uint64_t clock_steps_ = 0;

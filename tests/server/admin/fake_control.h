@@ -23,6 +23,7 @@ class FakeControl final : public Control {
   api::RollbackAnswer rollback_answer;
   api::SessionList sessions;
   api::Invitation invitation;
+  api::ClusterStatus cluster;
   api::DoctorAnswer findings;
   api::Access access;
   api::Mark mark_answer;
@@ -119,6 +120,9 @@ class FakeControl final : public Control {
   }
   void node_invite(const api::InviteRequest& request, Answer<api::Invitation> done) override {
     reply(note("node_invite", request), invitation, std::move(done));
+  }
+  void cluster_status(Answer<api::ClusterStatus> done) override {
+    reply("cluster_status", cluster, std::move(done));
   }
   void doctor(Answer<api::DoctorAnswer> done) override {
     reply("doctor", findings, std::move(done));

@@ -1,0 +1,171 @@
+#include "server/cluster/target_part.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "proto/check.h"
+
+namespace mariner::cluster {
+namespace {
+
+constexpr auto kIdlePoll = std::chrono::milliseconds(5);
+
+}  // namespace
+
+// One epoch in which this node coordinates.
+struct TargetPart::Term final : public volume::CurrentReader {
+  Term(TargetPart& part, const manager::VolumeRecord& record)
+      : self(part.options_.self),
+        storage(part.parts_.storage),
+        link(part.parts_.caller, record.volume,
+             {record.logger, record.storages, part.parts_.own}),
+        host({record.volume, record.epoch, record.storages, part.options_.self},
+             part.options_.coordinator, part.parts_.executor, link,
+             {.ready = [&part] { part.tell_later(); },
+              // Not from within what tells it.
+              .superseded =
+                  [&part, alive = part.alive_, epoch = record.epoch](Epoch) {
+                    part.parts_.executor.post([&part, alive, epoch] {
+                      if (!*alive || part.term_ == nullptr) return;
+                      if (part.term_->host.role().epoch() == epoch) part.election_->superseded();
+                    });
+                  },
+              .may_answer = [&part] { return part.parts_.lease.held(); }}),
+        live(part.options_.size_bytes,
+             {host, *this, part.parts_.history, true,
+              [](SequenceNumber) -> Result<std::shared_ptr<volume::Layer>> {
+                return Error{ErrorCode::kNotFound, "nobody keeps moments of this volume"};
+              }}) {}
+
+  // volume::CurrentReader: while this node's storage follows the coordinator, it has committed
+  // whatever was answered.
+  void read(BlockRange range, volume::ReadDone done) override {
+    if (!host.role().caught_up(self)) {
+      return done(Error{ErrorCode::kUnavailable, "the storage of this node is catching up"});
+    }
+    storage.read(range, std::move(done));
+  }
+
+  const replication::NodeId self;
+  volume::CurrentReader& storage;
+  CoordinatorLink link;
+  replication::CoordinatorHost host;
+  volume::LiveVolume live;
+};
+
+TargetPart::TargetPart(const Options& options, const Parts& parts, Events events)
+    : options_(options),
+      parts_(parts),
+      events_(std::move(events)),
+      layer_(std::make_shared<GatedLayer>(options.size_bytes, [this] { return serving(); })) {
+  CHECK(options.coordinator.void_margin >= options.coordinator.limits.writes_in_flight_max);
+  election_.emplace(
+      parts_.store, parts_.executor, parts_.lease, parts_.view,
+      manager::Election::Options{options.volume, options.self, options.promote, options.backoff},
+      manager::Election::Events{
+          [this](const manager::VolumeRecord& record) { elected(record); }, [this] { end_term(); },
+          [this](const Error& error) {
+            if (events_.failed) events_.failed(error);
+          }});
+}
+
+TargetPart::~TargetPart() {
+  CHECK_MSG(idle(), "a target's part of a volume is destroyed in use");
+  *alive_ = false;
+  layer_->close();
+}
+
+void TargetPart::look() {
+  if (!election_) return;
+  election_->look();
+  tell_later();
+}
+
+void TargetPart::elected(const manager::VolumeRecord& record) {
+  end_term();
+  if (events_.elected) events_.elected(record);
+  std::vector<replication::NodeId> nodes = record.storages;
+  nodes.push_back(record.logger);
+  for (const replication::NodeId node : nodes) {
+    if (node == options_.self || parts_.caller.knows(node)) continue;
+    if (!events_.failed) return;
+    return events_.failed(
+        Error{ErrorCode::kNotFound, "the cluster's record of the volume names node " +
+                                        std::to_string(node.value) +
+                                        ", which the configuration does not know"});
+  }
+  term_ = std::make_unique<Term>(*this, record);
+  term_->link.begin(term_->host);
+  tell_later();
+}
+
+void TargetPart::end_term() {
+  if (term_ == nullptr) return;
+  term_->host.end();
+  term_->link.end();
+  ended_.push_back(std::move(term_));
+  drop_ended();
+  tell_later();
+}
+
+// Not at once: somebody may be within it.
+void TargetPart::drop_ended() {
+  if (std::exchange(dropping_, true)) return;
+  parts_.executor.after(kIdlePoll, [this, alive = alive_] {
+    if (!*alive) return;
+    dropping_ = false;
+    std::erase_if(ended_, [](const auto& term) { return term->live.idle(); });
+    if (!ended_.empty()) drop_ended();
+  });
+}
+
+bool TargetPart::serves() const {
+  return term_ != nullptr && term_->host.ready() && term_->host.role().caught_up(options_.self);
+}
+
+// Asked for every command, when it has arrived.
+volume::Layer* TargetPart::serving() {
+  return serves() && parts_.lease.held() ? &term_->live : nullptr;
+}
+
+TargetPart::State TargetPart::state() const {
+  if (term_ != nullptr) {
+    return serves() && parts_.lease.held() ? State::kServing : State::kTransitioning;
+  }
+  const manager::Entry* entry = parts_.view.find(manager::volume_key(options_.volume));
+  if (entry == nullptr) return State::kTransitioning;
+  const Result<manager::VolumeRecord> record =
+      manager::decode_volume_record(options_.volume, entry->value);
+  if (!record || record->coordinator == options_.self) return State::kTransitioning;
+  const bool alive = parts_.view.find(manager::alive_key(record->coordinator)) != nullptr;
+  return alive ? State::kStandby : State::kTransitioning;
+}
+
+const replication::CoordinatorHost* TargetPart::coordinator() const {
+  return term_ == nullptr ? nullptr : &term_->host;
+}
+
+void TargetPart::tell_later() {
+  if (std::exchange(telling_, true)) return;
+  parts_.executor.post([this, alive = alive_] {
+    if (!*alive) return;
+    telling_ = false;
+    const State now = state();
+    if (now != std::exchange(told_, now) && events_.changed) events_.changed(now);
+    if (term_ != nullptr && now == State::kTransitioning) tell_soon();
+  });
+}
+
+// That this node's storage has caught up, nothing else tells.
+void TargetPart::tell_soon() {
+  parts_.executor.after(kIdlePoll, [this, alive = alive_] {
+    if (*alive) tell_later();
+  });
+}
+
+void TargetPart::close() {
+  election_.reset();
+  end_term();
+}
+
+}  // namespace mariner::cluster

@@ -1,0 +1,99 @@
+// A target's part of a volume of a cluster: takes part in the election of the coordinator, and
+// serves while this node is it.
+//
+// Each term is one epoch: its coordinator, its conversations with the participants, and the live
+// volume that writes through it. When the term ends, everybody who waits hears kUnavailable; the
+// live volume goes when nothing is under way in it any more. Invariants: nothing is served that
+// arrives after the lease has ended; nothing is read before this node's storage has everything that
+// was acknowledged. Owner's thread only.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "replication/coordinator_host.h"
+#include "server/cluster/caller_service.h"
+#include "server/cluster/gated_layer.h"
+#include "server/manager/election.h"
+#include "server/volume/live_volume.h"
+
+namespace mariner::cluster {
+
+class TargetPart {
+ public:
+  struct Options {
+    VolumeId volume;
+    replication::NodeId self;
+    std::uint64_t size_bytes = 0;
+    bool promote = true;  // take over from others without being told to
+    replication::CoordinatorRole::Options coordinator{};
+    BackoffTimes backoff{};
+  };
+  struct Parts {  // all outlive it
+    Executor& executor;
+    manager::ClusterStore& store;
+    const manager::NodeLease& lease;
+    const manager::ClusterView& view;
+    CallerService& caller;
+    volume::CurrentReader& storage;  // of this node
+    volume::History& history;
+    ParticipantService::Parts own;  // what this node is of the volume
+  };
+  enum class State {
+    kStandby,        // another node coordinates
+    kTransitioning,  // nobody does, as far as is known, or this node is about to
+    kServing,
+  };
+  struct Events {
+    // state() is another one; in a turn of its own. (That the lease has ended is not told before it
+    // is known to be lost.)
+    UniqueFunction<void(State)> changed;
+    UniqueFunction<void(const manager::VolumeRecord&)> elected;
+    UniqueFunction<void(const Error&)> failed;  // the cluster's record is of no use
+  };
+
+  TargetPart(const Options& options, const Parts& parts, Events events);
+  ~TargetPart();  // idle() must hold
+  TargetPart(const TargetPart&) = delete;
+  TargetPart& operator=(const TargetPart&) = delete;
+
+  // The lease, or the view of the store, has changed.
+  void look();
+
+  // What initiators read and write. May outlive this.
+  [[nodiscard]] std::shared_ptr<volume::Layer> layer() { return layer_; }
+  [[nodiscard]] State state() const;
+  // Null: this node does not coordinate now.
+  [[nodiscard]] const replication::CoordinatorHost* coordinator() const;
+
+  // Ends the term, for good.
+  void close();
+  [[nodiscard]] bool idle() const { return ended_.empty() && term_ == nullptr; }
+
+ private:
+  struct Term;
+
+  void elected(const manager::VolumeRecord& record);
+  void end_term();
+  void drop_ended();
+  void tell_later();
+  void tell_soon();
+  [[nodiscard]] volume::Layer* serving();
+  [[nodiscard]] bool serves() const;
+
+  const Options options_;
+  const Parts parts_;
+  Events events_;
+  std::shared_ptr<GatedLayer> layer_;
+  std::unique_ptr<Term> term_;
+  std::vector<std::unique_ptr<Term>> ended_;
+  std::optional<manager::Election> election_;
+  State told_ = State::kTransitioning;
+  bool telling_ = false;
+  bool dropping_ = false;
+  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace mariner::cluster

@@ -1,0 +1,309 @@
+#include "server/node/cluster_control.h"
+
+#include <utility>
+
+#include "proto/payload.h"
+#include "server/node/identity.h"
+#include "server/node/session_answer.h"
+
+namespace mariner::node {
+namespace {
+
+Error not_yet(const char* what) {
+  return {ErrorCode::kInvalidArgument,
+          std::string(what) + " is not possible in a cluster yet; a standalone server does it"};
+}
+
+void add(api::DoctorAnswer& out, const char* check, bool good, std::string found,
+         std::string advice) {
+  api::Finding* finding = out.add_findings();
+  finding->set_check(check);
+  finding->set_level(good ? "ok" : "error");
+  finding->set_found(std::move(found));
+  if (!good) finding->set_advice(std::move(advice));
+}
+
+const char* state_name(const cluster::TargetPart& target) {
+  switch (target.state()) {
+    case cluster::TargetPart::State::kServing: return "serving";
+    case cluster::TargetPart::State::kStandby: return "standby";
+    case cluster::TargetPart::State::kTransitioning: break;
+  }
+  return "transitioning";
+}
+
+}  // namespace
+
+void ClusterControl::status(admin::Answer<api::StatusAnswer> done) {
+  api::StatusAnswer out;
+  out.set_schema(1);
+  out.set_version(MARINER_VERSION);
+  out.set_started_ns(node_.started_.ns);
+  out.set_now_ns(node_.loop_.wall_time().ns);
+  if (node_.front_->has_portal()) {
+    for (const std::string& portal : node_.front_->portal().addresses()) out.add_portals(portal);
+  }
+  out.set_iqn_base(node_.config_.server.iqn_base);
+  if (node_.node_log_ != nullptr) {
+    out.set_log_used_bytes(node_.node_log_->stack().writer().used_bytes());
+    out.set_log_limit_bytes(node_.node_log_->stack().writer().limit_bytes());
+  }
+  out.set_config_path(node_.config_path_);
+  out.set_ready(node_.readiness().has_value());
+  out.set_payload_memory_bytes(Payload::total_bytes());
+  done(std::move(out));
+}
+
+api::Volume ClusterControl::to_api(const ClusterVolume& volume) const {
+  api::Volume out;
+  const meta::Volume& meta = volume.meta;
+  out.set_name(meta.name());
+  out.set_id(meta.id());
+  out.set_size_bytes(meta.size_bytes());
+  out.set_block_size(meta.block_size());
+  out.set_window_s(meta.window_s());
+  out.set_sanitize(meta.sanitize());
+  out.set_removable(meta.removable());
+  out.set_iqn(volume.iqn);
+  out.set_state(volume.target != nullptr ? state_name(*volume.target) : "elsewhere");
+  out.set_serial(volume.identity.serial);
+  out.set_naa(naa_text(volume.identity));
+  out.set_image_path(volume.image_path);
+  if (node_.front_->has_portal()) {
+    out.set_sessions(
+        static_cast<std::uint32_t>(node_.front_->portal().sessions().count_of(volume.iqn)));
+  }
+  if (volume.storage != nullptr) {
+    out.set_unapplied_bytes(volume.storage->storage().lag_bytes());
+    out.set_restoring(volume.storage->storage().restoring());
+  }
+  if (volume.logger != nullptr) {
+    out.set_history_bytes(volume.logger->logged().log().payload_bytes());
+  }
+  return out;
+}
+
+void ClusterControl::volume_list(admin::Answer<api::VolumeList> done) {
+  api::VolumeList out;
+  out.set_schema(1);
+  for (const auto& [id, volume] : node_.volumes_->all()) *out.add_volumes() = to_api(volume);
+  done(std::move(out));
+}
+
+void ClusterControl::volume_show(const api::VolumeRequest& request,
+                                 admin::Answer<api::Volume> done) {
+  const ClusterVolume* const volume = node_.volumes_->find(request.name());
+  if (volume != nullptr) return done(to_api(*volume));
+  done(Error{ErrorCode::kNotFound,
+             "this node has no part in a volume " + request.name() + "; see `mariner replica status`"});
+}
+
+void ClusterControl::session_list(admin::Answer<api::SessionList> done) {
+  api::SessionList out;
+  out.set_schema(1);
+  if (!node_.front_->has_portal()) return done(std::move(out));
+  for (const iscsi::SessionInfo& session : node_.front_->portal().sessions().list()) {
+    api::Session& each = *out.add_sessions();
+    each = session_answer(session, node_.loop_);
+    if (const ClusterVolume* volume = node_.volumes_->find_target(session.target)) {
+      each.set_volume(volume->meta.name());
+    }
+  }
+  done(std::move(out));
+}
+
+void ClusterControl::session_kick(const api::SessionRequest& request,
+                                  admin::Answer<api::Session> done) {
+  const Error none{ErrorCode::kNotFound, "there is no session " + std::to_string(request.id())};
+  if (!node_.front_->has_portal()) return done(none);
+  iscsi::SessionRegistry& sessions = node_.front_->portal().sessions();
+  if (request.dry_run()) {
+    for (const iscsi::SessionInfo& session : sessions.list()) {
+      if (session.id == request.id()) return done(session_answer(session, node_.loop_));
+    }
+    return done(none);
+  }
+  Result<iscsi::SessionInfo> kicked = sessions.kick(request.id(), request.force());
+  if (!kicked) return done(kicked.error());
+  done(session_answer(*kicked, node_.loop_));
+}
+
+void ClusterControl::node_invite(const api::InviteRequest& request,
+                                 admin::Answer<api::Invitation> done) {
+  done(node_.enrolment_desk_->invite(request.node(), request.dry_run()));
+}
+
+std::string ClusterControl::name_of(std::uint32_t node) const {
+  for (const ClusterNodeConfig& each : node_.config_.cluster.nodes) {
+    if (each.id == node) return each.name;
+  }
+  return node == 0 ? "" : std::to_string(node);
+}
+
+void ClusterControl::fill_logger(const meta::Volume& meta, const ClusterVolume* here,
+                                 api::Replica& out) const {
+  out.set_role("logger");
+  out.set_node(name_of(meta.cluster().logger()));
+  if (here == nullptr) return;
+  if (here->logger != nullptr) {
+    out.set_known(true);
+    out.set_settled(here->logger->host().role().settled().value);
+  } else if (here->target != nullptr && here->target->coordinator() != nullptr) {
+    out.set_known(true);
+    out.set_settled(here->target->coordinator()->role().settled().value);
+  }
+}
+
+void ClusterControl::fill_storage(std::uint32_t node, const ClusterVolume* here,
+                                  api::Replica& out) const {
+  out.set_role("storage");
+  out.set_node(name_of(node));
+  if (here == nullptr) return;
+  if (node == node_.self_.value && here->storage != nullptr) {
+    out.set_known(true);
+    out.set_caught_up(!here->storage->host().role().catching_up());
+    out.set_committed(here->storage->host().role().committed().value);
+    out.set_durable(here->storage->storage().durable().value);
+    out.set_lag_bytes(here->storage->storage().lag_bytes());
+  }
+  if (here->target == nullptr || here->target->coordinator() == nullptr) return;
+  const replication::CoordinatorRole& role = here->target->coordinator()->role();
+  out.set_known(true);
+  out.set_caught_up(role.caught_up({node}));
+  out.set_durable(role.durable_at({node}).value);
+}
+
+api::ReplicatedVolume ClusterControl::replicas_of(const meta::Volume& meta) const {
+  api::ReplicatedVolume out;
+  out.set_name(meta.name());
+  out.set_id(meta.id());
+  out.set_promote_by_hand(meta.cluster().promote_by_hand());
+  if (const auto record = node_.directory_->record(VolumeId{meta.id()})) {
+    out.set_epoch(record->epoch.value);
+    if (record->epoch.value > 0) out.set_coordinator(name_of(record->coordinator.value));
+  }
+  const ClusterVolume* const here = node_.volumes_->find(meta.name());
+  if (here != nullptr && here->target != nullptr) out.set_state(state_name(*here->target));
+  fill_logger(meta, here, *out.add_replicas());
+  for (const std::uint32_t node : meta.cluster().storages()) {
+    fill_storage(node, here, *out.add_replicas());
+  }
+  return out;
+}
+
+void ClusterControl::cluster_status(admin::Answer<api::ClusterStatus> done) {
+  api::ClusterStatus out;
+  out.set_schema(1);
+  out.set_cluster(node_.identity_->name.cluster);
+  out.set_store_answers(node_.lease_->held());
+  for (const ClusterNodeConfig& node : node_.config_.cluster.nodes) {
+    api::ClusterNode& each = *out.add_nodes();
+    each.set_name(node.name);
+    each.set_number(node.id);
+    for (const Endpoint& address : node.addresses) each.add_addresses(to_string(address));
+    each.set_alive(node_.view_->find(manager::alive_key({node.id})) != nullptr);
+    each.set_self(node.id == node_.self_.value);
+  }
+  for (const meta::Volume& meta : node_.directory_->volumes()) {
+    *out.add_volumes() = replicas_of(meta);
+  }
+  done(std::move(out));
+}
+
+void ClusterControl::doctor(admin::Answer<api::DoctorAnswer> done) {
+  api::DoctorAnswer out;
+  out.set_schema(1);
+  add(out, "cluster's store", node_.lease_->held(),
+      node_.lease_->held() ? "answers" : "does not answer",
+      "look whether etcd runs ([cluster] etcd); volumes are not coordinated here until it answers");
+  for (const ClusterNodeConfig& node : node_.config_.cluster.nodes) {
+    const bool alive = node_.view_->find(manager::alive_key({node.id})) != nullptr;
+    add(out, "node", alive, node.name + (alive ? " is alive" : " is not there"),
+        "look at it: whether marinerd runs there and reaches the cluster's store");
+  }
+  if (node_.node_log_ != nullptr) {
+    const logging::LogWriter& writer = node_.node_log_->stack().writer();
+    const bool room = writer.used_bytes() <= writer.limit_bytes() / 10 * 9;
+    add(out, "log space", room,
+        std::to_string(writer.used_bytes() >> 20) + " of " +
+            std::to_string(writer.limit_bytes() >> 20) + " MiB",
+        "give the log more disks ([log] disks): a cluster's log does not give up history yet");
+  }
+  done(std::move(out));
+}
+
+void ClusterControl::volume_create(const api::CreateVolumeRequest& /*request*/,
+                                   admin::Answer<api::Volume> done) {
+  done(Error{ErrorCode::kInvalidArgument,
+             "a volume of a cluster is created by a [[volume]] section with logger and storage in " +
+                 node_.config_path_ + ", and systemctl reload marinerd"});
+}
+void ClusterControl::volume_resize(const api::ResizeRequest& /*request*/,
+                                   admin::Answer<api::Volume> done) {
+  done(not_yet("resizing a volume"));
+}
+void ClusterControl::volume_delete(const api::VolumeRequest& /*request*/,
+                                   admin::Answer<api::Volume> done) {
+  done(not_yet("deleting a volume"));
+}
+void ClusterControl::volume_import(
+    const api::ImportRequest& /*request*/,
+    UniqueFunction<void(std::uint64_t, std::uint64_t)> /*progress*/,
+    admin::Answer<api::Volume> done) {
+  done(not_yet("importing a volume"));
+}
+void ClusterControl::history(const api::HistoryRequest& /*request*/,
+                             admin::Answer<api::History> done) {
+  done(not_yet("showing a history"));
+}
+void ClusterControl::mark_add(const api::MarkRequest& /*request*/,
+                              admin::Answer<api::Mark> done) {
+  done(not_yet("setting a mark"));
+}
+void ClusterControl::mark_list(const api::MarkRequest& /*request*/,
+                               admin::Answer<api::MarkList> done) {
+  done(not_yet("listing marks"));
+}
+void ClusterControl::mark_remove(const api::MarkRequest& /*request*/,
+                                 admin::Answer<api::Mark> done) {
+  done(not_yet("removing a mark"));
+}
+void ClusterControl::view_expose(const api::ExposeRequest& /*request*/,
+                                 admin::Answer<api::View> done) {
+  done(not_yet("exposing a view"));
+}
+void ClusterControl::view_list(admin::Answer<api::ViewList> done) {
+  api::ViewList none;
+  none.set_schema(1);
+  done(std::move(none));
+}
+void ClusterControl::view_unexpose(const api::UnexposeRequest& request,
+                                   admin::Answer<api::View> done) {
+  done(Error{ErrorCode::kNotFound, "there is no view " + request.name()});
+}
+void ClusterControl::rollback(const api::RollbackRequest& /*request*/,
+                              admin::Answer<api::RollbackAnswer> done) {
+  done(not_yet("rolling a volume back"));
+}
+void ClusterControl::access_show(const api::AccessRequest& /*request*/,
+                                 admin::Answer<api::Access> done) {
+  done(not_yet("showing access"));
+}
+void ClusterControl::acl_add(const api::AclRequest& /*request*/,
+                             admin::Answer<api::Access> done) {
+  done(not_yet("changing access"));
+}
+void ClusterControl::acl_remove(const api::AclRequest& /*request*/,
+                                admin::Answer<api::Access> done) {
+  done(not_yet("changing access"));
+}
+void ClusterControl::auth_set(const api::AuthRequest& /*request*/,
+                              admin::Answer<api::Access> done) {
+  done(not_yet("changing access"));
+}
+void ClusterControl::redirect_set(const api::RedirectRequest& /*request*/,
+                                  admin::Answer<api::Access> done) {
+  done(not_yet("redirecting a volume"));
+}
+
+}  // namespace mariner::node

@@ -1,0 +1,404 @@
+#include "server/node/cluster_node.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "proto/check.h"
+#include "server/node/access.h"
+#include "server/node/cluster_control.h"
+#include "server/node/identity.h"
+#include "server/peer/tls_context.h"
+#include "server/volume/thread_worker.h"
+
+namespace mariner::node {
+namespace {
+
+constexpr auto kTick = std::chrono::seconds(1);
+constexpr auto kIdlePoll = std::chrono::milliseconds(5);
+
+}  // namespace
+
+ClusterNode::ClusterNode(Config config, std::string config_path, EventLoop& loop, Log& log)
+    : config_(std::move(config)),
+      config_path_(std::filesystem::absolute(config_path).string()),
+      loop_(loop),
+      log_(log) {}
+
+ClusterNode::~ClusterNode() {
+  loop_.set_turn_hook(nullptr);
+  loop_.set_patience(nullptr);
+  front_.reset();
+  control_.reset();
+  enrolment_desk_.reset();
+  volumes_.reset();
+  bus_.reset();
+  caller_.reset();
+  participants_.reset();
+  recovered_.reset();
+  if (node_log_ != nullptr) node_log_->drop_indexes();
+  worker_.reset();
+  node_log_.reset();
+  loop_.stop_waking();
+}
+
+Result<void> ClusterNode::start() {
+  const auto begun = loop_.monotonic_time();
+  Result<Accounts> accounts = load_accounts(config_.auth);
+  if (!accounts) return accounts.error();
+  accounts_ = *std::move(accounts);
+  std::error_code error;
+  std::filesystem::create_directories(config_.server.state_dir, error);
+  if (error) return errno_error(error.value(), config_.server.state_dir + ": create");
+  ::chmod(config_.server.state_dir.c_str(), 0700);
+  if (Result<void> r = find_self(); !r) return r;
+  Result<std::unique_ptr<logging::IoRing>> ring = logging::IoRing::create(loop_);
+  if (!ring) return ring.error();
+  ring_ = std::move(*ring);
+  if (Result<void> r = open_front(); !r) return r;
+  Result<std::unique_ptr<MetaStore>> store = MetaStore::open(config_.server.state_dir + "/store");
+  if (!store) return store.error();
+  store_ = std::move(*store);
+  worker_ = std::make_unique<volume::ThreadWorker>(loop_);
+  promises_ = std::make_unique<NodePromises>(*store_, loop_);
+  recovered_ = std::make_unique<RecoveredVolumes>(*store_, log_);
+  if (Result<void> r = loop_.wake_on(ring_->fd()); !r) return r;
+  loop_.set_turn_hook([this] { ring_->reap(); });
+  open_shared_store();
+  if (Result<void> r = open_bus(); !r) return r;
+  if (Result<void> r = open_volumes(); !r) return r;
+  if (node_log_ != nullptr) {
+    loop_.set_patience([this] { return node_log_->stack().patience(); });
+    node_log_->stack().start();
+  }
+  if (Result<void> r = bus_->listen(config_.cluster.listen); !r) return r;
+  lease_->start();
+  started_ = loop_.wall_time();
+  loop_.after(kTick, [this] { tick(); });
+  ready_ = true;
+  front_->start();
+  log_.info("a node of the cluster",
+            {{"cluster", identity_->name.cluster},
+             {"node", identity_->name.node},
+             {"number", self_.value},
+             {"volumes", volumes_->all().size()},
+             {"startup_ms",
+              static_cast<std::uint64_t>((loop_.monotonic_time() - begun).count() / 1'000'000)}});
+  return {};
+}
+
+// Which of the configured nodes this one is, its certificate says.
+Result<void> ClusterNode::find_self() {
+  const std::string folder =
+      config_.cluster.pki.empty() ? config_.server.state_dir + "/pki" : config_.cluster.pki;
+  Result<peer::NodeIdentity> identity =
+      peer::PkiFolder(folder).load(std::chrono::system_clock::now());
+  if (!identity) return identity.error();
+  identity_ = *std::move(identity);
+  self_ = {number_of(identity_->name.node)};
+  if (self_.value != 0) return {};
+  return Error{ErrorCode::kInvalidArgument,
+               "this node's certificate in " + folder + " says that it is " + identity_->name.node +
+                   ", and " + config_path_ + " has no [[cluster.node]] of that name"};
+}
+
+std::uint32_t ClusterNode::number_of(const std::string& node) const {
+  const auto& nodes = config_.cluster.nodes;
+  const auto found = std::ranges::find(nodes, node, &ClusterNodeConfig::name);
+  return found == nodes.end() ? 0 : found->id;
+}
+
+Result<void> ClusterNode::open_front() {
+  enrolment_desk_ =
+      std::make_unique<EnrolmentDesk>(loop_, log_, config_.cluster.pki, config_.cluster.enrol);
+  control_ = std::make_unique<ClusterControl>(*this);
+  Result<std::unique_ptr<Front>> front =
+      Front::open(config_.server, self_.value, config_.has(Role::kTarget),
+                  {loop_, log_, *this, *control_, *this});
+  if (!front) return front.error();
+  front_ = std::move(*front);
+  return {};
+}
+
+void ClusterNode::open_shared_store() {
+  manager::EtcdStoreOptions options;
+  options.endpoints = config_.cluster.etcd;
+  shared_ = std::make_unique<manager::EtcdStore>(loop_.context(), loop_, std::move(options));
+  const BackoffTimes backoff{.seed = self_.value};
+  view_ = std::make_unique<manager::ClusterView>(*shared_, loop_,
+                                                 std::string(manager::kClusterPrefix), backoff,
+                                                 [this] { changed(); });
+  manager::NodeLease::Options lease;
+  lease.key = manager::alive_key(self_);
+  lease.value = identity_->name.node;
+  lease.ttl = config_.cluster.lease;
+  lease.renew_every = config_.cluster.lease / 6;
+  lease.margin = config_.cluster.lease / 6;
+  lease.backoff = backoff;
+  lease_ = std::make_unique<manager::NodeLease>(
+      *shared_, loop_, lease,
+      manager::NodeLease::Events{.gained =
+                                     [this] {
+                                       log_.info("the cluster knows that this node is alive");
+                                       changed();
+                                     },
+                                 .lost =
+                                     [this] {
+                                       if (!stopping_) {
+                                         log_.warning(
+                                             "this node's lease has ended: it coordinates nothing "
+                                             "until the cluster's store answers again");
+                                       }
+                                       changed();
+                                     }});
+  directory_ = std::make_unique<manager::VolumeDirectory>(*shared_, *view_);
+}
+
+Result<void> ClusterNode::open_bus() {
+  Result<std::shared_ptr<const peer::TlsContext>> tls = peer::TlsContext::for_peers(*identity_);
+  if (!tls) return tls.error();
+  std::vector<cluster::PeerAddress> others;
+  for (const ClusterNodeConfig& node : config_.cluster.nodes) {
+    if (node.id != self_.value) others.push_back({{node.id}, node.name, node.addresses});
+  }
+  participants_ = std::make_unique<cluster::ParticipantService>(*worker_);
+  caller_ = std::make_unique<cluster::CallerService>(loop_, self_);
+  bus_ = std::make_unique<cluster::PeerBus>(
+      peer::Connection::Environment{loop_.context(), loop_, *tls, {}}, std::move(others), *caller_,
+      *participants_, [this](const Error& error) {
+        const auto [write, untold] = bus_reports_.admit(loop_.monotonic_time());
+        if (untold > 0) log_.warning("more was said by other nodes", {{"lines", untold}});
+        if (write) log_.warning("between nodes", {{"error", to_string(error)}});
+      });
+  participants_->attach(*bus_);
+  caller_->attach(*bus_);
+  return {};
+}
+
+Result<void> ClusterNode::open_volumes() {
+  ClusterVolumes::Options options;
+  options.self = self_;
+  options.logs = config_.has(Role::kLogger);
+  options.stores = config_.has(Role::kStorage);
+  options.serves = config_.has(Role::kTarget);
+  options.state_dir = config_.server.state_dir;
+  options.iqn_base = config_.server.iqn_base;
+  options.storage.pending_memory_max = config_.storage.pending_memory.bytes;
+  options.storage.lag_bytes_max = config_.storage.lag_max.bytes;
+  options.storage.apply_delay = config_.storage.apply_delay;
+  options.lock_wait = NodeLog::kLockWait;
+  volumes_ = std::make_unique<ClusterVolumes>(
+      ClusterVolumes::Parts{loop_, *ring_, *store_, *worker_, *recovered_, *promises_, log_,
+                            *shared_, *view_, *lease_, *directory_, *caller_, *participants_},
+      std::move(options));
+  if (Result<void> r = volumes_->load(); !r) return r;
+  if (config_.has(Role::kLogger)) {
+    Result<std::unique_ptr<NodeLog>> log =
+        NodeLog::open(config_, {loop_, *ring_, *store_, *worker_, *recovered_, log_},
+                      [this](std::uint64_t records) {
+                        if (progress_) progress_(records);
+                      });
+    if (!log) return log.error();
+    node_log_ = std::move(*log);
+  }
+  return volumes_->start(node_log_ == nullptr ? nullptr : &node_log_->stack());
+}
+
+// The shared store, or the lease.
+void ClusterNode::changed() {
+  if (stopping_ || volumes_ == nullptr) return;
+  volumes_->look();
+  if (view_->known()) create_configured_volumes();
+}
+
+void ClusterNode::create_configured_volumes() {
+  if (std::exchange(creating_, true)) return;
+  for (const VolumeConfig& wanted : config_.volumes) create(wanted);
+}
+
+void ClusterNode::create(const VolumeConfig& wanted) {
+  if (view_->find(manager::name_key(wanted.name)) != nullptr) return;
+  meta::Volume meta;
+  meta.set_name(wanted.name);
+  meta.set_size_bytes(wanted.size.bytes);
+  meta.set_block_size(wanted.block_size);
+  meta.set_window_s(static_cast<std::uint64_t>(wanted.window.count()));
+  meta.set_created_ns(loop_.wall_time().ns);
+  meta.set_uuid(new_uuid());
+  meta.set_sanitize(wanted.sanitize);
+  meta.set_removable(wanted.removable);
+  for (const std::string& initiator : wanted.acl) meta.add_acl(initiator);
+  for (const std::string& account : wanted.auth) meta.add_auth(account);
+  meta::Cluster& nodes = *meta.mutable_cluster();
+  nodes.set_logger(number_of(wanted.logger));
+  for (const std::string& node : wanted.storage) nodes.add_storages(number_of(node));
+  nodes.set_promote_by_hand(!wanted.promote);
+  directory_->create(std::move(meta), [this, name = wanted.name](const Result<meta::Volume>& made) {
+    if (made) {
+      log_.info("created a volume of the cluster from the configuration", {{"volume", name}});
+    } else if (made.error().code != ErrorCode::kAlreadyExists) {
+      log_.error("a configured volume could not be created; it is tried again",
+                 {{"volume", name}, {"error", to_string(made.error())}});
+      creating_ = false;
+    }
+  });
+}
+
+void ClusterNode::tick() {
+  if (stopping_) return;
+  enrolment_desk_->tick();
+  if (node_log_ != nullptr) node_log_->retire_disks();
+  changed();
+  loop_.after(kTick, [this] { tick(); });
+}
+
+void ClusterNode::reload(const Config& config) {
+  if (Result<Accounts> accounts = load_accounts(config.auth); accounts) {
+    accounts_ = *std::move(accounts);
+    config_.auth = config.auth;
+    config_.server.discovery_auth = config.server.discovery_auth;
+  } else {
+    log_.error("the new accounts were not taken", {{"error", to_string(accounts.error())}});
+  }
+  if (node_log_ != nullptr && config.has(Role::kLogger)) {
+    node_log_->change_disks(config.log.disks);
+    config_.log.disks = config.log.disks;
+  }
+  config_.volumes = config.volumes;
+  creating_ = false;
+  changed();
+  log_.info("configuration read again: accounts, log disks and new volumes are taken; what else has "
+            "changed takes effect at the next start");
+}
+
+void ClusterNode::stop(UniqueFunction<void()> done) {
+  CHECK(!stopping_);
+  stopping_ = true;
+  ready_ = false;
+  log_.info("stopping");
+  enrolment_desk_->close();
+  front_->stop([this, done = std::move(done)]() mutable {
+    volumes_->close(Error{ErrorCode::kUnavailable, "the node is stopping"});
+    lease_->stop();  // others need not wait for its end
+    if (node_log_ != nullptr) {
+      node_log_->stack().stop();
+      node_log_->indexes().stop_repairs();
+    }
+    wait_until_idle([this, done = std::move(done)]() mutable {
+      volumes_->save_progress();
+      stop_index([this, done = std::move(done)]() mutable {
+        log_.info("stopped");
+        done();
+      });
+    });
+  });
+}
+
+void ClusterNode::wait_until_idle(UniqueFunction<void()> done) {
+  if (volumes_->idle() && (node_log_ == nullptr || node_log_->stack().idle())) return done();
+  loop_.after(kIdlePoll,
+              [this, done = std::move(done)]() mutable { wait_until_idle(std::move(done)); });
+}
+
+void ClusterNode::stop_index(UniqueFunction<void()> done) {
+  if (node_log_ != nullptr) node_log_->indexes().stop();
+  const bool idle = node_log_ == nullptr || node_log_->indexes().idle();
+  if (idle && ring_->in_flight() == 0) return done();
+  loop_.after(kIdlePoll, [this, done = std::move(done)]() mutable { stop_index(std::move(done)); });
+}
+
+// ---- iscsi::TargetDirectory
+
+const ClusterVolume* ClusterNode::find_target(std::string_view iqn) const {
+  return volumes_->find_target(iqn);
+}
+
+std::vector<std::string> ClusterNode::discoverable(std::string_view initiator,
+                                                   std::string_view account) const {
+  std::vector<std::string> names;
+  for (const auto& [id, volume] : volumes_->all()) {
+    if (volume.target != nullptr && shown(volume.meta, initiator, account)) {
+      names.push_back(volume.iqn);
+    }
+  }
+  return names;
+}
+
+std::optional<iscsi::Redirection> ClusterNode::redirection(std::string_view /*target*/) const {
+  return std::nullopt;
+}
+
+Result<std::shared_ptr<scsi::TargetDevice>> ClusterNode::open(std::string_view target,
+                                                              std::string_view initiator) {
+  if (stopping_) return Error{ErrorCode::kUnavailable, "the node is stopping"};
+  const ClusterVolume* const volume = find_target(target);
+  if (volume == nullptr) {
+    return Error{ErrorCode::kNotFound, "there is no target " + std::string(target)};
+  }
+  if (!admits(volume->meta, initiator)) {
+    return Error{ErrorCode::kInvalidArgument,
+                 std::string(initiator) + " is not on the access list of " + volume->meta.name()};
+  }
+  return std::shared_ptr<scsi::TargetDevice>(volume->metered);
+}
+
+Result<std::vector<iscsi::ChapAccount>> ClusterNode::accounts(
+    std::string_view target, std::string_view /*initiator*/) const {
+  if (target.empty()) return accounts_named(accounts_, config_.server.discovery_auth);
+  const ClusterVolume* const volume = find_target(target);
+  if (volume == nullptr) return std::vector<iscsi::ChapAccount>{};
+  return accounts_named(accounts_, {volume->meta.auth().begin(), volume->meta.auth().end()});
+}
+
+// ---- web::WebSource
+
+web::NodeMetrics ClusterNode::metrics() {
+  web::NodeMetrics out;
+  for (const auto& [id, volume] : volumes_->all()) {
+    if (volume.metered == nullptr) continue;
+    web::VolumeMetrics each;
+    each.volume = volume.meta.name();
+    each.scsi = &volume.metered->metrics();
+    each.oldest_recoverable = VersionTime{volume.meta.created_ns()};
+    if (const auto oldest = volume.storage->storage().oldest_unapplied()) {
+      const VersionTime now = loop_.wall_time();
+      if (*oldest < now) each.commit_lag = std::chrono::nanoseconds(now.ns - oldest->ns);
+    }
+    out.volumes.push_back(std::move(each));
+  }
+  if (node_log_ != nullptr) {
+    LogStack& log = node_log_->stack();
+    out.log_commit = &log.commit_durations();
+    out.log_batch = &log.batch_bytes();
+    out.log_used_bytes = log.writer().used_bytes();
+    out.log_limit_bytes = log.writer().limit_bytes();
+  }
+  if (front_->has_portal()) {
+    const iscsi::ServerCounters& counters = front_->portal().sessions().counters();
+    out.iscsi_sessions = front_->portal().sessions().size();
+    out.login_failures = counters.login_failures;
+    out.login_limit_refusals = counters.limit_refusals;
+    out.digest_errors = counters.header_digest_errors + counters.data_digest_errors;
+  }
+  return out;
+}
+
+Result<void> ClusterNode::health() {
+  if (node_log_ != nullptr && node_log_->stack().writer().failed()) {
+    return Error{ErrorCode::kIo, "every log disk has failed: " + node_log_->stack().paths()};
+  }
+  return {};
+}
+
+Result<void> ClusterNode::readiness() {
+  if (stopping_) return Error{ErrorCode::kUnavailable, "stopping"};
+  if (!ready_) return Error{ErrorCode::kUnavailable, "starting"};
+  if (!lease_->held()) {
+    return Error{ErrorCode::kUnavailable, "the cluster's store does not answer"};
+  }
+  return health();
+}
+
+}  // namespace mariner::node

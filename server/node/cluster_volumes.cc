@@ -1,0 +1,267 @@
+#include "server/node/cluster_volumes.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "proto/check.h"
+#include "server/node/identity.h"
+
+namespace mariner::node {
+
+using logging::FileDisk;
+using replication::NodeId;
+
+ClusterVolumes::ClusterVolumes(const Parts& parts, Options options)
+    : parts_(parts), options_(std::move(options)) {}
+
+ClusterVolumes::~ClusterVolumes() { CHECK_MSG(idle(), "volumes of a cluster are dropped in use"); }
+
+bool ClusterVolumes::logs(const meta::Volume& meta) const {
+  return options_.logs && meta.cluster().logger() == options_.self.value;
+}
+
+bool ClusterVolumes::stores(const meta::Volume& meta) const {
+  const auto& nodes = meta.cluster().storages();
+  return options_.stores && std::ranges::find(nodes, options_.self.value) != nodes.end();
+}
+
+Result<void> ClusterVolumes::load() {
+  std::error_code error;
+  std::filesystem::create_directories(options_.state_dir + "/images", error);
+  if (error) return errno_error(error.value(), options_.state_dir + "/images: create");
+  Result<std::vector<meta::Volume>> volumes = parts_.store.volumes();
+  if (!volumes) return volumes.error();
+  for (meta::Volume& meta : *volumes) {
+    if (!meta.has_cluster()) {
+      return Error{ErrorCode::kInvalidArgument,
+                   "the state directory " + options_.state_dir + " has the volume " + meta.name() +
+                       " of a standalone server; a node of a cluster needs a directory of its own "
+                       "([server] state_dir)"};
+    }
+    if (logs(meta)) {
+      parts_.recovered.expect(meta.id(), {meta.size_bytes() >> kBlockShift},
+                              RecoveredVolumes::Order::kByNumber);
+    }
+    known_[meta.id()] = std::move(meta);
+  }
+  return {};
+}
+
+Result<void> ClusterVolumes::start(LogStack* log) {
+  log_ = log;
+  started_ = true;
+  for (const auto& [id, meta] : known_) {
+    if (Result<void> r = begin(meta); !r) return r;
+  }
+  return {};
+}
+
+Result<void> ClusterVolumes::begin(const meta::Volume& meta) {
+  const Result<meta::Promise> promise = parts_.store.promise(meta.id());
+  if (!promise) return promise.error();
+  const Epoch promised{promise->epoch()};
+  ClusterVolume& volume = volumes_[meta.id()];
+  volume.meta = meta;
+  volume.iqn = volume_iqn(options_.iqn_base, meta.name());
+  volume.identity = identity_of(meta.uuid(), volume.iqn, meta.name(), "VOLUME");
+  Result<void> begun;
+  if (logs(meta)) begun = begin_logger(volume, promised, VersionTime{promise->floor_ns()});
+  if (begun && stores(meta)) {
+    volume::History& history =
+        volume.logger != nullptr
+            ? static_cast<volume::History&>(volume.logger->logged().history())
+            : parts_.caller.history(VolumeId{meta.id()}, NodeId{meta.cluster().logger()});
+    begun = begin_storage(volume, promised, history);
+    if (begun && options_.serves) begin_target(volume, history);
+  }
+  if (!begun) {
+    volumes_.erase(meta.id());
+    return begun;
+  }
+  cluster::ParticipantService::Parts parts;
+  if (volume.logger != nullptr) {
+    parts.logger = &volume.logger->host();
+    parts.history = &volume.logger->logged().history();
+  }
+  if (volume.storage != nullptr) parts.storage = &volume.storage->host();
+  parts_.participants.add(VolumeId{meta.id()}, parts);
+  return {};
+}
+
+Result<void> ClusterVolumes::begin_logger(ClusterVolume& volume, Epoch promised,
+                                          VersionTime floor) {
+  const VolumeId id{volume.meta.id()};
+  Result<RecoveredVolumes::Found> found = parts_.recovered.take(id.value);
+  if (!found) return found.error();
+  volume::LoggedVolume::Options options;
+  options.id = id;
+  options.epoch = promised;
+  options.payload_bytes = found->history.payload_bytes;
+  const replication::LoggerRole::Start start =
+      cluster::begin_logging(id, found->history, found->index->newest(), promised, floor);
+  options.index = std::move(found->index);
+  volume.logger = std::make_unique<cluster::LoggerPart>(
+      std::move(options), start,
+      cluster::LoggerPart::Parts{log_->parts(), parts_.executor, parts_.promises});
+  return {};
+}
+
+Result<void> ClusterVolumes::begin_storage(ClusterVolume& volume, Epoch promised,
+                                           volume::History& history) {
+  const meta::Volume& meta = volume.meta;
+  volume.image_path = options_.state_dir + "/images/" + std::to_string(meta.id()) + ".raw";
+  if (!std::filesystem::exists(volume.image_path)) {
+    // (A node that has lost its image begins with nothing, and is built anew from the history.)
+    meta::Progress nothing;
+    if (Result<void> r = parts_.store.put_progress(meta.id(), nothing, true); !r) return r;
+    if (Result<void> r = FileDisk::create(volume.image_path, FileDisk::Caching::kBuffered,
+                                          meta.size_bytes());
+        !r) {
+      return r;
+    }
+  }
+  Result<std::unique_ptr<FileDisk>> image = FileDisk::open(
+      volume.image_path, FileDisk::Caching::kBuffered, &parts_.ring, options_.lock_wait);
+  if (!image) return image.error();
+  if ((*image)->size_bytes() < meta.size_bytes()) {
+    return Error{ErrorCode::kCorrupt, volume.image_path + ": has " +
+                                          std::to_string((*image)->size_bytes()) +
+                                          " bytes, the volume " + meta.name() + " has " +
+                                          std::to_string(meta.size_bytes())};
+  }
+  const Result<meta::Progress> progress = parts_.store.progress(meta.id());
+  if (!progress) return progress.error();
+  cluster::StoragePart::Events events;
+  events.durable = [this, id = meta.id()](SequenceNumber sequence) {
+    meta::Progress now;
+    now.set_frontier(sequence.value);
+    if (Result<void> r = parts_.store.put_progress(id, now, false); !r) {
+      parts_.log.warning("cannot record progress", {{"error", to_string(r.error())}});
+    }
+  };
+  events.apply_failed = [this, name = meta.name()](const Error& error) {
+    parts_.log.error("applying to the image failed; it will be tried again",
+                     {{"volume", name}, {"error", to_string(error)}});
+  };
+  volume.storage = std::make_unique<cluster::StoragePart>(
+      *std::move(image),
+      replication::StorageRole::Start{VolumeId{meta.id()}, promised,
+                                      SequenceNumber{progress->frontier()}},
+      options_.storage,
+      cluster::StoragePart::Parts{history, parts_.worker, parts_.executor, parts_.promises},
+      std::move(events));
+  return {};
+}
+
+void ClusterVolumes::begin_target(ClusterVolume& volume, volume::History& history) {
+  const meta::Volume& meta = volume.meta;
+  cluster::TargetPart::Options options;
+  options.volume = VolumeId{meta.id()};
+  options.self = options_.self;
+  options.size_bytes = meta.size_bytes();
+  options.promote = !meta.cluster().promote_by_hand();
+  options.backoff.seed = options_.self.value;
+  cluster::ParticipantService::Parts own;
+  if (volume.logger != nullptr) own.logger = &volume.logger->host();
+  own.storage = &volume.storage->host();
+  cluster::TargetPart::Events events;
+  events.elected = [this, name = meta.name()](const manager::VolumeRecord& record) {
+    parts_.log.info("coordinates a volume", {{"volume", name}, {"epoch", record.epoch.value}});
+  };
+  events.changed = [this, id = meta.id()](cluster::TargetPart::State state) {
+    const auto found = volumes_.find(id);
+    if (found == volumes_.end()) return;
+    using State = cluster::TargetPart::State;
+    const char* const now = state == State::kServing         ? "serves"
+                            : state == State::kTransitioning ? "does not serve yet"
+                                                             : "stands by";
+    parts_.log.info("a target's state has changed",
+                    {{"volume", found->second.meta.name()}, {"state", now}});
+  };
+  events.failed = [this, name = meta.name()](const Error& error) {
+    parts_.log.error("a volume cannot be coordinated",
+                     {{"volume", name}, {"error", to_string(error)}});
+  };
+  volume.target = std::make_unique<cluster::TargetPart>(
+      options,
+      cluster::TargetPart::Parts{parts_.executor, parts_.shared, parts_.lease, parts_.view,
+                                 parts_.caller, volume.storage->storage(), history, own},
+      std::move(events));
+  volume.identity.target_ports = {static_cast<std::uint16_t>(options_.self.value)};
+  std::vector<scsi::LogicalUnitOptions> units(1);
+  units[0].disk.identity = volume.identity;
+  units[0].disk.block_bytes = meta.block_size();
+  units[0].disk.removable = meta.removable();
+  units[0].disk.clock = [executor = &parts_.executor] { return executor->monotonic_time(); };
+  units[0].layer = volume.target->layer();
+  volume.device = std::make_shared<scsi::Device>(std::move(units));
+  volume.metered = std::make_shared<MeteredDevice>(volume.device, parts_.executor);
+}
+
+void ClusterVolumes::look() {
+  if (!started_ || closed_) return;
+  std::vector<Error> left_out;
+  for (const meta::Volume& meta : parts_.directory.volumes(&left_out)) {
+    if (!volumes_.contains(meta.id()) && !failed_.contains(meta.id())) join(meta);
+  }
+  for (auto& [id, volume] : volumes_) {
+    if (volume.target != nullptr) volume.target->look();
+  }
+}
+
+// A volume that the cluster has created.
+void ClusterVolumes::join(const meta::Volume& meta) {
+  if (!logs(meta) && !stores(meta)) return;
+  Result<void> begun = parts_.store.put_volume(meta);
+  if (begun) begun = begin(meta);
+  if (!begun) {
+    failed_.insert(meta.id());
+    parts_.log.error("a volume of the cluster cannot begin here",
+                     {{"volume", meta.name()}, {"error", to_string(begun.error())}});
+    return;
+  }
+  parts_.log.info("has a part in a new volume of the cluster",
+                  {{"volume", meta.name()},
+                   {"logs", logs(meta) ? "yes" : "no"},
+                   {"stores", stores(meta) ? "yes" : "no"}});
+}
+
+ClusterVolume* ClusterVolumes::find(std::string_view name) {
+  for (auto& [id, volume] : volumes_) {
+    if (volume.meta.name() == name) return &volume;
+  }
+  return nullptr;
+}
+
+ClusterVolume* ClusterVolumes::find_target(std::string_view iqn) {
+  for (auto& [id, volume] : volumes_) {
+    if (volume.iqn == iqn && volume.target != nullptr) return &volume;
+  }
+  return nullptr;
+}
+
+void ClusterVolumes::close(const Error& error) {
+  closed_ = true;
+  for (auto& [id, volume] : volumes_) {
+    volume.close(error);
+    parts_.participants.remove(VolumeId{id});
+  }
+}
+
+bool ClusterVolumes::idle() const {
+  return std::ranges::all_of(volumes_, [](const auto& each) { return each.second.idle(); });
+}
+
+void ClusterVolumes::save_progress() {
+  for (const auto& [id, volume] : volumes_) {
+    if (volume.storage == nullptr) continue;
+    meta::Progress progress;
+    progress.set_frontier(volume.storage->storage().durable().value);
+    if (Result<void> r = parts_.store.put_progress(id, progress, true); !r) {
+      parts_.log.warning("cannot record progress", {{"error", to_string(r.error())}});
+    }
+  }
+}
+
+}  // namespace mariner::node

@@ -1,0 +1,95 @@
+// The volumes of a cluster that this node has a part in: those that its store remembers, and those
+// that the cluster creates while it runs.
+//
+// What a volume is, the shared store says (manager/volume_directory.h); the node's own store keeps
+// a copy, so that logger and storage begin without the shared one. Loop's thread; opening blocks,
+// and happens before the loop runs.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "logging/io_ring.h"
+#include "server/manager/volume_directory.h"
+#include "server/node/cluster_volume.h"
+#include "server/node/config.h"
+#include "server/node/log.h"
+#include "server/node/log_stack.h"
+#include "server/node/meta_store.h"
+#include "server/node/recovered_volumes.h"
+
+namespace mariner::node {
+
+class ClusterVolumes {
+ public:
+  struct Parts {  // all outlive it
+    Executor& executor;
+    logging::IoRing& ring;
+    MetaStore& store;
+    volume::Worker& worker;
+    RecoveredVolumes& recovered;
+    replication::PromiseStore& promises;
+    Log& log;
+    manager::ClusterStore& shared;
+    const manager::ClusterView& view;
+    const manager::NodeLease& lease;
+    manager::VolumeDirectory& directory;
+    cluster::CallerService& caller;
+    cluster::ParticipantService& participants;
+  };
+  struct Options {
+    replication::NodeId self;
+    bool logs = false;    // the roles that the configuration gives this node
+    bool stores = false;
+    bool serves = false;
+    std::string state_dir;
+    std::string iqn_base;
+    volume::Storage::Options storage;
+    std::chrono::milliseconds lock_wait{0};  // for what a killed process has left under way
+  };
+
+  ClusterVolumes(const Parts& parts, Options options);
+  ~ClusterVolumes();  // idle() must hold
+  ClusterVolumes(const ClusterVolumes&) = delete;
+  ClusterVolumes& operator=(const ClusterVolumes&) = delete;
+
+  // Before recovery: reads which volumes there are, and has those that are logged here expected.
+  Result<void> load();
+  // Begins them. `log`: of a node that logs; outlives this.
+  Result<void> start(LogStack* log);
+  // The shared store, or the lease, has changed: what is new begins.
+  void look();
+
+  [[nodiscard]] const std::map<std::uint32_t, ClusterVolume>& all() const { return volumes_; }
+  // Null: this node has no part in it.
+  [[nodiscard]] ClusterVolume* find(std::string_view name);
+  [[nodiscard]] ClusterVolume* find_target(std::string_view iqn);
+
+  void close(const Error& error);
+  [[nodiscard]] bool idle() const;
+  // How far the images are, durable: saves work at the next start.
+  void save_progress();
+
+ private:
+  [[nodiscard]] bool logs(const meta::Volume& meta) const;
+  [[nodiscard]] bool stores(const meta::Volume& meta) const;
+  Result<void> begin(const meta::Volume& meta);
+  Result<void> begin_logger(ClusterVolume& volume, Epoch promised, VersionTime floor);
+  Result<void> begin_storage(ClusterVolume& volume, Epoch promised, volume::History& history);
+  void begin_target(ClusterVolume& volume, volume::History& history);
+  void join(const meta::Volume& meta);
+
+  const Parts parts_;
+  const Options options_;
+  LogStack* log_ = nullptr;
+  bool started_ = false;
+  bool closed_ = false;
+  std::map<std::uint32_t, ClusterVolume> volumes_;
+  std::map<std::uint32_t, meta::Volume> known_;  // of the node's store
+  std::set<std::uint32_t> failed_;               // to begin: told once
+};
+
+}  // namespace mariner::node

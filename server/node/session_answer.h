@@ -1,0 +1,14 @@
+// A session as the admin API tells of it.
+#pragma once
+
+#include "proto/admin.pb.h"
+#include "proto/executor.h"
+#include "server/iscsi/observer.h"
+
+namespace mariner::node {
+
+// All but what it uses: its target is of a volume, or of a view.
+[[nodiscard]] api::Session session_answer(const iscsi::SessionInfo& session,
+                                          const Executor& executor);
+
+}  // namespace mariner::node
