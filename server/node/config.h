@@ -121,7 +121,7 @@ struct VolumeConfig {
   std::optional<FaultConfig> faults;
   // In a cluster, by the nodes' names; both empty in a standalone node.
   std::string logger;
-  std::vector<std::string> storage;  // one or two different ones; the first coordinates rather
+  std::vector<std::string> storage;  // one or two different ones; the first is preferred
   bool promote = true;  // whether another storage may take over by itself, or waits to be told to
 };
 
