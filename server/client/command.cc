@@ -62,6 +62,7 @@ std::shared_ptr<CLI::App> make_app(Context& context) {
   add_target_verbs(*app, context);
   add_session_verbs(*app, context);
   add_node_verbs(*app, context);
+  add_replica_verbs(*app, context);
   add_config_verbs(*app, context);
   add_doctor_verb(*app, context);
   add_completion_verb(*app, context);

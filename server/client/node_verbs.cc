@@ -1,9 +1,10 @@
-// mariner node init | invite | enrol
+// mariner node init | invite | enrol | list
 #include <fmt/format.h>
 
 #include <csignal>
 #include <istream>
 
+#include "server/client/table.h"
 #include "server/client/verbs.h"
 #include "server/peer/enrol.h"
 #include "server/peer/invitation.h"
@@ -128,6 +129,27 @@ Result<ExitCode> enrol(Context& context, const EnrolOptions& options) {
   return ExitCode::kDone;
 }
 
+Result<ExitCode> list(Context& context, const NoOptions&) {
+  const auto cluster = context.client().cluster_status();
+  if (!cluster) return cluster.error();
+  if (context.print_json(*cluster)) return ExitCode::kDone;
+  Table table({">ID", "NAME", "STATE", "ADDRESSES"});
+  for (const auto& node : cluster->nodes()) {
+    std::string addresses;
+    for (const std::string& address : node.addresses()) {
+      addresses += (addresses.empty() ? "" : ", ") + address;
+    }
+    table.add({std::to_string(node.number()), node.name() + (node.self() ? " (this one)" : ""),
+               node.alive() ? "alive" : "not there", addresses});
+  }
+  context.console.print(table.text(context.console));
+  if (!cluster->store_answers()) {
+    context.console.note(
+        "The cluster's store (etcd) does not answer here: what is shown may be old.\n");
+  }
+  return ExitCode::kDone;
+}
+
 }  // namespace
 
 void add_node_verbs(CLI::App& app, Context& context) {
@@ -143,6 +165,7 @@ void add_node_verbs(CLI::App& app, Context& context) {
         add_pki_option(verb, options.pki);
       },
       init);
+  add_verb<NoOptions>(noun, context, "list", "List the nodes of the cluster", no_options, list);
   add_verb<std::string>(
       noun, context, "invite", "Print the line with which another node enrols",
       [](CLI::App& verb, std::string& node) {

@@ -23,7 +23,8 @@ void GatedLayer::write(ByteRange range, PayloadSlice data, Done done) {
   pass_on(done, [&](Layer& layer) { layer.write(range, std::move(data), std::move(done)); });
 }
 void GatedLayer::write_same(ByteRange range, PayloadSlice pattern, Done done) {
-  pass_on(done, [&](Layer& layer) { layer.write_same(range, std::move(pattern), std::move(done)); });
+  pass_on(done,
+          [&](Layer& layer) { layer.write_same(range, std::move(pattern), std::move(done)); });
 }
 void GatedLayer::update(ByteRange range, volume::Change change, Done done) {
   pass_on(done, [&](Layer& layer) { layer.update(range, std::move(change), std::move(done)); });

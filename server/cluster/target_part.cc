@@ -17,8 +17,7 @@ struct TargetPart::Term final : public volume::CurrentReader {
   Term(TargetPart& part, const manager::VolumeRecord& record)
       : self(part.options_.self),
         storage(part.parts_.storage),
-        link(part.parts_.caller, record.volume,
-             {record.logger, record.storages, part.parts_.own}),
+        link(part.parts_.caller, record.volume, {record.logger, record.storages, part.parts_.own}),
         host({record.volume, record.epoch, record.storages, part.options_.self},
              part.options_.coordinator, part.parts_.executor, link,
              {.ready = [&part] { part.tell_later(); },
@@ -62,11 +61,11 @@ TargetPart::TargetPart(const Options& options, const Parts& parts, Events events
   election_.emplace(
       parts_.store, parts_.executor, parts_.lease, parts_.view,
       manager::Election::Options{options.volume, options.self, options.promote, options.backoff},
-      manager::Election::Events{
-          [this](const manager::VolumeRecord& record) { elected(record); }, [this] { end_term(); },
-          [this](const Error& error) {
-            if (events_.failed) events_.failed(error);
-          }});
+      manager::Election::Events{[this](const manager::VolumeRecord& record) { elected(record); },
+                                [this] { end_term(); },
+                                [this](const Error& error) {
+                                  if (events_.failed) events_.failed(error);
+                                }});
 }
 
 TargetPart::~TargetPart() {

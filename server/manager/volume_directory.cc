@@ -77,9 +77,8 @@ void VolumeDirectory::try_create(meta::Volume volume, int tries_left, Created do
     }
     volume.set_id(*number + 1);
     Transaction transaction;
-    transaction.compares = {
-        {last_volume_key(), last->entry ? last->entry->revision : Revision{}},
-        {name_key(volume.name()), Revision{}}};
+    transaction.compares = {{last_volume_key(), last->entry ? last->entry->revision : Revision{}},
+                            {name_key(volume.name()), Revision{}}};
     transaction.puts = {{last_volume_key(), std::to_string(volume.id())},
                         {name_key(volume.name()), std::to_string(volume.id())},
                         {definition_key(VolumeId{volume.id()}), volume.SerializeAsString()},
@@ -99,8 +98,8 @@ void VolumeDirectory::try_create(meta::Volume volume, int tries_left, Created do
                           "a volume named " + volume.name() + " exists already"});
       }
       if (tries_left == 0) {
-        return done(Error{ErrorCode::kUnavailable,
-                          "others create volumes all the time; try again"});
+        return done(
+            Error{ErrorCode::kUnavailable, "others create volumes all the time; try again"});
       }
       try_create(std::move(volume), tries_left - 1, std::move(done));
     });

@@ -56,7 +56,8 @@ std::vector<std::string> Access::discoverable(std::string_view initiator,
                                               std::string_view account) const {
   std::vector<std::string> names;
   for (const auto& [name, served] : parts_.volumes.all()) {
-    if (served.volume != nullptr && shown(served.meta, initiator, account)) names.push_back(served.iqn);
+    if (served.volume != nullptr && shown(served.meta, initiator, account))
+      names.push_back(served.iqn);
   }
   for (const auto& [name, view] : parts_.views.all()) {
     const ServedVolume* volume = parts_.volumes.find(view.meta.volume_id());

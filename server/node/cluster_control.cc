@@ -94,8 +94,8 @@ void ClusterControl::volume_show(const api::VolumeRequest& request,
                                  admin::Answer<api::Volume> done) {
   const ClusterVolume* const volume = node_.volumes_->find(request.name());
   if (volume != nullptr) return done(to_api(*volume));
-  done(Error{ErrorCode::kNotFound,
-             "this node has no part in a volume " + request.name() + "; see `mariner replica status`"});
+  done(Error{ErrorCode::kNotFound, "this node has no part in a volume " + request.name() +
+                                       "; see `mariner replica status`"});
 }
 
 void ClusterControl::session_list(admin::Answer<api::SessionList> done) {
@@ -234,9 +234,10 @@ void ClusterControl::doctor(admin::Answer<api::DoctorAnswer> done) {
 
 void ClusterControl::volume_create(const api::CreateVolumeRequest& /*request*/,
                                    admin::Answer<api::Volume> done) {
-  done(Error{ErrorCode::kInvalidArgument,
-             "a volume of a cluster is created by a [[volume]] section with logger and storage in " +
-                 node_.config_path_ + ", and systemctl reload marinerd"});
+  done(
+      Error{ErrorCode::kInvalidArgument,
+            "a volume of a cluster is created by a [[volume]] section with logger and storage in " +
+                node_.config_path_ + ", and systemctl reload marinerd"});
 }
 void ClusterControl::volume_resize(const api::ResizeRequest& /*request*/,
                                    admin::Answer<api::Volume> done) {
@@ -246,18 +247,16 @@ void ClusterControl::volume_delete(const api::VolumeRequest& /*request*/,
                                    admin::Answer<api::Volume> done) {
   done(not_yet("deleting a volume"));
 }
-void ClusterControl::volume_import(
-    const api::ImportRequest& /*request*/,
-    UniqueFunction<void(std::uint64_t, std::uint64_t)> /*progress*/,
-    admin::Answer<api::Volume> done) {
+void ClusterControl::volume_import(const api::ImportRequest& /*request*/,
+                                   UniqueFunction<void(std::uint64_t, std::uint64_t)> /*progress*/,
+                                   admin::Answer<api::Volume> done) {
   done(not_yet("importing a volume"));
 }
 void ClusterControl::history(const api::HistoryRequest& /*request*/,
                              admin::Answer<api::History> done) {
   done(not_yet("showing a history"));
 }
-void ClusterControl::mark_add(const api::MarkRequest& /*request*/,
-                              admin::Answer<api::Mark> done) {
+void ClusterControl::mark_add(const api::MarkRequest& /*request*/, admin::Answer<api::Mark> done) {
   done(not_yet("setting a mark"));
 }
 void ClusterControl::mark_list(const api::MarkRequest& /*request*/,
@@ -289,8 +288,7 @@ void ClusterControl::access_show(const api::AccessRequest& /*request*/,
                                  admin::Answer<api::Access> done) {
   done(not_yet("showing access"));
 }
-void ClusterControl::acl_add(const api::AclRequest& /*request*/,
-                             admin::Answer<api::Access> done) {
+void ClusterControl::acl_add(const api::AclRequest& /*request*/, admin::Answer<api::Access> done) {
   done(not_yet("changing access"));
 }
 void ClusterControl::acl_remove(const api::AclRequest& /*request*/,

@@ -93,8 +93,8 @@ Result<void> ClusterNode::start() {
 Result<void> ClusterNode::find_self() {
   const std::string folder =
       config_.cluster.pki.empty() ? config_.server.state_dir + "/pki" : config_.cluster.pki;
-  Result<peer::NodeIdentity> identity =
-      peer::PkiFolder(folder).load(std::chrono::system_clock::now());
+  Result<peer::NodeIdentity> identity = peer::PkiFolder(folder).load(
+      std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now()));
   if (!identity) return identity.error();
   identity_ = *std::move(identity);
   self_ = {number_of(identity_->name.node)};
@@ -127,9 +127,8 @@ void ClusterNode::open_shared_store() {
   options.endpoints = config_.cluster.etcd;
   shared_ = std::make_unique<manager::EtcdStore>(loop_.context(), loop_, std::move(options));
   const BackoffTimes backoff{.seed = self_.value};
-  view_ = std::make_unique<manager::ClusterView>(*shared_, loop_,
-                                                 std::string(manager::kClusterPrefix), backoff,
-                                                 [this] { changed(); });
+  view_ = std::make_unique<manager::ClusterView>(
+      *shared_, loop_, std::string(manager::kClusterPrefix), backoff, [this] { changed(); });
   manager::NodeLease::Options lease;
   lease.key = manager::alive_key(self_);
   lease.value = identity_->name.node;
@@ -269,8 +268,9 @@ void ClusterNode::reload(const Config& config) {
   config_.volumes = config.volumes;
   creating_ = false;
   changed();
-  log_.info("configuration read again: accounts, log disks and new volumes are taken; what else has "
-            "changed takes effect at the next start");
+  log_.info(
+      "configuration read again: accounts, log disks and new volumes are taken; what else has "
+      "changed takes effect at the next start");
 }
 
 void ClusterNode::stop(UniqueFunction<void()> done) {

@@ -115,8 +115,8 @@ Result<void> ClusterVolumes::begin_storage(ClusterVolume& volume, Epoch promised
     // (A node that has lost its image begins with nothing, and is built anew from the history.)
     meta::Progress nothing;
     if (Result<void> r = parts_.store.put_progress(meta.id(), nothing, true); !r) return r;
-    if (Result<void> r = FileDisk::create(volume.image_path, FileDisk::Caching::kBuffered,
-                                          meta.size_bytes());
+    if (Result<void> r =
+            FileDisk::create(volume.image_path, FileDisk::Caching::kBuffered, meta.size_bytes());
         !r) {
       return r;
     }

@@ -42,7 +42,7 @@ class ClusterVolumes {
   };
   struct Options {
     replication::NodeId self;
-    bool logs = false;    // the roles that the configuration gives this node
+    bool logs = false;  // the roles that the configuration gives this node
     bool stores = false;
     bool serves = false;
     std::string state_dir;

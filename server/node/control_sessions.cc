@@ -69,7 +69,8 @@ void NodeControl::session_kick(const api::SessionRequest& request,
     }
     return done(Error{ErrorCode::kNotFound, "there is no session " + std::to_string(request.id())});
   }
-  Result<iscsi::SessionInfo> kicked = node_.front_->portal().sessions().kick(request.id(), request.force());
+  Result<iscsi::SessionInfo> kicked =
+      node_.front_->portal().sessions().kick(request.id(), request.force());
   if (!kicked) return done(kicked.error());
   done(to_api(*kicked));
 }

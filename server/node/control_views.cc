@@ -21,7 +21,8 @@ api::View NodeControl::to_api(const ServedView& view) {
   out.set_naa(naa_text(view.identity));
   out.set_expires_ns(view.meta.expires_ns());
   out.set_created_ns(view.meta.created_ns());
-  out.set_sessions(static_cast<std::uint32_t>(node_.front_->portal().sessions().count_of(view.iqn)));
+  out.set_sessions(
+      static_cast<std::uint32_t>(node_.front_->portal().sessions().count_of(view.iqn)));
   if (view.overlay != nullptr) {
     out.set_overlay_bytes(view.overlay->log().payload_bytes());
   }

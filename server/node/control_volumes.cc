@@ -61,7 +61,8 @@ api::Volume NodeControl::to_api(const ServedVolume& served) {
   if (Result<std::vector<meta::Mark>> marks = marks_of(served); marks) {
     out.set_marks(static_cast<std::uint32_t>(marks->size()));
   }
-  out.set_sessions(static_cast<std::uint32_t>(node_.front_->portal().sessions().count_of(served.iqn)));
+  out.set_sessions(
+      static_cast<std::uint32_t>(node_.front_->portal().sessions().count_of(served.iqn)));
   *out.mutable_access() = access_of(served, meta);
   if (served.image != nullptr) out.set_image_bytes(served.image->allocated_bytes());
   if (served.volume != nullptr) {

@@ -40,9 +40,9 @@ Result<std::unique_ptr<Front>> Front::open(const ServerConfig& server, std::uint
                                            bool portals, const Parts& parts) {
   std::unique_ptr<Front> front(new Front(parts));
   if (portals) {
-    Result<std::unique_ptr<iscsi::Portal>> portal =
-        iscsi::Portal::open(portal_options(server, node), {parts.loop.context(), parts.loop,
-                                                           parts.directory, front->session_log_});
+    Result<std::unique_ptr<iscsi::Portal>> portal = iscsi::Portal::open(
+        portal_options(server, node),
+        {parts.loop.context(), parts.loop, parts.directory, front->session_log_});
     if (!portal) return portal.error();
     front->portal_ = std::move(*portal);
   }

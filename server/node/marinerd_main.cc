@@ -6,12 +6,14 @@
 #include <CLI/CLI.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <cstdlib>
+#include <memory>
 #include <string>
+#include <vector>
 
+#include "server/node/cluster_node.h"
 #include "server/node/config.h"
 #include "server/node/event_loop.h"
 #include "server/node/log.h"
-#include "server/node/cluster_node.h"
 #include "server/node/node.h"
 
 namespace {
@@ -20,8 +22,7 @@ using mariner::Config;
 using mariner::ConfigProblem;
 using mariner::Log;
 
-// Logs every problem; the configuration if there is no error among them, and this daemon can do
-// what it says.
+// Logs every problem; the configuration if there is no error among them.
 std::optional<Config> read_config(const std::string& path, Log& log) {
   mariner::ConfigReading reading = mariner::load_config(path);
   for (const ConfigProblem& problem : reading.problems) {
@@ -30,10 +31,6 @@ std::optional<Config> read_config(const std::string& path, Log& log) {
     } else {
       log.warning(to_string(problem));
     }
-  }
-  if (reading.config && !reading.config->standalone()) {
-    log.error("other roles than standalone are not built yet", {{"file", path}});
-    return std::nullopt;
   }
   return std::move(reading.config);
 }
@@ -46,12 +43,13 @@ void feed_watchdog(mariner::node::EventLoop& loop, std::chrono::microseconds int
 
 class SignalHandler {
  public:
-  SignalHandler(mariner::node::EventLoop& loop, mariner::node::Node& node, Log& log,
-                std::string config_path)
+  SignalHandler(mariner::node::EventLoop& loop, mariner::node::Daemon& node, Log& log,
+                std::string config_path, std::vector<mariner::Role> roles)
       : loop_(loop),
         node_(node),
         log_(log),
         config_path_(std::move(config_path)),
+        roles_(std::move(roles)),
         signals_(loop.context(), SIGTERM, SIGINT, SIGHUP) {
     wait();
   }
@@ -75,20 +73,28 @@ class SignalHandler {
   }
 
   void reload() {
-    if (const std::optional<Config> config = read_config(config_path_, log_)) {
-      node_.reload(*config);
-    } else {
-      log_.error("the configuration stays as it was");
-    }
+    const std::optional<Config> config = read_config(config_path_, log_);
+    if (config && config->roles == roles_) return node_.reload(*config);
+    if (config) log_.error("other roles take effect at the next start", {{"file", config_path_}});
+    log_.error("the configuration stays as it was");
   }
 
   mariner::node::EventLoop& loop_;
-  mariner::node::Node& node_;
+  mariner::node::Daemon& node_;
   Log& log_;
   const std::string config_path_;
+  const std::vector<mariner::Role> roles_;
   boost::asio::signal_set signals_;
   bool stopping_ = false;
 };
+
+std::unique_ptr<mariner::node::Daemon> make_daemon(Config config, const std::string& config_path,
+                                                   mariner::node::EventLoop& loop, Log& log) {
+  if (config.standalone()) {
+    return std::make_unique<mariner::node::Node>(std::move(config), config_path, loop, log);
+  }
+  return std::make_unique<mariner::node::ClusterNode>(std::move(config), config_path, loop, log);
+}
 
 // A start that goes on may take as long again as it takes to tell of the next step.
 constexpr std::uint64_t kMoreTime_us = 60'000'000;
@@ -103,19 +109,21 @@ int run(const std::string& config_path, const Log::Options& log_options) {
   ::mallopt(M_MMAP_THRESHOLD, 64 << 20);
   ::mallopt(M_TRIM_THRESHOLD, 512 << 20);
   mariner::node::EventLoop loop;
-  mariner::node::Node node(std::move(*config), config_path, loop, log);
-  node.on_progress([](std::uint64_t records) {
+  const std::vector<mariner::Role> roles = config->roles;
+  const std::unique_ptr<mariner::node::Daemon> node =
+      make_daemon(*std::move(config), config_path, loop, log);
+  node->on_progress([](std::uint64_t records) {
     ::sd_notifyf(0, "EXTEND_TIMEOUT_USEC=%llu\nSTATUS=recovering the log: %llu records",
                  static_cast<unsigned long long>(kMoreTime_us),
                  static_cast<unsigned long long>(records));
   });
-  if (const auto started = node.start(); !started) {
+  if (const auto started = node->start(); !started) {
     log.error("cannot start", {{"error", to_string(started.error())}});
     // Volumes may be half started, with work that only the loop could complete. Nothing is lost
     // by leaving it: what was acknowledged is in the log.
     std::_Exit(1);
   }
-  const SignalHandler signals(loop, node, log, config_path);
+  const SignalHandler signals(loop, *node, log, config_path, roles);
   ::sd_notify(0, "READY=1\nSTATUS=");
   std::uint64_t watchdog_us = 0;
   if (::sd_watchdog_enabled(0, &watchdog_us) > 0) {

@@ -3,7 +3,7 @@
 
 #include "proto/admin.pb.h"
 #include "proto/executor.h"
-#include "server/iscsi/observer.h"
+#include "server/iscsi/session.h"
 
 namespace mariner::node {
 

@@ -1,5 +1,7 @@
 #include "server/node/session_log.h"
 
+#include "server/iscsi/session.h"
+
 namespace mariner::node {
 
 void SessionLog::session_opened(const iscsi::SessionInfo& session) {
@@ -10,7 +12,8 @@ void SessionLog::session_opened(const iscsi::SessionInfo& session) {
              {"session", session.id}});
 }
 
-void SessionLog::connection_joined(const iscsi::SessionInfo& session, const iscsi::Endpoints& endpoints) {
+void SessionLog::connection_joined(const iscsi::SessionInfo& session,
+                                   const iscsi::Endpoints& endpoints) {
   log_.info("connection joined a session", {{"initiator", session.initiator},
                                             {"target", session.target},
                                             {"address", endpoints.address},

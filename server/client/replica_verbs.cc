@@ -1,0 +1,55 @@
+// mariner replica status
+#include <fmt/format.h>
+
+#include "server/client/quantity.h"
+#include "server/client/table.h"
+#include "server/client/verbs.h"
+
+namespace mariner::client {
+namespace {
+
+// How far a replica is, in a few words.
+std::string progress_of(const api::Replica& replica) {
+  if (!replica.known()) return "this node does not know";
+  if (replica.role() == "logger") {
+    return fmt::format("everything up to #{} is settled", replica.settled());
+  }
+  std::string text = fmt::format("#{} in the image", replica.durable());
+  if (replica.lag_bytes() > 0) {
+    text += fmt::format(", {} waiting for it", format_size(replica.lag_bytes()));
+  }
+  return (replica.caught_up() ? "has all; " : "catching up; ") + text;
+}
+
+Result<ExitCode> status(Context& context, const NoOptions&) {
+  const auto cluster = context.client().cluster_status();
+  if (!cluster) return cluster.error();
+  if (context.print_json(*cluster)) return ExitCode::kDone;
+  Table table({"VOLUME", ">EPOCH", "COORDINATOR", "HERE", "ROLE", "NODE", "PROGRESS"});
+  for (const auto& volume : cluster->volumes()) {
+    bool first = true;
+    for (const auto& replica : volume.replicas()) {
+      const auto once = [first](std::string text) { return first ? text : std::string(); };
+      table.add({once(volume.name()), once(std::to_string(volume.epoch())),
+                 once(volume.coordinator().empty() ? "-" : volume.coordinator()),
+                 once(volume.state().empty() ? "-" : volume.state()), replica.role(),
+                 replica.node(), progress_of(replica)});
+      first = false;
+    }
+  }
+  context.console.print(table.empty() ? "The cluster has no volumes.\n"
+                                      : table.text(context.console));
+  return ExitCode::kDone;
+}
+
+}  // namespace
+
+void add_replica_verbs(CLI::App& app, Context& context) {
+  auto& noun = *app.add_subcommand("replica", "What the nodes of a cluster have of its volumes");
+  noun.require_subcommand(1);
+  add_verb<NoOptions>(noun, context, "status",
+                      "Who coordinates each volume, and how far its replicas are", no_options,
+                      status);
+}
+
+}  // namespace mariner::client
