@@ -60,6 +60,9 @@ class Device final : public TargetDevice {
   // other contents stand on the medium than the initiator knows, as after a rollback: 2A/01, then
   // 28/00, so that a host forgets what it has cached.
   void contents_replaced(Lun lun);
+  // the state of a target port group changed (2A/06), after it did: so that initiators ask for it
+  // before they meet it.
+  void access_state_changed(Lun lun);
 
  private:
   struct Unit {
