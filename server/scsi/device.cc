@@ -129,11 +129,13 @@ std::size_t Device::index_of(const Unit& unit) const {
   return static_cast<std::size_t>(&unit - units_.data());
 }
 
-std::size_t Device::index_of(Lun lun) const {
+const Device::Unit& Device::unit_of(Lun lun) const {
   const Unit* unit = find(lun_field(lun));
   CHECK_MSG(unit != nullptr, "an announcement about a LUN that the node did not make");
-  return index_of(*unit);
+  return *unit;
 }
+
+std::size_t Device::index_of(Lun lun) const { return index_of(unit_of(lun)); }
 
 bool Device::has_lun(std::uint64_t lun) const { return find(lun) != nullptr; }
 
@@ -420,6 +422,10 @@ void Device::contents_replaced(Lun lun) {
 
 void Device::access_state_changed(Lun lun) {
   nexuses_.establish(index_of(lun), Attention::kAccessStateChanged);
+}
+
+void Device::replace_reservations(Lun lun, Reservations kept) {
+  unit_of(lun).reservations->replace(std::move(kept));
 }
 
 }  // namespace mariner::scsi
