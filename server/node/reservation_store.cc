@@ -62,7 +62,8 @@ Result<Reservations> from_meta(const meta::Reservations& saved) {
     reservation = Reservation{*type, *holder};
   }
   if (registrations.empty()) return Reservations{};
-  return Reservations::restored(std::move(registrations), std::move(reservation));
+  return Reservations::restored(
+      {.registrations = std::move(registrations), .reservation = std::move(reservation)});
 }
 
 Result<scsi::ReservationOptions> reservation_options(MetaStore& store, const std::string& unit) {

@@ -34,6 +34,10 @@ std::optional<Sense> check_segment(const CopySegment& segment, const Units& unit
       check_extent({segment.destination_lba, segment.blocks}, there)) {
     return copy_aborted(asc::kNone);
   }
+  if (!is_active(source->disk->access().state(from.target_port)) ||
+      !is_active(destination->disk->access().state(from.target_port))) {
+    return copy_aborted(asc::kCopyTargetNotReachable);
+  }
   if (source->reservations->state().conflicts(ReservationAccess::kReads, from) ||
       destination->reservations->state().conflicts(ReservationAccess::kWrites, from) ||
       source->disk->not_ready(Operation::kRead) ||

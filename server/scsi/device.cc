@@ -129,11 +129,13 @@ std::size_t Device::index_of(const Unit& unit) const {
   return static_cast<std::size_t>(&unit - units_.data());
 }
 
-std::size_t Device::index_of(Lun lun) const {
+const Device::Unit& Device::unit_of(Lun lun) const {
   const Unit* unit = find(lun_field(lun));
   CHECK_MSG(unit != nullptr, "an announcement about a LUN that the node did not make");
-  return index_of(*unit);
+  return *unit;
 }
+
+std::size_t Device::index_of(Lun lun) const { return index_of(unit_of(lun)); }
 
 bool Device::has_lun(std::uint64_t lun) const { return find(lun) != nullptr; }
 
@@ -182,14 +184,22 @@ void Device::execute(Command command, CommandDone done) {
     return done(check_condition(sense_of(*attentions.take()), disk.sense_format()));
   }
 
+  // Where the unit is not active, its contents, its size and its reservations may be what they
+  // were: that comes before all that depends on them.
+  const OpcodeInfo* const info = find_opcode(command.cdb);
+  const AccessState access = disk.access().state(nexus.id().target_port);
+  if (info != nullptr && !allows(access, info->operation)) {
+    return done(check_condition(not_accessible(access), disk.sense_format()));
+  }
+
   // What lay beyond the end when the command was received has brought no data, and is not answered
   // as if it had, wherever the end is now.
   Geometry geometry = disk.geometry();
   geometry.block_count = std::min(geometry.block_count, command.unit_blocks);
   const Decoded decoded = decode(command.cdb, geometry);
   UnitReservations& reservations = *unit->reservations;
-  const OpcodeInfo* const info = find_opcode(command.cdb);
-  if (info != nullptr && reservations.conflicts(info->operation, decoded, nexus)) {
+  if (info != nullptr && is_active(access) &&
+      reservations.conflicts(info->operation, decoded, nexus)) {
     return done(Response{.status = Status::kReservationConflict, .sense = {}, .data_in = {}});
   }
   if (info != nullptr) {
@@ -235,6 +245,7 @@ void Device::execute(Command command, CommandDone done) {
   if (const auto* request = std::get_if<RequestSense>(&decoded)) {
     const auto attention = attentions.take();
     if (attention) return done(report_sense(*request, sense_of(*attention)));
+    if (!is_active(access)) return done(report_sense(*request, not_accessible(access)));
     auto busy = unit->sanitize->pollable();
     if (!busy) busy = unit->format->take_pollable(nexus);
     return done(report_sense(*request, busy.value_or(disk.pollable_sense())));
@@ -271,10 +282,12 @@ void Device::reserve_out(const Unit& unit, const PersistentReserveOut& reserve,
   unit.reservations->apply(
       std::move(out), from,
       [this, alive = alive_, index = index_of(unit), disk = unit.disk, aborts,
+       port = from.target_port,
        done = std::move(done)](Result<Reservations::Outcome> applied) mutable {
         if (!applied) {
-          return done(check_condition({SenseKey::kHardwareError, asc::kInternalTargetFailure},
-                                      disk->sense_format()));
+          const auto lost = disk->access().lost(applied.error(), port);
+          const Sense failed{SenseKey::kHardwareError, asc::kInternalTargetFailure};
+          return done(check_condition(lost.value_or(failed), disk->sense_format()));
         }
         if (std::holds_alternative<Reservations::Conflict>(*applied)) {
           return done(Response{.status = Status::kReservationConflict, .sense = {}, .data_in = {}});
@@ -303,10 +316,7 @@ void Device::sanitize(const Unit& unit, const Sanitize& command, const Command& 
   if (auto sense = disk.write_protection()) {
     return done(check_condition(*sense, disk.sense_format()));
   }
-  PayloadSlice list;
-  if (request.data_out.size() > 0) list = {request.data_out, 0, request.data_out.size()};
-  unit.sanitize->execute(command, std::move(list), disk.shared_layer(), disk.geometry(),
-                         disk.sense_format(), std::move(done));
+  unit.sanitize->execute(command, request, unit.disk, std::move(done));
 }
 
 void Device::format(const Unit& unit, const FormatUnit& command, const Command& request,
@@ -315,8 +325,7 @@ void Device::format(const Unit& unit, const FormatUnit& command, const Command& 
   if (auto sense = disk.write_protection()) {
     return done(check_condition(*sense, disk.sense_format()));
   }
-  unit.format->execute(command, request, disk.shared_layer(), disk.geometry().block_bytes,
-                       disk.sense_format(), std::move(done));
+  unit.format->execute(command, request, unit.disk, std::move(done));
 }
 
 Response Device::execute_and_tell(Disk& disk, std::size_t index, const Decoded& decoded,
@@ -409,6 +418,14 @@ void Device::parameters_changed(Lun lun) {
 void Device::contents_replaced(Lun lun) {
   nexuses_.establish(index_of(lun), Attention::kParametersChanged);
   nexuses_.establish(index_of(lun), Attention::kMediumChanged);
+}
+
+void Device::access_state_changed(Lun lun) {
+  nexuses_.establish(index_of(lun), Attention::kAccessStateChanged);
+}
+
+void Device::replace_reservations(Lun lun, Reservations kept) {
+  unit_of(lun).reservations->replace(std::move(kept));
 }
 
 }  // namespace mariner::scsi

@@ -60,6 +60,14 @@ class Device final : public TargetDevice {
   // other contents stand on the medium than the initiator knows, as after a rollback: 2A/01, then
   // 28/00, so that a host forgets what it has cached.
   void contents_replaced(Lun lun);
+  // the state of a target port group changed (2A/06), after it did: so that initiators ask for it
+  // before they meet it.
+  void access_state_changed(Lun lun);
+
+  // Puts what another node kept of the unit's reservations in the place of what is known here. For
+  // when this node begins to coordinate the unit: before the state of its ports is active, since
+  // commands that conflict are let in from then on. See UnitReservations::replace().
+  void replace_reservations(Lun lun, Reservations kept);
 
  private:
   struct Unit {
@@ -71,6 +79,7 @@ class Device final : public TargetDevice {
   };
 
   [[nodiscard]] const Unit* find(std::uint64_t lun_field) const;
+  [[nodiscard]] const Unit& unit_of(Lun lun) const;
   [[nodiscard]] std::size_t index_of(const Unit& unit) const;
   [[nodiscard]] std::size_t index_of(Lun lun) const;
   [[nodiscard]] Response report_luns(const ReportLuns& report) const;

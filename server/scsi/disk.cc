@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "server/scsi/inquiry.h"
-#include "server/scsi/nexus.h"
 #include "server/scsi/report_opcodes.h"
 #include "server/scsi/report_port_groups.h"
 
@@ -16,17 +15,17 @@ namespace {
 
 Response good() { return {}; }
 
-std::uint16_t target_port_of(const Command& command) {
-  return static_cast<const InitiatorNexus&>(*command.nexus).id().target_port;
-}
-
 }  // namespace
 
 Disk::Disk(DiskOptions options, std::shared_ptr<volume::Layer> layer)
     : options_(std::move(options)),
       layer_(std::move(layer)),
+      access_(options_.port_groups, options_.identity.target_ports),
       statistics_(options_.clock),
-      self_test_(std::make_shared<SelfTest>(layer_, options_.block_bytes, options_.clock)),
+      self_test_(std::make_shared<SelfTest>(SelfTest::Options{.layer = layer_,
+                                                              .block_bytes = options_.block_bytes,
+                                                              .clock = options_.clock,
+                                                              .shared = access_.changes()})),
       medium_(options_.removable) {
   check_identity(options_.identity);
   CHECK(options_.block_bytes == 512 || options_.block_bytes == 4096);
@@ -102,13 +101,17 @@ Response Disk::answer(const PreventAllow& command, const Command& request) {
 // GOOD, not CONDITION MET: there is no cache that the blocks would be in (SBC-3 5.9).
 Response Disk::answer(const Prefetch&, const Command&) { return good(); }
 
+// The peripheral qualifier stays 000b in the unavailable state, where SPC-4 5.15.2.4.5 has 001b:
+// Linux looks at it once, when it scans, and a path that was unavailable then has no disk when it
+// is not any more.
 Response Disk::answer(const Inquiry& inquiry, const Command& command) {
   if (!inquiry.vital_product_data) {
     return parameter_data(standard_inquiry(options_.identity, medium_.removable()),
                           inquiry.allocation_bytes);
   }
-  const auto page =
-      vital_product_data(inquiry.page, options_.identity, geometry(), target_port_of(command));
+  const std::uint16_t port = target_port_of(command);
+  const auto page = vital_product_data(inquiry.page, options_.identity, geometry(),
+                                       {.port = port, .group = access_.group_of(port)});
   if (!page) return refuse(invalid_field_in_cdb(2));
   return parameter_data(*page, inquiry.allocation_bytes);
 }
@@ -140,7 +143,7 @@ Response Disk::answer(const ReadCapacity& read, const Command&) {
 }
 
 Response Disk::answer(const ReportPortGroups& report, const Command&) {
-  return parameter_data(report_port_groups(report, options_.identity.target_ports),
+  return parameter_data(report_port_groups(report, access_.report(options_.identity.target_ports)),
                         report.allocation_bytes);
 }
 

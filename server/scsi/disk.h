@@ -17,12 +17,14 @@
 #include "server/scsi/identity.h"
 #include "server/scsi/log_pages.h"
 #include "server/scsi/mode.h"
+#include "server/scsi/port_groups.h"
 #include "server/scsi/removable_medium.h"
 #include "server/scsi/reply.h"
 #include "server/scsi/sanitizer.h"
 #include "server/scsi/self_test.h"
 #include "server/scsi/statistics.h"
 #include "server/scsi/target_device.h"
+#include "server/scsi/unit_access.h"
 #include "server/volume/layer.h"
 
 namespace mariner::scsi {
@@ -36,6 +38,10 @@ struct DiskOptions {
   MonotonicClock clock;  // for what the log pages tell of times; null: they tell nothing
   std::shared_ptr<Sanitizer> sanitizer;  // null: SANITIZE is not known
   bool removable = false;                // whether the medium can be ejected
+  // Of a unit that several nodes serve, under one identity; null: this one alone does. In every
+  // state the layer tells how long the unit is and whether it is read-only; what it is asked beyond
+  // that while the unit is not active here fails with kUnavailable.
+  std::shared_ptr<const PortGroups> port_groups;
 };
 
 class Disk final : public std::enable_shared_from_this<Disk> {
@@ -55,10 +61,16 @@ class Disk final : public std::enable_shared_from_this<Disk> {
   void execute(const Decoded& decoded, const Command& command, CommandDone done);
 
   [[nodiscard]] const Identity& identity() const { return options_.identity; }
+  // What the states of its ports mean for its commands. execute() is for those that are allowed.
+  [[nodiscard]] const UnitAccess& access() const { return access_; }
   // For a copy, which goes past the CDBs: within geometry(), and write_protection() permitting.
   [[nodiscard]] volume::Layer& layer() { return *layer_; }
   [[nodiscard]] const std::shared_ptr<volume::Layer>& shared_layer() const { return layer_; }
   [[nodiscard]] RemovableMedium& medium() { return medium_; }
+  // What an initiator that came through this port is told when the layer failed to read or write at
+  // `lba`.
+  [[nodiscard]] Response failure(const Error& error, Access access, std::uint64_t lba,
+                                 std::uint16_t target_port) const;
   // DATA PROTECT, if nothing may be written.
   [[nodiscard]] std::optional<Sense> write_protection() const;
 
@@ -87,6 +99,11 @@ class Disk final : public std::enable_shared_from_this<Disk> {
 
  private:
   struct Gather;
+  // What a command that fails in the layer is answered with: where that was, and to whom.
+  struct Origin {
+    std::uint64_t lba = 0;
+    std::uint16_t target_port = 1;
+  };
 
   // Commands that are answered at once.
   Response answer(const Sense& sense, const Command& command);
@@ -139,24 +156,30 @@ class Disk final : public std::enable_shared_from_this<Disk> {
   // Begins to count a command that goes to the layer; with `performance` also among those whose
   // number and time are told.
   [[nodiscard]] Statistics::Work count(Traffic traffic, const Extent& extent, bool performance);
-  // Ends that, and answers GOOD when a change at `lba` succeeded.
-  [[nodiscard]] volume::Done when_written(Statistics::Work work, std::uint64_t lba,
+  // Ends that, and answers GOOD when a change there succeeded.
+  [[nodiscard]] volume::Done when_written(Statistics::Work work, const Origin& origin,
                                           CommandDone done);
-  // The answer to a command that failed in the layer, which is counted.
-  [[nodiscard]] Response failed(const Error& error, Traffic traffic, std::uint64_t lba);
+  // The answer to a command that failed in the layer, which is counted, unless it was the state of
+  // its port that changed.
+  [[nodiscard]] Response failed(const Error& error, Traffic traffic, const Origin& origin);
   // The informational exception that is there; kNone without (SBC-3 6.5.8).
   [[nodiscard]] AdditionalSense exception() const;
   // Tells of it, if it is to be told and was not.
   void tell_exception();
   void begin_test(SelfTest::Kind kind, const Command& command, CommandDone done);
-  void stop(const StartStopUnit& stop, CommandDone done);
-  // Reads `extent` and compares it with `expected`, repeated as often as it fits; with an empty
-  // one, reads only.
-  void compare(const Extent& extent, PayloadSlice expected, CommandDone done);
-  void flush(CommandDone done);
+  void stop(const StartStopUnit& stop, std::uint16_t target_port, CommandDone done);
+  struct Expected {
+    Extent extent;
+    PayloadSlice data;  // repeated as often as it fits; empty: to be read only
+    std::uint16_t target_port = 1;
+  };
+  // Reads the extent and compares it.
+  void compare(Expected expected, CommandDone done);
+  void flush(std::uint16_t target_port, CommandDone done);
 
   const DiskOptions options_;
   const std::shared_ptr<volume::Layer> layer_;
+  const UnitAccess access_;
   ModeParameters mode_;
   std::uint64_t mode_generation_ = 0;
   Statistics statistics_;

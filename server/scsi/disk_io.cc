@@ -13,6 +13,7 @@
 
 #include "proto/bytes.h"
 #include "server/scsi/disk.h"
+#include "server/scsi/nexus.h"
 #include "server/scsi/unmap.h"
 
 namespace mariner::scsi {
@@ -103,37 +104,45 @@ Statistics::Work Disk::count(Traffic traffic, const Extent& extent, bool perform
                             .bytes = bytes_of(extent).length});
 }
 
-Response Disk::failed(const Error& error, Traffic traffic, std::uint64_t lba) {
-  statistics_.failed(traffic, error);
-  const Access access =
-      traffic == Traffic::kRead || traffic == Traffic::kVerify ? Access::kRead : Access::kWrite;
+Response Disk::failure(const Error& error, Access access, std::uint64_t lba,
+                       std::uint16_t target_port) const {
+  if (const auto lost = access_.lost(error, target_port)) return refuse(*lost);
   return layer_failure(error, access, lba, sense_format());
 }
 
-volume::Done Disk::when_written(Statistics::Work work, std::uint64_t lba, CommandDone done) {
-  return
-      [self = shared_from_this(), work, lba, done = std::move(done)](Result<void> result) mutable {
-        self->statistics_.end(work, result.has_value());
-        if (!result) {
-          done(self->failed(result.error(), work.traffic, lba));
-        } else {
-          done(Response{});
-        }
-      };
+Response Disk::failed(const Error& error, Traffic traffic, const Origin& origin) {
+  const bool lost = access_.changes() && is_loss_of_access(error);
+  if (!lost) statistics_.failed(traffic, error);
+  const Access access =
+      traffic == Traffic::kRead || traffic == Traffic::kVerify ? Access::kRead : Access::kWrite;
+  return failure(error, access, origin.lba, origin.target_port);
+}
+
+volume::Done Disk::when_written(Statistics::Work work, const Origin& origin, CommandDone done) {
+  return [self = shared_from_this(), work, origin,
+          done = std::move(done)](Result<void> result) mutable {
+    self->statistics_.end(work, result.has_value());
+    if (!result) {
+      done(self->failed(result.error(), work.traffic, origin));
+    } else {
+      done(Response{});
+    }
+  };
 }
 
 void Disk::run(const Read& read, const Command& command, CommandDone done) {
   if (read.extent.blocks == 0) return done(Response{});
-  layer_->read(bytes_of(read.extent),
-               [self = shared_from_this(), lba = read.extent.lba,
-                work = count(Traffic::kRead, read.extent, !six_bytes(command)),
-                done = std::move(done)](Result<PayloadSlice> result) mutable {
-                 self->statistics_.end(work, result.has_value());
-                 if (!result) return done(self->failed(result.error(), Traffic::kRead, lba));
-                 Response response;
-                 response.data_in.push_back(*std::move(result));
-                 done(std::move(response));
-               });
+  layer_->read(
+      bytes_of(read.extent),
+      [self = shared_from_this(), origin = Origin{read.extent.lba, target_port_of(command)},
+       work = count(Traffic::kRead, read.extent, !six_bytes(command)),
+       done = std::move(done)](Result<PayloadSlice> result) mutable {
+        self->statistics_.end(work, result.has_value());
+        if (!result) return done(self->failed(result.error(), Traffic::kRead, origin));
+        Response response;
+        response.data_in.push_back(*std::move(result));
+        done(std::move(response));
+      });
 }
 
 void Disk::run(const Write& write, const Command& command, CommandDone done) {
@@ -144,8 +153,8 @@ void Disk::run(const Write& write, const Command& command, CommandDone done) {
   const ByteRange range = bytes_of(extent);
   if (range.length == 0) return done(Response{});
   layer_->write(range, {command.data_out, 0, range.length},
-                when_written(count(Traffic::kWrite, extent, !six_bytes(command)), extent.lba,
-                             std::move(done)));
+                when_written(count(Traffic::kWrite, extent, !six_bytes(command)),
+                             Origin{extent.lba, target_port_of(command)}, std::move(done)));
 }
 
 void Disk::run(const WriteAndVerify& write, const Command& command, CommandDone done) {
@@ -157,13 +166,15 @@ void Disk::run(const WriteAndVerify& write, const Command& command, CommandDone 
   if (range.length == 0) return done(Response{});
   PayloadSlice data{command.data_out, 0, range.length};
   PayloadSlice expected = write.check == ByteCheck::kAll ? data : PayloadSlice{};
-  CommandDone then = [self = shared_from_this(), extent, expected = std::move(expected),
+  const std::uint16_t port = target_port_of(command);
+  CommandDone then = [self = shared_from_this(), extent, port, expected = std::move(expected),
                       done = std::move(done)](Response written) mutable {
     if (written.status != Status::kGood) return done(std::move(written));
-    self->compare(extent, std::move(expected), std::move(done));
+    self->compare({extent, std::move(expected), port}, std::move(done));
   };
-  layer_->write(range, std::move(data),
-                when_written(count(Traffic::kWrite, extent, true), extent.lba, std::move(then)));
+  layer_->write(
+      range, std::move(data),
+      when_written(count(Traffic::kWrite, extent, true), {extent.lba, port}, std::move(then)));
 }
 
 void Disk::run(const CompareAndWrite& write, const Command& command, CommandDone done) {
@@ -189,7 +200,8 @@ void Disk::run(const CompareAndWrite& write, const Command& command, CommandDone
         if (*difference) return std::nullopt;
         return data;
       },
-      when_written(count(Traffic::kWrite, write.extent, false), write.extent.lba,
+      when_written(count(Traffic::kWrite, write.extent, false),
+                   Origin{write.extent.lba, target_port_of(command)},
                    [self = shared_from_this(), difference,
                     done = std::move(done)](Response response) mutable {
                      if (response.status != Status::kGood || !*difference)
@@ -217,34 +229,39 @@ void Disk::run(const OrWrite& write, const Command& command, CommandDone done) {
         for (std::size_t i = 0; i < bits.size(); ++i) merged.data()[i] |= bits[i];
         return PayloadSlice{merged, 0, merged.size()};
       },
-      when_written(count(Traffic::kWrite, extent, false), extent.lba, std::move(done)));
+      when_written(count(Traffic::kWrite, extent, false),
+                   Origin{extent.lba, target_port_of(command)}, std::move(done)));
 }
 
 void Disk::run(const Verify& verify, const Command& command, CommandDone done) {
   if (verify.extent.blocks == 0) return done(Response{});
+  const std::uint16_t port = target_port_of(command);
   switch (verify.check) {
-    case ByteCheck::kNone: return compare(verify.extent, {}, std::move(done));
+    case ByteCheck::kNone: return compare({verify.extent, {}, port}, std::move(done));
     case ByteCheck::kOneBlock:
       if (command.data_out.size() != options_.block_bytes) {
         return done(refuse(wrong_data_length()));
       }
-      return compare(verify.extent, {command.data_out, 0, options_.block_bytes}, std::move(done));
+      return compare({verify.extent, {command.data_out, 0, options_.block_bytes}, port},
+                     std::move(done));
     case ByteCheck::kAll: break;
   }
   const auto part = received(verify.extent, command);
   if (const auto* sense = std::get_if<Sense>(&part)) return done(refuse(*sense));
   const Extent extent = std::get<Extent>(part);
   if (extent.blocks == 0) return done(Response{});
-  compare(extent, {command.data_out, 0, bytes_of(extent).length}, std::move(done));
+  compare({extent, {command.data_out, 0, bytes_of(extent).length}, port}, std::move(done));
 }
 
-void Disk::compare(const Extent& extent, PayloadSlice expected, CommandDone done) {
+void Disk::compare(Expected compared, CommandDone done) {
+  const Extent extent = compared.extent;
   layer_->read(bytes_of(extent), [self = shared_from_this(), lba = extent.lba,
+                                  port = compared.target_port,
                                   work = count(Traffic::kVerify, extent, false),
-                                  expected = std::move(expected),
+                                  expected = std::move(compared.data),
                                   done = std::move(done)](Result<PayloadSlice> result) mutable {
     self->statistics_.end(work, result.has_value());
-    if (!result) return done(self->failed(result.error(), Traffic::kVerify, lba));
+    if (!result) return done(self->failed(result.error(), Traffic::kVerify, {lba, port}));
     std::optional<std::size_t> difference;
     if (expected.length != 0) difference = first_difference(result->bytes(), expected.bytes());
     if (!difference) return done(Response{});
@@ -264,7 +281,7 @@ void Disk::run(const WriteSame& write, const Command& command, CommandDone done)
 
   const ByteRange range = bytes_of(write.extent);
   Statistics::Work work = count(Traffic::kWrite, {write.extent.lba, 0}, false);
-  auto written = when_written(work, write.extent.lba, std::move(done));
+  auto written = when_written(work, {write.extent.lba, target_port_of(command)}, std::move(done));
   // What is unmapped reads as zero (LBPRZ), so only zeros can be written by unmapping (SBC-3
   // 5.41); other data is written although UNMAP allows not to.
   if (write.unmap && (!write.has_data || all_zero(command.data_out.bytes()))) {
@@ -289,36 +306,37 @@ void Disk::run(const Unmap& unmap, const Command& command, CommandDone done) {
     // All of it, parts of blocks included: READ CAPACITY promises that unmapped blocks read as
     // zero.
     layer_->trim(bytes_of(extent), volume::TrimMode::kZero,
-                 when_written(kPartOfWrite, extent.lba, [gather](Response response) {
-                   if (response.status != Status::kGood && !gather->failure) {
-                     gather->failure = std::move(response);
-                   }
-                   gather->arrived();
-                 }));
+                 when_written(kPartOfWrite, {extent.lba, target_port_of(command)},
+                              [gather](Response response) {
+                                if (response.status != Status::kGood && !gather->failure) {
+                                  gather->failure = std::move(response);
+                                }
+                                gather->arrived();
+                              }));
   }
   gather->arrived();
 }
 
-void Disk::run(const GetLbaStatus& get, const Command&, CommandDone done) {
+void Disk::run(const GetLbaStatus& get, const Command& command, CommandDone done) {
   const std::uint64_t blocks =
       std::min(geometry().block_count - get.lba, kStatusBytesMax / options_.block_bytes);
   const ByteRange range = bytes_of({get.lba, blocks});
-  layer_->allocation(
-      range, [self = shared_from_this(), get, range, work = count(Traffic::kNone, {}, false),
-              done = std::move(done)](Result<std::vector<volume::Allocation>> pieces) mutable {
-        self->statistics_.end(work, pieces.has_value());
-        if (!pieces) return done(self->failed(pieces.error(), Traffic::kRead, get.lba));
-        done(parameter_data(lba_status(*pieces, range, self->options_.block_bytes),
-                            get.allocation_bytes));
-      });
+  layer_->allocation(range, [self = shared_from_this(), get, range, port = target_port_of(command),
+                             work = count(Traffic::kNone, {}, false), done = std::move(done)](
+                                Result<std::vector<volume::Allocation>> pieces) mutable {
+    self->statistics_.end(work, pieces.has_value());
+    if (!pieces) return done(self->failed(pieces.error(), Traffic::kRead, {get.lba, port}));
+    done(parameter_data(lba_status(*pieces, range, self->options_.block_bytes),
+                        get.allocation_bytes));
+  });
 }
 
-void Disk::run(const SynchronizeCache&, const Command&, CommandDone done) {
-  flush(std::move(done));
+void Disk::run(const SynchronizeCache&, const Command& command, CommandDone done) {
+  flush(target_port_of(command), std::move(done));
 }
 
-void Disk::flush(CommandDone done) {
-  layer_->flush(when_written(count(Traffic::kWrite, {}, false), 0, std::move(done)));
+void Disk::flush(std::uint16_t target_port, CommandDone done) {
+  layer_->flush(when_written(count(Traffic::kWrite, {}, false), {0, target_port}, std::move(done)));
 }
 
 }  // namespace mariner::scsi

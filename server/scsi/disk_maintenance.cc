@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "server/scsi/disk.h"
+#include "server/scsi/nexus.h"
 
 namespace mariner::scsi {
 namespace {
@@ -85,7 +86,7 @@ Response Disk::answer(const ReceiveDiagnostic& receive, const Command&) {
   return parameter_data(page, receive.allocation_bytes);
 }
 
-void Disk::run(const StartStopUnit& command, const Command&, CommandDone done) {
+void Disk::run(const StartStopUnit& command, const Command& request, CommandDone done) {
   using Action = StartStopUnit::Action;
   // Ejected at once, so that nothing begins behind the flush that comes before the answer. Should
   // that fail the medium is out all the same; should it be loaded meanwhile, it is in.
@@ -97,7 +98,7 @@ void Disk::run(const StartStopUnit& command, const Command&, CommandDone done) {
   self_test_->abort(SelfTest::Outcome::kAbortedOtherwise);
   switch (command.action) {
     case Action::kStop:
-    case Action::kEject: return stop(command, std::move(done));
+    case Action::kEject: return stop(command, target_port_of(request), std::move(done));
     case Action::kStart:
     case Action::kLoad:
     case Action::kPower:  // whichever it is: nothing turns, and the unit is ready in each
@@ -108,16 +109,17 @@ void Disk::run(const StartStopUnit& command, const Command&, CommandDone done) {
   done(Response{});
 }
 
-void Disk::stop(const StartStopUnit& stop, CommandDone done) {
+void Disk::stop(const StartStopUnit& stop, std::uint16_t target_port, CommandDone done) {
   // Whatever was acknowledged is durable: the flush is for a layer that thinks otherwise.
   const bool at_once = !stop.flush || stop.action == StartStopUnit::Action::kEject;
   if (at_once) stopped_ = true;
   if (!stop.flush) return done(Response{});
   if (stop.immediate) std::exchange(done, [](const Response&) {})(Response{});
-  flush([self = shared_from_this(), at_once, done = std::move(done)](Response response) mutable {
-    if (response.status == Status::kGood && !at_once) self->stopped_ = true;
-    done(std::move(response));
-  });
+  flush(target_port,
+        [self = shared_from_this(), at_once, done = std::move(done)](Response response) mutable {
+          if (response.status == Status::kGood && !at_once) self->stopped_ = true;
+          done(std::move(response));
+        });
 }
 
 void Disk::run(const SendDiagnostic& send, const Command& command, CommandDone done) {
@@ -157,7 +159,7 @@ void Disk::begin_test(SelfTest::Kind kind, const Command& command, CommandDone d
     });
   }
   tester_ = command.nexus;
-  self_test_->begin(kind, [self = shared_from_this(),
+  self_test_->begin(kind, [self = shared_from_this(), port = target_port_of(command),
                            done = std::move(done)](const SelfTest::Report& report) mutable {
     switch (report.outcome) {
       case SelfTest::Outcome::kPassed: return done(Response{});
@@ -167,6 +169,12 @@ void Disk::begin_test(SelfTest::Kind kind, const Command& command, CommandDone d
       case SelfTest::Outcome::kAbortedByCommand:
       case SelfTest::Outcome::kAbortedOtherwise:
       case SelfTest::Outcome::kNotCompleted:
+        if (report.lost) {
+          if (const auto lost = self->access_.lost(*report.lost, port)) {
+            return done(self->refuse(*lost));
+          }
+        }
+        break;
       case SelfTest::Outcome::kRunning: break;
     }
     done(self->refuse({SenseKey::kAbortedCommand, asc::kNone}));

@@ -108,7 +108,7 @@ void append_port_name(Bytes& data, const Identity& identity, std::uint16_t targe
          name_string(fmt::format("{},t,0x{:04x}", identity.target_name, target_port)));
 }
 
-Bytes device_identification(const Identity& identity, std::uint16_t target_port) {
+Bytes device_identification(const Identity& identity, const AskedPort& asked) {
   Bytes data(4);
   append(data, {Association::kLogicalUnit, CodeSet::kBinary, Designator::kNaa}, identity.naa);
 
@@ -120,11 +120,11 @@ Bytes device_identification(const Identity& identity, std::uint16_t target_port)
   append(data, {Association::kLogicalUnit, CodeSet::kAscii, Designator::kT10VendorId}, vendor_id);
 
   Bytes number(4);  // reserved, then 16 bits
-  store_be(&number[2], target_port);
+  store_be(&number[2], asked.port);
   append(data, {Association::kTargetPort, CodeSet::kBinary, Designator::kRelativePort}, number);
-  store_be(&number[2], kTargetPortGroup);
+  store_be(&number[2], asked.group);
   append(data, {Association::kTargetPort, CodeSet::kBinary, Designator::kPortGroup}, number);
-  append_port_name(data, identity, target_port);
+  append_port_name(data, identity, asked.port);
   append(data, {Association::kTargetDevice, CodeSet::kUtf8, Designator::kScsiName},
          name_string(identity.target_name));
 
@@ -263,11 +263,11 @@ std::vector<std::uint8_t> absent_unit_inquiry() {
 std::optional<std::vector<std::uint8_t>> vital_product_data(std::uint8_t page,
                                                             const Identity& identity,
                                                             const Geometry& geometry,
-                                                            std::uint16_t target_port) {
+                                                            const AskedPort& asked) {
   switch (page) {
     case 0x00: return supported_pages();
     case 0x80: return unit_serial_number(identity);
-    case 0x83: return device_identification(identity, target_port);
+    case 0x83: return device_identification(identity, asked);
     case 0x86: return extended_inquiry();
     case 0x87: return mode_page_policy();
     case 0x88: return scsi_ports(identity);

@@ -12,6 +12,8 @@ Sense sense_of(Attention attention) {
     case Attention::kTargetReset: return {SenseKey::kUnitAttention, asc::kBusReset};
     case Attention::kLogicalUnitReset: return {SenseKey::kUnitAttention, asc::kDeviceReset};
     case Attention::kCommandsCleared: return {SenseKey::kUnitAttention, asc::kCommandsCleared};
+    case Attention::kAccessStateChanged:
+      return {SenseKey::kUnitAttention, asc::kAccessStateChanged};
     case Attention::kCapacityChanged: return {SenseKey::kUnitAttention, asc::kCapacityChanged};
     case Attention::kParametersChanged:
       return {SenseKey::kUnitAttention, asc::kModeParametersChanged};

@@ -21,6 +21,7 @@ enum class Attention : std::uint8_t {
   kTargetReset,             // 29/02
   kLogicalUnitReset,        // 29/03
   kCommandsCleared,         // 2F/00
+  kAccessStateChanged,      // 2A/06
   kCapacityChanged,         // 2A/09
   kParametersChanged,       // 2A/01
   kMediumChanged,           // 28/00
@@ -66,6 +67,11 @@ class InitiatorNexus final : public Nexus {
   std::vector<AttentionSet> attentions_;
   std::vector<std::optional<Payload>> echoes_;
 };
+
+// The relative target port identifier of the port through which a command came.
+[[nodiscard]] inline std::uint16_t target_port_of(const Command& command) {
+  return static_cast<const InitiatorNexus&>(*command.nexus).id().target_port;
+}
 
 // The nexuses of one device. Holds them weakly: bounded by the sessions that exist.
 class NexusTable {

@@ -57,13 +57,19 @@ std::optional<ReservationType> reservation_type(std::uint8_t code) {
   return std::nullopt;
 }
 
-Reservations Reservations::restored(std::vector<Registration> registrations,
-                                    std::optional<Reservation> reservation) {
+Reservations Reservations::restored(Kept kept) {
   Reservations made;
-  made.persists_ = true;
-  made.registrations_ = std::move(registrations);
-  made.reservation_ = std::move(reservation);
+  made.generation_ = kept.generation;
+  made.persists_ = kept.persists;
+  made.registrations_ = std::move(kept.registrations);
+  made.reservation_ = std::move(kept.reservation);
   return made;
+}
+
+Reservations Reservations::following(std::uint32_t generation) const {
+  Reservations next = *this;
+  next.generation_ = std::max(generation_, generation) + 1;
+  return next;
 }
 
 const Registration* Reservations::find(const NexusId& nexus) const {

@@ -88,9 +88,18 @@ class Reservations {
   [[nodiscard]] bool persists() const { return persists_; }
   [[nodiscard]] bool all_registrants_hold() const;
 
-  // As it was saved by who kept it.
-  static Reservations restored(std::vector<Registration> registrations,
-                               std::optional<Reservation> reservation);
+  // As it was saved by who kept it. The generation begins with the loss of power that they have
+  // survived (SPC-4 6.15.2), unless whoever kept them knows it.
+  struct Kept {
+    std::vector<Registration> registrations;
+    std::optional<Reservation> reservation;
+    bool persists = true;
+    std::uint32_t generation = 0;
+  };
+  static Reservations restored(Kept kept);
+
+  // The same with a generation above its own and this one.
+  [[nodiscard]] Reservations following(std::uint32_t generation) const;
 
   friend bool operator==(const Reservations&, const Reservations&) = default;
 

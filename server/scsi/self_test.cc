@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "proto/check.h"
+#include "server/scsi/unit_access.h"
 
 namespace mariner::scsi {
 namespace {
@@ -22,11 +23,11 @@ Sense sense_of(const Error& error, bool reading) {
 
 }  // namespace
 
-SelfTest::SelfTest(std::shared_ptr<volume::Layer> layer, std::uint32_t block_bytes,
-                   MonotonicClock clock)
-    : layer_(std::move(layer)),
-      block_bytes_(block_bytes),
-      clock_(std::move(clock)),
+SelfTest::SelfTest(Options options)
+    : layer_(std::move(options.layer)),
+      block_bytes_(options.block_bytes),
+      clock_(std::move(options.clock)),
+      shared_(options.shared),
       made_(clock_ ? clock_() : std::chrono::nanoseconds{0}) {}
 
 void SelfTest::begin(Kind kind, Ended ended) {
@@ -83,7 +84,9 @@ void SelfTest::completed(std::uint64_t number, const std::optional<Error>& error
   Report report{.kind = run_->kind, .outcome = Outcome::kNotCompleted};
   const bool passing = error->code == ErrorCode::kBusy || error->code == ErrorCode::kLimit ||
                        error->code == ErrorCode::kAborted;
-  if (!passing) {
+  if (shared_ && is_loss_of_access(*error)) {
+    report.lost = *error;
+  } else if (!passing) {
     const bool reading = run_->done < run_->places;
     report.outcome = reading ? Outcome::kReadingFailed : Outcome::kFlushingFailed;
     if (reading) report.first_failure = place().offset / block_bytes_;

@@ -37,7 +37,7 @@ class SelfTest : public std::enable_shared_from_this<SelfTest> {
     kPassed = 0x0,
     kAbortedByCommand = 0x1,
     kAbortedOtherwise = 0x2,
-    kNotCompleted = 0x3,  // the layer was too busy
+    kNotCompleted = 0x3,  // the layer was too busy, or not this node's any more
     kReadingFailed = 0x5,
     kFlushingFailed = 0x6,
     kRunning = 0xF,
@@ -48,6 +48,14 @@ class SelfTest : public std::enable_shared_from_this<SelfTest> {
     std::uint16_t hours = 0;  // since the unit was made: what came before is not known
     std::uint64_t first_failure = std::numeric_limits<std::uint64_t>::max();  // an LBA; or none
     Sense sense;
+    std::optional<Error> lost;  // not completed because the unit is not to be had here
+  };
+  struct Options {
+    std::shared_ptr<volume::Layer> layer;
+    std::uint32_t block_bytes = 512;
+    MonotonicClock clock;  // null: no hours are counted
+    bool shared = false;   // other nodes serve the unit, too: that it is not to be had here
+                           // (is_loss_of_access) is no failure of it
   };
   using Ended = UniqueFunction<void(const Report&)>;
 
@@ -57,8 +65,7 @@ class SelfTest : public std::enable_shared_from_this<SelfTest> {
   // What the initiator is told that an extended test takes: more than 1,025 operations of 20 ms.
   static constexpr std::uint16_t kExtendedSeconds = 30;
 
-  // Without a clock, no hours are counted.
-  SelfTest(std::shared_ptr<volume::Layer> layer, std::uint32_t block_bytes, MonotonicClock clock);
+  explicit SelfTest(Options options);
 
   // Requires that none is running. `ended` may run before this returns.
   void begin(Kind kind, Ended ended);
@@ -93,6 +100,7 @@ class SelfTest : public std::enable_shared_from_this<SelfTest> {
   const std::shared_ptr<volume::Layer> layer_;
   const std::uint32_t block_bytes_;
   const MonotonicClock clock_;
+  const bool shared_;
   const std::chrono::nanoseconds made_;
   std::optional<Run> run_;
   std::uint64_t runs_ = 0;

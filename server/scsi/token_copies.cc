@@ -26,7 +26,8 @@ struct TokenCopy {
   std::shared_ptr<CopyContext> context;
   CopyUnit unit;
   std::shared_ptr<CopyReport> report;
-  CommandDone done;  // null in the background
+  std::uint16_t target_port = 1;  // through which it was asked for
+  CommandDone done;               // null in the background
 
   void end(State state, Response outcome) {
     report->state = state;
@@ -56,7 +57,8 @@ std::shared_ptr<TokenCopy> begin(const std::shared_ptr<CopyContext>& context, co
     done(check_condition(illegal_request(asc::kOperationInProgress), unit.disk->sense_format()));
     return nullptr;
   }
-  auto copy = std::make_shared<TokenCopy>(TokenCopy{context, unit, std::move(entered), nullptr});
+  auto copy = std::make_shared<TokenCopy>(
+      TokenCopy{context, unit, std::move(entered), target_port_of(command), nullptr});
   if (immediate) {
     done(Response{});
   } else {
@@ -153,8 +155,9 @@ void ended(TokenCopy& copy, const CopyEngine::Ended& how, const std::vector<Byte
     case End::kUnwritable: {
       const std::uint32_t block_bytes = copy.unit.disk->geometry().block_bytes;
       return copy.end(State::kFailed,
-                      layer_failure(*how.error, Access::kWrite,
-                                    lba_after(copy.report->transferred, to, block_bytes), format));
+                      copy.unit.disk->failure(*how.error, Access::kWrite,
+                                              lba_after(copy.report->transferred, to, block_bytes),
+                                              copy.target_port));
     }
   }
 }
@@ -180,8 +183,8 @@ void populate_token(const std::shared_ptr<CopyContext>& context, const CopyUnit&
       [copy, rod = std::move(rod), block_bytes = geometry.block_bytes,
        inactivity = list.inactivity](Result<std::shared_ptr<volume::Layer>> moment) mutable {
         if (!moment) {
-          return copy->end(State::kFailed, layer_failure(moment.error(), Access::kRead, 0,
-                                                         copy->unit.disk->sense_format()));
+          return copy->end(State::kFailed, copy->unit.disk->failure(moment.error(), Access::kRead,
+                                                                    0, copy->target_port));
         }
         const std::uint64_t bytes = rod.bytes;
         rod.moment = *std::move(moment);

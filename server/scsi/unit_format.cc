@@ -7,6 +7,7 @@
 
 #include "proto/bytes.h"
 #include "proto/check.h"
+#include "server/scsi/nexus.h"
 #include "server/scsi/reply.h"
 
 namespace mariner::scsi {
@@ -32,7 +33,8 @@ Sense in_progress() {
   return sense;
 }
 
-Sense failure_of(const Error& error) {
+Sense failure_of(const Error& error, const Disk& disk, std::uint16_t target_port) {
+  if (const auto lost = disk.access().lost(error, target_port)) return *lost;
   if (error.code == ErrorCode::kNoSpace)
     return {SenseKey::kDataProtect, asc::kSpaceAllocationFailed};
   return {SenseKey::kMediumError, asc::kFormatFailed};
@@ -105,14 +107,14 @@ std::optional<Sense> UnitFormat::take_pollable(const Nexus& nexus) {
 }
 
 void UnitFormat::execute(const FormatUnit& command, const Command& request,
-                         std::shared_ptr<volume::Layer> layer, std::uint32_t block_bytes,
-                         SenseFormat format, CommandDone done) {
+                         std::shared_ptr<Disk> disk, CommandDone done) {
   CHECK(!running_);
   bool immediate = false;
   if (command.has_list) {
-    const auto parsed = parse(request.data_out.bytes(), command.long_header, block_bytes);
+    const auto parsed =
+        parse(request.data_out.bytes(), command.long_header, disk->geometry().block_bytes);
     if (const auto* wrong = std::get_if<Sense>(&parsed)) {
-      return done(check_condition(*wrong, format));
+      return done(check_condition(*wrong, disk->sense_format()));
     }
     immediate = std::get<bool>(parsed);
   }
@@ -120,19 +122,20 @@ void UnitFormat::execute(const FormatUnit& command, const Command& request,
   failure_.reset();
   asker_ = request.nexus;
   if (immediate) std::exchange(done, nullptr)(Response{});
-  volume::Layer& formatted = *layer;
-  formatted.trim(
-      {0, formatted.size_bytes()}, volume::TrimMode::kZero,
-      [self = shared_from_this(), format, layer = std::move(layer),
-       done = std::move(done)](const Result<void>& result) mutable {
-        self->running_ = false;
-        if (done) {
-          return done(result ? Response{} : check_condition(failure_of(result.error()), format));
-        }
-        if (result) return;
-        self->failure_ = failure_of(result.error());
-        self->failure_->deferred = true;
-      });
+  volume::Layer& formatted = disk->layer();
+  formatted.trim({0, formatted.size_bytes()}, volume::TrimMode::kZero,
+                 [self = shared_from_this(), disk = std::move(disk), port = target_port_of(request),
+                  done = std::move(done)](const Result<void>& result) mutable {
+                   self->running_ = false;
+                   if (result) {
+                     if (done) done(Response{});
+                     return;
+                   }
+                   const Sense failure = failure_of(result.error(), *disk, port);
+                   if (done) return done(check_condition(failure, disk->sense_format()));
+                   self->failure_ = failure;
+                   self->failure_->deferred = true;
+                 });
 }
 
 }  // namespace mariner::scsi

@@ -13,8 +13,8 @@
 #include <optional>
 
 #include "server/scsi/cdb.h"
+#include "server/scsi/disk.h"
 #include "server/scsi/target_device.h"
-#include "server/volume/layer.h"
 
 namespace mariner::scsi {
 
@@ -31,11 +31,10 @@ class UnitFormat : public std::enable_shared_from_this<UnitFormat> {
   // What REQUEST SENSE of this nexus reports; nothing while all is well. Tells a failure, too.
   [[nodiscard]] std::optional<Sense> take_pollable(const Nexus& nexus);
 
-  // `request` is that command; the medium is not write protected.
+  // `request` is that command, to `disk`, whose medium is not write protected.
   // IMMED: answered when the list is found right, and what fails then is a deferred error
   // (SPC-4 4.5.5) of its nexus.
-  void execute(const FormatUnit& command, const Command& request,
-               std::shared_ptr<volume::Layer> layer, std::uint32_t block_bytes, SenseFormat format,
+  void execute(const FormatUnit& command, const Command& request, std::shared_ptr<Disk> disk,
                CommandDone done);
 
  private:

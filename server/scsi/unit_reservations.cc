@@ -28,6 +28,10 @@ bool passes_reserve6(Operation operation) {
   }
 }
 
+Error replaced_meanwhile() {
+  return {ErrorCode::kUnavailable, "the reservations were taken over from another node meanwhile"};
+}
+
 }  // namespace
 
 bool UnitReservations::conflicts(Operation operation, const Decoded& decoded,
@@ -60,25 +64,36 @@ void UnitReservations::apply_next() {
     waiting_.pop_front();
     Reservations changed = state_;
     Reservations::Outcome outcome = changed.apply(next.out, next.from);
-    if (!save_ || changed == state_ || (!changed.persists() && !state_.persists())) {
+    const bool kept = saves_all_ || changed.persists() || state_.persists();
+    if (!save_ || changed == state_ || !kept) {
       state_ = std::move(changed);
       next.done(std::move(outcome));
       continue;
     }
     saving_ = true;
     const Reservations& to_save = changed;
-    save_(to_save, [self = shared_from_this(), changed, outcome = std::move(outcome),
-                    done = std::move(next.done)](Result<void> saved) mutable {
-      self->saving_ = false;
-      if (saved) {
-        self->state_ = std::move(changed);
-        done(std::move(outcome));
-      } else {
-        done(saved.error());
-      }
-      self->apply_next();
-    });
+    save_(to_save,
+          [self = shared_from_this(), before = replaced_, changed, outcome = std::move(outcome),
+           done = std::move(next.done)](Result<void> saved) mutable {
+            self->saving_ = false;
+            if (before != self->replaced_) {
+              done(replaced_meanwhile());
+            } else if (saved) {
+              self->state_ = std::move(changed);
+              done(std::move(outcome));
+            } else {
+              done(saved.error());
+            }
+            self->apply_next();
+          });
   }
+}
+
+void UnitReservations::replace(Reservations kept) {
+  ++replaced_;
+  state_ = kept.following(state_.generation());
+  reserved_by_.reset();
+  for (Waiting& waiting : std::exchange(waiting_, {})) waiting.done(replaced_meanwhile());
 }
 
 }  // namespace mariner::scsi

@@ -25,12 +25,18 @@ struct ReservationOptions {
   // Makes what it is given durable, or forgets what was saved if it does not persist, and then
   // calls `done`, perhaps at once. One call at a time. Null: nothing persists beyond the device.
   std::function<void(const Reservations&, UniqueFunction<void(Result<void>)> done)> save;
+  // Whether `save` is given what does not persist, too, and keeps it as it is: another node may
+  // have to go on with the unit. A node that is gone is no loss of power, which is what APTPL is
+  // about.
+  bool saves_all = false;
 };
 
 class UnitReservations : public std::enable_shared_from_this<UnitReservations> {
  public:
   explicit UnitReservations(ReservationOptions options)
-      : save_(std::move(options.save)), state_(std::move(options.restored)) {}
+      : save_(std::move(options.save)),
+        saves_all_(options.saves_all),
+        state_(std::move(options.restored)) {}
 
   // Whether the command ends with RESERVATION CONFLICT.
   [[nodiscard]] bool conflicts(Operation operation, const Decoded& decoded,
@@ -49,6 +55,17 @@ class UnitReservations : public std::enable_shared_from_this<UnitReservations> {
   using Applied = UniqueFunction<void(Result<Reservations::Outcome>)>;
   void apply(ReserveOut out, NexusId from, Applied done);
 
+  // From now on it is as another node kept it: registrations, holder and persistence as given. It
+  // is not saved, since it was kept, and nobody is told. The generation goes on above the given one
+  // and the own, so that whoever remembers one of either sees that it is not the same any more.
+  // What RESERVE(6) began is over: the other node knew nothing of it.
+  //
+  // Service actions that have not been answered yet end with kUnavailable, because they were let in
+  // when this was not known: those that wait at once, and the one that is being saved when its
+  // save() calls back. Whether it became part of what was kept is decided there (a save of before
+  // the last election is to be refused); it is not applied to what was given.
+  void replace(Reservations kept);
+
  private:
   struct Waiting {
     ReserveOut out;
@@ -58,7 +75,9 @@ class UnitReservations : public std::enable_shared_from_this<UnitReservations> {
   void apply_next();
 
   std::function<void(const Reservations&, UniqueFunction<void(Result<void>)>)> save_;
+  const bool saves_all_;
   Reservations state_;
+  std::uint64_t replaced_ = 0;   // how often; tells saves of before from those of after
   std::deque<Waiting> waiting_;  // bounded by the commands that the sessions admit
   bool saving_ = false;
   std::weak_ptr<InitiatorNexus> reserved_by_;

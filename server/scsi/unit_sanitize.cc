@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "proto/bytes.h"
+#include "server/scsi/nexus.h"
 #include "server/scsi/reply.h"
 
 namespace mariner::scsi {
@@ -62,10 +63,10 @@ std::variant<Sense, PayloadSlice> parse_pattern(const PayloadSlice& list,
 }  // namespace
 
 struct UnitSanitize::Work {
-  std::shared_ptr<volume::Layer> layer;
+  std::shared_ptr<Disk> disk;
+  std::uint16_t target_port = 1;
   std::optional<PayloadSlice> pattern;  // none: it stays erased
   std::uint64_t at = 0;
-  SenseFormat format = SenseFormat::kFixed;
   CommandDone done;  // null: it was answered already
 };
 
@@ -91,10 +92,10 @@ std::optional<Sense> UnitSanitize::forbids(Operation operation) const {
   return pollable();
 }
 
-void UnitSanitize::execute(const Sanitize& command, PayloadSlice data,
-                           std::shared_ptr<volume::Layer> layer, const Geometry& geometry,
-                           SenseFormat format, CommandDone done) {
+void UnitSanitize::execute(const Sanitize& command, const Command& request,
+                           std::shared_ptr<Disk> disk, CommandDone done) {
   CHECK(permitted() && state_ != State::kRunning);
+  const SenseFormat format = disk->sense_format();
   const auto refuse = [&](const Sense& sense) { done(check_condition(sense, format)); };
   if (command.action == Sanitize::Action::kExitFailureMode) {
     return exit_failure_mode(format, std::move(done));
@@ -103,10 +104,12 @@ void UnitSanitize::execute(const Sanitize& command, PayloadSlice data,
     return refuse(invalid_field_in_cdb(1, 5));
   }
   auto work = std::make_shared<Work>();
-  work->layer = std::move(layer);
-  work->format = format;
+  work->disk = std::move(disk);
+  work->target_port = target_port_of(request);
   if (command.action == Sanitize::Action::kOverwrite) {
-    auto pattern = parse_pattern(data, geometry.block_bytes);
+    PayloadSlice list;
+    if (request.data_out.size() > 0) list = {request.data_out, 0, request.data_out.size()};
+    auto pattern = parse_pattern(list, work->disk->geometry().block_bytes);
     if (const auto* wrong = std::get_if<Sense>(&pattern)) return refuse(*wrong);
     work->pattern = std::get<PayloadSlice>(std::move(pattern));
   }
@@ -128,8 +131,8 @@ void UnitSanitize::execute(const Sanitize& command, PayloadSlice data,
     work->done = std::move(done);
   }
   // What was begun before comes first.
-  volume::Layer& settled = *work->layer;
-  settled.settle([self = shared_from_this(), work](const Result<void>&) { self->erase(work); });
+  work->disk->layer().settle(
+      [self = shared_from_this(), work](const Result<void>&) { self->erase(work); });
 }
 
 void UnitSanitize::exit_failure_mode(SenseFormat format, CommandDone done) {
@@ -144,7 +147,7 @@ void UnitSanitize::exit_failure_mode(SenseFormat format, CommandDone done) {
 }
 
 void UnitSanitize::erase(const std::shared_ptr<Work>& work) {
-  const std::uint64_t size = work->layer->size_bytes();
+  const std::uint64_t size = work->disk->layer().size_bytes();
   if (work->at == size) {
     progress_ = kErased;
     work->at = 0;
@@ -157,34 +160,38 @@ void UnitSanitize::erase(const std::shared_ptr<Work>& work) {
   const ByteRange piece{work->at, std::min(kErasePieceBytes, size - work->at)};
   progress_ = static_cast<std::uint16_t>(static_cast<double>(kErased) *
                                          static_cast<double>(work->at) / static_cast<double>(size));
-  work->layer->trim(piece, volume::TrimMode::kZero,
-                    [self = shared_from_this(), work, piece](const Result<void>& erased) {
-                      if (!erased) return self->end(work, erased);
-                      work->at = piece.end();
-                      self->erase(work);
-                    });
+  work->disk->layer().trim(piece, volume::TrimMode::kZero,
+                           [self = shared_from_this(), work, piece](const Result<void>& erased) {
+                             if (!erased) return self->end(work, erased);
+                             work->at = piece.end();
+                             self->erase(work);
+                           });
 }
 
 void UnitSanitize::overwrite(const std::shared_ptr<Work>& work) {
-  const std::uint64_t size = work->layer->size_bytes();
+  const std::uint64_t size = work->disk->layer().size_bytes();
   if (work->at == size) return end(work, {});
   const ByteRange piece{work->at, std::min(kOverwritePieceBytes, size - work->at)};
   const double part = static_cast<double>(work->at) / static_cast<double>(size);
   progress_ =
       static_cast<std::uint16_t>(static_cast<double>(kForgotten) + part * (65'535 - kForgotten));
-  work->layer->write_same(piece, *work->pattern,
-                          [self = shared_from_this(), work, piece](const Result<void>& written) {
-                            if (!written) return self->end(work, written);
-                            work->at = piece.end();
-                            self->overwrite(work);
-                          });
+  work->disk->layer().write_same(
+      piece, *work->pattern, [self = shared_from_this(), work, piece](const Result<void>& written) {
+        if (!written) return self->end(work, written);
+        work->at = piece.end();
+        self->overwrite(work);
+      });
 }
 
 void UnitSanitize::end(const std::shared_ptr<Work>& work, const Result<void>& result) {
   const bool good = result && sanitizer_->set_left(Left::kNothing);
   state_ = good ? State::kIdle : State::kFailed;
   if (!work->done) return;
-  std::exchange(work->done, nullptr)(good ? Response{} : check_condition(failed(), work->format));
+  if (good) return std::exchange(work->done, nullptr)(Response{});
+  const Disk& disk = *work->disk;
+  Sense sense = failed();
+  if (!result) sense = disk.access().lost(result.error(), work->target_port).value_or(sense);
+  std::exchange(work->done, nullptr)(check_condition(sense, disk.sense_format()));
 }
 
 }  // namespace mariner::scsi

@@ -10,9 +10,9 @@
 #include <optional>
 
 #include "server/scsi/cdb.h"
+#include "server/scsi/disk.h"
 #include "server/scsi/sanitizer.h"
 #include "server/scsi/target_device.h"
-#include "server/volume/layer.h"
 
 namespace mariner::scsi {
 
@@ -29,9 +29,11 @@ class UnitSanitize : public std::enable_shared_from_this<UnitSanitize> {
   // What REQUEST SENSE reports; nothing while all is well.
   [[nodiscard]] std::optional<Sense> pollable() const;
 
-  // A command whose parameter list is `data`; the medium is not write protected.
-  void execute(const Sanitize& command, PayloadSlice data, std::shared_ptr<volume::Layer> layer,
-               const Geometry& geometry, SenseFormat format, CommandDone done);
+  // A command to `disk`, whose medium is not write protected; `request` brings its parameter list.
+  // Where the operation fails because the unit is lost to another node, its command hears that;
+  // what is left of it is what Sanitizer::left() says.
+  void execute(const Sanitize& command, const Command& request, std::shared_ptr<Disk> disk,
+               CommandDone done);
 
  private:
   enum class State { kIdle, kRunning, kFailed };

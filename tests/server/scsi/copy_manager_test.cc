@@ -146,6 +146,30 @@ TEST_F(CopyTest, AUnitThatIsStoppedOrWithoutMediumIsNotReached) {
   }
 }
 
+TEST_F(CopyTest, AUnitThatIsNotActiveHereIsNotReached) {
+  const auto groups = std::make_shared<testing::FakePortGroups>();
+  Identity second = testing::example_identity();
+  second.naa.back() ^= 1;
+  second.target_ports = {1, 2};
+  const std::string there = target(second.naa);
+  const auto shared =
+      std::make_shared<test::RamLayer>(test::RamLayer::Options{.size_bytes = 1 << 20});
+  shared->record_calls();
+  rig_.device = std::make_shared<Device>(std::vector<LogicalUnitOptions>{
+      {Lun{0}, {.identity = testing::example_identity()}, rig_.layer},
+      {Lun{1}, {.identity = second, .port_groups = groups}, shared}});
+  rig_.nexus = rig_.attach("iqn.2026-11.org.example:host");
+  for (const auto state :
+       {AccessState::kStandby, AccessState::kUnavailable, AccessState::kTransitioning}) {
+    groups->first = state;
+    EXPECT_EQ(copy(own_ + there, segment(2, 100, 1, 0, 1)), "A/0D/02");
+    EXPECT_EQ(copy(own_ + there, segment(2, 100, 1, 1, 0)), "A/0D/02");
+  }
+  EXPECT_TRUE(shared->calls().empty());
+  groups->first = AccessState::kActiveOptimized;
+  EXPECT_EQ(copy(own_ + there, segment(2, 100, 1, 0, 1)), "good");
+}
+
 TEST_F(CopyTest, AFailureEndsIt) {
   rig_.layer->fail_next({ErrorCode::kIo, "gone"});
   EXPECT_EQ(copy(own_, segment(2, 100, 1)), "A/0D/02");

@@ -108,6 +108,17 @@ TEST(UnitAttention, ChangedParametersAreTold) {
   rig.device->parameters_changed(Lun{0});
   EXPECT_EQ(rig.send("00").verdict(), "6/2A/01");
 }
+TEST(UnitAttention, AnAccessStateThatChangedIsToldToEveryNexus) {
+  Rig rig({.port_groups = std::make_shared<testing::FakePortGroups>()});
+  const auto other = rig.attach("iqn.2026-11.org.example:other");
+  rig.device->access_state_changed(Lun{0});
+  rig.device->access_state_changed(Lun{0});
+  rig.device->capacity_changed(Lun{0});
+  EXPECT_EQ(rig.send("00").verdict(), "6/2A/06") << "once, and first";
+  EXPECT_EQ(rig.send("00").verdict(), "6/2A/09");
+  EXPECT_EQ(rig.send("00").verdict(), "good");
+  EXPECT_EQ(rig.send_from(other, "03 01 00 00 ff 00").hex_data(), "72 06 2a 06 00 00 00 00");
+}
 TEST(UnitAttention, ModeSelectIsToldToTheOthersOnly) {
   Rig rig;
   const auto other = rig.attach("iqn.2026-11.org.example:other");

@@ -14,7 +14,7 @@ constexpr Geometry kGeometry4096{
     .block_bytes = 4096, .block_count = 256, .transfer_blocks_max = 256};
 
 std::string page(std::uint8_t number, const Geometry& geometry = kGeometry512) {
-  const auto data = vital_product_data(number, example_identity(), geometry, 1);
+  const auto data = vital_product_data(number, example_identity(), geometry, {});
   return data ? hex(*data) : "none";
 }
 
@@ -48,9 +48,9 @@ TEST(VitalProductData, SupportedPagesInOrder) {
 }
 
 TEST(VitalProductData, EachSupportedPageExistsAndNamesItself) {
-  const auto list = *vital_product_data(0x00, example_identity(), kGeometry512, 1);
+  const auto list = *vital_product_data(0x00, example_identity(), kGeometry512, {});
   for (std::size_t i = 4; i < list.size(); ++i) {
-    const auto data = vital_product_data(list[i], example_identity(), kGeometry512, 1);
+    const auto data = vital_product_data(list[i], example_identity(), kGeometry512, {});
     ASSERT_TRUE(data);
     EXPECT_EQ((*data)[1], list[i]);
     EXPECT_EQ(((*data)[2] << 8 | (*data)[3]) + 4u, data->size());
@@ -87,14 +87,14 @@ TEST(VitalProductData, SeveralTargetPorts) {
   Identity identity = example_identity();
   identity.target_ports = {1, 0x2A};
   check_identity(identity);
-  const auto ids = hex(*vital_product_data(0x83, identity, kGeometry512, 0x2A));
+  const auto ids = hex(*vital_product_data(0x83, identity, kGeometry512, {.port = 0x2A}));
   EXPECT_NE(ids.find("51 94 00 04 00 00 00 2a"), std::string::npos);
   EXPECT_NE(ids.find("51 95 00 04 00 00 00 01"), std::string::npos) << "one group of all ports";
   EXPECT_NE(ids.find("2c 74 2c 30 78 30 30 32 61 00"), std::string::npos) << ",t,0x002a";
   const std::string name =
       "53 98 00 28 69 71 6e 2e 32 30 32 36 2d 31 31 2e 6f 72 67 2e 6d 61 72 69 6e 65 72 3a 64 62 "
       "31 2c 74 2c 30 78 30 30 ";
-  EXPECT_EQ(hex(*vital_product_data(0x88, identity, kGeometry512, 1)),
+  EXPECT_EQ(hex(*vital_product_data(0x88, identity, kGeometry512, {})),
             "00 88 00 70 "
             "00 00 00 01 00 00 00 00 00 00 00 2c " +
                 name +
@@ -103,11 +103,18 @@ TEST(VitalProductData, SeveralTargetPorts) {
                 name + "32 61 00 00 00 00");
 }
 
+TEST(VitalProductData, TheGroupOfTheTargetPort) {
+  const auto ids =
+      hex(*vital_product_data(0x83, example_identity(), kGeometry512, {.port = 1, .group = 0x102}));
+  EXPECT_NE(ids.find("51 94 00 04 00 00 00 01"), std::string::npos) << "the port";
+  EXPECT_NE(ids.find("51 95 00 04 00 00 01 02"), std::string::npos) << "its group";
+}
+
 TEST(VitalProductData, DeviceIdentificationWithALongNaa) {
   Identity identity = example_identity();
   identity.naa = testing::bytes("60 01 02 03 04 05 06 07 08 09 0a 0b 0c 0d 0e 0f");
   check_identity(identity);
-  const auto data = *vital_product_data(0x83, identity, kGeometry512, 1);
+  const auto data = *vital_product_data(0x83, identity, kGeometry512, {});
   EXPECT_EQ(hex(std::span(data).subspan(4, 20)),
             "01 03 00 10 60 01 02 03 04 05 06 07 08 09 0a 0b 0c 0d 0e 0f");
 }
@@ -126,7 +133,7 @@ TEST(VitalProductData, BlockLimitsOf512ByteBlocks) {
 }
 
 TEST(VitalProductData, BlockLimitsOf4096ByteBlocks) {
-  const auto data = *vital_product_data(0xB0, example_identity(), kGeometry4096, 1);
+  const auto data = *vital_product_data(0xB0, example_identity(), kGeometry4096, {});
   EXPECT_EQ(hex(std::span(data).subspan(6, 10)), "00 01 00 00 01 00 00 00 01 00");
   EXPECT_EQ(hex(std::span(data).subspan(28, 4)), "00 00 00 01");
 }

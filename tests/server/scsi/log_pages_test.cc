@@ -15,8 +15,8 @@ struct Logged {
   Statistics statistics{[this] { return now; }};
   std::shared_ptr<test::RamLayer> layer =
       std::make_shared<test::RamLayer>(test::RamLayer::Options{.size_bytes = 1 << 20});
-  std::shared_ptr<SelfTest> self_test =
-      std::make_shared<SelfTest>(layer, 512, [this] { return now; });
+  std::shared_ptr<SelfTest> self_test = std::make_shared<SelfTest>(
+      SelfTest::Options{.layer = layer, .clock = [this] { return now; }});
   AdditionalSense exception = asc::kNone;
 
   void command(Traffic traffic, std::uint64_t blocks) {

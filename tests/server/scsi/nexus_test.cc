@@ -61,11 +61,13 @@ TEST(AttentionSet, WhatHappensAfterAResetIsReportedAfterIt) {
 
 TEST(Attention, AllAreUnitAttentions) {
   for (const Attention attention :
-       {kPowerOn, kTargetReset, kLogicalUnitReset, kCommandsCleared, kCapacityChanged,
-        kParametersChanged, kMediumChanged, kReservationsPreempted, kReservationsReleased,
-        kRegistrationsPreempted, kLogParametersChanged, kFailurePredictedInTest, kSelfTestFailed}) {
+       {kPowerOn, kTargetReset, kLogicalUnitReset, kCommandsCleared, kAccessStateChanged,
+        kCapacityChanged, kParametersChanged, kMediumChanged, kReservationsPreempted,
+        kReservationsReleased, kRegistrationsPreempted, kLogParametersChanged,
+        kFailurePredictedInTest, kSelfTestFailed}) {
     EXPECT_EQ(sense_of(attention).key, SenseKey::kUnitAttention);
   }
+  EXPECT_EQ(sense_of(kAccessStateChanged).code, AdditionalSense{0x2A06});
   EXPECT_EQ(sense_of(kCapacityChanged).code, AdditionalSense{0x2A09});
   EXPECT_EQ(sense_of(kMediumChanged).code, AdditionalSense{0x2800});
   EXPECT_EQ(sense_of(kTargetReset).code, AdditionalSense{0x2902});

@@ -418,12 +418,26 @@ TEST_F(ReservationsTest, TheLastRegistrationSaysWhetherAllPersists) {
 TEST_F(ReservationsTest, WhatIsRestoredIsInForce) {
   register_two();
   reserve(kA, 0xA, kExclusiveAccess);
-  const Reservations restored =
-      Reservations::restored(state_.registrations(), state_.reservation());
+  const Reservations restored = Reservations::restored(
+      {.registrations = state_.registrations(), .reservation = state_.reservation()});
   EXPECT_TRUE(restored.persists());
   EXPECT_EQ(restored.generation(), 0u);
   state_ = restored;
   EXPECT_EQ(access(), "a:rw b: c:");
+}
+
+TEST_F(ReservationsTest, WhatIsRestoredIsAsItWasKept) {
+  register_two();
+  const Reservations restored = Reservations::restored(
+      {.registrations = state_.registrations(), .persists = false, .generation = 7});
+  EXPECT_FALSE(restored.persists());
+  EXPECT_EQ(restored.generation(), 7u);
+}
+
+TEST_F(ReservationsTest, AGenerationThatFollowsIsAboveBoth) {
+  const Reservations seven = Reservations::restored({.generation = 7});
+  EXPECT_EQ(seven.following(3).generation(), 8u);
+  EXPECT_EQ(seven.following(9).generation(), 10u);
 }
 
 }  // namespace

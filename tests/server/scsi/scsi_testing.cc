@@ -81,21 +81,24 @@ Outcome outcome_of(const Response& response) {
 Rig::Rig(const Options& options)
     : layer(std::make_shared<test::RamLayer>(test::RamLayer::Options{
           .size_bytes = options.size_bytes, .read_only = options.read_only})) {
+  Identity identity = example_identity();
+  if (options.port_groups) identity.target_ports = {1, 2};
   std::vector<LogicalUnitOptions> units;
   units.push_back({Lun{0},
-                   DiskOptions{.identity = example_identity(),
+                   DiskOptions{.identity = std::move(identity),
                                .block_bytes = options.block_bytes,
                                .transfer_bytes_max = options.transfer_bytes_max,
                                .clock = [now = now] { return *now; },
                                .sanitizer = options.sanitizer,
-                               .removable = options.removable},
-                   layer});
+                               .removable = options.removable,
+                               .port_groups = options.port_groups},
+                   layer, options.reservations});
   device = std::make_shared<Device>(std::move(units));
   nexus = attach("iqn.2026-11.org.example:host");
 }
 
-std::shared_ptr<Nexus> Rig::attach(const std::string& name, bool quiet) {
-  auto attached = device->attach({{name, {0x80, 0, 0, 0, 0, 1}}});
+std::shared_ptr<Nexus> Rig::attach(const std::string& name, bool quiet, std::uint16_t target_port) {
+  auto attached = device->attach({{name, {0x80, 0, 0, 0, 0, 1}}, target_port});
   if (quiet) {
     EXPECT_EQ(send_from(attached, "00").verdict(), "6/29/00");
   }

@@ -60,6 +60,25 @@ class FakeSanitizer final : public Sanitizer {
   volume::Done forgetting;  // under way
 };
 
+// Two groups of one port each, as of two nodes: port 1 in group 0x101, port 2 in 0x102.
+class FakePortGroups final : public PortGroups {
+ public:
+  [[nodiscard]] std::vector<PortGroup> groups() const override {
+    return {{.id = 0x101, .state = first, .preferred = true, .ports = {1}},
+            {.id = 0x102, .state = second, .preferred = false, .ports = {2}}};
+  }
+  [[nodiscard]] AccessState state_of(std::uint16_t target_port) const override {
+    CHECK(target_port == 1 || target_port == 2);
+    ++asked;
+    return target_port == 1 ? first : second;
+  }
+  [[nodiscard]] std::uint8_t transition_s() const override { return 30; }
+
+  AccessState first = AccessState::kActiveOptimized;
+  AccessState second = AccessState::kStandby;
+  mutable int asked = 0;  // for the state of a port
+};
+
 // A device with one disk as LUN 0 and one initiator without unit attentions.
 class Rig {
  public:
@@ -72,6 +91,8 @@ class Rig {
     bool read_only = false;
     std::shared_ptr<FakeSanitizer> sanitizer = std::make_shared<FakeSanitizer>();
     bool removable = false;
+    std::shared_ptr<FakePortGroups> port_groups{};  // with it the unit has ports 1 and 2
+    ReservationOptions reservations{};
   };
   Rig() : Rig(Options{}) {}
   explicit Rig(const Options& options);
@@ -85,7 +106,8 @@ class Rig {
                                                 std::string_view data = {});
   Transfer transfer_of(std::string_view cdb_hex) const;
   // Another initiator; `quiet`: its power-on attention is taken already.
-  std::shared_ptr<Nexus> attach(const std::string& name, bool quiet = true);
+  std::shared_ptr<Nexus> attach(const std::string& name, bool quiet = true,
+                                std::uint16_t target_port = 1);
 
   Command command(std::string_view cdb_hex, std::string_view data = {}) const;
 

@@ -12,9 +12,10 @@ using Kind = SelfTest::Kind;
 using Outcome = SelfTest::Outcome;
 
 struct Tested {
-  explicit Tested(std::uint64_t size_bytes = 1 << 20)
+  explicit Tested(std::uint64_t size_bytes = 1 << 20, bool shared = false)
       : layer(std::make_shared<test::RamLayer>(test::RamLayer::Options{.size_bytes = size_bytes})),
-        test(std::make_shared<SelfTest>(layer, 512, [this] { return now; })) {
+        test(std::make_shared<SelfTest>(
+            SelfTest::Options{.layer = layer, .clock = [this] { return now; }, .shared = shared})) {
     layer->record_calls();
   }
   // Begins a test; the report is there when it has ended.
@@ -85,6 +86,23 @@ TEST(SelfTest, AnotherErrorIsOneOfTheHardware) {
   const auto ended = tested.begin(Kind::kBackgroundShort);
   EXPECT_EQ((*ended)->outcome, Outcome::kReadingFailed);
   EXPECT_EQ((*ended)->sense.key, SenseKey::kHardwareError);
+}
+TEST(SelfTest, AUnitThatWasLostToAnotherNodeIsNoFault) {
+  for (const auto code : {ErrorCode::kUnavailable, ErrorCode::kStaleEpoch}) {
+    Tested tested(1 << 20, true);
+    tested.layer->fail_next({code, "gone"});
+    const auto ended = tested.begin(Kind::kBackgroundShort);
+    EXPECT_EQ((*ended)->outcome, Outcome::kNotCompleted);
+    ASSERT_TRUE((*ended)->lost);
+    EXPECT_EQ((*ended)->lost->code, code);
+  }
+}
+TEST(SelfTest, OfASharedUnitFailsOfAnythingElse) {
+  Tested tested(1 << 20, true);
+  tested.layer->fail_next({ErrorCode::kIo, "bad"});
+  const auto ended = tested.begin(Kind::kBackgroundShort);
+  EXPECT_EQ((*ended)->outcome, Outcome::kReadingFailed);
+  EXPECT_FALSE((*ended)->lost);
 }
 TEST(SelfTest, IsUnderWayUntilTheLayerHasAnswered) {
   Tested tested;

@@ -205,6 +205,22 @@ TEST_F(TokenCopiesTest, BetweenUnitsOfOtherBlockLengths) {
       << "the rest of the block is zeros";
 }
 
+TEST_F(TokenCopiesTest, AUnitThatIsLostToAnotherNodeSaysSo) {
+  const auto groups = std::make_shared<testing::FakePortGroups>();
+  Rig shared({.port_groups = groups});
+  const Error elsewhere{ErrorCode::kUnavailable, "elsewhere"};
+  shared.layer->fail_next(elsewhere);
+  EXPECT_EQ(populate(shared, {{0, 1}}), "2/04/0A");
+  shared.layer->hold();
+  const std::string list = write_list(zero_token(), {{100, 1}}, {.id = 6});
+  shared.layer->fail_next(elsewhere);
+  const auto copy = shared.start(cdb(0x11, 6, list.size()), list);
+  groups->first = AccessState::kStandby;
+  shared.layer->release();
+  ASSERT_TRUE(copy->has_value());
+  EXPECT_EQ((*copy)->verdict(), "2/04/0B");
+}
+
 TEST_F(TokenCopiesTest, ImmediateOnesAreAskedFor) {
   rig_.layer->hold();
   const std::string list = populate_list({{2, 3}}, {.immediate = true});

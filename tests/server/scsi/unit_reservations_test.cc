@@ -255,8 +255,10 @@ TEST_F(UnitReservationsTest, AListThatIsNoneIsRefused) {
 // What persists is durable before it is answered, one after the other.
 class SavedReservationsTest : public ::testing::Test {
  protected:
-  SavedReservationsTest() {
+  SavedReservationsTest() { make(false); }
+  void make(bool saves_all) {
     ReservationOptions options;
+    options.saves_all = saves_all;
     options.save = [this](const Reservations& state, UniqueFunction<void(Result<void>)> done) {
       saved_.push_back(state);
       waiting_.push_back(std::move(done));
@@ -268,8 +270,18 @@ class SavedReservationsTest : public ::testing::Test {
                           .action_key = action_key,
                           .persists = persists},
                          from, [this](const Result<Reservations::Outcome>& outcome) {
-                           answers_ += outcome ? "ok " : "failed ";
+                           const bool lost =
+                               !outcome && outcome.error().code == ErrorCode::kUnavailable;
+                           answers_ += outcome ? "ok " : lost ? "unavailable " : "failed ";
                          });
+  }
+  // The names of the initiators.
+  std::string registered() const {
+    std::string names;
+    for (const Registration& registration : reservations_->state().registrations()) {
+      names += registration.nexus.initiator.name;
+    }
+    return names;
   }
   void end_save(Result<void> result) {
     auto done = std::move(waiting_.front());
@@ -314,12 +326,144 @@ TEST_F(SavedReservationsTest, WhatCannotBeSavedHasNotHappened) {
   EXPECT_EQ(answers_, "failed ok ");
 }
 
+TEST_F(SavedReservationsTest, AllIsSavedWhereAnotherNodeMayHaveToGoOn) {
+  make(true);
+  apply(1, false, a_);
+  ASSERT_EQ(saved_.size(), 1u);
+  EXPECT_FALSE(saved_.back().persists());
+  end_save({});
+  EXPECT_EQ(answers_, "ok ");
+}
+
+// What another node kept: the registration of a third one.
+Reservations kept_elsewhere(std::uint32_t generation = 0) {
+  return Reservations::restored({.registrations = {{{{"c", {}}, 1}, 3}},
+                                 .reservation = Reservation{},
+                                 .persists = false,
+                                 .generation = generation});
+}
+
+TEST_F(SavedReservationsTest, WhatAnotherNodeKeptReplacesWhatIsKnown) {
+  apply(1, true, a_);
+  end_save({});
+  reservations_->replace(kept_elsewhere());
+  EXPECT_EQ(registered(), "c");
+  EXPECT_TRUE(reservations_->state().reservation().has_value());
+  EXPECT_FALSE(reservations_->state().persists());
+  EXPECT_EQ(saved_.size(), 1u) << "it was kept";
+}
+
+TEST_F(SavedReservationsTest, TheGenerationGoesOnAboveBoth) {
+  reservations_->replace(kept_elsewhere(40));
+  EXPECT_EQ(reservations_->state().generation(), 41u);
+  reservations_->replace(kept_elsewhere(7));
+  EXPECT_EQ(reservations_->state().generation(), 42u);
+}
+
+TEST_F(SavedReservationsTest, WhatIsBeingSavedThenIsNotAppliedToWhatWasGiven) {
+  apply(1, true, a_);
+  reservations_->replace(kept_elsewhere());
+  EXPECT_EQ(answers_, "") << "only the save knows when it is over";
+  end_save({});
+  EXPECT_EQ(answers_, "unavailable ");
+  EXPECT_EQ(registered(), "c");
+}
+
+TEST_F(SavedReservationsTest, WhatWaitedThenEndsAtOnce) {
+  apply(1, true, a_);
+  apply(2, true, b_);
+  reservations_->replace(kept_elsewhere());
+  EXPECT_EQ(answers_, "unavailable ");
+  EXPECT_EQ(saved_.size(), 1u);
+}
+
+TEST_F(SavedReservationsTest, OneSaveAtATimeAlsoAcrossATakeover) {
+  apply(1, true, a_);
+  reservations_->replace(kept_elsewhere());
+  apply(2, true, b_);
+  EXPECT_EQ(saved_.size(), 1u);
+  end_save(Error{ErrorCode::kStaleEpoch, "of before the election"});
+  EXPECT_EQ(answers_, "unavailable ");
+  ASSERT_EQ(saved_.size(), 2u);
+  end_save({});
+  EXPECT_EQ(answers_, "unavailable ok ");
+  EXPECT_EQ(registered(), "cb");
+}
+
 TEST_F(SavedReservationsTest, WhatPersistsNoLongerIsForgotten) {
   apply(1, true, a_);
   end_save({});
   apply(2, false, b_);
   ASSERT_EQ(saved_.size(), 2u);
   EXPECT_FALSE(saved_.back().persists());
+}
+
+// Through the device of a node that begins to coordinate a unit.
+class TakeoverTest : public ::testing::Test {
+ protected:
+  TakeoverTest() {
+    ReservationOptions reservations;
+    reservations.saves_all = true;
+    reservations.save = [this](const Reservations&, UniqueFunction<void(Result<void>)> done) {
+      if (refusal_) return done(*refusal_);
+      done({});
+    };
+    rig_ = std::make_unique<Rig>(
+        Rig::Options{.port_groups = groups_, .reservations = std::move(reservations)});
+    b_ = rig_->attach("iqn.2026-11.org.example:b");
+  }
+  std::string a(std::string_view cdb, std::string_view data = {}) {
+    return rig_->send(cdb, data).verdict();
+  }
+  std::string b(std::string_view cdb, std::string_view data = {}) {
+    return rig_->send_from(b_, cdb, data).verdict();
+  }
+  static NexusId nexus_of(const std::string& name) {
+    return {{"iqn.2026-11.org.example:" + name, {0x80, 0, 0, 0, 0, 1}}, 1};
+  }
+
+  const std::shared_ptr<testing::FakePortGroups> groups_ =
+      std::make_shared<testing::FakePortGroups>();
+  std::optional<Error> refusal_;  // of what is to be saved
+  std::unique_ptr<Rig> rig_;
+  std::shared_ptr<Nexus> b_;
+  const std::string block_ = std::string(512, 'x');
+};
+
+TEST_F(TakeoverTest, ReservationsOfBeforeAreInForceAndNobodyIsTold) {
+  groups_->first = AccessState::kTransitioning;
+  rig_->device->replace_reservations(
+      Lun{0},
+      Reservations::restored({.registrations = {{nexus_of("host"), 'A'}},
+                              .reservation = Reservation{.type = ReservationType::kExclusiveAccess,
+                                                         .holder = nexus_of("host")}}));
+  EXPECT_EQ(a(kReadKeys), "2/04/0A");
+  groups_->first = AccessState::kActiveOptimized;
+  EXPECT_EQ(a(kWrite, block_), "good");
+  EXPECT_EQ(b(kWrite, block_), "reservation conflict");
+  EXPECT_EQ(b("00"), "good");
+  EXPECT_EQ(rig_->send(kReadKeys).hex_data(), "00 00 00 01 00 00 00 08 00 00 00 00 00 00 00 41");
+}
+
+TEST_F(TakeoverTest, EndsWhatReserve6Began) {
+  EXPECT_EQ(a(kReserve6), "good");
+  rig_->device->replace_reservations(Lun{0}, {});
+  EXPECT_EQ(b(kWrite, block_), "good");
+}
+
+TEST_F(TakeoverTest, InStandbyReservationsAreNeitherToldNorChanged) {
+  groups_->first = AccessState::kStandby;
+  EXPECT_EQ(a(kReadKeys), "2/04/0B");
+  EXPECT_EQ(a(reserve_cdb(0), reserve_list(0, 'A')), "2/04/0B");
+  groups_->first = AccessState::kActiveOptimized;
+  EXPECT_EQ(rig_->send(kReadKeys).hex_data(), "00 00 00 00 00 00 00 00");
+}
+
+TEST_F(TakeoverTest, WhoLosesTheUnitWhileItSavesTellsTheState) {
+  refusal_ = Error{ErrorCode::kUnavailable, "another coordinates"};
+  EXPECT_EQ(a(reserve_cdb(0), reserve_list(0, 'A')), "2/04/0A");
+  refusal_ = Error{ErrorCode::kIo, "bad"};
+  EXPECT_EQ(a(reserve_cdb(0), reserve_list(0, 'A')), "4/44/00");
 }
 
 }  // namespace
