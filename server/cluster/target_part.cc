@@ -50,6 +50,7 @@ struct TargetPart::Term final : public volume::CurrentReader {
   CoordinatorLink link;
   replication::CoordinatorHost host;
   volume::LiveVolume live;
+  bool prepared = false;
 };
 
 TargetPart::TargetPart(const Options& options, const Parts& parts, Events events)
@@ -95,7 +96,18 @@ void TargetPart::elected(const manager::VolumeRecord& record) {
   }
   term_ = std::make_unique<Term>(*this, record);
   term_->link.begin(term_->host);
+  prepare(record.epoch);
   tell_later();
+}
+
+void TargetPart::prepare(Epoch epoch) {
+  auto done = [this, alive = alive_, epoch] {
+    if (!*alive || term_ == nullptr || term_->host.role().epoch() != epoch) return;
+    term_->prepared = true;
+    tell_later();
+  };
+  if (!events_.prepare) return done();
+  events_.prepare(std::move(done));
 }
 
 void TargetPart::end_term() {
@@ -119,7 +131,8 @@ void TargetPart::drop_ended() {
 }
 
 bool TargetPart::serves() const {
-  return term_ != nullptr && term_->host.ready() && term_->host.role().caught_up(options_.self);
+  return term_ != nullptr && term_->prepared && term_->host.ready() &&
+         term_->host.role().caught_up(options_.self);
 }
 
 // Asked for every command, when it has arrived.

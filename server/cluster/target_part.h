@@ -51,6 +51,9 @@ class TargetPart {
     // is known to be lost.)
     UniqueFunction<void(State)> changed;
     UniqueFunction<void(const manager::VolumeRecord&)> elected;
+    // What is to be done before it serves: calls `done` when it is, maybe at once. It is asked in
+    // each term; of a term that is over `done` does nothing. None: nothing is to be done.
+    UniqueFunction<void(UniqueFunction<void()> done)> prepare;
     UniqueFunction<void(const Error&)> failed;  // the cluster's record is of no use
   };
 
@@ -76,6 +79,7 @@ class TargetPart {
   struct Term;
 
   void elected(const manager::VolumeRecord& record);
+  void prepare(Epoch epoch);
   void end_term();
   void drop_ended();
   void tell_later();
