@@ -140,10 +140,10 @@ volume::Layer* TargetPart::serving() {
   return serves() && parts_.lease.held() ? &term_->live : nullptr;
 }
 
+// Without its lease this node does not know what others do.
 TargetPart::State TargetPart::state() const {
-  if (term_ != nullptr) {
-    return serves() && parts_.lease.held() ? State::kServing : State::kTransitioning;
-  }
+  if (!parts_.lease.held()) return State::kTransitioning;
+  if (term_ != nullptr) return serves() ? State::kServing : State::kTransitioning;
   const manager::Entry* entry = parts_.view.find(manager::volume_key(options_.volume));
   if (entry == nullptr) return State::kTransitioning;
   const Result<manager::VolumeRecord> record =

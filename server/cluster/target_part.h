@@ -43,7 +43,7 @@ class TargetPart {
   };
   enum class State {
     kStandby,        // another node coordinates
-    kTransitioning,  // nobody does, as far as is known, or this node is about to
+    kTransitioning,  // nobody does, or this node is about to, or it does not know
     kServing,
   };
   struct Events {
