@@ -76,6 +76,7 @@ class TargetPart {
   struct Term;
 
   void elected(const manager::VolumeRecord& record);
+  [[nodiscard]] Result<void> check(const manager::VolumeRecord& record) const;
   void end_term();
   void drop_ended();
   void tell_later();
