@@ -172,8 +172,11 @@ void TargetPart::tell_later() {
 
 // That this node's storage has caught up, nothing else tells.
 void TargetPart::tell_soon() {
+  if (std::exchange(polling_, true)) return;
   parts_.executor.after(kIdlePoll, [this, alive = alive_] {
-    if (*alive) tell_later();
+    if (!*alive) return;
+    polling_ = false;
+    tell_later();
   });
 }
 

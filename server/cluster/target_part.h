@@ -93,6 +93,7 @@ class TargetPart {
   std::optional<manager::Election> election_;
   State told_ = State::kTransitioning;
   bool telling_ = false;
+  bool polling_ = false;
   bool dropping_ = false;
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
