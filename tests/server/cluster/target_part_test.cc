@@ -141,6 +141,51 @@ TEST_F(TargetPartTest, NothingIsServedBeforeTheOwnStorageHasCaughtUp) {
   EXPECT_EQ(rig_.read({{0}, {1}}), "a");
 }
 
+// Counts the timers that are set.
+class CountingExecutor final : public Executor {
+ public:
+  explicit CountingExecutor(Executor& executor) : executor_(executor) {}
+  void post(UniqueFunction<void()> work) override { executor_.post(std::move(work)); }
+  void defer(UniqueFunction<void()> work) override { executor_.defer(std::move(work)); }
+  void after(std::chrono::nanoseconds delay, UniqueFunction<void()> work) override {
+    ++timers;
+    executor_.after(delay, std::move(work));
+  }
+  [[nodiscard]] VersionTime wall_time() const override { return executor_.wall_time(); }
+  [[nodiscard]] std::chrono::nanoseconds monotonic_time() const override {
+    return executor_.monotonic_time();
+  }
+
+  int timers = 0;
+
+ private:
+  Executor& executor_;
+};
+
+TEST_F(TargetPartTest, HoweverOftenItLooksItAsksAtOneRateWhetherItServes) {
+  rig_.begin();
+  target().close();
+  rig_.executor.advance(1s);
+  CountingExecutor counting(rig_.executor);
+  rig_.begin_target({.logger = &rig_.logger->host(), .storage = &rig_.storage->host()}, &counting);
+  rig_.promises.hold();  // so that its participants do not open
+  advance_until([&] { return target().coordinator() != nullptr; });
+  for (int i = 0; i < 100; ++i) {
+    target().look();
+    rig_.executor.advance(70us);
+  }
+  counting.timers = 0;
+  rig_.executor.advance(1s);
+  EXPECT_EQ(target().state(), State::kTransitioning);
+  EXPECT_LE(counting.timers, 300);
+  rig_.promises.release();
+  rig_.executor.advance(1s);
+  EXPECT_EQ(target().state(), State::kServing);
+  target().close();
+  rig_.executor.advance(1s);
+  rig_.member.target.reset();
+}
+
 // Another conversation takes the place of the coordinator's, which begins a new one.
 TEST_F(TargetPartTest, AReadWhileTheOwnStorageIsAwayIsUnavailable) {
   rig_.serve();

@@ -114,12 +114,14 @@ class TargetRig {
                     StoragePart::Events{});
     begin_target({.logger = &logger->host(), .storage = &storage->host()});
   }
-  void begin_target(const ParticipantService::Parts& own) {
+  // `own_executor`: what the target runs on; null: what everything does.
+  void begin_target(const ParticipantService::Parts& own, Executor* own_executor = nullptr) {
     TargetPart::Options options;
     options.volume = kVolume;
     options.size_bytes = kBlocks * kBlockBytes;
-    member.begin(options, {executor, member.store, member.lease, member.view, caller,
-                           storage->storage(), logger->logged().history(), own});
+    member.begin(options,
+                 {own_executor != nullptr ? *own_executor : executor, member.store, member.lease,
+                  member.view, caller, storage->storage(), logger->logged().history(), own});
     layer = member.target->layer();
   }
   void serve() {
