@@ -9,6 +9,8 @@
 // - nothing is stamped before the log is open for this epoch, and everything that an older epoch
 // may
 //   have stamped is durable or void, on record: numbers and times are never given twice.
+// - the storage node that reads are served from is told to commit a write before anybody is
+//   answered: what is asked from within the answer sees it.
 // - a write is kept until it is settled, and sent again, in order, whenever the logger or a storage
 //   node comes back.
 // - when somebody of a newer epoch was there first, nothing is answered any more.
@@ -161,6 +163,7 @@ class CoordinatorRole {
   void resume(StorageLink& storage, NodeId node, VersionTime now, Actions& out);
   void carry_out(replication::Actions& actions, Actions& out);
   void send(StorageLink& storage, NodeId node, const WriteMessage& message, Actions& out);
+  void tell_settled(StorageLink& storage, NodeId node, Actions& out);
   void update_grant(VersionTime now, Actions& out);
   void over(Epoch by, Actions& out);
   Unsettled* unsettled(SequenceNumber sequence);

@@ -9,8 +9,7 @@ namespace mariner::replication {
 
 // Below the first hole.
 SequenceNumber LoggerRole::settled_at(const Start& start) {
-  return start.holes.empty() ? start.last
-                             : SequenceNumber{start.holes.front().first.value - 1};
+  return start.holes.empty() ? start.last : SequenceNumber{start.holes.front().first.value - 1};
 }
 
 LoggerRole::LoggerRole(const Start& start)

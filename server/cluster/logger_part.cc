@@ -5,7 +5,8 @@
 namespace mariner::cluster {
 namespace {
 
-// More numbers than a coordinator ever has in flight are missing because the log is damaged.
+// More numbers than a coordinator ever has in flight: what is missing further below the end is
+// missing because the log is damaged.
 constexpr std::uint64_t kMissingMax = 65'536;
 
 }  // namespace
@@ -24,7 +25,7 @@ replication::LoggerRole::Start begin_logging(VolumeId volume, const volume::Volu
   // (What is missing below what was settled is lost: that nobody can make good.)
   for (const volume::VolumeHistory::Hole& hole : found.holes) {
     const SequenceNumber first = std::max(hole.first, found.settled.next());
-    if (first > hole.last || hole.last.value - first.value >= kMissingMax) continue;
+    if (first > hole.last || start.last.value - first.value >= kMissingMax) continue;
     start.holes.push_back({first, hole.last});
   }
   return start;

@@ -84,15 +84,9 @@ void TargetPart::look() {
 void TargetPart::elected(const manager::VolumeRecord& record) {
   end_term();
   if (events_.elected) events_.elected(record);
-  std::vector<replication::NodeId> nodes = record.storages;
-  nodes.push_back(record.logger);
-  for (const replication::NodeId node : nodes) {
-    if (node == options_.self || parts_.caller.knows(node)) continue;
-    if (!events_.failed) return;
-    return events_.failed(
-        Error{ErrorCode::kNotFound, "the cluster's record of the volume names node " +
-                                        std::to_string(node.value) +
-                                        ", which the configuration does not know"});
+  if (Result<void> good = check(record); !good) {
+    if (events_.failed) events_.failed(good.error());
+    return;
   }
   term_ = std::make_unique<Term>(*this, record);
   term_->link.begin(term_->host);
@@ -108,6 +102,27 @@ void TargetPart::prepare(Epoch epoch) {
   };
   if (!events_.prepare) return done();
   events_.prepare(std::move(done));
+}
+
+// Everybody whom the record names is who it says: the configuration may know better.
+Result<void> TargetPart::check(const manager::VolumeRecord& record) const {
+  const auto refuse = [](const std::string& what) {
+    return Error{ErrorCode::kNotFound, "the cluster's record of the volume names " + what};
+  };
+  std::vector<replication::NodeId> nodes = record.storages;
+  nodes.push_back(record.logger);
+  for (const replication::NodeId node : nodes) {
+    if (node == options_.self || parts_.caller.knows(node)) continue;
+    return refuse("node " + std::to_string(node.value) + ", which the configuration does not know");
+  }
+  if (record.logger == options_.self && parts_.own.logger == nullptr) {
+    return refuse("this node as its logger, which it is not by its configuration");
+  }
+  if (std::ranges::find(record.storages, options_.self) != record.storages.end() &&
+      parts_.own.storage == nullptr) {
+    return refuse("this node as a storage node, which it is not by its configuration");
+  }
+  return {};
 }
 
 void TargetPart::end_term() {
@@ -170,8 +185,11 @@ void TargetPart::tell_later() {
 
 // That this node's storage has caught up, nothing else tells.
 void TargetPart::tell_soon() {
+  if (std::exchange(polling_, true)) return;
   parts_.executor.after(kIdlePoll, [this, alive = alive_] {
-    if (*alive) tell_later();
+    if (!*alive) return;
+    polling_ = false;
+    tell_later();
   });
 }
 

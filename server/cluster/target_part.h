@@ -80,6 +80,7 @@ class TargetPart {
 
   void elected(const manager::VolumeRecord& record);
   void prepare(Epoch epoch);
+  [[nodiscard]] Result<void> check(const manager::VolumeRecord& record) const;
   void end_term();
   void drop_ended();
   void tell_later();
@@ -96,6 +97,7 @@ class TargetPart {
   std::optional<manager::Election> election_;
   State told_ = State::kTransitioning;
   bool telling_ = false;
+  bool polling_ = false;
   bool dropping_ = false;
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

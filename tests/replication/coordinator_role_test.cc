@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <string>
 #include <vector>
 
 #include "tests/replication/role_actions.h"
@@ -217,9 +218,30 @@ TEST_F(CoordinatorRoleTest, AStorageNodeHasTheHistoryAndWhatIsUnderWay) {
   EXPECT_FALSE(role_.caught_up(kOwn));
   hear(kOwn, CaughtUp{kVolume, kEpoch, {19}});
   EXPECT_TRUE(role_.caught_up(kOwn));
-  hear(Logged{kVolume, kEpoch, {20}});
-  EXPECT_EQ(sent<CommitMessage>(flush())->settled, SequenceNumber{20});
+  EXPECT_EQ(sent<CommitMessage>(hear(Logged{kVolume, kEpoch, {20}}))->settled, SequenceNumber{20});
   EXPECT_TRUE(flush().empty()) << "it has been told";
+}
+
+TEST_F(CoordinatorRoleTest, WhereReadsAreServedAWriteIsCommittedBeforeItIsAnswered) {
+  serve();
+  open_storage(kOwn);
+  open_storage(kOther);
+  for (std::uint64_t token = 1; token <= 2; ++token) submit(token);
+  std::vector<std::string> order;
+  for (const auto& action : hear(Logged{kVolume, kEpoch, {20}})) {
+    if (const auto* answer = std::get_if<Answer>(&action)) {
+      order.push_back("answer " + std::to_string(answer->token.value));
+    } else if (const auto* store = std::get_if<CoordinatorRole::ToStore>(&action)) {
+      const auto& commit = std::get<CommitMessage>(store->message);
+      order.push_back("commit " + std::to_string(commit.settled.value) + " at " +
+                      std::to_string(store->node.value));
+    }
+  }
+  EXPECT_EQ(order,
+            (std::vector<std::string>{"commit 19 at 1", "answer 1", "commit 20 at 1", "answer 2"}));
+  const auto rest = only<CoordinatorRole::ToStore>(flush());
+  ASSERT_TRUE(rest.has_value());
+  EXPECT_EQ(rest->node, kOther) << "once, when nothing else goes there";
 }
 
 TEST_F(CoordinatorRoleTest, TheFrontierIsThatOfTheLastImage) {
@@ -250,8 +272,8 @@ TEST_F(CoordinatorRoleTest, WritesWaitForTheSlowestStorageNodeButNotForLong) {
   EXPECT_TRUE(tick(11s).empty());
   const Actions left_out = tick(11s + 1ms);
   EXPECT_EQ(all_sent<WriteMessage>(left_out).size(), 2u) << "to the logger, and to one of the two";
-  hear(Logged{kVolume, kEpoch, {21}});
-  EXPECT_EQ(all_sent<CommitMessage>(flush()).size(), 1u);
+  EXPECT_EQ(sent<CommitMessage>(hear(Logged{kVolume, kEpoch, {21}}))->settled, SequenceNumber{21});
+  EXPECT_TRUE(flush().empty()) << "the other one gets nothing";
   // When it has written what it has, it goes on.
   EXPECT_TRUE(hear(kOther, StorageProgress{kVolume, kEpoch, {18}, {17}, 9 * kBlockBytes}).empty());
   const Actions back = hear(kOther, StorageProgress{kVolume, kEpoch, {18}, {18}, 9 * kBlockBytes});

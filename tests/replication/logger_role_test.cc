@@ -25,22 +25,22 @@ class LoggerRoleTest : public ::testing::Test {
  protected:
   LoggerRole::Actions hear(ConnectionId from, ToLogger message) {
     LoggerRole::Actions out;
-    role_.received(from, std::move(message), out);
+    role_->received(from, std::move(message), out);
     return out;
   }
   LoggerRole::Actions promised(std::uint64_t epoch, const Result<void>& result = {}) {
     LoggerRole::Actions out;
-    role_.promised({{epoch}, {}}, result, out);
+    role_->promised({{epoch}, {}}, result, out);
     return out;
   }
   LoggerRole::Actions appended(std::uint64_t sequence, const Result<void>& result = {}) {
     LoggerRole::Actions out;
-    role_.appended({sequence}, result, out);
+    role_->appended({sequence}, result, out);
     return out;
   }
   LoggerRole::Actions flush() {
     LoggerRole::Actions out;
-    role_.flush(out);
+    role_->flush(out);
     return out;
   }
   void open(ConnectionId connection, std::uint64_t epoch = 5) {
@@ -53,7 +53,17 @@ class LoggerRoleTest : public ::testing::Test {
     return logged->through.value;
   }
 
-  LoggerRole role_{{kVolume, {4}, {10}, {1010}, {1500}, {7}}};
+  void begin_with(std::vector<SequenceRange> holes) {
+    role_.emplace(LoggerRole::Start{kVolume, {4}, {10}, {1010}, {1500}, {7}, std::move(holes)});
+  }
+  void lose(std::uint64_t first, std::uint64_t last) {
+    const VoidMessage message{kVolume, {5}, {first}, {last}};
+    ASSERT_TRUE(only<LoggerRole::AppendVoid>(hear(kFirst, message)).has_value());
+    LoggerRole::Actions out;
+    role_->void_appended({{first}, {last}}, {}, out);
+  }
+
+  std::optional<LoggerRole> role_{LoggerRole({kVolume, {4}, {10}, {1010}, {1500}, {7}})};
 };
 
 TEST_F(LoggerRoleTest, AnEpochIsPromisedBeforeItIsOpen) {
@@ -122,7 +132,7 @@ TEST_F(LoggerRoleTest, WhatFailedIsToldAndHoldsUpTheOthersUntilItIsVoid) {
   EXPECT_TRUE(only<LoggerRole::AppendVoid>(hear(kFirst, VoidMessage{kVolume, {5}, {11}, {11}}))
                   .has_value());
   LoggerRole::Actions out;
-  role_.void_appended({{11}, {11}}, {}, out);
+  role_->void_appended({{11}, {11}}, {}, out);
   EXPECT_EQ(through(), 12u);
 }
 
@@ -141,10 +151,58 @@ TEST_F(LoggerRoleTest, NothingIsUnderWayWhenTheLogIsOpenForTheNext) {
   EXPECT_EQ(opened->holes[0], (SequenceRange{{11}, {11}}));
 }
 
+TEST_F(LoggerRoleTest, BeginsWithHolesAndTellsThem) {
+  begin_with({{{3}, {4}}, {{6}, {6}}, {{9}, {10}}});
+  EXPECT_EQ(role_->settled(), SequenceNumber{2});
+  hear(kFirst, OpenLog{kVolume, {5}});
+  const auto opened = sent<LogOpened>(promised(5));
+  ASSERT_TRUE(opened.has_value());
+  EXPECT_EQ(opened->last, SequenceNumber{10});
+  EXPECT_EQ(opened->holes, (std::vector<SequenceRange>{{{3}, {4}}, {{6}, {6}}, {{9}, {10}}}));
+  EXPECT_EQ(through(), std::nullopt) << "what is settled below the first one is no news";
+}
+
+TEST_F(LoggerRoleTest, HolesThatItBeganWithAreSettledWhenTheyAreVoid) {
+  begin_with({{{3}, {4}}, {{6}, {6}}, {{9}, {10}}});
+  open(kFirst);
+  lose(6, 6);
+  EXPECT_EQ(through(), std::nullopt) << "one is below";
+  lose(3, 4);
+  EXPECT_EQ(through(), 8u) << "what is between the holes is durable";
+  EXPECT_TRUE(sent<Refused>(hear(kSecond, OpenLog{kVolume, {4}})).has_value());
+  lose(9, 10);
+  lose(11, 18);
+  EXPECT_EQ(through(), 18u);
+  EXPECT_TRUE(only<LoggerRole::Append>(hear(kFirst, write_of(19))).has_value());
+}
+
+TEST_F(LoggerRoleTest, AHoleThatItBeganWithIsVoidedOnceAndNothingBesideIt) {
+  for (const auto& [first, last] : {std::pair(2, 3), std::pair(4, 5), std::pair(2, 5)}) {
+    begin_with({{{3}, {4}}});
+    open(kFirst);
+    const VoidMessage message{
+        kVolume, {5}, {static_cast<std::uint64_t>(first)}, {static_cast<std::uint64_t>(last)}};
+    EXPECT_TRUE(sent<Refused>(hear(kFirst, message)).has_value()) << first << " to " << last;
+  }
+  begin_with({{{3}, {4}}});
+  open(kFirst);
+  lose(3, 4);
+  EXPECT_EQ(through(), 10u);
+  EXPECT_TRUE(sent<Refused>(hear(kFirst, VoidMessage{kVolume, {5}, {3}, {4}})).has_value());
+}
+
+TEST_F(LoggerRoleTest, AHoleFromTheFirstNumberOnLeavesNothingSettled) {
+  begin_with({{{1}, {10}}});
+  EXPECT_EQ(role_->settled(), SequenceNumber{0});
+  open(kFirst);
+  lose(1, 10);
+  EXPECT_EQ(through(), 10u);
+}
+
 TEST_F(LoggerRoleTest, NumbersFollowOneAnother) {
   open(kFirst);
   const auto refused = [this](const ToLogger& message) {
-    role_.disconnected(kFirst);
+    role_->disconnected(kFirst);
     hear(kFirst, OpenLog{kVolume, {5}});
     return sent<Refused>(hear(kFirst, message)).has_value();
   };
@@ -170,7 +228,7 @@ TEST_F(LoggerRoleTest, AFloorIsDurableBeforeItIsToldAndOutlivesTheEpoch) {
   EXPECT_TRUE(only<LoggerRole::Append>(hear(kFirst, write_of(11))).has_value())
       << "it was stamped before";
   LoggerRole::Actions out;
-  role_.promised(*promise, {}, out);
+  role_->promised(*promise, {}, out);
   const auto raised = sent<FloorRaised>(out);
   ASSERT_TRUE(raised.has_value());
   EXPECT_EQ(raised->time, VersionTime{9000});

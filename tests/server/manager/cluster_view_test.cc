@@ -47,6 +47,24 @@ TEST_F(ClusterViewTest, ShowsWhatIsThereAndWhatChanges) {
   EXPECT_EQ(value("/m/b"), "2");
 }
 
+TEST_F(ClusterViewTest, ThoseBehindAPrefixAreVisitedInTheOrderOfKeys) {
+  for (const char* const key : {"/m/b/2", "/m/b/10", "/m/a", "/m/b", "/m/c", "/other/b/3"}) {
+    put(key, key);
+  }
+  begin();
+  const auto visited = [this](const std::string& prefix) {
+    std::string keys;
+    view_->visit(prefix, [&](const Entry& entry) { keys += entry.value + " "; });
+    return keys;
+  };
+  EXPECT_EQ(visited("/m/"), "") << "nothing is known yet";
+  executor_.advance(10ms);
+  EXPECT_EQ(visited("/m/b/"), "/m/b/10 /m/b/2 ");
+  EXPECT_EQ(visited("/m/b"), "/m/b /m/b/10 /m/b/2 ");
+  EXPECT_EQ(visited("/m/"), "/m/a /m/b /m/b/10 /m/b/2 /m/c ");
+  EXPECT_EQ(visited("/m/d"), "");
+}
+
 TEST_F(ClusterViewTest, ListsAgainWhenItHasMissedSomething) {
   put("/m/a", "1");
   begin();

@@ -1,0 +1,209 @@
+#include "server/cluster/storage_part.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tests/server/cluster/memory_promises.h"
+#include "tests/server/volume/asked_history.h"
+#include "tests/server/volume/inline_worker.h"
+#include "tests/server/volume/logged_rig.h"
+#include "tests/server/volume/watched_disk.h"
+
+namespace mariner::cluster {
+namespace {
+
+using namespace std::chrono_literals;
+using replication::ConnectionId;
+using replication::FromStorage;
+using test::AskedHistory;
+using test::LoggedRig;
+
+constexpr VolumeId kVolume = LoggedRig::kVolume;
+constexpr Epoch kEpoch{5};
+constexpr std::uint64_t kBlocks = 16;
+
+// A storage node as a coordinator meets it, over an image in memory. What it wants to know of the
+// past, it asks the test.
+class StoragePartTest : public ::testing::Test {
+ protected:
+  ~StoragePartTest() override {
+    if (part_ == nullptr) return;
+    part_->close();
+    disk_.release();
+    executor_.run_until_idle();
+    EXPECT_TRUE(part_->idle());
+  }
+  void make(std::uint64_t durable = 0, Epoch promised = {}) {
+    volume::Storage::Options options;
+    options.lag_bytes_max = 64 * kBlockBytes;
+    StoragePart::Events events;
+    events.durable = [this](SequenceNumber sequence) { durable_ = sequence; };
+    events.apply_failed = [this](const Error&) { ++failures_; };
+    part_ = std::make_unique<StoragePart>(
+        std::make_unique<test::WatchedDisk>(disk_, [](ByteRange, bool) {}),
+        replication::StorageRole::Start{kVolume, promised, {durable}}, options,
+        StoragePart::Parts{history_, worker_, executor_, promises_}, std::move(events));
+    to_ = part_->host().accept([this](const FromStorage& message) { said_.push_back(message); });
+  }
+  void tell(replication::ToStorage message) {
+    part_->host().received(to_, std::move(message));
+    executor_.run_ready();
+  }
+  void resume(std::uint64_t settled) {
+    tell(replication::OpenStorage{kVolume, kEpoch});
+    ASSERT_TRUE(said<replication::StorageOpened>().has_value());
+    tell(replication::Resume{kVolume, kEpoch, {settled}});
+  }
+  void write(std::uint64_t sequence, BlockRange extent, char letter) {
+    replication::WriteMessage message;
+    message.volume = kVolume;
+    message.stamp = {kEpoch, {sequence}, {sequence}};
+    message.write.extent = extent;
+    message.write.payload = LoggedRig::blocks_of(letter, extent.count.value);
+    tell(std::move(message));
+  }
+  void commit(std::uint64_t settled) {
+    tell(replication::CommitMessage{kVolume, kEpoch, {settled}});
+  }
+  // The newest of these that was said.
+  template <typename T>
+  [[nodiscard]] std::optional<T> said() const {
+    std::optional<T> found;
+    for (const FromStorage& message : said_) {
+      if (const T* one = std::get_if<T>(&message)) found = *one;
+    }
+    return found;
+  }
+  std::string read(BlockRange range) {
+    std::string text = "nothing";
+    part_->storage().read(range, [&](const Result<PayloadSlice>& r) {
+      text = r ? LoggedRig::text_of(r->bytes()) : std::string(error_code_name(r.error().code));
+    });
+    executor_.run_ready();
+    return text;
+  }
+  [[nodiscard]] std::string image() const {
+    return LoggedRig::text_of(disk_.bytes({0, 4 * kBlockBytes}));
+  }
+
+  test::ManualExecutor executor_;
+  test::FaultyDisk disk_{executor_, {.size_bytes = kBlocks * kBlockBytes}};
+  test::InlineWorker worker_{executor_};
+  AskedHistory history_;
+  MemoryPromises promises_{executor_};
+  std::unique_ptr<StoragePart> part_;
+  ConnectionId to_;
+  std::vector<FromStorage> said_;
+  SequenceNumber durable_;
+  int failures_ = 0;
+};
+
+TEST_F(StoragePartTest, WhatIsCommittedIsReadAndComesToTheImage) {
+  make();
+  resume(0);
+  EXPECT_EQ(promises_.epoch(), kEpoch);
+  EXPECT_EQ(said<replication::CaughtUp>()->through, SequenceNumber{0});
+  write(1, {{0}, {2}}, 'a');
+  write(2, {{1}, {2}}, 'b');
+  EXPECT_EQ(read({{0}, {4}}), "0000");
+  commit(1);
+  EXPECT_EQ(read({{0}, {4}}), "aa00");
+  commit(2);
+  EXPECT_EQ(read({{0}, {4}}), "abb0");
+  EXPECT_EQ(image(), "0000");
+  executor_.advance(5s);
+  EXPECT_EQ(image(), "abb0");
+  EXPECT_EQ(durable_, SequenceNumber{2});
+  EXPECT_EQ(said<replication::StorageProgress>()->durable, SequenceNumber{2});
+  EXPECT_EQ(read({{0}, {4}}), "abb0");
+}
+
+TEST_F(StoragePartTest, TheCoordinatorIsToldWhatIsGranted) {
+  make();
+  resume(0);
+  const auto at_first = said<replication::StorageProgress>();
+  ASSERT_TRUE(at_first.has_value());
+  EXPECT_EQ(at_first->granted, part_->storage().granted_bytes());
+  EXPECT_GE(at_first->granted, 64 * kBlockBytes);
+  for (std::uint64_t sequence = 1; sequence <= 4; ++sequence) write(sequence, {{0}, {16}}, 'a');
+  commit(4);
+  executor_.advance(30s);
+  EXPECT_EQ(durable_, SequenceNumber{4});
+  EXPECT_GE(said<replication::StorageProgress>()->granted, 128 * kBlockBytes)
+      << "as much again as was applied";
+}
+
+TEST_F(StoragePartTest, WhatCameSinceTheImageTheHistoryTells) {
+  disk_.overwrite(0, LoggedRig::blocks_of('i', 4).bytes());
+  make(7, Epoch{4});
+  resume(20);
+  EXPECT_EQ(said<replication::StorageOpened>()->committed, SequenceNumber{7});
+  EXPECT_EQ(said<replication::StorageOpened>()->durable, SequenceNumber{7});
+  EXPECT_FALSE(said<replication::CaughtUp>().has_value());
+  AskedHistory::Changed asked = AskedHistory::next(history_.changes);
+  EXPECT_EQ(asked.from, SequenceNumber{7});
+  EXPECT_EQ(asked.to, SequenceNumber{20});
+  EXPECT_FALSE(part_->idle());
+  write(21, {{0}, {1}}, 'a');
+  commit(21);
+  EXPECT_EQ(read({{0}, {4}}), "iiii") << "behind what is caught up with";
+  asked.portion(std::vector<BlockRange>{{{2}, {1}}});
+  asked.done({});
+  executor_.run_ready();
+  EXPECT_EQ(said<replication::CaughtUp>()->through, SequenceNumber{20});
+  EXPECT_EQ(read({{0}, {2}}), "ai");
+  std::optional<std::string> text;
+  part_->storage().read(
+      {{2}, {1}}, [&](const Result<PayloadSlice>& r) { text = LoggedRig::text_of(r->bytes()); });
+  AskedHistory::Read past = AskedHistory::next(history_.reads);
+  EXPECT_EQ(past.at, SequenceNumber{20});
+  std::ranges::fill(past.to, std::byte{'h'});
+  past.done(std::vector<BlockRange>{});
+  executor_.run_ready();
+  EXPECT_EQ(text, "h");
+}
+
+TEST_F(StoragePartTest, AnImageThatCannotBeWrittenIsSaidAndTriedAgain) {
+  make();
+  resume(0);
+  write(1, {{0}, {1}}, 'a');
+  commit(1);
+  disk_.fail_writes(1, test::FaultyDisk::Remains::kNothing);
+  executor_.advance(2500ms);
+  EXPECT_EQ(failures_, 1);
+  EXPECT_EQ(durable_, SequenceNumber{0});
+  EXPECT_EQ(said<replication::StorageProgress>()->durable, SequenceNumber{0});
+  EXPECT_EQ(read({{0}, {1}}), "a");
+  executor_.advance(30s);
+  EXPECT_EQ(durable_, SequenceNumber{1});
+  EXPECT_EQ(image(), "a000");
+}
+
+TEST_F(StoragePartTest, WhatIsUnderWayIsWaitedForAtTheEnd) {
+  make();
+  resume(0);
+  write(1, {{0}, {1}}, 'a');
+  commit(1);
+  worker_.set_duration([] { return 1s; });
+  executor_.advance(2500ms);
+  EXPECT_FALSE(part_->idle());
+  part_->close();
+  EXPECT_FALSE(part_->idle());
+  executor_.advance(10s);
+  EXPECT_TRUE(part_->idle());
+}
+
+TEST_F(StoragePartTest, AnOlderEpochThanWasPromisedIsNotHeard) {
+  make(0, Epoch{6});
+  tell(replication::OpenStorage{kVolume, kEpoch});
+  const auto refused = said<replication::Refused>();
+  ASSERT_TRUE(refused.has_value());
+  EXPECT_EQ(refused->promised, Epoch{6});
+}
+
+}  // namespace
+}  // namespace mariner::cluster
