@@ -385,6 +385,10 @@ void CoordinatorRole::carry_out(replication::Actions& actions, Actions& out) {
         unsettled_.pop_front();
         settled_ = settled_.next();
       }
+      // Reads are served there: visible before it is answered.
+      if (const auto beside = storages_.find(beside_); beside != storages_.end()) {
+        tell_settled(beside->second, beside_, out);
+      }
     } else if (auto* answer = std::get_if<Answer>(&action)) {
       out.emplace_back(std::move(*answer));
     } else {
@@ -400,11 +404,13 @@ CoordinatorRole::Unsettled* CoordinatorRole::unsettled(SequenceNumber sequence) 
 
 void CoordinatorRole::flush(Actions& out) {
   if (phase_ != Phase::kServing) return;
-  for (auto& [node, storage] : storages_) {
-    if (storage.link != Link::kOpen || storage.told >= settled_) continue;
-    storage.told = settled_;
-    out.emplace_back(ToStore{node, CommitMessage{volume_, epoch_, settled_}});
-  }
+  for (auto& [node, storage] : storages_) tell_settled(storage, node, out);
+}
+
+void CoordinatorRole::tell_settled(StorageLink& storage, NodeId node, Actions& out) {
+  if (storage.link != Link::kOpen || storage.told >= settled_) return;
+  storage.told = settled_;
+  out.emplace_back(ToStore{node, CommitMessage{volume_, epoch_, settled_}});
 }
 
 void CoordinatorRole::tick(VersionTime now, std::chrono::nanoseconds monotonic, Actions& out) {

@@ -11,6 +11,8 @@
 //   have stamped is durable or void, on record: numbers and times are never given twice.
 // - a write is kept until it is settled, and sent again, in order, whenever the logger or a storage
 //   node comes back.
+// - the storage that reads are served from has committed a write before it is answered, and before
+//   anybody hears that it is settled.
 // - when somebody of a newer epoch was there first, nothing is answered any more.
 #pragma once
 
@@ -160,6 +162,7 @@ class CoordinatorRole {
   bool durable(StorageLink& storage, SequenceNumber durable);
   void resume(StorageLink& storage, NodeId node, VersionTime now, Actions& out);
   void carry_out(replication::Actions& actions, Actions& out);
+  void tell_settled(StorageLink& storage, NodeId node, Actions& out);
   void send(StorageLink& storage, NodeId node, const WriteMessage& message, Actions& out);
   void update_grant(VersionTime now, Actions& out);
   void over(Epoch by, Actions& out);
