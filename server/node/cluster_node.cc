@@ -132,9 +132,10 @@ void ClusterNode::open_shared_store() {
   manager::NodeLease::Options lease;
   lease.key = manager::alive_key(self_);
   lease.value = identity_->name.node;
+  const std::chrono::nanoseconds ttl = config_.cluster.lease;
   lease.ttl = config_.cluster.lease;
-  lease.renew_every = config_.cluster.lease / 6;
-  lease.margin = config_.cluster.lease / 6;
+  lease.renew_every = ttl / 6;
+  lease.margin = ttl / 6;
   lease.backoff = backoff;
   lease_ = std::make_unique<manager::NodeLease>(
       *shared_, loop_, lease,
