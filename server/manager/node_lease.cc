@@ -26,11 +26,11 @@ void NodeLease::start() {
   acquire();
 }
 
-void NodeLease::stop() {
+void NodeLease::stop(UniqueFunction<void()> answered) {
   stopped_ = true;
   ++turn_;
-  if (id_.value == 0) return;
-  store_.revoke(id_, [](const Result<void>&) {});
+  if (id_.value == 0) return answered();
+  store_.revoke(id_, [answered = std::move(answered)](const Result<void>&) mutable { answered(); });
   lose();
 }
 
