@@ -80,18 +80,34 @@ void TargetPart::look() {
   tell_later();
 }
 
-void TargetPart::elected(const manager::VolumeRecord& record) {
-  end_term();
-  if (events_.elected) events_.elected(record);
+// Whether this node can coordinate those whom the record names.
+Result<void> TargetPart::check_nodes(const manager::VolumeRecord& record) const {
+  const auto unfit = [](const std::string& what) {
+    return Error{ErrorCode::kNotFound, "the cluster's record of the volume " + what};
+  };
   std::vector<replication::NodeId> nodes = record.storages;
   nodes.push_back(record.logger);
   for (const replication::NodeId node : nodes) {
     if (node == options_.self || parts_.caller.knows(node)) continue;
-    if (!events_.failed) return;
-    return events_.failed(
-        Error{ErrorCode::kNotFound, "the cluster's record of the volume names node " +
-                                        std::to_string(node.value) +
-                                        ", which the configuration does not know"});
+    return unfit("names node " + std::to_string(node.value) +
+                 ", which the configuration does not know");
+  }
+  if (std::ranges::find(record.storages, options_.self) == record.storages.end()) {
+    return unfit("does not name this node, which has an image of it");
+  }
+  if ((record.logger == options_.self) != (parts_.own.logger != nullptr)) {
+    return unfit("names node " + std::to_string(record.logger.value) +
+                 " as its logger, and its definition another one");
+  }
+  return {};
+}
+
+void TargetPart::elected(const manager::VolumeRecord& record) {
+  end_term();
+  if (events_.elected) events_.elected(record);
+  if (const Result<void> fit = check_nodes(record); !fit) {
+    if (events_.failed) events_.failed(fit.error());
+    return;
   }
   term_ = std::make_unique<Term>(*this, record);
   term_->link.begin(term_->host);

@@ -75,6 +75,7 @@ class TargetPart {
  private:
   struct Term;
 
+  [[nodiscard]] Result<void> check_nodes(const manager::VolumeRecord& record) const;
   void elected(const manager::VolumeRecord& record);
   void end_term();
   void drop_ended();
