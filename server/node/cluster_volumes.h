@@ -60,7 +60,8 @@ class ClusterVolumes {
   Result<void> load();
   // Begins them. `log`: of a node that logs; outlives this.
   Result<void> start(LogStack* log);
-  // The shared store, or the lease, has changed: what is new begins.
+  // The shared store, or the lease, has changed: what is new begins. What makes no sense is told
+  // once, and left alone.
   void look();
 
   [[nodiscard]] const std::map<std::uint32_t, ClusterVolume>& all() const { return volumes_; }
@@ -80,6 +81,9 @@ class ClusterVolumes {
   Result<void> begin_logger(ClusterVolume& volume, Epoch promised, VersionTime floor);
   Result<void> begin_storage(ClusterVolume& volume, Epoch promised, volume::History& history);
   void begin_target(ClusterVolume& volume, volume::History& history);
+  [[nodiscard]] Result<void> check_definition(const meta::Volume& meta) const;
+  [[nodiscard]] Result<void> check_nodes(const meta::Cluster& nodes) const;
+  void tell(const std::vector<Error>& left_out);
   void join(const meta::Volume& meta);
 
   const Parts parts_;
@@ -90,6 +94,7 @@ class ClusterVolumes {
   std::map<std::uint32_t, ClusterVolume> volumes_;
   std::map<std::uint32_t, meta::Volume> known_;  // of the node's store
   std::set<std::uint32_t> failed_;               // to begin: told once
+  std::set<std::string> told_;  // what makes no sense of what the shared store has now
 };
 
 }  // namespace mariner::node
