@@ -385,8 +385,10 @@ void CoordinatorRole::carry_out(replication::Actions& actions, Actions& out) {
         unsettled_.pop_front();
         settled_ = settled_.next();
       }
-      const auto beside = storages_.find(beside_);
-      if (beside != storages_.end()) tell_settled(beside->second, beside_, out);
+      // Reads are served there: visible before it is answered.
+      if (const auto beside = storages_.find(beside_); beside != storages_.end()) {
+        tell_settled(beside->second, beside_, out);
+      }
     } else if (auto* answer = std::get_if<Answer>(&action)) {
       out.emplace_back(std::move(*answer));
     } else {

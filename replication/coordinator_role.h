@@ -13,6 +13,8 @@
 //   answered: what is asked from within the answer sees it.
 // - a write is kept until it is settled, and sent again, in order, whenever the logger or a storage
 //   node comes back.
+// - the storage that reads are served from has committed a write before it is answered, and before
+//   anybody hears that it is settled.
 // - when somebody of a newer epoch was there first, nothing is answered any more.
 #pragma once
 
@@ -162,8 +164,8 @@ class CoordinatorRole {
   bool durable(StorageLink& storage, SequenceNumber durable);
   void resume(StorageLink& storage, NodeId node, VersionTime now, Actions& out);
   void carry_out(replication::Actions& actions, Actions& out);
-  void send(StorageLink& storage, NodeId node, const WriteMessage& message, Actions& out);
   void tell_settled(StorageLink& storage, NodeId node, Actions& out);
+  void send(StorageLink& storage, NodeId node, const WriteMessage& message, Actions& out);
   void update_grant(VersionTime now, Actions& out);
   void over(Epoch by, Actions& out);
   Unsettled* unsettled(SequenceNumber sequence);

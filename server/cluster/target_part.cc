@@ -84,8 +84,8 @@ void TargetPart::look() {
 void TargetPart::elected(const manager::VolumeRecord& record) {
   end_term();
   if (events_.elected) events_.elected(record);
-  if (Result<void> good = check(record); !good) {
-    if (events_.failed) events_.failed(good.error());
+  if (const Result<void> fit = check_nodes(record); !fit) {
+    if (events_.failed) events_.failed(fit.error());
     return;
   }
   term_ = std::make_unique<Term>(*this, record);
@@ -104,23 +104,30 @@ void TargetPart::prepare(Epoch epoch) {
   events_.prepare(std::move(done));
 }
 
-// Everybody whom the record names is who it says: the configuration may know better.
-Result<void> TargetPart::check(const manager::VolumeRecord& record) const {
-  const auto refuse = [](const std::string& what) {
-    return Error{ErrorCode::kNotFound, "the cluster's record of the volume names " + what};
+// Whether this node can coordinate those whom the record names.
+Result<void> TargetPart::check_nodes(const manager::VolumeRecord& record) const {
+  const auto unfit = [](const std::string& what) {
+    return Error{ErrorCode::kNotFound, "the cluster's record of the volume " + what};
   };
   std::vector<replication::NodeId> nodes = record.storages;
   nodes.push_back(record.logger);
   for (const replication::NodeId node : nodes) {
     if (node == options_.self || parts_.caller.knows(node)) continue;
-    return refuse("node " + std::to_string(node.value) + ", which the configuration does not know");
+    return unfit("names node " + std::to_string(node.value) +
+                 ", which the configuration does not know");
+  }
+  if (std::ranges::find(record.storages, options_.self) == record.storages.end()) {
+    return unfit("does not name this node, which has an image of it");
+  }
+  if (parts_.own.storage == nullptr) {
+    return unfit("names this node as a storage node, which it is not by its configuration");
   }
   if (record.logger == options_.self && parts_.own.logger == nullptr) {
-    return refuse("this node as its logger, which it is not by its configuration");
+    return unfit("names this node as its logger, which it is not by its configuration");
   }
-  if (std::ranges::find(record.storages, options_.self) != record.storages.end() &&
-      parts_.own.storage == nullptr) {
-    return refuse("this node as a storage node, which it is not by its configuration");
+  if (record.logger != options_.self && parts_.own.logger != nullptr) {
+    return unfit("names node " + std::to_string(record.logger.value) +
+                 " as its logger, and its definition another one");
   }
   return {};
 }

@@ -78,9 +78,9 @@ class TargetPart {
  private:
   struct Term;
 
+  [[nodiscard]] Result<void> check_nodes(const manager::VolumeRecord& record) const;
   void elected(const manager::VolumeRecord& record);
   void prepare(Epoch epoch);
-  [[nodiscard]] Result<void> check(const manager::VolumeRecord& record) const;
   void end_term();
   void drop_ended();
   void tell_later();

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "proto/check.h"
+
 namespace mariner::manager {
 
 NodeLease::NodeLease(ClusterStore& store, Executor& executor, Options options, Events events)
@@ -10,7 +12,10 @@ NodeLease::NodeLease(ClusterStore& store, Executor& executor, Options options, E
       executor_(executor),
       options_(std::move(options)),
       events_(std::move(events)),
-      backoff_(options_.backoff) {}
+      backoff_(options_.backoff) {
+  CHECK(options_.renew_every.count() > 0);
+  CHECK(options_.renew_every + options_.margin < options_.ttl);
+}
 
 NodeLease::~NodeLease() { *alive_ = false; }
 
@@ -21,11 +26,11 @@ void NodeLease::start() {
   acquire();
 }
 
-void NodeLease::stop() {
+void NodeLease::stop(UniqueFunction<void()> answered) {
   stopped_ = true;
   ++turn_;
-  if (id_.value == 0) return;
-  store_.revoke(id_, [](const Result<void>&) {});
+  if (id_.value == 0) return answered();
+  store_.revoke(id_, [answered = std::move(answered)](const Result<void>&) mutable { answered(); });
   lose();
 }
 

@@ -41,8 +41,9 @@ class NodeLease {
 
   // Gets a lease, and a new one whenever it is lost.
   void start();
-  // Gives it back, so that others need not wait for its end. Told as lost.
-  void stop();
+  // Gives it back, so that others need not wait for its end. Told as lost. `answered` when the
+  // store has taken it, or has not answered within its deadline; at once if there is none.
+  void stop(UniqueFunction<void()> answered);
 
   // To be asked after a command has arrived, before it is served.
   [[nodiscard]] bool held() const;

@@ -17,6 +17,8 @@ namespace mariner::node {
 namespace {
 
 constexpr auto kTick = std::chrono::seconds(1);
+// How long a node that stops waits for the store to take its lease back.
+constexpr auto kLeaseReturn = std::chrono::seconds(1);
 constexpr auto kIdlePoll = std::chrono::milliseconds(5);
 
 }  // namespace
@@ -132,9 +134,10 @@ void ClusterNode::open_shared_store() {
   manager::NodeLease::Options lease;
   lease.key = manager::alive_key(self_);
   lease.value = identity_->name.node;
+  const std::chrono::nanoseconds ttl = config_.cluster.lease;
   lease.ttl = config_.cluster.lease;
-  lease.renew_every = std::chrono::nanoseconds(config_.cluster.lease) / 6;
-  lease.margin = lease.renew_every;
+  lease.renew_every = ttl / 6;
+  lease.margin = ttl / 6;
   lease.backoff = backoff;
   lease_ = std::make_unique<manager::NodeLease>(
       *shared_, loop_, lease,
@@ -284,7 +287,8 @@ void ClusterNode::stop(UniqueFunction<void()> done) {
   enrolment_desk_->close();
   front_->stop([this, done = std::move(done)]() mutable {
     volumes_->close(Error{ErrorCode::kUnavailable, "the node is stopping"});
-    lease_->stop();  // others need not wait for its end
+    lease_->stop([this] { lease_returned_ = true; });
+    lease_return_end_ = loop_.monotonic_time() + kLeaseReturn;
     if (node_log_ != nullptr) {
       node_log_->stack().stop();
       node_log_->indexes().stop_repairs();
@@ -300,7 +304,10 @@ void ClusterNode::stop(UniqueFunction<void()> done) {
 }
 
 void ClusterNode::wait_until_idle(UniqueFunction<void()> done) {
-  if (volumes_->idle() && (node_log_ == nullptr || node_log_->stack().idle())) return done();
+  const bool left = lease_returned_ || loop_.monotonic_time() >= lease_return_end_;
+  if (left && volumes_->idle() && (node_log_ == nullptr || node_log_->stack().idle())) {
+    return done();
+  }
   loop_.after(kIdlePoll,
               [this, done = std::move(done)]() mutable { wait_until_idle(std::move(done)); });
 }

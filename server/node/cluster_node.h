@@ -91,6 +91,8 @@ class ClusterNode final : public Daemon, public iscsi::TargetDirectory, public w
   VersionTime started_;
   bool ready_ = false;
   bool stopping_ = false;
+  bool lease_returned_ = false;
+  std::chrono::nanoseconds lease_return_end_{0};
   bool creating_ = false;  // the configured volumes, once the cluster is known
   UniqueFunction<void(std::uint64_t)> progress_;
   LogLimiter bus_reports_{{.lines_max = 20}};

@@ -6,6 +6,7 @@
 
 #include "proto/check.h"
 #include "server/node/identity.h"
+#include "server/node/names.h"
 
 namespace mariner::node {
 
@@ -38,6 +39,10 @@ Result<void> ClusterVolumes::load() {
                    "the state directory " + options_.state_dir + " has the volume " + meta.name() +
                        " of a standalone server; a node of a cluster needs a directory of its own "
                        "([server] state_dir)"};
+    }
+    if (Result<void> r = check_definition(meta); !r) {
+      return Error{r.error().code,
+                   "the state directory " + options_.state_dir + ": " + r.error().message};
     }
     if (logs(meta)) {
       parts_.recovered.expect(meta.id(), {meta.size_bytes() >> kBlockShift},
@@ -238,11 +243,100 @@ void ClusterVolumes::look() {
   if (!started_ || closed_) return;
   std::vector<Error> left_out;
   for (const meta::Volume& meta : parts_.directory.volumes(&left_out)) {
-    if (!volumes_.contains(meta.id()) && !failed_.contains(meta.id())) join(meta);
+    if (failed_.contains(meta.id())) continue;
+    if (const auto here = volumes_.find(meta.id()); here != volumes_.end()) {
+      if (here->second.meta.uuid() == meta.uuid()) continue;
+      left_out.push_back({ErrorCode::kCorrupt,
+                          "volume " + std::to_string(meta.id()) + " of the cluster, " +
+                              meta.name() + ", is not the one that this node has by that number, " +
+                              here->second.meta.name() + ": another store has given it"});
+    } else if (Result<void> r = check_definition(meta); r) {
+      join(meta);
+    } else {
+      left_out.push_back(r.error());
+    }
   }
+  tell(left_out);
   for (auto& [id, volume] : volumes_) {
     if (volume.target != nullptr) volume.target->look();
   }
+}
+
+void ClusterVolumes::tell(const std::vector<Error>& left_out) {
+  std::set<std::string> told;
+  for (const Error& error : left_out) {
+    if (!told_.contains(error.message)) {
+      parts_.log.error("a volume of the cluster makes no sense, and is left alone",
+                       {{"error", to_string(error)}});
+    }
+    told.insert(error.message);
+  }
+  told_ = std::move(told);
+}
+
+// What the shared store says, anybody who reaches it may have written; behind this it is relied on.
+Result<void> ClusterVolumes::check_definition(const meta::Volume& meta) const {
+  const auto wrong = [&meta](const std::string& what) {
+    return Error{ErrorCode::kCorrupt,
+                 "volume " + std::to_string(meta.id()) + " of the cluster " + what};
+  };
+  if (meta.id() > INT32_MAX) return wrong("has a number that none is given");
+  if (Result<void> r = check_volume_name(meta.name()); !r) {
+    return wrong("has a name that is none: " + r.error().message);
+  }
+  for (const auto& [id, other] : volumes_) {
+    if (other.meta.name() != meta.name() || id == meta.id()) continue;
+    return wrong("has the name of volume " + std::to_string(id) + ", " + meta.name());
+  }
+  if (volumes_.size() >= kVolumesMax) {
+    return wrong("is one more than the " + std::to_string(kVolumesMax) + " that a node can have");
+  }
+  const std::uint64_t size = meta.size_bytes();
+  if (size < kVolumeSizeMin.bytes || size > kVolumeSizeMax.bytes || size % kBlockBytes != 0) {
+    return wrong("has " + std::to_string(size) + " bytes: expected a multiple of 4096, " +
+                 std::to_string(kVolumeSizeMin.bytes) + " to " +
+                 std::to_string(kVolumeSizeMax.bytes));
+  }
+  if (meta.block_size() != 512 && meta.block_size() != 4096) {
+    return wrong("has blocks of " + std::to_string(meta.block_size()) +
+                 " bytes: expected 512 or 4096");
+  }
+  if (meta.uuid().size() != kUuidBytes) {
+    return wrong("has a uuid of " + std::to_string(meta.uuid().size()) + " bytes: expected " +
+                 std::to_string(kUuidBytes));
+  }
+  if (meta.state() != meta::Volume::READY || meta.parent_id() != 0) {
+    return wrong("is in a state that volumes of a cluster do not have");
+  }
+  if (Result<void> r = check_nodes(meta.cluster()); !r) return wrong(r.error().message);
+  return {};
+}
+
+Result<void> ClusterVolumes::check_nodes(const meta::Cluster& nodes) const {
+  const auto wrong = [](std::uint32_t node, const char* what) {
+    return Error{ErrorCode::kCorrupt, "names node " + std::to_string(node) + what};
+  };
+  const auto known = [this](std::uint32_t node) {
+    return node == options_.self.value || parts_.caller.knows({node});
+  };
+  constexpr const char* kUnknown = ", which has no [[cluster.node]] in the configuration";
+  if (!known(nodes.logger())) return wrong(nodes.logger(), kUnknown);
+  if (nodes.logger() == options_.self.value && !options_.logs) {
+    return wrong(nodes.logger(), ", this one, as its logger: it has not the role \"logger\"");
+  }
+  const auto& storages = nodes.storages();
+  if (storages.empty() || static_cast<std::size_t>(storages.size()) > kVolumeStoragesMax) {
+    return Error{ErrorCode::kCorrupt,
+                 "has " + std::to_string(storages.size()) + " storage nodes: expected one or two"};
+  }
+  for (auto at = storages.begin(); at != storages.end(); ++at) {
+    if (!known(*at)) return wrong(*at, kUnknown);
+    if (std::find(storages.begin(), at, *at) != at) return wrong(*at, " as a storage node twice");
+    if (*at == options_.self.value && !options_.stores) {
+      return wrong(*at, ", this one, as a storage node: it has not the role \"storage\"");
+    }
+  }
+  return {};
 }
 
 // A volume that the cluster has created.

@@ -63,7 +63,8 @@ class ClusterVolumes {
   Result<void> load();
   // Begins them. `log`: of a node that logs; outlives this.
   Result<void> start(LogStack* log);
-  // The shared store, or the lease, has changed: what is new begins.
+  // The shared store, or the lease, has changed: what is new begins. What makes no sense is told
+  // once, and left alone.
   void look();
 
   [[nodiscard]] const std::map<std::uint32_t, ClusterVolume>& all() const { return volumes_; }
@@ -86,6 +87,9 @@ class ClusterVolumes {
   void make_device(ClusterVolume& volume);
   void take_reservations(VolumeId volume, UniqueFunction<void()> done);
   void target_changed(VolumeId volume, cluster::TargetPart::State state);
+  [[nodiscard]] Result<void> check_definition(const meta::Volume& meta) const;
+  [[nodiscard]] Result<void> check_nodes(const meta::Cluster& nodes) const;
+  void tell(const std::vector<Error>& left_out);
   void join(const meta::Volume& meta);
 
   const Parts parts_;
@@ -96,6 +100,7 @@ class ClusterVolumes {
   std::map<std::uint32_t, ClusterVolume> volumes_;
   std::map<std::uint32_t, meta::Volume> known_;  // of the node's store
   std::set<std::uint32_t> failed_;               // to begin: told once
+  std::set<std::string> told_;  // what makes no sense of what the shared store has now
 };
 
 }  // namespace mariner::node

@@ -174,6 +174,8 @@ inline constexpr std::size_t kSessionsMax = 65534;           // a TSIH has 16 bi
 inline constexpr ByteSize kInitiatorMemoryMin{16ull << 20};  // the longest command
 inline constexpr std::size_t kLogDisksMax = 64;
 inline constexpr std::uint32_t kClusterNodeIdMax = 4095;
+// Of a portal group: with every node's number before it, a tag has 16 bits (front.h).
+inline constexpr std::uint16_t kClusterPortalGroupTagMax = 16;
 inline constexpr std::size_t kClusterNodesMax = 64;
 inline constexpr std::size_t kNodeAddressesMax = 8;  // of one node, and what it listens on
 inline constexpr std::size_t kEtcdMembersMax = 9;

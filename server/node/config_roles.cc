@@ -17,6 +17,16 @@ std::optional<Role> parse_role(std::string_view name) {
   return std::nullopt;
 }
 
+// The number of a node goes into the tags of its groups.
+void check_portal_groups(ConfigTable& root, const Config& config) {
+  for (const PortalGroupConfig& group : config.server.portal_groups) {
+    if (group.tag <= kClusterPortalGroupTagMax) continue;
+    root.error("server",
+               fmt::format("there is a portal group {}: in a cluster, expected a tag of 2 to {}",
+                           group.tag, kClusterPortalGroupTagMax));
+  }
+}
+
 }  // namespace
 
 std::vector<Role> read_roles(ConfigTable& root) {
@@ -57,6 +67,7 @@ std::vector<Role> read_roles(ConfigTable& root) {
 
 void check_sections(ConfigTable& root, const Config& config) {
   if (!clustered(config)) return;
+  check_portal_groups(root, config);
   struct Section {
     std::string_view name;
     Role role;

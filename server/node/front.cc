@@ -31,6 +31,8 @@ iscsi::PortalOptions portal_options(const ServerConfig& server, std::uint32_t no
 
 }  // namespace
 
+static_assert(kClusterPortalGroupTagMax * (kClusterNodeIdMax + 1) - 1 <= UINT16_MAX);
+
 std::uint16_t portal_group_tag(std::uint16_t tag, std::uint32_t node) {
   if (node == 0) return tag;
   return static_cast<std::uint16_t>((tag - 1) * (kClusterNodeIdMax + 1) + node);

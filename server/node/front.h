@@ -51,7 +51,8 @@ class Front {
 
 // The tag of a portal group on a node of a cluster (0: of a standalone server, which keeps it): the
 // groups of all nodes together are those of a target, each with a tag of its own (RFC 7143 4.4.1).
-// The first group of a node has the node's number.
+// The first group of a node has the node's number; `tag` is at most kClusterPortalGroupTagMax
+// there.
 [[nodiscard]] std::uint16_t portal_group_tag(std::uint16_t tag, std::uint32_t node);
 
 }  // namespace mariner::node

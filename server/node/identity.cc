@@ -21,7 +21,7 @@ std::string hex(std::string_view bytes) {
 }  // namespace
 
 std::string new_uuid() {
-  std::string uuid(16, '\0');
+  std::string uuid(kUuidBytes, '\0');
   CHECK(::getrandom(uuid.data(), uuid.size(), 0) == static_cast<ssize_t>(uuid.size()));
   return uuid;
 }
@@ -36,7 +36,7 @@ std::string view_iqn(std::string_view base, std::string_view name) {
 
 scsi::Identity identity_of(std::string_view uuid, std::string iqn, std::string name,
                            std::string_view product) {
-  CHECK(uuid.size() == 16);
+  CHECK(uuid.size() == kUuidBytes);
   scsi::Identity identity;
   identity.target_name = std::move(iqn);
   identity.volume_name = std::move(name);

@@ -109,6 +109,26 @@ class CoordinatorRoleTest : public ::testing::Test {
                          .storage_patience = 1s}};
 };
 
+// A read that follows the answer, or that waited for the write to be settled, sees it.
+TEST_F(CoordinatorRoleTest, TheStorageThatReadsAreServedFromCommitsBeforeTheAnswer) {
+  serve();
+  open_storage(kOwn);
+  open_storage(kOther);
+  submit(1);
+  Actions settling;
+  role_.settle({7}, settling);
+  EXPECT_TRUE(settling.empty());
+  const Actions actions = hear(Logged{kVolume, kEpoch, {19}});
+  ASSERT_EQ(actions.size(), 3u);
+  const auto* commit = std::get_if<CoordinatorRole::ToStore>(&actions[0]);
+  ASSERT_NE(commit, nullptr);
+  EXPECT_EQ(commit->node, kOwn);
+  EXPECT_EQ(std::get<CommitMessage>(commit->message).settled, SequenceNumber{19});
+  EXPECT_TRUE(std::holds_alternative<Answer>(actions[1]));
+  EXPECT_TRUE(std::holds_alternative<Settled>(actions[2]));
+  EXPECT_EQ(only<CoordinatorRole::ToStore>(flush())->node, kOther) << "the others hear later";
+}
+
 TEST_F(CoordinatorRoleTest, WhatAnOlderEpochMayHaveUsedIsVoidBeforeAnythingIsStamped) {
   EXPECT_EQ(sent<OpenLog>(logger_connected())->epoch, kEpoch);
   const Actions actions = hear(opened(10, {{{8}, {9}}}));

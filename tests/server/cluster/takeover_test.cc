@@ -163,7 +163,7 @@ TEST_F(TakeoverTest, WhatOneAcknowledgedTheOtherServes) {
   ASSERT_TRUE(all_caught_up(*two_));
   EXPECT_EQ(write(*two_, 2, 'c'), "done");
 
-  two_->member.lease.stop();
+  two_->member.lease.stop([] {});
   ASSERT_TRUE(run_until([&] { return one_->serves(); }));
   EXPECT_EQ(read(*one_), "abc0");
   EXPECT_EQ(one_->member.epochs, (std::vector<std::uint64_t>{1, 3}));

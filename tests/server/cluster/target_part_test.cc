@@ -125,7 +125,7 @@ TEST_F(TargetPartTest, NothingIsServedBeforeTheOwnStorageHasCaughtUp) {
   ASSERT_EQ(target().state(), State::kServing) << "a new volume has no history";
   rig_.write_block(0, 'a');
   rig_.executor.run_ready();
-  rig_.member.lease.stop();
+  rig_.member.lease.stop([] {});
   rig_.member.lease.start();
   rig_.executor.advance(5s);
   ASSERT_EQ(rig_.member.epochs, (Epochs{1, 2}));

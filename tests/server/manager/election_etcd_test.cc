@@ -37,8 +37,8 @@ class ElectionOnEtcd : public testing::Test {
   }
   void TearDown() override {
     if (cluster_ == nullptr) return;
-    if (one_ != nullptr) one_->lease.stop();
-    if (two_ != nullptr) two_->lease.stop();
+    if (one_ != nullptr) one_->lease.stop([] {});
+    if (two_ != nullptr) two_->lease.stop([] {});
     if (rig_ != nullptr) rig_->pass(200ms);
     one_.reset();
     two_.reset();
@@ -62,7 +62,7 @@ TEST_F(ElectionOnEtcd, ACoordinatorThatDiesIsReplacedWhenItsLeaseEnds) {
 }
 
 TEST_F(ElectionOnEtcd, WhoGivesItsLeaseBackIsReplacedAtOnce) {
-  one_->lease.stop();
+  one_->lease.stop([] {});
   EXPECT_EQ(one_->deposed, 1);
   EXPECT_TRUE(wait([&] { return two_->election.coordinates(); }, 2s));
 }

@@ -24,6 +24,9 @@ class EtcdCluster {
   // Whether Debian's etcd-server is installed.
   [[nodiscard]] static bool installed();
 
+  // On loopback, with a port that nobody has for now.
+  [[nodiscard]] static Endpoint free_endpoint();
+
   [[nodiscard]] std::vector<Endpoint> endpoints() const;
   // As kill -9; start() begins it again with the data that it had.
   void kill(std::size_t member);
@@ -38,7 +41,6 @@ class EtcdCluster {
     Endpoint peer;
     pid_t pid = 0;
   };
-  [[nodiscard]] static Endpoint free_endpoint();
   [[nodiscard]] std::string name(std::size_t member) const { return "m" + std::to_string(member); }
 
   logging::test::TemporaryDirectory directory_;

@@ -79,14 +79,33 @@ TEST_F(NodeLeaseTest, WhatTheStoreHasEndedIsLostAtOnce) {
   EXPECT_TRUE(lease_.held());
 }
 
+TEST_F(NodeLeaseTest, WhereThereIsNoneNothingIsGivenBack) {
+  bool answered = false;
+  lease_.stop([&] { answered = true; });
+  EXPECT_TRUE(answered);
+}
+
+TEST_F(NodeLeaseTest, GivingItBackEndsWhenTheStoreDoesNotAnswer) {
+  lease_.start();
+  executor_.advance(1s);
+  cut(true);
+  bool answered = false;
+  lease_.stop([&] { answered = true; });
+  executor_.advance(60s);
+  EXPECT_TRUE(answered);
+}
+
 TEST_F(NodeLeaseTest, GivenBackItIsGoneForAll) {
   lease_.start();
   executor_.advance(1s);
-  lease_.stop();
+  int answers = 0;
+  lease_.stop([&] { ++answers; });
   EXPECT_FALSE(lease_.held());
   EXPECT_EQ(lost_, 1);
+  EXPECT_EQ(answers, 0);
   executor_.advance(100ms);
   EXPECT_FALSE(shown());
+  EXPECT_EQ(answers, 1);
   executor_.advance(10s);
   EXPECT_FALSE(lease_.held());
 }

@@ -88,7 +88,7 @@ TEST_F(ClusterReservationsTest, WhatOneKeepsTheOtherReads) {
 
 TEST_F(ClusterReservationsTest, WithoutItsLeaseNobodySaves) {
   EXPECT_EQ(save(one_, registered(0xA, true)), std::nullopt);
-  one_.lease.stop();
+  one_.lease.stop([] {});
   executor_.advance(1s);
   EXPECT_EQ(save(one_, registered(0xB, true)), ErrorCode::kUnavailable);
   EXPECT_EQ(fetch(two_)->registrations()[0].key, 0xAu);

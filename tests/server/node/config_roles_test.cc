@@ -111,6 +111,20 @@ TEST(ConfigRoles, SectionsThatANodeDoesNotUse) {
   EXPECT_THAT(problems(parse_config("version = 1\n" + sections, "m.toml")), IsEmpty());
 }
 
+TEST(ConfigRoles, TagsOfPortalGroupsLeaveRoomForTheNodesNumber) {
+  const auto group = [](const std::string& tag) {
+    return "[[server.portal_group]]\ntag = " + tag + "\nportals = ['192.0.2.2:3260']\n";
+  };
+  const std::string roles = "roles = ['target', 'storage']";
+  EXPECT_THAT(problems(read(roles, group("16"))), IsEmpty());
+  const ConfigReading reading = read(roles, group("17"));
+  EXPECT_FALSE(reading.config);
+  EXPECT_THAT(problems(reading),
+              ElementsAre(HasSubstr("server: there is a portal group 17: in a cluster, expected a "
+                                    "tag of 2 to 16")));
+  EXPECT_THAT(problems(parse_config("version = 1\n" + group("17"), "m.toml")), IsEmpty());
+}
+
 TEST(ConfigRoles, VolumesStandOnTargetsAndManagers) {
   EXPECT_THAT(problems(read("roles = ['target', 'storage']", kVolume)), IsEmpty());
   EXPECT_THAT(problems(read("roles = ['manager', 'logger']", kVolume)), IsEmpty());

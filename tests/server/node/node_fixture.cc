@@ -3,20 +3,14 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-extern "C" {
-#include <iscsi/iscsi.h>
-#include <iscsi/scsi-lowlevel.h>
-}
-
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
+
+#include "proto/check.h"
+#include "tests/server/node/block_client.h"
 
 namespace mariner::node::testing {
 namespace {
-
-// Of the volumes that the fixture makes.
-constexpr std::uint64_t kLunBlockBytes = 512;
 
 std::string make_directory() {
   std::string name = (std::filesystem::temp_directory_path() / "mariner-node-XXXXXX").string();
@@ -26,37 +20,7 @@ std::string make_directory() {
 
 int open_null() { return ::open("/dev/null", O_WRONLY | O_CLOEXEC); }
 
-// READ (16) or WRITE (16) of one block of the log.
-std::array<std::uint8_t, 16> cdb_of(std::uint8_t opcode, std::uint64_t block) {
-  std::array<std::uint8_t, 16> cdb{opcode};
-  const std::uint64_t lba = block * (kBlockBytes / kLunBlockBytes);
-  for (unsigned i = 0; i < 8; ++i) cdb[2 + i] = static_cast<std::uint8_t>(lba >> (56 - 8 * i));
-  cdb[13] = kBlockBytes / kLunBlockBytes;
-  return cdb;
-}
-
 }  // namespace
-
-InitiatorSession::InitiatorSession(const std::string& address, const std::string& target)
-    : context_(iscsi_create_context(kName)) {
-  CHECK(context_ != nullptr);
-  CHECK(iscsi_set_targetname(context_, target.c_str()) == 0);
-  CHECK(iscsi_set_session_type(context_, ISCSI_SESSION_NORMAL) == 0);
-  iscsi_set_noautoreconnect(context_, 1);
-  CHECK_MSG(iscsi_full_connect_sync(context_, address.c_str(), 0) == 0, iscsi_get_error(context_));
-}
-
-InitiatorSession::~InitiatorSession() {
-  if (iscsi_is_logged_in(context_) != 0) iscsi_logout_sync(context_);
-  iscsi_destroy_context(context_);
-}
-
-void InitiatorSession::use() {
-  scsi_task* task =
-      iscsi_read16_sync(context_, 0, 0, kLunBlockBytes, kLunBlockBytes, 0, 0, 0, 0, 0);
-  CHECK(task != nullptr);
-  scsi_free_scsi_task(task);
-}
 
 NodeFixture::NodeFixture() : directory_(make_directory()), null_(open_null()) {
   config_.server.iqn_base = "iqn.2026-11.org.example";
@@ -78,46 +42,31 @@ NodeFixture::~NodeFixture() {
 }
 
 void NodeFixture::start() {
-  loop_ = std::make_unique<EventLoop>();
-  node_ = std::make_unique<Node>(config_, path("marinerd.toml"), *loop_, log_);
+  loop_ = std::make_unique<LoopThread>();
+  node_ = std::make_unique<Node>(config_, path("marinerd.toml"), loop_->loop(), log_);
   const Result<void> started = node_->start();
   CHECK_MSG(started.has_value(), to_string(started.error()).c_str());
   control_ = std::make_unique<NodeControl>(*node_);
-  thread_ = std::thread([this] { loop_->run(); });
-}
-
-bool NodeFixture::eventually(const std::function<bool()>& condition) {
-  const auto until = std::chrono::steady_clock::now() + kPatience;
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > until) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  return true;
+  loop_->begin();
 }
 
 void NodeFixture::stop() {
-  auto promise = std::make_shared<std::promise<void>>();
-  loop_->post([this, promise] { node_->stop([promise] { promise->set_value(); }); });
-  await(promise);
+  loop_->answer<bool>([this](auto done) { node_->stop([done] { done(true); }); });
   stopped();
 }
 
 void NodeFixture::stopped() {
-  loop_->stop();
-  thread_.join();
+  loop_->end();
   control_.reset();
   node_.reset();
   loop_.reset();
 }
 
 Result<api::Volume> NodeFixture::import(const api::ImportRequest& request) {
-  auto promise = std::make_shared<std::promise<Result<api::Volume>>>();
-  loop_->post([this, request, promise] {
+  return loop_->answer<Result<api::Volume>>([this, request](auto done) {
     control_->volume_import(
-        request, [](std::uint64_t, std::uint64_t) {},
-        [promise](Result<api::Volume> answer) { promise->set_value(std::move(answer)); });
+        request, [](std::uint64_t, std::uint64_t) {}, std::move(done));
   });
-  return await(promise);
 }
 
 api::Volume NodeFixture::create(const std::string& name) {
@@ -129,51 +78,14 @@ api::Volume NodeFixture::create(const std::string& name) {
   return *created;
 }
 
-// A new nexus is told of the power on before anything else: a command that hears of that instead
-// of being executed is sent again.
-scsi::Response NodeFixture::execute(const std::string& iqn, const std::array<std::uint8_t, 16>& cdb,
-                                    const Payload& data) {
-  constexpr int kAttempts = 3;
-  Result<std::shared_ptr<scsi::TargetDevice>> device =
-      on_loop([&] { return node_->open(iqn, InitiatorSession::kName); });
-  CHECK_MSG(device.has_value(), iqn.c_str());
-  std::shared_ptr<scsi::Nexus> nexus = on_loop([&] {
-    return (*device)->attach({{InitiatorSession::kName, {}}});
-  });
-  scsi::Response response;
-  for (int i = 0; i < kAttempts; ++i) {
-    auto promise = std::make_shared<std::promise<scsi::Response>>();
-    loop_->post([&] {
-      scsi::Command command;
-      command.cdb = cdb;
-      command.data_out = data;
-      command.data_out_announced = data.size();
-      command.unit_blocks = (*device)->transfer_of(0, cdb).unit_blocks;
-      command.nexus = nexus;
-      (*device)->execute(std::move(command), [promise](scsi::Response answer) {
-        promise->set_value(std::move(answer));
-      });
-    });
-    response = await(promise);
-    if (response.status != scsi::Status::kCheckCondition) break;
-  }
-  on_loop([&] {  // they belong to the loop's thread
-    nexus.reset();
-    device = Error{};
-  });
-  return response;
-}
-
 scsi::Status NodeFixture::write(const std::string& iqn, std::uint64_t block, char byte) {
-  Payload data = Payload::allocate(kBlockBytes);
-  std::memset(data.data(), byte, kBlockBytes);
-  return execute(iqn, cdb_of(0x8a, block), data).status;
+  return BlockClient(*loop_, *node_).write(iqn, block, byte).status;
 }
 
 char NodeFixture::read(const std::string& iqn, std::uint64_t block) {
-  const scsi::Response response = execute(iqn, cdb_of(0x88, block), {});
-  CHECK(response.status == scsi::Status::kGood && !response.data_in.empty());
-  return static_cast<char>(response.data_in.front().bytes()[0]);
+  const auto byte = BlockClient::byte_of(BlockClient(*loop_, *node_).read(iqn, block));
+  CHECK(byte.has_value());
+  return *byte;
 }
 
 std::unique_ptr<InitiatorSession> NodeFixture::log_in(const std::string& iqn) {

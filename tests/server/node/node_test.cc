@@ -173,7 +173,8 @@ TEST_F(NodeTest, AStoppingNodeRefusesWork) {
     EXPECT_EQ(node().readiness().error().code, ErrorCode::kUnavailable);
     EXPECT_TRUE(node().health());
   });
-  ASSERT_EQ(promise->get_future().wait_for(kPatience), std::future_status::ready);
+  ASSERT_EQ(promise->get_future().wait_for(testing::LoopThread::kPatience),
+            std::future_status::ready);
   stopped();
 }
 

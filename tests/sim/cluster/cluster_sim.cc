@@ -372,7 +372,7 @@ void ClusterSim::fault() {
           network_.heal(machine(node).node, machine(other).node);
         });
       }
-      one.life->lease->stop();
+      one.life->lease->stop([] {});
       one.node.after(lasts, [&lease = *one.life->lease] { lease.start(); });
       return;
     }
