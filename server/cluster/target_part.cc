@@ -50,6 +50,7 @@ struct TargetPart::Term final : public volume::CurrentReader {
   CoordinatorLink link;
   replication::CoordinatorHost host;
   volume::LiveVolume live;
+  bool prepared = false;
 };
 
 TargetPart::TargetPart(const Options& options, const Parts& parts, Events events)
@@ -89,6 +90,7 @@ void TargetPart::elected(const manager::VolumeRecord& record) {
   }
   term_ = std::make_unique<Term>(*this, record);
   term_->link.begin(term_->host);
+  prepare(record.epoch);
   tell_later();
 }
 
@@ -113,6 +115,16 @@ Result<void> TargetPart::check(const manager::VolumeRecord& record) const {
   return {};
 }
 
+void TargetPart::prepare(Epoch epoch) {
+  auto done = [this, alive = alive_, epoch] {
+    if (!*alive || term_ == nullptr || term_->host.role().epoch() != epoch) return;
+    term_->prepared = true;
+    tell_later();
+  };
+  if (!events_.prepare) return done();
+  events_.prepare(std::move(done));
+}
+
 void TargetPart::end_term() {
   if (term_ == nullptr) return;
   term_->host.end();
@@ -134,7 +146,8 @@ void TargetPart::drop_ended() {
 }
 
 bool TargetPart::serves() const {
-  return term_ != nullptr && term_->host.ready() && term_->host.role().caught_up(options_.self);
+  return term_ != nullptr && term_->prepared && term_->host.ready() &&
+         term_->host.role().caught_up(options_.self);
 }
 
 // Asked for every command, when it has arrived.
@@ -142,10 +155,10 @@ volume::Layer* TargetPart::serving() {
   return serves() && parts_.lease.held() ? &term_->live : nullptr;
 }
 
+// Without its lease this node does not know what others do.
 TargetPart::State TargetPart::state() const {
-  if (term_ != nullptr) {
-    return serves() && parts_.lease.held() ? State::kServing : State::kTransitioning;
-  }
+  if (!parts_.lease.held()) return State::kTransitioning;
+  if (term_ != nullptr) return serves() ? State::kServing : State::kTransitioning;
   const manager::Entry* entry = parts_.view.find(manager::volume_key(options_.volume));
   if (entry == nullptr) return State::kTransitioning;
   const Result<manager::VolumeRecord> record =

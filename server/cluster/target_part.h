@@ -43,7 +43,7 @@ class TargetPart {
   };
   enum class State {
     kStandby,        // another node coordinates
-    kTransitioning,  // nobody does, as far as is known, or this node is about to
+    kTransitioning,  // nobody does, or this node is about to, or it does not know
     kServing,
   };
   struct Events {
@@ -51,6 +51,9 @@ class TargetPart {
     // is known to be lost.)
     UniqueFunction<void(State)> changed;
     UniqueFunction<void(const manager::VolumeRecord&)> elected;
+    // What is to be done before it serves: calls `done` when it is, maybe at once. It is asked in
+    // each term; of a term that is over `done` does nothing. None: nothing is to be done.
+    UniqueFunction<void(UniqueFunction<void()> done)> prepare;
     UniqueFunction<void(const Error&)> failed;  // the cluster's record is of no use
   };
 
@@ -77,6 +80,7 @@ class TargetPart {
 
   void elected(const manager::VolumeRecord& record);
   [[nodiscard]] Result<void> check(const manager::VolumeRecord& record) const;
+  void prepare(Epoch epoch);
   void end_term();
   void drop_ended();
   void tell_later();

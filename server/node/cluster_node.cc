@@ -133,8 +133,8 @@ void ClusterNode::open_shared_store() {
   lease.key = manager::alive_key(self_);
   lease.value = identity_->name.node;
   lease.ttl = config_.cluster.lease;
-  lease.renew_every = config_.cluster.lease / 6;
-  lease.margin = config_.cluster.lease / 6;
+  lease.renew_every = std::chrono::nanoseconds(config_.cluster.lease) / 6;
+  lease.margin = lease.renew_every;
   lease.backoff = backoff;
   lease_ = std::make_unique<manager::NodeLease>(
       *shared_, loop_, lease,
@@ -153,6 +153,7 @@ void ClusterNode::open_shared_store() {
                                        changed();
                                      }});
   directory_ = std::make_unique<manager::VolumeDirectory>(*shared_, *view_);
+  reservations_ = std::make_unique<ClusterReservations>(*shared_, loop_, *lease_, self_);
 }
 
 Result<void> ClusterNode::open_bus() {
@@ -187,10 +188,12 @@ Result<void> ClusterNode::open_volumes() {
   options.storage.pending_memory_max = config_.storage.pending_memory.bytes;
   options.storage.lag_bytes_max = config_.storage.lag_max.bytes;
   options.storage.apply_delay = config_.storage.apply_delay;
+  options.lease = config_.cluster.lease;
   options.lock_wait = NodeLog::kLockWait;
   volumes_ = std::make_unique<ClusterVolumes>(
       ClusterVolumes::Parts{loop_, *ring_, *store_, *worker_, *recovered_, *promises_, log_,
-                            *shared_, *view_, *lease_, *directory_, *caller_, *participants_},
+                            *shared_, *view_, *lease_, *directory_, *caller_, *participants_,
+                            *reservations_},
       std::move(options));
   if (Result<void> r = volumes_->load(); !r) return r;
   if (config_.has(Role::kLogger)) {

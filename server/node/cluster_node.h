@@ -105,6 +105,7 @@ class ClusterNode final : public Daemon, public iscsi::TargetDirectory, public w
   std::unique_ptr<manager::ClusterView> view_;
   std::unique_ptr<manager::NodeLease> lease_;
   std::unique_ptr<manager::VolumeDirectory> directory_;
+  std::unique_ptr<ClusterReservations> reservations_;
   std::unique_ptr<RecoveredVolumes> recovered_;
   std::unique_ptr<NodeLog> node_log_;  // null: this node logs nothing
   std::unique_ptr<ClusterVolumes> volumes_;

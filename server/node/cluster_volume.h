@@ -10,12 +10,17 @@
 #include "server/cluster/logger_part.h"
 #include "server/cluster/storage_part.h"
 #include "server/cluster/target_part.h"
+#include "server/node/cluster_port_groups.h"
 #include "server/node/metered_device.h"
 #include "server/scsi/device.h"
 
 namespace mariner::node {
 
 struct ClusterVolume {
+  ClusterVolume() = default;
+  ClusterVolume(const ClusterVolume&) = delete;
+  ClusterVolume& operator=(const ClusterVolume&) = delete;
+
   meta::Volume meta;
   std::string iqn;
   scsi::Identity identity;
@@ -24,9 +29,13 @@ struct ClusterVolume {
   std::unique_ptr<cluster::LoggerPart> logger;
   std::unique_ptr<cluster::StoragePart> storage;
   std::unique_ptr<cluster::TargetPart> target;
+  std::shared_ptr<ClusterPortGroups> port_groups;  // commands may outlive the target
   std::shared_ptr<scsi::Device> device;
   std::shared_ptr<MeteredDevice> metered;
 
+  ~ClusterVolume() {
+    if (port_groups != nullptr) port_groups->detach();
+  }
   void close(const Error& error) {
     if (target != nullptr) target->close();
     if (storage != nullptr) storage->close();

@@ -169,15 +169,11 @@ void ClusterVolumes::begin_target(ClusterVolume& volume, volume::History& histor
   events.elected = [this, name = meta.name()](const manager::VolumeRecord& record) {
     parts_.log.info("coordinates a volume", {{"volume", name}, {"epoch", record.epoch.value}});
   };
-  events.changed = [this, id = meta.id()](cluster::TargetPart::State state) {
-    const auto found = volumes_.find(id);
-    if (found == volumes_.end()) return;
-    using State = cluster::TargetPart::State;
-    const char* const now = state == State::kServing         ? "serves"
-                            : state == State::kTransitioning ? "does not serve yet"
-                                                             : "stands by";
-    parts_.log.info("a target's state has changed",
-                    {{"volume", found->second.meta.name()}, {"state", now}});
+  events.changed = [this, id = options.volume](cluster::TargetPart::State state) {
+    target_changed(id, state);
+  };
+  events.prepare = [this, id = options.volume](UniqueFunction<void()> done) {
+    take_reservations(id, std::move(done));
   };
   events.failed = [this, name = meta.name()](const Error& error) {
     parts_.log.error("a volume cannot be coordinated",
@@ -188,15 +184,54 @@ void ClusterVolumes::begin_target(ClusterVolume& volume, volume::History& histor
       cluster::TargetPart::Parts{parts_.executor, parts_.shared, parts_.lease, parts_.view,
                                  parts_.caller, volume.storage->storage(), history, own},
       std::move(events));
-  volume.identity.target_ports = {static_cast<std::uint16_t>(options_.self.value)};
+  ClusterPortGroups::Nodes nodes{options.volume, options_.self, {}, options_.lease};
+  nodes.all.assign(meta.cluster().storages().begin(), meta.cluster().storages().end());
+  volume.port_groups = std::make_shared<ClusterPortGroups>(std::move(nodes), parts_.directory);
+  volume.port_groups->attach(*volume.target);
+  make_device(volume);
+}
+
+void ClusterVolumes::make_device(ClusterVolume& volume) {
+  volume.identity.target_ports = volume.port_groups->ports();
   std::vector<scsi::LogicalUnitOptions> units(1);
   units[0].disk.identity = volume.identity;
-  units[0].disk.block_bytes = meta.block_size();
-  units[0].disk.removable = meta.removable();
+  units[0].disk.block_bytes = volume.meta.block_size();
+  units[0].disk.removable = volume.meta.removable();
   units[0].disk.clock = [executor = &parts_.executor] { return executor->monotonic_time(); };
+  units[0].disk.port_groups = volume.port_groups;
   units[0].layer = volume.target->layer();
+  units[0].reservations = parts_.reservations.options(VolumeId{volume.meta.id()});
   volume.device = std::make_shared<scsi::Device>(std::move(units));
   volume.metered = std::make_shared<MeteredDevice>(volume.device, parts_.executor);
+}
+
+// What the coordinator before has kept.
+void ClusterVolumes::take_reservations(VolumeId volume, UniqueFunction<void()> done) {
+  parts_.reservations.fetch(
+      volume, [this, volume, done = std::move(done)](Result<scsi::Reservations> kept) mutable {
+        const auto found = volumes_.find(volume.value);
+        if (found == volumes_.end()) return;
+        if (!kept) {
+          // Without them nobody would be kept out who is to be.
+          return parts_.log.error(
+              "a volume is not served: its reservations cannot be read",
+              {{"volume", found->second.meta.name()}, {"error", to_string(kept.error())}});
+        }
+        found->second.device->replace_reservations({}, *std::move(kept));
+        done();
+      });
+}
+
+void ClusterVolumes::target_changed(VolumeId volume, cluster::TargetPart::State state) {
+  using State = cluster::TargetPart::State;
+  const auto found = volumes_.find(volume.value);
+  if (found == volumes_.end() || found->second.device == nullptr) return;
+  const char* const now = state == State::kServing         ? "serving"
+                          : state == State::kTransitioning ? "transitioning"
+                                                           : "standby";
+  parts_.log.info("a target's state has changed",
+                  {{"volume", found->second.meta.name()}, {"state", now}});
+  found->second.device->access_state_changed({});
 }
 
 void ClusterVolumes::look() {

@@ -14,6 +14,7 @@
 
 #include "logging/io_ring.h"
 #include "server/manager/volume_directory.h"
+#include "server/node/cluster_reservations.h"
 #include "server/node/cluster_volume.h"
 #include "server/node/config.h"
 #include "server/node/log.h"
@@ -39,6 +40,7 @@ class ClusterVolumes {
     manager::VolumeDirectory& directory;
     cluster::CallerService& caller;
     cluster::ParticipantService& participants;
+    ClusterReservations& reservations;
   };
   struct Options {
     replication::NodeId self;
@@ -48,6 +50,7 @@ class ClusterVolumes {
     std::string state_dir;
     std::string iqn_base;
     volume::Storage::Options storage;
+    std::chrono::seconds lease{0};           // of a node
     std::chrono::milliseconds lock_wait{0};  // for what a killed process has left under way
   };
 
@@ -80,6 +83,9 @@ class ClusterVolumes {
   Result<void> begin_logger(ClusterVolume& volume, Epoch promised, VersionTime floor);
   Result<void> begin_storage(ClusterVolume& volume, Epoch promised, volume::History& history);
   void begin_target(ClusterVolume& volume, volume::History& history);
+  void make_device(ClusterVolume& volume);
+  void take_reservations(VolumeId volume, UniqueFunction<void()> done);
+  void target_changed(VolumeId volume, cluster::TargetPart::State state);
   void join(const meta::Volume& meta);
 
   const Parts parts_;

@@ -43,6 +43,8 @@ meta::Reservations to_meta(const Reservations& state) {
     out.set_type(static_cast<std::uint32_t>(state.reservation()->type));
     put(state.reservation()->holder, *out.mutable_holder());
   }
+  out.set_lost_with_power(!state.persists());
+  out.set_generation(state.generation());
   return out;
 }
 
@@ -61,14 +63,17 @@ Result<Reservations> from_meta(const meta::Reservations& saved) {
     if (!type || !holder) return damaged;
     reservation = Reservation{*type, *holder};
   }
-  if (registrations.empty()) return Reservations{};
-  return Reservations::restored(
-      {.registrations = std::move(registrations), .reservation = std::move(reservation)});
+  const bool persists = !registrations.empty() && !saved.lost_with_power();
+  return Reservations::restored({.registrations = std::move(registrations),
+                                 .reservation = std::move(reservation),
+                                 .persists = persists,
+                                 .generation = saved.generation()});
 }
 
 Result<scsi::ReservationOptions> reservation_options(MetaStore& store, const std::string& unit) {
-  const Result<meta::Reservations> saved = store.reservations(unit);
+  Result<meta::Reservations> saved = store.reservations(unit);
   if (!saved) return saved.error();
+  saved->clear_generation();  // SPC-4 6.15.2: begins anew when the power comes on
   Result<Reservations> restored = from_meta(*saved);
   if (!restored) {
     return Error{restored.error().code, restored.error().message + " (those of " + unit + ")"};

@@ -126,6 +126,8 @@ void Storage::committed(SequenceNumber settled) {
     } else {
       apply_later(options_.apply_delay);
     }
+  } else if (!frozen_.runs && durable_ < settled) {
+    apply_later(options_.apply_delay);  // voids alone: nothing is to be written, and that is told
   }
   update_grant();
 }

@@ -44,7 +44,7 @@ class Node(mariner.Daemon):
     """A node of the cluster, which others reach at `peer_port`."""
 
     def __init__(self, cluster: "Cluster", name: str, number: int, roles: list[str]):
-        super().__init__(cluster.folder / name)
+        super().__init__(cluster.folder / name, log={"max_size": "8G"})
         self.cluster = cluster
         self.name, self.number, self.roles = name, number, roles
         self.peer_port, self.enrol_port = mariner.free_ports(2)
@@ -153,7 +153,10 @@ class Cluster:
             logger, *storages = status["replicas"]
             settled = int(logger.get("settled", 0))
             return all(s.get("caughtUp", s.get("caught_up")) and int(s.get("durable", 0)) >= settled for s in storages)
-        mariner.wait_until(healed, timeout_s, f"{volume} heals: {server.volume(volume)}\n" + self.tails(), 0.1)
+        try:
+            mariner.wait_until(healed, timeout_s, f"{volume} heals", 0.1)
+        except mariner.Failed as error:
+            raise mariner.Failed(f"{error}: {server.volume(volume)}\n{self.tails()}") from None
 
     def image(self, node: str, number: int = 1) -> pathlib.Path:
         return self[node].state / "images" / f"{number}.raw"

@@ -281,11 +281,13 @@ TEST_F(StorageTest, DrainsAtOnceWhenThereIsNothing) {
   EXPECT_TRUE(drained);
 }
 
-TEST_F(StorageTest, ARollbackThatMovesNothingRestoresNothing) {
-  make({});
+TEST_F(StorageTest, ARollbackThatMovesNothingRestoresNothingAndIsInTheImage) {
+  make({.storage = {.apply_delay = std::chrono::milliseconds(1)}});
   rig_->volume().live().rollback({}, [](const Result<replication::Stamp>&) {});
   run();
   EXPECT_FALSE(storage().restoring());
+  rig_->manual().advance(std::chrono::milliseconds(10));
+  EXPECT_EQ(storage().durable(), SequenceNumber{1});
 }
 
 TEST_F(StorageTest, ARollbackTakesEffectBeforeItIsRestored) {
