@@ -141,6 +141,44 @@ TEST_F(TargetPartTest, NothingIsServedBeforeTheOwnStorageHasCaughtUp) {
   EXPECT_EQ(rig_.read({{0}, {1}}), "a");
 }
 
+TEST_F(TargetPartTest, NothingIsServedBeforeItIsPreparedInEachTerm) {
+  std::vector<UniqueFunction<void()>> asked;
+  rig_.member.prepare = [&](UniqueFunction<void()> done) { asked.push_back(std::move(done)); };
+  rig_.begin();
+  rig_.executor.advance(1s);
+  ASSERT_EQ(asked.size(), 1u);
+  ASSERT_TRUE(target().coordinator()->ready());
+  EXPECT_EQ(target().state(), State::kTransitioning);
+  EXPECT_EQ(*rig_.begin_read({{0}, {1}}), "unavailable");
+  rig_.member.lease.stop();
+  rig_.member.lease.start();
+  rig_.executor.advance(5s);
+  ASSERT_EQ(rig_.member.epochs, (Epochs{1, 2}));
+  ASSERT_EQ(asked.size(), 2u);
+  asked[0]();
+  rig_.executor.advance(1s);
+  EXPECT_EQ(target().state(), State::kTransitioning) << "that was for a term that is over";
+  asked[1]();
+  rig_.executor.run_ready();
+  EXPECT_EQ(rig_.member.told(), States{State::kServing});
+  rig_.write_block(0, 'a');
+  rig_.executor.run_ready();
+  EXPECT_EQ(rig_.answers, "a");
+}
+
+TEST_F(TargetPartTest, WhatIsPreparedAfterTheEndIsOfNoUse) {
+  UniqueFunction<void()> asked;
+  rig_.member.prepare = [&](UniqueFunction<void()> done) { asked = std::move(done); };
+  rig_.begin();
+  rig_.executor.advance(1s);
+  target().close();
+  rig_.executor.advance(1s);
+  rig_.member.target.reset();
+  asked();
+  rig_.executor.advance(1s);
+  EXPECT_EQ(*rig_.begin_read({{0}, {1}}), "unavailable");
+}
+
 // Counts the timers that are set.
 class CountingExecutor final : public Executor {
  public:

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -47,6 +48,7 @@ struct TargetMember {
       epochs.push_back(record.epoch.value);
     };
     events.failed = [this](const Error& error) { failures.push_back(error.message); };
+    if (prepare) events.prepare = [this](UniqueFunction<void()> done) { prepare(std::move(done)); };
     target = std::make_unique<TargetPart>(options, parts, std::move(events));
   }
   void cut(bool yes) {
@@ -61,6 +63,7 @@ struct TargetMember {
   std::unique_ptr<TargetPart> target;
   manager::NodeLease lease;
   manager::ClusterView view;
+  std::function<void(UniqueFunction<void()>)> prepare;  // null: nothing is to be done
   std::vector<TargetPart::State> states;
   std::vector<std::uint64_t> epochs;
   std::vector<std::string> failures;
