@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -23,13 +24,36 @@
 
 namespace mariner::cluster {
 
+// Counts the timers that are set on an executor, and lets them come late.
+class WatchedExecutor final : public Executor {
+ public:
+  explicit WatchedExecutor(Executor& executor) : executor_(executor) {}
+  void post(UniqueFunction<void()> work) override { executor_.post(std::move(work)); }
+  void defer(UniqueFunction<void()> work) override { executor_.defer(std::move(work)); }
+  void after(std::chrono::nanoseconds delay, UniqueFunction<void()> work) override {
+    ++timers;
+    executor_.after(delay + late, std::move(work));
+  }
+  [[nodiscard]] VersionTime wall_time() const override { return executor_.wall_time(); }
+  [[nodiscard]] std::chrono::nanoseconds monotonic_time() const override {
+    return executor_.monotonic_time();
+  }
+
+  int timers = 0;
+  std::chrono::nanoseconds late{0};
+
+ private:
+  Executor& executor_;
+};
+
 // A node's way to the store: a client, a lease, a view; and what its target tells.
 struct TargetMember {
   TargetMember(test::ManualExecutor& executor, manager::MemoryCluster& cluster,
                replication::NodeId id_in)
       : id(id_in),
         store(executor, cluster, {}),
-        lease(store, executor,
+        lease_executor(executor),
+        lease(store, lease_executor,
               {.key = manager::alive_key(id), .value = "", .backoff = {.seed = id.value}},
               {.gained = [this] { look(); }, .lost = [this] { look(); }}),
         view(store, executor, std::string(manager::kClusterPrefix), {.seed = id.value},
@@ -61,6 +85,7 @@ struct TargetMember {
   const replication::NodeId id;
   manager::MemoryStore store;
   std::unique_ptr<TargetPart> target;
+  WatchedExecutor lease_executor;
   manager::NodeLease lease;
   manager::ClusterView view;
   std::function<void(UniqueFunction<void()>)> prepare;  // null: nothing is to be done
