@@ -94,6 +94,16 @@ void TargetPart::elected(const manager::VolumeRecord& record) {
   tell_later();
 }
 
+void TargetPart::prepare(Epoch epoch) {
+  auto done = [this, alive = alive_, epoch] {
+    if (!*alive || term_ == nullptr || term_->host.role().epoch() != epoch) return;
+    term_->prepared = true;
+    tell_later();
+  };
+  if (!events_.prepare) return done();
+  events_.prepare(std::move(done));
+}
+
 // Everybody whom the record names is who it says: the configuration may know better.
 Result<void> TargetPart::check(const manager::VolumeRecord& record) const {
   const auto refuse = [](const std::string& what) {
@@ -113,16 +123,6 @@ Result<void> TargetPart::check(const manager::VolumeRecord& record) const {
     return refuse("this node as a storage node, which it is not by its configuration");
   }
   return {};
-}
-
-void TargetPart::prepare(Epoch epoch) {
-  auto done = [this, alive = alive_, epoch] {
-    if (!*alive || term_ == nullptr || term_->host.role().epoch() != epoch) return;
-    term_->prepared = true;
-    tell_later();
-  };
-  if (!events_.prepare) return done();
-  events_.prepare(std::move(done));
 }
 
 void TargetPart::end_term() {

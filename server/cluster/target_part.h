@@ -79,8 +79,8 @@ class TargetPart {
   struct Term;
 
   void elected(const manager::VolumeRecord& record);
-  [[nodiscard]] Result<void> check(const manager::VolumeRecord& record) const;
   void prepare(Epoch epoch);
+  [[nodiscard]] Result<void> check(const manager::VolumeRecord& record) const;
   void end_term();
   void drop_ended();
   void tell_later();

@@ -44,7 +44,7 @@ class Node(mariner.Daemon):
     """A node of the cluster, which others reach at `peer_port`."""
 
     def __init__(self, cluster: "Cluster", name: str, number: int, roles: list[str]):
-        super().__init__(cluster.folder / name, log={"max_size": "8G"})
+        super().__init__(cluster.folder / name, log={"max_size": "3G"})
         self.cluster = cluster
         self.name, self.number, self.roles = name, number, roles
         self.peer_port, self.enrol_port = mariner.free_ports(2)

@@ -1,0 +1,72 @@
+#include "server/node/cluster_port_groups.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/server/cluster/target_rig.h"
+
+namespace mariner::node {
+namespace {
+
+using cluster::TargetRig;
+using replication::NodeId;
+using scsi::AccessState;
+using States = std::vector<AccessState>;
+
+class ClusterPortGroupsTest : public ::testing::Test {
+ protected:
+  States states() const {
+    States states;
+    for (const scsi::PortGroup& group : groups_.groups()) states.push_back(group.state);
+    return states;
+  }
+  void coordinated_by_two() {
+    rig_.put({TargetRig::kVolume, Epoch{9}, NodeId{2}, NodeId{1}, {NodeId{1}, NodeId{2}}});
+    ASSERT_TRUE(
+        rig_.cluster.commit({.puts = {{manager::alive_key(NodeId{2}), "two"}}}).has_value());
+    rig_.executor.advance(std::chrono::seconds(1));
+  }
+
+  TargetRig rig_;
+  manager::VolumeDirectory directory_{rig_.member.store, rig_.member.view};
+  ClusterPortGroups groups_{{TargetRig::kVolume, NodeId{1}, {1, 2}, std::chrono::seconds(3)},
+                            directory_};
+};
+
+TEST_F(ClusterPortGroupsTest, EachNodeIsAGroupOfItsNumber) {
+  const std::vector<scsi::PortGroup> groups = groups_.groups();
+  ASSERT_EQ(groups.size(), 2u);
+  EXPECT_EQ(groups[0].id, 1u);
+  EXPECT_EQ(groups[1].id, 2u);
+  EXPECT_TRUE(groups[0].preferred);
+  EXPECT_FALSE(groups[1].preferred);
+  EXPECT_EQ(groups_.ports(), (std::vector<std::uint16_t>{1, 2}));
+  EXPECT_EQ(groups[1].ports, std::vector<std::uint16_t>{2});
+  EXPECT_GE(groups_.transition_s(), 9u);
+}
+
+TEST_F(ClusterPortGroupsTest, OneIsActiveOrAllAreInTransition) {
+  EXPECT_EQ(states(), States(2, AccessState::kTransitioning)) << "there is no target yet";
+  rig_.serve();
+  groups_.attach(*rig_.member.target);
+  EXPECT_EQ(states(), (States{AccessState::kActiveOptimized, AccessState::kStandby}));
+  EXPECT_EQ(groups_.state_of(1), AccessState::kActiveOptimized);
+  EXPECT_EQ(groups_.state_of(2), AccessState::kStandby);
+  rig_.member.cut(true);
+  rig_.executor.advance(std::chrono::seconds(10));
+  EXPECT_EQ(states(), States(2, AccessState::kTransitioning)) << "nobody knows who serves";
+  groups_.detach();
+}
+
+TEST_F(ClusterPortGroupsTest, WhoeverCoordinatesIsActive) {
+  coordinated_by_two();
+  rig_.begin();
+  rig_.executor.advance(std::chrono::seconds(1));
+  groups_.attach(*rig_.member.target);
+  EXPECT_EQ(states(), (States{AccessState::kStandby, AccessState::kActiveOptimized}));
+  EXPECT_EQ(groups_.state_of(1), AccessState::kStandby);
+  groups_.detach();
+  EXPECT_EQ(groups_.state_of(1), AccessState::kTransitioning);
+}
+
+}  // namespace
+}  // namespace mariner::node
