@@ -1,8 +1,8 @@
 // The layer of a volume that this node serves at times: what it is asked goes to whoever serves
 // now.
 //
-// Whether anybody does is asked when a command arrives; kUnavailable while nobody does, and also
-// for what was under way when the time was over. Owner's thread only.
+// Whether anybody does is asked when a command arrives; kUnavailable while nobody does. What is
+// under way when the time is over, whoever was asked answers. Owner's thread only.
 #pragma once
 
 #include <functional>

@@ -190,6 +190,20 @@ TEST_F(LoggerPartTest, APromiseThatIsBeingMadeIsUnderWay) {
   EXPECT_TRUE(part_->idle());
 }
 
+TEST_F(LoggerPartTest, WhatIsAskedOfTheHistoryIsUnderWay) {
+  make({});
+  rig_.disk.hold();
+  bool done = false;
+  part_->logged().history().log_before_image({{0}, {1}}, LoggedRig::blocks_of('b', 1),
+                                             [&](const Result<void>& r) { done = r.has_value(); });
+  rig_.executor.run_ready();
+  EXPECT_FALSE(part_->idle());
+  rig_.disk.release();
+  rig_.executor.run_ready();
+  EXPECT_TRUE(done);
+  EXPECT_TRUE(part_->idle());
+}
+
 TEST_F(LoggerPartTest, BeginsWhereRecoveryEndedWithItsHolesAndItsPromise) {
   rig_.write(1, {{0}, {1}}, 'a');
   rig_.write(2, {{1}, {1}}, 'b');

@@ -118,6 +118,27 @@ TEST_F(TargetPartTest, WithoutTheLeaseEverythingIsUnavailableUntilItIsElectedAga
   EXPECT_EQ(rig_.read({{0}, {3}}), "abd");
 }
 
+// Its timers come late: nobody has told the target.
+TEST_F(TargetPartTest, ALeaseThatHasEndedCountsAlsoBeforeItIsKnownToBeLost) {
+  rig_.member.lease_executor.late = 200ms;
+  rig_.serve();
+  rig_.log.disk.hold();
+  rig_.write_block(0, 'a');
+  rig_.executor.run_ready();
+  rig_.member.cut(true);
+  advance_until([&] { return !rig_.member.lease.held(); });
+  ASSERT_NE(target().coordinator(), nullptr);
+  ASSERT_TRUE(target().coordinator()->ready());
+  EXPECT_EQ(target().state(), State::kTransitioning);
+  EXPECT_EQ(*rig_.begin_read({{0}, {1}}), "unavailable");
+  rig_.write_block(1, 'b');
+  EXPECT_EQ(rig_.answers, "B");
+  rig_.log.disk.release();
+  rig_.executor.run_ready();
+  EXPECT_EQ(rig_.answers, "BA") << "it is durable, but others may decide otherwise";
+  ASSERT_NE(target().coordinator(), nullptr) << "still";
+}
+
 TEST_F(TargetPartTest, NothingIsServedBeforeTheOwnStorageHasCaughtUp) {
   AskedHistory history;
   rig_.begin(&history);
@@ -141,32 +162,49 @@ TEST_F(TargetPartTest, NothingIsServedBeforeTheOwnStorageHasCaughtUp) {
   EXPECT_EQ(rig_.read({{0}, {1}}), "a");
 }
 
-// Counts the timers that are set.
-class CountingExecutor final : public Executor {
- public:
-  explicit CountingExecutor(Executor& executor) : executor_(executor) {}
-  void post(UniqueFunction<void()> work) override { executor_.post(std::move(work)); }
-  void defer(UniqueFunction<void()> work) override { executor_.defer(std::move(work)); }
-  void after(std::chrono::nanoseconds delay, UniqueFunction<void()> work) override {
-    ++timers;
-    executor_.after(delay, std::move(work));
-  }
-  [[nodiscard]] VersionTime wall_time() const override { return executor_.wall_time(); }
-  [[nodiscard]] std::chrono::nanoseconds monotonic_time() const override {
-    return executor_.monotonic_time();
-  }
+TEST_F(TargetPartTest, NothingIsServedBeforeItIsPreparedInEachTerm) {
+  std::vector<UniqueFunction<void()>> asked;
+  rig_.member.prepare = [&](UniqueFunction<void()> done) { asked.push_back(std::move(done)); };
+  rig_.begin();
+  rig_.executor.advance(1s);
+  ASSERT_EQ(asked.size(), 1u);
+  ASSERT_TRUE(target().coordinator()->ready());
+  EXPECT_EQ(target().state(), State::kTransitioning);
+  EXPECT_EQ(*rig_.begin_read({{0}, {1}}), "unavailable");
+  rig_.member.lease.stop();
+  rig_.member.lease.start();
+  rig_.executor.advance(5s);
+  ASSERT_EQ(rig_.member.epochs, (Epochs{1, 2}));
+  ASSERT_EQ(asked.size(), 2u);
+  asked[0]();
+  rig_.executor.advance(1s);
+  EXPECT_EQ(target().state(), State::kTransitioning) << "that was for a term that is over";
+  asked[1]();
+  rig_.executor.run_ready();
+  EXPECT_EQ(rig_.member.told(), States{State::kServing});
+  rig_.write_block(0, 'a');
+  rig_.executor.run_ready();
+  EXPECT_EQ(rig_.answers, "a");
+}
 
-  int timers = 0;
-
- private:
-  Executor& executor_;
-};
+TEST_F(TargetPartTest, WhatIsPreparedAfterTheEndIsOfNoUse) {
+  UniqueFunction<void()> asked;
+  rig_.member.prepare = [&](UniqueFunction<void()> done) { asked = std::move(done); };
+  rig_.begin();
+  rig_.executor.advance(1s);
+  target().close();
+  rig_.executor.advance(1s);
+  rig_.member.target.reset();
+  asked();
+  rig_.executor.advance(1s);
+  EXPECT_EQ(*rig_.begin_read({{0}, {1}}), "unavailable");
+}
 
 TEST_F(TargetPartTest, HoweverOftenItLooksItAsksAtOneRateWhetherItServes) {
   rig_.begin();
   target().close();
   rig_.executor.advance(1s);
-  CountingExecutor counting(rig_.executor);
+  WatchedExecutor counting(rig_.executor);
   rig_.begin_target({.logger = &rig_.logger->host(), .storage = &rig_.storage->host()}, &counting);
   rig_.promises.hold();  // so that its participants do not open
   advance_until([&] { return target().coordinator() != nullptr; });

@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -22,13 +24,36 @@
 
 namespace mariner::cluster {
 
+// Counts the timers that are set on an executor, and lets them come late.
+class WatchedExecutor final : public Executor {
+ public:
+  explicit WatchedExecutor(Executor& executor) : executor_(executor) {}
+  void post(UniqueFunction<void()> work) override { executor_.post(std::move(work)); }
+  void defer(UniqueFunction<void()> work) override { executor_.defer(std::move(work)); }
+  void after(std::chrono::nanoseconds delay, UniqueFunction<void()> work) override {
+    ++timers;
+    executor_.after(delay + late, std::move(work));
+  }
+  [[nodiscard]] VersionTime wall_time() const override { return executor_.wall_time(); }
+  [[nodiscard]] std::chrono::nanoseconds monotonic_time() const override {
+    return executor_.monotonic_time();
+  }
+
+  int timers = 0;
+  std::chrono::nanoseconds late{0};
+
+ private:
+  Executor& executor_;
+};
+
 // A node's way to the store: a client, a lease, a view; and what its target tells.
 struct TargetMember {
   TargetMember(test::ManualExecutor& executor, manager::MemoryCluster& cluster,
                replication::NodeId id_in)
       : id(id_in),
         store(executor, cluster, {}),
-        lease(store, executor,
+        lease_executor(executor),
+        lease(store, lease_executor,
               {.key = manager::alive_key(id), .value = "", .backoff = {.seed = id.value}},
               {.gained = [this] { look(); }, .lost = [this] { look(); }}),
         view(store, executor, std::string(manager::kClusterPrefix), {.seed = id.value},
@@ -47,6 +72,7 @@ struct TargetMember {
       epochs.push_back(record.epoch.value);
     };
     events.failed = [this](const Error& error) { failures.push_back(error.message); };
+    if (prepare) events.prepare = [this](UniqueFunction<void()> done) { prepare(std::move(done)); };
     target = std::make_unique<TargetPart>(options, parts, std::move(events));
   }
   void cut(bool yes) {
@@ -59,8 +85,10 @@ struct TargetMember {
   const replication::NodeId id;
   manager::MemoryStore store;
   std::unique_ptr<TargetPart> target;
+  WatchedExecutor lease_executor;
   manager::NodeLease lease;
   manager::ClusterView view;
+  std::function<void(UniqueFunction<void()>)> prepare;  // null: nothing is to be done
   std::vector<TargetPart::State> states;
   std::vector<std::uint64_t> epochs;
   std::vector<std::string> failures;
