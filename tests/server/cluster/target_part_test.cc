@@ -171,7 +171,7 @@ TEST_F(TargetPartTest, NothingIsServedBeforeItIsPreparedInEachTerm) {
   ASSERT_TRUE(target().coordinator()->ready());
   EXPECT_EQ(target().state(), State::kTransitioning);
   EXPECT_EQ(*rig_.begin_read({{0}, {1}}), "unavailable");
-  rig_.member.lease.stop();
+  rig_.member.lease.stop([] {});
   rig_.member.lease.start();
   rig_.executor.advance(5s);
   ASSERT_EQ(rig_.member.epochs, (Epochs{1, 2}));

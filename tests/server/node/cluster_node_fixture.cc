@@ -1,6 +1,7 @@
 #include "tests/server/node/cluster_node_fixture.h"
 
 #include <algorithm>
+#include <csignal>
 #include <filesystem>
 
 namespace mariner::node::testing {
@@ -42,6 +43,7 @@ bool RunningNode::serves(const std::string& volume) {
 
 ClusterNodeFixture::ClusterNodeFixture(const std::vector<Member>& members)
     : configs_(members.size()), nodes_(members.size()) {
+  std::signal(SIGPIPE, SIG_IGN);  // as TlsContext demands
   std::vector<ClusterNodeConfig> nodes;
   for (std::size_t i = 0; i < members.size(); ++i) {
     nodes.push_back({.id = static_cast<std::uint32_t>(i + 1),

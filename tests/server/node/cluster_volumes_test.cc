@@ -158,12 +158,12 @@ TEST_F(ClusterVolumesTest, ARoleThatThisNodeHasNotIsTold) {
   config().roles = {Role::kStorage};
   start();
   define(good(1, "logged"));
-  expect_told("it has not the role");
+  expect_told("volume 1 of the cluster names node 1, this one, as its logger: it has not the role");
   config().roles = {Role::kLogger};
   stop();
   start();
   define(good(2, "stored"));
-  expect_told("this one, as a storage node: it has not the role");
+  expect_told("volume 2 of the cluster names node 1, this one, as a storage node: it has not");
 }
 
 TEST_F(ClusterVolumesTest, ANodeThatAKeptVolumeNeedsMustStayConfigured) {
