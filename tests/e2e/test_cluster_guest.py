@@ -142,3 +142,33 @@ def test_the_coordinator_goes_and_comes_back_under_load(host, way, capsys):
     for name in "abc":
         assert host.cluster[name].stop() == 0
     assert host.cluster.image("a").read_bytes() == host.cluster.image("b").read_bytes()
+
+
+def test_what_the_paths_say_of_themselves_and_of_each_other(host):
+    standby = "Logical unit not accessible, target port in standby state"
+    transition = "Logical unit not accessible, asymmetric access state transition"
+    disks = {node: "/dev/" + host.run(f"disk_at {address}") for node, address in PORTALS.items()}
+
+    def says(node: str) -> str:
+        return host.run(f"sg_turs -v {disks[node]}", check=False)
+
+    def groups(node: str) -> list[tuple[str, str]]:
+        said = host.run(f"sg_rtpg -d {disks[node]}")
+        return re.findall(r"target port group id : (\S+) .*\n.*asymmetric access state : \S+ \((.*)\)", said)
+
+    serving = host.cluster.server_of("db1").name
+    other = "b" if serving == "a" else "a"
+    assert standby in says(other) and standby not in says(serving)
+    numbers = {node: f"{host.cluster[node].number:#x}" for node in PORTALS}
+    states = {numbers[serving]: "active/optimized", numbers[other]: "standby"}
+    assert dict(groups("a")) == dict(groups("b")) == states
+    pages = {host.run(f"sg_vpd --page=di_lu {disks[node]} | tail -n +2") for node in PORTALS}
+    assert len(pages) == 1, "one LUN"
+
+    host.begin_load()
+    host.cluster.etcd.kill()
+    mariner.wait_until(lambda: all(transition in says(node) for node in PORTALS), 30, "nobody coordinates", 0.5)
+    host.cluster.etcd.start()
+    host.beat_for(5)
+    host.end_load()
+    assert host.complaints() == ""
