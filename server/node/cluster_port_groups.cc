@@ -32,7 +32,6 @@ std::vector<scsi::PortGroup> ClusterPortGroups::groups() const {
   for (const std::uint32_t node : nodes_.all) {
     scsi::PortGroup group;
     group.id = static_cast<std::uint16_t>(node);
-    group.preferred = node == nodes_.all.front();
     group.ports = {portal_group_tag(1, node)};
     if (node == nodes_.self.value) {
       group.state = own;
@@ -44,6 +43,9 @@ std::vector<scsi::PortGroup> ClusterPortGroups::groups() const {
           own == AccessState::kStandby && record && record->coordinator.value == node;
       group.state = active ? AccessState::kActiveOptimized : AccessState::kStandby;
     }
+    // In standby nobody is: multipath-tools go to a preferred group before an active one, again and
+    // again, although it refuses them each time.
+    group.preferred = node == nodes_.all.front() && scsi::is_active(group.state);
     groups.push_back(std::move(group));
   }
   return groups;

@@ -12,8 +12,9 @@ import mariner
 class Etcd:
     """One member of Debian's etcd, with its data in `folder`."""
 
-    def __init__(self, folder: pathlib.Path):
+    def __init__(self, folder: pathlib.Path, prefix: list[str] | None = None):
         self.folder = folder
+        self._prefix = prefix or []
         self.port, self.peer_port = mariner.free_ports(2)
         self.process: subprocess.Popen | None = None
 
@@ -27,7 +28,7 @@ class Etcd:
         client = f"http://{self.endpoint}"
         with open(self.folder / "etcd.log", "ab") as log:
             self.process = subprocess.Popen(
-                ["etcd", "--name", "m", "--data-dir", str(self.folder / "data"), "--listen-client-urls", client,
+                [*self._prefix, "etcd", "--name", "m", "--data-dir", str(self.folder / "data"), "--listen-client-urls", client,
                  "--advertise-client-urls", client, "--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
                  "--initial-cluster", f"m={peer}", "--log-level", "warn"],
                 stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True)
@@ -44,7 +45,8 @@ class Node(mariner.Daemon):
     """A node of the cluster, which others reach at `peer_port`."""
 
     def __init__(self, cluster: "Cluster", name: str, number: int, roles: list[str]):
-        super().__init__(cluster.folder / name, log={"max_size": "3G"})
+        super().__init__(cluster.folder / name, address=cluster.addresses.get(name, "127.0.0.1"), prefix=cluster.prefix,
+                         log={"max_size": "3G"})
         self.cluster = cluster
         self.name, self.number, self.roles = name, number, roles
         self.peer_port, self.enrol_port = mariner.free_ports(2)
@@ -98,12 +100,17 @@ class Node(mariner.Daemon):
 
 
 class Cluster:
-    """Nodes a and b with target and storage, c with the log."""
+    """Nodes a and b with target and storage, c with the log.
 
-    def __init__(self, folder: pathlib.Path, lease: str = "2s"):
+    `prefix` runs all of it in a network namespace; `addresses` are those of the nodes' portals, if not loopback's."""
+
+    def __init__(self, folder: pathlib.Path, lease: str = "2s", *, prefix: list[str] | None = None,
+                 addresses: dict[str, str] | None = None):
         self.folder = folder
         self.lease = lease
-        self.etcd = Etcd(folder / "etcd")
+        self.prefix = prefix or []
+        self.addresses = addresses or {}
+        self.etcd = Etcd(folder / "etcd", self.prefix)
         self.volumes: list[dict] = []
         self.nodes: dict[str, Node] = {}
         for number, (name, roles) in enumerate({"a": ["target", "storage"], "b": ["target", "storage"],
@@ -119,18 +126,24 @@ class Cluster:
     def start(self) -> "Cluster":
         self.etcd.start()
         first = self["a"]
-        _command("node", "init", "--cluster", "north", "--node", first.name, "--pki", first.pki)
+        self._command("node", "init", "--cluster", "north", "--node", first.name, "--pki", first.pki)
         first.start(wait=False)
         mariner.wait_until(lambda: first.cli("node", "list", check=False).code == 0, 30, f"node a answers\n{first.tail()}")
         for name, node in self.nodes.items():
             if node is first:
                 continue
             token = first.ask("node", "invite", name)["token"]
-            _command("node", "enrol", token, "--pki", node.pki)
+            self._command("node", "enrol", token, "--pki", node.pki)
             node.start(wait=False)
         for node in self.nodes.values():
             node.wait_ready()
         return self
+
+    def _command(self, *arguments):
+        run = subprocess.run([*self.prefix, mariner.MARINER, *map(str, arguments)], capture_output=True, text=True,
+                             timeout=60)
+        if run.returncode != 0:
+            raise mariner.Failed(f"mariner {arguments}: {run.stdout}{run.stderr}")
 
     def server_of(self, volume: str, timeout_s: float = 30) -> Node:
         """The node that serves the volume, as soon as one does."""
@@ -171,9 +184,3 @@ class Cluster:
 
     def __exit__(self, *_):
         self.close()
-
-
-def _command(*arguments):
-    run = subprocess.run([mariner.MARINER, *map(str, arguments)], capture_output=True, text=True, timeout=60)
-    if run.returncode != 0:
-        raise mariner.Failed(f"mariner {arguments}: {run.stdout}{run.stderr}")

@@ -148,3 +148,25 @@ round_trip() {
   done
   iscsiadm -m node -T "$1" -p "$2" -u > /dev/null
 }
+
+# heartbeat FILE: writes a block of it and makes it durable, again and again until FILE.stop is there; of each that was, when (in
+# seconds since the start) in /tmp/beats, and how it ended in /tmp/beats.end.
+heartbeat() {
+  rm -f "$1.stop" /tmp/beats /tmp/beats.end
+  code=0
+  until [ -e "$1.stop" ]; do
+    dd if=/dev/zero of="$1" bs=4k count=1 conv=notrunc,fsync 2> /tmp/beats.error || { code=1; break; }
+    read -r now _ < /proc/uptime
+    echo "$now" >> /tmp/beats
+  done
+  echo $code > /tmp/beats.end
+}
+
+# disk_at ADDRESS: the disk of the session with the portal of this address.
+disk_at() {
+  for connection in /sys/class/iscsi_connection/connection*; do
+    [ "$(cat "$connection/persistent_address" 2>/dev/null)" = "$1" ] || continue
+    session=${connection##*connection}
+    ls "/sys/class/iscsi_session/session${session%:*}"/device/target*/*/block
+  done
+}

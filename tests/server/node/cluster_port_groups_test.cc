@@ -19,6 +19,11 @@ class ClusterPortGroupsTest : public ::testing::Test {
     for (const scsi::PortGroup& group : groups_.groups()) states.push_back(group.state);
     return states;
   }
+  std::vector<bool> preferred() const {
+    std::vector<bool> preferred;
+    for (const scsi::PortGroup& group : groups_.groups()) preferred.push_back(group.preferred);
+    return preferred;
+  }
   void coordinated_by_two() {
     rig_.put({TargetRig::kVolume, Epoch{9}, NodeId{2}, NodeId{1}, {NodeId{1}, NodeId{2}}});
     ASSERT_TRUE(
@@ -37,8 +42,6 @@ TEST_F(ClusterPortGroupsTest, EachNodeIsAGroupOfItsNumber) {
   ASSERT_EQ(groups.size(), 2u);
   EXPECT_EQ(groups[0].id, 1u);
   EXPECT_EQ(groups[1].id, 2u);
-  EXPECT_TRUE(groups[0].preferred);
-  EXPECT_FALSE(groups[1].preferred);
   EXPECT_EQ(groups_.ports(), (std::vector<std::uint16_t>{1, 2}));
   EXPECT_EQ(groups[1].ports, std::vector<std::uint16_t>{2});
   EXPECT_GE(groups_.transition_s(), 9u);
@@ -57,6 +60,14 @@ TEST_F(ClusterPortGroupsTest, OneIsActiveOrAllAreInTransition) {
   groups_.detach();
 }
 
+TEST_F(ClusterPortGroupsTest, TheFirstIsPreferredWhileItIsActive) {
+  EXPECT_EQ(preferred(), (std::vector<bool>{false, false}));
+  rig_.serve();
+  groups_.attach(*rig_.member.target);
+  EXPECT_EQ(preferred(), (std::vector<bool>{true, false}));
+  groups_.detach();
+}
+
 TEST_F(ClusterPortGroupsTest, WhoeverCoordinatesIsActive) {
   coordinated_by_two();
   rig_.begin();
@@ -64,6 +75,7 @@ TEST_F(ClusterPortGroupsTest, WhoeverCoordinatesIsActive) {
   groups_.attach(*rig_.member.target);
   EXPECT_EQ(states(), (States{AccessState::kStandby, AccessState::kActiveOptimized}));
   EXPECT_EQ(groups_.state_of(1), AccessState::kStandby);
+  EXPECT_EQ(preferred(), (std::vector<bool>{false, false})) << "hosts would go to the standby";
   groups_.detach();
   EXPECT_EQ(groups_.state_of(1), AccessState::kTransitioning);
 }
