@@ -122,10 +122,7 @@ Result<void> TargetPart::check_nodes(const manager::VolumeRecord& record) const 
   if (parts_.own.storage == nullptr) {
     return unfit("names this node as a storage node, which it is not by its configuration");
   }
-  if (record.logger == options_.self && parts_.own.logger == nullptr) {
-    return unfit("names this node as its logger, which it is not by its configuration");
-  }
-  if (record.logger != options_.self && parts_.own.logger != nullptr) {
+  if ((record.logger == options_.self) != (parts_.own.logger != nullptr)) {
     return unfit("names node " + std::to_string(record.logger.value) +
                  " as its logger, and its definition another one");
   }

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <numeric>
 #include <utility>
 
 #include "proto/check.h"
+#include "server/scsi/sense.h"
 #include "tests/server/node/initiator_session.h"
 
 namespace mariner::node::testing {
@@ -45,6 +47,14 @@ struct Use {
   }
 };
 
+// In descriptor format or in fixed one (SPC-4 4.5).
+bool is_unit_attention(const scsi::Response& response) {
+  if (response.sense.size() < 3) return false;
+  const bool descriptors = (response.sense[0] & 0x7F) >= 0x72;
+  return (response.sense[descriptors ? 1 : 2] & 0x0F) ==
+         static_cast<std::uint8_t>(scsi::SenseKey::kUnitAttention);
+}
+
 }  // namespace
 
 std::vector<scsi::Response> BlockClient::execute(const std::string& iqn,
@@ -54,7 +64,7 @@ std::vector<scsi::Response> BlockClient::execute(const std::string& iqn,
     Result<std::shared_ptr<scsi::TargetDevice>> device =
         targets_.open(iqn, InitiatorSession::kName);
     CHECK_MSG(device.has_value(), iqn.c_str());
-    return Use{*device, (*device)->attach({{InitiatorSession::kName, {}}})};
+    return Use{*device, (*device)->attach({{InitiatorSession::kName, {}}, target_port_})};
   });
   // A new nexus is told of the power on before anything else: TEST UNIT READY hears of that.
   for (int i = 0; i < kAttempts; ++i) {
@@ -63,15 +73,22 @@ std::vector<scsi::Response> BlockClient::execute(const std::string& iqn,
     if (heard.status == scsi::Status::kGood) break;
   }
   std::vector<scsi::Response> responses(requests.size());
-  std::size_t waiting = requests.size();
-  loop_.answer<bool>([&](auto done) {
-    for (std::size_t i = 0; i < requests.size(); ++i) {
-      use.execute(requests[i].cdb, requests[i].data, [&, i, done](scsi::Response response) {
-        responses[i] = std::move(response);
-        if (--waiting == 0) done(true);
-      });
-    }
-  });
+  std::vector<std::size_t> asked(requests.size());
+  std::iota(asked.begin(), asked.end(), 0);
+  // As an initiator does, what was met by a unit attention is asked again: states of port groups
+  // change at any time.
+  for (int i = 0; i < kAttempts && !asked.empty(); ++i) {
+    std::size_t waiting = asked.size();
+    loop_.answer<bool>([&](auto done) {
+      for (const std::size_t at : asked) {
+        use.execute(requests[at].cdb, requests[at].data, [&, at, done](scsi::Response response) {
+          responses[at] = std::move(response);
+          if (--waiting == 0) done(true);
+        });
+      }
+    });
+    std::erase_if(asked, [&](std::size_t at) { return !is_unit_attention(responses[at]); });
+  }
   loop_.run([&] { use = {}; });  // they belong to the loop's thread
   return responses;
 }

@@ -14,8 +14,9 @@ namespace mariner::node::testing {
 
 class BlockClient {
  public:
-  // Both outlive it.
-  BlockClient(LoopThread& loop, iscsi::TargetDirectory& targets) : loop_(loop), targets_(targets) {}
+  // Both outlive it. It comes through this target port.
+  BlockClient(LoopThread& loop, iscsi::TargetDirectory& targets, std::uint16_t target_port = 1)
+      : loop_(loop), targets_(targets), target_port_(target_port) {}
 
   // 4 KiB, all of one byte, of a target whose LUN has blocks of 512 bytes.
   scsi::Response write(const std::string& iqn, std::uint64_t block, char byte);
@@ -36,6 +37,7 @@ class BlockClient {
 
   LoopThread& loop_;
   iscsi::TargetDirectory& targets_;
+  const std::uint16_t target_port_;
 };
 
 }  // namespace mariner::node::testing

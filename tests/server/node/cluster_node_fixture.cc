@@ -113,11 +113,11 @@ bool ClusterNodeFixture::comes_to_serve(std::size_t member) {
 }
 
 void ClusterNodeFixture::write(std::uint64_t block, char byte, std::size_t member) {
-  EXPECT_EQ(node(member).client().write(kIqn, block, byte).status, scsi::Status::kGood);
+  EXPECT_EQ(node(member).client(member).write(kIqn, block, byte).status, scsi::Status::kGood);
 }
 
 std::optional<char> ClusterNodeFixture::read(std::uint64_t block, std::size_t member) {
-  return BlockClient::byte_of(node(member).client().read(kIqn, block));
+  return BlockClient::byte_of(node(member).client(member).read(kIqn, block));
 }
 
 std::size_t ClusterNodeFixture::told(const std::string& text, std::size_t member) const {

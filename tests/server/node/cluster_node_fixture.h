@@ -53,7 +53,10 @@ class RunningNode {
   // Of a volume that the cluster has; empty if it has none of that name.
   api::ReplicatedVolume replicas(const std::string& volume);
   [[nodiscard]] bool serves(const std::string& volume);
-  [[nodiscard]] BlockClient client() { return {loop_, node_}; }
+  // Through its own portals: `member` is its place among the members.
+  [[nodiscard]] BlockClient client(std::size_t member) {
+    return {loop_, node_, static_cast<std::uint16_t>(member + 1)};
+  }
 
  private:
   LogFile log_;

@@ -56,7 +56,7 @@ TEST_F(ClusterNodeTest, WritesOfPartsOfOneBlockBehindEachOtherAllCount) {
   start();
   ASSERT_TRUE(comes_to_serve());
   for (char round = 'a'; round <= 'z'; ++round) {
-    EXPECT_EQ(node().client().write_parts(kIqn, 4, round), 8u);
+    EXPECT_EQ(node().client(0).write_parts(kIqn, 4, round), 8u);
     EXPECT_EQ(read(4), round);
   }
 }
@@ -104,7 +104,7 @@ TEST_F(ClusterNodeTest, IsReadyWhileTheClustersStoreAnswers) {
       << "a restart would not help";
   EXPECT_FALSE(node().serves(kVolume));
   EXPECT_FALSE(read(3)) << "another node may coordinate by now";
-  EXPECT_NE(node().client().write(kIqn, 3, 'c').status, scsi::Status::kGood);
+  EXPECT_NE(node().client(0).write(kIqn, 3, 'c').status, scsi::Status::kGood);
   EXPECT_FALSE(node().ask(&ClusterControl::cluster_status)->store_answers());
   EXPECT_TRUE(eventually([&] { return told("this node's lease has ended") == 1; }));
 
