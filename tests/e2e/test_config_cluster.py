@@ -70,12 +70,27 @@ def test_a_warning_is_no_error(folder):
     assert problems[0].startswith(f"{line_of(text, 'etcd')}: warning: cluster.etcd: the loss of 10.0.0.1 alone")
 
 
-def test_the_daemon_does_not_start_as_a_part_of_a_cluster(folder):
+def test_a_node_without_a_certificate_does_not_start_and_says_what_to_do(folder):
+    (peers, etcd) = mariner.free_ports(2)  # (a socket's path is short, a test's folder is not)
     file = folder / "marinerd.toml"
-    file.write_text(EXAMPLE.read_text())
+    file.write_text(f"""version = 1
+roles = ["storage"]
+[server]
+admin = "/tmp/mariner-{peers}.sock"
+http = ""
+state_dir = "{folder}/state"
+[cluster]
+listen = ["127.0.0.1:{peers}"]
+etcd = ["127.0.0.1:{etcd}"]
+[[cluster.node]]
+id = 1
+name = "a"
+addresses = ["127.0.0.1:{peers}"]
+""")
     daemon = subprocess.run([mariner.MARINERD, "--config", file], capture_output=True, text=True, timeout=60)
-    assert daemon.returncode == 2
-    assert "other roles than standalone are not built yet" in daemon.stdout + daemon.stderr
+    assert daemon.returncode == 1
+    assert f"{folder}/state/pki" in daemon.stderr + daemon.stdout
+    assert "mariner node init" in daemon.stderr + daemon.stdout
 
 
 def test_what_init_and_enrol_print_belongs_into_the_configuration(folder):
