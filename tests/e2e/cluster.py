@@ -89,7 +89,7 @@ class Node(mariner.Daemon):
 
     def __init__(self, cluster: "Cluster", name: str, number: int, roles: list[str]):
         place = cluster.places[name]
-        super().__init__(cluster.folder / name, address=place.portal, prefix=place.prefix, log=cluster.log)
+        super().__init__(cluster.folder / name, address=place.portal, prefix=place.prefix, log=cluster.log, storage=cluster.storage)
         self.cluster = cluster
         self.peer_address = place.peer
         self.name, self.number, self.roles = name, number, roles
@@ -152,11 +152,12 @@ class Cluster:
     `places`: where each of them runs, and the members of etcd, whose names are in `etcd`; by default on loopback."""
 
     def __init__(self, folder: pathlib.Path, lease: str = "2s", *, places: dict[str, Place] | None = None,
-                 etcd: tuple[str, ...] = ("etcd",), log: dict | None = None):
+                 etcd: tuple[str, ...] = ("etcd",), log: dict | None = None, storage: dict | None = None):
         self.folder = folder
         self.lease = lease
         self.places = collections.defaultdict(Place, places or {})
         self.log = {"max_size": "3G", **(log or {})}
+        self.storage = storage or {}
         self.etcd = Etcd(folder / "etcd", [self.places[name] for name in etcd])
         self.volumes: list[dict] = []
         self.nodes: dict[str, Node] = {}

@@ -100,6 +100,7 @@ class Daemon:
         self.log_file = folder / "marinerd.log"
         self.config_file = folder / "marinerd.toml"
         self.prefix = prefix or []
+        self.program = MARINERD
         self.process: subprocess.Popen | None = None
         self._log = {"disks": [str(self.state / "log0")], "max_size": "1G", "track_size": "16M",
                      **(log or {})}
@@ -134,7 +135,7 @@ class Daemon:
     def start(self, wait: bool = True) -> "Daemon":
         self.state.mkdir(parents=True, exist_ok=True)
         self.write_config()
-        command = [*self.prefix, str(MARINERD), "--config", str(self.config_file)]
+        command = [*self.prefix, str(self.program), "--config", str(self.config_file)]
         with open(self.log_file, "ab") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL,
                                             start_new_session=True)
