@@ -6,6 +6,9 @@ namespace mariner::replication {
 namespace {
 
 constexpr auto kTick = std::chrono::milliseconds(100);
+// How long a write that is settled waits for the next one, which tells those who are in no hurry:
+// a message of its own for each costs a lone writer's coordinator and mirror as much as a write.
+constexpr auto kCarriedWithin = std::chrono::milliseconds(2);
 
 Error over() {
   return {ErrorCode::kUnavailable,
@@ -139,7 +142,7 @@ void CoordinatorHost::carry_out(CoordinatorRole::Action& action) {
 
 void CoordinatorHost::flush_later() {
   if (std::exchange(flushing_, true)) return;
-  executor_.defer([this, alive = alive_] {
+  executor_.after(kCarriedWithin, [this, alive = alive_] {
     if (!*alive) return;
     flushing_ = false;
     CoordinatorRole::Actions actions;
