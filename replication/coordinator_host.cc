@@ -99,6 +99,10 @@ void CoordinatorHost::end() {
   for (auto& [token, done] : std::exchange(settlers_, {})) done(role_.settled());
 }
 
+std::chrono::nanoseconds CoordinatorHost::lag(NodeId node) const {
+  return settled_times_.behind(role_.durable_at(node), executor_.monotonic_time());
+}
+
 void CoordinatorHost::run(CoordinatorRole::Actions& actions) {
   if (ended_) return;
   flush_later();
@@ -155,7 +159,9 @@ void CoordinatorHost::tick_later() {
   executor_.after(kTick, [this, alive = alive_] {
     if (!*alive || ended_) return;
     CoordinatorRole::Actions actions;
-    role_.tick(executor_.wall_time(), executor_.monotonic_time(), actions);
+    const std::chrono::nanoseconds now = executor_.monotonic_time();
+    role_.tick(executor_.wall_time(), now, actions);
+    if (role_.ready()) settled_times_.note(role_.settled(), now);
     run(actions);
     if (*alive) tick_later();
   });

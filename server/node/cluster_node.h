@@ -76,6 +76,7 @@ class ClusterNode final : public Daemon, public iscsi::TargetDirectory, public w
   void create(const VolumeConfig& wanted);
   [[nodiscard]] std::uint32_t number_of(const std::string& node) const;
   [[nodiscard]] const ClusterVolume* find_target(std::string_view iqn) const;
+  [[nodiscard]] std::vector<web::ReplicaMetrics> replicas_of(const ClusterVolume& volume) const;
   void changed();
   void tick();
   void wait_until_idle(UniqueFunction<void()> done);

@@ -121,6 +121,20 @@ TEST_F(CoordinatorHostTest, WhoIsNotReadFromHearsWithTheNextWriteOrSoon) {
   EXPECT_EQ(said(), Words{"commit 20 to 2"}) << "nothing came to carry it";
 }
 
+TEST_F(CoordinatorHostTest, KnowsHowLongAnImageHasBeenBehind) {
+  serve();
+  host_->received(kOwn, StorageProgress{kVolume, kEpoch, {18}, {18}, 1u << 20});
+  EXPECT_EQ(host_->lag(kOwn), 0s);
+  submit("a");
+  host_->received(Logged{kVolume, kEpoch, {19}});
+  executor_.advance(1s);
+  EXPECT_GE(host_->lag(kOwn), 900ms);
+  EXPECT_LE(host_->lag(kOwn), 1s);
+  EXPECT_EQ(host_->lag({2}), host_->lag(kOwn)) << "of an image that holds nothing";
+  host_->received(kOwn, StorageProgress{kVolume, kEpoch, {18}, {19}, 1u << 20});
+  EXPECT_EQ(host_->lag(kOwn), 0s);
+}
+
 TEST_F(CoordinatorHostTest, WhoWaitsHearsOfTheEnd) {
   serve();
   submit("a");
