@@ -410,6 +410,18 @@ Result<std::vector<iscsi::ChapAccount>> ClusterNode::accounts(
 
 // ---- web::WebSource
 
+// Only the coordinator knows of all of them.
+std::vector<web::ReplicaMetrics> ClusterNode::replicas_of(const ClusterVolume& volume) const {
+  std::vector<web::ReplicaMetrics> out;
+  const auto* const host = volume.target == nullptr ? nullptr : volume.target->coordinator();
+  if (host == nullptr || !host->ready()) return out;
+  for (const ClusterNodeConfig& node : config_.cluster.nodes) {
+    if (std::ranges::count(volume.meta.cluster().storages(), node.id) == 0) continue;
+    out.push_back({node.name, node.id == self_.value ? "master" : "mirror", host->lag({node.id})});
+  }
+  return out;
+}
+
 web::NodeMetrics ClusterNode::metrics() {
   web::NodeMetrics out;
   for (const auto& [id, volume] : volumes_->all()) {
@@ -422,6 +434,7 @@ web::NodeMetrics ClusterNode::metrics() {
       const VersionTime now = loop_.wall_time();
       if (*oldest < now) each.commit_lag = std::chrono::nanoseconds(now.ns - oldest->ns);
     }
+    each.replicas = replicas_of(volume);
     out.volumes.push_back(std::move(each));
   }
   if (node_log_ != nullptr) {

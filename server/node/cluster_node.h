@@ -83,6 +83,7 @@ class ClusterNode final : public Daemon, public iscsi::TargetDirectory, public w
   [[nodiscard]] std::uint32_t number_of(const std::string& node) const;
   // The volume of a target, or of a view's; null: there is no such target.
   [[nodiscard]] const ClusterVolume* find_target(std::string_view iqn) const;
+  [[nodiscard]] std::vector<web::ReplicaMetrics> replicas_of(const ClusterVolume& volume) const;
   void changed();
   void tick();
   void wait_until_idle(UniqueFunction<void()> done);
