@@ -105,11 +105,7 @@ bool Promotion::follow(const VolumeRecord& record) {
   switch (record.declined) {
     case Declined::kNot: break;
     case Declined::kNotAlive: why = "it is not alive"; break;
-    case Declined::kCatchingUp:
-      why =
-          "its image has not caught up with the volume; `mariner replica status` on the "
-          "coordinator shows how far it is. Try again when it has all";
-      break;
+    case Declined::kCatchingUp: why = std::string("it ") + kCatchingUp; break;
     case Declined::kNotTaken:
       why = "it did not take the volume over, and node " + options_.name_of(record.coordinator) +
             " goes on; look at its log";

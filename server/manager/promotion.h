@@ -20,6 +20,11 @@ namespace mariner::manager {
 
 class Promotion {
  public:
+  // What is said of a node of which that is so, behind its name.
+  static constexpr const char* kCatchingUp =
+      "has not caught up with the volume; `mariner replica status` on the coordinator shows how "
+      "far it is. Try again when it has all";
+
   struct Options {
     VolumeId volume;
     replication::NodeId node;                                 // a storage node of the volume

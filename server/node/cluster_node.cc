@@ -7,8 +7,10 @@
 #include <utility>
 
 #include "proto/check.h"
+#include "server/manager/alive_node.h"
 #include "server/node/access.h"
 #include "server/node/cluster_control.h"
+#include "server/node/cluster_redirection.h"
 #include "server/node/identity.h"
 #include "server/peer/tls_context.h"
 #include "server/volume/thread_worker.h"
@@ -133,7 +135,7 @@ void ClusterNode::open_shared_store() {
       *shared_, loop_, std::string(manager::kClusterPrefix), backoff, [this] { changed(); });
   manager::NodeLease::Options lease;
   lease.key = manager::alive_key(self_);
-  lease.value = identity_->name.node;
+  lease.value = published();
   const std::chrono::nanoseconds ttl = config_.cluster.lease;
   lease.ttl = config_.cluster.lease;
   lease.renew_every = ttl / 6;
@@ -157,6 +159,19 @@ void ClusterNode::open_shared_store() {
                                      }});
   directory_ = std::make_unique<manager::VolumeDirectory>(*shared_, *view_);
   reservations_ = std::make_unique<ClusterReservations>(*shared_, loop_, *lease_, self_);
+}
+
+// What others are to know of this node while it is alive.
+std::string ClusterNode::published() const {
+  manager::AliveNode self;
+  self.name = identity_->name.node;
+  self.target = config_.has(Role::kTarget);
+  const auto& nodes = config_.cluster.nodes;
+  const auto own = std::ranges::find(nodes, self_.value, &ClusterNodeConfig::id);
+  if (front_->has_portal()) {
+    self.portals = reachable_portals(front_->portal().addresses(), own->addresses);
+  }
+  return manager::encode(self);
 }
 
 Result<void> ClusterNode::open_bus() {
@@ -213,9 +228,23 @@ Result<void> ClusterNode::open_volumes() {
 
 // The shared store, or the lease.
 void ClusterNode::changed() {
-  if (stopping_ || volumes_ == nullptr) return;
+  if (volumes_ == nullptr) return;
   volumes_->look();
-  if (view_->known()) create_configured_volumes();
+  send_away();
+  if (!stopping_ && view_->known()) create_configured_volumes();
+}
+
+// Who is here, and is to be where another node serves.
+void ClusterNode::send_away() {
+  if (!front_->has_portal()) return;
+  iscsi::SessionRegistry& sessions = front_->portal().sessions();
+  for (const auto& [id, volume] : volumes_->all()) {
+    if (!redirection_of(volume, *view_, {})) continue;
+    const auto of_this = [&volume](const iscsi::Session& session) {
+      return session.identity().target == volume.iqn;
+    };
+    sessions.ask_to_leave(of_this, iscsi::EndReason::kRedirected);
+  }
 }
 
 void ClusterNode::create_configured_volumes() {
@@ -240,6 +269,7 @@ void ClusterNode::create(const VolumeConfig& wanted) {
   nodes.set_logger(number_of(wanted.logger));
   for (const std::string& node : wanted.storage) nodes.add_storages(number_of(node));
   nodes.set_promote_by_hand(!wanted.promote);
+  nodes.set_redirect(wanted.redirect_to_server);
   directory_->create(std::move(meta), [this, name = wanted.name](const Result<meta::Volume>& made) {
     if (made) {
       log_.info("created a volume of the cluster from the configuration", {{"volume", name}});
@@ -285,20 +315,44 @@ void ClusterNode::stop(UniqueFunction<void()> done) {
   ready_ = false;
   log_.info("stopping");
   enrolment_desk_->close();
-  front_->stop([this, done = std::move(done)]() mutable {
-    volumes_->close(Error{ErrorCode::kUnavailable, "the node is stopping"});
-    lease_->stop([this] { lease_returned_ = true; });
-    lease_return_end_ = loop_.monotonic_time() + kLeaseReturn;
-    if (node_log_ != nullptr) {
-      node_log_->stack().stop();
-      node_log_->indexes().stop_repairs();
+  control_->stop();
+  hand_over([this, done = std::move(done)]() mutable {
+    front_->stop([this, done = std::move(done)]() mutable { stop_parts(std::move(done)); });
+  });
+}
+
+// Before hosts are logged out, so that they go where others serve by then.
+void ClusterNode::hand_over(UniqueFunction<void()> done) {
+  std::vector<Handover::Volume> coordinated;
+  for (const auto& [id, volume] : volumes_->all()) {
+    if (volume.target == nullptr || volume.target->coordinator() == nullptr) continue;
+    Handover::Volume& each = coordinated.emplace_back(VolumeId{id}, volume.iqn);
+    if (volume.meta.cluster().promote_by_hand()) continue;
+    for (const std::uint32_t node : volume.meta.cluster().storages()) {
+      if (node != self_.value) each.successors.push_back({node});
     }
-    wait_until_idle([this, done = std::move(done)]() mutable {
-      volumes_->save_progress();
-      stop_index([this, done = std::move(done)]() mutable {
-        log_.info("stopped");
-        done();
-      });
+  }
+  volumes_->resign();
+  lease_->stop([this] { lease_returned_ = true; });
+  lease_return_end_ = loop_.monotonic_time() + kLeaseReturn;
+  handover_ = std::make_unique<Handover>(
+      Handover::Parts{loop_, *view_, self_, [this](const std::string& iqn) -> std::size_t {
+                        return front_->has_portal() ? front_->portal().sessions().count_of(iqn) : 0;
+                      }});
+  handover_->begin(std::move(coordinated), std::move(done));
+}
+
+void ClusterNode::stop_parts(UniqueFunction<void()> done) {
+  volumes_->close(Error{ErrorCode::kUnavailable, "the node is stopping"});
+  if (node_log_ != nullptr) {
+    node_log_->stack().stop();
+    node_log_->indexes().stop_repairs();
+  }
+  wait_until_idle([this, done = std::move(done)]() mutable {
+    volumes_->save_progress();
+    stop_index([this, done = std::move(done)]() mutable {
+      log_.info("stopped");
+      done();
     });
   });
 }
@@ -336,13 +390,14 @@ std::vector<std::string> ClusterNode::discoverable(std::string_view initiator,
   return names;
 }
 
-std::optional<iscsi::Redirection> ClusterNode::redirection(std::string_view /*target*/) const {
-  return std::nullopt;
+std::optional<iscsi::Redirection> ClusterNode::redirection(std::string_view target,
+                                                           std::string_view portal) const {
+  const ClusterVolume* const volume = find_target(target);
+  return volume == nullptr ? std::nullopt : redirection_of(*volume, *view_, portal);
 }
 
 Result<std::shared_ptr<scsi::TargetDevice>> ClusterNode::open(std::string_view target,
                                                               std::string_view initiator) {
-  if (stopping_) return Error{ErrorCode::kUnavailable, "the node is stopping"};
   const ClusterVolume* const volume = find_target(target);
   if (volume == nullptr) {
     return Error{ErrorCode::kNotFound, "there is no target " + std::string(target)};
@@ -350,6 +405,13 @@ Result<std::shared_ptr<scsi::TargetDevice>> ClusterNode::open(std::string_view t
   if (!admits(volume->meta, initiator)) {
     return Error{ErrorCode::kInvalidArgument,
                  std::string(initiator) + " is not on the access list of " + volume->meta.name()};
+  }
+  // (Who is to be sent elsewhere is sent there also by who stops.)
+  if (stopping_ && !redirection_of(*volume, *view_, {})) {
+    return Error{ErrorCode::kUnavailable, "the node is stopping"};
+  }
+  if (served_nowhere(*volume)) {
+    return Error{ErrorCode::kUnavailable, "no node serves the volume now; try again"};
   }
   return std::shared_ptr<scsi::TargetDevice>(volume->metered);
 }
@@ -390,6 +452,7 @@ web::NodeMetrics ClusterNode::metrics() {
     out.iscsi_sessions = front_->portal().sessions().size();
     out.login_failures = counters.login_failures;
     out.login_limit_refusals = counters.limit_refusals;
+    out.login_redirections = counters.redirections;
     out.digest_errors = counters.header_digest_errors + counters.data_digest_errors;
   }
   return out;

@@ -4,6 +4,7 @@
 
 #include <fstream>
 
+#include "server/manager/alive_node.h"
 #include "tests/server/node/cluster_node_fixture.h"
 
 namespace mariner::node {
@@ -134,7 +135,12 @@ TEST_F(ClusterNodeTest, StopsWithWhatWasAppliedInTheImageAndItsLeaseGivenBack) {
   configure_volume(0, "a", {"a"});
   start();
   ASSERT_TRUE(comes_to_serve());
-  EXPECT_EQ(get("/mariner/alive/1"), "a");
+  const auto alive = manager::decode_alive_node(get("/mariner/alive/1").value_or(""));
+  ASSERT_TRUE(alive);
+  EXPECT_EQ(alive->name, "a");
+  EXPECT_TRUE(alive->target);
+  ASSERT_EQ(alive->portals.size(), 1u);
+  EXPECT_EQ(to_string(alive->portals[0]), node().ask(&ClusterControl::status)->portals(0));
   for (std::uint64_t block = 0; block < 32; ++block) write(block, static_cast<char>('A' + block));
   ASSERT_TRUE(eventually([&] { return node().show(kVolume)->unapplied_bytes() == 0; }));
   stop();
