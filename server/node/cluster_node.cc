@@ -327,6 +327,7 @@ void ClusterNode::hand_over(UniqueFunction<void()> done) {
   for (const auto& [id, volume] : volumes_->all()) {
     if (volume.target == nullptr || volume.target->coordinator() == nullptr) continue;
     Handover::Volume& each = coordinated.emplace_back(VolumeId{id}, volume.iqn);
+    each.redirect = volume.meta.cluster().redirect();
     if (volume.meta.cluster().promote_by_hand()) continue;
     for (const std::uint32_t node : volume.meta.cluster().storages()) {
       if (node != self_.value) each.successors.push_back({node});

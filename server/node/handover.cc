@@ -17,6 +17,7 @@ void Handover::begin(std::vector<Volume> volumes, UniqueFunction<void()> done) {
   volumes_ = std::move(volumes);
   done_ = std::move(done);
   begun_ = parts_.executor.monotonic_time();
+  std::erase_if(volumes_, [this](const Volume& each) { return parts_.sessions(each.iqn) == 0; });
   look();
 }
 
@@ -32,16 +33,21 @@ bool Handover::hopeless(const Volume& volume) const {
   });
 }
 
+std::chrono::nanoseconds Handover::grace() const {
+  return std::ranges::any_of(volumes_, &Volume::redirect) ? kRedirectGrace : kGrace;
+}
+
 void Handover::look() {
   const auto now = parts_.executor.monotonic_time();
   std::erase_if(volumes_, [this](const Volume& volume) {
-    return parts_.sessions(volume.iqn) == 0 || (!served_elsewhere(volume) && hopeless(volume));
+    const bool left = !volume.redirect && parts_.sessions(volume.iqn) == 0;
+    return left || (!served_elsewhere(volume) && hopeless(volume));
   });
   const bool all =
       std::ranges::all_of(volumes_, [this](const Volume& each) { return served_elsewhere(each); });
   if (all && !served_) served_ = now;
   const bool over =
-      volumes_.empty() || (served_ ? now >= *served_ + kGrace : now >= begun_ + kTakeover);
+      volumes_.empty() || (served_ ? now >= *served_ + grace() : now >= begun_ + kTakeover);
   if (over) return std::exchange(done_, {})();
   parts_.executor.after(kPoll, [this, alive = alive_] {
     if (*alive) look();

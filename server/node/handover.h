@@ -2,7 +2,9 @@
 // which were coordinated here, and that hosts have had the time to see it. So multipath goes over
 // while the old way still answers, and need not wait until it gives up a connection.
 //
-// Bounded by kTakeover and kGrace; nothing is waited for where no host is logged in, or where
+// Hosts without multipath, which have no other way, are redirected while they log in once more.
+//
+// Bounded by kTakeover and the graces; nothing is waited for where no host is logged in, or where
 // nobody is there who would take over. Loop's thread.
 #pragma once
 
@@ -25,11 +27,15 @@ class Handover {
   static constexpr std::chrono::milliseconds kTakeover{1000};
   // For hosts to ask again, when one does.
   static constexpr std::chrono::milliseconds kGrace{1000};
+  // For hosts that were asked to leave to come again, and be sent there: they wait for two seconds
+  // before that (DefaultTime2Wait, RFC 7143 13.15).
+  static constexpr std::chrono::milliseconds kRedirectGrace{4000};
 
   struct Volume {
     VolumeId id;
     std::string iqn;
     std::vector<replication::NodeId> successors;  // that may take over by themselves
+    bool redirect = false;
   };
   struct Parts {
     Executor& executor;                // outlives it
@@ -50,6 +56,7 @@ class Handover {
   void look();
   [[nodiscard]] bool served_elsewhere(const Volume& volume) const;
   [[nodiscard]] bool hopeless(const Volume& volume) const;
+  [[nodiscard]] std::chrono::nanoseconds grace() const;
 
   const Parts parts_;
   std::vector<Volume> volumes_;

@@ -126,21 +126,22 @@ def test_a_promotion_that_is_not_possible_says_why(cluster):
 def test_who_is_behind_is_not_promoted(cluster, folder):
     server = cluster.server_of("db1")
     successor = other(cluster, server)
-    cluster.wait_healed("db1")
-    successor.pause()  # its lease goes on, and it takes nothing
     campaign = hammer.Campaign(folder / "hammer")
     load = campaign.start(server.volume_url("db1"), "--depth", 32)
+    run_for(load, 1)
+    successor.kill()  # its lease goes on for a while
 
-    def left_out():
-        assert load.running(), load.report()
+    def behind():
         storages = server.volume("db1")["replicas"][1:]
         return any(each["node"] == successor.name and not each.get("caughtUp", each.get("caught_up")) for each in storages)
-    mariner.wait_until(left_out, 10, "it is left behind")
+    mariner.wait_until(behind, 10, "it is behind")
     answer = cluster["c"].cli("node", "promote", "db1", "--node", successor.name, check=False)
-    successor.resume()
     assert answer.code == 1 and "has not caught up" in answer.err, answer
+    run_for(load, 1)
     assert server.serves("db1")
     load.stop()
+    assert load.code == hammer.DONE, "nobody has noticed"
+    successor.start()
     cluster.wait_healed("db1")
     cluster["c"].cli("node", "promote", "db1", "--node", successor.name)
     assert campaign.verify(successor.volume_url("db1"))["faults"] == []
@@ -243,6 +244,22 @@ def test_logins_are_sent_to_who_serves(cluster):
     assert [s["target"] for s in standby.ask("session", "list")["sessions"]] == [IQN]
     assert host.command(struct.pack(">BBIBHB", 0x28, 0, 0, 0, 1, 0), expected=512).good() == b"b" * 512
     assert "mariner_login_redirections_total 0" not in standby.http("/metrics")[1]
+    host.close()
+
+
+@pytest.mark.parametrize("options", [{"redirect": True}])
+def test_who_stops_sends_its_hosts_on_before_it_goes(cluster):
+    """Its portal is the only one that the host knows."""
+    server = cluster.server_of("db1")
+    successor = other(cluster, server)
+    cluster.wait_healed("db1")
+    host = session(server, ready=True)
+    assert write_until_good(host, b"a") == GOOD
+    server.process.terminate()
+    assert write_until_good(host, b"b") == GOOD
+    assert [s["target"] for s in successor.ask("session", "list")["sessions"]] == [IQN]
+    mariner.wait_until(lambda: server.process.poll() is not None, 20, "it stops")
+    assert host.command(struct.pack(">BBIBHB", 0x28, 0, 0, 0, 1, 0), expected=512).good() == b"b" * 512
     host.close()
 
 

@@ -38,9 +38,9 @@ class HandoverTest : public ::testing::Test {
     put(manager::serving_key(kVolume), sign.SerializeAsString());
     executor_.advance(10ms);
   }
-  void begin(std::vector<NodeId> successors = {kOther}) {
+  void begin(std::vector<NodeId> successors = {kOther}, bool redirect = false) {
     std::vector<Handover::Volume> volumes;
-    volumes.push_back({kVolume, "iqn.db1", std::move(successors)});
+    volumes.push_back({kVolume, "iqn.db1", std::move(successors), redirect});
     handover_.begin(std::move(volumes), [this] { done_ = executor_.monotonic_time(); });
   }
   // How long it has taken; -1: it goes on.
@@ -92,6 +92,20 @@ TEST_F(HandoverTest, WhenTheLastHostHasGoneNothingIsWaitedFor) {
   EXPECT_EQ(ms_taken(100ms), -1);
   sessions_ = 0;
   EXPECT_LE(ms_taken(), 10);
+}
+
+TEST_F(HandoverTest, WhoIsToComeAgainHasTheTimeTo) {
+  begin({kOther}, true);
+  serves();
+  EXPECT_EQ(ms_taken(100ms), -1);
+  sessions_ = 0;
+  EXPECT_NEAR(static_cast<double>(ms_taken()), 3900, 50);
+}
+
+TEST_F(HandoverTest, WhereNobodyIsLoggedInNobodyComesAgain) {
+  sessions_ = 0;
+  begin({kOther}, true);
+  EXPECT_EQ(ms_taken(), 0);
 }
 
 TEST_F(HandoverTest, WhereNobodyMayTakeOverNothingIsWaitedFor) {
