@@ -190,14 +190,21 @@ Result<void> ClusterNode::open_bus() {
   caller_ = std::make_unique<cluster::CallerService>(loop_, self_);
   bus_ = std::make_unique<cluster::PeerBus>(
       peer::Connection::Environment{loop_.context(), loop_, *tls, {}}, std::move(others), *caller_,
-      *participants_, [this](const Error& error) {
-        const auto [write, untold] = bus_reports_.admit(loop_.monotonic_time());
-        if (untold > 0) log_.warning("more was said by other nodes", {{"lines", untold}});
-        if (write) log_.warning("between nodes", {{"error", to_string(error)}});
-      });
+      *participants_, [this](const Error& error) { report(error); });
   participants_->attach(*bus_);
   caller_->attach(*bus_);
   return {};
+}
+
+// What is said again and again, as that a node does not answer, is told once a minute.
+void ClusterNode::report(const Error& error) {
+  constexpr std::size_t kTextsMax = 256;
+  if (bus_reports_.size() >= kTextsMax) bus_reports_.clear();
+  const std::string text = to_string(error);
+  LogLimiter& limiter =
+      bus_reports_.try_emplace(text, LogLimiter::Options{.lines_max = 1}).first->second;
+  const auto [write, untold] = limiter.admit(loop_.monotonic_time());
+  if (write) log_.warning("between nodes", {{"error", text}, {"before", untold}});
 }
 
 Result<void> ClusterNode::open_volumes() {

@@ -5,6 +5,7 @@
 // the loop's thread.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -79,6 +80,7 @@ class ClusterNode final : public Daemon, public iscsi::TargetDirectory, public w
   Result<void> open_bus();
   Result<void> open_volumes();
   void open_past();
+  void report(const Error& error);
   void create_configured_volumes();
   void create(const VolumeConfig& wanted);
   [[nodiscard]] std::uint32_t number_of(const std::string& node) const;
@@ -108,7 +110,7 @@ class ClusterNode final : public Daemon, public iscsi::TargetDirectory, public w
   std::chrono::nanoseconds lease_return_end_{0};
   bool creating_ = false;  // the configured volumes, once the cluster is known
   UniqueFunction<void(std::uint64_t)> progress_;
-  LogLimiter bus_reports_{{.lines_max = 20}};
+  std::map<std::string, LogLimiter> bus_reports_;  // by what is said
   std::unique_ptr<logging::IoRing> ring_;
   std::unique_ptr<MetaStore> store_;
   std::unique_ptr<volume::Worker> worker_;
