@@ -6,6 +6,9 @@ namespace mariner::replication {
 namespace {
 
 constexpr auto kTick = std::chrono::milliseconds(100);
+// How long a write that is settled waits for the next one, which tells those who are in no hurry:
+// a message of its own for each costs a lone writer's coordinator and mirror as much as a write.
+constexpr auto kCarriedWithin = std::chrono::milliseconds(2);
 
 Error over() {
   return {ErrorCode::kUnavailable,
@@ -96,6 +99,10 @@ void CoordinatorHost::end() {
   for (auto& [token, done] : std::exchange(settlers_, {})) done(role_.settled());
 }
 
+std::chrono::nanoseconds CoordinatorHost::lag(NodeId node) const {
+  return settled_times_.behind(role_.durable_at(node), executor_.monotonic_time());
+}
+
 void CoordinatorHost::run(CoordinatorRole::Actions& actions) {
   if (ended_) return;
   flush_later();
@@ -139,7 +146,7 @@ void CoordinatorHost::carry_out(CoordinatorRole::Action& action) {
 
 void CoordinatorHost::flush_later() {
   if (std::exchange(flushing_, true)) return;
-  executor_.defer([this, alive = alive_] {
+  executor_.after(kCarriedWithin, [this, alive = alive_] {
     if (!*alive) return;
     flushing_ = false;
     CoordinatorRole::Actions actions;
@@ -152,7 +159,9 @@ void CoordinatorHost::tick_later() {
   executor_.after(kTick, [this, alive = alive_] {
     if (!*alive || ended_) return;
     CoordinatorRole::Actions actions;
-    role_.tick(executor_.wall_time(), executor_.monotonic_time(), actions);
+    const std::chrono::nanoseconds now = executor_.monotonic_time();
+    role_.tick(executor_.wall_time(), now, actions);
+    if (role_.ready()) settled_times_.note(role_.settled(), now);
     run(actions);
     if (*alive) tick_later();
   });

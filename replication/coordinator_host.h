@@ -6,6 +6,7 @@
 // follows. Owner's thread only.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -14,6 +15,7 @@
 #include "replication/action_queue.h"
 #include "replication/coordinator_role.h"
 #include "replication/replicator.h"
+#include "replication/settled_times.h"
 
 namespace mariner::replication {
 
@@ -63,6 +65,9 @@ class CoordinatorHost final : public Replicator {
 
   [[nodiscard]] bool ready() const { return role_.ready() && !ended_; }
   [[nodiscard]] const CoordinatorRole& role() const { return role_; }
+  // How long something has been settled, in this epoch, that the image of `node` does not hold
+  // durably (settled_times.h); looked at every 100 ms.
+  [[nodiscard]] std::chrono::nanoseconds lag(NodeId node) const;
 
  private:
   void run(CoordinatorRole::Actions& actions);
@@ -78,6 +83,7 @@ class CoordinatorHost final : public Replicator {
   std::map<std::uint64_t, SettleDone> settlers_;
   std::map<std::uint64_t, MomentDone> moments_;
   std::uint64_t last_token_ = 0;
+  SettledTimes settled_times_;
   ActionQueue<CoordinatorRole::Action> queue_;
   bool flushing_ = false;
   bool ended_ = false;

@@ -240,6 +240,7 @@ void CoordinatorRole::hear(StorageLink& storage, NodeId node, const StorageOpene
                                         number(settled_) + ", which is settled"},
         now, out);
   }
+  storage.laps = 0;
   resume(storage, node, now, out);
 }
 
@@ -253,7 +254,7 @@ void CoordinatorRole::resume(StorageLink& storage, NodeId node, VersionTime now,
   storage.stalled_since.reset();
   out.emplace_back(ToStore{node, Resume{volume_, epoch_, settled_}});
   for (const Unsettled& one : unsettled_) {
-    if (one.write) send(storage, node, *one.write, out);
+    if (one.write && storage.link == Link::kOpen) send(storage, node, *one.write, out);
   }
   update_grant(now, out);
 }
@@ -279,6 +280,7 @@ void CoordinatorRole::hear(StorageLink& storage, NodeId node, const StorageProgr
   }
   if (message.resumed != storage.resumed) return;  // of before
   storage.granted_bytes = message.granted;
+  if (storage.durable >= storage.resumed) storage.laps = 0;
   if (storage.sent_bytes < storage.granted_bytes) storage.stalled_since.reset();
   update_grant(now, out);
 }
@@ -308,9 +310,24 @@ bool CoordinatorRole::caught_up(NodeId node) const {
   return found != storages_.end() && found->second.caught_up;
 }
 
+bool CoordinatorRole::laps(NodeId node, const StorageLink& storage) const {
+  return node != beside_ && storage.durable < storage.resumed &&
+         storage.laps < options_.laps_unhindered_max;
+}
+
+void CoordinatorRole::leave_out(StorageLink& storage) {
+  storage.link = Link::kLeftOut;
+  storage.caught_up = false;
+}
+
 void CoordinatorRole::send(StorageLink& storage, NodeId node, const WriteMessage& message,
                            Actions& out) {
-  storage.sent_bytes += lag_bytes(message.write);
+  const std::uint64_t bytes = lag_bytes(message.write);
+  if (laps(node, storage) && storage.sent_bytes + bytes > storage.granted_bytes) {
+    ++storage.laps;
+    return leave_out(storage);
+  }
+  storage.sent_bytes += bytes;
   storage.told = std::max(storage.told, message.settled);
   out.emplace_back(ToStore{node, message});
 }
@@ -319,7 +336,7 @@ void CoordinatorRole::update_grant(VersionTime now, Actions& out) {
   if (phase_ != Phase::kServing) return;
   std::uint64_t room = WriteCoordinator::kUnlimited;
   for (const auto& [node, storage] : storages_) {
-    if (storage.link != Link::kOpen) continue;
+    if (storage.link != Link::kOpen || laps(node, storage)) continue;
     const bool full = storage.sent_bytes >= storage.granted_bytes;
     room = std::min(room, full ? 0 : storage.granted_bytes - storage.sent_bytes);
   }
@@ -420,13 +437,12 @@ void CoordinatorRole::tick(VersionTime now, std::chrono::nanoseconds monotonic, 
     out.emplace_back(ToLog{FrontierMessage{volume_, epoch_, told_frontier_}});
   }
   for (auto& [node, storage] : storages_) {
-    if (node == beside_ || storage.link != Link::kOpen) continue;
+    if (node == beside_ || storage.link != Link::kOpen || laps(node, storage)) continue;
     if (storage.sent_bytes < storage.granted_bytes) continue;
     if (!storage.stalled_since) {
       storage.stalled_since = monotonic;
     } else if (monotonic - *storage.stalled_since > options_.storage_patience) {
-      storage.link = Link::kLeftOut;
-      storage.caught_up = false;
+      leave_out(storage);
       update_grant(now, out);
     }
   }

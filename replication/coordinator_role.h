@@ -43,6 +43,11 @@ class CoordinatorRole {
     // A storage node that has granted nothing for so long gets nothing more, and nobody waits for
     // it. When it has written what it has, it goes on, and finds the rest in the history.
     std::chrono::nanoseconds storage_patience = std::chrono::seconds(1);
+    // A storage node that still writes what it had missed holds nobody up: when it grants nothing
+    // it gets nothing more at once, and when it has written all it was told of, it begins another
+    // lap, which is shorter. After so many it cannot keep up by itself, and writes wait for it as
+    // for any other.
+    std::uint32_t laps_unhindered_max = 8;
   };
   struct Start {
     VolumeId volume;
@@ -133,6 +138,7 @@ class CoordinatorRole {
     std::uint64_t sent_bytes = 0;
     std::uint64_t granted_bytes = 0;
     std::optional<std::chrono::nanoseconds> stalled_since;
+    std::uint32_t laps = 0;  // that it was left out in while it caught up
   };
   struct Moment {
     RequestToken token;
@@ -165,6 +171,9 @@ class CoordinatorRole {
   void resume(StorageLink& storage, NodeId node, VersionTime now, Actions& out);
   void carry_out(replication::Actions& actions, Actions& out);
   void tell_settled(StorageLink& storage, NodeId node, Actions& out);
+  // It still writes what it had missed, and nobody waits for it.
+  [[nodiscard]] bool laps(NodeId node, const StorageLink& storage) const;
+  static void leave_out(StorageLink& storage);
   void send(StorageLink& storage, NodeId node, const WriteMessage& message, Actions& out);
   void update_grant(VersionTime now, Actions& out);
   void over(Epoch by, Actions& out);

@@ -72,6 +72,10 @@ class TargetPart {
   [[nodiscard]] State state() const;
   // Null: this node does not coordinate now.
   [[nodiscard]] const replication::CoordinatorHost* coordinator() const;
+  // Who stamps the volume's writes; null unless this node serves, with its lease.
+  [[nodiscard]] replication::Replicator* replicator();
+  // LiveVolume::rollback(). kUnavailable unless this node serves.
+  void rollback(index::IndexMoment target, replication::Replicator::WriteDone done);
 
   // Whether `next` has everything that it needs to coordinate after this node, as far as is known
   // here: nothing is, while this node does not coordinate.
@@ -92,7 +96,7 @@ class TargetPart {
   void drop_ended();
   void tell_later();
   void tell_soon();
-  [[nodiscard]] volume::Layer* serving();
+  [[nodiscard]] Term* serving();
   [[nodiscard]] bool serves() const;
 
   const Options options_;

@@ -19,9 +19,6 @@ namespace mariner::node {
 namespace {
 
 constexpr auto kTick = std::chrono::seconds(1);
-// How long a node that stops waits for the store to take its lease back.
-constexpr auto kLeaseReturn = std::chrono::seconds(1);
-constexpr auto kIdlePoll = std::chrono::milliseconds(5);
 
 }  // namespace
 
@@ -37,6 +34,10 @@ ClusterNode::~ClusterNode() {
   front_.reset();
   control_.reset();
   enrolment_desk_.reset();
+  past_.reset();
+  views_.reset();
+  log_space_.reset();
+  keeper_.reset();
   volumes_.reset();
   bus_.reset();
   caller_.reset();
@@ -73,6 +74,7 @@ Result<void> ClusterNode::start() {
   open_shared_store();
   if (Result<void> r = open_bus(); !r) return r;
   if (Result<void> r = open_volumes(); !r) return r;
+  open_past();
   if (node_log_ != nullptr) {
     loop_.set_patience([this] { return node_log_->stack().patience(); });
     node_log_->stack().start();
@@ -158,6 +160,7 @@ void ClusterNode::open_shared_store() {
                                        changed();
                                      }});
   directory_ = std::make_unique<manager::VolumeDirectory>(*shared_, *view_);
+  moments_ = std::make_unique<manager::MomentDirectory>(*shared_, *view_);
   reservations_ = std::make_unique<ClusterReservations>(*shared_, loop_, *lease_, self_);
 }
 
@@ -226,12 +229,38 @@ Result<void> ClusterNode::open_volumes() {
   return volumes_->start(node_log_ == nullptr ? nullptr : &node_log_->stack());
 }
 
+void ClusterNode::open_past() {
+  views_ = std::make_unique<ClusterViews>(*volumes_, *moments_, loop_, config_.server.iqn_base,
+                                          [this](const std::string& iqn) {
+                                            if (front_->has_portal())
+                                              front_->portal().sessions().close_target(iqn);
+                                          });
+  ClusterPast::Hosts hosts;
+  hosts.sessions = [this](const std::string& iqn) {
+    return front_->has_portal() ? front_->portal().sessions().list_of(iqn)
+                                : std::vector<iscsi::SessionInfo>{};
+  };
+  hosts.to_api = [this](const iscsi::SessionInfo& session) { return control_->to_api(session); };
+  hosts.name_of = [this](std::uint32_t node) { return control_->name_of(node); };
+  // A logger that has not heard of a change of the store for so long has no lease.
+  past_ = std::make_unique<ClusterPast>(
+      ClusterPast::Parts{loop_, *volumes_, *views_, *moments_, *directory_, log_}, std::move(hosts),
+      2 * config_.cluster.lease);
+  if (node_log_ == nullptr) return;
+  keeper_ = std::make_unique<ClusterKeeper>(*volumes_, *moments_, *lease_);
+  log_space_ = std::make_unique<LogSpace>(
+      LogSpace::Parts{node_log_->stack(), *keeper_, *store_, *worker_, loop_, log_},
+      config_.log.on_full);
+}
+
 // The shared store, or the lease.
 void ClusterNode::changed() {
   if (volumes_ == nullptr) return;
   volumes_->look();
   send_away();
-  if (!stopping_ && view_->known()) create_configured_volumes();
+  if (stopping_) return;
+  if (views_ != nullptr && view_->known()) views_->look();
+  if (view_->known()) create_configured_volumes();
 }
 
 // Who is here, and is to be where another node serves.
@@ -284,8 +313,12 @@ void ClusterNode::create(const VolumeConfig& wanted) {
 void ClusterNode::tick() {
   if (stopping_) return;
   enrolment_desk_->tick();
-  if (node_log_ != nullptr) node_log_->retire_disks();
+  if (node_log_ != nullptr) {
+    log_space_->check();
+    node_log_->retire_disks();
+  }
   changed();
+  past_->tick();
   loop_.after(kTick, [this] { tick(); });
 }
 
@@ -309,75 +342,12 @@ void ClusterNode::reload(const Config& config) {
       "changed takes effect at the next start");
 }
 
-void ClusterNode::stop(UniqueFunction<void()> done) {
-  CHECK(!stopping_);
-  stopping_ = true;
-  ready_ = false;
-  log_.info("stopping");
-  enrolment_desk_->close();
-  control_->stop();
-  hand_over([this, done = std::move(done)]() mutable {
-    front_->stop([this, done = std::move(done)]() mutable { stop_parts(std::move(done)); });
-  });
-}
-
-// Before hosts are logged out, so that they go where others serve by then.
-void ClusterNode::hand_over(UniqueFunction<void()> done) {
-  std::vector<Handover::Volume> coordinated;
-  for (const auto& [id, volume] : volumes_->all()) {
-    if (volume.target == nullptr || volume.target->coordinator() == nullptr) continue;
-    Handover::Volume& each = coordinated.emplace_back(VolumeId{id}, volume.iqn);
-    each.redirect = volume.meta.cluster().redirect();
-    if (volume.meta.cluster().promote_by_hand()) continue;
-    for (const std::uint32_t node : volume.meta.cluster().storages()) {
-      if (node != self_.value) each.successors.push_back({node});
-    }
-  }
-  volumes_->resign();
-  lease_->stop([this] { lease_returned_ = true; });
-  lease_return_end_ = loop_.monotonic_time() + kLeaseReturn;
-  handover_ = std::make_unique<Handover>(
-      Handover::Parts{loop_, *view_, self_, [this](const std::string& iqn) -> std::size_t {
-                        return front_->has_portal() ? front_->portal().sessions().count_of(iqn) : 0;
-                      }});
-  handover_->begin(std::move(coordinated), std::move(done));
-}
-
-void ClusterNode::stop_parts(UniqueFunction<void()> done) {
-  volumes_->close(Error{ErrorCode::kUnavailable, "the node is stopping"});
-  if (node_log_ != nullptr) {
-    node_log_->stack().stop();
-    node_log_->indexes().stop_repairs();
-  }
-  wait_until_idle([this, done = std::move(done)]() mutable {
-    volumes_->save_progress();
-    stop_index([this, done = std::move(done)]() mutable {
-      log_.info("stopped");
-      done();
-    });
-  });
-}
-
-void ClusterNode::wait_until_idle(UniqueFunction<void()> done) {
-  const bool left = lease_returned_ || loop_.monotonic_time() >= lease_return_end_;
-  if (left && volumes_->idle() && (node_log_ == nullptr || node_log_->stack().idle())) {
-    return done();
-  }
-  loop_.after(kIdlePoll,
-              [this, done = std::move(done)]() mutable { wait_until_idle(std::move(done)); });
-}
-
-void ClusterNode::stop_index(UniqueFunction<void()> done) {
-  if (node_log_ != nullptr) node_log_->indexes().stop();
-  const bool idle = node_log_ == nullptr || node_log_->indexes().idle();
-  if (idle && ring_->in_flight() == 0) return done();
-  loop_.after(kIdlePoll, [this, done = std::move(done)]() mutable { stop_index(std::move(done)); });
-}
-
 // ---- iscsi::TargetDirectory
 
 const ClusterVolume* ClusterNode::find_target(std::string_view iqn) const {
-  return volumes_->find_target(iqn);
+  if (const ClusterVolume* volume = volumes_->find_target(iqn)) return volume;
+  const ClusterServedView* const view = views_->find_target(iqn);
+  return view == nullptr ? nullptr : &volumes_->all().at(view->meta.volume_id());
 }
 
 std::vector<std::string> ClusterNode::discoverable(std::string_view initiator,
@@ -388,12 +358,17 @@ std::vector<std::string> ClusterNode::discoverable(std::string_view initiator,
       names.push_back(volume.iqn);
     }
   }
+  for (const auto& [name, view] : views_->all()) {
+    const meta::Volume& meta = volumes_->all().at(view.meta.volume_id()).meta;
+    if (shown(meta, initiator, account)) names.push_back(view.iqn);
+  }
   return names;
 }
 
 std::optional<iscsi::Redirection> ClusterNode::redirection(std::string_view target,
                                                            std::string_view portal) const {
-  const ClusterVolume* const volume = find_target(target);
+  // (Views are served by every node that shows them.)
+  const ClusterVolume* const volume = volumes_->find_target(target);
   return volume == nullptr ? std::nullopt : redirection_of(*volume, *view_, portal);
 }
 
@@ -407,10 +382,13 @@ Result<std::shared_ptr<scsi::TargetDevice>> ClusterNode::open(std::string_view t
     return Error{ErrorCode::kInvalidArgument,
                  std::string(initiator) + " is not on the access list of " + volume->meta.name()};
   }
-  // (Who is to be sent elsewhere is sent there also by who stops.)
-  if (stopping_ && !redirection_of(*volume, *view_, {})) {
-    return Error{ErrorCode::kUnavailable, "the node is stopping"};
+  const Error stopping{ErrorCode::kUnavailable, "the node is stopping"};
+  if (target != volume->iqn) {
+    if (stopping_) return stopping;
+    return std::shared_ptr<scsi::TargetDevice>(views_->find_target(target)->device);
   }
+  // (Who is to be sent elsewhere is sent there also by who stops.)
+  if (stopping_ && !redirection_of(*volume, *view_, {})) return stopping;
   if (served_nowhere(*volume)) {
     return Error{ErrorCode::kUnavailable, "no node serves the volume now; try again"};
   }
@@ -427,6 +405,18 @@ Result<std::vector<iscsi::ChapAccount>> ClusterNode::accounts(
 
 // ---- web::WebSource
 
+// Only the coordinator knows of all of them.
+std::vector<web::ReplicaMetrics> ClusterNode::replicas_of(const ClusterVolume& volume) const {
+  std::vector<web::ReplicaMetrics> out;
+  const auto* const host = volume.target == nullptr ? nullptr : volume.target->coordinator();
+  if (host == nullptr || !host->ready()) return out;
+  for (const ClusterNodeConfig& node : config_.cluster.nodes) {
+    if (std::ranges::count(volume.meta.cluster().storages(), node.id) == 0) continue;
+    out.push_back({node.name, node.id == self_.value ? "master" : "mirror", host->lag({node.id})});
+  }
+  return out;
+}
+
 web::NodeMetrics ClusterNode::metrics() {
   web::NodeMetrics out;
   for (const auto& [id, volume] : volumes_->all()) {
@@ -439,6 +429,7 @@ web::NodeMetrics ClusterNode::metrics() {
       const VersionTime now = loop_.wall_time();
       if (*oldest < now) each.commit_lag = std::chrono::nanoseconds(now.ns - oldest->ns);
     }
+    each.replicas = replicas_of(volume);
     out.volumes.push_back(std::move(each));
   }
   if (node_log_ != nullptr) {

@@ -35,6 +35,7 @@ enum Family : std::size_t {
   kIndexPending,
   kIndexLookup,
   kCommitLag,
+  kReplicaLag,
   kSessions,
   kLoginFailures,
   kLoginLimitRefusals,
@@ -85,6 +86,9 @@ constexpr std::array<Description, kFamilyCount> kFamilies{{
      "Time that a lookup in the version index took."},
     {"mariner_commit_lag_seconds", MetricType::Gauge,
      "Age of the oldest acknowledged write that is not yet durable in the image."},
+    {"mariner_replica_lag_seconds", MetricType::Gauge,
+     "How long the image of a storage node of the cluster has lacked something that was "
+     "acknowledged, as the volume's coordinator knows."},
     {"mariner_iscsi_sessions", MetricType::Gauge, "iSCSI sessions logged in."},
     {"mariner_login_failures_total", MetricType::Counter, "iSCSI logins that were refused."},
     {"mariner_login_limit_refusals_total", MetricType::Counter,
@@ -182,6 +186,11 @@ void add_volume(Exposition& to, const VolumeMetrics& volume) {
   }
   to.value(kCommitLag, labels,
            static_cast<double>(volume.commit_lag.count()) * kSecondsPerNanosecond);
+  for (const ReplicaMetrics& each : volume.replicas) {
+    to.value(kReplicaLag,
+             {{"volume", volume.volume}, {"replica", each.replica}, {"role", each.role}},
+             static_cast<double>(each.lag.count()) * kSecondsPerNanosecond);
+  }
   to.value(kViews, labels, static_cast<double>(volume.views_exposed));
   if (volume.rollback_progress) to.value(kRollbackProgress, labels, *volume.rollback_progress);
 }

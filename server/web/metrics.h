@@ -46,6 +46,13 @@ class ScsiMetrics {
   std::array<Op, kScsiOps> ops_;
 };
 
+// A storage node of a volume of a cluster, as the coordinator knows it.
+struct ReplicaMetrics {
+  std::string replica;             // its name
+  std::string role;                // "master": beside the coordinator; "mirror"
+  std::chrono::nanoseconds lag{};  // how long its image has lacked something acknowledged
+};
+
 // One volume at the moment of a scrape. Pointers live until the scrape ends; null: not shown.
 struct VolumeMetrics {
   std::string volume;
@@ -55,6 +62,7 @@ struct VolumeMetrics {
   std::optional<VersionTime> oldest_recoverable;
   std::chrono::nanoseconds
       commit_lag{};  // age of the oldest write that is not durable in the image
+  std::vector<ReplicaMetrics> replicas{};  // of a volume that is coordinated here
   std::uint64_t views_exposed = 0;
   std::optional<double> rollback_progress;  // 0 to 1, while one is being restored
 };

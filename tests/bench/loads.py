@@ -33,10 +33,11 @@ class Load:
 
 @dataclasses.dataclass(frozen=True)
 class Target:
-    """Where a load goes."""
+    """Where a load goes. `pid`: whose CPU time is measured, 0: nobody's; `prefix` runs the initiator in a network namespace."""
     url: str
     pid: int
     fua: bool = False
+    prefix: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,7 +50,7 @@ class Limits:
 
 def run_iscsi(load: Load, target: Target, limits: Limits) -> dict:
     """What mariner-iscsi-load measured; with `failure` if it could not."""
-    command = [str(LOAD), target.url, "--block", str(load.block), "--depth", str(load.depth),
+    command = [*target.prefix, str(LOAD), target.url, "--block", str(load.block), "--depth", str(load.depth),
                "--warmup", str(limits.warmup_s), "--seconds", str(limits.seconds),
                "--bytes-max", str(limits.bytes_max), "--region-bytes", str(limits.region_bytes),
                "--server-pid", str(target.pid)]

@@ -1,5 +1,6 @@
-"""A cluster of one's own: etcd and several marinerd on loopback, with certificates that were enrolled."""
+"""A cluster of one's own: etcd and several marinerd with certificates that were enrolled."""
 
+import collections
 import json
 import os
 import pathlib
@@ -7,32 +8,49 @@ import signal
 import subprocess
 
 import mariner
+from namespaces import Place
 
 
-class Etcd:
+class EtcdMember:
     """One member of Debian's etcd, with its data in `folder`."""
 
-    def __init__(self, folder: pathlib.Path, prefix: list[str] | None = None):
+    def __init__(self, folder: pathlib.Path, place: Place):
         self.folder = folder
-        self._prefix = prefix or []
+        self.place = place
         self.port, self.peer_port = mariner.free_ports(2)
         self.process: subprocess.Popen | None = None
 
     @property
-    def endpoint(self) -> str:
-        return f"127.0.0.1:{self.port}"
+    def name(self) -> str:
+        return self.folder.name
 
-    def start(self) -> "Etcd":
+    @property
+    def endpoint(self) -> str:
+        return f"{self.place.peer}:{self.port}"
+
+    @property
+    def peer(self) -> str:
+        return f"http://{self.place.peer}:{self.peer_port}"
+
+    def start(self, members: "list[EtcdMember]"):
         self.folder.mkdir(parents=True, exist_ok=True)
-        peer = f"http://127.0.0.1:{self.peer_port}"
         client = f"http://{self.endpoint}"
         with open(self.folder / "etcd.log", "ab") as log:
             self.process = subprocess.Popen(
-                [*self._prefix, "etcd", "--name", "m", "--data-dir", str(self.folder / "data"), "--listen-client-urls", client,
-                 "--advertise-client-urls", client, "--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
-                 "--initial-cluster", f"m={peer}", "--log-level", "warn"],
+                [*self.place.prefix, "etcd", "--name", self.name, "--data-dir", str(self.folder / "data"),
+                 "--listen-client-urls", client, "--advertise-client-urls", client, "--listen-peer-urls", self.peer,
+                 "--initial-advertise-peer-urls", self.peer,
+                 "--initial-cluster", ",".join(f"{member.name}={member.peer}" for member in members), "--pre-vote",
+                 "--log-level", "warn"],
                 stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True)
-        return self
+
+    def leads(self) -> bool:
+        """As it says itself."""
+        if self.process is None:
+            return False
+        code, text = mariner.fetch(f"http://{self.endpoint}/v3/maintenance/status", "{}", self.place.prefix)
+        status = json.loads(text) if code == 200 else {}
+        return "leader" in status and status["leader"] == status["header"]["member_id"]
 
     def kill(self):
         if self.process is not None:
@@ -41,13 +59,39 @@ class Etcd:
             self.process = None
 
 
+class Etcd:
+    """Debian's etcd, with a member at each of `places`."""
+
+    def __init__(self, folder: pathlib.Path, places: list[Place]):
+        self.members = [EtcdMember(folder / f"m{number}", place) for number, place in enumerate(places)]
+
+    @property
+    def endpoints(self) -> list[str]:
+        return [member.endpoint for member in self.members]
+
+    def leader(self) -> EtcdMember:
+        return mariner.wait_until(lambda: next((member for member in self.members if member.leads()), None), 30,
+                                  "etcd has a leader", 0.1)
+
+    def start(self):
+        """Those that do not run."""
+        for member in self.members:
+            if member.process is None:
+                member.start(self.members)
+
+    def kill(self):
+        for member in self.members:
+            member.kill()
+
+
 class Node(mariner.Daemon):
     """A node of the cluster, which others reach at `peer_port`."""
 
     def __init__(self, cluster: "Cluster", name: str, number: int, roles: list[str]):
-        super().__init__(cluster.folder / name, address=cluster.addresses.get(name, "127.0.0.1"), prefix=cluster.prefix,
-                         log={"max_size": "3G"})
+        place = cluster.places[name]
+        super().__init__(cluster.folder / name, address=place.portal, prefix=place.prefix, log=cluster.log, storage=cluster.storage)
         self.cluster = cluster
+        self.peer_address = place.peer
         self.name, self.number, self.roles = name, number, roles
         self.peer_port, self.enrol_port = mariner.free_ports(2)
         self.pki = self.folder / "pki"
@@ -56,8 +100,8 @@ class Node(mariner.Daemon):
         sections = {
             "server": {"iqn_base": mariner.IQN_BASE, "portals": [self.portal()], "admin": str(self.socket),
                        "http": f"127.0.0.1:{self.http_port}", "state_dir": str(self.state)},
-            "cluster": {"pki": str(self.pki), "enrol": f"127.0.0.1:{self.enrol_port}",
-                        "listen": [f"127.0.0.1:{self.peer_port}"], "etcd": [self.cluster.etcd.endpoint],
+            "cluster": {"pki": str(self.pki), "enrol": f"{self.peer_address}:{self.enrol_port}",
+                        "listen": [f"{self.peer_address}:{self.peer_port}"], "etcd": self.cluster.etcd.endpoints,
                         "lease": self.cluster.lease},
         }
         if "logger" in self.roles:
@@ -70,7 +114,7 @@ class Node(mariner.Daemon):
             lines += [f"{key} = {json.dumps(value)}" for key, value in values.items()]
         for node in self.cluster.nodes.values():
             lines += ["[[cluster.node]]", f"id = {node.number}", f'name = "{node.name}"',
-                      f'addresses = ["127.0.0.1:{node.peer_port}"]']
+                      f'addresses = ["{node.peer_address}:{node.peer_port}"]']
         if "target" in self.roles:
             for volume in self.cluster.volumes:
                 lines += ["[[volume]]", *(f"{key} = {json.dumps(value)}" for key, value in volume.items())]
@@ -92,6 +136,9 @@ class Node(mariner.Daemon):
     def volume_url(self, name: str) -> str:
         return self.url(f"{mariner.IQN_BASE}:{name}")
 
+    def reload(self):
+        self.process.send_signal(signal.SIGHUP)
+
     def pause(self):
         os.killpg(self.process.pid, signal.SIGSTOP)
 
@@ -102,15 +149,16 @@ class Node(mariner.Daemon):
 class Cluster:
     """Nodes a and b with target and storage, c with the log.
 
-    `prefix` runs all of it in a network namespace; `addresses` are those of the nodes' portals, if not loopback's."""
+    `places`: where each of them runs, and the members of etcd, whose names are in `etcd`; by default on loopback."""
 
-    def __init__(self, folder: pathlib.Path, lease: str = "2s", *, prefix: list[str] | None = None,
-                 addresses: dict[str, str] | None = None):
+    def __init__(self, folder: pathlib.Path, lease: str = "2s", *, places: dict[str, Place] | None = None,
+                 etcd: tuple[str, ...] = ("etcd",), log: dict | None = None, storage: dict | None = None):
         self.folder = folder
         self.lease = lease
-        self.prefix = prefix or []
-        self.addresses = addresses or {}
-        self.etcd = Etcd(folder / "etcd", self.prefix)
+        self.places = collections.defaultdict(Place, places or {})
+        self.log = {"max_size": "3G", **(log or {})}
+        self.storage = storage or {}
+        self.etcd = Etcd(folder / "etcd", [self.places[name] for name in etcd])
         self.volumes: list[dict] = []
         self.nodes: dict[str, Node] = {}
         for number, (name, roles) in enumerate({"a": ["target", "storage"], "b": ["target", "storage"],
@@ -134,14 +182,14 @@ class Cluster:
             if node is first:
                 continue
             token = first.ask("node", "invite", name)["token"]
-            self._command("node", "enrol", token, "--pki", node.pki)
+            self._command("node", "enrol", token, "--pki", node.pki, prefix=node.prefix)
             node.start(wait=False)
         for node in self.nodes.values():
             node.wait_ready()
         return self
 
-    def _command(self, *arguments):
-        run = subprocess.run([*self.prefix, mariner.MARINER, *map(str, arguments)], capture_output=True, text=True,
+    def _command(self, *arguments, prefix: list[str] | None = None):
+        run = subprocess.run([*(prefix or []), mariner.MARINER, *map(str, arguments)], capture_output=True, text=True,
                              timeout=60)
         if run.returncode != 0:
             raise mariner.Failed(f"mariner {arguments}: {run.stdout}{run.stderr}")
@@ -159,18 +207,27 @@ class Cluster:
         return "\n".join(f"-- {node.name}\n{node.tail(12)}" for node in self.nodes.values())
 
     def wait_healed(self, volume: str, timeout_s: float = 60):
-        """Until both images hold all that was acknowledged."""
-        server = self.server_of(volume)
-
-        def healed():
-            status = server.volume(volume)
-            logger, *storages = status["replicas"]
+        """Until both images hold all that was acknowledged; without an end while writes come."""
+        def healed(logger, storages):
             settled = int(logger.get("settled", 0))
-            return all(s.get("caughtUp", s.get("caught_up")) and int(s.get("durable", 0)) >= settled for s in storages)
+            return all(s["caught_up"] and int(s.get("durable", 0)) >= settled for s in storages)
+        self._wait_for_replicas(volume, healed, timeout_s, "heals")
+
+    def wait_caught_up(self, volume: str, timeout_s: float = 60):
+        """Until both storage nodes have all that was acknowledged, or know where it is."""
+        self._wait_for_replicas(volume, lambda _, storages: all(s["caught_up"] for s in storages), timeout_s, "catches up")
+
+    def _wait_for_replicas(self, volume: str, done, timeout_s: float, what: str):
+        def status():
+            return self.server_of(volume).volume(volume)
+
+        def reached():
+            logger, *storages = status()["replicas"]
+            return done(logger, storages)
         try:
-            mariner.wait_until(healed, timeout_s, f"{volume} heals", 0.1)
+            mariner.wait_until(reached, timeout_s, f"{volume} {what}", 0.1)
         except mariner.Failed as error:
-            raise mariner.Failed(f"{error}: {server.volume(volume)}\n{self.tails()}") from None
+            raise mariner.Failed(f"{error}: {status()}\n{self.tails()}") from None
 
     def image(self, node: str, number: int = 1) -> pathlib.Path:
         return self[node].state / "images" / f"{number}.raw"

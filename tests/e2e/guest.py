@@ -13,6 +13,7 @@ import threading
 import time
 
 import mariner
+from namespaces import Namespace
 
 HERE = pathlib.Path(__file__).resolve().parent
 CACHE = mariner.BUILD.parent / "guest"
@@ -25,34 +26,15 @@ PAGE = 4096
 POOL_PAGES = 64
 
 
-class Network:
-    """A network namespace with a tap device for each of the host's addresses. `prefix` runs a command in it."""
+class Network(Namespace):
+    """A network namespace with a tap device for each of the host's addresses."""
 
     def __init__(self, addresses: tuple[str, ...] = (HOST_ADDRESS,)):
-        new_user = [] if os.geteuid() == 0 else ["-Ur"]
-        self._holder = subprocess.Popen(["unshare", *new_user, "-n", "sh", "-c",
-                                         "echo here; exec sleep infinity"], stdout=subprocess.PIPE)
-        self._holder.stdout.readline()
-        enter = [] if os.geteuid() == 0 else ["-U", "--preserve-credentials"]
-        self.prefix = ["nsenter", "-t", str(self._holder.pid), *enter, "-n"]
-        self.run("ip link set lo up")
+        super().__init__()
         for number, address in enumerate(addresses):
             self.run(f"ip tuntap add tap{number} mode tap")
             self.run(f"ip addr add {address}/24 dev tap{number}")
             self.run(f"ip link set tap{number} up")
-
-    def run(self, command: str):
-        subprocess.run([*self.prefix, *command.split()], check=True, timeout=20)
-
-    def close(self):
-        self._holder.kill()
-        self._holder.wait()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.close()
 
 
 class Lines:

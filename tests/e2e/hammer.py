@@ -9,7 +9,11 @@ import mariner
 HAMMER = mariner.BUILD / "tests" / "hammer" / "mariner-hammer"
 REGION_BYTES = 64 << 20
 
-DONE, FAULT, LOST, REFUSED = 0, 1, 10, 11
+DONE, FAULT, CANNOT, LOST, REFUSED = 0, 1, 3, 10, 11
+
+
+class NotBegun(mariner.Failed):
+    """It could not be carried out, and nothing was written."""
 
 
 class Load:
@@ -27,6 +31,8 @@ class Load:
             out, err = self._process.communicate()
             raise mariner.Failed(f"the hammer did not end: {out}{err}")
         self.code = self._process.returncode
+        if self.code == CANNOT:
+            raise NotBegun(err)
         if self.code not in (DONE, LOST, REFUSED):
             raise mariner.Failed(f"the hammer ended with {self.code}: {out}{err}")
         return json.loads(out)
@@ -45,14 +51,15 @@ class Load:
 
 
 class Campaign:
-    """Rounds of load on one volume, whose journals are in `folder`."""
+    """Rounds of load on one volume, whose journals are in `folder`. `prefix` runs the hammer in a network namespace."""
 
-    def __init__(self, folder: pathlib.Path, region_bytes: int = REGION_BYTES):
+    def __init__(self, folder: pathlib.Path, region_bytes: int = REGION_BYTES, prefix: list[str] | None = None):
         self.folder = folder
         self.region_bytes = region_bytes
+        self.prefix = prefix or []
 
     def _arguments(self, verb: str, url: str, *options) -> list[str]:
-        return [str(HAMMER), verb, url, str(self.folder), "--region-bytes", str(self.region_bytes),
+        return [*self.prefix, str(HAMMER), verb, url, str(self.folder), "--region-bytes", str(self.region_bytes),
                 *map(str, options)]
 
     def start(self, url: str, *options) -> Load:
@@ -69,7 +76,7 @@ class Campaign:
     def _verified(self, arguments: list[str]) -> dict:
         run = subprocess.run(arguments, capture_output=True, text=True, timeout=300)
         if run.returncode not in (0, FAULT):
-            raise mariner.Failed(f"{' '.join(arguments)}: {run.stderr}")
+            raise (NotBegun if run.returncode == CANNOT else mariner.Failed)(f"{' '.join(arguments)}: {run.stderr}")
         return json.loads(run.stdout)
 
     def verify(self, url: str) -> dict:

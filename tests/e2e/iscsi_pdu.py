@@ -64,9 +64,9 @@ def command(connection: socket.socket, cdb: bytes, data: bytes = b"", *, sn: int
 
 
 def log_in(address: tuple[str, int], target: str, initiator: str = "iqn.2026-11.org.mariner:raw",
-           isid: bytes = b"\x80\x12\x34\x56\x00\x01", **keys: str) -> socket.socket:
+           isid: bytes = b"\x80\x12\x34\x56\x00\x01", timeout_s: float = 10, **keys: str) -> socket.socket:
     """A connection in full feature phase; `keys` are offered, too."""
-    connection = socket.create_connection(address, timeout=10)
+    connection = socket.create_connection(address, timeout=timeout_s)
     connection.sendall(login({"InitiatorName": initiator, "TargetName": target,
                               "SessionType": "Normal", "HeaderDigest": "None",
                               "DataDigest": "None"} | keys, isid=isid))

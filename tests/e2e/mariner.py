@@ -8,6 +8,7 @@ import re
 import signal
 import socket
 import subprocess
+import sys
 import time
 import urllib.error
 import urllib.request
@@ -47,6 +48,21 @@ def wait_until(condition, timeout_s: float, what: str, interval_s: float = 0.02)
         time.sleep(interval_s)
 
 
+def fetch(url: str, data: str | None = None, prefix: list[str] | None = None) -> tuple[int, str]:
+    """Its status and text; status 0: nobody answers. `data` is posted; `prefix` runs this in a network namespace."""
+    if prefix:
+        run = subprocess.run([*prefix, sys.executable, "-B", __file__, json.dumps([url, data])], capture_output=True, text=True,
+                             timeout=30)
+        return tuple(json.loads(run.stdout)) if run.returncode == 0 else (0, run.stderr)
+    try:
+        with urllib.request.urlopen(url, data and data.encode(), timeout=5) as r:
+            return r.status, r.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+    except (urllib.error.URLError, ConnectionError, TimeoutError) as error:
+        return 0, str(error)
+
+
 @dataclasses.dataclass
 class Answer:
     code: int
@@ -83,7 +99,8 @@ class Daemon:
         self.socket = pathlib.Path("/tmp") / f"mariner-{os.getpid()}-{self.port}.sock"
         self.log_file = folder / "marinerd.log"
         self.config_file = folder / "marinerd.toml"
-        self._prefix = prefix or []
+        self.prefix = prefix or []
+        self.program = MARINERD
         self.process: subprocess.Popen | None = None
         self._log = {"disks": [str(self.state / "log0")], "max_size": "1G", "track_size": "16M",
                      **(log or {})}
@@ -118,7 +135,7 @@ class Daemon:
     def start(self, wait: bool = True) -> "Daemon":
         self.state.mkdir(parents=True, exist_ok=True)
         self.write_config()
-        command = [*self._prefix, str(MARINERD), "--config", str(self.config_file)]
+        command = [*self.prefix, str(self.program), "--config", str(self.config_file)]
         with open(self.log_file, "ab") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL,
                                             start_new_session=True)
@@ -132,8 +149,6 @@ class Daemon:
     def is_ready(self) -> bool:
         if self.process.poll() is not None:
             raise Failed(f"marinerd ended with {self.process.returncode}:\n{self.tail()}")
-        if self._prefix:  # its loopback is not ours; its admin socket is
-            return self.cli("volume", "list", check=False).code == 0
         return self.http("/readyz")[0] == 200
 
     def index_checkpoints(self) -> int:
@@ -143,13 +158,7 @@ class Daemon:
         return max(int.from_bytes(copy[56:64], "little") for copy in copies)
 
     def http(self, path: str) -> tuple[int, str]:
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.http_port}{path}", timeout=5) as r:
-                return r.status, r.read().decode()
-        except urllib.error.HTTPError as error:
-            return error.code, error.read().decode()
-        except (urllib.error.URLError, ConnectionError, TimeoutError) as error:
-            return 0, str(error)
+        return fetch(f"http://127.0.0.1:{self.http_port}{path}", prefix=self.prefix)
 
     def kill(self):
         """As a crash: no warning, no clean-up."""
@@ -245,3 +254,7 @@ def time_text(ns: int) -> str:
 def sequence_of(moment: dict) -> int:
     """A 64-bit number is text in JSON, and a zero is left out."""
     return int(moment.get("sequence", 0))
+
+
+if __name__ == "__main__":  # fetch() in a namespace
+    print(json.dumps(fetch(*json.loads(sys.argv[1]))))

@@ -75,10 +75,12 @@ def test_the_mirror_is_killed_and_nobody_notices(cluster, folder):
         settle(load, 1)
         node.kill()
         settle(load, 2)
+        assert replica_lag_s(server, node) >= 1
         node.start()
         settle(load, 1)
         load.stop()
         assert load.code == hammer.DONE
+        mariner.wait_until(lambda: replica_lag_s(server, node) == 0, 60, "the mirror has everything")
         assert campaign.verify(server.volume_url("db1"))["faults"] == []
     assert_same_in_the_end(cluster)
 
@@ -207,6 +209,12 @@ def port_groups(node) -> dict[int, int]:
         groups[group] = state & 0x0F
         at += 8 + 4 * ports
     return groups
+
+
+def replica_lag_s(coordinator, replica) -> float:
+    wanted = f'mariner_replica_lag_seconds{{volume="db1",replica="{replica.name}",role="mirror"}} '
+    line = next(line for line in coordinator.http("/metrics")[1].splitlines() if line.startswith(wanted))
+    return float(line.removeprefix(wanted))
 
 
 def settle(load: hammer.Load, seconds: float):

@@ -8,6 +8,7 @@ import pytest
 import guest as linux
 import mariner
 from cluster import Cluster, Node
+from namespaces import Place
 
 pytestmark = [pytest.mark.long, pytest.mark.slow]
 
@@ -92,10 +93,14 @@ class Host:
         return self.run(f"dmesg | grep -E '{COMPLAINTS}'", check=False)
 
 
+def places(network: linux.Network) -> dict[str, Place]:
+    return {name: Place(network.prefix, PORTALS.get(name, "127.0.0.1")) for name in ("a", "b", "c", "etcd")}
+
+
 @pytest.fixture
 def host(folder):
     with linux.Network(tuple(PORTALS.values())) as network, \
-            Cluster(folder, LEASE, prefix=network.prefix, addresses=PORTALS) as cluster, \
+            Cluster(folder, LEASE, places=places(network)) as cluster, \
             linux.FullGuest(folder, network) as guest:
         cluster.add_volume("db1")
         cluster.start()

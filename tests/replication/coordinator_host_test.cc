@@ -53,6 +53,12 @@ class CoordinatorHostTest : public ::testing::Test, private CoordinatorHost::Tra
     ASSERT_TRUE(host_->ready());
     said();
   }
+  void begin_again(std::vector<NodeId> storages) {
+    host_.emplace(CoordinatorRole::Start{kVolume, kEpoch, std::move(storages), kOwn},
+                  CoordinatorRole::Options{.limits = {.writes_in_flight_max = 8}, .void_margin = 8},
+                  executor_, static_cast<CoordinatorHost::Transport&>(*this),
+                  CoordinatorHost::Events{});
+  }
   void submit(const std::string& name) {
     WriteRequest request;
     request.kind = WriteKind::kZero;
@@ -94,6 +100,39 @@ TEST_F(CoordinatorHostTest, CarriesOutWhatTheRoleWants) {
   EXPECT_EQ(said(), (Words{"log 19", "write to 1"}));
   host_->received(Logged{kVolume, kEpoch, {19}});
   EXPECT_EQ(said(), (Words{"commit 19 to 1", "a done"})) << "reads are served there";
+}
+
+TEST_F(CoordinatorHostTest, WhoIsNotReadFromHearsWithTheNextWriteOrSoon) {
+  constexpr NodeId kOther{2};
+  begin_again({kOwn, kOther});
+  serve();
+  host_->storage_connected(kOther);
+  host_->received(kOther, StorageOpened{kVolume, kEpoch, {10}, {10}});
+  EXPECT_EQ(said(), (Words{"open to 2", "resume to 2"}));
+  submit("a");
+  host_->received(Logged{kVolume, kEpoch, {19}});
+  EXPECT_EQ(said(), (Words{"log 19", "write to 1", "write to 2", "commit 19 to 1", "a done"}));
+  submit("b");
+  executor_.advance(10ms);
+  EXPECT_EQ(said(), (Words{"log 20", "write to 1", "write to 2"})) << "it carried the commit";
+  host_->received(Logged{kVolume, kEpoch, {20}});
+  EXPECT_EQ(said(), (Words{"commit 20 to 1", "b done"}));
+  executor_.advance(10ms);
+  EXPECT_EQ(said(), Words{"commit 20 to 2"}) << "nothing came to carry it";
+}
+
+TEST_F(CoordinatorHostTest, KnowsHowLongAnImageHasBeenBehind) {
+  serve();
+  host_->received(kOwn, StorageProgress{kVolume, kEpoch, {18}, {18}, 1u << 20});
+  EXPECT_EQ(host_->lag(kOwn), 0s);
+  submit("a");
+  host_->received(Logged{kVolume, kEpoch, {19}});
+  executor_.advance(1s);
+  EXPECT_GE(host_->lag(kOwn), 900ms);
+  EXPECT_LE(host_->lag(kOwn), 1s);
+  EXPECT_EQ(host_->lag({2}), host_->lag(kOwn)) << "of an image that holds nothing";
+  host_->received(kOwn, StorageProgress{kVolume, kEpoch, {18}, {19}, 1u << 20});
+  EXPECT_EQ(host_->lag(kOwn), 0s);
 }
 
 TEST_F(CoordinatorHostTest, WhoWaitsHearsOfTheEnd) {

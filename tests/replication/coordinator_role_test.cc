@@ -18,6 +18,7 @@ constexpr NodeId kOwn{1};
 constexpr NodeId kOther{2};
 constexpr std::uint64_t kMargin = 8;
 constexpr VersionTime kNow{100'000};
+constexpr std::uint32_t kLaps = 3;
 
 WriteRequest request() {
   WriteRequest request;
@@ -106,7 +107,8 @@ class CoordinatorRoleTest : public ::testing::Test {
                         {.limits = {.writes_in_flight_max = kMargin},
                          .void_margin = kMargin,
                          .first_grant_bytes = 2 * kBlockBytes,
-                         .storage_patience = 1s}};
+                         .storage_patience = 1s,
+                         .laps_unhindered_max = kLaps}};
 };
 
 // A read that follows the answer, or that waited for the write to be settled, sees it.
@@ -286,7 +288,9 @@ TEST_F(CoordinatorRoleTest, WritesWaitForTheSlowestStorageNodeButNotForLong) {
   hear(kOwn, StorageProgress{kVolume, kEpoch, {18}, {10}, 100 * kBlockBytes});
   EXPECT_TRUE(sent<WriteMessage>(submit(1)).has_value());
   EXPECT_TRUE(sent<WriteMessage>(submit(2)).has_value());
-  hear(kOther, StorageProgress{kVolume, kEpoch, {18}, {10}, 2 * kBlockBytes});
+  hear(Logged{kVolume, kEpoch, {19}});
+  EXPECT_EQ(sent<CommitMessage>(flush())->settled, SequenceNumber{19});
+  hear(kOther, StorageProgress{kVolume, kEpoch, {18}, {18}, 2 * kBlockBytes});
   EXPECT_FALSE(sent<WriteMessage>(submit(3)).has_value()) << "the other one grants two blocks";
   tick(10s);
   EXPECT_TRUE(tick(11s).empty());
@@ -295,14 +299,36 @@ TEST_F(CoordinatorRoleTest, WritesWaitForTheSlowestStorageNodeButNotForLong) {
   EXPECT_EQ(sent<CommitMessage>(hear(Logged{kVolume, kEpoch, {21}}))->settled, SequenceNumber{21});
   EXPECT_TRUE(flush().empty()) << "the other one gets nothing";
   // When it has written what it has, it goes on.
-  EXPECT_TRUE(hear(kOther, StorageProgress{kVolume, kEpoch, {18}, {17}, 9 * kBlockBytes}).empty());
-  const Actions back = hear(kOther, StorageProgress{kVolume, kEpoch, {18}, {18}, 9 * kBlockBytes});
+  EXPECT_TRUE(hear(kOther, StorageProgress{kVolume, kEpoch, {18}, {18}, 9 * kBlockBytes}).empty());
+  const Actions back = hear(kOther, StorageProgress{kVolume, kEpoch, {18}, {19}, 9 * kBlockBytes});
   EXPECT_EQ(sent<Resume>(back)->settled, SequenceNumber{21});
   EXPECT_FALSE(role_.caught_up(kOther));
   hear(kOther, CaughtUp{kVolume, kEpoch, {18}});
   EXPECT_FALSE(role_.caught_up(kOther)) << "that was of before";
   hear(kOther, CaughtUp{kVolume, kEpoch, {21}});
   EXPECT_TRUE(role_.caught_up(kOther));
+}
+
+TEST_F(CoordinatorRoleTest, NobodyWaitsForAStorageNodeThatCatchesUp) {
+  serve();
+  open_storage(kOwn);
+  hear(kOwn, StorageProgress{kVolume, kEpoch, {18}, {18}, 100 * kBlockBytes});
+  open_storage(kOther);
+  std::uint64_t settled = 18;
+  for (std::uint32_t lap = 0; lap < kLaps; ++lap) {
+    const SequenceNumber resumed{settled};
+    hear(kOther, StorageProgress{kVolume, kEpoch, resumed, {10 + lap}, kBlockBytes});
+    EXPECT_EQ(all_sent<WriteMessage>(submit(++settled)).size(), 3u) << "it grants one";
+    EXPECT_EQ(all_sent<WriteMessage>(submit(++settled)).size(), 2u) << "and is left out for two";
+    hear(Logged{kVolume, kEpoch, {settled}});
+    const Actions back = hear(kOther, StorageProgress{kVolume, kEpoch, resumed, resumed, 0});
+    EXPECT_EQ(sent<Resume>(back)->settled, SequenceNumber{settled});
+  }
+  hear(kOther, StorageProgress{kVolume, kEpoch, {settled}, {20}, 0});
+  EXPECT_TRUE(submit(settled + 1).empty()) << "it does not come nearer: now it is waited for";
+  const Actions there =
+      hear(kOther, StorageProgress{kVolume, kEpoch, {settled}, {settled}, kBlockBytes});
+  EXPECT_EQ(all_sent<WriteMessage>(there).size(), 3u);
 }
 
 TEST_F(CoordinatorRoleTest, ReadsAreNeverLeftWithoutTheirStorageNode) {

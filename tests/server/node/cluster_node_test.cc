@@ -203,6 +203,9 @@ TEST_F(ClusterNodeTest, TheAccessListAndTheMetricsOfAVolume) {
     ASSERT_EQ(metrics.volumes.size(), 1u);
     EXPECT_EQ(metrics.volumes[0].volume, kVolume);
     EXPECT_GT(metrics.log_used_bytes, 0u);
+    ASSERT_EQ(metrics.volumes[0].replicas.size(), 1u);
+    EXPECT_EQ(metrics.volumes[0].replicas[0].replica, "a");
+    EXPECT_EQ(metrics.volumes[0].replicas[0].role, "master");
   });
 }
 

@@ -102,6 +102,17 @@ TEST(Metrics, StateOfAVolume) {
   EXPECT_THAT(text, HasSubstr("mariner_rollback_progress_ratio{volume=\"db1\"} 0.5\n"));
 }
 
+TEST(Metrics, TheReplicasOfAVolumeOfACluster) {
+  const auto text = metrics_text(
+      {.volumes = {{.volume = "db1", .replicas = {{"a", "master", 250ms}, {"b", "mirror", 3s}}}}});
+  EXPECT_THAT(text,
+              HasSubstr("# TYPE mariner_replica_lag_seconds gauge\n"
+                        "mariner_replica_lag_seconds{volume=\"db1\",replica=\"a\",role=\"master\"} "
+                        "0.25\n"
+                        "mariner_replica_lag_seconds{volume=\"db1\",replica=\"b\",role=\"mirror\"} "
+                        "3\n"));
+}
+
 TEST(Metrics, WhatIsNotKnownIsNotShown) {
   const auto text = metrics_text({.volumes = {{.volume = "db1"}}});
   EXPECT_THAT(text, Not(HasSubstr("mariner_oldest_recoverable_timestamp_seconds{")));
