@@ -58,7 +58,7 @@ def check_moment(cluster: Cluster, server, campaign: hammer.Campaign, moment: st
 
 
 def newest(server) -> int:
-    return int(server.ask("history", "db1")["to"]["sequence"])
+    return int(server.ask("history", "show", "db1")["to"]["sequence"])
 
 
 def test_views_are_exact_at_every_node_whoever_coordinates(cluster, folder):
