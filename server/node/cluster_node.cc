@@ -8,7 +8,6 @@
 
 #include "proto/check.h"
 #include "server/manager/alive_node.h"
-#include "server/node/access.h"
 #include "server/node/cluster_control.h"
 #include "server/node/cluster_redirection.h"
 #include "server/node/identity.h"
@@ -19,6 +18,9 @@ namespace mariner::node {
 namespace {
 
 constexpr auto kTick = std::chrono::seconds(1);
+// How long a node that stops waits for the store to take its lease back.
+constexpr auto kLeaseReturn = std::chrono::seconds(1);
+constexpr auto kIdlePoll = std::chrono::milliseconds(5);
 
 }  // namespace
 
@@ -257,23 +259,9 @@ void ClusterNode::open_past() {
 void ClusterNode::changed() {
   if (volumes_ == nullptr) return;
   volumes_->look();
+  if (views_ != nullptr && view_->known() && !stopping_) views_->look();
   send_away();
-  if (stopping_) return;
-  if (views_ != nullptr && view_->known()) views_->look();
-  if (view_->known()) create_configured_volumes();
-}
-
-// Who is here, and is to be where another node serves.
-void ClusterNode::send_away() {
-  if (!front_->has_portal()) return;
-  iscsi::SessionRegistry& sessions = front_->portal().sessions();
-  for (const auto& [id, volume] : volumes_->all()) {
-    if (!redirection_of(volume, *view_, {})) continue;
-    const auto of_this = [&volume](const iscsi::Session& session) {
-      return session.identity().target == volume.iqn;
-    };
-    sessions.ask_to_leave(of_this, iscsi::EndReason::kRedirected);
-  }
+  if (!stopping_ && view_->known()) create_configured_volumes();
 }
 
 void ClusterNode::create_configured_volumes() {
@@ -342,128 +330,73 @@ void ClusterNode::reload(const Config& config) {
       "changed takes effect at the next start");
 }
 
-// ---- iscsi::TargetDirectory
-
-const ClusterVolume* ClusterNode::find_target(std::string_view iqn) const {
-  if (const ClusterVolume* volume = volumes_->find_target(iqn)) return volume;
-  const ClusterServedView* const view = views_->find_target(iqn);
-  return view == nullptr ? nullptr : &volumes_->all().at(view->meta.volume_id());
+void ClusterNode::stop(UniqueFunction<void()> done) {
+  CHECK(!stopping_);
+  stopping_ = true;
+  ready_ = false;
+  log_.info("stopping");
+  enrolment_desk_->close();
+  control_->stop();
+  hand_over([this, done = std::move(done)]() mutable {
+    front_->stop([this, done = std::move(done)]() mutable { stop_parts(std::move(done)); });
+  });
 }
 
-std::vector<std::string> ClusterNode::discoverable(std::string_view initiator,
-                                                   std::string_view account) const {
-  std::vector<std::string> names;
+// Before hosts are logged out, so that they go where others serve by then.
+void ClusterNode::hand_over(UniqueFunction<void()> done) {
+  std::vector<Handover::Volume> coordinated;
   for (const auto& [id, volume] : volumes_->all()) {
-    if (volume.target != nullptr && shown(volume.meta, initiator, account)) {
-      names.push_back(volume.iqn);
+    if (volume.target == nullptr || volume.target->coordinator() == nullptr) continue;
+    Handover::Volume& each = coordinated.emplace_back(VolumeId{id}, volume.iqn);
+    each.redirect = volume.meta.cluster().redirect();
+    if (volume.meta.cluster().promote_by_hand()) continue;
+    for (const std::uint32_t node : volume.meta.cluster().storages()) {
+      if (node != self_.value) each.successors.push_back({node});
     }
   }
-  for (const auto& [name, view] : views_->all()) {
-    const meta::Volume& meta = volumes_->all().at(view.meta.volume_id()).meta;
-    if (shown(meta, initiator, account)) names.push_back(view.iqn);
-  }
-  return names;
+  volumes_->resign();
+  lease_->stop([this] { lease_returned_ = true; });
+  lease_return_end_ = loop_.monotonic_time() + kLeaseReturn;
+  handover_ = std::make_unique<Handover>(
+      Handover::Parts{loop_, *view_, self_, [this](const std::string& iqn) -> std::size_t {
+                        return front_->has_portal() ? front_->portal().sessions().count_of(iqn) : 0;
+                      }});
+  handover_->begin(std::move(coordinated), std::move(done));
 }
 
-std::optional<iscsi::Redirection> ClusterNode::redirection(std::string_view target,
-                                                           std::string_view portal) const {
-  // (Views are served by every node that shows them.)
-  const ClusterVolume* const volume = volumes_->find_target(target);
-  return volume == nullptr ? std::nullopt : redirection_of(*volume, *view_, portal);
-}
-
-Result<std::shared_ptr<scsi::TargetDevice>> ClusterNode::open(std::string_view target,
-                                                              std::string_view initiator) {
-  const ClusterVolume* const volume = find_target(target);
-  if (volume == nullptr) {
-    return Error{ErrorCode::kNotFound, "there is no target " + std::string(target)};
-  }
-  if (!admits(volume->meta, initiator)) {
-    return Error{ErrorCode::kInvalidArgument,
-                 std::string(initiator) + " is not on the access list of " + volume->meta.name()};
-  }
-  const Error stopping{ErrorCode::kUnavailable, "the node is stopping"};
-  if (target != volume->iqn) {
-    if (stopping_) return stopping;
-    return std::shared_ptr<scsi::TargetDevice>(views_->find_target(target)->device);
-  }
-  // (Who is to be sent elsewhere is sent there also by who stops.)
-  if (stopping_ && !redirection_of(*volume, *view_, {})) return stopping;
-  if (served_nowhere(*volume)) {
-    return Error{ErrorCode::kUnavailable, "no node serves the volume now; try again"};
-  }
-  return std::shared_ptr<scsi::TargetDevice>(volume->metered);
-}
-
-Result<std::vector<iscsi::ChapAccount>> ClusterNode::accounts(
-    std::string_view target, std::string_view /*initiator*/) const {
-  if (target.empty()) return accounts_named(accounts_, config_.server.discovery_auth);
-  const ClusterVolume* const volume = find_target(target);
-  if (volume == nullptr) return std::vector<iscsi::ChapAccount>{};
-  return accounts_named(accounts_, {volume->meta.auth().begin(), volume->meta.auth().end()});
-}
-
-// ---- web::WebSource
-
-// Only the coordinator knows of all of them.
-std::vector<web::ReplicaMetrics> ClusterNode::replicas_of(const ClusterVolume& volume) const {
-  std::vector<web::ReplicaMetrics> out;
-  const auto* const host = volume.target == nullptr ? nullptr : volume.target->coordinator();
-  if (host == nullptr || !host->ready()) return out;
-  for (const ClusterNodeConfig& node : config_.cluster.nodes) {
-    if (std::ranges::count(volume.meta.cluster().storages(), node.id) == 0) continue;
-    out.push_back({node.name, node.id == self_.value ? "master" : "mirror", host->lag({node.id})});
-  }
-  return out;
-}
-
-web::NodeMetrics ClusterNode::metrics() {
-  web::NodeMetrics out;
-  for (const auto& [id, volume] : volumes_->all()) {
-    if (volume.metered == nullptr) continue;
-    web::VolumeMetrics each;
-    each.volume = volume.meta.name();
-    each.scsi = &volume.metered->metrics();
-    each.oldest_recoverable = VersionTime{volume.meta.created_ns()};
-    if (const auto oldest = volume.storage->storage().oldest_unapplied()) {
-      const VersionTime now = loop_.wall_time();
-      if (*oldest < now) each.commit_lag = std::chrono::nanoseconds(now.ns - oldest->ns);
-    }
-    each.replicas = replicas_of(volume);
-    out.volumes.push_back(std::move(each));
-  }
+void ClusterNode::stop_parts(UniqueFunction<void()> done) {
+  views_->close();
+  if (log_space_ != nullptr) log_space_->stop();
+  volumes_->close(Error{ErrorCode::kUnavailable, "the node is stopping"});
   if (node_log_ != nullptr) {
-    LogStack& log = node_log_->stack();
-    out.log_commit = &log.commit_durations();
-    out.log_batch = &log.batch_bytes();
-    out.log_used_bytes = log.writer().used_bytes();
-    out.log_limit_bytes = log.writer().limit_bytes();
+    node_log_->stack().stop();
+    node_log_->indexes().stop_repairs();
   }
-  if (front_->has_portal()) {
-    const iscsi::ServerCounters& counters = front_->portal().sessions().counters();
-    out.iscsi_sessions = front_->portal().sessions().size();
-    out.login_failures = counters.login_failures;
-    out.login_limit_refusals = counters.limit_refusals;
-    out.login_redirections = counters.redirections;
-    out.digest_errors = counters.header_digest_errors + counters.data_digest_errors;
-  }
-  return out;
+  wait_until_idle([this, done = std::move(done)]() mutable {
+    volumes_->save_progress();
+    stop_index([this, done = std::move(done)]() mutable {
+      log_.info("stopped");
+      done();
+    });
+  });
 }
 
-Result<void> ClusterNode::health() {
-  if (node_log_ != nullptr && node_log_->stack().writer().failed()) {
-    return Error{ErrorCode::kIo, "every log disk has failed: " + node_log_->stack().paths()};
+void ClusterNode::wait_until_idle(UniqueFunction<void()> done) {
+  const bool left = lease_returned_ || loop_.monotonic_time() >= lease_return_end_;
+  const bool space = log_space_ == nullptr || log_space_->idle();
+  if (left && space && past_->idle() && volumes_->idle() &&
+      (node_log_ == nullptr || node_log_->stack().idle())) {
+    return done();
   }
-  return {};
+  loop_.after(kIdlePoll,
+              [this, done = std::move(done)]() mutable { wait_until_idle(std::move(done)); });
 }
 
-Result<void> ClusterNode::readiness() {
-  if (stopping_) return Error{ErrorCode::kUnavailable, "stopping"};
-  if (!ready_) return Error{ErrorCode::kUnavailable, "starting"};
-  if (!lease_->held()) {
-    return Error{ErrorCode::kUnavailable, "the cluster's store does not answer"};
-  }
-  return health();
+void ClusterNode::stop_index(UniqueFunction<void()> done) {
+  if (node_log_ != nullptr) node_log_->indexes().stop();
+  const bool idle = node_log_ == nullptr || node_log_->indexes().idle();
+  if (idle && ring_->in_flight() == 0) return done();
+  loop_.after(kIdlePoll, [this, done = std::move(done)]() mutable { stop_index(std::move(done)); });
 }
 
 }  // namespace mariner::node

@@ -2,6 +2,7 @@
 
 #include "server/node/cluster_control.h"
 #include "tests/server/node/cluster_node_fixture.h"
+#include "tests/server/node/initiator_session.h"
 
 namespace mariner::node {
 namespace {
@@ -124,6 +125,19 @@ TEST_F(ClusterPromotionTest, WhatGoesOnWhenTheNodeStopsIsAnswered) {
     return said;
   });
   EXPECT_EQ(answer, "the node is stopping");
+}
+
+TEST_F(ClusterPromotionTest, AStopHandsOverWhileHostsAreLoggedIn) {
+  start_all();
+  write(3, 'x', first_);
+  testing::InitiatorSession host(node(first_).ask(&ClusterControl::status)->portals(0), kIqn);
+  host.use();
+  const std::uint64_t epoch = node(second_).replicas(kVolume).epoch();
+  stop(first_);
+  EXPECT_TRUE(node(second_).serves(kVolume)) << "before the stop has ended";
+  EXPECT_GT(node(second_).replicas(kVolume).epoch(), epoch);
+  EXPECT_EQ(read(3, second_), 'x');
+  EXPECT_EQ(told("state=standby", first_) > 0, true) << "hosts were told where to go";
 }
 
 }  // namespace
