@@ -64,6 +64,8 @@ class LoggerRole {
   void flush(Actions& out);
 
   [[nodiscard]] SequenceNumber settled() const { return settled_.value(); }
+  // Everything at or below is durable in every image, as far as coordinators have said.
+  [[nodiscard]] SequenceNumber frontier() const { return frontier_; }
   [[nodiscard]] Epoch epoch() const { return door_.epoch(); }
   [[nodiscard]] bool idle() const { return appending_ == 0 && promising_ == 0; }
 

@@ -166,22 +166,18 @@ Result<void> CoordinatorLink::received(std::uint64_t channel, replication::ToCoo
 
 // ---- all of them
 
-RemoteHistory& CallerService::history(VolumeId volume, NodeId logger) {
-  const auto [found, added] = histories_.try_emplace(volume, Asked{logger, nullptr});
-  Asked& asked = found->second;
-  if (added) {
-    asked.history = std::make_unique<RemoteHistory>(volume);
-    CHECK_MSG(bus_->dial(logger).has_value(), "a volume's logger is not a configured node");
-    if (bus_->is_up(logger)) connect(asked);
+RemoteHistory& CallerService::history(VolumeId volume, NodeId node) {
+  std::unique_ptr<RemoteHistory>& history = histories_[{volume, node}];
+  if (history == nullptr) {
+    history = std::make_unique<RemoteHistory>(volume);
+    CHECK_MSG(bus_->dial(node).has_value(), "who has a volume is not a configured node");
+    if (bus_->is_up(node)) connect(node, *history);
   }
-  CHECK(asked.logger == logger);
-  return *asked.history;
+  return *history;
 }
 
-void CallerService::connect(Asked& asked) {
-  asked.history->up([this, logger = asked.logger](const HistoryFrame& frame) {
-    return bus_->ask(logger, frame);
-  });
+void CallerService::connect(NodeId node, RemoteHistory& history) {
+  history.up([this, node](const HistoryFrame& frame) { return bus_->ask(node, frame); });
 }
 
 // What one is told may end others.
@@ -193,16 +189,16 @@ void CallerService::for_links(Tell tell) {
 }
 
 void CallerService::node_up(NodeId node) {
-  for (auto& [volume, asked] : histories_) {
-    if (asked.logger == node) connect(asked);
+  for (auto& [asked, history] : histories_) {
+    if (asked.second == node) connect(node, *history);
   }
   for_links([node](CoordinatorLink& link) { link.node_up(node); });
 }
 
 void CallerService::node_down(NodeId node, const Error& /*reason*/) {
   for_links([node](CoordinatorLink& link) { link.node_down(node); });
-  for (auto& [volume, asked] : histories_) {
-    if (asked.logger == node) asked.history->down();
+  for (auto& [asked, history] : histories_) {
+    if (asked.second == node) history->down();
   }
 }
 
@@ -217,18 +213,18 @@ Result<void> CallerService::received(NodeId /*from*/, std::uint64_t channel, Vol
 }
 
 Result<void> CallerService::received(NodeId from, HistoryAnswer answer) {
-  const auto found = histories_.find(answer.volume);
-  if (found == histories_.end() || found->second.logger != from) {
+  const auto found = histories_.find({answer.volume, from});
+  if (found == histories_.end()) {
     return Error{ErrorCode::kProtocol,
                  "a node answers about the history of a volume that it was "
                  "not asked for"};
   }
-  return found->second.history->received(std::move(answer));
+  return found->second->received(std::move(answer));
 }
 
 void CallerService::writable(NodeId node) {
-  for (auto& [volume, asked] : histories_) {
-    if (asked.logger == node) asked.history->writable();
+  for (auto& [asked, history] : histories_) {
+    if (asked.second == node) history->writable();
   }
 }
 

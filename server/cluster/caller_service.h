@@ -85,7 +85,10 @@ class CallerService final : public BusCaller {
   // The history of a volume whose logger is on another node: as long as that is there. Nothing may
   // be under way when it is dropped.
   RemoteHistory& history(VolumeId volume, replication::NodeId logger);
-  void drop_history(VolumeId volume) { histories_.erase(volume); }
+  // As history(), of another storage node, for RemoteBase.
+  RemoteHistory& image(VolumeId volume, replication::NodeId storage) {
+    return history(volume, storage);
+  }
 
   void node_up(replication::NodeId node) override;
   void node_down(replication::NodeId node, const Error& reason) override;
@@ -96,11 +99,8 @@ class CallerService final : public BusCaller {
 
  private:
   friend class CoordinatorLink;
-  struct Asked {
-    replication::NodeId logger;
-    std::unique_ptr<RemoteHistory> history;
-  };
-  void connect(Asked& asked);
+  using Asked = std::pair<VolumeId, replication::NodeId>;
+  void connect(replication::NodeId node, RemoteHistory& history);
   template <typename Tell>
   void for_links(Tell tell);
 
@@ -110,7 +110,7 @@ class CallerService final : public BusCaller {
   std::map<std::uint64_t, CoordinatorLink*> channels_;
   std::vector<CoordinatorLink*> links_;
   std::uint64_t last_channel_ = 0;
-  std::map<VolumeId, Asked> histories_;
+  std::map<Asked, std::unique_ptr<RemoteHistory>> histories_;
 };
 
 }  // namespace mariner::cluster

@@ -18,6 +18,9 @@ std::uint64_t bytes_for(const HistoryQuestion& question) {
   if (const auto* read = std::get_if<ReadQuestion>(&question.what)) {
     return read->range.count.bytes();
   }
+  if (const auto* base = std::get_if<BaseQuestion>(&question.what)) {
+    return base->range.count.bytes();
+  }
   if (const auto* image = std::get_if<BeforeImageQuestion>(&question.what)) {
     return image->bytes.length;
   }
@@ -77,21 +80,45 @@ void HistorySession::ended(std::uint64_t bytes) {
 }
 
 void HistorySession::begin(const HistoryQuestion& question) {
-  History* const history = parts_.find(question.volume);
-  if (history == nullptr) {
-    answer(
-        question.volume, question.id,
-        FailureAnswer{{ErrorCode::kUnavailable, "volume " + std::to_string(question.volume.value) +
-                                                    " is not open at the logger"}});
-    return ended(bytes_for(question));
+  const auto not_here = [&](const char* what) {
+    answer(question.volume, question.id,
+           FailureAnswer{{ErrorCode::kUnavailable,
+                          "volume " + std::to_string(question.volume.value) + what}});
+    ended(bytes_for(question));
+  };
+  if (const auto* of_image = std::get_if<BaseQuestion>(&question.what)) {
+    volume::Base* const image = parts_.find_image(question.volume);
+    if (image == nullptr) return not_here(" has no image here");
+    return look(*image, question, *of_image);
   }
+  History* const history = parts_.find(question.volume);
+  if (history == nullptr) return not_here(" is not open at the logger");
   std::visit(
       [&](const auto& what) {
-        if constexpr (!std::is_same_v<std::decay_t<decltype(what)>, ReleaseQuestion>) {
+        using What = std::decay_t<decltype(what)>;
+        if constexpr (!std::is_same_v<What, ReleaseQuestion> &&
+                      !std::is_same_v<What, BaseQuestion>) {
           look(*history, question, what);
         }
       },
       question.what);
+}
+
+void HistorySession::look(volume::Base& image, const HistoryQuestion& question,
+                          const BaseQuestion& what) {
+  const Payload to = Payload::allocate(what.range.count.bytes());
+  Payload filled = to;
+  image.read(what.range, filled.bytes(),
+             [this, alive = alive_, volume = question.volume, id = question.id,
+              to](const Result<void>& read) {
+               if (!*alive) return;
+               if (read) {
+                 answer(volume, id, ReadAnswer{{}, {to, 0, to.size()}});
+               } else {
+                 answer(volume, id, FailureAnswer{read.error()});
+               }
+               ended(to.size());
+             });
 }
 
 void HistorySession::look(History& history, const HistoryQuestion& question,
@@ -239,6 +266,34 @@ void HistorySession::look(History& history, const HistoryQuestion& question,
                                for (auto& waiting : std::exchange(node->waiting, {})) waiting();
                              }
                            });
+}
+
+void HistorySession::look(History& history, const HistoryQuestion& question,
+                          const MomentQuestion& what) {
+  history.moment(what.asked, [this, alive = alive_, volume = question.volume,
+                              id = question.id](Result<History::Moment> moment) {
+    if (!*alive) return;
+    if (moment) {
+      answer(volume, id, MomentAnswer{*moment});
+    } else {
+      answer(volume, id, FailureAnswer{moment.error()});
+    }
+    ended(0);
+  });
+}
+
+void HistorySession::look(History& history, const HistoryQuestion& question,
+                          const SummaryQuestion& what) {
+  history.summarize(what.what, [this, alive = alive_, volume = question.volume,
+                                id = question.id](Result<volume::HistorySummary> summary) {
+    if (!*alive) return;
+    if (summary) {
+      answer(volume, id, SummaryAnswer{*std::move(summary)});
+    } else {
+      answer(volume, id, FailureAnswer{summary.error()});
+    }
+    ended(0);
+  });
 }
 
 void HistorySession::answer(VolumeId volume, std::uint64_t id, decltype(HistoryAnswer::what) what) {

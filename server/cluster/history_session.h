@@ -19,6 +19,7 @@
 #include "proto/executor.h"
 #include "server/cluster/history_wire.h"
 #include "server/volume/history.h"
+#include "server/volume/history_reader.h"
 #include "server/volume/worker.h"
 
 namespace mariner::cluster {
@@ -34,6 +35,8 @@ class HistorySession {
     // The history of a volume, null when it is not here. What it returns outlives the questions
     // that are under way.
     UniqueFunction<volume::History*(VolumeId)> find;
+    // The image of a volume, likewise.
+    UniqueFunction<volume::Base*(VolumeId)> find_image;
     volume::Worker& worker;  // has one job of a session at a time; outlives it
     // Takes a frame, or refuses it (false) when too much waits; writable() follows then.
     UniqueFunction<bool(const HistoryFrame&)> send;
@@ -62,12 +65,15 @@ class HistorySession {
 
   void begin_waiting();
   void begin(const HistoryQuestion& question);
+  void look(volume::Base& image, const HistoryQuestion& question, const BaseQuestion& what);
   void look(volume::History& history, const HistoryQuestion& question, const LocateQuestion& what);
   void look(volume::History& history, const HistoryQuestion& question, const ReadQuestion& what);
   void look(volume::History& history, const HistoryQuestion& question, const ChangedQuestion& what);
   void look(volume::History& history, const HistoryQuestion& question, const HoldQuestion& what);
   void look(volume::History& history, const HistoryQuestion& question,
             const BeforeImageQuestion& what);
+  void look(volume::History& history, const HistoryQuestion& question, const MomentQuestion& what);
+  void look(volume::History& history, const HistoryQuestion& question, const SummaryQuestion& what);
   void gather();
   void answer(VolumeId volume, std::uint64_t id, decltype(HistoryAnswer::what) what);
   void ended(std::uint64_t bytes);

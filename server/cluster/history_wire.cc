@@ -11,6 +11,7 @@ namespace mariner::cluster {
 namespace {
 
 using volume::History;
+using volume::HistorySummary;
 using volume::PastRun;
 constexpr std::size_t kTextBytesMax = 1024;
 
@@ -73,6 +74,42 @@ void put(const BeforeImageQuestion& q, wire::HistoryQuestion& out, PayloadSlice&
   payload = q.bytes;
 }
 
+void put(const MomentQuestion& q, wire::HistoryQuestion& out, PayloadSlice& /*payload*/) {
+  if (const auto* time = std::get_if<VersionTime>(&q.asked)) {
+    out.mutable_moment()->set_time(time->ns);
+  } else {
+    out.mutable_moment()->set_sequence(std::get<SequenceNumber>(q.asked).value);
+  }
+}
+void put(const BaseQuestion& q, wire::HistoryQuestion& out, PayloadSlice& /*payload*/) {
+  put(q.range, *out.mutable_base()->mutable_range());
+}
+void put(const SummaryQuestion& q, wire::HistoryQuestion& out, PayloadSlice& /*payload*/) {
+  wire::HistoryQuestion::Summary& to = *out.mutable_summary();
+  to.set_from(q.what.from.value);
+  to.set_to(q.what.to.value);
+  to.set_start(q.what.start.ns);
+  to.set_width(q.what.width_ns);
+  to.set_columns(q.what.columns);
+  to.set_writes_max(q.what.writes_max);
+}
+
+Result<SummaryQuestion> summary_of(const wire::HistoryQuestion::Summary& from) {
+  if (from.to() < from.from()) return wrong("asks backwards");
+  if (from.columns() > HistorySummary::kColumnsMax || from.writes_max() > kSummaryWritesMax) {
+    return wrong("asks for a summary of " + std::to_string(from.columns()) + " columns and " +
+                 std::to_string(from.writes_max()) + " writes: expected at most " +
+                 std::to_string(HistorySummary::kColumnsMax) + " and " +
+                 std::to_string(kSummaryWritesMax));
+  }
+  return SummaryQuestion{{{from.from()},
+                          {from.to()},
+                          {from.start()},
+                          from.width(),
+                          from.columns(),
+                          from.writes_max()}};
+}
+
 Result<LocateQuestion> locate_of(const wire::HistoryQuestion::Locate& from) {
   LocateQuestion out;
   std::uint64_t blocks = 0;
@@ -92,6 +129,14 @@ Result<LocateQuestion> locate_of(const wire::HistoryQuestion::Locate& from) {
     out.lookups.push_back({*range, {lookup.at()}, lookup.with_bytes()});
   }
   return out;
+}
+
+// Of blocks whose bytes are asked for.
+Result<BlockRange> read_range_of(const wire::Blocks& from) {
+  const auto range = range_of(from);
+  if (range && range->count.value <= kQuestionBlocksMax) return *range;
+  return wrong("reads " + std::to_string(from.count()) + " blocks: expected 1 to " +
+               std::to_string(kQuestionBlocksMax));
 }
 
 // ---- answers
@@ -132,6 +177,91 @@ void put(const ChangedAnswer& a, wire::HistoryAnswer& out, PayloadSlice& /*paylo
 }
 void put(const DoneAnswer& /*a*/, wire::HistoryAnswer& out, PayloadSlice& /*payload*/) {
   out.mutable_done();
+}
+
+void put(const index::IndexMoment& moment, wire::HistoryMoment& out) {
+  out.set_sequence(moment.sequence.value);
+  out.set_time(moment.time.ns);
+}
+index::IndexMoment moment_of(const wire::HistoryMoment& from) {
+  return {{from.sequence()}, {from.time()}};
+}
+void put(const MomentAnswer& a, wire::HistoryAnswer& out, PayloadSlice& /*payload*/) {
+  put(a.moment.at, *out.mutable_moment()->mutable_at());
+  put(a.moment.oldest, *out.mutable_moment()->mutable_oldest());
+  put(a.moment.newest, *out.mutable_moment()->mutable_newest());
+  out.mutable_moment()->set_last_rollback(a.moment.last_rollback.value);
+}
+
+void put(const std::vector<HistorySummary::Write>& writes,
+         google::protobuf::RepeatedPtrField<wire::HistorySummary::Write>& out) {
+  for (const HistorySummary::Write& write : writes) {
+    wire::HistorySummary::Write& one = *out.Add();
+    one.set_type(static_cast<std::uint32_t>(write.type));
+    one.set_sequence(write.sequence.value);
+    one.set_time(write.time.ns);
+    one.set_epoch(write.epoch.value);
+    put(write.extent, *one.mutable_extent());
+    one.set_target(write.target.value);
+  }
+}
+void put(const SummaryAnswer& a, wire::HistoryAnswer& out, PayloadSlice& payload) {
+  out.mutable_summary();
+  const HistorySummary& from = a.summary;
+  wire::HistorySummary summary;
+  summary.set_writes(from.writes);
+  summary.set_bytes(from.bytes);
+  summary.set_distinct_bytes(from.distinct_bytes);
+  for (const HistorySummary::Column& column : from.columns) {
+    wire::HistorySummary::Column& one = *summary.add_columns();
+    one.set_writes(column.writes);
+    one.set_bytes(column.bytes);
+  }
+  put(from.list, *summary.mutable_list());
+  put(from.rollbacks, *summary.mutable_rollbacks());
+  summary.set_truncated(from.truncated);
+  const std::string bytes = summary.SerializeAsString();
+  if (bytes.empty()) return;
+  payload = {Payload::allocate(bytes.size()), 0, bytes.size()};
+  std::memcpy(payload.payload.data(), bytes.data(), bytes.size());
+}
+
+// False: there are too many, or one that no volume has.
+bool take(const google::protobuf::RepeatedPtrField<wire::HistorySummary::Write>& from,
+          std::uint32_t most, std::vector<HistorySummary::Write>& out) {
+  if (static_cast<std::uint32_t>(from.size()) > most) return false;
+  for (const auto& write : from) {
+    // (A void or a rollback has no extent.)
+    const auto range = range_of(write.extent());
+    if ((!range && write.extent().count() != 0) || write.type() > UINT8_MAX) return false;
+    out.push_back({static_cast<logging::RecordType>(write.type()),
+                   {write.sequence()},
+                   {write.time()},
+                   {write.epoch()},
+                   range.value_or(BlockRange{}),
+                   {write.target()}});
+  }
+  return true;
+}
+
+Result<SummaryAnswer> summary_of(const Payload& payload) {
+  wire::HistorySummary from;
+  if (!from.ParseFromArray(payload.data(), static_cast<int>(payload.size()))) {
+    return wrong("has a summary that cannot be read");
+  }
+  SummaryAnswer out;
+  HistorySummary& to = out.summary;
+  to.writes = from.writes();
+  to.bytes = from.bytes();
+  to.distinct_bytes = from.distinct_bytes();
+  to.truncated = from.truncated();
+  for (const auto& column : from.columns()) to.columns.push_back({column.writes(), column.bytes()});
+  if (to.columns.size() > HistorySummary::kColumnsMax ||
+      !take(from.list(), kSummaryWritesMax, to.list) ||
+      !take(from.rollbacks(), HistorySummary::kRollbacksMax, to.rollbacks)) {
+    return wrong("has a summary that makes no sense");
+  }
+  return out;
 }
 
 Result<LocatedAnswer> located_of(const wire::HistoryAnswer::Located& from, const Payload& payload) {
@@ -211,11 +341,8 @@ Result<HistoryQuestion> decode_question(std::string_view header, Payload payload
       return out;
     }
     case wire::HistoryQuestion::kRead: {
-      const auto range = range_of(from.read().range());
-      if (!range || range->count.value > kQuestionBlocksMax) {
-        return wrong("reads " + std::to_string(from.read().range().count()) +
-                     " blocks: expected 1 to " + std::to_string(kQuestionBlocksMax));
-      }
+      const Result<BlockRange> range = read_range_of(from.read().range());
+      if (!range) return range.error();
       out.what = ReadQuestion{*range, {from.read().at()}};
       return out;
     }
@@ -239,6 +366,25 @@ Result<HistoryQuestion> decode_question(std::string_view header, Payload payload
       out.what = BeforeImageQuestion{*range, {std::move(payload), 0, bytes}};
       return out;
     }
+    case wire::HistoryQuestion::kMoment:
+      if (from.moment().has_time()) {
+        out.what = MomentQuestion{VersionTime{from.moment().time()}};
+      } else {
+        out.what = MomentQuestion{SequenceNumber{from.moment().sequence()}};
+      }
+      return out;
+    case wire::HistoryQuestion::kBase: {
+      const Result<BlockRange> range = read_range_of(from.base().range());
+      if (!range) return range.error();
+      out.what = BaseQuestion{*range};
+      return out;
+    }
+    case wire::HistoryQuestion::kSummary: {
+      Result<SummaryQuestion> summary = summary_of(from.summary());
+      if (!summary) return summary.error();
+      out.what = *summary;
+      return out;
+    }
     case wire::HistoryQuestion::BODY_NOT_SET: break;
   }
   return wrong("asks nothing that is understood here");
@@ -250,7 +396,7 @@ Result<HistoryAnswer> decode_answer(std::string_view header, Payload payload) {
     return wrong("cannot be read (" + std::to_string(header.size()) + " bytes)");
   }
   HistoryAnswer out{{from.volume()}, from.id(), {}};
-  if (!from.has_located() && !from.has_read() && payload.size() != 0) {
+  if (!from.has_located() && !from.has_read() && !from.has_summary() && payload.size() != 0) {
     return wrong("answers with " + std::to_string(payload.size()) + " bytes of blocks too many");
   }
   switch (from.body_case()) {
@@ -281,6 +427,18 @@ Result<HistoryAnswer> decode_answer(std::string_view header, Payload payload) {
       return out;
     }
     case wire::HistoryAnswer::kDone: out.what = DoneAnswer{}; return out;
+    case wire::HistoryAnswer::kMoment:
+      out.what = MomentAnswer{{moment_of(from.moment().at()),
+                               moment_of(from.moment().oldest()),
+                               moment_of(from.moment().newest()),
+                               {from.moment().last_rollback()}}};
+      return out;
+    case wire::HistoryAnswer::kSummary: {
+      Result<SummaryAnswer> summary = summary_of(payload);
+      if (!summary) return summary.error();
+      out.what = *std::move(summary);
+      return out;
+    }
     case wire::HistoryAnswer::BODY_NOT_SET: break;
   }
   return wrong("answers nothing that is understood here");

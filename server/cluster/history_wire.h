@@ -23,6 +23,8 @@ inline constexpr std::uint64_t kQuestionBlocksMax = volume::History::kBytesBlock
 inline constexpr std::size_t kQuestionLookupsMax = 1024;
 // An answer has so many runs or extents at most; the rest is another question, or part.
 inline constexpr std::size_t kAnswerRunsMax = 2048;
+// A summary lists so many writes at most.
+inline constexpr std::uint32_t kSummaryWritesMax = 50'000;
 
 struct LocateQuestion {
   std::vector<volume::History::Lookup> lookups;  // 1 to kQuestionLookupsMax
@@ -45,11 +47,21 @@ struct BeforeImageQuestion {
   BlockRange range;
   PayloadSlice bytes;
 };
+struct MomentQuestion {
+  std::variant<VersionTime, SequenceNumber> asked;
+};
+// Asked of a storage node, about its image.
+struct BaseQuestion {
+  BlockRange range;  // 1 to kQuestionBlocksMax blocks
+};
+struct SummaryQuestion {
+  volume::HistorySummary::Question what;  // within kSummaryWritesMax
+};
 struct HistoryQuestion {
   VolumeId volume;
   std::uint64_t id = 0;
   std::variant<LocateQuestion, ReadQuestion, ChangedQuestion, HoldQuestion, ReleaseQuestion,
-               BeforeImageQuestion>
+               BeforeImageQuestion, MomentQuestion, SummaryQuestion, BaseQuestion>
       what;
 };
 
@@ -73,10 +85,18 @@ struct ChangedAnswer {
   bool more = false;
 };
 struct DoneAnswer {};
+struct MomentAnswer {
+  volume::History::Moment moment;
+};
+struct SummaryAnswer {
+  volume::HistorySummary summary;
+};
 struct HistoryAnswer {
   VolumeId volume;
   std::uint64_t id = 0;
-  std::variant<FailureAnswer, LocatedAnswer, ReadAnswer, ChangedAnswer, DoneAnswer> what;
+  std::variant<FailureAnswer, LocatedAnswer, ReadAnswer, ChangedAnswer, DoneAnswer, MomentAnswer,
+               SummaryAnswer>
+      what;
 };
 
 // What goes into a frame. The bytes of a located answer's runs are put together, copied.

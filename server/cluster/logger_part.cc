@@ -37,4 +37,15 @@ void BaseElsewhere::read(BlockRange range, std::span<std::byte> /*to*/, volume::
                  " stands in the images alone, which are on the storage nodes"});
 }
 
+// Also the targets of rollbacks that an image does not have yet: its node asks what they changed.
+std::optional<SequenceNumber> LoggerPart::oldest_pinned() const {
+  std::optional<SequenceNumber> oldest = logged_.oldest_pinned();
+  for (const SequenceNumber target : logged_.index().rollback_targets(durable())) {
+    if (!oldest || target < *oldest) oldest = target;
+  }
+  return oldest;
+}
+
+void LoggerPart::punch(std::vector<BlockRange> /*ranges*/, volume::Done done) { done({}); }
+
 }  // namespace mariner::cluster

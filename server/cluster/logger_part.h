@@ -6,6 +6,7 @@
 #include "proto/executor.h"
 #include "replication/logger_host.h"
 #include "server/volume/logged_volume.h"
+#include "server/volume/reclaimable.h"
 #include "server/volume/volume_history.h"
 
 namespace mariner::cluster {
@@ -23,7 +24,7 @@ class BaseElsewhere final : public volume::Base {
   [[nodiscard]] bool may_move() const override { return true; }
 };
 
-class LoggerPart {
+class LoggerPart final : public volume::Reclaimable {
  public:
   struct Parts {  // all outlive it
     volume::LogParts log;
@@ -38,7 +39,17 @@ class LoggerPart {
   LoggerPart(const LoggerPart&) = delete;
   LoggerPart& operator=(const LoggerPart&) = delete;
 
-  [[nodiscard]] volume::LoggedVolume& logged() { return logged_; }
+  // Reclaimable. The images are elsewhere: what the log gives up because they hold it becomes their
+  // nodes' to capture before it is overwritten, and they ask about it each time (image_applier.h).
+  // They keep nothing under zeros, so there is nothing to punch.
+  [[nodiscard]] volume::LoggedVolume& logged() override { return logged_; }
+  [[nodiscard]] SequenceNumber settled() const override { return host_.role().settled(); }
+  [[nodiscard]] bool has_image() const override { return true; }
+  [[nodiscard]] SequenceNumber durable() const override { return host_.role().frontier(); }
+  [[nodiscard]] std::optional<SequenceNumber> oldest_pinned() const override;
+  void hurry() override {}
+  void punch(std::vector<BlockRange> ranges, volume::Done done) override;
+
   [[nodiscard]] replication::LoggerHost& host() { return host_; }
   [[nodiscard]] const replication::LoggerHost& host() const { return host_; }
 

@@ -20,6 +20,10 @@ void ParticipantService::peer_connected(PeerId peer, NodeId node) {
         const auto found = volumes_.find(volume);
         return found == volumes_.end() ? nullptr : found->second.history;
       },
+      [this](VolumeId volume) -> volume::Base* {
+        const auto found = volumes_.find(volume);
+        return found == volumes_.end() ? nullptr : found->second.image;
+      },
       worker_, [this, peer](const HistoryFrame& frame) { return bus_->answer(peer, frame); },
       shared});
 }

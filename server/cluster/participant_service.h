@@ -26,6 +26,7 @@ class ParticipantService final : public BusServer {
     replication::LoggerHost* logger = nullptr;
     replication::StorageHost* storage = nullptr;
     volume::History* history = nullptr;
+    volume::Base* image = nullptr;  // for what other storage nodes lack
   };
   // Of one connection: as many volumes, and a few that are being opened anew.
   static constexpr std::size_t kChannelsMax = 4096;

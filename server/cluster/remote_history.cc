@@ -121,8 +121,12 @@ void RemoteHistory::fail(Pending& pending, const Error& error) {
     changing->done(error);
   } else if (auto* holding = std::get_if<Holding>(&pending)) {
     if (holding->done) holding->done(error);
+  } else if (auto* logging = std::get_if<Logging>(&pending)) {
+    logging->done(error);
+  } else if (auto* finding = std::get_if<Finding>(&pending)) {
+    finding->done(error);
   } else {
-    std::get<Logging>(pending).done(error);
+    std::get<Summing>(pending).done(error);
   }
 }
 
@@ -134,8 +138,9 @@ void RemoteHistory::locate(std::vector<Lookup> lookups, LocateDone done) {
   ask(std::move(question), Locating{std::move(lookups), std::move(done)});
 }
 
-void RemoteHistory::read(BlockRange range, SequenceNumber at, std::span<std::byte> to,
-                         ReadDone done) {
+template <typename Question>
+void RemoteHistory::read_pieces(BlockRange range, std::span<std::byte> to, Question question,
+                                ReadDone done) {
   CHECK(to.size() == range.count.bytes());
   const auto reading = std::make_shared<Reading>();
   reading->range = range;
@@ -149,8 +154,28 @@ void RemoteHistory::read(BlockRange range, SequenceNumber at, std::span<std::byt
   }
   reading->left = reading->pieces.size();
   for (std::size_t i = 0; i < reading->pieces.size(); ++i) {
-    ask(ReadQuestion{reading->pieces[i].range, at}, ReadingPiece{reading, i});
+    ask(question(reading->pieces[i].range), ReadingPiece{reading, i});
   }
+}
+
+void RemoteHistory::read(BlockRange range, SequenceNumber at, std::span<std::byte> to,
+                         ReadDone done) {
+  read_pieces(
+      range, to,
+      [at](BlockRange piece) {
+        return ReadQuestion{piece, at};
+      },
+      std::move(done));
+}
+
+void RemoteHistory::read_base(BlockRange range, std::span<std::byte> to, volume::Done done) {
+  read_pieces(
+      range, to, [](BlockRange piece) { return BaseQuestion{piece}; },
+      [done = std::move(done)](const Result<std::vector<BlockRange>>& read) mutable {
+        if (!read) return done(read.error());
+        if (!read->empty()) return done(unasked("with parts of a base in a base"));
+        done({});
+      });
 }
 
 void RemoteHistory::changed(SequenceNumber from, SequenceNumber to, Portion portion,
@@ -165,6 +190,17 @@ void RemoteHistory::hold(SequenceNumber at, HoldDone done) {
 void RemoteHistory::log_before_image(BlockRange range, PayloadSlice bytes, volume::Done done) {
   CHECK(range.count.value <= kBeforeImageBlocksMax);
   ask(BeforeImageQuestion{range, std::move(bytes)}, Logging{std::move(done)});
+}
+
+void RemoteHistory::moment(std::variant<VersionTime, SequenceNumber> asked, MomentDone done) {
+  ask(MomentQuestion{asked}, Finding{std::move(done)});
+}
+
+void RemoteHistory::summarize(const volume::HistorySummary::Question& question, SummaryDone done) {
+  SummaryQuestion bounded{question};
+  bounded.what.columns = std::min(question.columns, volume::HistorySummary::kColumnsMax);
+  bounded.what.writes_max = std::min(question.writes_max, kSummaryWritesMax);
+  ask(bounded, Summing{std::move(done)});
 }
 
 Result<void> RemoteHistory::received(HistoryAnswer message) {
@@ -192,6 +228,16 @@ Result<void> RemoteHistory::received(HistoryAnswer message) {
     if (auto* locating = std::get_if<Locating>(&pending)) result = answer(*locating, *located);
   } else if (auto* bytes = std::get_if<ReadAnswer>(&message.what)) {
     if (auto* piece = std::get_if<ReadingPiece>(&pending)) result = answer(*piece, *bytes);
+  } else if (auto* moment = std::get_if<MomentAnswer>(&message.what)) {
+    if (auto* finding = std::get_if<Finding>(&pending)) {
+      finding->done(moment->moment);
+      return {};
+    }
+  } else if (auto* summary = std::get_if<SummaryAnswer>(&message.what)) {
+    if (auto* summing = std::get_if<Summing>(&pending)) {
+      summing->done(std::move(summary->summary));
+      return {};
+    }
   } else if (auto* logging = std::get_if<Logging>(&pending)) {
     logging->done({});
     return {};

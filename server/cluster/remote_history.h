@@ -37,11 +37,16 @@ class RemoteHistory final : public volume::History {
   // no use any more.
   Result<void> received(HistoryAnswer answer);
 
+  // Of a storage node: what its image holds. Fills `to` (range.count blocks).
+  void read_base(BlockRange range, std::span<std::byte> to, volume::Done done);
+
   void locate(std::vector<Lookup> lookups, LocateDone done) override;
   void read(BlockRange range, SequenceNumber at, std::span<std::byte> to, ReadDone done) override;
   void changed(SequenceNumber from, SequenceNumber to, Portion portion, volume::Done done) override;
   void hold(SequenceNumber at, HoldDone done) override;
   void log_before_image(BlockRange range, PayloadSlice bytes, volume::Done done) override;
+  void moment(std::variant<VersionTime, SequenceNumber> asked, MomentDone done) override;
+  void summarize(const volume::HistorySummary::Question& question, SummaryDone done) override;
 
  private:
   struct Holds;
@@ -66,9 +71,19 @@ class RemoteHistory final : public volume::History {
   struct Logging {
     volume::Done done;
   };
-  using Pending = std::variant<Locating, ReadingPiece, Changing, Holding, Logging>;
+  struct Finding {
+    MomentDone done;
+  };
+  struct Summing {
+    SummaryDone done;
+  };
+  using Pending =
+      std::variant<Locating, ReadingPiece, Changing, Holding, Logging, Finding, Summing>;
 
   void ask(decltype(HistoryQuestion::what) what, Pending pending);
+  // In pieces, each of which `question` asks for.
+  template <typename Question>
+  void read_pieces(BlockRange range, std::span<std::byte> to, Question question, ReadDone done);
   void send(const HistoryQuestion& question);
   static void fail(Pending& pending, const Error& error);
   void finish_piece(const std::shared_ptr<Reading>& reading);

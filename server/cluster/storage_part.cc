@@ -2,16 +2,36 @@
 
 #include <utility>
 
+#include "server/volume/image_base.h"
+
 namespace mariner::cluster {
 
 StoragePart::StoragePart(std::unique_ptr<logging::Disk> image,
                          const replication::StorageRole::Start& start,
                          const volume::Storage::Options& options, Parts parts, Events events)
     : events_(std::move(events)),
-      stored_(std::move(image), {parts.history, base_, parts.worker, parts.executor}, options,
+      disk_(*image),
+      history_(parts.history, parts.other, BlockCount{image->size_bytes() / kBlockBytes},
+               [this] { return building(); }),
+      stored_(std::move(image), {history_, nullptr, parts.worker, parts.executor}, options,
               {start.durable, start.durable, {}, {}}, storage_events()),
       host_(start, parts.executor, stored_.storage(), parts.promises) {
   host_.granted(storage().granted_bytes());
+}
+
+void StoragePart::ServedImage::read(BlockRange range, std::span<std::byte> to, volume::Done done) {
+  if (part.building()) {
+    return done(Error{ErrorCode::kUnavailable, "this node's image is being built anew"});
+  }
+  if (range.end().byte_offset() > part.disk_.size_bytes()) {
+    return done(Error{ErrorCode::kInvalidArgument, "blocks behind the end of the image"});
+  }
+  ++in_flight;
+  volume::ImageBase(part.disk_)
+      .read(range, to, [this, done = std::move(done)](Result<void> result) mutable {
+        --in_flight;
+        done(std::move(result));
+      });
 }
 
 volume::Storage::Events StoragePart::storage_events() {

@@ -9,6 +9,8 @@ namespace mariner::cluster {
 namespace {
 
 constexpr auto kIdlePoll = std::chrono::milliseconds(5);
+// How often a read looks whether its storage has come so far.
+constexpr auto kBehindPoll = std::chrono::milliseconds(1);
 
 }  // namespace
 
@@ -16,6 +18,8 @@ constexpr auto kIdlePoll = std::chrono::milliseconds(5);
 struct TargetPart::Term final : public volume::CurrentReader {
   Term(TargetPart& part, const manager::VolumeRecord& record)
       : self(part.options_.self),
+        executor(part.parts_.executor),
+        role(part.parts_.own.storage),
         storage(part.parts_.storage),
         link(part.parts_.caller, record.volume, {record.logger, record.storages, part.parts_.own}),
         host({record.volume, record.epoch, record.storages, part.options_.self},
@@ -36,28 +40,49 @@ struct TargetPart::Term final : public volume::CurrentReader {
                 return Error{ErrorCode::kNotFound, "nobody keeps moments of this volume"};
               }}) {}
 
+  ~Term() override { *alive = false; }
+
   // volume::CurrentReader: while this node's storage follows the coordinator, it has committed
-  // whatever was answered.
+  // whatever was answered; but for a rollback, which it asks the history about first.
   void read(BlockRange range, volume::ReadDone done) override {
     if (!host.role().caught_up(self)) {
       return done(Error{ErrorCode::kUnavailable, "the storage of this node is catching up"});
     }
-    storage.read(range, std::move(done));
+    read_as_of(host.role().settled(), range, std::move(done));
   }
+  void read_as_of(SequenceNumber settled, BlockRange range, volume::ReadDone done) {
+    if (role->role().committed() >= settled) return storage.read(range, std::move(done));
+    ++waiting;
+    executor.after(kBehindPoll,
+                   [this, here = alive, settled, range, done = std::move(done)]() mutable {
+                     if (!*here) return;
+                     --waiting;
+                     if (host.ready()) return read_as_of(settled, range, std::move(done));
+                     done(Error{ErrorCode::kUnavailable, "another node serves the volume"});
+                   });
+  }
+  [[nodiscard]] bool idle() const { return live.idle() && waiting == 0; }
 
   const replication::NodeId self;
+  Executor& executor;
+  const replication::StorageHost* role;
   volume::CurrentReader& storage;
   CoordinatorLink link;
   replication::CoordinatorHost host;
   volume::LiveVolume live;
   bool prepared = false;
+  std::size_t waiting = 0;
+  const std::shared_ptr<bool> alive = std::make_shared<bool>(true);
 };
 
 TargetPart::TargetPart(const Options& options, const Parts& parts, Events events)
     : options_(options),
       parts_(parts),
       events_(std::move(events)),
-      layer_(std::make_shared<GatedLayer>(options.size_bytes, [this] { return serving(); })) {
+      layer_(std::make_shared<GatedLayer>(options.size_bytes, [this]() -> volume::Layer* {
+        Term* const term = serving();
+        return term == nullptr ? nullptr : &term->live;
+      })) {
   CHECK(options.coordinator.void_margin >= options.coordinator.limits.writes_in_flight_max);
   election_.emplace(
       parts_.store, parts_.executor, parts_.lease, parts_.view,
@@ -144,7 +169,7 @@ void TargetPart::drop_ended() {
   parts_.executor.after(kIdlePoll, [this, alive = alive_] {
     if (!*alive) return;
     dropping_ = false;
-    std::erase_if(ended_, [](const auto& term) { return term->live.idle(); });
+    std::erase_if(ended_, [](const auto& term) { return term->idle(); });
     if (!ended_.empty()) drop_ended();
   });
 }
@@ -155,8 +180,8 @@ bool TargetPart::serves() const {
 }
 
 // Asked for every command, when it has arrived.
-volume::Layer* TargetPart::serving() {
-  return serves() && parts_.lease.held() ? &term_->live : nullptr;
+TargetPart::Term* TargetPart::serving() {
+  return serves() && parts_.lease.held() ? term_.get() : nullptr;
 }
 
 // Without its lease this node does not know what others do.
@@ -174,6 +199,16 @@ TargetPart::State TargetPart::state() const {
 
 const replication::CoordinatorHost* TargetPart::coordinator() const {
   return term_ == nullptr ? nullptr : &term_->host;
+}
+
+replication::Replicator* TargetPart::replicator() {
+  Term* const term = serving();
+  return term == nullptr ? nullptr : &term->host;
+}
+
+void TargetPart::rollback(index::IndexMoment target, replication::Replicator::WriteDone done) {
+  if (Term* const term = serving()) return term->live.rollback(target, std::move(done));
+  done(Error{ErrorCode::kUnavailable, "this node does not serve the volume now"});
 }
 
 void TargetPart::tell_later() {

@@ -70,6 +70,10 @@ class TargetPart {
   [[nodiscard]] State state() const;
   // Null: this node does not coordinate now.
   [[nodiscard]] const replication::CoordinatorHost* coordinator() const;
+  // Who stamps the volume's writes; null unless this node serves, with its lease.
+  [[nodiscard]] replication::Replicator* replicator();
+  // LiveVolume::rollback(). kUnavailable unless this node serves.
+  void rollback(index::IndexMoment target, replication::Replicator::WriteDone done);
 
   // Ends the term, for good.
   void close();
@@ -85,7 +89,7 @@ class TargetPart {
   void drop_ended();
   void tell_later();
   void tell_soon();
-  [[nodiscard]] volume::Layer* serving();
+  [[nodiscard]] Term* serving();
   [[nodiscard]] bool serves() const;
 
   const Options options_;

@@ -126,6 +126,14 @@ std::vector<SessionInfo> SessionRegistry::list() const {
   return infos;
 }
 
+std::vector<SessionInfo> SessionRegistry::list_of(std::string_view target) const {
+  std::vector<SessionInfo> out = list();
+  std::erase_if(out, [&](const SessionInfo& session) {
+    return session.discovery || session.target != target;
+  });
+  return out;
+}
+
 std::size_t SessionRegistry::count_of(std::string_view target) const {
   return static_cast<std::size_t>(
       std::count_if(sessions_.begin(), sessions_.end(),

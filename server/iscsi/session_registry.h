@@ -54,6 +54,7 @@ class SessionRegistry : public std::enable_shared_from_this<SessionRegistry> {
   [[nodiscard]] bool exists(std::uint16_t tsih) const { return find(tsih) != nullptr; }
   [[nodiscard]] std::size_t size() const { return sessions_.size(); }
   [[nodiscard]] std::vector<SessionInfo> list() const;
+  [[nodiscard]] std::vector<SessionInfo> list_of(std::string_view target) const;
   [[nodiscard]] std::size_t count_of(std::string_view target) const;
 
   // Asks one session to log out, and drops it if it does not; with `at_once`, drops it without

@@ -1,5 +1,6 @@
 #include "server/node/cluster_control.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "proto/payload.h"
@@ -77,8 +78,17 @@ api::Volume ClusterControl::to_api(const ClusterVolume& volume) const {
     out.set_unapplied_bytes(volume.storage->storage().lag_bytes());
     out.set_restoring(volume.storage->storage().restoring());
   }
+  out.set_marks(static_cast<std::uint32_t>(node_.moments_->marks(VolumeId{meta.id()}).size()));
+  out.set_views(static_cast<std::uint32_t>(
+      std::ranges::count(node_.moments_->views(), meta.id(), &meta::View::volume_id)));
   if (volume.logger != nullptr) {
-    out.set_history_bytes(volume.logger->logged().log().payload_bytes());
+    volume::LoggedVolume& logged = volume.logger->logged();
+    out.set_history_bytes(logged.log().payload_bytes());
+    *out.mutable_newest() = node::to_api(logged.index().newest());
+    const index::IndexMoment oldest = logged.index().oldest();
+    *out.mutable_oldest() = node::to_api(
+        oldest.sequence.value == 0 ? index::IndexMoment{{}, VersionTime{meta.created_ns()}}
+                                   : oldest);
   }
   return out;
 }
@@ -98,16 +108,22 @@ void ClusterControl::volume_show(const api::VolumeRequest& request,
                                        "; see `mariner replica status`"});
 }
 
+api::Session ClusterControl::to_api(const iscsi::SessionInfo& session) const {
+  api::Session out = session_answer(session, node_.loop_);
+  if (const ClusterVolume* volume = node_.volumes_->find_target(session.target)) {
+    out.set_volume(volume->meta.name());
+  } else if (const ClusterServedView* view = node_.views_->find_target(session.target)) {
+    out.set_view(view->meta.name());
+  }
+  return out;
+}
+
 void ClusterControl::session_list(admin::Answer<api::SessionList> done) {
   api::SessionList out;
   out.set_schema(1);
   if (!node_.front_->has_portal()) return done(std::move(out));
   for (const iscsi::SessionInfo& session : node_.front_->portal().sessions().list()) {
-    api::Session& each = *out.add_sessions();
-    each = session_answer(session, node_.loop_);
-    if (const ClusterVolume* volume = node_.volumes_->find_target(session.target)) {
-      each.set_volume(volume->meta.name());
-    }
+    *out.add_sessions() = to_api(session);
   }
   done(std::move(out));
 }
@@ -227,7 +243,8 @@ void ClusterControl::doctor(admin::Answer<api::DoctorAnswer> done) {
     add(out, "log space", room,
         std::to_string(writer.used_bytes() >> 20) + " of " +
             std::to_string(writer.limit_bytes() >> 20) + " MiB",
-        "give the log more disks ([log] disks): a cluster's log does not give up history yet");
+        "it gives up what is older than the windows; give it more disks ([log] disks) to keep "
+        "more");
   }
   done(std::move(out));
 }
@@ -252,37 +269,31 @@ void ClusterControl::volume_import(const api::ImportRequest& /*request*/,
                                    admin::Answer<api::Volume> done) {
   done(not_yet("importing a volume"));
 }
-void ClusterControl::history(const api::HistoryRequest& /*request*/,
-                             admin::Answer<api::History> done) {
-  done(not_yet("showing a history"));
+void ClusterControl::history(const api::HistoryRequest& request, admin::Answer<api::History> done) {
+  node_.past_->history(request, std::move(done));
 }
-void ClusterControl::mark_add(const api::MarkRequest& /*request*/, admin::Answer<api::Mark> done) {
-  done(not_yet("setting a mark"));
+void ClusterControl::mark_add(const api::MarkRequest& request, admin::Answer<api::Mark> done) {
+  node_.past_->mark_add(request, std::move(done));
 }
-void ClusterControl::mark_list(const api::MarkRequest& /*request*/,
-                               admin::Answer<api::MarkList> done) {
-  done(not_yet("listing marks"));
+void ClusterControl::mark_list(const api::MarkRequest& request, admin::Answer<api::MarkList> done) {
+  node_.past_->mark_list(request, std::move(done));
 }
-void ClusterControl::mark_remove(const api::MarkRequest& /*request*/,
-                                 admin::Answer<api::Mark> done) {
-  done(not_yet("removing a mark"));
+void ClusterControl::mark_remove(const api::MarkRequest& request, admin::Answer<api::Mark> done) {
+  node_.past_->mark_remove(request, std::move(done));
 }
-void ClusterControl::view_expose(const api::ExposeRequest& /*request*/,
-                                 admin::Answer<api::View> done) {
-  done(not_yet("exposing a view"));
+void ClusterControl::view_expose(const api::ExposeRequest& request, admin::Answer<api::View> done) {
+  node_.past_->view_expose(request, std::move(done));
 }
 void ClusterControl::view_list(admin::Answer<api::ViewList> done) {
-  api::ViewList none;
-  none.set_schema(1);
-  done(std::move(none));
+  node_.past_->view_list(std::move(done));
 }
 void ClusterControl::view_unexpose(const api::UnexposeRequest& request,
                                    admin::Answer<api::View> done) {
-  done(Error{ErrorCode::kNotFound, "there is no view " + request.name()});
+  node_.past_->view_unexpose(request, std::move(done));
 }
-void ClusterControl::rollback(const api::RollbackRequest& /*request*/,
+void ClusterControl::rollback(const api::RollbackRequest& request,
                               admin::Answer<api::RollbackAnswer> done) {
-  done(not_yet("rolling a volume back"));
+  node_.past_->rollback(request, std::move(done));
 }
 void ClusterControl::access_show(const api::AccessRequest& /*request*/,
                                  admin::Answer<api::Access> done) {

@@ -20,14 +20,6 @@ class ClusterControl final : public admin::Control {
   void cluster_status(admin::Answer<api::ClusterStatus> done) override;
   void doctor(admin::Answer<api::DoctorAnswer> done) override;
 
-  // Not in a cluster yet.
-  void volume_create(const api::CreateVolumeRequest& request,
-                     admin::Answer<api::Volume> done) override;
-  void volume_resize(const api::ResizeRequest& request, admin::Answer<api::Volume> done) override;
-  void volume_delete(const api::VolumeRequest& request, admin::Answer<api::Volume> done) override;
-  void volume_import(const api::ImportRequest& request,
-                     UniqueFunction<void(std::uint64_t, std::uint64_t)> progress,
-                     admin::Answer<api::Volume> done) override;
   void history(const api::HistoryRequest& request, admin::Answer<api::History> done) override;
   void mark_add(const api::MarkRequest& request, admin::Answer<api::Mark> done) override;
   void mark_list(const api::MarkRequest& request, admin::Answer<api::MarkList> done) override;
@@ -37,18 +29,30 @@ class ClusterControl final : public admin::Control {
   void view_unexpose(const api::UnexposeRequest& request, admin::Answer<api::View> done) override;
   void rollback(const api::RollbackRequest& request,
                 admin::Answer<api::RollbackAnswer> done) override;
+
+  // Not in a cluster yet.
+  void volume_create(const api::CreateVolumeRequest& request,
+                     admin::Answer<api::Volume> done) override;
+  void volume_resize(const api::ResizeRequest& request, admin::Answer<api::Volume> done) override;
+  void volume_delete(const api::VolumeRequest& request, admin::Answer<api::Volume> done) override;
+  void volume_import(const api::ImportRequest& request,
+                     UniqueFunction<void(std::uint64_t, std::uint64_t)> progress,
+                     admin::Answer<api::Volume> done) override;
   void access_show(const api::AccessRequest& request, admin::Answer<api::Access> done) override;
   void acl_add(const api::AclRequest& request, admin::Answer<api::Access> done) override;
   void acl_remove(const api::AclRequest& request, admin::Answer<api::Access> done) override;
   void auth_set(const api::AuthRequest& request, admin::Answer<api::Access> done) override;
   void redirect_set(const api::RedirectRequest& request, admin::Answer<api::Access> done) override;
 
+  // A session, with what it uses.
+  [[nodiscard]] api::Session to_api(const iscsi::SessionInfo& session) const;
+  [[nodiscard]] std::string name_of(std::uint32_t node) const;
+
  private:
   [[nodiscard]] api::Volume to_api(const ClusterVolume& volume) const;
   [[nodiscard]] api::ReplicatedVolume replicas_of(const meta::Volume& meta) const;
   void fill_logger(const meta::Volume& meta, const ClusterVolume* here, api::Replica& out) const;
   void fill_storage(std::uint32_t node, const ClusterVolume* here, api::Replica& out) const;
-  [[nodiscard]] std::string name_of(std::uint32_t node) const;
 
   ClusterNode& node_;
 };

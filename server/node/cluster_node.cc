@@ -35,6 +35,10 @@ ClusterNode::~ClusterNode() {
   front_.reset();
   control_.reset();
   enrolment_desk_.reset();
+  past_.reset();
+  views_.reset();
+  log_space_.reset();
+  keeper_.reset();
   volumes_.reset();
   bus_.reset();
   caller_.reset();
@@ -71,6 +75,7 @@ Result<void> ClusterNode::start() {
   open_shared_store();
   if (Result<void> r = open_bus(); !r) return r;
   if (Result<void> r = open_volumes(); !r) return r;
+  open_past();
   if (node_log_ != nullptr) {
     loop_.set_patience([this] { return node_log_->stack().patience(); });
     node_log_->stack().start();
@@ -156,6 +161,7 @@ void ClusterNode::open_shared_store() {
                                        changed();
                                      }});
   directory_ = std::make_unique<manager::VolumeDirectory>(*shared_, *view_);
+  moments_ = std::make_unique<manager::MomentDirectory>(*shared_, *view_);
   reservations_ = std::make_unique<ClusterReservations>(*shared_, loop_, *lease_, self_);
 }
 
@@ -211,10 +217,35 @@ Result<void> ClusterNode::open_volumes() {
   return volumes_->start(node_log_ == nullptr ? nullptr : &node_log_->stack());
 }
 
+void ClusterNode::open_past() {
+  views_ = std::make_unique<ClusterViews>(*volumes_, *moments_, loop_, config_.server.iqn_base,
+                                          [this](const std::string& iqn) {
+                                            if (front_->has_portal())
+                                              front_->portal().sessions().close_target(iqn);
+                                          });
+  ClusterPast::Hosts hosts;
+  hosts.sessions = [this](const std::string& iqn) {
+    return front_->has_portal() ? front_->portal().sessions().list_of(iqn)
+                                : std::vector<iscsi::SessionInfo>{};
+  };
+  hosts.to_api = [this](const iscsi::SessionInfo& session) { return control_->to_api(session); };
+  hosts.name_of = [this](std::uint32_t node) { return control_->name_of(node); };
+  // A logger that has not heard of a change of the store for so long has no lease.
+  past_ = std::make_unique<ClusterPast>(
+      ClusterPast::Parts{loop_, *volumes_, *views_, *moments_, *directory_, log_}, std::move(hosts),
+      2 * config_.cluster.lease);
+  if (node_log_ == nullptr) return;
+  keeper_ = std::make_unique<ClusterKeeper>(*volumes_, *moments_, *lease_);
+  log_space_ = std::make_unique<LogSpace>(
+      LogSpace::Parts{node_log_->stack(), *keeper_, *store_, *worker_, loop_, log_},
+      config_.log.on_full);
+}
+
 // The shared store, or the lease.
 void ClusterNode::changed() {
   if (stopping_ || volumes_ == nullptr) return;
   volumes_->look();
+  if (views_ != nullptr && view_->known()) views_->look();
   if (view_->known()) create_configured_volumes();
 }
 
@@ -254,8 +285,12 @@ void ClusterNode::create(const VolumeConfig& wanted) {
 void ClusterNode::tick() {
   if (stopping_) return;
   enrolment_desk_->tick();
-  if (node_log_ != nullptr) node_log_->retire_disks();
+  if (node_log_ != nullptr) {
+    log_space_->check();
+    node_log_->retire_disks();
+  }
   changed();
+  past_->tick();
   loop_.after(kTick, [this] { tick(); });
 }
 
@@ -286,6 +321,8 @@ void ClusterNode::stop(UniqueFunction<void()> done) {
   log_.info("stopping");
   enrolment_desk_->close();
   front_->stop([this, done = std::move(done)]() mutable {
+    views_->close();
+    if (log_space_ != nullptr) log_space_->stop();
     volumes_->close(Error{ErrorCode::kUnavailable, "the node is stopping"});
     lease_->stop([this] { lease_returned_ = true; });
     lease_return_end_ = loop_.monotonic_time() + kLeaseReturn;
@@ -305,7 +342,9 @@ void ClusterNode::stop(UniqueFunction<void()> done) {
 
 void ClusterNode::wait_until_idle(UniqueFunction<void()> done) {
   const bool left = lease_returned_ || loop_.monotonic_time() >= lease_return_end_;
-  if (left && volumes_->idle() && (node_log_ == nullptr || node_log_->stack().idle())) {
+  const bool space = log_space_ == nullptr || log_space_->idle();
+  if (left && space && past_->idle() && volumes_->idle() &&
+      (node_log_ == nullptr || node_log_->stack().idle())) {
     return done();
   }
   loop_.after(kIdlePoll,
@@ -322,7 +361,9 @@ void ClusterNode::stop_index(UniqueFunction<void()> done) {
 // ---- iscsi::TargetDirectory
 
 const ClusterVolume* ClusterNode::find_target(std::string_view iqn) const {
-  return volumes_->find_target(iqn);
+  if (const ClusterVolume* volume = volumes_->find_target(iqn)) return volume;
+  const ClusterServedView* const view = views_->find_target(iqn);
+  return view == nullptr ? nullptr : &volumes_->all().at(view->meta.volume_id());
 }
 
 std::vector<std::string> ClusterNode::discoverable(std::string_view initiator,
@@ -332,6 +373,10 @@ std::vector<std::string> ClusterNode::discoverable(std::string_view initiator,
     if (volume.target != nullptr && shown(volume.meta, initiator, account)) {
       names.push_back(volume.iqn);
     }
+  }
+  for (const auto& [name, view] : views_->all()) {
+    const meta::Volume& meta = volumes_->all().at(view.meta.volume_id()).meta;
+    if (shown(meta, initiator, account)) names.push_back(view.iqn);
   }
   return names;
 }
@@ -351,7 +396,8 @@ Result<std::shared_ptr<scsi::TargetDevice>> ClusterNode::open(std::string_view t
     return Error{ErrorCode::kInvalidArgument,
                  std::string(initiator) + " is not on the access list of " + volume->meta.name()};
   }
-  return std::shared_ptr<scsi::TargetDevice>(volume->metered);
+  if (target == volume->iqn) return std::shared_ptr<scsi::TargetDevice>(volume->metered);
+  return std::shared_ptr<scsi::TargetDevice>(views_->find_target(target)->device);
 }
 
 Result<std::vector<iscsi::ChapAccount>> ClusterNode::accounts(

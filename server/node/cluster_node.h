@@ -15,9 +15,13 @@
 #include "server/cluster/peer_bus.h"
 #include "server/manager/cluster_view.h"
 #include "server/manager/etcd_store.h"
+#include "server/manager/moment_directory.h"
 #include "server/manager/node_lease.h"
 #include "server/manager/volume_directory.h"
 #include "server/node/accounts.h"
+#include "server/node/cluster_keeper.h"
+#include "server/node/cluster_past.h"
+#include "server/node/cluster_views.h"
 #include "server/node/cluster_volumes.h"
 #include "server/node/config.h"
 #include "server/node/daemon.h"
@@ -26,6 +30,7 @@
 #include "server/node/front.h"
 #include "server/node/log.h"
 #include "server/node/log_limiter.h"
+#include "server/node/log_space.h"
 #include "server/node/meta_store.h"
 #include "server/node/node_log.h"
 #include "server/node/node_promises.h"
@@ -72,9 +77,11 @@ class ClusterNode final : public Daemon, public iscsi::TargetDirectory, public w
   void open_shared_store();
   Result<void> open_bus();
   Result<void> open_volumes();
+  void open_past();
   void create_configured_volumes();
   void create(const VolumeConfig& wanted);
   [[nodiscard]] std::uint32_t number_of(const std::string& node) const;
+  // The volume of a target, or of a view's; null: there is no such target.
   [[nodiscard]] const ClusterVolume* find_target(std::string_view iqn) const;
   [[nodiscard]] std::vector<web::ReplicaMetrics> replicas_of(const ClusterVolume& volume) const;
   void changed();
@@ -108,10 +115,15 @@ class ClusterNode final : public Daemon, public iscsi::TargetDirectory, public w
   std::unique_ptr<manager::ClusterView> view_;
   std::unique_ptr<manager::NodeLease> lease_;
   std::unique_ptr<manager::VolumeDirectory> directory_;
+  std::unique_ptr<manager::MomentDirectory> moments_;
   std::unique_ptr<ClusterReservations> reservations_;
   std::unique_ptr<RecoveredVolumes> recovered_;
   std::unique_ptr<NodeLog> node_log_;  // null: this node logs nothing
   std::unique_ptr<ClusterVolumes> volumes_;
+  std::unique_ptr<ClusterKeeper> keeper_;
+  std::unique_ptr<LogSpace> log_space_;  // null: this node logs nothing
+  std::unique_ptr<ClusterViews> views_;
+  std::unique_ptr<ClusterPast> past_;
   std::unique_ptr<EnrolmentDesk> enrolment_desk_;
   std::unique_ptr<ClusterControl> control_;
   std::unique_ptr<Front> front_;

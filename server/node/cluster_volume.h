@@ -8,6 +8,7 @@
 
 #include "proto/meta.pb.h"
 #include "server/cluster/logger_part.h"
+#include "server/cluster/remote_base.h"
 #include "server/cluster/storage_part.h"
 #include "server/cluster/target_part.h"
 #include "server/node/cluster_port_groups.h"
@@ -24,9 +25,11 @@ struct ClusterVolume {
   meta::Volume meta;
   std::string iqn;
   scsi::Identity identity;
-  std::string image_path;  // empty: no image is here
+  std::string image_path;              // empty: no image is here
+  volume::History* history = nullptr;  // as this node reaches it; null: it asks nothing about it
   // What this node is not of the volume, is null. Each needs those before it.
   std::unique_ptr<cluster::LoggerPart> logger;
+  std::unique_ptr<cluster::RemoteBase> other_image;  // null: there is none
   std::unique_ptr<cluster::StoragePart> storage;
   std::unique_ptr<cluster::TargetPart> target;
   std::shared_ptr<ClusterPortGroups> port_groups;  // commands may outlive the target

@@ -73,12 +73,12 @@ Result<void> ClusterVolumes::begin(const meta::Volume& meta) {
   Result<void> begun;
   if (logs(meta)) begun = begin_logger(volume, promised, VersionTime{promise->floor_ns()});
   if (begun && stores(meta)) {
-    volume::History& history =
+    volume.history =
         volume.logger != nullptr
-            ? static_cast<volume::History&>(volume.logger->logged().history())
-            : parts_.caller.history(VolumeId{meta.id()}, NodeId{meta.cluster().logger()});
-    begun = begin_storage(volume, promised, history);
-    if (begun && options_.serves) begin_target(volume, history);
+            ? static_cast<volume::History*>(&volume.logger->logged().history())
+            : &parts_.caller.history(VolumeId{meta.id()}, NodeId{meta.cluster().logger()});
+    begun = begin_storage(volume, promised, *volume.history);
+    if (begun && options_.serves) begin_target(volume, *volume.history);
   }
   if (!begun) {
     volumes_.erase(meta.id());
@@ -89,7 +89,10 @@ Result<void> ClusterVolumes::begin(const meta::Volume& meta) {
     parts.logger = &volume.logger->host();
     parts.history = &volume.logger->logged().history();
   }
-  if (volume.storage != nullptr) parts.storage = &volume.storage->host();
+  if (volume.storage != nullptr) {
+    parts.storage = &volume.storage->host();
+    parts.image = &volume.storage->image();
+  }
   parts_.participants.add(VolumeId{meta.id()}, parts);
   return {};
 }
@@ -106,6 +109,9 @@ Result<void> ClusterVolumes::begin_logger(ClusterVolume& volume, Epoch promised,
   const replication::LoggerRole::Start start =
       cluster::begin_logging(id, found->history, found->index->newest(), promised, floor);
   options.index = std::move(found->index);
+  Result<std::vector<volume::BaseMap::Page>> base_pages = parts_.store.base_pages(id.value);
+  if (!base_pages) return base_pages.error();
+  options.base_pages = *std::move(base_pages);
   volume.logger = std::make_unique<cluster::LoggerPart>(
       std::move(options), start,
       cluster::LoggerPart::Parts{log_->parts(), parts_.executor, parts_.promises});
@@ -117,7 +123,8 @@ Result<void> ClusterVolumes::begin_storage(ClusterVolume& volume, Epoch promised
   const meta::Volume& meta = volume.meta;
   volume.image_path = options_.state_dir + "/images/" + std::to_string(meta.id()) + ".raw";
   if (!std::filesystem::exists(volume.image_path)) {
-    // (A node that has lost its image begins with nothing, and is built anew from the history.)
+    // (A node that has lost its image begins with nothing, and is built anew from the history and
+    // another node's image.)
     meta::Progress nothing;
     if (Result<void> r = parts_.store.put_progress(meta.id(), nothing, true); !r) return r;
     if (Result<void> r =
@@ -137,6 +144,11 @@ Result<void> ClusterVolumes::begin_storage(ClusterVolume& volume, Epoch promised
   }
   const Result<meta::Progress> progress = parts_.store.progress(meta.id());
   if (!progress) return progress.error();
+  for (const std::uint32_t node : meta.cluster().storages()) {
+    if (node == options_.self.value) continue;
+    volume.other_image =
+        std::make_unique<cluster::RemoteBase>(parts_.caller.image(VolumeId{meta.id()}, {node}));
+  }
   cluster::StoragePart::Events events;
   events.durable = [this, id = meta.id()](SequenceNumber sequence) {
     meta::Progress now;
@@ -154,7 +166,8 @@ Result<void> ClusterVolumes::begin_storage(ClusterVolume& volume, Epoch promised
       replication::StorageRole::Start{VolumeId{meta.id()}, promised,
                                       SequenceNumber{progress->frontier()}},
       options_.storage,
-      cluster::StoragePart::Parts{history, parts_.worker, parts_.executor, parts_.promises},
+      cluster::StoragePart::Parts{history, volume.other_image.get(), parts_.worker, parts_.executor,
+                                  parts_.promises},
       std::move(events));
   return {};
 }

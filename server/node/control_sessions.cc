@@ -11,7 +11,6 @@ namespace mariner::node {
 namespace {
 
 // A session that had a command within this time counts as using its volume.
-constexpr auto kRecentUse = std::chrono::seconds(10);
 
 void add(api::DoctorAnswer& out, const char* check, const char* level, std::string found,
          std::string advice) {
@@ -38,18 +37,8 @@ api::Session NodeControl::to_api(const iscsi::SessionInfo& session) {
   return out;
 }
 
-NodeControl::TargetUse NodeControl::use_of(const std::string& iqn) const {
-  TargetUse use;
-  const auto now = node_.loop_.monotonic_time();
-  for (iscsi::SessionInfo& session : node_.front_->portal().sessions().list()) {
-    if (session.target != iqn || session.discovery) continue;
-    if (session.outstanding > 0 ||
-        (session.last_io.count() != 0 && now - session.last_io < kRecentUse)) {
-      use.in_use = true;
-    }
-    use.sessions.push_back(std::move(session));
-  }
-  return use;
+std::vector<iscsi::SessionInfo> NodeControl::sessions_of(const std::string& iqn) const {
+  return node_.front_->portal().sessions().list_of(iqn);
 }
 
 void NodeControl::session_list(admin::Answer<api::SessionList> done) {

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "server/node/identity.h"
+#include "server/node/new_view.h"
 #include "server/node/node_control.h"
 
 namespace mariner::node {
@@ -44,13 +45,7 @@ void NodeControl::view_expose(const api::ExposeRequest& request, admin::Answer<a
                    wanted.at = moment->at;
                    wanted.asked = moment->asked;
                    wanted.writable = request.writable();
-                   if (request.ttl_s() != 0) {
-                     constexpr std::uint64_t kNs = 1'000'000'000;
-                     const std::uint64_t now = node_.loop_.wall_time().ns;
-                     wanted.expires.ns = request.ttl_s() > (UINT64_MAX - now) / kNs
-                                             ? 0
-                                             : now + request.ttl_s() * kNs;
-                   }
+                   wanted.expires = view_expires(request.ttl_s(), node_.loop_.wall_time());
                    if (request.dry_run()) {
                      api::View planned;
                      planned.set_name(wanted.name);

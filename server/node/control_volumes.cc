@@ -58,7 +58,7 @@ api::Volume NodeControl::to_api(const ServedVolume& served) {
   out.set_naa(naa_text(served.identity));
   out.set_image_path(served.image_path);
   out.set_views(static_cast<std::uint32_t>(node_.views_->count_of(meta.id())));
-  if (Result<std::vector<meta::Mark>> marks = marks_of(served); marks) {
+  if (Result<std::vector<meta::Mark>> marks = node_.store_->marks_of(meta.id()); marks) {
     out.set_marks(static_cast<std::uint32_t>(marks->size()));
   }
   out.set_sessions(
@@ -173,7 +173,7 @@ void NodeControl::volume_delete(const api::VolumeRequest& request,
     return done(Error{ErrorCode::kBusy, request.name() + " is used by " + std::to_string(sessions) +
                                             " sessions; log them out, or use --force"});
   }
-  Result<std::vector<meta::Mark>> marks = marks_of(**served);
+  Result<std::vector<meta::Mark>> marks = node_.store_->marks_of((*served)->meta.id());
   if (!marks) return done(marks.error());
   const std::uint64_t now = node_.loop_.wall_time().ns;
   for (const meta::Mark& mark : *marks) {

@@ -20,10 +20,9 @@ constexpr std::uint64_t kOverlayKeepNs = 30 * kNsPerSecond;
 
 }  // namespace
 
-LogSpace::LogSpace(Parts parts, OnFull on_full, Unexpose unexpose)
+LogSpace::LogSpace(Parts parts, OnFull on_full)
     : parts_(parts),
       on_full_(on_full),
-      unexpose_(std::move(unexpose)),
       reclaimer_({parts.log_stack.array(), parts.worker, parts.executor}, *this,
                  parts.log_stack.given_up()) {
   // Writes that find the log full wait as long as there is hope.
@@ -88,33 +87,33 @@ void LogSpace::forget_next() {
     if (wanted()) begin();
   };
   if (stopping_) return done(Error{ErrorCode::kAborted, "the server is stopping"});
-  const std::shared_ptr<volume::Volume> volume = find(next.volume);
+  const std::shared_ptr<volume::Reclaimable> volume = find(next.volume);
   if (volume == nullptr) return done(Error{ErrorCode::kNotFound, "the volume is gone"});
-  volume->index().moment_of(volume->replicator().coordinator().settled(),
-                            [this, volume, last_rollback = next.last_rollback,
-                             done = std::move(done)](const Result<index::IndexMoment>& at) mutable {
-                              if (!at) return done(at.error());
-                              forget(volume, *at, last_rollback, std::move(done));
-                            });
+  volume->logged().index().moment_of(
+      volume->settled(), [this, id = next.volume, volume, last_rollback = next.last_rollback,
+                          done = std::move(done)](const Result<index::IndexMoment>& at) mutable {
+        if (!at) return done(at.error());
+        forget(id, volume, *at, last_rollback, std::move(done));
+      });
 }
 
-void LogSpace::forget(const std::shared_ptr<volume::Volume>& volume, index::IndexMoment at,
-                      SequenceNumber last_rollback, Done done) {
+void LogSpace::forget(VolumeId id, const std::shared_ptr<volume::Reclaimable>& volume,
+                      index::IndexMoment at, SequenceNumber last_rollback, Done done) {
   volume->drop_snapshots();
-  const VolumeId id = volume->id();
-  if (parts_.views.count_of(id.value) > 0 || locked(id) || volume->oldest_pinned() ||
-      volume->index().last_rollback() > last_rollback ||
-      volume->storage()->durable() < at.sequence) {
+  index::StoredIndex& index = volume->logged().index();
+  if (!parts_.keeper.views(id).empty() || locked(id) || volume->oldest_pinned() ||
+      index.last_rollback() > last_rollback || volume->durable() < at.sequence) {
     return done(Error{ErrorCode::kBusy, "an older moment of the volume is needed"});
   }
-  volume->set_horizon(at);
+  index.set_horizon(at);
+  volume::BaseMap& base = volume->logged().base_map();
   volume::VolumeRelease release{
       id,
-      {.moment = at, .last = at.sequence, .frontier = volume->storage()->durable(), .given_up = {}},
-      volume->base_map().changed()};
+      {.moment = at, .last = at.sequence, .frontier = volume->durable(), .given_up = {}},
+      base.changed()};
   store({std::move(release)}, std::nullopt,
         [volume, done = std::move(done)](Result<void> stored) mutable {
-          if (stored) volume->base_map().stored();
+          if (stored) volume->logged().base_map().stored();
           done(std::move(stored));
         });
 }
@@ -161,32 +160,31 @@ void LogSpace::ended(const Result<Reclaimer::Report>& report) {
   if (stuck_) parts_.log_stack.writer().retry();
 }
 
-std::shared_ptr<volume::Volume> LogSpace::find(VolumeId volume) {
-  return parts_.volumes.find_volume(volume.value);
+std::shared_ptr<volume::Reclaimable> LogSpace::find(VolumeId volume) {
+  return parts_.keeper.find(volume);
 }
 
 VersionTime LogSpace::keep_from(VolumeId volume) {
+  if (!parts_.keeper.knows()) return {};
   const std::uint64_t now = parts_.executor.wall_time().ns;
-  const ServedVolume* served = parts_.volumes.find(volume.value);
-  if (served == nullptr) return {now - std::min(now, kOverlayKeepNs)};
-  std::uint64_t window =
-      served->meta.window_s() > now / kNsPerSecond ? now : served->meta.window_s() * kNsPerSecond;
+  const auto asked = parts_.keeper.window(volume);
+  if (!asked) return {now - std::min(now, kOverlayKeepNs)};
+  std::uint64_t window = asked->seconds > now / kNsPerSecond ? now : asked->seconds * kNsPerSecond;
   const auto shortened = shortened_.find(volume);
-  if (shortened != shortened_.end() && served->volume != nullptr) {
+  if (shortened != shortened_.end()) {
     // Of what there is: the window may be longer than the history.
+    const std::shared_ptr<volume::Reclaimable> of = find(volume);
     const std::uint64_t began =
-        std::max(served->meta.created_ns(), served->volume->index().oldest().time.ns);
+        std::max(asked->created.ns, of == nullptr ? 0 : of->logged().index().oldest().time.ns);
     window = std::min(window, now - std::min(now, began)) / 8 * (8 - shortened->second);
   }
   std::uint64_t keep = now - window;
-  for (const auto& [name, view] : parts_.views.all()) {
-    if (view.meta.volume_id() == volume.value) keep = std::min(keep, view.meta.time_ns());
+  for (const meta::View& view : parts_.keeper.views(volume)) {
+    if (view.volume_id() == volume.value) keep = std::min(keep, view.time_ns());
   }
-  const Result<std::vector<meta::Mark>> marks = parts_.store.marks();
+  const Result<std::vector<meta::Mark>> marks = parts_.keeper.marks(volume);
   if (!marks) return {};  // what cannot be read may be a mark
-  for (const meta::Mark& mark : *marks) {
-    if (mark.volume_id() == volume.value) keep = std::min(keep, mark.time_ns());
-  }
+  for (const meta::Mark& mark : *marks) keep = std::min(keep, mark.time_ns());
   return {keep};
 }
 
@@ -210,25 +208,24 @@ bool LogSpace::be_patient() {
 }
 
 bool LogSpace::give_up(VolumeId volume) {
+  if (!parts_.keeper.knows()) return false;
   return drop_snapshots(volume) || drop_view(volume) || drop_mark(volume) || shorten_window(volume);
 }
 
 // The oldest moment that a locked mark keeps: giving up what is younger gains nothing.
 std::uint64_t LogSpace::locked_from(VolumeId volume) const {
-  const Result<std::vector<meta::Mark>> marks = parts_.store.marks();
+  const Result<std::vector<meta::Mark>> marks = parts_.keeper.marks(volume);
   if (!marks) return 0;
   const std::uint64_t now = parts_.executor.wall_time().ns;
   std::uint64_t from = UINT64_MAX;
   for (const meta::Mark& mark : *marks) {
-    if (mark.volume_id() == volume.value && mark.locked_until_ns() > now) {
-      from = std::min(from, mark.time_ns());
-    }
+    if (mark.locked_until_ns() > now) from = std::min(from, mark.time_ns());
   }
   return from;
 }
 
 bool LogSpace::drop_snapshots(VolumeId volume) {
-  const std::shared_ptr<volume::Volume> of = find(volume);
+  const std::shared_ptr<volume::Reclaimable> of = find(volume);
   if (of == nullptr || !of->drop_snapshots()) return false;
   parts_.log.warning("the log is full: tokens of copies are cancelled",
                      {{"volume_id", volume.value}});
@@ -236,42 +233,33 @@ bool LogSpace::drop_snapshots(VolumeId volume) {
 }
 
 bool LogSpace::drop_view(VolumeId volume) {
-  const ServedView* oldest = nullptr;
-  for (const auto& [name, view] : parts_.views.all()) {
-    const bool of_it =
-        view.meta.volume_id() == volume.value || view.meta.overlay_volume_id() == volume.value;
-    if (of_it && (oldest == nullptr || view.meta.sequence() < oldest->meta.sequence())) {
-      oldest = &view;
-    }
-  }
-  if (oldest == nullptr || oldest->meta.time_ns() >= locked_from(volume)) return false;
-  parts_.log.warning("the log is full: a view is dropped", {{"view", oldest->meta.name()}});
-  unexpose_(std::string(oldest->meta.name()));
+  const std::vector<meta::View> views = parts_.keeper.views(volume);
+  const auto oldest = std::ranges::min_element(views, {}, &meta::View::sequence);
+  if (oldest == views.end() || oldest->time_ns() >= locked_from(volume)) return false;
+  parts_.log.warning("the log is full: a view is dropped", {{"view", oldest->name()}});
+  parts_.keeper.drop_view(oldest->name());
   return true;
 }
 
 bool LogSpace::drop_mark(VolumeId volume) {
-  const Result<std::vector<meta::Mark>> marks = parts_.store.marks();
+  Result<std::vector<meta::Mark>> marks = parts_.keeper.marks(volume);
   if (!marks) return false;
   const std::uint64_t now = parts_.executor.wall_time().ns;
-  const meta::Mark* oldest = nullptr;
-  for (const meta::Mark& mark : *marks) {
-    if (mark.volume_id() != volume.value || mark.locked_until_ns() > now) continue;
-    if (oldest == nullptr || mark.sequence() < oldest->sequence()) oldest = &mark;
-  }
-  if (oldest == nullptr || oldest->time_ns() >= locked_from(volume)) return false;
+  std::erase_if(*marks, [&](const meta::Mark& mark) { return mark.locked_until_ns() > now; });
+  const auto oldest = std::ranges::min_element(*marks, {}, &meta::Mark::sequence);
+  if (oldest == marks->end() || oldest->time_ns() >= locked_from(volume)) return false;
   parts_.log.warning("the log is full: a mark is dropped", {{"mark", oldest->name()}});
-  return parts_.store.remove_mark(volume.value, oldest->name()).has_value();
+  return parts_.keeper.drop_mark(*oldest);
 }
 
 // By an eighth more with each try that does not do, until only what is locked is left.
 bool LogSpace::shorten_window(VolumeId volume) {
-  const ServedVolume* served = parts_.volumes.find(volume.value);
-  if (served == nullptr || served->volume == nullptr) return false;
+  const auto window = parts_.keeper.window(volume);
+  if (!window) return false;
   const auto [entry, first] = shortened_.try_emplace(volume, 0);
   if (first) {
     parts_.log.warning("the log is full: history inside the window is given up",
-                       {{"volume", served->meta.name()}, {"window_s", served->meta.window_s()}});
+                       {{"volume", window->volume}, {"window_s", window->seconds}});
   }
   if (entry->second == 8) return false;
   ++entry->second;

@@ -21,11 +21,10 @@
 #include <vector>
 
 #include "server/node/config.h"
+#include "server/node/history_keeper.h"
 #include "server/node/log.h"
 #include "server/node/log_stack.h"
 #include "server/node/meta_store.h"
-#include "server/node/view_set.h"
-#include "server/node/volume_set.h"
 #include "server/volume/reclaimer.h"
 
 namespace mariner::node {
@@ -34,18 +33,15 @@ class LogSpace final : private volume::ReclaimerOwner {
  public:
   struct Parts {  // all outlive it
     LogStack& log_stack;
-    VolumeSet& volumes;
-    ViewSet& views;
+    HistoryKeeper& keeper;
     MetaStore& store;
     volume::Worker& worker;
     Executor& executor;
     Log& log;
   };
-  // Takes a view away with its sessions.
-  using Unexpose = UniqueFunction<void(const std::string& name)>;
   using Done = volume::ReclaimerOwner::Done;
 
-  LogSpace(Parts parts, OnFull on_full, Unexpose unexpose);
+  LogSpace(Parts parts, OnFull on_full);
   ~LogSpace() override;  // idle() must hold
   LogSpace(const LogSpace&) = delete;
   LogSpace& operator=(const LogSpace&) = delete;
@@ -67,7 +63,7 @@ class LogSpace final : private volume::ReclaimerOwner {
 
  private:
   // volume::ReclaimerOwner
-  std::shared_ptr<volume::Volume> find(VolumeId volume) override;
+  std::shared_ptr<volume::Reclaimable> find(VolumeId volume) override;
   VersionTime keep_from(VolumeId volume) override;
   void store(std::vector<volume::VolumeRelease> releases, std::optional<std::uint64_t> ordinal,
              Done done) override;
@@ -78,8 +74,8 @@ class LogSpace final : private volume::ReclaimerOwner {
     Done done;
   };
   void forget_next();
-  void forget(const std::shared_ptr<volume::Volume>& volume, index::IndexMoment at,
-              SequenceNumber last_rollback, Done done);
+  void forget(VolumeId id, const std::shared_ptr<volume::Reclaimable>& volume,
+              index::IndexMoment at, SequenceNumber last_rollback, Done done);
   void begin();
   void ended_try(const Result<volume::Reclaimer::Report>& report);
   void ended(const Result<volume::Reclaimer::Report>& report);
@@ -101,7 +97,6 @@ class LogSpace final : private volume::ReclaimerOwner {
 
   const Parts parts_;
   const OnFull on_full_;
-  Unexpose unexpose_;
   volume::Reclaimer reclaimer_;
   // Whose windows count for less in the next try, by how many eighths. The oldest track may hold
   // history of several volumes: none that was shortened grows back before the track is freed.

@@ -174,6 +174,10 @@ Result<void> MetaStore::remove_mark(std::uint32_t volume, const std::string& nam
 }
 Result<std::vector<meta::Mark>> MetaStore::marks() { return all<meta::Mark>("mark/"); }
 
+Result<std::vector<meta::Mark>> MetaStore::marks_of(std::uint32_t volume) {
+  return all<meta::Mark>(mark_prefix(volume));
+}
+
 Result<void> MetaStore::put_view(const meta::View& view) {
   return put(view_key(view.name()), view, true);
 }

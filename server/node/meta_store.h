@@ -38,6 +38,7 @@ class MetaStore {
   Result<void> put_mark(const meta::Mark& mark);
   Result<void> remove_mark(std::uint32_t volume, const std::string& name);
   Result<std::vector<meta::Mark>> marks();
+  Result<std::vector<meta::Mark>> marks_of(std::uint32_t volume);
 
   Result<void> put_view(const meta::View& view);
   Result<void> remove_view(const std::string& name);

@@ -5,104 +5,135 @@
 
 #include "server/client/time_text.h"
 #include "server/client/zone.h"
+#include "server/volume/settled_moment.h"
 
 namespace mariner::node {
-
-index::IndexMoment oldest_moment(const ServedVolume& volume) {
-  const index::IndexMoment horizon = volume.volume->index().oldest();
-  return horizon.sequence.value == 0 ? index::IndexMoment{{}, {volume.meta.created_ns()}} : horizon;
-}
-
 namespace {
 
-Error outside(const ServedVolume& volume, const std::string& asked) {
-  const index::IndexMoment oldest = oldest_moment(volume);
-  return Error{ErrorCode::kOutsideWindow, asked + " is outside the history of " +
-                                              volume.meta.name() + ", which begins at " +
-                                              format_utc(oldest.time) + " (sequence " +
+using Done = UniqueFunction<void(Result<ResolvedMoment>)>;
+
+// As long as nothing was given up, the history begins with the volume.
+index::IndexMoment oldest_of(const index::IndexMoment& horizon, VersionTime created) {
+  return horizon.sequence.value == 0 ? index::IndexMoment{{}, created} : horizon;
+}
+
+Error outside(const MomentsOf& of, const index::IndexMoment& oldest, const std::string& asked) {
+  return Error{ErrorCode::kOutsideWindow, asked + " is outside the history of " + of.volume +
+                                              ", which begins at " + format_utc(oldest.time) +
+                                              " (sequence " +
                                               std::to_string(oldest.sequence.value) + ")"};
 }
 
-bool is_gone(const ServedVolume& volume, SequenceNumber sequence) {
-  return sequence < oldest_moment(volume).sequence;
+Error not_coordinated(const MomentsOf& of) {
+  return Error{ErrorCode::kUnavailable, of.volume + " is not served by this node now"};
+}
+
+// What the history knows of it, if it still has it.
+volume::History::MomentDone found(const MomentsOf& of, std::string text, ResolvedMoment moment,
+                                  Done done) {
+  return [of, text = std::move(text), moment = std::move(moment),
+          done = std::move(done)](const Result<volume::History::Moment>& in_history) mutable {
+    if (!in_history) return done(in_history.error());
+    moment.at = in_history->at;
+    moment.oldest = oldest_of(in_history->oldest, of.created);
+    moment.newest = in_history->newest;
+    if (moment.at.sequence < moment.oldest.sequence) return done(outside(of, moment.oldest, text));
+    done(std::move(moment));
+  };
 }
 
 // The newest moment. When the clock was stepped back, version times are ahead of it.
-VersionTime now_of(const ServedVolume& volume, const Executor& executor) {
-  return std::max(executor.wall_time(), volume.volume->replicator().coordinator().floor());
+VersionTime now_of(const replication::Replicator& replicator, const Executor& executor) {
+  return std::max(executor.wall_time(), replicator.coordinator().floor());
 }
 
-void open_moment(const ServedVolume& volume, VersionTime time,
-                 UniqueFunction<void(Result<ResolvedMoment>)> done) {
-  // A copy: the volume may be deleted while earlier writes are waited for.
-  volume.volume->moment_at(
-      time, [volume, time, done = std::move(done)](const Result<index::IndexMoment>& at) mutable {
-        if (!at) return done(at.error());
-        if (is_gone(volume, at->sequence)) return done(outside(volume, format_utc(time)));
-        done(ResolvedMoment{*at, time, {}});
-      });
+void open_moment(const MomentsOf& of, replication::Replicator& replicator, VersionTime time,
+                 Done done) {
+  ResolvedMoment moment;
+  moment.asked = time;
+  volume::settled_moment(replicator, *of.history, time,
+                         found(of, format_utc(time), std::move(moment), std::move(done)));
 }
 
-void resolve_time(const ServedVolume& volume, VersionTime time, Executor& executor,
-                  UniqueFunction<void(Result<ResolvedMoment>)> done) {
-  if (time > now_of(volume, executor)) {
+void resolve_time(const MomentsOf& of, replication::Replicator& replicator, VersionTime time,
+                  const Executor& executor, Done done) {
+  if (time > now_of(replicator, executor)) {
     return done(Error{ErrorCode::kOutsideWindow, format_utc(time) + " is in the future"});
   }
-  if (time.ns < volume.meta.created_ns()) return done(outside(volume, format_utc(time)));
-  open_moment(volume, time, std::move(done));
+  if (time < of.created) return done(outside(of, {{}, of.created}, format_utc(time)));
+  open_moment(of, replicator, time, std::move(done));
 }
 
-void resolve_sequence(const ServedVolume& volume, SequenceNumber sequence,
-                      UniqueFunction<void(Result<ResolvedMoment>)> done) {
-  const auto& coordinator = volume.volume->replicator().coordinator();
-  if (sequence > coordinator.settled()) {
-    return done(Error{ErrorCode::kOutsideWindow,
-                      "#" + std::to_string(sequence.value) + " is after the newest write of " +
-                          volume.meta.name() + ", #" +
-                          std::to_string(volume.volume->index().newest().sequence.value)});
+void resolve_sequence(const MomentsOf& of, const replication::Replicator& replicator,
+                      SequenceNumber sequence, Done done) {
+  const SequenceNumber settled = replicator.coordinator().settled();
+  if (sequence > settled) {
+    return done(Error{ErrorCode::kOutsideWindow, "#" + std::to_string(sequence.value) +
+                                                     " is after the newest write of " + of.volume +
+                                                     ", #" + std::to_string(settled.value)});
   }
-  if (is_gone(volume, sequence)) {
-    return done(outside(volume, "#" + std::to_string(sequence.value)));
+  of.history->moment(sequence,
+                     found(of, "#" + std::to_string(sequence.value), {}, std::move(done)));
+}
+
+void resolve_mark(const MomentsOf& of, const std::string& name, Done done) {
+  const auto mark = std::ranges::find(of.marks, name, &meta::Mark::name);
+  if (mark == of.marks.end()) {
+    return done(Error{ErrorCode::kNotFound, of.volume + " has no mark named " + name +
+                                                "; see `mariner mark list " + of.volume + "`"});
   }
-  volume.volume->index().moment_of(sequence, [volume, sequence, done = std::move(done)](
-                                                 const Result<index::IndexMoment>& at) mutable {
-    if (!at) return done(at.error());
-    if (is_gone(volume, sequence)) {
-      return done(outside(volume, "#" + std::to_string(sequence.value)));
-    }
-    done(ResolvedMoment{*at, {}, {}});
-  });
+  ResolvedMoment moment;
+  moment.mark = name;
+  const index::IndexMoment at{SequenceNumber{mark->sequence()}, VersionTime{mark->time_ns()}};
+  of.history->moment(at.sequence,
+                     found(of, "the mark " + name, std::move(moment),
+                           [at, done = std::move(done)](Result<ResolvedMoment> marked) mutable {
+                             if (marked) marked->at = at;
+                             done(std::move(marked));
+                           }));
 }
 
 }  // namespace
 
-void resolve_moment(const ServedVolume& volume, const api::MomentSpec& spec, MetaStore& store,
-                    Executor& executor, UniqueFunction<void(Result<ResolvedMoment>)> done) {
+index::IndexMoment oldest_moment(const ServedVolume& volume) {
+  return oldest_of(volume.volume->index().oldest(), VersionTime{volume.meta.created_ns()});
+}
+
+Result<MomentsOf> moments_of(const ServedVolume& volume, MetaStore& store) {
+  Result<std::vector<meta::Mark>> marks = store.marks_of(volume.meta.id());
+  if (!marks) return marks.error();
+  MomentsOf of;
+  of.volume = volume.meta.name();
+  of.created = VersionTime{volume.meta.created_ns()};
+  of.history = &volume.volume->history().history();
+  of.replicator = [held = volume.volume] { return &held->replicator(); };
+  of.marks = *std::move(marks);
+  of.keeps = volume.volume;
+  return of;
+}
+
+void resolve_moment(const MomentsOf& of, const api::MomentSpec& spec, const Executor& executor,
+                    Done done) {
+  replication::Replicator* const replicator = of.replicator();
+  if (replicator == nullptr) return done(not_coordinated(of));
   switch (spec.at_case()) {
     case api::MomentSpec::kTimeNs:
-      return resolve_time(volume, VersionTime{spec.time_ns()}, executor, std::move(done));
+      return resolve_time(of, *replicator, VersionTime{spec.time_ns()}, executor, std::move(done));
     case api::MomentSpec::kNow:
-      return open_moment(volume, now_of(volume, executor), std::move(done));
+      return open_moment(of, *replicator, now_of(*replicator, executor), std::move(done));
     case api::MomentSpec::kSequence:
-      return resolve_sequence(volume, SequenceNumber{spec.sequence()}, std::move(done));
-    case api::MomentSpec::kMark: {
-      Result<std::vector<meta::Mark>> marks = store.marks();
-      if (!marks) return done(marks.error());
-      for (const meta::Mark& mark : *marks) {
-        if (mark.volume_id() != volume.meta.id() || mark.name() != spec.mark()) continue;
-        if (is_gone(volume, SequenceNumber{mark.sequence()})) {
-          return done(outside(volume, "the mark " + mark.name()));
-        }
-        return done(ResolvedMoment{
-            {SequenceNumber{mark.sequence()}, VersionTime{mark.time_ns()}}, {}, mark.name()});
-      }
-      return done(Error{ErrorCode::kNotFound, volume.meta.name() + " has no mark named " +
-                                                  spec.mark() + "; see `mariner mark list " +
-                                                  volume.meta.name() + "`"});
-    }
+      return resolve_sequence(of, *replicator, SequenceNumber{spec.sequence()}, std::move(done));
+    case api::MomentSpec::kMark: return resolve_mark(of, spec.mark(), std::move(done));
     case api::MomentSpec::AT_NOT_SET: break;
   }
   done(Error{ErrorCode::kInvalidArgument, "no moment was given"});
+}
+
+void resolve_moment(const ServedVolume& volume, const api::MomentSpec& spec, MetaStore& store,
+                    const Executor& executor, Done done) {
+  const Result<MomentsOf> of = moments_of(volume, store);
+  if (!of) return done(of.error());
+  resolve_moment(*of, spec, executor, std::move(done));
 }
 
 api::Moment to_api(const index::IndexMoment& at) {

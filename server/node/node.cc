@@ -40,6 +40,7 @@ Node::~Node() {
   control_.reset();
   enrolment_desk_.reset();
   log_space_.reset();
+  keeper_.reset();
   access_.reset();
   views_.reset();
   volumes_.reset();
@@ -123,10 +124,12 @@ Result<void> Node::start() {
   access_ = std::make_unique<Access>(
       Access::Parts{config_, config_path_, accounts_, *volumes_, *views_, *store_});
   if (Result<void> r = create_configured_volumes(); !r) return r;
-  log_space_ = std::make_unique<LogSpace>(
-      LogSpace::Parts{node_log_->stack(), *volumes_, *views_, *store_, *worker_, loop_, log_},
-      config_.log.on_full,
+  keeper_ = std::make_unique<LocalKeeper>(
+      *volumes_, *views_, *store_,
       [this](const std::string& name) { unexpose(name, [](const Result<void>&) {}); });
+  log_space_ = std::make_unique<LogSpace>(
+      LogSpace::Parts{node_log_->stack(), *keeper_, *store_, *worker_, loop_, log_},
+      config_.log.on_full);
 
   loop_.set_patience([this] { return node_log_->stack().patience(); });
   node_log_->stack().start();

@@ -18,6 +18,7 @@
 #include "server/node/event_loop.h"
 #include "server/node/front.h"
 #include "server/node/index_stack.h"
+#include "server/node/local_keeper.h"
 #include "server/node/log.h"
 #include "server/node/log_space.h"
 #include "server/node/meta_store.h"
@@ -95,6 +96,7 @@ class Node final : public Daemon, public iscsi::TargetDirectory, public web::Web
   std::unique_ptr<VolumeSet> volumes_;
   std::unique_ptr<ViewSet> views_;
   std::unique_ptr<Access> access_;
+  std::unique_ptr<LocalKeeper> keeper_;
   std::unique_ptr<LogSpace> log_space_;
   std::unique_ptr<ScrubReport> scrub_report_;
   std::unique_ptr<EnrolmentDesk> enrolment_desk_;

@@ -56,16 +56,8 @@ class NodeControl final : public admin::Control {
   [[nodiscard]] api::Volume to_api(const ServedVolume& served);
   [[nodiscard]] api::View to_api(const ServedView& view);
   [[nodiscard]] api::Session to_api(const iscsi::SessionInfo& session);
-  [[nodiscard]] api::Mark to_api(const meta::Mark& mark, const ServedVolume& volume);
-  [[nodiscard]] Result<std::vector<meta::Mark>> marks_of(const ServedVolume& volume);
+  [[nodiscard]] Result<MomentsOf> find_moments(const std::string& name);
 
-  void fill_history(const ServedVolume& volume, const api::HistoryRequest& request,
-                    const index::IndexMoment& from, const index::IndexMoment& to, api::History out,
-                    admin::Answer<api::History> done);
-  struct HistoryWork;
-  void add_events(HistoryWork& work);
-  void roll_back(const std::string& name, const api::RollbackRequest& request,
-                 const ResolvedMoment& target, admin::Answer<api::RollbackAnswer> done);
   void apply_rollback(const api::RollbackRequest& request, const ResolvedMoment& target,
                       api::RollbackAnswer answer, admin::Answer<api::RollbackAnswer> done);
   void finish_rollback(const std::string& name, const replication::Stamp& stamp,
@@ -85,12 +77,7 @@ class NodeControl final : public admin::Control {
   void change_access(ServedVolume& volume, const meta::Volume& changed, const AccessChange& how,
                      admin::Answer<api::Access> done);
 
-  // The sessions of a target, and whether one of them used it a moment ago.
-  struct TargetUse {
-    std::vector<iscsi::SessionInfo> sessions;
-    bool in_use = false;
-  };
-  [[nodiscard]] TargetUse use_of(const std::string& iqn) const;
+  [[nodiscard]] std::vector<iscsi::SessionInfo> sessions_of(const std::string& iqn) const;
 
   Node& node_;
 };

@@ -1,5 +1,7 @@
 #include "server/node/session_answer.h"
 
+#include <algorithm>
+
 namespace mariner::node {
 namespace {
 
@@ -37,6 +39,14 @@ api::Session session_answer(const iscsi::SessionInfo& session, const Executor& e
     out.set_last_io_ns(executor.wall_time().ns - static_cast<std::uint64_t>(ago.count()));
   }
   return out;
+}
+
+bool in_use(const std::vector<iscsi::SessionInfo>& sessions, std::chrono::nanoseconds now) {
+  constexpr auto kRecentUse = std::chrono::seconds(10);
+  return std::ranges::any_of(sessions, [&](const iscsi::SessionInfo& session) {
+    return session.outstanding > 0 ||
+           (session.last_io.count() != 0 && now - session.last_io < kRecentUse);
+  });
 }
 
 }  // namespace mariner::node

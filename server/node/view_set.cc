@@ -5,6 +5,7 @@
 #include "proto/check.h"
 #include "server/node/identity.h"
 #include "server/node/names.h"
+#include "server/node/new_view.h"
 #include "server/node/reservation_store.h"
 
 namespace mariner::node {
@@ -89,13 +90,8 @@ Result<ServedView*> ViewSet::expose(const ServedVolume& volume, const NewView& r
   }
   std::string name = request.name;
   if (name.empty()) {
-    // Room for the number of a twin; a long volume's name is cut.
-    constexpr std::size_t kTwinBytes = 4;
-    const std::string number = "-" + std::to_string(request.at.sequence.value);
-    const std::string stem =
-        volume.meta.name().substr(0, kVolumeNameBytesMax - number.size() - kTwinBytes) + number;
-    name = stem;
-    for (int n = 2; views_.contains(name); ++n) name = stem + "-" + std::to_string(n);
+    name = free_view_name(volume.meta.name(), request.at.sequence,
+                          [this](const std::string& other) { return views_.contains(other); });
   }
   if (Result<void> r = check_volume_name(name); !r) return r.error();
   if (views_.contains(name)) {

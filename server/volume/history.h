@@ -20,12 +20,15 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <variant>
 #include <vector>
 
+#include "index/version_index.h"
 #include "proto/error.h"
 #include "proto/payload.h"
 #include "proto/unique_function.h"
 #include "proto/units.h"
+#include "server/volume/history_summary.h"
 #include "server/volume/layer.h"
 
 namespace mariner::volume {
@@ -79,6 +82,16 @@ class History {
   using Hold = std::shared_ptr<const void>;
   using HoldDone = UniqueFunction<void(Result<Hold>)>;
 
+  // What the history says of a moment that was asked for.
+  struct Moment {
+    index::IndexMoment at;         // the last write at or before it; 0: there was none
+    index::IndexMoment oldest;     // the first that can be opened; 0: nothing was given up yet
+    index::IndexMoment newest;     // that the history has
+    SequenceNumber last_rollback;  // 0: there was none
+  };
+  using MomentDone = UniqueFunction<void(Result<Moment>)>;
+  using SummaryDone = UniqueFunction<void(Result<HistorySummary>)>;
+
   virtual ~History() = default;
 
   // What each lookup's blocks held. The answer may end early, behind one block at least, so that it
@@ -100,6 +113,14 @@ class History {
   // Makes `bytes`, what the base holds for `range`, durable and known as its before-image. Where
   // there is one already, that stays.
   virtual void log_before_image(BlockRange range, PayloadSlice bytes, Done done) = 0;
+
+  // The moment of a time or of a number, as the history has it by now: whether more can come before
+  // it, only who stamps writes can tell. It may be before `oldest`.
+  virtual void moment(std::variant<VersionTime, SequenceNumber> asked, MomentDone done) = 0;
+
+  // What happened in a part of it. One on another machine lists fewer writes than were asked for,
+  // and says so.
+  virtual void summarize(const HistorySummary::Question& question, SummaryDone done) = 0;
 };
 
 // Asks until all is answered. The parts of the answer may be of several moments; `newest` is of the

@@ -139,9 +139,10 @@ void ImageApplier::next_chunk() {
 }
 
 bool ImageApplier::beside_base(BlockRange range) const {
-  if (parts_.base.empty()) return false;
+  if (parts_.base == nullptr) return true;
+  if (parts_.base->empty()) return false;
   bool any = false;
-  parts_.base.visit(range, [&](BlockRange, bool in_image) { any |= in_image; });
+  parts_.base->visit(range, [&](BlockRange, bool in_image) { any |= in_image; });
   return any;
 }
 
@@ -164,7 +165,7 @@ ImageApplier::Chunk ImageApplier::gather() const {
       chunk.lookups.push_back({run.range, run.content.at, true});
     }
     if (base) chunk.lookups.push_back({run.range, SequenceNumber{0}});
-    const bool stored = parts_.base.is_stored(run.range);
+    const bool stored = parts_.base != nullptr && parts_.base->is_stored(run.range);
     chunk.runs.push_back({std::move(run), base, stored});
   }
   return chunk;

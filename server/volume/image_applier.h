@@ -40,8 +40,9 @@ class ImageApplier {
     History& history;
     Worker& worker;
     // At least the blocks whose base the history has in the image, whenever a write is committed
-    // that was logged after that: those are asked about.
-    const BaseMap& base;
+    // that was logged after that: those are asked about. Null: only the history knows, and is asked
+    // about everything; nothing is left in the image under zeros then.
+    const BaseMap* base;
   };
 
   explicit ImageApplier(Parts parts) : parts_(parts) {}

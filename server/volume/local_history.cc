@@ -65,6 +65,16 @@ void LocalHistory::append(const LocatedRun& run, bool with_bytes, std::vector<Pa
 }
 
 void LocalHistory::locate(std::vector<Lookup> lookups, LocateDone done) {
+  const auto of_base = [](const Lookup& lookup) { return lookup.at.value == 0; };
+  if (parts_.base.empty() && std::ranges::all_of(lookups, of_base)) {
+    // As storage nodes ask for all that they are about to overwrite: nothing was ever a base.
+    Located located;
+    located.newest = parts_.index.newest().sequence;
+    for (const Lookup& lookup : lookups) {
+      located.runs.push_back({lookup.range, PastRun::Source::kZero, false, {}, nullptr});
+    }
+    return done(std::move(located));
+  }
   struct Looking {
     std::vector<Lookup> lookups;
     std::vector<std::vector<LocatedRun>> found;
@@ -193,6 +203,12 @@ void LocalHistory::read_elsewhere(const LocatedRun& run, std::span<std::byte> to
 }
 
 void LocalHistory::changed(SequenceNumber from, SequenceNumber to, Portion portion, Done done) {
+  if (from < parts_.index.oldest().sequence) {
+    return done(
+        Error{ErrorCode::kOutsideWindow, "what changed behind #" + std::to_string(from.value) +
+                                             " is no longer in the history, which begins at #" +
+                                             std::to_string(parts_.index.oldest().sequence.value)});
+  }
   ++in_flight_;
   parts_.index.changed(from, to,
                        [this, portion = std::move(portion), done = std::move(done)](
@@ -216,6 +232,30 @@ void LocalHistory::hold(SequenceNumber at, HoldDone done) {
 void LocalHistory::log_before_image(BlockRange range, PayloadSlice bytes, Done done) {
   CHECK(range.count.value <= kBeforeImageBlocksMax);
   parts_.log.log_before_image(range, std::move(bytes), false, std::move(done));
+}
+
+void LocalHistory::moment(std::variant<VersionTime, SequenceNumber> asked, MomentDone done) {
+  ++in_flight_;
+  auto found = [this, done = std::move(done)](const Result<index::IndexMoment>& at) mutable {
+    --in_flight_;
+    if (!at) return done(at.error());
+    index::StoredIndex& index = parts_.index;
+    done(Moment{*at, index.oldest(), index.newest(), index.last_rollback()});
+  };
+  if (const auto* time = std::get_if<VersionTime>(&asked)) {
+    parts_.index.moment_at(*time, std::move(found));
+  } else {
+    parts_.index.moment_of(std::get<SequenceNumber>(asked), std::move(found));
+  }
+}
+
+void LocalHistory::summarize(const HistorySummary::Question& question, SummaryDone done) {
+  ++in_flight_;
+  volume::summarize(parts_.index, question,
+                    [this, done = std::move(done)](Result<HistorySummary> summary) mutable {
+                      --in_flight_;
+                      done(std::move(summary));
+                    });
 }
 
 std::optional<SequenceNumber> LocalHistory::oldest_held() const {

@@ -41,6 +41,8 @@ class LocalHistory final : public History {
   void changed(SequenceNumber from, SequenceNumber to, Portion portion, Done done) override;
   void hold(SequenceNumber at, HoldDone done) override;
   void log_before_image(BlockRange range, PayloadSlice bytes, Done done) override;
+  void moment(std::variant<VersionTime, SequenceNumber> asked, MomentDone done) override;
+  void summarize(const HistorySummary::Question& question, SummaryDone done) override;
 
   // The oldest moment that is held; nothing: none is.
   [[nodiscard]] std::optional<SequenceNumber> oldest_held() const;

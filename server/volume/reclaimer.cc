@@ -60,12 +60,11 @@ void Reclaimer::reclaim(Done done) {
       });
 }
 
-Reclaimer::Bounds Reclaimer::bounds_of(VolumeId id, Volume& volume) {
-  Bounds bounds{owner_.keep_from(id), volume.replicator().coordinator().settled(), false};
+Reclaimer::Bounds Reclaimer::bounds_of(VolumeId id, const Reclaimable& volume) {
+  Bounds bounds{owner_.keep_from(id), volume.settled(), false};
   // What waits for the image is written from the history.
-  const Storage* storage = volume.storage();
-  if (storage != nullptr && storage->durable() < bounds.most) {
-    bounds.most = storage->durable();
+  if (volume.has_image() && volume.durable() < bounds.most) {
+    bounds.most = volume.durable();
     bounds.lags = true;
   }
   if (const auto pinned = volume.oldest_pinned(); pinned && *pinned < bounds.most) {
@@ -77,7 +76,7 @@ Reclaimer::Bounds Reclaimer::bounds_of(VolumeId id, Volume& volume) {
 // Whether the horizon that was found may be still the one: a view, a mark or a rollback may have
 // come since.
 bool Reclaimer::still_holds(VolumeId id, const VolumeState& state) {
-  if (state.horizon.sequence <= state.volume->index().oldest().sequence) return true;
+  if (state.horizon.sequence <= state.volume->logged().index().oldest().sequence) return true;
   const Bounds bounds = bounds_of(id, *state.volume);
   return state.horizon.time < bounds.keep && state.horizon.sequence <= bounds.most;
 }
@@ -101,14 +100,14 @@ void Reclaimer::group() {
 void Reclaimer::find_horizons(std::map<VolumeId, VolumeState>::iterator next) {
   if (next == volumes_.end()) return judge_some();
   VolumeState& state = next->second;
-  index::StoredIndex& index = state.volume->index();
+  index::StoredIndex& index = state.volume->logged().index();
   const Bounds bounds = bounds_of(next->first, *state.volume);
   state.horizon = index.oldest();
   if (bounds.keep.ns == 0) return find_horizons(std::next(next));
   const auto found = [this, next](const Result<index::IndexMoment>& at) {
     if (!at) return finish(at.error());
     VolumeState& of = next->second;
-    if (at->sequence > of.volume->index().oldest().sequence) of.horizon = *at;
+    if (at->sequence > of.volume->logged().index().oldest().sequence) of.horizon = *at;
     find_horizons(std::next(next));
   };
   index.moment_at({bounds.keep.ns - 1},
@@ -132,18 +131,16 @@ void Reclaimer::judge(std::size_t end, UniqueFunction<void(const Verdicts&)> the
       ReleaseJudge::Verdict& verdict = verdicts->emplace_back();
       const auto state = volumes_.find(record.volume);
       if (state == volumes_.end()) continue;
-      Volume& volume = *state->second.volume;
-      const Storage* storage = volume.storage();
-      const index::VersionLookup lookup(volume.index(), reader);
-      const ReleaseJudge judge(
-          lookup, volume.base_map(),
-          {.horizon = state->second.horizon.sequence,
-           .durable = storage != nullptr ? storage->durable() : SequenceNumber{},
-           .has_image = storage != nullptr});
+      Reclaimable& volume = *state->second.volume;
+      const index::VersionLookup lookup(volume.logged().index(), reader);
+      const ReleaseJudge judge(lookup, volume.logged().base_map(),
+                               {.horizon = state->second.horizon.sequence,
+                                .durable = volume.durable(),
+                                .has_image = volume.has_image()});
       verdict = judge.judge(record, location);
     }
   };
-  index::consult(volumes_.begin()->second.volume->index().store(), compute,
+  index::consult(volumes_.begin()->second.volume->logged().index().store(), compute,
                  [this, verdicts, then = std::move(then)](const Result<void>& looked) mutable {
                    if (!looked) return finish(looked.error());
                    then(*verdicts);
@@ -184,10 +181,7 @@ void Reclaimer::judged(const Verdicts& verdicts) {
 void Reclaimer::needed(Need need, VolumeId volume) {
   // With the image further on the horizon could be, too.
   if (need == Need::kHistory && volumes_[volume].lags) need = Need::kImage;
-  if (need == Need::kImage) {
-    Storage* storage = volumes_[volume].volume->storage();
-    storage->drain([](const Result<void>&) {});
-  }
+  if (need == Need::kImage) volumes_[volume].volume->hurry();
   finish(Report{need == Need::kImage ? Outcome::kLater : Outcome::kNeeded, volume});
 }
 
@@ -195,18 +189,17 @@ void Reclaimer::needed(Need need, VolumeId volume) {
 void Reclaimer::store(std::optional<std::uint64_t> ordinal, UniqueFunction<void()> then) {
   std::vector<VolumeRelease> releases;
   for (auto& [id, state] : volumes_) {
-    const Storage* storage = state.volume->storage();
     releases.push_back({id,
                         {.moment = state.horizon,
                          .last = state.last,
-                         .frontier = storage != nullptr ? storage->durable() : SequenceNumber{},
+                         .frontier = state.volume->durable(),
                          .given_up = ordinal ? state.given_up : SequenceNumber{}},
-                        state.volume->base_map().changed()});
+                        state.volume->logged().base_map().changed()});
   }
   owner_.store(std::move(releases), ordinal,
                [this, then = std::move(then)](Result<void> stored) mutable {
                  if (!stored) return finish(stored.error());
-                 for (auto& [id, state] : volumes_) state.volume->base_map().stored();
+                 for (auto& [id, state] : volumes_) state.volume->logged().base_map().stored();
                  then();
                });
 }
@@ -217,7 +210,7 @@ void Reclaimer::store_horizons() {
   for (auto& [id, state] : volumes_) {
     if (!still_holds(id, state)) return finish(Report{Outcome::kLater, id});
   }
-  for (auto& [id, state] : volumes_) state.volume->set_horizon(state.horizon);
+  for (auto& [id, state] : volumes_) state.volume->logged().index().set_horizon(state.horizon);
   store(std::nullopt, [this] { forget_some(); });
 }
 
@@ -251,12 +244,12 @@ void Reclaimer::prepare(const Verdicts& verdicts) {
   for (auto& [id, ranges] : preparation->rebased) {
     for (const BlockRange& range : ranges) {
       ++preparation->waiting;
-      volumes_[id].volume->log().log_rebase(range, done);
+      volumes_[id].volume->logged().log().log_rebase(range, done);
     }
   }
   for (auto& [id, ranges] : preparation->punched) {
     ++preparation->waiting;
-    volumes_[id].volume->storage()->punch(ranges, done);
+    volumes_[id].volume->punch(ranges, done);
   }
   for (auto& [id, ranges] : preparation->moved) {
     for (const BlockRange& range : ranges) {
@@ -270,8 +263,8 @@ void Reclaimer::prepare(const Verdicts& verdicts) {
 void Reclaimer::move(VolumeState& state, BlockRange range,
                      UniqueFunction<void(Result<void>)> done) {
   Payload bytes = Payload::allocate(range.count.bytes());
-  Volume& volume = *state.volume;
-  volume.history().read(
+  LoggedVolume& volume = state.volume->logged();
+  volume.reader().read(
       range, state.horizon.sequence, bytes.bytes(),
       [&volume, range, bytes, done = std::move(done)](Result<void> read) mutable {
         if (!read) return done(read.error());
@@ -307,7 +300,8 @@ void Reclaimer::forget(const Preparation& preparation, const Verdicts& verdicts)
                        all_done(volume, verdict.to_move, preparation.moved);
     // Something has changed meanwhile.
     if (!ready) return finish(Report{Outcome::kLater, volume});
-    for (const BlockRange& range : verdict.to_base) volumes_[volume].volume->base_map().add(range);
+    for (const BlockRange& range : verdict.to_base)
+      volumes_[volume].volume->logged().base_map().add(range);
     ++next_;
   }
   parts_.executor.post([this, alive = alive_] {
@@ -323,7 +317,7 @@ void Reclaimer::release() {
   given_up_ = std::max(given_up_, oldest_.end_ordinal);
   parts_.log.writer().forget_withdrawn(given_up_);
   for (auto& [id, state] : volumes_) {
-    state.volume->forget_through(state.given_up, given_up_ - 1, state.payload_bytes);
+    state.volume->logged().forget_through(state.given_up, given_up_ - 1, state.payload_bytes);
   }
   const logging::LogArray::Member* member = parts_.log.find(oldest_.disk);
   if (stopping_ || member == nullptr || !member->recycler->idle() ||

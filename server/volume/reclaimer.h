@@ -31,8 +31,10 @@
 #include "logging/log_array.h"
 #include "logging/oldest_records.h"
 #include "proto/executor.h"
+#include "server/volume/base_map.h"
+#include "server/volume/reclaimable.h"
 #include "server/volume/release_judge.h"
-#include "server/volume/volume.h"
+#include "server/volume/volume_history.h"
 #include "server/volume/worker.h"
 
 namespace mariner::volume {
@@ -50,7 +52,7 @@ class ReclaimerOwner {
 
   virtual ~ReclaimerOwner() = default;
   // Null: the volume is gone, and nobody needs its records.
-  virtual std::shared_ptr<Volume> find(VolumeId volume) = 0;
+  virtual std::shared_ptr<Reclaimable> find(VolumeId volume) = 0;
   // No moment at or after this time may be given up: the window, views, marks.
   virtual VersionTime keep_from(VolumeId volume) = 0;
   // Makes all of it durable, in one step; with `ordinal`, that every record of the log below it has
@@ -94,7 +96,7 @@ class Reclaimer {
   static constexpr std::uint64_t kMovedBlocksPerTurn = 2048;  // 8 MiB in memory
 
   struct VolumeState {
-    std::shared_ptr<Volume> volume;
+    std::shared_ptr<Reclaimable> volume;
     index::IndexMoment horizon;
     bool lags = false;        // the horizon is where it is because the image is behind
     SequenceNumber last;      // highest number in the track
@@ -111,7 +113,7 @@ class Reclaimer {
   using Records = std::vector<std::pair<logging::Record, logging::LogLocation>>;
 
   void group();
-  [[nodiscard]] Bounds bounds_of(VolumeId id, Volume& volume);
+  [[nodiscard]] Bounds bounds_of(VolumeId id, const Reclaimable& volume);
   [[nodiscard]] bool still_holds(VolumeId id, const VolumeState& state);
   void find_horizons(std::map<VolumeId, VolumeState>::iterator next);
   [[nodiscard]] std::uint64_t movable_bytes() const;

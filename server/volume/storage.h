@@ -74,6 +74,8 @@ class Storage final : public replication::ClusterStorageParticipant, public Curr
                 UniqueFunction<void()> done) override;
 
   void read(BlockRange range, ReadDone done) override;
+  // The past of the volume, with this image for what only the base holds.
+  [[nodiscard]] HistoryReader& past() { return history_; }
 
   // Begins to apply now what is pending. `done` runs when all that is committed by now is durable
   // in the image.
@@ -84,7 +86,8 @@ class Storage final : public replication::ClusterStorageParticipant, public Curr
   // Stops applying; nothing more is begun. What is pending is found again in the log.
   void stop();
   [[nodiscard]] bool idle() const {
-    return !applier_.running() && !punching_ && reads_in_flight_ == 0 && catching_up_ == 0;
+    return !applier_.running() && !punching_ && reads_in_flight_ == 0 && catching_up_ == 0 &&
+           history_.in_flight() == 0;
   }
 
   [[nodiscard]] SequenceNumber durable() const { return durable_; }

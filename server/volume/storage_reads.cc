@@ -95,8 +95,8 @@ void Storage::read_image(BlockRange range, std::span<std::byte> to,
                          const std::shared_ptr<ReadOperation>& operation) {
   const std::uint64_t offset = range.first.byte_offset();
   bool beside_base = false;
-  if (!parts_.base.empty()) {
-    parts_.base.visit(range, [&](BlockRange, bool in_image) { beside_base |= in_image; });
+  if (parts_.base != nullptr && !parts_.base->empty()) {
+    parts_.base->visit(range, [&](BlockRange, bool in_image) { beside_base |= in_image; });
   }
   if (beside_base) return read_beside_base(range, to, operation);
   if (parts_.image.try_read(offset, to)) return;

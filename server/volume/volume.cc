@@ -56,7 +56,7 @@ Volume::Volume(VolumeOptions options, VolumeHistory history, LogParts log, Worke
   if (options.image != nullptr) {
     CHECK(worker != nullptr);
     stored_ = std::make_unique<StoredVolume>(
-        std::move(options.image), StoredVolume::Parts{past, base_map(), *worker, executor},
+        std::move(options.image), StoredVolume::Parts{past, &base_map(), *worker, executor},
         options.storage,
         Storage::Found{beginning.start.frontier, beginning.start.last, std::move(history.unapplied),
                        history.unapplied_since},
@@ -118,24 +118,6 @@ Result<std::shared_ptr<Layer>> Volume::open_snapshot(SequenceNumber at) {
                                    const std::shared_ptr<Volume> volume = weak.lock();
                                    return volume == nullptr ? nullptr : volume->view_layer(at);
                                  }));
-}
-
-void Volume::moment_at(VersionTime time, UniqueFunction<void(Result<index::IndexMoment>)> done) {
-  const SequenceNumber stamped = replicator().coordinator().last_stamped();
-  replicator().settle_moment(
-      time, [this, self = shared_from_this(), time, stamped,
-             done = std::move(done)](Result<SequenceNumber> settled) mutable {
-        if (!settled) return done(settled.error());
-        if (*settled < stamped) {
-          return done(
-              Error{ErrorCode::kUnavailable,
-                    "the log failed with writes under way, and which of them it kept shows "
-                    "after a restart; a moment before them can be named by its number, up to #" +
-                        std::to_string(settled->value)});
-        }
-        index().moment_at(time, [self, done = std::move(done)](
-                                    const Result<index::IndexMoment>& at) mutable { done(at); });
-      });
 }
 
 void Volume::close(const Error& error) {

@@ -21,6 +21,7 @@
 #include "proto/executor.h"
 #include "server/volume/history_view.h"
 #include "server/volume/logged_volume.h"
+#include "server/volume/reclaimable.h"
 #include "server/volume/served_volume.h"
 #include "server/volume/snapshot.h"
 #include "server/volume/stored_volume.h"
@@ -49,7 +50,7 @@ struct VolumeOptions {
   UniqueFunction<std::unique_ptr<History>(History&)> between{};
 };
 
-class Volume : public std::enable_shared_from_this<Volume> {
+class Volume final : public Reclaimable, public std::enable_shared_from_this<Volume> {
  public:
   static constexpr std::uint64_t kVoidMargin = ServedVolume::kVoidMargin;
 
@@ -62,7 +63,7 @@ class Volume : public std::enable_shared_from_this<Volume> {
   // used are voided first, on record.
   Volume(VolumeOptions options, VolumeHistory history, LogParts log, Worker* worker,
          Executor& executor, Events events);
-  ~Volume();
+  ~Volume() override;
   Volume(const Volume&) = delete;
   Volume& operator=(const Volume&) = delete;
 
@@ -97,25 +98,27 @@ class Volume : public std::enable_shared_from_this<Volume> {
   // A layer of a settled moment that stays readable while it is held. kOutsideWindow when the
   // history begins after it; kUnavailable once the volume is closed. It does not keep the volume.
   Result<std::shared_ptr<Layer>> open_snapshot(SequenceNumber at);
-  // Gives up what snapshots keep; false: there are none. Whoever reads one is told.
-  bool drop_snapshots() { return logged_.snapshots()->drop_all(); }
-  // As LoggedVolume.
-  [[nodiscard]] std::optional<SequenceNumber> oldest_pinned() const {
+  // Reclaimable
+  [[nodiscard]] LoggedVolume& logged() override { return logged_; }
+  [[nodiscard]] SequenceNumber settled() const override {
+    return replicator().coordinator().settled();
+  }
+  [[nodiscard]] bool has_image() const override { return stored_ != nullptr; }
+  [[nodiscard]] SequenceNumber durable() const override {
+    return stored_ != nullptr ? storage()->durable() : SequenceNumber{};
+  }
+  [[nodiscard]] std::optional<SequenceNumber> oldest_pinned() const override {
     return logged_.oldest_pinned();
   }
-  // A rollback is under way: not on record yet.
-  [[nodiscard]] bool rolling_back() const { return logged_.history().oldest_held().has_value(); }
-
-  // No moment before it can be opened from now on, or be the target of a rollback.
-  void set_horizon(index::IndexMoment horizon) { index().set_horizon(horizon); }
-  // As LoggedVolume.
-  void forget_through(SequenceNumber sequence, std::uint64_t ordinal, std::uint64_t payload_bytes) {
-    logged_.forget_through(sequence, ordinal, payload_bytes);
+  void hurry() override {
+    if (stored_ != nullptr) storage()->drain([](const Result<void>&) {});
+  }
+  void punch(std::vector<BlockRange> ranges, UniqueFunction<void(Result<void>)> done) override {
+    storage()->punch(std::move(ranges), std::move(done));
   }
 
-  // Makes `time` a moment: resolves it to the last write at or before it, once that is settled.
-  // kUnavailable when the log failed and it cannot settle before a restart.
-  void moment_at(VersionTime time, UniqueFunction<void(Result<index::IndexMoment>)> done);
+  // A rollback is under way: not on record yet.
+  [[nodiscard]] bool rolling_back() const { return logged_.history().oldest_held().has_value(); }
 
   // Refuses new writes, lets what is stamped complete, stops applying.
   void close(const Error& error);

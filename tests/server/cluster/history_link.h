@@ -23,7 +23,8 @@ class HistoryLink {
   void connect() {
     ++connection_;
     session_ = std::make_unique<HistorySession>(HistorySession::Parts{
-        [this](VolumeId volume) { return volume == kVolume ? &far_ : nullptr; }, worker_,
+        [this](VolumeId volume) { return volume == kVolume ? &far_ : nullptr; },
+        [this](VolumeId volume) { return volume == kVolume ? image : nullptr; }, worker_,
         [this](const HistoryFrame& frame) {
           if (refuse_answers) return false;
           executor.post([this, frame, connection = connection_] {
@@ -70,6 +71,7 @@ class HistoryLink {
 
   test::ManualExecutor executor;
   RemoteHistory near{kVolume};
+  volume::Base* image = nullptr;  // of the far node
   bool refuse_answers = false;
   bool refuse_questions = false;
   bool broken = false;

@@ -24,7 +24,7 @@ class HistorySessionTest : public ::testing::Test {
   std::vector<HistoryFrame> answers_;
   std::uint64_t id_ = 0;
   HistorySession session_{{[this](VolumeId volume) { return volume == kVolume ? &far_ : nullptr; },
-                           worker_,
+                           [](VolumeId) { return nullptr; }, worker_,
                            [this](const HistoryFrame& frame) {
                              answers_.push_back(frame);
                              return true;

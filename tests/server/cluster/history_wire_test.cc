@@ -33,6 +33,25 @@ TEST(HistoryWire, QuestionsComeAsTheyWereAsked) {
             SequenceNumber{8});
   EXPECT_EQ(std::get<HoldQuestion>(question_back(HoldQuestion{{9}})->what).at, SequenceNumber{9});
   EXPECT_EQ(std::get<ReleaseQuestion>(question_back(ReleaseQuestion{10})->what).held, 10u);
+  EXPECT_EQ(
+      std::get<VersionTime>(
+          std::get<MomentQuestion>(question_back(MomentQuestion{VersionTime{11}})->what).asked),
+      VersionTime{11});
+  EXPECT_EQ(
+      std::get<SequenceNumber>(
+          std::get<MomentQuestion>(question_back(MomentQuestion{SequenceNumber{12}})->what).asked),
+      SequenceNumber{12});
+  const auto summary = question_back(SummaryQuestion{{{1}, {2}, {3}, 4, 5, 6}});
+  ASSERT_TRUE(summary.has_value());
+  const volume::HistorySummary::Question& what = std::get<SummaryQuestion>(summary->what).what;
+  EXPECT_EQ(what.from, SequenceNumber{1});
+  EXPECT_EQ(what.to, SequenceNumber{2});
+  EXPECT_EQ(what.start, VersionTime{3});
+  EXPECT_EQ(what.width_ns, 4u);
+  EXPECT_EQ(what.columns, 5u);
+  EXPECT_EQ(what.writes_max, 6u);
+  EXPECT_EQ(std::get<BaseQuestion>(question_back(BaseQuestion{{{4}, {5}}})->what).range,
+            (BlockRange{{4}, {5}}));
   const auto image =
       question_back(BeforeImageQuestion{{{1}, {2}}, test::LoggedRig::blocks_of('x', 2)});
   ASSERT_TRUE(image.has_value());
@@ -51,10 +70,15 @@ TEST(HistoryWire, QuestionsWithoutSenseOrBoundAreRefused) {
                                  kQuestionLookupsMax + 1, {{{1}, {1}}, {3}, false})})
                    .has_value());
   EXPECT_FALSE(question_back(ReadQuestion{{{4}, {kQuestionBlocksMax + 1}}, {6}}).has_value());
+  EXPECT_FALSE(question_back(BaseQuestion{{{4}, {kQuestionBlocksMax + 1}}}).has_value());
   EXPECT_FALSE(question_back(ReadQuestion{{{UINT64_MAX}, {1}}, {6}}).has_value());
   EXPECT_FALSE(question_back(ChangedQuestion{{9}, {8}}).has_value());
   EXPECT_FALSE(question_back(BeforeImageQuestion{{{1}, {3}}, test::LoggedRig::blocks_of('x', 2)})
                    .has_value());
+  EXPECT_FALSE(question_back(SummaryQuestion{{{9}, {8}, {}, 0, 0, 0}}).has_value());
+  EXPECT_FALSE(question_back(SummaryQuestion{{{1}, {8}, {}, 0, 0, kSummaryWritesMax + 1}}));
+  EXPECT_FALSE(question_back(
+      SummaryQuestion{{{1}, {8}, {}, 1, volume::HistorySummary::kColumnsMax + 1, 0}}));
   EXPECT_FALSE(decode_question("\xff\xff", {}).has_value());
   EXPECT_FALSE(decode_question("", {}).has_value());
   const HistoryFrame hold = encode(HistoryQuestion{kVolume, 1, HoldQuestion{{9}}});
@@ -85,6 +109,43 @@ TEST(HistoryWire, AnswersComeAsTheyWereGiven) {
                 .error.message,
             "x");
   EXPECT_TRUE(std::holds_alternative<DoneAnswer>(answer_back(DoneAnswer{})->what));
+  const auto moment =
+      answer_back(MomentAnswer{{{{1}, {2}}, {{3}, {4}}, {{5}, {6}}, SequenceNumber{7}}});
+  const volume::History::Moment& at = std::get<MomentAnswer>(moment->what).moment;
+  EXPECT_EQ(at.at.sequence, SequenceNumber{1});
+  EXPECT_EQ(at.oldest.time, VersionTime{4});
+  EXPECT_EQ(at.newest.sequence, SequenceNumber{5});
+  EXPECT_EQ(at.last_rollback, SequenceNumber{7});
+}
+
+TEST(HistoryWire, ASummaryComesAsItWasMade) {
+  volume::HistorySummary summary;
+  summary.writes = 3;
+  summary.bytes = 8192;
+  summary.distinct_bytes = 4096;
+  summary.columns = {{1, 4096}, {2, 4096}};
+  summary.list = {{logging::RecordType::kWrite, {1}, {2}, {3}, {{4}, {5}}, {}}};
+  summary.rollbacks = {{logging::RecordType::kRollback, {6}, {7}, {8}, {}, {9}}};
+  summary.truncated = true;
+  const auto back = answer_back(SummaryAnswer{summary});
+  ASSERT_TRUE(back.has_value()) << to_string(back.error());
+  const volume::HistorySummary& got = std::get<SummaryAnswer>(back->what).summary;
+  EXPECT_EQ(got.writes, 3u);
+  EXPECT_EQ(got.bytes, 8192u);
+  EXPECT_EQ(got.distinct_bytes, 4096u);
+  ASSERT_EQ(got.columns.size(), 2u);
+  EXPECT_EQ(got.columns[1].writes, 2u);
+  ASSERT_EQ(got.list.size(), 1u);
+  EXPECT_EQ(got.list[0].extent, (BlockRange{{4}, {5}}));
+  ASSERT_EQ(got.rollbacks.size(), 1u);
+  EXPECT_EQ(got.rollbacks[0].target, SequenceNumber{9});
+  EXPECT_TRUE(got.truncated);
+  EXPECT_TRUE(answer_back(SummaryAnswer{}).has_value()) << "nothing happened";
+
+  const HistoryFrame frame = encode(HistoryAnswer{kVolume, 1, SummaryAnswer{summary}});
+  Payload damaged = HistoryLink::whole(frame.payload);
+  std::memset(damaged.data(), 0xff, damaged.size());
+  EXPECT_FALSE(decode_answer(frame.header, damaged).has_value());
 }
 
 TEST(HistoryWire, AnswersWithoutSenseOrBoundAreRefused) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tests/server/cluster/history_link.h"
+#include "tests/server/cluster/letters_base.h"
 #include "tests/server/volume/asked_history.h"
 #include "tests/server/volume/logged_rig.h"
 
@@ -252,6 +253,60 @@ TEST_F(RemoteHistoryTest, ABeforeImageOfABrokenConnectionComesBeforeTheNextOnes)
   EXPECT_TRUE(logged);
 }
 
+TEST_F(RemoteHistoryTest, AsksForMomentsAndSummaries) {
+  std::optional<History::Moment> moment;
+  near_.moment(VersionTime{17}, [&](Result<History::Moment> found) { moment = *found; });
+  std::optional<volume::HistorySummary> summary;
+  near_.summarize({{1}, {9}, {}, 0, 0, UINT32_MAX},
+                  [&](Result<volume::HistorySummary> made) { summary = *made; });
+  turn();
+  auto asked = AskedHistory::next(far_.moments);
+  EXPECT_EQ(std::get<VersionTime>(asked.asked), VersionTime{17});
+  asked.done(History::Moment{{{4}, {16}}, {{1}, {2}}, {{8}, {20}}, SequenceNumber{3}});
+  auto summing = AskedHistory::next(far_.summaries);
+  EXPECT_EQ(summing.question.to, SequenceNumber{9});
+  EXPECT_EQ(summing.question.writes_max, kSummaryWritesMax) << "no more than an answer holds";
+  volume::HistorySummary made;
+  made.writes = 8;
+  summing.done(std::move(made));
+  turn();
+  ASSERT_TRUE(moment && summary);
+  EXPECT_EQ(moment->at.sequence, SequenceNumber{4});
+  EXPECT_EQ(moment->last_rollback, SequenceNumber{3});
+  EXPECT_EQ(summary->writes, 8u);
+
+  std::vector<ErrorCode> failed;
+  near_.moment(SequenceNumber{5}, [&](const auto& found) { failed.push_back(found.error().code); });
+  near_.summarize({{1}, {9}}, [&](const auto& out) { failed.push_back(out.error().code); });
+  turn();
+  AskedHistory::next(far_.moments).done(Error{ErrorCode::kIo, "damaged"});
+  turn();
+  link_.disconnect();
+  EXPECT_EQ(failed, (std::vector{ErrorCode::kIo, ErrorCode::kUnavailable}));
+}
+
+TEST_F(RemoteHistoryTest, ReadsTheImageOfAnotherNodeInPieces) {
+  constexpr BlockCount kMore{kQuestionBlocksMax + 2};
+  Payload to = Payload::zeroed(kMore.bytes());
+  std::optional<Result<void>> read;
+  near_.read_base({{1}, kMore}, to.bytes(), [&](const Result<void>& r) { read = r; });
+  turn();
+  ASSERT_TRUE(read.has_value());
+  EXPECT_EQ(read->error().code, ErrorCode::kUnavailable) << "there is none";
+  test::LettersBase letters;
+  link_.image = &letters;
+  near_.read_base({{1}, kMore}, to.bytes(), [&](const Result<void>& r) { read = r; });
+  turn();
+  EXPECT_TRUE(read->has_value());
+  EXPECT_EQ(letters.asked.size(), 2u);
+  EXPECT_EQ(test::LoggedRig::text_of(to.bytes().first(3 * kBlockBytes)), "BCD");
+  letters.good = false;
+  near_.read_base({{1}, {1}}, to.bytes().first(kBlockBytes),
+                  [&](const Result<void>& r) { read = r; });
+  turn();
+  EXPECT_FALSE(read->has_value());
+}
+
 TEST_F(RemoteHistoryTest, WaitsWhileTheConnectionTakesNothing) {
   link_.refuse_questions = true;
   bool done = false;
@@ -299,6 +354,8 @@ TEST_F(Nonsense, IsNoAnswer) {
   EXPECT_FALSE(near_.received({HistoryLink::kVolume, 99, DoneAnswer{}}).has_value());
   EXPECT_TRUE(refused(DoneAnswer{}));
   EXPECT_TRUE(refused(ReadAnswer{}));
+  EXPECT_TRUE(refused(MomentAnswer{}));
+  EXPECT_TRUE(refused(SummaryAnswer{}));
   EXPECT_TRUE(refused(one({{11}, {1}}, test::LoggedRig::blocks_of('a', 1)))) << "a gap";
   EXPECT_TRUE(refused(one({{10}, {9}}, test::LoggedRig::blocks_of('a', 9)))) << "more";
   EXPECT_TRUE(refused(one({{10}, {1}}))) << "without its bytes";

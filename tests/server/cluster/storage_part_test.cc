@@ -2,11 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "tests/server/cluster/letters_base.h"
 #include "tests/server/cluster/memory_promises.h"
 #include "tests/server/volume/asked_history.h"
 #include "tests/server/volume/inline_worker.h"
@@ -34,6 +36,7 @@ class StoragePartTest : public ::testing::Test {
     if (part_ == nullptr) return;
     part_->close();
     disk_.release();
+    advance(1s);
     executor_.run_until_idle();
     EXPECT_TRUE(part_->idle());
   }
@@ -46,7 +49,7 @@ class StoragePartTest : public ::testing::Test {
     part_ = std::make_unique<StoragePart>(
         std::make_unique<test::WatchedDisk>(disk_, [](ByteRange, bool) {}),
         replication::StorageRole::Start{kVolume, promised, {durable}}, options,
-        StoragePart::Parts{history_, worker_, executor_, promises_}, std::move(events));
+        StoragePart::Parts{history_, &other_, worker_, executor_, promises_}, std::move(events));
     to_ = part_->host().accept([this](const FromStorage& message) { said_.push_back(message); });
   }
   void tell(replication::ToStorage message) {
@@ -78,6 +81,24 @@ class StoragePartTest : public ::testing::Test {
     }
     return found;
   }
+  // What it is about to overwrite is nobody's base.
+  void advance(std::chrono::milliseconds time) {
+    constexpr auto kStep = 100ms;
+    for (; time.count() > 0; time -= kStep) {
+      executor_.advance(std::min(time, std::chrono::milliseconds(kStep)));
+      while (!history_.locates.empty()) {
+        AskedHistory::Locate asked = AskedHistory::next(history_.locates);
+        volume::History::Located none;
+        for (const volume::History::Lookup& lookup : asked.lookups) {
+          EXPECT_EQ(lookup.at, SequenceNumber{0});
+          EXPECT_FALSE(lookup.with_bytes);
+          none.runs.push_back({lookup.range, volume::PastRun::Source::kZero, false, {}, nullptr});
+        }
+        asked.done(std::move(none));
+        executor_.run_ready();
+      }
+    }
+  }
   std::string read(BlockRange range) {
     std::string text = "nothing";
     part_->storage().read(range, [&](const Result<PayloadSlice>& r) {
@@ -94,6 +115,7 @@ class StoragePartTest : public ::testing::Test {
   test::FaultyDisk disk_{executor_, {.size_bytes = kBlocks * kBlockBytes}};
   test::InlineWorker worker_{executor_};
   AskedHistory history_;
+  test::LettersBase other_;
   MemoryPromises promises_{executor_};
   std::unique_ptr<StoragePart> part_;
   ConnectionId to_;
@@ -115,7 +137,7 @@ TEST_F(StoragePartTest, WhatIsCommittedIsReadAndComesToTheImage) {
   commit(2);
   EXPECT_EQ(read({{0}, {4}}), "abb0");
   EXPECT_EQ(image(), "0000");
-  executor_.advance(5s);
+  advance(5s);
   EXPECT_EQ(image(), "abb0");
   EXPECT_EQ(durable_, SequenceNumber{2});
   EXPECT_EQ(said<replication::StorageProgress>()->durable, SequenceNumber{2});
@@ -131,7 +153,7 @@ TEST_F(StoragePartTest, TheCoordinatorIsToldWhatIsGranted) {
   EXPECT_GE(at_first->granted, 64 * kBlockBytes);
   for (std::uint64_t sequence = 1; sequence <= 4; ++sequence) write(sequence, {{0}, {16}}, 'a');
   commit(4);
-  executor_.advance(30s);
+  advance(30s);
   EXPECT_EQ(durable_, SequenceNumber{4});
   EXPECT_GE(said<replication::StorageProgress>()->granted, 128 * kBlockBytes)
       << "as much again as was applied";
@@ -173,12 +195,12 @@ TEST_F(StoragePartTest, AnImageThatCannotBeWrittenIsSaidAndTriedAgain) {
   write(1, {{0}, {1}}, 'a');
   commit(1);
   disk_.fail_writes(1, test::FaultyDisk::Remains::kNothing);
-  executor_.advance(2500ms);
+  advance(2500ms);
   EXPECT_EQ(failures_, 1);
   EXPECT_EQ(durable_, SequenceNumber{0});
   EXPECT_EQ(said<replication::StorageProgress>()->durable, SequenceNumber{0});
   EXPECT_EQ(read({{0}, {1}}), "a");
-  executor_.advance(30s);
+  advance(30s);
   EXPECT_EQ(durable_, SequenceNumber{1});
   EXPECT_EQ(image(), "a000");
 }
@@ -189,12 +211,54 @@ TEST_F(StoragePartTest, WhatIsUnderWayIsWaitedForAtTheEnd) {
   write(1, {{0}, {1}}, 'a');
   commit(1);
   worker_.set_duration([] { return 1s; });
-  executor_.advance(2500ms);
+  advance(2500ms);
   EXPECT_FALSE(part_->idle());
   part_->close();
   EXPECT_FALSE(part_->idle());
-  executor_.advance(10s);
+  advance(10s);
   EXPECT_TRUE(part_->idle());
+}
+
+TEST_F(StoragePartTest, WhatOnlyTheImageHoldsIsLoggedBeforeItIsOverwritten) {
+  disk_.overwrite(0, LoggedRig::blocks_of('i', 4).bytes());
+  make(7, Epoch{4});
+  resume(7);
+  write(8, {{1}, {2}}, 'a');
+  commit(8);
+  executor_.advance(2500ms);
+  AskedHistory::Locate asked = AskedHistory::next(history_.locates);
+  ASSERT_EQ(asked.lookups.size(), 1u);
+  asked.done(
+      volume::History::Located{{{{{1}, {1}}, volume::PastRun::Source::kZero, false, {}, nullptr},
+                                {{{2}, {1}}, volume::PastRun::Source::kBase, false, {}, nullptr}},
+                               {}});
+  executor_.run_ready();
+  EXPECT_EQ(image(), "iiii");
+  AskedHistory::BeforeImage kept = AskedHistory::next(history_.before_images);
+  EXPECT_EQ(kept.range, (BlockRange{{2}, {1}}));
+  EXPECT_EQ(LoggedRig::text_of(kept.bytes.bytes()), "i");
+  kept.done({});
+  executor_.run_ready();
+  EXPECT_EQ(image(), "iaai");
+}
+
+TEST_F(StoragePartTest, OthersReadTheImageOnceItIsBuilt) {
+  disk_.overwrite(0, LoggedRig::blocks_of('i', 4).bytes());
+  const auto seen = [this](BlockRange range) {
+    Payload to = Payload::zeroed(range.count.bytes());
+    std::string text = "nothing";
+    part_->image().read(range, to.bytes(), [&](const Result<void>& r) {
+      text = r ? LoggedRig::text_of(to.bytes()) : std::string(error_code_name(r.error().code));
+    });
+    executor_.run_ready();
+    return text;
+  };
+  make(7);
+  EXPECT_EQ(seen({{1}, {2}}), "ii");
+  EXPECT_EQ(seen({{kBlocks - 1}, {2}}), "invalid-argument");
+  part_->close();
+  make(0);
+  EXPECT_EQ(seen({{1}, {2}}), "unavailable");
 }
 
 TEST_F(StoragePartTest, AnOlderEpochThanWasPromisedIsNotHeard) {

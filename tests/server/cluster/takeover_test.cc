@@ -35,7 +35,8 @@ struct Side {
         promises(executor),
         storage(std::make_unique<test::WatchedDisk>(image, [](ByteRange, bool) {}),
                 replication::StorageRole::Start{kVolume, {}, {}}, volume::Storage::Options{},
-                StoragePart::Parts{history, worker, executor, promises}, StoragePart::Events{}),
+                StoragePart::Parts{history, nullptr, worker, executor, promises},
+                StoragePart::Events{}),
         member(executor, cluster, node.id) {
     ParticipantService::Parts own;
     own.storage = &storage.host();

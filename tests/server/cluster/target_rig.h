@@ -138,7 +138,7 @@ class TargetRig {
     if (history == nullptr) history = &logger->logged().history();
     storage.emplace(std::make_unique<test::WatchedDisk>(image, [](ByteRange, bool) {}),
                     replication::StorageRole::Start{kVolume, {}, {}}, volume::Storage::Options{},
-                    StoragePart::Parts{*history, worker, executor, promises},
+                    StoragePart::Parts{*history, nullptr, worker, executor, promises},
                     StoragePart::Events{});
     begin_target({.logger = &logger->host(), .storage = &storage->host()});
   }

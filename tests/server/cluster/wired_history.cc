@@ -41,7 +41,7 @@ WiredHistory::~WiredHistory() {
 void WiredHistory::connect() {
   ++connection_;
   session_ = std::make_unique<cluster::HistorySession>(cluster::HistorySession::Parts{
-      [this](VolumeId) { return &far_; }, worker_,
+      [this](VolumeId) { return &far_; }, [](VolumeId) { return nullptr; }, worker_,
       [this](const cluster::HistoryFrame& frame) {
         deliver(kBack, [this, frame] {
           auto answer = cluster::decode_answer(frame.header, whole(frame.payload));

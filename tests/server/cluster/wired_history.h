@@ -40,6 +40,12 @@ class WiredHistory final : public volume::History {
   void log_before_image(BlockRange range, PayloadSlice bytes, volume::Done done) override {
     near_.log_before_image(range, std::move(bytes), std::move(done));
   }
+  void moment(std::variant<VersionTime, SequenceNumber> asked, MomentDone done) override {
+    near_.moment(asked, std::move(done));
+  }
+  void summarize(const volume::HistorySummary::Question& question, SummaryDone done) override {
+    near_.summarize(question, std::move(done));
+  }
 
  private:
   enum Way { kThere, kBack };

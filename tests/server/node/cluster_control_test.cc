@@ -127,12 +127,6 @@ TEST_F(ClusterControlTest, WhatAClusterCannotDoYetIsRefusedByName) {
   expect_refused(&ClusterControl::volume_create, "marinerd.toml");
   expect_refused(&ClusterControl::volume_resize, "resizing a volume");
   expect_refused(&ClusterControl::volume_delete, "deleting a volume");
-  expect_refused(&ClusterControl::history, "showing a history");
-  expect_refused(&ClusterControl::mark_add, "setting a mark");
-  expect_refused(&ClusterControl::mark_list, "listing marks");
-  expect_refused(&ClusterControl::mark_remove, "removing a mark");
-  expect_refused(&ClusterControl::view_expose, "exposing a view");
-  expect_refused(&ClusterControl::rollback, "rolling a volume back");
   expect_refused(&ClusterControl::access_show, "showing access");
   expect_refused(&ClusterControl::acl_add, "changing access");
   expect_refused(&ClusterControl::acl_remove, "changing access");

@@ -109,7 +109,11 @@ std::string ClusterNodeFixture::refusal(std::size_t member) {
 }
 
 bool ClusterNodeFixture::comes_to_serve(std::size_t member) {
-  return eventually([&] { return node(member).serves(kVolume); });
+  const bool serves = eventually([&] { return node(member).serves(kVolume); });
+  for (std::size_t i = 0; i < nodes_.size() && !serves; ++i) {
+    for (const std::string& line : LogFile::lines(path("log.txt", i))) ADD_FAILURE() << line;
+  }
+  return serves;
 }
 
 void ClusterNodeFixture::write(std::uint64_t block, char byte, std::size_t member) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "server/node/local_keeper.h"
 #include "tests/server/node/node_parts.h"
 
 namespace mariner::node {
@@ -17,10 +18,12 @@ class LogSpaceTest : public ::testing::Test {
   ~LogSpaceTest() override { close(); }
 
   void open(OnFull on_full = OnFull::kStopWrites) {
+    keeper_ = std::make_unique<LocalKeeper>(parts_.volumes(), parts_.views(), parts_.store(),
+                                            [](const std::string&) {});
     space_ = std::make_unique<LogSpace>(
-        LogSpace::Parts{parts_.log_stack(), parts_.volumes(), parts_.views(), parts_.store(),
-                        parts_.worker(), parts_.executor(), parts_.log()},
-        on_full, [](const std::string&) {});
+        LogSpace::Parts{parts_.log_stack(), *keeper_, parts_.store(), parts_.worker(),
+                        parts_.executor(), parts_.log()},
+        on_full);
   }
   void close() {
     space_->stop();
@@ -36,6 +39,7 @@ class LogSpaceTest : public ::testing::Test {
   SequenceNumber oldest() { return volume().volume->index().oldest().sequence; }
 
   testing::NodeParts parts_;
+  std::unique_ptr<LocalKeeper> keeper_;
   std::unique_ptr<LogSpace> space_;
 };
 

@@ -84,7 +84,9 @@ TEST_F(MetaStoreTest, AVolumeGoesWithItsMarksAndProgressAndNobodyElses) {
     progress.set_frontier(id);
     ASSERT_TRUE(store_->put_progress(id, progress, false));
   }
+  ASSERT_EQ(store_->marks_of(1)->size(), 1u);
   ASSERT_TRUE(store_->remove_volume(1));
+  EXPECT_TRUE(store_->marks_of(1)->empty());
   ASSERT_EQ(store_->volumes()->size(), 2u);
   ASSERT_EQ(store_->marks()->size(), 2u);
   EXPECT_EQ(store_->progress(1)->frontier(), 0u);

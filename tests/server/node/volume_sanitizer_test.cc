@@ -4,6 +4,7 @@
 
 #include <optional>
 
+#include "server/node/local_keeper.h"
 #include "tests/server/node/node_parts.h"
 
 namespace mariner::node {
@@ -24,10 +25,12 @@ class VolumeSanitizerTest : public ::testing::Test {
   void open() {
     volumes_.reset(&parts_.volumes());
     views_.reset(&parts_.views());
+    keeper_ = std::make_unique<LocalKeeper>(parts_.volumes(), parts_.views(), parts_.store(),
+                                            [](const std::string&) {});
     space_ = std::make_unique<LogSpace>(
-        LogSpace::Parts{parts_.log_stack(), parts_.volumes(), parts_.views(), parts_.store(),
-                        parts_.worker(), parts_.executor(), parts_.log()},
-        OnFull::kStopWrites, [](const std::string&) {});
+        LogSpace::Parts{parts_.log_stack(), *keeper_, parts_.store(), parts_.worker(),
+                        parts_.executor(), parts_.log()},
+        OnFull::kStopWrites);
     sanitizer_.emplace(volume().meta.id(),
                        VolumeSanitizer::Parts{volumes_, views_, space_, parts_.store(),
                                               parts_.executor(), parts_.log()});
@@ -76,6 +79,7 @@ class VolumeSanitizerTest : public ::testing::Test {
   testing::NodeParts parts_;
   std::unique_ptr<VolumeSet> volumes_;
   std::unique_ptr<ViewSet> views_;
+  std::unique_ptr<LocalKeeper> keeper_;
   std::unique_ptr<LogSpace> space_;
   std::optional<VolumeSanitizer> sanitizer_;
 };

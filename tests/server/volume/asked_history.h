@@ -37,6 +37,15 @@ class AskedHistory final : public volume::History {
     volume::Done done;
   };
 
+  struct MomentOf {
+    std::variant<VersionTime, SequenceNumber> asked;
+    MomentDone done;
+  };
+  struct Summary {
+    volume::HistorySummary::Question question;
+    SummaryDone done;
+  };
+
   void locate(std::vector<Lookup> lookups, LocateDone done) override {
     locates.push_back({std::move(lookups), std::move(done)});
   }
@@ -50,6 +59,13 @@ class AskedHistory final : public volume::History {
   void hold(SequenceNumber at, HoldDone done) override { holds.push_back({at, std::move(done)}); }
   void log_before_image(BlockRange range, PayloadSlice bytes, volume::Done done) override {
     before_images.push_back({range, std::move(bytes), std::move(done)});
+  }
+
+  void moment(std::variant<VersionTime, SequenceNumber> asked, MomentDone done) override {
+    moments.push_back({asked, std::move(done)});
+  }
+  void summarize(const volume::HistorySummary::Question& question, SummaryDone done) override {
+    summaries.push_back({question, std::move(done)});
   }
 
   // Takes the oldest question out of `questions`.
@@ -66,6 +82,8 @@ class AskedHistory final : public volume::History {
   std::deque<Changed> changes;
   std::deque<HoldAt> holds;
   std::deque<BeforeImage> before_images;
+  std::deque<MomentOf> moments;
+  std::deque<Summary> summaries;
 };
 
 }  // namespace mariner::test

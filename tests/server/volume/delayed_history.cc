@@ -149,4 +149,15 @@ void DelayedHistory::log_before_image(BlockRange range, PayloadSlice bytes, volu
       std::move(done));
 }
 
+void DelayedHistory::moment(std::variant<VersionTime, SequenceNumber> asked, MomentDone done) {
+  ask<Result<Moment>>([this, asked](MomentDone answer) { far_.moment(asked, std::move(answer)); },
+                      std::move(done));
+}
+
+void DelayedHistory::summarize(const volume::HistorySummary::Question& question, SummaryDone done) {
+  ask<Result<volume::HistorySummary>>(
+      [this, question](SummaryDone answer) { far_.summarize(question, std::move(answer)); },
+      std::move(done));
+}
+
 }  // namespace mariner::test

@@ -36,6 +36,8 @@ class DelayedHistory final : public volume::History {
   void changed(SequenceNumber from, SequenceNumber to, Portion portion, volume::Done done) override;
   void hold(SequenceNumber at, HoldDone done) override;
   void log_before_image(BlockRange range, PayloadSlice bytes, volume::Done done) override;
+  void moment(std::variant<VersionTime, SequenceNumber> asked, MomentDone done) override;
+  void summarize(const volume::HistorySummary::Question& question, SummaryDone done) override;
 
  private:
   static constexpr std::uint64_t kSlowIn = 16;

@@ -29,6 +29,8 @@ class TerseHistory final : public History {
   void changed(SequenceNumber, SequenceNumber, Portion, Done) override {}
   void hold(SequenceNumber, HoldDone) override {}
   void log_before_image(BlockRange, PayloadSlice, Done) override {}
+  void moment(std::variant<VersionTime, SequenceNumber>, MomentDone) override {}
+  void summarize(const HistorySummary::Question&, SummaryDone) override {}
 
   std::uint64_t asked = 0;
 };

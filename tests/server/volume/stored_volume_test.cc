@@ -68,7 +68,7 @@ class StoredVolumeTest : public ::testing::Test {
     events.apply_failed = [this](const Error&) { ++failures_; };
     stored_ = std::make_unique<StoredVolume>(
         std::make_unique<test::WatchedDisk>(disk_, [](ByteRange, bool) {}),
-        StoredVolume::Parts{history_, base_, worker_, executor_}, options, std::move(found),
+        StoredVolume::Parts{history_, &base_, worker_, executor_}, options, std::move(found),
         std::move(events));
   }
   void write(std::uint64_t sequence, BlockRange extent, char letter) {

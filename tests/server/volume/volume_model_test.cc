@@ -18,6 +18,7 @@
 #include <set>
 #include <string>
 
+#include "server/volume/settled_moment.h"
 #include "tests/server/cluster/wired_history.h"
 #include "tests/server/volume/volume_rig.h"
 
@@ -418,9 +419,12 @@ class Run {
     }
     const VersionTime time{rig_.executor().wall_time().ns + below(1000)};
     rig_.opened(time);
-    line.volume->moment_at(time, [this, time, life = life_](const Result<IndexMoment>& at) {
-      if (at && life == life_) opened_.emplace_back(time, at->sequence);
-    });
+    volume::settled_moment(
+        line.volume->replicator(), line.volume->history().history(), time,
+        [this, time, life = life_](const Result<volume::History::Moment>& found) {
+          if (!found || life != life_) return;
+          opened_.emplace_back(time, found->at.sequence);
+        });
   }
 
   void disturb() {

@@ -61,7 +61,7 @@ void VolumeRig::watch(ByteRange range) {
   }
 }
 
-std::shared_ptr<Volume> VolumeRig::find(VolumeId volume) {
+std::shared_ptr<volume::Reclaimable> VolumeRig::find(VolumeId volume) {
   return volume == kVolume ? volume_ : overlay_;
 }
 

@@ -90,7 +90,7 @@ class VolumeRig final : public volume::ReclaimerOwner {
   [[nodiscard]] std::uint64_t apply_failures() const { return apply_failures_; }
 
  private:
-  std::shared_ptr<volume::Volume> find(VolumeId volume) override;
+  std::shared_ptr<volume::Reclaimable> find(VolumeId volume) override;
   VersionTime keep_from(VolumeId volume) override { return keep_(volume); }
   void store(std::vector<volume::VolumeRelease> releases, std::optional<std::uint64_t> ordinal,
              Done done) override;

@@ -10,7 +10,6 @@
 namespace mariner::volume {
 namespace {
 
-using index::IndexMoment;
 using test::Sectors;
 using test::VolumeRig;
 
@@ -33,36 +32,8 @@ class VolumeTest : public ::testing::Test {
     rig_.manual().run_ready();
     return good.value_or(false);
   }
-  std::optional<Result<IndexMoment>> moment(VersionTime time) {
-    std::optional<Result<IndexMoment>> out;
-    rig_.volume().moment_at(time, [&](const Result<IndexMoment>& at) { out = at; });
-    rig_.manual().run_ready();
-    return out;
-  }
-
   VolumeRig rig_{{.blocks = kBlocks.value, .blocks_max = 2 * kBlocks.value}};
 };
-
-TEST_F(VolumeTest, AMomentIsTheLastWriteAtOrBeforeAndStaysIt) {
-  write(rig_.volume(), 0, 1);
-  const VersionTime now = rig_.executor().wall_time();
-  EXPECT_EQ((*moment(now))->sequence, SequenceNumber{1});
-  write(rig_.volume(), 0, 2);  // in the same nanosecond of the clock
-  EXPECT_EQ((*moment(now))->sequence, SequenceNumber{1});
-  EXPECT_EQ((*moment({now.ns + 1}))->sequence, SequenceNumber{2});
-  EXPECT_EQ((*moment({1}))->sequence, SequenceNumber{0});
-}
-
-TEST_F(VolumeTest, NoMomentIsOpenedOverWritesThatCannotSettle) {
-  write(rig_.volume(), 0, 1);
-  rig_.log_disk().fail_writes(1000, test::FaultyDisk::Remains::kEverything);
-  rig_.volume().live().write({0, kBlockBytes}, {Payload::zeroed(kBlockBytes), 0, kBlockBytes},
-                             [](const Result<void>& r) { EXPECT_FALSE(r); });
-  rig_.manual().run_ready();
-  const auto refused = moment(rig_.executor().wall_time());
-  ASSERT_TRUE(refused.has_value());
-  EXPECT_EQ(refused->error().code, ErrorCode::kUnavailable);
-}
 
 TEST_F(VolumeTest, AViewIsReadOnlyAndNeverChanges) {
   write(rig_.volume(), 0, 1);

@@ -1,0 +1,141 @@
+#include "server/cluster/rebuilding_history.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace mariner::cluster {
+
+using volume::PastRun;
+
+namespace {
+
+class FetchedBytes final : public volume::PastBytes {
+ public:
+  explicit FetchedBytes(PayloadSlice bytes) : bytes_(std::move(bytes)) {}
+  [[nodiscard]] Result<PayloadSlice> get() const override { return bytes_; }
+
+ private:
+  const PayloadSlice bytes_;
+};
+
+Error no_other_image() {
+  return {ErrorCode::kUnavailable,
+          "the log has given up the beginning of the volume, and no other node has an image of it: "
+          "this one cannot be built anew"};
+}
+
+}  // namespace
+
+// A search for what is stored.
+struct RebuildingHistory::Scan {
+  Lbn next;
+  SequenceNumber at;
+  Portion portion;
+  volume::Done done;
+};
+
+// An answer whose base comes from elsewhere.
+struct RebuildingHistory::Fetch {
+  Located located;
+  LocateDone done;
+  Result<void> result;
+  std::size_t waiting = 1;
+
+  void finished(const Result<void>& r) {
+    if (!r && result) result = r;
+    if (--waiting > 0) return;
+    if (!result) return done(result.error());
+    done(std::move(located));
+  }
+};
+
+RebuildingHistory::RebuildingHistory(volume::History& below, volume::Base* other, BlockCount blocks,
+                                     Building building)
+    : below_(below),
+      reader_(other == nullptr ? nullptr : std::make_unique<volume::HistoryReader>(below, *other)),
+      blocks_(blocks),
+      building_(std::move(building)) {}
+
+void RebuildingHistory::locate(std::vector<Lookup> lookups, LocateDone done) {
+  if (!building_()) return below_.locate(std::move(lookups), std::move(done));
+  below_.locate(lookups, [this, lookups, done = std::move(done)](Result<Located> found) mutable {
+    if (!found) return done(found.error());
+    const auto whole = std::make_shared<Fetch>();
+    whole->located = *std::move(found);
+    whole->done = std::move(done);
+    auto lookup = lookups.begin();
+    for (std::size_t i = 0; i < whole->located.runs.size() && lookup != lookups.end(); ++i) {
+      PastRun& run = whole->located.runs[i];
+      const bool last = run.range.end() == lookup->range.end();
+      if (run.source == PastRun::Source::kBase) {
+        run.source = PastRun::Source::kZero;
+        if (lookup->with_bytes) fetch(whole, i, lookup->at);
+      }
+      if (last) ++lookup;
+    }
+    whole->finished({});
+  });
+}
+
+void RebuildingHistory::fetch(const std::shared_ptr<Fetch>& whole, std::size_t run,
+                              SequenceNumber at) {
+  ++whole->waiting;
+  if (reader_ == nullptr) return whole->finished(no_other_image());
+  const BlockRange range = whole->located.runs[run].range;
+  Payload bytes = Payload::allocate(range.count.bytes());
+  reader_->read(range, at, bytes.bytes(), [whole, run, bytes](const Result<void>& read) {
+    if (read) {
+      PastRun& fetched = whole->located.runs[run];
+      fetched.source = PastRun::Source::kLog;
+      fetched.bytes = std::make_shared<FetchedBytes>(PayloadSlice{bytes, 0, bytes.size()});
+    }
+    whole->finished(read);
+  });
+}
+
+void RebuildingHistory::read(BlockRange range, SequenceNumber at, std::span<std::byte> to,
+                             ReadDone done) {
+  if (!building_()) return below_.read(range, at, to, std::move(done));
+  if (reader_ != nullptr) {
+    return reader_->read(range, at, to, [done = std::move(done)](const Result<void>& read) mutable {
+      if (!read) return done(read.error());
+      done(std::vector<BlockRange>{});
+    });
+  }
+  below_.read(range, at, to,
+              [done = std::move(done)](Result<std::vector<BlockRange>> in_base) mutable {
+                if (in_base && !in_base->empty()) return done(no_other_image());
+                done(std::move(in_base));
+              });
+}
+
+void RebuildingHistory::changed(SequenceNumber from, SequenceNumber to, Portion portion,
+                                volume::Done done) {
+  if (!building_() || from.value != 0) {
+    return below_.changed(from, to, std::move(portion), std::move(done));
+  }
+  scan(std::make_shared<Scan>(Scan{Lbn{0}, to, std::move(portion), std::move(done)}));
+}
+
+void RebuildingHistory::scan(const std::shared_ptr<Scan>& scanned) {
+  const BlockRange range{scanned->next,
+                         {std::min(blocks_.value - scanned->next.value, kScanBlocks)}};
+  if (range.empty()) return scanned->done({});
+  scanned->next = range.end();
+  locate_all(below_, {{range, scanned->at}}, [this, scanned](const Result<Located>& found) {
+    if (!found) return scanned->done(found.error());
+    std::vector<BlockRange> stored;
+    for (const PastRun& run : found->runs) {
+      if (run.source != PastRun::Source::kZero) stored.push_back(run.range);
+    }
+    if (!stored.empty()) scanned->portion(stored);
+    scan(scanned);
+  });
+}
+
+void RebuildingHistory::log_before_image(BlockRange range, PayloadSlice bytes, volume::Done done) {
+  if (!building_()) return below_.log_before_image(range, std::move(bytes), std::move(done));
+  done(Error{ErrorCode::kAborted, "an image that is being built is nobody's base"});
+}
+
+}  // namespace mariner::cluster

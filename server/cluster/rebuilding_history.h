@@ -1,0 +1,55 @@
+// The history as a storage node sees it whose image is being built anew: it was lost, or never
+// there.
+//
+// What the log has given up stands in the images alone, which this one does not have yet: until it
+// is built, what the history calls base comes from another storage node's image, and nothing that
+// this image holds is anybody's base. What changed since the beginning is what is stored at all.
+// Once the image is built this passes everything on. Owner's thread only; nothing may be under way
+// when it is destroyed.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "server/volume/history_reader.h"
+
+namespace mariner::cluster {
+
+class RebuildingHistory final : public volume::History {
+ public:
+  using Building = std::function<bool()>;
+
+  // `below` and `other` outlive it. `other`: the image of another node; null: there is none.
+  RebuildingHistory(volume::History& below, volume::Base* other, BlockCount blocks,
+                    Building building);
+
+  void locate(std::vector<Lookup> lookups, LocateDone done) override;
+  void read(BlockRange range, SequenceNumber at, std::span<std::byte> to, ReadDone done) override;
+  void changed(SequenceNumber from, SequenceNumber to, Portion portion, volume::Done done) override;
+  void hold(SequenceNumber at, HoldDone done) override { below_.hold(at, std::move(done)); }
+  void log_before_image(BlockRange range, PayloadSlice bytes, volume::Done done) override;
+  void moment(std::variant<VersionTime, SequenceNumber> asked, MomentDone done) override {
+    below_.moment(asked, std::move(done));
+  }
+  void summarize(const volume::HistorySummary::Question& question, SummaryDone done) override {
+    below_.summarize(question, std::move(done));
+  }
+
+  [[nodiscard]] bool idle() const { return reader_ == nullptr || reader_->in_flight() == 0; }
+
+ private:
+  // What is stored is looked up in such parts.
+  static constexpr std::uint64_t kScanBlocks = 65'536;  // 256 MiB
+
+  struct Scan;
+  struct Fetch;
+  void scan(const std::shared_ptr<Scan>& scan);
+  void fetch(const std::shared_ptr<Fetch>& fetch, std::size_t run, SequenceNumber at);
+
+  volume::History& below_;
+  const std::unique_ptr<volume::HistoryReader> reader_;  // null: there is no other image
+  const BlockCount blocks_;
+  const Building building_;
+};
+
+}  // namespace mariner::cluster

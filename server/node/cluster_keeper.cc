@@ -1,0 +1,43 @@
+#include "server/node/cluster_keeper.h"
+
+namespace mariner::node {
+
+// (What a node logs stays as long as the node runs.)
+std::shared_ptr<volume::Reclaimable> ClusterKeeper::find(VolumeId volume) {
+  const auto found = volumes_.all().find(volume.value);
+  if (found == volumes_.all().end() || found->second.logger == nullptr) return nullptr;
+  return {std::shared_ptr<void>(), found->second.logger.get()};
+}
+
+std::optional<HistoryKeeper::Window> ClusterKeeper::window(VolumeId volume) const {
+  const auto found = volumes_.all().find(volume.value);
+  if (found == volumes_.all().end()) return std::nullopt;
+  const meta::Volume& meta = found->second.meta;
+  return Window{meta.name(), meta.window_s(), VersionTime{meta.created_ns()}};
+}
+
+Result<std::vector<meta::Mark>> ClusterKeeper::marks(VolumeId volume) const {
+  if (!moments_.readable(volume)) {
+    return Error{ErrorCode::kCorrupt,
+                 "an entry of the cluster's store for a mark or a view cannot be read"};
+  }
+  return moments_.marks(volume);
+}
+
+std::vector<meta::View> ClusterKeeper::views(VolumeId volume) const {
+  std::vector<meta::View> views = moments_.views();
+  std::erase_if(views, [&](const meta::View& view) { return view.volume_id() != volume.value; });
+  return views;
+}
+
+// Until the shared store says so, it is asked again: that does no harm.
+void ClusterKeeper::drop_view(const std::string& name) {
+  moments_.remove_view(name, [](const Result<void>&) {});
+}
+
+bool ClusterKeeper::drop_mark(const meta::Mark& mark) {
+  moments_.remove_mark(VolumeId{mark.volume_id()}, mark.name(), [](const Result<void>&) {});
+  return true;
+}
+
+}  // namespace mariner::node

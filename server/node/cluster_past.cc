@@ -1,0 +1,334 @@
+#include "server/node/cluster_past.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "server/node/identity.h"
+#include "server/node/names.h"
+#include "server/node/new_view.h"
+#include "server/node/session_answer.h"
+
+namespace mariner::node {
+
+using Done = manager::MomentDirectory::Done;
+
+namespace {
+
+// How long an answer waits until this node has heard of a view: some seconds.
+constexpr int kServedTries = 500;
+constexpr auto kServedPoll = std::chrono::milliseconds(10);
+
+}  // namespace
+
+Result<void> ClusterPast::known(const std::string& name) const {
+  const std::vector<meta::Volume> all = parts_.directory.volumes();
+  const auto meta = std::ranges::find(all, name, &meta::Volume::name);
+  if (meta == all.end()) {
+    return Error{ErrorCode::kNotFound, "the cluster has no volume named " + name};
+  }
+  const auto record = parts_.directory.record(VolumeId{meta->id()});
+  const bool coordinated = record && record->epoch.value > 0;
+  return Error{ErrorCode::kUnavailable, coordinated
+                                            ? name + " is not served here now: ask node " +
+                                                  hosts_.name_of(record->coordinator.value) +
+                                                  ", which coordinates it"
+                                            : name + " is not served by any node yet"};
+}
+
+Result<ClusterVolume*> ClusterPast::find(const std::string& name) const {
+  ClusterVolume* const volume = parts_.volumes.find(name);
+  if (volume == nullptr || volume->target == nullptr || volume->target->replicator() == nullptr) {
+    return known(name).error();
+  }
+  return volume;
+}
+
+Result<MomentsOf> ClusterPast::find_moments(const std::string& name) const {
+  const Result<ClusterVolume*> volume = find(name);
+  if (!volume) return volume.error();
+  MomentsOf of;
+  of.volume = name;
+  of.created = VersionTime{(*volume)->meta.created_ns()};
+  of.history = (*volume)->history;
+  // (What this node has of a volume stays as long as the node runs.)
+  of.replicator = [target = (*volume)->target.get()] { return target->replicator(); };
+  of.marks = parts_.moments.marks(VolumeId{(*volume)->meta.id()});
+  of.keeps = under_way_;
+  return of;
+}
+
+void ClusterPast::history(const api::HistoryRequest& request, admin::Answer<api::History> done) {
+  const Result<MomentsOf> of = find_moments(request.name());
+  if (!of) return done(of.error());
+  answer_history(*of, request, {}, parts_.executor, std::move(done));
+}
+
+// ---- marks
+
+void ClusterPast::keep(const MomentsOf& of, SequenceNumber at, UniqueFunction<void(Done)> say,
+                       Done done) {
+  of.history->hold(at, [this, of, say = std::move(say),
+                        done = std::move(done)](Result<volume::History::Hold> hold) mutable {
+    if (!hold) return done(hold.error());
+    say([this, of, hold = *std::move(hold), done = std::move(done)](Result<void> said) mutable {
+      parts_.executor.after(keep_, [hold = std::move(hold)]() mutable { hold.reset(); });
+      done(std::move(said));
+    });
+  });
+}
+
+void ClusterPast::add_mark(const MomentsOf& of, const meta::Mark& mark, Done done) {
+  keep(
+      of, SequenceNumber{mark.sequence()},
+      [this, mark](Done said) { parts_.moments.add(mark, std::move(said)); }, std::move(done));
+}
+
+void ClusterPast::mark_add(const api::MarkRequest& request, admin::Answer<api::Mark> done) {
+  const Result<MomentsOf> of = find_moments(request.volume());
+  if (!of) return done(of.error());
+  if (Result<void> r = check_mark(*of, request.name()); !r) return done(r.error());
+  api::MomentSpec spec = request.at();
+  if (spec.at_case() == api::MomentSpec::AT_NOT_SET) spec.set_now(true);
+  const VolumeId id{parts_.volumes.find(request.volume())->meta.id()};
+  resolve_moment(*of, spec, parts_.executor,
+                 [this, of = *of, request, id,
+                  done = std::move(done)](const Result<ResolvedMoment>& moment) mutable {
+                   if (!moment) return done(moment.error());
+                   const meta::Mark mark =
+                       mark_of(request, id, moment->at, parts_.executor.wall_time());
+                   api::Mark answer = node::to_api(mark, of.volume);
+                   if (request.dry_run()) return done(std::move(answer));
+                   add_mark(of, mark,
+                            [answer = std::move(answer),
+                             done = std::move(done)](const Result<void>& added) mutable {
+                              if (!added) return done(added.error());
+                              done(std::move(answer));
+                            });
+                 });
+}
+
+void ClusterPast::mark_list(const api::MarkRequest& request, admin::Answer<api::MarkList> done) {
+  const Result<MomentsOf> of = find_moments(request.volume());
+  if (!of) return done(of.error());
+  done(node::to_api(*of));
+}
+
+void ClusterPast::mark_remove(const api::MarkRequest& request, admin::Answer<api::Mark> done) {
+  const Result<MomentsOf> of = find_moments(request.volume());
+  if (!of) return done(of.error());
+  const auto mark = std::ranges::find(of->marks, request.name(), &meta::Mark::name);
+  if (mark == of->marks.end()) {
+    return done(
+        Error{ErrorCode::kNotFound, request.volume() + " has no mark named " + request.name()});
+  }
+  api::Mark answer = node::to_api(*mark, of->volume);
+  if (request.dry_run()) return done(std::move(answer));
+  parts_.moments.remove_mark(
+      VolumeId{mark->volume_id()}, mark->name(),
+      [answer = std::move(answer), done = std::move(done)](const Result<void>& removed) mutable {
+        if (!removed) return done(removed.error());
+        done(std::move(answer));
+      });
+}
+
+// ---- views
+
+api::View ClusterPast::to_api(const meta::View& view) const {
+  api::View out;
+  out.set_name(view.name());
+  const auto volume = parts_.volumes.all().find(view.volume_id());
+  if (volume != parts_.volumes.all().end()) out.set_volume(volume->second.meta.name());
+  *out.mutable_at() = node::to_api(
+      index::IndexMoment{SequenceNumber{view.sequence()}, VersionTime{view.time_ns()}});
+  out.mutable_at()->set_asked_ns(view.asked_ns());
+  out.set_size_bytes(view.size_bytes());
+  out.set_expires_ns(view.expires_ns());
+  out.set_created_ns(view.created_ns());
+  const auto here = parts_.views.all().find(view.name());
+  if (here == parts_.views.all().end()) return out;
+  out.set_iqn(here->second.iqn);
+  out.set_serial(here->second.identity.serial);
+  out.set_naa(naa_text(here->second.identity));
+  out.set_sessions(static_cast<std::uint32_t>(hosts_.sessions(here->second.iqn).size()));
+  return out;
+}
+
+std::string ClusterPast::free_name(const meta::Volume& volume, SequenceNumber at) const {
+  return free_view_name(volume.name(), at, [this](const std::string& name) {
+    const std::vector<meta::View> views = parts_.moments.views();
+    return std::ranges::find(views, name, &meta::View::name) != views.end();
+  });
+}
+
+void ClusterPast::view_expose(const api::ExposeRequest& request, admin::Answer<api::View> done) {
+  if (request.writable()) {
+    return done(Error{ErrorCode::kInvalidArgument,
+                      "a writable view is not possible in a cluster yet: its writes would have no "
+                      "mirror; expose it read-only, and put an overlay on it on the host"});
+  }
+  const Result<MomentsOf> of = find_moments(request.volume());
+  if (!of) return done(of.error());
+  api::MomentSpec spec = request.at();
+  if (spec.at_case() == api::MomentSpec::AT_NOT_SET) spec.set_now(true);
+  resolve_moment(
+      *of, spec, parts_.executor,
+      [this, request, done = std::move(done)](const Result<ResolvedMoment>& moment) mutable {
+        if (!moment) return done(moment.error());
+        expose(request, *moment, std::move(done));
+      });
+}
+
+void ClusterPast::expose(const api::ExposeRequest& request, const ResolvedMoment& moment,
+                         admin::Answer<api::View> done) {
+  const Result<MomentsOf> of = find_moments(request.volume());
+  if (!of) return done(of.error());
+  const meta::Volume& volume = parts_.volumes.find(request.volume())->meta;
+  const VersionTime now = parts_.executor.wall_time();
+  meta::View view;
+  view.set_name(request.name().empty() ? free_name(volume, moment.at.sequence) : request.name());
+  if (Result<void> r = check_volume_name(view.name()); !r) return done(r.error());
+  view.set_volume_id(volume.id());
+  view.set_sequence(moment.at.sequence.value);
+  view.set_time_ns(moment.at.time.ns);
+  view.set_asked_ns(moment.asked.ns);
+  view.set_size_bytes(volume.size_bytes());
+  view.set_uuid(new_uuid());
+  view.set_expires_ns(view_expires(request.ttl_s(), now).ns);
+  view.set_created_ns(now.ns);
+  if (request.dry_run()) return done(to_api(view));
+  keep(
+      *of, moment.at.sequence,
+      [this, view](Done said) { parts_.moments.add(view, std::move(said)); },
+      [this, view, keeps = under_way_, done = std::move(done)](const Result<void>& added) mutable {
+        if (!added) return done(added.error());
+        parts_.log.info("exposed a view", {{"view", view.name()}, {"sequence", view.sequence()}});
+        answer_when_served(view, kServedTries, std::move(done));
+      });
+}
+
+// This node hears of it from the shared store, as all do.
+void ClusterPast::answer_when_served(const meta::View& view, int tries,
+                                     admin::Answer<api::View> done) {
+  if (tries == 0 || parts_.views.all().contains(view.name())) return done(to_api(view));
+  parts_.executor.after(kServedPoll,
+                        [this, view, tries, keeps = under_way_, done = std::move(done)]() mutable {
+                          answer_when_served(view, tries - 1, std::move(done));
+                        });
+}
+
+void ClusterPast::view_list(admin::Answer<api::ViewList> done) {
+  api::ViewList out;
+  out.set_schema(1);
+  for (const meta::View& view : parts_.moments.views()) *out.add_views() = to_api(view);
+  done(std::move(out));
+}
+
+void ClusterPast::view_unexpose(const api::UnexposeRequest& request,
+                                admin::Answer<api::View> done) {
+  const std::vector<meta::View> views = parts_.moments.views();
+  const auto view = std::ranges::find(views, request.name(), &meta::View::name);
+  if (view == views.end()) {
+    return done(Error{ErrorCode::kNotFound,
+                      "there is no view " + request.name() + "; see `mariner view list`"});
+  }
+  api::View was = to_api(*view);
+  if (was.sessions() > 0 && !request.force()) {
+    return done(Error{ErrorCode::kBusy, request.name() + " is used by " +
+                                            std::to_string(was.sessions()) +
+                                            " sessions; log them out, or use --force"});
+  }
+  if (request.dry_run()) return done(std::move(was));
+  parts_.moments.remove_view(request.name(), [this, was = std::move(was), done = std::move(done)](
+                                                 const Result<void>& removed) mutable {
+    if (!removed) return done(removed.error());
+    parts_.log.info("unexposed a view", {{"view", was.name()}});
+    done(std::move(was));
+  });
+}
+
+// Whoever serves the volume does it.
+void ClusterPast::tick() {
+  const std::uint64_t now = parts_.executor.wall_time().ns;
+  for (const auto& [name, view] : parts_.views.all()) {
+    if (view.meta.expires_ns() == 0 || view.meta.expires_ns() > now) continue;
+    const auto volume = parts_.volumes.all().find(view.meta.volume_id());
+    if (volume == parts_.volumes.all().end() || volume->second.target->replicator() == nullptr) {
+      continue;
+    }
+    parts_.moments.remove_view(name, [this, name](const Result<void>& removed) {
+      if (removed) parts_.log.info("a view's time to live is over", {{"view", name}});
+    });
+  }
+}
+
+// ---- rollback
+
+void ClusterPast::rollback(const api::RollbackRequest& request,
+                           admin::Answer<api::RollbackAnswer> done) {
+  const Result<MomentsOf> of = find_moments(request.volume());
+  if (!of) return done(of.error());
+  plan_rollback(*of, request, parts_.executor,
+                [this, request, done = std::move(done)](Result<RollbackPlan> plan) mutable {
+                  if (!plan) return done(plan.error());
+                  apply_rollback(request, *std::move(plan), std::move(done));
+                });
+}
+
+void ClusterPast::apply_rollback(const api::RollbackRequest& request, RollbackPlan plan,
+                                 admin::Answer<api::RollbackAnswer> done) {
+  const Result<ClusterVolume*> volume = find(request.volume());
+  if (!volume) return done(volume.error());
+  const std::vector<iscsi::SessionInfo> sessions = hosts_.sessions((*volume)->iqn);
+  for (const iscsi::SessionInfo& session : sessions) {
+    *plan.answer.add_sessions() = hosts_.to_api(session);
+  }
+  plan.answer.set_dry_run(request.dry_run());
+  if (request.dry_run()) return done(std::move(plan.answer));
+  if (in_use(sessions, parts_.executor.monotonic_time()) && !request.force()) {
+    return done(rollback_refused(request.volume(), sessions.size()));
+  }
+  const Result<MomentsOf> of = find_moments(request.volume());
+  if (!of) return done(of.error());
+  (*volume)->target->rollback(plan.target.at,
+                              [this, of = *of, answer = std::move(plan.answer),
+                               done = std::move(done)](Result<replication::Stamp> stamp) mutable {
+                                if (!stamp) return done(stamp.error());
+                                finish_rollback(of, *stamp, std::move(answer), std::move(done));
+                              });
+}
+
+// Marks the moment before it, by which it can be undone.
+void ClusterPast::finish_rollback(const MomentsOf& of, const replication::Stamp& stamp,
+                                  api::RollbackAnswer answer,
+                                  admin::Answer<api::RollbackAnswer> done) {
+  ClusterVolume& volume = *parts_.volumes.find(of.volume);
+  volume.device->contents_replaced(scsi::Lun{0});
+  answer.set_sequence(stamp.sequence.value);
+  parts_.log.info("rolled back", {{"volume", of.volume},
+                                  {"to_sequence", answer.target().sequence()},
+                                  {"sequence", stamp.sequence.value},
+                                  {"changed_bytes", answer.changed_bytes()}});
+  of.history->moment(
+      SequenceNumber{stamp.sequence.value - 1},
+      [this, of, stamp, id = VolumeId{volume.meta.id()}, answer = std::move(answer),
+       done = std::move(done)](const Result<volume::History::Moment>& before) mutable {
+        // It has happened: what is left is to say so.
+        if (!before) return done(std::move(answer));
+        *answer.mutable_before() = node::to_api(before->at);
+        const meta::Mark mark = mark_before(before->at, stamp, id, parts_.executor.wall_time());
+        add_mark(of, mark,
+                 [this, mark, answer = std::move(answer),
+                  done = std::move(done)](const Result<void>& marked) mutable {
+                   if (marked) {
+                     answer.set_before_mark(mark.name());
+                   } else {
+                     parts_.log.warning(
+                         "the moment before a rollback could not be marked",
+                         {{"volume_id", mark.volume_id()}, {"error", to_string(marked.error())}});
+                   }
+                   done(std::move(answer));
+                 });
+      });
+}
+
+}  // namespace mariner::node

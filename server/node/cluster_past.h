@@ -1,0 +1,93 @@
+// What an administrator asks a node of a cluster about the past of its volumes: history, marks,
+// views, rollback.
+//
+// The node that serves a volume answers, because only it knows which moments are settled. What is
+// to be kept is asked of the logger first (a hold), and said in the shared store then, where the
+// logger hears of it: the hold ends when it has, or must have noticed that it hears nothing. Loop's
+// thread.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "server/admin/control.h"
+#include "server/iscsi/session.h"
+#include "server/manager/moment_directory.h"
+#include "server/manager/volume_directory.h"
+#include "server/node/cluster_views.h"
+#include "server/node/cluster_volumes.h"
+#include "server/node/history_answer.h"
+#include "server/node/log.h"
+#include "server/node/moments.h"
+#include "server/node/rollback_plan.h"
+
+namespace mariner::node {
+
+class ClusterPast {
+ public:
+  struct Parts {  // all outlive it, and what it has under way
+    Executor& executor;
+    ClusterVolumes& volumes;
+    ClusterViews& views;
+    manager::MomentDirectory& moments;
+    const manager::VolumeDirectory& directory;
+    Log& log;
+  };
+  struct Hosts {
+    // The sessions of a target here.
+    UniqueFunction<std::vector<iscsi::SessionInfo>(const std::string& iqn)> sessions;
+    // One as an answer.
+    UniqueFunction<api::Session(const iscsi::SessionInfo&)> to_api;
+    // The name of a node.
+    UniqueFunction<std::string(std::uint32_t node)> name_of;
+  };
+
+  // `keep`: how long a hold lasts behind what took its place in the shared store.
+  ClusterPast(const Parts& parts, Hosts hosts, std::chrono::nanoseconds keep)
+      : parts_(parts), hosts_(std::move(hosts)), keep_(keep) {}
+  ClusterPast(const ClusterPast&) = delete;
+  ClusterPast& operator=(const ClusterPast&) = delete;
+
+  void history(const api::HistoryRequest& request, admin::Answer<api::History> done);
+  void mark_add(const api::MarkRequest& request, admin::Answer<api::Mark> done);
+  void mark_list(const api::MarkRequest& request, admin::Answer<api::MarkList> done);
+  void mark_remove(const api::MarkRequest& request, admin::Answer<api::Mark> done);
+  void view_expose(const api::ExposeRequest& request, admin::Answer<api::View> done);
+  void view_list(admin::Answer<api::ViewList> done);
+  void view_unexpose(const api::UnexposeRequest& request, admin::Answer<api::View> done);
+  void rollback(const api::RollbackRequest& request, admin::Answer<api::RollbackAnswer> done);
+
+  // Takes views away whose time to live is over.
+  void tick();
+
+  // No question to a history is under way.
+  [[nodiscard]] bool idle() const { return under_way_.use_count() == 1; }
+
+ private:
+  // A volume that this node serves. kNotFound; kUnavailable, with who does.
+  [[nodiscard]] Result<ClusterVolume*> find(const std::string& name) const;
+  [[nodiscard]] Result<MomentsOf> find_moments(const std::string& name) const;
+  [[nodiscard]] Result<void> known(const std::string& name) const;
+  // Keeps the moment until the logger knows of what `say` says in the shared store.
+  void keep(const MomentsOf& of, SequenceNumber at,
+            UniqueFunction<void(manager::MomentDirectory::Done)> say,
+            manager::MomentDirectory::Done done);
+  void add_mark(const MomentsOf& of, const meta::Mark& mark, manager::MomentDirectory::Done done);
+  void expose(const api::ExposeRequest& request, const ResolvedMoment& moment,
+              admin::Answer<api::View> done);
+  [[nodiscard]] std::string free_name(const meta::Volume& volume, SequenceNumber at) const;
+  void answer_when_served(const meta::View& view, int tries, admin::Answer<api::View> done);
+  [[nodiscard]] api::View to_api(const meta::View& view) const;
+  void apply_rollback(const api::RollbackRequest& request, RollbackPlan plan,
+                      admin::Answer<api::RollbackAnswer> done);
+  void finish_rollback(const MomentsOf& of, const replication::Stamp& stamp,
+                       api::RollbackAnswer answer, admin::Answer<api::RollbackAnswer> done);
+
+  const Parts parts_;
+  mutable Hosts hosts_;
+  const std::chrono::nanoseconds keep_;
+  // Held by every question under way.
+  const std::shared_ptr<const void> under_way_ = std::make_shared<int>();
+};
+
+}  // namespace mariner::node

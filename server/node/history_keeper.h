@@ -1,0 +1,43 @@
+// Whose history the log of a node holds, and what of it is to be kept: windows, marks and views,
+// wherever they are remembered.
+//
+// Loop's thread.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "proto/meta.pb.h"
+#include "server/volume/reclaimable.h"
+
+namespace mariner::node {
+
+class HistoryKeeper {
+ public:
+  struct Window {
+    std::string volume;  // its name
+    std::uint64_t seconds = 0;
+    VersionTime created;
+  };
+
+  virtual ~HistoryKeeper() = default;
+
+  // Null: the volume is gone, and nobody needs its records.
+  [[nodiscard]] virtual std::shared_ptr<volume::Reclaimable> find(VolumeId volume) = 0;
+  // Nothing: a hidden volume, which has no past of its own that anybody could open.
+  [[nodiscard]] virtual std::optional<Window> window(VolumeId volume) const = 0;
+  // Whether marks and views are known as they are now: if not, nothing may be given up.
+  [[nodiscard]] virtual bool knows() const = 0;
+  [[nodiscard]] virtual Result<std::vector<meta::Mark>> marks(VolumeId volume) const = 0;
+  // Of the volume, and those whose overlay it is.
+  [[nodiscard]] virtual std::vector<meta::View> views(VolumeId volume) const = 0;
+
+  // Takes it away, with its sessions, soon.
+  virtual void drop_view(const std::string& name) = 0;
+  // False: it cannot be.
+  virtual bool drop_mark(const meta::Mark& mark) = 0;
+};
+
+}  // namespace mariner::node

@@ -1,0 +1,34 @@
+#include "server/node/local_keeper.h"
+
+namespace mariner::node {
+
+std::shared_ptr<volume::Reclaimable> LocalKeeper::find(VolumeId volume) {
+  return volumes_.find_volume(volume.value);
+}
+
+std::optional<HistoryKeeper::Window> LocalKeeper::window(VolumeId volume) const {
+  const ServedVolume* served = volumes_.find(volume.value);
+  if (served == nullptr) return std::nullopt;
+  return Window{served->meta.name(), served->meta.window_s(),
+                VersionTime{served->meta.created_ns()}};
+}
+
+Result<std::vector<meta::Mark>> LocalKeeper::marks(VolumeId volume) const {
+  return store_.marks_of(volume.value);
+}
+
+std::vector<meta::View> LocalKeeper::views(VolumeId volume) const {
+  std::vector<meta::View> out;
+  for (const auto& [name, view] : views_.all()) {
+    if (view.meta.volume_id() == volume.value || view.meta.overlay_volume_id() == volume.value) {
+      out.push_back(view.meta);
+    }
+  }
+  return out;
+}
+
+bool LocalKeeper::drop_mark(const meta::Mark& mark) {
+  return store_.remove_mark(mark.volume_id(), mark.name()).has_value();
+}
+
+}  // namespace mariner::node

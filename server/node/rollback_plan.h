@@ -1,0 +1,30 @@
+// What a rollback would do, looked up before it is done, and the mark by which it can be undone.
+#pragma once
+
+#include "proto/admin.pb.h"
+#include "proto/executor.h"
+#include "proto/meta.pb.h"
+#include "replication/messages.h"
+#include "server/node/moments.h"
+
+namespace mariner::node {
+
+struct RollbackPlan {
+  ResolvedMoment target;
+  api::RollbackAnswer answer;  // with what would change
+};
+
+// To what `request` asks for; with undo, to the moment before the newest rollback. kNotFound: there
+// is none; otherwise as resolve_moment().
+void plan_rollback(const MomentsOf& of, const api::RollbackRequest& request,
+                   const Executor& executor, UniqueFunction<void(Result<RollbackPlan>)> done);
+
+// Why it is not done while hosts use the volume.
+[[nodiscard]] Error rollback_refused(const std::string& volume, std::size_t sessions);
+
+// Marks `before`, the moment before the rollback that has this stamp.
+[[nodiscard]] meta::Mark mark_before(const index::IndexMoment& before,
+                                     const replication::Stamp& stamp, VolumeId volume,
+                                     VersionTime now);
+
+}  // namespace mariner::node

@@ -1,0 +1,154 @@
+"""The past of a cluster's volume: views, marks, rollback, and a log that gives history up, while nodes come and go."""
+
+import hashlib
+import subprocess
+import time
+
+import pytest
+
+import hammer
+import mariner
+from cluster import Cluster
+from mariner import sequence_of
+
+# A takeover is waited for in these tests, and nobody is to be replaced who is only slow.
+LEASE = "5s"
+SMALL_LOG = {"max_size": "256M", "track_size": "8M"}
+LOG_BYTES = 256 << 20
+
+
+def contents(url: str, path) -> str:
+    """A checksum of the whole LUN."""
+    subprocess.run(["qemu-img", "convert", "-f", "raw", "-O", "raw", url, str(path)], check=True, capture_output=True)
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    path.unlink()
+    return digest
+
+
+@pytest.fixture
+def cluster(folder):
+    with Cluster(folder, LEASE) as cluster:
+        cluster.add_volume("db1", size="64M")
+        yield cluster.start()
+
+
+def view_at(cluster: Cluster, server, moment: str) -> dict:
+    """A view that both nodes serve by now."""
+    view = server.expose("db1", moment)
+    for name in "ab":
+        node = cluster[name]
+        if node.process is not None:
+            mariner.wait_until(lambda: any(v["name"] == view["name"] and v.get("iqn") for v in views(node)),
+                               30, f"{name} serves the view")
+    return view
+
+
+def views(node) -> list[dict]:
+    return node.ask("view", "list").get("views", [])
+
+
+def check_moment(cluster: Cluster, server, campaign: hammer.Campaign, moment: str, names: str = "ab"):
+    """What the moment shows, at each of these nodes, is what the journals say."""
+    history = server.history_file("db1", cluster.folder / "history.json")
+    view = view_at(cluster, server, moment)
+    for name in names:
+        report = campaign.verify_moment(cluster[name].url(view["iqn"]), history, sequence_of(view["at"]))
+        assert report["faults"] == [], (name, moment, view["at"], report["faults"])
+    server.ask("view", "unexpose", view["name"])
+
+
+def newest(server) -> int:
+    return int(server.ask("history", "db1")["to"]["sequence"])
+
+
+def test_views_are_exact_at_every_node_whoever_coordinates(cluster, folder):
+    campaign = hammer.Campaign(folder / "hammer")
+    marks = []
+    for round_ in range(3):
+        server = cluster.server_of("db1")
+        campaign.run(server.volume_url("db1"), "--writes", 800, "--depth", 32, "--seed", round_ + 1)
+        server.ask("mark", "add", "db1", f"m{round_}")
+        marks.append(f"mark:m{round_}")
+        campaign.run(server.volume_url("db1"), "--writes", 400, "--depth", 32, "--seed", round_ + 11)
+        check_moment(cluster, server, campaign, marks[-1])
+        server.kill()
+        successor = cluster.server_of("db1")
+        assert successor is not server
+        # What was exact before is, from the other image, without the one that is down.
+        for moment in [*marks, f"#{newest(successor) // 2}"]:
+            check_moment(cluster, successor, campaign, moment, names=successor.name)
+        server.start()
+        cluster.wait_healed("db1")
+
+
+def test_a_rollback_outlives_who_did_it(cluster, folder):
+    campaign = hammer.Campaign(folder / "hammer")
+    server = cluster.server_of("db1")
+    campaign.run(server.volume_url("db1"), "--writes", 800, "--depth", 32, "--seed", 1)
+    then = contents(server.volume_url("db1"), folder / "copy")
+    server.ask("mark", "add", "db1", "then")
+    campaign.run(server.volume_url("db1"), "--writes", 800, "--depth", 32, "--seed", 2)
+    late = contents(server.volume_url("db1"), folder / "copy")
+    assert late != then
+    answer = server.rollback("db1", "mark:then", "--force")
+    assert contents(server.volume_url("db1"), folder / "copy") == then
+    server.kill()
+    successor = cluster.server_of("db1")
+    assert contents(successor.volume_url("db1"), folder / "copy") == then
+    assert answer["before_mark"] in [m["name"] for m in successor.ask("mark", "list", "db1")["marks"]]
+    successor.ask("rollback", "db1", "--undo", "--force")
+    assert contents(successor.volume_url("db1"), folder / "copy") == late
+    server.start()
+    cluster.wait_healed("db1")
+    for name in "ab":
+        assert cluster[name].stop() == 0
+    assert cluster.image("a").read_bytes() == cluster.image("b").read_bytes()
+
+
+@pytest.mark.slow
+def test_the_log_goes_round_and_a_lost_image_comes_back(folder, long_run):
+    with Cluster(folder, LEASE, log=SMALL_LOG) as cluster:
+        cluster.add_volume("db1", size="64M", window="1s")
+        cluster.start()
+        campaign = hammer.Campaign(folder / "hammer")
+        written, round_ = 0, 0
+        while written < (10 if long_run else 2) * LOG_BYTES:
+            server = cluster.server_of("db1")
+            url = server.volume_url("db1")
+            if round_ % 4 == 0:
+                server.ask("mark", "add", "db1", "before")
+                before = contents(url, folder / "copy")
+            report = campaign.run(url, "--writes", 700, "--seed", round_ + 1, "--depth", 40)
+            written += report["payload_bytes"]
+            if round_ % 4 == 0:  # the mark has kept its moment while the log went on
+                view = view_at(cluster, server, "mark:before")
+                for name in "ab":
+                    assert contents(cluster[name].url(view["iqn"]), folder / "copy") == before
+                server.ask("view", "unexpose", view["name"])
+                server.ask("mark", "remove", "db1", "before")
+            if round_ % 6 == 1:
+                cluster["c"].kill()
+                cluster["c"].start()
+            if round_ % 6 == 4:
+                server.kill()
+                cluster.server_of("db1")
+                server.start()
+            assert campaign.verify(cluster.server_of("db1").volume_url("db1"))["faults"] == []
+            round_ += 1
+        assert sequence_of(cluster["c"].ask("volume", "show", "db1")["oldest"]) > 0
+        # A node loses its image, whose beginning the log has given up.
+        cluster.wait_healed("db1")
+        lost = next(name for name in "ab" if cluster[name] is not cluster.server_of("db1"))
+        assert cluster[lost].stop() == 0
+        cluster.image(lost).unlink()
+        cluster[lost].start()
+        load = campaign.start(cluster.server_of("db1").volume_url("db1"), "--depth", 8)
+        time.sleep(2)
+        assert load.running(), load.report()
+        load.stop()
+        cluster.wait_healed("db1")
+        server = cluster.server_of("db1")
+        assert campaign.verify(server.volume_url("db1"))["faults"] == []
+        for name in "ab":
+            assert cluster[name].stop() == 0
+        assert cluster.image("a").read_bytes() == cluster.image("b").read_bytes()

@@ -1,0 +1,121 @@
+#include "server/cluster/rebuilding_history.h"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <string>
+
+#include "tests/server/cluster/letters_base.h"
+#include "tests/server/volume/logged_rig.h"
+
+namespace mariner::cluster {
+namespace {
+
+using test::LoggedRig;
+using volume::History;
+using volume::PastRun;
+
+constexpr BlockCount kBlocks{100'000};
+
+// A logger that has given up blocks 4 to 7, and has written to 6 since.
+class RebuildingHistoryTest : public ::testing::Test {
+ protected:
+  RebuildingHistoryTest() {
+    rig_.write(1, {{2}, {1}}, 'a');
+    rig_.base.add({{4}, {4}});
+    rig_.write(2, {{6}, {1}}, 'b');
+  }
+  std::string read(RebuildingHistory& history, BlockRange range, std::uint64_t at) {
+    Payload to = Payload::zeroed(range.count.bytes());
+    std::string out = "...";
+    history.read(range, {at}, to.bytes(), [&](const Result<std::vector<BlockRange>>& base) {
+      out = !base           ? std::string(error_code_name(base.error().code))
+            : base->empty() ? LoggedRig::text_of(to.bytes())
+                            : "base";
+    });
+    rig_.executor.run_ready();
+    return out;
+  }
+  // Letters, '0' for zeros, '.' for base.
+  std::string locate(RebuildingHistory& history, std::vector<History::Lookup> lookups) {
+    std::string out;
+    history.locate(std::move(lookups), [&](const Result<History::Located>& found) {
+      if (!found) {
+        out = error_code_name(found.error().code);
+        return;
+      }
+      for (const PastRun& run : found->runs) {
+        const std::size_t count = run.range.count.value;
+        if (run.source == PastRun::Source::kZero) out += std::string(count, '0');
+        if (run.source == PastRun::Source::kBase) out += std::string(count, '.');
+        if (run.source != PastRun::Source::kLog) continue;
+        out += run.bytes == nullptr ? std::string(count, '?')
+                                    : LoggedRig::text_of(run.bytes->get()->bytes());
+      }
+    });
+    rig_.executor.run_ready();
+    return out;
+  }
+  std::string changed(RebuildingHistory& history, std::uint64_t from) {
+    std::string out;
+    history.changed(
+        {from}, {2},
+        [&](std::span<const BlockRange> extents) {
+          for (const BlockRange& each : extents) {
+            out += std::to_string(each.first.value) + "+" + std::to_string(each.count.value) + " ";
+          }
+        },
+        [&](const Result<void>& r) { out += r ? "done" : "failed"; });
+    rig_.executor.run_ready();
+    return out;
+  }
+
+  LoggedRig rig_{false};
+  test::LettersBase other_;
+  bool building_ = true;
+  RebuildingHistory history_{rig_.history, &other_, kBlocks, [this] { return building_; }};
+};
+
+TEST_F(RebuildingHistoryTest, TheBaseComesFromAnotherImage) {
+  EXPECT_EQ(read(history_, {{1}, {7}}, 2), "0a0EFbH");
+  EXPECT_EQ(locate(history_, {{{{4}, {4}}, {2}, true}}), "EFbH");
+  EXPECT_EQ(locate(history_, {{{{4}, {4}}, {0}, false}, {{{4}, {2}}, {2}, true}}), "0000EF")
+      << "nobody captures what this image does not hold";
+  other_.good = false;
+  EXPECT_EQ(read(history_, {{4}, {1}}, 2), "unavailable");
+  EXPECT_EQ(locate(history_, {{{{4}, {1}}, {2}, true}}), "unavailable");
+  EXPECT_EQ(read(history_, {{6}, {1}}, 2), "b") << "which the log has";
+}
+
+TEST_F(RebuildingHistoryTest, WhatIsStoredHasChangedSinceTheBeginning) {
+  EXPECT_EQ(changed(history_, 0), "2+1 4+2 6+1 7+1 done");
+  EXPECT_EQ(changed(history_, 1), "6+1 done");
+}
+
+TEST_F(RebuildingHistoryTest, WithoutAnotherImageItCannotBe) {
+  RebuildingHistory alone(rig_.history, nullptr, kBlocks, [] { return true; });
+  EXPECT_EQ(read(alone, {{4}, {1}}, 2), "unavailable");
+  EXPECT_EQ(read(alone, {{6}, {1}}, 2), "b");
+  EXPECT_EQ(locate(alone, {{{{4}, {1}}, {2}, true}}), "unavailable");
+}
+
+TEST_F(RebuildingHistoryTest, PassesOnWhenItIsBuilt) {
+  std::optional<ErrorCode> refused;
+  history_.log_before_image({{4}, {1}}, LoggedRig::blocks_of('E', 1),
+                            [&](const Result<void>& r) { refused = r.error().code; });
+  EXPECT_EQ(refused, ErrorCode::kAborted);
+  building_ = false;
+  EXPECT_EQ(locate(history_, {{{{4}, {4}}, {2}, true}}), "..b.");
+  EXPECT_EQ(read(history_, {{4}, {1}}, 2), "base");
+  EXPECT_EQ(changed(history_, 0), "2+1 6+1 done");
+  bool logged = false;
+  history_.log_before_image({{4}, {1}}, LoggedRig::blocks_of('E', 1),
+                            [&](const Result<void>& r) { logged = r.has_value(); });
+  rig_.executor.run_ready();
+  EXPECT_TRUE(logged);
+  EXPECT_TRUE(other_.asked.empty());
+  EXPECT_TRUE(history_.idle());
+}
+
+}  // namespace
+}  // namespace mariner::cluster
