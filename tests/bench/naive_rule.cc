@@ -6,13 +6,14 @@
 // comes, not when it is settled: log and images are written at the same time, with `apply_delay =
 // "0s"` at once, and what waited meanwhile in one go. Everything else is the product. It is for
 // measuring while all nodes are there: what was not settled is in the images.
+#include <naive_names.h>  // of the functions: naive_names.py
+
 #include <algorithm>
 #include <map>
 #include <unordered_map>
 #include <utility>
 #include <variant>
 
-#include <naive_names.h>  // of the functions: naive_names.py
 #include "replication/coordinator_role.h"
 #include "replication/storage_role.h"
 
