@@ -2,6 +2,7 @@
 
 Every volume is loaded with 32 writes at a time, and has a register that is read at both nodes all the time, whatever happens."""
 
+import json
 import random
 import time
 
@@ -119,12 +120,33 @@ class Lab:
             assert register.reads and register.writes
             assert register.changes_of_server() <= epoch - 1
             self.cluster.wait_healed(name)
+            self._check_history(name)
         print(f"{self.acknowledged} writes were acknowledged, {sum(len(r.reads) for r in self.registers.values())} numbers read, "
               f"{sum(len(r.writes) for r in self.registers.values())} written")
         for node in self.cluster.nodes.values():
             assert node.stop() == 0
         for number in range(1, len(VOLUMES) + 1):
             assert self.cluster.image("a", number).read_bytes() == self.cluster.image("b", number).read_bytes()
+
+    def _check_history(self, name: str):
+        """There is one, with everything that was acknowledged and nothing that was refused; half-way, it is exact at both nodes."""
+        server = self.cluster.server_of(name)
+        writes: list[dict] = []
+        truncated = True
+        while truncated:  # one answer has room for some ten thousands
+            since = ("--since", f"#{writes[-1]['sequence']}") if writes else ()
+            answer = server.ask("history", "show", name, "--writes", 1_000_000, *since)
+            truncated = answer["truncated"]
+            writes += answer["write_list"]
+        # Without the register's.
+        answer["write_list"] = [write for write in writes if int(write.get("first_block", 0)) < REGION_BYTES // 4096]
+        file = self.folder / f"{name}.json"
+        file.write_text(json.dumps(answer))
+        middle = writes[len(writes) // 2]["sequence"]
+        view = self.cluster.view_at(name, server, f"#{middle}")
+        for node in (self.cluster["a"], self.cluster["b"]):
+            report = self.campaigns[name].verify_moment(node.url(view["iqn"]), file, mariner.sequence_of(view["at"]))
+            assert report["faults"] == []
 
     def close(self):
         for each in (*self.loads.values(), *self.registers.values()):
