@@ -218,6 +218,13 @@ void post_invitation(Call& call) {
   call.control.node_invite(*request, answer<api::Invitation>(std::move(call.reply)));
 }
 
+void post_promotion(Call& call) {
+  auto request = read<api::PromoteRequest>(call);
+  if (!request) return;
+  request->set_volume(call.names[0]);
+  call.control.node_promote(*request, answer<api::Promotion>(std::move(call.reply)));
+}
+
 void get_cluster(Call& call) {
   call.control.cluster_status(answer<api::ClusterStatus>(std::move(call.reply)));
 }
@@ -253,6 +260,7 @@ constexpr std::array kRoutes{
     Route{HttpMethod::kGet, "/v1/sessions", get_sessions},
     Route{HttpMethod::kDelete, "/v1/sessions/*", delete_session},
     Route{HttpMethod::kPost, "/v1/nodes/*/invitation", post_invitation},
+    Route{HttpMethod::kPost, "/v1/volumes/*/promotion", post_promotion},
     Route{HttpMethod::kGet, "/v1/cluster", get_cluster},
 };
 

@@ -47,6 +47,8 @@ class Control {
   virtual void session_list(Answer<api::SessionList> done) = 0;
   virtual void session_kick(const api::SessionRequest& request, Answer<api::Session> done) = 0;
   virtual void node_invite(const api::InviteRequest& request, Answer<api::Invitation> done) = 0;
+  // Answers when the node serves the volume, or when it is known that it will not.
+  virtual void node_promote(const api::PromoteRequest& request, Answer<api::Promotion> done) = 0;
   // Nodes and replicas, as this node knows them. kInvalidArgument from a standalone server.
   virtual void cluster_status(Answer<api::ClusterStatus> done) = 0;
   virtual void doctor(Answer<api::DoctorAnswer> done) = 0;

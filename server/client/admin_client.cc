@@ -181,6 +181,11 @@ Result<api::Invitation> AdminClient::node_invite(const api::InviteRequest& reque
       "/v1/nodes/" + percent_encoded(request.node()) + "/invitation", request);
 }
 
+Result<api::Promotion> AdminClient::node_promote(const api::PromoteRequest& request) {
+  return Api{socket_, timeout_}.post<api::Promotion>(volume_path(request.volume()) + "/promotion",
+                                                     request);
+}
+
 Result<api::DoctorAnswer> AdminClient::doctor() {
   return Api{socket_, timeout_}.get<api::DoctorAnswer>("/v1/doctor");
 }

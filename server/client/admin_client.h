@@ -48,6 +48,7 @@ class AdminClient {
   [[nodiscard]] Result<api::SessionList> session_list();
   [[nodiscard]] Result<api::ClusterStatus> cluster_status();
   [[nodiscard]] Result<api::Invitation> node_invite(const api::InviteRequest& request);
+  [[nodiscard]] Result<api::Promotion> node_promote(const api::PromoteRequest& request);
   [[nodiscard]] Result<api::Session> session_kick(const api::SessionRequest& request);
   [[nodiscard]] Result<api::DoctorAnswer> doctor();
 

@@ -139,6 +139,10 @@ void add_values(const std::string& type, const Place& place, const std::string& 
     if (const auto sessions = client.session_list()) {
       for (const auto& session : sessions->sessions()) to.push_back(std::to_string(session.id()));
     }
+  } else if (type == "NODE") {
+    if (const auto cluster = client.cluster_status()) {
+      for (const auto& node : cluster->nodes()) to.push_back(node.name());
+    }
   } else if (type == "SHELL") {
     to.insert(to.end(), {"bash", "zsh", "fish"});
   }

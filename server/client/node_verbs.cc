@@ -1,4 +1,4 @@
-// mariner node init | invite | enrol | list
+// mariner node init | invite | enrol | list | promote
 #include <fmt/format.h>
 
 #include <csignal>
@@ -129,6 +129,36 @@ Result<ExitCode> enrol(Context& context, const EnrolOptions& options) {
   return ExitCode::kDone;
 }
 
+struct PromoteOptions {
+  std::string volume;
+  std::string node;
+};
+
+Result<ExitCode> promote(Context& context, const PromoteOptions& options) {
+  api::PromoteRequest request;
+  request.set_volume(options.volume);
+  request.set_node(options.node);
+  request.set_dry_run(context.flags.dry_run);
+  const auto promotion = context.client().node_promote(request);
+  if (!promotion) return promotion.error();
+  if (context.print_json(*promotion)) return ExitCode::kDone;
+  const std::string volume = printable(promotion->volume());
+  const std::string node = printable(promotion->node());
+  const std::string from =
+      promotion->from().empty() ? "nobody" : "node " + printable(promotion->from());
+  if (promotion->already()) {
+    context.console.note(fmt::format("Node {} coordinates {} already.\n", node, volume));
+  } else if (context.flags.dry_run) {
+    context.console.note(fmt::format("Node {} would coordinate {}, which {} coordinates now.\n",
+                                     node, volume, from));
+  } else {
+    context.console.note(fmt::format("Node {} serves {} now, in epoch {}; before, {} did.\n", node,
+                                     volume, promotion->epoch(), from));
+  }
+  if (context.flags.dry_run) context.note_dry_run();
+  return ExitCode::kDone;
+}
+
 Result<ExitCode> list(Context& context, const NoOptions&) {
   const auto cluster = context.client().cluster_status();
   if (!cluster) return cluster.error();
@@ -166,6 +196,14 @@ void add_node_verbs(CLI::App& app, Context& context) {
       },
       init);
   add_verb<NoOptions>(noun, context, "list", "List the nodes of the cluster", no_options, list);
+  add_verb<PromoteOptions>(
+      noun, context, "promote", "Make a node the coordinator of a volume",
+      [](CLI::App& verb, PromoteOptions& options) {
+        verb.add_option("VOLUME", options.volume, "The volume")->required()->type_name("VOLUME");
+        verb.add_option("--node", options.node, "The node (default: the one that is asked)")
+            ->type_name("NODE");
+      },
+      promote);
   add_verb<std::string>(
       noun, context, "invite", "Print the line with which another node enrols",
       [](CLI::App& verb, std::string& node) {

@@ -79,19 +79,25 @@ TargetPart::TargetPart(const Options& options, const Parts& parts, Events events
     : options_(options),
       parts_(parts),
       events_(std::move(events)),
-      layer_(std::make_shared<GatedLayer>(options.size_bytes, [this]() -> volume::Layer* {
-        Term* const term = serving();
-        return term == nullptr ? nullptr : &term->live;
-      })) {
+      layer_(std::make_shared<GatedLayer>(options.size_bytes,
+                                          [this]() -> volume::Layer* {
+                                            Term* const term = serving();
+                                            return term == nullptr ? nullptr : &term->live;
+                                          })),
+      sign_(parts.store, parts.lease, parts.view, options.self, options.volume) {
   CHECK(options.coordinator.void_margin >= options.coordinator.limits.writes_in_flight_max);
   election_.emplace(
       parts_.store, parts_.executor, parts_.lease, parts_.view,
-      manager::Election::Options{options.volume, options.self, options.promote, options.backoff},
+      manager::Election::Options{.volume = options.volume,
+                                 .self = options.self,
+                                 .promote = options.promote,
+                                 .backoff = options.backoff},
       manager::Election::Events{[this](const manager::VolumeRecord& record) { elected(record); },
                                 [this] { end_term(); },
                                 [this](const Error& error) {
                                   if (events_.failed) events_.failed(error);
-                                }});
+                                },
+                                [this](replication::NodeId next) { return may_follow(next); }});
 }
 
 TargetPart::~TargetPart() {
@@ -101,8 +107,7 @@ TargetPart::~TargetPart() {
 }
 
 void TargetPart::look() {
-  if (!election_) return;
-  election_->look();
+  if (election_) election_->look();
   tell_later();
 }
 
@@ -184,8 +189,13 @@ TargetPart::Term* TargetPart::serving() {
   return serves() && parts_.lease.held() ? term_.get() : nullptr;
 }
 
-// Without its lease this node does not know what others do.
+// Without its lease this node does not know what others do. Who is closed has none, and sends hosts
+// away in any case: there the view is good enough.
 TargetPart::State TargetPart::state() const {
+  if (!election_) {
+    const auto server = manager::server_of(parts_.view, options_.volume);
+    return server && *server != options_.self ? State::kStandby : State::kTransitioning;
+  }
   if (!parts_.lease.held()) return State::kTransitioning;
   if (term_ != nullptr) return serves() ? State::kServing : State::kTransitioning;
   const manager::Entry* entry = parts_.view.find(manager::volume_key(options_.volume));
@@ -195,6 +205,10 @@ TargetPart::State TargetPart::state() const {
   if (!record || record->coordinator == options_.self) return State::kTransitioning;
   const bool alive = parts_.view.find(manager::alive_key(record->coordinator)) != nullptr;
   return alive ? State::kStandby : State::kTransitioning;
+}
+
+bool TargetPart::may_follow(replication::NodeId next) const {
+  return term_ != nullptr && term_->host.role().caught_up(next);
 }
 
 const replication::CoordinatorHost* TargetPart::coordinator() const {
@@ -218,6 +232,7 @@ void TargetPart::tell_later() {
     telling_ = false;
     const State now = state();
     if (now != std::exchange(told_, now) && events_.changed) events_.changed(now);
+    if (now == State::kServing) sign_.look(term_->host.role().epoch());
     if (term_ != nullptr && now == State::kTransitioning) tell_soon();
   });
 }

@@ -3,7 +3,8 @@
 //
 // Each term is one epoch: its coordinator, its conversations with the participants, and the live
 // volume that writes through it. When the term ends, everybody who waits hears kUnavailable; the
-// live volume goes when nothing is under way in it any more. Invariants: nothing is served that
+// live volume goes when nothing is under way in it any more. That it serves it tells the other
+// nodes (manager/serving_sign.h). Invariants: nothing is served that
 // arrives after the lease has ended; nothing is read before this node's storage has everything that
 // was acknowledged. Owner's thread only.
 #pragma once
@@ -17,6 +18,7 @@
 #include "server/cluster/caller_service.h"
 #include "server/cluster/gated_layer.h"
 #include "server/manager/election.h"
+#include "server/manager/serving_sign.h"
 #include "server/volume/live_volume.h"
 
 namespace mariner::cluster {
@@ -75,7 +77,12 @@ class TargetPart {
   // LiveVolume::rollback(). kUnavailable unless this node serves.
   void rollback(index::IndexMoment target, replication::Replicator::WriteDone done);
 
-  // Ends the term, for good.
+  // Whether `next` has everything that it needs to coordinate after this node, as far as is known
+  // here: nothing is, while this node does not coordinate.
+  [[nodiscard]] bool may_follow(replication::NodeId next) const;
+
+  // Ends the term, for good. What hosts are told goes on, as long as look() is called: transition,
+  // until another node has said that it serves.
   void close();
   [[nodiscard]] bool idle() const { return ended_.empty() && term_ == nullptr; }
 
@@ -98,7 +105,8 @@ class TargetPart {
   std::shared_ptr<GatedLayer> layer_;
   std::unique_ptr<Term> term_;
   std::vector<std::unique_ptr<Term>> ended_;
-  std::optional<manager::Election> election_;
+  std::optional<manager::Election> election_;  // nothing: closed
+  manager::ServingSign sign_;
   State told_ = State::kTransitioning;
   bool telling_ = false;
   bool polling_ = false;

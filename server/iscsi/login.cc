@@ -192,7 +192,7 @@ bool Login::find_target() {
 
 // Before authentication, which the initiator then does where it is sent (RFC 7143 11.13.5).
 bool Login::check_redirection() {
-  auto elsewhere = environment_.directory.redirection(identity_.target);
+  auto elsewhere = environment_.directory.redirection(identity_.target, environment_.portal);
   if (!elsewhere || elsewhere->address == environment_.portal) return true;
   refusal_ = {.status = elsewhere->permanent ? LoginStatus::kMovedPermanently
                                              : LoginStatus::kMovedTemporarily,

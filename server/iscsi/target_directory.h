@@ -30,9 +30,10 @@ class TargetDirectory {
   [[nodiscard]] virtual std::vector<std::string> discoverable(std::string_view initiator,
                                                               std::string_view account) const = 0;
 
-  // Where `target`, which open() has given, is to be used instead. Nothing: here. Who comes through
-  // that very portal is served.
-  [[nodiscard]] virtual std::optional<Redirection> redirection(std::string_view target) const = 0;
+  // Where `target`, which open() has given, is to be used instead by who comes through `portal`
+  // ("192.0.2.1:3260"). Nothing: here. Who comes through that very portal is served.
+  [[nodiscard]] virtual std::optional<Redirection> redirection(std::string_view target,
+                                                               std::string_view portal) const = 0;
 
   // The device behind `target`. kNotFound: no such target (login status 0x0203). kReadOnly is not
   // used; kInvalidArgument: this initiator may not use it (0x0202); kUnavailable: starting,

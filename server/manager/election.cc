@@ -4,6 +4,8 @@
 
 namespace mariner::manager {
 
+using replication::NodeId;
+
 Election::Election(ClusterStore& store, Executor& executor, const NodeLease& lease,
                    const ClusterView& view, const Options& options, Events events)
     : store_(store),
@@ -21,7 +23,7 @@ Election::~Election() { *alive_ = false; }
 void Election::look() {
   if (!lease_.held()) return depose();
   const Entry* entry = view_.find(volume_key(options_.volume));
-  if (entry == nullptr || taking_) return;
+  if (entry == nullptr || committing_) return;
   const Result<VolumeRecord> record = decode_volume_record(options_.volume, entry->value);
   if (!record) {
     depose();
@@ -30,11 +32,70 @@ void Election::look() {
     return;
   }
   // A view that is behind knows of an older epoch.
-  if (epoch_ && record->epoch <= *epoch_) return;
+  if (epoch_ && record->epoch < *epoch_) return;
+  if (epoch_ && record->epoch == *epoch_) return follow_wish(*record, entry->revision);
   depose();
-  const bool own = record->coordinator == options_.self || record->coordinator.value == 0;
-  const bool orphaned = options_.promote && view_.find(alive_key(record->coordinator)) == nullptr;
-  if (own || orphaned) take(*record, entry->revision);
+  const bool orphaned = record->coordinator.value == 0 || !alive(record->coordinator);
+  if (record->coordinator == options_.self) {
+    const NodeId wanted = record->wanted;
+    const bool others = wanted.value != 0 && wanted != options_.self && alive(wanted);
+    return others ? release(*record, entry->revision) : take(*record, entry->revision);
+  }
+  const bool may =
+      record->coordinator.value == 0 || options_.promote || record->wanted == options_.self;
+  if (!orphaned || !may) return;
+  if (goes_before(*record, entry->revision)) return look_later();
+  take(*record, entry->revision);
+}
+
+bool Election::alive(NodeId node) const { return view_.find(alive_key(node)) != nullptr; }
+
+void Election::follow_wish(const VolumeRecord& record, Revision revision) {
+  if (record.coordinator != options_.self || record.wanted.value == 0) return;
+  if (record.wanted == options_.self) return decline(record, revision, Declined::kNot);
+  if (!alive(record.wanted)) return decline(record, revision, Declined::kNotAlive);
+  if (events_.may_follow && !events_.may_follow(record.wanted)) {
+    return decline(record, revision, Declined::kCatchingUp);
+  }
+  // Nothing is acknowledged any more when others learn that nobody coordinates.
+  depose();
+  release(record, revision);
+}
+
+// The epoch stays: it is the next one's to take the next.
+void Election::release(const VolumeRecord& record, Revision revision) {
+  VolumeRecord released = record;
+  released.coordinator = {};
+  Transaction transaction;
+  transaction.compares.push_back({volume_key(options_.volume), revision});
+  transaction.compares.push_back(
+      {alive_key(record.wanted), view_.find(alive_key(record.wanted))->revision});
+  transaction.puts.push_back({volume_key(options_.volume), encode(released)});
+  // Whatever becomes of it, the view will show, or nothing has changed and it is tried again.
+  commit(std::move(transaction), [this](bool) { look_later(); });
+}
+
+void Election::decline(const VolumeRecord& record, Revision revision, Declined why) {
+  VolumeRecord declined = record;
+  declined.wanted = {};
+  declined.declined = why;
+  Transaction transaction;
+  transaction.compares.push_back({volume_key(options_.volume), revision});
+  transaction.puts.push_back({volume_key(options_.volume), encode(declined)});
+  // What has changed meanwhile was not looked at.
+  commit(std::move(transaction), [this](bool) { look_later(); });
+}
+
+// Another node is wanted, and had not all the time yet that it is left.
+bool Election::goes_before(const VolumeRecord& record, Revision revision) {
+  const NodeId wanted = record.wanted;
+  if (wanted.value == 0 || wanted == options_.self || !alive(wanted)) return false;
+  const auto now = executor_.monotonic_time();
+  if (wish_ != revision) {
+    wish_ = revision;
+    wish_since_ = now;
+  }
+  return now - wish_since_ < options_.wish_patience;
 }
 
 void Election::superseded() {
@@ -52,6 +113,11 @@ void Election::take(const VolumeRecord& record, Revision revision) {
   VolumeRecord taken = record;
   taken.epoch = record.epoch.next();
   taken.coordinator = options_.self;
+  taken.wanted = {};
+  taken.declined = Declined::kNot;
+  if (record.wanted.value != 0 && record.wanted != options_.self) {
+    taken.declined = alive(record.wanted) ? Declined::kNotTaken : Declined::kNotAlive;
+  }
   Transaction transaction;
   transaction.compares.push_back({volume_key(options_.volume), revision});
   transaction.compares.push_back({alive_key(options_.self), lease_.id()});
@@ -59,23 +125,25 @@ void Election::take(const VolumeRecord& record, Revision revision) {
     transaction.compares.push_back({alive_key(record.coordinator), Revision{}});
   }
   transaction.puts.push_back({volume_key(options_.volume), encode(taken)});
-  taking_ = true;
-  store_.commit(std::move(transaction),
-                [this, taken, alive = alive_](const Result<CommitAnswer>& answer) {
-                  if (*alive) answered(taken, answer);
-                });
+  commit(std::move(transaction), [this, taken](bool applied) {
+    // If it was applied all the same, the view will show it, and the next epoch is taken.
+    if (!applied || !lease_.held()) return look_later();
+    epoch_ = taken.epoch;
+    if (events_.elected) events_.elected(taken);
+  });
 }
 
-void Election::answered(const VolumeRecord& taken, const Result<CommitAnswer>& answer) {
-  taking_ = false;
-  if (!answer || answer->outcome != CommitOutcome::kApplied) {
-    // If it was applied all the same, the view will show it, and the next epoch is taken.
-    return look_later();
-  }
-  backoff_.succeeded();
-  if (!lease_.held()) return look_later();
-  epoch_ = taken.epoch;
-  if (events_.elected) events_.elected(taken);
+// One at a time.
+void Election::commit(Transaction transaction, UniqueFunction<void(bool applied)> done) {
+  committing_ = true;
+  store_.commit(std::move(transaction), [this, done = std::move(done), alive = alive_](
+                                            const Result<CommitAnswer>& answer) mutable {
+    if (!*alive) return;
+    committing_ = false;
+    const bool applied = answer && answer->outcome == CommitOutcome::kApplied;
+    if (applied) backoff_.succeeded();
+    done(applied);
+  });
 }
 
 // For what no change of the view tells of.

@@ -4,9 +4,17 @@
 // itself (it has begun anew, or lost its lease and found it again), nobody, or a node whose lease
 // has ended (its key is gone). The transaction says all that again: the record is as it was read,
 // the other's key is not there, one's own is bound to one's lease. So of two that try, one is
-// refused; and an answer that was lost costs an epoch, not more. Owner's thread only.
+// refused; and an answer that was lost costs an epoch, not more.
+//
+// A wish in the record (`wanted`) changes who coordinates on purpose. Who coordinates ends its own
+// time first, and then writes that nobody does; the wanted node takes that as it takes any record
+// that names nobody. Others leave it the time to: so a wanted node that dies, or never begins, does
+// not leave the volume alone. Of a coordinator that is dead a wanted node takes over also where
+// nobody does by himself. A wish that cannot be followed is taken out of the record, which says
+// why. Owner's thread only.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <optional>
 
@@ -23,6 +31,8 @@ class Election {
     VolumeId volume;
     replication::NodeId self;
     bool promote = true;  // take over from others without being told to
+    // For how long another node that is wanted, and alive, goes before.
+    std::chrono::nanoseconds wish_patience = std::chrono::seconds(5);
     BackoffTimes backoff{};
   };
   // Never told from within the constructor.
@@ -33,6 +43,8 @@ class Election {
     UniqueFunction<void()> deposed;
     // The record cannot be understood: nothing is done until it changes.
     UniqueFunction<void(const Error&)> failed;
+    // Whether that node has what it takes to coordinate after this one. None: it has.
+    UniqueFunction<bool(replication::NodeId)> may_follow{};
   };
 
   // All outlive it.
@@ -54,8 +66,14 @@ class Election {
 
  private:
   void depose();
+  // While this node coordinates: a wish that somebody else does.
+  void follow_wish(const VolumeRecord& record, Revision revision);
+  void release(const VolumeRecord& record, Revision revision);
+  void decline(const VolumeRecord& record, Revision revision, Declined why);
+  [[nodiscard]] bool goes_before(const VolumeRecord& record, Revision revision);
+  [[nodiscard]] bool alive(replication::NodeId node) const;
   void take(const VolumeRecord& record, Revision revision);
-  void answered(const VolumeRecord& taken, const Result<CommitAnswer>& answer);
+  void commit(Transaction transaction, UniqueFunction<void(bool applied)> done);
   void look_later();
 
   ClusterStore& store_;
@@ -66,8 +84,10 @@ class Election {
   Events events_;
   Backoff backoff_;
   std::optional<Epoch> epoch_;  // in which this node coordinates
-  bool taking_ = false;
+  bool committing_ = false;
   bool waiting_ = false;
+  Revision wish_;  // of the record with a wish of another node, since when this waits for it
+  std::chrono::nanoseconds wish_since_{0};
   Revision understood_;  // of the last record that could not be understood, to say so once
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

@@ -23,6 +23,8 @@ std::string encode(const VolumeRecord& record) {
   message.set_coordinator(record.coordinator.value);
   message.set_logger(record.logger.value);
   for (const NodeId node : record.storages) message.add_storages(node.value);
+  message.set_wanted(record.wanted.value);
+  message.set_declined(static_cast<cluster::VolumeRecord::Declined>(record.declined));
   return message.SerializeAsString();
 }
 
@@ -38,6 +40,7 @@ Result<VolumeRecord> decode_volume_record(VolumeId volume, std::string_view byte
     return corrupt("is of volume " + std::to_string(message.volume()));
   }
   VolumeRecord record{volume, {message.epoch()}, {message.coordinator()}, {message.logger()}, {}};
+  record.wanted = {message.wanted()};
   for (const std::uint32_t node : message.storages()) record.storages.push_back({node});
   if (record.logger.value == 0) return corrupt("names no logger");
   if (record.storages.empty()) return corrupt("names no storage node");
@@ -46,6 +49,14 @@ Result<VolumeRecord> decode_volume_record(VolumeId volume, std::string_view byte
       return corrupt("names storage node " + std::to_string(node->value) + ", or names it twice");
     }
   }
+  if (record.wanted.value != 0 && std::ranges::count(record.storages, record.wanted) == 0) {
+    return corrupt("wants node " + std::to_string(record.wanted.value) +
+                   " as the coordinator, which is no storage node");
+  }
+  if (!cluster::VolumeRecord::Declined_IsValid(message.declined())) {
+    return corrupt("declines for reason " + std::to_string(message.declined()) + ", which is none");
+  }
+  record.declined = static_cast<Declined>(message.declined());
   return record;
 }
 

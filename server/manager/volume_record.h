@@ -2,6 +2,7 @@
 // the keys under which things stand there.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,12 +13,22 @@
 
 namespace mariner::manager {
 
+// Why a wish was not followed.
+enum class Declined : std::uint8_t {
+  kNot,
+  kNotAlive,    // who was wanted
+  kCatchingUp,  // its storage lacks what was acknowledged
+  kNotTaken,    // it is alive, but took nothing over for a while
+};
+
 struct VolumeRecord {
   VolumeId volume;
   Epoch epoch;                      // of the coordinator
-  replication::NodeId coordinator;  // 0: none yet
+  replication::NodeId coordinator;  // 0: none, or none any more
   replication::NodeId logger;
   std::vector<replication::NodeId> storages;
+  replication::NodeId wanted{};        // who is to coordinate; 0: whoever does
+  Declined declined = Declined::kNot;  // the last wish, for who had it
 
   friend bool operator==(const VolumeRecord&, const VolumeRecord&) = default;
 };
@@ -31,7 +42,7 @@ inline constexpr std::string_view kClusterPrefix = "/mariner/";
 
 [[nodiscard]] std::string encode(const VolumeRecord& record);
 // kCorrupt: not a record, not of this volume, or it makes no sense (no logger, no storage node, a
-// node twice).
+// node twice, a node wanted that is no storage node).
 [[nodiscard]] Result<VolumeRecord> decode_volume_record(VolumeId volume, std::string_view bytes);
 
 }  // namespace mariner::manager

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "proto/payload.h"
+#include "server/manager/serving_sign.h"
 #include "server/node/identity.h"
 #include "server/node/session_answer.h"
 
@@ -197,6 +198,9 @@ api::ReplicatedVolume ClusterControl::replicas_of(const meta::Volume& meta) cons
   if (const auto record = node_.directory_->record(VolumeId{meta.id()})) {
     out.set_epoch(record->epoch.value);
     if (record->epoch.value > 0) out.set_coordinator(name_of(record->coordinator.value));
+  }
+  if (const auto server = manager::server_of(*node_.view_, VolumeId{meta.id()})) {
+    out.set_server(name_of(server->value));
   }
   const ClusterVolume* const here = node_.volumes_->find(meta.name());
   if (here != nullptr && here->target != nullptr) out.set_state(state_name(*here->target));

@@ -2,7 +2,11 @@
 // message that says so. Loop's thread.
 #pragma once
 
+#include <memory>
+#include <vector>
+
 #include "server/admin/control.h"
+#include "server/manager/promotion.h"
 #include "server/node/cluster_node.h"
 
 namespace mariner::node {
@@ -17,8 +21,15 @@ class ClusterControl final : public admin::Control {
   void session_list(admin::Answer<api::SessionList> done) override;
   void session_kick(const api::SessionRequest& request, admin::Answer<api::Session> done) override;
   void node_invite(const api::InviteRequest& request, admin::Answer<api::Invitation> done) override;
+  void node_promote(const api::PromoteRequest& request,
+                    admin::Answer<api::Promotion> done) override;
   void cluster_status(admin::Answer<api::ClusterStatus> done) override;
   void doctor(admin::Answer<api::DoctorAnswer> done) override;
+
+  // Promotions that go on at one time.
+  static constexpr std::size_t kPromotionsMax = 64;
+  // What goes on is answered now: the node is stopping.
+  void stop();
 
   void history(const api::HistoryRequest& request, admin::Answer<api::History> done) override;
   void mark_add(const api::MarkRequest& request, admin::Answer<api::Mark> done) override;
@@ -54,7 +65,13 @@ class ClusterControl final : public admin::Control {
   void fill_logger(const meta::Volume& meta, const ClusterVolume* here, api::Replica& out) const;
   void fill_storage(std::uint32_t node, const ClusterVolume* here, api::Replica& out) const;
 
+  [[nodiscard]] Result<void> check_promotion(const meta::Volume& meta,
+                                             replication::NodeId node) const;
+  void promote(VolumeId volume, replication::NodeId node, api::Promotion answer,
+               admin::Answer<api::Promotion> done);
+
   ClusterNode& node_;
+  std::vector<std::unique_ptr<manager::Promotion>> promotions_;  // some may have ended
 };
 
 }  // namespace mariner::node

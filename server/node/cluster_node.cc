@@ -7,8 +7,9 @@
 #include <utility>
 
 #include "proto/check.h"
-#include "server/node/access.h"
+#include "server/manager/alive_node.h"
 #include "server/node/cluster_control.h"
+#include "server/node/cluster_redirection.h"
 #include "server/node/identity.h"
 #include "server/peer/tls_context.h"
 #include "server/volume/thread_worker.h"
@@ -138,7 +139,7 @@ void ClusterNode::open_shared_store() {
       *shared_, loop_, std::string(manager::kClusterPrefix), backoff, [this] { changed(); });
   manager::NodeLease::Options lease;
   lease.key = manager::alive_key(self_);
-  lease.value = identity_->name.node;
+  lease.value = published();
   const std::chrono::nanoseconds ttl = config_.cluster.lease;
   lease.ttl = config_.cluster.lease;
   lease.renew_every = ttl / 6;
@@ -163,6 +164,19 @@ void ClusterNode::open_shared_store() {
   directory_ = std::make_unique<manager::VolumeDirectory>(*shared_, *view_);
   moments_ = std::make_unique<manager::MomentDirectory>(*shared_, *view_);
   reservations_ = std::make_unique<ClusterReservations>(*shared_, loop_, *lease_, self_);
+}
+
+// What others are to know of this node while it is alive.
+std::string ClusterNode::published() const {
+  manager::AliveNode self;
+  self.name = identity_->name.node;
+  self.target = config_.has(Role::kTarget);
+  const auto& nodes = config_.cluster.nodes;
+  const auto own = std::ranges::find(nodes, self_.value, &ClusterNodeConfig::id);
+  if (front_->has_portal()) {
+    self.portals = reachable_portals(front_->portal().addresses(), own->addresses);
+  }
+  return manager::encode(self);
 }
 
 Result<void> ClusterNode::open_bus() {
@@ -243,10 +257,11 @@ void ClusterNode::open_past() {
 
 // The shared store, or the lease.
 void ClusterNode::changed() {
-  if (stopping_ || volumes_ == nullptr) return;
+  if (volumes_ == nullptr) return;
   volumes_->look();
-  if (views_ != nullptr && view_->known()) views_->look();
-  if (view_->known()) create_configured_volumes();
+  if (views_ != nullptr && view_->known() && !stopping_) views_->look();
+  send_away();
+  if (!stopping_ && view_->known()) create_configured_volumes();
 }
 
 void ClusterNode::create_configured_volumes() {
@@ -271,6 +286,7 @@ void ClusterNode::create(const VolumeConfig& wanted) {
   nodes.set_logger(number_of(wanted.logger));
   for (const std::string& node : wanted.storage) nodes.add_storages(number_of(node));
   nodes.set_promote_by_hand(!wanted.promote);
+  nodes.set_redirect(wanted.redirect_to_server);
   directory_->create(std::move(meta), [this, name = wanted.name](const Result<meta::Volume>& made) {
     if (made) {
       log_.info("created a volume of the cluster from the configuration", {{"volume", name}});
@@ -320,22 +336,47 @@ void ClusterNode::stop(UniqueFunction<void()> done) {
   ready_ = false;
   log_.info("stopping");
   enrolment_desk_->close();
-  front_->stop([this, done = std::move(done)]() mutable {
-    views_->close();
-    if (log_space_ != nullptr) log_space_->stop();
-    volumes_->close(Error{ErrorCode::kUnavailable, "the node is stopping"});
-    lease_->stop([this] { lease_returned_ = true; });
-    lease_return_end_ = loop_.monotonic_time() + kLeaseReturn;
-    if (node_log_ != nullptr) {
-      node_log_->stack().stop();
-      node_log_->indexes().stop_repairs();
+  control_->stop();
+  hand_over([this, done = std::move(done)]() mutable {
+    front_->stop([this, done = std::move(done)]() mutable { stop_parts(std::move(done)); });
+  });
+}
+
+// Before hosts are logged out, so that they go where others serve by then.
+void ClusterNode::hand_over(UniqueFunction<void()> done) {
+  std::vector<Handover::Volume> coordinated;
+  for (const auto& [id, volume] : volumes_->all()) {
+    if (volume.target == nullptr || volume.target->coordinator() == nullptr) continue;
+    Handover::Volume& each = coordinated.emplace_back(VolumeId{id}, volume.iqn);
+    each.redirect = volume.meta.cluster().redirect();
+    if (volume.meta.cluster().promote_by_hand()) continue;
+    for (const std::uint32_t node : volume.meta.cluster().storages()) {
+      if (node != self_.value) each.successors.push_back({node});
     }
-    wait_until_idle([this, done = std::move(done)]() mutable {
-      volumes_->save_progress();
-      stop_index([this, done = std::move(done)]() mutable {
-        log_.info("stopped");
-        done();
-      });
+  }
+  volumes_->resign();
+  lease_->stop([this] { lease_returned_ = true; });
+  lease_return_end_ = loop_.monotonic_time() + kLeaseReturn;
+  handover_ = std::make_unique<Handover>(
+      Handover::Parts{loop_, *view_, self_, [this](const std::string& iqn) -> std::size_t {
+                        return front_->has_portal() ? front_->portal().sessions().count_of(iqn) : 0;
+                      }});
+  handover_->begin(std::move(coordinated), std::move(done));
+}
+
+void ClusterNode::stop_parts(UniqueFunction<void()> done) {
+  views_->close();
+  if (log_space_ != nullptr) log_space_->stop();
+  volumes_->close(Error{ErrorCode::kUnavailable, "the node is stopping"});
+  if (node_log_ != nullptr) {
+    node_log_->stack().stop();
+    node_log_->indexes().stop_repairs();
+  }
+  wait_until_idle([this, done = std::move(done)]() mutable {
+    volumes_->save_progress();
+    stop_index([this, done = std::move(done)]() mutable {
+      log_.info("stopped");
+      done();
     });
   });
 }
@@ -356,118 +397,6 @@ void ClusterNode::stop_index(UniqueFunction<void()> done) {
   const bool idle = node_log_ == nullptr || node_log_->indexes().idle();
   if (idle && ring_->in_flight() == 0) return done();
   loop_.after(kIdlePoll, [this, done = std::move(done)]() mutable { stop_index(std::move(done)); });
-}
-
-// ---- iscsi::TargetDirectory
-
-const ClusterVolume* ClusterNode::find_target(std::string_view iqn) const {
-  if (const ClusterVolume* volume = volumes_->find_target(iqn)) return volume;
-  const ClusterServedView* const view = views_->find_target(iqn);
-  return view == nullptr ? nullptr : &volumes_->all().at(view->meta.volume_id());
-}
-
-std::vector<std::string> ClusterNode::discoverable(std::string_view initiator,
-                                                   std::string_view account) const {
-  std::vector<std::string> names;
-  for (const auto& [id, volume] : volumes_->all()) {
-    if (volume.target != nullptr && shown(volume.meta, initiator, account)) {
-      names.push_back(volume.iqn);
-    }
-  }
-  for (const auto& [name, view] : views_->all()) {
-    const meta::Volume& meta = volumes_->all().at(view.meta.volume_id()).meta;
-    if (shown(meta, initiator, account)) names.push_back(view.iqn);
-  }
-  return names;
-}
-
-std::optional<iscsi::Redirection> ClusterNode::redirection(std::string_view /*target*/) const {
-  return std::nullopt;
-}
-
-Result<std::shared_ptr<scsi::TargetDevice>> ClusterNode::open(std::string_view target,
-                                                              std::string_view initiator) {
-  if (stopping_) return Error{ErrorCode::kUnavailable, "the node is stopping"};
-  const ClusterVolume* const volume = find_target(target);
-  if (volume == nullptr) {
-    return Error{ErrorCode::kNotFound, "there is no target " + std::string(target)};
-  }
-  if (!admits(volume->meta, initiator)) {
-    return Error{ErrorCode::kInvalidArgument,
-                 std::string(initiator) + " is not on the access list of " + volume->meta.name()};
-  }
-  if (target == volume->iqn) return std::shared_ptr<scsi::TargetDevice>(volume->metered);
-  return std::shared_ptr<scsi::TargetDevice>(views_->find_target(target)->device);
-}
-
-Result<std::vector<iscsi::ChapAccount>> ClusterNode::accounts(
-    std::string_view target, std::string_view /*initiator*/) const {
-  if (target.empty()) return accounts_named(accounts_, config_.server.discovery_auth);
-  const ClusterVolume* const volume = find_target(target);
-  if (volume == nullptr) return std::vector<iscsi::ChapAccount>{};
-  return accounts_named(accounts_, {volume->meta.auth().begin(), volume->meta.auth().end()});
-}
-
-// ---- web::WebSource
-
-// Only the coordinator knows of all of them.
-std::vector<web::ReplicaMetrics> ClusterNode::replicas_of(const ClusterVolume& volume) const {
-  std::vector<web::ReplicaMetrics> out;
-  const auto* const host = volume.target == nullptr ? nullptr : volume.target->coordinator();
-  if (host == nullptr || !host->ready()) return out;
-  for (const ClusterNodeConfig& node : config_.cluster.nodes) {
-    if (std::ranges::count(volume.meta.cluster().storages(), node.id) == 0) continue;
-    out.push_back({node.name, node.id == self_.value ? "master" : "mirror", host->lag({node.id})});
-  }
-  return out;
-}
-
-web::NodeMetrics ClusterNode::metrics() {
-  web::NodeMetrics out;
-  for (const auto& [id, volume] : volumes_->all()) {
-    if (volume.metered == nullptr) continue;
-    web::VolumeMetrics each;
-    each.volume = volume.meta.name();
-    each.scsi = &volume.metered->metrics();
-    each.oldest_recoverable = VersionTime{volume.meta.created_ns()};
-    if (const auto oldest = volume.storage->storage().oldest_unapplied()) {
-      const VersionTime now = loop_.wall_time();
-      if (*oldest < now) each.commit_lag = std::chrono::nanoseconds(now.ns - oldest->ns);
-    }
-    each.replicas = replicas_of(volume);
-    out.volumes.push_back(std::move(each));
-  }
-  if (node_log_ != nullptr) {
-    LogStack& log = node_log_->stack();
-    out.log_commit = &log.commit_durations();
-    out.log_batch = &log.batch_bytes();
-    out.log_used_bytes = log.writer().used_bytes();
-    out.log_limit_bytes = log.writer().limit_bytes();
-  }
-  if (front_->has_portal()) {
-    const iscsi::ServerCounters& counters = front_->portal().sessions().counters();
-    out.iscsi_sessions = front_->portal().sessions().size();
-    out.login_failures = counters.login_failures;
-    out.login_limit_refusals = counters.limit_refusals;
-    out.digest_errors = counters.header_digest_errors + counters.data_digest_errors;
-  }
-  return out;
-}
-
-Result<void> ClusterNode::health() {
-  if (node_log_ != nullptr && node_log_->stack().writer().failed()) {
-    return Error{ErrorCode::kIo, "every log disk has failed: " + node_log_->stack().paths()};
-  }
-  return {};
-}
-
-Result<void> ClusterNode::readiness() {
-  if (stopping_) return Error{ErrorCode::kUnavailable, "stopping"};
-  if (!ready_) return Error{ErrorCode::kUnavailable, "starting"};
-  if (!lease_->held()) {
-    return Error{ErrorCode::kUnavailable, "the cluster's store does not answer"};
-  }
-  return health();
 }
 
 }  // namespace mariner::node

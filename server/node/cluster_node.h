@@ -28,6 +28,7 @@
 #include "server/node/enrolment_desk.h"
 #include "server/node/event_loop.h"
 #include "server/node/front.h"
+#include "server/node/handover.h"
 #include "server/node/log.h"
 #include "server/node/log_limiter.h"
 #include "server/node/log_space.h"
@@ -59,7 +60,7 @@ class ClusterNode final : public Daemon, public iscsi::TargetDirectory, public w
   [[nodiscard]] std::vector<std::string> discoverable(std::string_view initiator,
                                                       std::string_view account) const override;
   [[nodiscard]] std::optional<iscsi::Redirection> redirection(
-      std::string_view target) const override;
+      std::string_view target, std::string_view portal) const override;
   [[nodiscard]] Result<std::shared_ptr<scsi::TargetDevice>> open(
       std::string_view target, std::string_view initiator) override;
   [[nodiscard]] Result<std::vector<iscsi::ChapAccount>> accounts(
@@ -86,6 +87,10 @@ class ClusterNode final : public Daemon, public iscsi::TargetDirectory, public w
   [[nodiscard]] std::vector<web::ReplicaMetrics> replicas_of(const ClusterVolume& volume) const;
   void changed();
   void tick();
+  [[nodiscard]] std::string published() const;
+  void send_away();
+  void hand_over(UniqueFunction<void()> done);
+  void stop_parts(UniqueFunction<void()> done);
   void wait_until_idle(UniqueFunction<void()> done);
   void stop_index(UniqueFunction<void()> done);
 
@@ -125,6 +130,7 @@ class ClusterNode final : public Daemon, public iscsi::TargetDirectory, public w
   std::unique_ptr<ClusterViews> views_;
   std::unique_ptr<ClusterPast> past_;
   std::unique_ptr<EnrolmentDesk> enrolment_desk_;
+  std::unique_ptr<Handover> handover_;  // while it stops
   std::unique_ptr<ClusterControl> control_;
   std::unique_ptr<Front> front_;
 };

@@ -19,7 +19,8 @@ AccessState ClusterPortGroups::own_state() const {
   if (target_ == nullptr) return AccessState::kTransitioning;
   switch (target_->state()) {
     case State::kServing: return AccessState::kActiveOptimized;
-    case State::kStandby: return AccessState::kStandby;
+    case State::kStandby:
+      return nodes_.redirect ? AccessState::kTransitioning : AccessState::kStandby;
     case State::kTransitioning: break;
   }
   return AccessState::kTransitioning;

@@ -19,6 +19,9 @@ class ClusterPortGroups final : public scsi::PortGroups {
     replication::NodeId self;
     std::vector<std::uint32_t> all;  // that may serve the volume; the first does so rather
     std::chrono::seconds lease{0};
+    // Sessions at a node in standby are sent elsewhere; until they have gone, what their hosts ask
+    // is in transition: a host without multipath asks that again, and fails what is in standby.
+    bool redirect = false;
   };
   // `directory` outlives it.
   ClusterPortGroups(Nodes nodes, const manager::VolumeDirectory& directory)

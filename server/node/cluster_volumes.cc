@@ -202,7 +202,8 @@ void ClusterVolumes::begin_target(ClusterVolume& volume, volume::History& histor
       cluster::TargetPart::Parts{parts_.executor, parts_.shared, parts_.lease, parts_.view,
                                  parts_.caller, volume.storage->storage(), history, own},
       std::move(events));
-  ClusterPortGroups::Nodes nodes{options.volume, options_.self, {}, options_.lease};
+  ClusterPortGroups::Nodes nodes{
+      options.volume, options_.self, {}, options_.lease, meta.cluster().redirect()};
   nodes.all.assign(meta.cluster().storages().begin(), meta.cluster().storages().end());
   volume.port_groups = std::make_shared<ClusterPortGroups>(std::move(nodes), parts_.directory);
   volume.port_groups->attach(*volume.target);
@@ -254,6 +255,13 @@ void ClusterVolumes::target_changed(VolumeId volume, cluster::TargetPart::State 
 
 void ClusterVolumes::look() {
   if (!started_ || closed_) return;
+  if (!resigned_) look_for_new();
+  for (auto& [id, volume] : volumes_) {
+    if (volume.target != nullptr) volume.target->look();
+  }
+}
+
+void ClusterVolumes::look_for_new() {
   std::vector<Error> left_out;
   for (const meta::Volume& meta : parts_.directory.volumes(&left_out)) {
     if (failed_.contains(meta.id())) continue;
@@ -270,9 +278,6 @@ void ClusterVolumes::look() {
     }
   }
   tell(left_out);
-  for (auto& [id, volume] : volumes_) {
-    if (volume.target != nullptr) volume.target->look();
-  }
 }
 
 void ClusterVolumes::tell(const std::vector<Error>& left_out) {
@@ -381,6 +386,13 @@ ClusterVolume* ClusterVolumes::find_target(std::string_view iqn) {
     if (volume.iqn == iqn && volume.target != nullptr) return &volume;
   }
   return nullptr;
+}
+
+void ClusterVolumes::resign() {
+  resigned_ = true;
+  for (auto& [id, volume] : volumes_) {
+    if (volume.target != nullptr) volume.target->close();
+  }
 }
 
 void ClusterVolumes::close(const Error& error) {

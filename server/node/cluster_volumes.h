@@ -72,6 +72,8 @@ class ClusterVolumes {
   [[nodiscard]] ClusterVolume* find(std::string_view name);
   [[nodiscard]] ClusterVolume* find_target(std::string_view iqn);
 
+  // Coordinates nothing any more; hosts are told so, as long as look() is called.
+  void resign();
   void close(const Error& error);
   [[nodiscard]] bool idle() const;
   // How far the images are, durable: saves work at the next start.
@@ -91,11 +93,13 @@ class ClusterVolumes {
   [[nodiscard]] Result<void> check_nodes(const meta::Cluster& nodes) const;
   void tell(const std::vector<Error>& left_out);
   void join(const meta::Volume& meta);
+  void look_for_new();
 
   const Parts parts_;
   const Options options_;
   LogStack* log_ = nullptr;
   bool started_ = false;
+  bool resigned_ = false;
   bool closed_ = false;
   std::map<std::uint32_t, ClusterVolume> volumes_;
   std::map<std::uint32_t, meta::Volume> known_;  // of the node's store

@@ -123,6 +123,7 @@ struct VolumeConfig {
   std::string logger;
   std::vector<std::string> storage;  // one or two different ones; the first is preferred
   bool promote = true;  // whether another storage may take over by itself, or waits to be told to
+  bool redirect_to_server = false;  // logins at a node that does not serve
 };
 
 // [[cluster.node]]: one node of the cluster, this one included.

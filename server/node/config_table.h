@@ -67,6 +67,8 @@ class ConfigTable {
   }
 
   [[nodiscard]] bool has(std::string_view key) const { return table_.contains(key); }
+  // Takes `key` whatever its value is: nobody knows yet what it is to be.
+  void ignore(std::string_view key) { known_.emplace_back(key); }
   void error(std::string_view key, std::string message);
   void warning(std::string_view key, std::string message);
 

@@ -123,6 +123,33 @@ void read_placement(ConfigTable& table, const Config& config, VolumeConfig& volu
   table.parsed("promote", volume.promote, parse_promote);
 }
 
+// In a cluster its nodes know where to; a standalone server is told.
+void read_redirection(ConfigTable& table, const Config& config, VolumeConfig& volume) {
+  if (clustered(config)) {
+    volume.redirect_to_server = table.boolean("redirect").value_or(false);
+    table.ignore("redirect_permanent");
+    if (table.has("redirect_permanent")) {
+      table.error("redirect_permanent",
+                  "not in a cluster: who serves the volume changes; remove it");
+    }
+    return;
+  }
+  if (!config.standalone()) {  // the roles are wrong, which has been said
+    table.ignore("redirect");
+    table.ignore("redirect_permanent");
+    return;
+  }
+  table.parsed("redirect", volume.redirect, [](std::string_view text) -> Result<std::string> {
+    const auto address = parse_target_address(text);
+    if (!address) return address.error();
+    return to_string(*address);
+  });
+  volume.redirect_permanent = table.boolean("redirect_permanent").value_or(false);
+  if (volume.redirect_permanent && volume.redirect.empty()) {
+    table.error("redirect_permanent", "without redirect: where to?");
+  }
+}
+
 VolumeConfig read_volume(ConfigTable table, const Config& config, ConfigProblems& problems) {
   VolumeConfig volume;
   if (!table.has("name")) table.error("name", "missing: a volume needs a name");
@@ -144,15 +171,7 @@ VolumeConfig read_volume(ConfigTable table, const Config& config, ConfigProblems
     volume.acl = *std::move(acl);
   }
   volume.auth = read_auth_names(table, "auth", config.auth);
-  table.parsed("redirect", volume.redirect, [](std::string_view text) -> Result<std::string> {
-    const auto address = parse_target_address(text);
-    if (!address) return address.error();
-    return to_string(*address);
-  });
-  volume.redirect_permanent = table.boolean("redirect_permanent").value_or(false);
-  if (volume.redirect_permanent && volume.redirect.empty()) {
-    table.error("redirect_permanent", "without redirect: where to?");
-  }
+  read_redirection(table, config, volume);
   volume.sanitize = table.boolean("sanitize").value_or(false);
   volume.removable = table.boolean("removable").value_or(false);
   read_placement(table, config, volume);

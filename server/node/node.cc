@@ -332,7 +332,8 @@ Result<std::shared_ptr<scsi::TargetDevice>> Node::open(std::string_view target,
   return access_->open(target, initiator);
 }
 
-std::optional<iscsi::Redirection> Node::redirection(std::string_view target) const {
+std::optional<iscsi::Redirection> Node::redirection(std::string_view target,
+                                                    std::string_view /*portal*/) const {
   return access_->redirection(target);
 }
 

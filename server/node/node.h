@@ -53,7 +53,7 @@ class Node final : public Daemon, public iscsi::TargetDirectory, public web::Web
   [[nodiscard]] std::vector<std::string> discoverable(std::string_view initiator,
                                                       std::string_view account) const override;
   [[nodiscard]] std::optional<iscsi::Redirection> redirection(
-      std::string_view target) const override;
+      std::string_view target, std::string_view portal) const override;
   [[nodiscard]] Result<std::shared_ptr<scsi::TargetDevice>> open(
       std::string_view target, std::string_view initiator) override;
   [[nodiscard]] Result<std::vector<iscsi::ChapAccount>> accounts(

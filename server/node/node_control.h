@@ -47,6 +47,8 @@ class NodeControl final : public admin::Control {
   void session_list(admin::Answer<api::SessionList> done) override;
   void session_kick(const api::SessionRequest& request, admin::Answer<api::Session> done) override;
   void node_invite(const api::InviteRequest& request, admin::Answer<api::Invitation> done) override;
+  void node_promote(const api::PromoteRequest& request,
+                    admin::Answer<api::Promotion> done) override;
   void cluster_status(admin::Answer<api::ClusterStatus> done) override;
   void doctor(admin::Answer<api::DoctorAnswer> done) override;
 

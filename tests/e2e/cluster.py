@@ -171,8 +171,9 @@ class Cluster:
     def __getitem__(self, name: str) -> Node:
         return self.nodes[name]
 
-    def add_volume(self, name: str, size: str = "256M", storage: tuple[str, ...] = ("a", "b")):
-        self.volumes.append({"name": name, "size": size, "logger": "c", "storage": list(storage)})
+    def add_volume(self, name: str, size: str = "256M", storage: tuple[str, ...] = ("a", "b"), **more):
+        """`more`: other keys of its [[volume]]."""
+        self.volumes.append({"name": name, "size": size, "logger": "c", "storage": list(storage), **more})
 
     def start(self) -> "Cluster":
         self.etcd.start()

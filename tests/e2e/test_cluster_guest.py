@@ -112,8 +112,17 @@ def restarted(node: Node):
     node.start()
 
 
+def promote_other(node: Node):
+    node.cli("node", "promote", "db1", "--node", "b" if node.name == "a" else "a")
+
+
+def stayed(_: Node):
+    """It has not been away."""
+
+
 # How the coordinator goes, how it comes back, and the longest pause in seconds. Of silence the host knows only after three.
-WAYS = {"killed": (Node.kill, restarted, 5), "stopped": (Node.stop, restarted, 5), "silent": (Node.pause, Node.resume, 8)}
+WAYS = {"killed": (Node.kill, restarted, 5), "stopped": (Node.stop, restarted, 5), "silent": (Node.pause, Node.resume, 8),
+        "replaced": (promote_other, stayed, 5)}
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -1,12 +1,15 @@
-// What a member of etcd answers: any text, to every reader of answers, and as the lines of a watch.
+// What a member of etcd answers: any text, to every reader of answers, as the lines of a watch, and
+// as the values that nodes keep there.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
 
 #include "proto/check.h"
+#include "server/manager/alive_node.h"
 #include "server/manager/etcd_json.h"
 #include "server/manager/etcd_watch.h"
+#include "server/manager/volume_record.h"
 
 using namespace mariner;
 using namespace mariner::manager;
@@ -28,6 +31,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   CHECK(!lease || (lease->id.value != 0 && lease->ttl >= std::chrono::seconds(2)));
   const auto renewed = parse_keep_alive(text, LeaseId{7});
   CHECK(!renewed || (renewed->ttl.count() > 0 && renewed->ttl <= kLeaseTtlMax));
+  if (const auto node = decode_alive_node(text)) CHECK(*decode_alive_node(encode(*node)) == *node);
+  if (const auto record = decode_volume_record({1}, text)) {
+    CHECK(*decode_volume_record({1}, encode(*record)) == *record);
+  }
   (void)header_of(text);
   (void)stream_header_of(text);
   CHECK(!parse_failure(503, text).error.message.empty());

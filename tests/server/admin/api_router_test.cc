@@ -85,6 +85,8 @@ TEST_F(ApiRouter, EveryPathReachesItsFunction) {
       {HttpMethod::kDelete, "/v1/sessions/7?dry_run=true", "", "session_kick id: 7 dry_run: true"},
       {HttpMethod::kPost, "/v1/nodes/n2/invitation", "{\"dry_run\":true}",
        "node_invite node: \"n2\" dry_run: true"},
+      {HttpMethod::kPost, "/v1/volumes/a/promotion", "{\"node\":\"n2\",\"dry_run\":true}",
+       "node_promote volume: \"a\" node: \"n2\" dry_run: true"},
       {HttpMethod::kGet, "/v1/cluster", "", "cluster_status"},
   };
   for (const auto& c : cases) {

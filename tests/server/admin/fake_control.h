@@ -23,6 +23,7 @@ class FakeControl final : public Control {
   api::RollbackAnswer rollback_answer;
   api::SessionList sessions;
   api::Invitation invitation;
+  api::Promotion promotion;
   api::ClusterStatus cluster;
   api::DoctorAnswer findings;
   api::Access access;
@@ -120,6 +121,9 @@ class FakeControl final : public Control {
   }
   void node_invite(const api::InviteRequest& request, Answer<api::Invitation> done) override {
     reply(note("node_invite", request), invitation, std::move(done));
+  }
+  void node_promote(const api::PromoteRequest& request, Answer<api::Promotion> done) override {
+    reply(note("node_promote", request), promotion, std::move(done));
   }
   void cluster_status(Answer<api::ClusterStatus> done) override {
     reply("cluster_status", cluster, std::move(done));

@@ -74,6 +74,9 @@ TEST_F(Completion, ViewsSessionsShellsAndOptions) {
   EXPECT_THAT(complete({"target", "auth", ""}), ElementsAre("clear", "set", "show"));
   EXPECT_THAT(complete({"session", "kick", ""}), ElementsAre("7"));
   EXPECT_THAT(complete({"completion", ""}), ElementsAre("bash", "fish", "zsh"));
+  control.cluster.add_nodes()->set_name("n2");
+  EXPECT_THAT(complete({"node", "promote", "db1", "--node", ""}), ElementsAre("n2"));
+  EXPECT_THAT(complete({"node", "promote", "w"}), ElementsAre("web"));
   EXPECT_THAT(complete({"volume", "create", "--s"}),
               ElementsAre("--sanitize", "--size", "--socket"));
   EXPECT_THAT(complete({"volume", "create", "--rem"}), ElementsAre("--removable"));

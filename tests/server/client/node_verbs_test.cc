@@ -72,6 +72,44 @@ TEST_F(NodeVerbs, InvitePrintsTheTokenAlone) {
   EXPECT_THAT(err, HasSubstr("no authority here"));
 }
 
+TEST_F(NodeVerbs, PromoteSaysWhoServesNow) {
+  control.promotion.set_schema(1);
+  control.promotion.set_volume("db1");
+  control.promotion.set_node("n2");
+  control.promotion.set_from("n1");
+  control.promotion.set_epoch(7);
+  run({"node", "promote", "db1", "--node", "n2"});
+  EXPECT_EQ(code, 0) << err;
+  EXPECT_THAT(control.asked, ElementsAre("node_promote volume: \"db1\" node: \"n2\""));
+  EXPECT_EQ(out, "Node n2 serves db1 now, in epoch 7; before, node n1 did.\n");
+  run({"node", "promote", "db1", "--dry-run"});
+  EXPECT_EQ(code, 0) << err;
+  EXPECT_THAT(control.asked, ElementsAre("node_promote volume: \"db1\" dry_run: true"));
+  EXPECT_THAT(out, StartsWith("Node n2 would coordinate db1, which node n1 coordinates now.\n"));
+  EXPECT_THAT(out, HasSubstr("Dry run"));
+  run({"node", "promote", "db1", "--json"});
+  EXPECT_THAT(out, StartsWith("{\"schema\":1,\"volume\":\"db1\",\"node\":\"n2\",\"from\":\"n1\""));
+  control.promotion.clear_from();
+  run({"node", "promote", "db1"});
+  EXPECT_THAT(out, HasSubstr("before, nobody did"));
+  control.promotion.set_already(true);
+  run({"node", "promote", "db1"});
+  EXPECT_EQ(code, 0);
+  EXPECT_EQ(out, "Node n2 coordinates db1 already.\n");
+}
+
+TEST_F(NodeVerbs, PromoteFailsAsItIsTold) {
+  control.error = Error{ErrorCode::kUnavailable, "node n2 is not alive"};
+  run({"node", "promote", "db1", "--node", "n2"});
+  EXPECT_EQ(code, 1);
+  EXPECT_THAT(err, HasSubstr("node n2 is not alive"));
+  control.error = Error{ErrorCode::kBusy, "node n1 is being promoted"};
+  run({"node", "promote", "db1"});
+  EXPECT_EQ(code, 4);
+  run({"node", "promote"});
+  EXPECT_EQ(code, 2);
+}
+
 TEST_F(NodeVerbs, EnrolChecksBeforeItConnects) {
   run({"node", "enrol", "nonsense", "--pki", pki_});
   EXPECT_EQ(code, 2);

@@ -300,6 +300,66 @@ TEST_F(TargetPartTest, StatesAreToldInOrder) {
   EXPECT_TRUE(standby.target->idle());
 }
 
+TEST_F(TargetPartTest, OthersLearnThatItServes) {
+  const auto server = [&] { return manager::server_of(rig_.member.view, kVolume); };
+  rig_.promises.hold();
+  rig_.begin();
+  advance_until([&] { return target().coordinator() != nullptr; });
+  rig_.executor.advance(1s);
+  EXPECT_EQ(server(), std::nullopt) << "it coordinates only";
+  rig_.promises.release();
+  rig_.executor.advance(1s);
+  EXPECT_EQ(server(), kOne);
+  rig_.member.lease.stop([] {});
+  rig_.executor.advance(1s);
+  EXPECT_EQ(server(), std::nullopt);
+  rig_.member.lease.start();
+  rig_.executor.advance(5s);
+  EXPECT_EQ(server(), kOne);
+}
+
+TEST_F(TargetPartTest, WhoMayFollowIsKnownWhileItCoordinates) {
+  rig_.begin();
+  EXPECT_FALSE(target().may_follow(kOne));
+  rig_.executor.advance(1s);
+  EXPECT_TRUE(target().may_follow(kOne));
+  EXPECT_FALSE(target().may_follow(kTwo)) << "it is no storage node";
+  target().close();
+  EXPECT_FALSE(target().may_follow(kOne));
+}
+
+TEST_F(TargetPartTest, AWishOfWhoIsNotKnownToHaveEverythingIsDeclined) {
+  TargetMember other(rig_.executor, rig_.cluster, kTwo);
+  rig_.serve();
+  manager::VolumeRecord record = rig_.record();
+  record.storages.push_back(kTwo);
+  record.wanted = kTwo;
+  rig_.put(record);
+  rig_.executor.advance(1s);
+  EXPECT_EQ(rig_.record().declined, manager::Declined::kCatchingUp)
+      << "nobody knows that it has everything";
+  EXPECT_EQ(target().state(), State::kServing);
+}
+
+TEST_F(TargetPartTest, WhoIsClosedSendsHostsToWhoServes) {
+  rig_.serve();
+  rig_.write_block(0, 'a');
+  rig_.executor.run_ready();
+  target().close();
+  rig_.executor.run_ready();
+  EXPECT_EQ(rig_.member.told(), States{State::kTransitioning});
+  rig_.member.lease.stop([] {});
+  TargetMember other(rig_.executor, rig_.cluster, kTwo);
+  rig_.put({kVolume, {2}, kTwo, kOne, {kOne, kTwo}});
+  rig_.executor.advance(1s);
+  EXPECT_EQ(target().state(), State::kTransitioning) << "it does not serve yet";
+  manager::ServingSign sign(other.store, other.lease, other.view, kTwo, kVolume);
+  sign.look(Epoch{2});
+  rig_.executor.advance(1s);
+  EXPECT_EQ(rig_.member.told(), States{State::kStandby});
+  EXPECT_EQ(*rig_.begin_read({{0}, {1}}), "unavailable");
+}
+
 TEST_F(TargetPartTest, TheEndAnswersWhatIsUnderWayAndWaitsForIt) {
   rig_.serve();
   const auto outlives = rig_.layer;

@@ -154,7 +154,9 @@ class TestDirectory final : public TargetDirectory {
     discovered_by = account;
     return names;
   }
-  [[nodiscard]] std::optional<Redirection> redirection(std::string_view) const override {
+  [[nodiscard]] std::optional<Redirection> redirection(std::string_view,
+                                                       std::string_view portal) const override {
+    came = portal;
     return elsewhere;
   }
   [[nodiscard]] Result<std::shared_ptr<scsi::TargetDevice>> open(
@@ -166,6 +168,7 @@ class TestDirectory final : public TargetDirectory {
 
   std::vector<ChapAccount> chap_accounts;
   std::optional<Redirection> elsewhere;
+  mutable std::string came;  // the portal of the last one that was asked for its redirection
   mutable std::string discovered_by;  // the account of the last one
   std::vector<std::string> names{std::string(kName)};
   std::shared_ptr<TestDevice> device = std::make_shared<TestDevice>();

@@ -65,6 +65,7 @@ TEST_F(LoginTest, ATargetThatIsElsewhere) {
   const auto reply = step(names);
   expect_refusal(reply, LoginStatus::kMovedTemporarily);
   EXPECT_EQ(reply.text, keys({"TargetAddress=[2001:db8::7]:3261"}));
+  EXPECT_EQ(directory.came, "192.0.2.1:3260") << "the portal that it has come through";
 }
 
 TEST_F(LoginTest, ATargetThatIsElsewhereForEver) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "server/manager/election.h"
@@ -28,8 +29,13 @@ struct Candidate {
                         epoch = record.epoch.value;
                         ++elected;
                       },
-                  .deposed = [this] { ++deposed; },
-                  .failed = [this](const Error& error) { failed = error.message; }}) {
+                  .deposed =
+                      [this] {
+                        ++deposed;
+                        if (on_deposed) on_deposed();
+                      },
+                  .failed = [this](const Error& error) { failed = error.message; },
+                  .may_follow = [this](replication::NodeId) { return others_may_follow; }}) {
     ready = true;
     lease.start();
   }
@@ -43,6 +49,8 @@ struct Candidate {
   int elected = 0;
   int deposed = 0;
   std::string failed;
+  bool others_may_follow = true;
+  std::function<void()> on_deposed;
   NodeLease lease;
   ClusterView view;
   Election election;

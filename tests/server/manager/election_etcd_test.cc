@@ -67,6 +67,24 @@ TEST_F(ElectionOnEtcd, WhoGivesItsLeaseBackIsReplacedAtOnce) {
   EXPECT_TRUE(wait([&] { return two_->election.coordinates(); }, 2s));
 }
 
+TEST_F(ElectionOnEtcd, WhoIsWantedTakesOverAtOnceAndBack) {
+  const auto wish = [&](std::uint32_t node) {
+    VolumeRecord record{volume_, Epoch{std::max(one_->epoch, two_->epoch)}, {}, {3}, {{1}, {2}}};
+    record.coordinator = {one_->election.coordinates() ? 1u : 2u};
+    record.wanted = {node};
+    return rig_->put(volume_key(volume_), encode(record));
+  };
+  const std::uint64_t epoch = one_->epoch;
+  ASSERT_TRUE(wish(2));
+  EXPECT_TRUE(wait([&] { return two_->election.coordinates(); }, 2s));
+  EXPECT_EQ(one_->deposed, 1);
+  EXPECT_EQ(two_->epoch, epoch + 1);
+  ASSERT_TRUE(wish(1));
+  EXPECT_TRUE(wait([&] { return one_->election.coordinates(); }, 2s));
+  EXPECT_EQ(one_->epoch, epoch + 2);
+  EXPECT_FALSE(two_->election.coordinates());
+}
+
 TEST_F(ElectionOnEtcd, TheStoresLeaderDiesAndNobodyNotices) {
   const std::size_t victim = rig_->leader();
   cluster_->kill(victim);

@@ -123,6 +123,224 @@ TEST_F(ElectionTest, WhoWasSupersededAsksTheRecord) {
   EXPECT_EQ((*one_)->epoch, 6u) << "nobody else has it";
 }
 
+// ---- wishes
+
+class WishTest : public ElectionTest {
+ protected:
+  // One coordinates, Two stands by.
+  void begin_both(bool promote = true) {
+    begin(one_, 1, promote);
+    executor_.advance(1s);
+    begin(two_, 2, promote);
+    executor_.advance(1s);
+    ASSERT_TRUE((*one_)->election.coordinates());
+    ASSERT_FALSE((*two_)->election.coordinates());
+  }
+  void wish(std::uint32_t node) {
+    VolumeRecord changed = record();
+    changed.wanted = {node};
+    changed.declined = Declined::kNot;
+    put(encode(changed));
+  }
+};
+
+TEST_F(WishTest, WhoIsWantedCoordinatesInTheNextEpoch) {
+  begin_both();
+  wish(2);
+  executor_.advance(1s);
+  EXPECT_FALSE((*one_)->election.coordinates());
+  EXPECT_TRUE((*two_)->election.coordinates());
+  EXPECT_EQ((*one_)->deposed, 1);
+  EXPECT_EQ((*two_)->epoch, 6u);
+  EXPECT_EQ(record(), (VolumeRecord{kVolume, {6}, {2}, {3}, {{1}, {2}}}));
+  executor_.advance(60s);
+  EXPECT_TRUE((*two_)->election.coordinates()) << "nobody takes it back";
+  wish(1);
+  executor_.advance(1s);
+  EXPECT_TRUE((*one_)->election.coordinates());
+  EXPECT_EQ(record().epoch, Epoch{7});
+}
+
+TEST_F(WishTest, WhoCoordinatesStopsBeforeTheRecordSaysSo) {
+  begin_both();
+  NodeId then;
+  (*one_)->on_deposed = [&] { then = record().coordinator; };
+  wish(2);
+  while (!(*two_)->election.coordinates()) {
+    executor_.advance(1ms);
+    ASSERT_FALSE((*one_)->election.coordinates() && record().coordinator != NodeId{1});
+  }
+  EXPECT_EQ(then, NodeId{1});
+}
+
+TEST_F(WishTest, OfAVolumeThatNobodyTakesByHimselfToo) {
+  begin_both(false);
+  wish(2);
+  executor_.advance(1s);
+  EXPECT_TRUE((*two_)->election.coordinates());
+}
+
+TEST_F(WishTest, OfADeadCoordinatorIsFollowedWithoutIt) {
+  begin_both(false);
+  one_.reset();
+  executor_.advance(20s);
+  EXPECT_FALSE((*two_)->election.coordinates()) << "it waits to be told";
+  wish(2);
+  executor_.advance(1s);
+  EXPECT_TRUE((*two_)->election.coordinates());
+  EXPECT_EQ((*two_)->epoch, 6u);
+}
+
+TEST_F(WishTest, WhileTheDeadOnesLeaseGoesOnNothingIsTaken) {
+  begin_both(false);
+  one_.reset();
+  wish(2);
+  executor_.advance(1s);
+  EXPECT_FALSE((*two_)->election.coordinates());
+  executor_.advance(10s);
+  EXPECT_TRUE((*two_)->election.coordinates());
+}
+
+TEST_F(WishTest, OfWhoIsNotThereIsDeclined) {
+  begin(one_, 1);
+  executor_.advance(1s);
+  wish(2);
+  executor_.advance(1s);
+  EXPECT_TRUE((*one_)->election.coordinates());
+  EXPECT_EQ((*one_)->deposed, 0);
+  EXPECT_EQ(record().wanted, NodeId{});
+  EXPECT_EQ(record().declined, Declined::kNotAlive);
+  EXPECT_EQ(record().epoch, Epoch{5});
+}
+
+TEST_F(WishTest, OfWhoLacksSomethingIsDeclined) {
+  begin_both();
+  (*one_)->others_may_follow = false;
+  wish(2);
+  executor_.advance(1s);
+  EXPECT_TRUE((*one_)->election.coordinates());
+  EXPECT_EQ((*one_)->deposed, 0);
+  EXPECT_EQ(record().declined, Declined::kCatchingUp);
+  (*one_)->others_may_follow = true;
+  wish(2);
+  executor_.advance(1s);
+  EXPECT_TRUE((*two_)->election.coordinates());
+  EXPECT_EQ(record().declined, Declined::kNot);
+}
+
+TEST_F(WishTest, OfWhoCoordinatesAlreadyIsTakenOut) {
+  begin_both();
+  wish(1);
+  executor_.advance(1s);
+  EXPECT_EQ((*one_)->deposed, 0);
+  EXPECT_EQ(record(), (VolumeRecord{kVolume, {5}, {1}, {3}, {{1}, {2}}}));
+}
+
+TEST_F(WishTest, WhoNeverBeginsIsNotWaitedForForEver) {
+  begin_both(false);
+  // It is alive, and its election looks at nothing.
+  (*two_)->ready = false;
+  wish(2);
+  executor_.advance(2s);
+  EXPECT_EQ(record().coordinator, NodeId{});
+  EXPECT_FALSE((*one_)->election.coordinates()) << "the other one has its time";
+  executor_.advance(10s);
+  EXPECT_TRUE((*one_)->election.coordinates());
+  EXPECT_EQ((*one_)->epoch, 6u);
+  EXPECT_EQ(record().declined, Declined::kNotTaken);
+}
+
+TEST_F(WishTest, WhoDiesBeforeItBeginsIsNotWaitedFor) {
+  begin_both(false);
+  (*two_)->ready = false;
+  wish(2);
+  while (record().coordinator != NodeId{}) executor_.advance(1ms);
+  (*two_)->lease.stop([] {});
+  executor_.advance(1s);
+  EXPECT_TRUE((*one_)->election.coordinates());
+  EXPECT_EQ(record().declined, Declined::kNotAlive);
+}
+
+TEST_F(WishTest, WhoDiesWhenItHasLetGoIsNotNeeded) {
+  begin_both(false);
+  (*one_)->on_deposed = [&] { one_->lose_answers(1); };
+  wish(2);
+  while (record().coordinator == NodeId{1}) executor_.advance(1ms);
+  one_.reset();
+  executor_.advance(1s);
+  EXPECT_TRUE((*two_)->election.coordinates());
+}
+
+// What it was about to write is never written.
+TEST_F(WishTest, WhoDiesBeforeItHasLetGoIsOutlivedByTheWish) {
+  begin_both(false);
+  (*one_)->on_deposed = [&] { one_->cut(true); };
+  wish(2);
+  executor_.advance(1s);
+  EXPECT_FALSE((*two_)->election.coordinates());
+  executor_.advance(10s);
+  EXPECT_TRUE((*two_)->election.coordinates()) << "its lease has ended";
+  one_->cut(false);
+  executor_.advance(10s);
+  EXPECT_FALSE((*one_)->election.coordinates());
+}
+
+TEST_F(WishTest, ALostAnswerCostsNoTurn) {
+  for (const unsigned lost : {1u, 2u, 3u}) {
+    one_.reset();
+    two_.reset();
+    executor_.advance(20s);
+    put(encode(VolumeRecord{kVolume, {4}, {}, {3}, {{1}, {2}}}));
+    begin_both();
+    one_->lose_answers(lost);
+    two_->lose_answers(lost);
+    wish(2);
+    executor_.advance(20s);
+    EXPECT_NE((*one_)->election.coordinates(), (*two_)->election.coordinates()) << lost;
+    EXPECT_EQ(record().wanted, NodeId{}) << lost;
+  }
+}
+
+TEST_F(WishTest, WhoBeginsAnewLetsGoAtOnce) {
+  begin_both();
+  one_->cut(true);
+  wish(2);
+  one_.reset();
+  begin(one_, 1);
+  executor_.advance(2s);
+  EXPECT_EQ((*one_)->elected, 0);
+  EXPECT_TRUE((*two_)->election.coordinates());
+}
+
+// Wishes at any time, from whoever, while leases come and go: in the end one coordinates.
+TEST_F(WishTest, HoweverTheyComeOneCoordinatesInTheEnd) {
+  begin_both();
+  std::uint64_t state = 7;
+  const auto below = [&](std::uint64_t bound) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return (state >> 33) % bound;
+  };
+  for (int round = 0; round < 300; ++round) {
+    switch (below(5)) {
+      case 0: one_->cut(below(2) == 0); break;
+      case 1: two_->cut(below(2) == 0); break;
+      case 2: one_->lose_answers(1); break;
+      default: wish(1 + static_cast<std::uint32_t>(below(2)));
+    }
+    for (std::uint64_t left = below(1500); left > 0; --left) {
+      executor_.advance(1ms);
+      const bool both = (*one_)->election.coordinates() && (*one_)->lease.held() &&
+                        (*two_)->election.coordinates() && (*two_)->lease.held();
+      ASSERT_FALSE(both) << round;
+    }
+  }
+  one_->cut(false);
+  two_->cut(false);
+  executor_.advance(30s);
+  EXPECT_NE((*one_)->election.coordinates(), (*two_)->election.coordinates());
+  EXPECT_EQ(record().wanted, NodeId{});
+}
+
 TEST_F(ElectionTest, ARecordThatCannotBeUnderstoodIsSaidOnce) {
   put("\xff\xff");
   begin(one_, 1);

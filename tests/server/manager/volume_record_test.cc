@@ -5,7 +5,7 @@
 namespace mariner::manager {
 namespace {
 
-const VolumeRecord kRecord{{7}, {12}, {1}, {3}, {{1}, {2}}};
+const VolumeRecord kRecord{{7}, {12}, {1}, {3}, {{1}, {2}}, {2}, Declined::kCatchingUp};
 
 TEST(VolumeRecord, ComesBackAsItWas) {
   const auto decoded = decode_volume_record({7}, encode(kRecord));
@@ -24,6 +24,12 @@ TEST(VolumeRecord, WhatMakesNoSenseIsRefused) {
   EXPECT_TRUE(refused(record));
   record = kRecord;
   record.logger = {};
+  EXPECT_TRUE(refused(record));
+  record = kRecord;
+  record.wanted = {3};
+  EXPECT_TRUE(refused(record)) << "the logger has no image";
+  record = kRecord;
+  record.declined = static_cast<Declined>(4);
   EXPECT_TRUE(refused(record));
   record = kRecord;
   record.storages = {};

@@ -4,6 +4,7 @@
 
 #include <fstream>
 
+#include "server/manager/alive_node.h"
 #include "tests/server/node/cluster_node_fixture.h"
 
 namespace mariner::node {
@@ -134,7 +135,12 @@ TEST_F(ClusterNodeTest, StopsWithWhatWasAppliedInTheImageAndItsLeaseGivenBack) {
   configure_volume(0, "a", {"a"});
   start();
   ASSERT_TRUE(comes_to_serve());
-  EXPECT_EQ(get("/mariner/alive/1"), "a");
+  const auto alive = manager::decode_alive_node(get("/mariner/alive/1").value_or(""));
+  ASSERT_TRUE(alive);
+  EXPECT_EQ(alive->name, "a");
+  EXPECT_TRUE(alive->target);
+  ASSERT_EQ(alive->portals.size(), 1u);
+  EXPECT_EQ(to_string(alive->portals[0]), node().ask(&ClusterControl::status)->portals(0));
   for (std::uint64_t block = 0; block < 32; ++block) write(block, static_cast<char>('A' + block));
   ASSERT_TRUE(eventually([&] { return node().show(kVolume)->unapplied_bytes() == 0; }));
   stop();
@@ -169,38 +175,6 @@ TEST_F(ClusterNodeTest, StopsWhileTheClustersStoreIsGone) {
   etcd().kill(0);
   stop();
   EXPECT_EQ(told(" stopped"), 1u);
-}
-
-TEST_F(ClusterNodeTest, KnowsWhichTargetsItHas) {
-  configure_volume(0, "a", {"a"});
-  start();
-  ASSERT_TRUE(comes_to_serve());
-  node().on_loop([](ClusterNode& node) {
-    EXPECT_TRUE(node.open(kIqn, "iqn.2026-11.org.example:host"));
-    EXPECT_EQ(node.open("iqn.2026-11.org.example:other", "").error().code, ErrorCode::kNotFound);
-    EXPECT_THAT(node.discoverable("", ""), ::testing::ElementsAre(kIqn));
-  });
-}
-
-TEST_F(ClusterNodeTest, TheAccessListAndTheMetricsOfAVolume) {
-  configure_volume(0, "a", {"a"});
-  config().volumes.front().acl = {"iqn.2026-11.org.example:initiator"};
-  start();
-  ASSERT_TRUE(comes_to_serve());
-  write(0, 'a');
-  node().on_loop([](ClusterNode& node) {
-    EXPECT_EQ(node.open(kIqn, "iqn.2026-11.org.example:stranger").error().code,
-              ErrorCode::kInvalidArgument);
-    EXPECT_THAT(node.discoverable("iqn.2026-11.org.example:stranger", ""), ::testing::IsEmpty());
-    EXPECT_TRUE(node.accounts(kIqn, "")->empty());
-    const web::NodeMetrics metrics = node.metrics();
-    ASSERT_EQ(metrics.volumes.size(), 1u);
-    EXPECT_EQ(metrics.volumes[0].volume, kVolume);
-    EXPECT_GT(metrics.log_used_bytes, 0u);
-    ASSERT_EQ(metrics.volumes[0].replicas.size(), 1u);
-    EXPECT_EQ(metrics.volumes[0].replicas[0].replica, "a");
-    EXPECT_EQ(metrics.volumes[0].replicas[0].role, "master");
-  });
 }
 
 TEST_F(ClusterNodeTest, AVolumeThatAReloadBringsIsCreated) {

@@ -68,6 +68,29 @@ TEST_F(ClusterPortGroupsTest, TheFirstIsPreferredWhileItIsActive) {
   groups_.detach();
 }
 
+// A host without multipath fails what is in standby, and asks again what is in transition.
+TEST_F(ClusterPortGroupsTest, WhereHostsAreSentElsewhereStandbyIsATransition) {
+  coordinated_by_two();
+  rig_.begin();
+  rig_.executor.advance(std::chrono::seconds(1));
+  ClusterPortGroups sends({TargetRig::kVolume, NodeId{1}, {1, 2}, std::chrono::seconds(3), true},
+                          directory_);
+  sends.attach(*rig_.member.target);
+  EXPECT_EQ(sends.state_of(1), AccessState::kTransitioning);
+  for (const scsi::PortGroup& group : sends.groups()) {
+    EXPECT_EQ(group.state, AccessState::kTransitioning);
+  }
+}
+
+TEST_F(ClusterPortGroupsTest, WhereHostsAreSentElsewhereWhoServesIsActive) {
+  rig_.serve();
+  ClusterPortGroups sends({TargetRig::kVolume, NodeId{1}, {1, 2}, std::chrono::seconds(3), true},
+                          directory_);
+  sends.attach(*rig_.member.target);
+  EXPECT_EQ(sends.state_of(1), AccessState::kActiveOptimized);
+  EXPECT_EQ(sends.groups()[1].state, AccessState::kStandby);
+}
+
 TEST_F(ClusterPortGroupsTest, WhoeverCoordinatesIsActive) {
   coordinated_by_two();
   rig_.begin();

@@ -57,6 +57,24 @@ TEST(ConfigVolume, OthersTakeOverByThemselvesIfNothingIsSaid) {
   EXPECT_TRUE(read("logger = 'a'\nstorage = ['a', 'b']\n").config->volumes.at(0).promote);
 }
 
+TEST(ConfigVolume, HostsAreSentToWhoServesIfThatIsAskedFor) {
+  EXPECT_FALSE(read("logger = 'a'\nstorage = ['a']\n").config->volumes.at(0).redirect_to_server);
+  const ConfigReading reading = read("logger = 'a'\nstorage = ['a']\nredirect = true\n");
+  ASSERT_TRUE(reading.config) << testing::PrintToString(problems(reading));
+  EXPECT_TRUE(reading.config->volumes.at(0).redirect_to_server);
+  EXPECT_EQ(reading.config->volumes.at(0).redirect, "");
+}
+
+TEST(ConfigVolume, WhereRolesAreWrongARedirectionIsNotJudged) {
+  for (const char* redirect : {"redirect = true", "redirect = '192.0.2.1:3260'"}) {
+    const ConfigReading reading = parse_config(
+        std::string("version = 1\nroles = ['tarmac']\n[[volume]]\nname = 'db1'\nsize = '1G'\n") +
+            redirect + "\nredirect_permanent = true\n",
+        "m");
+    EXPECT_THAT(problems(reading), ElementsAre(HasSubstr("tarmac"))) << redirect;
+  }
+}
+
 TEST(ConfigVolume, EachRuleOfAClusterHasItsMessage) {
   struct Case {
     const char* placement;
@@ -88,6 +106,11 @@ TEST(ConfigVolume, EachRuleOfAClusterHasItsMessage) {
        "m:16: volume.promote: expected \"auto\" or \"manual\", found \"yes\""},
       {"logger = 'c'\nstorage = ['a']\npromote = true",
        "m:16: volume.promote: expected a string in quotes, found true or false"},
+      {"logger = 'c'\nstorage = ['a']\nredirect = '192.0.2.1:3260'",
+       "m:16: volume.redirect: expected true or false, found a string"},
+      {"logger = 'c'\nstorage = ['a']\nredirect_permanent = true",
+       "m:16: volume.redirect_permanent: not in a cluster: who serves the volume changes; remove "
+       "it"},
   };
   for (const Case& c : cases) {
     const ConfigReading reading = read(c.placement);

@@ -23,6 +23,13 @@ TEST_F(ControlNodes, WithoutAClusterNobodyIsInvited) {
   EXPECT_NE(refused.error().message.find("[cluster] enrol"), std::string::npos);
 }
 
+TEST_F(ControlNodes, WithoutAClusterNobodyIsPromoted) {
+  const auto refused = ask(&NodeControl::node_promote, api::PromoteRequest{});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_NE(refused.error().message.find("standalone server"), std::string::npos);
+}
+
 TEST_F(ControlNodes, TheNodeOfTheAuthorityInvites) {
   stop();
   config().cluster.pki = path("pki");

@@ -296,7 +296,7 @@ void ClusterSim::fault() {
   const auto lasts = std::chrono::milliseconds(
       below(3) == 0 ? below(300) : (below(2) == 0 ? 300 + below(2500) : 3000 + below(9000)));
   const std::string at = " node " + std::to_string(node);
-  switch (below(13)) {
+  switch (below(14)) {
     case 0:
     case 1:
     case 2:
@@ -385,6 +385,17 @@ void ClusterSim::fault() {
       machine(life == machine(1).life.get() ? 1 : 2).node.after(lasts, [&storage] {
         storage.set_slow(false);
       });
+      return;
+    }
+    case 12: {
+      const VolumeId volume = volumes_[below(kVolumes)]->id;
+      const NodeId wanted{1 + static_cast<std::uint32_t>(below(2))};
+      say("node " + std::to_string(wanted.value) + " is wanted");
+      const std::string key = manager::volume_key(volume);
+      VolumeRecord record = *manager::decode_volume_record(volume, cluster_.get(key).entry->value);
+      record.wanted = wanted;
+      manager::Transaction transaction{.puts = {{key, encode(record)}}};
+      CHECK(cluster_.commit(transaction).has_value());
       return;
     }
     default: {

@@ -47,7 +47,8 @@ TargetHost::TargetHost(SimNode& node, std::mt19937_64& random, ClusterModel& mod
                 {.volume = volume, .self = node.id(), .backoff = {.seed = node.id().value}},
                 {.elected = [this](const manager::VolumeRecord& record) { elected(record); },
                  .deposed = [this] { deposed(); },
-                 .failed = [this](const Error& error) { model_.violation(to_string(error)); }}) {}
+                 .failed = [this](const Error& error) { model_.violation(to_string(error)); },
+                 .may_follow = [this](NodeId next) { return role().caught_up(next); }}) {}
 
 void TargetHost::elected(const manager::VolumeRecord& record) {
   deposed();

@@ -1,0 +1,149 @@
+// What hosts, and who watches, see of a node of a cluster. See cluster_node.h.
+#include <algorithm>
+
+#include "server/node/access.h"
+#include "server/node/cluster_node.h"
+#include "server/node/cluster_redirection.h"
+
+namespace mariner::node {
+
+// ---- iscsi::TargetDirectory
+
+// Who is here, and is to be where another node serves.
+void ClusterNode::send_away() {
+  if (!front_->has_portal()) return;
+  iscsi::SessionRegistry& sessions = front_->portal().sessions();
+  for (const auto& [id, volume] : volumes_->all()) {
+    if (!redirection_of(volume, *view_, {})) continue;
+    const auto of_this = [&volume](const iscsi::Session& session) {
+      return session.identity().target == volume.iqn;
+    };
+    sessions.ask_to_leave(of_this, iscsi::EndReason::kRedirected);
+  }
+}
+
+const ClusterVolume* ClusterNode::find_target(std::string_view iqn) const {
+  if (const ClusterVolume* volume = volumes_->find_target(iqn)) return volume;
+  const ClusterServedView* const view = views_->find_target(iqn);
+  return view == nullptr ? nullptr : &volumes_->all().at(view->meta.volume_id());
+}
+
+std::vector<std::string> ClusterNode::discoverable(std::string_view initiator,
+                                                   std::string_view account) const {
+  std::vector<std::string> names;
+  for (const auto& [id, volume] : volumes_->all()) {
+    if (volume.target != nullptr && shown(volume.meta, initiator, account)) {
+      names.push_back(volume.iqn);
+    }
+  }
+  for (const auto& [name, view] : views_->all()) {
+    const meta::Volume& meta = volumes_->all().at(view.meta.volume_id()).meta;
+    if (shown(meta, initiator, account)) names.push_back(view.iqn);
+  }
+  return names;
+}
+
+std::optional<iscsi::Redirection> ClusterNode::redirection(std::string_view target,
+                                                           std::string_view portal) const {
+  const ClusterVolume* const volume = find_target(target);
+  // (A view is served here as well as elsewhere.)
+  if (volume == nullptr || target != volume->iqn) return std::nullopt;
+  return redirection_of(*volume, *view_, portal);
+}
+
+Result<std::shared_ptr<scsi::TargetDevice>> ClusterNode::open(std::string_view target,
+                                                              std::string_view initiator) {
+  const ClusterVolume* const volume = find_target(target);
+  if (volume == nullptr) {
+    return Error{ErrorCode::kNotFound, "there is no target " + std::string(target)};
+  }
+  if (!admits(volume->meta, initiator)) {
+    return Error{ErrorCode::kInvalidArgument,
+                 std::string(initiator) + " is not on the access list of " + volume->meta.name()};
+  }
+  if (target != volume->iqn) {
+    if (stopping_) return Error{ErrorCode::kUnavailable, "the node is stopping"};
+    return std::shared_ptr<scsi::TargetDevice>(views_->find_target(target)->device);
+  }
+  // (Who is to be sent elsewhere is sent there also by who stops.)
+  if (stopping_ && !redirection_of(*volume, *view_, {})) {
+    return Error{ErrorCode::kUnavailable, "the node is stopping"};
+  }
+  if (served_nowhere(*volume)) {
+    return Error{ErrorCode::kUnavailable, "no node serves the volume now; try again"};
+  }
+  return std::shared_ptr<scsi::TargetDevice>(volume->metered);
+}
+
+Result<std::vector<iscsi::ChapAccount>> ClusterNode::accounts(
+    std::string_view target, std::string_view /*initiator*/) const {
+  if (target.empty()) return accounts_named(accounts_, config_.server.discovery_auth);
+  const ClusterVolume* const volume = find_target(target);
+  if (volume == nullptr) return std::vector<iscsi::ChapAccount>{};
+  return accounts_named(accounts_, {volume->meta.auth().begin(), volume->meta.auth().end()});
+}
+
+// ---- web::WebSource
+
+// Only the coordinator knows of all of them.
+std::vector<web::ReplicaMetrics> ClusterNode::replicas_of(const ClusterVolume& volume) const {
+  std::vector<web::ReplicaMetrics> out;
+  const auto* const host = volume.target == nullptr ? nullptr : volume.target->coordinator();
+  if (host == nullptr || !host->ready()) return out;
+  for (const ClusterNodeConfig& node : config_.cluster.nodes) {
+    if (std::ranges::count(volume.meta.cluster().storages(), node.id) == 0) continue;
+    out.push_back({node.name, node.id == self_.value ? "master" : "mirror", host->lag({node.id})});
+  }
+  return out;
+}
+
+web::NodeMetrics ClusterNode::metrics() {
+  web::NodeMetrics out;
+  for (const auto& [id, volume] : volumes_->all()) {
+    if (volume.metered == nullptr) continue;
+    web::VolumeMetrics each;
+    each.volume = volume.meta.name();
+    each.scsi = &volume.metered->metrics();
+    each.oldest_recoverable = VersionTime{volume.meta.created_ns()};
+    if (const auto oldest = volume.storage->storage().oldest_unapplied()) {
+      const VersionTime now = loop_.wall_time();
+      if (*oldest < now) each.commit_lag = std::chrono::nanoseconds(now.ns - oldest->ns);
+    }
+    each.replicas = replicas_of(volume);
+    out.volumes.push_back(std::move(each));
+  }
+  if (node_log_ != nullptr) {
+    LogStack& log = node_log_->stack();
+    out.log_commit = &log.commit_durations();
+    out.log_batch = &log.batch_bytes();
+    out.log_used_bytes = log.writer().used_bytes();
+    out.log_limit_bytes = log.writer().limit_bytes();
+  }
+  if (front_->has_portal()) {
+    const iscsi::ServerCounters& counters = front_->portal().sessions().counters();
+    out.iscsi_sessions = front_->portal().sessions().size();
+    out.login_failures = counters.login_failures;
+    out.login_limit_refusals = counters.limit_refusals;
+    out.login_redirections = counters.redirections;
+    out.digest_errors = counters.header_digest_errors + counters.data_digest_errors;
+  }
+  return out;
+}
+
+Result<void> ClusterNode::health() {
+  if (node_log_ != nullptr && node_log_->stack().writer().failed()) {
+    return Error{ErrorCode::kIo, "every log disk has failed: " + node_log_->stack().paths()};
+  }
+  return {};
+}
+
+Result<void> ClusterNode::readiness() {
+  if (stopping_) return Error{ErrorCode::kUnavailable, "stopping"};
+  if (!ready_) return Error{ErrorCode::kUnavailable, "starting"};
+  if (!lease_->held()) {
+    return Error{ErrorCode::kUnavailable, "the cluster's store does not answer"};
+  }
+  return health();
+}
+
+}  // namespace mariner::node
