@@ -43,7 +43,7 @@ def check_moment(cluster: Cluster, server, campaign: hammer.Campaign, moment: st
 
 
 def newest(server) -> int:
-    return int(server.ask("history", "db1")["to"]["sequence"])
+    return int(server.ask("history", "show", "db1")["to"]["sequence"])
 
 
 def test_views_are_exact_at_every_node_whoever_coordinates(cluster, folder):
@@ -81,7 +81,7 @@ def test_a_rollback_outlives_who_did_it(cluster, folder):
     successor = cluster.server_of("db1")
     assert contents(successor.volume_url("db1"), folder / "copy") == then
     assert answer["before_mark"] in [m["name"] for m in successor.ask("mark", "list", "db1")["marks"]]
-    successor.ask("rollback", "db1", "--undo", "--force")
+    successor.ask("rollback", "undo", "db1", "--force")
     assert contents(successor.volume_url("db1"), folder / "copy") == late
     server.start()
     cluster.wait_healed("db1")
