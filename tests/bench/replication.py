@@ -214,7 +214,7 @@ class Bench:
     def _prepare(self, everybody: dict):
         for name, server in everybody.items():
             say(f"preparing {NAMES[name]}")
-            if not wait_initialised(server.logger_pid, server.log_bytes, 120 if self.scale is FULL else 8):
+            if not wait_initialised(server.logger_pid, server.log_bytes, 120 if self.scale is FULL else 4):
                 self.notes.append("Parts of a log's space had not been written before the measurement began; synchronous writes "
                                   "to such space cost the file system's journal as well.")
             run = run_iscsi(FILL, Target(server.url, 0, prefix=self.host),

@@ -130,6 +130,9 @@ class Node(mariner.Daemon):
                 return volume
         return {}
 
+    def views(self) -> list[dict]:
+        return self.ask("view", "list").get("views", [])
+
     def serves(self, name: str) -> bool:
         return self.volume(name).get("state") == "serving"
 
@@ -228,6 +231,15 @@ class Cluster:
             mariner.wait_until(reached, timeout_s, f"{volume} {what}", 0.1)
         except mariner.Failed as error:
             raise mariner.Failed(f"{error}: {status()}\n{self.tails()}") from None
+
+    def view_at(self, volume: str, server: Node, moment: str) -> dict:
+        """A view that every node with an image serves by now."""
+        view = server.expose(volume, moment)
+        for node in self.nodes.values():
+            if node.process is not None and "target" in node.roles:
+                mariner.wait_until(lambda: any(v["name"] == view["name"] and v.get("iqn") for v in node.views()), 30,
+                                   f"{node.name} serves the view")
+        return view
 
     def image(self, node: str, number: int = 1) -> pathlib.Path:
         return self[node].state / "images" / f"{number}.raw"

@@ -32,25 +32,10 @@ def cluster(folder):
         yield cluster.start()
 
 
-def view_at(cluster: Cluster, server, moment: str) -> dict:
-    """A view that both nodes serve by now."""
-    view = server.expose("db1", moment)
-    for name in "ab":
-        node = cluster[name]
-        if node.process is not None:
-            mariner.wait_until(lambda: any(v["name"] == view["name"] and v.get("iqn") for v in views(node)),
-                               30, f"{name} serves the view")
-    return view
-
-
-def views(node) -> list[dict]:
-    return node.ask("view", "list").get("views", [])
-
-
 def check_moment(cluster: Cluster, server, campaign: hammer.Campaign, moment: str, names: str = "ab"):
     """What the moment shows, at each of these nodes, is what the journals say."""
     history = server.history_file("db1", cluster.folder / "history.json")
-    view = view_at(cluster, server, moment)
+    view = cluster.view_at("db1", server, moment)
     for name in names:
         report = campaign.verify_moment(cluster[name].url(view["iqn"]), history, sequence_of(view["at"]))
         assert report["faults"] == [], (name, moment, view["at"], report["faults"])
@@ -121,7 +106,7 @@ def test_the_log_goes_round_and_a_lost_image_comes_back(folder, long_run):
             report = campaign.run(url, "--writes", 700, "--seed", round_ + 1, "--depth", 40)
             written += report["payload_bytes"]
             if round_ % 4 == 0:  # the mark has kept its moment while the log went on
-                view = view_at(cluster, server, "mark:before")
+                view = cluster.view_at("db1", server, "mark:before")
                 for name in "ab":
                     assert contents(cluster[name].url(view["iqn"]), folder / "copy") == before
                 server.ask("view", "unexpose", view["name"])
