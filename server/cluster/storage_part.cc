@@ -37,8 +37,8 @@ void StoragePart::ServedImage::read(BlockRange range, std::span<std::byte> to, v
 volume::Storage::Events StoragePart::storage_events() {
   volume::Storage::Events events;
   events.durable = [this](SequenceNumber sequence) {
-    host_.durable(sequence);
     if (events_.durable) events_.durable(sequence);
+    host_.durable(sequence);
   };
   events.granted = [this](std::uint64_t bytes) { host_.granted(bytes); };
   events.apply_failed = [this](const Error& error) {

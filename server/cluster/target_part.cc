@@ -11,6 +11,8 @@ namespace {
 constexpr auto kIdlePoll = std::chrono::milliseconds(5);
 // How often a read looks whether its storage has come so far.
 constexpr auto kBehindPoll = std::chrono::milliseconds(1);
+// ... and one that needs the logger, which is away, whether it is back.
+constexpr auto kAwayPoll = std::chrono::milliseconds(50);
 
 }  // namespace
 
@@ -51,15 +53,27 @@ struct TargetPart::Term final : public volume::CurrentReader {
     read_as_of(host.role().settled(), range, std::move(done));
   }
   void read_as_of(SequenceNumber settled, BlockRange range, volume::ReadDone done) {
-    if (role->role().committed() >= settled) return storage.read(range, std::move(done));
+    if (role->role().committed() < settled) {
+      return read_later(kBehindPoll, settled, range, std::move(done));
+    }
+    // What it has not fetched yet it asks the logger for: reads wait for that as writes do.
+    storage.read(range,
+                 [this, settled, range, done = std::move(done)](Result<PayloadSlice> read) mutable {
+                   const bool away = !read && read.error().code == ErrorCode::kUnavailable;
+                   if (away && host.ready())
+                     return read_later(kAwayPoll, settled, range, std::move(done));
+                   done(std::move(read));
+                 });
+  }
+  void read_later(std::chrono::nanoseconds delay, SequenceNumber settled, BlockRange range,
+                  volume::ReadDone done) {
     ++waiting;
-    executor.after(kBehindPoll,
-                   [this, here = alive, settled, range, done = std::move(done)]() mutable {
-                     if (!*here) return;
-                     --waiting;
-                     if (host.ready()) return read_as_of(settled, range, std::move(done));
-                     done(Error{ErrorCode::kUnavailable, "another node serves the volume"});
-                   });
+    executor.after(delay, [this, here = alive, settled, range, done = std::move(done)]() mutable {
+      if (!*here) return;
+      --waiting;
+      if (host.ready()) return read_as_of(settled, range, std::move(done));
+      done(Error{ErrorCode::kUnavailable, "another node serves the volume"});
+    });
   }
   [[nodiscard]] bool idle() const { return live.idle() && waiting == 0; }
 

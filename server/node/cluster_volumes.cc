@@ -122,6 +122,14 @@ Result<void> ClusterVolumes::begin_storage(ClusterVolume& volume, Epoch promised
                                            volume::History& history) {
   const meta::Volume& meta = volume.meta;
   volume.image_path = options_.state_dir + "/images/" + std::to_string(meta.id()) + ".raw";
+  const Result<meta::Progress> before = parts_.store.progress(meta.id());
+  if (!before) return before.error();
+  // What an image holds of which nothing was ever durable may be of any time: it begins anew, too.
+  if (before->frontier() == 0) {
+    std::error_code removed;
+    std::filesystem::remove(volume.image_path, removed);
+    if (removed) return errno_error(removed.value(), volume.image_path + ": remove");
+  }
   if (!std::filesystem::exists(volume.image_path)) {
     // (A node that has lost its image begins with nothing, and is built anew from the history and
     // another node's image.)
@@ -153,7 +161,9 @@ Result<void> ClusterVolumes::begin_storage(ClusterVolume& volume, Epoch promised
   events.durable = [this, id = meta.id()](SequenceNumber sequence) {
     meta::Progress now;
     now.set_frontier(sequence.value);
-    if (Result<void> r = parts_.store.put_progress(id, now, false); !r) {
+    // Durably, before the coordinator hears of it: the log gives up what every image holds, and
+    // this node must not come back with less.
+    if (Result<void> r = parts_.store.put_progress(id, now, true); !r) {
       parts_.log.warning("cannot record progress", {{"error", to_string(r.error())}});
     }
   };

@@ -172,6 +172,43 @@ TEST_F(TargetPartTest, NothingIsServedBeforeTheOwnStorageHasCaughtUp) {
   let_apply();
 }
 
+TEST_F(TargetPartTest, AReadThatNeedsTheLoggerWaitsForIt) {
+  AskedHistory history;
+  rig_.begin(&history);
+  rig_.executor.advance(1s);
+  rig_.write_block(0, 'a');
+  rig_.executor.run_ready();
+  rig_.member.lease.stop([] {});
+  rig_.member.lease.start();
+  rig_.executor.advance(1s);
+  while (history.changes.empty()) rig_.executor.advance(100ms);
+  auto missed = AskedHistory::next(history.changes);
+  missed.portion(std::vector<BlockRange>{{{5}, {1}}});
+  missed.done({});
+  rig_.executor.advance(200ms);
+  ASSERT_EQ(target().state(), State::kServing);
+  const auto text = rig_.begin_read({{5}, {1}});
+  EXPECT_EQ(*text, "");
+  for (int tries = 0; tries < 3; ++tries) {
+    AskedHistory::next(history.reads).done(Error{ErrorCode::kUnavailable, "away"});
+    rig_.executor.advance(100ms);
+    EXPECT_EQ(*text, "") << "it waits";
+  }
+  auto asked = AskedHistory::next(history.reads);
+  std::ranges::fill(asked.to, std::byte{'h'});
+  asked.done(std::vector<BlockRange>{});
+  rig_.executor.run_ready();
+  EXPECT_EQ(*text, "h");
+  const auto again = rig_.begin_read({{5}, {1}});
+  rig_.member.target->close();
+  AskedHistory::next(history.reads).done(Error{ErrorCode::kUnavailable, "away"});
+  rig_.executor.advance(100ms);
+  EXPECT_EQ(*again, "unavailable") << "its time is over";
+  while (!history.locates.empty()) {
+    AskedHistory::next(history.locates).done(Error{ErrorCode::kUnavailable, "away"});
+  }
+}
+
 TEST_F(TargetPartTest, NothingIsServedBeforeItIsPreparedInEachTerm) {
   std::vector<UniqueFunction<void()>> asked;
   rig_.member.prepare = [&](UniqueFunction<void()> done) { asked.push_back(std::move(done)); };

@@ -233,10 +233,37 @@ TEST_F(ClusterVolumesTest, AnImageThatIsLostIsBuiltAnewFromTheHistory) {
   }
 }
 
+// As a node that was killed early: its image has some of what came since, maybe of what is zero
+// now.
+TEST_F(ClusterVolumesTest, AnImageOfWhichNothingWasDurableBeginsAnew) {
+  configure_volume(0, "a", {"a"});
+  start();
+  ASSERT_TRUE(comes_to_serve());
+  write(0, 'A');
+  stop();
+  {
+    const auto store = MetaStore::open(path("state/store"));
+    ASSERT_TRUE(store);
+    ASSERT_TRUE((*store)->put_progress(1, meta::Progress{}, true));
+    std::ofstream image(path("state/images/1.raw"), std::ios::binary | std::ios::in);
+    image.seekp(3 * static_cast<std::streamoff>(kBlockBytes));
+    image << std::string(kBlockBytes, 'j');
+  }
+  start();
+  ASSERT_TRUE(comes_to_serve());
+  EXPECT_EQ(read(0), 'A');
+  EXPECT_EQ(read(3), '\0');
+  ASSERT_TRUE(eventually([&] { return node().show(kVolume)->unapplied_bytes() == 0; }));
+  EXPECT_EQ(read(0), 'A');
+  EXPECT_EQ(read(3), '\0');
+}
+
 TEST_F(ClusterVolumesTest, AnImageThatIsTooShortIsRefused) {
   configure_volume(0, "a", {"a"});
   start();
   ASSERT_TRUE(comes_to_serve());
+  write(0, 'A');
+  ASSERT_TRUE(eventually([&] { return node().show(kVolume)->unapplied_bytes() == 0; }));
   stop();
   std::filesystem::resize_file(path("state/images/1.raw"), kBlockBytes);
   const std::string message = refusal();
