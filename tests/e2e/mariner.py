@@ -4,6 +4,7 @@ import dataclasses
 import json
 import os
 import pathlib
+import random
 import re
 import signal
 import socket
@@ -26,14 +27,19 @@ class Failed(Exception):
 
 
 def free_ports(count: int, address: str = "127.0.0.1") -> list[int]:
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for s in sockets:
-            s.bind((address, 0))
-        return [s.getsockname()[1] for s in sockets]
-    finally:
-        for s in sockets:
-            s.close()
+    """Below those that the kernel gives to connections: one of these could take a port before who is to listen there."""
+    ephemeral = int(pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    ports: list[int] = []
+    while len(ports) < count:
+        port = random.randrange(10_000, max(ephemeral, 20_000))
+        with socket.socket() as s:
+            try:
+                s.bind((address, port))
+            except OSError:
+                continue
+        if port not in ports:
+            ports.append(port)
+    return ports
 
 
 def wait_until(condition, timeout_s: float, what: str, interval_s: float = 0.02):

@@ -10,6 +10,7 @@
 
 #include <csignal>
 #include <filesystem>
+#include <random>
 
 #include "proto/check.h"
 
@@ -39,16 +40,21 @@ std::vector<Endpoint> EtcdCluster::endpoints() const {
   return endpoints;
 }
 
+// Below the ports that the kernel gives to connections: one of these could take it before who is to
+// listen there.
 Endpoint EtcdCluster::free_endpoint() {
-  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t length = sizeof address;
-  CHECK(::bind(fd, reinterpret_cast<sockaddr*>(&address), length) == 0);
-  CHECK(::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &length) == 0);
-  ::close(fd);
-  return {.address = "127.0.0.1", .port = ntohs(address.sin_port)};
+  static std::mt19937 random{std::random_device{}()};
+  for (;;) {
+    const auto port = static_cast<std::uint16_t>(10'000 + random() % 22'000);
+    const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address.sin_port = htons(port);
+    const bool free = ::bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
+    ::close(fd);
+    if (free) return {.address = "127.0.0.1", .port = port};
+  }
 }
 
 void EtcdCluster::start(std::size_t member) {

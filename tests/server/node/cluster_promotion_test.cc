@@ -1,5 +1,7 @@
 #include <gmock/gmock.h>
 
+#include <algorithm>
+
 #include "server/node/cluster_control.h"
 #include "tests/server/node/cluster_node_fixture.h"
 #include "tests/server/node/initiator_session.h"
@@ -104,6 +106,10 @@ TEST_F(ClusterPromotionTest, WhoServesNoHostsIsNotPromoted) {
 
 TEST_F(ClusterPromotionTest, WhatGoesOnWhenTheNodeStopsIsAnswered) {
   start_all();
+  ASSERT_TRUE(eventually([&] {
+    const auto status = node(second_).ask(&ClusterControl::cluster_status);
+    return status && std::ranges::all_of(status->nodes(), &api::ClusterNode::alive);
+  }));
   // A wish that nobody follows: who coordinates is not there, and its lease goes on.
   auto record = manager::decode_volume_record(VolumeId{1}, *get("/mariner/volumes/1"));
   ASSERT_TRUE(record);
