@@ -34,12 +34,18 @@ void StoragePart::ServedImage::read(BlockRange range, std::span<std::byte> to, v
       });
 }
 
+void StoragePart::keep(SequenceNumber durable) {
+  if (!events_.durable) return host_.durable(durable);
+  ++keeping_;
+  events_.durable(durable, [this, durable](const Result<void>& kept) {
+    --keeping_;
+    if (kept) host_.durable(durable);
+  });
+}
+
 volume::Storage::Events StoragePart::storage_events() {
   volume::Storage::Events events;
-  events.durable = [this](SequenceNumber sequence) {
-    if (events_.durable) events_.durable(sequence);
-    host_.durable(sequence);
-  };
+  events.durable = [this](SequenceNumber sequence) { keep(sequence); };
   events.granted = [this](std::uint64_t bytes) { host_.granted(bytes); };
   events.apply_failed = [this](const Error& error) {
     if (events_.apply_failed) events_.apply_failed(error);

@@ -24,7 +24,9 @@ class StoragePart {
     replication::PromiseStore& promises;
   };
   struct Events {
-    UniqueFunction<void(SequenceNumber)> durable;     // everything at or below is in the image
+    // Everything at or below is in the image. It is to be kept on stable storage: when `kept` says
+    // that it is, the coordinator hears of it, and the log relies on it.
+    UniqueFunction<void(SequenceNumber, volume::Done kept)> durable;
     UniqueFunction<void(const Error&)> apply_failed;  // will be tried again
   };
 
@@ -45,7 +47,7 @@ class StoragePart {
 
   void close() { stored_.close(); }
   [[nodiscard]] bool idle() const {
-    return stored_.idle() && history_.idle() && served_.in_flight == 0;
+    return stored_.idle() && history_.idle() && served_.in_flight == 0 && keeping_ == 0;
   }
 
  private:
@@ -59,8 +61,10 @@ class StoragePart {
 
   [[nodiscard]] bool building() const { return storage().durable().value == 0; }
   volume::Storage::Events storage_events();
+  void keep(SequenceNumber durable);
 
   Events events_;
+  std::size_t keeping_ = 0;
   logging::Disk& disk_;  // of stored_
   RebuildingHistory history_;
   volume::StoredVolume stored_;

@@ -5,8 +5,8 @@
 
 #include "server/node/identity.h"
 #include "server/node/names.h"
-#include "server/node/new_view.h"
 #include "server/node/session_answer.h"
+#include "server/node/view_rules.h"
 
 namespace mariner::node {
 
@@ -87,10 +87,8 @@ void ClusterPast::mark_add(const api::MarkRequest& request, admin::Answer<api::M
   const Result<MomentsOf> of = find_moments(request.volume());
   if (!of) return done(of.error());
   if (Result<void> r = check_mark(*of, request.name()); !r) return done(r.error());
-  api::MomentSpec spec = request.at();
-  if (spec.at_case() == api::MomentSpec::AT_NOT_SET) spec.set_now(true);
   const VolumeId id{parts_.volumes.find(request.volume())->meta.id()};
-  resolve_moment(*of, spec, parts_.executor,
+  resolve_moment(*of, or_now(request.at()), parts_.executor,
                  [this, of = *of, request, id,
                   done = std::move(done)](const Result<ResolvedMoment>& moment) mutable {
                    if (!moment) return done(moment.error());
@@ -116,11 +114,8 @@ void ClusterPast::mark_list(const api::MarkRequest& request, admin::Answer<api::
 void ClusterPast::mark_remove(const api::MarkRequest& request, admin::Answer<api::Mark> done) {
   const Result<MomentsOf> of = find_moments(request.volume());
   if (!of) return done(of.error());
-  const auto mark = std::ranges::find(of->marks, request.name(), &meta::Mark::name);
-  if (mark == of->marks.end()) {
-    return done(
-        Error{ErrorCode::kNotFound, request.volume() + " has no mark named " + request.name()});
-  }
+  const Result<meta::Mark> mark = find_mark(*of, request.name());
+  if (!mark) return done(mark.error());
   api::Mark answer = node::to_api(*mark, of->volume);
   if (request.dry_run()) return done(std::move(answer));
   parts_.moments.remove_mark(
@@ -168,10 +163,8 @@ void ClusterPast::view_expose(const api::ExposeRequest& request, admin::Answer<a
   }
   const Result<MomentsOf> of = find_moments(request.volume());
   if (!of) return done(of.error());
-  api::MomentSpec spec = request.at();
-  if (spec.at_case() == api::MomentSpec::AT_NOT_SET) spec.set_now(true);
   resolve_moment(
-      *of, spec, parts_.executor,
+      *of, or_now(request.at()), parts_.executor,
       [this, request, done = std::move(done)](const Result<ResolvedMoment>& moment) mutable {
         if (!moment) return done(moment.error());
         expose(request, *moment, std::move(done));
@@ -227,16 +220,9 @@ void ClusterPast::view_unexpose(const api::UnexposeRequest& request,
                                 admin::Answer<api::View> done) {
   const std::vector<meta::View> views = parts_.moments.views();
   const auto view = std::ranges::find(views, request.name(), &meta::View::name);
-  if (view == views.end()) {
-    return done(Error{ErrorCode::kNotFound,
-                      "there is no view " + request.name() + "; see `mariner view list`"});
-  }
+  if (view == views.end()) return done(no_view(request.name()));
   api::View was = to_api(*view);
-  if (was.sessions() > 0 && !request.force()) {
-    return done(Error{ErrorCode::kBusy, request.name() + " is used by " +
-                                            std::to_string(was.sessions()) +
-                                            " sessions; log them out, or use --force"});
-  }
+  if (Result<void> r = check_unexpose(was, request.force()); !r) return done(r.error());
   if (request.dry_run()) return done(std::move(was));
   parts_.moments.remove_view(request.name(), [this, was = std::move(was), done = std::move(done)](
                                                  const Result<void>& removed) mutable {

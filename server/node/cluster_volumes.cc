@@ -158,14 +158,19 @@ Result<void> ClusterVolumes::begin_storage(ClusterVolume& volume, Epoch promised
         std::make_unique<cluster::RemoteBase>(parts_.caller.image(VolumeId{meta.id()}, {node}));
   }
   cluster::StoragePart::Events events;
-  events.durable = [this, id = meta.id()](SequenceNumber sequence) {
+  // Kept before the coordinator hears of it: the log gives up what every image holds, and this node
+  // must not come back with less.
+  events.durable = [this, id = meta.id()](SequenceNumber sequence, volume::Done kept) {
     meta::Progress now;
     now.set_frontier(sequence.value);
-    // Durably, before the coordinator hears of it: the log gives up what every image holds, and
-    // this node must not come back with less.
-    if (Result<void> r = parts_.store.put_progress(id, now, true); !r) {
-      parts_.log.warning("cannot record progress", {{"error", to_string(r.error())}});
-    }
+    parts_.worker.run(
+        [store = &parts_.store, id, now] { return store->put_progress(id, now, true); },
+        [this, kept = std::move(kept)](Result<void> r) mutable {
+          if (!r) {
+            parts_.log.warning("cannot record progress", {{"error", to_string(r.error())}});
+          }
+          kept(std::move(r));
+        });
   };
   events.apply_failed = [this, name = meta.name()](const Error& error) {
     parts_.log.error("applying to the image failed; it will be tried again",

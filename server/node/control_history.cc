@@ -27,9 +27,7 @@ void NodeControl::mark_add(const api::MarkRequest& request, admin::Answer<api::M
   const Result<MomentsOf> of = moments_of(**served, *node_.store_);
   if (!of) return done(of.error());
   if (Result<void> r = check_mark(*of, request.name()); !r) return done(r.error());
-  api::MomentSpec spec = request.at();
-  if (spec.at_case() == api::MomentSpec::AT_NOT_SET) spec.set_now(true);
-  resolve_moment(*of, spec, node_.loop_,
+  resolve_moment(*of, or_now(request.at()), node_.loop_,
                  [this, request, id = (*served)->meta.id(),
                   done = std::move(done)](const Result<ResolvedMoment>& moment) mutable {
                    if (!moment) return done(moment.error());
@@ -54,11 +52,8 @@ void NodeControl::mark_list(const api::MarkRequest& request, admin::Answer<api::
 void NodeControl::mark_remove(const api::MarkRequest& request, admin::Answer<api::Mark> done) {
   const Result<MomentsOf> of = find_moments(request.volume());
   if (!of) return done(of.error());
-  const auto mark = std::ranges::find(of->marks, request.name(), &meta::Mark::name);
-  if (mark == of->marks.end()) {
-    return done(
-        Error{ErrorCode::kNotFound, request.volume() + " has no mark named " + request.name()});
-  }
+  const Result<meta::Mark> mark = find_mark(*of, request.name());
+  if (!mark) return done(mark.error());
   if (!request.dry_run()) {
     if (Result<void> r = node_.store_->remove_mark(mark->volume_id(), mark->name()); !r) {
       return done(r.error());

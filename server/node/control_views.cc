@@ -2,8 +2,8 @@
 #include <utility>
 
 #include "server/node/identity.h"
-#include "server/node/new_view.h"
 #include "server/node/node_control.h"
+#include "server/node/view_rules.h"
 
 namespace mariner::node {
 
@@ -33,9 +33,7 @@ api::View NodeControl::to_api(const ServedView& view) {
 void NodeControl::view_expose(const api::ExposeRequest& request, admin::Answer<api::View> done) {
   Result<ServedVolume*> served = find(request.volume());
   if (!served) return done(served.error());
-  api::MomentSpec spec = request.at();
-  if (spec.at_case() == api::MomentSpec::AT_NOT_SET) spec.set_now(true);
-  resolve_moment(**served, spec, *node_.store_, node_.loop_,
+  resolve_moment(**served, or_now(request.at()), *node_.store_, node_.loop_,
                  [this, request, done = std::move(done)](Result<ResolvedMoment> moment) mutable {
                    if (!moment) return done(moment.error());
                    Result<ServedVolume*> volume = find(request.volume());
@@ -76,16 +74,9 @@ void NodeControl::view_list(admin::Answer<api::ViewList> done) {
 void NodeControl::view_unexpose(const api::UnexposeRequest& request,
                                 admin::Answer<api::View> done) {
   ServedView* view = node_.views_->find(request.name());
-  if (view == nullptr) {
-    return done(Error{ErrorCode::kNotFound,
-                      "there is no view " + request.name() + "; see `mariner view list`"});
-  }
+  if (view == nullptr) return done(no_view(request.name()));
   api::View was = to_api(*view);
-  if (was.sessions() > 0 && !request.force()) {
-    return done(Error{ErrorCode::kBusy, request.name() + " is used by " +
-                                            std::to_string(was.sessions()) +
-                                            " sessions; log them out, or use --force"});
-  }
+  if (Result<void> r = check_unexpose(was, request.force()); !r) return done(r.error());
   if (request.dry_run()) return done(std::move(was));
   node_.unexpose(request.name(),
                  [this, was = std::move(was), done = std::move(done)](Result<void> result) mutable {

@@ -146,9 +146,7 @@ void answer_history(const MomentsOf& of, const api::HistoryRequest& request,
   }
   const auto work =
       std::make_shared<Work>(Work{of, request, std::move(clock_steps), executor, std::move(done)});
-  api::MomentSpec to = request.to();
-  if (to.at_case() == api::MomentSpec::AT_NOT_SET) to.set_now(true);
-  resolve_moment(of, to, executor, [work](const Result<ResolvedMoment>& end) {
+  resolve_moment(of, or_now(request.to()), executor, [work](const Result<ResolvedMoment>& end) {
     if (!end) return work->done(end.error());
     begin(work, *end);
   });

@@ -77,11 +77,8 @@ void resolve_sequence(const MomentsOf& of, const replication::Replicator& replic
 }
 
 void resolve_mark(const MomentsOf& of, const std::string& name, Done done) {
-  const auto mark = std::ranges::find(of.marks, name, &meta::Mark::name);
-  if (mark == of.marks.end()) {
-    return done(Error{ErrorCode::kNotFound, of.volume + " has no mark named " + name +
-                                                "; see `mariner mark list " + of.volume + "`"});
-  }
+  const Result<meta::Mark> mark = find_mark(of, name);
+  if (!mark) return done(mark.error());
   ResolvedMoment moment;
   moment.mark = name;
   const index::IndexMoment at{SequenceNumber{mark->sequence()}, VersionTime{mark->time_ns()}};
@@ -134,6 +131,18 @@ void resolve_moment(const ServedVolume& volume, const api::MomentSpec& spec, Met
   const Result<MomentsOf> of = moments_of(volume, store);
   if (!of) return done(of.error());
   resolve_moment(*of, spec, executor, std::move(done));
+}
+
+api::MomentSpec or_now(api::MomentSpec spec) {
+  if (spec.at_case() == api::MomentSpec::AT_NOT_SET) spec.set_now(true);
+  return spec;
+}
+
+Result<meta::Mark> find_mark(const MomentsOf& of, const std::string& name) {
+  const auto mark = std::ranges::find(of.marks, name, &meta::Mark::name);
+  if (mark != of.marks.end()) return *mark;
+  return Error{ErrorCode::kNotFound, of.volume + " has no mark named " + name +
+                                         "; see `mariner mark list " + of.volume + "`"};
 }
 
 api::Moment to_api(const index::IndexMoment& at) {

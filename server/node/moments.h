@@ -46,6 +46,12 @@ void resolve_moment(const MomentsOf& of, const api::MomentSpec& spec, const Exec
 void resolve_moment(const ServedVolume& volume, const api::MomentSpec& spec, MetaStore& store,
                     const Executor& executor, UniqueFunction<void(Result<ResolvedMoment>)> done);
 
+// What was asked for, or now.
+[[nodiscard]] api::MomentSpec or_now(api::MomentSpec spec);
+
+// kNotFound.
+[[nodiscard]] Result<meta::Mark> find_mark(const MomentsOf& of, const std::string& name);
+
 // As an answer, in UTC and in the daemon's local time.
 [[nodiscard]] api::Moment to_api(const index::IndexMoment& at);
 [[nodiscard]] api::Moment to_api(const ResolvedMoment& moment);

@@ -5,8 +5,8 @@
 #include "proto/check.h"
 #include "server/node/identity.h"
 #include "server/node/names.h"
-#include "server/node/new_view.h"
 #include "server/node/reservation_store.h"
+#include "server/node/view_rules.h"
 
 namespace mariner::node {
 

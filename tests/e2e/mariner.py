@@ -1,6 +1,7 @@
 """A marinerd of one's own: started in a folder, driven through `mariner`, stopped whatever happens."""
 
 import dataclasses
+import hashlib
 import json
 import os
 import pathlib
@@ -264,3 +265,11 @@ def sequence_of(moment: dict) -> int:
 
 if __name__ == "__main__":  # fetch() in a namespace
     print(json.dumps(fetch(*json.loads(sys.argv[1]))))
+
+
+def lun_checksum(url: str, path: pathlib.Path) -> str:
+    """Of the whole LUN, by way of a copy in `path`."""
+    subprocess.run(["qemu-img", "convert", "-f", "raw", "-O", "raw", url, str(path)], check=True, capture_output=True)
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    path.unlink()
+    return digest

@@ -1,28 +1,17 @@
 """The past of a cluster's volume: views, marks, rollback, and a log that gives history up, while nodes come and go."""
 
-import hashlib
-import subprocess
-import time
 
 import pytest
 
 import hammer
 import mariner
 from cluster import Cluster
-from mariner import sequence_of
+from mariner import lun_checksum, sequence_of
 
 # A takeover is waited for in these tests, and nobody is to be replaced who is only slow.
 LEASE = "5s"
 SMALL_LOG = {"max_size": "256M", "track_size": "8M"}
 LOG_BYTES = 256 << 20
-
-
-def contents(url: str, path) -> str:
-    """A checksum of the whole LUN."""
-    subprocess.run(["qemu-img", "convert", "-f", "raw", "-O", "raw", url, str(path)], check=True, capture_output=True)
-    digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    path.unlink()
-    return digest
 
 
 @pytest.fixture
@@ -40,6 +29,11 @@ def check_moment(cluster: Cluster, server, campaign: hammer.Campaign, moment: st
         report = campaign.verify_moment(cluster[name].url(view["iqn"]), history, sequence_of(view["at"]))
         assert report["faults"] == [], (name, moment, view["at"], report["faults"])
     server.ask("view", "unexpose", view["name"])
+
+
+def caught_up(cluster: Cluster, name: str) -> bool:
+    storages = cluster.server_of("db1").volume("db1")["replicas"][1:]
+    return any(each["node"] == name and each.get("caughtUp", each.get("caught_up")) for each in storages)
 
 
 def newest(server) -> int:
@@ -70,19 +64,19 @@ def test_a_rollback_outlives_who_did_it(cluster, folder):
     campaign = hammer.Campaign(folder / "hammer")
     server = cluster.server_of("db1")
     campaign.run(server.volume_url("db1"), "--writes", 800, "--depth", 32, "--seed", 1)
-    then = contents(server.volume_url("db1"), folder / "copy")
+    then = lun_checksum(server.volume_url("db1"), folder / "copy")
     server.ask("mark", "add", "db1", "then")
     campaign.run(server.volume_url("db1"), "--writes", 800, "--depth", 32, "--seed", 2)
-    late = contents(server.volume_url("db1"), folder / "copy")
+    late = lun_checksum(server.volume_url("db1"), folder / "copy")
     assert late != then
     answer = server.rollback("db1", "mark:then", "--force")
-    assert contents(server.volume_url("db1"), folder / "copy") == then
+    assert lun_checksum(server.volume_url("db1"), folder / "copy") == then
     server.kill()
     successor = cluster.server_of("db1")
-    assert contents(successor.volume_url("db1"), folder / "copy") == then
+    assert lun_checksum(successor.volume_url("db1"), folder / "copy") == then
     assert answer["before_mark"] in [m["name"] for m in successor.ask("mark", "list", "db1")["marks"]]
     successor.ask("rollback", "undo", "db1", "--force")
-    assert contents(successor.volume_url("db1"), folder / "copy") == late
+    assert lun_checksum(successor.volume_url("db1"), folder / "copy") == late
     server.start()
     cluster.wait_healed("db1")
     for name in "ab":
@@ -102,13 +96,13 @@ def test_the_log_goes_round_and_a_lost_image_comes_back(folder, long_run):
             url = server.volume_url("db1")
             if round_ % 4 == 0:
                 server.ask("mark", "add", "db1", "before")
-                before = contents(url, folder / "copy")
+                before = lun_checksum(url, folder / "copy")
             report = campaign.run(url, "--writes", 700, "--seed", round_ + 1, "--depth", 40)
             written += report["payload_bytes"]
             if round_ % 4 == 0:  # the mark has kept its moment while the log went on
                 view = cluster.view_at("db1", server, "mark:before")
                 for name in "ab":
-                    assert contents(cluster[name].url(view["iqn"]), folder / "copy") == before
+                    assert lun_checksum(cluster[name].url(view["iqn"]), folder / "copy") == before
                 server.ask("view", "unexpose", view["name"])
                 server.ask("mark", "remove", "db1", "before")
             if round_ % 6 == 1:
@@ -128,7 +122,7 @@ def test_the_log_goes_round_and_a_lost_image_comes_back(folder, long_run):
         cluster.image(lost).unlink()
         cluster[lost].start()
         load = campaign.start(cluster.server_of("db1").volume_url("db1"), "--depth", 8)
-        time.sleep(2)
+        mariner.wait_until(lambda: caught_up(cluster, lost), 60, f"{lost} knows what it lacks")
         assert load.running(), load.report()
         load.stop()
         cluster.wait_healed("db1")

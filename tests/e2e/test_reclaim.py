@@ -1,26 +1,16 @@
 """A log much smaller than what is written: it goes round, keeps what it has promised, and says when it cannot."""
 
-import hashlib
-import subprocess
 
 import pytest
 
 import hammer
-from mariner import Daemon, sequence_of
+from mariner import Daemon, lun_checksum, sequence_of
 
 VOLUME = "db1"
 # Old tracks are verified all the while: none that is given up under it may look damaged.
 SMALL_LOG = {"max_size": "256M", "track_size": "8M", "scrub_rate": "256M"}
 STORAGE = {"lag_max": "64M", "apply_delay": "200ms"}
 LOG_BYTES = 256 << 20
-
-
-def contents(url: str, path) -> str:
-    """A checksum of the whole LUN."""
-    subprocess.run(["qemu-img", "convert", "-f", "raw", "-O", "raw", url, str(path)], check=True, capture_output=True)
-    digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    path.unlink()
-    return digest
 
 
 @pytest.fixture
@@ -40,12 +30,12 @@ def test_the_log_goes_round(small, folder, seed, long_run):
         marked = rounds % 4 == 0
         if marked:
             small.ask("mark", "add", VOLUME, "before")
-            before = contents(url, folder / "copy")
+            before = lun_checksum(url, folder / "copy")
         report = campaign.run(url, "--writes", 700, "--seed", seed + rounds, "--depth", 40)
         written += report["payload_bytes"]
         if marked:  # the mark has kept its moment while the log went on
             view = small.expose(VOLUME, "mark:before")
-            assert contents(small.url(view["iqn"]), folder / "copy") == before
+            assert lun_checksum(small.url(view["iqn"]), folder / "copy") == before
             small.ask("view", "unexpose", view["name"])
             small.ask("mark", "remove", VOLUME, "before")
         if rounds % 6 == 1:
@@ -83,7 +73,7 @@ def test_a_full_log_stops_writes_if_it_is_told_to(folder):
         assert sequence_of(daemon.ask("volume", "show", VOLUME)["oldest"]) == 0, "nothing was given up"
         assert any("the log is full" in line for line in daemon.log_lines())
         view = daemon.expose(VOLUME, "#1")
-        assert contents(daemon.url(view["iqn"]), folder / "copy")
+        assert lun_checksum(daemon.url(view["iqn"]), folder / "copy")
         # It can be written again when there is less to keep.
         daemon.ask("view", "unexpose", view["name"])
         assert daemon.stop() == 0
@@ -115,8 +105,8 @@ def test_a_locked_mark_is_never_dropped(folder):
         url = daemon.url(daemon.create(VOLUME, "64M")["iqn"])
         fill(url, folder, 300)
         daemon.ask("mark", "add", VOLUME, "kept", "--lock", "1d")
-        before = contents(url, folder / "copy")
+        before = lun_checksum(url, folder / "copy")
         report = fill(url, folder, 100_000)
         assert report["code"] == hammer.REFUSED, report
         view = daemon.expose(VOLUME, "mark:kept")
-        assert contents(daemon.url(view["iqn"]), folder / "copy") == before
+        assert lun_checksum(daemon.url(view["iqn"]), folder / "copy") == before

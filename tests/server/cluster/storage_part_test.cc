@@ -44,7 +44,11 @@ class StoragePartTest : public ::testing::Test {
     volume::Storage::Options options;
     options.lag_bytes_max = 64 * kBlockBytes;
     StoragePart::Events events;
-    events.durable = [this](SequenceNumber sequence) { durable_ = sequence; };
+    events.durable = [this](SequenceNumber sequence, volume::Done kept) {
+      durable_ = sequence;
+      if (keep_fails_) return kept(Error{ErrorCode::kIo, "the store is full"});
+      kept({});
+    };
     events.apply_failed = [this](const Error&) { ++failures_; };
     part_ = std::make_unique<StoragePart>(
         std::make_unique<test::WatchedDisk>(disk_, [](ByteRange, bool) {}),
@@ -122,6 +126,7 @@ class StoragePartTest : public ::testing::Test {
   std::vector<FromStorage> said_;
   SequenceNumber durable_;
   int failures_ = 0;
+  bool keep_fails_ = false;
 };
 
 TEST_F(StoragePartTest, WhatIsCommittedIsReadAndComesToTheImage) {
@@ -259,6 +264,22 @@ TEST_F(StoragePartTest, OthersReadTheImageOnceItIsBuilt) {
   part_->close();
   make(0);
   EXPECT_EQ(seen({{1}, {2}}), "unavailable");
+}
+
+TEST_F(StoragePartTest, WhatIsNotKeptIsNotTold) {
+  make();
+  resume(0);
+  keep_fails_ = true;
+  write(1, {{0}, {1}}, 'a');
+  commit(1);
+  advance(5s);
+  EXPECT_EQ(durable_, SequenceNumber{1});
+  EXPECT_EQ(said<replication::StorageProgress>()->durable, SequenceNumber{0});
+  keep_fails_ = false;
+  write(2, {{0}, {1}}, 'b');
+  commit(2);
+  advance(5s);
+  EXPECT_EQ(said<replication::StorageProgress>()->durable, SequenceNumber{2});
 }
 
 TEST_F(StoragePartTest, AnOlderEpochThanWasPromisedIsNotHeard) {

@@ -1,10 +1,12 @@
-// What a view gets that is about to be exposed.
+// What holds for views wherever they are remembered: names, times to live, and when one may go.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <string>
 
+#include "proto/admin.pb.h"
+#include "proto/error.h"
 #include "proto/units.h"
 
 namespace mariner::node {
@@ -16,5 +18,9 @@ namespace mariner::node {
 
 // When its time to live ends; 0: never.
 [[nodiscard]] VersionTime view_expires(std::uint64_t ttl_s, VersionTime now);
+
+[[nodiscard]] Error no_view(const std::string& name);
+// kBusy: hosts use it, and it is not taken away by force.
+[[nodiscard]] Result<void> check_unexpose(const api::View& view, bool force);
 
 }  // namespace mariner::node

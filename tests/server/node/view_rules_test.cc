@@ -1,4 +1,4 @@
-#include "server/node/new_view.h"
+#include "server/node/view_rules.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 namespace mariner::node {
 namespace {
 
-TEST(NewView, ANameThatIsFree) {
+TEST(ViewRules, ANameThatIsFree) {
   const auto none = [](const std::string&) { return false; };
   EXPECT_EQ(free_view_name("db1", SequenceNumber{7}, none), "db1-7");
   const auto some = [](const std::string& name) { return name == "db1-7" || name == "db1-7-2"; };
@@ -17,10 +17,20 @@ TEST(NewView, ANameThatIsFree) {
   EXPECT_TRUE(check_volume_name(cut)) << cut;
 }
 
-TEST(NewView, TheEndOfItsTime) {
+TEST(ViewRules, TheEndOfItsTime) {
   EXPECT_EQ(view_expires(0, VersionTime{5}), VersionTime{});
   EXPECT_EQ(view_expires(2, VersionTime{5}), VersionTime{2'000'000'005});
   EXPECT_EQ(view_expires(UINT64_MAX, VersionTime{5}), VersionTime{}) << "never";
+}
+
+TEST(ViewRules, OneThatHostsUseGoesByForce) {
+  api::View view;
+  view.set_name("v");
+  EXPECT_TRUE(check_unexpose(view, false));
+  view.set_sessions(2);
+  EXPECT_EQ(check_unexpose(view, false).error().code, ErrorCode::kBusy);
+  EXPECT_TRUE(check_unexpose(view, true));
+  EXPECT_EQ(no_view("w").code, ErrorCode::kNotFound);
 }
 
 }  // namespace

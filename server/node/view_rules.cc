@@ -1,4 +1,4 @@
-#include "server/node/new_view.h"
+#include "server/node/view_rules.h"
 
 #include "server/node/names.h"
 
@@ -19,6 +19,16 @@ VersionTime view_expires(std::uint64_t ttl_s, VersionTime now) {
   constexpr std::uint64_t kNs = 1'000'000'000;
   if (ttl_s == 0 || ttl_s > (UINT64_MAX - now.ns) / kNs) return {};
   return {now.ns + ttl_s * kNs};
+}
+
+Error no_view(const std::string& name) {
+  return {ErrorCode::kNotFound, "there is no view " + name + "; see `mariner view list`"};
+}
+
+Result<void> check_unexpose(const api::View& view, bool force) {
+  if (view.sessions() == 0 || force) return {};
+  return Error{ErrorCode::kBusy, view.name() + " is used by " + std::to_string(view.sessions()) +
+                                     " sessions; log them out, or use --force"};
 }
 
 }  // namespace mariner::node
