@@ -384,6 +384,12 @@ void StoredIndex::set_horizon(IndexMoment horizon) {
   if (horizon.sequence > floor_.sequence) floor_ = horizon;
 }
 
+SequenceNumber StoredIndex::end() const {
+  const SequenceNumber last = newest().sequence;
+  if (last.value == 0 || last != last_rollback()) return last;
+  return rollback_targets(SequenceNumber{last.value - 1}).back();
+}
+
 std::vector<SequenceNumber> StoredIndex::rollback_targets(SequenceNumber after) const {
   std::vector<SequenceNumber> targets;
   for (const Rollback& rollback : rollbacks_) {

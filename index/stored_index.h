@@ -106,6 +106,9 @@ class StoredIndex {
 
   // The targets of the rollbacks after `after`.
   [[nodiscard]] std::vector<SequenceNumber> rollback_targets(SequenceNumber after) const;
+  // The newest number as of which everything reads as it does now: of a write, or, when a rollback
+  // came last, its target.
+  [[nodiscard]] SequenceNumber end() const;
   // The newest rollback; 0 when there is none.
   [[nodiscard]] SequenceNumber last_rollback() const {
     return rollbacks_.empty() ? SequenceNumber{} : rollbacks_.back().sequence;
@@ -113,6 +116,8 @@ class StoredIndex {
   // The horizon; sequence 0 as long as nothing was given up.
   [[nodiscard]] IndexMoment oldest() const { return horizon_; }
   [[nodiscard]] IndexMoment newest() const;
+  // The last write that forget_through() was told; 0: nothing was given up yet.
+  [[nodiscard]] SequenceNumber given_up() const { return {writes_given_up_.value()}; }
   [[nodiscard]] Bosc& store() const { return store_; }
   [[nodiscard]] VolumeId volume() const { return volume_; }
   // Updates of its trees that wait to be committed.

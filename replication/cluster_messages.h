@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -32,12 +33,26 @@ struct SequenceRange {
   }
 };
 
+// The logger is away: the storage nodes keep what is written in journals of their own, which are
+// logs as well (PROTOCOL.md section 7).
+struct LogAway {
+  SequenceNumber since;  // at or below is what the logger has; both images, or what lies beside
+                         // them, hold all of it durably
+  SequenceNumber used;   // no number above was given by then: the logger may have some up to here
+  VersionTime floor;     // nor any time after this one
+  // The times that follow are for what the logger takes back, one for each attempt.
+  static constexpr std::uint64_t kTakeBackNs = 1'000'000;
+  friend constexpr bool operator==(const LogAway&, const LogAway&) = default;
+};
+
 // ---- coordinator to logger
 
 // The coordinator of `epoch` is here. The first message of every connection.
 struct OpenLog {
   VolumeId volume;
   Epoch epoch;
+  // What is at or below is not to be kept here: a log that ends before it goes on behind it.
+  SequenceNumber begin{};
 };
 // Everything at or below is durable in every image that counts; when no write carries it.
 struct FrontierMessage {
@@ -64,6 +79,9 @@ struct LogOpened {
   std::vector<SequenceRange> holes;  // failed here, and are not voided yet; ascending
   VersionTime floor;                 // no later write is at or before it
   SequenceNumber frontier;           // durable in every image, as far as the log knows
+  // The newest number as of which the volume reads as it does as of `last`: of a write, or, when
+  // the newest record is a rollback, its target.
+  SequenceNumber end{};
 };
 // Every number at or below is durable or void.
 struct Logged {
@@ -91,16 +109,28 @@ struct LogFailed {
 struct OpenStorage {
   VolumeId volume;
   Epoch epoch;
+  // What is committed above is in this node's journal. Nothing: all of it is in the logger's log.
+  std::optional<SequenceNumber> away_since{};
 };
 // Once it is open, and again when it was left out for a while. What was prepared and not committed
 // before is void: the numbers at or below `settled` are in the history, all others come now.
+// `start_over`: the log may have given up what this node's image lacks. It makes its image anew,
+// and ends the connection; when it opens again its image holds nothing.
 struct Resume {
   VolumeId volume;
   Epoch epoch;
   SequenceNumber settled;
+  bool start_over = false;
 };
 // Everything prepared at or below is settled; when no write carries it.
 struct CommitMessage {
+  VolumeId volume;
+  Epoch epoch;
+  SequenceNumber settled;
+};
+
+// The logger does not answer. What is settled, all of it, is to be made durable without it.
+struct Harden {
   VolumeId volume;
   Epoch epoch;
   SequenceNumber settled;
@@ -129,6 +159,14 @@ struct StorageProgress {
                               // Resume
 };
 
+// Everything at or below `settled` is durable on this node, or that could not be done.
+struct Hardened {
+  VolumeId volume;
+  Epoch epoch;
+  SequenceNumber settled;
+  std::optional<Error> failed;
+};
+
 // ---- participants to a coordinator
 
 // What was said is not heard. kStaleEpoch: `promised` is newer than what was said. kProtocol: it
@@ -141,7 +179,8 @@ struct Refused {
 
 using ToLogger = std::variant<OpenLog, WriteMessage, VoidMessage, FrontierMessage, RaiseFloor>;
 using FromLogger = std::variant<LogOpened, Logged, LogFailed, FloorRaised, Refused>;
-using ToStorage = std::variant<OpenStorage, Resume, WriteMessage, VoidMessage, CommitMessage>;
-using FromStorage = std::variant<StorageOpened, CaughtUp, StorageProgress, Refused>;
+using ToStorage =
+    std::variant<OpenStorage, Resume, WriteMessage, VoidMessage, CommitMessage, Harden>;
+using FromStorage = std::variant<StorageOpened, CaughtUp, StorageProgress, Hardened, Refused>;
 
 }  // namespace mariner::replication

@@ -10,6 +10,13 @@ constexpr auto kTick = std::chrono::milliseconds(100);
 // a message of its own for each costs a lone writer's coordinator and mirror as much as a write.
 constexpr auto kCarriedWithin = std::chrono::milliseconds(2);
 
+Error logger_away() {
+  return {
+      ErrorCode::kUnavailable,
+      "the volume's logger is away: its history can be asked, marked and rolled back when it is "
+      "back"};
+}
+
 Error over() {
   return {ErrorCode::kUnavailable,
           "this node does not coordinate the volume; what became of the write, others decide"};
@@ -32,13 +39,17 @@ CoordinatorHost::~CoordinatorHost() {
   end();
 }
 
-void CoordinatorHost::logger_connected() {
+void CoordinatorHost::logger_connected(NodeId node) {
   CoordinatorRole::Actions actions;
-  role_.logger_connected(actions);
+  role_.logger_connected(node, actions);
   run(actions);
 }
 
-void CoordinatorHost::logger_disconnected() { role_.logger_disconnected(); }
+void CoordinatorHost::logger_disconnected(NodeId node) {
+  CoordinatorRole::Actions actions;
+  role_.logger_disconnected(node, executor_.wall_time(), actions);
+  run(actions);
+}
 
 void CoordinatorHost::storage_connected(NodeId node) {
   CoordinatorRole::Actions actions;
@@ -52,9 +63,9 @@ void CoordinatorHost::storage_disconnected(NodeId node) {
   run(actions);
 }
 
-void CoordinatorHost::received(FromLogger message) {
+void CoordinatorHost::received(NodeId node, FromLogger message) {
   CoordinatorRole::Actions actions;
-  role_.received(std::move(message), executor_.wall_time(), actions);
+  role_.received(node, std::move(message), executor_.wall_time(), actions);
   run(actions);
 }
 
@@ -66,6 +77,7 @@ void CoordinatorHost::received(NodeId node, const FromStorage& message) {
 
 void CoordinatorHost::submit(WriteRequest request, WriteDone done) {
   if (!ready()) return done(over());
+  if (request.kind == WriteKind::kRollback && role_.away()) return done(logger_away());
   const std::uint64_t token = ++last_token_;
   writes_[token] = std::move(done);
   CoordinatorRole::Actions actions;
@@ -84,6 +96,7 @@ void CoordinatorHost::settle(SettleDone done) {
 
 void CoordinatorHost::settle_moment(VersionTime time, MomentDone done) {
   if (!ready()) return done(over());
+  if (role_.away()) return done(logger_away());
   const std::uint64_t token = ++last_token_;
   moments_[token] = std::move(done);
   CoordinatorRole::Actions actions;
@@ -114,13 +127,25 @@ void CoordinatorHost::run(CoordinatorRole::Actions& actions) {
 
 void CoordinatorHost::carry_out(CoordinatorRole::Action& action) {
   if (auto* log = std::get_if<CoordinatorRole::ToLog>(&action)) {
-    transport_.send_log(log->message);
+    transport_.send_log(log->node, log->message);
   } else if (auto* store = std::get_if<CoordinatorRole::ToStore>(&action)) {
     transport_.send_storage(store->node, store->message);
   } else if (auto* disconnect = std::get_if<CoordinatorRole::Disconnect>(&action)) {
     transport_.reopen_storage(disconnect->node, disconnect->why);
   } else if (auto* logger = std::get_if<CoordinatorRole::DisconnectLogger>(&action)) {
-    transport_.reopen_log(logger->why);
+    transport_.reopen_log(logger->node, logger->why);
+  } else if (auto* wanted = std::get_if<CoordinatorRole::FetchLogged>(&action)) {
+    transport_.fetch(wanted->from, wanted->to,
+                     [this, alive = alive_](const Result<LogSource::Portion>& portion) {
+                       if (!*alive) return;
+                       CoordinatorRole::Actions more;
+                       role_.fetched(portion, more);
+                       run(more);
+                     });
+  } else if (auto* change = std::get_if<CoordinatorRole::ChangeLogs>(&action)) {
+    if (events_.change_logs) events_.change_logs(change->away);
+  } else if (auto* waits = std::get_if<CoordinatorRole::WritesWait>(&action)) {
+    if (events_.writes_wait) events_.writes_wait(waits->why);
   } else if (std::holds_alternative<CoordinatorRole::Ready>(action)) {
     if (events_.ready) events_.ready();
   } else if (auto* superseded = std::get_if<CoordinatorRole::Superseded>(&action)) {

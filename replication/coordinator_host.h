@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 
 #include "proto/executor.h"
 #include "replication/action_queue.h"
@@ -26,17 +27,25 @@ class CoordinatorHost final : public Replicator {
   class Transport {
    public:
     virtual ~Transport() = default;
-    virtual void send_log(const ToLogger& message) = 0;
+    // To the logger, or to a node's journal.
+    virtual void send_log(NodeId node, const ToLogger& message) = 0;
     virtual void send_storage(NodeId node, const ToStorage& message) = 0;
     // The conversation is to be ended, and a new one begun.
-    virtual void reopen_log(const Error& why) = 0;
+    virtual void reopen_log(NodeId node, const Error& why) = 0;
     virtual void reopen_storage(NodeId node, const Error& why) = 0;
+    // LogSource::fetch(), of this node's journal.
+    virtual void fetch(SequenceNumber from, SequenceNumber to,
+                       UniqueFunction<void(Result<LogSource::Portion>)> done) = 0;
   };
   struct Events {
     UniqueFunction<void()> ready;            // writes can be submitted from now on
     UniqueFunction<void(Epoch)> superseded;  // somebody of this newer epoch was there first
     // Asked before each answer to a write: whether it may still be given.
     UniqueFunction<bool()> may_answer;
+    // The record is to say, with the next epoch, that the logger is away, or (nothing) back.
+    UniqueFunction<void(std::optional<LogAway>)> change_logs{};
+    // The logger is away, and writes wait for it, because of this. Told again and again.
+    UniqueFunction<void(const Error&)> writes_wait{};
   };
 
   // All outlive it. Events run in turns of their own, or from within received().
@@ -46,14 +55,15 @@ class CoordinatorHost final : public Replicator {
   CoordinatorHost(const CoordinatorHost&) = delete;
   CoordinatorHost& operator=(const CoordinatorHost&) = delete;
 
-  void logger_connected();
-  void logger_disconnected();
+  void logger_connected(NodeId node);
+  void logger_disconnected(NodeId node);
   void storage_connected(NodeId node);
   void storage_disconnected(NodeId node);
-  void received(FromLogger message);
+  void received(NodeId node, FromLogger message);
   void received(NodeId node, const FromStorage& message);
 
-  // Replicator: before ready, and behind the end, kUnavailable.
+  // Replicator: before ready, and behind the end, kUnavailable; moments and rollbacks also while
+  // the logger is away.
   void submit(WriteRequest request, WriteDone done) override;
   void settle(SettleDone done) override;
   void settle_moment(VersionTime time, MomentDone done) override;

@@ -16,17 +16,24 @@
 // - the storage that reads are served from has committed a write before it is answered, and before
 //   anybody hears that it is settled.
 // - when somebody of a newer epoch was there first, nothing is answered any more.
+//
+// When the logger stays away, everything settled is made durable at both storage nodes, and the
+// record is to say so (ChangeLogs): in the epoch that follows, the storage nodes' journals take the
+// logger's place, until it has come back and has everything (PROTOCOL.md section 7). From the
+// moment that a change is asked for, nothing is settled in this epoch any more.
 #pragma once
 
 #include <chrono>
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "replication/cluster_messages.h"
+#include "replication/log_return.h"
 #include "replication/write_coordinator.h"
 
 namespace mariner::replication {
@@ -48,15 +55,29 @@ class CoordinatorRole {
     // lap, which is shorter. After so many it cannot keep up by itself, and writes wait for it as
     // for any other.
     std::uint32_t laps_unhindered_max = 8;
+    // A logger that does not answer for so long is gone without, if both storage nodes can. 0: it
+    // is waited for.
+    std::chrono::nanoseconds logger_patience{0};
+    // The returning logger lacks so few numbers that nothing is settled until it has them, too. As
+    // long as it does not come so near, twice as many every ten seconds.
+    std::uint64_t return_near = 1024;
+    // What a storage node lacks that was not there for so long, the log may give up: the frontier
+    // does not wait for it. When it is back, and lacks what others' images alone hold by then, it
+    // starts over.
+    std::chrono::nanoseconds absent_max = std::chrono::hours(1);
   };
   struct Start {
     VolumeId volume;
     Epoch epoch;
     std::vector<NodeId> storages;  // whose images the frontier waits for
     NodeId beside;                 // the one that reads are served from: never left out
+    NodeId logger;
+    std::optional<LogAway> away{};  // the logger's place is taken by the storages' journals
   };
 
+  // To a logger, or a journal.
   struct ToLog {
+    NodeId node;
     ToLogger message;
   };
   struct ToStore {
@@ -69,6 +90,21 @@ class CoordinatorRole {
     Error why;
   };
   struct DisconnectLogger {
+    NodeId node;
+    Error why;
+  };
+  // What this node's journal has of these numbers is to be fetched (LogSource), for fetched().
+  struct FetchLogged {
+    SequenceNumber from;
+    SequenceNumber to;
+  };
+  // The cluster's record is to say with the next epoch that the logger is away, or that it is back.
+  // Until then this role goes on, and settles nothing.
+  struct ChangeLogs {
+    std::optional<LogAway> away;
+  };
+  // The logger is away, and nobody can go on without: tried again.
+  struct WritesWait {
     Error why;
   };
   // From here on writes are stamped.
@@ -77,24 +113,26 @@ class CoordinatorRole {
   struct Superseded {
     Epoch by;
   };
-  using Action = std::variant<ToLog, ToStore, Disconnect, DisconnectLogger, Ready, Superseded,
-                              Answer, Settled>;
+  using Action = std::variant<ToLog, ToStore, Disconnect, DisconnectLogger, FetchLogged, ChangeLogs,
+                              WritesWait, Ready, Superseded, Answer, Settled>;
   using Actions = std::vector<Action>;
 
   CoordinatorRole(const Start& start, const Options& options);
 
-  void logger_connected(Actions& out);
-  void logger_disconnected();
+  // Of the logger, or of a journal.
+  void logger_connected(NodeId node, Actions& out);
+  void logger_disconnected(NodeId node, VersionTime now, Actions& out);
   void storage_connected(NodeId node, Actions& out);
   void storage_disconnected(NodeId node, VersionTime now, Actions& out);
-  void received(FromLogger message, VersionTime now, Actions& out);
+  void received(NodeId node, FromLogger message, VersionTime now, Actions& out);
+  void fetched(const Result<LogSource::Portion>& portion, Actions& out);
   void received(NodeId node, const FromStorage& message, VersionTime now, Actions& out);
 
   // As WriteCoordinator's. Only when ready().
   void submit(RequestToken token, WriteRequest request, VersionTime now, Actions& out);
   void settle(RequestToken token, Actions& out);
   // Makes `time` a moment that can be opened: Settled when no coordinator, now or later, can stamp
-  // at or before it, and everything that was is settled.
+  // at or before it, and everything that was is settled. Not while the logger is away.
   void settle_moment(RequestToken token, VersionTime time, Actions& out);
   // Fails what waits and what comes with `error`; what is stamped goes on.
   void close(const Error& error, Actions& out);
@@ -107,6 +145,7 @@ class CoordinatorRole {
   [[nodiscard]] bool ready() const { return phase_ == Phase::kServing; }
   [[nodiscard]] bool superseded() const { return phase_ == Phase::kOver; }
   [[nodiscard]] Epoch epoch() const { return epoch_; }
+  [[nodiscard]] const std::optional<LogAway>& away() const { return away_; }
   // The node has everything that is settled, or knows where it is.
   [[nodiscard]] bool caught_up(NodeId node) const;
   // How far its image is durable, as it has said; 0 for no storage node of the volume.
@@ -139,6 +178,18 @@ class CoordinatorRole {
     std::uint64_t granted_bytes = 0;
     std::optional<std::chrono::nanoseconds> stalled_since;
     std::uint32_t laps = 0;  // that it was left out in while it caught up
+    std::optional<std::chrono::nanoseconds> away_since;  // as ticks have seen it
+    bool absent = false;  // for too long: the frontier does not wait for it
+  };
+  struct LogLink {
+    Link link = Link::kDown;
+    std::optional<LogOpened> opened;  // while others have not, in phase kOpening
+    SequenceNumber logged;            // everything at or below is durable or void there
+  };
+  // Both storage nodes are making it durable.
+  struct Hardening {
+    SequenceNumber settled;
+    std::set<NodeId> waits;  // for these
   };
   struct Moment {
     RequestToken token;
@@ -146,28 +197,43 @@ class CoordinatorRole {
     bool raised = false;
   };
 
-  void hear(const LogOpened& message, VersionTime now, Actions& out);
-  void hear(const Logged& message, VersionTime now, Actions& out);
-  void hear(const LogFailed& message, VersionTime now, Actions& out);
-  void hear(const FloorRaised& message, VersionTime now, Actions& out);
-  void hear(const Refused& message, VersionTime now, Actions& out);
+  void hear(LogLink& log, NodeId node, const LogOpened& message, VersionTime now, Actions& out);
+  void hear(LogLink& log, NodeId node, const Logged& message, VersionTime now, Actions& out);
+  void hear(LogLink& log, NodeId node, const LogFailed& message, VersionTime now, Actions& out);
+  void hear(LogLink& log, NodeId node, const FloorRaised& message, VersionTime now, Actions& out);
+  void hear(LogLink& log, NodeId node, const Refused& message, VersionTime now, Actions& out);
   void hear(StorageLink& storage, NodeId node, const StorageOpened& message, VersionTime now,
             Actions& out);
   void hear(StorageLink& storage, NodeId node, const CaughtUp& message, VersionTime now,
             Actions& out);
   void hear(StorageLink& storage, NodeId node, const StorageProgress& message, VersionTime now,
             Actions& out);
+  void hear(StorageLink& storage, NodeId node, const Hardened& message, VersionTime now,
+            Actions& out);
   void hear(StorageLink& storage, NodeId node, const Refused& message, VersionTime now,
             Actions& out);
-  void begin(const LogOpened& message);
-  void void_before(const LogOpened& message, Actions& out);
-  void serve(Actions& out);
-  void log_again(const LogOpened& message, VersionTime now, Actions& out);
+  void begin(Actions& out);
+  void align(LogLink& log, NodeId node, const LogOpened& message, Actions& out);
+  void serve_when_aligned(Actions& out);
+  void open_storage(NodeId node, Actions& out);
+  void log_again(LogLink& log, NodeId node, const LogOpened& message, VersionTime now,
+                 Actions& out);
+  void decide(const LogOpened& message, VersionTime now, Actions& out);
+  void advance(VersionTime now, Actions& out);
   void settle_one(SequenceNumber sequence, VersionTime now, Actions& out);
   void fail(SequenceNumber sequence, const Error& error, VersionTime now, Actions& out);
-  void drop_logger(ErrorCode code, std::string message, Actions& out);
+  void drop_logger(LogLink& log, NodeId node, ErrorCode code, const std::string& message,
+                   Actions& out);
+  void send_logs(const ToLogger& message, Actions& out);
+  void carry_out(LogReturn::Out& returned, Actions& out);
+  void watch_logger(std::chrono::nanoseconds monotonic, Actions& out);
+  void watch_return(std::chrono::nanoseconds monotonic, VersionTime now, Actions& out);
+  void look_at_return(Actions& out);
+  void change_logs(std::optional<LogAway> away, Actions& out);
   void drop_storage(StorageLink& storage, NodeId node, Error why, VersionTime now, Actions& out);
   bool durable(StorageLink& storage, SequenceNumber durable);
+  void move_frontier();
+  void watch_absence(NodeId node, StorageLink& storage, std::chrono::nanoseconds monotonic);
   void resume(StorageLink& storage, NodeId node, VersionTime now, Actions& out);
   void carry_out(replication::Actions& actions, Actions& out);
   void tell_settled(StorageLink& storage, NodeId node, Actions& out);
@@ -183,8 +249,11 @@ class CoordinatorRole {
   const Epoch epoch_;
   const NodeId beside_;
   const Options options_;
+  const std::optional<LogAway> away_;
   Phase phase_ = Phase::kOpening;
-  Link logger_ = Link::kDown;
+  std::map<NodeId, LogLink> logs_;          // a write is settled when all have it
+  SequenceNumber common_;                   // what the journals have above, only one of them has
+  VersionTime taken_back_;                  // the time of taking that back
   SequenceNumber void_until_;               // the numbers that epochs before may have used
   std::optional<WriteCoordinator> writes_;  // from the first opening of the log on
   std::deque<Unsettled> unsettled_;         // [0] is settled_ + 1
@@ -192,6 +261,15 @@ class CoordinatorRole {
   std::map<NodeId, StorageLink> storages_;
   std::deque<Moment> moments_;  // in the order of asking
   SequenceNumber told_frontier_;
+  std::optional<std::chrono::nanoseconds> logger_lost_since_;
+  std::optional<Hardening> hardening_;
+  bool harden_failed_ = false;
+  std::chrono::nanoseconds harden_after_{0};
+  std::optional<LogReturn> return_;  // while the logger is away
+  std::uint64_t return_near_;
+  std::optional<std::chrono::nanoseconds> return_near_since_;
+  bool holding_ = false;   // nothing is settled now
+  bool changing_ = false;  // nor later: ChangeLogs has been asked for
 };
 
 }  // namespace mariner::replication

@@ -17,17 +17,22 @@ LoggerRole::LoggerRole(const Start& start)
       door_(start.promised),
       settled_(settled_at(start)),
       last_(start.last),
+      end_(start.end),
       last_time_(start.last_time),
       floor_(std::max(start.floor, start.last_time)),
       frontier_(start.frontier),
       told_(settled_at(start)) {
   SequenceNumber next = settled_at(start).next();
+  const auto settle_before = [&](SequenceNumber end) {
+    if (next < end) settled_.settle({next, SequenceNumber{end.value - 1}});
+  };
   for (const SequenceRange& hole : start.holes) {
     CHECK(hole.first >= next && hole.last >= hole.first && hole.last <= last_);
-    for (; next < hole.first; next = next.next()) settled_.settle(next);
-    for (; next <= hole.last; next = next.next()) failed_.insert(next);
+    settle_before(hole.first);
+    failed_.add(hole);
+    next = hole.last.next();
   }
-  for (; !start.holes.empty() && next <= last_; next = next.next()) settled_.settle(next);
+  settle_before(last_.next());
 }
 
 void LoggerRole::received(ConnectionId from, ToLogger message, Actions& out) {
@@ -49,6 +54,7 @@ void LoggerRole::refuse(ConnectionId to, ErrorCode code, std::string message, Ac
 void LoggerRole::hear(ConnectionId from, const OpenLog& message, Actions& out) {
   const auto before = door_.current();
   const auto asked = door_.ask(from, message.epoch);
+  if (asked != ParticipantDoor::Asked::kStale) begin_ = message.begin;
   if (asked != ParticipantDoor::Asked::kStale && before && *before != from) {
     refuse(*before, ErrorCode::kUnavailable, "another connection has taken its place", out);
   }
@@ -82,21 +88,30 @@ void LoggerRole::promised(const Promise& promise, const Result<void>& result, Ac
 
 void LoggerRole::open_when_ready(Actions& out) {
   if (appending_ > 0 || !door_.can_open()) return;
+  if (last_ < begin_) {
+    beginning_ = true;
+    ++appending_;
+    out.emplace_back(AppendVoid{VoidMessage{volume_, door_.epoch(), last_.next(), begin_}});
+    last_ = begin_;
+    return;
+  }
   const ConnectionId to = door_.open();
   told_ = settled_.value();
-  out.emplace_back(Send{to, LogOpened{volume_, door_.epoch(), last_, holes(), floor_, frontier_}});
+  out.emplace_back(
+      Send{to, LogOpened{volume_, door_.epoch(), last_, failed_.list(), floor_, frontier_, end_}});
 }
 
-std::vector<SequenceRange> LoggerRole::holes() const {
-  std::vector<SequenceRange> out;
-  for (const SequenceNumber failed : failed_) {
-    if (!out.empty() && out.back().last.next() == failed) {
-      out.back().last = failed;
-    } else {
-      out.push_back({failed, failed});
-    }
+// Nothing else is under way, and nobody is heard yet.
+void LoggerRole::begun(SequenceRange numbers, const Result<void>& result, Actions& out) {
+  beginning_ = false;
+  if (result) {
+    settled_.settle(numbers);
+    return open_when_ready(out);
   }
-  return out;
+  last_ = SequenceNumber{numbers.first.value - 1};
+  if (const auto waiting = door_.current()) {
+    refuse(*waiting, result.error().code, "the log cannot begin: " + result.error().message, out);
+  }
 }
 
 void LoggerRole::hear(ConnectionId from, WriteMessage& message, Actions& out) {
@@ -111,6 +126,7 @@ void LoggerRole::hear(ConnectionId from, WriteMessage& message, Actions& out) {
                   out);
   }
   last_ = stamp.sequence;
+  end_ = message.write.kind == WriteKind::kRollback ? message.write.target : stamp.sequence;
   last_time_ = stamp.time;
   floor_ = std::max(floor_, stamp.time);
   frontier_ = std::max(frontier_, message.frontier);
@@ -124,7 +140,8 @@ void LoggerRole::appended(SequenceNumber sequence, const Result<void>& result, A
   if (result) {
     settled_.settle(sequence);
   } else {
-    failed_.insert(sequence);
+    failed_.add({sequence, sequence});
+    end_ = last_;
     if (const auto heard = door_.heard()) {
       out.emplace_back(Send{*heard, LogFailed{volume_, door_.epoch(), sequence, result.error()}});
     }
@@ -133,11 +150,10 @@ void LoggerRole::appended(SequenceNumber sequence, const Result<void>& result, A
 }
 
 void LoggerRole::hear(ConnectionId from, const VoidMessage& message, Actions& out) {
-  const bool follows = message.first == last_.next() && message.last >= message.first;
-  bool failed = message.last >= message.first && message.last <= last_;
-  for (SequenceNumber s = message.first; failed && s <= message.last; s = s.next()) {
-    failed = failed_.contains(s);
-  }
+  const SequenceRange numbers{message.first, message.last};
+  const bool ascends = numbers.last >= numbers.first;
+  const bool follows = ascends && numbers.first == last_.next();
+  const bool failed = ascends && numbers.last <= last_ && failed_.contains(numbers);
   if (message.epoch != door_.epoch() || !(follows || failed)) {
     return refuse(from, ErrorCode::kProtocol,
                   "void of #" + std::to_string(message.first.value) + " to #" +
@@ -146,8 +162,7 @@ void LoggerRole::hear(ConnectionId from, const VoidMessage& message, Actions& ou
                       std::to_string(last_.next().value) + " on",
                   out);
   }
-  for (SequenceNumber s = message.first; failed && s <= message.last; s = s.next())
-    failed_.erase(s);
+  if (failed) failed_.remove(numbers);
   last_ = std::max(last_, message.last);
   ++appending_;
   out.emplace_back(AppendVoid{message});
@@ -156,12 +171,11 @@ void LoggerRole::hear(ConnectionId from, const VoidMessage& message, Actions& ou
 void LoggerRole::void_appended(SequenceRange numbers, const Result<void>& result, Actions& out) {
   CHECK(appending_ > 0);
   --appending_;
-  for (SequenceNumber s = numbers.first; s <= numbers.last; s = s.next()) {
-    if (result) {
-      settled_.settle(s);
-    } else {
-      failed_.insert(s);
-    }
+  if (beginning_) return begun(numbers, result, out);
+  if (result) {
+    settled_.settle(numbers);
+  } else {
+    failed_.add(numbers);
   }
   if (const auto heard = door_.heard(); heard && !result) {
     refuse(*heard, result.error().code, "could not be voided: " + result.error().message, out);

@@ -7,11 +7,11 @@
 // - a coordinator is told that the log is open only when nothing of one before is under way.
 #pragma once
 
-#include <set>
 #include <variant>
 #include <vector>
 
 #include "replication/cluster_messages.h"
+#include "replication/number_ranges.h"
 #include "replication/participant_door.h"
 #include "replication/settled_frontier.h"
 
@@ -29,6 +29,7 @@ class LoggerRole {
     VersionTime floor;  // no new coordinator may stamp at or before it
     SequenceNumber frontier;
     std::vector<SequenceRange> holes{};  // never became durable, and are not voided; ascending
+    SequenceNumber end{};                // LogOpened::end
   };
 
   // Put it on stable storage, then call promised(). With the floor that is to hold from then on.
@@ -67,6 +68,8 @@ class LoggerRole {
   // Everything at or below is durable in every image, as far as coordinators have said.
   [[nodiscard]] SequenceNumber frontier() const { return frontier_; }
   [[nodiscard]] Epoch epoch() const { return door_.epoch(); }
+  // Something that was to be logged never became durable, and is not voided.
+  [[nodiscard]] bool failed() const { return !failed_.empty(); }
   [[nodiscard]] bool idle() const { return appending_ == 0 && promising_ == 0; }
 
  private:
@@ -77,19 +80,22 @@ class LoggerRole {
   void hear(ConnectionId from, const RaiseFloor& message, Actions& out);
   void refuse(ConnectionId to, ErrorCode code, std::string message, Actions& out);
   void open_when_ready(Actions& out);
-  [[nodiscard]] std::vector<SequenceRange> holes() const;
+  void begun(SequenceRange numbers, const Result<void>& result, Actions& out);
   static SequenceNumber settled_at(const Start& start);
 
   const VolumeId volume_;
   ParticipantDoor door_;
   SettledFrontier settled_;
-  SequenceNumber last_;    // the highest number that was to be logged
-  VersionTime last_time_;  // of that
-  VersionTime floor_;      // no coordinator to come may stamp at or before it
+  SequenceNumber last_;     // the highest number that was to be logged
+  SequenceNumber end_;      // LogOpened::end; too high while a number has failed
+  SequenceNumber begin_;    // OpenLog::begin, of who asked last
+  bool beginning_ = false;  // the void of what is below that is under way
+  VersionTime last_time_;   // of that
+  VersionTime floor_;       // no coordinator to come may stamp at or before it
   SequenceNumber frontier_;
-  SequenceNumber told_;              // by Logged, on this connection
-  std::set<SequenceNumber> failed_;  // and not voided: bounded by the coordinator's admission
-  std::size_t appending_ = 0;        // writes and voids
+  SequenceNumber told_;        // by Logged, on this connection
+  NumberRanges failed_;        // and not voided: bounded by the coordinator's admission
+  std::size_t appending_ = 0;  // writes and voids
   std::size_t promising_ = 0;
 };
 

@@ -1,6 +1,9 @@
 // The participants of a volume's writes, as the coordinator's transport sees them.
 #pragma once
 
+#include <optional>
+#include <vector>
+
 #include "proto/error.h"
 #include "proto/unique_function.h"
 #include "replication/messages.h"
@@ -38,10 +41,38 @@ class ClusterStorageParticipant : public StorageParticipant {
   virtual void forget() = 0;
   // What changed in (from, to] reads as the history says it was at `at`, and everything at or below
   // `at` counts as committed. `done` runs when that holds: it is tried until it does. One at a
-  // time. What was missed: `from` is what was committed before, `at` is `to`. A rollback: from its
-  // target to what was before it, `at` itself.
+  // time; never done when the history does not have that any more. What was missed: `from` is what
+  // was committed before, `at` is `to`. A rollback: from its target to what was before it, `at`
+  // itself.
   virtual void catch_up(SequenceNumber from, SequenceNumber to, SequenceNumber at,
                         UniqueFunction<void()> done) = 0;
+  // Forgets everything, the image included, as if there had never been anything. A catch_up() that
+  // is under way is never done. `done` runs, after the call has returned, when that is so on stable
+  // storage: it is tried until it is.
+  virtual void start_over(UniqueFunction<void()> done) = 0;
+  // Makes everything that is committed durable on this node without the log, which does not answer:
+  // in the image, or beside it. `done` runs after the call has returned. kUnavailable: part of it
+  // is known by its place in the log alone, or this node cannot keep writes by itself.
+  virtual void harden(UniqueFunction<void(Result<void>)> done) = 0;
+  // Where to find what was committed above `since`: in this node's journal. Nothing: in the log, as
+  // all that came before. The image holds nothing of above `since` while the log is away.
+  virtual void log_away(std::optional<SequenceNumber> since) = 0;
+};
+
+// What a log holds, for another log that lacks it.
+class LogSource {
+ public:
+  struct Portion {
+    std::vector<WriteMessage> writes;  // in order
+    // Whatever is at or below, above the one that was asked from, and not among them, is void.
+    SequenceNumber through;
+  };
+
+  virtual ~LogSource() = default;
+  // The writes in (from, to], everything at or below `to` being settled: a portion of them, with at
+  // least one number.
+  virtual void fetch(SequenceNumber from, SequenceNumber to,
+                     UniqueFunction<void(Result<Portion>)> done) = 0;
 };
 
 // Where a participant keeps what it has promised.

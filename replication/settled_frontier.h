@@ -1,11 +1,11 @@
 // The settled frontier: the highest sequence number below which, itself included, every number is
-// settled (durable or void). Numbers settle in any order; the frontier moves without gaps.
+// settled (durable or void). Numbers settle in any order, one by one or millions at once; the
+// frontier moves without gaps.
 #pragma once
-
-#include <deque>
 
 #include "proto/check.h"
 #include "proto/units.h"
+#include "replication/number_ranges.h"
 
 namespace mariner::replication {
 
@@ -15,25 +15,26 @@ class SettledFrontier {
 
   [[nodiscard]] SequenceNumber value() const { return frontier_; }
 
-  // `sequence` is above the frontier and was not settled before. Returns whether the frontier
+  // The numbers are above the frontier and were not settled before. Returns whether the frontier
   // moved.
-  bool settle(SequenceNumber sequence) {
-    CHECK(sequence > frontier_);
-    const std::uint64_t index = sequence.value - frontier_.value - 1;
-    if (index >= above_.size()) above_.resize(index + 1, false);
-    CHECK(!above_[index]);
-    above_[index] = true;
-    const SequenceNumber before = frontier_;
-    while (!above_.empty() && above_.front()) {
-      above_.pop_front();
-      frontier_ = frontier_.next();
+  bool settle(SequenceNumber sequence) { return settle({sequence, sequence}); }
+  bool settle(SequenceRange numbers) {
+    CHECK(numbers.first > frontier_ && numbers.last >= numbers.first);
+    if (numbers.first != frontier_.next()) {
+      above_.add(numbers);
+      return false;
     }
-    return frontier_ != before;
+    if (!above_.empty()) {
+      CHECK(!above_.intersects(numbers));
+      numbers.last = above_.take(numbers.last.next()).value_or(numbers.last);
+    }
+    frontier_ = numbers.last;
+    return true;
   }
 
  private:
   SequenceNumber frontier_;
-  std::deque<bool> above_;  // [0] is frontier_ + 1; bounded by the writes in flight
+  NumberRanges above_;  // without frontier_ + 1; bounded by the writes in flight
 };
 
 }  // namespace mariner::replication

@@ -39,6 +39,12 @@ void StorageHost::granted(std::uint64_t bytes) {
   flush_later();
 }
 
+void StorageHost::outlived() {
+  StorageRole::Actions actions;
+  role_.outlived(actions);
+  run(actions);
+}
+
 void StorageHost::run(StorageRole::Actions& actions) {
   flush_later();
   queue_.run(actions, [this](StorageRole::Action& action) {
@@ -67,6 +73,20 @@ void StorageHost::carry_out(StorageRole::Action& action) {
     storage_.catch_up(missed->from, missed->to, missed->at, [this, at = missed->at] {
       StorageRole::Actions more;
       role_.caught_up(at, more);
+      run(more);
+    });
+  } else if (auto* away = std::get_if<StorageRole::LogIsAway>(&action)) {
+    storage_.log_away(away->since);
+  } else if (auto* harden = std::get_if<StorageRole::HardenNow>(&action)) {
+    storage_.harden([this, settled = harden->settled](const Result<void>& result) {
+      StorageRole::Actions more;
+      role_.hardened(settled, result, more);
+      run(more);
+    });
+  } else if (std::holds_alternative<StorageRole::StartOver>(action)) {
+    storage_.start_over([this] {
+      StorageRole::Actions more;
+      role_.started_over(more);
       run(more);
     });
   } else {

@@ -31,6 +31,8 @@ class StorageHost {
   // be prepared, by lag_bytes() of all that ever was.
   void durable(SequenceNumber sequence);
   void granted(std::uint64_t bytes);
+  // What a catch_up() asked for is no longer in the history.
+  void outlived();
 
   [[nodiscard]] const StorageRole& role() const { return role_; }
 

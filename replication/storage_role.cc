@@ -8,14 +8,21 @@
 
 namespace mariner::replication {
 
+namespace {
+
+constexpr const char* kStartingOver =
+    "the log has given up what this node's image lacks: it is made anew";
+
+}  // namespace
+
 StorageRole::StorageRole(const Start& start)
     : volume_(start.volume),
       door_(start.promised),
-      resumed_(start.durable),
-      committed_(start.durable),
+      resumed_(std::max(start.durable, start.kept)),
+      committed_(resumed_),
       durable_(start.durable),
-      settled_(start.durable),
-      prepared_(start.durable) {}
+      settled_(resumed_),
+      prepared_(resumed_) {}
 
 void StorageRole::received(ConnectionId from, ToStorage message, Actions& out) {
   if (const auto* open = std::get_if<OpenStorage>(&message)) return hear(from, *open, out);
@@ -34,6 +41,7 @@ void StorageRole::refuse(ConnectionId to, ErrorCode code, std::string message, A
 }
 
 void StorageRole::hear(ConnectionId from, const OpenStorage& message, Actions& out) {
+  if (starting_over_) return refuse(from, ErrorCode::kUnavailable, kStartingOver, out);
   const auto before = door_.current();
   const auto asked = door_.ask(from, message.epoch);
   if (asked == ParticipantDoor::Asked::kStale) {
@@ -46,6 +54,7 @@ void StorageRole::hear(ConnectionId from, const OpenStorage& message, Actions& o
   if (before && *before != from) {
     refuse(*before, ErrorCode::kUnavailable, "another connection has taken its place", out);
   }
+  away_since_ = message.away_since;
   if (asked == ParticipantDoor::Asked::kPromise) {
     out.emplace_back(Promise{message.epoch});
   } else {
@@ -59,11 +68,13 @@ void StorageRole::promised(Epoch epoch, const Result<void>& result, Actions& out
 }
 
 void StorageRole::open_when_ready(Actions& out) {
-  if (!door_.can_open()) return;
+  if (starting_over_ || !door_.can_open()) return;
+  out.emplace_back(LogIsAway{away_since_});
   out.emplace_back(Send{door_.open(), StorageOpened{volume_, door_.epoch(), committed_, durable_}});
 }
 
 void StorageRole::hear(ConnectionId from, const Resume& message, Actions& out) {
+  if (message.start_over && message.epoch == door_.epoch()) return start_over(out);
   const SequenceNumber known = std::max(settled_, catching_up_.value_or(committed_));
   if (message.epoch != door_.epoch() || message.settled < known) {
     return refuse(from, ErrorCode::kProtocol,
@@ -120,6 +131,25 @@ void StorageRole::caught_up(SequenceNumber at, Actions& out) {
   commit_or_catch_up(out);
 }
 
+void StorageRole::outlived(Actions& out) {
+  if (catching_up_ && !starting_over_) start_over(out);
+}
+
+void StorageRole::start_over(Actions& out) {
+  starting_over_ = true;
+  if (const auto heard = door_.heard()) refuse(*heard, ErrorCode::kUnavailable, kStartingOver, out);
+  out.emplace_back(StartOver{});
+}
+
+void StorageRole::started_over(Actions& out) {
+  CHECK(starting_over_);
+  starting_over_ = false;
+  resumed_ = committed_ = durable_ = settled_ = prepared_ = SequenceNumber{};
+  catching_up_.reset();
+  rollbacks_.clear();
+  open_when_ready(out);
+}
+
 void StorageRole::hear(ConnectionId from, WriteMessage& message, Actions& out) {
   const Stamp& stamp = message.stamp;
   if (stamp.epoch != door_.epoch() || stamp.sequence <= prepared_) {
@@ -166,6 +196,35 @@ void StorageRole::hear(ConnectionId from, const CommitMessage& message, Actions&
                   out);
   }
   settle(message.settled, out);
+}
+
+// What has to be asked of the history first, as after a rollback, nobody can ask now.
+void StorageRole::hear(ConnectionId from, const Harden& message, Actions& out) {
+  if (message.epoch != door_.epoch() || message.settled < settled_) {
+    return refuse(from, ErrorCode::kProtocol,
+                  "what is settled is to be made durable up to #" +
+                      std::to_string(message.settled.value) + " of epoch " +
+                      std::to_string(message.epoch.value) + ", but #" +
+                      std::to_string(settled_.value) + " of epoch " +
+                      std::to_string(door_.epoch().value) + " is settled here",
+                  out);
+  }
+  settle(message.settled, out);
+  if (committed_ == message.settled && !catching_up_) {
+    out.emplace_back(HardenNow{message.settled});
+    return;
+  }
+  out.emplace_back(Send{from, Hardened{volume_, door_.epoch(), message.settled,
+                                       Error{ErrorCode::kUnavailable,
+                                             "the storage node is catching up with the history"}}});
+}
+
+void StorageRole::hardened(SequenceNumber settled, const Result<void>& result, Actions& out) {
+  const auto heard = door_.heard();
+  if (!heard) return;
+  Hardened answer{volume_, door_.epoch(), settled, std::nullopt};
+  if (!result) answer.failed = result.error();
+  out.emplace_back(Send{*heard, std::move(answer)});
 }
 
 void StorageRole::settle(SequenceNumber settled, Actions& out) {

@@ -7,6 +7,9 @@
 // - a write becomes visible (Commit) only when everything below it is, or is on its way as what the
 //   history says (CatchUp) and has been put in place.
 // - what was committed is never taken back: a coordinator that knows of less is refused.
+// - a node that lacks what the history has given up starts over: it says nothing to anybody until
+// its
+//   image holds nothing, and then it has nothing.
 // - a rollback is not prepared: when it is settled, the history says what it changed.
 #pragma once
 
@@ -27,6 +30,7 @@ class StorageRole {
     VolumeId volume;
     Epoch promised;
     SequenceNumber durable;  // the image holds everything at or below
+    SequenceNumber kept{};   // it does with what was kept beside it; 0: nothing was
   };
 
   // Put it on stable storage, then call promised().
@@ -51,11 +55,23 @@ class StorageRole {
     SequenceNumber to;
     SequenceNumber at;
   };
+  // ClusterStorageParticipant::log_away().
+  struct LogIsAway {
+    std::optional<SequenceNumber> since;
+  };
+  // ClusterStorageParticipant::harden(), then hardened(settled).
+  struct HardenNow {
+    SequenceNumber settled;
+  };
+  // ClusterStorageParticipant::start_over(), then started_over(). A CatchUp before it is not
+  // carried on.
+  struct StartOver {};
   struct Send {
     ConnectionId to;
     FromStorage message;
   };
-  using Action = std::variant<Promise, Forget, Prepare, Drop, Commit, CatchUp, Send>;
+  using Action = std::variant<Promise, Forget, Prepare, Drop, Commit, CatchUp, StartOver, LogIsAway,
+                              HardenNow, Send>;
   using Actions = std::vector<Action>;
 
   explicit StorageRole(const Start& start);
@@ -65,6 +81,10 @@ class StorageRole {
 
   void promised(Epoch epoch, const Result<void>& result, Actions& out);
   void caught_up(SequenceNumber at, Actions& out);
+  void hardened(SequenceNumber settled, const Result<void>& result, Actions& out);
+  // The history does not have what a CatchUp asked for any more.
+  void outlived(Actions& out);
+  void started_over(Actions& out);
   // Everything at or below is in the image on stable storage.
   void durable(SequenceNumber sequence);
   // Writes may be sent while they add up to less, by lag_bytes() of all that was ever prepared.
@@ -75,7 +95,7 @@ class StorageRole {
 
   // A read sees everything at or below.
   [[nodiscard]] SequenceNumber committed() const { return committed_; }
-  [[nodiscard]] bool catching_up() const { return catching_up_.has_value(); }
+  [[nodiscard]] bool catching_up() const { return catching_up_.has_value() || starting_over_; }
   [[nodiscard]] Epoch epoch() const { return door_.epoch(); }
   [[nodiscard]] std::optional<ConnectionId> heard() const { return door_.heard(); }
 
@@ -85,7 +105,9 @@ class StorageRole {
   void hear(ConnectionId from, WriteMessage& message, Actions& out);
   void hear(ConnectionId from, const VoidMessage& message, Actions& out);
   void hear(ConnectionId from, const CommitMessage& message, Actions& out);
+  void hear(ConnectionId from, const Harden& message, Actions& out);
   void refuse(ConnectionId to, ErrorCode code, std::string message, Actions& out);
+  void start_over(Actions& out);
   void open_when_ready(Actions& out);
   void settle(SequenceNumber settled, Actions& out);
   void commit_or_catch_up(Actions& out);
@@ -93,6 +115,7 @@ class StorageRole {
 
   const VolumeId volume_;
   ParticipantDoor door_;
+  std::optional<SequenceNumber> away_since_;  // as who asked last says
   SequenceNumber resumed_;  // what the connection sends is above; what is below is in the history
   SequenceNumber committed_;
   SequenceNumber durable_;
@@ -104,6 +127,7 @@ class StorageRole {
     SequenceNumber target;
   };
   std::deque<Rollback> rollbacks_;  // sent and not committed
+  bool starting_over_ = false;
   bool told_caught_up_ = false;
   std::uint64_t prepared_bytes_ = 0;          // ever
   std::uint64_t prepared_bytes_resumed_ = 0;  // when this connection resumed

@@ -18,13 +18,18 @@ void put_failure(const Error& error, wire::Failure& out) {
   out.set_message(error.message.substr(0, kWireTextBytesMax));
 }
 
-void put(const OpenLog& m, NodeMessage& out) { out.mutable_open_log()->set_epoch(m.epoch.value); }
+void put(const OpenLog& m, NodeMessage& out) {
+  out.mutable_open_log()->set_epoch(m.epoch.value);
+  out.mutable_open_log()->set_begin(m.begin.value);
+}
 void put(const OpenStorage& m, NodeMessage& out) {
   out.mutable_open_storage()->set_epoch(m.epoch.value);
+  if (m.away_since) out.mutable_open_storage()->set_away_since(m.away_since->value);
 }
 void put(const Resume& m, NodeMessage& out) {
   out.mutable_resume()->set_epoch(m.epoch.value);
   out.mutable_resume()->set_settled(m.settled.value);
+  out.mutable_resume()->set_start_over(m.start_over);
 }
 void put(const WriteMessage& m, NodeMessage& out) {
   wire::Write& write = *out.mutable_write();
@@ -58,6 +63,10 @@ void put(const CommitMessage& m, NodeMessage& out) {
   out.mutable_commit()->set_epoch(m.epoch.value);
   out.mutable_commit()->set_settled(m.settled.value);
 }
+void put(const Harden& m, NodeMessage& out) {
+  out.mutable_harden()->set_epoch(m.epoch.value);
+  out.mutable_harden()->set_settled(m.settled.value);
+}
 void put(const CloseChannel& /*m*/, NodeMessage& out) { out.set_close(true); }
 void put(const LogOpened& m, NodeMessage& out) {
   wire::LogOpened& opened = *out.mutable_log_opened();
@@ -70,6 +79,7 @@ void put(const LogOpened& m, NodeMessage& out) {
   }
   opened.set_floor(m.floor.ns);
   opened.set_frontier(m.frontier.value);
+  opened.set_end(m.end.value);
 }
 void put(const Logged& m, NodeMessage& out) {
   out.mutable_logged()->set_epoch(m.epoch.value);
@@ -99,6 +109,11 @@ void put(const StorageProgress& m, NodeMessage& out) {
   progress.set_resumed(m.resumed.value);
   progress.set_durable(m.durable.value);
   progress.set_granted(m.granted);
+}
+void put(const Hardened& m, NodeMessage& out) {
+  out.mutable_hardened()->set_epoch(m.epoch.value);
+  out.mutable_hardened()->set_settled(m.settled.value);
+  if (m.failed) put_failure(*m.failed, *out.mutable_hardened()->mutable_failure());
 }
 void put(const Refused& m, NodeMessage& out) {
   out.mutable_refused()->set_promised(m.promised.value);
@@ -168,7 +183,9 @@ Result<WriteMessage> write_of(VolumeId volume, const wire::Write& from, Payload 
 }
 
 Result<LogOpened> opened_of(VolumeId volume, const wire::LogOpened& from) {
-  LogOpened out{volume, {from.epoch()}, {from.last()}, {}, {from.floor()}, {from.frontier()}};
+  LogOpened out{volume,         {from.epoch()},    {from.last()}, {},
+                {from.floor()}, {from.frontier()}, {from.end()}};
+  if (from.end() > from.last()) return wrong("tells of an end behind the log's last number");
   if (static_cast<std::size_t>(from.holes_size()) > kWireHolesMax) {
     return wrong("tells of " + std::to_string(from.holes_size()) + " holes: expected " +
                  std::to_string(kWireHolesMax) + " at most");
@@ -233,12 +250,20 @@ Result<Envelope> decode(std::string_view header, Payload payload) {
   FromCoordinator& forth = out.message.emplace<FromCoordinator>();
   ToCoordinator back;
   switch (from.body_case()) {
-    case NodeMessage::kOpenLog: forth = OpenLog{volume, {from.open_log().epoch()}}; return out;
-    case NodeMessage::kOpenStorage:
-      forth = OpenStorage{volume, {from.open_storage().epoch()}};
+    case NodeMessage::kOpenLog:
+      forth = OpenLog{volume, {from.open_log().epoch()}, {from.open_log().begin()}};
       return out;
+    case NodeMessage::kOpenStorage: {
+      OpenStorage open{volume, {from.open_storage().epoch()}};
+      if (from.open_storage().has_away_since()) {
+        open.away_since = SequenceNumber{from.open_storage().away_since()};
+      }
+      forth = open;
+      return out;
+    }
     case NodeMessage::kResume:
-      forth = Resume{volume, {from.resume().epoch()}, {from.resume().settled()}};
+      forth = Resume{
+          volume, {from.resume().epoch()}, {from.resume().settled()}, from.resume().start_over()};
       return out;
     case NodeMessage::kWrite: {
       Result<WriteMessage> write = write_of(volume, from.write(), std::move(payload));
@@ -258,6 +283,9 @@ Result<Envelope> decode(std::string_view header, Payload payload) {
       return out;
     case NodeMessage::kCommit:
       forth = CommitMessage{volume, {from.commit().epoch()}, {from.commit().settled()}};
+      return out;
+    case NodeMessage::kHarden:
+      forth = Harden{volume, {from.harden().epoch()}, {from.harden().settled()}};
       return out;
     case NodeMessage::kClose: forth = CloseChannel{}; return out;
     case NodeMessage::kLogOpened: {
@@ -295,6 +323,16 @@ Result<Envelope> decode(std::string_view header, Payload payload) {
                              {from.progress().durable()},
                              from.progress().granted()};
       break;
+    case NodeMessage::kHardened: {
+      Hardened hardened{
+          volume, {from.hardened().epoch()}, {from.hardened().settled()}, std::nullopt};
+      if (from.hardened().has_failure()) {
+        hardened.failed = failure_of(from.hardened().failure());
+        if (!hardened.failed) return wrong("has an error code that there is not");
+      }
+      back = std::move(hardened);
+      break;
+    }
     case NodeMessage::kRefused: {
       const std::optional<Error> failure = failure_of(from.refused().failure());
       if (!failure) return wrong("has an error code that there is not");

@@ -28,10 +28,11 @@ struct CloseChannel {};
 
 // From a coordinator. Both kinds of participants take writes and voids: to whom they go, the
 // channel says, which began with the one opening or the other.
-using FromCoordinator = std::variant<OpenLog, OpenStorage, Resume, WriteMessage, VoidMessage,
-                                     FrontierMessage, RaiseFloor, CommitMessage, CloseChannel>;
+using FromCoordinator =
+    std::variant<OpenLog, OpenStorage, Resume, WriteMessage, VoidMessage, FrontierMessage,
+                 RaiseFloor, CommitMessage, Harden, CloseChannel>;
 using ToCoordinator = std::variant<LogOpened, Logged, LogFailed, FloorRaised, StorageOpened,
-                                   CaughtUp, StorageProgress, Refused>;
+                                   CaughtUp, StorageProgress, Hardened, Refused>;
 
 struct Envelope {
   std::uint64_t channel = 0;

@@ -69,7 +69,7 @@ void WriteCoordinator::logged(SequenceNumber sequence, const Result<void>& resul
   while (!in_flight_.empty() && in_flight_.front().done) in_flight_.pop_front();
   if (result) {
     // Visible before it is answered: a read that follows the answer sees it.
-    settled_one(sequence, out);
+    settled({sequence, sequence}, out);
     acknowledged_ = std::max(acknowledged_, sequence);
     out.emplace_back(Answer{token, stamp});
   } else {
@@ -89,13 +89,13 @@ void WriteCoordinator::void_logged(SequenceNumber first, SequenceNumber last,
           out);
     return;
   }
-  for (SequenceNumber s = first; s <= last; s = s.next()) settled_one(s, out);
+  settled({first, last}, out);
   notify_settlers(out);
   admit(now, out);
 }
 
-void WriteCoordinator::settled_one(SequenceNumber sequence, Actions& out) {
-  if (settled_.settle(sequence)) out.emplace_back(Commit{settled_.value()});
+void WriteCoordinator::settled(SequenceRange numbers, Actions& out) {
+  if (settled_.settle(numbers)) out.emplace_back(Commit{settled_.value()});
 }
 
 void WriteCoordinator::storage_durable(SequenceNumber sequence) {

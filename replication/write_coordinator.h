@@ -133,7 +133,7 @@ class WriteCoordinator {
   [[nodiscard]] bool has_room(const WriteRequest& request) const;
   void stamp(RequestToken token, WriteRequest request, VersionTime now, Actions& out);
   void admit(VersionTime now, Actions& out);
-  void settled_one(SequenceNumber sequence, Actions& out);
+  void settled(SequenceRange numbers, Actions& out);
   void notify_settlers(Actions& out);
   [[nodiscard]] bool answered(SequenceNumber until) const;
   InFlight& in_flight(SequenceNumber sequence);

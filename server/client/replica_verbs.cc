@@ -10,6 +10,10 @@ namespace {
 
 // How far a replica is, in a few words.
 std::string progress_of(const api::Replica& replica) {
+  if (replica.away()) {
+    return fmt::format("away: the storage nodes keep what is written since #{}",
+                       replica.away_since());
+  }
   if (!replica.known()) return "this node does not know";
   if (replica.role() == "logger") {
     return fmt::format("everything up to #{} is settled", replica.settled());

@@ -24,6 +24,8 @@ CoordinatorLink::CoordinatorLink(CallerService& service, VolumeId volume, Partic
       std::make_unique<Conversation>(Conversation{participants.logger, true, 0, {}}));
   for (const NodeId node : participants.storages) {
     conversations_.push_back(std::make_unique<Conversation>(Conversation{node, false, 0, {}}));
+    if (!participants.journals) continue;
+    conversations_.push_back(std::make_unique<Conversation>(Conversation{node, true, 0, {}}));
   }
   service_.links_.push_back(this);
 }
@@ -54,7 +56,7 @@ bool CoordinatorLink::is_own(const Conversation& conversation) const {
 
 CoordinatorLink::Conversation& CoordinatorLink::with(NodeId node, bool logger) {
   const auto found = std::ranges::find_if(conversations_, [&](const auto& each) {
-    return each->with_logger == logger && (logger || each->node == node);
+    return each->with_logger == logger && each->node == node;
   });
   CHECK(found != conversations_.end());
   return **found;
@@ -76,7 +78,7 @@ void CoordinatorLink::open(Conversation& conversation) {
     service_.channels_[conversation.channel] = this;
   }
   if (conversation.with_logger) {
-    host_->logger_connected();
+    host_->logger_connected(conversation.node);
   } else {
     host_->storage_connected(conversation.node);
   }
@@ -110,8 +112,8 @@ void CoordinatorLink::reopen(Conversation& conversation) {
   open_later(conversation);
 }
 
-void CoordinatorLink::send_log(const replication::ToLogger& message) {
-  Conversation& logger = *conversations_.front();
+void CoordinatorLink::send_log(NodeId node, const replication::ToLogger& message) {
+  Conversation& logger = with(node, true);
   if (logger.channel == 0) return;
   if (is_own(logger)) return own_.logger->received(logger.own, message);
   service_.bus_->send(logger.node, Envelope{logger.channel, volume_, replication::widen(message)});
@@ -124,10 +126,18 @@ void CoordinatorLink::send_storage(NodeId node, const replication::ToStorage& me
   service_.bus_->send(node, Envelope{storage.channel, volume_, replication::widen(message)});
 }
 
-void CoordinatorLink::reopen_log(const Error& /*why*/) { reopen(*conversations_.front()); }
+void CoordinatorLink::reopen_log(NodeId node, const Error& /*why*/) { reopen(with(node, true)); }
 
 void CoordinatorLink::reopen_storage(NodeId node, const Error& /*why*/) {
   reopen(with(node, false));
+}
+
+void CoordinatorLink::fetch(SequenceNumber from, SequenceNumber to,
+                            UniqueFunction<void(Result<replication::LogSource::Portion>)> done) {
+  if (own_.journal == nullptr) {
+    return done(Error{ErrorCode::kNotFound, "this node keeps no journal of the volume"});
+  }
+  own_.journal->fetch(from, to, std::move(done));
 }
 
 void CoordinatorLink::node_up(NodeId node) {
@@ -141,7 +151,7 @@ void CoordinatorLink::node_down(NodeId node) {
     if (conversation->node != node || conversation->channel == 0) continue;
     service_.channels_.erase(std::exchange(conversation->channel, 0));
     if (conversation->with_logger) {
-      host_->logger_disconnected();
+      host_->logger_disconnected(node);
     } else {
       host_->storage_disconnected(node);
     }
@@ -155,7 +165,7 @@ Result<void> CoordinatorLink::received(std::uint64_t channel, replication::ToCoo
   if ((*found)->with_logger) {
     auto told = replication::from_logger(std::move(message));
     if (!told) return told.error();
-    host_->received(std::move(*told));
+    host_->received((*found)->node, std::move(*told));
   } else {
     auto told = replication::from_storage(std::move(message));
     if (!told) return told.error();

@@ -26,6 +26,7 @@ class CoordinatorLink final : public replication::CoordinatorHost::Transport {
   struct Participants {
     replication::NodeId logger;
     std::vector<replication::NodeId> storages;
+    bool journals = false;  // the storages' journals are spoken to as well
     // Of this node, if it is one of them.
     ParticipantService::Parts own;
   };
@@ -41,10 +42,12 @@ class CoordinatorLink final : public replication::CoordinatorHost::Transport {
   // Ends the conversations, for good. Not from within what it tells the host.
   void end();
 
-  void send_log(const replication::ToLogger& message) override;
+  void send_log(replication::NodeId node, const replication::ToLogger& message) override;
   void send_storage(replication::NodeId node, const replication::ToStorage& message) override;
-  void reopen_log(const Error& why) override;
+  void reopen_log(replication::NodeId node, const Error& why) override;
   void reopen_storage(replication::NodeId node, const Error& why) override;
+  void fetch(SequenceNumber from, SequenceNumber to,
+             UniqueFunction<void(Result<replication::LogSource::Portion>)> done) override;
 
  private:
   friend class CallerService;

@@ -12,8 +12,8 @@ constexpr std::uint64_t kMissingMax = 65'536;
 }  // namespace
 
 replication::LoggerRole::Start begin_logging(VolumeId volume, const volume::VolumeHistory& found,
-                                             index::IndexMoment indexed, Epoch promised,
-                                             VersionTime floor) {
+                                             index::IndexMoment indexed, SequenceNumber end,
+                                             Epoch promised, VersionTime floor) {
   replication::LoggerRole::Start start;
   start.volume = volume;
   start.promised = promised;
@@ -21,6 +21,7 @@ replication::LoggerRole::Start begin_logging(VolumeId volume, const volume::Volu
   start.last = std::max(found.last, indexed.sequence);
   start.last_time = std::max(found.last_time, indexed.time);
   start.floor = floor;
+  start.end = end;
   start.frontier = std::min(found.frontier, start.last);
   // (What is missing below what was settled is lost: that nobody can make good.)
   for (const volume::VolumeHistory::Hole& hole : found.holes) {

@@ -11,11 +11,13 @@
 
 namespace mariner::cluster {
 
-// Where the logger begins, by what recovery found and what was promised.
+// Where the logger begins, by what recovery found, the index (`indexed`, `end`: StoredIndex), and
+// what was promised.
 [[nodiscard]] replication::LoggerRole::Start begin_logging(VolumeId volume,
                                                            const volume::VolumeHistory& found,
                                                            index::IndexMoment indexed,
-                                                           Epoch promised, VersionTime floor);
+                                                           SequenceNumber end, Epoch promised,
+                                                           VersionTime floor);
 
 // The base of a volume whose images are elsewhere: only storage nodes can read it.
 class BaseElsewhere final : public volume::Base {

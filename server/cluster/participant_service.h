@@ -23,10 +23,11 @@ class ParticipantService final : public BusServer {
  public:
   // What this node has of a volume; null: that, others have. All outlive their time here.
   struct Parts {
-    replication::LoggerHost* logger = nullptr;
+    replication::LoggerHost* logger = nullptr;  // or of its journal
     replication::StorageHost* storage = nullptr;
     volume::History* history = nullptr;
-    volume::Base* image = nullptr;  // for what other storage nodes lack
+    volume::Base* image = nullptr;              // for what other storage nodes lack
+    replication::LogSource* journal = nullptr;  // for the logger, when it returns
   };
   // Of one connection: as many volumes, and a few that are being opened anew.
   static constexpr std::size_t kChannelsMax = 4096;

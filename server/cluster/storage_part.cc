@@ -1,27 +1,54 @@
 #include "server/cluster/storage_part.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "server/volume/image_base.h"
 
 namespace mariner::cluster {
 
+namespace {
+
+// Lag that is known to be in memory in the end: a payload of which a part was replaced counts in
+// full there.
+std::uint64_t lag_in_memory(const volume::Storage::Options& options) {
+  return std::min(options.lag_bytes_max, options.pending_memory_max / 4 * 3);
+}
+
+replication::StorageRole::Start with_kept(replication::StorageRole::Start start,
+                                          SequenceNumber kept) {
+  start.kept = kept;
+  return start;
+}
+
+constexpr const char* kBuilding = "this node's image is being built anew";
+
+}  // namespace
+
 StoragePart::StoragePart(std::unique_ptr<logging::Disk> image,
                          const replication::StorageRole::Start& start,
-                         const volume::Storage::Options& options, Parts parts, Events events)
+                         const volume::Storage::Options& options, Parts parts, Events events,
+                         std::optional<volume::Spill::Contents> spilled)
     : events_(std::move(events)),
+      executor_(parts.executor),
+      has_journal_(parts.journal != nullptr),
       disk_(*image),
-      history_(parts.history, parts.other, BlockCount{image->size_bytes() / kBlockBytes},
+      switched_(parts.history, parts.journal),
+      history_(switched_, parts.other, BlockCount{image->size_bytes() / kBlockBytes},
                [this] { return building(); }),
-      stored_(std::move(image), {history_, nullptr, parts.worker, parts.executor}, options,
-              {start.durable, start.durable, {}, {}}, storage_events()),
-      host_(start, parts.executor, stored_.storage(), parts.promises) {
+      stored_(std::move(image), {history_, nullptr, parts.worker, parts.executor, parts.spill},
+              options, {start.durable, start.durable, {}, {}, std::move(spilled)},
+              storage_events()),
+      lag_bytes_max_(options.lag_bytes_max),
+      lag_in_memory_(lag_in_memory(options)),
+      host_(with_kept(start, storage().hardened()), parts.executor, participant_, parts.promises) {
+  if (has_journal_) storage().bound_lag(lag_in_memory_);
   host_.granted(storage().granted_bytes());
 }
 
 void StoragePart::ServedImage::read(BlockRange range, std::span<std::byte> to, volume::Done done) {
   if (part.building()) {
-    return done(Error{ErrorCode::kUnavailable, "this node's image is being built anew"});
+    return done(Error{ErrorCode::kUnavailable, kBuilding});
   }
   if (range.end().byte_offset() > part.disk_.size_bytes()) {
     return done(Error{ErrorCode::kInvalidArgument, "blocks behind the end of the image"});
@@ -30,17 +57,59 @@ void StoragePart::ServedImage::read(BlockRange range, std::span<std::byte> to, v
   volume::ImageBase(part.disk_)
       .read(range, to, [this, done = std::move(done)](Result<void> result) mutable {
         --in_flight;
+        if (part.building()) result = Error{ErrorCode::kUnavailable, kBuilding};  // by now
         done(std::move(result));
       });
 }
 
 void StoragePart::keep(SequenceNumber durable) {
-  if (!events_.durable) return host_.durable(durable);
+  const auto kept = [this, durable] {
+    kept_ = std::max(kept_, durable);
+    tell_durable();
+    storage().kept(durable);
+  };
+  if (!events_.durable) return kept();
   ++keeping_;
-  events_.durable(durable, [this, durable](const Result<void>& kept) {
+  events_.durable(durable, [this, durable, kept](const Result<void>& result) {
     --keeping_;
-    if (kept) host_.durable(durable);
+    // (Nobody is told of an image that was given up meanwhile.)
+    if (result && durable <= storage().durable()) kept();
   });
+}
+
+void StoragePart::keep_start_over(volume::Done kept) {
+  if (events_.starts_over) events_.starts_over();
+  if (!events_.durable) return kept({});
+  ++keeping_;
+  events_.durable(SequenceNumber{}, [this, kept = std::move(kept)](Result<void> result) mutable {
+    --keeping_;
+    kept(std::move(result));
+  });
+}
+
+// What a spill held is in front of what the host knows of, until it has caught up.
+void StoragePart::tell_durable() { host_.durable(std::min(kept_, host_.role().committed())); }
+
+// Once the log is away everything above that moment is in the journal, and what is pending may be
+// known by its place there.
+void StoragePart::harden(volume::Done done) {
+  const auto answer = [&](Result<void> result) {
+    executor_.post([done = std::move(done), result = std::move(result)]() mutable {
+      done(std::move(result));
+    });
+  };
+  if (!has_journal_) {
+    return answer(Error{ErrorCode::kUnavailable, "this node has no journal to keep writes in"});
+  }
+  const std::optional<SequenceNumber> since = switched_.away_since();
+  if (since && storage().hardened() >= *since) return answer({});
+  storage().harden(std::move(done));
+}
+
+// What is to be kept without the log has to be in memory when it goes; then it is in the journal.
+void StoragePart::log_away(std::optional<SequenceNumber> since) {
+  switched_.log_away(since);
+  if (has_journal_) storage().bound_lag(since ? lag_bytes_max_ : lag_in_memory_);
 }
 
 volume::Storage::Events StoragePart::storage_events() {
@@ -50,6 +119,8 @@ volume::Storage::Events StoragePart::storage_events() {
   events.apply_failed = [this](const Error& error) {
     if (events_.apply_failed) events_.apply_failed(error);
   };
+  events.outlived = [this] { host_.outlived(); };
+  events.starts_over = [this](volume::Done kept) { keep_start_over(std::move(kept)); };
   return events;
 }
 

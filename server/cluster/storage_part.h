@@ -1,18 +1,26 @@
 // What a storage node has of a volume of a cluster: image and pending writes, and whom it listens
 // to.
 //
+// A node that has a journal can go on while the log is away: what is committed by then is made
+// durable beside the image (harden()), and what comes then, the journal tells (log_away()). The
+// image stays as it is until the log is back.
+//
 // Owner's thread only. Destroyed after close() and idle().
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "logging/disk.h"
 #include "proto/executor.h"
 #include "replication/storage_host.h"
 #include "server/cluster/rebuilding_history.h"
+#include "server/cluster/switched_history.h"
 #include "server/volume/stored_volume.h"
 
 namespace mariner::cluster {
+
+class LoggerPart;
 
 class StoragePart {
  public:
@@ -22,23 +30,33 @@ class StoragePart {
     volume::Worker& worker;
     Executor& executor;
     replication::PromiseStore& promises;
+    // Both null: this node does not go on without the log.
+    LoggerPart* journal = nullptr;  // of this node, of this volume
+    volume::Spill* spill = nullptr;
   };
   struct Events {
     // Everything at or below is in the image. It is to be kept on stable storage: when `kept` says
     // that it is, the coordinator hears of it, and the log relies on it.
     UniqueFunction<void(SequenceNumber, volume::Done kept)> durable;
     UniqueFunction<void(const Error&)> apply_failed;  // will be tried again
+    // The log has given up what the image lacks: it is made anew. That nothing is durable,
+    // `durable` has been told before it is emptied.
+    UniqueFunction<void()> starts_over;
   };
 
   // `start.durable`: what the image is known to hold. What came since, the history tells. 0: the
   // image is to be built anew (rebuilding_history.h); until it is, reads of the past ask `other`.
+  // `spilled`: what `parts.spill` holds, if there is one.
   StoragePart(std::unique_ptr<logging::Disk> image, const replication::StorageRole::Start& start,
-              const volume::Storage::Options& options, Parts parts, Events events);
+              const volume::Storage::Options& options, Parts parts, Events events,
+              std::optional<volume::Spill::Contents> spilled = std::nullopt);
   StoragePart(const StoragePart&) = delete;
   StoragePart& operator=(const StoragePart&) = delete;
 
   [[nodiscard]] volume::Storage& storage() { return stored_.storage(); }
   [[nodiscard]] const volume::Storage& storage() const { return stored_.storage(); }
+  // The storage as its coordinator has it, through the host.
+  [[nodiscard]] replication::ClusterStorageParticipant& participant() { return participant_; }
   [[nodiscard]] replication::StorageHost& host() { return host_; }
   [[nodiscard]] const replication::StorageHost& host() const { return host_; }
 
@@ -59,15 +77,50 @@ class StoragePart {
     std::size_t in_flight = 0;
   };
 
+  struct Participant final : public replication::ClusterStorageParticipant {
+    explicit Participant(StoragePart& of_part) : part(of_part) {}
+    void prepare(const replication::WriteMessage& message) override {
+      part.storage().prepare(message);
+    }
+    void drop(const replication::VoidMessage& message) override { part.storage().drop(message); }
+    void commit(SequenceNumber settled) override { part.storage().commit(settled); }
+    void forget() override { part.storage().forget(); }
+    void catch_up(SequenceNumber from, SequenceNumber to, SequenceNumber at,
+                  UniqueFunction<void()> done) override {
+      part.storage().catch_up(from, to, at, [this, done = std::move(done)]() mutable {
+        done();
+        part.tell_durable();
+      });
+    }
+    void start_over(UniqueFunction<void()> done) override {
+      part.kept_ = SequenceNumber{};
+      part.storage().start_over(std::move(done));
+    }
+    void harden(volume::Done done) override { part.harden(std::move(done)); }
+    void log_away(std::optional<SequenceNumber> since) override { part.log_away(since); }
+    StoragePart& part;
+  };
+
   [[nodiscard]] bool building() const { return storage().durable().value == 0; }
+  void harden(volume::Done done);
+  void log_away(std::optional<SequenceNumber> since);
   volume::Storage::Events storage_events();
   void keep(SequenceNumber durable);
+  void tell_durable();
+  void keep_start_over(volume::Done kept);
 
   Events events_;
+  Executor& executor_;
+  const bool has_journal_;
   std::size_t keeping_ = 0;
+  SequenceNumber kept_;
   logging::Disk& disk_;  // of stored_
+  SwitchedHistory switched_;
   RebuildingHistory history_;
   volume::StoredVolume stored_;
+  const std::uint64_t lag_bytes_max_;
+  const std::uint64_t lag_in_memory_;
+  Participant participant_{*this};
   replication::StorageHost host_;
   ServedImage served_{*this};
 };

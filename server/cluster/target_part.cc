@@ -23,19 +23,25 @@ struct TargetPart::Term final : public volume::CurrentReader {
         executor(part.parts_.executor),
         role(part.parts_.own.storage),
         storage(part.parts_.storage),
-        link(part.parts_.caller, record.volume, {record.logger, record.storages, part.parts_.own}),
-        host({record.volume, record.epoch, record.storages, part.options_.self},
+        link(part.parts_.caller, record.volume,
+             {record.logger, record.storages, record.away.has_value(), part.parts_.own}),
+        host({record.volume, record.epoch, record.storages, part.options_.self, record.logger,
+              record.away},
              part.options_.coordinator, part.parts_.executor, link,
              {.ready = [&part] { part.tell_later(); },
-              // Not from within what tells it.
               .superseded =
-                  [&part, alive = part.alive_, epoch = record.epoch](Epoch) {
-                    part.parts_.executor.post([&part, alive, epoch] {
-                      if (!*alive || part.term_ == nullptr) return;
-                      if (part.term_->host.role().epoch() == epoch) part.election_->superseded();
-                    });
+                  [&part, epoch = record.epoch](Epoch) {
+                    part.later_in(epoch, [&part] { part.election_->superseded(); });
                   },
-              .may_answer = [&part] { return part.parts_.lease.held(); }}),
+              .may_answer = [&part] { return part.parts_.lease.held(); },
+              .change_logs =
+                  [&part, epoch = record.epoch](std::optional<replication::LogAway> away) {
+                    part.later_in(epoch, [&part, away] { part.election_->change_logs(away); });
+                  },
+              .writes_wait =
+                  [&part](const Error& why) {
+                    if (part.events_.writes_wait) part.events_.writes_wait(why);
+                  }}),
         live(part.options_.size_bytes,
              {host, *this, part.parts_.history, true,
               [](SequenceNumber) -> Result<std::shared_ptr<volume::Layer>> {
@@ -138,6 +144,13 @@ void TargetPart::elected(const manager::VolumeRecord& record) {
   tell_later();
 }
 
+// Not from within what tells it, and not if the term has ended by then.
+void TargetPart::later_in(Epoch epoch, UniqueFunction<void()> work) {
+  parts_.executor.post([this, alive = alive_, epoch, work = std::move(work)]() mutable {
+    if (*alive && term_ != nullptr && term_->host.role().epoch() == epoch) work();
+  });
+}
+
 void TargetPart::prepare(Epoch epoch) {
   auto done = [this, alive = alive_, epoch] {
     if (!*alive || term_ == nullptr || term_->host.role().epoch() != epoch) return;
@@ -166,9 +179,13 @@ Result<void> TargetPart::check_nodes(const manager::VolumeRecord& record) const 
   if (parts_.own.storage == nullptr) {
     return unfit("names this node as a storage node, which it is not by its configuration");
   }
-  if ((record.logger == options_.self) != (parts_.own.logger != nullptr)) {
+  const bool logs = parts_.own.logger != nullptr && !options_.journal;
+  if ((record.logger == options_.self) != logs) {
     return unfit("names node " + std::to_string(record.logger.value) +
                  " as its logger, and its definition another one");
+  }
+  if (record.away && parts_.own.journal == nullptr) {
+    return unfit("says that the logger is away, and this node has no journal ([log] disks)");
   }
   return {};
 }

@@ -29,7 +29,8 @@ class TargetPart {
     VolumeId volume;
     replication::NodeId self;
     std::uint64_t size_bytes = 0;
-    bool promote = true;  // take over from others without being told to
+    bool journal = false;  // what Parts::own has as its logger is this node's journal
+    bool promote = true;   // take over from others without being told to
     replication::CoordinatorRole::Options coordinator{};
     BackoffTimes backoff{};
   };
@@ -57,6 +58,8 @@ class TargetPart {
     // each term; of a term that is over `done` does nothing. None: nothing is to be done.
     UniqueFunction<void(UniqueFunction<void()> done)> prepare;
     UniqueFunction<void(const Error&)> failed;  // the cluster's record is of no use
+    // The logger is away, and writes wait for it, because of this. Told again and again.
+    UniqueFunction<void(const Error&)> writes_wait{};
   };
 
   TargetPart(const Options& options, const Parts& parts, Events events);
@@ -91,6 +94,7 @@ class TargetPart {
 
   [[nodiscard]] Result<void> check_nodes(const manager::VolumeRecord& record) const;
   void elected(const manager::VolumeRecord& record);
+  void later_in(Epoch epoch, UniqueFunction<void()> work);
   void prepare(Epoch epoch);
   void end_term();
   void drop_ended();

@@ -33,7 +33,9 @@ void Election::look() {
   }
   // A view that is behind knows of an older epoch.
   if (epoch_ && record->epoch < *epoch_) return;
-  if (epoch_ && record->epoch == *epoch_) return follow_wish(*record, entry->revision);
+  if (epoch_ && record->epoch == *epoch_) {
+    return change_ ? change(*record, entry->revision) : follow_wish(*record, entry->revision);
+  }
   depose();
   const bool orphaned = record->coordinator.value == 0 || !alive(record->coordinator);
   if (record->coordinator == options_.self) {
@@ -106,6 +108,7 @@ void Election::superseded() {
 void Election::depose() {
   if (!epoch_) return;
   epoch_.reset();
+  change_.reset();
   if (events_.deposed) events_.deposed();
 }
 
@@ -130,6 +133,29 @@ void Election::take(const VolumeRecord& record, Revision revision) {
     if (!applied || !lease_.held()) return look_later();
     epoch_ = taken.epoch;
     if (events_.elected) events_.elected(taken);
+  });
+}
+
+void Election::change_logs(std::optional<replication::LogAway> away) {
+  if (!epoch_) return;
+  change_ = away;
+  look();
+}
+
+void Election::change(const VolumeRecord& record, Revision revision) {
+  VolumeRecord changed = record;
+  changed.epoch = record.epoch.next();
+  changed.away = *change_;
+  Transaction transaction;
+  transaction.compares.push_back({volume_key(options_.volume), revision});
+  transaction.compares.push_back({alive_key(options_.self), lease_.id()});
+  transaction.puts.push_back({volume_key(options_.volume), encode(changed)});
+  commit(std::move(transaction), [this, changed](bool applied) {
+    // Whatever has become of it otherwise, the view shows, or it is tried again.
+    if (!applied || !lease_.held() || !change_) return look_later();
+    change_.reset();
+    epoch_ = changed.epoch;
+    if (events_.elected) events_.elected(changed);
   });
 }
 

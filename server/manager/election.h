@@ -59,6 +59,9 @@ class Election {
   // A participant knows of a newer epoch than the one this node was elected for: not before the
   // record has changed is it elected again.
   void superseded();
+  // While this node coordinates: the record is to say this of the logger, with the next epoch, for
+  // which it is elected then. Whoever it is elected for until then is deposed first.
+  void change_logs(std::optional<replication::LogAway> away);
 
   // As long as it was elected, and nothing is known to the contrary. Asking the lease is up to the
   // caller.
@@ -69,6 +72,7 @@ class Election {
   // While this node coordinates: a wish that somebody else does.
   void follow_wish(const VolumeRecord& record, Revision revision);
   void release(const VolumeRecord& record, Revision revision);
+  void change(const VolumeRecord& record, Revision revision);
   void decline(const VolumeRecord& record, Revision revision, Declined why);
   [[nodiscard]] bool goes_before(const VolumeRecord& record, Revision revision);
   [[nodiscard]] bool alive(replication::NodeId node) const;
@@ -83,7 +87,8 @@ class Election {
   const Options options_;
   Events events_;
   Backoff backoff_;
-  std::optional<Epoch> epoch_;  // in which this node coordinates
+  std::optional<Epoch> epoch_;                                 // in which this node coordinates
+  std::optional<std::optional<replication::LogAway>> change_;  // that is to be made in this epoch
   bool committing_ = false;
   bool waiting_ = false;
   Revision wish_;  // of the record with a wish of another node, since when this waits for it

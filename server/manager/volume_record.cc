@@ -25,6 +25,11 @@ std::string encode(const VolumeRecord& record) {
   for (const NodeId node : record.storages) message.add_storages(node.value);
   message.set_wanted(record.wanted.value);
   message.set_declined(static_cast<cluster::VolumeRecord::Declined>(record.declined));
+  if (record.away) {
+    message.mutable_away()->set_since(record.away->since.value);
+    message.mutable_away()->set_used(record.away->used.value);
+    message.mutable_away()->set_floor_ns(record.away->floor.ns);
+  }
   return message.SerializeAsString();
 }
 
@@ -57,6 +62,16 @@ Result<VolumeRecord> decode_volume_record(VolumeId volume, std::string_view byte
     return corrupt("declines for reason " + std::to_string(message.declined()) + ", which is none");
   }
   record.declined = static_cast<Declined>(message.declined());
+  if (message.has_away()) {
+    const auto& away = message.away();
+    if (record.storages.size() != 2 || std::ranges::count(record.storages, record.logger) != 0 ||
+        away.used() < away.since()) {
+      return corrupt("says that the logger is away since #" + std::to_string(away.since()) +
+                     ", of #" + std::to_string(away.used()) +
+                     ": expected two storage nodes beside it, and numbers that ascend");
+    }
+    record.away = replication::LogAway{{away.since()}, {away.used()}, {away.floor_ns()}};
+  }
   return record;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,6 +30,8 @@ struct VolumeRecord {
   std::vector<replication::NodeId> storages;
   replication::NodeId wanted{};        // who is to coordinate; 0: whoever does
   Declined declined = Declined::kNot;  // the last wish, for who had it
+  // The journals of the storage nodes take the logger's place.
+  std::optional<replication::LogAway> away{};
 
   friend bool operator==(const VolumeRecord&, const VolumeRecord&) = default;
 };
@@ -42,7 +45,8 @@ inline constexpr std::string_view kClusterPrefix = "/mariner/";
 
 [[nodiscard]] std::string encode(const VolumeRecord& record);
 // kCorrupt: not a record, not of this volume, or it makes no sense (no logger, no storage node, a
-// node twice, a node wanted that is no storage node).
+// node twice, a node wanted that is no storage node, a logger that is away without two storage
+// nodes beside it).
 [[nodiscard]] Result<VolumeRecord> decode_volume_record(VolumeId volume, std::string_view bytes);
 
 }  // namespace mariner::manager

@@ -46,7 +46,7 @@ void ClusterControl::status(admin::Answer<api::StatusAnswer> done) {
     for (const std::string& portal : node_.front_->portal().addresses()) out.add_portals(portal);
   }
   out.set_iqn_base(node_.config_.server.iqn_base);
-  if (node_.node_log_ != nullptr) {
+  if (node_.logs()) {
     out.set_log_used_bytes(node_.node_log_->stack().writer().used_bytes());
     out.set_log_limit_bytes(node_.node_log_->stack().writer().limit_bytes());
   }
@@ -204,7 +204,13 @@ api::ReplicatedVolume ClusterControl::replicas_of(const meta::Volume& meta) cons
   }
   const ClusterVolume* const here = node_.volumes_->find(meta.name());
   if (here != nullptr && here->target != nullptr) out.set_state(state_name(*here->target));
-  fill_logger(meta, here, *out.add_replicas());
+  api::Replica& logger = *out.add_replicas();
+  fill_logger(meta, here, logger);
+  const auto record = node_.directory_->record(VolumeId{meta.id()});
+  if (record && record->away) {
+    logger.set_away(true);
+    logger.set_away_since(record->away->since.value);
+  }
   for (const std::uint32_t node : meta.cluster().storages()) {
     fill_storage(node, here, *out.add_replicas());
   }
@@ -244,11 +250,15 @@ void ClusterControl::doctor(admin::Answer<api::DoctorAnswer> done) {
   if (node_.node_log_ != nullptr) {
     const logging::LogWriter& writer = node_.node_log_->stack().writer();
     const bool room = writer.used_bytes() <= writer.limit_bytes() / 10 * 9;
-    add(out, "log space", room,
+    add(out, node_.logs() ? "log space" : "journal space", room,
         std::to_string(writer.used_bytes() >> 20) + " of " +
             std::to_string(writer.limit_bytes() >> 20) + " MiB",
-        "it gives up what is older than the windows; give it more disks ([log] disks) to keep "
-        "more");
+        node_.logs()
+            ? "it gives up what is older than the windows; give it more disks ([log] disks) to "
+              "keep "
+              "more"
+            : "writes wait when it is full: bring the logger back, or give it more disks ([log] "
+              "disks)");
   }
   done(std::move(out));
 }

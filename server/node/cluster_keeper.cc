@@ -5,18 +5,27 @@ namespace mariner::node {
 // (What a node logs stays as long as the node runs.)
 std::shared_ptr<volume::Reclaimable> ClusterKeeper::find(VolumeId volume) {
   const auto found = volumes_.all().find(volume.value);
+  if (found == volumes_.all().end()) return nullptr;
+  const ClusterVolume& here = found->second;
+  if (here.logger != nullptr) return {std::shared_ptr<void>(), here.logger.get()};
+  return {std::shared_ptr<void>(), here.journal_reclaimable.get()};
+}
+
+const ClusterVolume* ClusterKeeper::logged(VolumeId volume) const {
+  const auto found = volumes_.all().find(volume.value);
   if (found == volumes_.all().end() || found->second.logger == nullptr) return nullptr;
-  return {std::shared_ptr<void>(), found->second.logger.get()};
+  return &found->second;
 }
 
 std::optional<HistoryKeeper::Window> ClusterKeeper::window(VolumeId volume) const {
-  const auto found = volumes_.all().find(volume.value);
-  if (found == volumes_.all().end()) return std::nullopt;
-  const meta::Volume& meta = found->second.meta;
+  const ClusterVolume* const here = logged(volume);
+  if (here == nullptr) return std::nullopt;
+  const meta::Volume& meta = here->meta;
   return Window{meta.name(), meta.window_s(), VersionTime{meta.created_ns()}};
 }
 
 Result<std::vector<meta::Mark>> ClusterKeeper::marks(VolumeId volume) const {
+  if (logged(volume) == nullptr) return std::vector<meta::Mark>{};
   if (!moments_.readable(volume)) {
     return Error{ErrorCode::kCorrupt,
                  "an entry of the cluster's store for a mark or a view cannot be read"};
@@ -25,6 +34,7 @@ Result<std::vector<meta::Mark>> ClusterKeeper::marks(VolumeId volume) const {
 }
 
 std::vector<meta::View> ClusterKeeper::views(VolumeId volume) const {
+  if (logged(volume) == nullptr) return {};
   std::vector<meta::View> views = moments_.views();
   std::erase_if(views, [&](const meta::View& view) { return view.volume_id() != volume.value; });
   return views;

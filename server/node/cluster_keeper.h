@@ -1,5 +1,6 @@
-// The history keeper of a logger of a cluster: the shared store says which marks and views there
-// are, and while this node does not hold its lease it does not know.
+// The history keeper of a node of a cluster that has a log: the shared store says which marks and
+// views there are, and while this node does not hold its lease it does not know. They are of the
+// volumes that are logged here: of journals nothing is kept for their sake.
 //
 // Loop's thread.
 #pragma once
@@ -31,6 +32,9 @@ class ClusterKeeper final : public HistoryKeeper {
   bool drop_mark(const meta::Mark& mark) override;
 
  private:
+  // Null: the volume is not logged here.
+  [[nodiscard]] const ClusterVolume* logged(VolumeId volume) const;
+
   ClusterVolumes& volumes_;
   manager::MomentDirectory& moments_;
   const manager::NodeLease& lease_;

@@ -213,12 +213,15 @@ Result<void> ClusterNode::open_volumes() {
   options.logs = config_.has(Role::kLogger);
   options.stores = config_.has(Role::kStorage);
   options.serves = config_.has(Role::kTarget);
+  options.journals = config_.has_log();
   options.state_dir = config_.server.state_dir;
   options.iqn_base = config_.server.iqn_base;
   options.storage.pending_memory_max = config_.storage.pending_memory.bytes;
   options.storage.lag_bytes_max = config_.storage.lag_max.bytes;
   options.storage.apply_delay = config_.storage.apply_delay;
   options.lease = config_.cluster.lease;
+  options.logger_patience = config_.cluster.logger_patience;
+  options.absent_max = config_.cluster.absent_max;
   options.lock_wait = NodeLog::kLockWait;
   volumes_ = std::make_unique<ClusterVolumes>(
       ClusterVolumes::Parts{loop_, *ring_, *store_, *worker_, *recovered_, *promises_, log_,
@@ -226,16 +229,27 @@ Result<void> ClusterNode::open_volumes() {
                             *reservations_},
       std::move(options));
   if (Result<void> r = volumes_->load(); !r) return r;
-  if (config_.has(Role::kLogger)) {
-    Result<std::unique_ptr<NodeLog>> log =
-        NodeLog::open(config_, {loop_, *ring_, *store_, *worker_, *recovered_, log_},
-                      [this](std::uint64_t records) {
-                        if (progress_) progress_(records);
-                      });
-    if (!log) return log.error();
-    node_log_ = std::move(*log);
-  }
+  if (Result<void> r = open_log(); !r) return r;
   return volumes_->start(node_log_ == nullptr ? nullptr : &node_log_->stack());
+}
+
+Result<void> ClusterNode::open_log() {
+  if (!config_.has_log()) {
+    if (config_.has(Role::kStorage)) {
+      log_.info(
+          "this storage node keeps no journal ([log] disks): writes wait while a volume's "
+          "logger is away");
+    }
+    return {};
+  }
+  Result<std::unique_ptr<NodeLog>> log =
+      NodeLog::open(config_, {loop_, *ring_, *store_, *worker_, *recovered_, log_},
+                    [this](std::uint64_t records) {
+                      if (progress_) progress_(records);
+                    });
+  if (!log) return log.error();
+  node_log_ = std::move(*log);
+  return {};
 }
 
 void ClusterNode::open_past() {
@@ -325,7 +339,7 @@ void ClusterNode::reload(const Config& config) {
   } else {
     log_.error("the new accounts were not taken", {{"error", to_string(accounts.error())}});
   }
-  if (node_log_ != nullptr && config.has(Role::kLogger)) {
+  if (node_log_ != nullptr && config.has_log()) {
     node_log_->change_disks(config.log.disks);
     config_.log.disks = config.log.disks;
   }
@@ -373,8 +387,9 @@ void ClusterNode::hand_over(UniqueFunction<void()> done) {
 
 void ClusterNode::stop_parts(UniqueFunction<void()> done) {
   views_->close();
-  if (log_space_ != nullptr) log_space_->stop();
+  // (In this order: what finds the log full then has failed for nobody.)
   volumes_->close(Error{ErrorCode::kUnavailable, "the node is stopping"});
+  if (log_space_ != nullptr) log_space_->stop();
   if (node_log_ != nullptr) {
     node_log_->stack().stop();
     node_log_->indexes().stop_repairs();

@@ -79,6 +79,7 @@ class ClusterNode final : public Daemon, public iscsi::TargetDirectory, public w
   void open_shared_store();
   Result<void> open_bus();
   Result<void> open_volumes();
+  Result<void> open_log();
   void open_past();
   void report(const Error& error);
   void create_configured_volumes();
@@ -89,6 +90,8 @@ class ClusterNode final : public Daemon, public iscsi::TargetDirectory, public w
   [[nodiscard]] std::vector<web::ReplicaMetrics> replicas_of(const ClusterVolume& volume) const;
   void changed();
   void tick();
+  // Its log is the log of volumes: there may be journals beside.
+  [[nodiscard]] bool logs() const { return node_log_ != nullptr && config_.has(Role::kLogger); }
   [[nodiscard]] std::string published() const;
   void send_away();
   void hand_over(UniqueFunction<void()> done);
@@ -125,10 +128,10 @@ class ClusterNode final : public Daemon, public iscsi::TargetDirectory, public w
   std::unique_ptr<manager::MomentDirectory> moments_;
   std::unique_ptr<ClusterReservations> reservations_;
   std::unique_ptr<RecoveredVolumes> recovered_;
-  std::unique_ptr<NodeLog> node_log_;  // null: this node logs nothing
+  std::unique_ptr<NodeLog> node_log_;  // null: this node logs nothing, and keeps no journals
   std::unique_ptr<ClusterVolumes> volumes_;
   std::unique_ptr<ClusterKeeper> keeper_;
-  std::unique_ptr<LogSpace> log_space_;  // null: this node logs nothing
+  std::unique_ptr<LogSpace> log_space_;  // with node_log_
   std::unique_ptr<ClusterViews> views_;
   std::unique_ptr<ClusterPast> past_;
   std::unique_ptr<EnrolmentDesk> enrolment_desk_;

@@ -112,7 +112,7 @@ web::NodeMetrics ClusterNode::metrics() {
     each.replicas = replicas_of(volume);
     out.volumes.push_back(std::move(each));
   }
-  if (node_log_ != nullptr) {
+  if (logs()) {
     LogStack& log = node_log_->stack();
     out.log_commit = &log.commit_durations();
     out.log_batch = &log.batch_bytes();
@@ -130,8 +130,9 @@ web::NodeMetrics ClusterNode::metrics() {
   return out;
 }
 
+// (A journal that has failed is told in the log: while loggers are there nobody needs it.)
 Result<void> ClusterNode::health() {
-  if (node_log_ != nullptr && node_log_->stack().writer().failed()) {
+  if (logs() && node_log_->stack().writer().failed()) {
     return Error{ErrorCode::kIo, "every log disk has failed: " + node_log_->stack().paths()};
   }
   return {};

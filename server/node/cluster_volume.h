@@ -7,6 +7,8 @@
 #include <string>
 
 #include "proto/meta.pb.h"
+#include "server/cluster/journal_reclaimable.h"
+#include "server/cluster/journal_source.h"
 #include "server/cluster/logger_part.h"
 #include "server/cluster/remote_base.h"
 #include "server/cluster/storage_part.h"
@@ -29,7 +31,12 @@ struct ClusterVolume {
   volume::History* history = nullptr;  // as this node reaches it; null: it asks nothing about it
   // What this node is not of the volume, is null. Each needs those before it.
   std::unique_ptr<cluster::LoggerPart> logger;
-  std::unique_ptr<cluster::RemoteBase> other_image;  // null: there is none
+  // Keeps the volume's writes while its logger, another node, is away.
+  std::unique_ptr<cluster::LoggerPart> journal;
+  std::unique_ptr<cluster::JournalReclaimable> journal_reclaimable;  // with the journal
+  std::unique_ptr<cluster::JournalSource> journal_source;            // ...
+  std::unique_ptr<volume::Spill> spill;                              // ...
+  std::unique_ptr<cluster::RemoteBase> other_image;                  // null: there is none
   std::unique_ptr<cluster::StoragePart> storage;
   std::unique_ptr<cluster::TargetPart> target;
   std::shared_ptr<ClusterPortGroups> port_groups;  // commands may outlive the target
@@ -43,10 +50,12 @@ struct ClusterVolume {
     if (target != nullptr) target->close();
     if (storage != nullptr) storage->close();
     if (logger != nullptr) logger->close(error);
+    if (journal != nullptr) journal->close(error);
   }
   [[nodiscard]] bool idle() const {
     return (target == nullptr || target->idle()) && (storage == nullptr || storage->idle()) &&
-           (logger == nullptr || logger->idle());
+           (logger == nullptr || logger->idle()) && (journal == nullptr || journal->idle()) &&
+           (journal_source == nullptr || journal_source->in_flight() == 0);
   }
 };
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "proto/check.h"
+#include "server/node/cluster_definition.h"
 #include "server/node/identity.h"
 #include "server/node/names.h"
 
@@ -27,6 +28,15 @@ bool ClusterVolumes::stores(const meta::Volume& meta) const {
   return options_.stores && std::ranges::find(nodes, options_.self.value) != nodes.end();
 }
 
+// Without what tells the files apart.
+std::string ClusterVolumes::image_path(const meta::Volume& meta) const {
+  return options_.state_dir + "/images/" + std::to_string(meta.id());
+}
+
+bool ClusterVolumes::journals(const meta::Volume& meta) const {
+  return options_.journals && stores(meta) && !logs(meta);
+}
+
 Result<void> ClusterVolumes::load() {
   std::error_code error;
   std::filesystem::create_directories(options_.state_dir + "/images", error);
@@ -40,11 +50,11 @@ Result<void> ClusterVolumes::load() {
                        " of a standalone server; a node of a cluster needs a directory of its own "
                        "([server] state_dir)"};
     }
-    if (Result<void> r = check_definition(meta); !r) {
+    if (Result<void> r = check(meta); !r) {
       return Error{r.error().code,
                    "the state directory " + options_.state_dir + ": " + r.error().message};
     }
-    if (logs(meta)) {
+    if (logs(meta) || journals(meta)) {
       parts_.recovered.expect(meta.id(), {meta.size_bytes() >> kBlockShift},
                               RecoveredVolumes::Order::kByNumber);
     }
@@ -71,7 +81,9 @@ Result<void> ClusterVolumes::begin(const meta::Volume& meta) {
   volume.iqn = volume_iqn(options_.iqn_base, meta.name());
   volume.identity = identity_of(meta.uuid(), volume.iqn, meta.name(), "VOLUME");
   Result<void> begun;
-  if (logs(meta)) begun = begin_logger(volume, promised, VersionTime{promise->floor_ns()});
+  const VersionTime floor{promise->floor_ns()};
+  if (logs(meta)) begun = begin_logger(volume, promised, floor);
+  if (begun && journals(meta)) begun = begin_journal(volume, promised, floor);
   if (begun && stores(meta)) {
     volume.history =
         volume.logger != nullptr
@@ -88,6 +100,8 @@ Result<void> ClusterVolumes::begin(const meta::Volume& meta) {
   if (volume.logger != nullptr) {
     parts.logger = &volume.logger->host();
     parts.history = &volume.logger->logged().history();
+  } else if (volume.journal != nullptr) {
+    parts.logger = &volume.journal->host();  // (Its history answers this node alone.)
   }
   if (volume.storage != nullptr) {
     parts.storage = &volume.storage->host();
@@ -99,29 +113,55 @@ Result<void> ClusterVolumes::begin(const meta::Volume& meta) {
 
 Result<void> ClusterVolumes::begin_logger(ClusterVolume& volume, Epoch promised,
                                           VersionTime floor) {
-  const VolumeId id{volume.meta.id()};
+  auto made = make_log(VolumeId{volume.meta.id()}, promised, floor, false);
+  if (!made) return made.error();
+  volume.logger = *std::move(made);
+  return {};
+}
+
+Result<void> ClusterVolumes::begin_journal(ClusterVolume& volume, Epoch promised,
+                                           VersionTime floor) {
+  auto made = make_log(VolumeId{volume.meta.id()}, promised, floor, true);
+  if (!made) return made.error();
+  volume.journal = *std::move(made);
+  volume.journal_source =
+      std::make_unique<cluster::JournalSource>(*volume.journal, log_->parts().reader);
+  volume.spill = std::make_unique<volume::Spill>(image_path(volume.meta) + ".spill",
+                                                 VolumeId{volume.meta.id()}, parts_.worker);
+  volume.journal_reclaimable =
+      std::make_unique<cluster::JournalReclaimable>(*volume.journal, [&volume] {
+        return volume.storage == nullptr ? SequenceNumber{} : volume.storage->storage().durable();
+      });
+  return {};
+}
+
+Result<std::unique_ptr<cluster::LoggerPart>> ClusterVolumes::make_log(VolumeId id, Epoch promised,
+                                                                      VersionTime floor,
+                                                                      bool journal) {
   Result<RecoveredVolumes::Found> found = parts_.recovered.take(id.value);
   if (!found) return found.error();
   volume::LoggedVolume::Options options;
   options.id = id;
   options.epoch = promised;
   options.payload_bytes = found->history.payload_bytes;
-  const replication::LoggerRole::Start start =
-      cluster::begin_logging(id, found->history, found->index->newest(), promised, floor);
+  const replication::LoggerRole::Start start = cluster::begin_logging(
+      id, found->history, found->index->newest(), found->index->end(), promised, floor);
   options.index = std::move(found->index);
-  Result<std::vector<volume::BaseMap::Page>> base_pages = parts_.store.base_pages(id.value);
-  if (!base_pages) return base_pages.error();
-  options.base_pages = *std::move(base_pages);
-  volume.logger = std::make_unique<cluster::LoggerPart>(
+  options.based_everywhere = journal;  // what a journal does not have, the image has
+  if (!journal) {
+    Result<std::vector<volume::BaseMap::Page>> base_pages = parts_.store.base_pages(id.value);
+    if (!base_pages) return base_pages.error();
+    options.base_pages = *std::move(base_pages);
+  }
+  return std::make_unique<cluster::LoggerPart>(
       std::move(options), start,
       cluster::LoggerPart::Parts{log_->parts(), parts_.executor, parts_.promises});
-  return {};
 }
 
 Result<void> ClusterVolumes::begin_storage(ClusterVolume& volume, Epoch promised,
                                            volume::History& history) {
   const meta::Volume& meta = volume.meta;
-  volume.image_path = options_.state_dir + "/images/" + std::to_string(meta.id()) + ".raw";
+  volume.image_path = image_path(meta) + ".raw";
   const Result<meta::Progress> before = parts_.store.progress(meta.id());
   if (!before) return before.error();
   // What an image holds of which nothing was ever durable may be of any time: it begins anew, too.
@@ -157,6 +197,17 @@ Result<void> ClusterVolumes::begin_storage(ClusterVolume& volume, Epoch promised
     volume.other_image =
         std::make_unique<cluster::RemoteBase>(parts_.caller.image(VolumeId{meta.id()}, {node}));
   }
+  std::optional<volume::Spill::Contents> spilled;
+  if (volume.spill != nullptr) {
+    auto found = volume.spill->read({meta.size_bytes() >> kBlockShift});
+    if (!found) {
+      // The log has all of it, or will when it is back.
+      parts_.log.error("what was kept beside an image cannot be used",
+                       {{"volume", meta.name()}, {"error", to_string(found.error())}});
+    } else {
+      spilled = *std::move(found);
+    }
+  }
   cluster::StoragePart::Events events;
   // Kept before the coordinator hears of it: the log gives up what every image holds, and this node
   // must not come back with less.
@@ -176,14 +227,20 @@ Result<void> ClusterVolumes::begin_storage(ClusterVolume& volume, Epoch promised
     parts_.log.error("applying to the image failed; it will be tried again",
                      {{"volume", name}, {"error", to_string(error)}});
   };
+  events.starts_over = [this, name = meta.name()] {
+    parts_.log.warning(
+        "the log has given up what this node's image lacks, because this node was away for so "
+        "long: the image is made anew, from another node's image and the log",
+        {{"volume", name}});
+  };
   volume.storage = std::make_unique<cluster::StoragePart>(
       *std::move(image),
       replication::StorageRole::Start{VolumeId{meta.id()}, promised,
                                       SequenceNumber{progress->frontier()}},
       options_.storage,
       cluster::StoragePart::Parts{history, volume.other_image.get(), parts_.worker, parts_.executor,
-                                  parts_.promises},
-      std::move(events));
+                                  parts_.promises, volume.journal.get(), volume.spill.get()},
+      std::move(events), std::move(spilled));
   return {};
 }
 
@@ -193,14 +250,33 @@ void ClusterVolumes::begin_target(ClusterVolume& volume, volume::History& histor
   options.volume = VolumeId{meta.id()};
   options.self = options_.self;
   options.size_bytes = meta.size_bytes();
+  options.journal = volume.journal != nullptr;
+  options.coordinator.absent_max = options_.absent_max;
   options.promote = !meta.cluster().promote_by_hand();
   options.backoff.seed = options_.self.value;
   cluster::ParticipantService::Parts own;
   if (volume.logger != nullptr) own.logger = &volume.logger->host();
+  if (volume.journal != nullptr) {
+    own.logger = &volume.journal->host();
+    own.journal = volume.journal_source.get();
+    options.coordinator.logger_patience = options_.logger_patience;
+  }
   own.storage = &volume.storage->host();
   cluster::TargetPart::Events events;
   events.elected = [this, name = meta.name()](const manager::VolumeRecord& record) {
     parts_.log.info("coordinates a volume", {{"volume", name}, {"epoch", record.epoch.value}});
+    waits_told_.erase(name);
+    if (record.away) {
+      parts_.log.warning(
+          "a volume's logger is away: the storage nodes keep what is written until it is back",
+          {{"volume", name}, {"since", record.away->since.value}});
+    }
+  };
+  events.writes_wait = [this, name = meta.name()](const Error& why) {
+    const std::string text = to_string(why);
+    if (std::exchange(waits_told_[name], text) == text) return;
+    parts_.log.warning("a volume's logger is away, and its writes wait",
+                       {{"volume", name}, {"because", text}});
   };
   events.changed = [this, id = options.volume](cluster::TargetPart::State state) {
     target_changed(id, state);
@@ -286,7 +362,7 @@ void ClusterVolumes::look_for_new() {
                           "volume " + std::to_string(meta.id()) + " of the cluster, " +
                               meta.name() + ", is not the one that this node has by that number, " +
                               here->second.meta.name() + ": another store has given it"});
-    } else if (Result<void> r = check_definition(meta); r) {
+    } else if (Result<void> r = check(meta); r) {
       join(meta);
     } else {
       left_out.push_back(r.error());
@@ -308,66 +384,25 @@ void ClusterVolumes::tell(const std::vector<Error>& left_out) {
 }
 
 // What the shared store says, anybody who reaches it may have written; behind this it is relied on.
-Result<void> ClusterVolumes::check_definition(const meta::Volume& meta) const {
+Result<void> ClusterVolumes::check(const meta::Volume& meta) const {
+  const auto known = [this](NodeId node) {
+    return node == options_.self || parts_.caller.knows(node);
+  };
+  if (Result<void> r =
+          check_definition(meta, {options_.self, options_.logs, options_.stores, known});
+      !r) {
+    return r;
+  }
   const auto wrong = [&meta](const std::string& what) {
     return Error{ErrorCode::kCorrupt,
                  "volume " + std::to_string(meta.id()) + " of the cluster " + what};
   };
-  if (meta.id() > INT32_MAX) return wrong("has a number that none is given");
-  if (Result<void> r = check_volume_name(meta.name()); !r) {
-    return wrong("has a name that is none: " + r.error().message);
-  }
   for (const auto& [id, other] : volumes_) {
     if (other.meta.name() != meta.name() || id == meta.id()) continue;
     return wrong("has the name of volume " + std::to_string(id) + ", " + meta.name());
   }
   if (volumes_.size() >= kVolumesMax) {
     return wrong("is one more than the " + std::to_string(kVolumesMax) + " that a node can have");
-  }
-  const std::uint64_t size = meta.size_bytes();
-  if (size < kVolumeSizeMin.bytes || size > kVolumeSizeMax.bytes || size % kBlockBytes != 0) {
-    return wrong("has " + std::to_string(size) + " bytes: expected a multiple of 4096, " +
-                 std::to_string(kVolumeSizeMin.bytes) + " to " +
-                 std::to_string(kVolumeSizeMax.bytes));
-  }
-  if (meta.block_size() != 512 && meta.block_size() != 4096) {
-    return wrong("has blocks of " + std::to_string(meta.block_size()) +
-                 " bytes: expected 512 or 4096");
-  }
-  if (meta.uuid().size() != kUuidBytes) {
-    return wrong("has a uuid of " + std::to_string(meta.uuid().size()) + " bytes: expected " +
-                 std::to_string(kUuidBytes));
-  }
-  if (meta.state() != meta::Volume::READY || meta.parent_id() != 0) {
-    return wrong("is in a state that volumes of a cluster do not have");
-  }
-  if (Result<void> r = check_nodes(meta.cluster()); !r) return wrong(r.error().message);
-  return {};
-}
-
-Result<void> ClusterVolumes::check_nodes(const meta::Cluster& nodes) const {
-  const auto wrong = [](std::uint32_t node, const char* what) {
-    return Error{ErrorCode::kCorrupt, "names node " + std::to_string(node) + what};
-  };
-  const auto known = [this](std::uint32_t node) {
-    return node == options_.self.value || parts_.caller.knows({node});
-  };
-  constexpr const char* kUnknown = ", which has no [[cluster.node]] in the configuration";
-  if (!known(nodes.logger())) return wrong(nodes.logger(), kUnknown);
-  if (nodes.logger() == options_.self.value && !options_.logs) {
-    return wrong(nodes.logger(), ", this one, as its logger: it has not the role \"logger\"");
-  }
-  const auto& storages = nodes.storages();
-  if (storages.empty() || static_cast<std::size_t>(storages.size()) > kVolumeStoragesMax) {
-    return Error{ErrorCode::kCorrupt,
-                 "has " + std::to_string(storages.size()) + " storage nodes: expected one or two"};
-  }
-  for (auto at = storages.begin(); at != storages.end(); ++at) {
-    if (!known(*at)) return wrong(*at, kUnknown);
-    if (std::find(storages.begin(), at, *at) != at) return wrong(*at, " as a storage node twice");
-    if (*at == options_.self.value && !options_.stores) {
-      return wrong(*at, ", this one, as a storage node: it has not the role \"storage\"");
-    }
   }
   return {};
 }

@@ -47,11 +47,14 @@ class ClusterVolumes {
     bool logs = false;  // the roles that the configuration gives this node
     bool stores = false;
     bool serves = false;
+    bool journals = false;  // it has a log: of a volume that it stores and does not log, a journal
     std::string state_dir;
     std::string iqn_base;
     volume::Storage::Options storage;
-    std::chrono::seconds lease{0};           // of a node
-    std::chrono::milliseconds lock_wait{0};  // for what a killed process has left under way
+    std::chrono::seconds lease{0};            // of a node
+    std::chrono::seconds logger_patience{0};  // before a logger is gone without; 0: never
+    std::chrono::seconds absent_max{0};       // as CoordinatorRole::Options
+    std::chrono::milliseconds lock_wait{0};   // for what a killed process has left under way
   };
 
   ClusterVolumes(const Parts& parts, Options options);
@@ -59,9 +62,10 @@ class ClusterVolumes {
   ClusterVolumes(const ClusterVolumes&) = delete;
   ClusterVolumes& operator=(const ClusterVolumes&) = delete;
 
-  // Before recovery: reads which volumes there are, and has those that are logged here expected.
+  // Before recovery: reads which volumes there are, and has those expected that are logged here, or
+  // have a journal here.
   Result<void> load();
-  // Begins them. `log`: of a node that logs; outlives this.
+  // Begins them. `log`: of a node that logs or keeps journals; outlives this.
   Result<void> start(LogStack* log);
   // The shared store, or the lease, has changed: what is new begins. What makes no sense is told
   // once, and left alone.
@@ -82,15 +86,19 @@ class ClusterVolumes {
  private:
   [[nodiscard]] bool logs(const meta::Volume& meta) const;
   [[nodiscard]] bool stores(const meta::Volume& meta) const;
+  [[nodiscard]] bool journals(const meta::Volume& meta) const;
+  [[nodiscard]] std::string image_path(const meta::Volume& meta) const;
   Result<void> begin(const meta::Volume& meta);
   Result<void> begin_logger(ClusterVolume& volume, Epoch promised, VersionTime floor);
+  Result<void> begin_journal(ClusterVolume& volume, Epoch promised, VersionTime floor);
+  Result<std::unique_ptr<cluster::LoggerPart>> make_log(VolumeId id, Epoch promised,
+                                                        VersionTime floor, bool journal);
   Result<void> begin_storage(ClusterVolume& volume, Epoch promised, volume::History& history);
   void begin_target(ClusterVolume& volume, volume::History& history);
   void make_device(ClusterVolume& volume);
   void take_reservations(VolumeId volume, UniqueFunction<void()> done);
   void target_changed(VolumeId volume, cluster::TargetPart::State state);
-  [[nodiscard]] Result<void> check_definition(const meta::Volume& meta) const;
-  [[nodiscard]] Result<void> check_nodes(const meta::Cluster& nodes) const;
+  [[nodiscard]] Result<void> check(const meta::Volume& meta) const;
   void tell(const std::vector<Error>& left_out);
   void join(const meta::Volume& meta);
   void look_for_new();
@@ -102,8 +110,9 @@ class ClusterVolumes {
   bool resigned_ = false;
   bool closed_ = false;
   std::map<std::uint32_t, ClusterVolume> volumes_;
-  std::map<std::uint32_t, meta::Volume> known_;  // of the node's store
-  std::set<std::uint32_t> failed_;               // to begin: told once
+  std::map<std::uint32_t, meta::Volume> known_;    // of the node's store
+  std::set<std::uint32_t> failed_;                 // to begin: told once
+  std::map<std::string, std::string> waits_told_;  // why writes wait, by volume: told once
   std::set<std::string> told_;  // what makes no sense of what the shared store has now
 };
 

@@ -180,6 +180,10 @@ void read_root(const toml::table& file, ConfigProblems& problems, Config& config
   if (const auto* server = root.table("server"))
     config::read_server(ConfigTable(*server, "server", problems), config.auth, problems,
                         config.server);
+  if (config.has(Role::kStorage) && !config.has(Role::kLogger)) {
+    config.log.max_size = kJournalSize;
+    config.index.memory = kJournalIndexMemory;
+  }
   const toml::table none;
   const auto* log = root.table("log");
   read_log(ConfigTable(log != nullptr ? *log : none, "log", problems), config.log);

@@ -61,8 +61,10 @@ enum class LogDurability {
 };
 
 struct LogConfig {
-  std::vector<std::string> disks;  // at least one where a log is kept: standalone, or a logger
-  std::vector<std::string> lost;   // former disks that will never come back
+  // At least one where a log is kept: standalone, or a logger. Of a storage node that is no logger:
+  // where it keeps journals; empty: it keeps none.
+  std::vector<std::string> disks;
+  std::vector<std::string> lost;  // former disks that will never come back
   ByteSize max_size{8ull << 30};
   ByteSize track_size{64ull << 20};
   OnFull on_full = OnFull::kShortenWindow;
@@ -137,11 +139,16 @@ struct ClusterNodeConfig {
 // [cluster]: how nodes know each other. Which of `nodes` this one is, its certificate says.
 // `listen`, `etcd` and `nodes` are empty only in a standalone node that does not name them.
 struct ClusterConfig {
-  std::string pki;                       // the folder of certificates; "pki" in the state directory
-  std::optional<Endpoint> enrol;         // where new nodes get theirs; none: not here
-  std::vector<Endpoint> listen;          // where other nodes reach this one
-  std::vector<Endpoint> etcd;            // its members, spoken to by plain HTTP
-  std::chrono::seconds lease{3};         // how long others wait for a coordinator that is silent
+  std::string pki;                // the folder of certificates; "pki" in the state directory
+  std::optional<Endpoint> enrol;  // where new nodes get theirs; none: not here
+  std::vector<Endpoint> listen;   // where other nodes reach this one
+  std::vector<Endpoint> etcd;     // its members, spoken to by plain HTTP
+  std::chrono::seconds lease{3};  // how long others wait for a coordinator that is silent
+  // How long a volume's writes wait for a logger that does not answer before its storage nodes keep
+  // them in their journals. 0: they wait as long as it takes.
+  std::chrono::seconds logger_patience{3};
+  // How long a storage node may be away before the log gives up what it lacks.
+  std::chrono::seconds absent_max = std::chrono::hours(1);
   std::vector<ClusterNodeConfig> nodes;  // with ids and names of their own
 };
 
@@ -157,6 +164,10 @@ struct Config {
 
   [[nodiscard]] bool has(Role role) const { return std::ranges::find(roles, role) != roles.end(); }
   [[nodiscard]] bool standalone() const { return has(Role::kStandalone); }
+  // A node of a cluster that logs nothing has a log, if at all, for its journals.
+  [[nodiscard]] bool has_log() const {
+    return !log.disks.empty() && (standalone() || has(Role::kLogger) || has(Role::kStorage));
+  }
 };
 
 // Bounds of what is configured. Sizes of volumes created through the admin API obey them too.
@@ -165,6 +176,9 @@ inline constexpr ByteSize kVolumeSizeMax{1ull << 50};
 inline constexpr std::chrono::seconds kWindowMin{1};
 inline constexpr std::chrono::seconds kWindowMax = std::chrono::hours(24 * 3660);
 inline constexpr ByteSize kIndexMemoryMin{64ull << 20};
+// Of a node that keeps only journals: what is written while a logger is away.
+inline constexpr ByteSize kJournalSize{4ull << 30};
+inline constexpr ByteSize kJournalIndexMemory = kIndexMemoryMin;
 inline constexpr std::int64_t kReplayMaxMin = 100;
 inline constexpr ByteSize kTrackSizeMin{8ull << 20};
 inline constexpr ByteSize kTrackSizeMax{1ull << 30};
@@ -183,6 +197,9 @@ inline constexpr std::size_t kEtcdMembersMax = 9;
 inline constexpr std::size_t kVolumeStoragesMax = 2;
 inline constexpr std::chrono::seconds kLeaseMin{2};
 inline constexpr std::chrono::seconds kLeaseMax{60};
+inline constexpr std::chrono::seconds kLoggerPatienceMax{3600};
+inline constexpr std::chrono::seconds kAbsentMin{1};
+inline constexpr std::chrono::seconds kAbsentMax = std::chrono::hours(24 * 365);
 
 struct ConfigProblem {
   enum class Level { kWarning, kError };

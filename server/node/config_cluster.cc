@@ -160,7 +160,7 @@ void read_nodes(ConfigTable& table, ConfigProblems& problems,
 // Whether what is there fits the roles.
 void check_keys(ConfigTable& table, const Config& config) {
   if (config.standalone()) {
-    for (const auto* key : {"listen", "etcd", "lease", "node"}) {
+    for (const auto* key : {"listen", "etcd", "lease", "logger_patience", "absent_max", "node"}) {
       if (table.has(key)) {
         table.warning(key, "only in a cluster: not used, because this node is standalone");
       }
@@ -200,6 +200,9 @@ void read_cluster(ConfigTable table, ConfigProblems& problems, Config& config) {
   warn_of_lone_machine(table, cluster.etcd);
   warn_of_foreign_network(table, cluster.etcd);
   table.parsed("lease", cluster.lease, seconds_between(kLeaseMin, kLeaseMax));
+  table.parsed("logger_patience", cluster.logger_patience,
+               seconds_between(std::chrono::seconds(0), kLoggerPatienceMax));
+  table.parsed("absent_max", cluster.absent_max, seconds_between(kAbsentMin, kAbsentMax));
   read_nodes(table, problems, cluster.nodes);
   check_keys(table, config);
   table.finish();

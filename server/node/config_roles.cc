@@ -76,8 +76,14 @@ void check_sections(ConfigTable& root, const Config& config) {
   static constexpr Section kSections[] = {{"log", Role::kLogger, "logger"},
                                           {"index", Role::kLogger, "logger"},
                                           {"storage", Role::kStorage, "storage"}};
+  const bool journals = config.has(Role::kStorage) && !config.has(Role::kLogger);
   for (const Section& section : kSections) {
-    if (root.has(section.name) && !config.has(section.role)) {
+    if (journals && section.role == Role::kLogger) {
+      if (!root.has(section.name) || !config.log.disks.empty()) continue;
+      root.warning(section.name,
+                   "not used: a storage node keeps a journal where [log] disks says; name a file "
+                   "or a block device there, or remove the section");
+    } else if (root.has(section.name) && !config.has(section.role)) {
       root.warning(section.name, fmt::format("not used: this node has not the role \"{}\"; add the "
                                              "role, or remove the section",
                                              section.role_name));

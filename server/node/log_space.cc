@@ -148,6 +148,7 @@ void LogSpace::ended(const Result<Reclaimer::Report>& report) {
     case Reclaimer::Outcome::kNothing: break;
     case Reclaimer::Outcome::kNeeded:
       if (!critical()) break;
+      if (is_journal(report->volume)) return again(kLater);
       if (be_patient()) return again(kSoon);
       if (on_full_ == OnFull::kShortenWindow && give_up(report->volume)) return again(kSoon);
       break;
@@ -198,6 +199,12 @@ void LogSpace::store(std::vector<volume::VolumeRelease> releases,
   parts_.worker.run([store = &parts_.store, releases = std::move(releases),
                      log] { return store->put_releases(releases, log); },
                     std::move(done));
+}
+
+// Its writes wait until the logger is back and the image has got on: nothing is given up for them.
+bool LogSpace::is_journal(VolumeId volume) {
+  const std::shared_ptr<volume::Reclaimable> of = find(volume);
+  return of != nullptr && of->spare_through().has_value();
 }
 
 // Windows move on with time: what is needed now may not be in a moment.

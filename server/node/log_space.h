@@ -84,6 +84,7 @@ class LogSpace final : private volume::ReclaimerOwner {
   // up.
   bool give_up(VolumeId volume);
   bool be_patient();
+  [[nodiscard]] bool is_journal(VolumeId volume);
   [[nodiscard]] std::uint64_t locked_from(VolumeId volume) const;
   bool drop_snapshots(VolumeId volume);
   bool drop_view(VolumeId volume);

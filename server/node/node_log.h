@@ -1,4 +1,4 @@
-// The log and the index of a node that has the role of a logger: opened, recovered, and their disks
+// The log and the index of a node that logs, or keeps journals: opened, recovered, and their disks
 // changed while it runs.
 //
 // Loop's thread; open() blocks, and happens before the loop runs.

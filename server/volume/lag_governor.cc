@@ -34,6 +34,11 @@ LagGovernor::LagGovernor(const Options& options)
   CHECK(options.portion_bytes_max >= kBlockBytes);
 }
 
+void LagGovernor::bound_lag(std::uint64_t lag_bytes_max, std::uint64_t memory_bytes_max) {
+  lag_bytes_max_ = lag_bytes_max;
+  target_bytes_ = std::min(memory_bytes_max, lag_bytes_max / 2);
+}
+
 void LagGovernor::written(const Portion& portion) {
   measured_bytes_ += static_cast<double>(portion.lag_bytes);
   measured_seconds_ += Seconds(portion.took).count();

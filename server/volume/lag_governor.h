@@ -54,6 +54,8 @@ class LagGovernor {
   // lower lag.
   [[nodiscard]] Duration wait() const { return wait_; }
 
+  void bound_lag(std::uint64_t lag_bytes_max, std::uint64_t memory_bytes_max);
+
   // Somebody writes faster than the image takes it, and has been for longer than a burst.
   [[nodiscard]] bool sustained() const { return sustained_; }
   // About so much should be written between two flushes of the image.
@@ -63,8 +65,8 @@ class LagGovernor {
   // Bytes a second; 0 for no bound.
   [[nodiscard]] double pace(std::uint64_t lag_bytes) const;
 
-  const std::uint64_t lag_bytes_max_;
-  const std::uint64_t target_bytes_;  // of lag, at most, while writing is sustained
+  std::uint64_t lag_bytes_max_;
+  std::uint64_t target_bytes_;  // of lag, at most, while writing is sustained
   const std::uint64_t portion_bytes_max_;
   std::uint64_t portion_bytes_;
   bool sustained_ = false;

@@ -61,6 +61,7 @@ void Reclaimer::reclaim(Done done) {
 }
 
 Reclaimer::Bounds Reclaimer::bounds_of(VolumeId id, const Reclaimable& volume) {
+  if (const auto spare = volume.spare_through()) return {VersionTime{UINT64_MAX}, *spare, false};
   Bounds bounds{owner_.keep_from(id), volume.settled(), false};
   // What waits for the image is written from the history.
   if (volume.has_image() && volume.durable() < bounds.most) {
@@ -132,6 +133,10 @@ void Reclaimer::judge(std::size_t end, UniqueFunction<void(const Verdicts&)> the
       const auto state = volumes_.find(record.volume);
       if (state == volumes_.end()) continue;
       Reclaimable& volume = *state->second.volume;
+      if (volume.spare_through()) {
+        if (record.sequence > state->second.horizon.sequence) verdict.need = Need::kHistory;
+        continue;
+      }
       const index::VersionLookup lookup(volume.logged().index(), reader);
       const ReleaseJudge judge(lookup, volume.logged().base_map(),
                                {.horizon = state->second.horizon.sequence,

@@ -1,6 +1,7 @@
 #include "server/volume/storage.h"
 
 #include <cstring>
+#include <string>
 #include <utility>
 
 #include "proto/check.h"
@@ -15,25 +16,28 @@ constexpr auto kRetryDelay = std::chrono::seconds(1);
 }  // namespace
 
 Storage::Storage(ImageApplier::Parts parts, Executor& executor, Options options, Found found,
-                 Events events)
+                 Events events, Spill* spill)
     : parts_(parts),
       base_(parts.image),
       history_(parts.history, base_),
       executor_(executor),
       options_(options),
       events_(std::move(events)),
+      spill_(spill),
       applier_(parts),
       governor_({options.lag_bytes_max, options.pending_memory_max, options.portion_bytes_max}),
       committed_(found.last),
-      durable_(found.frontier) {
+      durable_(found.frontier),
+      kept_(found.frontier) {
   CHECK(found.frontier <= found.last);
   active_.runs = std::make_shared<PendingTable>();
   active_.last = found.last;
   // What the image lacks is remembered as "what the history says now".
   put_history(found.unapplied, found.last);
   if (!found.unapplied.empty()) active_.since = found.unapplied_since;
+  if (found.spilled) take(*std::move(found.spilled));
   granted_bytes_ = governor_.room(lag_bytes(), executor_.monotonic_time());
-  if (found.frontier < found.last)
+  if (durable_ < committed_)
     apply_later(large() ? std::chrono::nanoseconds(0) : options_.apply_delay);
 }
 
@@ -84,23 +88,40 @@ void Storage::forget() {
 // What an answer that breaks off has put into the table already is right, and comes again.
 void Storage::catch_up(SequenceNumber from, SequenceNumber to, SequenceNumber at,
                        UniqueFunction<void()> done) {
+  behind_ = true;
+  if (at == to && from < committed_) {
+    // Whoever asks knows of the image alone. What was spilled counts as committed.
+    if (to < committed_) {
+      const Error error{ErrorCode::kProtocol,
+                        "the coordinator knows of nothing behind #" + std::to_string(to.value) +
+                            ", but this node has spilled #" + std::to_string(committed_.value) +
+                            ": its history is not that of this image"};
+      if (events_.apply_failed) events_.apply_failed(error);
+      return;
+    }
+    from = committed_;
+  }
   ++catching_up_;
   parts_.history.changed(
       from, to,
-      [this, at](std::span<const BlockRange> extents) {
+      [this, at, life = lives_](std::span<const BlockRange> extents) {
+        if (life != lives_) return;
         if (!active_.since && !extents.empty()) active_.since = executor_.wall_time();
         put_history(extents, at);
       },
-      [this, from, to, at, done = std::move(done)](const Result<void>& looked) mutable {
+      [this, from, to, at, life = lives_,
+       done = std::move(done)](const Result<void>& looked) mutable {
         --catching_up_;
-        if (stopped_) return;
+        if (stopped_ || life != lives_) return;
         if (!looked) {
-          executor_.after(kRetryDelay,
-                          [this, alive = alive_, from, to, at, done = std::move(done)]() mutable {
-                            if (*alive && !stopped_) catch_up(from, to, at, std::move(done));
-                          });
-          return;
+          if (looked.error().code == ErrorCode::kOutsideWindow && events_.outlived) {
+            return events_.outlived();
+          }
+          return try_again([this, from, to, at, life, done = std::move(done)]() mutable {
+            if (life == lives_) catch_up(from, to, at, std::move(done));
+          });
         }
+        behind_ = false;
         active_.restores = active_.restores || at != to;
         committed(at);
         done();
@@ -121,7 +142,7 @@ void Storage::committed(SequenceNumber settled) {
   committed_ = settled;
   active_.last = settled;
   if (!active_.runs->empty()) {
-    if (large() && !applier_.running()) {
+    if (large() && !applier_.running() && !retrying_) {
       apply_now();
     } else {
       apply_later(options_.apply_delay);
@@ -186,6 +207,12 @@ void Storage::put(const WriteMessage& message) {
   if (write.has_tail) stored({body.end(), {1}}, false);
 }
 
+void Storage::bound_lag(std::uint64_t bytes) {
+  options_.lag_bytes_max = bytes;
+  governor_.bound_lag(bytes, options_.pending_memory_max);
+  update_grant();
+}
+
 // What is on its way here counts as lag already: nothing is granted twice.
 void Storage::update_grant() {
   const std::uint64_t room =
@@ -218,7 +245,7 @@ void Storage::apply_later(std::chrono::nanoseconds delay) {
 }
 
 void Storage::apply_now() {
-  if (stopped_ || applier_.running()) return;
+  if (stopped_ || applier_.running() || starting_over_) return;
   if (punching_) {
     apply_waits_ = true;
     return;
@@ -266,15 +293,13 @@ void Storage::flushed(Lbn end) {
 }
 
 void Storage::applied(Result<void> result) {
+  if (starting_over_) return empty_image();
   punch_next();
   if (!result) {
-    if (stopped_) return;
-    if (events_.apply_failed) events_.apply_failed(result.error());
-    executor_.after(kRetryDelay, [this, alive = alive_] {
-      if (*alive) apply_now();
-    });
+    if (!stopped_) apply_again(result.error());
     return;
   }
+  told_unavailable_ = false;
   // With nothing more pending, what came since (voids, or a rollback that moved nothing) is in the
   // image as well.
   durable_ = active_.runs->empty() ? active_.last : frozen_.last;
@@ -293,6 +318,19 @@ void Storage::applied(Result<void> result) {
   } else {
     apply_later(options_.apply_delay);
   }
+}
+
+// One retry is under way at most, however often something else begins to apply meanwhile.
+void Storage::apply_again(const Error& error) {
+  const bool unavailable = error.code == ErrorCode::kUnavailable;
+  const bool told = std::exchange(told_unavailable_, unavailable) && unavailable;
+  if (!told && events_.apply_failed) events_.apply_failed(error);
+  if (std::exchange(retrying_, true)) return;
+  executor_.after(kRetryDelay, [this, alive = alive_] {
+    if (!*alive) return;
+    retrying_ = false;
+    apply_now();
+  });
 }
 
 void Storage::punch(std::vector<BlockRange> ranges, Done done) {
@@ -340,6 +378,63 @@ void Storage::drain(Done done) {
   if (durable_ >= committed_ || (active_.runs->empty() && !frozen_.runs)) return done({});
   drains_.push_back({committed_, std::move(done)});
   apply_now();
+}
+
+void Storage::try_again(UniqueFunction<void()> what) {
+  executor_.after(kRetryDelay, [this, alive = alive_, what = std::move(what)]() mutable {
+    if (*alive && !stopped_) what();
+  });
+}
+
+// From here on nobody is told that the image has anything, though the applier may still be at it.
+void Storage::start_over(UniqueFunction<void()> done) {
+  CHECK(!starting_over_);
+  starting_over_ = std::move(done);
+  ++lives_;
+  durable_ = committed_ = kept_ = SequenceNumber{};
+  behind_ = false;
+  remove_spill();
+  forget();
+  active_ = Table{};
+  active_.runs = std::make_shared<PendingTable>();
+  executor_.post([this, alive = alive_] {
+    if (*alive && !stopped_) keep_start_over();
+  });
+}
+
+void Storage::keep_start_over() {
+  const auto kept = [this](const Result<void>& result) {
+    if (stopped_) return;
+    if (!result) return try_again([this] { keep_start_over(); });
+    if (!applier_.running()) return empty_image();
+    applier_.stop();  // then applied() goes on
+  };
+  if (!events_.starts_over) return kept({});
+  events_.starts_over(kept);
+}
+
+// Reads that have looked into the tables look again (frozen_count_): by then nothing is served
+// here.
+void Storage::empty_image() {
+  frozen_ = Table{};
+  ++frozen_count_;
+  if (stopped_) return;
+  emptying_ = true;
+  parts_.worker.run(
+      [image = &parts_.image]() -> Result<void> {
+        if (Result<void> r = image->discard({0, image->size_bytes()}); !r) return r;
+        return image->flush();
+      },
+      [this](const Result<void>& emptied) {
+        emptying_ = false;
+        if (stopped_) return;
+        if (!emptied) {
+          if (events_.apply_failed) events_.apply_failed(emptied.error());
+          return try_again([this] { empty_image(); });
+        }
+        std::exchange(starting_over_, nullptr)();
+        update_grant();
+      });
 }
 
 void Storage::stop() {

@@ -13,11 +13,18 @@
 // here, stays within lag_bytes_max and one write more by what granted_bytes() allows (a rollback,
 // and what a restart finds, may be larger).
 //
+// What is committed can be made durable without the log (harden()): the image and a file beside it,
+// the spill, hold it together then. What the spill has is what is pending at that moment. A part of
+// the frozen table that was flushed before has left it, and is durable in the image; one that is
+// flushed later is in both. So it does not matter that durable() stands until all of the table is
+// applied, and what is only half written in the image lies under the spill.
+//
 // What a read takes from the image, or from the history, is of a time behind the look into the
 // tables. It counts if no table was frozen meanwhile: then what it looked for is where it was, and
 // nothing newer has come to the image. Otherwise the read looks again. Owner's thread only.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <deque>
 #include <memory>
@@ -32,10 +39,11 @@
 #include "server/volume/image_applier.h"
 #include "server/volume/image_base.h"
 #include "server/volume/lag_governor.h"
+#include "server/volume/spill.h"
 
 namespace mariner::volume {
 
-class Storage final : public replication::ClusterStorageParticipant, public CurrentReader {
+class Storage final : public replication::StorageParticipant, public CurrentReader {
  public:
   struct Options {
     std::uint64_t pending_memory_max = 256u << 20;
@@ -46,9 +54,15 @@ class Storage final : public replication::ClusterStorageParticipant, public Curr
   };
   // What the owner wants to hear. All optional but hold.
   struct Events {
-    UniqueFunction<void(SequenceNumber)> durable;     // everything at or below is in the image
-    UniqueFunction<void(std::uint64_t)> granted;      // granted_bytes() has changed
-    UniqueFunction<void(const Error&)> apply_failed;  // will be tried again
+    UniqueFunction<void(SequenceNumber)> durable;  // everything at or below is in the image
+    UniqueFunction<void(std::uint64_t)> granted;   // granted_bytes() has changed
+    // Will be tried again. Of failures because of what is away, the first in a row.
+    UniqueFunction<void(const Error&)> apply_failed;
+    // What catch_up() asked for is no longer in the history; it is not asked again.
+    UniqueFunction<void()> outlived;
+    // From here on the image holds nothing: to be kept on stable storage before it is emptied.
+    // None: nobody remembers what it holds.
+    UniqueFunction<void(Done kept)> starts_over;
   };
 
   // What a start finds.
@@ -58,24 +72,37 @@ class Storage final : public replication::ClusterStorageParticipant, public Curr
     // What writes and rollbacks in (frontier, last] may have changed, and when the first one came.
     std::vector<BlockRange> unapplied;
     VersionTime unapplied_since;
+    // What the spill holds, if there is one. If that is more than the image does, `last` is
+    // `frontier`, and the volume is as it tells.
+    std::optional<Spill::Contents> spilled{};
   };
 
-  // The parts and the executor outlive it.
+  // The parts, the executor and the spill outlive it. `spill`: null: it cannot be hardened.
   Storage(ImageApplier::Parts parts, Executor& executor, Options options, Found found,
-          Events events);
+          Events events, Spill* spill = nullptr);
   ~Storage() override;  // idle() must hold
 
   void prepare(const replication::WriteMessage& message) override;
   void drop(const replication::VoidMessage& message) override;
   void commit(SequenceNumber settled) override;
-  void forget() override;
-  // Asked again, every second, until the history answers or the storage is stopped.
+  // These are as ClusterStorageParticipant has them.
+  void forget();
+  // Asked again, every second, until the history answers, does not have it any more, or the storage
+  // is stopped. What a spill held is not asked for.
   void catch_up(SequenceNumber from, SequenceNumber to, SequenceNumber at,
-                UniqueFunction<void()> done) override;
+                UniqueFunction<void()> done);
+  void start_over(UniqueFunction<void()> done);
+  // One at a time: kUnavailable for another.
+  void harden(Done done);
+  // The owner has it on stable storage that durable() was there: a spill of no more is removed.
+  void kept(SequenceNumber durable);
 
   void read(BlockRange range, ReadDone done) override;
   // The past of the volume, with this image for what only the base holds.
   [[nodiscard]] HistoryReader& past() { return history_; }
+
+  // Options.lag_bytes_max from now on. What is granted may fall.
+  void bound_lag(std::uint64_t bytes);
 
   // Begins to apply now what is pending. `done` runs when all that is committed by now is durable
   // in the image.
@@ -87,10 +114,12 @@ class Storage final : public replication::ClusterStorageParticipant, public Curr
   void stop();
   [[nodiscard]] bool idle() const {
     return !applier_.running() && !punching_ && reads_in_flight_ == 0 && catching_up_ == 0 &&
-           history_.in_flight() == 0;
+           history_.in_flight() == 0 && spilling_ == 0 && !emptying_;
   }
 
   [[nodiscard]] SequenceNumber durable() const { return durable_; }
+  // Everything at or below is on this node's stable storage, and a start finds it.
+  [[nodiscard]] SequenceNumber hardened() const { return std::max(kept_, spilled_); }
   // Back-pressure: writes may be prepared while they add up to less than this, by
   // replication::lag_bytes() since this storage began. May fall, too.
   [[nodiscard]] std::uint64_t granted_bytes() const { return granted_bytes_; }
@@ -130,8 +159,16 @@ class Storage final : public replication::ClusterStorageParticipant, public Curr
   void freeze();
   void flushed(Lbn end);
   void applied(Result<void> result);
+  void apply_again(const Error& error);
   void update_grant();
   void update_grant_later();
+  void take(Spill::Contents found);
+  [[nodiscard]] Result<Spill::Contents> contents() const;
+  void remove_spill_if_kept();
+  void remove_spill();
+  void keep_start_over();
+  void empty_image();
+  void try_again(UniqueFunction<void()> what);
   void punch_next();
   void punched(Punch& punch, const Result<void>& result);
   void read_blocks(BlockRange range, std::span<std::byte> to,
@@ -154,8 +191,9 @@ class Storage final : public replication::ClusterStorageParticipant, public Curr
   ImageBase base_;
   HistoryReader history_;
   Executor& executor_;
-  const Options options_;
+  Options options_;
   Events events_;
+  Spill* const spill_;
   ImageApplier applier_;
   LagGovernor governor_;
   std::deque<replication::WriteMessage> prepared_;
@@ -164,15 +202,25 @@ class Storage final : public replication::ClusterStorageParticipant, public Curr
   std::uint64_t frozen_count_ = 0;  // tables that were ever frozen
   SequenceNumber committed_;
   SequenceNumber durable_;
+  SequenceNumber kept_;                     // what the owner is known to have kept of durable_
+  SequenceNumber spilled_;                  // what the spill holds with the image; 0: there is none
   std::uint64_t prepared_bytes_ = 0;        // prepared and not yet committed
   std::uint64_t prepared_bytes_total_ = 0;  // ever
   std::uint64_t granted_bytes_ = 0;
   std::chrono::nanoseconds portion_begun_{0};
   bool grant_timer_set_ = false;
   bool timer_set_ = false;
+  bool retrying_ = false;                 // the applier failed, and rests until it is tried again
+  bool told_unavailable_ = false;         // ... by apply_failed, and nothing was applied since
+  UniqueFunction<void()> starting_over_;  // none: it is not
+  std::uint64_t lives_ = 1;               // that it has begun
+  bool emptying_ = false;
   bool stopped_ = false;
   std::size_t reads_in_flight_ = 0;
   std::size_t catching_up_ = 0;
+  bool behind_ = false;       // what catch_up() was told has not been put in place
+  std::size_t spilling_ = 0;  // jobs that write or remove the spill
+  bool hardening_ = false;
   struct Drain {
     SequenceNumber until;
     Done done;

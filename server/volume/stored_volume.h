@@ -22,13 +22,14 @@ class StoredVolume {
     const BaseMap* base;  // as ImageApplier::Parts demands it
     Worker& worker;
     Executor& executor;
+    Spill* spill = nullptr;  // null: it cannot be hardened
   };
 
   StoredVolume(std::unique_ptr<logging::Disk> image, Parts parts, Storage::Options options,
                Storage::Found found, Storage::Events events)
       : image_(std::move(image)),
         storage_({*image_, parts.history, parts.worker, parts.base}, parts.executor, options,
-                 std::move(found), std::move(events)) {}
+                 std::move(found), std::move(events), parts.spill) {}
 
   [[nodiscard]] Storage& storage() { return storage_; }
   [[nodiscard]] const Storage& storage() const { return storage_; }

@@ -45,6 +45,7 @@ class VolumeLog final : public replication::LoggerParticipant {
   // Writes that wait for room in the index fail with this, and whatever else comes.
   void close(const Error& error);
 
+  [[nodiscard]] VolumeId volume() const { return volume_; }
   // Payload that the history has: of writes and before-images.
   [[nodiscard]] std::uint64_t payload_bytes() const { return payload_bytes_; }
   void count_payload(std::uint64_t recovered) { payload_bytes_ += recovered; }

@@ -12,8 +12,8 @@ import sys
 
 # The macro, and the function with the beginning of its parameters.
 WANTED = {
-    "FROM_LOGGER": r"CoordinatorRole::received\(std::variant<mariner::replication::LogOpened",
-    "FROM_STORAGE": r"CoordinatorRole::received\(mariner::replication::NodeId",
+    "FROM_LOGGER": r"CoordinatorRole::received\(mariner::replication::NodeId, std::variant<mariner::replication::LogOpened",
+    "FROM_STORAGE": r"CoordinatorRole::received\(mariner::replication::NodeId, std::variant<mariner::replication::StorageOpened",
     "TO_STORAGE": r"StorageRole::received\(",
 }
 

@@ -23,6 +23,7 @@ namespace {
 constexpr std::size_t kImages = 2;
 
 struct Everywhere {
+  NodeId logger;
   SequenceNumber logged;
   std::map<NodeId, StorageProgress> images;  // as they have said
 
@@ -43,14 +44,14 @@ std::unordered_map<const CoordinatorRole*, Everywhere>& terms() {
 }  // namespace
 
 // As members are called: `this` comes first.
-void product_from_logger(CoordinatorRole* role, FromLogger message, VersionTime now,
+void product_from_logger(CoordinatorRole* role, NodeId node, FromLogger message, VersionTime now,
                          CoordinatorRole::Actions& out) __asm__("__real_" FROM_LOGGER);
 void product_from_storage(CoordinatorRole* role, NodeId node, const FromStorage& message,
                           VersionTime now,
                           CoordinatorRole::Actions& out) __asm__("__real_" FROM_STORAGE);
 void product_to_storage(StorageRole* role, ConnectionId from, ToStorage message,
                         StorageRole::Actions& out) __asm__("__real_" TO_STORAGE);
-void from_logger(CoordinatorRole* role, FromLogger message, VersionTime now,
+void from_logger(CoordinatorRole* role, NodeId node, FromLogger message, VersionTime now,
                  CoordinatorRole::Actions& out) __asm__("__wrap_" FROM_LOGGER);
 void from_storage(CoordinatorRole* role, NodeId node, const FromStorage& message, VersionTime now,
                   CoordinatorRole::Actions& out) __asm__("__wrap_" FROM_STORAGE);
@@ -64,20 +65,23 @@ void tell(CoordinatorRole* role, NodeId node, StorageProgress progress, VersionT
   product_from_storage(role, node, progress, now, out);
 }
 
+// The logger's word: nobody else keeps this one's log.
 void settle(CoordinatorRole* role, const Logged& logged, VersionTime now,
             CoordinatorRole::Actions& out) {
   const Everywhere& everywhere = terms()[role];
   if (everywhere.through() <= role->settled()) return;
-  product_from_logger(role, Logged{logged.volume, logged.epoch, everywhere.through()}, now, out);
+  product_from_logger(role, everywhere.logger,
+                      Logged{logged.volume, logged.epoch, everywhere.through()}, now, out);
   for (const auto& [node, progress] : everywhere.images) tell(role, node, progress, now, out);
 }
 
-void from_logger(CoordinatorRole* role, FromLogger message, VersionTime now,
+void from_logger(CoordinatorRole* role, NodeId node, FromLogger message, VersionTime now,
                  CoordinatorRole::Actions& out) {
   const auto* logged = std::get_if<Logged>(&message);
   if (logged == nullptr || !role->ready()) {
-    return product_from_logger(role, std::move(message), now, out);
+    return product_from_logger(role, node, std::move(message), now, out);
   }
+  terms()[role].logger = node;
   SequenceNumber& through = terms()[role].logged;
   through = std::max(through, logged->through);
   settle(role, *logged, now, out);

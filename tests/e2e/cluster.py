@@ -95,6 +95,7 @@ class Node(mariner.Daemon):
         self.name, self.number, self.roles = name, number, roles
         self.peer_port, self.enrol_port = mariner.free_ports(2)
         self.pki = self.folder / "pki"
+        self.journal = True  # of a storage node
 
     def write_config(self):
         sections = {
@@ -102,12 +103,14 @@ class Node(mariner.Daemon):
                        "http": f"127.0.0.1:{self.http_port}", "state_dir": str(self.state)},
             "cluster": {"pki": str(self.pki), "enrol": f"{self.peer_address}:{self.enrol_port}",
                         "listen": [f"{self.peer_address}:{self.peer_port}"], "etcd": self.cluster.etcd.endpoints,
-                        "lease": self.cluster.lease},
+                        "lease": self.cluster.lease, **self.cluster.more},
         }
         if "logger" in self.roles:
             sections["log"] = self._log
         if "storage" in self.roles:
             sections["storage"] = self._storage
+        if "storage" in self.roles and self.journal:
+            sections.setdefault("log", {"disks": [str(self.state / "journal")], "max_size": "512M", "track_size": "16M"})
         lines = ["version = 1", f"roles = {json.dumps(self.roles)}"]
         for section, values in sections.items():
             lines.append(f"[{section}]")
@@ -152,15 +155,17 @@ class Node(mariner.Daemon):
 class Cluster:
     """Nodes a and b with target and storage, c with the log.
 
-    `places`: where each of them runs, and the members of etcd, whose names are in `etcd`; by default on loopback."""
+    `more`: other keys of [cluster]. `places`: where each of them runs, and the members of etcd, whose names are in `etcd`; by default on loopback."""
 
     def __init__(self, folder: pathlib.Path, lease: str = "2s", *, places: dict[str, Place] | None = None,
-                 etcd: tuple[str, ...] = ("etcd",), log: dict | None = None, storage: dict | None = None):
+                 etcd: tuple[str, ...] = ("etcd",), log: dict | None = None, storage: dict | None = None,
+                 more: dict | None = None):
         self.folder = folder
         self.lease = lease
         self.places = collections.defaultdict(Place, places or {})
         self.log = {"max_size": "3G", **(log or {})}
         self.storage = storage or {}
+        self.more = more or {}
         self.etcd = Etcd(folder / "etcd", [self.places[name] for name in etcd])
         self.volumes: list[dict] = []
         self.nodes: dict[str, Node] = {}

@@ -27,8 +27,11 @@ class Failed(Exception):
     """A command that was to succeed did not."""
 
 
+_ports_given: set[int] = set()
+
+
 def free_ports(count: int, address: str = "127.0.0.1") -> list[int]:
-    """Below those that the kernel gives to connections: one of these could take a port before who is to listen there."""
+    """None is given twice. Below those that the kernel gives to connections: one of these could take a port before who is to listen there."""
     ephemeral = int(pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
     ports: list[int] = []
     while len(ports) < count:
@@ -38,7 +41,8 @@ def free_ports(count: int, address: str = "127.0.0.1") -> list[int]:
                 s.bind((address, port))
             except OSError:
                 continue
-        if port not in ports:
+        if port not in _ports_given:
+            _ports_given.add(port)
             ports.append(port)
     return ports
 

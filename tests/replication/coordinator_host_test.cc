@@ -16,11 +16,12 @@ using namespace std::chrono_literals;
 constexpr VolumeId kVolume{1};
 constexpr Epoch kEpoch{5};
 constexpr NodeId kOwn{1};
+constexpr NodeId kLogger{3};
 using Words = std::vector<std::string>;
 
 class CoordinatorHostTest : public ::testing::Test, private CoordinatorHost::Transport {
  protected:
-  void send_log(const ToLogger& message) override {
+  void send_log(NodeId /*node*/, const ToLogger& message) override {
     if (std::holds_alternative<OpenLog>(message)) said_.emplace_back("open log");
     if (const auto* write = std::get_if<WriteMessage>(&message)) {
       said_.push_back("log " + std::to_string(write->stamp.sequence.value));
@@ -36,25 +37,30 @@ class CoordinatorHostTest : public ::testing::Test, private CoordinatorHost::Tra
       said_.push_back("commit " + std::to_string(commit->settled.value) + to);
     }
   }
-  void reopen_log(const Error&) override { said_.emplace_back("reopen log"); }
+  void reopen_log(NodeId, const Error&) override { said_.emplace_back("reopen log"); }
   void reopen_storage(NodeId node, const Error&) override {
     said_.push_back("reopen " + std::to_string(node.value));
+  }
+  void fetch(SequenceNumber from, SequenceNumber to,
+             UniqueFunction<void(Result<LogSource::Portion>)> done) override {
+    said_.push_back("fetch " + std::to_string(from.value) + " to " + std::to_string(to.value));
+    fetched_ = std::move(done);
   }
   Words said() {
     executor_.run_ready();
     return std::exchange(said_, {});
   }
   void serve() {
-    host_->logger_connected();
-    host_->received(LogOpened{kVolume, kEpoch, {10}, {}, {5000}, {}});
-    host_->received(Logged{kVolume, kEpoch, {10 + 8}});
+    host_->logger_connected(kLogger);
+    host_->received(kLogger, LogOpened{kVolume, kEpoch, {10}, {}, {5000}, {}});
+    host_->received(kLogger, Logged{kVolume, kEpoch, {10 + 8}});
     host_->storage_connected(kOwn);
     host_->received(kOwn, StorageOpened{kVolume, kEpoch, {10}, {10}});
     ASSERT_TRUE(host_->ready());
     said();
   }
   void begin_again(std::vector<NodeId> storages) {
-    host_.emplace(CoordinatorRole::Start{kVolume, kEpoch, std::move(storages), kOwn},
+    host_.emplace(CoordinatorRole::Start{kVolume, kEpoch, std::move(storages), kOwn, kLogger},
                   CoordinatorRole::Options{.limits = {.writes_in_flight_max = 8}, .void_margin = 8},
                   executor_, static_cast<CoordinatorHost::Transport&>(*this),
                   CoordinatorHost::Events{});
@@ -71,10 +77,11 @@ class CoordinatorHostTest : public ::testing::Test, private CoordinatorHost::Tra
 
   test::ManualExecutor executor_;
   Words said_;
+  UniqueFunction<void(Result<LogSource::Portion>)> fetched_;
   bool may_answer_ = true;
   std::optional<CoordinatorHost> host_{
       std::in_place,
-      CoordinatorRole::Start{kVolume, kEpoch, {kOwn}, kOwn},
+      CoordinatorRole::Start{kVolume, kEpoch, {kOwn}, kOwn, kLogger},
       CoordinatorRole::Options{.limits = {.writes_in_flight_max = 8}, .void_margin = 8},
       executor_,
       static_cast<CoordinatorHost::Transport&>(*this),
@@ -86,19 +93,19 @@ class CoordinatorHostTest : public ::testing::Test, private CoordinatorHost::Tra
 };
 
 TEST_F(CoordinatorHostTest, CarriesOutWhatTheRoleWants) {
-  host_->logger_connected();
+  host_->logger_connected(kLogger);
   EXPECT_EQ(said(), Words{"open log"});
   submit("early");
   EXPECT_EQ(said(), Words{"early unavailable"});
-  host_->received(LogOpened{kVolume, kEpoch, {10}, {}, {5000}, {}});
+  host_->received(kLogger, LogOpened{kVolume, kEpoch, {10}, {}, {5000}, {}});
   host_->storage_connected(kOwn);
-  host_->received(Logged{kVolume, kEpoch, {18}});
+  host_->received(kLogger, Logged{kVolume, kEpoch, {18}});
   EXPECT_EQ(said(), (Words{"ready", "open to 1"}));
   host_->received(kOwn, StorageOpened{kVolume, kEpoch, {10}, {10}});
   EXPECT_EQ(said(), Words{"resume to 1"});
   submit("a");
   EXPECT_EQ(said(), (Words{"log 19", "write to 1"}));
-  host_->received(Logged{kVolume, kEpoch, {19}});
+  host_->received(kLogger, Logged{kVolume, kEpoch, {19}});
   EXPECT_EQ(said(), (Words{"commit 19 to 1", "a done"})) << "reads are served there";
 }
 
@@ -110,12 +117,12 @@ TEST_F(CoordinatorHostTest, WhoIsNotReadFromHearsWithTheNextWriteOrSoon) {
   host_->received(kOther, StorageOpened{kVolume, kEpoch, {10}, {10}});
   EXPECT_EQ(said(), (Words{"open to 2", "resume to 2"}));
   submit("a");
-  host_->received(Logged{kVolume, kEpoch, {19}});
+  host_->received(kLogger, Logged{kVolume, kEpoch, {19}});
   EXPECT_EQ(said(), (Words{"log 19", "write to 1", "write to 2", "commit 19 to 1", "a done"}));
   submit("b");
   executor_.advance(10ms);
   EXPECT_EQ(said(), (Words{"log 20", "write to 1", "write to 2"})) << "it carried the commit";
-  host_->received(Logged{kVolume, kEpoch, {20}});
+  host_->received(kLogger, Logged{kVolume, kEpoch, {20}});
   EXPECT_EQ(said(), (Words{"commit 20 to 1", "b done"}));
   executor_.advance(10ms);
   EXPECT_EQ(said(), Words{"commit 20 to 2"}) << "nothing came to carry it";
@@ -126,7 +133,7 @@ TEST_F(CoordinatorHostTest, KnowsHowLongAnImageHasBeenBehind) {
   host_->received(kOwn, StorageProgress{kVolume, kEpoch, {18}, {18}, 1u << 20});
   EXPECT_EQ(host_->lag(kOwn), 0s);
   submit("a");
-  host_->received(Logged{kVolume, kEpoch, {19}});
+  host_->received(kLogger, Logged{kVolume, kEpoch, {19}});
   executor_.advance(1s);
   EXPECT_GE(host_->lag(kOwn), 900ms);
   EXPECT_LE(host_->lag(kOwn), 1s);
@@ -145,10 +152,10 @@ TEST_F(CoordinatorHostTest, WhoWaitsHearsOfTheEnd) {
     said_.emplace_back(at ? "opened" : "no moment");
   });
   said();
-  host_->received(Refused{kVolume, {6}, {ErrorCode::kStaleEpoch, "over"}});
+  host_->received(kLogger, FromLogger{Refused{kVolume, {6}, {ErrorCode::kStaleEpoch, "over"}}});
   EXPECT_EQ(said(), (Words{"a unavailable", "no moment", "settled 18", "superseded 6"}));
   submit("late");
-  host_->received(Logged{kVolume, kEpoch, {19}});
+  host_->received(kLogger, Logged{kVolume, kEpoch, {19}});
   EXPECT_EQ(said(), Words{"late unavailable"});
 }
 
@@ -158,9 +165,9 @@ TEST_F(CoordinatorHostTest, WithoutTheLeaseNothingIsAcknowledged) {
   submit("b");
   said();
   may_answer_ = false;
-  host_->received(Logged{kVolume, kEpoch, {19}});
+  host_->received(kLogger, Logged{kVolume, kEpoch, {19}});
   EXPECT_EQ(said(), (Words{"commit 19 to 1", "a unavailable"}));
-  host_->received(LogFailed{kVolume, kEpoch, {20}, {ErrorCode::kNoSpace, "full"}});
+  host_->received(kLogger, LogFailed{kVolume, kEpoch, {20}, {ErrorCode::kNoSpace, "full"}});
   EXPECT_EQ(said()[0], "b no-space") << "a failure may be told";
 }
 
@@ -170,13 +177,13 @@ TEST_F(CoordinatorHostTest, MomentsAreSettledOnes) {
     said_.push_back("opened " + std::to_string(at->value));
   });
   EXPECT_EQ(said(), Words{"raise floor"});
-  host_->received(FloorRaised{kVolume, kEpoch, {99'000'000}});
+  host_->received(kLogger, FloorRaised{kVolume, kEpoch, {99'000'000}});
   EXPECT_EQ(said(), Words{"opened 18"});
 }
 
 TEST_F(CoordinatorHostTest, NonsenseOfAParticipantReopensIt) {
   serve();
-  host_->received(Logged{kVolume, kEpoch, {99}});
+  host_->received(kLogger, Logged{kVolume, kEpoch, {99}});
   EXPECT_EQ(said(), Words{"reopen log"});
   host_->received(kOwn, StorageProgress{kVolume, kEpoch, {18}, {99}, 0});
   EXPECT_EQ(said(), Words{"reopen 1"});
@@ -193,7 +200,7 @@ TEST_F(CoordinatorHostTest, MayBeDestroyedByWhatItTells) {
       }(),
       [this](const Result<Stamp>&) { host_.reset(); });
   said();
-  host_->received(Logged{kVolume, kEpoch, {19}});
+  host_->received(kLogger, Logged{kVolume, kEpoch, {19}});
   EXPECT_EQ(said(), Words{"commit 19 to 1"});
   EXPECT_FALSE(host_.has_value());
   executor_.advance(10s);

@@ -16,6 +16,7 @@ constexpr VolumeId kVolume{1};
 constexpr Epoch kEpoch{5};
 constexpr NodeId kOwn{1};
 constexpr NodeId kOther{2};
+constexpr NodeId kLogger{3};
 constexpr std::uint64_t kMargin = 8;
 constexpr VersionTime kNow{100'000};
 constexpr std::uint32_t kLaps = 3;
@@ -32,7 +33,7 @@ class CoordinatorRoleTest : public ::testing::Test {
   using Actions = CoordinatorRole::Actions;
   Actions hear(FromLogger message) {
     Actions out;
-    role_.received(std::move(message), kNow, out);
+    role_.received(kLogger, std::move(message), kNow, out);
     return out;
   }
   Actions hear(NodeId node, const FromStorage& message) {
@@ -42,8 +43,12 @@ class CoordinatorRoleTest : public ::testing::Test {
   }
   Actions logger_connected() {
     Actions out;
-    role_.logger_connected(out);
+    role_.logger_connected(kLogger, out);
     return out;
+  }
+  void logger_disconnected() {
+    Actions out;
+    role_.logger_disconnected(kLogger, kNow, out);
   }
   Actions storage_connected(NodeId node) {
     Actions out;
@@ -103,7 +108,7 @@ class CoordinatorRoleTest : public ::testing::Test {
     return tokens;
   }
 
-  CoordinatorRole role_{{kVolume, kEpoch, {kOwn, kOther}, kOwn},
+  CoordinatorRole role_{{kVolume, kEpoch, {kOwn, kOther}, kOwn, kLogger},
                         {.limits = {.writes_in_flight_max = kMargin},
                          .void_margin = kMargin,
                          .first_grant_bytes = 2 * kBlockBytes,
@@ -149,11 +154,11 @@ TEST_F(CoordinatorRoleTest, WhatAnOlderEpochMayHaveUsedIsVoidBeforeAnythingIsSta
 TEST_F(CoordinatorRoleTest, ALoggerThatGoesWhileNumbersAreVoidedIsAskedAgain) {
   logger_connected();
   hear(opened(10));
-  role_.logger_disconnected();
+  logger_disconnected();
   logger_connected();
   const Actions again = hear(opened(10));
   EXPECT_EQ(logged_again(again), std::vector<std::uint64_t>{1011});
-  role_.logger_disconnected();
+  logger_disconnected();
   logger_connected();
   // It had them all.
   EXPECT_TRUE(only<CoordinatorRole::Ready>(hear(opened(18))).has_value());
@@ -172,7 +177,7 @@ TEST_F(CoordinatorRoleTest, TheLoggersWordAnswersInOrder) {
 TEST_F(CoordinatorRoleTest, WhatTheLoggerLacksWhenItComesBackIsSentAgain) {
   serve();
   for (std::uint64_t token = 1; token <= 4; ++token) submit(token);
-  role_.logger_disconnected();
+  logger_disconnected();
   submit(5);
   logger_connected();
   const Actions actions = hear(opened(20));
@@ -189,7 +194,7 @@ TEST_F(CoordinatorRoleTest, AWriteThatFailsIsVoidedEverywhereAlsoWhenTheLoggerGo
   const Actions failed = hear(LogFailed{kVolume, kEpoch, {20}, Error{ErrorCode::kNoSpace, "full"}});
   EXPECT_EQ(answered(failed), std::vector<std::uint64_t>{1002});
   EXPECT_EQ(all_sent<VoidMessage>(failed).size(), 2u) << "the logger and a storage node";
-  role_.logger_disconnected();
+  logger_disconnected();
   logger_connected();
   // #19 is durable, #20 failed, #21 came too late.
   const Actions actions = hear(opened(20, {{{20}, {20}}}));
@@ -202,7 +207,7 @@ TEST_F(CoordinatorRoleTest, AWriteThatFailsIsVoidedEverywhereAlsoWhenTheLoggerGo
 TEST_F(CoordinatorRoleTest, AFailureThatWasNotHeardOfIsFoundWhenTheLoggerComesBack) {
   serve();
   for (std::uint64_t token = 1; token <= 2; ++token) submit(token);
-  role_.logger_disconnected();
+  logger_disconnected();
   logger_connected();
   const Actions actions = hear(opened(20, {{{19}, {19}}}));
   EXPECT_EQ(answered(actions), (std::vector<std::uint64_t>{1001, 2}));
@@ -213,7 +218,7 @@ TEST_F(CoordinatorRoleTest, ALogThatHasLostWhatWasAcknowledgedIsNotUsed) {
   serve();
   submit(1);
   hear(Logged{kVolume, kEpoch, {19}});
-  role_.logger_disconnected();
+  logger_disconnected();
   logger_connected();
   const auto dropped = only<CoordinatorRole::DisconnectLogger>(hear(opened(18)));
   ASSERT_TRUE(dropped.has_value());
@@ -279,6 +284,117 @@ TEST_F(CoordinatorRoleTest, TheFrontierIsThatOfTheLastImage) {
   EXPECT_TRUE(only<CoordinatorRole::Disconnect>(
       hear(kOther, StorageProgress{kVolume, kEpoch, {20}, {21}, 0})))
       << "nobody has #21";
+}
+
+// Writes #19 and what follows are settled, and in this node's image.
+class AbsentStorageTest : public CoordinatorRoleTest {
+ protected:
+  void SetUp() override {
+    serve();
+    open_storage(kOwn, 18);
+    open_storage(kOther, 18);
+  }
+  void write_one(std::uint64_t sequence) {
+    submit(sequence);
+    hear(Logged{kVolume, kEpoch, {sequence}});
+    hear(kOwn, StorageProgress{kVolume, kEpoch, {18}, {sequence}, 64 * kBlockBytes});
+  }
+  void leave() {
+    Actions out;
+    role_.storage_disconnected(kOther, kNow, out);
+  }
+  Actions comes_back(std::uint64_t durable) {
+    storage_connected(kOther);
+    return hear(kOther, StorageOpened{kVolume, kEpoch, {durable}, {durable}});
+  }
+  [[nodiscard]] std::uint64_t frontier() const { return role_.writes().frontier().value; }
+};
+
+TEST_F(AbsentStorageTest, TheFrontierDoesNotWaitForItForEver) {
+  leave();
+  write_one(19);
+  tick(10s);
+  tick(10s + 59min);
+  EXPECT_EQ(frontier(), 18u);
+  const Actions actions = tick(10s + 60min);
+  EXPECT_EQ(frontier(), 19u);
+  EXPECT_EQ(sent<FrontierMessage>(actions)->frontier, SequenceNumber{19});
+  write_one(20);
+  EXPECT_EQ(frontier(), 20u);
+}
+
+TEST_F(AbsentStorageTest, WhoIsBackInTimeCountsAndGoesOn) {
+  leave();
+  write_one(19);
+  tick(10s);
+  tick(10s + 59min);
+  EXPECT_FALSE(sent<Resume>(comes_back(18))->start_over);
+  tick(10s + 60min);
+  EXPECT_EQ(frontier(), 18u);
+  leave();
+  tick(200min);
+  EXPECT_EQ(frontier(), 18u) << "it is away anew";
+}
+
+TEST_F(AbsentStorageTest, WhoComesBackTooLateStartsOverAndCountsThen) {
+  leave();
+  write_one(19);
+  tick(10s);
+  tick(2h);
+  const auto resume = sent<Resume>(comes_back(18));
+  ASSERT_TRUE(resume.has_value());
+  EXPECT_TRUE(resume->start_over);
+  for (const auto& action : submit(20)) {
+    const auto* told = std::get_if<CoordinatorRole::ToStore>(&action);
+    EXPECT_TRUE(told == nullptr || told->node == kOwn) << "nothing else comes to it";
+  }
+  hear(Logged{kVolume, kEpoch, {20}});
+  hear(kOther, Refused{kVolume, kEpoch, {ErrorCode::kUnavailable, "it is made anew"}});
+  hear(kOwn, StorageProgress{kVolume, kEpoch, {18}, {20}, 64 * kBlockBytes});
+  EXPECT_EQ(frontier(), 20u);
+  const auto again = sent<Resume>(comes_back(0));
+  ASSERT_TRUE(again.has_value());
+  EXPECT_FALSE(again->start_over);
+  EXPECT_EQ(role_.durable_at(kOther), SequenceNumber{0});
+  write_one(21);
+  EXPECT_EQ(frontier(), 20u) << "it counts";
+  hear(kOther, StorageProgress{kVolume, kEpoch, {20}, {21}, 64 * kBlockBytes});
+  EXPECT_EQ(frontier(), 21u);
+}
+
+// It has written since, of a history that the log had given up by then.
+TEST_F(AbsentStorageTest, WhatItHadBeforeItWentCounts) {
+  leave();
+  write_one(19);
+  tick(10s);
+  tick(2h);
+  EXPECT_TRUE(sent<Resume>(comes_back(19))->start_over);
+}
+
+TEST_F(AbsentStorageTest, WhoMissedNothingGoesOnHoweverLongItWasAway) {
+  leave();
+  tick(10s);
+  tick(2h);
+  EXPECT_FALSE(sent<Resume>(comes_back(18))->start_over);
+}
+
+TEST_F(AbsentStorageTest, TheOneThatReadsAreServedFromIsNeverAbsent) {
+  Actions out;
+  role_.storage_disconnected(kOwn, kNow, out);
+  submit(19);
+  hear(Logged{kVolume, kEpoch, {19}});
+  hear(kOther, StorageProgress{kVolume, kEpoch, {18}, {19}, 64 * kBlockBytes});
+  tick(10s);
+  tick(2h);
+  EXPECT_EQ(frontier(), 18u);
+}
+
+// As the log says that another coordinator's was.
+TEST_F(CoordinatorRoleTest, AnImageBehindTheFrontierOfBeforeStartsOver) {
+  serve();
+  storage_connected(kOther);
+  const StorageOpened behind{kVolume, kEpoch, {6}, {6}};
+  EXPECT_TRUE(sent<Resume>(hear(kOther, behind))->start_over);
 }
 
 TEST_F(CoordinatorRoleTest, WritesWaitForTheSlowestStorageNodeButNotForLong) {
@@ -348,7 +464,7 @@ TEST_F(CoordinatorRoleTest, AMomentIsOpenWhenNobodyCanStampBeforeIt) {
   EXPECT_EQ(sent<RaiseFloor>(out)->time, VersionTime{kNow.ns + 500});
   EXPECT_GT(sent<WriteMessage>(submit(2))->stamp.time, VersionTime{kNow.ns + 500});
   EXPECT_FALSE(only<Settled>(hear(Logged{kVolume, kEpoch, {20}})).has_value());
-  role_.logger_disconnected();
+  logger_disconnected();
   logger_connected();
   EXPECT_TRUE(sent<RaiseFloor>(hear(opened(20))).has_value()) << "it may not have heard of it";
   const auto settled = only<Settled>(hear(FloorRaised{kVolume, kEpoch, {kNow.ns + 500}}));

@@ -176,6 +176,27 @@ TEST_F(LoggerRoleTest, HolesThatItBeganWithAreSettledWhenTheyAreVoid) {
   EXPECT_TRUE(only<LoggerRole::Append>(hear(kFirst, write_of(19))).has_value());
 }
 
+// As a journal that was long not in use begins.
+TEST_F(LoggerRoleTest, ManyNumbersAreVoidedAtTheCostOfOne) {
+  constexpr std::uint64_t kMany = std::uint64_t{1} << 50;
+  open(kFirst);
+  const VoidMessage unused{kVolume, {5}, {11}, {kMany}};
+  ASSERT_TRUE(only<LoggerRole::AppendVoid>(hear(kFirst, unused)).has_value());
+  LoggerRole::Actions out;
+  role_->void_appended({{11}, {kMany}}, Error{ErrorCode::kIo, "the disk"}, out);
+  ASSERT_TRUE(sent<Refused>(out).has_value());
+  hear(kSecond, OpenLog{kVolume, {6}});
+  const auto opened = sent<LogOpened>(promised(6));
+  EXPECT_EQ(opened->last, SequenceNumber{kMany});
+  EXPECT_EQ(opened->holes, (std::vector<SequenceRange>{{{11}, {kMany}}}));
+  ASSERT_TRUE(only<LoggerRole::AppendVoid>(hear(kSecond, VoidMessage{kVolume, {6}, {11}, {kMany}}))
+                  .has_value());
+  out.clear();
+  role_->void_appended({{11}, {kMany}}, {}, out);
+  EXPECT_EQ(through(), kMany);
+  EXPECT_TRUE(only<LoggerRole::Append>(hear(kSecond, write_of(kMany + 1, 6))).has_value());
+}
+
 TEST_F(LoggerRoleTest, AHoleThatItBeganWithIsVoidedOnceAndNothingBesideIt) {
   for (const auto& [first, last] : {std::pair(2, 3), std::pair(4, 5), std::pair(2, 5)}) {
     begin_with({{{3}, {4}}});

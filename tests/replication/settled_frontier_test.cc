@@ -44,11 +44,23 @@ TEST(SettledFrontier, EveryOrderEndsAtTheHighest) {
   }
 }
 
+TEST(SettledFrontier, MillionsSettleAtOnce) {
+  constexpr std::uint64_t kMany = std::uint64_t{1} << 50;
+  SettledFrontier frontier(SequenceNumber{10});
+  EXPECT_FALSE(frontier.settle({{12}, {kMany}}));
+  EXPECT_FALSE(frontier.settle({{kMany + 2}, {2 * kMany}}));
+  EXPECT_TRUE(frontier.settle(SequenceNumber{11}));
+  EXPECT_EQ(frontier.value(), SequenceNumber{kMany});
+  EXPECT_TRUE(frontier.settle(SequenceNumber{kMany + 1}));
+  EXPECT_EQ(frontier.value(), SequenceNumber{2 * kMany});
+}
+
 TEST(SettledFrontierDeath, TwiceOrBelowIsABug) {
   SettledFrontier frontier(SequenceNumber{5});
   EXPECT_FALSE(frontier.settle(SequenceNumber{7}));
   EXPECT_DEATH(frontier.settle(SequenceNumber{7}), "CHECK failed");
   EXPECT_DEATH(frontier.settle(SequenceNumber{5}), "CHECK failed");
+  EXPECT_DEATH(frontier.settle({{6}, {7}}), "CHECK failed");
 }
 
 }  // namespace

@@ -20,6 +20,9 @@ struct Storage final : ClusterStorageParticipant, PromiseStore {
   void prepare(const WriteMessage& message) override { note("prepare", message.stamp.sequence); }
   void drop(const VoidMessage& message) override { note("drop", message.first); }
   void commit(SequenceNumber settled) override { note("commit", settled); }
+  void start_over(UniqueFunction<void()> done) override { done(); }
+  void harden(UniqueFunction<void(Result<void>)> done) override { done({}); }
+  void log_away(std::optional<SequenceNumber> /*since*/) override {}
   void forget() override { heard.emplace_back("forget"); }
   void catch_up(SequenceNumber from, SequenceNumber to, SequenceNumber at,
                 UniqueFunction<void()> done) override {

@@ -192,5 +192,44 @@ TEST_F(StorageRoleTest, TellsHowFarItIsAndWhatItGrants) {
   EXPECT_EQ(again->resumed, SequenceNumber{11});
 }
 
+TEST_F(StorageRoleTest, WhoLacksWhatIsGivenUpStartsOverAndIsSilentMeanwhile) {
+  open(kFirst, 10);
+  const auto actions = hear(kFirst, Resume{kVolume, {5}, {30}, true});
+  EXPECT_TRUE(only<StorageRole::StartOver>(actions).has_value());
+  EXPECT_EQ(sent<Refused>(actions)->error.code, ErrorCode::kUnavailable);
+  EXPECT_TRUE(role_.catching_up());
+  EXPECT_TRUE(sent<Refused>(hear(kFirst, write_of(31, 30))).has_value());
+  EXPECT_TRUE(sent<Refused>(hear(kSecond, OpenStorage{kVolume, {5}})).has_value());
+  StorageRole::Actions out;
+  role_.outlived(out);
+  EXPECT_TRUE(out.empty()) << "once is enough";
+  role_.started_over(out);
+  EXPECT_FALSE(role_.catching_up());
+  const auto opened = sent<StorageOpened>(hear(kSecond, OpenStorage{kVolume, {5}}));
+  ASSERT_TRUE(opened.has_value());
+  EXPECT_EQ(opened->committed, SequenceNumber{0});
+  EXPECT_EQ(opened->durable, SequenceNumber{0});
+  const auto missed = only<StorageRole::CatchUp>(hear(kSecond, Resume{kVolume, {5}, {30}}));
+  ASSERT_TRUE(missed.has_value());
+  EXPECT_EQ(missed->from, SequenceNumber{0});
+  EXPECT_EQ(missed->to, SequenceNumber{30});
+}
+
+TEST_F(StorageRoleTest, WhatIsMissedAndIsNotInTheHistoryAnyMoreMakesItStartOver) {
+  open(kFirst, 20);
+  // Another coordinator is being promised something just then.
+  EXPECT_TRUE(only<StorageRole::Promise>(hear(kSecond, OpenStorage{kVolume, {6}})).has_value());
+  StorageRole::Actions out;
+  role_.outlived(out);
+  EXPECT_TRUE(only<StorageRole::StartOver>(out).has_value());
+  EXPECT_TRUE(promised(6).empty());
+  out.clear();
+  role_.started_over(out);
+  EXPECT_EQ(sent<StorageOpened>(out)->committed, SequenceNumber{0}) << "it is answered now";
+  out.clear();
+  role_.outlived(out);
+  EXPECT_TRUE(out.empty()) << "nothing is being asked";
+}
+
 }  // namespace
 }  // namespace mariner::replication

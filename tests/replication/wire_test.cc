@@ -51,6 +51,8 @@ TEST(Wire, EveryMessageComesAsItWasSent) {
   EXPECT_EQ(back(OpenLog{kVolume, kEpoch}).epoch, kEpoch);
   EXPECT_EQ(back(OpenStorage{kVolume, kEpoch}).epoch, kEpoch);
   EXPECT_EQ(back(Resume{kVolume, kEpoch, {5}}).settled, SequenceNumber{5});
+  EXPECT_FALSE(back(Resume{kVolume, kEpoch, {5}}).start_over);
+  EXPECT_TRUE(back(Resume{kVolume, kEpoch, {5}, true}).start_over);
   const VoidMessage lost = back(VoidMessage{kVolume, kEpoch, {5}, {9}});
   EXPECT_EQ(lost.first, SequenceNumber{5});
   EXPECT_EQ(lost.last, SequenceNumber{9});

@@ -36,9 +36,10 @@ class CallerServiceTest : public ::testing::Test {
     coordinator_.reset();
     link_ = std::make_unique<CoordinatorLink>(
         rig_.node(node).caller, kVolume,
-        CoordinatorLink::Participants{kThree, {kOne, kTwo}, {.storage = &own}});
+        CoordinatorLink::Participants{
+            .logger = kThree, .storages = {kOne, kTwo}, .own = {.storage = &own}});
     coordinator_ = std::make_unique<CoordinatorHost>(
-        CoordinatorRole::Start{kVolume, {++epoch_}, {kOne, kTwo}, NodeId{node}},
+        CoordinatorRole::Start{kVolume, {++epoch_}, {kOne, kTwo}, NodeId{node}, kThree},
         CoordinatorRole::Options{}, rig_.loop.executor(), *link_, CoordinatorHost::Events{});
     link_->begin(*coordinator_);
     ASSERT_TRUE(rig_.run_until([&] {

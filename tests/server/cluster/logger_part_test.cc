@@ -23,7 +23,7 @@ using volume::VolumeHistory;
 constexpr VolumeId kVolume = LoggedRig::kVolume;
 
 LoggerRole::Start begin(const VolumeHistory& found, index::IndexMoment indexed = {}) {
-  return begin_logging(kVolume, found, indexed, Epoch{4}, VersionTime{500});
+  return begin_logging(kVolume, found, indexed, indexed.sequence, Epoch{4}, VersionTime{500});
 }
 
 VolumeHistory history(std::uint64_t last, std::uint64_t settled,
@@ -110,7 +110,8 @@ class LoggerPartTest : public ::testing::Test {
     options.index = rig_.index.shared();
     part_ = std::make_unique<LoggerPart>(
         std::move(options),
-        begin_logging(kVolume, found, rig_.index.index().newest(), promised, {}),
+        begin_logging(kVolume, found, rig_.index.index().newest(), rig_.index.index().end(),
+                      promised, {}),
         LoggerPart::Parts{{rig_.disks, rig_.writer, rig_.log_reader}, rig_.executor, promises_});
     to_ = part_->host().accept([this](const FromLogger& message) { said_.push_back(message); });
   }

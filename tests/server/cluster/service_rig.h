@@ -66,6 +66,9 @@ class MemoryStorage final : public replication::ClusterStorageParticipant,
     committed.insert(prepared_.begin(), end);
     prepared_.erase(prepared_.begin(), end);
   }
+  void start_over(UniqueFunction<void()> done) override { done(); }
+  void harden(UniqueFunction<void(Result<void>)> done) override { done({}); }
+  void log_away(std::optional<SequenceNumber> /*since*/) override {}
   void forget() override { prepared_.clear(); }
   void catch_up(SequenceNumber from, SequenceNumber to, SequenceNumber /*at*/,
                 UniqueFunction<void()> done) override {

@@ -50,6 +50,7 @@ class StoragePartTest : public ::testing::Test {
       kept({});
     };
     events.apply_failed = [this](const Error&) { ++failures_; };
+    events.starts_over = [this] { ++starts_over_; };
     part_ = std::make_unique<StoragePart>(
         std::make_unique<test::WatchedDisk>(disk_, [](ByteRange, bool) {}),
         replication::StorageRole::Start{kVolume, promised, {durable}}, options,
@@ -126,6 +127,7 @@ class StoragePartTest : public ::testing::Test {
   std::vector<FromStorage> said_;
   SequenceNumber durable_;
   int failures_ = 0;
+  int starts_over_ = 0;
   bool keep_fails_ = false;
 };
 
@@ -192,6 +194,70 @@ TEST_F(StoragePartTest, WhatCameSinceTheImageTheHistoryTells) {
   past.done(std::vector<BlockRange>{});
   executor_.run_ready();
   EXPECT_EQ(text, "h");
+}
+
+TEST_F(StoragePartTest, WhatIsNotInTheHistoryAnyMoreIsBuiltAnew) {
+  disk_.overwrite(0, LoggedRig::blocks_of('i', 4).bytes());
+  make(7, Epoch{4});
+  resume(20);
+  AskedHistory::Changed asked = AskedHistory::next(history_.changes);
+  asked.portion(std::vector<BlockRange>{{{2}, {1}}});
+  keep_fails_ = true;
+  asked.done(Error{ErrorCode::kOutsideWindow, "it begins at #15"});
+  executor_.run_ready();
+  EXPECT_EQ(said<replication::Refused>()->error.code, ErrorCode::kUnavailable);
+  EXPECT_EQ(starts_over_, 1);
+  EXPECT_EQ(image(), "iiii") << "before it is kept that nothing is there";
+  std::string served = "nothing";
+  Payload to = Payload::allocate(kBlockBytes);
+  part_->image().read({{0}, {1}}, to.bytes(), [&](const Result<void>& r) {
+    served = r ? "something" : error_code_name(r.error().code);
+  });
+  EXPECT_EQ(served, error_code_name(ErrorCode::kUnavailable)) << "nobody is given any of it";
+  keep_fails_ = false;
+  durable_ = {99};
+  advance(2s);
+  EXPECT_EQ(durable_, SequenceNumber{0});
+  EXPECT_EQ(image(), "0000");
+  EXPECT_EQ(part_->storage().lag_bytes(), 0u);
+
+  resume(30);
+  EXPECT_EQ(said<replication::StorageOpened>()->durable, SequenceNumber{0});
+  AskedHistory::Locate stored = AskedHistory::next(history_.locates);
+  ASSERT_EQ(stored.lookups.size(), 1u);
+  EXPECT_EQ(stored.lookups[0].at, SequenceNumber{30}) << "what is stored at all";
+  volume::History::Located nothing;
+  nothing.runs.push_back(
+      {stored.lookups[0].range, volume::PastRun::Source::kZero, false, {}, nullptr});
+  stored.done(std::move(nothing));
+  executor_.run_ready();
+  EXPECT_EQ(said<replication::CaughtUp>()->through, SequenceNumber{30});
+  advance(3s);
+  EXPECT_EQ(durable_, SequenceNumber{30});
+}
+
+// The applier is at it, and waits for the history.
+TEST_F(StoragePartTest, WhoIsToldToStartOverDropsWhatItHad) {
+  make(7, Epoch{4});
+  resume(7);
+  write(8, {{0}, {1}}, 'a');
+  commit(8);
+  executor_.advance(3s);
+  AskedHistory::Locate base = AskedHistory::next(history_.locates);
+  tell(replication::Resume{kVolume, kEpoch, {20}, true});
+  EXPECT_EQ(starts_over_, 1);
+  EXPECT_FALSE(part_->idle());
+  volume::History::Located none;
+  none.runs.push_back({base.lookups[0].range, volume::PastRun::Source::kZero, false, {}, nullptr});
+  base.done(std::move(none));
+  advance(3s);
+  EXPECT_EQ(image(), "0000");
+  EXPECT_EQ(durable_, SequenceNumber{0});
+  resume(20);
+  EXPECT_EQ(said<replication::StorageOpened>()->committed, SequenceNumber{0});
+  AskedHistory::Locate stored = AskedHistory::next(history_.locates);
+  EXPECT_EQ(stored.lookups[0].at, SequenceNumber{20});
+  stored.done(Error{ErrorCode::kUnavailable, "the log is away"});
 }
 
 TEST_F(StoragePartTest, AnImageThatCannotBeWrittenIsSaidAndTriedAgain) {

@@ -45,6 +45,14 @@ class ClusterKeeperTest : public testing::ClusterNodeFixture {
   }
   [[nodiscard]] std::uint64_t oldest() { return node(1).show(kVolume)->oldest().sequence(); }
 
+  // Every image has everything.
+  bool healed() {
+    const api::ReplicatedVolume all = node().replicas(kVolume);
+    return std::ranges::all_of(all.replicas(), [&](const api::Replica& replica) {
+      return replica.role() == "logger" ||
+             (replica.caught_up() && replica.durable() >= all.replicas(0).settled());
+    });
+  }
   static std::string contents(const std::string& file) {
     std::ifstream in(file, std::ios::binary);
     return {std::istreambuf_iterator<char>(in), {}};
@@ -78,6 +86,26 @@ TEST_F(ClusterKeeperTest, TheLogGivesUpWhatNoWindowNeedsAndNothingElse) {
   EXPECT_EQ(read(0), 'y');
 }
 
+TEST_F(ClusterKeeperTest, AnImageWhoseNodeWasAwayForTooLongIsBuiltAnew) {
+  config(0).cluster.absent_max = std::chrono::seconds(1);
+  write(2, 'w');
+  ASSERT_TRUE(eventually([&] { return healed(); })) << "it has an image";
+  stop(2);
+  stop(0);
+  start(0);
+  ASSERT_TRUE(comes_to_serve());
+  write(0, 'x');
+  fill();
+  ASSERT_TRUE(eventually([&] { return oldest() > 0; })) << "the log waits for nobody";
+  start(2);
+  EXPECT_TRUE(eventually([&] { return told("the image is made anew", 2) == 1; }));
+  write(1, 'z');
+  ASSERT_TRUE(eventually([&] { return healed(); })) << node().replicas(kVolume).ShortDebugString();
+  EXPECT_EQ(contents(path("state/images/1.raw", 2)), contents(path("state/images/1.raw")));
+  EXPECT_EQ(told("the image is made anew", 2), 1u);
+  EXPECT_EQ(read(0), 'x');
+}
+
 TEST_F(ClusterKeeperTest, AnImageThatIsLostIsBuiltFromAnotherAndTheLog) {
   write(0, 'x');
   fill();
@@ -87,14 +115,7 @@ TEST_F(ClusterKeeperTest, AnImageThatIsLostIsBuiltFromAnotherAndTheLog) {
   const std::string lost = path("state/images/1.raw", 2);
   ASSERT_TRUE(std::filesystem::remove(lost));
   start(2);
-  const auto healed = [&] {
-    const api::ReplicatedVolume all = node().replicas(kVolume);
-    return std::ranges::all_of(all.replicas(), [&](const api::Replica& replica) {
-      return replica.role() == "logger" ||
-             (replica.caught_up() && replica.durable() >= all.replicas(0).settled());
-    });
-  };
-  ASSERT_TRUE(eventually(healed)) << node().replicas(kVolume).ShortDebugString();
+  ASSERT_TRUE(eventually([&] { return healed(); })) << node().replicas(kVolume).ShortDebugString();
   EXPECT_EQ(contents(lost), contents(path("state/images/1.raw")));
   EXPECT_EQ(contents(lost)[0], 'x');
   stop(0);

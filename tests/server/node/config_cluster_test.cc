@@ -75,9 +75,9 @@ std::vector<std::string> problems(const ConfigReading& reading) {
 }
 
 TEST(ConfigCluster, WhatANodeOfAClusterSays) {
-  const ConfigReading reading =
-      read_node("listen = ['0.0.0.0:9862', '[::]:9862']\nlease = '10s'\n" + std::string(kEtcd) +
-                kNode + node("4095", "n-2.east", "'10.0.0.2:9862', '[fd00::2]:9862'"));
+  const ConfigReading reading = read_node(
+      "listen = ['0.0.0.0:9862', '[::]:9862']\nlease = '10s'\nabsent_max = '2d'\n" +
+      std::string(kEtcd) + kNode + node("4095", "n-2.east", "'10.0.0.2:9862', '[fd00::2]:9862'"));
   ASSERT_TRUE(reading.config) << testing::PrintToString(problems(reading));
   EXPECT_THAT(problems(reading), IsEmpty());
   const ClusterConfig& cluster = reading.config->cluster;
@@ -87,6 +87,7 @@ TEST(ConfigCluster, WhatANodeOfAClusterSays) {
               ElementsAre(Endpoint{"10.0.0.1", 2379, false}, Endpoint{"10.0.0.2", 2379, false},
                           Endpoint{"10.0.0.3", 2379, false}));
   EXPECT_EQ(cluster.lease, seconds(10));
+  EXPECT_EQ(cluster.absent_max, std::chrono::hours(48));
   EXPECT_THAT(
       cluster.nodes,
       ElementsAre(ClusterNodeConfig{1, "a", {{"10.0.0.1", 9862, false}}},
@@ -96,6 +97,8 @@ TEST(ConfigCluster, WhatANodeOfAClusterSays) {
 
 TEST(ConfigCluster, TheLeaseIsThreeSecondsIfNothingIsSaid) {
   EXPECT_EQ(read_node(kListen + std::string(kEtcd) + kNode).config->cluster.lease, seconds(3));
+  EXPECT_EQ(read_node(kListen + std::string(kEtcd) + kNode).config->cluster.absent_max,
+            std::chrono::hours(1));
 }
 
 TEST(ConfigCluster, WhatANodeOfAClusterNeeds) {

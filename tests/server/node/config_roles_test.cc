@@ -87,6 +87,9 @@ TEST(ConfigRoles, EachRuleHasItsMessage) {
 
 TEST(ConfigRoles, ALogIsOfLoggersAndStandaloneNodes) {
   EXPECT_THAT(read("roles = ['storage']").config->log.disks, IsEmpty());
+  EXPECT_FALSE(read("roles = ['storage']").config->has_log());
+  EXPECT_TRUE(read("roles = ['logger']").config->has_log());
+  EXPECT_TRUE(parse_config("version = 1\n", "m.toml").config->has_log());
   EXPECT_THAT(read("roles = ['logger']").config->log.disks, ElementsAre("/var/lib/mariner/log0"));
   EXPECT_THAT(read("roles = ['logger']", "[log]\ndisks = ['/dev/vdb']\n").config->log.disks,
               ElementsAre("/dev/vdb"));
@@ -100,15 +103,37 @@ TEST(ConfigRoles, SectionsThatANodeDoesNotUse) {
   EXPECT_THAT(problems(logger),
               ElementsAre("m.toml:5: warning: storage: not used: this node has not the role "
                           "\"storage\"; add the role, or remove the section"));
-  const ConfigReading storage = read("roles = ['storage']", sections);
-  EXPECT_TRUE(storage.config);
-  EXPECT_THAT(problems(storage),
+  const ConfigReading manager = read("roles = ['manager']", sections);
+  EXPECT_TRUE(manager.config);
+  EXPECT_THAT(problems(manager),
               ElementsAre(testing::StartsWith(
                               "m.toml:3: warning: log: not used: this node has not the role "
                               "\"logger\""),
+                          testing::StartsWith("m.toml:5: warning: storage: not used"),
                           testing::StartsWith("m.toml:7: warning: index: not used")));
+  EXPECT_THAT(problems(read("roles = ['storage']", sections)), IsEmpty());
   EXPECT_THAT(problems(read("roles = ['logger', 'storage']", sections)), IsEmpty());
   EXPECT_THAT(problems(parse_config("version = 1\n" + sections, "m.toml")), IsEmpty());
+}
+
+TEST(ConfigRoles, AStorageNodeKeepsAJournalWhereItIsSaid) {
+  const ConfigReading journal = read("roles = ['storage']", "[log]\ndisks = ['/dev/vdb']\n");
+  ASSERT_TRUE(journal.config);
+  EXPECT_TRUE(journal.config->has_log());
+  EXPECT_EQ(journal.config->log.max_size.bytes, 4ull << 30);
+  EXPECT_EQ(journal.config->index.memory.bytes, 64ull << 20);
+  EXPECT_EQ(read("roles = ['storage', 'logger']").config->log.max_size.bytes, 8ull << 30);
+  EXPECT_EQ(read("roles = ['storage']", "[log]\ndisks = ['/x']\nmax_size = '1G'\n")
+                .config->log.max_size.bytes,
+            1ull << 30);
+  const ConfigReading nowhere =
+      read("roles = ['storage']", "[log]\nmax_size = '1G'\n[index]\nmemory = '1G'\n");
+  EXPECT_TRUE(nowhere.config);
+  EXPECT_FALSE(nowhere.config->has_log());
+  EXPECT_THAT(problems(nowhere),
+              ElementsAre(HasSubstr("m.toml:3: warning: log: not used: a storage node keeps a "
+                                    "journal where [log] disks says"),
+                          HasSubstr("m.toml:5: warning: index: not used")));
 }
 
 TEST(ConfigRoles, TagsOfPortalGroupsLeaveRoomForTheNodesNumber) {

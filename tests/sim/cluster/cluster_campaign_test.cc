@@ -18,14 +18,16 @@ TEST(ClusterCampaign, OneHistoryWhateverFails) {
   });
   std::printf(
       "seeds: %llu runs, %llu virtual seconds, %llu faults, %llu epochs; %llu writes acknowledged, "
-      "%llu reads, %llu "
-      "moments opened\n",
+      "%llu reads, %llu moments opened; %llu times without a logger, with %llu writes\n",
       static_cast<unsigned long long>(totals.runs), static_cast<unsigned long long>(totals.seconds),
       static_cast<unsigned long long>(totals.faults),
       static_cast<unsigned long long>(totals.epochs),
       static_cast<unsigned long long>(totals.acknowledged),
       static_cast<unsigned long long>(totals.reads),
-      static_cast<unsigned long long>(totals.moments));
+      static_cast<unsigned long long>(totals.moments),
+      static_cast<unsigned long long>(totals.times_away),
+      static_cast<unsigned long long>(totals.acknowledged_away));
+  EXPECT_GT(totals.acknowledged_away, 0);
 }
 
 class PlantedMistake : public ::testing::TestWithParam<Planted> {};
@@ -51,7 +53,8 @@ INSTANTIATE_TEST_SUITE_P(All, PlantedMistake,
                          ::testing::Values(Planted::kAcknowledgedBeforeFlush,
                                            Planted::kEpochNotChecked, Planted::kForgottenInCatchUp,
                                            Planted::kReadFromMirror, Planted::kNumbersReused,
-                                           Planted::kLeaseHeldTooLong,
+                                           Planted::kLeaseHeldTooLong, Planted::kNotHardened,
+                                           Planted::kNotTakenBack, Planted::kOneJournalCounts,
                                            Planted::kCommittedBeforeCaughtUp),
                          [](const auto& each) {
                            return "Number" + std::to_string(static_cast<int>(each.param));

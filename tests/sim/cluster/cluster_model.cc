@@ -9,6 +9,21 @@ std::string number(SequenceNumber sequence) { return "#" + std::to_string(sequen
 
 }  // namespace
 
+Blocks blocks_at(const LoggedWrites& log, SequenceNumber at) {
+  Blocks blocks;
+  for (auto it = log.begin(); it != log.end() && it->first <= at; ++it) {
+    const auto& [sequence, write] = *it;
+    if (write.back_to) {
+      blocks = blocks_at(log, *write.back_to);
+      continue;
+    }
+    for (std::uint64_t i = 0; i < write.extent.count.value; ++i) {
+      blocks[write.extent.first.value + i] = {sequence, write.attempt};
+    }
+  }
+  return blocks;
+}
+
 replication::WriteRequest sim_write(BlockRange extent, std::uint64_t attempt) {
   replication::WriteRequest request;
   request.kind = replication::WriteKind::kZero;  // costs no payload
@@ -39,10 +54,16 @@ void ClusterModel::acknowledged(std::uint64_t attempt, const replication::Stamp&
   one.acknowledged = true;
   one.stamp = stamp;
   ++acknowledged_;
+  if (away_) ++acknowledged_away_;
   for (std::uint64_t i = 0; i < one.extent.count.value; ++i) {
     SequenceNumber& newest = newest_acknowledged_[one.extent.first.value + i];
     newest = std::max(newest, stamp.sequence);
   }
+}
+
+void ClusterModel::began(const std::optional<replication::LogAway>& away) {
+  if (away && away_ != away) ++times_away_;
+  away_ = away;
 }
 
 void ClusterModel::failed(std::uint64_t attempt) { attempts_[attempt].failed = true; }
@@ -107,12 +128,7 @@ void ClusterModel::check_log(const LoggedWrites& log) {
 }
 
 void ClusterModel::check_image(std::uint32_t node, const Blocks& image, const LoggedWrites& log) {
-  Blocks expected;
-  for (const auto& [sequence, write] : log) {
-    for (std::uint64_t i = 0; i < write.extent.count.value; ++i) {
-      expected[write.extent.first.value + i] = {sequence, write.attempt};
-    }
-  }
+  const Blocks expected = blocks_at(log, SequenceNumber{UINT64_MAX});
   for (const auto& [block, value] : expected) {
     const auto found = image.find(block);
     if (found == image.end() || found->second != value) {

@@ -27,8 +27,12 @@ struct LoggedWrite {
   replication::Stamp stamp;
   BlockRange extent;
   std::uint64_t attempt = 0;
+  std::optional<SequenceNumber> back_to;  // a rollback, no write
 };
 using LoggedWrites = std::map<SequenceNumber, LoggedWrite>;
+
+// What the log says of all blocks as of `at`.
+[[nodiscard]] Blocks blocks_at(const LoggedWrites& log, SequenceNumber at);
 
 [[nodiscard]] replication::WriteRequest sim_write(BlockRange extent, std::uint64_t attempt);
 [[nodiscard]] inline std::uint64_t attempt_of(const replication::WriteRequest& request) {
@@ -49,6 +53,9 @@ class ClusterModel {
   void read(std::uint64_t block, SequenceNumber at_least, const BlockValue& value,
             std::uint32_t node);
 
+  // A coordinator begins, with the logger or without it.
+  void began(const std::optional<replication::LogAway>& away);
+
   // A moment was opened, and resolves to everything at or before `at`.
   void opened(VersionTime time, SequenceNumber at);
 
@@ -62,6 +69,9 @@ class ClusterModel {
   [[nodiscard]] const std::optional<std::string>& violation() const { return violation_; }
   [[nodiscard]] std::uint64_t acknowledged_count() const { return acknowledged_; }
   [[nodiscard]] std::uint64_t reads() const { return reads_; }
+  // How often the logger was gone without; what was acknowledged meanwhile.
+  [[nodiscard]] std::uint64_t times_away() const { return times_away_; }
+  [[nodiscard]] std::uint64_t acknowledged_away() const { return acknowledged_away_; }
   [[nodiscard]] std::uint64_t moments() const { return moments_.size(); }
 
  private:
@@ -89,6 +99,9 @@ class ClusterModel {
   std::optional<std::string> violation_;
   std::uint64_t acknowledged_ = 0;
   std::uint64_t reads_ = 0;
+  std::optional<replication::LogAway> away_;
+  std::uint64_t times_away_ = 0;
+  std::uint64_t acknowledged_away_ = 0;
 };
 
 }  // namespace mariner::test

@@ -24,15 +24,17 @@ struct ClusterSim::Volume {
   VolumeId id;
   ClusterModel model;
   LoggerDisk log;
+  std::array<LoggerDisk, 2> journals;
   std::array<StorageDisk, 2> disks;
   Directory directory;
 };
 
-// A logger's part of a volume.
+// A logger's part of a volume, or a journal.
 struct ClusterSim::LoggerPart {
-  LoggerPart(SimNode& node, std::mt19937_64& random, Volume& volume, Planted planted)
-      : log(node, random, volume.model, volume.log, planted),
-        host(volume.log.start(volume.id), node, log, log) {}
+  LoggerPart(SimNode& node, std::mt19937_64& random, Volume& volume, LoggerDisk& disk,
+             Planted planted)
+      : log(node, random, volume.model, disk, planted),
+        host(disk.start(volume.id), node, log, log) {}
 
   SimLog log;
   replication::LoggerHost host;
@@ -69,9 +71,12 @@ ClusterSim::ClusterSim(std::uint64_t seed, Planted planted)
   for (std::size_t i = 0; i < kVolumes; ++i) {
     auto volume = std::make_unique<Volume>();
     volume->id = {static_cast<std::uint32_t>(i + 1)};
-    volume->directory.logger = [this, i]() -> replication::LoggerHost* {
-      Life* life = machine(kLogger).life.get();
+    volume->directory.log = [this, i](NodeId node) -> replication::LoggerHost* {
+      Life* life = machine(node.value).life.get();
       return life == nullptr ? nullptr : &life->loggers[i]->host;
+    };
+    volume->directory.source = [this, i](NodeId node) -> replication::LogSource* {
+      return &machine(node.value).life->loggers[i]->log;
     };
     volume->directory.storage = [this, i](NodeId node) -> StoragePart* {
       Life* life = machine(node.value).life.get();
@@ -110,12 +115,14 @@ void ClusterSim::start(std::uint32_t number) {
   auto faults = life.store.memory().faults();
   faults.partitioned = one.store_cut;
   life.store.memory().set_faults(faults);
-  if (number == kLogger) {
-    for (auto& volume : volumes_) {
-      life.loggers.push_back(std::make_unique<LoggerPart>(node, random_, *volume, planted_));
-    }
-    return;
+  for (auto& volume : volumes_) {
+    // (Node 2's journal alone is careless, where that is planted.)
+    const bool careless = planted_ == Planted::kOneJournalCounts && number == 2;
+    life.loggers.push_back(std::make_unique<LoggerPart>(
+        node, random_, *volume, number == kLogger ? volume->log : volume->journals[number - 1],
+        careless ? Planted::kAcknowledgedBeforeFlush : planted_));
   }
+  if (number == kLogger) return;
   const auto look = [this, number] {
     for (auto& target : machine(number).life->targets) target->look();
   };
@@ -148,8 +155,8 @@ void ClusterSim::crash(std::uint32_t number) {
   one.node.crash();
   one.life.reset();
   network_.crashed(one.node, below(2) == 0);
-  if (number == kLogger) {
-    for (auto& volume : volumes_) volume->log.crash(random_);
+  for (auto& volume : volumes_) {
+    (number == kLogger ? volume->log : volume->journals[number - 1]).crash(random_);
   }
 }
 
@@ -157,6 +164,21 @@ void ClusterSim::crash(std::uint32_t number) {
 void ClusterSim::ask_history(std::uint32_t number, std::size_t volume, SequenceNumber from,
                              SequenceNumber to, std::function<void(const Blocks&)> answer) {
   SimNode& node = machine(number).node;
+  const Life& life = *machine(number).life;
+  // While the logger is away, this node's journal; of what came before, the storage has all.
+  if (const auto since = life.storages[volume]->storage.away_since()) {
+    const LoggerPart& journal = *life.loggers[volume];
+    if (from >= *since && journal.host.role().settled() >= to) {
+      Blocks changed = journal.log.changed(from, to);
+      std::erase_if(changed, [&](const auto& each) { return each.second.sequence <= *since; });
+      node.after(1ms, [answer, changed] { answer(changed); });
+    } else {
+      node.after(100ms, [this, number, volume, from, to, answer] {
+        ask_history(number, volume, from, to, answer);
+      });
+    }
+    return;
+  }
   auto answered = std::make_shared<bool>(false);
   auto done = [answered, answer](const Blocks& changed) {
     if (!std::exchange(*answered, true)) answer(changed);
@@ -350,15 +372,16 @@ void ClusterSim::fault() {
       network_.reset(one.node, machine(other).node);
       return;
     case 9: {
-      Life* logger = machine(kLogger).life.get();
+      const std::uint32_t where = below(3) == 0 ? node : kLogger;
+      Life* logger = machine(where).life.get();
       if (logger == nullptr) return;
-      say("log trouble");
+      say("log trouble at node " + std::to_string(where));
       SimLog& log = logger->loggers[below(kVolumes)]->log;
       if (below(2) == 0) {
         log.set_faults({.fail_writes = 1 + static_cast<unsigned>(below(3)), .hangs = false});
       } else {
         log.set_faults({.fail_writes = 0, .hangs = true});
-        machine(kLogger).node.after(lasts, [&log] { log.set_faults({}); });
+        machine(where).node.after(lasts, [&log] { log.set_faults({}); });
       }
       return;
     }
@@ -417,6 +440,12 @@ void ClusterSim::heal() {
     for (std::uint32_t b = a + 1; b <= kNodes; ++b) network_.heal(machine(a).node, machine(b).node);
     Machine& one = machine(a);
     one.store_cut = false;
+    // A log that could not keep what it was sent is used again after a restart.
+    if (one.life != nullptr && std::ranges::any_of(one.life->loggers, [](const auto& logger) {
+          return logger->host.role().failed();
+        })) {
+      crash(a);
+    }
     if (one.life == nullptr) start(a);
     if (one.node.paused()) one.node.resume(random_);
     one.life->store.memory().set_faults({});
@@ -433,9 +462,12 @@ std::string ClusterSim::restless() {
     for (std::uint32_t node = 1; node <= 2; ++node) {
       const TargetHost& target = *machine(node).life->targets[i];
       if (target.coordinates()) coordinates = &target;
-      if (!machine(node).life->storages[i]->storage.applied()) return "an image is not written";
     }
     if (coordinates == nullptr) return "nobody coordinates";
+    if (coordinates->role().away()) return "the logger is away";
+    for (std::uint32_t node = 1; node <= 2; ++node) {
+      if (!machine(node).life->storages[i]->storage.applied()) return "an image is not written";
+    }
     const auto& writes = coordinates->role().writes();
     if (writes.in_flight() > 0 || writes.waiting() > 0) return "writes are under way";
     for (std::uint32_t node = 1; node <= 2; ++node) {
@@ -489,6 +521,8 @@ std::string ClusterSim::run(Totals& totals) {
     totals.reads += volume->model.reads();
     totals.moments += volume->model.moments();
     totals.epochs += volume->log.promised.value;
+    totals.times_away += volume->model.times_away();
+    totals.acknowledged_away += volume->model.acknowledged_away();
   }
   totals.faults += faults_;
   totals.seconds += static_cast<std::uint64_t>(

@@ -27,7 +27,9 @@ class ClusterSim {
     std::uint64_t moments = 0;
     std::uint64_t faults = 0;
     std::uint64_t epochs = 0;
-    std::uint64_t seconds = 0;  // virtual
+    std::uint64_t times_away = 0;         // of a logger, and it was gone without
+    std::uint64_t acknowledged_away = 0;  // meanwhile
+    std::uint64_t seconds = 0;            // virtual
   };
 
   ClusterSim(std::uint64_t seed, Planted planted);

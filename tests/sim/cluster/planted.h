@@ -15,6 +15,9 @@ enum class Planted : std::uint8_t {
   kReadFromMirror,           // a node that does not coordinate serves reads
   kNumbersReused,            // a new coordinator goes on right behind the log's end
   kLeaseHeldTooLong,         // a node relies on its lease ten seconds longer than it may
+  kNotHardened,              // a storage node keeps nothing beside its image and says that it did
+  kNotTakenBack,             // what one log alone has, and nobody was told of, stays in it
+  kOneJournalCounts,         // the journal of the other node says at once that it has what it gets
   kCommittedBeforeCaughtUp,  // a storage node makes new writes visible before what it missed
 };
 
@@ -27,6 +30,9 @@ constexpr std::string_view name_of(Planted planted) {
     case Planted::kReadFromMirror: return "read served on the mirror";
     case Planted::kNumbersReused: return "sequence numbers reused after promotion";
     case Planted::kLeaseHeldTooLong: return "timed-out lease treated as held";
+    case Planted::kNotHardened: return "not durable without the logger";
+    case Planted::kNotTakenBack: return "unacknowledged writes not taken back";
+    case Planted::kOneJournalCounts: return "acknowledged with one journal";
     case Planted::kCommittedBeforeCaughtUp: return "caught up before it was";
   }
   return "?";

@@ -32,7 +32,9 @@ SequenceNumber LoggerDisk::last() const {
 
 replication::LoggerRole::Start LoggerDisk::start(VolumeId volume) const {
   const VersionTime last_time = writes.empty() ? VersionTime{} : writes.rbegin()->second.stamp.time;
-  return {volume, promised, last(), last_time, floor, frontier};
+  replication::LoggerRole::Start start{volume, promised, last(), last_time, floor, frontier};
+  if (!writes.empty()) start.end = writes.rbegin()->second.back_to.value_or(writes.rbegin()->first);
+  return start;
 }
 
 void SimLog::promise(VolumeId /*volume*/, Epoch epoch, VersionTime floor, Done done) {
@@ -46,8 +48,9 @@ void SimLog::promise(VolumeId /*volume*/, Epoch epoch, VersionTime floor, Done d
 
 void SimLog::log(const replication::WriteMessage& message, Done done) {
   const SequenceNumber sequence = message.stamp.sequence;
-  append({LoggedWrite{message.stamp, message.write.extent, attempt_of(message.write)},
-          {sequence, sequence}},
+  LoggedWrite write{message.stamp, message.write.extent, attempt_of(message.write), {}};
+  if (message.write.kind == replication::WriteKind::kRollback) write.back_to = message.write.target;
+  append({write, {sequence, sequence}},
          [this, frontier = message.frontier, done = std::move(done)](Result<void> result) mutable {
            if (result) disk_.frontier = std::max(disk_.frontier, frontier);
            done(std::move(result));
@@ -106,13 +109,47 @@ void SimLog::set_faults(Faults faults) {
   for (const std::uint64_t number : std::exchange(hanging_, {})) finish(number);
 }
 
+void SimLog::fetch(SequenceNumber from, SequenceNumber to,
+                   UniqueFunction<void(Result<Portion>)> done) {
+  node_.after(std::chrono::microseconds(100 + random_() % 3000),
+              [this, from, to, done = std::move(done)]() mutable {
+                Portion portion;
+                portion.through = to;
+                for (auto it = disk_.writes.upper_bound(from);
+                     it != disk_.writes.end() && it->first <= to; ++it) {
+                  if (it->second.back_to) continue;
+                  if (portion.writes.size() == 5) {
+                    portion.through = portion.writes.back().stamp.sequence;
+                    break;
+                  }
+                  replication::WriteMessage write;
+                  write.stamp = it->second.stamp;
+                  write.write = sim_write(it->second.extent, it->second.attempt);
+                  portion.writes.push_back(std::move(write));
+                }
+                done(std::move(portion));
+              });
+}
+
 Blocks SimLog::changed(SequenceNumber from, SequenceNumber to) const {
-  Blocks changed;
+  std::set<std::uint64_t> touched;
+  const auto touch = [&](SequenceNumber after, SequenceNumber until) {
+    for (auto it = disk_.writes.upper_bound(after); it != disk_.writes.end() && it->first <= until;
+         ++it) {
+      for (std::uint64_t i = 0; i < it->second.extent.count.value; ++i) {
+        touched.insert(it->second.extent.first.value + i);
+      }
+    }
+  };
+  touch(from, to);
   for (auto it = disk_.writes.upper_bound(from); it != disk_.writes.end() && it->first <= to;
        ++it) {
-    for (std::uint64_t i = 0; i < it->second.extent.count.value; ++i) {
-      changed[it->second.extent.first.value + i] = {it->first, it->second.attempt};
-    }
+    if (it->second.back_to) touch(*it->second.back_to, it->first);
+  }
+  const Blocks now = blocks_at(disk_.writes, to);
+  Blocks changed;
+  for (const std::uint64_t block : touched) {
+    if (const auto found = now.find(block); found != now.end()) changed.insert(*found);
   }
   if (planted_ == Planted::kForgottenInCatchUp && !changed.empty()) changed.erase(changed.begin());
   return changed;

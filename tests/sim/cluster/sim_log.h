@@ -40,13 +40,16 @@ struct LoggerDisk {
   [[nodiscard]] replication::LoggerRole::Start start(VolumeId volume) const;
 };
 
-class SimLog final : public replication::LoggerParticipant, public replication::PromiseStore {
+class SimLog final : public replication::LoggerParticipant,
+                     public replication::PromiseStore,
+                     public replication::LogSource {
  public:
   struct Faults {
     unsigned fail_writes = 0;  // so many of the next fail
     bool hangs = false;        // nothing is finished meanwhile
   };
 
+  // The logger's, or a journal.
   SimLog(SimNode& node, std::mt19937_64& random, ClusterModel& model, LoggerDisk& disk,
          Planted planted)
       : node_(node), random_(random), model_(model), disk_(disk), planted_(planted) {}
@@ -57,6 +60,9 @@ class SimLog final : public replication::LoggerParticipant, public replication::
                 UniqueFunction<void(Result<void>)> done) override;
   void promise(VolumeId volume, Epoch epoch, VersionTime floor,
                UniqueFunction<void(Result<void>)> done) override;
+
+  void fetch(SequenceNumber from, SequenceNumber to,
+             UniqueFunction<void(Result<Portion>)> done) override;
 
   // What the history says that changed in (from, to], of which everything is settled.
   [[nodiscard]] Blocks changed(SequenceNumber from, SequenceNumber to) const;

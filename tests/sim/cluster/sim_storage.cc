@@ -14,7 +14,32 @@ SimStorage::SimStorage(SimNode& node, std::mt19937_64& random, StorageDisk& disk
       planted_(planted),
       ask_(std::move(ask)),
       progress_(std::move(progress)),
-      committed_(disk.durable) {}
+      committed_(disk.durable) {
+  if (!disk_.spill || disk_.spill->kept <= disk_.durable) return;
+  pending_ = disk_.spill->blocks;
+  committed_ = disk_.spill->kept;
+}
+
+// (The log of the simulation gives nothing up.)
+void SimStorage::start_over(UniqueFunction<void()> /*done*/) {
+  CHECK_MSG(false, "nobody lacks what the log has given up");
+}
+
+void SimStorage::harden(UniqueFunction<void(Result<void>)> done) {
+  StorageDisk::Spill spill{committed_, pending_};
+  if (planted_ == Planted::kNotHardened) spill.blocks.clear();
+  node_.after(std::chrono::milliseconds(1 + random_() % 30),
+              [this, spill = std::move(spill), done = std::move(done)]() mutable {
+                disk_.spill = std::move(spill);
+                done({});
+              });
+}
+
+void SimStorage::log_away(std::optional<SequenceNumber> since) {
+  away_since_ = since;
+  progress_(disk_.durable, granted());
+  apply_later();
+}
 
 void SimStorage::promise(VolumeId /*volume*/, Epoch epoch, VersionTime /*floor*/,
                          UniqueFunction<void(Result<void>)> done) {
@@ -106,10 +131,15 @@ void SimStorage::set_slow(bool slow) {
 }
 
 void SimStorage::apply_later() {
-  if (pending_.empty() || applying_ || slow_ || std::exchange(apply_set_, true)) return;
-  node_.after(std::chrono::milliseconds(20 + random_() % 300), [this] {
+  const auto may = [this] { return !applying_ && !slow_ && !away_since_; };
+  // (With nothing pending, what was committed were voids.)
+  if ((pending_.empty() && disk_.durable >= committed_) || !may() ||
+      std::exchange(apply_set_, true)) {
+    return;
+  }
+  node_.after(std::chrono::milliseconds(20 + random_() % 300), [this, may] {
     apply_set_ = false;
-    if (!pending_.empty() && !applying_ && !slow_) apply();
+    if (may()) apply();
   });
 }
 
@@ -131,7 +161,7 @@ void SimStorage::apply() {
     disk_.durable = through;
     applying_ = false;
     given_back_ += bytes;
-    progress_(through, given_back_ + kLagBytesMax);
+    progress_(through, granted());
     apply_later();
   });
 }

@@ -4,6 +4,7 @@
 
 #include <deque>
 #include <functional>
+#include <optional>
 #include <random>
 
 #include "replication/participant.h"
@@ -19,12 +20,19 @@ struct StorageDisk {
   Epoch promised;
   Blocks image;
   SequenceNumber durable;
+  // Beside it: what the image lacked of everything at or below a number.
+  struct Spill {
+    SequenceNumber kept;
+    Blocks blocks;
+  };
+  std::optional<Spill> spill;
 };
 
 class SimStorage final : public replication::ClusterStorageParticipant,
                          public replication::PromiseStore {
  public:
   static constexpr std::uint64_t kLagBytesMax = 200ull * kBlockBytes;
+  static constexpr std::uint64_t kLagBytesMaxAway = 3000ull * kBlockBytes;
 
   // Asks the logger what changed in (from, to], until it answers.
   using AskHistory = std::function<void(SequenceNumber from, SequenceNumber to,
@@ -41,6 +49,9 @@ class SimStorage final : public replication::ClusterStorageParticipant,
   void forget() override;
   void catch_up(SequenceNumber from, SequenceNumber to, SequenceNumber at,
                 UniqueFunction<void()> done) override;
+  void start_over(UniqueFunction<void()> done) override;
+  void harden(UniqueFunction<void(Result<void>)> done) override;
+  void log_away(std::optional<SequenceNumber> since) override;
   void promise(VolumeId volume, Epoch epoch, VersionTime floor,
                UniqueFunction<void(Result<void>)> done) override;
 
@@ -50,6 +61,8 @@ class SimStorage final : public replication::ClusterStorageParticipant,
 
   // The image is not written meanwhile.
   void set_slow(bool slow);
+  // The number from which on its own journal is the history.
+  [[nodiscard]] std::optional<SequenceNumber> away_since() const { return away_since_; }
   // Everything committed is in the image.
   [[nodiscard]] bool applied() const { return pending_.empty() && !applying_; }
 
@@ -59,6 +72,9 @@ class SimStorage final : public replication::ClusterStorageParticipant,
     SequenceNumber at;
     std::function<void(BlockValue)> done;
   };
+  [[nodiscard]] std::uint64_t granted() const {
+    return given_back_ + (away_since_ ? kLagBytesMaxAway : kLagBytesMax);
+  }
   void serve_waiting();
   void apply_later();
   void apply();
@@ -78,6 +94,7 @@ class SimStorage final : public replication::ClusterStorageParticipant,
   bool applying_ = false;
   bool apply_set_ = false;
   bool slow_ = false;
+  std::optional<SequenceNumber> away_since_;  // nothing new comes to the image meanwhile
 };
 
 }  // namespace mariner::test

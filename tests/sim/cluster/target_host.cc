@@ -16,7 +16,8 @@ StoragePart::StoragePart(SimNode& node, std::mt19937_64& random, StorageDisk& di
                 host.durable(durable);
                 host.granted(granted);
               }),
-      host({volume, disk.promised, disk.durable}, node, storage, storage),
+      host({volume, disk.promised, disk.durable, disk.spill ? disk.spill->kept : SequenceNumber{}},
+           node, storage, storage),
       planted(planted_in) {
   host.granted(SimStorage::kLagBytesMax);
 }
@@ -53,14 +54,18 @@ TargetHost::TargetHost(SimNode& node, std::mt19937_64& random, ClusterModel& mod
 void TargetHost::elected(const manager::VolumeRecord& record) {
   deposed();
   record_ = record;
+  model_.began(record.away);
   CoordinatorRole::Options options;
   options.limits.writes_in_flight_max = 64;
   options.void_margin = planted_ == Planted::kNumbersReused ? 0 : 64;
   options.first_grant_bytes = 100ull * kBlockBytes;
+  options.logger_patience = std::chrono::milliseconds(1500);
+  options.return_near = 20;
   CoordinatorHost::Transport& transport = *this;
   coordinator_ = std::make_unique<CoordinatorHost>(
-      CoordinatorRole::Start{volume_, record.epoch, record.storages, node_.id()}, options, node_,
-      transport,
+      CoordinatorRole::Start{volume_, record.epoch, record.storages, node_.id(), record.logger,
+                             record.away},
+      options, node_, transport,
       CoordinatorHost::Events{.ready = nullptr,
                               // Not from within what tells it.
                               .superseded =
@@ -69,49 +74,73 @@ void TargetHost::elected(const manager::VolumeRecord& record) {
                                       if (term == term_) election_.superseded();
                                     });
                                   },
-                              .may_answer = [this] { return lease_.held(); }});
-  connect_logger();
+                              .may_answer = [this] { return lease_.held(); },
+                              // (Nor this.)
+                              .change_logs =
+                                  [this](std::optional<replication::LogAway> away) {
+                                    node_.post([this, away, term = term_] {
+                                      if (term == term_) election_.change_logs(away);
+                                    });
+                                  }});
+  connect_log(record.logger);
+  if (record.away) {
+    for (const NodeId node : record.storages) connect_log(node);
+  }
   for (const NodeId node : record.storages) connect_storage(node);
 }
 
 void TargetHost::deposed() {
   ++term_;
   coordinator_.reset();
-  if (logger_ != nullptr) std::exchange(logger_, nullptr)->close(Side::kDialled);
-  for (auto& [node, link] : storages_) {
-    if (link.connection != nullptr) link.connection->close(Side::kDialled);
+  for (auto* links : {&logs_, &storages_}) {
+    for (auto& [node, link] : *links) {
+      if (link.connection != nullptr) link.connection->close(Side::kDialled);
+    }
+    links->clear();
   }
-  storages_.clear();
 }
 
-void TargetHost::connect_logger() {
-  node_.after(std::chrono::milliseconds(1 + random_() % 50), [this, term = term_] {
-    if (term != term_ || logger_ != nullptr) return;
-    replication::LoggerHost* const logger = directory_.logger();
+void TargetHost::connect_log(NodeId to) {
+  node_.after(std::chrono::milliseconds(1 + random_() % 50), [this, to, term = term_] {
+    if (term != term_ || logs_.contains(to)) return;
+    replication::LoggerHost* const log = directory_.log(to);
+    const bool own = to == node_.id();
     const SimConnectionPtr connection =
-        logger == nullptr ? nullptr : network_.connect(node_, directory_.node(record_.logger));
-    if (connection == nullptr) return connect_logger();
-    logger_ = connection;
-    const auto heard = [this, term, connection](const replication::FromLogger& message) {
-      if (term == term_ && logger_ == connection) coordinator_->received(message);
+        log == nullptr || own ? nullptr : network_.connect(node_, directory_.node(to));
+    if (log == nullptr || (connection == nullptr && !own)) return connect_log(to);
+    const auto heard = [this, term, to, connection](const replication::FromLogger& message) {
+      const auto link = logs_.find(to);
+      if (term != term_ || link == logs_.end() || link->second.connection != connection) return;
+      coordinator_->received(to, message);
     };
-    logger_id_ = logger->accept([connection, heard](const replication::FromLogger& message) {
-      connection->send(Side::kAccepted, [heard, message] { heard(message); });
-    });
-    connection->on_closed(Side::kAccepted, [directory = &directory_, id = logger_id_] {
-      if (replication::LoggerHost* host = directory->logger()) host->closed(id);
-    });
-    connection->on_closed(Side::kDialled, [this, term, connection] {
-      if (term == term_ && logger_ == connection) logger_lost();
-    });
-    coordinator_->logger_connected();
+    Link& link = logs_[to];
+    link.connection = connection;
+    if (own) {
+      link.id = log->accept([this, heard](const replication::FromLogger& message) {
+        node_.post([heard, message] { heard(message); });
+      });
+    } else {
+      link.id = log->accept([connection, heard](const replication::FromLogger& message) {
+        connection->send(Side::kAccepted, [heard, message] { heard(message); });
+      });
+      connection->on_closed(Side::kAccepted, [directory = &directory_, to, id = link.id] {
+        if (replication::LoggerHost* host = directory->log(to)) host->closed(id);
+      });
+      connection->on_closed(Side::kDialled, [this, term, to, connection] {
+        const auto found = logs_.find(to);
+        if (term == term_ && found != logs_.end() && found->second.connection == connection) {
+          log_lost(to);
+        }
+      });
+    }
+    coordinator_->logger_connected(to);
   });
 }
 
-void TargetHost::logger_lost() {
-  logger_.reset();
-  coordinator_->logger_disconnected();
-  connect_logger();
+void TargetHost::log_lost(NodeId node) {
+  logs_.erase(node);
+  coordinator_->logger_disconnected(node);
+  connect_log(node);
 }
 
 void TargetHost::connect_storage(NodeId to) {
@@ -127,7 +156,7 @@ void TargetHost::connect_storage(NodeId to) {
       if (term != term_ || link == storages_.end() || link->second.connection != connection) return;
       coordinator_->received(to, message);
     };
-    StorageLink& link = storages_[to];
+    Link& link = storages_[to];
     link.connection = connection;
     if (own) {
       link.id = storage->host.accept([this, heard](const replication::FromStorage& message) {
@@ -157,12 +186,29 @@ void TargetHost::storage_lost(NodeId node) {
   connect_storage(node);
 }
 
-void TargetHost::send_log(const replication::ToLogger& message) {
-  if (const auto* write = std::get_if<replication::WriteMessage>(&message)) model_.stamped(*write);
-  if (logger_ == nullptr) return;
-  logger_->send(Side::kDialled, [directory = &directory_, id = logger_id_, message] {
-    if (replication::LoggerHost* logger = directory->logger()) logger->received(id, message);
-  });
+void TargetHost::send_log(NodeId node, const replication::ToLogger& message) {
+  const auto* write = std::get_if<replication::WriteMessage>(&message);
+  if (write != nullptr && write->write.kind == replication::WriteKind::kRollback) {
+    if (planted_ == Planted::kNotTakenBack) {
+      const SequenceNumber number = write->stamp.sequence;
+      return send_log(node, replication::VoidMessage{volume_, write->stamp.epoch, number, number});
+    }
+  } else if (write != nullptr && !(record_.away && node == record_.logger)) {
+    model_.stamped(*write);
+  }
+  const auto link = logs_.find(node);
+  if (link == logs_.end()) return;
+  if (node == node_.id()) return directory_.log(node)->received(link->second.id, message);
+  link->second.connection->send(Side::kDialled,
+                                [directory = &directory_, node, id = link->second.id, message] {
+                                  if (replication::LoggerHost* log = directory->log(node))
+                                    log->received(id, message);
+                                });
+}
+
+void TargetHost::fetch(SequenceNumber from, SequenceNumber to,
+                       UniqueFunction<void(Result<replication::LogSource::Portion>)> done) {
+  directory_.source(node_.id())->fetch(from, to, std::move(done));
 }
 
 void TargetHost::send_storage(NodeId node, const replication::ToStorage& message) {
@@ -180,10 +226,16 @@ void TargetHost::send_storage(NodeId node, const replication::ToStorage& message
                                 });
 }
 
-void TargetHost::reopen_log(const Error& /*why*/) {
-  if (logger_ == nullptr) return;
-  std::exchange(logger_, nullptr)->close(Side::kDialled);
-  connect_logger();
+void TargetHost::reopen_log(NodeId node, const Error& /*why*/) {
+  const auto link = logs_.find(node);
+  if (link == logs_.end()) return;
+  if (link->second.connection != nullptr) {
+    link->second.connection->close(Side::kDialled);
+  } else {
+    directory_.log(node)->closed(link->second.id);
+  }
+  logs_.erase(link);
+  connect_log(node);
 }
 
 void TargetHost::reopen_storage(NodeId node, const Error& /*why*/) {
@@ -218,7 +270,7 @@ bool TargetHost::read(std::uint64_t block, std::function<void(BlockValue)> done)
 }
 
 bool TargetHost::open_moment(std::function<void(VersionTime, SequenceNumber)> done) {
-  if (!serves()) return false;
+  if (!serves() || role().away()) return false;
   const VersionTime time = node_.wall_time();
   coordinator_->settle_moment(
       time, [this, time, done = std::move(done)](const Result<SequenceNumber>& settled) {

@@ -31,7 +31,8 @@ struct StoragePart {
 
 // How a target reaches the others of its volume. Null: they do not answer now. Outlives all nodes.
 struct Directory {
-  std::function<replication::LoggerHost*()> logger;
+  std::function<replication::LoggerHost*(replication::NodeId)> log;  // of the logger, or a journal
+  std::function<replication::LogSource*(replication::NodeId)> source;
   std::function<StoragePart*(replication::NodeId)> storage;
   std::function<SimNode&(replication::NodeId)> node;
 };
@@ -60,23 +61,25 @@ class TargetHost final : private replication::CoordinatorHost::Transport {
   [[nodiscard]] const replication::CoordinatorRole& role() const { return coordinator_->role(); }
 
  private:
-  struct StorageLink {
+  struct Link {
     SimConnectionPtr connection;  // null: it is this node's own
     replication::ConnectionId id;
   };
   [[nodiscard]] bool serves() const { return coordinates() && lease_.held(); }
   void elected(const manager::VolumeRecord& record);
   void deposed();
-  void connect_logger();
+  void connect_log(replication::NodeId node);
   void connect_storage(replication::NodeId node);
-  void logger_lost();
+  void log_lost(replication::NodeId node);
   void storage_lost(replication::NodeId node);
 
   // replication::CoordinatorHost::Transport
-  void send_log(const replication::ToLogger& message) override;
+  void send_log(replication::NodeId node, const replication::ToLogger& message) override;
   void send_storage(replication::NodeId node, const replication::ToStorage& message) override;
-  void reopen_log(const Error& why) override;
+  void reopen_log(replication::NodeId node, const Error& why) override;
   void reopen_storage(replication::NodeId node, const Error& why) override;
+  void fetch(SequenceNumber from, SequenceNumber to,
+             UniqueFunction<void(Result<replication::LogSource::Portion>)> done) override;
 
   SimNode& node_;
   std::mt19937_64& random_;
@@ -90,9 +93,8 @@ class TargetHost final : private replication::CoordinatorHost::Transport {
   manager::VolumeRecord record_;
   std::unique_ptr<replication::CoordinatorHost> coordinator_;
   std::uint64_t term_ = 0;  // what belongs to an earlier coordinator is not heard
-  SimConnectionPtr logger_;
-  replication::ConnectionId logger_id_;
-  std::map<replication::NodeId, StorageLink> storages_;
+  std::map<replication::NodeId, Link> logs_;
+  std::map<replication::NodeId, Link> storages_;
 };
 
 }  // namespace mariner::test

@@ -1,0 +1,96 @@
+// What the storage keeps without the log: what is pending, in a file beside the image.
+#include <string>
+#include <utility>
+
+#include "server/volume/storage.h"
+
+namespace mariner::volume {
+
+using Kind = PendingContent::Kind;
+
+// An image of which nothing was durable was made anew: what was spilled belongs to another one.
+void Storage::take(Spill::Contents found) {
+  CHECK(durable_ == committed_);
+  spilled_ = found.committed;
+  if (durable_.value == 0 || found.committed <= durable_) return remove_spill();
+  durable_ = std::max(durable_, found.durable);  // that it got so far may not have been kept
+  committed_ = found.committed;
+  active_.last = found.committed;
+  if (!found.runs.empty()) active_.since = executor_.wall_time();
+  for (PendingTable::Run& run : found.runs) {
+    const bool whole = run.content.kind == Kind::kMemory && !run.content.repeated;
+    active_.bytes += whole ? run.range.count.bytes() : kBlockBytes;
+    active_.runs->put(run.range, std::move(run.content));
+  }
+}
+
+// What image and tables hold together: the newest of what is pending.
+Result<Spill::Contents> Storage::contents() const {
+  Spill::Contents all{durable_, committed_, {}};
+  std::optional<Lbn> elsewhere;  // a block that only the history has
+  const auto add = [&](BlockRange range, const PendingContent* content) {
+    if (content == nullptr) return;
+    if (content->kind == Kind::kHistory && !elsewhere) elsewhere = range.first;
+    all.runs.push_back({range, *content});
+  };
+  active_.runs->visit({Lbn{0}, {UINT64_MAX}}, [&](BlockRange range, const PendingContent* content) {
+    if (content != nullptr || !frozen_.runs) return add(range, content);
+    frozen_.runs->visit(range, add);
+  });
+  if (elsewhere) {
+    return Error{ErrorCode::kUnavailable, "what was written to block " +
+                                              std::to_string(elsewhere->value) +
+                                              " is known by its place in the log alone"};
+  }
+  return all;
+}
+
+void Storage::harden(Done done) {
+  const auto answer = [&](Result<void> result) {
+    executor_.post([done = std::move(done), result = std::move(result)]() mutable {
+      done(std::move(result));
+    });
+  };
+  const auto unavailable = [&](const char* why) { answer(Error{ErrorCode::kUnavailable, why}); };
+  if (spill_ == nullptr) return unavailable("this node cannot keep writes by itself");
+  if (stopped_) return unavailable("this node is stopping");
+  if (behind_) return unavailable("this node has not caught up with what it had missed");
+  // (A start makes such an image anew.)
+  if (durable_.value == 0) return unavailable("nothing is durable in this node's image yet");
+  if (hardening_) return unavailable("what is pending is being written beside the image already");
+  if (hardened() >= committed_) return answer({});
+  Result<Spill::Contents> all = contents();
+  if (!all) return answer(all.error());
+  hardening_ = true;
+  ++spilling_;
+  spill_->write(*std::move(all),
+                [this, at = committed_, done = std::move(done)](Result<void> written) mutable {
+                  --spilling_;
+                  hardening_ = false;
+                  if (written) {
+                    spilled_ = at;
+                    remove_spill_if_kept();
+                  }
+                  done(std::move(written));
+                });
+}
+
+void Storage::kept(SequenceNumber durable) {
+  kept_ = std::max(kept_, durable);
+  remove_spill_if_kept();
+}
+
+// (Not while another one may take its place.)
+void Storage::remove_spill_if_kept() {
+  if (spilled_.value > 0 && spilled_ <= kept_ && !hardening_) remove_spill();
+}
+
+void Storage::remove_spill() {
+  spilled_ = {};
+  if (spill_ == nullptr) return;
+  ++spilling_;
+  // One that stays is of no use to a start, and is removed then.
+  spill_->remove([this](const Result<void>&) { --spilling_; });
+}
+
+}  // namespace mariner::volume
