@@ -206,11 +206,15 @@ api::ReplicatedVolume ClusterControl::replicas_of(const meta::Volume& meta) cons
   if (here != nullptr && here->target != nullptr) out.set_state(state_name(*here->target));
   api::Replica& logger = *out.add_replicas();
   fill_logger(meta, here, logger);
-  const auto record = node_.directory_->record(VolumeId{meta.id()});
-  if (record && record->away) {
-    logger.set_away(true);
-    logger.set_away_since(record->away->since.value);
+  // (Who coordinates may have read the record before it has ended the epoch before.)
+  std::optional<replication::LogAway> away;
+  if (here != nullptr && here->target != nullptr && here->target->coordinator() != nullptr) {
+    away = here->target->coordinator()->role().away();
+  } else if (const auto record = node_.directory_->record(VolumeId{meta.id()})) {
+    away = record->away;
   }
+  logger.set_away(away.has_value());
+  if (away) logger.set_away_since(away->since.value);
   for (const std::uint32_t node : meta.cluster().storages()) {
     fill_storage(node, here, *out.add_replicas());
   }

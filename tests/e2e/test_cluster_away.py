@@ -25,6 +25,7 @@ def logger(cluster: Cluster) -> dict:
 def wait(cluster: Cluster, condition, what: str):
     try:
         mariner.wait_until(condition, 60, what)
+        cluster.server_of("db1")  # The record says it before hosts are served again.
     except mariner.Failed as error:
         raise mariner.Failed(f"{error}\n{cluster.tails()}") from None
 
