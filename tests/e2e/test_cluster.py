@@ -166,17 +166,17 @@ def test_reservations_follow_the_volume(cluster):
     server = cluster.server_of("db1")
     holder = session(server, "holder", ready=True)
     register = struct.pack(">QQ8x", 0, 0xABCD)
-    assert holder.command(struct.pack(">BBBHIB", 0x5F, 0, 0, 0, len(register), 0), register).status == GOOD
+    assert told(holder, struct.pack(">BBBHIB", 0x5F, 0, 0, 0, len(register), 0), register).status == GOOD
     reserve = struct.pack(">Q16x", 0xABCD)
-    assert holder.command(struct.pack(">BBBHIB", 0x5F, 1, 1, 0, len(reserve), 0), reserve).status == GOOD
+    assert told(holder, struct.pack(">BBBHIB", 0x5F, 1, 1, 0, len(reserve), 0), reserve).status == GOOD
     server.kill()
     successor = cluster.server_of("db1")
     assert successor is not server
     other = session(successor, "other", ready=True)
-    keys = other.command(struct.pack(">BB5xHx", 0x5E, 0, 1024), expected=1024).good()
+    keys = told(other, struct.pack(">BB5xHx", 0x5E, 0, 1024), expected=1024).good()
     assert keys[8:16] == register[8:16]
     write = struct.pack(">BBIBHB", 0x2A, 0, 0, 0, 1, 0)
-    assert other.command(write, bytes(512)).status == CONFLICT
+    assert told(other, write, bytes(512)).status == CONFLICT
 
 
 ACTIVE, STANDBY = 0, 2
@@ -187,14 +187,18 @@ def session(node, initiator: str = "libiscsi", ready: bool = False) -> Session:
     return Session(node, f"{mariner.IQN_BASE}:db1", f"iqn.2026-11.org.mariner:{initiator}", ready=ready)
 
 
+def told(host: Session, command: bytes, data: bytes = b"", **more):
+    """The answer to a command, behind the unit attentions: that the ways have changed may come a moment after a login."""
+    for _ in range(8):
+        answer = host.command(command, data, **more)
+        if not answer.sense.startswith("6/"):
+            return answer
+    raise mariner.Failed("unit attentions without end")
+
+
 def sense_of(node) -> str:
     """What TEST UNIT READY says, behind the unit attentions; empty: it is ready."""
-    host = session(node)
-    for _ in range(8):
-        sense = host.command(bytes(6)).sense
-        if not sense.startswith("6/"):
-            return sense
-    raise mariner.Failed("unit attentions without end")
+    return told(session(node), bytes(6)).sense
 
 
 def port_groups(node) -> dict[int, int]:
