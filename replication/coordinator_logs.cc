@@ -95,12 +95,6 @@ void CoordinatorRole::drop_logger(LogLink& log, NodeId node, ErrorCode code,
                                              std::to_string(node.value) + ", " + message}});
 }
 
-void CoordinatorRole::send_logs(const ToLogger& message, Actions& out) {
-  for (const auto& [node, log] : logs_) {
-    if (log.link == Link::kOpen) out.emplace_back(ToLog{node, message});
-  }
-}
-
 void CoordinatorRole::hear(LogLink& log, NodeId node, const LogOpened& message, VersionTime now,
                            Actions& out) {
   if (log.link != Link::kOpening || message.epoch != epoch_) {

@@ -67,6 +67,14 @@ void CoordinatorRole::hear(StorageLink& storage, NodeId node, const StorageOpene
         now, out);
   }
   storage.laps = 0;
+  if (lacks && !rebuildable(node)) {
+    return drop_storage(
+        storage, node,
+        Error{ErrorCode::kUnavailable,
+              "the log has given up what this image lacks, and no other image is there to build it "
+              "from: it is left as it is"},
+        now, out);
+  }
   if (lacks) {
     out.emplace_back(ToStore{node, Resume{volume_, epoch_, settled_, true}});
     return;
@@ -120,6 +128,14 @@ void CoordinatorRole::hear(StorageLink& storage, NodeId node, const Refused& mes
                            VersionTime now, Actions& out) {
   if (message.promised > epoch_) return over(message.promised, out);
   drop_storage(storage, node, message.error, now, out);
+}
+
+// Another node has what its image would be built anew from.
+bool CoordinatorRole::rebuildable(NodeId node) const {
+  return std::ranges::any_of(storages_, [&](const auto& each) {
+    return each.first != node && each.second.link == Link::kOpen &&
+           each.second.durable >= writes_->frontier();
+  });
 }
 
 bool CoordinatorRole::durable(StorageLink& storage, SequenceNumber durable) {

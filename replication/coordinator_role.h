@@ -224,7 +224,12 @@ class CoordinatorRole {
   void fail(SequenceNumber sequence, const Error& error, VersionTime now, Actions& out);
   void drop_logger(LogLink& log, NodeId node, ErrorCode code, const std::string& message,
                    Actions& out);
-  void send_logs(const ToLogger& message, Actions& out);
+  template <typename Message>
+  void send_logs(const Message& message, Actions& out) {
+    for (const auto& [node, log] : logs_) {
+      if (log.link == Link::kOpen) out.emplace_back(ToLog{node, message});
+    }
+  }
   void carry_out(LogReturn::Out& returned, Actions& out);
   void watch_logger(std::chrono::nanoseconds monotonic, Actions& out);
   void watch_return(std::chrono::nanoseconds monotonic, VersionTime now, Actions& out);
@@ -233,6 +238,7 @@ class CoordinatorRole {
   void drop_storage(StorageLink& storage, NodeId node, Error why, VersionTime now, Actions& out);
   bool durable(StorageLink& storage, SequenceNumber durable);
   void move_frontier();
+  [[nodiscard]] bool rebuildable(NodeId node) const;
   void watch_absence(NodeId node, StorageLink& storage, std::chrono::nanoseconds monotonic);
   void resume(StorageLink& storage, NodeId node, VersionTime now, Actions& out);
   void carry_out(replication::Actions& actions, Actions& out);

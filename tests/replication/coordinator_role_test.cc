@@ -392,9 +392,21 @@ TEST_F(AbsentStorageTest, TheOneThatReadsAreServedFromIsNeverAbsent) {
 // As the log says that another coordinator's was.
 TEST_F(CoordinatorRoleTest, AnImageBehindTheFrontierOfBeforeStartsOver) {
   serve();
+  open_storage(kOwn);
   storage_connected(kOther);
   const StorageOpened behind{kVolume, kEpoch, {6}, {6}};
-  EXPECT_TRUE(sent<Resume>(hear(kOther, behind))->start_over);
+  const auto resume = sent<Resume>(hear(kOther, behind));
+  ASSERT_TRUE(resume.has_value());
+  EXPECT_TRUE(resume->start_over);
+}
+
+// Old contents are better than none, should the other one never return.
+TEST_F(CoordinatorRoleTest, AnImageThatIsBehindIsKeptWhileNoOtherIsThereToBuildItFrom) {
+  serve();
+  storage_connected(kOther);
+  const Actions actions = hear(kOther, StorageOpened{kVolume, kEpoch, {6}, {6}});
+  EXPECT_FALSE(sent<Resume>(actions).has_value());
+  EXPECT_TRUE(only<CoordinatorRole::Disconnect>(actions).has_value());
 }
 
 TEST_F(CoordinatorRoleTest, WritesWaitForTheSlowestStorageNodeButNotForLong) {
