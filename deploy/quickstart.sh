@@ -67,8 +67,25 @@ build() {
   [ -f build/release/CMakeCache.txt ] || options=(-DMARINER_TESTS=OFF)
   cmake --preset release "${options[@]}" > build/quickstart-configure.log 2>&1 ||
     { tail -n 30 build/quickstart-configure.log >&2; die "configuring failed: build/quickstart-configure.log"; }
-  cmake --build build/release --target marinerd mariner > build/quickstart-build.log 2>&1 ||
+  NINJA_STATUS='[%p] ' cmake --build build/release --target marinerd mariner 2>&1 |
+    tee build/quickstart-build.log | show_progress ||
     { tail -n 30 build/quickstart-build.log >&2; die "the build failed: build/quickstart-build.log"; }
+}
+
+# How far ninja is: on a terminal in one line, elsewhere every ten per cent.
+show_progress() {
+  local line percent shown=0
+  while IFS= read -r line; do
+    [[ $line =~ ^\[\ *([0-9]+)%\] ]] || continue
+    percent=${BASH_REMATCH[1]}
+    if [ -t 1 ]; then
+      printf '\r%s %%' "$percent"
+    elif [ $((percent / 10)) -gt $((shown / 10)) ]; then
+      printf '%s %%\n' "$percent"
+    fi
+    shown=$percent
+  done
+  if [ -t 1 ]; then printf '\r      \r'; fi
 }
 
 write_config() {

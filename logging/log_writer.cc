@@ -213,7 +213,7 @@ void LogWriter::dispatch(Arm& arm, Time now) {
     // What is left of a queue may need a sector more than as a part of it, and there is no other
     // track.
     policy_.completed(*arm.policy);
-    return requeue(std::exchange(arm.queue, {}));
+    return waiting_.put_back(std::exchange(arm.queue, {}));
   }
   auto batch = std::make_shared<LogBatch>();
   const auto end = arm.queue.begin() + static_cast<std::ptrdiff_t>(count);
@@ -260,10 +260,10 @@ void LogWriter::completed(Arm& arm, const std::shared_ptr<LogBatch>& batch, Resu
     }
     if (arm.policy) {
       policy_.clear_queue(*arm.policy);
-      requeue(std::exchange(arm.queue, {}));
+      waiting_.put_back(std::exchange(arm.queue, {}));
     }
-    requeue({std::make_move_iterator(batch->records.begin()),
-             std::make_move_iterator(batch->records.end())});
+    waiting_.put_back({std::make_move_iterator(batch->records.begin()),
+                       std::make_move_iterator(batch->records.end())});
     write_failed(arm, result.error());
   }
   finish_removals();
@@ -316,20 +316,6 @@ void LogWriter::write_failed(Arm& arm, const Error& error) {
 bool LogWriter::none_is_left() const {
   return std::ranges::all_of(
       arms_, [](const std::unique_ptr<Arm>& arm) { return arm->state == DiskState::kFailed; });
-}
-
-// Back to the front, in the order of the log.
-void LogWriter::requeue(std::deque<PendingRecord> records) {
-  waiting_.insert(waiting_.begin(), std::make_move_iterator(records.begin()),
-                  std::make_move_iterator(records.end()));
-  std::stable_sort(waiting_.begin(), first_without_place(),
-                   [](const PendingRecord& a, const PendingRecord& b) {
-                     return a.record.ordinal < b.record.ordinal;
-                   });
-}
-
-std::deque<PendingRecord>::iterator LogWriter::first_without_place() {
-  return std::ranges::find(waiting_, 0u, [](const PendingRecord& p) { return p.record.ordinal; });
 }
 
 // ---- where the head is --------------------------------------------------------------------------

@@ -7,7 +7,8 @@
 // 6).
 //
 // Invariants: a record's completion runs only after its batch is on stable storage. Completions of
-// one disk run in the order of append(), those of several do not. What a failed or hanging disk has
+// a volume's records on one disk run in the order of append(), those of several volumes or disks do
+// not: what waits goes by the volumes' turns (waiting_records.h). What a failed or hanging disk has
 // not finished is written elsewhere under the same numbers.
 //
 // Owner's thread only. Bounds: what is queued is bounded by the coordinator's admission
@@ -25,6 +26,7 @@
 #include "logging/log_batch.h"
 #include "logging/log_disk.h"
 #include "logging/ordinal_frontier.h"
+#include "logging/waiting_records.h"
 #include "logging/withdrawn.h"
 #include "proto/executor.h"
 
@@ -151,9 +153,6 @@ class LogWriter {
   void completed(Arm& arm, const std::shared_ptr<LogBatch>& batch, Result<void> result);
   void succeeded(Arm& arm, LogBatch& batch, bool abandoned);
   void write_failed(Arm& arm, const Error& error);
-  void requeue(std::deque<PendingRecord> records);
-  // Of waiting_: behind those that have an ordinal.
-  [[nodiscard]] std::deque<PendingRecord>::iterator first_without_place();
   void measure_position(Arm& arm, Time now);
   void watch_idle(Arm& arm);
   void watch();
@@ -169,7 +168,6 @@ class LogWriter {
   // Whether the front of the queue may not use what is left.
   [[nodiscard]] bool reserved() const;
   bool make_way();
-  bool before_images_first();
   void fail(PendingRecord& pending, const Error& error);
   void withdraw(PendingRecord& pending, const Error& error);
   void fail_ordinary(const Error& error);
@@ -184,7 +182,7 @@ class LogWriter {
   OrdinalFrontier ordinals_;
   Withdrawn withdrawn_;
   std::vector<std::unique_ptr<Arm>> arms_;
-  std::deque<PendingRecord> waiting_;  // for a disk; first those that come back from one
+  WaitingRecords waiting_;
   bool pump_pending_ = false;
   bool failed_ = false;
   Error why_failed_{ErrorCode::kIo, "the log disk has failed; see the daemon's log"};

@@ -15,7 +15,7 @@ void LogWriter::report(const Arm& arm, Error error) {
 void LogWriter::take_out(Arm& arm) {
   if (arm.policy) policy_.remove(*arm.policy);
   arm.policy.reset();
-  requeue(std::exchange(arm.queue, {}));
+  waiting_.put_back(std::exchange(arm.queue, {}));
 }
 
 void LogWriter::readmit(Arm& arm) {
@@ -66,7 +66,7 @@ void LogWriter::abandon(Arm& arm) {
                        pending.arrived,
                        pending.dispatched});
   }
-  requeue(std::move(records));
+  waiting_.put_back(std::move(records));
   report(arm);
   pump_soon();
 }

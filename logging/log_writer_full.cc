@@ -6,16 +6,6 @@
 #include "logging/log_writer.h"
 
 namespace mariner::logging {
-namespace {
-
-// What the log keeps of a volume's base.
-bool is_base(const PendingRecord& pending) {
-  return pending.record.type == RecordType::kBeforeImage ||
-         pending.record.type == RecordType::kRebase;
-}
-
-}  // namespace
-
 bool LogWriter::is_full(Time now) const {
   if (waiting_.empty()) return false;
   // First what went before.
@@ -28,17 +18,13 @@ bool LogWriter::is_full(Time now) const {
   return !policy_.may_take_later(waiting_.front().batch_bytes(), now);
 }
 
-bool LogWriter::before_images_first() {
-  return std::stable_partition(waiting_.begin(), waiting_.end(), is_base) != waiting_.begin();
-}
-
 // What is at the queue's front has no room. Whether something else may have.
 bool LogWriter::make_way() {
   const bool essential = waiting_.front().urgency == Urgency::kEssential;
   // A before-image may be what the release waits for: it cannot wait for the release, but it has no
   // place in the order.
   if (full_gate_ && full_gate_() && !is_base(waiting_.front())) {
-    return before_images_first() && is_base(waiting_.front());
+    return waiting_.base_first();
   }
   std::uint64_t tracks = 0;
   for (const auto& arm : arms_) tracks += arm->disk->superblock().track_count;
@@ -89,22 +75,15 @@ void LogWriter::withdraw(PendingRecord& pending, const Error& error) {
     done(error);
   };
   // Before what has no place in the order yet, which may be what there is no room for.
-  waiting_.insert(first_without_place(), std::move(withdrawal));
+  waiting_.push_before_new(std::move(withdrawal));
 }
 
 void LogWriter::fail_ordinary(const Error& error) {
-  std::deque<PendingRecord> failing;
-  std::deque<PendingRecord> kept;
-  for (PendingRecord& pending : waiting_) {
-    (pending.urgency == Urgency::kOrdinary ? failing : kept).push_back(std::move(pending));
-  }
-  waiting_ = std::move(kept);
-  for (PendingRecord& pending : failing) fail(pending, error);
+  for (PendingRecord& pending : waiting_.take_ordinary()) fail(pending, error);
 }
 
 void LogWriter::fail_all(const Error& error) {
-  std::deque<PendingRecord> failing = std::exchange(waiting_, {});
-  for (PendingRecord& pending : failing) fail(pending, error);
+  for (PendingRecord& pending : waiting_.take_all()) fail(pending, error);
 }
 
 }  // namespace mariner::logging

@@ -40,6 +40,7 @@ struct LogAway {
                          // them, hold all of it durably
   SequenceNumber used;   // no number above was given by then: the logger may have some up to here
   VersionTime floor;     // nor any time after this one
+  SequenceNumber end;    // LogOpened::end of a log that has everything at or below `since`, no more
   // The times that follow are for what the logger takes back, one for each attempt.
   static constexpr std::uint64_t kTakeBackNs = 1'000'000;
   friend constexpr bool operator==(const LogAway&, const LogAway&) = default;
@@ -68,6 +69,15 @@ struct RaiseFloor {
   VersionTime time;
 };
 
+// To a logger that was away and has lost all that it had: its history begins anew behind `at`,
+// which both images hold. No later write is at or before `time`.
+struct BeginAnew {
+  VolumeId volume;
+  Epoch epoch;
+  SequenceNumber at;
+  VersionTime time;
+};
+
 // ---- logger to coordinator
 
 // The logger listens to nobody of an older epoch any more, and nothing of one is under way.
@@ -83,6 +93,11 @@ struct LogOpened {
   // the newest record is a rollback, its target.
   SequenceNumber end{};
 };
+// LogOpened::end of a log whose newest record this is.
+[[nodiscard]] inline SequenceNumber end_after(const WriteMessage& newest) {
+  const bool rollback = newest.write.kind == WriteKind::kRollback;
+  return rollback ? newest.write.target : newest.stamp.sequence;
+}
 // Every number at or below is durable or void.
 struct Logged {
   VolumeId volume;
@@ -136,6 +151,15 @@ struct Harden {
   SequenceNumber settled;
 };
 
+// While the logger is away: its log is lost, and nobody needs what the image holds for the
+// history's sake. The image is to hold everything at or below `since`, durably; StorageProgress
+// tells that it does.
+struct LogLost {
+  VolumeId volume;
+  Epoch epoch;
+  SequenceNumber since;
+};
+
 // ---- storage to coordinator
 
 struct StorageOpened {
@@ -150,6 +174,13 @@ struct CaughtUp {
   Epoch epoch;
   SequenceNumber through;
 };
+// How far a storage node is with fetching what it missed. All 0: it lacks nothing.
+struct CatchUpProgress {
+  std::uint64_t total_bytes = 0;  // since it began; it may become more meanwhile
+  std::uint64_t left_bytes = 0;   // not in the image yet
+  std::uint64_t bytes_per_second = 0;
+  friend constexpr bool operator==(const CatchUpProgress&, const CatchUpProgress&) = default;
+};
 struct StorageProgress {
   VolumeId volume;
   Epoch epoch;
@@ -157,6 +188,7 @@ struct StorageProgress {
   SequenceNumber durable;     // everything at or below is in the image, on stable storage
   std::uint64_t granted = 0;  // writes may be sent while they add up to less, by lag_bytes() since
                               // Resume
+  CatchUpProgress catch_up{};
 };
 
 // Everything at or below `settled` is durable on this node, or that could not be done.
@@ -177,10 +209,11 @@ struct Refused {
   Error error;
 };
 
-using ToLogger = std::variant<OpenLog, WriteMessage, VoidMessage, FrontierMessage, RaiseFloor>;
+using ToLogger =
+    std::variant<OpenLog, WriteMessage, VoidMessage, FrontierMessage, RaiseFloor, BeginAnew>;
 using FromLogger = std::variant<LogOpened, Logged, LogFailed, FloorRaised, Refused>;
 using ToStorage =
-    std::variant<OpenStorage, Resume, WriteMessage, VoidMessage, CommitMessage, Harden>;
+    std::variant<OpenStorage, Resume, WriteMessage, VoidMessage, CommitMessage, Harden, LogLost>;
 using FromStorage = std::variant<StorageOpened, CaughtUp, StorageProgress, Hardened, Refused>;
 
 }  // namespace mariner::replication

@@ -130,11 +130,13 @@ void CoordinatorRole::begin(Actions& out) {
   SequenceNumber frontier{};
   common_ = SequenceNumber{UINT64_MAX};
   for (const auto& [node, log] : logs_) {
-    void_until_ = std::max(void_until_, log.opened->last);
+    log_end_ = std::max(log_end_, log.opened->last);
     common_ = std::min(common_, log.opened->end);
+    end_ = log.opened->end;
     floor = std::max(floor, log.opened->floor);
     frontier = std::max(frontier, std::min(log.opened->frontier, log.opened->last));
   }
+  void_until_ = log_end_;
   if (away_) {
     common_ = std::max(common_, away_->since);
     void_until_ = std::max(void_until_, away_->used);
@@ -293,6 +295,7 @@ void CoordinatorRole::settle_one(SequenceNumber sequence, VersionTime now, Actio
   one->logged = true;
   replication::Actions actions;
   if (one->write) {
+    end_ = end_after(*one->write);
     writes_->logged(sequence, {}, now, actions);
   } else {
     writes_->void_logged(sequence, sequence, {}, now, actions);
@@ -392,7 +395,7 @@ void CoordinatorRole::hear(StorageLink& /*storage*/, NodeId node, const Hardened
       logs_.begin()->second.link == Link::kOpen) {
     return;
   }
-  change_logs(LogAway{settled_, writes_->last_stamped(), writes_->floor()}, out);
+  change_logs(LogAway{settled_, writes_->last_stamped(), writes_->floor(), end_}, out);
 }
 
 void CoordinatorRole::change_logs(std::optional<LogAway> away, Actions& out) {
@@ -428,12 +431,29 @@ void CoordinatorRole::look_at_return(Actions& out) {
   if (*has == settled_) change_logs(std::nullopt, out);
 }
 
+// What it had, both images are to hold first.
+void CoordinatorRole::begin_anew(Actions& out) {
+  bool held = true;
+  for (auto& [node, storage] : storages_) {
+    if (storage.durable >= away_->since) continue;
+    held = false;
+    if (storage.link != Link::kOpen || !storage.caught_up || storage.told_lost) continue;
+    storage.told_lost = true;
+    out.emplace_back(ToStore{node, LogLost{volume_, epoch_, away_->since}});
+  }
+  if (!held) return;
+  LogReturn::Out returned;
+  return_->begin_anew(returned);
+  carry_out(returned, out);
+}
+
 void CoordinatorRole::watch_return(std::chrono::nanoseconds monotonic, VersionTime now,
                                    Actions& out) {
   LogReturn::Out returned;
   return_->go_on(settled_, returned);
   carry_out(returned, out);
   look_at_return(out);
+  if (return_->lost()) begin_anew(out);
   if (!return_->has()) {
     if (std::exchange(holding_, changing_) && !holding_) advance(now, out);
     return_near_since_.reset();

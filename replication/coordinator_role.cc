@@ -20,6 +20,7 @@ void CoordinatorRole::storage_connected(NodeId node, Actions& out) {
   if (phase_ == Phase::kOver || found == storages_.end()) return;
   found->second.link = Link::kOpening;
   found->second.caught_up = false;
+  found->second.told_lost = false;
   if (phase_ == Phase::kServing) open_storage(node, out);
 }
 
@@ -52,6 +53,8 @@ void CoordinatorRole::received(NodeId node, const FromStorage& message, VersionT
 
 void CoordinatorRole::hear(StorageLink& storage, NodeId node, const StorageOpened& message,
                            VersionTime now, Actions& out) {
+  if (outlasts_log(storage, node, message, out)) return;
+  storage.opened = true;
   // What was heard last of it counts: it may have written since what it believed to be there.
   const SequenceNumber has =
       storage.absent ? std::min(storage.durable, message.durable) : message.durable;
@@ -67,6 +70,7 @@ void CoordinatorRole::hear(StorageLink& storage, NodeId node, const StorageOpene
         now, out);
   }
   storage.laps = 0;
+  storage.catch_up = {};
   if (lacks && !rebuildable(node)) {
     return drop_storage(
         storage, node,
@@ -80,6 +84,24 @@ void CoordinatorRole::hear(StorageLink& storage, NodeId node, const StorageOpene
     return;
   }
   resume(storage, node, now, out);
+}
+
+// What a node has committed was settled, and is in the log. If it is not, what was acknowledged has
+// been lost, perhaps more than the images have: nothing may be logged as if it were not so.
+bool CoordinatorRole::outlasts_log(const StorageLink& storage, NodeId node,
+                                   const StorageOpened& message, Actions& out) {
+  const SequenceNumber has = std::max(message.committed, message.durable);
+  if (storage.opened || has <= log_end_ || message.epoch != epoch_) return false;
+  const Error lost{ErrorCode::kCorrupt,
+                   "the log ends with " + number(log_end_) + ", but storage node " +
+                       std::to_string(node.value) + " has " + number(has) +
+                       ": the log has lost what was acknowledged. Nothing is written until it is "
+                       "brought back"};
+  close(lost, out);
+  out.emplace_back(Disconnect{node, lost});
+  out.emplace_back(WritesWait{lost});
+  storages_.at(node).link = Link::kDown;
+  return true;
 }
 
 // From here on it gets everything.
@@ -113,6 +135,7 @@ void CoordinatorRole::hear(StorageLink& storage, NodeId node, const StorageProgr
                                         ", which is settled"},
         now, out);
   }
+  storage.catch_up = message.catch_up;
   if (storage.link == Link::kLeftOut) {
     if (storage.durable >= storage.told) resume(storage, node, now, out);
     return;
@@ -169,6 +192,12 @@ void CoordinatorRole::watch_absence(NodeId node, StorageLink& storage,
 SequenceNumber CoordinatorRole::durable_at(NodeId node) const {
   const auto found = storages_.find(node);
   return found == storages_.end() ? SequenceNumber{} : found->second.durable;
+}
+
+CatchUpProgress CoordinatorRole::catch_up_of(NodeId node) const {
+  const auto found = storages_.find(node);
+  const bool there = found != storages_.end() && found->second.link != Link::kDown;
+  return there ? found->second.catch_up : CatchUpProgress{};
 }
 
 bool CoordinatorRole::caught_up(NodeId node) const {

@@ -103,7 +103,8 @@ class CoordinatorRole {
   struct ChangeLogs {
     std::optional<LogAway> away;
   };
-  // The logger is away, and nobody can go on without: tried again.
+  // Writes cannot be acknowledged: the logger is away, and nobody can go on without, which is tried
+  // again; or its log has lost something, which is not.
   struct WritesWait {
     Error why;
   };
@@ -150,6 +151,8 @@ class CoordinatorRole {
   [[nodiscard]] bool caught_up(NodeId node) const;
   // How far its image is durable, as it has said; 0 for no storage node of the volume.
   [[nodiscard]] SequenceNumber durable_at(NodeId node) const;
+  // How far it is with what it missed, as it has said.
+  [[nodiscard]] CatchUpProgress catch_up_of(NodeId node) const;
   // Everything at or below is durable or void; 0 before the log was opened.
   [[nodiscard]] SequenceNumber settled() const { return settled_; }
   // From ready() on.
@@ -170,13 +173,16 @@ class CoordinatorRole {
   };
   struct StorageLink {
     Link link = Link::kDown;
+    bool opened = false;  // in this epoch
     bool caught_up = false;
     SequenceNumber durable;
     SequenceNumber resumed;
     SequenceNumber told;  // what it knows to be settled
     std::uint64_t sent_bytes = 0;
     std::uint64_t granted_bytes = 0;
+    CatchUpProgress catch_up;
     std::optional<std::chrono::nanoseconds> stalled_since;
+    bool told_lost = false;  // LogLost
     std::uint32_t laps = 0;  // that it was left out in while it caught up
     std::optional<std::chrono::nanoseconds> away_since;  // as ticks have seen it
     bool absent = false;  // for too long: the frontier does not wait for it
@@ -234,9 +240,12 @@ class CoordinatorRole {
   void watch_logger(std::chrono::nanoseconds monotonic, Actions& out);
   void watch_return(std::chrono::nanoseconds monotonic, VersionTime now, Actions& out);
   void look_at_return(Actions& out);
+  void begin_anew(Actions& out);
   void change_logs(std::optional<LogAway> away, Actions& out);
   void drop_storage(StorageLink& storage, NodeId node, Error why, VersionTime now, Actions& out);
   bool durable(StorageLink& storage, SequenceNumber durable);
+  bool outlasts_log(const StorageLink& storage, NodeId node, const StorageOpened& message,
+                    Actions& out);
   void move_frontier();
   [[nodiscard]] bool rebuildable(NodeId node) const;
   void watch_absence(NodeId node, StorageLink& storage, std::chrono::nanoseconds monotonic);
@@ -260,6 +269,8 @@ class CoordinatorRole {
   std::map<NodeId, LogLink> logs_;          // a write is settled when all have it
   SequenceNumber common_;                   // what the journals have above, only one of them has
   VersionTime taken_back_;                  // the time of taking that back
+  SequenceNumber end_;                      // LogOpened::end, of what is settled
+  SequenceNumber log_end_;                  // what was logged when this epoch began
   SequenceNumber void_until_;               // the numbers that epochs before may have used
   std::optional<WriteCoordinator> writes_;  // from the first opening of the log on
   std::deque<Unsettled> unsettled_;         // [0] is settled_ + 1

@@ -44,14 +44,29 @@ void LogReturn::hear(const FromLogger& message, SequenceNumber settled, Out& out
   }
   const auto* logged = std::get_if<Logged>(&message);
   if (logged == nullptr) return;
-  if (phase_ == Phase::kOpening || logged->epoch != start_.epoch || logged->through > sent_) {
+  if (phase_ == Phase::kOpening || phase_ == Phase::kLost || logged->epoch != start_.epoch ||
+      logged->through > sent_) {
     return drop(ErrorCode::kProtocol,
                 "acknowledges " + number(logged->through) + ", which it was not sent", out);
   }
   has_ = std::max(has_, logged->through);
   if (has_ < sent_) return;
+  if (phase_ == Phase::kBeginning) {
+    const SequenceNumber since = start_.away.since;
+    phase_ = Phase::kOpening;
+    return opened({start_.volume, start_.epoch, since, {}, start_.away.floor, since, since},
+                  settled, out);
+  }
   phase_ = Phase::kReceiving;
   go_on(settled, out);
+}
+
+void LogReturn::begin_anew(Out& out) {
+  CHECK(lost());
+  phase_ = Phase::kBeginning;
+  has_ = {};
+  sent_ = start_.away.since;
+  out.send.emplace_back(BeginAnew{start_.volume, start_.epoch, sent_, start_.away.floor});
 }
 
 void LogReturn::opened(const LogOpened& message, SequenceNumber settled, Out& out) {
@@ -61,7 +76,8 @@ void LogReturn::opened(const LogOpened& message, SequenceNumber settled, Out& ou
   const SequenceNumber since = start_.away.since;
   const SequenceNumber last = message.last;
   const SequenceNumber until = taken_back_until();
-  const bool stray = message.end > since && message.end <= until;
+  // Something of its own above `since`, and not taken back yet.
+  const bool stray = message.end <= until && message.end != start_.away.end && message.end != since;
   const bool taken_back = last >= until && !stray;
   if (!message.holes.empty() && message.holes.back().last > until) {
     return drop(ErrorCode::kIo,
@@ -69,7 +85,13 @@ void LogReturn::opened(const LogOpened& message, SequenceNumber settled, Out& ou
                     ", which it was sent; it goes on when it has been restarted",
                 out);
   }
-  if (last < since || last > settled) {
+  const bool empty = message.end.value == 0 && message.holes.empty();
+  if (empty && last < since) {
+    phase_ = Phase::kLost;
+    return;
+  }
+  const bool lost = empty && start_.away.end.value > 0;  // and numbers are used that others have
+  if (lost || last < since || last > settled) {
     return drop(ErrorCode::kCorrupt,
                 "ends with " + number(last) + ": expected " + number(since) +
                     ", up to which it had acknowledged everything, or what came since, up to " +

@@ -5,6 +5,9 @@
 // what is settled, from the journal of this node, a portion at a time; nothing that is not settled,
 // so that what it has is the one history whatever happens to the journals. It is behind as long as
 // more comes; who coordinates lets nothing more be settled for the last portions.
+//
+// One that has nothing at all, though it had acknowledged something, has lost its log. Its history
+// begins anew behind `since`, when both images hold all of that.
 #pragma once
 
 #include <optional>
@@ -41,6 +44,11 @@ class LogReturn {
   // `settled`: by who coordinates, at most what the journals have.
   void hear(const FromLogger& message, SequenceNumber settled, Out& out);
   void fetched(const Result<LogSource::Portion>& portion, Out& out);
+  // It has lost its log, and waits for begin_anew(): when both images hold everything at or below
+  // LogAway::since durably.
+  [[nodiscard]] bool lost() const { return phase_ == Phase::kLost; }
+  void begin_anew(Out& out);
+
   // More may have been settled.
   void go_on(SequenceNumber settled, Out& out);
 
@@ -54,6 +62,8 @@ class LogReturn {
     kDown,
     kWaiting,  // until it is known what there is
     kOpening,
+    kLost,
+    kBeginning,   // it was told to begin anew
     kTakingBack,  // what it has above `since`
     kReceiving,
   };

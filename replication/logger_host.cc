@@ -4,8 +4,8 @@
 
 namespace mariner::replication {
 
-LoggerHost::LoggerHost(const LoggerRole::Start& start, Executor& executor, LoggerParticipant& log,
-                       PromiseStore& promises)
+LoggerHost::LoggerHost(const LoggerRole::Start& start, Executor& executor,
+                       ClusterLoggerParticipant& log, PromiseStore& promises)
     : volume_(start.volume), executor_(executor), log_(log), promises_(promises), role_(start) {}
 
 ConnectionId LoggerHost::accept(Answer answer) {
@@ -53,6 +53,12 @@ void LoggerHost::carry_out(LoggerRole::Action& action) {
     log_.log_void(lost->message, [this, numbers](const Result<void>& result) {
       LoggerRole::Actions more;
       role_.void_appended(numbers, result, more);
+      run(more);
+    });
+  } else if (auto* anew = std::get_if<LoggerRole::BeginHistory>(&action)) {
+    log_.begin_anew(anew->at, anew->time, [this, anew = *anew](const Result<void>& result) {
+      LoggerRole::Actions more;
+      role_.begun_anew(anew, result, more);
       run(more);
     });
   } else {

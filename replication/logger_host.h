@@ -18,7 +18,7 @@ class LoggerHost {
   using Answer = UniqueFunction<void(const FromLogger&)>;
 
   // All outlive it.
-  LoggerHost(const LoggerRole::Start& start, Executor& executor, LoggerParticipant& log,
+  LoggerHost(const LoggerRole::Start& start, Executor& executor, ClusterLoggerParticipant& log,
              PromiseStore& promises);
 
   // A coordinator's conversation begins; `answer` sends it what there is to say, never from within
@@ -36,7 +36,7 @@ class LoggerHost {
 
   const VolumeId volume_;
   Executor& executor_;
-  LoggerParticipant& log_;
+  ClusterLoggerParticipant& log_;
   PromiseStore& promises_;
   LoggerRole role_;
   std::map<ConnectionId, Answer> peers_;

@@ -126,7 +126,7 @@ void LoggerRole::hear(ConnectionId from, WriteMessage& message, Actions& out) {
                   out);
   }
   last_ = stamp.sequence;
-  end_ = message.write.kind == WriteKind::kRollback ? message.write.target : stamp.sequence;
+  end_ = end_after(message);
   last_time_ = stamp.time;
   floor_ = std::max(floor_, stamp.time);
   frontier_ = std::max(frontier_, message.frontier);
@@ -197,6 +197,36 @@ void LoggerRole::hear(ConnectionId /*from*/, const RaiseFloor& message, Actions&
   floor_ = std::max(floor_, message.time);
   ++promising_;
   out.emplace_back(Promise{door_.epoch(), floor_});
+}
+
+void LoggerRole::hear(ConnectionId from, const BeginAnew& message, Actions& out) {
+  const bool empty = end_.value == 0 && failed_.empty() && appending_ == 0;
+  if (message.epoch != door_.epoch() || !empty || message.at <= last_) {
+    return refuse(
+        from, ErrorCode::kProtocol,
+        "the history is to begin anew behind #" + std::to_string(message.at.value) + " in epoch " +
+            std::to_string(message.epoch.value) + ": expected a log that has nothing, and epoch " +
+            std::to_string(door_.epoch().value) + ", found #" + std::to_string(last_.value),
+        out);
+  }
+  ++appending_;
+  out.emplace_back(BeginHistory{message.at, message.time});
+}
+
+void LoggerRole::begun_anew(const BeginHistory& beginning, const Result<void>& result,
+                            Actions& out) {
+  CHECK(appending_ > 0);
+  --appending_;
+  if (result) {
+    settled_.settle({last_.next(), beginning.at});
+    last_ = end_ = frontier_ = beginning.at;
+    last_time_ = beginning.time;
+    floor_ = std::max(floor_, beginning.time);
+  } else if (const auto heard = door_.heard()) {
+    refuse(*heard, result.error().code, "the log cannot begin anew: " + result.error().message,
+           out);
+  }
+  open_when_ready(out);
 }
 
 void LoggerRole::flush(Actions& out) {

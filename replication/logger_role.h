@@ -45,11 +45,16 @@ class LoggerRole {
   struct AppendVoid {
     VoidMessage message;
   };
+  // ClusterLoggerParticipant::begin_anew(), then begun_anew().
+  struct BeginHistory {
+    SequenceNumber at;
+    VersionTime time;
+  };
   struct Send {
     ConnectionId to;
     FromLogger message;
   };
-  using Action = std::variant<Promise, Append, AppendVoid, Send>;
+  using Action = std::variant<Promise, Append, AppendVoid, BeginHistory, Send>;
   using Actions = std::vector<Action>;
 
   explicit LoggerRole(const Start& start);
@@ -60,6 +65,7 @@ class LoggerRole {
   void promised(const Promise& promise, const Result<void>& result, Actions& out);
   void appended(SequenceNumber sequence, const Result<void>& result, Actions& out);
   void void_appended(SequenceRange numbers, const Result<void>& result, Actions& out);
+  void begun_anew(const BeginHistory& beginning, const Result<void>& result, Actions& out);
 
   // At the end of a turn: says what has become settled.
   void flush(Actions& out);
@@ -78,6 +84,7 @@ class LoggerRole {
   void hear(ConnectionId from, const VoidMessage& message, Actions& out);
   void hear(ConnectionId from, const FrontierMessage& message, Actions& out);
   void hear(ConnectionId from, const RaiseFloor& message, Actions& out);
+  void hear(ConnectionId from, const BeginAnew& message, Actions& out);
   void refuse(ConnectionId to, ErrorCode code, std::string message, Actions& out);
   void open_when_ready(Actions& out);
   void begun(SequenceRange numbers, const Result<void>& result, Actions& out);

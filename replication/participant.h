@@ -21,6 +21,16 @@ class LoggerParticipant {
   virtual void log_void(const VoidMessage& message, UniqueFunction<void(Result<void>)> done) = 0;
 };
 
+// The logger of a cluster's volume: may have lost all that it had.
+class ClusterLoggerParticipant : public LoggerParticipant {
+ public:
+  // Nothing was ever logged here. Writes come from above `at`, after `time`; what the volume held
+  // by then the images hold, and no moment before that can be opened. `done` runs, after the call
+  // has returned, when that is on stable storage.
+  virtual void begin_anew(SequenceNumber at, VersionTime time,
+                          UniqueFunction<void(Result<void>)> done) = 0;
+};
+
 // A storage node: buffers writes until they are committed, then applies them in the background.
 class StorageParticipant {
  public:
@@ -57,6 +67,9 @@ class ClusterStorageParticipant : public StorageParticipant {
   // Where to find what was committed above `since`: in this node's journal. Nothing: in the log, as
   // all that came before. The image holds nothing of above `since` while the log is away.
   virtual void log_away(std::optional<SequenceNumber> since) = 0;
+  // While the log is away: it is lost, and the image need keep nothing for it. What harden() put
+  // beside the image goes into it; it is tried until that is done.
+  virtual void log_lost() = 0;
 };
 
 // What a log holds, for another log that lacks it.

@@ -39,6 +39,11 @@ void StorageHost::granted(std::uint64_t bytes) {
   flush_later();
 }
 
+void StorageHost::fetched(const CatchUpProgress& progress) {
+  role_.fetched(progress);
+  flush_later();
+}
+
 void StorageHost::outlived() {
   StorageRole::Actions actions;
   role_.outlived(actions);
@@ -83,6 +88,8 @@ void StorageHost::carry_out(StorageRole::Action& action) {
       role_.hardened(settled, result, more);
       run(more);
     });
+  } else if (std::holds_alternative<StorageRole::LogIsLost>(action)) {
+    storage_.log_lost();
   } else if (std::holds_alternative<StorageRole::StartOver>(action)) {
     storage_.start_over([this] {
       StorageRole::Actions more;

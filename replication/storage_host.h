@@ -31,6 +31,8 @@ class StorageHost {
   // be prepared, by lag_bytes() of all that ever was.
   void durable(SequenceNumber sequence);
   void granted(std::uint64_t bytes);
+  // How far it is with what it missed.
+  void fetched(const CatchUpProgress& progress);
   // What a catch_up() asked for is no longer in the history.
   void outlived();
 

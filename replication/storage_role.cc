@@ -10,6 +10,7 @@ namespace mariner::replication {
 
 namespace {
 
+constexpr const char* kOutlived = "the log has given up what this node's image lacks";
 constexpr const char* kStartingOver =
     "the log has given up what this node's image lacks: it is made anew";
 
@@ -131,8 +132,11 @@ void StorageRole::caught_up(SequenceNumber at, Actions& out) {
   commit_or_catch_up(out);
 }
 
+// Whether its image is to be made anew, the coordinator says when it opens again.
 void StorageRole::outlived(Actions& out) {
-  if (catching_up_ && !starting_over_) start_over(out);
+  if (starting_over_ || !catching_up_) return;
+  catching_up_.reset();
+  if (const auto heard = door_.heard()) refuse(*heard, ErrorCode::kUnavailable, kOutlived, out);
 }
 
 void StorageRole::start_over(Actions& out) {
@@ -219,6 +223,21 @@ void StorageRole::hear(ConnectionId from, const Harden& message, Actions& out) {
                                              "the storage node is catching up with the history"}}});
 }
 
+void StorageRole::hear(ConnectionId from, const LogLost& message, Actions& out) {
+  if (message.epoch != door_.epoch() || away_since_ != message.since ||
+      committed_ < message.since) {
+    return refuse(from, ErrorCode::kProtocol,
+                  "the log is lost since #" + std::to_string(message.since.value) + " in epoch " +
+                      std::to_string(message.epoch.value) +
+                      ": expected that it is away since then, "
+                      "in epoch " +
+                      std::to_string(door_.epoch().value) + ", and that #" +
+                      std::to_string(committed_.value) + ", which is committed here, is not before",
+                  out);
+  }
+  if (durable_ < message.since) out.emplace_back(LogIsLost{});
+}
+
 void StorageRole::hardened(SequenceNumber settled, const Result<void>& result, Actions& out) {
   const auto heard = door_.heard();
   if (!heard) return;
@@ -245,14 +264,20 @@ void StorageRole::granted(std::uint64_t bytes) {
   progress_ = true;
 }
 
+void StorageRole::fetched(const CatchUpProgress& progress) {
+  if (catch_up_ == progress) return;
+  catch_up_ = progress;
+  progress_ = true;
+}
+
 void StorageRole::flush(Actions& out) {
   const auto heard = door_.heard();
   if (!heard || !progress_) return;
   progress_ = false;
   const std::uint64_t granted =
       granted_ > prepared_bytes_resumed_ ? granted_ - prepared_bytes_resumed_ : 0;
-  out.emplace_back(
-      Send{*heard, StorageProgress{volume_, door_.epoch(), resumed_, durable_, granted}});
+  out.emplace_back(Send{
+      *heard, StorageProgress{volume_, door_.epoch(), resumed_, durable_, granted, catch_up_}});
 }
 
 }  // namespace mariner::replication

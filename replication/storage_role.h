@@ -7,9 +7,9 @@
 // - a write becomes visible (Commit) only when everything below it is, or is on its way as what the
 //   history says (CatchUp) and has been put in place.
 // - what was committed is never taken back: a coordinator that knows of less is refused.
-// - a node that lacks what the history has given up starts over: it says nothing to anybody until
-// its
-//   image holds nothing, and then it has nothing.
+// - a node that lacks what the history has given up ends the connection, and starts over when its
+//   coordinator says so: it says nothing to anybody until its image holds nothing, and then it has
+//   nothing.
 // - a rollback is not prepared: when it is settled, the history says what it changed.
 #pragma once
 
@@ -63,6 +63,8 @@ class StorageRole {
   struct HardenNow {
     SequenceNumber settled;
   };
+  // ClusterStorageParticipant::log_lost().
+  struct LogIsLost {};
   // ClusterStorageParticipant::start_over(), then started_over(). A CatchUp before it is not
   // carried on.
   struct StartOver {};
@@ -71,7 +73,7 @@ class StorageRole {
     FromStorage message;
   };
   using Action = std::variant<Promise, Forget, Prepare, Drop, Commit, CatchUp, StartOver, LogIsAway,
-                              HardenNow, Send>;
+                              HardenNow, LogIsLost, Send>;
   using Actions = std::vector<Action>;
 
   explicit StorageRole(const Start& start);
@@ -82,13 +84,15 @@ class StorageRole {
   void promised(Epoch epoch, const Result<void>& result, Actions& out);
   void caught_up(SequenceNumber at, Actions& out);
   void hardened(SequenceNumber settled, const Result<void>& result, Actions& out);
-  // The history does not have what a CatchUp asked for any more.
+  // The history does not have what a CatchUp asked for any more: caught_up() does not follow.
   void outlived(Actions& out);
   void started_over(Actions& out);
   // Everything at or below is in the image on stable storage.
   void durable(SequenceNumber sequence);
   // Writes may be sent while they add up to less, by lag_bytes() of all that was ever prepared.
   void granted(std::uint64_t bytes);
+
+  void fetched(const CatchUpProgress& progress);
 
   // At the end of a turn: says how far it is.
   void flush(Actions& out);
@@ -106,6 +110,7 @@ class StorageRole {
   void hear(ConnectionId from, const VoidMessage& message, Actions& out);
   void hear(ConnectionId from, const CommitMessage& message, Actions& out);
   void hear(ConnectionId from, const Harden& message, Actions& out);
+  void hear(ConnectionId from, const LogLost& message, Actions& out);
   void refuse(ConnectionId to, ErrorCode code, std::string message, Actions& out);
   void start_over(Actions& out);
   void open_when_ready(Actions& out);
@@ -113,7 +118,7 @@ class StorageRole {
   void commit_or_catch_up(Actions& out);
   void commit(SequenceNumber settled, Actions& out);
 
-  const VolumeId volume_;
+  VolumeId volume_;
   ParticipantDoor door_;
   std::optional<SequenceNumber> away_since_;  // as who asked last says
   SequenceNumber resumed_;  // what the connection sends is above; what is below is in the history
@@ -132,6 +137,7 @@ class StorageRole {
   std::uint64_t prepared_bytes_ = 0;          // ever
   std::uint64_t prepared_bytes_resumed_ = 0;  // when this connection resumed
   std::uint64_t granted_ = 0;
+  CatchUpProgress catch_up_;
   bool progress_ = false;  // to be told
 };
 

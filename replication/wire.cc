@@ -67,6 +67,15 @@ void put(const Harden& m, NodeMessage& out) {
   out.mutable_harden()->set_epoch(m.epoch.value);
   out.mutable_harden()->set_settled(m.settled.value);
 }
+void put(const BeginAnew& m, NodeMessage& out) {
+  out.mutable_begin_anew()->set_epoch(m.epoch.value);
+  out.mutable_begin_anew()->set_at(m.at.value);
+  out.mutable_begin_anew()->set_time(m.time.ns);
+}
+void put(const LogLost& m, NodeMessage& out) {
+  out.mutable_log_lost()->set_epoch(m.epoch.value);
+  out.mutable_log_lost()->set_settled(m.since.value);
+}
 void put(const CloseChannel& /*m*/, NodeMessage& out) { out.set_close(true); }
 void put(const LogOpened& m, NodeMessage& out) {
   wire::LogOpened& opened = *out.mutable_log_opened();
@@ -109,6 +118,10 @@ void put(const StorageProgress& m, NodeMessage& out) {
   progress.set_resumed(m.resumed.value);
   progress.set_durable(m.durable.value);
   progress.set_granted(m.granted);
+  if (m.catch_up == CatchUpProgress{}) return;
+  progress.set_missed_total_bytes(m.catch_up.total_bytes);
+  progress.set_missed_left_bytes(m.catch_up.left_bytes);
+  progress.set_missed_bytes_per_second(m.catch_up.bytes_per_second);
 }
 void put(const Hardened& m, NodeMessage& out) {
   out.mutable_hardened()->set_epoch(m.epoch.value);
@@ -281,6 +294,15 @@ Result<Envelope> decode(std::string_view header, Payload payload) {
     case NodeMessage::kRaiseFloor:
       forth = RaiseFloor{volume, {from.raise_floor().epoch()}, {from.raise_floor().time()}};
       return out;
+    case NodeMessage::kBeginAnew:
+      forth = BeginAnew{volume,
+                        {from.begin_anew().epoch()},
+                        {from.begin_anew().at()},
+                        {from.begin_anew().time()}};
+      return out;
+    case NodeMessage::kLogLost:
+      forth = LogLost{volume, {from.log_lost().epoch()}, {from.log_lost().settled()}};
+      return out;
     case NodeMessage::kCommit:
       forth = CommitMessage{volume, {from.commit().epoch()}, {from.commit().settled()}};
       return out;
@@ -317,11 +339,14 @@ Result<Envelope> decode(std::string_view header, Payload payload) {
       back = CaughtUp{volume, {from.caught_up().epoch()}, {from.caught_up().through()}};
       break;
     case NodeMessage::kProgress:
-      back = StorageProgress{volume,
-                             {from.progress().epoch()},
-                             {from.progress().resumed()},
-                             {from.progress().durable()},
-                             from.progress().granted()};
+      back = StorageProgress{
+          volume,
+          {from.progress().epoch()},
+          {from.progress().resumed()},
+          {from.progress().durable()},
+          from.progress().granted(),
+          {from.progress().missed_total_bytes(), from.progress().missed_left_bytes(),
+           from.progress().missed_bytes_per_second()}};
       break;
     case NodeMessage::kHardened: {
       Hardened hardened{

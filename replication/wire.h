@@ -30,7 +30,7 @@ struct CloseChannel {};
 // channel says, which began with the one opening or the other.
 using FromCoordinator =
     std::variant<OpenLog, OpenStorage, Resume, WriteMessage, VoidMessage, FrontierMessage,
-                 RaiseFloor, CommitMessage, Harden, CloseChannel>;
+                 RaiseFloor, CommitMessage, Harden, BeginAnew, LogLost, CloseChannel>;
 using ToCoordinator = std::variant<LogOpened, Logged, LogFailed, FloorRaised, StorageOpened,
                                    CaughtUp, StorageProgress, Hardened, Refused>;
 

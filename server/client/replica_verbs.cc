@@ -1,12 +1,28 @@
 // mariner replica status
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <chrono>
+
 #include "server/client/quantity.h"
 #include "server/client/table.h"
 #include "server/client/verbs.h"
 
 namespace mariner::client {
 namespace {
+
+// How far a storage node is with what it missed.
+std::string missed_of(const api::Replica& replica) {
+  const std::uint64_t total = replica.missed_total_bytes();
+  const std::uint64_t left = std::min(replica.missed_left_bytes(), total);
+  std::string text =
+      fmt::format("fetching what it missed: {} of {} ({} %)", format_size(total - left),
+                  format_size(total), (total - left) * 100 / total);
+  const std::uint64_t rate = replica.missed_bytes_per_second();
+  if (rate == 0) return text;
+  return text + fmt::format(", {}/s, about {} left", format_size(rate),
+                            format_duration(std::chrono::seconds(left / rate + 1)));
+}
 
 // How far a replica is, in a few words.
 std::string progress_of(const api::Replica& replica) {
@@ -19,6 +35,7 @@ std::string progress_of(const api::Replica& replica) {
     return fmt::format("everything up to #{} is settled", replica.settled());
   }
   std::string text = fmt::format("#{} in the image", replica.durable());
+  if (replica.missed_total_bytes() > 0) return missed_of(replica) + "; " + text;
   if (replica.lag_bytes() > 0) {
     text += fmt::format(", {} waiting for it", format_size(replica.lag_bytes()));
   }

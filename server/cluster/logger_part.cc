@@ -38,6 +38,36 @@ void BaseElsewhere::read(BlockRange range, std::span<std::byte> /*to*/, volume::
                  " stands in the images alone, which are on the storage nodes"});
 }
 
+LoggerPart::LoggerPart(volume::LoggedVolume::Options options,
+                       const replication::LoggerRole::Start& start, Parts parts,
+                       KeepBeginning keep_beginning)
+    : executor_(parts.executor),
+      keep_beginning_(std::move(keep_beginning)),
+      logged_(std::move(options), parts.log, base_),
+      host_(start, parts.executor, participant_, parts.promises) {}
+
+// The images hold what the volume was, as if the log had given up all that came before.
+void LoggerPart::begin_anew(SequenceNumber at, VersionTime time, volume::Done done) {
+  if (!keep_beginning_) {
+    executor_.post([done = std::move(done)]() mutable {
+      done(Error{ErrorCode::kInvalidArgument, "a journal has no history to begin"});
+    });
+    return;
+  }
+  volume::VolumeRelease release;
+  release.volume = logged_.log().volume();
+  release.horizon = {.moment = {at, time}, .last = at, .frontier = at, .given_up = {}};
+  release.based_everywhere = true;
+  keep_beginning_(std::move(release),
+                  [this, at, time, done = std::move(done)](Result<void> kept) mutable {
+                    if (kept) {
+                      logged_.base_map().add_all();
+                      logged_.index().set_horizon({at, time});
+                    }
+                    done(std::move(kept));
+                  });
+}
+
 // Also the targets of rollbacks that an image does not have yet: its node asks what they changed.
 std::optional<SequenceNumber> LoggerPart::oldest_pinned() const {
   std::optional<SequenceNumber> oldest = logged_.oldest_pinned();

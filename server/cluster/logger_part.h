@@ -7,6 +7,7 @@
 #include "replication/logger_host.h"
 #include "server/volume/logged_volume.h"
 #include "server/volume/reclaimable.h"
+#include "server/volume/reclaimer.h"
 #include "server/volume/volume_history.h"
 
 namespace mariner::cluster {
@@ -33,11 +34,12 @@ class LoggerPart final : public volume::Reclaimable {
     Executor& executor;
     replication::PromiseStore& promises;
   };
+  // Puts it on stable storage that the history begins anew; `kept` is always called, later.
+  using KeepBeginning = UniqueFunction<void(volume::VolumeRelease, volume::Done kept)>;
 
+  // `keep_beginning`: none: a journal, which has no history of its own to begin.
   LoggerPart(volume::LoggedVolume::Options options, const replication::LoggerRole::Start& start,
-             Parts parts)
-      : logged_(std::move(options), parts.log, base_),
-        host_(start, parts.executor, logged_.log(), parts.promises) {}
+             Parts parts, KeepBeginning keep_beginning = nullptr);
   LoggerPart(const LoggerPart&) = delete;
   LoggerPart& operator=(const LoggerPart&) = delete;
 
@@ -59,8 +61,27 @@ class LoggerPart final : public volume::Reclaimable {
   [[nodiscard]] bool idle() const { return logged_.idle() && host_.role().idle(); }
 
  private:
+  struct Participant final : public replication::ClusterLoggerParticipant {
+    explicit Participant(LoggerPart& of_part) : part(of_part) {}
+    void log(const replication::WriteMessage& message, volume::Done done) override {
+      part.logged_.log().log(message, std::move(done));
+    }
+    void log_void(const replication::VoidMessage& message, volume::Done done) override {
+      part.logged_.log().log_void(message, std::move(done));
+    }
+    void begin_anew(SequenceNumber at, VersionTime time, volume::Done done) override {
+      part.begin_anew(at, time, std::move(done));
+    }
+    LoggerPart& part;
+  };
+
+  void begin_anew(SequenceNumber at, VersionTime time, volume::Done done);
+
+  Executor& executor_;
+  KeepBeginning keep_beginning_;
   BaseElsewhere base_;
   volume::LoggedVolume logged_;
+  Participant participant_{*this};
   replication::LoggerHost host_;
 };
 

@@ -64,8 +64,7 @@ void StoragePart::ServedImage::read(BlockRange range, std::span<std::byte> to, v
 
 void StoragePart::keep(SequenceNumber durable) {
   const auto kept = [this, durable] {
-    kept_ = std::max(kept_, durable);
-    tell_durable();
+    host_.durable(durable);
     storage().kept(durable);
   };
   if (!events_.durable) return kept();
@@ -86,9 +85,6 @@ void StoragePart::keep_start_over(volume::Done kept) {
     kept(std::move(result));
   });
 }
-
-// What a spill held is in front of what the host knows of, until it has caught up.
-void StoragePart::tell_durable() { host_.durable(std::min(kept_, host_.role().committed())); }
 
 // Once the log is away everything above that moment is in the journal, and what is pending may be
 // known by its place there.
@@ -118,6 +114,9 @@ volume::Storage::Events StoragePart::storage_events() {
   events.granted = [this](std::uint64_t bytes) { host_.granted(bytes); };
   events.apply_failed = [this](const Error& error) {
     if (events_.apply_failed) events_.apply_failed(error);
+  };
+  events.fetched = [this](const replication::CatchUpProgress& progress) {
+    host_.fetched(progress);
   };
   events.outlived = [this] { host_.outlived(); };
   events.starts_over = [this](volume::Done kept) { keep_start_over(std::move(kept)); };

@@ -55,8 +55,6 @@ class StoragePart {
 
   [[nodiscard]] volume::Storage& storage() { return stored_.storage(); }
   [[nodiscard]] const volume::Storage& storage() const { return stored_.storage(); }
-  // The storage as its coordinator has it, through the host.
-  [[nodiscard]] replication::ClusterStorageParticipant& participant() { return participant_; }
   [[nodiscard]] replication::StorageHost& host() { return host_; }
   [[nodiscard]] const replication::StorageHost& host() const { return host_; }
 
@@ -87,17 +85,14 @@ class StoragePart {
     void forget() override { part.storage().forget(); }
     void catch_up(SequenceNumber from, SequenceNumber to, SequenceNumber at,
                   UniqueFunction<void()> done) override {
-      part.storage().catch_up(from, to, at, [this, done = std::move(done)]() mutable {
-        done();
-        part.tell_durable();
-      });
+      part.storage().catch_up(from, to, at, std::move(done));
     }
     void start_over(UniqueFunction<void()> done) override {
-      part.kept_ = SequenceNumber{};
       part.storage().start_over(std::move(done));
     }
     void harden(volume::Done done) override { part.harden(std::move(done)); }
     void log_away(std::optional<SequenceNumber> since) override { part.log_away(since); }
+    void log_lost() override { part.storage().put_spilled(); }
     StoragePart& part;
   };
 
@@ -106,14 +101,12 @@ class StoragePart {
   void log_away(std::optional<SequenceNumber> since);
   volume::Storage::Events storage_events();
   void keep(SequenceNumber durable);
-  void tell_durable();
   void keep_start_over(volume::Done kept);
 
   Events events_;
   Executor& executor_;
   const bool has_journal_;
   std::size_t keeping_ = 0;
-  SequenceNumber kept_;
   logging::Disk& disk_;  // of stored_
   SwitchedHistory switched_;
   RebuildingHistory history_;

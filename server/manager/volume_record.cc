@@ -29,6 +29,7 @@ std::string encode(const VolumeRecord& record) {
     message.mutable_away()->set_since(record.away->since.value);
     message.mutable_away()->set_used(record.away->used.value);
     message.mutable_away()->set_floor_ns(record.away->floor.ns);
+    message.mutable_away()->set_end(record.away->end.value);
   }
   return message.SerializeAsString();
 }
@@ -70,7 +71,8 @@ Result<VolumeRecord> decode_volume_record(VolumeId volume, std::string_view byte
                      ", of #" + std::to_string(away.used()) +
                      ": expected two storage nodes beside it, and numbers that ascend");
     }
-    record.away = replication::LogAway{{away.since()}, {away.used()}, {away.floor_ns()}};
+    record.away =
+        replication::LogAway{{away.since()}, {away.used()}, {away.floor_ns()}, {away.end()}};
   }
   return record;
 }

@@ -25,6 +25,12 @@ void add(api::DoctorAnswer& out, const char* check, bool good, std::string found
   if (!good) finding->set_advice(std::move(advice));
 }
 
+void set_missed(const replication::CatchUpProgress& progress, api::Replica& out) {
+  out.set_missed_total_bytes(progress.total_bytes);
+  out.set_missed_left_bytes(progress.left_bytes);
+  out.set_missed_bytes_per_second(progress.bytes_per_second);
+}
+
 const char* state_name(const cluster::TargetPart& target) {
   switch (target.state()) {
     case cluster::TargetPart::State::kServing: return "serving";
@@ -182,12 +188,14 @@ void ClusterControl::fill_storage(std::uint32_t node, const ClusterVolume* here,
     out.set_committed(here->storage->host().role().committed().value);
     out.set_durable(here->storage->storage().durable().value);
     out.set_lag_bytes(here->storage->storage().lag_bytes());
+    set_missed(here->storage->storage().catch_up_progress(), out);
   }
   if (here->target == nullptr || here->target->coordinator() == nullptr) return;
   const replication::CoordinatorRole& role = here->target->coordinator()->role();
   out.set_known(true);
   out.set_caught_up(role.caught_up({node}));
   out.set_durable(role.durable_at({node}).value);
+  if (node != node_.self_.value) set_missed(role.catch_up_of({node}), out);
 }
 
 api::ReplicatedVolume ClusterControl::replicas_of(const meta::Volume& meta) const {
@@ -240,6 +248,35 @@ void ClusterControl::cluster_status(admin::Answer<api::ClusterStatus> done) {
   done(std::move(out));
 }
 
+// What is not as it should be with a volume, as far as this node knows; one line when all is.
+void ClusterControl::examine(const api::ReplicatedVolume& volume, api::DoctorAnswer& out) const {
+  const auto find = [&](const char* level, const std::string& what, std::string advice) {
+    api::Finding& finding = *out.add_findings();
+    finding.set_check("volume");
+    finding.set_level(level);
+    finding.set_found(volume.name() + ": " + what);
+    finding.set_advice(std::move(advice));
+  };
+  const int before = out.findings_size();
+  if (volume.coordinator().empty()) {
+    find("error", "nobody coordinates it",
+         "bring a node that stores it back; if it is promoted by hand, mariner node promote");
+  }
+  for (const api::Replica& replica : volume.replicas()) {
+    if (replica.away()) {
+      find("warning",
+           "its logger " + replica.node() + " is away; the storage nodes keep what is written",
+           "bring the logger back: writes wait when the journals are full, and the past cannot be "
+           "asked until then");
+    } else if (replica.known() && replica.role() == "storage" && !replica.caught_up()) {
+      find("warning", replica.node() + " does not have all of it",
+           "bring the node back, or wait until it has fetched what it missed (mariner replica "
+           "status)");
+    }
+  }
+  if (out.findings_size() == before) find("ok", volume.coordinator() + " coordinates it", "");
+}
+
 void ClusterControl::doctor(admin::Answer<api::DoctorAnswer> done) {
   api::DoctorAnswer out;
   out.set_schema(1);
@@ -264,6 +301,7 @@ void ClusterControl::doctor(admin::Answer<api::DoctorAnswer> done) {
             : "writes wait when it is full: bring the logger back, or give it more disks ([log] "
               "disks)");
   }
+  for (const meta::Volume& meta : node_.directory_->volumes()) examine(replicas_of(meta), out);
   done(std::move(out));
 }
 

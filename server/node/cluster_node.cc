@@ -222,6 +222,7 @@ Result<void> ClusterNode::open_volumes() {
   options.lease = config_.cluster.lease;
   options.logger_patience = config_.cluster.logger_patience;
   options.absent_max = config_.cluster.absent_max;
+  options.catch_up_max = config_.cluster.catch_up_max.bytes;
   options.lock_wait = NodeLog::kLockWait;
   volumes_ = std::make_unique<ClusterVolumes>(
       ClusterVolumes::Parts{loop_, *ring_, *store_, *worker_, *recovered_, *promises_, log_,

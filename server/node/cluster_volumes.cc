@@ -148,14 +148,30 @@ Result<std::unique_ptr<cluster::LoggerPart>> ClusterVolumes::make_log(VolumeId i
       id, found->history, found->index->newest(), found->index->end(), promised, floor);
   options.index = std::move(found->index);
   options.based_everywhere = journal;  // what a journal does not have, the image has
+  cluster::LoggerPart::KeepBeginning keep;
   if (!journal) {
+    const Result<volume::VolumeRelease> release = parts_.store.release(id.value);
+    if (!release) return release.error();
+    options.based_everywhere = release->based_everywhere;
+    keep = keep_beginning();
     Result<std::vector<volume::BaseMap::Page>> base_pages = parts_.store.base_pages(id.value);
     if (!base_pages) return base_pages.error();
     options.base_pages = *std::move(base_pages);
   }
   return std::make_unique<cluster::LoggerPart>(
       std::move(options), start,
-      cluster::LoggerPart::Parts{log_->parts(), parts_.executor, parts_.promises});
+      cluster::LoggerPart::Parts{log_->parts(), parts_.executor, parts_.promises}, std::move(keep));
+}
+
+cluster::LoggerPart::KeepBeginning ClusterVolumes::keep_beginning() {
+  return [this](volume::VolumeRelease release, volume::Done kept) {
+    parts_.log.error(
+        "the log of a volume is lost, and what is missing nobody has: its history begins anew",
+        {{"volume_id", release.volume.value}, {"sequence", release.horizon.last.value}});
+    parts_.worker.run(
+        [store = &parts_.store, release] { return store->put_releases({release}, std::nullopt); },
+        std::move(kept));
+  };
 }
 
 Result<void> ClusterVolumes::begin_storage(ClusterVolume& volume, Epoch promised,
@@ -233,11 +249,13 @@ Result<void> ClusterVolumes::begin_storage(ClusterVolume& volume, Epoch promised
         "long: the image is made anew, from another node's image and the log",
         {{"volume", name}});
   };
+  volume::Storage::Options storage_options = options_.storage;
+  storage_options.catch_up = &catch_up_;
   volume.storage = std::make_unique<cluster::StoragePart>(
       *std::move(image),
       replication::StorageRole::Start{VolumeId{meta.id()}, promised,
                                       SequenceNumber{progress->frontier()}},
-      options_.storage,
+      storage_options,
       cluster::StoragePart::Parts{history, volume.other_image.get(), parts_.worker, parts_.executor,
                                   parts_.promises, volume.journal.get(), volume.spill.get()},
       std::move(events), std::move(spilled));
@@ -275,8 +293,7 @@ void ClusterVolumes::begin_target(ClusterVolume& volume, volume::History& histor
   events.writes_wait = [this, name = meta.name()](const Error& why) {
     const std::string text = to_string(why);
     if (std::exchange(waits_told_[name], text) == text) return;
-    parts_.log.warning("a volume's logger is away, and its writes wait",
-                       {{"volume", name}, {"because", text}});
+    parts_.log.warning("a volume's writes wait", {{"volume", name}, {"because", text}});
   };
   events.changed = [this, id = options.volume](cluster::TargetPart::State state) {
     target_changed(id, state);

@@ -54,6 +54,7 @@ class ClusterVolumes {
     std::chrono::seconds lease{0};            // of a node
     std::chrono::seconds logger_patience{0};  // before a logger is gone without; 0: never
     std::chrono::seconds absent_max{0};       // as CoordinatorRole::Options
+    std::uint64_t catch_up_max = 0;           // bytes a second that are fetched; 0: no limit
     std::chrono::milliseconds lock_wait{0};   // for what a killed process has left under way
   };
 
@@ -93,6 +94,7 @@ class ClusterVolumes {
   Result<void> begin_journal(ClusterVolume& volume, Epoch promised, VersionTime floor);
   Result<std::unique_ptr<cluster::LoggerPart>> make_log(VolumeId id, Epoch promised,
                                                         VersionTime floor, bool journal);
+  cluster::LoggerPart::KeepBeginning keep_beginning();
   Result<void> begin_storage(ClusterVolume& volume, Epoch promised, volume::History& history);
   void begin_target(ClusterVolume& volume, volume::History& history);
   void make_device(ClusterVolume& volume);
@@ -105,6 +107,7 @@ class ClusterVolumes {
 
   const Parts parts_;
   const Options options_;
+  volume::Throttle catch_up_{options_.catch_up_max};
   LogStack* log_ = nullptr;
   bool started_ = false;
   bool resigned_ = false;

@@ -149,6 +149,9 @@ struct ClusterConfig {
   std::chrono::seconds logger_patience{3};
   // How long a storage node may be away before the log gives up what it lacks.
   std::chrono::seconds absent_max = std::chrono::hours(1);
+  // How many bytes a second this node fetches at most of what its images missed. 0: as fast as it
+  // goes.
+  ByteSize catch_up_max{0};
   std::vector<ClusterNodeConfig> nodes;  // with ids and names of their own
 };
 
@@ -198,6 +201,8 @@ inline constexpr std::size_t kVolumeStoragesMax = 2;
 inline constexpr std::chrono::seconds kLeaseMin{2};
 inline constexpr std::chrono::seconds kLeaseMax{60};
 inline constexpr std::chrono::seconds kLoggerPatienceMax{3600};
+inline constexpr ByteSize kCatchUpMin{8u << 20};  // a second
+inline constexpr ByteSize kCatchUpMax{1ull << 40};
 inline constexpr std::chrono::seconds kAbsentMin{1};
 inline constexpr std::chrono::seconds kAbsentMax = std::chrono::hours(24 * 365);
 

@@ -32,6 +32,12 @@ Result<Endpoint> parse_etcd_address(std::string_view text) {
   return reachable_endpoint(text, "192.0.2.1:2379");
 }
 
+// Less would take a second for one piece.
+Result<ByteSize> catch_up_rate(std::string_view text) {
+  if (text == "0") return ByteSize{0};
+  return size_between(kCatchUpMin, kCatchUpMax)(text);
+}
+
 // The endpoints of an array, each once, at least one and at most `count_max`.
 template <typename Parse>
 std::vector<Endpoint> read_endpoints(ConfigTable& table, std::string_view key,
@@ -160,7 +166,8 @@ void read_nodes(ConfigTable& table, ConfigProblems& problems,
 // Whether what is there fits the roles.
 void check_keys(ConfigTable& table, const Config& config) {
   if (config.standalone()) {
-    for (const auto* key : {"listen", "etcd", "lease", "logger_patience", "absent_max", "node"}) {
+    for (const auto* key :
+         {"listen", "etcd", "lease", "logger_patience", "absent_max", "catch_up_max", "node"}) {
       if (table.has(key)) {
         table.warning(key, "only in a cluster: not used, because this node is standalone");
       }
@@ -203,6 +210,7 @@ void read_cluster(ConfigTable table, ConfigProblems& problems, Config& config) {
   table.parsed("logger_patience", cluster.logger_patience,
                seconds_between(std::chrono::seconds(0), kLoggerPatienceMax));
   table.parsed("absent_max", cluster.absent_max, seconds_between(kAbsentMin, kAbsentMax));
+  table.parsed("catch_up_max", cluster.catch_up_max, catch_up_rate);
   read_nodes(table, problems, cluster.nodes);
   check_keys(table, config);
   table.finish();

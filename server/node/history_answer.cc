@@ -123,7 +123,13 @@ void summarize(const WorkPtr& work) {
 void begin(const WorkPtr& work, const ResolvedMoment& end) {
   work->to = end.at;
   *work->out.mutable_to() = to_api(end);
-  if (work->request.from().at_case() == api::MomentSpec::AT_NOT_SET) return summarize(work);
+  if (work->request.from().at_case() == api::MomentSpec::AT_NOT_SET) {
+    if (end.oldest.sequence.value > 0) {
+      work->from = end.oldest;
+      *work->out.mutable_from() = to_api(end.oldest);
+    }
+    return summarize(work);
+  }
   // A start before the history begins means from there.
   api::MomentSpec from = work->request.from();
   if (from.has_time_ns()) from.set_time_ns(std::max(from.time_ns(), end.oldest.time.ns));

@@ -215,6 +215,7 @@ Result<void> MetaStore::put_releases(const std::vector<volume::VolumeRelease>& r
     value.set_last(std::max(horizon.last, before->horizon.last).value);
     value.set_frontier(std::max(horizon.frontier, before->horizon.frontier).value);
     value.set_given_up(std::max(horizon.given_up, before->horizon.given_up).value);
+    value.set_based_everywhere(given_up.based_everywhere || before->based_everywhere);
     batch.Put(release_key(id), value.SerializeAsString());
     for (const volume::BaseMap::Page& page : given_up.base_pages) {
       batch.Put(base_key(id, page.number), page.bits);
@@ -241,6 +242,7 @@ Result<volume::VolumeRelease> MetaStore::release(std::uint32_t volume) {
   out.horizon.last = SequenceNumber{release.last()};
   out.horizon.frontier = SequenceNumber{release.frontier()};
   out.horizon.given_up = SequenceNumber{release.given_up()};
+  out.based_everywhere = release.based_everywhere();
   return out;
 }
 

@@ -33,11 +33,13 @@ class BaseMap {
     std::string bits;  // kPageBlocks / 8 bytes, least significant bit first
   };
 
-  // `everywhere`: an imported volume, all of whose blocks were in the image to begin with, or a
-  // writable view, all of whose blocks are its parent's.
+  // `everywhere`: an imported volume, all of whose blocks were in the image to begin with, a
+  // writable view, all of whose blocks are its parent's, or a history that began anew.
   explicit BaseMap(bool everywhere) : everywhere_(everywhere) {}
 
   void add(BlockRange range);
+  // From now on everywhere; whoever says so remembers it.
+  void add_all() { everywhere_ = true; }
   // A page as it was stored; false if it has a wrong length.
   [[nodiscard]] bool load(const Page& page);
 
@@ -57,7 +59,7 @@ class BaseMap {
   using Bits = std::array<std::uint8_t, kPageBlocks / 8>;
   [[nodiscard]] bool has(Lbn block) const;
 
-  const bool everywhere_;
+  bool everywhere_;
   std::unordered_map<std::uint64_t, Bits> pages_;
   std::set<std::uint64_t> changed_;
 };

@@ -7,6 +7,11 @@
 #include "proto/check.h"
 
 namespace mariner::volume {
+namespace {
+
+constexpr const char* kStopped = "applying to the image was stopped";
+
+}  // namespace
 
 // Turns runs of the table, with what the history answered, into changes of the image.
 class ImageApplier::ChunkBuilder {
@@ -100,6 +105,7 @@ void ImageApplier::start(Job job) {
   CHECK(!job.table->empty());
   table_ = std::move(job.table);
   flushed_ = std::move(job.flushed);
+  may_fetch_ = std::move(job.may_fetch);
   done_ = std::move(job.done);
   next_ = Lbn{0};
   stopping_ = false;
@@ -116,20 +122,32 @@ void ImageApplier::set_portion(BlockCount portion) {
 void ImageApplier::finish(Result<void> result) {
   table_.reset();
   flushed_ = nullptr;
+  may_fetch_ = nullptr;
   changes_.clear();
   to_capture_.clear();
   std::exchange(done_, nullptr)(std::move(result));
 }
 
 void ImageApplier::next_chunk() {
-  if (stopping_) {
-    return finish(Error{ErrorCode::kAborted, "applying to the image was stopped"});
-  }
+  if (stopping_) return finish(Error{ErrorCode::kAborted, kStopped});
   if (portion_left_ == 0) return flush(next_);
   Chunk chunk = gather();
   if (chunk.runs.empty()) return flush(Lbn{UINT64_MAX});
   // What is in memory, and has no base in the image, needs no question.
   if (chunk.lookups.empty()) return take_chunk(std::move(chunk), {});
+  if (may_fetch_ && chunk.past_blocks > 0 && !may_fetch_(BlockCount{chunk.past_blocks}.bytes())) {
+    resting_ = std::move(chunk);
+    return;
+  }
+  look_up(std::move(chunk));
+}
+
+void ImageApplier::resume() {
+  if (resting_) look_up(*std::exchange(resting_, std::nullopt));
+}
+
+void ImageApplier::look_up(Chunk chunk) {
+  if (stopping_) return finish(Error{ErrorCode::kAborted, kStopped});
   std::vector<History::Lookup> lookups = std::exchange(chunk.lookups, {});
   locate_all(parts_.history, std::move(lookups),
              [this, chunk = std::move(chunk)](const Result<History::Located>& found) mutable {
@@ -163,6 +181,7 @@ ImageApplier::Chunk ImageApplier::gather() const {
     chunk.next = run.range.end();
     if (run.content.kind == PendingContent::Kind::kHistory) {
       chunk.lookups.push_back({run.range, run.content.at, true});
+      chunk.past_blocks += count;
     }
     if (base) chunk.lookups.push_back({run.range, SequenceNumber{0}});
     const bool stored = parts_.base != nullptr && parts_.base->is_stored(run.range);

@@ -23,6 +23,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "server/volume/base_map.h"
@@ -54,6 +55,9 @@ class ImageApplier {
     // All of the table below `end` is durable in the image. May be called once or many times; the
     // last time, before `done`, with an end above everything.
     UniqueFunction<void(Lbn end)> flushed;
+    // Asked before `bytes` come out of the past. False: the run rests until resume(). Null: it
+    // never does.
+    UniqueFunction<bool(std::uint64_t bytes)> may_fetch;
     // With success when every run is durable in the image. After an error, start again with what is
     // left in the table.
     Done done;
@@ -63,7 +67,9 @@ class ImageApplier {
   // About so many blocks go to the image between two flushes, from the next portion on.
   void set_portion(BlockCount portion);
 
-  // Ends the run at the next step with kAborted.
+  // A run that rests goes on.
+  void resume();
+  // Ends the run at the next step with kAborted; one that rests, when it is resumed.
   void stop() { stopping_ = true; }
   [[nodiscard]] bool running() const { return table_ != nullptr; }
 
@@ -89,9 +95,11 @@ class ImageApplier {
     std::vector<History::Lookup> lookups;
     Lbn next;  // where the table goes on
     std::uint64_t blocks = 0;
+    std::uint64_t past_blocks = 0;  // of them, those that come out of the past
   };
 
   void next_chunk();
+  void look_up(Chunk chunk);
   [[nodiscard]] Chunk gather() const;
   [[nodiscard]] bool beside_base(BlockRange range) const;
   void take_chunk(Chunk chunk, const std::vector<PastRun>& found);
@@ -103,6 +111,8 @@ class ImageApplier {
   const Parts parts_;
   std::shared_ptr<const PendingTable> table_;  // null: not running
   UniqueFunction<void(Lbn)> flushed_;
+  UniqueFunction<bool(std::uint64_t)> may_fetch_;
+  std::optional<Chunk> resting_;
   Done done_;
   bool stopping_ = false;
   BlockCount portion_{kChunkBlocks};

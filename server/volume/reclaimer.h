@@ -44,6 +44,7 @@ struct VolumeRelease {
   VolumeId volume;
   Horizon horizon;
   std::vector<BaseMap::Page> base_pages;
+  bool based_everywhere = false;  // the images hold what all of the volume was at the horizon
 };
 
 class ReclaimerOwner {

@@ -11,10 +11,6 @@ namespace mariner::volume {
 using replication::WriteKind;
 using replication::WriteMessage;
 
-namespace {
-constexpr auto kRetryDelay = std::chrono::seconds(1);
-}  // namespace
-
 Storage::Storage(ImageApplier::Parts parts, Executor& executor, Options options, Found found,
                  Events events, Spill* spill)
     : parts_(parts),
@@ -83,49 +79,6 @@ void Storage::forget() {
   prepared_.clear();
   prepared_bytes_ = 0;
   update_grant();
-}
-
-// What an answer that breaks off has put into the table already is right, and comes again.
-void Storage::catch_up(SequenceNumber from, SequenceNumber to, SequenceNumber at,
-                       UniqueFunction<void()> done) {
-  behind_ = true;
-  if (at == to && from < committed_) {
-    // Whoever asks knows of the image alone. What was spilled counts as committed.
-    if (to < committed_) {
-      const Error error{ErrorCode::kProtocol,
-                        "the coordinator knows of nothing behind #" + std::to_string(to.value) +
-                            ", but this node has spilled #" + std::to_string(committed_.value) +
-                            ": its history is not that of this image"};
-      if (events_.apply_failed) events_.apply_failed(error);
-      return;
-    }
-    from = committed_;
-  }
-  ++catching_up_;
-  parts_.history.changed(
-      from, to,
-      [this, at, life = lives_](std::span<const BlockRange> extents) {
-        if (life != lives_) return;
-        if (!active_.since && !extents.empty()) active_.since = executor_.wall_time();
-        put_history(extents, at);
-      },
-      [this, from, to, at, life = lives_,
-       done = std::move(done)](const Result<void>& looked) mutable {
-        --catching_up_;
-        if (stopped_ || life != lives_) return;
-        if (!looked) {
-          if (looked.error().code == ErrorCode::kOutsideWindow && events_.outlived) {
-            return events_.outlived();
-          }
-          return try_again([this, from, to, at, life, done = std::move(done)]() mutable {
-            if (life == lives_) catch_up(from, to, at, std::move(done));
-          });
-        }
-        behind_ = false;
-        active_.restores = active_.restores || at != to;
-        committed(at);
-        done();
-      });
 }
 
 void Storage::commit(SequenceNumber settled) {
@@ -245,7 +198,7 @@ void Storage::apply_later(std::chrono::nanoseconds delay) {
 }
 
 void Storage::apply_now() {
-  if (stopped_ || applier_.running() || starting_over_) return;
+  if (stopped_ || applier_.running() || starting_over_ || putting_) return;
   if (punching_) {
     apply_waits_ = true;
     return;
@@ -261,8 +214,9 @@ void Storage::apply_now() {
     freeze();
   }
   portion_begun_ = executor_.monotonic_time();
+  rested_ = {};
   applier_.set_portion({governor_.portion_bytes() >> kBlockShift});
-  applier_.start({frozen_.runs, [this](Lbn end) { flushed(end); },
+  applier_.start({frozen_.runs, [this](Lbn end) { flushed(end); }, may_fetch(),
                   [this](Result<void> result) { applied(std::move(result)); }});
 }
 
@@ -285,10 +239,12 @@ void Storage::flushed(Lbn end) {
                                              static_cast<double>(cost) /
                                              static_cast<double>(frozen_.cost_frozen));
   const std::chrono::nanoseconds now = executor_.monotonic_time();
-  governor_.written({.lag_bytes = bytes_before - frozen_.bytes,
-                     .image_bytes = cost_before - cost,
-                     .took = now - std::exchange(portion_begun_, now)});
+  governor_.written(
+      {.lag_bytes = bytes_before - frozen_.bytes,
+       .image_bytes = cost_before - cost,
+       .took = now - std::exchange(portion_begun_, now) - std::exchange(rested_, {})});
   applier_.set_portion({governor_.portion_bytes() >> kBlockShift});
+  tell_fetched();
   update_grant();
 }
 
@@ -302,9 +258,10 @@ void Storage::applied(Result<void> result) {
   told_unavailable_ = false;
   // With nothing more pending, what came since (voids, or a rollback that moved nothing) is in the
   // image as well.
-  durable_ = active_.runs->empty() ? active_.last : frozen_.last;
+  durable_ = std::max(durable_, active_.runs->empty() ? active_.last : frozen_.last);
   if (active_.runs->empty()) active_.since.reset();
   frozen_ = Table{};
+  tell_fetched();
   if (events_.durable) events_.durable(durable_);
   while (!drains_.empty() && drains_.front().until <= durable_) {
     Done done = std::move(drains_.front().done);
@@ -380,66 +337,9 @@ void Storage::drain(Done done) {
   apply_now();
 }
 
-void Storage::try_again(UniqueFunction<void()> what) {
-  executor_.after(kRetryDelay, [this, alive = alive_, what = std::move(what)]() mutable {
-    if (*alive && !stopped_) what();
-  });
-}
-
-// From here on nobody is told that the image has anything, though the applier may still be at it.
-void Storage::start_over(UniqueFunction<void()> done) {
-  CHECK(!starting_over_);
-  starting_over_ = std::move(done);
-  ++lives_;
-  durable_ = committed_ = kept_ = SequenceNumber{};
-  behind_ = false;
-  remove_spill();
-  forget();
-  active_ = Table{};
-  active_.runs = std::make_shared<PendingTable>();
-  executor_.post([this, alive = alive_] {
-    if (*alive && !stopped_) keep_start_over();
-  });
-}
-
-void Storage::keep_start_over() {
-  const auto kept = [this](const Result<void>& result) {
-    if (stopped_) return;
-    if (!result) return try_again([this] { keep_start_over(); });
-    if (!applier_.running()) return empty_image();
-    applier_.stop();  // then applied() goes on
-  };
-  if (!events_.starts_over) return kept({});
-  events_.starts_over(kept);
-}
-
-// Reads that have looked into the tables look again (frozen_count_): by then nothing is served
-// here.
-void Storage::empty_image() {
-  frozen_ = Table{};
-  ++frozen_count_;
-  if (stopped_) return;
-  emptying_ = true;
-  parts_.worker.run(
-      [image = &parts_.image]() -> Result<void> {
-        if (Result<void> r = image->discard({0, image->size_bytes()}); !r) return r;
-        return image->flush();
-      },
-      [this](const Result<void>& emptied) {
-        emptying_ = false;
-        if (stopped_) return;
-        if (!emptied) {
-          if (events_.apply_failed) events_.apply_failed(emptied.error());
-          return try_again([this] { empty_image(); });
-        }
-        std::exchange(starting_over_, nullptr)();
-        update_grant();
-      });
-}
-
 void Storage::stop() {
   stopped_ = true;
-  applier_.stop();
+  stop_applier();
   for (Punch& punch : std::exchange(punches_, {})) {
     punch.done(Error{ErrorCode::kAborted, "the server is stopping"});
   }

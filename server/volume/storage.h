@@ -33,6 +33,7 @@
 #include <vector>
 
 #include "proto/executor.h"
+#include "replication/cluster_messages.h"
 #include "replication/participant.h"
 #include "server/volume/current_reader.h"
 #include "server/volume/history_reader.h"
@@ -40,6 +41,7 @@
 #include "server/volume/image_base.h"
 #include "server/volume/lag_governor.h"
 #include "server/volume/spill.h"
+#include "server/volume/throttle.h"
 
 namespace mariner::volume {
 
@@ -51,6 +53,9 @@ class Storage final : public replication::StorageParticipant, public CurrentRead
     std::chrono::nanoseconds apply_delay = std::chrono::seconds(2);
     // Between two flushes of the image, at most about this.
     std::uint64_t portion_bytes_max = 32u << 20;
+    // How fast what was missed is fetched; of all storages that share it. Outlives them. Null: as
+    // fast as it goes.
+    Throttle* catch_up = nullptr;
   };
   // What the owner wants to hear. All optional but hold.
   struct Events {
@@ -58,6 +63,8 @@ class Storage final : public replication::StorageParticipant, public CurrentRead
     UniqueFunction<void(std::uint64_t)> granted;   // granted_bytes() has changed
     // Will be tried again. Of failures because of what is away, the first in a row.
     UniqueFunction<void(const Error&)> apply_failed;
+    // catch_up_progress() has changed.
+    UniqueFunction<void(const replication::CatchUpProgress&)> fetched;
     // What catch_up() asked for is no longer in the history; it is not asked again.
     UniqueFunction<void()> outlived;
     // From here on the image holds nothing: to be kept on stable storage before it is emptied.
@@ -88,12 +95,15 @@ class Storage final : public replication::StorageParticipant, public CurrentRead
   // These are as ClusterStorageParticipant has them.
   void forget();
   // Asked again, every second, until the history answers, does not have it any more, or the storage
-  // is stopped. What a spill held is not asked for.
+  // is stopped.
   void catch_up(SequenceNumber from, SequenceNumber to, SequenceNumber at,
                 UniqueFunction<void()> done);
   void start_over(UniqueFunction<void()> done);
   // One at a time: kUnavailable for another.
   void harden(Done done);
+  // What the spill holds goes into the image, although the log cannot be asked whether anybody
+  // needs what is there; Events::durable tells when it is. Tried until it is.
+  void put_spilled();
   // The owner has it on stable storage that durable() was there: a spill of no more is removed.
   void kept(SequenceNumber durable);
 
@@ -129,6 +139,8 @@ class Storage final : public replication::StorageParticipant, public CurrentRead
   [[nodiscard]] std::uint64_t lag_bytes() const { return active_.bytes + frozen_.bytes; }
   // The time of the oldest write that is not in the image; nothing: there is none.
   [[nodiscard]] std::optional<VersionTime> oldest_unapplied() const;
+  // Of what was missed, as catch_up() found it.
+  [[nodiscard]] replication::CatchUpProgress catch_up_progress() const;
   // A rollback is being restored.
   [[nodiscard]] bool restoring() const { return active_.restores || frozen_.restores; }
 
@@ -138,11 +150,18 @@ class Storage final : public replication::StorageParticipant, public CurrentRead
     std::uint64_t bytes = 0;  // committed to it, overwritten ones included
     SequenceNumber last;      // the newest write in it
     bool restores = false;
+    bool missed = false;               // something in it is what catch_up() found
     std::optional<VersionTime> since;  // of the oldest write in it
     // When it was frozen: `bytes`, and what it cost to apply.
     std::uint64_t bytes_frozen = 0;
     std::uint64_t cost_frozen = 0;
   };
+  struct Missed {
+    std::chrono::nanoseconds since;
+    std::uint64_t bytes = 0;
+  };
+  static constexpr auto kRetryDelay = std::chrono::seconds(1);
+
   struct ReadOperation;
   struct Punch {
     std::vector<BlockRange> ranges;
@@ -162,10 +181,15 @@ class Storage final : public replication::StorageParticipant, public CurrentRead
   void apply_again(const Error& error);
   void update_grant();
   void update_grant_later();
+  void missed(std::span<const BlockRange> extents);
+  void tell_fetched();
+  UniqueFunction<bool(std::uint64_t)> may_fetch();
+  void stop_applier();
   void take(Spill::Contents found);
   [[nodiscard]] Result<Spill::Contents> contents() const;
   void remove_spill_if_kept();
   void remove_spill();
+  void spilled_put(const Result<void>& result, SequenceNumber through);
   void keep_start_over();
   void empty_image();
   void try_again(UniqueFunction<void()> what);
@@ -208,6 +232,8 @@ class Storage final : public replication::StorageParticipant, public CurrentRead
   std::uint64_t prepared_bytes_total_ = 0;  // ever
   std::uint64_t granted_bytes_ = 0;
   std::chrono::nanoseconds portion_begun_{0};
+  std::chrono::nanoseconds rested_{0};  // of the portion, for options_.catch_up
+  std::optional<Missed> missed_;        // none: nothing is to be fetched
   bool grant_timer_set_ = false;
   bool timer_set_ = false;
   bool retrying_ = false;                 // the applier failed, and rests until it is tried again
@@ -221,6 +247,7 @@ class Storage final : public replication::StorageParticipant, public CurrentRead
   bool behind_ = false;       // what catch_up() was told has not been put in place
   std::size_t spilling_ = 0;  // jobs that write or remove the spill
   bool hardening_ = false;
+  bool putting_ = false;  // what the spill holds into the image
   struct Drain {
     SequenceNumber until;
     Done done;

@@ -1,6 +1,7 @@
 // What the storage keeps without the log: what is pending, in a file beside the image.
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "server/volume/storage.h"
 
@@ -73,6 +74,44 @@ void Storage::harden(Done done) {
                   }
                   done(std::move(written));
                 });
+}
+
+// The spill as it was written, not what is pending by now: the image is to hold nothing newer than
+// the history that begins behind it.
+void Storage::put_spilled() {
+  if (stopped_ || starting_over_ || putting_ || spill_ == nullptr || spilled_ <= durable_) return;
+  if (applier_.running() || punching_ || hardening_) {
+    return try_again([this] { put_spilled(); });
+  }
+  putting_ = true;
+  ++spilling_;
+  parts_.worker.run(
+      [image = &parts_.image, spill = spill_]() -> Result<void> {
+        auto found = spill->read({image->size_bytes() >> kBlockShift});
+        if (!found) return found.error();
+        if (!*found) return Error{ErrorCode::kNotFound, "what was kept beside an image is gone"};
+        std::vector<ImageChange> changes;
+        for (PendingTable::Run& run : (*found)->runs) {
+          changes.push_back({run.range, std::move(run.content.payload), run.content.offset,
+                             run.content.repeated, nullptr});
+        }
+        if (Result<void> r = write_image(*image, changes); !r) return r;
+        return image->flush();
+      },
+      [this, through = spilled_](const Result<void>& result) { spilled_put(result, through); });
+}
+
+void Storage::spilled_put(const Result<void>& result, SequenceNumber through) {
+  --spilling_;
+  putting_ = false;
+  if (stopped_ || starting_over_) return;
+  if (!result) {
+    if (events_.apply_failed) events_.apply_failed(result.error());
+    return try_again([this] { put_spilled(); });
+  }
+  durable_ = std::max(durable_, through);
+  if (events_.durable) events_.durable(durable_);
+  apply_later(options_.apply_delay);
 }
 
 void Storage::kept(SequenceNumber durable) {

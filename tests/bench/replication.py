@@ -15,6 +15,7 @@ import signal
 import statistics
 import sys
 import tempfile
+import threading
 import time
 
 import servers  # first: it shows Python where the end-to-end drivers are
@@ -26,11 +27,12 @@ from servers import GIB, mariner
 
 MIB = 1 << 20
 NAIVE_MARINERD = mariner.BUILD / "tests" / "bench" / "mariner-naive-marinerd"
-VOLUME, SHORT_VOLUME = "bench", "short"
+VOLUME, SHORT_VOLUME, NEIGHBOUR = "bench", "short", "neighbour"
 LEASE = "15s"  # nobody is to take over on a machine that is held up
 
 QD1 = Load("qd1", "4 KiB random write, depth 1", True, True, 4096, 1)
 QD32 = Load("qd32", "4 KiB random write, depth 32", True, True, 4096, 32)
+FLOOD = Load("flood", "256 KiB random write, depth 32", True, True, 256 << 10, 32)
 FILL = Load("fill", "fill", True, False, 256 << 10, 8)
 
 OURS, SINGLE, LOGGER, NAIVE = "cluster", "single", "logger", "naive"
@@ -55,6 +57,8 @@ NOTES = """\
 - Each figure is the median of {rounds} rounds of {seconds:g} s after a warm-up of {warmup:g} s, in which all took turns; a ratio is the
   median of the rounds' ratios. The volume was filled before; images are written in the background throughout.
 - CPU is user and system time of all daemons of the volume for one write; the initiator's and etcd's is not in it.
+- A neighbour: another volume of the same logger, whose coordinator is another node, is written to in pieces of 256 KiB at depth
+  32 while the lone writes are measured; compared is the same without it.
 - Catching up: under 32 writes at a time the mirror is killed and comes back after {absence:g} s. It has ended when the mirror's
   image durably holds all that had been written before the last piece. Compared is the median rate of {slice:g} s pieces before and meanwhile."""
 
@@ -110,6 +114,7 @@ class ThreeNodes:
         self.cluster.add_volume(VOLUME, str(scale.region_bytes))
         if not naive:
             self.cluster.add_volume(SHORT_VOLUME, str(scale.region_bytes), storage=("a",))
+            self.cluster.add_volume(NEIGHBOUR, str(scale.region_bytes), storage=("b",))
         for node in self.cluster.nodes.values():
             node.program = NAIVE_MARINERD if naive else node.program
         self.log_bytes = log_bytes
@@ -148,13 +153,15 @@ class ThreeNodes:
 class LoggerAlone:
     """The same nodes, with a volume that has no mirror: its coordinator and its image are on one node, its log on another one."""
 
-    def __init__(self, nodes: ThreeNodes):
+    def __init__(self, nodes: ThreeNodes, volume: str = SHORT_VOLUME):
         self.cluster, self.log_bytes, self.logger_pid = nodes.cluster, nodes.log_bytes, nodes.logger_pid
-        self.url = nodes.cluster.server_of(SHORT_VOLUME).volume_url(SHORT_VOLUME)
-        self.pids = [nodes.cluster["a"].process.pid, nodes.logger_pid]
+        self.volume = volume
+        server = nodes.cluster.server_of(volume)
+        self.url = server.volume_url(volume)
+        self.pids = [server.process.pid, nodes.logger_pid]
 
     def wait_applied(self):
-        self.cluster.wait_healed(SHORT_VOLUME)
+        self.cluster.wait_healed(self.volume)
 
 
 class SingleNode:
@@ -193,6 +200,7 @@ class Bench:
         self.scale, self.folder, self.rate = scale, folder, rate
         # By server, load and place: a run for each round.
         self.runs: dict[tuple[str, str, str], list[dict]] = {}
+        self.neighbour: dict[str, list[dict]] = {"alone": [], "beside": []}
         self.catch_up: dict = {"before": [], "absent": [], "meanwhile": [], "after": []}
         self.notes: list[str] = []
 
@@ -207,6 +215,7 @@ class Bench:
                 self.beside = tuple(ours.beside.prefix)
                 for turn in range(self.scale.rounds):
                     self._round(turn, everybody)
+                    self._neighbour(ours, LoggerAlone(ours, NEIGHBOUR))
             with ThreeNodes(self.folder / "again", network, self.scale, self.scale.log_bytes) as ours:
                 self._prepare({OURS: ours})
                 self._measure_catch_up(ours)
@@ -238,6 +247,22 @@ class Bench:
             text = run["failure"] or f"{run['rate']:>8,.0f} IO/s  p50 {run['latency_us']['p50']:,.0f} us"
             say(f"{turn + 1}  {load.what:<30} {where:<7} {NAMES[name]:<32} {text}")
             server.wait_applied()  # what is left to apply must not disturb the others
+
+    def _neighbour(self, ours: ThreeNodes, other: LoggerAlone):
+        """Lone writes, without and with another volume that floods the same logger."""
+        for when in self.neighbour:
+            flood = threading.Thread(target=self._run, args=(FLOOD, other, self.host, self.scale.seconds + 2 * self.scale.warmup_s))
+            if when == "beside":
+                flood.start()
+                time.sleep(self.scale.warmup_s)
+            run = self._run(QD1, ours, self.host, self.scale.seconds)
+            self.neighbour[when].append(run)
+            text = run["failure"] or f"p50 {run['latency_us']['p50']:,.0f} us  p99 {run['latency_us']['p99']:,.0f} us"
+            say(f"   {QD1.what}, neighbour {when:<7} {text}")
+            if when == "beside":
+                flood.join()
+        ours.wait_applied()
+        other.wait_applied()
 
     def _run(self, load: Load, server, prefix: tuple[str, ...], seconds: float) -> dict:
         return run_iscsi(load, Target(server.url, 0, prefix=prefix),
@@ -296,7 +321,17 @@ class Bench:
             rows.append(self._row(QD32, APART, rival, "rate", "rate", "IO/s", ("rate",), goal, False))
             rows.append(self._row(QD32, APART, rival, "cpu", "CPU of all daemons for one write (less is better)", "us/IO",
                                   ("all_cpu_us",), None, True))
-        return rows + self._catch_up_rows()
+        return rows + self._neighbour_rows() + self._catch_up_rows()
+
+    def _neighbour_rows(self) -> list[Row]:
+        def median(when: str, p: str) -> float | None:
+            values = [get(run, "latency_us", p) for run in self.neighbour[when]]
+            return None if None in values or not values else statistics.median(values)
+
+        measured = len(self.neighbour["beside"]) * self.scale.seconds
+        return [Row(f"neighbour.{p}", f"{QD1.what}, while a neighbour floods the logger: {p} of latency (less is better)", "us",
+                    median("beside", p), median("alone", p), "without it", measured, self.scale.name, less_is_better=True)
+                for p in ("p50", "p99")]
 
     def _catch_up_rows(self) -> list[Row]:
         median = {when: statistics.median(values) for when, values in self.catch_up.items() if isinstance(values, list) and values}
@@ -333,7 +368,7 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that everything is cleaned up
     scale = SHORT if options.short else FULL
     OUT.mkdir(parents=True, exist_ok=True)
-    needed = 2 * scale.log_bytes + 2 * scale.rival_log_bytes + 7 * scale.region_bytes + GIB
+    needed = 2 * scale.log_bytes + 2 * scale.rival_log_bytes + 8 * scale.region_bytes + GIB
     free = shutil.disk_usage(options.folder).free
     if free < needed:
         say(f"{options.folder}: {needed / GIB:.0f} GiB are needed, {free / GIB:.0f} are free; --folder names another place")
@@ -346,7 +381,7 @@ def main() -> int:
     records = [row.record(about) for row in rows]
     write_json(OUT / "replication.json", records)
     write_json(OUT / "replication-runs.json", {"rounds": {".".join(key): runs for key, runs in bench.runs.items()},
-                                               "catch_up": bench.catch_up})
+                                               "neighbour": bench.neighbour, "catch_up": bench.catch_up})
     print(bench.table(rows, about))
     missing = [record["id"] for record in records if not record["holds"]]
     if missing:

@@ -1,6 +1,7 @@
 #include "tests/logging/log_model.h"
 
 #include <algorithm>
+#include <map>
 #include <tuple>
 #include <utility>
 
@@ -25,19 +26,13 @@ void LogModel::released(BlockSpan blocks, State state) {
 }
 
 // A before-image may stand in front of records that were appended earlier and waited for a track.
-void LogModel::overtake(std::size_t next, const Record& record) {
-  for (std::size_t i = next; i < entries_.size(); ++i) {
-    if (!is_same(record, entries_[i].record)) continue;
-    std::rotate(entries_.begin() + static_cast<std::ptrdiff_t>(next),
-                entries_.begin() + static_cast<std::ptrdiff_t>(i),
-                entries_.begin() + static_cast<std::ptrdiff_t>(i) + 1);
-    return;
-  }
+void LogModel::overtake(Volume& of, const Record& record) const {
+  const auto begin = of.entries.begin() + static_cast<std::ptrdiff_t>(of.next);
+  const auto found = std::find_if(
+      begin, of.entries.end(), [&](const Entry* entry) { return is_same(record, entry->record); });
+  if (found != of.entries.end()) std::rotate(begin, found, found + 1);
 }
 
-// On each disk a volume's records are one chain: all but the first point back to another one, and
-// no two to the same. (In the order in which they were written, which is not always that of the
-// log.)
 std::string LogModel::judge_back_pointers(const std::vector<Visited>& visited) const {
   using Place = std::tuple<VolumeId, std::uint8_t, std::uint64_t, std::uint16_t>;
   std::set<Place> places;
@@ -64,38 +59,45 @@ std::string LogModel::judge(LogRig& rig) {
     if (entry.state >= State::kReleased) shortened_.insert(entry.record.volume);
   }
   std::vector<Entry> kept;
-  std::size_t next = 0;
-  bool open_end = false;  // an unknown record is missing: only such may follow
+  // Each volume's records are in the order of append(); those of several wait for the disk in
+  // turns.
+  std::map<VolumeId, Volume> volumes;
+  for (Entry& entry : entries_) volumes[entry.record.volume].entries.push_back(&entry);
   // Of unknown ones, so many may have failed, durably, before anybody was told.
   std::size_t withdrawn = rig.recovered.withdrawn.size();
   for (const Visited& v : rig.visited) {
-    if (v.record.type == RecordType::kBeforeImage) overtake(next, v.record);
-    // In the order of append(), so that each is there once and each volume's order holds.
-    for (; next < entries_.size() && !is_same(v.record, entries_[next].record); ++next) {
-      if (entries_[next].state == State::kAcknowledged) {
-        return "acknowledged " + name_of(entries_[next].record) + " is missing or displaced";
+    Volume& of = volumes[v.record.volume];
+    if (v.record.type == RecordType::kBeforeImage) overtake(of, v.record);
+    for (; of.next < of.entries.size() && !is_same(v.record, of.entries[of.next]->record);
+         ++of.next) {
+      const Entry& missing = *of.entries[of.next];
+      if (missing.state == State::kAcknowledged) {
+        return "acknowledged " + name_of(missing.record) + " is missing or displaced";
       }
-      if (entries_[next].state != State::kUnknown) continue;
+      if (missing.state != State::kUnknown) continue;
       if (withdrawn > 0) {
         --withdrawn;
       } else {
-        open_end = true;
+        of.open_end = true;
       }
     }
-    if (next == entries_.size()) return name_of(v.record) + " was never appended here";
-    if (entries_[next].state == State::kRefused) return name_of(v.record) + " was refused";
-    if (entries_[next].state == State::kGone) return name_of(v.record) + " was released";
-    if (open_end) return name_of(v.record) + " is there, an earlier one in flight is not";
+    if (of.next == of.entries.size()) return name_of(v.record) + " was never appended here";
+    const Entry& found = *of.entries[of.next];
+    if (found.state == State::kRefused) return name_of(v.record) + " was refused";
+    if (found.state == State::kGone) return name_of(v.record) + " was released";
+    if (of.open_end) return name_of(v.record) + " is there, an earlier one in flight is not";
     if (const Result<void> read = rig.verify(v.record, v.location); !read) {
       return name_of(v.record) + ": " + to_string(read.error());
     }
-    kept.push_back({entries_[next].record, State::kAcknowledged, v.location});
-    ++next;
+    kept.push_back({found.record, State::kAcknowledged, v.location});
+    ++of.next;
   }
   if (std::string wrong = judge_back_pointers(rig.visited); !wrong.empty()) return wrong;
-  for (; next < entries_.size(); ++next) {
-    if (entries_[next].state == State::kAcknowledged) {
-      return "acknowledged " + name_of(entries_[next].record) + " is lost from the end";
+  for (const auto& [id, of] : volumes) {
+    for (std::size_t i = of.next; i < of.entries.size(); ++i) {
+      if (of.entries[i]->state == State::kAcknowledged) {
+        return "acknowledged " + name_of(of.entries[i]->record) + " is lost from the end";
+      }
     }
   }
   entries_ = std::move(kept);

@@ -46,7 +46,13 @@ class LogModel {
     State state = State::kUnknown;
     LogLocation at;
   };
-  void overtake(std::size_t next, const Record& record);
+  // What was appended of a volume, as a recovery is compared with it.
+  struct Volume {
+    std::vector<Entry*> entries;
+    std::size_t next = 0;   // those before it have been found, or are known to be missing
+    bool open_end = false;  // an unknown one is missing: only such may follow
+  };
+  void overtake(Volume& of, const Record& record) const;
   [[nodiscard]] std::string judge_back_pointers(const std::vector<Visited>& visited) const;
 
   std::vector<Entry> entries_;

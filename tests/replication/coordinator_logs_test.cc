@@ -20,7 +20,7 @@ constexpr NodeId kTwo{2};
 constexpr NodeId kLogger{3};
 constexpr std::uint64_t kMargin = 8;
 constexpr VersionTime kNow{100'000'000};
-constexpr LogAway kAway{{100}, {104}, {5000}};
+constexpr LogAway kAway{{100}, {104}, {5000}, {99}};
 using Words = std::vector<std::string>;
 
 class CoordinatorLogsTest : public ::testing::Test {
@@ -50,6 +50,9 @@ class CoordinatorLogsTest : public ::testing::Test {
       return "back to " + std::to_string(write->write.target.value) + " as " + number +
              to(log.node);
     }
+    if (const auto* anew = std::get_if<BeginAnew>(&message)) {
+      return "begin behind " + std::to_string(anew->at.value) + to(log.node);
+    }
     return "other" + to(log.node);
   }
   static std::string word(const CoordinatorRole::Action& action) {
@@ -62,6 +65,9 @@ class CoordinatorLogsTest : public ::testing::Test {
       }
       if (const auto* harden = std::get_if<Harden>(&store->message)) {
         return "harden " + std::to_string(harden->settled.value) + to(store->node);
+      }
+      if (const auto* lost = std::get_if<LogLost>(&store->message)) {
+        return "lost since " + std::to_string(lost->since.value) + to(store->node);
       }
       return "";
     }
@@ -346,6 +352,49 @@ TEST_F(CoordinatorLogsTest, ANewerEpochThatTheReturningLoggerKnowsOfEndsThisOne)
   connect_log(kLogger);
   hear_log(kLogger, Refused{kVolume, {9}, {ErrorCode::kStaleEpoch, "over"}});
   EXPECT_TRUE(role_->superseded());
+}
+
+TEST_F(CoordinatorLogsTest, ALoggerThatHasLostItsLogBeginsAnewWhenBothImagesHoldWhatItHeld) {
+  serve_away();
+  connect_log(kLogger);
+  EXPECT_EQ(hear_log(kLogger, opened(0, 0)), Words{});
+  role_->storage_disconnected(kTwo, kNow, out_);
+  EXPECT_EQ(tick(10s), Words{"lost since 100 to 1"});
+  EXPECT_EQ(tick(11s), Words{}) << "once";
+  const auto holds = [&](NodeId node, std::uint64_t durable) {
+    return hear(node, StorageProgress{kVolume, kEpoch, role_->settled(), {durable}, 1u << 30});
+  };
+  holds(kOne, 100);
+  EXPECT_EQ(tick(12s), Words{}) << "the other one is away";
+  role_->storage_connected(kTwo, out_);
+  hear(kTwo, StorageOpened{kVolume, kEpoch, {100}, {10}});
+  hear(kTwo, CaughtUp{kVolume, kEpoch, role_->settled()});
+  words();
+  EXPECT_EQ(tick(13s), Words{"lost since 100 to 2"});
+  holds(kTwo, 100);
+  EXPECT_EQ(tick(14s), Words{"begin behind 100 to 3"});
+  EXPECT_EQ(tick(15s), Words{});
+  EXPECT_EQ(logged(kLogger, 100), Words{"void 101-105 to 3"});
+  EXPECT_EQ(logged(kLogger, 105), Words{"fetch 105-112"});
+}
+
+// As a returning logger is to know whether it has something of its own.
+TEST_F(CoordinatorLogsTest, WhatTheLogEndsWithIsWrittenIntoTheRecord) {
+  serve();
+  submit(1);
+  logged(kLogger, 19);
+  lose_log(kLogger);
+  tick(10s);
+  tick(13s);
+  hardened(kOne, 19);
+  role_->received(kTwo, Hardened{kVolume, kEpoch, {19}, {}}, kNow, out_);
+  std::optional<LogAway> away;
+  for (const auto& action : out_) {
+    if (const auto* change = std::get_if<CoordinatorRole::ChangeLogs>(&action)) away = change->away;
+  }
+  ASSERT_TRUE(away.has_value());
+  EXPECT_EQ(away->since, SequenceNumber{19});
+  EXPECT_EQ(away->end, SequenceNumber{19});
 }
 
 }  // namespace

@@ -82,8 +82,10 @@ class CoordinatorRoleTest : public ::testing::Test {
   // The storage node has everything.
   void open_storage(NodeId node, std::uint64_t durable = 10) {
     storage_connected(node);
-    hear(node, StorageOpened{kVolume, kEpoch, {durable}, {durable}});
+    hear(node, StorageOpened{kVolume, kEpoch, {10}, {10}});
     hear(node, CaughtUp{kVolume, kEpoch, role_.writes().settled()});
+    if (durable == 10) return;
+    hear(node, StorageProgress{kVolume, kEpoch, role_.settled(), {durable}, 2 * kBlockBytes});
   }
   static std::vector<std::uint64_t> logged_again(const Actions& actions) {
     std::vector<std::uint64_t> numbers;
@@ -398,6 +400,32 @@ TEST_F(CoordinatorRoleTest, AnImageBehindTheFrontierOfBeforeStartsOver) {
   const auto resume = sent<Resume>(hear(kOther, behind));
   ASSERT_TRUE(resume.has_value());
   EXPECT_TRUE(resume->start_over);
+}
+
+// The logger was set up anew, or an old copy of its log was: no image has what it never had.
+TEST_F(CoordinatorRoleTest, ALogThatEndsBeforeAnImageDoesIsWrittenToNoMore) {
+  serve();
+  storage_connected(kOwn);
+  const Actions actions = hear(kOwn, StorageOpened{kVolume, kEpoch, {11}, {5}});
+  EXPECT_FALSE(sent<Resume>(actions).has_value());
+  EXPECT_EQ(only<CoordinatorRole::Disconnect>(actions)->why.code, ErrorCode::kCorrupt);
+  const auto told = only<CoordinatorRole::WritesWait>(actions);
+  ASSERT_TRUE(told.has_value());
+  EXPECT_NE(told->why.message.find("#10"), std::string::npos) << told->why.message;
+  EXPECT_NE(told->why.message.find("#11"), std::string::npos) << told->why.message;
+  EXPECT_EQ(only<Answer>(submit(1))->result.error().code, ErrorCode::kCorrupt);
+  // One that has no more than the log changes nothing about it.
+  open_storage(kOther);
+  EXPECT_EQ(only<Answer>(submit(2))->result.error().code, ErrorCode::kCorrupt);
+}
+
+TEST_F(CoordinatorRoleTest, AnImageThatWasOpenInThisEpochHasWhatCameInIt) {
+  serve();
+  open_storage(kOwn);
+  Actions out;
+  role_.storage_disconnected(kOwn, kNow, out);
+  storage_connected(kOwn);
+  EXPECT_TRUE(sent<Resume>(hear(kOwn, StorageOpened{kVolume, kEpoch, {18}, {18}})).has_value());
 }
 
 // Old contents are better than none, should the other one never return.

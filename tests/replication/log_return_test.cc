@@ -11,8 +11,8 @@ namespace {
 
 constexpr VolumeId kVolume{1};
 constexpr Epoch kEpoch{5};
-// Up to #100 it had acknowledged everything; up to #104 it may have more.
-constexpr LogAway kAway{{100}, {104}, {5000}};
+// Up to #100 it had acknowledged everything, #100 being void; up to #104 it may have more.
+constexpr LogAway kAway{{100}, {104}, {5000}, {99}};
 using Words = std::vector<std::string>;
 
 WriteMessage write(std::uint64_t number) {
@@ -32,6 +32,10 @@ class LogReturnTest : public ::testing::Test {
     }
     if (const auto* lost = std::get_if<VoidMessage>(&message)) {
       return "void " + std::to_string(lost->first.value) + "-" + std::to_string(lost->last.value);
+    }
+    if (const auto* anew = std::get_if<BeginAnew>(&message)) {
+      return "begin behind " + std::to_string(anew->at.value) + " at " +
+             std::to_string(anew->time.ns);
     }
     const auto& sent = std::get<WriteMessage>(message);
     EXPECT_EQ(sent.stamp.epoch, kEpoch) << "it hears no other epoch";
@@ -95,6 +99,40 @@ TEST_F(LogReturnTest, WhatNobodyWasToldOfIsTakenBackOnRecord) {
 TEST_F(LogReturnTest, OneThatHasNothingMoreOnlyVoids) {
   connect();
   EXPECT_EQ(hear(opened(100, 99), 300), Words{"void 101-105"});
+}
+
+TEST_F(LogReturnTest, ARollbackThatNobodyWasToldOfIsTakenBack) {
+  connect();
+  EXPECT_EQ(hear(opened(101, 50), 300), (Words{"back to 100 as 102 at 5001", "void 103-105"}));
+}
+
+TEST_F(LogReturnTest, OneThatHasLostAllBeginsAnew) {
+  for (const std::uint64_t voids : {0u, 8u}) {
+    connect();
+    EXPECT_EQ(hear(opened(voids, 0), 300), Words{});
+    EXPECT_TRUE(return_.lost());
+    EXPECT_EQ(return_.has(), std::nullopt);
+    return_.go_on({310}, out_);
+    EXPECT_EQ(words(), Words{}) << "the images do not hold it yet";
+    return_.begin_anew(out_);
+    EXPECT_EQ(words(), Words{"begin behind 100 at 5000"});
+    EXPECT_FALSE(return_.lost());
+    EXPECT_EQ(return_.has(), std::nullopt);
+    EXPECT_EQ(hear(logged(100), 300), Words{"void 101-105"});
+    EXPECT_EQ(hear(logged(105), 300), Words{"fetch 105-300"});
+    return_.fetched(Error{ErrorCode::kUnavailable, "the connection is gone"}, out_);
+    return_.disconnected();
+  }
+  // It went before it had said so, and comes as one that has what was before.
+  connect();
+  EXPECT_EQ(hear(opened(100, 100), 300), Words{"void 101-105"});
+}
+
+TEST_F(LogReturnTest, OneThatHasLostSomethingIsNotUsed) {
+  connect();
+  EXPECT_EQ(hear(opened(99, 99), 300), Words{"drop: corrupt"}) << "its end";
+  connect();
+  EXPECT_EQ(hear(opened(104, 0), 300), Words{"drop: corrupt"}) << "all, and numbers are taken";
 }
 
 // It went again in between: what it has taken back, it does not take back again.

@@ -13,13 +13,18 @@ namespace {
 constexpr VolumeId kVolume{1};
 
 // A log and a store of promises that a test answers for.
-struct Disk final : LoggerParticipant, PromiseStore {
+struct Disk final : ClusterLoggerParticipant, PromiseStore {
   void log(const WriteMessage& message, UniqueFunction<void(Result<void>)> done) override {
     heard.push_back("log " + std::to_string(message.stamp.sequence.value));
     pending.push_back(std::move(done));
   }
   void log_void(const VoidMessage& message, UniqueFunction<void(Result<void>)> done) override {
     heard.push_back("void " + std::to_string(message.first.value));
+    pending.push_back(std::move(done));
+  }
+  void begin_anew(SequenceNumber at, VersionTime time,
+                  UniqueFunction<void(Result<void>)> done) override {
+    heard.push_back("begin " + std::to_string(at.value) + " " + std::to_string(time.ns));
     pending.push_back(std::move(done));
   }
   void promise(VolumeId, Epoch epoch, VersionTime floor,
@@ -97,6 +102,23 @@ TEST_F(LoggerHostTest, WhoIsGoneIsNotAnswered) {
   disk_.answer();
   EXPECT_EQ(said(), Words{});
   EXPECT_EQ(host_.role().settled(), SequenceNumber{11});
+}
+
+TEST_F(LoggerHostTest, ALogThatIsLostBeginsWhereItIsTold) {
+  Disk disk;
+  LoggerHost host({kVolume, {}, {}, {}, {}, {}}, executor_, disk, disk);
+  std::vector<FromLogger> said;
+  const ConnectionId one = host.accept([&](const FromLogger& message) { said.push_back(message); });
+  host.received(one, OpenLog{kVolume, {2}});
+  disk.answer();
+  host.received(one, BeginAnew{kVolume, {2}, {100}, {5000}});
+  executor_.run_ready();
+  EXPECT_EQ(disk.heard.back(), "begin 100 5000");
+  EXPECT_EQ(said.size(), 1u) << "that it is open, and nothing more yet";
+  disk.answer();
+  executor_.run_ready();
+  ASSERT_EQ(said.size(), 2u);
+  EXPECT_EQ(std::get<Logged>(said.back()).through, SequenceNumber{100});
 }
 
 }  // namespace

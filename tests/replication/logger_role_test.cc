@@ -260,5 +260,74 @@ TEST_F(LoggerRoleTest, AFloorIsDurableBeforeItIsToldAndOutlivesTheEpoch) {
   EXPECT_EQ(opened->floor, VersionTime{9000});
 }
 
+// ---- all that it had is lost
+
+class LostLogTest : public LoggerRoleTest {
+ protected:
+  LostLogTest() { role_.emplace(LoggerRole::Start{kVolume, {}, {}, {}, {}, {}}); }
+  LoggerRole::Actions begin(std::uint64_t at, std::uint64_t epoch = 5) {
+    return hear(kFirst, BeginAnew{kVolume, {epoch}, {at}, {3000}});
+  }
+  LoggerRole::Actions begun(std::uint64_t at, const Result<void>& result = {}) {
+    LoggerRole::Actions out;
+    role_->begun_anew({{at}, {3000}}, result, out);
+    return out;
+  }
+};
+
+TEST_F(LostLogTest, ItsHistoryBeginsAnewWhereItIsToldTo) {
+  open(kFirst);
+  const auto beginning = only<LoggerRole::BeginHistory>(begin(100));
+  ASSERT_TRUE(beginning.has_value());
+  EXPECT_EQ(beginning->at, SequenceNumber{100});
+  EXPECT_EQ(beginning->time, VersionTime{3000});
+  EXPECT_EQ(through(), std::nullopt) << "it is not on stable storage";
+  EXPECT_FALSE(role_->idle());
+  EXPECT_TRUE(begun(100).empty());
+  EXPECT_EQ(through(), 100u);
+  EXPECT_EQ(role_->frontier(), SequenceNumber{100});
+  WriteMessage early = write_of(101);
+  early.stamp.time = {3000};
+  EXPECT_TRUE(sent<Refused>(hear(kFirst, early)).has_value()) << "no write is at that time";
+  hear(kSecond, OpenLog{kVolume, {6}});
+  const auto opened = sent<LogOpened>(promised(6));
+  ASSERT_TRUE(opened.has_value());
+  EXPECT_EQ(opened->last, SequenceNumber{100});
+  EXPECT_EQ(opened->end, SequenceNumber{100});
+  EXPECT_EQ(opened->floor, VersionTime{3000});
+  WriteMessage next = write_of(101, 6);
+  next.stamp.time = {3001};
+  EXPECT_TRUE(only<LoggerRole::Append>(hear(kSecond, next)).has_value());
+}
+
+TEST_F(LostLogTest, WhatCannotBeKeptHasNotBegun) {
+  open(kFirst);
+  begin(100);
+  EXPECT_EQ(sent<Refused>(begun(100, Error{ErrorCode::kIo, "the store is full"}))->error.code,
+            ErrorCode::kIo);
+  hear(kSecond, OpenLog{kVolume, {6}});
+  EXPECT_EQ(sent<LogOpened>(promised(6))->last, SequenceNumber{0});
+}
+
+TEST_F(LostLogTest, VoidsAreNothingThatCouldBeKept) {
+  open(kFirst);
+  lose(1, 8);
+  EXPECT_TRUE(only<LoggerRole::BeginHistory>(begin(100)).has_value());
+  begun(100);
+  EXPECT_EQ(through(), 100u);
+}
+
+TEST_F(LostLogTest, WhoHasSomethingDoesNotBeginAnew) {
+  open(kFirst);
+  EXPECT_TRUE(sent<Refused>(begin(100, 4)).has_value()) << "of another epoch";
+  role_.emplace(LoggerRole::Start{kVolume, {}, {}, {}, {}, {}});
+  open(kFirst);
+  hear(kFirst, write_of(1));
+  EXPECT_TRUE(sent<Refused>(begin(100)).has_value());
+  role_.emplace(LoggerRole::Start{kVolume, {}, {10}, {1010}, {1500}, {7}, {}, {9}});
+  open(kFirst);
+  EXPECT_TRUE(sent<Refused>(begin(100)).has_value());
+}
+
 }  // namespace
 }  // namespace mariner::replication

@@ -23,6 +23,7 @@ struct Storage final : ClusterStorageParticipant, PromiseStore {
   void start_over(UniqueFunction<void()> done) override { done(); }
   void harden(UniqueFunction<void(Result<void>)> done) override { done({}); }
   void log_away(std::optional<SequenceNumber> /*since*/) override {}
+  void log_lost() override { heard.emplace_back("log lost"); }
   void forget() override { heard.emplace_back("forget"); }
   void catch_up(SequenceNumber from, SequenceNumber to, SequenceNumber at,
                 UniqueFunction<void()> done) override {

@@ -192,6 +192,17 @@ TEST_F(StorageRoleTest, TellsHowFarItIsAndWhatItGrants) {
   EXPECT_EQ(again->resumed, SequenceNumber{11});
 }
 
+TEST_F(StorageRoleTest, TellsHowFarItIsWithWhatItMissed) {
+  open(kFirst, 10);
+  progress();
+  role_.fetched({100, 60, 7});
+  EXPECT_EQ(progress()->catch_up, (CatchUpProgress{100, 60, 7}));
+  role_.fetched({100, 60, 7});
+  EXPECT_FALSE(progress().has_value()) << "nothing new";
+  role_.fetched({});
+  EXPECT_EQ(progress()->catch_up, CatchUpProgress{});
+}
+
 TEST_F(StorageRoleTest, WhoLacksWhatIsGivenUpStartsOverAndIsSilentMeanwhile) {
   open(kFirst, 10);
   const auto actions = hear(kFirst, Resume{kVolume, {5}, {30}, true});
@@ -215,20 +226,75 @@ TEST_F(StorageRoleTest, WhoLacksWhatIsGivenUpStartsOverAndIsSilentMeanwhile) {
   EXPECT_EQ(missed->to, SequenceNumber{30});
 }
 
-TEST_F(StorageRoleTest, WhatIsMissedAndIsNotInTheHistoryAnyMoreMakesItStartOver) {
+TEST_F(StorageRoleTest, WhatWasKeptBesideTheImageIsNotAskedFor) {
+  role_ = StorageRole({kVolume, {4}, {10}, {15}});
+  hear(kFirst, OpenStorage{kVolume, {5}});
+  const auto opened = sent<StorageOpened>(promised(5));
+  ASSERT_TRUE(opened.has_value());
+  EXPECT_EQ(opened->committed, SequenceNumber{15});
+  EXPECT_EQ(opened->durable, SequenceNumber{10});
+  const auto knows_less = hear(kFirst, Resume{kVolume, {5}, {14}});
+  EXPECT_EQ(sent<Refused>(knows_less)->error.code, ErrorCode::kProtocol);
+  hear(kSecond, OpenStorage{kVolume, {5}});
+  const auto missed = only<StorageRole::CatchUp>(hear(kSecond, Resume{kVolume, {5}, {20}}));
+  ASSERT_TRUE(missed.has_value());
+  EXPECT_EQ(missed->from, SequenceNumber{15});
+}
+
+TEST_F(StorageRoleTest, WhatIsMissedAndIsNotInTheHistoryAnyMoreItsCoordinatorJudges) {
   open(kFirst, 20);
-  // Another coordinator is being promised something just then.
-  EXPECT_TRUE(only<StorageRole::Promise>(hear(kSecond, OpenStorage{kVolume, {6}})).has_value());
   StorageRole::Actions out;
   role_.outlived(out);
-  EXPECT_TRUE(only<StorageRole::StartOver>(out).has_value());
-  EXPECT_TRUE(promised(6).empty());
-  out.clear();
-  role_.started_over(out);
-  EXPECT_EQ(sent<StorageOpened>(out)->committed, SequenceNumber{0}) << "it is answered now";
+  EXPECT_EQ(sent<Refused>(out)->error.code, ErrorCode::kUnavailable);
+  EXPECT_FALSE(only<StorageRole::StartOver>(out).has_value());
   out.clear();
   role_.outlived(out);
   EXPECT_TRUE(out.empty()) << "nothing is being asked";
+  // As it was before, for the one who comes next; who may ask for the same, or let it start over.
+  const auto opened = sent<StorageOpened>(hear(kSecond, OpenStorage{kVolume, {5}}));
+  ASSERT_TRUE(opened.has_value());
+  EXPECT_EQ(opened->committed, SequenceNumber{10});
+  const auto missed = only<StorageRole::CatchUp>(hear(kSecond, Resume{kVolume, {5}, {30}}));
+  ASSERT_TRUE(missed.has_value());
+  EXPECT_EQ(missed->from, SequenceNumber{10});
+  EXPECT_EQ(missed->to, SequenceNumber{30});
+}
+
+// Another coordinator is being promised something just then.
+TEST_F(StorageRoleTest, WhoStartsOverIsOpenedWhenItHas) {
+  open(kFirst, 20);
+  hear(kFirst, Resume{kVolume, {5}, {30}, true});
+  StorageRole::Actions out;
+  role_.outlived(out);
+  EXPECT_TRUE(out.empty());
+  role_.started_over(out);
+  EXPECT_TRUE(only<StorageRole::Promise>(hear(kSecond, OpenStorage{kVolume, {6}})).has_value());
+  EXPECT_EQ(sent<StorageOpened>(promised(6))->committed, SequenceNumber{0});
+}
+
+TEST_F(StorageRoleTest, WhenTheLogIsLostTheImageIsToHoldWhatLiesBesideIt) {
+  StorageRole role({kVolume, {4}, {10}, {15}});
+  const auto hear_it = [&](const ToStorage& message) {
+    StorageRole::Actions out;
+    role.received(kFirst, message, out);
+    return out;
+  };
+  hear_it(OpenStorage{kVolume, {5}, SequenceNumber{15}});
+  StorageRole::Actions out;
+  role.promised({5}, {}, out);
+  hear_it(Resume{kVolume, {5}, {15}});
+  EXPECT_TRUE(only<StorageRole::LogIsLost>(hear_it(LogLost{kVolume, {5}, {15}})).has_value());
+  role.durable({15});
+  EXPECT_TRUE(hear_it(LogLost{kVolume, {5}, {15}}).empty()) << "it does";
+  EXPECT_TRUE(sent<Refused>(hear_it(LogLost{kVolume, {5}, {14}})).has_value())
+      << "that is not when it went";
+}
+
+TEST_F(StorageRoleTest, ALogThatIsThereIsNotLost) {
+  open(kFirst, 10);
+  const auto refused = sent<Refused>(hear(kFirst, LogLost{kVolume, {5}, {10}}));
+  ASSERT_TRUE(refused.has_value());
+  EXPECT_EQ(refused->error.code, ErrorCode::kProtocol);
 }
 
 }  // namespace

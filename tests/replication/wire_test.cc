@@ -76,10 +76,17 @@ TEST(Wire, EveryMessageComesAsItWasSent) {
   EXPECT_EQ(storage.committed, SequenceNumber{5});
   EXPECT_EQ(storage.durable, SequenceNumber{4});
   EXPECT_EQ(back(CaughtUp{kVolume, kEpoch, {5}}).through, SequenceNumber{5});
+  const BeginAnew anew = back(BeginAnew{kVolume, kEpoch, {5}, {6}});
+  EXPECT_EQ(anew.at, SequenceNumber{5});
+  EXPECT_EQ(anew.time, VersionTime{6});
+  EXPECT_EQ(back(LogLost{kVolume, kEpoch, {5}}).since, SequenceNumber{5});
   const StorageProgress progress = back(StorageProgress{kVolume, kEpoch, {5}, {4}, 12345});
   EXPECT_EQ(progress.resumed, SequenceNumber{5});
   EXPECT_EQ(progress.durable, SequenceNumber{4});
   EXPECT_EQ(progress.granted, 12345u);
+  EXPECT_EQ(progress.catch_up, CatchUpProgress{});
+  EXPECT_EQ(back(StorageProgress{kVolume, kEpoch, {5}, {4}, 0, {9, 8, 7}}).catch_up,
+            (CatchUpProgress{9, 8, 7}));
   const Refused refused = back(Refused{kVolume, {8}, {ErrorCode::kStaleEpoch, "over"}});
   EXPECT_EQ(refused.promised, Epoch{8});
   EXPECT_EQ(refused.error.code, ErrorCode::kStaleEpoch);

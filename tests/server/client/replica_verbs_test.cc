@@ -53,6 +53,19 @@ TEST_F(ReplicaVerbs, StatusShowsWhoCoordinatesAndHowFarEachIs) {
   EXPECT_EQ(control.asked.back(), "cluster_status");
 }
 
+TEST_F(ReplicaVerbs, StatusShowsHowFarANodeIsWithWhatItMissed) {
+  api::Replica& mirror = *control.cluster.mutable_volumes(0)->mutable_replicas(2);
+  mirror.set_known(true);
+  mirror.set_durable(310);
+  mirror.set_missed_total_bytes(10ull << 30);
+  mirror.set_missed_left_bytes(6ull << 30);
+  run({"replica", "status"});
+  EXPECT_THAT(out, HasSubstr("fetching what it missed: 4 GiB of 10 GiB (40 %); #310 in the image"));
+  mirror.set_missed_bytes_per_second(100u << 20);
+  run({"replica", "status"});
+  EXPECT_THAT(out, HasSubstr("4 GiB of 10 GiB (40 %), 100 MiB/s, about 1m2s left; #310"));
+}
+
 TEST_F(ReplicaVerbs, WithoutVolumes) {
   control.cluster.clear_volumes();
   run({"replica", "status"});

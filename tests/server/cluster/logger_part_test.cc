@@ -112,7 +112,12 @@ class LoggerPartTest : public ::testing::Test {
         std::move(options),
         begin_logging(kVolume, found, rig_.index.index().newest(), rig_.index.index().end(),
                       promised, {}),
-        LoggerPart::Parts{{rig_.disks, rig_.writer, rig_.log_reader}, rig_.executor, promises_});
+        LoggerPart::Parts{{rig_.disks, rig_.writer, rig_.log_reader}, rig_.executor, promises_},
+        journal_ ? LoggerPart::KeepBeginning()
+                 : [this](volume::VolumeRelease release, volume::Done kept) {
+                     kept_ = std::move(release);
+                     rig_.executor.post([kept = std::move(kept)]() mutable { kept({}); });
+                   });
     to_ = part_->host().accept([this](const FromLogger& message) { said_.push_back(message); });
   }
   void tell(replication::ToLogger message) {
@@ -145,6 +150,8 @@ class LoggerPartTest : public ::testing::Test {
 
   LoggedRig rig_{false};
   MemoryPromises promises_{rig_.executor};
+  bool journal_ = false;
+  std::optional<volume::VolumeRelease> kept_;
   std::unique_ptr<LoggerPart> part_;
   ConnectionId to_;
   std::vector<FromLogger> said_;
@@ -221,6 +228,44 @@ TEST_F(LoggerPartTest, BeginsWhereRecoveryEndedWithItsHolesAndItsPromise) {
   tell(replication::VoidMessage{kVolume, {6}, {3}, {4}});
   EXPECT_EQ(said<replication::Logged>()->through, SequenceNumber{6});
   EXPECT_EQ(read({{0}, {2}}, 6), "ab");
+}
+
+// Nothing of it is left: the images hold what the volume was.
+TEST_F(LoggerPartTest, WhereTheLogWasLostTheHistoryBeginsAnewOverTheImages) {
+  make({});
+  tell(replication::OpenLog{kVolume, {2}});
+  tell(replication::BeginAnew{kVolume, {2}, {100}, {5000}});
+  EXPECT_EQ(said<replication::Logged>()->through, SequenceNumber{100});
+  ASSERT_TRUE(kept_.has_value());
+  EXPECT_EQ(kept_->volume, kVolume);
+  EXPECT_EQ(kept_->horizon.moment.sequence, SequenceNumber{100});
+  EXPECT_EQ(kept_->horizon.moment.time, VersionTime{5000});
+  EXPECT_EQ(kept_->horizon.last, SequenceNumber{100});
+  EXPECT_EQ(kept_->horizon.frontier, SequenceNumber{100});
+  EXPECT_TRUE(kept_->based_everywhere);
+  EXPECT_EQ(part_->logged().index().oldest().sequence, SequenceNumber{100});
+  replication::WriteMessage message;
+  message.volume = kVolume;
+  message.stamp = {{2}, {101}, {6000}};
+  message.write.extent = {{3}, {1}};
+  message.write.payload = LoggedRig::blocks_of('a', 1);
+  tell(std::move(message));
+  EXPECT_EQ(read({{3}, {1}}, 101), "a");
+  EXPECT_EQ(read({{4}, {1}}, 101), "unavailable") << "it stands in the images";
+  std::optional<volume::History::Moment> found;
+  part_->logged().history().moment(
+      SequenceNumber{99}, [&](const Result<volume::History::Moment>& moment) { found = *moment; });
+  rig_.executor.run_ready();
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(found->oldest.sequence, SequenceNumber{100}) << "before that nothing can be opened";
+}
+
+TEST_F(LoggerPartTest, AJournalHasNoHistoryToBegin) {
+  journal_ = true;
+  make({});
+  tell(replication::OpenLog{kVolume, {2}});
+  tell(replication::BeginAnew{kVolume, {2}, {100}, {5000}});
+  EXPECT_EQ(said<replication::Refused>()->error.code, ErrorCode::kInvalidArgument);
 }
 
 }  // namespace

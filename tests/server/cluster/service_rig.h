@@ -22,7 +22,8 @@ namespace mariner::cluster {
 inline constexpr VolumeId kVolume{7};
 
 // A log in memory: every write is durable a turn later.
-class MemoryLog final : public replication::LoggerParticipant, public replication::PromiseStore {
+class MemoryLog final : public replication::ClusterLoggerParticipant,
+                        public replication::PromiseStore {
  public:
   using Done = UniqueFunction<void(Result<void>)>;
   explicit MemoryLog(Executor& executor) : executor_(executor) {}
@@ -34,6 +35,7 @@ class MemoryLog final : public replication::LoggerParticipant, public replicatio
   void log_void(const replication::VoidMessage& /*message*/, Done done) override {
     finish(std::move(done));
   }
+  void begin_anew(SequenceNumber, VersionTime, Done done) override { finish(std::move(done)); }
   void promise(VolumeId, Epoch epoch, VersionTime, Done done) override {
     promised = std::max(promised, epoch);
     finish(std::move(done));
@@ -69,6 +71,7 @@ class MemoryStorage final : public replication::ClusterStorageParticipant,
   void start_over(UniqueFunction<void()> done) override { done(); }
   void harden(UniqueFunction<void(Result<void>)> done) override { done({}); }
   void log_away(std::optional<SequenceNumber> /*since*/) override {}
+  void log_lost() override {}
   void forget() override { prepared_.clear(); }
   void catch_up(SequenceNumber from, SequenceNumber to, SequenceNumber /*at*/,
                 UniqueFunction<void()> done) override {

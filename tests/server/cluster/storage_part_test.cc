@@ -206,6 +206,9 @@ TEST_F(StoragePartTest, WhatIsNotInTheHistoryAnyMoreIsBuiltAnew) {
   asked.done(Error{ErrorCode::kOutsideWindow, "it begins at #15"});
   executor_.run_ready();
   EXPECT_EQ(said<replication::Refused>()->error.code, ErrorCode::kUnavailable);
+  EXPECT_EQ(starts_over_, 0) << "that is its coordinator's to say";
+  tell(replication::OpenStorage{kVolume, kEpoch});
+  tell(replication::Resume{kVolume, kEpoch, {20}, true});
   EXPECT_EQ(starts_over_, 1);
   EXPECT_EQ(image(), "iiii") << "before it is kept that nothing is there";
   std::string served = "nothing";

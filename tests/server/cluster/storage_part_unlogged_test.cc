@@ -60,17 +60,32 @@ class UnloggedStoragePartTest : public ::testing::Test {
                            with_journal ? journal_.part.get() : nullptr, &spill_},
         std::move(events), *std::move(spilled));
     executor_.run_ready();
+    to_ = part_->host().accept([this](const FromStorage& message) {
+      if (const auto* said = std::get_if<replication::Hardened>(&message)) hardened_ = *said;
+      if (const auto* said = std::get_if<replication::StorageProgress>(&message)) progress_ = *said;
+    });
+    open(part_->storage().hardened().value);
   }
-  replication::ClusterStorageParticipant& node() { return part_->participant(); }
-  std::string harden() {
-    std::string said = "nothing";
-    node().harden([&](const Result<void>& r) { said = r ? "hard" : to_string(r.error()); });
-    EXPECT_EQ(said, "nothing");
+  void tell(replication::ToStorage message) {
+    part_->host().received(to_, std::move(message));
     executor_.run_ready();
-    return said;
+  }
+  // A coordinator comes for whom everything at or below is settled; above `since` without the log.
+  void open(std::uint64_t settled, std::optional<std::uint64_t> since = std::nullopt) {
+    replication::OpenStorage open{kVolume, {++epoch_}};
+    if (since) open.away_since = SequenceNumber{*since};
+    tell(open);
+    tell(replication::Resume{kVolume, {epoch_}, {settled}});
+  }
+  [[nodiscard]] std::uint64_t committed() const { return part_->host().role().committed().value; }
+  std::string harden() {
+    hardened_.reset();
+    tell(replication::Harden{kVolume, {epoch_}, {committed()}});
+    if (!hardened_) return "nothing";
+    return hardened_->failed ? to_string(*hardened_->failed) : "hard";
   }
   void enter(std::uint64_t since) {
-    node().log_away(SequenceNumber{since});
+    open(since, since);
     if (journal_.part->settled().value < since) {
       journal_.skip(journal_.part->settled().value + 1, since);
     }
@@ -78,13 +93,12 @@ class UnloggedStoragePartTest : public ::testing::Test {
   void write(std::uint64_t sequence, BlockRange extent, char letter, bool journaled = true) {
     replication::WriteMessage message;
     message.volume = kVolume;
-    message.stamp = {{1}, {sequence}, {1000 + sequence}};
+    message.stamp = {{epoch_}, {sequence}, {1000 + sequence}};
     message.write.extent = extent;
     message.write.payload = LoggedRig::blocks_of(letter, extent.count.value);
-    node().prepare(message);
+    tell(message);
     if (journaled) journal_.write(sequence, extent, letter);
-    node().commit({sequence});
-    executor_.run_ready();
+    tell(replication::CommitMessage{kVolume, {epoch_}, {sequence}});
   }
   std::string read(BlockRange range = {{0}, {8}}) {
     std::string text = "nothing";
@@ -142,6 +156,10 @@ class UnloggedStoragePartTest : public ::testing::Test {
   AskedHistory log_;
   std::uint64_t memory_max_ = 1u << 20;
   std::unique_ptr<StoragePart> part_;
+  replication::ConnectionId to_;
+  std::uint64_t epoch_ = 0;
+  std::optional<replication::Hardened> hardened_;
+  std::optional<replication::StorageProgress> progress_;
   SequenceNumber durable_;
   bool keeps_ = true;
 };
@@ -159,18 +177,15 @@ TEST_F(UnloggedStoragePartTest, AWholeTimeWithoutALog) {
   EXPECT_TRUE(log_.before_images.empty());
 
   start();  // everything in memory is gone
-  node().log_away(SequenceNumber{6});
-  bool caught_up = false;
-  node().catch_up({5}, {7}, {7}, [&] { caught_up = true; });
-  executor_.run_ready();
-  EXPECT_TRUE(caught_up);
+  open(7, 6);
+  EXPECT_EQ(committed(), 7u);
   EXPECT_EQ(read(), "abbiiiii");
   EXPECT_EQ(harden(), "hard") << "what is pending stands in the journal";
   write(8, {{7}, {1}}, 'c');
   executor_.advance(10s);
   EXPECT_EQ(image(), "iiiiiiii");
 
-  node().log_away(std::nullopt);
+  open(8);
   log_answers("abbiiiic");
   EXPECT_EQ(image(), "abbiiiic");
   EXPECT_EQ(durable_, SequenceNumber{8});
@@ -194,24 +209,23 @@ TEST_F(UnloggedStoragePartTest, CatchingUpWaitsForTheJournal) {
   write(6, {{0}, {1}}, 'a', false);
   EXPECT_EQ(harden(), "hard");
   enter(6);
-  bool caught_up = false;
-  node().catch_up({6}, {7}, {7}, [&] { caught_up = true; });
+  open(7, 6);
   executor_.advance(3s);
-  EXPECT_FALSE(caught_up);
+  EXPECT_EQ(committed(), 6u);
   journal_.write(7, {{3}, {1}}, 'b');
   executor_.advance(1s);
-  EXPECT_TRUE(caught_up);
+  EXPECT_EQ(committed(), 7u);
   EXPECT_EQ(read(), "aiibiiii");
 }
 
 TEST_F(UnloggedStoragePartTest, AnAnswerOfTheLogMayComeLate) {
   start();
-  bool caught_up = false;
-  node().catch_up({5}, {6}, {6}, [&] { caught_up = true; });
+  open(6);
   AskedHistory::Changed asked = AskedHistory::next(log_.changes);
-  node().log_away(SequenceNumber{6});
+  open(6, 6);
+  EXPECT_EQ(committed(), 5u);
   asked.done({});
-  EXPECT_TRUE(caught_up);
+  EXPECT_EQ(committed(), 6u);
 }
 
 TEST_F(UnloggedStoragePartTest, ThePastOfTheLogIsUnavailable) {
@@ -231,9 +245,9 @@ TEST_F(UnloggedStoragePartTest, ThePlaceInTheJournalIsHeldUntilTheLogIsBack) {
   start();
   enter(5);
   EXPECT_EQ(journal_.part->oldest_pinned(), SequenceNumber{5});
-  node().log_away(SequenceNumber{5});
+  open(5, 5);
   EXPECT_EQ(journal_.part->oldest_pinned(), SequenceNumber{5});
-  node().log_away(std::nullopt);
+  open(5);
   EXPECT_FALSE(journal_.part->oldest_pinned().has_value());
 }
 
@@ -241,7 +255,7 @@ TEST_F(UnloggedStoragePartTest, OneWithoutAJournalCannotAndIsFrozenIfItIsTold) {
   start(5, false);
   write(6, {{0}, {1}}, 'a', false);
   EXPECT_EQ(harden(), "unavailable: this node has no journal to keep writes in");
-  node().log_away(SequenceNumber{6});
+  open(6, 6);
   executor_.advance(10s);
   EXPECT_TRUE(log_.locates.empty());
   EXPECT_EQ(image(), "iiiiiiii");
@@ -256,7 +270,7 @@ TEST_F(UnloggedStoragePartTest, AnImageThatIsBeingBuiltCannotBeHardened) {
 TEST_F(UnloggedStoragePartTest, ItWasNotHardenedThroughSince) {
   start();
   write(6, {{0}, {1}}, 'a', false);
-  node().log_away(SequenceNumber{6});
+  open(6, 6);
   EXPECT_EQ(harden(), "hard") << "late, but it can be";
   EXPECT_TRUE(spilled());
 }
@@ -287,17 +301,32 @@ TEST_F(UnloggedStoragePartTest, WhatWasSpilledIsCommittedFromTheBeginning) {
   start();
   log_answers("aiiiiiii");
   EXPECT_EQ(durable_, SequenceNumber{6});
-  std::optional<replication::StorageProgress> progress;
-  const auto to = part_->host().accept([&](const FromStorage& message) {
-    if (const auto* said = std::get_if<replication::StorageProgress>(&message)) progress = *said;
-  });
-  part_->host().received(to, replication::OpenStorage{kVolume, {5}});
-  executor_.run_ready();
-  part_->host().received(to, replication::Resume{kVolume, {5}, {6}});
-  executor_.run_ready();
+  open(6);
   EXPECT_TRUE(log_.changes.empty()) << "nothing is to be caught up with";
-  ASSERT_TRUE(progress.has_value());
-  EXPECT_EQ(progress->durable, SequenceNumber{6});
+  ASSERT_TRUE(progress_.has_value());
+  EXPECT_EQ(progress_->durable, SequenceNumber{6});
+}
+
+// The journal goes on behind what the image holds then; what came since is not in it.
+TEST_F(UnloggedStoragePartTest, WhenTheLogIsLostTheImageHoldsWhatWasSpilled) {
+  start();
+  write(6, {{0}, {2}}, 'a', false);
+  EXPECT_EQ(harden(), "hard");
+  enter(6);
+  write(7, {{1}, {2}}, 'b');
+  tell(replication::LogLost{kVolume, {epoch_}, {6}});
+  executor_.advance(2s);
+  EXPECT_EQ(image(), "aaiiiiii");
+  EXPECT_EQ(durable_, SequenceNumber{6});
+  EXPECT_EQ(progress_->durable, SequenceNumber{6});
+  EXPECT_FALSE(spilled());
+  EXPECT_EQ(read(), "abbiiiii");
+  start(6);
+  open(7, 6);
+  EXPECT_EQ(read(), "abbiiiii");
+  open(7);
+  log_answers("abbiiiii");
+  EXPECT_EQ(image(), "abbiiiii");
 }
 
 }  // namespace

@@ -15,6 +15,14 @@ TEST(VolumeRecord, ComesBackAsItWas) {
   EXPECT_EQ(alive_key({3}), "/mariner/alive/3");
 }
 
+TEST(VolumeRecord, ThatTheLoggerIsAwayComesBackAsItWas) {
+  VolumeRecord record = kRecord;
+  record.away = replication::LogAway{{100}, {104}, {5000}, {99}};
+  const auto decoded = decode_volume_record({7}, encode(record));
+  ASSERT_TRUE(decoded.has_value());
+  EXPECT_EQ(decoded->away, record.away);
+}
+
 TEST(VolumeRecord, WhatMakesNoSenseIsRefused) {
   const auto refused = [](VolumeRecord record) {
     return !decode_volume_record({7}, encode(record)).has_value();

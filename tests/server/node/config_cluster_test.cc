@@ -76,7 +76,8 @@ std::vector<std::string> problems(const ConfigReading& reading) {
 
 TEST(ConfigCluster, WhatANodeOfAClusterSays) {
   const ConfigReading reading = read_node(
-      "listen = ['0.0.0.0:9862', '[::]:9862']\nlease = '10s'\nabsent_max = '2d'\n" +
+      "listen = ['0.0.0.0:9862', '[::]:9862']\nlease = '10s'\nabsent_max = '2d'\n"
+      "catch_up_max = '100M'\n" +
       std::string(kEtcd) + kNode + node("4095", "n-2.east", "'10.0.0.2:9862', '[fd00::2]:9862'"));
   ASSERT_TRUE(reading.config) << testing::PrintToString(problems(reading));
   EXPECT_THAT(problems(reading), IsEmpty());
@@ -88,6 +89,7 @@ TEST(ConfigCluster, WhatANodeOfAClusterSays) {
                           Endpoint{"10.0.0.3", 2379, false}));
   EXPECT_EQ(cluster.lease, seconds(10));
   EXPECT_EQ(cluster.absent_max, std::chrono::hours(48));
+  EXPECT_EQ(cluster.catch_up_max, ByteSize{100u << 20});
   EXPECT_THAT(
       cluster.nodes,
       ElementsAre(ClusterNodeConfig{1, "a", {{"10.0.0.1", 9862, false}}},
@@ -99,6 +101,15 @@ TEST(ConfigCluster, TheLeaseIsThreeSecondsIfNothingIsSaid) {
   EXPECT_EQ(read_node(kListen + std::string(kEtcd) + kNode).config->cluster.lease, seconds(3));
   EXPECT_EQ(read_node(kListen + std::string(kEtcd) + kNode).config->cluster.absent_max,
             std::chrono::hours(1));
+}
+
+TEST(ConfigCluster, CatchingUpHasNoLimitOrOneThatCanBeKept) {
+  const auto with = [](const std::string& value) {
+    return read_node(kListen + std::string(kEtcd) + "catch_up_max = '" + value + "'\n" + kNode);
+  };
+  EXPECT_EQ(with("0").config->cluster.catch_up_max, ByteSize{0});
+  EXPECT_THAT(problems(with("1M")), ElementsAre(HasSubstr("8 MiB")));
+  EXPECT_THAT(problems(with("fast")), ElementsAre(HasSubstr("fast")));
 }
 
 TEST(ConfigCluster, WhatANodeOfAClusterNeeds) {

@@ -139,5 +139,20 @@ TEST_F(MetaStoreTest, DamageIsAnErrorNotALoss) {
   EXPECT_NE(store.error().message.find(path_), std::string::npos) << store.error().message;
 }
 
+TEST_F(MetaStoreTest, ThatAHistoryBeganAnewIsNeverForgotten) {
+  volume::VolumeRelease anew;
+  anew.volume = VolumeId{3};
+  anew.horizon = {.moment = {{100}, {5000}}, .last = {100}, .frontier = {100}, .given_up = {}};
+  anew.based_everywhere = true;
+  ASSERT_TRUE(store_->put_releases({anew}, std::nullopt));
+  EXPECT_TRUE(store_->release(3)->based_everywhere);
+  EXPECT_EQ(store_->release(3)->horizon.last, SequenceNumber{100});
+  anew.horizon.moment = {{200}, {6000}};
+  anew.based_everywhere = false;
+  ASSERT_TRUE(store_->put_releases({anew}, std::nullopt));
+  EXPECT_TRUE(store_->release(3)->based_everywhere) << "the log gives up more";
+  EXPECT_EQ(store_->release(3)->horizon.moment.sequence, SequenceNumber{200});
+}
+
 }  // namespace
 }  // namespace mariner::node

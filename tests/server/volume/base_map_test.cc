@@ -29,6 +29,16 @@ TEST(BaseMap, AnImportedVolumeIsInTheImageEverywhere) {
   EXPECT_TRUE(map.changed().empty());
 }
 
+TEST(BaseMap, AHistoryThatBeginsAnewHasItsBaseInTheImageEverywhere) {
+  BaseMap map(false);
+  map.add({{1}, {1}});
+  map.stored();
+  map.add_all();
+  EXPECT_FALSE(map.empty());
+  EXPECT_EQ(text_of(map, {{0}, {100'000}}), "100000i");
+  EXPECT_TRUE(map.is_stored({{0}, {100'000}}));
+}
+
 TEST(BaseMap, RangesAcrossPages) {
   BaseMap map(false);
   EXPECT_TRUE(map.empty());

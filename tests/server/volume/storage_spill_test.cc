@@ -108,6 +108,14 @@ class StorageSpillTest : public ::testing::Test {
     return std::to_string((*found)->durable.value) + "-" +
            std::to_string((*found)->committed.value) + " " + text.substr(0, 8);
   }
+  std::string image() {
+    std::string text;
+    for (std::uint64_t block = 0; block < 8; ++block) {
+      const auto byte = static_cast<char>(disk_.bytes({block * kBlockBytes, 1})[0]);
+      text += byte == 0 ? '0' : byte;
+    }
+    return text;
+  }
   std::string read() {
     std::string text = "nothing";
     storage().read({{0}, {8}}, [&](const Result<PayloadSlice>& r) {
@@ -273,25 +281,6 @@ TEST_F(StorageSpillTest, TheSpillKnowsHowFarTheImageWas) {
   EXPECT_EQ(read(), "aiiiiiii");
 }
 
-TEST_F(StorageSpillTest, WhatWasSpilledIsNotAskedFor) {
-  make();
-  write(8, {{0}, {1}}, 'a');
-  EXPECT_EQ(harden(), "hard");
-  make();
-  bool caught_up = false;
-  storage().catch_up({5}, {10}, {10}, [&] { caught_up = true; });
-  AskedHistory::Changed asked = AskedHistory::next(history_.changes);
-  EXPECT_EQ(asked.from, SequenceNumber{8});
-  EXPECT_EQ(asked.to, SequenceNumber{10});
-  asked.done({});
-  EXPECT_TRUE(caught_up);
-  make();
-  storage().catch_up({5}, {7}, {7}, [] { FAIL() << "that is not the history of this image"; });
-  EXPECT_TRUE(history_.changes.empty());
-  ASSERT_EQ(failures_.size(), 1u);
-  EXPECT_NE(failures_[0].message.find("#8"), std::string::npos);
-}
-
 // The log is away, and somebody writes more than what is applied at once.
 TEST_F(StorageSpillTest, WhatIsAwayIsToldOnceAndAskedOnceASecond) {
   options_.lag_bytes_max = 2 * kBlockBytes;
@@ -317,6 +306,74 @@ TEST_F(StorageSpillTest, WhatIsAwayIsToldOnceAndAskedOnceASecond) {
   apply();
   while (!history_.locates.empty()) answer();
   EXPECT_EQ(storage().durable(), SequenceNumber{19});
+}
+
+// ---- the log is lost
+
+TEST_F(StorageSpillTest, WhatIsSpilledGoesIntoTheImageWithoutAQuestion) {
+  make();
+  write(6, {{0}, {2}}, 'a');
+  write(7, {{3}, {2}}, 0);
+  EXPECT_EQ(harden(), "hard");
+  write(8, {{1}, {1}}, 'b');  // what came since is not to be in the image
+  storage().put_spilled();
+  executor_.run_ready();
+  EXPECT_TRUE(history_.locates.empty());
+  EXPECT_EQ(image(), "aai00iii");
+  EXPECT_EQ(storage().durable(), SequenceNumber{7});
+  EXPECT_EQ(read(), "abi00iii");
+  storage().put_spilled();
+  executor_.run_ready();
+  storage().kept({7});
+  executor_.run_ready();
+  EXPECT_EQ(spilled(), "none");
+  // What is pending still goes there as ever, when the log is back.
+  apply();
+  answer();
+  EXPECT_EQ(image(), "abi00iii");
+  EXPECT_EQ(storage().durable(), SequenceNumber{8});
+}
+
+TEST_F(StorageSpillTest, AfterARestartToo) {
+  make();
+  write(6, {{0}, {2}}, 'a');
+  EXPECT_EQ(harden(), "hard");
+  make();
+  storage().put_spilled();
+  executor_.run_ready();
+  EXPECT_EQ(image(), "aaiiiiii");
+  EXPECT_EQ(storage().durable(), SequenceNumber{6});
+}
+
+TEST_F(StorageSpillTest, WhatCannotBePutIsTriedAgain) {
+  make();
+  write(6, {{0}, {1}}, 'a');
+  EXPECT_EQ(harden(), "hard");
+  disk_.fail_writes(1, test::FaultyDisk::Remains::kNothing);
+  storage().put_spilled();
+  executor_.run_ready();
+  EXPECT_EQ(failures_.size(), 1u);
+  EXPECT_EQ(storage().durable(), SequenceNumber{5});
+  executor_.advance(std::chrono::milliseconds(1100));
+  EXPECT_EQ(storage().durable(), SequenceNumber{6});
+  EXPECT_EQ(image(), "aiiiiiii");
+}
+
+TEST_F(StorageSpillTest, WhatIsBeingAppliedComesFirst) {
+  make();
+  write(6, {{0}, {1}}, 'a');
+  EXPECT_EQ(harden(), "hard");
+  apply();
+  ASSERT_EQ(history_.locates.size(), 1u);
+  storage().put_spilled();
+  executor_.run_ready();
+  EXPECT_EQ(image(), "iiiiiiii");
+  away();
+  executor_.advance(std::chrono::milliseconds(2100));
+  while (!history_.locates.empty()) away();
+  executor_.advance(std::chrono::milliseconds(2100));
+  EXPECT_EQ(image(), "aiiiiiii");
+  while (!history_.locates.empty()) away();
 }
 
 }  // namespace

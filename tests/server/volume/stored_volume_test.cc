@@ -1,122 +1,12 @@
 #include "server/volume/stored_volume.h"
 
-#include <gtest/gtest.h>
-
-#include <cstring>
-#include <memory>
-#include <optional>
-#include <string>
-#include <vector>
-
-#include "tests/server/volume/asked_history.h"
-#include "tests/server/volume/inline_worker.h"
-#include "tests/server/volume/watched_disk.h"
-#include "tests/support/faulty_disk.h"
-#include "tests/support/manual_executor.h"
+#include "tests/server/volume/stored_volume_fixture.h"
 
 namespace mariner::volume {
 namespace {
 
 using replication::WriteKind;
 using replication::WriteMessage;
-using test::AskedHistory;
-using Source = PastRun::Source;
-
-constexpr std::uint64_t kBlocks = 16;
-
-// Bytes of the past that came with an answer.
-class LetterBytes final : public PastBytes {
- public:
-  LetterBytes(char letter, std::uint64_t blocks) : letter_(letter), blocks_(blocks) {}
-  [[nodiscard]] Result<PayloadSlice> get() const override {
-    Payload payload = Payload::allocate(blocks_ * kBlockBytes);
-    std::memset(payload.data(), letter_, payload.size());
-    return PayloadSlice{payload, 0, payload.size()};
-  }
-
- private:
-  const char letter_;
-  const std::uint64_t blocks_;
-};
-
-PastRun run(BlockRange range, Source source, char letter = 0) {
-  return {range,
-          source,
-          false,
-          {},
-          letter == 0 ? nullptr : std::make_shared<LetterBytes>(letter, range.count.value)};
-}
-
-// An image of 'i's, without a log or an index: what the storage wants to know of the past, it asks.
-class StoredVolumeTest : public ::testing::Test {
- protected:
-  StoredVolumeTest() {
-    const std::vector<std::byte> bytes(kBlocks * kBlockBytes, std::byte{'i'});
-    disk_.overwrite(0, bytes);
-  }
-  ~StoredVolumeTest() override {
-    if (stored_ != nullptr) stored_->close();
-    executor_.run_until_idle();
-  }
-  void all_in_base() {
-    base_.add({{0}, {kBlocks}});
-    base_.stored();
-  }
-  void make(Storage::Found found = {}, Storage::Options options = {}) {
-    Storage::Events events;
-    events.durable = [this](SequenceNumber sequence) { durable_ = sequence; };
-    events.apply_failed = [this](const Error&) { ++failures_; };
-    stored_ = std::make_unique<StoredVolume>(
-        std::make_unique<test::WatchedDisk>(disk_, [](ByteRange, bool) {}),
-        StoredVolume::Parts{history_, &base_, worker_, executor_}, options, std::move(found),
-        std::move(events));
-  }
-  void write(std::uint64_t sequence, BlockRange extent, char letter) {
-    WriteMessage message;
-    message.stamp = {Epoch{1}, SequenceNumber{sequence}, VersionTime{sequence}};
-    message.write.extent = extent;
-    if (letter == 0) {
-      message.write.kind = WriteKind::kZero;
-    } else {
-      Payload payload = Payload::allocate(extent.count.bytes());
-      std::memset(payload.data(), letter, payload.size());
-      message.write.payload = {payload, 0, payload.size()};
-    }
-    stored_->storage().prepare(message);
-    stored_->storage().commit(SequenceNumber{sequence});
-  }
-  void apply() { executor_.advance(std::chrono::seconds(2)); }
-  void begin_read(BlockRange range) {
-    read_.reset();
-    stored_->storage().read(range, [this](const Result<PayloadSlice>& r) {
-      read_ = r ? text_of(r->bytes()) : std::string(error_code_name(r.error().code));
-    });
-    executor_.run_ready();
-  }
-  static std::string text_of(std::span<const std::byte> bytes) {
-    std::string out;
-    for (std::size_t at = 0; at < bytes.size(); at += kBlockBytes) {
-      out += bytes[at] == std::byte{0} ? '0' : static_cast<char>(bytes[at]);
-    }
-    return out;
-  }
-  std::string image() { return text_of(disk_.bytes({0, kBlocks * kBlockBytes})).substr(0, 6); }
-  void answer(std::vector<PastRun> runs, std::uint64_t newest = 0) {
-    AskedHistory::next(history_.locates)
-        .done(History::Located{std::move(runs), SequenceNumber{newest}});
-    executor_.run_ready();
-  }
-
-  test::ManualExecutor executor_;
-  test::FaultyDisk disk_{executor_, {.size_bytes = kBlocks * kBlockBytes}};
-  test::InlineWorker worker_{executor_};
-  AskedHistory history_;
-  BaseMap base_{false};
-  std::unique_ptr<StoredVolume> stored_;
-  std::optional<std::string> read_;
-  SequenceNumber durable_;
-  int failures_ = 0;
-};
 
 TEST_F(StoredVolumeTest, WhatIsInMemoryIsAppliedWithoutAQuestion) {
   make();
@@ -238,68 +128,6 @@ TEST_F(StoredVolumeTest, AnAnswerFromBeforeATableWasFrozenDoesNotCount) {
   EXPECT_FALSE(read_) << "it looks again";
   answer({run({{1}, {1}}, Source::kLog)}, 6);
   EXPECT_EQ(read_, "a");
-}
-
-TEST_F(StoredVolumeTest, WhatWasMissedIsWhatTheHistorySays) {
-  make({.frontier = {5}, .last = {5}});
-  bool caught_up = false;
-  stored_->storage().catch_up({5}, {20}, {20}, [&] { caught_up = true; });
-  AskedHistory::Changed asked = AskedHistory::next(history_.changes);
-  EXPECT_EQ(asked.from, SequenceNumber{5});
-  EXPECT_EQ(asked.to, SequenceNumber{20});
-  const std::vector<BlockRange> extents{{{1}, {2}}, {{4}, {1}}};
-  asked.portion(std::span(extents).first(1));
-  // It breaks off, and is asked again.
-  asked.done(Error{ErrorCode::kUnavailable, "away"});
-  EXPECT_FALSE(caught_up);
-  EXPECT_TRUE(history_.changes.empty());
-  executor_.advance(std::chrono::milliseconds(1100));
-  asked = AskedHistory::next(history_.changes);
-  asked.portion(extents);
-  asked.done({});
-  EXPECT_TRUE(caught_up);
-  write(21, {{2}, {1}}, 'n');
-  begin_read({{1}, {1}});
-  AskedHistory::Read read = AskedHistory::next(history_.reads);
-  EXPECT_EQ(read.at, SequenceNumber{20});
-  std::memset(read.to.data(), 'h', read.to.size());
-  read.done(std::vector<BlockRange>{});
-  executor_.run_ready();
-  EXPECT_EQ(read_, "h");
-  apply();
-  EXPECT_EQ(history_.locates.front().lookups.at(0).at, SequenceNumber{20});
-  answer({run({{1}, {1}}, Source::kLog, 'h'), run({{4}, {1}}, Source::kLog, 'g')}, 21);
-  EXPECT_EQ(image(), "ihnigi");
-  EXPECT_EQ(durable_, SequenceNumber{21});
-}
-
-TEST_F(StoredVolumeTest, WhatIsForgottenIsNeverSeenAndGrantedAnew) {
-  make({.frontier = {5}, .last = {5}});
-  const std::uint64_t granted = stored_->storage().granted_bytes();
-  WriteMessage message;
-  message.stamp = {Epoch{1}, SequenceNumber{6}, VersionTime{6}};
-  message.write.kind = WriteKind::kZero;
-  message.write.extent = {{1}, {1}};
-  stored_->storage().prepare(message);
-  stored_->storage().forget();
-  EXPECT_EQ(stored_->storage().granted_bytes(), granted + kBlockBytes);
-  // The numbers go on behind what the next coordinator has voided.
-  stored_->storage().catch_up({5}, {70}, {70}, [] {});
-  AskedHistory::next(history_.changes).done({});
-  write(71, {{2}, {1}}, 'n');
-  apply();
-  EXPECT_EQ(image(), "iiniii");
-}
-
-TEST_F(StoredVolumeTest, WhoStopsIsNotCaughtUpAnyMore) {
-  make({.frontier = {5}, .last = {5}});
-  bool caught_up = false;
-  stored_->storage().catch_up({5}, {20}, {20}, [&] { caught_up = true; });
-  EXPECT_FALSE(stored_->idle());
-  stored_->close();
-  AskedHistory::next(history_.changes).done({});
-  EXPECT_TRUE(stored_->idle());
-  EXPECT_FALSE(caught_up);
 }
 
 TEST_F(StoredVolumeTest, WhatIsPendingInThePastAloneIsLookedForAgainAfterAFreeze) {

@@ -18,7 +18,8 @@ TEST(ClusterCampaign, OneHistoryWhateverFails) {
   });
   std::printf(
       "seeds: %llu runs, %llu virtual seconds, %llu faults, %llu epochs; %llu writes acknowledged, "
-      "%llu reads, %llu moments opened; %llu times without a logger, with %llu writes\n",
+      "%llu reads, %llu moments opened; %llu times without a logger, with %llu writes; %llu logs "
+      "lost\n",
       static_cast<unsigned long long>(totals.runs), static_cast<unsigned long long>(totals.seconds),
       static_cast<unsigned long long>(totals.faults),
       static_cast<unsigned long long>(totals.epochs),
@@ -26,8 +27,10 @@ TEST(ClusterCampaign, OneHistoryWhateverFails) {
       static_cast<unsigned long long>(totals.reads),
       static_cast<unsigned long long>(totals.moments),
       static_cast<unsigned long long>(totals.times_away),
-      static_cast<unsigned long long>(totals.acknowledged_away));
+      static_cast<unsigned long long>(totals.acknowledged_away),
+      static_cast<unsigned long long>(totals.logs_lost));
   EXPECT_GT(totals.acknowledged_away, 0);
+  EXPECT_GT(totals.logs_lost, 0);
 }
 
 class PlantedMistake : public ::testing::TestWithParam<Planted> {};
@@ -49,16 +52,14 @@ TEST_P(PlantedMistake, IsFound) {
   FAIL() << name_of(GetParam()) << " is not found with " << kSeedsMax << " seeds";
 }
 
-INSTANTIATE_TEST_SUITE_P(All, PlantedMistake,
-                         ::testing::Values(Planted::kAcknowledgedBeforeFlush,
-                                           Planted::kEpochNotChecked, Planted::kForgottenInCatchUp,
-                                           Planted::kReadFromMirror, Planted::kNumbersReused,
-                                           Planted::kLeaseHeldTooLong, Planted::kNotHardened,
-                                           Planted::kNotTakenBack, Planted::kOneJournalCounts,
-                                           Planted::kCommittedBeforeCaughtUp),
-                         [](const auto& each) {
-                           return "Number" + std::to_string(static_cast<int>(each.param));
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    All, PlantedMistake,
+    ::testing::Values(Planted::kAcknowledgedBeforeFlush, Planted::kEpochNotChecked,
+                      Planted::kForgottenInCatchUp, Planted::kReadFromMirror,
+                      Planted::kNumbersReused, Planted::kLeaseHeldTooLong, Planted::kNotHardened,
+                      Planted::kNotTakenBack, Planted::kOneJournalCounts, Planted::kSpillNotPut,
+                      Planted::kCommittedBeforeCaughtUp),
+    [](const auto& each) { return "Number" + std::to_string(static_cast<int>(each.param)); });
 
 }  // namespace
 }  // namespace mariner::test

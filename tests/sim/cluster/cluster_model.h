@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -31,8 +32,10 @@ struct LoggedWrite {
 };
 using LoggedWrites = std::map<SequenceNumber, LoggedWrite>;
 
-// What the log says of all blocks as of `at`.
-[[nodiscard]] Blocks blocks_at(const LoggedWrites& log, SequenceNumber at);
+// What the log says of all blocks as of `at`, or of some: from the newest write back, which is
+// short where these are new.
+[[nodiscard]] Blocks blocks_at(const LoggedWrites& log, SequenceNumber at,
+                               const std::optional<std::set<std::uint64_t>>& only = std::nullopt);
 
 [[nodiscard]] replication::WriteRequest sim_write(BlockRange extent, std::uint64_t attempt);
 [[nodiscard]] inline std::uint64_t attempt_of(const replication::WriteRequest& request) {

@@ -1,9 +1,11 @@
-#include "tests/sim/cluster/cluster_sim.h"
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
 #include <utility>
+
+#include "tests/sim/cluster/cluster_machines.h"
 
 namespace mariner::test {
 
@@ -12,52 +14,12 @@ using manager::VolumeRecord;
 using replication::NodeId;
 
 namespace {
-constexpr std::uint32_t kLogger = 3;
 constexpr auto kRun = 60s;
 constexpr auto kHealing = 90s;
 // Of each run, at least; it goes on until then.
 constexpr std::uint64_t kFaultsMin = 10;
 constexpr std::uint64_t kWritesMin = 1000;
 }  // namespace
-
-struct ClusterSim::Volume {
-  VolumeId id;
-  ClusterModel model;
-  LoggerDisk log;
-  std::array<LoggerDisk, 2> journals;
-  std::array<StorageDisk, 2> disks;
-  Directory directory;
-};
-
-// A logger's part of a volume, or a journal.
-struct ClusterSim::LoggerPart {
-  LoggerPart(SimNode& node, std::mt19937_64& random, Volume& volume, LoggerDisk& disk,
-             Planted planted)
-      : log(node, random, volume.model, disk, planted),
-        host(disk.start(volume.id), node, log, log) {}
-
-  SimLog log;
-  replication::LoggerHost host;
-};
-
-struct ClusterSim::Life {
-  SimStore store;
-  std::unique_ptr<manager::NodeLease> lease;
-  std::unique_ptr<manager::ClusterView> view;
-  std::vector<std::unique_ptr<LoggerPart>> loggers;  // by volume
-  std::vector<std::unique_ptr<StoragePart>> storages;
-  std::vector<std::unique_ptr<TargetHost>> targets;
-
-  Life(SimNode& node, manager::MemoryCluster& cluster) : store(node, cluster) {}
-};
-
-struct ClusterSim::Machine {
-  SimNode node;
-  std::unique_ptr<Life> life;
-  bool store_cut = false;
-
-  Machine(ManualExecutor& world, NodeId id) : node(world, id) {}
-};
 
 ClusterSim::ClusterSim(std::uint64_t seed, Planted planted)
     : random_(seed),
@@ -287,171 +249,16 @@ void ClusterSim::open_moment(std::size_t number) {
         [this, index = worker.volume](VersionTime time, SequenceNumber settled) {
           // The logger's index resolves the time.
           Volume& volume = *volumes_[index];
-          SequenceNumber at{};
-          for (const auto& [sequence, write] : volume.log.writes) {
-            if (sequence <= settled && write.stamp.time <= time) at = sequence;
-          }
-          volume.model.opened(time, at);
+          const LoggedWrites& log = volume.log.writes;
+          auto after = log.upper_bound(settled);
+          while (after != log.begin() && std::prev(after)->second.stamp.time > time) --after;
+          const bool none = after == log.begin();
+          volume.model.opened(time, none ? volume.log.begun : std::prev(after)->first);
         });
   }
   if (worker.operation != operation) return;
   ++worker.operation;
   work_later(number);
-}
-
-// ---- faults
-
-void ClusterSim::fault_later() {
-  world_.after(std::chrono::milliseconds(200 + below(4500)), [this] {
-    if (!faulty_) return;
-    fault();
-    fault_later();
-  });
-}
-
-void ClusterSim::fault() {
-  ++faults_;
-  const std::uint32_t node = 1 + static_cast<std::uint32_t>(below(kNodes));
-  const std::uint32_t other =
-      1 + (node - 1 + 1 + static_cast<std::uint32_t>(below(kNodes - 1))) % kNodes;
-  Machine& one = machine(node);
-  const auto lasts = std::chrono::milliseconds(
-      below(3) == 0 ? below(300) : (below(2) == 0 ? 300 + below(2500) : 3000 + below(9000)));
-  const std::string at = " node " + std::to_string(node);
-  switch (below(14)) {
-    case 0:
-    case 1:
-    case 2:
-      say("crash of" + at);
-      crash(node);
-      world_.after(lasts, [this, node] {
-        if (machine(node).life == nullptr) {
-          say("start of node " + std::to_string(node));
-          start(node);
-        }
-      });
-      return;
-    case 3:
-    case 4:
-      say("partition of" + at + " from " + std::to_string(other));
-      network_.partition(one.node, machine(other).node);
-      world_.after(lasts,
-                   [this, node, other] { network_.heal(machine(node).node, machine(other).node); });
-      return;
-    case 5:
-      say("isolation of" + at);
-      for (std::uint32_t peer = 1; peer <= kNodes; ++peer) {
-        if (peer == node) continue;
-        network_.partition(one.node, machine(peer).node);
-        world_.after(lasts,
-                     [this, node, peer] { network_.heal(machine(node).node, machine(peer).node); });
-      }
-      [[fallthrough]];
-    case 6: {
-      say("store cut off from" + at);
-      const auto cut = [this, node](bool yes) {
-        Machine& cut_one = machine(node);
-        cut_one.store_cut = yes;
-        if (cut_one.life == nullptr) return;
-        auto faults = cut_one.life->store.memory().faults();
-        faults.partitioned = yes;
-        cut_one.life->store.memory().set_faults(faults);
-      };
-      cut(true);
-      world_.after(lasts, [cut] { cut(false); });
-      return;
-    }
-    case 7:
-      if (one.life == nullptr || one.node.paused()) return;
-      say("pause of" + at);
-      one.node.pause();
-      world_.after(lasts, [this, node] { machine(node).node.resume(random_); });
-      return;
-    case 8:
-      say("resets between" + at + " and " + std::to_string(other));
-      network_.reset(one.node, machine(other).node);
-      return;
-    case 9: {
-      const std::uint32_t where = below(3) == 0 ? node : kLogger;
-      Life* logger = machine(where).life.get();
-      if (logger == nullptr) return;
-      say("log trouble at node " + std::to_string(where));
-      SimLog& log = logger->loggers[below(kVolumes)]->log;
-      if (below(2) == 0) {
-        log.set_faults({.fail_writes = 1 + static_cast<unsigned>(below(3)), .hangs = false});
-      } else {
-        log.set_faults({.fail_writes = 0, .hangs = true});
-        machine(where).node.after(lasts, [&log] { log.set_faults({}); });
-      }
-      return;
-    }
-    case 10: {
-      if (one.life == nullptr || one.life->lease == nullptr || one.node.paused()) return;
-      say("node " + std::to_string(node) + " gives its lease back");
-      if (below(2) == 0) {
-        // What it has sent may arrive when others coordinate.
-        network_.partition(one.node, machine(other).node);
-        world_.after(std::chrono::milliseconds(below(2000)), [this, node, other] {
-          network_.heal(machine(node).node, machine(other).node);
-        });
-      }
-      one.life->lease->stop([] {});
-      one.node.after(lasts, [&lease = *one.life->lease] { lease.start(); });
-      return;
-    }
-    case 11: {
-      Life* life = machine(1 + static_cast<std::uint32_t>(below(2))).life.get();
-      if (life == nullptr) return;
-      say("a slow image");
-      SimStorage& storage = life->storages[below(kVolumes)]->storage;
-      storage.set_slow(true);
-      machine(life == machine(1).life.get() ? 1 : 2).node.after(lasts, [&storage] {
-        storage.set_slow(false);
-      });
-      return;
-    }
-    case 12: {
-      const VolumeId volume = volumes_[below(kVolumes)]->id;
-      const NodeId wanted{1 + static_cast<std::uint32_t>(below(2))};
-      say("node " + std::to_string(wanted.value) + " is wanted");
-      const std::string key = manager::volume_key(volume);
-      VolumeRecord record = *manager::decode_volume_record(volume, cluster_.get(key).entry->value);
-      record.wanted = wanted;
-      manager::Transaction transaction{.puts = {{key, encode(record)}}};
-      CHECK(cluster_.commit(transaction).has_value());
-      return;
-    }
-    default: {
-      say("clock of" + at);
-      one.node.set_wall_skew(std::chrono::milliseconds(below(20'000)));
-      if (one.life == nullptr) return;
-      auto faults = one.life->store.memory().faults();
-      (below(2) == 0 ? faults.lose_answers : faults.lose_requests) =
-          1 + static_cast<unsigned>(below(2));
-      one.life->store.memory().set_faults(faults);
-    }
-  }
-}
-
-void ClusterSim::heal() {
-  say("heal");
-  faulty_ = false;
-  for (std::uint32_t a = 1; a <= kNodes; ++a) {
-    for (std::uint32_t b = a + 1; b <= kNodes; ++b) network_.heal(machine(a).node, machine(b).node);
-    Machine& one = machine(a);
-    one.store_cut = false;
-    // A log that could not keep what it was sent is used again after a restart.
-    if (one.life != nullptr && std::ranges::any_of(one.life->loggers, [](const auto& logger) {
-          return logger->host.role().failed();
-        })) {
-      crash(a);
-    }
-    if (one.life == nullptr) start(a);
-    if (one.node.paused()) one.node.resume(random_);
-    one.life->store.memory().set_faults({});
-    for (auto& logger : one.life->loggers) logger->log.set_faults({});
-    for (auto& part : one.life->storages) part->storage.set_slow(false);
-  }
 }
 
 // ---- the run
@@ -485,9 +292,11 @@ std::string ClusterSim::settle_and_check() {
   for (auto left = kHealing; left > 0s && !restless().empty(); left -= 1s) world_.advance(1s);
   const std::string restless_still = restless();
   for (auto& volume : volumes_) {
-    volume->model.check_log(volume->log.writes);
+    LoggedWrites history = volume->lost;
+    history.insert(volume->log.writes.begin(), volume->log.writes.end());
+    volume->model.check_log(history);
     for (std::uint32_t node = 1; node <= 2; ++node) {
-      volume->model.check_image(node, volume->disks[node - 1].image, volume->log.writes);
+      volume->model.check_image(node, volume->disks[node - 1].image, history);
     }
     if (!restless_still.empty()) {
       volume->model.violation("no rest when all is well again: " + restless_still);
@@ -525,6 +334,7 @@ std::string ClusterSim::run(Totals& totals) {
     totals.acknowledged_away += volume->model.acknowledged_away();
   }
   totals.faults += faults_;
+  totals.logs_lost += logs_lost_;
   totals.seconds += static_cast<std::uint64_t>(
       std::chrono::duration_cast<std::chrono::seconds>(world_.monotonic_time()).count());
   return violated;

@@ -29,6 +29,7 @@ class ClusterSim {
     std::uint64_t epochs = 0;
     std::uint64_t times_away = 0;         // of a logger, and it was gone without
     std::uint64_t acknowledged_away = 0;  // meanwhile
+    std::uint64_t logs_lost = 0;          // by a logger that was away
     std::uint64_t seconds = 0;            // virtual
   };
 
@@ -46,7 +47,8 @@ class ClusterSim {
  private:
   static constexpr std::size_t kVolumes = 2;
   static constexpr std::uint64_t kBlocks = 40;
-  static constexpr std::uint32_t kNodes = 3;  // 1 and 2: targets with storage, 3: logger
+  static constexpr std::uint32_t kNodes = 3;  // 1 and 2: targets with storage
+  static constexpr std::uint32_t kLogger = 3;
 
   struct Life;  // of a node: what ends with it
   struct LoggerPart;
@@ -74,6 +76,7 @@ class ClusterSim {
   void fault_later();
   void fault();
   void heal();
+  void lose_logs();
   std::string settle_and_check();
   // Why the cluster is not at rest; empty: it is.
   [[nodiscard]] std::string restless();
@@ -88,6 +91,7 @@ class ClusterSim {
   std::array<std::unique_ptr<Machine>, kNodes> machines_;
   std::vector<Worker> workers_;
   std::uint64_t faults_ = 0;
+  std::uint64_t logs_lost_ = 0;
   bool working_ = true;
   bool faulty_ = true;
   const bool trace_;

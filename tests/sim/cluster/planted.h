@@ -18,6 +18,7 @@ enum class Planted : std::uint8_t {
   kNotHardened,              // a storage node keeps nothing beside its image and says that it did
   kNotTakenBack,             // what one log alone has, and nobody was told of, stays in it
   kOneJournalCounts,         // the journal of the other node says at once that it has what it gets
+  kSpillNotPut,              // what was kept beside an image does not reach it when the log is lost
   kCommittedBeforeCaughtUp,  // a storage node makes new writes visible before what it missed
 };
 
@@ -33,6 +34,7 @@ constexpr std::string_view name_of(Planted planted) {
     case Planted::kNotHardened: return "not durable without the logger";
     case Planted::kNotTakenBack: return "unacknowledged writes not taken back";
     case Planted::kOneJournalCounts: return "acknowledged with one journal";
+    case Planted::kSpillNotPut: return "an image lacks what a lost log held";
     case Planted::kCommittedBeforeCaughtUp: return "caught up before it was";
   }
   return "?";

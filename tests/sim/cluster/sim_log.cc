@@ -25,14 +25,15 @@ void LoggerDisk::crash(std::mt19937_64& random) {
 }
 
 SequenceNumber LoggerDisk::last() const {
-  SequenceNumber last{};
+  SequenceNumber last = begun;
   while (writes.contains(last.next()) || voids.contains(last.next())) last = last.next();
   return last;
 }
 
 replication::LoggerRole::Start LoggerDisk::start(VolumeId volume) const {
-  const VersionTime last_time = writes.empty() ? VersionTime{} : writes.rbegin()->second.stamp.time;
+  const VersionTime last_time = writes.empty() ? begun_time : writes.rbegin()->second.stamp.time;
   replication::LoggerRole::Start start{volume, promised, last(), last_time, floor, frontier};
+  start.end = begun;
   if (!writes.empty()) start.end = writes.rbegin()->second.back_to.value_or(writes.rbegin()->first);
   return start;
 }
@@ -42,6 +43,18 @@ void SimLog::promise(VolumeId /*volume*/, Epoch epoch, VersionTime floor, Done d
               [this, epoch, floor, done = std::move(done)]() mutable {
                 disk_.promised = std::max(disk_.promised, epoch);
                 disk_.floor = std::max(disk_.floor, floor);
+                done({});
+              });
+}
+
+void SimLog::begin_anew(SequenceNumber at, VersionTime time, Done done) {
+  if (disk_.last().value > 0) model_.violation("a history that is there begins anew");
+  node_.after(std::chrono::microseconds(200 + random_() % 2000),
+              [this, at, time, done = std::move(done)]() mutable {
+                disk_.begun = at;
+                disk_.begun_time = time;
+                disk_.frontier = at;
+                disk_.floor = std::max(disk_.floor, time);
                 done({});
               });
 }
@@ -132,6 +145,7 @@ void SimLog::fetch(SequenceNumber from, SequenceNumber to,
 }
 
 Blocks SimLog::changed(SequenceNumber from, SequenceNumber to) const {
+  if (from < disk_.begun) model_.violation("somebody asks for what the log has lost");
   std::set<std::uint64_t> touched;
   const auto touch = [&](SequenceNumber after, SequenceNumber until) {
     for (auto it = disk_.writes.upper_bound(after); it != disk_.writes.end() && it->first <= until;
@@ -146,11 +160,7 @@ Blocks SimLog::changed(SequenceNumber from, SequenceNumber to) const {
        ++it) {
     if (it->second.back_to) touch(*it->second.back_to, it->first);
   }
-  const Blocks now = blocks_at(disk_.writes, to);
-  Blocks changed;
-  for (const std::uint64_t block : touched) {
-    if (const auto found = now.find(block); found != now.end()) changed.insert(*found);
-  }
+  Blocks changed = blocks_at(disk_.writes, to, touched);
   if (planted_ == Planted::kForgottenInCatchUp && !changed.empty()) changed.erase(changed.begin());
   return changed;
 }

@@ -21,6 +21,9 @@ namespace mariner::test {
 struct LoggerDisk {
   Epoch promised;
   VersionTime floor;
+  // Behind this the history begins; what was before is lost.
+  SequenceNumber begun;
+  VersionTime begun_time;
   std::map<SequenceNumber, LoggedWrite> writes;
   std::set<SequenceNumber> voids;
   SequenceNumber frontier;
@@ -40,7 +43,7 @@ struct LoggerDisk {
   [[nodiscard]] replication::LoggerRole::Start start(VolumeId volume) const;
 };
 
-class SimLog final : public replication::LoggerParticipant,
+class SimLog final : public replication::ClusterLoggerParticipant,
                      public replication::PromiseStore,
                      public replication::LogSource {
  public:
@@ -58,6 +61,8 @@ class SimLog final : public replication::LoggerParticipant,
            UniqueFunction<void(Result<void>)> done) override;
   void log_void(const replication::VoidMessage& message,
                 UniqueFunction<void(Result<void>)> done) override;
+  void begin_anew(SequenceNumber at, VersionTime time,
+                  UniqueFunction<void(Result<void>)> done) override;
   void promise(VolumeId volume, Epoch epoch, VersionTime floor,
                UniqueFunction<void(Result<void>)> done) override;
 

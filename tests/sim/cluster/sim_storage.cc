@@ -41,6 +41,22 @@ void SimStorage::log_away(std::optional<SequenceNumber> since) {
   apply_later();
 }
 
+// A crash leaves some of it in the image, and all of it beside.
+void SimStorage::log_lost() {
+  if (!disk_.spill || disk_.spill->kept <= disk_.durable) return;
+  for (const auto& [block, value] : disk_.spill->blocks) {
+    if (random_() % 2 == 0) disk_.image[block] = value;
+  }
+  node_.after(std::chrono::milliseconds(1 + random_() % 30), [this] {
+    if (disk_.spill->kept <= disk_.durable) return;
+    for (const auto& [block, value] : disk_.spill->blocks) {
+      if (planted_ != Planted::kSpillNotPut) disk_.image[block] = value;
+    }
+    disk_.durable = disk_.spill->kept;
+    progress_(disk_.durable, granted());
+  });
+}
+
 void SimStorage::promise(VolumeId /*volume*/, Epoch epoch, VersionTime /*floor*/,
                          UniqueFunction<void(Result<void>)> done) {
   node_.after(std::chrono::microseconds(200 + random_() % 2000),

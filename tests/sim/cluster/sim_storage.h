@@ -52,6 +52,7 @@ class SimStorage final : public replication::ClusterStorageParticipant,
   void start_over(UniqueFunction<void()> done) override;
   void harden(UniqueFunction<void(Result<void>)> done) override;
   void log_away(std::optional<SequenceNumber> since) override;
+  void log_lost() override;
   void promise(VolumeId volume, Epoch epoch, VersionTime floor,
                UniqueFunction<void(Result<void>)> done) override;
 

@@ -100,84 +100,67 @@ void TargetHost::deposed() {
   }
 }
 
-void TargetHost::connect_log(NodeId to) {
-  node_.after(std::chrono::milliseconds(1 + random_() % 50), [this, to, term = term_] {
-    if (term != term_ || logs_.contains(to)) return;
-    replication::LoggerHost* const log = directory_.log(to);
+// `find` gives the other side's host, or null: it is not there now.
+template <typename Message, typename Find>
+void TargetHost::connect(Links links, NodeId to, Find find, Joined joined, Lost lost) {
+  node_.after(std::chrono::milliseconds(1 + random_() % 50), [=, this, term = term_] {
+    if (term != term_ || (this->*links).contains(to)) return;
+    auto* const host = find(to);
     const bool own = to == node_.id();
     const SimConnectionPtr connection =
-        log == nullptr || own ? nullptr : network_.connect(node_, directory_.node(to));
-    if (log == nullptr || (connection == nullptr && !own)) return connect_log(to);
-    const auto heard = [this, term, to, connection](const replication::FromLogger& message) {
-      const auto link = logs_.find(to);
-      if (term != term_ || link == logs_.end() || link->second.connection != connection) return;
-      coordinator_->received(to, message);
+        host == nullptr || own ? nullptr : network_.connect(node_, directory_.node(to));
+    if (host == nullptr || (connection == nullptr && !own)) {
+      return connect<Message>(links, to, find, joined, lost);
+    }
+    const auto is_open = [=, this] {
+      const auto link = (this->*links).find(to);
+      return term == term_ && link != (this->*links).end() && link->second.connection == connection;
     };
-    Link& link = logs_[to];
+    const auto heard = [=, this](const Message& message) {
+      if (is_open()) coordinator_->received(to, message);
+    };
+    Link& link = (this->*links)[to];
     link.connection = connection;
     if (own) {
-      link.id = log->accept([this, heard](const replication::FromLogger& message) {
+      link.id = host->accept([this, heard](const Message& message) {
         node_.post([heard, message] { heard(message); });
       });
     } else {
-      link.id = log->accept([connection, heard](const replication::FromLogger& message) {
+      link.id = host->accept([connection, heard](const Message& message) {
         connection->send(Side::kAccepted, [heard, message] { heard(message); });
       });
-      connection->on_closed(Side::kAccepted, [directory = &directory_, to, id = link.id] {
-        if (replication::LoggerHost* host = directory->log(to)) host->closed(id);
+      connection->on_closed(Side::kAccepted, [find, to, id = link.id] {
+        if (auto* there = find(to)) there->closed(id);
       });
-      connection->on_closed(Side::kDialled, [this, term, to, connection] {
-        const auto found = logs_.find(to);
-        if (term == term_ && found != logs_.end() && found->second.connection == connection) {
-          log_lost(to);
-        }
+      connection->on_closed(Side::kDialled, [=, this] {
+        if (is_open()) (this->*lost)(to);
       });
     }
-    coordinator_->logger_connected(to);
+    (coordinator_.get()->*joined)(to);
   });
+}
+
+void TargetHost::connect_log(NodeId to) {
+  connect<replication::FromLogger>(
+      &TargetHost::logs_, to,
+      [directory = &directory_](NodeId node) { return directory->log(node); },
+      &CoordinatorHost::logger_connected, &TargetHost::log_lost);
+}
+
+void TargetHost::connect_storage(NodeId to) {
+  connect<replication::FromStorage>(
+      &TargetHost::storages_, to,
+      [directory = &directory_](NodeId node) {
+        StoragePart* const part = directory->storage(node);
+        return part == nullptr ? nullptr : &part->host;
+      },
+      &CoordinatorHost::storage_connected, &TargetHost::storage_lost);
 }
 
 void TargetHost::log_lost(NodeId node) {
   logs_.erase(node);
   coordinator_->logger_disconnected(node);
   connect_log(node);
-}
-
-void TargetHost::connect_storage(NodeId to) {
-  node_.after(std::chrono::milliseconds(1 + random_() % 50), [this, to, term = term_] {
-    if (term != term_ || storages_.contains(to)) return;
-    StoragePart* const storage = directory_.storage(to);
-    const bool own = to == node_.id();
-    const SimConnectionPtr connection =
-        storage == nullptr || own ? nullptr : network_.connect(node_, directory_.node(to));
-    if (storage == nullptr || (connection == nullptr && !own)) return connect_storage(to);
-    const auto heard = [this, term, to, connection](const replication::FromStorage& message) {
-      const auto link = storages_.find(to);
-      if (term != term_ || link == storages_.end() || link->second.connection != connection) return;
-      coordinator_->received(to, message);
-    };
-    Link& link = storages_[to];
-    link.connection = connection;
-    if (own) {
-      link.id = storage->host.accept([this, heard](const replication::FromStorage& message) {
-        node_.post([heard, message] { heard(message); });
-      });
-    } else {
-      link.id = storage->host.accept([connection, heard](const replication::FromStorage& message) {
-        connection->send(Side::kAccepted, [heard, message] { heard(message); });
-      });
-      connection->on_closed(Side::kAccepted, [directory = &directory_, to, id = link.id] {
-        if (StoragePart* part = directory->storage(to)) part->host.closed(id);
-      });
-      connection->on_closed(Side::kDialled, [this, term, to, connection] {
-        const auto found = storages_.find(to);
-        if (term == term_ && found != storages_.end() && found->second.connection == connection) {
-          storage_lost(to);
-        }
-      });
-    }
-    coordinator_->storage_connected(to);
-  });
 }
 
 void TargetHost::storage_lost(NodeId node) {

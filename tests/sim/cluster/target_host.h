@@ -68,6 +68,11 @@ class TargetHost final : private replication::CoordinatorHost::Transport {
   [[nodiscard]] bool serves() const { return coordinates() && lease_.held(); }
   void elected(const manager::VolumeRecord& record);
   void deposed();
+  using Links = std::map<replication::NodeId, Link> TargetHost::*;
+  using Joined = void (replication::CoordinatorHost::*)(replication::NodeId);
+  using Lost = void (TargetHost::*)(replication::NodeId);
+  template <typename Message, typename Find>
+  void connect(Links links, replication::NodeId to, Find find, Joined joined, Lost lost);
   void connect_log(replication::NodeId node);
   void connect_storage(replication::NodeId node);
   void log_lost(replication::NodeId node);

@@ -1,0 +1,150 @@
+// What a storage node does about what it missed: the history says what changed, and the image gets
+// it, at a rate that may be limited; or it starts over.
+#include <algorithm>
+#include <utility>
+
+#include "proto/check.h"
+#include "server/volume/storage.h"
+
+namespace mariner::volume {
+
+// What an answer that breaks off has put into the table already is right, and comes again.
+void Storage::catch_up(SequenceNumber from, SequenceNumber to, SequenceNumber at,
+                       UniqueFunction<void()> done) {
+  behind_ = true;
+  ++catching_up_;
+  parts_.history.changed(
+      from, to,
+      [this, to, at, life = lives_](std::span<const BlockRange> extents) {
+        if (life != lives_) return;
+        if (!active_.since && !extents.empty()) active_.since = executor_.wall_time();
+        put_history(extents, at);
+        if (at == to) missed(extents);
+      },
+      [this, from, to, at, life = lives_, before = missed_ ? missed_->bytes : 0,
+       done = std::move(done)](const Result<void>& looked) mutable {
+        --catching_up_;
+        if (stopped_ || life != lives_) return;
+        if (!looked) {
+          if (missed_) missed_->bytes = before;  // they come again
+          if (looked.error().code == ErrorCode::kOutsideWindow && events_.outlived) {
+            return events_.outlived();
+          }
+          return try_again([this, from, to, at, life, done = std::move(done)]() mutable {
+            if (life == lives_) catch_up(from, to, at, std::move(done));
+          });
+        }
+        behind_ = false;
+        tell_fetched();
+        active_.restores = active_.restores || at != to;
+        committed(at);
+        done();
+      });
+}
+
+void Storage::missed(std::span<const BlockRange> extents) {
+  if (extents.empty()) return;
+  if (!missed_) missed_ = Missed{executor_.monotonic_time()};
+  active_.missed = true;
+  for (const BlockRange& extent : extents) missed_->bytes += extent.count.bytes();
+}
+
+// What was written since it waits behind it, and counts with it.
+replication::CatchUpProgress Storage::catch_up_progress() const {
+  if (!missed_) return {};
+  const std::uint64_t left =
+      (frozen_.missed ? frozen_.bytes : 0) + (active_.missed ? active_.bytes : 0);
+  const std::uint64_t total = std::max(missed_->bytes, left);
+  const std::chrono::duration<double> took = executor_.monotonic_time() - missed_->since;
+  const double done = static_cast<double>(total - left);
+  return {total, left, took.count() > 0 ? static_cast<std::uint64_t>(done / took.count()) : 0};
+}
+
+void Storage::tell_fetched() {
+  if (!missed_) return;
+  if (!active_.missed && !frozen_.missed) missed_.reset();
+  if (events_.fetched) events_.fetched(catch_up_progress());
+}
+
+// Of a table that holds what was missed. What the table lacks because memory did not hold it is
+// fetched in time: whoever writes waits for that.
+UniqueFunction<bool(std::uint64_t)> Storage::may_fetch() {
+  if (!frozen_.missed || options_.catch_up == nullptr) return nullptr;
+  return [this](std::uint64_t bytes) {
+    const std::chrono::nanoseconds now = executor_.monotonic_time();
+    const std::chrono::nanoseconds wait = options_.catch_up->take(bytes, now);
+    if (wait.count() == 0) return true;
+    rested_ += wait;
+    executor_.after(wait, [this, alive = alive_] {
+      if (*alive) applier_.resume();
+    });
+    return false;
+  };
+}
+
+void Storage::stop_applier() {
+  applier_.stop();
+  executor_.post([this, alive = alive_] {
+    if (*alive) applier_.resume();
+  });
+}
+
+void Storage::try_again(UniqueFunction<void()> what) {
+  executor_.after(kRetryDelay, [this, alive = alive_, what = std::move(what)]() mutable {
+    if (*alive && !stopped_) what();
+  });
+}
+
+// From here on nobody is told that the image has anything, though the applier may still be at it.
+void Storage::start_over(UniqueFunction<void()> done) {
+  CHECK(!starting_over_);
+  starting_over_ = std::move(done);
+  ++lives_;
+  durable_ = committed_ = kept_ = SequenceNumber{};
+  behind_ = false;
+  remove_spill();
+  forget();
+  active_ = Table{};
+  active_.runs = std::make_shared<PendingTable>();
+  missed_.reset();
+  executor_.post([this, alive = alive_] {
+    if (*alive && !stopped_) keep_start_over();
+  });
+}
+
+void Storage::keep_start_over() {
+  const auto kept = [this](const Result<void>& result) {
+    if (stopped_) return;
+    if (!result) return try_again([this] { keep_start_over(); });
+    if (!applier_.running()) return empty_image();
+    stop_applier();  // then applied() goes on
+  };
+  if (!events_.starts_over) return kept({});
+  events_.starts_over(kept);
+}
+
+// Reads that have looked into the tables look again (frozen_count_): by then nothing is served
+// here.
+void Storage::empty_image() {
+  frozen_ = Table{};
+  ++frozen_count_;
+  if (stopped_) return;
+  emptying_ = true;
+  parts_.worker.run(
+      [image = &parts_.image]() -> Result<void> {
+        if (Result<void> r = image->discard({0, image->size_bytes()}); !r) return r;
+        return image->flush();
+      },
+      [this](const Result<void>& emptied) {
+        emptying_ = false;
+        if (stopped_) return;
+        if (!emptied) {
+          if (events_.apply_failed) events_.apply_failed(emptied.error());
+          return try_again([this] { empty_image(); });
+        }
+        std::exchange(starting_over_, nullptr)();
+        update_grant();
+      });
+}
+
+}  // namespace mariner::volume

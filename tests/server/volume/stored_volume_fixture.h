@@ -1,0 +1,123 @@
+// An image of 'i's, without a log or an index: what the storage wants to know of the past, it asks,
+// and a test answers.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "server/volume/stored_volume.h"
+#include "tests/server/volume/asked_history.h"
+#include "tests/server/volume/inline_worker.h"
+#include "tests/server/volume/watched_disk.h"
+#include "tests/support/faulty_disk.h"
+#include "tests/support/manual_executor.h"
+
+namespace mariner::volume {
+
+// Bytes of the past that came with an answer.
+class LetterBytes final : public PastBytes {
+ public:
+  LetterBytes(char letter, std::uint64_t blocks) : letter_(letter), blocks_(blocks) {}
+  [[nodiscard]] Result<PayloadSlice> get() const override {
+    Payload payload = Payload::allocate(blocks_ * kBlockBytes);
+    std::memset(payload.data(), letter_, payload.size());
+    return PayloadSlice{payload, 0, payload.size()};
+  }
+
+ private:
+  const char letter_;
+  const std::uint64_t blocks_;
+};
+
+inline PastRun run(BlockRange range, PastRun::Source source, char letter = 0) {
+  return {range,
+          source,
+          false,
+          {},
+          letter == 0 ? nullptr : std::make_shared<LetterBytes>(letter, range.count.value)};
+}
+
+class StoredVolumeTest : public ::testing::Test {
+ protected:
+  using WriteMessage = replication::WriteMessage;
+  using AskedHistory = test::AskedHistory;
+  using Source = PastRun::Source;
+  static constexpr std::uint64_t kBlocks = 16;
+
+  StoredVolumeTest() {
+    const std::vector<std::byte> bytes(kBlocks * kBlockBytes, std::byte{'i'});
+    disk_.overwrite(0, bytes);
+  }
+  ~StoredVolumeTest() override {
+    if (stored_ != nullptr) stored_->close();
+    executor_.run_until_idle();
+  }
+  void all_in_base() {
+    base_.add({{0}, {kBlocks}});
+    base_.stored();
+  }
+  void make(Storage::Found found = {}, Storage::Options options = {}) {
+    Storage::Events events;
+    events.durable = [this](SequenceNumber sequence) { durable_ = sequence; };
+    events.apply_failed = [this](const Error&) { ++failures_; };
+    events.fetched = [this](const replication::CatchUpProgress& progress) { fetched_ = progress; };
+    stored_ = std::make_unique<StoredVolume>(
+        std::make_unique<test::WatchedDisk>(disk_, [](ByteRange, bool) {}),
+        StoredVolume::Parts{history_, &base_, worker_, executor_}, options, std::move(found),
+        std::move(events));
+  }
+  void write(std::uint64_t sequence, BlockRange extent, char letter) {
+    WriteMessage message;
+    message.stamp = {Epoch{1}, SequenceNumber{sequence}, VersionTime{sequence}};
+    message.write.extent = extent;
+    if (letter == 0) {
+      message.write.kind = replication::WriteKind::kZero;
+    } else {
+      Payload payload = Payload::allocate(extent.count.bytes());
+      std::memset(payload.data(), letter, payload.size());
+      message.write.payload = {payload, 0, payload.size()};
+    }
+    stored_->storage().prepare(message);
+    stored_->storage().commit(SequenceNumber{sequence});
+  }
+  void apply() { executor_.advance(std::chrono::seconds(2)); }
+  void begin_read(BlockRange range) {
+    read_.reset();
+    stored_->storage().read(range, [this](const Result<PayloadSlice>& r) {
+      read_ = r ? text_of(r->bytes()) : std::string(error_code_name(r.error().code));
+    });
+    executor_.run_ready();
+  }
+  static std::string text_of(std::span<const std::byte> bytes) {
+    std::string out;
+    for (std::size_t at = 0; at < bytes.size(); at += kBlockBytes) {
+      out += bytes[at] == std::byte{0} ? '0' : static_cast<char>(bytes[at]);
+    }
+    return out;
+  }
+  std::string image() { return text_of(disk_.bytes({0, kBlocks * kBlockBytes})).substr(0, 6); }
+  void answer(std::vector<PastRun> runs, std::uint64_t newest = 0) {
+    AskedHistory::next(history_.locates)
+        .done(History::Located{std::move(runs), SequenceNumber{newest}});
+    executor_.run_ready();
+  }
+
+  test::ManualExecutor executor_;
+  test::FaultyDisk disk_{executor_, {.size_bytes = kBlocks * kBlockBytes}};
+  test::InlineWorker worker_{executor_};
+  AskedHistory history_;
+  BaseMap base_{false};
+  std::unique_ptr<StoredVolume> stored_;
+  std::optional<std::string> read_;
+  SequenceNumber durable_;
+  replication::CatchUpProgress fetched_;
+  int failures_ = 0;
+};
+
+}  // namespace mariner::volume

@@ -1,0 +1,183 @@
+// What goes wrong in the simulated cluster, and how all is well again.
+#include <algorithm>
+
+#include "tests/sim/cluster/cluster_machines.h"
+
+namespace mariner::test {
+
+using namespace std::chrono_literals;
+using manager::VolumeRecord;
+using replication::NodeId;
+
+void ClusterSim::fault_later() {
+  world_.after(std::chrono::milliseconds(200 + below(4500)), [this] {
+    if (!faulty_) return;
+    fault();
+    fault_later();
+  });
+}
+
+void ClusterSim::fault() {
+  ++faults_;
+  const std::uint32_t node = 1 + static_cast<std::uint32_t>(below(kNodes));
+  const std::uint32_t other =
+      1 + (node - 1 + 1 + static_cast<std::uint32_t>(below(kNodes - 1))) % kNodes;
+  Machine& one = machine(node);
+  const auto lasts = std::chrono::milliseconds(
+      below(3) == 0 ? below(300) : (below(2) == 0 ? 300 + below(2500) : 3000 + below(9000)));
+  const std::string at = " node " + std::to_string(node);
+  switch (below(14)) {
+    case 0:
+    case 1:
+    case 2:
+      say("crash of" + at);
+      crash(node);
+      if (node == kLogger) lose_logs();
+      world_.after(lasts, [this, node] {
+        if (machine(node).life == nullptr) {
+          say("start of node " + std::to_string(node));
+          start(node);
+        }
+      });
+      return;
+    case 3:
+    case 4:
+      say("partition of" + at + " from " + std::to_string(other));
+      network_.partition(one.node, machine(other).node);
+      world_.after(lasts,
+                   [this, node, other] { network_.heal(machine(node).node, machine(other).node); });
+      return;
+    case 5:
+      say("isolation of" + at);
+      for (std::uint32_t peer = 1; peer <= kNodes; ++peer) {
+        if (peer == node) continue;
+        network_.partition(one.node, machine(peer).node);
+        world_.after(lasts,
+                     [this, node, peer] { network_.heal(machine(node).node, machine(peer).node); });
+      }
+      [[fallthrough]];
+    case 6: {
+      say("store cut off from" + at);
+      const auto cut = [this, node](bool yes) {
+        Machine& cut_one = machine(node);
+        cut_one.store_cut = yes;
+        if (cut_one.life == nullptr) return;
+        auto faults = cut_one.life->store.memory().faults();
+        faults.partitioned = yes;
+        cut_one.life->store.memory().set_faults(faults);
+      };
+      cut(true);
+      world_.after(lasts, [cut] { cut(false); });
+      return;
+    }
+    case 7:
+      if (one.life == nullptr || one.node.paused()) return;
+      say("pause of" + at);
+      one.node.pause();
+      world_.after(lasts, [this, node] { machine(node).node.resume(random_); });
+      return;
+    case 8:
+      say("resets between" + at + " and " + std::to_string(other));
+      network_.reset(one.node, machine(other).node);
+      return;
+    case 9: {
+      const std::uint32_t where = below(3) == 0 ? node : kLogger;
+      Life* logger = machine(where).life.get();
+      if (logger == nullptr) return;
+      say("log trouble at node " + std::to_string(where));
+      SimLog& log = logger->loggers[below(kVolumes)]->log;
+      if (below(2) == 0) {
+        log.set_faults({.fail_writes = 1 + static_cast<unsigned>(below(3)), .hangs = false});
+      } else {
+        log.set_faults({.fail_writes = 0, .hangs = true});
+        machine(where).node.after(lasts, [&log] { log.set_faults({}); });
+      }
+      return;
+    }
+    case 10: {
+      if (one.life == nullptr || one.life->lease == nullptr || one.node.paused()) return;
+      say("node " + std::to_string(node) + " gives its lease back");
+      if (below(2) == 0) {
+        // What it has sent may arrive when others coordinate.
+        network_.partition(one.node, machine(other).node);
+        world_.after(std::chrono::milliseconds(below(2000)), [this, node, other] {
+          network_.heal(machine(node).node, machine(other).node);
+        });
+      }
+      one.life->lease->stop([] {});
+      one.node.after(lasts, [&lease = *one.life->lease] { lease.start(); });
+      return;
+    }
+    case 11: {
+      Life* life = machine(1 + static_cast<std::uint32_t>(below(2))).life.get();
+      if (life == nullptr) return;
+      say("a slow image");
+      SimStorage& storage = life->storages[below(kVolumes)]->storage;
+      storage.set_slow(true);
+      machine(life == machine(1).life.get() ? 1 : 2).node.after(lasts, [&storage] {
+        storage.set_slow(false);
+      });
+      return;
+    }
+    case 12: {
+      const VolumeId volume = volumes_[below(kVolumes)]->id;
+      const NodeId wanted{1 + static_cast<std::uint32_t>(below(2))};
+      say("node " + std::to_string(wanted.value) + " is wanted");
+      const std::string key = manager::volume_key(volume);
+      VolumeRecord record = *manager::decode_volume_record(volume, cluster_.get(key).entry->value);
+      record.wanted = wanted;
+      manager::Transaction transaction{.puts = {{key, encode(record)}}};
+      CHECK(cluster_.commit(transaction).has_value());
+      return;
+    }
+    default: {
+      say("clock of" + at);
+      one.node.set_wall_skew(std::chrono::milliseconds(below(20'000)));
+      if (one.life == nullptr) return;
+      auto faults = one.life->store.memory().faults();
+      (below(2) == 0 ? faults.lose_answers : faults.lose_requests) =
+          1 + static_cast<unsigned>(below(2));
+      one.life->store.memory().set_faults(faults);
+    }
+  }
+}
+
+// Of volumes that went on without it, and as long as it has heard nothing of that: nobody may rely
+// on what it has.
+void ClusterSim::lose_logs() {
+  for (auto& volume : volumes_) {
+    const auto entry = cluster_.get(manager::volume_key(volume->id)).entry;
+    if (!entry || below(2) == 0) continue;
+    const VolumeRecord record = *manager::decode_volume_record(volume->id, entry->value);
+    if (!record.away || volume->log.last() > record.away->used) continue;
+    say("the log of volume " + std::to_string(volume->id.value) + " is lost");
+    for (const auto& [sequence, write] : volume->log.writes) {
+      if (sequence <= record.away->since) volume->lost[sequence] = write;
+    }
+    volume->log = LoggerDisk{};
+    ++logs_lost_;
+  }
+}
+
+void ClusterSim::heal() {
+  say("heal");
+  faulty_ = false;
+  for (std::uint32_t a = 1; a <= kNodes; ++a) {
+    for (std::uint32_t b = a + 1; b <= kNodes; ++b) network_.heal(machine(a).node, machine(b).node);
+    Machine& one = machine(a);
+    one.store_cut = false;
+    // A log that could not keep what it was sent is used again after a restart.
+    if (one.life != nullptr && std::ranges::any_of(one.life->loggers, [](const auto& logger) {
+          return logger->host.role().failed();
+        })) {
+      crash(a);
+    }
+    if (one.life == nullptr) start(a);
+    if (one.node.paused()) one.node.resume(random_);
+    one.life->store.memory().set_faults({});
+    for (auto& logger : one.life->loggers) logger->log.set_faults({});
+    for (auto& part : one.life->storages) part->storage.set_slow(false);
+  }
+}
+
+}  // namespace mariner::test
