@@ -25,7 +25,8 @@ std::string number(SequenceNumber sequence) { return "#" + std::to_string(sequen
 CoordinatorRole::CoordinatorRole(const Start& start, const Options& options)
     : volume_(start.volume),
       epoch_(start.epoch),
-      beside_(start.beside),
+      candidates_(start.beside.value == 0 ? start.storages : std::vector<NodeId>{}),
+      beside_(candidates_.empty() ? start.beside : candidates_.front()),
       options_(options),
       away_(start.away),
       return_near_(options.return_near) {
@@ -354,7 +355,8 @@ void CoordinatorRole::over(Epoch by, Actions& out) {
 
 void CoordinatorRole::watch_logger(std::chrono::nanoseconds monotonic, Actions& out) {
   const auto& [logger, log] = *logs_.begin();
-  if (options_.logger_patience.count() == 0 || storages_.size() != 2 ||
+  // (Who stores nothing has no journal, from which the logger would be brought up to date.)
+  if (options_.logger_patience.count() == 0 || !candidates_.empty() || storages_.size() != 2 ||
       storages_.contains(logger)) {
     return;
   }

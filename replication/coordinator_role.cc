@@ -30,6 +30,7 @@ void CoordinatorRole::storage_disconnected(NodeId node, VersionTime now, Actions
   found->second.link = Link::kDown;
   found->second.caught_up = false;
   hardening_.reset();
+  choose_beside(now, out);
   update_grant(now, out);
 }
 
@@ -39,6 +40,7 @@ void CoordinatorRole::drop_storage(StorageLink& storage, NodeId node, Error why,
   storage.caught_up = false;
   hardening_.reset();
   out.emplace_back(Disconnect{node, std::move(why)});
+  choose_beside(now, out);
   update_grant(now, out);
 }
 
@@ -121,8 +123,9 @@ void CoordinatorRole::resume(StorageLink& storage, NodeId node, VersionTime now,
 }
 
 void CoordinatorRole::hear(StorageLink& storage, NodeId /*node*/, const CaughtUp& message,
-                           VersionTime /*now*/, Actions& /*out*/) {
+                           VersionTime now, Actions& out) {
   storage.caught_up = storage.link == Link::kOpen && message.through >= storage.resumed;
+  choose_beside(now, out);
 }
 
 void CoordinatorRole::hear(StorageLink& storage, NodeId node, const StorageProgress& message,
@@ -144,6 +147,7 @@ void CoordinatorRole::hear(StorageLink& storage, NodeId node, const StorageProgr
   storage.granted_bytes = message.granted;
   if (storage.durable >= storage.resumed) storage.laps = 0;
   if (storage.sent_bytes < storage.granted_bytes) storage.stalled_since.reset();
+  choose_beside(now, out);
   update_grant(now, out);
 }
 
@@ -203,6 +207,30 @@ CatchUpProgress CoordinatorRole::catch_up_of(NodeId node) const {
 bool CoordinatorRole::caught_up(NodeId node) const {
   const auto found = storages_.find(node);
   return found != storages_.end() && found->second.caught_up;
+}
+
+std::optional<NodeId> CoordinatorRole::reads_from() const {
+  if (!caught_up(beside_)) return std::nullopt;
+  return beside_;
+}
+
+// Who has written what it had missed answers without asking the log, and is gone back to.
+void CoordinatorRole::choose_beside(VersionTime now, Actions& out) {
+  if (candidates_.empty()) return;
+  const auto whole = [this](NodeId node) {
+    const StorageLink& storage = storages_.at(node);
+    return storage.caught_up && storage.durable >= storage.resumed;
+  };
+  auto next = std::ranges::find_if(candidates_, whole);
+  if (next == candidates_.end() && !caught_up(beside_)) {
+    next = std::ranges::find_if(candidates_, [this](NodeId node) { return caught_up(node); });
+  }
+  if (next == candidates_.end() || *next == beside_) return;
+  beside_ = *next;
+  StorageLink& storage = storages_.at(beside_);
+  storage.stalled_since.reset();
+  tell_settled(storage, beside_, out);
+  update_grant(now, out);
 }
 
 bool CoordinatorRole::laps(NodeId node, const StorageLink& storage) const {

@@ -14,8 +14,15 @@
 // - a write is kept until it is settled, and sent again, in order, whenever the logger or a storage
 //   node comes back.
 // - the storage that reads are served from has committed a write before it is answered, and before
-//   anybody hears that it is settled.
+//   anybody hears that it is settled. On another node it was told so by then, and a read there
+//   waits for what was settled when it came.
 // - when somebody of a newer epoch was there first, nothing is answered any more.
+//
+// A node that stores the volume serves reads from itself. One that does not serves them from a
+// storage node that has caught up, the first in the record rather than the other one, which takes
+// its place at once when it goes; in time everything that is said here of the one that reads are
+// served from goes over to it. Until it does, the one before counts: it is not left out, and the
+// frontier waits for it.
 //
 // When the logger stays away, everything settled is made durable at both storage nodes, and the
 // record is to say so (ChangeLogs): in the epoch that follows, the storage nodes' journals take the
@@ -56,7 +63,7 @@ class CoordinatorRole {
     // for any other.
     std::uint32_t laps_unhindered_max = 8;
     // A logger that does not answer for so long is gone without, if both storage nodes can. 0: it
-    // is waited for.
+    // is waited for, as it is by a node that stores nothing.
     std::chrono::nanoseconds logger_patience{0};
     // The returning logger lacks so few numbers that nothing is settled until it has them, too. As
     // long as it does not come so near, twice as many every ten seconds.
@@ -70,7 +77,9 @@ class CoordinatorRole {
     VolumeId volume;
     Epoch epoch;
     std::vector<NodeId> storages;  // whose images the frontier waits for
-    NodeId beside;                 // the one that reads are served from: never left out
+    // The one that reads are served from: never left out. 0: this node stores nothing, and it is
+    // chosen among them, the first rather than another one.
+    NodeId beside;
     NodeId logger;
     std::optional<LogAway> away{};  // the logger's place is taken by the storages' journals
   };
@@ -149,6 +158,9 @@ class CoordinatorRole {
   [[nodiscard]] const std::optional<LogAway>& away() const { return away_; }
   // The node has everything that is settled, or knows where it is.
   [[nodiscard]] bool caught_up(NodeId node) const;
+  // The storage node that reads are served from. Nothing: it has not caught up, and no other has
+  // that could take its place.
+  [[nodiscard]] std::optional<NodeId> reads_from() const;
   // How far its image is durable, as it has said; 0 for no storage node of the volume.
   [[nodiscard]] SequenceNumber durable_at(NodeId node) const;
   // How far it is with what it missed, as it has said.
@@ -247,6 +259,7 @@ class CoordinatorRole {
   bool outlasts_log(const StorageLink& storage, NodeId node, const StorageOpened& message,
                     Actions& out);
   void move_frontier();
+  void choose_beside(VersionTime now, Actions& out);
   [[nodiscard]] bool rebuildable(NodeId node) const;
   void watch_absence(NodeId node, StorageLink& storage, std::chrono::nanoseconds monotonic);
   void resume(StorageLink& storage, NodeId node, VersionTime now, Actions& out);
@@ -262,7 +275,8 @@ class CoordinatorRole {
 
   const VolumeId volume_;
   const Epoch epoch_;
-  const NodeId beside_;
+  const std::vector<NodeId> candidates_;  // for beside_; none: it is given
+  NodeId beside_;
   const Options options_;
   const std::optional<LogAway> away_;
   Phase phase_ = Phase::kOpening;

@@ -21,6 +21,9 @@ std::uint64_t bytes_for(const HistoryQuestion& question) {
   if (const auto* base = std::get_if<BaseQuestion>(&question.what)) {
     return base->range.count.bytes();
   }
+  if (const auto* current = std::get_if<CurrentQuestion>(&question.what)) {
+    return current->range.count.bytes();
+  }
   if (const auto* image = std::get_if<BeforeImageQuestion>(&question.what)) {
     return image->bytes.length;
   }
@@ -91,13 +94,20 @@ void HistorySession::begin(const HistoryQuestion& question) {
     if (image == nullptr) return not_here(" has no image here");
     return look(*image, question, *of_image);
   }
+  if (const auto* of_now = std::get_if<CurrentQuestion>(&question.what)) {
+    CurrentSource* const current =
+        parts_.find_current ? parts_.find_current(question.volume) : nullptr;
+    if (current == nullptr) return not_here(" is not stored here");
+    return look(*current, question, *of_now);
+  }
   History* const history = parts_.find(question.volume);
   if (history == nullptr) return not_here(" is not open at the logger");
   std::visit(
       [&](const auto& what) {
         using What = std::decay_t<decltype(what)>;
         if constexpr (!std::is_same_v<What, ReleaseQuestion> &&
-                      !std::is_same_v<What, BaseQuestion>) {
+                      !std::is_same_v<What, BaseQuestion> &&
+                      !std::is_same_v<What, CurrentQuestion>) {
           look(*history, question, what);
         }
       },
@@ -119,6 +129,20 @@ void HistorySession::look(volume::Base& image, const HistoryQuestion& question,
                }
                ended(to.size());
              });
+}
+
+void HistorySession::look(CurrentSource& current, const HistoryQuestion& question,
+                          const CurrentQuestion& what) {
+  current.read(what, [this, alive = alive_, volume = question.volume, id = question.id,
+                      bytes = what.range.count.bytes()](Result<PayloadSlice> read) {
+    if (!*alive) return;
+    if (read) {
+      answer(volume, id, ReadAnswer{{}, *std::move(read)});
+    } else {
+      answer(volume, id, FailureAnswer{read.error()});
+    }
+    ended(bytes);
+  });
 }
 
 void HistorySession::look(History& history, const HistoryQuestion& question,

@@ -1,4 +1,5 @@
-// The logger's side of a connection on which another node asks about the history.
+// The side of a connection on which another node asks that has the answers: the logger's, about the
+// history; a storage node's, about its image, and what the volume holds now.
 //
 // Questions are looked into beside each other, within bounds of number and of memory; answers go
 // out as they come. When the connection ends, what was not looked into is forgotten, holds end, and
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include "proto/executor.h"
+#include "server/cluster/current_source.h"
 #include "server/cluster/history_wire.h"
 #include "server/volume/history.h"
 #include "server/volume/history_reader.h"
@@ -41,6 +43,8 @@ class HistorySession {
     // Takes a frame, or refuses it (false) when too much waits; writable() follows then.
     UniqueFunction<bool(const HistoryFrame&)> send;
     std::shared_ptr<Node> node;
+    // The contents of a volume, likewise. None: they are never here.
+    UniqueFunction<CurrentSource*(VolumeId)> find_current{};
   };
   static constexpr std::size_t kUnderWayMax = 64;
   static constexpr std::uint64_t kBytesUnderWayMax = 64u << 20;
@@ -66,6 +70,7 @@ class HistorySession {
   void begin_waiting();
   void begin(const HistoryQuestion& question);
   void look(volume::Base& image, const HistoryQuestion& question, const BaseQuestion& what);
+  void look(CurrentSource& current, const HistoryQuestion& question, const CurrentQuestion& what);
   void look(volume::History& history, const HistoryQuestion& question, const LocateQuestion& what);
   void look(volume::History& history, const HistoryQuestion& question, const ReadQuestion& what);
   void look(volume::History& history, const HistoryQuestion& question, const ChangedQuestion& what);

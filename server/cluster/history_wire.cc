@@ -84,6 +84,11 @@ void put(const MomentQuestion& q, wire::HistoryQuestion& out, PayloadSlice& /*pa
 void put(const BaseQuestion& q, wire::HistoryQuestion& out, PayloadSlice& /*payload*/) {
   put(q.range, *out.mutable_base()->mutable_range());
 }
+void put(const CurrentQuestion& q, wire::HistoryQuestion& out, PayloadSlice& /*payload*/) {
+  put(q.range, *out.mutable_current()->mutable_range());
+  out.mutable_current()->set_at(q.at.value);
+  out.mutable_current()->set_epoch(q.epoch.value);
+}
 void put(const SummaryQuestion& q, wire::HistoryQuestion& out, PayloadSlice& /*payload*/) {
   wire::HistoryQuestion::Summary& to = *out.mutable_summary();
   to.set_from(q.what.from.value);
@@ -377,6 +382,12 @@ Result<HistoryQuestion> decode_question(std::string_view header, Payload payload
       const Result<BlockRange> range = read_range_of(from.base().range());
       if (!range) return range.error();
       out.what = BaseQuestion{*range};
+      return out;
+    }
+    case wire::HistoryQuestion::kCurrent: {
+      const Result<BlockRange> range = read_range_of(from.current().range());
+      if (!range) return range.error();
+      out.what = CurrentQuestion{*range, {from.current().at()}, {from.current().epoch()}};
       return out;
     }
     case wire::HistoryQuestion::kSummary: {

@@ -54,6 +54,12 @@ struct MomentQuestion {
 struct BaseQuestion {
   BlockRange range;  // 1 to kQuestionBlocksMax blocks
 };
+// Asked of a storage node by its coordinator: the contents of now.
+struct CurrentQuestion {
+  BlockRange range;   // 1 to kQuestionBlocksMax blocks
+  SequenceNumber at;  // once everything at or below is committed there
+  Epoch epoch;        // of who asks
+};
 struct SummaryQuestion {
   volume::HistorySummary::Question what;  // within kSummaryWritesMax
 };
@@ -61,7 +67,7 @@ struct HistoryQuestion {
   VolumeId volume;
   std::uint64_t id = 0;
   std::variant<LocateQuestion, ReadQuestion, ChangedQuestion, HoldQuestion, ReleaseQuestion,
-               BeforeImageQuestion, MomentQuestion, SummaryQuestion, BaseQuestion>
+               BeforeImageQuestion, MomentQuestion, SummaryQuestion, BaseQuestion, CurrentQuestion>
       what;
 };
 

@@ -25,7 +25,11 @@ void ParticipantService::peer_connected(PeerId peer, NodeId node) {
         return found == volumes_.end() ? nullptr : found->second.image;
       },
       worker_, [this, peer](const HistoryFrame& frame) { return bus_->answer(peer, frame); },
-      shared});
+      shared,
+      [this](VolumeId volume) -> CurrentSource* {
+        const auto found = volumes_.find(volume);
+        return found == volumes_.end() ? nullptr : found->second.current;
+      }});
 }
 
 void ParticipantService::peer_closed(PeerId peer) {

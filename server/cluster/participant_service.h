@@ -27,6 +27,7 @@ class ParticipantService final : public BusServer {
     replication::StorageHost* storage = nullptr;
     volume::History* history = nullptr;
     volume::Base* image = nullptr;              // for what other storage nodes lack
+    CurrentSource* current = nullptr;           // for a coordinator that stores nothing
     replication::LogSource* journal = nullptr;  // for the logger, when it returns
   };
   // Of one connection: as many volumes, and a few that are being opened anew.

@@ -23,10 +23,12 @@ class ReceivedBytes final : public PastBytes {
 };
 
 Error away() {
-  return {ErrorCode::kUnavailable, "the logger, which has the history, cannot be reached now"};
+  return {ErrorCode::kUnavailable,
+          "the node that is asked (for the history, the logger) cannot be reached now"};
 }
 Error unasked(const char* what) {
-  return {ErrorCode::kProtocol, std::string("the logger answers ") + what};
+  return {ErrorCode::kProtocol,
+          std::string("the node that is asked about a volume answers ") + what};
 }
 
 }  // namespace
@@ -168,14 +170,31 @@ void RemoteHistory::read(BlockRange range, SequenceNumber at, std::span<std::byt
       std::move(done));
 }
 
+// Of which no part is in a base elsewhere.
+template <typename Question>
+void RemoteHistory::read_whole(BlockRange range, std::span<std::byte> to, Question question,
+                               volume::Done done) {
+  read_pieces(range, to, std::move(question),
+              [done = std::move(done)](const Result<std::vector<BlockRange>>& read) mutable {
+                if (!read) return done(read.error());
+                if (!read->empty()) return done(unasked("with parts of a base in a base"));
+                done({});
+              });
+}
+
 void RemoteHistory::read_base(BlockRange range, std::span<std::byte> to, volume::Done done) {
-  read_pieces(
-      range, to, [](BlockRange piece) { return BaseQuestion{piece}; },
-      [done = std::move(done)](const Result<std::vector<BlockRange>>& read) mutable {
-        if (!read) return done(read.error());
-        if (!read->empty()) return done(unasked("with parts of a base in a base"));
-        done({});
-      });
+  read_whole(
+      range, to, [](BlockRange piece) { return BaseQuestion{piece}; }, std::move(done));
+}
+
+void RemoteHistory::read_current(BlockRange range, SequenceNumber at, Epoch epoch,
+                                 std::span<std::byte> to, volume::Done done) {
+  read_whole(
+      range, to,
+      [at, epoch](BlockRange piece) {
+        return CurrentQuestion{piece, at, epoch};
+      },
+      std::move(done));
 }
 
 void RemoteHistory::changed(SequenceNumber from, SequenceNumber to, Portion portion,

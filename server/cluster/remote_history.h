@@ -39,6 +39,10 @@ class RemoteHistory final : public volume::History {
 
   // Of a storage node: what its image holds. Fills `to` (range.count blocks).
   void read_base(BlockRange range, std::span<std::byte> to, volume::Done done);
+  // Of a storage node: what the volume holds now, when everything at or below `at` is committed
+  // there, for the coordinator of `epoch` (served_reads.h). Fills `to` (range.count blocks).
+  void read_current(BlockRange range, SequenceNumber at, Epoch epoch, std::span<std::byte> to,
+                    volume::Done done);
 
   void locate(std::vector<Lookup> lookups, LocateDone done) override;
   void read(BlockRange range, SequenceNumber at, std::span<std::byte> to, ReadDone done) override;
@@ -84,6 +88,8 @@ class RemoteHistory final : public volume::History {
   // In pieces, each of which `question` asks for.
   template <typename Question>
   void read_pieces(BlockRange range, std::span<std::byte> to, Question question, ReadDone done);
+  template <typename Question>
+  void read_whole(BlockRange range, std::span<std::byte> to, Question question, volume::Done done);
   void send(const HistoryQuestion& question);
   static void fail(Pending& pending, const Error& error);
   void finish_piece(const std::shared_ptr<Reading>& reading);

@@ -41,7 +41,8 @@ StoragePart::StoragePart(std::unique_ptr<logging::Disk> image,
               storage_events()),
       lag_bytes_max_(options.lag_bytes_max),
       lag_in_memory_(lag_in_memory(options)),
-      host_(with_kept(start, storage().hardened()), parts.executor, participant_, parts.promises) {
+      host_(with_kept(start, storage().hardened()), parts.executor, participant_, parts.promises),
+      reads_(storage(), host_, parts.executor, BlockCount{disk_.size_bytes() / kBlockBytes}) {
   if (has_journal_) storage().bound_lag(lag_in_memory_);
   host_.granted(storage().granted_bytes());
 }

@@ -15,6 +15,7 @@
 #include "proto/executor.h"
 #include "replication/storage_host.h"
 #include "server/cluster/rebuilding_history.h"
+#include "server/cluster/served_reads.h"
 #include "server/cluster/switched_history.h"
 #include "server/volume/stored_volume.h"
 
@@ -61,9 +62,16 @@ class StoragePart {
   // The image, for a node that lacks one: kUnavailable while it is being built itself.
   [[nodiscard]] volume::Base& image() { return served_; }
 
-  void close() { stored_.close(); }
+  // What the volume holds now, for a coordinator on another node.
+  [[nodiscard]] CurrentSource& current() { return reads_; }
+
+  void close() {
+    reads_.close();
+    stored_.close();
+  }
   [[nodiscard]] bool idle() const {
-    return stored_.idle() && history_.idle() && served_.in_flight == 0 && keeping_ == 0;
+    return stored_.idle() && history_.idle() && served_.in_flight == 0 && keeping_ == 0 &&
+           reads_.idle();
   }
 
  private:
@@ -81,13 +89,23 @@ class StoragePart {
       part.storage().prepare(message);
     }
     void drop(const replication::VoidMessage& message) override { part.storage().drop(message); }
-    void commit(SequenceNumber settled) override { part.storage().commit(settled); }
-    void forget() override { part.storage().forget(); }
+    void commit(SequenceNumber settled) override {
+      part.storage().commit(settled);
+      part.reads_.look();
+    }
+    void forget() override {
+      part.storage().forget();
+      part.reads_.look();
+    }
     void catch_up(SequenceNumber from, SequenceNumber to, SequenceNumber at,
                   UniqueFunction<void()> done) override {
-      part.storage().catch_up(from, to, at, std::move(done));
+      part.storage().catch_up(from, to, at, [this, done = std::move(done)]() mutable {
+        done();
+        part.reads_.look();
+      });
     }
     void start_over(UniqueFunction<void()> done) override {
+      part.reads_.look();
       part.storage().start_over(std::move(done));
     }
     void harden(volume::Done done) override { part.harden(std::move(done)); }
@@ -116,6 +134,7 @@ class StoragePart {
   Participant participant_{*this};
   replication::StorageHost host_;
   ServedImage served_{*this};
+  ServedReads reads_;
 };
 
 }  // namespace mariner::cluster

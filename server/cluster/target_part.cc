@@ -25,7 +25,9 @@ struct TargetPart::Term final : public volume::CurrentReader {
         storage(part.parts_.storage),
         link(part.parts_.caller, record.volume,
              {record.logger, record.storages, record.away.has_value(), part.parts_.own}),
-        host({record.volume, record.epoch, record.storages, part.options_.self, record.logger,
+        storages(record.storages),
+        host({record.volume, record.epoch, record.storages,
+              role == nullptr ? replication::NodeId{} : part.options_.self, record.logger,
               record.away},
              part.options_.coordinator, part.parts_.executor, link,
              {.ready = [&part] { part.tell_later(); },
@@ -42,16 +44,25 @@ struct TargetPart::Term final : public volume::CurrentReader {
                   [&part](const Error& why) {
                     if (part.events_.writes_wait) part.events_.writes_wait(why);
                   }}),
+        elsewhere(role != nullptr ? nullptr
+                                  : std::make_unique<RemoteCurrent>(
+                                        host, part.parts_.executor,
+                                        [&caller = part.parts_.caller, id = record.volume](
+                                            replication::NodeId node) -> RemoteHistory& {
+                                          return caller.image(id, node);
+                                        })),
         live(part.options_.size_bytes,
-             {host, *this, part.parts_.history, true,
+             {host, elsewhere != nullptr ? static_cast<volume::CurrentReader&>(*elsewhere) : *this,
+              part.parts_.history, true,
               [](SequenceNumber) -> Result<std::shared_ptr<volume::Layer>> {
                 return Error{ErrorCode::kNotFound, "nobody keeps moments of this volume"};
               }}) {}
 
   ~Term() override { *alive = false; }
 
-  // volume::CurrentReader: while this node's storage follows the coordinator, it has committed
-  // whatever was answered; but for a rollback, which it asks the history about first.
+  // volume::CurrentReader, of a node that stores the volume: while its storage follows the
+  // coordinator, it has committed whatever was answered; but for a rollback, which it asks the
+  // history about first.
   void read(BlockRange range, volume::ReadDone done) override {
     if (!host.role().caught_up(self)) {
       return done(Error{ErrorCode::kUnavailable, "the storage of this node is catching up"});
@@ -63,13 +74,12 @@ struct TargetPart::Term final : public volume::CurrentReader {
       return read_later(kBehindPoll, settled, range, std::move(done));
     }
     // What it has not fetched yet it asks the logger for: reads wait for that as writes do.
-    storage.read(range,
-                 [this, settled, range, done = std::move(done)](Result<PayloadSlice> read) mutable {
-                   const bool away = !read && read.error().code == ErrorCode::kUnavailable;
-                   if (away && host.ready())
-                     return read_later(kAwayPoll, settled, range, std::move(done));
-                   done(std::move(read));
-                 });
+    storage->read(
+        range, [this, settled, range, done = std::move(done)](Result<PayloadSlice> read) mutable {
+          const bool away = !read && read.error().code == ErrorCode::kUnavailable;
+          if (away && host.ready()) return read_later(kAwayPoll, settled, range, std::move(done));
+          done(std::move(read));
+        });
   }
   void read_later(std::chrono::nanoseconds delay, SequenceNumber settled, BlockRange range,
                   volume::ReadDone done) {
@@ -86,9 +96,11 @@ struct TargetPart::Term final : public volume::CurrentReader {
   const replication::NodeId self;
   Executor& executor;
   const replication::StorageHost* role;
-  volume::CurrentReader& storage;
+  volume::CurrentReader* storage;
   CoordinatorLink link;
+  const std::vector<replication::NodeId> storages;
   replication::CoordinatorHost host;
+  const std::unique_ptr<RemoteCurrent> elsewhere;  // null: this node stores the volume
   volume::LiveVolume live;
   bool prepared = false;
   std::size_t waiting = 0;
@@ -173,10 +185,11 @@ Result<void> TargetPart::check_nodes(const manager::VolumeRecord& record) const 
     return unfit("names node " + std::to_string(node.value) +
                  ", which the configuration does not know");
   }
-  if (std::ranges::find(record.storages, options_.self) == record.storages.end()) {
+  const bool stores = std::ranges::find(record.storages, options_.self) != record.storages.end();
+  if (!stores && parts_.own.storage != nullptr) {
     return unfit("does not name this node, which has an image of it");
   }
-  if (parts_.own.storage == nullptr) {
+  if (stores && parts_.own.storage == nullptr) {
     return unfit("names this node as a storage node, which it is not by its configuration");
   }
   const bool logs = parts_.own.logger != nullptr && !options_.journal;
@@ -212,7 +225,7 @@ void TargetPart::drop_ended() {
 
 bool TargetPart::serves() const {
   return term_ != nullptr && term_->prepared && term_->host.ready() &&
-         term_->host.role().caught_up(options_.self);
+         term_->host.role().reads_from().has_value();
 }
 
 // Asked for every command, when it has arrived.
@@ -239,7 +252,14 @@ TargetPart::State TargetPart::state() const {
 }
 
 bool TargetPart::may_follow(replication::NodeId next) const {
-  return term_ != nullptr && term_->host.role().caught_up(next);
+  if (term_ == nullptr) return false;
+  const auto among = [next](const std::vector<replication::NodeId>& nodes) {
+    return std::ranges::find(nodes, next) != nodes.end();
+  };
+  const replication::CoordinatorRole& role = term_->host.role();
+  const bool stores = among(term_->storages);
+  if (options_.targets.empty() ? !stores : !among(options_.targets)) return false;
+  return stores ? role.caught_up(next) : !role.away() && role.reads_from().has_value();
 }
 
 const replication::CoordinatorHost* TargetPart::coordinator() const {

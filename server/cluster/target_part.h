@@ -5,8 +5,9 @@
 // volume that writes through it. When the term ends, everybody who waits hears kUnavailable; the
 // live volume goes when nothing is under way in it any more. That it serves it tells the other
 // nodes (manager/serving_sign.h). Invariants: nothing is served that
-// arrives after the lease has ended; nothing is read before this node's storage has everything that
-// was acknowledged. Owner's thread only.
+// arrives after the lease has ended; nothing is read before the storage that it is read from has
+// everything that was acknowledged: that of this node, or, where this node stores nothing of the
+// volume, that of another one (remote_current.h). Owner's thread only.
 #pragma once
 
 #include <memory>
@@ -17,6 +18,7 @@
 #include "replication/coordinator_host.h"
 #include "server/cluster/caller_service.h"
 #include "server/cluster/gated_layer.h"
+#include "server/cluster/remote_current.h"
 #include "server/manager/election.h"
 #include "server/manager/serving_sign.h"
 #include "server/volume/live_volume.h"
@@ -30,7 +32,9 @@ class TargetPart {
     replication::NodeId self;
     std::uint64_t size_bytes = 0;
     bool journal = false;  // what Parts::own has as its logger is this node's journal
-    bool promote = true;   // take over from others without being told to
+    // That may serve the volume. None: the storage nodes in its record.
+    std::vector<replication::NodeId> targets{};
+    bool promote = true;  // take over from others without being told to
     replication::CoordinatorRole::Options coordinator{};
     BackoffTimes backoff{};
   };
@@ -40,7 +44,7 @@ class TargetPart {
     const manager::NodeLease& lease;
     const manager::ClusterView& view;
     CallerService& caller;
-    volume::CurrentReader& storage;  // of this node
+    volume::CurrentReader* storage;  // of this node; null with own.storage
     volume::History& history;
     ParticipantService::Parts own;  // what this node is of the volume
   };

@@ -17,7 +17,7 @@ namespace mariner::manager {
 
 struct AliveNode {
   std::string name;
-  bool target = false;            // it can coordinate volumes that it has an image of
+  bool target = false;            // it can coordinate volumes
   std::vector<Endpoint> portals;  // where hosts reach it: each one address and one port
 
   friend bool operator==(const AliveNode&, const AliveNode&) = default;

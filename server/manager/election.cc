@@ -1,10 +1,19 @@
 #include "server/manager/election.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace mariner::manager {
 
 using replication::NodeId;
+
+namespace {
+
+bool needs_logger(const VolumeRecord& record, NodeId node) {
+  return record.away && std::ranges::count(record.storages, node) == 0;
+}
+
+}  // namespace
 
 Election::Election(ClusterStore& store, Executor& executor, const NodeLease& lease,
                    const ClusterView& view, const Options& options, Events events)
@@ -41,8 +50,10 @@ void Election::look() {
   if (record->coordinator == options_.self) {
     const NodeId wanted = record->wanted;
     const bool others = wanted.value != 0 && wanted != options_.self && alive(wanted);
-    return others ? release(*record, entry->revision) : take(*record, entry->revision);
+    const bool lets_go = others || needs_logger(*record, options_.self);
+    return lets_go ? release(*record, entry->revision) : take(*record, entry->revision);
   }
+  if (needs_logger(*record, options_.self)) return;
   const bool may =
       record->coordinator.value == 0 || options_.promote || record->wanted == options_.self;
   if (!orphaned || !may) return;
@@ -56,6 +67,9 @@ void Election::follow_wish(const VolumeRecord& record, Revision revision) {
   if (record.coordinator != options_.self || record.wanted.value == 0) return;
   if (record.wanted == options_.self) return decline(record, revision, Declined::kNot);
   if (!alive(record.wanted)) return decline(record, revision, Declined::kNotAlive);
+  if (needs_logger(record, record.wanted)) {
+    return decline(record, revision, Declined::kLoggerAway);
+  }
   if (events_.may_follow && !events_.may_follow(record.wanted)) {
     return decline(record, revision, Declined::kCatchingUp);
   }
@@ -70,8 +84,9 @@ void Election::release(const VolumeRecord& record, Revision revision) {
   released.coordinator = {};
   Transaction transaction;
   transaction.compares.push_back({volume_key(options_.volume), revision});
-  transaction.compares.push_back(
-      {alive_key(record.wanted), view_.find(alive_key(record.wanted))->revision});
+  if (const Entry* const wanted = view_.find(alive_key(record.wanted)); wanted != nullptr) {
+    transaction.compares.push_back({alive_key(record.wanted), wanted->revision});
+  }
   transaction.puts.push_back({volume_key(options_.volume), encode(released)});
   // Whatever becomes of it, the view will show, or nothing has changed and it is tried again.
   commit(std::move(transaction), [this](bool) { look_later(); });
@@ -92,6 +107,7 @@ void Election::decline(const VolumeRecord& record, Revision revision, Declined w
 bool Election::goes_before(const VolumeRecord& record, Revision revision) {
   const NodeId wanted = record.wanted;
   if (wanted.value == 0 || wanted == options_.self || !alive(wanted)) return false;
+  if (needs_logger(record, wanted)) return false;
   const auto now = executor_.monotonic_time();
   if (wish_ != revision) {
     wish_ = revision;

@@ -11,7 +11,10 @@
 // that names nobody. Others leave it the time to: so a wanted node that dies, or never begins, does
 // not leave the volume alone. Of a coordinator that is dead a wanted node takes over also where
 // nobody does by himself. A wish that cannot be followed is taken out of the record, which says
-// why. Owner's thread only.
+// why.
+//
+// While a volume's logger is away (VolumeRecord::away), storage nodes alone coordinate it: what is
+// written is kept in their journals. Owner's thread only.
 #pragma once
 
 #include <chrono>

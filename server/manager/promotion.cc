@@ -106,6 +106,7 @@ bool Promotion::follow(const VolumeRecord& record) {
     case Declined::kNot: break;
     case Declined::kNotAlive: why = "it is not alive"; break;
     case Declined::kCatchingUp: why = std::string("it ") + kCatchingUp; break;
+    case Declined::kLoggerAway: why = std::string("it ") + kLoggerAway; break;
     case Declined::kNotTaken:
       why = "it did not take the volume over, and node " + options_.name_of(record.coordinator) +
             " goes on; look at its log";

@@ -25,9 +25,14 @@ class Promotion {
       "has not caught up with the volume; `mariner replica status` on the coordinator shows how "
       "far it is. Try again when it has all";
 
+  static constexpr const char* kLoggerAway =
+      "stores nothing of the volume, whose logger is away: writes are kept by the storage nodes. "
+      "Try "
+      "again when the logger is back";
+
   struct Options {
     VolumeId volume;
-    replication::NodeId node;                                 // a storage node of the volume
+    replication::NodeId node;                                 // a target of the volume
     std::function<std::string(replication::NodeId)> name_of;  // for messages
     std::chrono::nanoseconds time = std::chrono::seconds(30);
   };

@@ -26,7 +26,7 @@ VolumeRecord first_record(const meta::Volume& volume) {
   record.volume = VolumeId{volume.id()};
   record.logger = {volume.cluster().logger()};
   for (const std::uint32_t node : volume.cluster().storages()) record.storages.push_back({node});
-  record.coordinator = record.storages.front();  // rather than another one
+  record.coordinator = {targets_of(volume).front()};  // rather than another one
   return record;
 }
 
@@ -36,6 +36,12 @@ std::string definition_key(VolumeId volume) {
   return prefixed("definitions/" + std::to_string(volume.value));
 }
 std::string name_key(std::string_view name) { return prefixed("names/").append(name); }
+
+std::vector<std::uint32_t> targets_of(const meta::Volume& volume) {
+  const meta::Cluster& nodes = volume.cluster();
+  const auto& named = nodes.targets().empty() ? nodes.storages() : nodes.targets();
+  return {named.begin(), named.end()};
+}
 
 std::vector<meta::Volume> VolumeDirectory::volumes(std::vector<Error>* left_out) const {
   std::vector<meta::Volume> found;

@@ -4,6 +4,7 @@
 // Owner's thread only.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,6 +21,9 @@ namespace mariner::manager {
 [[nodiscard]] std::string definition_key(VolumeId volume);
 // The volume of a name: its number.
 [[nodiscard]] std::string name_key(std::string_view name);
+
+// The nodes that may serve it, the first rather than the others.
+[[nodiscard]] std::vector<std::uint32_t> targets_of(const meta::Volume& volume);
 
 class VolumeDirectory {
  public:

@@ -55,10 +55,6 @@ Result<VolumeRecord> decode_volume_record(VolumeId volume, std::string_view byte
       return corrupt("names storage node " + std::to_string(node->value) + ", or names it twice");
     }
   }
-  if (record.wanted.value != 0 && std::ranges::count(record.storages, record.wanted) == 0) {
-    return corrupt("wants node " + std::to_string(record.wanted.value) +
-                   " as the coordinator, which is no storage node");
-  }
   if (!cluster::VolumeRecord::Declined_IsValid(message.declined())) {
     return corrupt("declines for reason " + std::to_string(message.declined()) + ", which is none");
   }

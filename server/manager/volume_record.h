@@ -20,6 +20,7 @@ enum class Declined : std::uint8_t {
   kNotAlive,    // who was wanted
   kCatchingUp,  // its storage lacks what was acknowledged
   kNotTaken,    // it is alive, but took nothing over for a while
+  kLoggerAway,  // it stores nothing of the volume, and the logger is away
 };
 
 struct VolumeRecord {
@@ -45,8 +46,7 @@ inline constexpr std::string_view kClusterPrefix = "/mariner/";
 
 [[nodiscard]] std::string encode(const VolumeRecord& record);
 // kCorrupt: not a record, not of this volume, or it makes no sense (no logger, no storage node, a
-// node twice, a node wanted that is no storage node, a logger that is away without two storage
-// nodes beside it).
+// node twice, a logger that is away without two storage nodes beside it).
 [[nodiscard]] Result<VolumeRecord> decode_volume_record(VolumeId volume, std::string_view bytes);
 
 }  // namespace mariner::manager

@@ -260,7 +260,7 @@ void ClusterControl::examine(const api::ReplicatedVolume& volume, api::DoctorAns
   const int before = out.findings_size();
   if (volume.coordinator().empty()) {
     find("error", "nobody coordinates it",
-         "bring a node that stores it back; if it is promoted by hand, mariner node promote");
+         "bring a node that may serve it back; if it is promoted by hand, mariner node promote");
   }
   for (const api::Replica& replica : volume.replicas()) {
     if (replica.away()) {

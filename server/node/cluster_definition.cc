@@ -33,6 +33,14 @@ Result<void> check_nodes(const meta::Cluster& nodes, const DefinitionReader& rea
       return wrong(*at, ", this one, as a storage node: it has not the role \"storage\"");
     }
   }
+  const auto& targets = nodes.targets();
+  for (auto at = targets.begin(); at != targets.end(); ++at) {
+    if (!known(*at)) return wrong(*at, kUnknown);
+    if (std::find(targets.begin(), at, *at) != at) return wrong(*at, " as a target twice");
+    if (*at == reader.self.value && !reader.serves) {
+      return wrong(*at, ", this one, as a target: it has not the role \"target\"");
+    }
+  }
   return {};
 }
 

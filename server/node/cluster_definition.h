@@ -15,6 +15,7 @@ struct DefinitionReader {
   replication::NodeId self;
   bool logs = false;
   bool stores = false;
+  bool serves = false;
   std::function<bool(replication::NodeId)> knows;  // of itself, too
 };
 

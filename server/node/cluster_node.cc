@@ -307,6 +307,7 @@ void ClusterNode::create(const VolumeConfig& wanted) {
   meta::Cluster& nodes = *meta.mutable_cluster();
   nodes.set_logger(number_of(wanted.logger));
   for (const std::string& node : wanted.storage) nodes.add_storages(number_of(node));
+  for (const std::string& node : wanted.targets) nodes.add_targets(number_of(node));
   nodes.set_promote_by_hand(!wanted.promote);
   nodes.set_redirect(wanted.redirect_to_server);
   directory_->create(std::move(meta), [this, name = wanted.name](const Result<meta::Volume>& made) {
@@ -372,7 +373,7 @@ void ClusterNode::hand_over(UniqueFunction<void()> done) {
     Handover::Volume& each = coordinated.emplace_back(VolumeId{id}, volume.iqn);
     each.redirect = volume.meta.cluster().redirect();
     if (volume.meta.cluster().promote_by_hand()) continue;
-    for (const std::uint32_t node : volume.meta.cluster().storages()) {
+    for (const std::uint32_t node : manager::targets_of(volume.meta)) {
       if (node != self_.value) each.successors.push_back({node});
     }
   }

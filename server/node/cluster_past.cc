@@ -35,6 +35,14 @@ Result<void> ClusterPast::known(const std::string& name) const {
                                             : name + " is not served by any node yet"};
 }
 
+// Whether a node has both the volume and a target of it, as views need it.
+bool ClusterPast::served_at_all(const meta::Volume& volume) {
+  const auto& storages = volume.cluster().storages();
+  return std::ranges::any_of(manager::targets_of(volume), [&storages](std::uint32_t node) {
+    return std::ranges::find(storages, node) != storages.end();
+  });
+}
+
 Result<ClusterVolume*> ClusterPast::find(const std::string& name) const {
   ClusterVolume* const volume = parts_.volumes.find(name);
   if (volume == nullptr || volume->target == nullptr || volume->target->replicator() == nullptr) {
@@ -128,6 +136,18 @@ void ClusterPast::mark_remove(const api::MarkRequest& request, admin::Answer<api
 
 // ---- views
 
+// By the nodes that store its volume.
+bool ClusterPast::served_elsewhere(const ClusterVolume& volume) {
+  return volume.target != nullptr && volume.storage == nullptr;
+}
+
+void ClusterPast::describe(const ClusterServedView& view, api::View& out) const {
+  out.set_iqn(view.iqn);
+  out.set_serial(view.identity.serial);
+  out.set_naa(naa_text(view.identity));
+  out.set_sessions(static_cast<std::uint32_t>(hosts_.sessions(view.iqn).size()));
+}
+
 api::View ClusterPast::to_api(const meta::View& view) const {
   api::View out;
   out.set_name(view.name());
@@ -140,11 +160,11 @@ api::View ClusterPast::to_api(const meta::View& view) const {
   out.set_expires_ns(view.expires_ns());
   out.set_created_ns(view.created_ns());
   const auto here = parts_.views.all().find(view.name());
-  if (here == parts_.views.all().end()) return out;
-  out.set_iqn(here->second.iqn);
-  out.set_serial(here->second.identity.serial);
-  out.set_naa(naa_text(here->second.identity));
-  out.set_sessions(static_cast<std::uint32_t>(hosts_.sessions(here->second.iqn).size()));
+  if (here != parts_.views.all().end()) {
+    describe(here->second, out);
+  } else if (volume != parts_.volumes.all().end() && served_elsewhere(volume->second)) {
+    describe(parts_.views.described(view, volume->second), out);
+  }
   return out;
 }
 
@@ -175,7 +195,14 @@ void ClusterPast::expose(const api::ExposeRequest& request, const ResolvedMoment
                          admin::Answer<api::View> done) {
   const Result<MomentsOf> of = find_moments(request.volume());
   if (!of) return done(of.error());
-  const meta::Volume& volume = parts_.volumes.find(request.volume())->meta;
+  const ClusterVolume& here = *parts_.volumes.find(request.volume());
+  const meta::Volume& volume = here.meta;
+  if (served_elsewhere(here) && !served_at_all(volume)) {
+    return done(Error{ErrorCode::kInvalidArgument,
+                      "no node that may serve " + volume.name() +
+                          " stores it, and views are served from images: name one of its storage "
+                          "nodes as a target of it, too"});
+  }
   const VersionTime now = parts_.executor.wall_time();
   meta::View view;
   view.set_name(request.name().empty() ? free_name(volume, moment.at.sequence) : request.name());
@@ -199,10 +226,15 @@ void ClusterPast::expose(const api::ExposeRequest& request, const ResolvedMoment
       });
 }
 
-// This node hears of it from the shared store, as all do.
+// This node hears of it from the shared store, as all do. One that stores nothing of the volume
+// serves no view of it.
 void ClusterPast::answer_when_served(const meta::View& view, int tries,
                                      admin::Answer<api::View> done) {
-  if (tries == 0 || parts_.views.all().contains(view.name())) return done(to_api(view));
+  const auto volume = parts_.volumes.all().find(view.volume_id());
+  const bool elsewhere = volume == parts_.volumes.all().end() || served_elsewhere(volume->second);
+  if (elsewhere || tries == 0 || parts_.views.all().contains(view.name())) {
+    return done(to_api(view));
+  }
   parts_.executor.after(kServedPoll,
                         [this, view, tries, keeps = under_way_, done = std::move(done)]() mutable {
                           answer_when_served(view, tries - 1, std::move(done));
@@ -235,15 +267,17 @@ void ClusterPast::view_unexpose(const api::UnexposeRequest& request,
 // Whoever serves the volume does it.
 void ClusterPast::tick() {
   const std::uint64_t now = parts_.executor.wall_time().ns;
-  for (const auto& [name, view] : parts_.views.all()) {
-    if (view.meta.expires_ns() == 0 || view.meta.expires_ns() > now) continue;
-    const auto volume = parts_.volumes.all().find(view.meta.volume_id());
-    if (volume == parts_.volumes.all().end() || volume->second.target->replicator() == nullptr) {
+  for (const meta::View& view : parts_.moments.views()) {
+    if (view.expires_ns() == 0 || view.expires_ns() > now) continue;
+    const auto volume = parts_.volumes.all().find(view.volume_id());
+    if (volume == parts_.volumes.all().end() || volume->second.target == nullptr ||
+        volume->second.target->replicator() == nullptr) {
       continue;
     }
-    parts_.moments.remove_view(name, [this, name](const Result<void>& removed) {
-      if (removed) parts_.log.info("a view's time to live is over", {{"view", name}});
-    });
+    parts_.moments.remove_view(
+        view.name(), [this, name = view.name()](const Result<void>& removed) {
+          if (removed) parts_.log.info("a view's time to live is over", {{"view", name}});
+        });
   }
 }
 

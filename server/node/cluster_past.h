@@ -77,6 +77,9 @@ class ClusterPast {
               admin::Answer<api::View> done);
   [[nodiscard]] std::string free_name(const meta::Volume& volume, SequenceNumber at) const;
   void answer_when_served(const meta::View& view, int tries, admin::Answer<api::View> done);
+  [[nodiscard]] static bool served_elsewhere(const ClusterVolume& volume);
+  [[nodiscard]] static bool served_at_all(const meta::Volume& volume);
+  void describe(const ClusterServedView& view, api::View& out) const;
   [[nodiscard]] api::View to_api(const meta::View& view) const;
   void apply_rollback(const api::RollbackRequest& request, RollbackPlan plan,
                       admin::Answer<api::RollbackAnswer> done);

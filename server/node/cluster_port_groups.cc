@@ -11,6 +11,7 @@ using scsi::AccessState;
 std::vector<std::uint16_t> ClusterPortGroups::ports() const {
   std::vector<std::uint16_t> ports;
   for (const std::uint32_t node : nodes_.all) ports.push_back(portal_group_tag(1, node));
+  std::ranges::sort(ports);
   return ports;
 }
 

@@ -31,7 +31,7 @@ class ClusterPortGroups final : public scsi::PortGroups {
   void attach(const cluster::TargetPart& target) { target_ = &target; }
   void detach() { target_ = nullptr; }
 
-  // Relative target port identifiers of all nodes.
+  // Relative target port identifiers of all nodes, ascending.
   [[nodiscard]] std::vector<std::uint16_t> ports() const;
 
   [[nodiscard]] std::vector<scsi::PortGroup> groups() const override;

@@ -16,14 +16,14 @@ Error unavailable(std::string why) { return {ErrorCode::kUnavailable, std::move(
 Result<void> ClusterControl::check_promotion(const meta::Volume& meta,
                                              replication::NodeId node) const {
   const std::string name = name_of(node.value);
-  const auto& storages = meta.cluster().storages();
-  if (std::ranges::find(storages, node.value) == storages.end()) {
+  const std::vector<std::uint32_t> targets = manager::targets_of(meta);
+  if (std::ranges::find(targets, node.value) == targets.end()) {
     std::string expected;
-    for (const std::uint32_t each : storages) {
+    for (const std::uint32_t each : targets) {
       expected += (expected.empty() ? "" : " or ") + name_of(each);
     }
     return Error{ErrorCode::kInvalidArgument,
-                 "node " + name + " has no image of " + meta.name() + ": expected " + expected};
+                 "node " + name + " may not serve " + meta.name() + ": expected " + expected};
   }
   if (!node_.view_->known() || !node_.lease_->held()) {
     return unavailable("the cluster's store does not answer this node");
@@ -35,6 +35,11 @@ Result<void> ClusterControl::check_promotion(const meta::Volume& meta,
   if (alive && !alive->target) {
     return Error{ErrorCode::kInvalidArgument,
                  "node " + name + " has not the role \"target\": it serves no hosts"};
+  }
+  const auto record = node_.directory_->record(VolumeId{meta.id()});
+  const auto& storages = meta.cluster().storages();
+  if (record && record->away && std::ranges::count(storages, node.value) == 0) {
+    return unavailable("node " + name + " " + manager::Promotion::kLoggerAway);
   }
   const ClusterVolume* const here = node_.volumes_->find(meta.name());
   const bool coordinates =

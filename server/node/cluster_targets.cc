@@ -92,7 +92,8 @@ std::vector<web::ReplicaMetrics> ClusterNode::replicas_of(const ClusterVolume& v
   if (host == nullptr || !host->ready()) return out;
   for (const ClusterNodeConfig& node : config_.cluster.nodes) {
     if (std::ranges::count(volume.meta.cluster().storages(), node.id) == 0) continue;
-    out.push_back({node.name, node.id == self_.value ? "master" : "mirror", host->lag({node.id})});
+    const bool master = host->role().reads_from() == replication::NodeId{node.id};
+    out.push_back({node.name, master ? "master" : "mirror", host->lag({node.id})});
   }
   return out;
 }
@@ -105,7 +106,9 @@ web::NodeMetrics ClusterNode::metrics() {
     each.volume = volume.meta.name();
     each.scsi = &volume.metered->metrics();
     each.oldest_recoverable = VersionTime{volume.meta.created_ns()};
-    if (const auto oldest = volume.storage->storage().oldest_unapplied()) {
+    const auto oldest =
+        volume.storage == nullptr ? std::nullopt : volume.storage->storage().oldest_unapplied();
+    if (oldest) {
       const VersionTime now = loop_.wall_time();
       if (*oldest < now) each.commit_lag = std::chrono::nanoseconds(now.ns - oldest->ns);
     }

@@ -27,16 +27,21 @@ void ClusterViews::look() {
     }
     const auto volume = volumes_.all().find(meta.volume_id());
     if (volume == volumes_.all().end() || volume->second.target == nullptr) continue;
+    if (volume->second.storage == nullptr) continue;
     serve(meta, volume->second);
   }
 }
 
-void ClusterViews::serve(const meta::View& meta, const ClusterVolume& volume) {
-  ClusterServedView& view = views_[meta.name()];
-  view.meta = meta;
-  view.iqn = view_iqn(iqn_base_, meta.name());
+ClusterServedView ClusterViews::described(const meta::View& meta,
+                                          const ClusterVolume& volume) const {
+  ClusterServedView view{meta, view_iqn(iqn_base_, meta.name()), {}, nullptr};
   view.identity = identity_of(meta.uuid(), view.iqn, meta.name(), "VIEW");
   view.identity.target_ports = volume.identity.target_ports;
+  return view;
+}
+
+void ClusterViews::serve(const meta::View& meta, const ClusterVolume& volume) {
+  ClusterServedView& view = views_[meta.name()] = described(meta, volume);
   std::vector<scsi::LogicalUnitOptions> units(1);
   units[0].layer = std::make_shared<volume::HistoryView>(
       meta.size_bytes(), volume.storage->storage().past(), SequenceNumber{meta.sequence()});

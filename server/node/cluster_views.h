@@ -1,6 +1,6 @@
-// The views of a cluster's volumes as this node serves them: each node with a target of a volume
-// serves all of its views, with one identity, whoever coordinates. So a view outlives its nodes one
-// by one, and needs nobody's lease: what it shows never changes.
+// The views of a cluster's volumes as this node serves them: each node that may serve a volume, and
+// stores it, serves all of its views, with one identity, whoever coordinates. So a view outlives
+// its nodes one by one, and needs nobody's lease: what it shows never changes.
 //
 // Which there are, the shared store says. Loop's thread.
 #pragma once
@@ -20,7 +20,7 @@ struct ClusterServedView {
   meta::View meta;
   std::string iqn;
   scsi::Identity identity;
-  std::shared_ptr<scsi::Device> device;
+  std::shared_ptr<scsi::Device> device;  // null: it is only described
 };
 
 class ClusterViews {
@@ -44,6 +44,9 @@ class ClusterViews {
 
   [[nodiscard]] const ClusterServedView* find_target(std::string_view iqn) const;
   [[nodiscard]] const std::map<std::string, ClusterServedView>& all() const { return views_; }
+  // As each node that serves it has it.
+  [[nodiscard]] ClusterServedView described(const meta::View& meta,
+                                            const ClusterVolume& volume) const;
 
  private:
   void serve(const meta::View& meta, const ClusterVolume& volume);

@@ -29,7 +29,8 @@ struct ClusterVolume {
   scsi::Identity identity;
   std::string image_path;              // empty: no image is here
   volume::History* history = nullptr;  // as this node reaches it; null: it asks nothing about it
-  // What this node is not of the volume, is null. Each needs those before it.
+  // What this node is not of the volume, is null. A journal and what comes with it need the
+  // storage; a target does not.
   std::unique_ptr<cluster::LoggerPart> logger;
   // Keeps the volume's writes while its logger, another node, is away.
   std::unique_ptr<cluster::LoggerPart> journal;

@@ -28,6 +28,11 @@ bool ClusterVolumes::stores(const meta::Volume& meta) const {
   return options_.stores && std::ranges::find(nodes, options_.self.value) != nodes.end();
 }
 
+bool ClusterVolumes::serves(const meta::Volume& meta) const {
+  const std::vector<std::uint32_t> nodes = manager::targets_of(meta);
+  return options_.serves && std::ranges::find(nodes, options_.self.value) != nodes.end();
+}
+
 // Without what tells the files apart.
 std::string ClusterVolumes::image_path(const meta::Volume& meta) const {
   return options_.state_dir + "/images/" + std::to_string(meta.id());
@@ -84,14 +89,14 @@ Result<void> ClusterVolumes::begin(const meta::Volume& meta) {
   const VersionTime floor{promise->floor_ns()};
   if (logs(meta)) begun = begin_logger(volume, promised, floor);
   if (begun && journals(meta)) begun = begin_journal(volume, promised, floor);
-  if (begun && stores(meta)) {
+  if (begun && (stores(meta) || serves(meta))) {
     volume.history =
         volume.logger != nullptr
             ? static_cast<volume::History*>(&volume.logger->logged().history())
             : &parts_.caller.history(VolumeId{meta.id()}, NodeId{meta.cluster().logger()});
-    begun = begin_storage(volume, promised, *volume.history);
-    if (begun && options_.serves) begin_target(volume, *volume.history);
   }
+  if (begun && stores(meta)) begun = begin_storage(volume, promised, *volume.history);
+  if (begun && serves(meta)) begin_target(volume, *volume.history);
   if (!begun) {
     volumes_.erase(meta.id());
     return begun;
@@ -106,6 +111,7 @@ Result<void> ClusterVolumes::begin(const meta::Volume& meta) {
   if (volume.storage != nullptr) {
     parts.storage = &volume.storage->host();
     parts.image = &volume.storage->image();
+    parts.current = &volume.storage->current();
   }
   parts_.participants.add(VolumeId{meta.id()}, parts);
   return {};
@@ -147,12 +153,10 @@ Result<std::unique_ptr<cluster::LoggerPart>> ClusterVolumes::make_log(VolumeId i
   const replication::LoggerRole::Start start = cluster::begin_logging(
       id, found->history, found->index->newest(), found->index->end(), promised, floor);
   options.index = std::move(found->index);
-  options.based_everywhere = journal;  // what a journal does not have, the image has
+  // What a journal does not have, the image has.
+  options.based_everywhere = journal || found->based_everywhere;
   cluster::LoggerPart::KeepBeginning keep;
   if (!journal) {
-    const Result<volume::VolumeRelease> release = parts_.store.release(id.value);
-    if (!release) return release.error();
-    options.based_everywhere = release->based_everywhere;
     keep = keep_beginning();
     Result<std::vector<volume::BaseMap::Page>> base_pages = parts_.store.base_pages(id.value);
     if (!base_pages) return base_pages.error();
@@ -271,6 +275,8 @@ void ClusterVolumes::begin_target(ClusterVolume& volume, volume::History& histor
   options.journal = volume.journal != nullptr;
   options.coordinator.absent_max = options_.absent_max;
   options.promote = !meta.cluster().promote_by_hand();
+  const std::vector<std::uint32_t> targets = manager::targets_of(meta);
+  for (const std::uint32_t node : targets) options.targets.push_back({node});
   options.backoff.seed = options_.self.value;
   cluster::ParticipantService::Parts own;
   if (volume.logger != nullptr) own.logger = &volume.logger->host();
@@ -279,7 +285,11 @@ void ClusterVolumes::begin_target(ClusterVolume& volume, volume::History& histor
     own.journal = volume.journal_source.get();
     options.coordinator.logger_patience = options_.logger_patience;
   }
-  own.storage = &volume.storage->host();
+  volume::CurrentReader* storage = nullptr;
+  if (volume.storage != nullptr) {
+    own.storage = &volume.storage->host();
+    storage = &volume.storage->storage();
+  }
   cluster::TargetPart::Events events;
   events.elected = [this, name = meta.name()](const manager::VolumeRecord& record) {
     parts_.log.info("coordinates a volume", {{"volume", name}, {"epoch", record.epoch.value}});
@@ -308,11 +318,10 @@ void ClusterVolumes::begin_target(ClusterVolume& volume, volume::History& histor
   volume.target = std::make_unique<cluster::TargetPart>(
       options,
       cluster::TargetPart::Parts{parts_.executor, parts_.shared, parts_.lease, parts_.view,
-                                 parts_.caller, volume.storage->storage(), history, own},
+                                 parts_.caller, storage, history, own},
       std::move(events));
-  ClusterPortGroups::Nodes nodes{
-      options.volume, options_.self, {}, options_.lease, meta.cluster().redirect()};
-  nodes.all.assign(meta.cluster().storages().begin(), meta.cluster().storages().end());
+  ClusterPortGroups::Nodes nodes{options.volume, options_.self, targets, options_.lease,
+                                 meta.cluster().redirect()};
   volume.port_groups = std::make_shared<ClusterPortGroups>(std::move(nodes), parts_.directory);
   volume.port_groups->attach(*volume.target);
   make_device(volume);
@@ -405,8 +414,8 @@ Result<void> ClusterVolumes::check(const meta::Volume& meta) const {
   const auto known = [this](NodeId node) {
     return node == options_.self || parts_.caller.knows(node);
   };
-  if (Result<void> r =
-          check_definition(meta, {options_.self, options_.logs, options_.stores, known});
+  if (Result<void> r = check_definition(
+          meta, {options_.self, options_.logs, options_.stores, options_.serves, known});
       !r) {
     return r;
   }
@@ -426,7 +435,7 @@ Result<void> ClusterVolumes::check(const meta::Volume& meta) const {
 
 // A volume that the cluster has created.
 void ClusterVolumes::join(const meta::Volume& meta) {
-  if (!logs(meta) && !stores(meta)) return;
+  if (!logs(meta) && !stores(meta) && !serves(meta)) return;
   Result<void> begun = parts_.store.put_volume(meta);
   if (begun) begun = begin(meta);
   if (!begun) {
@@ -438,7 +447,8 @@ void ClusterVolumes::join(const meta::Volume& meta) {
   parts_.log.info("has a part in a new volume of the cluster",
                   {{"volume", meta.name()},
                    {"logs", logs(meta) ? "yes" : "no"},
-                   {"stores", stores(meta) ? "yes" : "no"}});
+                   {"stores", stores(meta) ? "yes" : "no"},
+                   {"serves", serves(meta) ? "yes" : "no"}});
 }
 
 ClusterVolume* ClusterVolumes::find(std::string_view name) {

@@ -88,6 +88,7 @@ class ClusterVolumes {
   [[nodiscard]] bool logs(const meta::Volume& meta) const;
   [[nodiscard]] bool stores(const meta::Volume& meta) const;
   [[nodiscard]] bool journals(const meta::Volume& meta) const;
+  [[nodiscard]] bool serves(const meta::Volume& meta) const;
   [[nodiscard]] std::string image_path(const meta::Volume& meta) const;
   Result<void> begin(const meta::Volume& meta);
   Result<void> begin_logger(ClusterVolume& volume, Epoch promised, VersionTime floor);

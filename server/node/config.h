@@ -123,8 +123,10 @@ struct VolumeConfig {
   std::optional<FaultConfig> faults;
   // In a cluster, by the nodes' names; both empty in a standalone node.
   std::string logger;
-  std::vector<std::string> storage;  // one or two different ones; the first is preferred
-  bool promote = true;  // whether another storage may take over by itself, or waits to be told to
+  std::vector<std::string> storage;  // one or two different ones
+  // That may serve it, different ones; the first is preferred. Empty: its storages.
+  std::vector<std::string> targets;
+  bool promote = true;  // whether another target may take over by itself, or waits to be told to
   bool redirect_to_server = false;  // logins at a node that does not serve
 };
 

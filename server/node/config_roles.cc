@@ -58,8 +58,6 @@ std::vector<Role> read_roles(ConfigTable& root) {
     root.error("roles",
                "\"standalone\" stands alone: it is target, logger and storage in one process; "
                "remove it, or the others");
-  } else if (has(Role::kTarget) && !has(Role::kStorage)) {
-    root.error("roles", "a target reads from a storage of its own: add the role \"storage\"");
   }
   if (!known) roles.clear();
   return roles;

@@ -109,10 +109,30 @@ void read_storage(ConfigTable& table, const Config& config, VolumeConfig& volume
   volume.storage = *std::move(storage);
 }
 
+void read_targets(ConfigTable& table, const Config& config, VolumeConfig& volume) {
+  auto targets = table.strings("targets");
+  if (!targets) return;
+  if (targets->empty()) {
+    table.error("targets",
+                "empty; expected the names of the nodes that may serve the volume, the first of "
+                "which does rather than the others, as in targets = [\"d\", \"a\"]; without the "
+                "key, its storages do");
+    return;
+  }
+  for (auto name = targets->begin(); name != targets->end(); ++name) {
+    if (std::find(targets->begin(), name, *name) != name) {
+      table.error("targets", fmt::format("\"{}\" stands there twice", *name));
+    } else if (clustered(config)) {
+      check_node(table, "targets", *name, config.cluster.nodes);
+    }
+  }
+  volume.targets = *std::move(targets);
+}
+
 // Which nodes do what for the volume.
 void read_placement(ConfigTable& table, const Config& config, VolumeConfig& volume) {
   if (config.standalone()) {
-    for (const auto* key : {"logger", "storage", "promote"}) {
+    for (const auto* key : {"logger", "storage", "targets", "promote"}) {
       if (table.has(key)) {
         table.error(key, "only in a cluster: this node is standalone; remove it, or set the roles");
       }
@@ -120,6 +140,7 @@ void read_placement(ConfigTable& table, const Config& config, VolumeConfig& volu
   }
   read_logger(table, config, volume);
   read_storage(table, config, volume);
+  read_targets(table, config, volume);
   table.parsed("promote", volume.promote, parse_promote);
 }
 

@@ -106,7 +106,8 @@ Result<RecoveredVolumes::Found> RecoveredVolumes::take(std::uint32_t id) {
   Found out;
   const auto found = volumes_.find(id);
   if (found != volumes_.end()) {
-    out = {std::move(found->second.history), std::move(found->second.index)};
+    out.history = std::move(found->second.history);
+    out.index = std::move(found->second.index);
     volumes_.erase(found);
   } else {
     auto index = indexes_->open_volume(VolumeId{id}, {}, 0);
@@ -116,6 +117,7 @@ Result<RecoveredVolumes::Found> RecoveredVolumes::take(std::uint32_t id) {
   const Result<volume::VolumeRelease> release = store_.release(id);
   if (!release) return release.error();
   out.history.set_horizon(release->horizon);
+  out.based_everywhere = release->based_everywhere;
   for (const volume::VolumeHistory::Hole& hole : out.history.lost()) {
     log_.error("acknowledged writes are missing from the log",
                {{"volume_id", id}, {"first", hole.first.value}, {"last", hole.last.value}});

@@ -24,6 +24,7 @@ class RecoveredVolumes {
   struct Found {
     volume::VolumeHistory history;
     std::shared_ptr<index::StoredIndex> index;
+    bool based_everywhere = false;  // volume::VolumeRelease
   };
   // How a volume's records follow each other.
   enum class Order {

@@ -155,11 +155,11 @@ class Node(mariner.Daemon):
 class Cluster:
     """Nodes a and b with target and storage, c with the log.
 
-    `more`: other keys of [cluster]. `places`: where each of them runs, and the members of etcd, whose names are in `etcd`; by default on loopback."""
+    `more_nodes`: the roles of others, by name. `more`: other keys of [cluster]. `places`: where each of them runs, and the members of etcd, whose names are in `etcd`; by default on loopback."""
 
     def __init__(self, folder: pathlib.Path, lease: str = "2s", *, places: dict[str, Place] | None = None,
                  etcd: tuple[str, ...] = ("etcd",), log: dict | None = None, storage: dict | None = None,
-                 more: dict | None = None):
+                 more: dict | None = None, more_nodes: dict[str, list[str]] | None = None):
         self.folder = folder
         self.lease = lease
         self.places = collections.defaultdict(Place, places or {})
@@ -170,7 +170,7 @@ class Cluster:
         self.volumes: list[dict] = []
         self.nodes: dict[str, Node] = {}
         for number, (name, roles) in enumerate({"a": ["target", "storage"], "b": ["target", "storage"],
-                                                "c": ["logger"]}.items(), start=1):
+                                                "c": ["logger"], **(more_nodes or {})}.items(), start=1):
             self.nodes[name] = Node(self, name, number, roles)
 
     def __getitem__(self, name: str) -> Node:

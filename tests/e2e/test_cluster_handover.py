@@ -110,7 +110,7 @@ def test_a_promotion_that_is_not_possible_says_why(cluster):
     again = server.cli("node", "promote", "db1")
     assert f"Node {server.name} coordinates db1 already" in again.out
     refusals = [(["db2"], 1, "no volume db2"), (["db1", "--node", "z"], 1, "no node z"),
-                (["db1", "--node", "c"], 2, "node c has no image of db1: expected a or b")]
+                (["db1", "--node", "c"], 2, "node c may not serve db1: expected a or b")]
     for words, code, text in refusals:
         answer = server.cli("node", "promote", *words, check=False)
         assert (answer.code, text in answer.err) == (code, True), answer

@@ -44,13 +44,14 @@ def test_the_example(folder):
 
 
 @pytest.mark.parametrize("right, wrong, problem", [
-    ('"target", "storage"]', '"target"]', "roles: a target reads from a storage of its own"),
     ('"target", "storage"]', '"remote"]', 'roles: the role "remote" is not built yet'),
     ('"target", "storage"]', '"standalone", "storage"]', 'roles: "standalone" stands alone'),
     ('listen = ["10.0.0.1:9862"]', 'listen = ["a:9862"]', 'cluster.listen: "a:9862" is not an address'),
     ('lease  = "3s"', 'lease  = "90s"', "cluster.lease: expected whole seconds, from 2s to 1m, found 1m30s"),
     ('logger  = "c"', 'logger  = "d"', 'volume.logger: there is no [[cluster.node]] "d"'),
     ('storage = ["a", "b"]', 'storage = ["a", "a"]', 'volume.storage: "a" stands there twice'),
+    ('promote = "auto"', 'targets = ["a", "d"]', 'volume.targets: there is no [[cluster.node]] "d"'),
+    ('promote = "auto"', 'targets = []', 'volume.targets: empty; expected the names of the nodes'),
     ('promote = "auto"', 'promote = "never"', 'volume.promote: expected "auto" or "manual", found "never"'),
 ])
 def test_what_is_wrong_is_named_with_its_line(folder, right, wrong, problem):

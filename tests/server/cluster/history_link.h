@@ -35,7 +35,7 @@ class HistoryLink {
           });
           return true;
         },
-        node_});
+        node_, [this](VolumeId volume) { return volume == kVolume ? current : nullptr; }});
     near.up([this](const HistoryFrame& frame) {
       if (refuse_questions) return false;
       executor.post([this, frame, connection = connection_] {
@@ -71,7 +71,8 @@ class HistoryLink {
 
   test::ManualExecutor executor;
   RemoteHistory near{kVolume};
-  volume::Base* image = nullptr;  // of the far node
+  volume::Base* image = nullptr;     // of the far node
+  CurrentSource* current = nullptr;  // ...
   bool refuse_answers = false;
   bool refuse_questions = false;
   bool broken = false;

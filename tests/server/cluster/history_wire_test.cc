@@ -52,6 +52,11 @@ TEST(HistoryWire, QuestionsComeAsTheyWereAsked) {
   EXPECT_EQ(what.writes_max, 6u);
   EXPECT_EQ(std::get<BaseQuestion>(question_back(BaseQuestion{{{4}, {5}}})->what).range,
             (BlockRange{{4}, {5}}));
+  const auto current = question_back(CurrentQuestion{{{4}, {5}}, {6}, {7}});
+  ASSERT_TRUE(current.has_value());
+  EXPECT_EQ(std::get<CurrentQuestion>(current->what).range, (BlockRange{{4}, {5}}));
+  EXPECT_EQ(std::get<CurrentQuestion>(current->what).at, SequenceNumber{6});
+  EXPECT_EQ(std::get<CurrentQuestion>(current->what).epoch, Epoch{7});
   const auto image =
       question_back(BeforeImageQuestion{{{1}, {2}}, test::LoggedRig::blocks_of('x', 2)});
   ASSERT_TRUE(image.has_value());
@@ -71,6 +76,9 @@ TEST(HistoryWire, QuestionsWithoutSenseOrBoundAreRefused) {
                    .has_value());
   EXPECT_FALSE(question_back(ReadQuestion{{{4}, {kQuestionBlocksMax + 1}}, {6}}).has_value());
   EXPECT_FALSE(question_back(BaseQuestion{{{4}, {kQuestionBlocksMax + 1}}}).has_value());
+  EXPECT_FALSE(
+      question_back(CurrentQuestion{{{4}, {kQuestionBlocksMax + 1}}, {6}, {7}}).has_value());
+  EXPECT_FALSE(question_back(CurrentQuestion{{{4}, {0}}, {6}, {7}}).has_value());
   EXPECT_FALSE(question_back(ReadQuestion{{{UINT64_MAX}, {1}}, {6}}).has_value());
   EXPECT_FALSE(question_back(ChangedQuestion{{9}, {8}}).has_value());
   EXPECT_FALSE(question_back(BeforeImageQuestion{{{1}, {3}}, test::LoggedRig::blocks_of('x', 2)})

@@ -307,6 +307,56 @@ TEST_F(RemoteHistoryTest, ReadsTheImageOfAnotherNodeInPieces) {
   EXPECT_FALSE(read->has_value());
 }
 
+// What a storage node holds now: what it answers, the test says.
+struct AskedCurrent final : public CurrentSource {
+  void read(const CurrentQuestion& question, volume::ReadDone done) override {
+    asked.push_back(question);
+    answers.push_back(std::move(done));
+  }
+  std::vector<CurrentQuestion> asked;
+  std::vector<volume::ReadDone> answers;
+};
+
+TEST_F(RemoteHistoryTest, ReadsWhatAStorageNodeHoldsNow) {
+  constexpr BlockCount kMore{kQuestionBlocksMax + 1};
+  Payload to = Payload::zeroed(kMore.bytes());
+  std::optional<Result<void>> read;
+  const auto ask = [&](BlockRange range) {
+    read.reset();
+    near_.read_current(range, {9}, {4}, to.bytes().first(range.count.bytes()),
+                       [&](const Result<void>& r) { read = r; });
+    turn();
+  };
+  ask({{1}, {2}});
+  ASSERT_TRUE(read.has_value());
+  EXPECT_EQ(read->error().code, ErrorCode::kUnavailable) << "it is not stored there";
+  AskedCurrent current;
+  link_.current = &current;
+  ask({{1}, kMore});
+  ASSERT_EQ(current.asked.size(), 2u);
+  EXPECT_EQ(current.asked[1].range, (BlockRange{{1 + kQuestionBlocksMax}, {1}}));
+  EXPECT_EQ(current.asked[1].at, SequenceNumber{9});
+  EXPECT_EQ(current.asked[1].epoch, Epoch{4});
+  current.answers[1](test::LoggedRig::blocks_of('z', 1));
+  turn();
+  EXPECT_FALSE(read.has_value());
+  current.answers[0](test::LoggedRig::blocks_of('a', kQuestionBlocksMax));
+  turn();
+  ASSERT_TRUE(read.has_value());
+  EXPECT_TRUE(read->has_value());
+  EXPECT_EQ(test::LoggedRig::text_of(to.bytes().first(2 * kBlockBytes)), "aa");
+  EXPECT_EQ(test::LoggedRig::text_of(to.bytes().last(kBlockBytes)), "z");
+  ask({{1}, {1}});
+  current.answers.back()(Error{ErrorCode::kUnavailable, "it follows another coordinator"});
+  turn();
+  EXPECT_EQ(read->error().code, ErrorCode::kUnavailable);
+  ask({{1}, {1}});
+  EXPECT_FALSE(read.has_value());
+  link_.disconnect();
+  ASSERT_TRUE(read.has_value());
+  EXPECT_EQ(read->error().code, ErrorCode::kUnavailable);
+}
+
 TEST_F(RemoteHistoryTest, WaitsWhileTheConnectionTakesNothing) {
   link_.refuse_questions = true;
   bool done = false;

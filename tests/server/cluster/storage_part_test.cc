@@ -316,6 +316,29 @@ TEST_F(StoragePartTest, WhatOnlyTheImageHoldsIsLoggedBeforeItIsOverwritten) {
   EXPECT_EQ(image(), "iaai");
 }
 
+TEST_F(StoragePartTest, ACoordinatorElsewhereReadsWhatIsCommittedAsSoonAsItIs) {
+  make(7, Epoch{4});
+  resume(7);
+  write(8, {{1}, {2}}, 'a');
+  std::string text;
+  const auto ask = [&](SequenceNumber at) {
+    part_->current().read({{{0}, {4}}, at, kEpoch}, [&](const Result<PayloadSlice>& r) {
+      text = r ? LoggedRig::text_of(r->bytes()) : std::string(error_code_name(r.error().code));
+    });
+    executor_.run_ready();
+  };
+  ask({8});
+  EXPECT_EQ(text, "");
+  commit(8);
+  EXPECT_EQ(text, "0aa0");
+  text.clear();
+  ask({9});
+  EXPECT_EQ(text, "");
+  EXPECT_FALSE(part_->idle());
+  part_->close();
+  EXPECT_EQ(text, "unavailable");
+}
+
 TEST_F(StoragePartTest, OthersReadTheImageOnceItIsBuilt) {
   disk_.overwrite(0, LoggedRig::blocks_of('i', 4).bytes());
   const auto seen = [this](BlockRange range) {

@@ -49,7 +49,7 @@ struct Side {
     options.volume = kVolume;
     options.size_bytes = kBlocks * kBlockBytes;
     member.begin(options, {executor, member.store, member.lease, member.view, node.caller,
-                           storage.storage(), history, own});
+                           &storage.storage(), history, own});
     layer = member.target->layer();
   }
   [[nodiscard]] bool serves() const { return member.target->state() == State::kServing; }

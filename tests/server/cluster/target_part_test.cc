@@ -246,7 +246,7 @@ TEST_F(TargetPartTest, StatesAreToldInOrder) {
                  standby.lease,
                  standby.view,
                  caller,
-                 rig_.storage->storage(),
+                 &rig_.storage->storage(),
                  rig_.logger->logged().history(),
                  {}});
   EXPECT_EQ(standby.target->state(), State::kTransitioning);

@@ -149,7 +149,7 @@ class TargetRig {
     options.size_bytes = kBlocks * kBlockBytes;
     member.begin(options,
                  {own_executor != nullptr ? *own_executor : executor, member.store, member.lease,
-                  member.view, caller, storage->storage(), logger->logged().history(), own});
+                  member.view, caller, &storage->storage(), logger->logged().history(), own});
     layer = member.target->layer();
   }
   void serve() {

@@ -341,6 +341,81 @@ TEST_F(WishTest, HoweverTheyComeOneCoordinatesInTheEnd) {
   EXPECT_EQ(record().wanted, NodeId{});
 }
 
+// ---- nodes that store nothing of the volume: three
+
+class AwayTest : public WishTest {
+ protected:
+  static constexpr NodeId kAlone{3};
+  static constexpr NodeId kLogger{4};
+  void put_record(NodeId coordinator, bool away) {
+    VolumeRecord record{kVolume, {4}, coordinator, kLogger, {{1}, {2}}};
+    if (away) record.away = replication::LogAway{{5}, {6}, {7}};
+    put(encode(record));
+  }
+
+  std::optional<MemoryCandidate> alone_;
+};
+
+TEST_F(AwayTest, WhoStoresNothingCoordinatesWhileTheLoggerIsThere) {
+  put_record({}, false);
+  begin(alone_, 3);
+  executor_.advance(1s);
+  EXPECT_TRUE((*alone_)->election.coordinates());
+  EXPECT_EQ(record().coordinator, kAlone);
+}
+
+TEST_F(AwayTest, WhileTheLoggerIsAwayStorageNodesAloneCoordinate) {
+  put_record({}, true);
+  begin(alone_, 3);
+  executor_.advance(20s);
+  EXPECT_FALSE((*alone_)->election.coordinates());
+  begin(one_, 1);
+  executor_.advance(1s);
+  EXPECT_TRUE((*one_)->election.coordinates());
+  one_.reset();
+  executor_.advance(20s);
+  EXPECT_FALSE((*alone_)->election.coordinates()) << "also of a dead one's volume";
+  put_record({}, false);
+  executor_.advance(5s);
+  EXPECT_TRUE((*alone_)->election.coordinates());
+}
+
+TEST_F(AwayTest, WhoFindsItselfInSuchARecordLetsGo) {
+  put_record(kAlone, true);
+  begin(alone_, 3);
+  begin(one_, 1);
+  executor_.advance(2s);
+  EXPECT_FALSE((*alone_)->election.coordinates());
+  EXPECT_EQ((*alone_)->elected, 0);
+  EXPECT_TRUE((*one_)->election.coordinates());
+  EXPECT_EQ(record().coordinator, NodeId{1});
+  EXPECT_TRUE(record().away.has_value());
+}
+
+TEST_F(AwayTest, ItIsNotWantedThen) {
+  put_record({}, true);
+  begin(alone_, 3);
+  begin(one_, 1);
+  executor_.advance(1s);
+  ASSERT_TRUE((*one_)->election.coordinates());
+  wish(3);
+  executor_.advance(1s);
+  EXPECT_TRUE((*one_)->election.coordinates());
+  EXPECT_EQ((*one_)->deposed, 0);
+  EXPECT_EQ(record().wanted, NodeId{});
+  EXPECT_EQ(record().declined, Declined::kLoggerAway);
+}
+
+TEST_F(AwayTest, NobodyWaitsForItThen) {
+  put_record({}, true);
+  wish(3);
+  begin(alone_, 3);
+  executor_.advance(1s);
+  begin(one_, 1);
+  executor_.advance(1s);
+  EXPECT_TRUE((*one_)->election.coordinates());
+}
+
 TEST_F(ElectionTest, ARecordThatCannotBeUnderstoodIsSaidOnce) {
   put("\xff\xff");
   begin(one_, 1);

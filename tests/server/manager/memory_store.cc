@@ -1,6 +1,7 @@
 #include "tests/server/manager/memory_store.h"
 
 #include <algorithm>
+#include <set>
 #include <type_traits>
 #include <utility>
 
@@ -132,10 +133,10 @@ class MemoryStore::MemoryWatch final : public Watch {
  public:
   MemoryWatch(MemoryStore& store, std::string prefix, Revision from, Watcher& watcher)
       : store_(store), prefix_(std::move(prefix)), next_(from), watcher_(watcher) {
-    store_.watches_.insert(this);
+    store_.watches_.push_back(this);
     tell();
   }
-  ~MemoryWatch() override { store_.watches_.erase(this); }
+  ~MemoryWatch() override { std::erase(store_.watches_, this); }
 
   // Later, if the cluster can be reached then.
   void tell() {
@@ -179,12 +180,12 @@ struct MemoryStore::Call {
 
 MemoryStore::MemoryStore(test::ManualExecutor& executor, MemoryCluster& cluster, Limits limits)
     : executor_(executor), cluster_(cluster), limits_(limits) {
-  cluster_.clients_.insert(this);
+  cluster_.clients_.push_back(this);
 }
 
 MemoryStore::~MemoryStore() {
   CHECK(watches_.empty());
-  cluster_.clients_.erase(this);
+  std::erase(cluster_.clients_, this);
 }
 
 void MemoryStore::set_faults(Faults faults) {

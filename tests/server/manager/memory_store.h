@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -56,7 +55,7 @@ class MemoryCluster {
   std::vector<Change> history_;
   std::map<LeaseId, Held> leases_;
   std::uint64_t last_lease_ = 0;
-  std::set<MemoryStore*> clients_;
+  std::vector<MemoryStore*> clients_;  // in the order in which they came: a seed tells all
 };
 
 class MemoryStore final : public ClusterStore {
@@ -108,7 +107,7 @@ class MemoryStore final : public ClusterStore {
   MemoryCluster& cluster_;
   Limits limits_;
   Faults faults_;
-  std::set<MemoryWatch*> watches_;
+  std::vector<MemoryWatch*> watches_;  // ...
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

@@ -97,6 +97,26 @@ TEST_F(VolumeDirectoryTest, AVolumeHasANumberADefinitionAndARecord) {
   EXPECT_EQ(one_.directory.volumes()[0].SerializeAsString(), one_.results[0]->SerializeAsString());
 }
 
+TEST_F(VolumeDirectoryTest, WhoMayServeItIsNamedOrStoresIt) {
+  meta::Volume volume;
+  volume.set_name("one");
+  volume.set_uuid("identity of one");
+  volume.set_size_bytes(1 << 20);
+  volume.mutable_cluster()->set_logger(3);
+  volume.mutable_cluster()->add_storages(2);
+  volume.mutable_cluster()->add_storages(1);
+  EXPECT_EQ(targets_of(volume), (std::vector<std::uint32_t>{2, 1}));
+  volume.mutable_cluster()->add_targets(4);
+  volume.mutable_cluster()->add_targets(1);
+  EXPECT_EQ(targets_of(volume), (std::vector<std::uint32_t>{4, 1}));
+  one_.create(volume);
+  executor_.advance(1s);
+  const auto record = two_.directory.record(VolumeId{1});
+  ASSERT_TRUE(record.has_value());
+  EXPECT_EQ(record->coordinator, NodeId{4}) << "the first of them coordinates it, if it can";
+  EXPECT_EQ(record->storages, (std::vector<NodeId>{{2}, {1}}));
+}
+
 TEST_F(VolumeDirectoryTest, NumbersAreNeverGivenTwice) {
   one_.create("a");
   executor_.advance(1s);

@@ -34,10 +34,12 @@ TEST(VolumeRecord, WhatMakesNoSenseIsRefused) {
   record.logger = {};
   EXPECT_TRUE(refused(record));
   record = kRecord;
-  record.wanted = {3};
-  EXPECT_TRUE(refused(record)) << "the logger has no image";
+  record.wanted = {9};
+  EXPECT_FALSE(refused(record)) << "who may serve it need not store it";
   record = kRecord;
-  record.declined = static_cast<Declined>(4);
+  record.declined = Declined::kLoggerAway;
+  EXPECT_FALSE(refused(record));
+  record.declined = static_cast<Declined>(5);
   EXPECT_TRUE(refused(record));
   record = kRecord;
   record.storages = {};

@@ -26,7 +26,7 @@ class ClusterDefinition : public ::testing::Test {
   }
 
   meta::Volume meta_;
-  DefinitionReader reader_{{1}, false, true, [](replication::NodeId node) {
+  DefinitionReader reader_{{1}, false, true, false, [](replication::NodeId node) {
                              return node.value >= 1 && node.value <= 3;
                            }};
 };
@@ -61,6 +61,21 @@ TEST_F(ClusterDefinition, NodesThatAreKnownAndHaveTheirRoles) {
   EXPECT_NE(error().find("as a storage node twice"), std::string::npos);
   meta_.mutable_cluster()->clear_storages();
   EXPECT_NE(error().find("expected one or two"), std::string::npos);
+}
+
+TEST_F(ClusterDefinition, TargetsThatAreKnownAndHaveTheRole) {
+  meta_.mutable_cluster()->add_targets(3);
+  meta_.mutable_cluster()->add_targets(2);
+  EXPECT_EQ(error(), "") << "a target need not store it";
+  meta_.mutable_cluster()->add_targets(1);
+  EXPECT_NE(error().find("names node 1, this one, as a target: it has not the role \"target\""),
+            std::string::npos);
+  reader_.serves = true;
+  EXPECT_EQ(error(), "");
+  meta_.mutable_cluster()->set_targets(2, 3);
+  EXPECT_NE(error().find("names node 3 as a target twice"), std::string::npos);
+  meta_.mutable_cluster()->set_targets(2, 9);
+  EXPECT_NE(error().find("names node 9, which has no [[cluster.node]]"), std::string::npos);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "server/scsi/unit_access.h"
 #include "tests/server/cluster/target_rig.h"
 
 namespace mariner::node {
@@ -45,6 +46,16 @@ TEST_F(ClusterPortGroupsTest, EachNodeIsAGroupOfItsNumber) {
   EXPECT_EQ(groups_.ports(), (std::vector<std::uint16_t>{1, 2}));
   EXPECT_EQ(groups[1].ports, std::vector<std::uint16_t>{2});
   EXPECT_GE(groups_.transition_s(), 9u);
+}
+
+// The first is preferred, whatever its number.
+TEST_F(ClusterPortGroupsTest, PortsAscendAlsoWhereNodesDoNot) {
+  const ClusterPortGroups groups{
+      {TargetRig::kVolume, NodeId{1}, {4, 1, 2}, std::chrono::seconds(3)}, directory_};
+  EXPECT_EQ(groups.ports(), (std::vector<std::uint16_t>{1, 2, 4}));
+  EXPECT_EQ(groups.groups().front().id, 4u);
+  const scsi::UnitAccess access(std::make_shared<ClusterPortGroups>(groups), groups.ports());
+  EXPECT_EQ(access.group_of(4), 4u) << "(it checks what it is given)";
 }
 
 TEST_F(ClusterPortGroupsTest, OneIsActiveOrAllAreInTransition) {

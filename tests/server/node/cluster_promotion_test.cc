@@ -83,7 +83,7 @@ TEST_F(ClusterPromotionTest, WhatIsNotPossibleIsRefusedByName) {
   EXPECT_THAT(refused(0, "b", ErrorCode::kNotFound, "db2"), HasSubstr("no volume db2"));
   EXPECT_THAT(refused(0, "z", ErrorCode::kNotFound), HasSubstr("no node z"));
   EXPECT_THAT(refused(0, "c", ErrorCode::kInvalidArgument), HasSubstr("expected a or b"));
-  EXPECT_THAT(refused(2, "", ErrorCode::kInvalidArgument), HasSubstr("node c has no image of db1"));
+  EXPECT_THAT(refused(2, "", ErrorCode::kInvalidArgument), HasSubstr("node c may not serve db1"));
   stop(second_);
   EXPECT_THAT(refused(first_, name(second_), ErrorCode::kUnavailable), HasSubstr("is not alive"));
   EXPECT_TRUE(node(first_).serves(kVolume));

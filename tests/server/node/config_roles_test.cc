@@ -56,6 +56,13 @@ TEST(ConfigRoles, EachIsRight) {
   }
 }
 
+TEST(ConfigRoles, ATargetNeedNotStoreAnything) {
+  const ConfigReading reading = read("roles = ['target']");
+  ASSERT_TRUE(reading.config);
+  EXPECT_THAT(problems(reading), IsEmpty());
+  EXPECT_FALSE(reading.config->has_log());
+}
+
 // Nothing else is said of a file whose roles are wrong: what it lacks depends on them.
 TEST(ConfigRoles, EachRuleHasItsMessage) {
   struct Case {
@@ -70,10 +77,6 @@ TEST(ConfigRoles, EachRuleHasItsMessage) {
        "\"target\", \"logger\", \"storage\" and \"manager\""},
       {"roles = ['remote']", "m.toml:2: roles: the role \"remote\" is not built yet: remove it"},
       {"roles = ['logger', 'logger']", "m.toml:2: roles: \"logger\" stands there twice"},
-      {"roles = ['target']",
-       "m.toml:2: roles: a target reads from a storage of its own: add the role \"storage\""},
-      {"roles = ['target', 'logger', 'manager']",
-       "m.toml:2: roles: a target reads from a storage of its own: add the role \"storage\""},
       {"roles = ['logger', 'standalone']",
        "m.toml:2: roles: \"standalone\" stands alone: it is target, logger and storage in one "
        "process; remove it, or the others"},

@@ -44,6 +44,15 @@ TEST(ConfigVolume, WhichNodesDoWhat) {
   EXPECT_FALSE(volume.promote);
 }
 
+TEST(ConfigVolume, WhoMayServeItNeedNotStoreIt) {
+  EXPECT_THAT(read("logger = 'c'\nstorage = ['a', 'b']\n").config->volumes.at(0).targets,
+              IsEmpty());
+  const ConfigReading reading =
+      read("logger = 'c'\nstorage = ['a', 'b']\ntargets = ['c', 'b', 'a']\n");
+  ASSERT_TRUE(reading.config) << testing::PrintToString(problems(reading));
+  EXPECT_THAT(reading.config->volumes.at(0).targets, ElementsAre("c", "b", "a"));
+}
+
 TEST(ConfigVolume, ALoggerMayBeAStorageToo) {
   const ConfigReading reading = read("logger = 'a'\nstorage = ['a']\npromote = 'auto'\n");
   ASSERT_TRUE(reading.config) << testing::PrintToString(problems(reading));
@@ -102,6 +111,16 @@ TEST(ConfigVolume, EachRuleOfAClusterHasItsMessage) {
       {"logger = 'c'\nstorage = 7",
        "m:15: volume.storage: expected a list of strings, found a whole number"},
       {"logger = 'c'\nstorage = ['a', 'a']", "m:15: volume.storage: \"a\" stands there twice"},
+      {"logger = 'c'\nstorage = ['a']\ntargets = []",
+       "m:16: volume.targets: empty; expected the names of the nodes that may serve the volume, "
+       "the "
+       "first of which does rather than the others, as in targets = [\"d\", \"a\"]; without the "
+       "key, its storages do"},
+      {"logger = 'c'\nstorage = ['a']\ntargets = ['bb']",
+       "m:16: volume.targets: there is no [[cluster.node]] \"bb\"; the nearest that exists is "
+       "\"b\""},
+      {"logger = 'c'\nstorage = ['a']\ntargets = ['a', 'b', 'a']",
+       "m:16: volume.targets: \"a\" stands there twice"},
       {"logger = 'c'\nstorage = ['a']\npromote = 'yes'",
        "m:16: volume.promote: expected \"auto\" or \"manual\", found \"yes\""},
       {"logger = 'c'\nstorage = ['a']\npromote = true",
@@ -129,7 +148,8 @@ TEST(ConfigVolume, NodesThatAreNotThereAreSaidOnce) {
 }
 
 TEST(ConfigVolume, InAStandaloneNodeThereAreNoOthers) {
-  for (const char* key : {"logger = 'a'", "storage = ['a']", "promote = 'auto'"}) {
+  for (const char* key :
+       {"logger = 'a'", "storage = ['a']", "targets = ['a']", "promote = 'auto'"}) {
     const ConfigReading reading = parse_config(
         std::string("version = 1\n[[volume]]\nname = 'db1'\nsize = '1G'\n") + key, "m");
     EXPECT_FALSE(reading.config) << key;

@@ -18,19 +18,22 @@ TEST(ClusterCampaign, OneHistoryWhateverFails) {
   });
   std::printf(
       "seeds: %llu runs, %llu virtual seconds, %llu faults, %llu epochs; %llu writes acknowledged, "
-      "%llu reads, %llu moments opened; %llu times without a logger, with %llu writes; %llu logs "
-      "lost\n",
+      "%llu reads (%llu of a target that stores nothing), %llu moments opened; %llu times without "
+      "a "
+      "logger, with %llu writes; %llu logs lost\n",
       static_cast<unsigned long long>(totals.runs), static_cast<unsigned long long>(totals.seconds),
       static_cast<unsigned long long>(totals.faults),
       static_cast<unsigned long long>(totals.epochs),
       static_cast<unsigned long long>(totals.acknowledged),
       static_cast<unsigned long long>(totals.reads),
+      static_cast<unsigned long long>(totals.reads_elsewhere),
       static_cast<unsigned long long>(totals.moments),
       static_cast<unsigned long long>(totals.times_away),
       static_cast<unsigned long long>(totals.acknowledged_away),
       static_cast<unsigned long long>(totals.logs_lost));
   EXPECT_GT(totals.acknowledged_away, 0);
   EXPECT_GT(totals.logs_lost, 0);
+  EXPECT_GT(totals.reads_elsewhere, 0);
 }
 
 class PlantedMistake : public ::testing::TestWithParam<Planted> {};
@@ -58,7 +61,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Planted::kForgottenInCatchUp, Planted::kReadFromMirror,
                       Planted::kNumbersReused, Planted::kLeaseHeldTooLong, Planted::kNotHardened,
                       Planted::kNotTakenBack, Planted::kOneJournalCounts, Planted::kSpillNotPut,
-                      Planted::kCommittedBeforeCaughtUp),
+                      Planted::kCommittedBeforeCaughtUp, Planted::kReadFromAnyImage),
     [](const auto& each) { return "Number" + std::to_string(static_cast<int>(each.param)); });
 
 }  // namespace

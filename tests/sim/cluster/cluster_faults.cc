@@ -19,9 +19,9 @@ void ClusterSim::fault_later() {
 
 void ClusterSim::fault() {
   ++faults_;
-  const std::uint32_t node = 1 + static_cast<std::uint32_t>(below(kNodes));
+  const std::uint32_t node = 1 + static_cast<std::uint32_t>(below(nodes_));
   const std::uint32_t other =
-      1 + (node - 1 + 1 + static_cast<std::uint32_t>(below(kNodes - 1))) % kNodes;
+      1 + (node - 1 + 1 + static_cast<std::uint32_t>(below(nodes_ - 1))) % nodes_;
   Machine& one = machine(node);
   const auto lasts = std::chrono::milliseconds(
       below(3) == 0 ? below(300) : (below(2) == 0 ? 300 + below(2500) : 3000 + below(9000)));
@@ -49,7 +49,7 @@ void ClusterSim::fault() {
       return;
     case 5:
       say("isolation of" + at);
-      for (std::uint32_t peer = 1; peer <= kNodes; ++peer) {
+      for (std::uint32_t peer = 1; peer <= nodes_; ++peer) {
         if (peer == node) continue;
         network_.partition(one.node, machine(peer).node);
         world_.after(lasts,
@@ -81,7 +81,7 @@ void ClusterSim::fault() {
       network_.reset(one.node, machine(other).node);
       return;
     case 9: {
-      const std::uint32_t where = below(3) == 0 ? node : kLogger;
+      const std::uint32_t where = below(3) == 0 && node != kAlone ? node : kLogger;
       Life* logger = machine(where).life.get();
       if (logger == nullptr) return;
       say("log trouble at node " + std::to_string(where));
@@ -121,7 +121,7 @@ void ClusterSim::fault() {
     }
     case 12: {
       const VolumeId volume = volumes_[below(kVolumes)]->id;
-      const NodeId wanted{1 + static_cast<std::uint32_t>(below(2))};
+      const NodeId wanted{any_target()};
       say("node " + std::to_string(wanted.value) + " is wanted");
       const std::string key = manager::volume_key(volume);
       VolumeRecord record = *manager::decode_volume_record(volume, cluster_.get(key).entry->value);
@@ -162,8 +162,8 @@ void ClusterSim::lose_logs() {
 void ClusterSim::heal() {
   say("heal");
   faulty_ = false;
-  for (std::uint32_t a = 1; a <= kNodes; ++a) {
-    for (std::uint32_t b = a + 1; b <= kNodes; ++b) network_.heal(machine(a).node, machine(b).node);
+  for (std::uint32_t a = 1; a <= nodes_; ++a) {
+    for (std::uint32_t b = a + 1; b <= nodes_; ++b) network_.heal(machine(a).node, machine(b).node);
     Machine& one = machine(a);
     one.store_cut = false;
     // A log that could not keep what it was sent is used again after a restart.

@@ -17,6 +17,9 @@ struct ClusterSim::Volume {
   std::array<LoggerDisk, 2> journals;
   std::array<StorageDisk, 2> disks;
   Directory directory;
+
+  // ... and its history has not begun anew yet.
+  [[nodiscard]] bool log_is_lost() const { return !lost.empty() && log.begun.value == 0; }
 };
 
 // A logger's part of a volume, or a journal.

@@ -24,10 +24,14 @@ constexpr std::uint64_t kWritesMin = 1000;
 ClusterSim::ClusterSim(std::uint64_t seed, Planted planted)
     : random_(seed),
       planted_(planted),
+      nodes_(planted == Planted::kReadFromAnyImage ||
+                     (planted == Planted::kNothing && below(2) == 0)
+                 ? kAlone
+                 : kLogger),
       network_(world_, random_),
       cluster_(world_),
       trace_(std::getenv("MARINER_TEST_TRACE") != nullptr) {
-  for (std::uint32_t node = 1; node <= kNodes; ++node) {
+  for (std::uint32_t node = 1; node <= nodes_; ++node) {
     machines_[node - 1] = std::make_unique<Machine>(world_, NodeId{node});
   }
   for (std::size_t i = 0; i < kVolumes; ++i) {
@@ -51,15 +55,24 @@ ClusterSim::ClusterSim(std::uint64_t seed, Planted planted)
     CHECK(cluster_.commit(transaction).has_value());
     volumes_.push_back(std::move(volume));
   }
-  for (std::uint32_t node = 1; node <= kNodes; ++node) start(node);
+  for (std::uint32_t node = 1; node <= nodes_; ++node) start(node);
   const std::size_t workers = 3 + below(6);
   for (std::size_t i = 0; i < workers; ++i) {
-    workers_.push_back({i % kVolumes, 1 + static_cast<std::uint32_t>(below(2)), 0});
+    workers_.push_back({i % kVolumes, any_target(), 0});
   }
 }
 
+std::uint32_t ClusterSim::next_target(std::uint32_t node) const {
+  do {
+    node = node % nodes_ + 1;
+  } while (!may_serve(node));
+  return node;
+}
+
 ClusterSim::~ClusterSim() {
-  for (auto& machine : machines_) machine->life.reset();
+  for (auto& machine : machines_) {
+    if (machine != nullptr) machine->life.reset();
+  }
 }
 
 void ClusterSim::say(const std::string& what) {
@@ -78,6 +91,7 @@ void ClusterSim::start(std::uint32_t number) {
   faults.partitioned = one.store_cut;
   life.store.memory().set_faults(faults);
   for (auto& volume : volumes_) {
+    if (number == kAlone) break;
     // (Node 2's journal alone is careless, where that is planted.)
     const bool careless = planted_ == Planted::kOneJournalCounts && number == 2;
     life.loggers.push_back(std::make_unique<LoggerPart>(
@@ -98,15 +112,17 @@ void ClusterSim::start(std::uint32_t number) {
       life.store, node, std::string(manager::kClusterPrefix), BackoffTimes{.seed = number}, look);
   for (std::size_t i = 0; i < kVolumes; ++i) {
     Volume& volume = *volumes_[i];
-    life.storages.push_back(
-        std::make_unique<StoragePart>(node, random_, volume.disks[number - 1], volume.id, planted_,
-                                      [this, number, i](SequenceNumber from, SequenceNumber to,
-                                                        std::function<void(const Blocks&)> answer) {
-                                        ask_history(number, i, from, to, std::move(answer));
-                                      }));
-    life.targets.push_back(std::make_unique<TargetHost>(node, random_, volume.model, network_,
-                                                        life.store, *life.lease, *life.view,
-                                                        volume.id, volume.directory, planted_));
+    if (stores(number)) {
+      life.storages.push_back(std::make_unique<StoragePart>(
+          node, random_, volume.disks[number - 1], volume.id, planted_,
+          [this, number, i](SequenceNumber from, SequenceNumber to,
+                            std::function<void(const Blocks&)> answer) {
+            ask_history(number, i, from, to, std::move(answer));
+          }));
+    }
+    life.targets.push_back(std::make_unique<TargetHost>(
+        node, random_, volume.model, network_, life.store, *life.lease, *life.view, volume.id,
+        volume.directory, planted_, stores(number)));
   }
   life.lease->start();
 }
@@ -115,9 +131,11 @@ void ClusterSim::crash(std::uint32_t number) {
   Machine& one = machine(number);
   if (one.life == nullptr) return;
   one.node.crash();
+  for (const auto& target : one.life->targets) reads_elsewhere_ += target->reads_elsewhere();
   one.life.reset();
   network_.crashed(one.node, below(2) == 0);
   for (auto& volume : volumes_) {
+    if (number == kAlone) break;
     (number == kLogger ? volume->log : volume->journals[number - 1]).crash(random_);
   }
 }
@@ -210,7 +228,7 @@ void ClusterSim::write(std::size_t number, BlockRange extent) {
   world_.after(taken ? 1500ms : 20ms, [this, number, operation, extent] {
     Worker& asked = workers_[number];
     if (asked.operation != operation) return;
-    asked.portal = 3 - asked.portal;
+    asked.portal = next_target(asked.portal);
     write(number, extent);
   });
 }
@@ -235,7 +253,7 @@ void ClusterSim::read(std::size_t number, std::uint64_t block) {
   world_.after(taken ? 1500ms : 20ms, [this, number, operation, block] {
     Worker& asked = workers_[number];
     if (asked.operation != operation) return;
-    asked.portal = 3 - asked.portal;
+    asked.portal = next_target(asked.portal);
     read(number, block);
   });
 }
@@ -249,6 +267,8 @@ void ClusterSim::open_moment(std::size_t number) {
         [this, index = worker.volume](VersionTime time, SequenceNumber settled) {
           // The logger's index resolves the time.
           Volume& volume = *volumes_[index];
+          // What the logger has lost meanwhile nobody can open.
+          if (volume.log_is_lost() || time <= volume.log.begun_time) return;
           const LoggedWrites& log = volume.log.writes;
           auto after = log.upper_bound(settled);
           while (after != log.begin() && std::prev(after)->second.stamp.time > time) --after;
@@ -266,7 +286,8 @@ void ClusterSim::open_moment(std::size_t number) {
 std::string ClusterSim::restless() {
   for (std::size_t i = 0; i < kVolumes; ++i) {
     const TargetHost* coordinates = nullptr;
-    for (std::uint32_t node = 1; node <= 2; ++node) {
+    for (std::uint32_t node = 1; node <= nodes_; ++node) {
+      if (!may_serve(node)) continue;
       const TargetHost& target = *machine(node).life->targets[i];
       if (target.coordinates()) coordinates = &target;
     }
@@ -333,6 +354,11 @@ std::string ClusterSim::run(Totals& totals) {
     totals.times_away += volume->model.times_away();
     totals.acknowledged_away += volume->model.acknowledged_away();
   }
+  for (const auto& machine : machines_) {
+    if (machine == nullptr || machine->life == nullptr) continue;
+    for (const auto& target : machine->life->targets) reads_elsewhere_ += target->reads_elsewhere();
+  }
+  totals.reads_elsewhere += reads_elsewhere_;
   totals.faults += faults_;
   totals.logs_lost += logs_lost_;
   totals.seconds += static_cast<std::uint64_t>(

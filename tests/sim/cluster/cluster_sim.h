@@ -1,6 +1,7 @@
-// A cluster of three nodes in one thread, from a seed: two that may coordinate and hold images, one
-// logger; initiators that write, read and open moments; faults of many kinds; and at the end, when
-// all are back, what must hold (cluster_model.h).
+// A cluster in one thread, from a seed: two nodes that may coordinate and hold images, one logger,
+// and, by chance, one that may coordinate and holds nothing; initiators that write, read and open
+// moments; faults of many kinds; and at the end, when all are back, what must hold
+// (cluster_model.h).
 //
 // The protocol's code is the production code: the roles of replication/, lease, view and election
 // of server/manager. Clock, network, disks, the shared store and the initiators are simulated.
@@ -24,6 +25,7 @@ class ClusterSim {
     std::uint64_t runs = 0;
     std::uint64_t acknowledged = 0;
     std::uint64_t reads = 0;
+    std::uint64_t reads_elsewhere = 0;  // of a target that stores nothing
     std::uint64_t moments = 0;
     std::uint64_t faults = 0;
     std::uint64_t epochs = 0;
@@ -47,8 +49,9 @@ class ClusterSim {
  private:
   static constexpr std::size_t kVolumes = 2;
   static constexpr std::uint64_t kBlocks = 40;
-  static constexpr std::uint32_t kNodes = 3;  // 1 and 2: targets with storage
+  static constexpr std::uint32_t kNodesMax = 4;  // 1 and 2: targets with storage
   static constexpr std::uint32_t kLogger = 3;
+  static constexpr std::uint32_t kAlone = 4;  // a target without
 
   struct Life;  // of a node: what ends with it
   struct LoggerPart;
@@ -60,6 +63,16 @@ class ClusterSim {
     std::uint64_t operation = 0;  // its number, so that late answers are not heard
   };
 
+  [[nodiscard]] static bool stores(std::uint32_t node) { return node < kLogger; }
+  [[nodiscard]] bool may_serve(std::uint32_t node) const {
+    return node != kLogger && node <= nodes_;
+  }
+  // One that may serve.
+  std::uint32_t any_target() {
+    return nodes_ == kAlone && below(3) == 0 ? kAlone : 1 + static_cast<std::uint32_t>(below(2));
+  }
+  // ... and another one.
+  [[nodiscard]] std::uint32_t next_target(std::uint32_t node) const;
   Machine& machine(std::uint32_t node) { return *machines_[node - 1]; }
   std::uint64_t below(std::uint64_t bound) { return random_() % bound; }
   void start(std::uint32_t node);
@@ -85,13 +98,15 @@ class ClusterSim {
   ManualExecutor world_;
   std::mt19937_64 random_;
   const Planted planted_;
+  const std::uint32_t nodes_;
   SimNetwork network_;
   manager::MemoryCluster cluster_;
   std::vector<std::unique_ptr<Volume>> volumes_;
-  std::array<std::unique_ptr<Machine>, kNodes> machines_;
+  std::array<std::unique_ptr<Machine>, kNodesMax> machines_;
   std::vector<Worker> workers_;
   std::uint64_t faults_ = 0;
   std::uint64_t logs_lost_ = 0;
+  std::uint64_t reads_elsewhere_ = 0;  // of targets that are gone
   bool working_ = true;
   bool faulty_ = true;
   const bool trace_;

@@ -20,6 +20,7 @@ enum class Planted : std::uint8_t {
   kOneJournalCounts,         // the journal of the other node says at once that it has what it gets
   kSpillNotPut,              // what was kept beside an image does not reach it when the log is lost
   kCommittedBeforeCaughtUp,  // a storage node makes new writes visible before what it missed
+  kReadFromAnyImage,         // a target that stores nothing reads where nobody waits for a commit
 };
 
 constexpr std::string_view name_of(Planted planted) {
@@ -35,6 +36,7 @@ constexpr std::string_view name_of(Planted planted) {
     case Planted::kNotTakenBack: return "unacknowledged writes not taken back";
     case Planted::kOneJournalCounts: return "acknowledged with one journal";
     case Planted::kSpillNotPut: return "an image lacks what a lost log held";
+    case Planted::kReadFromAnyImage: return "read from an image that is behind";
     case Planted::kCommittedBeforeCaughtUp: return "caught up before it was";
   }
   return "?";

@@ -1,5 +1,6 @@
 #include "tests/sim/cluster/target_host.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace mariner::test {
@@ -15,9 +16,11 @@ StoragePart::StoragePart(SimNode& node, std::mt19937_64& random, StorageDisk& di
               [this](SequenceNumber durable, std::uint64_t granted) {
                 host.durable(durable);
                 host.granted(granted);
+                reads.look();
               }),
       host({volume, disk.promised, disk.durable, disk.spill ? disk.spill->kept : SequenceNumber{}},
            node, storage, storage),
+      reads(node, storage, host),
       planted(planted_in) {
   host.granted(SimStorage::kLagBytesMax);
 }
@@ -30,12 +33,13 @@ void StoragePart::received(replication::ConnectionId from, replication::ToStorag
     }
   }
   host.received(from, std::move(message));
+  reads.look();
 }
 
 TargetHost::TargetHost(SimNode& node, std::mt19937_64& random, ClusterModel& model,
                        SimNetwork& network, manager::ClusterStore& store,
                        const manager::NodeLease& lease, const manager::ClusterView& view,
-                       VolumeId volume, const Directory& directory, Planted planted)
+                       VolumeId volume, const Directory& directory, Planted planted, bool stores)
     : node_(node),
       random_(random),
       model_(model),
@@ -43,13 +47,24 @@ TargetHost::TargetHost(SimNode& node, std::mt19937_64& random, ClusterModel& mod
       lease_(lease),
       directory_(directory),
       planted_(planted),
+      stores_(stores),
       volume_(volume),
       election_(store, node, lease, view,
                 {.volume = volume, .self = node.id(), .backoff = {.seed = node.id().value}},
                 {.elected = [this](const manager::VolumeRecord& record) { elected(record); },
                  .deposed = [this] { deposed(); },
                  .failed = [this](const Error& error) { model_.violation(to_string(error)); },
-                 .may_follow = [this](NodeId next) { return role().caught_up(next); }}) {}
+                 .may_follow =
+                     [this](NodeId next) {
+                       const bool image = std::ranges::count(record_.storages, next) > 0;
+                       return image ? role().caught_up(next)
+                                    : !role().away() && role().reads_from().has_value();
+                     }}) {}
+
+TargetHost::~TargetHost() {
+  current_.reset();
+  for (auto& [node, way] : ways_) way.down();
+}
 
 void TargetHost::elected(const manager::VolumeRecord& record) {
   deposed();
@@ -63,8 +78,8 @@ void TargetHost::elected(const manager::VolumeRecord& record) {
   options.return_near = 20;
   CoordinatorHost::Transport& transport = *this;
   coordinator_ = std::make_unique<CoordinatorHost>(
-      CoordinatorRole::Start{volume_, record.epoch, record.storages, node_.id(), record.logger,
-                             record.away},
+      CoordinatorRole::Start{volume_, record.epoch, record.storages,
+                             stores_ ? node_.id() : NodeId{}, record.logger, record.away},
       options, node_, transport,
       CoordinatorHost::Events{.ready = nullptr,
                               // Not from within what tells it.
@@ -82,6 +97,10 @@ void TargetHost::elected(const manager::VolumeRecord& record) {
                                       if (term == term_) election_.change_logs(away);
                                     });
                                   }});
+  current_ = std::make_unique<cluster::RemoteCurrent>(
+      *coordinator_, node_,
+      [this](NodeId node) -> cluster::RemoteHistory& { return ways_.at(node); });
+  for (const NodeId node : record.storages) ways_.try_emplace(node, volume_);
   connect_log(record.logger);
   if (record.away) {
     for (const NodeId node : record.storages) connect_log(node);
@@ -91,6 +110,8 @@ void TargetHost::elected(const manager::VolumeRecord& record) {
 
 void TargetHost::deposed() {
   ++term_;
+  current_.reset();
+  for (auto& [node, way] : ways_) way.down();
   coordinator_.reset();
   for (auto* links : {&logs_, &storages_}) {
     for (auto& [node, link] : *links) {
@@ -136,6 +157,7 @@ void TargetHost::connect(Links links, NodeId to, Find find, Joined joined, Lost 
         if (is_open()) (this->*lost)(to);
       });
     }
+    if (links == &TargetHost::storages_ && !stores_) open_way(to);
     (coordinator_.get()->*joined)(to);
   });
 }
@@ -166,6 +188,7 @@ void TargetHost::log_lost(NodeId node) {
 void TargetHost::storage_lost(NodeId node) {
   storages_.erase(node);
   coordinator_->storage_disconnected(node);
+  ways_.at(node).down();
   connect_storage(node);
 }
 
@@ -226,6 +249,7 @@ void TargetHost::reopen_storage(NodeId node, const Error& /*why*/) {
   if (link == storages_.end()) return;
   if (link->second.connection != nullptr) link->second.connection->close(Side::kDialled);
   storages_.erase(link);
+  ways_.at(node).down();
   connect_storage(node);
 }
 
@@ -241,7 +265,64 @@ bool TargetHost::write(BlockRange extent, std::uint64_t attempt,
   return true;
 }
 
+// Questions travel with the conversation.
+void TargetHost::open_way(NodeId to) {
+  const Link& link = storages_.at(to);
+  const auto is_open = [this, to, term = term_, connection = link.connection] {
+    const auto now = storages_.find(to);
+    return term == term_ && now != storages_.end() && now->second.connection == connection;
+  };
+  directory_.storage(to)->reads.connected(
+      link.id,
+      [this, to, is_open, connection = link.connection](const cluster::HistoryFrame& frame) {
+        connection->send(Side::kAccepted, [this, to, is_open, frame] {
+          if (!is_open()) return;
+          auto answer = cluster::decode_answer(frame.header, received_payload(frame.payload));
+          CHECK(answer.has_value() && ways_.at(to).received(*std::move(answer)).has_value());
+        });
+      });
+  ways_.at(to).up([directory = &directory_, to, connection = link.connection,
+                   id = link.id](const cluster::HistoryFrame& frame) {
+    connection->send(Side::kDialled, [directory, to, id, frame] {
+      if (StoragePart* part = directory->storage(to)) part->reads.asked(id, frame);
+    });
+    return true;
+  });
+}
+
+// As LiveVolume reads.
+bool TargetHost::read_elsewhere(std::uint64_t block, std::function<void(BlockValue)> done) {
+  if (!serves() || !role().reads_from()) return false;
+  const auto answer = [this, done = std::move(done)](const Result<PayloadSlice>& read) {
+    // (Otherwise the initiator hears nothing: its path is gone.)
+    if (!read) return;
+    ++reads_elsewhere_;
+    done(value_of(*read));
+  };
+  if (planted_ == Planted::kReadFromAnyImage) {
+    const Payload to = Payload::allocate(kBlockBytes);
+    Payload filled = to;
+    ways_.at(record_.storages[random_() % 2])
+        .read_current({Lbn{block}, {1}}, {}, record_.epoch, filled.bytes(),
+                      [answer, to](const Result<void>& read) {
+                        if (read) answer(PayloadSlice{to, 0, kBlockBytes});
+                      });
+    return true;
+  }
+  const auto ask = [this, term = term_, block, answer] {
+    if (term == term_) current_->read({Lbn{block}, {1}}, answer);
+  };
+  const auto& writes = coordinator_->coordinator();
+  if (writes.acknowledged() <= writes.settled()) {
+    ask();
+  } else {
+    coordinator_->settle([ask](SequenceNumber) { ask(); });
+  }
+  return true;
+}
+
 bool TargetHost::read(std::uint64_t block, std::function<void(BlockValue)> done) {
+  if (!stores_) return read_elsewhere(block, std::move(done));
   SimStorage& storage = directory_.storage(node_.id())->storage;
   if (planted_ == Planted::kReadFromMirror && !serves()) {
     done(storage.value(block));

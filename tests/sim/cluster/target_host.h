@@ -9,10 +9,12 @@
 #include "replication/coordinator_host.h"
 #include "replication/logger_host.h"
 #include "replication/storage_host.h"
+#include "server/cluster/remote_current.h"
 #include "server/manager/election.h"
 #include "tests/sim/cluster/cluster_model.h"
 #include "tests/sim/cluster/planted.h"
 #include "tests/sim/cluster/sim_network.h"
+#include "tests/sim/cluster/sim_reads.h"
 #include "tests/sim/cluster/sim_storage.h"
 
 namespace mariner::test {
@@ -26,6 +28,7 @@ struct StoragePart {
 
   SimStorage storage;
   replication::StorageHost host;
+  SimReads reads;
   const Planted planted;
 };
 
@@ -42,7 +45,8 @@ class TargetHost final : private replication::CoordinatorHost::Transport {
   TargetHost(SimNode& node, std::mt19937_64& random, ClusterModel& model, SimNetwork& network,
              manager::ClusterStore& store, const manager::NodeLease& lease,
              const manager::ClusterView& view, VolumeId volume, const Directory& directory,
-             Planted planted);
+             Planted planted, bool stores);
+  ~TargetHost();
 
   // The lease, or the view, has changed.
   void look() { election_.look(); }
@@ -51,6 +55,8 @@ class TargetHost final : private replication::CoordinatorHost::Transport {
   bool write(BlockRange extent, std::uint64_t attempt,
              std::function<void(const Result<replication::Stamp>&)> done);
   bool read(std::uint64_t block, std::function<void(BlockValue)> done);
+  // Reads that were answered by other nodes.
+  [[nodiscard]] std::uint64_t reads_elsewhere() const { return reads_elsewhere_; }
   // Opens the moment of now.
   bool open_moment(std::function<void(VersionTime, SequenceNumber)> done);
 
@@ -73,6 +79,8 @@ class TargetHost final : private replication::CoordinatorHost::Transport {
   using Lost = void (TargetHost::*)(replication::NodeId);
   template <typename Message, typename Find>
   void connect(Links links, replication::NodeId to, Find find, Joined joined, Lost lost);
+  bool read_elsewhere(std::uint64_t block, std::function<void(BlockValue)> done);
+  void open_way(replication::NodeId to);
   void connect_log(replication::NodeId node);
   void connect_storage(replication::NodeId node);
   void log_lost(replication::NodeId node);
@@ -93,10 +101,14 @@ class TargetHost final : private replication::CoordinatorHost::Transport {
   const manager::NodeLease& lease_;
   const Directory& directory_;
   const Planted planted_;
+  const bool stores_;  // the volume; otherwise others are asked
   const VolumeId volume_;
   manager::Election election_;
   manager::VolumeRecord record_;
   std::unique_ptr<replication::CoordinatorHost> coordinator_;
+  std::map<replication::NodeId, cluster::RemoteHistory> ways_;  // to those who store it
+  std::unique_ptr<cluster::RemoteCurrent> current_;             // of the term
+  std::uint64_t reads_elsewhere_ = 0;
   std::uint64_t term_ = 0;  // what belongs to an earlier coordinator is not heard
   std::map<replication::NodeId, Link> logs_;
   std::map<replication::NodeId, Link> storages_;
