@@ -18,7 +18,7 @@ enum class Planted : std::uint8_t {
   kNotHardened,              // a storage node keeps nothing beside its image and says that it did
   kNotTakenBack,             // what one log alone has, and nobody was told of, stays in it
   kOneJournalCounts,         // the journal of the other node says at once that it has what it gets
-  kSpillNotPut,              // what was kept beside an image does not reach it when the log is lost
+  kSpillNotPut,              // what was kept beside an image counts as put into it, and is not
   kCommittedBeforeCaughtUp,  // a storage node makes new writes visible before what it missed
   kReadFromAnyImage,         // a target that stores nothing reads where nobody waits for a commit
 };

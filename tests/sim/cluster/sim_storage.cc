@@ -50,7 +50,12 @@ void SimStorage::log_lost() {
   node_.after(std::chrono::milliseconds(1 + random_() % 30), [this] {
     if (disk_.spill->kept <= disk_.durable) return;
     for (const auto& [block, value] : disk_.spill->blocks) {
-      if (planted_ != Planted::kSpillNotPut) disk_.image[block] = value;
+      if (planted_ != Planted::kSpillNotPut) {
+        disk_.image[block] = value;
+      } else if (const auto same = pending_.find(block);
+                 same != pending_.end() && same->second == value) {
+        pending_.erase(same);
+      }
     }
     disk_.durable = disk_.spill->kept;
     progress_(disk_.durable, granted());
@@ -159,9 +164,17 @@ void SimStorage::apply_later() {
   });
 }
 
-// Blocks reach the image one after another; a crash leaves some of them.
+// Whether anybody needs what is there, the log is asked first.
 void SimStorage::apply() {
   applying_ = true;
+  ask_(committed_, committed_, [this](const Blocks&) {
+    if (!away_since_) return write_image();
+    applying_ = false;
+  });
+}
+
+// Blocks reach the image one after another; a crash leaves some of them.
+void SimStorage::write_image() {
   const auto table = std::make_shared<Blocks>(pending_);
   const SequenceNumber through = committed_;
   const std::uint64_t bytes = std::exchange(pending_bytes_, 0);

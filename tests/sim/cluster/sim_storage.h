@@ -79,6 +79,7 @@ class SimStorage final : public replication::ClusterStorageParticipant,
   void serve_waiting();
   void apply_later();
   void apply();
+  void write_image();
 
   SimNode& node_;
   std::mt19937_64& random_;
