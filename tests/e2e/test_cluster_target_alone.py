@@ -33,7 +33,10 @@ def cluster(folder, lease, targets):
 def promote(cluster: Cluster, name: str):
     cluster.wait_caught_up("db1")
     mariner.wait_until(lambda: cluster[name].volume("db1").get("state") in ("standby", "serving"), 30, "it is alive")
-    cluster[name].ask("node", "promote", "db1")
+    node = cluster[name]
+    mariner.wait_until(lambda: any(each["name"] == name and each.get("alive") for each in node.status()["nodes"]), 30,
+                       f"{name} is known to be alive")
+    node.ask("node", "promote", "db1")
     assert cluster[name].serves("db1")
 
 
