@@ -7,8 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "tests/server/cluster/service_rig.h"
-#include "tests/server/cluster/target_rig.h"
+#include "tests/server/cluster/storing_side.h"
 
 namespace mariner::cluster {
 namespace {
@@ -18,58 +17,8 @@ using replication::NodeId;
 using test::LoggedRig;
 using State = TargetPart::State;
 
-constexpr std::uint64_t kBlocks = 16;
 constexpr NodeId kOne{1};
 constexpr NodeId kTwo{2};
-
-// A storage node and target of the volume.
-struct Side {
-  Side(test::ManualExecutor& executor, manager::MemoryCluster& cluster, ServiceRig::Node& node_in,
-       LoggerPart* logger_in)
-      : node(node_in),
-        logger(logger_in),
-        history(logger != nullptr ? static_cast<volume::History&>(logger->logged().history())
-                                  : node.caller.history(kVolume, kTwo)),
-        image(executor, {.size_bytes = kBlocks * kBlockBytes}),
-        worker(executor),
-        promises(executor),
-        storage(std::make_unique<test::WatchedDisk>(image, [](ByteRange, bool) {}),
-                replication::StorageRole::Start{kVolume, {}, {}}, volume::Storage::Options{},
-                StoragePart::Parts{history, nullptr, worker, executor, promises},
-                StoragePart::Events{}),
-        member(executor, cluster, node.id) {
-    ParticipantService::Parts own;
-    own.storage = &storage.host();
-    if (logger != nullptr) {
-      own.logger = &logger->host();
-      own.history = &history;
-    }
-    node.server.add(kVolume, own);
-    TargetPart::Options options;
-    options.volume = kVolume;
-    options.size_bytes = kBlocks * kBlockBytes;
-    member.begin(options, {executor, member.store, member.lease, member.view, node.caller,
-                           &storage.storage(), history, own});
-    layer = member.target->layer();
-  }
-  [[nodiscard]] bool serves() const { return member.target->state() == State::kServing; }
-  void close() {
-    member.target->close();
-    storage.close();
-    node.server.remove(kVolume);
-  }
-  [[nodiscard]] bool idle() const { return member.target->idle() && storage.idle(); }
-
-  ServiceRig::Node& node;
-  LoggerPart* const logger;
-  volume::History& history;
-  test::FaultyDisk image;
-  test::InlineWorker worker;
-  MemoryPromises promises;
-  StoragePart storage;
-  TargetMember member;
-  std::shared_ptr<volume::Layer> layer;
-};
 
 // The logger is on the second node.
 class TakeoverTest : public ::testing::Test {
@@ -95,8 +44,8 @@ class TakeoverTest : public ::testing::Test {
     EXPECT_TRUE(run_until(
         [&] { return (!one_ || one_->idle()) && (!two_ || two_->idle()) && logger_->idle(); }));
   }
-  void begin(std::optional<Side>& side, NodeId id) {
-    side.emplace(executor_, cluster_, rig_.node(id.value), id == kTwo ? &*logger_ : nullptr);
+  void begin(std::optional<StoringSide>& side, NodeId id) {
+    side.emplace(executor_, cluster_, rig_.node(id.value), id == kTwo ? &*logger_ : nullptr, kTwo);
   }
   // Real connections, and the virtual clock beside them. Two never serve at once.
   bool run_until(const std::function<bool()>& ended) {
@@ -106,25 +55,26 @@ class TakeoverTest : public ::testing::Test {
       return ended();
     });
   }
-  std::string write(Side& side, std::uint64_t block, char letter) {
+  std::string write(StoringSide& side, std::uint64_t block, char letter) {
     std::string answer;
-    side.layer->write({block * kBlockBytes, kBlockBytes}, LoggedRig::blocks_of(letter, 1),
-                      [&](const Result<void>& r) {
-                        answer = r ? "done" : std::string(error_code_name(r.error().code));
-                      });
+    side.member.target->layer()->write({block * kBlockBytes, kBlockBytes},
+                                       LoggedRig::blocks_of(letter, 1), [&](const Result<void>& r) {
+                                         answer = r ? "done"
+                                                    : std::string(error_code_name(r.error().code));
+                                       });
     EXPECT_TRUE(run_until([&] { return !answer.empty(); }));
     return answer;
   }
-  std::string read(Side& side) {
+  std::string read(StoringSide& side) {
     std::string text;
-    side.layer->read({0, 4 * kBlockBytes}, [&](const Result<PayloadSlice>& r) {
+    side.member.target->layer()->read({0, 4 * kBlockBytes}, [&](const Result<PayloadSlice>& r) {
       text = r ? LoggedRig::text_of(r->bytes()) : std::string(error_code_name(r.error().code));
     });
     EXPECT_TRUE(run_until([&] { return !text.empty(); }));
     return text;
   }
   // Both storage nodes have everything.
-  bool all_caught_up(const Side& coordinator) {
+  bool all_caught_up(const StoringSide& coordinator) {
     return run_until([&] {
       const auto* host = coordinator.member.target->coordinator();
       return host != nullptr && host->ready() && host->role().caught_up(kOne) &&
@@ -138,8 +88,8 @@ class TakeoverTest : public ::testing::Test {
   manager::MemoryCluster cluster_{executor_};
   MemoryPromises promises_{executor_};
   std::optional<LoggerPart> logger_;
-  std::optional<Side> one_;
-  std::optional<Side> two_;
+  std::optional<StoringSide> one_;
+  std::optional<StoringSide> two_;
 };
 
 TEST_F(TakeoverTest, WhatOneAcknowledgedTheOtherServes) {

@@ -8,8 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "tests/server/cluster/service_rig.h"
-#include "tests/server/cluster/target_rig.h"
+#include "tests/server/cluster/storing_side.h"
 
 namespace mariner::cluster {
 namespace {
@@ -19,57 +18,12 @@ using replication::NodeId;
 using test::LoggedRig;
 using State = TargetPart::State;
 
-constexpr std::uint64_t kBlocks = 16;
+constexpr std::uint64_t kBlocks = StoringSide::kBlocks;
 constexpr NodeId kFirst{1};
 constexpr NodeId kSecond{2};  // the logger, too
 constexpr NodeId kAlone{3};
 
 // The first and the second node store it, and may serve it, too.
-struct StoringSide {
-  StoringSide(test::ManualExecutor& executor, manager::MemoryCluster& cluster,
-              ServiceRig::Node& node_in, LoggerPart* logger)
-      : node(node_in),
-        history(logger != nullptr ? static_cast<volume::History&>(logger->logged().history())
-                                  : node.caller.history(kVolume, kSecond)),
-        image(executor, {.size_bytes = kBlocks * kBlockBytes}),
-        worker(executor),
-        promises(executor),
-        storage(std::make_unique<test::WatchedDisk>(image, [](ByteRange, bool) {}),
-                replication::StorageRole::Start{kVolume, {}, {}}, volume::Storage::Options{},
-                StoragePart::Parts{history, nullptr, worker, executor, promises},
-                StoragePart::Events{}),
-        member(executor, cluster, node.id) {
-    ParticipantService::Parts own;
-    own.storage = &storage.host();
-    own.current = &storage.current();
-    if (logger != nullptr) {
-      own.logger = &logger->host();
-      own.history = &history;
-    }
-    node.server.add(kVolume, own);
-    TargetPart::Options options;
-    options.volume = kVolume;
-    options.size_bytes = kBlocks * kBlockBytes;
-    options.targets = {kAlone, kFirst, kSecond};
-    member.begin(options, {executor, member.store, member.lease, member.view, node.caller,
-                           &storage.storage(), history, own});
-  }
-  void close() {
-    member.target->close();
-    storage.close();
-    node.server.remove(kVolume);
-  }
-  [[nodiscard]] bool idle() const { return member.target->idle() && storage.idle(); }
-
-  ServiceRig::Node& node;
-  volume::History& history;
-  test::FaultyDisk image;
-  test::InlineWorker worker;
-  MemoryPromises promises;
-  StoragePart storage;
-  TargetMember member;
-};
-
 class TargetAloneTest : public ::testing::Test {
  protected:
   TargetAloneTest() {
@@ -97,8 +51,9 @@ class TargetAloneTest : public ::testing::Test {
                             caller.history(kVolume, kSecond),
                             {}});
     EXPECT_TRUE(run_until([&] { return alone_->lease.held(); }));
-    first_.emplace(executor_, cluster_, rig_.node(1), nullptr);
-    second_.emplace(executor_, cluster_, rig_.node(2), &*logger_);
+    const std::vector<NodeId> targets{kAlone, kFirst, kSecond};
+    first_.emplace(executor_, cluster_, rig_.node(1), nullptr, kSecond, targets);
+    second_.emplace(executor_, cluster_, rig_.node(2), &*logger_, kSecond, targets);
   }
   ~TargetAloneTest() override {
     alone_->target->close();

@@ -15,6 +15,17 @@ class StorageCatchUpTest : public StoredVolumeTest {
     asked.done({});
   }
 
+  // Block 1 is in the image, and block 2 waits for a time that does not come.
+  void rest() {
+    make({.frontier = {5}, .last = {5}}, {.catch_up = &slow_});
+    missed(20, {{1}, {1}});
+    apply();
+    answer({run({{1}, {1}}, Source::kLog, 'h')});
+    missed(30, {{2}, {1}});
+    apply();
+  }
+
+  Throttle slow_{1};
   SequenceNumber committed_{5};
 };
 
@@ -128,13 +139,7 @@ TEST_F(StorageCatchUpTest, WhatWasMissedIsFetchedAtItsRateAndWhatIsWrittenIsNot)
 }
 
 TEST_F(StorageCatchUpTest, WhoRestsStopsAtOnce) {
-  Throttle throttle(1);
-  make({.frontier = {5}, .last = {5}}, {.catch_up = &throttle});
-  missed(20, {{1}, {1}});
-  apply();
-  answer({run({{1}, {1}}, Source::kLog, 'h')});
-  missed(30, {{2}, {1}});
-  apply();
+  rest();
   EXPECT_TRUE(history_.locates.empty());
   EXPECT_FALSE(stored_->idle());
   stored_->close();
@@ -144,13 +149,7 @@ TEST_F(StorageCatchUpTest, WhoRestsStopsAtOnce) {
 }
 
 TEST_F(StorageCatchUpTest, WhoRestsStartsOverAtOnce) {
-  Throttle throttle(1);
-  make({.frontier = {5}, .last = {5}}, {.catch_up = &throttle});
-  missed(20, {{1}, {1}});
-  apply();
-  answer({run({{1}, {1}}, Source::kLog, 'h')});
-  missed(30, {{2}, {1}});
-  apply();
+  rest();
   bool empty = false;
   stored_->storage().start_over([&] { empty = true; });
   executor_.run_ready();

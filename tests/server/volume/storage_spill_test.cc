@@ -1,7 +1,6 @@
 // What a storage keeps without its history, and what a start makes of it.
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -13,6 +12,7 @@
 #include "tests/logging/temporary_directory.h"
 #include "tests/server/volume/asked_history.h"
 #include "tests/server/volume/inline_worker.h"
+#include "tests/server/volume/letter_write.h"
 #include "tests/server/volume/watched_disk.h"
 #include "tests/support/faulty_disk.h"
 #include "tests/support/manual_executor.h"
@@ -20,7 +20,6 @@
 namespace mariner::volume {
 namespace {
 
-using replication::WriteMessage;
 using test::AskedHistory;
 
 constexpr std::uint64_t kBlocks = 16;
@@ -58,17 +57,7 @@ class StorageSpillTest : public ::testing::Test {
   }
   Storage& storage() { return stored_->storage(); }
   void write(std::uint64_t sequence, BlockRange extent, char letter) {
-    WriteMessage message;
-    message.stamp = {Epoch{1}, SequenceNumber{sequence}, VersionTime{sequence}};
-    message.write.extent = extent;
-    if (letter == 0) {
-      message.write.kind = replication::WriteKind::kZero;
-    } else {
-      Payload payload = Payload::allocate(extent.count.bytes());
-      std::memset(payload.data(), letter, payload.size());
-      message.write.payload = {payload, 0, payload.size()};
-    }
-    storage().prepare(message);
+    storage().prepare(test::letter_write(sequence, extent, letter));
     storage().commit(SequenceNumber{sequence});
   }
   void apply() { executor_.advance(std::chrono::seconds(2)); }

@@ -14,6 +14,7 @@
 #include "server/volume/stored_volume.h"
 #include "tests/server/volume/asked_history.h"
 #include "tests/server/volume/inline_worker.h"
+#include "tests/server/volume/letter_write.h"
 #include "tests/server/volume/watched_disk.h"
 #include "tests/support/faulty_disk.h"
 #include "tests/support/manual_executor.h"
@@ -73,17 +74,7 @@ class StoredVolumeTest : public ::testing::Test {
         std::move(events));
   }
   void write(std::uint64_t sequence, BlockRange extent, char letter) {
-    WriteMessage message;
-    message.stamp = {Epoch{1}, SequenceNumber{sequence}, VersionTime{sequence}};
-    message.write.extent = extent;
-    if (letter == 0) {
-      message.write.kind = replication::WriteKind::kZero;
-    } else {
-      Payload payload = Payload::allocate(extent.count.bytes());
-      std::memset(payload.data(), letter, payload.size());
-      message.write.payload = {payload, 0, payload.size()};
-    }
-    stored_->storage().prepare(message);
+    stored_->storage().prepare(test::letter_write(sequence, extent, letter));
     stored_->storage().commit(SequenceNumber{sequence});
   }
   void apply() { executor_.advance(std::chrono::seconds(2)); }
