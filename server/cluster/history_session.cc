@@ -10,8 +10,6 @@ namespace mariner::cluster {
 namespace {
 
 using volume::History;
-using volume::PastBytes;
-using volume::PastRun;
 
 // What the answer will hold of memory.
 std::uint64_t bytes_for(const HistoryQuestion& question) {
@@ -155,50 +153,10 @@ void HistorySession::look(History& history, const HistoryQuestion& question,
       answer(volume, id, FailureAnswer{found.error()});
       return ended(bytes);
     }
-    Gathering gathering{volume, id, {{}, found->newest}, {}};
     if (found->runs.size() > kAnswerRunsMax) found->runs.resize(kAnswerRunsMax);
-    for (PastRun& run : found->runs) {
-      gathering.bytes.push_back(std::move(run.bytes));
-      gathering.answer.runs.push_back({std::move(run), {}});
-    }
-    const bool none = std::ranges::all_of(gathering.bytes, [](const auto& b) { return !b; });
-    if (none) {
-      answer(volume, id, std::move(gathering.answer));
-      return ended(bytes);
-    }
-    // Its memory counts until it has been read: what it holds then is with the connection.
-    gathering_.push_back(std::move(gathering));
+    answer(volume, id, LocatedAnswer{std::move(found->runs), found->newest});
     ended(bytes);
-    gather();
   });
-}
-
-// One answer's bytes at a time, where reading may block.
-void HistorySession::gather() {
-  if (gathering_now_ || gathering_.empty()) return;
-  gathering_now_ = true;
-  const auto one = std::make_shared<Gathering>(std::move(gathering_.front()));
-  gathering_.pop_front();
-  parts_.worker.run(
-      [one]() -> Result<void> {
-        for (std::size_t i = 0; i < one->bytes.size(); ++i) {
-          if (one->bytes[i] == nullptr) continue;
-          Result<PayloadSlice> bytes = one->bytes[i]->get();
-          if (!bytes) return bytes.error();
-          one->answer.runs[i].bytes = std::move(*bytes);
-        }
-        return {};
-      },
-      [this, alive = alive_, one](const Result<void>& gathered) {
-        if (!*alive) return;
-        gathering_now_ = false;
-        if (gathered) {
-          answer(one->volume, one->id, std::move(one->answer));
-        } else {
-          answer(one->volume, one->id, FailureAnswer{gathered.error()});
-        }
-        gather();
-      });
 }
 
 void HistorySession::look(History& history, const HistoryQuestion& question,

@@ -22,7 +22,6 @@
 #include "server/cluster/history_wire.h"
 #include "server/volume/history.h"
 #include "server/volume/history_reader.h"
-#include "server/volume/worker.h"
 
 namespace mariner::cluster {
 
@@ -39,7 +38,6 @@ class HistorySession {
     UniqueFunction<volume::History*(VolumeId)> find;
     // The image of a volume, likewise.
     UniqueFunction<volume::Base*(VolumeId)> find_image;
-    volume::Worker& worker;  // has one job of a session at a time; outlives it
     // Takes a frame, or refuses it (false) when too much waits; writable() follows then.
     UniqueFunction<bool(const HistoryFrame&)> send;
     std::shared_ptr<Node> node;
@@ -60,13 +58,6 @@ class HistorySession {
   void writable();
 
  private:
-  struct Gathering {
-    VolumeId volume;
-    std::uint64_t id = 0;
-    LocatedAnswer answer;
-    std::vector<std::shared_ptr<const volume::PastBytes>> bytes;  // of each run, or null
-  };
-
   void begin_waiting();
   void begin(const HistoryQuestion& question);
   void look(volume::Base& image, const HistoryQuestion& question, const BaseQuestion& what);
@@ -79,14 +70,11 @@ class HistorySession {
             const BeforeImageQuestion& what);
   void look(volume::History& history, const HistoryQuestion& question, const MomentQuestion& what);
   void look(volume::History& history, const HistoryQuestion& question, const SummaryQuestion& what);
-  void gather();
   void answer(VolumeId volume, std::uint64_t id, decltype(HistoryAnswer::what) what);
   void ended(std::uint64_t bytes);
 
   Parts parts_;
   std::deque<HistoryQuestion> waiting_;
-  std::deque<Gathering> gathering_;
-  bool gathering_now_ = false;
   std::deque<HistoryFrame> unsent_;
   using HoldKey = std::pair<VolumeId, std::uint64_t>;  // volume and question
   std::map<HoldKey, volume::History::Hold> holds_;

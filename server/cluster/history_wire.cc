@@ -153,19 +153,25 @@ void put(const FailureAnswer& a, wire::HistoryAnswer& out, PayloadSlice& /*paylo
 void put(const LocatedAnswer& a, wire::HistoryAnswer& out, PayloadSlice& payload) {
   std::size_t bytes = 0;
   out.mutable_located()->set_newest(a.newest.value);
-  for (const LocatedAnswer::Run& each : a.runs) {
+  bool one_piece = true;  // as who read them from a log has them
+  for (const PastRun& each : a.runs) {
     auto& run = *out.mutable_located()->add_runs();
-    put(each.run.range, *run.mutable_range());
-    run.set_source(static_cast<wire::HistoryAnswer::Run::Source>(each.run.source));
-    run.set_repeated(each.run.repeated);
-    run.set_sequence(each.run.sequence.value);
+    put(each.range, *run.mutable_range());
+    run.set_source(static_cast<wire::HistoryAnswer::Run::Source>(each.source));
+    run.set_repeated(each.repeated);
+    run.set_sequence(each.sequence.value);
     run.set_has_bytes(each.bytes.length > 0);
+    if (each.bytes.length == 0) continue;
+    if (bytes == 0) payload = each.bytes;
+    one_piece = one_piece && each.bytes.payload.data() == payload.payload.data() &&
+                each.bytes.offset == payload.offset + bytes;
     bytes += each.bytes.length;
   }
-  if (bytes == 0) return;
+  payload.length = bytes;
+  if (bytes == 0 || one_piece) return;
   payload = {Payload::allocate(bytes), 0, bytes};
   std::size_t at = 0;
-  for (const LocatedAnswer::Run& each : a.runs) {
+  for (const PastRun& each : a.runs) {
     if (each.bytes.length == 0) continue;
     std::memcpy(payload.payload.data() + at, each.bytes.bytes().data(), each.bytes.length);
     at += each.bytes.length;
@@ -282,13 +288,9 @@ Result<LocatedAnswer> located_of(const wire::HistoryAnswer::Located& from, const
     if (!range || !wire::HistoryAnswer::Run::Source_IsValid(run.source())) {
       return wrong("has a run that makes no sense");
     }
-    LocatedAnswer::Run one;
-    one.run = {*range,
-               static_cast<PastRun::Source>(run.source()),
-               run.repeated(),
-               {run.sequence()},
-               nullptr};
-    if ((run.repeated() || run.has_bytes()) && one.run.source != PastRun::Source::kLog) {
+    PastRun one{
+        *range, static_cast<PastRun::Source>(run.source()), run.repeated(), {run.sequence()}};
+    if ((run.repeated() || run.has_bytes()) && one.source != PastRun::Source::kLog) {
       return wrong("has bytes of a run that is not in the log");
     }
     if (run.has_bytes()) {

@@ -75,11 +75,7 @@ struct FailureAnswer {
   Error error;
 };
 struct LocatedAnswer {
-  struct Run {
-    volume::PastRun run;  // without bytes
-    PayloadSlice bytes;   // of a run that came with them: its blocks, or one that is repeated
-  };
-  std::vector<Run> runs;
+  std::vector<volume::PastRun> runs;
   SequenceNumber newest;
 };
 struct ReadAnswer {

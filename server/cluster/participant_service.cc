@@ -24,8 +24,7 @@ void ParticipantService::peer_connected(PeerId peer, NodeId node) {
         const auto found = volumes_.find(volume);
         return found == volumes_.end() ? nullptr : found->second.image;
       },
-      worker_, [this, peer](const HistoryFrame& frame) { return bus_->answer(peer, frame); },
-      shared,
+      [this, peer](const HistoryFrame& frame) { return bus_->answer(peer, frame); }, shared,
       [this](VolumeId volume) -> CurrentSource* {
         const auto found = volumes_.find(volume);
         return found == volumes_.end() ? nullptr : found->second.current;

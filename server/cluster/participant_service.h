@@ -15,7 +15,6 @@
 #include "server/cluster/history_session.h"
 #include "server/cluster/peer_bus.h"
 #include "server/volume/history.h"
-#include "server/volume/worker.h"
 
 namespace mariner::cluster {
 
@@ -32,9 +31,6 @@ class ParticipantService final : public BusServer {
   };
   // Of one connection: as many volumes, and a few that are being opened anew.
   static constexpr std::size_t kChannelsMax = 4096;
-
-  // `worker` outlives it.
-  explicit ParticipantService(volume::Worker& worker) : worker_(worker) {}
 
   // Before anybody can be connected.
   void attach(PeerBus& bus) { bus_ = &bus; }
@@ -66,7 +62,6 @@ class ParticipantService final : public BusServer {
   Result<void> tell(const Conversation& conversation, replication::FromCoordinator message);
   void end(const Conversation& conversation);
 
-  volume::Worker& worker_;
   PeerBus* bus_ = nullptr;
   std::map<VolumeId, Parts> volumes_;
   std::map<PeerId, Peer> peers_;

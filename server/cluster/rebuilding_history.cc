@@ -9,15 +9,6 @@ using volume::PastRun;
 
 namespace {
 
-class FetchedBytes final : public volume::PastBytes {
- public:
-  explicit FetchedBytes(PayloadSlice bytes) : bytes_(std::move(bytes)) {}
-  [[nodiscard]] Result<PayloadSlice> get() const override { return bytes_; }
-
- private:
-  const PayloadSlice bytes_;
-};
-
 Error no_other_image() {
   return {ErrorCode::kUnavailable,
           "the log has given up the beginning of the volume, and no other node has an image of it: "
@@ -87,7 +78,7 @@ void RebuildingHistory::fetch(const std::shared_ptr<Fetch>& whole, std::size_t r
     if (read) {
       PastRun& fetched = whole->located.runs[run];
       fetched.source = PastRun::Source::kLog;
-      fetched.bytes = std::make_shared<FetchedBytes>(PayloadSlice{bytes, 0, bytes.size()});
+      fetched.bytes = PayloadSlice{bytes, 0, bytes.size()};
     }
     whole->finished(read);
   });

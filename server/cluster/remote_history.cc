@@ -10,17 +10,7 @@
 namespace mariner::cluster {
 namespace {
 
-using volume::PastBytes;
 using volume::PastRun;
-
-class ReceivedBytes final : public PastBytes {
- public:
-  explicit ReceivedBytes(PayloadSlice bytes) : bytes_(std::move(bytes)) {}
-  [[nodiscard]] Result<PayloadSlice> get() const override { return bytes_; }
-
- private:
-  const PayloadSlice bytes_;
-};
 
 Error away() {
   return {ErrorCode::kUnavailable,
@@ -277,18 +267,19 @@ Result<void> RemoteHistory::answer(Locating& pending, const LocatedAnswer& locat
   out.newest = located.newest;
   auto lookup = pending.lookups.begin();
   Lbn next = lookup->range.first;
-  for (const LocatedAnswer::Run& each : located.runs) {
-    if (lookup == pending.lookups.end() || each.run.range.first != next ||
-        each.run.range.end() > lookup->range.end()) {
+  for (const PastRun& each : located.runs) {
+    if (lookup == pending.lookups.end() || each.range.first != next ||
+        each.range.end() > lookup->range.end()) {
       return unasked("for blocks that were not asked for");
     }
-    PastRun run = each.run;
-    if (run.source == PastRun::Source::kLog && lookup->with_bytes) {
-      if (each.bytes.length == 0) return unasked("without the bytes that were asked for");
-      run.bytes = std::make_shared<ReceivedBytes>(each.bytes);
+    PastRun run = each;
+    if (run.source != PastRun::Source::kLog || !lookup->with_bytes) {
+      run.bytes = {};
+    } else if (run.bytes.length == 0) {
+      return unasked("without the bytes that were asked for");
     }
     out.runs.push_back(std::move(run));
-    next = each.run.range.end();
+    next = each.range.end();
     if (next == lookup->range.end() && ++lookup != pending.lookups.end()) {
       next = lookup->range.first;
     }

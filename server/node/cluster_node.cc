@@ -186,7 +186,7 @@ Result<void> ClusterNode::open_bus() {
   for (const ClusterNodeConfig& node : config_.cluster.nodes) {
     if (node.id != self_.value) others.push_back({{node.id}, node.name, node.addresses});
   }
-  participants_ = std::make_unique<cluster::ParticipantService>(*worker_);
+  participants_ = std::make_unique<cluster::ParticipantService>();
   caller_ = std::make_unique<cluster::CallerService>(loop_, self_);
   bus_ = std::make_unique<cluster::PeerBus>(
       peer::Connection::Environment{loop_.context(), loop_, *tls, {}}, std::move(others), *caller_,

@@ -33,16 +33,6 @@
 
 namespace mariner::volume {
 
-// The bytes of one run in the log, to be had where blocking is allowed: they may be in memory, or
-// still have to be read.
-class PastBytes {
- public:
-  virtual ~PastBytes() = default;
-  // The run's blocks, one block if the run is repeated; verified. Blocking. Any thread. An error,
-  // never wrong bytes, if the log has moved them since; who asks anew learns where to.
-  [[nodiscard]] virtual Result<PayloadSlice> get() const = 0;
-};
-
 // What a run of blocks held at a moment.
 struct PastRun {
   enum class Source : std::uint8_t {
@@ -54,7 +44,8 @@ struct PastRun {
   Source source = Source::kZero;
   bool repeated = false;    // kLog: one block for all of the range
   SequenceNumber sequence;  // of the write; 0: the base held it, now or once (a before-image)
-  std::shared_ptr<const PastBytes> bytes;  // kLog: if they were asked for
+  // kLog, if they were asked for: the run's blocks, one block if it is repeated; verified.
+  PayloadSlice bytes{};
 };
 
 class History {

@@ -33,8 +33,8 @@ class ImageApplier::ChunkBuilder {
     switch (run.content.kind) {
       case PendingContent::Kind::kZero: return add_zero(run.range);
       case PendingContent::Kind::kMemory:
-        return overwrite({run.range, std::move(run.content.payload), run.content.offset,
-                          run.content.repeated, nullptr});
+        return overwrite(
+            {run.range, std::move(run.content.payload), run.content.offset, run.content.repeated});
       case PendingContent::Kind::kHistory: break;
     }
     for (const PastRun& part : past) {
@@ -42,8 +42,8 @@ class ImageApplier::ChunkBuilder {
         case PastRun::Source::kZero: add_zero(part.range); break;
         case PastRun::Source::kBase: break;  // the image holds it still
         case PastRun::Source::kLog:
-          CHECK(part.bytes != nullptr);
-          overwrite({part.range, {}, 0, part.repeated, part.bytes});
+          CHECK(part.bytes.length > 0);
+          overwrite({part.range, part.bytes.payload, part.bytes.offset, part.repeated});
           break;
       }
     }
@@ -76,9 +76,9 @@ class ImageApplier::ChunkBuilder {
 
   // Punches a hole, but for blocks of which the image holds the only copy.
   void add_zero(BlockRange range) {
-    if (!keep_) return overwrite({range, {}, 0, false, nullptr});
+    if (!keep_) return overwrite({range});
     const auto punch = [&](BlockRange part) {
-      if (!part.empty()) changes.push_back({part, {}, 0, false, nullptr});
+      if (!part.empty()) changes.push_back({part});
     };
     Lbn at = range.first;
     visit_only_here(range, [&](BlockRange kept) {

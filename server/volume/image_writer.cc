@@ -65,16 +65,10 @@ class Gatherer {
 
 }  // namespace
 
-Result<void> write_image(logging::Disk& image, std::vector<ImageChange>& changes) {
+Result<void> write_image(logging::Disk& image, const std::vector<ImageChange>& changes) {
   Gatherer gatherer(image);
-  for (ImageChange& change : changes) {
+  for (const ImageChange& change : changes) {
     const ByteRange range = to_bytes(change.range);
-    if (change.past != nullptr) {
-      Result<PayloadSlice> bytes = change.past->get();
-      if (!bytes) return bytes.error();
-      change.payload = std::move(bytes->payload);
-      change.offset = bytes->offset;
-    }
     if (!change.payload) {
       if (Result<void> r = gatherer.zeros(range); !r) return r;
       continue;

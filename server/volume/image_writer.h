@@ -2,27 +2,24 @@
 #pragma once
 
 #include <cstddef>
-#include <memory>
 #include <vector>
 
 #include "logging/disk.h"
 #include "proto/payload.h"
 #include "proto/units.h"
-#include "server/volume/history.h"
 
 namespace mariner::volume {
 
-// One change of an image. The blocks come from memory, from the past, or are zeros.
+// One change of an image.
 struct ImageChange {
   BlockRange range;
-  Payload payload;  // in memory, from `offset`
+  Payload payload;  // from `offset`; none: zeros
   std::size_t offset = 0;
-  bool repeated = false;                  // one stored block for all of the range
-  std::shared_ptr<const PastBytes> past;  // else, if it is there
+  bool repeated = false;  // one stored block for all of the range
 };
 
-// Applies the changes, which are in address order and do not overlap: neighbours that lie in
-// memory go out in one write, zeros become holes. Not durable until the image is flushed. Blocking.
-Result<void> write_image(logging::Disk& image, std::vector<ImageChange>& changes);
+// Applies the changes, which are in address order and do not overlap: neighbours go out in one
+// write, zeros become holes. Not durable until the image is flushed. Blocking.
+Result<void> write_image(logging::Disk& image, const std::vector<ImageChange>& changes);
 
 }  // namespace mariner::volume

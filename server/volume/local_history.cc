@@ -11,29 +11,41 @@ namespace mariner::volume {
 
 using index::LocatedRun;
 
-namespace {
-
-// Bytes that stand on a log disk.
-class LoggedBytes final : public PastBytes {
- public:
-  LoggedBytes(const logging::LogDisks& disks, const logging::LogRead& read, std::size_t bytes)
-      : disks_(disks), read_(read), bytes_(bytes) {}
-
-  [[nodiscard]] Result<PayloadSlice> get() const override {
-    Payload payload = Payload::allocate(bytes_);
-    logging::LogRead read = read_;
-    read.to = payload.bytes();
-    if (Result<void> r = logging::read_log_blocking(disks_, read); !r) return r.error();
-    return PayloadSlice{std::move(payload), 0, bytes_};
-  }
-
- private:
-  const logging::LogDisks& disks_;
-  const logging::LogRead read_;
-  const std::size_t bytes_;
+// One read() and what it still waits for.
+struct LocalHistory::Reading {
+  SequenceNumber at;
+  std::vector<BlockRange> in_base;
+  ReadDone done;
+  Result<void> result;
+  std::size_t waiting = 1;  // one for read() itself, so that nothing completes while it issues
 };
 
-}  // namespace
+// An answer on its way, whose bytes are being read.
+struct LocalHistory::Fetching {
+  // Of the run that stands at `index`.
+  struct Piece {
+    std::size_t index;
+    LocatedRun run;
+    SequenceNumber at;
+    std::size_t offset;
+  };
+  Located located;
+  LocateDone done;
+  std::vector<Piece> pieces;
+  Payload to;
+  std::size_t bytes = 0;
+  std::size_t next = 0;       // piece to read
+  std::size_t under_way = 0;  // pieces, and one for fetch() while it issues
+  Result<void> result;
+
+  // Before it is appended. Of a repeated one the first block stands for all.
+  void add(LocatedRun run, SequenceNumber at) {
+    if (run.source != LocatedRun::Source::kLog) return;
+    if (run.repeated) run.range.count = {1};
+    pieces.push_back({located.runs.size(), run, at, bytes});
+    bytes += run.range.count.bytes();
+  }
+};
 
 LocalHistory::~LocalHistory() { CHECK_MSG(in_flight_ == 0, "a history is destroyed in use"); }
 
@@ -41,26 +53,20 @@ logging::LogRead LocalHistory::log_read_of(const LocatedRun& run, std::span<std:
   return {run.location, parts_.volume, run.sequence, run.payload_block, to};
 }
 
-std::shared_ptr<const PastBytes> LocalHistory::bytes_of(const LocatedRun& run) const {
-  return std::make_shared<LoggedBytes>(parts_.disks, log_read_of(run, {}),
-                                       run.repeated ? kBlockBytes : run.range.count.bytes());
-}
-
 // A base that is not stored anywhere is zeros.
-void LocalHistory::append(const LocatedRun& run, bool with_bytes, std::vector<PastRun>& out) const {
+void LocalHistory::append(const LocatedRun& run, std::vector<PastRun>& out) const {
   using Source = PastRun::Source;
   switch (run.source) {
     case LocatedRun::Source::kZero:
-      out.push_back({run.range, Source::kZero, false, run.sequence, nullptr});
+      out.push_back({run.range, Source::kZero, false, run.sequence});
       return;
     case LocatedRun::Source::kLog:
-      out.push_back({run.range, Source::kLog, run.repeated, run.sequence,
-                     with_bytes ? bytes_of(run) : nullptr});
+      out.push_back({run.range, Source::kLog, run.repeated, run.sequence});
       return;
     case LocatedRun::Source::kBase: break;
   }
   parts_.base.visit(run.range, [&](BlockRange part, bool stored) {
-    out.push_back({part, stored ? Source::kBase : Source::kZero, false, {}, nullptr});
+    out.push_back({part, stored ? Source::kBase : Source::kZero, false, {}});
   });
 }
 
@@ -71,7 +77,7 @@ void LocalHistory::locate(std::vector<Lookup> lookups, LocateDone done) {
     Located located;
     located.newest = parts_.index.newest().sequence;
     for (const Lookup& lookup : lookups) {
-      located.runs.push_back({lookup.range, PastRun::Source::kZero, false, {}, nullptr});
+      located.runs.push_back({lookup.range, PastRun::Source::kZero, false, {}});
     }
     return done(std::move(located));
   }
@@ -90,27 +96,55 @@ void LocalHistory::locate(std::vector<Lookup> lookups, LocateDone done) {
         }
       },
       [this, looking](const Result<void>& looked) {
-        --in_flight_;
-        if (!looked) return looking->done(looked.error());
-        Located located;
-        located.newest = parts_.index.newest().sequence;
+        if (!looked) {
+          --in_flight_;
+          return looking->done(looked.error());
+        }
+        const auto fetching = std::make_shared<Fetching>();
+        fetching->located.newest = parts_.index.newest().sequence;
+        fetching->done = std::move(looking->done);
         for (std::size_t i = 0; i < looking->found.size(); ++i) {
+          const Lookup& asked = looking->lookups[i];
           for (const LocatedRun& run : looking->found[i]) {
-            append(run, looking->lookups[i].with_bytes, located.runs);
+            if (asked.with_bytes) fetching->add(run, asked.at);
+            append(run, fetching->located.runs);
           }
         }
-        looking->done(std::move(located));
+        fetching->to = Payload::allocate(fetching->bytes);
+        fetch(fetching);
       });
 }
 
-// One read() and what it still waits for.
-struct LocalHistory::Reading {
-  SequenceNumber at;
-  std::vector<BlockRange> in_base;
-  ReadDone done;
-  Result<void> result;
-  std::size_t waiting = 1;  // one for read() itself, so that nothing completes while it issues
-};
+void LocalHistory::fetch(const std::shared_ptr<Fetching>& fetching) {
+  ++fetching->under_way;
+  while (fetching->result && fetching->next < fetching->pieces.size() &&
+         fetching->under_way <= kReadsAtATime) {
+    const Fetching::Piece& piece = fetching->pieces[fetching->next++];
+    const PayloadSlice bytes{fetching->to, piece.offset, piece.run.range.count.bytes()};
+    auto reading = std::make_shared<Reading>();
+    reading->at = piece.at;
+    reading->done = [this, fetching, bytes,
+                     index = piece.index](const Result<std::vector<BlockRange>>& in_base) {
+      if (in_base && in_base->empty()) {
+        fetching->located.runs[index].bytes = bytes;
+      } else if (fetching->result) {
+        fetching->result =
+            in_base ? Error{ErrorCode::kUnavailable, "the log gave up what was being read of it"}
+                    : in_base.error();
+      }
+      --fetching->under_way;
+      fetch(fetching);
+    };
+    ++fetching->under_way;
+    ++in_flight_;
+    read_run(piece.run, fetching->to.bytes().subspan(bytes.offset, bytes.length), reading);
+    finished(reading, {});
+  }
+  if (--fetching->under_way > 0) return;
+  --in_flight_;
+  if (!fetching->result) return fetching->done(fetching->result.error());
+  fetching->done(std::move(fetching->located));
+}
 
 void LocalHistory::finished(const std::shared_ptr<Reading>& reading, const Result<void>& result) {
   if (!result && reading->result) reading->result = result;

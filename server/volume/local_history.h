@@ -1,9 +1,10 @@
 // The past of a volume whose log and indexes are in this process.
 //
 // A lookup is a computation over the index (StoredIndex::consult); what it finds is used in the
-// same turn, so that an answer is of the moment in which it arrives. Nothing is copied on the way,
-// and no answer ends early. Owner's thread only; the owner keeps it alive while anything is in
-// flight.
+// same turn, so that an answer is of the moment in which it arrives; of one with bytes, that is
+// when the first of them are read, and what the log moves from then on is sought again. Nothing is
+// copied on the way, and no answer ends early. Owner's thread only; the owner keeps it alive while
+// anything is in flight.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +23,7 @@ namespace mariner::volume {
 
 class LocalHistory final : public History {
  public:
-  struct Parts {  // all outlive it, and the disks every PastBytes
+  struct Parts {  // all outlive it
     VolumeId volume;
     index::StoredIndex& index;
     const logging::LogDisks& disks;
@@ -30,6 +31,10 @@ class LocalHistory final : public History {
     VolumeLog& log;
     const BaseMap& base;
   };
+
+  // The bytes of one question are read in so many pieces at a time: enough for a disk to work on
+  // several, and few enough that who writes to it does not wait long behind them.
+  static constexpr std::size_t kReadsAtATime = 8;
 
   explicit LocalHistory(Parts parts) : parts_(parts) {}
   ~LocalHistory() override;  // nothing may be in flight
@@ -58,8 +63,9 @@ class LocalHistory final : public History {
   void finished(const std::shared_ptr<Reading>& reading, const Result<void>& result);
   [[nodiscard]] logging::LogRead log_read_of(const index::LocatedRun& run,
                                              std::span<std::byte> to) const;
-  [[nodiscard]] std::shared_ptr<const PastBytes> bytes_of(const index::LocatedRun& run) const;
-  void append(const index::LocatedRun& run, bool with_bytes, std::vector<PastRun>& out) const;
+  struct Fetching;
+  void append(const index::LocatedRun& run, std::vector<PastRun>& out) const;
+  void fetch(const std::shared_ptr<Fetching>& fetching);
 
   const Parts parts_;
   std::size_t in_flight_ = 0;

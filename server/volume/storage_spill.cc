@@ -93,7 +93,7 @@ void Storage::put_spilled() {
         std::vector<ImageChange> changes;
         for (PendingTable::Run& run : (*found)->runs) {
           changes.push_back({run.range, std::move(run.content.payload), run.content.offset,
-                             run.content.repeated, nullptr});
+                             run.content.repeated});
         }
         if (Result<void> r = write_image(*image, changes); !r) return r;
         return image->flush();

@@ -78,6 +78,7 @@ class FaultyDisk final : public logging::Disk {
   // Completions wait until release(), which lets them go in order.
   void hold();
   void release();
+  [[nodiscard]] std::size_t held() const { return held_.size(); }
 
   // The medium itself, past every fault.
   void flip_bit(std::uint64_t byte, unsigned bit);

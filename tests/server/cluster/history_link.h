@@ -7,7 +7,6 @@
 
 #include "server/cluster/history_session.h"
 #include "server/cluster/remote_history.h"
-#include "tests/server/volume/inline_worker.h"
 #include "tests/support/manual_executor.h"
 
 namespace mariner::cluster {
@@ -24,7 +23,7 @@ class HistoryLink {
     ++connection_;
     session_ = std::make_unique<HistorySession>(HistorySession::Parts{
         [this](VolumeId volume) { return volume == kVolume ? &far_ : nullptr; },
-        [this](VolumeId volume) { return volume == kVolume ? image : nullptr; }, worker_,
+        [this](VolumeId volume) { return volume == kVolume ? image : nullptr; },
         [this](const HistoryFrame& frame) {
           if (refuse_answers) return false;
           executor.post([this, frame, connection = connection_] {
@@ -79,7 +78,6 @@ class HistoryLink {
 
  private:
   volume::History& far_;
-  test::InlineWorker worker_{executor};
   std::shared_ptr<HistorySession::Node> node_ = std::make_shared<HistorySession::Node>();
   std::unique_ptr<HistorySession> session_;
   std::uint64_t connection_ = 0;

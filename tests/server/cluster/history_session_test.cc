@@ -20,11 +20,10 @@ class HistorySessionTest : public ::testing::Test {
   static constexpr VolumeId kVolume{7};
   AskedHistory far_;
   test::ManualExecutor executor_;
-  test::InlineWorker worker_{executor_};
   std::vector<HistoryFrame> answers_;
   std::uint64_t id_ = 0;
   HistorySession session_{{[this](VolumeId volume) { return volume == kVolume ? &far_ : nullptr; },
-                           [](VolumeId) { return nullptr; }, worker_,
+                           [](VolumeId) { return nullptr; },
                            [this](const HistoryFrame& frame) {
                              answers_.push_back(frame);
                              return true;

@@ -96,20 +96,28 @@ TEST(HistoryWire, QuestionsWithoutSenseOrBoundAreRefused) {
 TEST(HistoryWire, AnswersComeAsTheyWereGiven) {
   LocatedAnswer located;
   located.newest = {77};
-  located.runs.push_back({{{{1}, {2}}, PastRun::Source::kLog, false, {3}, nullptr},
-                          test::LoggedRig::blocks_of('a', 2)});
-  located.runs.push_back({{{{3}, {9}}, PastRun::Source::kLog, true, {4}, nullptr},
-                          test::LoggedRig::blocks_of('b', 1)});
-  located.runs.push_back({{{{12}, {1}}, PastRun::Source::kBase, false, {}, nullptr}, {}});
+  located.runs.push_back(
+      {{{1}, {2}}, PastRun::Source::kLog, false, {3}, test::LoggedRig::blocks_of('a', 2)});
+  located.runs.push_back(
+      {{{3}, {9}}, PastRun::Source::kLog, true, {4}, test::LoggedRig::blocks_of('b', 1)});
+  located.runs.push_back({{{12}, {1}}, PastRun::Source::kBase, false, {}});
   const auto found = answer_back(located);
   ASSERT_TRUE(found.has_value());
   const auto& runs = std::get<LocatedAnswer>(found->what).runs;
   ASSERT_EQ(runs.size(), 3u);
   EXPECT_EQ(test::LoggedRig::text_of(runs[0].bytes.bytes()), "aa");
   EXPECT_EQ(test::LoggedRig::text_of(runs[1].bytes.bytes()), "b");
-  EXPECT_TRUE(runs[1].run.repeated);
-  EXPECT_EQ(runs[2].run.source, PastRun::Source::kBase);
+  EXPECT_TRUE(runs[1].repeated);
+  EXPECT_EQ(runs[2].source, PastRun::Source::kBase);
   EXPECT_EQ(runs[2].bytes.length, 0u);
+  // What was read in one piece goes as it is.
+  const PayloadSlice all = test::LoggedRig::blocks_of('c', 4);
+  located.runs[0].bytes = {all.payload, kBlockBytes, 2 * kBlockBytes};
+  located.runs[1].bytes = {all.payload, 3 * kBlockBytes, kBlockBytes};
+  const HistoryFrame frame = encode(HistoryAnswer{kVolume, 1, located});
+  EXPECT_EQ(frame.payload.payload.data(), all.payload.data());
+  EXPECT_EQ(frame.payload.offset, kBlockBytes);
+  EXPECT_EQ(frame.payload.length, 3 * kBlockBytes);
   const auto read = answer_back(ReadAnswer{{{{5}, {1}}}, test::LoggedRig::blocks_of('c', 2)});
   EXPECT_EQ(std::get<ReadAnswer>(read->what).bytes.length, 2 * kBlockBytes);
   EXPECT_TRUE(std::get<ChangedAnswer>(answer_back(ChangedAnswer{{{{1}, {1}}}, true})->what).more);

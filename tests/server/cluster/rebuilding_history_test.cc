@@ -49,8 +49,8 @@ class RebuildingHistoryTest : public ::testing::Test {
         if (run.source == PastRun::Source::kZero) out += std::string(count, '0');
         if (run.source == PastRun::Source::kBase) out += std::string(count, '.');
         if (run.source != PastRun::Source::kLog) continue;
-        out += run.bytes == nullptr ? std::string(count, '?')
-                                    : LoggedRig::text_of(run.bytes->get()->bytes());
+        out +=
+            run.bytes.length == 0 ? std::string(count, '?') : LoggedRig::text_of(run.bytes.bytes());
       }
     });
     rig_.executor.run_ready();

@@ -16,21 +16,11 @@ namespace {
 
 using test::AskedHistory;
 using volume::History;
-using volume::PastBytes;
 using volume::PastRun;
 using Source = PastRun::Source;
 
-class BytesOf final : public PastBytes {
- public:
-  explicit BytesOf(Result<PayloadSlice> bytes) : bytes_(std::move(bytes)) {}
-  [[nodiscard]] Result<PayloadSlice> get() const override { return bytes_; }
-
- private:
-  const Result<PayloadSlice> bytes_;
-};
-
-std::shared_ptr<const PastBytes> bytes_of(char byte, std::uint64_t blocks) {
-  return std::make_shared<BytesOf>(test::LoggedRig::blocks_of(byte, blocks));
+PayloadSlice bytes_of(char byte, std::uint64_t blocks) {
+  return test::LoggedRig::blocks_of(byte, blocks);
 }
 
 std::string text_of(const PastRun& run) {
@@ -38,7 +28,7 @@ std::string text_of(const PastRun& run) {
                     : run.source == Source::kLog ? "log"
                                                  : "base";
   out += "@" + std::to_string(run.range.first.value) + "+" + std::to_string(run.range.count.value);
-  if (run.bytes != nullptr) out += " " + test::LoggedRig::text_of(run.bytes->get()->bytes());
+  if (run.bytes.length > 0) out += " " + test::LoggedRig::text_of(run.bytes.bytes());
   return out;
 }
 
@@ -70,8 +60,8 @@ TEST_F(RemoteHistoryTest, LocatesWithTheBytes) {
   EXPECT_FALSE(asked.lookups[1].with_bytes);
   asked.done(History::Located{{{{{10}, {2}}, Source::kLog, false, {40}, bytes_of('a', 2)},
                                {{{12}, {5}}, Source::kLog, true, {41}, bytes_of('b', 1)},
-                               {{{17}, {1}}, Source::kBase, false, {}, nullptr},
-                               {{{100}, {4}}, Source::kZero, false, {42}, nullptr}},
+                               {{{17}, {1}}, Source::kBase, false, {}},
+                               {{{100}, {4}}, Source::kZero, false, {42}}},
                               {60}});
   turn();
   EXPECT_EQ(found,
@@ -194,13 +184,7 @@ TEST_F(RemoteHistoryTest, ErrorsComeAsTheyAre) {
   EXPECT_EQ(code, ErrorCode::kOutsideWindow);
   near_.locate({{{{10}, {1}}, {50}, true}}, failed);
   turn();
-  AskedHistory::next(far_.locates)
-      .done(History::Located{{{{{10}, {1}},
-                               Source::kLog,
-                               false,
-                               {4},
-                               std::make_shared<BytesOf>(Error{ErrorCode::kCorrupt, "damaged"})}},
-                             {60}});
+  AskedHistory::next(far_.locates).done(Error{ErrorCode::kCorrupt, "damaged"});
   turn();
   EXPECT_EQ(code, ErrorCode::kCorrupt);
 }
@@ -394,7 +378,7 @@ class Nonsense : public RemoteHistoryTest {
   }
   static LocatedAnswer one(BlockRange range, PayloadSlice bytes = {}) {
     LocatedAnswer answer;
-    answer.runs.push_back({{range, Source::kLog, false, {3}, nullptr}, std::move(bytes)});
+    answer.runs.push_back({range, Source::kLog, false, {3}, std::move(bytes)});
     return answer;
   }
   std::uint64_t id_ = 0;

@@ -15,7 +15,6 @@
 #include "server/cluster/participant_service.h"
 #include "tests/server/peer/peer_rig.h"
 #include "tests/server/volume/asked_history.h"
-#include "tests/server/volume/inline_worker.h"
 
 namespace mariner::cluster {
 
@@ -95,11 +94,9 @@ class MemoryStorage final : public replication::ClusterStorageParticipant,
 class ServiceRig {
  public:
   struct Node {
-    Node(ServiceRig& rig, std::uint32_t id_in)
-        : id{id_in}, worker(rig.loop.executor()), server(worker), caller(rig.loop.executor(), id) {}
+    Node(ServiceRig& rig, std::uint32_t id_in) : id{id_in}, caller(rig.loop.executor(), id) {}
 
     const replication::NodeId id;
-    test::InlineWorker worker;
     ParticipantService server;
     CallerService caller;
     std::unique_ptr<PeerBus> bus;

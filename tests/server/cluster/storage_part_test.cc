@@ -97,7 +97,7 @@ class StoragePartTest : public ::testing::Test {
         for (const volume::History::Lookup& lookup : asked.lookups) {
           EXPECT_EQ(lookup.at, SequenceNumber{0});
           EXPECT_FALSE(lookup.with_bytes);
-          none.runs.push_back({lookup.range, volume::PastRun::Source::kZero, false, {}, nullptr});
+          none.runs.push_back({lookup.range, volume::PastRun::Source::kZero, false, {}});
         }
         asked.done(std::move(none));
         executor_.run_ready();
@@ -230,8 +230,7 @@ TEST_F(StoragePartTest, WhatIsNotInTheHistoryAnyMoreIsBuiltAnew) {
   ASSERT_EQ(stored.lookups.size(), 1u);
   EXPECT_EQ(stored.lookups[0].at, SequenceNumber{30}) << "what is stored at all";
   volume::History::Located nothing;
-  nothing.runs.push_back(
-      {stored.lookups[0].range, volume::PastRun::Source::kZero, false, {}, nullptr});
+  nothing.runs.push_back({stored.lookups[0].range, volume::PastRun::Source::kZero, false, {}});
   stored.done(std::move(nothing));
   executor_.run_ready();
   EXPECT_EQ(said<replication::CaughtUp>()->through, SequenceNumber{30});
@@ -251,7 +250,7 @@ TEST_F(StoragePartTest, WhoIsToldToStartOverDropsWhatItHad) {
   EXPECT_EQ(starts_over_, 1);
   EXPECT_FALSE(part_->idle());
   volume::History::Located none;
-  none.runs.push_back({base.lookups[0].range, volume::PastRun::Source::kZero, false, {}, nullptr});
+  none.runs.push_back({base.lookups[0].range, volume::PastRun::Source::kZero, false, {}});
   base.done(std::move(none));
   advance(3s);
   EXPECT_EQ(image(), "0000");
@@ -302,10 +301,9 @@ TEST_F(StoragePartTest, WhatOnlyTheImageHoldsIsLoggedBeforeItIsOverwritten) {
   executor_.advance(2500ms);
   AskedHistory::Locate asked = AskedHistory::next(history_.locates);
   ASSERT_EQ(asked.lookups.size(), 1u);
-  asked.done(
-      volume::History::Located{{{{{1}, {1}}, volume::PastRun::Source::kZero, false, {}, nullptr},
-                                {{{2}, {1}}, volume::PastRun::Source::kBase, false, {}, nullptr}},
-                               {}});
+  asked.done(volume::History::Located{{{{{1}, {1}}, volume::PastRun::Source::kZero, false, {}},
+                                       {{{2}, {1}}, volume::PastRun::Source::kBase, false, {}}},
+                                      {}});
   executor_.run_ready();
   EXPECT_EQ(image(), "iiii");
   AskedHistory::BeforeImage kept = AskedHistory::next(history_.before_images);

@@ -117,10 +117,10 @@ class UnloggedStoragePartTest : public ::testing::Test {
         volume::History::Located found;
         for (const volume::History::Lookup& lookup : asked.lookups) {
           for (std::uint64_t at = lookup.range.first.value; at < lookup.range.end().value; ++at) {
-            volume::PastRun run{{{at}, {1}}, volume::PastRun::Source::kZero, false, {}, nullptr};
+            volume::PastRun run{{{at}, {1}}, volume::PastRun::Source::kZero, false, {}};
             if (lookup.with_bytes) {
               run.source = volume::PastRun::Source::kLog;
-              run.bytes = std::make_shared<Letter>(letters.at(at));
+              run.bytes = LoggedRig::blocks_of(letters.at(at), 1);
             }
             found.runs.push_back(std::move(run));
           }
@@ -134,17 +134,6 @@ class UnloggedStoragePartTest : public ::testing::Test {
     return LoggedRig::text_of(disk_.bytes({0, 8 * kBlockBytes}));
   }
   [[nodiscard]] bool spilled() const { return *spill_.read({kBlocks}) != std::nullopt; }
-
-  class Letter final : public volume::PastBytes {
-   public:
-    explicit Letter(char letter) : letter_(letter) {}
-    [[nodiscard]] Result<PayloadSlice> get() const override {
-      return LoggedRig::blocks_of(letter_, 1);
-    }
-
-   private:
-    const char letter_;
-  };
 
   test::JournalRig journal_;
   test::ManualExecutor& executor_ = journal_.logged.executor;
@@ -202,6 +191,25 @@ TEST_F(UnloggedStoragePartTest, WhatMemoryCannotHoldStandsInTheJournal) {
   for (std::uint64_t i = 0; i < 6; ++i) write(7 + i, {{1 + i}, {1}}, static_cast<char>('b' + i));
   EXPECT_EQ(read(), "abcdefgi");
   EXPECT_EQ(image(), "iiiiiiii");
+}
+
+// What was missed is not in memory, however little there may be of it: nobody goes on without the
+// log then, and a node that granted nothing would be left out again and again.
+TEST_F(UnloggedStoragePartTest, WhoCatchesUpGrantsMoreThanMemoryHolds) {
+  memory_max_ = 4 * kBlockBytes;
+  start();
+  EXPECT_EQ(progress_->granted, 3 * kBlockBytes);
+  open(9);
+  AskedHistory::Changed asked = AskedHistory::next(log_.changes);
+  asked.portion(std::vector<BlockRange>{{{0}, {8}}});
+  asked.done({});
+  executor_.run_ready();
+  EXPECT_GT(progress_->granted, 100 * kBlockBytes);
+  EXPECT_EQ(harden().substr(0, 11), "unavailable") << "it is known by its place alone";
+  log_answers("abcdefgh");
+  EXPECT_EQ(image(), "abcdefgh");
+  EXPECT_EQ(progress_->granted, 3 * kBlockBytes);
+  EXPECT_EQ(harden(), "hard");
 }
 
 TEST_F(UnloggedStoragePartTest, CatchingUpWaitsForTheJournal) {

@@ -30,7 +30,7 @@ TEST_F(TargetCatchUp, NothingIsServedBeforeTheOwnStorageHasCaughtUp) {
     for (; !history.locates.empty(); rig_.executor.advance(1s)) {
       auto blocks = AskedHistory::next(history.locates);
       blocks.done(volume::History::Located{
-          {{blocks.lookups[0].range, volume::PastRun::Source::kZero, false, {}, nullptr}}, {}});
+          {{blocks.lookups[0].range, volume::PastRun::Source::kZero, false, {}}}, {}});
     }
   };
   rig_.begin(&history);

@@ -374,7 +374,7 @@ class LonelyTargetTest : public TargetPartTest {
 
   peer::test::Loop loop_;
   const peer::test::TestCluster cluster_{"north"};
-  ParticipantService server_{rig_.worker};
+  ParticipantService server_;
   PeerBus bus_{
       loop_.environment(cluster_.tls("n1")), {}, rig_.caller, server_, [](const Error&) {}};
 };

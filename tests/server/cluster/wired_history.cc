@@ -21,14 +21,8 @@ Payload whole(const PayloadSlice& slice) {
 
 }  // namespace
 
-WiredHistory::WiredHistory(Executor& executor, volume::History& far, volume::Worker& worker,
-                           const Options& options)
-    : executor_(executor),
-      far_(far),
-      worker_(worker),
-      options_(options),
-      random_(options.seed),
-      near_(kVolume) {
+WiredHistory::WiredHistory(Executor& executor, volume::History& far, const Options& options)
+    : executor_(executor), far_(far), options_(options), random_(options.seed), near_(kVolume) {
   connect();
 }
 
@@ -41,7 +35,7 @@ WiredHistory::~WiredHistory() {
 void WiredHistory::connect() {
   ++connection_;
   session_ = std::make_unique<cluster::HistorySession>(cluster::HistorySession::Parts{
-      [this](VolumeId) { return &far_; }, [](VolumeId) { return nullptr; }, worker_,
+      [this](VolumeId) { return &far_; }, [](VolumeId) { return nullptr; },
       [this](const cluster::HistoryFrame& frame) {
         deliver(kBack, [this, frame] {
           auto answer = cluster::decode_answer(frame.header, whole(frame.payload));

@@ -22,8 +22,7 @@ class WiredHistory final : public volume::History {
   };
 
   // All outlive it.
-  WiredHistory(Executor& executor, volume::History& far, volume::Worker& worker,
-               const Options& options);
+  WiredHistory(Executor& executor, volume::History& far, const Options& options);
   ~WiredHistory() override;  // nothing may be in flight
 
   void locate(std::vector<Lookup> lookups, LocateDone done) override {
@@ -58,7 +57,6 @@ class WiredHistory final : public volume::History {
 
   Executor& executor_;
   volume::History& far_;
-  volume::Worker& worker_;
   const Options options_;
   std::mt19937_64 random_;
   cluster::RemoteHistory near_;

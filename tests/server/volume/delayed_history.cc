@@ -10,17 +10,7 @@
 namespace mariner::test {
 namespace {
 
-using volume::PastBytes;
 using volume::PastRun;
-
-class BytesInMemory final : public PastBytes {
- public:
-  explicit BytesInMemory(PayloadSlice bytes) : bytes_(std::move(bytes)) {}
-  [[nodiscard]] Result<PayloadSlice> get() const override { return bytes_; }
-
- private:
-  const PayloadSlice bytes_;
-};
 
 Error away() { return {ErrorCode::kUnavailable, "the logger is away"}; }
 
@@ -56,15 +46,9 @@ void DelayedHistory::ask(UniqueFunction<void(UniqueFunction<void(Answer)>)> look
   });
 }
 
-// With its bytes, as they are when it is made, and maybe cut short.
+// Maybe cut short.
 Result<volume::History::Located> DelayedHistory::as_message(Result<Located> found) {
   if (!found) return found;
-  for (PastRun& run : found->runs) {
-    if (run.bytes == nullptr) continue;
-    Result<PayloadSlice> bytes = run.bytes->get();
-    if (!bytes) return bytes.error();
-    run.bytes = std::make_shared<BytesInMemory>(*std::move(bytes));
-  }
   if (below(4) == 0) {
     found->runs.resize(1 + below(found->runs.size()));
     BlockCount& last = found->runs.back().range.count;

@@ -110,8 +110,7 @@ TEST_F(HistoryReaderTest, WhatMovesToTheLogAndBackIsReadFromTheBaseAgain) {
   auto looked = test::AskedHistory::next(history.locates);
   EXPECT_EQ(looked.lookups[0].at, SequenceNumber{3});
   looked.done(History::Located{
-      {{{{4}, {1}}, Source::kBase, false, {}, nullptr}, {{{5}, {1}}, Source::kLog, false, {}, {}}},
-      {}});
+      {{{{4}, {1}}, Source::kBase, false, {}}, {{{5}, {1}}, Source::kLog, false, {}, {}}}, {}});
   auto again = test::AskedHistory::next(history.reads);
   EXPECT_EQ(again.range, (BlockRange{{5}, {1}}));
   std::memset(again.to.data(), '!', again.to.size());
@@ -119,7 +118,7 @@ TEST_F(HistoryReaderTest, WhatMovesToTheLogAndBackIsReadFromTheBaseAgain) {
   base_.answer('y');
   EXPECT_FALSE(result_) << "and once more it may have moved";
   test::AskedHistory::next(history.locates)
-      .done(History::Located{{{{{5}, {1}}, Source::kBase, false, {}, nullptr}}, {}});
+      .done(History::Located{{{{{5}, {1}}, Source::kBase, false, {}}}, {}});
   ASSERT_TRUE(result_ && *result_);
   EXPECT_EQ(text(), "xy");
 }

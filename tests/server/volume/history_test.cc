@@ -14,7 +14,7 @@ using test::AskedHistory;
 using Source = PastRun::Source;
 
 PastRun run(std::uint64_t first, std::uint64_t count, Source source) {
-  return {{{first}, {count}}, source, false, {}, nullptr};
+  return {{{first}, {count}}, source, false, {}};
 }
 
 // Answers one block at a time, at once.
@@ -23,7 +23,7 @@ class TerseHistory final : public History {
   void locate(std::vector<Lookup> lookups, LocateDone done) override {
     ++asked;
     const BlockRange first{lookups.front().range.first, {1}};
-    done(Located{{{first, Source::kLog, false, lookups.front().at, nullptr}}, {asked}});
+    done(Located{{{first, Source::kLog, false, lookups.front().at}}, {asked}});
   }
   void read(BlockRange, SequenceNumber, std::span<std::byte>, ReadDone) override {}
   void changed(SequenceNumber, SequenceNumber, Portion, Done) override {}

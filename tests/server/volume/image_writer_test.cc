@@ -76,37 +76,5 @@ TEST_F(ImageWriter, AnErrorEndsIt) {
   EXPECT_EQ(calls_.size(), 1u);
 }
 
-// Bytes of the past that begin in the middle of a payload, or an error.
-class SomeBytes final : public PastBytes {
- public:
-  explicit SomeBytes(std::uint8_t value) : value_(value) {}
-  [[nodiscard]] Result<PayloadSlice> get() const override {
-    if (value_ == 0) return Error{ErrorCode::kCorrupt, "another record stands there"};
-    Payload payload = Payload::zeroed(2 * kBlockBytes);
-    std::memset(payload.data() + kBlockBytes, value_, kBlockBytes);
-    return PayloadSlice{std::move(payload), kBlockBytes, kBlockBytes};
-  }
-
- private:
-  const std::uint8_t value_;
-};
-
-TEST_F(ImageWriter, ThePastGivesItsBytesWhenTheyAreWritten) {
-  ImageChange change = zeros({{1}, {3}});
-  change.past = std::make_shared<SomeBytes>(std::uint8_t{4});
-  change.repeated = true;
-  ASSERT_TRUE(write({change}));
-  EXPECT_EQ(calls_, (std::vector<std::string>{"write 1+3"}));
-  EXPECT_EQ(at(1), 4);
-  EXPECT_EQ(at(3), 4);
-}
-
-TEST_F(ImageWriter, WhatThePastCannotGiveIsAnErrorNotWrongBytes) {
-  ImageChange change = zeros({{1}, {1}});
-  change.past = std::make_shared<SomeBytes>(std::uint8_t{0});
-  EXPECT_EQ(write({change}).error().code, ErrorCode::kCorrupt);
-  EXPECT_TRUE(calls_.empty());
-}
-
 }  // namespace
 }  // namespace mariner::volume

@@ -38,14 +38,15 @@ class LocalHistoryTest : public ::testing::Test {
     }
     return LoggedRig::text_of(to_.bytes());
   }
-  History::Located locate(std::vector<History::Lookup> lookups) {
-    std::optional<History::Located> located;
-    rig_.history.locate(std::move(lookups), [&](Result<History::Located> found) {
-      ASSERT_TRUE(found);
-      located = *std::move(found);
-    });
+  Result<History::Located> located(std::vector<History::Lookup> lookups) {
+    std::optional<Result<History::Located>> answer;
+    rig_.history.locate(std::move(lookups),
+                        [&](Result<History::Located> found) { answer = std::move(found); });
     rig_.executor.run_ready();
-    return located.value();
+    return answer.value();
+  }
+  History::Located locate(std::vector<History::Lookup> lookups) {
+    return located(std::move(lookups)).value();
   }
 
   LoggedRig rig_{false};
@@ -77,7 +78,7 @@ TEST_F(LocalHistoryTest, LocatesSeveralRangesAsOfOneMoment) {
   EXPECT_EQ(located.runs[0].source, Source::kZero) << "a base that is stored nowhere";
   EXPECT_EQ(located.runs[1].range, (BlockRange{{1}, {2}}));
   EXPECT_EQ(located.runs[1].sequence, SequenceNumber{5});
-  EXPECT_EQ(located.runs[1].bytes, nullptr) << "nobody asked for them";
+  EXPECT_EQ(located.runs[1].bytes.length, 0u) << "nobody asked for them";
   EXPECT_EQ(located.runs[2].source, Source::kZero);
   EXPECT_EQ(located.runs[3].source, Source::kLog) << "a before-image";
   EXPECT_EQ(located.runs[3].sequence, SequenceNumber{0});
@@ -85,18 +86,41 @@ TEST_F(LocalHistoryTest, LocatesSeveralRangesAsOfOneMoment) {
   const PastRun& repeated = located.runs[5];
   EXPECT_EQ(repeated.range, (BlockRange{{7}, {2}}));
   EXPECT_TRUE(repeated.repeated);
-  const Result<PayloadSlice> bytes = repeated.bytes->get();
-  ASSERT_TRUE(bytes);
-  EXPECT_EQ(LoggedRig::text_of(bytes->bytes()), "r");
+  EXPECT_EQ(LoggedRig::text_of(repeated.bytes.bytes()), "r");
 }
 
 TEST_F(LocalHistoryTest, DamageOfTheLogIsFound) {
   rig_.write(1, {{0}, {1}}, 'a');
   const auto run = rig_.index.answers().locate({{0}, {1}}, SequenceNumber{1})[0];
-  const History::Located located = locate({{{{0}, {1}}, {1}, true}});
   rig_.disk.flip_bit(run.location.payload_sector() * kBlockBytes, 0);
   EXPECT_EQ(read({{0}, {1}}, 1), "corrupt");
-  EXPECT_EQ(located.runs[0].bytes->get().error().code, ErrorCode::kCorrupt);
+  EXPECT_EQ(located({{{{0}, {1}}, {1}, true}}).error().code, ErrorCode::kCorrupt);
+  EXPECT_TRUE(located({{{{0}, {1}}, {1}}})) << "its bytes were not asked for";
+}
+
+TEST_F(LocalHistoryTest, BytesAreReadAFewAtATimeAndComeInOnePiece) {
+  constexpr std::uint64_t kWrites = 3 * LocalHistory::kReadsAtATime;
+  std::vector<History::Lookup> lookups;
+  for (std::uint64_t i = 1; i <= kWrites; ++i) {
+    rig_.write(i, {{2 * i}, {1}}, static_cast<char>('a' + i));
+    lookups.push_back({{{2 * i}, {1}}, {kWrites}, true});
+  }
+  rig_.disk.hold();
+  std::optional<Result<History::Located>> found;
+  rig_.history.locate(lookups, [&](Result<History::Located> answer) { found = std::move(answer); });
+  rig_.executor.run_ready();
+  EXPECT_EQ(rig_.disk.held(), 2 * LocalHistory::kReadsAtATime) << "each with its header";
+  rig_.disk.release();
+  rig_.executor.run_ready();
+  ASSERT_TRUE(found && *found);
+  ASSERT_EQ((*found)->runs.size(), kWrites);
+  for (std::uint64_t i = 0; i < kWrites; ++i) {
+    const PayloadSlice& bytes = (*found)->runs[i].bytes;
+    EXPECT_EQ(LoggedRig::text_of(bytes.bytes()), std::string(1, static_cast<char>('b' + i)));
+    EXPECT_EQ(bytes.payload.data(), (*found)->runs[0].bytes.payload.data());
+    EXPECT_EQ(bytes.offset, i * kBlockBytes);
+  }
+  EXPECT_EQ(rig_.history.in_flight(), 0u);
 }
 
 // A before-image that nobody needs any more goes while it is read.

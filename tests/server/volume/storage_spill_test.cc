@@ -66,7 +66,7 @@ class StorageSpillTest : public ::testing::Test {
     AskedHistory::Locate asked = AskedHistory::next(history_.locates);
     History::Located none;
     for (const History::Lookup& lookup : asked.lookups) {
-      none.runs.push_back({lookup.range, PastRun::Source::kZero, false, {}, nullptr});
+      none.runs.push_back({lookup.range, PastRun::Source::kZero, false, {}});
     }
     asked.done(std::move(none));
     executor_.run_ready();

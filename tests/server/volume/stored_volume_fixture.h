@@ -21,27 +21,14 @@
 
 namespace mariner::volume {
 
-// Bytes of the past that came with an answer.
-class LetterBytes final : public PastBytes {
- public:
-  LetterBytes(char letter, std::uint64_t blocks) : letter_(letter), blocks_(blocks) {}
-  [[nodiscard]] Result<PayloadSlice> get() const override {
-    Payload payload = Payload::allocate(blocks_ * kBlockBytes);
-    std::memset(payload.data(), letter_, payload.size());
-    return PayloadSlice{payload, 0, payload.size()};
-  }
-
- private:
-  const char letter_;
-  const std::uint64_t blocks_;
-};
-
+// Of the past; with bytes, if there is a letter.
 inline PastRun run(BlockRange range, PastRun::Source source, char letter = 0) {
-  return {range,
-          source,
-          false,
-          {},
-          letter == 0 ? nullptr : std::make_shared<LetterBytes>(letter, range.count.value)};
+  PastRun out{range, source, false, {}};
+  if (letter == 0) return out;
+  const Payload payload = Payload::allocate(range.count.bytes());
+  std::memset(Payload(payload).data(), letter, payload.size());
+  out.bytes = {payload, 0, payload.size()};
+  return out;
 }
 
 class StoredVolumeTest : public ::testing::Test {

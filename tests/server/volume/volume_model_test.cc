@@ -116,10 +116,10 @@ class Run {
       WiredHistory::Options wired;
       wired.delay_max = std::chrono::microseconds(kDelaysUs[below(4)]);
       wired.breaks_in = one_in(2) ? 0 : 20 + below(180);
-      out.between = [wired](Executor& executor, volume::History& past, volume::Worker& worker,
+      out.between = [wired](Executor& executor, volume::History& past,
                             std::uint64_t history_seed) mutable {
         wired.seed = history_seed;
-        return std::make_unique<WiredHistory>(executor, past, worker, wired);
+        return std::make_unique<WiredHistory>(executor, past, wired);
       };
     }
     return out;

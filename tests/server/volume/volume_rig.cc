@@ -115,7 +115,7 @@ std::shared_ptr<Volume> VolumeRig::make(VolumeOptions options, VolumeHistory his
   }
   if (options_.between) {
     options.between = [this](volume::History& past) {
-      return options_.between(executor_, past, worker_, options_.seed * 1024 + ++histories_);
+      return options_.between(executor_, past, options_.seed * 1024 + ++histories_);
     };
   }
   return std::make_shared<Volume>(std::move(options), std::move(history),

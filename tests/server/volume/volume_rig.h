@@ -29,8 +29,8 @@ class VolumeRig final : public volume::ReclaimerOwner {
   static constexpr VolumeId kOverlay{8};
 
   // What storage and target ask about the past, in place of what is beside them.
-  using Between = std::function<std::unique_ptr<volume::History>(
-      Executor&, volume::History& past, volume::Worker&, std::uint64_t seed)>;
+  using Between = std::function<std::unique_ptr<volume::History>(Executor&, volume::History& past,
+                                                                 std::uint64_t seed)>;
 
   struct Options {
     std::uint64_t seed = 1;

@@ -36,7 +36,7 @@ void SimReads::Contents::read(BlockRange range, volume::ReadDone done) {
 }
 
 SimReads::SimReads(SimNode& node, const SimStorage& storage, const replication::StorageHost& host)
-    : contents_(storage), worker_(node), reads_(contents_, host, node, {UINT32_MAX}) {}
+    : contents_(storage), reads_(contents_, host, node, {UINT32_MAX}) {}
 
 SimReads::~SimReads() {
   sessions_.clear();
@@ -45,7 +45,7 @@ SimReads::~SimReads() {
 
 void SimReads::connected(replication::ConnectionId connection, Answer answer) {
   sessions_[connection] = std::make_unique<cluster::HistorySession>(cluster::HistorySession::Parts{
-      [](VolumeId) { return nullptr; }, [](VolumeId) { return nullptr; }, worker_,
+      [](VolumeId) { return nullptr; }, [](VolumeId) { return nullptr; },
       [answer = std::move(answer)](const cluster::HistoryFrame& frame) {
         answer(frame);
         return true;

@@ -8,7 +8,6 @@
 #include "replication/storage_host.h"
 #include "server/cluster/history_session.h"
 #include "server/cluster/served_reads.h"
-#include "tests/server/volume/inline_worker.h"
 #include "tests/sim/cluster/sim_storage.h"
 
 namespace mariner::test {
@@ -43,7 +42,6 @@ class SimReads {
   };
 
   Contents contents_;
-  InlineWorker worker_;
   cluster::ServedReads reads_;
   std::map<replication::ConnectionId, std::unique_ptr<cluster::HistorySession>> sessions_;
 };
