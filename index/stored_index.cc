@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 #include <utility>
 
 #include "index/record_entries.h"
@@ -93,6 +94,36 @@ StoredIndex::~StoredIndex() { *alive_ = false; }
 VersionLookup::VersionLookup(StoredIndex& index, BlockReader& reader)
     : index_(index), reader_(reader) {
   index_.flush();
+}
+
+// Blocks between two that are asked for cost less than to look into the same leaves once more.
+std::vector<std::vector<LocatedRun>> VersionLookup::locate_each(
+    std::span<const Asked> asked) const {
+  constexpr std::uint64_t kNearBlocks = 64;
+  std::vector<std::size_t> order(asked.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::sort(order, {},
+                    [&](std::size_t i) { return std::pair(asked[i].at, asked[i].range.first); });
+  std::vector<std::vector<LocatedRun>> found(asked.size());
+  for (auto next = order.begin(); next != order.end();) {
+    const auto first = next;
+    const SequenceNumber at = asked[*first].at;
+    BlockRange all = asked[*first].range;
+    while (++next != order.end() && asked[*next].at == at &&
+           asked[*next].range.first <= all.end() + BlockCount{kNearBlocks}) {
+      all = BlockRange::between(all.first, std::max(all.end(), asked[*next].range.end()));
+    }
+    const std::vector<LocatedRun> runs = locate(all, at);
+    auto run = runs.begin();
+    for (auto each = first; each != next; ++each) {
+      const BlockRange range = asked[*each].range;
+      while (run != runs.end() && run->range.end() <= range.first) ++run;
+      for (auto it = run; it != runs.end() && it->range.first < range.end(); ++it) {
+        found[*each].push_back(part_of(*it, range));
+      }
+    }
+  }
+  return found;
 }
 
 std::vector<LocatedRun> VersionLookup::locate(BlockRange range, SequenceNumber at) const {

@@ -14,6 +14,7 @@
 #include <array>
 #include <atomic>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "index/leaf_repair.h"
@@ -34,6 +35,13 @@ class VersionLookup {
 
   // The newest version of every block of `range` at or before `at`: runs in order, without gaps.
   [[nodiscard]] std::vector<LocatedRun> locate(BlockRange range, SequenceNumber at) const;
+  // The same of each that is asked for; neighbours are looked up together.
+  struct Asked {
+    BlockRange range;  // not empty
+    SequenceNumber at;
+  };
+  [[nodiscard]] std::vector<std::vector<LocatedRun>> locate_each(
+      std::span<const Asked> asked) const;
   // The sequence numbers of the writes that changed `block` in (from, to], in order.
   [[nodiscard]] std::vector<SequenceNumber> versions(Lbn block, SequenceNumber from,
                                                      SequenceNumber to) const;

@@ -4,6 +4,15 @@
 
 namespace mariner::index {
 
+LocatedRun part_of(const LocatedRun& run, BlockRange range) {
+  LocatedRun part = run;
+  part.range = run.range.intersect(range);
+  if (!part.range.empty() && run.source == LocatedRun::Source::kLog && !run.repeated) {
+    part.payload_block += static_cast<std::uint32_t>((part.range.first - run.range.first).value);
+  }
+  return part;
+}
+
 void append_run(const LocatedRun& run, std::vector<LocatedRun>& out) {
   if (!out.empty()) {
     LocatedRun& last = out.back();

@@ -45,6 +45,8 @@ struct IndexedWrite {
   logging::LogLocation location;
 };
 
+// The part of a run that lies in `range`; empty if none does.
+LocatedRun part_of(const LocatedRun& run, BlockRange range);
 // Adds a run behind those before it: to the last one, if it goes on where that ends.
 void append_run(const LocatedRun& run, std::vector<LocatedRun>& out);
 // Sorts and merges overlapping and adjacent extents.

@@ -140,7 +140,9 @@ void CoordinatorRole::hear(StorageLink& storage, NodeId node, const StorageProgr
   }
   storage.catch_up = message.catch_up;
   if (storage.link == Link::kLeftOut) {
-    if (storage.durable >= storage.told) resume(storage, node, now, out);
+    const bool room = message.resumed == storage.resumed &&
+                      message.granted >= storage.sent_bytes + options_.first_grant_bytes;
+    if (room || storage.durable >= storage.told) resume(storage, node, now, out);
     return;
   }
   if (message.resumed != storage.resumed) return;  // of before

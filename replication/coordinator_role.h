@@ -55,12 +55,12 @@ class CoordinatorRole {
     // What a storage node may be sent before it says what it grants.
     std::uint64_t first_grant_bytes = 16u << 20;
     // A storage node that has granted nothing for so long gets nothing more, and nobody waits for
-    // it. When it has written what it has, it goes on, and finds the rest in the history.
+    // it. When it has room for a first grant again, or has written what it has, it goes on, and
+    // finds the rest in the history.
     std::chrono::nanoseconds storage_patience = std::chrono::seconds(1);
     // A storage node that still writes what it had missed holds nobody up: when it grants nothing
-    // it gets nothing more at once, and when it has written all it was told of, it begins another
-    // lap, which is shorter. After so many it cannot keep up by itself, and writes wait for it as
-    // for any other.
+    // it gets nothing more at once, and begins another lap when it goes on. After so many it cannot
+    // keep up by itself, and writes wait for it as for any other.
     std::uint32_t laps_unhindered_max = 8;
     // A logger that does not answer for so long is gone without, if both storage nodes can. 0: it
     // is waited for, as it is by a node that stores nothing.

@@ -43,7 +43,7 @@ StoragePart::StoragePart(std::unique_ptr<logging::Disk> image,
       lag_in_memory_(lag_in_memory(options)),
       host_(with_kept(start, storage().hardened()), parts.executor, participant_, parts.promises),
       reads_(storage(), host_, parts.executor, BlockCount{disk_.size_bytes() / kBlockBytes}) {
-  bound_lag();
+  if (has_journal_) storage().bound_lag(lag_in_memory_);
   host_.granted(storage().granted_bytes());
 }
 
@@ -103,18 +103,10 @@ void StoragePart::harden(volume::Done done) {
   storage().harden(std::move(done));
 }
 
+// What is to be kept without the log has to be in memory when it goes; then it is in the journal.
 void StoragePart::log_away(std::optional<SequenceNumber> since) {
   switched_.log_away(since);
-  bound_lag();
-}
-
-// What is to be kept without the log has to be in memory when it goes; then it is in the journal.
-// What was missed is not in memory, however little there is: until it has been fetched, this node
-// cannot go on without the log, and a small bound would only have it left out again and again.
-void StoragePart::bound_lag() {
-  if (!has_journal_) return;
-  const bool in_memory = !switched_.away_since() && storage().catch_up_progress().total_bytes == 0;
-  storage().bound_lag(in_memory ? lag_in_memory_ : lag_bytes_max_);
+  if (has_journal_) storage().bound_lag(since ? lag_bytes_max_ : lag_in_memory_);
 }
 
 volume::Storage::Events StoragePart::storage_events() {
@@ -125,7 +117,6 @@ volume::Storage::Events StoragePart::storage_events() {
     if (events_.apply_failed) events_.apply_failed(error);
   };
   events.fetched = [this](const replication::CatchUpProgress& progress) {
-    bound_lag();
     host_.fetched(progress);
   };
   events.outlived = [this] { host_.outlived(); };

@@ -117,7 +117,6 @@ class StoragePart {
   [[nodiscard]] bool building() const { return storage().durable().value == 0; }
   void harden(volume::Done done);
   void log_away(std::optional<SequenceNumber> since);
-  void bound_lag();
   volume::Storage::Events storage_events();
   void keep(SequenceNumber durable);
   void keep_start_over(volume::Done kept);

@@ -104,6 +104,7 @@ void ImageApplier::start(Job job) {
   CHECK(!running());
   CHECK(!job.table->empty());
   table_ = std::move(job.table);
+  one_portion_ = job.one_portion;
   flushed_ = std::move(job.flushed);
   may_fetch_ = std::move(job.may_fetch);
   done_ = std::move(job.done);
@@ -251,7 +252,7 @@ void ImageApplier::flush(Lbn end) {
     if (!result) return finish(std::move(result));
     unflushed_ = false;
     flushed_(end);
-    if (end == Lbn{UINT64_MAX}) return finish({});
+    if (end == Lbn{UINT64_MAX} || one_portion_) return finish({});
     portion_left_ = portion_.value;
     next_chunk();
   };

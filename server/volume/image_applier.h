@@ -52,17 +52,19 @@ class ImageApplier {
   struct Job {
     // Must not change meanwhile, but that what was flushed may leave it.
     std::shared_ptr<const PendingTable> table;
+    // Not all of the table: its beginning, up to the first flush.
+    bool one_portion = false;
     // All of the table below `end` is durable in the image. May be called once or many times; the
     // last time, before `done`, with an end above everything.
     UniqueFunction<void(Lbn end)> flushed;
     // Asked before `bytes` come out of the past. False: the run rests until resume(). Null: it
     // never does.
     UniqueFunction<bool(std::uint64_t bytes)> may_fetch;
-    // With success when every run is durable in the image. After an error, start again with what is
-    // left in the table.
+    // With success when every run that was to be is durable in the image. After an error, start
+    // again with what is left in the table.
     Done done;
   };
-  // Applies all of a table.
+  // Applies a table.
   void start(Job job);
   // About so many blocks go to the image between two flushes, from the next portion on.
   void set_portion(BlockCount portion);
@@ -114,6 +116,7 @@ class ImageApplier {
   UniqueFunction<bool(std::uint64_t)> may_fetch_;
   std::optional<Chunk> resting_;
   Done done_;
+  bool one_portion_ = false;
   bool stopping_ = false;
   BlockCount portion_{kChunkBlocks};
   std::uint64_t portion_left_ = 0;  // blocks until the next flush

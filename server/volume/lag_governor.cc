@@ -26,11 +26,10 @@ constexpr double kCaughtUpShare = 0.125;
 LagGovernor::LagGovernor(const Options& options)
     : lag_bytes_max_(options.lag_bytes_max),
       target_bytes_(std::min(options.memory_bytes_max, options.lag_bytes_max / 2)),
-      portion_bytes_max_(
-          std::min(options.portion_bytes_max,
-                   std::max(kPortionBytesFirst,
-                            std::min(options.memory_bytes_max, options.lag_bytes_max) / 8))),
-      portion_bytes_(std::min(kPortionBytesFirst, portion_bytes_max_)) {
+      portion_(kPortionBytesFirst,
+               std::min(options.portion_bytes_max,
+                        std::max(kPortionBytesFirst,
+                                 std::min(options.memory_bytes_max, options.lag_bytes_max) / 8))) {
   CHECK(options.portion_bytes_max >= kBlockBytes);
 }
 
@@ -40,16 +39,16 @@ void LagGovernor::bound_lag(std::uint64_t lag_bytes_max, std::uint64_t memory_by
 }
 
 void LagGovernor::written(const Portion& portion) {
+  fetched(portion);
+  portion_.written(portion.image_bytes, portion.took);
+}
+
+void LagGovernor::fetched(const Portion& portion) {
   measured_bytes_ += static_cast<double>(portion.lag_bytes);
   measured_seconds_ += Seconds(portion.took).count();
   if (measured_seconds_ > kWindowSeconds) {
     measured_bytes_ *= kWindowSeconds / measured_seconds_;
     measured_seconds_ = kWindowSeconds;
-  }
-  if (portion.took > kPortionTimeMax) {
-    portion_bytes_ = std::max(portion_bytes_ / 2, std::min(kPortionBytesMin, portion_bytes_max_));
-  } else if (portion.took < kPortionTimeMin && portion.image_bytes >= portion_bytes_) {
-    portion_bytes_ = std::min(portion_bytes_ * 2, portion_bytes_max_);
   }
 }
 

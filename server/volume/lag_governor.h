@@ -17,6 +17,8 @@
 #include <chrono>
 #include <cstdint>
 
+#include "server/volume/portion_size.h"
+
 namespace mariner::volume {
 
 class LagGovernor {
@@ -25,10 +27,6 @@ class LagGovernor {
   static constexpr double kBurstShare = 0.75;
   static constexpr Duration kCreditTime = std::chrono::milliseconds(10);
   static constexpr Duration kWaitMin = std::chrono::milliseconds(1);
-  // What a flush of the image should wait for: portions shrink and grow until it does.
-  static constexpr Duration kPortionTimeMin = std::chrono::milliseconds(100);
-  static constexpr Duration kPortionTimeMax = std::chrono::milliseconds(400);
-  static constexpr std::uint64_t kPortionBytesMin = 1u << 20;
 
   struct Options {
     std::uint64_t lag_bytes_max = 0;
@@ -37,13 +35,15 @@ class LagGovernor {
   };
   explicit LagGovernor(const Options& options);
 
-  // A portion of what waits became durable in the image.
+  // A portion of what waits in memory became durable in the image.
   struct Portion {
     std::uint64_t lag_bytes = 0;    // by so much the lag fell
     std::uint64_t image_bytes = 0;  // so much was written, overwrites coalesced
     Duration took{0};               // of the image's time: not what it idled before
   };
   void written(const Portion& portion);
+  // The same of what had to be fetched.
+  void fetched(const Portion& portion);
 
   // A write was admitted.
   void admitted(std::uint64_t bytes) { credit_ -= static_cast<double>(bytes); }
@@ -58,8 +58,8 @@ class LagGovernor {
 
   // Somebody writes faster than the image takes it, and has been for longer than a burst.
   [[nodiscard]] bool sustained() const { return sustained_; }
-  // About so much should be written between two flushes of the image.
-  [[nodiscard]] std::uint64_t portion_bytes() const { return portion_bytes_; }
+  // About so much of what is in memory should be written between two flushes of the image.
+  [[nodiscard]] std::uint64_t portion_bytes() const { return portion_.bytes(); }
 
  private:
   // Bytes a second; 0 for no bound.
@@ -67,8 +67,7 @@ class LagGovernor {
 
   std::uint64_t lag_bytes_max_;
   std::uint64_t target_bytes_;  // of lag, at most, while writing is sustained
-  const std::uint64_t portion_bytes_max_;
-  std::uint64_t portion_bytes_;
+  PortionSize portion_;
   bool sustained_ = false;
   double measured_bytes_ = 0;    // decaying sums: the image's rate is
   double measured_seconds_ = 0;  // one by the other

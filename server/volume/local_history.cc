@@ -83,17 +83,16 @@ void LocalHistory::locate(std::vector<Lookup> lookups, LocateDone done) {
   }
   struct Looking {
     std::vector<Lookup> lookups;
+    std::vector<index::VersionLookup::Asked> asked;
     std::vector<std::vector<LocatedRun>> found;
     LocateDone done;
   };
-  auto looking = std::make_shared<Looking>(Looking{std::move(lookups), {}, std::move(done)});
+  auto looking = std::make_shared<Looking>(Looking{std::move(lookups), {}, {}, std::move(done)});
+  for (const Lookup& each : looking->lookups) looking->asked.push_back({each.range, each.at});
   ++in_flight_;
   parts_.index.consult(
       [looking](const index::VersionLookup& lookup) {
-        looking->found.clear();
-        for (const Lookup& asked : looking->lookups) {
-          looking->found.push_back(lookup.locate(asked.range, asked.at));
-        }
+        looking->found = lookup.locate_each(looking->asked);
       },
       [this, looking](const Result<void>& looked) {
         if (!looked) {

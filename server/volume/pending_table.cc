@@ -16,14 +16,20 @@ std::uint64_t PendingTable::stored_bytes(const Entry& entry) {
   return entry.content.repeated ? kBlockBytes : entry.count.bytes();
 }
 
+std::uint64_t PendingTable::history_bytes(const Entry& entry) {
+  return entry.content.kind == PendingContent::Kind::kHistory ? entry.count.bytes() : 0;
+}
+
 void PendingTable::count(const Entry& entry) {
   cost_bytes_ += cost_of(entry);
+  history_bytes_ += history_bytes(entry);
   memory_bytes_ += stored_bytes(entry);
 }
 
 // Other runs may hold the same payload, unless all of it belongs to this one.
 void PendingTable::uncount(const Entry& entry) {
   cost_bytes_ -= cost_of(entry);
+  history_bytes_ -= history_bytes(entry);
   const std::uint64_t stored = stored_bytes(entry);
   if (stored == entry.content.payload.size()) memory_bytes_ -= stored;
 }
@@ -72,6 +78,13 @@ void PendingTable::put(BlockRange range, PendingContent content) {
 void PendingTable::erase_before(Lbn end) {
   split_at(end);
   erase(runs_.begin(), runs_.lower_bound(end));
+}
+
+void PendingTable::erase(BlockRange range) {
+  if (runs_.empty()) return;
+  split_at(range.first);
+  split_at(range.end());
+  erase(runs_.lower_bound(range.first), runs_.lower_bound(range.end()));
 }
 
 void PendingTable::visit(

@@ -48,8 +48,9 @@ class PendingTable {
   void visit(BlockRange range,
              const std::function<void(BlockRange, const PendingContent*)>& visitor) const;
 
-  // Forgets what is pending below `end`.
+  // Forgets what is pending below `end`, or in `range`.
   void erase_before(Lbn end);
+  void erase(BlockRange range);
 
   // What is pending at or behind `from`, up to the end of its run: for walking the table in address
   // order. An empty range when there is nothing more.
@@ -63,6 +64,8 @@ class PendingTable {
   [[nodiscard]] std::size_t size() const { return runs_.size(); }
   // What the runs cost to apply: their bytes, and one block for zeros of any length.
   [[nodiscard]] std::uint64_t cost_bytes() const { return cost_bytes_; }
+  // Of them, those of which only the history has the contents.
+  [[nodiscard]] std::uint64_t history_bytes() const { return history_bytes_; }
   // Payload bytes that the table keeps in memory, at most: a payload of which a part was replaced
   // or erased counts in full for as long as the table lives.
   [[nodiscard]] std::uint64_t memory_bytes() const { return memory_bytes_; }
@@ -75,6 +78,7 @@ class PendingTable {
   using Runs = std::pmr::map<Lbn, Entry>;
   static std::uint64_t cost_of(const Entry& entry);
   static std::uint64_t stored_bytes(const Entry& entry);
+  static std::uint64_t history_bytes(const Entry& entry);
   void split_at(Lbn lbn);
   void count(const Entry& entry);
   void uncount(const Entry& entry);
@@ -83,6 +87,7 @@ class PendingTable {
   std::pmr::unsynchronized_pool_resource pool_;
   Runs runs_;
   std::uint64_t cost_bytes_ = 0;
+  std::uint64_t history_bytes_ = 0;
   std::uint64_t memory_bytes_ = 0;
 };
 

@@ -24,7 +24,9 @@ Storage::Storage(ImageApplier::Parts parts, Executor& executor, Options options,
       governor_({options.lag_bytes_max, options.pending_memory_max, options.portion_bytes_max}),
       committed_(found.last),
       durable_(found.frontier),
-      kept_(found.frontier) {
+      applied_(found.frontier),
+      kept_(found.frontier),
+      fetch_portion_(kFetchPortionFirst, options.portion_bytes_max) {
   CHECK(found.frontier <= found.last);
   active_.runs = std::make_shared<PendingTable>();
   active_.last = found.last;
@@ -32,7 +34,7 @@ Storage::Storage(ImageApplier::Parts parts, Executor& executor, Options options,
   put_history(found.unapplied, found.last);
   if (!found.unapplied.empty()) active_.since = found.unapplied_since;
   if (found.spilled) take(*std::move(found.spilled));
-  granted_bytes_ = governor_.room(lag_bytes(), executor_.monotonic_time());
+  granted_bytes_ = governor_.room(waiting_bytes(), executor_.monotonic_time());
   if (durable_ < committed_)
     apply_later(large() ? std::chrono::nanoseconds(0) : options_.apply_delay);
 }
@@ -53,6 +55,7 @@ void Storage::put_history(std::span<const BlockRange> extents, SequenceNumber at
   for (const BlockRange& extent : extents) {
     active_.runs->put(extent, content_as_of(at));
     active_.bytes += extent.count.bytes();
+    active_.behind += extent.count.bytes();
   }
 }
 
@@ -94,14 +97,10 @@ void Storage::commit(SequenceNumber settled) {
 void Storage::committed(SequenceNumber settled) {
   committed_ = settled;
   active_.last = settled;
-  if (!active_.runs->empty()) {
-    if (large() && !applier_.running() && !retrying_) {
-      apply_now();
-    } else {
-      apply_later(options_.apply_delay);
-    }
-  } else if (!frozen_.runs && durable_ < settled) {
-    apply_later(options_.apply_delay);  // voids alone: nothing is to be written, and that is told
+  if (large() && !applier_.running() && !retrying_) {
+    apply_now();
+  } else if (durable_ < settled) {
+    apply_later(options_.apply_delay);  // also voids alone: nothing is to be written; that is told
   }
   update_grant();
 }
@@ -141,6 +140,7 @@ void Storage::put(const WriteMessage& message) {
       content.offset = offset;
     } else {
       content.at = message.stamp.sequence;
+      active_.behind += bytes;
     }
     offset += bytes;
     active_.bytes += bytes;
@@ -169,7 +169,7 @@ void Storage::bound_lag(std::uint64_t bytes) {
 // What is on its way here counts as lag already: nothing is granted twice.
 void Storage::update_grant() {
   const std::uint64_t room =
-      governor_.room(lag_bytes() + prepared_bytes_, executor_.monotonic_time());
+      governor_.room(waiting_bytes() + prepared_bytes_, executor_.monotonic_time());
   const std::uint64_t granted = prepared_bytes_total_ + room;
   if (room == 0 && governor_.wait().count() > 0) update_grant_later();
   if (granted == granted_bytes_) return;
@@ -184,109 +184,6 @@ void Storage::update_grant_later() {
     if (!*alive) return;
     grant_timer_set_ = false;
     update_grant();
-  });
-}
-
-void Storage::apply_later(std::chrono::nanoseconds delay) {
-  if (timer_set_ || stopped_) return;
-  timer_set_ = true;
-  executor_.after(delay, [this, alive = alive_] {
-    if (!*alive) return;
-    timer_set_ = false;
-    apply_now();
-  });
-}
-
-void Storage::apply_now() {
-  if (stopped_ || applier_.running() || starting_over_ || putting_) return;
-  if (punching_) {
-    apply_waits_ = true;
-    return;
-  }
-  if (!frozen_.runs) {
-    if (active_.runs->empty()) {
-      // Nothing to write (voids only): the image is as good as the newest write.
-      durable_ = active_.last;
-      active_.since.reset();
-      if (events_.durable) events_.durable(durable_);
-      return;
-    }
-    freeze();
-  }
-  portion_begun_ = executor_.monotonic_time();
-  rested_ = {};
-  applier_.set_portion({governor_.portion_bytes() >> kBlockShift});
-  applier_.start({frozen_.runs, [this](Lbn end) { flushed(end); }, may_fetch(),
-                  [this](Result<void> result) { applied(std::move(result)); }});
-}
-
-void Storage::freeze() {
-  frozen_ = std::exchange(active_, Table{});
-  frozen_.bytes_frozen = frozen_.bytes;
-  frozen_.cost_frozen = frozen_.runs->cost_bytes();
-  ++frozen_count_;
-  active_.runs = std::make_shared<PendingTable>();
-  active_.last = frozen_.last;
-}
-
-// What was overwritten in the table leaves it in proportion.
-void Storage::flushed(Lbn end) {
-  const std::uint64_t cost_before = frozen_.runs->cost_bytes();
-  const std::uint64_t bytes_before = frozen_.bytes;
-  frozen_.runs->erase_before(end);
-  const std::uint64_t cost = frozen_.runs->cost_bytes();
-  frozen_.bytes = static_cast<std::uint64_t>(static_cast<double>(frozen_.bytes_frozen) *
-                                             static_cast<double>(cost) /
-                                             static_cast<double>(frozen_.cost_frozen));
-  const std::chrono::nanoseconds now = executor_.monotonic_time();
-  governor_.written(
-      {.lag_bytes = bytes_before - frozen_.bytes,
-       .image_bytes = cost_before - cost,
-       .took = now - std::exchange(portion_begun_, now) - std::exchange(rested_, {})});
-  applier_.set_portion({governor_.portion_bytes() >> kBlockShift});
-  tell_fetched();
-  update_grant();
-}
-
-void Storage::applied(Result<void> result) {
-  if (starting_over_) return empty_image();
-  punch_next();
-  if (!result) {
-    if (!stopped_) apply_again(result.error());
-    return;
-  }
-  told_unavailable_ = false;
-  // With nothing more pending, what came since (voids, or a rollback that moved nothing) is in the
-  // image as well.
-  durable_ = std::max(durable_, active_.runs->empty() ? active_.last : frozen_.last);
-  if (active_.runs->empty()) active_.since.reset();
-  frozen_ = Table{};
-  tell_fetched();
-  if (events_.durable) events_.durable(durable_);
-  while (!drains_.empty() && drains_.front().until <= durable_) {
-    Done done = std::move(drains_.front().done);
-    drains_.pop_front();
-    done({});
-  }
-  update_grant();
-  if (active_.runs->empty()) return;
-  if (large() || !drains_.empty()) {
-    apply_now();
-  } else {
-    apply_later(options_.apply_delay);
-  }
-}
-
-// One retry is under way at most, however often something else begins to apply meanwhile.
-void Storage::apply_again(const Error& error) {
-  const bool unavailable = error.code == ErrorCode::kUnavailable;
-  const bool told = std::exchange(told_unavailable_, unavailable) && unavailable;
-  if (!told && events_.apply_failed) events_.apply_failed(error);
-  if (std::exchange(retrying_, true)) return;
-  executor_.after(kRetryDelay, [this, alive = alive_] {
-    if (!*alive) return;
-    retrying_ = false;
-    apply_now();
   });
 }
 
@@ -327,12 +224,12 @@ void Storage::punch_next() {
 void Storage::punched(Punch& punch, const Result<void>& result) {
   punching_ = false;
   punch_next();
-  if (!punching_ && std::exchange(apply_waits_, false)) apply_now();
+  if (!punching_ && std::exchange(apply_waits_, false)) go_on();
   punch.done(result);
 }
 
 void Storage::drain(Done done) {
-  if (durable_ >= committed_ || (active_.runs->empty() && !frozen_.runs)) return done({});
+  if (durable_ >= committed_ || nothing_pending()) return done({});
   drains_.push_back({committed_, std::move(done)});
   apply_now();
 }
@@ -351,6 +248,7 @@ void Storage::stop() {
 }
 
 std::optional<VersionTime> Storage::oldest_unapplied() const {
+  if (const auto since = backlog_.since()) return since;
   return frozen_.since ? frozen_.since : active_.since;
 }
 

@@ -1,17 +1,20 @@
 // A storage node's part of one volume: the image and the table of pending writes in front of it.
 //
 // Prepared writes are invisible. Committed ones go into the active table; when it is old or large
-// enough it is frozen and applied to the image while a new one fills. A current read looks into the
-// active table, then the frozen one, then the image. What has been flushed leaves the frozen table
-// portion by portion, so that memory and lag become free as the image is written.
+// enough it is frozen and applied to the image while a new one fills. What memory does not hold
+// goes to the backlog then, and is fetched in turn with the tables. A current read looks into the
+// active table, then the frozen one, then the backlog, then the image. What has been flushed leaves
+// the frozen table and the backlog portion by portion, so that memory and lag become free as the
+// image is written.
 //
 // Invariants: durable() never passes a write that is not in the image on stable storage: it moves
-// when the frozen table is done as a whole, because that is in the order of addresses; nothing
-// leaves the frozen table before it is on stable storage in the image, where reads find it from
-// then on; memory for payloads stays within Options.pending_memory_max (beyond it a write is
-// remembered by its place in the history alone); what waits for the image, and what is on its way
-// here, stays within lag_bytes_max and one write more by what granted_bytes() allows (a rollback,
-// and what a restart finds, may be larger).
+// when the frozen table is done as a whole, because that is in the order of addresses, and as the
+// backlog permits; nothing leaves either before it, or what is newer, is on stable storage in the
+// image, where reads find it from then on; memory for payloads stays within
+// Options.pending_memory_max (beyond it a write is remembered by its place in the history alone);
+// what waits for the image, and what is on its way here, stays within lag_bytes_max and one write
+// more by what granted_bytes() allows (a rollback, and what a restart finds, may be larger). What
+// was missed does not count in that: writes go on meanwhile.
 //
 // What is committed can be made durable without the log (harden()): the image and a file beside it,
 // the spill, hold it together then. What the spill has is what is pending at that moment. A part of
@@ -35,6 +38,7 @@
 #include "proto/executor.h"
 #include "replication/cluster_messages.h"
 #include "replication/participant.h"
+#include "server/volume/backlog.h"
 #include "server/volume/current_reader.h"
 #include "server/volume/history_reader.h"
 #include "server/volume/image_applier.h"
@@ -136,18 +140,19 @@ class Storage final : public replication::StorageParticipant, public CurrentRead
   // Somebody writes faster than the image takes it, and is slowed.
   [[nodiscard]] bool pacing() const { return governor_.sustained(); }
   // Bytes committed and not yet in the image.
-  [[nodiscard]] std::uint64_t lag_bytes() const { return active_.bytes + frozen_.bytes; }
+  [[nodiscard]] std::uint64_t lag_bytes() const { return waiting_bytes() + missed_left_bytes(); }
   // The time of the oldest write that is not in the image; nothing: there is none.
   [[nodiscard]] std::optional<VersionTime> oldest_unapplied() const;
   // Of what was missed, as catch_up() found it.
   [[nodiscard]] replication::CatchUpProgress catch_up_progress() const;
   // A rollback is being restored.
-  [[nodiscard]] bool restoring() const { return active_.restores || frozen_.restores; }
+  [[nodiscard]] bool restoring() const { return active_.restores || backlog_.restores(); }
 
  private:
   struct Table {
     std::shared_ptr<PendingTable> runs;
     std::uint64_t bytes = 0;  // committed to it, overwritten ones included
+    std::uint64_t behind = 0;  // of them, those that memory did not hold
     SequenceNumber last;      // the newest write in it
     bool restores = false;
     bool missed = false;               // something in it is what catch_up() found
@@ -161,6 +166,7 @@ class Storage final : public replication::StorageParticipant, public CurrentRead
     std::uint64_t bytes = 0;
   };
   static constexpr auto kRetryDelay = std::chrono::seconds(1);
+  static constexpr std::uint64_t kFetchPortionFirst = 4u << 20;
 
   struct ReadOperation;
   struct Punch {
@@ -175,15 +181,36 @@ class Storage final : public replication::StorageParticipant, public CurrentRead
   void committed(SequenceNumber settled);
   void apply_later(std::chrono::nanoseconds delay);
   void apply_now();
+  void go_on();
+  [[nodiscard]] bool wants_table() const;
+  bool may_fetch_now();
   void freeze();
+  void split_active();
+  void apply_table();
   void flushed(Lbn end);
-  void applied(Result<void> result);
-  void apply_again(const Error& error);
+  void applied(const Result<void>& result);
+  void fetch_portion();
+  void fetched(Lbn end);
+  void fetched_portion(const Result<void>& result);
+  bool ended();
+  void tell_durable();
+  void tell_failed(const Error& error, bool& told_unavailable);
+  void apply_again();
+  // But for what was missed.
+  [[nodiscard]] std::uint64_t waiting_bytes() const {
+    return active_.bytes + frozen_.bytes + backlog_.bytes();
+  }
+  [[nodiscard]] bool nothing_pending() const {
+    return active_.runs->empty() && !frozen_.runs && backlog_.empty();
+  }
+  void visit_pending(BlockRange range,
+                     const std::function<void(BlockRange, const PendingContent*)>& visitor) const;
   void update_grant();
   void update_grant_later();
-  void missed(std::span<const BlockRange> extents);
+  void missed(std::span<const BlockRange> extents, SequenceNumber at);
+  [[nodiscard]] std::uint64_t missed_left_bytes() const;
   void tell_fetched();
-  UniqueFunction<bool(std::uint64_t)> may_fetch();
+  UniqueFunction<bool(std::uint64_t)> throttled();
   void stop_applier();
   void take(Spill::Contents found);
   [[nodiscard]] Result<Spill::Contents> contents() const;
@@ -222,22 +249,31 @@ class Storage final : public replication::StorageParticipant, public CurrentRead
   LagGovernor governor_;
   std::deque<replication::WriteMessage> prepared_;
   Table active_;
-  Table frozen_;
+  Table frozen_;     // its runs: null, or not empty; of nothing that has to be fetched
+  Backlog backlog_;  // of older tables
   std::uint64_t frozen_count_ = 0;  // tables that were ever frozen
   SequenceNumber committed_;
   SequenceNumber durable_;
+  SequenceNumber applied_;                  // that is in the image, but for the backlog
   SequenceNumber kept_;                     // what the owner is known to have kept of durable_
   SequenceNumber spilled_;                  // what the spill holds with the image; 0: there is none
   std::uint64_t prepared_bytes_ = 0;        // prepared and not yet committed
   std::uint64_t prepared_bytes_total_ = 0;  // ever
   std::uint64_t granted_bytes_ = 0;
   std::chrono::nanoseconds portion_begun_{0};
-  std::chrono::nanoseconds rested_{0};  // of the portion, for options_.catch_up
+  std::chrono::nanoseconds rested_{0};  // of it, for options_.catch_up
   std::optional<Missed> missed_;        // none: nothing is to be fetched
   bool grant_timer_set_ = false;
   bool timer_set_ = false;
+  bool due_ = false;           // what is pending waits no longer for more
+  bool fetches_next_ = false;  // of a table and the backlog, that is next
+  PortionSize fetch_portion_;
+  std::uint64_t written_before_fetch_ = 0;  // of prepared_bytes_total_
+  std::chrono::nanoseconds fetch_again_{0};
+  bool fetch_timer_set_ = false;
   bool retrying_ = false;                 // the applier failed, and rests until it is tried again
   bool told_unavailable_ = false;         // ... by apply_failed, and nothing was applied since
+  bool told_unfetched_ = false;           // likewise of the backlog
   UniqueFunction<void()> starting_over_;  // none: it is not
   std::uint64_t lives_ = 1;               // that it has begun
   bool emptying_ = false;

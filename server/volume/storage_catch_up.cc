@@ -18,8 +18,11 @@ void Storage::catch_up(SequenceNumber from, SequenceNumber to, SequenceNumber at
       [this, to, at, life = lives_](std::span<const BlockRange> extents) {
         if (life != lives_) return;
         if (!active_.since && !extents.empty()) active_.since = executor_.wall_time();
-        put_history(extents, at);
-        if (at == to) missed(extents);
+        if (at == to) {
+          missed(extents, at);
+        } else {
+          put_history(extents, at);
+        }
       },
       [this, from, to, at, life = lives_, before = missed_ ? missed_->bytes : 0,
        done = std::move(done)](const Result<void>& looked) mutable {
@@ -42,34 +45,39 @@ void Storage::catch_up(SequenceNumber from, SequenceNumber to, SequenceNumber at
       });
 }
 
-void Storage::missed(std::span<const BlockRange> extents) {
+// It does not count as lag: what is written meanwhile goes on.
+void Storage::missed(std::span<const BlockRange> extents, SequenceNumber at) {
   if (extents.empty()) return;
   if (!missed_) missed_ = Missed{executor_.monotonic_time()};
   active_.missed = true;
-  for (const BlockRange& extent : extents) missed_->bytes += extent.count.bytes();
+  for (const BlockRange& extent : extents) {
+    active_.runs->put(extent, content_as_of(at));
+    missed_->bytes += extent.count.bytes();
+  }
 }
 
-// What was written since it waits behind it, and counts with it.
 replication::CatchUpProgress Storage::catch_up_progress() const {
   if (!missed_) return {};
-  const std::uint64_t left =
-      (frozen_.missed ? frozen_.bytes : 0) + (active_.missed ? active_.bytes : 0);
+  const std::uint64_t left = missed_left_bytes();
   const std::uint64_t total = std::max(missed_->bytes, left);
   const std::chrono::duration<double> took = executor_.monotonic_time() - missed_->since;
   const double done = static_cast<double>(total - left);
   return {total, left, took.count() > 0 ? static_cast<std::uint64_t>(done / took.count()) : 0};
 }
 
+std::uint64_t Storage::missed_left_bytes() const {
+  return backlog_.missed_bytes() + (active_.missed ? active_.runs->history_bytes() : 0);
+}
+
 void Storage::tell_fetched() {
   if (!missed_) return;
-  if (!active_.missed && !frozen_.missed) missed_.reset();
+  if (!active_.missed && !backlog_.missed()) missed_.reset();
   if (events_.fetched) events_.fetched(catch_up_progress());
 }
 
-// Of a table that holds what was missed. What the table lacks because memory did not hold it is
-// fetched in time: whoever writes waits for that.
-UniqueFunction<bool(std::uint64_t)> Storage::may_fetch() {
-  if (!frozen_.missed || options_.catch_up == nullptr) return nullptr;
+// What was missed. What memory did not hold is fetched in time: whoever writes waits for that.
+UniqueFunction<bool(std::uint64_t)> Storage::throttled() {
+  if (!backlog_.first_was_missed() || options_.catch_up == nullptr) return nullptr;
   return [this](std::uint64_t bytes) {
     const std::chrono::nanoseconds now = executor_.monotonic_time();
     const std::chrono::nanoseconds wait = options_.catch_up->take(bytes, now);
@@ -100,12 +108,13 @@ void Storage::start_over(UniqueFunction<void()> done) {
   CHECK(!starting_over_);
   starting_over_ = std::move(done);
   ++lives_;
-  durable_ = committed_ = kept_ = SequenceNumber{};
+  durable_ = applied_ = committed_ = kept_ = SequenceNumber{};
   behind_ = false;
   remove_spill();
   forget();
   active_ = Table{};
   active_.runs = std::make_shared<PendingTable>();
+  backlog_ = Backlog{};
   missed_.reset();
   executor_.post([this, alive = alive_] {
     if (*alive && !stopped_) keep_start_over();

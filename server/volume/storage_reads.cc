@@ -45,13 +45,23 @@ void Storage::read_blocks(BlockRange range, std::span<std::byte> to,
   const auto part_of = [&](BlockRange part) {
     return to.subspan((part.first - range.first).bytes(), part.count.bytes());
   };
-  active_.runs->visit(range, [&](BlockRange part, const PendingContent* content) {
+  visit_pending(range, [&](BlockRange part, const PendingContent* content) {
     if (content != nullptr) return read_pending(part, *content, part_of(part), operation);
-    if (!frozen_.runs) return read_image(part, part_of(part), operation);
-    frozen_.runs->visit(part, [&](BlockRange inner, const PendingContent* frozen) {
-      if (frozen != nullptr) return read_pending(inner, *frozen, part_of(inner), operation);
-      read_image(inner, part_of(inner), operation);
-    });
+    read_image(part, part_of(part), operation);
+  });
+}
+
+// The newest of each part: as PendingTable::visit().
+void Storage::visit_pending(
+    BlockRange range, const std::function<void(BlockRange, const PendingContent*)>& visitor) const {
+  const auto of_backlog = [&](BlockRange part, const PendingContent* frozen) {
+    if (frozen != nullptr || backlog_.empty()) return visitor(part, frozen);
+    backlog_.visit(part, visitor);
+  };
+  active_.runs->visit(range, [&](BlockRange part, const PendingContent* active) {
+    if (active != nullptr) return visitor(part, active);
+    if (!frozen_.runs) return of_backlog(part, nullptr);
+    frozen_.runs->visit(part, of_backlog);
   });
 }
 

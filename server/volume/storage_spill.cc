@@ -34,10 +34,7 @@ Result<Spill::Contents> Storage::contents() const {
     if (content->kind == Kind::kHistory && !elsewhere) elsewhere = range.first;
     all.runs.push_back({range, *content});
   };
-  active_.runs->visit({Lbn{0}, {UINT64_MAX}}, [&](BlockRange range, const PendingContent* content) {
-    if (content != nullptr || !frozen_.runs) return add(range, content);
-    frozen_.runs->visit(range, add);
-  });
+  visit_pending({Lbn{0}, {UINT64_MAX}}, add);
   if (elsewhere) {
     return Error{ErrorCode::kUnavailable, "what was written to block " +
                                               std::to_string(elsewhere->value) +

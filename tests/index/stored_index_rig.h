@@ -120,6 +120,7 @@ class StoredIndexRig {
       const BlockRange range = any_range(i == 0 ? kBlocks : 200);
       compare_locate(range, at);
       compare_locate(range, SequenceNumber{0});
+      compare_locate_each(at);
       const SequenceNumber from{low + pick(at.value - low + 1)};
       compare_versions(range.first, from, at);
       compare_changed(from, at);
@@ -250,6 +251,25 @@ class StoredIndexRig {
     EXPECT_TRUE(std::ranges::equal(found, expected, same))
         << "blocks " << range.first.value << " + " << range.count.value << " at " << at.value
         << ": " << found.size() << " runs, " << expected.size() << " expected";
+  }
+  // Several at once, overlapping and of several moments too.
+  void compare_locate_each(SequenceNumber at) {
+    std::vector<VersionLookup::Asked> asked;
+    const BlockRange around = any_range(2'000);
+    for (std::uint64_t i = pick(40); i > 0; --i) {
+      BlockRange range = any_range(30);
+      if (pick(4) != 0) range.first = around.first + BlockCount{pick(around.count.value)};
+      range = range.intersect({Lbn{0}, BlockCount{kBlocks}});
+      if (!range.empty()) asked.push_back({range, pick(3) == 0 ? at : SequenceNumber{newest()}});
+    }
+    std::vector<std::vector<LocatedRun>> found;
+    consult([&](const VersionLookup& lookup) { found = lookup.locate_each(asked); });
+    ASSERT_EQ(found.size(), asked.size());
+    for (std::size_t i = 0; i < asked.size(); ++i) {
+      EXPECT_TRUE(std::ranges::equal(found[i], memory_.locate(asked[i].range, asked[i].at), same))
+          << "blocks " << asked[i].range.first.value << " + " << asked[i].range.count.value
+          << " at " << asked[i].at.value;
+    }
   }
   void compare_versions(Lbn block, SequenceNumber from, SequenceNumber to) {
     std::vector<SequenceNumber> found;

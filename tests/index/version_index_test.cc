@@ -45,6 +45,18 @@ TEST(AppendRun, RepeatedRunsShareTheirPayloadBlock) {
   EXPECT_EQ(out.size(), 1u);
 }
 
+TEST(PartOf, BeginsInTheMiddleOfThePayload) {
+  const LocatedRun run = log_run(10, 6, 3);
+  const LocatedRun part = part_of(run, {Lbn{12}, BlockCount{100}});
+  EXPECT_EQ(part.range, (BlockRange{Lbn{12}, BlockCount{4}}));
+  EXPECT_EQ(part.payload_block, 5u);
+  EXPECT_EQ(part.sequence, run.sequence);
+  LocatedRun repeated = run;
+  repeated.repeated = true;
+  EXPECT_EQ(part_of(repeated, {Lbn{12}, BlockCount{1}}).payload_block, 3u);
+  EXPECT_TRUE(part_of(run, {Lbn{16}, BlockCount{1}}).range.empty());
+}
+
 TEST(MergeExtents, SortsAndMergesWhatOverlapsOrTouches) {
   const auto range = [](std::uint64_t first, std::uint64_t count) {
     return BlockRange{Lbn{first}, BlockCount{count}};

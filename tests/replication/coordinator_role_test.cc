@@ -454,9 +454,11 @@ TEST_F(CoordinatorRoleTest, WritesWaitForTheSlowestStorageNodeButNotForLong) {
   EXPECT_EQ(all_sent<WriteMessage>(left_out).size(), 2u) << "to the logger, and to one of the two";
   EXPECT_EQ(sent<CommitMessage>(hear(Logged{kVolume, kEpoch, {21}}))->settled, SequenceNumber{21});
   EXPECT_TRUE(flush().empty()) << "the other one gets nothing";
-  // When it has written what it has, it goes on.
-  EXPECT_TRUE(hear(kOther, StorageProgress{kVolume, kEpoch, {18}, {18}, 9 * kBlockBytes}).empty());
-  const Actions back = hear(kOther, StorageProgress{kVolume, kEpoch, {18}, {19}, 9 * kBlockBytes});
+  // When there is room for a first grant again, it goes on.
+  EXPECT_TRUE(hear(kOther, StorageProgress{kVolume, kEpoch, {18}, {18}, 3 * kBlockBytes}).empty());
+  EXPECT_TRUE(hear(kOther, StorageProgress{kVolume, kEpoch, {17}, {18}, 9 * kBlockBytes}).empty())
+      << "that was of before";
+  const Actions back = hear(kOther, StorageProgress{kVolume, kEpoch, {18}, {18}, 4 * kBlockBytes});
   EXPECT_EQ(sent<Resume>(back)->settled, SequenceNumber{21});
   EXPECT_FALSE(role_.caught_up(kOther));
   hear(kOther, CaughtUp{kVolume, kEpoch, {18}});

@@ -119,9 +119,9 @@ TEST_F(LagGovernorTest, PortionsShrinkForASlowImageAndGrowForAFastOne) {
   governor_.written({.lag_bytes = first, .image_bytes = first, .took = seconds(1)});
   EXPECT_EQ(governor_.portion_bytes(), first / 2);
   for (int i = 0; i < 9; ++i) governor_.written({first, first, seconds(1)});
-  EXPECT_EQ(governor_.portion_bytes(), LagGovernor::kPortionBytesMin);
+  EXPECT_EQ(governor_.portion_bytes(), PortionSize::kBytesMin);
   governor_.written({first, kMiB / 2, milliseconds(1)});
-  EXPECT_EQ(governor_.portion_bytes(), LagGovernor::kPortionBytesMin) << "it was not a whole one";
+  EXPECT_EQ(governor_.portion_bytes(), PortionSize::kBytesMin) << "it was not a whole one";
   for (int i = 0; i < 9; ++i) governor_.written({32 * kMiB, 32 * kMiB, milliseconds(50)});
   EXPECT_EQ(governor_.portion_bytes(), 8 * kMiB) << "an eighth of the memory";
 }

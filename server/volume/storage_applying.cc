@@ -1,0 +1,252 @@
+// How what is pending gets into the image: what memory holds as a table at a time, and in turn with
+// it, a portion at a time, what has to be fetched from the history.
+#include <utility>
+
+#include "server/volume/storage.h"
+
+namespace mariner::volume {
+namespace {
+
+// Of fetching what was missed while hosts write: so many times as long as a portion took.
+constexpr int kRest = 3;
+
+}  // namespace
+
+void Storage::apply_later(std::chrono::nanoseconds delay) {
+  if (timer_set_ || stopped_) return;
+  timer_set_ = true;
+  executor_.after(delay, [this, alive = alive_] {
+    if (!*alive) return;
+    timer_set_ = false;
+    if (frozen_.runs) return;  // what has come since waits anew when that is in the image
+    apply_now();
+  });
+}
+
+void Storage::apply_now() {
+  due_ = true;
+  go_on();
+}
+
+// Whatever is next, unless something is under way: it goes on here when that ends.
+void Storage::go_on() {
+  if (stopped_ || applier_.running() || starting_over_ || putting_) return;
+  if (punching_) {
+    apply_waits_ = true;
+    return;
+  }
+  const bool fetch = may_fetch_now();
+  if (wants_table() && !(fetch && std::exchange(fetches_next_, false))) {
+    fetches_next_ = true;
+    if (!frozen_.runs) freeze();
+    if (frozen_.runs) return apply_table();
+    tell_durable();
+    return go_on();
+  }
+  if (fetch) return fetch_portion();
+  if (std::exchange(due_, false)) tell_durable();  // of voids alone
+  if (!active_.runs->empty()) apply_later(options_.apply_delay);
+}
+
+bool Storage::wants_table() const {
+  if (frozen_.runs) return true;
+  return !active_.runs->empty() && (due_ || large() || !drains_.empty());
+}
+
+// Whoever writes is to notice little of it when a node fetches what it missed: then that rests
+// after each portion.
+bool Storage::may_fetch_now() {
+  if (backlog_.empty()) return false;
+  const std::chrono::nanoseconds now = executor_.monotonic_time();
+  if (now >= fetch_again_) return true;
+  if (!std::exchange(fetch_timer_set_, true)) {
+    executor_.after(fetch_again_ - now, [this, alive = alive_] {
+      if (!*alive) return;
+      fetch_timer_set_ = false;
+      go_on();
+    });
+  }
+  return false;
+}
+
+// What memory does not hold goes to the backlog.
+void Storage::freeze() {
+  due_ = false;
+  ++frozen_count_;
+  if (active_.runs->history_bytes() == 0) {
+    frozen_ = std::exchange(active_, Table{});
+  } else {
+    split_active();
+  }
+  active_.runs = std::make_shared<PendingTable>();
+  if (!frozen_.runs) return;
+  active_.last = frozen_.last;
+  frozen_.bytes_frozen = frozen_.bytes;
+  frozen_.cost_frozen = frozen_.runs->cost_bytes();
+}
+
+void Storage::split_active() {
+  const Table all = std::exchange(active_, Table{});
+  active_.last = all.last;
+  const auto in_memory = std::make_shared<PendingTable>();
+  for (Lbn next{0};;) {
+    PendingTable::Run run = all.runs->next_run(next);
+    if (run.range.empty()) break;
+    next = run.range.end();
+    if (run.content.kind == PendingContent::Kind::kHistory) {
+      backlog_.add(run.range, run.content);
+    } else {
+      in_memory->put(run.range, std::move(run.content));
+    }
+  }
+  const bool nothing_else = in_memory->empty();
+  backlog_.added({nothing_else ? all.bytes : all.behind, all.missed, all.restores, all.since});
+  if (nothing_else) {
+    applied_ = all.last;
+    return;
+  }
+  frozen_.runs = in_memory;
+  frozen_.bytes = all.bytes - all.behind;
+  frozen_.last = all.last;
+  frozen_.since = all.since;
+}
+
+void Storage::apply_table() {
+  portion_begun_ = executor_.monotonic_time();
+  applier_.set_portion({governor_.portion_bytes() >> kBlockShift});
+  applier_.start({.table = frozen_.runs,
+                  .flushed = [this](Lbn end) { flushed(end); },
+                  .done = [this](const Result<void>& result) { applied(result); }});
+}
+
+// What was overwritten in the table leaves it in proportion. What was to be fetched for the same
+// blocks is older.
+void Storage::flushed(Lbn end) {
+  const std::uint64_t cost_before = frozen_.runs->cost_bytes();
+  const std::uint64_t bytes_before = frozen_.bytes;
+  for (Lbn next{0}; !backlog_.empty();) {
+    const BlockRange range = frozen_.runs->next_run(next).range;
+    if (range.empty() || range.first >= end) break;
+    next = std::min(range.end(), end);
+    backlog_.remove(BlockRange::between(range.first, next));
+  }
+  frozen_.runs->erase_before(end);
+  const std::uint64_t cost = frozen_.runs->cost_bytes();
+  frozen_.bytes = static_cast<std::uint64_t>(static_cast<double>(frozen_.bytes_frozen) *
+                                             static_cast<double>(cost) /
+                                             static_cast<double>(frozen_.cost_frozen));
+  const std::chrono::nanoseconds now = executor_.monotonic_time();
+  governor_.written({.lag_bytes = bytes_before - frozen_.bytes,
+                     .image_bytes = cost_before - cost,
+                     .took = now - std::exchange(portion_begun_, now)});
+  applier_.set_portion({governor_.portion_bytes() >> kBlockShift});
+  update_grant();
+}
+
+void Storage::applied(const Result<void>& result) {
+  if (!ended()) return;
+  if (!result) {
+    tell_failed(result.error(), told_unavailable_);
+    return apply_again();
+  }
+  told_unavailable_ = false;
+  applied_ = frozen_.last;
+  frozen_ = Table{};
+  tell_durable();
+  go_on();
+}
+
+void Storage::fetch_portion() {
+  if (backlog_.first()->empty()) {  // the newer part takes its place
+    tell_durable();
+    return go_on();
+  }
+  portion_begun_ = executor_.monotonic_time();
+  rested_ = {};
+  written_before_fetch_ = prepared_bytes_total_;
+  applier_.set_portion({fetch_portion_.bytes() >> kBlockShift});
+  applier_.start({.table = backlog_.first(),
+                  .one_portion = true,
+                  .flushed = [this](Lbn end) { fetched(end); },
+                  .may_fetch = throttled(),
+                  .done = [this](const Result<void>& result) { fetched_portion(result); }});
+}
+
+// Tables are applied meanwhile if the history cannot be asked now.
+void Storage::fetched_portion(const Result<void>& result) {
+  if (!ended()) return;
+  if (!result) {
+    tell_failed(result.error(), told_unfetched_);
+    fetch_again_ = executor_.monotonic_time() + kRetryDelay;
+  } else {
+    told_unfetched_ = false;
+    tell_durable();
+  }
+  go_on();
+}
+
+void Storage::fetched(Lbn end) {
+  const std::uint64_t cost_before = backlog_.first()->cost_bytes();
+  const std::uint64_t bytes_before = backlog_.bytes();
+  backlog_.remove_first_before(end);
+  const std::uint64_t image_bytes = cost_before - backlog_.first()->cost_bytes();
+  const std::chrono::nanoseconds now = executor_.monotonic_time();
+  const std::chrono::nanoseconds took = now - portion_begun_ - rested_;
+  fetch_portion_.written(image_bytes, took);
+  if (!backlog_.first_was_missed()) {
+    governor_.fetched({bytes_before - backlog_.bytes(), image_bytes, took});
+  } else if (prepared_bytes_total_ > written_before_fetch_) {
+    fetch_again_ = now + kRest * took;
+  }
+  tell_fetched();
+  update_grant();
+}
+
+// The applier rests. False: and so it will.
+bool Storage::ended() {
+  if (starting_over_) {
+    empty_image();
+    return false;
+  }
+  punch_next();
+  return !stopped_;
+}
+
+// With nothing more pending, what came since (voids, or a rollback that moved nothing) is in the
+// image as well.
+void Storage::tell_durable() {
+  SequenceNumber now = std::max(durable_, backlog_.advance(applied_));
+  if (nothing_pending()) {
+    now = std::max(now, active_.last);
+    active_.since.reset();
+  }
+  tell_fetched();
+  if (now > durable_) {
+    durable_ = now;
+    if (events_.durable) events_.durable(durable_);
+  }
+  while (!drains_.empty() && drains_.front().until <= durable_) {
+    Done done = std::move(drains_.front().done);
+    drains_.pop_front();
+    done({});
+  }
+  update_grant();
+}
+
+void Storage::tell_failed(const Error& error, bool& told_unavailable) {
+  const bool unavailable = error.code == ErrorCode::kUnavailable;
+  const bool told = std::exchange(told_unavailable, unavailable) && unavailable;
+  if (!told && events_.apply_failed) events_.apply_failed(error);
+}
+
+// One retry is under way at most, however often something else begins to apply meanwhile.
+void Storage::apply_again() {
+  if (std::exchange(retrying_, true)) return;
+  executor_.after(kRetryDelay, [this, alive = alive_] {
+    if (!*alive) return;
+    retrying_ = false;
+    apply_now();
+  });
+}
+
+}  // namespace mariner::volume

@@ -1,0 +1,225 @@
+// Tables and the backlog in turn.
+#include <map>
+#include <random>
+#include <string>
+
+#include "tests/server/volume/stored_volume_fixture.h"
+
+namespace mariner::volume {
+namespace {
+
+class StorageApplyingTest : public StoredVolumeTest {
+ protected:
+  void missed(std::uint64_t to, BlockRange extent) {
+    stored_->storage().catch_up(committed_, {to}, {to}, [] {});
+    committed_ = {to};
+    AskedHistory::Changed asked = AskedHistory::next(history_.changes);
+    asked.portion(std::span(&extent, 1));
+    asked.done({});
+  }
+  void put(std::uint64_t sequence, BlockRange extent, char letter) {
+    write(sequence, extent, letter);
+    committed_ = {sequence};
+  }
+
+  SequenceNumber committed_{5};
+};
+
+TEST_F(StorageApplyingTest, WhatIsWrittenGoesOnWhileTheHistoryIsAskedForTheRest) {
+  make({.frontier = {5}, .last = {5}});
+  missed(20, {{1}, {2}});
+  apply();
+  ASSERT_EQ(history_.locates.size(), 1u);
+  put(21, {{0}, {1}}, 'n');
+  AskedHistory::next(history_.locates).done(Error{ErrorCode::kUnavailable, "away"});
+  executor_.run_ready();
+  apply();
+  AskedHistory::next(history_.locates).done(Error{ErrorCode::kUnavailable, "away"});
+  executor_.run_ready();
+  EXPECT_EQ(failures_, 1) << "told once";
+  EXPECT_EQ(image(), "niiiii") << "it waits for nobody";
+  EXPECT_EQ(durable_, SequenceNumber{0}) << "but what was missed is older";
+  apply();
+  answer({run({{1}, {2}}, Source::kLog, 'h')});
+  EXPECT_EQ(image(), "nhhiii");
+  EXPECT_EQ(durable_, SequenceNumber{21});
+}
+
+TEST_F(StorageApplyingTest, WhatIsWrittenAnewNeedNotBeFetched) {
+  Throttle throttle(2 * kBlockBytes);
+  make({.frontier = {5}, .last = {5}}, {.catch_up = &throttle});
+  missed(20, {{1}, {2}});
+  apply();
+  answer({run({{1}, {2}}, Source::kLog, 'h')});
+  missed(30, {{1}, {4}});
+  apply();
+  put(31, {{2}, {2}}, 'n');
+  apply();
+  answer({run({{1}, {4}}, Source::kLog, 'g')});
+  EXPECT_EQ(image(), "ignngi") << "it was under way";
+  missed(40, {{1}, {4}});
+  put(41, {{1}, {4}}, 'm');
+  apply();
+  EXPECT_EQ(image(), "immmmi");
+  EXPECT_TRUE(history_.locates.empty());
+  EXPECT_EQ(durable_, SequenceNumber{41});
+}
+
+TEST_F(StorageApplyingTest, WhoFetchesWhatItMissedRestsWhileHostsWrite) {
+  make({.frontier = {5}, .last = {5}}, {.portion_bytes_max = kBlockBytes});
+  missed(20, {{1}, {3}});
+  apply();
+  const auto fetch = [&](std::uint64_t block) {
+    executor_.advance(std::chrono::seconds(1));
+    answer({run({{block}, {1}}, Source::kLog, 'h')});
+  };
+  put(21, {{0}, {1}}, 'n');
+  fetch(1);
+  EXPECT_TRUE(history_.locates.empty());
+  executor_.advance(std::chrono::milliseconds(2900));
+  EXPECT_TRUE(history_.locates.empty());
+  executor_.advance(std::chrono::milliseconds(200));
+  fetch(2);
+  fetch(3);
+  EXPECT_EQ(image(), "nhhhii") << "when nobody writes there is no need for a rest";
+}
+
+// Writes, blocks that were missed, rollbacks, failures and little memory in any order: reads are
+// right, the image holds at any time what was durable or something newer, and holds all in the end.
+class StorageApplyingCampaign : public StorageApplyingTest,
+                                public ::testing::WithParamInterface<std::uint64_t> {
+ protected:
+  std::uint64_t below(std::uint64_t n) { return random_() % n; }
+  BlockRange some_blocks() {
+    const std::uint64_t first = below(kBlocks);
+    return {{first}, {1 + below(std::min<std::uint64_t>(5, kBlocks - first))}};
+  }
+  void wrote(BlockRange extent, char letter) {
+    for (std::uint64_t at = extent.first.value; at < extent.end().value; ++at) {
+      blocks_[at][committed_.value] = letter;
+    }
+  }
+  char as_of(std::uint64_t block, std::uint64_t at) const {
+    const auto& versions = blocks_[block];
+    const auto next = versions.upper_bound(at);
+    return next == versions.begin() ? 'i' : std::prev(next)->second;
+  }
+  void answer_one() {
+    if (history_.locates.empty()) return;
+    AskedHistory::Locate asked = AskedHistory::next(history_.locates);
+    if (below(8) == 0) return asked.done(Error{ErrorCode::kUnavailable, "away"});
+    History::Located found;
+    for (const History::Lookup& lookup : asked.lookups) {
+      ASSERT_TRUE(lookup.with_bytes);
+      for (std::uint64_t at = lookup.range.first.value; at < lookup.range.end().value; ++at) {
+        found.runs.push_back(run({{at}, {1}}, Source::kLog, as_of(at, lookup.at.value)));
+      }
+    }
+    asked.done(std::move(found));
+  }
+  void answer_reads() {
+    while (!history_.reads.empty()) {
+      AskedHistory::Read asked = AskedHistory::next(history_.reads);
+      for (std::uint64_t i = 0; i < asked.range.count.value; ++i) {
+        std::memset(&asked.to[i * kBlockBytes], as_of(asked.range.first.value + i, asked.at.value),
+                    kBlockBytes);
+      }
+      asked.done(std::vector<BlockRange>{});
+      executor_.run_ready();
+    }
+  }
+  void act() {
+    const BlockRange extent = some_blocks();
+    const char letter = static_cast<char>('A' + below(26));
+    switch (below(8)) {
+      case 0:
+        committed_ = {committed_.value + 1 + below(3)};
+        wrote(extent, letter);
+        stored_->storage().catch_up({committed_.value - 1}, committed_, committed_, [] {});
+        tell_changed(extent);
+        break;
+      case 1: {  // blocks become what they were
+        const std::uint64_t target =
+            committed_.value - below(std::min<std::uint64_t>(9, committed_.value));
+        std::map<std::uint64_t, char> then;
+        for (std::uint64_t at = 0; at < kBlocks; ++at) then[at] = as_of(at, target);
+        const SequenceNumber before = committed_;
+        committed_ = {committed_.value + 1};
+        for (std::uint64_t at = 0; at < kBlocks; ++at) blocks_[at][committed_.value] = then[at];
+        stored_->storage().catch_up({target}, before, committed_, [] {});
+        tell_changed({{0}, {kBlocks}});
+        break;
+      }
+      case 2: executor_.advance(std::chrono::milliseconds(below(1500))); break;
+      case 3:
+        if (below(4) == 0) {
+          disk_.fail_writes(1 + below(2), test::FaultyDisk::Remains::kSomeSectors);
+        }
+        break;
+      case 4:
+      case 5: answer_one(); break;
+      default:
+        committed_ = {committed_.value + 1};
+        wrote(extent, letter);
+        write(committed_.value, extent, letter);
+    }
+    executor_.run_ready();
+  }
+  void tell_changed(BlockRange extent) {
+    AskedHistory::Changed asked = AskedHistory::next(history_.changes);
+    asked.portion(std::span(&extent, 1));
+    asked.done({});
+  }
+  void check() {
+    const std::uint64_t durable = stored_->storage().durable().value;
+    const std::string image = text_of(disk_.bytes({0, kBlocks * kBlockBytes}));
+    for (std::uint64_t at = 0; at < kBlocks; ++at) {
+      bool held = as_of(at, durable) == image[at];
+      const auto& versions = blocks_[at];
+      for (auto it = versions.upper_bound(durable); it != versions.end(); ++it) {
+        held |= it->second == image[at];
+      }
+      ASSERT_TRUE(held) << "block " << at << " has " << image[at] << ", durable is " << durable;
+    }
+  }
+  void check_read() {
+    const BlockRange range = some_blocks();
+    begin_read(range);
+    answer_reads();
+    std::string expected;
+    for (std::uint64_t at = range.first.value; at < range.end().value; ++at) {
+      expected += as_of(at, committed_.value);
+    }
+    ASSERT_EQ(read_, expected);
+  }
+
+  std::mt19937_64 random_{GetParam()};
+  std::map<std::uint64_t, char> blocks_[kBlocks];  // the contents that came with each write
+};
+
+TEST_P(StorageApplyingCampaign, TheImageGetsWhatItIsToHold) {
+  make({.frontier = {5}, .last = {5}}, {.pending_memory_max = (2 + below(6)) * kBlockBytes,
+                                        .apply_delay = std::chrono::milliseconds(100),
+                                        .portion_bytes_max = (1 + below(4)) * kBlockBytes});
+  for (int i = 0; i < 400 && !HasFatalFailure(); ++i) {
+    act();
+    check();
+    check_read();
+  }
+  for (int i = 0; i < 500 && stored_->storage().durable() < committed_; ++i) {
+    executor_.advance(std::chrono::milliseconds(100));
+    answer_one();
+    executor_.run_ready();
+  }
+  EXPECT_EQ(durable_, committed_);
+  check();
+  EXPECT_EQ(stored_->storage().lag_bytes(), 0u);
+  EXPECT_EQ(stored_->storage().catch_up_progress(), replication::CatchUpProgress{});
+  EXPECT_FALSE(stored_->storage().restoring());
+  EXPECT_FALSE(stored_->storage().oldest_unapplied());
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, StorageApplyingCampaign, ::testing::Range<std::uint64_t>(1, 101));
+
+}  // namespace
+}  // namespace mariner::volume
