@@ -110,6 +110,11 @@ struct FloorRaised {
   Epoch epoch;
   VersionTime time;
 };
+// The log runs low, and keeps what it has because not every image holds it.
+struct RoomWanted {
+  VolumeId volume;
+  Epoch epoch;
+};
 // A write never became durable and never will. It is to be voided.
 struct LogFailed {
   VolumeId volume;
@@ -211,7 +216,7 @@ struct Refused {
 
 using ToLogger =
     std::variant<OpenLog, WriteMessage, VoidMessage, FrontierMessage, RaiseFloor, BeginAnew>;
-using FromLogger = std::variant<LogOpened, Logged, LogFailed, FloorRaised, Refused>;
+using FromLogger = std::variant<LogOpened, Logged, LogFailed, FloorRaised, RoomWanted, Refused>;
 using ToStorage =
     std::variant<OpenStorage, Resume, WriteMessage, VoidMessage, CommitMessage, Harden, LogLost>;
 using FromStorage = std::variant<StorageOpened, CaughtUp, StorageProgress, Hardened, Refused>;

@@ -146,6 +146,8 @@ void CoordinatorHost::carry_out(CoordinatorRole::Action& action) {
     if (events_.change_logs) events_.change_logs(change->away);
   } else if (auto* waits = std::get_if<CoordinatorRole::WritesWait>(&action)) {
     if (events_.writes_wait) events_.writes_wait(waits->why);
+  } else if (auto* given_up = std::get_if<CoordinatorRole::GivenUp>(&action)) {
+    if (events_.given_up) events_.given_up(*given_up);
   } else if (std::holds_alternative<CoordinatorRole::Ready>(action)) {
     if (events_.ready) events_.ready();
   } else if (auto* superseded = std::get_if<CoordinatorRole::Superseded>(&action)) {

@@ -46,6 +46,7 @@ class CoordinatorHost final : public Replicator {
     UniqueFunction<void(std::optional<LogAway>)> change_logs{};
     // The logger is away, and writes wait for it, because of this. Told again and again.
     UniqueFunction<void(const Error&)> writes_wait{};
+    UniqueFunction<void(const CoordinatorRole::GivenUp&)> given_up{};
   };
 
   // All outlive it. Events run in turns of their own, or from within received().

@@ -329,6 +329,11 @@ void CoordinatorRole::fail(SequenceNumber sequence, const Error& error, VersionT
   carry_out(actions, out);
 }
 
+void CoordinatorRole::hear(LogLink& /*log*/, NodeId /*node*/, const RoomWanted& /*message*/,
+                           VersionTime /*now*/, Actions& /*out*/) {
+  room_wanted_ = !away_;  // (a journal waits for the logger, not for an image)
+}
+
 void CoordinatorRole::hear(LogLink& /*log*/, NodeId /*node*/, const FloorRaised& message,
                            VersionTime /*now*/, Actions& out) {
   if (!writes_) return;

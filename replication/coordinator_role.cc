@@ -183,16 +183,17 @@ void CoordinatorRole::move_frontier() {
 }
 
 void CoordinatorRole::watch_absence(NodeId node, StorageLink& storage,
-                                    std::chrono::nanoseconds monotonic) {
+                                    std::chrono::nanoseconds monotonic, Actions& out) {
   const bool away = storage.link == Link::kDown || storage.link == Link::kOpening;
-  if (!away || node == beside_) {
-    storage.away_since.reset();
-  } else if (!storage.away_since) {
-    storage.away_since = monotonic;
-  } else if (!storage.absent && monotonic - *storage.away_since >= options_.absent_max) {
-    storage.absent = true;
-    move_frontier();
-  }
+  if (!away || node == beside_) return storage.away_since.reset();
+  if (!storage.away_since) storage.away_since = monotonic;
+  if (storage.absent) return;
+  const std::chrono::nanoseconds is_away = monotonic - *storage.away_since;
+  const bool too_long = is_away >= options_.absent_max;
+  if (!too_long && !(room_wanted_ && is_away >= options_.absent_for_room)) return;
+  storage.absent = true;
+  move_frontier();
+  out.emplace_back(GivenUp{node, !too_long});
 }
 
 SequenceNumber CoordinatorRole::durable_at(NodeId node) const {
@@ -355,7 +356,8 @@ void CoordinatorRole::tell_settled(StorageLink& storage, NodeId node, Actions& o
 
 void CoordinatorRole::tick(VersionTime now, std::chrono::nanoseconds monotonic, Actions& out) {
   if (phase_ != Phase::kServing) return;
-  for (auto& [node, storage] : storages_) watch_absence(node, storage, monotonic);
+  for (auto& [node, storage] : storages_) watch_absence(node, storage, monotonic, out);
+  room_wanted_ = false;
   if (!away_ && !changing_ && logs_.begin()->second.link == Link::kOpen &&
       writes_->frontier() > told_frontier_) {
     told_frontier_ = writes_->frontier();

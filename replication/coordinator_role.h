@@ -72,6 +72,8 @@ class CoordinatorRole {
     // does not wait for it. When it is back, and lacks what others' images alone hold by then, it
     // starts over.
     std::chrono::nanoseconds absent_max = std::chrono::hours(1);
+    // ... or for so long, when the log needs room.
+    std::chrono::nanoseconds absent_for_room = std::chrono::seconds(10);
   };
   struct Start {
     VolumeId volume;
@@ -117,6 +119,11 @@ class CoordinatorRole {
   struct WritesWait {
     Error why;
   };
+  // A storage node has been away for too long: what its image lacks the log may give up.
+  struct GivenUp {
+    NodeId node;
+    bool for_room = false;  // the log would have been full
+  };
   // From here on writes are stamped.
   struct Ready {};
   // A participant has promised a newer epoch: this role is over. What was not answered never is.
@@ -124,7 +131,7 @@ class CoordinatorRole {
     Epoch by;
   };
   using Action = std::variant<ToLog, ToStore, Disconnect, DisconnectLogger, FetchLogged, ChangeLogs,
-                              WritesWait, Ready, Superseded, Answer, Settled>;
+                              WritesWait, GivenUp, Ready, Superseded, Answer, Settled>;
   using Actions = std::vector<Action>;
 
   CoordinatorRole(const Start& start, const Options& options);
@@ -219,6 +226,7 @@ class CoordinatorRole {
   void hear(LogLink& log, NodeId node, const Logged& message, VersionTime now, Actions& out);
   void hear(LogLink& log, NodeId node, const LogFailed& message, VersionTime now, Actions& out);
   void hear(LogLink& log, NodeId node, const FloorRaised& message, VersionTime now, Actions& out);
+  void hear(LogLink& log, NodeId node, const RoomWanted& message, VersionTime now, Actions& out);
   void hear(LogLink& log, NodeId node, const Refused& message, VersionTime now, Actions& out);
   void hear(StorageLink& storage, NodeId node, const StorageOpened& message, VersionTime now,
             Actions& out);
@@ -261,7 +269,8 @@ class CoordinatorRole {
   void move_frontier();
   void choose_beside(VersionTime now, Actions& out);
   [[nodiscard]] bool rebuildable(NodeId node) const;
-  void watch_absence(NodeId node, StorageLink& storage, std::chrono::nanoseconds monotonic);
+  void watch_absence(NodeId node, StorageLink& storage, std::chrono::nanoseconds monotonic,
+                     Actions& out);
   void resume(StorageLink& storage, NodeId node, VersionTime now, Actions& out);
   void carry_out(replication::Actions& actions, Actions& out);
   void tell_settled(StorageLink& storage, NodeId node, Actions& out);
@@ -299,8 +308,9 @@ class CoordinatorRole {
   std::optional<LogReturn> return_;  // while the logger is away
   std::uint64_t return_near_;
   std::optional<std::chrono::nanoseconds> return_near_since_;
-  bool holding_ = false;   // nothing is settled now
-  bool changing_ = false;  // nor later: ChangeLogs has been asked for
+  bool room_wanted_ = false;  // the log has asked since the last tick
+  bool holding_ = false;      // nothing is settled now
+  bool changing_ = false;     // nor later: ChangeLogs has been asked for
 };
 
 }  // namespace mariner::replication

@@ -25,6 +25,12 @@ void LoggerHost::closed(ConnectionId connection) {
   peers_.erase(connection);
 }
 
+void LoggerHost::want_room() {
+  LoggerRole::Actions actions;
+  role_.want_room(actions);
+  run(actions);
+}
+
 void LoggerHost::run(LoggerRole::Actions& actions) {
   flush_later();
   queue_.run(actions, [this](LoggerRole::Action& action) {

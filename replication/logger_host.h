@@ -27,6 +27,9 @@ class LoggerHost {
   void received(ConnectionId from, ToLogger message);
   void closed(ConnectionId connection);
 
+  // As LoggerRole has it.
+  void want_room();
+
   [[nodiscard]] const LoggerRole& role() const { return role_; }
 
  private:

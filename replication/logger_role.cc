@@ -86,6 +86,11 @@ void LoggerRole::promised(const Promise& promise, const Result<void>& result, Ac
   open_when_ready(out);
 }
 
+void LoggerRole::want_room(Actions& out) {
+  const auto heard = door_.heard();
+  if (heard) out.emplace_back(Send{*heard, RoomWanted{volume_, door_.epoch()}});
+}
+
 void LoggerRole::open_when_ready(Actions& out) {
   if (appending_ > 0 || !door_.can_open()) return;
   if (last_ < begin_) {

@@ -67,6 +67,9 @@ class LoggerRole {
   void void_appended(SequenceRange numbers, const Result<void>& result, Actions& out);
   void begun_anew(const BeginHistory& beginning, const Result<void>& result, Actions& out);
 
+  // The log is to be given up further, and cannot be as long as the frontier stands.
+  void want_room(Actions& out);
+
   // At the end of a turn: says what has become settled.
   void flush(Actions& out);
 

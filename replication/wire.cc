@@ -103,6 +103,9 @@ void put(const FloorRaised& m, NodeMessage& out) {
   out.mutable_floor_raised()->set_epoch(m.epoch.value);
   out.mutable_floor_raised()->set_time(m.time.ns);
 }
+void put(const RoomWanted& m, NodeMessage& out) {
+  out.mutable_room_wanted()->set_epoch(m.epoch.value);
+}
 void put(const StorageOpened& m, NodeMessage& out) {
   out.mutable_storage_opened()->set_epoch(m.epoch.value);
   out.mutable_storage_opened()->set_committed(m.committed.value);
@@ -329,6 +332,7 @@ Result<Envelope> decode(std::string_view header, Payload payload) {
     case NodeMessage::kFloorRaised:
       back = FloorRaised{volume, {from.floor_raised().epoch()}, {from.floor_raised().time()}};
       break;
+    case NodeMessage::kRoomWanted: back = RoomWanted{volume, {from.room_wanted().epoch()}}; break;
     case NodeMessage::kStorageOpened:
       back = StorageOpened{volume,
                            {from.storage_opened().epoch()},

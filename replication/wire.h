@@ -31,8 +31,8 @@ struct CloseChannel {};
 using FromCoordinator =
     std::variant<OpenLog, OpenStorage, Resume, WriteMessage, VoidMessage, FrontierMessage,
                  RaiseFloor, CommitMessage, Harden, BeginAnew, LogLost, CloseChannel>;
-using ToCoordinator = std::variant<LogOpened, Logged, LogFailed, FloorRaised, StorageOpened,
-                                   CaughtUp, StorageProgress, Hardened, Refused>;
+using ToCoordinator = std::variant<LogOpened, Logged, LogFailed, FloorRaised, RoomWanted,
+                                   StorageOpened, CaughtUp, StorageProgress, Hardened, Refused>;
 
 struct Envelope {
   std::uint64_t channel = 0;

@@ -43,6 +43,10 @@ struct TargetPart::Term final : public volume::CurrentReader {
               .writes_wait =
                   [&part](const Error& why) {
                     if (part.events_.writes_wait) part.events_.writes_wait(why);
+                  },
+              .given_up =
+                  [&part](const replication::CoordinatorRole::GivenUp& which) {
+                    if (part.events_.given_up) part.events_.given_up(which);
                   }}),
         elsewhere(role != nullptr ? nullptr
                                   : std::make_unique<RemoteCurrent>(

@@ -64,6 +64,7 @@ class TargetPart {
     UniqueFunction<void(const Error&)> failed;  // the cluster's record is of no use
     // The logger is away, and writes wait for it, because of this. Told again and again.
     UniqueFunction<void(const Error&)> writes_wait{};
+    UniqueFunction<void(const replication::CoordinatorRole::GivenUp&)> given_up{};
   };
 
   TargetPart(const Options& options, const Parts& parts, Events events);

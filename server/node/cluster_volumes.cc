@@ -8,6 +8,7 @@
 #include "server/node/cluster_definition.h"
 #include "server/node/identity.h"
 #include "server/node/names.h"
+#include "server/node/target_log.h"
 
 namespace mariner::node {
 
@@ -291,29 +292,12 @@ void ClusterVolumes::begin_target(ClusterVolume& volume, volume::History& histor
     storage = &volume.storage->storage();
   }
   cluster::TargetPart::Events events;
-  events.elected = [this, name = meta.name()](const manager::VolumeRecord& record) {
-    parts_.log.info("coordinates a volume", {{"volume", name}, {"epoch", record.epoch.value}});
-    waits_told_.erase(name);
-    if (record.away) {
-      parts_.log.warning(
-          "a volume's logger is away: the storage nodes keep what is written until it is back",
-          {{"volume", name}, {"since", record.away->since.value}});
-    }
-  };
-  events.writes_wait = [this, name = meta.name()](const Error& why) {
-    const std::string text = to_string(why);
-    if (std::exchange(waits_told_[name], text) == text) return;
-    parts_.log.warning("a volume's writes wait", {{"volume", name}, {"because", text}});
-  };
+  log_events(events, parts_.log, meta.name());
   events.changed = [this, id = options.volume](cluster::TargetPart::State state) {
     target_changed(id, state);
   };
   events.prepare = [this, id = options.volume](UniqueFunction<void()> done) {
     take_reservations(id, std::move(done));
-  };
-  events.failed = [this, name = meta.name()](const Error& error) {
-    parts_.log.error("a volume cannot be coordinated",
-                     {{"volume", name}, {"error", to_string(error)}});
   };
   volume.target = std::make_unique<cluster::TargetPart>(
       options,

@@ -114,9 +114,8 @@ class ClusterVolumes {
   bool resigned_ = false;
   bool closed_ = false;
   std::map<std::uint32_t, ClusterVolume> volumes_;
-  std::map<std::uint32_t, meta::Volume> known_;    // of the node's store
-  std::set<std::uint32_t> failed_;                 // to begin: told once
-  std::map<std::string, std::string> waits_told_;  // why writes wait, by volume: told once
+  std::map<std::uint32_t, meta::Volume> known_;  // of the node's store
+  std::set<std::uint32_t> failed_;               // to begin: told once
   std::set<std::string> told_;  // what makes no sense of what the shared store has now
 };
 

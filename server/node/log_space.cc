@@ -141,7 +141,8 @@ void LogSpace::ended(const Result<Reclaimer::Report>& report) {
       ++tracks_freed_;
       stuck_ = false;
       shortened_.clear();
-      needed_since_.reset();
+      // Who writes on in a log that is full of what is kept waits once, not for each track.
+      if (!low()) needed_since_.reset();
       if (wanted()) begin();
       return;
     case Reclaimer::Outcome::kLater: return again(critical() ? kSoon : kLater);
@@ -156,7 +157,7 @@ void LogSpace::ended(const Result<Reclaimer::Report>& report) {
   // The windows move on with time: the next tick tries again.
   shortened_.clear();
   not_before_ = parts_.executor.monotonic_time() + kPause;
-  if (!critical()) needed_since_.reset();
+  if (!low()) needed_since_.reset();
   stuck_ = critical();
   if (stuck_) parts_.log_stack.writer().retry();
 }

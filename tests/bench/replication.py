@@ -79,7 +79,7 @@ class Scale:
 
 
 STORAGE = {"pending_memory": "64M", "lag_max": "128M", "apply_delay": "200ms"}
-FULL = Scale("full", 5, 0.6, 3, 512 * MIB, 60, 2, 5, 10 * GIB, 3 * GIB, STORAGE)
+FULL = Scale("full", 5, 0.6, 3, 512 * MIB, 60, 2, 5, 16 * GIB, 3 * GIB, STORAGE)
 SHORT = Scale("short", 1, 0.2, 0.8, 64 * MIB, 3, 0.8, 2, GIB, GIB, STORAGE)
 CATCH_UP_S_MAX = 120
 
@@ -223,7 +223,7 @@ class Bench:
     def _prepare(self, everybody: dict):
         for name, server in everybody.items():
             say(f"preparing {NAMES[name]}")
-            if not wait_initialised(server.logger_pid, server.log_bytes, 120 if self.scale is FULL else 4):
+            if not wait_initialised(server.logger_pid, server.log_bytes, 180 if self.scale is FULL else 4):
                 self.notes.append("Parts of a log's space had not been written before the measurement began; synchronous writes "
                                   "to such space cost the file system's journal as well.")
             run = run_iscsi(FILL, Target(server.url, 0, prefix=self.host),

@@ -21,21 +21,47 @@ def starts_over(node) -> bool:
     return any("the image is made anew" in line for line in node.log_lines())
 
 
+def begin(cluster: Cluster, campaign: hammer.Campaign) -> tuple:
+    """The node that serves, and the mirror, which is killed."""
+    cluster.add_volume("db1", size="64M", window="1s")
+    cluster.start()
+    server = cluster.server_of("db1")
+    campaign.run(server.volume_url("db1"), "--writes", 400, "--depth", 32, "--seed", 1)
+    cluster.wait_healed("db1")
+    mirror = next(cluster[name] for name in "ab" if cluster[name] is not server)
+    mirror.kill()
+    return server, mirror
+
+
+def go_round(server, campaign: hammer.Campaign):
+    """Writes twice as much as the log holds."""
+    written, seed = 0, 2
+    while written < 2 * LOG_BYTES:
+        report = campaign.run(server.volume_url("db1"), "--writes", 500, "--depth", 32, "--seed", seed)
+        written += report["payload_bytes"]
+        seed += 1
+
+
+def test_a_log_that_needs_room_does_not_wait_for_a_mirror_that_is_away(folder):
+    with Cluster(folder, LEASE, log=SMALL_LOG, storage=SMALL_LAG) as cluster:
+        campaign = hammer.Campaign(folder / "hammer")
+        server, mirror = begin(cluster, campaign)
+        go_round(server, campaign)
+        assert any("the log needs room" in line for line in server.log_lines())
+        mirror.start()
+        mariner.wait_until(lambda: starts_over(mirror), 60, f"{mirror.name} starts over")
+        cluster.wait_healed("db1")
+        assert campaign.verify(server.volume_url("db1"))["faults"] == []
+        for name in "ab":
+            assert cluster[name].stop() == 0
+        assert cluster.image("a").read_bytes() == cluster.image("b").read_bytes()
+
+
 def test_the_log_goes_on_without_a_mirror_which_is_built_anew_when_it_returns(folder):
     with Cluster(folder, LEASE, log=SMALL_LOG, storage=SMALL_LAG, more={"absent_max": "2s"}) as cluster:
-        cluster.add_volume("db1", size="64M", window="1s")
-        cluster.start()
         campaign = hammer.Campaign(folder / "hammer")
-        server = cluster.server_of("db1")
-        campaign.run(server.volume_url("db1"), "--writes", 400, "--depth", 32, "--seed", 1)
-        cluster.wait_healed("db1")
-        mirror = next(cluster[name] for name in "ab" if cluster[name] is not server)
-        mirror.kill()
-        written, seed = 0, 2
-        while written < 2 * LOG_BYTES:
-            report = campaign.run(server.volume_url("db1"), "--writes", 500, "--depth", 32, "--seed", seed)
-            written += report["payload_bytes"]
-            seed += 1
+        server, mirror = begin(cluster, campaign)
+        go_round(server, campaign)
         assert sequence_of(cluster["c"].ask("volume", "show", "db1")["oldest"]) > 0
         before = lun_checksum(server.volume_url("db1"), folder / "copy")
         mirror.start()

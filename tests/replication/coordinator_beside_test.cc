@@ -72,9 +72,14 @@ class BesideTest : public ::testing::Test {
     role_.received(kLogger, Logged{kVolume, kEpoch, {through}}, kNow, out);
     return out;
   }
-  void tick(std::chrono::nanoseconds now) {
+  Actions tick(std::chrono::nanoseconds now) {
     Actions out;
     role_.tick(kNow, now, out);
+    return out;
+  }
+  void room_wanted() {
+    Actions out;
+    role_.received(kLogger, RoomWanted{kVolume, kEpoch}, kNow, out);
   }
   // Who is told to commit before the first answer.
   static std::vector<NodeId> committed_before_answer(const Actions& actions) {
@@ -220,6 +225,28 @@ TEST_F(BesideTest, OneOfThemAlwaysCountsForTheFrontier) {
   tick(20h);
   tick(30h);
   EXPECT_EQ(role_.writes().frontier(), SequenceNumber{2}) << "whoever was read from last";
+}
+
+// What a node that is away lacks is not worth that writes wait.
+TEST_F(BesideTest, ALogThatNeedsRoomKeepsLittleForWhoIsAway) {
+  open_all();
+  submit(1);
+  logged(1);
+  progress(kFirst, 0, 1);
+  lose(kSecond);
+  tick(20s);
+  room_wanted();
+  EXPECT_FALSE(only<CoordinatorRole::GivenUp>(tick(29s))) << "it may have been restarted";
+  EXPECT_FALSE(only<CoordinatorRole::GivenUp>(tick(31s))) << "nobody has asked since";
+  EXPECT_EQ(role_.writes().frontier(), SequenceNumber{0});
+  room_wanted();
+  const auto given_up = only<CoordinatorRole::GivenUp>(tick(32s));
+  ASSERT_TRUE(given_up);
+  EXPECT_EQ(given_up->node, kSecond);
+  EXPECT_TRUE(given_up->for_room);
+  EXPECT_EQ(role_.writes().frontier(), SequenceNumber{1});
+  room_wanted();
+  EXPECT_FALSE(only<CoordinatorRole::GivenUp>(tick(33s))) << "once";
 }
 
 TEST_F(BesideTest, TheLoggerIsWaitedForHoweverLong) {

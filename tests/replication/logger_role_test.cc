@@ -241,6 +241,15 @@ TEST_F(LoggerRoleTest, NumbersFollowOneAnother) {
   EXPECT_FALSE(refused(VoidMessage{kVolume, {5}, {11}, {20}}));
 }
 
+TEST_F(LoggerRoleTest, WhoIsHeardIsToldThatRoomIsWanted) {
+  LoggerRole::Actions out;
+  role_->want_room(out);
+  EXPECT_TRUE(out.empty()) << "nobody is";
+  open(kFirst);
+  role_->want_room(out);
+  EXPECT_EQ(sent<RoomWanted>(out)->epoch, Epoch{5});
+}
+
 TEST_F(LoggerRoleTest, AFloorIsDurableBeforeItIsToldAndOutlivesTheEpoch) {
   open(kFirst);
   const auto promise = only<LoggerRole::Promise>(hear(kFirst, RaiseFloor{kVolume, {5}, {9000}}));

@@ -72,6 +72,7 @@ TEST(Wire, EveryMessageComesAsItWasSent) {
   EXPECT_EQ(failed.error.code, ErrorCode::kNoSpace);
   EXPECT_EQ(failed.error.message, "full");
   EXPECT_EQ(back(FloorRaised{kVolume, kEpoch, {77}}).time, VersionTime{77});
+  EXPECT_EQ(back(RoomWanted{kVolume, kEpoch}).epoch, kEpoch);
   const StorageOpened storage = back(StorageOpened{kVolume, kEpoch, {5}, {4}});
   EXPECT_EQ(storage.committed, SequenceNumber{5});
   EXPECT_EQ(storage.durable, SequenceNumber{4});
