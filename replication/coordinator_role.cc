@@ -85,7 +85,7 @@ void CoordinatorRole::hear(StorageLink& storage, NodeId node, const StorageOpene
     out.emplace_back(ToStore{node, Resume{volume_, epoch_, settled_, true}});
     return;
   }
-  resume(storage, node, now, out);
+  resume(storage, node, options_.first_grant_bytes, now, out);
 }
 
 // What a node has committed was settled, and is in the log. If it is not, what was acknowledged has
@@ -107,19 +107,28 @@ bool CoordinatorRole::outlasts_log(const StorageLink& storage, NodeId node,
 }
 
 // From here on it gets everything.
-void CoordinatorRole::resume(StorageLink& storage, NodeId node, VersionTime now, Actions& out) {
+void CoordinatorRole::resume(StorageLink& storage, NodeId node, std::uint64_t grant,
+                             VersionTime now, Actions& out) {
   storage.link = Link::kOpen;
   storage.absent = false;
   storage.resumed = settled_;
   storage.told = settled_;
   storage.sent_bytes = 0;
-  storage.granted_bytes = options_.first_grant_bytes;
+  storage.granted_bytes = grant;
   storage.stalled_since.reset();
   out.emplace_back(ToStore{node, Resume{volume_, epoch_, settled_}});
   for (const Unsettled& one : unsettled_) {
     if (one.write && storage.link == Link::kOpen) send(storage, node, *one.write, out);
   }
   update_grant(now, out);
+}
+
+std::uint64_t CoordinatorRole::unsettled_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const Unsettled& one : unsettled_) {
+    if (one.write) bytes += lag_bytes(one.write->write);
+  }
+  return bytes;
 }
 
 void CoordinatorRole::hear(StorageLink& storage, NodeId /*node*/, const CaughtUp& message,
@@ -140,9 +149,15 @@ void CoordinatorRole::hear(StorageLink& storage, NodeId node, const StorageProgr
   }
   storage.catch_up = message.catch_up;
   if (storage.link == Link::kLeftOut) {
-    const bool room = message.resumed == storage.resumed &&
-                      message.granted >= storage.sent_bytes + options_.first_grant_bytes;
-    if (room || storage.durable >= storage.told) resume(storage, node, now, out);
+    // (All that is under way is sent to it at once.)
+    const std::uint64_t room =
+        message.resumed == storage.resumed && message.granted > storage.sent_bytes
+            ? message.granted - storage.sent_bytes
+            : 0;
+    const std::uint64_t first = options_.first_grant_bytes;
+    if (room >= first + unsettled_bytes() || storage.durable >= storage.told) {
+      resume(storage, node, std::max(room, first), now, out);
+    }
     return;
   }
   if (message.resumed != storage.resumed) return;  // of before

@@ -271,7 +271,9 @@ class CoordinatorRole {
   [[nodiscard]] bool rebuildable(NodeId node) const;
   void watch_absence(NodeId node, StorageLink& storage, std::chrono::nanoseconds monotonic,
                      Actions& out);
-  void resume(StorageLink& storage, NodeId node, VersionTime now, Actions& out);
+  void resume(StorageLink& storage, NodeId node, std::uint64_t grant, VersionTime now,
+              Actions& out);
+  [[nodiscard]] std::uint64_t unsettled_bytes() const;
   void carry_out(replication::Actions& actions, Actions& out);
   void tell_settled(StorageLink& storage, NodeId node, Actions& out);
   // It still writes what it had missed, and nobody waits for it.

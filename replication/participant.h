@@ -67,6 +67,10 @@ class ClusterStorageParticipant : public StorageParticipant {
   // Where to find what was committed above `since`: in this node's journal. Nothing: in the log, as
   // all that came before. The image holds nothing of above `since` while the log is away.
   virtual void log_away(std::optional<SequenceNumber> since) = 0;
+  // Whether a coordinator listens that counts on this image; at first none does. Otherwise the log
+  // may give up what the image lacks at any time, and answers as if the image had it: nothing that
+  // the log is to be asked about may be done then.
+  virtual void counted_on(bool listens) { static_cast<void>(listens); }
   // While the log is away: it is lost, and the image need keep nothing for it. What harden() put
   // beside the image goes into it; it is tried until that is done.
   virtual void log_lost() = 0;

@@ -27,6 +27,12 @@ void StorageHost::received(ConnectionId from, ToStorage message) {
 void StorageHost::closed(ConnectionId connection) {
   role_.disconnected(connection);
   peers_.erase(connection);
+  tell_counted_on();
+}
+
+void StorageHost::tell_counted_on() {
+  const bool now = role_.counted_on();
+  if (now != std::exchange(counted_on_, now)) storage_.counted_on(now);
 }
 
 void StorageHost::durable(SequenceNumber sequence) {
@@ -56,6 +62,7 @@ void StorageHost::run(StorageRole::Actions& actions) {
     carry_out(action);
     return true;
   });
+  tell_counted_on();
 }
 
 void StorageHost::carry_out(StorageRole::Action& action) {

@@ -42,6 +42,7 @@ class StorageHost {
   void run(StorageRole::Actions& actions);
   void carry_out(StorageRole::Action& action);
   void flush_later();
+  void tell_counted_on();
 
   const VolumeId volume_;
   Executor& executor_;
@@ -52,6 +53,7 @@ class StorageHost {
   std::uint64_t last_connection_ = 0;
   ActionQueue<StorageRole::Action> queue_;
   bool flushing_ = false;
+  bool counted_on_ = false;  // as the participant knows it
 };
 
 }  // namespace mariner::replication

@@ -70,6 +70,7 @@ void StorageRole::promised(Epoch epoch, const Result<void>& result, Actions& out
 
 void StorageRole::open_when_ready(Actions& out) {
   if (starting_over_ || !door_.can_open()) return;
+  going_ = false;
   out.emplace_back(LogIsAway{away_since_});
   out.emplace_back(Send{door_.open(), StorageOpened{volume_, door_.epoch(), committed_, durable_}});
 }
@@ -86,6 +87,7 @@ void StorageRole::hear(ConnectionId from, const Resume& message, Actions& out) {
                       ": its history is not that of this image",
                   out);
   }
+  going_ = true;
   out.emplace_back(Forget{});
   rollbacks_.clear();
   resumed_ = message.settled;

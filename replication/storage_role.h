@@ -102,6 +102,8 @@ class StorageRole {
   [[nodiscard]] bool catching_up() const { return catching_up_.has_value() || starting_over_; }
   [[nodiscard]] Epoch epoch() const { return door_.epoch(); }
   [[nodiscard]] std::optional<ConnectionId> heard() const { return door_.heard(); }
+  // A coordinator is heard that has looked at how far this image is, and counts on it.
+  [[nodiscard]] bool counted_on() const { return door_.heard().has_value() && going_; }
 
  private:
   void hear(ConnectionId from, const OpenStorage& message, Actions& out);
@@ -120,6 +122,7 @@ class StorageRole {
 
   VolumeId volume_;
   ParticipantDoor door_;
+  bool going_ = false;                        // who is heard has said Resume
   std::optional<SequenceNumber> away_since_;  // as who asked last says
   SequenceNumber resumed_;  // what the connection sends is above; what is below is in the history
   SequenceNumber committed_;

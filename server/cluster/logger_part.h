@@ -51,7 +51,8 @@ class LoggerPart final : public volume::Reclaimable {
   [[nodiscard]] bool has_image() const override { return true; }
   [[nodiscard]] SequenceNumber durable() const override { return host_.role().frontier(); }
   [[nodiscard]] std::optional<SequenceNumber> oldest_pinned() const override;
-  void hurry() override { host_.want_room(); }
+  void hurry() override {}
+  void want_room() override { host_.want_room(); }
   void punch(std::vector<BlockRange> ranges, volume::Done done) override;
 
   [[nodiscard]] replication::LoggerHost& host() { return host_; }

@@ -44,6 +44,7 @@ StoragePart::StoragePart(std::unique_ptr<logging::Disk> image,
       host_(with_kept(start, storage().hardened()), parts.executor, participant_, parts.promises),
       reads_(storage(), host_, parts.executor, BlockCount{disk_.size_bytes() / kBlockBytes}) {
   if (has_journal_) storage().bound_lag(lag_in_memory_);
+  storage().rest(true);  // until a coordinator says how far it is to come
   host_.granted(storage().granted_bytes());
 }
 

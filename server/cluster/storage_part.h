@@ -111,6 +111,7 @@ class StoragePart {
     void harden(volume::Done done) override { part.harden(std::move(done)); }
     void log_away(std::optional<SequenceNumber> since) override { part.log_away(since); }
     void log_lost() override { part.storage().put_spilled(); }
+    void counted_on(bool listens) override { part.storage().rest(!listens); }
     StoragePart& part;
   };
 

@@ -141,11 +141,13 @@ void LogSpace::ended(const Result<Reclaimer::Report>& report) {
       ++tracks_freed_;
       stuck_ = false;
       shortened_.clear();
-      // Who writes on in a log that is full of what is kept waits once, not for each track.
-      if (!low()) needed_since_.reset();
+      if (on_full_ != OnFull::kShortenWindow) needed_since_.reset();
       if (wanted()) begin();
       return;
-    case Reclaimer::Outcome::kLater: return again(critical() ? kSoon : kLater);
+    case Reclaimer::Outcome::kLater:
+      if (!critical()) return again(kLater);
+      if (const auto behind = find(report->volume)) behind->want_room();
+      return again(kSoon);
     case Reclaimer::Outcome::kNothing: break;
     case Reclaimer::Outcome::kNeeded:
       if (!critical()) break;
@@ -157,7 +159,7 @@ void LogSpace::ended(const Result<Reclaimer::Report>& report) {
   // The windows move on with time: the next tick tries again.
   shortened_.clear();
   not_before_ = parts_.executor.monotonic_time() + kPause;
-  if (!low()) needed_since_.reset();
+  if (!critical() && on_full_ != OnFull::kShortenWindow) needed_since_.reset();
   stuck_ = critical();
   if (stuck_) parts_.log_stack.writer().retry();
 }
@@ -208,9 +210,11 @@ bool LogSpace::is_journal(VolumeId volume) {
   return of != nullptr && of->spare_through().has_value();
 }
 
-// Windows move on with time: what is needed now may not be in a moment.
+// Windows move on with time: what is needed now may not be in a moment. Who writes on in a log that
+// is full of what is kept waits once, not for each track.
 bool LogSpace::be_patient() {
   const auto now = parts_.executor.monotonic_time();
+  if (now - std::exchange(needed_last_, now) > kPause) needed_since_.reset();
   if (!needed_since_) needed_since_ = now;
   return now - *needed_since_ < kPatience;
 }

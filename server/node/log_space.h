@@ -103,8 +103,9 @@ class LogSpace final : private volume::ReclaimerOwner {
   // history of several volumes: none that was shortened grows back before the track is freed.
   std::map<VolumeId, unsigned> shortened_;
   std::optional<std::chrono::nanoseconds> needed_since_;  // while writes wait
-  std::chrono::nanoseconds not_before_{0};                // the next try, unless writes wait
-  bool stuck_ = false;  // what is oldest is needed, and nothing may be given up
+  std::chrono::nanoseconds needed_last_{0};
+  std::chrono::nanoseconds not_before_{0};  // the next try, unless writes wait
+  bool stuck_ = false;                      // what is oldest is needed, and nothing may be given up
   bool stopping_ = false;
   std::deque<Forgetting> to_forget_;  // bounded by the volumes
   bool forgetting_ = false;           // the first of them; no track is tried meanwhile

@@ -30,8 +30,10 @@ class Reclaimable {
   // Of a journal: nobody asks it about anything at or below, whatever is to be kept of the volume's
   // past, so that its records go as they are and leave no base behind. Nothing: it is no journal.
   [[nodiscard]] virtual std::optional<SequenceNumber> spare_through() const { return std::nullopt; }
-  // The images are to get on, if they can be hurried, or need not be waited for.
+  // The images are to get on, if they can be hurried.
   virtual void hurry() = 0;
+  // Writes wait because an image is behind, which may be worth less.
+  virtual void want_room() {}
   // Makes what reads as zero in `ranges` zero in every image, too, durably. `done` is always
   // called.
   virtual void punch(std::vector<BlockRange> ranges, UniqueFunction<void(Result<void>)> done) = 0;

@@ -115,6 +115,9 @@ class Storage final : public replication::StorageParticipant, public CurrentRead
   // The past of the volume, with this image for what only the base holds.
   [[nodiscard]] HistoryReader& past() { return history_; }
 
+  // Nothing goes into the image, and nothing is fetched, until it may go on.
+  void rest(bool rests);
+
   // Options.lag_bytes_max from now on. What is granted may fall.
   void bound_lag(std::uint64_t bytes);
 
@@ -151,9 +154,9 @@ class Storage final : public replication::StorageParticipant, public CurrentRead
  private:
   struct Table {
     std::shared_ptr<PendingTable> runs;
-    std::uint64_t bytes = 0;  // committed to it, overwritten ones included
+    std::uint64_t bytes = 0;   // committed to it, overwritten ones included
     std::uint64_t behind = 0;  // of them, those that memory did not hold
-    SequenceNumber last;      // the newest write in it
+    SequenceNumber last;       // the newest write in it
     bool restores = false;
     bool missed = false;               // something in it is what catch_up() found
     std::optional<VersionTime> since;  // of the oldest write in it
@@ -278,6 +281,8 @@ class Storage final : public replication::StorageParticipant, public CurrentRead
   std::uint64_t lives_ = 1;               // that it has begun
   bool emptying_ = false;
   bool stopped_ = false;
+  bool rests_ = false;
+  bool interrupted_ = false;  // the applier was told to stop for that
   std::size_t reads_in_flight_ = 0;
   std::size_t catching_up_ = 0;
   bool behind_ = false;       // what catch_up() was told has not been put in place

@@ -23,6 +23,13 @@ void Storage::apply_later(std::chrono::nanoseconds delay) {
   });
 }
 
+void Storage::rest(bool rests) {
+  rests_ = rests;
+  if (!rests) return go_on();
+  interrupted_ = applier_.running();
+  stop_applier();
+}
+
 void Storage::apply_now() {
   due_ = true;
   go_on();
@@ -30,7 +37,7 @@ void Storage::apply_now() {
 
 // Whatever is next, unless something is under way: it goes on here when that ends.
 void Storage::go_on() {
-  if (stopped_ || applier_.running() || starting_over_ || putting_) return;
+  if (stopped_ || rests_ || applier_.running() || starting_over_ || putting_) return;
   if (punching_) {
     apply_waits_ = true;
     return;
@@ -145,6 +152,7 @@ void Storage::flushed(Lbn end) {
 
 void Storage::applied(const Result<void>& result) {
   if (!ended()) return;
+  if (std::exchange(interrupted_, false) && !result) return go_on();
   if (!result) {
     tell_failed(result.error(), told_unavailable_);
     return apply_again();
@@ -153,6 +161,7 @@ void Storage::applied(const Result<void>& result) {
   applied_ = frozen_.last;
   frozen_ = Table{};
   tell_durable();
+  if (!active_.runs->empty()) apply_later(options_.apply_delay);
   go_on();
 }
 
@@ -175,6 +184,7 @@ void Storage::fetch_portion() {
 // Tables are applied meanwhile if the history cannot be asked now.
 void Storage::fetched_portion(const Result<void>& result) {
   if (!ended()) return;
+  if (std::exchange(interrupted_, false) && !result) return go_on();
   if (!result) {
     tell_failed(result.error(), told_unfetched_);
     fetch_again_ = executor_.monotonic_time() + kRetryDelay;

@@ -108,7 +108,11 @@ void Storage::spilled_put(const Result<void>& result, SequenceNumber through) {
   }
   durable_ = std::max(durable_, through);
   if (events_.durable) events_.durable(durable_);
-  apply_later(options_.apply_delay);
+  if (frozen_.runs) {
+    apply_now();
+  } else {
+    apply_later(options_.apply_delay);
+  }
 }
 
 void Storage::kept(SequenceNumber durable) {

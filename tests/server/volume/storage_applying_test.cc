@@ -84,6 +84,29 @@ TEST_F(StorageApplyingTest, WhoFetchesWhatItMissedRestsWhileHostsWrite) {
   EXPECT_EQ(image(), "nhhhii") << "when nobody writes there is no need for a rest";
 }
 
+// The log may have given up what it lacks, and would answer as if it had it.
+TEST_F(StorageApplyingTest, WhoRestsAsksNothingAndWritesNothing) {
+  make({.frontier = {5}, .last = {5}});
+  missed(20, {{1}, {2}});
+  apply();
+  stored_->storage().rest(true);
+  answer({run({{1}, {2}}, Source::kLog, 'h')});
+  EXPECT_EQ(image(), "ihhiii") << "that was under way";
+  EXPECT_TRUE(history_.locates.empty());
+  put(21, {{0}, {1}}, 'n');
+  apply();
+  apply();
+  EXPECT_EQ(image(), "ihhiii");
+  EXPECT_TRUE(history_.locates.empty());
+  EXPECT_EQ(failures_, 0);
+  EXPECT_EQ(durable_, SequenceNumber{0});
+  stored_->storage().rest(false);
+  executor_.run_ready();
+  answer({run({{1}, {2}}, Source::kLog, 'h')});
+  EXPECT_EQ(image(), "nhhiii");
+  EXPECT_EQ(durable_, SequenceNumber{21});
+}
+
 // Writes, blocks that were missed, rollbacks, failures and little memory in any order: reads are
 // right, the image holds at any time what was durable or something newer, and holds all in the end.
 class StorageApplyingCampaign : public StorageApplyingTest,
@@ -131,7 +154,8 @@ class StorageApplyingCampaign : public StorageApplyingTest,
   void act() {
     const BlockRange extent = some_blocks();
     const char letter = static_cast<char>('A' + below(26));
-    switch (below(8)) {
+    switch (below(9)) {
+      case 8: stored_->storage().rest(below(3) == 0); break;
       case 0:
         committed_ = {committed_.value + 1 + below(3)};
         wrote(extent, letter);
@@ -206,6 +230,7 @@ TEST_P(StorageApplyingCampaign, TheImageGetsWhatItIsToHold) {
     check();
     check_read();
   }
+  stored_->storage().rest(false);
   for (int i = 0; i < 500 && stored_->storage().durable() < committed_; ++i) {
     executor_.advance(std::chrono::milliseconds(100));
     answer_one();
