@@ -29,6 +29,7 @@ struct RebuildingHistory::Scan {
 struct RebuildingHistory::Fetch {
   Located located;
   LocateDone done;
+  std::vector<std::pair<std::size_t, SequenceNumber>> to_fetch;  // runs, and as of when
   Result<void> result;
   std::size_t waiting = 1;
 
@@ -48,23 +49,58 @@ RebuildingHistory::RebuildingHistory(volume::History& below, volume::Base* other
       building_(std::move(building)) {}
 
 void RebuildingHistory::locate(std::vector<Lookup> lookups, LocateDone done) {
-  if (!building_()) return below_.locate(std::move(lookups), std::move(done));
-  below_.locate(lookups, [this, lookups, done = std::move(done)](Result<Located> found) mutable {
-    if (!found) return done(found.error());
-    const auto whole = std::make_shared<Fetch>();
-    whole->located = *std::move(found);
-    whole->done = std::move(done);
-    auto lookup = lookups.begin();
-    for (std::size_t i = 0; i < whole->located.runs.size() && lookup != lookups.end(); ++i) {
-      PastRun& run = whole->located.runs[i];
-      const bool last = run.range.end() == lookup->range.end();
-      if (run.source == PastRun::Source::kBase) {
-        run.source = PastRun::Source::kZero;
-        if (lookup->with_bytes) fetch(whole, i, lookup->at);
-      }
-      if (last) ++lookup;
+  const bool building = building_();
+  if (!building && base_elsewhere_.empty()) {
+    return below_.locate(std::move(lookups), std::move(done));
+  }
+  below_.locate(lookups,
+                [this, lookups, building, done = std::move(done)](Result<Located> found) mutable {
+                  if (!found) return done(found.error());
+                  const auto whole = std::make_shared<Fetch>();
+                  whole->done = std::move(done);
+                  take(lookups, *std::move(found), building, *whole);
+                  for (const auto& [run, at] : std::exchange(whole->to_fetch, {}))
+                    fetch(whole, run, at);
+                  whole->finished({});
+                });
+}
+
+// What this image does not hold of a base is zeros to who would capture it.
+void RebuildingHistory::take(const std::vector<Lookup>& lookups, Located found, bool building,
+                             Fetch& whole) {
+  whole.located.newest = found.newest;
+  volume::PendingTable fetched;  // where the image is given its base
+  auto lookup = lookups.begin();
+  for (const PastRun& run : found.runs) {
+    if (lookup->with_bytes && run.source == PastRun::Source::kBase) fetched.put(run.range, {});
+    if (run.range.end() == lookup->range.end()) ++lookup;
+  }
+  lookup = lookups.begin();
+  for (PastRun& run : found.runs) {
+    const Lookup asked = *lookup;
+    if (run.range.end() == lookup->range.end()) ++lookup;
+    if (building && asked.at.value == 0 && !asked.with_bytes) note(run, fetched);
+    if (run.source != PastRun::Source::kBase) {
+      if (asked.at.value == 0) base_elsewhere_.erase(run.range);
+      whole.located.runs.push_back(std::move(run));
+      continue;
     }
-    whole->finished({});
+    base_elsewhere_.visit(run.range, [&](BlockRange part, const volume::PendingContent* elsewhere) {
+      const bool here = !building && elsewhere == nullptr;
+      if (!here && asked.with_bytes) {
+        whole.to_fetch.emplace_back(whole.located.runs.size(), asked.at);
+      }
+      whole.located.runs.push_back(
+          {part, here ? PastRun::Source::kBase : PastRun::Source::kZero, false, run.sequence});
+    });
+  }
+}
+
+// Who asks for the base of blocks is about to write to them: the base, or something else.
+void RebuildingHistory::note(const PastRun& run, const volume::PendingTable& fetched) {
+  if (run.source != PastRun::Source::kBase) return;
+  fetched.visit(run.range, [&](BlockRange part, const volume::PendingContent* base) {
+    if (base == nullptr) base_elsewhere_.put(part, {});
   });
 }
 
@@ -86,7 +122,11 @@ void RebuildingHistory::fetch(const std::shared_ptr<Fetch>& whole, std::size_t r
 
 void RebuildingHistory::read(BlockRange range, SequenceNumber at, std::span<std::byte> to,
                              ReadDone done) {
-  if (!building_()) return below_.read(range, at, to, std::move(done));
+  bool elsewhere = building_();
+  base_elsewhere_.visit(range, [&](BlockRange, const volume::PendingContent* content) {
+    elsewhere |= content != nullptr;
+  });
+  if (!elsewhere) return below_.read(range, at, to, std::move(done));
   if (reader_ != nullptr) {
     return reader_->read(range, at, to, [done = std::move(done)](const Result<void>& read) mutable {
       if (!read) return done(read.error());

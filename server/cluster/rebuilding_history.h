@@ -4,14 +4,17 @@
 // What the log has given up stands in the images alone, which this one does not have yet: until it
 // is built, what the history calls base comes from another storage node's image, and nothing that
 // this image holds is anybody's base. What changed since the beginning is what is stored at all.
-// Once the image is built this passes everything on. Owner's thread only; nothing may be under way
-// when it is destroyed.
+// Once the image is built this passes everything on, but for blocks that got something else than
+// their base meanwhile: what the history calls base of them is so only in the other image, which
+// captures it before it is overwritten there. Owner's thread only; nothing may be under way when it
+// is destroyed.
 #pragma once
 
 #include <functional>
 #include <memory>
 
 #include "server/volume/history_reader.h"
+#include "server/volume/pending_table.h"
 
 namespace mariner::cluster {
 
@@ -44,12 +47,16 @@ class RebuildingHistory final : public volume::History {
   struct Scan;
   struct Fetch;
   void scan(const std::shared_ptr<Scan>& scan);
+  void take(const std::vector<Lookup>& lookups, Located found, bool building, Fetch& whole);
+  void note(const volume::PastRun& run, const volume::PendingTable& fetched);
   void fetch(const std::shared_ptr<Fetch>& fetch, std::size_t run, SequenceNumber at);
 
   volume::History& below_;
   const std::unique_ptr<volume::HistoryReader> reader_;  // null: there is no other image
   const BlockCount blocks_;
   const Building building_;
+  // Where this image was given something else than the base. (Zeros: a set of blocks.)
+  volume::PendingTable base_elsewhere_;
 };
 
 }  // namespace mariner::cluster

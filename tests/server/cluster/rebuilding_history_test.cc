@@ -87,6 +87,23 @@ TEST_F(RebuildingHistoryTest, TheBaseComesFromAnotherImage) {
   EXPECT_EQ(read(history_, {{6}, {1}}, 2), "b") << "which the log has";
 }
 
+// The other image may not have got so far when this one is built, and what it overwrites is still
+// somebody's base.
+TEST_F(RebuildingHistoryTest, WhatGotSomethingElseThanItsBaseIsNotTakenForIt) {
+  EXPECT_EQ(locate(history_, {{{{4}, {1}}, {2}, true}, {{{4}, {1}}, {0}}}), "E0") << "its base";
+  EXPECT_EQ(locate(history_, {{{{5}, {1}}, {0}}}), "0") << "something newer";
+  building_ = false;
+  EXPECT_EQ(locate(history_, {{{{4}, {4}}, {0}}}), ".0..") << "and is not captured here";
+  EXPECT_EQ(locate(history_, {{{{4}, {2}}, {2}, true}}), ".F");
+  EXPECT_EQ(read(history_, {{5}, {1}}, 2), "F");
+  EXPECT_EQ(read(history_, {{4}, {1}}, 2), "base");
+  rig_.capture({{5}, {1}}, 'F');
+  EXPECT_EQ(locate(history_, {{{{5}, {1}}, {0}, true}}), "F") << "the other one has captured it";
+  other_.asked.clear();
+  EXPECT_EQ(read(history_, {{5}, {1}}, 2), "F");
+  EXPECT_TRUE(other_.asked.empty());
+}
+
 TEST_F(RebuildingHistoryTest, WhatIsStoredHasChangedSinceTheBeginning) {
   EXPECT_EQ(changed(history_, 0), "2+1 4+2 6+1 7+1 done");
   EXPECT_EQ(changed(history_, 1), "6+1 done");
