@@ -110,7 +110,8 @@ struct FloorRaised {
   Epoch epoch;
   VersionTime time;
 };
-// The log runs low, and keeps what it has because not every image holds it.
+// Writes wait for room in the log, which keeps its oldest records because not every image holds
+// them.
 struct RoomWanted {
   VolumeId volume;
   Epoch epoch;

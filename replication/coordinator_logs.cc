@@ -10,9 +10,6 @@
 namespace mariner::replication {
 namespace {
 
-constexpr auto kHardenAgain = std::chrono::seconds(1);
-constexpr auto kNearerWithin = std::chrono::seconds(10);
-
 bool within(const std::vector<SequenceRange>& ranges, SequenceNumber sequence) {
   return std::any_of(ranges.begin(), ranges.end(),
                      [&](const SequenceRange& range) { return range.contains(sequence); });
@@ -121,11 +118,42 @@ void CoordinatorRole::hear(LogLink& log, NodeId node, const LogOpened& message, 
 
 // ---- the epoch's beginning
 
+// Each journal that took part in an epoch without the logger has something above `since`: the voids
+// with which that began, at least, and before anything was stamped. Beside one that has writes of
+// that time, one that has nothing was set up anew. What the other one has is all that is left of
+// what was acknowledged, and it goes on alone: that is read, and brought to the logger. Nothing is
+// written until that is back.
+bool CoordinatorRole::leave_out_journal_set_up_anew(Actions& out) {
+  if (!away_) return true;
+  const auto anew = std::ranges::find_if(
+      logs_, [this](const auto& each) { return each.second.opened->last <= away_->since; });
+  const bool written = std::ranges::any_of(
+      logs_, [this](const auto& each) { return each.second.opened->end > away_->since; });
+  if (anew == logs_.end() || !written) return true;
+  const auto [node, log] = *anew;
+  const bool own = node == beside_;
+  journal_missing_ = Error{
+      ErrorCode::kUnavailable,
+      "the journal of node " + std::to_string(node.value) +
+          " has nothing of what was written without the logger, as if it had been set up anew: " +
+          (own ? "this node cannot serve the volume. The other storage node has it all: end this "
+                 "one until that serves it"
+               : "the other one is read alone, and nothing is written until the logger is back")};
+  drop_logger(anew->second, node, ErrorCode::kUnavailable, "was set up anew", out);
+  if (own) {
+    out.emplace_back(WritesWait{*journal_missing_});
+    return false;
+  }
+  logs_.erase(anew);
+  return true;
+}
+
 // What is at or below a logger's end is decided. Above it may be numbers that the coordinator
 // before has given to writes that never came here: they are voided before anything is stamped. Of
 // two journals, both have what was acknowledged. What one of them has beside that, came to it
 // alone: it is taken back.
 void CoordinatorRole::begin(Actions& out) {
+  if (!leave_out_journal_set_up_anew(out)) return;
   phase_ = Phase::kVoiding;
   VersionTime floor{};
   SequenceNumber frontier{};
@@ -195,6 +223,10 @@ void CoordinatorRole::serve_when_aligned(Actions& out) {
   if (!aligned || phase_ != Phase::kVoiding) return;
   phase_ = Phase::kServing;
   out.emplace_back(Ready{});
+  if (journal_missing_) {
+    close(*journal_missing_, out);
+    out.emplace_back(WritesWait{*journal_missing_});
+  }
   for (const auto& [node, storage] : storages_) {
     if (storage.link == Link::kOpening) open_storage(node, out);
   }
@@ -354,123 +386,6 @@ void CoordinatorRole::hear(LogLink& log, NodeId node, const Refused& message, Ve
 void CoordinatorRole::over(Epoch by, Actions& out) {
   phase_ = Phase::kOver;
   out.emplace_back(Superseded{by});
-}
-
-// ---- the logger goes
-
-void CoordinatorRole::watch_logger(std::chrono::nanoseconds monotonic, Actions& out) {
-  const auto& [logger, log] = *logs_.begin();
-  // (Who stores nothing has no journal, from which the logger would be brought up to date.)
-  if (options_.logger_patience.count() == 0 || !candidates_.empty() || storages_.size() != 2 ||
-      storages_.contains(logger)) {
-    return;
-  }
-  if (log.link == Link::kOpen) {
-    logger_lost_since_.reset();
-    hardening_.reset();
-    return;
-  }
-  if (!logger_lost_since_) logger_lost_since_ = monotonic;
-  if (std::exchange(harden_failed_, false)) harden_after_ = monotonic + kHardenAgain;
-  if (monotonic - *logger_lost_since_ < options_.logger_patience || monotonic < harden_after_ ||
-      hardening_) {
-    return;
-  }
-  for (const auto& [node, storage] : storages_) {
-    if (storage.link != Link::kOpen || !storage.caught_up) return;
-  }
-  hardening_.emplace(Hardening{settled_, {}});
-  for (auto& [node, storage] : storages_) {
-    hardening_->waits.insert(node);
-    storage.told = settled_;
-    out.emplace_back(ToStore{node, Harden{volume_, epoch_, settled_}});
-  }
-}
-
-void CoordinatorRole::hear(StorageLink& /*storage*/, NodeId node, const Hardened& message,
-                           VersionTime /*now*/, Actions& out) {
-  if (!hardening_ || message.settled != hardening_->settled) return;
-  if (message.failed) {
-    hardening_.reset();
-    harden_failed_ = true;
-    out.emplace_back(WritesWait{Error{message.failed->code, "node " + std::to_string(node.value) +
-                                                                ": " + message.failed->message}});
-    return;
-  }
-  hardening_->waits.erase(node);
-  if (!hardening_->waits.empty() || hardening_->settled != settled_ ||
-      logs_.begin()->second.link == Link::kOpen) {
-    return;
-  }
-  change_logs(LogAway{settled_, writes_->last_stamped(), writes_->floor(), end_}, out);
-}
-
-void CoordinatorRole::change_logs(std::optional<LogAway> away, Actions& out) {
-  holding_ = true;
-  changing_ = true;
-  close(Error{ErrorCode::kUnavailable, "the volume's writes are about to be kept elsewhere"}, out);
-  out.emplace_back(ChangeLogs{away});
-}
-
-// ---- the logger returns
-
-void CoordinatorRole::carry_out(LogReturn::Out& returned, Actions& out) {
-  const NodeId logger = return_->logger();
-  for (ToLogger& message : returned.send) out.emplace_back(ToLog{logger, std::move(message)});
-  if (returned.fetch) {
-    out.emplace_back(FetchLogged{returned.fetch->first, returned.fetch->last});
-  }
-  if (returned.drop) out.emplace_back(DisconnectLogger{logger, *returned.drop});
-}
-
-void CoordinatorRole::fetched(const Result<LogSource::Portion>& portion, Actions& out) {
-  if (!return_ || phase_ == Phase::kOver) return;
-  LogReturn::Out returned;
-  return_->fetched(portion, returned);
-  carry_out(returned, out);
-}
-
-// When it has almost everything, the rest is held back until it has that, too.
-void CoordinatorRole::look_at_return(Actions& out) {
-  const auto has = return_->has();
-  if (!has || changing_) return;
-  if (settled_.value - has->value <= return_near_) holding_ = true;
-  if (*has == settled_) change_logs(std::nullopt, out);
-}
-
-// What it had, both images are to hold first.
-void CoordinatorRole::begin_anew(Actions& out) {
-  bool held = true;
-  for (auto& [node, storage] : storages_) {
-    if (storage.durable >= away_->since) continue;
-    held = false;
-    if (storage.link != Link::kOpen || !storage.caught_up || storage.told_lost) continue;
-    storage.told_lost = true;
-    out.emplace_back(ToStore{node, LogLost{volume_, epoch_, away_->since}});
-  }
-  if (!held) return;
-  LogReturn::Out returned;
-  return_->begin_anew(returned);
-  carry_out(returned, out);
-}
-
-void CoordinatorRole::watch_return(std::chrono::nanoseconds monotonic, VersionTime now,
-                                   Actions& out) {
-  LogReturn::Out returned;
-  return_->go_on(settled_, returned);
-  carry_out(returned, out);
-  look_at_return(out);
-  if (return_->lost()) begin_anew(out);
-  if (!return_->has()) {
-    if (std::exchange(holding_, changing_) && !holding_) advance(now, out);
-    return_near_since_.reset();
-    return_near_ = options_.return_near;
-  } else if (!return_near_since_) {
-    return_near_since_ = monotonic;
-  } else if (monotonic - *return_near_since_ > kNearerWithin) {
-    return_near_since_ = monotonic;
-    return_near_ *= 2;
-  }
 }
 
 }  // namespace mariner::replication

@@ -239,6 +239,7 @@ class CoordinatorRole {
   void hear(StorageLink& storage, NodeId node, const Refused& message, VersionTime now,
             Actions& out);
   void begin(Actions& out);
+  bool leave_out_journal_set_up_anew(Actions& out);
   void align(LogLink& log, NodeId node, const LogOpened& message, Actions& out);
   void serve_when_aligned(Actions& out);
   void open_storage(NodeId node, Actions& out);
@@ -292,6 +293,7 @@ class CoordinatorRole {
   const std::optional<LogAway> away_;
   Phase phase_ = Phase::kOpening;
   std::map<NodeId, LogLink> logs_;          // a write is settled when all have it
+  std::optional<Error> journal_missing_;    // the other one is alone
   SequenceNumber common_;                   // what the journals have above, only one of them has
   VersionTime taken_back_;                  // the time of taking that back
   SequenceNumber end_;                      // LogOpened::end, of what is settled

@@ -71,6 +71,11 @@ void StorageRole::promised(Epoch epoch, const Result<void>& result, Actions& out
 void StorageRole::open_when_ready(Actions& out) {
   if (starting_over_ || !door_.can_open()) return;
   going_ = false;
+  if (away_since_ && committed_ < *away_since_) {
+    const ConnectionId from = door_.open();
+    return refuse(from, ErrorCode::kUnavailable,
+                  "this node's image lacks what only the logger can tell, which is away", out);
+  }
   out.emplace_back(LogIsAway{away_since_});
   out.emplace_back(Send{door_.open(), StorageOpened{volume_, door_.epoch(), committed_, durable_}});
 }

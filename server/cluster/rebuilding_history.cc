@@ -65,42 +65,44 @@ void RebuildingHistory::locate(std::vector<Lookup> lookups, LocateDone done) {
                 });
 }
 
-// What this image does not hold of a base is zeros to who would capture it.
+// What this image does not hold of a base is zeros to who would capture it. Who asks for the base
+// of blocks is about to write to them: the base, if that is fetched at the same time, or something
+// else.
 void RebuildingHistory::take(const std::vector<Lookup>& lookups, Located found, bool building,
                              Fetch& whole) {
   whole.located.newest = found.newest;
-  volume::PendingTable fetched;  // where the image is given its base
-  auto lookup = lookups.begin();
-  for (const PastRun& run : found.runs) {
-    if (lookup->with_bytes && run.source == PastRun::Source::kBase) fetched.put(run.range, {});
-    if (run.range.end() == lookup->range.end()) ++lookup;
-  }
-  lookup = lookups.begin();
-  for (PastRun& run : found.runs) {
-    const Lookup asked = *lookup;
-    if (run.range.end() == lookup->range.end()) ++lookup;
-    if (building && asked.at.value == 0 && !asked.with_bytes) note(run, fetched);
-    if (run.source != PastRun::Source::kBase) {
-      if (asked.at.value == 0) base_elsewhere_.erase(run.range);
-      whole.located.runs.push_back(std::move(run));
-      continue;
+  const auto visit = [&](auto visitor) {
+    auto lookup = lookups.begin();
+    for (PastRun& run : found.runs) {
+      const bool last = run.range.end() == lookup->range.end();
+      visitor(*lookup, run);
+      if (last) ++lookup;
     }
-    base_elsewhere_.visit(run.range, [&](BlockRange part, const volume::PendingContent* elsewhere) {
-      const bool here = !building && elsewhere == nullptr;
+  };
+  volume::BlockSet fetched;
+  visit([&](const Lookup& asked, const PastRun& run) {
+    if (asked.with_bytes && run.source == PastRun::Source::kBase) fetched.add(run.range);
+  });
+  visit([&](const Lookup& asked, PastRun& run) {
+    const bool of_base = asked.at.value == 0;
+    if (run.source != PastRun::Source::kBase) {
+      if (of_base) base_elsewhere_.remove(run.range);
+      whole.located.runs.push_back(std::move(run));
+      return;
+    }
+    if (building && of_base && !asked.with_bytes) {
+      fetched.visit(run.range, [&](BlockRange part, bool base) {
+        if (!base) base_elsewhere_.add(part);
+      });
+    }
+    base_elsewhere_.visit(run.range, [&](BlockRange part, bool elsewhere) {
+      const bool here = !building && !elsewhere;
       if (!here && asked.with_bytes) {
         whole.to_fetch.emplace_back(whole.located.runs.size(), asked.at);
       }
       whole.located.runs.push_back(
           {part, here ? PastRun::Source::kBase : PastRun::Source::kZero, false, run.sequence});
     });
-  }
-}
-
-// Who asks for the base of blocks is about to write to them: the base, or something else.
-void RebuildingHistory::note(const PastRun& run, const volume::PendingTable& fetched) {
-  if (run.source != PastRun::Source::kBase) return;
-  fetched.visit(run.range, [&](BlockRange part, const volume::PendingContent* base) {
-    if (base == nullptr) base_elsewhere_.put(part, {});
   });
 }
 
@@ -123,9 +125,7 @@ void RebuildingHistory::fetch(const std::shared_ptr<Fetch>& whole, std::size_t r
 void RebuildingHistory::read(BlockRange range, SequenceNumber at, std::span<std::byte> to,
                              ReadDone done) {
   bool elsewhere = building_();
-  base_elsewhere_.visit(range, [&](BlockRange, const volume::PendingContent* content) {
-    elsewhere |= content != nullptr;
-  });
+  base_elsewhere_.visit(range, [&](BlockRange, bool in) { elsewhere |= in; });
   if (!elsewhere) return below_.read(range, at, to, std::move(done));
   if (reader_ != nullptr) {
     return reader_->read(range, at, to, [done = std::move(done)](const Result<void>& read) mutable {

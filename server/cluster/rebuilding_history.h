@@ -13,8 +13,8 @@
 #include <functional>
 #include <memory>
 
+#include "server/volume/block_set.h"
 #include "server/volume/history_reader.h"
-#include "server/volume/pending_table.h"
 
 namespace mariner::cluster {
 
@@ -48,15 +48,14 @@ class RebuildingHistory final : public volume::History {
   struct Fetch;
   void scan(const std::shared_ptr<Scan>& scan);
   void take(const std::vector<Lookup>& lookups, Located found, bool building, Fetch& whole);
-  void note(const volume::PastRun& run, const volume::PendingTable& fetched);
   void fetch(const std::shared_ptr<Fetch>& fetch, std::size_t run, SequenceNumber at);
 
   volume::History& below_;
   const std::unique_ptr<volume::HistoryReader> reader_;  // null: there is no other image
   const BlockCount blocks_;
   const Building building_;
-  // Where this image was given something else than the base. (Zeros: a set of blocks.)
-  volume::PendingTable base_elsewhere_;
+  // Where this image was given something else than the base, as far as is known.
+  volume::BlockSet base_elsewhere_;
 };
 
 }  // namespace mariner::cluster

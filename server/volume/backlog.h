@@ -40,8 +40,8 @@ class Backlog {
   void remove(BlockRange range);
   void remove_first_before(Lbn end);
 
-  // To be fetched now: not empty, unless all is. It stays the same until it is empty, and loses
-  // what is removed.
+  // To be fetched now. It stays the same until it is empty, and loses what is removed; then
+  // advance() puts what came meanwhile in its place.
   [[nodiscard]] const std::shared_ptr<PendingTable>& first() const { return older_.runs; }
   [[nodiscard]] bool first_was_missed() const { return older_.missed; }
 

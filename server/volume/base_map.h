@@ -10,24 +10,23 @@
 // leaves something in an image because of what this says, and nowhere else, asks before whether a
 // crash would take that back (is_stored()).
 //
-// One bit a block, in pages that exist as they are needed. Owner's thread only.
+// Owner's thread only.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <functional>
 #include <set>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "proto/units.h"
+#include "server/volume/block_set.h"
 
 namespace mariner::volume {
 
 class BaseMap {
  public:
-  static constexpr std::uint64_t kPageBlocks = 4096;  // 16 MiB of a volume
+  static constexpr std::uint64_t kPageBlocks = BlockSet::kPageBlocks;
   struct Page {
     std::uint64_t number = 0;
     std::string bits;  // kPageBlocks / 8 bytes, least significant bit first
@@ -45,7 +44,7 @@ class BaseMap {
 
   // Visits `range` in order without gaps: each part with whether its base is in the image.
   void visit(BlockRange range, const std::function<void(BlockRange, bool)>& visitor) const;
-  [[nodiscard]] bool empty() const { return !everywhere_ && pages_.empty(); }
+  [[nodiscard]] bool empty() const { return !everywhere_ && blocks_.empty(); }
 
   // What this says of `range` holds after a crash, too.
   [[nodiscard]] bool is_stored(BlockRange range) const;
@@ -56,11 +55,8 @@ class BaseMap {
   void stored() { changed_.clear(); }
 
  private:
-  using Bits = std::array<std::uint8_t, kPageBlocks / 8>;
-  [[nodiscard]] bool has(Lbn block) const;
-
   bool everywhere_;
-  std::unordered_map<std::uint64_t, Bits> pages_;
+  BlockSet blocks_;
   std::set<std::uint64_t> changed_;
 };
 

@@ -188,7 +188,7 @@ class Storage final : public replication::StorageParticipant, public CurrentRead
   [[nodiscard]] bool wants_table() const;
   bool may_fetch_now();
   void freeze();
-  void split_active();
+  void move_to_backlog();
   void apply_table();
   void flushed(Lbn end);
   void applied(const Result<void>& result);

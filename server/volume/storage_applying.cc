@@ -80,42 +80,31 @@ bool Storage::may_fetch_now() {
 void Storage::freeze() {
   due_ = false;
   ++frozen_count_;
-  if (active_.runs->history_bytes() == 0) {
-    frozen_ = std::exchange(active_, Table{});
-  } else {
-    split_active();
-  }
+  if (active_.runs->history_bytes() > 0) move_to_backlog();
+  Table table = std::exchange(active_, Table{});
   active_.runs = std::make_shared<PendingTable>();
-  if (!frozen_.runs) return;
-  active_.last = frozen_.last;
+  active_.last = table.last;
+  if (table.runs->empty()) {
+    applied_ = table.last;
+    return;
+  }
+  frozen_ = std::move(table);
   frozen_.bytes_frozen = frozen_.bytes;
   frozen_.cost_frozen = frozen_.runs->cost_bytes();
 }
 
-void Storage::split_active() {
-  const Table all = std::exchange(active_, Table{});
-  active_.last = all.last;
-  const auto in_memory = std::make_shared<PendingTable>();
-  for (Lbn next{0};;) {
-    PendingTable::Run run = all.runs->next_run(next);
-    if (run.range.empty()) break;
-    next = run.range.end();
-    if (run.content.kind == PendingContent::Kind::kHistory) {
-      backlog_.add(run.range, run.content);
-    } else {
-      in_memory->put(run.range, std::move(run.content));
-    }
-  }
-  const bool nothing_else = in_memory->empty();
-  backlog_.added({nothing_else ? all.bytes : all.behind, all.missed, all.restores, all.since});
-  if (nothing_else) {
-    applied_ = all.last;
-    return;
-  }
-  frozen_.runs = in_memory;
-  frozen_.bytes = all.bytes - all.behind;
-  frozen_.last = all.last;
-  frozen_.since = all.since;
+// (What stays counts as memory as it did: payloads of which a part has left are there in full.)
+void Storage::move_to_backlog() {
+  std::vector<BlockRange> moved;
+  active_.runs->visit({Lbn{0}, {UINT64_MAX}}, [&](BlockRange range, const PendingContent* content) {
+    if (content == nullptr || content->kind != PendingContent::Kind::kHistory) return;
+    backlog_.add(range, *content);
+    moved.push_back(range);
+  });
+  for (const BlockRange& range : moved) active_.runs->erase(range);
+  const std::uint64_t bytes = active_.runs->empty() ? active_.bytes : active_.behind;
+  backlog_.added({bytes, active_.missed, active_.restores, active_.since});
+  active_.bytes -= bytes;
 }
 
 void Storage::apply_table() {

@@ -67,6 +67,16 @@ TEST_F(StorageRoleTest, AnEpochIsPromisedBeforeItIsOpen) {
   EXPECT_TRUE(sent<Refused>(hear(kFirst, write_of(11, 10))).has_value());
 }
 
+// Its journal tells what came since, and no more.
+TEST_F(StorageRoleTest, WithoutTheLoggerAnImageThatLacksWhatThatHasIsNotOpened) {
+  hear(kFirst, OpenStorage{kVolume, {5}, SequenceNumber{11}});
+  const auto refused = sent<Refused>(promised(5));
+  ASSERT_TRUE(refused.has_value());
+  EXPECT_EQ(refused->error.code, ErrorCode::kUnavailable);
+  hear(kSecond, OpenStorage{kVolume, {6}, SequenceNumber{10}});
+  EXPECT_TRUE(sent<StorageOpened>(promised(6)).has_value());
+}
+
 TEST_F(StorageRoleTest, WhoMissedNothingGoesOnAtOnce) {
   hear(kFirst, OpenStorage{kVolume, {5}});
   promised(5);

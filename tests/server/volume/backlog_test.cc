@@ -17,23 +17,24 @@ class BacklogTest : public ::testing::Test {
     content.at = {at};
     backlog_.add(range, content);
   }
+  // It is what is fetched now.
+  void begin(BlockRange range, std::uint64_t at) {
+    add(range, at);
+    backlog_.added({});
+    backlog_.advance({at});
+  }
   // Of the first ten blocks: as of which moment each is to be had.
-  std::string text() const {
+  template <typename Runs>
+  static std::string text_of(const Runs& runs) {
     std::string out;
-    backlog_.visit({{0}, {10}}, [&](BlockRange part, const PendingContent* content) {
+    runs.visit({{0}, {10}}, [&](BlockRange part, const PendingContent* content) {
       out += std::string(part.count.value,
                          content == nullptr ? '.' : static_cast<char>('0' + content->at.value));
     });
     return out;
   }
-  std::string first() const {
-    std::string out;
-    backlog_.first()->visit({{0}, {10}}, [&](BlockRange part, const PendingContent* content) {
-      out += std::string(part.count.value,
-                         content == nullptr ? '.' : static_cast<char>('0' + content->at.value));
-    });
-    return out;
-  }
+  std::string text() const { return text_of(backlog_); }
+  std::string first() const { return text_of(*backlog_.first()); }
 
   Backlog backlog_;
 };
@@ -59,9 +60,7 @@ TEST_F(BacklogTest, WhatComesWhileItIsFetchedIsFetchedNext) {
 }
 
 TEST_F(BacklogTest, WhatIsLackingOnceMoreDoesNotWaitForTheNextPart) {
-  add({{1}, {4}}, 1);
-  backlog_.added({});
-  backlog_.advance({1});
+  begin({{1}, {4}}, 1);
   add({{3}, {4}}, 2);
   backlog_.added({});
   EXPECT_EQ(first(), ".1122.....");
@@ -69,9 +68,7 @@ TEST_F(BacklogTest, WhatIsLackingOnceMoreDoesNotWaitForTheNextPart) {
 }
 
 TEST_F(BacklogTest, WhatTheImageHasOtherwiseIsNotFetched) {
-  add({{1}, {4}}, 1);
-  backlog_.added({});
-  backlog_.advance({1});
+  begin({{1}, {4}}, 1);
   add({{6}, {3}}, 2);
   backlog_.added({});
   backlog_.remove({{2}, {1}});

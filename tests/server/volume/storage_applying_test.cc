@@ -8,29 +8,14 @@
 namespace mariner::volume {
 namespace {
 
-class StorageApplyingTest : public StoredVolumeTest {
- protected:
-  void missed(std::uint64_t to, BlockRange extent) {
-    stored_->storage().catch_up(committed_, {to}, {to}, [] {});
-    committed_ = {to};
-    AskedHistory::Changed asked = AskedHistory::next(history_.changes);
-    asked.portion(std::span(&extent, 1));
-    asked.done({});
-  }
-  void put(std::uint64_t sequence, BlockRange extent, char letter) {
-    write(sequence, extent, letter);
-    committed_ = {sequence};
-  }
-
-  SequenceNumber committed_{5};
-};
+using StorageApplyingTest = StoredVolumeTest;
 
 TEST_F(StorageApplyingTest, WhatIsWrittenGoesOnWhileTheHistoryIsAskedForTheRest) {
   make({.frontier = {5}, .last = {5}});
   missed(20, {{1}, {2}});
   apply();
   ASSERT_EQ(history_.locates.size(), 1u);
-  put(21, {{0}, {1}}, 'n');
+  write(21, {{0}, {1}}, 'n');
   AskedHistory::next(history_.locates).done(Error{ErrorCode::kUnavailable, "away"});
   executor_.run_ready();
   apply();
@@ -53,12 +38,12 @@ TEST_F(StorageApplyingTest, WhatIsWrittenAnewNeedNotBeFetched) {
   answer({run({{1}, {2}}, Source::kLog, 'h')});
   missed(30, {{1}, {4}});
   apply();
-  put(31, {{2}, {2}}, 'n');
+  write(31, {{2}, {2}}, 'n');
   apply();
   answer({run({{1}, {4}}, Source::kLog, 'g')});
   EXPECT_EQ(image(), "ignngi") << "it was under way";
   missed(40, {{1}, {4}});
-  put(41, {{1}, {4}}, 'm');
+  write(41, {{1}, {4}}, 'm');
   apply();
   EXPECT_EQ(image(), "immmmi");
   EXPECT_TRUE(history_.locates.empty());
@@ -73,7 +58,7 @@ TEST_F(StorageApplyingTest, WhoFetchesWhatItMissedRestsWhileHostsWrite) {
     executor_.advance(std::chrono::seconds(1));
     answer({run({{block}, {1}}, Source::kLog, 'h')});
   };
-  put(21, {{0}, {1}}, 'n');
+  write(21, {{0}, {1}}, 'n');
   fetch(1);
   EXPECT_TRUE(history_.locates.empty());
   executor_.advance(std::chrono::milliseconds(2900));
@@ -93,7 +78,7 @@ TEST_F(StorageApplyingTest, WhoRestsAsksNothingAndWritesNothing) {
   answer({run({{1}, {2}}, Source::kLog, 'h')});
   EXPECT_EQ(image(), "ihhiii") << "that was under way";
   EXPECT_TRUE(history_.locates.empty());
-  put(21, {{0}, {1}}, 'n');
+  write(21, {{0}, {1}}, 'n');
   apply();
   apply();
   EXPECT_EQ(image(), "ihhiii");

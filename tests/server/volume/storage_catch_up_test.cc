@@ -6,15 +6,6 @@ namespace {
 
 class StorageCatchUpTest : public StoredVolumeTest {
  protected:
-  // The history says that this changed between what is committed and `to`.
-  void missed(std::uint64_t to, BlockRange extent) {
-    stored_->storage().catch_up(committed_, {to}, {to}, [] {});
-    committed_ = {to};
-    AskedHistory::Changed asked = AskedHistory::next(history_.changes);
-    asked.portion(std::span(&extent, 1));
-    asked.done({});
-  }
-
   // Block 1 is in the image, and block 2 waits for a time that does not come.
   void rest() {
     make({.frontier = {5}, .last = {5}}, {.catch_up = &slow_});
@@ -26,7 +17,6 @@ class StorageCatchUpTest : public StoredVolumeTest {
   }
 
   Throttle slow_{1};
-  SequenceNumber committed_{5};
 };
 
 TEST_F(StorageCatchUpTest, WhatWasMissedIsWhatTheHistorySays) {

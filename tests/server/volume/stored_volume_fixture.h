@@ -54,6 +54,7 @@ class StoredVolumeTest : public ::testing::Test {
     Storage::Events events;
     events.durable = [this](SequenceNumber sequence) { durable_ = sequence; };
     events.apply_failed = [this](const Error&) { ++failures_; };
+    committed_ = found.last;
     events.fetched = [this](const replication::CatchUpProgress& progress) { fetched_ = progress; };
     stored_ = std::make_unique<StoredVolume>(
         std::make_unique<test::WatchedDisk>(disk_, [](ByteRange, bool) {}),
@@ -63,6 +64,15 @@ class StoredVolumeTest : public ::testing::Test {
   void write(std::uint64_t sequence, BlockRange extent, char letter) {
     stored_->storage().prepare(test::letter_write(sequence, extent, letter));
     stored_->storage().commit(SequenceNumber{sequence});
+    committed_ = {sequence};
+  }
+  // The history says that this changed between what is committed and `to`.
+  void missed(std::uint64_t to, BlockRange extent) {
+    stored_->storage().catch_up(committed_, {to}, {to}, [] {});
+    committed_ = {to};
+    AskedHistory::Changed asked = AskedHistory::next(history_.changes);
+    asked.portion(std::span(&extent, 1));
+    asked.done({});
   }
   void apply() { executor_.advance(std::chrono::seconds(2)); }
   void begin_read(BlockRange range) {
@@ -94,6 +104,7 @@ class StoredVolumeTest : public ::testing::Test {
   std::unique_ptr<StoredVolume> stored_;
   std::optional<std::string> read_;
   SequenceNumber durable_;
+  SequenceNumber committed_;
   replication::CatchUpProgress fetched_;
   int failures_ = 0;
 };
