@@ -1,4 +1,5 @@
 // The coordinator without its logger: how it goes on when that is away, and brings it back.
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -21,6 +22,8 @@ void CoordinatorRole::watch_logger(std::chrono::nanoseconds monotonic, Actions& 
       storages_.contains(logger)) {
     return;
   }
+  // (Before anything is settled there is no number from which the journals would count.)
+  if (settled_.value == 0) return;
   if (log.link == Link::kOpen) {
     logger_lost_since_.reset();
     hardening_.reset();
@@ -94,12 +97,14 @@ void CoordinatorRole::look_at_return(Actions& out) {
   if (*has == settled_) change_logs(std::nullopt, out);
 }
 
-// What it had, both images are to hold first (of a node whose journal is missing, the image is,
-// too).
+// What it had, both images are to hold first; but for one that was set up anew, and lacks what only
+// the log could have told, or may (of a node whose journal is missing, the image is, too).
 void CoordinatorRole::begin_anew(Actions& out) {
-  bool held = true;
+  bool held = std::ranges::any_of(storages_, [this](const auto& each) {
+    return logs_.contains(each.first) && each.second.durable >= away_->since;
+  });
   for (auto& [node, storage] : storages_) {
-    if (!logs_.contains(node) || storage.durable >= away_->since) continue;
+    if (!logs_.contains(node) || storage.lacks_since || storage.durable >= away_->since) continue;
     held = false;
     if (storage.link != Link::kOpen || !storage.caught_up || storage.told_lost) continue;
     storage.told_lost = true;

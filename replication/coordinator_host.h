@@ -47,6 +47,8 @@ class CoordinatorHost final : public Replicator {
     // The logger is away, and writes wait for it, because of this. Told again and again.
     UniqueFunction<void(const Error&)> writes_wait{};
     UniqueFunction<void(const CoordinatorRole::GivenUp&)> given_up{};
+    // That node is to coordinate: this one's journal has lost what hosts were told is kept.
+    UniqueFunction<void(NodeId)> hand_over{};
   };
 
   // All outlive it. Events run in turns of their own, or from within received().

@@ -1,6 +1,7 @@
 // The coordinator's side towards the logs: the logger, or, while that is away, the journals of both
 // storage nodes.
 #include <algorithm>
+#include <iterator>
 #include <string>
 #include <utility>
 
@@ -107,6 +108,7 @@ void CoordinatorRole::hear(LogLink& log, NodeId node, const LogOpened& message, 
   }
   if (phase_ == Phase::kServing) return log_again(log, node, message, now, out);
   if (phase_ == Phase::kVoiding) {
+    if (message.last < log.logged) return begin_again(out);
     align(log, node, message, out);
     return serve_when_aligned(out);
   }
@@ -130,22 +132,34 @@ bool CoordinatorRole::leave_out_journal_set_up_anew(Actions& out) {
   const bool written = std::ranges::any_of(
       logs_, [this](const auto& each) { return each.second.opened->end > away_->since; });
   if (anew == logs_.end() || !written) return true;
-  const auto [node, log] = *anew;
+  const NodeId node = anew->first;
+  const NodeId other = anew == logs_.begin() ? std::next(anew)->first : logs_.begin()->first;
   const bool own = node == beside_;
   journal_missing_ = Error{
       ErrorCode::kUnavailable,
       "the journal of node " + std::to_string(node.value) +
           " has nothing of what was written without the logger, as if it had been set up anew: " +
-          (own ? "this node cannot serve the volume. The other storage node has it all: end this "
-                 "one until that serves it"
+          (own ? "node " + std::to_string(other.value) + " has it all, and is to serve the volume"
                : "the other one is read alone, and nothing is written until the logger is back")};
   drop_logger(anew->second, node, ErrorCode::kUnavailable, "was set up anew", out);
   if (own) {
     out.emplace_back(WritesWait{*journal_missing_});
+    out.emplace_back(HandOver{other});
     return false;
   }
   logs_.erase(anew);
   return true;
+}
+
+// One of them has lost what it had when this epoch began: what that means, all of them say
+// together.
+void CoordinatorRole::begin_again(Actions& out) {
+  phase_ = Phase::kOpening;
+  for (auto& [node, log] : logs_) {
+    log.logged = {};
+    drop_logger(log, node, ErrorCode::kUnavailable,
+                "is opened again: what one of them had when this epoch began is gone", out);
+  }
 }
 
 // What is at or below a logger's end is decided. Above it may be numbers that the coordinator
@@ -155,6 +169,7 @@ bool CoordinatorRole::leave_out_journal_set_up_anew(Actions& out) {
 void CoordinatorRole::begin(Actions& out) {
   if (!leave_out_journal_set_up_anew(out)) return;
   phase_ = Phase::kVoiding;
+  log_end_ = {};
   VersionTime floor{};
   SequenceNumber frontier{};
   common_ = SequenceNumber{UINT64_MAX};

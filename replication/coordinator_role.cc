@@ -57,10 +57,22 @@ void CoordinatorRole::hear(StorageLink& storage, NodeId node, const StorageOpene
                            VersionTime now, Actions& out) {
   if (outlasts_log(storage, node, message, out)) return;
   storage.opened = true;
-  // What was heard last of it counts: it may have written since what it believed to be there.
+  // Both storage nodes had that much before the logger was gone without: this one's was set up
+  // anew.
+  storage.lacks_since = away_ && message.committed < away_->since;
+  if (storage.lacks_since && message.epoch == epoch_) {
+    return drop_storage(
+        storage, node,
+        Error{ErrorCode::kUnavailable,
+              "its image lacks what only the logger can tell, which is away: it has " +
+                  number(message.committed) + ", expected " + number(away_->since)},
+        now, out);
+  }
+  // What was heard last of it counts: it may have written since what it believed to be there. (A
+  // log that is away gives nothing up.)
   const SequenceNumber has =
       storage.absent ? std::min(storage.durable, message.durable) : message.durable;
-  const bool lacks = message.durable.value > 0 && has < writes_->frontier();
+  const bool lacks = !away_ && message.durable.value > 0 && has < writes_->frontier();
   if (message.durable.value == 0) storage.durable = {};  // it has started over
   if (storage.link != Link::kOpening || message.epoch != epoch_ ||
       !durable(storage, message.durable)) {
@@ -371,7 +383,9 @@ void CoordinatorRole::tell_settled(StorageLink& storage, NodeId node, Actions& o
 
 void CoordinatorRole::tick(VersionTime now, std::chrono::nanoseconds monotonic, Actions& out) {
   if (phase_ != Phase::kServing) return;
-  for (auto& [node, storage] : storages_) watch_absence(node, storage, monotonic, out);
+  if (!away_) {
+    for (auto& [node, storage] : storages_) watch_absence(node, storage, monotonic, out);
+  }
   room_wanted_ = false;
   if (!away_ && !changing_ && logs_.begin()->second.link == Link::kOpen &&
       writes_->frontier() > told_frontier_) {

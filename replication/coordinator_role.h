@@ -124,6 +124,11 @@ class CoordinatorRole {
     NodeId node;
     bool for_room = false;  // the log would have been full
   };
+  // This node's journal was set up anew, and that node has in its own what was acknowledged: it is
+  // to coordinate. Told again and again; this role never gets ready.
+  struct HandOver {
+    NodeId to;
+  };
   // From here on writes are stamped.
   struct Ready {};
   // A participant has promised a newer epoch: this role is over. What was not answered never is.
@@ -131,7 +136,7 @@ class CoordinatorRole {
     Epoch by;
   };
   using Action = std::variant<ToLog, ToStore, Disconnect, DisconnectLogger, FetchLogged, ChangeLogs,
-                              WritesWait, GivenUp, Ready, Superseded, Answer, Settled>;
+                              WritesWait, GivenUp, HandOver, Ready, Superseded, Answer, Settled>;
   using Actions = std::vector<Action>;
 
   CoordinatorRole(const Start& start, const Options& options);
@@ -201,8 +206,9 @@ class CoordinatorRole {
     std::uint64_t granted_bytes = 0;
     CatchUpProgress catch_up;
     std::optional<std::chrono::nanoseconds> stalled_since;
-    bool told_lost = false;  // LogLost
-    std::uint32_t laps = 0;  // that it was left out in while it caught up
+    bool told_lost = false;    // LogLost
+    bool lacks_since = false;  // what the logger, which is away, had when it went
+    std::uint32_t laps = 0;    // that it was left out in while it caught up
     std::optional<std::chrono::nanoseconds> away_since;  // as ticks have seen it
     bool absent = false;  // for too long: the frontier does not wait for it
   };
@@ -239,6 +245,7 @@ class CoordinatorRole {
   void hear(StorageLink& storage, NodeId node, const Refused& message, VersionTime now,
             Actions& out);
   void begin(Actions& out);
+  void begin_again(Actions& out);
   bool leave_out_journal_set_up_anew(Actions& out);
   void align(LogLink& log, NodeId node, const LogOpened& message, Actions& out);
   void serve_when_aligned(Actions& out);

@@ -13,6 +13,8 @@ namespace {
 constexpr const char* kOutlived = "the log has given up what this node's image lacks";
 constexpr const char* kStartingOver =
     "the log has given up what this node's image lacks: it is made anew";
+constexpr const char* kLacksSince =
+    "this node's image lacks what only the logger can tell, which is away";
 
 }  // namespace
 
@@ -71,17 +73,14 @@ void StorageRole::promised(Epoch epoch, const Result<void>& result, Actions& out
 void StorageRole::open_when_ready(Actions& out) {
   if (starting_over_ || !door_.can_open()) return;
   going_ = false;
-  if (away_since_ && committed_ < *away_since_) {
-    const ConnectionId from = door_.open();
-    return refuse(from, ErrorCode::kUnavailable,
-                  "this node's image lacks what only the logger can tell, which is away", out);
-  }
-  out.emplace_back(LogIsAway{away_since_});
+  // (Who lacks what the logger had when it went can do nothing; its coordinator sees that, too.)
+  if (!lacks_since()) out.emplace_back(LogIsAway{away_since_});
   out.emplace_back(Send{door_.open(), StorageOpened{volume_, door_.epoch(), committed_, durable_}});
 }
 
 void StorageRole::hear(ConnectionId from, const Resume& message, Actions& out) {
   if (message.start_over && message.epoch == door_.epoch()) return start_over(out);
+  if (lacks_since()) return refuse(from, ErrorCode::kUnavailable, kLacksSince, out);
   const SequenceNumber known = std::max(settled_, catching_up_.value_or(committed_));
   if (message.epoch != door_.epoch() || message.settled < known) {
     return refuse(from, ErrorCode::kProtocol,

@@ -115,6 +115,8 @@ class StorageRole {
   void hear(ConnectionId from, const LogLost& message, Actions& out);
   void refuse(ConnectionId to, ErrorCode code, std::string message, Actions& out);
   void start_over(Actions& out);
+  // Of what the logger, which is away, had when it went.
+  [[nodiscard]] bool lacks_since() const { return away_since_ && committed_ < *away_since_; }
   void open_when_ready(Actions& out);
   void settle(SequenceNumber settled, Actions& out);
   void commit_or_catch_up(Actions& out);

@@ -47,6 +47,10 @@ struct TargetPart::Term final : public volume::CurrentReader {
               .given_up =
                   [&part](const replication::CoordinatorRole::GivenUp& which) {
                     if (part.events_.given_up) part.events_.given_up(which);
+                  },
+              .hand_over =
+                  [&part, epoch = record.epoch](replication::NodeId to) {
+                    part.later_in(epoch, [&part, to] { part.election_->hand_over(to); });
                   }}),
         elsewhere(role != nullptr ? nullptr
                                   : std::make_unique<RemoteCurrent>(

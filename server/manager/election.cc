@@ -33,7 +33,7 @@ void Election::look() {
   if (!lease_.held()) return depose();
   const Entry* entry = view_.find(volume_key(options_.volume));
   if (entry == nullptr || committing_) return;
-  const Result<VolumeRecord> record = decode_volume_record(options_.volume, entry->value);
+  Result<VolumeRecord> record = decode_volume_record(options_.volume, entry->value);
   if (!record) {
     depose();
     if (events_.failed && understood_ != entry->revision) events_.failed(record.error());
@@ -43,6 +43,11 @@ void Election::look() {
   // A view that is behind knows of an older epoch.
   if (epoch_ && record->epoch < *epoch_) return;
   if (epoch_ && record->epoch == *epoch_) {
+    if (hand_over_ && alive(*hand_over_)) {
+      record->wanted = *std::exchange(hand_over_, std::nullopt);
+      depose();
+      return release(*record, entry->revision);
+    }
     return change_ ? change(*record, entry->revision) : follow_wish(*record, entry->revision);
   }
   depose();
@@ -125,6 +130,7 @@ void Election::depose() {
   if (!epoch_) return;
   epoch_.reset();
   change_.reset();
+  hand_over_.reset();
   if (events_.deposed) events_.deposed();
 }
 
@@ -155,6 +161,12 @@ void Election::take(const VolumeRecord& record, Revision revision) {
 void Election::change_logs(std::optional<replication::LogAway> away) {
   if (!epoch_) return;
   change_ = away;
+  look();
+}
+
+void Election::hand_over(NodeId to) {
+  if (!epoch_) return;
+  hand_over_ = to;
   look();
 }
 

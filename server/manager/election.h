@@ -66,6 +66,10 @@ class Election {
   // which it is elected then. Whoever it is elected for until then is deposed first.
   void change_logs(std::optional<replication::LogAway> away);
 
+  // While this node coordinates: that one is to, at once, whatever it lacks. This one is deposed as
+  // soon as that one is seen to be alive.
+  void hand_over(replication::NodeId to);
+
   // As long as it was elected, and nothing is known to the contrary. Asking the lease is up to the
   // caller.
   [[nodiscard]] bool coordinates() const { return epoch_.has_value(); }
@@ -92,6 +96,7 @@ class Election {
   Backoff backoff_;
   std::optional<Epoch> epoch_;                                 // in which this node coordinates
   std::optional<std::optional<replication::LogAway>> change_;  // that is to be made in this epoch
+  std::optional<replication::NodeId> hand_over_;               // who is to follow in its place
   bool committing_ = false;
   bool waiting_ = false;
   Revision wish_;  // of the record with a wish of another node, since when this waits for it

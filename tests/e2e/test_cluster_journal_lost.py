@@ -12,8 +12,12 @@ from test_cluster_away import logger, wait_away, wait_back
 LEASE = "5s"
 
 
-@pytest.mark.parametrize("log_too", [False, True], ids=["the-logger-returns", "the-log-is-lost-too"])
-def test_what_one_journal_alone_has_is_read_and_brought_to_the_logger(folder, log_too):
+@pytest.mark.parametrize(
+    "log_too, blank_first",
+    [(False, False), (True, False), (False, True)],
+    ids=["the-logger-returns", "the-log-is-lost-too", "the-replaced-node-is-elected-first"],
+)
+def test_what_one_journal_alone_has_is_read_and_brought_to_the_logger(folder, log_too, blank_first):
     with Cluster(folder, LEASE) as cluster:
         cluster.add_volume("db1", size="64M")
         cluster.start()
@@ -31,9 +35,11 @@ def test_what_one_journal_alone_has_is_read_and_brought_to_the_logger(folder, lo
         other.kill()
         server.kill()
         shutil.rmtree(other.state)
-        server.start()
-        mariner.wait_until(lambda: server.volume("db1").get("coordinator"), 30, "the node that has everything coordinates")
-        other.start()
+        first, second = (other, server) if blank_first else (server, other)
+        first.start()
+        mariner.wait_until(lambda: first.volume("db1").get("coordinator"), 30, "the first one coordinates")
+        second.start()
+        mariner.wait_until(lambda: server.serves("db1"), 60, "the node that has everything serves")
         assert cluster.server_of("db1") is server
         assert lun_checksum(server.volume_url("db1"), folder / "copy") == now, "what was acknowledged is read"
         assert any("as if it had been set up anew" in line for line in server.log_lines())

@@ -61,6 +61,22 @@ TEST_F(CoordinatorLogsTest, WithoutBothStoragesWritesWait) {
   EXPECT_EQ(tick(20s), Words{});
 }
 
+// There is no number yet from which the journals would count.
+TEST_F(CoordinatorLogsTest, BeforeAnythingIsSettledTheLoggerIsWaitedFor) {
+  role_.emplace(CoordinatorRole::Start{kVolume, {1}, {kOne, kTwo}, kOne, kLogger, std::nullopt},
+                CoordinatorRole::Options{.logger_patience = 3s});
+  connect_log(kLogger);
+  EXPECT_EQ(hear_log(kLogger, LogOpened{kVolume, {1}, {}, {}, {}, {}, {}}), Words{"ready"});
+  for (const NodeId node : {kOne, kTwo}) {
+    role_->storage_connected(node, out_);
+    hear(node, StorageOpened{kVolume, {1}, {}, {}});
+    hear(node, CaughtUp{kVolume, {1}, {}});
+  }
+  lose_log(kLogger);
+  tick(10s);
+  EXPECT_EQ(tick(20s), Words{});
+}
+
 TEST_F(CoordinatorLogsTest, AStorageThatGoesWhileItHardensIsWaitedFor) {
   serve();
   lose_log(kLogger);
@@ -176,6 +192,35 @@ TEST_F(CoordinatorLogsTest, WithOneJournalLeftALostLogBeginsAnewFromItsImage) {
   EXPECT_EQ(tick(10s), Words{"lost since 100 to 1"});
   hear(kOne, StorageProgress{kVolume, kEpoch, role_->settled(), {100}, 1u << 30});
   EXPECT_EQ(tick(11s), Words{"begin behind 100 to 3"});
+}
+
+// Nothing of what that node's image lacks can be told it any more, but by the other image.
+TEST_F(CoordinatorLogsTest, AnImageThatLacksWhatALostLogHeldHoldsNoNewHistoryUp) {
+  serve_away();
+  role_->storage_disconnected(kTwo, kNow, out_);
+  role_->storage_connected(kTwo, out_);
+  words();
+  EXPECT_EQ(hear(kTwo, StorageOpened{kVolume, kEpoch, {}, {}}), Words{"drop image 2: unavailable"});
+  EXPECT_FALSE(role_->caught_up(kTwo));
+  connect_log(kLogger);
+  hear_log(kLogger, opened(0, 0));
+  EXPECT_EQ(tick(10s), Words{"lost since 100 to 1"});
+  hear(kOne, StorageProgress{kVolume, kEpoch, role_->settled(), {100}, 1u << 30});
+  EXPECT_EQ(tick(11s), Words{"begin behind 100 to 3"});
+}
+
+// A log that is away gives nothing up.
+TEST_F(CoordinatorLogsTest, WhileTheLoggerIsAwayNoImageIsGivenUp) {
+  serve_away();
+  hear(kOne, StorageProgress{kVolume, kEpoch, role_->settled(), {100}, 1u << 30});
+  role_->storage_disconnected(kTwo, kNow, out_);
+  tick(0s);
+  tick(7200s);
+  role_->storage_connected(kTwo, out_);
+  EXPECT_EQ(words(), Words{"open away since 100 to 2"});
+  hear(kTwo, StorageOpened{kVolume, kEpoch, {100}, {10}});
+  hear(kTwo, CaughtUp{kVolume, kEpoch, role_->settled()});
+  EXPECT_TRUE(role_->caught_up(kTwo)) << "it does not start over";
 }
 
 }  // namespace

@@ -84,6 +84,13 @@ class CoordinatorLogsTest : public ::testing::Test {
       return "drop log " + std::to_string(gone->node.value) + ": " +
              std::string(error_code_name(gone->why.code));
     }
+    if (const auto* gone = std::get_if<CoordinatorRole::Disconnect>(&action)) {
+      return "drop image " + std::to_string(gone->node.value) + ": " +
+             std::string(error_code_name(gone->why.code));
+    }
+    if (const auto* over = std::get_if<CoordinatorRole::HandOver>(&action)) {
+      return "hand over" + to(over->to);
+    }
     if (std::holds_alternative<CoordinatorRole::Ready>(action)) return "ready";
     if (const auto* answer = std::get_if<Answer>(&action)) {
       return (answer->result ? "done " : "failed ") + std::to_string(answer->token.value);
@@ -138,7 +145,9 @@ class CoordinatorLogsTest : public ::testing::Test {
   void open_storages() {
     for (const NodeId node : {kOne, kTwo}) {
       role_->storage_connected(node, out_);
-      hear(node, StorageOpened{kVolume, kEpoch, {10}, {10}});
+      // (What an image lacks of before the logger went lies beside it.)
+      hear(node, StorageOpened{kVolume, kEpoch, role_->away() ? kAway.since : SequenceNumber{10},
+                               SequenceNumber{10}});
       hear(node, CaughtUp{kVolume, kEpoch, role_->writes().settled()});
       hear(node, StorageProgress{kVolume, kEpoch, role_->settled(), {10}, 1u << 30});
     }

@@ -70,10 +70,49 @@ TEST_F(CoordinatorLogsTest, WhoseJournalWasSetUpAnewCoordinatesNothing) {
   connect_log(kOne);
   connect_log(kTwo);
   hear_log(kTwo, opened(205, 203));
-  EXPECT_EQ(hear_log(kOne, opened(100, 0)), Words{"drop log 1: unavailable"});
+  const Words hands_over{"drop log 1: unavailable", "hand over to 2"};
+  EXPECT_EQ(hear_log(kOne, opened(100, 0)), hands_over);
   connect_log(kOne);
-  EXPECT_EQ(hear_log(kOne, opened(100, 0)), Words{"drop log 1: unavailable"}) << "nor later";
+  EXPECT_EQ(hear_log(kOne, opened(100, 0)), hands_over) << "nor later";
   EXPECT_FALSE(role_->ready());
+}
+
+// ... while the numbers of the epoch before are voided: with voids alone it would pass for one that
+// has taken part.
+TEST_F(CoordinatorLogsTest, AJournalThatIsSetUpAnewWhileAnEpochBeginsIsSeenAsWell) {
+  make(kAway);
+  connect_log(kOne);
+  connect_log(kTwo);
+  hear_log(kOne, opened(205, 203));
+  EXPECT_EQ(hear_log(kTwo, opened(205, 203)), (Words{"void 206-213 to 1", "void 206-213 to 2"}));
+  logged(kOne, 213);
+  lose_log(kTwo);
+  connect_log(kTwo);
+  EXPECT_EQ(hear_log(kTwo, opened(0, 0)),
+            (Words{"drop log 1: unavailable", "drop log 2: unavailable"}));
+  connect_log(kOne);
+  connect_log(kTwo);
+  hear_log(kOne, opened(213, 203));
+  EXPECT_EQ(hear_log(kTwo, opened(0, 0)), (Words{"drop log 2: unavailable", "void 214-221 to 1"}));
+  EXPECT_EQ(logged(kOne, 221), Words{"ready"});
+  EXPECT_EQ(submit(1), Words{"failed 1"});
+}
+
+// What it was, the images tell.
+TEST_F(CoordinatorLogsTest, ALogThatIsSetUpAnewWhileAnEpochBeginsIsNotWrittenTo) {
+  make(std::nullopt);
+  connect_log(kLogger);
+  EXPECT_EQ(hear_log(kLogger, opened(10, 10)), Words{"void 11-18 to 3"});
+  lose_log(kLogger);
+  connect_log(kLogger);
+  EXPECT_EQ(hear_log(kLogger, opened(0, 0)), Words{"drop log 3: unavailable"});
+  connect_log(kLogger);
+  EXPECT_EQ(hear_log(kLogger, opened(0, 0)), Words{"void 1-8 to 3"});
+  EXPECT_EQ(logged(kLogger, 8), Words{"ready"});
+  role_->storage_connected(kOne, out_);
+  words();
+  EXPECT_EQ(hear(kOne, StorageOpened{kVolume, kEpoch, {10}, {10}}), Words{"drop image 1: corrupt"});
+  EXPECT_EQ(submit(1), Words{"failed 1"});
 }
 
 // Both had not begun yet: what began the epoch may be in one of them alone.

@@ -68,9 +68,14 @@ TEST_F(StorageRoleTest, AnEpochIsPromisedBeforeItIsOpen) {
 }
 
 // Its journal tells what came since, and no more.
-TEST_F(StorageRoleTest, WithoutTheLoggerAnImageThatLacksWhatThatHasIsNotOpened) {
+TEST_F(StorageRoleTest, WithoutTheLoggerAnImageThatLacksWhatThatHasDoesNotGoOn) {
   hear(kFirst, OpenStorage{kVolume, {5}, SequenceNumber{11}});
-  const auto refused = sent<Refused>(promised(5));
+  const auto actions = promised(5);
+  const auto opened = sent<StorageOpened>(actions);
+  ASSERT_TRUE(opened.has_value()) << "its coordinator sees what it has";
+  EXPECT_EQ(opened->committed, SequenceNumber{10});
+  EXPECT_FALSE(only<StorageRole::LogIsAway>(actions).has_value());
+  const auto refused = sent<Refused>(hear(kFirst, Resume{kVolume, {5}, {20}}));
   ASSERT_TRUE(refused.has_value());
   EXPECT_EQ(refused->error.code, ErrorCode::kUnavailable);
   hear(kSecond, OpenStorage{kVolume, {6}, SequenceNumber{10}});

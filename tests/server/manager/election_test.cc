@@ -343,6 +343,31 @@ TEST_F(WishTest, HoweverTheyComeOneCoordinatesInTheEnd) {
 
 // ---- nodes that store nothing of the volume: three
 
+// Whoever else stood by, and whatever it lacks.
+TEST_F(WishTest, WhoCannotServeHandsOver) {
+  begin_both();
+  (*one_)->others_may_follow = false;
+  (*one_)->election.hand_over({2});
+  EXPECT_EQ((*one_)->deposed, 1);
+  executor_.advance(2s);
+  EXPECT_TRUE((*two_)->election.coordinates());
+  EXPECT_FALSE((*one_)->election.coordinates());
+  EXPECT_EQ(record(), (VolumeRecord{kVolume, {6}, {2}, {3}, {{1}, {2}}}));
+}
+
+TEST_F(WishTest, ToWhoIsNotThereNothingIsHandedOverYet) {
+  begin_both();
+  two_.reset();
+  executor_.advance(30s);
+  (*one_)->election.hand_over({2});
+  executor_.advance(30s);
+  EXPECT_TRUE((*one_)->election.coordinates());
+  begin(two_, 2);
+  executor_.advance(2s);
+  EXPECT_TRUE((*two_)->election.coordinates());
+  EXPECT_FALSE((*one_)->election.coordinates());
+}
+
 class AwayTest : public WishTest {
  protected:
   static constexpr NodeId kAlone{3};

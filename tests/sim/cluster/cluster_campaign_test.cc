@@ -20,7 +20,9 @@ TEST(ClusterCampaign, OneHistoryWhateverFails) {
       "seeds: %llu runs, %llu virtual seconds, %llu faults, %llu epochs; %llu writes acknowledged, "
       "%llu reads (%llu of a target that stores nothing), %llu moments opened; %llu times without "
       "a "
-      "logger, with %llu writes; %llu logs lost\n",
+      "logger, with %llu writes; %llu logs lost; %llu storage disks replaced (%llu of them all "
+      "that "
+      "was kept, with one other); given up by the log %llu times\n",
       static_cast<unsigned long long>(totals.runs), static_cast<unsigned long long>(totals.seconds),
       static_cast<unsigned long long>(totals.faults),
       static_cast<unsigned long long>(totals.epochs),
@@ -30,9 +32,15 @@ TEST(ClusterCampaign, OneHistoryWhateverFails) {
       static_cast<unsigned long long>(totals.moments),
       static_cast<unsigned long long>(totals.times_away),
       static_cast<unsigned long long>(totals.acknowledged_away),
-      static_cast<unsigned long long>(totals.logs_lost));
+      static_cast<unsigned long long>(totals.logs_lost),
+      static_cast<unsigned long long>(totals.disks_replaced),
+      static_cast<unsigned long long>(totals.journals_replaced),
+      static_cast<unsigned long long>(totals.given_up));
   EXPECT_GT(totals.acknowledged_away, 0);
   EXPECT_GT(totals.logs_lost, 0);
+  EXPECT_GT(totals.disks_replaced, 0);
+  EXPECT_GT(totals.journals_replaced, 0);
+  EXPECT_GT(totals.given_up, 0);
   EXPECT_GT(totals.reads_elsewhere, 0);
 }
 
@@ -61,7 +69,9 @@ INSTANTIATE_TEST_SUITE_P(
                       Planted::kForgottenInCatchUp, Planted::kReadFromMirror,
                       Planted::kNumbersReused, Planted::kLeaseHeldTooLong, Planted::kNotHardened,
                       Planted::kNotTakenBack, Planted::kOneJournalCounts, Planted::kSpillNotPut,
-                      Planted::kCommittedBeforeCaughtUp, Planted::kReadFromAnyImage),
+                      Planted::kCommittedBeforeCaughtUp, Planted::kNotStartedOver,
+                      Planted::kBuiltFromLogAlone, Planted::kEmptyJournalCounts,
+                      Planted::kReadFromAnyImage),
     [](const auto& each) { return "Number" + std::to_string(static_cast<int>(each.param)); });
 
 }  // namespace

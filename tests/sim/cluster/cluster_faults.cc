@@ -26,13 +26,14 @@ void ClusterSim::fault() {
   const auto lasts = std::chrono::milliseconds(
       below(3) == 0 ? below(300) : (below(2) == 0 ? 300 + below(2500) : 3000 + below(9000)));
   const std::string at = " node " + std::to_string(node);
-  switch (below(14)) {
+  switch (below(15)) {
     case 0:
     case 1:
     case 2:
       say("crash of" + at);
       crash(node);
       if (node == kLogger) lose_logs();
+      if (stores(node) && below(3) == 0) replace_disks(node);
       world_.after(lasts, [this, node] {
         if (machine(node).life == nullptr) {
           say("start of node " + std::to_string(node));
@@ -130,6 +131,14 @@ void ClusterSim::fault() {
       CHECK(cluster_.commit(transaction).has_value());
       return;
     }
+    case 13: {
+      Volume& volume = *volumes_[below(kVolumes)];
+      volume.log.give_up();
+      say("the log of volume " + std::to_string(volume.id.value) +
+          " gives up what is at or below #" + std::to_string(volume.log.given_up.value));
+      ++given_up_;
+      return;
+    }
     default: {
       say("clock of" + at);
       one.node.set_wall_skew(std::chrono::milliseconds(below(20'000)));
@@ -150,13 +159,58 @@ void ClusterSim::lose_logs() {
     if (!entry || below(2) == 0) continue;
     const VolumeRecord record = *manager::decode_volume_record(volume->id, entry->value);
     if (!record.away || volume->log.last() > record.away->used) continue;
+    const SequenceNumber since = record.away->since;
+    const bool kept = (volume->disks[0].has() >= since &&
+                       volume->model.all_acknowledged_in(volume->journals[0].writes, since)) ||
+                      (volume->disks[1].has() >= since &&
+                       volume->model.all_acknowledged_in(volume->journals[1].writes, since));
+    if (!kept) continue;
     say("the log of volume " + std::to_string(volume->id.value) + " is lost");
     for (const auto& [sequence, write] : volume->log.writes) {
-      if (sequence <= record.away->since) volume->lost[sequence] = write;
+      if (sequence <= since) volume->lost[sequence] = write;
     }
     volume->log = LoggerDisk{};
     ++logs_lost_;
   }
+}
+
+// Of volumes whose every acknowledged write is elsewhere: the node's images and journals are blank.
+void ClusterSim::replace_disks(std::uint32_t node) {
+  for (std::size_t i = 0; i < kVolumes; ++i) {
+    Volume& volume = *volumes_[i];
+    if (below(2) == 0 || !may_lose(volume, i, node)) continue;
+    say("the disks of node " + std::to_string(node) + " for volume " +
+        std::to_string(volume.id.value) + " are replaced");
+    const auto entry = cluster_.get(manager::volume_key(volume.id)).entry;
+    const VolumeRecord record = *manager::decode_volume_record(volume.id, entry->value);
+    volume.disks[node - 1] = StorageDisk{};
+    LoggerDisk& journal = volume.journals[node - 1];
+    journal = LoggerDisk{};
+    ++disks_replaced_;
+    if (!record.away) continue;
+    if (!volume.model.all_acknowledged_in(journal.writes, record.away->since)) ++journals_replaced_;
+    if (planted_ != Planted::kEmptyJournalCounts) continue;
+    for (SequenceNumber s{1}; s <= record.away->since.next(); s = s.next()) journal.voids.insert(s);
+  }
+}
+
+bool ClusterSim::may_lose(const Volume& volume, std::size_t index, std::uint32_t node) {
+  const StorageDisk& image = volume.disks[2 - node];
+  const LoggerDisk& journal = volume.journals[2 - node];
+  // What the log may have given up soon, the other image is to have.
+  SequenceNumber base = std::max(volume.log.base(), volume.model.frontier());
+  for (std::uint32_t other = 1; other <= nodes_; ++other) {
+    const Life* const life = machine(other).life.get();
+    if (!may_serve(other) || life == nullptr || !life->targets[index]->coordinates()) continue;
+    base = std::max(base, life->targets[index]->role().writes().frontier());
+  }
+  if (image.durable < base) return false;
+  const auto entry = cluster_.get(manager::volume_key(volume.id)).entry;
+  const VolumeRecord record = *manager::decode_volume_record(volume.id, entry->value);
+  if (!record.away) return true;
+  const SequenceNumber since = record.away->since;
+  if (volume.log_is_lost() && image.has() < since) return false;
+  return volume.model.all_acknowledged_in(journal.writes, since);
 }
 
 void ClusterSim::heal() {

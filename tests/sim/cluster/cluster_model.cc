@@ -74,6 +74,12 @@ void ClusterModel::began(const std::optional<replication::LogAway>& away) {
 
 void ClusterModel::failed(std::uint64_t attempt) { attempts_[attempt].failed = true; }
 
+bool ClusterModel::all_acknowledged_in(const LoggedWrites& log, SequenceNumber since) const {
+  return std::ranges::all_of(attempts_, [&](const Attempt& one) {
+    return !one.acknowledged || one.stamp->sequence <= since || log.contains(one.stamp->sequence);
+  });
+}
+
 SequenceNumber ClusterModel::must_see(std::uint64_t block) const {
   const auto found = newest_acknowledged_.find(block);
   return found == newest_acknowledged_.end() ? SequenceNumber{} : found->second;

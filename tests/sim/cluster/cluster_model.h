@@ -4,6 +4,7 @@
 // (WriteRequest::target_time, which a plain write does not use). The first violation is kept.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -50,6 +51,8 @@ class ClusterModel {
   void stamped(const replication::WriteMessage& message);
   void acknowledged(std::uint64_t attempt, const replication::Stamp& stamp);
   void failed(std::uint64_t attempt);
+  // Every write that was acknowledged, above `since`, is there.
+  [[nodiscard]] bool all_acknowledged_in(const LoggedWrites& log, SequenceNumber since) const;
 
   // A read begins: what it must see at least.
   [[nodiscard]] SequenceNumber must_see(std::uint64_t block) const;
@@ -58,6 +61,11 @@ class ClusterModel {
 
   // A coordinator begins, with the logger or without it.
   void began(const std::optional<replication::LogAway>& away);
+
+  // A coordinator has told somebody that the images have everything at or below: those that lack
+  // some of it count no more.
+  void told_frontier(SequenceNumber frontier) { frontier_ = std::max(frontier_, frontier); }
+  [[nodiscard]] SequenceNumber frontier() const { return frontier_; }
 
   // A moment was opened, and resolves to everything at or before `at`.
   void opened(VersionTime time, SequenceNumber at);
@@ -102,6 +110,7 @@ class ClusterModel {
   std::optional<std::string> violation_;
   std::uint64_t acknowledged_ = 0;
   std::uint64_t reads_ = 0;
+  SequenceNumber frontier_;
   std::optional<replication::LogAway> away_;
   std::uint64_t times_away_ = 0;
   std::uint64_t acknowledged_away_ = 0;

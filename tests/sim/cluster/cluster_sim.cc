@@ -116,7 +116,7 @@ void ClusterSim::start(std::uint32_t number) {
       life.storages.push_back(std::make_unique<StoragePart>(
           node, random_, volume.disks[number - 1], volume.id, planted_,
           [this, number, i](SequenceNumber from, SequenceNumber to,
-                            std::function<void(const Blocks&)> answer) {
+                            std::function<void(const Blocks*)> answer) {
             ask_history(number, i, from, to, std::move(answer));
           }));
     }
@@ -140,9 +140,18 @@ void ClusterSim::crash(std::uint32_t number) {
   }
 }
 
+// Null: it does not answer now, or lacks something itself.
+const Blocks* ClusterSim::other_image(std::uint32_t number, std::size_t volume,
+                                      SequenceNumber base) {
+  Machine& other = machine(3 - number);
+  if (other.life == nullptr || other.node.paused()) return nullptr;
+  const StorageDisk& disk = other.life->storages[volume]->storage.disk();
+  return disk.durable >= base ? &disk.image : nullptr;
+}
+
 // A request to the logger over a connection of its own, again and again until it is answered.
 void ClusterSim::ask_history(std::uint32_t number, std::size_t volume, SequenceNumber from,
-                             SequenceNumber to, std::function<void(const Blocks&)> answer) {
+                             SequenceNumber to, std::function<void(const Blocks*)> answer) {
   SimNode& node = machine(number).node;
   const Life& life = *machine(number).life;
   // While the logger is away, this node's journal; of what came before, the storage has all.
@@ -151,7 +160,7 @@ void ClusterSim::ask_history(std::uint32_t number, std::size_t volume, SequenceN
     if (from >= *since && journal.host.role().settled() >= to) {
       Blocks changed = journal.log.changed(from, to);
       std::erase_if(changed, [&](const auto& each) { return each.second.sequence <= *since; });
-      node.after(1ms, [answer, changed] { answer(changed); });
+      node.after(1ms, [answer, changed] { answer(&changed); });
     } else {
       node.after(100ms, [this, number, volume, from, to, answer] {
         ask_history(number, volume, from, to, answer);
@@ -160,15 +169,23 @@ void ClusterSim::ask_history(std::uint32_t number, std::size_t volume, SequenceN
     return;
   }
   auto answered = std::make_shared<bool>(false);
-  auto done = [answered, answer](const Blocks& changed) {
-    if (!std::exchange(*answered, true)) answer(changed);
+  auto done = [answered, answer](const std::optional<Blocks>& changed) {
+    if (!std::exchange(*answered, true)) answer(changed ? &*changed : nullptr);
   };
   const SimConnectionPtr connection = network_.connect(node, machine(kLogger).node);
   if (connection != nullptr) {
-    connection->send(SimConnection::Side::kDialled, [this, volume, from, to, connection, done] {
+    connection->send(SimConnection::Side::kDialled, [=, this] {
       const LoggerPart& at = *machine(kLogger).life->loggers[volume];
       if (at.host.role().settled() < to) return;
-      const Blocks changed = at.log.changed(from, to);
+      const SequenceNumber base = at.log.disk().base();
+      const bool outlived = from.value > 0 && from < to && from < base;
+      std::optional<Blocks> changed;
+      if (!outlived || planted_ == Planted::kNotStartedOver) changed = at.log.changed(from, to);
+      if (from.value == 0 && from < to && base.value > 0 && changed) {
+        const Blocks* const image = other_image(number, volume, base);
+        if (image == nullptr) return;
+        if (planted_ != Planted::kBuiltFromLogAlone) changed->insert(image->begin(), image->end());
+      }
       connection->send(SimConnection::Side::kAccepted, [done, changed] { done(changed); });
     });
   }
@@ -313,14 +330,14 @@ std::string ClusterSim::settle_and_check() {
   for (auto left = kHealing; left > 0s && !restless().empty(); left -= 1s) world_.advance(1s);
   const std::string restless_still = restless();
   for (auto& volume : volumes_) {
+    if (!restless_still.empty()) {
+      volume->model.violation("no rest when all is well again: " + restless_still);
+    }
     LoggedWrites history = volume->lost;
     history.insert(volume->log.writes.begin(), volume->log.writes.end());
     volume->model.check_log(history);
     for (std::uint32_t node = 1; node <= 2; ++node) {
       volume->model.check_image(node, volume->disks[node - 1].image, history);
-    }
-    if (!restless_still.empty()) {
-      volume->model.violation("no rest when all is well again: " + restless_still);
     }
     if (volume->model.violation()) {
       return "volume " + std::to_string(volume->id.value) + ": " + *volume->model.violation();
@@ -361,6 +378,9 @@ std::string ClusterSim::run(Totals& totals) {
   totals.reads_elsewhere += reads_elsewhere_;
   totals.faults += faults_;
   totals.logs_lost += logs_lost_;
+  totals.disks_replaced += disks_replaced_;
+  totals.journals_replaced += journals_replaced_;
+  totals.given_up += given_up_;
   totals.seconds += static_cast<std::uint64_t>(
       std::chrono::duration_cast<std::chrono::seconds>(world_.monotonic_time()).count());
   return violated;

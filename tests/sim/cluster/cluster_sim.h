@@ -32,6 +32,9 @@ class ClusterSim {
     std::uint64_t times_away = 0;         // of a logger, and it was gone without
     std::uint64_t acknowledged_away = 0;  // meanwhile
     std::uint64_t logs_lost = 0;          // by a logger that was away
+    std::uint64_t disks_replaced = 0;     // an image and its journal
+    std::uint64_t journals_replaced = 0;  // of these, while they were all that was kept
+    std::uint64_t given_up = 0;           // times that a log gave up what the images have
     std::uint64_t seconds = 0;            // virtual
   };
 
@@ -78,7 +81,9 @@ class ClusterSim {
   void start(std::uint32_t node);
   void crash(std::uint32_t node);
   void ask_history(std::uint32_t node, std::size_t volume, SequenceNumber from, SequenceNumber to,
-                   std::function<void(const Blocks&)> answer);
+                   std::function<void(const Blocks*)> answer);
+
+  const Blocks* other_image(std::uint32_t node, std::size_t volume, SequenceNumber base);
 
   void work_later(std::size_t worker);
   void work(std::size_t worker);
@@ -90,6 +95,8 @@ class ClusterSim {
   void fault();
   void heal();
   void lose_logs();
+  void replace_disks(std::uint32_t node);
+  [[nodiscard]] bool may_lose(const Volume& volume, std::size_t index, std::uint32_t node);
   std::string settle_and_check();
   // Why the cluster is not at rest; empty: it is.
   [[nodiscard]] std::string restless();
@@ -106,6 +113,9 @@ class ClusterSim {
   std::vector<Worker> workers_;
   std::uint64_t faults_ = 0;
   std::uint64_t logs_lost_ = 0;
+  std::uint64_t disks_replaced_ = 0;
+  std::uint64_t journals_replaced_ = 0;
+  std::uint64_t given_up_ = 0;
   std::uint64_t reads_elsewhere_ = 0;  // of targets that are gone
   bool working_ = true;
   bool faulty_ = true;

@@ -20,6 +20,9 @@ enum class Planted : std::uint8_t {
   kOneJournalCounts,         // the journal of the other node says at once that it has what it gets
   kSpillNotPut,              // what was kept beside an image counts as put into it, and is not
   kCommittedBeforeCaughtUp,  // a storage node makes new writes visible before what it missed
+  kNotStartedOver,           // an image that lacks what the log has given up goes on all the same
+  kBuiltFromLogAlone,        // an image is built anew from what the log still has, and no more
+  kEmptyJournalCounts,       // a journal that was set up anew passes for one that took part
   kReadFromAnyImage,         // a target that stores nothing reads where nobody waits for a commit
 };
 
@@ -36,6 +39,9 @@ constexpr std::string_view name_of(Planted planted) {
     case Planted::kNotTakenBack: return "unacknowledged writes not taken back";
     case Planted::kOneJournalCounts: return "acknowledged with one journal";
     case Planted::kSpillNotPut: return "an image lacks what a lost log held";
+    case Planted::kNotStartedOver: return "an image lacks what the log has given up";
+    case Planted::kBuiltFromLogAlone: return "built anew from what the log still has";
+    case Planted::kEmptyJournalCounts: return "taken back beside an empty journal";
     case Planted::kReadFromAnyImage: return "read from an image that is behind";
     case Planted::kCommittedBeforeCaughtUp: return "caught up before it was";
   }

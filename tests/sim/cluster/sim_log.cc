@@ -24,6 +24,8 @@ void LoggerDisk::crash(std::mt19937_64& random) {
   voids.erase(voids.upper_bound(end), voids.end());
 }
 
+void LoggerDisk::give_up() { given_up = std::max(given_up, std::min(frontier, last())); }
+
 SequenceNumber LoggerDisk::last() const {
   SequenceNumber last = begun;
   while (writes.contains(last.next()) || voids.contains(last.next())) last = last.next();
@@ -145,7 +147,10 @@ void SimLog::fetch(SequenceNumber from, SequenceNumber to,
 }
 
 Blocks SimLog::changed(SequenceNumber from, SequenceNumber to) const {
-  if (from < to && from < disk_.begun) model_.violation("somebody asks for what the log has lost");
+  if (from < to && from < disk_.begun && from.value > 0) {
+    model_.violation("somebody asks for what the log has lost");
+  }
+  from = std::max(from, std::min(disk_.base(), to));
   std::set<std::uint64_t> touched;
   const auto touch = [&](SequenceNumber after, SequenceNumber until) {
     for (auto it = disk_.writes.upper_bound(after); it != disk_.writes.end() && it->first <= until;

@@ -2,6 +2,7 @@
 // way in a crash some.
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <functional>
 #include <map>
@@ -27,6 +28,9 @@ struct LoggerDisk {
   std::map<SequenceNumber, LoggedWrite> writes;
   std::set<SequenceNumber> voids;
   SequenceNumber frontier;
+  // What was written up to here is found in the images alone, but for what nothing was written to
+  // since; nobody can be told what changed since before.
+  SequenceNumber given_up;
   // Under way: on the disk perhaps.
   struct InFlight {
     std::optional<LoggedWrite> write;  // nothing: voids
@@ -37,6 +41,10 @@ struct LoggerDisk {
   // The power goes, or the process ends: each thing under way is there or not. What stands behind a
   // missing number was never acknowledged, and is withdrawn.
   void crash(std::mt19937_64& random);
+  // What it needs no more for the images, it gives up.
+  void give_up();
+  // Behind this, what changed can be told; what the volume held then, images know.
+  [[nodiscard]] SequenceNumber base() const { return std::max(begun, given_up); }
   // Every number at or below is there.
   [[nodiscard]] SequenceNumber last() const;
   // Where a role begins.
@@ -69,8 +77,10 @@ class SimLog final : public replication::ClusterLoggerParticipant,
   void fetch(SequenceNumber from, SequenceNumber to,
              UniqueFunction<void(Result<Portion>)> done) override;
 
-  // What the history says that changed in (from, to], of which everything is settled.
+  // What the history says that changed in (from, to], of which everything is settled; only a blank
+  // image asks from before base(): what was written since then.
   [[nodiscard]] Blocks changed(SequenceNumber from, SequenceNumber to) const;
+  [[nodiscard]] const LoggerDisk& disk() const { return disk_; }
 
   void set_faults(Faults faults);
 

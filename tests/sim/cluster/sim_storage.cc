@@ -7,22 +7,36 @@
 namespace mariner::test {
 
 SimStorage::SimStorage(SimNode& node, std::mt19937_64& random, StorageDisk& disk, Planted planted,
-                       AskHistory ask, Progress progress)
+                       AskHistory ask, Progress progress, Outlived outlived)
     : node_(node),
       random_(random),
       disk_(disk),
       planted_(planted),
       ask_(std::move(ask)),
       progress_(std::move(progress)),
+      outlived_(std::move(outlived)),
       committed_(disk.durable) {
   if (!disk_.spill || disk_.spill->kept <= disk_.durable) return;
   pending_ = disk_.spill->blocks;
   committed_ = disk_.spill->kept;
 }
 
-// (The log of the simulation gives nothing up.)
-void SimStorage::start_over(UniqueFunction<void()> /*done*/) {
-  CHECK_MSG(false, "nobody lacks what the log has given up");
+void SimStorage::start_over(UniqueFunction<void()> done) {
+  ++image_;
+  forget();
+  given_back_ += std::exchange(pending_bytes_, 0);
+  pending_.clear();
+  committed_ = {};
+  applying_ = true;
+  node_.after(std::chrono::milliseconds(1 + random_() % 300),
+              [this, done = std::move(done)]() mutable {
+                disk_.image.clear();
+                disk_.durable = {};
+                disk_.spill.reset();
+                applying_ = false;
+                done();
+                progress_({}, granted());
+              });
 }
 
 void SimStorage::harden(UniqueFunction<void(Result<void>)> done) {
@@ -48,7 +62,7 @@ void SimStorage::log_lost() {
     if (random_() % 2 == 0) disk_.image[block] = value;
   }
   node_.after(std::chrono::milliseconds(1 + random_() % 30), [this] {
-    if (disk_.spill->kept <= disk_.durable) return;
+    if (!disk_.spill || disk_.spill->kept <= disk_.durable) return;
     for (const auto& [block, value] : disk_.spill->blocks) {
       if (planted_ != Planted::kSpillNotPut) {
         disk_.image[block] = value;
@@ -92,8 +106,10 @@ void SimStorage::catch_up(SequenceNumber from, SequenceNumber to, SequenceNumber
     committed_ = to;
     node_.post([placed] { (*placed)(); });
   }
-  ask_(from, to, [this, to, placed](const Blocks& changed) {
-    for (const auto& [block, value] : changed) {
+  ask_(from, to, [this, to, placed, image = image_](const Blocks* changed) {
+    if (image != image_) return;
+    if (changed == nullptr) return outlived_();
+    for (const auto& [block, value] : *changed) {
       BlockValue& mine = pending_[block];
       mine = std::max(mine, value);
     }
@@ -167,7 +183,8 @@ void SimStorage::apply_later() {
 // Whether anybody needs what is there, the log is asked first.
 void SimStorage::apply() {
   applying_ = true;
-  ask_(committed_, committed_, [this](const Blocks&) {
+  ask_(committed_, committed_, [this, image = image_](const Blocks*) {
+    if (image != image_) return;
     if (!away_since_) return write_image();
     applying_ = false;
   });
@@ -181,7 +198,9 @@ void SimStorage::write_image() {
   for (const auto& [block, value] : *table) {
     if (random_() % 2 == 0) disk_.image[block] = value;
   }
-  node_.after(std::chrono::milliseconds(1 + random_() % 60), [this, table, through, bytes] {
+  node_.after(std::chrono::milliseconds(1 + random_() % 60), [=, this, image = image_] {
+    given_back_ += bytes;
+    if (image != image_) return progress_({}, granted());
     for (const auto& [block, value] : *table) {
       disk_.image[block] = value;
       const auto found = pending_.find(block);
@@ -189,7 +208,6 @@ void SimStorage::write_image() {
     }
     disk_.durable = through;
     applying_ = false;
-    given_back_ += bytes;
     progress_(through, granted());
     apply_later();
   });

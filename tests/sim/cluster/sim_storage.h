@@ -2,6 +2,7 @@
 // written in the background, block by block; a crash leaves some of them.
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <functional>
 #include <optional>
@@ -26,6 +27,11 @@ struct StorageDisk {
     Blocks blocks;
   };
   std::optional<Spill> spill;
+
+  // Everything at or below is there.
+  [[nodiscard]] SequenceNumber has() const {
+    return spill ? std::max(durable, spill->kept) : durable;
+  }
 };
 
 class SimStorage final : public replication::ClusterStorageParticipant,
@@ -34,14 +40,16 @@ class SimStorage final : public replication::ClusterStorageParticipant,
   static constexpr std::uint64_t kLagBytesMax = 200ull * kBlockBytes;
   static constexpr std::uint64_t kLagBytesMaxAway = 3000ull * kBlockBytes;
 
-  // Asks the logger what changed in (from, to], until it answers.
+  // Asks the logger what changed in (from, to], until it answers. Null: it has given that up.
   using AskHistory = std::function<void(SequenceNumber from, SequenceNumber to,
-                                        std::function<void(const Blocks&)> answer)>;
+                                        std::function<void(const Blocks*)> answer)>;
   // The image has everything at or below; so much may be prepared.
   using Progress = std::function<void(SequenceNumber durable, std::uint64_t granted)>;
+  // What it was to catch up with is not in the history any more.
+  using Outlived = std::function<void()>;
 
   SimStorage(SimNode& node, std::mt19937_64& random, StorageDisk& disk, Planted planted,
-             AskHistory ask, Progress progress);
+             AskHistory ask, Progress progress, Outlived outlived);
 
   void prepare(const replication::WriteMessage& message) override { prepared_.push_back(message); }
   void drop(const replication::VoidMessage& message) override;
@@ -66,6 +74,8 @@ class SimStorage final : public replication::ClusterStorageParticipant,
   [[nodiscard]] std::optional<SequenceNumber> away_since() const { return away_since_; }
   // Everything committed is in the image.
   [[nodiscard]] bool applied() const { return pending_.empty() && !applying_; }
+  // What another image may be built from.
+  [[nodiscard]] const StorageDisk& disk() const { return disk_; }
 
  private:
   struct Waiting {
@@ -87,6 +97,8 @@ class SimStorage final : public replication::ClusterStorageParticipant,
   const Planted planted_;
   const AskHistory ask_;
   const Progress progress_;
+  const Outlived outlived_;
+  std::uint64_t image_ = 0;  // how often it was begun anew: what belongs to an older one ends
   std::deque<replication::WriteMessage> prepared_;
   Blocks pending_;
   std::uint64_t pending_bytes_ = 0;

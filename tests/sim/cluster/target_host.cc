@@ -12,12 +12,14 @@ using Side = SimConnection::Side;
 
 StoragePart::StoragePart(SimNode& node, std::mt19937_64& random, StorageDisk& disk, VolumeId volume,
                          Planted planted_in, SimStorage::AskHistory ask)
-    : storage(node, random, disk, planted_in, std::move(ask),
-              [this](SequenceNumber durable, std::uint64_t granted) {
-                host.durable(durable);
-                host.granted(granted);
-                reads.look();
-              }),
+    : storage(
+          node, random, disk, planted_in, std::move(ask),
+          [this](SequenceNumber durable, std::uint64_t granted) {
+            host.durable(durable);
+            host.granted(granted);
+            reads.look();
+          },
+          [this] { host.outlived(); }),
       host({volume, disk.promised, disk.durable, disk.spill ? disk.spill->kept : SequenceNumber{}},
            node, storage, storage),
       reads(node, storage, host),
@@ -31,6 +33,10 @@ void StoragePart::received(replication::ConnectionId from, replication::ToStorag
       storage.prepare(*write);
       return;
     }
+  }
+  if (auto* resume = std::get_if<replication::Resume>(&message);
+      resume != nullptr && planted == Planted::kNotStartedOver) {
+    resume->start_over = false;
   }
   host.received(from, std::move(message));
   reads.look();
@@ -76,6 +82,7 @@ void TargetHost::elected(const manager::VolumeRecord& record) {
   options.first_grant_bytes = 100ull * kBlockBytes;
   options.logger_patience = std::chrono::milliseconds(1500);
   options.return_near = 20;
+  options.absent_max = std::chrono::seconds(4);
   CoordinatorHost::Transport& transport = *this;
   coordinator_ = std::make_unique<CoordinatorHost>(
       CoordinatorRole::Start{volume_, record.epoch, record.storages,
@@ -95,6 +102,13 @@ void TargetHost::elected(const manager::VolumeRecord& record) {
                                   [this](std::optional<replication::LogAway> away) {
                                     node_.post([this, away, term = term_] {
                                       if (term == term_) election_.change_logs(away);
+                                    });
+                                  },
+                              // (Nor this.)
+                              .hand_over =
+                                  [this](NodeId to) {
+                                    node_.post([this, to, term = term_] {
+                                      if (term == term_) election_.hand_over(to);
                                     });
                                   }});
   current_ = std::make_unique<cluster::RemoteCurrent>(
@@ -133,14 +147,15 @@ void TargetHost::connect(Links links, NodeId to, Find find, Joined joined, Lost 
     if (host == nullptr || (connection == nullptr && !own)) {
       return connect<Message>(links, to, find, joined, lost);
     }
-    const auto is_open = [=, this] {
+    const auto is_open = [=, this, number = ++last_link_] {
       const auto link = (this->*links).find(to);
-      return term == term_ && link != (this->*links).end() && link->second.connection == connection;
+      return term == term_ && link != (this->*links).end() && link->second.number == number;
     };
     const auto heard = [=, this](const Message& message) {
       if (is_open()) coordinator_->received(to, message);
     };
     Link& link = (this->*links)[to];
+    link.number = last_link_;
     link.connection = connection;
     if (own) {
       link.id = host->accept([this, heard](const Message& message) {
@@ -202,6 +217,10 @@ void TargetHost::send_log(NodeId node, const replication::ToLogger& message) {
   } else if (write != nullptr && !(record_.away && node == record_.logger)) {
     model_.stamped(*write);
   }
+  if (write != nullptr) model_.told_frontier(write->frontier);
+  if (const auto* frontier = std::get_if<replication::FrontierMessage>(&message)) {
+    model_.told_frontier(frontier->frontier);
+  }
   const auto link = logs_.find(node);
   if (link == logs_.end()) return;
   if (node == node_.id()) return directory_.log(node)->received(link->second.id, message);
@@ -219,6 +238,8 @@ void TargetHost::fetch(SequenceNumber from, SequenceNumber to,
 
 void TargetHost::send_storage(NodeId node, const replication::ToStorage& message) {
   if (const auto* write = std::get_if<replication::WriteMessage>(&message)) model_.stamped(*write);
+  const auto* resume = std::get_if<replication::Resume>(&message);
+  if (resume != nullptr && resume->start_over) model_.told_frontier(role().writes().frontier());
   const auto link = storages_.find(node);
   if (link == storages_.end()) return;
   if (node == node_.id()) {
@@ -247,7 +268,11 @@ void TargetHost::reopen_log(NodeId node, const Error& /*why*/) {
 void TargetHost::reopen_storage(NodeId node, const Error& /*why*/) {
   const auto link = storages_.find(node);
   if (link == storages_.end()) return;
-  if (link->second.connection != nullptr) link->second.connection->close(Side::kDialled);
+  if (link->second.connection != nullptr) {
+    link->second.connection->close(Side::kDialled);
+  } else {
+    directory_.storage(node)->host.closed(link->second.id);
+  }
   storages_.erase(link);
   ways_.at(node).down();
   connect_storage(node);

@@ -68,6 +68,7 @@ class TargetHost final : private replication::CoordinatorHost::Transport {
 
  private:
   struct Link {
+    std::uint64_t number = 0;
     SimConnectionPtr connection;  // null: it is this node's own
     replication::ConnectionId id;
   };
@@ -110,6 +111,7 @@ class TargetHost final : private replication::CoordinatorHost::Transport {
   std::unique_ptr<cluster::RemoteCurrent> current_;             // of the term
   std::uint64_t reads_elsewhere_ = 0;
   std::uint64_t term_ = 0;  // what belongs to an earlier coordinator is not heard
+  std::uint64_t last_link_ = 0;
   std::map<replication::NodeId, Link> logs_;
   std::map<replication::NodeId, Link> storages_;
 };
