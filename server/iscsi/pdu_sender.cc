@@ -6,27 +6,12 @@
 
 #include "proto/check.h"
 #include "proto/crc32c.h"
+#include "proto/payload_crc.h"
 
 namespace mariner::iscsi {
 namespace {
 
 constexpr std::uint32_t kTrailerAt = kBhsBytes + kDigestBytes;
-
-// The CRC of what has `crc`, followed by the slice; of blocks whose CRC came with the payload, by
-// that.
-std::uint32_t extend(std::uint32_t crc, const PayloadSlice& slice) {
-  const std::span<const std::byte> bytes = slice.bytes();
-  std::size_t done = 0;
-  for (std::size_t at = (kBlockBytes - slice.offset % kBlockBytes) % kBlockBytes;
-       at + kBlockBytes <= bytes.size(); at += kBlockBytes) {
-    const auto known = slice.block_crc(at);
-    if (!known) continue;
-    crc = crc32c(bytes.subspan(done, at - done), crc);
-    crc = crc32c_combine(crc, *known, kBlockBytes);
-    done = at + kBlockBytes;
-  }
-  return crc32c(bytes.subspan(done), crc);
-}
 
 }  // namespace
 
@@ -78,7 +63,7 @@ void PduSender::queue(const Bhs& bhs, std::uint32_t stat_sn, SliceCursor& data,
   std::uint32_t crc = 0;
   for (std::uint32_t left = bytes; left > 0;) {
     PayloadSlice slice = data.take(left);
-    if (data_digest_) crc = extend(crc, slice);
+    if (data_digest_) crc = payload_crc32c(slice, crc);
     left -= static_cast<std::uint32_t>(slice.length);
     queued_bytes_ += slice.length;
     pieces_.push({.data = slice.payload.data() + slice.offset,

@@ -220,18 +220,29 @@ void ClusterSim::heal() {
     for (std::uint32_t b = a + 1; b <= nodes_; ++b) network_.heal(machine(a).node, machine(b).node);
     Machine& one = machine(a);
     one.store_cut = false;
-    // A log that could not keep what it was sent is used again after a restart.
-    if (one.life != nullptr && std::ranges::any_of(one.life->loggers, [](const auto& logger) {
-          return logger->host.role().failed();
-        })) {
-      crash(a);
-    }
+    if (could_not_keep(a)) crash(a);
     if (one.life == nullptr) start(a);
     if (one.node.paused()) one.node.resume(random_);
     one.life->store.memory().set_faults({});
     for (auto& logger : one.life->loggers) logger->log.set_faults({});
     for (auto& part : one.life->storages) part->storage.set_slow(false);
   }
+  // Writes that were under way may have failed since.
+  world_.after(1s, [this] {
+    for (std::uint32_t a = 1; a <= nodes_; ++a) {
+      if (!could_not_keep(a)) continue;
+      crash(a);
+      start(a);
+    }
+  });
+}
+
+// A log that could not keep what it was sent is used again after a restart.
+bool ClusterSim::could_not_keep(std::uint32_t number) {
+  const Life* const life = machine(number).life.get();
+  return life != nullptr && std::ranges::any_of(life->loggers, [](const auto& logger) {
+           return logger->host.role().failed();
+         });
 }
 
 }  // namespace mariner::test

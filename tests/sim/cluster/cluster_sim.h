@@ -94,6 +94,7 @@ class ClusterSim {
   void fault_later();
   void fault();
   void heal();
+  [[nodiscard]] bool could_not_keep(std::uint32_t number);
   void lose_logs();
   void replace_disks(std::uint32_t node);
   [[nodiscard]] bool may_lose(const Volume& volume, std::size_t index, std::uint32_t node);

@@ -1,0 +1,141 @@
+#include "trm-multicast/membership.h"
+
+#include <gtest/gtest.h>
+
+namespace mariner::trm {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// A receiver that reports what multicast brings it; time goes on by 100 ms.
+class MembershipTest : public ::testing::Test {
+ protected:
+  void pass(int probes, std::uint64_t bytes = 0) {
+    now_ += milliseconds(100);
+    report_.probes += probes;
+    report_.bytes += bytes + 100 * static_cast<std::uint64_t>(probes);
+    report_.clock = now_;
+    member_.reported(report_, now_);
+  }
+  void admit() {
+    for (int i = 0; i < 4; ++i) pass(1);
+    ASSERT_TRUE(member_.ready(now_));
+    member_.admitted(sent_, now_);
+  }
+  std::optional<std::string> fault(bool lacks = false, bool lags = false) {
+    return member_.fault({.sent = sent_, .lacks = lacks, .lags = lags}, now_);
+  }
+
+  const Membership::Options options_{};
+  Membership member_{options_};
+  Report report_{};
+  std::chrono::nanoseconds now_ = seconds(1000);
+  std::uint64_t sent_ = 5000;
+};
+
+TEST_F(MembershipTest, WhoGotFourProbesInARowIsReady) {
+  EXPECT_FALSE(member_.ready(now_));
+  for (int i = 0; i < 3; ++i) {
+    pass(1);
+    EXPECT_FALSE(member_.ready(now_));
+  }
+  pass(1);
+  EXPECT_TRUE(member_.ready(now_));
+}
+
+TEST_F(MembershipTest, ProbesOfLongAgoAreNoRow) {
+  for (int i = 0; i < 3; ++i) pass(1);
+  now_ += seconds(1);
+  pass(1);
+  EXPECT_FALSE(member_.ready(now_));
+  for (int i = 0; i < 3; ++i) pass(1);
+  EXPECT_TRUE(member_.ready(now_));
+  now_ += seconds(1);
+  EXPECT_FALSE(member_.ready(now_));
+}
+
+TEST_F(MembershipTest, ReportsAloneSayNothing) {
+  for (int i = 0; i < 20; ++i) pass(0);
+  EXPECT_FALSE(member_.ready(now_));
+}
+
+TEST_F(MembershipTest, WhoIsSentNothingIsNotDeaf) {
+  admit();
+  for (int i = 0; i < 50; ++i) {
+    pass(0);
+    EXPECT_EQ(fault(), std::nullopt);
+  }
+}
+
+TEST_F(MembershipTest, WhoHearsNothingOfWhatIsSentIsDeafAfterAWhile) {
+  admit();
+  sent_ += 1000;
+  EXPECT_EQ(fault(), std::nullopt);
+  pass(0);
+  pass(0);
+  pass(0);
+  EXPECT_EQ(fault(), std::nullopt);
+  pass(0);
+  const auto why = fault();
+  ASSERT_TRUE(why.has_value());
+  EXPECT_NE(why->find("does not get through"), std::string::npos);
+}
+
+TEST_F(MembershipTest, WhoHearsSomethingOnceInAWhileIsNotDeaf) {
+  admit();
+  for (int i = 0; i < 40; ++i) {
+    sent_ += 1000;
+    pass(0, i % 3 == 0 ? 100 : 0);
+    EXPECT_EQ(fault(), std::nullopt) << i;
+  }
+}
+
+TEST_F(MembershipTest, WhoLacksSomethingAndGetsNoFurtherIsStuck) {
+  admit();
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_EQ(fault(true), std::nullopt);
+    pass(0, 10);
+    sent_ += 10;
+  }
+  const auto why = fault(true);
+  ASSERT_TRUE(why.has_value());
+  EXPECT_NE(why->find("no progress"), std::string::npos);
+}
+
+TEST_F(MembershipTest, WhoGetsOnIsNotStuck) {
+  admit();
+  for (int i = 0; i < 50; ++i) {
+    report_.through.value += 1;
+    sent_ += 10;
+    pass(0, 10);
+    EXPECT_EQ(fault(true), std::nullopt);
+  }
+}
+
+TEST_F(MembershipTest, WhoLagsWaitsLongerEachTime) {
+  std::chrono::nanoseconds before{};
+  for (int round = 0; round < 8; ++round) {
+    while (!member_.ready(now_)) pass(1);
+    member_.admitted(sent_, now_);
+    ASSERT_TRUE(fault(false, true).has_value());
+    member_.dismissed(true, now_);
+    const auto since = now_;
+    while (!member_.ready(now_)) pass(1);
+    EXPECT_GE(now_ - since, options_.again_min);
+    EXPECT_LE(now_ - since, options_.again_max + seconds(1));
+    EXPECT_TRUE(now_ - since >= before * 3 / 2 || before >= options_.again_max / 2) << round;
+    before = now_ - since;
+  }
+}
+
+TEST_F(MembershipTest, WhoWasDeafIsBackAsSoonAsProbesAreInARow) {
+  admit();
+  member_.dismissed(false, now_);
+  EXPECT_FALSE(member_.ready(now_));
+  for (int i = 0; i < 4; ++i) pass(1);
+  EXPECT_TRUE(member_.ready(now_));
+}
+
+}  // namespace
+}  // namespace mariner::trm

@@ -1,0 +1,285 @@
+#include "trm-multicast/group_socket.h"
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <netinet/udp.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "proto/check.h"
+
+namespace mariner::trm {
+namespace {
+
+constexpr std::size_t kIpAndUdpBytes = 28;
+constexpr std::size_t kMessages = 16;
+constexpr std::size_t kMessageBytes = 65'536;  // joined datagrams, at most
+constexpr int kSendBufferBytes = 1 << 20;
+constexpr int kReceiveBufferBytes = 8 << 20;
+
+Error system_error(const std::string& what) { return errno_error(errno, what); }
+
+std::optional<in_addr> parse_address(const std::string& text) {
+  in_addr address{};
+  if (inet_pton(AF_INET, text.c_str(), &address) != 1) return std::nullopt;
+  return address;
+}
+
+std::string name_of(const GroupAddress& address) {
+  return "multicast group " + address.group + ":" + std::to_string(address.port);
+}
+
+// The interface that has the address.
+Result<ip_mreqn> membership(const GroupAddress& address) {
+  if (const Result<void> good = check_group(address); !good) return good.error();
+  ip_mreqn request{};
+  request.imr_multiaddr = *parse_address(address.group);
+  request.imr_address = *parse_address(address.interface);
+  ifaddrs* all = nullptr;
+  if (getifaddrs(&all) != 0) return system_error("the interfaces of this node cannot be listed");
+  for (const ifaddrs* each = all; each != nullptr; each = each->ifa_next) {
+    if (each->ifa_addr == nullptr || each->ifa_addr->sa_family != AF_INET) continue;
+    sockaddr_in own{};
+    std::memcpy(&own, each->ifa_addr, sizeof own);
+    if (own.sin_addr.s_addr != request.imr_address.s_addr) continue;
+    request.imr_ifindex = static_cast<int>(if_nametoindex(each->ifa_name));
+  }
+  freeifaddrs(all);
+  if (request.imr_ifindex == 0) {
+    return Error{ErrorCode::kNotFound,
+                 name_of(address) + ": no interface of this node has address " + address.interface};
+  }
+  return request;
+}
+
+template <typename T>
+Result<void> set_option(int fd, int level, int option, const T& value, const std::string& what) {
+  if (setsockopt(fd, level, option, &value, sizeof value) == 0) return {};
+  return system_error(what);
+}
+
+// More than the system's bound where one may.
+void set_buffer(int fd, int option, int forced, int bytes) {
+  if (setsockopt(fd, SOL_SOCKET, forced, &bytes, sizeof bytes) == 0) return;
+  (void)setsockopt(fd, SOL_SOCKET, option, &bytes, sizeof bytes);
+}
+
+sockaddr_in socket_address(const ip_mreqn& request, std::uint16_t port) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr = request.imr_multiaddr;
+  address.sin_port = htons(port);
+  return address;
+}
+
+Result<FileDescriptor> udp_socket(const GroupAddress& address) {
+  FileDescriptor made(socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (made.get() < 0) return system_error(name_of(address) + ": no socket");
+  return made;
+}
+
+Result<std::size_t> interface_mtu(int fd, int index) {
+  ifreq request{};
+  if (if_indextoname(static_cast<unsigned>(index), request.ifr_name) == nullptr ||
+      ioctl(fd, SIOCGIFMTU, &request) != 0) {
+    return system_error("the MTU of interface " + std::to_string(index) + " is not known");
+  }
+  return static_cast<std::size_t>(std::clamp(request.ifr_mtu, 576, 65'535));
+}
+
+}  // namespace
+
+FileDescriptor::~FileDescriptor() {
+  if (fd_ >= 0) close(fd_);
+}
+
+Result<void> check_group(const GroupAddress& address) {
+  const auto group = parse_address(address.group);
+  const std::uint32_t number = group ? ntohl(group->s_addr) : 0;
+  if (number >> 28 != 0xe) {
+    return Error{ErrorCode::kInvalidArgument,
+                 "\"" + address.group +
+                     "\" is no IPv4 multicast address: 224.0.1.0 to 239.255.255.255 are, of which "
+                     "239.192.0.0/14 are an organization's own"};
+  }
+  if (number >> 8 == 0xe00000) {
+    return Error{ErrorCode::kInvalidArgument,
+                 "\"" + address.group +
+                     "\" is one of 224.0.0.0/24, which switches send to everybody: take one of "
+                     "239.192.0.0/14"};
+  }
+  if (address.port == 0) {
+    return Error{ErrorCode::kInvalidArgument, "port 0 is none for " + address.group};
+  }
+  if (!parse_address(address.interface)) {
+    return Error{ErrorCode::kInvalidArgument,
+                 "\"" + address.interface + "\" is no IPv4 address of an interface"};
+  }
+  return {};
+}
+
+Result<GroupSender> GroupSender::open(const GroupAddress& address, bool to_own) {
+  const auto request = membership(address);
+  if (!request) return request.error();
+  auto made = udp_socket(address);
+  if (!made) return made.error();
+  const int fd = made->get();
+  const std::string name = name_of(address);
+  const sockaddr_in to = socket_address(*request, address.port);
+  sockaddr_in from{};
+  from.sin_family = AF_INET;
+  from.sin_addr = request->imr_address;
+  for (const Result<void>& done :
+       {set_option(fd, IPPROTO_IP, IP_MULTICAST_IF, *request, name + ": its interface"),
+        set_option(fd, IPPROTO_IP, IP_MULTICAST_TTL, 1, name + ": its TTL"),
+        set_option(fd, IPPROTO_IP, IP_MULTICAST_LOOP, to_own ? 1 : 0, name + ": its loop"),
+        // Nothing is cut by IP: a lost part would lose the whole.
+        set_option(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO, name + ": no fragments")}) {
+    if (!done) return done.error();
+  }
+  set_buffer(fd, SO_SNDBUF, SO_SNDBUFFORCE, kSendBufferBytes);
+  if (bind(fd, reinterpret_cast<const sockaddr*>(&from), sizeof from) != 0 ||
+      connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof to) != 0) {
+    return system_error(name + " from " + address.interface);
+  }
+  const auto mtu = interface_mtu(fd, request->imr_ifindex);
+  if (!mtu) return mtu.error();
+  return GroupSender(std::move(*made), *mtu - kIpAndUdpBytes);
+}
+
+Result<GroupSender::Sent> GroupSender::send(std::span<const std::byte> datagrams,
+                                            std::size_t datagram_bytes) {
+  CHECK(!datagrams.empty() && datagram_bytes > 0);
+  if (!segments_ || datagrams.size() <= datagram_bytes) {
+    return send_one_by_one(datagrams, datagram_bytes);
+  }
+  iovec bytes{const_cast<std::byte*>(datagrams.data()), datagrams.size()};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(std::uint16_t))> control{};
+  msghdr message{};
+  message.msg_iov = &bytes;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  cmsghdr* const option = CMSG_FIRSTHDR(&message);
+  option->cmsg_level = SOL_UDP;
+  option->cmsg_type = UDP_SEGMENT;
+  option->cmsg_len = CMSG_LEN(sizeof(std::uint16_t));
+  const auto size = static_cast<std::uint16_t>(datagram_bytes);
+  std::memcpy(CMSG_DATA(option), &size, sizeof size);
+  if (sendmsg(socket_.get(), &message, 0) >= 0) return Sent::kYes;
+  if (errno == EAGAIN || errno == ENOBUFS) return Sent::kLater;
+  if (errno != EIO && errno != EINVAL && errno != EOPNOTSUPP) return system_error("multicast");
+  // This kernel, or this interface, does not cut.
+  segments_ = false;
+  return send_one_by_one(datagrams, datagram_bytes);
+}
+
+Result<GroupSender::Sent> GroupSender::send_one_by_one(std::span<const std::byte> datagrams,
+                                                       std::size_t datagram_bytes) {
+  for (; done_ < datagrams.size();) {
+    const std::size_t bytes = std::min(datagram_bytes, datagrams.size() - done_);
+    if (::send(socket_.get(), datagrams.data() + done_, bytes, 0) < 0) {
+      if (errno == EAGAIN || errno == ENOBUFS) return Sent::kLater;
+      done_ = 0;
+      return system_error("multicast");
+    }
+    done_ += bytes;
+  }
+  done_ = 0;
+  return Sent::kYes;
+}
+
+struct GroupListener::Buffers {
+  std::vector<std::byte> bytes = std::vector<std::byte>(kMessages * kMessageBytes);
+  std::array<iovec, kMessages> places{};
+  std::array<mmsghdr, kMessages> messages{};
+  struct alignas(cmsghdr) Control {
+    std::array<char, CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(std::uint32_t))> bytes;
+  };
+  std::array<Control, kMessages> controls{};
+};
+
+GroupListener::GroupListener(FileDescriptor socket, std::unique_ptr<Buffers> buffers)
+    : socket_(std::move(socket)), buffers_(std::move(buffers)) {
+  received_.reserve(kMessages);
+}
+GroupListener::~GroupListener() = default;
+GroupListener::GroupListener(GroupListener&&) noexcept = default;
+GroupListener& GroupListener::operator=(GroupListener&&) noexcept = default;
+
+int GroupListener::fd() const { return socket_.get(); }
+
+Result<GroupListener> GroupListener::open(const GroupAddress& address) {
+  const auto request = membership(address);
+  if (!request) return request.error();
+  auto made = udp_socket(address);
+  if (!made) return made.error();
+  const int fd = made->get();
+  const std::string name = name_of(address);
+  // Several nodes of one machine may listen, each on its interface.
+  if (const auto done = set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1, name); !done) {
+    return done.error();
+  }
+  set_buffer(fd, SO_RCVBUF, SO_RCVBUFFORCE, kReceiveBufferBytes);
+  (void)set_option(fd, SOL_SOCKET, SO_RXQ_OVFL, 1, name);
+  (void)set_option(fd, SOL_UDP, UDP_GRO, 1, name);  // only slower without
+  const sockaddr_in own = socket_address(*request, address.port);
+  if (bind(fd, reinterpret_cast<const sockaddr*>(&own), sizeof own) != 0) return system_error(name);
+  for (const Result<void>& done :
+       {set_option(fd, IPPROTO_IP, IP_MULTICAST_ALL, 0, name + ": this interface's alone"),
+        set_option(fd, IPPROTO_IP, IP_ADD_MEMBERSHIP, *request,
+                   name + " cannot be joined on the interface with " + address.interface)}) {
+    if (!done) return done.error();
+  }
+  auto buffers = std::make_unique<Buffers>();
+  for (std::size_t i = 0; i < kMessages; ++i) {
+    buffers->places[i] = {buffers->bytes.data() + i * kMessageBytes, kMessageBytes};
+  }
+  return GroupListener(std::move(*made), std::move(buffers));
+}
+
+std::size_t GroupListener::receive_batch() {
+  received_.clear();
+  for (std::size_t i = 0; i < kMessages; ++i) {
+    msghdr& header = buffers_->messages[i].msg_hdr;
+    header = {};
+    header.msg_iov = &buffers_->places[i];
+    header.msg_iovlen = 1;
+    header.msg_control = buffers_->controls[i].bytes.data();
+    header.msg_controllen = buffers_->controls[i].bytes.size();
+  }
+  const int got =
+      recvmmsg(socket_.get(), buffers_->messages.data(), kMessages, MSG_DONTWAIT, nullptr);
+  for (int i = 0; i < got; ++i) {
+    mmsghdr& message = buffers_->messages[static_cast<std::size_t>(i)];
+    const std::size_t bytes = message.msg_len;
+    std::size_t datagram_bytes = bytes;
+    for (cmsghdr* each = CMSG_FIRSTHDR(&message.msg_hdr); each != nullptr;
+         each = CMSG_NXTHDR(&message.msg_hdr, each)) {
+      if (each->cmsg_level == SOL_UDP && each->cmsg_type == UDP_GRO) {
+        int size = 0;
+        std::memcpy(&size, CMSG_DATA(each), sizeof size);
+        if (size > 0) datagram_bytes = static_cast<std::size_t>(size);
+      } else if (each->cmsg_level == SOL_SOCKET && each->cmsg_type == SO_RXQ_OVFL) {
+        std::uint32_t dropped = 0;
+        std::memcpy(&dropped, CMSG_DATA(each), sizeof dropped);
+        overflowed_ = std::max<std::uint64_t>(overflowed_, dropped);
+      }
+    }
+    if (bytes == 0) continue;
+    const auto* const place =
+        static_cast<const std::byte*>(buffers_->places[static_cast<std::size_t>(i)].iov_base);
+    received_.push_back({{place, bytes}, datagram_bytes});
+  }
+  return got <= 0 ? 0 : static_cast<std::size_t>(got);
+}
+
+}  // namespace mariner::trm

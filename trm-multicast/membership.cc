@@ -1,0 +1,68 @@
+#include "trm-multicast/membership.h"
+
+#include <algorithm>
+
+namespace mariner::trm {
+namespace {
+
+constexpr int kProbesLateMax = 4;  // intervals without one break a row of them
+
+}  // namespace
+
+void Membership::reported(const Report& report, Nanoseconds now) {
+  const bool first = !last_;
+  if (first || report.probes != last_->probes) {
+    // A row of probes begins with the first one, or behind a gap.
+    if (!probe_at_ || now - *probe_at_ > kProbesLateMax * options_.probe_interval) {
+      probes_before_ = report.probes == 0 ? 0 : report.probes - 1;
+    }
+    if (report.probes > 0) probe_at_ = now;
+  }
+  if (first || report.bytes != last_->bytes) {
+    heard_at_sent_ = sent_;
+    unheard_since_.reset();
+  }
+  if (first || report.through != last_->through) progressed_ = now;
+  last_ = report;
+}
+
+bool Membership::ready(Nanoseconds now) const {
+  return last_ && probe_at_ && now >= not_before_ &&
+         now - *probe_at_ <= kProbesLateMax * options_.probe_interval &&
+         last_->probes - probes_before_ >= options_.probes_min;
+}
+
+void Membership::admitted(std::uint64_t sent, Nanoseconds now) {
+  sent_ = heard_at_sent_ = sent;
+  unheard_since_.reset();
+  progressed_ = now;
+  admitted_at_ = now;
+}
+
+std::optional<std::string> Membership::fault(const Health& health, Nanoseconds now) {
+  sent_ = health.sent;
+  if (sent_ == heard_at_sent_) {
+    unheard_since_.reset();
+  } else if (!unheard_since_) {
+    unheard_since_ = now;
+  }
+  if (!health.lacks) progressed_ = now;
+  if (unheard_since_ && now - *unheard_since_ >= options_.deaf_max) {
+    return "multicast does not get through to it";
+  }
+  if (now - progressed_ >= options_.stuck_max) return "it makes no progress";
+  if (health.lags) return "it takes less than half of what another receiver takes";
+  return std::nullopt;
+}
+
+void Membership::dismissed(bool punished, Nanoseconds now) {
+  // A row of probes is to begin anew.
+  probe_at_.reset();
+  if (!punished) return;
+  // Who has done well for long is forgiven.
+  if (now - admitted_at_ >= options_.again_max) again_ = {};
+  again_ = std::clamp(again_ * 2, options_.again_min, options_.again_max);
+  not_before_ = now + again_;
+}
+
+}  // namespace mariner::trm

@@ -1,0 +1,340 @@
+#include "trm-multicast/stream_sender.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "proto/check.h"
+#include "proto/payload_crc.h"
+
+namespace mariner::trm {
+namespace {
+
+using std::chrono::duration;
+
+// What one system call sends as one buffer that is cut into datagrams (UDP segmentation offload):
+// so many of them, and so many bytes.
+constexpr std::uint32_t kBatchDatagramsMax = 64;
+constexpr std::uint32_t kBatchBytesMax = 65'000;
+// A pause of the sender's own is made good for so long.
+constexpr auto kCatchUpTime = std::chrono::milliseconds(5);
+// Probes come more slowly when everybody is admitted.
+constexpr int kCalmIntervals = 2;
+
+constexpr ReceiverSet bit(ReceiverIndex receiver) { return ReceiverSet{1} << receiver; }
+
+template <typename Do>
+void for_each(ReceiverSet set, Do work) {
+  for (; set != 0; set &= set - 1) {
+    work(static_cast<ReceiverIndex>(std::countr_zero(set)));
+  }
+}
+
+Error nonsense(const OpenStream& stream, const std::string& what) {
+  return {ErrorCode::kProtocol,
+          "a receiver of multicast stream " + std::to_string(stream.stream.value) + " " + what};
+}
+
+}  // namespace
+
+StreamSender::StreamSender(const OpenStream& stream, const Options& options)
+    : stream_(stream),
+      options_(options),
+      rate_(options.rate),
+      body_bytes_(options.body_bytes_max),
+      tokens_(options.burst_bytes) {
+  CHECK(options.body_bytes_safe >= 1 && options.body_bytes_safe <= options.body_bytes_max);
+  CHECK(options.body_bytes_max + kDatagramOverheadBytes <= kDatagramBytesMax);
+  CHECK(stream.window_bytes == options.window_bytes);
+}
+
+// ---- payloads
+
+StreamSender::Item* StreamSender::find(Position start) {
+  const auto found = std::ranges::lower_bound(items_, start, {}, &Item::start);
+  return found == items_.end() || found->start != start ? nullptr : &*found;
+}
+
+const StreamSender::Item* StreamSender::find(Position start) const {
+  return const_cast<StreamSender*>(this)->find(start);
+}
+
+std::optional<Reference> StreamSender::offer(ReceiverSet receivers, const PayloadSlice& payload) {
+  receivers &= admitted_;
+  if (std::popcount(receivers) < 2 || payload.length < options_.payload_bytes_min ||
+      payload.length > options_.window_bytes || payload.length > kPayloadBytesMax ||
+      queued_bytes_ + payload.length > options_.queued_bytes_max) {
+    return std::nullopt;
+  }
+  const Position start = next_position_;
+  next_position_.value += payload.length;
+  items_.push_back({start, payload, 0, receivers});
+  queued_bytes_ += payload.length;
+  kept_bytes_ += payload.length;
+  for_each(receivers, [&](ReceiverIndex each) { receivers_[each].outstanding.push_back(start); });
+  return Reference{stream_.stream, start, static_cast<std::uint32_t>(payload.length),
+                   payload_crc32c(payload)};
+}
+
+StreamSender::Way StreamSender::way(ReceiverIndex receiver, const Reference& reference) const {
+  const Item* const item = find(reference.start);
+  if (item == nullptr || (item->receivers & bit(receiver)) == 0) return Way::kCarry;
+  return item->is_sent() ? Way::kReference : Way::kWait;
+}
+
+void StreamSender::forget(Item& item, ReceiverIndex receiver) { item.receivers &= ~bit(receiver); }
+
+void StreamSender::drop_front() {
+  while (!items_.empty() && items_.front().receivers == 0 && items_.front().is_sent()) {
+    kept_bytes_ -= items_.front().payload.length;
+    items_.pop_front();
+    --unsent_;
+  }
+}
+
+// What nobody is to get by multicast any more is not sent.
+void StreamSender::skip_unwanted() {
+  for (; unsent_ < items_.size(); ++unsent_) {
+    Item& item = items_[unsent_];
+    if (item.receivers == 0 && !item.is_sent()) {
+      queued_bytes_ -= item.payload.length - item.sent;
+      item.sent = static_cast<std::uint32_t>(item.payload.length);
+    }
+    if (!item.is_sent()) break;
+  }
+  drop_front();
+}
+
+// ---- pace
+
+bool StreamSender::window_open(Position end) const {
+  bool open = true;
+  for_each(admitted_, [&](ReceiverIndex each) {
+    const auto& outstanding = receivers_[each].outstanding;
+    // What it lacks first may be something later, that others were not to get.
+    open &= outstanding.empty() || end.value <= outstanding.front().value + options_.window_bytes;
+  });
+  return open;
+}
+
+void StreamSender::refill(Nanoseconds now) {
+  const double rate = rate_.bytes_per_second(now);
+  const double most =
+      std::max<double>(options_.burst_bytes, rate * duration<double>(kCatchUpTime).count());
+  tokens_ = std::min(most, tokens_ + rate * duration<double>(now - refilled_).count());
+  refilled_ = now;
+}
+
+void StreamSender::nothing_waits() {
+  for_each(admitted_, [&](ReceiverIndex each) { receivers_[each].busy = false; });
+}
+
+StreamSender::Batch StreamSender::batch_of(Item& item) {
+  const std::uint32_t body = body_bytes_;
+  const auto overhead = static_cast<std::uint32_t>(kDatagramOverheadBytes);
+  const std::uint32_t datagrams = std::min(kBatchDatagramsMax, kBatchBytesMax / (body + overhead));
+  const auto length = static_cast<std::uint32_t>(item.payload.length);
+  const std::uint32_t bytes = std::min(length - item.sent, body * datagrams);
+  const Batch batch{{.stream = stream_.stream,
+                     .kind = DatagramKind::kPayload,
+                     .start = item.start,
+                     .length = length,
+                     .offset = item.sent},
+                    {item.payload.payload, item.payload.offset + item.sent, bytes},
+                    body};
+  item.sent += bytes;
+  return batch;
+}
+
+std::optional<StreamSender::Batch> StreamSender::next(Nanoseconds now) {
+  refill(now);
+  std::optional<Batch> batch;
+  if (!probes_.empty()) {
+    batch = probes_.front();
+    probes_.pop_front();
+  } else {
+    skip_unwanted();
+    if (unsent_ == items_.size()) {
+      nothing_waits();
+      return std::nullopt;
+    }
+    Item& item = items_[unsent_];
+    if (tokens_ <= 0 || !window_open(item.end())) return std::nullopt;
+    batch = batch_of(item);
+    queued_bytes_ -= batch->bytes.length;
+    if (item.is_sent()) ++unsent_;
+  }
+  tokens_ -= static_cast<double>(batch->bytes.length);
+  bytes_sent_ += batch->bytes.length;
+  return batch;
+}
+
+std::optional<StreamSender::Nanoseconds> StreamSender::next_at(Nanoseconds now) {
+  if (!probes_.empty()) return now;
+  if (unsent_ == items_.size() || !window_open(items_[unsent_].end())) return std::nullopt;
+  refill(now);
+  if (tokens_ > 0) return now;
+  const duration<double> wait(-tokens_ / rate_.bytes_per_second(now));
+  return now + std::chrono::duration_cast<Nanoseconds>(wait) + std::chrono::microseconds(1);
+}
+
+// ---- receivers
+
+void StreamSender::connected(ReceiverIndex receiver) {
+  CHECK(receiver < kReceiversMax && !receivers_[receiver].connected);
+  receivers_[receiver].connected = true;
+  receivers_[receiver].membership = Membership(options_.membership);
+}
+
+void StreamSender::disconnected(ReceiverIndex receiver) {
+  if (!receivers_[receiver].connected) return;
+  receivers_[receiver] = {};
+  rate_.remove(receiver);
+  if ((admitted_ & bit(receiver)) != 0) {
+    admitted_ &= ~bit(receiver);
+    changes_.push_back({receiver, false, "its connection has ended"});
+    fit_bodies();
+  }
+  for (Item& item : items_) forget(item, receiver);
+  skip_unwanted();
+}
+
+void StreamSender::admit(ReceiverIndex receiver, Nanoseconds now) {
+  admitted_ |= bit(receiver);
+  receivers_[receiver].membership.admitted(bytes_sent_, now);
+  rate_.add(receiver);
+  told_.push_back({receiver, Admit{stream_.stream, next_position_}});
+  changes_.push_back({receiver, true, {}});
+  fit_bodies();
+}
+
+// What was sent to it already it may still ask for.
+void StreamSender::dismiss(ReceiverIndex receiver, bool punished, std::string reason,
+                           Nanoseconds now) {
+  admitted_ &= ~bit(receiver);
+  Receiver& one = receivers_[receiver];
+  one.membership.dismissed(punished, now);
+  rate_.remove(receiver);
+  std::erase_if(one.outstanding, [&](Position start) {
+    Item* const item = find(start);
+    if (item == nullptr || item->is_sent()) return false;
+    forget(*item, receiver);
+    return true;
+  });
+  told_.push_back({receiver, Dismiss{stream_.stream}});
+  changes_.push_back({receiver, false, std::move(reason)});
+  skip_unwanted();
+  fit_bodies();
+}
+
+void StreamSender::judge(ReceiverIndex receiver, Nanoseconds now) {
+  Receiver& one = receivers_[receiver];
+  if (!one.connected) return;
+  if ((admitted_ & bit(receiver)) == 0) {
+    if (one.outstanding.empty() && one.membership.ready(now)) admit(receiver, now);
+    return;
+  }
+  const bool lags = rate_.lags(receiver, now);
+  const Item* const oldest = one.outstanding.empty() ? nullptr : find(one.outstanding.front());
+  auto fault = one.membership.fault(
+      {.sent = bytes_sent_, .lacks = oldest != nullptr && oldest->is_sent(), .lags = lags}, now);
+  if (fault) dismiss(receiver, lags, std::move(*fault), now);
+}
+
+void StreamSender::tick(Nanoseconds now) {
+  for (ReceiverIndex each = 0; each < kReceiversMax; ++each) judge(each, now);
+  probe(now);
+}
+
+void StreamSender::probe(Nanoseconds now) {
+  bool any = false;
+  bool calm = true;
+  for (ReceiverIndex each = 0; each < kReceiversMax; ++each) {
+    if (!receivers_[each].connected) continue;
+    any = true;
+    calm &= (admitted_ & bit(each)) != 0;
+  }
+  const Nanoseconds interval = options_.membership.probe_interval * (calm ? kCalmIntervals : 1);
+  if (!any || !probes_.empty() || now - probed_ < interval) return;
+  probed_ = now;
+  // As large as any datagram, and, where that may be too large for somebody, as everybody's.
+  const bool large = probes_made_++ % 2 == 0;
+  const std::uint32_t bytes = large ? options_.body_bytes_max : options_.body_bytes_safe;
+  probes_.push_back({{.stream = stream_.stream,
+                      .kind = DatagramKind::kProbe,
+                      .start = next_position_,
+                      .length = bytes,
+                      .offset = 0},
+                     {Payload::zeroed(bytes), 0, bytes},
+                     bytes});
+  next_position_.value += bytes;
+}
+
+// Datagrams are as large as the largest probe that has reached everybody who is admitted.
+void StreamSender::fit_bodies() {
+  std::uint32_t bytes = options_.body_bytes_max;
+  for_each(admitted_, [&](ReceiverIndex each) {
+    bytes = std::min(
+        bytes, std::max(options_.body_bytes_safe, receivers_[each].membership.largest_probe()));
+  });
+  body_bytes_ = bytes;
+}
+
+Result<void> StreamSender::received(ReceiverIndex receiver, const FromReceiver& message,
+                                    Nanoseconds now) {
+  if (receiver >= kReceiversMax || !receivers_[receiver].connected) return {};
+  if (const auto* report = std::get_if<Report>(&message)) return reported(receiver, *report, now);
+  if (const auto* missing = std::get_if<Missing>(&message)) return repair(receiver, *missing);
+  const auto& cannot = std::get<CannotListen>(message);
+  if ((admitted_ & bit(receiver)) != 0) {
+    dismiss(receiver, true, "it cannot listen: " + cannot.reason, now);
+  } else {
+    changes_.push_back({receiver, false, "it cannot listen: " + cannot.reason});
+  }
+  return {};
+}
+
+Result<void> StreamSender::reported(ReceiverIndex receiver, const Report& report, Nanoseconds now) {
+  Receiver& one = receivers_[receiver];
+  while (!one.outstanding.empty()) {
+    Item* const item = find(one.outstanding.front());
+    CHECK(item != nullptr);
+    if (item->end() > report.through) break;
+    if (!item->is_sent()) {
+      return nonsense(stream_, "says that it has position " + std::to_string(item->start.value) +
+                                   ", which was not sent yet");
+    }
+    forget(*item, receiver);
+    one.outstanding.pop_front();
+  }
+  drop_front();
+  one.membership.reported(report, now);
+  if ((admitted_ & bit(receiver)) != 0) {
+    rate_.reported(receiver, report, one.busy, now);
+    fit_bodies();
+  }
+  one.busy = true;
+  judge(receiver, now);
+  return {};
+}
+
+Result<void> StreamSender::repair(ReceiverIndex receiver, const Missing& missing) {
+  for (const Part& part : missing.parts) {
+    const Item* const item = find(part.start);
+    if (item == nullptr || (item->receivers & bit(receiver)) == 0 || !item->is_sent() ||
+        part.length == 0 || part.offset > item->payload.length ||
+        part.length > item->payload.length - part.offset) {
+      return nonsense(stream_, "asks for bytes " + std::to_string(part.offset) + " to " +
+                                   std::to_string(std::uint64_t{part.offset} + part.length) +
+                                   " of what is at position " + std::to_string(part.start.value) +
+                                   ", which it was not sent or has had");
+    }
+    told_.push_back({receiver, Repair{stream_.stream,
+                                      part,
+                                      {item->payload.payload, item->payload.offset + part.offset,
+                                       part.length}}});
+    repaired_bytes_ += part.length;
+  }
+  return {};
+}
+
+}  // namespace mariner::trm
