@@ -175,14 +175,6 @@ void append_word(std::string& to, std::uint32_t value) {
 
 }  // namespace
 
-StreamId stream_of(const Control& message) {
-  return std::visit(
-      [](const auto& side) {
-        return std::visit([](const auto& each) { return each.stream; }, side);
-      },
-      message);
-}
-
 std::string encode(const FromSender& message) { return encode_any(message); }
 std::string encode(const FromReceiver& message) { return encode_any(message); }
 

@@ -18,7 +18,6 @@ inline constexpr std::uint64_t kWindowBytesMax = 256u << 20;
 
 using Control = std::variant<FromSender, FromReceiver>;
 
-[[nodiscard]] StreamId stream_of(const Control& message);
 [[nodiscard]] std::string encode(const FromSender& message);
 [[nodiscard]] std::string encode(const FromReceiver& message);
 // A repair's.

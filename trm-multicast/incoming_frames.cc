@@ -59,7 +59,7 @@ Result<void> IncomingFrames::open(const OpenStream& message) {
 
 Result<void> IncomingFrames::told(const FromSender& message) {
   if (const auto* open_stream = std::get_if<OpenStream>(&message)) return open(*open_stream);
-  const Result<Stream*> known = stream(stream_of(Control(message)));
+  const Result<Stream*> known = stream(stream_of(message));
   if (!known) return known.error();
   StreamReceiver& receiver = (*known)->receiver;
   if (const auto* admit = std::get_if<Admit>(&message)) {

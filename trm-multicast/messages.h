@@ -91,4 +91,10 @@ struct Report {
 using FromSender = std::variant<OpenStream, Admit, Dismiss, CloseStream, Repair>;
 using FromReceiver = std::variant<CannotListen, Missing, Report>;
 
+// Of which stream it speaks.
+template <typename... Messages>
+[[nodiscard]] StreamId stream_of(const std::variant<Messages...>& message) {
+  return std::visit([](const auto& each) { return each.stream; }, message);
+}
+
 }  // namespace mariner::trm

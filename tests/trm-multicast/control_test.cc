@@ -30,7 +30,7 @@ Message again(const Message& message, const Payload& payload = {}) {
   }
   const Result<Control> heard = decode(bytes, payload);
   EXPECT_TRUE(heard.has_value());
-  EXPECT_EQ(stream_of(*heard), kStream);
+  EXPECT_EQ(std::visit([](const auto& side) { return stream_of(side); }, *heard), kStream);
   if constexpr (std::is_constructible_v<FromSender, Message>) {
     return std::get<Message>(std::get<FromSender>(*heard));
   } else {

@@ -1,0 +1,202 @@
+#include "trm-multicast/sender_hub.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace mariner::trm {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr PeerNumber kOne{1};
+constexpr PeerNumber kTwo{2};
+constexpr PeerNumber kThree{3};
+constexpr FlowNumber kFlow{7};
+const Group kGroup{"239.192.7.1", 6003};
+
+// What the hub wants done, in words.
+class SenderHubTest : public ::testing::Test, private SenderHub::Wires {
+ protected:
+  SenderHubTest() {
+    for (const PeerNumber peer : {kOne, kTwo, kThree}) hub_.connected(peer);
+  }
+
+  void frame(PeerNumber to, std::string header, PayloadSlice payload,
+             const std::optional<Reference>& reference) override {
+    words_ += header + std::to_string(to.value) +
+              (reference            ? "@"
+               : payload.length > 0 ? "+"
+                                    : "") +
+              " ";
+  }
+  void tell(PeerNumber to, const FromSender& message) override {
+    if (const auto* open = std::get_if<OpenStream>(&message)) streams_[to] = open->stream;
+    static const char* const kNames[] = {"open", "admit", "dismiss", "close", "repair"};
+    told_ += kNames[message.index()] + std::to_string(to.value) + " ";
+  }
+  bool multicast(const Group& to, std::span<const std::byte> datagrams,
+                 std::size_t datagram_bytes) override {
+    EXPECT_EQ(to, kGroup);
+    if (blocked_) return false;
+    for (std::size_t at = 0; at < datagrams.size(); at += datagram_bytes) {
+      const auto parsed =
+          parse(datagrams.subspan(at, std::min(datagram_bytes, datagrams.size() - at)));
+      EXPECT_TRUE(parsed.has_value());
+      probes_ += parsed->header.kind == DatagramKind::kProbe ? 1 : 0;
+      bytes_ += parsed->body.size();
+      words_ += parsed->header.kind == DatagramKind::kPayload ? "*" : "";
+    }
+    return true;
+  }
+  void changed(const SenderHub::Change& change) override {
+    changes_ += (change.admitted ? "in" : "out") + std::to_string(change.peer.value) + " ";
+  }
+  void random(std::span<std::byte> to) override {
+    for (std::byte& each : to) each = static_cast<std::byte>(++random_);
+  }
+
+  void begin() {
+    hub_.begin_flow(kFlow, kGroup, {kOne, kTwo, kThree});
+    for (int i = 0; i < 12; ++i) {
+      now_ += milliseconds(50);
+      hub_.tick(now_);
+      report_all();
+    }
+    hub_.flush(now_);
+    EXPECT_EQ(changes_, "in1 in2 in3 ");
+    words_.clear();
+  }
+  void report_all() {
+    for (const auto& [peer, stream] : streams_) {
+      const Report report{.stream = stream,
+                          .through = {1u << 30},
+                          .bytes = bytes_,
+                          .clock = now_,
+                          .probes = probes_,
+                          .largest_probe = 1440};
+      EXPECT_TRUE(hub_.received(peer, report, now_).has_value());
+    }
+  }
+  void send(const std::string& header, const std::vector<PeerNumber>& to,
+            std::size_t bytes = 4096) {
+    const Payload payload = bytes > 0 ? Payload::zeroed(bytes) : Payload{};
+    for (const PeerNumber peer : to) hub_.send(peer, kFlow, header, {payload, 0, bytes});
+  }
+  std::string flushed() {
+    hub_.flush(now_);
+    return std::exchange(words_, {});
+  }
+
+  SenderHub hub_{*this, {}};
+  std::map<PeerNumber, StreamId> streams_;
+  std::string words_;
+  std::string told_;
+  std::string changes_;
+  std::uint64_t probes_ = 0;
+  std::uint64_t bytes_ = 0;
+  bool blocked_ = false;
+  int random_ = 0;
+  std::chrono::nanoseconds now_ = std::chrono::seconds(5);
+};
+
+TEST_F(SenderHubTest, WithoutAFlowFramesCarryTheirPayloads) {
+  send("a", {kOne, kTwo, kThree});
+  EXPECT_EQ(flushed(), "a1+ a2+ a3+ ");
+}
+
+TEST_F(SenderHubTest, OnePayloadForSeveralGoesOnce) {
+  begin();
+  send("a", {kOne, kTwo, kThree});
+  send("b", {kTwo, kThree}, 1440);
+  send("c", {kTwo, kThree}, 8192);
+  // b is too small.
+  EXPECT_EQ(flushed(), "*********a1@ a2@ b2+ c2@ a3@ b3+ c3@ ");
+}
+
+TEST_F(SenderHubTest, TwoFramesToOneNodeShareAPayload) {
+  begin();
+  const Payload payload = Payload::zeroed(1440 * 3);
+  for (const PeerNumber peer : {kOne, kTwo}) {
+    hub_.send(peer, kFlow, "a", {payload, 0, payload.size()});
+    hub_.send(peer, kFlow, "b", {payload, 0, payload.size()});
+  }
+  EXPECT_EQ(flushed(), "***a1@ b1@ a2@ b2@ ");
+}
+
+TEST_F(SenderHubTest, EqualBytesAreNotTheSamePayload) {
+  begin();
+  for (const PeerNumber peer : {kOne, kTwo}) send("a", {peer});
+  EXPECT_EQ(flushed(), "a1+ a2+ ");
+}
+
+TEST_F(SenderHubTest, OrderIsThatOfSending) {
+  begin();
+  hub_.send(kOne, "q", {});
+  send("a", {kOne, kTwo});
+  hub_.send(kOne, "r", {});
+  send("v", {kOne, kTwo}, 0);
+  EXPECT_EQ(flushed(), "***q1 a1@ r1 v1 a2@ v2 ");
+}
+
+TEST_F(SenderHubTest, WhenTheSocketIsFullFramesDoNotOvertake) {
+  begin();
+  blocked_ = true;
+  send("a", {kOne, kTwo});
+  EXPECT_EQ(flushed(), "");
+  send("b", {kOne, kTwo});
+  EXPECT_EQ(flushed(), "");
+  blocked_ = false;
+  hub_.writable(kGroup, now_);
+  EXPECT_EQ(std::exchange(words_, {}), "******a1@ b1@ a2@ b2@ ");
+}
+
+TEST_F(SenderHubTest, WhoIsGoneGetsNothingAndTheOthersDo) {
+  begin();
+  send("a", {kOne, kTwo, kThree});
+  hub_.disconnected(kTwo);
+  EXPECT_EQ(flushed(), "***a1@ a3@ ");
+  send("b", {kOne, kTwo, kThree});
+  EXPECT_EQ(flushed(), "***b1@ b3@ ");
+  told_.clear();
+  hub_.connected(kTwo);
+  EXPECT_EQ(told_, "open2 ");
+  send("c", {kOne, kTwo, kThree});
+  EXPECT_EQ(flushed(), "***c1@ c2+ c3@ ");
+}
+
+TEST_F(SenderHubTest, AStreamIsClosedWhenItsFlowHasEndedAndAllHaveAllOfIt) {
+  begin();
+  send("a", {kOne, kTwo, kThree});
+  hub_.end_flow(kFlow);
+  EXPECT_EQ(flushed(), "***a1@ a2@ a3@ ");
+  told_.clear();
+  hub_.tick(now_);
+  EXPECT_EQ(told_, "");
+  report_all();
+  hub_.tick(now_);
+  EXPECT_EQ(told_, "close1 close2 close3 ");
+  EXPECT_EQ(hub_.streams(), 0u);
+  report_all();  // these come too late, and hurt nobody
+}
+
+TEST_F(SenderHubTest, FlowsToTheSameNodesShareAStream) {
+  begin();
+  hub_.begin_flow({8}, kGroup, {kThree, kTwo, kOne});
+  EXPECT_EQ(hub_.streams(), 1u);
+  hub_.begin_flow({9}, kGroup, {kTwo, kOne});
+  EXPECT_EQ(hub_.streams(), 2u);
+  hub_.begin_flow({10}, kGroup, {kTwo});  // nobody to share with
+  EXPECT_EQ(hub_.streams(), 2u);
+}
+
+TEST_F(SenderHubTest, WhoSpeaksOfAnothersStreamIsRefused) {
+  hub_.begin_flow(kFlow, kGroup, {kOne, kTwo});
+  const Report report{.stream = streams_.at(kOne)};
+  EXPECT_TRUE(hub_.received(kTwo, report, now_).has_value());
+  EXPECT_FALSE(hub_.received(kThree, report, now_).has_value());
+}
+
+}  // namespace
+}  // namespace mariner::trm

@@ -1,0 +1,277 @@
+#include "trm-multicast/sender_hub.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "proto/check.h"
+
+namespace mariner::trm {
+
+struct SenderHub::Stream {
+  Stream(const Group& group_in, std::vector<PeerNumber> peers_in, const OpenStream& open,
+         const Options& options)
+      : group(group_in),
+        peers(std::move(peers_in)),
+        sender(open, options.stream),
+        sealer(open.key, open.encrypted) {}
+
+  [[nodiscard]] std::optional<ReceiverIndex> index_of(PeerNumber peer) const {
+    const auto found = std::ranges::lower_bound(peers, peer);
+    if (found == peers.end() || *found != peer) return std::nullopt;
+    return static_cast<ReceiverIndex>(found - peers.begin());
+  }
+
+  const Group group;
+  const std::vector<PeerNumber> peers;  // ascending; the place is the receiver's index
+  StreamSender sender;
+  Sealer sealer;
+  std::set<FlowNumber> flows;
+  // The batch that is on its way to the socket, and may have to wait for it.
+  std::vector<std::byte> sealed;
+  std::size_t datagram_bytes = 0;
+  bool blocked = false;
+};
+
+SenderHub::SenderHub(Wires& wires, const Options& options) : wires_(wires), options_(options) {}
+
+SenderHub::~SenderHub() = default;
+
+SenderHub::Stream* SenderHub::stream_of(FlowNumber flow) const {
+  const auto found = flows_.find(flow);
+  return found == flows_.end() ? nullptr : found->second;
+}
+
+// ---- flows
+
+void SenderHub::begin_flow(FlowNumber flow, const Group& group,
+                           const std::vector<PeerNumber>& peers) {
+  end_flow(flow);
+  const std::set<PeerNumber> all(peers.begin(), peers.end());
+  if (all.size() < 2 || all.size() > kReceiversMax) return;
+  const auto found = std::ranges::find_if(streams_, [&](const auto& each) {
+    return each->group == group && std::ranges::equal(each->peers, all);
+  });
+  Stream* const stream = found == streams_.end() ? make_stream(group, all) : found->get();
+  stream->flows.insert(flow);
+  flows_[flow] = stream;
+}
+
+SenderHub::Stream* SenderHub::make_stream(const Group& group, const std::set<PeerNumber>& peers) {
+  OpenStream open{.stream = {},
+                  .group = group.address,
+                  .port = group.port,
+                  .key = {},
+                  .encrypted = options_.encrypted,
+                  .window_bytes = options_.stream.window_bytes};
+  wires_.random(std::as_writable_bytes(std::span(&open.stream.value, 1)));
+  wires_.random(open.key.key);
+  wires_.random(open.key.salt);
+  streams_.push_back(std::make_unique<Stream>(
+      group, std::vector<PeerNumber>(peers.begin(), peers.end()), open, options_));
+  Stream& stream = *streams_.back();
+  for (const PeerNumber peer : stream.peers) {
+    if (!frames_.contains(peer)) continue;
+    wires_.tell(peer, open);
+    stream.sender.connected(*stream.index_of(peer));
+  }
+  return &stream;
+}
+
+void SenderHub::end_flow(FlowNumber flow) {
+  Stream* const stream = stream_of(flow);
+  if (stream == nullptr) return;
+  offer_gathered();
+  stream->flows.erase(flow);
+  flows_.erase(flow);
+}
+
+// A stream that nobody uses is over when every receiver has all of it.
+void SenderHub::close_unused() {
+  std::erase_if(streams_, [this](const std::unique_ptr<Stream>& stream) {
+    if (!stream->flows.empty() || stream->sender.kept_bytes() > 0 || stream->blocked) return false;
+    for (const PeerNumber peer : stream->peers) {
+      const auto found = frames_.find(peer);
+      if (found == frames_.end()) continue;
+      found->second.stream_gone(&stream->sender);
+      wires_.tell(peer, CloseStream{stream->sender.stream().stream});
+    }
+    repaired_bytes_ += stream->sender.repaired_bytes();
+    return true;
+  });
+}
+
+// ---- peers
+
+void SenderHub::connected(PeerNumber peer) {
+  CHECK(frames_.try_emplace(peer).second);
+  for (const auto& stream : streams_) {
+    const auto index = stream->index_of(peer);
+    if (!index) continue;
+    wires_.tell(peer, stream->sender.stream());
+    stream->sender.connected(*index);
+  }
+}
+
+void SenderHub::disconnected(PeerNumber peer) {
+  if (gathered_) {
+    std::erase_if(gathered_->frames,
+                  [&](const Gathered::Frame& frame) { return frame.to == peer; });
+  }
+  frames_.erase(peer);
+  for (const auto& stream : streams_) {
+    if (const auto index = stream->index_of(peer)) stream->sender.disconnected(*index);
+  }
+}
+
+// ---- frames
+
+void SenderHub::send(PeerNumber to, FlowNumber flow, std::string header, PayloadSlice payload) {
+  if (!frames_.contains(to)) return;
+  if (payload.length < options_.stream.payload_bytes_min || stream_of(flow) == nullptr) {
+    return send(to, std::move(header), std::move(payload));
+  }
+  const bool same = gathered_ && gathered_->flow == flow &&
+                    gathered_->payload.payload.data() == payload.payload.data() &&
+                    gathered_->payload.offset == payload.offset &&
+                    gathered_->payload.length == payload.length;
+  if (!same) {
+    offer_gathered();
+    gathered_.emplace(Gathered{flow, std::move(payload), {}});
+  }
+  gathered_->frames.push_back({to, std::move(header)});
+}
+
+void SenderHub::send(PeerNumber to, std::string header, PayloadSlice payload) {
+  const auto found = frames_.find(to);
+  if (found == frames_.end()) return;
+  offer_gathered();
+  found->second.push({std::move(header), std::move(payload)}, nullptr, 0);
+}
+
+void SenderHub::offer_gathered() {
+  if (!gathered_) return;
+  Gathered gathered = std::move(*gathered_);
+  gathered_.reset();
+  Stream& stream = *stream_of(gathered.flow);
+  ReceiverSet receivers = 0;
+  for (const Gathered::Frame& frame : gathered.frames) {
+    if (const auto index = stream.index_of(frame.to)) receivers |= ReceiverSet{1} << *index;
+  }
+  const auto reference = stream.sender.offer(receivers, gathered.payload);
+  for (Gathered::Frame& frame : gathered.frames) {
+    const auto index = stream.index_of(frame.to);
+    const bool refers = reference && index;
+    frames_.at(frame.to).push(
+        {std::move(frame.header), gathered.payload, refers ? reference : std::nullopt},
+        refers ? &stream.sender : nullptr, index.value_or(0));
+  }
+}
+
+// ---- going out
+
+void SenderHub::pump(Stream& stream, Nanoseconds now) {
+  while (!stream.blocked) {
+    const auto batch = stream.sender.next(now);
+    if (!batch) break;
+    const std::size_t body = batch->body_bytes;
+    const std::size_t datagrams = (batch->bytes.length + body - 1) / body;
+    stream.datagram_bytes = body + kDatagramOverheadBytes;
+    stream.sealed.resize(batch->bytes.length + datagrams * kDatagramOverheadBytes);
+    DatagramHeader header = batch->first;
+    std::span<std::byte> to = stream.sealed;
+    for (std::span<const std::byte> left = batch->bytes.bytes(); !left.empty();) {
+      const std::size_t bytes = std::min(body, left.size());
+      stream.sealer.seal(header, left.first(bytes), to.first(bytes + kDatagramOverheadBytes));
+      header.offset += static_cast<std::uint32_t>(bytes);
+      left = left.subspan(bytes);
+      to = to.subspan(bytes + kDatagramOverheadBytes);
+    }
+    stream.blocked = !wires_.multicast(stream.group, stream.sealed, stream.datagram_bytes);
+  }
+  carry_out(stream);
+}
+
+void SenderHub::carry_out(Stream& stream) {
+  for (const StreamSender::Told& told : stream.sender.take_told()) {
+    if (frames_.contains(stream.peers[told.receiver])) {
+      wires_.tell(stream.peers[told.receiver], told.message);
+    }
+  }
+  for (StreamSender::Change& change : stream.sender.take_changes()) {
+    wires_.changed(
+        {stream.peers[change.receiver], stream.group, change.admitted, std::move(change.reason)});
+  }
+}
+
+// Frames do not overtake what they refer to: those of who is to get a batch that waits for the
+// socket wait, too.
+void SenderHub::flush_frames() {
+  std::set<PeerNumber> wait;
+  for (const auto& stream : streams_) {
+    if (stream->blocked) wait.insert(stream->peers.begin(), stream->peers.end());
+  }
+  for (auto& [peer, frames] : frames_) {
+    if (wait.contains(peer)) continue;
+    frames.flush([&, to = peer](OutgoingFrames::Frame frame) {
+      wires_.frame(to, std::move(frame.header), std::move(frame.payload), frame.reference);
+    });
+  }
+}
+
+void SenderHub::flush(Nanoseconds now) {
+  offer_gathered();
+  for (const auto& stream : streams_) pump(*stream, now);
+  flush_frames();
+}
+
+void SenderHub::writable(const Group& group, Nanoseconds now) {
+  for (const auto& stream : streams_) {
+    if (stream->group != group || !stream->blocked) continue;
+    stream->blocked = !wires_.multicast(group, stream->sealed, stream->datagram_bytes);
+    if (stream->blocked) break;
+  }
+  flush(now);
+}
+
+Result<void> SenderHub::received(PeerNumber from, const FromReceiver& message, Nanoseconds now) {
+  const StreamId id = trm::stream_of(message);
+  const auto found = std::ranges::find_if(
+      streams_, [&](const auto& each) { return each->sender.stream().stream == id; });
+  // It was closed meanwhile.
+  if (found == streams_.end()) return {};
+  const auto index = (*found)->index_of(from);
+  if (!index) {
+    return Error{ErrorCode::kProtocol, "a node speaks of multicast stream " +
+                                           std::to_string(id.value) + ", which is not for it"};
+  }
+  return (*found)->sender.received(*index, message, now);
+}
+
+void SenderHub::tick(Nanoseconds now) {
+  for (const auto& stream : streams_) stream->sender.tick(now);
+  close_unused();
+  flush(now);
+}
+
+std::optional<SenderHub::Nanoseconds> SenderHub::next_at(Nanoseconds now) {
+  std::optional<Nanoseconds> first;
+  for (const auto& stream : streams_) {
+    if (stream->blocked) continue;
+    const auto at = stream->sender.next_at(now);
+    if (at && (!first || *at < *first)) first = at;
+  }
+  return first;
+}
+
+std::uint64_t SenderHub::waiting_bytes(PeerNumber peer) const {
+  const auto found = frames_.find(peer);
+  return found == frames_.end() ? 0 : found->second.waiting_bytes();
+}
+
+std::uint64_t SenderHub::repaired_bytes() const {
+  std::uint64_t bytes = repaired_bytes_;
+  for (const auto& stream : streams_) bytes += stream->sender.repaired_bytes();
+  return bytes;
+}
+
+}  // namespace mariner::trm
