@@ -218,6 +218,13 @@ void CoordinatorRole::watch_absence(NodeId node, StorageLink& storage,
   const std::chrono::nanoseconds is_away = monotonic - *storage.away_since;
   const bool too_long = is_away >= options_.absent_max;
   if (!too_long && !(room_wanted_ && is_away >= options_.absent_for_room)) return;
+  // What it lacks another image is to have: one that is there. Of one that was there nobody knows
+  // whether it comes back with what it had.
+  if (!std::ranges::any_of(storages_, [node](const auto& each) {
+        return each.first != node && each.second.link == Link::kOpen;
+      })) {
+    return;
+  }
   storage.absent = true;
   move_frontier();
   out.emplace_back(GivenUp{node, !too_long});

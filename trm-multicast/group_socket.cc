@@ -37,26 +37,40 @@ std::string name_of(const GroupAddress& address) {
   return "multicast group " + address.group + ":" + std::to_string(address.port);
 }
 
-// The interface that has the address.
-Result<ip_mreqn> membership(const GroupAddress& address) {
-  if (const Result<void> good = check_group(address); !good) return good.error();
-  ip_mreqn request{};
-  request.imr_multiaddr = *parse_address(address.group);
-  request.imr_address = *parse_address(address.interface);
+// The number of the interface that has the address. kNotFound.
+Result<int> interface_index(const std::string& text) {
+  const auto address = parse_address(text);
+  if (!address) {
+    return Error{ErrorCode::kInvalidArgument,
+                 "\"" + text + "\" is no IPv4 address of an interface"};
+  }
   ifaddrs* all = nullptr;
   if (getifaddrs(&all) != 0) return system_error("the interfaces of this node cannot be listed");
+  int index = 0;
   for (const ifaddrs* each = all; each != nullptr; each = each->ifa_next) {
     if (each->ifa_addr == nullptr || each->ifa_addr->sa_family != AF_INET) continue;
     sockaddr_in own{};
     std::memcpy(&own, each->ifa_addr, sizeof own);
-    if (own.sin_addr.s_addr != request.imr_address.s_addr) continue;
-    request.imr_ifindex = static_cast<int>(if_nametoindex(each->ifa_name));
+    if (own.sin_addr.s_addr != address->s_addr) continue;
+    index = static_cast<int>(if_nametoindex(each->ifa_name));
   }
   freeifaddrs(all);
-  if (request.imr_ifindex == 0) {
-    return Error{ErrorCode::kNotFound,
-                 name_of(address) + ": no interface of this node has address " + address.interface};
+  if (index == 0) {
+    return Error{ErrorCode::kNotFound, "no interface of this node has address " + text};
   }
+  return index;
+}
+
+Result<ip_mreqn> membership(const GroupAddress& address) {
+  if (const Result<void> good = check_group(address); !good) return good.error();
+  const Result<int> index = interface_index(address.interface);
+  if (!index) {
+    return Error{index.error().code, name_of(address) + ": " + index.error().message};
+  }
+  ip_mreqn request{};
+  request.imr_multiaddr = *parse_address(address.group);
+  request.imr_address = *parse_address(address.interface);
+  request.imr_ifindex = *index;
   return request;
 }
 
@@ -84,15 +98,6 @@ Result<FileDescriptor> udp_socket(const GroupAddress& address) {
   FileDescriptor made(socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (made.get() < 0) return system_error(name_of(address) + ": no socket");
   return made;
-}
-
-Result<std::size_t> interface_mtu(int fd, int index) {
-  ifreq request{};
-  if (if_indextoname(static_cast<unsigned>(index), request.ifr_name) == nullptr ||
-      ioctl(fd, SIOCGIFMTU, &request) != 0) {
-    return system_error("the MTU of interface " + std::to_string(index) + " is not known");
-  }
-  return static_cast<std::size_t>(std::clamp(request.ifr_mtu, 576, 65'535));
 }
 
 }  // namespace
@@ -126,6 +131,18 @@ Result<void> check_group(const GroupAddress& address) {
   return {};
 }
 
+Result<std::size_t> datagram_bytes_max(const std::string& interface) {
+  const Result<int> index = interface_index(interface);
+  if (!index) return index.error();
+  const FileDescriptor any(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  ifreq request{};
+  if (any.get() < 0 || if_indextoname(static_cast<unsigned>(*index), request.ifr_name) == nullptr ||
+      ioctl(any.get(), SIOCGIFMTU, &request) != 0) {
+    return system_error("the MTU of the interface with " + interface + " is not known");
+  }
+  return static_cast<std::size_t>(std::clamp(request.ifr_mtu, 576, 65'535)) - kIpAndUdpBytes;
+}
+
 Result<GroupSender> GroupSender::open(const GroupAddress& address, bool to_own) {
   const auto request = membership(address);
   if (!request) return request.error();
@@ -150,9 +167,7 @@ Result<GroupSender> GroupSender::open(const GroupAddress& address, bool to_own) 
       connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof to) != 0) {
     return system_error(name + " from " + address.interface);
   }
-  const auto mtu = interface_mtu(fd, request->imr_ifindex);
-  if (!mtu) return mtu.error();
-  return GroupSender(std::move(*made), *mtu - kIpAndUdpBytes);
+  return GroupSender(std::move(*made));
 }
 
 Result<GroupSender::Sent> GroupSender::send(std::span<const std::byte> datagrams,

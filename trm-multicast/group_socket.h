@@ -31,6 +31,10 @@ struct GroupAddress {
 // switches do not filter, or port 0.
 [[nodiscard]] Result<void> check_group(const GroupAddress& address);
 
+// What a datagram may have, headers of IP and UDP not counted, to go in one packet of the interface
+// with this address. kInvalidArgument, kNotFound.
+[[nodiscard]] Result<std::size_t> datagram_bytes_max(const std::string& interface);
+
 class FileDescriptor {
  public:
   explicit FileDescriptor(int fd = -1) : fd_(fd) {}
@@ -58,16 +62,12 @@ class GroupSender {
   [[nodiscard]] Result<Sent> send(std::span<const std::byte> datagrams, std::size_t datagram_bytes);
 
   [[nodiscard]] int fd() const { return socket_.get(); }
-  // What a datagram may have, headers of IP and UDP not counted, without being cut by IP.
-  [[nodiscard]] std::size_t datagram_bytes_max() const { return datagram_bytes_max_; }
 
  private:
-  GroupSender(FileDescriptor socket, std::size_t datagram_bytes_max)
-      : socket_(std::move(socket)), datagram_bytes_max_(datagram_bytes_max) {}
+  explicit GroupSender(FileDescriptor socket) : socket_(std::move(socket)) {}
   Result<Sent> send_one_by_one(std::span<const std::byte> datagrams, std::size_t datagram_bytes);
 
   FileDescriptor socket_;
-  std::size_t datagram_bytes_max_;
   bool segments_ = true;  // the kernel cuts
   std::size_t done_ = 0;  // of a batch that could not be sent as one, when it had to wait
 };

@@ -227,6 +227,20 @@ TEST_F(BesideTest, OneOfThemAlwaysCountsForTheFrontier) {
   EXPECT_EQ(role_.writes().frontier(), SequenceNumber{2}) << "whoever was read from last";
 }
 
+// Its image may be lost: then what the log has is all there is of it.
+TEST_F(BesideTest, NobodyIsGivenUpForOneThatIsNotThereEither) {
+  open_all();
+  submit(1);
+  logged(1);
+  progress(kFirst, 0, 1);
+  lose(kSecond);
+  tick(10s);
+  lose(kFirst);
+  room_wanted();
+  EXPECT_FALSE(only<CoordinatorRole::GivenUp>(tick(10s + 2h)));
+  EXPECT_EQ(role_.writes().frontier(), SequenceNumber{0});
+}
+
 // What a node that is away lacks is not worth that writes wait.
 TEST_F(BesideTest, ALogThatNeedsRoomKeepsLittleForWhoIsAway) {
   open_all();

@@ -202,7 +202,10 @@ bool ClusterSim::may_lose(const Volume& volume, std::size_t index, std::uint32_t
   for (std::uint32_t other = 1; other <= nodes_; ++other) {
     const Life* const life = machine(other).life.get();
     if (!may_serve(other) || life == nullptr || !life->targets[index]->coordinates()) continue;
-    base = std::max(base, life->targets[index]->role().writes().frontier());
+    const replication::CoordinatorRole& role = life->targets[index]->role();
+    base = std::max(base, role.writes().frontier());
+    // The other one may be given up, if it is away, before anybody knows that this one is lost.
+    if (!role.caught_up({3 - node})) base = std::max(base, role.durable_at({node}));
   }
   if (image.durable < base) return false;
   const auto entry = cluster_.get(manager::volume_key(volume.id)).entry;
