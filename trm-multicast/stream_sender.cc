@@ -131,7 +131,8 @@ void StreamSender::nothing_waits() {
 StreamSender::Batch StreamSender::batch_of(Item& item) {
   const std::uint32_t body = body_bytes_;
   const auto overhead = static_cast<std::uint32_t>(kDatagramOverheadBytes);
-  const std::uint32_t datagrams = std::min(kBatchDatagramsMax, kBatchBytesMax / (body + overhead));
+  const std::uint32_t datagrams =
+      std::clamp(kBatchBytesMax / (body + overhead), 1u, kBatchDatagramsMax);
   const auto length = static_cast<std::uint32_t>(item.payload.length);
   const std::uint32_t bytes = std::min(length - item.sent, body * datagrams);
   const Batch batch{{.stream = stream_.stream,

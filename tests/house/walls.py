@@ -22,7 +22,7 @@ ALLOWED = {
     "replication": {"trm-multicast", "proto"},
     "ifsck": {"proto"},
     "uvfs": {"ifsck", "proto", "server/client"},
-    "server": {"replication", "index", "logging", "proto"},
+    "server": {"replication", "trm-multicast", "index", "logging", "proto"},
     "server/peer": {"proto"},
     "tests": {"proto", "logging", "index", "trm-multicast", "replication", "ifsck", "uvfs", "server"},
 }

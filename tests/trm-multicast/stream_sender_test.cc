@@ -123,6 +123,27 @@ TEST_F(StreamSenderTest, PayloadIsCutIntoDatagramsAndThenReferredTo) {
   EXPECT_EQ(batches_[0].first.start, reference->start);
 }
 
+TEST_F(StreamSenderTest, DatagramsMayBeAsLargeAsUdpTakes) {
+  StreamSender::Options large = options();
+  large.body_bytes_max = kDatagramBytesMax - kDatagramOverheadBytes;
+  StreamSender sender(OpenStream{.stream = kStream, .window_bytes = kWindow}, large);
+  for (const ReceiverIndex i : kTwo) sender.connected(i);
+  Report report{.stream = kStream, .largest_probe = large.body_bytes_max};
+  while (sender.admitted() != 3) {
+    now_ += milliseconds(50);
+    sender.tick(now_);
+    while (const auto batch = sender.next(now_)) {
+      ++report.probes;
+      report.bytes += batch->bytes.length;
+    }
+    for (const ReceiverIndex i : kTwo) ASSERT_TRUE(sender.received(i, report, now_));
+  }
+  ASSERT_TRUE(sender.offer(3, {Payload::zeroed(100'000), 0, 100'000}).has_value());
+  EXPECT_EQ(sender.next(now_)->bytes.length, large.body_bytes_max);
+  EXPECT_EQ(sender.next(now_)->bytes.length, 100'000 - large.body_bytes_max);
+  EXPECT_FALSE(sender.next(now_).has_value());
+}
+
 TEST_F(StreamSenderTest, LargePayloadsGoInSeveralBatches) {
   admit_all();
   ASSERT_TRUE(offer(300'000).has_value());

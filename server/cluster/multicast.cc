@@ -1,0 +1,204 @@
+#include "server/cluster/multicast.h"
+
+#include <openssl/rand.h>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <utility>
+
+#include "proto/check.h"
+
+namespace mariner::cluster {
+namespace {
+
+using boost::asio::posix::stream_descriptor;
+using boost::system::error_code;
+
+constexpr auto kTick = std::chrono::milliseconds(50);
+// Of one group, before others have their turn.
+constexpr int kBatchesPerTurn = 16;
+// What fits into the packets of every Ethernet.
+constexpr std::size_t kSafeDatagramBytes = 1472;
+
+// The socket is its owner's; this only waits for it.
+struct Waiting {
+  Waiting(boost::asio::io_context& context, int fd) : descriptor(context, fd) {}
+  ~Waiting() { (void)descriptor.release(); }
+  stream_descriptor descriptor;
+};
+
+trm::SenderHub::Options hub_options(const MulticastOptions& options,
+                                    std::size_t datagram_bytes_max) {
+  trm::SenderHub::Options hub;
+  const auto body = [](std::size_t datagram) {
+    return static_cast<std::uint32_t>(datagram - trm::kDatagramOverheadBytes);
+  };
+  hub.stream.body_bytes_max = body(datagram_bytes_max);
+  hub.stream.body_bytes_safe = body(std::min(datagram_bytes_max, kSafeDatagramBytes));
+  if (options.bytes_per_second_max) {
+    hub.stream.rate.bytes_per_second_max = *options.bytes_per_second_max;
+  }
+  hub.encrypted = options.encrypted;
+  return hub;
+}
+
+}  // namespace
+
+struct Multicast::Sending {
+  Sending(boost::asio::io_context& context, trm::GroupSender socket_in)
+      : socket(std::move(socket_in)), waiting(context, socket.fd()) {}
+  trm::GroupSender socket;
+  Waiting waiting;
+  bool waits = false;
+};
+
+struct Multicast::Listening {
+  Listening(boost::asio::io_context& context, trm::GroupListener socket_in)
+      : socket(std::move(socket_in)), waiting(context, socket.fd()) {}
+  trm::GroupListener socket;
+  Waiting waiting;
+};
+
+Result<std::unique_ptr<Multicast>> Multicast::open(boost::asio::io_context& context,
+                                                   Executor& executor, Connections& connections,
+                                                   const MulticastOptions& options) {
+  const auto bytes = trm::datagram_bytes_max(options.interface);
+  if (!bytes) return bytes.error();
+  std::unique_ptr<Multicast> made(new Multicast(context, executor, connections, options, *bytes));
+  made->tick();
+  return made;
+}
+
+Multicast::Multicast(boost::asio::io_context& context, Executor& executor, Connections& connections,
+                     const MulticastOptions& options, std::size_t datagram_bytes_max)
+    : context_(context),
+      executor_(executor),
+      connections_(connections),
+      options_(options),
+      sender_(new trm::SenderHub(*this, hub_options(options, datagram_bytes_max))),
+      receiver_(new trm::ReceiverHub(*this, {})) {}
+
+Multicast::~Multicast() { *alive_ = false; }
+
+Result<void> Multicast::begin_flow(trm::FlowNumber flow, const trm::Group& group,
+                                   const std::vector<trm::PeerNumber>& peers) {
+  if (!sending_.contains(group)) {
+    auto socket = trm::GroupSender::open(address_of(group), options_.to_own_machine);
+    if (!socket) return socket.error();
+    sending_[group] = std::make_unique<Sending>(context_, std::move(*socket));
+  }
+  sender_->begin_flow(flow, group, peers);
+  flush_later();
+  return {};
+}
+
+void Multicast::random(std::span<std::byte> to) {
+  CHECK(RAND_bytes(reinterpret_cast<unsigned char*>(to.data()), static_cast<int>(to.size())) == 1);
+}
+
+// ---- turns
+
+void Multicast::flush_later() {
+  if (std::exchange(flushing_, true)) return;
+  executor_.defer([this, alive = alive_] {
+    if (*alive) flush();
+  });
+}
+
+void Multicast::flush() {
+  flushing_ = false;
+  const auto time = now();
+  sender_->flush(time);
+  receiver_->flush(time);
+  const auto send_at = sender_->next_at(time);
+  const auto tell_at = receiver_->next_at();
+  if (send_at) wake_at(*send_at);
+  if (tell_at) wake_at(*tell_at);
+}
+
+void Multicast::wake_at(std::chrono::nanoseconds at) {
+  if (wakes_at_ && *wakes_at_ <= at) return;
+  wakes_at_ = at;
+  executor_.after(std::max(at - now(), std::chrono::nanoseconds(0)), [this, at, alive = alive_] {
+    // (An earlier one has been here if it is not the one.)
+    if (!*alive || wakes_at_ != at) return;
+    wakes_at_.reset();
+    flush();
+  });
+}
+
+void Multicast::tick() {
+  sender_->tick(now());
+  flush_later();
+  executor_.after(kTick, [this, alive = alive_] {
+    if (*alive) tick();
+  });
+}
+
+// ---- sending
+
+bool Multicast::multicast(const trm::Group& to, std::span<const std::byte> datagrams,
+                          std::size_t datagram_bytes) {
+  Sending& sending = *sending_.at(to);
+  if (sending.waits) return false;
+  const auto sent = sending.socket.send(datagrams, datagram_bytes);
+  if (!sent) {
+    // It is lost, as if on the way.
+    if (!std::exchange(failing_, true)) connections_.failed(sent.error());
+    return true;
+  }
+  if (*sent == trm::GroupSender::Sent::kYes) {
+    failing_ = false;
+    return true;
+  }
+  wait_to_send(to, sending);
+  return false;
+}
+
+void Multicast::wait_to_send(const trm::Group& group, Sending& sending) {
+  sending.waits = true;
+  sending.waiting.descriptor.async_wait(stream_descriptor::wait_write,
+                                        [this, group, alive = alive_](const error_code& error) {
+                                          if (error || !*alive) return;
+                                          sending_.at(group)->waits = false;
+                                          sender_->writable(group, now());
+                                          flush();
+                                        });
+}
+
+// ---- receiving
+
+Result<void> Multicast::listen(const trm::Group& group) {
+  auto socket = trm::GroupListener::open(address_of(group));
+  if (!socket) return socket.error();
+  listening_[group] = std::make_shared<Listening>(context_, std::move(*socket));
+  wait_to_receive(group);
+  return {};
+}
+
+void Multicast::leave(const trm::Group& group) { listening_.erase(group); }
+
+void Multicast::wait_to_receive(const trm::Group& group) {
+  const std::shared_ptr<Listening>& listening = listening_.at(group);
+  listening->waiting.descriptor.async_wait(
+      stream_descriptor::wait_read,
+      [this, group, weak = std::weak_ptr(listening), alive = alive_](const error_code& error) {
+        if (!error && *alive && !weak.expired()) readable(group);
+      });
+}
+
+void Multicast::readable(const trm::Group& group) {
+  // What a datagram brings may end the last stream of the group.
+  const std::shared_ptr<Listening> listening = listening_.at(group);
+  const auto time = now();
+  for (int i = 0; i < kBatchesPerTurn; ++i) {
+    const bool more = listening->socket.receive(
+        [&](std::span<const std::byte> datagram) { receiver_->datagram(datagram, time); });
+    if (!more) break;
+  }
+  flush_later();
+  const auto still = listening_.find(group);
+  if (still != listening_.end() && still->second == listening) wait_to_receive(group);
+}
+
+}  // namespace mariner::cluster

@@ -1,0 +1,136 @@
+// Multicast beside the connections between nodes: the hubs of trm-multicast with their sockets and
+// timers, for the PeerBus.
+//
+// Which payloads go by multicast the hubs decide; whoever speaks by the bus does not notice.
+// Without a flow nothing is opened. Executor's thread; nothing is called from within a call to it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "proto/executor.h"
+#include "trm-multicast/group_socket.h"
+#include "trm-multicast/receiver_hub.h"
+#include "trm-multicast/sender_hub.h"
+
+namespace boost::asio {
+class io_context;
+}
+
+namespace mariner::cluster {
+
+struct MulticastOptions {
+  std::string interface;  // an IPv4 address of this node: groups are reached, and joined, there
+  bool encrypted = true;
+  // Of payload bytes, of each stream. Nothing: as fast as the receivers take it.
+  std::optional<double> bytes_per_second_max{};
+  // Groups are heard by other nodes on this machine, too.
+  bool to_own_machine = false;
+};
+
+class Multicast final : private trm::SenderHub::Wires, private trm::ReceiverHub::Wires {
+ public:
+  // The connections of nodes, which the caller has.
+  class Connections {
+   public:
+    virtual ~Connections() = default;
+    // To a node that this one has dialled: a frame, whose payload is referred to, or comes with it.
+    virtual void send(trm::PeerNumber to, std::string header, PayloadSlice payload,
+                      const std::optional<trm::Reference>& reference) = 0;
+    virtual void tell(trm::PeerNumber to, const trm::FromSender& message) = 0;
+    // From, and to, a node that has dialled this one.
+    virtual void deliver(trm::ConnectionNumber from, std::string_view header, Payload payload) = 0;
+    virtual void tell(trm::ConnectionNumber to, const trm::FromReceiver& message) = 0;
+    virtual void end(trm::ConnectionNumber connection, const Error& reason) = 0;
+    // Worth a line in the log.
+    virtual void changed(const trm::SenderHub::Change& change) = 0;
+    virtual void failed(const Error& error) = 0;
+  };
+
+  // What it refers to outlives it. kNotFound: no interface has the address.
+  [[nodiscard]] static Result<std::unique_ptr<Multicast>> open(boost::asio::io_context& context,
+                                                               Executor& executor,
+                                                               Connections& connections,
+                                                               const MulticastOptions& options);
+  ~Multicast() override;  // not from within a callback
+  Multicast(const Multicast&) = delete;
+  Multicast& operator=(const Multicast&) = delete;
+
+  // The hubs, for what is said to them as it is. What comes of it leaves at the turn's end.
+  trm::SenderHub& sender() {
+    flush_later();
+    return *sender_;
+  }
+  trm::ReceiverHub& receiver() {
+    flush_later();
+    return *receiver_;
+  }
+  // SenderHub::begin_flow(), with the group's socket. kIo and others: it cannot be opened, and the
+  // flow goes by the connections.
+  Result<void> begin_flow(trm::FlowNumber flow, const trm::Group& group,
+                          const std::vector<trm::PeerNumber>& peers);
+
+  [[nodiscard]] std::chrono::nanoseconds now() const { return executor_.monotonic_time(); }
+
+ private:
+  struct Sending;
+  struct Listening;
+
+  Multicast(boost::asio::io_context& context, Executor& executor, Connections& connections,
+            const MulticastOptions& options, std::size_t datagram_bytes_max);
+
+  // SenderHub::Wires
+  void frame(trm::PeerNumber to, std::string header, PayloadSlice payload,
+             const std::optional<trm::Reference>& reference) override {
+    connections_.send(to, std::move(header), std::move(payload), reference);
+  }
+  void tell(trm::PeerNumber to, const trm::FromSender& message) override {
+    connections_.tell(to, message);
+  }
+  bool multicast(const trm::Group& to, std::span<const std::byte> datagrams,
+                 std::size_t datagram_bytes) override;
+  void changed(const trm::SenderHub::Change& change) override { connections_.changed(change); }
+  void random(std::span<std::byte> to) override;
+  // ReceiverHub::Wires
+  Result<void> listen(const trm::Group& group) override;
+  void leave(const trm::Group& group) override;
+  void deliver(trm::ConnectionNumber from, std::string_view header, Payload payload) override {
+    connections_.deliver(from, header, std::move(payload));
+  }
+  void tell(trm::ConnectionNumber to, const trm::FromReceiver& message) override {
+    connections_.tell(to, message);
+  }
+  void end(trm::ConnectionNumber connection, const Error& reason) override {
+    connections_.end(connection, reason);
+  }
+
+  [[nodiscard]] trm::GroupAddress address_of(const trm::Group& group) const {
+    return {group.address, group.port, options_.interface};
+  }
+  void flush_later();
+  void flush();
+  void wake_at(std::chrono::nanoseconds at);
+  void tick();
+  void wait_to_send(const trm::Group& group, Sending& sending);
+  void wait_to_receive(const trm::Group& group);
+  void readable(const trm::Group& group);
+
+  boost::asio::io_context& context_;
+  Executor& executor_;
+  Connections& connections_;
+  const MulticastOptions options_;
+  std::unique_ptr<trm::SenderHub> sender_;
+  std::unique_ptr<trm::ReceiverHub> receiver_;
+  std::map<trm::Group, std::unique_ptr<Sending>> sending_;
+  std::map<trm::Group, std::shared_ptr<Listening>> listening_;
+  bool flushing_ = false;
+  std::optional<std::chrono::nanoseconds> wakes_at_;
+  bool failing_ = false;  // the last batch could not be sent at all
+  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace mariner::cluster

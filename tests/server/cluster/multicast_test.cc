@@ -1,0 +1,168 @@
+#include "server/cluster/multicast.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/server/peer/peer_rig.h"
+
+namespace mariner::cluster {
+namespace {
+
+using namespace std::chrono_literals;
+using peer::test::Loop;
+
+constexpr trm::FlowNumber kFlow{7};
+constexpr trm::ConnectionNumber kConnection{1};
+
+// A sender and two receivers, each with sockets of its own on the loopback interface. Connections
+// are posts on the loop.
+class MulticastTest : public ::testing::Test {
+ protected:
+  struct Node final : Multicast::Connections {
+    Node(MulticastTest& test_in, std::uint64_t number_in) : test(test_in), number(number_in) {
+      auto made = Multicast::open(test.loop_.io(), test.loop_.executor(), *this,
+                                  {.interface = "127.0.0.1", .to_own_machine = true});
+      EXPECT_TRUE(made.has_value()) << made.error().message;
+      multicast = std::move(*made);
+    }
+    void send(trm::PeerNumber to, std::string header, PayloadSlice payload,
+              const std::optional<trm::Reference>& reference) override {
+      referring += reference ? 1 : 0;
+      post(to.value, [header, payload, reference](Node& node) {
+        if (reference) {
+          return node.multicast->receiver().frame(kConnection, header, *reference,
+                                                  node.multicast->now());
+        }
+        node.multicast->receiver().frame(
+            kConnection, header,
+            payload.length > 0 ? Payload::copy_of(payload.bytes()) : Payload{});
+      });
+    }
+    void tell(trm::PeerNumber to, const trm::FromSender& message) override {
+      post(to.value,
+           [message](Node& node) { node.multicast->receiver().told(kConnection, message); });
+    }
+    void deliver(trm::ConnectionNumber /*from*/, std::string_view header,
+                 Payload payload) override {
+      heard.emplace_back(header, payload);
+    }
+    void tell(trm::ConnectionNumber /*to*/, const trm::FromReceiver& message) override {
+      post(0, [message, from = number](Node& sender) {
+        EXPECT_TRUE(sender.multicast->sender().received({from}, message, sender.multicast->now()));
+      });
+    }
+    void end(trm::ConnectionNumber /*connection*/, const Error& reason) override {
+      ADD_FAILURE() << reason.message;
+    }
+    void changed(const trm::SenderHub::Change& change) override {
+      taking_part += change.admitted ? 1 : -1;
+    }
+    void failed(const Error& error) override { failures.push_back(error.message); }
+
+    void post(std::uint64_t to, std::function<void(Node&)> work) const {
+      test.loop_.executor().post(
+          [node = test.nodes_.at(to), work = std::move(work)] { work(*node); });
+    }
+
+    MulticastTest& test;
+    const std::uint64_t number;
+    std::unique_ptr<Multicast> multicast;
+    std::vector<std::pair<std::string, Payload>> heard;
+    std::vector<std::string> failures;
+    int taking_part = 0;
+    int referring = 0;
+  };
+
+  MulticastTest() {
+    for (std::uint64_t number = 0; number < 3; ++number) {
+      nodes_.push_back(std::make_shared<Node>(*this, number));
+    }
+    for (const std::uint64_t receiver : {1, 2}) {
+      nodes_[receiver]->multicast->receiver().connected(kConnection);
+      sender().sender().connected({receiver});
+    }
+  }
+  ~MulticastTest() override {
+    loop_.poll();
+    for (const auto& node : nodes_) node->multicast.reset();
+  }
+  Multicast& sender() { return *nodes_[0]->multicast; }
+  [[nodiscard]] static trm::Group group() {
+    return {"239.192.44.8", static_cast<std::uint16_t>(20'000 + getpid() % 20'000)};
+  }
+  void begin() {
+    const Result<void> begun = sender().begin_flow(kFlow, group(), {{1}, {2}});
+    ASSERT_TRUE(begun.has_value()) << begun.error().message;
+    ASSERT_TRUE(loop_.run_until([&] { return nodes_[0]->taking_part == 2; }));
+  }
+  void send(int number, std::size_t bytes) {
+    Payload payload = Payload::allocate(bytes);
+    std::ranges::fill(payload.bytes(), static_cast<std::byte>(number));
+    for (const std::uint64_t to : {1, 2}) {
+      sender().sender().send({to}, kFlow, std::to_string(number), {payload, 0, bytes});
+    }
+  }
+  void expect_heard(int count, std::size_t bytes) {
+    const auto all = [&](std::size_t node) {
+      return nodes_[node]->heard.size() == static_cast<std::size_t>(count);
+    };
+    ASSERT_TRUE(loop_.run_until([&] { return all(1) && all(2); }));
+    for (const std::size_t node : {1, 2}) {
+      for (int i = 0; i < count; ++i) {
+        const auto& [header, payload] = nodes_[node]->heard[static_cast<std::size_t>(i)];
+        EXPECT_EQ(header, std::to_string(i));
+        ASSERT_EQ(payload.size(), bytes);
+        EXPECT_TRUE(std::ranges::all_of(
+            payload.bytes(), [i](std::byte each) { return each == static_cast<std::byte>(i); }));
+      }
+    }
+  }
+
+  Loop loop_;
+  std::vector<std::shared_ptr<Node>> nodes_;
+};
+
+TEST_F(MulticastTest, PayloadsReachBothThroughTheGroup) {
+  begin();
+  for (int i = 0; i < 200; ++i) send(i, 8192);
+  expect_heard(200, 8192);
+  EXPECT_EQ(nodes_[0]->referring, 400);
+  EXPECT_TRUE(nodes_[0]->failures.empty());
+}
+
+TEST_F(MulticastTest, LargePayloadsDoToo) {
+  begin();
+  for (int i = 0; i < 60; ++i) send(i, 1u << 20);
+  expect_heard(60, 1u << 20);
+  EXPECT_GT(nodes_[0]->referring, 0);
+}
+
+TEST_F(MulticastTest, BeforeAnybodyTakesPartFramesCarryTheirPayloads) {
+  ASSERT_TRUE(sender().begin_flow(kFlow, group(), {{1}, {2}}).has_value());
+  for (int i = 0; i < 10; ++i) send(i, 8192);
+  expect_heard(10, 8192);
+  EXPECT_EQ(nodes_[0]->referring, 0);
+}
+
+TEST_F(MulticastTest, WithoutAnInterfaceItIsNotOpened) {
+  Node& node = *nodes_[0];
+  const auto made =
+      Multicast::open(loop_.io(), loop_.executor(), node, {.interface = "192.0.2.77"});
+  ASSERT_FALSE(made.has_value());
+  EXPECT_NE(made.error().message.find("192.0.2.77"), std::string::npos);
+}
+
+TEST_F(MulticastTest, AGroupThatIsNoneIsNamed) {
+  const Result<void> begun = sender().begin_flow(kFlow, {"10.0.0.1", 6003}, {{1}, {2}});
+  ASSERT_FALSE(begun.has_value());
+  EXPECT_NE(begun.error().message.find("\"10.0.0.1\""), std::string::npos);
+}
+
+}  // namespace
+}  // namespace mariner::cluster
