@@ -16,7 +16,12 @@ enum class Kind : char {
   kMessage = 'M',   // replication/wire.h
   kQuestion = 'Q',  // history_wire.h
   kAnswer = 'A',
+  kReferring = 'R',  // a reference, and then a header of another kind
+  kStream = 'T',     // trm-multicast/control.h
 };
+
+// Frames to a node that wait for multicast.
+constexpr std::uint64_t kWaitingBytesMax = 64u << 20;
 
 std::string header_of(Kind kind, const std::string& text) {
   std::string header;
@@ -31,6 +36,24 @@ Error unexpected(std::string_view header) {
           "a node sends a frame of kind " +
               std::to_string(header.empty() ? 0 : static_cast<unsigned char>(header[0])) +
               ", which does not belong on this connection"};
+}
+
+bool is_of(Kind kind, std::string_view header) {
+  return !header.empty() && header[0] == static_cast<char>(kind);
+}
+
+std::string_view behind_kind(std::string_view header) {
+  return header.substr(std::min<std::size_t>(1, header.size()));
+}
+
+// What it says to one end, if it is for that one.
+template <typename Side>
+Result<Side> stream_message(std::string_view header, Payload payload) {
+  Result<trm::Control> message = trm::decode(behind_kind(header), std::move(payload));
+  if (!message) return message.error();
+  auto* side = std::get_if<Side>(&*message);
+  if (side == nullptr) return unexpected(header);
+  return std::move(*side);
 }
 
 Error too_much() {
@@ -52,12 +75,19 @@ struct PeerBus::Dialled final : peer::LinkObserver {
                                                .seed = address.id.value}},
                  *this);
   }
+  [[nodiscard]] trm::PeerNumber number() const { return {address.id.value}; }
   void up(peer::Connection& /*connection*/) override {
     is_up = true;
+    said = {};
+    if (bus.multicast_ != nullptr) bus.multicast_->sender().connected(number());
     bus.caller_.node_up(address.id);
   }
   void down(const Error& reason) override {
     is_up = false;
+    gone(reason);
+  }
+  void gone(const Error& reason) const {
+    if (bus.multicast_ != nullptr) bus.multicast_->sender().disconnected(number());
     bus.caller_.node_down(address.id, reason);
   }
   void received(std::string_view header, Payload payload) override {
@@ -67,8 +97,8 @@ struct PeerBus::Dialled final : peer::LinkObserver {
     bus.redial(address.id);
   }
   Result<void> take(std::string_view header, Payload payload) {
-    const std::string_view text = header.substr(std::min<std::size_t>(1, header.size()));
-    if (!header.empty() && header[0] == static_cast<char>(Kind::kMessage)) {
+    const std::string_view text = behind_kind(header);
+    if (is_of(Kind::kMessage, header)) {
       Result<Envelope> envelope = replication::decode(text, std::move(payload));
       if (!envelope) return envelope.error();
       auto* message = std::get_if<replication::ToCoordinator>(&envelope->message);
@@ -76,10 +106,15 @@ struct PeerBus::Dialled final : peer::LinkObserver {
       return bus.caller_.received(address.id, envelope->channel, envelope->volume,
                                   std::move(*message));
     }
-    if (!header.empty() && header[0] == static_cast<char>(Kind::kAnswer)) {
+    if (is_of(Kind::kAnswer, header)) {
       Result<HistoryAnswer> answer = decode_answer(text, std::move(payload));
       if (!answer) return answer.error();
       return bus.caller_.received(address.id, std::move(*answer));
+    }
+    if (is_of(Kind::kStream, header) && bus.multicast_ != nullptr) {
+      const auto message = stream_message<trm::FromReceiver>(header, std::move(payload));
+      if (!message) return message.error();
+      return bus.multicast_->sender().received(number(), *message, bus.multicast_->now());
     }
     return unexpected(header);
   }
@@ -91,6 +126,7 @@ struct PeerBus::Dialled final : peer::LinkObserver {
   std::optional<peer::Link> link;
   bool is_up = false;
   bool ending = false;
+  trm::ReferenceCoder said;  // on this connection
 };
 
 // A connection of a node that speaks to this one.
@@ -105,16 +141,36 @@ struct PeerBus::Accepted final : peer::ConnectionObserver {
       bus.end(id, taken.error());
     }
   }
+  [[nodiscard]] trm::ConnectionNumber number() const { return {id.value}; }
+  // With multicast, messages wait for those before them.
   Result<void> take(std::string_view header, Payload payload) {
-    const std::string_view text = header.substr(std::min<std::size_t>(1, header.size()));
-    if (!header.empty() && header[0] == static_cast<char>(Kind::kMessage)) {
+    if (bus.multicast_ == nullptr) return take_joined(header, std::move(payload));
+    trm::ReceiverHub& receiver = bus.multicast_->receiver();
+    if (is_of(Kind::kStream, header)) {
+      const auto message = stream_message<trm::FromSender>(header, std::move(payload));
+      if (!message) return message.error();
+      receiver.told(number(), *message);
+    } else if (is_of(Kind::kReferring, header)) {
+      std::string_view text = behind_kind(header);
+      const auto reference = trm::take_reference(text, heard);
+      if (!reference) return reference.error();
+      if (payload) return unexpected(header);
+      receiver.frame(number(), text, *reference, bus.multicast_->now());
+    } else {
+      receiver.frame(number(), header, std::move(payload));
+    }
+    return {};
+  }
+  Result<void> take_joined(std::string_view header, Payload payload) {
+    const std::string_view text = behind_kind(header);
+    if (is_of(Kind::kMessage, header)) {
       Result<Envelope> envelope = replication::decode(text, std::move(payload));
       if (!envelope) return envelope.error();
       auto* message = std::get_if<replication::FromCoordinator>(&envelope->message);
       if (message == nullptr) return unexpected(header);
       return bus.server_.received(id, envelope->channel, envelope->volume, std::move(*message));
     }
-    if (!header.empty() && header[0] == static_cast<char>(Kind::kQuestion)) {
+    if (is_of(Kind::kQuestion, header)) {
       Result<HistoryQuestion> question = decode_question(text, std::move(payload));
       if (!question) return question.error();
       return bus.server_.received(id, std::move(*question));
@@ -130,6 +186,7 @@ struct PeerBus::Accepted final : peer::ConnectionObserver {
   const PeerId id;
   std::unique_ptr<peer::Connection> connection;
   bool ending = false;
+  trm::ReferenceCoder heard;
 };
 
 PeerBus::PeerBus(peer::Connection::Environment environment, std::vector<PeerAddress> peers,
@@ -187,7 +244,7 @@ void PeerBus::redial(NodeId node) {
     one.ending = false;
     one.link.reset();
     const bool was_up = std::exchange(one.is_up, false);
-    if (was_up) caller_.node_down(node, too_much());
+    if (was_up) one.gone(too_much());
     if (*alive) one.begin();
   });
 }
@@ -207,6 +264,7 @@ void PeerBus::accepted(std::unique_ptr<peer::Connection> connection) {
   }
   const PeerId id{++last_peer_};
   accepted_[id] = std::make_unique<Accepted>(*this, id, std::move(connection));
+  if (multicast_ != nullptr) multicast_->receiver().connected({id.value});
   server_.peer_connected(id, node);
 }
 
@@ -217,18 +275,26 @@ void PeerBus::end(PeerId peer, const Error& reason) {
   environment_.executor.post([this, peer, alive = alive_] {
     if (!*alive) return;
     accepted_.erase(peer);
+    if (multicast_ != nullptr) multicast_->receiver().disconnected({peer.value});
     server_.peer_closed(peer);
   });
 }
 
 void PeerBus::send(NodeId to, const Envelope& envelope) {
   if (!is_up(to)) return;
-  peer::Connection* const connection = dialled_.at(to)->link->connection();
-  if (connection != nullptr &&
-      connection->send(header_of(Kind::kMessage, encode(envelope)), payload_of(envelope))) {
+  std::string header = header_of(Kind::kMessage, encode(envelope));
+  if (multicast_ == nullptr) {
+    if (!send_frame(to, std::move(header), payload_of(envelope))) redial(to);
     return;
   }
-  redial(to);
+  trm::SenderHub& sender = multicast_->sender();
+  if (sender.waiting_bytes({to.value}) > kWaitingBytesMax) return redial(to);
+  sender.send({to.value}, {envelope.volume.value}, std::move(header), payload_of(envelope));
+}
+
+bool PeerBus::send_frame(NodeId to, std::string header, PayloadSlice payload) {
+  peer::Connection* const connection = dialled_.at(to)->link->connection();
+  return connection != nullptr && connection->send(std::move(header), std::move(payload));
 }
 
 void PeerBus::send(PeerId to, const Envelope& envelope) {
@@ -251,6 +317,76 @@ bool PeerBus::answer(PeerId to, const HistoryFrame& answer) {
   const auto found = accepted_.find(to);
   return found != accepted_.end() && !found->second->ending &&
          found->second->connection->send(header_of(Kind::kAnswer, answer.header), answer.payload);
+}
+
+// ---- multicast
+
+Result<void> PeerBus::use_multicast(const MulticastOptions& options) {
+  CHECK(multicast_ == nullptr && dialled_.empty() && accepted_.empty());
+  auto opened = Multicast::open(environment_.context, environment_.executor, *this, options);
+  if (!opened) return opened.error();
+  multicast_ = std::move(*opened);
+  return {};
+}
+
+Result<void> PeerBus::begin_flow(VolumeId volume, const trm::Group& group,
+                                 const std::vector<NodeId>& nodes) {
+  CHECK(multicast_ != nullptr);
+  std::vector<trm::PeerNumber> peers;
+  for (const NodeId node : nodes) peers.push_back({node.value});
+  return multicast_->begin_flow({volume.value}, group, peers);
+}
+
+void PeerBus::end_flow(VolumeId volume) {
+  if (multicast_ != nullptr) multicast_->sender().end_flow({volume.value});
+}
+
+void PeerBus::send(trm::PeerNumber to, std::string header, PayloadSlice payload,
+                   const std::optional<trm::Reference>& reference) {
+  const NodeId node{static_cast<std::uint32_t>(to.value)};
+  if (!is_up(node)) return;
+  if (reference) {
+    std::string referring;
+    referring.reserve(1 + trm::kReferenceBytesMax + header.size());
+    referring += static_cast<char>(Kind::kReferring);
+    trm::append(referring, *reference, dialled_.at(node)->said);
+    header = std::move(referring.append(header));
+    payload = {};
+  }
+  if (!send_frame(node, std::move(header), std::move(payload))) redial(node);
+}
+
+void PeerBus::tell(trm::PeerNumber to, const trm::FromSender& message) {
+  const NodeId node{static_cast<std::uint32_t>(to.value)};
+  if (!is_up(node)) return;
+  if (!send_frame(node, header_of(Kind::kStream, trm::encode(message)), trm::payload_of(message))) {
+    redial(node);
+  }
+}
+
+void PeerBus::deliver(trm::ConnectionNumber from, std::string_view header, Payload payload) {
+  const auto found = accepted_.find(PeerId{from.value});
+  if (found == accepted_.end() || found->second->ending) return;
+  const Result<void> taken = found->second->take_joined(header, std::move(payload));
+  if (!taken) end(found->first, taken.error());
+}
+
+void PeerBus::tell(trm::ConnectionNumber to, const trm::FromReceiver& message) {
+  const auto found = accepted_.find(PeerId{to.value});
+  if (found == accepted_.end() || found->second->ending) return;
+  if (!found->second->connection->send(header_of(Kind::kStream, trm::encode(message)), {})) {
+    end(found->first, too_much());
+  }
+}
+
+void PeerBus::changed(const trm::SenderHub::Change& change) {
+  if (change.admitted) return;
+  const auto node = dialled_.find(NodeId{static_cast<std::uint32_t>(change.peer.value)});
+  report_({ErrorCode::kUnavailable,
+           "node " + (node == dialled_.end() ? "?" : node->second->address.name) +
+               " gets no multicast of group " + change.group.address + ":" +
+               std::to_string(change.group.port) +
+               ", and its writes over its connection: " + change.reason});
 }
 
 }  // namespace mariner::cluster

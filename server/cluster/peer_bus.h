@@ -3,7 +3,9 @@
 // Who coordinates a volume, or asks for its history, dials; the other answers on the same
 // connection. So between two nodes there may be a connection each way, and each belongs to who
 // dialled it. The first byte of a header says what follows: a message of the protocol
-// (replication/wire.h), a question about the history, or an answer (history_wire.h).
+// (replication/wire.h), a question about the history, or an answer (history_wire.h). With multicast
+// a message may have a reference in place of its payload (trm-multicast/PROTOCOL.md); who hears it
+// does not notice.
 //
 // What cannot be understood, and what would have to wait beyond the connection's bound, ends the
 // connection; both ends then begin anew. Executor's thread. Nothing is called from within a call to
@@ -18,6 +20,7 @@
 
 #include "replication/wire.h"
 #include "server/cluster/history_wire.h"
+#include "server/cluster/multicast.h"
 #include "server/peer/link.h"
 #include "server/peer/listener.h"
 
@@ -58,7 +61,7 @@ class BusServer {
   virtual void writable(PeerId peer) = 0;
 };
 
-class PeerBus final : private peer::ListenerObserver {
+class PeerBus final : private peer::ListenerObserver, private Multicast::Connections {
  public:
   // What is worth a line in the log; callers limit how many.
   using Report = UniqueFunction<void(const Error&)>;
@@ -73,6 +76,15 @@ class PeerBus final : private peer::ListenerObserver {
   // Listens on every address or none: kIo.
   Result<void> listen(const std::vector<Endpoint>& addresses);
   [[nodiscard]] std::vector<Endpoint> addresses() const;
+
+  // Payloads may go, and come, by multicast. Once, and before anything is dialled or listened to.
+  // kNotFound: no interface has the address.
+  Result<void> use_multicast(const MulticastOptions& options);
+  // Writes of the volume that go to several of these nodes go to the group, from now on. The error
+  // says why they cannot.
+  Result<void> begin_flow(VolumeId volume, const trm::Group& group,
+                          const std::vector<replication::NodeId>& nodes);
+  void end_flow(VolumeId volume);
 
   // Keeps a connection to the node from now on: node_up() whenever there is one. kNotFound: it is
   // not one of the peers.
@@ -99,7 +111,20 @@ class PeerBus final : private peer::ListenerObserver {
   void accepted(std::unique_ptr<peer::Connection> connection) override;
   void refused(const Error& reason) override { report_(reason); }
 
+  // Multicast::Connections
+  void send(trm::PeerNumber to, std::string header, PayloadSlice payload,
+            const std::optional<trm::Reference>& reference) override;
+  void tell(trm::PeerNumber to, const trm::FromSender& message) override;
+  void deliver(trm::ConnectionNumber from, std::string_view header, Payload payload) override;
+  void tell(trm::ConnectionNumber to, const trm::FromReceiver& message) override;
+  void end(trm::ConnectionNumber connection, const Error& reason) override {
+    end(PeerId{connection.value}, reason);
+  }
+  void changed(const trm::SenderHub::Change& change) override;
+  void failed(const Error& error) override { report_(error); }
+
   void end(PeerId peer, const Error& reason);
+  [[nodiscard]] bool send_frame(replication::NodeId to, std::string header, PayloadSlice payload);
   [[nodiscard]] replication::NodeId id_of(const std::string& name) const;
 
   const peer::Connection::Environment environment_;
@@ -111,6 +136,7 @@ class PeerBus final : private peer::ListenerObserver {
   std::map<replication::NodeId, std::unique_ptr<Dialled>> dialled_;
   std::map<PeerId, std::unique_ptr<Accepted>> accepted_;
   std::uint64_t last_peer_ = 0;
+  std::unique_ptr<Multicast> multicast_;  // null: there is none
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

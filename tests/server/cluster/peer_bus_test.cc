@@ -1,6 +1,7 @@
 #include "server/cluster/peer_bus.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <memory>
 #include <vector>
@@ -165,6 +166,136 @@ TEST_F(PeerBusTest, ANodeThatIsNotConfiguredIsNotHeard) {
   EXPECT_NE(two_.reports[0].message.find("three"), std::string::npos);
   EXPECT_TRUE(two_.peers.empty());
   EXPECT_FALSE(one_.bus->dial({9}).has_value());
+}
+
+// One node that writes, and two that hear it, with multicast on the loopback interface. Somebody
+// else listens to the group, too, to see what goes there.
+class MulticastBusTest : public ::testing::Test {
+ protected:
+  static constexpr NodeId kThree{3};
+
+  MulticastBusTest() {
+    for (Node* const node : {&two_, &three_}) {
+      open(*node, node == &two_ ? "two" : "three", {{kOne, "one", {{"127.0.0.1", 1}}}});
+      EXPECT_TRUE(node->bus->listen({{.address = "127.0.0.1", .port = 0}}));
+      node->echo = false;
+    }
+    open(one_, "one",
+         {{kTwo, "two", two_.bus->addresses()}, {kThree, "three", three_.bus->addresses()}});
+    for (const NodeId node : {kTwo, kThree}) EXPECT_TRUE(one_.bus->dial(node));
+    EXPECT_TRUE(loop_.run_until([&] { return one_.ups.size() == 2; }));
+  }
+  void open(Node& node, const std::string& name, std::vector<PeerAddress> peers) {
+    node.bus = std::make_unique<PeerBus>(
+        loop_.environment(cluster_.tls(name)), std::move(peers), node, node,
+        [&node](const Error& error) { node.reports.push_back(error); });
+    const Result<void> used =
+        node.bus->use_multicast({.interface = "127.0.0.1", .to_own_machine = true});
+    EXPECT_TRUE(used.has_value()) << used.error().message;
+  }
+  static trm::Group group() {
+    return {"239.192.44.9", static_cast<std::uint16_t>(20'000 + getpid() % 20'000)};
+  }
+  void write(std::uint64_t number, std::uint64_t blocks) {
+    replication::WriteMessage write;
+    write.volume = kVolume;
+    write.stamp = {{1}, {number}, {number}};
+    write.write.extent = {{0}, {blocks}};
+    write.write.payload = test::LoggedRig::blocks_of(static_cast<char>('a' + number % 26), blocks);
+    for (const NodeId node : {kTwo, kThree}) {
+      one_.bus->send(node, {5, kVolume, replication::FromCoordinator(write)});
+    }
+  }
+  // Bytes of payloads that went to the group since it was asked last.
+  std::uint64_t overheard() {
+    std::uint64_t bytes = 0;
+    while (listener_->receive([&](std::span<const std::byte> datagram) {
+      const auto parsed = trm::parse(datagram);
+      if (parsed && parsed->header.kind == trm::DatagramKind::kPayload) {
+        bytes += parsed->body.size();
+      }
+    })) {
+    }
+    return bytes;
+  }
+  // Writes until multicast carries them; all of them arrive, in order, and whole.
+  void expect_multicast() {
+    ASSERT_TRUE(loop_.run_until([&] {
+      if (++number_ % 50 == 0) write(number_, 2);
+      return overheard() > 0;
+    }));
+    for (int i = 0; i < 100; ++i) {
+      ++number_;
+      write(number_, 1 + number_ % 5);
+    }
+    expect_all_heard();
+  }
+  void expect_all_heard() {
+    const auto last = [](const Node& node) -> std::uint64_t {
+      if (node.forth.empty()) return 0;
+      return std::get<replication::WriteMessage>(node.forth.back()).stamp.sequence.value;
+    };
+    ASSERT_TRUE(loop_.run_until([&] { return last(two_) == number_ && last(three_) == number_; }));
+    for (const Node* const node : {&two_, &three_}) {
+      SequenceNumber before;
+      for (const auto& message : node->forth) {
+        const auto& heard = std::get<replication::WriteMessage>(message);
+        EXPECT_GT(heard.stamp.sequence, before);
+        before = heard.stamp.sequence;
+        EXPECT_EQ(test::LoggedRig::text_of(heard.write.payload.bytes()),
+                  std::string(heard.write.extent.count.value,
+                              static_cast<char>('a' + before.value % 26)));
+      }
+    }
+  }
+
+  const TestCluster cluster_{"north"};
+  Loop loop_;
+  Result<trm::GroupListener> listener_ =
+      trm::GroupListener::open({group().address, group().port, "127.0.0.1"});
+  Node two_;
+  Node three_;
+  Node one_;
+  std::uint64_t number_ = 0;
+};
+
+TEST_F(MulticastBusTest, WritesForSeveralGoToTheGroup) {
+  ASSERT_TRUE(one_.bus->begin_flow(kVolume, group(), {kTwo, kThree}).has_value());
+  expect_multicast();
+  EXPECT_TRUE(one_.reports.empty());
+}
+
+TEST_F(MulticastBusTest, WithoutAFlowNothingDoes) {
+  for (int i = 0; i < 20; ++i) write(++number_, 2);
+  expect_all_heard();
+  EXPECT_EQ(overheard(), 0u);
+}
+
+TEST_F(MulticastBusTest, AfterTheFlowsEndNothingDoes) {
+  ASSERT_TRUE(one_.bus->begin_flow(kVolume, group(), {kTwo, kThree}).has_value());
+  expect_multicast();
+  one_.bus->end_flow(kVolume);
+  (void)overheard();
+  for (int i = 0; i < 20; ++i) write(++number_, 2);
+  expect_all_heard();
+  EXPECT_EQ(overheard(), 0u);
+}
+
+TEST_F(MulticastBusTest, WhoComesBackTakesPartAgain) {
+  ASSERT_TRUE(one_.bus->begin_flow(kVolume, group(), {kTwo, kThree}).has_value());
+  expect_multicast();
+  one_.bus->redial(kTwo);
+  ASSERT_TRUE(loop_.run_until([&] { return one_.ups.size() == 3; }));
+  (void)overheard();
+  expect_multicast();
+}
+
+TEST_F(MulticastBusTest, AGroupThatCannotBeUsedIsNamed) {
+  const Result<void> begun = one_.bus->begin_flow(kVolume, {"224.0.0.5", 1}, {kTwo, kThree});
+  ASSERT_FALSE(begun.has_value());
+  EXPECT_NE(begun.error().message.find("224.0.0.5"), std::string::npos);
+  write(++number_, 2);
+  expect_all_heard();
 }
 
 }  // namespace
