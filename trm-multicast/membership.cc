@@ -9,6 +9,17 @@ constexpr int kProbesLateMax = 4;  // intervals without one break a row of them
 
 }  // namespace
 
+std::string_view describe(Dismissal why) {
+  switch (why) {
+    case Dismissal::kDeaf: return "multicast does not get through to it";
+    case Dismissal::kStuck: return "it makes no progress";
+    case Dismissal::kSlow: return "it takes less than half of what another receiver takes";
+    case Dismissal::kCannotListen: return "it cannot listen";
+    case Dismissal::kDisconnected: break;
+  }
+  return "its connection has ended";
+}
+
 void Membership::reported(const Report& report, Nanoseconds now) {
   const bool first = !last_;
   if (first || report.probes != last_->probes) {
@@ -27,7 +38,7 @@ void Membership::reported(const Report& report, Nanoseconds now) {
 }
 
 bool Membership::ready(Nanoseconds now) const {
-  return last_ && probe_at_ && now >= not_before_ &&
+  return last_ && probe_at_ && may_come_back(now) &&
          now - *probe_at_ <= kProbesLateMax * options_.probe_interval &&
          last_->probes - probes_before_ >= options_.probes_min;
 }
@@ -39,7 +50,7 @@ void Membership::admitted(std::uint64_t sent, Nanoseconds now) {
   admitted_at_ = now;
 }
 
-std::optional<std::string> Membership::fault(const Health& health, Nanoseconds now) {
+std::optional<Dismissal> Membership::fault(const Health& health, Nanoseconds now) {
   sent_ = health.sent;
   if (sent_ == heard_at_sent_) {
     unheard_since_.reset();
@@ -48,10 +59,10 @@ std::optional<std::string> Membership::fault(const Health& health, Nanoseconds n
   }
   if (!health.lacks) progressed_ = now;
   if (unheard_since_ && now - *unheard_since_ >= options_.deaf_max) {
-    return "multicast does not get through to it";
+    return Dismissal::kDeaf;
   }
-  if (now - progressed_ >= options_.stuck_max) return "it makes no progress";
-  if (health.lags) return "it takes less than half of what another receiver takes";
+  if (now - progressed_ >= options_.stuck_max) return Dismissal::kStuck;
+  if (health.lags) return Dismissal::kSlow;
   return std::nullopt;
 }
 
@@ -60,7 +71,8 @@ void Membership::dismissed(bool punished, Nanoseconds now) {
   probe_at_.reset();
   if (!punished) return;
   // Who has done well for long is forgiven.
-  if (now - admitted_at_ >= options_.again_max) again_ = {};
+  if (admitted_at_ && now - *admitted_at_ >= options_.again_max) again_ = {};
+  admitted_at_.reset();
   again_ = std::clamp(again_ * 2, options_.again_min, options_.again_max);
   not_before_ = now + again_;
 }

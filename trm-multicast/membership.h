@@ -7,13 +7,25 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <string>
+#include <string_view>
 
 #include "trm-multicast/messages.h"
 
 namespace mariner::trm {
+
+// Why a receiver does not take part (any more).
+enum class Dismissal : std::uint8_t {
+  kDeaf,          // multicast does not get through
+  kStuck,         // it makes no progress
+  kSlow,          // it lags behind another one
+  kCannotListen,  // so it says
+  kDisconnected,  // its connection has ended
+};
+inline constexpr std::size_t kDismissals = 5;
+[[nodiscard]] std::string_view describe(Dismissal why);
 
 class Membership {
  public:
@@ -47,10 +59,12 @@ class Membership {
   [[nodiscard]] bool ready(Nanoseconds now) const;
   void admitted(std::uint64_t sent, Nanoseconds now);
 
-  // Of one that is admitted: the reason, if it is to be dismissed.
-  [[nodiscard]] std::optional<std::string> fault(const Health& health, Nanoseconds now);
-  // It is out. `punished`: it is not to come back soon.
+  // Of one that is admitted: why it is to be dismissed, if it is.
+  [[nodiscard]] std::optional<Dismissal> fault(const Health& health, Nanoseconds now);
+  // It is out, or cannot come in. `punished`: it is not to come back soon.
   void dismissed(bool punished, Nanoseconds now);
+  // The time for which it was punished is over.
+  [[nodiscard]] bool may_come_back(Nanoseconds now) const { return now >= not_before_; }
 
   // Of the largest probe that it has got lately; 0: of none.
   [[nodiscard]] std::uint32_t largest_probe() const { return last_ ? last_->largest_probe : 0; }
@@ -64,7 +78,7 @@ class Membership {
   std::uint64_t heard_at_sent_ = 0;      // the same, when multicast reached it last
   std::optional<Nanoseconds> unheard_since_;
   Nanoseconds progressed_{};
-  Nanoseconds admitted_at_{};
+  std::optional<Nanoseconds> admitted_at_;  // since it was punished last
   Nanoseconds not_before_{};
   Nanoseconds again_{};
 };

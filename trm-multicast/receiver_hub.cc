@@ -106,15 +106,19 @@ void ReceiverHub::close(Connection& connection, StreamId stream) {
 
 void ReceiverHub::datagram(std::span<const std::byte> bytes, Nanoseconds now) {
   const auto parsed = parse(bytes);
-  const auto found = parsed ? streams_.find(parsed->header.stream) : streams_.end();
+  if (!parsed) {
+    ++strange_.malformed;
+    return;
+  }
+  const auto found = streams_.find(parsed->header.stream);
   if (found == streams_.end()) {
-    ++strange_;
+    ++strange_.unknown;
     return;
   }
   Connection& connection = *connections_.at(found->second);
   if (connection.ended) return;
   const auto taken = connection.frames.datagram(*parsed, now);
-  if (taken == StreamReceiver::Taken::kUnsealed) ++strange_;
+  if (taken == StreamReceiver::Taken::kUnsealed) ++strange_.unsealed;
   if (taken == StreamReceiver::Taken::kNew && connection.frames.held() > 0) {
     pump(found->second, connection, {});
   }
@@ -155,6 +159,12 @@ std::optional<ReceiverHub::Nanoseconds> ReceiverHub::next_at() const {
     if (at && (!first || *at < *first)) first = at;
   }
   return first;
+}
+
+bool ReceiverHub::unused(ConnectionNumber connection) const {
+  const auto found = connections_.find(connection);
+  return found == connections_.end() || (!found->second->ended && found->second->streams.empty() &&
+                                         found->second->frames.held() == 0);
 }
 
 std::uint64_t ReceiverHub::repaired_bytes() const {

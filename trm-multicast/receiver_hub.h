@@ -25,6 +25,12 @@ using ConnectionNumber = Ordinal<struct ConnectionNumberTag>;
 class ReceiverHub {
  public:
   using Nanoseconds = std::chrono::nanoseconds;
+  // Datagrams that nobody of ours has sent, or nobody waits for, ever.
+  struct Strange {
+    std::uint64_t malformed = 0;
+    std::uint64_t unknown = 0;   // of streams that are not for this node, where groups are shared
+    std::uint64_t unsealed = 0;  // of a stream of this node, but from nobody who has its key
+  };
 
   class Wires {
    public:
@@ -58,8 +64,12 @@ class ReceiverHub {
   void flush(Nanoseconds now);
   [[nodiscard]] std::optional<Nanoseconds> next_at() const;
 
-  // Datagrams that nobody of ours has sent, or nobody waits for, ever.
-  [[nodiscard]] std::uint64_t strange_datagrams() const { return strange_; }
+  // It is on no stream: its frames may go past this.
+  [[nodiscard]] bool unused(ConnectionNumber connection) const;
+  [[nodiscard]] const Strange& strange() const { return strange_; }
+  [[nodiscard]] std::uint64_t strange_datagrams() const {
+    return strange_.malformed + strange_.unknown + strange_.unsealed;
+  }
   [[nodiscard]] std::uint64_t repaired_bytes() const;
 
  private:
@@ -81,7 +91,7 @@ class ReceiverHub {
   std::map<ConnectionNumber, std::unique_ptr<Connection>> connections_;
   std::map<StreamId, ConnectionNumber> streams_;
   std::map<Group, int> groups_;  // streams of each
-  std::uint64_t strange_ = 0;
+  Strange strange_;
   std::uint64_t repaired_bytes_ = 0;  // of connections that are gone
 };
 

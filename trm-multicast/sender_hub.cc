@@ -13,7 +13,8 @@ struct SenderHub::Stream {
       : group(group_in),
         peers(std::move(peers_in)),
         sender(open, options.stream),
-        sealer(open.key, open.encrypted) {}
+        sealer(open.key, open.encrypted),
+        standings(peers.size()) {}
 
   [[nodiscard]] std::optional<ReceiverIndex> index_of(PeerNumber peer) const {
     const auto found = std::ranges::lower_bound(peers, peer);
@@ -25,6 +26,7 @@ struct SenderHub::Stream {
   const std::vector<PeerNumber> peers;  // ascending; the place is the receiver's index
   StreamSender sender;
   Sealer sealer;
+  std::vector<Standing> standings;  // by index
   std::set<FlowNumber> flows;
   // The batch that is on its way to the socket, and may have to wait for it.
   std::vector<std::byte> sealed;
@@ -73,6 +75,7 @@ SenderHub::Stream* SenderHub::make_stream(const Group& group, const std::set<Pee
     if (!frames_.contains(peer)) continue;
     wires_.tell(peer, open);
     stream.sender.connected(*stream.index_of(peer));
+    stream.standings[*stream.index_of(peer)] = {.connected = true};
   }
   return &stream;
 }
@@ -95,7 +98,6 @@ void SenderHub::close_unused() {
       found->second.stream_gone(&stream->sender);
       wires_.tell(peer, CloseStream{stream->sender.stream().stream});
     }
-    repaired_bytes_ += stream->sender.repaired_bytes();
     return true;
   });
 }
@@ -109,6 +111,7 @@ void SenderHub::connected(PeerNumber peer) {
     if (!index) continue;
     wires_.tell(peer, stream->sender.stream());
     stream->sender.connected(*index);
+    stream->standings[*index] = {.connected = true};
   }
 }
 
@@ -119,7 +122,10 @@ void SenderHub::disconnected(PeerNumber peer) {
   }
   frames_.erase(peer);
   for (const auto& stream : streams_) {
-    if (const auto index = stream->index_of(peer)) stream->sender.disconnected(*index);
+    const auto index = stream->index_of(peer);
+    if (!index) continue;
+    stream->sender.disconnected(*index);
+    stream->standings[*index] = {};
   }
 }
 
@@ -186,20 +192,47 @@ void SenderHub::pump(Stream& stream, Nanoseconds now) {
       left = left.subspan(bytes);
       to = to.subspan(bytes + kDatagramOverheadBytes);
     }
+    if (batch->first.kind == DatagramKind::kPayload) {
+      counters_.multicast_bytes += batch->bytes.length;
+    }
     stream.blocked = !wires_.multicast(stream.group, stream.sealed, stream.datagram_bytes);
   }
-  carry_out(stream);
+  carry_out(stream, now);
 }
 
-void SenderHub::carry_out(Stream& stream) {
+void SenderHub::carry_out(Stream& stream, Nanoseconds now) {
   for (const StreamSender::Told& told : stream.sender.take_told()) {
-    if (frames_.contains(stream.peers[told.receiver])) {
-      wires_.tell(stream.peers[told.receiver], told.message);
+    const PeerNumber peer = stream.peers[told.receiver];
+    if (!frames_.contains(peer)) continue;
+    if (const auto* repair = std::get_if<Repair>(&told.message)) {
+      PeerCounters& counters = counters_.peers[peer];
+      ++counters.repairs;
+      counters.repaired_bytes += repair->part.length;
     }
+    wires_.tell(peer, told.message);
   }
   for (StreamSender::Change& change : stream.sender.take_changes()) {
-    wires_.changed(
-        {stream.peers[change.receiver], stream.group, change.admitted, std::move(change.reason)});
+    const PeerNumber peer = stream.peers[change.receiver];
+    note(stream.standings[change.receiver], change, now);
+    if (!change.admitted) {
+      ++counters_.peers[peer].dismissals[static_cast<std::size_t>(change.why)];
+    }
+    wires_.changed({peer, stream.group, change.admitted, change.why, std::move(change.reason)});
+  }
+}
+
+void SenderHub::note(Standing& standing, const StreamSender::Change& change, Nanoseconds now) {
+  // (It may have come back since.)
+  if (!change.admitted && change.why == Dismissal::kDisconnected) return;
+  standing.admitted = change.admitted;
+  if (change.admitted) {
+    standing.out_since.reset();
+    standing.why.reset();
+    standing.reason.clear();
+  } else {
+    if (!standing.out_since) standing.out_since = now;
+    standing.why = change.why;
+    standing.reason = change.reason;
   }
 }
 
@@ -213,6 +246,7 @@ void SenderHub::flush_frames() {
   for (auto& [peer, frames] : frames_) {
     if (wait.contains(peer)) continue;
     frames.flush([&, to = peer](OutgoingFrames::Frame frame) {
+      if (!frame.reference) counters_.carried_bytes += frame.payload.length;
       wires_.frame(to, std::move(frame.header), std::move(frame.payload), frame.reference);
     });
   }
@@ -248,7 +282,12 @@ Result<void> SenderHub::received(PeerNumber from, const FromReceiver& message, N
 }
 
 void SenderHub::tick(Nanoseconds now) {
-  for (const auto& stream : streams_) stream->sender.tick(now);
+  for (const auto& stream : streams_) {
+    stream->sender.tick(now);
+    for (Standing& each : stream->standings) {
+      if (each.connected && !each.admitted && !each.out_since) each.out_since = now;
+    }
+  }
   close_unused();
   flush(now);
 }
@@ -269,9 +308,21 @@ std::uint64_t SenderHub::waiting_bytes(PeerNumber peer) const {
 }
 
 std::uint64_t SenderHub::repaired_bytes() const {
-  std::uint64_t bytes = repaired_bytes_;
-  for (const auto& stream : streams_) bytes += stream->sender.repaired_bytes();
+  std::uint64_t bytes = 0;
+  for (const auto& [peer, counters] : counters_.peers) bytes += counters.repaired_bytes;
   return bytes;
+}
+
+bool SenderHub::unused(PeerNumber peer) const {
+  const auto found = frames_.find(peer);
+  return streams_.empty() && !gathered_ && (found == frames_.end() || found->second.empty());
+}
+
+std::optional<SenderHub::Standing> SenderHub::standing(FlowNumber flow, PeerNumber peer) const {
+  const Stream* const stream = stream_of(flow);
+  const auto index = stream == nullptr ? std::nullopt : stream->index_of(peer);
+  if (!index) return std::nullopt;
+  return stream->standings[*index];
 }
 
 }  // namespace mariner::trm

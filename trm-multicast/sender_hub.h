@@ -10,6 +10,7 @@
 // One thread. Nothing is called from within Wires.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <map>
@@ -42,7 +43,29 @@ class SenderHub {
     PeerNumber peer;
     Group group;
     bool admitted = false;
-    std::string reason;
+    Dismissal why{};     // unless admitted
+    std::string reason;  // the same for people
+  };
+  // How a node gets the payloads of a flow.
+  struct Standing {
+    bool connected = false;
+    bool admitted = false;
+    // Of one that is connected and not admitted: since when, and what is known of why.
+    std::optional<Nanoseconds> out_since{};
+    std::optional<Dismissal> why{};
+    std::string reason{};
+  };
+  // Of one peer, ever.
+  struct PeerCounters {
+    std::uint64_t repairs = 0;  // parts of payloads that it asked for, sent again
+    std::uint64_t repaired_bytes = 0;
+    std::array<std::uint64_t, kDismissals> dismissals{};
+  };
+  // Bytes of payloads that were sent, ever.
+  struct Counters {
+    std::uint64_t multicast_bytes = 0;  // by multicast, each once
+    std::uint64_t carried_bytes = 0;    // in frames, once for each peer
+    std::map<PeerNumber, PeerCounters> peers;
   };
 
   class Wires {
@@ -94,6 +117,11 @@ class SenderHub {
   // Of frames to the peer that wait for their payloads to be multicast, or behind such.
   [[nodiscard]] std::uint64_t waiting_bytes(PeerNumber peer) const;
   [[nodiscard]] std::size_t streams() const { return streams_.size(); }
+  // There are no streams, and nothing waits for the peer: its frames may go past this.
+  [[nodiscard]] bool unused(PeerNumber peer) const;
+  // Nothing: the flow does not go to the peer by multicast, whatever happens.
+  [[nodiscard]] std::optional<Standing> standing(FlowNumber flow, PeerNumber peer) const;
+  [[nodiscard]] const Counters& counters() const { return counters_; }
   // Sent again over connections, ever.
   [[nodiscard]] std::uint64_t repaired_bytes() const;
 
@@ -115,7 +143,8 @@ class SenderHub {
   void close_unused();
   void offer_gathered();
   void pump(Stream& stream, Nanoseconds now);
-  void carry_out(Stream& stream);
+  void carry_out(Stream& stream, Nanoseconds now);
+  static void note(Standing& standing, const StreamSender::Change& change, Nanoseconds now);
   void flush_frames();
 
   Wires& wires_;
@@ -124,7 +153,7 @@ class SenderHub {
   std::map<FlowNumber, Stream*> flows_;
   std::vector<std::unique_ptr<Stream>> streams_;
   std::optional<Gathered> gathered_;
-  std::uint64_t repaired_bytes_ = 0;  // of streams that are gone
+  Counters counters_;
 };
 
 }  // namespace mariner::trm

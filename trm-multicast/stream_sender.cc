@@ -192,7 +192,8 @@ void StreamSender::disconnected(ReceiverIndex receiver) {
   rate_.remove(receiver);
   if ((admitted_ & bit(receiver)) != 0) {
     admitted_ &= ~bit(receiver);
-    changes_.push_back({receiver, false, "its connection has ended"});
+    changes_.push_back({receiver, false, Dismissal::kDisconnected,
+                        std::string(describe(Dismissal::kDisconnected))});
     fit_bodies();
   }
   for (Item& item : items_) forget(item, receiver);
@@ -204,16 +205,15 @@ void StreamSender::admit(ReceiverIndex receiver, Nanoseconds now) {
   receivers_[receiver].membership.admitted(bytes_sent_, now);
   rate_.add(receiver);
   told_.push_back({receiver, Admit{stream_.stream, next_position_}});
-  changes_.push_back({receiver, true, {}});
+  changes_.push_back({receiver, true, {}, {}});
   fit_bodies();
 }
 
 // What was sent to it already it may still ask for.
-void StreamSender::dismiss(ReceiverIndex receiver, bool punished, std::string reason,
-                           Nanoseconds now) {
+void StreamSender::dismiss(ReceiverIndex receiver, Verdict verdict, Nanoseconds now) {
   admitted_ &= ~bit(receiver);
   Receiver& one = receivers_[receiver];
-  one.membership.dismissed(punished, now);
+  one.membership.dismissed(verdict.punished, now);
   rate_.remove(receiver);
   std::erase_if(one.outstanding, [&](Position start) {
     Item* const item = find(start);
@@ -222,7 +222,7 @@ void StreamSender::dismiss(ReceiverIndex receiver, bool punished, std::string re
     return true;
   });
   told_.push_back({receiver, Dismiss{stream_.stream}});
-  changes_.push_back({receiver, false, std::move(reason)});
+  changes_.push_back({receiver, false, verdict.why, std::move(verdict.reason)});
   skip_unwanted();
   fit_bodies();
 }
@@ -231,14 +231,39 @@ void StreamSender::judge(ReceiverIndex receiver, Nanoseconds now) {
   Receiver& one = receivers_[receiver];
   if (!one.connected) return;
   if ((admitted_ & bit(receiver)) == 0) {
-    if (one.outstanding.empty() && one.membership.ready(now)) admit(receiver, now);
+    if (!one.outstanding.empty()) return;
+    if (one.refuses) {
+      if (one.membership.may_come_back(now)) open_again(receiver);
+    } else if (one.membership.ready(now)) {
+      admit(receiver, now);
+    }
     return;
   }
   const bool lags = rate_.lags(receiver, now);
   const Item* const oldest = one.outstanding.empty() ? nullptr : find(one.outstanding.front());
-  auto fault = one.membership.fault(
+  const auto fault = one.membership.fault(
       {.sent = bytes_sent_, .lacks = oldest != nullptr && oldest->is_sent(), .lags = lags}, now);
-  if (fault) dismiss(receiver, lags, std::move(*fault), now);
+  if (fault) dismiss(receiver, {*fault, lags, std::string(describe(*fault))}, now);
+}
+
+// It may be able to by now: an interface has come up, a limit was raised.
+void StreamSender::refused(ReceiverIndex receiver, const std::string& reason, Nanoseconds now) {
+  Receiver& one = receivers_[receiver];
+  const std::string text = std::string(describe(Dismissal::kCannotListen)) + ": " + reason;
+  const bool known = one.refusal == reason;
+  one.refuses = true;
+  one.refusal = reason;
+  if ((admitted_ & bit(receiver)) != 0) {
+    return dismiss(receiver, {Dismissal::kCannotListen, true, text}, now);
+  }
+  one.membership.dismissed(true, now);
+  if (!known) changes_.push_back({receiver, false, Dismissal::kCannotListen, text});
+}
+
+void StreamSender::open_again(ReceiverIndex receiver) {
+  receivers_[receiver].refuses = false;
+  told_.push_back({receiver, CloseStream{stream_.stream}});
+  told_.push_back({receiver, stream_});
 }
 
 void StreamSender::tick(Nanoseconds now) {
@@ -285,12 +310,7 @@ Result<void> StreamSender::received(ReceiverIndex receiver, const FromReceiver& 
   if (receiver >= kReceiversMax || !receivers_[receiver].connected) return {};
   if (const auto* report = std::get_if<Report>(&message)) return reported(receiver, *report, now);
   if (const auto* missing = std::get_if<Missing>(&message)) return repair(receiver, *missing);
-  const auto& cannot = std::get<CannotListen>(message);
-  if ((admitted_ & bit(receiver)) != 0) {
-    dismiss(receiver, true, "it cannot listen: " + cannot.reason, now);
-  } else {
-    changes_.push_back({receiver, false, "it cannot listen: " + cannot.reason});
-  }
+  refused(receiver, std::get<CannotListen>(message).reason, now);
   return {};
 }
 

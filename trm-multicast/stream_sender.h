@@ -70,7 +70,8 @@ class StreamSender {
   struct Change {
     ReceiverIndex receiver = 0;
     bool admitted = false;
-    std::string reason;
+    Dismissal why{};     // unless admitted
+    std::string reason;  // the same for people
   };
 
   StreamSender(const OpenStream& stream, const Options& options);
@@ -120,6 +121,14 @@ class StreamSender {
     Membership membership;
     std::deque<Position> outstanding;  // starts of what it does not have through
     bool busy = true;                  // since its last report something has waited
+    bool refuses = false;              // it cannot listen, as it said to the last OpenStream
+    std::string refusal;               // why, when it said so last
+  };
+
+  struct Verdict {
+    Dismissal why{};
+    bool punished = false;
+    std::string reason;
   };
 
   [[nodiscard]] Item* find(Position start);
@@ -134,7 +143,9 @@ class StreamSender {
   void drop_front();
   void skip_unwanted();
   void admit(ReceiverIndex receiver, Nanoseconds now);
-  void dismiss(ReceiverIndex receiver, bool punished, std::string reason, Nanoseconds now);
+  void dismiss(ReceiverIndex receiver, Verdict verdict, Nanoseconds now);
+  void refused(ReceiverIndex receiver, const std::string& reason, Nanoseconds now);
+  void open_again(ReceiverIndex receiver);
   void judge(ReceiverIndex receiver, Nanoseconds now);
   void probe(Nanoseconds now);
   void fit_bodies();

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "server/node/config_cluster.h"
+#include "server/node/config_replication.h"
 #include "server/node/config_roles.h"
 #include "server/node/config_server.h"
 #include "server/node/config_table.h"
@@ -196,9 +197,7 @@ void read_root(const toml::table& file, ConfigProblems& problems, Config& config
   const auto* cluster = root.table("cluster");
   config::read_cluster(ConfigTable(cluster != nullptr ? *cluster : none, "cluster", problems),
                        problems, config);
-  if (root.table("replication") != nullptr) {
-    root.error("replication", "replication is not available in this version: remove the section");
-  }
+  config::read_replication(root, problems, config);
   config::read_volumes(root, problems, config);
   config::check_sections(root, config);
   root.finish();

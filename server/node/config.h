@@ -16,6 +16,7 @@
 #include "proto/endpoint.h"
 #include "proto/error.h"
 #include "server/client/quantity.h"
+#include "trm-multicast/group.h"
 
 namespace mariner {
 
@@ -128,6 +129,7 @@ struct VolumeConfig {
   std::vector<std::string> targets;
   bool promote = true;  // whether another target may take over by itself, or waits to be told to
   bool redirect_to_server = false;  // logins at a node that does not serve
+  std::optional<trm::Group> group;  // of its own; none: [replication] group
 };
 
 // [[cluster.node]]: one node of the cluster, this one included.
@@ -157,6 +159,20 @@ struct ClusterConfig {
   std::vector<ClusterNodeConfig> nodes;  // with ids and names of their own
 };
 
+// [replication]: how a volume's coordinator sends writes to the nodes that are to have them.
+struct ReplicationConfig {
+  bool multicast = false;
+  trm::Group group;  // with multicast, there
+  // Of what a coordinator multicasts, payloads alone, bits a second; 0: as fast as receivers take
+  // it.
+  std::uint64_t rate_limit_bits = 0;
+  // The IPv4 address of this node by whose network multicast goes, and comes. Empty: nothing was
+  // said, and it is not to be guessed; never with multicast.
+  std::string interface;
+  bool encrypt = true;  // false: payloads are authenticated only
+  friend bool operator==(const ReplicationConfig&, const ReplicationConfig&) = default;
+};
+
 struct Config {
   std::vector<Role> roles{Role::kStandalone};  // never empty, no duplicates, as they are written
   ServerConfig server;
@@ -164,6 +180,7 @@ struct Config {
   StorageConfig storage;
   IndexConfig index;
   ClusterConfig cluster;
+  ReplicationConfig replication;
   std::vector<AuthConfig> auth;
   std::vector<VolumeConfig> volumes;
 
@@ -207,6 +224,9 @@ inline constexpr ByteSize kCatchUpMin{8u << 20};  // a second
 inline constexpr ByteSize kCatchUpMax{1ull << 40};
 inline constexpr std::chrono::seconds kAbsentMin{1};
 inline constexpr std::chrono::seconds kAbsentMax = std::chrono::hours(24 * 365);
+
+inline constexpr std::uint64_t kRateLimitMinBits = 1'000'000;
+inline constexpr std::uint64_t kRateLimitMaxBits = 100'000'000'000;
 
 struct ConfigProblem {
   enum class Level { kWarning, kError };

@@ -1,8 +1,51 @@
 #include "server/node/config_values.h"
 
+#include <arpa/inet.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <optional>
+
 namespace mariner::config {
+namespace {
+
+struct BitUnit {
+  std::string_view name;
+  std::uint64_t bits;
+};
+constexpr std::array<BitUnit, 3> kBitUnits{
+    {{"kbit", 1'000}, {"mbit", 1'000'000}, {"gbit", 1'000'000'000}}};
+
+std::string lower_case(std::string_view text) {
+  std::string lower(text);
+  std::ranges::transform(lower, lower.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return lower;
+}
+
+// Nothing: it is none.
+std::optional<double> parse_bit_rate(const std::string& text) {
+  for (const BitUnit& unit : kBitUnits) {
+    if (!text.ends_with(unit.name)) continue;
+    const char* const end = text.data() + text.size() - unit.name.size();
+    double number = 0;
+    const auto [stop, error] = std::from_chars(text.data(), end, number, std::chars_format::fixed);
+    if (error != std::errc() || stop != end || !(number >= 0)) return std::nullopt;
+    return number * static_cast<double>(unit.bits);
+  }
+  return std::nullopt;
+}
+
+std::string format_bit_rate(std::uint64_t bits) {
+  const auto unit = std::ranges::find_if(kBitUnits.rbegin(), kBitUnits.rend(),
+                                         [bits](const BitUnit& each) { return bits >= each.bits; });
+  return fmt::format("{}{}", bits / unit->bits, unit->name);
+}
+
+}  // namespace
 
 Result<std::string> absolute_path(std::string_view text) {
   if (!text.starts_with('/') || text.find('\0') != std::string_view::npos) {
@@ -45,6 +88,32 @@ Result<std::chrono::seconds> seconds_from_to(std::string_view text, std::chrono:
                     format_duration(max), format_duration(*duration))};
   }
   return seconds;
+}
+
+Result<std::uint64_t> bit_rate_from_to(std::string_view text, std::uint64_t min,
+                                       std::uint64_t max) {
+  const auto rate = parse_bit_rate(lower_case(text));
+  if (!rate || *rate < static_cast<double>(min) || *rate > static_cast<double>(max)) {
+    return Error{ErrorCode::kInvalidArgument,
+                 fmt::format("expected {} to {} (bits a second), such as \"800Mbit\"; found \"{}\"",
+                             format_bit_rate(min), format_bit_rate(max), text)};
+  }
+  return static_cast<std::uint64_t>(*rate);
+}
+
+Result<std::string> interface_address(std::string_view text) {
+  constexpr std::uint32_t kMulticastFirst = 224;
+  in_addr address{};
+  const bool parses = text.find('\0') == std::string_view::npos &&
+                      inet_pton(AF_INET, std::string(text).c_str(), &address) == 1;
+  const std::uint32_t first = ntohl(address.s_addr) >> 24;
+  if (!parses || first == 0 || first >= kMulticastFirst) {
+    return Error{ErrorCode::kInvalidArgument,
+                 fmt::format("\"{}\" is no IPv4 address that an interface of this node may have: "
+                             "expected one as in \"192.0.2.1\"",
+                             text)};
+  }
+  return std::string(text);
 }
 
 }  // namespace mariner::config

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -23,12 +24,21 @@ Result<ByteSize> size_from_to(std::string_view text, ByteSize min, ByteSize max)
 Result<std::chrono::seconds> seconds_from_to(std::string_view text, std::chrono::seconds min,
                                              std::chrono::seconds max);
 
+// "800Mbit", "1.5gbit": bits a second.
+Result<std::uint64_t> bit_rate_from_to(std::string_view text, std::uint64_t min, std::uint64_t max);
+
+// An IPv4 address that an interface may have.
+Result<std::string> interface_address(std::string_view text);
+
 // The same as parsers for ConfigTable::parsed().
 inline auto size_between(ByteSize min, ByteSize max) {
   return [=](std::string_view text) { return size_from_to(text, min, max); };
 }
 inline auto seconds_between(std::chrono::seconds min, std::chrono::seconds max) {
   return [=](std::string_view text) { return seconds_from_to(text, min, max); };
+}
+inline auto bit_rate_between(std::uint64_t min, std::uint64_t max) {
+  return [=](std::string_view text) { return bit_rate_from_to(text, min, max); };
 }
 
 }  // namespace mariner::config

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <utility>
 
+#include "server/node/config_replication.h"
 #include "server/node/config_roles.h"
 #include "server/node/config_server.h"
 #include "server/node/config_values.h"
@@ -132,7 +133,7 @@ void read_targets(ConfigTable& table, const Config& config, VolumeConfig& volume
 // Which nodes do what for the volume.
 void read_placement(ConfigTable& table, const Config& config, VolumeConfig& volume) {
   if (config.standalone()) {
-    for (const auto* key : {"logger", "storage", "targets", "promote"}) {
+    for (const auto* key : {"logger", "storage", "targets", "promote", "group"}) {
       if (table.has(key)) {
         table.error(key, "only in a cluster: this node is standalone; remove it, or set the roles");
       }
@@ -142,6 +143,12 @@ void read_placement(ConfigTable& table, const Config& config, VolumeConfig& volu
   read_storage(table, config, volume);
   read_targets(table, config, volume);
   table.parsed("promote", volume.promote, parse_promote);
+  table.parsed("group", volume.group,
+               [](std::string_view text) -> Result<std::optional<trm::Group>> {
+                 auto group = parse_group(text);
+                 if (!group) return group.error();
+                 return std::optional<trm::Group>(*std::move(group));
+               });
 }
 
 // In a cluster its nodes know where to; a standalone server is told.

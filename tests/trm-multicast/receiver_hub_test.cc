@@ -120,6 +120,21 @@ TEST_F(ReceiverHubTest, WhoCannotListenSaysSoAndGoesOn) {
   EXPECT_EQ(said(), "a1:0 ");
 }
 
+TEST_F(ReceiverHubTest, WhoCouldNotListenDoesWhenItIsAskedAgainAndCan) {
+  listens_ = false;
+  hub_.told(kOne, open(1));
+  EXPECT_EQ(said(), "cannot1 ");
+  hub_.told(kOne, CloseStream{{1}});
+  hub_.told(kOne, open(1));
+  EXPECT_EQ(said(), "cannot1 ");
+  listens_ = true;
+  hub_.told(kOne, CloseStream{{1}});
+  hub_.told(kOne, open(1));
+  EXPECT_EQ(said(), "listen:6003 ");
+  EXPECT_FALSE(hub_.unused(kOne));
+  EXPECT_TRUE(hub_.unused(kTwo));
+}
+
 TEST_F(ReceiverHubTest, ANumberThatAnotherNodeUsesIsNotTaken) {
   begin(kOne, 1);
   hub_.told(kTwo, open(1));
@@ -147,6 +162,9 @@ TEST_F(ReceiverHubTest, StrangeDatagramsAreCounted) {
   other.seal({{1}, DatagramKind::kPayload, {0}, 100, 0}, payload_.bytes().first(100), bytes);
   hub_.datagram(bytes, now_);
   EXPECT_EQ(hub_.strange_datagrams(), 4u);
+  EXPECT_EQ(hub_.strange().malformed, 2u);
+  EXPECT_EQ(hub_.strange().unknown, 1u);
+  EXPECT_EQ(hub_.strange().unsealed, 1u);
   EXPECT_EQ(said(), "");
 }
 

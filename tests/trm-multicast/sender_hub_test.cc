@@ -191,6 +191,82 @@ TEST_F(SenderHubTest, FlowsToTheSameNodesShareAStream) {
   EXPECT_EQ(hub_.streams(), 2u);
 }
 
+TEST_F(SenderHubTest, ATermThatFollowsGoesOnOnTheStreamBehindTheOneBefore) {
+  begin();
+  send("a", {kOne, kTwo, kThree});
+  EXPECT_EQ(flushed(), "***a1@ a2@ a3@ ");
+  const StreamId stream = streams_.at(kOne);
+  told_.clear();
+  hub_.begin_flow(kFlow, kGroup, {kOne, kTwo, kThree});
+  send("b", {kOne, kTwo, kThree});
+  EXPECT_EQ(flushed(), "***b1@ b2@ b3@ ");
+  EXPECT_EQ(told_, "");
+  EXPECT_EQ(streams_.at(kOne), stream);
+}
+
+TEST_F(SenderHubTest, SaysHowEachGetsItsPayloads) {
+  EXPECT_FALSE(hub_.standing(kFlow, kOne).has_value());
+  EXPECT_TRUE(hub_.unused(kOne));
+  hub_.begin_flow(kFlow, kGroup, {kOne, kTwo, kThree});
+  EXPECT_FALSE(hub_.unused(kOne));
+  hub_.tick(now_);
+  SenderHub::Standing one = hub_.standing(kFlow, kOne).value();
+  EXPECT_TRUE(one.connected && !one.admitted);
+  EXPECT_EQ(one.out_since, now_);
+  EXPECT_FALSE(one.why.has_value()) << "nobody knows yet";
+  EXPECT_FALSE(hub_.standing(kFlow, PeerNumber{4}).has_value());
+  const auto since = now_;
+  ASSERT_TRUE(hub_.received(kTwo, CannotListen{streams_.at(kTwo), "no such interface"}, now_));
+  for (int i = 0; i < 12; ++i) {
+    now_ += milliseconds(50);
+    hub_.tick(now_);
+    const Report report{
+        .stream = streams_.at(kOne), .bytes = bytes_, .clock = now_, .probes = probes_};
+    ASSERT_TRUE(hub_.received(kOne, report, now_));
+  }
+  one = hub_.standing(kFlow, kOne).value();
+  EXPECT_TRUE(one.admitted && !one.out_since);
+  const SenderHub::Standing two = hub_.standing(kFlow, kTwo).value();
+  EXPECT_FALSE(two.admitted);
+  EXPECT_EQ(two.out_since, since);
+  EXPECT_EQ(two.why, Dismissal::kCannotListen);
+  EXPECT_NE(two.reason.find("no such interface"), std::string::npos);
+  hub_.disconnected(kOne);
+  hub_.tick(now_);
+  EXPECT_FALSE(hub_.standing(kFlow, kOne)->connected);
+  EXPECT_FALSE(hub_.standing(kFlow, kOne)->admitted);
+  hub_.connected(kOne);
+  hub_.tick(now_);
+  EXPECT_EQ(hub_.standing(kFlow, kOne)->out_since, now_);
+  hub_.end_flow(kFlow);
+  EXPECT_FALSE(hub_.standing(kFlow, kOne).has_value());
+}
+
+TEST_F(SenderHubTest, CountsWhatWentWhichWay) {
+  begin();
+  send("a", {kOne, kTwo, kThree}, 8192);
+  send("b", {kOne}, 5000);
+  send("c", {kOne, kTwo}, 100);
+  (void)flushed();
+  EXPECT_EQ(hub_.counters().multicast_bytes, 8192u);
+  EXPECT_EQ(hub_.counters().carried_bytes, 5000u + 100 + 100);
+  const Position start{1 + probes_ * 1440};  // behind the probes
+  const Missing missing{streams_.at(kTwo), {{start, 0, 1000}, {start, 2000, 500}}};
+  ASSERT_TRUE(hub_.received(kTwo, missing, now_));
+  hub_.flush(now_);
+  const SenderHub::PeerCounters& two = hub_.counters().peers.at(kTwo);
+  EXPECT_EQ(two.repairs, 2u);
+  EXPECT_EQ(two.repaired_bytes, 1500u);
+  EXPECT_EQ(hub_.repaired_bytes(), 1500u);
+  // Nothing more is heard of them.
+  for (int i = 0; i < 12; ++i) hub_.tick(now_ += milliseconds(50));
+  EXPECT_EQ(two.dismissals[static_cast<std::size_t>(Dismissal::kDeaf)], 1u);
+  hub_.disconnected(kOne);
+  hub_.tick(now_);
+  EXPECT_EQ(hub_.counters().peers.at(kOne).dismissals[static_cast<std::size_t>(Dismissal::kDeaf)],
+            1u);
+}
+
 TEST_F(SenderHubTest, WhoSpeaksOfAnothersStreamIsRefused) {
   hub_.begin_flow(kFlow, kGroup, {kOne, kTwo});
   const Report report{.stream = streams_.at(kOne)};

@@ -334,9 +334,47 @@ TEST_F(StreamSenderTest, WhoCannotListenIsNotAdmitted) {
   ASSERT_TRUE(sender_.received(1, CannotListen{kStream, "it has no such interface"}, now_));
   const auto changes = sender_.take_changes();
   ASSERT_EQ(changes.size(), 1u);
+  EXPECT_EQ(changes[0].why, Dismissal::kCannotListen);
   EXPECT_NE(changes[0].reason.find("no such interface"), std::string::npos);
   pass(milliseconds(600), 2);
   EXPECT_EQ(sender_.admitted(), 5u);
+}
+
+TEST_F(StreamSenderTest, WhoCannotListenIsAskedAgainLaterAndLater) {
+  const auto asked_again = [&] {
+    std::string said;
+    for (const auto& told : sender_.take_told()) {
+      if (told.receiver != 1) continue;
+      said += std::holds_alternative<CloseStream>(told.message)  ? "close "
+              : std::holds_alternative<OpenStream>(told.message) ? "open "
+                                                                 : "? ";
+    }
+    return said;
+  };
+  const Membership::Options times{};
+  auto wait = times.again_min;
+  for (int round = 0; round < 8; ++round) {
+    ASSERT_TRUE(sender_.received(1, CannotListen{kStream, "no such interface"}, now_));
+    EXPECT_EQ(sender_.take_changes().size(), round == 0 ? 1u : 0u) << "it is said once";
+    now_ += wait - milliseconds(1);
+    sender_.tick(now_);
+    EXPECT_EQ(asked_again(), "") << round;
+    now_ += milliseconds(1);
+    sender_.tick(now_);
+    EXPECT_EQ(asked_again(), "close open ") << round;
+    sender_.tick(now_);
+    EXPECT_EQ(asked_again(), "") << "it has not answered yet";
+    wait = std::min(wait * 2, times.again_max);
+  }
+  // Now it can.
+  pass(milliseconds(600));
+  EXPECT_EQ(sender_.admitted(), 7u);
+}
+
+TEST_F(StreamSenderTest, AnotherReasonIsSaid) {
+  ASSERT_TRUE(sender_.received(1, CannotListen{kStream, "no such interface"}, now_));
+  ASSERT_TRUE(sender_.received(1, CannotListen{kStream, "no memory"}, now_));
+  EXPECT_EQ(sender_.take_changes().size(), 2u);
 }
 
 TEST_F(StreamSenderTest, IsPaced) {

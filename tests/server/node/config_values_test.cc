@@ -48,5 +48,32 @@ TEST(ConfigValues, OneAddressThatOthersCanConnectTo) {
   EXPECT_THAT(reachable_endpoint("host", "e").error().message, HasSubstr("there is no port"));
 }
 
+TEST(ConfigValues, BitRatesWithAnyCaseOfTheirUnit) {
+  const auto parse = bit_rate_between(1'000'000, 100'000'000'000);
+  EXPECT_EQ(parse("800Mbit").value(), 800'000'000u);
+  EXPECT_EQ(parse("800mbit").value(), 800'000'000u);
+  EXPECT_EQ(parse("1000KBIT").value(), 1'000'000u);
+  EXPECT_EQ(parse("2.5Gbit").value(), 2'500'000'000u);
+  EXPECT_EQ(parse("100gbit").value(), 100'000'000'000u);
+  for (const char* text : {"", "Mbit", "800", "800M", "800MB", "-5Mbit", "+5Mbit", "1e3Mbit",
+                           "nanMbit", "8 Mbit", "999kbit", "101Gbit", "99999999999999999999Gbit"}) {
+    EXPECT_EQ(parse(text).error().message,
+              "expected 1mbit to 100gbit (bits a second), such as \"800Mbit\"; found \"" +
+                  std::string(text) + "\"");
+  }
+}
+
+TEST(ConfigValues, AnAddressThatAnInterfaceMayHave) {
+  EXPECT_EQ(interface_address("192.0.2.1").value(), "192.0.2.1");
+  EXPECT_EQ(interface_address("5.1.1.1").value(), "5.1.1.1");
+  EXPECT_EQ(interface_address("127.0.0.1").value(), "127.0.0.1");
+  for (const char* text : {"", "eth0", "192.0.2.1:6003", "192.0.2", "0.0.0.0", "239.1.1.1",
+                           "255.255.255.255", "::1"}) {
+    EXPECT_THAT(interface_address(text).error().message,
+                HasSubstr("is no IPv4 address that an interface of this node may have"))
+        << text;
+  }
+}
+
 }  // namespace
 }  // namespace mariner::config

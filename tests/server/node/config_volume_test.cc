@@ -53,6 +53,17 @@ TEST(ConfigVolume, WhoMayServeItNeedNotStoreIt) {
   EXPECT_THAT(reading.config->volumes.at(0).targets, ElementsAre("c", "b", "a"));
 }
 
+TEST(ConfigVolume, AMulticastGroupOfItsOwn) {
+  EXPECT_FALSE(read("logger = 'c'\nstorage = ['a']\n").config->volumes.at(0).group);
+  const ConfigReading reading =
+      read("logger = 'c'\nstorage = ['a', 'b']\ngroup = '239.192.7.2:6003'\n");
+  ASSERT_TRUE(reading.config) << testing::PrintToString(problems(reading));
+  EXPECT_EQ(reading.config->volumes.at(0).group, (trm::Group{"239.192.7.2", 6003}));
+  EXPECT_THAT(
+      problems(read("logger = 'c'\nstorage = ['a', 'b']\ngroup = '10.0.0.1:6003'\n")),
+      ElementsAre(HasSubstr("m:16: volume.group: \"10.0.0.1:6003\" is no multicast group")));
+}
+
 TEST(ConfigVolume, ALoggerMayBeAStorageToo) {
   const ConfigReading reading = read("logger = 'a'\nstorage = ['a']\npromote = 'auto'\n");
   ASSERT_TRUE(reading.config) << testing::PrintToString(problems(reading));
@@ -148,8 +159,8 @@ TEST(ConfigVolume, NodesThatAreNotThereAreSaidOnce) {
 }
 
 TEST(ConfigVolume, InAStandaloneNodeThereAreNoOthers) {
-  for (const char* key :
-       {"logger = 'a'", "storage = ['a']", "targets = ['a']", "promote = 'auto'"}) {
+  for (const char* key : {"logger = 'a'", "storage = ['a']", "targets = ['a']", "promote = 'auto'",
+                          "group = '239.1.1.1:1'"}) {
     const ConfigReading reading = parse_config(
         std::string("version = 1\n[[volume]]\nname = 'db1'\nsize = '1G'\n") + key, "m");
     EXPECT_FALSE(reading.config) << key;
