@@ -67,6 +67,7 @@ void fill(wire::TrmMessage& to, const Report& message) {
   report.set_probes(message.probes);
   report.set_largest_probe(message.largest_probe);
   report.set_unsealed(message.unsealed);
+  report.set_frames(message.frames);
 }
 
 template <typename Message>
@@ -139,7 +140,8 @@ Control report_of(StreamId stream, const wire::Report& from) {
       .clock = std::chrono::nanoseconds(static_cast<std::int64_t>(from.clock_ns() & INT64_MAX)),
       .probes = from.probes(),
       .largest_probe = from.largest_probe(),
-      .unsealed = from.unsealed()});
+      .unsealed = from.unsealed(),
+      .frames = from.frames()});
 }
 
 // LEB128, as protobuf has it.

@@ -111,6 +111,7 @@ Result<std::optional<IncomingFrames::Frame>> IncomingFrames::take() {
   }
   std::optional<Frame> frame = std::move(next.frame);
   frames_.pop_front();
+  ++handed_;
   return frame;
 }
 
@@ -123,7 +124,9 @@ std::vector<FromReceiver> IncomingFrames::take_answers(Nanoseconds now) {
         !(each.changed && now - each.reported >= options_.report_interval)) {
       continue;
     }
-    answers.emplace_back(each.receiver.report(now));
+    Report report = each.receiver.report(now);
+    report.frames = handed_;
+    answers.emplace_back(report);
     each.receiver.reported();
     each.changed = false;
     each.reported = now;

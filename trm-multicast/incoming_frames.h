@@ -53,6 +53,9 @@ class IncomingFrames {
   // A datagram that may be for one of the streams. Nothing: it is for none of them.
   std::optional<StreamReceiver::Taken> datagram(const SealedDatagram& datagram, Nanoseconds now);
 
+  // A frame was handed on past this, because none is held().
+  void passed() { ++handed_; }
+
   // The next frame in order, if it is whole.
   Result<std::optional<Frame>> take();
 
@@ -88,6 +91,7 @@ class IncomingFrames {
   std::map<StreamId, Stream> streams_;
   std::deque<Held> frames_;
   std::uint64_t held_bytes_ = 0;
+  std::uint64_t handed_ = 0;          // ever
   std::uint64_t repaired_bytes_ = 0;  // of streams that are gone
 };
 

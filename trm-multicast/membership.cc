@@ -33,7 +33,9 @@ void Membership::reported(const Report& report, Nanoseconds now) {
     heard_at_sent_ = sent_;
     unheard_since_.reset();
   }
-  if (first || report.through != last_->through) progressed_ = now;
+  // What carries its payload, and stands before what it lacks, is on its way to that.
+  if (first || report.through != last_->through || report.frames != last_->frames)
+    progressed_ = now;
   last_ = report;
 }
 

@@ -36,7 +36,8 @@ class Membership {
     std::uint64_t probes_min = 4;
     // Something was sent, and nothing has come by multicast for so long.
     Nanoseconds deaf_max = std::chrono::milliseconds(400);
-    // It lacks something, and nothing more of it got through for so long.
+    // It lacks something, and nothing more of it, nor of what stands before it on the connection,
+    // got through for so long.
     Nanoseconds stuck_max = std::chrono::milliseconds(500);
     // Who did not listen, or lagged, is tried again after so long, doubled each time.
     Nanoseconds again_min = std::chrono::seconds(2);

@@ -85,6 +85,8 @@ struct Report {
   std::uint64_t probes = 0;         // that came, ever
   std::uint32_t largest_probe = 0;  // body, in bytes, of those that came in the last second
   std::uint64_t unsealed = 0;       // datagrams that nobody has sealed with the key, ever
+  std::uint64_t frames =
+      0;  // of the connection, handed on, whichever way their payloads came, ever
   friend bool operator==(const Report&, const Report&) = default;
 };
 

@@ -25,7 +25,10 @@ void ReceiverHub::disconnected(ConnectionNumber connection) {
 void ReceiverHub::frame(ConnectionNumber from, std::string_view header, Payload payload) {
   Connection& connection = *connections_.at(from);
   if (connection.ended) return;
-  if (connection.frames.held() == 0) return wires_.deliver(from, header, std::move(payload));
+  if (connection.frames.held() == 0) {
+    connection.frames.passed();
+    return wires_.deliver(from, header, std::move(payload));
+  }
   pump(from, connection, connection.frames.frame(header, std::move(payload)));
 }
 

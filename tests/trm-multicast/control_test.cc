@@ -64,7 +64,8 @@ TEST(Control, MessagesComeBackAsTheyWere) {
                       .clock = std::chrono::nanoseconds(4),
                       .probes = 5,
                       .largest_probe = 6,
-                      .unsealed = 7};
+                      .unsealed = 7,
+                      .frames = 8};
   EXPECT_EQ(again(report), report);
 }
 

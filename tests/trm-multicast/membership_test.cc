@@ -110,6 +110,16 @@ TEST_F(MembershipTest, WhoGetsOnIsNotStuck) {
   }
 }
 
+TEST_F(MembershipTest, WhoIsStillHandedWhatStandsBeforeItIsNotStuck) {
+  admit();
+  for (int i = 0; i < 50; ++i) {
+    report_.frames += 1;
+    sent_ += 10;
+    pass(0, 10);
+    EXPECT_EQ(fault(true), std::nullopt);
+  }
+}
+
 TEST_F(MembershipTest, WhoLagsWaitsLongerEachTime) {
   std::chrono::nanoseconds before{};
   for (int round = 0; round < 8; ++round) {
