@@ -1,6 +1,7 @@
 #include "server/cluster/caller_service.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "proto/check.h"
@@ -13,13 +14,15 @@ using replication::FromCoordinator;
 using replication::NodeId;
 
 constexpr auto kReopenAfter = std::chrono::milliseconds(50);
+// An interface may come up.
+constexpr auto kFlowAgain = std::chrono::seconds(10);
 
 }  // namespace
 
 // ---- the way of one coordinator
 
 CoordinatorLink::CoordinatorLink(CallerService& service, VolumeId volume, Participants participants)
-    : service_(service), volume_(volume), own_(participants.own) {
+    : service_(service), volume_(volume), own_(participants.own), group_(participants.group) {
   conversations_.push_back(
       std::make_unique<Conversation>(Conversation{participants.logger, true, 0, {}}));
   for (const NodeId node : participants.storages) {
@@ -35,11 +38,13 @@ CoordinatorLink::~CoordinatorLink() { end(); }
 void CoordinatorLink::end() {
   if (!std::exchange(*alive_, false)) return;
   for (const auto& conversation : conversations_) close(*conversation);
+  if (host_ != nullptr && group_) service_.bus_->end_flow(volume_);
   std::erase(service_.links_, this);
 }
 
 void CoordinatorLink::begin(replication::CoordinatorHost& host) {
   host_ = &host;
+  if (group_) begin_flow(false);
   for (const auto& conversation : conversations_) {
     if (!is_own(*conversation)) {
       const Result<void> dialled = service_.bus_->dial(conversation->node);
@@ -48,6 +53,22 @@ void CoordinatorLink::begin(replication::CoordinatorHost& host) {
     }
     open_later(*conversation);
   }
+}
+
+// What cannot go by multicast goes by the connections, which is said once.
+void CoordinatorLink::begin_flow(bool again) {
+  std::set<NodeId> others;
+  for (const auto& conversation : conversations_) {
+    if (!is_own(*conversation)) others.insert(conversation->node);
+  }
+  if (others.size() < 2) return;
+  const Result<void> begun =
+      service_.bus_->begin_flow(volume_, *group_, {others.begin(), others.end()});
+  if (begun) return;
+  if (!again) service_.bus_->report(begun.error());
+  service_.executor_.after(kFlowAgain, [this, alive = alive_] {
+    if (*alive) begin_flow(true);
+  });
 }
 
 bool CoordinatorLink::is_own(const Conversation& conversation) const {

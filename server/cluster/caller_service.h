@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "proto/executor.h"
@@ -27,6 +28,8 @@ class CoordinatorLink final : public replication::CoordinatorHost::Transport {
     replication::NodeId logger;
     std::vector<replication::NodeId> storages;
     bool journals = false;  // the storages' journals are spoken to as well
+    // Where writes go that several of them, on other nodes, are to get. Nothing: to each alone.
+    std::optional<trm::Group> group{};
     // Of this node, if it is one of them.
     ParticipantService::Parts own;
   };
@@ -62,6 +65,7 @@ class CoordinatorLink final : public replication::CoordinatorHost::Transport {
   void open(Conversation& conversation);
   void open_later(Conversation& conversation);
   void close(Conversation& conversation);
+  void begin_flow(bool again);
   void reopen(Conversation& conversation);
   void node_up(replication::NodeId node);
   void node_down(replication::NodeId node);
@@ -70,6 +74,7 @@ class CoordinatorLink final : public replication::CoordinatorHost::Transport {
   CallerService& service_;
   const VolumeId volume_;
   const ParticipantService::Parts own_;
+  const std::optional<trm::Group> group_;
   std::vector<std::unique_ptr<Conversation>> conversations_;
   replication::CoordinatorHost* host_ = nullptr;
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

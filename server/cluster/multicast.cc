@@ -27,8 +27,10 @@ struct Waiting {
   stream_descriptor descriptor;
 };
 
-trm::SenderHub::Options hub_options(const MulticastOptions& options,
-                                    std::size_t datagram_bytes_max) {
+// (Of an interface that is not there yet nothing is known.)
+trm::SenderHub::Options hub_options(const MulticastOptions& options) {
+  const auto known = trm::datagram_bytes_max(options.interface);
+  const std::size_t datagram_bytes_max = known ? *known : kSafeDatagramBytes;
   trm::SenderHub::Options hub;
   const auto body = [](std::size_t datagram) {
     return static_cast<std::uint32_t>(datagram - trm::kDatagramOverheadBytes);
@@ -50,6 +52,7 @@ struct Multicast::Sending {
   trm::GroupSender socket;
   Waiting waiting;
   bool waits = false;
+  bool failed = false;  // the last time
 };
 
 struct Multicast::Listening {
@@ -59,23 +62,13 @@ struct Multicast::Listening {
   Waiting waiting;
 };
 
-Result<std::unique_ptr<Multicast>> Multicast::open(boost::asio::io_context& context,
-                                                   Executor& executor, Connections& connections,
-                                                   const MulticastOptions& options) {
-  const auto bytes = trm::datagram_bytes_max(options.interface);
-  if (!bytes) return bytes.error();
-  std::unique_ptr<Multicast> made(new Multicast(context, executor, connections, options, *bytes));
-  made->tick();
-  return made;
-}
-
 Multicast::Multicast(boost::asio::io_context& context, Executor& executor, Connections& connections,
-                     const MulticastOptions& options, std::size_t datagram_bytes_max)
+                     const MulticastOptions& options)
     : context_(context),
       executor_(executor),
       connections_(connections),
       options_(options),
-      sender_(new trm::SenderHub(*this, hub_options(options, datagram_bytes_max))),
+      sender_(new trm::SenderHub(*this, hub_options(options))),
       receiver_(new trm::ReceiverHub(*this, {})) {}
 
 Multicast::~Multicast() { *alive_ = false; }
@@ -83,13 +76,31 @@ Multicast::~Multicast() { *alive_ = false; }
 Result<void> Multicast::begin_flow(trm::FlowNumber flow, const trm::Group& group,
                                    const std::vector<trm::PeerNumber>& peers) {
   if (!sending_.contains(group)) {
-    auto socket = trm::GroupSender::open(address_of(group), options_.to_own_machine);
-    if (!socket) return socket.error();
-    sending_[group] = std::make_unique<Sending>(context_, std::move(*socket));
+    if (const Result<void> opened = open_to_send(group); !opened) return opened;
   }
   sender_->begin_flow(flow, group, peers);
+  if (!std::exchange(ticking_, true)) tick_later();
   flush_later();
   return {};
+}
+
+Result<void> Multicast::open_to_send(const trm::Group& group) {
+  const auto address = address_of(group);
+  if (!address) return address.error();
+  auto socket = trm::GroupSender::open(*address, options_.to_own_machine);
+  if (!socket) return socket.error();
+  sending_[group] = std::make_unique<Sending>(context_, std::move(*socket));
+  return {};
+}
+
+Result<trm::GroupAddress> Multicast::address_of(const trm::Group& group) const {
+  if (!options_.interface.empty()) {
+    return trm::GroupAddress{group.address, group.port, options_.interface};
+  }
+  return Error{ErrorCode::kNotFound,
+               "multicast group " + group.address + ":" + std::to_string(group.port) +
+                   ": this node was not told by which interface: [cluster] listen is not one IPv4 "
+                   "address; set [replication] interface"};
 }
 
 void Multicast::random(std::span<std::byte> to) {
@@ -127,21 +138,30 @@ void Multicast::wake_at(std::chrono::nanoseconds at) {
   });
 }
 
-void Multicast::tick() {
-  sender_->tick(now());
-  flush_later();
+void Multicast::tick_later() {
   executor_.after(kTick, [this, alive = alive_] {
     if (*alive) tick();
   });
+}
+
+// As long as there are streams.
+void Multicast::tick() {
+  sender_->tick(now());
+  flush_later();
+  ticking_ = sender_->streams() > 0;
+  if (ticking_) tick_later();
 }
 
 // ---- sending
 
 bool Multicast::multicast(const trm::Group& to, std::span<const std::byte> datagrams,
                           std::size_t datagram_bytes) {
+  // An interface that was taken away comes back as another one.
+  if (sending_.at(to)->failed && !open_to_send(to)) return true;
   Sending& sending = *sending_.at(to);
   if (sending.waits) return false;
   const auto sent = sending.socket.send(datagrams, datagram_bytes);
+  sending.failed = !sent;
   if (!sent) {
     // It is lost, as if on the way.
     if (!std::exchange(failing_, true)) connections_.failed(sent.error());
@@ -169,14 +189,26 @@ void Multicast::wait_to_send(const trm::Group& group, Sending& sending) {
 // ---- receiving
 
 Result<void> Multicast::listen(const trm::Group& group) {
-  auto socket = trm::GroupListener::open(address_of(group));
+  const auto address = address_of(group);
+  if (!address) return address.error();
+  auto socket = trm::GroupListener::open(*address);
   if (!socket) return socket.error();
   listening_[group] = std::make_shared<Listening>(context_, std::move(*socket));
   wait_to_receive(group);
   return {};
 }
 
-void Multicast::leave(const trm::Group& group) { listening_.erase(group); }
+void Multicast::leave(const trm::Group& group) {
+  const auto found = listening_.find(group);
+  overflowed_ += found->second->socket.overflowed();
+  listening_.erase(found);
+}
+
+std::uint64_t Multicast::overflowed() const {
+  std::uint64_t datagrams = overflowed_;
+  for (const auto& [group, listening] : listening_) datagrams += listening->socket.overflowed();
+  return datagrams;
+}
 
 void Multicast::wait_to_receive(const trm::Group& group) {
   const std::shared_ptr<Listening>& listening = listening_.at(group);

@@ -2,7 +2,8 @@
 // timers, for the PeerBus.
 //
 // Which payloads go by multicast the hubs decide; whoever speaks by the bus does not notice.
-// Without a flow nothing is opened. Executor's thread; nothing is called from within a call to it.
+// Without a flow here, or a stream of another node's, nothing is opened, and no time is spent.
+// Executor's thread; nothing is called from within a call to it.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +25,9 @@ class io_context;
 namespace mariner::cluster {
 
 struct MulticastOptions {
-  std::string interface;  // an IPv4 address of this node: groups are reached, and joined, there
+  // An IPv4 address of this node: groups are reached, and joined, there. Empty: nobody has said
+  // which, and what would need it fails.
+  std::string interface;
   bool encrypted = true;
   // Of payload bytes, of each stream. Nothing: as fast as the receivers take it.
   std::optional<double> bytes_per_second_max{};
@@ -51,11 +54,9 @@ class Multicast final : private trm::SenderHub::Wires, private trm::ReceiverHub:
     virtual void failed(const Error& error) = 0;
   };
 
-  // What it refers to outlives it. kNotFound: no interface has the address.
-  [[nodiscard]] static Result<std::unique_ptr<Multicast>> open(boost::asio::io_context& context,
-                                                               Executor& executor,
-                                                               Connections& connections,
-                                                               const MulticastOptions& options);
+  // What it refers to outlives it.
+  Multicast(boost::asio::io_context& context, Executor& executor, Connections& connections,
+            const MulticastOptions& options);
   ~Multicast() override;  // not from within a callback
   Multicast(const Multicast&) = delete;
   Multicast& operator=(const Multicast&) = delete;
@@ -69,8 +70,12 @@ class Multicast final : private trm::SenderHub::Wires, private trm::ReceiverHub:
     flush_later();
     return *receiver_;
   }
-  // SenderHub::begin_flow(), with the group's socket. kIo and others: it cannot be opened, and the
-  // flow goes by the connections.
+  [[nodiscard]] const trm::SenderHub& sender() const { return *sender_; }
+  [[nodiscard]] const trm::ReceiverHub& receiver() const { return *receiver_; }
+  // Datagrams that the kernel had no room for, ever.
+  [[nodiscard]] std::uint64_t overflowed() const;
+  // SenderHub::begin_flow(), with the group's socket. kNotFound, kIo and others: it cannot be
+  // opened now, and the flow goes by the connections.
   Result<void> begin_flow(trm::FlowNumber flow, const trm::Group& group,
                           const std::vector<trm::PeerNumber>& peers);
 
@@ -79,9 +84,6 @@ class Multicast final : private trm::SenderHub::Wires, private trm::ReceiverHub:
  private:
   struct Sending;
   struct Listening;
-
-  Multicast(boost::asio::io_context& context, Executor& executor, Connections& connections,
-            const MulticastOptions& options, std::size_t datagram_bytes_max);
 
   // SenderHub::Wires
   void frame(trm::PeerNumber to, std::string header, PayloadSlice payload,
@@ -108,12 +110,12 @@ class Multicast final : private trm::SenderHub::Wires, private trm::ReceiverHub:
     connections_.end(connection, reason);
   }
 
-  [[nodiscard]] trm::GroupAddress address_of(const trm::Group& group) const {
-    return {group.address, group.port, options_.interface};
-  }
+  [[nodiscard]] Result<trm::GroupAddress> address_of(const trm::Group& group) const;
   void flush_later();
   void flush();
   void wake_at(std::chrono::nanoseconds at);
+  Result<void> open_to_send(const trm::Group& group);
+  void tick_later();
   void tick();
   void wait_to_send(const trm::Group& group, Sending& sending);
   void wait_to_receive(const trm::Group& group);
@@ -127,6 +129,8 @@ class Multicast final : private trm::SenderHub::Wires, private trm::ReceiverHub:
   std::unique_ptr<trm::ReceiverHub> receiver_;
   std::map<trm::Group, std::unique_ptr<Sending>> sending_;
   std::map<trm::Group, std::shared_ptr<Listening>> listening_;
+  std::uint64_t overflowed_ = 0;  // of groups that were left
+  bool ticking_ = false;
   bool flushing_ = false;
   std::optional<std::chrono::nanoseconds> wakes_at_;
   bool failing_ = false;  // the last batch could not be sent at all

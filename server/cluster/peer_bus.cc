@@ -145,6 +145,11 @@ struct PeerBus::Accepted final : peer::ConnectionObserver {
   // With multicast, messages wait for those before them.
   Result<void> take(std::string_view header, Payload payload) {
     if (bus.multicast_ == nullptr) return take_joined(header, std::move(payload));
+    const bool of_stream = is_of(Kind::kStream, header) || is_of(Kind::kReferring, header);
+    const Multicast& multicast = *bus.multicast_;
+    if (!of_stream && multicast.receiver().unused(number())) {
+      return take_joined(header, std::move(payload));
+    }
     trm::ReceiverHub& receiver = bus.multicast_->receiver();
     if (is_of(Kind::kStream, header)) {
       const auto message = stream_message<trm::FromSender>(header, std::move(payload));
@@ -283,7 +288,7 @@ void PeerBus::end(PeerId peer, const Error& reason) {
 void PeerBus::send(NodeId to, const Envelope& envelope) {
   if (!is_up(to)) return;
   std::string header = header_of(Kind::kMessage, encode(envelope));
-  if (multicast_ == nullptr) {
+  if (multicast_ == nullptr || std::as_const(*multicast_).sender().unused({to.value})) {
     if (!send_frame(to, std::move(header), payload_of(envelope))) redial(to);
     return;
   }
@@ -321,12 +326,12 @@ bool PeerBus::answer(PeerId to, const HistoryFrame& answer) {
 
 // ---- multicast
 
-Result<void> PeerBus::use_multicast(const MulticastOptions& options) {
+void PeerBus::use_multicast(const MulticastOptions& options, MulticastChanged changed) {
   CHECK(multicast_ == nullptr && dialled_.empty() && accepted_.empty());
-  auto opened = Multicast::open(environment_.context, environment_.executor, *this, options);
-  if (!opened) return opened.error();
-  multicast_ = std::move(*opened);
-  return {};
+  Multicast::Connections& own = *this;
+  multicast_ =
+      std::make_unique<Multicast>(environment_.context, environment_.executor, own, options);
+  multicast_changed_ = std::move(changed);
 }
 
 Result<void> PeerBus::begin_flow(VolumeId volume, const trm::Group& group,
@@ -339,6 +344,11 @@ Result<void> PeerBus::begin_flow(VolumeId volume, const trm::Group& group,
 
 void PeerBus::end_flow(VolumeId volume) {
   if (multicast_ != nullptr) multicast_->sender().end_flow({volume.value});
+}
+
+std::optional<trm::SenderHub::Standing> PeerBus::standing(VolumeId volume, NodeId node) const {
+  if (multicast_ == nullptr) return std::nullopt;
+  return std::as_const(*multicast_).sender().standing({volume.value}, {node.value});
 }
 
 void PeerBus::send(trm::PeerNumber to, std::string header, PayloadSlice payload,
@@ -380,13 +390,9 @@ void PeerBus::tell(trm::ConnectionNumber to, const trm::FromReceiver& message) {
 }
 
 void PeerBus::changed(const trm::SenderHub::Change& change) {
-  if (change.admitted) return;
-  const auto node = dialled_.find(NodeId{static_cast<std::uint32_t>(change.peer.value)});
-  report_({ErrorCode::kUnavailable,
-           "node " + (node == dialled_.end() ? "?" : node->second->address.name) +
-               " gets no multicast of group " + change.group.address + ":" +
-               std::to_string(change.group.port) +
-               ", and its writes over its connection: " + change.reason});
+  const auto node =
+      std::ranges::find(peers_, change.peer.value, [](const auto& each) { return each.id.value; });
+  if (multicast_changed_ && node != peers_.end()) multicast_changed_(node->name, change);
 }
 
 }  // namespace mariner::cluster

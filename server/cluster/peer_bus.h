@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -65,6 +66,9 @@ class PeerBus final : private peer::ListenerObserver, private Multicast::Connect
  public:
   // What is worth a line in the log; callers limit how many.
   using Report = UniqueFunction<void(const Error&)>;
+  // A node is admitted to multicast, or dismissed.
+  using MulticastChanged =
+      UniqueFunction<void(const std::string& node, const trm::SenderHub::Change&)>;
 
   // `caller`, `server` and what `environment` refers to outlive it. `peers`: the other nodes.
   PeerBus(peer::Connection::Environment environment, std::vector<PeerAddress> peers,
@@ -77,14 +81,21 @@ class PeerBus final : private peer::ListenerObserver, private Multicast::Connect
   Result<void> listen(const std::vector<Endpoint>& addresses);
   [[nodiscard]] std::vector<Endpoint> addresses() const;
 
-  // Payloads may go, and come, by multicast. Once, and before anything is dialled or listened to.
-  // kNotFound: no interface has the address.
-  Result<void> use_multicast(const MulticastOptions& options);
+  // Payloads may go, and come, by multicast: what `changed` hears of. Once, and before anything is
+  // dialled or listened to. Without it a node that multicasts to this one cannot speak to it.
+  void use_multicast(const MulticastOptions& options, MulticastChanged changed);
   // Writes of the volume that go to several of these nodes go to the group, from now on. The error
-  // says why they cannot.
+  // says why they cannot, now.
   Result<void> begin_flow(VolumeId volume, const trm::Group& group,
                           const std::vector<replication::NodeId>& nodes);
   void end_flow(VolumeId volume);
+  // How the node gets the volume's writes. Nothing: not by multicast, whatever happens.
+  [[nodiscard]] std::optional<trm::SenderHub::Standing> standing(VolumeId volume,
+                                                                 replication::NodeId node) const;
+  // Null: use_multicast() was not called.
+  [[nodiscard]] const Multicast* multicast() const { return multicast_.get(); }
+  // A line in the log, as of what it finds itself.
+  void report(const Error& error) { report_(error); }
 
   // Keeps a connection to the node from now on: node_up() whenever there is one. kNotFound: it is
   // not one of the peers.
@@ -137,6 +148,7 @@ class PeerBus final : private peer::ListenerObserver, private Multicast::Connect
   std::map<PeerId, std::unique_ptr<Accepted>> accepted_;
   std::uint64_t last_peer_ = 0;
   std::unique_ptr<Multicast> multicast_;  // null: there is none
+  MulticastChanged multicast_changed_;
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

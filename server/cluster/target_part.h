@@ -34,7 +34,8 @@ class TargetPart {
     bool journal = false;  // what Parts::own has as its logger is this node's journal
     // That may serve the volume. None: the storage nodes in its record.
     std::vector<replication::NodeId> targets{};
-    bool promote = true;  // take over from others without being told to
+    bool promote = true;                // take over from others without being told to
+    std::optional<trm::Group> group{};  // as CoordinatorLink::Participants
     replication::CoordinatorRole::Options coordinator{};
     BackoffTimes backoff{};
   };

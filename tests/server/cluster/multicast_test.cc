@@ -7,6 +7,7 @@
 #include <array>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/server/peer/peer_rig.h"
@@ -26,10 +27,9 @@ class MulticastTest : public ::testing::Test {
  protected:
   struct Node final : Multicast::Connections {
     Node(MulticastTest& test_in, std::uint64_t number_in) : test(test_in), number(number_in) {
-      auto made = Multicast::open(test.loop_.io(), test.loop_.executor(), *this,
-                                  {.interface = "127.0.0.1", .to_own_machine = true});
-      EXPECT_TRUE(made.has_value()) << made.error().message;
-      multicast = std::move(*made);
+      multicast = std::make_unique<Multicast>(
+          test.loop_.io(), test.loop_.executor(), *this,
+          MulticastOptions{.interface = "127.0.0.1", .to_own_machine = true});
     }
     void send(trm::PeerNumber to, std::string header, PayloadSlice payload,
               const std::optional<trm::Reference>& reference) override {
@@ -101,6 +101,13 @@ class MulticastTest : public ::testing::Test {
     ASSERT_TRUE(begun.has_value()) << begun.error().message;
     ASSERT_TRUE(loop_.run_until([&] { return nodes_[0]->taking_part == 2; }));
   }
+  void begin_again() {
+    for (const auto& node : nodes_) node->taking_part = 0;
+    begin();
+    for (int i = 0; i < 10; ++i) send(i, 8192);
+    expect_heard(10, 8192);
+    EXPECT_GT(nodes_[0]->referring, 0);
+  }
   void send(int number, std::size_t bytes) {
     Payload payload = Payload::allocate(bytes);
     std::ranges::fill(payload.bytes(), static_cast<std::byte>(number));
@@ -150,12 +157,37 @@ TEST_F(MulticastTest, BeforeAnybodyTakesPartFramesCarryTheirPayloads) {
   EXPECT_EQ(nodes_[0]->referring, 0);
 }
 
-TEST_F(MulticastTest, WithoutAnInterfaceItIsNotOpened) {
-  Node& node = *nodes_[0];
-  const auto made =
-      Multicast::open(loop_.io(), loop_.executor(), node, {.interface = "192.0.2.77"});
-  ASSERT_FALSE(made.has_value());
-  EXPECT_NE(made.error().message.find("192.0.2.77"), std::string::npos);
+TEST_F(MulticastTest, WithoutAnInterfaceNothingGoesThere) {
+  Multicast none(loop_.io(), loop_.executor(), *nodes_[0], {.interface = "192.0.2.77"});
+  const Result<void> begun = none.begin_flow(kFlow, group(), {{1}, {2}});
+  ASSERT_FALSE(begun.has_value());
+  EXPECT_NE(begun.error().message.find("192.0.2.77"), std::string::npos);
+  Multicast untold(loop_.io(), loop_.executor(), *nodes_[0], {});
+  const Result<void> refused = untold.begin_flow(kFlow, group(), {{1}, {2}});
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_NE(refused.error().message.find("[replication] interface"), std::string::npos);
+}
+
+TEST_F(MulticastTest, WhoWasNotToldAnInterfaceCannotListenAndSaysWhatToDo) {
+  nodes_[2]->multicast =
+      std::make_unique<Multicast>(loop_.io(), loop_.executor(), *nodes_[2], MulticastOptions{});
+  nodes_[2]->multicast->receiver().connected(kConnection);
+  ASSERT_TRUE(sender().begin_flow(kFlow, group(), {{1}, {2}}).has_value());
+  const trm::SenderHub& hub = std::as_const(sender()).sender();
+  ASSERT_TRUE(loop_.run_until([&] { return hub.standing(kFlow, {2})->why.has_value(); }));
+  EXPECT_EQ(hub.standing(kFlow, {2})->why, trm::Dismissal::kCannotListen);
+  EXPECT_NE(hub.standing(kFlow, {2})->reason.find("[replication] interface"), std::string::npos);
+  for (int i = 0; i < 10; ++i) send(i, 8192);
+  expect_heard(10, 8192);
+}
+
+TEST_F(MulticastTest, OnceAllFlowsHaveEndedNothingIsLeft) {
+  begin();
+  sender().sender().end_flow(kFlow);
+  ASSERT_TRUE(loop_.run_until([&] { return std::as_const(sender()).sender().streams() == 0; }));
+  ASSERT_TRUE(loop_.run_until(
+      [&] { return std::as_const(*nodes_[1]->multicast).receiver().unused(kConnection); }));
+  begin_again();
 }
 
 TEST_F(MulticastTest, AGroupThatIsNoneIsNamed) {

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "tests/server/peer/peer_rig.h"
@@ -71,6 +72,7 @@ struct Node final : BusCaller, BusServer {
   std::vector<replication::FromCoordinator> forth;
   std::vector<HistoryQuestion> questions;
   std::vector<Error> reports;
+  std::string changes;  // of who takes part in multicast
   int writables = 0;
 };
 
@@ -189,9 +191,10 @@ class MulticastBusTest : public ::testing::Test {
     node.bus = std::make_unique<PeerBus>(
         loop_.environment(cluster_.tls(name)), std::move(peers), node, node,
         [&node](const Error& error) { node.reports.push_back(error); });
-    const Result<void> used =
-        node.bus->use_multicast({.interface = "127.0.0.1", .to_own_machine = true});
-    EXPECT_TRUE(used.has_value()) << used.error().message;
+    node.bus->use_multicast({.interface = "127.0.0.1", .to_own_machine = true},
+                            [&node](const std::string& who, const trm::SenderHub::Change& change) {
+                              node.changes += (change.admitted ? "+" : "-") + who + " ";
+                            });
   }
   static trm::Group group() {
     return {"239.192.44.9", static_cast<std::uint16_t>(20'000 + getpid() % 20'000)};
@@ -263,6 +266,11 @@ TEST_F(MulticastBusTest, WritesForSeveralGoToTheGroup) {
   ASSERT_TRUE(one_.bus->begin_flow(kVolume, group(), {kTwo, kThree}).has_value());
   expect_multicast();
   EXPECT_TRUE(one_.reports.empty());
+  EXPECT_TRUE(one_.changes == "+two +three " || one_.changes == "+three +two ") << one_.changes;
+  EXPECT_TRUE(one_.bus->standing(kVolume, kTwo)->admitted);
+  EXPECT_FALSE(one_.bus->standing(VolumeId{8}, kTwo).has_value());
+  EXPECT_FALSE(two_.bus->standing(kVolume, kOne).has_value());
+  EXPECT_GT(std::as_const(*one_.bus).multicast()->sender().counters().multicast_bytes, 0u);
 }
 
 TEST_F(MulticastBusTest, WithoutAFlowNothingDoes) {

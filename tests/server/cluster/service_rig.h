@@ -103,8 +103,9 @@ class ServiceRig {
     std::vector<Error> reports;
   };
 
-  // Each listens; all know each other.
-  explicit ServiceRig(std::uint32_t count) {
+  // Each listens; all know each other. `interface`: of multicast; empty: there is none.
+  explicit ServiceRig(std::uint32_t count, std::string interface = "")
+      : interface_(std::move(interface)) {
     for (std::uint32_t i = 1; i <= count; ++i) nodes.push_back(std::make_unique<Node>(*this, i));
     std::vector<PeerAddress> known;
     for (const auto& node : nodes) {
@@ -136,10 +137,13 @@ class ServiceRig {
     node.bus = std::make_unique<PeerBus>(
         loop.environment(cluster.tls("n" + std::to_string(node.id.value))), std::move(others),
         node.caller, node.server, [&node](const Error& error) { node.reports.push_back(error); });
+    node.bus->use_multicast({.interface = interface_, .to_own_machine = true}, {});
     EXPECT_TRUE(node.bus->listen(addresses));
     node.server.attach(*node.bus);
     node.caller.attach(*node.bus);
   }
+
+  const std::string interface_;
 };
 
 }  // namespace mariner::cluster
