@@ -22,7 +22,8 @@ namespace {
 constexpr std::size_t kIpAndUdpBytes = 28;
 constexpr std::size_t kMessages = 16;
 constexpr std::size_t kMessageBytes = 65'536;  // joined datagrams, at most
-constexpr int kSendBufferBytes = 1 << 20;
+// What waits before the network card: connections' packets wait behind it.
+constexpr int kSendBufferBytes = 256 << 10;
 constexpr int kReceiveBufferBytes = 8 << 20;
 
 Error system_error(const std::string& what) { return errno_error(errno, what); }

@@ -33,6 +33,7 @@ void Membership::reported(const Report& report, Nanoseconds now) {
     heard_at_sent_ = sent_;
     unheard_since_.reset();
   }
+  if (first || report.through != last_->through) through_at_ = now;
   // What carries its payload, and stands before what it lacks, is on its way to that.
   if (first || report.through != last_->through || report.frames != last_->frames)
     progressed_ = now;
@@ -48,7 +49,7 @@ bool Membership::ready(Nanoseconds now) const {
 void Membership::admitted(std::uint64_t sent, Nanoseconds now) {
   sent_ = heard_at_sent_ = sent;
   unheard_since_.reset();
-  progressed_ = now;
+  progressed_ = through_at_ = now;
   admitted_at_ = now;
 }
 
@@ -59,11 +60,14 @@ std::optional<Dismissal> Membership::fault(const Health& health, Nanoseconds now
   } else if (!unheard_since_) {
     unheard_since_ = now;
   }
-  if (!health.lacks) progressed_ = now;
+  if (!health.lacks) through_at_ = now;
+  if (!health.lacks || health.moves) progressed_ = now;
   if (unheard_since_ && now - *unheard_since_ >= options_.deaf_max) {
     return Dismissal::kDeaf;
   }
-  if (now - progressed_ >= options_.stuck_max) return Dismissal::kStuck;
+  if (now - progressed_ >= options_.stuck_max || now - through_at_ >= options_.stuck_moving_max) {
+    return Dismissal::kStuck;
+  }
   if (health.lags) return Dismissal::kSlow;
   return std::nullopt;
 }

@@ -39,6 +39,8 @@ class Membership {
     // It lacks something, and nothing more of it, nor of what stands before it on the connection,
     // got through for so long.
     Nanoseconds stuck_max = std::chrono::milliseconds(500);
+    // The same, although its connection takes what it is given.
+    Nanoseconds stuck_moving_max = std::chrono::seconds(10);
     // Who did not listen, or lagged, is tried again after so long, doubled each time.
     Nanoseconds again_min = std::chrono::seconds(2);
     Nanoseconds again_max = std::chrono::seconds(60);
@@ -48,6 +50,7 @@ class Membership {
   struct Health {
     std::uint64_t sent = 0;  // bytes that were multicast, ever
     bool lacks = false;      // something that it was sent is not through
+    bool moves = false;      // its connection has taken something since it was looked at last
     bool lags = false;       // RateControl::lags()
   };
 
@@ -79,6 +82,7 @@ class Membership {
   std::uint64_t heard_at_sent_ = 0;      // the same, when multicast reached it last
   std::optional<Nanoseconds> unheard_since_;
   Nanoseconds progressed_{};
+  Nanoseconds through_at_{};                // when it had more through last, or lacked nothing
   std::optional<Nanoseconds> admitted_at_;  // since it was punished last
   Nanoseconds not_before_{};
   Nanoseconds again_{};

@@ -21,18 +21,28 @@ constexpr double kLaggingShare = 0.5;
 
 }  // namespace
 
-void RateControl::reported(ReceiverIndex receiver, const Report& report, bool busy,
+void RateControl::add(ReceiverIndex receiver) {
+  Path path;
+  for (const auto& [other, each] : paths_) {
+    if (!each.measured) continue;
+    path.most_before =
+        path.most_before <= 0 ? each.most() : std::min(path.most_before, each.most());
+  }
+  paths_[receiver] = path;
+}
+
+void RateControl::reported(ReceiverIndex receiver, const Report& report, Load load,
                            Nanoseconds now) {
   const auto found = paths_.find(receiver);
   if (found == paths_.end()) return;
   Path& path = found->second;
   if (!path.last || report.clock < path.last->clock || report.bytes < path.last->bytes) {
     path.last = report;
-    path.busy = true;
+    path.load = Load::kFull;
     path.half_since = now;
     return;
   }
-  path.busy = path.busy && busy;
+  path.load = std::max(path.load, load);
   const Nanoseconds time = report.clock - path.last->clock;
   if (time < kSampleTimeMin) return;
   const std::uint64_t bytes = report.bytes - path.last->bytes;
@@ -43,13 +53,13 @@ void RateControl::reported(ReceiverIndex receiver, const Report& report, bool bu
         bytes >= sent ? 0 : 1 - static_cast<double>(bytes) / static_cast<double>(sent);
     loss = path.loss + kLossWeight * (lost - path.loss);
   }
-  sample(path, static_cast<double>(bytes) / duration<double>(time).count(), loss, path.busy, now);
+  const Load all = std::exchange(path.load, Load::kFull);
+  sample(path, static_cast<double>(bytes) / duration<double>(time).count(), loss,
+         all == Load::kFull, now);
   path.last = report;
-  if (std::exchange(path.busy, true)) {
-    judge(now);
-  } else {
-    path.lagging_since.reset();
-  }
+  if (all == Load::kFull) judge(now);
+  // (While the window holds the sender up it is seen to lag as before.)
+  if (all == Load::kIdle) path.lagging_since.reset();
 }
 
 void RateControl::sample(Path& path, double rate, double loss, bool busy, Nanoseconds now) {

@@ -40,12 +40,19 @@ class RateControl {
 
   explicit RateControl(const Options& options) : options_(options) {}
 
-  void add(ReceiverIndex receiver) { paths_[receiver] = {}; }
+  // It is taken to be as good as the others until it was seen for a while.
+  void add(ReceiverIndex receiver);
   void remove(ReceiverIndex receiver) { paths_.erase(receiver); }
 
-  // `busy`: since the last report of this receiver something has always waited to be sent. Else
-  // what it got says little about what it can get.
-  void reported(ReceiverIndex receiver, const Report& report, bool busy, Nanoseconds now);
+  // What kept the sender from sending more, since the last report of this receiver: the worst of
+  // it.
+  enum class Load : std::uint8_t {
+    kFull,    // the pace alone
+    kWindow,  // at times, receivers that had not enough through
+    kIdle,    // at times there was nothing to send
+  };
+  // But with a full load, what it got says little about what it can get.
+  void reported(ReceiverIndex receiver, const Report& report, Load load, Nanoseconds now);
 
   // Of datagrams' bodies.
   [[nodiscard]] double bytes_per_second(Nanoseconds now);
@@ -57,10 +64,10 @@ class RateControl {
  private:
   struct Path {
     std::optional<Report> last;
-    bool busy = true;        // ever since
-    bool measured = false;   // while something always waited
-    double most_now = 0;     // in this half of the memory
-    double most_before = 0;  // in the one before
+    Load load = Load::kFull;  // ever since
+    bool measured = false;    // with a full load
+    double most_now = 0;      // in this half of the memory
+    double most_before = 0;   // in the one before
     Nanoseconds half_since{};
     double loss = 0;
     std::optional<Nanoseconds> lagging_since;

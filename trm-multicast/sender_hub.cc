@@ -106,6 +106,7 @@ void SenderHub::close_unused() {
 
 void SenderHub::connected(PeerNumber peer) {
   CHECK(frames_.try_emplace(peer).second);
+  ways_[peer] = {};
   for (const auto& stream : streams_) {
     const auto index = stream->index_of(peer);
     if (!index) continue;
@@ -121,6 +122,7 @@ void SenderHub::disconnected(PeerNumber peer) {
                   [&](const Gathered::Frame& frame) { return frame.to == peer; });
   }
   frames_.erase(peer);
+  ways_.erase(peer);
   for (const auto& stream : streams_) {
     const auto index = stream->index_of(peer);
     if (!index) continue;
@@ -208,6 +210,7 @@ void SenderHub::carry_out(Stream& stream, Nanoseconds now) {
       PeerCounters& counters = counters_.peers[peer];
       ++counters.repairs;
       counters.repaired_bytes += repair->part.length;
+      hand_over(peer, repair->part.length);
     }
     wires_.tell(peer, told.message);
   }
@@ -246,14 +249,35 @@ void SenderHub::flush_frames() {
   for (auto& [peer, frames] : frames_) {
     if (wait.contains(peer)) continue;
     frames.flush([&, to = peer](OutgoingFrames::Frame frame) {
-      if (!frame.reference) counters_.carried_bytes += frame.payload.length;
+      if (!frame.reference) {
+        counters_.carried_bytes += frame.payload.length;
+        hand_over(to, frame.payload.length);
+      }
       wires_.frame(to, std::move(frame.header), std::move(frame.payload), frame.reference);
     });
   }
 }
 
+// What connections take of the way out, multicast is to leave to them.
+void SenderHub::note_drained() {
+  std::uint64_t all = 0;
+  for (auto& [peer, way] : ways_) {
+    const std::uint64_t left = std::min(way.given, wires_.queued_bytes(peer));
+    const std::uint64_t drained = std::max(way.drained, way.given - left);
+    if (drained == way.drained) continue;
+    all += drained - way.drained;
+    way.drained = drained;
+    for (const auto& stream : streams_) {
+      if (const auto index = stream->index_of(peer)) stream->sender.moved(*index);
+    }
+  }
+  if (all == 0) return;
+  for (const auto& stream : streams_) stream->sender.share(all);
+}
+
 void SenderHub::flush(Nanoseconds now) {
   offer_gathered();
+  note_drained();
   for (const auto& stream : streams_) pump(*stream, now);
   flush_frames();
 }

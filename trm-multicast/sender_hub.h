@@ -79,6 +79,9 @@ class SenderHub {
     // offered again by writable().
     virtual bool multicast(const Group& to, std::span<const std::byte> datagrams,
                            std::size_t datagram_bytes) = 0;
+    // Of what frame() and tell() were given for the peer: what waits, and has not been given to the
+    // network.
+    [[nodiscard]] virtual std::uint64_t queued_bytes(PeerNumber /*peer*/) const { return 0; }
     // Somebody takes part in a stream, or does not any more.
     virtual void changed(const Change& change) = 0;
     // For stream numbers and keys: a cryptographic source, but in a simulation.
@@ -146,10 +149,18 @@ class SenderHub {
   void carry_out(Stream& stream, Nanoseconds now);
   static void note(Standing& standing, const StreamSender::Change& change, Nanoseconds now);
   void flush_frames();
+  void hand_over(PeerNumber to, std::uint64_t bytes) { ways_.at(to).given += bytes; }
+  void note_drained();
 
   Wires& wires_;
   const Options options_;
+  // What a connection was given of payloads, and what of that has left.
+  struct Way {
+    std::uint64_t given = 0;
+    std::uint64_t drained = 0;
+  };
   std::map<PeerNumber, OutgoingFrames> frames_;  // of who is connected
+  std::map<PeerNumber, Way> ways_;               // of the same
   std::map<FlowNumber, Stream*> flows_;
   std::vector<std::unique_ptr<Stream>> streams_;
   std::optional<Gathered> gathered_;

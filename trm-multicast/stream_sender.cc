@@ -17,6 +17,11 @@ constexpr std::uint32_t kBatchDatagramsMax = 64;
 constexpr std::uint32_t kBatchBytesMax = 65'000;
 // A pause of the sender's own is made good for so long.
 constexpr auto kCatchUpTime = std::chrono::milliseconds(5);
+// What connections take of the pace, at most; what is left to them of it when they take more; and
+// how much of it says that the stream could have had more.
+constexpr double kSharedMax = 0.75;
+constexpr auto kSharedTime = std::chrono::milliseconds(100);
+constexpr double kSharedShown = 0.1;
 // Probes come more slowly when everybody is admitted.
 constexpr int kCalmIntervals = 2;
 
@@ -120,12 +125,18 @@ void StreamSender::refill(Nanoseconds now) {
   const double rate = rate_.bytes_per_second(now);
   const double most =
       std::max<double>(options_.burst_bytes, rate * duration<double>(kCatchUpTime).count());
-  tokens_ = std::min(most, tokens_ + rate * duration<double>(now - refilled_).count());
+  const double comes = rate * duration<double>(now - refilled_).count();
+  const double taken = std::min(shared_, kSharedMax * comes);
+  if (taken > kSharedShown * comes) held_up(RateControl::Load::kWindow);
+  shared_ = std::min(shared_ - taken, rate * duration<double>(kSharedTime).count());
+  tokens_ = std::min(most, tokens_ + comes - taken);
   refilled_ = now;
 }
 
-void StreamSender::nothing_waits() {
-  for_each(admitted_, [&](ReceiverIndex each) { receivers_[each].busy = false; });
+void StreamSender::held_up(RateControl::Load by) {
+  for_each(admitted_, [&](ReceiverIndex each) {
+    receivers_[each].load = std::max(receivers_[each].load, by);
+  });
 }
 
 StreamSender::Batch StreamSender::batch_of(Item& item) {
@@ -155,11 +166,15 @@ std::optional<StreamSender::Batch> StreamSender::next(Nanoseconds now) {
   } else {
     skip_unwanted();
     if (unsent_ == items_.size()) {
-      nothing_waits();
+      held_up(RateControl::Load::kIdle);
       return std::nullopt;
     }
     Item& item = items_[unsent_];
-    if (tokens_ <= 0 || !window_open(item.end())) return std::nullopt;
+    if (!window_open(item.end())) {
+      held_up(RateControl::Load::kWindow);
+      return std::nullopt;
+    }
+    if (tokens_ <= 0) return std::nullopt;
     batch = batch_of(item);
     queued_bytes_ -= batch->bytes.length;
     if (item.is_sent()) ++unsent_;
@@ -241,8 +256,11 @@ void StreamSender::judge(ReceiverIndex receiver, Nanoseconds now) {
   }
   const bool lags = rate_.lags(receiver, now);
   const Item* const oldest = one.outstanding.empty() ? nullptr : find(one.outstanding.front());
-  const auto fault = one.membership.fault(
-      {.sent = bytes_sent_, .lacks = oldest != nullptr && oldest->is_sent(), .lags = lags}, now);
+  const auto fault = one.membership.fault({.sent = bytes_sent_,
+                                           .lacks = oldest != nullptr && oldest->is_sent(),
+                                           .moves = std::exchange(one.moved, false),
+                                           .lags = lags},
+                                          now);
   if (fault) dismiss(receiver, {*fault, lags, std::string(describe(*fault))}, now);
 }
 
@@ -330,10 +348,10 @@ Result<void> StreamSender::reported(ReceiverIndex receiver, const Report& report
   drop_front();
   one.membership.reported(report, now);
   if ((admitted_ & bit(receiver)) != 0) {
-    rate_.reported(receiver, report, one.busy, now);
+    rate_.reported(receiver, report, one.load, now);
     fit_bodies();
   }
-  one.busy = true;
+  one.load = RateControl::Load::kFull;
   judge(receiver, now);
   return {};
 }

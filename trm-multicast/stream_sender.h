@@ -93,6 +93,10 @@ class StreamSender {
 
   // kProtocol: it makes no sense; end the connection.
   Result<void> received(ReceiverIndex receiver, const FromReceiver& message, Nanoseconds now);
+  // So much has gone out by connections, on the same way: the stream's pace is theirs, too.
+  void share(std::uint64_t bytes) { shared_ += static_cast<double>(bytes); }
+  // The receiver's connection takes what it is given.
+  void moved(ReceiverIndex receiver) { receivers_[receiver].moved = true; }
   // At least ten times a second: probes, and judgement.
   void tick(Nanoseconds now);
 
@@ -119,10 +123,11 @@ class StreamSender {
   struct Receiver {
     bool connected = false;
     Membership membership;
-    std::deque<Position> outstanding;  // starts of what it does not have through
-    bool busy = true;                  // since its last report something has waited
-    bool refuses = false;              // it cannot listen, as it said to the last OpenStream
-    std::string refusal;               // why, when it said so last
+    bool moved = false;                                 // its connection, since it was judged last
+    std::deque<Position> outstanding;                   // starts of what it does not have through
+    RateControl::Load load = RateControl::Load::kFull;  // since its last report
+    bool refuses = false;  // it cannot listen, as it said to the last OpenStream
+    std::string refusal;   // why, when it said so last
   };
 
   struct Verdict {
@@ -136,7 +141,7 @@ class StreamSender {
   [[nodiscard]] bool window_open(Position end) const;
   [[nodiscard]] Batch batch_of(Item& item);
   void refill(Nanoseconds now);
-  void nothing_waits();
+  void held_up(RateControl::Load by);
   Result<void> reported(ReceiverIndex receiver, const Report& report, Nanoseconds now);
   Result<void> repair(ReceiverIndex receiver, const Missing& missing);
   void forget(Item& item, ReceiverIndex receiver);
@@ -159,7 +164,8 @@ class StreamSender {
   std::size_t unsent_ = 0;  // index of the first that is not
   Position next_position_{1};
   std::uint32_t body_bytes_;
-  double tokens_;  // bytes that may be sent now
+  double tokens_;      // bytes that may be sent now
+  double shared_ = 0;  // to be taken from what comes
   Nanoseconds refilled_{};
   std::deque<Batch> probes_;
   Nanoseconds probed_{};

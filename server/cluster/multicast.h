@@ -45,6 +45,8 @@ class Multicast final : private trm::SenderHub::Wires, private trm::ReceiverHub:
     virtual void send(trm::PeerNumber to, std::string header, PayloadSlice payload,
                       const std::optional<trm::Reference>& reference) = 0;
     virtual void tell(trm::PeerNumber to, const trm::FromSender& message) = 0;
+    // Of what it was given for the node: what has not been given to the network.
+    [[nodiscard]] virtual std::uint64_t queued_bytes(trm::PeerNumber /*to*/) const { return 0; }
     // From, and to, a node that has dialled this one.
     virtual void deliver(trm::ConnectionNumber from, std::string_view header, Payload payload) = 0;
     virtual void tell(trm::ConnectionNumber to, const trm::FromReceiver& message) = 0;
@@ -95,6 +97,9 @@ class Multicast final : private trm::SenderHub::Wires, private trm::ReceiverHub:
   }
   bool multicast(const trm::Group& to, std::span<const std::byte> datagrams,
                  std::size_t datagram_bytes) override;
+  [[nodiscard]] std::uint64_t queued_bytes(trm::PeerNumber peer) const override {
+    return connections_.queued_bytes(peer);
+  }
   void changed(const trm::SenderHub::Change& change) override { connections_.changed(change); }
   void random(std::span<std::byte> to) override;
   // ReceiverHub::Wires

@@ -374,6 +374,13 @@ void PeerBus::tell(trm::PeerNumber to, const trm::FromSender& message) {
   }
 }
 
+std::uint64_t PeerBus::queued_bytes(trm::PeerNumber to) const {
+  const auto found = dialled_.find(NodeId{static_cast<std::uint32_t>(to.value)});
+  if (found == dialled_.end() || !found->second->link) return 0;
+  const peer::Connection* const connection = found->second->link->connection();
+  return connection == nullptr ? 0 : connection->queued_bytes();
+}
+
 void PeerBus::deliver(trm::ConnectionNumber from, std::string_view header, Payload payload) {
   const auto found = accepted_.find(PeerId{from.value});
   if (found == accepted_.end() || found->second->ending) return;

@@ -126,6 +126,7 @@ class PeerBus final : private peer::ListenerObserver, private Multicast::Connect
   void send(trm::PeerNumber to, std::string header, PayloadSlice payload,
             const std::optional<trm::Reference>& reference) override;
   void tell(trm::PeerNumber to, const trm::FromSender& message) override;
+  [[nodiscard]] std::uint64_t queued_bytes(trm::PeerNumber to) const override;
   void deliver(trm::ConnectionNumber from, std::string_view header, Payload payload) override;
   void tell(trm::ConnectionNumber to, const trm::FromReceiver& message) override;
   void end(trm::ConnectionNumber connection, const Error& reason) override {

@@ -2,6 +2,8 @@
 #include "server/peer/channel.h"
 
 #include <fmt/format.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 
 #include <boost/asio/io_context.hpp>
 #include <utility>
@@ -18,6 +20,7 @@ using boost::system::error_code;
 // Of one channel, before others have their turn.
 constexpr int kReadsPerTurn = 64;
 constexpr std::size_t kBytesSentPerTurn = 4u << 20;
+constexpr int kUnsentBytesMax = 128 << 10;
 
 std::string seconds(std::chrono::nanoseconds time) {
   return fmt::format("{:.1f} s", std::chrono::duration<double>(time).count());
@@ -60,6 +63,11 @@ void Channel::start(TlsRole role) {
   io_->socket.non_blocking(true, error);
   error_code ignored;  // only slower without
   io_->socket.set_option(tcp::no_delay(true), ignored);
+  // What waits, waits here and not in the kernel: so one knows what has left, and what is urgent
+  // (a reference to what comes by multicast) has little before it.
+  io_->socket.set_option(
+      boost::asio::detail::socket_option::integer<IPPROTO_TCP, TCP_NOTSENT_LOWAT>(kUnsentBytesMax),
+      ignored);
   auto tls = TlsStream::over(io_->socket.native_handle(), env_.tls, role);
   // Not from within the call: its user does not have the channel yet.
   env_.executor.post([self = shared_from_this(), error, tls = std::move(tls)]() mutable {

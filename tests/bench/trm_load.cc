@@ -44,9 +44,10 @@ struct LoadOptions {
   std::string way = "multicast";
   TrmWayOptions ways;
   TrmWriter::Options writer;
-  double warmup_s = 1.5;  // who is to take part in multicast is known by then
+  double warmup_s = 1;
   double seconds = 5;
   double interval_s = 0;  // 0: no lines meanwhile
+  bool joined = true;     // multicast: begins when all take part
   bool every_word = false;
   bool checksums = true;  // receivers compute those of what has come without, as a log does
   bool pin = false;       // the sender to the first processor, receivers to the second one
@@ -160,6 +161,12 @@ class Run {
     loop_.run_until(
         [&] { return writer_.all_up() || loop_.monotonic_time() - began > kUpTimeMax; });
     if (!writer_.all_up()) give_up("not all receivers can be reached");
+    if (options_.ways.kind == TrmWayOptions::Kind::kMulticast && options_.joined) {
+      loop_.run_until([&] {
+        return sending_->traffic().taking_part == options_.writer.receivers ||
+               loop_.monotonic_time() - began > kUpTimeMax;
+      });
+    }
     writer_.begin();
     run_for(options_.warmup_s);
     writer_.forget();
@@ -167,12 +174,14 @@ class Run {
     const CpuSeconds cpu_before = CpuSeconds::of_self();
     const WireBytes wire_before = WireBytes::of_self();
     const std::vector<std::uint64_t> cpus_before = cpus();
+    const TrmTraffic traffic_before = sending_->traffic();
     zero_ = loop_.monotonic_time();
     if (options_.interval_s > 0) line();
     run_for(options_.seconds);
     const double seconds = duration<double>(loop_.monotonic_time() - zero_).count();
     const CpuSeconds cpu = CpuSeconds::of_self();
     const WireBytes wire = WireBytes::of_self() - wire_before;
+    const TrmTraffic traffic = sending_->traffic();
     const std::vector<std::uint64_t> after = bytes();
     const std::vector<std::uint64_t> cpus_after = cpus();
     done_ = true;
@@ -203,6 +212,14 @@ class Run {
         "\"sender_cpu_s\": {{\"user\": {:.6f}, \"system\": {:.6f}}}, \"receiver_cpu_s\": {}, ",
         wire.sent, wire.sent_packets, wire.received, wire.received_packets,
         cpu.user - cpu_before.user, cpu.system - cpu_before.system, cpu_s);
+    fmt::print(
+        "\"multicast_bytes\": {}, \"carried_bytes\": {}, \"repaired_bytes\": {}, \"dismissals\": "
+        "{}, "
+        "\"taking_part\": {}, ",
+        traffic.multicast_bytes - traffic_before.multicast_bytes,
+        traffic.carried_bytes - traffic_before.carried_bytes,
+        traffic.repaired_bytes - traffic_before.repaired_bytes,
+        traffic.dismissals - traffic_before.dismissals, traffic.taking_part);
     fmt::print("\"bad\": {}, \"missed\": {}, \"left_out\": {}, \"files_s\": {}}}\n", bad, missed,
                writer_.left_out(), files);
     std::fflush(stdout);
@@ -230,9 +247,11 @@ class Run {
   }
   void line() {
     if (done_) return;
-    fmt::print("{{\"t\": {:.4f}, \"bytes\": {}, \"completed\": {}}}\n",
-               duration<double>(loop_.monotonic_time() - zero_).count(), bytes(),
-               writer_.completed());
+    fmt::print(
+        "{{\"t\": {:.4f}, \"bytes\": {}, \"completed\": {}, "
+        "\"taking_part\": {}, \"multicast_bytes\": {}}}\n",
+        duration<double>(loop_.monotonic_time() - zero_).count(), bytes(), writer_.completed(),
+        sending_->traffic().taking_part, sending_->traffic().multicast_bytes);
     std::fflush(stdout);
     loop_.after(duration_cast<nanoseconds>(duration<double>(options_.interval_s)),
                 [this] { line(); });
@@ -321,6 +340,7 @@ int main(int argc, char** argv) {
   app.add_option("--warmup", options.warmup_s);
   app.add_option("--seconds", options.seconds);
   app.add_option("--interval", options.interval_s, "seconds between lines");
+  app.add_flag("!--at-once", options.joined, "does not wait until all take part in multicast");
   app.add_flag("--every-word", options.every_word, "receivers compare every word");
   app.add_flag("!--no-checksums", options.checksums);
   app.add_flag("--pin", options.pin);

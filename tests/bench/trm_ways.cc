@@ -52,7 +52,11 @@ struct BusNode {
     if (options.bytes_per_second_max > 0) {
       multicast.bytes_per_second_max = options.bytes_per_second_max;
     }
-    need(bus.use_multicast(multicast));
+    bus.use_multicast(multicast, [](const std::string& peer, const trm::SenderHub::Change& change) {
+      fmt::print(stderr, "mariner-trm-load: node {} {} by multicast{}{}\n", peer,
+                 change.admitted ? "gets payloads" : "gets nothing",
+                 change.reason.empty() ? "" : ": ", change.reason);
+    });
   }
   static std::vector<cluster::PeerAddress> peers_of(const TrmWayOptions& options, std::size_t own) {
     std::vector<cluster::PeerAddress> peers;
@@ -94,6 +98,22 @@ class BusSending final : public TrmSending, cluster::BusCaller, cluster::BusServ
     message.frontier = {write - std::min<std::uint64_t>(write, 5000)};
     node_.bus.send(id_of(receiver),
                    Envelope{receiver, kVolume, replication::FromCoordinator(message)});
+  }
+  [[nodiscard]] TrmTraffic traffic() const override {
+    TrmTraffic traffic;
+    if (node_.bus.multicast() == nullptr) return traffic;
+    const trm::SenderHub::Counters& counters = node_.bus.multicast()->sender().counters();
+    traffic.multicast_bytes = counters.multicast_bytes;
+    traffic.carried_bytes = counters.carried_bytes;
+    for (const auto& [peer, each] : counters.peers) {
+      traffic.repaired_bytes += each.repaired_bytes;
+      for (const std::uint64_t times : each.dismissals) traffic.dismissals += times;
+    }
+    for (std::size_t i = 1; i < node_.options.nodes.size(); ++i) {
+      const auto standing = node_.bus.standing(kVolume, id_of(i));
+      traffic.taking_part += standing && standing->admitted ? 1 : 0;
+    }
+    return traffic;
   }
 
  private:

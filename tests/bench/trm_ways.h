@@ -33,6 +33,15 @@ struct TrmWayOptions {
   double bytes_per_second_max = 0;  // 0: none
 };
 
+// What went which way, ever.
+struct TrmTraffic {
+  std::uint64_t multicast_bytes = 0;
+  std::uint64_t carried_bytes = 0;
+  std::uint64_t repaired_bytes = 0;
+  std::uint64_t dismissals = 0;
+  std::size_t taking_part = 0;  // receivers, now
+};
+
 // The sender's end.
 class TrmSending {
  public:
@@ -45,6 +54,7 @@ class TrmSending {
   virtual ~TrmSending() = default;
   virtual void begin() = 0;
   virtual void send(std::size_t receiver, std::uint64_t write, const Payload& payload) = 0;
+  [[nodiscard]] virtual TrmTraffic traffic() const { return {}; }
 };
 
 // A receiver's end: `take` gets the writes as they come, in order; what it returns is acknowledged

@@ -25,12 +25,13 @@ class Paths {
     }
   }
 
-  void run(milliseconds time, bool busy = true, double offered = 1e18) {
+  void run(milliseconds time, RateControl::Load load = RateControl::Load::kFull,
+           double offered = 1e18) {
     for (const Nanoseconds end = now + time; now < end; now += milliseconds(1)) {
       const double rate = std::min(control.bytes_per_second(now), offered);
       const double bytes = rate / 1000;
       sent += bytes;
-      for (std::size_t i = 0; i < takes_.size(); ++i) step(i, bytes, busy);
+      for (std::size_t i = 0; i < takes_.size(); ++i) step(i, bytes, load);
     }
   }
 
@@ -50,7 +51,7 @@ class Paths {
   };
   static constexpr double kQueueBytes = 256 * 1024;  // or ten milliseconds
 
-  void step(std::size_t i, double bytes, bool busy) {
+  void step(std::size_t i, double bytes, RateControl::Load load) {
     State& state = states_[i];
     const double queue = std::max(kQueueBytes, takes_[i] / 100);
     state.queued = std::min(state.queued + bytes * (1 - loss), queue);
@@ -62,7 +63,7 @@ class Paths {
     report.bytes = static_cast<std::uint64_t>(state.got);
     report.highest = {static_cast<std::uint64_t>(sent - state.queued)};
     report.clock = now;
-    control.reported(static_cast<ReceiverIndex>(i), report, busy, now);
+    control.reported(static_cast<ReceiverIndex>(i), report, load, now);
   }
 
   std::vector<State> states_;
@@ -136,13 +137,37 @@ TEST(RateControl, FollowsAPathThatBecomesSlowerOrFaster) {
 
 TEST(RateControl, WhatWasOfferedTooLittleSaysNothingOfThePath) {
   Paths paths({125e6, 125e6});
-  paths.run(milliseconds(3000), false, 1e6);  // a lone writer
+  paths.run(milliseconds(3000), RateControl::Load::kIdle, 1e6);  // a lone writer
   EXPECT_TRUE(paths.control.starting());
   EXPECT_GE(paths.control.bytes_per_second(paths.now), 12e6);
   paths.run(milliseconds(330));
   const double before = paths.got(0);
   paths.run(milliseconds(1000));
   EXPECT_GE(paths.got(0) - before, 0.9 * 125e6);
+}
+
+TEST(RateControl, WhoComesLaterIsNotHeldAgainstWhatOthersGotBefore) {
+  Paths paths({125e6, 125e6, 125e6});
+  paths.control.remove(2);
+  paths.run(milliseconds(500));
+  paths.takes_ = {20e6, 20e6, 20e6};
+  paths.run(milliseconds(50));
+  paths.control.add(2);
+  for (int i = 0; i < 60; ++i) {
+    paths.run(milliseconds(50));
+    EXPECT_FALSE(paths.control.lags(2, paths.now)) << i;
+  }
+}
+
+TEST(RateControl, WhoLagsAndHoldsTheWindowStillLags) {
+  Paths paths({12.5e6, 12.5e6, 12.5e6});
+  paths.run(milliseconds(1000));
+  paths.takes_[2] = 1.25e6;
+  paths.run(milliseconds(100));
+  paths.run(milliseconds(400), RateControl::Load::kWindow, 1e6);
+  EXPECT_TRUE(paths.control.lags(2, paths.now));
+  paths.run(milliseconds(50), RateControl::Load::kIdle, 0);
+  EXPECT_FALSE(paths.control.lags(2, paths.now));
 }
 
 TEST(RateControl, StaysWithinItsBounds) {
@@ -156,13 +181,13 @@ TEST(RateControl, StaysWithinItsBounds) {
     report.clock = milliseconds(10 * i);
     report.bytes += 1'000'000;
     report.highest.value += 1'000'000;
-    control.reported(0, report, true, report.clock);
+    control.reported(0, report, RateControl::Load::kFull, report.clock);
     EXPECT_LE(control.bytes_per_second(report.clock), 1e6);
   }
   for (int i = 100; i < 1000; ++i) {  // nothing gets through
     report.clock = milliseconds(10 * i);
     report.highest.value += 1'000'000;
-    control.reported(0, report, true, report.clock);
+    control.reported(0, report, RateControl::Load::kFull, report.clock);
     EXPECT_GE(control.bytes_per_second(report.clock), options.bytes_per_second_min);
   }
 }
