@@ -36,8 +36,8 @@ void put(const WriteMessage& m, NodeMessage& out) {
   write.set_epoch(m.stamp.epoch.value);
   write.set_sequence(m.stamp.sequence.value);
   write.set_time(m.stamp.time.ns);
-  write.set_settled(m.settled.value);
-  write.set_frontier(m.frontier.value);
+  write.set_settled_behind(static_cast<std::int64_t>(m.stamp.sequence.value - m.settled.value));
+  write.set_frontier_behind(static_cast<std::int64_t>(m.stamp.sequence.value - m.frontier.value));
   write.set_kind(static_cast<wire::Write::Kind>(m.write.kind));
   write.set_has_head(m.write.has_head);
   write.set_has_tail(m.write.has_tail);
@@ -152,8 +152,8 @@ Result<WriteMessage> write_of(VolumeId volume, const wire::Write& from, Payload 
   WriteMessage out;
   out.volume = volume;
   out.stamp = {{from.epoch()}, {from.sequence()}, {from.time()}};
-  out.settled = {from.settled()};
-  out.frontier = {from.frontier()};
+  out.settled = {from.sequence() - static_cast<std::uint64_t>(from.settled_behind())};
+  out.frontier = {from.sequence() - static_cast<std::uint64_t>(from.frontier_behind())};
   if (!wire::Write::Kind_IsValid(from.kind())) {
     return wrong("has a write of kind " + std::to_string(from.kind()) + ", which there is not");
   }

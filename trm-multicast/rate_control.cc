@@ -106,12 +106,14 @@ std::optional<double> RateControl::seen(ReceiverIndex receiver) const {
   return found->second.most();
 }
 
-// What the slowest takes, but not less than half of what the fastest does.
+// What the slowest takes, but not less than half of what the fastest does. In the beginning also of
+// those who were never sent as much as they take: a lone writer is not to be held at where the pace
+// began.
 double RateControl::base() const {
   double least = 0;
   double most = 0;
   for (const auto& [receiver, path] : paths_) {
-    if (!path.measured) continue;
+    if (!path.measured && !starting_) continue;
     least = least <= 0 ? path.most() : std::min(least, path.most());
     most = std::max(most, path.most());
   }

@@ -104,6 +104,13 @@ TEST(Wire, AWriteTravelsWithItsPayload) {
   EXPECT_EQ(write.write.extent, (BlockRange{{1000}, {3}}));
   EXPECT_EQ(write.write.payload.length, 3 * kBlockBytes);
 
+  // One that is sent again is older than what is settled.
+  WriteMessage again = data_of(1);
+  again.settled = {1u << 20};
+  again.frontier = {};
+  EXPECT_EQ(back(again).settled, SequenceNumber{1u << 20});
+  EXPECT_EQ(back(again).frontier, SequenceNumber{});
+
   WriteMessage zero = data_of(1);
   zero.write.kind = WriteKind::kZero;
   zero.write.extent.count = {1u << 20};
@@ -128,8 +135,12 @@ TEST(Wire, TheBytesOfAWriteStay) {
     hex += kDigits[static_cast<unsigned char>(c) & 15];
   }
   EXPECT_EQ(hex,
-            "08091007323108031129000000000000001900002a36fe9c97172128000000000000"
-            "00291e0000000000000049e8030000000000005003");
+            "0809100732160803102919"
+            "00002a36fe9c9717"
+            "2002"
+            "2816"
+            "48e807"
+            "5003");
 }
 
 class WireWrites : public ::testing::Test {

@@ -170,6 +170,12 @@ TEST(RateControl, WhoLagsAndHoldsTheWindowStillLags) {
   EXPECT_FALSE(paths.control.lags(2, paths.now));
 }
 
+TEST(RateControl, ALoneWriterIsNotHeldAtWhereThePaceBegan) {
+  Paths paths({125e6, 125e6});
+  paths.run(milliseconds(1000), RateControl::Load::kIdle, 60e6);
+  EXPECT_GE(paths.control.bytes_per_second(paths.now), 60e6);
+}
+
 TEST(RateControl, StaysWithinItsBounds) {
   RateControl::Options options;
   options.bytes_per_second_max = 1e6;
