@@ -3,7 +3,9 @@
 
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -69,6 +71,18 @@ struct WireBytes {
             a.received_packets - b.received_packets};
   }
 };
+
+// What the first processor has done: user, nice, system, interrupts (proc(5)).
+[[nodiscard]] inline double first_processor_s() {
+  std::ifstream file("/proc/stat");
+  std::string line;
+  while (std::getline(file, line) && !line.starts_with("cpu0 ")) continue;
+  std::istringstream numbers(line.substr(std::min<std::size_t>(line.size(), 5)));
+  std::array<double, 7> each{};  // user, nice, system, idle, iowait, irq, softirq
+  for (double& number : each) numbers >> number;
+  return (each[0] + each[1] + each[2] + each[5] + each[6]) /
+         static_cast<double>(sysconf(_SC_CLK_TCK));
+}
 
 struct CpuSeconds {
   double user = 0;

@@ -172,6 +172,7 @@ class Run {
     writer_.forget();
     const std::vector<std::uint64_t> before = bytes();
     const CpuSeconds cpu_before = CpuSeconds::of_self();
+    const double processor_before = first_processor_s();
     const WireBytes wire_before = WireBytes::of_self();
     const std::vector<std::uint64_t> cpus_before = cpus();
     const TrmTraffic traffic_before = sending_->traffic();
@@ -180,6 +181,7 @@ class Run {
     run_for(options_.seconds);
     const double seconds = duration<double>(loop_.monotonic_time() - zero_).count();
     const CpuSeconds cpu = CpuSeconds::of_self();
+    const double processor_s = first_processor_s() - processor_before;
     const WireBytes wire = WireBytes::of_self() - wire_before;
     const TrmTraffic traffic = sending_->traffic();
     const std::vector<std::uint64_t> after = bytes();
@@ -220,6 +222,7 @@ class Run {
         traffic.carried_bytes - traffic_before.carried_bytes,
         traffic.repaired_bytes - traffic_before.repaired_bytes,
         traffic.dismissals - traffic_before.dismissals, traffic.taking_part);
+    fmt::print("\"processor_s\": {:.4f}, ", processor_s);
     fmt::print("\"bad\": {}, \"missed\": {}, \"left_out\": {}, \"files_s\": {}}}\n", bad, missed,
                writer_.left_out(), files);
     std::fflush(stdout);
