@@ -120,6 +120,20 @@ TEST_F(MembershipTest, WhoIsStillHandedWhatStandsBeforeItIsNotStuck) {
   }
 }
 
+TEST_F(MembershipTest, WhoseConnectionMovesIsStuckOnlyAfterLong) {
+  admit();
+  const auto since = now_;
+  std::optional<Dismissal> why;
+  while (!why && now_ - since < seconds(60)) {
+    sent_ += 10;
+    pass(0, 10);
+    why = member_.fault({.sent = sent_, .lacks = true, .moves = true}, now_);
+  }
+  EXPECT_EQ(why, Dismissal::kStuck);
+  EXPECT_GE(now_ - since, options_.stuck_moving_max);
+  EXPECT_LE(now_ - since, options_.stuck_moving_max + seconds(1));
+}
+
 TEST_F(MembershipTest, WhoLagsWaitsLongerEachTime) {
   std::chrono::nanoseconds before{};
   for (int round = 0; round < 8; ++round) {

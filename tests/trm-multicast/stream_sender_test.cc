@@ -377,36 +377,60 @@ TEST_F(StreamSenderTest, AnotherReasonIsSaid) {
   EXPECT_EQ(sender_.take_changes().size(), 2u);
 }
 
-TEST_F(StreamSenderTest, IsPaced) {
-  StreamSender::Options slow = options();
-  slow.burst_bytes = 16 * 1024;
-  slow.rate.bytes_per_second_max = 1e6;
-  StreamSender sender(OpenStream{.stream = kStream, .window_bytes = kWindow}, slow);
-  for (const ReceiverIndex i : kTwo) sender.connected(i);
-  Report report{};
-  for (int i = 0; i < 60; ++i) {
-    now_ += milliseconds(20);
-    sender.tick(now_);
-    while (const auto batch = sender.next(now_)) {
-      ++report.probes;
-      report.bytes += batch->bytes.length;
+// A stream of 1 MB/s at most, with two receivers, that always has something to send.
+class PacedStreamTest : public StreamSenderTest {
+ protected:
+  static StreamSender::Options slow() {
+    StreamSender::Options slow = options();
+    slow.burst_bytes = 16 * 1024;
+    slow.rate.bytes_per_second_max = 1e6;
+    return slow;
+  }
+  PacedStreamTest() {
+    for (const ReceiverIndex i : kTwo) paced_.connected(i);
+    Report report{};
+    for (int i = 0; i < 60; ++i) {
+      now_ += milliseconds(20);
+      paced_.tick(now_);
+      while (const auto batch = paced_.next(now_)) {
+        ++report.probes;
+        report.bytes += batch->bytes.length;
+      }
+      report.clock = now_;
+      for (const ReceiverIndex each : kTwo) {
+        EXPECT_TRUE(paced_.received(each, report, now_).has_value());
+      }
     }
-    report.clock = now_;
-    for (const ReceiverIndex each : kTwo) ASSERT_TRUE(sender.received(each, report, now_));
+    EXPECT_EQ(paced_.admitted(), 3u);
+    for (int i = 0; i < 100; ++i) (void)paced_.offer(3, {Payload::zeroed(8192), 0, 8192});
   }
-  ASSERT_EQ(sender.admitted(), 3u);
-  for (int i = 0; i < 100; ++i) (void)sender.offer(3, {Payload::zeroed(8192), 0, 8192});
-  std::uint64_t bytes = 0;
-  const auto began = now_;
-  while (bytes < 400'000) {
-    while (const auto batch = sender.next(now_)) bytes += batch->bytes.length;
-    const auto at = sender.next_at(now_);
-    ASSERT_TRUE(at.has_value());
-    ASSERT_GT(*at, now_);
-    now_ = *at;
+  // How long 400 kB take, while `share` of each byte's time goes to connections.
+  double seconds_of_400_kb(double share) {
+    std::uint64_t bytes = 0;
+    const auto began = now_;
+    while (bytes < 400'000) {
+      while (const auto batch = paced_.next(now_)) bytes += batch->bytes.length;
+      const auto at = paced_.next_at(now_);
+      EXPECT_TRUE(at.has_value() && *at > now_);
+      if (!at) break;
+      paced_.share(static_cast<std::uint64_t>(share * 1e6 *
+                                              std::chrono::duration<double>(*at - now_).count()));
+      now_ = *at;
+    }
+    return std::chrono::duration<double>(now_ - began).count();
   }
-  const double took = std::chrono::duration<double>(now_ - began).count();
-  EXPECT_NEAR(took, 0.39, 0.03);
+
+  StreamSender paced_{OpenStream{.stream = kStream, .window_bytes = kWindow}, slow()};
+};
+
+TEST_F(PacedStreamTest, IsPaced) { EXPECT_NEAR(seconds_of_400_kb(0), 0.39, 0.03); }
+
+TEST_F(PacedStreamTest, LeavesConnectionsWhatTheyTakeOfTheWay) {
+  EXPECT_NEAR(seconds_of_400_kb(0.5), 0.78, 0.06);
+}
+
+TEST_F(PacedStreamTest, KeepsAQuarterHoweverMuchConnectionsTake) {
+  EXPECT_NEAR(seconds_of_400_kb(10), 1.56, 0.12);
 }
 
 }  // namespace
