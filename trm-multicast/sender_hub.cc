@@ -1,6 +1,7 @@
 #include "trm-multicast/sender_hub.h"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "proto/check.h"
@@ -346,7 +347,9 @@ std::optional<SenderHub::Standing> SenderHub::standing(FlowNumber flow, PeerNumb
   const Stream* const stream = stream_of(flow);
   const auto index = stream == nullptr ? std::nullopt : stream->index_of(peer);
   if (!index) return std::nullopt;
-  return stream->standings[*index];
+  Standing standing = stream->standings[*index];
+  standing.alone = standing.admitted && std::popcount(stream->sender.admitted()) == 1;
+  return standing;
 }
 
 }  // namespace mariner::trm

@@ -50,6 +50,7 @@ class SenderHub {
   struct Standing {
     bool connected = false;
     bool admitted = false;
+    bool alone = false;  // ... and nobody else is: its frames carry their payloads all the same
     // Of one that is connected and not admitted: since when, and what is known of why.
     std::optional<Nanoseconds> out_since{};
     std::optional<Dismissal> why{};

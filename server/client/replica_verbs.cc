@@ -25,7 +25,7 @@ std::string missed_of(const api::Replica& replica) {
 }
 
 // How far a replica is, in a few words.
-std::string progress_of(const api::Replica& replica) {
+std::string distance_of(const api::Replica& replica) {
   if (replica.away()) {
     return fmt::format("away: the storage nodes keep what is written since #{}",
                        replica.away_since());
@@ -40,6 +40,14 @@ std::string progress_of(const api::Replica& replica) {
     text += fmt::format(", {} waiting for it", format_size(replica.lag_bytes()));
   }
   return (replica.caught_up() ? "has all; " : "catching up; ") + text;
+}
+
+std::string progress_of(const api::Replica& replica) {
+  std::string text = distance_of(replica);
+  if (replica.payloads() == "multicast") text += "; writes come by multicast";
+  if (replica.payloads() == "connection")
+    text += "; writes come over its connection, not by multicast";
+  return text;
 }
 
 Result<ExitCode> status(Context& context, const NoOptions&) {

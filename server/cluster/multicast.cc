@@ -149,7 +149,8 @@ void Multicast::tick() {
   sender_->tick(now());
   flush_later();
   ticking_ = sender_->streams() > 0;
-  if (ticking_) tick_later();
+  if (ticking_) return tick_later();
+  sending_.clear();
 }
 
 // ---- sending

@@ -1,6 +1,7 @@
 #include "server/node/cluster_control.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "proto/payload.h"
@@ -226,6 +227,10 @@ api::ReplicatedVolume ClusterControl::replicas_of(const meta::Volume& meta) cons
   for (const std::uint32_t node : meta.cluster().storages()) {
     fill_storage(node, here, *out.add_replicas());
   }
+  for (api::Replica& replica : *out.mutable_replicas()) {
+    replica.set_payloads(
+        node_.multicast_->way_to(VolumeId{meta.id()}, {node_.number_of(replica.node())}));
+  }
   return out;
 }
 
@@ -277,6 +282,32 @@ void ClusterControl::examine(const api::ReplicatedVolume& volume, api::DoctorAns
   if (out.findings_size() == before) find("ok", volume.coordinator() + " coordinates it", "");
 }
 
+// Each once, in however many volumes it is met.
+void ClusterControl::examine_multicast(api::DoctorAnswer& out) const {
+  std::set<ClusterMulticast::Trouble> told;
+  bool used = false;
+  for (const auto& [id, volume] : node_.volumes_->all()) {
+    const auto group = node_.multicast_->group_of(volume.meta.name(), node_.config_.volumes);
+    const auto receivers = node_.receivers_of(volume);
+    if (!group || receivers.size() < 2) continue;
+    used = true;
+    for (auto& each : node_.multicast_->troubles(VolumeId{id}, *group, receivers)) {
+      told.insert(std::move(each));
+    }
+  }
+  const auto find = [&out](const char* level, const std::string& found, const std::string& advice) {
+    api::Finding& finding = *out.add_findings();
+    finding.set_check("multicast");
+    finding.set_level(level);
+    finding.set_found(found);
+    finding.set_advice(advice);
+  };
+  for (const auto& each : told) find("warning", each.found, each.advice);
+  if (used && told.empty()) {
+    find("ok", "nobody who is connected has been without it for long", "");
+  }
+}
+
 void ClusterControl::doctor(admin::Answer<api::DoctorAnswer> done) {
   api::DoctorAnswer out;
   out.set_schema(1);
@@ -302,6 +333,7 @@ void ClusterControl::doctor(admin::Answer<api::DoctorAnswer> done) {
               "disks)");
   }
   for (const meta::Volume& meta : node_.directory_->volumes()) examine(replicas_of(meta), out);
+  examine_multicast(out);
   done(std::move(out));
 }
 

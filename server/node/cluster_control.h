@@ -64,6 +64,7 @@ class ClusterControl final : public admin::Control {
   [[nodiscard]] api::ReplicatedVolume replicas_of(const meta::Volume& meta) const;
   void fill_logger(const meta::Volume& meta, const ClusterVolume* here, api::Replica& out) const;
   void examine(const api::ReplicatedVolume& volume, api::DoctorAnswer& out) const;
+  void examine_multicast(api::DoctorAnswer& out) const;
   void fill_storage(std::uint32_t node, const ClusterVolume* here, api::Replica& out) const;
 
   [[nodiscard]] Result<void> check_promotion(const meta::Volume& meta,

@@ -191,6 +191,8 @@ Result<void> ClusterNode::open_bus() {
   bus_ = std::make_unique<cluster::PeerBus>(
       peer::Connection::Environment{loop_.context(), loop_, *tls, {}}, std::move(others), *caller_,
       *participants_, [this](const Error& error) { report(error); });
+  multicast_ = std::make_unique<ClusterMulticast>(config_.replication, loop_, log_);
+  multicast_->begin(*bus_);
   participants_->attach(*bus_);
   caller_->attach(*bus_);
   return {};
@@ -224,6 +226,9 @@ Result<void> ClusterNode::open_volumes() {
   options.absent_max = config_.cluster.absent_max;
   options.catch_up_max = config_.cluster.catch_up_max.bytes;
   options.lock_wait = NodeLog::kLockWait;
+  options.group_of = [this](const std::string& name) {
+    return multicast_->group_of(name, config_.volumes);
+  };
   volumes_ = std::make_unique<ClusterVolumes>(
       ClusterVolumes::Parts{loop_, *ring_, *store_, *worker_, *recovered_, *promises_, log_,
                             *shared_, *view_, *lease_, *directory_, *caller_, *participants_,

@@ -21,6 +21,7 @@
 #include "server/manager/volume_directory.h"
 #include "server/node/accounts.h"
 #include "server/node/cluster_keeper.h"
+#include "server/node/cluster_multicast.h"
 #include "server/node/cluster_past.h"
 #include "server/node/cluster_views.h"
 #include "server/node/cluster_volumes.h"
@@ -88,6 +89,10 @@ class ClusterNode final : public Daemon, public iscsi::TargetDirectory, public w
   // The volume of a target, or of a view's; null: there is no such target.
   [[nodiscard]] const ClusterVolume* find_target(std::string_view iqn) const;
   [[nodiscard]] std::vector<web::ReplicaMetrics> replicas_of(const ClusterVolume& volume) const;
+  [[nodiscard]] std::vector<ClusterMulticast::Receiver> other_nodes() const;
+  // Of them those that get the writes of the volume, if it is coordinated here.
+  [[nodiscard]] std::vector<ClusterMulticast::Receiver> receivers_of(
+      const ClusterVolume& volume) const;
   void changed();
   void tick();
   // Its log is the log of volumes: there may be journals beside.
@@ -120,6 +125,7 @@ class ClusterNode final : public Daemon, public iscsi::TargetDirectory, public w
   std::unique_ptr<NodePromises> promises_;
   std::unique_ptr<cluster::ParticipantService> participants_;
   std::unique_ptr<cluster::CallerService> caller_;
+  std::unique_ptr<ClusterMulticast> multicast_;
   std::unique_ptr<cluster::PeerBus> bus_;
   std::unique_ptr<manager::EtcdStore> shared_;
   std::unique_ptr<manager::ClusterView> view_;

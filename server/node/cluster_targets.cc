@@ -98,6 +98,26 @@ std::vector<web::ReplicaMetrics> ClusterNode::replicas_of(const ClusterVolume& v
   return out;
 }
 
+std::vector<ClusterMulticast::Receiver> ClusterNode::other_nodes() const {
+  std::vector<ClusterMulticast::Receiver> out;
+  for (const ClusterNodeConfig& node : config_.cluster.nodes) {
+    if (node.id != self_.value) out.push_back({{node.id}, node.name});
+  }
+  return out;
+}
+
+std::vector<ClusterMulticast::Receiver> ClusterNode::receivers_of(
+    const ClusterVolume& volume) const {
+  if (volume.target == nullptr || volume.target->coordinator() == nullptr) return {};
+  std::vector<ClusterMulticast::Receiver> out = other_nodes();
+  const meta::Cluster& nodes = volume.meta.cluster();
+  std::erase_if(out, [&](const ClusterMulticast::Receiver& each) {
+    return nodes.logger() != each.node.value &&
+           std::ranges::count(nodes.storages(), each.node.value) == 0;
+  });
+  return out;
+}
+
 web::NodeMetrics ClusterNode::metrics() {
   web::NodeMetrics out;
   for (const auto& [id, volume] : volumes_->all()) {
@@ -113,8 +133,10 @@ web::NodeMetrics ClusterNode::metrics() {
       if (*oldest < now) each.commit_lag = std::chrono::nanoseconds(now.ns - oldest->ns);
     }
     each.replicas = replicas_of(volume);
+    each.multicast = multicast_->metrics_of(VolumeId{id}, receivers_of(volume));
     out.volumes.push_back(std::move(each));
   }
+  out.multicast = multicast_->metrics(other_nodes());
   if (logs()) {
     LogStack& log = node_log_->stack();
     out.log_commit = &log.commit_durations();

@@ -276,6 +276,7 @@ void ClusterVolumes::begin_target(ClusterVolume& volume, volume::History& histor
   options.journal = volume.journal != nullptr;
   options.coordinator.absent_max = options_.absent_max;
   options.promote = !meta.cluster().promote_by_hand();
+  if (options_.group_of) options.group = options_.group_of(meta.name());
   const std::vector<std::uint32_t> targets = manager::targets_of(meta);
   for (const std::uint32_t node : targets) options.targets.push_back({node});
   options.backoff.seed = options_.self.value;

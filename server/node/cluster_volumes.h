@@ -7,8 +7,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -56,6 +58,8 @@ class ClusterVolumes {
     std::chrono::seconds absent_max{0};       // as CoordinatorRole::Options
     std::uint64_t catch_up_max = 0;           // bytes a second that are fetched; 0: no limit
     std::chrono::milliseconds lock_wait{0};   // for what a killed process has left under way
+    // Where writes of the volume of this name are multicast; none: of no volume.
+    std::function<std::optional<trm::Group>(const std::string&)> group_of{};
   };
 
   ClusterVolumes(const Parts& parts, Options options);

@@ -44,6 +44,13 @@ enum Family : std::size_t {
   kViews,
   kRollbackProgress,
   kClockSteps,
+  kMulticastPayloadBytes,
+  kMulticastRepairs,
+  kMulticastRepairedBytes,
+  kMulticastAdmitted,
+  kMulticastDismissals,
+  kMulticastStrange,
+  kMulticastOverflows,
   kFamilyCount,
 };
 
@@ -102,6 +109,22 @@ constexpr std::array<Description, kFamilyCount> kFamilies{{
      "How much of the running rollback has been restored in the background, 0 to 1."},
     {"mariner_clock_steps_total", MetricType::Counter,
      "Steps of the wall clock that were noticed."},
+    {"mariner_multicast_payload_bytes_total", MetricType::Counter,
+     "Bytes of payloads of writes that this node has sent to others while it multicasts: by "
+     "multicast, once for all, and over connections, once for each node."},
+    {"mariner_multicast_repairs_total", MetricType::Counter,
+     "Parts of payloads that a node did not get by multicast, and was sent over its connection."},
+    {"mariner_multicast_repaired_bytes_total", MetricType::Counter, "Bytes of these parts."},
+    {"mariner_multicast_admitted", MetricType::Gauge,
+     "Whether a node gets the writes of a volume that is coordinated here by multicast: 1, or 0 "
+     "while they go over its connection."},
+    {"mariner_multicast_dismissals_total", MetricType::Counter,
+     "How often a node was not to get writes by multicast any more, by the reason."},
+    {"mariner_multicast_strange_datagrams_total", MetricType::Counter,
+     "Datagrams that came to a multicast group and changed nothing: malformed, of an unknown "
+     "stream (another node's, if the group is shared), or forged."},
+    {"mariner_multicast_overflows_total", MetricType::Counter,
+     "Multicast datagrams that the kernel had no room for."},
 }};
 
 constexpr std::array<const char*, kScsiOps> kOpNames{
@@ -191,6 +214,10 @@ void add_volume(Exposition& to, const VolumeMetrics& volume) {
              {{"volume", volume.volume}, {"replica", each.replica}, {"role", each.role}},
              static_cast<double>(each.lag.count()) * kSecondsPerNanosecond);
   }
+  for (const MulticastReceiverMetrics& each : volume.multicast) {
+    to.value(kMulticastAdmitted, {{"volume", volume.volume}, {"replica", each.replica}},
+             each.admitted ? 1 : 0);
+  }
   to.value(kViews, labels, static_cast<double>(volume.views_exposed));
   if (volume.rollback_progress) to.value(kRollbackProgress, labels, *volume.rollback_progress);
 }
@@ -217,6 +244,25 @@ void add_scrub(Exposition& to, const LogScrubMetrics& scrub) {
   }
 }
 
+void add_multicast(Exposition& to, const MulticastMetrics& multicast) {
+  const auto count = [&to](Family family, Labels labels, std::uint64_t value) {
+    to.value(family, std::move(labels), static_cast<double>(value));
+  };
+  count(kMulticastPayloadBytes, {{"way", "multicast"}}, multicast.multicast_bytes);
+  count(kMulticastPayloadBytes, {{"way", "connection"}}, multicast.connection_bytes);
+  for (const MulticastReplicaMetrics& each : multicast.replicas) {
+    count(kMulticastRepairs, {{"replica", each.replica}}, each.repairs);
+    count(kMulticastRepairedBytes, {{"replica", each.replica}}, each.repaired_bytes);
+    for (const auto& [reason, times] : each.dismissals) {
+      count(kMulticastDismissals, {{"replica", each.replica}, {"reason", reason}}, times);
+    }
+  }
+  count(kMulticastStrange, {{"kind", "malformed"}}, multicast.malformed);
+  count(kMulticastStrange, {{"kind", "unknown"}}, multicast.unknown);
+  count(kMulticastStrange, {{"kind", "forged"}}, multicast.forged);
+  count(kMulticastOverflows, {}, multicast.overflows);
+}
+
 }  // namespace
 
 std::string metrics_text(const NodeMetrics& metrics) {
@@ -235,6 +281,7 @@ std::string metrics_text(const NodeMetrics& metrics) {
   to.value(kLoginRedirections, {}, static_cast<double>(metrics.login_redirections));
   to.value(kDigestErrors, {}, static_cast<double>(metrics.digest_errors));
   to.value(kClockSteps, {}, static_cast<double>(metrics.clock_steps));
+  if (metrics.multicast) add_multicast(to, *metrics.multicast);
   return to.text();
 }
 

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "proto/histogram.h"
@@ -53,6 +54,31 @@ struct ReplicaMetrics {
   std::chrono::nanoseconds lag{};  // how long its image has lacked something acknowledged
 };
 
+// A node that is to get the writes of a volume that is coordinated here by multicast.
+struct MulticastReceiverMetrics {
+  std::string replica;    // its name
+  bool admitted = false;  // it does
+};
+
+// What was sent to another node again, and how often it was dismissed from multicast.
+struct MulticastReplicaMetrics {
+  std::string replica;
+  std::uint64_t repairs = 0;
+  std::uint64_t repaired_bytes = 0;
+  std::vector<std::pair<const char*, std::uint64_t>> dismissals{};  // by reason
+};
+
+// What a node of a cluster has sent and heard by multicast, and instead.
+struct MulticastMetrics {
+  std::uint64_t multicast_bytes = 0;   // of payloads, each once
+  std::uint64_t connection_bytes = 0;  // of payloads, once for each node
+  std::vector<MulticastReplicaMetrics> replicas{};
+  std::uint64_t malformed = 0;  // datagrams that came and changed nothing
+  std::uint64_t unknown = 0;
+  std::uint64_t forged = 0;
+  std::uint64_t overflows = 0;
+};
+
 // One volume at the moment of a scrape. Pointers live until the scrape ends; null: not shown.
 struct VolumeMetrics {
   std::string volume;
@@ -63,6 +89,7 @@ struct VolumeMetrics {
   std::chrono::nanoseconds
       commit_lag{};  // age of the oldest write that is not durable in the image
   std::vector<ReplicaMetrics> replicas{};  // of a volume that is coordinated here
+  std::vector<MulticastReceiverMetrics> multicast{};
   std::uint64_t views_exposed = 0;
   std::optional<double> rollback_progress;  // 0 to 1, while one is being restored
 };
@@ -98,6 +125,7 @@ struct NodeMetrics {
   std::uint64_t login_redirections = 0;
   std::uint64_t digest_errors = 0;
   std::uint64_t clock_steps = 0;
+  std::optional<MulticastMetrics> multicast{};  // of a node of a cluster
 };
 
 // The Prometheus text format, version 0.0.4.

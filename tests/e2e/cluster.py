@@ -96,6 +96,7 @@ class Node(mariner.Daemon):
         self.peer_port, self.enrol_port = mariner.free_ports(2)
         self.pki = self.folder / "pki"
         self.journal = True  # of a storage node
+        self.replication = cluster.replication
 
     def write_config(self):
         sections = {
@@ -105,6 +106,8 @@ class Node(mariner.Daemon):
                         "listen": [f"{self.peer_address}:{self.peer_port}"], "etcd": self.cluster.etcd.endpoints,
                         "lease": self.cluster.lease, **self.cluster.more},
         }
+        if self.replication:
+            sections["replication"] = self.replication
         if "logger" in self.roles:
             sections["log"] = self._log
         if "storage" in self.roles:
@@ -155,17 +158,18 @@ class Node(mariner.Daemon):
 class Cluster:
     """Nodes a and b with target and storage, c with the log.
 
-    `more_nodes`: the roles of others, by name. `more`: other keys of [cluster]. `places`: where each of them runs, and the members of etcd, whose names are in `etcd`; by default on loopback."""
+    `more_nodes`: the roles of others, by name. `more`: other keys of [cluster]. `replication`: [replication]. `places`: where each of them runs, and the members of etcd, whose names are in `etcd`; by default on loopback."""
 
     def __init__(self, folder: pathlib.Path, lease: str = "2s", *, places: dict[str, Place] | None = None,
                  etcd: tuple[str, ...] = ("etcd",), log: dict | None = None, storage: dict | None = None,
-                 more: dict | None = None, more_nodes: dict[str, list[str]] | None = None):
+                 more: dict | None = None, replication: dict | None = None, more_nodes: dict[str, list[str]] | None = None):
         self.folder = folder
         self.lease = lease
         self.places = collections.defaultdict(Place, places or {})
         self.log = {"max_size": "3G", **(log or {})}
         self.storage = storage or {}
         self.more = more or {}
+        self.replication = replication or {}
         self.etcd = Etcd(folder / "etcd", [self.places[name] for name in etcd])
         self.volumes: list[dict] = []
         self.nodes: dict[str, Node] = {}

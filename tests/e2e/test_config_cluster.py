@@ -43,6 +43,30 @@ def test_the_example(folder):
     assert check(folder, logger) == (DONE, [])
 
 
+REPLICATION = EXAMPLE.read_text().replace("# [replication]", "[replication]")
+for key in ("mode ", "group ", "rate_limit", "interface", "encrypt"):
+    REPLICATION = REPLICATION.replace(f"\n# {key}", f"\n{key}", 1)
+
+
+def test_the_example_with_multicast(folder):
+    assert REPLICATION.count("# group") == 1  # the volume's
+    assert check(folder, REPLICATION) == (DONE, [])
+    assert check(folder, REPLICATION.replace("# group", "group")) == (DONE, [])
+
+
+@pytest.mark.parametrize("right, wrong, problem", [
+    ('"multicast"', '"broadcast"', 'replication.mode: expected "multicast" or "unicast", found "broadcast"'),
+    ('"239.192.7.1:6003"', '"10.0.0.1:6003"', 'replication.group: "10.0.0.1:6003" is no multicast group'),
+    ('"800Mbit"', '"800MB"', "replication.rate_limit: expected 1mbit to 100gbit"),
+    ("encrypt ", "encrpyt ", 'replication.encrpyt: unknown key; the nearest that exists is "replication.encrypt"'),
+])
+def test_what_is_wrong_with_multicast_is_named(folder, right, wrong, problem):
+    assert REPLICATION.count(right) == 1
+    code, problems = check(folder, REPLICATION.replace(right, wrong))
+    assert code == FAILED
+    assert len(problems) == 1 and problem in problems[0], problems
+
+
 @pytest.mark.parametrize("right, wrong, problem", [
     ('"target", "storage"]', '"remote"]', 'roles: the role "remote" is not built yet'),
     ('"target", "storage"]', '"standalone", "storage"]', 'roles: "standalone" stands alone'),

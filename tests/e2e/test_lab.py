@@ -1,6 +1,5 @@
 """deploy/lab: a switch with IGMP snooping and hosts in network namespaces, and every fault that it can make."""
 
-import contextlib
 import json
 import os
 import shlex
@@ -12,9 +11,8 @@ import time
 import pytest
 
 import mariner
+from datacentre import LAB, Datacentre, Root
 
-LAB = str(mariner.ROOT / "deploy" / "lab")
-STATE = "/run/mariner-lab"
 GROUP, OTHER_GROUP = "239.77.0.1", "239.77.0.2"
 HOSTS = {"a": "10.77.0.1", "b": "10.77.0.2", "c": "10.77.0.3", "idle": "10.77.0.4"}
 MTU, HEADERS = 1500, 14 + 20 + 8  # Ethernet, IPv4, UDP: what the switch's rate counts besides the payload
@@ -81,35 +79,6 @@ for line in sys.stdin:
 """
 
 
-class Root:
-    """Who may make namespaces: root, or else root of a user namespace with a /run of its own, which ends with this process."""
-
-    def __init__(self):
-        self.prefix: list[str] = []
-        self._holder = None
-        if os.geteuid() == 0:
-            return
-        self._holder = subprocess.Popen(["unshare", "-Urmn", "sh", "-c", "mount -t tmpfs none /run && echo here && exec cat"],
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        if not self._holder.stdout.readline():
-            raise mariner.Failed(f"this test needs root or user namespaces: {self._holder.stderr.read().decode().strip()}")
-        self.prefix = ["nsenter", "-t", str(self._holder.pid), "-U", "-m", "-n", "--preserve-credentials"]
-
-    def run(self, *command: str, **options) -> subprocess.CompletedProcess:
-        return subprocess.run([*self.prefix, *command], capture_output=True, text=True, timeout=60, **options)
-
-    def namespaces(self) -> set[str]:
-        return {line.split()[0] for line in self.run("ip", "netns", "list").stdout.splitlines() if line.startswith("mariner-")}
-
-    def labs(self) -> set[str]:
-        return set(self.run("ls", STATE).stdout.split())
-
-    def close(self):
-        if self._holder:
-            self._holder.kill()
-            self._holder.communicate()
-
-
 class Agent:
     def __init__(self, command: list[str], address: str):
         self._process = subprocess.Popen([*command, sys.executable, "-c", AGENT, address],
@@ -132,22 +101,12 @@ class Agent:
         return self._process.wait(timeout=10)
 
 
-class Lab:
-    """One that is up. Words go to deploy/lab; `lab[host]` is the agent there."""
+class Lab(Datacentre):
+    """One that is up, with an agent at each host: `lab[host]`."""
 
     def __init__(self, root: Root, name: str, *words: str):
-        self.root, self.name = root, name
         self._agents: dict[str, Agent] = {}
-        self("up", *words)
-
-    def command(self, *words: str) -> list[str]:
-        return [*self.root.prefix, LAB, "--name", self.name, *words]
-
-    def __call__(self, *words: str) -> str:
-        done = subprocess.run(self.command(*words), capture_output=True, text=True, timeout=60)
-        if done.returncode:
-            raise mariner.Failed(f"{words}: exit status {done.returncode}: {done.stdout}{done.stderr}")
-        return done.stdout
+        super().__init__(root, name, *words)
 
     def __getitem__(self, host: str) -> Agent:
         if host not in self._agents:
@@ -157,22 +116,6 @@ class Lab:
     def join(self, host: str, group: str):
         self[host].join(group)
         self.wait_for_member(host, group)
-
-    def wait_for_member(self, host: str, group: str):
-        mariner.wait_until(lambda: host in self.members(group), 10, f"the switch knows {host} in {group}", 0.1)
-
-    def members(self, group: str) -> list[str]:
-        return next((line.split()[1:] for line in self("show").splitlines() if line.startswith(group + " ")), [])
-
-    def remembered(self) -> str:
-        return self.root.run("cat", f"{STATE}/{self.name}/state").stdout
-
-    def counters(self) -> dict[str, dict[str, int]]:
-        lines = [line.split() for line in self("counters").splitlines()]
-        return {host: {key: int(value) for key, value in (field.split("=") for field in fields)} for host, *fields in lines}
-
-    def multicast(self) -> dict[str, int]:
-        return {host: counted["multicast_packets"] for host, counted in self.counters().items()}
 
     def heard(self, to: str = GROUP, count: int = 200, sender: str = "a") -> dict[str, int]:
         """Who heard how many of so many datagrams that were sent to a group or address."""
@@ -189,10 +132,6 @@ class Lab:
         for agent in self._agents.values():
             assert agent.end() == 0
         self._agents = {}
-
-    def down(self):
-        with contextlib.suppress(mariner.Failed):  # it may be down
-            self("down", "--force")
 
 
 @pytest.fixture(scope="module")

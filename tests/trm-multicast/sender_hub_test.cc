@@ -225,7 +225,7 @@ TEST_F(SenderHubTest, SaysHowEachGetsItsPayloads) {
     ASSERT_TRUE(hub_.received(kOne, report, now_));
   }
   one = hub_.standing(kFlow, kOne).value();
-  EXPECT_TRUE(one.admitted && !one.out_since);
+  EXPECT_TRUE(one.admitted && one.alone && !one.out_since);
   const SenderHub::Standing two = hub_.standing(kFlow, kTwo).value();
   EXPECT_FALSE(two.admitted);
   EXPECT_EQ(two.out_since, since);
@@ -244,6 +244,7 @@ TEST_F(SenderHubTest, SaysHowEachGetsItsPayloads) {
 
 TEST_F(SenderHubTest, CountsWhatWentWhichWay) {
   begin();
+  EXPECT_FALSE(hub_.standing(kFlow, kOne)->alone);
   send("a", {kOne, kTwo, kThree}, 8192);
   send("b", {kOne}, 5000);
   send("c", {kOne, kTwo}, 100);

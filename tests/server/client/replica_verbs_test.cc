@@ -66,6 +66,16 @@ TEST_F(ReplicaVerbs, StatusShowsHowFarANodeIsWithWhatItMissed) {
   EXPECT_THAT(out, HasSubstr("4 GiB of 10 GiB (40 %), 100 MiB/s, about 1m2s left; #310"));
 }
 
+TEST_F(ReplicaVerbs, StatusShowsWhichWayWritesGo) {
+  control.cluster.mutable_volumes(0)->mutable_replicas(0)->set_payloads("multicast");
+  control.cluster.mutable_volumes(0)->mutable_replicas(2)->set_payloads("connection");
+  run({"replica", "status"});
+  EXPECT_THAT(out, HasSubstr("#500 is settled; writes come by multicast\n"));
+  EXPECT_THAT(out, HasSubstr("; writes come over its connection, not by multicast\n"));
+  run({"--json", "replica", "status"});
+  EXPECT_THAT(out, HasSubstr("\"payloads\":\"multicast\""));
+}
+
 TEST_F(ReplicaVerbs, WithoutVolumes) {
   control.cluster.clear_volumes();
   run({"replica", "status"});

@@ -113,6 +113,37 @@ TEST(Metrics, TheReplicasOfAVolumeOfACluster) {
                         "3\n"));
 }
 
+TEST(Metrics, Multicast) {
+  const auto text = metrics_text(
+      {.volumes = {{.volume = "db1", .multicast = {{"b", true}, {"c", false}}}},
+       .multicast = MulticastMetrics{.multicast_bytes = 8192,
+                                     .connection_bytes = 4096,
+                                     .replicas = {{.replica = "b",
+                                                   .repairs = 3,
+                                                   .repaired_bytes = 3000,
+                                                   .dismissals = {{"deaf", 1}, {"slow", 2}}}},
+                                     .malformed = 4,
+                                     .unknown = 5,
+                                     .forged = 6,
+                                     .overflows = 7}});
+  EXPECT_THAT(text, HasSubstr("mariner_multicast_payload_bytes_total{way=\"multicast\"} 8192\n"
+                              "mariner_multicast_payload_bytes_total{way=\"connection\"} 4096\n"));
+  EXPECT_THAT(text, HasSubstr("# TYPE mariner_multicast_repairs_total counter\n"
+                              "mariner_multicast_repairs_total{replica=\"b\"} 3\n"));
+  EXPECT_THAT(text, HasSubstr("mariner_multicast_repaired_bytes_total{replica=\"b\"} 3000\n"));
+  EXPECT_THAT(text, HasSubstr("# TYPE mariner_multicast_admitted gauge\n"
+                              "mariner_multicast_admitted{volume=\"db1\",replica=\"b\"} 1\n"
+                              "mariner_multicast_admitted{volume=\"db1\",replica=\"c\"} 0\n"));
+  EXPECT_THAT(text,
+              HasSubstr("mariner_multicast_dismissals_total{replica=\"b\",reason=\"deaf\"} 1\n"
+                        "mariner_multicast_dismissals_total{replica=\"b\",reason=\"slow\"} 2\n"));
+  EXPECT_THAT(text, HasSubstr("mariner_multicast_strange_datagrams_total{kind=\"malformed\"} 4\n"
+                              "mariner_multicast_strange_datagrams_total{kind=\"unknown\"} 5\n"
+                              "mariner_multicast_strange_datagrams_total{kind=\"forged\"} 6\n"));
+  EXPECT_THAT(text, HasSubstr("mariner_multicast_overflows_total 7\n"));
+  EXPECT_THAT(metrics_text({}), Not(HasSubstr("mariner_multicast_repairs_total{")));
+}
+
 TEST(Metrics, WhatIsNotKnownIsNotShown) {
   const auto text = metrics_text({.volumes = {{.volume = "db1"}}});
   EXPECT_THAT(text, Not(HasSubstr("mariner_oldest_recoverable_timestamp_seconds{")));
