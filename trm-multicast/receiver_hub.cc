@@ -15,7 +15,7 @@ void ReceiverHub::disconnected(ConnectionNumber connection) {
   if (found == connections_.end()) return;
   repaired_bytes_ += found->second->frames.repaired_bytes();
   while (!found->second->streams.empty()) {
-    close(*found->second, found->second->streams.begin()->first);
+    close(connection, *found->second, found->second->streams.begin()->first);
   }
   connections_.erase(found);
 }
@@ -57,7 +57,7 @@ Result<void> ReceiverHub::take(ConnectionNumber from, Connection& connection,
     return {};
   }
   const Result<void> taken = connection.frames.told(message);
-  if (taken && closes) close(connection, stream);
+  if (taken && closes) close(from, connection, stream);
   return taken;
 }
 
@@ -70,7 +70,8 @@ Result<void> ReceiverHub::open(ConnectionNumber from, Connection& connection,
     return Result<void>{};
   };
   const auto known = streams_.find(message.stream);
-  if (known != streams_.end() && known->second != from) {
+  if (known != streams_.end() && known->second.connection != from &&
+      known->second.key != message.key) {
     return refuse("a stream of another node has this number");
   }
   if (connection.refused.size() >= options_.streams_max) {
@@ -86,7 +87,7 @@ Result<void> ReceiverHub::open(ConnectionNumber from, Connection& connection,
   ++groups_.at(group);
   const Result<void> opened = connection.frames.told(FromSender(message));
   if (opened) {
-    streams_[message.stream] = from;
+    streams_[message.stream] = {from, message.key};
     connection.streams[message.stream] = group;
   } else if (--groups_.at(group) == 0) {
     groups_.erase(group);
@@ -95,11 +96,12 @@ Result<void> ReceiverHub::open(ConnectionNumber from, Connection& connection,
   return opened;
 }
 
-void ReceiverHub::close(Connection& connection, StreamId stream) {
+void ReceiverHub::close(ConnectionNumber from, Connection& connection, StreamId stream) {
   const auto found = connection.streams.find(stream);
   const Group group = found->second;
   connection.streams.erase(found);
-  streams_.erase(stream);
+  const auto owner = streams_.find(stream);
+  if (owner != streams_.end() && owner->second.connection == from) streams_.erase(owner);
   if (--groups_.at(group) > 0) return;
   groups_.erase(group);
   wires_.leave(group);
@@ -118,12 +120,13 @@ void ReceiverHub::datagram(std::span<const std::byte> bytes, Nanoseconds now) {
     ++strange_.unknown;
     return;
   }
-  Connection& connection = *connections_.at(found->second);
+  const ConnectionNumber from = found->second.connection;
+  Connection& connection = *connections_.at(from);
   if (connection.ended) return;
   const auto taken = connection.frames.datagram(*parsed, now);
   if (taken == StreamReceiver::Taken::kUnsealed) ++strange_.unsealed;
   if (taken == StreamReceiver::Taken::kNew && connection.frames.held() > 0) {
-    pump(found->second, connection, {});
+    pump(from, connection, {});
   }
 }
 

@@ -81,16 +81,23 @@ class ReceiverHub {
     bool ended = false;
   };
 
+  // Who is to have a stream's datagrams: the connection on which it was opened last, by who has its
+  // key. An older one of the same node may not be known to be gone yet.
+  struct Owner {
+    ConnectionNumber connection;
+    StreamKey key;
+  };
+
   Result<void> take(ConnectionNumber from, Connection& connection, const FromSender& message);
   Result<void> open(ConnectionNumber from, Connection& connection, const OpenStream& message);
-  void close(Connection& connection, StreamId stream);
+  void close(ConnectionNumber from, Connection& connection, StreamId stream);
   void pump(ConnectionNumber from, Connection& connection, const Result<void>& taken);
 
   Wires& wires_;
   const IncomingFrames::Options options_;
   std::map<ConnectionNumber, std::unique_ptr<Connection>> connections_;
-  std::map<StreamId, ConnectionNumber> streams_;
-  std::map<Group, int> groups_;  // streams of each
+  std::map<StreamId, Owner> streams_;
+  std::map<Group, int> groups_;  // streams of each, on all connections
   Strange strange_;
   std::uint64_t repaired_bytes_ = 0;  // of connections that are gone
 };

@@ -137,8 +137,34 @@ TEST_F(ReceiverHubTest, WhoCouldNotListenDoesWhenItIsAskedAgainAndCan) {
 
 TEST_F(ReceiverHubTest, ANumberThatAnotherNodeUsesIsNotTaken) {
   begin(kOne, 1);
-  hub_.told(kTwo, open(1));
+  OpenStream another = open(1);
+  another.key.key[0] = std::byte{1};
+  hub_.told(kTwo, another);
   EXPECT_EQ(said(), "cannot2 ");
+  hub_.disconnected(kOne);
+  EXPECT_EQ(said(), "leave:6003 ");
+}
+
+TEST_F(ReceiverHubTest, WhoHasDialledAnewIsHeardThereBeforeTheOldConnectionIsKnownToBeGone) {
+  begin(kOne, 1);
+  begin(kTwo, 1);
+  hub_.frame(kTwo, "a", reference(1), now_);
+  arrives(1);
+  EXPECT_EQ(said(), "a2:4096 ");
+  hub_.disconnected(kOne);
+  EXPECT_EQ(said(), "");
+  hub_.frame(kTwo, "b", reference(1), now_);
+  EXPECT_EQ(said(), "b2:4096 ");
+  hub_.told(kTwo, CloseStream{{1}});
+  EXPECT_EQ(said(), "leave:6003 ");
+}
+
+TEST_F(ReceiverHubTest, AStreamMayEndOnItsNewConnectionBeforeTheOldOneIsGone) {
+  begin(kOne, 1);
+  begin(kTwo, 1);
+  hub_.told(kTwo, CloseStream{{1}});
+  arrives(1);
+  EXPECT_EQ(hub_.strange_datagrams(), 1u);
   hub_.disconnected(kOne);
   EXPECT_EQ(said(), "leave:6003 ");
 }

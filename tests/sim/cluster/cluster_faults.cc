@@ -219,6 +219,7 @@ bool ClusterSim::may_lose(const Volume& volume, std::size_t index, std::uint32_t
 void ClusterSim::heal() {
   say("heal");
   faulty_ = false;
+  multicast_.heal();
   for (std::uint32_t a = 1; a <= nodes_; ++a) {
     for (std::uint32_t b = a + 1; b <= nodes_; ++b) network_.heal(machine(a).node, machine(b).node);
     Machine& one = machine(a);

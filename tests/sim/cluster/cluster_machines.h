@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tests/sim/cluster/cluster_sim.h"
+#include "tests/sim/cluster/sim_bus.h"
 
 namespace mariner::test {
 
@@ -35,6 +36,8 @@ struct ClusterSim::LoggerPart {
 
 struct ClusterSim::Life {
   SimStore store;
+  std::unique_ptr<SimWays> ways;
+  SimBus* bus = nullptr;  // `ways`, if it is one
   std::unique_ptr<manager::NodeLease> lease;
   std::unique_ptr<manager::ClusterView> view;
   std::vector<std::unique_ptr<LoggerPart>> loggers;  // by volume

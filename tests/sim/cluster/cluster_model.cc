@@ -30,14 +30,6 @@ Blocks blocks_at(const LoggedWrites& log, SequenceNumber at,
   return blocks;
 }
 
-replication::WriteRequest sim_write(BlockRange extent, std::uint64_t attempt) {
-  replication::WriteRequest request;
-  request.kind = replication::WriteKind::kZero;  // costs no payload
-  request.extent = extent;
-  request.target_time = {attempt};
-  return request;
-}
-
 std::uint64_t ClusterModel::begin(BlockRange extent) {
   attempts_.push_back({extent, {}, false, false});
   return attempts_.size() - 1;

@@ -1,7 +1,7 @@
 // What the simulated initiators know, and what must hold of it (design.md section 5).
 //
 // Every attempt to write has a number of its own, which its request carries through the protocol
-// (WriteRequest::target_time, which a plain write does not use). The first violation is kept.
+// (sim_payload.h). The first violation is kept.
 #pragma once
 
 #include <algorithm>
@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "replication/cluster_messages.h"
+#include "tests/sim/cluster/sim_payload.h"
 
 namespace mariner::test {
 
@@ -37,11 +38,6 @@ using LoggedWrites = std::map<SequenceNumber, LoggedWrite>;
 // short where these are new.
 [[nodiscard]] Blocks blocks_at(const LoggedWrites& log, SequenceNumber at,
                                const std::optional<std::set<std::uint64_t>>& only = std::nullopt);
-
-[[nodiscard]] replication::WriteRequest sim_write(BlockRange extent, std::uint64_t attempt);
-[[nodiscard]] inline std::uint64_t attempt_of(const replication::WriteRequest& request) {
-  return request.target_time.ns;
-}
 
 class ClusterModel {
  public:

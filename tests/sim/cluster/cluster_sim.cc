@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "tests/sim/cluster/cluster_machines.h"
+#include "tests/sim/cluster/connection_ways.h"
 
 namespace mariner::test {
 
@@ -29,6 +30,9 @@ ClusterSim::ClusterSim(std::uint64_t seed, Planted planted)
                  ? kAlone
                  : kLogger),
       network_(world_, random_),
+      multicast_(world_, random_, network_),
+      bus_(bus_of(seed)),
+      with_bus_(in_transport(planted) || seed % 2 == 0),
       cluster_(world_),
       trace_(std::getenv("MARINER_TEST_TRACE") != nullptr) {
   for (std::uint32_t node = 1; node <= nodes_; ++node) {
@@ -62,6 +66,32 @@ ClusterSim::ClusterSim(std::uint64_t seed, Planted planted)
   }
 }
 
+// What the transport is set to is the seed's.
+SimBus::Cluster ClusterSim::bus_of(std::uint64_t seed) {
+  trm::SenderHub::Options options;
+  constexpr std::uint64_t kWindows[] = {64u << 10, 256u << 10, 8u << 20};
+  options.stream.window_bytes = kWindows[seed / 8 % std::size(kWindows)];
+  options.stream.body_bytes_max = seed / 2 % 4 == 0 ? 1440 : 8940;
+  options.stream.rate.bytes_per_second_max = 20e6;
+  options.stream.membership.again_max = 3s;
+  options.encrypted = seed / 2 % 2 == 0;
+  return {.random = random_,
+          .network = network_,
+          .multicast = multicast_,
+          .bus = [this](NodeId node) -> SimBus* {
+            Life* const life = machine(node.value).life.get();
+            return life == nullptr ? nullptr : life->bus;
+          },
+          .directory = [this](VolumeId volume) -> const Directory& {
+            return volumes_[volume.value - 1]->directory;
+          },
+          .violation = [this](const std::string& what) { volumes_[0]->model.violation(what); },
+          .say = [this](const std::string& what) { say(what); },
+          .options = options,
+          .group_for_all = seed / 4 % 2 == 0,
+          .planted = planted_};
+}
+
 std::uint32_t ClusterSim::next_target(std::uint32_t node) const {
   do {
     node = node % nodes_ + 1;
@@ -87,6 +117,13 @@ void ClusterSim::start(std::uint32_t number) {
   node.start();
   one.life = std::make_unique<Life>(node, cluster_);
   Life& life = *one.life;
+  if (with_bus_) {
+    auto bus = std::make_unique<SimBus>(node, bus_);
+    life.bus = bus.get();
+    life.ways = std::move(bus);
+  } else {
+    life.ways = std::make_unique<ConnectionWays>(node, network_, bus_.directory);
+  }
   auto faults = life.store.memory().faults();
   faults.partitioned = one.store_cut;
   life.store.memory().set_faults(faults);
@@ -121,7 +158,7 @@ void ClusterSim::start(std::uint32_t number) {
           }));
     }
     life.targets.push_back(std::make_unique<TargetHost>(
-        node, random_, volume.model, network_, life.store, *life.lease, *life.view, volume.id,
+        node, random_, volume.model, *life.ways, life.store, *life.lease, *life.view, volume.id,
         volume.directory, planted_, stores(number)));
   }
   life.lease->start();
@@ -199,7 +236,8 @@ void ClusterSim::ask_history(std::uint32_t number, std::size_t volume, SequenceN
 // ---- initiators
 
 void ClusterSim::work_later(std::size_t worker) {
-  const auto delay = below(20) == 0 ? below(500'000) : below(70'000);
+  // (With the bus, which takes more than twice the work, there are fewer writes instead.)
+  const auto delay = below(20) == 0 ? below(500'000) : below(with_bus_ ? 105'000 : 70'000);
   world_.after(std::chrono::microseconds(delay), [this, worker] {
     if (working_) work(worker);
   });
@@ -352,9 +390,25 @@ std::uint64_t ClusterSim::acknowledged() const {
   return sum;
 }
 
+void ClusterSim::add_bus(Totals& totals) {
+  if (!with_bus_) return;
+  ++totals.runs_with_bus;
+  totals.bus.shared += bus_.totals.shared;
+  totals.bus.referring += bus_.totals.referring;
+  totals.bus.carried += bus_.totals.carried;
+  totals.bus.repaired += bus_.totals.repaired;
+  totals.bus.admitted += bus_.totals.admitted;
+  totals.bus.dismissed += bus_.totals.dismissed;
+  for (const auto& machine : machines_) {
+    if (machine != nullptr && machine->life != nullptr) machine->life.reset();
+  }
+  totals.bus.strange += bus_.totals.strange;
+}
+
 std::string ClusterSim::run(Totals& totals) {
   for (std::size_t worker = 0; worker < workers_.size(); ++worker) work_later(worker);
   fault_later();
+  if (with_bus_) multicast_.disturb_later();
   world_.advance(kRun);
   while (faults_ < kFaultsMin || acknowledged() < kWritesMin) world_.advance(1s);
   heal();
@@ -381,6 +435,7 @@ std::string ClusterSim::run(Totals& totals) {
   totals.disks_replaced += disks_replaced_;
   totals.journals_replaced += journals_replaced_;
   totals.given_up += given_up_;
+  add_bus(totals);
   totals.seconds += static_cast<std::uint64_t>(
       std::chrono::duration_cast<std::chrono::seconds>(world_.monotonic_time()).count());
   return violated;

@@ -4,7 +4,9 @@
 // (cluster_model.h).
 //
 // The protocol's code is the production code: the roles of replication/, lease, view and election
-// of server/manager. Clock, network, disks, the shared store and the initiators are simulated.
+// of server/manager, and, with every other seed, encoding and multicast between the nodes
+// (sim_bus.h); without, each conversation has a connection of its own (connection_ways.h). Clock,
+// networks, disks, the shared store and the initiators are simulated.
 #pragma once
 
 #include <array>
@@ -13,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/sim/cluster/sim_bus.h"
 #include "tests/sim/cluster/sim_log.h"
 #include "tests/sim/cluster/sim_store.h"
 #include "tests/sim/cluster/target_host.h"
@@ -36,6 +39,8 @@ class ClusterSim {
     std::uint64_t journals_replaced = 0;  // of these, while they were all that was kept
     std::uint64_t given_up = 0;           // times that a log gave up what the images have
     std::uint64_t seconds = 0;            // virtual
+    std::uint64_t runs_with_bus = 0;
+    BusTotals bus;
   };
 
   ClusterSim(std::uint64_t seed, Planted planted);
@@ -78,12 +83,15 @@ class ClusterSim {
   [[nodiscard]] std::uint32_t next_target(std::uint32_t node) const;
   Machine& machine(std::uint32_t node) { return *machines_[node - 1]; }
   std::uint64_t below(std::uint64_t bound) { return random_() % bound; }
+  [[nodiscard]] SimBus::Cluster bus_of(std::uint64_t seed);
   void start(std::uint32_t node);
   void crash(std::uint32_t node);
   void ask_history(std::uint32_t node, std::size_t volume, SequenceNumber from, SequenceNumber to,
                    std::function<void(const Blocks*)> answer);
 
   const Blocks* other_image(std::uint32_t node, std::size_t volume, SequenceNumber base);
+
+  void add_bus(Totals& totals);
 
   void work_later(std::size_t worker);
   void work(std::size_t worker);
@@ -108,6 +116,9 @@ class ClusterSim {
   const Planted planted_;
   const std::uint32_t nodes_;
   SimNetwork network_;
+  SimMulticast multicast_;
+  SimBus::Cluster bus_;
+  const bool with_bus_;
   manager::MemoryCluster cluster_;
   std::vector<std::unique_ptr<Volume>> volumes_;
   std::array<std::unique_ptr<Machine>, kNodesMax> machines_;

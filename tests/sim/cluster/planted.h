@@ -24,7 +24,16 @@ enum class Planted : std::uint8_t {
   kBuiltFromLogAlone,        // an image is built anew from what the log still has, and no more
   kEmptyJournalCounts,       // a journal that was set up anew passes for one that took part
   kReadFromAnyImage,         // a target that stores nothing reads where nobody waits for a commit
+  kHandedOnIncomplete,       // a frame is handed on before its payload has come
+  kPayloadReused,            // a payload's memory is written anew before it was sent
+  kStreamReused,             // who begins anew has the streams' numbers and keys of before
 };
+
+// In what carries messages, so that there has to be such.
+constexpr bool in_transport(Planted planted) {
+  return planted == Planted::kHandedOnIncomplete || planted == Planted::kPayloadReused ||
+         planted == Planted::kStreamReused;
+}
 
 constexpr std::string_view name_of(Planted planted) {
   switch (planted) {
@@ -44,6 +53,9 @@ constexpr std::string_view name_of(Planted planted) {
     case Planted::kEmptyJournalCounts: return "taken back beside an empty journal";
     case Planted::kReadFromAnyImage: return "read from an image that is behind";
     case Planted::kCommittedBeforeCaughtUp: return "caught up before it was";
+    case Planted::kHandedOnIncomplete: return "frames handed on before their payloads";
+    case Planted::kPayloadReused: return "a payload's memory reused before it was sent";
+    case Planted::kStreamReused: return "an older epoch's datagrams taken for this one's";
   }
   return "?";
 }

@@ -31,20 +31,21 @@ void SimConnection::send(Side from, UniqueFunction<void()> arrives) {
   to.last_arrival = std::max(to.last_arrival, now + network_->delay());
   network_->world_.after(to.last_arrival - now,
                          [self = shared_from_this(), side = other(from),
-                          work = to.node->guarded(std::move(arrives), number_)]() mutable {
-                           self->network_->deliver(self, side, std::move(work));
+                          what = Arriving{to.node->life(), std::move(arrives)}]() mutable {
+                           self->network_->deliver(self, side, what);
                          });
 }
 
-void SimNetwork::deliver(const SimConnectionPtr& connection, Side to, UniqueFunction<void()> work) {
+void SimNetwork::deliver(const SimConnectionPtr& connection, Side to,
+                         SimConnection::Arriving& what) {
   SimConnection::End& end = connection->end(to);
   if (connection->broken_ || !end.open) return;
   if (partitioned(*connection->ends_[0].node, *connection->ends_[1].node) ||
       !end.arriving.empty()) {
-    end.arriving.push_back(std::move(work));
+    end.arriving.push_back(std::move(what));
     return;
   }
-  work();
+  end.node->run(what.life, connection->number_, what.work);
 }
 
 // The end comes behind what was sent before, through the same network.
@@ -109,8 +110,10 @@ void SimNetwork::heal(const SimNode& a, const SimNode& b) {
   for (const auto& connection : connections(
            [&](const SimNode& x, const SimNode& y) { return pair_of(x, y) == pair_of(a, b); })) {
     for (const Side side : {Side::kDialled, Side::kAccepted}) {
-      for (auto& work : std::exchange(connection->end(side).arriving, {})) {
-        if (!connection->broken_ && connection->end(side).open) work();
+      SimConnection::End& end = connection->end(side);
+      for (auto& what : std::exchange(end.arriving, {})) {
+        if (connection->broken_ || !end.open) continue;
+        end.node->run(what.life, connection->number_, what.work);
       }
     }
   }

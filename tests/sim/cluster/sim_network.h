@@ -35,11 +35,15 @@ class SimConnection : public std::enable_shared_from_this<SimConnection> {
 
  private:
   friend class SimNetwork;
+  struct Arriving {
+    std::uint64_t life = 0;  // of the node, when it was sent
+    UniqueFunction<void()> work;
+  };
   struct End {
     SimNode* node = nullptr;
     bool open = true;
     UniqueFunction<void()> closed;
-    std::deque<UniqueFunction<void()>> arriving;  // while the network does not let them through
+    std::deque<Arriving> arriving;  // while the network does not let them through
     std::chrono::nanoseconds last_arrival{0};
   };
   End& end(Side side) { return ends_[side == Side::kDialled ? 0 : 1]; }
@@ -82,7 +86,7 @@ class SimNetwork {
   }
   std::chrono::nanoseconds delay();
   void deliver(const SimConnectionPtr& connection, SimConnection::Side to,
-               UniqueFunction<void()> work);
+               SimConnection::Arriving& what);
   void break_connection(const SimConnectionPtr& connection, std::chrono::nanoseconds until_noticed);
   void tell_closed(const SimConnectionPtr& connection, SimConnection::Side side,
                    std::chrono::nanoseconds delay);

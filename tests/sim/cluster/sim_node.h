@@ -36,14 +36,19 @@ class SimNode final : public Executor {
   [[nodiscard]] UniqueFunction<void()> guarded(UniqueFunction<void()> work,
                                                std::uint64_t channel = 0) {
     return [this, channel, life = life_, work = std::move(work)]() mutable {
-      if (life != life_) return;
-      if (paused_) {
-        held_[channel].push_back(std::move(work));
-      } else {
-        work();
-      }
+      run(life, channel, work);
     };
   }
+  // The same, now, of what was for life `life`.
+  void run(std::uint64_t life, std::uint64_t channel, UniqueFunction<void()>& work) {
+    if (life != life_) return;
+    if (paused_) {
+      held_[channel].push_back(std::move(work));
+    } else {
+      work();
+    }
+  }
+  [[nodiscard]] std::uint64_t life() const { return life_; }
 
   void crash() {
     ++life_;

@@ -3,53 +3,22 @@
 #include <algorithm>
 #include <utility>
 
+#include "proto/check.h"
+
 namespace mariner::test {
 
 using replication::CoordinatorHost;
 using replication::CoordinatorRole;
 using replication::NodeId;
-using Side = SimConnection::Side;
 
-StoragePart::StoragePart(SimNode& node, std::mt19937_64& random, StorageDisk& disk, VolumeId volume,
-                         Planted planted_in, SimStorage::AskHistory ask)
-    : storage(
-          node, random, disk, planted_in, std::move(ask),
-          [this](SequenceNumber durable, std::uint64_t granted) {
-            host.durable(durable);
-            host.granted(granted);
-            reads.look();
-          },
-          [this] { host.outlived(); }),
-      host({volume, disk.promised, disk.durable, disk.spill ? disk.spill->kept : SequenceNumber{}},
-           node, storage, storage),
-      reads(node, storage, host),
-      planted(planted_in) {
-  host.granted(SimStorage::kLagBytesMax);
-}
-
-void StoragePart::received(replication::ConnectionId from, replication::ToStorage message) {
-  if (planted == Planted::kEpochNotChecked && host.role().heard() != from) {
-    if (auto* write = std::get_if<replication::WriteMessage>(&message)) {
-      storage.prepare(*write);
-      return;
-    }
-  }
-  if (auto* resume = std::get_if<replication::Resume>(&message);
-      resume != nullptr && planted == Planted::kNotStartedOver) {
-    resume->start_over = false;
-  }
-  host.received(from, std::move(message));
-  reads.look();
-}
-
-TargetHost::TargetHost(SimNode& node, std::mt19937_64& random, ClusterModel& model,
-                       SimNetwork& network, manager::ClusterStore& store,
-                       const manager::NodeLease& lease, const manager::ClusterView& view,
-                       VolumeId volume, const Directory& directory, Planted planted, bool stores)
+TargetHost::TargetHost(SimNode& node, std::mt19937_64& random, ClusterModel& model, SimWays& ways,
+                       manager::ClusterStore& store, const manager::NodeLease& lease,
+                       const manager::ClusterView& view, VolumeId volume,
+                       const Directory& directory, Planted planted, bool stores)
     : node_(node),
       random_(random),
       model_(model),
-      network_(network),
+      ways_(ways),
       lease_(lease),
       directory_(directory),
       planted_(planted),
@@ -69,7 +38,7 @@ TargetHost::TargetHost(SimNode& node, std::mt19937_64& random, ClusterModel& mod
 
 TargetHost::~TargetHost() {
   current_.reset();
-  for (auto& [node, way] : ways_) way.down();
+  for (auto& [node, image] : images_) image.down();
 }
 
 void TargetHost::elected(const manager::VolumeRecord& record) {
@@ -113,98 +82,100 @@ void TargetHost::elected(const manager::VolumeRecord& record) {
                                   }});
   current_ = std::make_unique<cluster::RemoteCurrent>(
       *coordinator_, node_,
-      [this](NodeId node) -> cluster::RemoteHistory& { return ways_.at(node); });
-  for (const NodeId node : record.storages) ways_.try_emplace(node, volume_);
-  connect_log(record.logger);
+      [this](NodeId node) -> cluster::RemoteHistory& { return images_.at(node); });
+  for (const NodeId node : record.storages) images_.try_emplace(node, volume_);
+  std::vector<NodeId> others = record.storages;
+  others.push_back(record.logger);
+  std::erase(others, node_.id());
+  ways_.coordinates(volume_, others);
+  connect(record.logger, true);
   if (record.away) {
-    for (const NodeId node : record.storages) connect_log(node);
+    for (const NodeId node : record.storages) connect(node, true);
   }
-  for (const NodeId node : record.storages) connect_storage(node);
+  for (const NodeId node : record.storages) connect(node, false);
 }
 
 void TargetHost::deposed() {
   ++term_;
   current_.reset();
-  for (auto& [node, way] : ways_) way.down();
+  for (auto& [node, image] : images_) image.down();
   coordinator_.reset();
   for (auto* links : {&logs_, &storages_}) {
     for (auto& [node, link] : *links) {
-      if (link.connection != nullptr) link.connection->close(Side::kDialled);
+      if (link.conversation != nullptr) link.conversation->close();
     }
     links->clear();
   }
+  ways_.rests(volume_);
 }
 
-// `find` gives the other side's host, or null: it is not there now.
-template <typename Message, typename Find>
-void TargetHost::connect(Links links, NodeId to, Find find, Joined joined, Lost lost) {
+bool TargetHost::is_open(bool logger, NodeId to, std::uint64_t number) {
+  const auto link = links(logger).find(to);
+  return link != links(logger).end() && link->second.number == number;
+}
+
+// What comes of an earlier term, or of a conversation that is over, is not heard.
+SimWays::Heard TargetHost::heard(NodeId from, bool logger, std::uint64_t number) {
+  const auto is_open = [=, this, term = term_] {
+    return term == term_ && this->is_open(logger, from, number);
+  };
+  return {[=, this](replication::ToCoordinator message) {
+            if (is_open()) received(from, logger, std::move(message));
+          },
+          [=, this](const cluster::HistoryFrame& frame) {
+            if (!is_open()) return;
+            auto answer = cluster::decode_answer(frame.header, received_payload(frame.payload));
+            CHECK(answer.has_value() && images_.at(from).received(*std::move(answer)).has_value());
+          },
+          [=, this] {
+            if (is_open()) lost(from, logger);
+          }};
+}
+
+void TargetHost::connect(NodeId to, bool logger) {
   node_.after(std::chrono::milliseconds(1 + random_() % 50), [=, this, term = term_] {
-    if (term != term_ || (this->*links).contains(to)) return;
-    auto* const host = find(to);
-    const bool own = to == node_.id();
-    const SimConnectionPtr connection =
-        host == nullptr || own ? nullptr : network_.connect(node_, directory_.node(to));
-    if (host == nullptr || (connection == nullptr && !own)) {
-      return connect<Message>(links, to, find, joined, lost);
-    }
-    const auto is_open = [=, this, number = ++last_link_] {
-      const auto link = (this->*links).find(to);
-      return term == term_ && link != (this->*links).end() && link->second.number == number;
-    };
-    const auto heard = [=, this](const Message& message) {
-      if (is_open()) coordinator_->received(to, message);
-    };
-    Link& link = (this->*links)[to];
-    link.number = last_link_;
-    link.connection = connection;
-    if (own) {
-      link.id = host->accept([this, heard](const Message& message) {
-        node_.post([heard, message] { heard(message); });
-      });
+    if (term != term_ || links(logger).contains(to)) return;
+    Link link{.number = ++last_link_, .conversation = nullptr, .own = {}};
+    SimWays::Heard hear = heard(to, logger, link.number);
+    if (to == node_.id()) {
+      const auto answer = [this, told = std::move(hear.told)](const auto& message) {
+        node_.post([told, message] { told(replication::widen(message)); });
+      };
+      link.own =
+          logger ? directory_.log(to)->accept(answer) : directory_.storage(to)->host.accept(answer);
     } else {
-      link.id = host->accept([connection, heard](const Message& message) {
-        connection->send(Side::kAccepted, [heard, message] { heard(message); });
-      });
-      connection->on_closed(Side::kAccepted, [find, to, id = link.id] {
-        if (auto* there = find(to)) there->closed(id);
-      });
-      connection->on_closed(Side::kDialled, [=, this] {
-        if (is_open()) (this->*lost)(to);
-      });
+      const bool asks = !logger && !stores_;
+      link.conversation = ways_.begin({to, volume_, logger, asks}, std::move(hear));
+      if (link.conversation == nullptr) return connect(to, logger);
     }
-    if (links == &TargetHost::storages_ && !stores_) open_way(to);
-    (coordinator_.get()->*joined)(to);
+    links(logger)[to] = std::move(link);
+    if (logger) return coordinator_->logger_connected(to);
+    if (!stores_) open_way(to);
+    coordinator_->storage_connected(to);
   });
 }
 
-void TargetHost::connect_log(NodeId to) {
-  connect<replication::FromLogger>(
-      &TargetHost::logs_, to,
-      [directory = &directory_](NodeId node) { return directory->log(node); },
-      &CoordinatorHost::logger_connected, &TargetHost::log_lost);
+void TargetHost::received(NodeId from, bool logger, replication::ToCoordinator message) {
+  if (logger) {
+    auto told = replication::from_logger(std::move(message));
+    CHECK(told.has_value());
+    coordinator_->received(from, std::move(*told));
+  } else {
+    const auto told = replication::from_storage(std::move(message));
+    CHECK(told.has_value());
+    coordinator_->received(from, *told);
+  }
 }
 
-void TargetHost::connect_storage(NodeId to) {
-  connect<replication::FromStorage>(
-      &TargetHost::storages_, to,
-      [directory = &directory_](NodeId node) {
-        StoragePart* const part = directory->storage(node);
-        return part == nullptr ? nullptr : &part->host;
-      },
-      &CoordinatorHost::storage_connected, &TargetHost::storage_lost);
-}
-
-void TargetHost::log_lost(NodeId node) {
-  logs_.erase(node);
-  coordinator_->logger_disconnected(node);
-  connect_log(node);
-}
-
-void TargetHost::storage_lost(NodeId node) {
-  storages_.erase(node);
-  coordinator_->storage_disconnected(node);
-  ways_.at(node).down();
-  connect_storage(node);
+void TargetHost::lost(NodeId node, bool logger) {
+  links(logger).erase(node);
+  if (logger) {
+    coordinator_->logger_disconnected(node);
+  } else {
+    coordinator_->storage_disconnected(node);
+    images_.at(node).down();
+  }
+  connect(node, logger);
 }
 
 void TargetHost::send_log(NodeId node, const replication::ToLogger& message) {
@@ -223,12 +194,8 @@ void TargetHost::send_log(NodeId node, const replication::ToLogger& message) {
   }
   const auto link = logs_.find(node);
   if (link == logs_.end()) return;
-  if (node == node_.id()) return directory_.log(node)->received(link->second.id, message);
-  link->second.connection->send(Side::kDialled,
-                                [directory = &directory_, node, id = link->second.id, message] {
-                                  if (replication::LoggerHost* log = directory->log(node))
-                                    log->received(id, message);
-                                });
+  if (node == node_.id()) return directory_.log(node)->received(link->second.own, message);
+  link->second.conversation->tell(replication::widen(message));
 }
 
 void TargetHost::fetch(SequenceNumber from, SequenceNumber to,
@@ -243,40 +210,31 @@ void TargetHost::send_storage(NodeId node, const replication::ToStorage& message
   const auto link = storages_.find(node);
   if (link == storages_.end()) return;
   if (node == node_.id()) {
-    directory_.storage(node)->received(link->second.id, message);
-    return;
+    return directory_.storage(node)->received(link->second.own, message);
   }
-  link->second.connection->send(Side::kDialled,
-                                [directory = &directory_, node, id = link->second.id, message] {
-                                  if (StoragePart* part = directory->storage(node))
-                                    part->received(id, message);
-                                });
+  link->second.conversation->tell(replication::widen(message));
 }
 
-void TargetHost::reopen_log(NodeId node, const Error& /*why*/) {
-  const auto link = logs_.find(node);
-  if (link == logs_.end()) return;
-  if (link->second.connection != nullptr) {
-    link->second.connection->close(Side::kDialled);
+// The coordinator knows already.
+void TargetHost::end(NodeId node, bool logger) {
+  const auto found = links(logger).find(node);
+  if (found == links(logger).end()) return;
+  const Link link = std::move(found->second);
+  links(logger).erase(found);
+  if (link.conversation != nullptr) {
+    link.conversation->close();
+  } else if (logger) {
+    directory_.log(node)->closed(link.own);
   } else {
-    directory_.log(node)->closed(link->second.id);
+    directory_.storage(node)->host.closed(link.own);
   }
-  logs_.erase(link);
-  connect_log(node);
+  if (!logger) images_.at(node).down();
+  connect(node, logger);
 }
 
-void TargetHost::reopen_storage(NodeId node, const Error& /*why*/) {
-  const auto link = storages_.find(node);
-  if (link == storages_.end()) return;
-  if (link->second.connection != nullptr) {
-    link->second.connection->close(Side::kDialled);
-  } else {
-    directory_.storage(node)->host.closed(link->second.id);
-  }
-  storages_.erase(link);
-  ways_.at(node).down();
-  connect_storage(node);
-}
+void TargetHost::reopen_log(NodeId node, const Error& /*why*/) { end(node, true); }
+
+void TargetHost::reopen_storage(NodeId node, const Error& /*why*/) { end(node, false); }
 
 bool TargetHost::write(BlockRange extent, std::uint64_t attempt,
                        std::function<void(const Result<replication::Stamp>&)> done) {
@@ -292,25 +250,9 @@ bool TargetHost::write(BlockRange extent, std::uint64_t attempt,
 
 // Questions travel with the conversation.
 void TargetHost::open_way(NodeId to) {
-  const Link& link = storages_.at(to);
-  const auto is_open = [this, to, term = term_, connection = link.connection] {
-    const auto now = storages_.find(to);
-    return term == term_ && now != storages_.end() && now->second.connection == connection;
-  };
-  directory_.storage(to)->reads.connected(
-      link.id,
-      [this, to, is_open, connection = link.connection](const cluster::HistoryFrame& frame) {
-        connection->send(Side::kAccepted, [this, to, is_open, frame] {
-          if (!is_open()) return;
-          auto answer = cluster::decode_answer(frame.header, received_payload(frame.payload));
-          CHECK(answer.has_value() && ways_.at(to).received(*std::move(answer)).has_value());
-        });
-      });
-  ways_.at(to).up([directory = &directory_, to, connection = link.connection,
-                   id = link.id](const cluster::HistoryFrame& frame) {
-    connection->send(Side::kDialled, [directory, to, id, frame] {
-      if (StoragePart* part = directory->storage(to)) part->reads.asked(id, frame);
-    });
+  images_.at(to).up([this, to](const cluster::HistoryFrame& frame) {
+    const auto link = storages_.find(to);
+    if (link != storages_.end()) link->second.conversation->ask(frame);
     return true;
   });
 }
@@ -327,7 +269,7 @@ bool TargetHost::read_elsewhere(std::uint64_t block, std::function<void(BlockVal
   if (planted_ == Planted::kReadFromAnyImage) {
     const Payload to = Payload::allocate(kBlockBytes);
     Payload filled = to;
-    ways_.at(record_.storages[random_() % 2])
+    images_.at(record_.storages[random_() % 2])
         .read_current({Lbn{block}, {1}}, {}, record_.epoch, filled.bytes(),
                       [answer, to](const Result<void>& read) {
                         if (read) answer(PayloadSlice{to, 0, kBlockBytes});
