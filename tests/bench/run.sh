@@ -29,7 +29,7 @@ case $name in
   target) needs="marinerd mariner mariner-iscsi-load" ;;
   conformance) needs="marinerd mariner" ;;
   replication) needs="marinerd mariner mariner-naive-marinerd mariner-iscsi-load" ;;
-  trm) needs="mariner-trm-load mariner-trm-forge" ;;
+  trm) needs="mariner-trm-load mariner-trm-forge marinerd mariner mariner-iscsi-load" ;;
   log) needs="mariner-log-load mariner-log-recovery" ;;
   simdisk) needs=mariner-simdisk ;;
   index)

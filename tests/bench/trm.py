@@ -10,8 +10,11 @@ import dataclasses
 import signal
 import statistics
 import sys
+import pathlib
+import tempfile
 
 import curve
+import trm_end_to_end
 from results import OUT, Row, describe, header, line, machine, say, write_json
 from trm_faults import Faults
 from trm_lab import BYSTANDER, CONNECTIONS, MULTICAST, PLAIN, RECEIVERS, TrmLab, is_exact, payload_rate, wire_share
@@ -25,7 +28,7 @@ OF_THEORY, LATENCY_MAX, CPU_MAX = 0.98, 1.05, 0.6
 WIRE_MAX = {1500: 1.09, 9000: 1.04}
 # The dissertation's, section 4.6.7: measured, and in theory.
 PAPER = {"100mbit": (2.70, 2.72), "aggregate of 8, 1 Gbit/s": (2.68, 2.73)}
-PARTS = ("throughput", "wire", "aggregation", "files", "latency", "cpu", "faults", "forged")
+PARTS = ("throughput", "wire", "aggregation", "files", "latency", "cpu", "faults", "forged", "end_to_end")
 
 NOTES = """\
 - A sender, three receivers and a bystander are network namespaces on one machine, with a cable each to a bridge that snoops
@@ -96,7 +99,8 @@ class Bench:
             faults = Faults(lab, self.scale)
             if "faults" in self.parts:
                 faults.measure()
-            self._bystander(lab, before)
+            if self.runs:
+                self._bystander(lab, before)
             if "forged" in self.parts:  # last: there the bystander joins
                 faults.measure_forged()
             self.rows += faults.rows
@@ -104,6 +108,8 @@ class Bench:
         if "wire" in self.parts:
             with TrmLab("100mbit", 9000) as lab:
                 self._wire(lab)
+        if "end_to_end" in self.parts:
+            self._end_to_end()
 
     def _run(self, lab: TrmLab, key: str, way: str, seconds: float | None = None, **options) -> dict:
         if "outstanding" not in options:
@@ -231,6 +237,14 @@ class Bench:
         self._row("bystander", "payload datagrams that a bystander got (less is better)", "", lab.multicast_packets(BYSTANDER) - before, members or None,
                   "that each receiver got", self.scale.seconds, goal=0, less_is_better=True)
 
+    def _end_to_end(self):
+        scale = trm_end_to_end.Scale(self.scale.name, self.scale.rounds, 1 if self.scale is FULL else 0.3, self.scale.seconds, 256 * MIB if self.scale is FULL else 64 * MIB)
+        with tempfile.TemporaryDirectory(prefix="trm-", dir=OUT) as folder:
+            end_to_end = trm_end_to_end.EndToEnd(scale, pathlib.Path(folder))
+            end_to_end.measure()
+        self.rows += end_to_end.rows()
+        self.runs |= {f"end_to_end.{key}": runs for key, runs in end_to_end.runs.items()}
+
     # -- what comes of it --------------------------------------------------------------------------
 
     def draw(self):
@@ -250,7 +264,7 @@ class Bench:
             verdict = "" if row.goal is None else ", holds" if record["holds"] else f", does not hold{'; ' + record['lacks'] if record['lacks'] else ''}"
             lines.append(line(row.what, f"**{_figure(row.ours)} {row.unit}**", f"{_figure(row.rival)} {row.unit} ({row.rival_name})", seen, goal + verdict))
         notes = NOTES.format(rounds=self.scale.rounds, seconds=self.scale.seconds, outstanding=OUTSTANDING)
-        return "\n\n".join(["\n".join(lines), notes, "Measured on " + describe(about)])
+        return "\n\n".join(["\n".join(lines), notes + "\n" + trm_end_to_end.NOTES, "Measured on " + describe(about)])
 
 
 def _mb(value: float | None) -> float | None:
