@@ -11,6 +11,7 @@ using std::chrono::duration;
 
 // Of the base, in the phases of a cycle.
 constexpr std::array kGains = {1.25, 0.8, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0};
+constexpr int kDrainPhase = 1;
 constexpr double kStartingGain = 2.0;
 constexpr int kFlatPhasesMax = 3;
 // A sample is of at least so much.
@@ -125,6 +126,8 @@ void RateControl::next_phase(Nanoseconds now) {
   const bool busy = std::exchange(phase_busy_, false);
   if (!starting_) {
     phase_ = (phase_ + 1) % static_cast<int>(kGains.size());
+    // Who never had more to send than the pace allowed has queued nothing that is to be drained.
+    if (phase_ == kDrainPhase && !busy) ++phase_;
     return;
   }
   if (base() >= best_ * 1.25) {
@@ -132,7 +135,7 @@ void RateControl::next_phase(Nanoseconds now) {
     flat_phases_ = 0;
   } else if (busy && ++flat_phases_ >= kFlatPhasesMax) {
     starting_ = false;
-    phase_ = 1;  // drain
+    phase_ = kDrainPhase;
   }
 }
 
