@@ -68,7 +68,7 @@ class ClusterMulticast {
   Executor& executor_;
   Log& log_;
   const cluster::PeerBus* bus_ = nullptr;
-  std::map<std::string, LogLimiter> reports_;  // by what is said
+  std::map<std::string, LogLimiter> reports_;  // by node and group
 };
 
 }  // namespace mariner::node
