@@ -124,6 +124,15 @@ std::vector<ClusterMulticast::Trouble> ClusterMulticast::troubles(
   return all;
 }
 
+std::optional<ClusterMulticast::Trouble> ClusterMulticast::trouble_of_hearing() const {
+  const std::uint64_t overflows = bus_->multicast()->overflowed();
+  if (overflows == 0) return std::nullopt;
+  return Trouble{fmt::format("the kernel had no room for {} datagrams since the start", overflows),
+                 "they were sent again; where the number grows under usual load, let sockets have "
+                 "larger buffers (sysctl net.core.rmem_max=8388608, then restart marinerd), and "
+                 "look whether this node's processors are busy"};
+}
+
 web::MulticastMetrics ClusterMulticast::metrics(const std::vector<Receiver>& others) const {
   web::MulticastMetrics out;
   const cluster::Multicast& multicast = *bus_->multicast();
