@@ -212,6 +212,10 @@ void SenderHub::carry_out(Stream& stream, Nanoseconds now) {
       ++counters.repairs;
       counters.repaired_bytes += repair->part.length;
       hand_over(peer, repair->part.length);
+    } else if (std::holds_alternative<OpenStream>(told.message)) {
+      // Asked again, whether it can listen.
+      stream.standings[told.receiver].why.reset();
+      stream.standings[told.receiver].reason.clear();
     }
     wires_.tell(peer, told.message);
   }
@@ -302,6 +306,12 @@ Result<void> SenderHub::received(PeerNumber from, const FromReceiver& message, N
   if (!index) {
     return Error{ErrorCode::kProtocol, "a node speaks of multicast stream " +
                                            std::to_string(id.value) + ", which is not for it"};
+  }
+  if (const auto* cannot = std::get_if<CannotListen>(&message)) {
+    // (Which changes nothing if it said the same before.)
+    Standing& standing = (*found)->standings[*index];
+    standing.why = Dismissal::kCannotListen;
+    standing.reason = std::string(describe(Dismissal::kCannotListen)) + ": " + cannot->reason;
   }
   return (*found)->sender.received(*index, message, now);
 }

@@ -295,6 +295,7 @@ void ClusterControl::examine_multicast(api::DoctorAnswer& out) const {
       told.insert(std::move(each));
     }
   }
+  if (auto trouble = node_.multicast_->trouble_of_hearing()) told.insert(*std::move(trouble));
   const auto find = [&out](const char* level, const std::string& found, const std::string& advice) {
     api::Finding& finding = *out.add_findings();
     finding.set_check("multicast");

@@ -11,6 +11,7 @@ namespace mariner::node {
 namespace {
 
 constexpr std::size_t kReportsMax = 256;
+constexpr std::uint32_t kLinesMax = 10;  // a minute, of one node and group
 constexpr double kBitsPerByte = 8;
 
 std::string text_of(const trm::Group& group) {
@@ -70,14 +71,15 @@ std::optional<trm::Group> ClusterMulticast::group_of(
   return found != volumes.end() && found->group ? *found->group : config_.group;
 }
 
-// That a connection has ended is told elsewhere.
+// That a connection has ended is told elsewhere. (Both directions have one limit, so that the last
+// line of a node that does not change all the time is true.)
 void ClusterMulticast::changed(const std::string& node, const trm::SenderHub::Change& change) {
   if (!change.admitted && change.why == trm::Dismissal::kDisconnected) return;
   const std::string group = text_of(change.group);
-  const std::string key = fmt::format("{} {} {}", node, group, change.reason);
   if (reports_.size() >= kReportsMax) reports_.clear();
   LogLimiter& limiter =
-      reports_.try_emplace(key, LogLimiter::Options{.lines_max = 1}).first->second;
+      reports_.try_emplace(node + " " + group, LogLimiter::Options{.lines_max = kLinesMax})
+          .first->second;
   const auto [write, untold] = limiter.admit(executor_.monotonic_time());
   if (!write) return;
   if (change.admitted) {
@@ -120,6 +122,15 @@ std::vector<ClusterMulticast::Trouble> ClusterMulticast::troubles(
          advice_for(standing->why, each.name, group)});
   }
   return all;
+}
+
+std::optional<ClusterMulticast::Trouble> ClusterMulticast::trouble_of_hearing() const {
+  const std::uint64_t overflows = bus_->multicast()->overflowed();
+  if (overflows == 0) return std::nullopt;
+  return Trouble{fmt::format("the kernel had no room for {} datagrams since the start", overflows),
+                 "they were sent again; where the number grows under usual load, let sockets have "
+                 "larger buffers (sysctl net.core.rmem_max=8388608, then restart marinerd), and "
+                 "look whether this node's processors are busy"};
 }
 
 web::MulticastMetrics ClusterMulticast::metrics(const std::vector<Receiver>& others) const {

@@ -56,6 +56,9 @@ class ClusterMulticast {
   [[nodiscard]] std::vector<Trouble> troubles(VolumeId volume, const trm::Group& group,
                                               const std::vector<Receiver>& others) const;
 
+  // Of what this node hears.
+  [[nodiscard]] std::optional<Trouble> trouble_of_hearing() const;
+
   // `others`: all nodes but this one.
   [[nodiscard]] web::MulticastMetrics metrics(const std::vector<Receiver>& others) const;
   [[nodiscard]] std::vector<web::MulticastReceiverMetrics> metrics_of(
@@ -68,7 +71,7 @@ class ClusterMulticast {
   Executor& executor_;
   Log& log_;
   const cluster::PeerBus* bus_ = nullptr;
-  std::map<std::string, LogLimiter> reports_;  // by what is said
+  std::map<std::string, LogLimiter> reports_;  // by node and group
 };
 
 }  // namespace mariner::node

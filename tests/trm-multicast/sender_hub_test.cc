@@ -231,6 +231,12 @@ TEST_F(SenderHubTest, SaysHowEachGetsItsPayloads) {
   EXPECT_EQ(two.out_since, since);
   EXPECT_EQ(two.why, Dismissal::kCannotListen);
   EXPECT_NE(two.reason.find("no such interface"), std::string::npos);
+  const auto again = Membership::Options{}.again_min;
+  hub_.tick(now_ += again);
+  EXPECT_FALSE(hub_.standing(kFlow, kTwo)->why.has_value()) << "it is asked again";
+  ASSERT_TRUE(hub_.received(kTwo, CannotListen{streams_.at(kTwo), "no such interface"}, now_));
+  EXPECT_EQ(hub_.standing(kFlow, kTwo)->reason, two.reason);
+  EXPECT_EQ(hub_.standing(kFlow, kTwo)->out_since, since);
   hub_.disconnected(kOne);
   hub_.tick(now_);
   EXPECT_FALSE(hub_.standing(kFlow, kOne)->connected);
