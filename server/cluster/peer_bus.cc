@@ -20,8 +20,9 @@ enum class Kind : char {
   kStream = 'T',     // trm-multicast/control.h
 };
 
-// Frames to a node that wait for multicast.
-constexpr std::uint64_t kWaitingBytesMax = 64u << 20;
+// Frames to a node that wait for multicast. Coordinators hold their payloads, and bound them by
+// volume: here is what many volumes may have under way to a node that comes back.
+constexpr std::uint64_t kWaitingBytesMax = 1u << 30;
 
 std::string header_of(Kind kind, const std::string& text) {
   std::string header;
@@ -299,7 +300,7 @@ void PeerBus::send(NodeId to, const Envelope& envelope) {
 
 bool PeerBus::send_frame(NodeId to, std::string header, PayloadSlice payload) {
   peer::Connection* const connection = dialled_.at(to)->link->connection();
-  return connection != nullptr && connection->send(std::move(header), std::move(payload));
+  return connection != nullptr && connection->send_held(std::move(header), std::move(payload));
 }
 
 void PeerBus::send(PeerId to, const Envelope& envelope) {

@@ -53,6 +53,7 @@ Channel::Channel(Environment environment, ConnectedSocket socket, const FrameBou
       last_sent_(started_) {
   CHECK(env_.options.queued_bytes_max >=
         kFramePrefixBytes + kFrameHeaderBytesMax + kFramePayloadBytesMax);
+  CHECK(env_.options.held_bytes_max >= env_.options.queued_bytes_max);
   CHECK(env_.options.heartbeat_interval < env_.options.silence_max);
 }
 
@@ -80,11 +81,11 @@ void Channel::start(TlsRole role) {
   });
 }
 
-bool Channel::send(std::string header, PayloadSlice payload) {
+bool Channel::send(std::string header, PayloadSlice payload, std::uint64_t queued_bytes_max) {
   if (phase_ == Phase::kClosed) return false;
   CHECK(phase_ != Phase::kTls);
   const std::uint64_t bytes = kFramePrefixBytes + header.size() + payload.length;
-  if (sender_.queued_bytes() + bytes > env_.options.queued_bytes_max) {
+  if (sender_.queued_bytes() + bytes > queued_bytes_max) {
     refused_ = true;
     return false;
   }

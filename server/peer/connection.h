@@ -61,6 +61,11 @@ class Connection final : private ChannelUser {
   [[nodiscard]] bool send(std::string header, PayloadSlice payload) {
     return channel_->send(std::move(header), std::move(payload));
   }
+  // The same for a payload whose memory is its owner's, who bounds it, as long as it is under way:
+  // up to ChannelOptions::held_bytes_max may wait.
+  [[nodiscard]] bool send_held(std::string header, PayloadSlice payload) {
+    return channel_->send_held(std::move(header), std::move(payload));
+  }
 
   // Once it is established.
   [[nodiscard]] const NodeName& peer() const { return peer_; }

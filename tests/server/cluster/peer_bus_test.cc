@@ -152,12 +152,23 @@ TEST_F(PeerBusTest, WhatItsOwnerDoesNotTakeEndsTheConnection) {
 }
 
 TEST_F(PeerBusTest, WhatDoesNotFitEndsTheConnection) {
-  open(one_, "one", {{kTwo, "two", two_.bus->addresses()}}, {.queued_bytes_max = 32u << 20});
+  open(one_, "one", {{kTwo, "two", two_.bus->addresses()}},
+       {.queued_bytes_max = 32u << 20, .held_bytes_max = 32u << 20});
   connect();
   two_.echo = false;
   for (int i = 0; i < 40; ++i) one_.bus->send(kTwo, write_of(256));
   EXPECT_FALSE(one_.bus->is_up(kTwo));
   ASSERT_TRUE(loop_.run_until([&] { return one_.downs.size() == 1 && one_.ups.size() == 2; }));
+}
+
+TEST_F(PeerBusTest, WhatSeveralVolumesHaveUnderWayFits) {
+  open(one_, "one", {{kTwo, "two", two_.bus->addresses()}}, {.queued_bytes_max = 32u << 20});
+  connect();
+  two_.echo = false;
+  for (int i = 0; i < 200; ++i) one_.bus->send(kTwo, write_of(256));
+  EXPECT_TRUE(one_.bus->is_up(kTwo));
+  ASSERT_TRUE(loop_.run_until([&] { return two_.forth.size() == 200; }));
+  EXPECT_TRUE(one_.downs.empty());
 }
 
 TEST_F(PeerBusTest, ANodeThatIsNotConfiguredIsNotHeard) {

@@ -277,6 +277,18 @@ TEST_F(ChannelTest, AtTheBoundItRefusesAndSaysWhenThereIsRoom) {
   EXPECT_EQ(one_.writables, 1);
 }
 
+TEST_F(ChannelTest, WhatItsOwnerHoldsHasABoundOfItsOwn) {
+  options_.queued_bytes_max = 17u << 20;
+  options_.held_bytes_max = 40u << 20;
+  connect();
+  const Payload payload = pattern(1 << 20);
+  std::uint64_t sent = 0;
+  while (one_.channel->send_held("much", slice_of(payload))) sent += payload.size();
+  EXPECT_EQ(sent, 39u << 20);
+  EXPECT_FALSE(one_.channel->send("more", slice_of(payload)));
+  ASSERT_TRUE(loop_.run_until([&] { return two_.payload_bytes == sent; }));
+}
+
 TEST_F(ChannelTest, PayloadsOf16MiB) {
   connect();
   const Payload payload = pattern(16u << 20);
