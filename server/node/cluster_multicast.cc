@@ -49,19 +49,24 @@ std::string advice_for(const std::optional<trm::Dismissal>& why, const std::stri
 
 }  // namespace
 
-void ClusterMulticast::begin(cluster::PeerBus& bus) {
-  bus_ = &bus;
+cluster::MulticastOptions ClusterMulticast::options_of(const ReplicationConfig& config) {
   cluster::MulticastOptions options;
-  options.interface = config_.interface;
-  options.encrypted = config_.encrypt;
-  if (config_.rate_limit_bits > 0) {
-    options.bytes_per_second_max = static_cast<double>(config_.rate_limit_bits) / kBitsPerByte;
+  options.interface = config.interface;
+  options.encrypted = config.encrypt;
+  if (config.rate_limit_bits > 0) {
+    options.bytes_per_second_max = static_cast<double>(config.rate_limit_bits) / kBitsPerByte;
   }
   // There the other nodes are on this machine.
-  options.to_own_machine = config_.interface.starts_with("127.");
-  bus.use_multicast(options, [this](const std::string& node, const trm::SenderHub::Change& change) {
-    changed(node, change);
-  });
+  options.to_own_machine = config.interface.starts_with("127.");
+  return options;
+}
+
+void ClusterMulticast::begin(cluster::PeerBus& bus) {
+  bus_ = &bus;
+  bus.use_multicast(options_of(config_),
+                    [this](const std::string& node, const trm::SenderHub::Change& change) {
+                      changed(node, change);
+                    });
 }
 
 std::optional<trm::Group> ClusterMulticast::group_of(

@@ -42,6 +42,7 @@ class ClusterMulticast {
   ClusterMulticast(const ReplicationConfig& config, Executor& executor, Log& log)
       : config_(config), executor_(executor), log_(log) {}
 
+  [[nodiscard]] static cluster::MulticastOptions options_of(const ReplicationConfig& config);
   // From now on the bus uses it. The bus ends before this.
   void begin(cluster::PeerBus& bus);
 

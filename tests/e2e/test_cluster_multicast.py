@@ -173,7 +173,7 @@ def nodes(running):
     """Everybody takes part, and the switch does nothing to it."""
     running.wait_for_multicast()
     yield running
-    for words in ("loss b 0", "loss c 0", "allow-multicast"):
+    for words in ("loss a 0", "loss b 0", "loss c 0", "allow-multicast"):
         running.datacentre(*words.split())
 
 

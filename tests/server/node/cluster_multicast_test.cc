@@ -123,6 +123,19 @@ TEST_F(ClusterMulticastTest, ByUnicastNothingIsShownOrSaid) {
   EXPECT_EQ(told("multicast"), 0u);
 }
 
+TEST(ClusterMulticast, WhatIsConfiguredIsWhatTheBusIsTold) {
+  const auto options = ClusterMulticast::options_of(
+      {.rate_limit_bits = 800'000'000, .interface = "192.0.2.1", .encrypt = false});
+  EXPECT_EQ(options.interface, "192.0.2.1");
+  EXPECT_EQ(options.bytes_per_second_max, 1e8);
+  EXPECT_FALSE(options.encrypted);
+  EXPECT_FALSE(options.to_own_machine);
+  const auto others = ClusterMulticast::options_of({.interface = "127.0.0.1"});
+  EXPECT_FALSE(others.bytes_per_second_max.has_value()) << "as fast as they take it";
+  EXPECT_TRUE(others.encrypted);
+  EXPECT_TRUE(others.to_own_machine);
+}
+
 TEST_F(ClusterMulticastTest, AVolumeMayHaveAGroupOfItsOwn) {
   const ReplicationConfig replication{.multicast = true, .group = {"239.192.7.1", 6003}};
   testing::LoopThread loop;
