@@ -58,6 +58,12 @@ struct SealedDatagram {
   std::span<const std::byte> tag;
 };
 
+// Sealed datagrams one after the other, of `datagram_bytes` each, the last one maybe shorter.
+struct DatagramBatch {
+  std::span<const std::byte> bytes;
+  std::size_t datagram_bytes = 0;
+};
+
 using DatagramHeaderBytes = std::array<std::byte, kDatagramHeaderBytes>;
 [[nodiscard]] DatagramHeaderBytes pack(const DatagramHeader& header);
 

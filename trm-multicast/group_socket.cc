@@ -101,6 +101,23 @@ Result<FileDescriptor> udp_socket(const GroupAddress& address) {
   return made;
 }
 
+// Tells the kernel where to cut a message (udp(7), UDP_SEGMENT).
+struct alignas(cmsghdr) SegmentControl {
+  std::array<char, CMSG_SPACE(sizeof(std::uint16_t))> bytes;
+
+  void set(msghdr& message, std::size_t datagram_bytes) {
+    bytes = {};
+    message.msg_control = bytes.data();
+    message.msg_controllen = bytes.size();
+    cmsghdr* const option = CMSG_FIRSTHDR(&message);
+    option->cmsg_level = SOL_UDP;
+    option->cmsg_type = UDP_SEGMENT;
+    option->cmsg_len = CMSG_LEN(sizeof(std::uint16_t));
+    const auto size = static_cast<std::uint16_t>(datagram_bytes);
+    std::memcpy(CMSG_DATA(option), &size, sizeof size);
+  }
+};
+
 }  // namespace
 
 FileDescriptor::~FileDescriptor() {
@@ -178,24 +195,50 @@ Result<GroupSender::Sent> GroupSender::send(std::span<const std::byte> datagrams
     return send_one_by_one(datagrams, datagram_bytes);
   }
   iovec bytes{const_cast<std::byte*>(datagrams.data()), datagrams.size()};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(std::uint16_t))> control{};
+  SegmentControl control;
   msghdr message{};
   message.msg_iov = &bytes;
   message.msg_iovlen = 1;
-  message.msg_control = control.data();
-  message.msg_controllen = control.size();
-  cmsghdr* const option = CMSG_FIRSTHDR(&message);
-  option->cmsg_level = SOL_UDP;
-  option->cmsg_type = UDP_SEGMENT;
-  option->cmsg_len = CMSG_LEN(sizeof(std::uint16_t));
-  const auto size = static_cast<std::uint16_t>(datagram_bytes);
-  std::memcpy(CMSG_DATA(option), &size, sizeof size);
+  control.set(message, datagram_bytes);
   if (sendmsg(socket_.get(), &message, 0) >= 0) return Sent::kYes;
   if (errno == EAGAIN || errno == ENOBUFS) return Sent::kLater;
   if (errno != EIO && errno != EINVAL && errno != EOPNOTSUPP) return system_error("multicast");
   // This kernel, or this interface, does not cut.
   segments_ = false;
   return send_one_by_one(datagrams, datagram_bytes);
+}
+
+Result<std::size_t> GroupSender::send(std::span<const DatagramBatch> batches) {
+  std::size_t sent = 0;
+  if (segments_ && batches.size() > 1) {
+    sent = send_several(batches.first(std::min(batches.size(), kMessages)));
+  }
+  // One by one: also to learn why not all of them went.
+  for (; sent < batches.size(); ++sent) {
+    const auto one = send(batches[sent].bytes, batches[sent].datagram_bytes);
+    if (!one && sent == 0) return one.error();
+    if (!one || *one == Sent::kLater) break;
+  }
+  return sent;
+}
+
+// What the kernel does not take it does not say here; nothing is wrong with it maybe.
+std::size_t GroupSender::send_several(std::span<const DatagramBatch> batches) {
+  std::array<iovec, kMessages> places;
+  std::array<SegmentControl, kMessages> controls;
+  std::array<mmsghdr, kMessages> messages{};
+  for (std::size_t i = 0; i < batches.size(); ++i) {
+    places[i] = {const_cast<std::byte*>(batches[i].bytes.data()), batches[i].bytes.size()};
+    msghdr& header = messages[i].msg_hdr;
+    header.msg_iov = &places[i];
+    header.msg_iovlen = 1;
+    if (batches[i].bytes.size() > batches[i].datagram_bytes) {
+      controls[i].set(header, batches[i].datagram_bytes);
+    }
+  }
+  const int sent =
+      sendmmsg(socket_.get(), messages.data(), static_cast<unsigned>(batches.size()), 0);
+  return sent < 0 ? 0 : static_cast<std::size_t>(sent);
 }
 
 Result<GroupSender::Sent> GroupSender::send_one_by_one(std::span<const std::byte> datagrams,

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "proto/error.h"
+#include "trm-multicast/datagram.h"
 
 namespace mariner::trm {
 
@@ -60,11 +61,15 @@ class GroupSender {
   // One buffer of datagrams of `datagram_bytes` each, the last one maybe shorter: at most 64 of
   // them and 65,507 bytes. kLater: the socket's buffer is full. kIo: most of all, no route.
   [[nodiscard]] Result<Sent> send(std::span<const std::byte> datagrams, std::size_t datagram_bytes);
+  // Several of them, by as few system calls as can be. How many went; fewer than all: the socket's
+  // buffer is full. kIo: the first could not be sent.
+  [[nodiscard]] Result<std::size_t> send(std::span<const DatagramBatch> batches);
 
   [[nodiscard]] int fd() const { return socket_.get(); }
 
  private:
   explicit GroupSender(FileDescriptor socket) : socket_(std::move(socket)) {}
+  std::size_t send_several(std::span<const DatagramBatch> batches);
   Result<Sent> send_one_by_one(std::span<const std::byte> datagrams, std::size_t datagram_bytes);
 
   FileDescriptor socket_;

@@ -7,6 +7,19 @@
 #include "proto/check.h"
 
 namespace mariner::trm {
+namespace {
+
+using std::chrono::duration;
+
+// Of a stream, given to its socket at a time.
+constexpr std::size_t kBatchesMax = 16;
+constexpr std::size_t kSealedBytesMax = 128 << 10;
+// A socket that is full rests until about so much has left.
+constexpr double kRestBytes = 64 << 10;
+constexpr std::chrono::nanoseconds kRestMin = std::chrono::microseconds(50);
+constexpr std::chrono::nanoseconds kRestMax = std::chrono::milliseconds(4);
+
+}  // namespace
 
 struct SenderHub::Stream {
   Stream(const Group& group_in, std::vector<PeerNumber> peers_in, const OpenStream& open,
@@ -29,10 +42,19 @@ struct SenderHub::Stream {
   Sealer sealer;
   std::vector<Standing> standings;  // by index
   std::set<FlowNumber> flows;
-  // The batch that is on its way to the socket, and may have to wait for it.
-  std::vector<std::byte> sealed;
-  std::size_t datagram_bytes = 0;
+  // Batches that are on their way to the socket, and may have to wait for it.
+  struct Sealed {
+    std::size_t begin = 0;
+    std::size_t bytes = 0;
+    std::size_t datagram_bytes = 0;
+  };
+  std::vector<std::byte> bytes;
+  std::vector<Sealed> sealed;
   bool blocked = false;
+
+  void seal(const StreamSender::Batch& batch);
+  // What of them the socket takes now.
+  void send(Wires& wires);
 };
 
 SenderHub::SenderHub(Wires& wires, const Options& options) : wires_(wires), options_(options) {}
@@ -178,27 +200,48 @@ void SenderHub::offer_gathered() {
 
 // ---- going out
 
+void SenderHub::Stream::seal(const StreamSender::Batch& batch) {
+  const std::size_t body = batch.body_bytes;
+  const std::size_t datagrams = (batch.bytes.length + body - 1) / body;
+  const std::size_t begin = bytes.size();
+  bytes.resize(begin + batch.bytes.length + datagrams * kDatagramOverheadBytes);
+  sealed.push_back({begin, bytes.size() - begin, body + kDatagramOverheadBytes});
+  DatagramHeader header = batch.first;
+  std::span<std::byte> to = std::span(bytes).subspan(begin);
+  for (std::span<const std::byte> left = batch.bytes.bytes(); !left.empty();) {
+    const std::size_t part = std::min(body, left.size());
+    sealer.seal(header, left.first(part), to.first(part + kDatagramOverheadBytes));
+    header.offset += static_cast<std::uint32_t>(part);
+    left = left.subspan(part);
+    to = to.subspan(part + kDatagramOverheadBytes);
+  }
+}
+
+void SenderHub::Stream::send(Wires& wires) {
+  std::array<DatagramBatch, kBatchesMax> batches;
+  const std::size_t count = sealed.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    batches[i] = {std::span(bytes).subspan(sealed[i].begin, sealed[i].bytes),
+                  sealed[i].datagram_bytes};
+  }
+  const std::size_t sent = wires.multicast_all(group, std::span(batches).first(count));
+  sealed.erase(sealed.begin(), sealed.begin() + static_cast<std::ptrdiff_t>(sent));
+  blocked = !sealed.empty();
+  if (!blocked) bytes.clear();
+}
+
 void SenderHub::pump(Stream& stream, Nanoseconds now) {
   while (!stream.blocked) {
-    const auto batch = stream.sender.next(now);
-    if (!batch) break;
-    const std::size_t body = batch->body_bytes;
-    const std::size_t datagrams = (batch->bytes.length + body - 1) / body;
-    stream.datagram_bytes = body + kDatagramOverheadBytes;
-    stream.sealed.resize(batch->bytes.length + datagrams * kDatagramOverheadBytes);
-    DatagramHeader header = batch->first;
-    std::span<std::byte> to = stream.sealed;
-    for (std::span<const std::byte> left = batch->bytes.bytes(); !left.empty();) {
-      const std::size_t bytes = std::min(body, left.size());
-      stream.sealer.seal(header, left.first(bytes), to.first(bytes + kDatagramOverheadBytes));
-      header.offset += static_cast<std::uint32_t>(bytes);
-      left = left.subspan(bytes);
-      to = to.subspan(bytes + kDatagramOverheadBytes);
+    while (stream.sealed.size() < kBatchesMax && stream.bytes.size() < kSealedBytesMax) {
+      const auto batch = stream.sender.next(now);
+      if (!batch) break;
+      if (batch->first.kind == DatagramKind::kPayload) {
+        counters_.multicast_bytes += batch->bytes.length;
+      }
+      stream.seal(*batch);
     }
-    if (batch->first.kind == DatagramKind::kPayload) {
-      counters_.multicast_bytes += batch->bytes.length;
-    }
-    stream.blocked = !wires_.multicast(stream.group, stream.sealed, stream.datagram_bytes);
+    if (stream.sealed.empty()) break;
+    stream.send(wires_);
   }
   carry_out(stream, now);
 }
@@ -290,10 +333,22 @@ void SenderHub::flush(Nanoseconds now) {
 void SenderHub::writable(const Group& group, Nanoseconds now) {
   for (const auto& stream : streams_) {
     if (stream->group != group || !stream->blocked) continue;
-    stream->blocked = !wires_.multicast(group, stream->sealed, stream->datagram_bytes);
+    stream->send(wires_);
     if (stream->blocked) break;
   }
   flush(now);
+}
+
+SenderHub::Nanoseconds SenderHub::rest(const Group& group, Nanoseconds now) {
+  double rate = 0;
+  for (const auto& stream : streams_) {
+    if (stream->group == group) {
+      rate = std::max(rate, stream->sender.rate().bytes_per_second(now));
+    }
+  }
+  if (rate <= 0) return kRestMin;
+  const duration<double> rest(kRestBytes / rate);
+  return std::clamp(std::chrono::duration_cast<Nanoseconds>(rest), kRestMin, kRestMax);
 }
 
 Result<void> SenderHub::received(PeerNumber from, const FromReceiver& message, Nanoseconds now) {

@@ -80,6 +80,15 @@ class SenderHub {
     // offered again by writable().
     virtual bool multicast(const Group& to, std::span<const std::byte> datagrams,
                            std::size_t datagram_bytes) = 0;
+    // Several of them, in order: how many of these went; fewer than all: not now.
+    virtual std::size_t multicast_all(const Group& to, std::span<const DatagramBatch> batches) {
+      std::size_t sent = 0;
+      while (sent < batches.size() &&
+             multicast(to, batches[sent].bytes, batches[sent].datagram_bytes)) {
+        ++sent;
+      }
+      return sent;
+    }
     // Of what frame() and tell() were given for the peer: what waits, and has not been given to the
     // network.
     [[nodiscard]] virtual std::uint64_t queued_bytes(PeerNumber /*peer*/) const { return 0; }
@@ -110,6 +119,9 @@ class SenderHub {
   void flush(Nanoseconds now);
   // The group's socket takes datagrams again.
   void writable(const Group& group, Nanoseconds now);
+  // How long what the group is sent at its pace takes for a part of a socket's buffer: when it is
+  // full it is worth trying again after so long.
+  [[nodiscard]] Nanoseconds rest(const Group& group, Nanoseconds now);
 
   // kProtocol: the connection is to be ended.
   Result<void> received(PeerNumber from, const FromReceiver& message, Nanoseconds now);

@@ -22,6 +22,8 @@ constexpr auto kCatchUpTime = std::chrono::milliseconds(5);
 constexpr double kSharedMax = 0.75;
 constexpr auto kSharedTime = std::chrono::milliseconds(100);
 constexpr double kSharedShown = 0.1;
+// Who is paced sleeps until so much time's worth may be sent.
+constexpr auto kQuantum = std::chrono::microseconds(500);
 // Probes come more slowly when everybody is admitted.
 constexpr int kCalmIntervals = 2;
 
@@ -189,7 +191,11 @@ std::optional<StreamSender::Nanoseconds> StreamSender::next_at(Nanoseconds now) 
   if (unsent_ == items_.size() || !window_open(items_[unsent_].end())) return std::nullopt;
   refill(now);
   if (tokens_ > 0) return now;
-  const duration<double> wait(-tokens_ / rate_.bytes_per_second(now));
+  // Not for a datagram at a time: waking up costs more than sending one.
+  const double rate = rate_.bytes_per_second(now);
+  const double some = std::min(rate * duration<double>(kQuantum).count(),
+                               static_cast<double>(options_.burst_bytes) / 2);
+  const duration<double> wait((some - tokens_) / rate);
   return now + std::chrono::duration_cast<Nanoseconds>(wait) + std::chrono::microseconds(1);
 }
 

@@ -47,10 +47,8 @@ trm::SenderHub::Options hub_options(const MulticastOptions& options) {
 }  // namespace
 
 struct Multicast::Sending {
-  Sending(boost::asio::io_context& context, trm::GroupSender socket_in)
-      : socket(std::move(socket_in)), waiting(context, socket.fd()) {}
+  explicit Sending(trm::GroupSender socket_in) : socket(std::move(socket_in)) {}
   trm::GroupSender socket;
-  Waiting waiting;
   bool waits = false;
   bool failed = false;  // the last time
 };
@@ -89,7 +87,7 @@ Result<void> Multicast::open_to_send(const trm::Group& group) {
   if (!address) return address.error();
   auto socket = trm::GroupSender::open(*address, options_.to_own_machine);
   if (!socket) return socket.error();
-  sending_[group] = std::make_unique<Sending>(context_, std::move(*socket));
+  sending_[group] = std::make_unique<Sending>(std::move(*socket));
   return {};
 }
 
@@ -155,36 +153,34 @@ void Multicast::tick() {
 
 // ---- sending
 
-bool Multicast::multicast(const trm::Group& to, std::span<const std::byte> datagrams,
-                          std::size_t datagram_bytes) {
+std::size_t Multicast::multicast_all(const trm::Group& to,
+                                     std::span<const trm::DatagramBatch> batches) {
   // An interface that was taken away comes back as another one.
-  if (sending_.at(to)->failed && !open_to_send(to)) return true;
+  if (sending_.at(to)->failed && !open_to_send(to)) return batches.size();
   Sending& sending = *sending_.at(to);
-  if (sending.waits) return false;
-  const auto sent = sending.socket.send(datagrams, datagram_bytes);
+  if (sending.waits) return 0;
+  const auto sent = sending.socket.send(batches);
   sending.failed = !sent;
   if (!sent) {
-    // It is lost, as if on the way.
+    // They are lost, as if on the way.
     if (!std::exchange(failing_, true)) connections_.failed(sent.error());
-    return true;
+    return batches.size();
   }
-  if (*sent == trm::GroupSender::Sent::kYes) {
-    failing_ = false;
-    return true;
-  }
-  wait_to_send(to, sending);
-  return false;
+  if (*sent > 0) failing_ = false;
+  if (*sent < batches.size()) wait_to_send(to, sending);
+  return *sent;
 }
 
+// By time: who waits for a socket to be writable is woken by each buffer that leaves.
 void Multicast::wait_to_send(const trm::Group& group, Sending& sending) {
   sending.waits = true;
-  sending.waiting.descriptor.async_wait(stream_descriptor::wait_write,
-                                        [this, group, alive = alive_](const error_code& error) {
-                                          if (error || !*alive) return;
-                                          sending_.at(group)->waits = false;
-                                          sender_->writable(group, now());
-                                          flush();
-                                        });
+  executor_.after(sender_->rest(group, now()), [this, group, alive = alive_] {
+    const auto found = *alive ? sending_.find(group) : sending_.end();
+    if (found == sending_.end()) return;
+    found->second->waits = false;
+    sender_->writable(group, now());
+    flush();
+  });
 }
 
 // ---- receiving

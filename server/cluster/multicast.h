@@ -96,7 +96,12 @@ class Multicast final : private trm::SenderHub::Wires, private trm::ReceiverHub:
     connections_.tell(to, message);
   }
   bool multicast(const trm::Group& to, std::span<const std::byte> datagrams,
-                 std::size_t datagram_bytes) override;
+                 std::size_t datagram_bytes) override {
+    const trm::DatagramBatch batch{datagrams, datagram_bytes};
+    return multicast_all(to, std::span(&batch, 1)) == 1;
+  }
+  std::size_t multicast_all(const trm::Group& to,
+                            std::span<const trm::DatagramBatch> batches) override;
   [[nodiscard]] std::uint64_t queued_bytes(trm::PeerNumber peer) const override {
     return connections_.queued_bytes(peer);
   }
