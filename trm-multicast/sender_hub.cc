@@ -14,6 +14,9 @@ using std::chrono::duration;
 // Of a stream, given to its socket at a time.
 constexpr std::size_t kBatchesMax = 16;
 constexpr std::size_t kSealedBytesMax = 128 << 10;
+// What one buffer may have that the kernel cuts into datagrams.
+constexpr std::size_t kBufferBytesMax = 65'000;
+constexpr std::size_t kBufferDatagramsMax = 64;
 // A socket that is full rests until about so much has left.
 constexpr double kRestBytes = 64 << 10;
 constexpr std::chrono::nanoseconds kRestMin = std::chrono::microseconds(50);
@@ -201,19 +204,26 @@ void SenderHub::offer_gathered() {
 // ---- going out
 
 void SenderHub::Stream::seal(const StreamSender::Batch& batch) {
-  const std::size_t body = batch.body_bytes;
-  const std::size_t datagrams = (batch.bytes.length + body - 1) / body;
+  const std::span<const std::byte> from = batch.bytes.bytes();
+  const std::size_t body = std::min<std::size_t>(batch.body_bytes, from.size());
+  const std::size_t datagram = body + kDatagramOverheadBytes;
   const std::size_t begin = bytes.size();
-  bytes.resize(begin + batch.bytes.length + datagrams * kDatagramOverheadBytes);
-  sealed.push_back({begin, bytes.size() - begin, body + kDatagramOverheadBytes});
-  DatagramHeader header = batch.first;
+  bytes.resize(begin + (from.size() + body - 1) / body * datagram);
   std::span<std::byte> to = std::span(bytes).subspan(begin);
-  for (std::span<const std::byte> left = batch.bytes.bytes(); !left.empty();) {
-    const std::size_t part = std::min(body, left.size());
-    sealer.seal(header, left.first(part), to.first(part + kDatagramOverheadBytes));
-    header.offset += static_cast<std::uint32_t>(part);
-    left = left.subspan(part);
-    to = to.subspan(part + kDatagramOverheadBytes);
+  for (std::size_t at = 0; at < from.size(); at += body, to = to.subspan(datagram)) {
+    const std::size_t place = std::min(at, from.size() - body);
+    DatagramHeader header = batch.first;
+    header.offset += static_cast<std::uint32_t>(place);
+    sealer.seal(header, from.subspan(place, body), to.first(datagram));
+  }
+  const std::size_t length = bytes.size() - begin;
+  // To be cut where the one before is cut: one buffer.
+  if (!sealed.empty() && sealed.back().datagram_bytes == datagram &&
+      sealed.back().bytes + length <= kBufferBytesMax &&
+      sealed.back().bytes + length <= kBufferDatagramsMax * datagram) {
+    sealed.back().bytes += length;
+  } else {
+    sealed.push_back({begin, length, datagram});
   }
 }
 

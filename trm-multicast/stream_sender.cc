@@ -141,13 +141,16 @@ void StreamSender::held_up(RateControl::Load by) {
   });
 }
 
+// All datagrams of a payload are of one size, so that those of several go as one buffer.
 StreamSender::Batch StreamSender::batch_of(Item& item) {
-  const std::uint32_t body = body_bytes_;
+  const auto length = static_cast<std::uint32_t>(item.payload.length);
+  const std::uint32_t left = length - item.sent;
+  const std::uint32_t datagrams_left = (left + body_bytes_ - 1) / body_bytes_;
+  const std::uint32_t body = (left + datagrams_left - 1) / datagrams_left;
   const auto overhead = static_cast<std::uint32_t>(kDatagramOverheadBytes);
   const std::uint32_t datagrams =
       std::clamp(kBatchBytesMax / (body + overhead), 1u, kBatchDatagramsMax);
-  const auto length = static_cast<std::uint32_t>(item.payload.length);
-  const std::uint32_t bytes = std::min(length - item.sent, body * datagrams);
+  const std::uint32_t bytes = std::min(left, body * datagrams);
   const Batch batch{{.stream = stream_.stream,
                      .kind = DatagramKind::kPayload,
                      .start = item.start,

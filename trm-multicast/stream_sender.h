@@ -50,7 +50,8 @@ class StreamSender {
     RateControl::Options rate{};
     Membership::Options membership{};
   };
-  // Datagrams of `body_bytes` each, but for the last, to be sealed and sent in this order.
+  // Datagrams of `body_bytes` each, to be sealed and sent in this order. The last one, if it is not
+  // the only one, begins as much earlier as it would be shorter, and repeats what is there.
   struct Batch {
     DatagramHeader first;
     PayloadSlice bytes;

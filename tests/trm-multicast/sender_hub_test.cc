@@ -40,6 +40,7 @@ class SenderHubTest : public ::testing::Test, private SenderHub::Wires {
                  std::size_t datagram_bytes) override {
     EXPECT_EQ(to, kGroup);
     if (blocked_) return false;
+    ++buffers_;
     for (std::size_t at = 0; at < datagrams.size(); at += datagram_bytes) {
       const auto parsed =
           parse(datagrams.subspan(at, std::min(datagram_bytes, datagrams.size() - at)));
@@ -96,6 +97,7 @@ class SenderHubTest : public ::testing::Test, private SenderHub::Wires {
   std::string changes_;
   std::uint64_t probes_ = 0;
   std::uint64_t bytes_ = 0;
+  int buffers_ = 0;  // that were given to the socket
   bool blocked_ = false;
   int random_ = 0;
   std::chrono::nanoseconds now_ = std::chrono::seconds(5);
@@ -113,6 +115,21 @@ TEST_F(SenderHubTest, OnePayloadForSeveralGoesOnce) {
   send("c", {kTwo, kThree}, 8192);
   // b is too small.
   EXPECT_EQ(flushed(), "*********a1@ a2@ b2+ c2@ a3@ b3+ c3@ ");
+}
+
+TEST_F(SenderHubTest, PayloadsOfOneSizeAreCutFromOneBuffer) {
+  begin();
+  const int before = buffers_;
+  for (int i = 0; i < 5; ++i) send("a", {kOne, kTwo}, 8192);
+  (void)flushed();
+  EXPECT_EQ(buffers_ - before, 1);
+  for (int i = 0; i < 20; ++i) send("b", {kOne, kTwo}, 8192);
+  (void)flushed();
+  EXPECT_EQ(buffers_ - before, 5);  // 7, 7 and 2, which is one turn; and 4
+  send("c", {kOne, kTwo}, 8192);
+  send("d", {kOne, kTwo}, 5000);
+  (void)flushed();
+  EXPECT_EQ(buffers_ - before, 7);
 }
 
 TEST_F(SenderHubTest, TwoFramesToOneNodeShareAPayload) {
