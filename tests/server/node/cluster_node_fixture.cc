@@ -117,7 +117,11 @@ bool ClusterNodeFixture::comes_to_serve(std::size_t member) {
 }
 
 void ClusterNodeFixture::write(std::uint64_t block, char byte, std::size_t member) {
-  EXPECT_EQ(node(member).client(member).write(kIqn, block, byte).status, scsi::Status::kGood);
+  // As a host does: on a machine that is held up a lease may run out, and the unit is in
+  // transition.
+  EXPECT_TRUE(eventually([&] {
+    return node(member).client(member).write(kIqn, block, byte).status == scsi::Status::kGood;
+  }));
 }
 
 std::optional<char> ClusterNodeFixture::read(std::uint64_t block, std::size_t member) {
