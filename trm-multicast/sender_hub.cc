@@ -346,6 +346,8 @@ void SenderHub::writable(const Group& group, Nanoseconds now) {
     stream->send(wires_);
     if (stream->blocked) break;
   }
+  // Before the socket is filled again: a stream that always has more would hold them up for ever.
+  flush_frames();
   flush(now);
 }
 

@@ -150,6 +150,7 @@ class Bench:
             self._row(f"{key}.{way}", what, "MB/s", _mb(median(rates[MULTICAST])), _mb(median(rates[way])), name, seconds, paired=median(seen))
             self._row(f"{key}.{way}.of_theory", f"{what}: that ratio, of what bytes on the wire allow", "×", median(seen), median(theory),
                       f"in theory, over {name}", seconds, goal=OF_THEORY if way == CONNECTIONS else None, needs_s=5,
+                      lacks="" if all(map(_went_by_multicast, runs[MULTICAST])) else "not all payloads went by multicast",
                       paired=median([ratio(a, b) for a, b in zip(seen, theory)]))
         self._row(f"{key}.link", f"{what}: of the sender's link used", "MB/s on the wire",
                   _mb(median([_product(a, b) for a, b in zip(rates[MULTICAST], wires[MULTICAST])])), _bits(rate) / 8e6, "the link", seconds)
@@ -286,6 +287,10 @@ def _bits(rate: str) -> float:
 def _cpu_ns(run: dict) -> float | None:
     rate = payload_rate(run)
     return None if not rate else run["processor_s"] / (rate * run["seconds"]) * 1e9
+
+
+def _went_by_multicast(run: dict) -> bool:
+    return not run["failure"] and run["multicast_bytes"] >= 0.9 * payload_rate(run) * run["seconds"] and run["dismissals"] == 0
 
 
 def _figure(value: float | None) -> str:
