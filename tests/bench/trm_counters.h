@@ -8,9 +8,11 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <sstream>
 #include <string>
 
@@ -72,16 +74,25 @@ struct WireBytes {
   }
 };
 
-// What the first processor has done: user, nice, system, interrupts (proc(5)).
-[[nodiscard]] inline double first_processor_s() {
-  std::ifstream file("/proc/stat");
+// For how long the first processor has done anything since the system's start, interrupts included:
+// the time without what the kernel counts as idle, in nanoseconds (proc(5): /proc/timer_list; exact
+// when asked on that processor). What /proc/stat says of user, system and interrupts is sampled by
+// a timer's interrupt, which is far off for who is woken by timers. Nothing where that file is not to
+// be read.
+[[nodiscard]] inline std::optional<double> first_processor_s() {
+  std::ifstream file("/proc/timer_list");
   std::string line;
-  while (std::getline(file, line) && !line.starts_with("cpu0 ")) continue;
-  std::istringstream numbers(line.substr(std::min<std::size_t>(line.size(), 5)));
-  std::array<double, 7> each{};  // user, nice, system, idle, iowait, irq, softirq
-  for (double& number : each) numbers >> number;
-  return (each[0] + each[1] + each[2] + each[5] + each[6]) /
-         static_cast<double>(sysconf(_SC_CLK_TCK));
+  while (std::getline(file, line) && line != "cpu: 0") continue;
+  double idle = 0;
+  int found = 0;
+  while (found < 2 && std::getline(file, line) && !line.starts_with("cpu: ")) {
+    if (!line.starts_with("  .idle_sleeptime") && !line.starts_with("  .iowait_sleeptime")) continue;
+    idle += std::stod(line.substr(line.find(':') + 1)) / 1e9;
+    ++found;
+  }
+  if (found < 2) return std::nullopt;
+  const std::chrono::duration<double> now = std::chrono::steady_clock::now().time_since_epoch();
+  return now.count() - idle;
 }
 
 struct CpuSeconds {

@@ -1,5 +1,6 @@
 """The lab of the multicast transport's benchmark: deploy/lab's hosts and switch, and mariner-trm-load in it."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -17,6 +18,7 @@ FORGE = mariner.BUILD / "tests" / "bench" / "mariner-trm-forge"
 SENDER, RECEIVERS, BYSTANDER = "a", ("b", "c", "d"), "x"
 HOSTS = (SENDER, *RECEIVERS)
 GROUP = "239.192.7.1:6003"
+SKB_DEFER_MAX = pathlib.Path("/proc/sys/net/core/skb_defer_max")  # since Linux 6.0
 # What a program may take beyond its own time before it counts as hanging.
 PATIENCE_S = 60
 
@@ -138,13 +140,24 @@ class TrmLab:
         """Datagrams of groups that have reached the host, ever."""
         return int(self._lab("counters", host).split("multicast_packets=")[1])
 
-    def steer(self):
+    @contextlib.contextmanager
+    def steered(self):
         """What the sender's host has to do is done by the first processor, what the switch and the receivers' hosts have to, by the
-        second one: packets that come are handled there (receive packet steering)."""
+        second one: packets that come are handled there (receive packet steering), and packets' buffers are freed there. Otherwise
+        the kernel, one for all these hosts, has the sender's processor free what the receivers have read, and interrupts it for that
+        (net.core.skb_defer_max; hosts of their own have nothing to free for another)."""
         for host in (*HOSTS, BYSTANDER):
             mask = "1" if host == SENDER else "2"
             self.inside(host, f"echo {mask} > /sys/class/net/eth0/queues/rx-0/rps_cpus")
         self.inside("switch", f"for port in {' '.join((*HOSTS, BYSTANDER))}; do echo 2 > /sys/class/net/$port/queues/rx-0/rps_cpus; done")
+        before = SKB_DEFER_MAX.read_text() if SKB_DEFER_MAX.exists() else None
+        try:
+            if before is not None:
+                SKB_DEFER_MAX.write_text("0")
+            yield
+        finally:
+            if before is not None:
+                SKB_DEFER_MAX.write_text(before)
 
     def start(self, way: str, seconds: float, receivers: tuple[str, ...] = RECEIVERS, **options) -> Running:
         command = [str(LOAD), "--way", way, "--group", GROUP, "--seconds", str(seconds)]

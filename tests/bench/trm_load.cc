@@ -172,7 +172,7 @@ class Run {
     writer_.forget();
     const std::vector<std::uint64_t> before = bytes();
     const CpuSeconds cpu_before = CpuSeconds::of_self();
-    const double processor_before = first_processor_s();
+    const std::optional<double> processor_before = first_processor_s();
     const WireBytes wire_before = WireBytes::of_self();
     const std::vector<std::uint64_t> cpus_before = cpus();
     const TrmTraffic traffic_before = sending_->traffic();
@@ -181,7 +181,7 @@ class Run {
     run_for(options_.seconds);
     const double seconds = duration<double>(loop_.monotonic_time() - zero_).count();
     const CpuSeconds cpu = CpuSeconds::of_self();
-    const double processor_s = first_processor_s() - processor_before;
+    const std::optional<double> processor_after = first_processor_s();
     const WireBytes wire = WireBytes::of_self() - wire_before;
     const TrmTraffic traffic = sending_->traffic();
     const std::vector<std::uint64_t> after = bytes();
@@ -222,7 +222,9 @@ class Run {
         traffic.carried_bytes - traffic_before.carried_bytes,
         traffic.repaired_bytes - traffic_before.repaired_bytes,
         traffic.dismissals - traffic_before.dismissals, traffic.taking_part);
-    fmt::print("\"processor_s\": {:.4f}, ", processor_s);
+    const bool both = processor_before && processor_after;
+    fmt::print("\"processor_s\": {}, ",
+               both ? fmt::format("{:.6f}", *processor_after - *processor_before) : "null");
     fmt::print("\"bad\": {}, \"missed\": {}, \"left_out\": {}, \"files_s\": {}}}\n", bad, missed,
                writer_.left_out(), files);
     std::fflush(stdout);
