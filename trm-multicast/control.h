@@ -12,8 +12,6 @@
 
 namespace mariner::trm {
 
-// Of one Missing.
-inline constexpr std::size_t kPartsMax = 4096;
 inline constexpr std::uint64_t kWindowBytesMax = 256u << 20;
 
 using Control = std::variant<FromSender, FromReceiver>;

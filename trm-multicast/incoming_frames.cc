@@ -119,7 +119,7 @@ std::vector<FromReceiver> IncomingFrames::take_answers(Nanoseconds now) {
   std::vector<FromReceiver> answers;
   for (auto& [id, each] : streams_) {
     each.receiver.tidy(now);
-    if (auto missing = each.receiver.missing(now)) answers.emplace_back(std::move(*missing));
+    while (auto missing = each.receiver.missing(now)) answers.emplace_back(std::move(*missing));
     if (each.receiver.unreported_bytes() < options_.report_bytes &&
         !(each.changed && now - each.reported >= options_.report_interval)) {
       continue;

@@ -28,11 +28,11 @@ class IncomingFrames {
   };
   struct Options {
     StreamReceiver::Options stream{};
-    // Of one connection.
-    std::size_t streams_max = 64;
-    // Payloads of frames that are held up behind another one. A sender that keeps to its windows
-    // stays far below.
-    std::uint64_t held_bytes_max = 256u << 20;
+    // Of one connection; ReceiverHub refuses more.
+    std::size_t streams_max = kStreamsMax;
+    // Payloads of frames that are held up behind another one: more than a sender ever has on its
+    // way to one node.
+    std::uint64_t held_bytes_max = 1152u << 20;
     std::size_t held_frames_max = 256u << 10;
     // How much, or how long, is waited before the sender is told what it may forget.
     std::uint64_t report_bytes = 256u << 10;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -35,6 +36,9 @@ struct Part {
 };
 
 // ---- from the sender
+
+// From one node to another. Who is asked to take part in more refuses.
+inline constexpr std::size_t kStreamsMax = 64;
 
 // Listen to this stream. Until Admit nothing but probes is for this receiver.
 struct OpenStream {
@@ -72,6 +76,7 @@ struct CannotListen {
   StreamId stream;
   std::string reason;
 };
+inline constexpr std::size_t kPartsMax = 4096;  // of one Missing
 struct Missing {
   StreamId stream;
   std::vector<Part> parts;

@@ -58,7 +58,7 @@ void RateControl::reported(ReceiverIndex receiver, const Report& report, Load lo
   sample(path, static_cast<double>(bytes) / duration<double>(time).count(), loss,
          all == Load::kFull, now);
   path.last = report;
-  if (all == Load::kFull) judge(now);
+  judge(now, all == Load::kFull);
   // (While the window holds the sender up it is seen to lag as before.)
   if (all == Load::kIdle) path.lagging_since.reset();
 }
@@ -82,14 +82,15 @@ void RateControl::sample(Path& path, double rate, double loss, bool busy, Nanose
   if (busy || rate > path.most()) path.most_now = std::max(path.most_now, rate);
 }
 
-void RateControl::judge(Nanoseconds now) {
+// Who gets enough does not lag, whatever kept the sender from sending more.
+void RateControl::judge(Nanoseconds now, bool busy) {
   double best = 0;
   for (const auto& [receiver, path] : paths_)
     best = std::max(best, path.measured ? path.most() : 0);
   for (auto& [receiver, path] : paths_) {
     if (!path.measured || path.most() >= kLaggingShare * best) {
       path.lagging_since.reset();
-    } else if (!path.lagging_since) {
+    } else if (busy && !path.lagging_since) {
       path.lagging_since = now;
     }
   }

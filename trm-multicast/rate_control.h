@@ -76,7 +76,7 @@ class RateControl {
   };
 
   void sample(Path& path, double rate, double loss, bool busy, Nanoseconds now);
-  void judge(Nanoseconds now);
+  void judge(Nanoseconds now, bool busy);
   void next_phase(Nanoseconds now);
   [[nodiscard]] double base() const;
 

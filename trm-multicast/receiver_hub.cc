@@ -5,6 +5,12 @@
 #include "proto/check.h"
 
 namespace mariner::trm {
+namespace {
+
+// Streams of one connection that were refused and are not closed: more than volumes there can be.
+constexpr std::size_t kRefusedMax = 4096;
+
+}  // namespace
 
 void ReceiverHub::connected(ConnectionNumber connection) {
   CHECK(connections_.try_emplace(connection, std::make_unique<Connection>(options_)).second);
@@ -70,13 +76,17 @@ Result<void> ReceiverHub::open(ConnectionNumber from, Connection& connection,
     return Result<void>{};
   };
   const auto known = streams_.find(message.stream);
-  if (known != streams_.end() && known->second.connection != from &&
-      known->second.key != message.key) {
+  const bool elsewhere = known != streams_.end() && known->second.connection != from;
+  if (elsewhere && known->second.key != message.key) {
     return refuse("a stream of another node has this number");
   }
-  if (connection.refused.size() >= options_.streams_max) {
-    return Error{ErrorCode::kLimit, "more than " + std::to_string(options_.streams_max) +
+  if (connection.refused.size() >= kRefusedMax) {
+    return Error{ErrorCode::kLimit, "more than " + std::to_string(kRefusedMax) +
                                         " multicast streams that cannot be listened to"};
+  }
+  if (connection.streams.size() >= options_.streams_max) {
+    return refuse("it takes part in " + std::to_string(options_.streams_max) +
+                  " streams of one node, which is the most");
   }
   if (!groups_.contains(group)) {
     if (const Result<void> listens = wires_.listen(group); !listens) {
@@ -87,7 +97,10 @@ Result<void> ReceiverHub::open(ConnectionNumber from, Connection& connection,
   ++groups_.at(group);
   const Result<void> opened = connection.frames.told(FromSender(message));
   if (opened) {
-    streams_[message.stream] = {from, message.key};
+    // (What an older connection still says comes too late.)
+    if (!elsewhere || known->second.connection < from) {
+      streams_[message.stream] = {from, message.key};
+    }
     connection.streams[message.stream] = group;
   } else if (--groups_.at(group) == 0) {
     groups_.erase(group);

@@ -81,8 +81,8 @@ class ReceiverHub {
     bool ended = false;
   };
 
-  // Who is to have a stream's datagrams: the connection on which it was opened last, by who has its
-  // key. An older one of the same node may not be known to be gone yet.
+  // Who is to have a stream's datagrams: of the connections on which who has its key has opened it,
+  // the newest. An older one of the same node may not be known to be gone yet.
   struct Owner {
     ConnectionNumber connection;
     StreamKey key;

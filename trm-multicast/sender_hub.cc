@@ -71,17 +71,30 @@ SenderHub::Stream* SenderHub::stream_of(FlowNumber flow) const {
 
 // ---- flows
 
-void SenderHub::begin_flow(FlowNumber flow, const Group& group,
-                           const std::vector<PeerNumber>& peers) {
+Result<void> SenderHub::begin_flow(FlowNumber flow, const Group& group,
+                                   const std::vector<PeerNumber>& peers) {
   end_flow(flow);
   const std::set<PeerNumber> all(peers.begin(), peers.end());
-  if (all.size() < 2 || all.size() > kReceiversMax) return;
+  if (all.size() < 2 || all.size() > kReceiversMax) return {};
   const auto found = std::ranges::find_if(streams_, [&](const auto& each) {
     return each->group == group && std::ranges::equal(each->peers, all);
   });
+  if (found == streams_.end() &&
+      std::ranges::any_of(all, [&](PeerNumber each) { return streams_to(each) >= kStreamsMax; })) {
+    return Error{ErrorCode::kLimit,
+                 "multicast group " + group.address + ":" + std::to_string(group.port) +
+                     ": a node takes part in " + std::to_string(kStreamsMax) +
+                     " streams of this one already, which is the most; let volumes share a group"};
+  }
   Stream* const stream = found == streams_.end() ? make_stream(group, all) : found->get();
   stream->flows.insert(flow);
   flows_[flow] = stream;
+  return {};
+}
+
+std::size_t SenderHub::streams_to(PeerNumber peer) const {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      streams_, [&](const auto& each) { return each->index_of(peer).has_value(); }));
 }
 
 SenderHub::Stream* SenderHub::make_stream(const Group& group, const std::set<PeerNumber>& peers) {
@@ -330,7 +343,12 @@ void SenderHub::note_drained() {
     }
   }
   if (all == 0) return;
-  for (const auto& stream : streams_) stream->sender.share(all);
+  // Each of those that send leaves its part.
+  const auto busy = static_cast<std::uint64_t>(std::ranges::count_if(
+      streams_, [](const auto& each) { return each->sender.kept_bytes() > 0; }));
+  for (const auto& stream : streams_) {
+    stream->sender.share(all / std::max<std::uint64_t>(busy, 1));
+  }
 }
 
 void SenderHub::flush(Nanoseconds now) {
@@ -341,10 +359,13 @@ void SenderHub::flush(Nanoseconds now) {
 }
 
 void SenderHub::writable(const Group& group, Nanoseconds now) {
-  for (const auto& stream : streams_) {
-    if (stream->group != group || !stream->blocked) continue;
-    stream->send(wires_);
-    if (stream->blocked) break;
+  // Streams that share the socket take turns at being the first.
+  ++turn_;
+  for (std::size_t i = 0; i < streams_.size(); ++i) {
+    Stream& stream = *streams_[(turn_ + i) % streams_.size()];
+    if (stream.group != group || !stream.blocked) continue;
+    stream.send(wires_);
+    if (stream.blocked) break;
   }
   // Before the socket is filled again: a stream that always has more would hold them up for ever.
   flush_frames();

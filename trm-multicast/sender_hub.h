@@ -104,8 +104,10 @@ class SenderHub {
   SenderHub(const SenderHub&) = delete;
   SenderHub& operator=(const SenderHub&) = delete;
 
-  // From now on payloads of `flow` that are sent to several of `peers` go to the group.
-  void begin_flow(FlowNumber flow, const Group& group, const std::vector<PeerNumber>& peers);
+  // From now on payloads of `flow` that are sent to several of `peers` go to the group. kLimit: one
+  // of them would take part in more than kStreamsMax streams; frames carry their payloads.
+  Result<void> begin_flow(FlowNumber flow, const Group& group,
+                          const std::vector<PeerNumber>& peers);
   void end_flow(FlowNumber flow);
 
   void connected(PeerNumber peer);
@@ -161,6 +163,7 @@ class SenderHub {
   void pump(Stream& stream, Nanoseconds now);
   void carry_out(Stream& stream, Nanoseconds now);
   static void note(Standing& standing, const StreamSender::Change& change, Nanoseconds now);
+  [[nodiscard]] std::size_t streams_to(PeerNumber peer) const;
   void flush_frames();
   void hand_over(PeerNumber to, std::uint64_t bytes) { ways_.at(to).given += bytes; }
   void note_drained();
@@ -176,6 +179,7 @@ class SenderHub {
   std::map<PeerNumber, Way> ways_;               // of the same
   std::map<FlowNumber, Stream*> flows_;
   std::vector<std::unique_ptr<Stream>> streams_;
+  std::size_t turn_ = 0;  // with which of them a socket is filled first; any number
   std::optional<Gathered> gathered_;
   Counters counters_;
 };

@@ -16,6 +16,14 @@ using Range = ByteRanges::Range;
 // How fast patience is lost again, with each payload that came whole before it ran out.
 constexpr int kPatienceShift = 8;
 constexpr auto kProbeSizeLife = std::chrono::seconds(1);
+// Of one message. It fits into a frame's header, whatever the numbers are.
+constexpr std::size_t kMissingPartsMax = 2048;
+static_assert(kMissingPartsMax <= kPartsMax);
+
+// What a payload takes of memory: however small it is, a block.
+std::uint64_t memory_of(std::uint64_t length) {
+  return std::max<std::uint64_t>(length, kBlockBytes);
+}
 
 Range range_of(const SealedDatagram& datagram) {
   const std::uint32_t offset = datagram.header.offset;
@@ -51,15 +59,21 @@ StreamReceiver::StreamReceiver(const OpenStream& stream, const Options& options)
       sealer_(stream.key, stream.encrypted),
       patience_(options.patience_min) {}
 
+// Frames may still wait for what is whole, behind those of other streams.
 Result<void> StreamReceiver::admit(Position begin) {
+  const auto refuse = [&](const std::string& why) {
+    return Error{ErrorCode::kProtocol, "a receiver of multicast stream " +
+                                           std::to_string(stream_.stream.value) + " is admitted " +
+                                           why};
+  };
+  if (begin < referred_)
+    return refuse("from position " + std::to_string(begin.value) + ", which is over");
   for (const auto& [start, entry] : entries_) {
-    if (!entry.referred || entry.whole()) continue;
-    return Error{ErrorCode::kProtocol,
-                 "a receiver of multicast stream " + std::to_string(stream_.stream.value) +
-                     " is admitted that still waits for position " + std::to_string(start.value)};
+    if (entry.waiting == 0 || entry.whole()) continue;
+    return refuse("that still waits for position " + std::to_string(start.value));
   }
   admitted_ = true;
-  erase_if([](Position, const Entry&) { return true; });
+  erase_if([](Position, const Entry& entry) { return entry.waiting == 0; });
   asking_.clear();
   through_ = reported_ = referred_ = begin;
   return {};
@@ -71,7 +85,7 @@ void StreamReceiver::dismiss() {
 }
 
 StreamReceiver::Entries::iterator StreamReceiver::erase(Entries::iterator entry) {
-  held_bytes_ -= entry->second.payload.size();
+  held_bytes_ -= memory_of(entry->second.payload.size());
   return entries_.erase(entry);
 }
 
@@ -86,7 +100,7 @@ void StreamReceiver::erase_if(If condition) {
 // be.
 bool StreamReceiver::make_room(Position start, std::uint32_t length, bool referred) {
   const std::uint64_t most = 2 * stream_.window_bytes;
-  for (auto each = entries_.lower_bound(referred_); held_bytes_ + length > most;) {
+  for (auto each = entries_.lower_bound(referred_); held_bytes_ + memory_of(length) > most;) {
     if (each == entries_.end() || (!referred && each->first > start)) return false;
     each = each->second.referred ? std::next(each) : erase(each);
   }
@@ -153,7 +167,7 @@ StreamReceiver::Taken StreamReceiver::first_of(const SealedDatagram& datagram, N
   }
   if (!make_room(header.start, header.length, false)) return Taken::kOutside;
   Entry& entry = entries_[header.start];
-  held_bytes_ += header.length;
+  held_bytes_ += memory_of(header.length);
   entry.payload = std::exchange(spare_, {});
   entry.here.add(range);
   entry.since = now;
@@ -198,10 +212,11 @@ Result<void> StreamReceiver::refer(const Reference& reference, Nanoseconds now) 
   }
   Entry& entry = known ? found->second : entries_[reference.start];
   if (!known) {
-    held_bytes_ += reference.length;
+    held_bytes_ += memory_of(reference.length);
     entry.payload = Payload::allocate(reference.length);
     entry.since = now;
   }
+  ++entry.waiting;
   if (std::exchange(entry.referred, true)) return {};
   if (entry.whole()) {
     patience_ -= (patience_ - options_.patience_min) / (1 << kPatienceShift);
@@ -235,8 +250,10 @@ Result<void> StreamReceiver::repair(const Repair& repair) {
 }
 
 Result<Payload> StreamReceiver::complete(const Reference& reference) {
-  Entry& entry = entries_.at(reference.start);
-  CHECK(entry.referred && entry.payload.size() == reference.length);
+  const auto found_entry = entries_.find(reference.start);
+  CHECK(found_entry != entries_.end());
+  Entry& entry = found_entry->second;
+  CHECK(entry.waiting > 0 && entry.payload.size() == reference.length);
   if (!entry.whole()) return Payload{};
   if (!entry.verified) {
     const std::uint32_t found = crc_of(entry.payload);
@@ -249,6 +266,7 @@ Result<Payload> StreamReceiver::complete(const Reference& reference) {
     entry.verified = true;
   }
   Payload payload = entry.payload;
+  --entry.waiting;
   handed_out(reference);
   return payload;
 }
@@ -268,19 +286,26 @@ void StreamReceiver::handed_out(const Reference& reference) {
 
 std::optional<Missing> StreamReceiver::missing(Nanoseconds now) {
   Missing missing{stream_.stream, {}};
-  for (; !asking_.empty() && asking_.front().at <= now; asking_.pop_front()) {
-    const Position start = asking_.front().start;
-    const auto found = entries_.find(start);
-    if (found == entries_.end()) continue;  // it came, and is over
-    Entry& entry = found->second;
-    const auto length = static_cast<std::uint32_t>(entry.payload.size());
-    for (const Range& gap : entry.here.gaps({0, length})) {
-      missing.parts.push_back({start, gap.begin, gap.end - gap.begin});
-      entry.asked.add(gap);
-    }
+  while (!asking_.empty() && asking_.front().at <= now) {
+    const auto found = entries_.find(asking_.front().start);
+    // (Or it came, and is over.)
+    if (found != entries_.end() && !ask_for(found->first, found->second, missing.parts)) break;
+    asking_.pop_front();
   }
   if (missing.parts.empty()) return std::nullopt;
   return missing;
+}
+
+// False: the message is full.
+bool StreamReceiver::ask_for(Position start, Entry& entry, std::vector<Part>& parts) {
+  const auto length = static_cast<std::uint32_t>(entry.payload.size());
+  for (const Range& gap : entry.here.gaps({0, length})) {
+    if (entry.asked.contains(gap)) continue;
+    if (parts.size() == kMissingPartsMax) return false;
+    parts.push_back({start, gap.begin, gap.end - gap.begin});
+    entry.asked.add(gap);
+  }
+  return true;
 }
 
 Report StreamReceiver::report(Nanoseconds now) const {

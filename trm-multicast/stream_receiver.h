@@ -47,7 +47,8 @@ class StreamReceiver {
 
   StreamReceiver(const OpenStream& stream, const Options& options);
 
-  // What the sender says of it. kProtocol: something that was referred to has not come yet.
+  // What the sender says of it. kProtocol: something that was referred to has not come yet, or it
+  // goes back.
   Result<void> admit(Position begin);
   void dismiss();
 
@@ -61,11 +62,13 @@ class StreamReceiver {
   // kProtocol: it is not what was asked for.
   Result<void> repair(const Repair& repair);
 
-  // What was referred to, once it is whole; null: it is not yet. kCorrupt: it has not the CRC of
-  // the reference, although every byte was authenticated: the sender's memory, or this one's.
+  // What was referred to, once it is whole; null: it is not yet. To be called once, with success,
+  // for each reference, in their order. kCorrupt: it has not the CRC of the reference, although
+  // every byte was authenticated: the sender's memory, or this one's.
   Result<Payload> complete(const Reference& reference);
 
-  // What is to be asked for now; ascending.
+  // What is to be asked for now; ascending, and not more than one message takes: call it until
+  // there is nothing.
   [[nodiscard]] std::optional<Missing> missing(Nanoseconds now);
   // When missing() is worth a call; nothing: not before something else happens.
   [[nodiscard]] std::optional<Nanoseconds> deadline() const {
@@ -92,6 +95,7 @@ class StreamReceiver {
     Nanoseconds since{};
     ByteRanges asked;  // what was missing when it was asked for
     bool referred = false;
+    std::uint32_t waiting = 0;  // references that it was not handed out for yet
     bool verified = false;
 
     [[nodiscard]] bool whole() const {
@@ -112,6 +116,7 @@ class StreamReceiver {
   // for what is `referred` to, whatever there is.
   bool make_room(Position start, std::uint32_t length, bool referred);
   void skip_to(Position start);
+  [[nodiscard]] static bool ask_for(Position start, Entry& entry, std::vector<Part>& parts);
   // It overlaps nothing that is there.
   [[nodiscard]] bool is_free(Position start, std::uint32_t length) const;
   void handed_out(const Reference& reference);
@@ -123,7 +128,7 @@ class StreamReceiver {
   const Options options_;
   Sealer sealer_;
   Entries entries_;
-  std::uint64_t held_bytes_ = 0;  // of all entries
+  std::uint64_t held_bytes_ = 0;  // of memory, of all entries
   std::deque<Asking> asking_;     // referred to when it was not whole; in the order of references
   Payload spare_;                 // made for a datagram that was not to be trusted
   std::vector<std::byte> scratch_;

@@ -24,6 +24,8 @@ constexpr auto kSharedTime = std::chrono::milliseconds(100);
 constexpr double kSharedShown = 0.1;
 // Who is paced sleeps until so much time's worth may be sent.
 constexpr auto kQuantum = std::chrono::microseconds(500);
+// So many payloads that are over are left between others.
+constexpr std::size_t kOverMax = 1024;
 // Probes come more slowly when everybody is admitted.
 constexpr int kCalmIntervals = 2;
 
@@ -74,7 +76,7 @@ std::optional<Reference> StreamSender::offer(ReceiverSet receivers, const Payloa
   }
   const Position start = next_position_;
   next_position_.value += payload.length;
-  items_.push_back({start, payload, 0, receivers});
+  items_.push_back({start, payload, static_cast<std::uint32_t>(payload.length), 0, receivers});
   queued_bytes_ += payload.length;
   kept_bytes_ += payload.length;
   for_each(receivers, [&](ReceiverIndex each) { receivers_[each].outstanding.push_back(start); });
@@ -88,14 +90,24 @@ StreamSender::Way StreamSender::way(ReceiverIndex receiver, const Reference& ref
   return item->is_sent() ? Way::kReference : Way::kWait;
 }
 
-void StreamSender::forget(Item& item, ReceiverIndex receiver) { item.receivers &= ~bit(receiver); }
+void StreamSender::forget(Item& item, ReceiverIndex receiver) {
+  item.receivers &= ~bit(receiver);
+  release(item);
+}
 
-void StreamSender::drop_front() {
-  while (!items_.empty() && items_.front().receivers == 0 && items_.front().is_sent()) {
-    kept_bytes_ -= items_.front().payload.length;
-    items_.pop_front();
-    --unsent_;
-  }
+void StreamSender::release(Item& item) {
+  if (!item.is_over() || item.payload.payload.size() == 0) return;
+  item.payload = {};
+  kept_bytes_ -= item.length;
+  ++over_;
+}
+
+void StreamSender::drop_over() {
+  for (; !items_.empty() && items_.front().is_over(); --unsent_, --over_) items_.pop_front();
+  // Somebody does not say what it has.
+  if (over_ < kOverMax || over_ < items_.size() / 2) return;
+  std::erase_if(items_, [](const Item& item) { return item.is_over(); });
+  unsent_ -= std::exchange(over_, 0);
 }
 
 // What nobody is to get by multicast any more is not sent.
@@ -103,12 +115,13 @@ void StreamSender::skip_unwanted() {
   for (; unsent_ < items_.size(); ++unsent_) {
     Item& item = items_[unsent_];
     if (item.receivers == 0 && !item.is_sent()) {
-      queued_bytes_ -= item.payload.length - item.sent;
-      item.sent = static_cast<std::uint32_t>(item.payload.length);
+      queued_bytes_ -= item.length - item.sent;
+      item.sent = item.length;
+      release(item);
     }
     if (!item.is_sent()) break;
   }
-  drop_front();
+  drop_over();
 }
 
 // ---- pace
@@ -143,8 +156,7 @@ void StreamSender::held_up(RateControl::Load by) {
 
 // All datagrams of a payload are of one size, so that those of several go as one buffer.
 StreamSender::Batch StreamSender::batch_of(Item& item) {
-  const auto length = static_cast<std::uint32_t>(item.payload.length);
-  const std::uint32_t left = length - item.sent;
+  const std::uint32_t left = item.length - item.sent;
   const std::uint32_t datagrams_left = (left + body_bytes_ - 1) / body_bytes_;
   const std::uint32_t body = (left + datagrams_left - 1) / datagrams_left;
   const auto overhead = static_cast<std::uint32_t>(kDatagramOverheadBytes);
@@ -154,7 +166,7 @@ StreamSender::Batch StreamSender::batch_of(Item& item) {
   const Batch batch{{.stream = stream_.stream,
                      .kind = DatagramKind::kPayload,
                      .start = item.start,
-                     .length = length,
+                     .length = item.length,
                      .offset = item.sent},
                     {item.payload.payload, item.payload.offset + item.sent, bytes},
                     body};
@@ -214,10 +226,17 @@ void StreamSender::disconnected(ReceiverIndex receiver) {
   if (!receivers_[receiver].connected) return;
   receivers_[receiver] = {};
   rate_.remove(receiver);
+  // What was not told yet is not told any more: it would be of the next connection.
+  std::erase_if(told_, [&](const Told& each) { return each.receiver == receiver; });
+  const bool untold = std::erase_if(changes_, [&](const Change& each) {
+                        return each.receiver == receiver && each.admitted;
+                      }) > 0;
   if ((admitted_ & bit(receiver)) != 0) {
     admitted_ &= ~bit(receiver);
-    changes_.push_back({receiver, false, Dismissal::kDisconnected,
-                        std::string(describe(Dismissal::kDisconnected))});
+    if (!untold) {
+      changes_.push_back({receiver, false, Dismissal::kDisconnected,
+                          std::string(describe(Dismissal::kDisconnected))});
+    }
     fit_bodies();
   }
   for (Item& item : items_) forget(item, receiver);
@@ -354,7 +373,7 @@ Result<void> StreamSender::reported(ReceiverIndex receiver, const Report& report
     forget(*item, receiver);
     one.outstanding.pop_front();
   }
-  drop_front();
+  drop_over();
   one.membership.reported(report, now);
   if ((admitted_ & bit(receiver)) != 0) {
     rate_.reported(receiver, report, one.load, now);
@@ -369,8 +388,8 @@ Result<void> StreamSender::repair(ReceiverIndex receiver, const Missing& missing
   for (const Part& part : missing.parts) {
     const Item* const item = find(part.start);
     if (item == nullptr || (item->receivers & bit(receiver)) == 0 || !item->is_sent() ||
-        part.length == 0 || part.offset > item->payload.length ||
-        part.length > item->payload.length - part.offset) {
+        part.length == 0 || part.offset > item->length ||
+        part.length > item->length - part.offset) {
       return nonsense(stream_, "asks for bytes " + std::to_string(part.offset) + " to " +
                                    std::to_string(std::uint64_t{part.offset} + part.length) +
                                    " of what is at position " + std::to_string(part.start.value) +

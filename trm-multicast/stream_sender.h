@@ -13,7 +13,8 @@
 //
 // Invariants:
 // - a position is given once, and sent at most once by multicast (sealer.h needs that).
-// - between what a receiver has through and what is sent there is at most a window.
+// - between what a receiver has through and what is sent there is at most a window: so who was
+//   dismissed, and never says what it has, keeps no more than that here.
 // One thread.
 #pragma once
 
@@ -115,11 +116,14 @@ class StreamSender {
  private:
   struct Item {
     Position start;
-    PayloadSlice payload;
+    PayloadSlice payload;  // none when it is over
+    std::uint32_t length = 0;
     std::uint32_t sent = 0;
     ReceiverSet receivers = 0;  // that do not have it through
-    [[nodiscard]] Position end() const { return {start.value + payload.length}; }
-    [[nodiscard]] bool is_sent() const { return sent == payload.length; }
+    [[nodiscard]] Position end() const { return {start.value + length}; }
+    [[nodiscard]] bool is_sent() const { return sent == length; }
+    // Nobody needs it, or will.
+    [[nodiscard]] bool is_over() const { return is_sent() && receivers == 0; }
   };
   struct Receiver {
     bool connected = false;
@@ -146,7 +150,8 @@ class StreamSender {
   Result<void> reported(ReceiverIndex receiver, const Report& report, Nanoseconds now);
   Result<void> repair(ReceiverIndex receiver, const Missing& missing);
   void forget(Item& item, ReceiverIndex receiver);
-  void drop_front();
+  void release(Item& item);
+  void drop_over();
   void skip_unwanted();
   void admit(ReceiverIndex receiver, Nanoseconds now);
   void dismiss(ReceiverIndex receiver, Verdict verdict, Nanoseconds now);
@@ -163,6 +168,7 @@ class StreamSender {
   ReceiverSet admitted_ = 0;
   std::deque<Item> items_;  // ascending; all before unsent_ are sent
   std::size_t unsent_ = 0;  // index of the first that is not
+  std::size_t over_ = 0;    // of them, that are over
   Position next_position_{1};
   std::uint32_t body_bytes_;
   double tokens_;      // bytes that may be sent now

@@ -76,7 +76,7 @@ Result<void> Multicast::begin_flow(trm::FlowNumber flow, const trm::Group& group
   if (!sending_.contains(group)) {
     if (const Result<void> opened = open_to_send(group); !opened) return opened;
   }
-  sender_->begin_flow(flow, group, peers);
+  if (const Result<void> begun = sender_->begin_flow(flow, group, peers); !begun) return begun;
   if (!std::exchange(ticking_, true)) tick_later();
   flush_later();
   return {};

@@ -20,8 +20,8 @@ enum class Kind : char {
   kStream = 'T',     // trm-multicast/control.h
 };
 
-// Frames to a node that wait for multicast. Coordinators hold their payloads, and bound them by
-// volume: here is what many volumes may have under way to a node that comes back.
+// Frames to a node that wait for multicast or to be sent: what many volumes may have under way to a
+// node that comes back. Coordinators bound each volume's.
 constexpr std::uint64_t kWaitingBytesMax = 1u << 30;
 
 std::string header_of(Kind kind, const std::string& text) {
@@ -294,7 +294,10 @@ void PeerBus::send(NodeId to, const Envelope& envelope) {
     return;
   }
   trm::SenderHub& sender = multicast_->sender();
-  if (sender.waiting_bytes({to.value}) > kWaitingBytesMax) return redial(to);
+  if (sender.waiting_bytes({to.value}) + queued_bytes(trm::PeerNumber{to.value}) >
+      kWaitingBytesMax) {
+    return redial(to);
+  }
   sender.send({to.value}, {envelope.volume.value}, std::move(header), payload_of(envelope));
 }
 

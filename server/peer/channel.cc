@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 
+#include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <utility>
 
@@ -51,9 +52,8 @@ Channel::Channel(Environment environment, ConnectedSocket socket, const FrameBou
       started_(now()),
       last_received_(started_),
       last_sent_(started_) {
-  CHECK(env_.options.queued_bytes_max >=
+  CHECK(std::min(env_.options.queued_bytes_max, env_.options.held_bytes_max) >=
         kFramePrefixBytes + kFrameHeaderBytesMax + kFramePayloadBytesMax);
-  CHECK(env_.options.held_bytes_max >= env_.options.queued_bytes_max);
   CHECK(env_.options.heartbeat_interval < env_.options.silence_max);
 }
 
@@ -81,17 +81,19 @@ void Channel::start(TlsRole role) {
   });
 }
 
-bool Channel::send(std::string header, PayloadSlice payload, std::uint64_t queued_bytes_max) {
+bool Channel::send(std::string header, PayloadSlice payload, FrameSender::Bound bound) {
   if (phase_ == Phase::kClosed) return false;
   CHECK(phase_ != Phase::kTls);
   const std::uint64_t bytes = kFramePrefixBytes + header.size() + payload.length;
-  if (sender_.queued_bytes() + bytes > queued_bytes_max) {
-    refused_ = true;
+  const bool own = bound == FrameSender::Bound::kQueue;
+  const std::uint64_t most = own ? env_.options.queued_bytes_max : env_.options.held_bytes_max;
+  if (sender_.queued_bytes(bound) + bytes > most) {
+    refused_ |= own;
     return false;
   }
   // The time that it waits begins.
   if (sender_.empty()) last_sent_ = now();
-  sender_.push(std::move(header), std::move(payload));
+  sender_.push(std::move(header), std::move(payload), bound);
   schedule_flush();
   return true;
 }
@@ -204,7 +206,8 @@ void Channel::flush() {
     done += outcome->bytes;
   }
   if (done > 0) last_sent_ = now();
-  if (refused_ && sender_.queued_bytes() <= env_.options.queued_bytes_max / 2) {
+  if (refused_ &&
+      sender_.queued_bytes(FrameSender::Bound::kQueue) <= env_.options.queued_bytes_max / 2) {
     refused_ = false;
     user_->writable();
   }

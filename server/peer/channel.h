@@ -35,10 +35,10 @@ namespace mariner::peer {
 struct ConnectedSocket;
 
 struct ChannelOptions {
-  // Frames that wait to be sent, in bytes: at this bound send() takes no more. At least a frame.
+  // Frames of send() that wait, in bytes: at this bound it takes no more. At least a frame.
   std::uint64_t queued_bytes_max = 64u << 20;
-  // The same for send_held(): what waits costs no memory here, and a node that comes back is sent
-  // all that is under way of every volume at once. At least queued_bytes_max.
+  // The same for send_held(): a node that comes back is sent all that is under way of every volume
+  // at once. It is memory only for as long as a node takes less than is written. At least a frame.
   std::uint64_t held_bytes_max = 1u << 30;
   // TCP connection to establish(): TLS, and what the user wants to know of the other.
   std::chrono::nanoseconds handshake_time_max = std::chrono::seconds(10);
@@ -86,12 +86,12 @@ class Channel final : public std::enable_shared_from_this<Channel>, private Fram
   // would be too much in the queue, or because the channel has ended. Requires what FrameSender
   // requires. From secured() on.
   [[nodiscard]] bool send(std::string header, PayloadSlice payload) {
-    return send(std::move(header), std::move(payload), env_.options.queued_bytes_max);
+    return send(std::move(header), std::move(payload), FrameSender::Bound::kQueue);
   }
   // The same for a payload that its owner holds, and bounds, as long as it is under way. Nothing
   // follows when it is not taken.
   [[nodiscard]] bool send_held(std::string header, PayloadSlice payload) {
-    return send(std::move(header), std::move(payload), env_.options.held_bytes_max);
+    return send(std::move(header), std::move(payload), FrameSender::Bound::kOwner);
   }
 
   // The other is who it should be: frames of any size, heartbeats, and no end of time. Also from
@@ -113,7 +113,7 @@ class Channel final : public std::enable_shared_from_this<Channel>, private Fram
   Channel(Environment environment, ConnectedSocket socket, const FrameBounds& bounds,
           ChannelUser& user);
   void start(TlsRole role);
-  bool send(std::string header, PayloadSlice payload, std::uint64_t queued_bytes_max);
+  bool send(std::string header, PayloadSlice payload, FrameSender::Bound bound);
 
   // FrameSink
   bool on_frame(std::string_view header, Payload payload) override;

@@ -55,14 +55,14 @@ class Connection final : private ChannelUser {
   void observe(ConnectionObserver& observer) { observer_ = &observer; }
 
   // Sends a frame: `header` has 1 byte to 64 KiB, the payload at most kFramePayloadBytesMax; it is
-  // kept until it is sent, and not copied if it is large. False, and nothing is sent, when more
-  // would wait than ChannelOptions::queued_bytes_max (writable() follows when half of that is
+  // kept until it is sent, and not copied if it is large. False, and nothing is sent, when more of
+  // such would wait than ChannelOptions::queued_bytes_max (writable() follows when half of that is
   // free), or when the connection has ended. True promises nothing but the order.
   [[nodiscard]] bool send(std::string header, PayloadSlice payload) {
     return channel_->send(std::move(header), std::move(payload));
   }
-  // The same for a payload whose memory is its owner's, who bounds it, as long as it is under way:
-  // up to ChannelOptions::held_bytes_max may wait.
+  // The same for a payload that its owner bounds: up to ChannelOptions::held_bytes_max of such may
+  // wait, and writable() does not follow.
   [[nodiscard]] bool send_held(std::string header, PayloadSlice payload) {
     return channel_->send_held(std::move(header), std::move(payload));
   }

@@ -9,14 +9,15 @@
 
 namespace mariner::peer {
 
-void FrameSender::push(std::string header, PayloadSlice payload) {
+void FrameSender::push(std::string header, PayloadSlice payload, Bound bound) {
   CHECK(!header.empty() && header.size() <= kFrameHeaderBytesMax);
   CHECK(payload.length <= kFramePayloadBytesMax);
   CHECK(payload.offset + payload.length <= payload.payload.size());
   const FrameLengths lengths{.header_bytes = static_cast<std::uint32_t>(header.size()),
                              .payload_bytes = static_cast<std::uint32_t>(payload.length)};
-  queued_bytes_ += kFramePrefixBytes + header.size() + payload.length;
-  frames_.push_back({pack_prefix(lengths), std::move(header), std::move(payload)});
+  frames_.push_back({pack_prefix(lengths), std::move(header), std::move(payload), bound});
+  queued_bytes_ += frames_.back().bytes();
+  bound_bytes_.at(index(bound)) += frames_.back().bytes();
 }
 
 void FrameSender::push_heartbeat() {
@@ -52,7 +53,8 @@ std::span<const std::byte> FrameSender::front_part() const {
 void FrameSender::consume(std::size_t bytes) {
   front_done_ += bytes;
   const Frame& front = frames_.front();
-  if (front_done_ < kFramePrefixBytes + front.header.size() + front.payload.length) return;
+  if (front_done_ < front.bytes()) return;
+  if (!front.header.empty()) bound_bytes_.at(index(front.bound)) -= front.bytes();
   frames_.pop_front();
   front_done_ = 0;
 }

@@ -12,7 +12,7 @@
 
 namespace mariner::peer {
 
-inline constexpr std::uint32_t kProtocolVersion = 1;
+inline constexpr std::uint32_t kProtocolVersion = 2;
 // Nobody is known yet who could send more.
 inline constexpr FrameBounds kHelloBounds{.header_bytes_max = 4096, .payload_bytes_max = 0};
 

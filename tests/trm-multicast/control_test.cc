@@ -173,5 +173,13 @@ TEST(Reference, ThatIsCutOffOrNonsenseIsRefused) {
   }
 }
 
+TEST(Control, WhatAReceiverAsksForAtOnceFitsIntoAHeader) {
+  constexpr std::uint64_t kFar = UINT64_MAX / 2;
+  Missing missing{kStream, {}};
+  for (std::uint32_t i = 0; i < 2048; ++i)
+    missing.parts.push_back({{kFar}, UINT32_MAX / 2, UINT32_MAX / 2});
+  EXPECT_LT(encode(FromReceiver(missing)).size(), 60'000u);  // of 64 KiB
+}
+
 }  // namespace
 }  // namespace mariner::trm

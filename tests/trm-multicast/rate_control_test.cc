@@ -170,6 +170,16 @@ TEST(RateControl, WhoLagsAndHoldsTheWindowStillLags) {
   EXPECT_FALSE(paths.control.lags(2, paths.now));
 }
 
+TEST(RateControl, WhoTookLittleForAMomentDoesNotLagWhileTheWindowIsTheBound) {
+  Paths paths({12.5e6, 12.5e6, 12.5e6});
+  paths.run(milliseconds(1000));
+  paths.takes_[2] = 1.25e6;
+  paths.run(milliseconds(100));
+  paths.takes_[2] = 12.5e6;
+  paths.run(milliseconds(400), RateControl::Load::kWindow, 10e6);
+  EXPECT_FALSE(paths.control.lags(2, paths.now));
+}
+
 TEST(RateControl, ALoneWriterIsNotHeldAtWhereThePaceBegan) {
   Paths paths({125e6, 125e6});
   paths.run(milliseconds(1000), RateControl::Load::kIdle, 60e6);

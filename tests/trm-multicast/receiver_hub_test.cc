@@ -159,6 +159,28 @@ TEST_F(ReceiverHubTest, WhoHasDialledAnewIsHeardThereBeforeTheOldConnectionIsKno
   EXPECT_EQ(said(), "leave:6003 ");
 }
 
+TEST_F(ReceiverHubTest, WhatTheOldConnectionStillSaysTakesNothingFromTheNewOne) {
+  begin(kTwo, 1);
+  begin(kOne, 1);
+  hub_.frame(kTwo, "a", reference(1), now_);
+  arrives(1);
+  EXPECT_EQ(said(), "a2:4096 ");
+  hub_.disconnected(kOne);
+  arrives(1);
+  EXPECT_EQ(hub_.strange_datagrams(), 0u);
+}
+
+TEST_F(ReceiverHubTest, MoreStreamsThanItTakesPartInAreRefused) {
+  for (std::uint32_t i = 1; i <= kStreamsMax; ++i) begin(kOne, i);
+  hub_.told(kOne, open(100));
+  hub_.told(kOne, open(101));
+  EXPECT_EQ(said(), "cannot1 cannot1 ");
+  hub_.told(kOne, CloseStream{{1}});
+  hub_.told(kOne, CloseStream{{100}});
+  hub_.told(kOne, open(100));
+  EXPECT_EQ(said(), "");
+}
+
 TEST_F(ReceiverHubTest, AStreamMayEndOnItsNewConnectionBeforeTheOldOneIsGone) {
   begin(kOne, 1);
   begin(kTwo, 1);

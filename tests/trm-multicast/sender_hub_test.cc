@@ -47,6 +47,7 @@ class SenderHubTest : public ::testing::Test, private SenderHub::Wires {
           parse(datagrams.subspan(at, std::min(datagram_bytes, datagrams.size() - at)));
       EXPECT_TRUE(parsed.has_value());
       probes_ += parsed->header.kind == DatagramKind::kProbe ? 1 : 0;
+      multicast_[parsed->header.stream] += parsed->body.size();
       bytes_ += parsed->body.size();
       words_ += parsed->header.kind == DatagramKind::kPayload ? "*" : "";
     }
@@ -96,6 +97,7 @@ class SenderHubTest : public ::testing::Test, private SenderHub::Wires {
   std::string words_;
   std::string told_;
   std::string changes_;
+  std::map<StreamId, std::uint64_t> multicast_;  // bytes of bodies
   std::uint64_t probes_ = 0;
   std::uint64_t bytes_ = 0;
   int buffers_ = 0;      // that were given to the socket
@@ -222,6 +224,49 @@ TEST_F(SenderHubTest, FlowsToTheSameNodesShareAStream) {
   EXPECT_EQ(hub_.streams(), 2u);
   hub_.begin_flow({10}, kGroup, {kTwo});  // nobody to share with
   EXPECT_EQ(hub_.streams(), 2u);
+}
+
+TEST_F(SenderHubTest, ANodeTakesPartInABoundedNumberOfStreams) {
+  for (std::uint16_t i = 0; i < kStreamsMax; ++i) {
+    const Group group{"239.1.1.2", static_cast<std::uint16_t>(1000 + i)};
+    ASSERT_TRUE(hub_.begin_flow({10u + i}, group, {kOne, kTwo}).has_value());
+  }
+  const auto begun = hub_.begin_flow({9}, {"239.1.1.2", 999}, {kTwo, kThree});
+  ASSERT_FALSE(begun.has_value());
+  EXPECT_EQ(begun.error().code, ErrorCode::kLimit);
+  EXPECT_TRUE(hub_.begin_flow({9}, {"239.1.1.2", 1000}, {kOne, kTwo}).has_value());  // shares one
+  EXPECT_EQ(hub_.streams(), kStreamsMax);
+}
+
+TEST_F(SenderHubTest, StreamsThatShareASocketTakeTurns) {
+  begin();
+  constexpr FlowNumber kOther{8};
+  std::map<PeerNumber, StreamId> first = streams_;
+  ASSERT_TRUE(hub_.begin_flow(kOther, kGroup, {kOne, kTwo}).has_value());
+  for (int i = 0; i < 12; ++i) {
+    now_ += milliseconds(50);
+    hub_.tick(now_);
+    report_all();
+    for (const PeerNumber peer : {kOne, kTwo}) std::swap(streams_[peer], first[peer]);
+  }
+  hub_.flush(now_);
+  words_.clear();
+  blocked_ = true;
+  for (int i = 0; i < 100; ++i) {
+    send("a", {kOne, kTwo, kThree}, 65'536);
+    const Payload payload = Payload::zeroed(65'536);
+    for (const PeerNumber peer : {kOne, kTwo}) hub_.send(peer, kOther, "b", {payload, 0, 65'536});
+  }
+  (void)flushed();
+  multicast_.clear();
+  for (int i = 0; i < 20; ++i) {
+    blocked_ = false;
+    takes_ = 2;
+    hub_.writable(kGroup, now_);
+  }
+  ASSERT_EQ(multicast_.size(), 2u);
+  const auto [least, most] = std::minmax(multicast_.begin()->second, multicast_.rbegin()->second);
+  EXPECT_GE(least * 2, most) << least << " and " << most;
 }
 
 TEST_F(SenderHubTest, ATermThatFollowsGoesOnOnTheStreamBehindTheOneBefore) {

@@ -190,6 +190,27 @@ TEST_F(StreamReceiverTest, TwoFramesMayReferToOnePayload) {
   EXPECT_TRUE(is_here(r, payload));
 }
 
+TEST_F(StreamReceiverTest, WhatFramesWaitForOutlivesAnAdmission) {
+  const Payload payload = random_payload(8192);
+  const Reference r = reference({0}, payload);
+  give_all({0}, payload);
+  ASSERT_TRUE(refer(r));
+  ASSERT_TRUE(refer(r));  // a second frame, that waits behind another stream's
+  EXPECT_TRUE(is_here(r, payload));
+  ASSERT_TRUE(receiver_.admit({8192}).has_value());
+  EXPECT_TRUE(is_here(r, payload));
+}
+
+TEST_F(StreamReceiverTest, AdmissionsDoNotGoBackNorPastWhatIsMissing) {
+  const Payload payload = random_payload(4096);
+  ASSERT_TRUE(refer(reference({8192}, payload)));
+  EXPECT_FALSE(receiver_.admit({16384}).has_value());
+  give_all({8192}, payload);
+  EXPECT_TRUE(is_here(reference({8192}, payload), payload));
+  EXPECT_FALSE(receiver_.admit({4096}).has_value());
+  EXPECT_TRUE(receiver_.admit({16384}).has_value());
+}
+
 TEST_F(StreamReceiverTest, ReferencesDoNotGoBack) {
   const Payload payload = random_payload(4096);
   ASSERT_TRUE(refer(reference({8192}, payload)));
@@ -231,6 +252,37 @@ TEST_F(StreamReceiverTest, MoreThanTheWindowIsNotReferredTo) {
     if (refer(reference({i * payload.size()}, payload))) ++taken;
   }
   EXPECT_EQ(taken, 4);
+}
+
+TEST_F(StreamReceiverTest, SmallPayloadsCountAsWhatTheyTake) {
+  std::uint64_t taken = 0;
+  while (taken < 10 * kWindow && refer({kStream, {taken}, 1, 0})) ++taken;
+  EXPECT_EQ(taken, 2 * kWindow / 4096);
+}
+
+TEST_F(StreamReceiverTest, WhatDoesNotFitIntoOneMessageIsAskedForInSeveral) {
+  const Payload payload = random_payload(512 * 1024);
+  constexpr std::uint32_t kSmall = 64;
+  std::uint32_t lost = 0;
+  for (std::uint32_t at = 0; at < payload.size(); at += kSmall) {
+    if (at / kSmall % 2 == 0) {
+      give(datagram({0}, payload, at, kSmall));
+    } else {
+      ++lost;
+    }
+  }
+  ASSERT_TRUE(refer(reference({0}, payload)));
+  now_ += seconds(1);
+  std::uint32_t asked = 0;
+  while (const auto missing = receiver_.missing(now_)) {
+    EXPECT_LE(missing->parts.size(), 2048u);
+    for (const Part& part : missing->parts) {
+      EXPECT_TRUE(repair(payload, part).has_value());
+      ++asked;
+    }
+  }
+  EXPECT_EQ(asked, lost);
+  EXPECT_TRUE(is_here(reference({0}, payload), payload));
 }
 
 TEST_F(StreamReceiverTest, RepairsThatNobodyAskedForAreRefused) {

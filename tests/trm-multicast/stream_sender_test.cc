@@ -242,6 +242,43 @@ TEST_F(StreamSenderTest, NoMoreThanAWindowIsOnTheWay) {
   EXPECT_EQ(way(0, sent[5]), Way::kWait);
 }
 
+TEST_F(StreamSenderTest, WhoNeverSaysWhatItHasKeepsNoMoreThanAWindow) {
+  admit_all();
+  std::optional<Reference> last;
+  for (int i = 0; i < 2000; ++i) {
+    now_ += milliseconds(20);
+    sender_.tick(now_);
+    for (int k = 0; k < 4; ++k) {
+      if (const auto reference = offer(16 * 1024)) last = reference;
+    }
+    send_all();
+    for (const ReceiverIndex each : kTwo) {
+      if (last && way(each, *last) == Way::kReference) reports_[each].through = last->end();
+      hear(each);
+      report(each);
+    }
+    hear(2);
+    report(2);  // it hears all, and has nothing through
+    EXPECT_LE(sender_.kept_bytes(), kWindow + sender_.queued_bytes());
+  }
+  EXPECT_EQ(sender_.admitted() & 4u, 0u);
+  EXPECT_GT(last->start.value, 50 * kWindow);
+  // It may still ask for what it was sent.
+  EXPECT_GT(sender_.kept_bytes(), kWindow / 2);
+  reports_[2].through = last->end();
+  report(2);
+  EXPECT_EQ(sender_.kept_bytes(), 0u);
+}
+
+TEST_F(StreamSenderTest, WhoIsGoneBeforeItsAdmissionWasToldWasNotAdmitted) {
+  for (int i = 0; i < 50 && (sender_.admitted() & 1u) == 0; ++i) pass(milliseconds(20));
+  ASSERT_EQ(sender_.admitted() & 1u, 1u);
+  sender_.disconnected(0);
+  sender_.connected(0);
+  for (const auto& change : sender_.take_changes()) EXPECT_NE(change.receiver, 0);
+  for (const auto& told : sender_.take_told()) EXPECT_NE(told.receiver, 0);
+}
+
 TEST_F(StreamSenderTest, WhoIsStuckIsLeftOutAndTheOthersGoOn) {
   admit_all();
   std::vector<Reference> all;

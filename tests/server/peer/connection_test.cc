@@ -208,7 +208,7 @@ TEST(Connection, MismatchesAreRefusedAndNameBoth) {
 TEST(Connection, HellosThatAreNone) {
   const TestCluster cluster("north");
   for (const auto& [bytes, words] : std::vector<std::pair<std::string, std::string>>{
-           {std::string("\2\0\0\0\0\0\0\0\x08\x07", 10), "version: expected 1, found 7"},
+           {std::string("\2\0\0\0\0\0\0\0\x08\x07", 10), "version: expected 2, found 7"},
            {std::string("\2\0\0\0\0\0\0\0\xff\xff", 10), "no hello"},
            {std::string("\0\0\1\0\0\0\0\0", 8), "at most 4096 bytes are taken, 65536"},
            {std::string("\2\0\0\0\1\0\0\0", 8), "at most 0 bytes are taken, 1"},

@@ -57,12 +57,12 @@ TEST_F(EnrolmentTest, BadRequestsGetARefusal) {
   EXPECT_FALSE(answer("").enrolled);
   EXPECT_FALSE(answer(make_enrol_request("wrong", signing_request_)).enrolled);
   wire::EnrolRequest newer;
-  newer.set_protocol_version(2);
+  newer.set_protocol_version(3);
   newer.set_secret(secret);
   newer.set_signing_request(signing_request_);
   const auto refused = answer(newer.SerializeAsString());
   ASSERT_FALSE(refused.enrolled);
-  EXPECT_EQ(refused.enrolled.error().message, "the protocol's version: expected 1, found 2");
+  EXPECT_EQ(refused.enrolled.error().message, "the protocol's version: expected 2, found 3");
   EXPECT_EQ(book_.open(1s), 1u);  // none of them has spent it
   EXPECT_FALSE(answer(make_enrol_request(secret, "nonsense")).enrolled);
   EXPECT_EQ(book_.open(1s), 0u);

@@ -25,7 +25,7 @@ std::string fault(std::string_view hello, const std::string& certified = "two",
 
 TEST(Hello, IsGolden) {
   // PROTOCOL.md 3; 14 bytes.
-  EXPECT_EQ(make_hello(kTwo), std::string("\x08\x01\x12\x05north\x1a\x03two"));
+  EXPECT_EQ(make_hello(kTwo), std::string("\x08\x02\x12\x05north\x1a\x03two"));
   EXPECT_EQ(make_hello(kTwo).size(), 14u);
 }
 
@@ -37,7 +37,7 @@ TEST(Hello, OfAnotherNodeOfTheCluster) {
 }
 
 TEST(Hello, MismatchesNameBothValues) {
-  EXPECT_EQ(fault("\x08\x07"), "the protocol's version: expected 1, found 7");
+  EXPECT_EQ(fault("\x08\x07"), "the protocol's version: expected 2, found 7");
   EXPECT_EQ(fault(make_hello({"south", "two"})), "its cluster: expected north, found south");
   EXPECT_EQ(fault(make_hello({"north", "three"})),
             "its name: expected mariner://north/two as its certificate says, found "
