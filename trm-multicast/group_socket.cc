@@ -98,6 +98,15 @@ sockaddr_in socket_address(const ip_mreqn& request, std::uint16_t port) {
 Result<FileDescriptor> udp_socket(const GroupAddress& address) {
   FileDescriptor made(socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (made.get() < 0) return system_error(name_of(address) + ": no socket");
+// What errno says of a send that failed.
+bool socket_is_full() { return errno == EAGAIN || errno == ENOBUFS; }
+
+Error send_error(const DatagramBatch& batch) {
+  if (errno != EMSGSIZE) return system_error("multicast");
+  return {ErrorCode::kLimit, "multicast datagrams of " + std::to_string(batch.datagram_bytes) +
+                                 " bytes are larger than the interface's packets (its MTU)"};
+}
+
   return made;
 }
 
@@ -188,42 +197,19 @@ Result<GroupSender> GroupSender::open(const GroupAddress& address, bool to_own) 
   return GroupSender(std::move(*made));
 }
 
-Result<GroupSender::Sent> GroupSender::send(std::span<const std::byte> datagrams,
-                                            std::size_t datagram_bytes) {
-  CHECK(!datagrams.empty() && datagram_bytes > 0);
-  if (!segments_ || datagrams.size() <= datagram_bytes) {
-    return send_one_by_one(datagrams, datagram_bytes);
-  }
-  iovec bytes{const_cast<std::byte*>(datagrams.data()), datagrams.size()};
-  SegmentControl control;
-  msghdr message{};
-  message.msg_iov = &bytes;
-  message.msg_iovlen = 1;
-  control.set(message, datagram_bytes);
-  if (sendmsg(socket_.get(), &message, 0) >= 0) return Sent::kYes;
-  if (errno == EAGAIN || errno == ENOBUFS) return Sent::kLater;
-  if (errno != EIO && errno != EINVAL && errno != EOPNOTSUPP) return system_error("multicast");
-  // This kernel, or this interface, does not cut.
-  segments_ = false;
-  return send_one_by_one(datagrams, datagram_bytes);
-}
-
-Result<std::size_t> GroupSender::send(std::span<const DatagramBatch> batches) {
-  std::size_t sent = 0;
+Result<std::size_t> GroupSender::send(std::span<DatagramBatch> batches) {
+  CHECK(!batches.empty());
   if (segments_ && batches.size() > 1) {
-    sent = send_several(batches.first(std::min(batches.size(), kMessages)));
+    const int sent = send_several(batches.first(std::min(batches.size(), kMessages)));
+    if (sent > 0) return static_cast<std::size_t>(sent);
+    if (socket_is_full()) return 0;
   }
-  // One by one: also to learn why not all of them went.
-  for (; sent < batches.size(); ++sent) {
-    const auto one = send(batches[sent].bytes, batches[sent].datagram_bytes);
-    if (!one && sent == 0) return one.error();
-    if (!one || *one == Sent::kLater) break;
-  }
-  return sent;
+  // Alone: also to learn why the first one did not go.
+  return send_one(batches.front());
 }
 
-// What the kernel does not take it does not say here; nothing is wrong with it maybe.
-std::size_t GroupSender::send_several(std::span<const DatagramBatch> batches) {
+// As sendmmsg() says.
+int GroupSender::send_several(std::span<const DatagramBatch> batches) {
   std::array<iovec, kMessages> places;
   std::array<SegmentControl, kMessages> controls;
   std::array<mmsghdr, kMessages> messages{};
@@ -236,24 +222,39 @@ std::size_t GroupSender::send_several(std::span<const DatagramBatch> batches) {
       controls[i].set(header, batches[i].datagram_bytes);
     }
   }
-  const int sent =
-      sendmmsg(socket_.get(), messages.data(), static_cast<unsigned>(batches.size()), 0);
-  return sent < 0 ? 0 : static_cast<std::size_t>(sent);
+  return sendmmsg(socket_.get(), messages.data(), static_cast<unsigned>(batches.size()), 0);
 }
 
-Result<GroupSender::Sent> GroupSender::send_one_by_one(std::span<const std::byte> datagrams,
-                                                       std::size_t datagram_bytes) {
-  for (; done_ < datagrams.size();) {
-    const std::size_t bytes = std::min(datagram_bytes, datagrams.size() - done_);
-    if (::send(socket_.get(), datagrams.data() + done_, bytes, 0) < 0) {
-      if (errno == EAGAIN || errno == ENOBUFS) return Sent::kLater;
-      done_ = 0;
-      return system_error("multicast");
+Result<std::size_t> GroupSender::send_one(DatagramBatch& batch) {
+  const std::size_t whole = batch.bytes.size();
+  CHECK(whole > 0 && batch.datagram_bytes > 0);
+  if (!segments_ || whole <= batch.datagram_bytes) return send_one_by_one(batch);
+  iovec bytes{const_cast<std::byte*>(batch.bytes.data()), whole};
+  SegmentControl control;
+  msghdr message{};
+  message.msg_iov = &bytes;
+  message.msg_iovlen = 1;
+  control.set(message, batch.datagram_bytes);
+  if (sendmsg(socket_.get(), &message, 0) >= 0) return 1;
+  if (socket_is_full()) return 0;
+  if (errno != EIO && errno != EINVAL && errno != EOPNOTSUPP) return send_error(batch);
+  // This kernel, or this interface, does not cut, if datagrams go uncut: some kernels say the same
+  // when they are larger than packets.
+  const auto sent = send_one_by_one(batch);
+  if (batch.bytes.size() < whole) segments_ = false;
+  return sent;
+}
+
+Result<std::size_t> GroupSender::send_one_by_one(DatagramBatch& batch) {
+  while (!batch.bytes.empty()) {
+    const std::size_t bytes = std::min(batch.datagram_bytes, batch.bytes.size());
+    if (::send(socket_.get(), batch.bytes.data(), bytes, 0) < 0) {
+      if (socket_is_full()) return 0;
+      return send_error(batch);
     }
-    done_ += bytes;
+    batch.bytes = batch.bytes.subspan(bytes);
   }
-  done_ = 0;
-  return Sent::kYes;
+  return 1;
 }
 
 struct GroupListener::Buffers {

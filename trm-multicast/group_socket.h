@@ -57,24 +57,23 @@ class GroupSender {
   // `to_own`: listeners of this machine hear it, too.
   [[nodiscard]] static Result<GroupSender> open(const GroupAddress& address, bool to_own = false);
 
-  enum class Sent { kYes, kLater };
-  // One buffer of datagrams of `datagram_bytes` each, the last one maybe shorter: at most 64 of
-  // them and 65,507 bytes. kLater: the socket's buffer is full. kIo: most of all, no route.
-  [[nodiscard]] Result<Sent> send(std::span<const std::byte> datagrams, std::size_t datagram_bytes);
-  // Several of them, by as few system calls as can be. How many went; fewer than all: the socket's
-  // buffer is full. kIo: the first could not be sent.
-  [[nodiscard]] Result<std::size_t> send(std::span<const DatagramBatch> batches);
+  // Sends the first of the batches, as many as it can at a time, and says how many went. 0: the
+  // socket's buffer is full. One batch is at most 64 datagrams and 65,507 bytes. What has gone of a
+  // batch that did not go whole is taken off it: give it again as it is then.
+  // kLimit: the first one's datagrams are larger than the interface's packets. kIo: it cannot be
+  // sent, most of all because there is no route. Neither says anything about those behind it.
+  [[nodiscard]] Result<std::size_t> send(std::span<DatagramBatch> batches);
 
   [[nodiscard]] int fd() const { return socket_.get(); }
 
  private:
   explicit GroupSender(FileDescriptor socket) : socket_(std::move(socket)) {}
-  std::size_t send_several(std::span<const DatagramBatch> batches);
-  Result<Sent> send_one_by_one(std::span<const std::byte> datagrams, std::size_t datagram_bytes);
+  int send_several(std::span<const DatagramBatch> batches);
+  Result<std::size_t> send_one(DatagramBatch& batch);
+  Result<std::size_t> send_one_by_one(DatagramBatch& batch);
 
   FileDescriptor socket_;
   bool segments_ = true;  // the kernel cuts
-  std::size_t done_ = 0;  // of a batch that could not be sent as one, when it had to wait
 };
 
 class GroupListener {

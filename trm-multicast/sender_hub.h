@@ -80,8 +80,9 @@ class SenderHub {
     // offered again by writable().
     virtual bool multicast(const Group& to, std::span<const std::byte> datagrams,
                            std::size_t datagram_bytes) = 0;
-    // Several of them, in order: how many of these went; fewer than all: not now.
-    virtual std::size_t multicast_all(const Group& to, std::span<const DatagramBatch> batches) {
+    // Several of them, in order: how many of these went; fewer than all: not now. What has gone of
+    // the next one is taken off it.
+    virtual std::size_t multicast_all(const Group& to, std::span<DatagramBatch> batches) {
       std::size_t sent = 0;
       while (sent < batches.size() &&
              multicast(to, batches[sent].bytes, batches[sent].datagram_bytes)) {

@@ -50,7 +50,8 @@ struct Multicast::Sending {
   explicit Sending(trm::GroupSender socket_in) : socket(std::move(socket_in)) {}
   trm::GroupSender socket;
   bool waits = false;
-  bool failed = false;  // the last time
+  bool failed = false;          // something could not be sent: another socket may do better
+  bool told_too_large = false;  // that datagrams are larger than packets
 };
 
 struct Multicast::Listening {
@@ -153,22 +154,36 @@ void Multicast::tick() {
 
 // ---- sending
 
-std::size_t Multicast::multicast_all(const trm::Group& to,
-                                     std::span<const trm::DatagramBatch> batches) {
+std::size_t Multicast::multicast_all(const trm::Group& to, std::span<trm::DatagramBatch> batches) {
   // An interface that was taken away comes back as another one.
   if (sending_.at(to)->failed && !open_to_send(to)) return batches.size();
   Sending& sending = *sending_.at(to);
   if (sending.waits) return 0;
-  const auto sent = sending.socket.send(batches);
-  sending.failed = !sent;
-  if (!sent) {
-    // They are lost, as if on the way.
-    if (!std::exchange(failing_, true)) connections_.failed(sent.error());
-    return batches.size();
+  std::size_t done = 0;
+  while (done < batches.size()) {
+    const auto sent = sending.socket.send(batches.subspan(done));
+    if (!sent) {
+      lost(sending, sent.error());
+      ++done;
+      continue;
+    }
+    if (*sent == 0) {
+      wait_to_send(to, sending);
+      break;
+    }
+    failing_ = false;
+    done += *sent;
   }
-  if (*sent > 0) failing_ = false;
-  if (*sent < batches.size()) wait_to_send(to, sending);
-  return *sent;
+  return done;
+}
+
+// One batch is, as if on its way.
+void Multicast::lost(Sending& sending, const Error& error) {
+  // Probes find out what gets through; the socket is good.
+  const bool too_large = error.code == ErrorCode::kLimit;
+  sending.failed |= !too_large;
+  bool& told = too_large ? sending.told_too_large : failing_;
+  if (!std::exchange(told, true)) connections_.failed(error);
 }
 
 // By time: who waits for a socket to be writable is woken by each buffer that leaves.
