@@ -39,6 +39,11 @@ class SenderHub {
     StreamSender::Options stream{};
     bool encrypted = true;
   };
+  // What datagrams may carry, as in StreamSender::Options.
+  struct Bodies {
+    std::uint32_t bytes_max = 0;
+    std::uint32_t bytes_safe = 0;
+  };
   struct Change {
     PeerNumber peer;
     Group group;
@@ -108,6 +113,11 @@ class SenderHub {
   // From now on payloads of `flow` that are sent to several of `peers` go to the group.
   void begin_flow(FlowNumber flow, const Group& group, const std::vector<PeerNumber>& peers);
   void end_flow(FlowNumber flow);
+  // Of streams that are made from now on: the interface's packets may have another size.
+  void set_bodies(const Bodies& bodies) {
+    options_.stream.body_bytes_max = bodies.bytes_max;
+    options_.stream.body_bytes_safe = bodies.bytes_safe;
+  }
 
   void connected(PeerNumber peer);
   void disconnected(PeerNumber peer);
@@ -167,7 +177,7 @@ class SenderHub {
   void note_drained();
 
   Wires& wires_;
-  const Options options_;
+  Options options_;
   // What a connection was given of payloads, and what of that has left.
   struct Way {
     std::uint64_t given = 0;

@@ -27,16 +27,16 @@ struct Waiting {
   stream_descriptor descriptor;
 };
 
-// (Of an interface that is not there yet nothing is known.)
-trm::SenderHub::Options hub_options(const MulticastOptions& options) {
-  const auto known = trm::datagram_bytes_max(options.interface);
-  const std::size_t datagram_bytes_max = known ? *known : kSafeDatagramBytes;
-  trm::SenderHub::Options hub;
+trm::SenderHub::Bodies bodies_of(std::size_t datagram_bytes_max) {
   const auto body = [](std::size_t datagram) {
     return static_cast<std::uint32_t>(datagram - trm::kDatagramOverheadBytes);
   };
-  hub.stream.body_bytes_max = body(datagram_bytes_max);
-  hub.stream.body_bytes_safe = body(std::min(datagram_bytes_max, kSafeDatagramBytes));
+  return {.bytes_max = body(datagram_bytes_max),
+          .bytes_safe = body(std::min(datagram_bytes_max, kSafeDatagramBytes))};
+}
+
+trm::SenderHub::Options hub_options(const MulticastOptions& options) {
+  trm::SenderHub::Options hub;
   if (options.bytes_per_second_max) {
     hub.stream.rate.bytes_per_second_max = *options.bytes_per_second_max;
   }
@@ -84,6 +84,9 @@ Result<void> Multicast::begin_flow(trm::FlowNumber flow, const trm::Group& group
 }
 
 Result<void> Multicast::open_to_send(const trm::Group& group) {
+  // The interface may have come, or changed, since the last time.
+  const auto datagram_bytes_max = trm::datagram_bytes_max(options_.interface);
+  if (datagram_bytes_max) sender_->set_bodies(bodies_of(*datagram_bytes_max));
   const auto address = address_of(group);
   if (!address) return address.error();
   auto socket = trm::GroupSender::open(*address, options_.to_own_machine);

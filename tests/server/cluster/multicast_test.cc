@@ -262,5 +262,18 @@ TEST_F(MulticastInterfaceTest, WhenPacketsBecomeSmallerItGoesOnWithSmallerDatagr
   EXPECT_EQ(said(0, "larger than the interface's packets"), 1);
 }
 
+TEST_F(MulticastInterfaceTest, AnInterfaceThatComesLaterIsUsedAsItIs) {
+  EXPECT_FALSE(sender().begin_flow(kFlow, group(), {{1}, {2}}).has_value());
+  ASSERT_TRUE(network.make_interface(1500));
+  begin();
+  EXPECT_EQ(largest(1s), 1472u);
+  sender().sender().end_flow(kFlow);
+  ASSERT_TRUE(loop_.run_until([&] { return std::as_const(sender()).sender().streams() == 0; }));
+  ASSERT_TRUE(network.set_mtu(9000));
+  nodes_[0]->taking_part = 0;
+  begin();
+  EXPECT_EQ(largest(1s), 8972u);
+}
+
 }  // namespace
 }  // namespace mariner::cluster
