@@ -38,30 +38,6 @@ std::string name_of(const GroupAddress& address) {
   return "multicast group " + address.group + ":" + std::to_string(address.port);
 }
 
-// The number of the interface that has the address. kNotFound.
-Result<int> interface_index(const std::string& text) {
-  const auto address = parse_address(text);
-  if (!address) {
-    return Error{ErrorCode::kInvalidArgument,
-                 "\"" + text + "\" is no IPv4 address of an interface"};
-  }
-  ifaddrs* all = nullptr;
-  if (getifaddrs(&all) != 0) return system_error("the interfaces of this node cannot be listed");
-  int index = 0;
-  for (const ifaddrs* each = all; each != nullptr; each = each->ifa_next) {
-    if (each->ifa_addr == nullptr || each->ifa_addr->sa_family != AF_INET) continue;
-    sockaddr_in own{};
-    std::memcpy(&own, each->ifa_addr, sizeof own);
-    if (own.sin_addr.s_addr != address->s_addr) continue;
-    index = static_cast<int>(if_nametoindex(each->ifa_name));
-  }
-  freeifaddrs(all);
-  if (index == 0) {
-    return Error{ErrorCode::kNotFound, "no interface of this node has address " + text};
-  }
-  return index;
-}
-
 Result<ip_mreqn> membership(const GroupAddress& address) {
   if (const Result<void> good = check_group(address); !good) return good.error();
   const Result<int> index = interface_index(address.interface);
@@ -73,6 +49,10 @@ Result<ip_mreqn> membership(const GroupAddress& address) {
   request.imr_address = *parse_address(address.interface);
   request.imr_ifindex = *index;
   return request;
+}
+
+std::string cannot_join(const GroupAddress& address) {
+  return name_of(address) + " cannot be joined on the interface with " + address.interface;
 }
 
 template <typename T>
@@ -98,15 +78,6 @@ sockaddr_in socket_address(const ip_mreqn& request, std::uint16_t port) {
 Result<FileDescriptor> udp_socket(const GroupAddress& address) {
   FileDescriptor made(socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (made.get() < 0) return system_error(name_of(address) + ": no socket");
-// What errno says of a send that failed.
-bool socket_is_full() { return errno == EAGAIN || errno == ENOBUFS; }
-
-Error send_error(const DatagramBatch& batch) {
-  if (errno != EMSGSIZE) return system_error("multicast");
-  return {ErrorCode::kLimit, "multicast datagrams of " + std::to_string(batch.datagram_bytes) +
-                                 " bytes are larger than the interface's packets (its MTU)"};
-}
-
   return made;
 }
 
@@ -126,6 +97,15 @@ struct alignas(cmsghdr) SegmentControl {
     std::memcpy(CMSG_DATA(option), &size, sizeof size);
   }
 };
+
+// What errno says of a send that failed.
+bool socket_is_full() { return errno == EAGAIN || errno == ENOBUFS; }
+
+Error send_error(const DatagramBatch& batch) {
+  if (errno != EMSGSIZE) return system_error("multicast");
+  return {ErrorCode::kLimit, "multicast datagrams of " + std::to_string(batch.datagram_bytes) +
+                                 " bytes are larger than the interface's packets (its MTU)"};
+}
 
 }  // namespace
 
@@ -156,6 +136,29 @@ Result<void> check_group(const GroupAddress& address) {
                  "\"" + address.interface + "\" is no IPv4 address of an interface"};
   }
   return {};
+}
+
+Result<int> interface_index(const std::string& text) {
+  const auto address = parse_address(text);
+  if (!address) {
+    return Error{ErrorCode::kInvalidArgument,
+                 "\"" + text + "\" is no IPv4 address of an interface"};
+  }
+  ifaddrs* all = nullptr;
+  if (getifaddrs(&all) != 0) return system_error("the interfaces of this node cannot be listed");
+  int index = 0;
+  for (const ifaddrs* each = all; each != nullptr; each = each->ifa_next) {
+    if (each->ifa_addr == nullptr || each->ifa_addr->sa_family != AF_INET) continue;
+    sockaddr_in own{};
+    std::memcpy(&own, each->ifa_addr, sizeof own);
+    if (own.sin_addr.s_addr != address->s_addr) continue;
+    index = static_cast<int>(if_nametoindex(each->ifa_name));
+  }
+  freeifaddrs(all);
+  if (index == 0) {
+    return Error{ErrorCode::kNotFound, "no interface of this node has address " + text};
+  }
+  return index;
 }
 
 Result<std::size_t> datagram_bytes_max(const std::string& interface) {
@@ -258,6 +261,11 @@ Result<std::size_t> GroupSender::send_one_by_one(DatagramBatch& batch) {
 }
 
 struct GroupListener::Buffers {
+  Buffers() {
+    for (std::size_t i = 0; i < kMessages; ++i) {
+      places[i] = {bytes.data() + i * kMessageBytes, kMessageBytes};
+    }
+  }
   std::vector<std::byte> bytes = std::vector<std::byte>(kMessages * kMessageBytes);
   std::array<iovec, kMessages> places{};
   std::array<mmsghdr, kMessages> messages{};
@@ -267,8 +275,11 @@ struct GroupListener::Buffers {
   std::array<Control, kMessages> controls{};
 };
 
-GroupListener::GroupListener(FileDescriptor socket, std::unique_ptr<Buffers> buffers)
-    : socket_(std::move(socket)), buffers_(std::move(buffers)) {
+GroupListener::GroupListener(FileDescriptor socket, GroupAddress address, int interface_index)
+    : socket_(std::move(socket)),
+      address_(std::move(address)),
+      interface_index_(interface_index),
+      buffers_(std::make_unique<Buffers>()) {
   received_.reserve(kMessages);
 }
 GroupListener::~GroupListener() = default;
@@ -295,15 +306,23 @@ Result<GroupListener> GroupListener::open(const GroupAddress& address) {
   if (bind(fd, reinterpret_cast<const sockaddr*>(&own), sizeof own) != 0) return system_error(name);
   for (const Result<void>& done :
        {set_option(fd, IPPROTO_IP, IP_MULTICAST_ALL, 0, name + ": this interface's alone"),
-        set_option(fd, IPPROTO_IP, IP_ADD_MEMBERSHIP, *request,
-                   name + " cannot be joined on the interface with " + address.interface)}) {
+        set_option(fd, IPPROTO_IP, IP_ADD_MEMBERSHIP, *request, cannot_join(address))}) {
     if (!done) return done.error();
   }
-  auto buffers = std::make_unique<Buffers>();
-  for (std::size_t i = 0; i < kMessages; ++i) {
-    buffers->places[i] = {buffers->bytes.data() + i * kMessageBytes, kMessageBytes};
-  }
-  return GroupListener(std::move(*made), std::move(buffers));
+  return GroupListener(std::move(*made), address, request->imr_ifindex);
+}
+
+Result<void> GroupListener::move_to(int interface_index) {
+  ip_mreqn request{};
+  request.imr_multiaddr = *parse_address(address_.group);
+  request.imr_ifindex = interface_index;
+  const auto joined =
+      set_option(fd(), IPPROTO_IP, IP_ADD_MEMBERSHIP, request, cannot_join(address_));
+  if (!joined) return joined;
+  request.imr_ifindex = std::exchange(interface_index_, interface_index);
+  // (Of an interface that is gone the socket alone remembers.)
+  (void)set_option(fd(), IPPROTO_IP, IP_DROP_MEMBERSHIP, request, name_of(address_));
+  return {};
 }
 
 std::size_t GroupListener::receive_batch() {

@@ -32,6 +32,9 @@ struct GroupAddress {
 // switches do not filter, or port 0.
 [[nodiscard]] Result<void> check_group(const GroupAddress& address);
 
+// The number of the interface that has this address now. kInvalidArgument, kNotFound.
+[[nodiscard]] Result<int> interface_index(const std::string& interface);
+
 // What a datagram may have, headers of IP and UDP not counted, to go in one packet of the interface
 // with this address. kInvalidArgument, kNotFound.
 [[nodiscard]] Result<std::size_t> datagram_bytes_max(const std::string& interface);
@@ -98,6 +101,12 @@ class GroupListener {
   }
 
   [[nodiscard]] int fd() const;
+  // The interface where the group is joined, by its number.
+  [[nodiscard]] int interface_index() const { return interface_index_; }
+  // Joins the group on this interface instead: an interface that was made anew has another number,
+  // and the kernel has forgotten who listened. What has come before is received all the same. kIo:
+  // nothing has changed.
+  Result<void> move_to(int interface_index);
   // Datagrams that the kernel had no room for, ever, as far as is known.
   [[nodiscard]] std::uint64_t overflowed() const { return overflowed_; }
 
@@ -107,10 +116,12 @@ class GroupListener {
     std::size_t datagram_bytes = 0;
   };
   struct Buffers;
-  GroupListener(FileDescriptor socket, std::unique_ptr<Buffers> buffers);
+  GroupListener(FileDescriptor socket, GroupAddress address, int interface_index);
   std::size_t receive_batch();
 
   FileDescriptor socket_;
+  GroupAddress address_;
+  int interface_index_;
   std::unique_ptr<Buffers> buffers_;
   std::vector<Received> received_;
   std::uint64_t overflowed_ = 0;

@@ -15,6 +15,7 @@ using boost::asio::posix::stream_descriptor;
 using boost::system::error_code;
 
 constexpr auto kTick = std::chrono::milliseconds(50);
+constexpr auto kInterfaceCheck = std::chrono::seconds(1);
 // Of one group, before others have their turn.
 constexpr int kBatchesPerTurn = 16;
 // What fits into the packets of every Ethernet.
@@ -42,6 +43,12 @@ trm::SenderHub::Options hub_options(const MulticastOptions& options) {
   }
   hub.encrypted = options.encrypted;
   return hub;
+}
+
+std::string anew(const trm::Group& group, const std::string& interface) {
+  return "multicast group " + group.address + ":" + std::to_string(group.port) +
+         " was not heard for a while: the interface with " + interface +
+         " is another one now, where the group is joined again";
 }
 
 }  // namespace
@@ -77,6 +84,9 @@ Result<void> Multicast::begin_flow(trm::FlowNumber flow, const trm::Group& group
   if (!sending_.contains(group)) {
     if (const Result<void> opened = open_to_send(group); !opened) return opened;
   }
+  // The interface may have come, or changed, since the last time.
+  const auto datagram_bytes_max = trm::datagram_bytes_max(options_.interface);
+  if (datagram_bytes_max) sender_->set_bodies(bodies_of(*datagram_bytes_max));
   sender_->begin_flow(flow, group, peers);
   if (!std::exchange(ticking_, true)) tick_later();
   flush_later();
@@ -84,9 +94,6 @@ Result<void> Multicast::begin_flow(trm::FlowNumber flow, const trm::Group& group
 }
 
 Result<void> Multicast::open_to_send(const trm::Group& group) {
-  // The interface may have come, or changed, since the last time.
-  const auto datagram_bytes_max = trm::datagram_bytes_max(options_.interface);
-  if (datagram_bytes_max) sender_->set_bodies(bodies_of(*datagram_bytes_max));
   const auto address = address_of(group);
   if (!address) return address.error();
   auto socket = trm::GroupSender::open(*address, options_.to_own_machine);
@@ -210,6 +217,7 @@ Result<void> Multicast::listen(const trm::Group& group) {
   if (!socket) return socket.error();
   listening_[group] = std::make_shared<Listening>(context_, std::move(*socket));
   wait_to_receive(group);
+  check_interface_later();
   return {};
 }
 
@@ -246,6 +254,32 @@ void Multicast::readable(const trm::Group& group) {
   flush_later();
   const auto still = listening_.find(group);
   if (still != listening_.end() && still->second == listening) wait_to_receive(group);
+}
+
+void Multicast::check_interface_later() {
+  if (std::exchange(checking_, true)) return;
+  executor_.after(kInterfaceCheck, [this, alive = alive_] {
+    if (*alive) check_interface();
+  });
+}
+
+// When an interface is taken away and made anew, its groups are left, and nobody says so.
+void Multicast::check_interface() {
+  checking_ = false;
+  if (listening_.empty()) return;
+  check_interface_later();
+  const auto index = trm::interface_index(options_.interface);
+  if (!index) {
+    if (!std::exchange(deaf_, true)) connections_.failed(index.error());
+    return;
+  }
+  deaf_ = false;
+  for (const auto& [group, listening] : listening_) {
+    if (listening->socket.interface_index() == *index) continue;
+    const Result<void> moved = listening->socket.move_to(*index);
+    connections_.failed(moved ? Error{ErrorCode::kUnavailable, anew(group, options_.interface)}
+                              : moved.error());
+  }
 }
 
 }  // namespace mariner::cluster

@@ -130,6 +130,8 @@ class Multicast final : private trm::SenderHub::Wires, private trm::ReceiverHub:
   void wait_to_send(const trm::Group& group, Sending& sending);
   void wait_to_receive(const trm::Group& group);
   void readable(const trm::Group& group);
+  void check_interface_later();
+  void check_interface();
 
   boost::asio::io_context& context_;
   Executor& executor_;
@@ -143,7 +145,9 @@ class Multicast final : private trm::SenderHub::Wires, private trm::ReceiverHub:
   bool ticking_ = false;
   bool flushing_ = false;
   std::optional<std::chrono::nanoseconds> wakes_at_;
+  bool checking_ = false;
   bool failing_ = false;  // the last batch could not be sent at all
+  bool deaf_ = false;     // no interface has the address, where groups are listened to
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

@@ -293,6 +293,36 @@ TEST_F(GroupInterface, LargerPacketsAreUsedAsSoonAsTheInterfaceHasThem) {
   EXPECT_EQ(receive(*listener_, caller.bytes.size()), caller.sent);
 }
 
+TEST_F(GroupInterface, AListenerMovesToTheInterfaceThatWasMadeAnew) {
+  open();
+  Caller before(1, 3, 1000);
+  ASSERT_EQ(send(*sender_, before.bytes, 1000).value(), 1u);
+  make_interface_anew();
+  const int index = interface_index(address().interface).value();
+  EXPECT_NE(listener_->interface_index(), index);
+  auto sender = GroupSender::open(address(), true);
+  ASSERT_TRUE(sender.has_value());
+  Caller unheard(2, 3, 1000);
+  ASSERT_EQ(send(*sender, unheard.bytes, 1000).value(), 1u);
+  ASSERT_TRUE(listener_->move_to(index).has_value());
+  EXPECT_EQ(listener_->interface_index(), index);
+  Caller after(3, 3, 1000);
+  ASSERT_EQ(send(*sender, after.bytes, 1000).value(), 1u);
+  Datagrams expected = before.sent;
+  expected.insert(expected.end(), after.sent.begin(), after.sent.end());
+  EXPECT_EQ(receive(*listener_, 6000), expected);
+}
+
+TEST_F(GroupInterface, AListenerStaysWhereItCannotMove) {
+  open();
+  const int index = listener_->interface_index();
+  EXPECT_FALSE(listener_->move_to(index + 1000).has_value());
+  EXPECT_EQ(listener_->interface_index(), index);
+  Caller caller(1, 3, 1000);
+  ASSERT_EQ(send(*sender_, caller.bytes, 1000).value(), 1u);
+  EXPECT_EQ(receive(*listener_, 3000), caller.sent);
+}
+
 TEST_F(GroupInterface, ASenderWhoseInterfaceIsGoneSaysSo) {
   open();
   make_interface_anew();

@@ -275,5 +275,23 @@ TEST_F(MulticastInterfaceTest, AnInterfaceThatComesLaterIsUsedAsItIs) {
   EXPECT_EQ(largest(1s), 8972u);
 }
 
+TEST_F(MulticastInterfaceTest, AnInterfaceThatIsMadeAnewIsUsedAgain) {
+  ASSERT_TRUE(network.make_interface(1500));
+  begin();
+  expect_multicast(20);
+  ASSERT_TRUE(network.take_interface_away());
+  ASSERT_TRUE(loop_.run_until([&] { return said(1, "no interface of this node has") == 1; }));
+  send_more(20);
+  ASSERT_TRUE(network.make_interface(1500));
+  ASSERT_TRUE(loop_.run_until([&] { return said(1, "joined again") == 1; }));
+  ASSERT_TRUE(loop_.run_until([&] { return said(2, "joined again") == 1; }));
+  expect_both_admitted();
+  loop_.run_for(300ms);
+  expect_both_admitted();
+  expect_multicast(20);
+  loop_.run_for(1200ms);
+  EXPECT_EQ(said(1, "joined again"), 1);
+}
+
 }  // namespace
 }  // namespace mariner::cluster
