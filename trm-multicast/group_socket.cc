@@ -38,30 +38,6 @@ std::string name_of(const GroupAddress& address) {
   return "multicast group " + address.group + ":" + std::to_string(address.port);
 }
 
-// The number of the interface that has the address. kNotFound.
-Result<int> interface_index(const std::string& text) {
-  const auto address = parse_address(text);
-  if (!address) {
-    return Error{ErrorCode::kInvalidArgument,
-                 "\"" + text + "\" is no IPv4 address of an interface"};
-  }
-  ifaddrs* all = nullptr;
-  if (getifaddrs(&all) != 0) return system_error("the interfaces of this node cannot be listed");
-  int index = 0;
-  for (const ifaddrs* each = all; each != nullptr; each = each->ifa_next) {
-    if (each->ifa_addr == nullptr || each->ifa_addr->sa_family != AF_INET) continue;
-    sockaddr_in own{};
-    std::memcpy(&own, each->ifa_addr, sizeof own);
-    if (own.sin_addr.s_addr != address->s_addr) continue;
-    index = static_cast<int>(if_nametoindex(each->ifa_name));
-  }
-  freeifaddrs(all);
-  if (index == 0) {
-    return Error{ErrorCode::kNotFound, "no interface of this node has address " + text};
-  }
-  return index;
-}
-
 Result<ip_mreqn> membership(const GroupAddress& address) {
   if (const Result<void> good = check_group(address); !good) return good.error();
   const Result<int> index = interface_index(address.interface);
@@ -73,6 +49,10 @@ Result<ip_mreqn> membership(const GroupAddress& address) {
   request.imr_address = *parse_address(address.interface);
   request.imr_ifindex = *index;
   return request;
+}
+
+std::string cannot_join(const GroupAddress& address) {
+  return name_of(address) + " cannot be joined on the interface with " + address.interface;
 }
 
 template <typename T>
@@ -118,6 +98,15 @@ struct alignas(cmsghdr) SegmentControl {
   }
 };
 
+// What errno says of a send that failed.
+bool socket_is_full() { return errno == EAGAIN || errno == ENOBUFS; }
+
+Error send_error(const DatagramBatch& batch) {
+  if (errno != EMSGSIZE) return system_error("multicast");
+  return {ErrorCode::kLimit, "multicast datagrams of " + std::to_string(batch.datagram_bytes) +
+                                 " bytes are larger than the interface's packets (its MTU)"};
+}
+
 }  // namespace
 
 FileDescriptor::~FileDescriptor() {
@@ -147,6 +136,29 @@ Result<void> check_group(const GroupAddress& address) {
                  "\"" + address.interface + "\" is no IPv4 address of an interface"};
   }
   return {};
+}
+
+Result<int> interface_index(const std::string& text) {
+  const auto address = parse_address(text);
+  if (!address) {
+    return Error{ErrorCode::kInvalidArgument,
+                 "\"" + text + "\" is no IPv4 address of an interface"};
+  }
+  ifaddrs* all = nullptr;
+  if (getifaddrs(&all) != 0) return system_error("the interfaces of this node cannot be listed");
+  int index = 0;
+  for (const ifaddrs* each = all; each != nullptr; each = each->ifa_next) {
+    if (each->ifa_addr == nullptr || each->ifa_addr->sa_family != AF_INET) continue;
+    sockaddr_in own{};
+    std::memcpy(&own, each->ifa_addr, sizeof own);
+    if (own.sin_addr.s_addr != address->s_addr) continue;
+    index = static_cast<int>(if_nametoindex(each->ifa_name));
+  }
+  freeifaddrs(all);
+  if (index == 0) {
+    return Error{ErrorCode::kNotFound, "no interface of this node has address " + text};
+  }
+  return index;
 }
 
 Result<std::size_t> datagram_bytes_max(const std::string& interface) {
@@ -188,42 +200,19 @@ Result<GroupSender> GroupSender::open(const GroupAddress& address, bool to_own) 
   return GroupSender(std::move(*made));
 }
 
-Result<GroupSender::Sent> GroupSender::send(std::span<const std::byte> datagrams,
-                                            std::size_t datagram_bytes) {
-  CHECK(!datagrams.empty() && datagram_bytes > 0);
-  if (!segments_ || datagrams.size() <= datagram_bytes) {
-    return send_one_by_one(datagrams, datagram_bytes);
-  }
-  iovec bytes{const_cast<std::byte*>(datagrams.data()), datagrams.size()};
-  SegmentControl control;
-  msghdr message{};
-  message.msg_iov = &bytes;
-  message.msg_iovlen = 1;
-  control.set(message, datagram_bytes);
-  if (sendmsg(socket_.get(), &message, 0) >= 0) return Sent::kYes;
-  if (errno == EAGAIN || errno == ENOBUFS) return Sent::kLater;
-  if (errno != EIO && errno != EINVAL && errno != EOPNOTSUPP) return system_error("multicast");
-  // This kernel, or this interface, does not cut.
-  segments_ = false;
-  return send_one_by_one(datagrams, datagram_bytes);
-}
-
-Result<std::size_t> GroupSender::send(std::span<const DatagramBatch> batches) {
-  std::size_t sent = 0;
+Result<std::size_t> GroupSender::send(std::span<DatagramBatch> batches) {
+  CHECK(!batches.empty());
   if (segments_ && batches.size() > 1) {
-    sent = send_several(batches.first(std::min(batches.size(), kMessages)));
+    const int sent = send_several(batches.first(std::min(batches.size(), kMessages)));
+    if (sent > 0) return static_cast<std::size_t>(sent);
+    if (socket_is_full()) return 0;
   }
-  // One by one: also to learn why not all of them went.
-  for (; sent < batches.size(); ++sent) {
-    const auto one = send(batches[sent].bytes, batches[sent].datagram_bytes);
-    if (!one && sent == 0) return one.error();
-    if (!one || *one == Sent::kLater) break;
-  }
-  return sent;
+  // Alone: also to learn why the first one did not go.
+  return send_one(batches.front());
 }
 
-// What the kernel does not take it does not say here; nothing is wrong with it maybe.
-std::size_t GroupSender::send_several(std::span<const DatagramBatch> batches) {
+// As sendmmsg() says.
+int GroupSender::send_several(std::span<const DatagramBatch> batches) {
   std::array<iovec, kMessages> places;
   std::array<SegmentControl, kMessages> controls;
   std::array<mmsghdr, kMessages> messages{};
@@ -236,27 +225,47 @@ std::size_t GroupSender::send_several(std::span<const DatagramBatch> batches) {
       controls[i].set(header, batches[i].datagram_bytes);
     }
   }
-  const int sent =
-      sendmmsg(socket_.get(), messages.data(), static_cast<unsigned>(batches.size()), 0);
-  return sent < 0 ? 0 : static_cast<std::size_t>(sent);
+  return sendmmsg(socket_.get(), messages.data(), static_cast<unsigned>(batches.size()), 0);
 }
 
-Result<GroupSender::Sent> GroupSender::send_one_by_one(std::span<const std::byte> datagrams,
-                                                       std::size_t datagram_bytes) {
-  for (; done_ < datagrams.size();) {
-    const std::size_t bytes = std::min(datagram_bytes, datagrams.size() - done_);
-    if (::send(socket_.get(), datagrams.data() + done_, bytes, 0) < 0) {
-      if (errno == EAGAIN || errno == ENOBUFS) return Sent::kLater;
-      done_ = 0;
-      return system_error("multicast");
+Result<std::size_t> GroupSender::send_one(DatagramBatch& batch) {
+  const std::size_t whole = batch.bytes.size();
+  CHECK(whole > 0 && batch.datagram_bytes > 0);
+  if (!segments_ || whole <= batch.datagram_bytes) return send_one_by_one(batch);
+  iovec bytes{const_cast<std::byte*>(batch.bytes.data()), whole};
+  SegmentControl control;
+  msghdr message{};
+  message.msg_iov = &bytes;
+  message.msg_iovlen = 1;
+  control.set(message, batch.datagram_bytes);
+  if (sendmsg(socket_.get(), &message, 0) >= 0) return 1;
+  if (socket_is_full()) return 0;
+  if (errno != EIO && errno != EINVAL && errno != EOPNOTSUPP) return send_error(batch);
+  // This kernel, or this interface, does not cut, if datagrams go uncut: some kernels say the same
+  // when they are larger than packets.
+  const auto sent = send_one_by_one(batch);
+  if (batch.bytes.size() < whole) segments_ = false;
+  return sent;
+}
+
+Result<std::size_t> GroupSender::send_one_by_one(DatagramBatch& batch) {
+  while (!batch.bytes.empty()) {
+    const std::size_t bytes = std::min(batch.datagram_bytes, batch.bytes.size());
+    if (::send(socket_.get(), batch.bytes.data(), bytes, 0) < 0) {
+      if (socket_is_full()) return 0;
+      return send_error(batch);
     }
-    done_ += bytes;
+    batch.bytes = batch.bytes.subspan(bytes);
   }
-  done_ = 0;
-  return Sent::kYes;
+  return 1;
 }
 
 struct GroupListener::Buffers {
+  Buffers() {
+    for (std::size_t i = 0; i < kMessages; ++i) {
+      places[i] = {bytes.data() + i * kMessageBytes, kMessageBytes};
+    }
+  }
   std::vector<std::byte> bytes = std::vector<std::byte>(kMessages * kMessageBytes);
   std::array<iovec, kMessages> places{};
   std::array<mmsghdr, kMessages> messages{};
@@ -266,8 +275,11 @@ struct GroupListener::Buffers {
   std::array<Control, kMessages> controls{};
 };
 
-GroupListener::GroupListener(FileDescriptor socket, std::unique_ptr<Buffers> buffers)
-    : socket_(std::move(socket)), buffers_(std::move(buffers)) {
+GroupListener::GroupListener(FileDescriptor socket, GroupAddress address, int interface_index)
+    : socket_(std::move(socket)),
+      address_(std::move(address)),
+      interface_index_(interface_index),
+      buffers_(std::make_unique<Buffers>()) {
   received_.reserve(kMessages);
 }
 GroupListener::~GroupListener() = default;
@@ -294,15 +306,23 @@ Result<GroupListener> GroupListener::open(const GroupAddress& address) {
   if (bind(fd, reinterpret_cast<const sockaddr*>(&own), sizeof own) != 0) return system_error(name);
   for (const Result<void>& done :
        {set_option(fd, IPPROTO_IP, IP_MULTICAST_ALL, 0, name + ": this interface's alone"),
-        set_option(fd, IPPROTO_IP, IP_ADD_MEMBERSHIP, *request,
-                   name + " cannot be joined on the interface with " + address.interface)}) {
+        set_option(fd, IPPROTO_IP, IP_ADD_MEMBERSHIP, *request, cannot_join(address))}) {
     if (!done) return done.error();
   }
-  auto buffers = std::make_unique<Buffers>();
-  for (std::size_t i = 0; i < kMessages; ++i) {
-    buffers->places[i] = {buffers->bytes.data() + i * kMessageBytes, kMessageBytes};
-  }
-  return GroupListener(std::move(*made), std::move(buffers));
+  return GroupListener(std::move(*made), address, request->imr_ifindex);
+}
+
+Result<void> GroupListener::move_to(int interface_index) {
+  ip_mreqn request{};
+  request.imr_multiaddr = *parse_address(address_.group);
+  request.imr_ifindex = interface_index;
+  const auto joined =
+      set_option(fd(), IPPROTO_IP, IP_ADD_MEMBERSHIP, request, cannot_join(address_));
+  if (!joined) return joined;
+  request.imr_ifindex = std::exchange(interface_index_, interface_index);
+  // (Of an interface that is gone the socket alone remembers.)
+  (void)set_option(fd(), IPPROTO_IP, IP_DROP_MEMBERSHIP, request, name_of(address_));
+  return {};
 }
 
 std::size_t GroupListener::receive_batch() {

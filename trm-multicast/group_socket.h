@@ -32,6 +32,9 @@ struct GroupAddress {
 // switches do not filter, or port 0.
 [[nodiscard]] Result<void> check_group(const GroupAddress& address);
 
+// The number of the interface that has this address now. kInvalidArgument, kNotFound.
+[[nodiscard]] Result<int> interface_index(const std::string& interface);
+
 // What a datagram may have, headers of IP and UDP not counted, to go in one packet of the interface
 // with this address. kInvalidArgument, kNotFound.
 [[nodiscard]] Result<std::size_t> datagram_bytes_max(const std::string& interface);
@@ -57,24 +60,23 @@ class GroupSender {
   // `to_own`: listeners of this machine hear it, too.
   [[nodiscard]] static Result<GroupSender> open(const GroupAddress& address, bool to_own = false);
 
-  enum class Sent { kYes, kLater };
-  // One buffer of datagrams of `datagram_bytes` each, the last one maybe shorter: at most 64 of
-  // them and 65,507 bytes. kLater: the socket's buffer is full. kIo: most of all, no route.
-  [[nodiscard]] Result<Sent> send(std::span<const std::byte> datagrams, std::size_t datagram_bytes);
-  // Several of them, by as few system calls as can be. How many went; fewer than all: the socket's
-  // buffer is full. kIo: the first could not be sent.
-  [[nodiscard]] Result<std::size_t> send(std::span<const DatagramBatch> batches);
+  // Sends the first of the batches, as many as it can at a time, and says how many went. 0: the
+  // socket's buffer is full. One batch is at most 64 datagrams and 65,507 bytes. What has gone of a
+  // batch that did not go whole is taken off it: give it again as it is then.
+  // kLimit: the first one's datagrams are larger than the interface's packets. kIo: it cannot be
+  // sent, most of all because there is no route. Neither says anything about those behind it.
+  [[nodiscard]] Result<std::size_t> send(std::span<DatagramBatch> batches);
 
   [[nodiscard]] int fd() const { return socket_.get(); }
 
  private:
   explicit GroupSender(FileDescriptor socket) : socket_(std::move(socket)) {}
-  std::size_t send_several(std::span<const DatagramBatch> batches);
-  Result<Sent> send_one_by_one(std::span<const std::byte> datagrams, std::size_t datagram_bytes);
+  int send_several(std::span<const DatagramBatch> batches);
+  Result<std::size_t> send_one(DatagramBatch& batch);
+  Result<std::size_t> send_one_by_one(DatagramBatch& batch);
 
   FileDescriptor socket_;
   bool segments_ = true;  // the kernel cuts
-  std::size_t done_ = 0;  // of a batch that could not be sent as one, when it had to wait
 };
 
 class GroupListener {
@@ -99,6 +101,12 @@ class GroupListener {
   }
 
   [[nodiscard]] int fd() const;
+  // The interface where the group is joined, by its number.
+  [[nodiscard]] int interface_index() const { return interface_index_; }
+  // Joins the group on this interface instead: an interface that was made anew has another number,
+  // and the kernel has forgotten who listened. What has come before is received all the same. kIo:
+  // nothing has changed.
+  Result<void> move_to(int interface_index);
   // Datagrams that the kernel had no room for, ever, as far as is known.
   [[nodiscard]] std::uint64_t overflowed() const { return overflowed_; }
 
@@ -108,10 +116,12 @@ class GroupListener {
     std::size_t datagram_bytes = 0;
   };
   struct Buffers;
-  GroupListener(FileDescriptor socket, std::unique_ptr<Buffers> buffers);
+  GroupListener(FileDescriptor socket, GroupAddress address, int interface_index);
   std::size_t receive_batch();
 
   FileDescriptor socket_;
+  GroupAddress address_;
+  int interface_index_;
   std::unique_ptr<Buffers> buffers_;
   std::vector<Received> received_;
   std::uint64_t overflowed_ = 0;

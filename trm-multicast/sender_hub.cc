@@ -250,7 +250,11 @@ void SenderHub::Stream::send(Wires& wires) {
   const std::size_t sent = wires.multicast_all(group, std::span(batches).first(count));
   sealed.erase(sealed.begin(), sealed.begin() + static_cast<std::ptrdiff_t>(sent));
   blocked = !sealed.empty();
-  if (!blocked) bytes.clear();
+  if (!blocked) return bytes.clear();
+  // Of the first one a part may have gone.
+  const std::size_t left = batches[sent].bytes.size();
+  sealed.front().begin += sealed.front().bytes - left;
+  sealed.front().bytes = left;
 }
 
 void SenderHub::pump(Stream& stream, Nanoseconds now) {

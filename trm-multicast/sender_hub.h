@@ -39,6 +39,11 @@ class SenderHub {
     StreamSender::Options stream{};
     bool encrypted = true;
   };
+  // What datagrams may carry, as in StreamSender::Options.
+  struct Bodies {
+    std::uint32_t bytes_max = 0;
+    std::uint32_t bytes_safe = 0;
+  };
   struct Change {
     PeerNumber peer;
     Group group;
@@ -80,8 +85,9 @@ class SenderHub {
     // offered again by writable().
     virtual bool multicast(const Group& to, std::span<const std::byte> datagrams,
                            std::size_t datagram_bytes) = 0;
-    // Several of them, in order: how many of these went; fewer than all: not now.
-    virtual std::size_t multicast_all(const Group& to, std::span<const DatagramBatch> batches) {
+    // Several of them, in order: how many of these went; fewer than all: not now. What has gone of
+    // the next one is taken off it.
+    virtual std::size_t multicast_all(const Group& to, std::span<DatagramBatch> batches) {
       std::size_t sent = 0;
       while (sent < batches.size() &&
              multicast(to, batches[sent].bytes, batches[sent].datagram_bytes)) {
@@ -109,6 +115,11 @@ class SenderHub {
   Result<void> begin_flow(FlowNumber flow, const Group& group,
                           const std::vector<PeerNumber>& peers);
   void end_flow(FlowNumber flow);
+  // Of streams that are made from now on: the interface's packets may have another size.
+  void set_bodies(const Bodies& bodies) {
+    options_.stream.body_bytes_max = bodies.bytes_max;
+    options_.stream.body_bytes_safe = bodies.bytes_safe;
+  }
 
   void connected(PeerNumber peer);
   void disconnected(PeerNumber peer);
@@ -169,7 +180,7 @@ class SenderHub {
   void note_drained();
 
   Wires& wires_;
-  const Options options_;
+  Options options_;
   // What a connection was given of payloads, and what of that has left.
   struct Way {
     std::uint64_t given = 0;

@@ -15,6 +15,7 @@ using boost::asio::posix::stream_descriptor;
 using boost::system::error_code;
 
 constexpr auto kTick = std::chrono::milliseconds(50);
+constexpr auto kInterfaceCheck = std::chrono::seconds(1);
 // Of one group, before others have their turn.
 constexpr int kBatchesPerTurn = 16;
 // What fits into the packets of every Ethernet.
@@ -27,21 +28,27 @@ struct Waiting {
   stream_descriptor descriptor;
 };
 
-// (Of an interface that is not there yet nothing is known.)
-trm::SenderHub::Options hub_options(const MulticastOptions& options) {
-  const auto known = trm::datagram_bytes_max(options.interface);
-  const std::size_t datagram_bytes_max = known ? *known : kSafeDatagramBytes;
-  trm::SenderHub::Options hub;
+trm::SenderHub::Bodies bodies_of(std::size_t datagram_bytes_max) {
   const auto body = [](std::size_t datagram) {
     return static_cast<std::uint32_t>(datagram - trm::kDatagramOverheadBytes);
   };
-  hub.stream.body_bytes_max = body(datagram_bytes_max);
-  hub.stream.body_bytes_safe = body(std::min(datagram_bytes_max, kSafeDatagramBytes));
+  return {.bytes_max = body(datagram_bytes_max),
+          .bytes_safe = body(std::min(datagram_bytes_max, kSafeDatagramBytes))};
+}
+
+trm::SenderHub::Options hub_options(const MulticastOptions& options) {
+  trm::SenderHub::Options hub;
   if (options.bytes_per_second_max) {
     hub.stream.rate.bytes_per_second_max = *options.bytes_per_second_max;
   }
   hub.encrypted = options.encrypted;
   return hub;
+}
+
+std::string anew(const trm::Group& group, const std::string& interface) {
+  return "multicast group " + group.address + ":" + std::to_string(group.port) +
+         " was not heard for a while: the interface with " + interface +
+         " is another one now, where the group is joined again";
 }
 
 }  // namespace
@@ -50,7 +57,8 @@ struct Multicast::Sending {
   explicit Sending(trm::GroupSender socket_in) : socket(std::move(socket_in)) {}
   trm::GroupSender socket;
   bool waits = false;
-  bool failed = false;  // the last time
+  bool failed = false;          // something could not be sent: another socket may do better
+  bool told_too_large = false;  // that datagrams are larger than packets
 };
 
 struct Multicast::Listening {
@@ -76,6 +84,9 @@ Result<void> Multicast::begin_flow(trm::FlowNumber flow, const trm::Group& group
   if (!sending_.contains(group)) {
     if (const Result<void> opened = open_to_send(group); !opened) return opened;
   }
+  // The interface may have come, or changed, since the last time.
+  const auto datagram_bytes_max = trm::datagram_bytes_max(options_.interface);
+  if (datagram_bytes_max) sender_->set_bodies(bodies_of(*datagram_bytes_max));
   if (const Result<void> begun = sender_->begin_flow(flow, group, peers); !begun) return begun;
   if (!std::exchange(ticking_, true)) tick_later();
   flush_later();
@@ -153,22 +164,36 @@ void Multicast::tick() {
 
 // ---- sending
 
-std::size_t Multicast::multicast_all(const trm::Group& to,
-                                     std::span<const trm::DatagramBatch> batches) {
+std::size_t Multicast::multicast_all(const trm::Group& to, std::span<trm::DatagramBatch> batches) {
   // An interface that was taken away comes back as another one.
   if (sending_.at(to)->failed && !open_to_send(to)) return batches.size();
   Sending& sending = *sending_.at(to);
   if (sending.waits) return 0;
-  const auto sent = sending.socket.send(batches);
-  sending.failed = !sent;
-  if (!sent) {
-    // They are lost, as if on the way.
-    if (!std::exchange(failing_, true)) connections_.failed(sent.error());
-    return batches.size();
+  std::size_t done = 0;
+  while (done < batches.size()) {
+    const auto sent = sending.socket.send(batches.subspan(done));
+    if (!sent) {
+      lost(sending, sent.error());
+      ++done;
+      continue;
+    }
+    if (*sent == 0) {
+      wait_to_send(to, sending);
+      break;
+    }
+    failing_ = false;
+    done += *sent;
   }
-  if (*sent > 0) failing_ = false;
-  if (*sent < batches.size()) wait_to_send(to, sending);
-  return *sent;
+  return done;
+}
+
+// One batch is, as if on its way.
+void Multicast::lost(Sending& sending, const Error& error) {
+  // Probes find out what gets through; the socket is good.
+  const bool too_large = error.code == ErrorCode::kLimit;
+  sending.failed |= !too_large;
+  bool& told = too_large ? sending.told_too_large : failing_;
+  if (!std::exchange(told, true)) connections_.failed(error);
 }
 
 // By time: who waits for a socket to be writable is woken by each buffer that leaves.
@@ -192,6 +217,7 @@ Result<void> Multicast::listen(const trm::Group& group) {
   if (!socket) return socket.error();
   listening_[group] = std::make_shared<Listening>(context_, std::move(*socket));
   wait_to_receive(group);
+  check_interface_later();
   return {};
 }
 
@@ -228,6 +254,32 @@ void Multicast::readable(const trm::Group& group) {
   flush_later();
   const auto still = listening_.find(group);
   if (still != listening_.end() && still->second == listening) wait_to_receive(group);
+}
+
+void Multicast::check_interface_later() {
+  if (std::exchange(checking_, true)) return;
+  executor_.after(kInterfaceCheck, [this, alive = alive_] {
+    if (*alive) check_interface();
+  });
+}
+
+// When an interface is taken away and made anew, its groups are left, and nobody says so.
+void Multicast::check_interface() {
+  checking_ = false;
+  if (listening_.empty()) return;
+  check_interface_later();
+  const auto index = trm::interface_index(options_.interface);
+  if (!index) {
+    if (!std::exchange(deaf_, true)) connections_.failed(index.error());
+    return;
+  }
+  deaf_ = false;
+  for (const auto& [group, listening] : listening_) {
+    if (listening->socket.interface_index() == *index) continue;
+    const Result<void> moved = listening->socket.move_to(*index);
+    connections_.failed(moved ? Error{ErrorCode::kUnavailable, anew(group, options_.interface)}
+                              : moved.error());
+  }
 }
 
 }  // namespace mariner::cluster

@@ -97,11 +97,10 @@ class Multicast final : private trm::SenderHub::Wires, private trm::ReceiverHub:
   }
   bool multicast(const trm::Group& to, std::span<const std::byte> datagrams,
                  std::size_t datagram_bytes) override {
-    const trm::DatagramBatch batch{datagrams, datagram_bytes};
+    trm::DatagramBatch batch{datagrams, datagram_bytes};
     return multicast_all(to, std::span(&batch, 1)) == 1;
   }
-  std::size_t multicast_all(const trm::Group& to,
-                            std::span<const trm::DatagramBatch> batches) override;
+  std::size_t multicast_all(const trm::Group& to, std::span<trm::DatagramBatch> batches) override;
   [[nodiscard]] std::uint64_t queued_bytes(trm::PeerNumber peer) const override {
     return connections_.queued_bytes(peer);
   }
@@ -127,9 +126,12 @@ class Multicast final : private trm::SenderHub::Wires, private trm::ReceiverHub:
   Result<void> open_to_send(const trm::Group& group);
   void tick_later();
   void tick();
+  void lost(Sending& sending, const Error& error);
   void wait_to_send(const trm::Group& group, Sending& sending);
   void wait_to_receive(const trm::Group& group);
   void readable(const trm::Group& group);
+  void check_interface_later();
+  void check_interface();
 
   boost::asio::io_context& context_;
   Executor& executor_;
@@ -143,7 +145,9 @@ class Multicast final : private trm::SenderHub::Wires, private trm::ReceiverHub:
   bool ticking_ = false;
   bool flushing_ = false;
   std::optional<std::chrono::nanoseconds> wakes_at_;
+  bool checking_ = false;
   bool failing_ = false;  // the last batch could not be sent at all
+  bool deaf_ = false;     // no interface has the address, where groups are listened to
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

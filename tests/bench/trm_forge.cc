@@ -120,9 +120,10 @@ class Forger {
     }
   }
   void send(const Bytes& bytes) {
-    const auto sent = sender_.send(bytes, bytes.size());
+    trm::DatagramBatch batch{bytes, bytes.size()};
+    const auto sent = sender_.send(std::span(&batch, 1));
     if (!sent) give_up(sent.error().message);
-    if (*sent == trm::GroupSender::Sent::kYes) ++sent_;
+    sent_ += *sent;
   }
 
   const Options options_;

@@ -53,6 +53,15 @@ class SenderHubTest : public ::testing::Test, private SenderHub::Wires {
     }
     return true;
   }
+  std::size_t multicast_all(const Group& to, std::span<DatagramBatch> batches) override {
+    const std::size_t datagrams = std::exchange(takes_datagrams_, 0);
+    if (datagrams == 0) return Wires::multicast_all(to, batches);
+    DatagramBatch& first = batches.front();
+    const std::size_t bytes = datagrams * first.datagram_bytes;
+    EXPECT_TRUE(multicast(to, first.bytes.first(bytes), first.datagram_bytes));
+    first.bytes = first.bytes.subspan(bytes);
+    return 0;
+  }
   void changed(const SenderHub::Change& change) override {
     changes_ += (change.admitted ? "in" : "out") + std::to_string(change.peer.value) + " ";
   }
@@ -100,8 +109,9 @@ class SenderHubTest : public ::testing::Test, private SenderHub::Wires {
   std::map<StreamId, std::uint64_t> multicast_;  // bytes of bodies
   std::uint64_t probes_ = 0;
   std::uint64_t bytes_ = 0;
-  int buffers_ = 0;      // that were given to the socket
-  int takes_ = 1 << 30;  // before it is full
+  int buffers_ = 0;                  // that were given to the socket
+  int takes_ = 1 << 30;              // before it is full
+  std::size_t takes_datagrams_ = 0;  // of the next batch, and nothing else then
   bool blocked_ = false;
   int random_ = 0;
   std::chrono::nanoseconds now_ = std::chrono::seconds(5);
@@ -357,6 +367,22 @@ TEST_F(SenderHubTest, WhoSpeaksOfAnothersStreamIsRefused) {
   const Report report{.stream = streams_.at(kOne)};
   EXPECT_TRUE(hub_.received(kTwo, report, now_).has_value());
   EXPECT_FALSE(hub_.received(kThree, report, now_).has_value());
+}
+
+TEST_F(SenderHubTest, WhatHasGoneOfABatchIsNotSentAgain) {
+  begin();
+  send("a", {kOne, kTwo, kThree}, 20'000);
+  const std::string whole = flushed();
+  EXPECT_EQ(whole, "**************a1@ a2@ a3@ ");
+  send("a", {kOne, kTwo, kThree}, 20'000);
+  takes_datagrams_ = 5;
+  EXPECT_EQ(flushed(), "*****");
+  takes_datagrams_ = 3;
+  hub_.writable(kGroup, now_);
+  EXPECT_EQ(words_, "***");
+  words_.clear();
+  hub_.writable(kGroup, now_);
+  EXPECT_EQ("********" + flushed(), whole);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tests/server/peer/peer_rig.h"
+#include "tests/support/own_network.h"
 
 namespace mariner::cluster {
 namespace {
@@ -26,10 +27,11 @@ constexpr trm::ConnectionNumber kConnection{1};
 class MulticastTest : public ::testing::Test {
  protected:
   struct Node final : Multicast::Connections {
-    Node(MulticastTest& test_in, std::uint64_t number_in) : test(test_in), number(number_in) {
+    Node(MulticastTest& test_in, std::uint64_t number_in, const std::string& interface)
+        : test(test_in), number(number_in) {
       multicast = std::make_unique<Multicast>(
           test.loop_.io(), test.loop_.executor(), *this,
-          MulticastOptions{.interface = "127.0.0.1", .to_own_machine = true});
+          MulticastOptions{.interface = interface, .to_own_machine = true});
     }
     void send(trm::PeerNumber to, std::string header, PayloadSlice payload,
               const std::optional<trm::Reference>& reference) override {
@@ -79,9 +81,9 @@ class MulticastTest : public ::testing::Test {
     int referring = 0;
   };
 
-  MulticastTest() {
+  explicit MulticastTest(const std::string& interface = "127.0.0.1") {
     for (std::uint64_t number = 0; number < 3; ++number) {
-      nodes_.push_back(std::make_shared<Node>(*this, number));
+      nodes_.push_back(std::make_shared<Node>(*this, number, interface));
     }
     for (const std::uint64_t receiver : {1, 2}) {
       nodes_[receiver]->multicast->receiver().connected(kConnection);
@@ -194,6 +196,101 @@ TEST_F(MulticastTest, AGroupThatIsNoneIsNamed) {
   const Result<void> begun = sender().begin_flow(kFlow, {"10.0.0.1", 6003}, {{1}, {2}});
   ASSERT_FALSE(begun.has_value());
   EXPECT_NE(begun.error().message.find("\"10.0.0.1\""), std::string::npos);
+}
+
+// (Made before the sockets, and taken away after them.)
+struct OwnNetwork {
+  test::OwnNetwork network;
+};
+
+// The same on an interface that can be changed.
+class MulticastInterfaceTest : protected OwnNetwork, public MulticastTest {
+ protected:
+  MulticastInterfaceTest() : MulticastTest(test::OwnNetwork::kAddress) {}
+  void SetUp() override {
+    if (!network.made()) GTEST_SKIP() << "no right to make a network, or no ip(8)";
+  }
+  // Sends `count` payloads, numbered from how many there were before.
+  void send_more(int count) {
+    for (int i = 0; i < count; ++i) send(sent_++, 65'536);
+    expect_heard(sent_, 65'536);
+  }
+  // ... all of which go by multicast, and most get through. (A receiver that is not patient enough
+  // may ask for some.)
+  void expect_multicast(int count) {
+    const int before = nodes_[0]->referring;
+    const std::uint64_t repaired = sender().sender().repaired_bytes();
+    send_more(count);
+    EXPECT_EQ(nodes_[0]->referring - before, 2 * count);
+    EXPECT_LT(sender().sender().repaired_bytes() - repaired, std::size_t{65'536} * count);
+  }
+  // How often a node said something with this text.
+  [[nodiscard]] auto said(std::size_t node, const std::string& text) const {
+    return std::ranges::count_if(nodes_[node]->failures, [&](const std::string& each) {
+      return each.find(text) != std::string::npos;
+    });
+  }
+  // The largest datagram that the group gets within a time.
+  std::size_t largest(std::chrono::milliseconds time) {
+    auto overhearing =
+        trm::GroupListener::open({group().address, group().port, test::OwnNetwork::kAddress});
+    std::size_t bytes = 0;
+    loop_.run_for(time);
+    while (overhearing->receive(
+        [&](std::span<const std::byte> datagram) { bytes = std::max(bytes, datagram.size()); })) {
+    }
+    return bytes;
+  }
+  void expect_both_admitted() {
+    ASSERT_TRUE(loop_.run_until([&] { return nodes_[0]->taking_part == 2; }));
+  }
+
+  int sent_ = 0;
+};
+
+TEST_F(MulticastInterfaceTest, WhenPacketsBecomeSmallerItGoesOnWithSmallerDatagrams) {
+  ASSERT_TRUE(network.make_interface(9000));
+  begin();
+  expect_multicast(50);
+  ASSERT_TRUE(network.set_mtu(1500));
+  // What was too large is repaired, or its receivers are left out for a while.
+  send_more(50);
+  EXPECT_EQ(largest(3s), 1472u);
+  expect_both_admitted();
+  expect_multicast(50);
+  EXPECT_EQ(nodes_[0]->failures.size(), 1u);
+  EXPECT_EQ(said(0, "larger than the interface's packets"), 1);
+}
+
+TEST_F(MulticastInterfaceTest, AnInterfaceThatComesLaterIsUsedAsItIs) {
+  EXPECT_FALSE(sender().begin_flow(kFlow, group(), {{1}, {2}}).has_value());
+  ASSERT_TRUE(network.make_interface(1500));
+  begin();
+  EXPECT_EQ(largest(1s), 1472u);
+  sender().sender().end_flow(kFlow);
+  ASSERT_TRUE(loop_.run_until([&] { return std::as_const(sender()).sender().streams() == 0; }));
+  ASSERT_TRUE(network.set_mtu(9000));
+  nodes_[0]->taking_part = 0;
+  begin();
+  EXPECT_EQ(largest(1s), 8972u);
+}
+
+TEST_F(MulticastInterfaceTest, AnInterfaceThatIsMadeAnewIsUsedAgain) {
+  ASSERT_TRUE(network.make_interface(1500));
+  begin();
+  expect_multicast(20);
+  ASSERT_TRUE(network.take_interface_away());
+  ASSERT_TRUE(loop_.run_until([&] { return said(1, "no interface of this node has") == 1; }));
+  send_more(20);
+  ASSERT_TRUE(network.make_interface(1500));
+  ASSERT_TRUE(loop_.run_until([&] { return said(1, "joined again") == 1; }));
+  ASSERT_TRUE(loop_.run_until([&] { return said(2, "joined again") == 1; }));
+  expect_both_admitted();
+  loop_.run_for(300ms);
+  expect_both_admitted();
+  expect_multicast(20);
+  loop_.run_for(1200ms);
+  EXPECT_EQ(said(1, "joined again"), 1);
 }
 
 }  // namespace
