@@ -272,6 +272,7 @@ TEST_F(SenderHubTest, StreamsThatShareASocketTakeTurns) {
   for (int i = 0; i < 20; ++i) {
     blocked_ = false;
     takes_ = 2;
+    now_ += milliseconds(50);  // the pace is not the bound
     hub_.writable(kGroup, now_);
   }
   ASSERT_EQ(multicast_.size(), 2u);
