@@ -54,7 +54,8 @@ struct Admit {
   StreamId stream;
   Position begin;
 };
-// From here on, until Admit, only what was referred to before is of interest.
+// From here on, until Admit, nothing is sent for this receiver; what was sent before may still be
+// referred to.
 struct Dismiss {
   StreamId stream;
 };

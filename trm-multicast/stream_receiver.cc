@@ -79,10 +79,7 @@ Result<void> StreamReceiver::admit(Position begin) {
   return {};
 }
 
-void StreamReceiver::dismiss() {
-  admitted_ = false;
-  erase_if([](Position, const Entry& entry) { return !entry.referred; });
-}
+void StreamReceiver::dismiss() { admitted_ = false; }
 
 StreamReceiver::Entries::iterator StreamReceiver::erase(Entries::iterator entry) {
   held_bytes_ -= memory_of(entry->second.payload.size());

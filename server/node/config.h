@@ -163,8 +163,8 @@ struct ClusterConfig {
 struct ReplicationConfig {
   bool multicast = false;
   trm::Group group;  // with multicast, there
-  // Of what a coordinator multicasts, payloads alone, bits a second; 0: as fast as receivers take
-  // it.
+  // Of what a coordinator multicasts, payloads alone, bits a second; 0: up to 10 Gbit, as fast as
+  // receivers take it.
   std::uint64_t rate_limit_bits = 0;
   // The IPv4 address of this node by whose network multicast goes, and comes. Empty: nothing was
   // said, and it is not to be guessed; never with multicast.

@@ -77,8 +77,8 @@ struct WireBytes {
 // For how long the first processor has done anything since the system's start, interrupts included:
 // the time without what the kernel counts as idle, in nanoseconds (proc(5): /proc/timer_list; exact
 // when asked on that processor). What /proc/stat says of user, system and interrupts is sampled by
-// a timer's interrupt, which is far off for who is woken by timers. Nothing where that file is not to
-// be read.
+// a timer's interrupt, which is far off for who is woken by timers. Nothing where that file is not
+// to be read.
 [[nodiscard]] inline std::optional<double> first_processor_s() {
   std::ifstream file("/proc/timer_list");
   std::string line;
@@ -86,7 +86,8 @@ struct WireBytes {
   double idle = 0;
   int found = 0;
   while (found < 2 && std::getline(file, line) && !line.starts_with("cpu: ")) {
-    if (!line.starts_with("  .idle_sleeptime") && !line.starts_with("  .iowait_sleeptime")) continue;
+    if (!line.starts_with("  .idle_sleeptime") && !line.starts_with("  .iowait_sleeptime"))
+      continue;
     idle += std::stod(line.substr(line.find(':') + 1)) / 1e9;
     ++found;
   }

@@ -339,6 +339,15 @@ TEST_F(StreamReceiverTest, WhoIsDismissedStillGetsWhatWasReferredTo) {
   EXPECT_TRUE(receiver_.admit({100'000}).has_value());
 }
 
+TEST_F(StreamReceiverTest, WhatWasSentBeforeADismissalMayStillBeReferredTo) {
+  const Payload payload = random_payload(8192);
+  give_all({0}, payload);
+  receiver_.dismiss();
+  ASSERT_TRUE(refer(reference({0}, payload)));
+  EXPECT_TRUE(is_here(reference({0}, payload), payload));
+  EXPECT_EQ(give(datagram({8192}, payload, 0)), Taken::kOutside);
+}
+
 TEST_F(StreamReceiverTest, WhatNobodyRefersToIsForgottenInTheEnd) {
   const std::uint64_t before = Payload::total_bytes();
   {
