@@ -7,7 +7,7 @@ set -euo pipefail
 
 build="build-essential cmake ninja-build ccache pkg-config libboost1.81-dev liburing-dev
   libprotobuf-dev protobuf-compiler librocksdb-dev libisal-dev libxxhash-dev libzstd-dev liblz4-dev
-  libssl-dev libtomlplusplus-dev libcli11-dev libspdlog-dev libfmt-dev prometheus-cpp-dev
+  libssl-dev libext2fs-dev libtomlplusplus-dev libcli11-dev libspdlog-dev libfmt-dev prometheus-cpp-dev
   libsystemd-dev python3"
 test="libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev libfuse3-dev fuse3 libiscsi-dev
   libiscsi-bin sg3-utils python3-pytest qemu-system-x86 ipxe-qemu qemu-utils qemu-block-extra tgt fio cpio xz-utils
