@@ -1,0 +1,264 @@
+#include "ifsck/block_map.h"
+
+#include <ext2fs/ext3_extents.h>
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "ifsck/ext_checksum.h"
+#include "proto/bytes.h"
+#include "proto/check.h"
+
+namespace mariner::ifsck {
+namespace {
+
+using What = BlockMap::Fault::What;
+
+constexpr std::size_t kModeAt = 0;
+constexpr std::size_t kFlagsAt = 32;
+constexpr std::size_t kBlocksAt = 40;  // i_block: 15 numbers, or the root of an extent tree
+constexpr std::size_t kBlocksBytes = 60;
+constexpr std::size_t kGenerationAt = 100;
+constexpr std::size_t kSizeAt = 4;
+constexpr std::size_t kDirect = 12;
+constexpr std::size_t kHeadBytes = sizeof(ext3_extent_header);
+constexpr std::size_t kEntryBytes = sizeof(ext3_extent);
+constexpr int kHeightMax = 5;  // EXT4_MAX_EXTENT_DEPTH
+constexpr std::uint64_t kLogicalMax = 1ULL << 32;
+
+template <typename T>
+T field(std::span<const std::byte> bytes, std::size_t at) {
+  return load_le<T>(bytes.data() + at);
+}
+
+class Mapper {
+ public:
+  Mapper(const ExtVolume& volume, const ExtLayout& layout, InodeNumber number, InodeBytes inode)
+      : volume_(volume),
+        layout_(layout),
+        inode_(inode),
+        extents_((field<std::uint32_t>(inode, kFlagsAt) & EXT4_EXTENTS_FL) != 0),
+        checks_(ext2fs_has_feature_metadata_csum(volume.fs()->super)),
+        seed_(ext_inode_seed(volume.fs()->csum_seed, number,
+                             field<std::uint32_t>(inode, kGenerationAt))) {}
+
+  Result<BlockMap> map() {
+    if (extents_) {
+      take_extents(inode_.subspan(kBlocksAt, kBlocksBytes), {.height = -1, .end = kLogicalMax});
+    } else {
+      take_numbers_of_inode();
+    }
+    while (!waiting_.empty() && !full_) {
+      if (const Result<void> done = take_level(); !done) return done.error();
+    }
+    std::ranges::stable_sort(map_.runs, {}, &BlockMap::Run::logical);
+    return std::move(map_);
+  }
+
+ private:
+  // A node that is to be read: what is expected of it.
+  struct Waiting {
+    FsBlock block = 0;
+    int height = 0;  // -1: the root, of any
+    std::uint64_t logical = 0;
+    std::uint64_t end = 0;  // of what it may describe
+  };
+
+  void fault(What what, FsBlock at, std::uint64_t logical, FsBlock block) {
+    map_.faults.push_back({what, at, logical, block});
+  }
+
+  // No more than the file system has.
+  bool count(std::uint64_t blocks, FsBlock at, std::uint64_t logical) {
+    counted_ += blocks;
+    if (counted_ <= layout_.blocks()) return true;
+    if (!full_) fault(What::kTooMany, at, logical, 0);
+    full_ = true;
+    return false;
+  }
+
+  void add_run(FsBlock at, const BlockMap::Run& run) {
+    if (!layout_.may_claim(run.physical) || !layout_.may_claim(run.physical + run.count - 1)) {
+      return fault(What::kOutside, at, run.logical, run.physical);
+    }
+    if (!count(run.count, at, run.logical)) return;
+    if (!map_.runs.empty()) {
+      BlockMap::Run& last = map_.runs.back();
+      if (last.logical + last.count == run.logical && last.physical + last.count == run.physical &&
+          last.unwritten == run.unwritten) {
+        last.count += run.count;
+        return;
+      }
+    }
+    map_.runs.push_back(run);
+  }
+
+  void add_node(FsBlock at, const Waiting& node) {
+    if (!layout_.may_claim(node.block)) {
+      return fault(What::kOutside, at, node.logical, node.block);
+    }
+    if (!seen_.insert(node.block).second) {
+      return fault(What::kRepeated, at, node.logical, node.block);
+    }
+    if (!count(1, at, node.logical)) return;
+    map_.nodes.push_back(
+        {node.block, static_cast<std::uint8_t>(node.height + (extents_ ? 1 : 0)), node.logical});
+    waiting_.push_back(node);
+  }
+
+  Result<void> take_level() {
+    const std::vector<Waiting> level = std::exchange(waiting_, {});
+    std::vector<Lbn> blocks;
+    for (const Waiting& each : level) {
+      const BlockRange range = layout_.bytes_of(each.block).covering_blocks();
+      for (Lbn lbn = range.first; lbn < range.end(); lbn = lbn + BlockCount{1}) {
+        blocks.push_back(lbn);
+      }
+    }
+    if (const Result<void> fetched = volume_.view().prefetch(blocks); !fetched) return fetched;
+    std::vector<std::byte> bytes(layout_.block_bytes());
+    for (const Waiting& each : level) {
+      const auto read = volume_.view().read(layout_.bytes_of(each.block), bytes);
+      if (!read) return read;
+      if (extents_) {
+        take_extents(bytes, each);
+      } else {
+        take_numbers(bytes, each);
+      }
+      if (full_) break;
+    }
+    return {};
+  }
+
+  // ---- numbers of blocks
+
+  // How many blocks a number on so many levels stands for.
+  [[nodiscard]] std::uint64_t below(int height) const {
+    std::uint64_t blocks = 1;
+    for (; height > 0; --height) blocks *= layout_.block_bytes() / 4;
+    return blocks;
+  }
+
+  void take_number(FsBlock at, FsBlock block, int height, std::uint64_t logical) {
+    if (block == 0) return;
+    if (height == 0) return add_run(at, {logical, block, 1, false});
+    add_node(at, {block, height, logical, logical + below(height)});
+  }
+
+  void take_numbers_of_inode() {
+    std::uint64_t logical = 0;
+    for (std::size_t i = 0; i < EXT2_N_BLOCKS && !full_; ++i) {
+      const int height = i < kDirect ? 0 : static_cast<int>(i - kDirect + 1);
+      take_number(0, field<std::uint32_t>(inode_, kBlocksAt + 4 * i), height, logical);
+      logical += below(height);
+    }
+  }
+
+  void take_numbers(std::span<const std::byte> bytes, const Waiting& node) {
+    const std::uint64_t each = below(node.height - 1);
+    for (std::size_t i = 0; i < bytes.size() / 4 && !full_; ++i) {
+      take_number(node.block, field<std::uint32_t>(bytes, 4 * i), node.height - 1,
+                  node.logical + i * each);
+    }
+  }
+
+  // ---- extents
+
+  [[nodiscard]] bool is_checked(std::span<const std::byte> bytes, std::size_t most) const {
+    const std::size_t tail = kHeadBytes + most * kEntryBytes;
+    return tail + 4 <= bytes.size() &&
+           ext_crc(seed_, bytes.first(tail)) == field<std::uint32_t>(bytes, tail);
+  }
+
+  void take_extents(std::span<const std::byte> bytes, const Waiting& node) {
+    const auto entries = field<std::uint16_t>(bytes, 2);
+    const auto most = field<std::uint16_t>(bytes, 4);
+    const int height = field<std::uint16_t>(bytes, 6);
+    const bool root = node.height < 0;
+    if (field<std::uint16_t>(bytes, 0) != EXT3_EXT_MAGIC || entries > most ||
+        kHeadBytes + most * kEntryBytes > bytes.size() ||
+        (root ? height > kHeightMax : height != node.height)) {
+      return fault(What::kNoNode, node.block, node.logical, node.block);
+    }
+    if (!root && checks_ && !is_checked(bytes, most)) {
+      fault(What::kChecksum, node.block, node.logical, node.block);
+    }
+    std::uint64_t next = node.logical;
+    for (std::size_t i = 0; i < entries && !full_; ++i) {
+      const auto entry = bytes.subspan(kHeadBytes + i * kEntryBytes, kEntryBytes);
+      const std::uint64_t logical = field<std::uint32_t>(entry, 0);
+      if (logical < next || logical >= node.end) {
+        fault(What::kOrder, node.block, logical, 0);
+        continue;
+      }
+      if (height == 0) {
+        next = take_extent(entry, node, logical);
+        continue;
+      }
+      const FsBlock block =
+          field<std::uint32_t>(entry, 4) | (FsBlock{field<std::uint16_t>(entry, 8)} << 32);
+      std::uint64_t end = node.end;
+      if (i + 1 < entries) {
+        end = std::min<std::uint64_t>(
+            end, field<std::uint32_t>(bytes, kHeadBytes + (i + 1) * kEntryBytes));
+      }
+      add_node(node.block, {block, height - 1, logical, end});
+      next = logical + 1;
+    }
+  }
+
+  // The end of what it describes.
+  std::uint64_t take_extent(std::span<const std::byte> entry, const Waiting& node,
+                            std::uint64_t logical) {
+    const auto stored = field<std::uint16_t>(entry, 4);
+    const bool unwritten = stored > EXT_INIT_MAX_LEN;
+    const std::uint64_t count = unwritten ? stored - EXT_INIT_MAX_LEN : stored;
+    const FsBlock physical =
+        field<std::uint32_t>(entry, 8) | (FsBlock{field<std::uint16_t>(entry, 6)} << 32);
+    if (count == 0 || logical + count > kLogicalMax) {
+      fault(What::kEmpty, node.block, logical, physical);
+      return logical + 1;
+    }
+    if (logical + count > node.end) fault(What::kOrder, node.block, logical, physical);
+    add_run(node.block, {logical, physical, count, unwritten});
+    return logical + count;
+  }
+
+  const ExtVolume& volume_;
+  const ExtLayout& layout_;
+  const InodeBytes inode_;
+  const bool extents_;
+  const bool checks_;
+  const std::uint32_t seed_;
+  BlockMap map_;
+  std::vector<Waiting> waiting_;
+  std::unordered_set<FsBlock> seen_;
+  std::uint64_t counted_ = 0;
+  bool full_ = false;
+};
+
+}  // namespace
+
+std::uint64_t BlockMap::blocks() const {
+  std::uint64_t all = nodes.size();
+  for (const Run& each : runs) all += each.count;
+  return all;
+}
+
+bool has_block_map(InodeBytes inode) {
+  const auto mode = field<std::uint16_t>(inode, kModeAt);
+  const auto flags = field<std::uint32_t>(inode, kFlagsAt);
+  if ((flags & EXT4_INLINE_DATA_FL) != 0) return false;
+  if (LINUX_S_ISREG(mode) || LINUX_S_ISDIR(mode)) return true;
+  if (!LINUX_S_ISLNK(mode)) return false;
+  // A short link has its target where the blocks would be (ext2fs_is_fast_symlink()).
+  return (flags & EXT4_EXTENTS_FL) != 0 || field<std::uint32_t>(inode, kSizeAt) >= kBlocksBytes;
+}
+
+Result<BlockMap> map_blocks(const ExtVolume& volume, const ExtLayout& layout, InodeNumber number,
+                            InodeBytes inode) {
+  CHECK(inode.size() >= EXT2_GOOD_OLD_INODE_SIZE);
+  return Mapper(volume, layout, number, inode).map();
+}
+
+}  // namespace mariner::ifsck

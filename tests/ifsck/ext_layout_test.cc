@@ -1,0 +1,67 @@
+#include "ifsck/ext_layout.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/ifsck/made_volume.h"
+
+namespace mariner::ifsck {
+namespace {
+
+using Kind = ExtLayout::Kind;
+
+class ExtLayoutTest : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(ExtLayoutTest, KnowsWhatIsWhere) {
+  MadeVolume made{GetParam()};
+  const ExtLayout& layout = *made.layout;
+  const ext2_filsys fs = made.volume->fs();
+  for (GroupNumber group = 0; group < layout.groups(); ++group) {
+    EXPECT_EQ(layout.place_of(ext2fs_block_bitmap_loc(fs, group)),
+              (ExtLayout::Place{Kind::kBlockBitmap, group, 0}));
+    EXPECT_EQ(layout.place_of(ext2fs_inode_bitmap_loc(fs, group)),
+              (ExtLayout::Place{Kind::kInodeBitmap, group, 0}));
+  }
+  for (InodeNumber inode = 1; inode <= layout.inodes(); inode += 7) {
+    const ByteRange place = layout.inode_place(inode);
+    const auto at = layout.place_of(place.offset / layout.block_bytes());
+    EXPECT_EQ(at.kind, Kind::kInodeTable);
+    EXPECT_EQ(at.group, layout.group_of(inode));
+    EXPECT_EQ(inode - at.first_inode, place.offset % layout.block_bytes() / layout.inode_bytes());
+    ext2_inode expected{};
+    ASSERT_EQ(ext2fs_read_inode(fs, inode, &expected), 0);
+    EXPECT_EQ(std::memcmp(made.inode(inode).data(), &expected, sizeof expected), 0);
+  }
+  EXPECT_EQ(layout.place_of(fs->super->s_first_data_block).kind, Kind::kSuperblock);
+  EXPECT_EQ(layout.place_of(layout.blocks() + 5).kind, Kind::kData);
+}
+
+TEST_P(ExtLayoutTest, BlocksOfTheVolumeAreBlocksOfTheFileSystem) {
+  MadeVolume made{GetParam()};
+  const ExtLayout& layout = *made.layout;
+  const std::uint64_t each = kBlockBytes / layout.block_bytes();
+  EXPECT_EQ(layout.within({{10}, {2}}), (std::pair<FsBlock, FsBlock>{10 * each, 12 * each}));
+  EXPECT_EQ(layout.within({{1u << 30}, {2}}).first, layout.blocks());
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, ExtLayoutTest, ::testing::ValuesIn(kKinds));
+
+TEST(ExtLayout, NumbersThatNoFileSystemHasAreDamage) {
+  MadeVolume made{"-t ext4 -b 1024"};
+  const ext2_filsys fs = made.volume->fs();
+  const auto refused = [&] {
+    const auto layout = ExtLayout::of(*made.volume);
+    return layout ? ErrorCode::kAborted : layout.error().code;
+  };
+  const FsBlock table = ext2fs_inode_table_loc(fs, 1);
+  ext2fs_inode_table_loc_set(fs, 1, ext2fs_inode_table_loc(fs, 0));
+  EXPECT_EQ(refused(), ErrorCode::kCorrupt);
+  ext2fs_inode_table_loc_set(fs, 1, made.layout->blocks() - 1);
+  EXPECT_EQ(refused(), ErrorCode::kCorrupt);
+  ext2fs_inode_table_loc_set(fs, 1, table);
+  EXPECT_EQ(refused(), ErrorCode::kAborted);
+  ext2fs_blocks_count_set(fs->super, made.layout->blocks() * 2);
+  EXPECT_EQ(refused(), ErrorCode::kCorrupt);
+}
+
+}  // namespace
+}  // namespace mariner::ifsck
