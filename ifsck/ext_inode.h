@@ -1,0 +1,63 @@
+// An inode's fields, as they stand in the inode table.
+#pragma once
+
+#include <ext2fs/ext2_fs.h>
+
+#include <cstdint>
+#include <span>
+
+#include "ifsck/block_map.h"
+#include "ifsck/ext_layout.h"
+#include "proto/bytes.h"
+
+namespace mariner::ifsck {
+
+class ExtInode {
+ public:
+  // At least 128 bytes, that stay.
+  explicit ExtInode(InodeBytes bytes) : bytes_(bytes) {}
+
+  [[nodiscard]] std::uint16_t mode() const { return field<std::uint16_t>(0); }
+  [[nodiscard]] std::uint16_t links() const { return field<std::uint16_t>(26); }
+  [[nodiscard]] std::uint32_t deleted_at() const { return field<std::uint32_t>(20); }
+  [[nodiscard]] std::uint32_t flags() const { return field<std::uint32_t>(32); }
+  [[nodiscard]] std::uint64_t size() const {
+    const std::uint64_t low = field<std::uint32_t>(4);
+    // (Of a directory the upper half means something else where files are small.)
+    return low | (std::uint64_t{field<std::uint32_t>(108)} << 32);
+  }
+  // In blocks of 512 bytes, or of the file system's if in_large_blocks().
+  [[nodiscard]] std::uint64_t blocks() const {
+    return field<std::uint32_t>(28) | (std::uint64_t{field<std::uint16_t>(116)} << 32);
+  }
+  [[nodiscard]] bool in_large_blocks() const { return (flags() & EXT4_HUGE_FILE_FL) != 0; }
+  // The block of its extended attributes; 0: it has none there.
+  [[nodiscard]] FsBlock attributes() const {
+    return field<std::uint32_t>(104) | (FsBlock{field<std::uint16_t>(118)} << 32);
+  }
+  [[nodiscard]] bool has_inline_data() const { return (flags() & EXT4_INLINE_DATA_FL) != 0; }
+  [[nodiscard]] bool is_directory() const { return LINUX_S_ISDIR(mode()); }
+  // EXT2_FT_*; 0: of no kind that there is.
+  [[nodiscard]] std::uint8_t type() const {
+    switch (mode() & LINUX_S_IFMT) {
+      case LINUX_S_IFREG: return EXT2_FT_REG_FILE;
+      case LINUX_S_IFDIR: return EXT2_FT_DIR;
+      case LINUX_S_IFCHR: return EXT2_FT_CHRDEV;
+      case LINUX_S_IFBLK: return EXT2_FT_BLKDEV;
+      case LINUX_S_IFIFO: return EXT2_FT_FIFO;
+      case LINUX_S_IFSOCK: return EXT2_FT_SOCK;
+      case LINUX_S_IFLNK: return EXT2_FT_SYMLINK;
+      default: return EXT2_FT_UNKNOWN;
+    }
+  }
+  [[nodiscard]] InodeBytes bytes() const { return bytes_; }
+
+ private:
+  template <typename T>
+  [[nodiscard]] T field(std::size_t at) const {
+    return load_le<T>(bytes_.data() + at);
+  }
+  InodeBytes bytes_;
+};
+
+}  // namespace mariner::ifsck

@@ -1,0 +1,73 @@
+#include "ifsck/finding.h"
+
+#include <fmt/format.h>
+
+namespace mariner::ifsck {
+
+std::string describe(const Finding& one) {
+  using Code = Finding::Code;
+  const std::string inode = fmt::format("inode {}", one.inode);
+  const std::string where =
+      one.group == Finding::kAll ? "the file system" : fmt::format("group {}", one.group);
+  const auto numbers = [&](const std::string& what) {
+    return fmt::format("{}: {} are expected, {} are said", what, one.expected, one.found);
+  };
+  switch (one.code) {
+    case Code::kSuperblockChecksum: return "the superblock has another checksum than its contents";
+    case Code::kGroupChecksum: return where + ": its descriptor has a wrong checksum";
+    case Code::kBlockBitmapChecksum: return where + ": its block bitmap has a wrong checksum";
+    case Code::kInodeBitmapChecksum: return where + ": its inode bitmap has a wrong checksum";
+    case Code::kInodeChecksum: return inode + " has a wrong checksum";
+    case Code::kInodeMode:
+      return fmt::format("{} has mode {:o}, which no file has", inode, one.found);
+    case Code::kInodeMap:
+      return fmt::format("{}: what it says of its blocks cannot be (block {})", inode, one.block);
+    case Code::kInodeSize:
+      return fmt::format("{} has a size of {} bytes, where {} are expected", inode, one.found,
+                         one.expected);
+    case Code::kInodeBlocks: return numbers(inode + ": blocks of 512 bytes");
+    case Code::kAttributes:
+      return fmt::format("{}: block {} has no extended attributes", inode, one.block);
+    case Code::kAttributeCount:
+      return numbers(fmt::format("block {}: inodes that share these attributes", one.block));
+    case Code::kClaimsStructure:
+      return fmt::format("{} claims block {}, which the file system itself needs", inode,
+                         one.block);
+    case Code::kClaimedTwice:
+      return fmt::format("block {} is claimed twice, by {}", one.block, inode);
+    case Code::kDirectoryBlock:
+      return fmt::format("{}: block {} is not one of a directory, or damaged", inode, one.block);
+    case Code::kDirectoryHole: return inode + ": a block of this directory is missing";
+    case Code::kDots: return inode + ": this directory does not begin with \".\" and \"..\"";
+    case Code::kEntryInode:
+      return fmt::format("{}: an entry of this directory names inode {}, which is not in use",
+                         inode, one.found);
+    case Code::kEntryType:
+      return fmt::format("{}: an entry of this directory is of kind {}, its inode of {}", inode,
+                         one.found, one.expected);
+    case Code::kEntryName:
+      return inode + ": an entry of this directory has a name that none can have";
+    case Code::kDirectoryLinked:
+      return fmt::format("{}: a directory with {} names", inode, one.found);
+    case Code::kParent:
+      return fmt::format("{}: its \"..\" is inode {}, its name is in inode {}", inode, one.found,
+                         one.expected);
+    case Code::kUnreachable: return inode + ": a directory that cannot be reached from the root";
+    case Code::kRoot: return "there is no root directory";
+    case Code::kUnattached: return inode + " is in use and has no name";
+    case Code::kLinks: return numbers(inode + ": names");
+    case Code::kBlockMarked:
+      return fmt::format("block {} is {} and marked as {}", one.block,
+                         one.expected != 0 ? "in use" : "free", one.found != 0 ? "in use" : "free");
+    case Code::kInodeMarked:
+      return fmt::format("{} is {} and marked as {}", inode, one.expected != 0 ? "in use" : "free",
+                         one.found != 0 ? "in use" : "free");
+    case Code::kFreeBlocks: return numbers(where + ": free blocks");
+    case Code::kFreeInodes: return numbers(where + ": free inodes");
+    case Code::kDirectories: return numbers(where + ": directories");
+    case Code::kUnusedInodes: return numbers(where + ": inodes at the end that were never used");
+  }
+  return "?";
+}
+
+}  // namespace mariner::ifsck

@@ -1,0 +1,59 @@
+// What is wrong with a file system: one thing, where, and how it would be right.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "ifsck/ext_layout.h"
+
+namespace mariner::ifsck {
+
+struct Finding {
+  enum class Code : std::uint8_t {
+    kSuperblockChecksum,
+    kGroupChecksum,
+    kBlockBitmapChecksum,
+    kInodeBitmapChecksum,
+    kInodeChecksum,
+    kInodeMode,        // it is in use, and of no kind that there is
+    kInodeMap,         // its blocks cannot be as it says (BlockMap::Fault)
+    kInodeSize,        // found; expected: at least
+    kInodeBlocks,      // i_blocks, in blocks of 512 bytes
+    kAttributes,       // its block of extended attributes is none
+    kAttributeCount,   // inodes that share a block of extended attributes
+    kClaimsStructure,  // an inode claims a block that is a bitmap, an inode table, ...
+    kClaimedTwice,     // a block is claimed by more than one, or by one twice
+    kDirectoryBlock,   // is none, or has another checksum
+    kDirectoryHole,    // a block of a directory is missing
+    kDots,             // "." or ".." is missing, or elsewhere
+    kEntryInode,       // names an inode that cannot be, or is not in use
+    kEntryType,        // says another kind of file than its inode
+    kEntryName,        // is empty, or has a slash
+    kDirectoryLinked,  // a directory has several names, or none
+    kParent,           // ".." is not where its name is
+    kUnreachable,      // a directory, from the root
+    kRoot,             // there is no root directory
+    kUnattached,       // in use, and has no name
+    kLinks,            // names that there are, and that it says
+    kBlockMarked,      // in the bitmap: expected and found
+    kInodeMarked,
+    kFreeBlocks,  // of a group, or (group is all) of the file system
+    kFreeInodes,
+    kDirectories,   // of a group
+    kUnusedInodes,  // of a group, at the end of its table
+  };
+  static constexpr GroupNumber kAll = ~GroupNumber{0};
+
+  Code code{};
+  InodeNumber inode = 0;
+  FsBlock block = 0;
+  GroupNumber group = 0;
+  std::uint64_t expected = 0;
+  std::uint64_t found = 0;
+  friend bool operator==(const Finding&, const Finding&) = default;
+};
+
+// A line for people.
+[[nodiscard]] std::string describe(const Finding& finding);
+
+}  // namespace mariner::ifsck
