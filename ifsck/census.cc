@@ -178,7 +178,12 @@ class Taker {
   Result<void> take_inode(InodeNumber number, std::span<std::byte> bytes) {
     const ExtInode inode(bytes);
     const bool reserved = is_reserved(number);
-    if (inode.links() == 0 && !reserved) return {};
+    if (inode.links() == 0 && !reserved) {
+      if (inode.mode() != 0 && inode.deleted_at() == 0) {
+        add({.code = Code::kInodeDeleted, .inode = number});
+      }
+      return {};
+    }
     if (checksums_ &&
         std::ranges::any_of(bytes, [](std::byte each) { return each != std::byte{}; }) &&
         ext2fs_inode_csum_verify(fs_, number, reinterpret_cast<ext2_inode_large*>(bytes.data())) ==
@@ -186,6 +191,10 @@ class Taker {
       add({.code = Code::kInodeChecksum, .inode = number});
     }
     if (reserved && inode.mode() == 0 && number != EXT2_BAD_INO) return {};
+    if (inode.has_fragment()) add({.code = Code::kInodeFields, .inode = number});
+    if (inode.links() > 0 && inode.deleted_at() != 0) {
+      add({.code = Code::kInodeDeleted, .inode = number, .found = 1});
+    }
     if (!reserved || inode.links() > 0) {
       kinds_[number] = inode.type() != 0 ? inode.type() : kStrange;
       links_[number] = inode.links();
@@ -240,7 +249,21 @@ class Taker {
     return {};
   }
 
+  // What an inode's blocks can hold.
+  [[nodiscard]] std::uint64_t size_max(const ExtInode& inode) const {
+    const std::uint64_t block = layout_.block_bytes();
+    if (inode.has_extents()) return (block << 32) - 1;
+    const std::uint64_t numbers = block / 4;
+    return (EXT2_NDIR_BLOCKS + numbers + numbers * numbers + numbers * numbers * numbers) * block;
+  }
+
   void check_size(InodeNumber number, const ExtInode& inode, const BlockMap& map) {
+    if (inode.type() == EXT2_FT_REG_FILE && inode.size() > size_max(inode)) {
+      return add({.code = Code::kInodeSize,
+                  .inode = number,
+                  .expected = size_max(inode),
+                  .found = inode.size()});
+    }
     if (inode.has_inline_data() || map.runs.empty()) return;
     std::uint64_t end = 0;  // of what was written
     for (const BlockMap::Run& run : map.runs) {
@@ -537,9 +560,21 @@ class Taker {
            .expected = used,
            .found = marked});
     }
+    if (!uninitialized) {
+      check_padding(group, ext2fs_block_bitmap_loc(fs_, group), *bitmap, last - first + 1,
+                    std::uint64_t{layout_.block_bytes()} * 8);
+    }
     count_in(group, Code::kFreeBlocks, free_blocks, ext2fs_bg_free_blocks_count(fs_, group));
     free_blocks_ += free_blocks;
     return {};
+  }
+
+  void check_padding(GroupNumber group, FsBlock block, std::span<const std::byte> bitmap,
+                     std::uint64_t from, std::uint64_t to) {
+    for (std::uint64_t bit = from; bit < to; ++bit) {
+      if (bit_of(bitmap, bit)) continue;
+      return add({.code = Code::kPadding, .block = block, .group = group});
+    }
   }
 
   void count_in(GroupNumber group, Code code, std::uint64_t expected, std::uint64_t found) {
@@ -571,6 +606,10 @@ class Taker {
            .group = group,
            .expected = used,
            .found = marked});
+    }
+    if (!uninitialized) {
+      check_padding(group, ext2fs_inode_bitmap_loc(fs_, group), *bitmap, layout_.inodes_per_group(),
+                    std::uint64_t{layout_.block_bytes()} * 8);
     }
     count_in(group, Code::kFreeInodes, free_inodes, ext2fs_bg_free_inodes_count(fs_, group));
     count_in(group, Code::kDirectories, directories, ext2fs_bg_used_dirs_count(fs_, group));

@@ -18,6 +18,9 @@ class ExtInode {
   explicit ExtInode(InodeBytes bytes) : bytes_(bytes) {}
 
   [[nodiscard]] std::uint16_t mode() const { return field<std::uint16_t>(0); }
+  // Of times when there were fragments.
+  [[nodiscard]] bool has_fragment() const { return field<std::uint32_t>(112) != 0; }
+  [[nodiscard]] bool has_extents() const { return (flags() & EXT4_EXTENTS_FL) != 0; }
   [[nodiscard]] std::uint16_t links() const { return field<std::uint16_t>(26); }
   [[nodiscard]] std::uint32_t deleted_at() const { return field<std::uint32_t>(20); }
   [[nodiscard]] std::uint32_t flags() const { return field<std::uint32_t>(32); }

@@ -20,6 +20,11 @@ std::string describe(const Finding& one) {
     case Code::kInodeChecksum: return inode + " has a wrong checksum";
     case Code::kInodeMode:
       return fmt::format("{} has mode {:o}, which no file has", inode, one.found);
+    case Code::kInodeFields: return inode + " has something in fields that are to be zero";
+    case Code::kInodeDeleted:
+      return fmt::format("{} is {} and says that it was {}", inode,
+                         one.found != 0 ? "in use" : "not in use",
+                         one.found != 0 ? "deleted" : "not deleted");
     case Code::kInodeMap:
       return fmt::format("{}: what it says of its blocks cannot be (block {})", inode, one.block);
     case Code::kInodeSize:
@@ -62,6 +67,9 @@ std::string describe(const Finding& one) {
     case Code::kInodeMarked:
       return fmt::format("{} is {} and marked as {}", inode, one.expected != 0 ? "in use" : "free",
                          one.found != 0 ? "in use" : "free");
+    case Code::kPadding:
+      return fmt::format("{}: the end of the bitmap in block {}, behind what there is, is not set",
+                         where, one.block);
     case Code::kFreeBlocks: return numbers(where + ": free blocks");
     case Code::kFreeInodes: return numbers(where + ": free inodes");
     case Code::kDirectories: return numbers(where + ": directories");

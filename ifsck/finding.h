@@ -16,6 +16,8 @@ struct Finding {
     kInodeBitmapChecksum,
     kInodeChecksum,
     kInodeMode,        // it is in use, and of no kind that there is
+    kInodeFields,      // a field that is to be zero is not
+    kInodeDeleted,     // when it was deleted: said of one in use, or not of one that is not
     kInodeMap,         // its blocks cannot be as it says (BlockMap::Fault)
     kInodeSize,        // found; expected: at least
     kInodeBlocks,      // i_blocks, in blocks of 512 bytes
@@ -37,6 +39,7 @@ struct Finding {
     kLinks,            // names that there are, and that it says
     kBlockMarked,      // in the bitmap: expected and found
     kInodeMarked,
+    kPadding,     // of a bitmap: what stands behind what there is is not set
     kFreeBlocks,  // of a group, or (group is all) of the file system
     kFreeInodes,
     kDirectories,   // of a group

@@ -90,7 +90,7 @@ class MadeVolume {
     commands.close();
     run("debugfs -w -f " + folder_.file("commands") + " " + folder_.file("image"));
     // (debugfs leaves what quota files count to e2fsck.)
-    run("e2fsck -fy " + folder_.file("image") + "; test $? -le 1");
+    run("e2fsck -fy " + folder_.file("image") + " >/dev/null 2>&1; test $? -le 1");
     run("e2fsck -fn " + folder_.file("image"));
   }
 
