@@ -57,6 +57,12 @@ Result<void> check_features(const ext2_super_block& super) {
   return {};
 }
 
+// Its times are not as small as its inodes' numbers, as they are when a clock has no battery.
+bool knows_time(const ext2_super_block& super) {
+  return super.s_wtime >= super.s_inodes_count && super.s_mkfs_time >= super.s_inodes_count &&
+         (super.s_mtime == 0 || super.s_mtime >= super.s_inodes_count);
+}
+
 class Taker {
  public:
   Taker(const ExtVolume& volume, const ExtLayout& layout, const Census::Options& options)
@@ -66,6 +72,7 @@ class Taker {
         layout_(layout),
         options_(options),
         checksums_(ext2fs_has_feature_metadata_csum(volume.fs()->super) != 0),
+        orphans_below_(knows_time(*volume.fs()->super) ? layout.inodes() : 0),
         kinds_(layout.inodes() + 1),
         links_(layout.inodes() + 1),
         names_(layout.inodes() + 1),
@@ -178,6 +185,10 @@ class Taker {
   Result<void> take_inode(InodeNumber number, std::span<std::byte> bytes) {
     const ExtInode inode(bytes);
     const bool reserved = is_reserved(number);
+    // A small time of deletion is the number of the next orphan: it was not taken off their list.
+    if (inode.deleted_at() != 0 && inode.deleted_at() < orphans_below_) {
+      add({.code = Code::kInodeDeleted, .inode = number, .found = inode.links()});
+    }
     if (inode.links() == 0 && !reserved) {
       if (inode.mode() != 0 && inode.deleted_at() == 0) {
         add({.code = Code::kInodeDeleted, .inode = number});
@@ -191,7 +202,10 @@ class Taker {
       add({.code = Code::kInodeChecksum, .inode = number});
     }
     if (reserved && inode.mode() == 0 && number != EXT2_BAD_INO) return {};
-    if (inode.has_fragment()) add({.code = Code::kInodeFields, .inode = number});
+    const std::uint16_t extra = inode.extra_bytes();
+    const bool extra_is_good =
+        extra == 0 || (extra >= 4 && extra % 4 == 0 && extra <= layout_.inode_bytes() - 128);
+    if (inode.has_fragment() || !extra_is_good) add({.code = Code::kInodeFields, .inode = number});
     if (inode.links() > 0 && inode.deleted_at() != 0) {
       add({.code = Code::kInodeDeleted, .inode = number, .found = 1});
     }
@@ -207,6 +221,24 @@ class Taker {
       }
     }
     return take_blocks(number, inode);
+  }
+
+  // The first block of an index says how it is made (struct ext2_dx_root_info).
+  Result<void> check_index(InodeNumber number, const ExtInode& inode, const BlockMap& map) {
+    const Finding bad{.code = Code::kInodeIndex, .inode = number};
+    if (!inode.is_directory() || !ext2fs_has_feature_dir_index(fs_->super) || map.runs.empty() ||
+        map.runs.front().logical != 0) {
+      add(bad);
+      return {};
+    }
+    auto bytes = read_block(map.runs.front().physical);
+    if (!bytes) return bytes.error();
+    const auto at = [&](std::size_t i) { return std::to_integer<unsigned>((*bytes)[24 + i]); };
+    const unsigned levels_max = ext2fs_has_feature_largedir(fs_->super) ? 3 : 2;
+    const bool good = load_le<std::uint32_t>(bytes->data() + 24) == 0 && at(4) <= EXT2_HASH_TEA &&
+                      at(5) == 8 && at(6) < levels_max && (at(7) & 1) == 0;
+    if (!good) add(bad);
+    return {};
   }
 
   Result<void> take_blocks(InodeNumber number, const ExtInode& inode) {
@@ -226,6 +258,9 @@ class Taker {
       for (std::uint64_t i = 0; i < run.count; ++i) claim(number, run.physical + i);
     }
     for (const BlockMap::Node& node : map.nodes) claim(number, node.block);
+    if (inode.has_index()) {
+      if (const Result<void> done = check_index(number, inode, map); !done) return done;
+    }
     std::uint64_t blocks = map.blocks();
     if (inode.attributes() != 0) {
       if (const Result<void> done = take_attributes(number, inode.attributes()); !done) return done;
@@ -636,6 +671,7 @@ class Taker {
   const ExtLayout& layout_;
   const Census::Options& options_;
   const bool checksums_;
+  const std::uint32_t orphans_below_;
   Census census_;
   std::vector<std::uint8_t> kinds_;   // by inode: EXT2_FT_*; 0: not in use
   std::vector<std::uint16_t> links_;  // ... as it says

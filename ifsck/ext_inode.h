@@ -20,6 +20,11 @@ class ExtInode {
   [[nodiscard]] std::uint16_t mode() const { return field<std::uint16_t>(0); }
   // Of times when there were fragments.
   [[nodiscard]] bool has_fragment() const { return field<std::uint32_t>(112) != 0; }
+  // How far its fields go beyond the first 128 bytes; 0 where there are no more.
+  [[nodiscard]] std::uint16_t extra_bytes() const {
+    return bytes_.size() < 160 ? 0 : field<std::uint16_t>(128);
+  }
+  [[nodiscard]] bool has_index() const { return (flags() & EXT2_INDEX_FL) != 0; }
   [[nodiscard]] bool has_extents() const { return (flags() & EXT4_EXTENTS_FL) != 0; }
   [[nodiscard]] std::uint16_t links() const { return field<std::uint16_t>(26); }
   [[nodiscard]] std::uint32_t deleted_at() const { return field<std::uint32_t>(20); }

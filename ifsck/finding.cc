@@ -20,11 +20,12 @@ std::string describe(const Finding& one) {
     case Code::kInodeChecksum: return inode + " has a wrong checksum";
     case Code::kInodeMode:
       return fmt::format("{} has mode {:o}, which no file has", inode, one.found);
-    case Code::kInodeFields: return inode + " has something in fields that are to be zero";
+    case Code::kInodeFields: return inode + " has something in fields that cannot be so";
     case Code::kInodeDeleted:
       return fmt::format("{} is {} and says that it was {}", inode,
                          one.found != 0 ? "in use" : "not in use",
                          one.found != 0 ? "deleted" : "not deleted");
+    case Code::kInodeIndex: return inode + " says that it is a directory with an index, and is not";
     case Code::kInodeMap:
       return fmt::format("{}: what it says of its blocks cannot be (block {})", inode, one.block);
     case Code::kInodeSize:

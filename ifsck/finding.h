@@ -16,8 +16,9 @@ struct Finding {
     kInodeBitmapChecksum,
     kInodeChecksum,
     kInodeMode,        // it is in use, and of no kind that there is
-    kInodeFields,      // a field that is to be zero is not
+    kInodeFields,      // a field has what it cannot have
     kInodeDeleted,     // when it was deleted: said of one in use, or not of one that is not
+    kInodeIndex,       // it says that it is an indexed directory, and is none
     kInodeMap,         // its blocks cannot be as it says (BlockMap::Fault)
     kInodeSize,        // found; expected: at least
     kInodeBlocks,      // i_blocks, in blocks of 512 bytes
