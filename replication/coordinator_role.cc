@@ -405,6 +405,11 @@ void CoordinatorRole::tick(VersionTime now, std::chrono::nanoseconds monotonic, 
     watch_logger(monotonic, out);
   }
   for (auto& [node, storage] : storages_) {
+    // What filled it was not settled then: it has nothing to write, and nothing to say.
+    if (storage.link == Link::kLeftOut && storage.durable >= storage.told) {
+      resume(storage, node, options_.first_grant_bytes, now, out);
+      continue;
+    }
     if (node == beside_ || storage.link != Link::kOpen || laps(node, storage)) continue;
     if (storage.sent_bytes < storage.granted_bytes) continue;
     if (!storage.stalled_since) {

@@ -212,6 +212,24 @@ TEST_F(CoordinatorRoleTest, WritesWaitForTheSlowestStorageNodeButNotForLong) {
   EXPECT_TRUE(role_.caught_up(kOther));
 }
 
+TEST_F(CoordinatorRoleTest, AStorageNodeThatIsFullOfWhatIsNotSettledIsGoneBackTo) {
+  serve();
+  for (const NodeId node : {kOwn, kOther}) open_storage(node);
+  hear(kOwn, StorageProgress{kVolume, kEpoch, {18}, {18}, 100 * kBlockBytes});
+  hear(kOther, StorageProgress{kVolume, kEpoch, {18}, {18}, 2 * kBlockBytes});
+  for (const std::uint64_t token : {1, 2})
+    EXPECT_EQ(all_sent<WriteMessage>(submit(token)).size(), 3u);
+  tick(10s);
+  EXPECT_TRUE(tick(11s + 1ms).empty()) << "left out";
+  hear(Logged{kVolume, kEpoch, {20}});
+  EXPECT_TRUE(flush().empty());
+  // It has written all that it knows to be settled, and says nothing more.
+  const Actions back = tick(11s + 100ms);
+  EXPECT_EQ(sent<Resume>(back)->settled, SequenceNumber{20});
+  hear(kOther, CaughtUp{kVolume, kEpoch, {20}});
+  EXPECT_TRUE(role_.caught_up(kOther));
+}
+
 TEST_F(CoordinatorRoleTest, NobodyWaitsForAStorageNodeThatCatchesUp) {
   serve();
   open_storage(kOwn);

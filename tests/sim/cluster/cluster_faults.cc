@@ -204,6 +204,9 @@ bool ClusterSim::may_lose(const Volume& volume, std::size_t index, std::uint32_t
     if (!may_serve(other) || life == nullptr || !life->targets[index]->coordinates()) continue;
     const replication::CoordinatorRole& role = life->targets[index]->role();
     base = std::max(base, role.writes().frontier());
+    // Of one that was given up counts what was heard last, whatever it has by now: it is built anew
+    // when it is back, and this one is what from.
+    if (role.durable_at({3 - node}) < role.writes().frontier()) return false;
     // The other one may be given up, if it is away, before anybody knows that this one is lost.
     if (!role.caught_up({3 - node})) base = std::max(base, role.durable_at({node}));
   }
