@@ -1,9 +1,11 @@
 #include "tests/server/node/block_client.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <memory>
 #include <numeric>
+#include <thread>
 #include <utility>
 
 #include "proto/check.h"
@@ -60,12 +62,24 @@ bool is_unit_attention(const scsi::Response& response) {
 std::vector<scsi::Response> BlockClient::execute(const std::string& iqn,
                                                  const std::vector<Request>& requests) {
   constexpr int kAttempts = 3;
-  Use use = loop_.run([&] {
-    Result<std::shared_ptr<scsi::TargetDevice>> device =
-        targets_.open(iqn, InitiatorSession::kName);
-    CHECK_MSG(device.has_value(), iqn.c_str());
-    return Use{*device, (*device)->attach({{InitiatorSession::kName, {}}, target_port_})};
-  });
+  constexpr auto kLoginTimeMax = std::chrono::seconds(30);
+  Use use;
+  // As an initiator logs in again: a busy machine may have let a lease run out.
+  const auto deadline = std::chrono::steady_clock::now() + kLoginTimeMax;
+  for (;;) {
+    const bool last = std::chrono::steady_clock::now() > deadline;
+    const bool open = loop_.run([&] {
+      Result<std::shared_ptr<scsi::TargetDevice>> device =
+          targets_.open(iqn, InitiatorSession::kName);
+      CHECK_MSG(device.has_value() || !last, iqn.c_str());
+      if (device) {
+        use = Use{*device, (*device)->attach({{InitiatorSession::kName, {}}, target_port_})};
+      }
+      return device.has_value();
+    });
+    if (open) break;
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
   // A new nexus is told of the power on before anything else: TEST UNIT READY hears of that.
   for (int i = 0; i < kAttempts; ++i) {
     const auto heard =
