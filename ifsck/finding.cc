@@ -74,7 +74,6 @@ std::string describe(const Finding& one) {
     case Code::kFreeBlocks: return numbers(where + ": free blocks");
     case Code::kFreeInodes: return numbers(where + ": free inodes");
     case Code::kDirectories: return numbers(where + ": directories");
-    case Code::kUnusedInodes: return numbers(where + ": inodes at the end that were never used");
   }
   return "?";
 }

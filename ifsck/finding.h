@@ -43,8 +43,7 @@ struct Finding {
     kPadding,     // of a bitmap: what stands behind what there is is not set
     kFreeBlocks,  // of a group, or (group is all) of the file system
     kFreeInodes,
-    kDirectories,   // of a group
-    kUnusedInodes,  // of a group, at the end of its table
+    kDirectories,  // of a group
   };
   static constexpr GroupNumber kAll = ~GroupNumber{0};
 

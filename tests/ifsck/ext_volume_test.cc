@@ -11,7 +11,7 @@
 
 #include "ifsck/write_trace.h"
 #include "proto/bytes.h"
-#include "tests/ifsck/temporary_folder.h"
+#include "tests/logging/temporary_directory.h"
 
 namespace mariner::ifsck {
 namespace {
@@ -71,7 +71,7 @@ class ExtVolumeTest : public ::testing::TestWithParam<const char*> {
   }
 
   const std::string text_ = std::string(5000, 'a') + std::string(40'000, 'b') + "end";
-  TemporaryFolder folder_;
+  logging::test::TemporaryDirectory folder_;
   std::optional<TracePast> past_;
   SequenceNumber newest_;
   Overlay overlay_;
@@ -155,7 +155,7 @@ class NoExtVolumeTest : public ::testing::Test {
     EXPECT_FALSE(volume.has_value());
     return volume ? ErrorCode::kAborted : volume.error().code;
   }
-  TemporaryFolder folder_;
+  logging::test::TemporaryDirectory folder_;
 };
 
 TEST_F(NoExtVolumeTest, SaysWhatItIsNot) {

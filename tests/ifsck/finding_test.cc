@@ -9,7 +9,7 @@ namespace {
 
 TEST(Finding, EachIsSaidInWordsOfItsOwn) {
   std::set<std::string> texts;
-  const auto last = static_cast<int>(Finding::Code::kUnusedInodes);
+  const auto last = static_cast<int>(Finding::Code::kDirectories);
   for (int code = 0; code <= last; ++code) {
     texts.insert(describe({.code = static_cast<Finding::Code>(code), .inode = 12, .block = 34}));
   }

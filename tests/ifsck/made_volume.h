@@ -13,7 +13,7 @@
 #include "ifsck/ext_layout.h"
 #include "ifsck/ext_volume.h"
 #include "ifsck/write_trace.h"
-#include "tests/ifsck/temporary_folder.h"
+#include "tests/logging/temporary_directory.h"
 
 namespace mariner::ifsck {
 
@@ -94,7 +94,7 @@ class MadeVolume {
     run("e2fsck -fn " + folder_.file("image"));
   }
 
-  TemporaryFolder folder_;
+  logging::test::TemporaryDirectory folder_;
   std::uint64_t bytes_;
 };
 

@@ -8,7 +8,7 @@
 #include <random>
 
 #include "proto/bytes.h"
-#include "tests/ifsck/temporary_folder.h"
+#include "tests/logging/temporary_directory.h"
 
 namespace mariner::ifsck {
 namespace {
@@ -45,7 +45,7 @@ class WriteTraceTest : public ::testing::Test {
         .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   }
 
-  TemporaryFolder folder_;
+  logging::test::TemporaryDirectory folder_;
 };
 
 TEST_F(WriteTraceTest, BeginsAsTheFormatSays) {
