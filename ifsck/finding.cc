@@ -37,10 +37,11 @@ std::string describe(const Finding& one) {
     case Code::kAttributeCount:
       return numbers(fmt::format("block {}: inodes that share these attributes", one.block));
     case Code::kClaimsStructure:
-      return fmt::format("{} claims block {}, which the file system itself needs", inode,
-                         one.block);
+      return fmt::format("{} claims {} blocks that the file system itself needs, block {} first",
+                         inode, one.found, one.block);
     case Code::kClaimedTwice:
-      return fmt::format("block {} is claimed twice, by {}", one.block, inode);
+      return fmt::format("{} claims {} blocks that were claimed before, block {} first", inode,
+                         one.found, one.block);
     case Code::kDirectoryBlock:
       return fmt::format("{}: block {} is not one of a directory, or damaged", inode, one.block);
     case Code::kDirectoryHole: return inode + ": a block of this directory is missing";

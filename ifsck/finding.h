@@ -24,8 +24,9 @@ struct Finding {
     kInodeBlocks,      // i_blocks, in blocks of 512 bytes
     kAttributes,       // its block of extended attributes is none
     kAttributeCount,   // inodes that share a block of extended attributes
-    kClaimsStructure,  // an inode claims a block that is a bitmap, an inode table, ...
-    kClaimedTwice,     // a block is claimed by more than one, or by one twice
+    kClaimsStructure,  // an inode claims blocks (found; the first) that are bitmaps, inode tables,
+                       // ...
+    kClaimedTwice,     // ... that were claimed before, by another one or by itself
     kDirectoryBlock,   // is none, or has another checksum
     kDirectoryHole,    // a block of a directory is missing
     kDots,             // "." or ".." is missing, or elsewhere

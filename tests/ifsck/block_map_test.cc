@@ -46,11 +46,6 @@ class BlockMapTest : public ::testing::TestWithParam<const char*> {
   BlockMap map(InodeNumber number, const std::vector<std::byte>& inode) {
     return map_blocks(*made_.volume, *made_.layout, number, inode).value();
   }
-  InodeNumber find(const char* path) {
-    ext2_ino_t number = 0;
-    EXPECT_EQ(ext2fs_namei(made_.volume->fs(), EXT2_ROOT_INO, EXT2_ROOT_INO, path, &number), 0);
-    return number;
-  }
   std::vector<InodeNumber> used() {
     std::vector<InodeNumber> all;
     EXPECT_EQ(ext2fs_read_bitmaps(made_.volume->fs()), 0);
@@ -119,7 +114,7 @@ TEST_P(BlockMapTest, EveryUsedBlockIsSomebodys) {
 
 TEST_P(BlockMapTest, WhateverInodesAndNodesSayItEnds) {
   std::mt19937_64 random(7);
-  const InodeNumber number = find("a/large");
+  const InodeNumber number = made_.find("a/large");
   const BlockMap good = map(number);
   ASSERT_FALSE(good.nodes.empty());
   std::size_t faults = 0;

@@ -33,8 +33,8 @@ class CensusTest : public ::testing::TestWithParam<const char*> {
   }
   // What is in the overlay, too, goes into the file, for e2fsck.
   bool e2fsck_objects() {
-    const std::string copy = made_.image() + ".copy";
-    MadeVolume::run("cp --sparse=always " + made_.image() + " " + copy);
+    const std::string copy = folder_.file("copy");
+    MadeImage::run("cp --sparse=always " + made_.image() + " " + copy);
     const int fd = ::open(copy.c_str(), O_WRONLY | O_CLOEXEC);
     made_.overlay.for_each([&](Lbn lbn, const Overlay::Block& block) {
       EXPECT_EQ(pwrite(fd, block.data(), block.size(), static_cast<off_t>(lbn.byte_offset())),
@@ -47,6 +47,7 @@ class CensusTest : public ::testing::TestWithParam<const char*> {
     said_ = {std::istreambuf_iterator<char>(in), {}};
     return status != 0;
   }
+  logging::test::TemporaryDirectory folder_;
   MadeVolume made_{GetParam()};
   std::string said_;  // by e2fsck
 };

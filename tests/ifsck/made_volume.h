@@ -6,10 +6,13 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "ifsck/census.h"
 #include "ifsck/ext_layout.h"
 #include "ifsck/ext_volume.h"
 #include "ifsck/write_trace.h"
@@ -29,40 +32,33 @@ inline constexpr const char* kKinds[] = {
     "-t ext4 -b 2048 -O meta_bg,^resize_inode -g 2048",
 };
 
-class MadeVolume {
+// The image of one kind, which is made once and never written to.
+class MadeImage {
  public:
-  explicit MadeVolume(const std::string& options, std::uint64_t bytes = 48u << 20) : bytes_(bytes) {
-    make_files();
-    run("truncate -s " + std::to_string(bytes) + " " + folder_.file("image"));
-    run("mke2fs -q -N 2000 -d " + folder_.file("tree") + " " + options + " " +
-        folder_.file("image"));
-    punch();
-    (void)TraceWriter::create(folder_.file("trace"), bytes).value();
-    past.emplace(TracePast::open(folder_.file("image"), folder_.file("trace")).value());
-    view.emplace(*past, SequenceNumber{0}, overlay);
-    volume.emplace(ExtVolume::open(*view, {.writable = true}).value());
-    layout.emplace(ExtLayout::of(*volume).value());
-  }
+  static constexpr std::uint64_t kBytes = 48u << 20;
 
+  [[nodiscard]] static const MadeImage& of(const std::string& options) {
+    static std::map<std::string, std::unique_ptr<MadeImage>> made;
+    auto& one = made[options];
+    if (one == nullptr) one = std::unique_ptr<MadeImage>(new MadeImage(options));
+    return *one;
+  }
   static void run(const std::string& command) {
     ASSERT_EQ(std::system(("PATH=$PATH:/sbin:/usr/sbin; " + command + " >/dev/null 2>&1").c_str()),
               0)
         << command;
   }
-  [[nodiscard]] std::vector<std::byte> inode(InodeNumber number) {
-    std::vector<std::byte> bytes(layout->inode_bytes());
-    EXPECT_TRUE(view->read(layout->inode_place(number), bytes).has_value());
-    return bytes;
-  }
-  [[nodiscard]] std::string image() const { return folder_.file("image"); }
-
-  std::optional<TracePast> past;
-  Overlay overlay;
-  std::optional<View> view;
-  std::optional<ExtVolume> volume;
-  std::optional<ExtLayout> layout;
+  [[nodiscard]] std::string file(const std::string& name) const { return folder_.file(name); }
 
  private:
+  explicit MadeImage(const std::string& options) {
+    make_files();
+    run("truncate -s " + std::to_string(kBytes) + " " + folder_.file("image"));
+    run("mke2fs -q -N 2000 -d " + folder_.file("tree") + " " + options + " " +
+        folder_.file("image"));
+    punch();
+    (void)TraceWriter::create(folder_.file("trace"), kBytes).value();
+  }
   // Small and large, sparse, deep, many in a folder, linked twice.
   void make_files() {
     const std::filesystem::path tree = folder_.file("tree");
@@ -95,7 +91,54 @@ class MadeVolume {
   }
 
   logging::test::TemporaryDirectory folder_;
-  std::uint64_t bytes_;
+};
+
+class MadeVolume {
+ public:
+  explicit MadeVolume(const std::string& options) : image_(MadeImage::of(options)) {
+    past.emplace(TracePast::open(image(), image_.file("trace")).value());
+    view.emplace(*past, SequenceNumber{0}, overlay);
+    volume.emplace(ExtVolume::open(*view, {.writable = true}).value());
+    layout.emplace(ExtLayout::of(*volume).value());
+  }
+
+  [[nodiscard]] std::vector<std::byte> inode(InodeNumber number) {
+    std::vector<std::byte> bytes(layout->inode_bytes());
+    EXPECT_TRUE(view->read(layout->inode_place(number), bytes).has_value());
+    return bytes;
+  }
+  [[nodiscard]] InodeNumber find(const char* path) const {
+    ext2_ino_t number = 0;
+    EXPECT_EQ(ext2fs_namei(volume->fs(), EXT2_ROOT_INO, EXT2_ROOT_INO, path, &number), 0);
+    return number;
+  }
+  // Of the overlay.
+  template <typename T>
+  void put(std::uint64_t offset, T value) {
+    EXPECT_TRUE(
+        view->write({offset, sizeof value}, std::as_bytes(std::span(&value, 1))).has_value());
+  }
+  // A field of an inode.
+  template <typename T>
+  void put(InodeNumber number, std::uint64_t at, T value) {
+    put(layout->inode_place(number).offset + at, value);
+  }
+  // What a census of it finds, with what is in the overlay.
+  [[nodiscard]] Census census() {
+    const ExtVolume again = ExtVolume::open(*view, {}).value();
+    const ExtLayout where = ExtLayout::of(again).value();
+    return Census::take(again, where, {}).value();
+  }
+  [[nodiscard]] std::string image() const { return image_.file("image"); }
+
+  std::optional<TracePast> past;
+  Overlay overlay;
+  std::optional<View> view;
+  std::optional<ExtVolume> volume;
+  std::optional<ExtLayout> layout;
+
+ private:
+  const MadeImage& image_;
 };
 
 }  // namespace mariner::ifsck
