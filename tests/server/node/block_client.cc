@@ -1,11 +1,9 @@
 #include "tests/server/node/block_client.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <memory>
 #include <numeric>
-#include <thread>
 #include <utility>
 
 #include "proto/check.h"
@@ -49,37 +47,29 @@ struct Use {
   }
 };
 
-// In descriptor format or in fixed one (SPC-4 4.5).
-bool is_unit_attention(const scsi::Response& response) {
-  if (response.sense.size() < 3) return false;
-  const bool descriptors = (response.sense[0] & 0x7F) >= 0x72;
-  return (response.sense[descriptors ? 1 : 2] & 0x0F) ==
-         static_cast<std::uint8_t>(scsi::SenseKey::kUnitAttention);
-}
-
 }  // namespace
+
+// In descriptor format or in fixed one (SPC-4 4.5).
+std::optional<scsi::SenseKey> BlockClient::sense_key_of(const scsi::Response& response) {
+  if (response.sense.size() < 3) return std::nullopt;
+  const bool descriptors = (response.sense[0] & 0x7F) >= 0x72;
+  return static_cast<scsi::SenseKey>(response.sense[descriptors ? 1 : 2] & 0x0F);
+}
 
 std::vector<scsi::Response> BlockClient::execute(const std::string& iqn,
                                                  const std::vector<Request>& requests) {
   constexpr int kAttempts = 3;
-  constexpr auto kLoginTimeMax = std::chrono::seconds(30);
   Use use;
-  // As an initiator logs in again: a busy machine may have let a lease run out.
-  const auto deadline = std::chrono::steady_clock::now() + kLoginTimeMax;
-  for (;;) {
-    const bool last = std::chrono::steady_clock::now() > deadline;
-    const bool open = loop_.run([&] {
-      Result<std::shared_ptr<scsi::TargetDevice>> device =
-          targets_.open(iqn, InitiatorSession::kName);
-      CHECK_MSG(device.has_value() || !last, iqn.c_str());
-      if (device) {
-        use = Use{*device, (*device)->attach({{InitiatorSession::kName, {}}, target_port_})};
-      }
-      return device.has_value();
+  // As an initiator logs in again: on a machine that is held up a lease may run out.
+  const bool open = LoopThread::eventually([&] {
+    return loop_.run([&] {
+      const auto device = targets_.open(iqn, InitiatorSession::kName);
+      if (!device) return false;
+      use = Use{*device, (*device)->attach({{InitiatorSession::kName, {}}, target_port_})};
+      return true;
     });
-    if (open) break;
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  }
+  });
+  CHECK_MSG(open, iqn.c_str());
   // A new nexus is told of the power on before anything else: TEST UNIT READY hears of that.
   for (int i = 0; i < kAttempts; ++i) {
     const auto heard =
@@ -101,7 +91,9 @@ std::vector<scsi::Response> BlockClient::execute(const std::string& iqn,
         });
       }
     });
-    std::erase_if(asked, [&](std::size_t at) { return !is_unit_attention(responses[at]); });
+    std::erase_if(asked, [&](std::size_t at) {
+      return sense_key_of(responses[at]) != scsi::SenseKey::kUnitAttention;
+    });
   }
   loop_.run([&] { use = {}; });  // they belong to the loop's thread
   return responses;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "server/iscsi/target_directory.h"
+#include "server/scsi/sense.h"
 #include "tests/server/node/loop_thread.h"
 
 namespace mariner::node::testing {
@@ -26,6 +27,8 @@ class BlockClient {
   std::size_t write_parts(const std::string& iqn, std::uint64_t block, char byte);
   // The byte that a good answer to read() is made of; nothing if it is not good, or of several.
   static std::optional<char> byte_of(const scsi::Response& response);
+  // Nothing: it has no sense data.
+  static std::optional<scsi::SenseKey> sense_key_of(const scsi::Response& response);
 
  private:
   struct Request {

@@ -117,17 +117,12 @@ bool ClusterNodeFixture::comes_to_serve(std::size_t member) {
 }
 
 void ClusterNodeFixture::write(std::uint64_t block, char byte, std::size_t member) {
-  // As a host does: on a machine that is held up a lease may run out, and the unit is in transition
-  // (NOT READY). Nothing else is repeated.
+  // As a host does: on a machine that is held up a lease may run out, and the unit is in transition.
+  // Nothing else is repeated.
   scsi::Response response;
-  const auto not_ready = [&] {
-    if (response.sense.size() < 3) return false;
-    const bool fixed = (response.sense[0] & 0x7f) < 0x72;  // SPC-4 4.5.1
-    return (response.sense[fixed ? 2 : 1] & 0xf) == 2;
-  };
   EXPECT_TRUE(eventually([&] {
     response = node(member).client(member).write(kIqn, block, byte);
-    return !not_ready();
+    return BlockClient::sense_key_of(response) != scsi::SenseKey::kNotReady;
   }));
   EXPECT_EQ(response.status, scsi::Status::kGood) << ::testing::PrintToString(response.sense);
 }
