@@ -40,6 +40,7 @@ class ClusterKeeperTest : public testing::ClusterNodeFixture {
       for (std::uint64_t block = 1; block < blocks; ++block) {
         last_ = static_cast<char>('a' + (round + block) % 26);
         write(block, last_);
+        ASSERT_FALSE(HasFailure());
       }
       // The log can give up nothing that an image lacks; a disk that is busy with other things is
       // waited for here, so that the log does not fill up first, where writes fail.

@@ -110,21 +110,29 @@ std::string ClusterNodeFixture::refusal(std::size_t member) {
 
 bool ClusterNodeFixture::comes_to_serve(std::size_t member) {
   const bool serves = eventually([&] { return node(member).serves(kVolume); });
-  for (std::size_t i = 0; i < nodes_.size() && !serves; ++i) {
-    for (const std::string& line : LogFile::lines(path("log.txt", i))) ADD_FAILURE() << line;
-  }
+  if (!serves) ADD_FAILURE() << logs();
   return serves;
 }
 
+std::string ClusterNodeFixture::logs() const {
+  std::string all;
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    all += "member " + std::to_string(i) + ":\n";
+    for (const std::string& line : LogFile::lines(path("log.txt", i))) all += line + "\n";
+  }
+  return all;
+}
+
 void ClusterNodeFixture::write(std::uint64_t block, char byte, std::size_t member) {
-  // As a host does: on a machine that is held up a lease may run out, and the unit is in transition.
-  // Nothing else is repeated.
+  // As a host does: on a machine that is held up a lease may run out, and the unit is in
+  // transition. Nothing else is repeated.
   scsi::Response response;
   EXPECT_TRUE(eventually([&] {
     response = node(member).client(member).write(kIqn, block, byte);
     return BlockClient::sense_key_of(response) != scsi::SenseKey::kNotReady;
   }));
-  EXPECT_EQ(response.status, scsi::Status::kGood) << ::testing::PrintToString(response.sense);
+  EXPECT_EQ(response.status, scsi::Status::kGood)
+      << ::testing::PrintToString(response.sense) << logs();
 }
 
 std::optional<char> ClusterNodeFixture::read(std::uint64_t block, std::size_t member) {

@@ -102,6 +102,8 @@ class ClusterNodeFixture : public ::testing::Test {
   void write(std::uint64_t block, char byte, std::size_t member = 0);
   // Nothing: the answer is not good.
   std::optional<char> read(std::uint64_t block, std::size_t member = 0);
+  // What all members have logged.
+  [[nodiscard]] std::string logs() const;
   // How often the member has logged a line with `text`.
   [[nodiscard]] std::size_t told(const std::string& text, std::size_t member = 0) const;
   [[nodiscard]] static bool eventually(const std::function<bool()>& condition) {
