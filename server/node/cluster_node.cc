@@ -423,7 +423,9 @@ void ClusterNode::wait_until_idle(UniqueFunction<void()> done) {
 
 void ClusterNode::stop_index(UniqueFunction<void()> done) {
   if (node_log_ != nullptr) node_log_->indexes().stop();
-  const bool idle = node_log_ == nullptr || node_log_->indexes().idle();
+  // (The log once more: time has passed.)
+  const bool idle =
+      node_log_ == nullptr || (node_log_->indexes().idle() && node_log_->stack().idle());
   if (idle && ring_->in_flight() == 0) return done();
   loop_.after(kIdlePoll, [this, done = std::move(done)]() mutable { stop_index(std::move(done)); });
 }

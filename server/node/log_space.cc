@@ -59,6 +59,7 @@ void LogSpace::begin() {
   if (stopping_ || waiting_ || forgetting_ || !to_forget_.empty() || !reclaimer_.idle()) return;
   // What is needed is so for a while: reading the track again each second would be for nothing.
   if (!critical() && parts_.executor.monotonic_time() < not_before_) return;
+  began_critical_ = critical();
   reclaimer_.reclaim([this](const Result<Reclaimer::Report>& report) { ended_try(report); });
 }
 
@@ -148,7 +149,10 @@ void LogSpace::ended(const Result<Reclaimer::Report>& report) {
       if (!critical()) return again(kLater);
       if (const auto behind = find(report->volume)) behind->want_room();
       return again(kSoon);
-    case Reclaimer::Outcome::kNothing: break;
+    case Reclaimer::Outcome::kNothing:
+      // A track has become complete since: the writer has begun another one.
+      if (critical() && !began_critical_) return again(kSoon);
+      break;
     case Reclaimer::Outcome::kNeeded:
       if (!critical()) break;
       if (is_journal(report->volume)) return again(kLater);

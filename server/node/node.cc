@@ -317,7 +317,10 @@ void Node::wait_until_idle(UniqueFunction<void()> done) {
 
 void Node::stop_index(UniqueFunction<void()> done) {
   node_log_->indexes().stop();
-  if (node_log_->indexes().idle() && ring_->in_flight() == 0) return done();
+  // (The log once more: time has passed.)
+  if (node_log_->indexes().idle() && node_log_->stack().idle() && ring_->in_flight() == 0) {
+    return done();
+  }
   loop_.after(kIdlePoll, [this, done = std::move(done)]() mutable { stop_index(std::move(done)); });
 }
 

@@ -40,6 +40,15 @@ class WriteTraceTest : public ::testing::Test {
     std::ifstream in(folder_.file("trace"), std::ios::binary);
     return {std::istreambuf_iterator<char>(in), {}};
   }
+  // A file of them, each of one block.
+  std::vector<char> three_records() {
+    TraceWriter writer = create();
+    for (const char byte : {'a', 'b', 'c'}) {
+      const VersionTime time{static_cast<std::uint64_t>(byte)};
+      EXPECT_TRUE(writer.write(time, {0}, filled(1, byte)).has_value());
+    }
+    return file();
+  }
   void put(const std::vector<char>& bytes) {
     std::ofstream(folder_.file("trace"), std::ios::binary)
         .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
@@ -139,11 +148,7 @@ TEST_F(WriteTraceTest, WritesThatDoNotFitAreRefused) {
 }
 
 TEST_F(WriteTraceTest, WhatWasCutOffEndsBefore) {
-  TraceWriter writer = create();
-  for (int i = 1; i <= 3; ++i) {
-    ASSERT_TRUE(writer.write({static_cast<std::uint64_t>(i)}, {0}, filled(1, 'a' + i)).has_value());
-  }
-  const std::vector<char> whole = file();
+  const std::vector<char> whole = three_records();
   const std::size_t record = kTraceRecordBytes + kBlockBytes;
   for (std::size_t bytes = kTraceRecordBytes; bytes <= whole.size(); bytes += 997) {
     put({whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(bytes)});
@@ -154,11 +159,7 @@ TEST_F(WriteTraceTest, WhatWasCutOffEndsBefore) {
 }
 
 TEST_F(WriteTraceTest, DamageIsNeverTakenForAWrite) {
-  TraceWriter writer = create();
-  for (int i = 1; i <= 3; ++i) {
-    ASSERT_TRUE(writer.write({static_cast<std::uint64_t>(i)}, {0}, filled(1, 'a' + i)).has_value());
-  }
-  const std::vector<char> whole = file();
+  const std::vector<char> whole = three_records();
   const std::size_t record = kTraceRecordBytes + kBlockBytes;
   std::mt19937 random(1);
   for (int i = 0; i < 200; ++i) {

@@ -26,6 +26,7 @@ class ClusterKeeperTest : public testing::ClusterNodeFixture {
     configure_volume(0, "c", {"a", "b"});
     config(0).volumes[0].window = std::chrono::seconds(1);
     config(1).log.max_size = ByteSize{5 * kTrackSizeMin.bytes};
+    config(1).log.on_full = OnFull::kStopWrites;  // or windows and views give way
     start(1);
     start(0);
     ASSERT_TRUE(comes_to_serve());
@@ -42,19 +43,15 @@ class ClusterKeeperTest : public testing::ClusterNodeFixture {
         write(block, last_);
         ASSERT_FALSE(HasFailure());
       }
-      // The log can give up nothing that an image lacks; a disk that is busy with other things is
-      // waited for here, so that the log does not fill up first, where writes fail.
-      ASSERT_TRUE(eventually([&] { return healed(); }))
-          << node().replicas(kVolume).ShortDebugString();
     }
   }
   [[nodiscard]] std::uint64_t oldest() { return node(1).show(kVolume)->oldest().sequence(); }
 
-  // Every image has everything, but for that of the node that was given up.
+  // Every image has everything.
   bool healed() {
     const api::ReplicatedVolume all = node().replicas(kVolume);
     return std::ranges::all_of(all.replicas(), [&](const api::Replica& replica) {
-      return replica.role() == "logger" || replica.node() == given_up_ ||
+      return replica.role() == "logger" ||
              (replica.caught_up() && replica.durable() >= all.replicas(0).settled());
     });
   }
@@ -64,7 +61,6 @@ class ClusterKeeperTest : public testing::ClusterNodeFixture {
   }
 
   char last_ = 0;
-  std::string given_up_;
 };
 
 TEST_F(ClusterKeeperTest, TheLogGivesUpWhatNoWindowNeedsAndNothingElse) {
@@ -101,11 +97,8 @@ TEST_F(ClusterKeeperTest, AnImageWhoseNodeWasAwayForTooLongIsBuiltAnew) {
   start(0);
   ASSERT_TRUE(comes_to_serve());
   write(0, 'x');
-  ASSERT_TRUE(eventually([&] { return told("no longer kept for it") > 0; }));
-  given_up_ = "b";
   fill();
   ASSERT_TRUE(eventually([&] { return oldest() > 0; })) << "the log waits for nobody";
-  given_up_.clear();
   start(2);
   EXPECT_TRUE(eventually([&] { return told("the image is made anew", 2) == 1; }));
   write(1, 'z');

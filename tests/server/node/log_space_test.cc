@@ -67,6 +67,20 @@ TEST_F(LogSpaceTest, TheOldestTrackGoesWhenRoomIsLow) {
   EXPECT_EQ(parts_.read(*volume().volume->view_layer(newest), 1), 'a');
 }
 
+TEST_F(LogSpaceTest, AWriteThatTakesTheTrackThatWasFreedIsNotTheLast) {
+  write(1, 'a');
+  next_track();
+  write(2, 'b');
+  space_->check();
+  parts_.run_until([this] { return space_->tracks_freed() == 1; });
+  // The next try has found no track that is complete; now there is one.
+  next_track();
+  write(3, 'c');
+  next_track();
+  write(4, 'd');
+  EXPECT_EQ(parts_.read(*volume().volume->live_layer(), 4), 'd');
+}
+
 TEST_F(LogSpaceTest, WhatAViewShowsStays) {
   write(1, 'a');
   const SequenceNumber first = parts_.newest(volume());
