@@ -102,7 +102,7 @@ class LogSpace final : private volume::ReclaimerOwner {
   // Whose windows count for less in the next try, by how many eighths. The oldest track may hold
   // history of several volumes: none that was shortened grows back before the track is freed.
   std::map<VolumeId, unsigned> shortened_;
-  bool began_critical_ = false;  // when the last try began
+  bool began_critical_ = false;                           // when the last try began
   std::optional<std::chrono::nanoseconds> needed_since_;  // while writes wait
   std::chrono::nanoseconds needed_last_{0};
   std::chrono::nanoseconds not_before_{0};  // the next try, unless writes wait
