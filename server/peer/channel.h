@@ -48,6 +48,11 @@ struct ChannelOptions {
   std::chrono::nanoseconds silence_max = std::chrono::seconds(2);
   // An end that takes nothing for so long while something waits is gone, too, whatever it says.
   std::chrono::nanoseconds stall_max = std::chrono::seconds(10);
+  // What was sent last and is not acknowledged after so long is followed by a heartbeat, after
+  // twice as long by another one, and so on. When the last segment is lost, or a repetition, there
+  // is nothing behind it from which TCP could tell, and it waits for its timeout, which Linux never
+  // makes shorter than 200 ms; the acknowledgement of what follows tells (RFC 8985 6.2).
+  std::chrono::nanoseconds probe_after = std::chrono::milliseconds(10);
 };
 
 class ChannelUser {
@@ -131,6 +136,9 @@ class Channel final : public std::enable_shared_from_this<Channel>, private Fram
   bool proceed(const Result<TlsStream::Outcome>& outcome);
   void tick();
   void check_silence();
+  // Looks, `wait` from now, whether what was sent last has arrived.
+  void probe_later(std::chrono::nanoseconds wait);
+  void probe();
   void fail(Error reason);
   void shut();
   [[nodiscard]] std::chrono::nanoseconds now() const { return env_.executor.monotonic_time(); }
@@ -151,6 +159,8 @@ class Channel final : public std::enable_shared_from_this<Channel>, private Fram
   std::chrono::nanoseconds started_;
   std::chrono::nanoseconds last_received_;
   std::chrono::nanoseconds last_sent_;
+  bool probe_waits_ = false;
+  std::chrono::nanoseconds probe_interval_{0};
 };
 
 }  // namespace mariner::peer

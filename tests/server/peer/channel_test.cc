@@ -1,7 +1,12 @@
 #include "server/peer/channel.h"
 
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
 
+#include <algorithm>
+#include <array>
 #include <boost/asio/write.hpp>
 #include <fstream>
 #include <optional>
@@ -78,6 +83,7 @@ class ChannelTest : public testing::Test {
     auto [dialed, accepted] = loop_.socket_pair();
     raw_.emplace(std::move(dialed));
     raw_->socket.non_blocking(true);
+    accepted_ = accepted.socket.native_handle();
     begin(loop_, "two", std::move(accepted), TlsRole::kAccepts, two_);
   }
   void shake_hands() {
@@ -90,11 +96,19 @@ class ChannelTest : public testing::Test {
     }));
   }
 
+  // What TCP has not acknowledged of what ours has written.
+  [[nodiscard]] int unacknowledged_bytes() const {
+    int bytes = 0;
+    EXPECT_EQ(ioctl(accepted_, SIOCOUTQ, &bytes), 0);
+    return bytes;
+  }
+
   Loop loop_;
   ChannelOptions options_;
   User one_;
   User two_;
   std::optional<ConnectedSocket> raw_;
+  int accepted_ = -1;  // the socket of the other end, which is ours
   std::optional<TlsStream> tls_;
 };
 
@@ -331,6 +345,44 @@ TEST_F(ChannelTest, ClosedBeforeItHasBegun) {
   loop_.run_for(20ms);
   EXPECT_FALSE(one_.is_secured);
   EXPECT_TRUE(one_.ends.empty());
+}
+
+// Whatever is sent to the raw end is lost in front of it for a while: nothing but heartbeats, soon,
+// lets TCP find out.
+TEST_F(ChannelTest, WhatIsNotAcknowledgedIsFollowedByHeartbeats) {
+  options_.heartbeat_interval = 30s;
+  options_.silence_max = 60s;
+  options_.probe_after = 1ms;
+  connect_to_raw();
+  shake_hands();
+  ASSERT_TRUE(loop_.run_until([&] { return unacknowledged_bytes() == 0; }));
+
+  sock_filter nothing{.code = BPF_RET | BPF_K, .jt = 0, .jf = 0, .k = 0};
+  const sock_fprog deaf{.len = 1, .filter = &nothing};
+  const int raw = raw_->socket.native_handle();
+  ASSERT_EQ(setsockopt(raw, SOL_SOCKET, SO_ATTACH_FILTER, &deaf, sizeof(deaf)), 0);
+  ASSERT_TRUE(two_.channel->send("x", {}));
+  constexpr int kHeartbeatRecordBytes = kFramePrefixBytes + 22;  // RFC 8446 5.2: 5 + 1 + 16
+  constexpr int kFrameRecordBytes = kHeartbeatRecordBytes + 1;
+  EXPECT_TRUE(loop_.run_until(
+      [&] { return unacknowledged_bytes() >= kFrameRecordBytes + 3 * kHeartbeatRecordBytes; }));
+
+  const int none = 0;
+  ASSERT_EQ(setsockopt(raw, SOL_SOCKET, SO_DETACH_FILTER, &none, sizeof(none)), 0);
+  std::vector<std::byte> read;
+  EXPECT_TRUE(loop_.run_until([&] {
+    std::array<std::byte, 4096> place;
+    const auto outcome = tls_->read(place);
+    EXPECT_TRUE(outcome);
+    if (outcome && outcome->progress == TlsStream::Progress::kDone) {
+      read.insert(read.end(), place.begin(), place.begin() + outcome->bytes);
+    }
+    return read.size() >= 9 + 3 * kFramePrefixBytes;
+  }));
+  ASSERT_GE(read.size(), 9);
+  EXPECT_EQ(read[8], std::byte{'x'});
+  EXPECT_TRUE(
+      std::all_of(read.begin() + 9, read.end(), [](std::byte b) { return b == std::byte{0}; }));
 }
 
 }  // namespace
