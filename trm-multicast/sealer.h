@@ -14,9 +14,8 @@
 #include <span>
 
 #include "proto/error.h"
+#include "trm-multicast/aes128_gcm.h"
 #include "trm-multicast/datagram.h"
-
-struct evp_cipher_ctx_st;
 
 namespace mariner::trm {
 
@@ -33,9 +32,6 @@ class Sealer {
  public:
   // `encrypt`: bodies are unreadable without the key; else they are sent as they are.
   Sealer(const StreamKey& key, bool encrypt);
-  ~Sealer();
-  Sealer(const Sealer&) = delete;
-  Sealer& operator=(const Sealer&) = delete;
 
   // Writes the whole datagram to `to`, which has body.size() + kDatagramOverheadBytes. Requires a
   // header that pack() takes, and a position that was never sealed before.
@@ -46,14 +42,11 @@ class Sealer {
   [[nodiscard]] bool open(const SealedDatagram& datagram, std::span<std::byte> to);
 
  private:
-  using Context = std::unique_ptr<evp_cipher_ctx_st, void (*)(evp_cipher_ctx_st*)>;
-  using Nonce = std::array<unsigned char, 12>;
-  [[nodiscard]] Nonce nonce(Position position) const;
+  [[nodiscard]] Aes128Gcm::Nonce nonce(Position position) const;
 
   const std::array<std::byte, 4> salt_;
   const bool encrypt_;
-  Context sealing_;
-  Context opening_;
+  const std::unique_ptr<Aes128Gcm> gcm_;
 };
 
 }  // namespace mariner::trm

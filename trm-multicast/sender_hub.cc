@@ -18,7 +18,7 @@ constexpr std::size_t kSealedBytesMax = 128 << 10;
 constexpr std::size_t kBufferBytesMax = 65'000;
 constexpr std::size_t kBufferDatagramsMax = 64;
 // A socket that is full rests until about so much has left.
-constexpr double kRestBytes = 64 << 10;
+constexpr double kRestBytes = 192 << 10;
 constexpr std::chrono::nanoseconds kRestMin = std::chrono::microseconds(50);
 constexpr std::chrono::nanoseconds kRestMax = std::chrono::milliseconds(4);
 
