@@ -23,8 +23,9 @@ constexpr int kReadsPerTurn = 64;
 constexpr std::size_t kBytesSentPerTurn = 4u << 20;
 constexpr int kUnsentBytesMax = 128 << 10;
 // How long TCP waits at least, beyond the round trip, before it takes what is not acknowledged for
-// lost. Linux takes 200 ms unless it is told, since 6.15 (linux/tcp.h has the number there); by then
-// the acknowledgement of the other end, which is told the same, is held back for less than that.
+// lost. Linux takes 200 ms unless it is told, since 6.15 (linux/tcp.h has the number there); by
+// then the acknowledgement of the other end, which is told the same, is held back for less than
+// that.
 constexpr int kTcpRtoMinUs = 45;
 constexpr int kRtoMinUs = 20'000;
 
