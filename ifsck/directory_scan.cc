@@ -1,10 +1,9 @@
 #include "ifsck/directory_scan.h"
 
 #include <algorithm>
-#include <string_view>
 #include <unordered_map>
 
-#include "ifsck/directory_block.h"
+#include "ifsck/directory_reader.h"
 
 namespace mariner::ifsck {
 namespace {
@@ -41,8 +40,7 @@ class Scan {
         if (const Result<void> fetched = facts_.volume.view().prefetch(wanted); !fetched)
           return fetched;
       }
-      const Result<void> done = each->second.inlined ? take_inlined(each->first, each->second)
-                                                     : take_directory(each->first, each->second);
+      const Result<void> done = take_directory(each->first, each->second);
       if (!done) return done;
     }
     return {};
@@ -58,115 +56,46 @@ class Scan {
     }
   }
 
-  Result<void> take_directory(InodeNumber number, CensusFacts::Directory& directory) {
-    std::vector<std::byte> bytes(facts_.layout.block_bytes());
-    const std::uint64_t blocks_at_once = kBytesAtOnce / facts_.layout.block_bytes();
-    std::uint64_t next = 0;
-    for (const BlockMap::Run& run : directory.map.runs) {
-      if (run.logical != next) facts_.add({.code = Code::kDirectoryHole, .inode = number});
-      next = run.logical + run.count;
-      for (std::uint64_t i = 0; i < run.count; ++i) {
-        const FsBlock block = run.physical + i;
-        // (Most are there already.)
-        if (i % blocks_at_once == 0) {
-          std::vector<Lbn> wanted;
-          want({run.logical + i, block, std::min(run.count - i, blocks_at_once)}, wanted);
-          const auto fetched = facts_.volume.view().prefetch(wanted);
-          if (!fetched) return fetched;
-        }
-        const auto read = facts_.volume.view().read(facts_.layout.bytes_of(block), bytes);
-        if (!read) return read;
-        take_directory_block(number, directory, block, run.logical + i, bytes);
+  // What one directory's entries say, as they are read.
+  class Taking final : public DirectoryVisitor {
+   public:
+    Taking(CensusFacts& facts, InodeNumber number, CensusFacts::Directory& directory)
+        : facts_(facts), number_(number), directory_(directory) {}
+
+    void found(const Finding& finding) override { facts_.add(finding); }
+    void dot(InodeNumber inode, bool parent) override {
+      if (parent) directory_.dotdot = inode;
+      ++facts_.names[inode];
+    }
+    void entry(InodeNumber inode, std::uint8_t type) override {
+      const bool possible = inode <= facts_.layout.inodes() && !facts_.is_reserved(inode);
+      if (!possible || facts_.kinds[inode] == 0) {
+        return facts_.add({.code = Code::kEntryInode, .inode = number_, .found = inode});
+      }
+      ++facts_.names[inode];
+      if (ext2fs_has_feature_filetype(facts_.fs->super) && type != facts_.kinds[inode]) {
+        facts_.add({.code = Code::kEntryType,
+                    .inode = number_,
+                    .expected = facts_.kinds[inode],
+                    .found = type});
+      }
+      if (const auto found = facts_.directories.find(inode); found != facts_.directories.end()) {
+        ++found->second.names;
+        found->second.parent = number_;
       }
     }
-    if (next == 0 || directory.map.runs.front().logical != 0) {
-      facts_.add({.code = Code::kDots, .inode = number});
-    }
-    return {};
-  }
 
-  void take_directory_block(InodeNumber number, CensusFacts::Directory& directory, FsBlock block,
-                            std::uint64_t logical, std::span<std::byte> bytes) {
-    std::uint32_t index = 0;
-    bool good = for_each_entry(bytes, [&](const DirectoryEntry& entry) {
-      if (logical == 0 && index < 2) {
-        take_dot(number, directory, entry, index == 0);
-      } else if (entry.inode != 0) {
-        take_entry(number, entry.inode, entry.type, entry.name);
-      }
-      ++index;
-    });
-    good = good && (!facts_.checksums ||
-                    ext2fs_dir_block_csum_verify(
-                        facts_.fs, number, reinterpret_cast<ext2_dir_entry*>(bytes.data())) != 0);
-    if (!good) facts_.add({.code = Code::kDirectoryBlock, .inode = number, .block = block});
-    if (logical == 0 && index < 2) facts_.add({.code = Code::kDots, .inode = number});
-  }
-
-  void take_dot(InodeNumber number, CensusFacts::Directory& directory, const DirectoryEntry& entry,
-                bool first) {
-    const std::string_view expected = first ? "." : "..";
-    if (entry.name != expected || (first && entry.inode != number) || entry.inode == 0 ||
-        entry.inode > facts_.layout.inodes()) {
-      return facts_.add({.code = Code::kDots, .inode = number});
-    }
-    if (!first) directory.dotdot = entry.inode;
-    ++facts_.names[entry.inode];
-  }
-
-  void take_entry(InodeNumber number, InodeNumber inode, std::uint8_t type, std::string_view name) {
-    if (name.empty() || name.find('/') != std::string_view::npos || name == "." || name == "..") {
-      facts_.add({.code = Code::kEntryName, .inode = number});
-    }
-    const bool possible = inode <= facts_.layout.inodes() && !facts_.is_reserved(inode);
-    if (!possible || facts_.kinds[inode] == 0) {
-      return facts_.add({.code = Code::kEntryInode, .inode = number, .found = inode});
-    }
-    ++facts_.names[inode];
-    if (ext2fs_has_feature_filetype(facts_.fs->super) && type != facts_.kinds[inode]) {
-      facts_.add({.code = Code::kEntryType,
-                  .inode = number,
-                  .expected = facts_.kinds[inode],
-                  .found = type});
-    }
-    if (const auto found = facts_.directories.find(inode); found != facts_.directories.end()) {
-      ++found->second.names;
-      found->second.parent = number;
-    }
-  }
-
-  struct Inlined {
-    Scan* scan;
-    InodeNumber number;
-    CensusFacts::Directory* directory;
-    std::uint32_t index = 0;
+   private:
+    CensusFacts& facts_;
+    const InodeNumber number_;
+    CensusFacts::Directory& directory_;
   };
 
-  static int tell_inlined(ext2_ino_t /*inode*/, int /*kind*/, ext2_dir_entry* entry, int /*offset*/,
-                          int /*bytes*/, char* /*buffer*/, void* to) {
-    auto& one = *static_cast<Inlined*>(to);
-    const std::string_view name{entry->name,
-                                static_cast<std::size_t>(ext2fs_dirent_name_len(entry))};
-    const auto type = static_cast<std::uint8_t>(ext2fs_dirent_file_type(entry));
-    if (one.index < 2) {
-      one.scan->take_dot(one.number, *one.directory,
-                         {.inode = entry->inode, .type = type, .name = name}, one.index == 0);
-    } else if (entry->inode != 0) {
-      one.scan->take_entry(one.number, entry->inode, type, name);
-    }
-    ++one.index;
-    return 0;
-  }
-
-  // Entries within the inode itself: libext2fs puts them together.
-  Result<void> take_inlined(InodeNumber number, CensusFacts::Directory& directory) {
-    Inlined one{this, number, &directory};
-    const errcode_t error = ext2fs_dir_iterate2(facts_.fs, number, DIRENT_FLAG_INCLUDE_EMPTY,
-                                                nullptr, tell_inlined, &one);
-    if (error == EIO) return Error{ErrorCode::kIo, "ext2/3/4: " + ext_error_text(error)};
-    if (error != 0) facts_.add({.code = Code::kDirectoryBlock, .inode = number});
-    if (one.index < 2) facts_.add({.code = Code::kDots, .inode = number});
-    return {};
+  Result<void> take_directory(InodeNumber number, CensusFacts::Directory& directory) {
+    Taking taking(facts_, number, directory);
+    return read_directory(
+        facts_, {.number = number, .map = &directory.map, .inlined = directory.inlined},
+        [](std::uint64_t, FsBlock) { return true; }, taking);
   }
 
   // ---- how they hang together

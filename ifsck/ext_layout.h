@@ -42,6 +42,8 @@ class ExtLayout {
   // kCorrupt: numbers that no file system has, or structures that overlap or lie beyond its end.
   [[nodiscard]] static Result<ExtLayout> of(const ExtVolume& volume);
 
+  friend bool operator==(const ExtLayout&, const ExtLayout&) = default;
+
   // kData behind the file system's end, too.
   [[nodiscard]] Place place_of(FsBlock block) const;
 
@@ -73,6 +75,7 @@ class ExtLayout {
     FsBlock end = 0;
     Kind kind{};
     GroupNumber group = 0;
+    friend bool operator==(const Area&, const Area&) = default;
   };
 
   ExtLayout() = default;

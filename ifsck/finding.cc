@@ -4,6 +4,23 @@
 
 namespace mariner::ifsck {
 
+bool is_derived(Finding::Code code) {
+  using Code = Finding::Code;
+  switch (code) {
+    case Code::kGroupChecksum:
+    case Code::kBlockBitmapChecksum:
+    case Code::kInodeBitmapChecksum:
+    case Code::kAttributeCount:
+    case Code::kBlockMarked:
+    case Code::kInodeMarked:
+    case Code::kPadding:
+    case Code::kFreeBlocks:
+    case Code::kFreeInodes:
+    case Code::kDirectories: return true;
+    default: return false;
+  }
+}
+
 std::string describe(const Finding& one) {
   using Code = Finding::Code;
   const std::string inode = fmt::format("inode {}", one.inode);

@@ -57,6 +57,9 @@ struct Finding {
   friend bool operator==(const Finding&, const Finding&) = default;
 };
 
+// Bitmaps, counts, and the checksums of these: what can be made anew from all the rest.
+[[nodiscard]] bool is_derived(Finding::Code code);
+
 // A line for people.
 [[nodiscard]] std::string describe(const Finding& finding);
 

@@ -1,0 +1,136 @@
+#include "ifsck/directory_reader.h"
+
+#include <string_view>
+#include <vector>
+
+#include "ifsck/directory_block.h"
+
+namespace mariner::ifsck {
+namespace {
+
+using Code = Finding::Code;
+
+// Of a directory's blocks, asked for at a time.
+constexpr std::size_t kBlocksAtOnce = 1024;
+
+class Reader {
+ public:
+  Reader(const ExtContext& context, InodeNumber number, DirectoryVisitor& visitor)
+      : context_(context), number_(number), visitor_(visitor) {}
+
+  Result<void> read(const BlockMap& map,
+                    const std::function<bool(std::uint64_t, FsBlock)>& wanted) {
+    std::vector<Piece> pieces;
+    std::uint64_t next = 0;
+    for (const BlockMap::Run& run : map.runs) {
+      if (run.logical != next) found(Code::kDirectoryHole);
+      next = run.logical + run.count;
+      for (std::uint64_t i = 0; i < run.count; ++i) {
+        if (!wanted(run.logical + i, run.physical + i)) continue;
+        pieces.push_back({run.logical + i, run.physical + i});
+        if (pieces.size() < kBlocksAtOnce) continue;
+        if (const Result<void> done = take(pieces); !done) return done;
+        pieces.clear();
+      }
+    }
+    if (next == 0 || map.runs.front().logical != 0) found(Code::kDots);
+    return take(pieces);
+  }
+
+  // libext2fs puts them together.
+  Result<void> read_inlined() {
+    const errcode_t error = ext2fs_dir_iterate2(context_.fs, number_, DIRENT_FLAG_INCLUDE_EMPTY,
+                                                nullptr, tell_inlined, this);
+    if (error == EIO) return Error{ErrorCode::kIo, "ext2/3/4: " + ext_error_text(error)};
+    if (error != 0) found(Code::kDirectoryBlock);
+    if (index_ < 2) found(Code::kDots);
+    return {};
+  }
+
+ private:
+  struct Piece {
+    std::uint64_t logical = 0;
+    FsBlock block = 0;
+  };
+
+  void found(Code code, FsBlock block = 0) {
+    visitor_.found({.code = code, .inode = number_, .block = block});
+  }
+
+  Result<void> take(const std::vector<Piece>& pieces) {
+    std::vector<Lbn> blocks;
+    for (const Piece& each : pieces) {
+      const BlockRange range = context_.layout.bytes_of(each.block).covering_blocks();
+      for (Lbn lbn = range.first; lbn < range.end(); lbn = lbn + BlockCount{1}) {
+        blocks.push_back(lbn);
+      }
+    }
+    if (const Result<void> done = context_.volume.view().prefetch(blocks); !done) return done;
+    std::vector<std::byte> bytes(context_.layout.block_bytes());
+    for (const Piece& each : pieces) {
+      const auto read = context_.volume.view().read(context_.layout.bytes_of(each.block), bytes);
+      if (!read) return read;
+      take_block(each, bytes);
+    }
+    return {};
+  }
+
+  void take_block(const Piece& piece, std::span<std::byte> bytes) {
+    index_ = 0;
+    bool good = for_each_entry(
+        bytes, [&](const DirectoryEntry& entry) { take_entry(piece.logical == 0, entry); });
+    good =
+        good && (!context_.checksums ||
+                 ext2fs_dir_block_csum_verify(
+                     context_.fs, number_, reinterpret_cast<ext2_dir_entry*>(bytes.data())) != 0);
+    if (!good) found(Code::kDirectoryBlock, piece.block);
+    if (piece.logical == 0 && index_ < 2) found(Code::kDots);
+  }
+
+  void take_entry(bool with_dots, const DirectoryEntry& entry) {
+    if (with_dots && index_ < 2) {
+      take_dot(entry);
+    } else if (entry.inode != 0) {
+      const std::string_view name = entry.name;
+      if (name.empty() || name.find('/') != std::string_view::npos || name == "." || name == "..") {
+        found(Code::kEntryName);
+      }
+      visitor_.entry(entry.inode, entry.type);
+    }
+    ++index_;
+  }
+
+  void take_dot(const DirectoryEntry& entry) {
+    const bool parent = index_ == 1;
+    if (entry.name != (parent ? ".." : ".") || (!parent && entry.inode != number_) ||
+        entry.inode == 0 || entry.inode > context_.layout.inodes()) {
+      return found(Code::kDots);
+    }
+    visitor_.dot(entry.inode, parent);
+  }
+
+  static int tell_inlined(ext2_ino_t /*inode*/, int /*kind*/, ext2_dir_entry* entry, int /*offset*/,
+                          int /*bytes*/, char* /*buffer*/, void* to) {
+    static_cast<Reader*>(to)->take_entry(
+        true, {.inode = entry->inode,
+               .type = static_cast<std::uint8_t>(ext2fs_dirent_file_type(entry)),
+               .name = {entry->name, static_cast<std::size_t>(ext2fs_dirent_name_len(entry))}});
+    return 0;
+  }
+
+  const ExtContext& context_;
+  const InodeNumber number_;
+  DirectoryVisitor& visitor_;
+  std::uint32_t index_ = 0;  // of the entry in its block
+};
+
+}  // namespace
+
+Result<void> read_directory(const ExtContext& context, const DirectoryBlocks& directory,
+                            const std::function<bool(std::uint64_t, FsBlock)>& wanted,
+                            DirectoryVisitor& visitor) {
+  Reader reader(context, directory.number, visitor);
+  return directory.inlined ? reader.read_inlined() : reader.read(*directory.map, wanted);
+}
+
+}  // namespace mariner::ifsck

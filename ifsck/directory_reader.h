@@ -1,0 +1,38 @@
+// The entries of one directory, block by block, or from within its inode; and what is wrong with
+// them whatever they name.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "ifsck/block_map.h"
+#include "ifsck/ext_context.h"
+#include "ifsck/finding.h"
+#include "proto/error.h"
+
+namespace mariner::ifsck {
+
+class DirectoryVisitor {
+ public:
+  virtual ~DirectoryVisitor() = default;
+  virtual void found(const Finding& finding) = 0;
+  // "." (which is the directory itself) or "..", of an inode that can be.
+  virtual void dot(InodeNumber inode, bool parent) = 0;
+  // Another name, of an inode that need not be.
+  virtual void entry(InodeNumber inode, std::uint8_t type) = 0;
+};
+
+struct DirectoryBlocks {
+  InodeNumber number = 0;
+  const BlockMap* map = nullptr;
+  bool inlined = false;  // the entries are in the inode
+};
+
+// Reads those blocks for which `wanted(logical, block)`; what is missing is found in any case. What
+// is in the inode is always wanted. Errors: of the past alone.
+[[nodiscard]] Result<void> read_directory(
+    const ExtContext& context, const DirectoryBlocks& directory,
+    const std::function<bool(std::uint64_t logical, FsBlock block)>& wanted,
+    DirectoryVisitor& visitor);
+
+}  // namespace mariner::ifsck

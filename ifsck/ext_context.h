@@ -1,0 +1,50 @@
+// A file system at a moment, as its checks see it: the volume and where it has what.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "ifsck/ext_layout.h"
+#include "ifsck/ext_volume.h"
+#include "proto/error.h"
+
+namespace mariner::ifsck {
+
+struct ExtContext {
+  // Both outlive it.
+  ExtContext(const ExtVolume& volume_in, const ExtLayout& layout_in)
+      : volume(volume_in),
+        fs(volume_in.fs()),
+        super(*volume_in.fs()->super),
+        layout(layout_in),
+        checksums(ext2fs_has_feature_metadata_csum(volume_in.fs()->super) != 0) {}
+
+  [[nodiscard]] bool is_reserved(InodeNumber number) const {
+    return number < EXT2_FIRST_INODE(fs->super) && number != EXT2_ROOT_INO;
+  }
+  [[nodiscard]] bool is_uninitialized(GroupNumber group, std::uint16_t flag) const {
+    return ext2fs_has_group_desc_csum(fs) != 0 && ext2fs_bg_flags_test(fs, group, flag) != 0;
+  }
+  // How many of the group's inodes were ever used.
+  [[nodiscard]] std::uint32_t table_end(GroupNumber group) const {
+    if (is_uninitialized(group, EXT2_BG_INODE_UNINIT)) return 0;
+    if (ext2fs_has_group_desc_csum(fs) == 0) return layout.inodes_per_group();
+    return layout.inodes_per_group() -
+           std::min(layout.inodes_per_group(), ext2fs_bg_itable_unused(fs, group));
+  }
+  [[nodiscard]] Result<std::vector<std::byte>> read_block(FsBlock block) const {
+    std::vector<std::byte> bytes(layout.block_bytes());
+    const auto read = volume.view().read(layout.bytes_of(block), bytes);
+    if (!read) return read.error();
+    return bytes;
+  }
+
+  const ExtVolume& volume;
+  const ext2_filsys fs;
+  const ext2_super_block& super;
+  const ExtLayout& layout;
+  const bool checksums;
+};
+
+}  // namespace mariner::ifsck

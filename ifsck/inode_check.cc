@@ -1,0 +1,191 @@
+#include "ifsck/inode_check.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "ifsck/ext_inode.h"
+
+namespace mariner::ifsck {
+namespace {
+
+using Code = Finding::Code;
+
+constexpr std::uint64_t kSectorBytes = 512;
+constexpr std::uint32_t kAttributesMagic = 0xEA020000;
+
+// Its times are not as small as its inodes' numbers, as they are when a clock has no battery.
+bool knows_time(const ext2_super_block& super) {
+  return super.s_wtime >= super.s_inodes_count && super.s_mkfs_time >= super.s_inodes_count &&
+         (super.s_mtime == 0 || super.s_mtime >= super.s_inodes_count);
+}
+
+class Check {
+ public:
+  Check(const ExtContext& context, InodeNumber number, std::span<std::byte> bytes)
+      : context_(context), number_(number), bytes_(bytes), inode_(bytes) {}
+
+  Result<CheckedInode> run(bool follow) {
+    checked_.generation = load_le<std::uint32_t>(bytes_.data() + 100);
+    const bool reserved = context_.is_reserved(number_);
+    // A small time of deletion is the number of the next orphan: it was not taken off their list.
+    if (inode_.deleted_at() != 0 && knows_time(context_.super) &&
+        inode_.deleted_at() < context_.layout.inodes()) {
+      add({.code = Code::kInodeDeleted, .found = inode_.links()});
+    }
+    if (inode_.links() == 0 && !reserved) {
+      if (inode_.mode() != 0 && inode_.deleted_at() == 0) add({.code = Code::kInodeDeleted});
+      return std::move(checked_);
+    }
+    if (!has_checksum()) add({.code = Code::kInodeChecksum});
+    if (reserved && inode_.mode() == 0 && number_ != EXT2_BAD_INO) return std::move(checked_);
+    check_fields();
+    if (!reserved || inode_.links() > 0) {
+      checked_.kind = inode_.type() != 0 ? inode_.type() : CheckedInode::kStrange;
+      checked_.links = inode_.links();
+    }
+    checked_.counted = !reserved;
+    if (!reserved && inode_.type() == 0) {
+      add({.code = Code::kInodeMode, .found = inode_.mode()});
+      return std::move(checked_);
+    }
+    if (const Result<void> done = check_blocks(follow); !done) return done.error();
+    checked_.directory = inode_.is_directory() && !reserved;
+    checked_.inlined = inode_.has_inline_data();
+    return std::move(checked_);
+  }
+
+ private:
+  void add(Finding finding) {
+    finding.inode = number_;
+    checked_.findings.push_back(finding);
+  }
+
+  [[nodiscard]] bool has_checksum() {
+    return !context_.checksums ||
+           std::ranges::all_of(bytes_, [](std::byte each) { return each == std::byte{}; }) ||
+           ext2fs_inode_csum_verify(context_.fs, number_,
+                                    reinterpret_cast<ext2_inode_large*>(bytes_.data())) != 0;
+  }
+
+  void check_fields() {
+    const std::uint16_t extra = inode_.extra_bytes();
+    const bool extra_is_good = extra == 0 || (extra >= 4 && extra % 4 == 0 &&
+                                              extra <= context_.layout.inode_bytes() - 128);
+    if (inode_.has_fragment() || !extra_is_good) add({.code = Code::kInodeFields});
+    if (inode_.links() > 0 && inode_.deleted_at() != 0) {
+      add({.code = Code::kInodeDeleted, .found = 1});
+    }
+  }
+
+  Result<void> check_blocks(bool follow) {
+    BlockMap& map = checked_.map;
+    if (number_ == EXT2_BAD_INO || has_block_map(inode_.bytes())) {
+      if (!follow) {
+        map.faults.push_back({.what = BlockMap::Fault::What::kTooMany});
+      } else {
+        auto mapped = map_blocks(context_.volume, context_.layout, number_, inode_.bytes());
+        if (!mapped) return mapped.error();
+        map = std::move(*mapped);
+      }
+    }
+    for (const BlockMap::Fault& each : map.faults) {
+      add({.code = Code::kInodeMap,
+           .block = each.block,
+           .found = static_cast<std::uint64_t>(each.what)});
+    }
+    if (inode_.has_index()) {
+      if (const Result<void> done = check_index(); !done) return done;
+    }
+    if (inode_.attributes() != 0 && !context_.layout.may_claim(inode_.attributes())) {
+      add({.code = Code::kAttributes, .block = inode_.attributes()});
+    } else {
+      checked_.attributes = inode_.attributes();
+    }
+    if (number_ == EXT2_BAD_INO) return {};
+    check_count();
+    check_size();
+    return {};
+  }
+
+  // The first block of an index says how it is made (struct ext2_dx_root_info).
+  Result<void> check_index() {
+    const BlockMap& map = checked_.map;
+    if (!inode_.is_directory() || !ext2fs_has_feature_dir_index(context_.fs->super) ||
+        map.runs.empty() || map.runs.front().logical != 0) {
+      add({.code = Code::kInodeIndex});
+      return {};
+    }
+    auto bytes = context_.read_block(map.runs.front().physical);
+    if (!bytes) return bytes.error();
+    const auto at = [&](std::size_t i) { return std::to_integer<unsigned>((*bytes)[24 + i]); };
+    const unsigned levels_max = ext2fs_has_feature_largedir(context_.fs->super) ? 3 : 2;
+    const bool good = load_le<std::uint32_t>(bytes->data() + 24) == 0 && at(4) <= EXT2_HASH_TEA &&
+                      at(5) == 8 && at(6) < levels_max && (at(7) & 1) == 0;
+    if (!good) add({.code = Code::kInodeIndex});
+    return {};
+  }
+
+  void check_count() {
+    const std::uint64_t blocks = checked_.map.blocks() + (inode_.attributes() != 0 ? 1 : 0);
+    const std::uint64_t unit =
+        inode_.in_large_blocks() ? context_.layout.block_bytes() : kSectorBytes;
+    const std::uint64_t expected = blocks * context_.layout.block_bytes() / unit;
+    if (!checked_.map.faults.empty() || inode_.blocks() == expected) return;
+    add({.code = Code::kInodeBlocks, .expected = expected, .found = inode_.blocks()});
+  }
+
+  // What an inode's blocks can hold.
+  [[nodiscard]] std::uint64_t size_max() const {
+    const std::uint64_t block = context_.layout.block_bytes();
+    if (inode_.has_extents()) return (block << 32) - 1;
+    const std::uint64_t numbers = block / 4;
+    return (EXT2_NDIR_BLOCKS + numbers + numbers * numbers + numbers * numbers * numbers) * block;
+  }
+
+  void check_size() {
+    if (inode_.type() == EXT2_FT_REG_FILE && inode_.size() > size_max()) {
+      return add({.code = Code::kInodeSize, .expected = size_max(), .found = inode_.size()});
+    }
+    if (inode_.has_inline_data() || checked_.map.runs.empty()) return;
+    std::uint64_t end = 0;  // of what was written
+    for (const BlockMap::Run& run : checked_.map.runs) {
+      if (!run.unwritten) end = std::max(end, run.logical + run.count);
+    }
+    if (end == 0) return;
+    const bool directory = inode_.is_directory();
+    const std::uint64_t least =
+        directory ? end * context_.layout.block_bytes() : (end - 1) * context_.layout.block_bytes();
+    const bool good = directory ? inode_.size() == least : inode_.size() >= least;
+    if (good || context_.is_reserved(number_) || inode_.type() == EXT2_FT_SYMLINK) return;
+    add({.code = Code::kInodeSize, .expected = least, .found = inode_.size()});
+  }
+
+  const ExtContext& context_;
+  const InodeNumber number_;
+  const std::span<std::byte> bytes_;
+  const ExtInode inode_;
+  CheckedInode checked_;
+};
+
+}  // namespace
+
+Result<CheckedInode> check_inode(const ExtContext& context, InodeNumber number,
+                                 std::span<std::byte> bytes, bool follow) {
+  return Check(context, number, bytes).run(follow);
+}
+
+Result<CheckedAttributes> check_attributes(const ExtContext& context, InodeNumber number,
+                                           FsBlock block) {
+  auto bytes = context.read_block(block);
+  if (!bytes) return bytes.error();
+  CheckedAttributes checked;
+  checked.good =
+      load_le<std::uint32_t>(bytes->data()) == kAttributesMagic &&
+      (!context.checksums ||
+       ext2fs_ext_attr_block_csum_verify(
+           context.fs, number, block, reinterpret_cast<ext2_ext_attr_header*>(bytes->data())) != 0);
+  checked.inodes = load_le<std::uint32_t>(bytes->data() + 4);
+  return checked;
+}
+
+}  // namespace mariner::ifsck

@@ -1,0 +1,144 @@
+#include "ifsck/moment_change.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace mariner::ifsck {
+namespace {
+
+class Finder {
+ public:
+  explicit Finder(MomentChange& change) : change_(change) {}
+
+  Result<void> run(std::span<const BlockRange> changed) {
+    for (const BlockRange& range : changed) classify(range);
+    compare_descriptors();
+    if (const Result<void> done = compare_tables(); !done) return done;
+    return check_inodes();
+  }
+
+ private:
+  [[nodiscard]] const ExtLayout& layout() const { return change_.now.layout; }
+
+  void classify(const BlockRange& range) {
+    const auto [first, end] = layout().within(range);
+    for (FsBlock block = first; block < end; ++block) {
+      const ExtLayout::Place place = layout().place_of(block);
+      change_.dirty.insert(block);
+      if (place.kind == ExtLayout::Kind::kInodeTable) tables_.push_back(block);
+      if (place.kind == ExtLayout::Kind::kBlockBitmap ||
+          place.kind == ExtLayout::Kind::kInodeBitmap) {
+        change_.groups.insert(place.group);
+      }
+      // (What is reserved for group descriptors has an owner, too.)
+      const auto owner = change_.known.owners.find(block);
+      if (owner != change_.known.owners.end()) numbers_.insert(owner->second);
+    }
+  }
+
+  void compare_descriptors() {
+    for (GroupNumber group = 0; group < layout().groups(); ++group) {
+      const auto* const then =
+          ext2fs_group_desc(change_.then.fs, change_.then.fs->group_desc, group);
+      const auto* const now = ext2fs_group_desc(change_.now.fs, change_.now.fs->group_desc, group);
+      const std::size_t bytes = EXT2_DESC_SIZE(change_.now.fs->super);
+      if (std::memcmp(then, now, bytes) == 0) continue;
+      change_.groups.insert(group);
+      // Inodes that were not looked at, or are not any more.
+      const std::uint32_t ends[] = {change_.then.table_end(group), change_.now.table_end(group)};
+      for (std::uint32_t i = std::min(ends[0], ends[1]); i < std::max(ends[0], ends[1]); ++i) {
+        numbers_.insert(group * layout().inodes_per_group() + i + 1);
+      }
+    }
+  }
+
+  Result<void> compare_tables() {
+    if (const Result<void> done = prefetch(tables_); !done) return done;
+    const std::size_t inode_bytes = layout().inode_bytes();
+    for (const FsBlock block : tables_) {
+      const auto then = change_.then.read_block(block);
+      if (!then) return then.error();
+      const auto now = change_.now.read_block(block);
+      if (!now) return now.error();
+      const InodeNumber first = layout().place_of(block).first_inode;
+      const std::uint32_t left =
+          layout().inodes_per_group() - (first - 1) % layout().inodes_per_group();
+      for (std::uint32_t i = 0; i < layout().block_bytes() / inode_bytes && i < left; ++i) {
+        if (std::memcmp(then->data() + i * inode_bytes, now->data() + i * inode_bytes,
+                        inode_bytes) != 0) {
+          numbers_.insert(first + i);
+        }
+      }
+    }
+    return {};
+  }
+
+  Result<void> prefetch(const std::vector<FsBlock>& blocks) {
+    std::vector<Lbn> wanted;
+    for (const FsBlock block : blocks) {
+      const BlockRange range = layout().bytes_of(block).covering_blocks();
+      for (Lbn lbn = range.first; lbn < range.end(); lbn = lbn + BlockCount{1}) {
+        wanted.push_back(lbn);
+      }
+    }
+    if (const auto done = change_.then.volume.view().prefetch(wanted); !done) return done;
+    return change_.now.volume.view().prefetch(wanted);
+  }
+
+  Result<void> check_inodes() {
+    std::vector<FsBlock> places;
+    for (const InodeNumber number : numbers_) {
+      places.push_back(layout().inode_place(number).offset / layout().block_bytes());
+    }
+    if (const Result<void> done = prefetch(places); !done) return done;
+    for (const InodeNumber number : numbers_) {
+      auto then = check(change_.then, number, true);
+      if (!then) return then.error();
+      auto now = check(change_.now, number, mapped_ <= 2 * layout().blocks());
+      if (!now) return now.error();
+      mapped_ += now->map.blocks();
+      change_.inodes.emplace(number, MomentChange::Inode{std::move(*then), std::move(*now)});
+    }
+    return {};
+  }
+
+  static Result<CheckedInode> check(const ExtContext& context, InodeNumber number, bool follow) {
+    auto bytes = read_inode(context, number);
+    if (!bytes) return bytes.error();
+    if (bytes->empty()) return CheckedInode{};
+    return check_inode(context, number, *bytes, follow);
+  }
+
+  MomentChange& change_;
+  std::vector<FsBlock> tables_;
+  std::set<InodeNumber> numbers_;
+  std::uint64_t mapped_ = 0;  // blocks, however often each
+};
+
+}  // namespace
+
+Result<MomentChange> MomentChange::find(const ExtContext& then, const ExtContext& now,
+                                        const Baseline& known,
+                                        std::span<const BlockRange> changed) {
+  if (!(then.layout == now.layout) || known.groups.size() != now.layout.groups()) {
+    return Error{ErrorCode::kInvalidArgument,
+                 "ext2/3/4: the file system has another size or other places than the one that it "
+                 "is compared with; check it in full"};
+  }
+  MomentChange change{
+      .then = then, .now = now, .known = known, .dirty = {}, .groups = {}, .inodes = {}};
+  if (const Result<void> done = Finder(change).run(changed); !done) return done.error();
+  return change;
+}
+
+Result<std::vector<std::byte>> read_inode(const ExtContext& context, InodeNumber number) {
+  std::vector<std::byte> bytes;
+  const GroupNumber group = context.layout.group_of(number);
+  if ((number - 1) % context.layout.inodes_per_group() >= context.table_end(group)) return bytes;
+  bytes.resize(context.layout.inode_bytes());
+  const auto read = context.volume.view().read(context.layout.inode_place(number), bytes);
+  if (!read) return read.error();
+  return bytes;
+}
+
+}  // namespace mariner::ifsck

@@ -1,0 +1,45 @@
+// What is different between two moments of a file system, the first of which is known: the inodes
+// that changed, as they were and as they are, and the blocks.
+#pragma once
+
+#include <map>
+#include <set>
+#include <span>
+#include <unordered_set>
+#include <vector>
+
+#include "ifsck/baseline.h"
+#include "ifsck/ext_context.h"
+#include "ifsck/finding.h"
+#include "ifsck/inode_check.h"
+#include "proto/error.h"
+#include "proto/units.h"
+
+namespace mariner::ifsck {
+
+struct MomentChange {
+  struct Inode {
+    CheckedInode then;
+    CheckedInode now;
+  };
+
+  const ExtContext& then;
+  const ExtContext& now;
+  const Baseline& known;  // of then
+  std::unordered_set<FsBlock> dirty;
+  std::set<GroupNumber> groups;  // whose bitmaps, or descriptors, are dirty
+  // Changed themselves, or a block of theirs that has an owner did.
+  std::map<InodeNumber, Inode> inodes;
+
+  // `changed`: of the volume. kInvalidArgument: other numbers of blocks, inodes or groups, or other
+  // places of them: no comparison. Others: as the past says.
+  [[nodiscard]] static Result<MomentChange> find(const ExtContext& then, const ExtContext& now,
+                                                 const Baseline& known,
+                                                 std::span<const BlockRange> changed);
+};
+
+// The inode table's bytes of one inode; empty where the table was never used as far as that.
+[[nodiscard]] Result<std::vector<std::byte>> read_inode(const ExtContext& context,
+                                                        InodeNumber number);
+
+}  // namespace mariner::ifsck

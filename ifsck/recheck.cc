@@ -1,0 +1,36 @@
+#include "ifsck/recheck.h"
+
+#include <functional>
+#include <utility>
+
+#include "ifsck/block_ledger.h"
+#include "ifsck/moment_change.h"
+#include "ifsck/name_ledger.h"
+
+namespace mariner::ifsck {
+
+Result<Recheck> Recheck::run(const ExtContext& then, const ExtContext& now, const Baseline& known,
+                             const std::vector<BlockRange>& changed, const Options& options) {
+  const auto change = MomentChange::find(then, now, known, changed);
+  if (!change) return change.error();
+  Recheck check;
+  check.inodes_changed = change->inodes.size();
+  const std::function<void(const Finding&)> found = [&](const Finding& finding) {
+    ++check.findings_all;
+    check.derived += is_derived(finding.code) ? 1 : 0;
+    if (check.findings.size() < options.findings_max) check.findings.push_back(finding);
+  };
+  if (now.checksums && ext2fs_superblock_csum_verify(now.fs, now.fs->super) == 0) {
+    found({.code = Finding::Code::kSuperblockChecksum});
+  }
+  for (const auto& [number, inode] : change->inodes) {
+    for (const Finding& each : inode.now.findings) found(each);
+  }
+  if (const Result<void> done = check_names(*change, found); !done) return done.error();
+  if (const Result<void> done = check_blocks(*change, check.next, found); !done) {
+    return done.error();
+  }
+  return check;
+}
+
+}  // namespace mariner::ifsck
