@@ -184,7 +184,15 @@ TRANSITION, STANDS_BY = "2/04/0A", "2/04/0B"
 
 
 def session(node, initiator: str = "libiscsi", ready: bool = False) -> Session:
-    return Session(node, f"{mariner.IQN_BASE}:db1", f"iqn.2026-11.org.mariner:{initiator}", ready=ready)
+    """A node that has just begun may not have heard of the volume: it says that there is no such target."""
+    deadline = time.monotonic() + 30
+    while True:
+        try:
+            return Session(node, f"{mariner.IQN_BASE}:db1", f"iqn.2026-11.org.mariner:{initiator}", ready=ready)
+        except ConnectionError as error:
+            if "Target not found" not in str(error) or time.monotonic() > deadline:
+                raise
+            time.sleep(0.1)
 
 
 def told(host: Session, command: bytes, data: bytes = b"", **more):
