@@ -141,19 +141,30 @@ class Ledger {
     return &bitmaps_.emplace(group, Bitmaps{std::move(*then), std::move(*now)}).first->second;
   }
 
+  // All that will be looked at, as far as that is known.
+  Result<void> prefetch_bitmaps() {
+    std::set<GroupNumber> groups = change_.groups;
+    for (const auto& [block, times] : claims_) groups.insert(group_of(block));
+    for (const auto& [number, inode] : change_.inodes) groups.insert(layout().group_of(number));
+    std::vector<Lbn> blocks;
+    for (const GroupNumber group : groups) {
+      for (const FsBlock block : {ext2fs_block_bitmap_loc(change_.now.fs, group),
+                                  ext2fs_inode_bitmap_loc(change_.now.fs, group)}) {
+        blocks.push_back(layout().bytes_of(block).covering_blocks().first);
+      }
+    }
+    if (const auto done = change_.then.volume.view().prefetch(blocks); !done) return done;
+    return change_.now.volume.view().prefetch(blocks);
+  }
+
   // What the bitmaps say otherwise than before is to be looked at, and what is claimed otherwise.
   Result<void> find_touched() {
+    if (const Result<void> done = prefetch_bitmaps(); !done) return done;
     for (const GroupNumber group : change_.groups) {
       const auto both = bitmaps(group);
       if (!both) return both.error();
-      const auto& [then, now] = **both;
-      for (FsBlock block = now.first(); block <= now.last(); ++block) {
-        if (then.is_marked(block) != now.is_marked(block)) blocks_.insert(block);
-      }
-      for (std::uint32_t i = 0; i < layout().inodes_per_group(); ++i) {
-        const InodeNumber number = group * layout().inodes_per_group() + i + 1;
-        if (then.is_marked_inode(number) != now.is_marked_inode(number)) inodes_.insert(number);
-      }
+      (*both)->now.compare((*both)->then, [this](FsBlock block) { blocks_.insert(block); },
+                           [this](InodeNumber number) { inodes_.insert(number); });
     }
     for (const auto& [block, times] : claims_) blocks_.insert(block);
     blocks_.insert(change_.known.mismarked.begin(), change_.known.mismarked.end());

@@ -43,6 +43,31 @@ bool GroupBitmaps::is_marked_inode(InodeNumber number) const {
   return has_inodes_ && bit_of(inodes_, (number - 1) % context_->layout.inodes_per_group());
 }
 
+void GroupBitmaps::compare(const GroupBitmaps& other, const std::function<void(FsBlock)>& block,
+                           const std::function<void(InodeNumber)>& inode) const {
+  const auto visit = [](bool one, bool two, const std::vector<std::byte>& bytes,
+                        const std::vector<std::byte>& others, std::uint64_t bits, auto&& bit) {
+    if (!one && !two) return;  // both have structures alone
+    for (std::uint64_t i = 0; i < bits; ++i) {
+      if (one == two && i % 8 == 0 && bytes[i / 8] == others[i / 8]) {
+        i += 7;
+      } else {
+        bit(i);
+      }
+    }
+  };
+  visit(has_blocks_, other.has_blocks_, blocks_, other.blocks_, last_ - first_ + 1,
+        [&](std::uint64_t i) {
+          if (is_marked(first_ + i) != other.is_marked(first_ + i)) block(first_ + i);
+        });
+  const InodeNumber first_inode = group_ * context_->layout.inodes_per_group() + 1;
+  visit(has_inodes_, other.has_inodes_, inodes_, other.inodes_, context_->layout.inodes_per_group(),
+        [&](std::uint64_t i) {
+          const auto number = first_inode + static_cast<InodeNumber>(i);
+          if (is_marked_inode(number) != other.is_marked_inode(number)) inode(number);
+        });
+}
+
 bool GroupBitmaps::is_padded(const std::vector<std::byte>& bitmap, std::uint64_t from) const {
   for (std::uint64_t bit = from; bit < bitmap.size() * 8; ++bit) {
     if (!bit_of(bitmap, bit)) return false;

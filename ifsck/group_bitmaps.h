@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <vector>
 
 #include "ifsck/ext_context.h"
@@ -18,6 +19,11 @@ class GroupBitmaps {
   // Of a block, or an inode, of the group. What is not initialized has structures alone.
   [[nodiscard]] bool is_marked(FsBlock block) const;
   [[nodiscard]] bool is_marked_inode(InodeNumber number) const;
+
+  // Calls `block(number)` and `inode(number)` for each that the other one, of the same group at
+  // another moment, says otherwise.
+  void compare(const GroupBitmaps& other, const std::function<void(FsBlock)>& block,
+               const std::function<void(InodeNumber)>& inode) const;
 
   // Checksums, of the descriptor, too; and what stands behind what there is. `found` is called for
   // each finding.

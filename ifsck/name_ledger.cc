@@ -1,5 +1,7 @@
 #include "ifsck/name_ledger.h"
 
+#include <algorithm>
+#include <compare>
 #include <map>
 #include <unordered_map>
 #include <utility>
@@ -52,6 +54,7 @@ class Ledger {
     InodeNumber directory = 0;
     InodeNumber inode = 0;
     std::uint8_t type = 0;
+    friend auto operator<=>(const Entry&, const Entry&) = default;
   };
   // An inode, as far as names go.
   struct Known {
@@ -71,11 +74,10 @@ class Ledger {
       ++ledger_.names_[inode].then;
       if (parent) ledger_.dotdot_then_[number_] = inode;
     }
-    void entry(InodeNumber inode, std::uint8_t /*type*/) override {
-      if (!ledger_.is_possible(inode)) return;
-      ++ledger_.names_[inode].then;
-      ++ledger_.names_[inode].real_then;
+    void entry(InodeNumber inode, std::uint8_t type) override {
+      if (ledger_.is_possible(inode)) entries.push_back({number_, inode, type});
     }
+    std::vector<Entry> entries;
 
    private:
     Ledger& ledger_;
@@ -91,8 +93,9 @@ class Ledger {
       if (parent) ledger_.dotdot_now_[number_] = inode;
     }
     void entry(InodeNumber inode, std::uint8_t type) override {
-      ledger_.entries_.push_back({number_, inode, type});
+      entries.push_back({number_, inode, type});
     }
+    std::vector<Entry> entries;
 
    private:
     Ledger& ledger_;
@@ -112,32 +115,79 @@ class Ledger {
     return places;
   }
 
-  Result<void> read_directories() {
+  // Of a directory's block, whether it may be other than at the other moment.
+  auto changed_from(const MomentChange::Inode& inode, const Places& other) const {
+    const bool alike = inode.then.generation == inode.now.generation;
+    return [this, alike, &other](std::uint64_t logical, FsBlock block) {
+      const auto found = other.find(logical);
+      return !alike || found == other.end() || found->second != block ||
+             change_.dirty.contains(block);
+    };
+  }
+
+  Result<void> prefetch_directories() {
+    std::vector<Lbn> before;
+    std::vector<Lbn> after;
+    const auto want = [this](const Places& places, const auto& wanted, std::vector<Lbn>& blocks) {
+      for (const auto& [logical, block] : places) {
+        if (!wanted(logical, block)) continue;
+        const BlockRange range = change_.now.layout.bytes_of(block).covering_blocks();
+        for (Lbn lbn = range.first; lbn < range.end(); lbn = lbn + BlockCount{1}) {
+          blocks.push_back(lbn);
+        }
+      }
+    };
     for (const auto& [number, inode] : change_.inodes) {
       const Places then = places_of(inode.then);
       const Places now = places_of(inode.now);
-      const bool alike = inode.then.generation == inode.now.generation;
-      const auto changed_from = [&](const Places& other) {
-        return [&, alike](std::uint64_t logical, FsBlock block) {
-          const auto found = other.find(logical);
-          return !alike || found == other.end() || found->second != block ||
-                 change_.dirty.contains(block);
-        };
-      };
+      want(then, changed_from(inode, now), before);
+      want(now, changed_from(inode, then), after);
+    }
+    if (const auto done = change_.then.volume.view().prefetch(before); !done) return done;
+    return change_.now.volume.view().prefetch(after);
+  }
+
+  Result<void> read_directories() {
+    if (const Result<void> done = prefetch_directories(); !done) return done;
+    for (const auto& [number, inode] : change_.inodes) {
+      const Places then = places_of(inode.then);
+      const Places now = places_of(inode.now);
+      Then before(*this, number);
+      Now after(*this, number);
       if (inode.then.directory) {
-        Then visitor(*this, number);
-        const auto done =
-            read_directory(change_.then, blocks_of(number, inode.then), changed_from(now), visitor);
+        const auto done = read_directory(change_.then, blocks_of(number, inode.then),
+                                         changed_from(inode, now), before);
         if (!done) return done;
       }
       if (inode.now.directory) {
-        Now visitor(*this, number);
-        const auto done =
-            read_directory(change_.now, blocks_of(number, inode.now), changed_from(then), visitor);
+        const auto done = read_directory(change_.now, blocks_of(number, inode.now),
+                                         changed_from(inode, then), after);
         if (!done) return done;
       }
+      take_entries(before.entries, after.entries);
     }
     return {};
+  }
+
+  // Of a directory, in blocks that changed. A name that was there and is, of an inode that is what
+  // it was, need not be looked at.
+  void take_entries(std::vector<Entry>& then, std::vector<Entry>& now) {
+    std::ranges::sort(then);
+    std::ranges::sort(now);
+    auto old = then.begin();
+    const auto was = [&](const Entry& entry) {
+      ++names_[entry.inode].then;
+      ++names_[entry.inode].real_then;
+    };
+    for (const Entry& each : now) {
+      for (; old != then.end() && *old < each; ++old) was(*old);
+      if (old != then.end() && *old == each && !change_.inodes.contains(each.inode)) {
+        ++old;
+      } else {
+        entries_.push_back(each);
+      }
+    }
+    for (; old != then.end(); ++old) was(*old);
   }
 
   static DirectoryBlocks blocks_of(InodeNumber number, const CheckedInode& inode) {
@@ -244,8 +294,13 @@ class Ledger {
 
   // ---- directories and their parents
 
+  // Those whose name and ".." are where they were are as right as before.
   Result<void> judge_directory(InodeNumber number, const Names& names, bool was_directory,
                                std::int64_t kept_real, std::int64_t real) {
+    if (was_directory && names.real_then == 0 && names.real_now == 0 &&
+        !dotdot_then_.contains(number) && !dotdot_now_.contains(number)) {
+      return {};
+    }
     if (number == EXT2_ROOT_INO) {
       if (real != 0) {
         found_({.code = Code::kDirectoryLinked,
