@@ -1,0 +1,34 @@
+// A baseline as a file (FORMAT.md): what the next check begins with.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ifsck/baseline.h"
+#include "proto/error.h"
+#include "proto/units.h"
+
+namespace mariner::ifsck {
+
+struct KeptBaseline {
+  std::array<std::uint8_t, 16> uuid{};  // of the file system
+  std::uint64_t volume_bytes = 0;
+  VersionTime time;  // of the moment
+  Baseline baseline;
+  friend bool operator==(const KeptBaseline&, const KeptBaseline&) = default;
+};
+
+[[nodiscard]] std::vector<std::byte> pack_baseline(const KeptBaseline& kept);
+// kCorrupt, naming what is wrong.
+[[nodiscard]] Result<KeptBaseline> parse_baseline(std::span<const std::byte> bytes);
+
+// In the place of what the file was, whole, or not at all. kIo.
+[[nodiscard]] Result<void> write_baseline(const std::string& path, const KeptBaseline& kept);
+// kNotFound, kIo, kCorrupt.
+[[nodiscard]] Result<KeptBaseline> read_baseline(const std::string& path);
+
+}  // namespace mariner::ifsck

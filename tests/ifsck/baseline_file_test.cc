@@ -1,0 +1,63 @@
+#include "ifsck/baseline_file.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "tests/logging/temporary_directory.h"
+
+namespace mariner::ifsck {
+namespace {
+
+KeptBaseline some() {
+  KeptBaseline kept;
+  for (std::size_t i = 0; i < kept.uuid.size(); ++i) kept.uuid[i] = static_cast<std::uint8_t>(i);
+  kept.volume_bytes = 1u << 30;
+  kept.time = VersionTime{1'795'181'525'000'000'000};
+  kept.baseline = {.at = SequenceNumber{77},
+                   .owners = {{100, 12}, {1ULL << 33, 13}},
+                   .attributes = {{200, 2}},
+                   .groups = {{.free_blocks = 5, .free_inodes = 6, .directories = 7}, {}},
+                   .mismarked = {1, 2, 3},
+                   .mismarked_inodes = {9},
+                   .doubtful = {0, 1},
+                   .doubtful_attributes = {200}};
+  return kept;
+}
+
+TEST(BaselineFile, IsWhatWasWritten) {
+  EXPECT_EQ(parse_baseline(pack_baseline(some())).value(), some());
+  EXPECT_EQ(parse_baseline(pack_baseline({})).value(), KeptBaseline{});
+  const logging::test::TemporaryDirectory folder;
+  const std::string path = folder.file("baseline");
+  EXPECT_EQ(read_baseline(path).error().code, ErrorCode::kNotFound);
+  ASSERT_TRUE(write_baseline(path, {}).has_value());
+  ASSERT_TRUE(write_baseline(path, some()).has_value());
+  EXPECT_EQ(read_baseline(path).value(), some());
+  EXPECT_FALSE(std::filesystem::exists(path + ".new"));
+  EXPECT_EQ(write_baseline(folder.file("none/baseline"), some()).error().code,
+            ErrorCode::kNotFound);
+}
+
+TEST(BaselineFile, HasTheseSizes) {
+  const std::size_t tables = 2 * 12 + 12 + 2 * 24 + 3 * 8 + 4 + 2 * 4 + 8;
+  EXPECT_EQ(pack_baseline(some()).size(), 128 + tables + 4);
+  EXPECT_EQ(pack_baseline({}).size(), 132u);
+}
+
+TEST(BaselineFile, WhateverWasChangedIsNoticed) {
+  const std::vector<std::byte> good = pack_baseline(some());
+  for (std::size_t bit = 0; bit < good.size() * 8; ++bit) {
+    std::vector<std::byte> bad = good;
+    bad[bit / 8] ^= static_cast<std::byte>(1u << bit % 8);
+    const auto parsed = parse_baseline(bad);
+    ASSERT_FALSE(parsed.has_value()) << bit;
+    EXPECT_EQ(parsed.error().code, ErrorCode::kCorrupt);
+  }
+  for (std::size_t bytes = 0; bytes < good.size(); ++bytes) {
+    EXPECT_FALSE(parse_baseline(std::span(good).first(bytes)).has_value()) << bytes;
+  }
+}
+
+}  // namespace
+}  // namespace mariner::ifsck
