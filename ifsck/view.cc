@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "proto/check.h"
 
@@ -16,14 +17,26 @@ Result<void> View::check(ByteRange range, std::size_t bytes) const {
                            range.end(), size_bytes())};
 }
 
+bool View::is_shared(Lbn lbn) const {
+  if (other_ == nullptr) return false;
+  const auto after = std::ranges::upper_bound(changed_, lbn, {}, &BlockRange::first);
+  return after == changed_.begin() || std::prev(after)->end() <= lbn;
+}
+
 Result<void> View::prefetch(std::span<const Lbn> blocks) {
   const std::uint64_t end = size_bytes() >> kBlockShift;
   std::vector<Past::Question> questions;
+  std::vector<Lbn> shared;
   for (const Lbn each : blocks) {
-    if (each.value >= end || cache_.contains(each.value) || overlay_.find(each) != nullptr) {
-      continue;
+    if (each.value >= end || overlay_.find(each) != nullptr) continue;
+    if (is_shared(each)) {
+      shared.push_back(each);
+    } else if (!cache_.contains(each.value)) {
+      questions.push_back({each, at_});
     }
-    questions.push_back({each, at_});
+  }
+  if (!shared.empty()) {
+    if (const Result<void> fetched = other_->prefetch(shared); !fetched) return fetched;
   }
   std::ranges::sort(questions, {}, &Past::Question::block);
   const auto repeated = std::ranges::unique(questions);
@@ -48,6 +61,7 @@ Result<void> View::prefetch(std::span<const Lbn> blocks) {
 
 Result<const Overlay::Block*> View::block(Lbn lbn) {
   if (const Overlay::Block* const repaired = overlay_.find(lbn)) return repaired;
+  if (is_shared(lbn)) return other_->block(lbn);
   auto found = cache_.find(lbn.value);
   if (found == cache_.end()) {
     if (const Result<void> fetched = prefetch(std::span(&lbn, 1)); !fetched) {

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <span>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "ifsck/overlay.h"
@@ -33,6 +34,14 @@ class View {
       : past_(past), at_(at), overlay_(overlay), options_(options) {}
   View(Past& past, SequenceNumber at, Overlay& overlay) : View(past, at, overlay, Options{}) {}
 
+  // What differs between this moment and another one is known: all other blocks are read there, so
+  // that they are read once. `changed` is ascending; so is what the other one's overlay has in it.
+  // `other` outlives this one's use.
+  void share(View& other, std::vector<BlockRange> changed) {
+    other_ = &other;
+    changed_ = std::move(changed);
+  }
+
   // Blocks behind the end are left out.
   [[nodiscard]] Result<void> prefetch(std::span<const Lbn> blocks);
 
@@ -48,6 +57,8 @@ class View {
 
  private:
   [[nodiscard]] Result<void> check(ByteRange range, std::size_t bytes) const;
+  // Whether it is the same at the other moment.
+  [[nodiscard]] bool is_shared(Lbn lbn) const;
   // Good until something else is read.
   [[nodiscard]] Result<const Overlay::Block*> block(Lbn lbn);
 
@@ -57,6 +68,8 @@ class View {
   const Options options_;
   std::unordered_map<std::uint64_t, Overlay::Block> cache_;
   Counters counters_;
+  View* other_ = nullptr;
+  std::vector<BlockRange> changed_;
 };
 
 }  // namespace mariner::ifsck

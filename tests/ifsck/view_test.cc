@@ -121,5 +121,23 @@ TEST_F(ViewTest, ErrorsAreHandedOnAndNothingIsKeptOfThem) {
   EXPECT_EQ(read(view_, 0, 1), std::string({5}));
 }
 
+TEST_F(ViewTest, SharesWhatHasNotChanged) {
+  Overlay none;
+  View before(past_, {2}, none);
+  view_.share(before, {{{3}, {2}}, {{10}, {1}}});
+  const std::vector<Lbn> blocks{{1}, {3}, {4}, {5}, {10}, {11}};
+  ASSERT_TRUE(view_.prefetch(blocks).has_value());
+  EXPECT_EQ(view_.counters().blocks_read, 3u);
+  EXPECT_EQ(before.counters().blocks_read, 3u);
+  EXPECT_EQ(read(view_, 2 * kBlockBytes - 1, 1), std::string({1 + 2}));
+  EXPECT_EQ(read(view_, 3 * kBlockBytes, 1), std::string({3 + 5}));
+  EXPECT_EQ(read(view_, 5 * kBlockBytes - 1, 2), std::string({4 + 5, 5 + 2}));
+  EXPECT_EQ(read(view_, 12 * kBlockBytes - 1, 1), std::string({11 + 2}));
+  EXPECT_EQ(past_.asked, 6u);
+  ASSERT_TRUE(view_.write({kBlockBytes, 1}, std::as_bytes(std::span("x", 1))).has_value());
+  EXPECT_EQ(read(view_, kBlockBytes, 2), std::string({'x', 1 + 2}));
+  EXPECT_EQ(read(before, kBlockBytes, 1), std::string({1 + 2}));
+}
+
 }  // namespace
 }  // namespace mariner::ifsck
