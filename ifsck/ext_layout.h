@@ -5,6 +5,7 @@
 // indirect blocks, extent nodes, files) only the inodes can tell.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -46,6 +47,15 @@ class ExtLayout {
 
   // kData behind the file system's end, too.
   [[nodiscard]] Place place_of(FsBlock block) const;
+
+  // Calls `visit(begin, end)` for the stretches of [first, end) that are not kData, in order.
+  template <typename Visit>
+  void for_each_structure(FsBlock first, FsBlock end, Visit visit) const {
+    auto area = std::ranges::upper_bound(areas_, first, {}, &Area::end);
+    for (; area != areas_.end() && area->begin < end; ++area) {
+      visit(std::max(area->begin, first), std::min(area->end, end));
+    }
+  }
 
   [[nodiscard]] std::uint32_t block_bytes() const { return block_bytes_; }
   [[nodiscard]] FsBlock blocks() const { return blocks_; }

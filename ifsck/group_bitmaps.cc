@@ -1,5 +1,6 @@
 #include "ifsck/group_bitmaps.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace mariner::ifsck {
@@ -9,6 +10,19 @@ using Code = Finding::Code;
 
 bool bit_of(const std::vector<std::byte>& bytes, std::uint64_t bit) {
   return (std::to_integer<unsigned>(bytes[bit / 8]) >> (bit % 8) & 1) != 0;
+}
+
+// The bits, of the first so many, that are not the same in both.
+template <typename Visit>
+void for_each_difference(const std::vector<std::byte>& one, const std::vector<std::byte>& two,
+                         std::uint64_t bits, Visit visit) {
+  for (std::uint64_t i = 0; i < bits; ++i) {
+    if (i % 8 == 0 && one[i / 8] == two[i / 8]) {
+      i += 7;
+    } else if (bit_of(one, i) != bit_of(two, i)) {
+      visit(i);
+    }
+  }
 }
 
 char* characters(std::vector<std::byte>& bytes) { return reinterpret_cast<char*>(bytes.data()); }
@@ -30,47 +44,43 @@ Result<GroupBitmaps> GroupBitmaps::read(const ExtContext& context, GroupNumber g
   auto inodes = context.read_block(ext2fs_inode_bitmap_loc(context.fs, group));
   if (!inodes) return inodes.error();
   bitmaps.blocks_ = std::move(*blocks);
+  if (!bitmaps.has_blocks_) bitmaps.mark_structures();
   bitmaps.inodes_ = std::move(*inodes);
+  if (!bitmaps.has_inodes_) std::ranges::fill(bitmaps.inodes_, std::byte{});
   return bitmaps;
 }
 
-bool GroupBitmaps::is_marked(FsBlock block) const {
-  if (!has_blocks_) return context_->layout.place_of(block).kind != ExtLayout::Kind::kData;
-  return bit_of(blocks_, block - first_);
+void GroupBitmaps::mark_structures() {
+  std::ranges::fill(blocks_, std::byte{});
+  context_->layout.for_each_structure(first_, last_ + 1, [this](FsBlock begin, FsBlock end) {
+    for (FsBlock block = begin; block < end; ++block) {
+      blocks_[(block - first_) / 8] |= static_cast<std::byte>(1u << (block - first_) % 8);
+    }
+  });
 }
 
+bool GroupBitmaps::is_marked(FsBlock block) const { return bit_of(blocks_, block - first_); }
+
 bool GroupBitmaps::is_marked_inode(InodeNumber number) const {
-  return has_inodes_ && bit_of(inodes_, (number - 1) % context_->layout.inodes_per_group());
+  return bit_of(inodes_, (number - 1) % context_->layout.inodes_per_group());
 }
 
 void GroupBitmaps::compare(const GroupBitmaps& other, const std::function<void(FsBlock)>& block,
                            const std::function<void(InodeNumber)>& inode) const {
-  const auto visit = [](bool one, bool two, const std::vector<std::byte>& bytes,
-                        const std::vector<std::byte>& others, std::uint64_t bits, auto&& bit) {
-    if (!one && !two) return;  // both have structures alone
-    for (std::uint64_t i = 0; i < bits; ++i) {
-      if (one == two && i % 8 == 0 && bytes[i / 8] == others[i / 8]) {
-        i += 7;
-      } else {
-        bit(i);
-      }
-    }
-  };
-  visit(has_blocks_, other.has_blocks_, blocks_, other.blocks_, last_ - first_ + 1,
-        [&](std::uint64_t i) {
-          if (is_marked(first_ + i) != other.is_marked(first_ + i)) block(first_ + i);
-        });
+  for_each_difference(blocks_, other.blocks_, last_ - first_ + 1,
+                      [&](std::uint64_t i) { block(first_ + i); });
   const InodeNumber first_inode = group_ * context_->layout.inodes_per_group() + 1;
-  visit(has_inodes_, other.has_inodes_, inodes_, other.inodes_, context_->layout.inodes_per_group(),
-        [&](std::uint64_t i) {
-          const auto number = first_inode + static_cast<InodeNumber>(i);
-          if (is_marked_inode(number) != other.is_marked_inode(number)) inode(number);
-        });
+  for_each_difference(inodes_, other.inodes_, context_->layout.inodes_per_group(),
+                      [&](std::uint64_t i) { inode(first_inode + static_cast<InodeNumber>(i)); });
 }
 
 bool GroupBitmaps::is_padded(const std::vector<std::byte>& bitmap, std::uint64_t from) const {
   for (std::uint64_t bit = from; bit < bitmap.size() * 8; ++bit) {
-    if (!bit_of(bitmap, bit)) return false;
+    if (bit % 8 == 0 && bitmap[bit / 8] == std::byte{0xff}) {
+      bit += 7;
+    } else if (!bit_of(bitmap, bit)) {
+      return false;
+    }
   }
   return true;
 }

@@ -37,6 +37,7 @@ class GroupBitmaps {
 
  private:
   GroupBitmaps(const ExtContext& context, GroupNumber group);
+  void mark_structures();
   [[nodiscard]] std::vector<Finding> faults();
   [[nodiscard]] bool is_padded(const std::vector<std::byte>& bitmap, std::uint64_t from) const;
 
@@ -46,7 +47,7 @@ class GroupBitmaps {
   FsBlock last_;
   bool has_blocks_;  // initialized
   bool has_inodes_;
-  std::vector<std::byte> blocks_;
+  std::vector<std::byte> blocks_;  // of what is not initialized: as it would be
   std::vector<std::byte> inodes_;
 };
 
