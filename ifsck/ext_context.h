@@ -33,6 +33,28 @@ struct ExtContext {
     return layout.inodes_per_group() -
            std::min(layout.inodes_per_group(), ext2fs_bg_itable_unused(fs, group));
   }
+  // Its times are not as small as its inodes' numbers, as they are when a clock has no battery.
+  [[nodiscard]] bool knows_time() const {
+    return super.s_wtime >= super.s_inodes_count && super.s_mkfs_time >= super.s_inodes_count &&
+           (super.s_mtime == 0 || super.s_mtime >= super.s_inodes_count);
+  }
+  // What is right in one is right in the other: they differ in what changes while it is used,
+  // alone.
+  [[nodiscard]] bool is_comparable_with(const ExtContext& other) const {
+    const ext2_super_block& theirs = other.super;
+    const auto alike = [](std::uint32_t one, std::uint32_t two, std::uint32_t changing) {
+      return ((one ^ two) & ~changing) == 0;
+    };
+    return layout == other.layout &&
+           alike(super.s_feature_incompat, theirs.s_feature_incompat,
+                 EXT3_FEATURE_INCOMPAT_RECOVER) &&
+           alike(super.s_feature_ro_compat, theirs.s_feature_ro_compat,
+                 EXT2_FEATURE_RO_COMPAT_LARGE_FILE) &&
+           alike(super.s_feature_compat, theirs.s_feature_compat,
+                 ~std::uint32_t{EXT2_FEATURE_COMPAT_DIR_INDEX}) &&
+           EXT2_FIRST_INODE(fs->super) == EXT2_FIRST_INODE(other.fs->super) &&
+           fs->csum_seed == other.fs->csum_seed && knows_time() == other.knows_time();
+  }
   [[nodiscard]] Result<std::vector<std::byte>> read_block(FsBlock block) const {
     std::vector<std::byte> bytes(layout.block_bytes());
     const auto read = volume.view().read(layout.bytes_of(block), bytes);

@@ -13,12 +13,6 @@ using Code = Finding::Code;
 constexpr std::uint64_t kSectorBytes = 512;
 constexpr std::uint32_t kAttributesMagic = 0xEA020000;
 
-// Its times are not as small as its inodes' numbers, as they are when a clock has no battery.
-bool knows_time(const ext2_super_block& super) {
-  return super.s_wtime >= super.s_inodes_count && super.s_mkfs_time >= super.s_inodes_count &&
-         (super.s_mtime == 0 || super.s_mtime >= super.s_inodes_count);
-}
-
 class Check {
  public:
   Check(const ExtContext& context, InodeNumber number, std::span<std::byte> bytes)
@@ -28,7 +22,7 @@ class Check {
     checked_.generation = load_le<std::uint32_t>(bytes_.data() + 100);
     const bool reserved = context_.is_reserved(number_);
     // A small time of deletion is the number of the next orphan: it was not taken off their list.
-    if (inode_.deleted_at() != 0 && knows_time(context_.super) &&
+    if (inode_.deleted_at() != 0 && context_.knows_time() &&
         inode_.deleted_at() < context_.layout.inodes()) {
       add({.code = Code::kInodeDeleted, .found = inode_.links()});
     }

@@ -120,10 +120,11 @@ class Finder {
 Result<MomentChange> MomentChange::find(const ExtContext& then, const ExtContext& now,
                                         const Baseline& known,
                                         std::span<const BlockRange> changed) {
-  if (!(then.layout == now.layout) || known.groups.size() != now.layout.groups()) {
-    return Error{ErrorCode::kInvalidArgument,
-                 "ext2/3/4: the file system has another size or other places than the one that it "
-                 "is compared with; check it in full"};
+  if (!now.is_comparable_with(then) || known.groups.size() != now.layout.groups()) {
+    return Error{
+        ErrorCode::kInvalidArgument,
+        "ext2/3/4: the file system has another size, other features or other places than the one "
+        "that it is compared with; check it in full"};
   }
   MomentChange change{
       .then = then, .now = now, .known = known, .dirty = {}, .groups = {}, .inodes = {}};

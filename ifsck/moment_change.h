@@ -31,8 +31,8 @@ struct MomentChange {
   // Changed themselves, or a block of theirs that has an owner did.
   std::map<InodeNumber, Inode> inodes;
 
-  // `changed`: of the volume. kInvalidArgument: other numbers of blocks, inodes or groups, or other
-  // places of them: no comparison. Others: as the past says.
+  // `changed`: of the volume. kInvalidArgument: no comparison
+  // (ExtContext::is_comparable_with()). Others: as the past says.
   [[nodiscard]] static Result<MomentChange> find(const ExtContext& then, const ExtContext& now,
                                                  const Baseline& known,
                                                  std::span<const BlockRange> changed);

@@ -1,6 +1,7 @@
-// A file system with bytes that somebody has changed: a census of it. The input is of changes, each
-// of three bytes of where (little endian, within the image) and one that is put there. And the same
-// input as a trace of writes, and as a block of a directory.
+// A file system with bytes that somebody has changed: a census of it, and a check by what has
+// changed, which have to agree. The input is of changes, each of three bytes of where (little
+// endian, within the image) and one that is put there. And the same input as a trace of writes, as
+// a block of a directory, and as a baseline.
 #include <unistd.h>
 
 #include <cstddef>
@@ -11,8 +12,10 @@
 #include <iterator>
 #include <string>
 
+#include "ifsck/baseline_file.h"
 #include "ifsck/census.h"
 #include "ifsck/directory_block.h"
+#include "ifsck/recheck.h"
 #include "ifsck/write_trace.h"
 #include "proto/bytes.h"
 #include "proto/check.h"
@@ -80,7 +83,27 @@ ImagePast& past() {
   return one;
 }
 
+// The image as it was, and what is known of it.
+struct Sound {
+  Sound()
+      : view(past(), {0}, none),
+        volume(ExtVolume::open(view, {}).value()),
+        layout(ExtLayout::of(volume).value()),
+        context(volume, layout) {
+    const Census taken = Census::take(volume, layout, {.progress = {}, .keep = &known}).value();
+    CHECK(taken.findings_all == 0);
+  }
+
+  Overlay none;
+  View view;
+  ExtVolume volume;
+  ExtLayout layout;
+  ExtContext context;
+  Baseline known;
+};
+
 void census(std::span<const std::byte> input) {
+  static const Sound sound;
   Overlay overlay;
   View view(past(), {0}, overlay);
   for (; input.size() >= 4; input = input.subspan(4)) {
@@ -95,6 +118,16 @@ void census(std::span<const std::byte> input) {
   if (!taken) return;
   CHECK(taken->findings.size() <= 100 && taken->findings.size() <= taken->findings_all);
   for (const Finding& each : taken->findings) CHECK(!describe(each).empty());
+
+  std::vector<BlockRange> changed;
+  overlay.for_each([&](Lbn lbn, const Overlay::Block&) { changed.push_back({lbn, {1}}); });
+  const ExtContext now(*volume, *layout);
+  const auto checked =
+      Recheck::run(sound.context, now, sound.known, changed, {.findings_max = 100});
+  if (!checked) return;
+  CHECK(checked->findings.size() <= 100);
+  CHECK((checked->findings_all == 0) == (taken->findings_all == 0));
+  CHECK(checked->sound() == taken->sound());
 }
 
 void trace(std::span<const std::byte> input) {
@@ -121,5 +154,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   census(input);
   trace(input);
   directory(input);
+  if (const auto kept = parse_baseline(input))
+    CHECK(parse_baseline(pack_baseline(*kept)).value() == *kept);
   return 0;
 }

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <tuple>
+
 #include "tests/ifsck/made_moment.h"
 #include "tests/ifsck/made_volume.h"
 
@@ -62,6 +64,25 @@ TEST(MomentChange, AnotherFileSystemIsNotCompared) {
   const auto change = MomentChange::find(*then.context, *now.context, known, {});
   ASSERT_FALSE(change.has_value());
   EXPECT_EQ(change.error().code, ErrorCode::kInvalidArgument);
+}
+
+TEST(MomentChange, ASuperblockThatChangesWhatIsRightIsNotCompared) {
+  MadeVolume made("-t ext2 -b 1024");
+  MadeMoment then(*made.past);
+  Baseline known;
+  (void)then.census(&known);
+  for (const auto& [offset, value, comparable] :
+       {std::tuple{84u, 47u, false},               // the first inode that is not reserved
+        std::tuple{96u, 0x6u, true},               // needs recovery
+        std::tuple{96u, 0x42u, false},             // extents
+        std::tuple{100u, 0x1u, true},              // no large files
+        std::tuple{44u, 1'790'000'000u, true}}) {  // mounted
+    MadeMoment now(*made.past);
+    now.put<std::uint32_t>(1024 + offset, value);
+    now.open();
+    const auto change = MomentChange::find(*then.context, *now.context, known, now.changed());
+    EXPECT_EQ(change.has_value(), comparable) << offset;
+  }
 }
 
 TEST(MomentChange, InodesThatWereNeverUsedHaveNoBytes) {
