@@ -11,6 +11,8 @@
 #include "ifsck/draft.h"
 #include "ifsck/ext_layout.h"
 #include "ifsck/ext_volume.h"
+#include "ifsck/fast_commit.h"
+#include "ifsck/fast_replay.h"
 #include "ifsck/journal_block.h"
 #include "ifsck/journal_file.h"
 #include "ifsck/journal_log.h"
@@ -21,7 +23,8 @@ namespace mariner::ifsck {
 namespace {
 
 constexpr ByteRange kSuperblockPlace{1024, sizeof(ext2_super_block)};
-constexpr std::size_t kChunk = 1024;  // writes whose blocks are asked for at once
+constexpr std::size_t kChunk = 1024;     // writes whose blocks are asked for at once
+constexpr JournalBlock kFastChunk = 64;  // blocks of fast commits
 
 using SuperBytes = std::array<std::byte, sizeof(ext2_super_block)>;
 
@@ -68,6 +71,17 @@ std::vector<bool> find_last(const std::vector<JournalLog::Write>& writes) {
   return last;
 }
 
+void add_blocks(std::vector<Lbn>& blocks, const ByteRange& bytes) {
+  const BlockRange range = bytes.covering_blocks();
+  for (Lbn lbn = range.first; lbn < range.end(); lbn = lbn + BlockCount{1}) blocks.push_back(lbn);
+}
+
+Result<void> fetch_journal(const Place& place, JournalBlock from, JournalBlock end) {
+  std::vector<Lbn> blocks;
+  for (; from < end; ++from) add_blocks(blocks, place.file.bytes_of(from));
+  return place.view.prefetch(blocks);
+}
+
 class Writer {
  public:
   Writer(const Place& place, const JournalLog& log)
@@ -92,17 +106,12 @@ class Writer {
 
   Result<void> fetch(std::size_t from, std::size_t end) {
     std::vector<Lbn> blocks;
-    const auto add = [&](const ByteRange& bytes) {
-      const BlockRange range = bytes.covering_blocks();
-      for (Lbn lbn = range.first; lbn < range.end(); lbn = lbn + BlockCount{1}) {
-        blocks.push_back(lbn);
-      }
-    };
     for (std::size_t i = from; i < end; ++i) {
       const JournalLog::Write& each = log_.writes[i];
       if (const Result<void> good = check_target(place_, each); !good) return good;
-      if (is_read(i)) add(place_.file.bytes_of(each.from));
-      if (place_.layout.block_bytes() < kBlockBytes) add(place_.layout.bytes_of(each.to));
+      if (is_read(i)) add_blocks(blocks, place_.file.bytes_of(each.from));
+      if (place_.layout.block_bytes() < kBlockBytes)
+        add_blocks(blocks, place_.layout.bytes_of(each.to));
     }
     return place_.view.prefetch(blocks);
   }
@@ -167,6 +176,36 @@ Result<JournalSuperblock> read_superblock(View& view, const JournalFile& file,
   return JournalSuperblock::parse(bytes, file.block_bytes(), file.blocks());
 }
 
+// What was done since the last transaction, in the file system that the transactions have made.
+Result<void> replay_fast(const Place& place, std::uint32_t sequence, Replay& out) {
+  if (!place.super.has(JournalSuperblock::kFastCommit)) return {};
+  FastCommits commits(sequence);
+  std::vector<std::byte> bytes(place.file.block_bytes());
+  const JournalBlock first = place.super.fast_first();
+  for (JournalBlock at = first; at < place.super.blocks; ++at) {
+    if ((at - first) % kFastChunk == 0) {
+      const Result<void> fetched =
+          fetch_journal(place, at, std::min(at + kFastChunk, place.super.blocks));
+      if (!fetched) return fetched;
+    }
+    const auto read = place.view.read(place.file.bytes_of(at), bytes);
+    if (!read) return read;
+    const auto more = commits.add(bytes);
+    if (!more) return more.error();
+    if (!*more) break;
+  }
+  const std::vector<FastOperation> operations = commits.take_operations();
+  out.fast_commits = commits.commits();
+  out.fast_operations = operations.size();
+  out.cut = out.cut || commits.cut();
+  if (operations.empty()) return {};
+  const auto volume = ExtVolume::open(place.view, {.writable = true});
+  if (!volume) return volume.error();
+  const auto layout = ExtLayout::of(*volume);
+  if (!layout) return layout.error();
+  return replay_fast_commits(*volume, *layout, operations);
+}
+
 Result<Replay> replay(View& view) {
   Replay out{.needed = true};
   const auto volume = ExtVolume::open(view, {});
@@ -182,13 +221,16 @@ Result<Replay> replay(View& view) {
   if (super->start != 0) {
     const auto log = JournalLog::read(view, *file, *super);
     if (!log) return log.error();
-    const auto written = Writer({view, *layout, *file, *super}, *log).run();
+    const Place place{view, *layout, *file, *super};
+    const auto written = Writer(place, *log).run();
     if (!written) return written.error();
     out.transactions = log->transactions;
     out.blocks = *written;
     out.revoked = log->revoked;
     out.cut = log->cut;
     out.failed = out.failed || log->damaged;
+    const auto done = replay_fast(place, super->sequence + log->transactions, out);
+    if (!done) return done.error();
   }
   const auto next = super->sequence + static_cast<std::uint32_t>(out.transactions) + 1;
   empty_log(bytes, next);
