@@ -25,7 +25,6 @@ using Bytes = std::vector<std::byte>;
 constexpr std::uint64_t kDirectoryBlocksMax = 4u << 20;
 constexpr std::uint64_t kRangeBlocksMax = 16u << 20;
 
-constexpr std::size_t kModeAt = 0;
 constexpr std::size_t kSizeAt = 4;
 constexpr std::size_t kChangedAt = 12;
 constexpr std::size_t kDeletedAt = 20;
