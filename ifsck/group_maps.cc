@@ -23,6 +23,11 @@ std::uint32_t zeros(const std::vector<std::byte>& bytes, std::uint32_t bits) {
   return count;
 }
 
+// A bitmap was never written. (Only where groups have checksums there are such.)
+bool is_unwritten(ext2_filsys fs, GroupNumber group, std::uint16_t flag) {
+  return ext2fs_has_group_desc_csum(fs) && ext2fs_bg_flags_test(fs, group, flag);
+}
+
 void mark(ext2_filsys fs, FsBlock first, std::uint64_t count, bool in_use) {
   while (count > 0) {
     const auto some = static_cast<unsigned>(std::min(count, kRangeMax));
@@ -58,7 +63,7 @@ GroupNumber GroupMaps::group_of(FsBlock block) const { return ext2fs_group_of_bl
 // Of a group that was never written to: what has its place there.
 Result<GroupMaps::Bytes> GroupMaps::read_blocks(GroupNumber group) const {
   Bytes bytes(layout_.block_bytes());
-  if (!ext2fs_bg_flags_test(fs_, group, EXT2_BG_BLOCK_UNINIT)) {
+  if (!is_unwritten(fs_, group, EXT2_BG_BLOCK_UNINIT)) {
     const auto read =
         volume_.view().read(layout_.bytes_of(ext2fs_block_bitmap_loc(fs_, group)), bytes);
     if (!read) return read.error();
@@ -73,7 +78,7 @@ Result<GroupMaps::Bytes> GroupMaps::read_blocks(GroupNumber group) const {
 
 Result<GroupMaps::Bytes> GroupMaps::read_inodes(GroupNumber group) const {
   Bytes bytes(layout_.block_bytes());
-  if (ext2fs_bg_flags_test(fs_, group, EXT2_BG_INODE_UNINIT)) return bytes;
+  if (is_unwritten(fs_, group, EXT2_BG_INODE_UNINIT)) return bytes;
   const auto read =
       volume_.view().read(layout_.bytes_of(ext2fs_inode_bitmap_loc(fs_, group)), bytes);
   if (!read) return read.error();
