@@ -150,6 +150,35 @@ INSTANTIATE_TEST_SUITE_P(Kernel, FastReplayTest,
                            return name;
                          });
 
+// The log comes round before the blocks of fast commits, and not behind them.
+TEST(FastReplayRingTest, IsAsTheKernelHasIt) {
+  logging::test::TemporaryDirectory folder;
+  JournalTwin twin(JournalImage::of("-t ext4 -b 1024 -J size=4 -O fast_commit,^metadata_csum"));
+  constexpr JournalBlock kFast = 256;
+  constexpr JournalBlock kBlocks = 4096 + 16;  // as mke2fs has made it
+  MadeJournal journal(
+      *twin.view,
+      {.incompatible = Super::kFastCommit, .start = kBlocks - kFast - 4, .fast_blocks = kFast});
+  ASSERT_EQ(journal.super().log_end, kBlocks - kFast);
+  for (int i = 0; i < 4; ++i) {
+    journal.write(static_cast<FsBlock>(11'000 + i), std::vector<std::byte>(1024, std::byte{7}));
+    journal.commit(1);
+  }
+  ASSERT_LT(journal.next(), 100u);
+  const std::string theirs = twin.write("theirs");
+  const auto done = replay_journal(*twin.view);
+  ASSERT_TRUE(done.has_value()) << done.error().message;
+  EXPECT_EQ(done->transactions, 4u);
+  if (shell("mkdir " + folder.file("at") + "; mount -o loop " + theirs + " " + folder.file("at")) !=
+      0) {
+    GTEST_SKIP() << "ext4 cannot be mounted here";
+  }
+  ASSERT_EQ(shell("umount " + folder.file("at")), 0);
+  const std::string kernel = bytes_of_file(theirs).substr(11'000 * 1024, 5 * 1024);
+  EXPECT_EQ(kernel, bytes_of_file(twin.write("ours")).substr(11'000 * 1024, 5 * 1024));
+  EXPECT_EQ(kernel.substr(0, 4096), std::string(4096, '\7'));
+}
+
 // Operations that no kernel has written, with the right checksum.
 class HostileFastReplayTest : public ::testing::Test {
  protected:
