@@ -1,9 +1,11 @@
 // A file system with bytes that somebody has changed: a census of it, and a check by what has
 // changed, which have to agree. The input is of changes, each of three bytes of where (little
-// endian, within the image) and one that is put there. And the same input as a trace of writes, as
-// a block of a directory, and as a baseline.
+// endian, within the image) and one that is put there. And the same input as changes of a journal
+// that is then replayed, as its fast commits, as a trace of writes, as a block of a directory, and
+// as a baseline.
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -11,10 +13,16 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <vector>
 
 #include "ifsck/baseline_file.h"
 #include "ifsck/census.h"
 #include "ifsck/directory_block.h"
+#include "ifsck/ext_checksum.h"
+#include "ifsck/fast_commit.h"
+#include "ifsck/fast_replay.h"
+#include "ifsck/journal.h"
+#include "ifsck/journal_file.h"
 #include "ifsck/recheck.h"
 #include "ifsck/write_trace.h"
 #include "proto/bytes.h"
@@ -26,9 +34,21 @@ using namespace mariner::ifsck;
 namespace {
 
 constexpr std::uint64_t kImageBytes = 512 << 10;
+constexpr std::uint64_t kJournaledBytes = 8 << 20;
+
+struct Kind {
+  std::uint64_t bytes;
+  const char* options;   // of mke2fs
+  const char* commands;  // of debugfs
+};
+constexpr Kind kPlain = {kImageBytes, "-O ^has_journal,^metadata_csum", ""};
+// Its journal has transactions to be replayed.
+constexpr Kind kJournaled = {kJournaledBytes, "-O ^metadata_csum,^64bit -J size=2",
+                             "jo\njw -b 5000,5001,5002 IMAGE\njw -r 5001 IMAGE\n"
+                             "jw -b 5000,5003 IMAGE\njc\n"};
 
 // The image as mke2fs has made it of a few files; it is in memory from then on.
-std::string make_image() {
+std::string make_image(const Kind& kind) {
   const std::filesystem::path folder =
       std::filesystem::temp_directory_path() / ("mariner-ifsck-fuzzer-" + std::to_string(getpid()));
   std::filesystem::create_directories(folder / "tree/one/two/three");
@@ -38,14 +58,20 @@ std::string make_image() {
   }
   std::filesystem::create_hard_link(folder / "tree/one/file 9", folder / "tree/linked");
   const std::string image = folder / "image";
+  const std::string commands = folder / "commands";
+  std::string text = kind.commands;
+  for (auto at = text.find("IMAGE"); at != std::string::npos; at = text.find("IMAGE", at)) {
+    text.replace(at, 5, image);
+  }
+  std::ofstream(commands) << text;
   const std::string command =
-      "PATH=$PATH:/sbin:/usr/sbin; truncate -s 512K " + image +
-      " && mke2fs -q -t ext4 -O ^has_journal,^metadata_csum -b 1024 -N 64 -d " +
-      (folder / "tree").string() + " " + image + " >/dev/null 2>&1";
+      "PATH=$PATH:/sbin:/usr/sbin; { truncate -s " + std::to_string(kind.bytes) + " " + image +
+      " && mke2fs -q -t ext4 " + kind.options + " -b 1024 -N 64 -d " + (folder / "tree").string() +
+      " " + image + " && debugfs -w -f " + commands + " " + image + "; } >/dev/null 2>&1";
   CHECK_MSG(std::system(command.c_str()) == 0, "mke2fs (e2fsprogs) is needed");
   std::ifstream in(image, std::ios::binary);
   std::string bytes{std::istreambuf_iterator<char>(in), {}};
-  CHECK(bytes.size() == kImageBytes);
+  CHECK(bytes.size() == kind.bytes);
   std::filesystem::remove_all(folder);
   return bytes;
 }
@@ -79,7 +105,11 @@ class ImagePast final : public Past {
 };
 
 ImagePast& past() {
-  static ImagePast one(make_image());
+  static ImagePast one(make_image(kPlain));
+  return one;
+}
+ImagePast& journaled() {
+  static ImagePast one(make_image(kJournaled));
   return one;
 }
 
@@ -130,6 +160,60 @@ void census(std::span<const std::byte> input) {
   CHECK(checked->sound() == taken->sound());
 }
 
+// Where the blocks of its journal are.
+const JournalFile& journal_file() {
+  static const JournalFile one = [] {
+    Overlay overlay;
+    View view(journaled(), {0}, overlay);
+    const ExtVolume volume = ExtVolume::open(view, {}).value();
+    return JournalFile::open(volume, ExtLayout::of(volume).value()).value();
+  }();
+  return one;
+}
+
+// Within the first blocks of the journal, or with the highest bit of where anywhere.
+void journal(std::span<const std::byte> input) {
+  Overlay overlay;
+  View view(journaled(), {0}, overlay);
+  for (; input.size() >= 4; input = input.subspan(4)) {
+    const std::uint32_t place = load_le<std::uint32_t>(input.data()) & 0xffffff;
+    std::uint64_t offset = (place & 0x7fffff) % kJournaledBytes;
+    if ((place & 0x800000) == 0) {
+      offset = journal_file().bytes_of(place >> 10 & 15).offset + (place & 1023);
+    }
+    CHECK(view.write({offset, 1}, input.subspan(3, 1)).has_value());
+  }
+  const std::size_t before = overlay.size();
+  const auto done = replay_journal(view);
+  CHECK(done || overlay.size() == before);
+  if (done && done->needed) CHECK(!replay_journal(view)->needed);
+}
+
+// The input as one fast commit, with the right checksum.
+void fast_commit(std::span<const std::byte> input) {
+  constexpr std::size_t kBlock = 1024;
+  constexpr std::size_t kHeadBytes = 12;
+  constexpr std::size_t kTailBytes = 12;
+  std::vector<std::byte> block(kBlock);
+  store_le<std::uint16_t>(block.data(), 9);
+  store_le<std::uint16_t>(block.data() + 2, 8);
+  const std::size_t size = std::min(input.size(), kBlock - kHeadBytes - kTailBytes);
+  std::ranges::copy(input.first(size), block.begin() + kHeadBytes);
+  std::byte* const tail = block.data() + kHeadBytes + size;
+  store_le<std::uint16_t>(tail, 8);
+  store_le<std::uint16_t>(tail + 2, 8);
+  store_le<std::uint32_t>(tail + 8, ext_crc(0, std::span(block).first(kHeadBytes + size + 8)));
+  FastCommits commits(0);
+  if (const auto more = commits.add(block); !more) return;
+  const auto operations = commits.take_operations();
+  if (operations.empty()) return;
+  Overlay overlay;
+  View view(journaled(), {0}, overlay);
+  const ExtVolume volume = ExtVolume::open(view, {.writable = true}).value();
+  const ExtLayout layout = ExtLayout::of(volume).value();
+  (void)replay_fast_commits(volume, layout, operations);
+}
+
 void trace(std::span<const std::byte> input) {
   (void)parse_trace_head(input);
   if (input.size() < kTraceRecordBytes) return;
@@ -152,6 +236,8 @@ void directory(std::span<const std::byte> input) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto input = std::as_bytes(std::span(data, size));
   census(input);
+  journal(input);
+  fast_commit(input);
   trace(input);
   directory(input);
   if (const auto kept = parse_baseline(input))
