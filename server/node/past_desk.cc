@@ -80,6 +80,7 @@ api::Past PastDesk::to_api(const Reading& reading, std::uint64_t size_bytes,
   api::Past out;
   out.set_id(reading.id);
   out.set_volume(reading.volume_name);
+  out.set_volume_id(reading.volume.value);
   out.set_size_bytes(size_bytes);
   *out.mutable_from() = node::to_api(reading.from);
   *out.mutable_newest() = node::to_api(newest);

@@ -13,6 +13,7 @@ class FakePast final : public PastSource {
  public:
   std::vector<std::string> asked;
   std::optional<Error> error;
+  std::vector<std::string> lost;  // ids of readings that have ended
 
   api::Past past;
   api::Moment moment_answer;
@@ -66,6 +67,12 @@ class FakePast final : public PastSource {
   }
   template <typename T>
   void reply(std::string what, T value, Answer<T> done) {
+    for (const std::string& id : lost) {
+      if (what.ends_with(" " + id)) {
+        asked.push_back(std::move(what));
+        return done(Error{ErrorCode::kNotFound, "it has ended"});
+      }
+    }
     asked.push_back(std::move(what));
     if (error) return done(*error);
     done(std::move(value));

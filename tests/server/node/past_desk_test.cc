@@ -142,6 +142,7 @@ TEST_F(PastDeskTest, AReadingSaysWhatThereIs) {
   const Result<api::Past> past = open();
   ASSERT_TRUE(past) << to_string(past.error());
   EXPECT_EQ(past->volume(), "db1");
+  EXPECT_EQ(past->volume_id(), 7u);
   EXPECT_EQ(past->size_bytes(), kBlocks * kBlockBytes);
   EXPECT_EQ(past->from().sequence(), 0u);
   EXPECT_EQ(past->newest().sequence(), 3u);
