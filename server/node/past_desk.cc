@@ -247,7 +247,7 @@ void PastDesk::blocks(const std::string& id, std::vector<admin::BlockQuestion> q
   if (!asked) return done(asked.error());
   std::vector<volume::HistoryReader::Question> wanted;
   wanted.reserve(questions.size());
-  SequenceNumber checked{UINT64_MAX};
+  std::optional<SequenceNumber> checked;
   for (const admin::BlockQuestion& each : questions) {
     Result<void> good = check(*asked, each.block);
     if (good && each.at != checked) good = check(*asked, each.at);

@@ -240,6 +240,7 @@ TEST_F(PastDeskTest, QuestionsWithoutSenseAreRefused) {
   EXPECT_EQ(text(id, Questions{{{UINT64_MAX}, {2}}}), "invalid-argument");
   EXPECT_EQ(text(id, Questions{{{0}, {1}}}), "outside-window") << "not kept by this reading";
   EXPECT_EQ(text(id, Questions{{{0}, {2}}, {{0}, {4}}}), "outside-window") << "not yet";
+  EXPECT_EQ(text(id, Questions{{{0}, {UINT64_MAX}}}), "outside-window");
   EXPECT_EQ(text(std::string("17"), Questions{{{0}, {2}}}), "not-found");
   EXPECT_EQ(changed(id, 1, 3).error().code, ErrorCode::kOutsideWindow);
   EXPECT_EQ(changed(id, 2, 4).error().code, ErrorCode::kOutsideWindow);
