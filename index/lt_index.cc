@@ -223,21 +223,24 @@ std::vector<RunVersion> LtIndex::all(BlockReader& reader, BlockRange range, Mome
   return out;
 }
 
-std::vector<RunVersion> LtIndex::versions(BlockReader& reader, Lbn block, Moments moments) const {
+std::vector<RunVersion> LtIndex::versions(BlockReader& reader, Lbn block, Moments moments,
+                                          std::size_t most) const {
   std::vector<RunVersion> out;
-  if (moments.at <= moments.after) return out;
+  if (moments.at <= moments.after || most == 0) return out;
   for (unsigned level = 0; level < kRunLevels; ++level) {
     if (level > kSegmentLevel && (large_levels_ >> level & 1) == 0) continue;
     const AlignedRun run = AlignedRun::containing(block.value, level);
     const std::uint64_t skipped = (block - run.blocks().first).value;
+    std::size_t of_level = 0;
     tree_.walk(
         reader, {{run.key(), moments.after.value + 1}, {run.key(), moments.at.value}},
         [&](IndexKey key, BTree::Value value) {
           out.push_back({{block, {1}}, {key.low}, unpack_placed_run(value).advanced(skipped)});
-          return true;
+          return ++of_level < most;
         });
   }
   std::ranges::sort(out, {}, &RunVersion::sequence);
+  if (out.size() > most) out.resize(most);
   return out;
 }
 

@@ -99,10 +99,10 @@ class LtIndex {
   // computation.
   [[nodiscard]] std::vector<RunVersion> newest(BlockReader& reader, BlockRange range,
                                                Moments moments) const;
-  // All versions of `block` within the moments, by sequence number; their ranges are the block. A
-  // computation.
-  [[nodiscard]] std::vector<RunVersion> versions(BlockReader& reader, Lbn block,
-                                                 Moments moments) const;
+  // The versions of `block` within the moments, by sequence number, the first `most` of them; their
+  // ranges are the block. A computation.
+  [[nodiscard]] std::vector<RunVersion> versions(BlockReader& reader, Lbn block, Moments moments,
+                                                 std::size_t most = SIZE_MAX) const;
 
   // All versions of blocks of `range` within the moments, by sequence number, each of one run's
   // part of it. A computation; for indexes of few versions.

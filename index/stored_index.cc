@@ -18,6 +18,8 @@ using logging::RecordType;
 // How much of the base is put together in one go.
 constexpr std::uint64_t kBasePartBlocks = 4096;
 constexpr std::size_t kInsertedMax = 64;
+// For each a block is located twice.
+constexpr std::size_t kRollbacksAtOnce = 64;
 
 FunctionId function_of(VolumeId volume, std::uint32_t which) {
   return {volume.value * StoredIndex::kFunctions + which};
@@ -133,6 +135,11 @@ std::vector<LocatedRun> VersionLookup::locate(BlockRange range, SequenceNumber a
 std::vector<SequenceNumber> VersionLookup::versions(Lbn block, SequenceNumber from,
                                                     SequenceNumber to) const {
   return index_.versions(reader_, block, from, to);
+}
+
+VersionLookup::Changes VersionLookup::changes(Lbn block, SequenceNumber from, SequenceNumber to,
+                                              std::size_t most) const {
+  return index_.changes(reader_, block, from, to, most);
 }
 
 void StoredIndex::consult(UniqueFunction<void(const VersionLookup&)> compute,
@@ -345,6 +352,49 @@ std::vector<SequenceNumber> StoredIndex::versions(BlockReader& reader, Lbn block
   for (const RunVersion& version : lt_->versions(reader, block, {after, to})) {
     out.push_back(version.sequence);
   }
+  return out;
+}
+
+bool StoredIndex::is_changed_by(BlockReader& reader, const Rollback& rollback, Lbn block) const {
+  const BlockRange range{block, {1}};
+  const LocatedRun before = locate(reader, range, {rollback.sequence.value - 1}).front();
+  const LocatedRun after = locate(reader, range, rollback.sequence).front();
+  return before.source != after.source || before.sequence != after.sequence ||
+         before.location != after.location;
+}
+
+VersionLookup::Changes StoredIndex::changes(BlockReader& reader, Lbn block, SequenceNumber from,
+                                            SequenceNumber to, std::size_t most) const {
+  VersionLookup::Changes out{{}, to};
+  const SequenceNumber after{std::max(from.value, writes_given_up_.value())};
+  std::vector<SequenceNumber> numbers;
+  for (const RunVersion& version : lt_->versions(reader, block, {after, to}, most)) {
+    numbers.push_back(version.sequence);
+  }
+  if (numbers.size() == most && most > 0) out.through = numbers.back();
+  std::size_t looked_at = 0;
+  for (auto each = std::ranges::upper_bound(rollbacks_, after, {}, &Rollback::sequence);
+       each != rollbacks_.end() && each->sequence <= out.through; ++each) {
+    if (++looked_at > kRollbacksAtOnce) {
+      out.through = {each->sequence.value - 1};
+      break;
+    }
+    if (is_changed_by(reader, *each, block)) numbers.push_back(each->sequence);
+  }
+  std::erase_if(numbers, [&](SequenceNumber each) { return each > out.through; });
+  std::ranges::sort(numbers);
+  if (numbers.size() > most) {
+    numbers.resize(most);
+    out.through = numbers.empty() ? after : numbers.back();
+  }
+  std::vector<KeyRange> keys;
+  for (const SequenceNumber number : numbers) {
+    keys.push_back({{number.value, 0}, {number.value, UINT64_MAX}});
+    out.list.push_back({number, {}});
+  }
+  tl_tree_->find_last_each(reader, keys, [&](std::size_t i, IndexKey key, BTree::Value) {
+    out.list[i].time = {key.low};
+  });
   return out;
 }
 

@@ -45,6 +45,14 @@ class VersionLookup {
   // The sequence numbers of the writes that changed `block` in (from, to], in order.
   [[nodiscard]] std::vector<SequenceNumber> versions(Lbn block, SequenceNumber from,
                                                      SequenceNumber to) const;
+  // What changed `block` in (from, to], in order: writes, and rollbacks that gave it other
+  // contents.
+  struct Changes {
+    std::vector<IndexMoment> list;  // the first ones, `most` of them at most
+    SequenceNumber through;         // none is missing up to here
+  };
+  [[nodiscard]] Changes changes(Lbn block, SequenceNumber from, SequenceNumber to,
+                                std::size_t most) const;
   // The index, for what it knows without looking.
   [[nodiscard]] const StoredIndex& index() const { return index_; }
 
@@ -159,6 +167,9 @@ class StoredIndex {
                                                SequenceNumber at) const;
   [[nodiscard]] std::vector<SequenceNumber> versions(BlockReader& reader, Lbn block,
                                                      SequenceNumber from, SequenceNumber to) const;
+  [[nodiscard]] VersionLookup::Changes changes(BlockReader& reader, Lbn block, SequenceNumber from,
+                                               SequenceNumber to, std::size_t most) const;
+  [[nodiscard]] bool is_changed_by(BlockReader& reader, const Rollback& rollback, Lbn block) const;
   void insert_one(const logging::Record& record, const logging::LogLocation& location);
   void remember_rollback(const logging::Record& record);
   void raw(BlockReader& reader, BlockRange range, SequenceNumber at,

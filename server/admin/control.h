@@ -8,11 +8,9 @@
 #include "proto/admin.pb.h"
 #include "proto/error.h"
 #include "proto/unique_function.h"
+#include "server/admin/past_source.h"
 
 namespace mariner::admin {
-
-template <typename T>
-using Answer = UniqueFunction<void(Result<T>)>;
 
 class Control {
  public:
@@ -52,6 +50,7 @@ class Control {
   // Nodes and replicas, as this node knows them. kInvalidArgument from a standalone server.
   virtual void cluster_status(Answer<api::ClusterStatus> done) = 0;
   virtual void doctor(Answer<api::DoctorAnswer> done) = 0;
+  [[nodiscard]] virtual PastSource& past() = 0;
 };
 
 }  // namespace mariner::admin

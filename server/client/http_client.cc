@@ -10,6 +10,8 @@
 #include <boost/beast/http/read.hpp>
 #include <boost/beast/http/string_body.hpp>
 #include <boost/beast/http/write.hpp>
+#include <cerrno>
+#include <cstring>
 
 namespace mariner::client {
 namespace {
@@ -18,21 +20,8 @@ namespace http = boost::beast::http;
 using boost::beast::error_code;
 using Unix = boost::asio::local::stream_protocol;
 
-Error connect_error(const std::string& path, const error_code& error) {
-  using boost::system::errc::errc_t;
-  if (error == errc_t::no_such_file_or_directory || error == errc_t::connection_refused) {
-    return Error{ErrorCode::kUnavailable,
-                 fmt::format("marinerd is not running, or its admin socket is not {}: see "
-                             "systemctl status marinerd, "
-                             "mariner doctor, or give --socket",
-                             path)};
-  }
-  if (error == errc_t::permission_denied) {
-    return Error{ErrorCode::kUnavailable,
-                 fmt::format("no permission to use {}: run this as root", path)};
-  }
-  return Error{ErrorCode::kUnavailable,
-               fmt::format("cannot connect to {}: {}", path, error.message())};
+Error cannot_connect(const std::string& path, const std::string& why) {
+  return Error{ErrorCode::kUnavailable, fmt::format("cannot connect to {}: {}", path, why)};
 }
 
 // The request, step by step; each step starts the next, and the io_context runs dry at the end.
@@ -50,13 +39,17 @@ class Exchange {
     request.set(http::field::host, "mariner");
     request.keep_alive(false);
     if (!call.body.empty()) {
-      request.set(http::field::content_type, "application/json");
+      request.set(http::field::content_type,
+                  boost::beast::string_view(call.content_type.data(), call.content_type.size()));
       request.body() = call.body;
     }
     request.prepare_payload();
 
     auto error = step([&](auto done) { stream_.async_connect(Unix::endpoint(path), done); });
-    if (error) return connect_error(path, error);
+    if (error && error.category() != boost::system::system_category()) {
+      return cannot_connect(path, error.message());
+    }
+    if (error) return connect_error(path, error.value());
     error = step([&](auto done) {
       http::async_write(stream_, request, [done](error_code code, std::size_t) { done(code); });
     });
@@ -115,6 +108,21 @@ class Exchange {
 };
 
 }  // namespace
+
+Error connect_error(const std::string& path, int error_number) {
+  if (error_number == ENOENT || error_number == ECONNREFUSED) {
+    return Error{ErrorCode::kUnavailable,
+                 fmt::format("marinerd is not running, or its admin socket is not {}: see "
+                             "systemctl status marinerd, "
+                             "mariner doctor, or give --socket",
+                             path)};
+  }
+  if (error_number == EACCES) {
+    return Error{ErrorCode::kUnavailable,
+                 fmt::format("no permission to use {}: run this as root", path)};
+  }
+  return cannot_connect(path, std::strerror(error_number));
+}
 
 Result<HttpAnswer> http_call(const std::string& path, const HttpCall& call,
                              std::chrono::seconds timeout,

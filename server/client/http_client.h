@@ -14,6 +14,7 @@ struct HttpCall {
   std::string_view method;  // "GET"
   std::string target;       // path and query, percent-encoded
   std::string body;
+  std::string_view content_type = "application/json";  // of a body that is not empty
 };
 
 struct HttpAnswer {
@@ -29,5 +30,8 @@ inline constexpr std::size_t kAnswerBytesMax = 256u << 20;
 [[nodiscard]] Result<HttpAnswer> http_call(const std::string& path, const HttpCall& call,
                                            std::chrono::seconds timeout,
                                            const std::function<void(std::string_view)>& on_line);
+
+// Why the daemon is not reached at the socket `path`: connect() failed with this errno.
+[[nodiscard]] Error connect_error(const std::string& path, int error_number);
 
 }  // namespace mariner::client

@@ -18,6 +18,9 @@ class AwayHistory : public volume::History {
                volume::Done done) override {
     done(away());
   }
+  void versions(std::vector<Since> /*blocks*/, SequenceNumber /*to*/, VersionsDone done) override {
+    done(away());
+  }
   void hold(SequenceNumber /*at*/, HoldDone done) override { done(away()); }
   void log_before_image(BlockRange /*range*/, PayloadSlice /*bytes*/, volume::Done done) override {
     done(away());

@@ -278,6 +278,21 @@ void HistorySession::look(History& history, const HistoryQuestion& question,
   });
 }
 
+void HistorySession::look(History& history, const HistoryQuestion& question,
+                          const VersionsQuestion& what) {
+  history.versions(what.blocks, what.to,
+                   [this, alive = alive_, volume = question.volume,
+                    id = question.id](Result<History::Versions> found) {
+                     if (!*alive) return;
+                     if (found) {
+                       answer(volume, id, VersionsAnswer{*std::move(found)});
+                     } else {
+                       answer(volume, id, FailureAnswer{found.error()});
+                     }
+                     ended(0);
+                   });
+}
+
 void HistorySession::answer(VolumeId volume, std::uint64_t id, decltype(HistoryAnswer::what) what) {
   HistoryFrame frame = encode(HistoryAnswer{volume, id, std::move(what)});
   if (unsent_.empty() && parts_.send(frame)) return;

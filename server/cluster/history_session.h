@@ -70,6 +70,8 @@ class HistorySession {
             const BeforeImageQuestion& what);
   void look(volume::History& history, const HistoryQuestion& question, const MomentQuestion& what);
   void look(volume::History& history, const HistoryQuestion& question, const SummaryQuestion& what);
+  void look(volume::History& history, const HistoryQuestion& question,
+            const VersionsQuestion& what);
   void answer(VolumeId volume, std::uint64_t id, decltype(HistoryAnswer::what) what);
   void ended(std::uint64_t bytes);
 

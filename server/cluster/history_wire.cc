@@ -99,6 +99,29 @@ void put(const SummaryQuestion& q, wire::HistoryQuestion& out, PayloadSlice& /*p
   to.set_writes_max(q.what.writes_max);
 }
 
+void put(const VersionsQuestion& q, wire::HistoryQuestion& out, PayloadSlice& /*payload*/) {
+  wire::HistoryQuestion::Versions& to = *out.mutable_versions();
+  for (const History::Since& each : q.blocks) {
+    to.add_blocks(each.block.value);
+    to.add_after(each.after.value);
+  }
+  to.set_to(q.to.value);
+}
+
+Result<VersionsQuestion> versions_of(const wire::HistoryQuestion::Versions& from) {
+  const auto count = static_cast<std::size_t>(from.blocks_size());
+  if (count == 0 || count > History::kSinceMax || from.after_size() != from.blocks_size()) {
+    return wrong("asks for the versions of " + std::to_string(count) + " blocks behind " +
+                 std::to_string(from.after_size()) + " moments: expected as many, 1 to " +
+                 std::to_string(History::kSinceMax));
+  }
+  VersionsQuestion out{{}, {from.to()}};
+  for (int i = 0; i < from.blocks_size(); ++i) {
+    out.blocks.push_back({{from.blocks(i)}, {from.after(i)}});
+  }
+  return out;
+}
+
 Result<SummaryQuestion> summary_of(const wire::HistoryQuestion::Summary& from) {
   if (from.to() < from.from()) return wrong("asks backwards");
   if (from.columns() > HistorySummary::kColumnsMax || from.writes_max() > kSummaryWritesMax) {
@@ -216,6 +239,12 @@ void put(const std::vector<HistorySummary::Write>& writes,
     one.set_target(write.target.value);
   }
 }
+void put_behind(const std::string& bytes, PayloadSlice& payload) {
+  if (bytes.empty()) return;
+  payload = {Payload::allocate(bytes.size()), 0, bytes.size()};
+  std::memcpy(payload.payload.data(), bytes.data(), bytes.size());
+}
+
 void put(const SummaryAnswer& a, wire::HistoryAnswer& out, PayloadSlice& payload) {
   out.mutable_summary();
   const HistorySummary& from = a.summary;
@@ -231,10 +260,36 @@ void put(const SummaryAnswer& a, wire::HistoryAnswer& out, PayloadSlice& payload
   put(from.list, *summary.mutable_list());
   put(from.rollbacks, *summary.mutable_rollbacks());
   summary.set_truncated(from.truncated);
-  const std::string bytes = summary.SerializeAsString();
-  if (bytes.empty()) return;
-  payload = {Payload::allocate(bytes.size()), 0, bytes.size()};
-  std::memcpy(payload.payload.data(), bytes.data(), bytes.size());
+  put_behind(summary.SerializeAsString(), payload);
+}
+
+void put(const VersionsAnswer& a, wire::HistoryAnswer& out, PayloadSlice& payload) {
+  out.mutable_versions();
+  wire::HistoryVersions versions;
+  for (const History::Version& each : a.versions.list) {
+    versions.add_blocks(each.block.value);
+    versions.add_sequences(each.at.sequence.value);
+    versions.add_times(each.at.time.ns);
+  }
+  versions.set_more(a.versions.more);
+  put_behind(versions.SerializeAsString(), payload);
+}
+
+Result<VersionsAnswer> versions_of(const Payload& payload) {
+  wire::HistoryVersions from;
+  const int count = from.ParseFromArray(payload.data(), static_cast<int>(payload.size()))
+                        ? from.blocks_size()
+                        : -1;
+  if (count < 0 || count != from.sequences_size() || count != from.times_size() ||
+      static_cast<std::size_t>(count) > History::kVersionsMax || (count == 0 && from.more())) {
+    return wrong("has versions that make no sense");
+  }
+  VersionsAnswer out;
+  out.versions.more = from.more();
+  for (int i = 0; i < count; ++i) {
+    out.versions.list.push_back({{from.blocks(i)}, {{from.sequences(i)}, {from.times(i)}}});
+  }
+  return out;
 }
 
 // False: there are too many, or one that no volume has.
@@ -398,6 +453,12 @@ Result<HistoryQuestion> decode_question(std::string_view header, Payload payload
       out.what = *summary;
       return out;
     }
+    case wire::HistoryQuestion::kVersions: {
+      Result<VersionsQuestion> versions = versions_of(from.versions());
+      if (!versions) return versions.error();
+      out.what = *std::move(versions);
+      return out;
+    }
     case wire::HistoryQuestion::BODY_NOT_SET: break;
   }
   return wrong("asks nothing that is understood here");
@@ -409,7 +470,8 @@ Result<HistoryAnswer> decode_answer(std::string_view header, Payload payload) {
     return wrong("cannot be read (" + std::to_string(header.size()) + " bytes)");
   }
   HistoryAnswer out{{from.volume()}, from.id(), {}};
-  if (!from.has_located() && !from.has_read() && !from.has_summary() && payload.size() != 0) {
+  if (!from.has_located() && !from.has_read() && !from.has_summary() && !from.has_versions() &&
+      payload.size() != 0) {
     return wrong("answers with " + std::to_string(payload.size()) + " bytes of blocks too many");
   }
   switch (from.body_case()) {
@@ -450,6 +512,12 @@ Result<HistoryAnswer> decode_answer(std::string_view header, Payload payload) {
       Result<SummaryAnswer> summary = summary_of(payload);
       if (!summary) return summary.error();
       out.what = *std::move(summary);
+      return out;
+    }
+    case wire::HistoryAnswer::kVersions: {
+      Result<VersionsAnswer> versions = versions_of(payload);
+      if (!versions) return versions.error();
+      out.what = *std::move(versions);
       return out;
     }
     case wire::HistoryAnswer::BODY_NOT_SET: break;

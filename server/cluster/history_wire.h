@@ -63,11 +63,16 @@ struct CurrentQuestion {
 struct SummaryQuestion {
   volume::HistorySummary::Question what;  // within kSummaryWritesMax
 };
+struct VersionsQuestion {
+  std::vector<volume::History::Since> blocks;  // 1 to kSinceMax
+  SequenceNumber to;
+};
 struct HistoryQuestion {
   VolumeId volume;
   std::uint64_t id = 0;
   std::variant<LocateQuestion, ReadQuestion, ChangedQuestion, HoldQuestion, ReleaseQuestion,
-               BeforeImageQuestion, MomentQuestion, SummaryQuestion, BaseQuestion, CurrentQuestion>
+               BeforeImageQuestion, MomentQuestion, SummaryQuestion, BaseQuestion, CurrentQuestion,
+               VersionsQuestion>
       what;
 };
 
@@ -93,11 +98,14 @@ struct MomentAnswer {
 struct SummaryAnswer {
   volume::HistorySummary summary;
 };
+struct VersionsAnswer {
+  volume::History::Versions versions;  // kVersionsMax at most
+};
 struct HistoryAnswer {
   VolumeId volume;
   std::uint64_t id = 0;
   std::variant<FailureAnswer, LocatedAnswer, ReadAnswer, ChangedAnswer, DoneAnswer, MomentAnswer,
-               SummaryAnswer>
+               SummaryAnswer, VersionsAnswer>
       what;
 };
 

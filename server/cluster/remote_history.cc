@@ -117,6 +117,8 @@ void RemoteHistory::fail(Pending& pending, const Error& error) {
     logging->done(error);
   } else if (auto* finding = std::get_if<Finding>(&pending)) {
     finding->done(error);
+  } else if (auto* listing = std::get_if<Listing>(&pending)) {
+    listing->done(error);
   } else {
     std::get<Summing>(pending).done(error);
   }
@@ -192,6 +194,13 @@ void RemoteHistory::changed(SequenceNumber from, SequenceNumber to, Portion port
   ask(ChangedQuestion{from, to}, Changing{std::move(portion), std::move(done)});
 }
 
+void RemoteHistory::versions(std::vector<Since> blocks, SequenceNumber to, VersionsDone done) {
+  if (blocks.empty()) return done(Versions{});
+  CHECK(blocks.size() <= kSinceMax);
+  VersionsQuestion question{blocks, to};
+  ask(std::move(question), Listing{std::move(blocks), to, std::move(done)});
+}
+
 void RemoteHistory::hold(SequenceNumber at, HoldDone done) {
   ask(HoldQuestion{at}, Holding{at, std::move(done)});
 }
@@ -247,6 +256,10 @@ Result<void> RemoteHistory::received(HistoryAnswer message) {
       summing->done(std::move(summary->summary));
       return {};
     }
+  } else if (auto* versions = std::get_if<VersionsAnswer>(&message.what)) {
+    if (auto* listing = std::get_if<Listing>(&pending)) {
+      result = answer(*listing, versions->versions);
+    }
   } else if (auto* logging = std::get_if<Logging>(&pending)) {
     logging->done({});
     return {};
@@ -285,6 +298,24 @@ Result<void> RemoteHistory::answer(Locating& pending, const LocatedAnswer& locat
     }
   }
   pending.done(std::move(out));
+  return {};
+}
+
+// Of one block after the other, as they were asked for, and each by number.
+Result<void> RemoteHistory::answer(Listing& pending, Versions& versions) {
+  auto since = pending.blocks.begin();
+  SequenceNumber last = since->after;
+  for (const Version& each : versions.list) {
+    while (since != pending.blocks.end() && since->block != each.block) {
+      if (++since != pending.blocks.end()) last = since->after;
+    }
+    if (since == pending.blocks.end() || each.at.sequence <= last ||
+        each.at.sequence > pending.to) {
+      return unasked("for versions that were not asked for");
+    }
+    last = each.at.sequence;
+  }
+  pending.done(std::move(versions));
   return {};
 }
 

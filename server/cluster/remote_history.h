@@ -47,6 +47,7 @@ class RemoteHistory final : public volume::History {
   void locate(std::vector<Lookup> lookups, LocateDone done) override;
   void read(BlockRange range, SequenceNumber at, std::span<std::byte> to, ReadDone done) override;
   void changed(SequenceNumber from, SequenceNumber to, Portion portion, volume::Done done) override;
+  void versions(std::vector<Since> blocks, SequenceNumber to, VersionsDone done) override;
   void hold(SequenceNumber at, HoldDone done) override;
   void log_before_image(BlockRange range, PayloadSlice bytes, volume::Done done) override;
   void moment(std::variant<VersionTime, SequenceNumber> asked, MomentDone done) override;
@@ -81,8 +82,13 @@ class RemoteHistory final : public volume::History {
   struct Summing {
     SummaryDone done;
   };
+  struct Listing {
+    std::vector<Since> blocks;
+    SequenceNumber to;
+    VersionsDone done;
+  };
   using Pending =
-      std::variant<Locating, ReadingPiece, Changing, Holding, Logging, Finding, Summing>;
+      std::variant<Locating, ReadingPiece, Changing, Holding, Logging, Finding, Summing, Listing>;
 
   void ask(decltype(HistoryQuestion::what) what, Pending pending);
   // In pieces, each of which `question` asks for.
@@ -96,6 +102,7 @@ class RemoteHistory final : public volume::History {
 
   Result<void> answer(Locating& pending, const LocatedAnswer& located);
   Result<void> answer(ReadingPiece& pending, ReadAnswer& read);
+  static Result<void> answer(Listing& pending, Versions& versions);
 
   const VolumeId volume_;
   Send send_;  // null: the logger is away

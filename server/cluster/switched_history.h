@@ -41,6 +41,9 @@ class SwitchedHistory final : public volume::History {
                volume::Done done) override {
     now().changed(from, to, std::move(portion), std::move(done));
   }
+  void versions(std::vector<Since> blocks, SequenceNumber to, VersionsDone done) override {
+    now().versions(std::move(blocks), to, std::move(done));
+  }
   void hold(SequenceNumber at, HoldDone done) override { now().hold(at, std::move(done)); }
   void log_before_image(BlockRange range, PayloadSlice bytes, volume::Done done) override {
     now().log_before_image(range, std::move(bytes), std::move(done));

@@ -358,6 +358,8 @@ void ClusterControl::volume_import(const api::ImportRequest& /*request*/,
                                    admin::Answer<api::Volume> done) {
   done(not_yet("importing a volume"));
 }
+admin::PastSource& ClusterControl::past() { return node_.past_->desk(); }
+
 void ClusterControl::history(const api::HistoryRequest& request, admin::Answer<api::History> done) {
   node_.past_->history(request, std::move(done));
 }

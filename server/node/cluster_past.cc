@@ -65,6 +65,26 @@ Result<MomentsOf> ClusterPast::find_moments(const std::string& name) const {
   return of;
 }
 
+Result<PastDesk::Volume> ClusterPast::find_past(const std::string& name) const {
+  Result<MomentsOf> moments = find_moments(name);
+  if (!moments) return moments.error();
+  ClusterVolume& volume = *parts_.volumes.find(name);
+  if (volume.storage == nullptr) {
+    return Error{ErrorCode::kUnavailable,
+                 name +
+                     " is not stored on this node, which serves it, and its past is read with an "
+                     "image: have one of its storage nodes serve it (`mariner node promote`)"};
+  }
+  const auto hold = [history = volume.history](SequenceNumber at, PastDesk::HoldDone done) {
+    history->hold(at, [done = std::move(done)](Result<volume::History::Hold> held) mutable {
+      if (!held) return done(held.error());
+      done(PastDesk::Hold{*std::move(held), nullptr});
+    });
+  };
+  return PastDesk::Volume{VolumeId{volume.meta.id()}, volume.meta.size_bytes(), *std::move(moments),
+                          &volume.storage->storage().past(), hold};
+}
+
 void ClusterPast::history(const api::HistoryRequest& request, admin::Answer<api::History> done) {
   const Result<MomentsOf> of = find_moments(request.name());
   if (!of) return done(of.error());

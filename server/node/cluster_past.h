@@ -19,6 +19,7 @@
 #include "server/node/history_answer.h"
 #include "server/node/log.h"
 #include "server/node/moments.h"
+#include "server/node/past_desk.h"
 #include "server/node/rollback_plan.h"
 
 namespace mariner::node {
@@ -44,7 +45,10 @@ class ClusterPast {
 
   // `keep`: how long a hold lasts behind what took its place in the shared store.
   ClusterPast(const Parts& parts, Hosts hosts, std::chrono::nanoseconds keep)
-      : parts_(parts), hosts_(std::move(hosts)), keep_(keep) {}
+      : parts_(parts),
+        hosts_(std::move(hosts)),
+        keep_(keep),
+        desk_(parts.executor, [this](const std::string& name) { return find_past(name); }) {}
   ClusterPast(const ClusterPast&) = delete;
   ClusterPast& operator=(const ClusterPast&) = delete;
 
@@ -57,6 +61,8 @@ class ClusterPast {
   void view_unexpose(const api::UnexposeRequest& request, admin::Answer<api::View> done);
   void rollback(const api::RollbackRequest& request, admin::Answer<api::RollbackAnswer> done);
 
+  [[nodiscard]] PastDesk& desk() { return desk_; }
+
   // Takes views away whose time to live is over.
   void tick();
 
@@ -67,6 +73,8 @@ class ClusterPast {
   // A volume that this node serves. kNotFound; kUnavailable, with who does.
   [[nodiscard]] Result<ClusterVolume*> find(const std::string& name) const;
   [[nodiscard]] Result<MomentsOf> find_moments(const std::string& name) const;
+  // kUnavailable: also when this node stores nothing of it.
+  [[nodiscard]] Result<PastDesk::Volume> find_past(const std::string& name) const;
   [[nodiscard]] Result<void> known(const std::string& name) const;
   // Keeps the moment until the logger knows of what `say` says in the shared store.
   void keep(const MomentsOf& of, SequenceNumber at,
@@ -91,6 +99,7 @@ class ClusterPast {
   const std::chrono::nanoseconds keep_;
   // Held by every question under way.
   const std::shared_ptr<const void> under_way_ = std::make_shared<int>();
+  PastDesk desk_;
 };
 
 }  // namespace mariner::node

@@ -13,6 +13,23 @@ Result<MomentsOf> NodeControl::find_moments(const std::string& name) {
   return moments_of(**served, *node_.store_);
 }
 
+NodeControl::NodeControl(Node& node)
+    : node_(node), past_(node.loop_, [this](const std::string& name) { return find_past(name); }) {}
+
+Result<PastDesk::Volume> NodeControl::find_past(const std::string& name) {
+  Result<ServedVolume*> served = find(name);
+  if (!served) return served.error();
+  Result<MomentsOf> moments = moments_of(**served, *node_.store_);
+  if (!moments) return moments.error();
+  const std::shared_ptr<volume::Volume>& of = (*served)->volume;
+  const auto hold = [of](SequenceNumber at, PastDesk::HoldDone done) {
+    const auto pin = of->pin(at);
+    if (!pin) return done(pin.error());
+    done(PastDesk::Hold{*pin, [kept = *pin] { return kept->holds(); }});
+  };
+  return PastDesk::Volume{of->id(), of->size_bytes(), *std::move(moments), &of->history(), hold};
+}
+
 void NodeControl::history(const api::HistoryRequest& request, admin::Answer<api::History> done) {
   const Result<MomentsOf> of = find_moments(request.name());
   if (!of) return done(of.error());

@@ -13,12 +13,13 @@
 #include "server/iscsi/session.h"
 #include "server/node/moments.h"
 #include "server/node/node.h"
+#include "server/node/past_desk.h"
 
 namespace mariner::node {
 
 class NodeControl final : public admin::Control {
  public:
-  explicit NodeControl(Node& node) : node_(node) {}
+  explicit NodeControl(Node& node);
 
   void status(admin::Answer<api::StatusAnswer> done) override;
   void volume_list(admin::Answer<api::VolumeList> done) override;
@@ -51,6 +52,7 @@ class NodeControl final : public admin::Control {
                     admin::Answer<api::Promotion> done) override;
   void cluster_status(admin::Answer<api::ClusterStatus> done) override;
   void doctor(admin::Answer<api::DoctorAnswer> done) override;
+  [[nodiscard]] PastDesk& past() override { return past_; }
 
  private:
   // A volume that serves. kNotFound, kUnavailable.
@@ -59,6 +61,7 @@ class NodeControl final : public admin::Control {
   [[nodiscard]] api::View to_api(const ServedView& view);
   [[nodiscard]] api::Session to_api(const iscsi::SessionInfo& session);
   [[nodiscard]] Result<MomentsOf> find_moments(const std::string& name);
+  [[nodiscard]] Result<PastDesk::Volume> find_past(const std::string& name);
 
   void apply_rollback(const api::RollbackRequest& request, const ResolvedMoment& target,
                       api::RollbackAnswer answer, admin::Answer<api::RollbackAnswer> done);
@@ -82,6 +85,7 @@ class NodeControl final : public admin::Control {
   [[nodiscard]] std::vector<iscsi::SessionInfo> sessions_of(const std::string& iqn) const;
 
   Node& node_;
+  PastDesk past_;
 };
 
 }  // namespace mariner::node

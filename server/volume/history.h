@@ -83,6 +83,24 @@ class History {
   using MomentDone = UniqueFunction<void(Result<Moment>)>;
   using SummaryDone = UniqueFunction<void(Result<HistorySummary>)>;
 
+  // A block, and the moment behind which it is asked about.
+  struct Since {
+    Lbn block;
+    SequenceNumber after;
+  };
+  // What changed a block: a write, or a rollback that gave it other contents.
+  struct Version {
+    Lbn block;
+    index::IndexMoment at;
+  };
+  struct Versions {
+    std::vector<Version> list;  // of one block after the other, as they were asked for; by number
+    bool more = false;          // what is behind the last one is another question
+  };
+  using VersionsDone = UniqueFunction<void(Result<Versions>)>;
+  static constexpr std::size_t kSinceMax = 2048;      // blocks of one question
+  static constexpr std::size_t kVersionsMax = 32768;  // in one answer
+
   virtual ~History() = default;
 
   // What each lookup's blocks held. The answer may end early, behind one block at least, so that it
@@ -97,6 +115,10 @@ class History {
   // The extents that may differ between the moments `from` and `to`: they come in portions, in any
   // order and overlapping, then `done`.
   virtual void changed(SequenceNumber from, SequenceNumber to, Portion portion, Done done) = 0;
+
+  // What changed these blocks, which ascend, up to `to`. kOutsideWindow when the history begins
+  // after one of the moments.
+  virtual void versions(std::vector<Since> blocks, SequenceNumber to, VersionsDone done) = 0;
 
   // Keeps the moment `at`. kOutsideWindow when the history begins after it.
   virtual void hold(SequenceNumber at, HoldDone done) = 0;

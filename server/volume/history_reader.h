@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "proto/error.h"
 #include "proto/units.h"
@@ -37,14 +38,32 @@ class HistoryReader {
   // `at`, which is settled.
   void read(BlockRange range, SequenceNumber at, std::span<std::byte> to, Done done);
 
+  // A block, and when.
+  struct Question {
+    Lbn block;
+    SequenceNumber at;  // settled
+  };
+  using EachDone = UniqueFunction<void(Result<std::vector<PayloadSlice>>)>;
+  // Base reads of one read_each() under way.
+  static constexpr std::size_t kBaseReadsMax = 32;
+  // The blocks one behind the other, in the order of the questions (1 to History::kBytesBlocksMax),
+  // in as few slices as they are. Nothing that the history has is copied.
+  void read_each(std::vector<Question> questions, EachDone done);
+
   [[nodiscard]] History& history() const { return history_; }
   [[nodiscard]] std::size_t in_flight() const { return in_flight_; }
 
  private:
   struct Operation;
+  struct Batch;
+  using BatchPtr = std::shared_ptr<Batch>;
   void ask(BlockRange range, std::span<std::byte> to, const std::shared_ptr<Operation>& operation);
   void read_base(BlockRange range, std::span<std::byte> to,
                  const std::shared_ptr<Operation>& operation);
+  void locate(const BatchPtr& batch);
+  void read_bases(const BatchPtr& batch);
+  void look_again(const BatchPtr& batch);
+  void finish(const BatchPtr& batch, const Result<void>& result);
   static void finished(const std::shared_ptr<Operation>& operation, const Result<void>& result);
 
   History& history_;

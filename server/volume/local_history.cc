@@ -235,13 +235,16 @@ void LocalHistory::read_elsewhere(const LocatedRun& run, std::span<std::byte> to
                        });
 }
 
+Result<void> LocalHistory::check_known(SequenceNumber from) const {
+  const SequenceNumber oldest = parts_.index.oldest().sequence;
+  if (from >= oldest) return {};
+  return Error{ErrorCode::kOutsideWindow, "what changed behind #" + std::to_string(from.value) +
+                                              " is no longer in the history, which begins at #" +
+                                              std::to_string(oldest.value)};
+}
+
 void LocalHistory::changed(SequenceNumber from, SequenceNumber to, Portion portion, Done done) {
-  if (from < parts_.index.oldest().sequence) {
-    return done(
-        Error{ErrorCode::kOutsideWindow, "what changed behind #" + std::to_string(from.value) +
-                                             " is no longer in the history, which begins at #" +
-                                             std::to_string(parts_.index.oldest().sequence.value)});
-  }
+  if (const Result<void> known = check_known(from); !known) return done(known.error());
   ++in_flight_;
   parts_.index.changed(from, to,
                        [this, portion = std::move(portion), done = std::move(done)](
@@ -251,6 +254,70 @@ void LocalHistory::changed(SequenceNumber from, SequenceNumber to, Portion porti
                          portion(*changed);
                          done({});
                        });
+}
+
+// One versions(), some blocks a turn.
+struct LocalHistory::Listing {
+  std::vector<Since> blocks;
+  SequenceNumber to;
+  VersionsDone done;
+  Versions out;
+  std::size_t next = 0;  // block
+  // What a look has found.
+  std::vector<Version> found;
+  std::size_t complete = 0;                        // blocks
+  std::optional<SequenceNumber> complete_through;  // of the one behind them
+
+  [[nodiscard]] bool full() const { return out.list.size() + found.size() >= kVersionsMax; }
+
+  void look(const index::VersionLookup& lookup) {
+    found.clear();
+    complete = 0;
+    complete_through.reset();
+    while (complete < kListedAtATime && next + complete < blocks.size() && !full()) {
+      const Since& since = blocks[next + complete];
+      const auto changes = lookup.changes(since.block, since.after, to,
+                                          kVersionsMax - out.list.size() - found.size());
+      for (const index::IndexMoment& each : changes.list) found.push_back({since.block, each});
+      if (changes.through < to) {
+        complete_through = changes.through;
+        return;
+      }
+      ++complete;
+    }
+  }
+  // False: that was all, or as much as one answer has.
+  bool take() {
+    out.list.insert(out.list.end(), found.begin(), found.end());
+    found.clear();
+    next += complete;
+    if (complete_through) blocks[next].after = *complete_through;
+    out.more = next < blocks.size();
+    return out.more && !full();
+  }
+};
+
+void LocalHistory::versions(std::vector<Since> blocks, SequenceNumber to, VersionsDone done) {
+  CHECK(blocks.size() <= kSinceMax);
+  for (const Since& each : blocks) {
+    if (const Result<void> known = check_known(each.after); !known) return done(known.error());
+  }
+  ++in_flight_;
+  list(std::make_shared<Listing>(
+      Listing{.blocks = std::move(blocks), .to = to, .done = std::move(done)}));
+}
+
+void LocalHistory::list(const std::shared_ptr<Listing>& listing) {
+  parts_.index.consult(
+      [listing](const index::VersionLookup& lookup) { listing->look(lookup); },
+      [this, listing](const Result<void>& looked) {
+        if (looked && listing->take()) {
+          return parts_.index.store().executor().post([this, listing] { list(listing); });
+        }
+        --in_flight_;
+        if (!looked) return listing->done(looked.error());
+        listing->done(std::move(listing->out));
+      });
 }
 
 void LocalHistory::hold(SequenceNumber at, HoldDone done) {

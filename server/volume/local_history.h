@@ -35,6 +35,8 @@ class LocalHistory final : public History {
   // The bytes of one question are read in so many pieces at a time: enough for a disk to work on
   // several, and few enough that who writes to it does not wait long behind them.
   static constexpr std::size_t kReadsAtATime = 8;
+  // Their versions are looked up in one turn.
+  static constexpr std::size_t kListedAtATime = 64;
 
   explicit LocalHistory(Parts parts) : parts_(parts) {}
   ~LocalHistory() override;  // nothing may be in flight
@@ -44,6 +46,7 @@ class LocalHistory final : public History {
   void locate(std::vector<Lookup> lookups, LocateDone done) override;
   void read(BlockRange range, SequenceNumber at, std::span<std::byte> to, ReadDone done) override;
   void changed(SequenceNumber from, SequenceNumber to, Portion portion, Done done) override;
+  void versions(std::vector<Since> blocks, SequenceNumber to, VersionsDone done) override;
   void hold(SequenceNumber at, HoldDone done) override;
   void log_before_image(BlockRange range, PayloadSlice bytes, Done done) override;
   void moment(std::variant<VersionTime, SequenceNumber> asked, MomentDone done) override;
@@ -66,6 +69,9 @@ class LocalHistory final : public History {
   struct Fetching;
   void append(const index::LocatedRun& run, std::vector<PastRun>& out) const;
   void fetch(const std::shared_ptr<Fetching>& fetching);
+  struct Listing;
+  void list(const std::shared_ptr<Listing>& listing);
+  [[nodiscard]] Result<void> check_known(SequenceNumber from) const;
 
   const Parts parts_;
   std::size_t in_flight_ = 0;

@@ -35,6 +35,22 @@ class SnapshotPins {
   Id last_ = 0;
 };
 
+// Keeps a moment as a snapshot does, for who reads it in another way.
+class SnapshotPin {
+ public:
+  SnapshotPin(SequenceNumber at, std::shared_ptr<SnapshotPins> pins)
+      : pins_(std::move(pins)), pin_(pins_->add(at)) {}
+  ~SnapshotPin() { pins_->remove(pin_); }
+  SnapshotPin(const SnapshotPin&) = delete;
+  SnapshotPin& operator=(const SnapshotPin&) = delete;
+  // False: it was dropped. What was read since may be of a later time.
+  [[nodiscard]] bool holds() const { return pins_->holds(pin_); }
+
+ private:
+  const std::shared_ptr<SnapshotPins> pins_;
+  const SnapshotPins::Id pin_;
+};
+
 class Snapshot final : public Layer {
  public:
   // The volume's layer of the moment; null when the volume is gone.

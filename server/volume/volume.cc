@@ -106,12 +106,20 @@ void Volume::grow(std::uint64_t size_bytes) {
   live().grow(size_bytes);
 }
 
-Result<std::shared_ptr<Layer>> Volume::open_snapshot(SequenceNumber at) {
+Result<void> Volume::check_kept(SequenceNumber at) const {
   if (closed_) return Error{ErrorCode::kUnavailable, "the volume is closed"};
-  if (at < index().oldest().sequence) {
-    return Error{ErrorCode::kOutsideWindow,
-                 "#" + std::to_string(at.value) + " is no longer in the history"};
-  }
+  if (at >= index().oldest().sequence) return {};
+  return Error{ErrorCode::kOutsideWindow,
+               "#" + std::to_string(at.value) + " is no longer in the history"};
+}
+
+Result<std::shared_ptr<const SnapshotPin>> Volume::pin(SequenceNumber at) {
+  if (const Result<void> kept = check_kept(at); !kept) return kept.error();
+  return std::make_shared<const SnapshotPin>(at, logged_.snapshots());
+}
+
+Result<std::shared_ptr<Layer>> Volume::open_snapshot(SequenceNumber at) {
+  if (const Result<void> kept = check_kept(at); !kept) return kept.error();
   return std::shared_ptr<Layer>(
       std::make_shared<Snapshot>(size_bytes_, at, logged_.snapshots(),
                                  [weak = weak_from_this(), at]() -> std::shared_ptr<Layer> {

@@ -98,6 +98,8 @@ class Volume final : public Reclaimable, public std::enable_shared_from_this<Vol
   // A layer of a settled moment that stays readable while it is held. kOutsideWindow when the
   // history begins after it; kUnavailable once the volume is closed. It does not keep the volume.
   Result<std::shared_ptr<Layer>> open_snapshot(SequenceNumber at);
+  // Keeps a settled moment as such a layer does; the same errors.
+  Result<std::shared_ptr<const SnapshotPin>> pin(SequenceNumber at);
   // Reclaimable
   [[nodiscard]] LoggedVolume& logged() override { return logged_; }
   [[nodiscard]] SequenceNumber settled() const override {
@@ -126,6 +128,7 @@ class Volume final : public Reclaimable, public std::enable_shared_from_this<Vol
 
  private:
   Storage::Events storage_events(const logging::LogWriter& writer);
+  [[nodiscard]] Result<void> check_kept(SequenceNumber at) const;
 
   const VolumeId id_;
   std::uint64_t size_bytes_;

@@ -4,6 +4,8 @@
 #include <boost/beast/http/chunk_encode.hpp>
 #include <boost/beast/http/read.hpp>
 #include <boost/beast/http/write.hpp>
+#include <sstream>
+#include <vector>
 
 namespace mariner::web {
 namespace {
@@ -102,11 +104,29 @@ void HttpConnection::write_response(HttpResponse response) {
   response_->set(http::field::cache_control, "no-store");
   if (!response.allow.empty()) response_->set(http::field::allow, response.allow);
   response_->keep_alive(keep_alive_);
-  response_->content_length(response.body.size());
+  std::uint64_t length = response.body.size();
+  for (const PayloadSlice& each : response.slices) length += each.length;
+  response_->content_length(length);
   if (!head_) response_->body() = std::move(response.body);
+  keeps_ = std::move(response.keeps);
   stream_.expires_after(service_->limits.write_timeout);
+  if (!head_ && !response.slices.empty()) return write_slices(std::move(response.slices));
   http::async_write(
       stream_, *response_,
+      [self = shared_from_this()](error_code error, std::size_t) { self->answered(error); });
+}
+
+void HttpConnection::write_slices(std::vector<PayloadSlice> slices) {
+  std::ostringstream head;
+  head << response_->base();
+  head_and_body_ = std::move(head).str() + response_->body();
+  slices_ = std::move(slices);
+  std::vector<boost::asio::const_buffer> buffers{boost::asio::buffer(head_and_body_)};
+  for (const PayloadSlice& each : slices_) {
+    buffers.emplace_back(each.bytes().data(), each.length);
+  }
+  boost::asio::async_write(
+      stream_, buffers,
       [self = shared_from_this()](error_code error, std::size_t) { self->answered(error); });
 }
 
@@ -167,6 +187,8 @@ void HttpConnection::end_stream() {
 
 void HttpConnection::answered(error_code error) {
   response_.reset();
+  slices_.clear();
+  keeps_.reset();
   if (error || !keep_alive_ || !service_->handler) return close();
   read_request();
 }

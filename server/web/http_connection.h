@@ -49,6 +49,7 @@ class HttpConnection final : public HttpChannel,
   void request_read(boost::beast::error_code error);
   void refuse(boost::beast::error_code error);
   void write_response(HttpResponse response);
+  void write_slices(std::vector<PayloadSlice> slices);
   void begin_stream();
   void write_lines();
   void end_stream();
@@ -59,6 +60,9 @@ class HttpConnection final : public HttpChannel,
   boost::beast::flat_buffer buffer_;
   std::optional<Parser> parser_;  // anew for each request
   std::optional<Response> response_;
+  std::string head_and_body_;         // in front of slices_
+  std::vector<PayloadSlice> slices_;  // being written
+  std::shared_ptr<const void> keeps_;
   bool head_ = false;  // the request wants no body
   bool keep_alive_ = false;
 

@@ -4,7 +4,9 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "proto/payload.h"
 #include "proto/unique_function.h"
 
 namespace mariner::web {
@@ -21,12 +23,17 @@ struct HttpRequest {
 
 inline constexpr std::string_view kPlainText = "text/plain; charset=utf-8";
 inline constexpr std::string_view kJson = "application/json";
+inline constexpr std::string_view kOctets = "application/octet-stream";
 
 struct HttpResponse {
   int status = 200;
   std::string_view content_type = kPlainText;  // a constant
   std::string body;
   std::string allow;  // with status 405: the allowed methods
+  // What follows the body, as it is in memory, if the answer is not streamed.
+  std::vector<PayloadSlice> slices{};
+  // Let go when the answer has been written, or is not wanted any more.
+  std::shared_ptr<const void> keeps{};
 };
 
 // Where an answer goes: implemented by the connection.

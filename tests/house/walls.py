@@ -21,13 +21,16 @@ ALLOWED = {
     "trm-multicast": {"proto"},
     "replication": {"trm-multicast", "proto"},
     "ifsck": {"proto"},
+    "ifsck/program": {"ifsck", "proto", "server/client"},
     "uvfs": {"ifsck", "proto", "server/client"},
     "server": {"replication", "trm-multicast", "index", "logging", "proto"},
     "server/peer": {"proto"},
     "tests": {"proto", "logging", "index", "trm-multicast", "replication", "ifsck", "uvfs", "server"},
 }
-# A main program of ifsck talks to the daemon; its libraries do not.
+# A main program of ifsck talks to the daemon, and so does what only its programs have; its library does not.
 PROGRAM_MAY_ALSO = {"ifsck": {"server/client"}}
+# A folder within another that this one may not include, unlike those around it.
+ABOVE = {"ifsck/program": "ifsck"}
 OTHER_FOLDERS = {"deploy", "build"}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
@@ -60,6 +63,8 @@ def may_include(owner: str, target: str, is_program: bool) -> bool:
     allowed = {owner} | ALLOWED[owner]
     if is_program:
         allowed |= PROGRAM_MAY_ALSO.get(owner, set())
+    elif ABOVE.get(folder_of(pathlib.PurePath(target))) == owner:
+        return False
     return any(target == a or target.startswith(a + "/") for a in allowed)
 
 

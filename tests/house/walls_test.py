@@ -73,6 +73,20 @@ class Walls(unittest.TestCase):
                  '#pragma once\n#include "server/client/api.h"\n#include "server/node/node.h"\n')
         self.expect("uvfs/mount.h:3")
 
+    def test_a_library_does_not_include_what_its_programs_have(self):
+        self.put("ifsck/CMakeLists.txt", "past.h program/remote_past.h main.cc")
+        self.put("ifsck/past.h", "#pragma once\n")
+        self.put("server/CMakeLists.txt", "client/api.h")
+        self.put("server/client/api.h", "#pragma once\n")
+        self.put("ifsck/program/remote_past.h",
+                 '#pragma once\n#include "ifsck/past.h"\n#include "server/client/api.h"\n')
+        self.put("ifsck/main.cc", '#include "ifsck/program/remote_past.h"\nint main() {}\n')
+        self.put("uvfs/CMakeLists.txt", "mount.h")
+        self.put("uvfs/mount.h", '#pragma once\n#include "ifsck/program/remote_past.h"\n')
+        self.expect()
+        self.put("ifsck/past.h", '#pragma once\n#include "ifsck/program/remote_past.h"\n')
+        self.expect("ifsck/past.h:2: ifsck may not include ifsck/program/remote_past.h")
+
     def test_an_unregistered_source(self):
         self.put("proto/CMakeLists.txt", "SOURCES units.h more_units.cc")
         self.expect("proto/units.cc:1: is not listed")

@@ -225,6 +225,16 @@ TEST_F(LtIndexTest, AgreesWithAModel) {
       }
     });
     EXPECT_EQ(found, expected);
+    for (const std::size_t most : {0u, 1u, 3u}) {
+      std::vector<RunVersion> some;
+      consult([&](BlockReader& reader) {
+        some = index_->versions(reader, Lbn{block}, {{after}, {at}}, most);
+      });
+      ASSERT_EQ(some.size(), std::min(most, expected.size()));
+      for (std::size_t each = 0; each < some.size(); ++each) {
+        EXPECT_EQ(some[each].sequence.value, expected[each].first);
+      }
+    }
   }
 }
 

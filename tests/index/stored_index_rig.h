@@ -123,6 +123,7 @@ class StoredIndexRig {
       compare_locate_each(at);
       const SequenceNumber from{low + pick(at.value - low + 1)};
       compare_versions(range.first, from, at);
+      compare_changes(range.first, from, at);
       compare_changed(from, at);
       compare_moments(at);
       if (::testing::Test::HasFailure()) return;
@@ -275,6 +276,38 @@ class StoredIndexRig {
     std::vector<SequenceNumber> found;
     consult([&](const VersionLookup& lookup) { found = lookup.versions(block, from, to); });
     EXPECT_EQ(found, memory_.versions(block, from, to));
+  }
+  // Asked again and again, as whoever gets few at a time does.
+  void compare_changes(Lbn block, SequenceNumber from, SequenceNumber to) {
+    std::vector<std::uint64_t> expected;
+    for (const SequenceNumber each : memory_.versions(block, from, to)) {
+      expected.push_back(each.value);
+    }
+    for (const auto& [record, location] : records_) {
+      if (record.type != RecordType::kRollback || record.sequence <= from || record.sequence > to) {
+        continue;
+      }
+      const BlockRange range{block, {1}};
+      if (!same(memory_.locate(range, {record.sequence.value - 1}).front(),
+                memory_.locate(range, record.sequence).front())) {
+        expected.push_back(record.sequence.value);
+      }
+    }
+    std::ranges::sort(expected);
+    std::vector<std::uint64_t> found;
+    const std::size_t most = pick(3) == 0 ? SIZE_MAX : 1 + pick(3);
+    while (from < to) {
+      VersionLookup::Changes some;
+      consult([&](const VersionLookup& lookup) { some = lookup.changes(block, from, to, most); });
+      ASSERT_LE(some.list.size(), most);
+      ASSERT_GT(some.through, from);
+      for (const IndexMoment& each : some.list) {
+        EXPECT_EQ(each.time, memory_.moment_of(each.sequence).time);
+        found.push_back(each.sequence.value);
+      }
+      from = some.through;
+    }
+    EXPECT_EQ(found, expected) << "block " << block.value;
   }
   void compare_changed(SequenceNumber from, SequenceNumber to) {
     std::optional<std::vector<BlockRange>> found;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "server/admin/control.h"
+#include "tests/server/admin/fake_past.h"
 
 namespace mariner::admin {
 
@@ -131,7 +132,9 @@ class FakeControl final : public Control {
   void doctor(Answer<api::DoctorAnswer> done) override {
     reply("doctor", findings, std::move(done));
   }
+  [[nodiscard]] FakePast& past() override { return of_the_past; }
 
+  FakePast of_the_past;
   // What a rollback that is not a dry run answers, if set.
   std::optional<Error> rollback_error;
 

@@ -9,6 +9,7 @@
 namespace mariner::cluster {
 namespace {
 
+using volume::History;
 using volume::PastRun;
 constexpr VolumeId kVolume{7};
 
@@ -57,6 +58,11 @@ TEST(HistoryWire, QuestionsComeAsTheyWereAsked) {
   EXPECT_EQ(std::get<CurrentQuestion>(current->what).range, (BlockRange{{4}, {5}}));
   EXPECT_EQ(std::get<CurrentQuestion>(current->what).at, SequenceNumber{6});
   EXPECT_EQ(std::get<CurrentQuestion>(current->what).epoch, Epoch{7});
+  const auto versions = question_back(VersionsQuestion{{{{4}, {5}}, {{6}, {7}}}, {8}});
+  ASSERT_TRUE(versions.has_value());
+  EXPECT_EQ(std::get<VersionsQuestion>(versions->what).blocks[1].block, Lbn{6});
+  EXPECT_EQ(std::get<VersionsQuestion>(versions->what).blocks[1].after, SequenceNumber{7});
+  EXPECT_EQ(std::get<VersionsQuestion>(versions->what).to, SequenceNumber{8});
   const auto image =
       question_back(BeforeImageQuestion{{{1}, {2}}, test::LoggedRig::blocks_of('x', 2)});
   ASSERT_TRUE(image.has_value());
@@ -87,6 +93,14 @@ TEST(HistoryWire, QuestionsWithoutSenseOrBoundAreRefused) {
   EXPECT_FALSE(question_back(SummaryQuestion{{{1}, {8}, {}, 0, 0, kSummaryWritesMax + 1}}));
   EXPECT_FALSE(question_back(
       SummaryQuestion{{{1}, {8}, {}, 1, volume::HistorySummary::kColumnsMax + 1, 0}}));
+  EXPECT_FALSE(question_back(VersionsQuestion{}).has_value());
+  EXPECT_FALSE(
+      question_back(VersionsQuestion{std::vector<History::Since>(History::kSinceMax + 1), {8}})
+          .has_value());
+  wire::HistoryQuestion uneven;
+  uneven.set_volume(7);
+  uneven.mutable_versions()->add_blocks(1);
+  EXPECT_FALSE(decode_question(uneven.SerializeAsString(), {}).has_value());
   EXPECT_FALSE(decode_question("\xff\xff", {}).has_value());
   EXPECT_FALSE(decode_question("", {}).has_value());
   const HistoryFrame hold = encode(HistoryQuestion{kVolume, 1, HoldQuestion{{9}}});
@@ -162,6 +176,23 @@ TEST(HistoryWire, ASummaryComesAsItWasMade) {
   Payload damaged = HistoryLink::whole(frame.payload);
   std::memset(damaged.data(), 0xff, damaged.size());
   EXPECT_FALSE(decode_answer(frame.header, damaged).has_value());
+}
+
+TEST(HistoryWire, VersionsComeAsTheyWereListed) {
+  const History::Versions versions{{{{4}, {{5}, {6}}}, {{7}, {{8}, {9}}}}, true};
+  const auto back = answer_back(VersionsAnswer{versions});
+  ASSERT_TRUE(back.has_value()) << to_string(back.error());
+  const History::Versions& got = std::get<VersionsAnswer>(back->what).versions;
+  ASSERT_EQ(got.list.size(), 2u);
+  EXPECT_EQ(got.list[1].block, Lbn{7});
+  EXPECT_EQ(got.list[1].at.sequence, SequenceNumber{8});
+  EXPECT_EQ(got.list[1].at.time, VersionTime{9});
+  EXPECT_TRUE(got.more);
+  EXPECT_TRUE(answer_back(VersionsAnswer{}).has_value()) << "none";
+  EXPECT_FALSE(answer_back(VersionsAnswer{{{}, true}}).has_value()) << "more behind nothing";
+  EXPECT_FALSE(
+      answer_back(VersionsAnswer{{std::vector<History::Version>(History::kVersionsMax + 1), false}})
+          .has_value());
 }
 
 TEST(HistoryWire, AnswersWithoutSenseOrBoundAreRefused) {

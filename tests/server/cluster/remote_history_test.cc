@@ -269,6 +269,33 @@ TEST_F(RemoteHistoryTest, AsksForMomentsAndSummaries) {
   EXPECT_EQ(failed, (std::vector{ErrorCode::kIo, ErrorCode::kUnavailable}));
 }
 
+TEST_F(RemoteHistoryTest, AsksForVersions) {
+  std::optional<Result<History::Versions>> listed;
+  const auto ask = [&] {
+    near_.versions({{{4}, {1}}, {{6}, {2}}}, {9},
+                   [&](Result<History::Versions> found) { listed = std::move(found); });
+    turn();
+  };
+  ask();
+  auto asked = AskedHistory::next(far_.listings);
+  ASSERT_EQ(asked.blocks.size(), 2u);
+  EXPECT_EQ(asked.blocks[1].after, SequenceNumber{2});
+  EXPECT_EQ(asked.to, SequenceNumber{9});
+  asked.done(History::Versions{{{{4}, {{2}, {20}}}, {{6}, {{3}, {30}}}, {{6}, {{9}, {90}}}}, true});
+  turn();
+  ASSERT_TRUE(listed && *listed);
+  EXPECT_EQ((*listed)->list[2].at.time, VersionTime{90});
+  EXPECT_TRUE((*listed)->more);
+
+  ask();
+  AskedHistory::next(far_.listings).done(Error{ErrorCode::kOutsideWindow, "gone"});
+  turn();
+  EXPECT_EQ(listed->error().code, ErrorCode::kOutsideWindow);
+  ask();
+  link_.disconnect();
+  EXPECT_EQ(listed->error().code, ErrorCode::kUnavailable);
+}
+
 TEST_F(RemoteHistoryTest, ReadsTheImageOfAnotherNodeInPieces) {
   constexpr BlockCount kMore{kQuestionBlocksMax + 2};
   Payload to = Payload::zeroed(kMore.bytes());
@@ -394,6 +421,25 @@ TEST_F(Nonsense, IsNoAnswer) {
   EXPECT_TRUE(refused(one({{10}, {9}}, test::LoggedRig::blocks_of('a', 9)))) << "more";
   EXPECT_TRUE(refused(one({{10}, {1}}))) << "without its bytes";
   EXPECT_FALSE(refused(one({{10}, {1}}, test::LoggedRig::blocks_of('a', 1)))) << "it ends early";
+}
+
+TEST_F(Nonsense, VersionsThatWereNotAskedFor) {
+  const auto is_refused = [this](std::vector<History::Version> list) {
+    bool failed = false;
+    near_.versions({{{4}, {1}}, {{6}, {2}}}, {9},
+                   [&](const auto& result) { failed = !result.has_value(); });
+    ++id_;
+    return !near_.received({HistoryLink::kVolume, id_, VersionsAnswer{{std::move(list), false}}})
+                .has_value() &&
+           failed;
+  };
+  EXPECT_FALSE(is_refused({}));
+  EXPECT_FALSE(is_refused({{{4}, {{2}, {}}}, {{4}, {{9}, {}}}, {{6}, {{3}, {}}}}));
+  EXPECT_TRUE(is_refused({{{5}, {{2}, {}}}})) << "another block";
+  EXPECT_TRUE(is_refused({{{6}, {{3}, {}}}, {{4}, {{2}, {}}}})) << "in another order";
+  EXPECT_TRUE(is_refused({{{4}, {{3}, {}}}, {{4}, {{3}, {}}}})) << "one twice";
+  EXPECT_TRUE(is_refused({{{6}, {{2}, {}}}})) << "too early";
+  EXPECT_TRUE(is_refused({{{6}, {{10}, {}}}})) << "too late";
 }
 
 }  // namespace

@@ -35,6 +35,9 @@ class WiredHistory final : public volume::History {
                volume::Done done) override {
     near_.changed(from, to, std::move(portion), std::move(done));
   }
+  void versions(std::vector<Since> blocks, SequenceNumber to, VersionsDone done) override {
+    near_.versions(std::move(blocks), to, std::move(done));
+  }
   void hold(SequenceNumber at, HoldDone done) override { near_.hold(at, std::move(done)); }
   void log_before_image(BlockRange range, PayloadSlice bytes, volume::Done done) override {
     near_.log_before_image(range, std::move(bytes), std::move(done));

@@ -49,6 +49,12 @@ class RunningNode {
   Result<T> ask(void (ClusterControl::*call)(admin::Answer<T>)) {
     return loop_.answer<Result<T>>([this, call](auto done) { (control_.*call)(std::move(done)); });
   }
+  // What `call` is answered, which is given where the past is read, and the way to answer.
+  template <typename T, typename Call>
+  Result<T> ask_past(Call call) {
+    return loop_.answer<Result<T>>(
+        [this, call](auto done) { call(control_.past(), admin::Answer<T>(std::move(done))); });
+  }
   Result<api::Volume> show(const std::string& volume);
   // Of a volume that the cluster has; empty if it has none of that name.
   api::ReplicatedVolume replicas(const std::string& volume);

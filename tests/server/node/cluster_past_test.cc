@@ -169,5 +169,42 @@ TEST_F(ClusterPastTest, ViewsAreExposedForAWhile) {
       eventually([&] { return node().ask(&ClusterControl::view_list)->views_size() == 0; }));
 }
 
+TEST_F(ClusterPastTest, IsReadInBatchesFromLoggerAndImage) {
+  api::OpenPastRequest request;
+  request.set_volume(kVolume);
+  const auto opened = [&](std::size_t member) {
+    return node(member).ask_past<api::Past>(
+        [request](admin::PastSource& past, auto done) { past.open(request, std::move(done)); });
+  };
+  EXPECT_EQ(opened(1).error().code, ErrorCode::kUnavailable) << "a logger serves nothing";
+  const Result<api::Past> past = opened(0);
+  ASSERT_TRUE(past) << to_string(past.error());
+  EXPECT_EQ(past->newest().sequence(), newest_);
+  const auto blocks = node().ask_past<admin::PastSource::Blocks>(
+      [id = past->id(), newest = newest_](admin::PastSource& source, auto done) {
+        source.blocks(id,
+                      {{{0}, {newest - 2}}, {{0}, {newest}}, {{1}, {newest}}, {{0}, {newest - 1}}},
+                      std::move(done));
+      });
+  ASSERT_TRUE(blocks) << to_string(blocks.error());
+  std::string text;
+  for (const PayloadSlice& each : blocks->slices) {
+    for (std::size_t i = 0; i < each.length; i += kBlockBytes) {
+      text += static_cast<char>(each.bytes()[i]);
+    }
+  }
+  EXPECT_EQ(text, std::string("13\0"
+                              "2",
+                              4));
+  const auto versions = node().ask_past<admin::VersionsPart>(
+      [id = past->id(), newest = newest_](admin::PastSource& source, auto done) {
+        source.versions(id, {{newest}, {{{0}, {newest - 2}}, {{1}, {0}}}}, std::move(done));
+      });
+  ASSERT_TRUE(versions) << to_string(versions.error());
+  ASSERT_EQ(versions->list.size(), 2u);
+  EXPECT_EQ(versions->list[1].sequence.value, newest_);
+  EXPECT_EQ(versions->list[1].time.ns, past->newest().time_ns());
+}
+
 }  // namespace
 }  // namespace mariner::node

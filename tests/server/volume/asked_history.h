@@ -27,6 +27,11 @@ class AskedHistory final : public volume::History {
     Portion portion;
     volume::Done done;
   };
+  struct VersionsOf {
+    std::vector<Since> blocks;
+    SequenceNumber to;
+    VersionsDone done;
+  };
   struct HoldAt {
     SequenceNumber at;
     HoldDone done;
@@ -56,6 +61,9 @@ class AskedHistory final : public volume::History {
                volume::Done done) override {
     changes.push_back({from, to, std::move(portion), std::move(done)});
   }
+  void versions(std::vector<Since> blocks, SequenceNumber to, VersionsDone done) override {
+    listings.push_back({std::move(blocks), to, std::move(done)});
+  }
   void hold(SequenceNumber at, HoldDone done) override { holds.push_back({at, std::move(done)}); }
   void log_before_image(BlockRange range, PayloadSlice bytes, volume::Done done) override {
     before_images.push_back({range, std::move(bytes), std::move(done)});
@@ -80,6 +88,7 @@ class AskedHistory final : public volume::History {
   std::deque<Locate> locates;
   std::deque<Read> reads;
   std::deque<Changed> changes;
+  std::deque<VersionsOf> listings;
   std::deque<HoldAt> holds;
   std::deque<BeforeImage> before_images;
   std::deque<MomentOf> moments;

@@ -138,6 +138,14 @@ void DelayedHistory::moment(std::variant<VersionTime, SequenceNumber> asked, Mom
                       std::move(done));
 }
 
+void DelayedHistory::versions(std::vector<Since> blocks, SequenceNumber to, VersionsDone done) {
+  ask<Result<Versions>>(
+      [this, blocks = std::move(blocks), to](VersionsDone answer) mutable {
+        far_.versions(std::move(blocks), to, std::move(answer));
+      },
+      std::move(done));
+}
+
 void DelayedHistory::summarize(const volume::HistorySummary::Question& question, SummaryDone done) {
   ask<Result<volume::HistorySummary>>(
       [this, question](SummaryDone answer) { far_.summarize(question, std::move(answer)); },

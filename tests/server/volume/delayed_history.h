@@ -34,6 +34,7 @@ class DelayedHistory final : public volume::History {
   void locate(std::vector<Lookup> lookups, LocateDone done) override;
   void read(BlockRange range, SequenceNumber at, std::span<std::byte> to, ReadDone done) override;
   void changed(SequenceNumber from, SequenceNumber to, Portion portion, volume::Done done) override;
+  void versions(std::vector<Since> blocks, SequenceNumber to, VersionsDone done) override;
   void hold(SequenceNumber at, HoldDone done) override;
   void log_before_image(BlockRange range, PayloadSlice bytes, volume::Done done) override;
   void moment(std::variant<VersionTime, SequenceNumber> asked, MomentDone done) override;

@@ -45,6 +45,19 @@ class HistoryReaderTest : public ::testing::Test {
                  [this](const Result<void>& r) { result_ = r; });
     rig_.executor.run_ready();
   }
+  void read_each(std::vector<HistoryReader::Question> questions) {
+    slices_.reset();
+    reader_.read_each(std::move(questions),
+                      [this](Result<std::vector<PayloadSlice>> r) { slices_ = std::move(r); });
+    rig_.executor.run_ready();
+  }
+  std::string text_of_slices() const {
+    if (!slices_) return "...";
+    if (!*slices_) return std::string(error_code_name(slices_->error().code));
+    std::string out;
+    for (const PayloadSlice& each : **slices_) out += LoggedRig::text_of(each.bytes());
+    return out;
+  }
   std::string text() const { return LoggedRig::text_of(to_.bytes()); }
 
   LoggedRig rig_{true};
@@ -52,6 +65,7 @@ class HistoryReaderTest : public ::testing::Test {
   HistoryReader reader_{rig_.history, base_};
   Payload to_;
   std::optional<Result<void>> result_;
+  std::optional<Result<std::vector<PayloadSlice>>> slices_;
 };
 
 TEST_F(HistoryReaderTest, GathersFromLogZerosAndBase) {
@@ -142,6 +156,64 @@ TEST_F(HistoryReaderTest, AHistoryThatIsAwayIsAnError) {
   test::AskedHistory::next(history.locates).done(away);
   EXPECT_EQ(result_->error().code, ErrorCode::kUnavailable);
   EXPECT_EQ(reader.in_flight(), 0u);
+}
+
+TEST_F(HistoryReaderTest, AnswersManyQuestionsOfManyMomentsInTheirOrder) {
+  rig_.write(1, {{1}, {3}}, 'a');
+  rig_.write(2, {{3}, {3}}, 'r', replication::WriteKind::kRepeated);
+  rig_.write(3, {{2}, {1}}, 0, replication::WriteKind::kZero);
+  rig_.capture({{8}, {2}}, 'k');
+  read_each({{{3}, {1}}, {{3}, {2}}, {{2}, {3}}, {{9}, {0}}, {{1}, {3}}, {{4}, {3}}, {{3}, {2}}});
+  EXPECT_EQ(text_of_slices(), "ar0karr");
+  EXPECT_TRUE(base_.ranges.empty());
+  EXPECT_EQ(reader_.in_flight(), 0u);
+  read_each({{{1}, {1}}, {{2}, {1}}, {{3}, {1}}});
+  EXPECT_EQ(text_of_slices(), "aaa");
+  EXPECT_EQ((*slices_)->size(), 1u) << "as they were read";
+}
+
+TEST_F(HistoryReaderTest, ManyQuestionsReachIntoTheBase) {
+  rig_.write(1, {{4}, {1}}, 'a');
+  read_each({{{2}, {1}}, {{3}, {1}}, {{4}, {1}}});
+  EXPECT_EQ(text_of_slices(), "...");
+  EXPECT_EQ(base_.ranges, (std::vector<BlockRange>{{{2}, {2}}})) << "neighbours at once";
+  rig_.capture({{3}, {1}}, 'm');
+  base_.answer('x');  // 3 has been overwritten by now
+  rig_.executor.run_ready();
+  EXPECT_EQ(text_of_slices(), "xma");
+  EXPECT_EQ(reader_.in_flight(), 0u);
+
+  base_.moves = false;
+  read_each({{{6}, {1}}});
+  rig_.capture({{6}, {1}}, 'm');
+  base_.answer('b');
+  EXPECT_EQ(text_of_slices(), "b");
+
+  read_each({{{7}, {1}}, {{4}, {1}}});
+  base_.answer('b', Error{ErrorCode::kIo, "gone"});
+  EXPECT_EQ(text_of_slices(), "io");
+  EXPECT_EQ(reader_.in_flight(), 0u);
+}
+
+TEST_F(HistoryReaderTest, ManyQuestionsToAHistoryThatIsAwayAreAnError) {
+  test::AskedHistory history;
+  HistoryReader reader(history, base_);
+  const Error away{ErrorCode::kUnavailable, "the logger is away"};
+  const auto begin = [&] {
+    slices_.reset();
+    reader.read_each({{{0}, {3}}},
+                     [this](Result<std::vector<PayloadSlice>> r) { slices_ = std::move(r); });
+  };
+  begin();
+  test::AskedHistory::next(history.locates).done(away);
+  EXPECT_EQ(text_of_slices(), "unavailable");
+  begin();
+  test::AskedHistory::next(history.locates)
+      .done(History::Located{{{{{0}, {1}}, PastRun::Source::kBase, false, {}}}, {}});
+  base_.answer('b');
+  EXPECT_EQ(text_of_slices(), "...") << "it is looked at again";
+  test::AskedHistory::next(history.locates).done(away);
+  EXPECT_EQ(text_of_slices(), "unavailable");
 }
 
 }  // namespace

@@ -27,6 +27,7 @@ class TerseHistory final : public History {
   }
   void read(BlockRange, SequenceNumber, std::span<std::byte>, ReadDone) override {}
   void changed(SequenceNumber, SequenceNumber, Portion, Done) override {}
+  void versions(std::vector<Since>, SequenceNumber, VersionsDone) override {}
   void hold(SequenceNumber, HoldDone) override {}
   void log_before_image(BlockRange, PayloadSlice, Done) override {}
   void moment(std::variant<VersionTime, SequenceNumber>, MomentDone) override {}

@@ -49,6 +49,24 @@ class LocalHistoryTest : public ::testing::Test {
     return located(std::move(lookups)).value();
   }
 
+  Result<History::Versions> versions(std::vector<History::Since> blocks, std::uint64_t to) {
+    std::optional<Result<History::Versions>> answer;
+    rig_.history.versions(std::move(blocks), {to},
+                          [&](Result<History::Versions> found) { answer = std::move(found); });
+    rig_.executor.run_ready();
+    return answer.value();
+  }
+  // "BLOCK:NUMBER@TIME ..."
+  static std::string text_of(const Result<History::Versions>& versions) {
+    if (!versions) return std::string(error_code_name(versions.error().code));
+    std::string out;
+    for (const History::Version& each : versions->list) {
+      out += std::to_string(each.block.value) + ":" + std::to_string(each.at.sequence.value) + "@" +
+             std::to_string(each.at.time.ns) + " ";
+    }
+    return out + (versions->more ? "more" : "");
+  }
+
   LoggedRig rig_{false};
   BlockRange range_;
   Payload to_;
@@ -211,6 +229,51 @@ TEST_F(LocalHistoryTest, AMomentBeforeTheHorizonCannotBeHeld) {
   EXPECT_EQ(code, ErrorCode::kOutsideWindow);
   rig_.history.hold(SequenceNumber{4}, [&](const Result<History::Hold>& r) { EXPECT_TRUE(r); });
   EXPECT_EQ(rig_.history.oldest_held(), std::nullopt);
+}
+
+TEST_F(LocalHistoryTest, ListsWhatChangedBlocks) {
+  rig_.write(1, {{1}, {2}}, 'a');
+  rig_.write(4, {{2}, {3}}, 'r', WriteKind::kRepeated);
+  rig_.write(6, {{2}, {1}}, 0, WriteKind::kZero);
+  EXPECT_EQ(text_of(versions({{{1}, {0}}, {{2}, {1}}, {{4}, {0}}, {{9}, {0}}}, 6)),
+            "1:1@1 2:4@4 2:6@6 4:4@4 ");
+  EXPECT_EQ(text_of(versions({{{2}, {0}}}, 4)), "2:1@1 2:4@4 ");
+  EXPECT_EQ(text_of(versions({{{2}, {6}}}, 6)), "");
+  EXPECT_EQ(text_of(versions({}, 6)), "");
+  rig_.index.index().set_horizon({{4}, {4}});
+  EXPECT_EQ(text_of(versions({{{2}, {3}}}, 6)), "outside-window");
+  EXPECT_EQ(text_of(versions({{{2}, {4}}}, 6)), "2:6@6 ");
+}
+
+TEST_F(LocalHistoryTest, ListsTheVersionsOfManyBlocksSomeAtATime) {
+  std::vector<History::Since> blocks;
+  for (std::uint64_t i = 0; i < 3 * LocalHistory::kListedAtATime; ++i) blocks.push_back({{i}, {0}});
+  rig_.write(1, {{0}, {blocks.size()}}, 'a', WriteKind::kRepeated);
+  EXPECT_EQ(versions(blocks, 1)->list.size(), blocks.size());
+}
+
+TEST_F(LocalHistoryTest, AnAnswerHasAsManyVersionsAsOneMayHave) {
+  logging::Record record;
+  record.volume = LoggedRig::kVolume;
+  record.type = logging::RecordType::kZero;
+  record.extent = {{5}, {2}};
+  for (std::uint64_t i = 1; i <= History::kVersionsMax - 3; ++i) {
+    record.ordinal = i;
+    record.sequence = {i};
+    record.time = {2 * i};
+    rig_.index.index().insert(record, {});
+  }
+  const auto first = versions({{{5}, {0}}, {{6}, {0}}}, record.sequence.value);
+  ASSERT_TRUE(first);
+  ASSERT_EQ(first->list.size(), History::kVersionsMax);
+  EXPECT_TRUE(first->more);
+  EXPECT_EQ(first->list.back().block, Lbn{6});
+  EXPECT_EQ(first->list.back().at.sequence, SequenceNumber{3});
+  const auto rest = versions({{{6}, first->list.back().at.sequence}}, record.sequence.value);
+  ASSERT_TRUE(rest);
+  EXPECT_EQ(rest->list.size(), History::kVersionsMax - 6);
+  EXPECT_FALSE(rest->more);
+  EXPECT_EQ(rest->list.front().at.time, VersionTime{8});
 }
 
 }  // namespace

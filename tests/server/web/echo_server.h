@@ -33,7 +33,8 @@ class EchoServerTest : public testing::Test {
     std::filesystem::remove_all(directory_);
   }
 
-  // Echoes; /hold keeps the reply, /drop drops it, /stream sends two lines and the body.
+  // Echoes; /hold keeps the reply, /drop drops it, /stream sends two lines and the body, /slices
+  // three pieces of memory behind the echo.
   void handle(HttpRequest request, HttpReply reply) {
     if (request.path == "/hold") {
       held_.push_back(std::move(reply));
@@ -46,6 +47,15 @@ class EchoServerTest : public testing::Test {
         shared->progress("two\n");
         shared->send({200, kJson, "three\n", {}});
       });
+    } else if (request.path == "/slices") {
+      HttpResponse response{200, kOctets, request.body, {}};
+      for (const char byte : {'x', 'y', 'z'}) {
+        Payload payload = Payload::allocate(kSliceBytes);
+        std::memset(payload.data(), byte, payload.size());
+        response.slices.push_back({payload, 1, kSliceBytes - 1});
+      }
+      response.keeps = kept_;
+      reply.send(std::move(response));
     } else if (request.path != "/drop") {
       reply.send({200, kPlainText, request.path + "|" + request.query + "|" + request.body, {}});
     }
@@ -91,6 +101,8 @@ class EchoServerTest : public testing::Test {
   ServerThread thread_;
   std::unique_ptr<HttpServer> server_;
   std::vector<HttpReply> held_;
+  static constexpr std::size_t kSliceBytes = 1u << 20;  // more than a socket takes at once
+  std::shared_ptr<const void> kept_ = std::make_shared<int>();
 };
 
 }  // namespace mariner::web

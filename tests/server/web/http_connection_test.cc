@@ -32,6 +32,39 @@ TEST_F(HttpConnectionTest, ServesOneRequestAfterTheOther) {
   EXPECT_EQ(connections(), 1u);
 }
 
+TEST_F(HttpConnectionTest, PiecesOfMemoryFollowTheBody) {
+  start();
+  const std::string answer =
+      ask("POST /slices HTTP/1.1\r\nContent-Length: 4\r\n\r\nbody"
+          "GET /next HTTP/1.1\r\nConnection: close\r\n\r\n");
+  const std::string expected = "\r\n\r\nbody" + std::string(kSliceBytes - 1, 'x') +
+                               std::string(kSliceBytes - 1, 'y') +
+                               std::string(kSliceBytes - 1, 'z') + "HTTP/1.1 200 OK\r\n";
+  EXPECT_NE(answer.find(expected), std::string::npos);
+  EXPECT_THAT(answer, HasSubstr("Content-Type: application/octet-stream\r\n"));
+  EXPECT_THAT(answer, HasSubstr("Content-Length: 3145729\r\n"));
+  EXPECT_THAT(answer, EndsWith("/next||"));
+  EXPECT_EQ(kept_.use_count(), 1);
+}
+
+TEST_F(HttpConnectionTest, AHeadHasNoPiecesOfMemory) {
+  start();
+  const std::string answer = ask("HEAD /slices HTTP/1.1\r\nConnection: close\r\n\r\n");
+  EXPECT_THAT(answer, HasSubstr("Content-Length: 3145725\r\n"));
+  EXPECT_THAT(answer, EndsWith("\r\n\r\n"));
+}
+
+TEST_F(HttpConnectionTest, WhoGoesInTheMiddleOfAnAnswerLetsGoOfIt) {
+  start();
+  {
+    RawClient client(path_);
+    client.send("GET /slices HTTP/1.1\r\n\r\n");
+    client.receive("HTTP/1.1 200");
+  }
+  EXPECT_TRUE(all_gone());
+  EXPECT_EQ(kept_.use_count(), 1);
+}
+
 TEST_F(HttpConnectionTest, PipelinedRequestsAreAnsweredInTheirOrder) {
   start();
   const auto answers =

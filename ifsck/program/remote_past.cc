@@ -1,0 +1,63 @@
+#include "ifsck/program/remote_past.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace mariner::ifsck {
+
+Result<RemotePast> RemotePast::open(const client::PastClient::Options& options) {
+  Result<client::PastClient> opened = client::PastClient::open(options);
+  if (!opened) return opened.error();
+  return RemotePast(*std::move(opened));
+}
+
+Result<Past::Reach> RemotePast::reach() {
+  if (const Result<void> looked = client_.look(); !looked) return looked.error();
+  const api::Past& past = client_.past();
+  return Reach{{past.from().sequence()}, {past.newest().sequence()}};
+}
+
+Result<SequenceNumber> RemotePast::moment_of(VersionTime time) {
+  api::MomentSpec spec;
+  spec.set_time_ns(time.ns);
+  const Result<api::Moment> moment = client_.moment(spec);
+  if (!moment) return moment.error();
+  return SequenceNumber{moment->sequence()};
+}
+
+Result<VersionTime> RemotePast::time_of(SequenceNumber sequence) {
+  if (sequence.value == 0 || sequence.value < client_.past().from().sequence()) {
+    return VersionTime{};
+  }
+  api::MomentSpec spec;
+  spec.set_sequence(sequence.value);
+  const Result<api::Moment> moment = client_.moment(spec);
+  if (!moment) return moment.error();
+  return VersionTime{moment->time_ns()};
+}
+
+Result<void> RemotePast::read(std::span<const Question> questions, std::span<std::byte> to) {
+  std::vector<admin::BlockQuestion> asked;
+  asked.reserve(questions.size());
+  for (const Question& each : questions) asked.push_back({each.block, each.at});
+  return client_.read(asked, to);
+}
+
+Result<std::vector<BlockRange>> RemotePast::changed(SequenceNumber from, SequenceNumber to) {
+  if (to <= from) return std::vector<BlockRange>{};
+  return client_.changed(from, to);
+}
+
+Result<std::vector<Past::Version>> RemotePast::versions(std::span<const Lbn> blocks,
+                                                        SequenceNumber from, SequenceNumber to) {
+  const Result<std::vector<admin::BlockVersion>> found = client_.versions(blocks, from, to);
+  if (!found) return found.error();
+  std::vector<Version> out;
+  out.reserve(found->size());
+  std::ranges::transform(*found, std::back_inserter(out), [](const admin::BlockVersion& each) {
+    return Version{each.block, each.sequence, each.time};
+  });
+  return out;
+}
+
+}  // namespace mariner::ifsck

@@ -1,0 +1,68 @@
+// The past of a volume for programs beside the daemon: one reading (server/admin/API.md, "Reading
+// the past") on one connection, each question waited for.
+//
+// A reading that has ended, because nothing was asked for a while or the daemon was started anew,
+// is opened again with the same beginning, as long as the history has that: moments never change,
+// so nobody notices. One thread.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "proto/admin.pb.h"
+#include "proto/error.h"
+#include "server/admin/past_wire.h"
+#include "server/client/admin_client.h"
+#include "server/client/http_session.h"
+
+namespace mariner::client {
+
+class PastClient {
+ public:
+  struct Options {
+    std::string socket = kDefaultSocket;
+    std::string volume;
+    api::MomentSpec from{};  // unset: the oldest moment there is
+    std::chrono::seconds timeout = std::chrono::minutes(1);
+  };
+
+  // Errors are those that the daemon answers, and kUnavailable if it does not; here and below.
+  [[nodiscard]] static Result<PastClient> open(const Options& options);
+  ~PastClient();  // ends the reading
+  PastClient(PastClient&&) noexcept = default;
+  PastClient& operator=(PastClient&&) = delete;
+
+  // As the daemon said last: when it was opened, or asked by look().
+  [[nodiscard]] const api::Past& past() const { return past_; }
+  Result<void> look();
+
+  // Of a time or of a number.
+  [[nodiscard]] Result<api::Moment> moment(const api::MomentSpec& at);
+  // Fills `to` (kBlockBytes for each question).
+  [[nodiscard]] Result<void> read(std::span<const admin::BlockQuestion> questions,
+                                  std::span<std::byte> to);
+  // The blocks that may differ between two moments: ascending, with gaps between them.
+  [[nodiscard]] Result<std::vector<BlockRange>> changed(SequenceNumber from, SequenceNumber to);
+  // What changed each of `blocks` (ascending) in (from, to], by block and then by sequence.
+  [[nodiscard]] Result<std::vector<admin::BlockVersion>> versions(std::span<const Lbn> blocks,
+                                                                  SequenceNumber from,
+                                                                  SequenceNumber to);
+
+ private:
+  PastClient(const Options& options)
+      : options_(options), session_(options.socket, options.timeout) {}
+  Result<void> open_reading();
+  // `what` of the reading; see HttpSession::call().
+  Result<std::string> ask(HttpCall call, const std::string& what, std::span<std::byte> to = {});
+  Result<std::string> ask_once(const HttpCall& call, std::span<std::byte> to);
+
+  Options options_;
+  HttpSession session_;
+  api::Past past_;
+};
+
+}  // namespace mariner::client
