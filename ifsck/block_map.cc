@@ -37,6 +37,7 @@ class Mapper {
       : volume_(volume),
         layout_(layout),
         inode_(inode),
+        resize_(number == EXT2_RESIZE_INO),
         extents_((field<std::uint32_t>(inode, kFlagsAt) & EXT4_EXTENTS_FL) != 0),
         checks_(ext2fs_has_feature_metadata_csum(volume.fs()->super)),
         seed_(ext_inode_seed(volume.fs()->csum_seed, number,
@@ -94,7 +95,9 @@ class Mapper {
   }
 
   void add_node(FsBlock at, const Waiting& node) {
-    if (!layout_.may_claim(node.block)) {
+    // (What is reserved for group descriptors describes blocks, too.)
+    if (!layout_.may_claim(node.block) ||
+        (!resize_ && layout_.place_of(node.block).kind != ExtLayout::Kind::kData)) {
       return fault(What::kOutside, at, node.logical, node.block);
     }
     if (!seen_.insert(node.block).second) {
@@ -227,6 +230,7 @@ class Mapper {
   const ExtVolume& volume_;
   const ExtLayout& layout_;
   const InodeBytes inode_;
+  const bool resize_;
   const bool extents_;
   const bool checks_;
   const std::uint32_t seed_;
