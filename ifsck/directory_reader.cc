@@ -92,7 +92,10 @@ class Reader {
       take_dot(entry);
     } else if (entry.inode != 0) {
       const std::string_view name = entry.name;
-      if (name.empty() || name.find('/') != std::string_view::npos || name == "." || name == "..") {
+      const bool has_null = name.find('\0') != std::string_view::npos &&
+                            !ext2fs_has_feature_encrypt(context_.fs->super);
+      if (name.empty() || has_null || name.find('/') != std::string_view::npos || name == "." ||
+          name == "..") {
         found(Code::kEntryName);
       }
       visitor_.entry(entry.inode, entry.type);

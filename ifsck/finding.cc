@@ -16,7 +16,8 @@ bool is_derived(Finding::Code code) {
     case Code::kPadding:
     case Code::kFreeBlocks:
     case Code::kFreeInodes:
-    case Code::kDirectories: return true;
+    case Code::kDirectories:
+    case Code::kQuota: return true;
     default: return false;
   }
 }
@@ -92,6 +93,7 @@ std::string describe(const Finding& one) {
     case Code::kFreeBlocks: return numbers(where + ": free blocks");
     case Code::kFreeInodes: return numbers(where + ": free inodes");
     case Code::kDirectories: return numbers(where + ": directories");
+    case Code::kQuota: return inode + ": this quota file does not say what is in use";
   }
   return "?";
 }

@@ -45,6 +45,7 @@ struct Finding {
     kFreeBlocks,  // of a group, or (group is all) of the file system
     kFreeInodes,
     kDirectories,  // of a group
+    kQuota,        // a quota file says otherwise (no check looks at it)
   };
   static constexpr GroupNumber kAll = ~GroupNumber{0};
 

@@ -8,6 +8,7 @@
 #include "ifsck/mend_allocation.h"
 #include "ifsck/mend_directory.h"
 #include "ifsck/mend_inode.h"
+#include "ifsck/mend_quota.h"
 #include "ifsck/mend_tree.h"
 #include "ifsck/recheck.h"
 
@@ -86,11 +87,17 @@ Result<Mended> mend(View& view, const MendOptions& options) {
     ++mended.rounds;
     mended.left = std::move(checked->findings);
     mended.blocks = view.overlay().size();
-    if (mended.left.empty() || mended.rounds > options.rounds_max) return mended;
+    if (mended.rounds > options.rounds_max) return mended;
     MendWork work(context, {.findings = mended.left,
                             .cut_short = checked->findings_all > mended.left.size(),
                             .directories = options.directories});
-    if (const Result<void> done = mend_round(work); !done) return done.error();
+    if (mended.left.empty()) {
+      const auto changed = mend_quotas(work);
+      if (!changed) return changed.error();
+      if (!*changed) return mended;
+    } else if (const Result<void> done = mend_round(work); !done) {
+      return done.error();
+    }
     if (work.repairs().empty()) return mended;
     std::ranges::move(work.repairs(), std::back_inserter(mended.repairs));
   }

@@ -2,8 +2,9 @@
 // to what is, until a check finds nothing more.
 //
 // It goes in rounds: check, mend, check again. Inodes and directories by themselves come first,
-// then how they hang together, then what is made of it. Repairs are in the view's overlay; what is
-// not wrong stays as it is. A journal that is to be replayed is to be replayed before. One thread.
+// then how they hang together, then what is made of it, and quota files at the end. Repairs are in
+// the view's overlay; what is not wrong stays as it is. A journal that is to be replayed is to be
+// replayed before. One thread.
 #pragma once
 
 #include <cstdint>
