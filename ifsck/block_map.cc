@@ -186,6 +186,11 @@ class Mapper {
     if (!root && checks_ && !is_checked(bytes, most)) {
       fault(What::kChecksum, node.block, node.logical, node.block);
     }
+    // (An index says where the node below it begins.)
+    if (!root && entries > 0 &&
+        field<std::uint32_t>(bytes, kHeadBytes) != static_cast<std::uint32_t>(node.logical)) {
+      fault(What::kOrder, node.block, node.logical, 0);
+    }
     std::uint64_t next = node.logical;
     for (std::size_t i = 0; i < entries && !full_; ++i) {
       const auto entry = bytes.subspan(kHeadBytes + i * kEntryBytes, kEntryBytes);

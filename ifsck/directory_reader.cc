@@ -1,9 +1,12 @@
 #include "ifsck/directory_reader.h"
 
+#include <algorithm>
+#include <span>
 #include <string_view>
 #include <vector>
 
 #include "ifsck/directory_block.h"
+#include "ifsck/directory_index.h"
 
 namespace mariner::ifsck {
 namespace {
@@ -37,6 +40,42 @@ class Reader {
     return take(pieces);
   }
 
+  // Whether names are where their hashes belong. (Who has a hole has no order to begin with.)
+  Result<void> check_index(const BlockMap& map,
+                           const std::function<bool(std::uint64_t, FsBlock)>& wanted) {
+    std::vector<Piece> all;
+    std::uint64_t next = 0;
+    bool any = false;
+    for (const BlockMap::Run& run : map.runs) {
+      if (run.logical != next) return {};
+      next = run.logical + run.count;
+      for (std::uint64_t i = 0; i < run.count; ++i) {
+        all.push_back({run.logical + i, run.physical + i});
+        any = any || wanted(run.logical + i, run.physical + i);
+      }
+    }
+    if (!any) return {};
+    const auto index = DirectoryIndex::read(context_, map);
+    if (!index) return index.error();
+    bool good = index->good();
+    if (good) {
+      const bool whole = std::ranges::any_of(all, [&](const Piece& each) {
+        return index->is_node(each.logical) && wanted(each.logical, each.block);
+      });
+      std::erase_if(all, [&](const Piece& each) {
+        return index->is_node(each.logical) || !(whole || wanted(each.logical, each.block));
+      });
+      const auto done = for_each_block(all, [&](const Piece& piece, std::span<std::byte> bytes) {
+        for_each_entry(bytes, [&](const DirectoryEntry& entry) {
+          good = good && (entry.inode == 0 || index->may_have(piece.logical, entry.name));
+        });
+      });
+      if (!done) return done;
+    }
+    if (!good) found(Code::kInodeIndex);
+    return {};
+  }
+
   // libext2fs puts them together.
   Result<void> read_inlined() {
     const errcode_t error = ext2fs_dir_iterate2(context_.fs, number_, DIRENT_FLAG_INCLUDE_EMPTY,
@@ -58,6 +97,17 @@ class Reader {
   }
 
   Result<void> take(const std::vector<Piece>& pieces) {
+    return for_each_block(
+        pieces, [this](const Piece& each, std::span<std::byte> bytes) { take_block(each, bytes); });
+  }
+
+  Result<void> for_each_block(
+      std::span<const Piece> pieces,
+      const std::function<void(const Piece&, std::span<std::byte>)>& visit) {
+    for (; pieces.size() > kBlocksAtOnce; pieces = pieces.subspan(kBlocksAtOnce)) {
+      const auto done = for_each_block(pieces.first(kBlocksAtOnce), visit);
+      if (!done) return done;
+    }
     std::vector<Lbn> blocks;
     for (const Piece& each : pieces) {
       const BlockRange range = context_.layout.bytes_of(each.block).covering_blocks();
@@ -70,7 +120,7 @@ class Reader {
     for (const Piece& each : pieces) {
       const auto read = context_.volume.view().read(context_.layout.bytes_of(each.block), bytes);
       if (!read) return read;
-      take_block(each, bytes);
+      visit(each, bytes);
     }
     return {};
   }
@@ -133,7 +183,9 @@ Result<void> read_directory(const ExtContext& context, const DirectoryBlocks& di
                             const std::function<bool(std::uint64_t, FsBlock)>& wanted,
                             DirectoryVisitor& visitor) {
   Reader reader(context, directory.number, visitor);
-  return directory.inlined ? reader.read_inlined() : reader.read(*directory.map, wanted);
+  if (directory.inlined) return reader.read_inlined();
+  if (const Result<void> done = reader.read(*directory.map, wanted); !done) return done;
+  return directory.indexed ? reader.check_index(*directory.map, wanted) : Result<void>{};
 }
 
 }  // namespace mariner::ifsck

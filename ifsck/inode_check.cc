@@ -52,6 +52,11 @@ class Check {
     if (const Result<void> done = check_blocks(follow); !done) return done.error();
     checked_.directory = inode_.is_directory() && !reserved;
     checked_.inlined = inode_.has_inline_data();
+    // (Of other names hashes are made otherwise.)
+    checked_.indexed = inode_.has_index() &&
+                       (inode_.flags() & (EXT4_CASEFOLD_FL | EXT4_ENCRYPT_FL)) == 0 &&
+                       std::ranges::find(checked_.findings, Code::kInodeIndex, &Finding::code) ==
+                           checked_.findings.end();
     return std::move(checked_);
   }
 

@@ -126,8 +126,8 @@ class Ledger {
       };
       if (inode.then.directory) {
         Then visitor(*this, number);
-        const auto done =
-            read_directory(change_.then, blocks_of(number, inode.then), changed_from(now), visitor);
+        const auto done = read_directory(change_.then, without_index(blocks_of(number, inode.then)),
+                                         changed_from(now), visitor);
         if (!done) return done;
       }
       if (inode.now.directory) {
@@ -141,7 +141,14 @@ class Ledger {
   }
 
   static DirectoryBlocks blocks_of(InodeNumber number, const CheckedInode& inode) {
-    return {.number = number, .map = &inode.map, .inlined = inode.inlined};
+    return {
+        .number = number, .map = &inode.map, .inlined = inode.inlined, .indexed = inode.indexed};
+  }
+
+  // Where what is wrong with it is not asked for.
+  static DirectoryBlocks without_index(DirectoryBlocks blocks) {
+    blocks.indexed = false;
+    return blocks;
   }
 
   Result<void> prefetch_named() {
@@ -309,7 +316,7 @@ class Ledger {
     Quiet visitor;
     if (inode.directory) {
       const auto done = read_directory(
-          change_.now, blocks_of(number, inode),
+          change_.now, without_index(blocks_of(number, inode)),
           [](std::uint64_t logical, FsBlock) { return logical == 0; }, visitor);
       if (!done) return done.error();
     }
