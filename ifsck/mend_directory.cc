@@ -7,6 +7,8 @@
 #include <string>
 #include <utility>
 
+#include "ifsck/directory_block.h"
+#include "ifsck/directory_entries.h"
 #include "ifsck/ext_inode.h"
 #include "ifsck/map_writer.h"
 #include "ifsck/mend_inode.h"
@@ -19,124 +21,10 @@ using Code = Finding::Code;
 using Done = Repair::Done;
 
 constexpr std::size_t kHeadBytes = 8;
-constexpr std::size_t kTailBytes = 12;
-constexpr std::size_t kTypeAt = 7;
 constexpr std::size_t kFlagsAt = 32;
-constexpr std::size_t kDotBytes = 12;
 constexpr std::size_t kInlineBytes = 60;
 
-std::size_t need_of(std::string_view name) { return (kHeadBytes + name.size() + 3) / 4 * 4; }
-
 bool is_dot(std::string_view name) { return name == "." || name == ".."; }
-
-// What a block has room for, before its checksum.
-std::size_t usable(const MendWork& work) {
-  return work.layout().block_bytes() - (work.context().checksums ? kTailBytes : 0);
-}
-
-void put_head(const MendWork& work, std::span<std::byte> at, std::size_t length, InodeNumber inode,
-              std::uint8_t name_bytes, std::uint8_t type) {
-  store_le(at.data(), inode);
-  (void)ext2fs_set_rec_len(work.context().fs, static_cast<unsigned>(length),
-                           reinterpret_cast<ext2_dir_entry*>(at.data()));
-  store_le(at.data() + 6, name_bytes);
-  store_le(at.data() + kTypeAt, type);
-}
-
-std::uint8_t type_if_any(const MendWork& work, std::uint8_t type) {
-  return ext2fs_has_feature_filetype(work.context().fs->super) ? type : std::uint8_t{0};
-}
-
-// The place of the checksum, if there are any.
-void put_tail(const MendWork& work, std::span<std::byte> bytes) {
-  if (!work.context().checksums) return;
-  ext2fs_initialize_dirent_tail(
-      work.context().fs, reinterpret_cast<ext2_dir_entry_tail*>(bytes.data() + usable(work)));
-}
-
-// Entries one behind the other.
-class BlockMaker {
- public:
-  explicit BlockMaker(const MendWork& work)
-      : work_(work), bytes_(work.layout().block_bytes()), end_(usable(work)) {}
-
-  // False: it does not fit.
-  bool add(std::string_view name, const EntryChange& entry) {
-    const std::size_t need = need_of(name);
-    if (next_ + need > end_) return false;
-    last_ = next_;
-    const auto at = std::span(bytes_).subspan(next_);
-    put_head(work_, at, need, entry.inode, static_cast<std::uint8_t>(name.size()), entry.type);
-    std::ranges::copy(std::as_bytes(std::span(name)), at.data() + kHeadBytes);
-    next_ += need;
-    return true;
-  }
-  std::vector<std::byte> finish() {
-    if (next_ == 0) {
-      put_head(work_, bytes_, end_, 0, 0, 0);
-    } else {
-      (void)ext2fs_set_rec_len(work_.context().fs, static_cast<unsigned>(end_ - last_),
-                               reinterpret_cast<ext2_dir_entry*>(bytes_.data() + last_));
-    }
-    put_tail(work_, bytes_);
-    return bytes_;
-  }
-
- private:
-  const MendWork& work_;
-  std::vector<std::byte> bytes_;
-  const std::size_t end_;
-  std::size_t next_ = 0;
-  std::size_t last_ = 0;
-};
-
-// Up to the last good entry as it is; what follows is free. With a place for a checksum, if there
-// are any.
-void normalize(const MendWork& work, std::span<std::byte> bytes) {
-  const std::size_t end = usable(work);
-  std::size_t last = end;
-  bool whole = false;
-  for_each_entry(bytes, [&](const DirectoryEntry& entry) {
-    if (entry.offset + need_of(entry.name) > end || whole) return;
-    last = entry.offset;
-    whole = entry.offset + entry.length >= end;
-  });
-  if (last == end) {
-    std::ranges::fill(bytes, std::byte{});
-    put_head(work, bytes, end, 0, 0, 0);
-    last = 0;
-  }
-  put_tail(work, bytes);
-  (void)ext2fs_set_rec_len(work.context().fs, static_cast<unsigned>(end - last),
-                           reinterpret_cast<ext2_dir_entry*>(bytes.data() + last));
-}
-
-using Visit = std::function<std::optional<EntryChange>(const PlacedEntry&)>;
-
-// What libext2fs tells of a directory within its inode.
-struct Telling {
-  const Visit* visit = nullptr;
-  int index = 0;
-  bool changed = false;
-};
-
-int tell(ext2_ino_t /*inode*/, int /*kind*/, ext2_dir_entry* entry, int /*offset*/, int /*bytes*/,
-         char* /*buffer*/, void* to) {
-  auto& telling = *static_cast<Telling*>(to);
-  const int dot = telling.index < 2 ? telling.index + 1 : 0;
-  ++telling.index;
-  if (entry->inode == 0) return 0;
-  const auto change = (*telling.visit)(
-      {.inode = entry->inode,
-       .type = static_cast<std::uint8_t>(ext2fs_dirent_file_type(entry)),
-       .name = {entry->name, static_cast<std::size_t>(ext2fs_dirent_name_len(entry))},
-       .dot = dot});
-  if (!change) return 0;
-  entry->inode = change->inode;
-  ext2fs_dirent_set_file_type(entry, change->type);
-  telling.changed = true;
-  return DIRENT_CHANGED;
-}
 
 class Mender {
  public:
@@ -252,7 +140,7 @@ class Mender {
   Result<bool> normalize_block(InodeNumber number, FsBlock block) {
     auto bytes = context_.read_block(block);
     if (!bytes) return bytes.error();
-    normalize(work_, *bytes);
+    cut_directory_block(work_, *bytes);
     const auto put = put_directory_block(work_, number, block, *bytes);
     if (!put) return put.error();
     return true;
@@ -314,10 +202,9 @@ class Mender {
         parent = entry.inode;
       }
     });
-    BlockMaker maker(work_);
-    const std::uint8_t type = type_if_any(work_, EXT2_FT_DIR);
-    maker.add(".", {number, type});
-    maker.add("..", {parent, type});
+    DirectoryMaker maker(work_);
+    maker.add(".", {number, EXT2_FT_DIR});
+    maker.add("..", {parent, EXT2_FT_DIR});
     for_each_entry(*before, [&](const DirectoryEntry& entry) {
       if (entry.inode == 0 || entry.name.empty() || is_dot(entry.name)) return;
       maker.add(entry.name, {entry.inode, entry.type});
@@ -360,19 +247,19 @@ class Mender {
     const ExtContext& context = context_;
     Result<void> good;
     const auto done =
-        change_entries(work_, number, [&](const PlacedEntry& entry) -> std::optional<EntryChange> {
+        change_entries(work_, number, [&](const PlacedEntry& entry) -> std::optional<Named> {
           if (entry.dot != 0 || !good) return std::nullopt;
-          if (entry.name.empty() || is_dot(entry.name)) return EntryChange{};
+          if (entry.name.empty() || is_dot(entry.name)) return Named{};
           const auto kind = work_.kind_of(entry.inode);
           if (!kind) {
             good = kind.error();
             return std::nullopt;
           }
-          if (*kind == 0) return EntryChange{};
+          if (*kind == 0) return Named{};
           if (!ext2fs_has_feature_filetype(context.fs->super) || entry.type == *kind) {
             return std::nullopt;
           }
-          return EntryChange{entry.inode, *kind};
+          return Named{entry.inode, *kind};
         });
     if (!good) return good.error();
     if (!done) return done;
@@ -386,11 +273,10 @@ class Mender {
     const auto checked = work_.checked(number);
     if (!checked) return checked.error();
     if (checked->inlined) {
-      return change_entries(work_, number,
-                            [&](const PlacedEntry& entry) -> std::optional<EntryChange> {
-                              if (possible_name(entry.name) == entry.name) return std::nullopt;
-                              return EntryChange{};
-                            });
+      return change_entries(work_, number, [&](const PlacedEntry& entry) -> std::optional<Named> {
+        if (possible_name(entry.name) == entry.name) return std::nullopt;
+        return Named{};
+      });
     }
     bool changed = false;
     for (const BlockMap::Run& run : checked->map.runs) {
@@ -476,152 +362,8 @@ class Mender {
   const ExtContext& context_;
 };
 
-// Of one block.
-Result<bool> change_block(MendWork& work, InodeNumber directory, const BlockMap::Run& block,
-                          const Visit& visit) {
-  auto bytes = work.context().read_block(block.physical);
-  if (!bytes) return bytes.error();
-  bool changed = false;
-  int index = 0;
-  for_each_entry(*bytes, [&](const DirectoryEntry& entry) {
-    const int dot = block.logical == 0 && index < 2 ? index + 1 : 0;
-    ++index;
-    if (entry.inode == 0) return;
-    const auto change =
-        visit({.inode = entry.inode, .type = entry.type, .name = entry.name, .dot = dot});
-    if (!change) return;
-    store_le(bytes->data() + entry.offset, change->inode);
-    store_le(bytes->data() + entry.offset + kTypeAt, change->type);
-    changed = true;
-  });
-  if (!changed) return false;
-  if (const auto put = put_directory_block(work, directory, block.physical, *bytes); !put) {
-    return put.error();
-  }
-  return true;
-}
-
-// Behind the name of another one.
-bool fit_name(const MendWork& work, std::span<std::byte> bytes, std::string_view name,
-              const EntryChange& added) {
-  const std::size_t end = usable(work);
-  const std::size_t need = need_of(name);
-  std::optional<DirectoryEntry> room;
-  for_each_entry(bytes, [&](const DirectoryEntry& entry) {
-    const std::size_t taken = entry.inode == 0 ? 0 : need_of(entry.name);
-    if (!room && entry.offset + entry.length <= end && entry.length >= taken + need) room = entry;
-  });
-  if (!room) return false;
-  const std::size_t taken = room->inode == 0 ? 0 : need_of(room->name);
-  const auto at = bytes.subspan(room->offset);
-  if (taken > 0) {
-    (void)ext2fs_set_rec_len(work.context().fs, static_cast<unsigned>(taken),
-                             reinterpret_cast<ext2_dir_entry*>(at.data()));
-  }
-  const auto to = at.subspan(taken);
-  put_head(work, to, room->length - taken, added.inode, static_cast<std::uint8_t>(name.size()),
-           added.type);
-  std::ranges::copy(std::as_bytes(std::span(name)), to.data() + kHeadBytes);
-  return true;
-}
-
-// A directory gets one more block, with one name.
-Result<bool> extend(MendWork& work, InodeNumber directory, const CheckedInode& checked,
-                    std::string_view name, const EntryChange& added) {
-  const auto block = work.allocate(FsBlock{1} << 32);
-  if (!block) return block.error();
-  if (!*block) return false;
-  BlockMaker maker(work);
-  maker.add(name, added);
-  std::vector<std::byte> bytes = maker.finish();
-  if (const auto put = put_directory_block(work, directory, **block, bytes); !put) {
-    return put.error();
-  }
-  std::vector<BlockMap::Run> runs = checked.map.runs;
-  const std::uint64_t end = runs.empty() ? 0 : runs.back().logical + runs.back().count;
-  runs.push_back({end, **block, 1, false});
-  auto inode = work.inode(directory);
-  if (!inode) return inode.error();
-  if (const auto put = write_map(work, directory, *inode, runs, checked.map.nodes); !put) {
-    return put.error();
-  }
-  if (const auto put = settle_inode(work, directory, *inode); !put) return put.error();
-  return true;
-}
-
 }  // namespace
 
 Result<void> mend_directories(MendWork& work) { return Mender(work).run(); }
-
-Result<bool> change_entries(
-    MendWork& work, InodeNumber directory,
-    const std::function<std::optional<EntryChange>(const PlacedEntry&)>& visit) {
-  const auto checked = work.checked(directory);
-  if (!checked) return checked.error();
-  if (!checked->directory) return false;
-  if (checked->inlined) {
-    Telling telling{.visit = &visit};
-    const errcode_t error = ext2fs_dir_iterate2(work.context().fs, directory,
-                                                DIRENT_FLAG_INCLUDE_EMPTY, nullptr, tell, &telling);
-    if (error == EIO) return Error{ErrorCode::kIo, "ext2/3/4: " + ext_error_text(error)};
-    return telling.changed;
-  }
-  bool changed = false;
-  for (const BlockMap::Run& run : checked->map.runs) {
-    for (std::uint64_t i = 0; i < run.count; ++i) {
-      const auto done = change_block(work, directory,
-                                     {run.logical + i, run.physical + i, 1, run.unwritten}, visit);
-      if (!done) return done;
-      changed = changed || *done;
-    }
-  }
-  return changed;
-}
-
-Result<bool> add_name(MendWork& work, InodeNumber directory, std::string_view name,
-                      const EntryChange& entry) {
-  const EntryChange added{entry.inode, type_if_any(work, entry.type)};
-  const auto checked = work.checked(directory);
-  if (!checked) return checked.error();
-  if (checked->inlined || checked->map.runs.empty()) return false;
-  for (const BlockMap::Run& run : checked->map.runs) {
-    for (std::uint64_t i = 0; i < run.count; ++i) {
-      auto bytes = work.context().read_block(run.physical + i);
-      if (!bytes) return bytes.error();
-      if (!fit_name(work, *bytes, name, added)) continue;
-      const auto put = put_directory_block(work, directory, run.physical + i, *bytes);
-      if (!put) return put.error();
-      return true;
-    }
-  }
-  return extend(work, directory, *checked, name, added);
-}
-
-Result<bool> set_parent(MendWork& work, InodeNumber directory, InodeNumber parent) {
-  return change_entries(work, directory,
-                        [&](const PlacedEntry& entry) -> std::optional<EntryChange> {
-                          if (entry.dot != 2 || entry.inode == parent) return std::nullopt;
-                          return EntryChange{parent, entry.type};
-                        });
-}
-
-std::vector<std::byte> make_first_block(const MendWork& work, InodeNumber directory,
-                                        InodeNumber parent) {
-  BlockMaker maker(work);
-  const std::uint8_t type = type_if_any(work, EXT2_FT_DIR);
-  maker.add(".", {directory, type});
-  maker.add("..", {parent, type});
-  return maker.finish();
-}
-
-Result<void> put_directory_block(MendWork& work, InodeNumber directory, FsBlock block,
-                                 std::span<std::byte> bytes) {
-  if (work.context().checksums) {
-    // (Where there is no place for one, that is a finding.)
-    (void)ext2fs_dir_block_csum_set(work.context().fs, directory,
-                                    reinterpret_cast<ext2_dir_entry*>(bytes.data()));
-  }
-  return work.put_block(block, bytes);
-}
 
 }  // namespace mariner::ifsck

@@ -3,7 +3,6 @@
 #include <ext2fs/ext3_extents.h>
 
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <set>
 #include <unordered_map>
@@ -12,7 +11,7 @@
 #include "ifsck/directory_block.h"
 #include "ifsck/ext_inode.h"
 #include "ifsck/map_writer.h"
-#include "ifsck/resize_inode.h"
+#include "ifsck/mend_special.h"
 #include "proto/bytes.h"
 
 namespace mariner::ifsck {
@@ -24,13 +23,11 @@ using Done = Repair::Done;
 constexpr std::size_t kModeAt = 0;
 constexpr std::size_t kSizeAt = 4;
 constexpr std::size_t kDeletedAt = 20;
-constexpr std::size_t kLinksAt = 26;
 constexpr std::size_t kBlocksAt = 28;
 constexpr std::size_t kFlagsAt = 32;
 constexpr std::size_t kMapAt = 40;
 constexpr std::size_t kMapBytes = 60;
 constexpr std::size_t kDeviceBytes = 16;  // of these: what a device has there
-constexpr std::size_t kGenerationAt = 100;
 constexpr std::size_t kAttributesAt = 104;
 constexpr std::size_t kSizeHighAt = 108;
 constexpr std::size_t kFragmentAt = 112;
@@ -113,7 +110,7 @@ class Mender {
     if (const Result<void> done = find_attributes(); !done) return done;
     // What is not as it has to be is at fault if others claim the same.
     const auto resize = found_.find(EXT2_RESIZE_INO);
-    if (resize != found_.end() && ResizeInode::of(context_)) {
+    if (resize != found_.end() && is_special_inode(context_, EXT2_RESIZE_INO)) {
       return mend(EXT2_RESIZE_INO, resize->second);
     }
     for (const auto& [number, findings] : found_) {
@@ -196,12 +193,11 @@ class Mender {
     if (!context_.is_reserved(number) && number != EXT2_ROOT_INO && is_garbage(findings)) {
       return clear(number, findings);
     }
-    if (number == EXT2_RESIZE_INO) {
-      if (const auto resize = ResizeInode::of(context_)) {
-        return restore_resize(*resize, *bytes, findings);
-      }
+    if (is_special_inode(context_, number)) {
+      const Blocks& shared = twice_[number];
+      return mend_special_inode(work_, number, findings,
+                                [&](FsBlock block) { return shared.contains(block); });
     }
-    if (number == context_.super.s_journal_inum) return mend_journal(number, *bytes, findings);
     Done done =
         has(Code::kInodeFields) || has(Code::kInodeDeleted) ? Done::kFieldSet : Done::kChecksumSet;
     put<std::uint32_t>(*bytes, kDeletedAt, 0);
@@ -238,91 +234,6 @@ class Mender {
 
   void note(const std::vector<Finding>& findings, Done done) {
     for (const Finding& each : findings) work_.done(each, done);
-  }
-
-  // The superblock has a copy of its map and size; where that is not good either, there is no
-  // journal any more. What it had was replayed before.
-  Result<void> mend_journal(InodeNumber number, std::span<std::byte> bytes,
-                            const std::vector<Finding>& findings) {
-    const std::vector<std::byte> before(bytes.begin(), bytes.end());
-    if (restore_journal(bytes) && !twice_.contains(number)) {
-      const auto checked = check_inode(context_, number, bytes, true);
-      if (!checked) return checked.error();
-      const auto is_bad = [](const Finding& each) {
-        return each.code != Code::kInodeChecksum && each.code != Code::kInodeBlocks;
-      };
-      if (std::ranges::none_of(checked->findings, is_bad)) {
-        note(findings, Done::kRestored);
-        return settle_inode(work_, number, bytes);
-      }
-    }
-    ext2_super_block& super = *context_.fs->super;
-    ext2fs_clear_feature_journal(&super);
-    super.s_journal_inum = 0;
-    super.s_jnl_backup_type = 0;
-    std::ranges::fill(super.s_jnl_blocks, 0u);
-    work_.touch_superblock();
-    note(findings, Done::kJournalDropped);
-    std::ranges::fill(bytes, std::byte{});
-    return work_.put_inode(number, bytes);
-  }
-
-  // (EXT3_JNL_BACKUP_BLOCKS)
-  bool restore_journal(std::span<std::byte> bytes) {
-    const ext2_super_block& super = context_.super;
-    if (super.s_jnl_backup_type != EXT3_JNL_BACKUP_BLOCKS || super.s_jnl_blocks[0] == 0) {
-      return false;
-    }
-    const bool extents = (super.s_jnl_blocks[0] & 0xffff) == EXT3_EXT_MAGIC;
-    clear_all_but_generation(bytes);
-    std::memcpy(bytes.data() + kMapAt, super.s_jnl_blocks, kMapBytes);
-    put<std::uint16_t>(bytes, kModeAt, LINUX_S_IFREG | 0600);
-    put<std::uint16_t>(bytes, kLinksAt, 1);
-    put<std::uint32_t>(bytes, kFlagsAt, extents ? EXT4_EXTENTS_FL : 0);
-    put_size(bytes, super.s_jnl_blocks[16] | (std::uint64_t{super.s_jnl_blocks[15]} << 32));
-    return true;
-  }
-
-  // (Nodes of extents have checksums that begin with it.)
-  static void clear_all_but_generation(std::span<std::byte> bytes) {
-    const auto generation = load_le<std::uint32_t>(bytes.data() + kGenerationAt);
-    std::ranges::fill(bytes, std::byte{});
-    put(bytes, kGenerationAt, generation);
-    if (bytes.size() >= 160) put(bytes, kExtraAt, kExtraUsual);
-  }
-
-  // All its blocks are known, but the one that names them.
-  Result<void> restore_resize(const ResizeInode& resize, std::span<std::byte> bytes,
-                              const std::vector<Finding>& findings) {
-    constexpr std::size_t kAt = kMapAt + 4 * EXT2_DIND_BLOCK;
-    FsBlock block = load_le<std::uint32_t>(bytes.data() + kAt);
-    if (!work_.layout().may_claim(block) || is_twice(EXT2_RESIZE_INO, block) ||
-        work_.layout().place_of(block).kind != ExtLayout::Kind::kData) {
-      const auto other = work_.allocate(kNumbersEnd);
-      if (!other) return other.error();
-      if (!*other) return {};
-      block = **other;
-    }
-    const std::size_t block_bytes = work_.layout().block_bytes();
-    const std::uint64_t numbers = block_bytes / 4;
-    std::vector<std::byte> top(block_bytes);
-    for (std::size_t i = 0; i < resize.reserved.size(); ++i) {
-      put(top, (resize.first + i) % numbers * 4, static_cast<std::uint32_t>(resize.reserved[i]));
-      std::vector<std::byte> one(block_bytes);
-      for (std::size_t k = 0; k < resize.copies[i].size(); ++k) {
-        put(one, 4 * k, static_cast<std::uint32_t>(resize.copies[i][k]));
-      }
-      const auto done = work_.put_block(resize.reserved[i], one);
-      if (!done) return done;
-    }
-    if (const auto done = work_.put_block(block, top); !done) return done;
-    clear_all_but_generation(bytes);
-    put<std::uint16_t>(bytes, kModeAt, LINUX_S_IFREG | 0600);
-    put<std::uint16_t>(bytes, kLinksAt, 1);
-    put(bytes, kAt, static_cast<std::uint32_t>(block));
-    put_size(bytes, (numbers * numbers + numbers + EXT2_NDIR_BLOCKS) * block_bytes);
-    note(findings, Done::kRestored);
-    return settle_inode(work_, EXT2_RESIZE_INO, bytes);
   }
 
   // False: there is nothing left that could be one.

@@ -7,9 +7,10 @@
 #include <unordered_set>
 #include <utility>
 
+#include "ifsck/directory_entries.h"
+#include "ifsck/directory_maker.h"
 #include "ifsck/ext_inode.h"
 #include "ifsck/map_writer.h"
-#include "ifsck/mend_directory.h"
 #include "ifsck/mend_inode.h"
 #include "proto/bytes.h"
 
@@ -74,7 +75,7 @@ class Mender {
       const auto done = change_entries(work_, each, [&](const PlacedEntry& entry) {
         const auto found = entry.dot == 0 ? kept.find(entry.inode) : kept.end();
         if (found != kept.end()) found->second.in.push_back(each);
-        return std::optional<EntryChange>{};
+        return std::optional<Named>{};
       });
       if (!done) return done.error();
     }
@@ -90,7 +91,7 @@ class Mender {
     }
     for (const InodeNumber each : where) {
       const auto done =
-          change_entries(work_, each, [&](const PlacedEntry& entry) -> std::optional<EntryChange> {
+          change_entries(work_, each, [&](const PlacedEntry& entry) -> std::optional<Named> {
             const auto found = entry.dot == 0 ? kept.find(entry.inode) : kept.end();
             if (found == kept.end()) return std::nullopt;
             std::vector<InodeNumber>& in = found->second.in;
@@ -98,7 +99,7 @@ class Mender {
               in.clear();  // (One of several in the same one stays.)
               return std::nullopt;
             }
-            return EntryChange{};
+            return Named{};
           });
       if (!done) return done.error();
     }
@@ -111,7 +112,7 @@ class Mender {
     InodeNumber said = 0;
     const auto done = change_entries(work_, number, [&](const PlacedEntry& entry) {
       if (entry.dot == 2) said = entry.inode;
-      return std::optional<EntryChange>{};
+      return std::optional<Named>{};
     });
     if (!done) return done.error();
     return said;
@@ -153,9 +154,9 @@ class Mender {
         if (next == at) break;
       }
       const auto done =
-          change_entries(work_, in, [&](const PlacedEntry& entry) -> std::optional<EntryChange> {
+          change_entries(work_, in, [&](const PlacedEntry& entry) -> std::optional<Named> {
             if (entry.dot != 0 || entry.inode != least) return std::nullopt;
-            return EntryChange{};
+            return Named{};
           });
       if (!done) return done.error();
       if (*done) work_.done(each, Done::kNameRemoved);
@@ -194,7 +195,7 @@ class Mender {
     bool names = false;
     const auto done = change_entries(work_, number, [&](const PlacedEntry& entry) {
       names = names || entry.dot == 0;
-      return std::optional<EntryChange>{};
+      return std::optional<Named>{};
     });
     if (!done) return done.error();
     return !names;
@@ -229,7 +230,7 @@ class Mender {
     InodeNumber number = 0;
     const auto done = change_entries(work_, directory, [&](const PlacedEntry& entry) {
       if (entry.name == name) number = entry.inode;
-      return std::optional<EntryChange>{};
+      return std::optional<Named>{};
     });
     if (!done) return done.error();
     return number;

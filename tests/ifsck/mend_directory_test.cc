@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "ifsck/directory_block.h"
 #include "tests/ifsck/made_mending.h"
 
 namespace mariner::ifsck {
