@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <span>
 #include <string_view>
+#include <unordered_set>
 #include <vector>
 
 #include "ifsck/directory_block.h"
@@ -78,6 +79,7 @@ class Reader {
 
   // libext2fs puts them together.
   Result<void> read_inlined() {
+    inlined_ = true;
     const errcode_t error = ext2fs_dir_iterate2(context_.fs, number_, DIRENT_FLAG_INCLUDE_EMPTY,
                                                 nullptr, tell_inlined, this);
     if (error == EIO) return Error{ErrorCode::kIo, "ext2/3/4: " + ext_error_text(error)};
@@ -127,6 +129,7 @@ class Reader {
 
   void take_block(const Piece& piece, std::span<std::byte> bytes) {
     index_ = 0;
+    names_.clear();
     bool good = for_each_entry(
         bytes, [&](const DirectoryEntry& entry) { take_entry(piece.logical == 0, entry); });
     good =
@@ -144,8 +147,10 @@ class Reader {
       const std::string_view name = entry.name;
       const bool has_null = name.find('\0') != std::string_view::npos &&
                             !ext2fs_has_feature_encrypt(context_.fs->super);
-      if (name.empty() || has_null || name.find('/') != std::string_view::npos || name == "." ||
-          name == "..") {
+      // (Of one block; an entry within an inode is gone when the next one is told.)
+      const bool repeated = !inlined_ && !names_.insert(name).second;
+      if (name.empty() || has_null || repeated || name.find('/') != std::string_view::npos ||
+          name == "." || name == "..") {
         found(Code::kEntryName);
       }
       visitor_.entry(entry.inode, entry.type);
@@ -175,6 +180,8 @@ class Reader {
   const InodeNumber number_;
   DirectoryVisitor& visitor_;
   std::uint32_t index_ = 0;  // of the entry in its block
+  bool inlined_ = false;
+  std::unordered_set<std::string_view> names_;  // in this block
 };
 
 }  // namespace

@@ -71,7 +71,8 @@ std::string describe(const Finding& one) {
       return fmt::format("{}: an entry of this directory is of kind {}, its inode of {}", inode,
                          one.found, one.expected);
     case Code::kEntryName:
-      return inode + ": an entry of this directory has a name that none can have";
+      return inode +
+             ": an entry of this directory has a name that none can have, or that is there twice";
     case Code::kDirectoryLinked:
       return fmt::format("{}: a directory with {} names", inode, one.found);
     case Code::kParent:

@@ -40,6 +40,9 @@ class Check {
     if (!has_checksum()) add({.code = Code::kInodeChecksum});
     if (reserved && inode_.mode() == 0 && number_ != EXT2_BAD_INO) return std::move(checked_);
     check_fields();
+    if (reserved && !may_be_reserved()) {
+      add({.code = Code::kInodeMode, .found = inode_.mode()});
+    }
     if (!reserved || inode_.links() > 0) {
       checked_.kind = inode_.type() != 0 ? inode_.type() : CheckedInode::kStrange;
       checked_.links = inode_.links();
@@ -64,6 +67,16 @@ class Check {
   void add(Finding finding) {
     finding.inode = number_;
     checked_.findings.push_back(finding);
+  }
+
+  // Of those below the first one, these are files; others are not in use.
+  [[nodiscard]] bool may_be_reserved() const {
+    const ext2_super_block& super = context_.super;
+    return number_ == EXT2_BAD_INO || number_ == EXT2_BOOT_LOADER_INO ||
+           number_ == EXT2_RESIZE_INO ||
+           (number_ == EXT2_JOURNAL_INO && ext2fs_has_feature_journal(context_.fs->super)) ||
+           number_ == EXT4_USR_QUOTA_INO || number_ == EXT4_GRP_QUOTA_INO ||
+           number_ == super.s_prj_quota_inum || number_ == super.s_orphan_file_inum;
   }
 
   [[nodiscard]] bool has_checksum() {
@@ -91,7 +104,8 @@ class Check {
     ext2_super_block* const super = context_.fs->super;
     const std::uint32_t flags = inode_.flags();
     const bool directory = inode_.is_directory();
-    return ((flags & EXT4_INLINE_DATA_FL) != 0 && !ext2fs_has_feature_inline_data(super)) ||
+    return ((flags & EXT4_INLINE_DATA_FL) != 0 &&
+            (!ext2fs_has_feature_inline_data(super) || !inode_.has_inline_attribute())) ||
            ((flags & EXT4_EXTENTS_FL) != 0 && !ext2fs_has_feature_extents(super)) ||
            ((flags & EXT2_IMAGIC_FL) != 0 && !ext2fs_has_feature_imagic_inodes(super)) ||
            ((flags & EXT4_ENCRYPT_FL) != 0 && !ext2fs_has_feature_encrypt(super)) ||

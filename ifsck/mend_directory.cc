@@ -296,13 +296,11 @@ class Mender {
   Result<bool> mend_names_in(InodeNumber number, FsBlock block) {
     auto bytes = context_.read_block(block);
     if (!bytes) return bytes.error();
-    std::set<std::string> names;
+    std::set<std::string, std::less<>> names;
     std::vector<DirectoryEntry> bad;
     for_each_entry(*bytes, [&](const DirectoryEntry& entry) {
       if (entry.inode == 0) return;
-      if (possible_name(entry.name) == entry.name) {
-        names.emplace(entry.name);
-      } else {
+      if (possible_name(entry.name) != entry.name || !names.emplace(entry.name).second) {
         bad.push_back(entry);
       }
     });

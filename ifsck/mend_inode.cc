@@ -190,13 +190,14 @@ class Mender {
       note(findings, Done::kFieldSet);
       return work_.release(number);
     }
-    if (!context_.is_reserved(number) && number != EXT2_ROOT_INO && is_garbage(findings)) {
-      return clear(number, findings);
-    }
     if (is_special_inode(context_, number)) {
       const Blocks& shared = twice_[number];
       return mend_special_inode(work_, number, findings,
                                 [&](FsBlock block) { return shared.contains(block); });
+    }
+    const bool needless = context_.is_reserved(number) && has(Code::kInodeMode);
+    if (needless || (number != EXT2_ROOT_INO && is_garbage(findings))) {
+      return clear(number, findings);
     }
     Done done =
         has(Code::kInodeFields) || has(Code::kInodeDeleted) ? Done::kFieldSet : Done::kChecksumSet;
@@ -247,7 +248,9 @@ class Mender {
     }
     std::uint32_t flags = inode.flags();
     const auto drop = [&](std::uint32_t flag) { flags &= ~flag; };
-    if (!ext2fs_has_feature_inline_data(super)) drop(EXT4_INLINE_DATA_FL);
+    if (!ext2fs_has_feature_inline_data(super) || !inode.has_inline_attribute()) {
+      drop(EXT4_INLINE_DATA_FL);
+    }
     if (!ext2fs_has_feature_extents(super)) drop(EXT4_EXTENTS_FL);
     if (!ext2fs_has_feature_imagic_inodes(super)) drop(EXT2_IMAGIC_FL);
     if (!ext2fs_has_feature_encrypt(super)) drop(EXT4_ENCRYPT_FL);

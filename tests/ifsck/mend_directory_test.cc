@@ -73,6 +73,21 @@ TEST_F(MendDirectoryTest, KindsAreSetAndNamesBecomePossible) {
   EXPECT_EQ(made_.find_again("a/b/sp.rse"), sparse);
 }
 
+TEST_F(MendDirectoryTest, ANameThatIsThereTwiceIsThereOnce) {
+  const std::uint64_t many =
+      made_.layout->bytes_of(made_.map(made_.find("lost+found")).runs.front().physical).offset;
+  ASSERT_EQ(ext2fs_link(made_.volume->fs(), made_.find("lost+found"), "one", made_.find("a/large"),
+                        EXT2_FT_REG_FILE),
+            0);
+  ASSERT_EQ(ext2fs_link(made_.volume->fs(), made_.find("lost+found"), "two",
+                        made_.find("a/b/sparse"), EXT2_FT_REG_FILE),
+            0);
+  made_.put(many + 24 + 12 + 8, std::array<char, 3>{'o', 'n', 'e'});
+  const Mended mended = made_.mend();
+  EXPECT_TRUE(MadeMending::has(mended, Code::kEntryName, Done::kEntriesMended));
+  EXPECT_EQ(made_.find_again("lost+found/one"), made_.find("a/large"));
+}
+
 TEST_F(MendDirectoryTest, AHoleIsClosed) {
   const InodeNumber many = made_.find("many");
   const std::uint64_t blocks = made_.map(many).blocks();

@@ -75,6 +75,21 @@ TEST_F(MendInodeTest, AModeThatNoFileHasIsGuessed) {
   EXPECT_EQ(made_.find_again("a/b/sparse"), made_.find("a/b/sparse"));
 }
 
+TEST_F(MendInodeTest, AReservedInodeIsNotInUse) {
+  made_.put<std::uint16_t>(InodeNumber{10}, kMode, 0x8000);
+  const Mended mended = made_.mend();
+  EXPECT_TRUE(MadeMending::has(mended, Code::kInodeMode, Done::kReleased));
+}
+
+TEST(MendInode, WhoHasNothingWithinHasNoFlagThatSaysSo) {
+  MadeMending made{"-t ext4 -b 4096 -O inline_data,64bit,quota -I 256"};
+  const InodeNumber file = made.find("a/large");
+  const std::string before = MadeMending::content(*made.volume, file);
+  made.put(file, 32, ExtInode(made.inode(file)).flags() | EXT4_INLINE_DATA_FL);
+  (void)made.mend();
+  EXPECT_EQ(made.content(file), before);
+}
+
 TEST_F(MendInodeTest, NoTimeOfDeletionIsSet) {
   made_.remove("many", "a file with a long name, number 6");
   const InodeNumber file = 500;

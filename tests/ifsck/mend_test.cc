@@ -203,6 +203,30 @@ TEST(Mend, WhatIsSoundIsNotTouched) {
   EXPECT_EQ(made.overlay.size(), 0u);
 }
 
+// It is given more than it may list: what is free is not known until bitmaps are right.
+TEST(Mend, MoreThanCanBeListedIsMendedToo) {
+  MadeVolume made{"-t ext2 -b 1024"};
+  const FsBlock bitmap = ext2fs_block_bitmap_loc(made.volume->fs(), 0);
+  made.put(made.layout->bytes_of(bitmap).offset, std::array<std::byte, 1024>{});
+  const FsBlock block =
+      map_blocks(*made.volume, *made.layout, made.find("a/large"), made.inode(made.find("a/large")))
+          .value()
+          .runs.front()
+          .physical;
+  made.put(made.find("many/a file with a long name, number 6"), 40,
+           static_cast<std::uint32_t>(block));
+  const auto check = [](const ExtContext& now) -> Result<Checked> {
+    const auto census = Census::take(now.volume, now.layout,
+                                     {.findings_max = 2000, .progress = {}, .keep = nullptr});
+    if (!census) return census.error();
+    return Checked{census->findings, census->findings_all};
+  };
+  const Mended mended =
+      mend(*made.view, {.check = check, .directories = {}, .rounds_max = 20}).value();
+  EXPECT_EQ(text(mended.left), "");
+  EXPECT_EQ(MadeVerdict(made.image()).of(made.overlay), "");
+}
+
 TEST(Mend, AMissingRootIsSaid) {
   MadeVolume made{"-t ext2 -b 1024"};
   made.put<std::uint16_t>(EXT2_ROOT_INO, 26, 0);
