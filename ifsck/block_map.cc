@@ -37,6 +37,7 @@ class Mapper {
       : volume_(volume),
         layout_(layout),
         inode_(inode),
+        resize_(number == EXT2_RESIZE_INO),
         extents_((field<std::uint32_t>(inode, kFlagsAt) & EXT4_EXTENTS_FL) != 0),
         checks_(ext2fs_has_feature_metadata_csum(volume.fs()->super)),
         seed_(ext_inode_seed(volume.fs()->csum_seed, number,
@@ -94,7 +95,9 @@ class Mapper {
   }
 
   void add_node(FsBlock at, const Waiting& node) {
-    if (!layout_.may_claim(node.block)) {
+    // (What is reserved for group descriptors describes blocks, too.)
+    if (!layout_.may_claim(node.block) ||
+        (!resize_ && layout_.place_of(node.block).kind != ExtLayout::Kind::kData)) {
       return fault(What::kOutside, at, node.logical, node.block);
     }
     if (!seen_.insert(node.block).second) {
@@ -183,6 +186,11 @@ class Mapper {
     if (!root && checks_ && !is_checked(bytes, most)) {
       fault(What::kChecksum, node.block, node.logical, node.block);
     }
+    // (An index says where the node below it begins.)
+    if (!root && entries > 0 &&
+        field<std::uint32_t>(bytes, kHeadBytes) != static_cast<std::uint32_t>(node.logical)) {
+      fault(What::kOrder, node.block, node.logical, 0);
+    }
     std::uint64_t next = node.logical;
     for (std::size_t i = 0; i < entries && !full_; ++i) {
       const auto entry = bytes.subspan(kHeadBytes + i * kEntryBytes, kEntryBytes);
@@ -227,6 +235,7 @@ class Mapper {
   const ExtVolume& volume_;
   const ExtLayout& layout_;
   const InodeBytes inode_;
+  const bool resize_;
   const bool extents_;
   const bool checks_;
   const std::uint32_t seed_;

@@ -18,6 +18,7 @@ struct CensusFacts : ExtContext {
   struct Directory {
     BlockMap map;
     bool inlined = false;  // its entries are in the inode
+    bool indexed = false;
     InodeNumber dotdot = 0;
     InodeNumber parent = 0;  // where its name is
     std::uint32_t names = 0;

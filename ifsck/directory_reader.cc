@@ -1,9 +1,13 @@
 #include "ifsck/directory_reader.h"
 
+#include <algorithm>
+#include <span>
 #include <string_view>
+#include <unordered_set>
 #include <vector>
 
 #include "ifsck/directory_block.h"
+#include "ifsck/directory_index.h"
 
 namespace mariner::ifsck {
 namespace {
@@ -37,8 +41,45 @@ class Reader {
     return take(pieces);
   }
 
+  // Whether names are where their hashes belong. (Who has a hole has no order to begin with.)
+  Result<void> check_index(const BlockMap& map,
+                           const std::function<bool(std::uint64_t, FsBlock)>& wanted) {
+    std::vector<Piece> all;
+    std::uint64_t next = 0;
+    bool any = false;
+    for (const BlockMap::Run& run : map.runs) {
+      if (run.logical != next) return {};
+      next = run.logical + run.count;
+      for (std::uint64_t i = 0; i < run.count; ++i) {
+        all.push_back({run.logical + i, run.physical + i});
+        any = any || wanted(run.logical + i, run.physical + i);
+      }
+    }
+    if (!any) return {};
+    const auto index = DirectoryIndex::read(context_, map);
+    if (!index) return index.error();
+    bool good = index->good();
+    if (good) {
+      const bool whole = std::ranges::any_of(all, [&](const Piece& each) {
+        return index->is_node(each.logical) && wanted(each.logical, each.block);
+      });
+      std::erase_if(all, [&](const Piece& each) {
+        return index->is_node(each.logical) || !(whole || wanted(each.logical, each.block));
+      });
+      const auto done = for_each_block(all, [&](const Piece& piece, std::span<std::byte> bytes) {
+        for_each_entry(bytes, [&](const DirectoryEntry& entry) {
+          good = good && (entry.inode == 0 || index->may_have(piece.logical, entry.name));
+        });
+      });
+      if (!done) return done;
+    }
+    if (!good) found(Code::kInodeIndex);
+    return {};
+  }
+
   // libext2fs puts them together.
   Result<void> read_inlined() {
+    inlined_ = true;
     const errcode_t error = ext2fs_dir_iterate2(context_.fs, number_, DIRENT_FLAG_INCLUDE_EMPTY,
                                                 nullptr, tell_inlined, this);
     if (error == EIO) return Error{ErrorCode::kIo, "ext2/3/4: " + ext_error_text(error)};
@@ -58,6 +99,17 @@ class Reader {
   }
 
   Result<void> take(const std::vector<Piece>& pieces) {
+    return for_each_block(
+        pieces, [this](const Piece& each, std::span<std::byte> bytes) { take_block(each, bytes); });
+  }
+
+  Result<void> for_each_block(
+      std::span<const Piece> pieces,
+      const std::function<void(const Piece&, std::span<std::byte>)>& visit) {
+    for (; pieces.size() > kBlocksAtOnce; pieces = pieces.subspan(kBlocksAtOnce)) {
+      const auto done = for_each_block(pieces.first(kBlocksAtOnce), visit);
+      if (!done) return done;
+    }
     std::vector<Lbn> blocks;
     for (const Piece& each : pieces) {
       const BlockRange range = context_.layout.bytes_of(each.block).covering_blocks();
@@ -70,13 +122,14 @@ class Reader {
     for (const Piece& each : pieces) {
       const auto read = context_.volume.view().read(context_.layout.bytes_of(each.block), bytes);
       if (!read) return read;
-      take_block(each, bytes);
+      visit(each, bytes);
     }
     return {};
   }
 
   void take_block(const Piece& piece, std::span<std::byte> bytes) {
     index_ = 0;
+    names_.clear();
     bool good = for_each_entry(
         bytes, [&](const DirectoryEntry& entry) { take_entry(piece.logical == 0, entry); });
     good =
@@ -92,7 +145,12 @@ class Reader {
       take_dot(entry);
     } else if (entry.inode != 0) {
       const std::string_view name = entry.name;
-      if (name.empty() || name.find('/') != std::string_view::npos || name == "." || name == "..") {
+      const bool has_null = name.find('\0') != std::string_view::npos &&
+                            !ext2fs_has_feature_encrypt(context_.fs->super);
+      // (Of one block; an entry within an inode is gone when the next one is told.)
+      const bool repeated = !inlined_ && !names_.insert(name).second;
+      if (name.empty() || has_null || repeated || name.find('/') != std::string_view::npos ||
+          name == "." || name == "..") {
         found(Code::kEntryName);
       }
       visitor_.entry(entry.inode, entry.type);
@@ -122,6 +180,8 @@ class Reader {
   const InodeNumber number_;
   DirectoryVisitor& visitor_;
   std::uint32_t index_ = 0;  // of the entry in its block
+  bool inlined_ = false;
+  std::unordered_set<std::string_view> names_;  // in this block
 };
 
 }  // namespace
@@ -130,7 +190,9 @@ Result<void> read_directory(const ExtContext& context, const DirectoryBlocks& di
                             const std::function<bool(std::uint64_t, FsBlock)>& wanted,
                             DirectoryVisitor& visitor) {
   Reader reader(context, directory.number, visitor);
-  return directory.inlined ? reader.read_inlined() : reader.read(*directory.map, wanted);
+  if (directory.inlined) return reader.read_inlined();
+  if (const Result<void> done = reader.read(*directory.map, wanted); !done) return done;
+  return directory.indexed ? reader.check_index(*directory.map, wanted) : Result<void>{};
 }
 
 }  // namespace mariner::ifsck

@@ -26,10 +26,12 @@ struct DirectoryBlocks {
   InodeNumber number = 0;
   const BlockMap* map = nullptr;
   bool inlined = false;  // the entries are in the inode
+  bool indexed = false;  // an index is to be looked at
 };
 
 // Reads those blocks for which `wanted(logical, block)`; what is missing is found in any case. What
-// is in the inode is always wanted. Errors: of the past alone.
+// is in the inode is always wanted. An index is read whenever something is wanted; where a block of
+// it is wanted, hashes of the names in all blocks are looked at. Errors: of the past alone.
 [[nodiscard]] Result<void> read_directory(
     const ExtContext& context, const DirectoryBlocks& directory,
     const std::function<bool(std::uint64_t logical, FsBlock block)>& wanted,

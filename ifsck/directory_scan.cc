@@ -94,7 +94,11 @@ class Scan {
   Result<void> take_directory(InodeNumber number, CensusFacts::Directory& directory) {
     Taking taking(facts_, number, directory);
     return read_directory(
-        facts_, {.number = number, .map = &directory.map, .inlined = directory.inlined},
+        facts_,
+        {.number = number,
+         .map = &directory.map,
+         .inlined = directory.inlined,
+         .indexed = directory.indexed},
         [](std::uint64_t, FsBlock) { return true; }, taking);
   }
 

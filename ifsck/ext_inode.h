@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 #include "ifsck/block_map.h"
 #include "ifsck/ext_layout.h"
@@ -44,6 +45,28 @@ class ExtInode {
     return field<std::uint32_t>(104) | (FsBlock{field<std::uint16_t>(118)} << 32);
   }
   [[nodiscard]] bool has_inline_data() const { return (flags() & EXT4_INLINE_DATA_FL) != 0; }
+  // What goes with it: the attribute "system.data", within the inode.
+  [[nodiscard]] bool has_inline_attribute() const {
+    constexpr std::uint32_t kMagic = 0xEA020000;
+    constexpr std::size_t kHeadBytes = 16;  // of an entry
+    constexpr std::uint8_t kSystem = 7;
+    constexpr std::string_view kName = "data";
+    std::size_t at = std::size_t{128} + extra_bytes();
+    if (extra_bytes() == 0 || at + 4 > bytes_.size() || field<std::uint32_t>(at) != kMagic) {
+      return false;
+    }
+    at += 4;
+    while (at + kHeadBytes <= bytes_.size() && field<std::uint32_t>(at) != 0) {
+      const auto name_bytes = field<std::uint8_t>(at);
+      if (at + kHeadBytes + name_bytes > bytes_.size()) return false;
+      const auto* const name = reinterpret_cast<const char*>(bytes_.data() + at + kHeadBytes);
+      if (field<std::uint8_t>(at + 1) == kSystem && std::string_view(name, name_bytes) == kName) {
+        return true;
+      }
+      at += (kHeadBytes + name_bytes + 3) / 4 * 4;
+    }
+    return false;
+  }
   [[nodiscard]] bool is_directory() const { return LINUX_S_ISDIR(mode()); }
   // EXT2_FT_*; 0: of no kind that there is.
   [[nodiscard]] std::uint8_t type() const {

@@ -16,7 +16,8 @@ bool is_derived(Finding::Code code) {
     case Code::kPadding:
     case Code::kFreeBlocks:
     case Code::kFreeInodes:
-    case Code::kDirectories: return true;
+    case Code::kDirectories:
+    case Code::kQuota: return true;
     default: return false;
   }
 }
@@ -70,7 +71,8 @@ std::string describe(const Finding& one) {
       return fmt::format("{}: an entry of this directory is of kind {}, its inode of {}", inode,
                          one.found, one.expected);
     case Code::kEntryName:
-      return inode + ": an entry of this directory has a name that none can have";
+      return inode +
+             ": an entry of this directory has a name that none can have, or that is there twice";
     case Code::kDirectoryLinked:
       return fmt::format("{}: a directory with {} names", inode, one.found);
     case Code::kParent:
@@ -92,6 +94,7 @@ std::string describe(const Finding& one) {
     case Code::kFreeBlocks: return numbers(where + ": free blocks");
     case Code::kFreeInodes: return numbers(where + ": free inodes");
     case Code::kDirectories: return numbers(where + ": directories");
+    case Code::kQuota: return inode + ": this quota file does not say what is in use";
   }
   return "?";
 }

@@ -32,7 +32,7 @@ struct Finding {
     kDots,             // "." or ".." is missing, or elsewhere
     kEntryInode,       // names an inode that cannot be, or is not in use
     kEntryType,        // says another kind of file than its inode
-    kEntryName,        // is empty, or has a slash
+    kEntryName,        // is empty, has a slash, or is there twice
     kDirectoryLinked,  // a directory has several names, or none
     kParent,           // ".." is not where its name is
     kUnreachable,      // a directory, from the root
@@ -45,6 +45,7 @@ struct Finding {
     kFreeBlocks,  // of a group, or (group is all) of the file system
     kFreeInodes,
     kDirectories,  // of a group
+    kQuota,        // a quota file says otherwise (no check looks at it)
   };
   static constexpr GroupNumber kAll = ~GroupNumber{0};
 

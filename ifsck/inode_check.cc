@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "ifsck/ext_inode.h"
+#include "ifsck/resize_inode.h"
 
 namespace mariner::ifsck {
 namespace {
@@ -33,6 +34,9 @@ class Check {
     if (!has_checksum()) add({.code = Code::kInodeChecksum});
     if (reserved && inode_.mode() == 0 && number_ != EXT2_BAD_INO) return std::move(checked_);
     check_fields();
+    if (reserved && !may_be_reserved()) {
+      add({.code = Code::kInodeMode, .found = inode_.mode()});
+    }
     if (!reserved || inode_.links() > 0) {
       checked_.kind = inode_.type() != 0 ? inode_.type() : CheckedInode::kStrange;
       checked_.links = inode_.links();
@@ -45,6 +49,11 @@ class Check {
     if (const Result<void> done = check_blocks(follow); !done) return done.error();
     checked_.directory = inode_.is_directory() && !reserved;
     checked_.inlined = inode_.has_inline_data();
+    // (Of other names hashes are made otherwise.)
+    checked_.indexed = inode_.has_index() &&
+                       (inode_.flags() & (EXT4_CASEFOLD_FL | EXT4_ENCRYPT_FL)) == 0 &&
+                       std::ranges::find(checked_.findings, Code::kInodeIndex, &Finding::code) ==
+                           checked_.findings.end();
     return std::move(checked_);
   }
 
@@ -52,6 +61,16 @@ class Check {
   void add(Finding finding) {
     finding.inode = number_;
     checked_.findings.push_back(finding);
+  }
+
+  // Of those below the first one, these are files; others are not in use.
+  [[nodiscard]] bool may_be_reserved() const {
+    const ext2_super_block& super = context_.super;
+    return number_ == EXT2_BAD_INO || number_ == EXT2_BOOT_LOADER_INO ||
+           number_ == EXT2_RESIZE_INO ||
+           (number_ == EXT2_JOURNAL_INO && ext2fs_has_feature_journal(context_.fs->super)) ||
+           number_ == EXT4_USR_QUOTA_INO || number_ == EXT4_GRP_QUOTA_INO ||
+           number_ == super.s_prj_quota_inum || number_ == super.s_orphan_file_inum;
   }
 
   [[nodiscard]] bool has_checksum() {
@@ -65,10 +84,44 @@ class Check {
     const std::uint16_t extra = inode_.extra_bytes();
     const bool extra_is_good = extra == 0 || (extra >= 4 && extra % 4 == 0 &&
                                               extra <= context_.layout.inode_bytes() - 128);
-    if (inode_.has_fragment() || !extra_is_good) add({.code = Code::kInodeFields});
+    if (inode_.has_fragment() || !extra_is_good || has_unknown_flags() || !is_special_good()) {
+      add({.code = Code::kInodeFields});
+    }
     if (inode_.links() > 0 && inode_.deleted_at() != 0) {
       add({.code = Code::kInodeDeleted, .found = 1});
     }
+  }
+
+  // Of features that the file system has not, or that such a file cannot have.
+  [[nodiscard]] bool has_unknown_flags() const {
+    if (context_.is_reserved(number_)) return false;
+    ext2_super_block* const super = context_.fs->super;
+    const std::uint32_t flags = inode_.flags();
+    const bool directory = inode_.is_directory();
+    return ((flags & EXT4_INLINE_DATA_FL) != 0 &&
+            (!ext2fs_has_feature_inline_data(super) || !inode_.has_inline_attribute())) ||
+           ((flags & EXT4_EXTENTS_FL) != 0 && !ext2fs_has_feature_extents(super)) ||
+           ((flags & EXT2_IMAGIC_FL) != 0 && !ext2fs_has_feature_imagic_inodes(super)) ||
+           ((flags & EXT4_ENCRYPT_FL) != 0 && !ext2fs_has_feature_encrypt(super)) ||
+           ((flags & EXT4_CASEFOLD_FL) != 0 && (!ext2fs_has_feature_casefold(super) || !directory));
+  }
+
+  // Who has neither blocks nor contents within itself.
+  [[nodiscard]] bool is_special_good() const {
+    const std::uint8_t type = inode_.type();
+    const std::uint32_t flags = inode_.flags();
+    const bool link = type == EXT2_FT_SYMLINK;
+    const bool special = type == EXT2_FT_CHRDEV || type == EXT2_FT_BLKDEV || type == EXT2_FT_FIFO ||
+                         type == EXT2_FT_SOCK;
+    if (!special && !link) return true;
+    if ((flags & (EXT2_IMMUTABLE_FL | EXT2_APPEND_FL | EXT2_INDEX_FL)) != 0) return false;
+    if (link) return inode_.size() > 0 && inode_.size() < context_.layout.block_bytes();
+    if (inode_.size() != 0 || inode_.has_extents() || inode_.has_inline_data()) return false;
+    constexpr std::size_t kNumbersAt = 40;
+    constexpr std::size_t kNumbersOfDevices = 4;
+    return std::ranges::all_of(
+        bytes_.subspan(kNumbersAt + 4 * kNumbersOfDevices, 4 * (EXT2_N_BLOCKS - kNumbersOfDevices)),
+        [](std::byte each) { return each == std::byte{}; });
   }
 
   Result<void> check_blocks(bool follow) {
@@ -80,6 +133,12 @@ class Check {
         auto mapped = map_blocks(context_.volume, context_.layout, number_, inode_.bytes());
         if (!mapped) return mapped.error();
         map = std::move(*mapped);
+      }
+    }
+    if (number_ == EXT2_RESIZE_INO && map.faults.empty()) {
+      const auto resize = ResizeInode::of(context_);
+      if (resize && !resize->fits(map, context_.layout.block_bytes())) {
+        map.faults.push_back({.what = BlockMap::Fault::What::kStrange});
       }
     }
     for (const BlockMap::Fault& each : map.faults) {

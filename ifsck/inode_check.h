@@ -23,6 +23,7 @@ struct CheckedInode {
   bool counted = false;    // in use, and not below the first one
   bool directory = false;  // with entries to be looked at
   bool inlined = false;    // they are in the inode
+  bool indexed = false;    // ... in blocks of which some are an index of the others
   BlockMap map;
   FsBlock attributes = 0;  // 0: none, or none that can be
   std::vector<Finding> findings;

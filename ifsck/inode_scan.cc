@@ -85,7 +85,8 @@ class Scan {
     keep_owned(number, *checked);
     if (checked->directory) {
       ++facts_.census.directories;
-      facts_.directories[number] = {.map = std::move(checked->map), .inlined = checked->inlined};
+      facts_.directories[number] = {
+          .map = std::move(checked->map), .inlined = checked->inlined, .indexed = checked->indexed};
     }
     return {};
   }

@@ -155,7 +155,7 @@ class Ledger {
       Then before(*this, number);
       Now after(*this, number);
       if (inode.then.directory) {
-        const auto done = read_directory(change_.then, blocks_of(number, inode.then),
+        const auto done = read_directory(change_.then, without_index(blocks_of(number, inode.then)),
                                          changed_from(inode, now), before);
         if (!done) return done;
       }
@@ -191,7 +191,14 @@ class Ledger {
   }
 
   static DirectoryBlocks blocks_of(InodeNumber number, const CheckedInode& inode) {
-    return {.number = number, .map = &inode.map, .inlined = inode.inlined};
+    return {
+        .number = number, .map = &inode.map, .inlined = inode.inlined, .indexed = inode.indexed};
+  }
+
+  // Where what is wrong with it is not asked for.
+  static DirectoryBlocks without_index(DirectoryBlocks blocks) {
+    blocks.indexed = false;
+    return blocks;
   }
 
   Result<void> prefetch_named() {
@@ -364,7 +371,7 @@ class Ledger {
     Quiet visitor;
     if (inode.directory) {
       const auto done = read_directory(
-          change_.now, blocks_of(number, inode),
+          change_.now, without_index(blocks_of(number, inode)),
           [](std::uint64_t logical, FsBlock) { return logical == 0; }, visitor);
       if (!done) return done.error();
     }

@@ -1,0 +1,57 @@
+// A file system repaired: operations that were under way are undone, and what cannot be so is set
+// to what is, until a check finds nothing more.
+//
+// It goes in rounds: check, mend, check again. Inodes and directories by themselves come first,
+// then how they hang together, then what is made of it, and quota files at the end. Repairs are in
+// the view's overlay; what is not wrong stays as it is. A journal that is to be replayed is to be
+// replayed before. One thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "ifsck/baseline.h"
+#include "ifsck/ext_context.h"
+#include "ifsck/finding.h"
+#include "ifsck/mend_work.h"
+#include "ifsck/repair.h"
+#include "ifsck/view.h"
+#include "proto/error.h"
+
+namespace mariner::ifsck {
+
+struct Mended {
+  std::vector<Repair> repairs;  // in order
+  std::uint64_t blocks = 0;     // that the overlay has now
+  std::vector<Finding> left;    // empty: it is sound now
+  unsigned rounds = 0;          // checks, the last of which found only what is left
+};
+
+// What a check has found: a census, or a recheck.
+struct Checked {
+  std::vector<Finding> findings;
+  std::uint64_t findings_all = 0;  // more, if not all are listed
+};
+
+struct MendOptions {
+  // Checks a volume as it is now, with the overlay.
+  std::function<Result<Checked>(const ExtContext& now)> check;
+  // As MendWork::Options has them; may be null.
+  std::function<std::vector<InodeNumber>()> directories;
+  unsigned rounds_max = 12;
+};
+
+// What cannot be mended is in `left`; a missing root is. Errors: as a check or the past says.
+[[nodiscard]] Result<Mended> mend(View& view, const MendOptions& options);
+
+// By a census each time.
+[[nodiscard]] Result<Mended> mend_in_full(View& view);
+
+// By what has changed since (or before) a moment that was sound; all as Recheck::run() has it,
+// without what the view's overlay has.
+[[nodiscard]] Result<Mended> mend_by_change(View& view, const ExtContext& then,
+                                            const Baseline& known,
+                                            const std::vector<BlockRange>& changed);
+
+}  // namespace mariner::ifsck
