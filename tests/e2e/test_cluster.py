@@ -185,14 +185,14 @@ TRANSITION, STANDS_BY = "2/04/0A", "2/04/0B"
 
 def session(node, initiator: str = "libiscsi", ready: bool = False) -> Session:
     """A node that has just begun may not have heard of the volume: it says that there is no such target."""
-    deadline = time.monotonic() + 30
-    while True:
+    def logged_in() -> Session | None:
         try:
             return Session(node, f"{mariner.IQN_BASE}:db1", f"iqn.2026-11.org.mariner:{initiator}", ready=ready)
         except ConnectionError as error:
-            if "Target not found" not in str(error) or time.monotonic() > deadline:
-                raise
-            time.sleep(0.1)
+            if "Target not found" in str(error):
+                return None
+            raise
+    return mariner.wait_until(logged_in, 30, f"{node.name} knows the target")
 
 
 def told(host: Session, command: bytes, data: bytes = b"", **more):
