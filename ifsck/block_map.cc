@@ -1,11 +1,11 @@
 #include "ifsck/block_map.h"
 
-#include <ext2fs/ext3_extents.h>
-
 #include <algorithm>
 #include <unordered_set>
 
 #include "ifsck/ext_checksum.h"
+#include "ifsck/ext_inode.h"
+#include "ifsck/extent_node.h"
 #include "proto/bytes.h"
 #include "proto/check.h"
 
@@ -14,15 +14,7 @@ namespace {
 
 using What = BlockMap::Fault::What;
 
-constexpr std::size_t kModeAt = 0;
-constexpr std::size_t kFlagsAt = 32;
-constexpr std::size_t kBlocksAt = 40;  // i_block: 15 numbers, or the root of an extent tree
-constexpr std::size_t kBlocksBytes = 60;
-constexpr std::size_t kGenerationAt = 100;
-constexpr std::size_t kSizeAt = 4;
 constexpr std::size_t kDirect = 12;
-constexpr std::size_t kHeadBytes = sizeof(ext3_extent_header);
-constexpr std::size_t kEntryBytes = sizeof(ext3_extent);
 constexpr int kHeightMax = 5;  // EXT4_MAX_EXTENT_DEPTH
 constexpr std::uint64_t kLogicalMax = 1ULL << 32;
 
@@ -38,14 +30,15 @@ class Mapper {
         layout_(layout),
         inode_(inode),
         resize_(number == EXT2_RESIZE_INO),
-        extents_((field<std::uint32_t>(inode, kFlagsAt) & EXT4_EXTENTS_FL) != 0),
+        extents_((field<std::uint32_t>(inode, InodeAt::kFlags) & EXT4_EXTENTS_FL) != 0),
         checks_(ext2fs_has_feature_metadata_csum(volume.fs()->super)),
         seed_(ext_inode_seed(volume.fs()->csum_seed, number,
-                             field<std::uint32_t>(inode, kGenerationAt))) {}
+                             field<std::uint32_t>(inode, InodeAt::kGeneration))) {}
 
   Result<BlockMap> map() {
     if (extents_) {
-      take_extents(inode_.subspan(kBlocksAt, kBlocksBytes), {.height = -1, .end = kLogicalMax});
+      take_extents(inode_.subspan(InodeAt::kMap, InodeAt::kMapBytes),
+                   {.height = -1, .end = kLogicalMax});
     } else {
       take_numbers_of_inode();
     }
@@ -152,7 +145,7 @@ class Mapper {
     std::uint64_t logical = 0;
     for (std::size_t i = 0; i < EXT2_N_BLOCKS && !full_; ++i) {
       const int height = i < kDirect ? 0 : static_cast<int>(i - kDirect + 1);
-      take_number(0, field<std::uint32_t>(inode_, kBlocksAt + 4 * i), height, logical);
+      take_number(0, field<std::uint32_t>(inode_, InodeAt::kMap + 4 * i), height, logical);
       logical += below(height);
     }
   }
@@ -168,7 +161,7 @@ class Mapper {
   // ---- extents
 
   [[nodiscard]] bool is_checked(std::span<const std::byte> bytes, std::size_t most) const {
-    const std::size_t tail = kHeadBytes + most * kEntryBytes;
+    const std::size_t tail = kExtentHeadBytes + most * kExtentEntryBytes;
     return tail + 4 <= bytes.size() &&
            ext_crc(seed_, bytes.first(tail)) == field<std::uint32_t>(bytes, tail);
   }
@@ -179,7 +172,7 @@ class Mapper {
     const int height = field<std::uint16_t>(bytes, 6);
     const bool root = node.height < 0;
     if (field<std::uint16_t>(bytes, 0) != EXT3_EXT_MAGIC || entries > most ||
-        kHeadBytes + most * kEntryBytes > bytes.size() ||
+        kExtentHeadBytes + most * kExtentEntryBytes > bytes.size() ||
         (root ? height > kHeightMax : height != node.height)) {
       return fault(What::kNoNode, node.block, node.logical, node.block);
     }
@@ -188,12 +181,12 @@ class Mapper {
     }
     // (An index says where the node below it begins.)
     if (!root && entries > 0 &&
-        field<std::uint32_t>(bytes, kHeadBytes) != static_cast<std::uint32_t>(node.logical)) {
+        field<std::uint32_t>(bytes, kExtentHeadBytes) != static_cast<std::uint32_t>(node.logical)) {
       fault(What::kOrder, node.block, node.logical, 0);
     }
     std::uint64_t next = node.logical;
     for (std::size_t i = 0; i < entries && !full_; ++i) {
-      const auto entry = bytes.subspan(kHeadBytes + i * kEntryBytes, kEntryBytes);
+      const auto entry = bytes.subspan(kExtentHeadBytes + i * kExtentEntryBytes, kExtentEntryBytes);
       const std::uint64_t logical = field<std::uint32_t>(entry, 0);
       if (logical < next || logical >= node.end) {
         fault(What::kOrder, node.block, logical, 0);
@@ -208,7 +201,7 @@ class Mapper {
       std::uint64_t end = node.end;
       if (i + 1 < entries) {
         end = std::min<std::uint64_t>(
-            end, field<std::uint32_t>(bytes, kHeadBytes + (i + 1) * kEntryBytes));
+            end, field<std::uint32_t>(bytes, kExtentHeadBytes + (i + 1) * kExtentEntryBytes));
       }
       add_node(node.block, {block, height - 1, logical, end});
       next = logical + 1;
@@ -255,13 +248,14 @@ std::uint64_t BlockMap::blocks() const {
 }
 
 bool has_block_map(InodeBytes inode) {
-  const auto mode = field<std::uint16_t>(inode, kModeAt);
-  const auto flags = field<std::uint32_t>(inode, kFlagsAt);
+  const auto mode = field<std::uint16_t>(inode, InodeAt::kMode);
+  const auto flags = field<std::uint32_t>(inode, InodeAt::kFlags);
   if ((flags & EXT4_INLINE_DATA_FL) != 0) return false;
   if (LINUX_S_ISREG(mode) || LINUX_S_ISDIR(mode)) return true;
   if (!LINUX_S_ISLNK(mode)) return false;
   // A short link has its target where the blocks would be (ext2fs_is_fast_symlink()).
-  return (flags & EXT4_EXTENTS_FL) != 0 || field<std::uint32_t>(inode, kSizeAt) >= kBlocksBytes;
+  return (flags & EXT4_EXTENTS_FL) != 0 ||
+         field<std::uint32_t>(inode, InodeAt::kSize) >= InodeAt::kMapBytes;
 }
 
 Result<BlockMap> map_blocks(const ExtVolume& volume, const ExtLayout& layout, InodeNumber number,

@@ -13,36 +13,77 @@
 
 namespace mariner::ifsck {
 
+// Where they stand.
+struct InodeAt {
+  static constexpr std::size_t kMode = 0;
+  static constexpr std::size_t kUser = 2;
+  static constexpr std::size_t kSize = 4;
+  static constexpr std::size_t kChanged = 12;
+  static constexpr std::size_t kDeleted = 20;
+  static constexpr std::size_t kGroup = 24;
+  static constexpr std::size_t kLinks = 26;
+  static constexpr std::size_t kSectors = 28;  // i_blocks
+  static constexpr std::size_t kFlags = 32;
+  static constexpr std::size_t kMap = 40;  // i_block: 15 numbers, or the root of an extent tree
+  static constexpr std::size_t kMapBytes = 60;
+  static constexpr std::size_t kGeneration = 100;
+  static constexpr std::size_t kAttributes = 104;
+  static constexpr std::size_t kSizeHigh = 108;
+  static constexpr std::size_t kFragment = 112;
+  static constexpr std::size_t kSectorsHigh = 116;
+  static constexpr std::size_t kAttributesHigh = 118;
+  static constexpr std::size_t kUserHigh = 120;
+  static constexpr std::size_t kGroupHigh = 122;
+  // Behind the first 128 bytes.
+  static constexpr std::size_t kExtra = 128;
+  static constexpr std::size_t kProject = 156;
+  static constexpr std::uint16_t kExtraUsual = 32;  // what kExtra has
+};
+
+// Behind what a number of a block can say, where blocks are not in extents.
+inline constexpr FsBlock kNumbersEnd = FsBlock{1} << 32;
+
+template <typename T>
+void put_field(std::span<std::byte> inode, std::size_t at, T value) {
+  store_le<T>(inode.data() + at, value);
+}
+inline void put_size(std::span<std::byte> inode, std::uint64_t size) {
+  put_field(inode, InodeAt::kSize, static_cast<std::uint32_t>(size));
+  put_field(inode, InodeAt::kSizeHigh, static_cast<std::uint32_t>(size >> 32));
+}
+
 class ExtInode {
  public:
   // At least 128 bytes, that stay.
   explicit ExtInode(InodeBytes bytes) : bytes_(bytes) {}
 
-  [[nodiscard]] std::uint16_t mode() const { return field<std::uint16_t>(0); }
+  [[nodiscard]] std::uint16_t mode() const { return field<std::uint16_t>(InodeAt::kMode); }
   // Of times when there were fragments.
-  [[nodiscard]] bool has_fragment() const { return field<std::uint32_t>(112) != 0; }
+  [[nodiscard]] bool has_fragment() const { return field<std::uint32_t>(InodeAt::kFragment) != 0; }
   // How far its fields go beyond the first 128 bytes; 0 where there are no more.
   [[nodiscard]] std::uint16_t extra_bytes() const {
-    return bytes_.size() < 160 ? 0 : field<std::uint16_t>(128);
+    return bytes_.size() < 160 ? 0 : field<std::uint16_t>(InodeAt::kExtra);
   }
   [[nodiscard]] bool has_index() const { return (flags() & EXT2_INDEX_FL) != 0; }
   [[nodiscard]] bool has_extents() const { return (flags() & EXT4_EXTENTS_FL) != 0; }
-  [[nodiscard]] std::uint16_t links() const { return field<std::uint16_t>(26); }
-  [[nodiscard]] std::uint32_t deleted_at() const { return field<std::uint32_t>(20); }
-  [[nodiscard]] std::uint32_t flags() const { return field<std::uint32_t>(32); }
+  [[nodiscard]] std::uint16_t links() const { return field<std::uint16_t>(InodeAt::kLinks); }
+  [[nodiscard]] std::uint32_t deleted_at() const { return field<std::uint32_t>(InodeAt::kDeleted); }
+  [[nodiscard]] std::uint32_t flags() const { return field<std::uint32_t>(InodeAt::kFlags); }
   [[nodiscard]] std::uint64_t size() const {
-    const std::uint64_t low = field<std::uint32_t>(4);
+    const std::uint64_t low = field<std::uint32_t>(InodeAt::kSize);
     // (Of a directory the upper half means something else where files are small.)
-    return low | (std::uint64_t{field<std::uint32_t>(108)} << 32);
+    return low | (std::uint64_t{field<std::uint32_t>(InodeAt::kSizeHigh)} << 32);
   }
   // In blocks of 512 bytes, or of the file system's if in_large_blocks().
   [[nodiscard]] std::uint64_t blocks() const {
-    return field<std::uint32_t>(28) | (std::uint64_t{field<std::uint16_t>(116)} << 32);
+    return field<std::uint32_t>(InodeAt::kSectors) |
+           (std::uint64_t{field<std::uint16_t>(InodeAt::kSectorsHigh)} << 32);
   }
   [[nodiscard]] bool in_large_blocks() const { return (flags() & EXT4_HUGE_FILE_FL) != 0; }
   // The block of its extended attributes; 0: it has none there.
   [[nodiscard]] FsBlock attributes() const {
-    return field<std::uint32_t>(104) | (FsBlock{field<std::uint16_t>(118)} << 32);
+    return field<std::uint32_t>(InodeAt::kAttributes) |
+           (FsBlock{field<std::uint16_t>(InodeAt::kAttributesHigh)} << 32);
   }
   [[nodiscard]] bool has_inline_data() const { return (flags() & EXT4_INLINE_DATA_FL) != 0; }
   // What goes with it: the attribute "system.data", within the inode.

@@ -25,17 +25,7 @@ using Bytes = std::vector<std::byte>;
 constexpr std::uint64_t kDirectoryBlocksMax = 4u << 20;
 constexpr std::uint64_t kRangeBlocksMax = 16u << 20;
 
-constexpr std::size_t kSizeAt = 4;
-constexpr std::size_t kChangedAt = 12;
-constexpr std::size_t kDeletedAt = 20;
-constexpr std::size_t kLinksAt = 26;
-constexpr std::size_t kBlocksAt = 28;  // how many
-constexpr std::size_t kFlagsAt = 32;
-constexpr std::size_t kMapAt = 40;
-constexpr std::size_t kMapEnd = kMapAt + ExtentMap::kRootBytes;
-constexpr std::size_t kGenerationAt = 100;
-constexpr std::size_t kSizeHighAt = 108;
-constexpr std::size_t kBlocksHighAt = 116;
+constexpr std::size_t kMapEnd = InodeAt::kMap + ExtentMap::kRootBytes;
 
 Error corrupt(std::string_view what, InodeNumber inode) {
   return {ErrorCode::kCorrupt, fmt::format("a fast commit of inode {}: {}", inode, what)};
@@ -99,7 +89,7 @@ class Replayer {
     return {code, fmt::format("a fast commit of inode {}: {}", number, ext_error_text(error))};
   }
   static std::uint16_t links(const Bytes& inode) {
-    return load_le<std::uint16_t>(inode.data() + kLinksAt);
+    return load_le<std::uint16_t>(inode.data() + InodeAt::kLinks);
   }
 
   // Remembers how it was, the first time.
@@ -156,7 +146,7 @@ class Replayer {
     if (!in_use) return in_use.error();
     Bytes bytes = *found;
     const auto generation = [](std::span<const std::byte> inode) {
-      return load_le<std::uint32_t>(inode.data() + kGenerationAt);
+      return load_le<std::uint32_t>(inode.data() + InodeAt::kGeneration);
     };
     const bool same = *in_use && generation(bytes) == generation(operation.bytes);
     if (!same) {
@@ -169,11 +159,12 @@ class Replayer {
     const bool kept_directory = same && ExtInode(*found).is_directory();
     const std::size_t size = std::min(operation.bytes.size(), bytes.size());
     const auto from = std::span(operation.bytes).first(size);
-    std::ranges::copy(from.first(kMapAt), bytes.begin());
+    std::ranges::copy(from.first(InodeAt::kMap), bytes.begin());
     std::ranges::copy(from.subspan(kMapEnd), bytes.begin() + kMapEnd);
     const ExtInode inode(bytes);
     if (!inode.has_extents()) {
-      std::ranges::copy(from.subspan(kMapAt, kMapEnd - kMapAt), bytes.begin() + kMapAt);
+      std::ranges::copy(from.subspan(InodeAt::kMap, kMapEnd - InodeAt::kMap),
+                        bytes.begin() + InodeAt::kMap);
       files_.erase(number);
     } else if (!same || !ExtInode(*found).has_extents()) {
       put_root(bytes, empty_root());
@@ -189,19 +180,19 @@ class Replayer {
   }
   static Bytes empty_root() { return ExtentMap().make_tree(1024, {}, {}).value(); }
   static void put_root(Bytes& inode, const Bytes& root) {
-    std::ranges::copy(root, inode.begin() + kMapAt);
+    std::ranges::copy(root, inode.begin() + InodeAt::kMap);
   }
   static void keep_directory(Bytes& inode, const Bytes& found) {
     const auto keep = [&](std::size_t at, std::size_t bytes) {
       std::copy_n(found.begin() + static_cast<std::ptrdiff_t>(at), bytes,
                   inode.begin() + static_cast<std::ptrdiff_t>(at));
     };
-    keep(kSizeAt, 4);
-    keep(kSizeHighAt, 4);
-    keep(kBlocksAt, 4);
-    keep(kBlocksHighAt, 2);
-    keep(kFlagsAt, 4);
-    keep(kMapAt, kMapEnd - kMapAt);
+    keep(InodeAt::kSize, 4);
+    keep(InodeAt::kSizeHigh, 4);
+    keep(InodeAt::kSectors, 4);
+    keep(InodeAt::kSectorsHigh, 2);
+    keep(InodeAt::kFlags, 4);
+    keep(InodeAt::kMap, kMapEnd - InodeAt::kMap);
   }
 
   // ---- blocks
@@ -308,8 +299,8 @@ class Replayer {
     std::uint64_t count = ExtInode(inode).attributes() != 0 ? 1 : 0;
     for (const Range& each : claim) count += each.count;
     if (!ExtInode(inode).in_large_blocks()) count *= layout_.block_bytes() / 512;
-    store_le(inode.data() + kBlocksAt, static_cast<std::uint32_t>(count));
-    store_le(inode.data() + kBlocksHighAt, static_cast<std::uint16_t>(count >> 32));
+    store_le(inode.data() + InodeAt::kSectors, static_cast<std::uint32_t>(count));
+    store_le(inode.data() + InodeAt::kSectorsHigh, static_cast<std::uint16_t>(count >> 32));
   }
 
   Result<void> mark_blocks() {
@@ -369,7 +360,7 @@ class Replayer {
     // (One: a directory with more directories in it than can be counted.)
     const bool many = ExtInode(*inode).is_directory() && links(*inode) == 1;
     if (count < 0 || count > EXT2_LINK_MAX || many) return {};
-    store_le(inode->data() + kLinksAt, static_cast<std::uint16_t>(count));
+    store_le(inode->data() + InodeAt::kLinks, static_cast<std::uint16_t>(count));
     return write_inode(number, *inode);
   }
 
@@ -393,10 +384,10 @@ class Replayer {
     if (const Result<void> done = settle(number); !done) return done;
     auto inode = read_inode(number);
     if (!inode) return inode.error();
-    store_le(inode->data() + kSizeAt, layout_.block_bytes());
-    store_le<std::uint32_t>(inode->data() + kSizeHighAt, 0);
-    store_le(inode->data() + kFlagsAt,
-             load_le<std::uint32_t>(inode->data() + kFlagsAt) & ~EXT2_INDEX_FL);
+    store_le(inode->data() + InodeAt::kSize, layout_.block_bytes());
+    store_le<std::uint32_t>(inode->data() + InodeAt::kSizeHigh, 0);
+    store_le(inode->data() + InodeAt::kFlags,
+             load_le<std::uint32_t>(inode->data() + InodeAt::kFlags) & ~EXT2_INDEX_FL);
     if (const Result<void> done = write_inode(number, *inode); !done) return done;
     char* block = nullptr;
     errcode_t error = ext2fs_new_dir_block(fs_, number, operation.parent, &block);
@@ -496,8 +487,8 @@ class Replayer {
       const bool gone = *in_use && links(*inode) == 0 && (was.linked || !was.in_use);
       if (gone) {
         if (const Result<void> done = release(number, *inode); !done) return done;
-        store_le(inode->data() + kDeletedAt,
-                 std::max(1u, load_le<std::uint32_t>(inode->data() + kChangedAt)));
+        store_le(inode->data() + InodeAt::kDeleted,
+                 std::max(1u, load_le<std::uint32_t>(inode->data() + InodeAt::kChanged)));
         if (const Result<void> done = write_inode(number, *inode); !done) return done;
         if (const Result<void> done = maps_.set_inode(number, false); !done) return done;
         *in_use = false;

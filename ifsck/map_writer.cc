@@ -1,7 +1,5 @@
 #include "ifsck/map_writer.h"
 
-#include <ext2fs/ext3_extents.h>
-
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -9,18 +7,13 @@
 
 #include "ifsck/ext_checksum.h"
 #include "ifsck/ext_inode.h"
+#include "ifsck/extent_node.h"
 #include "proto/bytes.h"
 
 namespace mariner::ifsck {
 namespace {
 
-constexpr std::size_t kBlocksAt = 40;
-constexpr std::size_t kGenerationAt = 100;
 constexpr std::size_t kDirect = 12;
-constexpr std::size_t kRootEntries = 4;
-constexpr std::size_t kHeadBytes = sizeof(ext3_extent_header);
-constexpr std::size_t kEntryBytes = sizeof(ext3_extent);
-constexpr FsBlock kNumbersEnd = FsBlock{1} << 32;
 
 using Run = BlockMap::Run;
 using Node = BlockMap::Node;
@@ -30,11 +23,11 @@ class Writer {
   Writer(MendWork& work, InodeNumber number, std::span<std::byte> inode, std::span<const Run> runs,
          std::span<const Node> nodes)
       : work_(work),
-        root_(inode.subspan(kBlocksAt, EXT2_N_BLOCKS * 4)),
+        root_(inode.subspan(InodeAt::kMap, InodeAt::kMapBytes)),
         runs_(runs.begin(), runs.end()),
         extents_(ExtInode(inode).has_extents()),
         seed_(ext_inode_seed(work.context().fs->csum_seed, number,
-                             load_le<std::uint32_t>(inode.data() + kGenerationAt))) {
+                             load_le<std::uint32_t>(inode.data() + InodeAt::kGeneration))) {
     for (const Node& each : nodes) {
       spare_.insert(each.block);
       places_.emplace(std::pair{each.height, each.logical}, each.block);
@@ -107,81 +100,39 @@ class Writer {
 
   // ---- extents
 
-  struct Entry {
-    std::uint64_t logical = 0;
-    FsBlock block = 0;
-    std::uint16_t length = 0;  // as it is stored; of an index: 0
-  };
-
-  std::vector<Entry> leaves() const {
-    std::vector<Entry> entries;
-    for (const Run& run : runs_) {
-      const std::uint64_t most = run.unwritten ? EXT_UNINIT_MAX_LEN : EXT_INIT_MAX_LEN;
-      for (std::uint64_t from = 0; from < run.count; from += most) {
-        const auto count = static_cast<std::uint16_t>(std::min(most, run.count - from));
-        entries.push_back(
-            {run.logical + from, run.physical + from,
-             static_cast<std::uint16_t>(count + (run.unwritten ? EXT_INIT_MAX_LEN : 0))});
-      }
-    }
-    return entries;
-  }
-
-  void put_node(std::span<std::byte> to, std::span<const Entry> entries, std::uint8_t height) {
-    const std::size_t most = (to.size() - kHeadBytes) / kEntryBytes;
-    store_le<std::uint16_t>(to.data(), EXT3_EXT_MAGIC);
-    store_le(to.data() + 2, static_cast<std::uint16_t>(entries.size()));
-    store_le(to.data() + 4, static_cast<std::uint16_t>(most));
-    store_le<std::uint16_t>(to.data() + 6, height);
-    std::byte* at = to.data() + kHeadBytes;
-    for (const Entry& each : entries) {
-      const auto low = static_cast<std::uint32_t>(each.block);
-      const auto high = static_cast<std::uint16_t>(each.block >> 32);
-      store_le(at, static_cast<std::uint32_t>(each.logical));
-      if (height == 0) {
-        store_le(at + 4, each.length);
-        store_le(at + 6, high);
-        store_le(at + 8, low);
-      } else {
-        store_le(at + 4, low);
-        store_le(at + 8, high);
-        store_le<std::uint16_t>(at + 10, 0);
-      }
-      at += kEntryBytes;
-    }
-  }
-
   // One level of nodes, and what points to them.
-  Result<std::vector<Entry>> write_level(std::span<const Entry> entries, std::uint8_t height) {
-    std::vector<Entry> above;
-    const std::size_t most = (work_.layout().block_bytes() - kHeadBytes) / kEntryBytes;
+  Result<std::vector<ExtentEntry>> write_level(std::span<const ExtentEntry> entries,
+                                               std::uint8_t height) {
+    std::vector<ExtentEntry> above;
+    const std::size_t most = extents_max(work_.layout().block_bytes());
     for (std::size_t from = 0; from < entries.size(); from += most) {
       const auto some = entries.subspan(from, std::min(most, entries.size() - from));
       const auto block = block_for(height + 1, some.front().logical);
       if (!block) return block.error();
       if (!*block) break;
       std::vector<std::byte> bytes(work_.layout().block_bytes());
-      put_node(bytes, some, height);
+      put_extent_node(bytes, some, height);
       if (work_.context().checksums) {
-        const std::size_t tail = kHeadBytes + most * kEntryBytes;
+        const std::size_t tail = kExtentHeadBytes + most * kExtentEntryBytes;
         store_le(bytes.data() + tail, ext_crc(seed_, std::span(bytes).first(tail)));
       }
       if (const auto done = work_.put_block(**block, bytes); !done) return done.error();
-      above.push_back({some.front().logical, **block, 0});
+      above.push_back({some.front().logical, **block});
     }
     return above;
   }
 
   Result<void> write_extents() {
-    std::vector<Entry> entries = leaves();
+    std::vector<ExtentEntry> entries;
+    for (const Run& run : runs_) add_extents(run, entries);
     std::uint8_t height = 0;
-    for (; entries.size() > kRootEntries; ++height) {
+    for (; entries.size() > extents_max(root_.size()); ++height) {
       auto above = write_level(entries, height);
       if (!above) return above.error();
       entries = std::move(*above);
     }
     std::ranges::fill(root_, std::byte{});
-    put_node(root_, entries, entries.empty() ? 0 : height);
+    put_extent_node(root_, entries, entries.empty() ? 0 : height);
     return {};
   }
 

@@ -21,7 +21,6 @@ using Code = Finding::Code;
 using Done = Repair::Done;
 
 constexpr std::size_t kHeadBytes = 8;
-constexpr std::size_t kFlagsAt = 32;
 constexpr std::size_t kInlineBytes = 60;
 
 bool is_dot(std::string_view name) { return name == "." || name == ".."; }
@@ -124,7 +123,8 @@ class Mender {
     if (!bytes) return bytes.error();
     const ExtInode inode(*bytes);
     if (!inode.has_index()) return false;
-    store_le(bytes->data() + kFlagsAt, inode.flags() & ~static_cast<std::uint32_t>(EXT2_INDEX_FL));
+    store_le(bytes->data() + InodeAt::kFlags,
+             inode.flags() & ~static_cast<std::uint32_t>(EXT2_INDEX_FL));
     if (const auto put = work_.put_inode(number, *bytes); !put) return put.error();
     if (!context_.checksums) return true;
     const auto checked = work_.checked(number);

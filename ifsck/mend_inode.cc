@@ -20,37 +20,11 @@ namespace {
 using Code = Finding::Code;
 using Done = Repair::Done;
 
-constexpr std::size_t kModeAt = 0;
-constexpr std::size_t kSizeAt = 4;
-constexpr std::size_t kDeletedAt = 20;
-constexpr std::size_t kBlocksAt = 28;
-constexpr std::size_t kFlagsAt = 32;
-constexpr std::size_t kMapAt = 40;
-constexpr std::size_t kMapBytes = 60;
 constexpr std::size_t kDeviceBytes = 16;  // of these: what a device has there
-constexpr std::size_t kAttributesAt = 104;
-constexpr std::size_t kSizeHighAt = 108;
-constexpr std::size_t kFragmentAt = 112;
-constexpr std::size_t kBlocksHighAt = 116;
-constexpr std::size_t kAttributesHighAt = 118;
-constexpr std::size_t kExtraAt = 128;
-constexpr std::uint16_t kExtraUsual = 32;
-// Behind what a number of a block can say.
-constexpr FsBlock kNumbersEnd = FsBlock{1} << 32;
 // Blocks claimed twice that are kept in mind at a time; the rest is for another round.
 constexpr std::size_t kTwiceMax = 1'000'000;
 
 using Blocks = std::set<FsBlock>;
-
-template <typename T>
-void put(std::span<std::byte> bytes, std::size_t at, T value) {
-  store_le<T>(bytes.data() + at, value);
-}
-
-void put_size(std::span<std::byte> bytes, std::uint64_t size) {
-  put(bytes, kSizeAt, static_cast<std::uint32_t>(size));
-  put(bytes, kSizeHighAt, static_cast<std::uint32_t>(size >> 32));
-}
 
 // With so much that cannot be, it is something else that stands there.
 constexpr std::size_t kGarbage = 3;
@@ -72,8 +46,8 @@ bool is_garbage(const std::vector<Finding>& findings) {
 }
 
 void drop_attributes(std::span<std::byte> bytes) {
-  put<std::uint32_t>(bytes, kAttributesAt, 0);
-  put<std::uint16_t>(bytes, kAttributesHighAt, 0);
+  put_field<std::uint32_t>(bytes, InodeAt::kAttributes, 0);
+  put_field<std::uint16_t>(bytes, InodeAt::kAttributesHigh, 0);
 }
 
 bool is_about_inode(Code code) {
@@ -201,7 +175,7 @@ class Mender {
     }
     Done done =
         has(Code::kInodeFields) || has(Code::kInodeDeleted) ? Done::kFieldSet : Done::kChecksumSet;
-    put<std::uint32_t>(*bytes, kDeletedAt, 0);
+    put_field<std::uint32_t>(*bytes, InodeAt::kDeleted, 0);
     if (has(Code::kInodeFields) && !mend_fields(*bytes)) return clear(number, findings);
     if (has(Code::kInodeMode)) {
       const auto guessed = guess_mode(number, *bytes);
@@ -210,7 +184,8 @@ class Mender {
       done = Done::kFieldSet;
     }
     if (has(Code::kInodeIndex) && !inode.is_directory()) {
-      put(*bytes, kFlagsAt, inode.flags() & ~static_cast<std::uint32_t>(EXT2_INDEX_FL));
+      put_field(*bytes, InodeAt::kFlags,
+                inode.flags() & ~static_cast<std::uint32_t>(EXT2_INDEX_FL));
       done = Done::kFieldSet;
     }
     if (has(Code::kAttributes)) {
@@ -240,11 +215,11 @@ class Mender {
   // False: there is nothing left that could be one.
   bool mend_fields(std::span<std::byte> bytes) {
     ext2_super_block* const super = context_.fs->super;
-    put<std::uint32_t>(bytes, kFragmentAt, 0);
+    put_field<std::uint32_t>(bytes, InodeAt::kFragment, 0);
     const ExtInode inode(bytes);
     const std::uint16_t extra = inode.extra_bytes();
     if (extra != 0 && (extra < 4 || extra % 4 != 0 || extra > bytes.size() - 128)) {
-      put(bytes, kExtraAt, kExtraUsual);
+      put_field(bytes, InodeAt::kExtra, InodeAt::kExtraUsual);
     }
     std::uint32_t flags = inode.flags();
     const auto drop = [&](std::uint32_t flag) { flags &= ~flag; };
@@ -262,10 +237,11 @@ class Mender {
     if (!plain && type != EXT2_FT_SYMLINK) {
       drop(EXT4_EXTENTS_FL | EXT4_INLINE_DATA_FL);
       put_size(bytes, 0);
-      std::ranges::fill(bytes.subspan(kMapAt + kDeviceBytes, kMapBytes - kDeviceBytes),
-                        std::byte{});
+      std::ranges::fill(
+          bytes.subspan(InodeAt::kMap + kDeviceBytes, InodeAt::kMapBytes - kDeviceBytes),
+          std::byte{});
     }
-    put(bytes, kFlagsAt, flags);
+    put_field(bytes, InodeAt::kFlags, flags);
     return true;
   }
 
@@ -274,7 +250,7 @@ class Mender {
     const ExtInode inode(bytes);
     if (inode.size() > 0 && inode.size() < work_.layout().block_bytes()) return true;
     if (inode.blocks() != 0 || inode.has_extents() || inode.has_inline_data()) return false;
-    const auto target = bytes.subspan(kMapAt, kMapBytes);
+    const auto target = bytes.subspan(InodeAt::kMap, InodeAt::kMapBytes);
     const auto end = std::ranges::find(target, std::byte{});
     if (end == target.begin() || end == target.end()) return false;
     put_size(bytes, static_cast<std::uint64_t>(end - target.begin()));
@@ -284,7 +260,7 @@ class Mender {
   // A directory if it begins as one, else a file; nothing if it has no such blocks.
   Result<bool> guess_mode(InodeNumber number, std::span<std::byte> bytes) {
     const auto access = static_cast<std::uint16_t>(ExtInode(bytes).mode() & 07777);
-    put<std::uint16_t>(bytes, kModeAt, LINUX_S_IFREG | access);
+    put_field<std::uint16_t>(bytes, InodeAt::kMode, LINUX_S_IFREG | access);
     const auto map = map_blocks(context_.volume, work_.layout(), number, bytes);
     if (!map) return map.error();
     if (!map->faults.empty()) return false;
@@ -294,7 +270,7 @@ class Mender {
     bool first = true;
     for_each_entry(*block, [&](const DirectoryEntry& entry) {
       if (first && entry.inode == number && entry.name == ".") {
-        put<std::uint16_t>(bytes, kModeAt, LINUX_S_IFDIR | access);
+        put_field<std::uint16_t>(bytes, InodeAt::kMode, LINUX_S_IFDIR | access);
       }
       first = false;
     });
@@ -423,8 +399,8 @@ Result<void> settle_inode(MendWork& work, InodeNumber number, std::span<std::byt
   if (!checked) return checked.error();
   for (const Finding& each : checked->findings) {
     if (each.code == Code::kInodeBlocks) {
-      put(bytes, kBlocksAt, static_cast<std::uint32_t>(each.expected));
-      put(bytes, kBlocksHighAt, static_cast<std::uint16_t>(each.expected >> 32));
+      put_field(bytes, InodeAt::kSectors, static_cast<std::uint32_t>(each.expected));
+      put_field(bytes, InodeAt::kSectorsHigh, static_cast<std::uint16_t>(each.expected >> 32));
     }
     if (each.code != Code::kInodeSize) continue;
     std::uint64_t end = 0;

@@ -13,18 +13,6 @@
 namespace mariner::ifsck {
 namespace {
 
-constexpr std::size_t kModeAt = 0;
-constexpr std::size_t kUserAt = 2;
-constexpr std::size_t kSizeAt = 4;
-constexpr std::size_t kGroupAt = 24;
-constexpr std::size_t kLinksAt = 26;
-constexpr std::size_t kFlagsAt = 32;
-constexpr std::size_t kSizeHighAt = 108;
-constexpr std::size_t kUserHighAt = 120;
-constexpr std::size_t kGroupHighAt = 122;
-constexpr std::size_t kExtraAt = 128;
-constexpr std::size_t kProjectAt = 156;
-constexpr std::uint16_t kExtraUsual = 32;
 // A file of more is none of quotas.
 constexpr std::uint64_t kBytesMax = 256u << 20;
 
@@ -69,10 +57,10 @@ class Mender {
                std::uint32_t{load_le<std::uint16_t>(bytes.data() + high)} << 16;
       };
       const bool has_project =
-          bytes.size() >= 160 && inode.extra_bytes() >= kProjectAt + 4 - kExtraAt;
+          bytes.size() >= 160 && inode.extra_bytes() >= InodeAt::kProject + 4 - InodeAt::kExtra;
       const std::uint32_t ids[] = {
-          id(kUserAt, kUserHighAt), id(kGroupAt, kGroupHighAt),
-          has_project ? load_le<std::uint32_t>(bytes.data() + kProjectAt) : 0};
+          id(InodeAt::kUser, InodeAt::kUserHigh), id(InodeAt::kGroup, InodeAt::kGroupHigh),
+          has_project ? load_le<std::uint32_t>(bytes.data() + InodeAt::kProject) : 0};
       for (std::size_t i = 0; i < std::size(ids); ++i) {
         QuotaFile::Use& use = uses_[i][ids[i]];
         ++use.inodes;
@@ -148,8 +136,8 @@ class Mender {
       spare.pop_back();
     }
     prepare(inode);
-    store_le(inode.data() + kSizeAt, static_cast<std::uint32_t>(size));
-    store_le(inode.data() + kSizeHighAt, static_cast<std::uint32_t>(size >> 32));
+    store_le(inode.data() + InodeAt::kSize, static_cast<std::uint32_t>(size));
+    store_le(inode.data() + InodeAt::kSizeHigh, static_cast<std::uint32_t>(size >> 32));
     if (const auto put = write_map(work_, number, inode, merged(runs), map.nodes); !put) {
       return put.error();
     }
@@ -174,12 +162,12 @@ class Mender {
   void prepare(std::vector<std::byte>& inode) const {
     if (ExtInode(inode).type() == EXT2_FT_REG_FILE && ExtInode(inode).links() > 0) return;
     std::ranges::fill(inode, std::byte{});
-    store_le<std::uint16_t>(inode.data() + kModeAt, LINUX_S_IFREG | 0600);
-    store_le<std::uint16_t>(inode.data() + kLinksAt, 1);
+    store_le<std::uint16_t>(inode.data() + InodeAt::kMode, LINUX_S_IFREG | 0600);
+    store_le<std::uint16_t>(inode.data() + InodeAt::kLinks, 1);
     if (ext2fs_has_feature_extents(context_.fs->super)) {
-      store_le<std::uint32_t>(inode.data() + kFlagsAt, EXT4_EXTENTS_FL);
+      store_le<std::uint32_t>(inode.data() + InodeAt::kFlags, EXT4_EXTENTS_FL);
     }
-    if (inode.size() >= 160) store_le(inode.data() + kExtraAt, kExtraUsual);
+    if (inode.size() >= 160) store_le(inode.data() + InodeAt::kExtra, InodeAt::kExtraUsual);
   }
 
   MendWork& work_;

@@ -17,29 +17,6 @@ namespace {
 using Code = Finding::Code;
 using Done = Repair::Done;
 
-constexpr std::size_t kModeAt = 0;
-constexpr std::size_t kSizeAt = 4;
-constexpr std::size_t kLinksAt = 26;
-constexpr std::size_t kFlagsAt = 32;
-constexpr std::size_t kMapAt = 40;
-constexpr std::size_t kMapBytes = 60;
-constexpr std::size_t kGenerationAt = 100;
-constexpr std::size_t kSizeHighAt = 108;
-constexpr std::size_t kExtraAt = 128;
-constexpr std::uint16_t kExtraUsual = 32;
-// Behind what a number of a block can say.
-constexpr FsBlock kNumbersEnd = FsBlock{1} << 32;
-
-template <typename T>
-void put(std::span<std::byte> bytes, std::size_t at, T value) {
-  store_le<T>(bytes.data() + at, value);
-}
-
-void put_size(std::span<std::byte> bytes, std::uint64_t size) {
-  put(bytes, kSizeAt, static_cast<std::uint32_t>(size));
-  put(bytes, kSizeHighAt, static_cast<std::uint32_t>(size >> 32));
-}
-
 class Mender {
  public:
   Mender(MendWork& work, std::span<const Finding> findings,
@@ -105,25 +82,25 @@ class Mender {
     }
     const bool extents = (super.s_jnl_blocks[0] & 0xffff) == EXT3_EXT_MAGIC;
     clear_all_but_generation(bytes);
-    std::memcpy(bytes.data() + kMapAt, super.s_jnl_blocks, kMapBytes);
-    put<std::uint16_t>(bytes, kModeAt, LINUX_S_IFREG | 0600);
-    put<std::uint16_t>(bytes, kLinksAt, 1);
-    put<std::uint32_t>(bytes, kFlagsAt, extents ? EXT4_EXTENTS_FL : 0);
+    std::memcpy(bytes.data() + InodeAt::kMap, super.s_jnl_blocks, InodeAt::kMapBytes);
+    put_field<std::uint16_t>(bytes, InodeAt::kMode, LINUX_S_IFREG | 0600);
+    put_field<std::uint16_t>(bytes, InodeAt::kLinks, 1);
+    put_field<std::uint32_t>(bytes, InodeAt::kFlags, extents ? EXT4_EXTENTS_FL : 0);
     put_size(bytes, super.s_jnl_blocks[16] | (std::uint64_t{super.s_jnl_blocks[15]} << 32));
     return true;
   }
 
   // (Nodes of extents have checksums that begin with it.)
   static void clear_all_but_generation(std::span<std::byte> bytes) {
-    const auto generation = load_le<std::uint32_t>(bytes.data() + kGenerationAt);
+    const auto generation = load_le<std::uint32_t>(bytes.data() + InodeAt::kGeneration);
     std::ranges::fill(bytes, std::byte{});
-    put(bytes, kGenerationAt, generation);
-    if (bytes.size() >= 160) put(bytes, kExtraAt, kExtraUsual);
+    put_field(bytes, InodeAt::kGeneration, generation);
+    if (bytes.size() >= 160) put_field(bytes, InodeAt::kExtra, InodeAt::kExtraUsual);
   }
 
   // All its blocks are known, but the one that names them.
   Result<void> restore_resize(const ResizeInode& resize, std::span<std::byte> bytes) {
-    constexpr std::size_t kAt = kMapAt + 4 * EXT2_DIND_BLOCK;
+    constexpr std::size_t kAt = InodeAt::kMap + 4 * EXT2_DIND_BLOCK;
     FsBlock block = load_le<std::uint32_t>(bytes.data() + kAt);
     if (!work_.layout().may_claim(block) || is_shared_(block) ||
         work_.layout().place_of(block).kind != ExtLayout::Kind::kData) {
@@ -136,19 +113,20 @@ class Mender {
     const std::uint64_t numbers = block_bytes / 4;
     std::vector<std::byte> top(block_bytes);
     for (std::size_t i = 0; i < resize.reserved.size(); ++i) {
-      put(top, (resize.first + i) % numbers * 4, static_cast<std::uint32_t>(resize.reserved[i]));
+      put_field(top, (resize.first + i) % numbers * 4,
+                static_cast<std::uint32_t>(resize.reserved[i]));
       std::vector<std::byte> one(block_bytes);
       for (std::size_t k = 0; k < resize.copies[i].size(); ++k) {
-        put(one, 4 * k, static_cast<std::uint32_t>(resize.copies[i][k]));
+        put_field(one, 4 * k, static_cast<std::uint32_t>(resize.copies[i][k]));
       }
       const auto done = work_.put_block(resize.reserved[i], one);
       if (!done) return done;
     }
     if (const auto done = work_.put_block(block, top); !done) return done;
     clear_all_but_generation(bytes);
-    put<std::uint16_t>(bytes, kModeAt, LINUX_S_IFREG | 0600);
-    put<std::uint16_t>(bytes, kLinksAt, 1);
-    put(bytes, kAt, static_cast<std::uint32_t>(block));
+    put_field<std::uint16_t>(bytes, InodeAt::kMode, LINUX_S_IFREG | 0600);
+    put_field<std::uint16_t>(bytes, InodeAt::kLinks, 1);
+    put_field(bytes, kAt, static_cast<std::uint32_t>(block));
     put_size(bytes, (numbers * numbers + numbers + EXT2_NDIR_BLOCKS) * block_bytes);
     note(Done::kRestored);
     return settle_inode(work_, EXT2_RESIZE_INO, bytes);

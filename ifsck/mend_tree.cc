@@ -20,11 +20,6 @@ namespace {
 using Code = Finding::Code;
 using Done = Repair::Done;
 
-constexpr std::size_t kModeAt = 0;
-constexpr std::size_t kLinksAt = 26;
-constexpr std::size_t kFlagsAt = 32;
-constexpr std::size_t kExtraAt = 128;
-constexpr std::uint16_t kExtraUsual = 32;
 constexpr std::string_view kLost = "lost+found";
 constexpr int kNamesTried = 16;
 
@@ -260,13 +255,13 @@ class Mender {
     if (!block) return block.error();
     if (!*block) return false;
     std::vector<std::byte> inode(work_.layout().inode_bytes());
-    store_le<std::uint16_t>(inode.data() + kModeAt, LINUX_S_IFDIR | 0700);
-    store_le<std::uint16_t>(inode.data() + kLinksAt, 2);
+    store_le<std::uint16_t>(inode.data() + InodeAt::kMode, LINUX_S_IFDIR | 0700);
+    store_le<std::uint16_t>(inode.data() + InodeAt::kLinks, 2);
     if (ext2fs_has_feature_extents(context_.fs->super)) {
-      store_le<std::uint32_t>(inode.data() + kFlagsAt, EXT4_EXTENTS_FL);
+      store_le<std::uint32_t>(inode.data() + InodeAt::kFlags, EXT4_EXTENTS_FL);
     }
     for (const std::size_t at : {8, 12, 16}) store_le(inode.data() + at, work_.now());
-    if (inode.size() >= 160) store_le(inode.data() + kExtraAt, kExtraUsual);
+    if (inode.size() >= 160) store_le(inode.data() + InodeAt::kExtra, InodeAt::kExtraUsual);
     const BlockMap::Run run{0, **block, 1, false};
     if (const auto put = write_map(work_, number, inode, std::span(&run, 1), {}); !put) {
       return put.error();
@@ -290,7 +285,7 @@ class Mender {
       auto bytes = work_.inode(each.inode);
       if (!bytes) return bytes.error();
       if (bytes->empty() || ExtInode(*bytes).links() == 0) continue;
-      store_le(bytes->data() + kLinksAt, static_cast<std::uint16_t>(each.expected));
+      store_le(bytes->data() + InodeAt::kLinks, static_cast<std::uint16_t>(each.expected));
       if (const auto put = work_.put_inode(each.inode, *bytes); !put) return put;
       work_.done(each, Done::kFieldSet);
     }
