@@ -1,325 +1,50 @@
-// Blocks are neither freed nor marked while operations are being done, for what one file has freed
-// another one may have taken. All blocks that any range names are reserved at the beginning. At the
-// end what touched files had before is free, and what they have now is not.
+// Names are put in with libext2fs; inodes and blocks are fast_files.h.
 #include "ifsck/fast_replay.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <map>
-#include <optional>
 #include <set>
+#include <string>
 
-#include "ifsck/block_map.h"
 #include "ifsck/ext_inode.h"
-#include "ifsck/extent_map.h"
-#include "ifsck/group_maps.h"
+#include "ifsck/fast_files.h"
 #include "proto/bytes.h"
 
 namespace mariner::ifsck {
 namespace {
 
 using Kind = FastOperation::Kind;
-using Bytes = std::vector<std::byte>;
 
 constexpr std::uint64_t kDirectoryBlocksMax = 4u << 20;
-constexpr std::uint64_t kRangeBlocksMax = 16u << 20;
-
-constexpr std::size_t kMapEnd = InodeAt::kMap + ExtentMap::kRootBytes;
-
-Error corrupt(std::string_view what, InodeNumber inode) {
-  return {ErrorCode::kCorrupt, fmt::format("a fast commit of inode {}: {}", inode, what)};
-}
 
 class Replayer {
  public:
   Replayer(const ExtVolume& volume, const ExtLayout& layout)
-      : volume_(volume), layout_(layout), fs_(volume.fs()), maps_(volume, layout) {}
+      : layout_(layout), fs_(volume.fs()), files_(volume, layout) {}
 
   Result<void> run(std::span<const FastOperation> operations) {
-    if (const Result<void> done = reserve(operations); !done) return done;
+    if (const Result<void> done = files_.reserve(operations); !done) return done;
     for (const FastOperation& each : operations) {
       if (const Result<void> done = apply(each); !done) return done;
     }
-    while (!files_.empty()) {
-      if (const Result<void> done = settle(files_.begin()->first); !done) return done;
-    }
-    if (const Result<void> done = count_inodes(); !done) return done;
-    if (const Result<void> done = mark_blocks(); !done) return done;
-    return maps_.store();
+    return files_.finish();
   }
 
  private:
-  struct Range {
-    FsBlock first = 0;
-    std::uint64_t count = 0;
-  };
-  // An inode whose blocks are being changed.
-  struct File {
-    ExtentMap before;
-    ExtentMap now;
-    std::vector<FsBlock> nodes;
-  };
-  // An inode as it was before all.
-  struct Was {
-    bool in_use = false;
-    bool directory = false;
-    bool linked = false;
-  };
-
-  // ---- inodes
-
-  Result<Bytes> read_inode(InodeNumber number) {
-    Bytes bytes(layout_.inode_bytes());
-    const errcode_t error = ext2fs_read_inode_full(
-        fs_, number, reinterpret_cast<ext2_inode*>(bytes.data()), static_cast<int>(bytes.size()));
-    if (error != 0) return failed(error, number);
-    return bytes;
-  }
-  Result<void> write_inode(InodeNumber number, Bytes& bytes) {
-    const errcode_t error = ext2fs_write_inode_full(
-        fs_, number, reinterpret_cast<ext2_inode*>(bytes.data()), static_cast<int>(bytes.size()));
-    if (error != 0) return failed(error, number);
-    return {};
-  }
-  static Error failed(errcode_t error, InodeNumber number) {
-    const ErrorCode code = error == EIO                        ? ErrorCode::kIo
-                           : error == EXT2_ET_BLOCK_ALLOC_FAIL ? ErrorCode::kNoSpace
-                                                               : ErrorCode::kCorrupt;
-    return {code, fmt::format("a fast commit of inode {}: {}", number, ext_error_text(error))};
-  }
-  static std::uint16_t links(const Bytes& inode) {
-    return load_le<std::uint16_t>(inode.data() + InodeAt::kLinks);
-  }
-
-  // Remembers how it was, the first time.
-  Result<void> touch(InodeNumber number) {
-    if (number == 0 || number > layout_.inodes()) return corrupt("there is no such inode", number);
-    const bool special = number < EXT2_FIRST_INODE(fs_->super) && number != EXT2_ROOT_INO;
-    if (special) return corrupt("it is one of the file system's own", number);
-    if (was_.contains(number)) return {};
-    const auto in_use = maps_.inode(number);
-    if (!in_use) return in_use.error();
-    const auto inode = read_inode(number);
-    if (!inode) return inode.error();
-    was_[number] = {*in_use, *in_use && ExtInode(*inode).is_directory(),
-                    *in_use && links(*inode) != 0};
-    return {};
-  }
-
-  // What an inode had that is no more, or is another one now.
-  Result<void> release(InodeNumber number, const Bytes& inode) {
-    files_.erase(number);
-    claims_.erase(number);
-    if (has_block_map(inode)) {
-      const auto map = read_map(number, inode);
-      if (!map) return map.error();
-      release(*map);
+  Result<void> apply(const FastOperation& operation) {
+    if (const Result<void> done = files_.touch(operation.inode); !done) return done;
+    switch (operation.kind) {
+      case Kind::kInode: return files_.put_inode(operation);
+      case Kind::kAddRange:
+      case Kind::kDelRange: return files_.change_range(operation);
+      case Kind::kCreate:
+      case Kind::kLink:
+      case Kind::kUnlink: break;
+      default: return {};
     }
-    const FsBlock attributes = ExtInode(inode).attributes();
-    if (attributes == 0 || !layout_.may_claim(attributes)) return {};
-    Bytes block(layout_.block_bytes());
-    __u32 count = 0;
-    const errcode_t error = ext2fs_adjust_ea_refcount3(
-        fs_, attributes, reinterpret_cast<char*>(block.data()), -1, &count, number);
-    if (error != 0) return failed(error, number);
-    if (count == 0) released_.push_back({attributes, 1});
-    return {};
+    if (!is_name(operation.name)) return FastFiles::corrupt("its name is none", operation.inode);
+    if (const Result<void> done = files_.touch(operation.parent); !done) return done;
+    return operation.kind == Kind::kUnlink ? unlink(operation) : link(operation);
   }
-  void release(const BlockMap& map) {
-    for (const BlockMap::Run& each : map.runs) released_.push_back({each.physical, each.count});
-    for (const BlockMap::Node& each : map.nodes) released_.push_back({each.block, 1});
-  }
-  Result<BlockMap> read_map(InodeNumber number, const Bytes& inode) {
-    auto map = map_blocks(volume_, layout_, number, inode);
-    if (!map) return map;
-    if (!map->faults.empty()) return corrupt("its blocks cannot be as it says", number);
-    if (!spend(ranges_left_, map->runs.size() + map->nodes.size())) return too_much();
-    return map;
-  }
-
-  Result<void> put_inode(const FastOperation& operation) {
-    const InodeNumber number = operation.inode;
-    const auto found = read_inode(number);
-    if (!found) return found.error();
-    const auto in_use = maps_.inode(number);
-    if (!in_use) return in_use.error();
-    Bytes bytes = *found;
-    const auto generation = [](std::span<const std::byte> inode) {
-      return load_le<std::uint32_t>(inode.data() + InodeAt::kGeneration);
-    };
-    const bool same = *in_use && generation(bytes) == generation(operation.bytes);
-    if (!same) {
-      if (*in_use) {
-        if (const Result<void> done = release(number, bytes); !done) return done;
-      }
-      std::ranges::fill(bytes, std::byte{0});
-      if (const Result<void> done = maps_.set_inode(number, true); !done) return done;
-    }
-    const bool kept_directory = same && ExtInode(*found).is_directory();
-    const std::size_t size = std::min(operation.bytes.size(), bytes.size());
-    const auto from = std::span(operation.bytes).first(size);
-    std::ranges::copy(from.first(InodeAt::kMap), bytes.begin());
-    std::ranges::copy(from.subspan(kMapEnd), bytes.begin() + kMapEnd);
-    const ExtInode inode(bytes);
-    if (!inode.has_extents()) {
-      std::ranges::copy(from.subspan(InodeAt::kMap, kMapEnd - InodeAt::kMap),
-                        bytes.begin() + InodeAt::kMap);
-      files_.erase(number);
-    } else if (!same || !ExtInode(*found).has_extents()) {
-      put_root(bytes, empty_root());
-      files_[number] = {};
-    }
-    // What is in a directory is replayed by names: it has the blocks that it has here.
-    if (kept_directory) {
-      keep_directory(bytes, *found);
-    } else if (const auto claim = claims_.find(number); claim != claims_.end()) {
-      count_blocks(bytes, claim->second);
-    }
-    return write_inode(number, bytes);
-  }
-  static Bytes empty_root() { return ExtentMap().make_tree(1024, {}, {}).value(); }
-  static void put_root(Bytes& inode, const Bytes& root) {
-    std::ranges::copy(root, inode.begin() + InodeAt::kMap);
-  }
-  static void keep_directory(Bytes& inode, const Bytes& found) {
-    const auto keep = [&](std::size_t at, std::size_t bytes) {
-      std::copy_n(found.begin() + static_cast<std::ptrdiff_t>(at), bytes,
-                  inode.begin() + static_cast<std::ptrdiff_t>(at));
-    };
-    keep(InodeAt::kSize, 4);
-    keep(InodeAt::kSizeHigh, 4);
-    keep(InodeAt::kSectors, 4);
-    keep(InodeAt::kSectorsHigh, 2);
-    keep(InodeAt::kFlags, 4);
-    keep(InodeAt::kMap, kMapEnd - InodeAt::kMap);
-  }
-
-  // ---- blocks
-
-  Result<void> reserve(std::span<const FastOperation> operations) {
-    for (const FastOperation& each : operations) {
-      if (each.kind != Kind::kAddRange || each.count == 0) continue;
-      if (!spend(ranges_left_, each.count)) return too_much();
-      for (FsBlock block = each.physical; block < each.physical + each.count; ++block) {
-        if (layout_.may_claim(block) && layout_.place_of(block).kind == ExtLayout::Kind::kData) {
-          continue;
-        }
-        return corrupt(fmt::format("it cannot have block {}", block), each.inode);
-      }
-      regions_.push_back({each.physical, each.count});
-      const auto done = maps_.set_blocks(each.physical, each.count, true);
-      if (!done) return done;
-    }
-    return {};
-  }
-
-  Result<File*> file(InodeNumber number) {
-    if (const auto found = files_.find(number); found != files_.end()) return &found->second;
-    const auto inode = read_inode(number);
-    if (!inode) return inode.error();
-    if (!ExtInode(*inode).has_extents() || !has_block_map(*inode)) {
-      return corrupt("a range of blocks, and it has no extents", number);
-    }
-    const auto map = read_map(number, *inode);
-    if (!map) return map.error();
-    claims_.erase(number);
-    release(*map);
-    File file{ExtentMap(*map), ExtentMap(*map), {}};
-    for (const BlockMap::Node& each : map->nodes) file.nodes.push_back(each.block);
-    return &(files_[number] = std::move(file));
-  }
-
-  Result<void> change_range(const FastOperation& operation) {
-    const auto inode = read_inode(operation.inode);
-    if (!inode) return inode.error();
-    const bool directory = ExtInode(*inode).is_directory();
-    // Of a new directory its first block is of interest: the others it gets with its names.
-    if (directory && (!files_.contains(operation.inode) || operation.logical != 0)) return {};
-    const auto changed = file(operation.inode);
-    if (!changed) return changed.error();
-    const std::uint64_t end = std::uint64_t{1} << 32;
-    const std::uint64_t count = std::min(operation.count, end - operation.logical);
-    if (operation.kind == Kind::kDelRange) {
-      (*changed)->now.remove(operation.logical, count);
-    } else {
-      (*changed)->now.add(operation.logical,
-                          {operation.physical, directory ? 1 : count, operation.unwritten});
-    }
-    return {};
-  }
-
-  // Writes down the blocks of a file that were changed.
-  Result<void> settle(InodeNumber number) {
-    const auto found = files_.find(number);
-    if (found == files_.end()) return {};
-    const File file = std::move(found->second);
-    files_.erase(found);
-    std::vector<Range>& claim = claims_[number];
-    claim.clear();
-    for (const auto& [logical, extent] : file.now.extents()) {
-      claim.push_back({extent.physical, extent.count});
-    }
-    auto inode = read_inode(number);
-    if (!inode) return inode.error();
-    if (file.now == file.before) {
-      for (const FsBlock each : file.nodes) claim.push_back({each, 1});
-    } else {
-      const auto root = make_tree(number, file, claim);
-      if (!root) return root.error();
-      put_root(*inode, *root);
-    }
-    count_blocks(*inode, claim);
-    return write_inode(number, *inode);
-  }
-  Result<FsBlock> take_near(InodeNumber number) {
-    return maps_.take_block(ext2fs_group_first_block2(fs_, layout_.group_of(number)));
-  }
-  Result<Bytes> make_tree(InodeNumber number, const File& file, std::vector<Range>& claim) {
-    std::vector<FsBlock> nodes = file.nodes;
-    const auto take = [&]() -> Result<FsBlock> {
-      if (!nodes.empty()) {
-        const FsBlock block = nodes.back();
-        nodes.pop_back();
-        return block;
-      }
-      return take_near(number);
-    };
-    const auto put = [&](FsBlock block, std::span<std::byte> bytes) -> Result<void> {
-      claim.push_back({block, 1});
-      auto* const head = reinterpret_cast<ext3_extent_header*>(bytes.data());
-      if (const errcode_t error = ext2fs_extent_block_csum_set(fs_, number, head)) {
-        return failed(error, number);
-      }
-      return volume_.view().write(layout_.bytes_of(block), bytes);
-    };
-    return file.now.make_tree(layout_.block_bytes(), take, put);
-  }
-  void count_blocks(Bytes& inode, const std::vector<Range>& claim) const {
-    std::uint64_t count = ExtInode(inode).attributes() != 0 ? 1 : 0;
-    for (const Range& each : claim) count += each.count;
-    if (!ExtInode(inode).in_large_blocks()) count *= layout_.block_bytes() / 512;
-    store_le(inode.data() + InodeAt::kSectors, static_cast<std::uint32_t>(count));
-    store_le(inode.data() + InodeAt::kSectorsHigh, static_cast<std::uint16_t>(count >> 32));
-  }
-
-  Result<void> mark_blocks() {
-    for (const auto* const all : {&regions_, &released_}) {
-      for (const Range& each : *all) {
-        const auto done = maps_.set_blocks(each.first, each.count, false);
-        if (!done) return done;
-      }
-    }
-    for (const auto& [number, claim] : claims_) {
-      for (const Range& each : claim) {
-        const auto done = maps_.set_blocks(each.first, each.count, true);
-        if (!done) return done;
-      }
-    }
-    return {};
-  }
-
-  // ---- names
 
   static bool is_name(const std::string& name) {
     return !name.empty() && name.size() <= EXT2_NAME_LEN && name != "." && name != ".." &&
@@ -328,17 +53,18 @@ class Replayer {
 
   // It can be read through, and is.
   Result<void> open_directory(InodeNumber number) {
-    if (const Result<void> done = settle(number); !done) return done;
-    const auto inode = read_inode(number);
+    if (const Result<void> done = files_.settle(number); !done) return done;
+    const auto inode = files_.read_inode(number);
     if (!inode) return inode.error();
-    const auto in_use = maps_.inode(number);
+    const auto in_use = files_.in_use(number);
     if (!in_use) return in_use.error();
-    if (!*in_use || !ExtInode(*inode).is_directory()) return corrupt("it is no directory", number);
-    if (!spend(directories_left_, ExtInode(*inode).size() / layout_.block_bytes() + 1)) {
-      return too_much();
+    if (!*in_use || !ExtInode(*inode).is_directory())
+      return FastFiles::corrupt("it is no directory", number);
+    if (!spend(ExtInode(*inode).size() / layout_.block_bytes() + 1)) {
+      return FastFiles::too_much();
     }
     if (!has_block_map(*inode) || !directories_.insert(number).second) return {};
-    const auto map = read_map(number, *inode);
+    const auto map = files_.read_map(number, *inode);
     if (!map) return map.error();
     return {};
   }
@@ -349,53 +75,40 @@ class Replayer {
     const errcode_t error = ext2fs_lookup(fs_, operation.parent, operation.name.data(),
                                           static_cast<int>(operation.name.size()), nullptr, &found);
     if (error == EXT2_ET_FILE_NOT_FOUND) return InodeNumber{0};
-    if (error != 0) return failed(error, operation.parent);
+    if (error != 0) return FastFiles::failed(error, operation.parent);
     return found;
   }
 
   Result<void> add_links(InodeNumber number, int more) {
-    auto inode = read_inode(number);
+    auto inode = files_.read_inode(number);
     if (!inode) return inode.error();
-    const int count = links(*inode) + more;
+    const int count = FastFiles::links(*inode) + more;
     // (One: a directory with more directories in it than can be counted.)
-    const bool many = ExtInode(*inode).is_directory() && links(*inode) == 1;
+    const bool many = ExtInode(*inode).is_directory() && FastFiles::links(*inode) == 1;
     if (count < 0 || count > EXT2_LINK_MAX || many) return {};
     store_le(inode->data() + InodeAt::kLinks, static_cast<std::uint16_t>(count));
-    return write_inode(number, *inode);
-  }
-
-  // Of a new directory: the one that it says, or another one.
-  Result<FsBlock> first_block(InodeNumber number) {
-    const auto found = file(number);
-    if (!found) return found.error();
-    ExtentMap& now = (*found)->now;
-    if (const auto first = now.extents().find(0); first != now.extents().end()) {
-      return first->second.physical;
-    }
-    const auto block = take_near(number);
-    if (block) now.add(0, {*block, 1, false});
-    return block;
+    return files_.write_inode(number, *inode);
   }
 
   Result<void> make_dots(const FastOperation& operation) {
     const InodeNumber number = operation.inode;
-    const auto first = first_block(number);
+    const auto first = files_.first_block(number);
     if (!first) return first.error();
-    if (const Result<void> done = settle(number); !done) return done;
-    auto inode = read_inode(number);
+    if (const Result<void> done = files_.settle(number); !done) return done;
+    auto inode = files_.read_inode(number);
     if (!inode) return inode.error();
     store_le(inode->data() + InodeAt::kSize, layout_.block_bytes());
     store_le<std::uint32_t>(inode->data() + InodeAt::kSizeHigh, 0);
     store_le(inode->data() + InodeAt::kFlags,
              load_le<std::uint32_t>(inode->data() + InodeAt::kFlags) & ~EXT2_INDEX_FL);
-    if (const Result<void> done = write_inode(number, *inode); !done) return done;
+    if (const Result<void> done = files_.write_inode(number, *inode); !done) return done;
     char* block = nullptr;
     errcode_t error = ext2fs_new_dir_block(fs_, number, operation.parent, &block);
     if (error == 0) {
       error = ext2fs_write_dir_block4(fs_, *first, block, 0, number);
     }
     if (block != nullptr) ext2fs_free_mem(&block);
-    if (error != 0) return failed(error, number);
+    if (error != 0) return FastFiles::failed(error, number);
     return {};
   }
 
@@ -408,24 +121,25 @@ class Replayer {
       error = ext2fs_expand_dir(fs_, operation.parent);
       if (error == 0) error = link();
     }
-    if (error != 0) return failed(error, operation.parent);
+    if (error != 0) return FastFiles::failed(error, operation.parent);
     return {};
   }
 
   Result<void> link(const FastOperation& operation) {
-    const auto inode = read_inode(operation.inode);
+    const auto inode = files_.read_inode(operation.inode);
     if (!inode) return inode.error();
-    const auto in_use = maps_.inode(operation.inode);
+    const auto in_use = files_.in_use(operation.inode);
     if (!in_use) return in_use.error();
-    if (!*in_use) return corrupt("a name of an inode that is not in use", operation.inode);
+    if (!*in_use)
+      return FastFiles::corrupt("a name of an inode that is not in use", operation.inode);
     const bool directory = ExtInode(*inode).is_directory();
     const bool fresh = operation.kind == Kind::kCreate;
-    if (directory && !fresh) return corrupt("a directory has one name", operation.inode);
+    if (directory && !fresh) return FastFiles::corrupt("a directory has one name", operation.inode);
     if (const Result<void> done = open_directory(operation.parent); !done) return done;
     const auto found = find(operation);
     if (!found) return found.error();
     if (*found == operation.inode) return {};
-    if (*found != 0) return corrupt("another inode has its name", operation.inode);
+    if (*found != 0) return FastFiles::corrupt("another inode has its name", operation.inode);
     if (directory) {
       if (const Result<void> done = make_dots(operation); !done) return done;
       if (const Result<void> done = add_links(operation.parent, 1); !done) return done;
@@ -433,15 +147,8 @@ class Replayer {
     if (!fresh) {
       if (const Result<void> done = add_links(operation.inode, 1); !done) return done;
     }
-    // Groups that libext2fs takes blocks from, should the directory grow.
-    if (const auto done = make_room(operation.parent); !done) return done;
+    if (const auto done = files_.make_room(operation.parent); !done) return done;
     return add_entry(operation, ExtInode(*inode).type());
-  }
-
-  Result<void> make_room(InodeNumber directory) {
-    const auto block = take_near(directory);
-    if (block) return maps_.set_blocks(*block, 1, false);
-    return block.error().code == ErrorCode::kNoSpace ? Result<void>{} : block.error();
   }
 
   Result<void> unlink(const FastOperation& operation) {
@@ -451,79 +158,25 @@ class Replayer {
     if (*found != operation.inode) return {};
     const errcode_t error =
         ext2fs_unlink(fs_, operation.parent, operation.name.c_str(), operation.inode, 0);
-    if (error != 0) return failed(error, operation.parent);
-    const auto inode = read_inode(operation.inode);
+    if (error != 0) return FastFiles::failed(error, operation.parent);
+    const auto inode = files_.read_inode(operation.inode);
     if (!inode) return inode.error();
     if (!ExtInode(*inode).is_directory()) return add_links(operation.inode, -1);
     if (const Result<void> done = add_links(operation.parent, -1); !done) return done;
-    return add_links(operation.inode, -links(*inode));
+    return add_links(operation.inode, -FastFiles::links(*inode));
   }
 
-  // ---- all
-
-  Result<void> apply(const FastOperation& operation) {
-    if (const Result<void> done = touch(operation.inode); !done) return done;
-    switch (operation.kind) {
-      case Kind::kInode: return put_inode(operation);
-      case Kind::kAddRange:
-      case Kind::kDelRange: return change_range(operation);
-      case Kind::kCreate:
-      case Kind::kLink:
-      case Kind::kUnlink: break;
-      default: return {};
-    }
-    if (!is_name(operation.name)) return corrupt("its name is none", operation.inode);
-    if (const Result<void> done = touch(operation.parent); !done) return done;
-    return operation.kind == Kind::kUnlink ? unlink(operation) : link(operation);
-  }
-
-  // What has lost its last name is no more; directories are counted.
-  Result<void> count_inodes() {
-    for (const auto& [number, was] : was_) {
-      auto inode = read_inode(number);
-      if (!inode) return inode.error();
-      auto in_use = maps_.inode(number);
-      if (!in_use) return in_use.error();
-      const bool gone = *in_use && links(*inode) == 0 && (was.linked || !was.in_use);
-      if (gone) {
-        if (const Result<void> done = release(number, *inode); !done) return done;
-        store_le(inode->data() + InodeAt::kDeleted,
-                 std::max(1u, load_le<std::uint32_t>(inode->data() + InodeAt::kChanged)));
-        if (const Result<void> done = write_inode(number, *inode); !done) return done;
-        if (const Result<void> done = maps_.set_inode(number, false); !done) return done;
-        *in_use = false;
-      }
-      const bool directory = *in_use && ExtInode(*inode).is_directory();
-      if (directory == was.directory) continue;
-      const Result<void> done = maps_.add_directories(number, directory ? 1 : -1);
-      if (!done) return done;
-    }
-    return {};
-  }
-
-  static bool spend(std::uint64_t& left, std::uint64_t cost) {
-    if (left < cost) return false;
-    left -= cost;
+  bool spend(std::uint64_t blocks) {
+    if (directories_left_ < blocks) return false;
+    directories_left_ -= blocks;
     return true;
   }
-  static Error too_much() {
-    return {ErrorCode::kLimit,
-            "the journal's fast commits take too long to be replayed; a mount, "
-            "or e2fsck, may help"};
-  }
 
-  const ExtVolume& volume_;
   const ExtLayout& layout_;
   const ext2_filsys fs_;
-  GroupMaps maps_;
-  std::map<InodeNumber, File> files_;
-  std::map<InodeNumber, Was> was_;
-  std::map<InodeNumber, std::vector<Range>> claims_;  // what settled files have now
-  std::vector<Range> regions_;                        // that are reserved
-  std::vector<Range> released_;
+  FastFiles files_;
   std::set<InodeNumber> directories_;  // whose blocks are as they can be
   std::uint64_t directories_left_ = kDirectoryBlocksMax;
-  std::uint64_t ranges_left_ = kRangeBlocksMax;
 };
 
 }  // namespace

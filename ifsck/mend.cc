@@ -116,8 +116,7 @@ Result<Mended> mend_in_full(View& view) {
 
 Result<Mended> mend_by_change(View& view, const ExtContext& then, const Baseline& known,
                               const std::vector<BlockRange>& changed) {
-  std::set<InodeNumber> owners;
-  for (const auto& [block, owner] : known.owners) owners.insert(owner);
+  std::set<InodeNumber> owners;  // since then
   const auto check = [&](const ExtContext& now) -> Result<Checked> {
     std::vector<BlockRange> all = changed;
     view.overlay().for_each([&](Lbn lbn, const Overlay::Block&) {
@@ -128,9 +127,12 @@ Result<Mended> mend_by_change(View& view, const ExtContext& then, const Baseline
     for (const auto& [block, owner] : recheck->next.owned) owners.insert(owner);
     return Checked{std::move(recheck->findings), recheck->findings_all};
   };
-  return mend(view, {.check = check, .directories = [&] {
-                       return std::vector<InodeNumber>(owners.begin(), owners.end());
-                     }});
+  const auto directories = [&] {
+    std::set<InodeNumber> all = owners;
+    for (const auto& [block, owner] : known.owners) all.insert(owner);
+    return std::vector<InodeNumber>(all.begin(), all.end());
+  };
+  return mend(view, {.check = check, .directories = directories});
 }
 
 }  // namespace mariner::ifsck

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "ifsck/write_trace.h"
+#include "tests/ifsck/made_moment.h"
 #include "tests/ifsck/made_volume.h"
 #include "tests/logging/temporary_directory.h"
 
@@ -30,6 +31,16 @@ class MadeHistory {
       write_difference(image(round - 1), image(round), trace);
     }
     past.emplace(TracePast::open(image(0), folder_.file("trace")).value());
+  }
+
+  // What is known of it before the first round, and after each.
+  std::vector<Baseline> baselines() {
+    std::vector<Baseline> known(1 + ends.size());
+    for (std::size_t i = 0; i < known.size(); ++i) {
+      known[i].at = i == 0 ? SequenceNumber{} : ends[i - 1];
+      (void)MadeMoment(*past, known[i].at).census(&known[i]);
+    }
+    return known;
   }
 
   std::optional<TracePast> past;

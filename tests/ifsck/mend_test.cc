@@ -148,12 +148,7 @@ TEST_P(MendHistoryTest, WhateverWasUnderWayIsUndone) {
   for (int seed = 0; seed < more(2); ++seed) {
     MadeHistory history(GetParam(), 300 + seed);
     std::mt19937_64 random(seed);
-    std::vector<Baseline> known(1 + history.ends.size());
-    (void)MadeMoment(*history.past, {}).census(&known[0]);
-    for (std::size_t i = 0; i < history.ends.size(); ++i) {
-      known[i + 1].at = history.ends[i];
-      (void)MadeMoment(*history.past, history.ends[i]).census(&known[i + 1]);
-    }
+    const std::vector<Baseline> known = history.baselines();
     for (int i = 0; i < 6; ++i) {
       const SequenceNumber at{random() % (history.ends.back().value + 1)};
       const Baseline& from = known[random() % known.size()];

@@ -10,6 +10,8 @@
 #include <filesystem>
 #include <thread>
 
+#include "tests/server/client/listening_socket.h"
+
 namespace mariner::client {
 namespace {
 
@@ -19,13 +21,7 @@ class OneAnswer {
   OneAnswer(std::string answer, std::chrono::milliseconds hold)
       : path((std::filesystem::temp_directory_path() / ("mariner-hc-" + std::to_string(getpid())))
                  .string()),
-        fd_(::socket(AF_UNIX, SOCK_STREAM, 0)) {
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
-    ::unlink(path.c_str());
-    EXPECT_EQ(::bind(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
-    EXPECT_EQ(::listen(fd_, 1), 0);
+        fd_(listen_at(path)) {
     thread_ = std::thread([this, answer = std::move(answer), hold] {
       const int client = ::accept(fd_, nullptr, nullptr);
       char buffer[4096];

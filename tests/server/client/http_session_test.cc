@@ -11,6 +11,8 @@
 #include <thread>
 #include <vector>
 
+#include "tests/server/client/listening_socket.h"
+
 namespace mariner::client {
 namespace {
 
@@ -25,13 +27,7 @@ class Answers {
   Answers(std::initializer_list<One> connections)
       : path((std::filesystem::temp_directory_path() / ("mariner-hs-" + std::to_string(getpid())))
                  .string()),
-        fd_(::socket(AF_UNIX, SOCK_STREAM, 0)) {
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
-    ::unlink(path.c_str());
-    EXPECT_EQ(::bind(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
-    EXPECT_EQ(::listen(fd_, 1), 0);
+        fd_(listen_at(path)) {
     thread_ = std::thread([this, connections = std::vector<One>(connections)] {
       for (const auto& answers : connections) {
         const int client = ::accept(fd_, nullptr, nullptr);
