@@ -12,9 +12,6 @@ namespace {
 
 using Code = Finding::Code;
 
-constexpr std::size_t kModeAt = 0;
-constexpr std::size_t kDeletedAt = 20;
-constexpr std::size_t kLinksAt = 26;
 constexpr std::uint64_t kBytesAtOnce = 4u << 20;
 constexpr std::size_t kSuperblockAt = 1024;
 
@@ -76,8 +73,8 @@ Result<void> MendWork::release(InodeNumber number) {
   auto bytes = inode(number);
   if (!bytes) return bytes.error();
   if (bytes->empty()) return {};
-  store_le<std::uint16_t>(bytes->data() + kLinksAt, 0);
-  store_le<std::uint32_t>(bytes->data() + kDeletedAt, now());
+  store_le<std::uint16_t>(bytes->data() + InodeAt::kLinks, 0);
+  store_le<std::uint32_t>(bytes->data() + InodeAt::kDeleted, now());
   return put_inode(number, *bytes);
 }
 

@@ -4,6 +4,7 @@
 - An include stays within its folder or crosses a wall that is drawn in ARCHITECTURE.md, downwards.
 - Every source and header is listed in the CMakeLists.txt of its folder, so that it is built.
 - Every source that is not a main program has its mirror under tests/, NAME_test.cc.
+- A constant of a source file is used in it: one of the two compilers refuses those that are not.
 - Nothing names the machine it was written on, or a package registry.
 
     walls.py [ROOT]        prints each fault as FILE:LINE: text; exit code 1 if there is any
@@ -34,6 +35,7 @@ ABOVE = {"ifsck/program": "ifsck"}
 OTHER_FOLDERS = {"deploy", "build"}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
+CONSTANT = re.compile(r"^(?:static )?constexpr [^()=;{]*?\b(\w+)(?:\[\w*\])? *(?:=|{)", re.MULTILINE)
 MAIN = re.compile(r"^(int|auto) main\(", re.MULTILINE)
 SOURCE_SUFFIXES = {".h", ".cc", ".cpp", ".c"}
 
@@ -108,6 +110,12 @@ def has_code(text) -> bool:
                for line in text.splitlines())
 
 
+def unused_constants(text):
+    for found in CONSTANT.finditer(text):
+        if len(re.findall(rf"\b{found.group(1)}\b", text)) == 1:
+            yield text.count("\n", 0, found.start()) + 1, f"{found.group(1)} is not used"
+
+
 def source_faults(root, path, text):
     yield from include_faults(root, path, text)
     owner = folder_of(path.relative_to(root))
@@ -118,6 +126,8 @@ def source_faults(root, path, text):
         mirror = mirror_of(root, path)
         if not mirror.exists():
             yield 1, f"has no mirror {mirror.relative_to(root)}"
+    if is_source:
+        yield from unused_constants(text)
     if path.suffix == ".h" and "#pragma once" not in text:
         yield 1, "has no #pragma once"
 

@@ -50,6 +50,11 @@ class Walls(unittest.TestCase):
         self.put("logging/disk.h", '#pragma once\n#include "proto/units.h"\n')
         self.expect()
 
+    def test_a_constant_that_nothing_uses(self):
+        self.put("proto/units.cc", '#include "proto/units.h"\n'
+                 "constexpr int kUsed = 1;\nconstexpr std::size_t kIdle = 2;\nint unit = kUsed;\n")
+        self.expect("proto/units.cc:3: kIdle is not used")
+
     def test_nothing_includes_tests(self):
         self.put("tests/proto/CMakeLists.txt", "SOURCES units_test.cc help.h")
         self.put("tests/proto/help.h", "#pragma once\n")
