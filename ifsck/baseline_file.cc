@@ -20,11 +20,11 @@ namespace mariner::ifsck {
 namespace {
 
 constexpr std::array<char, 8> kMagic = {'M', 'R', 'N', 'B', 'A', 'S', 'E', 'L'};
-constexpr std::uint32_t kVersion = 1;
+constexpr std::uint32_t kVersion = 2;
 constexpr std::size_t kHeadBytes = 128;
 constexpr std::size_t kCrcBytes = 4;
 // In the order in which they stand in the file.
-constexpr std::array<std::size_t, 7> kEntryBytes = {12, 12, 24, 8, 4, 4, 8};
+constexpr std::array<std::size_t, 8> kEntryBytes = {12, 12, 24, 8, 4, 4, 8, 8 + kBlockBytes};
 constexpr std::size_t kCountsAt = 64;
 
 class Packer {
@@ -49,6 +49,11 @@ class Packer {
 class Unpacker {
  public:
   explicit Unpacker(std::span<const std::byte> bytes) : bytes_(bytes) {}
+  std::span<const std::byte> take_bytes(std::size_t count) {
+    const auto bytes = bytes_.first(count);
+    bytes_ = bytes_.subspan(count);
+    return bytes;
+  }
   template <typename T>
   T take() {
     const T value = load_le<T>(bytes_.data());
@@ -86,13 +91,14 @@ Error failed(const std::string& path, const char* what, int error) {
 
 std::vector<std::byte> pack_baseline(const KeptBaseline& kept) {
   const Baseline& baseline = kept.baseline;
-  const std::array<std::size_t, 7> counts = {baseline.owners.size(),
+  const std::array<std::size_t, 8> counts = {baseline.owners.size(),
                                              baseline.attributes.size(),
                                              baseline.groups.size(),
                                              baseline.mismarked.size(),
                                              baseline.mismarked_inodes.size(),
                                              baseline.doubtful.size(),
-                                             baseline.doubtful_attributes.size()};
+                                             baseline.doubtful_attributes.size(),
+                                             kept.overlay.size()};
   std::size_t size = kHeadBytes + kCrcBytes;
   for (std::size_t i = 0; i < counts.size(); ++i) size += counts[i] * kEntryBytes[i];
   Packer packer(size);
@@ -123,6 +129,10 @@ std::vector<std::byte> pack_baseline(const KeptBaseline& kept) {
   for (const auto each : sorted(baseline.mismarked_inodes)) packer.put(each);
   for (const auto each : sorted(baseline.doubtful)) packer.put(each);
   for (const auto each : sorted(baseline.doubtful_attributes)) packer.put(each);
+  kept.overlay.for_each([&](Lbn lbn, const Overlay::Block& block) {
+    packer.put(lbn.value);
+    packer.put_bytes(block);
+  });
   packer.put(crc32c(packer.bytes()));
   return std::move(packer.bytes());
 }
@@ -137,7 +147,7 @@ Result<KeptBaseline> parse_baseline(std::span<const std::byte> bytes) {
     return corrupt(
         fmt::format("version {} of its format is not known; expected {}", version, kVersion));
   }
-  std::array<std::uint64_t, 7> counts{};
+  std::array<std::uint64_t, 8> counts{};
   std::uint64_t left = bytes.size() - kHeadBytes - kCrcBytes;
   for (std::size_t i = 0; i < counts.size(); ++i) {
     counts[i] = load_le<std::uint64_t>(bytes.data() + kCountsAt + 8 * i);
@@ -181,6 +191,10 @@ Result<KeptBaseline> parse_baseline(std::span<const std::byte> bytes) {
   values(baseline.mismarked_inodes, counts[4]);
   values(baseline.doubtful, counts[5]);
   values(baseline.doubtful_attributes, counts[6]);
+  for (std::uint64_t i = 0; i < counts[7]; ++i) {
+    const Lbn lbn{unpacker.take<std::uint64_t>()};
+    kept.overlay.put(lbn, unpacker.take_bytes(kBlockBytes));
+  }
   return kept;
 }
 

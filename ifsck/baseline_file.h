@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ifsck/baseline.h"
+#include "ifsck/overlay.h"
 #include "proto/error.h"
 #include "proto/units.h"
 
@@ -19,6 +20,8 @@ struct KeptBaseline {
   std::uint64_t volume_bytes = 0;
   VersionTime time;  // of the moment
   Baseline baseline;
+  // What the moment was mended with before it was sound, as by the replay of its journal.
+  Overlay overlay;
   friend bool operator==(const KeptBaseline&, const KeptBaseline&) = default;
 };
 

@@ -153,15 +153,18 @@ void sum_up(const ExtVolume& volume, ext2_super_block& super) {
   super.s_free_inodes_count = inodes;
 }
 
-// The file system, with its journal replayed, says that it is.
-Result<void> finish(View& view, bool failed) {
+enum class Ending : std::uint8_t { kGood, kFailed, kDropped };
+
+// The file system, with its journal replayed or given up, says that it is.
+Result<void> finish(View& view, Ending ending) {
   const auto volume = ExtVolume::open(view, {});
   if (!volume) return volume.error();
   SuperBytes bytes{};
   if (const auto read = view.read(kSuperblockPlace, bytes); !read) return read;
   auto super = std::bit_cast<ext2_super_block>(bytes);
   ext2fs_clear_feature_journal_needs_recovery(&super);
-  if (failed) super.s_state |= EXT2_ERROR_FS;
+  if (ending != Ending::kGood) super.s_state |= EXT2_ERROR_FS;
+  if (ending == Ending::kDropped) forget_journal(super);
   sum_up(*volume, super);
   if (ext2fs_superblock_csum_set(volume->fs(), &super) != 0) {
     return Error{ErrorCode::kCorrupt, "ext2/3/4: the superblock has an unknown kind of checksum"};
@@ -236,11 +239,44 @@ Result<Replay> replay(View& view) {
   empty_log(bytes, next);
   const auto emptied = view.write({file->bytes_of(0).offset, bytes.size()}, bytes);
   if (!emptied) return emptied.error();
-  if (const Result<void> done = finish(view, out.failed); !done) return done.error();
+  const Result<void> done = finish(view, out.failed ? Ending::kFailed : Ending::kGood);
+  if (!done) return done.error();
   return out;
 }
 
+Result<void> give_up(View& view) {
+  const auto volume = ExtVolume::open(view, {});
+  if (!volume) return volume.error();
+  const auto layout = ExtLayout::of(*volume);
+  if (!layout) return layout.error();
+  const InodeNumber number = volume->fs()->super->s_journal_inum;
+  if (const auto file = JournalFile::open(*volume, *layout)) {
+    std::array<std::byte, JournalSuperblock::kBytes> bytes{};
+    if (const auto super = read_superblock(view, *file, bytes)) {
+      empty_log(bytes, super->sequence + 1);
+      const auto emptied = view.write({file->bytes_of(0).offset, bytes.size()}, bytes);
+      if (!emptied) return emptied;
+      return finish(view, Ending::kFailed);
+    }
+  } else if (file.error().code != ErrorCode::kCorrupt) {
+    return file.error();
+  }
+  if (number != 0 && number <= layout->inodes()) {
+    const std::vector<std::byte> nothing(layout->inode_bytes());
+    const auto cleared = view.write(layout->inode_place(number), nothing);
+    if (!cleared) return cleared;
+  }
+  return finish(view, Ending::kDropped);
+}
+
 }  // namespace
+
+Result<void> give_up_journal(View& view) {
+  Draft draft(view);
+  const auto done = give_up(draft.view());
+  if (done) draft.keep();
+  return done;
+}
 
 Result<Replay> replay_journal(View& view) {
   const auto needed = is_needed(view);

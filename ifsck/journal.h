@@ -37,4 +37,9 @@ struct Replay {
 // long. Others: as the past says.
 [[nodiscard]] Result<Replay> replay_journal(View& view);
 
+// A journal that is to be replayed and cannot be: it is empty from then on, or, where it says
+// nothing that can be believed, there is none any more (its blocks are still marked). What it
+// promised is lost, and the file system is marked as one that has errors. Errors as above.
+[[nodiscard]] Result<void> give_up_journal(View& view);
+
 }  // namespace mariner::ifsck

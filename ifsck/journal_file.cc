@@ -59,4 +59,11 @@ bool JournalFile::has(FsBlock block) const {
   return after != by_place_.begin() && block - std::prev(after)->place < std::prev(after)->count;
 }
 
+void forget_journal(ext2_super_block& super) {
+  ext2fs_clear_feature_journal(&super);
+  super.s_journal_inum = 0;
+  super.s_jnl_backup_type = 0;
+  std::ranges::fill(super.s_jnl_blocks, 0u);
+}
+
 }  // namespace mariner::ifsck

@@ -41,4 +41,7 @@ class JournalFile {
   std::vector<Run> by_place_;
 };
 
+// The superblock says from then on that there is no journal.
+void forget_journal(ext2_super_block& super);
+
 }  // namespace mariner::ifsck

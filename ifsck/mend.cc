@@ -87,6 +87,11 @@ Result<Mended> mend(View& view, const MendOptions& options) {
     ++mended.rounds;
     mended.left = std::move(checked->findings);
     mended.blocks = view.overlay().size();
+    const auto is_made = [](const Finding& each) { return is_derived(each.code); };
+    if (!options.derived && std::ranges::all_of(mended.left, is_made)) {
+      mended.left.clear();
+      return mended;
+    }
     if (mended.rounds > options.rounds_max) return mended;
     MendWork work(context, {.findings = mended.left,
                             .cut_short = checked->findings_all > mended.left.size(),
@@ -103,7 +108,7 @@ Result<Mended> mend(View& view, const MendOptions& options) {
   }
 }
 
-Result<Mended> mend_in_full(View& view) {
+Result<Mended> mend_in_full(View& view, bool derived) {
   return mend(view, {.check = [](const ExtContext& now) -> Result<Checked> {
                        auto census = Census::take(
                            now.volume, now.layout,
@@ -111,12 +116,14 @@ Result<Mended> mend_in_full(View& view) {
                        if (!census) return census.error();
                        return Checked{std::move(census->findings), census->findings_all};
                      },
-                     .directories = {}});
+                     .directories = {},
+                     .derived = derived});
 }
 
 Result<Mended> mend_by_change(View& view, const ExtContext& then, const Baseline& known,
-                              const std::vector<BlockRange>& changed) {
+                              const std::vector<BlockRange>& changed, bool derived) {
   std::set<InodeNumber> owners;  // since then
+  BaselineChange next;
   const auto check = [&](const ExtContext& now) -> Result<Checked> {
     std::vector<BlockRange> all = changed;
     view.overlay().for_each([&](Lbn lbn, const Overlay::Block&) {
@@ -125,6 +132,7 @@ Result<Mended> mend_by_change(View& view, const ExtContext& then, const Baseline
     auto recheck = Recheck::run(then, now, known, all, {.findings_max = kFindingsMax});
     if (!recheck) return recheck.error();
     for (const auto& [block, owner] : recheck->next.owned) owners.insert(owner);
+    next = std::move(recheck->next);
     return Checked{std::move(recheck->findings), recheck->findings_all};
   };
   const auto directories = [&] {
@@ -132,7 +140,9 @@ Result<Mended> mend_by_change(View& view, const ExtContext& then, const Baseline
     for (const auto& [block, owner] : known.owners) all.insert(owner);
     return std::vector<InodeNumber>(all.begin(), all.end());
   };
-  return mend(view, {.check = check, .directories = directories});
+  auto mended = mend(view, {.check = check, .directories = directories, .derived = derived});
+  if (mended) mended->next = std::move(next);
+  return mended;
 }
 
 }  // namespace mariner::ifsck

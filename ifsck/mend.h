@@ -26,6 +26,7 @@ struct Mended {
   std::uint64_t blocks = 0;     // that the overlay has now
   std::vector<Finding> left;    // empty: it is sound now
   unsigned rounds = 0;          // checks, the last of which found only what is left
+  BaselineChange next;          // of mend_by_change(): as the last check told
 };
 
 // What a check has found: a census, or a recheck.
@@ -40,18 +41,21 @@ struct MendOptions {
   // As MendWork::Options has them; may be null.
   std::function<std::vector<InodeNumber>()> directories;
   unsigned rounds_max = 12;
+  // Bitmaps and counts, too. If not, they are left as they are, and not told of.
+  bool derived = true;
 };
 
 // What cannot be mended is in `left`; a missing root is. Errors: as a check or the past says.
 [[nodiscard]] Result<Mended> mend(View& view, const MendOptions& options);
 
-// By a census each time.
-[[nodiscard]] Result<Mended> mend_in_full(View& view);
+// By a census each time. `derived`: as MendOptions has it, here and below.
+[[nodiscard]] Result<Mended> mend_in_full(View& view, bool derived = true);
 
 // By what has changed since (or before) a moment that was sound; all as Recheck::run() has it,
 // without what the view's overlay has.
 [[nodiscard]] Result<Mended> mend_by_change(View& view, const ExtContext& then,
                                             const Baseline& known,
-                                            const std::vector<BlockRange>& changed);
+                                            const std::vector<BlockRange>& changed,
+                                            bool derived = true);
 
 }  // namespace mariner::ifsck

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ifsck/ext_inode.h"
+#include "ifsck/journal_file.h"
 #include "ifsck/mend_inode.h"
 #include "ifsck/resize_inode.h"
 #include "proto/bytes.h"
@@ -53,11 +54,7 @@ class Mender {
         return settle_inode(work_, number, bytes);
       }
     }
-    ext2_super_block& super = *context_.fs->super;
-    ext2fs_clear_feature_journal(&super);
-    super.s_journal_inum = 0;
-    super.s_jnl_backup_type = 0;
-    std::ranges::fill(super.s_jnl_blocks, 0u);
+    forget_journal(*context_.fs->super);
     work_.touch_superblock();
     note(Done::kJournalDropped);
     std::ranges::fill(bytes, std::byte{});

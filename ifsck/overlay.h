@@ -29,6 +29,11 @@ class Overlay {
     std::ranges::copy(bytes, place->begin());
   }
   void clear() { blocks_.clear(); }
+  friend bool operator==(const Overlay& one, const Overlay& two) {
+    return std::ranges::equal(one.blocks_, two.blocks_, [](const auto& a, const auto& b) {
+      return a.first == b.first && *a.second == *b.second;
+    });
+  }
 
   [[nodiscard]] std::size_t size() const { return blocks_.size(); }
   // Calls `visit(lbn, block)` for each, ascending.

@@ -22,6 +22,7 @@ KeptBaseline some() {
                    .mismarked_inodes = {9},
                    .doubtful = {0, 1},
                    .doubtful_attributes = {200}};
+  kept.overlay.put(Lbn{5}, std::vector<std::byte>(kBlockBytes, std::byte{7}));
   return kept;
 }
 
@@ -40,7 +41,7 @@ TEST(BaselineFile, IsWhatWasWritten) {
 }
 
 TEST(BaselineFile, HasTheseSizes) {
-  const std::size_t tables = 2 * 12 + 12 + 2 * 24 + 3 * 8 + 4 + 2 * 4 + 8;
+  const std::size_t tables = 2 * 12 + 12 + 2 * 24 + 3 * 8 + 4 + 2 * 4 + 8 + 8 + kBlockBytes;
   EXPECT_EQ(pack_baseline(some()).size(), 128 + tables + 4);
   EXPECT_EQ(pack_baseline({}).size(), 132u);
 }

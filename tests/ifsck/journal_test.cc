@@ -6,6 +6,7 @@
 #include <fstream>
 #include <random>
 
+#include "ifsck/mend.h"
 #include "tests/ifsck/journal_twin.h"
 #include "tests/ifsck/made_journal.h"
 
@@ -235,6 +236,35 @@ TEST_P(JournalTest, AgreesWithE2fsckOnDamage) {
   }
   EXPECT_GT(replayed, all / 10);
   EXPECT_GT(refused, all / 10);
+}
+
+// Whatever it says, what is without it can be mended, and is a file system then.
+TEST_P(JournalTest, IsGivenUpWhereItCannotBeReplayed) {
+  const auto rounds_each = static_cast<unsigned>(rounds(6));
+  unsigned dropped = 0;
+  for (unsigned seed = 0; seed < rounds_each; ++seed) {
+    std::mt19937_64 random(700 + seed);
+    JournalTwin twin(JournalImage::of(GetParam()));
+    MadeJournal journal(*twin.view, some_options(GetParam(), random));
+    for (const FsBlock block : targets(journal, random)) {
+      journal.write(block, some_bytes(journal.layout().block_bytes(), random));
+    }
+    journal.commit(seed);
+    const ByteRange first = journal.file().bytes_of(0);
+    const bool nothing = seed % 2 == 0;
+    if (nothing) {
+      ASSERT_TRUE(twin.view->write({first.offset, 64}, std::vector<std::byte>(64)).has_value());
+    }
+    ASSERT_TRUE(give_up_journal(*twin.view).has_value());
+    const Mended mended = mend_in_full(*twin.view).value();
+    EXPECT_TRUE(mended.left.empty());
+    const auto volume = ExtVolume::open(*twin.view, {}).value();
+    EXPECT_EQ(ext2fs_has_feature_journal(volume.fs()->super) == 0, nothing);
+    EXPECT_FALSE(ext2fs_has_feature_journal_needs_recovery(volume.fs()->super));
+    dropped += nothing ? 1 : 0;
+    EXPECT_EQ(twin.e2fsck(twin.write("given_up"), "-fn"), 0) << seed << ": " << twin.said;
+  }
+  EXPECT_EQ(dropped, (rounds_each + 1) / 2);
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, JournalTest, ::testing::ValuesIn(kKinds));

@@ -43,6 +43,21 @@ class MadeHistory {
     return known;
   }
 
+  // What is different in a view from the first image.
+  Overlay since_the_first(View& view) {
+    Overlay all;
+    const auto put = [&](Lbn lbn) {
+      Overlay::Block block;
+      (void)view.read({lbn.byte_offset(), kBlockBytes}, block).value();
+      all.put(lbn, block);
+    };
+    for (const BlockRange& range : past->changed({}, view.at()).value()) {
+      for (Lbn lbn = range.first; lbn < range.end(); lbn = lbn + BlockCount{1}) put(lbn);
+    }
+    view.overlay().for_each([&](Lbn lbn, const Overlay::Block&) { put(lbn); });
+    return all;
+  }
+
   std::optional<TracePast> past;
   std::vector<SequenceNumber> ends;  // of rounds
 

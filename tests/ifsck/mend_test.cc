@@ -125,23 +125,7 @@ TEST_P(MendTest, WhateverIsDamagedIsSoundAfterwards) {
 }
 
 // Writes that were under way, in any order, as a host without a journal may do them.
-class MendHistoryTest : public ::testing::TestWithParam<const char*> {
- protected:
-  // What differs from the first image.
-  static Overlay since_the_first(MadeHistory& history, MadeMoment& now) {
-    Overlay all;
-    const auto put = [&](Lbn lbn) {
-      Overlay::Block block;
-      (void)now.view.read({lbn.byte_offset(), kBlockBytes}, block).value();
-      all.put(lbn, block);
-    };
-    for (const BlockRange& range : history.past->changed({}, now.view.at()).value()) {
-      for (Lbn lbn = range.first; lbn < range.end(); lbn = lbn + BlockCount{1}) put(lbn);
-    }
-    now.overlay.for_each([&](Lbn lbn, const Overlay::Block&) { put(lbn); });
-    return all;
-  }
-};
+class MendHistoryTest : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(MendHistoryTest, WhateverWasUnderWayIsUndone) {
   MadeVerdict verdict(MadeImage::of(GetParam()).file("image"));
@@ -167,7 +151,8 @@ TEST_P(MendHistoryTest, WhateverWasUnderWayIsUndone) {
         EXPECT_TRUE(mended->left.empty()) << how << "\n" << text(*mended);
         now.open();
         EXPECT_EQ(text(now.census().findings), "") << how << "\n" << text(*mended);
-        EXPECT_EQ(verdict.of(since_the_first(history, now)), "") << how << "\n" << text(*mended);
+        EXPECT_EQ(verdict.of(history.since_the_first(now.view)), "") << how << "\n"
+                                                                     << text(*mended);
       }
     }
   }
