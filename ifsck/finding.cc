@@ -22,6 +22,48 @@ bool is_derived(Finding::Code code) {
   }
 }
 
+std::string_view finding_code_name(Finding::Code code) {
+  using Code = Finding::Code;
+  switch (code) {
+    case Code::kSuperblockChecksum: return "superblock-checksum";
+    case Code::kGroupChecksum: return "group-checksum";
+    case Code::kBlockBitmapChecksum: return "block-bitmap-checksum";
+    case Code::kInodeBitmapChecksum: return "inode-bitmap-checksum";
+    case Code::kInodeChecksum: return "inode-checksum";
+    case Code::kInodeMode: return "inode-mode";
+    case Code::kInodeFields: return "inode-fields";
+    case Code::kInodeDeleted: return "inode-deleted";
+    case Code::kInodeIndex: return "inode-index";
+    case Code::kInodeMap: return "inode-map";
+    case Code::kInodeSize: return "inode-size";
+    case Code::kInodeBlocks: return "inode-blocks";
+    case Code::kAttributes: return "attributes";
+    case Code::kAttributeCount: return "attribute-count";
+    case Code::kClaimsStructure: return "claims-structure";
+    case Code::kClaimedTwice: return "claimed-twice";
+    case Code::kDirectoryBlock: return "directory-block";
+    case Code::kDirectoryHole: return "directory-hole";
+    case Code::kDots: return "dots";
+    case Code::kEntryInode: return "entry-inode";
+    case Code::kEntryType: return "entry-type";
+    case Code::kEntryName: return "entry-name";
+    case Code::kDirectoryLinked: return "directory-linked";
+    case Code::kParent: return "parent";
+    case Code::kUnreachable: return "unreachable";
+    case Code::kRoot: return "root";
+    case Code::kUnattached: return "unattached";
+    case Code::kLinks: return "links";
+    case Code::kBlockMarked: return "block-marked";
+    case Code::kInodeMarked: return "inode-marked";
+    case Code::kPadding: return "padding";
+    case Code::kFreeBlocks: return "free-blocks";
+    case Code::kFreeInodes: return "free-inodes";
+    case Code::kDirectories: return "directories";
+    case Code::kQuota: return "quota";
+  }
+  return "?";
+}
+
 std::string describe(const Finding& one) {
   using Code = Finding::Code;
   const std::string inode = fmt::format("inode {}", one.inode);

@@ -1,8 +1,10 @@
 // What is wrong with a file system: one thing, where, and how it would be right.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "ifsck/ext_layout.h"
 
@@ -55,11 +57,14 @@ struct Finding {
   GroupNumber group = 0;
   std::uint64_t expected = 0;
   std::uint64_t found = 0;
-  friend bool operator==(const Finding&, const Finding&) = default;
+  friend auto operator<=>(const Finding&, const Finding&) = default;
 };
 
 // Bitmaps, counts, and the checksums of these: what can be made anew from all the rest.
 [[nodiscard]] bool is_derived(Finding::Code code);
+
+// "inode-checksum".
+[[nodiscard]] std::string_view finding_code_name(Finding::Code code);
 
 // A line for people.
 [[nodiscard]] std::string describe(const Finding& finding);

@@ -48,6 +48,15 @@ void copy(const Overlay& from, Overlay& to) {
   from.for_each([&](Lbn lbn, const Overlay::Block& block) { to.put(lbn, block); });
 }
 
+// It may be otherwise the next time.
+bool is_passing(ErrorCode code) {
+  return code == ErrorCode::kIo || code == ErrorCode::kUnavailable;
+}
+
+bool is_of(const KeptBaseline& known, const ExtContext& context) {
+  return std::memcmp(known.uuid.data(), context.super.s_uuid, known.uuid.size()) == 0;
+}
+
 class Checker {
  public:
   Checker(Past& past, SequenceNumber at, KnownStates& states, Overlay& overlay,
@@ -85,13 +94,13 @@ class Checker {
   Result<void> begin(const Past::Reach& reach) {
     while ((known_ = states_.nearest(report_.at, reach.oldest, reach.newest)) != nullptr) {
       if (known_->volume_bytes == past_.size_bytes()) {
+        // A history that was begun anew counts from the beginning, too.
+        const auto time = past_.time_of(known_->baseline.at);
+        if (!time) return time.error();
         then_.emplace(past_, known_->baseline.at, known_->overlay);
         const auto opened = then_->open();
-        if (opened) break;
-        if (opened.error().code == ErrorCode::kIo ||
-            opened.error().code == ErrorCode::kUnavailable) {
-          return opened;
-        }
+        if (opened && *time == known_->time && is_of(*known_, then_->context())) break;
+        if (!opened && is_passing(opened.error().code)) return opened;
       }
       forget();
     }

@@ -1,9 +1,8 @@
 #include "ifsck/repair.h"
 
 namespace mariner::ifsck {
-namespace {
 
-const char* word_of(Repair::Done done) {
+std::string_view repair_text(Repair::Done done) {
   using Done = Repair::Done;
   switch (done) {
     case Done::kFieldSet: return "set to what is so";
@@ -28,10 +27,8 @@ const char* word_of(Repair::Done done) {
   return "?";
 }
 
-}  // namespace
-
 std::string describe(const Repair& repair) {
-  return describe(repair.finding) + ": " + word_of(repair.done);
+  return describe(repair.finding) + ": " + std::string(repair_text(repair.done));
 }
 
 }  // namespace mariner::ifsck

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "ifsck/finding.h"
 
@@ -34,6 +35,9 @@ struct Repair {
   Done done{};
   friend bool operator==(const Repair&, const Repair&) = default;
 };
+
+// "has blocks of its own now".
+[[nodiscard]] std::string_view repair_text(Repair::Done done);
 
 // A line for people.
 [[nodiscard]] std::string describe(const Repair& repair);

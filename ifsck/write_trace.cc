@@ -208,12 +208,24 @@ Result<TracePast> TracePast::open(const std::string& image, const std::string& t
   past.image_path_ = image;
   past.trace_path_ = trace;
   for (const auto& [path, file] : {std::pair{&image, &past.image_}, {&trace, &past.trace_}}) {
+    if (path->empty()) continue;
     auto opened = open_file(*path, O_RDONLY);
     if (!opened) return opened.error();
     *file = std::move(*opened);
   }
-  if (const Result<void> loaded = past.load(); !loaded) return loaded.error();
+  const Result<void> loaded = trace.empty() ? past.take_size() : past.load();
+  if (!loaded) return loaded.error();
   return past;
+}
+
+Result<void> TracePast::take_size() {
+  const off_t end = lseek(image_.fd(), 0, SEEK_END);
+  if (end < 0) {
+    return Error{ErrorCode::kIo, fmt::format("{}: its size cannot be told: {}", image_path_,
+                                             std::generic_category().message(errno))};
+  }
+  volume_bytes_ = static_cast<std::uint64_t>(end) / kBlockBytes * kBlockBytes;
+  return {};
 }
 
 Result<void> TracePast::load() {

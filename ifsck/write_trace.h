@@ -89,7 +89,8 @@ class TracePast final : public Past {
     std::string what;
   };
 
-  // Reads the trace through once. The image may be shorter than the volume: zeros follow.
+  // Reads the trace through once. The image may be shorter than the volume: zeros follow. Without a
+  // trace (empty) it is the image, or a device, as it is, in whole blocks.
   // kIo, kCorrupt: the trace's beginning; kNotFound.
   [[nodiscard]] static Result<TracePast> open(const std::string& image, const std::string& trace);
 
@@ -121,6 +122,7 @@ class TracePast final : public Past {
 
   TracePast() = default;
   Result<void> load();
+  Result<void> take_size();
   Result<bool> load_record(std::uint64_t& offset);
   void note(std::uint64_t offset, std::string what);
   [[nodiscard]] std::span<const Write> between(SequenceNumber from, SequenceNumber to) const;

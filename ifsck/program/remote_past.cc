@@ -20,6 +20,10 @@ Result<Past::Reach> RemotePast::reach() {
 Result<SequenceNumber> RemotePast::moment_of(VersionTime time) {
   api::MomentSpec spec;
   spec.set_time_ns(time.ns);
+  return moment_of(spec);
+}
+
+Result<SequenceNumber> RemotePast::moment_of(const api::MomentSpec& spec) {
   const Result<api::Moment> moment = client_.moment(spec);
   if (!moment) return moment.error();
   return SequenceNumber{moment->sequence()};

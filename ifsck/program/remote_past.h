@@ -21,6 +21,10 @@ class RemotePast final : public Past {
   [[nodiscard]] std::uint64_t size_bytes() const override { return size_bytes_; }
   [[nodiscard]] Result<Reach> reach() override;
   [[nodiscard]] Result<SequenceNumber> moment_of(VersionTime time) override;
+  // The same of any question that the daemon answers.
+  [[nodiscard]] Result<SequenceNumber> moment_of(const api::MomentSpec& spec);
+  // Never given twice by one daemon.
+  [[nodiscard]] std::uint32_t volume_id() const { return client_.past().volume_id(); }
   [[nodiscard]] Result<VersionTime> time_of(SequenceNumber sequence) override;
   [[nodiscard]] Result<void> read(std::span<const Question> questions,
                                   std::span<std::byte> to) override;

@@ -12,6 +12,7 @@ enum class ExitCode : int {
   kOutsideWindow = 3,  // the time is outside the protection window
   kBusy = 4,           // sessions hold it
   kNotConfirmed = 5,
+  kErrorsFound = 10,  // a check found a file system that needs repairs
 };
 
 [[nodiscard]] constexpr ExitCode exit_code_of(ErrorCode code) {

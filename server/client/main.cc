@@ -1,45 +1,10 @@
 // mariner: the administrator's command.
-#include <sys/ioctl.h>
-#include <unistd.h>
-
-#include <chrono>
-#include <cstdlib>
-#include <iostream>
-#include <string_view>
-
 #include "server/client/command.h"
-
-namespace {
-
-bool wants_color() {
-  const char* terminal = std::getenv("TERM");
-  return std::getenv("NO_COLOR") == nullptr && terminal != nullptr &&
-         std::string_view(terminal) != "dumb";
-}
-
-int columns() {
-  winsize size{};
-  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
-}
-
-mariner::VersionTime now() {
-  const auto since_epoch = std::chrono::system_clock::now().time_since_epoch();
-  return {static_cast<std::uint64_t>(std::chrono::nanoseconds(since_epoch).count())};
-}
-
-}  // namespace
+#include "server/client/terminal.h"
 
 int main(int argc, char** argv) {
   const mariner::SystemZone zone;
-  const mariner::client::Console console{.in = std::cin,
-                                         .out = std::cout,
-                                         .err = std::cerr,
-                                         .in_is_terminal = isatty(STDIN_FILENO) == 1,
-                                         .out_is_terminal = isatty(STDOUT_FILENO) == 1,
-                                         .columns = columns(),
-                                         .color = wants_color()};
-  const int exit_code = mariner::client::run_command({argv + 1, argv + argc}, console, zone, now);
-  // What could not be written was not answered: a full disk must not look like success.
-  std::cout.flush();
-  return exit_code == 0 && !std::cout ? 1 : exit_code;
+  return mariner::client::flushed(mariner::client::run_command({argv + 1, argv + argc},
+                                                               mariner::client::process_console(),
+                                                               zone, mariner::client::system_now));
 }

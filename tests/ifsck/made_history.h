@@ -58,6 +58,11 @@ class MadeHistory {
     return all;
   }
 
+  // The image before the first round, and the trace.
+  [[nodiscard]] std::pair<std::string, std::string> files() const {
+    return {image(0), folder_.file("trace")};
+  }
+
   std::optional<TracePast> past;
   std::vector<SequenceNumber> ends;  // of rounds
 

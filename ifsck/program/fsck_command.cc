@@ -1,0 +1,301 @@
+#include "ifsck/program/fsck_command.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <memory>
+#include <ostream>
+#include <system_error>
+#include <utility>
+
+#include "ifsck/clean_search.h"
+#include "ifsck/program/fsck_report.h"
+#include "ifsck/program/moment_source.h"
+#include "ifsck/write_trace.h"
+#include "proto/bytes.h"
+#include "server/admin/json.h"
+#include "server/client/context.h"
+#include "server/client/quantity.h"
+
+namespace mariner::ifsck {
+namespace {
+
+using client::Context;
+using client::ExitCode;
+using Clock = std::chrono::steady_clock;
+
+struct Words {
+  NamedMoment named;
+  std::string states;  // a folder; empty: the usual one
+  bool forget = false;
+  unsigned level = 1;
+  std::string path;
+  std::string before;
+  std::string output;
+};
+
+// How far a full check is, on a terminal's last line.
+class Counter {
+ public:
+  explicit Counter(const client::Console& console)
+      : console_(console), shown_(console.out_is_terminal && !console.quiet) {}
+  ~Counter() { clear(); }
+  Counter(const Counter&) = delete;
+  Counter& operator=(const Counter&) = delete;
+
+  void show(const std::string& text) {
+    const auto now = Clock::now();
+    if (!shown_ || now < next_) return;
+    next_ = now + std::chrono::milliseconds(200);
+    console_.err << "\r\x1b[K" << text << std::flush;
+    drawn_ = true;
+  }
+  void clear() {
+    if (drawn_) console_.err << "\r\x1b[K" << std::flush;
+    drawn_ = false;
+  }
+
+ private:
+  const client::Console& console_;
+  const bool shown_;
+  bool drawn_ = false;
+  Clock::time_point next_ = Clock::now() + std::chrono::milliseconds(500);
+};
+
+KnownStates states_of(const Words& words, const MomentSource& source) {
+  if (words.forget) return KnownStates();
+  return KnownStates({.folder = words.states.empty() ? source.states_folder : words.states});
+}
+
+Result<CheckedMoment> check_named(const Context& context, const Words& words, Overlay& overlay) {
+  const auto source = MomentSource::open(context, words.named);
+  if (!source) return source.error();
+  KnownStates states = states_of(words, *source);
+  Counter counter(context.console);
+  MomentCheckOptions options{.level = static_cast<std::uint8_t>(words.level)};
+  options.progress = [&](std::uint64_t done, std::uint64_t all) {
+    counter.show(fmt::format("the first check looks at everything: {} of {} inodes", done, all));
+  };
+  const auto begun = Clock::now();
+  auto report = check_moment(*source->past, source->at, states, overlay, options);
+  if (!report) return report.error();
+  return CheckedMoment{.name = source->name,
+                       .path = words.path,
+                       .report = std::move(*report),
+                       .took = Clock::now() - begun};
+}
+
+Result<ExitCode> check(Context& context, const Words& words) {
+  Overlay overlay;
+  const auto checked = check_named(context, words, overlay);
+  if (!checked) return checked.error();
+  if (!context.print_json(to_message(context, *checked))) {
+    context.console.print(to_text(context, *checked));
+  }
+  return checked->report.verdict == Verdict::kClean ? ExitCode::kDone : ExitCode::kErrorsFound;
+}
+
+Error not_written(const std::string& path) {
+  return {ErrorCode::kIo,
+          fmt::format("{}: cannot be written: {}", path, std::generic_category().message(errno))};
+}
+
+// Records of 8 bytes, the block's number, and its 4096 bytes.
+Result<void> write_blocks(const std::string& path, const Overlay& overlay) {
+  const TraceFile file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  if (file.fd() < 0) return not_written(path);
+  std::array<std::byte, 8 + kBlockBytes> record{};
+  std::uint64_t offset = 0;
+  Result<void> done;
+  overlay.for_each([&](Lbn lbn, const Overlay::Block& block) {
+    if (!done) return;
+    store_le(record.data(), lbn.value);
+    std::ranges::copy(block, record.begin() + 8);
+    done = file.write(offset, record);
+    offset += record.size();
+  });
+  if (!done) return done;
+  if (fsync(file.fd()) != 0 && errno != EINVAL) return not_written(path);
+  return {};
+}
+
+Result<ExitCode> repairs(Context& context, const Words& words) {
+  Overlay overlay;
+  const auto checked = check_named(context, words, overlay);
+  if (!checked) return checked.error();
+  const bool whole = checked->report.left.empty();
+  if (whole) {
+    if (const auto written = write_blocks(words.output, overlay); !written) {
+      return written.error();
+    }
+  }
+  if (!context.print_json(to_message(context, *checked))) {
+    context.console.print(to_text(context, *checked));
+    context.console.note(
+        whole ? fmt::format("{} blocks are in {}\n", overlay.size(), words.output)
+              : "Nothing was written: these blocks would not make it a sound file system\n");
+  }
+  return whole ? ExitCode::kDone : ExitCode::kErrorsFound;
+}
+
+Result<ExitCode> find_clean(Context& context, const Words& words) {
+  NamedMoment named = words.named;
+  if (!words.before.empty()) {
+    if (named.target.find('@') != std::string::npos || !named.at.empty()) {
+      return Error{ErrorCode::kInvalidArgument, "a moment is named twice; --before is enough"};
+    }
+    (named.target.empty() ? named.at : named.target += "@") += words.before;
+  }
+  const auto source = MomentSource::open(context, named);
+  if (!source) return source.error();
+  KnownStates states = states_of(words, *source);
+  Counter counter(context.console);
+  const auto begun = Clock::now();
+  std::uint64_t looks = 0;
+  CleanSearch::Options options{.level = static_cast<std::uint8_t>(words.level)};
+  options.looked = [&](const MomentReport& report) {
+    counter.show(fmt::format("{} moments; #{} is {}", ++looks, report.at.value,
+                             verdict_name(report.verdict)));
+  };
+  const auto search = CleanSearch::run(*source->past, source->at, states, options);
+  counter.clear();
+  if (!search) return search.error();
+  if (!search->found) {
+    return Error{ErrorCode::kNotFound,
+                 fmt::format("{}: none of {} moments from #{} to #{} is clean; ifsck check says "
+                             "what is wrong with one, and mends it",
+                             source->name, search->looks, search->oldest.value, source->at.value)};
+  }
+  const auto time = source->past->time_of(*search->found);
+  if (!time) return time.error();
+  api::FsckFound found;
+  found.set_volume(source->name);
+  *found.mutable_at() = to_message(context, *search->found, *time);
+  found.set_moments_looked_at(search->looks);
+  found.set_some_skipped(search->some_skipped);
+  found.set_duration_ns(static_cast<std::uint64_t>((Clock::now() - begun).count()));
+  if (context.print_json(found)) return ExitCode::kDone;
+  context.console.print(fmt::format("{}  {}\n", source->name, context.moment(found.at())));
+  context.console.note(fmt::format(
+      "{} moments were looked at, in {}{}\n", search->looks,
+      format_duration(std::chrono::nanoseconds(found.duration_ns())),
+      search->some_skipped ? "; a newer one may be clean, too: there were too many" : ""));
+  return ExitCode::kDone;
+}
+
+void add_moment(CLI::App& verb, Words& words, const char* what) {
+  verb.add_option(what, words.named.target, "The volume and the moment (default: now)")
+      ->type_name(what);
+  verb.add_option("--image", words.named.image, "A raw image or a device, instead of a volume")
+      ->type_name("FILE");
+  verb.add_option("--trace", words.named.trace, "What was written to the image since")
+      ->type_name("FILE");
+  verb.add_option("--states", words.states, "Keep there what is known of other moments")
+      ->type_name("FOLDER");
+  verb.add_flag("--no-save", words.forget, "Neither use nor keep what is known of other moments");
+}
+
+void add_level(CLI::App& verb, Words& words, unsigned most) {
+  verb.add_option("--level", words.level,
+                  most == 3 ? "1 everything; 2 without bitmaps and counts, as for a view that is "
+                              "read; 3 the file or folder of --path, and the way to it"
+                            : "1 everything; 2 without bitmaps and counts, as for a view that is "
+                              "read")
+      ->check(CLI::Range(1u, most));
+}
+
+void add_at(CLI::App& verb, Words& words) {
+  verb.add_option("--at", words.named.at, "The moment of an image with a trace")->type_name("TIME");
+}
+
+template <typename Setup, typename Run>
+void add_verb(CLI::App& app, Context& context, const char* name, const char* help, Setup setup,
+              Run run) {
+  auto words = std::make_shared<Words>();
+  auto* const verb = app.add_subcommand(name, help);
+  setup(*verb, *words);
+  verb->callback([&context, words, run] {
+    context.action = [&context, words, run] { return run(context, *words); };
+  });
+}
+
+void add_words(CLI::App& app, Context& context) {
+  app.set_version_flag("--version", "ifsck " MARINER_VERSION);
+  app.require_subcommand(1);
+  app.fallthrough();
+  app.add_flag("--json", context.flags.json, "Print JSON");
+  app.add_flag("--quiet", context.flags.quiet, "Print only what was asked for, and errors");
+  app.add_flag("--no-color", context.flags.no_color, "No colors");
+  app.add_option("--socket", context.flags.socket,
+                 "The daemon's admin socket (default: " + context.flags.socket + ")")
+      ->type_name("PATH");
+  add_verb(
+      app, context, "check", "Check the file system at a moment, and try to mend it",
+      [](CLI::App& verb, Words& words) {
+        add_moment(verb, words, "VOLUME@TIME");
+        add_at(verb, words);
+        add_level(verb, words, 3);
+        verb.add_option("--path", words.path, "Of level 3: a file or folder")->type_name("PATH");
+      },
+      check);
+  add_verb(
+      app, context, "repairs", "Write the blocks that make a moment a sound file system",
+      [](CLI::App& verb, Words& words) {
+        add_moment(verb, words, "VOLUME@TIME");
+        add_at(verb, words);
+        add_level(verb, words, 2);
+        verb.add_option("--output", words.output, "The file to write")
+            ->required()
+            ->type_name("FILE");
+      },
+      repairs);
+  add_verb(
+      app, context, "find-clean", "Find the newest moment whose file system needs no repair",
+      [](CLI::App& verb, Words& words) {
+        add_moment(verb, words, "VOLUME");
+        add_level(verb, words, 2);
+        verb.add_option("--before", words.before, "At this moment or before (default: now)")
+            ->type_name("TIME");
+      },
+      find_clean);
+  app.footer(
+      "Nothing is written to the volume or the image. Exit code 10: something is wrong with the "
+      "file system.\nA TIME is as for mariner(1). See ifsck(1).");
+}
+
+int report(const Context& context, const Error& error) {
+  if (context.flags.json) {
+    context.console.print(admin::to_json(error) + "\n");
+  } else {
+    context.console.err << context.console.red("ifsck:") << " " << client::printable(error.message)
+                        << "\n";
+  }
+  return static_cast<int>(client::exit_code_of(error.code));
+}
+
+}  // namespace
+
+int run_fsck_command(const std::vector<std::string>& words, client::Console console,
+                     const Zone& zone, std::function<VersionTime()> now) {
+  Context context{console, zone, std::move(now), {}, {}};
+  CLI::App app("Makes moments of a volume file systems: ext2, ext3 and ext4.", "ifsck");
+  add_words(app, context);
+  try {
+    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
+  } catch (const CLI::ParseError& error) {
+    const int code = app.exit(error, console.out, console.err);
+    return code == 0 ? 0 : static_cast<int>(ExitCode::kUsage);
+  }
+  console.quiet = context.flags.quiet;
+  console.color = console.color && console.out_is_terminal && !context.flags.no_color;
+  const auto result = context.action();
+  return result ? static_cast<int>(*result) : report(context, result.error());
+}
+
+}  // namespace mariner::ifsck

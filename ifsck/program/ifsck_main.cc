@@ -1,0 +1,10 @@
+// ifsck: any moment of a volume becomes a file system.
+#include "ifsck/program/fsck_command.h"
+#include "server/client/terminal.h"
+
+int main(int argc, char** argv) {
+  const mariner::SystemZone zone;
+  return mariner::client::flushed(
+      mariner::ifsck::run_fsck_command({argv + 1, argv + argc}, mariner::client::process_console(),
+                                       zone, mariner::client::system_now));
+}

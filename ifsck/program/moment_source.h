@@ -1,0 +1,37 @@
+// Where a check reads: a volume of a daemon, or an image with a trace of what was written to it.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "ifsck/past.h"
+#include "proto/error.h"
+#include "server/client/context.h"
+
+namespace mariner::ifsck {
+
+// What was named on the command line: VOLUME@TIME, or an image.
+struct NamedMoment {
+  std::string target;  // VOLUME[@TIME]; empty: the image
+  std::string image;
+  std::string trace;  // empty: the image alone
+  std::string at;     // of the image: a TIME; empty: the newest
+};
+
+struct MomentSource {
+  std::unique_ptr<Past> past;
+  SequenceNumber at;
+  std::string name;           // the volume's, or the image's
+  std::string states_folder;  // where what is known of it is kept; empty: nowhere
+
+  // kInvalidArgument: not exactly one of both is named, or a time that is none. Others: as the
+  // daemon says, or as the files are.
+  [[nodiscard]] static Result<MomentSource> open(const client::Context& context,
+                                                 const NamedMoment& named);
+};
+
+// The folder of caches: $XDG_CACHE_HOME/mariner, else /var/cache/mariner for root and
+// ~/.cache/mariner for others; empty: there is none.
+[[nodiscard]] std::string cache_folder();
+
+}  // namespace mariner::ifsck
