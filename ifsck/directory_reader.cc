@@ -153,7 +153,7 @@ class Reader {
           name == "." || name == "..") {
         found(Code::kEntryName);
       }
-      visitor_.entry(entry.inode, entry.type);
+      visitor_.entry(entry.inode, entry.type, entry.name);
     }
     ++index_;
   }

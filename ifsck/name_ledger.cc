@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <compare>
 #include <map>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -74,7 +75,7 @@ class Ledger {
       ++ledger_.names_[inode].then;
       if (parent) ledger_.dotdot_then_[number_] = inode;
     }
-    void entry(InodeNumber inode, std::uint8_t type) override {
+    void entry(InodeNumber inode, std::uint8_t type, std::string_view /*name*/) override {
       if (ledger_.is_possible(inode)) entries.push_back({number_, inode, type});
     }
     std::vector<Entry> entries;
@@ -92,7 +93,7 @@ class Ledger {
       ++ledger_.names_[inode].now;
       if (parent) ledger_.dotdot_now_[number_] = inode;
     }
-    void entry(InodeNumber inode, std::uint8_t type) override {
+    void entry(InodeNumber inode, std::uint8_t type, std::string_view /*name*/) override {
       entries.push_back({number_, inode, type});
     }
     std::vector<Entry> entries;
@@ -353,7 +354,8 @@ class Ledger {
       void dot(InodeNumber inode, bool parent) override {
         if (parent) dotdot = inode;
       }
-      void entry(InodeNumber /*inode*/, std::uint8_t /*type*/) override {}
+      void entry(InodeNumber /*inode*/, std::uint8_t /*type*/, std::string_view /*name*/) override {
+      }
       InodeNumber dotdot = 0;
     };
     const auto changed = change_.inodes.find(number);

@@ -19,7 +19,6 @@
 #include "ifsck/program/moment_source.h"
 #include "ifsck/write_trace.h"
 #include "proto/bytes.h"
-#include "server/admin/json.h"
 #include "server/client/context.h"
 #include "server/client/quantity.h"
 
@@ -269,16 +268,6 @@ void add_words(CLI::App& app, Context& context) {
       "file system.\nA TIME is as for mariner(1). See ifsck(1).");
 }
 
-int report(const Context& context, const Error& error) {
-  if (context.flags.json) {
-    context.console.print(admin::to_json(error) + "\n");
-  } else {
-    context.console.err << context.console.red("ifsck:") << " " << client::printable(error.message)
-                        << "\n";
-  }
-  return static_cast<int>(client::exit_code_of(error.code));
-}
-
 }  // namespace
 
 int run_fsck_command(const std::vector<std::string>& words, client::Console console,
@@ -295,7 +284,7 @@ int run_fsck_command(const std::vector<std::string>& words, client::Console cons
   console.quiet = context.flags.quiet;
   console.color = console.color && console.out_is_terminal && !context.flags.no_color;
   const auto result = context.action();
-  return result ? static_cast<int>(*result) : report(context, result.error());
+  return result ? static_cast<int>(*result) : context.report(result.error(), "ifsck");
 }
 
 }  // namespace mariner::ifsck
