@@ -1,46 +1,46 @@
-// Lists of ranges of blocks: what is different between moments.
+// Blocks of a file system, as ranges.
 #pragma once
 
 #include <algorithm>
-#include <cstdint>
+#include <utility>
 #include <vector>
 
-#include "ifsck/overlay.h"
-#include "proto/units.h"
+#include "ifsck/ext_layout.h"
 
 namespace mariner::ifsck {
 
-inline void add_overlay(const Overlay& overlay, std::vector<BlockRange>& to) {
-  overlay.for_each([&](Lbn lbn, const Overlay::Block&) { to.push_back({lbn, BlockCount{1}}); });
-}
+class BlockRanges {
+ public:
+  struct Range {
+    FsBlock first = 0;
+    FsBlock end = 0;
+    friend auto operator<=>(const Range&, const Range&) = default;
+  };
 
-// Ascending from then on, with gaps between them.
-inline void normalize(std::vector<BlockRange>& ranges) {
-  std::ranges::sort(ranges);
-  std::vector<BlockRange> merged;
-  for (const BlockRange& each : ranges) {
-    if (!merged.empty() && each.first <= merged.back().end()) {
-      merged.back() =
-          BlockRange::between(merged.back().first, std::max(merged.back().end(), each.end()));
-    } else {
-      merged.push_back(each);
+  BlockRanges() = default;
+  // In any order; they may overlap, and be empty.
+  explicit BlockRanges(std::vector<Range> ranges) {
+    std::ranges::sort(ranges);
+    for (const Range& each : ranges) {
+      if (each.first >= each.end) continue;
+      if (!ranges_.empty() && each.first <= ranges_.back().end) {
+        ranges_.back().end = std::max(ranges_.back().end, each.end);
+      } else {
+        ranges_.push_back(each);
+      }
     }
   }
-  ranges = std::move(merged);
-}
 
-[[nodiscard]] inline std::uint64_t count_blocks(const std::vector<BlockRange>& ranges) {
-  std::uint64_t blocks = 0;
-  for (const BlockRange& each : ranges) blocks += each.count.value;
-  return blocks;
-}
-
-// Calls `visit(lbn)` for each block.
-template <typename Visit>
-void for_each_block(const std::vector<BlockRange>& ranges, Visit visit) {
-  for (const BlockRange& range : ranges) {
-    for (Lbn lbn = range.first; lbn < range.end(); lbn = lbn + BlockCount{1}) visit(lbn);
+  [[nodiscard]] bool contains(FsBlock block) const {
+    const auto after = std::ranges::upper_bound(ranges_, block, {}, &Range::first);
+    return after != ranges_.begin() && block < std::prev(after)->end;
   }
-}
+  // Ascending, with gaps between them.
+  [[nodiscard]] auto begin() const { return ranges_.begin(); }
+  [[nodiscard]] auto end() const { return ranges_.end(); }
+
+ private:
+  std::vector<Range> ranges_;
+};
 
 }  // namespace mariner::ifsck

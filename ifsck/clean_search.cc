@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "ifsck/block_ranges.h"
+#include "ifsck/volume_ranges.h"
 #include "ifsck/journal_file.h"
 #include "ifsck/moment.h"
 
@@ -144,7 +144,7 @@ class Searcher {
     [[nodiscard]] bool has_block(FsBlock block) const {
       return moment_->context().layout.place_of(block).kind != ExtLayout::Kind::kData ||
              (journal_ && journal_->has(block)) || change_.owned.contains(block) ||
-             (known_ != nullptr && known_->baseline.owners.contains(block) &&
+             (known_ != nullptr && known_->baseline.owners.find(block) != nullptr &&
               !change_.disowned.contains(block));
     }
 

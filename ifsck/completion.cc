@@ -14,6 +14,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "ifsck/block_ranges.h"
 #include "ifsck/directory_entries.h"
 #include "ifsck/draft.h"
 #include "ifsck/ext_inode.h"
@@ -98,8 +99,9 @@ class Selection {
         MomentChange::find(request_.then, request_.later, request_.known, request_.changed_later);
     if (!later) return later.error();
     later_.emplace(std::move(*later));
-    dirty_ = now_->dirty;
-    dirty_.insert(later_->dirty.begin(), later_->dirty.end());
+    std::vector<BlockRanges::Range> dirty(now_->dirty.begin(), now_->dirty.end());
+    dirty.insert(dirty.end(), later_->dirty.begin(), later_->dirty.end());
+    dirty_ = BlockRanges(std::move(dirty));
     for (const auto& [number, inode] : now_->inodes) pairs_[number] = {&inode.now, &inode.then};
     for (const auto& [number, inode] : later_->inodes) {
       Pair& pair = pairs_[number];
@@ -300,7 +302,7 @@ class Selection {
   const CompletionRequest& request_;
   std::optional<MomentChange> now_;
   std::optional<MomentChange> later_;
-  std::unordered_set<FsBlock> dirty_;  // at either
+  BlockRanges dirty_;  // at either
   std::map<InodeNumber, Pair> pairs_;
   Claims claims_;  // now
   std::deque<CheckedInode> unchanged_;

@@ -7,7 +7,7 @@
 #include <map>
 #include <utility>
 
-#include "ifsck/block_ranges.h"
+#include "ifsck/volume_ranges.h"
 #include "ifsck/journal.h"
 #include "ifsck/recheck.h"
 

@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-#include "ifsck/block_ranges.h"
+#include "ifsck/volume_ranges.h"
 #include "ifsck/census.h"
 #include "ifsck/completion.h"
 #include "ifsck/draft.h"

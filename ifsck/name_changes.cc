@@ -34,8 +34,7 @@ class Collector final : public DirectoryVisitor {
 };
 
 Result<std::vector<DirectoryName>> names_of(InodeNumber number, const DirectoryAt& at,
-                                            const Places& others,
-                                            const std::unordered_set<FsBlock>& dirty) {
+                                            const Places& others, const BlockRanges& dirty) {
   Collector collector;
   if (at.inode.directory) {
     const auto wanted = [&](std::uint64_t logical, FsBlock block) {
@@ -54,8 +53,7 @@ Result<std::vector<DirectoryName>> names_of(InodeNumber number, const DirectoryA
 }  // namespace
 
 Result<NameChanges> find_name_changes(InodeNumber number, const DirectoryAt& from,
-                                      const DirectoryAt& to,
-                                      const std::unordered_set<FsBlock>& dirty) {
+                                      const DirectoryAt& to, const BlockRanges& dirty) {
   const auto before = names_of(number, from, places_of(to.inode), dirty);
   if (!before) return before.error();
   const auto after = names_of(number, to, places_of(from.inode), dirty);

@@ -4,9 +4,9 @@
 #include <compare>
 #include <cstdint>
 #include <string>
-#include <unordered_set>
 #include <vector>
 
+#include "ifsck/block_ranges.h"
 #include "ifsck/ext_context.h"
 #include "ifsck/inode_check.h"
 #include "proto/error.h"
@@ -35,6 +35,6 @@ struct DirectoryAt {
 // `dirty` are alike and not read. Errors: of the past alone.
 [[nodiscard]] Result<NameChanges> find_name_changes(InodeNumber number, const DirectoryAt& from,
                                                     const DirectoryAt& to,
-                                                    const std::unordered_set<FsBlock>& dirty);
+                                                    const BlockRanges& dirty);
 
 }  // namespace mariner::ifsck

@@ -144,8 +144,9 @@ class Ledger {
       want(then, changed_from(inode, now), before);
       want(now, changed_from(inode, then), after);
     }
-    if (const auto done = change_.then.volume.view().prefetch(before); !done) return done;
-    return change_.now.volume.view().prefetch(after);
+    const View::Wish wishes[] = {{&change_.then.volume.view(), std::move(before)},
+                                 {&change_.now.volume.view(), std::move(after)}};
+    return View::prefetch_all(wishes);
   }
 
   Result<void> read_directories() {

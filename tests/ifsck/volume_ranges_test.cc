@@ -1,4 +1,4 @@
-#include "ifsck/block_ranges.h"
+#include "ifsck/volume_ranges.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@ BlockRange range(std::uint64_t first, std::uint64_t count) {
   return {Lbn{first}, BlockCount{count}};
 }
 
-TEST(BlockRanges, AreAscendingWithGaps) {
+TEST(VolumeRanges, AreAscendingWithGaps) {
   std::vector<BlockRange> ranges{range(10, 5), range(1, 2), range(15, 1),
                                  range(12, 1), range(3, 1), range(20, 0)};
   normalize(ranges);
@@ -21,7 +21,7 @@ TEST(BlockRanges, AreAscendingWithGaps) {
   EXPECT_EQ(all, (std::vector<std::uint64_t>{1, 2, 3, 10, 11, 12, 13, 14, 15}));
 }
 
-TEST(BlockRanges, HaveThoseOfAnOverlay) {
+TEST(VolumeRanges, HaveThoseOfAnOverlay) {
   Overlay overlay;
   overlay.put(Lbn{7}, std::vector<std::byte>(kBlockBytes));
   std::vector<BlockRange> ranges{range(8, 1)};
