@@ -7,14 +7,17 @@
 #include <optional>
 #include <utility>
 
-#include "ifsck/volume_ranges.h"
+#include "ifsck/block_ledger.h"
 #include "ifsck/census.h"
 #include "ifsck/completion.h"
 #include "ifsck/draft.h"
 #include "ifsck/later_moment.h"
 #include "ifsck/mend.h"
 #include "ifsck/moment.h"
+#include "ifsck/moment_change.h"
+#include "ifsck/path_check.h"
 #include "ifsck/recheck.h"
+#include "ifsck/volume_ranges.h"
 
 namespace mariner::ifsck {
 namespace {
@@ -60,7 +63,7 @@ class Checker {
     replayed_ = overlay_.size();
     if (const auto done = now_.open(); !done) return done.error();
     if (const auto done = check(); !done) return done.error();
-    keep_sound();
+    if (options_.level < 3) keep_sound();
     if (const auto done = mend(); !done) return done.error();
     decide();
     count(now_.view());
@@ -117,6 +120,60 @@ class Checker {
   }
 
   Result<void> check() {
+    if (options_.level == 3) return check_one();
+    return check_all();
+  }
+
+  // A file or folder: by itself, and who else claims what it has.
+  Result<void> check_one() {
+    auto path = PathCheck::run(now_.context(), options_.path);
+    if (!path) return path.error();
+    auto others = then_ ? find_claimed_twice(*path) : std::vector<Finding>();
+    const bool compared = then_ && others.has_value();
+    if (!others && others.error().code != ErrorCode::kInvalidArgument) return others.error();
+    if (!compared) {
+      // Nothing is known yet: from here on it is.
+      if (const auto done = check_all(); !done) return done;
+      keep_sound();
+      others.emplace();
+      std::ranges::copy_if(report_.findings, std::back_inserter(*others), [&](const Finding& each) {
+        return each.code == Finding::Code::kClaimedTwice && path->in_scope(each);
+      });
+    }
+    std::vector<Finding> found = std::move(path->findings);
+    std::ranges::move(*others, std::back_inserter(found));
+    if (options_.mend && !found.empty()) return compared ? check_all() : Result<void>{};
+    return take(std::move(found));
+  }
+
+  Result<std::vector<Finding>> find_claimed_twice(const PathCheck& path) {
+    std::vector<BlockRange> all = changed_;
+    add_overlay(overlay_, all);
+    normalize(all);
+    const auto change = MomentChange::find(then_->context(), now_.context(), known_->baseline, all);
+    if (!change) return change.error();
+    report_.since = known_->baseline.at;
+    report_.changed_blocks = count_blocks(all);
+    std::vector<Finding> found;
+    BaselineChange ignored;
+    const auto done = check_blocks(*change, ignored, [&](const Finding& each) {
+      if (each.code != Finding::Code::kClaimedTwice) return;
+      const auto inode = change->inodes.find(each.inode);
+      if (path.in_scope(each) ||
+          (inode != change->inodes.end() && path.overlaps(inode->second.now))) {
+        found.push_back(each);
+      }
+    });
+    if (!done) return done.error();
+    return found;
+  }
+
+  Result<void> take(std::vector<Finding> found) {
+    const std::uint64_t all = found.size();
+    return take(std::move(found), all, 0);
+  }
+
+  Result<void> check_all() {
     if (then_) {
       std::vector<BlockRange> all = changed_;
       add_overlay(overlay_, all);
@@ -148,6 +205,7 @@ class Checker {
     sound_ = all == derived;
     report_.sound = sound_;
     report_.findings_all = all;
+    unsound_.clear();
     std::ranges::copy_if(findings, std::back_inserter(unsound_),
                          [](const Finding& each) { return !is_derived(each.code); });
     report_.findings = std::move(findings);

@@ -65,7 +65,10 @@ struct MomentReport {
 
 struct MomentCheckOptions {
   // 1: everything, as for a writable view. 2: without bitmaps and counts, as for one that is read.
+  // 3: one file or folder and the way to it (path_check.h); where something is wrong with these,
+  // they are mended as for 2.
   std::uint8_t level = 1;
+  std::string path;  // of level 3: absolute
   // Else the overlay gets what the journal promised, and nothing more.
   bool mend = true;
   // A full check need not be taken again soon: what it knows is kept with the states.
@@ -79,8 +82,8 @@ struct MomentCheckOptions {
 };
 
 // `overlay` is empty, and is what makes `at` a file system afterwards. kNotFound,
-// kInvalidArgument: there is none, or one that is not understood. kCorrupt: one that cannot even
-// be opened. kOutsideWindow, and others: as the past says.
+// kInvalidArgument: there is none, or one that is not understood; or nothing is at the path.
+// kCorrupt: one that cannot even be opened. kOutsideWindow, and others: as the past says.
 [[nodiscard]] Result<MomentReport> check_moment(Past& past, SequenceNumber at, KnownStates& states,
                                                 Overlay& overlay,
                                                 const MomentCheckOptions& options);

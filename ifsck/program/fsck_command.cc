@@ -73,11 +73,16 @@ KnownStates states_of(const Words& words, const MomentSource& source) {
 }
 
 Result<CheckedMoment> check_named(const Context& context, const Words& words, Overlay& overlay) {
+  if ((words.level == 3) == words.path.empty()) {
+    return Error{ErrorCode::kInvalidArgument,
+                 words.path.empty() ? "level 3 is of one file or folder: name it with --path"
+                                    : "--path goes with --level 3"};
+  }
   const auto source = MomentSource::open(context, words.named);
   if (!source) return source.error();
   KnownStates states = states_of(words, *source);
   Counter counter(context.console);
-  MomentCheckOptions options{.level = static_cast<std::uint8_t>(words.level)};
+  MomentCheckOptions options{.level = static_cast<std::uint8_t>(words.level), .path = words.path};
   options.progress = [&](std::uint64_t done, std::uint64_t all) {
     counter.show(fmt::format("the first check looks at everything: {} of {} inodes", done, all));
   };
