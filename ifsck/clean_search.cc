@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "ifsck/volume_ranges.h"
 #include "ifsck/journal_file.h"
 #include "ifsck/moment.h"
+#include "ifsck/volume_ranges.h"
 
 namespace mariner::ifsck {
 namespace {

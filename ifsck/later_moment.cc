@@ -7,9 +7,9 @@
 #include <map>
 #include <utility>
 
-#include "ifsck/volume_ranges.h"
 #include "ifsck/journal.h"
 #include "ifsck/recheck.h"
+#include "ifsck/volume_ranges.h"
 
 namespace mariner::ifsck {
 namespace {
