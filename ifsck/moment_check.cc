@@ -80,13 +80,18 @@ class Checker {
         const auto time = past_.time_of(known_->baseline.at);
         if (!time) return time.error();
         then_.emplace(past_, known_->baseline.at, known_->overlay);
+        if (const auto compared = compare(); !compared) return compared;
         const auto opened = then_->open();
         if (opened && *time == known_->time && is_of(*known_, then_->context())) break;
         if (!opened && is_passing(opened.error().code)) return opened;
       }
       forget();
     }
-    if (known_ == nullptr) return {};
+    return {};
+  }
+
+  // What both have alike is read once.
+  Result<void> compare() {
     const auto [from, to] = std::minmax(known_->baseline.at, report_.at);
     auto changed = past_.changed(from, to);
     if (!changed) return changed.error();
@@ -94,11 +99,19 @@ class Checker {
     add_overlay(known_->overlay, changed_);
     normalize(changed_);
     now_.view().share(then_->view(), changed_);
-    return {};
+    // Superblock and group descriptors: nearly always they are what a volume begins with.
+    const ByteRange beginning{
+        0, kBlockBytes + known_->baseline.groups.size() * EXT2_MIN_DESC_SIZE_64BIT};
+    std::vector<Lbn> blocks;
+    const BlockRange range = beginning.covering_blocks();
+    for (Lbn lbn = range.first; lbn < range.end(); lbn = lbn + BlockCount{1}) blocks.push_back(lbn);
+    const View::Wish wishes[] = {{&then_->view(), blocks}, {&now_.view(), blocks}};
+    return View::prefetch_all(wishes);
   }
 
   void forget() {
     states_.forget(known_->baseline.at);
+    now_.view().share_nothing();
     then_.reset();
     known_.reset();
   }

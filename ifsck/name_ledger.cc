@@ -49,7 +49,8 @@ class Ledger {
     std::int64_t now = 0;
     std::int64_t real_then = 0;
     std::int64_t real_now = 0;
-    InodeNumber parent = 0;  // where the last real one is, now
+    InodeNumber parent_then = 0;  // where the last real one was
+    InodeNumber parent = 0;       // ... and is
   };
   struct Entry {
     InodeNumber directory = 0;
@@ -180,6 +181,7 @@ class Ledger {
     const auto was = [&](const Entry& entry) {
       ++names_[entry.inode].then;
       ++names_[entry.inode].real_then;
+      names_[entry.inode].parent_then = entry.directory;
     };
     for (const Entry& each : now) {
       for (; old != then.end() && *old < each; ++old) was(*old);
@@ -306,10 +308,7 @@ class Ledger {
   // Those whose name and ".." are where they were are as right as before.
   Result<void> judge_directory(InodeNumber number, const Names& names, bool was_directory,
                                std::int64_t kept_real, std::int64_t real) {
-    if (was_directory && names.real_then == 0 && names.real_now == 0 &&
-        !dotdot_then_.contains(number) && !dotdot_now_.contains(number)) {
-      return {};
-    }
+    if (was_directory && is_where_it_was(number, names)) return {};
     if (number == EXT2_ROOT_INO) {
       if (real != 0) {
         found_({.code = Code::kDirectoryLinked,
@@ -342,6 +341,19 @@ class Ledger {
       found_({.code = Code::kParent, .inode = number, .expected = parent, .found = *said});
     }
     return {};
+  }
+
+  [[nodiscard]] bool is_where_it_was(InodeNumber number, const Names& names) const {
+    if (names.real_then > 1 || names.real_now != names.real_then ||
+        names.parent != names.parent_then) {
+      return false;
+    }
+    const auto then = dotdot_then_.find(number);
+    const auto now = dotdot_now_.find(number);
+    if (then == dotdot_then_.end() || now == dotdot_now_.end()) {
+      return then == dotdot_then_.end() && now == dotdot_now_.end();
+    }
+    return then->second == now->second;
   }
 
   // What ".." of a directory says now; 0: nothing that can be.

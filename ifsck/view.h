@@ -42,6 +42,7 @@ class View {
     other_ = &other;
     changed_ = std::move(changed);
   }
+  void share_nothing() { other_ = nullptr; }
 
   // Blocks behind the end are left out.
   [[nodiscard]] Result<void> prefetch(std::span<const Lbn> blocks);
