@@ -16,15 +16,15 @@ void Baseline::note(const Finding& finding) {
 
 void BaselineChange::apply(SequenceNumber at, Baseline& baseline) const {
   baseline.at = at;
-  for (const FsBlock block : disowned) baseline.owners.erase(block);
-  for (const auto& [block, owner] : owned) baseline.owners[block] = owner;
+  baseline.owners.erase_if(
+      [&](FsBlock block) { return disowned.contains(block) || owned.contains(block); });
+  for (const auto& [block, owner] : owned) baseline.owners.add(block, owner);
+  baseline.owners.sort();
+  baseline.attributes.erase_if([&](FsBlock block) { return attributes.contains(block); });
   for (const auto& [block, count] : attributes) {
-    if (count == 0) {
-      baseline.attributes.erase(block);
-    } else {
-      baseline.attributes[block] = count;
-    }
+    if (count != 0) baseline.attributes.add(block, count);
   }
+  baseline.attributes.sort();
   for (const auto& [group, delta] : groups) {
     Baseline::Group& counts = baseline.groups[group];
     counts.free_blocks += delta.free_blocks;

@@ -1,7 +1,7 @@
 // What is known of a file system at a moment when nothing was wrong with it, but maybe its bitmaps
 // and counts: from there another moment is checked by what has changed (recheck.h).
 //
-// About 40 bytes for each block of a directory and each block that describes others.
+// 16 bytes for each block of a directory and each block that describes others.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "ifsck/block_table.h"
 #include "ifsck/finding.h"
 #include "ifsck/inode_check.h"
 #include "proto/units.h"
@@ -26,9 +27,9 @@ struct Baseline {
 
   SequenceNumber at;
   // Whose a block is that says more than contents: of a directory, or one that describes others.
-  std::unordered_map<FsBlock, InodeNumber> owners;
-  std::unordered_map<FsBlock, std::uint32_t> attributes;  // blocks of them, and how many share each
-  std::vector<Group> groups;                              // as they should say
+  BlockTable owners;
+  BlockTable attributes;      // blocks of them, and how many share each
+  std::vector<Group> groups;  // as they should say
   // Where bitmaps and counts are wrong.
   std::unordered_set<FsBlock> mismarked;
   std::unordered_set<InodeNumber> mismarked_inodes;

@@ -65,12 +65,6 @@ class Unpacker {
   std::span<const std::byte> bytes_;
 };
 
-template <typename Map>
-std::vector<std::pair<FsBlock, std::uint32_t>> sorted_pairs(const Map& map) {
-  std::vector<std::pair<FsBlock, std::uint32_t>> all(map.begin(), map.end());
-  std::ranges::sort(all);
-  return all;
-}
 template <typename Set>
 auto sorted(const Set& set) {
   std::vector<typename Set::value_type> all(set.begin(), set.end());
@@ -112,11 +106,11 @@ std::vector<std::byte> pack_baseline(const KeptBaseline& kept) {
   packer.pad(kCountsAt);
   for (const std::size_t each : counts) packer.put(std::uint64_t{each});
   packer.pad(kHeadBytes);
-  for (const auto& [block, owner] : sorted_pairs(baseline.owners)) {
+  for (const auto& [block, owner] : baseline.owners) {
     packer.put(block);
     packer.put(owner);
   }
-  for (const auto& [block, count] : sorted_pairs(baseline.attributes)) {
+  for (const auto& [block, count] : baseline.attributes) {
     packer.put(block);
     packer.put(count);
   }
@@ -166,12 +160,13 @@ Result<KeptBaseline> parse_baseline(std::span<const std::byte> bytes) {
   kept.volume_bytes = load_le<std::uint64_t>(bytes.data() + 32);
   std::memcpy(kept.uuid.data(), bytes.data() + 40, kept.uuid.size());
   Unpacker unpacker(checked.subspan(kHeadBytes));
-  const auto pairs = [&](auto& map, std::uint64_t count) {
-    map.reserve(count);
+  const auto pairs = [&](BlockTable& table, std::uint64_t count) {
+    table.reserve(count);
     for (std::uint64_t i = 0; i < count; ++i) {
       const auto block = unpacker.take<std::uint64_t>();
-      map[block] = unpacker.take<std::uint32_t>();
+      table.add(block, unpacker.take<std::uint32_t>());
     }
+    table.sort();
   };
   const auto values = [&]<typename Set>(Set& set, std::uint64_t count) {
     for (std::uint64_t i = 0; i < count; ++i) {

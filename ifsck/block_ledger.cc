@@ -97,14 +97,16 @@ class Ledger {
   Result<void> check_attributes() {
     std::set<FsBlock> blocks;
     for (const auto& [block, times] : attributes_) blocks.insert(block);
-    for (const auto& [block, count] : change_.known.attributes) {
-      if (change_.dirty.contains(block)) blocks.insert(block);
+    for (const BlockRanges::Range& range : change_.dirty) {
+      for (const auto& [block, count] : change_.known.attributes.within(range.first, range.end)) {
+        blocks.insert(block);
+      }
     }
     const auto& doubtful = change_.known.doubtful_attributes;
     blocks.insert(doubtful.begin(), doubtful.end());
     for (const FsBlock block : blocks) {
-      const auto known = change_.known.attributes.find(block);
-      const std::int64_t before = known == change_.known.attributes.end() ? 0 : known->second;
+      const std::uint32_t* const known = change_.known.attributes.find(block);
+      const std::int64_t before = known == nullptr ? 0 : *known;
       const auto changed = attributes_.find(block);
       const std::int64_t after =
           std::max<std::int64_t>(before + (changed == attributes_.end() ? 0 : changed->second), 0);
@@ -153,8 +155,9 @@ class Ledger {
         blocks.push_back(layout().bytes_of(block).covering_blocks().first);
       }
     }
-    if (const auto done = change_.then.volume.view().prefetch(blocks); !done) return done;
-    return change_.now.volume.view().prefetch(blocks);
+    const View::Wish wishes[] = {{&change_.then.volume.view(), blocks},
+                                 {&change_.now.volume.view(), blocks}};
+    return View::prefetch_all(wishes);
   }
 
   // What the bitmaps say otherwise than before is to be looked at, and what is claimed otherwise.

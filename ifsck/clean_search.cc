@@ -8,20 +8,22 @@
 
 #include "ifsck/journal_file.h"
 #include "ifsck/moment.h"
+#include "ifsck/volume_ranges.h"
 
 namespace mariner::ifsck {
 namespace {
 
-// Writes that are looked through at a time, at first; then twice as many each time.
+// Writes that are looked through at a time: at first, and at most.
 constexpr std::uint64_t kStretch = 4096;
+constexpr std::uint64_t kStretchMax = 64 * 1024;
 // The file system rests: what was under way is done.
 constexpr std::uint64_t kPauseNs = 200'000'000;
 
-// A moment that a write to what matters follows.
-struct Candidate {
-  SequenceNumber at;
-  std::uint64_t pause_ns = 0;  // between the one before and that write
+struct Write {
+  VersionTime time;
+  std::vector<Lbn> blocks;
 };
+using Writes = std::map<SequenceNumber, Write>;
 
 class Searcher {
  public:
@@ -31,18 +33,22 @@ class Searcher {
   Result<CleanSearch> run(SequenceNumber before) {
     const auto reach = past_.reach();
     if (!reach) return reach.error();
-    const auto clean = look(before);
+    auto clean = look(before);
     if (!clean) return clean.error();
-    if (*clean) return found(before);
-    SequenceNumber to = before;
-    for (std::uint64_t stretch = kStretch; to > reach->oldest && may_look(); stretch *= 2) {
-      const SequenceNumber from{to.value - std::min(stretch, to.value - reach->oldest.value)};
-      auto candidates = find_candidates(from, to);
-      if (!candidates) return candidates.error();
-      const auto done = search(*candidates);
+    if (*clean) search_.found = before;
+    position_ = before;
+    for (std::uint64_t stretch = kStretch; !search_.found && position_ > reach->oldest;
+         stretch = std::min(2 * stretch, kStretchMax)) {
+      const SequenceNumber from{position_.value -
+                                std::min(stretch, position_.value - reach->oldest.value)};
+      const auto writes = find_writes(from, position_);
+      if (!writes) return writes.error();
+      const auto resting = find_resting(*writes);
+      if (!resting) return resting.error();
+      search_.found = *resting;
+      const auto done = walk(*writes, resting->value_or(from));
       if (!done) return done.error();
-      if (*done) return std::move(search_);
-      to = from;
+      if (!may_look()) break;
     }
     return std::move(search_);
   }
@@ -50,16 +56,13 @@ class Searcher {
  private:
   [[nodiscard]] bool may_look() const { return search_.looks < options_.looks_max; }
 
-  CleanSearch found(SequenceNumber at) {
-    search_.found = at;
-    return std::move(search_);
-  }
-
   // A file system that is not there (any more) is not clean.
   Result<bool> look(SequenceNumber at) {
     Overlay overlay;
-    const auto report = check_moment(past_, at, states_, overlay,
-                                     {.level = options_.level, .mend = false, .findings_max = 0});
+    // (The first one is mended, so that the others begin there.)
+    auto report =
+        check_moment(past_, at, states_, overlay,
+                     {.level = options_.level, .mend = search_.looks == 0, .findings_max = 0});
     ++search_.looks;
     search_.oldest = search_.looks == 1 ? at : std::min(search_.oldest, at);
     if (!report) {
@@ -69,98 +72,112 @@ class Searcher {
       return report.error();
     }
     if (options_.looked) options_.looked(*report);
-    return report->verdict == Verdict::kClean;
+    last_ = std::move(*report);
+    return last_.verdict == Verdict::kClean;
   }
 
-  // Newest first.
-  Result<bool> search(const std::vector<Candidate>& candidates) {
-    std::map<SequenceNumber, bool> known;
-    std::size_t end = candidates.size();  // the ones from here on are older than an answer
-    std::optional<SequenceNumber> answer;
-    for (std::size_t i = 0; i < candidates.size() && may_look(); ++i) {
-      if (candidates[i].pause_ns < kPauseNs) continue;
-      const auto clean = look(candidates[i].at);
-      if (!clean) return clean.error();
-      known[candidates[i].at] = *clean;
-      if (*clean) {
-        answer = candidates[i].at;
-        end = i;
-        break;
+  Result<std::optional<SequenceNumber>> find_resting(const Writes& writes) {
+    VersionTime after{};
+    for (auto each = writes.rbegin(); each != writes.rend() && may_look(); ++each) {
+      const auto& [at, write] = *each;
+      if (after.ns >= write.time.ns + kPauseNs) {
+        const auto clean = look(at);
+        if (!clean) return clean.error();
+        if (*clean) return std::optional(at);
       }
+      after = write.time;
     }
-    for (std::size_t i = 0; i < end; ++i) {
-      if (known.contains(candidates[i].at)) continue;
+    return std::optional<SequenceNumber>();
+  }
+
+  // Down to `end`.
+  Result<void> walk(const Writes& writes, SequenceNumber end) {
+    // (What was looked at meanwhile is elsewhere.)
+    if (const auto here = look(position_); !here) return here.error();
+    Owners owners(past_, last_);
+    for (auto each = writes.rbegin(); each != writes.rend() && each->first > end; ++each) {
+      if (!owners.has_one_of(each->second.blocks)) continue;
+      const SequenceNumber at{each->first.value - 1};
+      if (at <= end && search_.found) break;
       if (!may_look()) {
-        search_.some_skipped = true;
-        break;
+        search_.some_skipped = search_.found.has_value();
+        return {};
       }
-      const auto clean = look(candidates[i].at);
+      const auto clean = look(at);
       if (!clean) return clean.error();
       if (*clean) {
-        answer = candidates[i].at;
-        break;
+        search_.found = at;
+        return {};
       }
+      owners = Owners(past_, last_);
     }
-    search_.found = answer;
-    return answer.has_value();
+    position_ = end;
+    return {};
   }
 
-  Result<std::vector<Candidate>> find_candidates(SequenceNumber from, SequenceNumber to) {
-    std::vector<Candidate> all;
-    const auto blocks = blocks_that_matter(from, to);
-    if (!blocks) return blocks.error();
-    const auto versions = past_.versions(*blocks, from, to);
-    if (!versions) return versions.error();
-    std::map<SequenceNumber, VersionTime> writes;
-    for (const Past::Version& each : *versions) writes[each.sequence] = each.time;
-    VersionTime before{};
-    for (const auto& [sequence, time] : writes) {
-      all.push_back({SequenceNumber{sequence.value - 1},
-                     before.ns == 0 ? kPauseNs : time.ns - std::min(time.ns, before.ns)});
-      before = time;
+  // Blocks that say what the file system is like, at a moment.
+  class Owners {
+   public:
+    Owners(Past& past, const MomentReport& report) : known_(report.known), change_(report.change) {
+      overlay_ = std::make_unique<Overlay>();
+      moment_ = std::make_unique<Moment>(past, report.at, *overlay_);
+      // (Where there is nothing to be opened, every write may have done it; and where nothing is
+      // known.)
+      opened_ = known_ != nullptr && moment_->open().has_value();
+      if (!opened_ || !ext2fs_has_feature_journal(moment_->context().fs->super)) return;
+      auto file = JournalFile::open(moment_->context().volume, moment_->context().layout);
+      if (file) journal_.emplace(std::move(*file));
     }
-    std::ranges::reverse(all);
-    return all;
-  }
+    [[nodiscard]] bool has_one_of(const std::vector<Lbn>& blocks) const {
+      return std::ranges::any_of(blocks, [&](Lbn lbn) { return has(lbn); });
+    }
 
-  Result<std::vector<Lbn>> blocks_that_matter(SequenceNumber from, SequenceNumber to) {
-    std::vector<Lbn> blocks;
+   private:
+    [[nodiscard]] bool has(Lbn lbn) const {
+      if (!opened_) return true;
+      const auto [first, end] = moment_->context().layout.within({lbn, BlockCount{1}});
+      for (FsBlock block = first; block < end; ++block) {
+        if (has_block(block)) return true;
+      }
+      return false;
+    }
+    [[nodiscard]] bool has_block(FsBlock block) const {
+      return moment_->context().layout.place_of(block).kind != ExtLayout::Kind::kData ||
+             (journal_ && journal_->has(block)) || change_.owned.contains(block) ||
+             (known_ != nullptr && known_->baseline.owners.find(block) != nullptr &&
+              !change_.disowned.contains(block));
+    }
+
+    std::shared_ptr<const KeptBaseline> known_;
+    BaselineChange change_;
+    std::unique_ptr<Overlay> overlay_;
+    std::unique_ptr<Moment> moment_;
+    bool opened_ = false;
+    std::optional<JournalFile> journal_;
+  };
+
+  Result<Writes> find_writes(SequenceNumber from, SequenceNumber to) {
+    Writes writes;
     const auto changed = past_.changed(from, to);
     if (!changed) return changed.error();
-    Overlay none;
-    Moment moment(past_, to, none);
-    // (Where there is nothing to be opened, every write may have done it.)
-    const bool opened = moment.open().has_value();
-    const auto known = states_.nearest(to, {}, SequenceNumber{~0ULL});
-    std::optional<JournalFile> journal;
-    if (opened && ext2fs_has_feature_journal(moment.context().fs->super)) {
-      if (auto file = JournalFile::open(moment.context().volume, moment.context().layout)) {
-        journal.emplace(std::move(*file));
-      }
+    std::vector<Lbn> blocks;
+    for_each_block(*changed, [&](Lbn lbn) { blocks.push_back(lbn); });
+    const auto versions = past_.versions(blocks, from, to);
+    if (!versions) return versions.error();
+    for (const Past::Version& each : *versions) {
+      Write& write = writes[each.sequence];
+      write.time = each.time;
+      write.blocks.push_back(each.block);
     }
-    const auto matters = [&](FsBlock block) {
-      return moment.context().layout.place_of(block).kind != ExtLayout::Kind::kData ||
-             (known != nullptr && known->baseline.owners.contains(block)) ||
-             (journal && journal->has(block));
-    };
-    for (const BlockRange& range : *changed) {
-      for (Lbn lbn = range.first; lbn < range.end(); lbn = lbn + BlockCount{1}) {
-        if (opened) {
-          const auto [first, end] = moment.context().layout.within({lbn, BlockCount{1}});
-          FsBlock block = first;
-          while (block < end && !matters(block)) ++block;
-          if (block == end) continue;
-        }
-        blocks.push_back(lbn);
-      }
-    }
-    return blocks;
+    return writes;
   }
 
   Past& past_;
   KnownStates& states_;
   const CleanSearch::Options& options_;
   CleanSearch search_;
+  MomentReport last_;        // of look()
+  SequenceNumber position_;  // newer ones are not clean
 };
 
 }  // namespace

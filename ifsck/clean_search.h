@@ -1,8 +1,8 @@
 // The newest moment whose file system needs no repair.
 //
-// Only where metadata or the journal was written can an answer change, so only the moments before
-// such writes are looked at: those that a pause follows first, to have an answer soon, and then all
-// that are newer than it.
+// The answer can only change where metadata or the journal is written: so much is known of each
+// moment that is looked at, and the next one is that before the last such write. Moments that a
+// pause follows are looked at first, to have an answer soon; then all that are newer than it.
 #pragma once
 
 #include <cstdint>

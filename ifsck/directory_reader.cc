@@ -132,12 +132,18 @@ class Reader {
     names_.clear();
     bool good = for_each_entry(
         bytes, [&](const DirectoryEntry& entry) { take_entry(piece.logical == 0, entry); });
-    good =
-        good && (!context_.checksums ||
-                 ext2fs_dir_block_csum_verify(
-                     context_.fs, number_, reinterpret_cast<ext2_dir_entry*>(bytes.data())) != 0);
+    good = good && (!context_.checksums || has_right_checksum(bytes));
     if (!good) found(Code::kDirectoryBlock, piece.block);
     if (piece.logical == 0 && index_ < 2) found(Code::kDots);
+  }
+
+  // (libext2fs reads the inode's generation for it, and when it has met a damaged inode it may have
+  // kept the wrong bytes for this one.)
+  bool has_right_checksum(std::span<std::byte> bytes) {
+    auto* const entry = reinterpret_cast<ext2_dir_entry*>(bytes.data());
+    if (ext2fs_dir_block_csum_verify(context_.fs, number_, entry) != 0) return true;
+    (void)ext2fs_flush_icache(context_.fs);
+    return ext2fs_dir_block_csum_verify(context_.fs, number_, entry) != 0;
   }
 
   void take_entry(bool with_dots, const DirectoryEntry& entry) {
@@ -153,7 +159,7 @@ class Reader {
           name == "." || name == "..") {
         found(Code::kEntryName);
       }
-      visitor_.entry(entry.inode, entry.type);
+      visitor_.entry(entry.inode, entry.type, entry.name);
     }
     ++index_;
   }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <string_view>
 
 #include "ifsck/block_map.h"
 #include "ifsck/ext_context.h"
@@ -18,8 +19,8 @@ class DirectoryVisitor {
   virtual void found(const Finding& finding) = 0;
   // "." (which is the directory itself) or "..", of an inode that can be.
   virtual void dot(InodeNumber inode, bool parent) = 0;
-  // Another name, of an inode that need not be.
-  virtual void entry(InodeNumber inode, std::uint8_t type) = 0;
+  // Another name, of an inode that need not be. It is good during the call.
+  virtual void entry(InodeNumber inode, std::uint8_t type, std::string_view name) = 0;
 };
 
 struct DirectoryBlocks {

@@ -1,6 +1,7 @@
 #include "ifsck/directory_scan.h"
 
 #include <algorithm>
+#include <string_view>
 #include <unordered_map>
 
 #include "ifsck/directory_reader.h"
@@ -67,7 +68,7 @@ class Scan {
       if (parent) directory_.dotdot = inode;
       ++facts_.names[inode];
     }
-    void entry(InodeNumber inode, std::uint8_t type) override {
+    void entry(InodeNumber inode, std::uint8_t type, std::string_view /*name*/) override {
       const bool possible = inode <= facts_.layout.inodes() && !facts_.is_reserved(inode);
       if (!possible || facts_.kinds[inode] == 0) {
         return facts_.add({.code = Code::kEntryInode, .inode = number_, .found = inode});

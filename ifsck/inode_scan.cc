@@ -21,6 +21,10 @@ class Scan {
       if (const Result<void> done = take_inodes(group); !done) return done;
     }
     check_attribute_counts();
+    if (facts_.options.keep != nullptr) {
+      facts_.options.keep->owners.sort();
+      facts_.options.keep->attributes.sort();
+    }
     return {};
   }
 
@@ -93,7 +97,7 @@ class Scan {
 
   void keep_owned(InodeNumber number, const CheckedInode& checked) {
     if (facts_.options.keep == nullptr) return;
-    for_each_owned(checked, [&](FsBlock block) { facts_.options.keep->owners[block] = number; });
+    for_each_owned(checked, [&](FsBlock block) { facts_.options.keep->owners.add(block, number); });
   }
 
   // Inodes may share them.
@@ -115,7 +119,7 @@ class Scan {
   void check_attribute_counts() {
     for (const auto& [block, each] : attributes_) {
       if (facts_.options.keep != nullptr) {
-        facts_.options.keep->attributes[block] = each.inodes;
+        facts_.options.keep->attributes.add(block, each.inodes);
       }
       if (!each.checked.good || each.inodes == each.checked.inodes) continue;
       facts_.add({.code = Code::kAttributeCount,

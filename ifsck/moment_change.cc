@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
+
+#include "ifsck/map_prefetch.h"
 
 namespace mariner::ifsck {
 namespace {
@@ -11,7 +14,13 @@ class Finder {
   explicit Finder(MomentChange& change) : change_(change) {}
 
   Result<void> run(std::span<const BlockRange> changed) {
-    for (const BlockRange& range : changed) classify(range);
+    std::vector<BlockRanges::Range> ranges;
+    for (const BlockRange& each : changed) {
+      const auto [first, end] = layout().within(each);
+      ranges.push_back({first, end});
+    }
+    change_.dirty = BlockRanges(std::move(ranges));
+    for (const BlockRanges::Range& range : change_.dirty) classify(range);
     compare_descriptors();
     if (const Result<void> done = compare_tables(); !done) return done;
     return check_inodes();
@@ -20,19 +29,20 @@ class Finder {
  private:
   [[nodiscard]] const ExtLayout& layout() const { return change_.now.layout; }
 
-  void classify(const BlockRange& range) {
-    const auto [first, end] = layout().within(range);
-    for (FsBlock block = first; block < end; ++block) {
-      const ExtLayout::Place place = layout().place_of(block);
-      change_.dirty.insert(block);
-      if (place.kind == ExtLayout::Kind::kInodeTable) tables_.push_back(block);
+  void classify(const BlockRanges::Range& range) {
+    layout().for_each_structure(range.first, range.end, [this](FsBlock first, FsBlock end) {
+      const ExtLayout::Place place = layout().place_of(first);
+      if (place.kind == ExtLayout::Kind::kInodeTable) {
+        for (FsBlock block = first; block < end; ++block) tables_.push_back(block);
+      }
       if (place.kind == ExtLayout::Kind::kBlockBitmap ||
           place.kind == ExtLayout::Kind::kInodeBitmap) {
         change_.groups.insert(place.group);
       }
-      // (What is reserved for group descriptors has an owner, too.)
-      const auto owner = change_.known.owners.find(block);
-      if (owner != change_.known.owners.end()) numbers_.insert(owner->second);
+    });
+    // (What is reserved for group descriptors has an owner, too.)
+    for (const auto& [block, owner] : change_.known.owners.within(range.first, range.end)) {
+      numbers_.insert(owner);
     }
   }
 
@@ -81,8 +91,9 @@ class Finder {
         wanted.push_back(lbn);
       }
     }
-    if (const auto done = change_.then.volume.view().prefetch(wanted); !done) return done;
-    return change_.now.volume.view().prefetch(wanted);
+    const View::Wish wishes[] = {{&change_.then.volume.view(), wanted},
+                                 {&change_.now.volume.view(), wanted}};
+    return View::prefetch_all(wishes);
   }
 
   Result<void> check_inodes() {
@@ -91,22 +102,31 @@ class Finder {
       places.push_back(layout().inode_place(number).offset / layout().block_bytes());
     }
     if (const Result<void> done = prefetch(places); !done) return done;
-    for (const InodeNumber number : numbers_) {
-      auto then = check(change_.then, number, true);
+    MapPrefetch maps[] = {{&change_.then, {}}, {&change_.now, {}}};
+    for (MapPrefetch& each : maps) {
+      for (const InodeNumber number : numbers_) {
+        auto bytes = read_inode(*each.context, number);
+        if (!bytes) return bytes.error();
+        each.inodes.push_back(std::move(*bytes));
+      }
+    }
+    if (const Result<void> done = prefetch_maps(maps); !done) return done;
+    for (std::size_t i = 0; const InodeNumber number : numbers_) {
+      auto then = check(change_.then, number, maps[0].inodes[i], true);
       if (!then) return then.error();
-      auto now = check(change_.now, number, mapped_ <= 2 * layout().blocks());
+      auto now = check(change_.now, number, maps[1].inodes[i], mapped_ <= 2 * layout().blocks());
       if (!now) return now.error();
       mapped_ += now->map.blocks();
       change_.inodes.emplace(number, MomentChange::Inode{std::move(*then), std::move(*now)});
+      ++i;
     }
     return {};
   }
 
-  static Result<CheckedInode> check(const ExtContext& context, InodeNumber number, bool follow) {
-    auto bytes = read_inode(context, number);
-    if (!bytes) return bytes.error();
-    if (bytes->empty()) return CheckedInode{};
-    return check_inode(context, number, *bytes, follow);
+  static Result<CheckedInode> check(const ExtContext& context, InodeNumber number,
+                                    std::span<std::byte> bytes, bool follow) {
+    if (bytes.empty()) return CheckedInode{};
+    return check_inode(context, number, bytes, follow);
   }
 
   MomentChange& change_;

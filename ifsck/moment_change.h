@@ -5,10 +5,10 @@
 #include <map>
 #include <set>
 #include <span>
-#include <unordered_set>
 #include <vector>
 
 #include "ifsck/baseline.h"
+#include "ifsck/block_ranges.h"
 #include "ifsck/ext_context.h"
 #include "ifsck/finding.h"
 #include "ifsck/inode_check.h"
@@ -26,7 +26,7 @@ struct MomentChange {
   const ExtContext& then;
   const ExtContext& now;
   const Baseline& known;  // of then
-  std::unordered_set<FsBlock> dirty;
+  BlockRanges dirty;
   std::set<GroupNumber> groups;  // whose bitmaps, or descriptors, are dirty
   // Changed themselves, or a block of theirs that has an owner did.
   std::map<InodeNumber, Inode> inodes;

@@ -7,10 +7,17 @@
 #include <optional>
 #include <utility>
 
+#include "ifsck/block_ledger.h"
 #include "ifsck/census.h"
+#include "ifsck/completion.h"
+#include "ifsck/draft.h"
+#include "ifsck/later_moment.h"
 #include "ifsck/mend.h"
 #include "ifsck/moment.h"
+#include "ifsck/moment_change.h"
+#include "ifsck/path_check.h"
 #include "ifsck/recheck.h"
+#include "ifsck/volume_ranges.h"
 
 namespace mariner::ifsck {
 namespace {
@@ -18,31 +25,6 @@ namespace {
 // What has changed so much since the known state that the next check better begins here.
 constexpr std::uint64_t kManyChanges = 20'000;
 constexpr std::size_t kFindingsMax = 1'000'000;
-
-void add_overlay(const Overlay& overlay, std::vector<BlockRange>& to) {
-  overlay.for_each([&](Lbn lbn, const Overlay::Block&) { to.push_back({lbn, BlockCount{1}}); });
-}
-
-// Ascending, with gaps between them.
-void normalize(std::vector<BlockRange>& ranges) {
-  std::ranges::sort(ranges);
-  std::vector<BlockRange> merged;
-  for (const BlockRange& each : ranges) {
-    if (!merged.empty() && each.first <= merged.back().end()) {
-      merged.back() =
-          BlockRange::between(merged.back().first, std::max(merged.back().end(), each.end()));
-    } else {
-      merged.push_back(each);
-    }
-  }
-  ranges = std::move(merged);
-}
-
-std::uint64_t count_blocks(const std::vector<BlockRange>& ranges) {
-  std::uint64_t blocks = 0;
-  for (const BlockRange& each : ranges) blocks += each.count.value;
-  return blocks;
-}
 
 void copy(const Overlay& from, Overlay& to) {
   from.for_each([&](Lbn lbn, const Overlay::Block& block) { to.put(lbn, block); });
@@ -81,7 +63,7 @@ class Checker {
     replayed_ = overlay_.size();
     if (const auto done = now_.open(); !done) return done.error();
     if (const auto done = check(); !done) return done.error();
-    keep_sound();
+    if (options_.level < 3) keep_sound();
     if (const auto done = mend(); !done) return done.error();
     decide();
     count(now_.view());
@@ -98,13 +80,18 @@ class Checker {
         const auto time = past_.time_of(known_->baseline.at);
         if (!time) return time.error();
         then_.emplace(past_, known_->baseline.at, known_->overlay);
+        if (const auto compared = compare(); !compared) return compared;
         const auto opened = then_->open();
         if (opened && *time == known_->time && is_of(*known_, then_->context())) break;
         if (!opened && is_passing(opened.error().code)) return opened;
       }
       forget();
     }
-    if (known_ == nullptr) return {};
+    return {};
+  }
+
+  // What both have alike is read once.
+  Result<void> compare() {
     const auto [from, to] = std::minmax(known_->baseline.at, report_.at);
     auto changed = past_.changed(from, to);
     if (!changed) return changed.error();
@@ -112,11 +99,19 @@ class Checker {
     add_overlay(known_->overlay, changed_);
     normalize(changed_);
     now_.view().share(then_->view(), changed_);
-    return {};
+    // Superblock and group descriptors: nearly always they are what a volume begins with.
+    const ByteRange beginning{
+        0, kBlockBytes + known_->baseline.groups.size() * EXT2_MIN_DESC_SIZE_64BIT};
+    std::vector<Lbn> blocks;
+    const BlockRange range = beginning.covering_blocks();
+    for (Lbn lbn = range.first; lbn < range.end(); lbn = lbn + BlockCount{1}) blocks.push_back(lbn);
+    const View::Wish wishes[] = {{&then_->view(), blocks}, {&now_.view(), blocks}};
+    return View::prefetch_all(wishes);
   }
 
   void forget() {
     states_.forget(known_->baseline.at);
+    now_.view().share_nothing();
     then_.reset();
     known_.reset();
   }
@@ -138,6 +133,60 @@ class Checker {
   }
 
   Result<void> check() {
+    if (options_.level == 3) return check_one();
+    return check_all();
+  }
+
+  // A file or folder: by itself, and who else claims what it has.
+  Result<void> check_one() {
+    auto path = PathCheck::run(now_.context(), options_.path);
+    if (!path) return path.error();
+    auto others = then_ ? find_claimed_twice(*path) : std::vector<Finding>();
+    const bool compared = then_ && others.has_value();
+    if (!others && others.error().code != ErrorCode::kInvalidArgument) return others.error();
+    if (!compared) {
+      // Nothing is known yet: from here on it is.
+      if (const auto done = check_all(); !done) return done;
+      keep_sound();
+      others.emplace();
+      std::ranges::copy_if(report_.findings, std::back_inserter(*others), [&](const Finding& each) {
+        return each.code == Finding::Code::kClaimedTwice && path->in_scope(each);
+      });
+    }
+    std::vector<Finding> found = std::move(path->findings);
+    std::ranges::move(*others, std::back_inserter(found));
+    if (options_.mend && !found.empty()) return compared ? check_all() : Result<void>{};
+    return take(std::move(found));
+  }
+
+  Result<std::vector<Finding>> find_claimed_twice(const PathCheck& path) {
+    std::vector<BlockRange> all = changed_;
+    add_overlay(overlay_, all);
+    normalize(all);
+    const auto change = MomentChange::find(then_->context(), now_.context(), known_->baseline, all);
+    if (!change) return change.error();
+    report_.since = known_->baseline.at;
+    report_.changed_blocks = count_blocks(all);
+    std::vector<Finding> found;
+    BaselineChange ignored;
+    const auto done = check_blocks(*change, ignored, [&](const Finding& each) {
+      if (each.code != Finding::Code::kClaimedTwice) return;
+      const auto inode = change->inodes.find(each.inode);
+      if (path.in_scope(each) ||
+          (inode != change->inodes.end() && path.overlaps(inode->second.now))) {
+        found.push_back(each);
+      }
+    });
+    if (!done) return done.error();
+    return found;
+  }
+
+  Result<void> take(std::vector<Finding> found) {
+    const std::uint64_t all = found.size();
+    return take(std::move(found), all, 0);
+  }
+
+  Result<void> check_all() {
     if (then_) {
       std::vector<BlockRange> all = changed_;
       add_overlay(overlay_, all);
@@ -147,7 +196,8 @@ class Checker {
       if (recheck) {
         report_.since = known_->baseline.at;
         report_.changed_blocks = count_blocks(all);
-        next_ = std::move(recheck->next);
+        report_.known = known_;
+        report_.change = std::move(recheck->next);
         return take(std::move(recheck->findings), recheck->findings_all, recheck->derived);
       }
       if (recheck.error().code != ErrorCode::kInvalidArgument) return recheck.error();
@@ -166,7 +216,11 @@ class Checker {
 
   Result<void> take(std::vector<Finding> findings, std::uint64_t all, std::uint64_t derived) {
     sound_ = all == derived;
+    report_.sound = sound_;
     report_.findings_all = all;
+    unsound_.clear();
+    std::ranges::copy_if(findings, std::back_inserter(unsound_),
+                         [](const Finding& each) { return !is_derived(each.code); });
     report_.findings = std::move(findings);
     if (options_.level >= 2) {
       report_.findings_all -= derived;
@@ -184,7 +238,7 @@ class Checker {
     if (report_.full) {
       keep(std::move(*baseline_));
     } else {
-      keep_change(next_);
+      keep_change(report_.change);
     }
   }
 
@@ -212,6 +266,7 @@ class Checker {
 
   Result<void> mend() {
     if (!options_.mend || report_.findings_all == 0) return {};
+    if (const auto done = complete(); !done) return done;
     const bool derived = options_.level < 2;
     auto mended = report_.full ? mend_in_full(now_.view(), derived)
                                : mend_by_change(now_.view(), then_->context(), known_->baseline,
@@ -232,6 +287,60 @@ class Checker {
     if (!census) return census.error();
     if (census->sound()) keep(std::move(*baseline_));
     return {};
+  }
+
+  // What was under way, as far as it is done soon afterwards.
+  Result<void> complete() {
+    if (sound_ || report_.full || options_.after.count() == 0) return {};
+    auto later = LaterMoment::find(past_, report_.at, options_.after, *then_, *known_);
+    if (!later) return later.error();
+    if (later->moment == nullptr) {
+      report_.undone_because = std::move(later->why_not);
+      return {};
+    }
+    count(later->moment->view());
+    std::vector<BlockRange> all = changed_;
+    add_overlay(overlay_, all);
+    normalize(all);
+    Draft draft(now_.view());
+    auto completion = ifsck::complete({.then = then_->context(),
+                                       .known = known_->baseline,
+                                       .now = now_.context(),
+                                       .later = later->moment->context(),
+                                       .changed_now = all,
+                                       .changed_later = later->changed,
+                                       .findings_now = unsound_,
+                                       .findings_later = later->findings},
+                                      draft.view());
+    if (!completion) return completion.error();
+    const auto better = is_better(draft.view());
+    if (!better) return better.error();
+    if (!*better) {
+      report_.undone_because = "what follows does not complete it";
+      return {};
+    }
+    draft.keep();
+    report_.completed = std::move(completion->operations);
+    report_.completed_as_of = later->moment->view().at();
+    if (completion->given_up > 0) report_.undone_because = "some of it was not done soon enough";
+    return {};
+  }
+
+  // Than without what was completed.
+  Result<bool> is_better(View& view) {
+    if (view.overlay().size() == 0) return false;
+    const auto volume = ExtVolume::open(view, {.writable = false});
+    if (!volume) return volume.error();
+    const auto layout = ExtLayout::of(*volume);
+    if (!layout) return layout.error();
+    std::vector<BlockRange> all = changed_;
+    add_overlay(overlay_, all);
+    add_overlay(view.overlay(), all);
+    normalize(all);
+    const auto recheck = Recheck::run(then_->context(), ExtContext(*volume, *layout),
+                                      known_->baseline, all, {.findings_max = 0});
+    if (!recheck) return recheck.error();
+    return recheck->findings_all - recheck->derived < unsound_.size();
   }
 
   void decide() {
@@ -259,7 +368,7 @@ class Checker {
   std::vector<BlockRange> changed_;  // between both, and what the known one was mended with
   std::uint64_t replayed_ = 0;
   bool sound_ = false;
-  BaselineChange next_;
+  std::vector<Finding> unsound_;  // without bitmaps and counts
   std::optional<Baseline> baseline_;
 };
 
@@ -276,7 +385,19 @@ std::string_view verdict_name(Verdict verdict) {
 
 Result<MomentReport> check_moment(Past& past, SequenceNumber at, KnownStates& states,
                                   Overlay& overlay, const MomentCheckOptions& options) {
-  return Checker(past, at, states, overlay, options).run();
+  auto first = Checker(past, at, states, overlay, options).run();
+  const bool again = first && first->full && options.keep && options.after.count() != 0 &&
+                     first->verdict == Verdict::kRepairable && !first->sound;
+  if (!again) return first;
+  // What it was mended to is known now: from there, what was under way is completed.
+  overlay.clear();
+  auto second = Checker(past, at, states, overlay, options).run();
+  if (!second) return second;
+  second->full = true;
+  second->since = {};
+  second->read.blocks_read += first->read.blocks_read;
+  second->read.questions += first->read.questions;
+  return second;
 }
 
 }  // namespace mariner::ifsck

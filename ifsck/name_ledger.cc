@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <compare>
 #include <map>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -48,7 +49,8 @@ class Ledger {
     std::int64_t now = 0;
     std::int64_t real_then = 0;
     std::int64_t real_now = 0;
-    InodeNumber parent = 0;  // where the last real one is, now
+    InodeNumber parent_then = 0;  // where the last real one was
+    InodeNumber parent = 0;       // ... and is
   };
   struct Entry {
     InodeNumber directory = 0;
@@ -74,7 +76,7 @@ class Ledger {
       ++ledger_.names_[inode].then;
       if (parent) ledger_.dotdot_then_[number_] = inode;
     }
-    void entry(InodeNumber inode, std::uint8_t type) override {
+    void entry(InodeNumber inode, std::uint8_t type, std::string_view /*name*/) override {
       if (ledger_.is_possible(inode)) entries.push_back({number_, inode, type});
     }
     std::vector<Entry> entries;
@@ -92,7 +94,7 @@ class Ledger {
       ++ledger_.names_[inode].now;
       if (parent) ledger_.dotdot_now_[number_] = inode;
     }
-    void entry(InodeNumber inode, std::uint8_t type) override {
+    void entry(InodeNumber inode, std::uint8_t type, std::string_view /*name*/) override {
       entries.push_back({number_, inode, type});
     }
     std::vector<Entry> entries;
@@ -143,8 +145,9 @@ class Ledger {
       want(then, changed_from(inode, now), before);
       want(now, changed_from(inode, then), after);
     }
-    if (const auto done = change_.then.volume.view().prefetch(before); !done) return done;
-    return change_.now.volume.view().prefetch(after);
+    const View::Wish wishes[] = {{&change_.then.volume.view(), std::move(before)},
+                                 {&change_.now.volume.view(), std::move(after)}};
+    return View::prefetch_all(wishes);
   }
 
   Result<void> read_directories() {
@@ -178,6 +181,7 @@ class Ledger {
     const auto was = [&](const Entry& entry) {
       ++names_[entry.inode].then;
       ++names_[entry.inode].real_then;
+      names_[entry.inode].parent_then = entry.directory;
     };
     for (const Entry& each : now) {
       for (; old != then.end() && *old < each; ++old) was(*old);
@@ -304,10 +308,7 @@ class Ledger {
   // Those whose name and ".." are where they were are as right as before.
   Result<void> judge_directory(InodeNumber number, const Names& names, bool was_directory,
                                std::int64_t kept_real, std::int64_t real) {
-    if (was_directory && names.real_then == 0 && names.real_now == 0 &&
-        !dotdot_then_.contains(number) && !dotdot_now_.contains(number)) {
-      return {};
-    }
+    if (was_directory && is_where_it_was(number, names)) return {};
     if (number == EXT2_ROOT_INO) {
       if (real != 0) {
         found_({.code = Code::kDirectoryLinked,
@@ -342,6 +343,19 @@ class Ledger {
     return {};
   }
 
+  [[nodiscard]] bool is_where_it_was(InodeNumber number, const Names& names) const {
+    if (names.real_then > 1 || names.real_now != names.real_then ||
+        names.parent != names.parent_then) {
+      return false;
+    }
+    const auto then = dotdot_then_.find(number);
+    const auto now = dotdot_now_.find(number);
+    if (then == dotdot_then_.end() || now == dotdot_now_.end()) {
+      return then == dotdot_then_.end() && now == dotdot_now_.end();
+    }
+    return then->second == now->second;
+  }
+
   // What ".." of a directory says now; 0: nothing that can be.
   Result<InodeNumber> dotdot(InodeNumber number) {
     if (const auto found = dotdot_now_.find(number); found != dotdot_now_.end()) {
@@ -353,7 +367,8 @@ class Ledger {
       void dot(InodeNumber inode, bool parent) override {
         if (parent) dotdot = inode;
       }
-      void entry(InodeNumber /*inode*/, std::uint8_t /*type*/) override {}
+      void entry(InodeNumber /*inode*/, std::uint8_t /*type*/, std::string_view /*name*/) override {
+      }
       InodeNumber dotdot = 0;
     };
     const auto changed = change_.inodes.find(number);

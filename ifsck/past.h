@@ -56,6 +56,12 @@ class Past {
   [[nodiscard]] virtual Result<std::vector<Version>> versions(std::span<const Lbn> blocks,
                                                               SequenceNumber from,
                                                               SequenceNumber to) = 0;
+  // The first in (from, to] that does not continue what was before: a rollback, or a write behind a
+  // gap; 0: all do.
+  [[nodiscard]] virtual Result<SequenceNumber> first_break(SequenceNumber /*from*/,
+                                                           SequenceNumber /*to*/) {
+    return SequenceNumber{};
+  }
 };
 
 }  // namespace mariner::ifsck

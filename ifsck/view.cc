@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <iterator>
+#include <tuple>
 
 #include "proto/check.h"
 
@@ -24,36 +26,73 @@ bool View::is_shared(Lbn lbn) const {
 }
 
 Result<void> View::prefetch(std::span<const Lbn> blocks) {
+  std::vector<Wanted> wanted;
+  want(blocks, wanted);
+  return fetch(std::move(wanted));
+}
+
+Result<void> View::prefetch_all(std::span<const Wish> wishes) {
+  std::vector<Wanted> wanted;
+  for (const Wish& each : wishes) each.view->want(each.blocks, wanted);
+  return fetch(std::move(wanted));
+}
+
+void View::want(std::span<const Lbn> blocks, std::vector<Wanted>& wanted) {
   const std::uint64_t end = size_bytes() >> kBlockShift;
-  std::vector<Past::Question> questions;
+  std::vector<Lbn> missing;
   std::vector<Lbn> shared;
   for (const Lbn each : blocks) {
     if (each.value >= end || overlay_.find(each) != nullptr) continue;
     if (is_shared(each)) {
       shared.push_back(each);
     } else if (!cache_.contains(each.value)) {
-      questions.push_back({each, at_});
+      missing.push_back(each);
     }
   }
-  if (!shared.empty()) {
-    if (const Result<void> fetched = other_->prefetch(shared); !fetched) return fetched;
-  }
-  std::ranges::sort(questions, {}, &Past::Question::block);
-  const auto repeated = std::ranges::unique(questions);
-  questions.erase(repeated.begin(), repeated.end());
-  if (cache_.size() + questions.size() > options_.cached_blocks_max) cache_.clear();
-  questions.resize(std::min(questions.size(), options_.cached_blocks_max));
-  std::vector<std::byte> bytes;
-  for (std::size_t from = 0; from < questions.size(); from += options_.questions_max) {
-    const auto some = std::span(questions).subspan(
-        from, std::min(options_.questions_max, questions.size() - from));
-    bytes.resize(some.size() * kBlockBytes);
-    if (const Result<void> read = past_.read(some, bytes); !read) return read;
-    counters_.blocks_read += some.size();
-    ++counters_.questions;
+  if (!shared.empty()) other_->want(shared, wanted);
+  std::ranges::sort(missing);
+  const auto repeated = std::ranges::unique(missing);
+  missing.erase(repeated.begin(), repeated.end());
+  missing.resize(std::min(missing.size(), options_.cached_blocks_max));
+  make_room(missing.size());
+  for (const Lbn each : missing) wanted.push_back({this, each});
+}
+
+void View::make_room(std::size_t blocks) {
+  if (cache_.size() + blocks <= options_.cached_blocks_max) return;
+  cache_.clear();
+  pieces_.clear();
+}
+
+// Each once, as many at a time as are asked of one past.
+Result<void> View::fetch(std::vector<Wanted> all) {
+  std::ranges::sort(all, {}, [](const Wanted& each) {
+    return std::tuple(each.view->at_, each.view, each.block);
+  });
+  const auto repeated = std::ranges::unique(all);
+  all.erase(repeated.begin(), repeated.end());
+  std::span<const Wanted> wanted = all;
+  std::vector<Past::Question> questions;
+  while (!wanted.empty()) {
+    View& first = *wanted.front().view;
+    const auto others = std::ranges::find_if(
+        wanted, [&](const Wanted& each) { return &each.view->past_ != &first.past_; });
+    const auto some = wanted.first(
+        std::min(first.options_.questions_max, static_cast<std::size_t>(others - wanted.begin())));
+    wanted = wanted.subspan(some.size());
+    questions.clear();
+    for (const Wanted& each : some) questions.push_back({each.block, each.view->at_});
+    auto piece = std::make_shared_for_overwrite<Overlay::Block[]>(some.size());
+    const auto bytes = std::as_writable_bytes(std::span(piece.get(), some.size()));
+    if (const Result<void> read = first.past_.read(questions, bytes); !read) return read;
+    ++first.counters_.questions;
+    const View* keeper = nullptr;
     for (std::size_t i = 0; i < some.size(); ++i) {
-      std::ranges::copy(std::span(bytes).subspan(i * kBlockBytes, kBlockBytes),
-                        cache_[some[i].block.value].begin());
+      View& view = *some[i].view;
+      ++view.counters_.blocks_read;
+      view.cache_[some[i].block.value] = &piece[i];
+      if (keeper != &view) view.pieces_.push_back(piece);
+      keeper = &view;
     }
   }
   return {};
@@ -69,7 +108,7 @@ Result<const Overlay::Block*> View::block(Lbn lbn) {
     }
     found = cache_.find(lbn.value);
   }
-  return &found->second;
+  return found->second;
 }
 
 Result<void> View::read(ByteRange range, std::span<std::byte> to) {
@@ -88,8 +127,8 @@ Result<void> View::read(ByteRange range, std::span<std::byte> to) {
     if (!found) return found.error();
     const std::uint64_t begin = std::max(range.offset, each.byte_offset());
     const std::uint64_t end = std::min(range.end(), each.byte_offset() + kBlockBytes);
-    std::ranges::copy(std::span(**found).subspan(begin - each.byte_offset(), end - begin),
-                      to.begin() + static_cast<std::ptrdiff_t>(begin - range.offset));
+    std::memcpy(to.data() + (begin - range.offset), (*found)->data() + (begin - each.byte_offset()),
+                end - begin);
   }
   return {};
 }
@@ -107,8 +146,8 @@ Result<void> View::write(ByteRange range, std::span<const std::byte> from) {
       if (!found) return found.error();
       bytes = **found;
     }
-    std::ranges::copy(from.subspan(begin - range.offset, end - begin),
-                      bytes.begin() + static_cast<std::ptrdiff_t>(begin - each.byte_offset()));
+    std::memcpy(bytes.data() + (begin - each.byte_offset()), from.data() + (begin - range.offset),
+                end - begin);
     overlay_.put(each, bytes);
   }
   return {};

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <unordered_map>
 #include <utility>
@@ -41,9 +42,17 @@ class View {
     other_ = &other;
     changed_ = std::move(changed);
   }
+  void share_nothing() { other_ = nullptr; }
 
   // Blocks behind the end are left out.
   [[nodiscard]] Result<void> prefetch(std::span<const Lbn> blocks);
+
+  struct Wish {
+    View* view = nullptr;
+    std::vector<Lbn> blocks;
+  };
+  // The same of several, together.
+  [[nodiscard]] static Result<void> prefetch_all(std::span<const Wish> wishes);
 
   // kInvalidArgument: beyond the end.
   [[nodiscard]] Result<void> read(ByteRange range, std::span<std::byte> to);
@@ -57,6 +66,16 @@ class View {
 
  private:
   [[nodiscard]] Result<void> check(ByteRange range, std::size_t bytes) const;
+  // A block that is to be asked for, and whose cache it goes to.
+  struct Wanted {
+    View* view = nullptr;
+    Lbn block;
+    friend bool operator==(const Wanted&, const Wanted&) = default;
+  };
+  void want(std::span<const Lbn> blocks, std::vector<Wanted>& wanted);
+  void make_room(std::size_t blocks);
+  static Result<void> fetch(std::vector<Wanted> all);
+
   // Whether it is the same at the other moment.
   [[nodiscard]] bool is_shared(Lbn lbn) const;
   // Good until something else is read.
@@ -66,7 +85,9 @@ class View {
   const SequenceNumber at_;
   Overlay& overlay_;
   const Options options_;
-  std::unordered_map<std::uint64_t, Overlay::Block> cache_;
+  // Blocks stand as they came, many in one piece.
+  std::vector<std::shared_ptr<const Overlay::Block[]>> pieces_;
+  std::unordered_map<std::uint64_t, const Overlay::Block*> cache_;
   Counters counters_;
   View* other_ = nullptr;
   std::vector<BlockRange> changed_;

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <utility>
 
+#include "ifsck/file_reads.h"
 #include "proto/bytes.h"
 #include "proto/check.h"
 #include "proto/crc32c.h"
@@ -300,11 +301,22 @@ Result<void> TracePast::check(SequenceNumber at) const {
 
 Result<void> TracePast::read(std::span<const Question> questions, std::span<std::byte> to) {
   CHECK(to.size() == questions.size() * kBlockBytes);
+  std::vector<FileRead> reads;
   for (std::size_t i = 0; i < questions.size(); ++i) {
-    const auto place = to.subspan(i * kBlockBytes, kBlockBytes);
-    if (const Result<void> done = read_one(questions[i], place); !done) return done;
+    const auto found = find(questions[i], to.subspan(i * kBlockBytes, kBlockBytes));
+    if (!found) return found.error();
+    const FileRead& read = *found;
+    if (read.to.empty()) continue;
+    // What follows the one before is read with it.
+    FileRead* const last = reads.empty() ? nullptr : &reads.back();
+    if (last != nullptr && last->fd == read.fd && last->offset + last->to.size() == read.offset &&
+        last->to.data() + last->to.size() == read.to.data()) {
+      last->to = {last->to.data(), last->to.size() + read.to.size()};
+    } else {
+      reads.push_back(read);
+    }
   }
-  return {};
+  return read_files(reads);
 }
 
 const TracePast::Stored* TracePast::newest_data(Lbn block, SequenceNumber at) const {
@@ -322,8 +334,8 @@ SequenceNumber TracePast::newest_zeros(Lbn block, SequenceNumber at) const {
   return {};
 }
 
-Result<void> TracePast::read_one(const Question& question, std::span<std::byte> to) const {
-  if (const Result<void> good = check(question.at); !good) return good;
+Result<FileRead> TracePast::find(const Question& question, std::span<std::byte> to) const {
+  if (const Result<void> good = check(question.at); !good) return good.error();
   if (question.block.value >= volume_bytes_ >> kBlockShift) {
     return Error{ErrorCode::kInvalidArgument, fmt::format("{}: block {} is behind the volume's end",
                                                           trace_path_, question.block.value)};
@@ -332,16 +344,11 @@ Result<void> TracePast::read_one(const Question& question, std::span<std::byte> 
   const SequenceNumber zeros = newest_zeros(question.block, question.at);
   if (zeros.value > 0 && (stored == nullptr || stored->sequence < zeros)) {
     std::ranges::fill(to, std::byte{0});
-    return {};
+    return FileRead{};
   }
-  const bool base = stored == nullptr;
-  const auto got =
-      base ? image_.read(question.block.byte_offset(), to) : trace_.read(stored->offset, to);
-  if (!got) {
-    return Error{got.error().code, (base ? image_path_ : trace_path_) + ": " + got.error().message};
-  }
-  std::ranges::fill(to.subspan(*got), std::byte{0});
-  return {};
+  if (stored == nullptr)
+    return FileRead{image_.fd(), question.block.byte_offset(), to, &image_path_};
+  return FileRead{trace_.fd(), stored->offset, to, &trace_path_};
 }
 
 std::span<const TracePast::Write> TracePast::between(SequenceNumber from, SequenceNumber to) const {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "ifsck/file_reads.h"
 #include "ifsck/past.h"
 #include "proto/error.h"
 #include "proto/units.h"
@@ -130,7 +131,8 @@ class TracePast final : public Past {
   // Nothing: none up to then.
   [[nodiscard]] const Stored* newest_data(Lbn block, SequenceNumber at) const;
   [[nodiscard]] SequenceNumber newest_zeros(Lbn block, SequenceNumber at) const;
-  Result<void> read_one(const Question& question, std::span<std::byte> to) const;
+  // Where it stands; what is zeros is filled with them, and not to be read.
+  [[nodiscard]] Result<FileRead> find(const Question& question, std::span<std::byte> to) const;
 
   TraceFile image_;
   TraceFile trace_;

@@ -19,7 +19,6 @@
 #include "ifsck/program/moment_source.h"
 #include "ifsck/write_trace.h"
 #include "proto/bytes.h"
-#include "server/admin/json.h"
 #include "server/client/context.h"
 #include "server/client/quantity.h"
 
@@ -74,11 +73,16 @@ KnownStates states_of(const Words& words, const MomentSource& source) {
 }
 
 Result<CheckedMoment> check_named(const Context& context, const Words& words, Overlay& overlay) {
+  if ((words.level == 3) == words.path.empty()) {
+    return Error{ErrorCode::kInvalidArgument,
+                 words.path.empty() ? "level 3 is of one file or folder: name it with --path"
+                                    : "--path goes with --level 3"};
+  }
   const auto source = MomentSource::open(context, words.named);
   if (!source) return source.error();
   KnownStates states = states_of(words, *source);
   Counter counter(context.console);
-  MomentCheckOptions options{.level = static_cast<std::uint8_t>(words.level)};
+  MomentCheckOptions options{.level = static_cast<std::uint8_t>(words.level), .path = words.path};
   options.progress = [&](std::uint64_t done, std::uint64_t all) {
     counter.show(fmt::format("the first check looks at everything: {} of {} inodes", done, all));
   };
@@ -269,16 +273,6 @@ void add_words(CLI::App& app, Context& context) {
       "file system.\nA TIME is as for mariner(1). See ifsck(1).");
 }
 
-int report(const Context& context, const Error& error) {
-  if (context.flags.json) {
-    context.console.print(admin::to_json(error) + "\n");
-  } else {
-    context.console.err << context.console.red("ifsck:") << " " << client::printable(error.message)
-                        << "\n";
-  }
-  return static_cast<int>(client::exit_code_of(error.code));
-}
-
 }  // namespace
 
 int run_fsck_command(const std::vector<std::string>& words, client::Console console,
@@ -295,7 +289,7 @@ int run_fsck_command(const std::vector<std::string>& words, client::Console cons
   console.quiet = context.flags.quiet;
   console.color = console.color && console.out_is_terminal && !context.flags.no_color;
   const auto result = context.action();
-  return result ? static_cast<int>(*result) : report(context, result.error());
+  return result ? static_cast<int>(*result) : context.report(result.error(), "ifsck");
 }
 
 }  // namespace mariner::ifsck

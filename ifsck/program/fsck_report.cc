@@ -115,6 +115,9 @@ api::FsckReport to_message(const client::Context& context, const CheckedMoment& 
   const Repairs repairs(report);
   for (const Finding& each : report.findings) put(each, repairs.of(each), *to.add_findings());
   for (const Repair* each : repairs.later()) put(each->finding, each, *to.add_findings());
+  for (const CompletedOperation& each : report.completed) to.add_completed(describe(each));
+  to.set_completed_as_of(report.completed_as_of.value);
+  to.set_undone_because(report.undone_because);
   for (const Finding& each : report.left) put(each, nullptr, *to.add_left());
   to.set_blocks_mended(report.blocks_mended);
   to.set_blocks_read(report.read.blocks_read);
@@ -148,6 +151,14 @@ std::string to_text(const client::Context& context, const CheckedMoment& checked
       text += fmt::format("{}  {}\n", console.dim(finding_code_name(each->finding.code)),
                           describe(*each));
     }
+  }
+  if (!report.completed.empty()) {
+    text +=
+        fmt::format("\nWas under way, and is complete as of #{}:\n", report.completed_as_of.value);
+    for (const CompletedOperation& each : report.completed) text += describe(each) + "\n";
+  }
+  if (!report.undone_because.empty()) {
+    text += fmt::format("\nWhat was under way was undone: {}\n", report.undone_because);
   }
   if (!report.left.empty()) {
     text += "\nCannot be mended:\n";

@@ -8,7 +8,7 @@ namespace mariner::ifsck {
 Result<RemotePast> RemotePast::open(const client::PastClient::Options& options) {
   Result<client::PastClient> opened = client::PastClient::open(options);
   if (!opened) return opened.error();
-  return RemotePast(*std::move(opened));
+  return RemotePast(*std::move(opened), options);
 }
 
 Result<Past::Reach> RemotePast::reach() {
@@ -62,6 +62,22 @@ Result<std::vector<Past::Version>> RemotePast::versions(std::span<const Lbn> blo
     return Version{each.block, each.sequence, each.time};
   });
   return out;
+}
+
+Result<SequenceNumber> RemotePast::first_break(SequenceNumber from, SequenceNumber to) {
+  api::HistoryRequest request;
+  request.set_name(volume_);
+  request.mutable_from()->set_sequence(from.value);
+  request.mutable_to()->set_sequence(to.value);
+  const Result<api::History> history = admin_.history(request);
+  if (!history) return history.error();
+  SequenceNumber first;
+  for (const api::HistoryEvent& event : history->events()) {
+    if (event.kind() != "rollback" && event.kind() != "gap") continue;
+    const SequenceNumber at{event.sequence()};
+    if (at > from && at <= to && (first.value == 0 || at < first)) first = at;
+  }
+  return first;
 }
 
 }  // namespace mariner::ifsck

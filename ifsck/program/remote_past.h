@@ -5,10 +5,12 @@
 // they were.
 #pragma once
 
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "ifsck/past.h"
+#include "server/client/admin_client.h"
 #include "server/client/past_client.h"
 
 namespace mariner::ifsck {
@@ -33,13 +35,19 @@ class RemotePast final : public Past {
   [[nodiscard]] Result<std::vector<Version>> versions(std::span<const Lbn> blocks,
                                                       SequenceNumber from,
                                                       SequenceNumber to) override;
+  [[nodiscard]] Result<SequenceNumber> first_break(SequenceNumber from, SequenceNumber to) override;
 
  private:
-  explicit RemotePast(client::PastClient client)
-      : client_(std::move(client)), size_bytes_(client_.past().size_bytes()) {}
+  RemotePast(client::PastClient client, const client::PastClient::Options& options)
+      : client_(std::move(client)),
+        size_bytes_(client_.past().size_bytes()),
+        admin_(options.socket),
+        volume_(options.volume) {}
 
   client::PastClient client_;
   std::uint64_t size_bytes_;  // when it was opened
+  client::AdminClient admin_;
+  std::string volume_;
 };
 
 }  // namespace mariner::ifsck

@@ -4,9 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <ostream>
 
-#include "server/admin/json.h"
 #include "server/client/completion.h"
 #include "server/client/verbs.h"
 
@@ -22,19 +20,6 @@ void add_flags(CLI::App& app, Flags& flags) {
   app.add_option("--socket", flags.socket,
                  "The daemon's admin socket (default: " + flags.socket + ")")
       ->type_name("PATH");
-}
-
-int report(const Context& context, const Error& error) {
-  if (context.flags.json) {
-    context.console.print(admin::to_json(error) + "\n");
-  } else {
-    context.console.err << context.console.red("mariner:") << " " << printable(error.message)
-                        << "\n";
-    if (error.code == ErrorCode::kBusy && context.force_helps) {
-      context.console.err << "Nothing was changed. --force does it all the same.\n";
-    }
-  }
-  return static_cast<int>(exit_code_of(error.code));
 }
 
 // CLI11 takes the words from the back.
@@ -93,7 +78,7 @@ int run_command(const std::vector<std::string>& words, Console console, const Zo
   console.quiet = context.flags.quiet;
   console.color = console.color && console.out_is_terminal && !context.flags.no_color;
   const auto result = context.action();
-  return result ? static_cast<int>(*result) : report(context, result.error());
+  return result ? static_cast<int>(*result) : context.report(result.error(), "mariner");
 }
 
 }  // namespace mariner::client

@@ -78,6 +78,19 @@ bool Context::confirmed(const std::string& name) const {
   return false;
 }
 
+int Context::report(const Error& error, std::string_view program) const {
+  if (flags.json) {
+    console.print(admin::to_json(error) + "\n");
+  } else {
+    console.err << console.red(fmt::format("{}:", program)) << " " << printable(error.message)
+                << "\n";
+    if (error.code == ErrorCode::kBusy && force_helps) {
+      console.err << "Nothing was changed. --force does it all the same.\n";
+    }
+  }
+  return static_cast<int>(exit_code_of(error.code));
+}
+
 void Context::note_dry_run() const {
   if (flags.dry_run) console.note("Dry run: nothing was changed.\n");
 }

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 
 #include "proto/admin.pb.h"
 #include "proto/error.h"
@@ -65,6 +66,9 @@ struct Context {
   // Asks for `name` on a terminal; true if it was typed, or with --yes. Without a terminal or with
   // --json it does not ask and says that --yes is missing.
   [[nodiscard]] bool confirmed(const std::string& name) const;
+
+  // Says what went wrong, for people or as JSON; the exit code for it.
+  [[nodiscard]] int report(const Error& error, std::string_view program) const;
 
   // "Dry run: nothing was changed." at the end of a verb that had --dry-run.
   void note_dry_run() const;

@@ -7,6 +7,7 @@ import pathlib
 import random
 import re
 import shlex
+import shutil
 import socket
 import subprocess
 import threading
@@ -83,9 +84,10 @@ class Guest:
 
     memory_mb = 320
 
-    def __init__(self, folder: pathlib.Path, network: Network):
+    def __init__(self, folder: pathlib.Path, network: Network, programs: tuple[pathlib.Path, ...] = ()):
         self.folder = folder
         self._network = network
+        self._programs = programs  # statically linked; they are in its root
         self._process: subprocess.Popen | None = None
         self.pool = random.Random(7).randbytes(POOL_PAGES * PAGE)
 
@@ -93,7 +95,9 @@ class Guest:
         """Builds what the guest is made of, and says to QEMU what to boot on which devices."""
         subprocess.run([str(HERE / "guest" / "build.sh"), str(CACHE)], check=True)
         (self.folder / "pool").write_bytes(self.pool)
-        initrd = self._initrd(CACHE, self.folder, "pool")
+        for program in self._programs:
+            shutil.copy(program, self.folder)
+        initrd = self._initrd(CACHE, self.folder, "pool", *(program.name for program in self._programs))
         return [*card(0), "-kernel", str(CACHE / "vmlinuz"), "-initrd", initrd,
                 "-append", f"{KERNEL_OPTIONS} address={GUEST_ADDRESS}/24"]
 

@@ -15,7 +15,9 @@ class Listing final : public DirectoryVisitor {
  public:
   void found(const Finding& finding) override { findings.push_back(finding); }
   void dot(InodeNumber inode, bool parent) override { dots[parent] = inode; }
-  void entry(InodeNumber inode, std::uint8_t type) override { entries[inode] = type; }
+  void entry(InodeNumber inode, std::uint8_t type, std::string_view /*name*/) override {
+    entries[inode] = type;
+  }
 
   std::vector<Finding> findings;
   std::map<bool, InodeNumber> dots;

@@ -14,7 +14,7 @@ KeptBaseline state(std::uint64_t at) {
   KeptBaseline kept;
   kept.volume_bytes = 1u << 20;
   kept.baseline.at = SequenceNumber{at};
-  kept.baseline.owners[at] = 1;
+  kept.baseline.owners.add(at, 1);
   return kept;
 }
 

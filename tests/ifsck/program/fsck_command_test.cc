@@ -134,6 +134,11 @@ TEST_F(FsckCommandTest, SaysWhatIsWrongWithTheWords) {
   EXPECT_EQ(run({"check", "db1@-1m", "--image", image_}), 2);
   EXPECT_EQ(run({"check", "db1@-1m", "--at", "#3"}), 2);
   EXPECT_EQ(run_at("check", "#1", {"--level", "4"}), 2);
+  EXPECT_EQ(run_at("check", "#1", {"--level", "3"}), 2);
+  EXPECT_EQ(run_at("check", "#1", {"--path", "/a"}), 2);
+  EXPECT_EQ(run_at("check", "#1", {"--level", "3", "--path", "/no/such"}), 1);
+  EXPECT_EQ(run_at("check", "#1", {"--level", "3", "--path", "no/such"}), 2);
+  EXPECT_EQ(run_at("check", "#0", {"--level", "3", "--path", "/a/large"}), 0);
   EXPECT_EQ(run_at("check", "#999999999"), 3);
   EXPECT_EQ(run_at("check", "mark:one"), 2);
   EXPECT_EQ(run_at("check", "tomorrow-ish"), 2);

@@ -31,6 +31,9 @@ CheckedMoment some() {
   report.repairs = {{report.findings[0], Repair::Done::kCountSet},
                     {{.code = Code::kUnattached, .inode = 21}, Repair::Done::kAttached}};
   report.left = {{.code = Code::kRoot}};
+  report.completed = {{CompletedOperation::Kind::kCreated, 22, "new"}};
+  report.completed_as_of = SequenceNumber{15};
+  report.undone_because = "nothing was written afterwards";
   report.blocks_mended = 6;
   report.read = {.blocks_read = 100, .questions = 8};
   return checked;
@@ -60,6 +63,10 @@ TEST_F(FsckReportTest, TellsProgramsEverything) {
   EXPECT_EQ(report.findings(2).code(), "unattached");
   ASSERT_EQ(report.left_size(), 1);
   EXPECT_EQ(report.left(0).code(), "root");
+  ASSERT_EQ(report.completed_size(), 1);
+  EXPECT_EQ(report.completed(0), "inode 22, \"new\", is created");
+  EXPECT_EQ(report.completed_as_of(), 15u);
+  EXPECT_EQ(report.undone_because(), "nothing was written afterwards");
   EXPECT_EQ(report.duration_ns(), 7'000'000u);
 }
 
@@ -70,6 +77,8 @@ TEST_F(FsckReportTest, TellsPeopleEachFindingAndWhatWasDone) {
         "it ends within a transaction", "what changed from #4 on: 77 blocks; 100 read", "7ms",
         "links  inode 20: names: 1 are expected, 2 are said: counted anew", "and 3 more",
         "unattached  inode 21 is in use and has no name: is in lost+found now",
+        "complete as of #15:\ninode 22, \"new\", is created",
+        "What was under way was undone: nothing was written afterwards",
         "Cannot be mended:\nroot  there is no root directory",
         "damaged: 5 findings, 6 blocks mended"}) {
     EXPECT_NE(text.find(each), std::string::npos) << each << "\n" << text;

@@ -1,0 +1,246 @@
+#include "ifsck/path_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <string>
+#include <utility>
+
+#include "ifsck/directory_reader.h"
+#include "ifsck/ext_inode.h"
+#include "ifsck/moment_change.h"
+
+namespace mariner::ifsck {
+namespace {
+
+using Code = Finding::Code;
+
+struct Entry {
+  InodeNumber inode = 0;
+  std::uint8_t type = 0;
+};
+
+class Visitor final : public DirectoryVisitor {
+ public:
+  Visitor(std::string_view wanted, std::vector<Finding>& findings)
+      : wanted_(wanted), findings_(findings) {}
+  void found(const Finding& finding) override { findings_.push_back(finding); }
+  void dot(InodeNumber /*inode*/, bool /*parent*/) override {}
+  void entry(InodeNumber inode, std::uint8_t type, std::string_view name) override {
+    entries.push_back({inode, type});
+    if (name == wanted_) next = entries.back();
+  }
+  std::vector<Entry> entries;
+  Entry next;
+
+ private:
+  const std::string_view wanted_;
+  std::vector<Finding>& findings_;
+};
+
+class Walker {
+ public:
+  explicit Walker(const ExtContext& context) : context_(context) {}
+
+  Result<PathCheck> run(std::string_view path) {
+    if (!path.starts_with('/')) {
+      return Error{ErrorCode::kInvalidArgument,
+                   fmt::format("\"{}\" is no path: it begins with no /", path)};
+    }
+    if (const auto done = enter(EXT2_ROOT_INO, 0); !done) return done.error();
+    std::string_view left = path;
+    for (;;) {
+      left.remove_prefix(std::min(left.find_first_not_of('/'), left.size()));
+      const std::string_view name = left.substr(0, left.find('/'));
+      if (name.empty()) break;
+      left.remove_prefix(name.size());
+      if (const auto done = step(path, name); !done) return done.error();
+    }
+    if (const auto done = finish(); !done) return done.error();
+    return std::move(out_);
+  }
+
+ private:
+  Result<void> enter(InodeNumber number, std::uint8_t type) {
+    CheckedInode checked;
+    auto bytes = read_inode(context_, number);
+    if (!bytes) return bytes.error();
+    if (!bytes->empty()) {
+      auto inode = check_inode(context_, number, *bytes, true);
+      if (!inode) return inode.error();
+      checked = std::move(*inode);
+    }
+    if (number == EXT2_ROOT_INO && !checked.directory)
+      out_.findings.push_back({.code = Code::kRoot});
+    if (type != 0 && checked.kind != 0 && checked.kind != type) {
+      out_.findings.push_back({.code = Code::kEntryType,
+                               .inode = out_.steps.back().number,
+                               .expected = checked.kind,
+                               .found = type});
+    }
+    std::ranges::copy(checked.findings, std::back_inserter(out_.findings));
+    check_places(number, checked);
+    if (checked.attributes != 0) {
+      const auto attributes = check_attributes(context_, number, checked.attributes);
+      if (!attributes) return attributes.error();
+      if (!attributes->good) {
+        out_.findings.push_back(
+            {.code = Code::kAttributes, .inode = number, .block = checked.attributes});
+      }
+    }
+    out_.steps.push_back({number, std::move(checked)});
+    return {};
+  }
+
+  void check_places(InodeNumber number, const CheckedInode& inode) {
+    std::uint64_t claimed = 0;
+    FsBlock first_claimed = 0;
+    const auto look_at = [&](FsBlock first, std::uint64_t count) {
+      context_.layout.for_each_structure(first, first + count, [&](FsBlock begin, FsBlock end) {
+        if (claimed == 0) first_claimed = begin;
+        claimed += end - begin;
+      });
+    };
+    for (const BlockMap::Run& run : inode.map.runs) look_at(run.physical, run.count);
+    for (const BlockMap::Node& node : inode.map.nodes) look_at(node.block, 1);
+    if (claimed == 0) return;
+    out_.findings.push_back({.code = Code::kClaimsStructure,
+                             .inode = number,
+                             .block = first_claimed,
+                             .found = claimed});
+  }
+
+  Result<Visitor> look(std::string_view wanted) {
+    Visitor visitor(wanted, out_.findings);
+    const PathCheck::Step& last = out_.steps.back();
+    const auto done = read_directory(
+        context_,
+        {.number = last.number,
+         .map = &last.inode.map,
+         .inlined = last.inode.inlined,
+         .indexed = last.inode.indexed},
+        [](std::uint64_t, FsBlock) { return true; }, visitor);
+    if (!done) return done.error();
+    return visitor;
+  }
+
+  // An inode that cannot be, or is not in use.
+  Result<std::uint8_t> kind_of(InodeNumber number) const {
+    if (number == 0 || number > context_.layout.inodes() || context_.is_reserved(number)) {
+      return std::uint8_t{0};
+    }
+    const auto bytes = read_inode(context_, number);
+    if (!bytes) return bytes.error();
+    if (bytes->empty()) return std::uint8_t{0};
+    const ExtInode inode(*bytes);
+    if (inode.links() == 0) return std::uint8_t{0};
+    return inode.type() != 0 ? inode.type() : CheckedInode::kStrange;
+  }
+
+  Result<void> step(std::string_view path, std::string_view name) {
+    const Error none{ErrorCode::kNotFound,
+                     fmt::format("\"{}\": there is no \"{}\" at that moment", path, name)};
+    if (!out_.steps.back().inode.directory) return none;
+    const auto visitor = look(name);
+    if (!visitor) return visitor.error();
+    if (visitor->next.inode == 0) return none;
+    const auto kind = kind_of(visitor->next.inode);
+    if (!kind) return kind.error();
+    if (*kind == 0) {
+      out_.findings.push_back({.code = Code::kEntryInode,
+                               .inode = out_.steps.back().number,
+                               .found = visitor->next.inode});
+      return none;
+    }
+    const bool typed = ext2fs_has_feature_filetype(context_.fs->super) != 0;
+    return enter(visitor->next.inode, typed ? visitor->next.type : std::uint8_t{0});
+  }
+
+  // A folder at the end.
+  Result<void> finish() {
+    if (!out_.steps.back().inode.directory) return {};
+    const InodeNumber number = out_.steps.back().number;
+    const auto visitor = look({});
+    if (!visitor) return visitor.error();
+    std::vector<Lbn> wanted;
+    for (const Entry& each : visitor->entries) {
+      if (each.inode == 0 || each.inode > context_.layout.inodes()) continue;
+      wanted.push_back(context_.layout.inode_place(each.inode).covering_blocks().first);
+    }
+    if (const auto done = context_.volume.view().prefetch(wanted); !done) return done;
+    const bool typed = ext2fs_has_feature_filetype(context_.fs->super) != 0;
+    for (const Entry& each : visitor->entries) {
+      const auto kind = kind_of(each.inode);
+      if (!kind) return kind.error();
+      if (*kind == 0) {
+        out_.findings.push_back({.code = Code::kEntryInode, .inode = number, .found = each.inode});
+      } else if (typed && *kind != each.type) {
+        out_.findings.push_back(
+            {.code = Code::kEntryType, .inode = number, .expected = *kind, .found = each.type});
+      }
+    }
+    return {};
+  }
+
+  const ExtContext& context_;
+  PathCheck out_;
+};
+
+bool have_common(const CheckedInode& one, const CheckedInode& other) {
+  std::vector<std::pair<FsBlock, FsBlock>> stretches;
+  const auto collect = [&](const CheckedInode& inode) {
+    for (const BlockMap::Run& run : inode.map.runs) {
+      stretches.emplace_back(run.physical, run.physical + run.count);
+    }
+    for (const BlockMap::Node& node : inode.map.nodes) {
+      stretches.emplace_back(node.block, node.block + 1);
+    }
+    std::ranges::sort(stretches);
+  };
+  collect(one);
+  const auto mine = std::exchange(stretches, {});
+  collect(other);
+  auto at = mine.begin();
+  for (const auto& [begin, end] : stretches) {
+    while (at != mine.end() && at->second <= begin) ++at;
+    if (at != mine.end() && at->first < end) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+Result<PathCheck> PathCheck::run(const ExtContext& context, std::string_view path) {
+  return Walker(context).run(path);
+}
+
+bool PathCheck::in_scope(const Finding& finding) const {
+  switch (finding.code) {
+    case Code::kRoot: return true;
+    case Code::kInodeChecksum:
+    case Code::kInodeMode:
+    case Code::kInodeFields:
+    case Code::kInodeDeleted:
+    case Code::kInodeIndex:
+    case Code::kInodeMap:
+    case Code::kInodeSize:
+    case Code::kInodeBlocks:
+    case Code::kAttributes:
+    case Code::kClaimsStructure:
+    case Code::kClaimedTwice:
+    case Code::kDirectoryBlock:
+    case Code::kDirectoryHole:
+    case Code::kDots:
+    case Code::kEntryName:
+      return std::ranges::find(steps, finding.inode, &Step::number) != steps.end();
+    default: return false;
+  }
+}
+
+bool PathCheck::overlaps(const CheckedInode& other) const {
+  return std::ranges::any_of(steps,
+                             [&](const Step& each) { return have_common(each.inode, other); });
+}
+
+}  // namespace mariner::ifsck

@@ -1,0 +1,129 @@
+"""Histories of a real kernel: what iFSCK makes of any moment is a file system, with what its host was promised."""
+
+import dataclasses
+import pathlib
+import subprocess
+import threading
+import time
+
+import pytest
+
+import guest as linux
+import mariner
+
+pytestmark = pytest.mark.slow
+
+WORKLOAD = mariner.BUILD / "tests" / "e2e" / "history-workload"
+CAPTURE = mariner.BUILD / "ifsck" / "program" / "ifsck-capture"
+MOMENTS = mariner.BUILD / "tests" / "ifsck" / "mariner_ifsck_moments"
+
+# The options of mke2fs and of mount: all else is as the guest has it by itself.
+FILE_SYSTEMS = {
+    "ext2": ("-t ext2", "-t ext2"),
+    "ext3": ("-t ext3", "-t ext3 -o data=ordered"),
+    "ext4": ("-t ext4", "-t ext4"),
+    "ext4-nojournal": ("-t ext4 -O ^has_journal", "-t ext4"),
+}
+# What the workload does in a short run and in a long one, behind its folder, seed and seconds.
+WORKLOADS = {
+    "postmark": ("postmark", "150 60 300", "1000 1000 1000"),
+    "tree": ("tree", "800", "6000"),
+    "sqlite-delete": ("sqlite", "delete", "delete"),
+    "sqlite-wal": ("sqlite", "wal", "wal"),
+}
+SHORT = [("ext4", "tree"), ("ext2", "postmark")]
+
+
+class Promises:
+    """Writes down what the guest was promised, by the host's clock (tests/ifsck/file_promises.h): of what is durable when it was
+    told so, of what is to change before it answers that it may."""
+
+    def __init__(self, guest: linux.Guest, file: pathlib.Path, command: str, timeout_s: float):
+        self.count = 0
+        self.error = ""
+        self._guest = guest
+        self._file = file
+        self._timeout_s = timeout_s
+        # A grandchild: its end must not interrupt the shell that reads our lines.
+        guest.run(f"({command} &)")
+        self._thread = threading.Thread(target=self._listen)
+        self._thread.start()
+
+    def _listen(self):
+        with open(self._file, "w", encoding="utf8") as file:
+            try:
+                while (line := self._guest.writer_line.receive(self._timeout_s)) != "END":
+                    now = time.time_ns()
+                    kind, _, rest = line.partition(" ")
+                    if kind not in ("SYNCED", "CHANGE", "COMMIT"):
+                        self.error = line
+                        return
+                    file.write(f"{kind} {now} {rest}\n")
+                    self.count += kind != "CHANGE"
+                    if kind == "CHANGE":
+                        self._guest.writer_line.send("")
+            except mariner.Failed as error:
+                self.error = str(error)
+
+    def wait(self) -> int:
+        self._thread.join()
+        if self.error:
+            raise mariner.Failed(f"the guest's workload: {self.error}")
+        return self.count
+
+
+@dataclasses.dataclass
+class Machine:
+    daemon: mariner.Daemon
+    guest: linux.Guest
+
+
+@pytest.fixture(scope="module")
+def machine(module_folder):
+    if not WORKLOAD.exists():
+        pytest.skip("the workload is not built with sanitizers")
+    with linux.Network() as network, \
+            mariner.Daemon(module_folder, address=linux.HOST_ADDRESS, prefix=network.prefix, log={"max_size": "4G"}) as daemon, \
+            linux.Guest(module_folder, network, (WORKLOAD,)) as guest:
+        daemon.start()
+        yield Machine(daemon, guest.start())
+
+
+def cases():
+    for system in FILE_SYSTEMS:
+        for workload in WORKLOADS:
+            marks = [] if (system, workload) in SHORT else [pytest.mark.long]
+            yield pytest.param(system, workload, marks=marks, id=f"{system}-{workload}")
+
+
+@pytest.mark.parametrize("system,workload", cases())
+def test_any_moment_becomes_a_file_system(machine, folder, seed, long_run, system, workload):
+    name = f"{system}-{workload}"
+    make, mount = FILE_SYSTEMS[system]
+    verb, short, long = WORKLOADS[workload]
+    iqn = machine.daemon.create(name, "256M" if workload != "tree" or not long_run else "384M")["iqn"]
+    disk = machine.guest.login(iqn, machine.daemon.portal())
+    # More states in less time: the kernel writes back what is 3 s old, each second, and not 30 and 5.
+    machine.guest.run("echo 100 > /proc/sys/vm/dirty_writeback_centisecs; echo 300 > /proc/sys/vm/dirty_expire_centisecs")
+    machine.guest.run(f"/sbin/mke2fs -q -F {make} {disk} && sync")
+    made_ns = time.time_ns()
+    machine.guest.run(f"mount {mount} {disk} /mnt")
+    seconds = 75 if long_run else 12
+    promises = Promises(machine.guest, folder / "promises",
+                        f"/history-workload {verb} /mnt {seed} {seconds} {long if long_run else short}", seconds + 300)
+    count = promises.wait()
+    machine.guest.run("umount /mnt", timeout_s=300)
+    machine.guest.run(f"logout {iqn}")
+    assert machine.guest.complaints() == ""
+    assert count > 10
+
+    image, trace = folder / "image", folder / "trace"
+    captured = subprocess.run([CAPTURE, "--socket", machine.daemon.socket, name, "--image", image, "--trace", trace],
+                              capture_output=True, text=True, check=False)
+    assert captured.returncode == 0, captured.stderr
+    print(f"{name}: {captured.stdout.strip()}; {count} promises")
+    machine.daemon.ask("volume", "delete", name)
+    checked = subprocess.run([MOMENTS, image, trace, "--promises", folder / "promises", "--after", str(made_ns), "--seed",
+                              str(seed), "--moments", "300" if long_run else "12"], capture_output=True, text=True, check=False)
+    print(checked.stdout)
+    assert checked.returncode == 0, checked.stdout + checked.stderr

@@ -1,0 +1,92 @@
+#include "ifsck/file_reads.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+namespace mariner::ifsck {
+namespace {
+
+class FileReadsTest : public testing::Test {
+ protected:
+  static constexpr std::size_t kPiece = 512;
+  static constexpr std::size_t kPieces = 3 * kReadersMax;
+
+  FileReadsTest() {
+    std::string name = testing::TempDir() + "/reads-XXXXXX";
+    fd_ = ::mkstemp(name.data());
+    path_ = name;
+    std::vector<std::byte> all;
+    for (std::size_t i = 0; i < kPieces; ++i) all.resize(all.size() + kPiece, std::byte(i + 1));
+    EXPECT_EQ(::pwrite(fd_, all.data(), all.size(), 0), static_cast<ssize_t>(all.size()));
+  }
+  ~FileReadsTest() override {
+    ::close(fd_);
+    ::unlink(path_.c_str());
+  }
+
+  // Backwards, so that none follows the one before.
+  std::vector<FileRead> all_of_them() {
+    std::vector<FileRead> reads;
+    for (std::size_t i = kPieces; i-- > 0;) {
+      reads.push_back({fd_, i * kPiece, std::span(bytes_).subspan(i * kPiece, kPiece), &path_});
+    }
+    return reads;
+  }
+  void expect_all() const {
+    for (std::size_t i = 0; i < bytes_.size(); ++i) {
+      ASSERT_EQ(bytes_[i], std::byte(i / kPiece + 1)) << i;
+    }
+  }
+
+  int fd_ = -1;
+  std::string path_;
+  std::vector<std::byte> bytes_ = std::vector<std::byte>(kPieces * kPiece);
+};
+
+TEST_F(FileReadsTest, WhatIsInThePageCacheIsRead) {
+  auto reads = all_of_them();
+  ASSERT_TRUE(read_files(reads));
+  expect_all();
+}
+
+TEST_F(FileReadsTest, WhatIsNotInThePageCacheIsReadByMany) {
+  ASSERT_EQ(::fsync(fd_), 0);
+  ASSERT_EQ(::posix_fadvise(fd_, 0, 0, POSIX_FADV_DONTNEED), 0);
+  auto reads = all_of_them();
+  ASSERT_TRUE(read_files(reads));
+  expect_all();
+}
+
+TEST_F(FileReadsTest, ZerosFollowTheFilesEnd) {
+  std::vector<std::byte> to(3 * kPiece, std::byte{0xee});
+  std::vector<FileRead> reads{
+      {fd_, (kPieces - 1) * kPiece, std::span(to).first(2 * kPiece), &path_},
+      {fd_, 10 * kPieces * kPiece, std::span(to).last(kPiece), &path_}};
+  ASSERT_TRUE(read_files(reads));
+  for (std::size_t i = 0; i < to.size(); ++i) {
+    ASSERT_EQ(to[i], i < kPiece ? std::byte(kPieces) : std::byte{}) << i;
+  }
+}
+
+TEST_F(FileReadsTest, NothingIsReadOfNothing) { EXPECT_TRUE(read_files({})); }
+
+TEST_F(FileReadsTest, AnErrorNamesTheFile) {
+  auto reads = all_of_them();
+  const std::string other = "another file";
+  for (FileRead& each : reads) {
+    each.fd = -1;
+    each.path = &other;
+  }
+  const auto read = read_files(reads);
+  ASSERT_FALSE(read);
+  EXPECT_EQ(read.error().code, ErrorCode::kIo);
+  EXPECT_NE(read.error().message.find(other), std::string::npos) << read.error().message;
+}
+
+}  // namespace
+}  // namespace mariner::ifsck

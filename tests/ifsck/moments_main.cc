@@ -1,0 +1,254 @@
+// Checks and mends random moments of a captured history (ifsck-capture), and looks at each as
+// e2fsck, libext2fs and the host that wrote it would.
+//
+//   mariner_ifsck_moments IMAGE TRACE [--moments N] [--seed N] [--promises FILE] [--after TIME_NS]
+//                         [--at SEQUENCE]... [--keep FOLDER]
+//
+// Exit code 1: something is wrong, and it says what.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "ifsck/moment_check.h"
+#include "ifsck/write_trace.h"
+#include "tests/ifsck/file_promises.h"
+#include "tests/ifsck/moment_image.h"
+#include "tests/logging/temporary_directory.h"
+
+namespace mariner::ifsck {
+namespace {
+
+struct Arguments {
+  std::string image;
+  std::string trace;
+  std::string promises;
+  std::string keep;  // the moments' images go there
+  std::size_t moments = 300;
+  std::uint64_t seed = 1;
+  std::uint64_t after_ns = 0;
+  std::vector<std::uint64_t> at;
+};
+
+struct Sums {
+  std::size_t moments = 0;
+  std::size_t verdicts[3] = {};
+  std::size_t replayed = 0;
+  std::size_t full = 0;
+  std::size_t complained = 0;  // e2fsck
+  std::size_t disagree = 0;    // level 2
+  std::uint64_t files = 0;
+  std::uint64_t unreadable = 0;
+  FilePromises::Kept kept;
+  std::uint64_t lost_anyway = 0;  // e2fsck -fy on the moment as it was loses them, too
+  std::vector<std::uint64_t> mended;
+  std::vector<double> ms;
+  std::size_t failed = 0;
+};
+
+std::string first_lines(const std::string& text, std::size_t count) {
+  std::size_t end = 0;
+  while (count-- > 0 && end != std::string::npos) end = text.find('\n', end == 0 ? 0 : end + 1);
+  return text.substr(0, end);
+}
+
+class Moments {
+ public:
+  Moments(TracePast& past, const Arguments& arguments)
+      : past_(past),
+        arguments_(arguments),
+        image_(past, (arguments.keep.empty() ? folder_.file("image") : arguments.keep + "/raw")) {
+    if (!arguments.promises.empty()) promises_.emplace(arguments.promises);
+  }
+
+  bool run() {
+    for (const SequenceNumber at : chosen()) look_at(at);
+    print();
+    return sums_.failed == 0;
+  }
+
+ private:
+  std::vector<SequenceNumber> chosen() {
+    std::vector<SequenceNumber> all;
+    for (const std::uint64_t each : arguments_.at) all.push_back({each});
+    if (!all.empty()) return all;
+    const std::uint64_t newest = past_.reach().value().newest.value;
+    const std::uint64_t oldest = past_.moment_of({arguments_.after_ns}).value().value;
+    std::mt19937_64 random(arguments_.seed);
+    while (all.size() < arguments_.moments) {
+      all.push_back({oldest + random() % (newest - oldest + 1)});
+    }
+    return all;
+  }
+
+  void look_at(SequenceNumber at) {
+    ++sums_.moments;
+    Overlay overlay;
+    const auto begun = std::chrono::steady_clock::now();
+    const auto report = check_moment(past_, at, states_, overlay, {});
+    const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - begun;
+    if (!report) {
+      fail(at, "cannot be checked: " + report.error().message);
+      return;
+    }
+    count(*report);
+    sums_.ms.push_back(took.count());
+    std::string wrong;
+    if (report->verdict == Verdict::kDamaged) wrong += "it is damaged after mending\n";
+    wrong += look_by_level_2(at, *report);
+    image_.go_to(at);
+    image_.with(overlay, [&] { wrong += look_at_image(*report); });
+    if (!wrong.empty()) fail(at, wrong + describe_report(*report));
+  }
+
+  void count(const MomentReport& report) {
+    ++sums_.verdicts[static_cast<std::size_t>(report.verdict)];
+    sums_.replayed += report.replay.needed ? 1 : 0;
+    sums_.full += report.full ? 1 : 0;
+    sums_.mended.push_back(report.blocks_mended);
+  }
+
+  std::string look_by_level_2(SequenceNumber at, const MomentReport& first) {
+    Overlay overlay;
+    const auto second = check_moment(past_, at, states_, overlay, {.level = 2});
+    if (!second) return "level 2: " + second.error().message + "\n";
+    const bool sound = std::ranges::all_of(
+        first.findings, [](const Finding& each) { return is_derived(each.code); });
+    const bool clean = second->findings_all == 0 && second->left.empty();
+    if (sound == clean && second->verdict != Verdict::kDamaged) return {};
+    ++sums_.disagree;
+    return fmt::format("level 2 says {} with {} findings, and level 1 has {}\n",
+                       verdict_name(second->verdict), second->findings_all,
+                       sound ? "none of these" : "some of these");
+  }
+
+  std::string look_at_image(const MomentReport& report) {
+    std::string wrong;
+    const Said said = run_e2fsck("-fn", image_.path());
+    if (said.code != 0) {
+      ++sums_.complained;
+      wrong +=
+          fmt::format("e2fsck -fn exits with {}:\n{}\n", said.code, first_lines(said.text, 40));
+    }
+    if (!arguments_.keep.empty()) copy_image("mended." + std::to_string(report.at.value));
+    ImageFiles files(image_.path());
+    files.read_all();
+    sums_.files += files.files;
+    sums_.unreadable += files.unreadable;
+    wrong += files.complaints;
+    if (promises_) wrong += look_at_promises(files, report);
+    return wrong;
+  }
+
+  std::string look_at_promises(ImageFiles& files, const MomentReport& report) {
+    const FilePromises::Kept kept = promises_->look(files, report.time);
+    sums_.kept.checked += kept.checked;
+    sums_.kept.whole += kept.whole;
+    sums_.kept.renamed += kept.renamed;
+    sums_.kept.databases += kept.databases;
+    if (kept.lost == 0) return {};
+    const FilePromises::Kept anyway = by_e2fsck(report);
+    std::uint64_t both = 0;
+    for (const std::string& path : kept.broken) both += anyway.broken.contains(path) ? 1 : 0;
+    sums_.lost_anyway += both;
+    sums_.kept.lost += kept.lost - both;
+    if (both == kept.lost) return {};
+    return "promised: " + kept.complaints + "e2fsck -fy: " + anyway.complaints + "\n";
+  }
+
+  // What it makes of the moment as it was.
+  FilePromises::Kept by_e2fsck(const MomentReport& report) {
+    MomentImage raw(past_, folder_.file("raw"));
+    raw.go_to(report.at);
+    (void)run_e2fsck("-fy", raw.path());
+    ImageFiles files(raw.path());
+    files.read_all();
+    return promises_->look(files, report.time);
+  }
+
+  void copy_image(const std::string& name) {
+    const std::string command =
+        "cp --sparse=always '" + image_.path() + "' '" + arguments_.keep + "/" + name + "'";
+    CHECK(std::system(command.c_str()) == 0);
+  }
+
+  static std::string describe_report(const MomentReport& report) {
+    std::string text = fmt::format(
+        "{} at level 1, {}, {} changed blocks since {}, {} findings, {} repairs, {} left{}{}\n",
+        verdict_name(report.verdict), report.full ? "in full" : "by change", report.changed_blocks,
+        report.since.value, report.findings_all, report.repairs.size(), report.left.size(),
+        report.journal_damage.empty() ? "" : ", the journal: ", report.journal_damage);
+    for (std::size_t i = 0; i < std::min<std::size_t>(30, report.findings.size()); ++i) {
+      text += "  found: " + describe(report.findings[i]) + "\n";
+    }
+    for (std::size_t i = 0; i < std::min<std::size_t>(30, report.left.size()); ++i) {
+      text += "  left: " + describe(report.left[i]) + "\n";
+    }
+    return text;
+  }
+
+  void fail(SequenceNumber at, const std::string& what) {
+    if (++sums_.failed > 5) return;
+    fmt::print("moment {}: {}\n", at.value, what);
+  }
+
+  void print() {
+    if (sums_.mended.empty()) return;
+    std::ranges::sort(sums_.ms);
+    std::uint64_t all_mended = 0;
+    for (const std::uint64_t each : sums_.mended) all_mended += each;
+    std::uint64_t of_repairable = sums_.verdicts[1] + sums_.verdicts[2];
+    fmt::print(
+        "moments {} clean {} repairable {} damaged {} replayed {} full {} | e2fsck complains {} "
+        "unreadable {} of {} files, level 2 disagrees {} | promised {} (databases {}) whole {} "
+        "lost+found {} lost {} lost-anyway {} | mended mean {:.1f} of-repairable {:.1f} max {} | "
+        "ms "
+        "median {:.1f} max {:.1f} | failed {}\n",
+        sums_.moments, sums_.verdicts[0], sums_.verdicts[1], sums_.verdicts[2], sums_.replayed,
+        sums_.full, sums_.complained, sums_.unreadable, sums_.files, sums_.disagree,
+        sums_.kept.checked, sums_.kept.databases, sums_.kept.whole, sums_.kept.renamed,
+        sums_.kept.lost, sums_.lost_anyway,
+        static_cast<double>(all_mended) / static_cast<double>(sums_.mended.size()),
+        of_repairable == 0 ? 0.0
+                           : static_cast<double>(all_mended) / static_cast<double>(of_repairable),
+        *std::ranges::max_element(sums_.mended), sums_.ms[sums_.ms.size() / 2], sums_.ms.back(),
+        sums_.failed);
+  }
+
+  TracePast& past_;
+  const Arguments& arguments_;
+  const logging::test::TemporaryDirectory folder_;
+  MomentImage image_;
+  std::optional<FilePromises> promises_;
+  KnownStates states_;
+  Sums sums_;
+};
+
+}  // namespace
+}  // namespace mariner::ifsck
+
+int main(int count, char** words) {
+  mariner::ifsck::Arguments arguments;
+  CLI::App app("Checks and mends random moments of a captured history, and what they become.");
+  app.add_option("image", arguments.image)->required();
+  app.add_option("trace", arguments.trace)->required();
+  app.add_option("--moments", arguments.moments)->capture_default_str();
+  app.add_option("--seed", arguments.seed)->capture_default_str();
+  app.add_option("--promises", arguments.promises, "What the host was told is durable");
+  app.add_option("--after", arguments.after_ns, "No moment before this time, in nanoseconds");
+  app.add_option("--at", arguments.at, "These moments");
+  app.add_option("--keep", arguments.keep, "A folder for the images of moments");
+  CLI11_PARSE(app, count, words);
+  auto past = mariner::ifsck::TracePast::open(arguments.image, arguments.trace);
+  if (!past) {
+    fmt::print(stderr, "{}\n", past.error().message);
+    return 2;
+  }
+  return mariner::ifsck::Moments(*past, arguments).run() ? 0 : 1;
+}
