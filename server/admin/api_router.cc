@@ -313,6 +313,25 @@ void post_past_blocks(Call& call) {
       });
 }
 
+void post_repairs(Call& call) {
+  auto request = read<api::RepairsRequest>(call);
+  if (!request) return;
+  request->set_volume(call.names[0]);
+  call.control.repairs().open(*request, answer<api::Repairs>(std::move(call.reply)));
+}
+
+void post_repairs_blocks(Call& call) {
+  if (!has_bytes_only(call)) return;
+  const auto blocks = parse_repairs(call.request.body);
+  if (!blocks) return fail(call.reply, blocks.error());
+  call.control.repairs().add(call.names[0], *blocks, answer<api::Repairs>(std::move(call.reply)));
+}
+
+void delete_repairs(Call& call) {
+  if (!has_bytes_only(call)) return;
+  call.control.repairs().drop(call.names[0], answer<api::Repairs>(std::move(call.reply)));
+}
+
 void get_cluster(Call& call) {
   call.control.cluster_status(answer<api::ClusterStatus>(std::move(call.reply)));
 }
@@ -352,6 +371,9 @@ constexpr std::array kRoutes{
     Route{HttpMethod::kPost, "/v1/nodes/*/invitation", post_invitation},
     Route{HttpMethod::kPost, "/v1/volumes/*/promotion", post_promotion},
     Route{HttpMethod::kGet, "/v1/cluster", get_cluster},
+    Route{HttpMethod::kPost, "/v1/volumes/*/repairs", post_repairs},
+    Route{HttpMethod::kPost, "/v1/repairs/*/blocks", post_repairs_blocks},
+    Route{HttpMethod::kDelete, "/v1/repairs/*", delete_repairs},
     Route{HttpMethod::kPost, "/v1/volumes/*/past", post_past},
     Route{HttpMethod::kGet, "/v1/past/*", get_past},
     Route{HttpMethod::kDelete, "/v1/past/*", delete_past},

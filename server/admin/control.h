@@ -9,6 +9,7 @@
 #include "proto/error.h"
 #include "proto/unique_function.h"
 #include "server/admin/past_source.h"
+#include "server/admin/repair_sink.h"
 
 namespace mariner::admin {
 
@@ -55,6 +56,7 @@ class Control {
   virtual void cluster_status(Answer<api::ClusterStatus> done) = 0;
   virtual void doctor(Answer<api::DoctorAnswer> done) = 0;
   [[nodiscard]] virtual PastSource& past() = 0;
+  [[nodiscard]] virtual RepairSink& repairs() = 0;
 };
 
 }  // namespace mariner::admin

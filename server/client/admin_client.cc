@@ -147,6 +147,22 @@ Result<api::View> AdminClient::view_unexpose(const api::UnexposeRequest& request
                                                   request);
 }
 
+Result<api::Repairs> AdminClient::repairs_open(const api::RepairsRequest& request) {
+  return Api{socket_, timeout_}.post<api::Repairs>(volume_path(request.volume()) + "/repairs",
+                                                   request);
+}
+
+Result<api::Repairs> AdminClient::repairs_add(const std::string& id, const std::string& records) {
+  return Api{socket_, timeout_}.send<api::Repairs>(
+      {"POST", "/v1/repairs/" + percent_encoded(id) + "/blocks", records,
+       "application/octet-stream"});
+}
+
+Result<api::Repairs> AdminClient::repairs_drop(const std::string& id) {
+  return Api{socket_, timeout_}.send<api::Repairs>(
+      {"DELETE", "/v1/repairs/" + percent_encoded(id), ""});
+}
+
 Result<api::RollbackAnswer> AdminClient::rollback(const api::RollbackRequest& request) {
   return Api{socket_, timeout_}.post<api::RollbackAnswer>(
       volume_path(request.volume()) + "/rollback", request);

@@ -42,6 +42,11 @@ class AdminClient {
   [[nodiscard]] Result<api::View> view_expose(const api::ExposeRequest& request);
   [[nodiscard]] Result<api::ViewList> view_list();
   [[nodiscard]] Result<api::View> view_unexpose(const api::UnexposeRequest& request);
+  // Blocks that make a moment a sound file system, in parts (server/admin/repair_wire.h), for a
+  // request to expose it or to roll back to it.
+  [[nodiscard]] Result<api::Repairs> repairs_open(const api::RepairsRequest& request);
+  [[nodiscard]] Result<api::Repairs> repairs_add(const std::string& id, const std::string& records);
+  [[nodiscard]] Result<api::Repairs> repairs_drop(const std::string& id);
   [[nodiscard]] Result<api::RollbackAnswer> rollback(const api::RollbackRequest& request);
   [[nodiscard]] Result<api::Access> access_show(const api::AccessRequest& request);
   [[nodiscard]] Result<api::Access> acl_add(const api::AclRequest& request);

@@ -1,6 +1,9 @@
 // mariner rollback VOLUME@TIME | rollback undo VOLUME
 #include <fmt/format.h>
 
+#include <optional>
+
+#include "server/client/consistent.h"
 #include "server/client/quantity.h"
 #include "server/client/session_text.h"
 #include "server/client/verbs.h"
@@ -11,6 +14,7 @@ namespace {
 struct RollbackOptions {
   std::string target;
   bool force = false;
+  bool consistent = false;
 };
 
 void describe(const Context& context, const api::RollbackAnswer& plan, bool undo) {
@@ -27,14 +31,24 @@ void describe(const Context& context, const api::RollbackAnswer& plan, bool undo
 
 // The plan is shown before it is carried out; what is carried out is the plan: its sequence number
 // and not a time that might by now mean something else.
-Result<ExitCode> run(Context& context, api::RollbackRequest request) {
+Result<ExitCode> run(Context& context, api::RollbackRequest request, bool consistent) {
   context.force_helps = !request.force();
   auto client = context.client();
   request.set_dry_run(true);
-  const auto plan = client.rollback(request);
+  auto plan = client.rollback(request);
   if (!plan) return plan.error();
+  std::optional<ConsistentMoment> mended;
+  if (consistent) {
+    auto found = ConsistentMoment::find(
+        context, {.volume = request.volume(), .sequence = plan->target().sequence()});
+    if (!found) return found.error();
+    mended.emplace(*std::move(found));
+    plan->set_repaired_blocks(mended->blocks());
+  }
   if (context.flags.dry_run && context.print_json(*plan)) return ExitCode::kDone;
   if (!context.flags.json) describe(context, *plan, request.undo());
+  if (mended && !context.flags.json)
+    context.console.note(fmt::format("Repaired:   {}\n", mended->text()));
   if (context.flags.dry_run) {
     context.note_dry_run();
     return ExitCode::kDone;
@@ -42,6 +56,11 @@ Result<ExitCode> run(Context& context, api::RollbackRequest request) {
   if (!context.confirmed(request.volume())) return ExitCode::kNotConfirmed;
   request.set_dry_run(false);
   if (!request.undo()) request.mutable_at()->set_sequence(plan->target().sequence());
+  if (mended) {
+    const auto id = mended->hand_over(client);
+    if (!id) return id.error();
+    request.set_repairs(*id);
+  }
   const auto done = client.rollback(request);
   if (!done) return done.error();
   if (context.print_json(*done)) return ExitCode::kDone;
@@ -68,7 +87,7 @@ Result<ExitCode> rollback(Context& context, const RollbackOptions& options) {
   request.set_volume(target->object);
   *request.mutable_at() = target->at;
   request.set_force(options.force);
-  return run(context, request);
+  return run(context, request, options.consistent);
 }
 
 Result<ExitCode> undo(Context& context, const RollbackOptions& options) {
@@ -76,7 +95,7 @@ Result<ExitCode> undo(Context& context, const RollbackOptions& options) {
   request.set_volume(options.target);
   request.set_undo(true);
   request.set_force(options.force);
-  return run(context, request);
+  return run(context, request, false);
 }
 
 void add_force(CLI::App& verb, bool& force) {
@@ -92,12 +111,18 @@ void add_rollback_verbs(CLI::App& app, Context& context) {
   noun.add_option("VOLUME@TIME", options->target, "The volume and the moment")
       ->type_name("VOLUME@TIME");
   add_force(noun, options->force);
+  noun.add_flag("--consistent", options->consistent,
+                "Mend the file system of that moment, before any host sees it");
   auto undone = std::make_shared<RollbackOptions>();
   auto* verb = noun.add_subcommand("undo", "Return to the moment before the last rollback");
   verb->add_option("VOLUME", undone->target, "The volume")->required()->type_name("VOLUME");
   add_force(*verb, undone->force);
   noun.callback([&context, verb, options, undone] {
-    context.action = [&context, verb, options, undone] {
+    context.action = [&context, verb, options, undone]() -> Result<ExitCode> {
+      if (verb->parsed() && options->consistent) {
+        return Error{ErrorCode::kInvalidArgument,
+                     "--consistent is for a rollback to a moment; undo returns to what was before"};
+      }
       return verb->parsed() ? undo(context, *undone) : rollback(context, *options);
     };
   });

@@ -1,6 +1,9 @@
 // mariner view expose | list | unexpose
 #include <fmt/format.h>
 
+#include <optional>
+
+#include "server/client/consistent.h"
 #include "server/client/quantity.h"
 #include "server/client/session_text.h"
 #include "server/client/table.h"
@@ -14,6 +17,7 @@ struct ExposeOptions {
   std::string name;
   std::string ttl;
   bool writable = false;
+  bool consistent = false;
 };
 
 struct UnexposeOptions {
@@ -47,6 +51,24 @@ std::string host_advice(const api::View& view) {
                       : "needs --writable, because it writes a new signature");
 }
 
+// From here on `request` means exactly the moment that was mended, with its repairs.
+Result<ConsistentMoment> make_consistent(const Context& context, api::ExposeRequest& request) {
+  auto client = context.client();
+  api::ExposeRequest question = request;
+  question.set_dry_run(true);
+  const auto planned = client.view_expose(question);
+  if (!planned) return planned.error();
+  const std::uint64_t sequence = planned->at().sequence();
+  auto mended = ConsistentMoment::find(context, {.volume = request.volume(), .sequence = sequence});
+  if (!mended) return mended.error();
+  request.mutable_at()->set_sequence(sequence);
+  if (request.dry_run()) return mended;
+  const auto id = mended->hand_over(client);
+  if (!id) return id.error();
+  request.set_repairs(*id);
+  return mended;
+}
+
 Result<ExitCode> expose(Context& context, const ExposeOptions& options) {
   const auto target = context.target(options.target);
   if (!target) return target.error();
@@ -64,8 +86,15 @@ Result<ExitCode> expose(Context& context, const ExposeOptions& options) {
     request.set_ttl_s(
         static_cast<std::uint64_t>(std::chrono::floor<std::chrono::seconds>(*ttl).count()));
   }
-  const auto view = context.client().view_expose(request);
+  std::optional<ConsistentMoment> mended;
+  if (options.consistent) {
+    auto found = make_consistent(context, request);
+    if (!found) return found.error();
+    mended.emplace(*std::move(found));
+  }
+  auto view = context.client().view_expose(request);
   if (!view) return view.error();
+  if (mended) view->set_repaired_blocks(mended->blocks());
   if (context.print_json(*view)) return ExitCode::kDone;
   const auto& console = context.console;
   Facts facts;
@@ -75,6 +104,7 @@ Result<ExitCode> expose(Context& context, const ExposeOptions& options) {
   facts.add("volume", view->volume());
   facts.add("size", format_size(view->size_bytes()));
   facts.add("moment", context.moment(view->at()));
+  if (mended) facts.add("repaired", mended->text());
   facts.add("target", view->iqn());
   facts.add("expires", view->expires_ns() == 0 ? "never" : context.local_time(view->expires_ns()));
   console.print(facts.text(console));
@@ -152,6 +182,8 @@ void add_view_verbs(CLI::App& app, Context& context) {
             ->type_name("VOLUME@TIME");
         verb.add_flag("--writable", options.writable,
                       "Writes go to an overlay that ends with the view");
+        verb.add_flag("--consistent", options.consistent,
+                      "Mend the file system of that moment, in the view");
         verb.add_option("--ttl", options.ttl, "How long it lives, such as 2h")
             ->type_name("DURATION");
         verb.add_option("--name", options.name, "Its name (default: one is made)")

@@ -283,8 +283,11 @@ replication::Replicator* TargetPart::replicator() {
   return term == nullptr ? nullptr : &term->host;
 }
 
-void TargetPart::rollback(index::IndexMoment target, replication::Replicator::WriteDone done) {
-  if (Term* const term = serving()) return term->live.rollback(target, std::move(done));
+void TargetPart::rollback(index::IndexMoment target, std::shared_ptr<volume::RepairSource> repairs,
+                          replication::Replicator::WriteDone done) {
+  if (Term* const term = serving()) {
+    return term->live.rollback(target, std::move(repairs), std::move(done));
+  }
   done(Error{ErrorCode::kUnavailable, "this node does not serve the volume now"});
 }
 

@@ -83,8 +83,9 @@ class TargetPart {
   [[nodiscard]] const replication::CoordinatorHost* coordinator() const;
   // Who stamps the volume's writes; null unless this node serves, with its lease.
   [[nodiscard]] replication::Replicator* replicator();
-  // LiveVolume::rollback(). kUnavailable unless this node serves.
-  void rollback(index::IndexMoment target, replication::Replicator::WriteDone done);
+  // LiveVolume::rollback(); `repairs` may be null. kUnavailable unless this node serves.
+  void rollback(index::IndexMoment target, std::shared_ptr<volume::RepairSource> repairs,
+                replication::Replicator::WriteDone done);
 
   // Whether `next` has everything that it needs to coordinate after this node, as far as is known
   // here: nothing is, while this node does not coordinate.

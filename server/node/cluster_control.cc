@@ -359,6 +359,7 @@ void ClusterControl::volume_import(const api::ImportRequest& /*request*/,
   done(not_yet("importing a volume"));
 }
 admin::PastSource& ClusterControl::past() { return node_.past_->desk(); }
+admin::RepairSink& ClusterControl::repairs() { return node_.past_->repairs(); }
 
 void ClusterControl::history(const api::HistoryRequest& request, admin::Answer<api::History> done) {
   node_.past_->history(request, std::move(done));

@@ -26,6 +26,7 @@ class ClusterControl final : public admin::Control {
   void cluster_status(admin::Answer<api::ClusterStatus> done) override;
   void doctor(admin::Answer<api::DoctorAnswer> done) override;
   [[nodiscard]] admin::PastSource& past() override;
+  [[nodiscard]] admin::RepairSink& repairs() override;
 
   // Promotions that go on at one time.
   static constexpr std::size_t kPromotionsMax = 64;

@@ -274,7 +274,7 @@ void ClusterNode::open_past() {
   // A logger that has not heard of a change of the store for so long has no lease.
   past_ = std::make_unique<ClusterPast>(
       ClusterPast::Parts{loop_, *volumes_, *views_, *moments_, *directory_, log_}, std::move(hosts),
-      2 * config_.cluster.lease);
+      2 * config_.cluster.lease, config_.server.state_dir);
   if (node_log_ == nullptr) return;
   keeper_ = std::make_unique<ClusterKeeper>(*volumes_, *moments_, *lease_);
   log_space_ = std::make_unique<LogSpace>(

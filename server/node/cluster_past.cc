@@ -91,6 +91,13 @@ Result<VerdictDesk::Volume> ClusterPast::find_checked(const std::string& name) c
   return VerdictDesk::Volume{VolumeId{parts_.volumes.find(name)->meta.id()}, *std::move(moments)};
 }
 
+Result<RepairDesk::Volume> ClusterPast::find_repaired(const std::string& name) const {
+  Result<MomentsOf> moments = find_moments(name);
+  if (!moments) return moments.error();
+  const meta::Volume& meta = parts_.volumes.find(name)->meta;
+  return RepairDesk::Volume{VolumeId{meta.id()}, meta.size_bytes(), *std::move(moments)};
+}
+
 void ClusterPast::history(const api::HistoryRequest& request, admin::Answer<api::History> done) {
   const Result<MomentsOf> of = find_moments(request.name());
   if (!of) return done(of.error());
@@ -209,6 +216,11 @@ void ClusterPast::view_expose(const api::ExposeRequest& request, admin::Answer<a
     return done(Error{ErrorCode::kInvalidArgument,
                       "a writable view is not possible in a cluster yet: its writes would have no "
                       "mirror; expose it read-only, and put an overlay on it on the host"});
+  }
+  if (!request.repairs().empty()) {
+    return done(Error{ErrorCode::kInvalidArgument,
+                      "a repaired view is not possible in a cluster yet: its repairs would have no "
+                      "mirror; expose the moment as it is, or roll back to it with its repairs"});
   }
   const Result<MomentsOf> of = find_moments(request.volume());
   if (!of) return done(of.error());
@@ -332,17 +344,21 @@ void ClusterPast::apply_rollback(const api::RollbackRequest& request, RollbackPl
     *plan.answer.add_sessions() = hosts_.to_api(session);
   }
   plan.answer.set_dry_run(request.dry_run());
-  if (request.dry_run()) return done(std::move(plan.answer));
-  if (in_use(sessions, parts_.executor.monotonic_time()) && !request.force()) {
+  const bool used = in_use(sessions, parts_.executor.monotonic_time());
+  if (used && !request.force() && !request.dry_run()) {
     return done(rollback_refused(request.volume(), sessions.size()));
   }
+  const auto repairs = repairs_of(repairs_, request, VolumeId{(*volume)->meta.id()}, plan.answer);
+  if (!repairs) return done(repairs.error());
+  if (request.dry_run()) return done(std::move(plan.answer));
   const Result<MomentsOf> of = find_moments(request.volume());
   if (!of) return done(of.error());
-  (*volume)->target->rollback(plan.target.at,
-                              [this, of = *of, answer = std::move(plan.answer),
+  (*volume)->target->rollback(plan.target.at, *repairs,
+                              [this, of = *of, repairs = *repairs, answer = std::move(plan.answer),
                                done = std::move(done)](Result<replication::Stamp> stamp) mutable {
                                 if (!stamp) return done(stamp.error());
-                                finish_rollback(of, *stamp, std::move(answer), std::move(done));
+                                finish_rollback(of, *stamp, std::move(answer),
+                                                unless_not_mended(repairs, std::move(done)));
                               });
 }
 

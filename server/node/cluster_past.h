@@ -20,6 +20,7 @@
 #include "server/node/log.h"
 #include "server/node/moments.h"
 #include "server/node/past_desk.h"
+#include "server/node/repair_desk.h"
 #include "server/node/rollback_plan.h"
 #include "server/node/verdict_desk.h"
 #include "server/node/verdict_shelf.h"
@@ -45,15 +46,18 @@ class ClusterPast {
     UniqueFunction<std::string(std::uint32_t node)> name_of;
   };
 
-  // `keep`: how long a hold lasts behind what took its place in the shared store.
-  ClusterPast(const Parts& parts, Hosts hosts, std::chrono::nanoseconds keep)
+  // `keep`: how long a hold lasts behind what took its place in the shared store. `state_dir`: of
+  // the node, for what it is given in parts.
+  ClusterPast(const Parts& parts, Hosts hosts, std::chrono::nanoseconds keep, std::string state_dir)
       : parts_(parts),
         hosts_(std::move(hosts)),
         keep_(keep),
         desk_(parts.executor, [this](const std::string& name) { return find_past(name); }),
         verdict_shelf_(parts.moments),
         verdicts_(parts.executor, verdict_shelf_,
-                  [this](const std::string& name) { return find_checked(name); }) {}
+                  [this](const std::string& name) { return find_checked(name); }),
+        repairs_(parts.executor, std::move(state_dir),
+                 [this](const std::string& name) { return find_repaired(name); }) {}
   ClusterPast(const ClusterPast&) = delete;
   ClusterPast& operator=(const ClusterPast&) = delete;
 
@@ -68,6 +72,7 @@ class ClusterPast {
 
   [[nodiscard]] PastDesk& desk() { return desk_; }
   [[nodiscard]] VerdictDesk& verdicts() { return verdicts_; }
+  [[nodiscard]] RepairDesk& repairs() { return repairs_; }
 
   // Takes views away whose time to live is over.
   void tick();
@@ -82,6 +87,7 @@ class ClusterPast {
   // kUnavailable: also when this node stores nothing of it.
   [[nodiscard]] Result<PastDesk::Volume> find_past(const std::string& name) const;
   [[nodiscard]] Result<VerdictDesk::Volume> find_checked(const std::string& name) const;
+  [[nodiscard]] Result<RepairDesk::Volume> find_repaired(const std::string& name) const;
   [[nodiscard]] Result<void> known(const std::string& name) const;
   // Keeps the moment until the logger knows of what `say` says in the shared store.
   void keep(const MomentsOf& of, SequenceNumber at,
@@ -109,6 +115,7 @@ class ClusterPast {
   PastDesk desk_;
   ClusterVerdicts verdict_shelf_;
   VerdictDesk verdicts_;
+  RepairDesk repairs_;
 };
 
 }  // namespace mariner::node

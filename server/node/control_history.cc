@@ -14,7 +14,17 @@ Result<MomentsOf> NodeControl::find_moments(const std::string& name) {
 }
 
 NodeControl::NodeControl(Node& node)
-    : node_(node), past_(node.loop_, [this](const std::string& name) { return find_past(name); }) {}
+    : node_(node),
+      past_(node.loop_, [this](const std::string& name) { return find_past(name); }),
+      repairs_(node.loop_, node.config_.server.state_dir,
+               [this](const std::string& name) { return find_repaired(name); }) {}
+
+Result<RepairDesk::Volume> NodeControl::find_repaired(const std::string& name) {
+  Result<VerdictDesk::Volume> volume = find_checked(name);
+  if (!volume) return volume.error();
+  return RepairDesk::Volume{volume->id, node_.volumes_->find(name)->meta.size_bytes(),
+                            std::move(volume->moments)};
+}
 
 Result<PastDesk::Volume> NodeControl::find_past(const std::string& name) {
   Result<ServedVolume*> served = find(name);

@@ -28,15 +28,19 @@ void NodeControl::apply_rollback(const api::RollbackRequest& request, const Reso
   const std::vector<iscsi::SessionInfo> sessions = sessions_of((*served)->iqn);
   for (const iscsi::SessionInfo& session : sessions) *answer.add_sessions() = to_api(session);
   answer.set_dry_run(request.dry_run());
-  if (request.dry_run()) return done(std::move(answer));
-  if (in_use(sessions, node_.loop_.monotonic_time()) && !request.force()) {
+  const bool used = in_use(sessions, node_.loop_.monotonic_time());
+  if (used && !request.force() && !request.dry_run()) {
     return done(rollback_refused(name, sessions.size()));
   }
-  volume.live().rollback(target.at,
-                         [this, name, answer = std::move(answer),
+  const auto repairs = repairs_of(repairs_, request, VolumeId{(*served)->meta.id()}, answer);
+  if (!repairs) return done(repairs.error());
+  if (request.dry_run()) return done(std::move(answer));
+  volume.live().rollback(target.at, *repairs,
+                         [this, name, repairs = *repairs, answer = std::move(answer),
                           done = std::move(done)](Result<replication::Stamp> stamp) mutable {
                            if (!stamp) return done(stamp.error());
-                           finish_rollback(name, *stamp, std::move(answer), std::move(done));
+                           finish_rollback(name, *stamp, std::move(answer),
+                                           unless_not_mended(repairs, std::move(done)));
                          });
 }
 

@@ -22,6 +22,7 @@ api::View NodeControl::to_api(const ServedView& view) {
   out.set_naa(naa_text(view.identity));
   out.set_expires_ns(view.meta.expires_ns());
   out.set_created_ns(view.meta.created_ns());
+  out.set_repaired_blocks(view.meta.repaired_blocks());
   out.set_sessions(
       static_cast<std::uint32_t>(node_.front_->portal().sessions().count_of(view.iqn)));
   if (view.overlay != nullptr) {
@@ -33,35 +34,55 @@ api::View NodeControl::to_api(const ServedView& view) {
 void NodeControl::view_expose(const api::ExposeRequest& request, admin::Answer<api::View> done) {
   Result<ServedVolume*> served = find(request.volume());
   if (!served) return done(served.error());
-  resolve_moment(**served, or_now(request.at()), *node_.store_, node_.loop_,
-                 [this, request, done = std::move(done)](Result<ResolvedMoment> moment) mutable {
-                   if (!moment) return done(moment.error());
-                   Result<ServedVolume*> volume = find(request.volume());
-                   if (!volume) return done(volume.error());
-                   NewView wanted;
-                   wanted.name = request.name();
-                   wanted.at = moment->at;
-                   wanted.asked = moment->asked;
-                   wanted.writable = request.writable();
-                   wanted.expires = view_expires(request.ttl_s(), node_.loop_.wall_time());
-                   if (request.dry_run()) {
-                     api::View planned;
-                     planned.set_name(wanted.name);
-                     planned.set_volume(request.volume());
-                     *planned.mutable_at() = node::to_api(*moment);
-                     planned.set_writable(wanted.writable);
-                     planned.set_size_bytes((*volume)->meta.size_bytes());
-                     planned.set_expires_ns(wanted.expires.ns);
-                     return done(std::move(planned));
-                   }
-                   Result<ServedView*> view = node_.views_->expose(**volume, wanted);
-                   if (!view) return done(view.error());
-                   node_.log_.info("exposed a view", {{"view", (*view)->meta.name()},
-                                                      {"volume", request.volume()},
-                                                      {"sequence", wanted.at.sequence.value},
-                                                      {"target", (*view)->iqn}});
-                   done(to_api(**view));
-                 });
+  resolve_moment(
+      **served, or_now(request.at()), *node_.store_, node_.loop_,
+      [this, request, done = std::move(done)](const Result<ResolvedMoment>& moment) mutable {
+        if (!moment) return done(moment.error());
+        expose(request, *moment, std::move(done));
+      });
+}
+
+void NodeControl::expose(const api::ExposeRequest& request, const ResolvedMoment& moment,
+                         admin::Answer<api::View> done) {
+  Result<ServedVolume*> volume = find(request.volume());
+  if (!volume) return done(volume.error());
+  NewView wanted;
+  wanted.name = request.name();
+  wanted.at = moment.at;
+  wanted.asked = moment.asked;
+  wanted.writable = request.writable();
+  wanted.expires = view_expires(request.ttl_s(), node_.loop_.wall_time());
+  if (!request.repairs().empty()) {
+    const auto repairs = repairs_.take(request.repairs(), VolumeId{(*volume)->meta.id()},
+                                       moment.at.sequence, request.dry_run());
+    if (!repairs) return done(repairs.error());
+    wanted.repairs = RepairFile::read(*repairs);
+    wanted.repaired_blocks = (*repairs)->blocks();
+  }
+  if (request.dry_run()) {
+    api::View planned;
+    planned.set_name(wanted.name);
+    planned.set_volume(request.volume());
+    *planned.mutable_at() = node::to_api(moment);
+    planned.set_writable(wanted.writable);
+    planned.set_size_bytes((*volume)->meta.size_bytes());
+    planned.set_expires_ns(wanted.expires.ns);
+    planned.set_repaired_blocks(wanted.repaired_blocks);
+    return done(std::move(planned));
+  }
+  node_.views_->expose(**volume, wanted,
+                       [this, name = request.volume(),
+                        done = std::move(done)](const Result<ServedView*>& view) mutable {
+                         if (!view) return done(view.error());
+                         const meta::View& meta = (*view)->meta;
+                         node_.log_.info("exposed a view",
+                                         {{"view", meta.name()},
+                                          {"volume", name},
+                                          {"sequence", meta.sequence()},
+                                          {"repaired_blocks", meta.repaired_blocks()},
+                                          {"target", (*view)->iqn}});
+                         done(to_api(**view));
+                       });
 }
 
 void NodeControl::view_list(admin::Answer<api::ViewList> done) {

@@ -14,6 +14,7 @@
 #include "server/node/moments.h"
 #include "server/node/node.h"
 #include "server/node/past_desk.h"
+#include "server/node/repair_desk.h"
 #include "server/node/verdict_desk.h"
 
 namespace mariner::node {
@@ -58,6 +59,7 @@ class NodeControl final : public admin::Control {
   void cluster_status(admin::Answer<api::ClusterStatus> done) override;
   void doctor(admin::Answer<api::DoctorAnswer> done) override;
   [[nodiscard]] PastDesk& past() override { return past_; }
+  [[nodiscard]] RepairDesk& repairs() override { return repairs_; }
 
   // A volume whose moments are checked. kNotFound, kUnavailable.
   [[nodiscard]] Result<VerdictDesk::Volume> find_checked(const std::string& name);
@@ -70,6 +72,9 @@ class NodeControl final : public admin::Control {
   [[nodiscard]] api::Session to_api(const iscsi::SessionInfo& session);
   [[nodiscard]] Result<MomentsOf> find_moments(const std::string& name);
   [[nodiscard]] Result<PastDesk::Volume> find_past(const std::string& name);
+  [[nodiscard]] Result<RepairDesk::Volume> find_repaired(const std::string& name);
+  void expose(const api::ExposeRequest& request, const ResolvedMoment& moment,
+              admin::Answer<api::View> done);
 
   void apply_rollback(const api::RollbackRequest& request, const ResolvedMoment& target,
                       api::RollbackAnswer answer, admin::Answer<api::RollbackAnswer> done);
@@ -94,6 +99,7 @@ class NodeControl final : public admin::Control {
 
   Node& node_;
   PastDesk past_;
+  RepairDesk repairs_;
 };
 
 }  // namespace mariner::node

@@ -79,6 +79,37 @@ void plan_rollback(const MomentsOf& of, const api::RollbackRequest& request,
       });
 }
 
+Result<std::shared_ptr<volume::RepairSource>> repairs_of(RepairDesk& desk,
+                                                         const api::RollbackRequest& request,
+                                                         VolumeId volume,
+                                                         api::RollbackAnswer& answer) {
+  if (request.repairs().empty()) return std::shared_ptr<volume::RepairSource>();
+  if (request.undo()) {
+    return Error{ErrorCode::kInvalidArgument,
+                 "undoing a rollback returns to a state as it was: it has no repairs"};
+  }
+  const auto repairs = desk.take(request.repairs(), volume,
+                                 SequenceNumber{answer.target().sequence()}, request.dry_run());
+  if (!repairs) return repairs.error();
+  answer.set_repaired_blocks((*repairs)->blocks());
+  return RepairFile::read(*repairs);
+}
+
+UniqueFunction<void(Result<api::RollbackAnswer>)> unless_not_mended(
+    std::shared_ptr<volume::RepairSource> repairs,
+    UniqueFunction<void(Result<api::RollbackAnswer>)> done) {
+  return [repairs = std::move(repairs),
+          done = std::move(done)](Result<api::RollbackAnswer> answer) mutable {
+    if (!answer || repairs == nullptr || !repairs->failure()) return done(std::move(answer));
+    const Error& why = *repairs->failure();
+    done(Error{why.code, answer->volume() + " is rolled back to #" +
+                             std::to_string(answer->target().sequence()) +
+                             ", but its file system was not mended: " + why.message +
+                             "; `mariner rollback undo " + answer->volume() +
+                             "` returns to what it was before"});
+  };
+}
+
 Error rollback_refused(const std::string& volume, std::size_t sessions) {
   return {ErrorCode::kBusy, volume + " is in use: " + std::to_string(sessions) +
                                 " sessions, with commands in the last seconds; unmount it on the "

@@ -6,6 +6,7 @@
 #include "proto/meta.pb.h"
 #include "replication/messages.h"
 #include "server/node/moments.h"
+#include "server/node/repair_desk.h"
 
 namespace mariner::node {
 
@@ -18,6 +19,18 @@ struct RollbackPlan {
 // is none; otherwise as resolve_moment().
 void plan_rollback(const MomentsOf& of, const api::RollbackRequest& request,
                    const Executor& executor, UniqueFunction<void(Result<RollbackPlan>)> done);
+
+// The repairs that a request names, for the answer's target, counted in the answer; null: none. Of
+// a dry run they stay at the desk. Errors of RepairDesk::take(); kInvalidArgument: undoing has
+// none.
+[[nodiscard]] Result<std::shared_ptr<volume::RepairSource>> repairs_of(
+    RepairDesk& desk, const api::RollbackRequest& request, VolumeId volume,
+    api::RollbackAnswer& answer);
+// `done`, or the error that says that the rollback has happened but its repairs (null: none) were
+// not all written.
+[[nodiscard]] UniqueFunction<void(Result<api::RollbackAnswer>)> unless_not_mended(
+    std::shared_ptr<volume::RepairSource> repairs,
+    UniqueFunction<void(Result<api::RollbackAnswer>)> done);
 
 // Why it is not done while hosts use the volume.
 [[nodiscard]] Error rollback_refused(const std::string& volume, std::size_t sessions);

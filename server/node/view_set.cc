@@ -7,6 +7,7 @@
 #include "server/node/names.h"
 #include "server/node/reservation_store.h"
 #include "server/node/view_rules.h"
+#include "server/volume/read_only_layer.h"
 
 namespace mariner::node {
 
@@ -41,7 +42,7 @@ Result<void> ViewSet::serve(const meta::View& meta) {
     return Error{ErrorCode::kNotFound, "its volume is gone"};
   }
   std::shared_ptr<volume::Volume> overlay;
-  if (meta.writable()) {
+  if (meta.overlay_volume_id() != 0) {
     Result<std::shared_ptr<volume::Volume>> opened =
         volumes_.open_overlay(meta.overlay_volume_id());
     if (!opened) return opened.error();
@@ -68,10 +69,13 @@ Result<ServedView*> ViewSet::add(const ServedVolume& volume, const meta::View& m
   view.identity.target_ports = volume.identity.target_ports;
   view.overlay = std::move(overlay);
   std::vector<scsi::LogicalUnitOptions> units(1);
-  units[0].layer =
-      view.overlay != nullptr
-          ? view.overlay->live_layer()
-          : volume.volume->view_layer(SequenceNumber{meta.sequence()}, meta.size_bytes());
+  if (view.overlay == nullptr) {
+    units[0].layer = volume.volume->view_layer(SequenceNumber{meta.sequence()}, meta.size_bytes());
+  } else if (meta.writable()) {
+    units[0].layer = view.overlay->live_layer();
+  } else {
+    units[0].layer = std::make_shared<volume::ReadOnlyLayer>(view.overlay->live_layer());
+  }
   units[0].disk.identity = view.identity;
   units[0].disk.block_bytes = volume.meta.block_size();
   units[0].disk.clock = [executor = &executor_] { return executor->monotonic_time(); };
@@ -82,21 +86,26 @@ Result<ServedView*> ViewSet::add(const ServedVolume& volume, const meta::View& m
   return &added;
 }
 
-Result<ServedView*> ViewSet::expose(const ServedVolume& volume, const NewView& request) {
-  CHECK(volume.volume != nullptr);
+Result<void> ViewSet::check_new(const std::string& name) const {
   if (views_.size() >= kViewsMax) {
     return Error{ErrorCode::kLimit, "there are " + std::to_string(kViewsMax) +
                                         " views already, which is the limit; unexpose one"};
-  }
-  std::string name = request.name;
-  if (name.empty()) {
-    name = free_view_name(volume.meta.name(), request.at.sequence,
-                          [this](const std::string& other) { return views_.contains(other); });
   }
   if (Result<void> r = check_volume_name(name); !r) return r.error();
   if (views_.contains(name)) {
     return Error{ErrorCode::kAlreadyExists, "a view named " + name + " exists already"};
   }
+  return {};
+}
+
+Result<meta::View> ViewSet::plan(const ServedVolume& volume, const NewView& request) const {
+  CHECK(volume.volume != nullptr);
+  std::string name = request.name;
+  if (name.empty()) {
+    name = free_view_name(volume.meta.name(), request.at.sequence,
+                          [this](const std::string& other) { return views_.contains(other); });
+  }
+  if (Result<void> r = check_new(name); !r) return r.error();
   meta::View meta;
   meta.set_name(name);
   meta.set_volume_id(volume.meta.id());
@@ -108,6 +117,14 @@ Result<ServedView*> ViewSet::expose(const ServedVolume& volume, const NewView& r
   meta.set_uuid(new_uuid());
   meta.set_expires_ns(request.expires.ns);
   meta.set_created_ns(executor_.wall_time().ns);
+  meta.set_repaired_blocks(request.repaired_blocks);
+  return meta;
+}
+
+Result<ServedView*> ViewSet::expose(const ServedVolume& volume, const NewView& request) {
+  CHECK(request.repairs == nullptr);
+  Result<meta::View> meta = plan(volume, request);
+  if (!meta) return meta.error();
   std::shared_ptr<volume::Volume> overlay;
   if (request.writable) {
     std::uint32_t id = 0;
@@ -115,13 +132,71 @@ Result<ServedView*> ViewSet::expose(const ServedVolume& volume, const NewView& r
         volumes_.create_overlay(volume, request.at.sequence, id);
     if (!created) return created.error();
     overlay = *created;
-    meta.set_overlay_volume_id(id);
+    meta->set_overlay_volume_id(id);
   }
-  if (Result<void> r = store_.put_view(meta); !r) {
-    if (overlay != nullptr) volumes_.remove_overlay(meta.overlay_volume_id(), std::move(overlay));
+  if (Result<void> r = store_.put_view(*meta); !r) {
+    if (overlay != nullptr) volumes_.remove_overlay(meta->overlay_volume_id(), std::move(overlay));
     return r.error();
   }
-  return add(volume, meta, std::move(overlay));
+  return add(volume, *meta, std::move(overlay));
+}
+
+struct ViewSet::Mending {
+  meta::View meta;
+  std::shared_ptr<volume::Volume> overlay;
+  std::shared_ptr<const void> pin;  // keeps the moment, until the view does
+  std::shared_ptr<volume::RepairSource> repairs;
+  std::size_t left = 0;  // writes under way
+  Exposed done;
+};
+
+void ViewSet::expose(const ServedVolume& volume, const NewView& request, Exposed done) {
+  if (request.repairs == nullptr) return done(expose(volume, request));
+  Result<meta::View> meta = plan(volume, request);
+  if (!meta) return done(meta.error());
+  const auto pin = volume.volume->pin(request.at.sequence);
+  if (!pin) return done(pin.error());
+  std::uint32_t id = 0;
+  Result<std::shared_ptr<volume::Volume>> overlay =
+      volumes_.create_overlay(volume, request.at.sequence, id);
+  if (!overlay) return done(overlay.error());
+  meta->set_overlay_volume_id(id);
+  mend(std::make_shared<Mending>(
+      Mending{*std::move(meta), *std::move(overlay), *pin, request.repairs, 0, std::move(done)}));
+}
+
+// Writes the next blocks; what a crash interrupts belongs to no view, and goes at the next start.
+void ViewSet::mend(const std::shared_ptr<Mending>& mending) {
+  Result<std::vector<volume::RepairedRun>> runs = mending->repairs->next();
+  if (!runs) return give_up(mending, runs.error());
+  if (runs->empty()) return finish(mending);
+  mending->left = runs->size();
+  for (volume::RepairedRun& run : *runs) {
+    mending->overlay->live().write(to_bytes(run.extent), std::move(run.bytes),
+                                   [this, mending](const Result<void>& written) {
+                                     if (!written) mending->repairs->fail(written.error());
+                                     if (--mending->left > 0) return;
+                                     if (const auto& failure = mending->repairs->failure())
+                                       return give_up(mending, *failure);
+                                     mend(mending);
+                                   });
+  }
+}
+
+void ViewSet::give_up(const std::shared_ptr<Mending>& mending, const Error& error) {
+  volumes_.remove_overlay(mending->meta.overlay_volume_id(), std::move(mending->overlay));
+  mending->done(error);
+}
+
+// Time has passed.
+void ViewSet::finish(const std::shared_ptr<Mending>& mending) {
+  const ServedVolume* const volume = volumes_.find(mending->meta.volume_id());
+  if (volume == nullptr || volume->volume == nullptr) {
+    return give_up(mending, {ErrorCode::kNotFound, "its volume is gone"});
+  }
+  if (Result<void> r = check_new(mending->meta.name()); !r) return give_up(mending, r.error());
+  if (Result<void> r = store_.put_view(mending->meta); !r) return give_up(mending, r.error());
+  mending->done(add(*volume, mending->meta, std::move(mending->overlay)));
 }
 
 Result<void> ViewSet::unexpose(const std::string& name) {

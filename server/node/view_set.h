@@ -1,9 +1,10 @@
 // The exposed views of a node: each is a target of its own, with an identity of its own.
 //
 // A read-only view is a layer over the volume's history; a writable one a hidden volume whose base
-// is that moment, so that what is written to it is as durable as anything. Views survive restarts
-// until they are unexposed or their time to live ends, and keep the size that the volume had when
-// they were exposed. Owner's thread only.
+// is that moment, so that what is written to it is as durable as anything. One that was repaired
+// has such a volume, too, for the repaired blocks; hosts write to it if it is writable. Views
+// survive restarts until they are unexposed or their time to live ends, and keep the size that the
+// volume had when they were exposed. Owner's thread only.
 #pragma once
 
 #include <map>
@@ -11,6 +12,7 @@
 
 #include "proto/meta.pb.h"
 #include "server/node/volume_set.h"
+#include "server/volume/repair_source.h"
 
 namespace mariner::node {
 
@@ -18,7 +20,7 @@ struct ServedView {
   meta::View meta;
   std::string iqn;
   scsi::Identity identity;
-  std::shared_ptr<volume::Volume> overlay;  // of a writable view
+  std::shared_ptr<volume::Volume> overlay;  // of a writable or repaired view
   std::shared_ptr<scsi::Device> device;
 };
 
@@ -27,7 +29,9 @@ struct NewView {
   index::IndexMoment at;
   VersionTime asked;  // what was asked for, if a time
   bool writable = false;
-  VersionTime expires;  // 0: never
+  VersionTime expires;                              // 0: never
+  std::shared_ptr<volume::RepairSource> repairs{};  // null: none
+  std::uint64_t repaired_blocks = 0;
 };
 
 class ViewSet {
@@ -39,6 +43,10 @@ class ViewSet {
   // Opens what the store remembers, and drops overlays that belong to no view.
   Result<void> start();
 
+  using Exposed = UniqueFunction<void(Result<ServedView*>)>;
+  // Only when all repairs are in its overlay; without any, at once.
+  void expose(const ServedVolume& volume, const NewView& request, Exposed done);
+  // Of a view without repairs.
   Result<ServedView*> expose(const ServedVolume& volume, const NewView& request);
   // The caller has closed the view's sessions.
   Result<void> unexpose(const std::string& name);
@@ -51,6 +59,15 @@ class ViewSet {
   [[nodiscard]] const std::map<std::string, ServedView>& all() const { return views_; }
 
  private:
+  // One that is being repaired.
+  struct Mending;
+  void mend(const std::shared_ptr<Mending>& mending);
+  void give_up(const std::shared_ptr<Mending>& mending, const Error& error);
+  void finish(const std::shared_ptr<Mending>& mending);
+
+  // kAlreadyExists, kLimit: there may not be one more of that name.
+  [[nodiscard]] Result<void> check_new(const std::string& name) const;
+  [[nodiscard]] Result<meta::View> plan(const ServedVolume& volume, const NewView& request) const;
   Result<void> serve(const meta::View& meta);
   Result<ServedView*> add(const ServedVolume& volume, const meta::View& meta,
                           std::shared_ptr<volume::Volume> overlay);

@@ -35,14 +35,45 @@ void LiveVolume::grow(std::uint64_t size_bytes) {
   size_bytes_ = size_bytes;
 }
 
+void LiveVolume::end_reading() {
+  if (--reading_ > 0 || !readers_stopped_) return;
+  if (when_unread_) std::exchange(when_unread_, {})();
+}
+
+void LiveVolume::stop_readers(UniqueFunction<void()> then) {
+  CHECK(!readers_stopped_);
+  readers_stopped_ = true;
+  if (reading_ == 0) return then();
+  when_unread_ = std::move(then);
+}
+
+void LiveVolume::let_readers() {
+  readers_stopped_ = false;
+  for (UniqueFunction<void()>& each : std::exchange(waiting_readers_, {})) {
+    --operations_;
+    each();
+  }
+}
+
+void LiveVolume::wait_to_read(UniqueFunction<void()> again) {
+  ++operations_;
+  waiting_readers_.push_back(std::move(again));
+}
+
 void LiveVolume::read(ByteRange range, ReadDone done) {
+  if (readers_stopped_) {
+    return wait_to_read(
+        [this, range, done = std::move(done)]() mutable { read(range, std::move(done)); });
+  }
   const auto& coordinator = parts_.replicator.coordinator();
   const BlockRange blocks = range.covering_blocks();
   const std::size_t skip = range.offset - blocks.first.byte_offset();
   ++operations_;
+  ++reading_;
   auto finish = [this, skip, length = range.length,
                  done = std::move(done)](Result<PayloadSlice> result) mutable {
     --operations_;
+    end_reading();
     if (result) {
       result->offset += skip;
       result->length = length;
@@ -278,10 +309,12 @@ void LiveVolume::update(ByteRange range, Change change, Done done) {
 
 // What the rollback changes is looked up before it has its place in the order: first while writes
 // go on, because that may take a while, then what came meanwhile, with writes held up.
-void LiveVolume::rollback(index::IndexMoment target, replication::Replicator::WriteDone done) {
+void LiveVolume::rollback(index::IndexMoment target, std::shared_ptr<RepairSource> repairs,
+                          replication::Replicator::WriteDone done) {
   ++operations_;
   auto rollback = std::make_shared<Rollback>();
   rollback->target = target;
+  rollback->repairs = std::move(repairs);
   rollback->done = [this, done = std::move(done)](Result<Stamp> stamp) mutable {
     --operations_;
     done(std::move(stamp));
@@ -301,8 +334,10 @@ void LiveVolume::begin_rollback(const std::shared_ptr<Rollback>& rollback) {
     locks_.exclusive(everything, [this, rollback](ExtentLocks::LockId lock) {
       rollback->lock = lock;
       parts_.replicator.settle([this, rollback](SequenceNumber settled) {
-        find_changed(rollback, rollback->looked_through, settled,
-                     [this, rollback] { submit_rollback(rollback); });
+        find_changed(rollback, rollback->looked_through, settled, [this, rollback] {
+          if (rollback->repairs == nullptr) return submit_rollback(rollback);
+          stop_readers([this, rollback] { submit_rollback(rollback); });
+        });
       });
     });
   });
@@ -330,18 +365,57 @@ void LiveVolume::submit_rollback(const std::shared_ptr<Rollback>& rollback) {
   request.target_time = rollback->target.time;
   request.changed = std::make_shared<const std::vector<BlockRange>>(
       index::merge_extents(std::move(rollback->changed)));
-  parts_.replicator.submit(std::move(request), [rollback](Result<Stamp> stamp) {
+  const bool mends = rollback->repairs != nullptr;
+  parts_.replicator.submit(std::move(request), [this, rollback, mends](Result<Stamp> stamp) {
     // On record, the rollback keeps its target itself.
     rollback->hold.reset();
-    rollback->done(std::move(stamp));
+    if (!mends) return rollback->done(std::move(stamp));
+    if (!stamp) return end_repairs(rollback, std::move(stamp));
+    write_repairs(rollback, *stamp);
   });
+  if (!mends) locks_.unlock(*rollback->lock);
+}
+
+// The next of them, all at one time.
+void LiveVolume::write_repairs(const std::shared_ptr<Rollback>& rollback, const Stamp& stamp) {
+  Result<std::vector<RepairedRun>> runs = rollback->repairs->next();
+  if (!runs) {
+    rollback->repairs->fail(runs.error());
+    return end_repairs(rollback, stamp);
+  }
+  if (runs->empty()) return end_repairs(rollback, stamp);
+  const auto left = std::make_shared<std::size_t>(runs->size());
+  for (RepairedRun& run : *runs) {
+    WriteRequest request;
+    request.extent = run.extent;
+    request.payload = std::move(run.bytes);
+    parts_.replicator.submit(std::move(request),
+                             [this, rollback, stamp, left](const Result<Stamp>& written) {
+                               if (!written) rollback->repairs->fail(written.error());
+                               if (--*left > 0) return;
+                               if (rollback->repairs->failure())
+                                 return end_repairs(rollback, stamp);
+                               write_repairs(rollback, stamp);
+                             });
+  }
+}
+
+void LiveVolume::end_repairs(const std::shared_ptr<Rollback>& rollback, Result<Stamp> stamp) {
   locks_.unlock(*rollback->lock);
+  let_readers();
+  rollback->done(std::move(stamp));
 }
 
 void LiveVolume::allocation(ByteRange range, AllocationDone done) {
+  if (readers_stopped_) {
+    return wait_to_read(
+        [this, range, done = std::move(done)]() mutable { allocation(range, std::move(done)); });
+  }
   ++operations_;
+  ++reading_;
   auto finish = [this, done = std::move(done)](Result<std::vector<Allocation>> found) mutable {
     --operations_;
+    end_reading();
     done(std::move(found));
   };
   const auto& coordinator = parts_.replicator.coordinator();
@@ -356,9 +430,14 @@ void LiveVolume::allocation(ByteRange range, AllocationDone done) {
 
 void LiveVolume::snapshot(SnapshotDone done) {
   CHECK(parts_.open_snapshot != nullptr);
+  if (readers_stopped_) {
+    return wait_to_read([this, done = std::move(done)]() mutable { snapshot(std::move(done)); });
+  }
   ++operations_;
+  ++reading_;
   parts_.replicator.settle([this, done = std::move(done)](SequenceNumber at) mutable {
     --operations_;
+    end_reading();
     done(parts_.open_snapshot(at));
   });
 }

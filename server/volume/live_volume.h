@@ -19,6 +19,7 @@
 #include "server/volume/extent_locks.h"
 #include "server/volume/history.h"
 #include "server/volume/layer.h"
+#include "server/volume/repair_source.h"
 #include "server/volume/snapshot.h"
 #include "server/volume/unplaced_writes.h"
 
@@ -57,11 +58,20 @@ class LiveVolume final : public Layer {
   // Logs one record that takes the volume back to `target`, in order with all writes. `done` has
   // its stamp when it is durable and visible; kOutsideWindow when `target` is before the horizon.
   // Until `done` the history keeps the target.
-  void rollback(index::IndexMoment target, replication::Replicator::WriteDone done);
+  //
+  // With `repairs`, writes them right behind it, and nobody reads or writes in between: the
+  // operations of others wait. `done` comes when all of them are durable, or one has failed: then
+  // the rollback has happened all the same, and `repairs` knows why.
+  void rollback(index::IndexMoment target, std::shared_ptr<RepairSource> repairs,
+                replication::Replicator::WriteDone done);
+  void rollback(index::IndexMoment target, replication::Replicator::WriteDone done) {
+    rollback(target, nullptr, std::move(done));
+  }
 
   [[nodiscard]] bool idle() const { return operations_ == 0 && locks_.idle(); }
 
  private:
+  using Stamp = replication::Stamp;
   using Merge = std::function<replication::WriteRequest(const Payload& head, const Payload& tail)>;
 
   // A rollback that looks for what it changes.
@@ -71,12 +81,21 @@ class LiveVolume final : public Layer {
     SequenceNumber looked_through;
     std::vector<BlockRange> changed;
     std::optional<ExtentLocks::LockId> lock;
+    std::shared_ptr<RepairSource> repairs;  // null: none
     replication::Replicator::WriteDone done;
   };
   void begin_rollback(const std::shared_ptr<Rollback>& rollback);
   void find_changed(const std::shared_ptr<Rollback>& rollback, SequenceNumber from,
                     SequenceNumber to, UniqueFunction<void()> then);
   void submit_rollback(const std::shared_ptr<Rollback>& rollback);
+  void write_repairs(const std::shared_ptr<Rollback>& rollback, const Stamp& stamp);
+  void end_repairs(const std::shared_ptr<Rollback>& rollback, Result<Stamp> stamp);
+  // Readers were stopped: asks again when they may go on.
+  void wait_to_read(UniqueFunction<void()> again);
+  void end_reading();
+  // No reader begins from here on; runs `then` when those have ended that had begun.
+  void stop_readers(UniqueFunction<void()> then);
+  void let_readers();
   void submit(replication::WriteRequest request, Done done);
   void write_whole(replication::WriteRequest request, Done done);
   void write_partial(ByteRange range, Merge merge, Done done);
@@ -87,6 +106,11 @@ class LiveVolume final : public Layer {
   ExtentLocks locks_;
   UnplacedWrites unplaced_;
   std::size_t operations_ = 0;
+  // Readers stop while a rollback is mended. Bounded by the commands that the sessions admit.
+  std::size_t reading_ = 0;
+  bool readers_stopped_ = false;
+  UniqueFunction<void()> when_unread_;
+  std::vector<UniqueFunction<void()>> waiting_readers_;
 };
 
 }  // namespace mariner::volume

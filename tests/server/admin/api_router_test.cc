@@ -225,6 +225,22 @@ TEST_F(ApiRouter, ThePastIsReadInBatches) {
                                       "versions 17", "blocks 17"));
 }
 
+TEST_F(ApiRouter, RepairsAreHandedOver) {
+  std::string records(kRepairRecordBytes * 2, 'x');
+  records[kRepairRecordBytes + 7] = 'y';  // the second number is the greater one
+  auto answer = ask(HttpMethod::kPost, "/v1/volumes/db1/repairs", "{\"sequence\":\"3\"}");
+  EXPECT_EQ(answer.status, 200);
+  EXPECT_THAT(answer.body, HasSubstr("\"id\":\"7\""));
+  answer = ask(HttpMethod::kPost, "/v1/repairs/7/blocks", records);
+  EXPECT_THAT(answer.body, HasSubstr("\"blocks\":\"2\""));
+  EXPECT_EQ(ask(HttpMethod::kDelete, "/v1/repairs/7").status, 200);
+  EXPECT_THAT(control.handed_over.asked,
+              ElementsAre("open volume: \"db1\" sequence: 3", "add 7 2 blocks", "drop 7"));
+  EXPECT_EQ(ask(HttpMethod::kPost, "/v1/repairs/7/blocks", records.substr(1)).status, 400);
+  EXPECT_EQ(ask(HttpMethod::kPost, "/v1/repairs/7/blocks?x=1", records).status, 400);
+  EXPECT_EQ(control.handed_over.asked.size(), 3u);
+}
+
 TEST_F(ApiRouter, QuestionsAboutThePastWithoutSenseReachNobody) {
   EXPECT_EQ(ask(HttpMethod::kPost, "/v1/past/17/blocks", "x").status, 400);
   EXPECT_EQ(ask(HttpMethod::kPost, "/v1/past/17/blocks?x=1", std::string(16, 'x')).status, 400);

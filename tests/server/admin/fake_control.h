@@ -6,6 +6,7 @@
 
 #include "server/admin/control.h"
 #include "tests/server/admin/fake_past.h"
+#include "tests/server/admin/fake_repairs.h"
 
 namespace mariner::admin {
 
@@ -141,8 +142,10 @@ class FakeControl final : public Control {
     reply("doctor", findings, std::move(done));
   }
   [[nodiscard]] FakePast& past() override { return of_the_past; }
+  [[nodiscard]] FakeRepairs& repairs() override { return handed_over; }
 
   FakePast of_the_past;
+  FakeRepairs handed_over;
   // What a rollback that is not a dry run answers, if set.
   std::optional<Error> rollback_error;
 

@@ -65,6 +65,39 @@ TEST_F(ControlRollback, BackAndForth) {
   EXPECT_EQ(first(), 'a');
 }
 
+TEST_F(ControlRollback, RepairsComeWithItAndGoWithItsUndoing) {
+  api::RollbackRequest request = to(at_sequence(1));
+  request.set_repairs(hand_over("db1", 1, {2, 3, 7}, 'r'));
+  request.set_dry_run(true);
+  EXPECT_EQ(rollback(request)->repaired_blocks(), 3u);
+  EXPECT_EQ(first(), 'b');
+  request.set_dry_run(false);
+  const Result<api::RollbackAnswer> back = rollback(request);
+  ASSERT_TRUE(back) << to_string(back.error());
+  EXPECT_EQ(back->sequence(), 3u);
+  EXPECT_EQ(back->repaired_blocks(), 3u);
+  EXPECT_EQ(first(), 'a');
+  EXPECT_EQ(read(volume_.iqn(), 3), 'r');
+  EXPECT_EQ(read(volume_.iqn(), 7), 'r');
+  EXPECT_EQ(read(volume_.iqn(), 4), '\0');
+  const Result<api::RollbackAnswer> undone = rollback(undo());
+  ASSERT_TRUE(undone);
+  EXPECT_EQ(undone->target().sequence(), 2u);
+  EXPECT_EQ(first(), 'b');
+  EXPECT_EQ(read(volume_.iqn(), 3), '\0');
+}
+
+TEST_F(ControlRollback, RepairsThatDoNotBelongToItAreRefused) {
+  api::RollbackRequest request = to(at_sequence(1));
+  request.set_repairs(hand_over("db1", 2, {2}, 'r'));
+  EXPECT_EQ(rollback(request).error().code, ErrorCode::kInvalidArgument);
+  ASSERT_TRUE(rollback(to(at_sequence(1))));
+  api::RollbackRequest undoing = undo();
+  undoing.set_repairs(request.repairs());
+  EXPECT_EQ(rollback(undoing).error().code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(first(), 'a');
+}
+
 TEST_F(ControlRollback, TheMomentBeforeIsMarked) {
   const Result<api::RollbackAnswer> back = rollback(to(at_sequence(0)));
   ASSERT_TRUE(back);

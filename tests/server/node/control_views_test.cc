@@ -35,6 +35,53 @@ class ControlViews : public testing::NodeFixture {
   std::string iqn_;
 };
 
+TEST_F(ControlViews, ARepairedViewHasItsRepairsAndNobodyWritesToIt) {
+  api::ExposeRequest mended = request("mended");
+  mended.set_repairs(hand_over("db1", 1, {3, 4, 9}, 'r'));
+  mended.set_dry_run(true);
+  EXPECT_EQ(expose(mended)->repaired_blocks(), 3u);
+  mended.set_dry_run(false);
+  const Result<api::View> view = expose(mended);
+  ASSERT_TRUE(view) << to_string(view.error());
+  EXPECT_FALSE(view->writable());
+  EXPECT_EQ(view->repaired_blocks(), 3u);
+  EXPECT_EQ(expose(mended).error().code, ErrorCode::kNotFound) << "they were used";
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(read(view->iqn(), 0), 'a');
+    EXPECT_EQ(read(view->iqn(), 4), 'r');
+    EXPECT_EQ(read(view->iqn(), 9), 'r');
+    EXPECT_EQ(write(view->iqn(), 0, 'x'), scsi::Status::kCheckCondition);
+    stop();
+    start();
+  }
+  EXPECT_EQ(read(iqn_, 4), '\0') << "the volume is as it was";
+  ASSERT_TRUE(ask(&NodeControl::view_unexpose, named("mended")));
+  EXPECT_EQ(count(), 0);
+}
+
+TEST_F(ControlViews, ARepairedViewMayBeWritten) {
+  api::ExposeRequest mended = request("mended", true);
+  mended.set_repairs(hand_over("db1", 1, {3}, 'r'));
+  const Result<api::View> view = expose(mended);
+  ASSERT_TRUE(view) << to_string(view.error());
+  EXPECT_EQ(read(view->iqn(), 3), 'r');
+  EXPECT_EQ(write(view->iqn(), 3, 'x'), scsi::Status::kGood);
+  EXPECT_EQ(read(view->iqn(), 3), 'x');
+}
+
+TEST_F(ControlViews, RepairsOfAnotherMomentAreRefused) {
+  api::ExposeRequest mended = request("mended");
+  mended.set_repairs(hand_over("db1", 2, {3}, 'r'));
+  EXPECT_EQ(expose(mended).error().code, ErrorCode::kInvalidArgument);
+  ASSERT_TRUE(expose(request("taken")));
+  mended = request("taken");
+  mended.set_repairs(hand_over("db1", 1, {3}, 'r'));
+  EXPECT_EQ(expose(mended).error().code, ErrorCode::kAlreadyExists);
+  mended.set_repairs("17");
+  EXPECT_EQ(expose(mended).error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(count(), 1);
+}
+
 TEST_F(ControlViews, AReadOnlyView) {
   const Result<api::View> view = expose(request(""));
   ASSERT_TRUE(view);

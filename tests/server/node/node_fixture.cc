@@ -88,6 +88,22 @@ char NodeFixture::read(const std::string& iqn, std::uint64_t block) {
   return *byte;
 }
 
+std::string NodeFixture::hand_over(const std::string& volume, std::uint64_t sequence,
+                                   const std::vector<std::uint64_t>& blocks, char byte) {
+  api::RepairsRequest request;
+  request.set_volume(volume);
+  request.set_sequence(sequence);
+  const auto opened = loop_->answer<Result<api::Repairs>>(
+      [&](auto done) { control_->repairs().open(request, std::move(done)); });
+  if (!opened) return "";
+  const std::vector<std::byte> content(kBlockBytes, static_cast<std::byte>(byte));
+  std::vector<admin::RepairedBlock> records;
+  for (const std::uint64_t block : blocks) records.push_back({Lbn{block}, content});
+  const auto added = loop_->answer<Result<api::Repairs>>(
+      [&](auto done) { control_->repairs().add(opened->id(), records, std::move(done)); });
+  return added ? opened->id() : "";
+}
+
 std::unique_ptr<InitiatorSession> NodeFixture::log_in(const std::string& iqn) {
   const Result<api::StatusAnswer> status = ask(&NodeControl::status);
   CHECK(status.has_value());

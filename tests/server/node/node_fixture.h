@@ -61,6 +61,9 @@ class NodeFixture : public ::testing::Test {
   // 4 KiB, all of one byte, of a volume's or view's target.
   scsi::Status write(const std::string& iqn, std::uint64_t block, char byte);
   char read(const std::string& iqn, std::uint64_t block);
+  // Repairs of a moment: the blocks, all of one byte. Their id; empty: it was refused.
+  std::string hand_over(const std::string& volume, std::uint64_t sequence,
+                        const std::vector<std::uint64_t>& blocks, char byte);
   std::unique_ptr<InitiatorSession> log_in(const std::string& iqn);
 
   // Whether it comes true while the node goes on.

@@ -224,6 +224,108 @@ TEST_F(LiveVolumeTest, RollbackTakesItsPlaceAmongWrites) {
   EXPECT_EQ(stamp, SequenceNumber{3}) << "behind the merge, before what came later";
 }
 
+// One block at a time, each of one tag.
+class Repairs final : public RepairSource {
+ public:
+  Repairs(std::vector<std::uint64_t> blocks, std::uint64_t tag)
+      : blocks_(std::move(blocks)), tag_(tag) {}
+  Result<std::vector<RepairedRun>> next() override {
+    std::vector<RepairedRun> out;
+    if (fails_at && done_ == *fails_at) return Error{ErrorCode::kIo, "the file is damaged"};
+    if (done_ == blocks_.size()) return out;
+    const Payload data = test::bytes_of(Sectors(test::kSectorsPerBlock, tag_));
+    out.push_back({{Lbn{blocks_[done_++]}, BlockCount{1}}, {data, 0, kBlockBytes}});
+    return out;
+  }
+  std::optional<std::size_t> fails_at;
+
+ private:
+  const std::vector<std::uint64_t> blocks_;
+  const std::uint64_t tag_;
+  std::size_t done_ = 0;
+};
+
+// Every step of the way, a reader sees the volume before the rollback or as it was mended.
+TEST_F(LiveVolumeTest, NobodySeesARollbackWithoutItsRepairs) {
+  write(0, 8, 1);
+  check();
+  write(8, 8, 2);
+  check();
+  bool done = false;
+  live().rollback({SequenceNumber{1}, {}},
+                  std::make_shared<Repairs>(std::vector<std::uint64_t>{1, 2, 3}, 7),
+                  [&](const Result<replication::Stamp>& r) {
+                    EXPECT_EQ(r->sequence, SequenceNumber{3});
+                    done = true;
+                  });
+  const Sectors before = content_;
+  Sectors mended = content_;
+  std::fill_n(mended.begin() + 8, 24, 7);
+  Sectors written = mended;
+  std::fill_n(written.begin() + 20, 8, 9);
+  int seen = 0;
+  int asked = 0;
+  const auto look = [&] {
+    ++asked;
+    live().read({0, live().size_bytes()}, [&](const Result<PayloadSlice>& read) {
+      ASSERT_TRUE(read);
+      EXPECT_TRUE(!test::mismatch(read->bytes(), before) ||
+                  !test::mismatch(read->bytes(), mended) ||
+                  !test::mismatch(read->bytes(), written));
+      ++seen;
+    });
+    ++asked;
+    live().snapshot([&](const Result<std::shared_ptr<Layer>>& taken) {
+      ASSERT_TRUE(taken);
+      ++seen;
+    });
+    ++asked;
+    live().allocation({0, live().size_bytes()},
+                      [&](const Result<std::vector<Allocation>>& r) { seen += r.has_value(); });
+  };
+  while (!done && rig_.manual().turn() > 0) look();
+  write(20, 8, 9);
+  content_ = written;
+  check();
+  EXPECT_TRUE(done);
+  EXPECT_GT(asked, 3);
+  EXPECT_EQ(seen, asked);
+  EXPECT_TRUE(live().idle());
+}
+
+TEST_F(LiveVolumeTest, RepairsThatFailAreToldAndTheRollbackStays) {
+  write(0, 8, 1);
+  write(8, 8, 2);
+  check();
+  auto repairs = std::make_shared<Repairs>(std::vector<std::uint64_t>{2, 3}, 7);
+  repairs->fails_at = 1;
+  bool done = false;
+  live().rollback({SequenceNumber{1}, {}}, repairs, [&](const Result<replication::Stamp>& r) {
+    EXPECT_EQ(r->sequence, SequenceNumber{3});
+    done = true;
+  });
+  expect(8, 8, 0);
+  expect(16, 8, 7);
+  check();
+  EXPECT_TRUE(done);
+  ASSERT_TRUE(repairs->failure());
+  EXPECT_EQ(repairs->failure()->message, "the file is damaged");
+  EXPECT_TRUE(live().idle());
+}
+
+TEST_F(LiveVolumeTest, WithoutRepairsToWriteARollbackIsAsAnyOther) {
+  write(0, 8, 1);
+  write(8, 8, 2);
+  check();
+  int stamps = 0;
+  live().rollback({SequenceNumber{1}, {}},
+                  std::make_shared<Repairs>(std::vector<std::uint64_t>{}, 7),
+                  [&](const Result<replication::Stamp>& r) { stamps += r.has_value(); });
+  expect(8, 8, 0);
+  check();
+  EXPECT_EQ(stamps, 1);
+}
+
 // What the rollback does not know of must not be written before it has its place.
 TEST_F(LiveVolumeTest, AWriteBehindTheOldEndWaitsForARollbackToo) {
   write(0, 8, 1);

@@ -1,0 +1,74 @@
+#include "server/client/fsck_program.h"
+
+#include <gmock/gmock.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace mariner::client {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Folders with programs named ifsck that are scripts.
+class FsckProgram : public ::testing::Test {
+ protected:
+  FsckProgram() {
+    std::string name = (std::filesystem::temp_directory_path() / "mariner-fsck-XXXXXX").string();
+    folder_ = ::mkdtemp(name.data());
+  }
+  ~FsckProgram() override {
+    std::error_code ignored;
+    std::filesystem::remove_all(folder_, ignored);
+  }
+  std::string script(const std::string& where, const std::string& text = "", mode_t mode = 0755) {
+    const auto path = std::filesystem::path(folder_) / where / "ifsck";
+    std::filesystem::create_directories(path.parent_path());
+    std::ofstream(path) << "#!/bin/sh\n" << text << "\n";
+    ::chmod(path.c_str(), mode);
+    return path.string();
+  }
+  [[nodiscard]] std::string in(const std::string& where) const { return folder_ + "/" + where; }
+
+  std::string folder_;
+};
+
+TEST_F(FsckProgram, IsFoundBesideTheCommandOrInThePath) {
+  const std::string self = in("build/server/client/mariner");
+  std::filesystem::create_directories(in("build/server/client"));
+  const auto none = find_fsck_program(self, in("nowhere") + "::" + in("some"));
+  EXPECT_EQ(none.error().code, ErrorCode::kNotFound);
+  EXPECT_THAT(none.error().message, HasSubstr("neither in " + in("build/server/client")));
+  script("data", "", 0644);
+  std::filesystem::create_directories(in("folder/ifsck"));
+  const std::string path = in("data") + ":" + in("folder") + ":" + in("some");
+  script("some");
+  EXPECT_EQ(*find_fsck_program(self, path), in("some/ifsck")) << "the first that is a program";
+  script("build/ifsck/program");
+  EXPECT_TRUE(
+      std::filesystem::equivalent(*find_fsck_program(self, path), in("build/ifsck/program/ifsck")));
+  script("build/server/client");
+  EXPECT_EQ(*find_fsck_program(self, path), in("build/server/client/ifsck"));
+}
+
+TEST_F(FsckProgram, PrintsAndEnds) {
+  const auto ended = run_program(script("a", "cat; echo \"$2\"; exit 10"), {"x", "two words"});
+  ASSERT_TRUE(ended) << ended.error().message;
+  EXPECT_EQ(ended->exit_code, 10);
+  EXPECT_EQ(ended->out, "two words\n");
+  EXPECT_THAT(run_program(script("b", "kill -9 $$"), {}).error().message,
+              HasSubstr("was ended by signal 9"));
+  EXPECT_EQ(run_program(in("none"), {}).error().code, ErrorCode::kIo);
+  EXPECT_EQ(run_program(script("c", "exec cat /dev/zero"), {}).error().code, ErrorCode::kLimit);
+}
+
+TEST_F(FsckProgram, OneBecomesIt) {
+  const std::string program = script("a", "echo \"I am $1\" >&2; exit 3");
+  EXPECT_EXIT((void)become(program, {"it"}), ::testing::ExitedWithCode(3), "I am it");
+  EXPECT_THAT(become(in("none"), {}).message, HasSubstr("cannot be started"));
+}
+
+}  // namespace
+}  // namespace mariner::client
