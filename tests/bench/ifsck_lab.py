@@ -213,18 +213,21 @@ def ours(window: Window, cold: bool, level: int = 1, path: str = "") -> dict:
     return _check(window, 2, "--level", level, *(["--cold"] if cold else []), *(["--path", path] if path else []))["rounds"][1]
 
 
-def e2fsck(window: Window, cold: bool, options: tuple = ("-f",)) -> dict:
-    """On a copy of the moment."""
-    copy = window.moment.with_name("copy")
-    run("cp", "--sparse=always", window.moment, copy)
-    os.sync()
+def e2fsck(window: Window, cold: bool, *options) -> dict:
+    """Of the moment as it is, which stays so with -n; else of a copy."""
+    image = window.moment
+    if "-n" not in options:
+        image = window.moment.with_name("copy")
+        run("cp", "--sparse=always", window.moment, image)
+        os.sync()
+    if cold:
+        empty_page_cache()
+    run("e2fsck", "-V")  # the program is in memory
     try:
-        if cold:
-            empty_page_cache()
-        run("e2fsck", "-V", ok=(0, 1, 2))  # the program is in memory
-        return _timed("e2fsck", *options, *(() if "-p" in options else ("-y",)), copy)
+        return _timed("e2fsck", *options, image)
     finally:
-        copy.unlink()
+        if image != window.moment:
+            image.unlink()
 
 
 def medians(runs: list[dict]) -> dict:
@@ -242,7 +245,7 @@ def _timed(*command) -> dict:
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
         took = time.monotonic() - began
         io = dict(line.split(": ") for line in pathlib.Path(f"/proc/{process.pid}/io").read_text().splitlines())
-    if process.returncode >= 4:
+    if process.returncode >= (8 if "-n" in command else 4):
         say(f"{' '.join(str(c) for c in command)}: ended with {process.returncode}")
     return {"ms": took * 1e3, "blocks_read": int(io["rchar"]) // 4096, "disk_bytes": int(io["read_bytes"]), "status": process.returncode}
 
