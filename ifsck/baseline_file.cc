@@ -74,16 +74,21 @@ void put_number(std::vector<std::byte>& to, std::uint64_t value) {
   to.push_back(static_cast<std::byte>(value));
 }
 
-// Nothing: it does not end, or has more than 64 bits.
-std::optional<std::uint64_t> take_number(std::span<const std::byte>& from) {
-  std::uint64_t value = 0;
+// False: it does not end, or has more than 64 bits.
+inline bool take_number(std::span<const std::byte>& from, std::uint64_t& value) {
+  if (!from.empty() && from.front() < std::byte{0x80}) {
+    value = std::to_integer<std::uint64_t>(from.front());
+    from = from.subspan(1);
+    return true;
+  }
+  value = 0;
   for (unsigned shift = 0; shift < 64 && !from.empty(); shift += 7) {
     const auto piece = std::to_integer<std::uint64_t>(from.front());
     from = from.subspan(1);
     value |= (piece & 0x7f) << shift;
-    if (piece < 0x80) return value;
+    if (piece < 0x80) return true;
   }
-  return {};
+  return false;
 }
 
 std::vector<std::byte> pack_table(const BlockTable& table) {
@@ -107,12 +112,13 @@ std::optional<BlockTable> parse_table(std::span<const std::byte> bytes) {
   FsBlock block = 0;
   std::uint32_t value = 0;
   while (!bytes.empty()) {
-    const auto blocks = take_number(bytes);
-    const auto step = take_number(bytes);
-    if (!blocks || !step || *step > UINT32_MAX || block + *blocks < block) return {};
-    if (*blocks == 0 && table.size() > 0) return {};
-    block += *blocks;
-    const auto folded = static_cast<std::uint32_t>(*step);
+    std::uint64_t blocks = 0;
+    std::uint64_t step = 0;
+    if (!take_number(bytes, blocks) || !take_number(bytes, step)) return {};
+    if (step > UINT32_MAX || block + blocks < block) return {};
+    if (blocks == 0 && table.size() > 0) return {};
+    block += blocks;
+    const auto folded = static_cast<std::uint32_t>(step);
     value += folded >> 1 ^ (0 - (folded & 1));
     table.add(block, value);
   }

@@ -29,7 +29,8 @@ NOTES = """\
 - Ours: check_moment() at level 1, with mending, from the moment before the load, whose state is read from its file. Asked of the image and the trace of what was written since; what each round knows was forgotten before.
   "State" is the time to read that file and is a part of the whole. The process has started before.
 - e2fsck -f -n on the raw image of the moment, where it writes nothing and ours mends (with a journal -y, on a copy of it); its process is included (`e2fsck -V` takes {start_ms:.1f} ms). Blocks read are what it asked the kernel for (rchar of /proc/PID/io); from the disk comes what stands in read_bytes.
-- Cold: the page cache was emptied just before (and the program read again). Warm: it was not. Medians of {rounds} rounds, ours and e2fsck's in turn; in brackets the least."""
+- Cold: the page cache was emptied just before (and the program read again). Warm: it was not. Medians of {rounds} rounds, ours and e2fsck's in turn; in brackets the least. Both run with
+  real-time priority (`chrt -f`), so that others at work on the machine take little of it."""
 
 
 @dataclasses.dataclass(frozen=True)
