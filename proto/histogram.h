@@ -46,6 +46,8 @@ class Log2Histogram {
 
 // Nanoseconds: 1 microsecond to 17 seconds.
 using DurationHistogram = Log2Histogram<10, 34>;
+// Nanoseconds: 1 millisecond to 2.4 hours.
+using CheckHistogram = Log2Histogram<20, 43>;
 // Bytes: 4 KiB to 64 MiB.
 using SizeHistogram = Log2Histogram<12, 26>;
 

@@ -41,14 +41,15 @@ struct Call {
   Control& control;
 };
 
-// The message of a request: the JSON body of a POST, the query of everything else. Nothing if it
-// cannot be read; the client has then been told.
+// The message of a request: the JSON body of a POST or PUT, the query of everything else. Nothing
+// if it cannot be read; the client has then been told.
 template <typename Message>
 std::optional<Message> read(Call& call) {
   Message message;
-  const bool post = call.request.method == HttpMethod::kPost;
+  const bool has_body =
+      call.request.method == HttpMethod::kPost || call.request.method == HttpMethod::kPut;
   auto valid = from_query(call.request.query, message);
-  if (valid && post) valid = from_json(call.request.body, message);
+  if (valid && has_body) valid = from_json(call.request.body, message);
   if (valid) return message;
   fail(call.reply, valid.error());
   return std::nullopt;
@@ -148,6 +149,20 @@ void delete_mark(Call& call) {
   request->set_volume(call.names[0]);
   request->set_name(call.names[1]);
   call.control.mark_remove(*request, answer<api::Mark>(std::move(call.reply)));
+}
+
+void get_verdicts(Call& call) {
+  auto request = read<api::VerdictsRequest>(call);
+  if (!request) return;
+  request->set_volume(call.names[0]);
+  call.control.verdict_list(*request, answer<api::VerdictList>(std::move(call.reply)));
+}
+
+void put_verdicts(Call& call) {
+  auto request = read<api::SaveVerdictsRequest>(call);
+  if (!request) return;
+  request->set_volume(call.names[0]);
+  call.control.verdicts_save(*request, answer<api::VerdictList>(std::move(call.reply)));
 }
 
 void post_view(Call& call) {
@@ -322,6 +337,8 @@ constexpr std::array kRoutes{
     Route{HttpMethod::kGet, "/v1/volumes/*/marks", get_marks},
     Route{HttpMethod::kPost, "/v1/volumes/*/marks", post_mark},
     Route{HttpMethod::kDelete, "/v1/volumes/*/marks/*", delete_mark},
+    Route{HttpMethod::kGet, "/v1/volumes/*/verdicts", get_verdicts},
+    Route{HttpMethod::kPut, "/v1/volumes/*/verdicts", put_verdicts},
     Route{HttpMethod::kGet, "/v1/volumes/*/access", get_access},
     Route{HttpMethod::kPost, "/v1/volumes/*/access/acl", post_acl},
     Route{HttpMethod::kDelete, "/v1/volumes/*/access/acl/*", delete_acl},
@@ -377,6 +394,7 @@ std::string_view method_name(HttpMethod method) {
     case HttpMethod::kGet: return "GET";
     case HttpMethod::kHead: return "HEAD";
     case HttpMethod::kPost: return "POST";
+    case HttpMethod::kPut: return "PUT";
     case HttpMethod::kDelete: return "DELETE";
     case HttpMethod::kOther: break;
   }

@@ -31,6 +31,10 @@ class Control {
   virtual void mark_add(const api::MarkRequest& request, Answer<api::Mark> done) = 0;
   virtual void mark_list(const api::MarkRequest& request, Answer<api::MarkList> done) = 0;
   virtual void mark_remove(const api::MarkRequest& request, Answer<api::Mark> done) = 0;
+  // Answers with what is known of the moments then.
+  virtual void verdicts_save(const api::SaveVerdictsRequest& request,
+                             Answer<api::VerdictList> done) = 0;
+  virtual void verdict_list(const api::VerdictsRequest& request, Answer<api::VerdictList> done) = 0;
   virtual void view_expose(const api::ExposeRequest& request, Answer<api::View> done) = 0;
   virtual void view_list(Answer<api::ViewList> done) = 0;
   virtual void view_unexpose(const api::UnexposeRequest& request, Answer<api::View> done) = 0;

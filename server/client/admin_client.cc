@@ -52,6 +52,10 @@ struct Api {
   [[nodiscard]] Result<Answer> post(const std::string& path, const Request& request) const {
     return send<Answer>({"POST", path, admin::to_request_json(request)});
   }
+  template <typename Answer, typename Request>
+  [[nodiscard]] Result<Answer> put(const std::string& path, const Request& request) const {
+    return send<Answer>({"PUT", path, admin::to_request_json(request)});
+  }
 };
 
 std::string volume_path(const std::string& name) { return "/v1/volumes/" + percent_encoded(name); }
@@ -118,6 +122,16 @@ Result<api::MarkList> AdminClient::mark_list(const api::MarkRequest& request) {
 Result<api::Mark> AdminClient::mark_remove(const api::MarkRequest& request) {
   return Api{socket_, timeout_}.remove<api::Mark>(
       volume_path(request.volume()) + "/marks/" + percent_encoded(request.name()), request);
+}
+
+Result<api::VerdictList> AdminClient::verdicts_save(const api::SaveVerdictsRequest& request) {
+  return Api{socket_, timeout_}.put<api::VerdictList>(volume_path(request.volume()) + "/verdicts",
+                                                      request);
+}
+
+Result<api::VerdictList> AdminClient::verdict_list(const api::VerdictsRequest& request) {
+  return Api{socket_, timeout_}.get<api::VerdictList>(volume_path(request.volume()) + "/verdicts",
+                                                      request);
 }
 
 Result<api::View> AdminClient::view_expose(const api::ExposeRequest& request) {

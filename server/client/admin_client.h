@@ -36,6 +36,9 @@ class AdminClient {
   [[nodiscard]] Result<api::Mark> mark_add(const api::MarkRequest& request);
   [[nodiscard]] Result<api::MarkList> mark_list(const api::MarkRequest& request);
   [[nodiscard]] Result<api::Mark> mark_remove(const api::MarkRequest& request);
+  // What checks found of moments of a volume; both answer by moment.
+  [[nodiscard]] Result<api::VerdictList> verdicts_save(const api::SaveVerdictsRequest& request);
+  [[nodiscard]] Result<api::VerdictList> verdict_list(const api::VerdictsRequest& request);
   [[nodiscard]] Result<api::View> view_expose(const api::ExposeRequest& request);
   [[nodiscard]] Result<api::ViewList> view_list();
   [[nodiscard]] Result<api::View> view_unexpose(const api::UnexposeRequest& request);

@@ -22,6 +22,23 @@ struct ShowOptions {
   std::uint32_t buckets = 0;  // 0: as the terminal is wide
 };
 
+// Under the columns, what checks found of their moments: the worst of each. Empty: nothing.
+std::string verdict_line(const api::History& history) {
+  std::string line;
+  bool any = false;
+  for (const auto& bucket : history.buckets()) {
+    const char sign = bucket.damaged() > 0      ? '!'
+                      : bucket.repairable() > 0 ? '~'
+                      : bucket.clean() > 0      ? '+'
+                                                : ' ';
+    any = any || sign != ' ';
+    line += sign;
+  }
+  if (!any) return "";
+  return line.substr(0, line.find_last_not_of(' ') + 1) +
+         "\nFile system checked:  + clean  ~ repairable  ! damaged\n";
+}
+
 std::string chart(const Context& context, const api::History& history) {
   std::vector<std::uint64_t> bytes;
   std::uint64_t largest = 0;
@@ -29,7 +46,8 @@ std::string chart(const Context& context, const api::History& history) {
     bytes.push_back(bucket.bytes());
     largest = std::max(largest, bucket.bytes());
   }
-  if (largest == 0) return "";
+  const auto verdicts = verdict_line(history);
+  if (largest == 0 && verdicts.empty()) return "";
   const auto& first = history.buckets(0);
   auto from = context.short_time(first.from_ns());
   const auto to = context.short_time(history.buckets(history.buckets_size() - 1).to_ns());
@@ -44,7 +62,10 @@ std::string chart(const Context& context, const api::History& history) {
                           format_duration(rounded), format_size(largest));
   text += bar_chart(bytes, kChartRows);
   const auto used = from.size() + to.size();
-  return text + from + std::string(bytes.size() > used ? bytes.size() - used : 2, ' ') + to + "\n";
+  const auto line_end = verdicts.empty() ? 0 : verdicts.find('\n') + 1;
+  return text + verdicts.substr(0, line_end) + from +
+         std::string(bytes.size() > used ? bytes.size() - used : 2, ' ') + to + "\n" +
+         verdicts.substr(line_end);
 }
 
 std::string events(const Context& context, const api::History& history) {

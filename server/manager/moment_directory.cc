@@ -46,6 +46,10 @@ std::string mark_key(VolumeId volume, std::string_view name) {
 }
 std::string view_key(std::string_view name) { return views_prefix().append(name); }
 
+std::string verdicts_key(VolumeId volume) {
+  return std::string(kClusterPrefix) + "verdicts/" + std::to_string(volume.value);
+}
+
 std::vector<meta::Mark> MomentDirectory::marks(VolumeId volume) const {
   std::vector<meta::Mark> out;
   view_.visit(marks_prefix(volume), [&](const Entry& entry) {
@@ -121,6 +125,48 @@ void MomentDirectory::remove(std::string key, std::string what, Done done) {
     if (!answer) return done(answer.error());
     if (answer->outcome == CommitOutcome::kUnknown) return done(unknown(what, answer->why));
     done({});
+  });
+}
+
+std::vector<meta::Verdict> MomentDirectory::verdicts(VolumeId volume) const {
+  const Entry* const entry = view_.find(verdicts_key(volume));
+  meta::Verdicts all;
+  if (entry == nullptr || !all.ParseFromString(entry->value)) return {};
+  return {all.verdicts().begin(), all.verdicts().end()};
+}
+
+void MomentDirectory::change_verdicts(VolumeId volume, ChangeVerdicts change, Done done) {
+  change_verdicts(volume, std::move(change), kTriesMax, std::move(done));
+}
+
+// Of what stands in the store, not of what this node has heard of it.
+void MomentDirectory::change_verdicts(VolumeId volume, ChangeVerdicts change, int tries,
+                                      Done done) {
+  if (tries == 0) {
+    return done(Error{ErrorCode::kUnavailable,
+                      "the verdicts in the cluster's store are changed by others all the time"});
+  }
+  store_.get(verdicts_key(volume), [this, volume, change = std::move(change), tries,
+                                    done = std::move(done)](const Result<Reading>& found) mutable {
+    if (!found) return done(found.error());
+    meta::Verdicts all;
+    if (found->entry && !all.ParseFromString(found->entry->value)) all.Clear();
+    change(all);
+    Transaction transaction;
+    const std::string key = verdicts_key(volume);
+    transaction.compares = {{key, found->entry ? found->entry->revision : Revision{}}};
+    transaction.puts = {{key, all.SerializeAsString()}};
+    store_.commit(std::move(transaction), [this, volume, change = std::move(change), tries,
+                                           done = std::move(done)](
+                                              const Result<CommitAnswer>& answer) mutable {
+      if (!answer) return done(answer.error());
+      switch (answer->outcome) {
+        case CommitOutcome::kApplied: return done({});
+        case CommitOutcome::kNotApplied:
+          return change_verdicts(volume, std::move(change), tries - 1, std::move(done));
+        case CommitOutcome::kUnknown: return done(unknown("the verdict", answer->why));
+      }
+    });
   });
 }
 

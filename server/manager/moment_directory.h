@@ -1,9 +1,10 @@
 // The marks and views of a cluster's volumes, as the store that the nodes share says them: what is
-// to be kept of their history, whoever serves or logs them.
+// to be kept of their history, whoever serves or logs them. And what is known of their moments.
 //
 // Owner's thread only.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,13 +19,18 @@ namespace mariner::manager {
 [[nodiscard]] std::string mark_key(VolumeId volume, std::string_view name);
 // A meta::View. Views of all volumes share their names.
 [[nodiscard]] std::string view_key(std::string_view name);
+// A meta::Verdicts: all of a volume's.
+[[nodiscard]] std::string verdicts_key(VolumeId volume);
 
 class MomentDirectory {
  public:
   static constexpr std::size_t kMarksMax = 1024;  // of all volumes
   static constexpr std::size_t kViewsMax = 255;
 
+  static constexpr int kTriesMax = 8;  // of a change that others come before
+
   using Done = UniqueFunction<void(Result<void>)>;
+  using ChangeVerdicts = std::function<void(meta::Verdicts&)>;
 
   // Both outlive it, and what it has under way.
   MomentDirectory(ClusterStore& store, const ClusterView& view) : store_(store), view_(view) {}
@@ -43,7 +49,15 @@ class MomentDirectory {
   void remove_mark(VolumeId volume, const std::string& name, Done done);
   void remove_view(const std::string& name, Done done);
 
+  // What checks found; what cannot be understood is not known.
+  [[nodiscard]] std::vector<meta::Verdict> verdicts(VolumeId volume) const;
+  // Puts what `change` makes of them in their place, with no other change between the two. It may
+  // be called again. kUnavailable: it may have happened; also when others come first again and
+  // again. kInvalidArgument: they are more than an entry holds.
+  void change_verdicts(VolumeId volume, ChangeVerdicts change, Done done);
+
  private:
+  void change_verdicts(VolumeId volume, ChangeVerdicts change, int tries, Done done);
   void add(std::string key, std::string value, std::string what, Done done);
   void remove(std::string key, std::string what, Done done);
 

@@ -372,6 +372,14 @@ void ClusterControl::mark_list(const api::MarkRequest& request, admin::Answer<ap
 void ClusterControl::mark_remove(const api::MarkRequest& request, admin::Answer<api::Mark> done) {
   node_.past_->mark_remove(request, std::move(done));
 }
+void ClusterControl::verdicts_save(const api::SaveVerdictsRequest& request,
+                                   admin::Answer<api::VerdictList> done) {
+  node_.past_->verdicts().save(request, std::move(done));
+}
+void ClusterControl::verdict_list(const api::VerdictsRequest& request,
+                                  admin::Answer<api::VerdictList> done) {
+  node_.past_->verdicts().list(request, std::move(done));
+}
 void ClusterControl::view_expose(const api::ExposeRequest& request, admin::Answer<api::View> done) {
   node_.past_->view_expose(request, std::move(done));
 }

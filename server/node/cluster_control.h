@@ -36,6 +36,10 @@ class ClusterControl final : public admin::Control {
   void mark_add(const api::MarkRequest& request, admin::Answer<api::Mark> done) override;
   void mark_list(const api::MarkRequest& request, admin::Answer<api::MarkList> done) override;
   void mark_remove(const api::MarkRequest& request, admin::Answer<api::Mark> done) override;
+  void verdicts_save(const api::SaveVerdictsRequest& request,
+                     admin::Answer<api::VerdictList> done) override;
+  void verdict_list(const api::VerdictsRequest& request,
+                    admin::Answer<api::VerdictList> done) override;
   void view_expose(const api::ExposeRequest& request, admin::Answer<api::View> done) override;
   void view_list(admin::Answer<api::ViewList> done) override;
   void view_unexpose(const api::UnexposeRequest& request, admin::Answer<api::View> done) override;

@@ -85,10 +85,19 @@ Result<PastDesk::Volume> ClusterPast::find_past(const std::string& name) const {
                           &volume.storage->storage().past(), hold};
 }
 
+Result<VerdictDesk::Volume> ClusterPast::find_checked(const std::string& name) const {
+  Result<MomentsOf> moments = find_moments(name);
+  if (!moments) return moments.error();
+  return VerdictDesk::Volume{VolumeId{parts_.volumes.find(name)->meta.id()}, *std::move(moments)};
+}
+
 void ClusterPast::history(const api::HistoryRequest& request, admin::Answer<api::History> done) {
   const Result<MomentsOf> of = find_moments(request.name());
   if (!of) return done(of.error());
-  answer_history(*of, request, {}, parts_.executor, std::move(done));
+  Result<std::vector<meta::Verdict>> verdicts =
+      verdicts_.all(VolumeId{parts_.volumes.find(request.name())->meta.id()});
+  if (!verdicts) return done(verdicts.error());
+  answer_history(*of, request, {{}, *std::move(verdicts)}, parts_.executor, std::move(done));
 }
 
 // ---- marks

@@ -1,5 +1,5 @@
 // What an administrator asks a node of a cluster about the past of its volumes: history, marks,
-// views, rollback.
+// what checks found, views, rollback.
 //
 // The node that serves a volume answers, because only it knows which moments are settled. What is
 // to be kept is asked of the logger first (a hold), and said in the shared store then, where the
@@ -21,6 +21,8 @@
 #include "server/node/moments.h"
 #include "server/node/past_desk.h"
 #include "server/node/rollback_plan.h"
+#include "server/node/verdict_desk.h"
+#include "server/node/verdict_shelf.h"
 
 namespace mariner::node {
 
@@ -48,7 +50,10 @@ class ClusterPast {
       : parts_(parts),
         hosts_(std::move(hosts)),
         keep_(keep),
-        desk_(parts.executor, [this](const std::string& name) { return find_past(name); }) {}
+        desk_(parts.executor, [this](const std::string& name) { return find_past(name); }),
+        verdict_shelf_(parts.moments),
+        verdicts_(parts.executor, verdict_shelf_,
+                  [this](const std::string& name) { return find_checked(name); }) {}
   ClusterPast(const ClusterPast&) = delete;
   ClusterPast& operator=(const ClusterPast&) = delete;
 
@@ -62,6 +67,7 @@ class ClusterPast {
   void rollback(const api::RollbackRequest& request, admin::Answer<api::RollbackAnswer> done);
 
   [[nodiscard]] PastDesk& desk() { return desk_; }
+  [[nodiscard]] VerdictDesk& verdicts() { return verdicts_; }
 
   // Takes views away whose time to live is over.
   void tick();
@@ -75,6 +81,7 @@ class ClusterPast {
   [[nodiscard]] Result<MomentsOf> find_moments(const std::string& name) const;
   // kUnavailable: also when this node stores nothing of it.
   [[nodiscard]] Result<PastDesk::Volume> find_past(const std::string& name) const;
+  [[nodiscard]] Result<VerdictDesk::Volume> find_checked(const std::string& name) const;
   [[nodiscard]] Result<void> known(const std::string& name) const;
   // Keeps the moment until the logger knows of what `say` says in the shared store.
   void keep(const MomentsOf& of, SequenceNumber at,
@@ -100,6 +107,8 @@ class ClusterPast {
   // Held by every question under way.
   const std::shared_ptr<const void> under_way_ = std::make_shared<int>();
   PastDesk desk_;
+  ClusterVerdicts verdict_shelf_;
+  VerdictDesk verdicts_;
 };
 
 }  // namespace mariner::node

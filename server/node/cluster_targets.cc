@@ -132,6 +132,7 @@ web::NodeMetrics ClusterNode::metrics() {
       const VersionTime now = loop_.wall_time();
       if (*oldest < now) each.commit_lag = std::chrono::nanoseconds(now.ns - oldest->ns);
     }
+    each.checks = past_->verdicts().durations(VolumeId{id});
     each.replicas = replicas_of(volume);
     each.multicast = multicast_->metrics_of(VolumeId{id}, receivers_of(volume));
     out.volumes.push_back(std::move(each));

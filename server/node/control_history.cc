@@ -1,4 +1,4 @@
-// History and marks. See node_control.h.
+// History, marks, and what checks found. See node_control.h.
 #include <algorithm>
 #include <utility>
 
@@ -35,7 +35,29 @@ void NodeControl::history(const api::HistoryRequest& request, admin::Answer<api:
   if (!of) return done(of.error());
   Result<std::vector<meta::ClockStep>> steps = node_.store_->clock_steps();
   if (!steps) return done(steps.error());
-  answer_history(*of, request, *std::move(steps), node_.loop_, std::move(done));
+  const auto id = VolumeId{node_.volumes_->find(request.name())->meta.id()};
+  Result<std::vector<meta::Verdict>> verdicts = node_.verdicts_->all(id);
+  if (!verdicts) return done(verdicts.error());
+  answer_history(*of, request, {*std::move(steps), *std::move(verdicts)}, node_.loop_,
+                 std::move(done));
+}
+
+Result<VerdictDesk::Volume> NodeControl::find_checked(const std::string& name) {
+  Result<ServedVolume*> served = find(name);
+  if (!served) return served.error();
+  Result<MomentsOf> moments = moments_of(**served, *node_.store_);
+  if (!moments) return moments.error();
+  return VerdictDesk::Volume{VolumeId{(*served)->meta.id()}, *std::move(moments)};
+}
+
+void NodeControl::verdicts_save(const api::SaveVerdictsRequest& request,
+                                admin::Answer<api::VerdictList> done) {
+  node_.verdicts_->save(request, std::move(done));
+}
+
+void NodeControl::verdict_list(const api::VerdictsRequest& request,
+                               admin::Answer<api::VerdictList> done) {
+  node_.verdicts_->list(request, std::move(done));
 }
 
 void NodeControl::mark_add(const api::MarkRequest& request, admin::Answer<api::Mark> done) {

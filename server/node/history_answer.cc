@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "server/node/names.h"
+#include "server/node/verdict_set.h"
 
 namespace mariner::node {
 namespace {
@@ -26,7 +27,7 @@ void add_event(api::History& out, const char* kind, SequenceNumber sequence, Ver
 struct Work {
   MomentsOf of;
   api::HistoryRequest request;
-  std::vector<meta::ClockStep> clock_steps;
+  BesideHistory beside;
   const Executor& executor;
   UniqueFunction<void(Result<api::History>)> done;
   index::IndexMoment from{};
@@ -38,6 +39,7 @@ struct Work {
   [[nodiscard]] HistorySummary::Question question();
   void fill(const HistorySummary& summary);
   void add_events(const HistorySummary& summary);
+  void add_verdicts();
 };
 using WorkPtr = std::shared_ptr<Work>;
 
@@ -89,7 +91,52 @@ void Work::fill(const HistorySummary& summary) {
   add_events(summary);
 }
 
-// Rollbacks, marks, and steps of the clock.
+// "level 1", "level 2: 3 findings, 12 blocks to mend".
+std::string verdict_text(const meta::Verdict& verdict) {
+  std::string text = "level " + std::to_string(verdict.level());
+  if (verdict.findings() != 0) text += ": " + std::to_string(verdict.findings()) + " findings";
+  if (verdict.blocks_mended() != 0) {
+    text += (verdict.findings() != 0 ? ", " : ": ") + std::to_string(verdict.blocks_mended()) +
+            " blocks to mend";
+  }
+  return text;
+}
+
+void count(meta::Verdict::Kind kind, api::HistoryBucket& in) {
+  switch (kind) {
+    case meta::Verdict::CLEAN: return in.set_clean(in.clean() + 1);
+    case meta::Verdict::REPAIRABLE: return in.set_repairable(in.repairable() + 1);
+    case meta::Verdict::DAMAGED: return in.set_damaged(in.damaged() + 1);
+    default: return;
+  }
+}
+
+void Work::add_verdicts() {
+  VerdictSet shown;
+  for (const meta::Verdict& verdict : beside.verdicts) {
+    if (verdict.sequence() < from.sequence.value || verdict.sequence() > to.sequence.value) {
+      continue;
+    }
+    shown.add(verdict);
+    // (The moment that a history begins with may be before its first column.)
+    const auto column = std::ranges::find_if(
+        *out.mutable_buckets(), [at = std::max(verdict.time_ns(), start)](const auto& bucket) {
+          return at < bucket.to_ns();
+        });
+    if (column != out.mutable_buckets()->end()) {
+      count(verdict.kind(), *column);
+    } else if (out.buckets_size() > 0) {
+      count(verdict.kind(), *out.mutable_buckets(out.buckets_size() - 1));
+    }
+  }
+  shown.thin(kVerdictEventsMax);
+  for (const auto& [sequence, verdict] : shown.all()) {
+    add_event(out, std::string(verdict_name(verdict.kind())).c_str(), SequenceNumber{sequence},
+              VersionTime{verdict.time_ns()}, verdict_text(verdict));
+  }
+}
+
+// Rollbacks, marks, what was checked, and steps of the clock.
 void Work::add_events(const HistorySummary& summary) {
   for (const HistorySummary::Write& rollback : summary.rollbacks) {
     add_event(out, "rollback", rollback.sequence, rollback.time,
@@ -100,7 +147,8 @@ void Work::add_events(const HistorySummary& summary) {
     add_event(out, "mark", SequenceNumber{mark.sequence()}, VersionTime{mark.time_ns()},
               mark.name());
   }
-  for (const meta::ClockStep& step : clock_steps) {
+  add_verdicts();
+  for (const meta::ClockStep& step : beside.clock_steps) {
     if (step.at_ns() < start || step.at_ns() > end) continue;
     add_event(out, "clock-step", {}, VersionTime{step.at_ns()},
               std::to_string(step.step_ns() / 1'000'000) + " ms");
@@ -143,15 +191,14 @@ void begin(const WorkPtr& work, const ResolvedMoment& end) {
 
 }  // namespace
 
-void answer_history(const MomentsOf& of, const api::HistoryRequest& request,
-                    std::vector<meta::ClockStep> clock_steps, const Executor& executor,
-                    UniqueFunction<void(Result<api::History>)> done) {
+void answer_history(const MomentsOf& of, const api::HistoryRequest& request, BesideHistory beside,
+                    const Executor& executor, UniqueFunction<void(Result<api::History>)> done) {
   if (request.buckets() > HistorySummary::kColumnsMax) {
     return done(Error{ErrorCode::kLimit,
                       "at most " + std::to_string(HistorySummary::kColumnsMax) + " buckets"});
   }
   const auto work =
-      std::make_shared<Work>(Work{of, request, std::move(clock_steps), executor, std::move(done)});
+      std::make_shared<Work>(Work{of, request, std::move(beside), executor, std::move(done)});
   resolve_moment(of, or_now(request.to()), executor, [work](const Result<ResolvedMoment>& end) {
     if (!end) return work->done(end.error());
     begin(work, *end);

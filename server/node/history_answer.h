@@ -1,5 +1,5 @@
-// What `mariner history` shows of a volume: put together from its history, its marks, and the steps
-// of the clock.
+// What `mariner history` shows of a volume: put together from its history, its marks, what checks
+// found of its moments, and the steps of the clock.
 #pragma once
 
 #include <vector>
@@ -11,10 +11,18 @@
 
 namespace mariner::node {
 
+// What a history does not know by itself.
+struct BesideHistory {
+  std::vector<meta::ClockStep> clock_steps;
+  std::vector<meta::Verdict> verdicts;  // by sequence number
+};
+
+// Of more verdicts than this, those that say least are counted in the columns alone.
+inline constexpr std::size_t kVerdictEventsMax = 200;
+
 // kLimit: more columns than are drawn; otherwise as resolve_moment().
-void answer_history(const MomentsOf& of, const api::HistoryRequest& request,
-                    std::vector<meta::ClockStep> clock_steps, const Executor& executor,
-                    UniqueFunction<void(Result<api::History>)> done);
+void answer_history(const MomentsOf& of, const api::HistoryRequest& request, BesideHistory beside,
+                    const Executor& executor, UniqueFunction<void(Result<api::History>)> done);
 
 // A mark as an answer.
 [[nodiscard]] api::Mark to_api(const meta::Mark& mark, const std::string& volume);

@@ -28,8 +28,15 @@ std::string hex_id(std::uint32_t id) {
   return text;
 }
 
+std::string hex_number(std::uint64_t number) {
+  char text[17];
+  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(number));
+  return text;
+}
+
 std::string volume_key(std::uint32_t id) { return "volume/" + hex_id(id); }
 std::string mark_prefix(std::uint32_t id) { return "mark/" + hex_id(id) + "/"; }
+std::string verdict_prefix(std::uint32_t id) { return "verdict/" + hex_id(id) + "/"; }
 std::string view_key(const std::string& name) { return "view/" + name; }
 std::string reservations_key(const std::string& unit) { return "reservations/" + unit; }
 std::string progress_key(std::uint32_t id) { return "progress/" + hex_id(id); }
@@ -37,9 +44,7 @@ std::string progress_key(std::uint32_t id) { return "progress/" + hex_id(id); }
 std::string release_key(std::uint32_t id) { return "release/" + hex_id(id); }
 std::string base_prefix(std::uint32_t id) { return "base/" + hex_id(id) + "/"; }
 std::string base_key(std::uint32_t id, std::uint64_t page) {
-  char text[17];
-  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(page));
-  return base_prefix(id) + text;
+  return base_prefix(id) + hex_number(page);
 }
 
 constexpr const char* kLogReleaseKey = "log-release";
@@ -154,7 +159,7 @@ Result<void> MetaStore::remove_volume(std::uint32_t id) {
   batch.Delete(release_key(id));
   batch.Delete(reservations_key(unit_of_volume(id)));
   const std::unique_ptr<rocksdb::Iterator> it(db_->NewIterator(rocksdb::ReadOptions()));
-  for (const std::string& prefix : {mark_prefix(id), base_prefix(id)}) {
+  for (const std::string& prefix : {mark_prefix(id), verdict_prefix(id), base_prefix(id)}) {
     for (it->Seek(prefix); it->Valid() && it->key().starts_with(prefix); it->Next()) {
       batch.Delete(it->key());
     }
@@ -176,6 +181,24 @@ Result<std::vector<meta::Mark>> MetaStore::marks() { return all<meta::Mark>("mar
 
 Result<std::vector<meta::Mark>> MetaStore::marks_of(std::uint32_t volume) {
   return all<meta::Mark>(mark_prefix(volume));
+}
+
+Result<std::vector<meta::Verdict>> MetaStore::verdicts_of(std::uint32_t volume) {
+  return all<meta::Verdict>(verdict_prefix(volume));
+}
+
+Result<void> MetaStore::change_verdicts(std::uint32_t volume,
+                                        const std::vector<meta::Verdict>& added,
+                                        const std::vector<std::uint64_t>& gone) {
+  rocksdb::WriteBatch batch;
+  const std::string prefix = verdict_prefix(volume);
+  for (const meta::Verdict& verdict : added) {
+    batch.Put(prefix + hex_number(verdict.sequence()), verdict.SerializeAsString());
+  }
+  for (const std::uint64_t sequence : gone) batch.Delete(prefix + hex_number(sequence));
+  const rocksdb::Status status = db_->Write(write_options(true), &batch);
+  if (!status.ok()) return store_error("write", status);
+  return {};
 }
 
 Result<void> MetaStore::put_view(const meta::View& view) {

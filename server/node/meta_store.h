@@ -29,7 +29,7 @@ class MetaStore {
 
   // Durable on return, each of them, unless said otherwise.
   Result<void> put_volume(const meta::Volume& volume);
-  // Removes the volume with its marks, progress and reservations, in one step.
+  // Removes the volume with its marks, verdicts, progress and reservations, in one step.
   Result<void> remove_volume(std::uint32_t id);
   Result<std::vector<meta::Volume>> volumes();
   // A volume id that was never given before.
@@ -39,6 +39,11 @@ class MetaStore {
   Result<void> remove_mark(std::uint32_t volume, const std::string& name);
   Result<std::vector<meta::Mark>> marks();
   Result<std::vector<meta::Mark>> marks_of(std::uint32_t volume);
+
+  // Of a volume, by moment. A change happens in one step.
+  Result<std::vector<meta::Verdict>> verdicts_of(std::uint32_t volume);
+  Result<void> change_verdicts(std::uint32_t volume, const std::vector<meta::Verdict>& added,
+                               const std::vector<std::uint64_t>& gone);
 
   Result<void> put_view(const meta::View& view);
   Result<void> remove_view(const std::string& name);

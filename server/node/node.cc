@@ -38,6 +38,7 @@ Node::~Node() {
   // What speaks to the outside goes first, the log last.
   front_.reset();
   control_.reset();
+  verdicts_.reset();
   enrolment_desk_.reset();
   log_space_.reset();
   keeper_.reset();
@@ -70,6 +71,10 @@ Result<void> Node::start() {
   Result<std::unique_ptr<MetaStore>> store = MetaStore::open(config_.server.state_dir + "/store");
   if (!store) return store.error();
   store_ = std::move(*store);
+  verdict_shelf_ = std::make_unique<LocalVerdicts>(*store_);
+  verdicts_ = std::make_unique<VerdictDesk>(
+      loop_, *verdict_shelf_,
+      [this](const std::string& name) { return control_->find_checked(name); });
   Result<Epoch> epoch = store_->next_epoch();
   if (!epoch) return epoch.error();
   epoch_ = *epoch;
@@ -375,6 +380,7 @@ web::NodeMetrics Node::metrics() {
     volume.scsi = &served.metered->metrics();
     volume.oldest_recoverable = VersionTime{served.meta.created_ns()};
     volume.views_exposed = views_->count_of(served.meta.id());
+    volume.checks = verdicts_->durations(VolumeId{served.meta.id()});
     volume.index_lookup = &served.volume->index().lookups();
     volume.index_pending_updates = served.volume->index().pending_updates();
     const volume::Storage& storage = *served.volume->storage();

@@ -24,6 +24,8 @@
 #include "server/node/meta_store.h"
 #include "server/node/node_log.h"
 #include "server/node/scrub_report.h"
+#include "server/node/verdict_desk.h"
+#include "server/node/verdict_shelf.h"
 #include "server/node/view_set.h"
 #include "server/node/volume_set.h"
 #include "server/scsi/rod_tokens.h"
@@ -99,6 +101,8 @@ class Node final : public Daemon, public iscsi::TargetDirectory, public web::Web
   std::unique_ptr<LocalKeeper> keeper_;
   std::unique_ptr<LogSpace> log_space_;
   std::unique_ptr<ScrubReport> scrub_report_;
+  std::unique_ptr<LocalVerdicts> verdict_shelf_;
+  std::unique_ptr<VerdictDesk> verdicts_;
   std::unique_ptr<EnrolmentDesk> enrolment_desk_;
   std::unique_ptr<NodeControl> control_;
   std::unique_ptr<Front> front_;

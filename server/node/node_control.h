@@ -14,6 +14,7 @@
 #include "server/node/moments.h"
 #include "server/node/node.h"
 #include "server/node/past_desk.h"
+#include "server/node/verdict_desk.h"
 
 namespace mariner::node {
 
@@ -35,6 +36,10 @@ class NodeControl final : public admin::Control {
   void mark_add(const api::MarkRequest& request, admin::Answer<api::Mark> done) override;
   void mark_list(const api::MarkRequest& request, admin::Answer<api::MarkList> done) override;
   void mark_remove(const api::MarkRequest& request, admin::Answer<api::Mark> done) override;
+  void verdicts_save(const api::SaveVerdictsRequest& request,
+                     admin::Answer<api::VerdictList> done) override;
+  void verdict_list(const api::VerdictsRequest& request,
+                    admin::Answer<api::VerdictList> done) override;
   void view_expose(const api::ExposeRequest& request, admin::Answer<api::View> done) override;
   void view_list(admin::Answer<api::ViewList> done) override;
   void view_unexpose(const api::UnexposeRequest& request, admin::Answer<api::View> done) override;
@@ -53,6 +58,9 @@ class NodeControl final : public admin::Control {
   void cluster_status(admin::Answer<api::ClusterStatus> done) override;
   void doctor(admin::Answer<api::DoctorAnswer> done) override;
   [[nodiscard]] PastDesk& past() override { return past_; }
+
+  // A volume whose moments are checked. kNotFound, kUnavailable.
+  [[nodiscard]] Result<VerdictDesk::Volume> find_checked(const std::string& name);
 
  private:
   // A volume that serves. kNotFound, kUnavailable.

@@ -18,6 +18,7 @@ HttpMethod method_of(http::verb verb) {
     case http::verb::get: return HttpMethod::kGet;
     case http::verb::head: return HttpMethod::kHead;
     case http::verb::post: return HttpMethod::kPost;
+    case http::verb::put: return HttpMethod::kPut;
     case http::verb::delete_: return HttpMethod::kDelete;
     default: return HttpMethod::kOther;
   }

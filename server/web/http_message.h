@@ -11,7 +11,7 @@
 
 namespace mariner::web {
 
-enum class HttpMethod { kGet, kHead, kPost, kDelete, kOther };
+enum class HttpMethod { kGet, kHead, kPost, kPut, kDelete, kOther };
 
 // Parsed and within the server's limits, otherwise as the client sent it: untrusted.
 struct HttpRequest {

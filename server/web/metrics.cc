@@ -43,6 +43,7 @@ enum Family : std::size_t {
   kDigestErrors,
   kViews,
   kRollbackProgress,
+  kCheckDuration,
   kClockSteps,
   kMulticastPayloadBytes,
   kMulticastRepairs,
@@ -107,6 +108,9 @@ constexpr std::array<Description, kFamilyCount> kFamilies{{
     {"mariner_views_exposed", MetricType::Gauge, "Views of past moments that are exposed as LUNs."},
     {"mariner_rollback_progress_ratio", MetricType::Gauge,
      "How much of the running rollback has been restored in the background, 0 to 1."},
+    {"mariner_fsck_duration_seconds", MetricType::Histogram,
+     "Time that checks of the volume's file system at some moment took, as those who made them "
+     "told."},
     {"mariner_clock_steps_total", MetricType::Counter,
      "Steps of the wall clock that were noticed."},
     {"mariner_multicast_payload_bytes_total", MetricType::Counter,
@@ -220,6 +224,8 @@ void add_volume(Exposition& to, const VolumeMetrics& volume) {
   }
   to.value(kViews, labels, static_cast<double>(volume.views_exposed));
   if (volume.rollback_progress) to.value(kRollbackProgress, labels, *volume.rollback_progress);
+  if (volume.checks != nullptr)
+    to.histogram(kCheckDuration, labels, *volume.checks, kSecondsPerNanosecond);
 }
 
 void add_log_disk(Exposition& to, const LogDiskMetrics& disk) {

@@ -92,6 +92,7 @@ struct VolumeMetrics {
   std::vector<MulticastReceiverMetrics> multicast{};
   std::uint64_t views_exposed = 0;
   std::optional<double> rollback_progress;  // 0 to 1, while one is being restored
+  const CheckHistogram* checks = nullptr;   // of its file system at some moment
 };
 
 // One log disk.

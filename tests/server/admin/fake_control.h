@@ -20,6 +20,7 @@ class FakeControl final : public Control {
   api::VolumeList volumes;
   api::History history_answer;
   api::MarkList marks;
+  api::VerdictList verdicts;
   api::ViewList views;
   api::RollbackAnswer rollback_answer;
   api::SessionList sessions;
@@ -84,6 +85,13 @@ class FakeControl final : public Control {
   }
   void mark_remove(const api::MarkRequest& request, Answer<api::Mark> done) override {
     reply(note("mark_remove", request), mark_answer, std::move(done));
+  }
+  void verdicts_save(const api::SaveVerdictsRequest& request,
+                     Answer<api::VerdictList> done) override {
+    reply(note("verdicts_save", request), verdicts, std::move(done));
+  }
+  void verdict_list(const api::VerdictsRequest& request, Answer<api::VerdictList> done) override {
+    reply(note("verdict_list", request), verdicts, std::move(done));
   }
   void view_expose(const api::ExposeRequest& request, Answer<api::View> done) override {
     reply(note("view_expose", request), view_answer, std::move(done));

@@ -55,6 +55,19 @@ TEST_F(HistoryVerbs, ShowDrawsAHistogram) {
   EXPECT_THAT(out, HasSubstr("9  2026-11-20T14:32:05.123456789+01:00  rollback to #3"));
 }
 
+TEST_F(HistoryVerbs, ShowsWhatChecksFound) {
+  control.history_answer.mutable_buckets(0)->set_clean(1);
+  control.history_answer.mutable_buckets(1)->set_clean(1);
+  control.history_answer.mutable_buckets(1)->set_repairable(1);
+  control.history_answer.mutable_buckets(2)->set_repairable(2);
+  control.history_answer.mutable_buckets(2)->set_damaged(1);
+  run({"history", "show", "db1", "--buckets", "4"});
+  EXPECT_THAT(out, HasSubstr(" ███\n ███\n+~!\n2026-11-20 14:32:05"));
+  EXPECT_THAT(out, HasSubstr("File system checked:  + clean  ~ repairable  ! damaged\n"));
+  run({"history", "show", "db1", "--json"});
+  EXPECT_THAT(out, HasSubstr("\"clean\":1,\"repairable\":1,\"damaged\":0"));
+}
+
 TEST_F(HistoryVerbs, WithoutLimitsItIsAllOfIt) {
   run({"history", "show", "db1"});
   EXPECT_THAT(control.asked, ElementsAre("history name: \"db1\" buckets: 80"));

@@ -77,6 +77,44 @@ TEST_F(MomentDirectoryTest, ViewsOfAll) {
   EXPECT_TRUE(moments_.views().empty());
 }
 
+TEST_F(MomentDirectoryTest, VerdictsAreChangedOneAfterTheOther) {
+  const auto add_one = [this](std::uint64_t sequence) {
+    return failure([&](auto done) {
+      moments_.change_verdicts(
+          {7}, [sequence](meta::Verdicts& all) { all.add_verdicts()->set_sequence(sequence); },
+          std::move(done));
+    });
+  };
+  EXPECT_EQ(add_one(1), std::nullopt);
+  EXPECT_EQ(add_one(2), std::nullopt);
+  ASSERT_EQ(moments_.verdicts({7}).size(), 2u);
+  EXPECT_EQ(moments_.verdicts({7})[1].sequence(), 2u);
+  EXPECT_TRUE(moments_.verdicts({8}).empty());
+  put(verdicts_key({7}), "nonsense");
+  EXPECT_TRUE(moments_.verdicts({7}).empty());
+  EXPECT_EQ(add_one(3), std::nullopt) << "in its place";
+  EXPECT_EQ(moments_.verdicts({7}).size(), 1u);
+  // Somebody else is always first.
+  EXPECT_EQ(failure([&](auto done) {
+              moments_.change_verdicts(
+                  {7},
+                  [this](meta::Verdicts&) {
+                    ASSERT_TRUE(cluster_.commit({.puts = {{verdicts_key({7}), ""}}}).has_value());
+                  },
+                  std::move(done));
+            }),
+            ErrorCode::kUnavailable);
+  EXPECT_EQ(failure([&](auto done) {
+              moments_.change_verdicts(
+                  {7},
+                  [](meta::Verdicts& all) {
+                    for (int i = 0; i < 1 << 18; ++i) all.add_verdicts();
+                  },
+                  std::move(done));
+            }),
+            ErrorCode::kInvalidArgument);
+}
+
 TEST_F(MomentDirectoryTest, NoMoreThanAListingHolds) {
   for (std::size_t i = 0; i < MomentDirectory::kViewsMax; ++i) {
     put(view_key("v" + std::to_string(i)), view("v" + std::to_string(i)).SerializeAsString());

@@ -110,6 +110,29 @@ TEST_F(ClusterPastTest, MarksStandInTheSharedStore) {
   EXPECT_EQ(node().ask(&ClusterControl::mark_remove, request).error().code, ErrorCode::kNotFound);
 }
 
+TEST_F(ClusterPastTest, WhatChecksFoundStandsInTheSharedStore) {
+  api::SaveVerdictsRequest found;
+  found.set_volume(kVolume);
+  api::Verdict& verdict = *found.add_verdicts();
+  verdict.mutable_at()->set_sequence(newest_);
+  verdict.set_verdict("clean");
+  verdict.set_level(1);
+  const auto saved = node().ask(&ClusterControl::verdicts_save, found);
+  ASSERT_TRUE(saved) << to_string(saved.error());
+  const auto known = [this] {
+    api::VerdictsRequest request;
+    request.set_volume(kVolume);
+    return node().ask(&ClusterControl::verdict_list, request)->verdicts_size();
+  };
+  ASSERT_TRUE(eventually([&] { return known() == 1; }));
+  stop(0);
+  start(0);
+  ASSERT_TRUE(comes_to_serve());
+  EXPECT_EQ(known(), 1);
+  ASSERT_EQ(history({})->events_size(), 1);
+  EXPECT_EQ(history({})->events(0).kind(), "clean");
+}
+
 TEST_F(ClusterPastTest, RollsBackAndForth) {
   EXPECT_EQ(rollback({}, true).error().code, ErrorCode::kNotFound) << "nothing to undo";
   const Result<api::RollbackAnswer> dry = rollback(at(newest_ - 2), false, true);

@@ -106,6 +106,29 @@ TEST_F(ControlHistory, APartOfIt) {
   EXPECT_EQ(history(asked).error().code, ErrorCode::kNotFound);
 }
 
+TEST_F(ControlHistory, WhatChecksFoundIsShownAndOutlivesARestart) {
+  api::SaveVerdictsRequest found;
+  found.set_volume("db1");
+  api::Verdict& verdict = *found.add_verdicts();
+  verdict.mutable_at()->set_sequence(2);
+  verdict.set_verdict("repairable");
+  verdict.set_level(1);
+  verdict.set_duration_ns(5);
+  ASSERT_TRUE(ask(&NodeControl::verdicts_save, found));
+  EXPECT_NE(on_loop([this] { return node().metrics(); }).volumes[0].checks, nullptr);
+  stop();
+  start();
+  const Result<api::History> out = history(request());
+  ASSERT_TRUE(out);
+  ASSERT_EQ(out->events_size(), 1);
+  EXPECT_EQ(out->events(0).kind(), "repairable");
+  api::VerdictsRequest asked;
+  asked.set_volume("db1");
+  EXPECT_EQ(ask(&NodeControl::verdict_list, asked)->verdicts_size(), 1);
+  asked.set_volume("db2");
+  EXPECT_EQ(ask(&NodeControl::verdict_list, asked).error().code, ErrorCode::kNotFound);
+}
+
 TEST_F(ControlHistory, ShowsMarksAndRollbacks) {
   api::MarkRequest early = mark("early");
   *early.mutable_at() = at_sequence(1);

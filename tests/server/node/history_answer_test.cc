@@ -17,10 +17,9 @@ class HistoryAnswer : public ::testing::Test {
   }
   ServedVolume& volume() { return *parts_.volumes().find("db1"); }
   MomentsOf of() { return *moments_of(volume(), parts_.store()); }
-  Result<api::History> answer(const api::HistoryRequest& request,
-                              std::vector<meta::ClockStep> steps = {}) {
+  Result<api::History> answer(const api::HistoryRequest& request, BesideHistory beside = {}) {
     std::optional<Result<api::History>> out;
-    answer_history(of(), request, std::move(steps), parts_.executor(),
+    answer_history(of(), request, std::move(beside), parts_.executor(),
                    [&](Result<api::History> history) { out = std::move(history); });
     parts_.run_until([&] { return out.has_value(); });
     return *out;
@@ -46,7 +45,7 @@ TEST_F(HistoryAnswer, ShowsWhatHappenedAndWhen) {
   api::HistoryRequest request;
   request.set_buckets(3);
   request.set_max_writes(2);
-  const Result<api::History> all = answer(request, {step});
+  const Result<api::History> all = answer(request, {{step}, {}});
   ASSERT_TRUE(all) << to_string(all.error());
   EXPECT_EQ(all->name(), "db1");
   EXPECT_EQ(all->writes(), 3u);
@@ -61,6 +60,39 @@ TEST_F(HistoryAnswer, ShowsWhatHappenedAndWhen) {
   ASSERT_EQ(all->events_size(), 2);
   EXPECT_EQ(all->events(0).text(), "early");
   EXPECT_EQ(all->events(1).text(), "-5 ms");
+}
+
+TEST_F(HistoryAnswer, ShowsWhatChecksFound) {
+  std::vector<meta::Verdict> verdicts;
+  for (const std::uint32_t sequence : {1, 2, 3}) {
+    meta::Verdict& verdict = verdicts.emplace_back();
+    verdict.set_sequence(sequence);
+    verdict.set_time_ns(parts_.answers(volume()).moment_of(SequenceNumber{sequence}).time.ns);
+    verdict.set_kind(sequence == 2 ? meta::Verdict::REPAIRABLE : meta::Verdict::CLEAN);
+    verdict.set_level(sequence);
+    if (sequence == 2) verdict.set_findings(4);
+    if (sequence != 1) verdict.set_blocks_mended(7);
+  }
+  api::HistoryRequest request;
+  request.set_buckets(5);
+  const Result<api::History> all = answer(request, {{}, verdicts});
+  ASSERT_TRUE(all) << to_string(all.error());
+  ASSERT_EQ(all->events_size(), 3);
+  EXPECT_EQ(all->events(0).kind(), "clean");
+  EXPECT_EQ(all->events(0).text(), "level 1");
+  EXPECT_EQ(all->events(1).kind(), "repairable");
+  EXPECT_EQ(all->events(1).text(), "level 2: 4 findings, 7 blocks to mend");
+  EXPECT_EQ(all->events(2).text(), "level 3: 7 blocks to mend");
+  std::uint32_t clean = 0;
+  std::uint32_t repairable = 0;
+  for (const api::HistoryBucket& bucket : all->buckets()) {
+    clean += bucket.clean();
+    repairable += bucket.repairable();
+  }
+  EXPECT_EQ(clean, 2u);
+  EXPECT_EQ(repairable, 1u);
+  request.mutable_to()->set_sequence(1);
+  EXPECT_EQ(answer(request, {{}, verdicts})->events_size(), 1);
 }
 
 TEST_F(HistoryAnswer, APartOfItAndWhatIsRefused) {

@@ -102,6 +102,17 @@ TEST(Metrics, StateOfAVolume) {
   EXPECT_THAT(text, HasSubstr("mariner_rollback_progress_ratio{volume=\"db1\"} 0.5\n"));
 }
 
+TEST(Metrics, ChecksOfAVolume) {
+  CheckHistogram checks;
+  checks.observe(1'500'000'000);
+  const auto text = metrics_text({.volumes = {{.volume = "db1", .checks = &checks}}});
+  EXPECT_THAT(text, HasSubstr("# TYPE mariner_fsck_duration_seconds histogram\n"));
+  EXPECT_THAT(text, HasSubstr("mariner_fsck_duration_seconds_count{volume=\"db1\"} 1\n"
+                              "mariner_fsck_duration_seconds_sum{volume=\"db1\"} 1.5\n"));
+  EXPECT_THAT(metrics_text({.volumes = {{.volume = "db1"}}}),
+              Not(HasSubstr("mariner_fsck_duration_seconds_count{")));
+}
+
 TEST(Metrics, TheReplicasOfAVolumeOfACluster) {
   const auto text = metrics_text(
       {.volumes = {{.volume = "db1", .replicas = {{"a", "master", 250ms}, {"b", "mirror", 3s}}}}});
