@@ -244,7 +244,8 @@ Result<Replay> replay(View& view) {
   if (!done) return done.error();
   const auto orphans = release_orphans(view, !out.failed);
   if (!orphans) return orphans.error();
-  out.orphans = orphans->released + orphans->cut;
+  out.orphans_released = orphans->released;
+  out.orphans_cut = orphans->cut;
   return out;
 }
 

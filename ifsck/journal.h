@@ -20,8 +20,9 @@ struct Replay {
   std::uint64_t blocks = 0;   // that they wrote: each once
   std::uint64_t revoked = 0;  // were logged, and not to be written any more
   std::uint64_t fast_commits = 0;
-  std::uint64_t fast_operations = 0;  // of these: names, ranges, inodes
-  std::uint64_t orphans = 0;          // deleted while they were open, or not yet cut off
+  std::uint64_t fast_operations = 0;   // of these: names, ranges, inodes
+  std::uint64_t orphans_released = 0;  // deleted while they were open
+  std::uint64_t orphans_cut = 0;       // not yet cut off
   // A checksum ended the log before its end: as after a commit that was interrupted.
   bool cut = false;
   // The journal was given up by who wrote it, or is damaged: the file system is marked as one that

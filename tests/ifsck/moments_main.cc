@@ -44,6 +44,8 @@ struct Sums {
   std::size_t moments = 0;
   std::size_t verdicts[3] = {};
   std::size_t replayed = 0;
+  std::size_t with_orphans = 0;
+  std::size_t with_cut = 0;  // with orphans that are cut off
   std::size_t full = 0;
   std::size_t complained = 0;  // e2fsck
   std::size_t disagree = 0;    // level 2
@@ -120,6 +122,9 @@ class Moments {
     ++sums_.verdicts[static_cast<std::size_t>(report.verdict)];
     sums_.replayed += report.replay.needed ? 1 : 0;
     sums_.full += report.full ? 1 : 0;
+    const bool cut = report.replay.orphans_cut > 0;
+    sums_.with_cut += cut ? 1 : 0;
+    sums_.with_orphans += cut || report.replay.orphans_released > 0 ? 1 : 0;
   }
 
   // Blocks that differ from what replay makes of the moment.
@@ -242,16 +247,17 @@ class Moments {
     for (const std::uint64_t each : sums_.mended) all_mended += each;
     std::uint64_t of_repairable = sums_.verdicts[1] + sums_.verdicts[2];
     fmt::print(
-        "moments {} clean {} repairable {} damaged {} replayed {} full {} | e2fsck complains {} "
+        "moments {} clean {} repairable {} damaged {} replayed {} with orphans {} cut {} full {} | "
+        "e2fsck complains {} "
         "unreadable {} of {} files, level 2 disagrees {} | promised {} (databases {}) whole {} "
         "lost+found {} lost {} lost-anyway {} | fewer {} more {} than e2fsck | mended mean {:.1f} "
         "of-repairable {:.1f} max {} | "
         "ms "
         "median {:.1f} max {:.1f} | failed {}\n",
         sums_.moments, sums_.verdicts[0], sums_.verdicts[1], sums_.verdicts[2], sums_.replayed,
-        sums_.full, sums_.complained, sums_.unreadable, sums_.files, sums_.disagree,
-        sums_.kept.checked, sums_.kept.databases, sums_.kept.whole, sums_.kept.renamed,
-        sums_.kept.lost, sums_.lost_anyway, sums_.fewer, sums_.more,
+        sums_.with_orphans, sums_.with_cut, sums_.full, sums_.complained, sums_.unreadable,
+        sums_.files, sums_.disagree, sums_.kept.checked, sums_.kept.databases, sums_.kept.whole,
+        sums_.kept.renamed, sums_.kept.lost, sums_.lost_anyway, sums_.fewer, sums_.more,
         static_cast<double>(all_mended) / static_cast<double>(sums_.mended.size()),
         of_repairable == 0 ? 0.0
                            : static_cast<double>(all_mended) / static_cast<double>(of_repairable),
