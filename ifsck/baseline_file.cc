@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <concepts>
 #include <cstring>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -20,11 +21,11 @@ namespace mariner::ifsck {
 namespace {
 
 constexpr std::array<char, 8> kMagic = {'M', 'R', 'N', 'B', 'A', 'S', 'E', 'L'};
-constexpr std::uint32_t kVersion = 2;
+constexpr std::uint32_t kVersion = 3;
 constexpr std::size_t kHeadBytes = 128;
 constexpr std::size_t kCrcBytes = 4;
-// In the order in which they stand in the file.
-constexpr std::array<std::size_t, 8> kEntryBytes = {12, 12, 24, 8, 4, 4, 8, 8 + kBlockBytes};
+// In the order in which they stand in the file; tables of blocks are counted in bytes.
+constexpr std::array<std::size_t, 8> kEntryBytes = {1, 1, 24, 8, 4, 4, 8, 8 + kBlockBytes};
 constexpr std::size_t kCountsAt = 64;
 
 class Packer {
@@ -65,6 +66,65 @@ class Unpacker {
   std::span<const std::byte> bytes_;
 };
 
+// ---- tables of blocks: a number is in pieces of 7 bits, the lowest first; all but its last have
+// the 8th bit
+
+void put_number(std::vector<std::byte>& to, std::uint64_t value) {
+  for (; value >= 0x80; value >>= 7) to.push_back(static_cast<std::byte>(value | 0x80));
+  to.push_back(static_cast<std::byte>(value));
+}
+
+// False: it does not end, or has more than 64 bits.
+inline bool take_number(std::span<const std::byte>& from, std::uint64_t& value) {
+  if (!from.empty() && from.front() < std::byte{0x80}) {
+    value = std::to_integer<std::uint64_t>(from.front());
+    from = from.subspan(1);
+    return true;
+  }
+  value = 0;
+  for (unsigned shift = 0; shift < 64 && !from.empty(); shift += 7) {
+    const auto piece = std::to_integer<std::uint64_t>(from.front());
+    from = from.subspan(1);
+    value |= (piece & 0x7f) << shift;
+    if (piece < 0x80) return true;
+  }
+  return false;
+}
+
+std::vector<std::byte> pack_table(const BlockTable& table) {
+  std::vector<std::byte> bytes;
+  FsBlock last_block = 0;
+  std::uint32_t last_value = 0;
+  for (const auto& [block, value] : table) {
+    put_number(bytes, block - last_block);
+    // What is a bit less is as short as what is a bit more.
+    const auto step = static_cast<std::int32_t>(value - last_value);
+    put_number(bytes, static_cast<std::uint32_t>(step << 1 ^ step >> 31));
+    last_block = block;
+    last_value = value;
+  }
+  return bytes;
+}
+
+std::optional<BlockTable> parse_table(std::span<const std::byte> bytes) {
+  BlockTable table;
+  table.reserve(bytes.size() / 3);
+  FsBlock block = 0;
+  std::uint32_t value = 0;
+  while (!bytes.empty()) {
+    std::uint64_t blocks = 0;
+    std::uint64_t step = 0;
+    if (!take_number(bytes, blocks) || !take_number(bytes, step)) return {};
+    if (step > UINT32_MAX || block + blocks < block) return {};
+    if (blocks == 0 && table.size() > 0) return {};
+    block += blocks;
+    const auto folded = static_cast<std::uint32_t>(step);
+    value += folded >> 1 ^ (0 - (folded & 1));
+    table.add(block, value);
+  }
+  return table;
+}
+
 template <typename Set>
 auto sorted(const Set& set) {
   std::vector<typename Set::value_type> all(set.begin(), set.end());
@@ -85,8 +145,10 @@ Error failed(const std::string& path, const char* what, int error) {
 
 std::vector<std::byte> pack_baseline(const KeptBaseline& kept) {
   const Baseline& baseline = kept.baseline;
-  const std::array<std::size_t, 8> counts = {baseline.owners.size(),
-                                             baseline.attributes.size(),
+  const std::vector<std::byte> owners = pack_table(baseline.owners);
+  const std::vector<std::byte> attributes = pack_table(baseline.attributes);
+  const std::array<std::size_t, 8> counts = {owners.size(),
+                                             attributes.size(),
                                              baseline.groups.size(),
                                              baseline.mismarked.size(),
                                              baseline.mismarked_inodes.size(),
@@ -106,14 +168,8 @@ std::vector<std::byte> pack_baseline(const KeptBaseline& kept) {
   packer.pad(kCountsAt);
   for (const std::size_t each : counts) packer.put(std::uint64_t{each});
   packer.pad(kHeadBytes);
-  for (const auto& [block, owner] : baseline.owners) {
-    packer.put(block);
-    packer.put(owner);
-  }
-  for (const auto& [block, count] : baseline.attributes) {
-    packer.put(block);
-    packer.put(count);
-  }
+  packer.put_bytes(owners);
+  packer.put_bytes(attributes);
   for (const Baseline::Group& each : baseline.groups) {
     packer.put(each.free_blocks);
     packer.put(each.free_inodes);
@@ -160,21 +216,16 @@ Result<KeptBaseline> parse_baseline(std::span<const std::byte> bytes) {
   kept.volume_bytes = load_le<std::uint64_t>(bytes.data() + 32);
   std::memcpy(kept.uuid.data(), bytes.data() + 40, kept.uuid.size());
   Unpacker unpacker(checked.subspan(kHeadBytes));
-  const auto pairs = [&](BlockTable& table, std::uint64_t count) {
-    table.reserve(count);
-    for (std::uint64_t i = 0; i < count; ++i) {
-      const auto block = unpacker.take<std::uint64_t>();
-      table.add(block, unpacker.take<std::uint32_t>());
-    }
-    table.sort();
-  };
   const auto values = [&]<typename Set>(Set& set, std::uint64_t count) {
     for (std::uint64_t i = 0; i < count; ++i) {
       set.insert(unpacker.take<typename Set::value_type>());
     }
   };
-  pairs(baseline.owners, counts[0]);
-  pairs(baseline.attributes, counts[1]);
+  auto owners = parse_table(unpacker.take_bytes(counts[0]));
+  auto attributes = parse_table(unpacker.take_bytes(counts[1]));
+  if (!owners || !attributes) return corrupt("a table of blocks is none");
+  baseline.owners = std::move(*owners);
+  baseline.attributes = std::move(*attributes);
   for (std::uint64_t i = 0; i < counts[2]; ++i) {
     Baseline::Group group;
     group.free_blocks = unpacker.take<std::int64_t>();

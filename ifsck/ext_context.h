@@ -20,8 +20,10 @@ struct ExtContext {
         layout(layout_in),
         checksums(ext2fs_has_feature_metadata_csum(volume_in.fs()->super) != 0) {}
 
+  // It has its number from the file system, and no name.
   [[nodiscard]] bool is_reserved(InodeNumber number) const {
-    return number < EXT2_FIRST_INODE(fs->super) && number != EXT2_ROOT_INO;
+    return (number < EXT2_FIRST_INODE(fs->super) && number != EXT2_ROOT_INO) ||
+           (ext2fs_has_feature_orphan_file(fs->super) && number == super.s_orphan_file_inum);
   }
   [[nodiscard]] bool is_uninitialized(GroupNumber group, std::uint16_t flag) const {
     return ext2fs_has_group_desc_csum(fs) != 0 && ext2fs_bg_flags_test(fs, group, flag) != 0;

@@ -90,7 +90,10 @@ Result<void> ExtLayout::add(const Area& area) {
 }
 
 Result<void> ExtLayout::sort_areas() {
-  std::ranges::sort(areas_, {}, &Area::begin);
+  // (Without flex_bg they come in order.)
+  if (!std::ranges::is_sorted(areas_, {}, &Area::begin)) {
+    std::ranges::sort(areas_, {}, &Area::begin);
+  }
   for (std::size_t i = 1; i < areas_.size(); ++i) {
     const Area& one = areas_[i - 1];
     const Area& other = areas_[i];

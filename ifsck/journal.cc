@@ -17,6 +17,7 @@
 #include "ifsck/journal_file.h"
 #include "ifsck/journal_log.h"
 #include "ifsck/journal_superblock.h"
+#include "ifsck/mend_orphans.h"
 #include "proto/bytes.h"
 
 namespace mariner::ifsck {
@@ -241,6 +242,10 @@ Result<Replay> replay(View& view) {
   if (!emptied) return emptied.error();
   const Result<void> done = finish(view, out.failed ? Ending::kFailed : Ending::kGood);
   if (!done) return done.error();
+  const auto orphans = release_orphans(view, !out.failed);
+  if (!orphans) return orphans.error();
+  out.orphans_released = orphans->released;
+  out.orphans_cut = orphans->cut;
   return out;
 }
 
@@ -273,9 +278,10 @@ Result<void> give_up(View& view) {
 
 Result<void> give_up_journal(View& view) {
   Draft draft(view);
-  const auto done = give_up(draft.view());
-  if (done) draft.keep();
-  return done;
+  if (const auto done = give_up(draft.view()); !done) return done;
+  if (const auto done = release_orphans(draft.view(), false); !done) return done.error();
+  draft.keep();
+  return {};
 }
 
 Result<Replay> replay_journal(View& view) {

@@ -2,8 +2,8 @@
 // in the file system and had not reached its place.
 //
 // All of it is written to the view's overlay, or (when there is an error) nothing. What a volume
-// held when its machine was running or stopped suddenly is a file system only after that. Orphans,
-// inodes that were deleted while they were open, are left to who mounts it.
+// held when its machine was running or stopped suddenly is a file system only after that. Then, as
+// at a mount, come orphans (mend_orphans.h).
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,9 @@ struct Replay {
   std::uint64_t blocks = 0;   // that they wrote: each once
   std::uint64_t revoked = 0;  // were logged, and not to be written any more
   std::uint64_t fast_commits = 0;
-  std::uint64_t fast_operations = 0;  // of these: names, ranges, inodes
+  std::uint64_t fast_operations = 0;   // of these: names, ranges, inodes
+  std::uint64_t orphans_released = 0;  // deleted while they were open
+  std::uint64_t orphans_cut = 0;       // not yet cut off
   // A checksum ended the log before its end: as after a commit that was interrupted.
   bool cut = false;
   // The journal was given up by who wrote it, or is damaged: the file system is marked as one that
@@ -39,7 +41,8 @@ struct Replay {
 
 // A journal that is to be replayed and cannot be: it is empty from then on, or, where it says
 // nothing that can be believed, there is none any more (its blocks are still marked). What it
-// promised is lost, and the file system is marked as one that has errors. Errors as above.
+// promised is lost, the file system is marked as one that has errors, and who was an orphan is not
+// believed. Errors as above.
 [[nodiscard]] Result<void> give_up_journal(View& view);
 
 }  // namespace mariner::ifsck

@@ -134,6 +134,13 @@ class Mender {
   const ExtContext& context_;
 };
 
+// The group's descriptor has it behind all that was ever used.
+bool is_said_unused(const ExtContext& context, InodeNumber number) {
+  const std::uint32_t of_group = context.layout.inodes_per_group();
+  return number != 0 && number <= context.layout.inodes() &&
+         (number - 1) % of_group >= context.table_end(context.layout.group_of(number));
+}
+
 }  // namespace
 
 Result<void> mend_allocation(MendWork& work) { return Mender(work).run(); }
@@ -142,6 +149,16 @@ Result<bool> mend_descriptors(MendWork& work) {
   const ext2_filsys fs = work.context().fs;
   bool believed = false;
   for (const Finding& each : work.findings()) {
+    if (each.code == Code::kEntryInode) {
+      const auto number = static_cast<InodeNumber>(each.found);
+      if (!is_said_unused(work.context(), number)) continue;
+      const GroupNumber group = work.layout().group_of(number);
+      ext2fs_bg_flags_clear(fs, group, EXT2_BG_INODE_UNINIT);
+      ext2fs_bg_itable_unused_set(fs, group, 0);
+      believed = true;
+      work.touch_descriptor(group);
+      work.done(each, Done::kFieldSet);
+    }
     if (each.code != Code::kGroupChecksum) continue;
     const GroupNumber group = each.group;
     if (work.context().is_uninitialized(group, EXT2_BG_INODE_UNINIT) ||

@@ -72,6 +72,33 @@ KnownStates states_of(const Words& words, const MomentSource& source) {
   return KnownStates({.folder = words.states.empty() ? source.states_folder : words.states});
 }
 
+// Tells the daemon what was found, so that its history shows it. A daemon that does not take it (it
+// is older, or the volume is deleted meanwhile) changes nothing about the check.
+void save_verdicts(const Context& context, const Words& words,
+                   const std::vector<api::Verdict>& verdicts) {
+  const auto target = context.target(words.named.target);
+  if (words.named.target.empty() || words.forget || verdicts.empty() || !target) return;
+  api::SaveVerdictsRequest request;
+  request.set_volume(target->object);
+  for (const api::Verdict& each : verdicts) *request.add_verdicts() = each;
+  const auto saved = context.client().verdicts_save(request);
+  if (!saved) {
+    context.console.note(
+        fmt::format("The history does not show this: {}\n", saved.error().message));
+  }
+}
+
+api::Verdict to_verdict(const MomentReport& report, std::chrono::nanoseconds took) {
+  api::Verdict verdict;
+  verdict.mutable_at()->set_sequence(report.at.value);
+  verdict.set_verdict(std::string(verdict_name(report.verdict)));
+  verdict.set_level(report.level);
+  verdict.set_findings(report.findings_all);
+  verdict.set_blocks_mended(report.blocks_mended);
+  verdict.set_duration_ns(static_cast<std::uint64_t>(took.count()));
+  return verdict;
+}
+
 Result<CheckedMoment> check_named(const Context& context, const Words& words, Overlay& overlay) {
   if ((words.level == 3) == words.path.empty()) {
     return Error{ErrorCode::kInvalidArgument,
@@ -89,10 +116,12 @@ Result<CheckedMoment> check_named(const Context& context, const Words& words, Ov
   const auto begun = Clock::now();
   auto report = check_moment(*source->past, source->at, states, overlay, options);
   if (!report) return report.error();
-  return CheckedMoment{.name = source->name,
-                       .path = words.path,
-                       .report = std::move(*report),
-                       .took = Clock::now() - begun};
+  const auto took = Clock::now() - begun;
+  counter.clear();
+  // (Level 3 says nothing of the rest.)
+  if (words.level < 3) save_verdicts(context, words, {to_verdict(*report, took)});
+  return CheckedMoment{
+      .name = source->name, .path = words.path, .report = std::move(*report), .took = took};
 }
 
 Result<ExitCode> check(Context& context, const Words& words) {
@@ -162,13 +191,20 @@ Result<ExitCode> find_clean(Context& context, const Words& words) {
   Counter counter(context.console);
   const auto begun = Clock::now();
   std::uint64_t looks = 0;
+  std::vector<api::Verdict> verdicts;
+  auto last = begun;
   CleanSearch::Options options{.level = static_cast<std::uint8_t>(words.level)};
   options.looked = [&](const MomentReport& report) {
     counter.show(fmt::format("{} moments; #{} is {}", ++looks, report.at.value,
                              verdict_name(report.verdict)));
+    const auto now = Clock::now();
+    // (Whether the others can be mended was not tried.)
+    if (report.verdict == Verdict::kClean) verdicts.push_back(to_verdict(report, now - last));
+    last = now;
   };
   const auto search = CleanSearch::run(*source->past, source->at, states, options);
   counter.clear();
+  save_verdicts(context, words, verdicts);
   if (!search) return search.error();
   if (!search->found) {
     return Error{ErrorCode::kNotFound,

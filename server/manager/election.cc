@@ -94,7 +94,7 @@ void Election::release(const VolumeRecord& record, Revision revision) {
   }
   transaction.puts.push_back({volume_key(options_.volume), encode(released)});
   // Whatever becomes of it, the view will show, or nothing has changed and it is tried again.
-  commit(std::move(transaction), [this](bool) { look_later(); });
+  commit(std::move(transaction), [](bool) {});
 }
 
 void Election::decline(const VolumeRecord& record, Revision revision, Declined why) {
@@ -104,8 +104,7 @@ void Election::decline(const VolumeRecord& record, Revision revision, Declined w
   Transaction transaction;
   transaction.compares.push_back({volume_key(options_.volume), revision});
   transaction.puts.push_back({volume_key(options_.volume), encode(declined)});
-  // What has changed meanwhile was not looked at.
-  commit(std::move(transaction), [this](bool) { look_later(); });
+  commit(std::move(transaction), [](bool) {});
 }
 
 // Another node is wanted, and had not all the time yet that it is left.
@@ -152,7 +151,7 @@ void Election::take(const VolumeRecord& record, Revision revision) {
   transaction.puts.push_back({volume_key(options_.volume), encode(taken)});
   commit(std::move(transaction), [this, taken](bool applied) {
     // If it was applied all the same, the view will show it, and the next epoch is taken.
-    if (!applied || !lease_.held()) return look_later();
+    if (!applied || !lease_.held()) return;
     epoch_ = taken.epoch;
     if (events_.elected) events_.elected(taken);
   });
@@ -180,14 +179,15 @@ void Election::change(const VolumeRecord& record, Revision revision) {
   transaction.puts.push_back({volume_key(options_.volume), encode(changed)});
   commit(std::move(transaction), [this, changed](bool applied) {
     // Whatever has become of it otherwise, the view shows, or it is tried again.
-    if (!applied || !lease_.held() || !change_) return look_later();
+    if (!applied || !lease_.held() || !change_) return;
     change_.reset();
     epoch_ = changed.epoch;
     if (events_.elected) events_.elected(changed);
   });
 }
 
-// One at a time.
+// One at a time. What the view has shown meanwhile was not looked at, such as a wish that came
+// right behind the record that was taken: it is, soon afterwards.
 void Election::commit(Transaction transaction, UniqueFunction<void(bool applied)> done) {
   committing_ = true;
   store_.commit(std::move(transaction), [this, done = std::move(done), alive = alive_](
@@ -197,6 +197,7 @@ void Election::commit(Transaction transaction, UniqueFunction<void(bool applied)
     const bool applied = answer && answer->outcome == CommitOutcome::kApplied;
     if (applied) backoff_.succeeded();
     done(applied);
+    if (*alive) look_later();
   });
 }
 

@@ -86,11 +86,12 @@ void NodeLease::renew_later() {
 void NodeLease::renew() {
   store_.keep_alive(id_, [this, turn = turn_, alive = alive_](const Result<Lease>& lease) {
     if (!*alive || turn != turn_) return;
-    if (lease) {
-      end_ = std::max(end_, lease->end() - options_.margin);
-    } else if (lease.error().code == ErrorCode::kNotFound) {
-      lose();
-    }
+    // What has ended by this clock is lost, although the store has it still: when this process
+    // stood still, the answer may come before watch_end()'s turn, and who asked held() meanwhile
+    // has given up what it coordinated. It begins again only when told.
+    const bool ended = lease ? !held() : lease.error().code == ErrorCode::kNotFound;
+    if (ended) return lose();
+    if (lease) end_ = std::max(end_, lease->end() - options_.margin);
   });
 }
 

@@ -27,7 +27,8 @@ class NodeLease {
     std::chrono::nanoseconds margin = std::chrono::milliseconds(500);
     BackoffTimes backoff{};
   };
-  // Told in turns of their own or from within store answers, never from within a call.
+  // Told in turns of their own or from within store answers, never from within a call. What was not
+  // held() for a moment is lost, and is held again only when it has been gained.
   struct Events {
     UniqueFunction<void()> gained;
     UniqueFunction<void()> lost;  // held() is false since then or a little earlier

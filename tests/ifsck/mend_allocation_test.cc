@@ -66,5 +66,38 @@ TEST(MendAllocation, ADescriptorWithAWrongChecksumLosesNoInodes) {
   EXPECT_EQ(made.find_again("a/b/c/linked"), made.find("a/large"));
 }
 
+// As a kernel without a journal leaves it that has written directories and inodes, and not yet what
+// it says of how many were ever used.
+TEST(MendAllocation, InodesWithNamesAreNotLostWhereTheyAreSaidToBeUnused) {
+  for (const char* kind :
+       {"-t ext4 -b 4096", "-t ext4 -b 1024 -O ^flex_bg,^metadata_csum,uninit_bg"}) {
+    for (const bool all : {false, true}) {
+      MadeMending made{kind};
+      const ext2_filsys fs = made.volume->fs();
+      const InodeNumber number = made.find("a/b/c/linked");
+      const GroupNumber group = made.layout->group_of(number);
+      const std::string before = MadeMending::content(*made.volume, number);
+      if (all && group != 0) ext2fs_bg_flags_set(fs, group, EXT2_BG_INODE_UNINIT);
+      ext2fs_bg_itable_unused_set(
+          fs, group,
+          made.layout->inodes_per_group() - (number - 1) % made.layout->inodes_per_group());
+      ext2fs_group_desc_csum_set(fs, group);
+      const std::size_t bytes = EXT2_DESC_SIZE(fs->super);
+      const auto* const descriptor =
+          reinterpret_cast<const std::byte*>(ext2fs_group_desc(fs, fs->group_desc, group));
+      ASSERT_TRUE(made.view
+                      ->write({made.layout->bytes_of(fs->super->s_first_data_block + 1).offset +
+                                   group * bytes,
+                               bytes},
+                              std::span(descriptor, bytes))
+                      .has_value());
+      const Mended mended = made.mend();
+      EXPECT_TRUE(MadeMending::has(mended, Code::kEntryInode, Done::kFieldSet));
+      ASSERT_EQ(made.find_again("a/b/c/linked"), number) << kind;
+      EXPECT_EQ(made.content(number), before);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace mariner::ifsck

@@ -2,7 +2,7 @@
 // e2fsck, libext2fs and the host that wrote it would.
 //
 //   mariner_ifsck_moments IMAGE TRACE [--moments N] [--seed N] [--promises FILE] [--after TIME_NS]
-//                         [--at SEQUENCE]... [--keep FOLDER]
+//                         [--alike] [--at SEQUENCE]... [--keep FOLDER]
 //
 // Exit code 1: something is wrong, and it says what.
 #include <fmt/format.h>
@@ -11,6 +11,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <optional>
 #include <random>
 #include <string>
@@ -30,6 +32,8 @@ struct Arguments {
   std::string trace;
   std::string promises;
   std::string keep;  // the moments' images go there
+  bool reports = false;
+  bool alike = false;
   std::size_t moments = 300;
   std::uint64_t seed = 1;
   std::uint64_t after_ns = 0;
@@ -40,12 +44,16 @@ struct Sums {
   std::size_t moments = 0;
   std::size_t verdicts[3] = {};
   std::size_t replayed = 0;
+  std::size_t with_orphans = 0;
+  std::size_t with_cut = 0;  // with orphans that are cut off
   std::size_t full = 0;
   std::size_t complained = 0;  // e2fsck
   std::size_t disagree = 0;    // level 2
   std::uint64_t files = 0;
   std::uint64_t unreadable = 0;
   FilePromises::Kept kept;
+  std::uint64_t fewer = 0;        // contents that e2fsck -fy keeps of the moment as it was
+  std::uint64_t more = 0;         // that it does not
   std::uint64_t lost_anyway = 0;  // e2fsck -fy on the moment as it was loses them, too
   std::vector<std::uint64_t> mended;
   std::vector<double> ms;
@@ -98,12 +106,15 @@ class Moments {
       return;
     }
     count(*report);
+    sums_.mended.push_back(count_mended(at, overlay));
     sums_.ms.push_back(took.count());
     std::string wrong;
     if (report->verdict == Verdict::kDamaged) wrong += "it is damaged after mending\n";
     wrong += look_by_level_2(at, *report);
     image_.go_to(at);
-    image_.with(overlay, [&] { wrong += look_at_image(*report); });
+    const std::string raw = copy_image("raw." + std::to_string(at.value));
+    image_.with(overlay, [&] { wrong += look_at_image(*report, raw); });
+    if (arguments_.reports) fmt::print("moment {}: {}", at.value, describe_report(*report));
     if (!wrong.empty()) fail(at, wrong + describe_report(*report));
   }
 
@@ -111,7 +122,21 @@ class Moments {
     ++sums_.verdicts[static_cast<std::size_t>(report.verdict)];
     sums_.replayed += report.replay.needed ? 1 : 0;
     sums_.full += report.full ? 1 : 0;
-    sums_.mended.push_back(report.blocks_mended);
+    const bool cut = report.replay.orphans_cut > 0;
+    sums_.with_cut += cut ? 1 : 0;
+    sums_.with_orphans += cut || report.replay.orphans_released > 0 ? 1 : 0;
+  }
+
+  // Blocks that differ from what replay makes of the moment.
+  std::uint64_t count_mended(SequenceNumber at, const Overlay& mended) {
+    Overlay replayed;
+    (void)check_moment(past_, at, states_, replayed, {.mend = false, .keep = false}).value();
+    std::uint64_t blocks = 0;
+    mended.for_each([&](Lbn lbn, const Overlay::Block& block) {
+      const Overlay::Block* const before = replayed.find(lbn);
+      if (before == nullptr || *before != block) ++blocks;
+    });
+    return blocks;
   }
 
   std::string look_by_level_2(SequenceNumber at, const MomentReport& first) {
@@ -128,7 +153,7 @@ class Moments {
                        sound ? "none of these" : "some of these");
   }
 
-  std::string look_at_image(const MomentReport& report) {
+  std::string look_at_image(const MomentReport& report, const std::string& raw) {
     std::string wrong;
     const Said said = run_e2fsck("-fn", image_.path());
     if (said.code != 0) {
@@ -136,24 +161,38 @@ class Moments {
       wrong +=
           fmt::format("e2fsck -fn exits with {}:\n{}\n", said.code, first_lines(said.text, 40));
     }
-    if (!arguments_.keep.empty()) copy_image("mended." + std::to_string(report.at.value));
+    // (Without -n it would also do what it does before it checks.)
+    const std::string copy = copy_image("mended." + std::to_string(report.at.value));
+    const Said mended = run_e2fsck("-fy", copy);
+    if (mended.code != 0) {
+      ++sums_.complained;
+      wrong +=
+          fmt::format("e2fsck -fy exits with {}:\n{}\n", mended.code, first_lines(mended.text, 40));
+    }
+    if (arguments_.keep.empty()) std::remove(copy.c_str());
     ImageFiles files(image_.path());
     files.read_all();
     sums_.files += files.files;
     sums_.unreadable += files.unreadable;
     wrong += files.complaints;
-    if (promises_) wrong += look_at_promises(files, report);
+    // What it makes of the moment as it was.
+    (void)run_e2fsck("-fy", raw);
+    ImageFiles theirs(raw);
+    theirs.read_all();
+    wrong += compare(files, theirs);
+    if (promises_) wrong += look_at_promises(files, theirs, report);
+    if (arguments_.keep.empty()) std::remove(raw.c_str());
     return wrong;
   }
 
-  std::string look_at_promises(ImageFiles& files, const MomentReport& report) {
+  std::string look_at_promises(ImageFiles& files, ImageFiles& theirs, const MomentReport& report) {
     const FilePromises::Kept kept = promises_->look(files, report.time);
     sums_.kept.checked += kept.checked;
     sums_.kept.whole += kept.whole;
     sums_.kept.renamed += kept.renamed;
     sums_.kept.databases += kept.databases;
     if (kept.lost == 0) return {};
-    const FilePromises::Kept anyway = by_e2fsck(report);
+    const FilePromises::Kept anyway = promises_->look(theirs, report.time);
     std::uint64_t both = 0;
     for (const std::string& path : kept.broken) both += anyway.broken.contains(path) ? 1 : 0;
     sums_.lost_anyway += both;
@@ -162,20 +201,23 @@ class Moments {
     return "promised: " + kept.complaints + "e2fsck -fy: " + anyway.complaints + "\n";
   }
 
-  // What it makes of the moment as it was.
-  FilePromises::Kept by_e2fsck(const MomentReport& report) {
-    MomentImage raw(past_, folder_.file("raw"));
-    raw.go_to(report.at);
-    (void)run_e2fsck("-fy", raw.path());
-    ImageFiles files(raw.path());
-    files.read_all();
-    return promises_->look(files, report.time);
+  std::string compare(const ImageFiles& files, const ImageFiles& theirs) {
+    std::uint64_t fewer = 0;
+    std::uint64_t more = 0;
+    for (const Content& each : theirs.contents) fewer += files.contents.contains(each) ? 0 : 1;
+    for (const Content& each : files.contents) more += theirs.contents.contains(each) ? 0 : 1;
+    sums_.fewer += fewer;
+    sums_.more += more;
+    if (!arguments_.alike || fewer + more == 0) return {};
+    return fmt::format("{} contents are missing that e2fsck -fy keeps, and {} are other ones\n",
+                       fewer, more);
   }
 
-  void copy_image(const std::string& name) {
-    const std::string command =
-        "cp --sparse=always '" + image_.path() + "' '" + arguments_.keep + "/" + name + "'";
+  std::string copy_image(const std::string& name) {
+    std::string copy = arguments_.keep.empty() ? folder_.file(name) : arguments_.keep + "/" + name;
+    const std::string command = "cp '" + image_.path() + "' '" + copy + "'";
     CHECK(std::system(command.c_str()) == 0);
+    return copy;
   }
 
   static std::string describe_report(const MomentReport& report) {
@@ -205,15 +247,17 @@ class Moments {
     for (const std::uint64_t each : sums_.mended) all_mended += each;
     std::uint64_t of_repairable = sums_.verdicts[1] + sums_.verdicts[2];
     fmt::print(
-        "moments {} clean {} repairable {} damaged {} replayed {} full {} | e2fsck complains {} "
+        "moments {} clean {} repairable {} damaged {} replayed {} with orphans {} cut {} full {} | "
+        "e2fsck complains {} "
         "unreadable {} of {} files, level 2 disagrees {} | promised {} (databases {}) whole {} "
-        "lost+found {} lost {} lost-anyway {} | mended mean {:.1f} of-repairable {:.1f} max {} | "
+        "lost+found {} lost {} lost-anyway {} | fewer {} more {} than e2fsck | mended mean {:.1f} "
+        "of-repairable {:.1f} max {} | "
         "ms "
         "median {:.1f} max {:.1f} | failed {}\n",
         sums_.moments, sums_.verdicts[0], sums_.verdicts[1], sums_.verdicts[2], sums_.replayed,
-        sums_.full, sums_.complained, sums_.unreadable, sums_.files, sums_.disagree,
-        sums_.kept.checked, sums_.kept.databases, sums_.kept.whole, sums_.kept.renamed,
-        sums_.kept.lost, sums_.lost_anyway,
+        sums_.with_orphans, sums_.with_cut, sums_.full, sums_.complained, sums_.unreadable,
+        sums_.files, sums_.disagree, sums_.kept.checked, sums_.kept.databases, sums_.kept.whole,
+        sums_.kept.renamed, sums_.kept.lost, sums_.lost_anyway, sums_.fewer, sums_.more,
         static_cast<double>(all_mended) / static_cast<double>(sums_.mended.size()),
         of_repairable == 0 ? 0.0
                            : static_cast<double>(all_mended) / static_cast<double>(of_repairable),
@@ -241,9 +285,12 @@ int main(int count, char** words) {
   app.add_option("--moments", arguments.moments)->capture_default_str();
   app.add_option("--seed", arguments.seed)->capture_default_str();
   app.add_option("--promises", arguments.promises, "What the host was told is durable");
+  app.add_flag("--alike", arguments.alike,
+               "What e2fsck -fy makes of a moment has to have the same in its files");
   app.add_option("--after", arguments.after_ns, "No moment before this time, in nanoseconds");
   app.add_option("--at", arguments.at, "These moments");
   app.add_option("--keep", arguments.keep, "A folder for the images of moments");
+  app.add_flag("--reports", arguments.reports, "Print what is found at each");
   CLI11_PARSE(app, count, words);
   auto past = mariner::ifsck::TracePast::open(arguments.image, arguments.trace);
   if (!past) {

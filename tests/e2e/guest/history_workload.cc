@@ -2,7 +2,8 @@
 //
 //   history-workload postmark FOLDER SEED SECONDS FILES FOLDERS TRANSACTIONS
 //   history-workload tree FOLDER SEED SECONDS FILES
-//   history-workload sqlite FOLDER SEED SECONDS JOURNAL-MODE
+//   history-workload sqlite FOLDER SEED SECONDS JOURNAL-MODE TRANSACTIONS
+//   history-workload truncate FOLDER SEED SECONDS FILES
 //
 // Goes on until it has done all of it and so many seconds have passed. Says on ttyS1, a line each:
 //
@@ -11,9 +12,10 @@
 //   COMMIT ROWS PATH            the database has at least so many rows, durably
 //   END, or ERROR and what
 #include <fcntl.h>
+#include <signal.h>
 #include <sqlite3.h>
 #include <sys/stat.h>
-#include <termios.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -100,13 +102,25 @@ class Files {
   }
 
   // Anew, or with something else in it.
-  void write(const std::string& path, std::size_t size, bool sync) {
+  void write(const std::string& path, std::size_t size, bool sync, bool promise = true) {
     about_to_change(path);
-    put(path, O_CREAT | O_TRUNC, content(random_, size), sync);
+    put(path, O_CREAT | O_TRUNC, content(random_, size), sync, promise);
+  }
+  // A little here and there, so that as much as can be says where it is.
+  void write_scattered(const std::string& path, std::size_t size) {
+    about_to_change(path);
+    const int fd = ::open((root_ + path).c_str(), O_WRONLY | O_CREAT, 0644);
+    if (fd < 0) fail("open " + path);
+    const std::string bytes = content(random_, 1000);
+    for (std::size_t at = 0; at < size; at += 8192) {
+      if (::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(at)) < 0)
+        fail("write " + path);
+    }
+    if (::fsync(fd) != 0 || ::close(fd) != 0) fail("close " + path);
   }
   void append(const std::string& path, std::size_t size) {
     about_to_change(path);
-    put(path, O_APPEND, content(random_, size), false);
+    put(path, O_APPEND, content(random_, size), false, false);
   }
   void remove(const std::string& path) {
     about_to_change(path);
@@ -137,6 +151,10 @@ class Files {
       open_.erase(open_.begin());
     }
   }
+  void close_removed() {
+    for (const int fd : open_) ::close(fd);
+    open_.clear();
+  }
   void truncate(const std::string& path, std::size_t size) {
     about_to_change(path);
     if (::truncate((root_ + path).c_str(), static_cast<off_t>(size)) != 0) fail("truncate " + path);
@@ -159,13 +177,13 @@ class Files {
       done += static_cast<std::size_t>(put);
     }
   }
-  void put(const std::string& path, int flags, const std::string& bytes, bool sync) {
+  void put(const std::string& path, int flags, const std::string& bytes, bool sync, bool promise) {
     const int fd = ::open((root_ + path).c_str(), O_WRONLY | flags, 0644);
     if (fd < 0) fail("open " + path);
     write_all(fd, bytes, path);
     if (sync && ::fsync(fd) != 0) fail("fsync " + path);
     if (::close(fd) != 0) fail("close " + path);
-    if (!sync) return;
+    if (!sync || !promise) return;
     promised_.push_back(path);
     say("SYNCED %08x %zu %s", crc32c(bytes), bytes.size(), path.c_str());
   }
@@ -309,6 +327,29 @@ void tree(Files& files, const Pace& pace, std::uint64_t count) {
   unpack(count * 3 / 4, count / 4);
 }
 
+// Files with so many blocks far from each other that it takes a kernel several transactions to cut
+// them off, while another process makes it commit each as soon as it can.
+void truncate(Files& files, const Pace& pace, std::uint64_t count) {
+  constexpr std::uint64_t kSizeMax = 24u << 20;
+  const pid_t beside = ::fork();
+  if (beside == 0) {
+    for (;;) files.write("/beside", 100, true, false);
+  }
+  for (std::uint64_t i = 0; i < count; ++i) {
+    pace.keep(static_cast<double>(i) / static_cast<double>(count));
+    const std::string path = "/large" + std::to_string(i % 5);
+    files.write("/kept" + std::to_string(i), 1 + files.below(20'000), true);
+    files.write_scattered(path, kSizeMax / 4 + files.below(kSizeMax * 3 / 4));
+    switch (files.below(3)) {
+      case 0: files.truncate(path, files.below(kSizeMax / 8)); break;
+      case 1: files.remove(path); break;
+      default: files.remove_open(path, 100); break;
+    }
+  }
+  ::kill(beside, SIGKILL);
+  ::waitpid(beside, nullptr, 0);
+}
+
 void sql(sqlite3* database, const std::string& text) {
   char* message = nullptr;
   if (sqlite3_exec(database, text.c_str(), nullptr, nullptr, &message) != SQLITE_OK) {
@@ -317,8 +358,8 @@ void sql(sqlite3* database, const std::string& text) {
 }
 
 // A table that grows, with rows changed and removed beside it, in transactions.
-void database(Files& files, const Pace& pace, const std::string& root, const std::string& mode) {
-  constexpr int kTransactions = 1500;
+void database(Files& files, const Pace& pace, const std::string& root, const std::string& mode,
+              int transactions) {
   const std::string path = "/" + mode + ".db";
   sqlite3* database = nullptr;
   if (sqlite3_open((root + path).c_str(), &database) != SQLITE_OK) fail("open " + path);
@@ -329,8 +370,8 @@ void database(Files& files, const Pace& pace, const std::string& root, const std
       "CREATE TABLE kept(id INTEGER PRIMARY KEY, text); CREATE TABLE other(id, text);"
       "CREATE INDEX other_id ON other(id)");
   int rows = 0;
-  for (int i = 0; i < kTransactions; ++i) {
-    pace.keep(static_cast<double>(i) / kTransactions);
+  for (int i = 0; i < transactions; ++i) {
+    pace.keep(static_cast<double>(i) / transactions);
     sql(database, "BEGIN");
     for (std::uint64_t more = 1 + files.below(5); more > 0; --more) {
       sql(database, "INSERT INTO kept VALUES(" + std::to_string(++rows) + ", hex(randomblob(" +
@@ -369,11 +410,14 @@ int main(int count, char** words) {
     postmark(files, pace, number(5), number(6), number(7));
   } else if (verb == "tree" && count == 6) {
     tree(files, pace, number(5));
-  } else if (verb == "sqlite" && count == 6) {
-    database(files, pace, root, words[5]);
+  } else if (verb == "sqlite" && count == 7) {
+    database(files, pace, root, words[5], static_cast<int>(number(6)));
+  } else if (verb == "truncate" && count == 6) {
+    truncate(files, pace, number(5));
   } else {
     return 2;
   }
+  files.close_removed();
   say("END");
   return 0;
 }

@@ -173,6 +173,21 @@ TEST_F(WishTest, WhoCoordinatesStopsBeforeTheRecordSaysSo) {
   EXPECT_EQ(then, NodeId{1});
 }
 
+// The view may know of the wish before the store has answered who takes the volume.
+TEST_F(WishTest, WhichComesWithTheRecordThatWasTakenIsSeen) {
+  begin_both();
+  std::optional<MemoryCandidate> four;
+  begin(four, 4, false);
+  executor_.advance(1s);
+  one_.reset();
+  while (record().coordinator != NodeId{2}) executor_.advance(1ms);
+  ASSERT_FALSE((*two_)->election.coordinates()) << "it is not answered yet";
+  wish(4);
+  executor_.advance(2s);
+  EXPECT_TRUE((*four)->election.coordinates());
+  EXPECT_EQ((*two_)->deposed, 1);
+}
+
 TEST_F(WishTest, OfAVolumeThatNobodyTakesByHimselfToo) {
   begin_both(false);
   wish(2);

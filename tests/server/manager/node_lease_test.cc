@@ -2,12 +2,38 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "tests/server/manager/memory_store.h"
 
 namespace mariner::manager {
 namespace {
 
 using namespace std::chrono_literals;
+
+// Whose timers run late.
+class LateExecutor final : public Executor {
+ public:
+  explicit LateExecutor(Executor& inner) : inner_(inner) {}
+  void set_late(std::chrono::nanoseconds by) { late_ = by; }
+
+  void post(UniqueFunction<void()> work) override { inner_.post(std::move(work)); }
+  void defer(UniqueFunction<void()> work) override { inner_.defer(std::move(work)); }
+  void after(std::chrono::nanoseconds delay, UniqueFunction<void()> work) override {
+    inner_.after(delay, [this, work = std::move(work)]() mutable {
+      if (late_.count() == 0) return work();
+      inner_.after(late_, std::move(work));
+    });
+  }
+  [[nodiscard]] VersionTime wall_time() const override { return inner_.wall_time(); }
+  [[nodiscard]] std::chrono::nanoseconds monotonic_time() const override {
+    return inner_.monotonic_time();
+  }
+
+ private:
+  Executor& inner_;
+  std::chrono::nanoseconds late_{0};
+};
 
 class NodeLeaseTest : public ::testing::Test {
  protected:
@@ -67,6 +93,34 @@ TEST_F(NodeLeaseTest, AShortSilenceOfTheStoreChangesNothing) {
   executor_.advance(10s);
   EXPECT_TRUE(lease_.held());
   EXPECT_EQ(lost_, 0);
+}
+
+// A process that stood still: what the store has answered may be read before timers that are due.
+TEST_F(NodeLeaseTest, WhatHadEndedIsNotHeldAgainBeforeItIsGained) {
+  LateExecutor late(executor_);
+  int gained = 0;
+  int lost = 0;
+  // (So that a renewal's last attempt falls between the two ends.)
+  NodeLease lease(store_, late, {.key = "late", .value = "2", .renew_every = 700ms},
+                  {.gained = [&] { ++gained; }, .lost = [&] { ++lost; }});
+  lease.start();
+  executor_.advance(10s);
+  cut(true);
+  executor_.advance(2s);
+  late.set_late(300ms);
+  while (lease.held()) executor_.advance(1ms);
+  ASSERT_EQ(lost, 0) << "its timer is late";
+  // A renewal is answered: the store has the lease still.
+  cut(false);
+  while (lost == 0) {
+    executor_.advance(1ms);
+    ASSERT_FALSE(lease.held());
+  }
+  late.set_late(0ms);
+  executor_.advance(1s);
+  EXPECT_TRUE(lease.held());
+  EXPECT_EQ(gained, 2);
+  EXPECT_EQ(lost, 1);
 }
 
 TEST_F(NodeLeaseTest, WhatTheStoreHasEndedIsLostAtOnce) {
