@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "ifsck/directory_block.h"
@@ -81,6 +82,7 @@ class Mender {
     if (twice_unknown_) {
       if (const Result<void> done = find_twice(); !done) return done;
     }
+    for (const auto& [number, blocks] : twice_) shared_.insert(blocks.begin(), blocks.end());
     if (const Result<void> done = find_attributes(); !done) return done;
     // What is not as it has to be is at fault if others claim the same.
     const auto resize = found_.find(EXT2_RESIZE_INO);
@@ -294,7 +296,7 @@ class Mender {
     if (!map) return map.error();
     NewMap made;
     for (const BlockMap::Node& each : map->nodes) {
-      if (is_own(number, each.block, made)) made.nodes.push_back(each);
+      if (is_own(each.block, made)) made.nodes.push_back(each);
     }
     for (const BlockMap::Run& each : map->runs) {
       if (const auto done = take(number, each, !ExtInode(bytes).has_extents(), made); !done)
@@ -309,13 +311,15 @@ class Mender {
   }
 
   // Of a node; where not, another one takes its place.
-  bool is_own(InodeNumber number, FsBlock block, NewMap& made) {
+  bool is_own(FsBlock block, NewMap& made) {
     if (work_.layout().place_of(block).kind != ExtLayout::Kind::kData) {
       made.dropped = true;
       return false;
     }
-    if (!is_twice(number, block)) return true;
+    // (Another one may have it for its contents, and is still to copy them.)
+    if (!shared_.contains(block)) return true;
     made.cloned = true;
+    made.postponed = made.postponed || !work_.may_allocate();
     return false;
   }
 
@@ -386,6 +390,7 @@ class Mender {
   const ExtContext& context_;
   std::map<InodeNumber, std::vector<Finding>> found_;
   std::unordered_map<InodeNumber, Blocks> twice_;
+  std::unordered_set<FsBlock> shared_;  // all of them
   Blocks bad_attributes_;
   bool twice_unknown_ = false;
 };

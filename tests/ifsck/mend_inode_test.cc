@@ -45,6 +45,24 @@ TEST_F(MendInodeTest, ManyBlocksOfSeveralAreCopied) {
   EXPECT_EQ(made_.content(later), before_);
 }
 
+// As where a deleted file is still there on a disk, and what said where its blocks are has become
+// contents of a new one.
+TEST_F(MendInodeTest, WhatIsCopiedIsNotWrittenOverBefore) {
+  const InodeNumber later = made_.find("many/a file with a long name, number 6");
+  const BlockMap::Node node = made_.map(file_).nodes.front();
+  const std::uint64_t at = made_.layout->bytes_of(node.block).offset;
+  made_.put<std::uint32_t>(at + 20, 0x7fffffff);
+  std::string contents(1024, '\0');
+  ASSERT_TRUE(
+      made_.view->read({at, 1024}, std::as_writable_bytes(std::span(contents))).has_value());
+  made_.put(later, kMap, static_cast<std::uint32_t>(node.block));
+  const Mended mended = made_.mend();
+  EXPECT_TRUE(MadeMending::has(mended, Code::kInodeMap, Done::kMapMade));
+  EXPECT_EQ(made_.content(later).substr(0, 1024), contents);
+  std::string now = made_.content(file_);
+  EXPECT_EQ(now.replace((node.logical + 5) * 1024, 1024, 1024, 'l'), before_);
+}
+
 TEST_F(MendInodeTest, WhatCannotBeClaimedIsLeftOut) {
   const FsBlock bitmap = ext2fs_block_bitmap_loc(made_.volume->fs(), 0);
   made_.put(file_, kMap, static_cast<std::uint32_t>(bitmap));
