@@ -119,6 +119,15 @@ def test_a_moment_is_checked(story):
     errors = story.daemon.cli("--json", "fsck", f"{VOLUME}@#{story.damaged}", check=False)
     assert errors.code == ERRORS and errors.json()["verdict"] == "repairable"
     assert story.daemon.cli("fsck", f"{VOLUME}@#{story.damaged + 100}", check=False).code == 3
+    shown = {event["sequence"]: event["kind"] for event in story.daemon.ask("history", "show", VOLUME)["events"]}
+    assert shown == {str(story.sound): "clean", str(story.damaged): "repairable"}
+    assert f'mariner_fsck_duration_seconds_count{{volume="{VOLUME}"}} 2\n' in story.daemon.http("/metrics")[1]
+
+
+@needs_ifsck
+def test_a_dry_run_of_a_check_keeps_nothing(story):
+    assert story.daemon.cli("fsck", f"{VOLUME}@#{story.sound}", "--dry-run", check=False).code == SOUND
+    assert story.daemon.ask("history", "show", VOLUME)["events"] == []
 
 
 @needs_ifsck

@@ -41,6 +41,21 @@ bool RunningNode::serves(const std::string& volume) {
   return shown && shown->state() == "serving";
 }
 
+std::string RunningNode::hand_over(const std::string& volume, std::uint64_t sequence,
+                                   std::uint64_t block, char byte) {
+  api::RepairsRequest request;
+  request.set_volume(volume);
+  request.set_sequence(sequence);
+  const auto opened = loop_.answer<Result<api::Repairs>>(
+      [&](auto done) { control_.repairs().open(request, std::move(done)); });
+  if (!opened) return "";
+  const std::vector<std::byte> content(kBlockBytes, static_cast<std::byte>(byte));
+  const auto added = loop_.answer<Result<api::Repairs>>([&](auto done) {
+    control_.repairs().add(opened->id(), {{Lbn{block}, content}}, std::move(done));
+  });
+  return added ? opened->id() : "";
+}
+
 ClusterNodeFixture::ClusterNodeFixture(const std::vector<Member>& members)
     : configs_(members.size()), nodes_(members.size()) {
   std::signal(SIGPIPE, SIG_IGN);  // as TlsContext demands

@@ -49,6 +49,9 @@ class RunningNode {
   Result<T> ask(void (ClusterControl::*call)(admin::Answer<T>)) {
     return loop_.answer<Result<T>>([this, call](auto done) { (control_.*call)(std::move(done)); });
   }
+  // A repair of a moment: one block, all of one byte. Its id; empty: it was refused.
+  std::string hand_over(const std::string& volume, std::uint64_t sequence, std::uint64_t block,
+                        char byte);
   // What `call` is answered, which is given where the past is read, and the way to answer.
   template <typename T, typename Call>
   Result<T> ask_past(Call call) {

@@ -133,6 +133,30 @@ TEST_F(ClusterPastTest, WhatChecksFoundStandsInTheSharedStore) {
   EXPECT_EQ(history({})->events(0).kind(), "clean");
 }
 
+TEST_F(ClusterPastTest, ARollbackComesWithItsRepairsAndAViewDoesNot) {
+  const std::string id = node().hand_over(kVolume, newest_ - 2, 3, 'r');
+  ASSERT_FALSE(id.empty());
+  api::ExposeRequest view;
+  view.set_volume(kVolume);
+  *view.mutable_at() = at(newest_ - 2);
+  view.set_repairs(id);
+  EXPECT_EQ(node().ask(&ClusterControl::view_expose, view).error().code,
+            ErrorCode::kInvalidArgument);
+  api::RollbackRequest request;
+  request.set_volume(kVolume);
+  *request.mutable_at() = at(newest_ - 2);
+  request.set_force(true);
+  request.set_repairs(id);
+  const auto back = node().ask(&ClusterControl::rollback, request);
+  ASSERT_TRUE(back) << to_string(back.error());
+  EXPECT_EQ(back->repaired_blocks(), 1u);
+  EXPECT_EQ(read(0), '1');
+  EXPECT_EQ(read(3), 'r');
+  ASSERT_TRUE(rollback({}, true));
+  EXPECT_EQ(read(0), '3');
+  EXPECT_EQ(read(3), '\0');
+}
+
 TEST_F(ClusterPastTest, RollsBackAndForth) {
   EXPECT_EQ(rollback({}, true).error().code, ErrorCode::kNotFound) << "nothing to undo";
   const Result<api::RollbackAnswer> dry = rollback(at(newest_ - 2), false, true);
