@@ -92,6 +92,10 @@ class Searcher {
 
   // Down to `end`.
   Result<void> walk(const Writes& writes, SequenceNumber end) {
+    if (!may_look()) {
+      search_.some_skipped = search_.found.has_value();
+      return {};
+    }
     // (What was looked at meanwhile is elsewhere.)
     if (const auto here = look(position_); !here) return here.error();
     Owners owners(past_, last_);

