@@ -1,8 +1,8 @@
 // Measures a check of a volume's moment by what has changed since a known one.
 //
 //   mariner-ifsck-check diff BASE MOMENT TRACE
-//   mariner-ifsck-check check BASE TRACE --states FOLDER [--rounds N] [--cold] [--level L] [--path
-//   P]
+//   mariner-ifsck-check check BASE TRACE --states FOLDER [--rounds N] [--cold] [--level L]
+//       [--path P] [--no-mend]
 //
 // `diff` writes a trace of the blocks that two images have otherwise: the volume's past is then
 // BASE, followed by TRACE. `check` first sees that FOLDER knows BASE (else it is checked in full,
@@ -37,6 +37,7 @@ struct Options {
   int rounds = 5;
   bool cold = false;
   int level = 1;
+  bool mends = true;
   std::string path;  // of level 3
 };
 
@@ -127,6 +128,7 @@ void diff(const Options& options) {
 MomentCheckOptions check_options(const Options& options) {
   MomentCheckOptions check;
   check.level = static_cast<std::uint8_t>(options.level);
+  check.mend = options.mends;
   // (What level 3 looks at, options.path, goes here as soon as there is one.)
   return check;
 }
@@ -194,6 +196,7 @@ int main(int argc, char** argv) {
   checks->add_option("--rounds", options.rounds)->capture_default_str();
   checks->add_flag("--cold", options.cold);
   checks->add_option("--level", options.level)->capture_default_str();
+  checks->add_flag("!--no-mend", options.mends);
   checks->add_option("--path", options.path);
   CLI11_PARSE(program, argc, argv);
   if (*diffs) diff(options);
