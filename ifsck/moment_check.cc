@@ -265,7 +265,10 @@ class Checker {
   }
 
   Result<void> mend() {
-    if (!options_.mend || report_.findings_all == 0) return {};
+    // (What quota files say no check looks at: only who mends counts all that is in use.)
+    const bool quota =
+        options_.level == 1 && ext2fs_has_feature_quota(now_.context().fs->super) != 0;
+    if (!options_.mend || (report_.findings_all == 0 && !quota)) return {};
     if (const auto done = complete(); !done) return done;
     const bool derived = options_.level < 2;
     auto mended = report_.full ? mend_in_full(now_.view(), derived)
@@ -345,7 +348,7 @@ class Checker {
 
   void decide() {
     report_.blocks_mended = overlay_.size() - replayed_;
-    if (report_.findings_all == 0 && report_.journal_damage.empty()) {
+    if (report_.findings_all == 0 && report_.journal_damage.empty() && report_.repairs.empty()) {
       report_.verdict = Verdict::kClean;
     } else {
       report_.verdict = report_.left.empty() ? Verdict::kRepairable : Verdict::kDamaged;
