@@ -99,6 +99,7 @@ Result<bool> change_entries(MendWork& work, InodeNumber directory, const ChangeE
     if (error == EIO) return Error{ErrorCode::kIo, "ext2/3/4: " + ext_error_text(error)};
     return telling.changed;
   }
+  if (const auto done = work.prefetch(checked->map.runs); !done) return done.error();
   bool changed = false;
   for (const BlockMap::Run& run : checked->map.runs) {
     for (std::uint64_t i = 0; i < run.count; ++i) {

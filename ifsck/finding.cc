@@ -22,6 +22,24 @@ bool is_derived(Finding::Code code) {
   }
 }
 
+bool is_of_inode(Finding::Code code) {
+  using Code = Finding::Code;
+  switch (code) {
+    case Code::kInodeChecksum:
+    case Code::kInodeMode:
+    case Code::kInodeFields:
+    case Code::kInodeDeleted:
+    case Code::kInodeIndex:
+    case Code::kInodeMap:
+    case Code::kInodeSize:
+    case Code::kInodeBlocks:
+    case Code::kAttributes:
+    case Code::kClaimsStructure:
+    case Code::kClaimedTwice: return true;
+    default: return false;
+  }
+}
+
 std::string_view finding_code_name(Finding::Code code) {
   using Code = Finding::Code;
   switch (code) {

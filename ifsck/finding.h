@@ -63,6 +63,9 @@ struct Finding {
 // Bitmaps, counts, and the checksums of these: what can be made anew from all the rest.
 [[nodiscard]] bool is_derived(Finding::Code code);
 
+// Of one inode: itself, what it claims, its attributes.
+[[nodiscard]] bool is_of_inode(Finding::Code code);
+
 // "inode-checksum".
 [[nodiscard]] std::string_view finding_code_name(Finding::Code code);
 

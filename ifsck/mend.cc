@@ -10,15 +10,11 @@
 #include "ifsck/mend_inode.h"
 #include "ifsck/mend_quota.h"
 #include "ifsck/mend_tree.h"
-#include "ifsck/recheck.h"
 
 namespace mariner::ifsck {
 namespace {
 
 using Code = Finding::Code;
-
-// 48 MB.
-constexpr std::size_t kFindingsMax = 1'000'000;
 
 // Who is lost can be told when inodes and directories are right.
 bool is_of_tree(Code code) {
@@ -112,7 +108,7 @@ Result<Mended> mend_in_full(View& view, bool derived) {
   return mend(view, {.check = [](const ExtContext& now) -> Result<Checked> {
                        auto census = Census::take(
                            now.volume, now.layout,
-                           {.findings_max = kFindingsMax, .progress = {}, .keep = nullptr});
+                           {.findings_max = kMendFindingsMax, .progress = {}, .keep = nullptr});
                        if (!census) return census.error();
                        return Checked{std::move(census->findings), census->findings_all};
                      },
@@ -121,7 +117,8 @@ Result<Mended> mend_in_full(View& view, bool derived) {
 }
 
 Result<Mended> mend_by_change(View& view, const ExtContext& then, const Baseline& known,
-                              const std::vector<BlockRange>& changed, bool derived) {
+                              const std::vector<BlockRange>& changed, bool derived,
+                              std::optional<Recheck> first) {
   std::set<InodeNumber> owners;  // since then
   BaselineChange next;
   const auto check = [&](const ExtContext& now) -> Result<Checked> {
@@ -129,7 +126,9 @@ Result<Mended> mend_by_change(View& view, const ExtContext& then, const Baseline
     view.overlay().for_each([&](Lbn lbn, const Overlay::Block&) {
       all.push_back({lbn, BlockCount{1}});
     });
-    auto recheck = Recheck::run(then, now, known, all, {.findings_max = kFindingsMax});
+    Result<Recheck> recheck =
+        first ? *std::exchange(first, std::nullopt)
+              : Recheck::run(then, now, known, all, {.findings_max = kMendFindingsMax});
     if (!recheck) return recheck.error();
     for (const auto& [block, owner] : recheck->next.owned) owners.insert(owner);
     next = std::move(recheck->next);

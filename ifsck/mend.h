@@ -9,12 +9,14 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "ifsck/baseline.h"
 #include "ifsck/ext_context.h"
 #include "ifsck/finding.h"
 #include "ifsck/mend_work.h"
+#include "ifsck/recheck.h"
 #include "ifsck/repair.h"
 #include "ifsck/view.h"
 #include "proto/error.h"
@@ -35,6 +37,9 @@ struct Checked {
   std::uint64_t findings_all = 0;  // more, if not all are listed
 };
 
+// 48 MB. Where there are more, these go first.
+inline constexpr std::size_t kMendFindingsMax = 1'000'000;
+
 struct MendOptions {
   // Checks a volume as it is now, with the overlay.
   std::function<Result<Checked>(const ExtContext& now)> check;
@@ -52,10 +57,11 @@ struct MendOptions {
 [[nodiscard]] Result<Mended> mend_in_full(View& view, bool derived = true);
 
 // By what has changed since (or before) a moment that was sound; all as Recheck::run() has it,
-// without what the view's overlay has.
+// without what the view's overlay has. `first`: what was found of the view as it is, at most
+// kMendFindingsMax of it; nothing: it is found again.
 [[nodiscard]] Result<Mended> mend_by_change(View& view, const ExtContext& then,
                                             const Baseline& known,
                                             const std::vector<BlockRange>& changed,
-                                            bool derived = true);
+                                            bool derived = true, std::optional<Recheck> first = {});
 
 }  // namespace mariner::ifsck

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <map>
 #include <set>
 #include <string>
@@ -20,6 +21,8 @@ namespace {
 using Code = Finding::Code;
 using Done = Repair::Done;
 
+// That are searched, asked for together.
+constexpr std::size_t kDirectoriesAtOnce = 1024;
 constexpr std::size_t kHeadBytes = 8;
 constexpr std::size_t kInlineBytes = 60;
 
@@ -57,18 +60,48 @@ class Mender {
     const auto all = work_.directories();
     if (!all) return all.error();
     bool changed = false;
-    for (const InodeNumber each : *all) {
-      const auto checked = work_.checked(each);
-      if (!checked) return checked.error();
-      if (!checked->directory) continue;
-      const auto done = mend_entries(each);
-      if (!done) return done.error();
-      changed = changed || *done;
+    for (std::span<const InodeNumber> left(*all); !left.empty();) {
+      const auto some = left.first(std::min(left.size(), kDirectoriesAtOnce));
+      left = left.subspan(some.size());
+      if (const auto done = prefetch_directories(some); !done) return done;
+      for (const InodeNumber each : some) {
+        const auto checked = work_.checked(each);
+        if (!checked) return checked.error();
+        if (!checked->directory) continue;
+        const auto done = mend_entries(each);
+        if (!done) return done.error();
+        changed = changed || *done;
+      }
     }
     if (changed) {
       for (const Finding& each : findings) work_.done(each, Done::kEntriesMended);
     }
     return {};
+  }
+
+  // All of them, and the inodes that they name: what each would ask for by itself.
+  Result<void> prefetch_directories(std::span<const InodeNumber> numbers) {
+    if (const auto done = work_.prefetch_inodes(numbers); !done) return done;
+    std::vector<BlockMap::Run> runs;
+    for (const InodeNumber each : numbers) {
+      const auto checked = work_.checked(each);
+      if (!checked) return checked.error();
+      if (checked->directory) std::ranges::copy(checked->map.runs, std::back_inserter(runs));
+    }
+    return prefetch_named(runs);
+  }
+
+  Result<void> prefetch_named(std::span<const BlockMap::Run> runs) {
+    if (const auto done = work_.prefetch(runs); !done) return done;
+    std::vector<InodeNumber> named;
+    for (const BlockMap::Run& run : runs) {
+      for (std::uint64_t i = 0; i < run.count; ++i) {
+        const auto bytes = context_.read_block(run.physical + i);
+        if (!bytes) return bytes.error();
+        for_each_entry(*bytes, [&](const DirectoryEntry& entry) { named.push_back(entry.inode); });
+      }
+    }
+    return work_.prefetch_inodes(named);
   }
 
   Result<void> mend(InodeNumber number, const std::vector<Finding>& findings) {
@@ -103,6 +136,9 @@ class Mender {
       if (*done) work_.done(each, what);
     }
     if (!entries) return {};
+    const auto now = work_.checked(number);
+    if (!now) return now.error();
+    if (const auto fetched = prefetch_named(now->map.runs); !fetched) return fetched;
     const auto done = mend_entries(number);
     if (!done) return done.error();
     if (!*done) return {};

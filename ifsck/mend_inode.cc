@@ -51,30 +51,13 @@ void drop_attributes(std::span<std::byte> bytes) {
   put_field<std::uint16_t>(bytes, InodeAt::kAttributesHigh, 0);
 }
 
-bool is_about_inode(Code code) {
-  switch (code) {
-    case Code::kInodeChecksum:
-    case Code::kInodeMode:
-    case Code::kInodeFields:
-    case Code::kInodeDeleted:
-    case Code::kInodeIndex:
-    case Code::kInodeMap:
-    case Code::kInodeSize:
-    case Code::kInodeBlocks:
-    case Code::kAttributes:
-    case Code::kClaimsStructure:
-    case Code::kClaimedTwice: return true;
-    default: return false;
-  }
-}
-
 class Mender {
  public:
   explicit Mender(MendWork& work) : work_(work), context_(work.context()) {}
 
   Result<void> run() {
     for (const Finding& each : work_.findings()) {
-      if (!is_about_inode(each.code)) continue;
+      if (!is_of_inode(each.code)) continue;
       found_[each.inode].push_back(each);
       if (each.code == Code::kAttributes) bad_attributes_.insert(each.block);
       if (each.code == Code::kClaimedTwice) take_twice(each);

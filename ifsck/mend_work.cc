@@ -38,6 +38,28 @@ Result<std::vector<std::byte>> MendWork::inode(InodeNumber number) const {
   return read_inode(context_, number);
 }
 
+Result<void> MendWork::prefetch_inodes(std::span<const InodeNumber> numbers) const {
+  std::vector<Lbn> wanted;
+  for (const InodeNumber each : numbers) {
+    if (each == 0 || each > layout().inodes()) continue;
+    wanted.push_back(layout().inode_place(each).covering_blocks().first);
+  }
+  return context_.volume.view().prefetch(wanted);
+}
+
+Result<void> MendWork::prefetch(std::span<const BlockMap::Run> runs) const {
+  std::vector<Lbn> wanted;
+  for (const BlockMap::Run& run : runs) {
+    const ByteRange bytes{layout().bytes_of(run.physical).offset,
+                          run.count * layout().block_bytes()};
+    const BlockRange blocks = bytes.covering_blocks();
+    for (Lbn lbn = blocks.first; lbn < blocks.end(); lbn = lbn + BlockCount{1}) {
+      wanted.push_back(lbn);
+    }
+  }
+  return context_.volume.view().prefetch(wanted);
+}
+
 Result<CheckedInode> MendWork::checked(InodeNumber number) const {
   auto bytes = inode(number);
   if (!bytes) return bytes.error();

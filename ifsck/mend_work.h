@@ -38,6 +38,10 @@ class MendWork {
   [[nodiscard]] const ExtLayout& layout() const { return context_.layout; }
   [[nodiscard]] std::span<const Finding> findings() const { return options_.findings; }
 
+  // Tables of inodes that are going to be read, at once; numbers that cannot be are left out.
+  [[nodiscard]] Result<void> prefetch_inodes(std::span<const InodeNumber> numbers) const;
+  // Blocks of the file system that are.
+  [[nodiscard]] Result<void> prefetch(std::span<const BlockMap::Run> runs) const;
   // As it stands in its table now; empty: the table was never used that far, or it has no such one.
   [[nodiscard]] Result<std::vector<std::byte>> inode(InodeNumber number) const;
   [[nodiscard]] Result<CheckedInode> checked(InodeNumber number) const;

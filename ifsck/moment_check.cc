@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <iterator>
+#include <map>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -18,13 +19,13 @@
 #include "ifsck/path_check.h"
 #include "ifsck/recheck.h"
 #include "ifsck/volume_ranges.h"
+#include "proto/crc32c.h"
 
 namespace mariner::ifsck {
 namespace {
 
 // What has changed so much since the known state that the next check better begins here.
 constexpr std::uint64_t kManyChanges = 20'000;
-constexpr std::size_t kFindingsMax = 1'000'000;
 
 void copy(const Overlay& from, Overlay& to) {
   from.for_each([&](Lbn lbn, const Overlay::Block& block) { to.put(lbn, block); });
@@ -60,7 +61,8 @@ class Checker {
     report_.time = *time;
     if (const auto done = begin(*reach); !done) return done.error();
     if (const auto done = replay(); !done) return done.error();
-    replayed_ = overlay_.size();
+    overlay_.for_each(
+        [&](Lbn lbn, const Overlay::Block& block) { replayed_.emplace(lbn, crc32c(block)); });
     if (const auto done = now_.open(); !done) return done.error();
     if (const auto done = check(); !done) return done.error();
     if (options_.level < 3) keep_sound();
@@ -192,12 +194,13 @@ class Checker {
       add_overlay(overlay_, all);
       normalize(all);
       auto recheck = Recheck::run(then_->context(), now_.context(), known_->baseline, all,
-                                  {.findings_max = kFindingsMax});
+                                  {.findings_max = kMendFindingsMax});
       if (recheck) {
         report_.since = known_->baseline.at;
         report_.changed_blocks = count_blocks(all);
         report_.known = known_;
-        report_.change = std::move(recheck->next);
+        report_.change = recheck->next;
+        checked_ = *recheck;
         return take(std::move(recheck->findings), recheck->findings_all, recheck->derived);
       }
       if (recheck.error().code != ErrorCode::kInvalidArgument) return recheck.error();
@@ -209,7 +212,7 @@ class Checker {
     baseline_.emplace();
     auto census = Census::take(
         now_.context().volume, now_.context().layout,
-        {.findings_max = kFindingsMax, .progress = options_.progress, .keep = &*baseline_});
+        {.findings_max = kMendFindingsMax, .progress = options_.progress, .keep = &*baseline_});
     if (!census) return census.error();
     return take(std::move(census->findings), census->findings_all, census->derived);
   }
@@ -271,9 +274,10 @@ class Checker {
     if (!options_.mend || (report_.findings_all == 0 && !quota)) return {};
     if (const auto done = complete(); !done) return done;
     const bool derived = options_.level < 2;
-    auto mended = report_.full ? mend_in_full(now_.view(), derived)
-                               : mend_by_change(now_.view(), then_->context(), known_->baseline,
-                                                changed_, derived);
+    auto mended = report_.full
+                      ? mend_in_full(now_.view(), derived)
+                      : mend_by_change(now_.view(), then_->context(), known_->baseline, changed_,
+                                       derived, std::exchange(checked_, std::nullopt));
     if (!mended) return mended.error();
     report_.repairs = std::move(mended->repairs);
     report_.left = std::move(mended->left);
@@ -316,22 +320,24 @@ class Checker {
                                        .findings_later = later->findings},
                                       draft.view());
     if (!completion) return completion.error();
-    const auto better = is_better(draft.view());
-    if (!better) return better.error();
-    if (!*better) {
+    auto after = check_draft(draft.view());
+    if (!after) return after.error();
+    // No better than without what was completed.
+    if (!*after || (*after)->findings_all - (*after)->derived >= unsound_.size()) {
       report_.undone_because = "what follows does not complete it";
       return {};
     }
     draft.keep();
+    checked_ = std::move(*after);
     report_.completed = std::move(completion->operations);
     report_.completed_as_of = later->moment->view().at();
     if (completion->given_up > 0) report_.undone_because = "some of it was not done soon enough";
     return {};
   }
 
-  // Than without what was completed.
-  Result<bool> is_better(View& view) {
-    if (view.overlay().size() == 0) return false;
+  // Nothing: nothing was written to it.
+  Result<std::optional<Recheck>> check_draft(View& view) {
+    if (view.overlay().size() == 0) return std::optional<Recheck>();
     const auto volume = ExtVolume::open(view, {.writable = false});
     if (!volume) return volume.error();
     const auto layout = ExtLayout::of(*volume);
@@ -340,14 +346,17 @@ class Checker {
     add_overlay(overlay_, all);
     add_overlay(view.overlay(), all);
     normalize(all);
-    const auto recheck = Recheck::run(then_->context(), ExtContext(*volume, *layout),
-                                      known_->baseline, all, {.findings_max = 0});
+    auto recheck = Recheck::run(then_->context(), ExtContext(*volume, *layout), known_->baseline,
+                                all, {.findings_max = kMendFindingsMax});
     if (!recheck) return recheck.error();
-    return recheck->findings_all - recheck->derived < unsound_.size();
+    return std::optional(std::move(*recheck));
   }
 
   void decide() {
-    report_.blocks_mended = overlay_.size() - replayed_;
+    overlay_.for_each([&](Lbn lbn, const Overlay::Block& block) {
+      const auto found = replayed_.find(lbn);
+      if (found == replayed_.end() || found->second != crc32c(block)) ++report_.blocks_mended;
+    });
     if (report_.findings_all == 0 && report_.journal_damage.empty() && report_.repairs.empty()) {
       report_.verdict = Verdict::kClean;
     } else {
@@ -368,10 +377,11 @@ class Checker {
   std::shared_ptr<KeptBaseline> known_;
   std::optional<Moment> then_;
   Moment now_;
-  std::vector<BlockRange> changed_;  // between both, and what the known one was mended with
-  std::uint64_t replayed_ = 0;
+  std::vector<BlockRange> changed_;        // between both, and what the known one was mended with
+  std::map<Lbn, std::uint32_t> replayed_;  // what the overlay had then: checksums
   bool sound_ = false;
-  std::vector<Finding> unsound_;  // without bitmaps and counts
+  std::vector<Finding> unsound_;    // without bitmaps and counts
+  std::optional<Recheck> checked_;  // of the view as it is
   std::optional<Baseline> baseline_;
 };
 

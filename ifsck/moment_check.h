@@ -55,7 +55,7 @@ struct MomentReport {
   std::string undone_because;  // not empty: some of it was undone, and why
   std::vector<Repair> repairs;
   std::vector<Finding> left;
-  std::uint64_t blocks_mended = 0;  // in the overlay, without what replay had put there
+  std::uint64_t blocks_mended = 0;  // in the overlay, that are not as replay had put them there
   View::Counters read;              // of the past
   // What owns blocks at the moment, before anything was mended, by what owned them at the known one
   // (null: the check was a full one).

@@ -216,26 +216,12 @@ Result<PathCheck> PathCheck::run(const ExtContext& context, std::string_view pat
 }
 
 bool PathCheck::in_scope(const Finding& finding) const {
-  switch (finding.code) {
-    case Code::kRoot: return true;
-    case Code::kInodeChecksum:
-    case Code::kInodeMode:
-    case Code::kInodeFields:
-    case Code::kInodeDeleted:
-    case Code::kInodeIndex:
-    case Code::kInodeMap:
-    case Code::kInodeSize:
-    case Code::kInodeBlocks:
-    case Code::kAttributes:
-    case Code::kClaimsStructure:
-    case Code::kClaimedTwice:
-    case Code::kDirectoryBlock:
-    case Code::kDirectoryHole:
-    case Code::kDots:
-    case Code::kEntryName:
-      return std::ranges::find(steps, finding.inode, &Step::number) != steps.end();
-    default: return false;
-  }
+  if (finding.code == Code::kRoot) return true;
+  const bool of_directory = finding.code == Code::kDirectoryBlock ||
+                            finding.code == Code::kDirectoryHole || finding.code == Code::kDots ||
+                            finding.code == Code::kEntryName;
+  return (of_directory || is_of_inode(finding.code)) &&
+         std::ranges::find(steps, finding.inode, &Step::number) != steps.end();
 }
 
 bool PathCheck::overlaps(const CheckedInode& other) const {

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "ifsck/file_reads.h"
+#include "ifsck/volume_ranges.h"
 #include "proto/bytes.h"
 #include "proto/check.h"
 #include "proto/crc32c.h"
@@ -361,17 +362,8 @@ std::span<const TracePast::Write> TracePast::between(SequenceNumber from, Sequen
 Result<std::vector<BlockRange>> TracePast::changed(SequenceNumber from, SequenceNumber to) {
   std::vector<BlockRange> ranges;
   for (const Write& write : between(from, to)) ranges.push_back(write.range);
-  std::ranges::sort(ranges);
-  std::vector<BlockRange> merged;
-  for (const BlockRange& each : ranges) {
-    if (!merged.empty() && each.first <= merged.back().end()) {
-      merged.back() =
-          BlockRange::between(merged.back().first, std::max(merged.back().end(), each.end()));
-    } else {
-      merged.push_back(each);
-    }
-  }
-  return merged;
+  normalize(ranges);
+  return ranges;
 }
 
 Result<std::vector<Past::Version>> TracePast::versions(std::span<const Lbn> blocks,

@@ -35,6 +35,7 @@ struct Words {
   bool forget = false;
   unsigned level = 1;
   std::string path;
+  std::string after;  // a duration; empty: as usual
   std::string before;
   std::string output;
 };
@@ -110,6 +111,11 @@ Result<CheckedMoment> check_named(const Context& context, const Words& words, Ov
   KnownStates states = states_of(words, *source);
   Counter counter(context.console);
   MomentCheckOptions options{.level = static_cast<std::uint8_t>(words.level), .path = words.path};
+  if (!words.after.empty()) {
+    const auto after = parse_duration(words.after);
+    if (!after) return after.error();
+    options.after = *after;
+  }
   options.progress = [&](std::uint64_t done, std::uint64_t all) {
     counter.show(fmt::format("the first check looks at everything: {} of {} inodes", done, all));
   };
@@ -250,6 +256,13 @@ void add_level(CLI::App& verb, Words& words, unsigned most) {
       ->check(CLI::Range(1u, most));
 }
 
+void add_after(CLI::App& verb, Words& words) {
+  verb.add_option("--after", words.after,
+                  "Complete what was under way from what was written so long afterwards (default: "
+                  "35s); 0s: undo it")
+      ->type_name("DURATION");
+}
+
 void add_at(CLI::App& verb, Words& words) {
   verb.add_option("--at", words.named.at, "The moment of an image with a trace")->type_name("TIME");
 }
@@ -281,6 +294,7 @@ void add_words(CLI::App& app, Context& context) {
         add_moment(verb, words, "VOLUME@TIME");
         add_at(verb, words);
         add_level(verb, words, 3);
+        add_after(verb, words);
         verb.add_option("--path", words.path, "Of level 3: a file or folder")->type_name("PATH");
       },
       check);
@@ -290,6 +304,7 @@ void add_words(CLI::App& app, Context& context) {
         add_moment(verb, words, "VOLUME@TIME");
         add_at(verb, words);
         add_level(verb, words, 2);
+        add_after(verb, words);
         verb.add_option("--output", words.output, "The file to write")
             ->required()
             ->type_name("FILE");

@@ -129,7 +129,7 @@ MomentCheckOptions check_options(const Options& options) {
   MomentCheckOptions check;
   check.level = static_cast<std::uint8_t>(options.level);
   check.mend = options.mends;
-  // (What level 3 looks at, options.path, goes here as soon as there is one.)
+  check.path = options.path;
   return check;
 }
 

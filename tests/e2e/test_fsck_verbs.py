@@ -16,8 +16,6 @@ SIZE = 32 << 20
 IFSCK = mariner.BUILD / "ifsck" / "program" / "ifsck"
 SOUND, ERRORS = 0, 10
 
-needs_ifsck = pytest.mark.skipif(not IFSCK.exists(), reason="ifsck is not built")
-
 
 def run(*words, **options) -> subprocess.CompletedProcess:
     return subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=120, **options)
@@ -113,7 +111,6 @@ def test_one_in_the_path_is_found_and_none_is_said(installed, folder):
 # -- the real one --------------------------------------------------------------------------------------------------------------------
 
 
-@needs_ifsck
 def test_a_moment_is_checked(story):
     assert story.daemon.cli("fsck", f"{VOLUME}@#{story.sound}", check=False).code == SOUND
     errors = story.daemon.cli("--json", "fsck", f"{VOLUME}@#{story.damaged}", check=False)
@@ -124,19 +121,16 @@ def test_a_moment_is_checked(story):
     assert f'mariner_fsck_duration_seconds_count{{volume="{VOLUME}"}} 2\n' in story.daemon.http("/metrics")[1]
 
 
-@needs_ifsck
 def test_a_dry_run_of_a_check_keeps_nothing(story):
     assert story.daemon.cli("fsck", f"{VOLUME}@#{story.sound}", "--dry-run", check=False).code == SOUND
     assert story.daemon.ask("history", "show", VOLUME)["events"] == []
 
 
-@needs_ifsck
 def test_the_newest_clean_moment_is_found(story):
     found = story.daemon.cli("--json", "find-clean", VOLUME).json()
     assert mariner.sequence_of(found["at"]) == story.sound
 
 
-@needs_ifsck
 @pytest.mark.parametrize("flags", [(), ("--writable",)], ids=["read-only", "writable"])
 def test_a_consistent_view_is_sound(story, flags):
     plain = story.daemon.expose(VOLUME, f"#{story.damaged}", *flags)
@@ -153,7 +147,6 @@ def test_a_consistent_view_is_sound(story, flags):
     assert not story.is_sound(story.url), "the volume is as it was"
 
 
-@needs_ifsck
 def test_a_consistent_rollback_is_sound_and_is_undone(story):
     story.damage("set_inode_field /file7 links_count 9")
     before = story.copy(story.url).read_bytes()
@@ -169,14 +162,12 @@ def test_a_consistent_rollback_is_sound_and_is_undone(story):
     assert story.copy(story.url).read_bytes() == before
 
 
-@needs_ifsck
 def test_a_sound_moment_needs_nothing(story):
     view = story.daemon.expose(VOLUME, f"#{story.sound}", "--consistent")
     assert view["repaired_blocks"] == "0" and view["overlay_bytes"] == "0"
     assert story.is_sound(story.daemon.url(view["iqn"]))
 
 
-@needs_ifsck
 def test_what_is_no_file_system_goes_no_further(daemon, folder):
     url = daemon.url(daemon.create("raw", "16M")["iqn"])
     done("qemu-io", "-f", "raw", "-c", f"write -P 7 0 {1 << 20}", url)

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/logging/temporary_directory.h"
+
 namespace mariner::ifsck {
 namespace {
 
@@ -17,17 +19,12 @@ class FileReadsTest : public testing::Test {
   static constexpr std::size_t kPieces = 3 * kReadersMax;
 
   FileReadsTest() {
-    std::string name = testing::TempDir() + "/reads-XXXXXX";
-    fd_ = ::mkstemp(name.data());
-    path_ = name;
+    fd_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     std::vector<std::byte> all;
     for (std::size_t i = 0; i < kPieces; ++i) all.resize(all.size() + kPiece, std::byte(i + 1));
     EXPECT_EQ(::pwrite(fd_, all.data(), all.size(), 0), static_cast<ssize_t>(all.size()));
   }
-  ~FileReadsTest() override {
-    ::close(fd_);
-    ::unlink(path_.c_str());
-  }
+  ~FileReadsTest() override { ::close(fd_); }
 
   // Backwards, so that none follows the one before.
   std::vector<FileRead> all_of_them() {
@@ -44,7 +41,8 @@ class FileReadsTest : public testing::Test {
   }
 
   int fd_ = -1;
-  std::string path_;
+  logging::test::TemporaryDirectory folder_;
+  const std::string path_ = folder_.file("pieces");
   std::vector<std::byte> bytes_ = std::vector<std::byte>(kPieces * kPiece);
 };
 

@@ -29,6 +29,7 @@
 #include <cstring>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace {
@@ -200,10 +201,9 @@ class Pace {
   explicit Pace(double seconds) : seconds_(seconds) {}
   // Waits until it is time for this part of the whole.
   void keep(double part) const {
-    const auto passed = [&] {
-      return std::chrono::duration<double>(std::chrono::steady_clock::now() - begun_).count();
-    };
-    while (passed() < part * seconds_) ::usleep(2000);
+    std::this_thread::sleep_until(begun_ +
+                                  std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                                      std::chrono::duration<double>(part * seconds_)));
   }
 
  private:

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "tests/logging/temporary_directory.h"
 #include "tests/server/client/daemon.h"
 
 namespace mariner::client {
@@ -21,8 +22,6 @@ using testing::Not;
 class Consistent : public DaemonTest {
  protected:
   Consistent() {
-    std::string name = (std::filesystem::temp_directory_path() / "mariner-fsck-XXXXXX").string();
-    folder_ = ::mkdtemp(name.data());
     const char* const path = std::getenv("PATH");
     path_ = path == nullptr ? "" : path;
     ::setenv("PATH", (folder_ + ":" + path_).c_str(), 1);
@@ -31,11 +30,7 @@ class Consistent : public DaemonTest {
     *control.rollback_answer.mutable_target() = moment(7, kNow.ns);
     control.rollback_answer.set_volume("db1");
   }
-  ~Consistent() override {
-    ::setenv("PATH", path_.c_str(), 1);
-    std::error_code ignored;
-    std::filesystem::remove_all(folder_, ignored);
-  }
+  ~Consistent() override { ::setenv("PATH", path_.c_str(), 1); }
   // It writes these records, prints `out`, and ends with `code`.
   void script(std::size_t records, const std::string& printed, int exit_code) {
     std::ofstream data(folder_ + "/data", std::ios::binary);
@@ -65,7 +60,8 @@ class Consistent : public DaemonTest {
     }
   }
 
-  std::string folder_;
+  logging::test::TemporaryDirectory made_;
+  const std::string folder_ = made_.file("");
   std::string path_;
 };
 

@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "tests/logging/temporary_directory.h"
+
 namespace mariner::client {
 namespace {
 
@@ -15,14 +17,6 @@ using ::testing::HasSubstr;
 // Folders with programs named ifsck that are scripts.
 class FsckProgram : public ::testing::Test {
  protected:
-  FsckProgram() {
-    std::string name = (std::filesystem::temp_directory_path() / "mariner-fsck-XXXXXX").string();
-    folder_ = ::mkdtemp(name.data());
-  }
-  ~FsckProgram() override {
-    std::error_code ignored;
-    std::filesystem::remove_all(folder_, ignored);
-  }
   std::string script(const std::string& where, const std::string& text = "", mode_t mode = 0755) {
     const auto path = std::filesystem::path(folder_) / where / "ifsck";
     std::filesystem::create_directories(path.parent_path());
@@ -32,7 +26,8 @@ class FsckProgram : public ::testing::Test {
   }
   [[nodiscard]] std::string in(const std::string& where) const { return folder_ + "/" + where; }
 
-  std::string folder_;
+  logging::test::TemporaryDirectory made_;
+  const std::string folder_ = made_.file("");
 };
 
 TEST_F(FsckProgram, IsFoundBesideTheCommandOrInThePath) {

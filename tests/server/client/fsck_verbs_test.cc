@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "tests/logging/temporary_directory.h"
 #include "tests/server/client/daemon.h"
 
 namespace mariner::client {
@@ -17,15 +18,9 @@ using testing::HasSubstr;
 class FsckVerbs : public DaemonTest {
  protected:
   FsckVerbs() {
-    std::string name = (std::filesystem::temp_directory_path() / "mariner-fsck-XXXXXX").string();
-    folder_ = ::mkdtemp(name.data());
     const std::string program = folder_ + "/ifsck";
     std::ofstream(program) << "#!/bin/sh\necho \"[$*]\" >&2\nexit 10\n";
     ::chmod(program.c_str(), 0755);
-  }
-  ~FsckVerbs() override {
-    std::error_code ignored;
-    std::filesystem::remove_all(folder_, ignored);
   }
   // Never returns if ifsck was found.
   void become(const std::vector<std::string>& words) {
@@ -34,7 +29,8 @@ class FsckVerbs : public DaemonTest {
     std::exit(code);
   }
 
-  std::string folder_;
+  logging::test::TemporaryDirectory made_;
+  const std::string folder_ = made_.file("");
 };
 
 TEST_F(FsckVerbs, CheckHandsOver) {

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "tests/logging/temporary_directory.h"
 #include "tests/server/volume/volume_rig.h"
 
 namespace mariner::node {
@@ -20,8 +21,6 @@ class RepairDeskTest : public ::testing::Test {
   static constexpr std::uint64_t kBlocks = 1024;
 
   void SetUp() override {
-    std::string name = (std::filesystem::temp_directory_path() / "mariner-desk-XXXXXX").string();
-    folder_ = ::mkdtemp(name.data());
     rig_.start();
     Payload data = Payload::zeroed(kBlockBytes);
     for (int i = 0; i < 3; ++i) {
@@ -34,7 +33,6 @@ class RepairDeskTest : public ::testing::Test {
   }
   void TearDown() override {
     EXPECT_TRUE(std::filesystem::is_empty(folder_)) << "files have no names";
-    std::filesystem::remove_all(folder_);
   }
   static test::VolumeRig::Options options() {
     test::VolumeRig::Options out;
@@ -78,7 +76,8 @@ class RepairDeskTest : public ::testing::Test {
   }
 
   test::VolumeRig rig_{options()};
-  std::string folder_;
+  logging::test::TemporaryDirectory made_;
+  const std::string folder_ = made_.file("");
   VolumeId id_{7};
   std::optional<RepairDesk> desk_;
 };
