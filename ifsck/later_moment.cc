@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "ifsck/journal.h"
+#include "ifsck/mend.h"
 #include "ifsck/recheck.h"
 #include "ifsck/volume_ranges.h"
 
@@ -122,14 +123,19 @@ class Finder {
     if (const auto replayed = replay_journal(moment->view()); !replayed) {
       return failed(replayed.error());
     }
-    add_overlay(*later.overlay, later.changed);
-    normalize(later.changed);
-    if (const auto opened = moment->open(); !opened) return failed(opened.error());
-    auto check = Recheck::run(then_.context(), moment->context(), known_.baseline, later.changed,
-                              {.findings_max = 100'000});
-    if (!check) return failed(check.error());
-    std::erase_if(check->findings, [](const Finding& each) { return is_derived(each.code); });
-    later.findings = std::move(check->findings);
+    for (;;) {
+      add_overlay(*later.overlay, later.changed);
+      normalize(later.changed);
+      if (const auto opened = moment->open(); !opened) return failed(opened.error());
+      auto check = Recheck::run(then_.context(), moment->context(), known_.baseline, later.changed,
+                                {.findings_max = 100'000});
+      if (!check) return failed(check.error());
+      std::erase_if(check->findings, [](const Finding& each) { return is_derived(each.code); });
+      later.findings = std::move(check->findings);
+      const auto repairs = mend_said_unused(moment->context(), later.findings);
+      if (!repairs) return repairs.error();
+      if (repairs->empty()) break;
+    }
     later.moment = std::move(moment);
     return later;
   }

@@ -22,7 +22,7 @@ struct LaterMoment {
   // Null: there is none, because of `why_not`.
   std::unique_ptr<Moment> moment;
   std::string why_not;
-  std::unique_ptr<Overlay> overlay;  // of the moment: its journal's replay
+  std::unique_ptr<Overlay> overlay;  // of the moment: its journal's replay, descriptors
   std::vector<BlockRange> changed;   // since the known one, with overlays; ascending
   std::vector<Finding> findings;     // what is wrong with it, bitmaps and counts apart
   std::uint64_t looks = 0;           // moments that were checked

@@ -104,6 +104,16 @@ Result<Mended> mend(View& view, const MendOptions& options) {
   }
 }
 
+Result<std::vector<Repair>> mend_said_unused(const ExtContext& now,
+                                             std::span<const Finding> findings) {
+  MendWork work(now, {.findings = findings, .cut_short = false, .directories = {}});
+  const auto said = mend_descriptors(work);
+  if (!said) return said.error();
+  if (!*said) return std::vector<Repair>();
+  if (const Result<void> done = work.finish(); !done) return done.error();
+  return std::move(work.repairs());
+}
+
 Result<Mended> mend_in_full(View& view, bool derived) {
   return mend(view, {.check = [](const ExtContext& now) -> Result<Checked> {
                        auto census = Census::take(

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "ifsck/baseline.h"
@@ -52,6 +53,12 @@ struct MendOptions {
 
 // What cannot be mended is in `left`; a missing root is. Errors: as a check or the past says.
 [[nodiscard]] Result<Mended> mend(View& view, const MendOptions& options);
+
+// What comes before all the rest, with what else was found being doubtful until then: descriptors
+// that have inodes with names among those that were never used (mend_allocation.h). Empty: there
+// are none, and nothing was written. `now` is to be opened and checked again otherwise.
+[[nodiscard]] Result<std::vector<Repair>> mend_said_unused(const ExtContext& now,
+                                                           std::span<const Finding> findings);
 
 // By a census each time. `derived`: as MendOptions has it, here and below.
 [[nodiscard]] Result<Mended> mend_in_full(View& view, bool derived = true);

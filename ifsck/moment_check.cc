@@ -162,9 +162,7 @@ class Checker {
   }
 
   Result<std::vector<Finding>> find_claimed_twice(const PathCheck& path) {
-    std::vector<BlockRange> all = changed_;
-    add_overlay(overlay_, all);
-    normalize(all);
+    const std::vector<BlockRange> all = all_changed();
     const auto change = MomentChange::find(then_->context(), now_.context(), known_->baseline, all);
     if (!change) return change.error();
     report_.since = known_->baseline.at;
@@ -190,20 +188,16 @@ class Checker {
 
   Result<void> check_all() {
     if (then_) {
-      std::vector<BlockRange> all = changed_;
-      add_overlay(overlay_, all);
-      normalize(all);
-      auto recheck = Recheck::run(then_->context(), now_.context(), known_->baseline, all,
-                                  {.findings_max = kMendFindingsMax});
-      if (recheck) {
+      auto checked = recheck(now_.context(), nullptr);
+      if (checked) {
         report_.since = known_->baseline.at;
-        report_.changed_blocks = count_blocks(all);
+        report_.changed_blocks = count_blocks(all_changed());
         report_.known = known_;
-        report_.change = recheck->next;
-        checked_ = *recheck;
-        return take(std::move(recheck->findings), recheck->findings_all, recheck->derived);
+        report_.change = checked->next;
+        checked_ = *checked;
+        return take(std::move(checked->findings), checked->findings_all, checked->derived);
       }
-      if (recheck.error().code != ErrorCode::kInvalidArgument) return recheck.error();
+      if (checked.error().code != ErrorCode::kInvalidArgument) return checked.error();
       // Another file system than the one that is known: it was made anew, or grew. (What has not
       // changed is still read there.)
     }
@@ -221,9 +215,7 @@ class Checker {
     sound_ = all == derived;
     report_.sound = sound_;
     report_.findings_all = all;
-    unsound_.clear();
-    std::ranges::copy_if(findings, std::back_inserter(unsound_),
-                         [](const Finding& each) { return !is_derived(each.code); });
+    unsound_ = unsound_of(findings);
     report_.findings = std::move(findings);
     if (options_.level >= 2) {
       report_.findings_all -= derived;
@@ -272,6 +264,7 @@ class Checker {
     const bool quota =
         options_.level == 1 && ext2fs_has_feature_quota(now_.context().fs->super) != 0;
     if (!options_.mend || (report_.findings_all == 0 && !quota)) return {};
+    if (const auto done = believe_names(); !done) return done;
     if (const auto done = complete(); !done) return done;
     const bool derived = options_.level < 2;
     auto mended = report_.full
@@ -279,7 +272,7 @@ class Checker {
                       : mend_by_change(now_.view(), then_->context(), known_->baseline, changed_,
                                        derived, std::exchange(checked_, std::nullopt));
     if (!mended) return mended.error();
-    report_.repairs = std::move(mended->repairs);
+    std::ranges::move(mended->repairs, std::back_inserter(report_.repairs));
     report_.left = std::move(mended->left);
     if (!options_.keep || sound_ || !report_.left.empty()) return {};
     // From here the next one is checked.
@@ -296,9 +289,25 @@ class Checker {
     return {};
   }
 
+  // Inodes that descriptors hide are neither missing nor under way.
+  Result<void> believe_names() {
+    while (!report_.full && !unsound_.empty()) {
+      auto repairs = mend_said_unused(now_.context(), unsound_);
+      if (!repairs) return repairs.error();
+      if (repairs->empty()) return {};
+      std::ranges::move(*repairs, std::back_inserter(report_.repairs));
+      if (const auto done = now_.open(); !done) return done;
+      auto checked = recheck(now_.context(), nullptr);
+      if (!checked) return checked.error();
+      unsound_ = unsound_of(checked->findings);
+      checked_ = std::move(*checked);
+    }
+    return {};
+  }
+
   // What was under way, as far as it is done soon afterwards.
   Result<void> complete() {
-    if (sound_ || report_.full || options_.after.count() == 0) return {};
+    if (unsound_.empty() || report_.full || options_.after.count() == 0) return {};
     auto later = LaterMoment::find(past_, report_.at, options_.after, *then_, *known_);
     if (!later) return later.error();
     if (later->moment == nullptr) {
@@ -306,9 +315,7 @@ class Checker {
       return {};
     }
     count(later->moment->view());
-    std::vector<BlockRange> all = changed_;
-    add_overlay(overlay_, all);
-    normalize(all);
+    const std::vector<BlockRange> all = all_changed();
     Draft draft(now_.view());
     auto completion = ifsck::complete({.then = then_->context(),
                                        .known = known_->baseline,
@@ -342,14 +349,30 @@ class Checker {
     if (!volume) return volume.error();
     const auto layout = ExtLayout::of(*volume);
     if (!layout) return layout.error();
+    auto checked = recheck(ExtContext(*volume, *layout), &view.overlay());
+    if (!checked) return checked.error();
+    return std::optional(std::move(*checked));
+  }
+
+  // What may differ between both moments, with what they were mended with.
+  [[nodiscard]] std::vector<BlockRange> all_changed(const Overlay* draft = nullptr) const {
     std::vector<BlockRange> all = changed_;
     add_overlay(overlay_, all);
-    add_overlay(view.overlay(), all);
+    if (draft != nullptr) add_overlay(*draft, all);
     normalize(all);
-    auto recheck = Recheck::run(then_->context(), ExtContext(*volume, *layout), known_->baseline,
-                                all, {.findings_max = kMendFindingsMax});
-    if (!recheck) return recheck.error();
-    return std::optional(std::move(*recheck));
+    return all;
+  }
+
+  Result<Recheck> recheck(const ExtContext& now, const Overlay* draft) {
+    return Recheck::run(then_->context(), now, known_->baseline, all_changed(draft),
+                        {.findings_max = kMendFindingsMax});
+  }
+
+  static std::vector<Finding> unsound_of(const std::vector<Finding>& findings) {
+    std::vector<Finding> some;
+    std::ranges::copy_if(findings, std::back_inserter(some),
+                         [](const Finding& each) { return !is_derived(each.code); });
+    return some;
   }
 
   void decide() {
