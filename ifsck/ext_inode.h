@@ -36,6 +36,7 @@ struct InodeAt {
   static constexpr std::size_t kGroupHigh = 122;
   // Behind the first 128 bytes.
   static constexpr std::size_t kExtra = 128;
+  static constexpr std::size_t kChangedExtra = 132;
   static constexpr std::size_t kProject = 156;
   static constexpr std::uint16_t kExtraUsual = 32;  // what kExtra has
 };
@@ -63,6 +64,12 @@ class ExtInode {
   // How far its fields go beyond the first 128 bytes; 0 where there are no more.
   [[nodiscard]] std::uint16_t extra_bytes() const {
     return bytes_.size() < 160 ? 0 : field<std::uint16_t>(InodeAt::kExtra);
+  }
+  // Seconds in the lower half, and what goes with them in the upper one.
+  [[nodiscard]] std::uint64_t changed_at() const {
+    const std::uint64_t seconds = field<std::uint32_t>(InodeAt::kChanged);
+    if (extra_bytes() < InodeAt::kChangedExtra + 4 - InodeAt::kExtra) return seconds;
+    return seconds | (std::uint64_t{field<std::uint32_t>(InodeAt::kChangedExtra)} << 32);
   }
   [[nodiscard]] bool has_index() const { return (flags() & EXT2_INDEX_FL) != 0; }
   [[nodiscard]] bool has_extents() const { return (flags() & EXT4_EXTENTS_FL) != 0; }

@@ -20,7 +20,8 @@ class Check {
       : context_(context), number_(number), bytes_(bytes), inode_(bytes) {}
 
   Result<CheckedInode> run(bool follow) {
-    checked_.generation = load_le<std::uint32_t>(bytes_.data() + 100);
+    checked_.generation = load_le<std::uint32_t>(bytes_.data() + InodeAt::kGeneration);
+    checked_.changed = inode_.changed_at();
     const bool reserved = context_.is_reserved(number_);
     // A small time of deletion is the number of the next orphan: it was not taken off their list.
     if (inode_.deleted_at() != 0 && context_.knows_time() &&

@@ -20,6 +20,8 @@ struct CheckedInode {
   std::uint8_t kind = 0;
   std::uint16_t links = 0;  // as it says; of who has a kind
   std::uint32_t generation = 0;
+  // When it, or a name of its, was changed last; to be compared with that of another moment.
+  std::uint64_t changed = 0;
   bool counted = false;    // in use, and not below the first one
   bool directory = false;  // with entries to be looked at
   bool inlined = false;    // they are in the inode

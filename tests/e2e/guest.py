@@ -42,10 +42,20 @@ class Lines:
     """A serial line of the guest as a stream of lines."""
 
     def __init__(self, path: pathlib.Path, transcript):
-        self._socket = socket.socket(socket.AF_UNIX)
-        self._socket.connect(str(path))
+        self._socket = None
+        # (The file is there before who listens.)
+        mariner.wait_until(lambda: self._connect(path), 10, f"QEMU's serial line {path}")
         self._buffer = b""
         self._transcript = transcript
+
+    def _connect(self, path: pathlib.Path) -> bool:
+        self._socket = socket.socket(socket.AF_UNIX)
+        try:
+            self._socket.connect(str(path))
+        except (FileNotFoundError, ConnectionRefusedError):
+            self._socket.close()
+            return False
+        return True
 
     def send(self, line: str):
         self._socket.sendall(line.encode() + b"\n")
@@ -88,6 +98,8 @@ class Guest:
         self.folder = folder
         self._network = network
         self._programs = programs  # statically linked; they are in its root
+        self._console = None
+        self.writer_line = None
         self._process: subprocess.Popen | None = None
         self.pool = random.Random(7).randbytes(POOL_PAGES * PAGE)
 
@@ -126,9 +138,7 @@ class Guest:
         self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=self._qemu_log,
                                          stderr=self._qemu_log, start_new_session=True)
         self._transcripts = [open(self.folder / f"serial{i}.log", "ab") for i in range(2)]
-        mariner.wait_until(lambda: all(p.exists() for p in sockets[:1]), 10, "QEMU starts")
         self._console = Lines(sockets[0], self._transcripts[0])
-        mariner.wait_until(sockets[1].exists, 10, "QEMU's second serial line")
         self.writer_line = Lines(sockets[1], self._transcripts[1])
         for path in sockets:
             path.unlink(missing_ok=True)
@@ -172,8 +182,9 @@ class Guest:
             self._process.kill()
         if self._process:
             self._process.wait()
-            self._console.close()
-            self.writer_line.close()
+            for line in (self._console, self.writer_line):
+                if line:
+                    line.close()
             for file in (self._qemu_log, *self._transcripts):
                 file.close()
 

@@ -180,6 +180,13 @@ class FilePromises {
     std::string complaints;       // about those that are lost
     std::set<std::string> broken;
   };
+  // All that was ever promised.
+  [[nodiscard]] std::vector<std::string> paths() const {
+    std::vector<std::string> all;
+    for (const auto& [path, promises] : files_) all.push_back(path);
+    for (const auto& [path, commits] : databases_) all.push_back(path);
+    return all;
+  }
   // `image` has been read.
   [[nodiscard]] Kept look(ImageFiles& image, VersionTime at) const {
     Kept kept;

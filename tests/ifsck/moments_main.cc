@@ -19,7 +19,9 @@
 #include <string_view>
 #include <vector>
 
+#include "ifsck/moment.h"
 #include "ifsck/moment_check.h"
+#include "ifsck/path_check.h"
 #include "ifsck/write_trace.h"
 #include "tests/ifsck/file_promises.h"
 #include "tests/ifsck/moment_image.h"
@@ -49,7 +51,8 @@ struct Sums {
   std::size_t with_cut = 0;  // with orphans that are cut off
   std::size_t full = 0;
   std::size_t complained = 0;  // e2fsck
-  std::size_t disagree = 0;    // level 2
+  std::size_t paths = 0;       // checked at level 3
+  std::size_t disagree = 0;    // levels 2 and 3
   std::uint64_t files = 0;
   std::uint64_t unreadable = 0;
   FilePromises::Kept kept;
@@ -81,6 +84,7 @@ class Moments {
   Moments(TracePast& past, const Arguments& arguments)
       : past_(past),
         arguments_(arguments),
+        random_(arguments.seed + 1),
         image_(past, (arguments.keep.empty() ? folder_.file("image") : arguments.keep + "/raw")) {
     if (!arguments.promises.empty()) promises_.emplace(arguments.promises);
   }
@@ -121,6 +125,7 @@ class Moments {
     std::string wrong;
     if (report->verdict == Verdict::kDamaged) wrong += "it is damaged after mending\n";
     wrong += look_by_level_2(at, *report);
+    if (promises_) wrong += look_by_level_3(at);
     image_.go_to(at);
     const std::string raw = copy_image("raw." + std::to_string(at.value));
     image_.with(overlay, [&] { wrong += look_at_image(*report, raw); });
@@ -161,6 +166,44 @@ class Moments {
     return fmt::format("level 2 says {} with {} findings, and level 1 has {}\n",
                        verdict_name(second->verdict), second->findings_all,
                        sound ? "none of these" : "some of these");
+  }
+
+  // Some of the files that the host was promised, and their folders: who is wrong, or fine, among
+  // all.
+  std::string look_by_level_3(SequenceNumber at) {
+    constexpr std::size_t kEach = 4;
+    Overlay replayed;
+    const auto all =
+        check_moment(past_, at, states_, replayed,
+                     {.level = 2, .mend = false, .keep = false, .findings_max = 1'000'000});
+    if (!all) return "level 2: " + all.error().message + "\n";
+    Moment moment(past_, at, replayed);
+    if (const auto opened = moment.open(); !opened) return opened.error().message + "\n";
+    const std::vector<std::string> paths = promises_->paths();
+    std::string wrong;
+    for (std::size_t i = 0; i < kEach; ++i) {
+      std::string path = paths[random_() % paths.size()];
+      if (i % 2 == 1) path.resize(std::max<std::size_t>(path.rfind('/'), 1));
+      Overlay overlay;
+      const auto one =
+          check_moment(past_, at, states_, overlay, {.level = 3, .path = path, .mend = false});
+      const auto scope = PathCheck::run(moment.context(), path);
+      if (!one || !scope) {
+        const bool alike = !one && !scope && one.error().code == ErrorCode::kNotFound;
+        if (!alike) wrong += "level 3: " + path + ": " + (one ? "" : one.error().message) + "\n";
+        continue;
+      }
+      ++sums_.paths;
+      const bool concerned = std::ranges::any_of(
+          all->findings, [&](const Finding& each) { return scope->in_scope(each); });
+      const bool clean = one->verdict == Verdict::kClean;
+      // (Of a folder what its entries name is looked at, too, and that is told of at other places.)
+      const bool agree = concerned ? !clean : clean || all->verdict != Verdict::kClean;
+      if (agree) continue;
+      ++sums_.disagree;
+      wrong += fmt::format("level 3 says {} of {}\n", verdict_name(one->verdict), path);
+    }
+    return wrong;
   }
 
   std::string look_at_image(const MomentReport& report, const std::string& raw) {
@@ -259,16 +302,17 @@ class Moments {
     fmt::print(
         "moments {} clean {} repairable {} damaged {} replayed {} with orphans {} cut {} full {} | "
         "e2fsck complains {} "
-        "unreadable {} of {} files, level 2 disagrees {} | promised {} (databases {}) whole {} "
+        "unreadable {} of {} files, level 3 of {} paths, levels disagree {} | promised {} "
+        "(databases {}) whole {} "
         "lost+found {} lost {} lost-anyway {} | fewer {} more {} than e2fsck | mended mean {:.1f} "
         "of-repairable {:.1f} max {} | "
         "ms "
         "median {:.1f} max {:.1f} | failed {}\n",
         sums_.moments, sums_.verdicts[0], sums_.verdicts[1], sums_.verdicts[2], sums_.replayed,
         sums_.with_orphans, sums_.with_cut, sums_.full, sums_.complained, sums_.unreadable,
-        sums_.files, sums_.disagree, sums_.kept.checked, sums_.kept.databases, sums_.kept.whole,
-        sums_.kept.renamed, sums_.kept.lost, sums_.lost_anyway, sums_.fewer, sums_.more,
-        static_cast<double>(all_mended) / static_cast<double>(sums_.mended.size()),
+        sums_.files, sums_.paths, sums_.disagree, sums_.kept.checked, sums_.kept.databases,
+        sums_.kept.whole, sums_.kept.renamed, sums_.kept.lost, sums_.lost_anyway, sums_.fewer,
+        sums_.more, static_cast<double>(all_mended) / static_cast<double>(sums_.mended.size()),
         of_repairable == 0 ? 0.0
                            : static_cast<double>(all_mended) / static_cast<double>(of_repairable),
         *std::ranges::max_element(sums_.mended), sums_.ms[sums_.ms.size() / 2], sums_.ms.back(),
@@ -278,6 +322,7 @@ class Moments {
   TracePast& past_;
   const Arguments& arguments_;
   const logging::test::TemporaryDirectory folder_;
+  std::mt19937_64 random_;
   MomentImage image_;
   std::optional<FilePromises> promises_;
   KnownStates states_;
