@@ -79,6 +79,13 @@ bool only_wants_lost_and_found(const Said& said) {
          said.text.find("orphaned") == std::string::npos;
 }
 
+// That it was mounted is all that is wrong with one in which nothing was done yet: nothing is
+// asked.
+bool only_says_clean(const Said& said) {
+  return said.code == 1 && said.text.find('?') == std::string::npos &&
+         said.text.find("MODIFIED") == std::string::npos;
+}
+
 class Moments {
  public:
   Moments(TracePast& past, const Arguments& arguments)
@@ -217,7 +224,7 @@ class Moments {
     // (Without -n it would also do what it does before it checks.)
     const std::string copy = copy_image("mended." + std::to_string(report.at.value));
     const Said mended = run_e2fsck("-fy", copy);
-    if (mended.code != 0 && !only_wants_lost_and_found(mended)) {
+    if (mended.code != 0 && !only_wants_lost_and_found(mended) && !only_says_clean(mended)) {
       ++sums_.complained;
       wrong +=
           fmt::format("e2fsck -fy exits with {}:\n{}\n", mended.code, first_lines(mended.text, 40));
