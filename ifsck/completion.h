@@ -2,9 +2,8 @@
 // later one, at which they were done.
 //
 // (Dissertation 4.4.3: the redo list. The paper groups changes of blocks to operations; here an
-// inode is what goes forward, with its blocks and its names, and whatever would not fit to it any
-// more goes with it: who had blocks that it has later, who has a name that it had, what was in a
-// directory that is none later. Other entries of the same directories stay as they are.)
+// inode is what goes forward, with its blocks or its names, and what has to go with it; who may,
+// completion_choice.h says. Other entries of the same directories stay as they are.)
 #pragma once
 
 #include <cstdint>
