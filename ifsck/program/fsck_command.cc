@@ -10,11 +10,14 @@
 #include <cerrno>
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <ostream>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 #include "ifsck/clean_search.h"
+#include "ifsck/follower.h"
 #include "ifsck/program/fsck_report.h"
 #include "ifsck/program/moment_source.h"
 #include "ifsck/write_trace.h"
@@ -37,6 +40,8 @@ struct Words {
   std::string path;
   std::string after;  // a duration; empty: as usual
   std::string before;
+  std::string every = "10s";
+  bool once = false;
   std::string output;
 };
 
@@ -235,6 +240,48 @@ Result<ExitCode> find_clean(Context& context, const Words& words) {
   return ExitCode::kDone;
 }
 
+// What a follower looked at, as a line.
+void tell(const Context& context, const CheckedMoment& checked,
+          const std::optional<std::uint32_t>& transaction) {
+  if (context.print_json(to_message(context, checked))) return;
+  const MomentReport& report = checked.report;
+  context.console.print(fmt::format(
+      "{}  #{}  {}: {}\n", context.short_time(report.time.ns), report.at.value,
+      transaction ? fmt::format("transaction {}", *transaction) : "rests",
+      report.findings_all == 0
+          ? std::string(verdict_name(report.verdict))
+          : fmt::format("{}, {} findings", verdict_name(report.verdict), report.findings_all)));
+}
+
+Result<ExitCode> follow(Context& context, const Words& words) {
+  const auto every = parse_duration(words.every);
+  if (!every) return every.error();
+  if (*every < std::chrono::milliseconds(100)) {
+    return Error{ErrorCode::kInvalidArgument, "--every is 100ms at least"};
+  }
+  const auto source = MomentSource::open(context, words.named);
+  if (!source) return source.error();
+  KnownStates states = states_of(words, *source);
+  Follower follower(*source->past, states, context.now);
+  for (;; std::this_thread::sleep_for(*every)) {
+    const auto begun = Clock::now();
+    auto look = follower.look();
+    if (!look) {
+      if (words.once || look.error().code != ErrorCode::kUnavailable) return look.error();
+      context.console.note(fmt::format("{}: {}\n", source->name, look.error().message));
+      continue;
+    }
+    if (*look) {
+      const auto took = Clock::now() - begun;
+      save_verdicts(context, words, {to_verdict((*look)->report, took)});
+      tell(context,
+           {.name = source->name, .path = {}, .report = std::move((*look)->report), .took = took},
+           (*look)->transaction);
+    }
+    if (words.once) return ExitCode::kDone;
+  }
+}
+
 void add_moment(CLI::App& verb, Words& words, const char* what) {
   verb.add_option(what, words.named.target, "The volume and the moment (default: now)")
       ->type_name(what);
@@ -319,6 +366,21 @@ void add_words(CLI::App& app, Context& context) {
             ->type_name("TIME");
       },
       find_clean);
+  add_verb(
+      app, context, "follow",
+      "Check a volume's newest moments while it is written to, so that its history shows clean "
+      "ones",
+      [](CLI::App& verb, Words& words) {
+        verb.add_option("VOLUME", words.named.target, "The volume")
+            ->required()
+            ->type_name("VOLUME");
+        verb.add_option("--every", words.every, "How often (default: " + words.every + ")")
+            ->type_name("DURATION");
+        verb.add_flag("--once", words.once, "Once, and end");
+        verb.add_option("--states", words.states, "Keep there what is known of other moments")
+            ->type_name("FOLDER");
+      },
+      follow);
   app.footer(
       "Nothing is written to the volume or the image. Exit code 10: something is wrong with the "
       "file system.\nA TIME is as for mariner(1). See ifsck(1).");

@@ -1,0 +1,98 @@
+#include "ifsck/follower.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/ifsck/made_commits.h"
+#include "tests/ifsck/made_history.h"
+
+namespace mariner::ifsck {
+namespace {
+
+// A history that has come as far as `newest`.
+class Growing final : public Past {
+ public:
+  explicit Growing(Past& past) : past_(past) {}
+  [[nodiscard]] std::uint64_t size_bytes() const override { return past_.size_bytes(); }
+  Result<Reach> reach() override { return Reach{{}, newest}; }
+  Result<SequenceNumber> moment_of(VersionTime time) override { return past_.moment_of(time); }
+  Result<VersionTime> time_of(SequenceNumber sequence) override { return past_.time_of(sequence); }
+  Result<void> read(std::span<const Question> questions, std::span<std::byte> to) override {
+    return past_.read(questions, to);
+  }
+  Result<std::vector<BlockRange>> changed(SequenceNumber from, SequenceNumber to) override {
+    return past_.changed(from, to);
+  }
+  Result<std::vector<Version>> versions(std::span<const Lbn> blocks, SequenceNumber from,
+                                        SequenceNumber to) override {
+    return past_.versions(blocks, from, to);
+  }
+  SequenceNumber newest;
+
+ private:
+  Past& past_;
+};
+
+TEST(Follower, ChecksWhereATransactionWasComplete) {
+  MadeCommits made("-t ext4 -b 4096", 6);
+  Growing past(*made.past);
+  KnownStates states;
+  Follower follower(past, states, [] { return VersionTime{}; });
+  past.newest = SequenceNumber{made.commits[0].at.value - 1};
+  EXPECT_FALSE(follower.look().value().has_value());
+  past.newest = made.commits[2].at;
+  const auto first = follower.look().value();
+  ASSERT_TRUE(first.has_value());
+  EXPECT_EQ(first->report.at, made.commits[2].at);
+  EXPECT_EQ(first->transaction, made.commits[2].transaction);
+  EXPECT_EQ(first->report.verdict, Verdict::kClean);
+  EXPECT_TRUE(first->report.full);
+  EXPECT_FALSE(follower.look().value().has_value());
+  // Something else is written behind it.
+  past.newest = made.commits[2].at.next();
+  EXPECT_FALSE(follower.look().value().has_value());
+  past.newest = made.past->reach()->newest;
+  const auto second = follower.look().value();
+  ASSERT_TRUE(second.has_value());
+  EXPECT_EQ(second->report.at, made.commits[5].at);
+  EXPECT_EQ(second->report.verdict, Verdict::kClean);
+  EXPECT_FALSE(second->report.full);
+}
+
+TEST(Follower, ChecksWhatRestsWithoutAJournal) {
+  MadeHistory history("-t ext2 -b 4096", 3);
+  Growing past(*history.past);
+  KnownStates states;
+  VersionTime now{history.ends[0].value};  // (a write is a nanosecond)
+  Follower follower(past, states, [&] { return now; });
+  past.newest = history.ends[0];
+  EXPECT_FALSE(follower.look().value().has_value());
+  now.ns += 2'000'000'000;
+  const auto rests = follower.look().value();
+  ASSERT_TRUE(rests.has_value());
+  EXPECT_EQ(rests->report.at, history.ends[0]);
+  EXPECT_FALSE(rests->transaction.has_value());
+  EXPECT_EQ(rests->report.verdict, Verdict::kClean);
+  // In the middle of a round: it is not mended, and told of as it is.
+  past.newest = SequenceNumber{(history.ends[0].value + history.ends[1].value) / 2};
+  const auto torn = follower.look().value();
+  ASSERT_TRUE(torn.has_value());
+  EXPECT_NE(torn->report.verdict, Verdict::kClean);
+  EXPECT_TRUE(torn->report.repairs.empty());
+}
+
+TEST(Follower, PassesOverWhatIsNoFileSystem) {
+  logging::test::TemporaryDirectory folder;
+  MadeImage::run("truncate -s 1M " + folder.file("image"));
+  auto trace = TraceWriter::create(folder.file("trace"), 1u << 20).value();
+  const std::vector<std::byte> block(kBlockBytes);
+  ASSERT_TRUE(trace.write(VersionTime{1}, Lbn{0}, block).has_value());
+  TracePast past = TracePast::open(folder.file("image"), folder.file("trace")).value();
+  KnownStates states;
+  Follower follower(past, states, [] { return VersionTime{10'000'000'000}; });
+  const auto look = follower.look();
+  ASSERT_TRUE(look.has_value()) << look.error().message;
+  EXPECT_FALSE(look->has_value());
+}
+
+}  // namespace
+}  // namespace mariner::ifsck
