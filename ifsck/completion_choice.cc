@@ -4,6 +4,8 @@
 #include <iterator>
 #include <utility>
 
+#include "ifsck/map_comparison.h"
+
 namespace mariner::ifsck {
 namespace {
 
@@ -151,7 +153,7 @@ void CompletionChoice::take_findings() {
                                                  : each.inode);
   }
   for (const Finding& each : request_->findings_now) {
-    if (is_of_inode(each.code) || is_of_entries(each.code)) wrong_.insert(each.inode);
+    if (is_of_inode(each.code) || is_of_entries(each.code)) wrong_[each.inode].insert(each.code);
     if (each.code == Code::kUnattached) unattached_.insert(each.inode);
     if (each.code == Code::kLinks) links_[each.inode] = {each.expected, each.found};
     if (each.code == Code::kDirectoryLinked) links_[each.inode] = {each.found, 1};
@@ -173,7 +175,10 @@ bool CompletionChoice::complete(const Finding& finding) {
       if (found != trios_.end() && found->second.now->kind == 0) return true;
       return add(finding.inode);
     }
-    // These are set to what is so.
+    // These are set to what is so, if nothing better can be done about it.
+    case Code::kInodeSize:
+    case Code::kInodeBlocks:
+    case Code::kClaimedTwice: (void)add(finding.inode); return true;
     case Code::kLinks:
     case Code::kDirectoryLinked:
       if (role_of(finding.inode) == Role::kNames) (void)add(finding.inode);
@@ -203,6 +208,37 @@ bool CompletionChoice::is_whole(InodeNumber number) const {
          !unattached_.contains(number);
 }
 
+// The inode's own since it was allocated; else its bytes are those of whoever had it before.
+bool CompletionChoice::was_written(InodeNumber number, const BlockMap::Node& node) const {
+  if (now_->dirty.contains(node.block)) return true;
+  const std::uint32_t* const owner = request_->known.owners.find(node.block);
+  return owner != nullptr && *owner == number;
+}
+
+// Something is wrong with it that its later blocks mend, and they are what it has now where it has
+// any: what is written elsewhere later is not what it was.
+bool CompletionChoice::may_follow(InodeNumber number) const {
+  const Trio& trio = trios_.at(number);
+  if (trio.now->directory) return true;  // its names are told apart
+  MapComparison maps(trio.now->map, trio.later->map);
+  bool garbage = false;
+  const std::uint64_t each = request_->now.layout.block_bytes() / sizeof(std::uint32_t);
+  for (const BlockMap::Node& node : trio.now->map.nodes) {
+    if (was_written(number, node)) continue;
+    garbage = true;
+    std::uint64_t count = 1;
+    for (std::uint8_t i = 0; i < node.height; ++i) count *= each;
+    maps.leave_out(node.logical, node.logical + count);
+  }
+  if (!maps.agree()) return false;
+  // (Sizes and counts of one that grew are set to what is so; one that was being cut off is cut.)
+  const auto is_mere_size = [](Code code) {
+    return code == Code::kInodeSize || code == Code::kInodeBlocks || code == Code::kClaimedTwice;
+  };
+  if (garbage || !std::ranges::all_of(wrong_.at(number), is_mere_size)) return true;
+  return maps.shrinks() && trio.later->size >= trio.now->size;
+}
+
 CompletionChoice::Role CompletionChoice::role_of(InodeNumber number) const {
   const auto found = trios_.find(number);
   if (found == trios_.end() || stuck_.contains(number) ||
@@ -218,7 +254,7 @@ CompletionChoice::Role CompletionChoice::role_of(InodeNumber number) const {
   if (!lives_on(trio)) {
     return unattached_.contains(number) && was_there(trio) ? Role::kRemove : Role::kNone;
   }
-  if (wrong_.contains(number)) return Role::kContent;
+  if (wrong_.contains(number) && may_follow(number)) return Role::kContent;
   if (unattached_.contains(number)) return Role::kAttach;
   // Within an inode there is no room for one name more.
   if (trio.now->directory && trio.now->inlined) return Role::kContent;

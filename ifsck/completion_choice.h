@@ -37,7 +37,7 @@ class CompletionChoice {
     kRemove,   // it was there before, has no name any more, and is not there later
     kAttach,   // it has no name yet: it gets those that it has later
     kNames,    // it had one name too many, or too few
-    kContent,  // something of it is missing: inode and blocks are those of later
+    kContent,  // blocks that say where others are, are missing: all is as later
   };
   // An inode at all three moments.
   struct Trio {
@@ -123,6 +123,8 @@ class CompletionChoice {
   [[nodiscard]] bool lives_on(const Trio& trio) const;
   [[nodiscard]] bool was_there(const Trio& trio) const;
   [[nodiscard]] bool is_whole(InodeNumber number) const;
+  [[nodiscard]] bool may_follow(InodeNumber number) const;
+  [[nodiscard]] bool was_written(InodeNumber number, const BlockMap::Node& node) const;
   [[nodiscard]] Role role_of(InodeNumber number) const;
   [[nodiscard]] std::optional<Going> plan(InodeNumber number) const;
   [[nodiscard]] std::optional<Going> plan_names(InodeNumber number) const;
@@ -151,8 +153,9 @@ class CompletionChoice {
   std::map<Place, std::set<InodeNumber>> lost_by_;  // who has the name now, and not later
   std::map<Place, std::set<InodeNumber>> gained_by_;
 
-  std::set<InodeNumber> stuck_;       // something is wrong with them later, or they have to stay
-  std::set<InodeNumber> wrong_;       // by themselves, now
+  std::set<InodeNumber> stuck_;  // something is wrong with them later, or they have to stay
+  // What is wrong with them by themselves, now.
+  std::map<InodeNumber, std::set<Finding::Code>> wrong_;
   std::set<InodeNumber> unattached_;  // now
   std::map<InodeNumber, Links> links_;
   std::set<InodeNumber> replacing_;  // their last change was to take somebody's name

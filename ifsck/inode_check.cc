@@ -22,6 +22,7 @@ class Check {
   Result<CheckedInode> run(bool follow) {
     checked_.generation = load_le<std::uint32_t>(bytes_.data() + InodeAt::kGeneration);
     checked_.changed = inode_.changed_at();
+    checked_.size = inode_.size();
     const bool reserved = context_.is_reserved(number_);
     // A small time of deletion is the number of the next orphan: it was not taken off their list.
     if (inode_.deleted_at() != 0 && context_.knows_time() &&

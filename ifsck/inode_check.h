@@ -19,6 +19,7 @@ struct CheckedInode {
   // EXT2_FT_*; 0: not in use. (Inodes below the first one have a kind if they have links.)
   std::uint8_t kind = 0;
   std::uint16_t links = 0;  // as it says; of who has a kind
+  std::uint64_t size = 0;   // bytes, as it says
   std::uint32_t generation = 0;
   // When it, or a name of its, was changed last; to be compared with that of another moment.
   std::uint64_t changed = 0;
