@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <unordered_set>
 #include <utility>
 
 #include "ifsck/directory_block.h"
@@ -59,15 +60,23 @@ class Mender {
   Result<void> search(const std::vector<Finding>& findings) {
     const auto all = work_.directories();
     if (!all) return all.error();
+    // Who is named, and is not there. (Of a wrong type it is not told whose.)
+    std::unordered_set<InodeNumber> named;
+    for (const Finding& each : findings) named.insert(static_cast<InodeNumber>(each.found));
+    const bool anybody = std::ranges::any_of(
+        findings, [](const Finding& each) { return each.code != Code::kEntryInode; });
     bool changed = false;
     for (std::span<const InodeNumber> left(*all); !left.empty();) {
       const auto some = left.first(std::min(left.size(), kDirectoriesAtOnce));
       left = left.subspan(some.size());
-      if (const auto done = prefetch_directories(some); !done) return done;
+      if (const auto done = prefetch_directories(some, anybody); !done) return done;
       for (const InodeNumber each : some) {
         const auto checked = work_.checked(each);
         if (!checked) return checked.error();
         if (!checked->directory) continue;
+        const auto wanted = anybody || checked->inlined ? true : names_one_of(*checked, named);
+        if (!wanted) return wanted.error();
+        if (!*wanted) continue;
         const auto done = mend_entries(each);
         if (!done) return done.error();
         changed = changed || *done;
@@ -79,8 +88,24 @@ class Mender {
     return {};
   }
 
-  // All of them, and the inodes that they name: what each would ask for by itself.
-  Result<void> prefetch_directories(std::span<const InodeNumber> numbers) {
+  Result<bool> names_one_of(const CheckedInode& directory,
+                            const std::unordered_set<InodeNumber>& named) {
+    bool found = false;
+    for (const BlockMap::Run& run : directory.map.runs) {
+      for (std::uint64_t i = 0; i < run.count && !found; ++i) {
+        const auto bytes = context_.read_block(run.physical + i);
+        if (!bytes) return bytes.error();
+        for_each_entry(*bytes, [&](const DirectoryEntry& entry) {
+          found = found || named.contains(entry.inode);
+        });
+      }
+    }
+    return found;
+  }
+
+  // All of them, and (if `with_named`) the inodes that they name: what each would ask for by
+  // itself.
+  Result<void> prefetch_directories(std::span<const InodeNumber> numbers, bool with_named) {
     if (const auto done = work_.prefetch_inodes(numbers); !done) return done;
     std::vector<BlockMap::Run> runs;
     for (const InodeNumber each : numbers) {
@@ -88,7 +113,7 @@ class Mender {
       if (!checked) return checked.error();
       if (checked->directory) std::ranges::copy(checked->map.runs, std::back_inserter(runs));
     }
-    return prefetch_named(runs);
+    return with_named ? prefetch_named(runs) : work_.prefetch(runs);
   }
 
   Result<void> prefetch_named(std::span<const BlockMap::Run> runs) {
