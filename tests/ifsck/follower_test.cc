@@ -4,32 +4,17 @@
 
 #include "tests/ifsck/made_commits.h"
 #include "tests/ifsck/made_history.h"
+#include "tests/ifsck/past_behind.h"
 
 namespace mariner::ifsck {
 namespace {
 
 // A history that has come as far as `newest`.
-class Growing final : public Past {
+class Growing final : public PastBehind {
  public:
-  explicit Growing(Past& past) : past_(past) {}
-  [[nodiscard]] std::uint64_t size_bytes() const override { return past_.size_bytes(); }
+  using PastBehind::PastBehind;
   Result<Reach> reach() override { return Reach{{}, newest}; }
-  Result<SequenceNumber> moment_of(VersionTime time) override { return past_.moment_of(time); }
-  Result<VersionTime> time_of(SequenceNumber sequence) override { return past_.time_of(sequence); }
-  Result<void> read(std::span<const Question> questions, std::span<std::byte> to) override {
-    return past_.read(questions, to);
-  }
-  Result<std::vector<BlockRange>> changed(SequenceNumber from, SequenceNumber to) override {
-    return past_.changed(from, to);
-  }
-  Result<std::vector<Version>> versions(std::span<const Lbn> blocks, SequenceNumber from,
-                                        SequenceNumber to) override {
-    return past_.versions(blocks, from, to);
-  }
   SequenceNumber newest;
-
- private:
-  Past& past_;
 };
 
 TEST(Follower, ChecksWhereATransactionWasComplete) {

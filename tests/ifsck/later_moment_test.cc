@@ -4,6 +4,7 @@
 
 #include "ifsck/moment_check.h"
 #include "tests/ifsck/made_history.h"
+#include "tests/ifsck/past_behind.h"
 
 namespace mariner::ifsck {
 namespace {
@@ -11,30 +12,13 @@ namespace {
 using std::chrono::seconds;
 
 // A history that is broken off somewhere.
-class Broken final : public Past {
+class Broken final : public PastBehind {
  public:
-  explicit Broken(Past& past) : past_(past) {}
-  [[nodiscard]] std::uint64_t size_bytes() const override { return past_.size_bytes(); }
-  Result<Reach> reach() override { return past_.reach(); }
-  Result<SequenceNumber> moment_of(VersionTime time) override { return past_.moment_of(time); }
-  Result<VersionTime> time_of(SequenceNumber sequence) override { return past_.time_of(sequence); }
-  Result<void> read(std::span<const Question> questions, std::span<std::byte> to) override {
-    return past_.read(questions, to);
-  }
-  Result<std::vector<BlockRange>> changed(SequenceNumber from, SequenceNumber to) override {
-    return past_.changed(from, to);
-  }
-  Result<std::vector<Version>> versions(std::span<const Lbn> blocks, SequenceNumber from,
-                                        SequenceNumber to) override {
-    return past_.versions(blocks, from, to);
-  }
+  using PastBehind::PastBehind;
   Result<SequenceNumber> first_break(SequenceNumber from, SequenceNumber to) override {
     return at > from && at <= to ? at : SequenceNumber{};
   }
   SequenceNumber at;
-
- private:
-  Past& past_;
 };
 
 class LaterMomentTest : public ::testing::Test {
