@@ -28,6 +28,9 @@ namespace {
 using Role = CompletionChoice::Role;
 using Kind = CompletedOperation::Kind;
 
+// Of choosing again without directories that are full.
+constexpr int kRoundsMax = 4;
+
 // Makes it so.
 class Writer {
  public:
@@ -212,7 +215,7 @@ std::string describe(const CompletedOperation& operation) {
 
 Result<Completion> complete(const CompletionRequest& request, View& view) {
   std::set<InodeNumber> stay;
-  for (;;) {
+  for (int round = 1;; ++round) {
     const auto choice = CompletionChoice::make(request, stay);
     if (!choice) return choice.error();
     if (choice->going().empty()) return Completion{.given_up = choice->given_up()};
@@ -223,6 +226,8 @@ Result<Completion> complete(const CompletionRequest& request, View& view) {
       draft.keep();
       return told(*choice);
     }
+    if (round == kRoundsMax)
+      return Completion{.given_up = choice->given_up() + choice->going().size()};
     stay.insert(full->begin(), full->end());
   }
 }

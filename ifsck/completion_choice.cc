@@ -13,6 +13,8 @@ using Code = Finding::Code;
 
 // Blocks of contents that are taken from the later moment: 256 MiB.
 constexpr std::uint64_t kBlocksMax = 64 * 1024;
+// Inodes that have to go with one: whatever an image says, the search for them ends soon.
+constexpr std::size_t kCompanionsMax = 4096;
 
 // Calls `visit(first block, count, is of attributes)` for all that an inode has.
 template <typename Visit>
@@ -163,6 +165,7 @@ void CompletionChoice::take_findings() {
 void CompletionChoice::choose() {
   for (const Finding& each : request_->findings_now) {
     if (!is_derived(each.code) && !complete(each)) ++given_up_;
+    add_followers();
   }
 }
 
@@ -220,22 +223,22 @@ bool CompletionChoice::was_written(InodeNumber number, const BlockMap::Node& nod
 bool CompletionChoice::may_follow(InodeNumber number) const {
   const Trio& trio = trios_.at(number);
   if (trio.now->directory) return true;  // its names are told apart
-  MapComparison maps(trio.now->map, trio.later->map);
-  bool garbage = false;
+  std::vector<MapComparison::Range> garbage;
   const std::uint64_t each = request_->now.layout.block_bytes() / sizeof(std::uint32_t);
   for (const BlockMap::Node& node : trio.now->map.nodes) {
     if (was_written(number, node)) continue;
-    garbage = true;
     std::uint64_t count = 1;
     for (std::uint8_t i = 0; i < node.height; ++i) count *= each;
-    maps.leave_out(node.logical, node.logical + count);
+    garbage.emplace_back(node.logical, node.logical + count);
   }
+  const bool any_garbage = !garbage.empty();
+  const MapComparison maps(trio.now->map, trio.later->map, std::move(garbage));
   if (!maps.agree()) return false;
   // (Sizes and counts of one that grew are set to what is so; one that was being cut off is cut.)
   const auto is_mere_size = [](Code code) {
     return code == Code::kInodeSize || code == Code::kInodeBlocks || code == Code::kClaimedTwice;
   };
-  if (garbage || !std::ranges::all_of(wrong_.at(number), is_mere_size)) return true;
+  if (any_garbage || !std::ranges::all_of(wrong_.at(number), is_mere_size)) return true;
   return maps.shrinks() && trio.later->size >= trio.now->size;
 }
 
@@ -348,12 +351,16 @@ bool CompletionChoice::add(InodeNumber number) {
     const Role role = found->second.role;
     if (role == Role::kCreate || role == Role::kContent) blocks += contents_of(one);
     if (blocks > kBlocksMax) return false;
-    for_each_needed(one, found->second,
-                    [&](InodeNumber other, Need what) { open.emplace_back(other, what); });
+    bool many = with.size() > kCompanionsMax;
+    for_each_needed(one, found->second, [&](InodeNumber other, Need what) {
+      many = many || open.size() >= kCompanionsMax;
+      if (!many) open.emplace_back(other, what);
+    });
+    if (many) return false;
   }
   blocks_ = blocks;
   going_.insert(with.begin(), with.end());
-  for (const auto& [each, going] : with) add_followers(each);
+  for (const auto& [each, going] : with) new_.push_back(each);
   return true;
 }
 
@@ -372,8 +379,17 @@ void CompletionChoice::for_each_needed(InodeNumber number, const Going& going, V
   }
 }
 
+// (Folders within folders may be as deep as there are inodes: this does not call itself.)
+void CompletionChoice::add_followers() {
+  while (!new_.empty()) {
+    const InodeNumber number = new_.front();
+    new_.pop_front();
+    add_followers_of(number);
+  }
+}
+
 // Who goes, too, if it can: what was in a directory, and who takes a name.
-void CompletionChoice::add_followers(InodeNumber number) {
+void CompletionChoice::add_followers_of(InodeNumber number) {
   const Role role = going_.at(number).role;
   if (role == Role::kCreate) {
     // (What is within an inode cannot have been written before it.)

@@ -133,7 +133,9 @@ class CompletionChoice {
   bool add(InodeNumber number);
   template <typename Visit>
   void for_each_needed(InodeNumber number, const Going& going, Visit visit) const;
-  void add_followers(InodeNumber number);
+  // Of all that go since the last call, and of these.
+  void add_followers();
+  void add_followers_of(InodeNumber number);
   void add_replacing(const PlacedName& name);
   [[nodiscard]] std::uint64_t contents_of(InodeNumber number) const;
   [[nodiscard]] const std::vector<PlacedName>& gained(InodeNumber number) const;
@@ -161,6 +163,7 @@ class CompletionChoice {
   std::set<InodeNumber> replacing_;  // their last change was to take somebody's name
 
   std::map<InodeNumber, Going> going_;
+  std::deque<InodeNumber> new_;  // of these: whose followers were not looked for
   std::uint64_t blocks_ = 0;
   std::uint64_t given_up_ = 0;
 };

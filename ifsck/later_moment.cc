@@ -123,7 +123,7 @@ class Finder {
     if (const auto replayed = replay_journal(moment->view()); !replayed) {
       return failed(replayed.error());
     }
-    for (;;) {
+    for (int i = 0;; ++i) {
       add_overlay(*later.overlay, later.changed);
       normalize(later.changed);
       if (const auto opened = moment->open(); !opened) return failed(opened.error());
@@ -132,6 +132,7 @@ class Finder {
       if (!check) return failed(check.error());
       std::erase_if(check->findings, [](const Finding& each) { return is_derived(each.code); });
       later.findings = std::move(check->findings);
+      if (i == kBelieveMax) break;
       const auto repairs = mend_said_unused(moment->context(), later.findings);
       if (!repairs) return repairs.error();
       if (repairs->empty()) break;

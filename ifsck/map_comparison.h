@@ -12,13 +12,20 @@ namespace mariner::ifsck {
 
 class MapComparison {
  public:
-  // Both outlive it.
-  MapComparison(const BlockMap& now, const BlockMap& later) : now_(now), later_(later) {}
+  using Range = std::pair<std::uint64_t, std::uint64_t>;  // [first, end)
 
-  // Blocks [first, end) of the file are not told by what it has now.
-  void leave_out(std::uint64_t first, std::uint64_t end) {
-    left_out_.emplace_back(first, end);
-    std::ranges::sort(left_out_);
+  // Both maps outlive it. `left_out`: blocks of the file that are not told by what it has now; in
+  // any order, and they may overlap.
+  MapComparison(const BlockMap& now, const BlockMap& later, std::vector<Range> left_out = {})
+      : now_(now), later_(later) {
+    std::ranges::sort(left_out);
+    for (const Range& each : left_out) {
+      if (!left_out_.empty() && each.first <= left_out_.back().second) {
+        left_out_.back().second = std::max(left_out_.back().second, each.second);
+      } else {
+        left_out_.push_back(each);
+      }
+    }
   }
 
   // No block of the file is at one place now and at another one later.
@@ -61,19 +68,17 @@ class MapComparison {
   }
   // How many of [first, end) are not left out.
   [[nodiscard]] std::uint64_t told_of(std::uint64_t first, std::uint64_t end) const {
-    std::uint64_t told = 0;
-    for (const auto& [from, to] : left_out_) {
-      if (first >= end || from >= end) break;
-      if (to <= first) continue;
-      told += std::max(from, first) - first;
-      first = std::max(first, to);
+    std::uint64_t told = end - first;
+    auto at = std::ranges::upper_bound(left_out_, first, {}, &Range::second);
+    for (; at != left_out_.end() && at->first < end; ++at) {
+      told -= std::min(end, at->second) - std::max(first, at->first);
     }
-    return told + (first < end ? end - first : 0);
+    return told;
   }
 
   const BlockMap& now_;
   const BlockMap& later_;
-  std::vector<std::pair<std::uint64_t, std::uint64_t>> left_out_;  // ascending; may overlap
+  std::vector<Range> left_out_;  // ascending, with gaps between them
 };
 
 }  // namespace mariner::ifsck

@@ -57,6 +57,8 @@ struct MendOptions {
 // What comes before all the rest, with what else was found being doubtful until then: descriptors
 // that have inodes with names among those that were never used (mend_allocation.h). Empty: there
 // are none, and nothing was written. `now` is to be opened and checked again otherwise.
+// (At most kBelieveMax times: what is believed may name others.)
+inline constexpr int kBelieveMax = 8;
 [[nodiscard]] Result<std::vector<Repair>> mend_said_unused(const ExtContext& now,
                                                            std::span<const Finding> findings);
 

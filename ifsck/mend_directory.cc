@@ -24,6 +24,8 @@ using Done = Repair::Done;
 
 // That are searched, asked for together.
 constexpr std::size_t kDirectoriesAtOnce = 1024;
+// Inodes that are asked for beforehand: more are looked at one by one.
+constexpr std::size_t kNamedMax = 1'000'000;
 constexpr std::size_t kHeadBytes = 8;
 constexpr std::size_t kInlineBytes = 60;
 
@@ -112,6 +114,7 @@ class Mender {
       const auto checked = work_.checked(each);
       if (!checked) return checked.error();
       if (checked->directory) std::ranges::copy(checked->map.runs, std::back_inserter(runs));
+      if (runs.size() > kNamedMax) break;
     }
     return with_named ? prefetch_named(runs) : work_.prefetch(runs);
   }
@@ -120,7 +123,7 @@ class Mender {
     if (const auto done = work_.prefetch(runs); !done) return done;
     std::vector<InodeNumber> named;
     for (const BlockMap::Run& run : runs) {
-      for (std::uint64_t i = 0; i < run.count; ++i) {
+      for (std::uint64_t i = 0; i < run.count && named.size() < kNamedMax; ++i) {
         const auto bytes = context_.read_block(run.physical + i);
         if (!bytes) return bytes.error();
         for_each_entry(*bytes, [&](const DirectoryEntry& entry) { named.push_back(entry.inode); });

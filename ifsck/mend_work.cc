@@ -10,6 +10,9 @@
 namespace mariner::ifsck {
 namespace {
 
+// More are read one by one when their turn comes: an image may say that a directory has all blocks.
+constexpr std::size_t kPrefetchMax = 32 * 1024;
+
 using Code = Finding::Code;
 
 constexpr std::uint64_t kBytesAtOnce = 4u << 20;
@@ -44,6 +47,10 @@ Result<void> MendWork::prefetch_inodes(std::span<const InodeNumber> numbers) con
     if (each == 0 || each > layout().inodes()) continue;
     wanted.push_back(layout().inode_place(each).covering_blocks().first);
   }
+  std::ranges::sort(wanted);
+  const auto repeated = std::ranges::unique(wanted);
+  wanted.erase(repeated.begin(), repeated.end());
+  if (wanted.size() > kPrefetchMax) wanted.resize(kPrefetchMax);
   return context_.volume.view().prefetch(wanted);
 }
 
@@ -53,7 +60,8 @@ Result<void> MendWork::prefetch(std::span<const BlockMap::Run> runs) const {
     const ByteRange bytes{layout().bytes_of(run.physical).offset,
                           run.count * layout().block_bytes()};
     const BlockRange blocks = bytes.covering_blocks();
-    for (Lbn lbn = blocks.first; lbn < blocks.end(); lbn = lbn + BlockCount{1}) {
+    for (Lbn lbn = blocks.first; lbn < blocks.end() && wanted.size() < kPrefetchMax;
+         lbn = lbn + BlockCount{1}) {
       wanted.push_back(lbn);
     }
   }

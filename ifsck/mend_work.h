@@ -38,7 +38,8 @@ class MendWork {
   [[nodiscard]] const ExtLayout& layout() const { return context_.layout; }
   [[nodiscard]] std::span<const Finding> findings() const { return options_.findings; }
 
-  // Tables of inodes that are going to be read, at once; numbers that cannot be are left out.
+  // Tables of inodes that are going to be read, at once; numbers that cannot be are left out. Of
+  // very many, here and below, the first.
   [[nodiscard]] Result<void> prefetch_inodes(std::span<const InodeNumber> numbers) const;
   // Blocks of the file system that are.
   [[nodiscard]] Result<void> prefetch(std::span<const BlockMap::Run> runs) const;

@@ -291,7 +291,7 @@ class Checker {
 
   // Inodes that descriptors hide are neither missing nor under way.
   Result<void> believe_names() {
-    while (!report_.full && !unsound_.empty()) {
+    for (int i = 0; i < kBelieveMax && !report_.full && !unsound_.empty(); ++i) {
       auto repairs = mend_said_unused(now_.context(), unsound_);
       if (!repairs) return repairs.error();
       if (repairs->empty()) return {};

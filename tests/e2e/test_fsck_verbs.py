@@ -30,7 +30,7 @@ def done(*words, **options) -> str:
 class Story:
     """A volume with an ext4 file system, sound at `sound`, and with wrong counts and an entry of no inode since."""
 
-    def __init__(self, daemon, folder: pathlib.Path):
+    def __init__(self, daemon, folder: pathlib.Path, *options: str):
         self.daemon = daemon
         self.folder = folder
         self.image = folder / "disk.raw"
@@ -38,7 +38,7 @@ class Story:
         content.mkdir()
         for i in range(20):
             (content / f"file{i}").write_text(f"{i}\n" * 5000)
-        done("mke2fs", "-q", "-t", "ext4", "-b", BLOCK, "-d", content, self.image, f"{SIZE >> 10}k")
+        done("mke2fs", "-q", "-t", "ext4", *options, "-b", BLOCK, "-d", content, self.image, f"{SIZE >> 10}k")
         daemon.ask("volume", "import", VOLUME, self.image)
         self.url = daemon.volume_url(VOLUME)
         self.write(SIZE // BLOCK - 1)  # of a block that the file system does not use
@@ -176,3 +176,27 @@ def test_what_is_no_file_system_goes_no_further(daemon, folder):
     refused = daemon.cli("--json", "--yes", "rollback", "raw@#0", "--consistent", check=False)
     assert refused.code == 1 and json.loads(refused.out)["error"]["code"] == "not-found"
     assert daemon.ask("view", "list")["views"] == []
+
+
+def test_the_newest_moments_are_followed_across_a_restart(daemon, folder):
+    story = Story(daemon, folder, "-O", "^has_journal")
+
+    def shown(sequence: int) -> str:
+        at = [each for each in daemon.ask("history", "show", VOLUME)["events"] if mariner.sequence_of(each) == sequence]
+        return at[0]["kind"] if at else ""
+
+    with open(folder / "follow.log", "wb") as log:
+        follower = subprocess.Popen([IFSCK, "--socket", daemon.socket, "follow", VOLUME, "--every", "200ms", "--states", folder / "states"],
+                                    stdout=log, stderr=log)
+    try:
+        mariner.wait_until(lambda: shown(story.damaged) == "repairable", 30, "the newest moment is checked")
+        daemon.kill()
+        daemon.start()
+        story.url = daemon.volume_url(VOLUME)
+        story.write(SIZE // BLOCK - 1)
+        newest = story.newest()
+        mariner.wait_until(lambda: shown(newest) == "repairable", 30, "the newest moment after the restart is checked")
+        assert follower.poll() is None
+    finally:
+        follower.kill()
+        follower.wait()
