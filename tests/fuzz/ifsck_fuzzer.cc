@@ -3,14 +3,9 @@
 // endian, within the image) and one that is put there. And the same input as changes of a journal
 // that is then replayed, as its fast commits, as a trace of writes, as a block of a directory, and
 // as a baseline.
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <string>
 #include <vector>
@@ -27,6 +22,7 @@
 #include "ifsck/write_trace.h"
 #include "proto/bytes.h"
 #include "proto/check.h"
+#include "tests/fuzz/made_image.h"
 
 using namespace mariner;
 using namespace mariner::ifsck;
@@ -36,45 +32,11 @@ namespace {
 constexpr std::uint64_t kImageBytes = 512 << 10;
 constexpr std::uint64_t kJournaledBytes = 8 << 20;
 
-struct Kind {
-  std::uint64_t bytes;
-  const char* options;   // of mke2fs
-  const char* commands;  // of debugfs
-};
-constexpr Kind kPlain = {kImageBytes, "-O ^has_journal,^metadata_csum", ""};
+constexpr ImageKind kPlain = {kImageBytes, "-O ^has_journal,^metadata_csum", ""};
 // Its journal has transactions to be replayed.
-constexpr Kind kJournaled = {kJournaledBytes, "-O ^metadata_csum,^64bit -J size=2",
-                             "jo\njw -b 5000,5001,5002 IMAGE\njw -r 5001 IMAGE\n"
-                             "jw -b 5000,5003 IMAGE\njc\n"};
-
-// The image as mke2fs has made it of a few files; it is in memory from then on.
-std::string make_image(const Kind& kind) {
-  const std::filesystem::path folder =
-      std::filesystem::temp_directory_path() / ("mariner-ifsck-fuzzer-" + std::to_string(getpid()));
-  std::filesystem::create_directories(folder / "tree/one/two/three");
-  for (int i = 0; i < 20; ++i) {
-    std::ofstream(folder / "tree/one" / ("file " + std::to_string(i)))
-        << std::string(static_cast<std::size_t>(i) * 1500, 'x');
-  }
-  std::filesystem::create_hard_link(folder / "tree/one/file 9", folder / "tree/linked");
-  const std::string image = folder / "image";
-  const std::string commands = folder / "commands";
-  std::string text = kind.commands;
-  for (auto at = text.find("IMAGE"); at != std::string::npos; at = text.find("IMAGE", at)) {
-    text.replace(at, 5, image);
-  }
-  std::ofstream(commands) << text;
-  const std::string command =
-      "PATH=$PATH:/sbin:/usr/sbin; { truncate -s " + std::to_string(kind.bytes) + " " + image +
-      " && mke2fs -q -t ext4 " + kind.options + " -b 1024 -N 64 -d " + (folder / "tree").string() +
-      " " + image + " && debugfs -w -f " + commands + " " + image + "; } >/dev/null 2>&1";
-  CHECK_MSG(std::system(command.c_str()) == 0, "mke2fs (e2fsprogs) is needed");
-  std::ifstream in(image, std::ios::binary);
-  std::string bytes{std::istreambuf_iterator<char>(in), {}};
-  CHECK(bytes.size() == kind.bytes);
-  std::filesystem::remove_all(folder);
-  return bytes;
-}
+constexpr ImageKind kJournaled = {kJournaledBytes, "-O ^metadata_csum,^64bit -J size=2",
+                                  "jo\njw -b 5000,5001,5002 IMAGE\njw -r 5001 IMAGE\n"
+                                  "jw -b 5000,5003 IMAGE\njc\n"};
 
 class ImagePast final : public Past {
  public:
