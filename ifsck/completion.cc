@@ -91,24 +91,24 @@ class Writer {
 
   // What it has later and not now, and what says where that is.
   Result<void> put_blocks(InodeNumber number) {
-    const CompletionChoice::Trio& pair = choice_.trio(number);
+    const CompletionChoice::Trio& trio = choice_.trio(number);
     std::unordered_set<FsBlock> had;
-    if (!pair.later->directory) {
-      for (const BlockMap::Run& run : pair.now->map.runs) {
+    if (!trio.later->directory) {
+      for (const BlockMap::Run& run : trio.now->map.runs) {
         for (std::uint64_t i = 0; i < run.count; ++i) {
           if (choice_.is_dirty(run.physical + i)) had.insert(run.physical + i);
         }
       }
     }
     std::vector<FsBlock> wanted;
-    for (const BlockMap::Run& run : pair.later->map.runs) {
+    for (const BlockMap::Run& run : trio.later->map.runs) {
       for (std::uint64_t i = 0; i < run.count; ++i) {
         const FsBlock block = run.physical + i;
         if (choice_.is_dirty(block) && !had.contains(block)) wanted.push_back(block);
       }
     }
-    for (const BlockMap::Node& node : pair.later->map.nodes) wanted.push_back(node.block);
-    if (pair.later->attributes != 0) wanted.push_back(pair.later->attributes);
+    for (const BlockMap::Node& node : trio.later->map.nodes) wanted.push_back(node.block);
+    if (trio.later->attributes != 0) wanted.push_back(trio.later->attributes);
     for (const FsBlock block : wanted) {
       const auto bytes = request_.later.read_block(block);
       if (!bytes) return bytes.error();
