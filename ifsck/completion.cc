@@ -220,7 +220,7 @@ Result<Completion> complete(const CompletionRequest& request, View& view) {
     if (!choice) return choice.error();
     if (choice->going().empty()) return Completion{.given_up = choice->given_up()};
     Draft draft(view);
-    const auto full = write(request, *choice, draft.view());
+    const auto full = write(request, *choice, view);
     if (!full) return full.error();
     if (full->empty()) {
       draft.keep();

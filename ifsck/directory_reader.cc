@@ -1,9 +1,11 @@
 #include "ifsck/directory_reader.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <functional>
 #include <span>
 #include <string_view>
-#include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "ifsck/directory_block.h"
@@ -16,11 +18,60 @@ using Code = Finding::Code;
 
 // Of a directory's blocks, asked for at a time.
 constexpr std::size_t kBlocksAtOnce = 1024;
+constexpr std::size_t kNamesAtFirst = 256;  // a power of two
+
+// Names of one block, told from each other by their hashes first. It takes no memory once it has
+// had a block.
+class NameSet {
+ public:
+  void clear() {
+    ++round_;
+    count_ = 0;
+  }
+  // False: it is there.
+  bool insert(std::string_view name) {
+    if (2 * count_ >= slots_.size()) grow();
+    const std::size_t hash = std::hash<std::string_view>()(name);
+    for (std::size_t at = hash;; ++at) {
+      Slot& slot = slots_[at & (slots_.size() - 1)];
+      if (slot.round != round_) {
+        slot = {name, hash, round_};
+        ++count_;
+        return true;
+      }
+      if (slot.hash == hash && slot.name == name) return false;
+    }
+  }
+
+ private:
+  struct Slot {
+    std::string_view name;
+    std::size_t hash = 0;
+    std::uint64_t round = 0;  // 0: never
+  };
+  void grow() {
+    const std::vector<Slot> old = std::exchange(
+        slots_, std::vector<Slot>(std::max<std::size_t>(2 * slots_.size(), kNamesAtFirst)));
+    for (const Slot& each : old) {
+      if (each.round != round_) continue;
+      std::size_t at = each.hash;
+      while (slots_[at & (slots_.size() - 1)].round == round_) ++at;
+      slots_[at & (slots_.size() - 1)] = each;
+    }
+  }
+
+  std::vector<Slot> slots_;  // a power of two of them
+  std::size_t count_ = 0;
+  std::uint64_t round_ = 1;
+};
 
 class Reader {
  public:
-  Reader(const ExtContext& context, InodeNumber number, DirectoryVisitor& visitor)
-      : context_(context), number_(number), visitor_(visitor) {}
+  Reader(const ExtContext& context, const DirectoryBlocks& directory, DirectoryVisitor& visitor)
+      : context_(context),
+        number_(directory.number),
+        trusted_(directory.trusted),
+        visitor_(visitor) {}
 
   Result<void> read(const BlockMap& map,
                     const std::function<bool(std::uint64_t, FsBlock)>& wanted) {
@@ -132,7 +183,7 @@ class Reader {
     names_.clear();
     bool good = for_each_entry(
         bytes, [&](const DirectoryEntry& entry) { take_entry(piece.logical == 0, entry); });
-    good = good && (!context_.checksums || has_right_checksum(bytes));
+    good = good && (trusted_ || !context_.checksums || has_right_checksum(bytes));
     if (!good) found(Code::kDirectoryBlock, piece.block);
     if (piece.logical == 0 && index_ < 2) found(Code::kDots);
   }
@@ -150,18 +201,21 @@ class Reader {
     if (with_dots && index_ < 2) {
       take_dot(entry);
     } else if (entry.inode != 0) {
-      const std::string_view name = entry.name;
-      const bool has_null = name.find('\0') != std::string_view::npos &&
-                            !ext2fs_has_feature_encrypt(context_.fs->super);
-      // (Of one block; an entry within an inode is gone when the next one is told.)
-      const bool repeated = !inlined_ && !names_.insert(name).second;
-      if (name.empty() || has_null || repeated || name.find('/') != std::string_view::npos ||
-          name == "." || name == "..") {
-        found(Code::kEntryName);
-      }
+      if (!trusted_) check_name(entry.name);
       visitor_.entry(entry.inode, entry.type, entry.name);
     }
     ++index_;
+  }
+
+  void check_name(std::string_view name) {
+    const bool has_null = name.find('\0') != std::string_view::npos &&
+                          !ext2fs_has_feature_encrypt(context_.fs->super);
+    // (Of one block; an entry within an inode is gone when the next one is told.)
+    const bool repeated = !inlined_ && !names_.insert(name);
+    if (name.empty() || has_null || repeated || name.find('/') != std::string_view::npos ||
+        name == "." || name == "..") {
+      found(Code::kEntryName);
+    }
   }
 
   void take_dot(const DirectoryEntry& entry) {
@@ -184,10 +238,11 @@ class Reader {
 
   const ExtContext& context_;
   const InodeNumber number_;
+  const bool trusted_;
   DirectoryVisitor& visitor_;
   std::uint32_t index_ = 0;  // of the entry in its block
   bool inlined_ = false;
-  std::unordered_set<std::string_view> names_;  // in this block
+  NameSet names_;  // in this block
 };
 
 }  // namespace
@@ -195,10 +250,11 @@ class Reader {
 Result<void> read_directory(const ExtContext& context, const DirectoryBlocks& directory,
                             const std::function<bool(std::uint64_t, FsBlock)>& wanted,
                             DirectoryVisitor& visitor) {
-  Reader reader(context, directory.number, visitor);
+  Reader reader(context, directory, visitor);
   if (directory.inlined) return reader.read_inlined();
   if (const Result<void> done = reader.read(*directory.map, wanted); !done) return done;
-  return directory.indexed ? reader.check_index(*directory.map, wanted) : Result<void>{};
+  return directory.indexed && !directory.trusted ? reader.check_index(*directory.map, wanted)
+                                                 : Result<void>{};
 }
 
 }  // namespace mariner::ifsck

@@ -28,6 +28,8 @@ struct DirectoryBlocks {
   const BlockMap* map = nullptr;
   bool inlined = false;  // the entries are in the inode
   bool indexed = false;  // an index is to be looked at
+  // What is wrong is not asked for: names, checksums and the index are not looked at.
+  bool trusted = false;
 };
 
 // Reads those blocks for which `wanted(logical, block)`; what is missing is found in any case. What

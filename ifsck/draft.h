@@ -1,7 +1,9 @@
-// A view on top of another one: what is written to it is kept all at once, or not at all.
+// What is written to a view while there is a draft of it is kept all at once, or not at all.
+//
+// Drafts may stand within each other.
 #pragma once
 
-#include <vector>
+#include <utility>
 
 #include "ifsck/view.h"
 
@@ -9,51 +11,32 @@ namespace mariner::ifsck {
 
 class Draft {
  public:
-  // `under` outlives it, and is not written to meanwhile.
-  explicit Draft(View& under) : past_(under), view_(past_, under.at(), overlay_) {}
+  // `view` outlives it. (What was opened of the view before, or meanwhile, may not be as it is
+  // afterwards.)
+  explicit Draft(View& view) : overlay_(view.overlay()), outer_(overlay_.save_to(&saved_)) {}
   Draft(const Draft&) = delete;
   Draft& operator=(const Draft&) = delete;
+  ~Draft() {
+    if (kept_) return;
+    overlay_.put_back(saved_);
+    overlay_.save_to(outer_);
+  }
 
-  [[nodiscard]] View& view() { return view_; }
-  // Puts what was written into the overlay of the view below.
+  // Nothing was written so far.
+  [[nodiscard]] bool empty() const { return saved_.empty(); }
+  // What is written from now on is not the draft's.
   void keep() {
-    overlay_.for_each(
-        [this](Lbn lbn, const Overlay::Block& block) { past_.under.overlay().put(lbn, block); });
+    overlay_.save_to(outer_);
+    kept_ = true;
+    if (outer_ == nullptr) return;
+    for (auto& [lbn, block] : saved_) outer_->try_emplace(lbn, std::move(block));
   }
 
  private:
-  // Of one moment: that of the view.
-  struct Under final : public Past {
-    explicit Under(View& view) : under(view) {}
-    [[nodiscard]] std::uint64_t size_bytes() const override { return under.size_bytes(); }
-    Result<Reach> reach() override { return Reach{under.at(), under.at()}; }
-    Result<SequenceNumber> moment_of(VersionTime /*time*/) override { return under.at(); }
-    Result<VersionTime> time_of(SequenceNumber /*sequence*/) override { return VersionTime{}; }
-    Result<void> read(std::span<const Question> questions, std::span<std::byte> to) override {
-      std::vector<Lbn> blocks;
-      for (const Question& each : questions) blocks.push_back(each.block);
-      if (const Result<void> fetched = under.prefetch(blocks); !fetched) return fetched;
-      for (std::size_t i = 0; i < blocks.size(); ++i) {
-        const auto read = under.read({blocks[i].byte_offset(), kBlockBytes},
-                                     to.subspan(i * kBlockBytes, kBlockBytes));
-        if (!read) return read;
-      }
-      return {};
-    }
-    Result<std::vector<BlockRange>> changed(SequenceNumber /*from*/,
-                                            SequenceNumber /*to*/) override {
-      return std::vector<BlockRange>{};
-    }
-    Result<std::vector<Version>> versions(std::span<const Lbn> /*blocks*/, SequenceNumber /*from*/,
-                                          SequenceNumber /*to*/) override {
-      return std::vector<Version>{};
-    }
-    View& under;
-  };
-
-  Under past_;
-  Overlay overlay_;
-  View view_;
+  Overlay& overlay_;
+  Overlay::Saved saved_;
+  Overlay::Saved* const outer_;
+  bool kept_ = false;
 };
 
 }  // namespace mariner::ifsck

@@ -125,6 +125,9 @@ std::string describe(const Finding& one) {
     case Code::kDirectoryHole: return inode + ": a block of this directory is missing";
     case Code::kDots: return inode + ": this directory does not begin with \".\" and \"..\"";
     case Code::kEntryInode:
+      if (one.inode == 0) {
+        return fmt::format("a directory has an entry of inode {}, which is not in use", one.found);
+      }
       return fmt::format("{}: an entry of this directory names inode {}, which is not in use",
                          inode, one.found);
     case Code::kEntryType:

@@ -32,7 +32,8 @@ struct Finding {
     kDirectoryBlock,   // is none, or has another checksum
     kDirectoryHole,    // a block of a directory is missing
     kDots,             // "." or ".." is missing, or elsewhere
-    kEntryInode,       // names an inode that cannot be, or is not in use
+    kEntryInode,       // names an inode (found) that cannot be, or is not in use; so many do
+                       // (expected), if it is not told in which directory
     kEntryType,        // says another kind of file than its inode
     kEntryName,        // is empty, has a slash, or is there twice
     kDirectoryLinked,  // a directory has several names, or none

@@ -278,8 +278,8 @@ Result<void> give_up(View& view) {
 
 Result<void> give_up_journal(View& view) {
   Draft draft(view);
-  if (const auto done = give_up(draft.view()); !done) return done;
-  if (const auto done = release_orphans(draft.view(), false); !done) return done.error();
+  if (const auto done = give_up(view); !done) return done;
+  if (const auto done = release_orphans(view, false); !done) return done.error();
   draft.keep();
   return {};
 }
@@ -289,7 +289,7 @@ Result<Replay> replay_journal(View& view) {
   if (!needed) return needed.error();
   if (!*needed) return Replay{};
   Draft draft(view);
-  const auto done = replay(draft.view());
+  const auto done = replay(view);
   if (done) draft.keep();
   return done;
 }

@@ -6,11 +6,11 @@
 #include <map>
 #include <set>
 #include <string>
-#include <unordered_set>
 #include <utility>
 
 #include "ifsck/directory_block.h"
 #include "ifsck/directory_entries.h"
+#include "ifsck/entry_search.h"
 #include "ifsck/ext_inode.h"
 #include "ifsck/map_writer.h"
 #include "ifsck/mend_inode.h"
@@ -22,8 +22,6 @@ namespace {
 using Code = Finding::Code;
 using Done = Repair::Done;
 
-// That are searched, asked for together.
-constexpr std::size_t kDirectoriesAtOnce = 1024;
 // Inodes that are asked for beforehand: more are looked at one by one.
 constexpr std::size_t kNamedMax = 1'000'000;
 constexpr std::size_t kHeadBytes = 8;
@@ -60,25 +58,22 @@ class Mender {
  private:
   // Where such entries stand is not known.
   Result<void> search(const std::vector<Finding>& findings) {
-    const auto all = work_.directories();
-    if (!all) return all.error();
-    // Who is named, and is not there. (Of a wrong type it is not told whose.)
-    std::unordered_set<InodeNumber> named;
-    for (const Finding& each : findings) named.insert(static_cast<InodeNumber>(each.found));
-    const bool anybody = std::ranges::any_of(
-        findings, [](const Finding& each) { return each.code != Code::kEntryInode; });
+    const auto where = find_where(findings);
+    if (!where) return where.error();
     bool changed = false;
-    for (std::span<const InodeNumber> left(*all); !left.empty();) {
+    for (std::span<const InodeNumber> left(*where); !left.empty();) {
       const auto some = left.first(std::min(left.size(), kDirectoriesAtOnce));
       left = left.subspan(some.size());
-      if (const auto done = prefetch_directories(some, anybody); !done) return done;
+      const auto directories = work_.prefetch_directories(some);
+      if (!directories) return directories.error();
+      std::vector<BlockMap::Run> runs;
+      for (const CheckedInode& each : *directories) {
+        if (each.directory && runs.size() < kNamedMax) {
+          std::ranges::copy(each.map.runs, std::back_inserter(runs));
+        }
+      }
+      if (const auto done = prefetch_named(runs); !done) return done;
       for (const InodeNumber each : some) {
-        const auto checked = work_.checked(each);
-        if (!checked) return checked.error();
-        if (!checked->directory) continue;
-        const auto wanted = anybody || checked->inlined ? true : names_one_of(*checked, named);
-        if (!wanted) return wanted.error();
-        if (!*wanted) continue;
         const auto done = mend_entries(each);
         if (!done) return done.error();
         changed = changed || *done;
@@ -90,33 +85,14 @@ class Mender {
     return {};
   }
 
-  Result<bool> names_one_of(const CheckedInode& directory,
-                            const std::unordered_set<InodeNumber>& named) {
-    bool found = false;
-    for (const BlockMap::Run& run : directory.map.runs) {
-      for (std::uint64_t i = 0; i < run.count && !found; ++i) {
-        const auto bytes = context_.read_block(run.physical + i);
-        if (!bytes) return bytes.error();
-        for_each_entry(*bytes, [&](const DirectoryEntry& entry) {
-          found = found || named.contains(entry.inode);
-        });
-      }
+  // (Of a wrong kind it is not told whose.)
+  Result<std::vector<InodeNumber>> find_where(const std::vector<Finding>& findings) {
+    EntrySearch::Wanted wanted;
+    for (const Finding& each : findings) {
+      if (each.code != Code::kEntryInode) return work_.directories();
+      wanted[static_cast<InodeNumber>(each.found)] += each.expected;
     }
-    return found;
-  }
-
-  // All of them, and (if `with_named`) the inodes that they name: what each would ask for by
-  // itself.
-  Result<void> prefetch_directories(std::span<const InodeNumber> numbers, bool with_named) {
-    if (const auto done = work_.prefetch_inodes(numbers); !done) return done;
-    std::vector<BlockMap::Run> runs;
-    for (const InodeNumber each : numbers) {
-      const auto checked = work_.checked(each);
-      if (!checked) return checked.error();
-      if (checked->directory) std::ranges::copy(checked->map.runs, std::back_inserter(runs));
-      if (runs.size() > kNamedMax) break;
-    }
-    return with_named ? prefetch_named(runs) : work_.prefetch(runs);
+    return EntrySearch::run(work_, std::move(wanted));
   }
 
   Result<void> prefetch_named(std::span<const BlockMap::Run> runs) {

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "ifsck/ext_inode.h"
+#include "ifsck/map_prefetch.h"
 #include "ifsck/moment_change.h"
 #include "proto/bytes.h"
 
@@ -113,20 +114,66 @@ std::uint32_t MendWork::now() const {
       {context_.super.s_wtime, context_.super.s_mkfs_time, context_.super.s_inodes_count});
 }
 
-Result<std::vector<InodeNumber>> MendWork::directories() const {
+Result<std::vector<InodeNumber>> MendWork::possible_directories() const {
+  std::vector<InodeNumber> all;
   if (options_.directories && ext2fs_has_feature_inline_data(context_.fs->super) == 0) {
-    std::vector<InodeNumber> all = options_.directories();
+    all = options_.directories();
     std::ranges::sort(all);
     const auto repeated = std::ranges::unique(all);
     all.erase(repeated.begin(), repeated.end());
     return all;
   }
-  std::vector<InodeNumber> all;
   const auto done = for_each_inode([&](InodeNumber number, std::span<std::byte> bytes) {
     if (ExtInode(bytes).is_directory() && !context_.is_reserved(number)) all.push_back(number);
     return Result<void>{};
   });
   if (!done) return done.error();
+  return all;
+}
+
+Result<std::vector<InodeNumber>> MendWork::directories() const {
+  const auto possible = possible_directories();
+  if (!possible) return possible.error();
+  return directories_of(*possible);
+}
+
+Result<std::vector<InodeNumber>> MendWork::directories_of(
+    std::span<const InodeNumber> numbers) const {
+  std::vector<InodeNumber> some;
+  while (!numbers.empty()) {
+    const auto next = numbers.first(std::min(numbers.size(), kPrefetchMax));
+    numbers = numbers.subspan(next.size());
+    if (const auto done = prefetch_inodes(next); !done) return done.error();
+    for (const InodeNumber each : next) {
+      const auto kind = kind_of(each);
+      if (!kind) return kind.error();
+      if (*kind == EXT2_FT_DIR) some.push_back(each);
+    }
+  }
+  return some;
+}
+
+Result<std::vector<CheckedInode>> MendWork::prefetch_directories(
+    std::span<const InodeNumber> numbers) const {
+  if (const auto done = prefetch_inodes(numbers); !done) return done.error();
+  MapPrefetch maps{&context_, {}};
+  for (const InodeNumber each : numbers) {
+    auto bytes = inode(each);
+    if (!bytes) return bytes.error();
+    maps.inodes.push_back(std::move(*bytes));
+  }
+  if (const auto done = prefetch_maps(std::span(&maps, 1)); !done) return done.error();
+  std::vector<CheckedInode> all;
+  std::vector<BlockMap::Run> runs;
+  for (const InodeNumber each : numbers) {
+    auto one = checked(each);
+    if (!one) return one.error();
+    if (one->directory && runs.size() < kPrefetchMax) {
+      runs.insert(runs.end(), one->map.runs.begin(), one->map.runs.end());
+    }
+    all.push_back(std::move(*one));
+  }
+  if (const auto done = prefetch(runs); !done) return done.error();
   return all;
 }
 

@@ -20,6 +20,9 @@
 
 namespace mariner::ifsck {
 
+// Of whose blocks are asked for together.
+inline constexpr std::size_t kDirectoriesAtOnce = 1024;
+
 class MendWork {
  public:
   struct Options {
@@ -27,7 +30,8 @@ class MendWork {
     std::span<const Finding> findings;
     // There was more: what is free cannot be told.
     bool cut_short = false;
-    // All that may be in use, but those within their inodes. Null: inode tables are read for them.
+    // All that may be in use, but those within their inodes; others may be among them. Null: inode
+    // tables are read for them.
     std::function<std::vector<InodeNumber>()> directories;
   };
 
@@ -57,8 +61,15 @@ class MendWork {
   // What says when something was deleted.
   [[nodiscard]] std::uint32_t now() const;
 
-  // Directories that may be in use, each once; who is none any more may be among them.
+  // Who may be a directory, each once, ascending: many are none.
+  [[nodiscard]] Result<std::vector<InodeNumber>> possible_directories() const;
+  // Of these, and of all, those that are.
+  [[nodiscard]] Result<std::vector<InodeNumber>> directories_of(
+      std::span<const InodeNumber> numbers) const;
   [[nodiscard]] Result<std::vector<InodeNumber>> directories() const;
+  // Their blocks, with all that says where these are, in few questions. What they are now.
+  [[nodiscard]] Result<std::vector<CheckedInode>> prefetch_directories(
+      std::span<const InodeNumber> numbers) const;
   // Calls `visit(number, bytes)` for all inodes in use, in order. It reads all inode tables.
   [[nodiscard]] Result<void> for_each_inode(
       const std::function<Result<void>(InodeNumber, std::span<std::byte>)>& visit) const;

@@ -188,7 +188,7 @@ class Checker {
 
   Result<void> check_all() {
     if (then_) {
-      auto checked = recheck(now_.context(), nullptr);
+      auto checked = recheck();
       if (checked) {
         report_.since = known_->baseline.at;
         report_.changed_blocks = count_blocks(all_changed());
@@ -297,7 +297,7 @@ class Checker {
       if (repairs->empty()) return {};
       std::ranges::move(*repairs, std::back_inserter(report_.repairs));
       if (const auto done = now_.open(); !done) return done;
-      auto checked = recheck(now_.context(), nullptr);
+      auto checked = recheck();
       if (!checked) return checked.error();
       unsound_ = unsound_of(checked->findings);
       checked_ = std::move(*checked);
@@ -315,56 +315,50 @@ class Checker {
       return {};
     }
     count(later->moment->view());
+    const auto done = complete_from(*later);
+    if (!done) return done.error();
+    if (*done) return {};
+    report_.undone_because = "what follows does not complete it";
+    return now_.open();
+  }
+
+  // False: it is no better than without what was completed, and is as it was.
+  Result<bool> complete_from(const LaterMoment& later) {
     const std::vector<BlockRange> all = all_changed();
     Draft draft(now_.view());
     auto completion = ifsck::complete({.then = then_->context(),
                                        .known = known_->baseline,
                                        .now = now_.context(),
-                                       .later = later->moment->context(),
+                                       .later = later.moment->context(),
                                        .changed_now = all,
-                                       .changed_later = later->changed,
+                                       .changed_later = later.changed,
                                        .findings_now = unsound_,
-                                       .findings_later = later->findings},
-                                      draft.view());
+                                       .findings_later = later.findings},
+                                      now_.view());
     if (!completion) return completion.error();
-    auto after = check_draft(draft.view());
+    if (draft.empty()) return false;
+    if (const auto opened = now_.open(); !opened) return opened.error();
+    auto after = recheck();
     if (!after) return after.error();
-    // No better than without what was completed.
-    if (!*after || (*after)->findings_all - (*after)->derived >= unsound_.size()) {
-      report_.undone_because = "what follows does not complete it";
-      return {};
-    }
+    if (after->findings_all - after->derived >= unsound_.size()) return false;
     draft.keep();
     checked_ = std::move(*after);
     report_.completed = std::move(completion->operations);
-    report_.completed_as_of = later->moment->view().at();
+    report_.completed_as_of = later.moment->view().at();
     if (completion->given_up > 0) report_.undone_because = "some of it was not done soon enough";
-    return {};
-  }
-
-  // Nothing: nothing was written to it.
-  Result<std::optional<Recheck>> check_draft(View& view) {
-    if (view.overlay().size() == 0) return std::optional<Recheck>();
-    const auto volume = ExtVolume::open(view, {.writable = false});
-    if (!volume) return volume.error();
-    const auto layout = ExtLayout::of(*volume);
-    if (!layout) return layout.error();
-    auto checked = recheck(ExtContext(*volume, *layout), &view.overlay());
-    if (!checked) return checked.error();
-    return std::optional(std::move(*checked));
+    return true;
   }
 
   // What may differ between both moments, with what they were mended with.
-  [[nodiscard]] std::vector<BlockRange> all_changed(const Overlay* draft = nullptr) const {
+  [[nodiscard]] std::vector<BlockRange> all_changed() const {
     std::vector<BlockRange> all = changed_;
     add_overlay(overlay_, all);
-    if (draft != nullptr) add_overlay(*draft, all);
     normalize(all);
     return all;
   }
 
-  Result<Recheck> recheck(const ExtContext& now, const Overlay* draft) {
-    return Recheck::run(then_->context(), now, known_->baseline, all_changed(draft),
+  Result<Recheck> recheck() {
+    return Recheck::run(then_->context(), now_.context(), known_->baseline, all_changed(),
                         {.findings_max = kMendFindingsMax});
   }
 

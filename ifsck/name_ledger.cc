@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <compare>
 #include <map>
+#include <span>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -18,6 +19,8 @@ using Code = Finding::Code;
 
 // Directories of more subdirectories do not count them (dir_nlink).
 constexpr std::int64_t kLinksMax = 65000;
+// Of entries in a row that are not there any more.
+constexpr std::size_t kGoneMax = 8;
 
 class Ledger {
  public:
@@ -158,7 +161,7 @@ class Ledger {
       Then before(*this, number);
       Now after(*this, number);
       if (inode.then.directory) {
-        const auto done = read_directory(change_.then, without_index(blocks_of(number, inode.then)),
+        const auto done = read_directory(change_.then, trusted(blocks_of(number, inode.then)),
                                          changed_from(inode, now), before);
         if (!done) return done;
       }
@@ -175,6 +178,7 @@ class Ledger {
   // Of a directory, in blocks that changed. A name that was there and is, of an inode that is what
   // it was, need not be looked at.
   void take_entries(std::vector<Entry>& then, std::vector<Entry>& now) {
+    drop_common(then, now);
     std::ranges::sort(then);
     std::ranges::sort(now);
     auto old = then.begin();
@@ -194,14 +198,39 @@ class Ledger {
     for (; old != then.end(); ++old) was(*old);
   }
 
+  // What need not be looked at and stands in the same order in both, as nearly all does.
+  void drop_common(std::vector<Entry>& then, std::vector<Entry>& now) const {
+    std::size_t old = 0;
+    std::size_t kept_old = 0;
+    std::size_t kept_new = 0;
+    const auto keep_old = [&] { then[kept_old++] = then[old++]; };
+    for (const Entry& each : now) {
+      // (Some are gone, or there are others in between.)
+      const auto next = std::span(then).subspan(old).first(std::min(kGoneMax, then.size() - old));
+      const auto same = std::ranges::find(next, each);
+      if (same != next.end()) {
+        for (auto gone = same - next.begin(); gone > 0; --gone) keep_old();
+      }
+      if (old < then.size() && then[old] == each && !change_.inodes.contains(each.inode)) {
+        ++old;
+        continue;
+      }
+      now[kept_new++] = each;
+      if (old < then.size() && then[old] == each) keep_old();
+    }
+    while (old < then.size()) keep_old();
+    then.resize(kept_old);
+    now.resize(kept_new);
+  }
+
   static DirectoryBlocks blocks_of(InodeNumber number, const CheckedInode& inode) {
     return {
         .number = number, .map = &inode.map, .inlined = inode.inlined, .indexed = inode.indexed};
   }
 
   // Where what is wrong with it is not asked for.
-  static DirectoryBlocks without_index(DirectoryBlocks blocks) {
-    blocks.indexed = false;
+  static DirectoryBlocks trusted(DirectoryBlocks blocks) {
+    blocks.trusted = true;
     return blocks;
   }
 
@@ -273,7 +302,11 @@ class Ledger {
     const bool uncounted = was_directory && then->links == 1;
     const std::int64_t kept = uncounted ? kept_real : then->links - names.then;
     if (now->kind == 0) {
-      if (kept_real > 0) found_({.code = Code::kEntryInode, .found = number});
+      if (kept_real > 0) {
+        found_({.code = Code::kEntryInode,
+                .expected = static_cast<std::uint64_t>(kept_real),
+                .found = number});
+      }
       return {};
     }
     if (then->kind != 0 && then->kind != now->kind && kept_real > 0 &&
@@ -386,7 +419,7 @@ class Ledger {
     Quiet visitor;
     if (inode.directory) {
       const auto done = read_directory(
-          change_.now, without_index(blocks_of(number, inode)),
+          change_.now, trusted(blocks_of(number, inode)),
           [](std::uint64_t logical, FsBlock) { return logical == 0; }, visitor);
       if (!done) return done.error();
     }

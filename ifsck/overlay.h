@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <span>
+#include <utility>
 
 #include "proto/check.h"
 #include "proto/units.h"
@@ -25,10 +26,34 @@ class Overlay {
   void put(Lbn block, std::span<const std::byte> bytes) {
     CHECK(bytes.size() == kBlockBytes);
     auto& place = blocks_[block];
+    if (saved_ != nullptr) {
+      const auto [old, first] = saved_->try_emplace(block);
+      if (first) old->second = std::move(place);
+    }
     if (place == nullptr) place = std::make_unique<Block>();
     std::ranges::copy(bytes, place->begin());
   }
-  void clear() { blocks_.clear(); }
+  void clear() {
+    CHECK(saved_ == nullptr);
+    blocks_.clear();
+  }
+
+  // What blocks were; null: not there.
+  using Saved = std::map<Lbn, std::unique_ptr<Block>>;
+  // From now on each block goes to `saved` when it is put the first time; null: none does. What had
+  // them so far.
+  Saved* save_to(Saved* saved) { return std::exchange(saved_, saved); }
+  void put_back(Saved& saved) {
+    for (auto& [lbn, block] : saved) {
+      if (block == nullptr) {
+        blocks_.erase(lbn);
+      } else {
+        blocks_[lbn] = std::move(block);
+      }
+    }
+    saved.clear();
+  }
+
   friend bool operator==(const Overlay& one, const Overlay& two) {
     return std::ranges::equal(one.blocks_, two.blocks_, [](const auto& a, const auto& b) {
       return a.first == b.first && *a.second == *b.second;
@@ -44,6 +69,7 @@ class Overlay {
 
  private:
   std::map<Lbn, std::unique_ptr<Block>> blocks_;
+  Saved* saved_ = nullptr;
 };
 
 }  // namespace mariner::ifsck

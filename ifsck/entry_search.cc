@@ -1,0 +1,105 @@
+#include "ifsck/entry_search.h"
+
+#include <algorithm>
+#include <iterator>
+#include <optional>
+#include <span>
+
+#include "ifsck/directory_entries.h"
+
+namespace mariner::ifsck {
+namespace {
+
+// Who may be a directory, below an inode's number and above it.
+constexpr std::ptrdiff_t kBelow = 2;
+constexpr std::ptrdiff_t kAbove = 1;
+
+void sort_each_once(std::vector<InodeNumber>& numbers) {
+  std::ranges::sort(numbers);
+  const auto repeated = std::ranges::unique(numbers);
+  numbers.erase(repeated.begin(), repeated.end());
+}
+
+}  // namespace
+
+Result<std::vector<InodeNumber>> EntrySearch::run(MendWork& work, Wanted wanted) {
+  EntrySearch search(work, std::move(wanted));
+  auto possible = work.possible_directories();
+  if (!possible) return possible.error();
+  search.possible_ = std::move(*possible);
+  if (const auto done = search.look_in(search.beside()); !done) return done.error();
+  if (!search.wanted_.empty()) {
+    if (const auto done = search.look_in(search.in_groups()); !done) return done.error();
+  }
+  if (!search.wanted_.empty()) {
+    if (const auto done = search.look_in(search.possible_); !done) return done.error();
+  }
+  sort_each_once(search.found_);
+  return std::move(search.found_);
+}
+
+std::vector<InodeNumber> EntrySearch::beside() const {
+  std::vector<InodeNumber> some;
+  for (const auto& [number, names] : wanted_) {
+    const auto at = std::ranges::lower_bound(possible_, number);
+    std::copy(at - std::min(kBelow, at - possible_.begin()),
+              at + std::min(kAbove, possible_.end() - at), std::back_inserter(some));
+  }
+  sort_each_once(some);
+  return some;
+}
+
+std::vector<InodeNumber> EntrySearch::in_groups() const {
+  std::vector<InodeNumber> some;
+  std::optional<GroupNumber> last;
+  for (const auto& [number, names] : wanted_) {
+    if (number == 0 || number > work_.layout().inodes()) continue;
+    const GroupNumber group = work_.layout().group_of(number);
+    if (group == last) continue;
+    last = group;
+    const InodeNumber first = group * work_.layout().inodes_per_group() + 1;
+    std::copy(std::ranges::lower_bound(possible_, first),
+              std::ranges::lower_bound(possible_, first + work_.layout().inodes_per_group()),
+              std::back_inserter(some));
+  }
+  return some;
+}
+
+Result<void> EntrySearch::look_in(const std::vector<InodeNumber>& numbers) {
+  std::vector<InodeNumber> some;
+  std::ranges::copy_if(numbers, std::back_inserter(some),
+                       [this](InodeNumber each) { return looked_.insert(each).second; });
+  const auto directories = work_.directories_of(some);
+  if (!directories) return directories.error();
+  for (std::span<const InodeNumber> left(*directories); !left.empty();) {
+    const auto next = left.first(std::min(left.size(), kDirectoriesAtOnce));
+    left = left.subspan(next.size());
+    const auto fetched = work_.prefetch_directories(next);
+    if (!fetched) return fetched.error();
+    for (const InodeNumber each : next) {
+      if (const auto done = look_in(each); !done) return done;
+    }
+  }
+  return {};
+}
+
+Result<void> EntrySearch::look_in(InodeNumber directory) {
+  bool any = false;
+  const auto looked = change_entries(work_, directory, [&](const PlacedEntry& entry) {
+    const auto one = entry.dot == 0 ? wanted_.find(entry.inode) : wanted_.end();
+    if (one != wanted_.end()) {
+      any = true;
+      if (one->second <= 1) {
+        wanted_.erase(one);
+      } else {
+        --one->second;
+      }
+    }
+    return std::optional<Named>();
+  });
+  if (!looked) return looked.error();
+  if (any) found_.push_back(directory);
+  return {};
+}
+
+}  // namespace mariner::ifsck

@@ -1,0 +1,40 @@
+// Which directories name some inodes, where nothing says so: those next to an inode are looked at
+// first, then those of its group, where file systems put a file that is made in a directory; and
+// all others only if names are still missing.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <unordered_set>
+#include <vector>
+
+#include "ifsck/mend_work.h"
+#include "proto/error.h"
+
+namespace mariner::ifsck {
+
+class EntrySearch {
+ public:
+  // Of each inode, how many entries are looked for.
+  using Wanted = std::map<InodeNumber, std::uint64_t>;
+
+  // Ascending, each once. Errors: of the past alone. One thread.
+  [[nodiscard]] static Result<std::vector<InodeNumber>> run(MendWork& work, Wanted wanted);
+
+ private:
+  EntrySearch(MendWork& work, Wanted wanted) : work_(work), wanted_(std::move(wanted)) {}
+
+  // Of those that there may be.
+  [[nodiscard]] std::vector<InodeNumber> beside() const;
+  [[nodiscard]] std::vector<InodeNumber> in_groups() const;
+  Result<void> look_in(const std::vector<InodeNumber>& numbers);
+  Result<void> look_in(InodeNumber directory);
+
+  MendWork& work_;
+  Wanted wanted_;  // and not found so far
+  std::vector<InodeNumber> possible_;
+  std::unordered_set<InodeNumber> looked_;
+  std::vector<InodeNumber> found_;
+};
+
+}  // namespace mariner::ifsck

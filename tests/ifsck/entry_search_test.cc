@@ -1,0 +1,72 @@
+#include "ifsck/entry_search.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "tests/ifsck/made_mending.h"
+
+namespace mariner::ifsck {
+namespace {
+
+using Numbers = std::vector<InodeNumber>;
+
+class EntrySearchTest : public ::testing::TestWithParam<const char*> {
+ protected:
+  // Who may be a directory is told by somebody; null: inode tables are read.
+  Numbers search(EntrySearch::Wanted wanted, std::function<Numbers()> directories = {}) {
+    MendWork work(context_,
+                  {.findings = {}, .cut_short = false, .directories = std::move(directories)});
+    return EntrySearch::run(work, std::move(wanted)).value();
+  }
+  Numbers everybody() {
+    Numbers all;
+    for (InodeNumber each = 1; each <= made_.layout->inodes(); ++each) all.push_back(each);
+    return all;
+  }
+
+  MadeMending made_{GetParam()};
+  const ExtContext context_{*made_.volume, *made_.layout};
+  const InodeNumber a_ = made_.find("a");
+  const InodeNumber b_ = made_.find("a/b");
+  const InodeNumber c_ = made_.find("a/b/c");
+  const InodeNumber large_ = made_.find("a/large");  // it has a second name in c
+};
+
+TEST_P(EntrySearchTest, FindsAllNamesWhereverTheyStand) {
+  for (const auto& directories :
+       {std::function<Numbers()>(), std::function<Numbers()>([this] { return everybody(); })}) {
+    EXPECT_EQ(search({{large_, 2}}, directories), (Numbers{a_, c_}));
+    EXPECT_EQ(search({{c_, 1}, {b_, 1}}, directories), (Numbers{a_, b_}));
+  }
+}
+
+TEST_P(EntrySearchTest, MoreThanThereAreMakesItLookEverywhere) {
+  EXPECT_EQ(search({{large_, 9}}), (Numbers{a_, c_}));
+  EXPECT_EQ(search({{0, 1}, {made_.layout->inodes() + 5, 1}, {b_, 1}}), (Numbers{a_}));
+}
+
+TEST_P(EntrySearchTest, LooksNoFurtherThanItMust) {
+  Numbers possible = everybody();
+  std::erase_if(possible, [this](InodeNumber each) { return each > a_ && each < b_; });
+  const auto read = [&](EntrySearch::Wanted wanted) {
+    Overlay overlay;
+    View view(*made_.past, {}, overlay);
+    const ExtVolume volume = ExtVolume::open(view, {.writable = true}).value();
+    const ExtContext context(volume, *made_.layout);
+    MendWork work(context, {.findings = {}, .cut_short = false, .directories = [&possible] {
+                              return possible;
+                            }});
+    const std::uint64_t before = view.counters().blocks_read;
+    EXPECT_FALSE(EntrySearch::run(work, std::move(wanted)).value().empty());
+    return view.counters().blocks_read - before;
+  };
+  EXPECT_LT(read({{b_, 1}}), read({{b_, 9}}));
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, EntrySearchTest, ::testing::ValuesIn(kKinds));
+
+}  // namespace
+}  // namespace mariner::ifsck
