@@ -21,7 +21,7 @@ class Ledger {
       : change_(change), next_(next), found_(found) {}
 
   Result<void> run() {
-    for (const auto& [number, inode] : change_.inodes) take(number, inode);
+    for (const auto& [number, inode] : change_.inodes) take(number, *inode);
     using Step = Result<void> (Ledger::*)();
     for (const Step step : {&Ledger::check_attributes, &Ledger::find_touched, &Ledger::check_claims,
                             &Ledger::check_inodes, &Ledger::check_groups}) {
@@ -135,7 +135,11 @@ class Ledger {
   };
 
   Result<Bitmaps*> bitmaps(GroupNumber group) {
-    if (const auto found = bitmaps_.find(group); found != bitmaps_.end()) return &found->second;
+    if (last_ != nullptr && last_->first == group) return &last_->second;
+    if (const auto found = bitmaps_.find(group); found != bitmaps_.end()) {
+      last_ = &*found;
+      return &found->second;
+    }
     auto then = GroupBitmaps::read(change_.then, group);
     if (!then) return then.error();
     auto now = GroupBitmaps::read(change_.now, group);
@@ -166,17 +170,27 @@ class Ledger {
     for (const GroupNumber group : change_.groups) {
       const auto both = bitmaps(group);
       if (!both) return both.error();
-      (*both)->now.compare((*both)->then, [this](FsBlock block) { blocks_.insert(block); },
-                           [this](InodeNumber number) { inodes_.insert(number); });
+      (*both)->now.compare((*both)->then, [this](FsBlock block) { blocks_.push_back(block); },
+                           [this](InodeNumber number) { inodes_.push_back(number); });
     }
-    for (const auto& [block, times] : claims_) blocks_.insert(block);
-    blocks_.insert(change_.known.mismarked.begin(), change_.known.mismarked.end());
-    for (const auto& [number, inode] : change_.inodes) inodes_.insert(number);
-    inodes_.insert(change_.known.mismarked_inodes.begin(), change_.known.mismarked_inodes.end());
+    for (const auto& [block, times] : claims_) blocks_.push_back(block);
+    for (const FsBlock block : change_.known.mismarked) blocks_.push_back(block);
+    for (const auto& [number, inode] : change_.inodes) inodes_.push_back(number);
+    for (const InodeNumber number : change_.known.mismarked_inodes) inodes_.push_back(number);
+    sort_each_once(blocks_);
+    sort_each_once(inodes_);
     return {};
   }
 
+  template <typename Number>
+  static void sort_each_once(std::vector<Number>& all) {
+    std::ranges::sort(all);
+    const auto repeated = std::ranges::unique(all);
+    all.erase(repeated.begin(), repeated.end());
+  }
+
   Result<void> check_claims() {
+    next_.blocks.reserve(blocks_.size());
     for (const FsBlock block : blocks_) {
       const GroupNumber group = group_of(block);
       const auto both = bitmaps(group);
@@ -235,7 +249,7 @@ class Ledger {
   Result<std::pair<std::uint8_t, std::uint8_t>> kinds_of(InodeNumber number) {
     const auto changed = change_.inodes.find(number);
     if (changed != change_.inodes.end()) {
-      return std::pair{changed->second.then.kind, changed->second.now.kind};
+      return std::pair{changed->second->then.kind, changed->second->now.kind};
     }
     const auto bytes = read_inode(change_.now, number);
     if (!bytes) return bytes.error();
@@ -304,8 +318,9 @@ class Ledger {
   std::unordered_map<FsBlock, InodeNumber> claimers_;
   std::unordered_map<FsBlock, std::int64_t> attributes_;  // the same of those that share them
   std::map<GroupNumber, Bitmaps> bitmaps_;
-  std::set<FsBlock> blocks_;  // to be looked at
-  std::set<InodeNumber> inodes_;
+  std::pair<const GroupNumber, Bitmaps>* last_ = nullptr;  // of these, that was asked for
+  std::vector<FsBlock> blocks_;                            // to be looked at
+  std::vector<InodeNumber> inodes_;
 };
 
 }  // namespace

@@ -35,6 +35,11 @@ class BlockRanges {
     const auto after = std::ranges::upper_bound(ranges_, block, {}, &Range::first);
     return after != ranges_.begin() && block < std::prev(after)->end;
   }
+  // One of [first, end), or several.
+  [[nodiscard]] bool overlaps(FsBlock first, FsBlock end) const {
+    const auto after = std::ranges::lower_bound(ranges_, end, {}, &Range::first);
+    return after != ranges_.begin() && first < std::prev(after)->end;
+  }
   // Ascending, with gaps between them.
   [[nodiscard]] auto begin() const { return ranges_.begin(); }
   [[nodiscard]] auto end() const { return ranges_.end(); }

@@ -77,12 +77,12 @@ Result<void> CompletionChoice::prepare() {
   dirty.insert(dirty.end(), later_->dirty.begin(), later_->dirty.end());
   dirty_ = BlockRanges(std::move(dirty));
   for (const auto& [number, inode] : now_->inodes) {
-    trios_[number] = {&inode.then, &inode.now, &inode.then};
+    trios_[number] = {&inode->then, &inode->now, &inode->then};
   }
   for (const auto& [number, inode] : later_->inodes) {
     Trio& trio = trios_[number];
-    trio.later = &inode.now;
-    if (trio.now == nullptr) trio.then = trio.now = &inode.then;
+    trio.later = &inode->now;
+    if (trio.now == nullptr) trio.then = trio.now = &inode->then;
   }
   for (const auto& [number, trio] : trios_) {
     for_each_stretch(*trio.now, [&](FsBlock first, std::uint64_t count, bool shared) {

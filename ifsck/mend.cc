@@ -10,6 +10,7 @@
 #include "ifsck/mend_inode.h"
 #include "ifsck/mend_quota.h"
 #include "ifsck/mend_tree.h"
+#include "ifsck/recheck_memory.h"
 
 namespace mariner::ifsck {
 namespace {
@@ -128,7 +129,9 @@ Result<Mended> mend_in_full(View& view, bool derived) {
 
 Result<Mended> mend_by_change(View& view, const ExtContext& then, const Baseline& known,
                               const std::vector<BlockRange>& changed, bool derived,
-                              std::optional<Recheck> first) {
+                              std::optional<Recheck> first, RecheckMemory* memory) {
+  RecheckMemory fresh;
+  if (memory == nullptr) memory = &fresh;
   std::set<InodeNumber> owners;  // since then
   BaselineChange next;
   const auto check = [&](const ExtContext& now) -> Result<Checked> {
@@ -138,7 +141,8 @@ Result<Mended> mend_by_change(View& view, const ExtContext& then, const Baseline
     });
     Result<Recheck> recheck =
         first ? *std::exchange(first, std::nullopt)
-              : Recheck::run(then, now, known, all, {.findings_max = kMendFindingsMax});
+              : Recheck::run(then, now, known, all,
+                             {.findings_max = kMendFindingsMax, .memory = memory});
     if (!recheck) return recheck.error();
     for (const auto& [block, owner] : recheck->next.owned) owners.insert(owner);
     next = std::move(recheck->next);

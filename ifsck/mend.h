@@ -67,10 +67,12 @@ inline constexpr int kBelieveMax = 8;
 
 // By what has changed since (or before) a moment that was sound; all as Recheck::run() has it,
 // without what the view's overlay has. `first`: what was found of the view as it is, at most
-// kMendFindingsMax of it; nothing: it is found again.
+// kMendFindingsMax of it; nothing: it is found again. `memory`: of checks of both before; may be
+// null.
 [[nodiscard]] Result<Mended> mend_by_change(View& view, const ExtContext& then,
                                             const Baseline& known,
                                             const std::vector<BlockRange>& changed,
-                                            bool derived = true, std::optional<Recheck> first = {});
+                                            bool derived = true, std::optional<Recheck> first = {},
+                                            RecheckMemory* memory = nullptr);
 
 }  // namespace mariner::ifsck

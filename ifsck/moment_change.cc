@@ -5,13 +5,15 @@
 #include <utility>
 
 #include "ifsck/map_prefetch.h"
+#include "ifsck/recheck_memory.h"
 
 namespace mariner::ifsck {
 namespace {
 
 class Finder {
  public:
-  explicit Finder(MomentChange& change) : change_(change) {}
+  Finder(MomentChange& change, const RecheckMemory* memory)
+      : change_(change), memory_(memory != nullptr && !memory->empty() ? memory : nullptr) {}
 
   Result<void> run(std::span<const BlockRange> changed) {
     std::vector<BlockRanges::Range> ranges;
@@ -21,7 +23,11 @@ class Finder {
     }
     change_.dirty = BlockRanges(std::move(ranges));
     for (const BlockRanges::Range& range : change_.dirty) classify(range);
+    if (memory_ != nullptr) {
+      for (const auto& [number, inode] : memory_->inodes()) numbers_.insert(number);
+    }
     compare_descriptors();
+    if (const Result<void> done = prefetch_known(); !done) return done;
     if (const Result<void> done = compare_tables(); !done) return done;
     return check_inodes();
   }
@@ -33,7 +39,9 @@ class Finder {
     layout().for_each_structure(range.first, range.end, [this](FsBlock first, FsBlock end) {
       const ExtLayout::Place place = layout().place_of(first);
       if (place.kind == ExtLayout::Kind::kInodeTable) {
-        for (FsBlock block = first; block < end; ++block) tables_.push_back(block);
+        for (FsBlock block = first; block < end; ++block) {
+          if (memory_ == nullptr || memory_->written().contains(block)) tables_.push_back(block);
+        }
       }
       if (place.kind == ExtLayout::Kind::kBlockBitmap ||
           place.kind == ExtLayout::Kind::kInodeBitmap) {
@@ -43,6 +51,7 @@ class Finder {
     // (What is reserved for group descriptors has an owner, too.)
     for (const auto& [block, owner] : change_.known.owners.within(range.first, range.end)) {
       numbers_.insert(owner);
+      if (memory_ == nullptr || memory_->written().contains(block)) owned_.push_back(block);
     }
   }
 
@@ -62,8 +71,26 @@ class Finder {
     }
   }
 
+  // All that is known to be looked at, in one question: what changed of tables, and of directories
+  // and maps that there were; bitmaps; and inodes whose blocks changed.
+  Result<void> prefetch_known() {
+    std::vector<FsBlock> blocks = tables_;
+    blocks.insert(blocks.end(), owned_.begin(), owned_.end());
+    if (memory_ == nullptr) {
+      for (const GroupNumber group : change_.groups) {
+        blocks.push_back(ext2fs_block_bitmap_loc(change_.now.fs, group));
+        blocks.push_back(ext2fs_inode_bitmap_loc(change_.now.fs, group));
+      }
+      for (const InodeNumber number : numbers_) blocks.push_back(place_of(number));
+    }
+    return prefetch(blocks);
+  }
+
+  [[nodiscard]] FsBlock place_of(InodeNumber number) const {
+    return layout().inode_place(number).offset / layout().block_bytes();
+  }
+
   Result<void> compare_tables() {
-    if (const Result<void> done = prefetch(tables_); !done) return done;
     const std::size_t inode_bytes = layout().inode_bytes();
     for (const FsBlock block : tables_) {
       const auto then = change_.then.read_block(block);
@@ -97,28 +124,36 @@ class Finder {
   }
 
   Result<void> check_inodes() {
-    std::vector<FsBlock> places;
+    std::vector<InodeNumber> numbers;
     for (const InodeNumber number : numbers_) {
-      places.push_back(layout().inode_place(number).offset / layout().block_bytes());
+      auto before = memory_ == nullptr ? nullptr : memory_->find(change_.now, number);
+      if (before == nullptr) numbers.push_back(number);
+      change_.inodes.emplace(number, std::move(before));
+    }
+    std::vector<FsBlock> places;
+    for (const InodeNumber number : numbers) {
+      places.push_back(place_of(number));
     }
     if (const Result<void> done = prefetch(places); !done) return done;
     MapPrefetch maps[] = {{&change_.then, {}}, {&change_.now, {}}};
     for (MapPrefetch& each : maps) {
-      for (const InodeNumber number : numbers_) {
+      for (const InodeNumber number : numbers) {
         auto bytes = read_inode(*each.context, number);
         if (!bytes) return bytes.error();
         each.inodes.push_back(std::move(*bytes));
       }
     }
     if (const Result<void> done = prefetch_maps(maps); !done) return done;
-    for (std::size_t i = 0; const InodeNumber number : numbers_) {
-      auto then = check(change_.then, number, maps[0].inodes[i], true);
-      if (!then) return then.error();
-      auto now = check(change_.now, number, maps[1].inodes[i], mapped_ <= 2 * layout().blocks());
-      if (!now) return now.error();
-      mapped_ += now->map.blocks();
-      change_.inodes.emplace(number, MomentChange::Inode{std::move(*then), std::move(*now)});
-      ++i;
+    for (std::size_t i = 0; auto& [number, inode] : change_.inodes) {
+      if (inode == nullptr) {
+        auto then = check(change_.then, number, maps[0].inodes[i], true);
+        if (!then) return then.error();
+        auto now = check(change_.now, number, maps[1].inodes[i], mapped_ <= 2 * layout().blocks());
+        if (!now) return now.error();
+        inode = std::make_shared<MomentChange::Inode>(std::move(*then), std::move(*now));
+        ++i;
+      }
+      mapped_ += inode->now.map.blocks();
     }
     return {};
   }
@@ -130,7 +165,9 @@ class Finder {
   }
 
   MomentChange& change_;
+  const RecheckMemory* const memory_;  // null: nothing is known
   std::vector<FsBlock> tables_;
+  std::vector<FsBlock> owned_;  // that changed
   std::set<InodeNumber> numbers_;
   std::uint64_t mapped_ = 0;  // blocks, however often each
 };
@@ -138,8 +175,8 @@ class Finder {
 }  // namespace
 
 Result<MomentChange> MomentChange::find(const ExtContext& then, const ExtContext& now,
-                                        const Baseline& known,
-                                        std::span<const BlockRange> changed) {
+                                        const Baseline& known, std::span<const BlockRange> changed,
+                                        const RecheckMemory* memory) {
   if (!now.is_comparable_with(then) || known.groups.size() != now.layout.groups()) {
     return Error{
         ErrorCode::kInvalidArgument,
@@ -148,7 +185,7 @@ Result<MomentChange> MomentChange::find(const ExtContext& then, const ExtContext
   }
   MomentChange change{
       .then = then, .now = now, .known = known, .dirty = {}, .groups = {}, .inodes = {}};
-  if (const Result<void> done = Finder(change).run(changed); !done) return done.error();
+  if (const Result<void> done = Finder(change, memory).run(changed); !done) return done.error();
   return change;
 }
 

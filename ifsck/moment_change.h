@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <set>
 #include <span>
 #include <vector>
@@ -17,11 +18,14 @@
 
 namespace mariner::ifsck {
 
+class RecheckMemory;
+
 struct MomentChange {
   struct Inode {
     CheckedInode then;
     CheckedInode now;
   };
+  using Inodes = std::map<InodeNumber, std::shared_ptr<const Inode>>;
 
   const ExtContext& then;
   const ExtContext& now;
@@ -29,13 +33,14 @@ struct MomentChange {
   BlockRanges dirty;
   std::set<GroupNumber> groups;  // whose bitmaps, or descriptors, are dirty
   // Changed themselves, or a block of theirs that has an owner did.
-  std::map<InodeNumber, Inode> inodes;
+  Inodes inodes;
 
-  // `changed`: of the volume. kInvalidArgument: no comparison
-  // (ExtContext::is_comparable_with()). Others: as the past says.
+  // `changed`: of the volume. `memory`: of checks of the same moments before; it is begun.
+  // kInvalidArgument: no comparison (ExtContext::is_comparable_with()). Others: as the past says.
   [[nodiscard]] static Result<MomentChange> find(const ExtContext& then, const ExtContext& now,
                                                  const Baseline& known,
-                                                 std::span<const BlockRange> changed);
+                                                 std::span<const BlockRange> changed,
+                                                 const RecheckMemory* memory = nullptr);
 };
 
 // The inode table's bytes of one inode; empty where the table was never used as far as that.

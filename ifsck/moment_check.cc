@@ -18,6 +18,7 @@
 #include "ifsck/moment_change.h"
 #include "ifsck/path_check.h"
 #include "ifsck/recheck.h"
+#include "ifsck/recheck_memory.h"
 #include "ifsck/volume_ranges.h"
 #include "proto/crc32c.h"
 
@@ -173,7 +174,7 @@ class Checker {
       if (each.code != Finding::Code::kClaimedTwice) return;
       const auto inode = change->inodes.find(each.inode);
       if (path.in_scope(each) ||
-          (inode != change->inodes.end() && path.overlaps(inode->second.now))) {
+          (inode != change->inodes.end() && path.overlaps(inode->second->now))) {
         found.push_back(each);
       }
     });
@@ -270,7 +271,7 @@ class Checker {
     auto mended = report_.full
                       ? mend_in_full(now_.view(), derived)
                       : mend_by_change(now_.view(), then_->context(), known_->baseline, changed_,
-                                       derived, std::exchange(checked_, std::nullopt));
+                                       derived, std::exchange(checked_, std::nullopt), &memory_);
     if (!mended) return mended.error();
     std::ranges::move(mended->repairs, std::back_inserter(report_.repairs));
     report_.left = std::move(mended->left);
@@ -359,7 +360,7 @@ class Checker {
 
   Result<Recheck> recheck() {
     return Recheck::run(then_->context(), now_.context(), known_->baseline, all_changed(),
-                        {.findings_max = kMendFindingsMax});
+                        {.findings_max = kMendFindingsMax, .memory = &memory_});
   }
 
   static std::vector<Finding> unsound_of(const std::vector<Finding>& findings) {
@@ -399,6 +400,7 @@ class Checker {
   bool sound_ = false;
   std::vector<Finding> unsound_;    // without bitmaps and counts
   std::optional<Recheck> checked_;  // of the view as it is
+  RecheckMemory memory_;            // of then and now
   std::optional<Baseline> baseline_;
 };
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <compare>
 #include <map>
-#include <span>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -19,13 +19,12 @@ using Code = Finding::Code;
 
 // Directories of more subdirectories do not count them (dir_nlink).
 constexpr std::int64_t kLinksMax = 65000;
-// Of entries in a row that are not there any more.
-constexpr std::size_t kGoneMax = 8;
 
 class Ledger {
  public:
-  Ledger(const MomentChange& change, const std::function<void(const Finding&)>& found)
-      : change_(change), found_(found) {}
+  Ledger(const MomentChange& change, RecheckMemory& memory,
+         const std::function<void(const Finding&)>& found)
+      : change_(change), memory_(memory), found_(found) {}
 
   Result<void> run() {
     if (const Result<void> done = read_directories(); !done) return done;
@@ -71,156 +70,57 @@ class Ledger {
     return number <= change_.now.layout.inodes() && !change_.now.is_reserved(number);
   }
 
-  class Then final : public DirectoryVisitor {
-   public:
-    Then(Ledger& ledger, InodeNumber number) : ledger_(ledger), number_(number) {}
-    void found(const Finding& /*finding*/) override {}
-    void dot(InodeNumber inode, bool parent) override {
-      ++ledger_.names_[inode].then;
-      if (parent) ledger_.dotdot_then_[number_] = inode;
-    }
-    void entry(InodeNumber inode, std::uint8_t type, std::string_view /*name*/) override {
-      if (ledger_.is_possible(inode)) entries.push_back({number_, inode, type});
-    }
-    std::vector<Entry> entries;
-
-   private:
-    Ledger& ledger_;
-    const InodeNumber number_;
-  };
-
-  class Now final : public DirectoryVisitor {
-   public:
-    Now(Ledger& ledger, InodeNumber number) : ledger_(ledger), number_(number) {}
-    void found(const Finding& finding) override { ledger_.found_(finding); }
-    void dot(InodeNumber inode, bool parent) override {
-      ++ledger_.names_[inode].now;
-      if (parent) ledger_.dotdot_now_[number_] = inode;
-    }
-    void entry(InodeNumber inode, std::uint8_t type, std::string_view /*name*/) override {
-      entries.push_back({number_, inode, type});
-    }
-    std::vector<Entry> entries;
-
-   private:
-    Ledger& ledger_;
-    const InodeNumber number_;
-  };
-
   // ---- entries
 
-  using Places = std::unordered_map<std::uint64_t, FsBlock>;  // by logical block
-
-  static Places places_of(const CheckedInode& inode) {
-    Places places;
-    if (!inode.directory || inode.inlined) return places;
-    for (const BlockMap::Run& run : inode.map.runs) {
-      for (std::uint64_t i = 0; i < run.count; ++i) places[run.logical + i] = run.physical + i;
-    }
-    return places;
-  }
-
-  // Of a directory's block, whether it may be other than at the other moment.
-  auto changed_from(const MomentChange::Inode& inode, const Places& other) const {
-    const bool alike = inode.then.generation == inode.now.generation;
-    return [this, alike, &other](std::uint64_t logical, FsBlock block) {
-      const auto found = other.find(logical);
-      return !alike || found == other.end() || found->second != block ||
-             change_.dirty.contains(block);
-    };
-  }
-
-  Result<void> prefetch_directories() {
-    std::vector<Lbn> before;
-    std::vector<Lbn> after;
-    const auto want = [this](const Places& places, const auto& wanted, std::vector<Lbn>& blocks) {
-      for (const auto& [logical, block] : places) {
-        if (!wanted(logical, block)) continue;
-        const BlockRange range = change_.now.layout.bytes_of(block).covering_blocks();
-        for (Lbn lbn = range.first; lbn < range.end(); lbn = lbn + BlockCount{1}) {
-          blocks.push_back(lbn);
-        }
-      }
-    };
-    for (const auto& [number, inode] : change_.inodes) {
-      const Places then = places_of(inode.then);
-      const Places now = places_of(inode.now);
-      want(then, changed_from(inode, now), before);
-      want(now, changed_from(inode, then), after);
-    }
-    const View::Wish wishes[] = {{&change_.then.volume.view(), std::move(before)},
-                                 {&change_.now.volume.view(), std::move(after)}};
-    return View::prefetch_all(wishes);
-  }
-
   Result<void> read_directories() {
-    if (const Result<void> done = prefetch_directories(); !done) return done;
+    std::unordered_set<InodeNumber> also_changed;
+    if (!memory_.empty()) {
+      for (const auto& [number, inode] : change_.inodes) {
+        if (!memory_.inodes().contains(number)) also_changed.insert(number);
+      }
+    }
+    std::vector<InodeNumber> unread;
     for (const auto& [number, inode] : change_.inodes) {
-      const Places then = places_of(inode.then);
-      const Places now = places_of(inode.now);
-      Then before(*this, number);
-      Now after(*this, number);
-      if (inode.then.directory) {
-        const auto done = read_directory(change_.then, trusted(blocks_of(number, inode.then)),
-                                         changed_from(inode, now), before);
-        if (!done) return done;
+      if (!inode->then.directory && !inode->now.directory) continue;
+      const auto known = memory_.directories.find(number);
+      if (known == memory_.directories.end() ||
+          !known->second.is_still(change_, number, memory_.written(), also_changed)) {
+        unread.push_back(number);
       }
-      if (inode.now.directory) {
-        const auto done = read_directory(change_.now, blocks_of(number, inode.now),
-                                         changed_from(inode, then), after);
-        if (!done) return done;
+    }
+    if (const auto done = DirectoryChange::prefetch(change_, unread); !done) return done;
+    for (const InodeNumber number : unread) {
+      auto read = DirectoryChange::find(change_, number, change_.inodes.at(number));
+      if (!read) return read.error();
+      memory_.directories.insert_or_assign(number, std::move(*read));
+    }
+    for (const auto& [number, inode] : change_.inodes) {
+      if (inode->then.directory || inode->now.directory) {
+        take(number, memory_.directories.at(number));
       }
-      take_entries(before.entries, after.entries);
     }
     return {};
   }
 
   // Of a directory, in blocks that changed. A name that was there and is, of an inode that is what
   // it was, need not be looked at.
-  void take_entries(std::vector<Entry>& then, std::vector<Entry>& now) {
-    drop_common(then, now);
-    std::ranges::sort(then);
-    std::ranges::sort(now);
-    auto old = then.begin();
-    const auto was = [&](const Entry& entry) {
-      ++names_[entry.inode].then;
-      ++names_[entry.inode].real_then;
-      names_[entry.inode].parent_then = entry.directory;
-    };
-    for (const Entry& each : now) {
-      for (; old != then.end() && *old < each; ++old) was(*old);
-      if (old != then.end() && *old == each && !change_.inodes.contains(each.inode)) {
-        ++old;
-      } else {
-        entries_.push_back(each);
-      }
+  void take(InodeNumber number, const DirectoryChange& directory) {
+    for (const auto& [inode, parent] : directory.dots_then) {
+      ++names_[inode].then;
+      if (parent) dotdot_then_[number] = inode;
     }
-    for (; old != then.end(); ++old) was(*old);
-  }
-
-  // What need not be looked at and stands in the same order in both, as nearly all does.
-  void drop_common(std::vector<Entry>& then, std::vector<Entry>& now) const {
-    std::size_t old = 0;
-    std::size_t kept_old = 0;
-    std::size_t kept_new = 0;
-    const auto keep_old = [&] { then[kept_old++] = then[old++]; };
-    for (const Entry& each : now) {
-      // (Some are gone, or there are others in between.)
-      const auto next = std::span(then).subspan(old).first(std::min(kGoneMax, then.size() - old));
-      const auto same = std::ranges::find(next, each);
-      if (same != next.end()) {
-        for (auto gone = same - next.begin(); gone > 0; --gone) keep_old();
-      }
-      if (old < then.size() && then[old] == each && !change_.inodes.contains(each.inode)) {
-        ++old;
-        continue;
-      }
-      now[kept_new++] = each;
-      if (old < then.size() && then[old] == each) keep_old();
+    for (const auto& [inode, parent] : directory.dots_now) {
+      ++names_[inode].now;
+      if (parent) dotdot_now_[number] = inode;
     }
-    while (old < then.size()) keep_old();
-    then.resize(kept_old);
-    now.resize(kept_new);
+    for (const Finding& each : directory.findings) found_(each);
+    for (const auto& [inode, type] : directory.then) {
+      Names& names = names_[inode];
+      ++names.then;
+      ++names.real_then;
+      names.parent_then = number;
+    }
+    for (const auto& [inode, type] : directory.now) entries_.push_back({number, inode, type});
   }
 
   static DirectoryBlocks blocks_of(InodeNumber number, const CheckedInode& inode) {
@@ -249,7 +149,7 @@ class Ledger {
   Result<Known> known(InodeNumber number, bool now) {
     const auto changed = change_.inodes.find(number);
     if (changed != change_.inodes.end()) {
-      const CheckedInode& inode = now ? changed->second.now : changed->second.then;
+      const CheckedInode& inode = now ? changed->second->now : changed->second->then;
       return Known{inode.kind, inode.links};
     }
     const auto bytes = read_inode(change_.now, number);
@@ -415,7 +315,7 @@ class Ledger {
         read = std::move(*checked);
       }
     }
-    const CheckedInode& inode = changed == change_.inodes.end() ? read : changed->second.now;
+    const CheckedInode& inode = changed == change_.inodes.end() ? read : changed->second->now;
     Quiet visitor;
     if (inode.directory) {
       const auto done = read_directory(
@@ -459,6 +359,7 @@ class Ledger {
   }
 
   const MomentChange& change_;
+  RecheckMemory& memory_;
   const std::function<void(const Finding&)>& found_;
   std::map<InodeNumber, Names> names_;
   std::vector<Entry> entries_;
@@ -470,9 +371,9 @@ class Ledger {
 
 }  // namespace
 
-Result<void> check_names(const MomentChange& change,
+Result<void> check_names(const MomentChange& change, RecheckMemory& memory,
                          const std::function<void(const Finding&)>& found) {
-  return Ledger(change, found).run();
+  return Ledger(change, memory, found).run();
 }
 
 }  // namespace mariner::ifsck

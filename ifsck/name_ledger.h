@@ -10,12 +10,14 @@
 
 #include "ifsck/finding.h"
 #include "ifsck/moment_change.h"
+#include "ifsck/recheck_memory.h"
 #include "proto/error.h"
 
 namespace mariner::ifsck {
 
-// Tells `found` of what is wrong now. Errors: of the past alone.
-[[nodiscard]] Result<void> check_names(const MomentChange& change,
+// Tells `found` of what is wrong now. What is known of directories is taken from `memory`, which is
+// begun, and kept there. Errors: of the past alone.
+[[nodiscard]] Result<void> check_names(const MomentChange& change, RecheckMemory& memory,
                                        const std::function<void(const Finding&)>& found);
 
 }  // namespace mariner::ifsck

@@ -8,6 +8,7 @@
 #include <memory>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "proto/check.h"
 #include "proto/units.h"
@@ -26,6 +27,7 @@ class Overlay {
   void put(Lbn block, std::span<const std::byte> bytes) {
     CHECK(bytes.size() == kBlockBytes);
     auto& place = blocks_[block];
+    writes_.push_back(block);
     if (saved_ != nullptr) {
       const auto [old, first] = saved_->try_emplace(block);
       if (first) old->second = std::move(place);
@@ -35,6 +37,7 @@ class Overlay {
   }
   void clear() {
     CHECK(saved_ == nullptr);
+    for (const auto& [lbn, block] : blocks_) writes_.push_back(lbn);
     blocks_.clear();
   }
 
@@ -45,6 +48,7 @@ class Overlay {
   Saved* save_to(Saved* saved) { return std::exchange(saved_, saved); }
   void put_back(Saved& saved) {
     for (auto& [lbn, block] : saved) {
+      writes_.push_back(lbn);
       if (block == nullptr) {
         blocks_.erase(lbn);
       } else {
@@ -60,6 +64,8 @@ class Overlay {
     });
   }
 
+  // All that were put, or put back, ever: in order.
+  [[nodiscard]] const std::vector<Lbn>& writes() const { return writes_; }
   [[nodiscard]] std::size_t size() const { return blocks_.size(); }
   // Calls `visit(lbn, block)` for each, ascending.
   template <typename Visit>
@@ -70,6 +76,7 @@ class Overlay {
  private:
   std::map<Lbn, std::unique_ptr<Block>> blocks_;
   Saved* saved_ = nullptr;
+  std::vector<Lbn> writes_;
 };
 
 }  // namespace mariner::ifsck

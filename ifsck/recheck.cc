@@ -6,12 +6,16 @@
 #include "ifsck/block_ledger.h"
 #include "ifsck/moment_change.h"
 #include "ifsck/name_ledger.h"
+#include "ifsck/recheck_memory.h"
 
 namespace mariner::ifsck {
 
 Result<Recheck> Recheck::run(const ExtContext& then, const ExtContext& now, const Baseline& known,
                              const std::vector<BlockRange>& changed, const Options& options) {
-  const auto change = MomentChange::find(then, now, known, changed);
+  RecheckMemory fresh;
+  RecheckMemory& memory = options.memory != nullptr ? *options.memory : fresh;
+  memory.begin(now);
+  const auto change = MomentChange::find(then, now, known, changed, &memory);
   if (!change) return change.error();
   Recheck check;
   check.inodes_changed = change->inodes.size();
@@ -24,12 +28,13 @@ Result<Recheck> Recheck::run(const ExtContext& then, const ExtContext& now, cons
     found({.code = Finding::Code::kSuperblockChecksum});
   }
   for (const auto& [number, inode] : change->inodes) {
-    for (const Finding& each : inode.now.findings) found(each);
+    for (const Finding& each : inode->now.findings) found(each);
   }
-  if (const Result<void> done = check_names(*change, found); !done) return done.error();
+  if (const Result<void> done = check_names(*change, memory, found); !done) return done.error();
   if (const Result<void> done = check_blocks(*change, check.next, found); !done) {
     return done.error();
   }
+  memory.keep(*change);
   return check;
 }
 

@@ -18,9 +18,13 @@
 
 namespace mariner::ifsck {
 
+class RecheckMemory;
+
 struct Recheck {
   struct Options {
     std::size_t findings_max = 10'000;  // more are counted, not listed
+    // Of checks of the same moments before; null: none is to follow.
+    RecheckMemory* memory = nullptr;
   };
 
   std::uint64_t findings_all = 0;

@@ -29,8 +29,8 @@ TEST_P(MomentChangeTest, OfAnInodeTableTheInodesThatDiffer) {
   const MomentChange change = find();
   ASSERT_EQ(change.inodes.size(), 1u);
   EXPECT_EQ(change.inodes.begin()->first, file);
-  EXPECT_EQ(change.inodes.at(file).then.links, 2u);
-  EXPECT_EQ(change.inodes.at(file).now.links, 7u);
+  EXPECT_EQ(change.inodes.at(file)->then.links, 2u);
+  EXPECT_EQ(change.inodes.at(file)->now.links, 7u);
   EXPECT_TRUE(change.groups.empty());
 }
 

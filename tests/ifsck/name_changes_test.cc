@@ -37,14 +37,14 @@ TEST_P(NameChangesTest, AreTheDifferenceOfAllNames) {
     const auto changed = history.past->changed({}, history.ends.back()).value();
     const auto change = MomentChange::find(*then.context, *now.context, known, changed).value();
     for (const auto& [number, inode] : change.inodes) {
-      if (!inode.then.directory && !inode.now.directory) continue;
-      const auto names = find_name_changes(number, {*then.context, inode.then},
-                                           {*now.context, inode.now}, change.dirty)
+      if (!inode->then.directory && !inode->now.directory) continue;
+      const auto names = find_name_changes(number, {*then.context, inode->then},
+                                           {*now.context, inode->now}, change.dirty)
                              .value();
       std::set<DirectoryName> before;
       std::set<DirectoryName> after;
-      if (inode.then.directory) before = all_names(*then.context, number);
-      if (inode.now.directory) after = all_names(*now.context, number);
+      if (inode->then.directory) before = all_names(*then.context, number);
+      if (inode->now.directory) after = all_names(*now.context, number);
       std::vector<DirectoryName> wanted;
       std::ranges::set_difference(before, after, std::back_inserter(wanted));
       EXPECT_EQ(names.lost, wanted) << "inode " << number;

@@ -17,7 +17,10 @@ class NameLedgerTest : public ::testing::Test {
     const MomentChange change =
         MomentChange::find(*then_.context, *now_.context, known_, now_.changed()).value();
     std::vector<Finding> findings;
-    (void)check_names(change, [&](const Finding& each) { findings.push_back(each); }).value();
+    RecheckMemory memory;
+    (void)check_names(change, memory, [&](const Finding& each) {
+      findings.push_back(each);
+    }).value();
     return findings;
   }
   // Where an entry of a directory of one block stands, by its inode.

@@ -1,0 +1,75 @@
+#include "ifsck/recheck_memory.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "ifsck/volume_ranges.h"
+
+namespace mariner::ifsck {
+namespace {
+
+// Without what mending sets.
+std::vector<std::byte> without_counts(ext2_super_block super) {
+  super.s_free_blocks_count = 0;
+  super.s_free_blocks_hi = 0;
+  super.s_free_inodes_count = 0;
+  super.s_state = 0;
+  super.s_last_orphan = 0;
+  super.s_checksum = 0;
+  std::vector<std::byte> bytes(sizeof super);
+  std::memcpy(bytes.data(), &super, bytes.size());
+  return bytes;
+}
+
+}  // namespace
+
+void RecheckMemory::forget() {
+  inodes_.clear();
+  directories.clear();
+  table_ends_.clear();
+}
+
+void RecheckMemory::begin(const ExtContext& now) {
+  const std::vector<Lbn>& writes = now.volume.view().overlay().writes();
+  std::vector<BlockRanges::Range> written;
+  for (std::size_t i = kept_; i < writes.size(); ++i) {
+    const auto [first, end] = now.layout.within({writes[i], BlockCount{1}});
+    written.push_back({first, end});
+  }
+  seen_ = writes.size();
+  written_ = BlockRanges(std::move(written));
+  std::vector<std::byte> super = without_counts(now.super);
+  if (super != super_ || table_ends_.size() != now.layout.groups()) forget();
+  super_ = std::move(super);
+}
+
+std::shared_ptr<const MomentChange::Inode> RecheckMemory::find(const ExtContext& now,
+                                                               InodeNumber number) const {
+  const auto found = inodes_.find(number);
+  if (found == inodes_.end() ||
+      (now.is_reserved(number) || number < EXT2_FIRST_INODE(now.fs->super))) {
+    return nullptr;
+  }
+  const GroupNumber group = now.layout.group_of(number);
+  if (table_ends_[group] != now.table_end(group)) return nullptr;
+  if (written_.contains(now.layout.inode_place(number).offset / now.layout.block_bytes())) {
+    return nullptr;
+  }
+  for (const BlockMap::Node& node : found->second->now.map.nodes) {
+    if (written_.contains(node.block)) return nullptr;
+  }
+  return found->second;
+}
+
+void RecheckMemory::keep(const MomentChange& change) {
+  kept_ = seen_;
+  inodes_ = change.inodes;
+  table_ends_.clear();
+  for (GroupNumber group = 0; group < change.now.layout.groups(); ++group) {
+    table_ends_.push_back(change.now.table_end(group));
+  }
+  std::erase_if(directories, [&](const auto& each) { return !inodes_.contains(each.first); });
+}
+
+}  // namespace mariner::ifsck
