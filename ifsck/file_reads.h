@@ -1,8 +1,8 @@
 // Many reads of files at once.
 //
-// What the page cache has is copied by the caller's thread. From the first piece on that it has
-// not, several threads read, each a piece at a time: a disk that answers one question after the
-// other takes a multiple of the time.
+// Pieces of a file that follow each other closely are read in one call. What the page cache has is
+// copied by the caller's thread. From the first piece on that it has not, several threads read: a
+// disk that answers one question after the other takes a multiple of the time.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,8 @@ struct FileRead {
 
 inline constexpr std::size_t kReadersMax = 16;  // threads
 
-// Fills all of them, with zeros behind a file's end. They may be changed. kIo, naming the file.
+// Fills all of them, with zeros behind a file's end. They are changed, and in another order
+// then. kIo, naming the file.
 [[nodiscard]] Result<void> read_files(std::span<FileRead> reads);
 
 }  // namespace mariner::ifsck

@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/logging/temporary_directory.h"
@@ -58,6 +60,33 @@ TEST_F(FileReadsTest, WhatIsNotInThePageCacheIsReadByMany) {
   auto reads = all_of_them();
   ASSERT_TRUE(read_files(reads));
   expect_all();
+}
+
+// With gaps of all sizes between them, some larger than is worth reading; and some of a piece
+// twice.
+TEST_F(FileReadsTest, WhatLiesInBetweenGoesNowhere) {
+  std::vector<std::byte> far(1000 * kPiece);
+  for (std::size_t i = 0; i < far.size(); ++i) far[i] = static_cast<std::byte>(i / 7);
+  ASSERT_EQ(::pwrite(fd_, far.data(), far.size(), 0), static_cast<ssize_t>(far.size()));
+  std::vector<FileRead> reads;
+  std::vector<std::byte> to(2 * far.size(), std::byte{0xee});
+  std::vector<std::pair<std::uint64_t, std::span<const std::byte>>> wanted;
+  std::size_t used = 0;
+  for (std::uint64_t at = 1; at + kPiece < far.size(); at += kPiece + at % 20'000) {
+    for (std::size_t times = at % 5 == 0 ? 2 : 1; times > 0; --times) {
+      const auto place = std::span(to).subspan(used + 1, kPiece - at % 100);
+      reads.push_back({fd_, at, place, &path_});
+      wanted.emplace_back(at, place);
+      used += kPiece + 1;
+    }
+  }
+  ASSERT_GT(wanted.size(), 30u);
+  ASSERT_TRUE(read_files(reads));
+  for (const auto& [at, place] : wanted) {
+    EXPECT_TRUE(std::ranges::equal(place, std::span(far).subspan(at, place.size()))) << at;
+    EXPECT_EQ(*(place.data() - 1), std::byte{0xee});
+    EXPECT_EQ(*(place.data() + place.size()), std::byte{0xee});
+  }
 }
 
 TEST_F(FileReadsTest, ZerosFollowTheFilesEnd) {
