@@ -74,17 +74,12 @@ void put_number(std::vector<std::byte>& to, std::uint64_t value) {
   to.push_back(static_cast<std::byte>(value));
 }
 
-// False: it does not end, or has more than 64 bits.
-inline bool take_number(std::span<const std::byte>& from, std::uint64_t& value) {
-  if (!from.empty() && from.front() < std::byte{0x80}) {
-    value = std::to_integer<std::uint64_t>(from.front());
-    from = from.subspan(1);
-    return true;
-  }
+// From `at` to before `end`; behind it afterwards. False: it does not end, or has more than 64
+// bits.
+inline bool take_number(const std::byte*& at, const std::byte* end, std::uint64_t& value) {
   value = 0;
-  for (unsigned shift = 0; shift < 64 && !from.empty(); shift += 7) {
-    const auto piece = std::to_integer<std::uint64_t>(from.front());
-    from = from.subspan(1);
+  for (unsigned shift = 0; shift < 64 && at != end; shift += 7) {
+    const auto piece = std::to_integer<std::uint64_t>(*at++);
     value |= (piece & 0x7f) << shift;
     if (piece < 0x80) return true;
   }
@@ -107,22 +102,23 @@ std::vector<std::byte> pack_table(const BlockTable& table) {
 }
 
 std::optional<BlockTable> parse_table(std::span<const std::byte> bytes) {
-  BlockTable table;
-  table.reserve(bytes.size() / 3);
+  std::vector<BlockTable::Entry> entries;
+  entries.reserve(bytes.size() / 2);
   FsBlock block = 0;
   std::uint32_t value = 0;
-  while (!bytes.empty()) {
+  const std::byte* const end = bytes.data() + bytes.size();
+  for (const std::byte* at = bytes.data(); at != end;) {
     std::uint64_t blocks = 0;
     std::uint64_t step = 0;
-    if (!take_number(bytes, blocks) || !take_number(bytes, step)) return {};
+    if (!take_number(at, end, blocks) || !take_number(at, end, step)) return {};
     if (step > UINT32_MAX || block + blocks < block) return {};
-    if (blocks == 0 && table.size() > 0) return {};
+    if (blocks == 0 && !entries.empty()) return {};
     block += blocks;
     const auto folded = static_cast<std::uint32_t>(step);
     value += folded >> 1 ^ (0 - (folded & 1));
-    table.add(block, value);
+    entries.emplace_back(block, value);
   }
-  return table;
+  return BlockTable(std::move(entries));
 }
 
 template <typename Set>

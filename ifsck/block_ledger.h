@@ -17,4 +17,9 @@ namespace mariner::ifsck {
 [[nodiscard]] Result<void> check_blocks(const MomentChange& change, BaselineChange& next,
                                         const std::function<void(const Finding&)>& found);
 
+// Of these blocks alone (which are claimed now), which are claimed twice or a structure:
+// kClaimedTwice and kClaimsStructure. It reads no bitmaps but those of their groups.
+[[nodiscard]] Result<void> check_claims(const MomentChange& change, const BlockRanges& blocks,
+                                        const std::function<void(const Finding&)>& found);
+
 }  // namespace mariner::ifsck

@@ -19,6 +19,8 @@ class BlockTable {
 
   BlockTable() = default;
   BlockTable(std::initializer_list<Entry> entries);
+  // Ascending, each block once.
+  explicit BlockTable(std::vector<Entry> entries) : entries_(std::move(entries)) {}
 
   // In any order, each block once; sort() is due before anything is looked for.
   void add(FsBlock block, std::uint32_t value) { entries_.emplace_back(block, value); }

@@ -66,11 +66,11 @@ Result<CompletionChoice> CompletionChoice::make(const CompletionRequest& request
 
 Result<void> CompletionChoice::prepare() {
   auto now =
-      MomentChange::find(request_->then, request_->now, request_->known, request_->changed_now);
+      MomentChange::find(request_->then, request_->now, request_->known, request_->changed_now, {});
   if (!now) return now.error();
   now_.emplace(std::move(*now));
-  auto later =
-      MomentChange::find(request_->then, request_->later, request_->known, request_->changed_later);
+  auto later = MomentChange::find(request_->then, request_->later, request_->known,
+                                  request_->changed_later, {});
   if (!later) return later.error();
   later_.emplace(std::move(*later));
   std::vector<BlockRanges::Range> dirty(now_->dirty.begin(), now_->dirty.end());

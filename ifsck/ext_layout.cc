@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace mariner::ifsck {
 namespace {
@@ -23,28 +24,40 @@ std::string_view describe(ExtLayout::Kind kind) {
   return "data";
 }
 
-Result<ExtLayout> ExtLayout::of(const ExtVolume& volume) {
-  const ext2_filsys fs = volume.fs();
+ExtLayout::Told ExtLayout::told_of(ext2_filsys fs) {
   const ext2_super_block& super = *fs->super;
-  ExtLayout layout;
-  layout.block_bytes_ = fs->blocksize;
-  layout.inode_bytes_ = EXT2_INODE_SIZE(fs->super);
-  layout.inodes_per_group_ = super.s_inodes_per_group;
-  layout.blocks_per_group_ = super.s_blocks_per_group;
-  layout.first_block_ = super.s_first_data_block;
-  layout.blocks_ = ext2fs_blocks_count(fs->super);
-  layout.groups_ = fs->group_desc_count;
-  layout.inodes_ = super.s_inodes_count;
-  const std::uint64_t size = volume.view().size_bytes();
-  if (layout.blocks_ > size / layout.block_bytes_) {
-    return corrupt(fmt::format("it has {} blocks of {} bytes, in a volume of {} bytes",
-                               layout.blocks_, layout.block_bytes_, size));
+  Told told{.compat = super.s_feature_compat,
+            .incompat = super.s_feature_incompat,
+            .ro_compat = super.s_feature_ro_compat,
+            .first_meta_group = super.s_first_meta_bg,
+            .descriptor_blocks = static_cast<std::uint32_t>(fs->desc_blocks),
+            .reserved_descriptor_blocks = super.s_reserved_gdt_blocks,
+            .copies = {super.s_backup_bgs[0], super.s_backup_bgs[1]},
+            .groups = {}};
+  told.groups.reserve(fs->group_desc_count);
+  for (GroupNumber group = 0; group < fs->group_desc_count; ++group) {
+    told.groups.push_back({ext2fs_block_bitmap_loc(fs, group), ext2fs_inode_bitmap_loc(fs, group),
+                           ext2fs_inode_table_loc(fs, group)});
   }
-  if (layout.inodes_ != std::uint64_t{layout.inodes_per_group_} * layout.groups_) {
-    return corrupt(fmt::format("it has {} inodes, and {} groups of {}", layout.inodes_,
-                               layout.groups_, layout.inodes_per_group_));
-  }
-  for (GroupNumber group = 0; group < layout.groups_; ++group) {
+  return told;
+}
+
+Result<std::vector<ExtLayout::Area>> ExtLayout::areas_of(ext2_filsys fs, const Size& size,
+                                                         const Told& told) {
+  std::vector<Area> areas;
+  areas.reserve(4 * std::size_t{size.groups});
+  std::optional<Area> misplaced;
+  const auto add = [&](const Area& area) {
+    if (area.begin >= area.end) return;
+    const bool has_place = area.kind == Kind::kSuperblock || area.begin > size.first_block;
+    if ((!has_place || area.end > size.blocks) && !misplaced) misplaced = area;
+    areas.push_back(area);
+  };
+  const FsBlock old_blocks =
+      ext2fs_has_feature_meta_bg(fs->super)
+          ? told.first_meta_group
+          : FsBlock{told.descriptor_blocks} + told.reserved_descriptor_blocks;
+  for (GroupNumber group = 0; group < size.groups; ++group) {
     blk64_t super_at = 0;
     blk64_t old_at = 0;
     blk64_t new_at = 0;
@@ -53,85 +66,98 @@ Result<ExtLayout> ExtLayout::of(const ExtVolume& volume) {
             ext2fs_super_and_bgd_loc2(fs, group, &super_at, &old_at, &new_at, &used)) {
       return corrupt(ext_error_text(error));
     }
-    const FsBlock table = ext2fs_inode_table_loc(fs, group);
-    const FsBlock old_blocks = ext2fs_has_feature_meta_bg(fs->super)
-                                   ? super.s_first_meta_bg
-                                   : FsBlock{fs->desc_blocks} + super.s_reserved_gdt_blocks;
-    layout.inode_tables_.push_back(table);
-    std::vector<Area> areas;
-    if (super_at != 0 || group == 0) {
-      areas.push_back({super_at, super_at + 1, Kind::kSuperblock, group});
-    }
-    if (group == 0 && super_at == 1) areas.push_back({0, 1, Kind::kSuperblock, group});
-    if (old_at != 0) areas.push_back({old_at, old_at + old_blocks, Kind::kGroupDescriptors, group});
-    if (new_at != 0) areas.push_back({new_at, new_at + 1, Kind::kGroupDescriptors, group});
-    const FsBlock block_bitmap = ext2fs_block_bitmap_loc(fs, group);
-    const FsBlock inode_bitmap = ext2fs_inode_bitmap_loc(fs, group);
-    areas.push_back({block_bitmap, block_bitmap + 1, Kind::kBlockBitmap, group});
-    areas.push_back({inode_bitmap, inode_bitmap + 1, Kind::kInodeBitmap, group});
-    areas.push_back({table, table + fs->inode_blocks_per_group, Kind::kInodeTable, group});
-    for (const Area& each : areas) {
-      if (const Result<void> added = layout.add(each); !added) return added.error();
-    }
+    if (super_at != 0 || group == 0) add({super_at, super_at + 1, Kind::kSuperblock, group});
+    if (group == 0 && super_at == 1) add({0, 1, Kind::kSuperblock, group});
+    if (old_at != 0) add({old_at, old_at + old_blocks, Kind::kGroupDescriptors, group});
+    if (new_at != 0) add({new_at, new_at + 1, Kind::kGroupDescriptors, group});
+    const Told::Group& at = told.groups[group];
+    add({at.block_bitmap, at.block_bitmap + 1, Kind::kBlockBitmap, group});
+    add({at.inode_bitmap, at.inode_bitmap + 1, Kind::kInodeBitmap, group});
+    add({at.inode_table, at.inode_table + fs->inode_blocks_per_group, Kind::kInodeTable, group});
   }
-  if (const Result<void> sorted = layout.sort_areas(); !sorted) return sorted.error();
-  return layout;
-}
-
-Result<void> ExtLayout::add(const Area& area) {
-  if (area.begin >= area.end) return {};
-  const bool has_place = area.kind == Kind::kSuperblock || area.begin > first_block_;
-  if (!has_place || area.end > blocks_) {
+  if (misplaced) {
     return corrupt(fmt::format("the {} of group {} would be blocks {} to {}, of {}",
-                               describe(area.kind), area.group, area.begin, area.end, blocks_));
+                               describe(misplaced->kind), misplaced->group, misplaced->begin,
+                               misplaced->end, size.blocks));
   }
-  areas_.push_back(area);
-  return {};
-}
-
-Result<void> ExtLayout::sort_areas() {
   // (Without flex_bg they come in order.)
-  if (!std::ranges::is_sorted(areas_, {}, &Area::begin)) {
-    std::ranges::sort(areas_, {}, &Area::begin);
+  if (!std::ranges::is_sorted(areas, {}, &Area::begin)) {
+    std::ranges::sort(areas, {}, &Area::begin);
   }
-  for (std::size_t i = 1; i < areas_.size(); ++i) {
-    const Area& one = areas_[i - 1];
-    const Area& other = areas_[i];
+  for (std::size_t i = 1; i < areas.size(); ++i) {
+    const Area& one = areas[i - 1];
+    const Area& other = areas[i];
     if (one.end <= other.begin) continue;
     return corrupt(fmt::format("the {} of group {} and the {} of group {} overlap at block {}",
                                describe(one.kind), one.group, describe(other.kind), other.group,
                                other.begin));
   }
-  return {};
+  return areas;
+}
+
+Result<ExtLayout> ExtLayout::of(const ExtVolume& volume, const ExtLayout* like) {
+  const ext2_filsys fs = volume.fs();
+  const ext2_super_block& super = *fs->super;
+  ExtLayout layout;
+  layout.size_ = {.block_bytes = fs->blocksize,
+                  .inode_bytes = static_cast<std::uint32_t>(EXT2_INODE_SIZE(fs->super)),
+                  .inodes_per_group = super.s_inodes_per_group,
+                  .blocks_per_group = super.s_blocks_per_group,
+                  .first_block = super.s_first_data_block,
+                  .blocks = ext2fs_blocks_count(fs->super),
+                  .groups = static_cast<GroupNumber>(fs->group_desc_count),
+                  .inodes = super.s_inodes_count};
+  const Size& mine = layout.size_;
+  const std::uint64_t size = volume.view().size_bytes();
+  if (mine.blocks > size / mine.block_bytes) {
+    return corrupt(fmt::format("it has {} blocks of {} bytes, in a volume of {} bytes", mine.blocks,
+                               mine.block_bytes, size));
+  }
+  if (mine.inodes != std::uint64_t{mine.inodes_per_group} * mine.groups) {
+    return corrupt(fmt::format("it has {} inodes, and {} groups of {}", mine.inodes, mine.groups,
+                               mine.inodes_per_group));
+  }
+  Told told = told_of(fs);
+  if (like != nullptr && like->size_ == mine && like->structures_->told == told) {
+    layout.structures_ = like->structures_;
+    return layout;
+  }
+  auto areas = areas_of(fs, mine, told);
+  if (!areas) return areas.error();
+  layout.structures_ = std::make_shared<const Structures>(std::move(told), std::move(*areas));
+  return layout;
 }
 
 ExtLayout::Place ExtLayout::place_of(FsBlock block) const {
-  const auto after = std::ranges::upper_bound(areas_, block, {}, &Area::begin);
-  if (after == areas_.begin() || std::prev(after)->end <= block) {
-    const FsBlock from = std::max(block, first_block_) - first_block_;
-    const FsBlock group = std::min<FsBlock>(from / blocks_per_group_, groups_ - 1);
+  const std::vector<Area>& areas = structures_->areas;
+  const auto after = std::ranges::upper_bound(areas, block, {}, &Area::begin);
+  if (after == areas.begin() || std::prev(after)->end <= block) {
+    const FsBlock from = std::max(block, size_.first_block) - size_.first_block;
+    const FsBlock group = std::min<FsBlock>(from / size_.blocks_per_group, size_.groups - 1);
     return {Kind::kData, static_cast<GroupNumber>(group), 0};
   }
   const Area& area = *std::prev(after);
   Place place{area.kind, area.group, 0};
   if (area.kind == Kind::kInodeTable) {
-    const FsBlock inodes_before = (block - area.begin) * (block_bytes_ / inode_bytes_);
+    const FsBlock inodes_before = (block - area.begin) * (size_.block_bytes / size_.inode_bytes);
     place.first_inode =
-        area.group * inodes_per_group_ + static_cast<InodeNumber>(inodes_before) + 1;
+        area.group * size_.inodes_per_group + static_cast<InodeNumber>(inodes_before) + 1;
   }
   return place;
 }
 
 std::pair<FsBlock, FsBlock> ExtLayout::within(const BlockRange& range) const {
   const ByteRange bytes = to_bytes(range);
-  const FsBlock end = (bytes.end() + block_bytes_ - 1) / block_bytes_;
-  return {std::min<FsBlock>(bytes.offset / block_bytes_, blocks_), std::min(end, blocks_)};
+  const FsBlock end = (bytes.end() + size_.block_bytes - 1) / size_.block_bytes;
+  return {std::min<FsBlock>(bytes.offset / size_.block_bytes, size_.blocks),
+          std::min(end, size_.blocks)};
 }
 
 ByteRange ExtLayout::inode_place(InodeNumber inode) const {
-  const InodeNumber index = (inode - 1) % inodes_per_group_;
-  return {inode_tables_[group_of(inode)] * block_bytes_ + std::uint64_t{index} * inode_bytes_,
-          inode_bytes_};
+  const InodeNumber index = (inode - 1) % size_.inodes_per_group;
+  return {structures_->told.groups[group_of(inode)].inode_table * size_.block_bytes +
+              std::uint64_t{index} * size_.inode_bytes,
+          size_.inode_bytes};
 }
 
 }  // namespace mariner::ifsck

@@ -6,7 +6,9 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -41,9 +43,14 @@ class ExtLayout {
   };
 
   // kCorrupt: numbers that no file system has, or structures that overlap or lie beyond its end.
-  [[nodiscard]] static Result<ExtLayout> of(const ExtVolume& volume);
+  // `like`: maybe the same, as at another moment; what both have alike is there once. Null: none.
+  [[nodiscard]] static Result<ExtLayout> of(const ExtVolume& volume,
+                                            const ExtLayout* like = nullptr);
 
-  friend bool operator==(const ExtLayout&, const ExtLayout&) = default;
+  friend bool operator==(const ExtLayout& one, const ExtLayout& other) {
+    return one.size_ == other.size_ && (one.structures_ == other.structures_ ||
+                                        one.structures_->areas == other.structures_->areas);
+  }
 
   // kData behind the file system's end, too.
   [[nodiscard]] Place place_of(FsBlock block) const;
@@ -51,30 +58,31 @@ class ExtLayout {
   // Calls `visit(begin, end)` for the stretches of [first, end) that are not kData, in order.
   template <typename Visit>
   void for_each_structure(FsBlock first, FsBlock end, Visit visit) const {
-    auto area = std::ranges::upper_bound(areas_, first, {}, &Area::end);
-    for (; area != areas_.end() && area->begin < end; ++area) {
+    const std::vector<Area>& areas = structures_->areas;
+    auto area = std::ranges::upper_bound(areas, first, {}, &Area::end);
+    for (; area != areas.end() && area->begin < end; ++area) {
       visit(std::max(area->begin, first), std::min(area->end, end));
     }
   }
 
-  [[nodiscard]] std::uint32_t block_bytes() const { return block_bytes_; }
-  [[nodiscard]] FsBlock blocks() const { return blocks_; }
+  [[nodiscard]] std::uint32_t block_bytes() const { return size_.block_bytes; }
+  [[nodiscard]] FsBlock blocks() const { return size_.blocks; }
   // Blocks of the file system that lie, at least in part, in a range of the volume's.
   [[nodiscard]] std::pair<FsBlock, FsBlock> within(const BlockRange& range) const;
   [[nodiscard]] ByteRange bytes_of(FsBlock block) const {
-    return {block * block_bytes_, block_bytes_};
+    return {block * size_.block_bytes, size_.block_bytes};
   }
   // Where data blocks, and those that describe them, may lie.
   [[nodiscard]] bool may_claim(FsBlock block) const {
-    return block > first_block_ && block < blocks_;
+    return block > size_.first_block && block < size_.blocks;
   }
 
-  [[nodiscard]] GroupNumber groups() const { return groups_; }
-  [[nodiscard]] InodeNumber inodes() const { return inodes_; }
-  [[nodiscard]] std::uint32_t inode_bytes() const { return inode_bytes_; }
-  [[nodiscard]] std::uint32_t inodes_per_group() const { return inodes_per_group_; }
+  [[nodiscard]] GroupNumber groups() const { return size_.groups; }
+  [[nodiscard]] InodeNumber inodes() const { return size_.inodes; }
+  [[nodiscard]] std::uint32_t inode_bytes() const { return size_.inode_bytes; }
+  [[nodiscard]] std::uint32_t inodes_per_group() const { return size_.inodes_per_group; }
   [[nodiscard]] GroupNumber group_of(InodeNumber inode) const {
-    return (inode - 1) / inodes_per_group_;
+    return (inode - 1) / size_.inodes_per_group;
   }
   // Of an inode from 1 to inodes().
   [[nodiscard]] ByteRange inode_place(InodeNumber inode) const;
@@ -88,20 +96,46 @@ class ExtLayout {
     friend bool operator==(const Area&, const Area&) = default;
   };
 
-  ExtLayout() = default;
-  Result<void> add(const Area& area);
-  Result<void> sort_areas();
+  struct Size {
+    std::uint32_t block_bytes = 0;
+    std::uint32_t inode_bytes = 0;
+    std::uint32_t inodes_per_group = 0;
+    std::uint32_t blocks_per_group = 0;
+    FsBlock first_block = 0;
+    FsBlock blocks = 0;
+    GroupNumber groups = 0;
+    InodeNumber inodes = 0;
+    friend bool operator==(const Size&, const Size&) = default;
+  };
+  // What says where everything is.
+  struct Told {
+    struct Group {
+      FsBlock block_bitmap = 0;
+      FsBlock inode_bitmap = 0;
+      FsBlock inode_table = 0;
+      friend bool operator==(const Group&, const Group&) = default;
+    };
+    std::uint32_t compat = 0;
+    std::uint32_t incompat = 0;
+    std::uint32_t ro_compat = 0;
+    std::uint32_t first_meta_group = 0;
+    std::uint32_t descriptor_blocks = 0;
+    std::uint32_t reserved_descriptor_blocks = 0;
+    std::array<std::uint32_t, 2> copies{};
+    std::vector<Group> groups;
+    friend bool operator==(const Told&, const Told&) = default;
+  };
+  struct Structures {
+    Told told;
+    std::vector<Area> areas;  // ascending, without overlap
+  };
 
-  std::uint32_t block_bytes_ = 0;
-  std::uint32_t inode_bytes_ = 0;
-  std::uint32_t inodes_per_group_ = 0;
-  std::uint32_t blocks_per_group_ = 0;
-  FsBlock first_block_ = 0;
-  FsBlock blocks_ = 0;
-  GroupNumber groups_ = 0;
-  InodeNumber inodes_ = 0;
-  std::vector<FsBlock> inode_tables_;  // by group
-  std::vector<Area> areas_;            // ascending, without overlap
+  ExtLayout() = default;
+  static Told told_of(ext2_filsys fs);
+  static Result<std::vector<Area>> areas_of(ext2_filsys fs, const Size& size, const Told& told);
+
+  Size size_;
+  std::shared_ptr<const Structures> structures_;
 };
 
 [[nodiscard]] std::string_view describe(ExtLayout::Kind kind);

@@ -126,7 +126,8 @@ class Finder {
     for (int i = 0;; ++i) {
       add_overlay(*later.overlay, later.changed);
       normalize(later.changed);
-      if (const auto opened = moment->open(); !opened) return failed(opened.error());
+      if (const auto opened = moment->open(&then_.context().layout); !opened)
+        return failed(opened.error());
       auto check = Recheck::run(then_.context(), moment->context(), known_.baseline, later.changed,
                                 {.findings_max = 100'000});
       if (!check) return failed(check.error());

@@ -76,7 +76,7 @@ Result<Mended> mend(View& view, const MendOptions& options) {
   for (;;) {
     const auto volume = ExtVolume::open(view, {.writable = true});
     if (!volume) return volume.error();
-    const auto layout = ExtLayout::of(*volume);
+    const auto layout = ExtLayout::of(*volume, options.like);
     if (!layout) return layout.error();
     const ExtContext context(*volume, *layout);
     auto checked = options.check(context);
@@ -153,7 +153,8 @@ Result<Mended> mend_by_change(View& view, const ExtContext& then, const Baseline
     for (const auto& [block, owner] : known.owners) all.insert(owner);
     return std::vector<InodeNumber>(all.begin(), all.end());
   };
-  auto mended = mend(view, {.check = check, .directories = directories, .derived = derived});
+  auto mended = mend(
+      view, {.check = check, .directories = directories, .like = &then.layout, .derived = derived});
   if (mended) mended->next = std::move(next);
   return mended;
 }

@@ -20,16 +20,18 @@ class Moment {
   Moment(const Moment&) = delete;
   Moment& operator=(const Moment&) = delete;
 
-  // (Again, after superblock or descriptors were written to.) Errors as of ExtVolume::open() and
-  // ExtLayout::of().
-  [[nodiscard]] Result<void> open() {
+  // (Again, after superblock or descriptors were written to.) `like`: another moment's. Errors as
+  // of ExtVolume::open() and ExtLayout::of().
+  [[nodiscard]] Result<void> open(const ExtLayout* like = nullptr) {
+    const std::optional<ExtLayout> before = std::move(layout_);
+    if (before) like = &*before;
     context_.reset();
     layout_.reset();
     volume_.reset();
     auto volume = ExtVolume::open(view_, {.writable = true});
     if (!volume) return volume.error();
     volume_.emplace(std::move(*volume));
-    auto layout = ExtLayout::of(*volume_);
+    auto layout = ExtLayout::of(*volume_, like);
     if (!layout) return layout.error();
     layout_.emplace(std::move(*layout));
     context_.emplace(*volume_, *layout_);

@@ -12,8 +12,11 @@ namespace {
 
 class Finder {
  public:
-  Finder(MomentChange& change, const RecheckMemory* memory)
-      : change_(change), memory_(memory != nullptr && !memory->empty() ? memory : nullptr) {}
+  Finder(MomentChange& change, const MomentChange::Options& options)
+      : change_(change),
+        memory_(options.memory != nullptr && !options.memory->empty() ? options.memory : nullptr),
+        claims_only_(options.claims_only),
+        also_(options.also) {}
 
   Result<void> run(std::span<const BlockRange> changed) {
     std::vector<BlockRanges::Range> ranges;
@@ -75,12 +78,15 @@ class Finder {
   // and maps that there were; bitmaps; and inodes whose blocks changed.
   Result<void> prefetch_known() {
     std::vector<FsBlock> blocks = tables_;
-    blocks.insert(blocks.end(), owned_.begin(), owned_.end());
-    if (memory_ == nullptr) {
+    blocks.insert(blocks.end(), also_.begin(), also_.end());
+    if (!claims_only_) blocks.insert(blocks.end(), owned_.begin(), owned_.end());
+    if (memory_ == nullptr && !claims_only_) {
       for (const GroupNumber group : change_.groups) {
         blocks.push_back(ext2fs_block_bitmap_loc(change_.now.fs, group));
         blocks.push_back(ext2fs_inode_bitmap_loc(change_.now.fs, group));
       }
+    }
+    if (memory_ == nullptr) {
       for (const InodeNumber number : numbers_) blocks.push_back(place_of(number));
     }
     return prefetch(blocks);
@@ -166,6 +172,8 @@ class Finder {
 
   MomentChange& change_;
   const RecheckMemory* const memory_;  // null: nothing is known
+  const bool claims_only_;
+  const std::span<const FsBlock> also_;
   std::vector<FsBlock> tables_;
   std::vector<FsBlock> owned_;  // that changed
   std::set<InodeNumber> numbers_;
@@ -176,7 +184,7 @@ class Finder {
 
 Result<MomentChange> MomentChange::find(const ExtContext& then, const ExtContext& now,
                                         const Baseline& known, std::span<const BlockRange> changed,
-                                        const RecheckMemory* memory) {
+                                        const Options& options) {
   if (!now.is_comparable_with(then) || known.groups.size() != now.layout.groups()) {
     return Error{
         ErrorCode::kInvalidArgument,
@@ -185,7 +193,7 @@ Result<MomentChange> MomentChange::find(const ExtContext& then, const ExtContext
   }
   MomentChange change{
       .then = then, .now = now, .known = known, .dirty = {}, .groups = {}, .inodes = {}};
-  if (const Result<void> done = Finder(change, memory).run(changed); !done) return done.error();
+  if (const Result<void> done = Finder(change, options).run(changed); !done) return done.error();
   return change;
 }
 

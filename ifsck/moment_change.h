@@ -35,12 +35,21 @@ struct MomentChange {
   // Changed themselves, or a block of theirs that has an owner did.
   Inodes inodes;
 
-  // `changed`: of the volume. `memory`: of checks of the same moments before; it is begun.
-  // kInvalidArgument: no comparison (ExtContext::is_comparable_with()). Others: as the past says.
+  struct Options {
+    // Of checks of the same moments before; it is begun.
+    const RecheckMemory* memory = nullptr;
+    // What inodes claim is asked for, and nothing else of what changed is going to be read: neither
+    // bitmaps nor what stands in directories.
+    bool claims_only = false;
+    // Blocks that are going to be read by others: they are asked for together with the first ones.
+    std::span<const FsBlock> also = {};
+  };
+  // `changed`: of the volume. kInvalidArgument: no comparison (ExtContext::is_comparable_with()).
+  // Others: as the past says.
   [[nodiscard]] static Result<MomentChange> find(const ExtContext& then, const ExtContext& now,
                                                  const Baseline& known,
                                                  std::span<const BlockRange> changed,
-                                                 const RecheckMemory* memory = nullptr);
+                                                 const Options& options);
 };
 
 // The inode table's bytes of one inode; empty where the table was never used as far as that.

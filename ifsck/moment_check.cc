@@ -64,7 +64,8 @@ class Checker {
     if (const auto done = replay(); !done) return done.error();
     overlay_.for_each(
         [&](Lbn lbn, const Overlay::Block& block) { replayed_.emplace(lbn, crc32c(block)); });
-    if (const auto done = now_.open(); !done) return done.error();
+    const ExtLayout* const like = then_ ? &then_->context().layout : nullptr;
+    if (const auto done = now_.open(like); !done) return done.error();
     if (const auto done = check(); !done) return done.error();
     if (options_.level < 3) keep_sound();
     if (const auto done = mend(); !done) return done.error();
@@ -142,44 +143,44 @@ class Checker {
 
   // A file or folder: by itself, and who else claims what it has.
   Result<void> check_one() {
-    auto path = PathCheck::run(now_.context(), options_.path);
+    const auto change = then_ ? find_claims() : std::optional<MomentChange>();
+    if (!change) return change.error();
+    auto path = PathCheck::run(now_.context(), options_.path, then_ ? &known_->baseline : nullptr);
     if (!path) return path.error();
-    auto others = then_ ? find_claimed_twice(*path) : std::vector<Finding>();
-    const bool compared = then_ && others.has_value();
-    if (!others && others.error().code != ErrorCode::kInvalidArgument) return others.error();
-    if (!compared) {
+    std::vector<Finding> others;
+    if (*change) {
+      const auto done = check_claims(**change, path->claims(), [&](const Finding& each) {
+        if (each.code == Finding::Code::kClaimedTwice) others.push_back(each);
+      });
+      if (!done) return done;
+    } else {
       // Nothing is known yet: from here on it is.
       if (const auto done = check_all(); !done) return done;
       keep_sound();
-      others.emplace();
-      std::ranges::copy_if(report_.findings, std::back_inserter(*others), [&](const Finding& each) {
+      std::ranges::copy_if(report_.findings, std::back_inserter(others), [&](const Finding& each) {
         return each.code == Finding::Code::kClaimedTwice && path->in_scope(each);
       });
     }
     std::vector<Finding> found = std::move(path->findings);
-    std::ranges::move(*others, std::back_inserter(found));
-    if (options_.mend && !found.empty()) return compared ? check_all() : Result<void>{};
+    std::ranges::move(others, std::back_inserter(found));
+    if (options_.mend && !found.empty()) return *change ? check_all() : Result<void>{};
     return take(std::move(found));
   }
 
-  Result<std::vector<Finding>> find_claimed_twice(const PathCheck& path) {
+  // Nothing: another file system is known than this one.
+  Result<std::optional<MomentChange>> find_claims() {
     const std::vector<BlockRange> all = all_changed();
-    const auto change = MomentChange::find(then_->context(), now_.context(), known_->baseline, all);
-    if (!change) return change.error();
+    const std::vector<FsBlock> root =
+        PathCheck::likely(now_.context(), known_->baseline, EXT2_ROOT_INO);
+    auto change = MomentChange::find(then_->context(), now_.context(), known_->baseline, all,
+                                     {.claims_only = true, .also = root});
+    if (!change) {
+      if (change.error().code == ErrorCode::kInvalidArgument) return std::optional<MomentChange>();
+      return change.error();
+    }
     report_.since = known_->baseline.at;
     report_.changed_blocks = count_blocks(all);
-    std::vector<Finding> found;
-    BaselineChange ignored;
-    const auto done = check_blocks(*change, ignored, [&](const Finding& each) {
-      if (each.code != Finding::Code::kClaimedTwice) return;
-      const auto inode = change->inodes.find(each.inode);
-      if (path.in_scope(each) ||
-          (inode != change->inodes.end() && path.overlaps(inode->second->now))) {
-        found.push_back(each);
-      }
-    });
-    if (!done) return done.error();
-    return found;
+    return std::optional(std::move(*change));
   }
 
   Result<void> take(std::vector<Finding> found) {

@@ -41,7 +41,7 @@ class Visitor final : public DirectoryVisitor {
 
 class Walker {
  public:
-  explicit Walker(const ExtContext& context) : context_(context) {}
+  Walker(const ExtContext& context, const Baseline* known) : context_(context), known_(known) {}
 
   Result<PathCheck> run(std::string_view path) {
     if (!path.starts_with('/')) {
@@ -63,6 +63,7 @@ class Walker {
 
  private:
   Result<void> enter(InodeNumber number, std::uint8_t type) {
+    if (const auto done = prefetch(number); !done) return done;
     CheckedInode checked;
     auto bytes = read_inode(context_, number);
     if (!bytes) return bytes.error();
@@ -91,6 +92,18 @@ class Walker {
     }
     out_.steps.push_back({number, std::move(checked)});
     return {};
+  }
+
+  Result<void> prefetch(InodeNumber number) const {
+    if (known_ == nullptr) return {};
+    std::vector<Lbn> wanted;
+    for (const FsBlock block : PathCheck::likely(context_, *known_, number)) {
+      const BlockRange range = context_.layout.bytes_of(block).covering_blocks();
+      for (Lbn lbn = range.first; lbn < range.end(); lbn = lbn + BlockCount{1}) {
+        wanted.push_back(lbn);
+      }
+    }
+    return context_.volume.view().prefetch(wanted);
   }
 
   void check_places(InodeNumber number, const CheckedInode& inode) {
@@ -184,35 +197,25 @@ class Walker {
   }
 
   const ExtContext& context_;
+  const Baseline* const known_;
   PathCheck out_;
 };
 
-bool have_common(const CheckedInode& one, const CheckedInode& other) {
-  std::vector<std::pair<FsBlock, FsBlock>> stretches;
-  const auto collect = [&](const CheckedInode& inode) {
-    for (const BlockMap::Run& run : inode.map.runs) {
-      stretches.emplace_back(run.physical, run.physical + run.count);
-    }
-    for (const BlockMap::Node& node : inode.map.nodes) {
-      stretches.emplace_back(node.block, node.block + 1);
-    }
-    std::ranges::sort(stretches);
-  };
-  collect(one);
-  const auto mine = std::exchange(stretches, {});
-  collect(other);
-  auto at = mine.begin();
-  for (const auto& [begin, end] : stretches) {
-    while (at != mine.end() && at->second <= begin) ++at;
-    if (at != mine.end() && at->first < end) return true;
-  }
-  return false;
-}
-
 }  // namespace
 
-Result<PathCheck> PathCheck::run(const ExtContext& context, std::string_view path) {
-  return Walker(context).run(path);
+Result<PathCheck> PathCheck::run(const ExtContext& context, std::string_view path,
+                                 const Baseline* known) {
+  return Walker(context, known).run(path);
+}
+
+std::vector<FsBlock> PathCheck::likely(const ExtContext& context, const Baseline& known,
+                                       InodeNumber number) {
+  std::vector<FsBlock> blocks{context.layout.inode_place(number).offset /
+                              context.layout.block_bytes()};
+  for (const auto& [block, owner] : known.owners) {
+    if (owner == number && context.layout.may_claim(block)) blocks.push_back(block);
+  }
+  return blocks;
 }
 
 bool PathCheck::in_scope(const Finding& finding) const {
@@ -224,9 +227,17 @@ bool PathCheck::in_scope(const Finding& finding) const {
          std::ranges::find(steps, finding.inode, &Step::number) != steps.end();
 }
 
-bool PathCheck::overlaps(const CheckedInode& other) const {
-  return std::ranges::any_of(steps,
-                             [&](const Step& each) { return have_common(each.inode, other); });
+BlockRanges PathCheck::claims() const {
+  std::vector<BlockRanges::Range> all;
+  for (const Step& each : steps) {
+    for (const BlockMap::Run& run : each.inode.map.runs) {
+      all.push_back({run.physical, run.physical + run.count});
+    }
+    for (const BlockMap::Node& node : each.inode.map.nodes) {
+      all.push_back({node.block, node.block + 1});
+    }
+  }
+  return BlockRanges(std::move(all));
 }
 
 }  // namespace mariner::ifsck

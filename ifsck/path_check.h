@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "ifsck/baseline.h"
+#include "ifsck/block_ranges.h"
 #include "ifsck/ext_context.h"
 #include "ifsck/finding.h"
 #include "ifsck/inode_check.h"
@@ -23,13 +25,20 @@ struct PathCheck {
   std::vector<Finding> findings;
 
   // Of an absolute path, links not followed. kInvalidArgument: it is none. kNotFound: nothing is
-  // there, by the name that is missing. Others: as the past says.
-  [[nodiscard]] static Result<PathCheck> run(const ExtContext& context, std::string_view path);
+  // there, by the name that is missing. Others: as the past says. `known`: of a moment nearby, says
+  // beforehand what is likely to be read; null: nothing does.
+  [[nodiscard]] static Result<PathCheck> run(const ExtContext& context, std::string_view path,
+                                             const Baseline* known = nullptr);
+
+  // What is likely to be read of one inode, first of the root: itself, and the blocks that it had
+  // at a moment nearby; those of a folder, and those that describe others.
+  [[nodiscard]] static std::vector<FsBlock> likely(const ExtContext& context, const Baseline& known,
+                                                   InodeNumber number);
 
   // A finding of a whole check that is about what this looks at.
   [[nodiscard]] bool in_scope(const Finding& finding) const;
-  // Whether an inode, not one of these, claims a block that one of these does.
-  [[nodiscard]] bool overlaps(const CheckedInode& other) const;
+  // What these claim.
+  [[nodiscard]] BlockRanges claims() const;
 };
 
 }  // namespace mariner::ifsck

@@ -15,7 +15,7 @@ Result<Recheck> Recheck::run(const ExtContext& then, const ExtContext& now, cons
   RecheckMemory fresh;
   RecheckMemory& memory = options.memory != nullptr ? *options.memory : fresh;
   memory.begin(now);
-  const auto change = MomentChange::find(then, now, known, changed, &memory);
+  const auto change = MomentChange::find(then, now, known, changed, {.memory = &memory});
   if (!change) return change.error();
   Recheck check;
   check.inodes_changed = change->inodes.size();

@@ -215,6 +215,8 @@ Result<TracePast> TracePast::open(const std::string& image, const std::string& t
     if (!opened) return opened.error();
     *file = std::move(*opened);
   }
+  // Blocks of a file system's metadata: what stands next to one is not asked for.
+  if (past.image_.fd() >= 0) (void)posix_fadvise(past.image_.fd(), 0, 0, POSIX_FADV_RANDOM);
   const Result<void> loaded = trace.empty() ? past.take_size() : past.load();
   if (!loaded) return loaded.error();
   return past;

@@ -15,7 +15,7 @@ class BlockLedgerTest : public ::testing::Test {
   BlockLedgerTest() { (void)then_.census(&known_); }
   std::vector<Finding> check() {
     const MomentChange change =
-        MomentChange::find(*then_.context, *now_.context, known_, now_.changed()).value();
+        MomentChange::find(*then_.context, *now_.context, known_, now_.changed(), {}).value();
     next_ = {};
     std::vector<Finding> findings;
     (void)check_blocks(change, next_, [&](const Finding& each) {

@@ -23,7 +23,7 @@ class DirectoryChangeTest : public ::testing::TestWithParam<const char*> {
     now_.open();
   }
   MomentChange change() {
-    return MomentChange::find(*then_.context, *now_.context, known_, now_.changed()).value();
+    return MomentChange::find(*then_.context, *now_.context, known_, now_.changed(), {}).value();
   }
 
   MadeVolume made_{GetParam()};

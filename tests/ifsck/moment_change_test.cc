@@ -14,7 +14,7 @@ class MomentChangeTest : public ::testing::TestWithParam<const char*> {
  protected:
   MomentChangeTest() { (void)then_.census(&known_); }
   MomentChange find() {
-    return MomentChange::find(*then_.context, *now_.context, known_, now_.changed()).value();
+    return MomentChange::find(*then_.context, *now_.context, known_, now_.changed(), {}).value();
   }
 
   MadeVolume made_{GetParam()};
@@ -61,7 +61,7 @@ TEST(MomentChange, AnotherFileSystemIsNotCompared) {
   MadeMoment now(*other.past);
   Baseline known;
   (void)then.census(&known);
-  const auto change = MomentChange::find(*then.context, *now.context, known, {});
+  const auto change = MomentChange::find(*then.context, *now.context, known, {}, {});
   ASSERT_FALSE(change.has_value());
   EXPECT_EQ(change.error().code, ErrorCode::kInvalidArgument);
 }
@@ -80,7 +80,7 @@ TEST(MomentChange, ASuperblockThatChangesWhatIsRightIsNotCompared) {
     MadeMoment now(*made.past);
     now.put<std::uint32_t>(1024 + offset, value);
     now.open();
-    const auto change = MomentChange::find(*then.context, *now.context, known, now.changed());
+    const auto change = MomentChange::find(*then.context, *now.context, known, now.changed(), {});
     EXPECT_EQ(change.has_value(), comparable) << offset;
   }
 }

@@ -35,7 +35,7 @@ TEST_P(NameChangesTest, AreTheDifferenceOfAllNames) {
     MadeMoment then(*history.past, {});
     MadeMoment now(*history.past, history.ends.back());
     const auto changed = history.past->changed({}, history.ends.back()).value();
-    const auto change = MomentChange::find(*then.context, *now.context, known, changed).value();
+    const auto change = MomentChange::find(*then.context, *now.context, known, changed, {}).value();
     for (const auto& [number, inode] : change.inodes) {
       if (!inode->then.directory && !inode->now.directory) continue;
       const auto names = find_name_changes(number, {*then.context, inode->then},

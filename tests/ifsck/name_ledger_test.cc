@@ -15,7 +15,7 @@ class NameLedgerTest : public ::testing::Test {
   NameLedgerTest() { (void)then_.census(&known_); }
   std::vector<Finding> check() {
     const MomentChange change =
-        MomentChange::find(*then_.context, *now_.context, known_, now_.changed()).value();
+        MomentChange::find(*then_.context, *now_.context, known_, now_.changed(), {}).value();
     std::vector<Finding> findings;
     RecheckMemory memory;
     (void)check_names(change, memory, [&](const Finding& each) {

@@ -111,7 +111,7 @@ TEST_P(RecheckMemoryTest, WhatWasNotWrittenToIsNotLookedAtAgain) {
   ASSERT_FALSE(memory_.empty());
   const auto change =
       MomentChange::find(*then_.context, *now_.context, known_,
-                         history_.past->changed({}, now_.view.at()).value(), &memory_);
+                         history_.past->changed({}, now_.view.at()).value(), {.memory = &memory_});
   std::size_t same = 0;
   for (const auto& [number, inode] : change->inodes) {
     same += inode == memory_.inodes().at(number) ? 1 : 0;
