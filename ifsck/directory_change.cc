@@ -113,11 +113,11 @@ Result<DirectoryChange> DirectoryChange::find(const MomentChange& change, InodeN
   const Places now = places_of(inode->now);
   Collector before(change.now);
   Collector after(change.now);
-  const auto blocks_of = [number](const CheckedInode& of, bool trusted) {
+  const auto blocks_of = [number](const CheckedInode& one, bool trusted) {
     return DirectoryBlocks{.number = number,
-                           .map = &of.map,
-                           .inlined = of.inlined,
-                           .indexed = of.indexed,
+                           .map = &one.map,
+                           .inlined = one.inlined,
+                           .indexed = one.indexed,
                            .trusted = trusted};
   };
   if (inode->then.directory) {

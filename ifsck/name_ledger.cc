@@ -1,7 +1,6 @@
 #include "ifsck/name_ledger.h"
 
 #include <algorithm>
-#include <compare>
 #include <map>
 #include <string_view>
 #include <unordered_map>
@@ -58,7 +57,6 @@ class Ledger {
     InodeNumber directory = 0;
     InodeNumber inode = 0;
     std::uint8_t type = 0;
-    friend auto operator<=>(const Entry&, const Entry&) = default;
   };
   // An inode, as far as names go.
   struct Known {
