@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "ifsck/each_once.h"
 #include "ifsck/ext_inode.h"
 #include "ifsck/group_bitmaps.h"
 
@@ -33,7 +34,7 @@ class Ledger {
 
   Result<void> run(const BlockRanges& blocks) {
     for (const auto& [number, inode] : change_.inodes) take(number, *inode);
-    count_attributes();
+    (void)count_attributes();
     for (const auto& [block, times] : claims_) {
       if (blocks.contains(block)) blocks_.push_back(block);
     }
@@ -107,8 +108,8 @@ class Ledger {
     if (times >= 0) claimers_[block] = number;
   }
 
-  // Those that are to be looked at, and how many have each.
-  void count_attributes() {
+  // Those that are to be looked at: how many have each.
+  std::set<FsBlock> count_attributes() {
     std::set<FsBlock> blocks;
     for (const auto& [block, times] : attributes_) blocks.insert(block);
     for (const BlockRanges::Range& range : change_.dirty) {
@@ -127,12 +128,12 @@ class Ledger {
       next_.attributes[block] = static_cast<std::uint32_t>(after);
       claim(0, block, (after > 0 ? 1 : 0) - (before > 0 ? 1 : 0));
     }
+    return blocks;
   }
 
   Result<void> check_attributes() {
-    count_attributes();
-    const std::map<FsBlock, std::int64_t> blocks(next_.attributes.begin(), next_.attributes.end());
-    for (const auto& [block, after] : blocks) {
+    for (const FsBlock block : count_attributes()) {
+      const std::uint32_t after = next_.attributes[block];
       if (after == 0) continue;
       const auto checked = ifsck::check_attributes(change_.now, 0, block);
       if (!checked) return checked.error();
@@ -141,7 +142,7 @@ class Ledger {
       } else if (checked->inodes != after) {
         derived({.code = Code::kAttributeCount,
                  .block = block,
-                 .expected = static_cast<std::uint64_t>(after),
+                 .expected = after,
                  .found = checked->inodes});
       }
     }
@@ -205,13 +206,6 @@ class Ledger {
     sort_each_once(blocks_);
     sort_each_once(inodes_);
     return {};
-  }
-
-  template <typename Number>
-  static void sort_each_once(std::vector<Number>& all) {
-    std::ranges::sort(all);
-    const auto repeated = std::ranges::unique(all);
-    all.erase(repeated.begin(), repeated.end());
   }
 
   Result<void> check_claims() {

@@ -14,6 +14,7 @@
 #include "ifsck/baseline.h"
 #include "ifsck/ext_context.h"
 #include "ifsck/finding.h"
+#include "ifsck/recheck_memory.h"
 #include "ifsck/view.h"
 #include "proto/error.h"
 
@@ -57,6 +58,9 @@ struct CompletionRequest {
   // What is wrong at both: who is among the latter stays as it is.
   const std::vector<Finding>& findings_now;
   const std::vector<Finding>& findings_later;
+  // Of the checks that found them; null: there is none.
+  RecheckMemory* memory_now = nullptr;
+  RecheckMemory* memory_later = nullptr;
 };
 
 // Writes to `view`, which is that of `now`; bitmaps and counts are to be mended afterwards, and so

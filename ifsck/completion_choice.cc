@@ -65,12 +65,15 @@ Result<CompletionChoice> CompletionChoice::make(const CompletionRequest& request
 // ---- what there is
 
 Result<void> CompletionChoice::prepare() {
-  auto now =
-      MomentChange::find(request_->then, request_->now, request_->known, request_->changed_now, {});
+  const auto find = [this](const ExtContext& at, const std::vector<BlockRange>& changed,
+                           RecheckMemory* memory) {
+    if (memory != nullptr) memory->begin(at);
+    return MomentChange::find(request_->then, at, request_->known, changed, {.memory = memory});
+  };
+  auto now = find(request_->now, request_->changed_now, request_->memory_now);
   if (!now) return now.error();
   now_.emplace(std::move(*now));
-  auto later = MomentChange::find(request_->then, request_->later, request_->known,
-                                  request_->changed_later, {});
+  auto later = find(request_->later, request_->changed_later, request_->memory_later);
   if (!later) return later.error();
   later_.emplace(std::move(*later));
   std::vector<BlockRanges::Range> dirty(now_->dirty.begin(), now_->dirty.end());

@@ -16,6 +16,8 @@ using Places = std::unordered_map<std::uint64_t, FsBlock>;  // by logical block
 
 // Of entries in a row that are not there any more.
 constexpr std::size_t kGoneMax = 8;
+// Of one directory, that are kept.
+constexpr std::size_t kFindingsMax = 64;
 
 Places places_of(const CheckedInode& inode) {
   Places places;
@@ -38,8 +40,13 @@ auto changed_from(const MomentChange& change, const MomentChange::Inode& inode,
 
 class Collector final : public DirectoryVisitor {
  public:
-  explicit Collector(const ExtContext& context) : context_(context) {}
-  void found(const Finding& finding) override { findings.push_back(finding); }
+  Collector(const ExtContext& context, const std::function<void(const Finding&)>& found)
+      : context_(context), found_(found) {}
+  void found(const Finding& finding) override {
+    found_(finding);
+    told_all = told_all && findings.size() < kFindingsMax;
+    if (told_all) findings.push_back(finding);
+  }
   void dot(InodeNumber inode, bool parent) override { dots.push_back({inode, parent}); }
   void entry(InodeNumber inode, std::uint8_t type, std::string_view /*name*/) override {
     entries.push_back({inode, type});
@@ -53,10 +60,12 @@ class Collector final : public DirectoryVisitor {
 
   std::vector<Dot> dots;
   std::vector<Finding> findings;
+  bool told_all = true;
   std::vector<Entry> entries;
 
  private:
   const ExtContext& context_;
+  const std::function<void(const Finding&)>& found_;
 };
 
 // What stands in the same order in both, as nearly all does, and then all else.
@@ -108,11 +117,13 @@ class Comparison {
 }  // namespace
 
 Result<DirectoryChange> DirectoryChange::find(const MomentChange& change, InodeNumber number,
-                                              std::shared_ptr<const MomentChange::Inode> inode) {
+                                              std::shared_ptr<const MomentChange::Inode> inode,
+                                              const std::function<void(const Finding&)>& found) {
   const Places then = places_of(inode->then);
   const Places now = places_of(inode->now);
-  Collector before(change.now);
-  Collector after(change.now);
+  const std::function<void(const Finding&)> nobody = [](const Finding&) {};
+  Collector before(change.now, nobody);
+  Collector after(change.now, found);
   const auto blocks_of = [number](const CheckedInode& one, bool trusted) {
     return DirectoryBlocks{.number = number,
                            .map = &one.map,
@@ -135,6 +146,7 @@ Result<DirectoryChange> DirectoryChange::find(const MomentChange& change, InodeN
                       .dots_then = std::move(before.dots),
                       .dots_now = std::move(after.dots),
                       .findings = std::move(after.findings),
+                      .told_all = after.told_all,
                       .then = std::move(before.entries),
                       .now = std::move(after.entries),
                       .same = {}};

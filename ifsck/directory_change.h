@@ -3,7 +3,9 @@
 #pragma once
 
 #include <compare>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <unordered_map>
 #include <unordered_set>
@@ -30,21 +32,25 @@ struct DirectoryChange {
   std::shared_ptr<const MomentChange::Inode> of;
   std::vector<Dot> dots_then;
   std::vector<Dot> dots_now;
-  std::vector<Finding> findings;  // now
+  std::vector<Finding> findings;  // now; of very many, the first
+  bool told_all = true;           // these are all
   // Of inodes that have changed, too, all; in no order.
   std::vector<Entry> then;
   std::vector<Entry> now;
   // In both, of inodes that have not changed.
   std::vector<InodeNumber> same;
 
-  // Errors: of the past alone.
+  // Tells `found` of all that is wrong now. Errors: of the past alone.
   [[nodiscard]] static Result<DirectoryChange> find(
       const MomentChange& change, InodeNumber number,
-      std::shared_ptr<const MomentChange::Inode> inode);
+      std::shared_ptr<const MomentChange::Inode> inode,
+      const std::function<void(const Finding&)>& found);
 
   // What find() reads of these, at both moments and in few questions.
   [[nodiscard]] static Result<void> prefetch(const MomentChange& change,
                                              const std::vector<InodeNumber>& numbers);
+
+  [[nodiscard]] std::size_t entries() const { return then.size() + now.size() + same.size(); }
 
   // The same would be found again, now that blocks were written to and other inodes have changed,
   // too.

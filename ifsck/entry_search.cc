@@ -6,6 +6,7 @@
 #include <span>
 
 #include "ifsck/directory_entries.h"
+#include "ifsck/each_once.h"
 
 namespace mariner::ifsck {
 namespace {
@@ -13,12 +14,6 @@ namespace {
 // Who may be a directory, below an inode's number and above it.
 constexpr std::ptrdiff_t kBelow = 2;
 constexpr std::ptrdiff_t kAbove = 1;
-
-void sort_each_once(std::vector<InodeNumber>& numbers) {
-  std::ranges::sort(numbers);
-  const auto repeated = std::ranges::unique(numbers);
-  numbers.erase(repeated.begin(), repeated.end());
-}
 
 }  // namespace
 

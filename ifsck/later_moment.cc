@@ -129,7 +129,7 @@ class Finder {
       if (const auto opened = moment->open(&then_.context().layout); !opened)
         return failed(opened.error());
       auto check = Recheck::run(then_.context(), moment->context(), known_.baseline, later.changed,
-                                {.findings_max = 100'000});
+                                {.findings_max = 100'000, .memory = &later.memory});
       if (!check) return failed(check.error());
       std::erase_if(check->findings, [](const Finding& each) { return is_derived(each.code); });
       later.findings = std::move(check->findings);

@@ -13,6 +13,7 @@
 #include "ifsck/finding.h"
 #include "ifsck/moment.h"
 #include "ifsck/past.h"
+#include "ifsck/recheck_memory.h"
 #include "proto/error.h"
 #include "proto/units.h"
 
@@ -25,6 +26,7 @@ struct LaterMoment {
   std::unique_ptr<Overlay> overlay;  // of the moment: its journal's replay, descriptors
   std::vector<BlockRange> changed;   // since the known one, with overlays; ascending
   std::vector<Finding> findings;     // what is wrong with it, bitmaps and counts apart
+  RecheckMemory memory;              // of that check
   std::uint64_t looks = 0;           // moments that were checked
 
   // The first that is sound within `after` of `at`, or the one with the least wrong; not behind a

@@ -149,9 +149,9 @@ Result<Mended> mend_by_change(View& view, const ExtContext& then, const Baseline
     return Checked{std::move(recheck->findings), recheck->findings_all};
   };
   const auto directories = [&] {
-    std::set<InodeNumber> all = owners;
-    for (const auto& [block, owner] : known.owners) all.insert(owner);
-    return std::vector<InodeNumber>(all.begin(), all.end());
+    std::vector<InodeNumber> all(owners.begin(), owners.end());
+    for (const auto& [block, owner] : known.owners) all.push_back(owner);
+    return all;
   };
   auto mended = mend(
       view, {.check = check, .directories = directories, .like = &then.layout, .derived = derived});

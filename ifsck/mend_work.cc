@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "ifsck/each_once.h"
 #include "ifsck/ext_inode.h"
 #include "ifsck/map_prefetch.h"
 #include "ifsck/moment_change.h"
@@ -48,9 +49,7 @@ Result<void> MendWork::prefetch_inodes(std::span<const InodeNumber> numbers) con
     if (each == 0 || each > layout().inodes()) continue;
     wanted.push_back(layout().inode_place(each).covering_blocks().first);
   }
-  std::ranges::sort(wanted);
-  const auto repeated = std::ranges::unique(wanted);
-  wanted.erase(repeated.begin(), repeated.end());
+  sort_each_once(wanted);
   if (wanted.size() > kPrefetchMax) wanted.resize(kPrefetchMax);
   return context_.volume.view().prefetch(wanted);
 }
@@ -118,9 +117,7 @@ Result<std::vector<InodeNumber>> MendWork::possible_directories() const {
   std::vector<InodeNumber> all;
   if (options_.directories && ext2fs_has_feature_inline_data(context_.fs->super) == 0) {
     all = options_.directories();
-    std::ranges::sort(all);
-    const auto repeated = std::ranges::unique(all);
-    all.erase(repeated.begin(), repeated.end());
+    sort_each_once(all);
     return all;
   }
   const auto done = for_each_inode([&](InodeNumber number, std::span<std::byte> bytes) {

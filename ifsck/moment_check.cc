@@ -325,7 +325,7 @@ class Checker {
   }
 
   // False: it is no better than without what was completed, and is as it was.
-  Result<bool> complete_from(const LaterMoment& later) {
+  Result<bool> complete_from(LaterMoment& later) {
     const std::vector<BlockRange> all = all_changed();
     Draft draft(now_.view());
     auto completion = ifsck::complete({.then = then_->context(),
@@ -335,7 +335,9 @@ class Checker {
                                        .changed_now = all,
                                        .changed_later = later.changed,
                                        .findings_now = unsound_,
-                                       .findings_later = later.findings},
+                                       .findings_later = later.findings,
+                                       .memory_now = &memory_,
+                                       .memory_later = &later.memory},
                                       now_.view());
     if (!completion) return completion.error();
     if (draft.empty()) return false;

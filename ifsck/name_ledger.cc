@@ -77,25 +77,25 @@ class Ledger {
         if (!memory_.inodes().contains(number)) also_changed.insert(number);
       }
     }
+    // (By number: of several names of a directory, the last one counts.)
+    std::vector<std::pair<InodeNumber, const DirectoryChange*>> all;
     std::vector<InodeNumber> unread;
     for (const auto& [number, inode] : change_.inodes) {
       if (!inode->then.directory && !inode->now.directory) continue;
-      const auto known = memory_.directories.find(number);
-      if (known == memory_.directories.end() ||
-          !known->second.is_still(change_, number, memory_.written(), also_changed)) {
-        unread.push_back(number);
-      }
+      all.emplace_back(number, memory_.find_directory(change_, number, also_changed));
+      if (all.back().second == nullptr) unread.push_back(number);
     }
     if (const auto done = DirectoryChange::prefetch(change_, unread); !done) return done;
-    for (const InodeNumber number : unread) {
-      auto read = DirectoryChange::find(change_, number, change_.inodes.at(number));
-      if (!read) return read.error();
-      memory_.directories.insert_or_assign(number, std::move(*read));
-    }
-    for (const auto& [number, inode] : change_.inodes) {
-      if (inode->then.directory || inode->now.directory) {
-        take(number, memory_.directories.at(number));
+    for (const auto& [number, known] : all) {
+      if (known != nullptr) {
+        for (const Finding& each : known->findings) found_(each);
+        take(number, *known);
+        continue;
       }
+      auto read = DirectoryChange::find(change_, number, change_.inodes.at(number), found_);
+      if (!read) return read.error();
+      take(number, *read);
+      memory_.keep_directory(number, std::move(*read));
     }
     return {};
   }
@@ -111,7 +111,6 @@ class Ledger {
       ++names_[inode].now;
       if (parent) dotdot_now_[number] = inode;
     }
-    for (const Finding& each : directory.findings) found_(each);
     for (const auto& [inode, type] : directory.then) {
       Names& names = names_[inode];
       ++names.then;

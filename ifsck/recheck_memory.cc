@@ -26,7 +26,8 @@ std::vector<std::byte> without_counts(ext2_super_block super) {
 
 void RecheckMemory::forget() {
   inodes_.clear();
-  directories.clear();
+  directories_.clear();
+  entries_ = 0;
   table_ends_.clear();
 }
 
@@ -56,10 +57,40 @@ std::shared_ptr<const MomentChange::Inode> RecheckMemory::find(const ExtContext&
   if (written_.contains(now.layout.inode_place(number).offset / now.layout.block_bytes())) {
     return nullptr;
   }
-  for (const BlockMap::Node& node : found->second->now.map.nodes) {
+  const CheckedInode& before = found->second->now;
+  for (const BlockMap::Node& node : before.map.nodes) {
     if (written_.contains(node.block)) return nullptr;
   }
+  // (Its first block says how an index is made: check_inode() looks at it.)
+  if (before.kind == EXT2_FT_DIR && !before.map.runs.empty() &&
+      written_.contains(before.map.runs.front().physical)) {
+    return nullptr;
+  }
   return found->second;
+}
+
+const DirectoryChange* RecheckMemory::find_directory(
+    const MomentChange& change, InodeNumber number,
+    const std::unordered_set<InodeNumber>& also_changed) const {
+  const auto found = directories_.find(number);
+  const bool still =
+      found != directories_.end() && found->second.is_still(change, number, written_, also_changed);
+  return still ? &found->second : nullptr;
+}
+
+void RecheckMemory::forget_directory(InodeNumber number) {
+  const auto found = directories_.find(number);
+  if (found == directories_.end()) return;
+  entries_ -= found->second.entries();
+  directories_.erase(found);
+}
+
+void RecheckMemory::keep_directory(InodeNumber number, DirectoryChange directory) {
+  forget_directory(number);
+  const std::size_t entries = directory.entries();
+  if (!directory.told_all || entries > kEntriesMax - entries_) return;
+  entries_ += entries;
+  directories_.emplace(number, std::move(directory));
 }
 
 void RecheckMemory::keep(const MomentChange& change) {
@@ -69,7 +100,11 @@ void RecheckMemory::keep(const MomentChange& change) {
   for (GroupNumber group = 0; group < change.now.layout.groups(); ++group) {
     table_ends_.push_back(change.now.table_end(group));
   }
-  std::erase_if(directories, [&](const auto& each) { return !inodes_.contains(each.first); });
+  std::vector<InodeNumber> gone;
+  for (const auto& [number, directory] : directories_) {
+    if (!inodes_.contains(number)) gone.push_back(number);
+  }
+  for (const InodeNumber number : gone) forget_directory(number);
 }
 
 }  // namespace mariner::ifsck

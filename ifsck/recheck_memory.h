@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <unordered_set>
 #include <vector>
 
 #include "ifsck/directory_change.h"
@@ -33,11 +34,19 @@ class RecheckMemory {
   [[nodiscard]] std::shared_ptr<const MomentChange::Inode> find(const ExtContext& now,
                                                                 InodeNumber number) const;
 
-  // Directories, by number.
-  std::map<InodeNumber, DirectoryChange> directories;
+  // A directory as it was found, if it is still like that; null: it is to be read.
+  [[nodiscard]] const DirectoryChange* find_directory(
+      const MomentChange& change, InodeNumber number,
+      const std::unordered_set<InodeNumber>& also_changed) const;
+  // (Not beyond kEntriesMax: then it is read each time.)
+  void keep_directory(InodeNumber number, DirectoryChange directory);
 
  private:
+  // Of all directories: 100 MB.
+  static constexpr std::size_t kEntriesMax = 8'000'000;
+
   void forget();
+  void forget_directory(InodeNumber number);
 
   std::size_t kept_ = 0;  // writes that what is known has
   std::size_t seen_ = 0;  // ... and those that were looked at
@@ -45,6 +54,8 @@ class RecheckMemory {
   std::vector<std::byte> super_;  // as far as inodes depend on it
   std::vector<std::uint32_t> table_ends_;
   MomentChange::Inodes inodes_;
+  std::map<InodeNumber, DirectoryChange> directories_;
+  std::size_t entries_ = 0;  // of these
 };
 
 }  // namespace mariner::ifsck

@@ -7,6 +7,7 @@
 #include <iterator>
 #include <tuple>
 
+#include "ifsck/each_once.h"
 #include "proto/check.h"
 
 namespace mariner::ifsck {
@@ -50,9 +51,7 @@ void View::want(std::span<const Lbn> blocks, std::vector<Wanted>& wanted) {
     }
   }
   if (!shared.empty()) other_->want(shared, wanted);
-  std::ranges::sort(missing);
-  const auto repeated = std::ranges::unique(missing);
-  missing.erase(repeated.begin(), repeated.end());
+  sort_each_once(missing);
   missing.resize(std::min(missing.size(), options_.cached_blocks_max));
   make_room(missing.size());
   for (const Lbn each : missing) wanted.push_back({this, each});

@@ -42,7 +42,8 @@ TEST_P(DirectoryChangeTest, TellsWhatCameAndWhatWent) {
     return entry.inode % 2 == 0 ? Named{large, EXT2_FT_REG_FILE} : Named{};
   });
   const MomentChange all = change();
-  const auto found = DirectoryChange::find(all, many_, all.inodes.at(many_)).value();
+  const auto found =
+      DirectoryChange::find(all, many_, all.inodes.at(many_), [](const Finding&) {}).value();
   std::vector<InodeNumber> then;
   for (const auto& [inode, type] : found.then) then.push_back(inode);
   std::ranges::sort(then);
@@ -68,7 +69,8 @@ TEST_P(DirectoryChangeTest, IsGoodUntilABlockOrAnInodeOfItChanges) {
     return Named{};
   });
   const MomentChange all = change();
-  const auto found = DirectoryChange::find(all, many_, all.inodes.at(many_)).value();
+  const auto found =
+      DirectoryChange::find(all, many_, all.inodes.at(many_), [](const Finding&) {}).value();
   const FsBlock block = found.of->now.map.runs.front().physical;
   EXPECT_TRUE(found.is_still(all, many_, {}, {}));
   EXPECT_TRUE(found.is_still(all, many_, {}, {made_.find("a")}));

@@ -7,6 +7,7 @@
 #include <random>
 #include <string>
 
+#include "ifsck/directory_block.h"
 #include "ifsck/draft.h"
 #include "ifsck/recheck.h"
 #include "tests/ifsck/made_history.h"
@@ -103,6 +104,49 @@ TEST_P(RecheckMemoryTest, WhatADraftHasTakenBackIsLookedAtAgain) {
     now_.open();
     expect_alike("behind draft " + std::to_string(round));
   }
+}
+
+// What an inode's check looks at is not its own blocks alone: how an index is made stands in the
+// directory's first block.
+TEST_P(RecheckMemoryTest, AnIndexIsLookedAtWhenItsFirstBlockWasWrittenTo) {
+  ext2_ino_t many = 0;
+  ASSERT_EQ(ext2fs_namei(now_.volume->fs(), EXT2_ROOT_INO, EXT2_ROOT_INO, "many", &many), 0);
+  std::vector<std::byte> bytes(now_.layout->inode_bytes());
+  ASSERT_TRUE(now_.view.read(now_.layout->inode_place(many), bytes));
+  const auto checked = check_inode(*now_.context, many, bytes, true).value();
+  ASSERT_TRUE(checked.indexed);
+  // (Of an inode that has changed before: it is in the memory.)
+  now_.put<std::uint32_t>(now_.layout->inode_place(many).offset + 8, 5);
+  expect_alike("at first");
+  constexpr std::uint64_t kBytesOfHeadAt = 29;
+  for (int i = 0; i < 2; ++i) {
+    now_.flip(now_.layout->bytes_of(checked.map.runs.front().physical).offset + kBytesOfHeadAt);
+    expect_alike("flip " + std::to_string(i));
+  }
+}
+
+// Beyond so many, what is wrong with a directory is told each time that it is read.
+TEST_P(RecheckMemoryTest, ADirectoryWithVeryMuchWrongIsReadAgain) {
+  ext2_ino_t many = 0;
+  ASSERT_EQ(ext2fs_namei(now_.volume->fs(), EXT2_ROOT_INO, EXT2_ROOT_INO, "many", &many), 0);
+  std::vector<std::byte> bytes(now_.layout->inode_bytes());
+  ASSERT_TRUE(now_.view.read(now_.layout->inode_place(many), bytes));
+  const auto checked = check_inode(*now_.context, many, bytes, true).value();
+  // All its names begin with the same letter, which becomes a slash.
+  for (const BlockMap::Run& run : checked.map.runs) {
+    for (std::uint64_t i = 0; i < run.count; ++i) {
+      const FsBlock block = run.physical + i;
+      const auto before = now_.context->read_block(block).value();
+      for_each_entry(before, [&](const DirectoryEntry& entry) {
+        if (entry.name.starts_with("a file")) {
+          now_.put<char>(now_.layout->bytes_of(block).offset + entry.offset + 8, '/');
+        }
+      });
+    }
+  }
+  for (int i = 0; i < 3; ++i) expect_alike("look " + std::to_string(i));
+  const std::vector<Finding> found = check(&memory_).findings;
+  EXPECT_GT(std::ranges::count(found, Finding::Code::kEntryName, &Finding::code), 100);
 }
 
 TEST_P(RecheckMemoryTest, WhatWasNotWrittenToIsNotLookedAtAgain) {
