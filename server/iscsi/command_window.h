@@ -83,9 +83,12 @@ class CommandWindow {
   }
 
   // Every number before `cmd_sn` that may still come counts as received and answered (4.2.3.3, of
-  // requests to the whole target).
+  // requests to the whole target). A `cmd_sn` that no request may have, beyond the window, is
+  // before nothing that comes.
   void abort_all_unreceived(std::uint32_t cmd_sn) {
-    while (serial_before(exp_, cmd_sn) && !serial_before(max_cmd_sn(), exp_)) plug(exp_);
+    // Each number plugged moves the window on: what bounds us is where it ended before.
+    if (serial_before(max_cmd_sn() + 1, cmd_sn)) return;
+    while (serial_before(exp_, cmd_sn)) plug(exp_);
   }
 
   [[nodiscard]] std::uint32_t exp_cmd_sn() const { return exp_; }
