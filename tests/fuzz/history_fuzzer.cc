@@ -47,10 +47,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const HistoryFrame said = encode(*answer);
     const Result<HistoryAnswer> again = decode_answer(said.header, whole(said.payload));
     CHECK(again.has_value() && encode(*again).header == said.header);
-    // (Messages may have come in more bytes than they need.)
+    // (Messages may have come in more bytes than they need, and numbers one by one, which takes
+    // fewer where there is one: two bytes become three.)
     const bool message = std::holds_alternative<SummaryAnswer>(answer->what) ||
                          std::holds_alternative<VersionsAnswer>(answer->what);
-    CHECK(message ? said.payload.length <= bytes : said.payload.length == bytes);
+    CHECK(message ? said.payload.length <= bytes + bytes / 2 : said.payload.length == bytes);
   }
   return 0;
 }

@@ -9,6 +9,7 @@ namespace {
 
 using enum AccessState;
 using testing::FakePortGroups;
+using testing::FakeSanitizer;
 using testing::Rig;
 
 constexpr AccessState kStates[] = {kActiveOptimized, kActiveNonOptimized, kStandby, kUnavailable,
@@ -92,9 +93,11 @@ std::string refusal_of(AccessState state) {
 // To a new unit each, because some of these commands would change what the next one finds.
 std::string verdict_in(AccessState state, std::string_view cdb) {
   const auto groups = std::make_shared<FakePortGroups>();
-  Rig rig({.port_groups = groups});
+  const auto sanitizer = std::make_shared<FakeSanitizer>();
+  Rig rig({.sanitizer = sanitizer, .port_groups = groups});
   groups->first = state;
   const auto outcome = rig.start(cdb);
+  sanitizer->forgetting = {};  // what it waits for holds the unit
   return outcome->has_value() ? (*outcome)->verdict() : "under way";
 }
 

@@ -77,11 +77,12 @@ class StorageSpillTest : public ::testing::Test {
   }
   // "hard", or why it is not.
   std::string harden() {
-    std::string said = "nothing";
-    storage().harden([&](const Result<void>& r) { said = r ? "hard" : to_string(r.error()); });
-    EXPECT_EQ(said, "nothing") << "not before the call has returned";
+    // (The answer may come when nobody waits for it any longer.)
+    const auto said = std::make_shared<std::string>("nothing");
+    storage().harden([said](const Result<void>& r) { *said = r ? "hard" : to_string(r.error()); });
+    EXPECT_EQ(*said, "nothing") << "not before the call has returned";
     executor_.run_ready();
-    return said;
+    return *said;
   }
   std::string spilled() {
     const auto found = spill_.read({kBlocks});
