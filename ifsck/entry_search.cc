@@ -23,8 +23,9 @@ Result<std::vector<InodeNumber>> EntrySearch::run(MendWork& work, Wanted wanted)
   if (!possible) return possible.error();
   search.possible_ = std::move(*possible);
   if (const auto done = search.look_in(search.beside()); !done) return done.error();
-  if (!search.wanted_.empty()) {
-    if (const auto done = search.look_in(search.in_groups()); !done) return done.error();
+  const std::uint64_t groups = work.layout().groups();
+  for (std::uint64_t away = 0; away < groups && !search.wanted_.empty(); away = away * 2 + 1) {
+    if (const auto done = search.look_in(search.in_groups(away)); !done) return done.error();
   }
   if (!search.wanted_.empty()) {
     if (const auto done = search.look_in(search.possible_); !done) return done.error();
@@ -44,20 +45,22 @@ std::vector<InodeNumber> EntrySearch::beside() const {
   return some;
 }
 
-std::vector<InodeNumber> EntrySearch::in_groups() const {
+std::vector<InodeNumber> EntrySearch::in_groups(std::uint64_t away) const {
   std::vector<InodeNumber> some;
-  std::optional<GroupNumber> last;
+  std::uint64_t next = 0;  // all before are there, or too far away
   for (const auto& [number, names] : wanted_) {
     if (number == 0 || number > work_.layout().inodes()) continue;
-    const GroupNumber group = work_.layout().group_of(number);
-    if (group == last) continue;
-    last = group;
-    const InodeNumber first = group * work_.layout().inodes_per_group() + 1;
-    std::copy(std::ranges::lower_bound(possible_, first),
-              std::ranges::lower_bound(possible_, first + work_.layout().inodes_per_group()),
-              std::back_inserter(some));
+    const std::uint64_t group = work_.layout().group_of(number);
+    const std::uint64_t from = std::max(next, group - std::min(group, away));
+    next = std::max(next, std::min<std::uint64_t>(group + away + 1, work_.layout().groups()));
+    std::copy(std::ranges::lower_bound(possible_, first_of(from)),
+              std::ranges::lower_bound(possible_, first_of(next)), std::back_inserter(some));
   }
   return some;
+}
+
+std::uint64_t EntrySearch::first_of(std::uint64_t group) const {
+  return group * work_.layout().inodes_per_group() + 1;
 }
 
 Result<void> EntrySearch::look_in(const std::vector<InodeNumber>& numbers) {

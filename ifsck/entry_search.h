@@ -1,6 +1,6 @@
 // Which directories name some inodes, where nothing says so: those next to an inode are looked at
-// first, then those of its group, where file systems put a file that is made in a directory; and
-// all others only if names are still missing.
+// first, then those of its group, where file systems put a file that is made in a directory, then
+// ever farther ones: what it takes depends on how far away they are, not on how many there are.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,9 @@ class EntrySearch {
 
   // Of those that there may be.
   [[nodiscard]] std::vector<InodeNumber> beside() const;
-  [[nodiscard]] std::vector<InodeNumber> in_groups() const;
+  // In the groups of those wanted, and so many on both sides.
+  [[nodiscard]] std::vector<InodeNumber> in_groups(std::uint64_t away) const;
+  [[nodiscard]] std::uint64_t first_of(std::uint64_t group) const;
   Result<void> look_in(const std::vector<InodeNumber>& numbers);
   Result<void> look_in(InodeNumber directory);
 

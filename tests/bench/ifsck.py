@@ -23,11 +23,12 @@ LEVELS = (1, 2, 3)
 PATH = "/t{tree}/f0"
 
 NOTES = """\
-- Volumes: sparse images in one folder of this machine, filled with 10,001 inodes for each gibibyte of files (a hundred directories of 99 files of 48 KiB, but for one of 5.7 MiB each). Then a kernel has
+- Volumes: sparse images in one folder of this machine, filled with 10,001 inodes for each gibibyte of files (a hundred directories of 99 files of 48 KiB, but for one of 5.7 MiB each), so that 5 % of each group stay free. Then a kernel has
   one mounted, and small files are made, deleted, written to, renamed and synced, until so many of its blocks are different. "Here": all in the hundred directories of one gibibyte. "Everywhere": in a hundred of all.
 - The moment is the image as it then is, while still mounted. "At rest": everything was written back. "Torn": a fifth of the blocks come behind the last sync, of files that were synced by themselves: what a crash leaves.
 - Ours: check_moment() at level 1, with mending, from the moment before the load, whose state is read from its file. Asked of the image and the trace of what was written since; what each round knows was forgotten before.
   "State" is the time to read that file and is a part of the whole; "unmended": what is wrong is found, and stays. The process has started before.
+- By size: the same operations are done in the hundred directories of a gibibyte of both volumes, {pairs} times others; what the checks took is added up.
 - e2fsck -f -n on the raw image of the moment, where it writes nothing and ours mends (with a journal -y, on a copy of it); its process is included (`e2fsck -V` takes {start_ms:.1f} ms). Blocks read are what it asked the kernel for (rchar of /proc/PID/io); from the disk comes what stands in read_bytes.
 - Cold: the page cache was emptied just before (and the program read again). Warm: it was not. Medians of {rounds} rounds, ours and e2fsck's in turn; in brackets the least. Both run with
   real-time priority (`chrt -f`), so that others at work on the machine take little of it."""
@@ -37,6 +38,7 @@ NOTES = """\
 class Scale:
     name: str
     rounds: int
+    pairs: int  # of windows with the same operations, of the small volume and of the large one
     small: int  # trees of 10,001 inodes and 1 GiB
     middle: int
     large: int
@@ -45,8 +47,8 @@ class Scale:
     many: int
 
 
-FULL = Scale("full", 5, 1, 10, 100, 300, (30, 100, 300, 1000, 3000, 10_000), 35_000)
-SHORT = Scale("short", 3, 1, 2, 3, 100, (30, 300), 1000)
+FULL = Scale("full", 5, 5, 1, 10, 100, 300, (30, 100, 300, 1000, 3000, 10_000), 35_000)
+SHORT = Scale("short", 3, 1, 1, 2, 3, 100, (30, 300), 1000)
 
 
 class Bench:
@@ -54,16 +56,21 @@ class Bench:
         self.scale = scale
         self.folder = folder
         self.runs: dict[str, dict] = {}
+        self.sizes: dict[str, dict] = {}  # by the kind and what is measured; then by trees, of each pair
         self.start_ms = lab.e2fsck_start_ms()
 
     def measure(self):
         scale = self.scale
         for kind in ("ext2", "ext4 without journal"):
-            for trees in (scale.small, scale.middle, scale.large) if kind == "ext2" else (scale.small, scale.large):
-                with self._volume(kind, trees) as volume:
+            with self._volume(kind, scale.small) as small, self._volume(kind, scale.large) as large:
+                self._windows(small)
+                self._windows(large)
+                self._sizes(small, large)
+                if kind == "ext2":
+                    self._growth(large)
+            if kind == "ext2":
+                with self._volume(kind, scale.middle) as volume:
                     self._windows(volume)
-                    if trees == scale.large and kind == "ext2":
-                        self._growth(volume)
         for kind in ("ext3", "ext4"):
             with self._volume(kind, scale.large) as volume:
                 self._window(f"{kind}, {volume.trees} GiB, journal", volume, scale.window, False, 0.99, replay=True)
@@ -80,6 +87,24 @@ class Bench:
             if volume.trees == self.scale.large:
                 self._window(f"{name}, {what}, everywhere", volume, self.scale.window, True, 0.2 if torn else 0)
 
+    def _sizes(self, *volumes: lab.Volume):
+        for what, durable in (("at rest", 0), ("torn", 0.2)):
+            for pair in range(self.scale.pairs):
+                steps = None
+                for volume in volumes:
+                    with lab.make_window(volume, lab.folders_of(volume, False), self.scale.window, durable, pair + 2, steps) as window:
+                        steps = window.steps
+                        say(f"{volume.kind}, {volume.trees} GiB, {what}: {window.blocks} blocks of {sum(steps)} operations")
+                        lab.know(window)
+                        self._size(f"{volume.kind}, {what}", window)
+
+    def _size(self, name: str, window: lab.Window):
+        for when, cold in (("cold", True), ("warm", False)):
+            for level in (1, 3):
+                took = lab.medians([lab.ours(window, cold, level, _path(window.volume) if level == 3 else "") for _ in range(self.scale.rounds)])
+                self.sizes.setdefault(f"{name}, level {level}, {when}", {}).setdefault(window.volume.trees, []).append(took | {"changed": window.blocks})
+        write_json(OUT / "ifsck-sizes.json", self.sizes)
+
     def _growth(self, volume: lab.Volume):
         for blocks in self.scale.growth:
             self._window(f"growth, {blocks}", volume, blocks, True, 0.2, rival=False)
@@ -87,9 +112,9 @@ class Bench:
 
     def _window(self, name: str, volume: lab.Volume, blocks: int, spread: bool, durable: float, replay: bool = False,
                 rival: bool = True, folders: int = 100):
-        with lab.make_window(volume, blocks, lab.folders_of(volume, spread, folders), durable) as window:
-            say(f"{name}: {window.blocks} blocks of {window.operations} operations")
-            got = {"kind": volume.kind, "gib": volume.trees, "inodes": volume.inodes, "blocks": window.blocks, "operations": window.operations}
+        with lab.make_window(volume, lab.folders_of(volume, spread, folders), blocks, durable) as window:
+            say(f"{name}: {window.blocks} blocks of {sum(window.steps)} operations")
+            got = {"kind": volume.kind, "gib": volume.trees, "inodes": volume.inodes, "blocks": window.blocks, "operations": sum(window.steps)}
             rounds = self.scale.rounds
             lab.know(window)
             for cold in (True, False):
@@ -105,7 +130,7 @@ class Bench:
                         each.setdefault("preen", []).append(lab.e2fsck(window, cold, "-p"))
                 got[when] = {who: lab.medians(mine) for who, mine in each.items()}
                 for level in LEVELS[1:]:
-                    got[when][f"level {level}"] = lab.medians([lab.ours(window, cold, level, PATH.format(tree=volume.trees // 2) if level == 3 else "") for _ in range(rounds)])
+                    got[when][f"level {level}"] = lab.medians([lab.ours(window, cold, level, _path(volume) if level == 3 else "") for _ in range(rounds)])
             got["full"] = volume.full
             self.runs[name] = got
             write_json(OUT / "ifsck-runs.json", self.runs)
@@ -131,12 +156,13 @@ class Bench:
                         1 / FASTER if when == "cold" else None)
                 mine, theirs = large["cold"]["ours"], large["cold"]["e2fsck"]
                 add(f"blocks.{key}.{what}", f"{label}: blocks read (less is better)", "", mine["blocks_read"], theirs["blocks_read"], "e2fsck -f", 1 / FEWER_BLOCKS)
-                if "everywhere" not in what:
-                    small = self.runs[f"{kind}, {scale.small} GiB, {what}"]
+            for what in ("at rest", "torn"):
+                for level in (1, 3):
                     for when in ("cold", "warm"):
-                        a_block = [run[when]["ours"]["all_ms"] / run["blocks"] * scale.window for run in (large, small)]
-                        add(f"size.{key}.{what}.{when}", f"{kind}, {what}: {scale.window} blocks of {scale.large} GiB, as long as of {scale.small} GiB, {when} (less is better)",
-                            "ms", *a_block, f"{scale.small} GiB", UNCHANGED)
+                        pairs = self.sizes[f"{kind}, {what}, level {level}, {when}"]
+                        large, small = (statistics.fmean(each["all_ms"] for each in pairs[trees]) for trees in (scale.large, scale.small))
+                        add(f"size.{key}.{what}.level{level}.{when}", f"{kind}, {what}: level {level} of {scale.large} GiB, as long as of {scale.small} GiB, {when} (less is better)",
+                            "ms", large, small, f"{scale.small} GiB", UNCHANGED)
         for kind in ("ext3", "ext4"):
             run = self.runs[f"{kind}, {scale.large} GiB, journal"]
             for when in ("cold", "warm"):
@@ -195,6 +221,10 @@ class Bench:
         return "\n".join(lines) + "\n\n" + "\n".join(sizes)
 
 
+def _path(volume: lab.Volume) -> str:
+    return PATH.format(tree=volume.trees // 2)
+
+
 def _ms(value: float) -> str:
     return f"{value:,.0f} ms" if value >= 100 else f"{value:.3g} ms"
 
@@ -231,7 +261,7 @@ def main() -> int:
         shutil.rmtree(folder, ignore_errors=True)
     records = [row.record(about) for row in bench.rows()]
     write_json(OUT / "ifsck.json", records)
-    print("\n\n".join([goals(records), bench.table(), bench.papers(), NOTES.format(start_ms=bench.start_ms, rounds=bench.scale.rounds), "Measured on " + describe(about)]))
+    print("\n\n".join([goals(records), bench.table(), bench.papers(), NOTES.format(start_ms=bench.start_ms, rounds=bench.scale.rounds, pairs=bench.scale.pairs), "Measured on " + describe(about)]))
     missing = [r["id"] for r in records if r["goal"] is not None and not r["holds"]]
     if missing:
         say("does not hold: " + ", ".join(missing))

@@ -130,7 +130,7 @@ class Window:
     moment: pathlib.Path
     trace: pathlib.Path
     blocks: int = 0
-    operations: int = 0
+    steps: tuple[int, int] = (0, 0)  # of the load: before the last sync, and behind it
 
     def __enter__(self) -> "Window":
         return self
@@ -161,38 +161,53 @@ def mounted(volume: Volume, image: pathlib.Path):
         where.rmdir()
 
 
-def make_window(volume: Volume, blocks: int, folders: list[str], durable: float, seed: int = 1) -> Window:
-    """What a load has changed when it has changed so many blocks. `durable`: the share of it behind the last sync,
-    of which only those files are on the disk that were synced by themselves (and what a journal promises)."""
+def make_window(volume: Volume, folders: list[str], blocks: int = 0, durable: float = 0, seed: int = 1,
+                steps: tuple[int, int] | None = None) -> Window:
+    """What a load has changed when it has changed so many blocks, or when it has done what it did for another
+    window. `durable`: the share of it behind the last sync, of which only those files are on the disk that were
+    synced by themselves (and what a journal promises)."""
     work = pathlib.Path(tempfile.mkdtemp(prefix="ifsck-", dir=IN_MEMORY)) / "work"
     window = Window(volume, volume.image.with_name("moment"), volume.image.with_name("trace"))
     run("cp", "--sparse=always", volume.image, work)
     try:
         with mounted(volume, work) as root:
             load = Load(root, folders, seed)
-            count = _advance(load, root, work, window, blocks * (1 - durable), False)
-            if durable:
-                count = _advance(load, root, work, window, blocks, True)
+
+            def changed() -> int:
+                return json.loads(run(BUILD / "mariner-ifsck-check", "diff", volume.image, work, window.trace).stdout)["blocks"]
+
+            def do(many: int, durable: bool):
+                for _ in range(many):
+                    load.step(durable)
+                if not durable:
+                    run("sync", "-f", root)
+
+            if steps:
+                do(steps[0], False)
+                do(steps[1], True)
+                window.blocks = changed()
+            else:
+                at_rest = _advance(do, changed, blocks * (1 - durable), False)
+                behind = _advance(do, changed, blocks, True) if durable else 0
+                steps = (at_rest, behind)
+                window.blocks = changed()
+            window.steps = steps
             run("cp", "--sparse=always", work, window.moment)
-        window.blocks = count
     finally:
         shutil.rmtree(work.parent)
     return window
 
 
-def _advance(load: Load, root, work, window: Window, target: float, durable: bool) -> int:
-    count, a_step = 0, 3.0
-    while True:
+def _advance(do, changed, target: float, durable: bool) -> int:
+    """How many steps it took until so many blocks were changed."""
+    all_steps, count, a_step = 0, changed(), 3.0
+    while count < target * 0.98:
         steps = max(1, int((target - count) / a_step * (0.9 if count else 0.5)))
-        for _ in range(steps):
-            load.step(durable)
-        window.operations += steps
-        if not durable:
-            run("sync", "-f", root)
-        before, count = count, json.loads(run(BUILD / "mariner-ifsck-check", "diff", window.volume.image, work, window.trace).stdout)["blocks"]
-        if count >= target * 0.98:
-            return count
+        do(steps, durable)
+        all_steps += steps
+        before, count = count, changed()
         a_step = max((count - before) / steps, 0.2)
+    return all_steps
 
 
 # -- checks ---------------------------------------------------------------------------------------

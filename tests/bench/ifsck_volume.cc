@@ -2,10 +2,11 @@
 // blocks are taken, and hold nothing. What is left of it is a file system like any other.
 //
 //   mariner-ifsck-volume IMAGE --trees T --folders F --files N --file-blocks B --big-blocks G
+//       --free-percent P
 //
 // In its root are T directories (/t0, /t1 ...), in each F (/t0/f0 ...), in each of those N files
 // (/t0/f0/0 ...) of B blocks, the first of which has G. They lie one behind the other, as they
-// would on a new volume.
+// would on a new volume, but that P of a hundred blocks of each group stay free, as in a used one.
 
 #include <ext2fs/ext2fs.h>
 #include <fmt/format.h>
@@ -29,6 +30,7 @@ struct Shape {
   std::uint32_t files = 99;
   std::uint32_t file_blocks = 12;
   std::uint32_t big_blocks = 1450;
+  std::uint32_t free_percent = 5;
 };
 
 struct Run {
@@ -94,20 +96,32 @@ class Filler {
 
   // ---- what is free
 
-  // As many as are free together, of so many.
+  // As many as are free together, of so many. What a kernel adds later finds room in each group.
   Run take(std::uint32_t count) {
     blk64_t first = 0;
-    ensure(ext2fs_find_first_zero_block_bitmap2(fs_->block_map, next_,
-                                                ext2fs_blocks_count(fs_->super) - 1, &first),
-           "blocks");
+    for (blk64_t from = next_;;) {
+      ensure(ext2fs_find_first_zero_block_bitmap2(fs_->block_map, from,
+                                                  ext2fs_blocks_count(fs_->super) - 1, &first),
+             "blocks");
+      const dgrp_t group = ext2fs_group_of_blk2(fs_, first);
+      if (first < end_of(group)) break;
+      from = ext2fs_group_first_block2(fs_, group + 1);
+    }
+    const blk64_t end = end_of(ext2fs_group_of_blk2(fs_, first));
     Run run{first, 1};
-    while (run.count < count && first + run.count < ext2fs_blocks_count(fs_->super) &&
+    while (run.count < count && first + run.count < end &&
            ext2fs_test_block_bitmap2(fs_->block_map, first + run.count) == 0) {
       ++run.count;
     }
     ext2fs_block_alloc_stats_range(fs_, run.first, static_cast<blk_t>(run.count), 1);
     next_ = run.first + run.count;
     return run;
+  }
+
+  // Behind the last block of this group that may be taken.
+  [[nodiscard]] blk64_t end_of(dgrp_t group) const {
+    const blk64_t blocks = fs_->super->s_blocks_per_group;
+    return ext2fs_group_first_block2(fs_, group) + blocks - blocks * shape_.free_percent / 100;
   }
 
   // In the group where blocks are taken, or behind it, so that both are near each other.
@@ -287,6 +301,7 @@ int main(int argc, char** argv) {
   program.add_option("--files", shape.files)->capture_default_str();
   program.add_option("--file-blocks", shape.file_blocks)->capture_default_str();
   program.add_option("--big-blocks", shape.big_blocks)->capture_default_str();
+  program.add_option("--free-percent", shape.free_percent)->capture_default_str();
   CLI11_PARSE(program, argc, argv);
   initialize_ext2_error_table();
   try {
