@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -64,6 +65,32 @@ TEST_P(EntrySearchTest, LooksNoFurtherThanItMust) {
     return view.counters().blocks_read - before;
   };
   EXPECT_LT(read({{b_, 1}}), read({{b_, 9}}));
+}
+
+// How many blocks are read until a name in `a` is found, of an inode so many groups behind it.
+std::uint64_t blocks_for_name_away(std::uint64_t groups) {
+  MadeMending made{"-t ext2 -b 1024"};
+  const InodeNumber a = made.find("a");
+  const auto inode = static_cast<InodeNumber>(a + groups * made.layout->inodes_per_group());
+  EXPECT_LE(inode, made.layout->inodes());
+  EXPECT_EQ(ext2fs_link(made.volume->fs(), a, "far", inode, EXT2_FT_REG_FILE), 0);
+  const ExtContext context(*made.volume, *made.layout);
+  MendWork work(context, {.findings = {}, .cut_short = false, .directories = [&made] {
+                            Numbers all(made.layout->inodes());
+                            std::iota(all.begin(), all.end(), InodeNumber{1});
+                            return all;
+                          }});
+  const std::uint64_t before = made.view->counters().blocks_read;
+  EXPECT_EQ(EntrySearch::run(work, {{inode, 1}}).value(), Numbers{a});
+  return made.view->counters().blocks_read - before;
+}
+
+TEST(EntrySearchDistanceTest, TakesTheLongerTheFartherAwayTheNameIs) {
+  const std::uint64_t here = blocks_for_name_away(0);
+  const std::uint64_t next = blocks_for_name_away(1);
+  const std::uint64_t far = blocks_for_name_away(4);
+  EXPECT_LT(here, next);
+  EXPECT_LT(next, far);
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, EntrySearchTest, ::testing::ValuesIn(kKinds));
