@@ -21,7 +21,7 @@ namespace mariner::ifsck {
 namespace {
 
 constexpr std::array<char, 8> kMagic = {'M', 'R', 'N', 'B', 'A', 'S', 'E', 'L'};
-constexpr std::uint32_t kVersion = 3;
+constexpr std::uint32_t kVersion = 4;
 constexpr std::size_t kHeadBytes = 128;
 constexpr std::size_t kCrcBytes = 4;
 // In the order in which they stand in the file; tables of blocks are counted in bytes.
@@ -66,59 +66,10 @@ class Unpacker {
   std::span<const std::byte> bytes_;
 };
 
-// ---- tables of blocks: a number is in pieces of 7 bits, the lowest first; all but its last have
-// the 8th bit
-
-void put_number(std::vector<std::byte>& to, std::uint64_t value) {
-  for (; value >= 0x80; value >>= 7) to.push_back(static_cast<std::byte>(value | 0x80));
-  to.push_back(static_cast<std::byte>(value));
-}
-
-// From `at` to before `end`; behind it afterwards. False: it does not end, or has more than 64
-// bits.
-inline bool take_number(const std::byte*& at, const std::byte* end, std::uint64_t& value) {
-  value = 0;
-  for (unsigned shift = 0; shift < 64 && at != end; shift += 7) {
-    const auto piece = std::to_integer<std::uint64_t>(*at++);
-    value |= (piece & 0x7f) << shift;
-    if (piece < 0x80) return true;
-  }
-  return false;
-}
-
-std::vector<std::byte> pack_table(const BlockTable& table) {
-  std::vector<std::byte> bytes;
-  FsBlock last_block = 0;
-  std::uint32_t last_value = 0;
-  for (const auto& [block, value] : table) {
-    put_number(bytes, block - last_block);
-    // What is a bit less is as short as what is a bit more.
-    const auto step = static_cast<std::int32_t>(value - last_value);
-    put_number(bytes, static_cast<std::uint32_t>(step << 1 ^ step >> 31));
-    last_block = block;
-    last_value = value;
-  }
-  return bytes;
-}
-
 std::optional<BlockTable> parse_table(std::span<const std::byte> bytes) {
-  std::vector<BlockTable::Entry> entries;
-  entries.reserve(bytes.size() / 2);
-  FsBlock block = 0;
-  std::uint32_t value = 0;
-  const std::byte* const end = bytes.data() + bytes.size();
-  for (const std::byte* at = bytes.data(); at != end;) {
-    std::uint64_t blocks = 0;
-    std::uint64_t step = 0;
-    if (!take_number(at, end, blocks) || !take_number(at, end, step)) return {};
-    if (step > UINT32_MAX || block + blocks < block) return {};
-    if (blocks == 0 && !entries.empty()) return {};
-    block += blocks;
-    const auto folded = static_cast<std::uint32_t>(step);
-    value += folded >> 1 ^ (0 - (folded & 1));
-    entries.emplace_back(block, value);
-  }
-  return BlockTable(std::move(entries));
+  auto packed = PackedTable::parse({bytes.begin(), bytes.end()});
+  if (!packed) return {};
+  return BlockTable(std::move(*packed));
 }
 
 template <typename Set>
@@ -141,8 +92,8 @@ Error failed(const std::string& path, const char* what, int error) {
 
 std::vector<std::byte> pack_baseline(const KeptBaseline& kept) {
   const Baseline& baseline = kept.baseline;
-  const std::vector<std::byte> owners = pack_table(baseline.owners);
-  const std::vector<std::byte> attributes = pack_table(baseline.attributes);
+  const std::vector<std::byte> owners = PackedTable::pack(baseline.owners.all());
+  const std::vector<std::byte> attributes = PackedTable::pack(baseline.attributes.all());
   const std::array<std::size_t, 8> counts = {owners.size(),
                                              attributes.size(),
                                              baseline.groups.size(),
@@ -222,6 +173,7 @@ Result<KeptBaseline> parse_baseline(std::span<const std::byte> bytes) {
   if (!owners || !attributes) return corrupt("a table of blocks is none");
   baseline.owners = std::move(*owners);
   baseline.attributes = std::move(*attributes);
+  baseline.groups.reserve(counts[2]);
   for (std::uint64_t i = 0; i < counts[2]; ++i) {
     Baseline::Group group;
     group.free_blocks = unpacker.take<std::int64_t>();

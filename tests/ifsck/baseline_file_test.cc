@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <utility>
 #include <vector>
 
 #include "proto/bytes.h"
@@ -46,35 +45,23 @@ TEST(BaselineFile, IsWhatWasWritten) {
 }
 
 TEST(BaselineFile, HasTheseSizes) {
-  // 100 is one byte, 2^33 - 100 are five and 200 two; what stands beside each is one.
+  // Tables of blocks: 8 bytes, and 16 for each 256 entries; and 2^33 - 100 is five bytes, what
+  // stands beside it one.
   const std::size_t tables =
-      (1 + 1 + 5 + 1) + (2 + 1) + 2 * 24 + 3 * 8 + 4 + 2 * 4 + 8 + 8 + kBlockBytes;
+      (8 + 16 + 5 + 1) + (8 + 16) + 2 * 24 + 3 * 8 + 4 + 2 * 4 + 8 + 8 + kBlockBytes;
   EXPECT_EQ(pack_baseline(some()).size(), 128 + tables + 4);
   EXPECT_EQ(pack_baseline({}).size(), 132u);
-}
-
-TEST(BaselineFile, TablesOfBlocksMayHaveAnyNumbers) {
-  KeptBaseline kept;
-  kept.baseline.owners = {{0, UINT32_MAX}, {1, 0}, {127, 1u << 31}, {255, 1}, {UINT64_MAX, 2}};
-  kept.baseline.attributes = {{UINT64_MAX, UINT32_MAX}};
-  EXPECT_EQ(parse_baseline(pack_baseline(kept)).value(), kept);
 }
 
 TEST(BaselineFile, TablesThatAreNoneAreNoticed) {
   KeptBaseline kept;
   kept.baseline.owners = {{100, 1}, {200, 2}};
-  const std::vector<std::byte> good = pack_baseline(kept);
-  constexpr std::size_t kTable = 128;
-  for (const auto& [at, bad] : {std::pair{kTable + 2, 0x00},  // the same block once more
-                                std::pair{kTable + 3, 0x80},  // a number that does not end
-                                std::pair{kTable + 2, 0xff}}) {
-    std::vector<std::byte> bytes = good;
-    bytes[at] = static_cast<std::byte>(bad);
-    store_le(bytes.data() + bytes.size() - 4, crc32c(std::span(bytes).first(bytes.size() - 4)));
-    const auto parsed = parse_baseline(bytes);
-    ASSERT_FALSE(parsed.has_value()) << at;
-    EXPECT_EQ(parsed.error().code, ErrorCode::kCorrupt);
-  }
+  std::vector<std::byte> bytes = pack_baseline(kept);
+  bytes[128] = std::byte{3};  // entries
+  store_le(bytes.data() + bytes.size() - 4, crc32c(std::span(bytes).first(bytes.size() - 4)));
+  const auto parsed = parse_baseline(bytes);
+  ASSERT_FALSE(parsed.has_value());
+  EXPECT_EQ(parsed.error().code, ErrorCode::kCorrupt);
 }
 
 TEST(BaselineFile, WhateverWasChangedIsNoticed) {
