@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "ifsck/group_descriptors.h"
+
 namespace mariner::ifsck {
 namespace {
 
@@ -26,24 +28,36 @@ std::string_view describe(ExtLayout::Kind kind) {
 
 ExtLayout::Told ExtLayout::told_of(ext2_filsys fs) {
   const ext2_super_block& super = *fs->super;
-  Told told{.compat = super.s_feature_compat,
-            .incompat = super.s_feature_incompat,
-            .ro_compat = super.s_feature_ro_compat,
-            .first_meta_group = super.s_first_meta_bg,
-            .descriptor_blocks = static_cast<std::uint32_t>(fs->desc_blocks),
-            .reserved_descriptor_blocks = super.s_reserved_gdt_blocks,
-            .copies = {super.s_backup_bgs[0], super.s_backup_bgs[1]},
-            .groups = {}};
-  told.groups.reserve(fs->group_desc_count);
-  for (GroupNumber group = 0; group < fs->group_desc_count; ++group) {
-    told.groups.push_back({ext2fs_block_bitmap_loc(fs, group), ext2fs_inode_bitmap_loc(fs, group),
-                           ext2fs_inode_table_loc(fs, group)});
+  return {.compat = super.s_feature_compat,
+          .incompat = super.s_feature_incompat,
+          .ro_compat = super.s_feature_ro_compat,
+          .first_meta_group = super.s_first_meta_bg,
+          .descriptor_blocks = static_cast<std::uint32_t>(fs->desc_blocks),
+          .reserved_descriptor_blocks = super.s_reserved_gdt_blocks,
+          .copies = {super.s_backup_bgs[0], super.s_backup_bgs[1]}};
+}
+
+ExtLayout::Group ExtLayout::places_of(ext2_filsys fs, GroupNumber group) {
+  return {ext2fs_block_bitmap_loc(fs, group), ext2fs_inode_bitmap_loc(fs, group),
+          ext2fs_inode_table_loc(fs, group)};
+}
+
+// Its structures stand in the same places.
+bool ExtLayout::has(ext2_filsys fs, const Structures& structures) {
+  const auto descriptors = descriptors_of(fs);
+  if (structures.told != told_of(fs) || structures.descriptors.size() != descriptors.size()) {
+    return false;
   }
-  return told;
+  bool same = true;
+  for_each_other_descriptor(
+      structures.descriptors, descriptors, EXT2_DESC_SIZE(fs->super),
+      [&](GroupNumber group) { same = same && structures.groups[group] == places_of(fs, group); });
+  return same;
 }
 
 Result<std::vector<ExtLayout::Area>> ExtLayout::areas_of(ext2_filsys fs, const Size& size,
-                                                         const Told& told) {
+                                                         const Structures& structures) {
+  const Told& told = structures.told;
   std::vector<Area> areas;
   areas.reserve(4 * std::size_t{size.groups});
   std::optional<Area> misplaced;
@@ -70,7 +84,7 @@ Result<std::vector<ExtLayout::Area>> ExtLayout::areas_of(ext2_filsys fs, const S
     if (group == 0 && super_at == 1) add({0, 1, Kind::kSuperblock, group});
     if (old_at != 0) add({old_at, old_at + old_blocks, Kind::kGroupDescriptors, group});
     if (new_at != 0) add({new_at, new_at + 1, Kind::kGroupDescriptors, group});
-    const Told::Group& at = told.groups[group];
+    const Group& at = structures.groups[group];
     add({at.block_bitmap, at.block_bitmap + 1, Kind::kBlockBitmap, group});
     add({at.inode_bitmap, at.inode_bitmap + 1, Kind::kInodeBitmap, group});
     add({at.inode_table, at.inode_table + fs->inode_blocks_per_group, Kind::kInodeTable, group});
@@ -117,14 +131,22 @@ Result<ExtLayout> ExtLayout::of(const ExtVolume& volume, const ExtLayout* like) 
     return corrupt(fmt::format("it has {} inodes, and {} groups of {}", mine.inodes, mine.groups,
                                mine.inodes_per_group));
   }
-  Told told = told_of(fs);
-  if (like != nullptr && like->size_ == mine && like->structures_->told == told) {
+  if (like != nullptr && like->size_ == mine && has(fs, *like->structures_)) {
     layout.structures_ = like->structures_;
     return layout;
   }
-  auto areas = areas_of(fs, mine, told);
+  const auto structures = std::make_shared<Structures>();
+  structures->told = told_of(fs);
+  const auto descriptors = descriptors_of(fs);
+  structures->descriptors.assign(descriptors.begin(), descriptors.end());
+  structures->groups.reserve(mine.groups);
+  for (GroupNumber group = 0; group < mine.groups; ++group) {
+    structures->groups.push_back(places_of(fs, group));
+  }
+  auto areas = areas_of(fs, mine, *structures);
   if (!areas) return areas.error();
-  layout.structures_ = std::make_shared<const Structures>(std::move(told), std::move(*areas));
+  structures->areas = std::move(*areas);
+  layout.structures_ = structures;
   return layout;
 }
 
@@ -155,7 +177,7 @@ std::pair<FsBlock, FsBlock> ExtLayout::within(const BlockRange& range) const {
 
 ByteRange ExtLayout::inode_place(InodeNumber inode) const {
   const InodeNumber index = (inode - 1) % size_.inodes_per_group;
-  return {structures_->told.groups[group_of(inode)].inode_table * size_.block_bytes +
+  return {structures_->groups[group_of(inode)].inode_table * size_.block_bytes +
               std::uint64_t{index} * size_.inode_bytes,
           size_.inode_bytes};
 }

@@ -109,12 +109,6 @@ class ExtLayout {
   };
   // What says where everything is.
   struct Told {
-    struct Group {
-      FsBlock block_bitmap = 0;
-      FsBlock inode_bitmap = 0;
-      FsBlock inode_table = 0;
-      friend bool operator==(const Group&, const Group&) = default;
-    };
     std::uint32_t compat = 0;
     std::uint32_t incompat = 0;
     std::uint32_t ro_compat = 0;
@@ -122,17 +116,27 @@ class ExtLayout {
     std::uint32_t descriptor_blocks = 0;
     std::uint32_t reserved_descriptor_blocks = 0;
     std::array<std::uint32_t, 2> copies{};
-    std::vector<Group> groups;
     friend bool operator==(const Told&, const Told&) = default;
+  };
+  struct Group {
+    FsBlock block_bitmap = 0;
+    FsBlock inode_bitmap = 0;
+    FsBlock inode_table = 0;
+    friend bool operator==(const Group&, const Group&) = default;
   };
   struct Structures {
     Told told;
+    std::vector<std::byte> descriptors;  // as they were, with all that they say
+    std::vector<Group> groups;
     std::vector<Area> areas;  // ascending, without overlap
   };
 
   ExtLayout() = default;
   static Told told_of(ext2_filsys fs);
-  static Result<std::vector<Area>> areas_of(ext2_filsys fs, const Size& size, const Told& told);
+  static Group places_of(ext2_filsys fs, GroupNumber group);
+  static bool has(ext2_filsys fs, const Structures& structures);
+  static Result<std::vector<Area>> areas_of(ext2_filsys fs, const Size& size,
+                                            const Structures& structures);
 
   Size size_;
   std::shared_ptr<const Structures> structures_;

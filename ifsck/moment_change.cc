@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "ifsck/group_descriptors.h"
 #include "ifsck/map_prefetch.h"
 #include "ifsck/recheck_memory.h"
 
@@ -59,19 +60,18 @@ class Finder {
   }
 
   void compare_descriptors() {
-    for (GroupNumber group = 0; group < layout().groups(); ++group) {
-      const auto* const then =
-          ext2fs_group_desc(change_.then.fs, change_.then.fs->group_desc, group);
-      const auto* const now = ext2fs_group_desc(change_.now.fs, change_.now.fs->group_desc, group);
-      const std::size_t bytes = EXT2_DESC_SIZE(change_.now.fs->super);
-      if (std::memcmp(then, now, bytes) == 0) continue;
-      change_.groups.insert(group);
-      // Inodes that were not looked at, or are not any more.
-      const std::uint32_t ends[] = {change_.then.table_end(group), change_.now.table_end(group)};
-      for (std::uint32_t i = std::min(ends[0], ends[1]); i < std::max(ends[0], ends[1]); ++i) {
-        numbers_.insert(group * layout().inodes_per_group() + i + 1);
-      }
-    }
+    const ext2_filsys fs = change_.now.fs;
+    const std::size_t bytes = EXT2_DESC_SIZE(fs->super);
+    for_each_other_descriptor(
+        descriptors_of(change_.then.fs), descriptors_of(fs), bytes, [this](GroupNumber group) {
+          change_.groups.insert(group);
+          // Inodes that were not looked at, or are not any more.
+          const auto [from, end] =
+              std::minmax({change_.then.table_end(group), change_.now.table_end(group)});
+          for (std::uint32_t i = from; i < end; ++i) {
+            numbers_.insert(group * layout().inodes_per_group() + i + 1);
+          }
+        });
   }
 
   // All that is known to be looked at, in one question: what changed of tables, and of directories
