@@ -173,13 +173,11 @@ Result<KeptBaseline> parse_baseline(std::span<const std::byte> bytes) {
   if (!owners || !attributes) return corrupt("a table of blocks is none");
   baseline.owners = std::move(*owners);
   baseline.attributes = std::move(*attributes);
-  baseline.groups.reserve(counts[2]);
-  for (std::uint64_t i = 0; i < counts[2]; ++i) {
-    Baseline::Group group;
+  baseline.groups.resize(counts[2]);
+  for (Baseline::Group& group : baseline.groups) {
     group.free_blocks = unpacker.take<std::int64_t>();
     group.free_inodes = unpacker.take<std::int64_t>();
     group.directories = unpacker.take<std::int64_t>();
-    baseline.groups.push_back(group);
   }
   values(baseline.mismarked, counts[3]);
   values(baseline.mismarked_inodes, counts[4]);

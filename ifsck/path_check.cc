@@ -210,10 +210,21 @@ Result<PathCheck> PathCheck::run(const ExtContext& context, std::string_view pat
 
 std::vector<FsBlock> PathCheck::likely(const ExtContext& context, const Baseline& known,
                                        InodeNumber number) {
-  std::vector<FsBlock> blocks{context.layout.inode_place(number).offset /
-                              context.layout.block_bytes()};
-  for (const auto& [block, owner] : known.owners) {
-    if (owner == number && context.layout.may_claim(block)) blocks.push_back(block);
+  const ExtLayout& layout = context.layout;
+  std::vector<FsBlock> blocks{layout.inode_place(number).offset / layout.block_bytes()};
+  // A kernel puts them into the inode's group, or its flexible one, or into the next if that is
+  // full.
+  const ext2_super_block& super = *context.fs->super;
+  const std::uint64_t together = ext2fs_has_feature_flex_bg(context.fs->super)
+                                     ? std::uint64_t{1} << (super.s_log_groups_per_flex % 32)
+                                     : 1;
+  const std::uint64_t group = layout.group_of(number) / together * together;
+  const auto begin_of = [&](std::uint64_t of) {
+    return super.s_first_data_block + of * super.s_blocks_per_group;
+  };
+  for (const auto& [block, owner] :
+       known.owners.within(begin_of(group), begin_of(group + together + 1))) {
+    if (owner == number && layout.may_claim(block)) blocks.push_back(block);
   }
   return blocks;
 }

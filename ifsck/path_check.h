@@ -30,8 +30,8 @@ struct PathCheck {
   [[nodiscard]] static Result<PathCheck> run(const ExtContext& context, std::string_view path,
                                              const Baseline* known = nullptr);
 
-  // What is likely to be read of one inode, first of the root: itself, and the blocks that it had
-  // at a moment nearby; those of a folder, and those that describe others.
+  // What is likely to be read of one inode, first of the root: itself, and the blocks near it that
+  // it had at a moment nearby; those of a folder, and those that describe others.
   [[nodiscard]] static std::vector<FsBlock> likely(const ExtContext& context, const Baseline& known,
                                                    InodeNumber number);
 

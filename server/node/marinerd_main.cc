@@ -1,5 +1,4 @@
 // marinerd: the daemon. Reads the configuration, starts the node, tells systemd, and runs the loop.
-#include <malloc.h>
 #include <signal.h>
 #include <systemd/sd-daemon.h>
 
@@ -10,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "proto/heap.h"
 #include "server/node/cluster_node.h"
 #include "server/node/config.h"
 #include "server/node/event_loop.h"
@@ -104,10 +104,8 @@ int run(const std::string& config_path, const Log::Options& log_options) {
   std::optional<Config> config = read_config(config_path, log);
   if (!config) return 2;
   ::signal(SIGPIPE, SIG_IGN);
-  // Payloads of pending writes come and go by the hundred megabytes: keep their pages, instead of
-  // returning them to the system and faulting them in again.
-  ::mallopt(M_MMAP_THRESHOLD, 64 << 20);
-  ::mallopt(M_TRIM_THRESHOLD, 512 << 20);
+  // Payloads of pending writes come and go by the hundred megabytes.
+  mariner::keep_freed_memory(64 << 20, 512 << 20);
   mariner::node::EventLoop loop;
   const std::vector<mariner::Role> roles = config->roles;
   const std::unique_ptr<mariner::node::Daemon> node =

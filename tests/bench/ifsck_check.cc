@@ -25,6 +25,7 @@
 #include "ifsck/known_states.h"
 #include "ifsck/moment_check.h"
 #include "ifsck/write_trace.h"
+#include "proto/heap.h"
 
 namespace mariner::ifsck {
 namespace {
@@ -181,6 +182,7 @@ void check(const Options& options) {
 
 int main(int argc, char** argv) {
   using namespace mariner::ifsck;
+  mariner::keep_freed_memory(32 << 20, 64 << 20);  // as ifsck does
   Options options;
   CLI::App program("Measures a check of a volume's moment by what has changed since a known one.");
   program.require_subcommand(1);

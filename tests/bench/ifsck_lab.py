@@ -225,9 +225,9 @@ def know(window: Window):
 
 
 def ours(window: Window, cold: bool, level: int = 1, path: str = "", mends: bool = True) -> dict:
-    # (The second of a process, which has its own pages by then.)
-    return _check(window, 2, "--level", level, *(["--cold"] if cold else []), *(["--path", path] if path else []),
-                  *([] if mends else ["--no-mend"]))["rounds"][1]
+    # (The third of a process, which has its own pages by then.)
+    return _check(window, 3, "--level", level, *(["--cold"] if cold else []), *(["--path", path] if path else []),
+                  *([] if mends else ["--no-mend"]))["rounds"][-1]
 
 
 def e2fsck(window: Window, cold: bool, *options) -> dict:
