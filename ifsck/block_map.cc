@@ -25,14 +25,14 @@ T field(std::span<const std::byte> bytes, std::size_t at) {
 
 class Mapper {
  public:
-  Mapper(const ExtVolume& volume, const ExtLayout& layout, InodeNumber number, InodeBytes inode)
-      : volume_(volume),
+  Mapper(View& view, ext2_filsys fs, const ExtLayout& layout, InodeNumber number, InodeBytes inode)
+      : view_(view),
         layout_(layout),
         inode_(inode),
         resize_(number == EXT2_RESIZE_INO),
         extents_((field<std::uint32_t>(inode, InodeAt::kFlags) & EXT4_EXTENTS_FL) != 0),
-        checks_(ext2fs_has_feature_metadata_csum(volume.fs()->super)),
-        seed_(ext_inode_seed(volume.fs()->csum_seed, number,
+        checks_(ext2fs_has_feature_metadata_csum(fs->super)),
+        seed_(ext_inode_seed(fs->csum_seed, number,
                              field<std::uint32_t>(inode, InodeAt::kGeneration))) {}
 
   Result<BlockMap> map() {
@@ -111,10 +111,10 @@ class Mapper {
         blocks.push_back(lbn);
       }
     }
-    if (const Result<void> fetched = volume_.view().prefetch(blocks); !fetched) return fetched;
+    if (const Result<void> fetched = view_.prefetch(blocks); !fetched) return fetched;
     std::vector<std::byte> bytes(layout_.block_bytes());
     for (const Waiting& each : level) {
-      const auto read = volume_.view().read(layout_.bytes_of(each.block), bytes);
+      const auto read = view_.read(layout_.bytes_of(each.block), bytes);
       if (!read) return read;
       if (extents_) {
         take_extents(bytes, each);
@@ -225,7 +225,7 @@ class Mapper {
     return logical + count;
   }
 
-  const ExtVolume& volume_;
+  View& view_;
   const ExtLayout& layout_;
   const InodeBytes inode_;
   const bool resize_;
@@ -260,8 +260,13 @@ bool has_block_map(InodeBytes inode) {
 
 Result<BlockMap> map_blocks(const ExtVolume& volume, const ExtLayout& layout, InodeNumber number,
                             InodeBytes inode) {
+  return map_blocks(volume.view(), volume, layout, number, inode);
+}
+
+Result<BlockMap> map_blocks(View& moment, const ExtVolume& volume, const ExtLayout& layout,
+                            InodeNumber number, InodeBytes inode) {
   CHECK(inode.size() >= EXT2_GOOD_OLD_INODE_SIZE);
-  return Mapper(volume, layout, number, inode).map();
+  return Mapper(moment, volume.fs(), layout, number, inode).map();
 }
 
 }  // namespace mariner::ifsck

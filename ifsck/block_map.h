@@ -65,6 +65,10 @@ using InodeBytes = std::span<const std::byte>;
 // blocks have wrong is in the map's faults.
 [[nodiscard]] Result<BlockMap> map_blocks(const ExtVolume& volume, const ExtLayout& layout,
                                           InodeNumber number, InodeBytes inode);
+// The same at another moment of that file system, at which its blocks lie alike.
+[[nodiscard]] Result<BlockMap> map_blocks(View& moment, const ExtVolume& volume,
+                                          const ExtLayout& layout, InodeNumber number,
+                                          InodeBytes inode);
 
 // Its i_block says where blocks are: it is no device, no short symbolic link, nor has its contents
 // within itself.

@@ -1,0 +1,82 @@
+#include "uvfs/incarnation.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace mariner::uvfs {
+namespace {
+
+constexpr std::uint64_t kMs = 1'000'000;
+
+struct Made {
+  std::uint64_t from;
+  std::uint64_t ms;
+  std::uint64_t size;
+  std::int64_t changed;
+};
+
+ObjectHistory history(const std::vector<Made>& states) {
+  ObjectHistory all;
+  for (const Made& each : states) {
+    ObjectState object{.exists = true, .mode = 0100644, .size = each.size};
+    object.modified.seconds = each.changed;
+    object.changed.seconds = each.changed;
+    all.states.push_back({{each.from}, {each.ms * kMs}, object, true});
+  }
+  return all;
+}
+
+std::vector<std::uint64_t> found(const ObjectHistory& all, VersionRule rule = {},
+                                 SequenceNumber from = {1}, SequenceNumber end = kEndless) {
+  std::vector<std::uint64_t> moments;
+  for (const FileVersion& each : versions_of(all, {from, {}}, end, rule)) {
+    moments.push_back(each.from.at.value);
+  }
+  return moments;
+}
+using Moments = std::vector<std::uint64_t>;
+
+TEST(IncarnationTest, EachStateIsAVersion) {
+  const auto all = history({{1, 0, 10, 1}, {5, 10, 20, 2}, {9, 20, 30, 3}});
+  EXPECT_EQ(found(all), (Moments{1, 5, 9}));
+  const auto versions = versions_of(all, {{1}, {}}, {12}, {});
+  ASSERT_EQ(versions.size(), 3u);
+  EXPECT_EQ(versions[0].end, SequenceNumber{5});
+  EXPECT_EQ(versions[2].end, SequenceNumber{12});
+  EXPECT_EQ(versions[1].object.size, 20u);
+  EXPECT_EQ(versions[1].from.time.ns, 10 * kMs);
+}
+
+TEST(IncarnationTest, OnlyThoseWhileItHadThePath) {
+  const auto all = history({{1, 0, 10, 1}, {5, 10, 20, 2}, {9, 20, 30, 3}});
+  EXPECT_EQ(found(all, {}, {3}, {9}), (Moments{3, 5}));
+  EXPECT_EQ(found(all, {}, {5}, {6}), Moments{5});
+}
+
+TEST(IncarnationTest, ContentsThatAreWrittenBeforeTheInodeAreNoVersion) {
+  const auto all = history({{1, 0, 10, 1}, {5, 10, 10, 1}, {6, 11, 10, 1}, {9, 12, 10, 2}});
+  EXPECT_EQ(found(all), (Moments{1, 9}));
+  EXPECT_EQ(found(all, {.every_write = true}), (Moments{1, 5, 6, 9}));
+}
+
+TEST(IncarnationTest, ContentsWithoutAnInodeAreAVersion) {
+  EXPECT_EQ(found(history({{1, 0, 10, 1}, {5, 10, 10, 1}})), (Moments{1, 5}));
+  // So late that it was another operation.
+  EXPECT_EQ(found(history({{1, 0, 10, 1}, {5, 10, 10, 1}, {9, 40'000, 10, 2}})),
+            (Moments{1, 5, 9}));
+}
+
+TEST(IncarnationTest, AnInodeThatIsWrittenInPartsIsOneVersion) {
+  EXPECT_EQ(found(history({{1, 0, 10, 1}, {5, 10, 20, 2}, {6, 11, 30, 2}, {7, 12, 40, 2}})),
+            (Moments{1, 7}));
+}
+
+TEST(IncarnationTest, TheBoundIsAnOption) {
+  const auto all = history({{1, 0, 10, 1}, {5, 10, 10, 1}, {9, 200, 10, 2}});
+  EXPECT_EQ(found(all, {.under_way_max = std::chrono::milliseconds(190)}), (Moments{1, 9}));
+  EXPECT_EQ(found(all, {.under_way_max = std::chrono::milliseconds(189)}), (Moments{1, 5, 9}));
+}
+
+}  // namespace
+}  // namespace mariner::uvfs

@@ -1,0 +1,75 @@
+#include "uvfs/path_search.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "tests/ifsck/made_history.h"
+#include "tests/uvfs/every_moment.h"
+
+namespace mariner::uvfs {
+namespace {
+
+using ifsck::MadeHistory;
+
+std::string first_difference(const std::vector<std::string>& ours,
+                             const std::vector<std::string>& wanted) {
+  std::string text;
+  std::size_t shown = 0;
+  for (const std::string& each : ours) {
+    if (std::ranges::find(wanted, each) == wanted.end() && ++shown < 12) text += "+ " + each + "\n";
+  }
+  shown = 0;
+  for (const std::string& each : wanted) {
+    if (std::ranges::find(ours, each) == ours.end() && ++shown < 12) text += "- " + each + "\n";
+  }
+  return text;
+}
+
+class PathSearchTest : public ::testing::TestWithParam<const char*> {};
+
+// (Whose blocks are written in any order: what is found on the way is torn in every way.)
+TEST_P(PathSearchTest, FindsWhatLookingAtEveryMomentFinds) {
+  for (unsigned seed = 0; seed < 2; ++seed) {
+    MadeHistory history(GetParam(), 700 + seed);
+    const Stretch stretch{{}, history.ends.back()};
+    EveryMoment every(*history.past, stretch);
+    const auto opened = ExtHistory::open(*history.past, stretch);
+    ASSERT_TRUE(opened.has_value()) << opened.error().message;
+    const auto found = PathSearch(**opened, {.every_write = true}).find_below("/");
+    ASSERT_TRUE(found.has_value()) << found.error().message;
+    auto ours = EveryMoment::lines(*found);
+    auto wanted = every.lines();
+    std::ranges::sort(ours);
+    std::ranges::sort(wanted);
+    EXPECT_EQ(ours.size(), wanted.size());
+    ASSERT_EQ(first_difference(ours, wanted), "") << "seed " << seed;
+    EXPECT_GT(ours.size(), 700u);
+    for (const PathHistory& each : *found) {
+      const auto alone = PathSearch(**opened, {.every_write = true}).find(each.path);
+      ASSERT_TRUE(alone.has_value());
+      ASSERT_EQ(EveryMoment::lines({*alone}), EveryMoment::lines({each}));
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, PathSearchTest,
+                         ::testing::Values("-t ext2 -b 1024", "-t ext2 -b 4096",
+                                           "-t ext4 -b 1024 -O ^has_journal",
+                                           "-t ext4 -b 4096 -O inline_data,64bit,quota -I 256"));
+
+TEST(PathSearchTest, PathsAreAbsolute) {
+  using Parts = std::vector<std::string>;
+  EXPECT_EQ(PathSearch::components_of("/").value(), Parts{});
+  EXPECT_EQ(PathSearch::components_of("//a/./b/").value(), (Parts{"a", "b"}));
+  EXPECT_EQ(PathSearch::components_of("a").error().code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(PathSearch::components_of("").error().code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(PathSearch::components_of("/a/../b").error().code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(PathSearch::components_of("/" + std::string(256, 'n')).error().code,
+            ErrorCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace mariner::uvfs

@@ -1,0 +1,54 @@
+// The lives of the objects that had a path, and the versions within each.
+//
+// (Dissertation 4.5.1: an object is its path; from when it gets that path, by being made or
+// renamed, to when it loses it, is an incarnation.)
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "uvfs/object_history.h"
+#include "uvfs/stretch.h"
+
+namespace mariner::uvfs {
+
+struct FileVersion {
+  Instant from;        // the write that completed it
+  SequenceNumber end;  // the next version's beginning, or that of nothing; kEndless
+  ObjectState object;
+  friend bool operator==(const FileVersion& one, const FileVersion& other) {
+    return one.from == other.from && one.end == other.end && one.object.looks_like(other.object);
+  }
+};
+
+struct Incarnation {
+  std::uint64_t inode = 0;
+  Instant from;              // it has the path from this write on
+  Instant end;               // ... and not any more from this one on; kEndless: it has it still
+  bool from_before = false;  // it had it when the stretch began, `from` is that
+  std::vector<FileVersion> versions;  // ascending; at least one
+};
+
+struct PathHistory {
+  std::string path;
+  std::vector<Incarnation> incarnations;  // ascending
+};
+
+struct VersionRule {
+  // Every state that a write left is a version of its own. If not, those that an operation passes
+  // through are left out: a file system writes contents first and the inode after it (or parts of
+  // the inode, one after the other).
+  bool every_write = false;
+  // How long that may take: as a kernel writes back what is dirty.
+  std::chrono::nanoseconds under_way_max = std::chrono::seconds(35);
+};
+
+// From an object's states in [from, end) of an incarnation: `states` are the object's, of all of
+// the stretch. Times of states are those of the writes.
+[[nodiscard]] std::vector<FileVersion> versions_of(const ObjectHistory& history,
+                                                   const Instant& from, SequenceNumber end,
+                                                   const VersionRule& rule);
+
+}  // namespace mariner::uvfs

@@ -1,0 +1,26 @@
+// What one object of a file system was over a stretch: the states that can be told apart.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "proto/units.h"
+#include "uvfs/object_state.h"
+
+namespace mariner::uvfs {
+
+struct ObjectHistory {
+  struct State {
+    SequenceNumber from;  // until the next one
+    VersionTime time;     // of that write; of the stretch's first moment for the first state
+    ObjectState object;
+    // Its contents (or its attributes, or of a directory the names in it) are others than before.
+    bool contents_changed = false;
+  };
+
+  // Ascending, from the stretch's first moment on. One that follows another looks otherwise, or has
+  // other contents.
+  std::vector<State> states;
+};
+
+}  // namespace mariner::uvfs
