@@ -120,9 +120,10 @@ class ExtHistory::Loading {
     std::vector<Lbn> written;  // of its contents; ascending
   };
   using Events = std::map<SequenceNumber, Event>;
-  // A state that is one only if what is compared is not the same.
+  // A state that is seen only if what is compared is not the same.
   struct Doubtful {
     std::size_t state = 0;
+    bool inode = false;  // was written to
     std::vector<std::size_t> compared;
   };
 
@@ -224,7 +225,7 @@ class ExtHistory::Loading {
         states.push_back(next);
         continue;
       }
-      Doubtful doubtful{.state = states.size(), .compared = {}};
+      Doubtful doubtful{.state = states.size(), .inode = event.inode, .compared = {}};
       const bool directory = ExtInode(is.bytes).is_directory();
       if (!directory && (event.map || !event.written.empty())) {
         doubtful.compared.push_back(comparison_.add({.before = &lay.map,
@@ -237,7 +238,11 @@ class ExtHistory::Loading {
         doubtful.compared.push_back(
             comparison_.add_block(attributes_of(is), kAttributesHead, moment));
       }
-      if (doubtful.compared.empty()) continue;
+      if (doubtful.compared.empty()) {
+        next.contents_changed = next.seen = false;
+        if (event.inode) states.push_back(next);
+        continue;
+      }
       states.push_back(next);
       doubtful_[&one].push_back(std::move(doubtful));
     }
@@ -271,8 +276,12 @@ class ExtHistory::Loading {
     if (found == doubtful_.end()) return;
     std::vector<bool> dropped(one.history.states.size());
     for (const Doubtful& each : found->second) {
-      dropped[each.state] =
+      const bool same =
           std::ranges::all_of(each.compared, [this](std::size_t i) { return comparison_.same(i); });
+      if (!same) continue;
+      ObjectHistory::State& state = one.history.states[each.state];
+      state.contents_changed = state.seen = false;
+      dropped[each.state] = !each.inode;
     }
     std::size_t i = 0;
     std::erase_if(one.history.states, [&](const auto&) { return dropped[i++]; });

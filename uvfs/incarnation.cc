@@ -1,43 +1,81 @@
 #include "uvfs/incarnation.h"
 
 #include <algorithm>
-#include <iterator>
+#include <cstdint>
+#include <optional>
 #include <span>
+#include <utility>
 
 namespace mariner::uvfs {
 namespace {
 
 using State = ObjectHistory::State;
 
-// The states at which an operation was under way: true for those that are no versions.
-std::vector<bool> under_way(std::span<const State> states, const VersionRule& rule) {
-  std::vector<bool> passing(states.size());
-  const auto within = [&](std::size_t i, std::size_t j) {
-    return states[j].time.ns - states[i].time.ns <=
-           static_cast<std::uint64_t>(rule.under_way_max.count());
-  };
-  for (std::size_t i = 0; i + 1 < states.size(); ++i) {
-    const bool looks_otherwise = !states[i].object.looks_like(states[i + 1].object);
-    if (states[i].object.changed == states[i + 1].object.changed && looks_otherwise) {
-      // The inode is being written in parts.
-      passing[i] = within(i, i + 1);
+// The states at which an operation was under way: true for those that are no versions. The first
+// one is that of the stretch if `begins`.
+class UnderWay {
+  static constexpr std::uint64_t kSecond_ns = 1'000'000'000;
+  // As much as contents may come before their inode where all is written at once, and more than a
+  // host's clock is coarse.
+  static constexpr std::int64_t kMargin_ns = 1'000'000'000;
+
+ public:
+  UnderWay(std::span<const State> states, bool begins, const VersionRule& rule)
+      : states_(states), begins_(begins), rule_(rule), passing_(states.size()) {}
+
+  std::vector<bool> find() {
+    for (std::size_t i = 1; i < states_.size(); ++i) {
+      if (same_time(i - 1, i)) continue;
+      ahead_ns_ = std::min(ahead_ns_.value_or(ahead_ns(i, i)), ahead_ns(i, i));
+    }
+    for (std::size_t i = 1; i < states_.size(); ++i) {
+      if (!same_time(i - 1, i)) continue;
+      if (!states_[i].object.looks_like(states_[i - 1].object)) {
+        // The inode is being written in parts.
+        passing_[i - 1] = within(i - 1, i);
+      } else {
+        take_contents(i);
+      }
+    }
+    return std::move(passing_);
+  }
+
+ private:
+  // Contents, without an inode that says so: it comes next, unless they were written before the
+  // host did what that one is about. Then they complete what the one before said.
+  void take_contents(std::size_t i) {
+    std::size_t next = i + 1;
+    while (next < states_.size() && same_time(i, next)) ++next;
+    if (next < states_.size() && ahead_ns(i, next) + kMargin_ns >= *ahead_ns_) {
+      passing_[i] = within(i, next);
+    } else if (i > 1 || !begins_) {
+      passing_[i - 1] = within(i - 1, i);
     }
   }
-  for (std::size_t i = 1; i < states.size(); ++i) {
-    // Contents alone: the inode that says so comes later, or never.
-    if (states[i].object.changed != states[i - 1].object.changed ||
-        !states[i].object.looks_like(states[i - 1].object)) {
-      continue;
-    }
-    const auto next = std::find_if(
-        states.begin() + static_cast<std::ptrdiff_t>(i), states.end(),
-        [&](const State& each) { return each.object.changed != states[i].object.changed; });
-    if (next != states.end()) {
-      passing[i] = within(i, static_cast<std::size_t>(next - states.begin()));
-    }
+  // How far the write of a state was behind the time of change that another one has, by the clocks
+  // of this machine and of the host: least where they are alike and all is written at once.
+  [[nodiscard]] std::int64_t ahead_ns(std::size_t i, std::size_t said) const {
+    const FileTime& changed = states_[said].object.changed;
+    return static_cast<std::int64_t>(
+        states_[i].time.ns - static_cast<std::uint64_t>(changed.seconds) * kSecond_ns - changed.ns);
   }
-  return passing;
-}
+  // The inode says that it was changed last at the same time.
+  [[nodiscard]] bool same_time(std::size_t i, std::size_t j) const {
+    return states_[i].object.changed == states_[j].object.changed;
+  }
+  [[nodiscard]] std::uint64_t passed(std::size_t i, std::size_t j) const {
+    return states_[j].time.ns - states_[i].time.ns;
+  }
+  [[nodiscard]] bool within(std::size_t i, std::size_t j) const {
+    return passed(i, j) <= static_cast<std::uint64_t>(rule_.under_way_max.count());
+  }
+
+  std::span<const State> states_;
+  const bool begins_;
+  const VersionRule& rule_;
+  std::vector<bool> passing_;
+  std::optional<std::int64_t> ahead_ns_;  // the least that there is
+};
 
 }  // namespace
 
@@ -49,10 +87,13 @@ std::vector<FileVersion> versions_of(const ObjectHistory& history, const Instant
   const auto last = std::ranges::lower_bound(first, all.end(), end, {}, &State::from);
   const std::span<const State> states(first, last);
   std::vector<bool> passing(states.size());
-  if (!rule.every_write) passing = under_way(states, rule);
+  if (!rule.every_write) passing = UnderWay(states, first == all.begin(), rule).find();
   std::vector<FileVersion> versions;
+  bool due = true;  // something was seen to change, and is to be a version
   for (std::size_t i = 0; i < states.size(); ++i) {
-    if (passing[i]) continue;
+    due = due || states[i].seen;
+    if (passing[i] || !due) continue;
+    due = false;
     if (!versions.empty()) versions.back().end = states[i].from;
     const bool earlier = states[i].from < from.at;
     versions.push_back({.from = earlier ? from : Instant{states[i].from, states[i].time},

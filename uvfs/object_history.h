@@ -16,10 +16,12 @@ struct ObjectHistory {
     ObjectState object;
     // Its contents (or its attributes, or of a directory the names in it) are others than before.
     bool contents_changed = false;
+    // Who reads it sees a difference: it looks otherwise, or has other contents. If not, the inode
+    // was written to: something about it changed, or another name.
+    bool seen = true;
   };
 
-  // Ascending, from the stretch's first moment on. One that follows another looks otherwise, or has
-  // other contents.
+  // Ascending, from the stretch's first moment on.
   std::vector<State> states;
 };
 

@@ -25,6 +25,14 @@ class ExtHistoryTest : public ::testing::Test {
     return all;
   }
 
+  Moments seen(ifsck::InodeNumber number) {
+    Moments all;
+    for (const auto& each : history_->find(number)->states) {
+      if (each.seen) all.push_back(each.from.value);
+    }
+    return all;
+  }
+
   MadeWrites made_{"-t ext4 -b 4096 -O ^has_journal"};
   std::optional<ifsck::TracePast> past_;
   std::unique_ptr<ExtHistory> history_;
@@ -39,12 +47,13 @@ TEST_F(ExtHistoryTest, AStateBeginsWhereSomethingIsSeenToChange) {
   made_.put<std::uint8_t>(data + 1, 'x');                   // 4: as it was
   made_.put<std::uint32_t>(file, 16, 9);                    // 5: modified
   made_.put<std::uint16_t>(file, InodeAt::kLinks, 0);       // 6
-  EXPECT_EQ(states(file, {{}, {6}}), (Moments{0, 1, 3, 5, 6}));
+  EXPECT_EQ(states(file, {{}, {6}}), (Moments{0, 1, 2, 3, 5, 6}));
+  EXPECT_EQ(seen(file), (Moments{0, 1, 3, 5, 6}));
   const auto& found = history_->find(file)->states;
   EXPECT_FALSE(found[1].contents_changed);
-  EXPECT_TRUE(found[2].contents_changed);
-  EXPECT_FALSE(found[4].object.exists);
-  EXPECT_EQ(found[2].time.ns, 3 * MadeWrites::kSecond);
+  EXPECT_TRUE(found[3].contents_changed);
+  EXPECT_FALSE(found[5].object.exists);
+  EXPECT_EQ(found[3].time.ns, 3 * MadeWrites::kSecond);
   EXPECT_EQ(ifsck::ExtInode(history_->inode(file, {0})).mode(), 0100644);
   EXPECT_EQ(ifsck::ExtInode(history_->inode(file, {1})).mode(), 0100600);
 }

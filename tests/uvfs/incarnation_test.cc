@@ -60,16 +60,41 @@ TEST(IncarnationTest, ContentsThatAreWrittenBeforeTheInodeAreNoVersion) {
   EXPECT_EQ(found(all, {.every_write = true}), (Moments{1, 5, 6, 9}));
 }
 
+TEST(IncarnationTest, ContentsThatAreWrittenAfterTheInodeCompleteIt) {
+  // The host's clock is 100 s behind: it did what the inodes say at 5 s, at 17 s and at 20 s.
+  const auto all = history({{1, 0, 10, -110},
+                            {5, 5'100, 10, -95},
+                            {6, 16'000, 10, -95},
+                            {7, 17'500, 10, -83},
+                            {8, 20'300, 10, -83},
+                            {9, 20'500, 10, -80}});
+  EXPECT_EQ(found(all), (Moments{1, 6, 7, 9}));
+  // None comes behind them.
+  EXPECT_EQ(found(history({{1, 0, 10, 0}, {5, 10'000, 10, 10}, {6, 30'000, 10, 10}})),
+            (Moments{1, 6}));
+}
+
 TEST(IncarnationTest, ContentsWithoutAnInodeAreAVersion) {
+  // (The first one is what was there when the stretch began.)
   EXPECT_EQ(found(history({{1, 0, 10, 1}, {5, 10, 10, 1}})), (Moments{1, 5}));
   // So late that it was another operation.
-  EXPECT_EQ(found(history({{1, 0, 10, 1}, {5, 10, 10, 1}, {9, 40'000, 10, 2}})),
+  EXPECT_EQ(found(history({{1, 0, 10, 0}, {5, 1'000, 10, 1}, {9, 40'000, 10, 1}})),
             (Moments{1, 5, 9}));
 }
 
 TEST(IncarnationTest, AnInodeThatIsWrittenInPartsIsOneVersion) {
   EXPECT_EQ(found(history({{1, 0, 10, 1}, {5, 10, 20, 2}, {6, 11, 30, 2}, {7, 12, 40, 2}})),
             (Moments{1, 7}));
+}
+
+TEST(IncarnationTest, WhatIsNotSeenIsNoVersion) {
+  auto all = history({{1, 0, 10, 1}, {5, 10, 10, 2}, {6, 15, 10, 2}, {9, 16, 10, 3}});
+  all.states[1].seen = all.states[3].seen = false;
+  // Contents, and then an inode that looks alike.
+  EXPECT_EQ(found(all), (Moments{1, 9}));
+  EXPECT_EQ(found(all, {.every_write = true}), (Moments{1, 6}));
+  // It has the path since then.
+  EXPECT_EQ(found(all, {}, {9}), Moments{9});
 }
 
 TEST(IncarnationTest, TheBoundIsAnOption) {

@@ -1,0 +1,85 @@
+"""Versions of a real kernel's files: all that its trace knows of, and no others, byte for byte."""
+
+import base64
+import dataclasses
+import gzip
+import pathlib
+import re
+import subprocess
+
+import pytest
+
+import guest as linux
+import mariner
+import version_trace
+
+pytestmark = pytest.mark.slow
+
+WORKLOAD = mariner.BUILD / "tests" / "e2e" / "version-workload"
+CAPTURE = mariner.BUILD / "ifsck" / "program" / "ifsck-capture"
+VERSIONS = mariner.BUILD / "tests" / "uvfs" / "mariner_uvfs_versions"
+
+FILE_SYSTEMS = {
+    "ext2": ("-t ext2", "-t ext2 -o sync,dirsync"),
+    "ext3": ("-t ext3", "-t ext3 -o sync,dirsync"),
+    "ext4": ("-t ext4", "-t ext4 -o sync,dirsync"),
+    "ext4-nojournal": ("-t ext4 -O ^has_journal", "-t ext4 -o sync,dirsync"),
+}
+IN_SHORT = ("ext2",)
+SHORT, LONG = "60 20 200", "1000 1000 10000"  # files, folders, transactions
+
+
+@pytest.fixture(scope="module")
+def machine(module_folder):
+    if re.search(r"^MARINER_SANITIZE:\w+=.", (mariner.BUILD / "CMakeCache.txt").read_text(), re.MULTILINE):
+        pytest.skip("what guests run is linked statically, and sanitizers cannot be")
+    with linux.Network() as network, \
+            mariner.Daemon(module_folder, address=linux.HOST_ADDRESS, prefix=network.prefix, log={"max_size": "4G"}) as daemon, \
+            linux.Guest(module_folder, network, (WORKLOAD,)) as guest:
+        daemon.start()
+        yield daemon, guest.start()
+
+
+@dataclasses.dataclass
+class Recorded:
+    image: pathlib.Path  # before anything, and what was written since
+    written: pathlib.Path
+    first: int           # the moment before the load
+    told: pathlib.Path   # what the guest did
+
+
+def record(daemon: mariner.Daemon, guest: linux.Guest, folder: pathlib.Path, system: str, seed: int, load: str) -> Recorded:
+    make, mount = FILE_SYSTEMS[system]
+    iqn = daemon.create(system, "256M")["iqn"]
+    disk = guest.login(iqn, daemon.portal())
+    guest.run(f"/sbin/mke2fs -q -F {make} {disk} && sync && mount {mount} {disk} /mnt && sync", timeout_s=300)
+    recorded = Recorded(folder / "image", folder / "written", int(daemon.ask("history", "show", system)["to"]["sequence"]), folder / "told")
+    guest.run(f"(/version-workload /mnt /trace {seed} {load} &)")
+    said = guest.writer_line.receive(3600)
+    assert said == "END", said
+    guest.run("umount /mnt", timeout_s=300)
+    guest.run(f"logout {iqn}")
+    packed = guest.run("gzip -c /trace | base64 && rm /trace", timeout_s=1800)
+    recorded.told.write_bytes(gzip.decompress(base64.b64decode(packed)))
+    assert guest.complaints() == ""
+    captured = subprocess.run([CAPTURE, "--socket", daemon.socket, system, "--image", recorded.image, "--trace", recorded.written],
+                              capture_output=True, text=True, check=False)
+    assert captured.returncode == 0, captured.stderr
+    daemon.ask("volume", "delete", system)
+    return recorded
+
+
+@pytest.mark.parametrize("system", [name if name in IN_SHORT else pytest.param(name, marks=pytest.mark.long) for name in FILE_SYSTEMS])
+def test_all_versions_are_found_and_no_others(machine, folder, seed, long_run, system):
+    daemon, guest = machine
+    recorded = record(daemon, guest, folder, system, seed, LONG if long_run else SHORT)
+    found = subprocess.run([VERSIONS, recorded.image, recorded.written, "--first", str(recorded.first)], capture_output=True, text=True,
+                           check=False)
+    assert found.returncode == 0, found.stderr
+    ours, wanted = version_trace.of_search(found.stdout), version_trace.of_trace(recorded.told)
+    ours.pop("/lost+found")
+    print(f"{system}: {found.stderr.strip()}; paths, incarnations, versions of the trace: {version_trace.count(wanted)}")
+    differences = version_trace.differences(ours, wanted)
+    assert not differences, f"{len(differences)} of {len(wanted)} paths differ:\n" + "\n".join(differences[:5])
+    paths, incarnations, versions = version_trace.count(wanted)
+    assert incarnations > paths and versions > (10_000 if long_run else 200)
