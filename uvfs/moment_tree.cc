@@ -1,0 +1,132 @@
+#include "uvfs/moment_tree.h"
+
+#include <ext2fs/ext2_fs.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ifsck/block_map.h"
+#include "ifsck/directory_block.h"
+#include "ifsck/ext_inode.h"
+#include "ifsck/journal.h"
+#include "uvfs/inode_record.h"
+
+namespace mariner::uvfs {
+namespace {
+
+using ifsck::InodeNumber;
+
+}  // namespace
+
+Result<std::unique_ptr<MomentTree>> MomentTree::open(ifsck::Past& past, SequenceNumber at) {
+  std::unique_ptr<MomentTree> tree(new MomentTree(past, at));
+  if (const auto opened = tree->moment_.open(); !opened) return opened.error();
+  if (const auto replayed = tree->replay(); !replayed) return replayed.error();
+  return tree;
+}
+
+Result<void> MomentTree::replay() {
+  if (ext2fs_has_feature_journal_needs_recovery(context().fs->super) == 0) return {};
+  const auto done = ifsck::replay_journal(moment_.view());
+  if (!done) {
+    const bool past_failed = done.error().code != ErrorCode::kCorrupt &&
+                             done.error().code != ErrorCode::kInvalidArgument &&
+                             done.error().code != ErrorCode::kLimit;
+    if (past_failed) return done.error();
+    journal_error_ = done.error().message;
+    overlay_.clear();
+  }
+  return moment_.open();
+}
+
+Result<MomentTree::Object> MomentTree::object(InodeNumber number) {
+  const ifsck::ExtLayout& layout = context().layout;
+  if (number != 0 && number <= layout.inodes()) {
+    Object one{.number = number, .state = {}, .inode = {}};
+    one.inode.resize(layout.inode_bytes());
+    const auto read = moment_.view().read(layout.inode_place(number), one.inode);
+    if (!read) return read.error();
+    one.state = state_of(one.inode);
+    if (one.state.exists) return one;
+  }
+  return Error{ErrorCode::kNotFound,
+               fmt::format("inode {} is not in use at #{}", number, at_.value)};
+}
+
+Result<MomentTree::Names> MomentTree::names(InodeNumber directory) {
+  if (const auto place = places_.find(directory); place != places_.end()) {
+    kept_.splice(kept_.begin(), kept_, place->second);
+    return kept_.front().second;
+  }
+  const auto object = this->object(directory);
+  if (!object) return object.error();
+  if (!LINUX_S_ISDIR(object->state.mode)) {
+    return Error{ErrorCode::kInvalidArgument, fmt::format("inode {} is no directory", directory)};
+  }
+  auto read = read_names(*object);
+  if (!read) return read.error();
+  const auto made = std::make_shared<const std::vector<Name>>(std::move(*read));
+  keep(directory, made);
+  return Names(made);
+}
+
+Result<InodeNumber> MomentTree::find(InodeNumber directory, std::string_view name) {
+  const auto all = names(directory);
+  if (!all) return all.error();
+  const auto found = std::ranges::lower_bound(**all, name, {}, &Name::name);
+  return found == (*all)->end() || found->name != name ? InodeNumber{0} : found->inode;
+}
+
+Result<std::vector<MomentTree::Name>> MomentTree::read_names(const Object& directory) {
+  const ifsck::ExtLayout& layout = context().layout;
+  std::vector<Name> names;
+  const auto take = [&](std::span<const std::byte> block) {
+    (void)ifsck::for_each_entry(block, [&](const ifsck::DirectoryEntry& each) {
+      if (each.inode == 0 || each.name.empty() || each.name == "." || each.name == "..") return;
+      names.push_back({std::string(each.name), each.inode, each.type});
+    });
+  };
+  if (ifsck::ExtInode(directory.inode).has_inline_data()) {
+    for (const auto entries : inline_entries(directory.inode)) take(entries);
+  } else {
+    const auto map = ifsck::map_blocks(context().volume, layout, directory.number, directory.inode);
+    if (!map) return map.error();
+    const std::uint64_t blocks = directory.state.size / layout.block_bytes();
+    std::vector<ifsck::FsBlock> places;
+    std::vector<Lbn> wanted;
+    for (const ifsck::BlockMap::Run& run : map->runs) {
+      for (std::uint64_t i = 0; i < run.count && run.logical + i < blocks; ++i) {
+        if (run.unwritten) continue;
+        places.push_back(run.physical + i);
+        const BlockRange range = layout.bytes_of(places.back()).covering_blocks();
+        for (Lbn lbn = range.first; lbn < range.end(); lbn = lbn + BlockCount{1}) {
+          wanted.push_back(lbn);
+        }
+      }
+    }
+    if (const auto fetched = moment_.view().prefetch(wanted); !fetched) return fetched.error();
+    for (const ifsck::FsBlock each : places) {
+      const auto block = context().read_block(each);
+      if (!block) return block.error();
+      take(*block);
+    }
+  }
+  // (Of a name that is twice, the first is meant.)
+  std::ranges::stable_sort(names, {}, &Name::name);
+  const auto repeated = std::ranges::unique(names, {}, &Name::name);
+  names.erase(repeated.begin(), repeated.end());
+  return names;
+}
+
+void MomentTree::keep(InodeNumber directory, const Names& names) {
+  kept_.emplace_front(directory, names);
+  places_[directory] = kept_.begin();
+  names_kept_ += names->size() + 1;
+  while (names_kept_ > kNamesMax && kept_.size() > 1) {
+    names_kept_ -= kept_.back().second->size() + 1;
+    places_.erase(kept_.back().first);
+    kept_.pop_back();
+  }
+}
+
+}  // namespace mariner::uvfs
