@@ -7,6 +7,7 @@
 #include <iterator>
 #include <map>
 #include <memory>
+#include <set>
 #include <utility>
 
 #include "proto/check.h"
@@ -87,6 +88,22 @@ Result<PathHistory> PathSearch::find(std::string_view path) {
   const auto presences = presences_of(path);
   if (!presences) return presences.error();
   return history_of(std::string(path), *presences);
+}
+
+Result<std::vector<std::string>> PathSearch::names_in(std::string_view path) {
+  const auto presences = presences_of(path);
+  if (!presences) return presences.error();
+  std::set<std::string, std::less<>> all;
+  for (const Presence& parent : *presences) {
+    const NameHistory* const names = history_.names(parent.inode);
+    if (names == nullptr) continue;
+    names->for_each([&](std::string_view name, std::span<const NameHistory::Span> spans) {
+      std::vector<Presence> some;
+      add_spans(parent, spans, some);
+      if (!some.empty()) all.emplace(name);
+    });
+  }
+  return std::vector<std::string>(all.begin(), all.end());
 }
 
 Result<std::vector<PathHistory>> PathSearch::find_below(std::string_view path) {

@@ -39,6 +39,8 @@ class PathSearch {
   // Empty: nobody ever had it. Errors: of the past; kInvalidArgument: of components_of(); kLimit.
   [[nodiscard]] Result<std::vector<Presence>> presences_of(std::string_view path);
   [[nodiscard]] Result<PathHistory> find(std::string_view path);
+  // The names that ever were in a directory at that path, ascending.
+  [[nodiscard]] Result<std::vector<std::string>> names_in(std::string_view path);
   // All that ever was below a directory, and itself: by path. What the directory had as long as it
   // had that path itself.
   [[nodiscard]] Result<std::vector<PathHistory>> find_below(std::string_view path);

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "ifsck/block_map.h"
+#include "ifsck/ext_inode.h"
 #include "ifsck/write_trace.h"
 #include "tests/ifsck/made_volume.h"
 #include "tests/logging/temporary_directory.h"
@@ -36,6 +37,14 @@ class MadeWrites {
   template <typename T>
   SequenceNumber put(ifsck::InodeNumber inode, std::uint64_t at, T value) {
     volume.put(inode, at, value);
+    return flush();
+  }
+  // A mode, as chmod() does it: with the time of change, by one write.
+  SequenceNumber set_mode(ifsck::InodeNumber inode, std::uint16_t mode) {
+    auto bytes = volume.inode(inode);
+    ifsck::put_field(bytes, ifsck::InodeAt::kMode, mode);
+    ifsck::put_field(bytes, ifsck::InodeAt::kChanged, static_cast<std::uint32_t>(last_.value + 1));
+    EXPECT_TRUE(volume.view->write(volume.layout->inode_place(inode), bytes).has_value());
     return flush();
   }
   template <typename T>

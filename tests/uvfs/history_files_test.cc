@@ -1,0 +1,148 @@
+#include "uvfs/history_files.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <set>
+
+#include "ifsck/ext_inode.h"
+#include "tests/uvfs/made_files.h"
+
+namespace mariner::uvfs {
+namespace {
+
+using ifsck::InodeAt;
+using FileId = HistoryFiles::FileId;
+using NamesOf = std::vector<std::string>;
+
+class HistoryFilesTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const auto large = made_.volume.find("/a/large");
+    const auto sparse = made_.volume.find("/a/b/sparse");
+    made_.set_mode(large, 0100600);                        // 1
+    made_.set_mode(large, 0100640);                        // 2
+    made_.put<std::uint16_t>(sparse, InodeAt::kLinks, 0);  // 3: deleted
+    made_.set_mode(large, 0100600);                        // 4
+    made_files_.emplace(made_);
+    files_ = &*made_files_->files;
+  }
+
+  Result<HistoryFiles::Attributes> at(const std::string& path) {
+    auto found = files_->attributes(HistoryFiles::kRoot);
+    for (std::size_t from = 1; found && from < path.size();) {
+      const std::size_t end = std::min(path.find('/', from), path.size());
+      found = files_->find(found->id, path.substr(from, end - from));
+      from = end + 1;
+    }
+    return found;
+  }
+  NamesOf list(const std::string& path) {
+    NamesOf all;
+    const auto entries = files_->list(at(path).value().id);
+    EXPECT_TRUE(entries.has_value());
+    for (const auto& each : *entries) {
+      all.push_back(each.name);
+      const auto found = at((path == "/" ? "" : path) + "/" + each.name);
+      EXPECT_TRUE(found.has_value()) << each.name;
+      EXPECT_EQ(found->id, each.id) << each.name;
+      if (each.kind != 0) {
+        EXPECT_EQ(found->object.mode & S_IFMT, each.kind) << each.name;
+      }
+    }
+    return all;
+  }
+  static bool has(const NamesOf& names, const std::string& name) {
+    return std::ranges::find(names, name) != names.end();
+  }
+
+  MadeWrites made_{"-t ext2 -b 4096"};
+  std::optional<MadeFiles> made_files_;
+  HistoryFiles* files_ = nullptr;
+};
+
+TEST_F(HistoryFilesTest, MomentsAreDirectories) {
+  EXPECT_EQ(list("/"), (NamesOf{"deleted", "latest", "marks", "versions"}));
+  EXPECT_EQ(at("/@#1/a/large")->object.mode, 0100600);
+  EXPECT_EQ(at("/@#2/a/large")->object.mode, 0100640);
+  EXPECT_TRUE(at("/@#2/a/large")->lasting);
+  EXPECT_FALSE(at("/versions")->lasting);
+  EXPECT_TRUE(has(list("/@#0/a/b"), "c"));
+  EXPECT_EQ(at("/@#3")->object.modified.seconds, 3);  // that of the moment
+  EXPECT_EQ(at("/@never").error().code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(at("/@#5").error().code, ErrorCode::kOutsideWindow);
+  EXPECT_EQ(at("/@#1/a/none").error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(at("/none").error().code, ErrorCode::kNotFound);
+}
+
+TEST_F(HistoryFilesTest, NumbersAreOfOneThingAndStay) {
+  std::set<FileId> all;
+  for (const char* path : {"/", "/@#1", "/@#2", "/@#1/a", "/@#2/a", "/versions", "/versions/a",
+                           "/deleted", "/deleted/a", "/latest", "/marks", "/marks/before"}) {
+    const FileId id = at(path).value().id;
+    EXPECT_TRUE(all.insert(id).second) << path;
+    EXPECT_EQ(at(path)->id, id);
+    EXPECT_EQ(files_->attributes(id)->object.mode, at(path)->object.mode);
+  }
+  EXPECT_EQ(files_->attributes(0).error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(files_->attributes(999).error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(files_->attributes(std::uint64_t{99} << 32 | 2).error().code, ErrorCode::kNotFound);
+}
+
+TEST_F(HistoryFilesTest, LinksNameMoments) {
+  EXPECT_EQ(files_->link_target(at("/latest")->id).value(), "@#4");
+  EXPECT_EQ(at("/latest")->object.size, 3u);
+  EXPECT_EQ(list("/marks"), NamesOf{"before"});
+  EXPECT_EQ(files_->link_target(at("/marks/before")->id).value(), "../@#1");
+  EXPECT_EQ(at("/marks/none").error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(files_->link_target(at("/@#0/short")->id).value(), "a/large");
+  EXPECT_EQ(files_->link_target(at("/@#0/long")->id).value(), std::string(200, 's'));
+  EXPECT_FALSE(files_->link_target(at("/versions")->id).has_value());
+}
+
+TEST_F(HistoryFilesTest, EachVersionHasAnEntry) {
+  const NamesOf names = list("/versions/a/large");
+  ASSERT_EQ(names.size(), 4u);
+  EXPECT_EQ(names[1], "1970-01-01T00:00:01.000000000Z");
+  EXPECT_EQ(at("/versions/a/large/" + names[2])->object.mode, 0100640);
+  EXPECT_TRUE(has(list("/versions/a/b"), "sparse"));
+  EXPECT_EQ(list("/versions/a/b/sparse").size(), 1u);
+  EXPECT_EQ(at("/versions/a/none").error().code, ErrorCode::kNotFound);
+}
+
+TEST_F(HistoryFilesTest, WhatIsGoneIsAsItWasLast) {
+  const NamesOf names = list("/deleted/a/b");
+  EXPECT_EQ(names, (NamesOf{"c", "sparse"}));
+  const auto sparse = at("/deleted/a/b/sparse");
+  EXPECT_EQ(sparse->object.mode, 0100644);
+  EXPECT_EQ(sparse->id, at("/@#2/a/b/sparse")->id);
+  EXPECT_EQ(at("/@#3/a/b/sparse").error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(at("/deleted/a/large").error().code, ErrorCode::kNotFound);  // it is there
+  EXPECT_TRUE(S_ISDIR(at("/deleted/a/b/c")->object.mode));
+}
+
+TEST_F(HistoryFilesTest, ContentsAreRead) {
+  const FileId file = at("/deleted/a/b/sparse")->id;
+  std::vector<std::byte> bytes(50'004);
+  EXPECT_EQ(files_->read(file, 50'000, bytes).value(), bytes.size());
+  EXPECT_EQ(std::string(reinterpret_cast<const char*>(bytes.data()), 4), "here");
+  EXPECT_EQ(std::string(reinterpret_cast<const char*>(bytes.data()) + 50'000, 4), "here");
+  EXPECT_EQ(bytes[4], std::byte{});
+  EXPECT_EQ(files_->read(file, at("/deleted/a/b/sparse")->object.size - 2, bytes).value(), 2u);
+  EXPECT_EQ(files_->read(file, 1ULL << 40, bytes).value(), 0u);
+  EXPECT_FALSE(files_->read(at("/marks")->id, 0, bytes).has_value());
+  // One while another is being read, and more moments than are kept.
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(files_->read(at("/@#1/a/large")->id, 0, bytes).value(), bytes.size());
+    EXPECT_EQ(files_->read(file, 0, bytes).value(), bytes.size());
+  }
+}
+
+TEST_F(HistoryFilesTest, TimesAreWrittenSoThatTheySort) {
+  EXPECT_EQ(version_name({1'795'617'132'000'000'042}), "2026-11-25T14:32:12.000000042Z");
+  EXPECT_EQ(version_name({}), "1970-01-01T00:00:00.000000000Z");
+}
+
+}  // namespace
+}  // namespace mariner::uvfs

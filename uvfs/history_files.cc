@@ -1,0 +1,413 @@
+#include "uvfs/history_files.h"
+
+#include <ext2fs/ext2_fs.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <ctime>
+
+#include "uvfs/file_contents.h"
+#include "uvfs/inode_record.h"
+
+namespace mariner::uvfs {
+namespace {
+
+using ifsck::InodeNumber;
+
+constexpr std::uint64_t kSecond_ns = 1'000'000'000;
+// The upper half of an object's id: 1 + the number of its moment.
+constexpr unsigned kMomentShift = 32;
+
+Error not_found(std::string what) { return {ErrorCode::kNotFound, std::move(what)}; }
+
+FileTime file_time(VersionTime time) {
+  return {static_cast<std::int64_t>(time.ns / kSecond_ns),
+          static_cast<std::uint32_t>(time.ns % kSecond_ns)};
+}
+
+std::uint32_t kind_of(std::uint8_t type) {
+  switch (type) {
+    case EXT2_FT_REG_FILE: return S_IFREG;
+    case EXT2_FT_DIR: return S_IFDIR;
+    case EXT2_FT_CHRDEV: return S_IFCHR;
+    case EXT2_FT_BLKDEV: return S_IFBLK;
+    case EXT2_FT_FIFO: return S_IFIFO;
+    case EXT2_FT_SOCK: return S_IFSOCK;
+    case EXT2_FT_SYMLINK: return S_IFLNK;
+    default: return 0;
+  }
+}
+
+std::string child(const std::string& path, std::string_view name) {
+  return (path == "/" ? "/" : path + "/") + std::string(name);
+}
+
+}  // namespace
+
+// What is being read, piece after piece.
+struct HistoryFiles::OpenFile {
+  FileId id = 0;
+  FileContents contents;
+};
+
+std::string version_name(VersionTime time) {
+  const auto seconds = static_cast<std::time_t>(time.ns / kSecond_ns);
+  std::tm fields{};
+  gmtime_r(&seconds, &fields);
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:09}Z", fields.tm_year + 1900,
+                     fields.tm_mon + 1, fields.tm_mday, fields.tm_hour, fields.tm_min,
+                     fields.tm_sec, time.ns % kSecond_ns);
+}
+
+// ---- numbers
+
+Result<HistoryFiles::FileId> HistoryFiles::id_of(const Place& place) {
+  if (place.kind == Place::Kind::kRoot) return kRoot;
+  if (const auto known = place_ids_.find(place); known != place_ids_.end()) return known->second;
+  if (places_.size() >= kPathsMax) {
+    return Error{ErrorCode::kLimit,
+                 fmt::format("more than {} paths of versions/ and deleted/ were looked at: mount "
+                             "it again",
+                             kPathsMax)};
+  }
+  places_.push_back(place);
+  return place_ids_[place] = kRoot + places_.size();
+}
+
+HistoryFiles::FileId HistoryFiles::id_of(const Object& object) {
+  const auto [known, first] =
+      moment_ids_.try_emplace(object.at, static_cast<std::uint32_t>(moments_.size()));
+  if (first) moments_.push_back(object.at);
+  return (std::uint64_t{known->second} + 1) << kMomentShift | object.number;
+}
+
+Result<HistoryFiles::Place> HistoryFiles::place_of(FileId id) const {
+  if (id == kRoot) return Place{Place::Kind::kRoot, {}};
+  if (id > kRoot && id - kRoot <= places_.size()) return places_[id - kRoot - 1];
+  return not_found(fmt::format("nothing has the number {}", id));
+}
+
+std::optional<HistoryFiles::Object> HistoryFiles::object_of(FileId id) const {
+  const std::uint64_t moment = id >> kMomentShift;
+  if (moment == 0 || moment > moments_.size()) return {};
+  return Object{moments_[moment - 1], static_cast<InodeNumber>(id)};
+}
+
+// ---- what is kept
+
+Result<MomentTree*> HistoryFiles::tree(SequenceNumber at) {
+  const auto known =
+      std::ranges::find_if(trees_, [at](const auto& each) { return each.first == at; });
+  if (known != trees_.end()) {
+    trees_.splice(trees_.begin(), trees_, known);
+    return trees_.front().second.get();
+  }
+  auto opened = MomentTree::open(*source_.past, at);
+  if (!opened) return opened.error();
+  trees_.emplace_front(at, std::move(*opened));
+  if (trees_.size() > kTreesMax) {
+    last_read_.reset();  // it may be one of its
+    trees_.pop_back();
+  }
+  return trees_.front().second.get();
+}
+
+// Of all that there is now.
+Result<ExtHistory*> HistoryFiles::history() {
+  const auto reach = source_.past->reach();
+  if (!reach) return reach.error();
+  const auto now = std::chrono::steady_clock::now();
+  if (history_.files == nullptr ||
+      (history_.files->stretch().last != reach->newest && now - history_opened_ >= kRefresh)) {
+    auto opened = source_.history({reach->oldest, reach->newest});
+    if (!opened) return opened.error();
+    history_.files.reset();  // (reads from the other)
+    history_ = std::move(*opened);
+    history_opened_ = now;
+  }
+  return history_.files.get();
+}
+
+Result<VersionTime> HistoryFiles::newest_time() {
+  const auto reach = source_.past->reach();
+  if (!reach) return reach.error();
+  return source_.past->time_of(reach->newest);
+}
+
+// ---- attributes
+
+Result<HistoryFiles::Attributes> HistoryFiles::attributes(FileId id) {
+  if (const auto object = object_of(id)) return attributes_of(*object);
+  const auto place = place_of(id);
+  return place ? attributes_of(*place) : place.error();
+}
+
+Result<HistoryFiles::Attributes> HistoryFiles::attributes_of(const Object& object) {
+  const auto of = tree(object.at);
+  if (!of) return of.error();
+  const auto found = (*of)->object(object.number);
+  if (!found) return found.error();
+  Attributes all{.id = id_of(object), .object = found->state, .lasting = true};
+  if (object.number == EXT2_ROOT_INO) {
+    const auto time = source_.past->time_of(object.at);
+    if (!time) return time.error();
+    all.object.modified = file_time(*time);
+  }
+  return all;
+}
+
+Result<HistoryFiles::Attributes> HistoryFiles::attributes_of(const Place& place) {
+  const auto id = id_of(place);
+  if (!id) return id.error();
+  const auto time = newest_time();
+  if (!time) return time.error();
+  const bool link = place.kind == Place::Kind::kLatest || place.kind == Place::Kind::kMark;
+  Attributes all{.id = *id, .object = {.exists = true, .links = link ? 1u : 2u}};
+  all.object.mode = link ? S_IFLNK | 0777 : S_IFDIR | 0555;
+  all.object.modified = all.object.changed = file_time(*time);
+  if (link) {
+    const auto target = link_target(*id);
+    if (!target) return target.error();
+    all.object.size = target->size();
+  }
+  return all;
+}
+
+// ---- names
+
+Result<HistoryFiles::Attributes> HistoryFiles::find(FileId directory, std::string_view name) {
+  if (const auto object = object_of(directory)) {
+    const auto of = tree(object->at);
+    if (!of) return of.error();
+    const auto number = (*of)->find(object->number, name);
+    if (!number) return number.error();
+    if (*number == 0) return not_found(std::string(name));
+    return attributes_of(Object{object->at, *number});
+  }
+  const auto place = place_of(directory);
+  return place ? find_below(*place, name) : place.error();
+}
+
+Result<HistoryFiles::Attributes> HistoryFiles::find_below(const Place& place,
+                                                          std::string_view name) {
+  switch (place.kind) {
+    case Place::Kind::kRoot:
+      if (name == "latest") return attributes_of(Place{Place::Kind::kLatest, {}});
+      if (name == "marks") return attributes_of(Place{Place::Kind::kMarks, {}});
+      if (name == "versions") return attributes_of(Place{Place::Kind::kVersions, "/"});
+      if (name == "deleted") return attributes_of(Place{Place::Kind::kDeleted, "/"});
+      if (name.starts_with('@')) {
+        const auto at = source_.moment_of(name.substr(1));
+        if (!at) return at.error();
+        return attributes_of(Object{*at, EXT2_ROOT_INO});
+      }
+      break;
+    case Place::Kind::kMarks: {
+      const auto marks = source_.marks();
+      if (!marks) return marks.error();
+      if (std::ranges::find(*marks, name, &Source::Mark::name) == marks->end()) break;
+      return attributes_of(Place{Place::Kind::kMark, std::string(name)});
+    }
+    case Place::Kind::kVersions: {
+      const auto files = history();
+      if (!files) return files.error();
+      const std::string path = child(place.path, name);
+      const auto presences = PathSearch(**files).presences_of(path);
+      if (presences && !presences->empty()) {
+        return attributes_of(Place{Place::Kind::kVersions, path});
+      }
+      return find_version(place.path, name);
+    }
+    case Place::Kind::kDeleted: return find_deleted(child(place.path, name));
+    default: break;
+  }
+  return not_found(std::string(name));
+}
+
+Result<HistoryFiles::Attributes> HistoryFiles::find_version(const std::string& path,
+                                                            std::string_view name) {
+  const auto entries = list_versions(path);
+  if (!entries) return entries.error();
+  const auto found = std::ranges::find(*entries, name, &Entry::name);
+  return found == entries->end() ? not_found(std::string(name)) : attributes(found->id);
+}
+
+Result<HistoryFiles::Attributes> HistoryFiles::find_deleted(const std::string& path) {
+  const auto found = deleted_entry(path);
+  if (!found) return found.error();
+  return *found ? attributes((*found)->id) : not_found(path);
+}
+
+Result<std::vector<HistoryFiles::Entry>> HistoryFiles::list(FileId directory) {
+  if (const auto object = object_of(directory)) return list_object(*object);
+  const auto place = place_of(directory);
+  if (!place) return place.error();
+  switch (place->kind) {
+    case Place::Kind::kRoot: {
+      std::vector<Entry> all;
+      const std::pair<const char*, Place> some[] = {{"deleted", {Place::Kind::kDeleted, "/"}},
+                                                    {"latest", {Place::Kind::kLatest, {}}},
+                                                    {"marks", {Place::Kind::kMarks, {}}},
+                                                    {"versions", {Place::Kind::kVersions, "/"}}};
+      for (const auto& [name, one] : some) {
+        const auto id = id_of(one);
+        if (!id) return id.error();
+        all.push_back(
+            {name, *id,
+             static_cast<std::uint32_t>(one.kind == Place::Kind::kLatest ? S_IFLNK : S_IFDIR)});
+      }
+      return all;
+    }
+    case Place::Kind::kMarks: return list_marks();
+    case Place::Kind::kVersions: return list_versions(place->path);
+    case Place::Kind::kDeleted: return list_deleted(place->path);
+    default:
+      return Error{ErrorCode::kInvalidArgument, fmt::format("{} is no directory", directory)};
+  }
+}
+
+Result<std::vector<HistoryFiles::Entry>> HistoryFiles::list_object(const Object& object) {
+  const auto of = tree(object.at);
+  if (!of) return of.error();
+  const auto names = (*of)->names(object.number);
+  if (!names) return names.error();
+  std::vector<Entry> all;
+  all.reserve((*names)->size());
+  for (const MomentTree::Name& each : **names) {
+    all.push_back({each.name, id_of(Object{object.at, each.inode}), kind_of(each.type)});
+  }
+  return all;
+}
+
+Result<std::vector<HistoryFiles::Entry>> HistoryFiles::list_marks() {
+  const auto marks = source_.marks();
+  if (!marks) return marks.error();
+  std::vector<Entry> all;
+  for (const Source::Mark& each : *marks) {
+    const auto id = id_of(Place{Place::Kind::kMark, each.name});
+    if (!id) return id.error();
+    all.push_back({each.name, *id, S_IFLNK});
+  }
+  return all;
+}
+
+Result<std::vector<HistoryFiles::Entry>> HistoryFiles::list_versions(const std::string& path) {
+  const auto files = history();
+  if (!files) return files.error();
+  PathSearch search(**files);
+  const auto names = search.names_in(path);
+  if (!names) return names.error();
+  std::vector<Entry> all;
+  for (const std::string& each : *names) {
+    const auto id = id_of(Place{Place::Kind::kVersions, child(path, each)});
+    if (!id) return id.error();
+    all.push_back({each, *id, S_IFDIR});
+  }
+  const auto history = search.find(path);
+  if (!history) return history.error();
+  for (const Incarnation& one : history->incarnations) {
+    for (const FileVersion& version : one.versions) {
+      if (LINUX_S_ISDIR(version.object.mode)) continue;
+      all.push_back({version_name(version.from.time),
+                     id_of(Object{version.from.at, static_cast<InodeNumber>(one.inode)}),
+                     version.object.mode & std::uint32_t{S_IFMT}});
+    }
+  }
+  return all;
+}
+
+Result<std::vector<HistoryFiles::Entry>> HistoryFiles::list_deleted(const std::string& path) {
+  const auto files = history();
+  if (!files) return files.error();
+  const auto names = PathSearch(**files).names_in(path);
+  if (!names) return names.error();
+  std::vector<Entry> all;
+  for (const std::string& each : *names) {
+    auto entry = deleted_entry(child(path, each));
+    if (!entry) return entry.error();
+    if (*entry) all.push_back({each, (*entry)->id, (*entry)->kind});
+  }
+  return all;
+}
+
+Result<std::optional<HistoryFiles::Entry>> HistoryFiles::deleted_entry(const std::string& path) {
+  const auto files = history();
+  if (!files) return files.error();
+  const auto presences = PathSearch(**files).presences_of(path);
+  if (!presences) return presences.error();
+  if (presences->empty()) return std::optional<Entry>();
+  const Presence& last = presences->back();
+  if (last.end.at != kEndless) {
+    const Object object{SequenceNumber{last.end.at.value - 1}, last.inode};
+    const ObjectState state = (*files)->find(last.inode)->states.empty()
+                                  ? ObjectState{}
+                                  : state_of((*files)->inode(last.inode, object.at));
+    return std::optional(Entry{path, id_of(object), state.mode & std::uint32_t{S_IFMT}});
+  }
+  if (!LINUX_S_ISDIR(state_of((*files)->inode(last.inode, (*files)->stretch().last)).mode)) {
+    return std::optional<Entry>();
+  }
+  const auto id = id_of(Place{Place::Kind::kDeleted, path});
+  if (!id) return id.error();
+  return std::optional(Entry{path, *id, S_IFDIR});
+}
+
+// ---- contents
+
+Result<std::string> HistoryFiles::link_target(FileId id) {
+  if (const auto object = object_of(id)) {
+    const auto of = tree(object->at);
+    if (!of) return of.error();
+    const auto found = (*of)->object(object->number);
+    if (!found) return found.error();
+    auto contents =
+        FileContents::open((*of)->past(), (*of)->context(),
+                           {.number = object->number, .inode = found->inode, .at = object->at});
+    return contents ? contents->link_target() : contents.error();
+  }
+  const auto place = place_of(id);
+  if (!place) return place.error();
+  if (place->kind == Place::Kind::kLatest) {
+    const auto reach = source_.past->reach();
+    if (!reach) return reach.error();
+    return fmt::format("@#{}", reach->newest.value);
+  }
+  if (place->kind == Place::Kind::kMark) {
+    const auto marks = source_.marks();
+    if (!marks) return marks.error();
+    const auto found = std::ranges::find(*marks, place->path, &Source::Mark::name);
+    if (found == marks->end()) return not_found(place->path);
+    return fmt::format("../@#{}", found->at.value);
+  }
+  return Error{ErrorCode::kInvalidArgument, fmt::format("{} is no symbolic link", id)};
+}
+
+Result<std::size_t> HistoryFiles::read(FileId id, std::uint64_t offset, std::span<std::byte> to) {
+  if (last_read_ == nullptr || last_read_->id != id) {
+    const auto object = object_of(id);
+    if (!object) return Error{ErrorCode::kInvalidArgument, fmt::format("{} is no file", id)};
+    const auto of = tree(object->at);
+    if (!of) return of.error();
+    const auto found = (*of)->object(object->number);
+    if (!found) return found.error();
+    auto contents =
+        FileContents::open((*of)->past(), (*of)->context(),
+                           {.number = object->number, .inode = found->inode, .at = object->at});
+    if (!contents) return contents.error();
+    last_read_ = std::make_shared<OpenFile>(id, std::move(*contents));
+  }
+  return last_read_->contents.read(offset, to);
+}
+
+Result<ObjectAttributes> HistoryFiles::extended_attributes(FileId id) {
+  const auto object = object_of(id);
+  if (!object) return ObjectAttributes{};
+  const auto of = tree(object->at);
+  if (!of) return of.error();
+  const auto found = (*of)->object(object->number);
+  if (!found) return found.error();
+  return read_attributes((*of)->past(), (*of)->context(), found->inode, object->at);
+}
+
+}  // namespace mariner::uvfs

@@ -1,0 +1,143 @@
+// The past of a volume as one tree of files, read-only: what a mount shows.
+//
+//   @TIME/...          the file system at a moment: any time that is understood; "@#4711" the write
+//   latest             a symbolic link to the newest moment, as a "@#..."
+//   marks/NAME         ... to a mark's
+//   versions/PATH/     for each version of what had the path one entry, by its time (UTC), beside
+//                      the names that ever were below it
+//   deleted/PATH/      what is not there any more, as it was last; and directories that are
+//
+// What a "@" directory has never changes; its own time of change is that of the moment. Everything
+// has a number that stays the same while this lives, and is never that of something else.
+//
+// One thread.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "ifsck/past.h"
+#include "proto/error.h"
+#include "uvfs/ext_history.h"
+#include "uvfs/moment_tree.h"
+#include "uvfs/object_attributes.h"
+#include "uvfs/object_state.h"
+#include "uvfs/path_search.h"
+#include "uvfs/stretch.h"
+
+namespace mariner::uvfs {
+
+class HistoryFiles {
+ public:
+  using FileId = std::uint64_t;
+  static constexpr FileId kRoot = 1;
+
+  static constexpr std::size_t kTreesMax = 64;  // moments whose directories are kept
+  // How old what versions/ and deleted/ show may be, when the volume is written to.
+  static constexpr std::chrono::seconds kRefresh{2};
+  static constexpr std::size_t kPathsMax = 1'000'000;  // of versions/ and deleted/
+
+  // What it takes from the outside.
+  struct Source {
+    ifsck::Past* past = nullptr;  // outlives it
+    // The moment that a text means. kInvalidArgument, kOutsideWindow.
+    std::function<Result<SequenceNumber>(std::string_view)> moment_of;
+    struct Mark {
+      std::string name;
+      SequenceNumber at;
+    };
+    std::function<Result<std::vector<Mark>>()> marks;
+    // The history of the files of a stretch, and what it reads from. Null: there is none.
+    struct History {
+      std::unique_ptr<ifsck::Past> past;  // null: the one above
+      std::unique_ptr<ExtHistory> files;
+    };
+    std::function<Result<History>(const Stretch&)> history;
+  };
+
+  struct Attributes {
+    FileId id = 0;
+    ObjectState object;    // of what is no file of the volume's: as if it were root's
+    bool lasting = false;  // it will never be otherwise
+  };
+  struct Entry {
+    std::string name;
+    FileId id = 0;
+    std::uint32_t kind = 0;  // S_IF*; 0: not known
+  };
+
+  explicit HistoryFiles(Source source) : source_(std::move(source)) {}
+
+  // kNotFound: no such name, or an id that was never given. Others: of the past; kLimit.
+  [[nodiscard]] Result<Attributes> find(FileId directory, std::string_view name);
+  [[nodiscard]] Result<Attributes> attributes(FileId id);
+  // Without "." and "..". kInvalidArgument: it is no directory.
+  [[nodiscard]] Result<std::vector<Entry>> list(FileId directory);
+  [[nodiscard]] Result<std::string> link_target(FileId id);
+  // Fills `to` from `offset` on; says how much there was.
+  [[nodiscard]] Result<std::size_t> read(FileId id, std::uint64_t offset, std::span<std::byte> to);
+  [[nodiscard]] Result<ObjectAttributes> extended_attributes(FileId id);
+
+ private:
+  // What is no object of the file system's.
+  struct Place {
+    enum class Kind : std::uint8_t { kNone, kRoot, kLatest, kMarks, kMark, kVersions, kDeleted };
+    Kind kind{};
+    std::string path;  // of a mark: its name
+    friend auto operator<=>(const Place&, const Place&) = default;
+  };
+  struct Object {
+    SequenceNumber at;
+    ifsck::InodeNumber number = 0;
+  };
+  struct OpenFile;
+
+  [[nodiscard]] Result<FileId> id_of(const Place& place);
+  [[nodiscard]] FileId id_of(const Object& object);
+  [[nodiscard]] Result<Place> place_of(FileId id) const;
+  [[nodiscard]] std::optional<Object> object_of(FileId id) const;
+
+  [[nodiscard]] Result<MomentTree*> tree(SequenceNumber at);
+  [[nodiscard]] Result<ExtHistory*> history();
+  [[nodiscard]] Result<VersionTime> newest_time();
+
+  [[nodiscard]] Result<Attributes> attributes_of(const Object& object);
+  [[nodiscard]] Result<Attributes> attributes_of(const Place& place);
+  [[nodiscard]] Result<Attributes> find_below(const Place& place, std::string_view name);
+  [[nodiscard]] Result<Attributes> find_version(const std::string& path, std::string_view name);
+  [[nodiscard]] Result<Attributes> find_deleted(const std::string& path);
+  [[nodiscard]] Result<std::vector<Entry>> list_object(const Object& object);
+  [[nodiscard]] Result<std::vector<Entry>> list_marks();
+  [[nodiscard]] Result<std::vector<Entry>> list_versions(const std::string& path);
+  [[nodiscard]] Result<std::vector<Entry>> list_deleted(const std::string& path);
+  // What is shown of a path in deleted/; nothing: it is there, and no directory.
+  [[nodiscard]] Result<std::optional<Entry>> deleted_entry(const std::string& path);
+
+  Source source_;
+  std::vector<Place> places_;
+  std::map<Place, FileId> place_ids_;
+  std::vector<SequenceNumber> moments_;
+  std::map<SequenceNumber, std::uint32_t> moment_ids_;
+  // The last one that was asked for is in front.
+  std::list<std::pair<SequenceNumber, std::unique_ptr<MomentTree>>> trees_;
+  Source::History history_;
+  std::chrono::steady_clock::time_point history_opened_;
+  std::shared_ptr<OpenFile> last_read_;
+};
+
+// "2026-11-20T14:32:05.123456789Z".
+[[nodiscard]] std::string version_name(VersionTime time);
+
+}  // namespace mariner::uvfs
