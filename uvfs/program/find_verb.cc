@@ -35,8 +35,8 @@ void put(const client::Context& context, const PathHistory& path, std::string ar
          api::FoundFile& to) {
   const Incarnation& last = path.incarnations.back();
   put_name(path.path, *to.mutable_path());
-  *to.mutable_object() = to_message(context, last.versions.back().object,
-                                    static_cast<std::uint32_t>(last.inode));
+  *to.mutable_object() =
+      to_message(context, last.versions.back().object, static_cast<std::uint32_t>(last.inode));
   const Instant& from = path.incarnations.front().from;
   *to.mutable_from() = ifsck::to_message(context, from.at, from.time);
   if (last.end.at != kEndless) {
@@ -57,8 +57,7 @@ void add_row(const client::Context& context, const PathHistory& path, const api:
   const Incarnation& first = path.incarnations.front();
   const Incarnation& last = path.incarnations.back();
   const ObjectState& object = last.versions.back().object;
-  const std::string until =
-      last.end.at == kEndless ? "-" : context.short_time(last.end.time.ns);
+  const std::string until = last.end.at == kEndless ? "-" : context.short_time(last.end.time.ns);
   const std::string kind(kind_name(object.mode));
   if (!found.argument().empty()) {
     table.add({until, kind, size_text(object), found.argument()});
@@ -71,8 +70,8 @@ void add_row(const client::Context& context, const PathHistory& path, const api:
 }  // namespace
 
 Answer find(client::Context& context, const Words& words) {
-  const auto name = parse_object_name(
-      context, words.object, {.image = !words.source.image.empty(), .path_less = true});
+  const auto name = parse_object_name(context, words.object,
+                                      {.image = !words.source.image.empty(), .path_less = true});
   if (!name) return name.error();
   FileSource::Times times = words.times;
   if (name->time) {

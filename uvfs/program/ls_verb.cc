@@ -26,9 +26,8 @@ std::string target_of(OpenHistory& history, const FileTree::Entry& entry, Sequen
 Answer list(client::Context& context, const Words& words) {
   auto located = Located::open(context, words);
   if (!located) return located.error();
-  auto tree = FileTree::read(*located->history.files, {.root = located->found.inode,
-                                                       .at = located->at,
-                                                       .one_level = true});
+  auto tree = FileTree::read(*located->history.files,
+                             {.root = located->found.inode, .at = located->at, .one_level = true});
   if (!tree) return tree.error();
   // A file lists itself.
   const bool directory = LINUX_S_ISDIR(located->found.object.mode);
@@ -47,14 +46,13 @@ Answer list(client::Context& context, const Words& words) {
     if (!target.empty()) put_name(target, *entry.mutable_object()->mutable_target());
     const ObjectState& object = each.object;
     table.add({mode_text(object.mode), std::to_string(object.links), std::to_string(object.user),
-               std::to_string(object.group), size_text(object),
-               time_text(context, object.modified),
+               std::to_string(object.group), size_text(object), time_text(context, object.modified),
                each.name + (target.empty() ? "" : " -> " + target)});
   }
   for (const std::string& each : tree->skipped) list.add_skipped(each);
   if (context.print_json(list)) return client::ExitCode::kDone;
-  context.console.note(fmt::format("{}  {}\n", located->source.name,
-                                   context.moment(located->moment)));
+  context.console.note(
+      fmt::format("{}  {}\n", located->source.name, context.moment(located->moment)));
   if (!table.empty()) context.console.print(table.text(context.console));
   for (const std::string& each : tree->skipped) {
     context.console.err << client::printable(each) << "\n";

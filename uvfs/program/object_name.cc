@@ -40,8 +40,8 @@ Result<ObjectName> parse_object_name(const client::Context& context, std::string
     const bool alone = rule.path_less && text.find('@') < colon;
     name.volume = text.substr(0, alone ? text.find('@') : colon);
     if (name.volume.empty() || (colon == std::string_view::npos && !rule.path_less)) {
-      return wrong(fmt::format("\"{}\": expected VOLUME:PATH[@TIME], as in db1:/etc/passwd@-1h",
-                               text));
+      return wrong(
+          fmt::format("\"{}\": expected VOLUME:PATH[@TIME], as in db1:/etc/passwd@-1h", text));
     }
     if (name.volume.find('@') != std::string::npos) {
       return wrong(fmt::format("\"{}\": the time stands at the end: VOLUME:PATH@TIME", text));
@@ -55,9 +55,10 @@ Result<ObjectName> parse_object_name(const client::Context& context, std::string
     const auto time = name.time->empty() ? Result<api::MomentSpec>(wrong("expected a time"))
                                          : context.moment_spec(*name.time);
     if (!time) {
-      return wrong(fmt::format("what follows the last @ is no time: {}. (If it belongs to the "
-                               "file's name, append @now)",
-                               time.error().message));
+      return wrong(
+          fmt::format("what follows the last @ is no time: {}. (If it belongs to the "
+                      "file's name, append @now)",
+                      time.error().message));
     }
   }
   name.path = text;

@@ -109,8 +109,8 @@ std::string when(const client::Context& context, const Instant& instant, bool fr
 std::string number(SequenceNumber at) { return fmt::format("#{}", at.value); }
 
 void print_versions(const client::Context& context, const Asked& asked, bool paths) {
-  std::vector<std::string> headings{"FROM", ">AT", ">INODE", "MODE", ">USER", ">GROUP",
-                                    ">SIZE", "MODIFIED"};
+  std::vector<std::string> headings{"FROM",  ">AT",    ">INODE", "MODE",
+                                    ">USER", ">GROUP", ">SIZE",  "MODIFIED"};
   if (paths) headings.emplace_back("PATH");
   client::Table table(headings);
   const auto add = [&](std::vector<std::string> cells, const std::string& path) {
