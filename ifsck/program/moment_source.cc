@@ -36,11 +36,16 @@ Result<SequenceNumber> moment_in(TracePast& past, const client::Context& context
 Result<MomentSource> open_image(const client::Context& context, const NamedMoment& named) {
   auto past = TracePast::open(named.image, named.trace);
   if (!past) return past.error();
-  MomentSource source{.past = nullptr, .at = {}, .name = named.image, .states_folder = {}};
+  MomentSource source{
+      .past = nullptr, .at = {}, .name = named.image, .states_folder = {}, .moment_of = {}};
   const auto at = moment_in(*past, context, named.at);
   if (!at) return at.error();
   source.at = *at;
-  source.past = std::make_unique<TracePast>(std::move(*past));
+  auto kept = std::make_unique<TracePast>(std::move(*past));
+  source.moment_of = [&context, of = kept.get()](const std::string& time) {
+    return moment_in(*of, context, time);
+  };
+  source.past = std::move(kept);
   return source;
 }
 
@@ -59,10 +64,16 @@ Result<MomentSource> open_volume(const client::Context& context, const std::stri
       .past = nullptr,
       .at = *at,
       .name = asked->object,
-      .states_folder =
-          cache.empty() ? cache
-                        : fmt::format("{}/ifsck/{}-{}", cache, asked->object, past->volume_id())};
-  source.past = std::make_unique<RemotePast>(std::move(*past));
+      .states_folder = cache.empty()
+                           ? cache
+                           : fmt::format("{}/ifsck/{}-{}", cache, asked->object, past->volume_id()),
+      .moment_of = {}};
+  auto kept = std::make_unique<RemotePast>(std::move(*past));
+  source.moment_of = [&context, of = kept.get()](const std::string& time) {
+    const auto spec = context.moment_spec(time);
+    return spec ? of->moment_of(*spec) : Result<SequenceNumber>(spec.error());
+  };
+  source.past = std::move(kept);
   return source;
 }
 

@@ -1,6 +1,7 @@
 // Where a check reads: a volume of a daemon, or an image with a trace of what was written to it.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -23,6 +24,8 @@ struct MomentSource {
   SequenceNumber at;
   std::string name;           // the volume's, or the image's
   std::string states_folder;  // where what is known of it is kept; empty: nowhere
+  // Another TIME of that past, whose errors are as of open(); as long as the context is there.
+  std::function<Result<SequenceNumber>(const std::string& time)> moment_of;
 
   // kInvalidArgument: not exactly one of both is named, or a time that is none. Others: as the
   // daemon says, or as the files are.

@@ -45,6 +45,7 @@ std::shared_ptr<CLI::App> make_app(Context& context) {
   add_view_verbs(*app, context);
   add_rollback_verbs(*app, context);
   add_fsck_verbs(*app, context);
+  add_fs_verbs(*app, context);
   add_target_verbs(*app, context);
   add_session_verbs(*app, context);
   add_node_verbs(*app, context);

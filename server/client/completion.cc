@@ -100,6 +100,23 @@ void add_marks(AdminClient& client, const std::string& volume, const std::string
   }
 }
 
+// VOLUME:PATH[@TIME], of which the path is not known here. What names a mark is its last part.
+void add_file_objects(AdminClient& client, bool at_time, const std::string& word,
+                      std::vector<std::string>& to) {
+  const auto colon = word.find(':');
+  if (colon == std::string::npos) {
+    if (const auto volumes = client.volume_list()) {
+      for (const auto& entry : volumes->volumes()) to.push_back(entry.name() + ":/");
+    }
+    return;
+  }
+  const auto at = word.rfind('@');
+  if (!at_time || at == std::string::npos || word.find('/', at) != std::string::npos) return;
+  const std::string object = word.substr(0, at);
+  for (const auto* time : {"@now", "@yesterday"}) to.push_back(object + time);
+  add_marks(client, word.substr(0, colon), object + "@mark:", to);
+}
+
 // Values of `type`, the type name of an option, as verbs.h's functions declare them.
 void add_values(const std::string& type, const Place& place, const std::string& word,
                 const std::string& socket, std::vector<std::string>& to) {
@@ -113,6 +130,8 @@ void add_values(const std::string& type, const Place& place, const std::string& 
     if (const auto volumes = client.volume_list()) {
       for (const auto& entry : volumes->volumes()) to.push_back(entry.name());
     }
+  } else if (type.starts_with("VOLUME:PATH") || type == "VOLUME[:PATH]") {
+    add_file_objects(client, type.ends_with("@TIME"), word, to);
   } else if (type == "INITIATOR") {
     // Those that are logged in to something are the likeliest.
     to.emplace_back("any");

@@ -12,7 +12,7 @@
 #include "proto/fsck.pb.h"
 #include "server/admin/json.h"
 #include "server/admin/repair_wire.h"
-#include "server/client/fsck_program.h"
+#include "server/client/helper_program.h"
 
 namespace mariner::client {
 namespace {
@@ -76,7 +76,7 @@ Result<ConsistentMoment> ConsistentMoment::find(const Context& context, const Op
 }
 
 Result<void> ConsistentMoment::look(const Context& context) {
-  const auto program = find_fsck_program();
+  const auto program = find_program(kFsckProgram);
   if (!program) return program.error();
   const auto ended = run_program(*program, {"repairs", moment_text(options_), "--output", file(),
                                             "--json", "--socket", context.flags.socket});

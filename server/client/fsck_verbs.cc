@@ -1,5 +1,5 @@
 // mariner fsck VOLUME@TIME | find-clean VOLUME: the program ifsck does it.
-#include "server/client/fsck_program.h"
+#include "server/client/helper_program.h"
 #include "server/client/verbs.h"
 
 namespace mariner::client {
@@ -16,18 +16,6 @@ struct FindOptions {
   std::string before;
 };
 
-// Only returns when it cannot.
-Result<ExitCode> hand_over(const Context& context, std::vector<std::string> words) {
-  const auto program = find_fsck_program();
-  if (!program) return program.error();
-  const Flags& flags = context.flags;
-  words.insert(words.end(), {"--socket", flags.socket});
-  if (flags.json) words.emplace_back("--json");
-  if (flags.quiet) words.emplace_back("--quiet");
-  if (flags.no_color) words.emplace_back("--no-color");
-  return become(*program, words);
-}
-
 Result<ExitCode> check(Context& context, const CheckOptions& options) {
   // What is wrong with the words is said without ifsck.
   if (const auto target = context.target(options.target); !target) return target.error();
@@ -35,7 +23,7 @@ Result<ExitCode> check(Context& context, const CheckOptions& options) {
   if (options.level != 0) words.insert(words.end(), {"--level", std::to_string(options.level)});
   if (!options.path.empty()) words.insert(words.end(), {"--path", options.path});
   if (context.flags.dry_run) words.emplace_back("--no-save");
-  return hand_over(context, std::move(words));
+  return hand_over(context, kFsckProgram, std::move(words));
 }
 
 Result<ExitCode> find_clean(Context& context, const FindOptions& options) {
@@ -44,7 +32,7 @@ Result<ExitCode> find_clean(Context& context, const FindOptions& options) {
     if (const auto at = context.moment_spec(options.before); !at) return at.error();
     words.insert(words.end(), {"--before", options.before});
   }
-  return hand_over(context, std::move(words));
+  return hand_over(context, kFsckProgram, std::move(words));
 }
 
 }  // namespace

@@ -15,6 +15,7 @@ void add_mark_verbs(CLI::App& app, Context& context);
 void add_view_verbs(CLI::App& app, Context& context);
 void add_rollback_verbs(CLI::App& app, Context& context);
 void add_fsck_verbs(CLI::App& app, Context& context);
+void add_fs_verbs(CLI::App& app, Context& context);
 void add_target_verbs(CLI::App& app, Context& context);
 void add_session_verbs(CLI::App& app, Context& context);
 void add_node_verbs(CLI::App& app, Context& context);

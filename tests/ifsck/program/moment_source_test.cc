@@ -44,6 +44,9 @@ TEST_F(MomentSourceTest, ATimeMeansTheLastWriteAtOrBeforeIt) {
   EXPECT_EQ(open("#4").error().code, ErrorCode::kOutsideWindow);
   EXPECT_EQ(open("mark:a").error().code, ErrorCode::kInvalidArgument);
   EXPECT_EQ(open("")->past->size_bytes(), 1u << 20);
+  const auto source = open("#3");
+  EXPECT_EQ(source->moment_of("-2s").value(), SequenceNumber{2});
+  EXPECT_EQ(source->moment_of("#4").error().code, ErrorCode::kOutsideWindow);
 }
 
 TEST_F(MomentSourceTest, AnImageAloneHasWholeBlocks) {

@@ -66,6 +66,16 @@ TEST_F(Completion, MarksAndTimes) {
               ElementsAre("mark:post", "mark:pre"));
 }
 
+TEST_F(Completion, FilesOfThePast) {
+  EXPECT_THAT(complete({"fs", ""}),
+              ElementsAre("cat", "diff", "find", "incarnations", "ls", "restore", "versions"));
+  EXPECT_THAT(complete({"fs", "ls", "d"}), ElementsAre("db1:/", "db2:/"));
+  EXPECT_THAT(complete({"fs", "cat", "db1:/a@mark:p"}),
+              ElementsAre("db1:/a@mark:post", "db1:/a@mark:pre"));
+  EXPECT_THAT(complete({"fs", "cat", "db1:/a@b/c"}), IsEmpty());
+  EXPECT_THAT(complete({"fs", "versions", "db1:/a@"}), IsEmpty());
+}
+
 TEST_F(Completion, ViewsSessionsShellsAndOptions) {
   EXPECT_THAT(complete({"view", "unexpose", ""}), ElementsAre("v1"));
   control.access.add_acl("iqn.listed");

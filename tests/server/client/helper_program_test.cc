@@ -1,4 +1,4 @@
-#include "server/client/fsck_program.h"
+#include "server/client/helper_program.h"
 
 #include <gmock/gmock.h>
 #include <sys/stat.h>
@@ -15,7 +15,7 @@ namespace {
 using ::testing::HasSubstr;
 
 // Folders with programs named ifsck that are scripts.
-class FsckProgram : public ::testing::Test {
+class HelperProgramTest : public ::testing::Test {
  protected:
   std::string script(const std::string& where, const std::string& text = "", mode_t mode = 0755) {
     const auto path = std::filesystem::path(folder_) / where / "ifsck";
@@ -30,25 +30,28 @@ class FsckProgram : public ::testing::Test {
   const std::string folder_ = made_.file("");
 };
 
-TEST_F(FsckProgram, IsFoundBesideTheCommandOrInThePath) {
+TEST_F(HelperProgramTest, IsFoundBesideTheCommandOrInThePath) {
   const std::string self = in("build/server/client/mariner");
   std::filesystem::create_directories(in("build/server/client"));
-  const auto none = find_fsck_program(self, in("nowhere") + "::" + in("some"));
+  const auto none = find_program(kFsckProgram, {self, in("nowhere") + "::" + in("some")});
   EXPECT_EQ(none.error().code, ErrorCode::kNotFound);
   EXPECT_THAT(none.error().message, HasSubstr("neither in " + in("build/server/client")));
   script("data", "", 0644);
   std::filesystem::create_directories(in("folder/ifsck"));
   const std::string path = in("data") + ":" + in("folder") + ":" + in("some");
   script("some");
-  EXPECT_EQ(*find_fsck_program(self, path), in("some/ifsck")) << "the first that is a program";
+  EXPECT_EQ(*find_program(kFsckProgram, {self, path}), in("some/ifsck"))
+      << "the first that is a program";
   script("build/ifsck/program");
-  EXPECT_TRUE(
-      std::filesystem::equivalent(*find_fsck_program(self, path), in("build/ifsck/program/ifsck")));
+  EXPECT_TRUE(std::filesystem::equivalent(*find_program(kFsckProgram, {self, path}),
+                                          in("build/ifsck/program/ifsck")));
+  EXPECT_THAT(find_program(kFilesProgram, {self, path}).error().message,
+              HasSubstr("the program uvfs, which reads the files of the past, is neither in"));
   script("build/server/client");
-  EXPECT_EQ(*find_fsck_program(self, path), in("build/server/client/ifsck"));
+  EXPECT_EQ(*find_program(kFsckProgram, {self, path}), in("build/server/client/ifsck"));
 }
 
-TEST_F(FsckProgram, PrintsAndEnds) {
+TEST_F(HelperProgramTest, PrintsAndEnds) {
   const auto ended = run_program(script("a", "cat; echo \"$2\"; exit 10"), {"x", "two words"});
   ASSERT_TRUE(ended) << ended.error().message;
   EXPECT_EQ(ended->exit_code, 10);
@@ -59,7 +62,7 @@ TEST_F(FsckProgram, PrintsAndEnds) {
   EXPECT_EQ(run_program(script("c", "exec cat /dev/zero"), {}).error().code, ErrorCode::kLimit);
 }
 
-TEST_F(FsckProgram, OneBecomesIt) {
+TEST_F(HelperProgramTest, OneBecomesIt) {
   const std::string program = script("a", "echo \"I am $1\" >&2; exit 3");
   EXPECT_EXIT((void)become(program, {"it"}), ::testing::ExitedWithCode(3), "I am it");
   EXPECT_THAT(become(in("none"), {}).message, HasSubstr("cannot be started"));

@@ -1,4 +1,4 @@
-#include "server/client/fsck_program.h"
+#include "server/client/helper_program.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -20,8 +20,6 @@ namespace mariner::client {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr const char* kName = "ifsck";
 
 bool is_program(const fs::path& path) {
   struct stat status {};
@@ -57,30 +55,43 @@ std::optional<std::string> read_all(int fd) {
 
 }  // namespace
 
-Result<std::string> find_fsck_program(const std::string& self, const std::string& path) {
-  const fs::path folder = fs::path(self).parent_path();
+Result<std::string> find_program(const HelperProgram& program, const HelperPlaces& places) {
+  const fs::path folder = fs::path(places.self).parent_path();
   // As installed; as built.
-  std::vector<fs::path> candidates{folder / kName,
-                                   folder / ".." / ".." / "ifsck" / "program" / kName};
+  std::vector<fs::path> candidates{folder / program.name,
+                                   folder / ".." / ".." / program.folder / program.name};
+  const std::string& path = places.path;
   for (std::size_t at = 0; at <= path.size();) {
     const std::size_t end = std::min(path.find(':', at), path.size());
-    if (end > at) candidates.push_back(fs::path(path.substr(at, end - at)) / kName);
+    if (end > at) candidates.push_back(fs::path(path.substr(at, end - at)) / program.name);
     at = end + 1;
   }
   for (const fs::path& candidate : candidates) {
     if (is_program(candidate)) return candidate.string();
   }
   return Error{ErrorCode::kNotFound,
-               fmt::format("the program {}, which checks file systems, is neither in {} beside "
-                           "this command nor in PATH: install it",
-                           kName, folder.string())};
+               fmt::format("the program {}, which {}, is neither in {} beside this command nor in "
+                           "PATH: install it",
+                           program.name, program.does, folder.string())};
 }
 
-Result<std::string> find_fsck_program() {
+Result<std::string> find_program(const HelperProgram& program) {
   std::error_code ignored;
   const fs::path self = fs::read_symlink("/proc/self/exe", ignored);
   const char* const path = std::getenv("PATH");
-  return find_fsck_program(self.string(), path == nullptr ? "" : path);
+  return find_program(program, {.self = self.string(), .path = path == nullptr ? "" : path});
+}
+
+Error hand_over(const Context& context, const HelperProgram& program,
+                std::vector<std::string> words) {
+  const auto found = find_program(program);
+  if (!found) return found.error();
+  const Flags& flags = context.flags;
+  words.insert(words.end(), {"--socket", flags.socket});
+  if (flags.json) words.emplace_back("--json");
+  if (flags.quiet) words.emplace_back("--quiet");
+  if (flags.no_color) words.emplace_back("--no-color");
+  return become(*found, words);
 }
 
 Error become(const std::string& program, const std::vector<std::string>& words) {

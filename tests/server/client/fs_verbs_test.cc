@@ -1,0 +1,76 @@
+#include <gmock/gmock.h>
+#include <sys/stat.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "tests/logging/temporary_directory.h"
+#include "tests/server/client/daemon.h"
+
+namespace mariner::client {
+namespace {
+
+using testing::ExitedWithCode;
+using testing::HasSubstr;
+
+// In the place of uvfs stands a script that says its words, and ends with 3.
+class FsVerbs : public DaemonTest {
+ protected:
+  FsVerbs() {
+    const std::string program = folder_ + "/uvfs";
+    std::ofstream(program) << "#!/bin/sh\necho \"[$*]\" >&2\nexit 3\n";
+    ::chmod(program.c_str(), 0755);
+  }
+  // Never returns if uvfs was found.
+  void become(const std::vector<std::string>& words) {
+    ::setenv("PATH", (folder_ + ":/bin").c_str(), 1);
+    run_as_is(words);
+    std::exit(code);
+  }
+
+  logging::test::TemporaryDirectory made_;
+  const std::string folder_ = made_.file("");
+};
+
+TEST_F(FsVerbs, WordsAreHandedOver) {
+  EXPECT_EXIT(become({"fs", "ls", "db1:/etc@-1h", "--socket", "/s"}), ExitedWithCode(3),
+              "\\[ls db1:/etc@-1h --socket /s\\]");
+  EXPECT_EXIT(become({"--json", "fs", "cat", "db1:/a", "--quiet", "--no-color", "--socket", "/s"}),
+              ExitedWithCode(3), "\\[cat db1:/a --socket /s --json --quiet --no-color\\]");
+  EXPECT_EXIT(become({"fs", "versions", "db1:/a", "--below", "--every-write", "--since", "-1d",
+                      "--until", "#7", "--socket", "/s"}),
+              ExitedWithCode(3),
+              "\\[versions db1:/a --since -1d --until #7 --below --every-write --socket /s\\]");
+  EXPECT_EXIT(become({"fs", "incarnations", "db1:/a", "--since", "-1d", "--socket", "/s"}),
+              ExitedWithCode(3), "\\[incarnations db1:/a --since -1d --socket /s\\]");
+  EXPECT_EXIT(become({"fs", "diff", "db1:/a@#1", "@#2", "--socket", "/s"}), ExitedWithCode(3),
+              "\\[diff db1:/a@#1 @#2 --socket /s\\]");
+  EXPECT_EXIT(
+      become({"fs", "find", "db1", "--deleted", "--name", "x", "--type", "f", "--socket", "/s"}),
+      ExitedWithCode(3), "\\[find db1 --name x --type f --deleted --socket /s\\]");
+  EXPECT_EXIT(become({"fs", "restore", "db1:/a@-1h", "--to", "./a", "--force", "--dry-run",
+                      "--socket", "/s"}),
+              ExitedWithCode(3), "\\[restore db1:/a@-1h --to ./a --force --dry-run --socket /s\\]");
+}
+
+TEST_F(FsVerbs, WordsThatMakeNoSenseDoNotReachIt) {
+  EXPECT_EXIT(become({"fs"}), ExitedWithCode(2), "");
+  EXPECT_EXIT(become({"fs", "ls"}), ExitedWithCode(2), "");
+  EXPECT_EXIT(become({"fs", "diff", "db1:/a@#1"}), ExitedWithCode(2), "");
+  EXPECT_EXIT(become({"fs", "restore", "db1:/a@#1"}), ExitedWithCode(2), "");
+  EXPECT_EXIT(become({"fs", "find", "db1", "--type", "x"}), ExitedWithCode(2), "");
+}
+
+TEST_F(FsVerbs, WithoutTheProgramThatIsSaid) {
+  const char* const set = std::getenv("PATH");
+  const std::string path = set == nullptr ? "" : set;
+  ::unsetenv("PATH");
+  run({"fs", "ls", "db1:/"});
+  ::setenv("PATH", path.c_str(), 1);
+  EXPECT_EQ(code, 1);
+  EXPECT_THAT(err, HasSubstr("the program uvfs, which reads the files of the past, is neither"));
+}
+
+}  // namespace
+}  // namespace mariner::client

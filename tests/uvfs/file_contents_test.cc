@@ -1,0 +1,126 @@
+#include "uvfs/file_contents.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "ifsck/ext_inode.h"
+#include "tests/ifsck/made_volume.h"
+
+namespace mariner::uvfs {
+namespace {
+
+using ifsck::InodeAt;
+using ifsck::InodeNumber;
+using ifsck::MadeImage;
+using ifsck::MadeVolume;
+using Bytes = std::vector<std::byte>;
+
+constexpr SequenceNumber kAt{};
+
+class FileContentsTest : public ::testing::TestWithParam<const char*> {
+ protected:
+  Result<FileContents> open(InodeNumber number) {
+    context_.emplace(*made_.volume, *made_.layout);
+    inode_ = made_.inode(number);
+    return FileContents::open(*made_.past, *context_,
+                              {.number = number, .inode = inode_, .at = kAt});
+  }
+  // As libext2fs reads it.
+  Bytes wanted(InodeNumber number) {
+    ext2_file_t file = nullptr;
+    EXPECT_EQ(ext2fs_file_open(made_.volume->fs(), number, 0, &file), 0);
+    __u64 size = 0;
+    EXPECT_EQ(ext2fs_file_get_lsize(file, &size), 0);
+    Bytes all(size);
+    unsigned got = 0;
+    EXPECT_EQ(ext2fs_file_read(file, all.data(), static_cast<unsigned>(size), &got), 0);
+    EXPECT_EQ(got, size);
+    ext2fs_file_close(file);
+    return all;
+  }
+
+  MadeVolume made_{GetParam()};
+  std::optional<ifsck::ExtContext> context_;
+  Bytes inode_;
+};
+
+TEST_P(FileContentsTest, EveryFileIsWhatLibext2fsReads) {
+  std::size_t files = 0;
+  for (InodeNumber number = EXT2_GOOD_OLD_FIRST_INO; number <= made_.layout->inodes(); ++number) {
+    const Bytes inode = made_.inode(number);
+    const ifsck::ExtInode of(inode);
+    if (of.links() == 0 || !LINUX_S_ISREG(of.mode())) continue;
+    ++files;
+    auto contents = open(number);
+    ASSERT_TRUE(contents.has_value()) << contents.error().message;
+    EXPECT_TRUE(contents->is_whole());
+    const Bytes whole = wanted(number);
+    ASSERT_EQ(contents->size(), whole.size());
+    Bytes ours;
+    ASSERT_TRUE(contents
+                    ->for_each_byte([&](std::uint64_t at, std::span<const std::byte> bytes) {
+                      EXPECT_EQ(at, ours.size());
+                      EXPECT_LE(bytes.size(), FileContents::kPieceBytesMax);
+                      ours.insert(ours.end(), bytes.begin(), bytes.end());
+                      return Result<void>{};
+                    })
+                    .has_value());
+    ASSERT_TRUE(ours == whole) << "inode " << number;
+    // From anywhere in it.
+    Bytes some(5000);
+    for (std::uint64_t at = 0; at < whole.size(); at += whole.size() / 7 + 1) {
+      const auto got = contents->read(at, some);
+      ASSERT_TRUE(got.has_value());
+      ASSERT_EQ(*got, std::min<std::uint64_t>(some.size(), whole.size() - at));
+      ASSERT_TRUE(std::equal(some.begin(), some.begin() + static_cast<std::ptrdiff_t>(*got),
+                             whole.begin() + static_cast<std::ptrdiff_t>(at)));
+    }
+    EXPECT_EQ(contents->read(whole.size(), some).value(), 0u);
+  }
+  EXPECT_GT(files, 600u);
+}
+
+TEST_P(FileContentsTest, HolesAreNotVisited) {
+  auto contents = open(made_.find("/a/b/sparse"));
+  std::uint64_t visited = 0;
+  ASSERT_TRUE(contents
+                  ->for_each_piece([&](std::uint64_t, std::span<const std::byte> bytes) {
+                    visited += bytes.size();
+                    return Result<void>{};
+                  })
+                  .has_value());
+  EXPECT_GT(visited, 0u);
+  EXPECT_LT(visited, contents->size() / 5);
+  const Error full{ErrorCode::kNoSpace, "full"};
+  EXPECT_EQ(contents
+                ->for_each_piece(
+                    [&](std::uint64_t, std::span<const std::byte>) -> Result<void> { return full; })
+                .error()
+                .code,
+            ErrorCode::kNoSpace);
+}
+
+TEST_P(FileContentsTest, LinksHaveTargets) {
+  EXPECT_EQ(open(made_.find("/short"))->link_target().value(), "a/large");
+  EXPECT_EQ(open(made_.find("/long"))->link_target().value(), std::string(200, 's'));
+}
+
+TEST_P(FileContentsTest, WhatHasNoContentsIsRefused) {
+  EXPECT_EQ(open(made_.find("/a")).error().code, ErrorCode::kInvalidArgument);
+  const InodeNumber file = made_.find("/a/large");
+  made_.put<std::uint32_t>(file, InodeAt::kFlags,
+                           ifsck::ExtInode(made_.inode(file)).flags() | EXT4_ENCRYPT_FL);
+  EXPECT_EQ(open(file).error().code, ErrorCode::kNotFound);
+  const InodeNumber other = made_.find("/a/b/sparse");
+  made_.put<std::uint32_t>(other, InodeAt::kSizeHigh, 0x80000000);
+  EXPECT_EQ(open(other).error().code, ErrorCode::kCorrupt);
+  const InodeNumber link = made_.find("/long");
+  made_.put<std::uint32_t>(link, InodeAt::kSize, 100'000);
+  EXPECT_EQ(open(link)->link_target().error().code, ErrorCode::kCorrupt);
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, FileContentsTest, ::testing::ValuesIn(ifsck::kKinds));
+
+}  // namespace
+}  // namespace mariner::uvfs

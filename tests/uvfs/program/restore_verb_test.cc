@@ -1,0 +1,77 @@
+#include <gmock/gmock.h>
+
+#include "proto/files.pb.h"
+#include "tests/uvfs/program/made_files.h"
+
+namespace mariner::uvfs {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+class RestoreVerb : public MadeFiles {
+ protected:
+  RestoreVerb() {
+    file("one", "one\n");
+    made_at_ = change("mkdir d\nwrite {}/one d/f\nsymlink d/l f\n");
+    gone_at_ = change("rm d/f\nrm d/l\nrmdir d\n");
+  }
+  std::vector<std::string> words(const std::string& path, std::vector<std::string> more = {}) {
+    std::vector<std::string> all{"restore", at(path, made_at_), "--to", to_};
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+
+  SequenceNumber made_at_;
+  SequenceNumber gone_at_;
+  const std::string to_ = folder_.file("to");
+};
+
+TEST_F(RestoreVerb, AFileALinkAndATree) {
+  EXPECT_THAT(say(words("/d/f")), HasSubstr(to_ + ": 1 files, 0 directories"));
+  EXPECT_EQ(read_host("to"), "one\n");
+  fs::remove(to_);
+  (void)say(words("/d/l"));
+  EXPECT_EQ(fs::read_symlink(to_), "f");
+  fs::remove(to_);
+  const auto restored = ask<api::FileRestore>(words("/d"));
+  EXPECT_EQ(restored.files(), 1u);
+  EXPECT_EQ(restored.directories(), 1u);
+  EXPECT_EQ(restored.links(), 1u);
+  EXPECT_EQ(restored.bytes(), 4u);
+  EXPECT_EQ(restored.at().sequence(), made_at_.value);
+  EXPECT_EQ(read_host("to/f"), "one\n");
+}
+
+TEST_F(RestoreVerb, WhatIsThereStaysUnlessForced) {
+  fs::create_directories(folder_.file("precious"));
+  fs::create_directory_symlink(folder_.file("precious"), to_);
+  EXPECT_THAT(refuse(1, words("/d")), HasSubstr("replace it with --force"));
+  EXPECT_THAT(refuse(1, words("/d", {"--force"})), HasSubstr("move it away"));
+  EXPECT_TRUE(fs::is_empty(folder_.file("precious")));
+  (void)say(words("/d/f", {"--force"}));
+  EXPECT_FALSE(fs::is_symlink(to_));
+  EXPECT_EQ(read_host("to"), "one\n");
+  EXPECT_TRUE(fs::is_empty(folder_.file("precious")));
+}
+
+TEST_F(RestoreVerb, ADryRunChangesNothing) {
+  const std::string text = say(words("/d", {"--dry-run"}));
+  EXPECT_THAT(text, HasSubstr("  " + to_ + "/f\n"));
+  EXPECT_THAT(text, HasSubstr("Dry run: nothing was changed."));
+  EXPECT_FALSE(fs::exists(to_));
+  const auto planned = ask<api::FileRestore>(words("/d", {"--dry-run"}));
+  EXPECT_TRUE(planned.dry_run());
+  EXPECT_EQ(planned.entries_size(), 3);
+}
+
+TEST_F(RestoreVerb, WhatCannotBeIsSaid) {
+  EXPECT_THAT(refuse(1, {"restore", at("/d/f", gone_at_), "--to", to_}),
+              HasSubstr("/d/f was not there"));
+  EXPECT_THAT(refuse(1, {"restore", at("/d/f", made_at_), "--to", folder_.file("none/x")}),
+              HasSubstr("cannot be opened"));
+  EXPECT_FALSE(fs::exists(to_));
+}
+
+}  // namespace
+}  // namespace mariner::uvfs

@@ -1,0 +1,119 @@
+#include "uvfs/program/file_source.h"
+
+#include <ext2fs/ext2_fs.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "ifsck/program/fsck_report.h"
+#include "uvfs/inode_record.h"
+
+namespace mariner::uvfs {
+namespace {
+
+std::string advice(const ObjectName& name) {
+  const std::string folder = name.path.substr(0, std::max<std::size_t>(1, name.path.rfind('/')));
+  return fmt::format("uvfs find --deleted {}{}{} lists what was deleted there",
+                     shell_word(name.volume.empty() ? ":" : name.volume),
+                     name.volume.empty() ? "" : ":", shell_word(folder));
+}
+
+ObjectState state_at(const ExtHistory& files, ifsck::InodeNumber inode, SequenceNumber at) {
+  return state_of(files.inode(inode, at));
+}
+
+// "... /lib is a symbolic link": if that is why.
+Result<std::string> link_on_the_way(OpenHistory& history, const ObjectName& name,
+                                    SequenceNumber at) {
+  for (auto end = name.path.find('/', 1); end != std::string::npos;
+       end = name.path.find('/', end + 1)) {
+    const std::string path = name.path.substr(0, end);
+    const auto presences = PathSearch(*history.files).presences_of(path);
+    if (!presences) return presences.error();
+    for (const Presence& each : *presences) {
+      if (each.from.at > at || each.end.at <= at) continue;
+      if (!LINUX_S_ISLNK(state_at(*history.files, each.inode, at).mode)) continue;
+      auto contents = history.contents(each.inode, at);
+      const auto target = contents ? contents->link_target() : contents.error();
+      return fmt::format("; {} is a symbolic link to {}, which is not followed", path,
+                         target ? *target : "nowhere");
+    }
+  }
+  return std::string();
+}
+
+}  // namespace
+
+Result<FileContents> OpenHistory::contents(ifsck::InodeNumber inode, SequenceNumber at) {
+  if (const auto loaded = files->load(std::span(&inode, 1)); !loaded) return loaded.error();
+  return FileContents::open(*past, files->context(),
+                            {.number = inode, .inode = files->inode(inode, at), .at = at});
+}
+
+Result<OpenHistory> open_history(ifsck::MomentSource& source, const Stretch& stretch) {
+  auto files = ExtHistory::open(*source.past, stretch);
+  if (!files) return files.error();
+  return OpenHistory{.past = source.past.get(), .files = std::move(*files)};
+}
+
+Result<FileSource> FileSource::open(const client::Context& context, const SourceWords& words,
+                                    const ObjectName& object) {
+  ifsck::NamedMoment named{.target = object.volume, .image = words.image, .trace = words.trace};
+  if (object.time) {
+    if (object.volume.empty()) {
+      named.at = *object.time;
+    } else {
+      named.target += "@" + *object.time;
+    }
+  }
+  auto moments = ifsck::MomentSource::open(context, named);
+  if (!moments) return moments.error();
+  std::string name = moments->name;
+  return FileSource{.moments = std::move(*moments), .name = std::move(name)};
+}
+
+Result<Stretch> FileSource::stretch(const Times& times) {
+  const auto reach = moments.past->reach();
+  if (!reach) return reach.error();
+  Stretch stretch{reach->oldest, reach->newest};
+  for (const auto& [time, moment] :
+       {std::pair{&times.since, &stretch.first}, {&times.until, &stretch.last}}) {
+    if (time->empty()) continue;
+    const auto found = moments.moment_of(*time);
+    if (!found) return found.error();
+    *moment = *found;
+  }
+  if (stretch.first <= stretch.last) return stretch;
+  return Error{ErrorCode::kInvalidArgument,
+               fmt::format("from #{} to #{} is no stretch of time: it ends before it begins",
+                           stretch.first.value, stretch.last.value)};
+}
+
+Result<api::Moment> FileSource::moment(const client::Context& context, SequenceNumber at) const {
+  const auto time = moments.past->time_of(at);
+  if (!time) return time.error();
+  return ifsck::to_message(context, at, *time);
+}
+
+Result<FoundObject> find_object(OpenHistory& history, const ObjectName& name, SequenceNumber at) {
+  const auto presences = PathSearch(*history.files).presences_of(name.path);
+  if (!presences) return presences.error();
+  for (const Presence& each : *presences) {
+    if (each.from.at <= at && at < each.end.at) {
+      return FoundObject{each.inode, state_at(*history.files, each.inode, at)};
+    }
+  }
+  const auto link = link_on_the_way(history, name, at);
+  if (!link) return link.error();
+  return Error{ErrorCode::kNotFound, fmt::format("{} was not there at #{}{}; {}", name.path,
+                                                 at.value, *link, advice(name))};
+}
+
+Error never_there(const ObjectName& name) {
+  return {ErrorCode::kNotFound,
+          fmt::format("{} never was there in that time; {}", name.path, advice(name))};
+}
+
+}  // namespace mariner::uvfs

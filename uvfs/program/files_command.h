@@ -1,0 +1,18 @@
+// The program `uvfs`, from its words to its exit code.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "proto/units.h"
+#include "server/client/console.h"
+#include "server/client/zone.h"
+
+namespace mariner::uvfs {
+
+// As client::run_command() is for `mariner`.
+[[nodiscard]] int run_files_command(const std::vector<std::string>& words, client::Console console,
+                                    const Zone& zone, std::function<VersionTime()> now);
+
+}  // namespace mariner::uvfs

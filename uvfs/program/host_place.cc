@@ -1,0 +1,159 @@
+#include "uvfs/program/host_place.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <vector>
+
+#include "proto/check.h"
+
+namespace mariner::uvfs {
+namespace {
+
+constexpr int kFolderFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+
+Error exists(const std::string& path) {
+  return {ErrorCode::kAlreadyExists,
+          fmt::format("{} exists: name another place, or replace it with --force", path)};
+}
+
+bool is_there(int folder, const std::string& name) {
+  struct stat status {};
+  return fstatat(folder, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+std::string temporary_name() {
+  std::uint64_t number = 0;
+  CHECK(getrandom(&number, sizeof number, 0) == sizeof number);
+  return fmt::format(".uvfs-{:016x}", number);
+}
+
+// Of what is in a directory.
+std::vector<std::string> names_in(int folder) {
+  std::vector<std::string> names;
+  const std::unique_ptr<DIR, int (*)(DIR*)> directory(fdopendir(folder), closedir);
+  if (directory == nullptr) {
+    ::close(folder);
+    return names;
+  }
+  while (const dirent* const entry = readdir(directory.get())) {
+    const std::string name = entry->d_name;
+    if (name != "." && name != "..") names.push_back(name);
+  }
+  return names;
+}
+
+}  // namespace
+
+HostFd::~HostFd() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+HostFd& HostFd::operator=(HostFd&& other) noexcept {
+  if (this != &other) {
+    if (fd_ >= 0) ::close(fd_);
+    fd_ = std::exchange(other.fd_, -1);
+  }
+  return *this;
+}
+
+int HostFd::close() { return ::close(std::exchange(fd_, -1)) == 0 ? 0 : errno; }
+
+HostPlace::HostPlace(std::string path, HostFd folder, std::string name, bool replace)
+    : path_(std::move(path)),
+      folder_(std::move(folder)),
+      name_(std::move(name)),
+      temporary_(uvfs::temporary_name()),
+      replace_(replace) {}
+
+HostPlace::HostPlace(HostPlace&& other) noexcept
+    : path_(std::move(other.path_)),
+      folder_(std::move(other.folder_)),
+      name_(std::move(other.name_)),
+      temporary_(std::move(other.temporary_)),
+      replace_(other.replace_),
+      done_(std::exchange(other.done_, true)) {}
+
+HostPlace::~HostPlace() {
+  if (!done_) remove_tree(folder_.fd(), temporary_);
+}
+
+Result<HostPlace> HostPlace::open(const std::string& path, bool replace) {
+  std::string whole = path;
+  while (whole.size() > 1 && whole.ends_with('/')) whole.pop_back();
+  const auto slash = whole.rfind('/');
+  const std::string name = slash == std::string::npos ? whole : whole.substr(slash + 1);
+  if (name.empty() || name == "." || name == "..") {
+    return Error{ErrorCode::kInvalidArgument,
+                 fmt::format("\"{}\" is no place to restore to: expected the name that it is to "
+                             "have, in a directory that exists",
+                             path)};
+  }
+  const std::string above = slash == std::string::npos ? "." : whole.substr(0, slash + 1);
+  HostFd folder(::open(above.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (folder.fd() < 0) return errno_error(errno, above + " cannot be opened");
+  if (!replace && is_there(folder.fd(), name)) return exists(whole);
+  return HostPlace(whole, std::move(folder), name, replace);
+}
+
+Result<void> HostPlace::take_place() {
+  const auto rename = [&](unsigned flags) {
+    return renameat2(folder(), temporary_.c_str(), folder(), name_.c_str(), flags) == 0;
+  };
+  bool renamed = replace_ ? rename(0) : rename(RENAME_NOREPLACE);
+  // (Not every file system knows how not to replace.)
+  if (!renamed && !replace_ && errno == EINVAL) {
+    if (is_there(folder(), name_)) return exists(path_);
+    renamed = rename(0);
+  }
+  done_ = renamed;
+  if (renamed) return {};
+  if (!replace_ && errno == EEXIST) return exists(path_);
+  if (errno == ENOTEMPTY || errno == EEXIST || errno == EISDIR || errno == ENOTDIR) {
+    return Error{ErrorCode::kAlreadyExists,
+                 fmt::format("{} is a directory, or is to become one in the place of a file: it is "
+                             "not replaced; move it away first",
+                             path_)};
+  }
+  return errno_error(errno, path_ + " cannot be put in its place");
+}
+
+void remove_tree(int folder, const std::string& name) {
+  // (No recursion, and few descriptors: a foreign tree may be deeper than there are of both.)
+  if (unlinkat(folder, name.c_str(), 0) == 0 || errno == ENOENT) return;
+  std::vector<std::string> way{name};
+  while (!way.empty()) {
+    HostFd at(openat(folder, way.front().c_str(), kFolderFlags));
+    for (std::size_t i = 1; i < way.size() && at.fd() >= 0; ++i) {
+      at = HostFd(openat(at.fd(), way[i].c_str(), kFolderFlags));
+    }
+    if (at.fd() < 0) return;
+    (void)fchmod(at.fd(), 0700);
+    std::string below;
+    for (const std::string& each : names_in(dup(at.fd()))) {
+      if (unlinkat(at.fd(), each.c_str(), 0) == 0) continue;
+      if (errno != EISDIR && errno != EPERM) return;
+      if (unlinkat(at.fd(), each.c_str(), AT_REMOVEDIR) != 0) below = each;
+    }
+    if (!below.empty()) {
+      way.push_back(below);
+      continue;
+    }
+    const std::string last = way.back();
+    way.pop_back();
+    HostFd above(dup(folder));
+    for (const std::string& each : way)
+      above = HostFd(openat(above.fd(), each.c_str(), kFolderFlags));
+    if (unlinkat(above.fd(), last.c_str(), AT_REMOVEDIR) != 0) return;
+  }
+}
+
+}  // namespace mariner::uvfs
