@@ -8,7 +8,6 @@
 #include <deque>
 #include <optional>
 #include <random>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -63,8 +62,8 @@ class MadeJournalHistory {
   [[nodiscard]] ifsck::TracePast past() const {
     return ifsck::TracePast::open(image_.file("image"), folder_.file("trace")).value();
   }
-  // Blocks that the journal, or somebody else, may have written; not those of the journal.
-  [[nodiscard]] const std::set<Lbn>& blocks() const { return blocks_; }
+  // Blocks that transactions write.
+  [[nodiscard]] const std::vector<Lbn>& blocks() const { return blocks_; }
   [[nodiscard]] SequenceNumber last() const { return last_; }
   [[nodiscard]] const std::vector<FsBlock>& targets() const { return targets_; }
   [[nodiscard]] std::uint32_t transactions() const { return transactions_; }
@@ -145,9 +144,10 @@ class MadeJournalHistory {
         }
       }
     }
-    for (const FsBlock each : targets_) add_block(journal_->layout().bytes_of(each));
+    for (const FsBlock each : targets_) {
+      blocks_.push_back(journal_->layout().bytes_of(each).covering_blocks().first);
+    }
   }
-  void add_block(const ByteRange& bytes) { blocks_.insert(bytes.covering_blocks().first); }
 
   // What was made, or something else, comes to the disk: one write.
   void write_to_disk(const ByteRange& range) {
@@ -227,7 +227,6 @@ class MadeJournalHistory {
   }
   void write_elsewhere() {
     const Lbn end{ifsck::JournalImage::kBytes / kBlockBytes - 1};
-    blocks_.insert(end);
     write_to_disk({end.byte_offset(), block_bytes()}, some_bytes());
   }
   // The log is begun anew at another place, with what was there left over.
@@ -335,7 +334,7 @@ class MadeJournalHistory {
   ifsck::TraceWriter trace_;
   std::optional<MadeJournal> journal_;
   std::vector<FsBlock> targets_;
-  std::set<Lbn> blocks_;
+  std::vector<Lbn> blocks_;
   std::deque<Logged> log_;
   std::vector<JournalBlock> late_;
   Tail tail_;

@@ -3,12 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-#include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "ifsck/journal.h"
+#include "ifsck/volume_ranges.h"
 #include "tests/ifsck/past_behind.h"
 #include "tests/uvfs/made_journal_history.h"
 
@@ -24,13 +25,19 @@ std::uint64_t rounds(std::uint64_t few) {
   return more != nullptr ? std::strtoull(more, nullptr, 10) : few;
 }
 
-// What replay_journal() says of a moment, without what it says of the superblock.
+// What replay_journal() says of a moment.
 class Truth {
  public:
-  Truth(Past& past, SequenceNumber at) : past_(past), view_(past, at, overlay_) {
+  Truth(Past& past, SequenceNumber at) : view_(past, at, overlay_) {
     const auto done = ifsck::replay_journal(view_);
     transactions = done ? done->transactions : 0;
     refused = !done;
+  }
+  // Blocks that it wrote.
+  [[nodiscard]] std::vector<Lbn> written() const {
+    std::vector<Lbn> out;
+    overlay_.for_each([&](Lbn lbn, const ifsck::Overlay::Block&) { out.push_back(lbn); });
+    return out;
   }
   Bytes read(Lbn lbn) {
     Bytes bytes(kBlockBytes);
@@ -41,7 +48,6 @@ class Truth {
   bool refused = false;
 
  private:
-  Past& past_;
   ifsck::Overlay overlay_;
   ifsck::View view_;
 };
@@ -58,10 +64,17 @@ struct Sum {
 
 class Comparison {
  public:
-  Comparison(Past& past, ReplayedPast& replayed, const std::set<Lbn>& blocks)
-      : past_(past), replayed_(replayed), blocks_(blocks.begin(), blocks.end()) {}
+  Comparison(Past& past, ReplayedPast& replayed, MadeJournalHistory& history)
+      : past_(past), replayed_(replayed), journal_(history.journal()), blocks_(history.blocks()) {}
 
   void run(SequenceNumber first, SequenceNumber last, const std::string& name) {
+    // (A log that was spoiled can say any block.)
+    for (const Lbn lbn : Truth(past_, first).written()) add(lbn);
+    const auto changed = replayed_.changed(first, last).value();
+    ifsck::for_each_block(changed, [this](Lbn lbn) { add(lbn); });
+    std::ranges::sort(blocks_);
+    const auto repeated = std::ranges::unique(blocks_);
+    blocks_.erase(repeated.begin(), repeated.end());
     const auto found = replayed_.versions(blocks_, first, last).value();
     check_order(found);
     for (const auto& each : found) versions_.insert({each.block, each.sequence});
@@ -86,6 +99,9 @@ class Comparison {
     Truth truth(past_, at);
     sum.replayed += truth.transactions > 0 ? 1 : 0;
     sum.refused += truth.refused ? 1 : 0;
+    for (const Lbn lbn : truth.written()) {
+      EXPECT_TRUE(std::ranges::binary_search(blocks_, lbn) || is_ignored(lbn)) << lbn.value;
+    }
     std::vector<Past::Question> questions;
     for (const Lbn lbn : blocks_) questions.push_back({lbn, at});
     Bytes bytes(questions.size() * kBlockBytes);
@@ -95,11 +111,28 @@ class Comparison {
     for (std::size_t i = 0; i < blocks_.size(); ++i) {
       const auto begin = bytes.begin() + static_cast<std::ptrdiff_t>(i * kBlockBytes);
       out.emplace_back(begin, begin + kBlockBytes);
-      EXPECT_EQ(out.back() == truth.read(blocks_[i]), true)
+      EXPECT_TRUE(masked(blocks_[i], out.back()) == masked(blocks_[i], truth.read(blocks_[i])))
           << name << ": block " << blocks_[i].value << " at " << at.value << ", "
           << truth.transactions << " transactions, refused " << truth.refused;
     }
     return out;
+  }
+  // Without what is the journal's own, or the superblock.
+  [[nodiscard]] Bytes masked(Lbn lbn, Bytes bytes) const {
+    const std::uint32_t size = std::min(journal_.layout().block_bytes(), kBlockBytes);
+    for (std::size_t at = 0; at < bytes.size(); at += size) {
+      if (!journal_.file().has((lbn.byte_offset() + at) / size)) continue;
+      std::ranges::fill(std::span(bytes).subspan(at, size), std::byte{});
+    }
+    if (lbn.value == 0) std::ranges::fill(std::span(bytes).subspan(1024, 1024), std::byte{});
+    return bytes;
+  }
+  // Whole.
+  [[nodiscard]] bool is_ignored(Lbn lbn) const {
+    return masked(lbn, Bytes(kBlockBytes, std::byte{1})) == Bytes(kBlockBytes);
+  }
+  void add(Lbn lbn) {
+    if (!is_ignored(lbn)) blocks_.push_back(lbn);
   }
   void check_changes(const std::vector<Bytes>& before, const std::vector<Bytes>& now,
                      SequenceNumber at, const std::string& name) {
@@ -146,7 +179,8 @@ class Comparison {
 
   Past& past_;
   ReplayedPast& replayed_;
-  const std::vector<Lbn> blocks_;
+  const MadeJournal& journal_;
+  std::vector<Lbn> blocks_;
   std::set<std::pair<Lbn, SequenceNumber>> versions_;
   std::set<std::pair<Lbn, SequenceNumber>> raw_;
   std::mt19937_64 random_{1};
@@ -165,6 +199,9 @@ constexpr std::uint32_t kRevoke = Super::kRevoke;
 struct Case {
   const char* image;
   MadeJournal::Options journal;
+  friend void PrintTo(const Case& one, std::ostream* out) {
+    *out << one.image << ", features " << one.journal.compatible << " " << one.journal.incompatible;
+  }
 };
 const Case kCases[] = {
     {"-t ext3 -b 1024 -J size=1", {.version = 1, .incompatible = 0, .blocks = 61}},
@@ -199,7 +236,7 @@ class ReplayedPastTest : public ::testing::TestWithParam<Case> {
     const SequenceNumber first{seed % 3 == 0 ? 0 : 1 + seed * 13 % (history.last().value / 2)};
     auto replayed = ReplayedPast::open(past, first, history.last(), options);
     EXPECT_TRUE(replayed.has_value()) << replayed.error().message;
-    Comparison comparison(past, **replayed, history.blocks());
+    Comparison comparison(past, **replayed, history);
     comparison.run(first, history.last(), name);
     return comparison.sum;
   }
@@ -228,12 +265,9 @@ TEST_P(ReplayedPastTest, IsThatOfAnyLog) {
     add(sum, compare(false, 100 + seed, 80, options));
     if (HasFailure()) return;
   }
-  EXPECT_GT(sum.replayed, sum.moments / 4);
+  EXPECT_GT(sum.replayed, sum.moments / 6);
   EXPECT_GT(sum.refused, 0u);
   EXPECT_GT(sum.by_the_journal, sum.moments / 8);
-  std::printf(
-      "%lu moments, %lu replayed, %lu refused, %lu changes, %lu by the journal, %lu versions\n",
-      sum.moments, sum.replayed, sum.refused, sum.changes, sum.by_the_journal, sum.versions);
 }
 
 INSTANTIATE_TEST_SUITE_P(Journals, ReplayedPastTest, ::testing::ValuesIn(kCases));
