@@ -32,6 +32,7 @@ class Truth {
     const auto done = ifsck::replay_journal(view_);
     transactions = done ? done->transactions : 0;
     refused = !done;
+    if (!done) error = done.error().message;
   }
   // Blocks that it wrote.
   [[nodiscard]] std::vector<Lbn> written() const {
@@ -46,6 +47,7 @@ class Truth {
   }
   std::uint64_t transactions = 0;
   bool refused = false;
+  std::string error;  // why
 
  private:
   ifsck::Overlay overlay_;
@@ -64,8 +66,9 @@ struct Sum {
 
 class Comparison {
  public:
-  Comparison(Past& past, ReplayedPast& replayed, MadeJournalHistory& history)
-      : past_(past), replayed_(replayed), journal_(history.journal()), blocks_(history.blocks()) {}
+  Comparison(Past& past, ReplayedPast& replayed, const ifsck::JournalFile& journal,
+             std::vector<Lbn> blocks)
+      : past_(past), replayed_(replayed), journal_(journal), blocks_(std::move(blocks)) {}
 
   void run(SequenceNumber first, SequenceNumber last, const std::string& name) {
     // (A log that was spoiled can say any block.)
@@ -113,15 +116,15 @@ class Comparison {
       out.emplace_back(begin, begin + kBlockBytes);
       EXPECT_TRUE(masked(blocks_[i], out.back()) == masked(blocks_[i], truth.read(blocks_[i])))
           << name << ": block " << blocks_[i].value << " at " << at.value << ", "
-          << truth.transactions << " transactions, refused " << truth.refused;
+          << truth.transactions << " transactions; " << truth.error;
     }
     return out;
   }
   // Without what is the journal's own, or the superblock.
   [[nodiscard]] Bytes masked(Lbn lbn, Bytes bytes) const {
-    const std::uint32_t size = std::min(journal_.layout().block_bytes(), kBlockBytes);
+    const std::uint32_t size = std::min(journal_.block_bytes(), kBlockBytes);
     for (std::size_t at = 0; at < bytes.size(); at += size) {
-      if (!journal_.file().has((lbn.byte_offset() + at) / size)) continue;
+      if (!journal_.has((lbn.byte_offset() + at) / size)) continue;
       std::ranges::fill(std::span(bytes).subspan(at, size), std::byte{});
     }
     if (lbn.value == 0) std::ranges::fill(std::span(bytes).subspan(1024, 1024), std::byte{});
@@ -179,7 +182,7 @@ class Comparison {
 
   Past& past_;
   ReplayedPast& replayed_;
-  const MadeJournal& journal_;
+  const ifsck::JournalFile& journal_;
   std::vector<Lbn> blocks_;
   std::set<std::pair<Lbn, SequenceNumber>> versions_;
   std::set<std::pair<Lbn, SequenceNumber>> raw_;
@@ -236,7 +239,7 @@ class ReplayedPastTest : public ::testing::TestWithParam<Case> {
     const SequenceNumber first{seed % 3 == 0 ? 0 : 1 + seed * 13 % (history.last().value / 2)};
     auto replayed = ReplayedPast::open(past, first, history.last(), options);
     EXPECT_TRUE(replayed.has_value()) << replayed.error().message;
-    Comparison comparison(past, **replayed, history);
+    Comparison comparison(past, **replayed, history.journal().file(), history.blocks());
     comparison.run(first, history.last(), name);
     return comparison.sum;
   }
@@ -271,6 +274,114 @@ TEST_P(ReplayedPastTest, IsThatOfAnyLog) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Journals, ReplayedPastTest, ::testing::ValuesIn(kCases));
+
+// A file system with a journal that a kernel writes (root, loop devices): its image is looked at
+// again and again while it is mounted, and what is other is taken for writes.
+class ReplayedPastKernelTest : public ::testing::TestWithParam<const char*> {
+ protected:
+  static constexpr std::uint64_t kBytes = 24u << 20;
+  // False: it cannot be mounted here.
+  bool run(std::uint64_t seed) {
+    using ifsck::shell;
+    const std::string disk = folder_.file("disk");
+    at_ = folder_.file("at");
+    EXPECT_EQ(shell("truncate -s " + std::to_string(kBytes) + " " + disk + "; mke2fs -q -N 512 " +
+                    GetParam() + " " + disk + "; cp " + disk + " " + folder_.file("image")),
+              0);
+    state_ = ifsck::bytes_of_file(disk);
+    trace_.emplace(ifsck::TraceWriter::create(folder_.file("trace"), kBytes).value());
+    if (shell("mkdir -p " + at_ + "; mount -o loop,commit=1000 " + disk + " " + at_) != 0) {
+      return false;
+    }
+    std::mt19937_64 random(seed);
+    for (int i = 0; i < 30; ++i) {
+      shell("cd " + at_ + " && " + some_command(random));
+      take(ifsck::bytes_of_file(disk), random);
+    }
+    EXPECT_EQ(shell("umount " + at_), 0);
+    take(ifsck::bytes_of_file(disk), random);
+    return true;
+  }
+  std::string some_command(std::mt19937_64& random) const {
+    const std::string one = "d" + std::to_string(random() % 4);
+    const std::string file = one + "/f" + std::to_string(random() % 12);
+    std::string command;
+    for (int i = 0; i < 3; ++i) {
+      switch (random() % 8) {
+        case 0: command += "rm -rf " + one + "; "; break;
+        case 1: command += "rm -f " + file + "; "; break;
+        case 2: command += "mv " + file + " " + one + "/moved; "; break;
+        default:
+          command +=
+              "mkdir -p " + one + "; seq " + std::to_string(random() % 9000) + " > " + file + "; ";
+      }
+    }
+    // The tail moves when the log is full, or by this.
+    if (random() % 12 == 0) return command + "fsfreeze -f " + at_ + " && fsfreeze -u " + at_;
+    return command + (random() % 3 == 0 ? "sync" : "sync " + one + "; sync " + file);
+  }
+  // Runs of blocks that are other, in any order.
+  void take(const std::string& now, std::mt19937_64& random) {
+    std::vector<BlockRange> ranges;
+    for (std::uint64_t lbn = 0; lbn < kBytes / kBlockBytes; ++lbn) {
+      const std::size_t from = lbn * kBlockBytes;
+      if (now.compare(from, kBlockBytes, state_, from, kBlockBytes) == 0) continue;
+      blocks.insert(Lbn{lbn});
+      if (!ranges.empty() && ranges.back().end() == Lbn{lbn} && random() % 4 != 0) {
+        ranges.back().count = ranges.back().count + BlockCount{1};
+      } else {
+        ranges.push_back({Lbn{lbn}, BlockCount{1}});
+      }
+    }
+    std::ranges::shuffle(ranges, random);
+    // A kernel waits with commits. (Without checksums what else is not there is believed.)
+    std::ranges::stable_partition(
+        ranges, [&](const BlockRange& each) { return !has_commit(now, to_bytes(each)); });
+    for (const BlockRange& each : ranges) {
+      const auto bytes = as_byte_span(now).subspan(each.first.byte_offset(), each.count.bytes());
+      last = trace_->write(VersionTime{++time_}, each.first, bytes).value();
+    }
+    state_ = now;
+  }
+  static bool has_commit(const std::string& bytes, const ByteRange& range) {
+    for (std::uint64_t at = range.offset; at < range.end(); at += 1024) {
+      const auto head = JournalHead::of(as_byte_span(bytes).subspan(at, JournalHead::kBytes));
+      if (head.is_one() && head.kind == JournalHead::Kind::kCommit) return true;
+    }
+    return false;
+  }
+  void TearDown() override { ifsck::shell("umount " + at_); }
+  std::set<Lbn> blocks;
+  SequenceNumber last;
+  logging::test::TemporaryDirectory folder_;
+
+ private:
+  std::string at_;
+  std::string state_;
+  std::optional<ifsck::TraceWriter> trace_;
+  std::uint64_t time_ = 0;
+};
+
+TEST_P(ReplayedPastKernelTest, IsWhatAMountWouldHaveAtEveryMoment) {
+  if (!run(1)) GTEST_SKIP() << "ext4 cannot be mounted here";
+  TracePast past = TracePast::open(folder_.file("image"), folder_.file("trace")).value();
+  ifsck::Overlay overlay;
+  ifsck::View view(past, last, overlay);
+  const auto volume = ifsck::ExtVolume::open(view, {}).value();
+  const auto layout = ifsck::ExtLayout::of(volume).value();
+  const auto file = ifsck::JournalFile::open(volume, layout).value();
+  auto replayed = ReplayedPast::open(past, {}, last);
+  ASSERT_TRUE(replayed.has_value()) << replayed.error().message;
+  Comparison comparison(past, **replayed, file, {blocks.begin(), blocks.end()});
+  comparison.run({}, last, GetParam());
+  EXPECT_GT(comparison.sum.replayed, comparison.sum.moments / 2);
+  EXPECT_GT(comparison.sum.by_the_journal, 30u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Kernel, ReplayedPastKernelTest,
+                         ::testing::Values("-t ext4 -b 4096 -J size=4", "-t ext4 -b 1024 -J size=1",
+                                           "-t ext3 -b 1024 -J size=1",
+                                           "-t ext4 -b 4096 -J size=4 -O ^metadata_csum"));
 
 }  // namespace
 }  // namespace mariner::uvfs
