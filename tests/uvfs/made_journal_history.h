@@ -34,7 +34,7 @@ class MadeJournalHistory {
     std::size_t copies_max = 8;  // of a transaction
   };
 
-  MadeJournalHistory(const Options& options, std::uint64_t seed)
+  MadeJournalHistory(const Options& options, std::uint64_t seed, std::size_t steps = 0)
       : options_(options),
         random_(seed),
         image_(ifsck::JournalImage::of(options.image)),
@@ -47,7 +47,10 @@ class MadeJournalHistory {
     choose_targets();
     write_to_disk(kSuperblock);
     write_superblock();
+    if (steps > 0) run(steps);
   }
+  MadeJournalHistory(const MadeJournalHistory&) = delete;
+  MadeJournalHistory& operator=(const MadeJournalHistory&) = delete;
 
   // Some more of it.
   void run(std::size_t steps) {

@@ -3,6 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <random>
 #include <set>
 #include <string>
 #include <utility>
@@ -10,7 +14,7 @@
 
 #include "ifsck/journal.h"
 #include "ifsck/volume_ranges.h"
-#include "tests/ifsck/past_behind.h"
+#include "tests/uvfs/counted_past.h"
 #include "tests/uvfs/made_journal_history.h"
 
 namespace mariner::uvfs {
@@ -274,6 +278,136 @@ TEST_P(ReplayedPastTest, IsThatOfAnyLog) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Journals, ReplayedPastTest, ::testing::ValuesIn(kCases));
+
+class ReplayedPastQuestionsTest : public ::testing::Test {
+ protected:
+  static constexpr const char* kImage = "-t ext4 -b 4096 -J size=4";
+  static MadeJournalHistory make(std::size_t steps) {
+    return MadeJournalHistory({.image = kImage,
+                               .journal = {.incompatible = Super::kChecksumV3 | Super::kRevoke},
+                               .calm = true,
+                               .copies_max = 3},
+                              4, steps);
+  }
+};
+
+// However many transactions there are.
+TEST_F(ReplayedPastQuestionsTest, AreFewForManyTransactions) {
+  const MadeJournalHistory history = make(6000);
+  TracePast past = history.past();
+  CountedPast counted(past);
+  const auto replayed = ReplayedPast::open(counted, {}, history.last());
+  ASSERT_TRUE(replayed.has_value()) << replayed.error().message;
+  EXPECT_GT(history.transactions(), 4000u);
+  // What was written to the journal, 2048 blocks at a time, what stood there, 256 at a time, and
+  // what says what file system it is.
+  EXPECT_LE(counted.reads, history.journal_writes() / 2048 + 1024 / 256 + 24);
+  EXPECT_LE(counted.others, 8u);
+  const auto opened = counted.reads;
+  std::vector<Past::Question> questions;
+  for (std::uint64_t at = 1; at < history.last().value; at += 7) {
+    for (const Lbn lbn : history.blocks()) questions.push_back({lbn, SequenceNumber{at}});
+  }
+  std::vector<std::byte> bytes(questions.size() * kBlockBytes);
+  ASSERT_TRUE((*replayed)->read(questions, bytes).has_value());
+  EXPECT_EQ(counted.reads, opened + 1);
+}
+
+// None that is not one: where nothing odd happens.
+TEST_F(ReplayedPastQuestionsTest, AreAnsweredWithoutVersionsThatAreNone) {
+  const MadeJournalHistory history = make(300);
+  TracePast past = history.past();
+  const auto replayed = ReplayedPast::open(past, {}, history.last()).value();
+  const std::set<Lbn> unique(history.blocks().begin(), history.blocks().end());
+  const std::vector<Lbn> blocks(unique.begin(), unique.end());
+  std::set<std::pair<Lbn, SequenceNumber>> raw;
+  for (const auto& each : past.versions(blocks, {}, history.last()).value()) {
+    raw.insert({each.block, each.sequence});
+  }
+  std::uint64_t all = 0;
+  for (const auto& each : replayed->versions(blocks, {}, history.last()).value()) {
+    if (raw.contains({each.block, each.sequence})) continue;
+    const Past::Question two[] = {{each.block, each.sequence},
+                                  {each.block, SequenceNumber{each.sequence.value - 1}}};
+    Bytes bytes(2 * std::size_t{kBlockBytes});
+    ASSERT_TRUE(replayed->read(two, bytes).has_value());
+    EXPECT_FALSE(
+        std::equal(bytes.begin(), bytes.begin() + kBlockBytes, bytes.begin() + kBlockBytes));
+    ++all;
+  }
+  EXPECT_GT(all, 200u);
+}
+
+TEST_F(ReplayedPastQuestionsTest, AreOfItsStretch) {
+  const MadeJournalHistory history = make(20);
+  TracePast past = history.past();
+  const SequenceNumber first{10};
+  const SequenceNumber last{history.last().value - 4};
+  const auto replayed = ReplayedPast::open(past, first, last).value();
+  const std::vector<Lbn> blocks{Lbn{0}};
+  Bytes bytes(kBlockBytes);
+  for (const std::uint64_t at : {first.value - 1, last.value + 1}) {
+    const Past::Question question{Lbn{0}, SequenceNumber{at}};
+    EXPECT_EQ(replayed->read(std::span(&question, 1), bytes).error().code,
+              ErrorCode::kOutsideWindow);
+  }
+  for (const auto& [from, to] : {std::pair{SequenceNumber{9}, last}, {first, last.next()}}) {
+    EXPECT_EQ(replayed->versions(blocks, from, to).error().code, ErrorCode::kOutsideWindow);
+    EXPECT_EQ(replayed->changed(from, to).error().code, ErrorCode::kOutsideWindow);
+  }
+  EXPECT_TRUE(replayed->versions(blocks, first, last).has_value());
+  const Past::Question beyond{Lbn{past.size_bytes() / kBlockBytes}, last};
+  EXPECT_EQ(replayed->read(std::span(&beyond, 1), bytes).error().code, ErrorCode::kInvalidArgument);
+  // All else is the past's.
+  EXPECT_EQ(replayed->size_bytes(), past.size_bytes());
+  EXPECT_EQ(replayed->reach().value(), past.reach().value());
+  EXPECT_EQ(replayed->time_of(last).value(), past.time_of(last).value());
+  EXPECT_EQ(replayed->moment_of(past.time_of(last).value()).value(), last);
+  EXPECT_EQ(replayed->first_break(first, last).value(), SequenceNumber{});
+}
+
+class ReplayedPastOpenTest : public ::testing::Test {
+ protected:
+  // An image with some bytes that are other.
+  Result<std::unique_ptr<ReplayedPast>> open(const char* kind, std::uint64_t at,
+                                             const std::string& bytes, std::uint64_t first = 0) {
+    const auto& image = ifsck::JournalImage::of(kind);
+    {
+      auto trace =
+          ifsck::TraceWriter::create(folder_.file("trace"), ifsck::JournalImage::kBytes).value();
+      std::string block = ifsck::bytes_of_file(image.file("image")).substr(at / 4096 * 4096, 4096);
+      block.replace(at % 4096, bytes.size(), bytes);
+      (void)trace.write(VersionTime{1}, Lbn{at / 4096}, as_byte_span(block)).value();
+    }
+    past_.emplace(TracePast::open(image.file("image"), folder_.file("trace")).value());
+    return ReplayedPast::open(*past_, SequenceNumber{first}, SequenceNumber{1});
+  }
+  static constexpr const char* kImage = "-t ext4 -b 4096 -J size=4";
+  logging::test::TemporaryDirectory folder_;
+  std::optional<TracePast> past_;
+};
+
+TEST_F(ReplayedPastOpenTest, SaysWhatIsWrong) {
+  EXPECT_EQ(open(kImage, 1024 + 0x38, "xx").error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(open(kImage, 1024 + 0x63, "x").error().code, ErrorCode::kInvalidArgument);
+  // The journal's inode is another one.
+  EXPECT_EQ(open(kImage, 1024 + 0xe0, std::string("\x03\0", 2)).error().code, ErrorCode::kCorrupt);
+  EXPECT_EQ(open(kImage, 4096, "", 2).error().code, ErrorCode::kInvalidArgument);
+  EXPECT_TRUE(open(kImage, 0, "").has_value());
+}
+
+// Without a journal, or with one elsewhere.
+TEST_F(ReplayedPastOpenTest, PassesThroughWhatHasNoJournal) {
+  EXPECT_TRUE(open(kImage, 1024 + 0xe0, std::string(4, '\0')).has_value());
+  const auto replayed = open("-t ext2 -b 4096", 5000, "other").value();
+  const Past::Question question{Lbn{1}, SequenceNumber{1}};
+  Bytes bytes(kBlockBytes);
+  ASSERT_TRUE(replayed->read(std::span(&question, 1), bytes).has_value());
+  EXPECT_EQ(std::memcmp(bytes.data() + 904, "other", 5), 0);
+  const std::vector<Lbn> blocks{Lbn{1}};
+  EXPECT_EQ(replayed->versions(blocks, {}, SequenceNumber{1}).value().size(), 1u);
+  EXPECT_EQ(replayed->changed({}, SequenceNumber{1}).value().size(), 1u);
+}
 
 // A file system with a journal that a kernel writes (root, loop devices): its image is looked at
 // again and again while it is mounted, and what is other is taken for writes.
