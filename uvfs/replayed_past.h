@@ -9,9 +9,11 @@
 //     what a mount counts, or does, after the replay: sums of what is free, orphans;
 //   - what fast commits say: it appears with the next whole commit;
 //   - moments at which the file system had its journal in another place, with another UUID or
-//     another block size than at the stretch's end (a file system that was made anew), or at which
-//     its group descriptors or its journal's inode could not be read: the latter are taken as they
-//     are at the stretch's end.
+//     another block size than at the stretch's end (a file system that was made anew): nothing is
+//     replayed there;
+//   - moments at which more than the journal is damaged, so that replay_journal() gives up before
+//     or after its work: group descriptors and the journal's inode are taken as they are at the
+//     stretch's end, and what a replay would make of the superblock is not looked at.
 // The journal's history is read once, in open(): about one question for 2048 blocks that were
 // written to it. Memory: about 100 bytes for each block that a transaction wrote. One thread.
 #pragma once
@@ -63,8 +65,8 @@ class ReplayedPast final : public ifsck::Past {
     return past_.first_break(from, to);
   }
 
-  // Here and below, kOutsideWindow, too: a moment that is not of the stretch. (Two questions to the
-  // past at most.)
+  // Here and below, kOutsideWindow, too: a moment that is not of the stretch. (The past is asked
+  // twice at most.)
   [[nodiscard]] Result<void> read(std::span<const Question> questions,
                                   std::span<std::byte> to) override;
   // With what the journal changed; maybe some that have stayed as they were.

@@ -93,7 +93,7 @@ class MadeJournalHistory {
     const std::uint32_t sequence = journal_->sequence();
     const bool whole = options_.calm || !one_in(12);
     time_s_ += random_() % 3;
-    journal_->commit(!options_.calm && one_in(10) ? time_s_ - 5 : time_s_, whole);
+    journal_->commit(!options_.calm && one_in(4) ? time_s_ - 5 : time_s_, whole);
     std::vector<JournalBlock> written;
     for (std::size_t i = before; i < journal_->written().size(); ++i) {
       written.push_back(journal_->written()[i].second);
@@ -197,6 +197,7 @@ class MadeJournalHistory {
       write_to_disk(range);
     }
     if (one_in(6)) write_block(commit);
+    if (!options_.calm && one_in(6)) spoil_log();
   }
 
   void make_room(std::size_t blocks) {
@@ -302,8 +303,8 @@ class MadeJournalHistory {
   [[nodiscard]] std::optional<JournalBlock> one_that_was_written() {
     const auto& written = journal_->written();
     if (written.empty()) return std::nullopt;
-    return written[written.size() - 1 - random_() % std::min<std::size_t>(written.size(), 60)]
-        .second;
+    const std::size_t last = std::min<std::size_t>(written.size(), one_in(2) ? 4 : 60);
+    return written[written.size() - 1 - random_() % last].second;
   }
   // A byte of the log, maybe for a while.
   void spoil_log() {
