@@ -32,6 +32,7 @@ class MadeJournal {
     JournalBlock start = 1;
     std::uint32_t fast_blocks = 0;
     std::int32_t error = 0;
+    JournalBlock blocks = 0;  // of the journal; 0: all of its file's
   };
 
   // Its log is empty, and begins at `start`; the superblock says that it is to be replayed.
@@ -39,7 +40,8 @@ class MadeJournal {
     volume_.emplace(ExtVolume::open(view, {}).value());
     layout_.emplace(ExtLayout::of(*volume_).value());
     file_.emplace(JournalFile::open(*volume_, *layout_).value());
-    super_.blocks = static_cast<JournalBlock>(file_->blocks());
+    super_.blocks =
+        options.blocks != 0 ? options.blocks : static_cast<JournalBlock>(file_->blocks());
     super_.first = 1;
     super_.log_end = super_.blocks - options.fast_blocks;
     super_.incompatible = options.incompatible;
