@@ -67,7 +67,7 @@ build() {
   [ -f build/release/CMakeCache.txt ] || options=(-DMARINER_TESTS=OFF)
   cmake --preset release "${options[@]}" > build/quickstart-configure.log 2>&1 ||
     { tail -n 30 build/quickstart-configure.log >&2; die "configuring failed: build/quickstart-configure.log"; }
-  NINJA_STATUS='[%p] ' cmake --build build/release --target marinerd mariner ifsck ifsck-capture 2>&1 |
+  NINJA_STATUS='[%p] ' cmake --build build/release --target marinerd mariner ifsck ifsck-capture uvfs 2>&1 |
     tee build/quickstart-build.log | show_progress ||
     { tail -n 30 build/quickstart-build.log >&2; die "the build failed: build/quickstart-build.log"; }
 }

@@ -146,6 +146,26 @@ TEST_F(LoggedTransactionTest, IsSummedAsAWhole) {
   }
 }
 
+// Where commits do not wait for their data, one that is wrong is not the end of what is looked at.
+TEST_F(LoggedTransactionTest, IsRefusedForTheOneBehindWhereCommitsDoNotWait) {
+  for (const bool waits : {false, true}) {
+    for (const bool second : {false, true}) {
+      MadeJournal journal =
+          make({.incompatible = Super::kChecksumV3 | Super::kRevoke |
+                                (waits ? std::uint32_t{0} : std::uint32_t{Super::kAsyncCommit})});
+      write_one(journal, 50);
+      write_one(journal, 60);
+      damage(journal, 4, 1000);
+      if (second) damage(journal, 5, 1000);
+      const LogLook found = look(journal, {.first = 1, .room = 60, .sequence = 1});
+      EXPECT_FALSE(found.whole.has_value());
+      EXPECT_TRUE(found.weighed);
+      EXPECT_EQ(found.blocks, waits ? 5u : 10u);
+      EXPECT_EQ(found.refused, second && !waits);
+    }
+  }
+}
+
 // One after another they are what a whole log is read as.
 TEST_F(LoggedTransactionTest, AreTheLog) {
   MadeJournal journal = make({.incompatible = Super::kChecksumV2 | Super::kRevoke, .start = 1000});

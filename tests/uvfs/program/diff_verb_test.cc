@@ -47,7 +47,8 @@ TEST_F(DiffVerb, OfDirectories) {
       "set_inode_field a/twice uid 5\nset_inode_field a/b/c mode 040700\n");
   const auto changes = [&](SequenceNumber from, SequenceNumber to) {
     std::vector<std::string> all;
-    for (const auto& each : ask<api::FileDiff>({"diff", at("/a", from), number(to)}).changes()) {
+    const auto diff = ask<api::FileDiff>({"diff", at("/a", from), number(to)});
+    for (const auto& each : diff.changes()) {
       all.push_back(each.path().text() + " " + each.change());
     }
     return all;

@@ -14,7 +14,8 @@ class FindVerb : public MadeFiles {
  protected:
   std::vector<std::string> paths(const std::vector<std::string>& words) {
     std::vector<std::string> all;
-    for (const auto& each : ask<api::FoundFiles>(words).files()) {
+    const auto found = ask<api::FoundFiles>(words);
+    for (const auto& each : found.files()) {
       all.push_back(each.path().text());
     }
     return all;

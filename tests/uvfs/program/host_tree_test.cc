@@ -23,7 +23,9 @@ class HostTreeTest : public MadeFiles {
     auto place = HostPlace::open(to_, false).value();
     HostTree host(history, tree, place, {.at = at, .privileged = privileged});
     auto done = host.write();
-    if (done) EXPECT_TRUE(place.take_place().has_value());
+    if (done) {
+      EXPECT_TRUE(place.take_place().has_value());
+    }
     return done;
   }
   struct stat status(const std::string& path) const {
@@ -49,12 +51,13 @@ TEST_F(HostTreeTest, IsAsItWas) {
   EXPECT_EQ(status("/a/set").st_mode & 07777, 0751u) << "nothing runs as somebody else";
   EXPECT_EQ(status("/a/b").st_mtim.tv_sec, 172'800);
   EXPECT_EQ(status("/a/b").st_mode & 07777, 0500u);
+  fs::permissions(to_ + "/a/b", fs::perms::owner_all);  // so that it can be removed
   EXPECT_EQ(fs::read_symlink(to_ + "/short"), "a/large");
   EXPECT_EQ(status("/a/large").st_ino, status("/a/b/c/linked").st_ino);
   EXPECT_EQ(status("/a/large").st_size, 6 << 20);
   EXPECT_LT(status("/a/b/sparse").st_blocks * 512, 16 << 20) << "holes stay holes";
   EXPECT_EQ(status("/a/b/sparse").st_size, 899 * 50'000 + 4);
-  EXPECT_EQ(read_host("to/a/b/sparse"), say({"cat", at.value == 0 ? "" : "/a/b/sparse"}));
+  EXPECT_EQ(read_host("to/a/b/sparse"), say({"cat", "/a/b/sparse"}));
   EXPECT_THAT(testing::PrintToString(done->notes), HasSubstr("set-user-ID"));
 }
 

@@ -19,7 +19,8 @@
 
 namespace mariner::uvfs {
 
-// Each block that a round changes is a write, a second after the one before.
+// Each block that a round changes is a write, a second after the one before. Contents are written
+// before the inodes that say so, as kernels do: backwards, in a group of a file system.
 class MadeFiles : public ::testing::Test {
  protected:
   static constexpr std::uint64_t kSecond = 1'000'000'000;
@@ -56,7 +57,8 @@ class MadeFiles : public ::testing::Test {
     return record(before, after);
   }
   SequenceNumber record(const std::vector<char>& before, const std::vector<char>& after) {
-    for (std::uint64_t at = 0; at < kBytes; at += kBlockBytes) {
+    for (std::uint64_t at = kBytes; at > 0;) {
+      at -= kBlockBytes;
       if (std::equal(before.begin() + static_cast<std::ptrdiff_t>(at),
                      before.begin() + static_cast<std::ptrdiff_t>(at + kBlockBytes),
                      after.begin() + static_cast<std::ptrdiff_t>(at))) {

@@ -14,7 +14,7 @@ class VersionsVerb : public MadeFiles {
   VersionsVerb() {
     file("one", "one\n");
     file("two", "two lines\nof text\n");
-    first_ = change("write {}/one a/b/f\n");
+    first_ = change("write {}/one a/b/f\nset_inode_field a/b/f ctime @500\n");
     gone_ = change("rm a/b/f\n");
     second_ = change("write {}/two a/b/f\nset_inode_field a/b/f ctime @1000\n");
     third_ = change("set_inode_field a/b/f uid 77\nset_inode_field a/b/f ctime @2000\n");

@@ -1,0 +1,138 @@
+"""Files of the past through `mariner fs`: with a real daemon, the real uvfs, and an ext2 file system written to over iSCSI."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+
+import pytest
+
+import mariner
+
+VOLUME = "db1"
+BLOCK = 4096
+SIZE = 32 << 20
+
+
+def run(*words, **options) -> subprocess.CompletedProcess:
+    return subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=120, **options)
+
+
+def done(*words, **options) -> str:
+    ended = run(*words, **options)
+    assert ended.returncode == 0, (words, ended.stdout, ended.stderr)
+    return ended.stdout
+
+
+class Story:
+    """A volume with an ext2 file system: /notes is written, changed, and deleted; /tree stays."""
+
+    def __init__(self, daemon, folder: pathlib.Path):
+        self.daemon = daemon
+        self.folder = folder
+        self.image = folder / "disk.raw"
+        self.clock = 0
+        content = folder / "content"
+        (content / "tree" / "deep").mkdir(parents=True)
+        (content / "tree" / "deep" / "file").write_text("deep\n" * 5000)
+        (content / "tree" / "link").symlink_to("deep/file")
+        os.link(content / "tree" / "deep" / "file", content / "tree" / "twin")
+        (content / "tree" / "deep" / "file").chmod(0o640)
+        done("mke2fs", "-q", "-t", "ext2", "-b", BLOCK, "-d", content, self.image, f"{SIZE >> 10}k")
+        daemon.ask("volume", "import", VOLUME, self.image)
+        self.url = daemon.volume_url(VOLUME)
+        self.made = self.change("one\ntwo\n")
+        self.changed = self.change("one\n2\nthree\n", "rm /notes")
+        self.deleted = self.change(None, "rm /notes")
+
+    def change(self, notes: str | None, *requests: str) -> int:
+        """debugfs changes a copy, and what it changed is written to the volume: contents before the inodes that say so, as a host does."""
+        before = self.image.read_bytes()
+        script = list(requests)
+        if notes is not None:
+            (self.folder / "text").write_text(notes)
+            self.clock += 1000
+            script += [f"write {self.folder / 'text'} /notes", f"set_inode_field /notes ctime @{self.clock}"]
+        for request in script:
+            done("debugfs", "-w", "-R", request, self.image)
+        after = self.image.read_bytes()
+        commands = []
+        for at in reversed(range(0, SIZE, BLOCK)):
+            if before[at:at + BLOCK] != after[at:at + BLOCK]:
+                file = self.folder / f"block{at}"
+                file.write_bytes(after[at:at + BLOCK])
+                commands += ["-c", f"write -s {file} {at} {BLOCK}"]
+        done("qemu-io", "-f", "raw", *commands, self.url)
+        return mariner.sequence_of(self.daemon.ask("volume", "show", VOLUME)["newest"])
+
+    def fs(self, *words: str, check: bool = True):
+        return self.daemon.cli("fs", *words, check=check)
+
+    def ask(self, *words: str) -> dict:
+        return self.daemon.cli("--json", "fs", *words).json()
+
+
+@pytest.fixture
+def story(daemon, folder):
+    return Story(daemon, folder)
+
+
+def test_words_and_exit_code_are_handed_over(folder):
+    here = folder / "bin"
+    here.mkdir()
+    shutil.copy(mariner.MARINER, here / "mariner")
+    (here / "uvfs").write_text('#!/bin/sh\necho "$@"\nexit 3\n')
+    (here / "uvfs").chmod(0o755)
+    ended = run(here / "mariner", "--socket", "/s", "fs", "restore", "db1:/a@#5", "--to", "x", "--dry-run", "--quiet")
+    assert (ended.returncode, ended.stdout) == (3, "restore db1:/a@#5 --to x --dry-run --socket /s --quiet\n")
+    (here / "uvfs").unlink()
+    none = run(here / "mariner", "fs", "ls", "db1:/", env={**os.environ, "PATH": "/nonexistent"})
+    assert none.returncode == 1 and "the program uvfs, which reads the files of the past, is neither in" in none.stderr
+
+
+def test_a_moment_is_listed_and_read(story):
+    listed = story.fs("ls", f"{VOLUME}:/@#{story.made}").out
+    assert f"{VOLUME}  #{story.made}  " in listed and "  notes\n" in listed and "  tree\n" in listed
+    assert "  notes\n" not in story.fs("ls", f"{VOLUME}:/").out
+    assert story.fs("cat", f"{VOLUME}:/notes@#{story.made}").out == "one\ntwo\n"
+    assert story.fs("cat", f"{VOLUME}:/notes@#{story.changed}").out == "one\n2\nthree\n"
+    gone = story.fs("cat", f"{VOLUME}:/notes", check=False)
+    assert gone.code == 1 and f"uvfs find --deleted {VOLUME}:/ lists" in gone.err
+    assert story.fs("cat", f"{VOLUME}:/notes@#{story.deleted + 100}", check=False).code == 3
+    assert story.fs("cat", f"{VOLUME}:/notes@sometime", check=False).code == 2
+
+
+def test_versions_are_found_and_compared(story):
+    history = story.ask("versions", f"{VOLUME}:/notes")
+    lives = history["paths"][0]["incarnations"]
+    texts = [story.fs("cat", version["argument"]).out for life in lives for version in life["versions"]]
+    assert "one\ntwo\n" in texts and texts[-1] == "one\n2\nthree\n"
+    assert mariner.sequence_of(lives[-1]["end"]) <= story.deleted
+    assert len(story.ask("incarnations", f"{VOLUME}:/notes")["paths"][0]["incarnations"]) == len(lives)
+    diff = story.fs("diff", f"{VOLUME}:/notes@#{story.made}", f"@#{story.changed}").out
+    assert "@@ -1,2 +1,3 @@\n one\n-two\n+2\n+three\n" in diff
+    assert story.fs("diff", f"{VOLUME}:/@#{story.changed}", "@now").out == "D /notes\n"
+
+
+def test_what_was_deleted_is_found_and_restored(story):
+    found = story.ask("find", VOLUME, "--deleted", "--type", "f")["files"]
+    assert [each["path"]["text"] for each in found] == ["/notes"]
+    to = story.folder / "restored"
+    story.fs("restore", found[0]["argument"], "--to", str(to))
+    assert to.read_text() == "one\n2\nthree\n"
+    refused = story.fs("restore", found[0]["argument"], "--to", str(to), check=False)
+    assert refused.code == 1 and "--force" in refused.err
+
+
+def test_a_tree_is_restored_as_it_was(story):
+    to = story.folder / "tree"
+    assert "Dry run" in story.daemon.cli("--dry-run", "fs", "restore", f"{VOLUME}:/tree@#{story.made}", "--to", str(to)).out
+    assert not to.exists()
+    restored = story.ask("restore", f"{VOLUME}:/tree@#{story.made}", "--to", str(to))
+    assert (restored["directories"], restored["links"]) == ("2", "1")
+    original = story.folder / "content" / "tree"
+    assert (to / "deep" / "file").read_bytes() == (original / "deep" / "file").read_bytes()
+    assert (to / "deep" / "file").stat().st_mode == (original / "deep" / "file").stat().st_mode
+    assert int((to / "deep" / "file").stat().st_mtime) == int((original / "deep" / "file").stat().st_mtime)
+    assert (to / "twin").stat().st_ino == (to / "deep" / "file").stat().st_ino
+    assert os.readlink(to / "link") == "deep/file"
