@@ -34,7 +34,7 @@ class FileContents {
   };
   // `past` and `context` outlive it; blocks lie at the moment as the context says. Errors: of the
   // past; kInvalidArgument: neither a file nor a symbolic link; kCorrupt: larger than files can be;
-  // kNotFound: it is
+  // kUnavailable: it is
   // encrypted, and no key is there.
   [[nodiscard]] static Result<FileContents> open(ifsck::Past& past,
                                                  const ifsck::ExtContext& context,

@@ -120,7 +120,7 @@ Result<ExtHistory*> HistoryFiles::history() {
   const auto now = std::chrono::steady_clock::now();
   if (history_.files == nullptr ||
       (history_.files->stretch().last != reach->newest && now - history_opened_ >= kRefresh)) {
-    auto opened = source_.history({reach->oldest, reach->newest});
+    auto opened = open_history(*source_.past, {reach->oldest, reach->newest});
     if (!opened) return opened.error();
     history_.files.reset();  // (reads from the other)
     history_ = std::move(*opened);

@@ -30,10 +30,10 @@
 
 #include "ifsck/past.h"
 #include "proto/error.h"
-#include "uvfs/ext_history.h"
 #include "uvfs/moment_tree.h"
 #include "uvfs/object_attributes.h"
 #include "uvfs/object_state.h"
+#include "uvfs/open_history.h"
 #include "uvfs/path_search.h"
 #include "uvfs/stretch.h"
 
@@ -59,12 +59,6 @@ class HistoryFiles {
       SequenceNumber at;
     };
     std::function<Result<std::vector<Mark>>()> marks;
-    // The history of the files of a stretch, and what it reads from. Null: there is none.
-    struct History {
-      std::unique_ptr<ifsck::Past> past;  // null: the one above
-      std::unique_ptr<ExtHistory> files;
-    };
-    std::function<Result<History>(const Stretch&)> history;
   };
 
   struct Attributes {
@@ -132,7 +126,7 @@ class HistoryFiles {
   std::map<SequenceNumber, std::uint32_t> moment_ids_;
   // The last one that was asked for is in front.
   std::list<std::pair<SequenceNumber, std::unique_ptr<MomentTree>>> trees_;
-  Source::History history_;
+  OpenHistory history_;
   std::chrono::steady_clock::time_point history_opened_;
   std::shared_ptr<OpenFile> last_read_;
 };

@@ -79,7 +79,7 @@ Result<std::vector<Presence>> PathSearch::presences_of(std::string_view path) {
     std::vector<Presence> next;
     add_children(current, name, next);
     if (const auto loaded = load(next); !loaded) return loaded.error();
-    current = existing(std::move(next));
+    current = joined(existing(std::move(next)));
   }
   return current;
 }
@@ -147,7 +147,7 @@ Result<std::vector<PathHistory>> PathSearch::find_below(std::string_view path) {
       all.push_back(history_of(std::move(place.path), place.presences));
     }
     if (const auto loaded = load(children); !loaded) return loaded.error();
-    for (Place& place : next) place.presences = existing(std::move(place.presences));
+    for (Place& place : next) place.presences = joined(existing(std::move(place.presences)));
     std::erase_if(next, [](const Place& place) { return place.presences.empty(); });
     level = std::move(next);
   }
@@ -198,6 +198,33 @@ std::vector<Presence> PathSearch::existing(std::vector<Presence> some) const {
     }
   }
   return all;
+}
+
+std::vector<Presence> PathSearch::joined(std::vector<Presence> some) const {
+  if (rule_.every_write) return some;
+  std::vector<Presence> all;
+  for (const Presence& each : some) {
+    if (!all.empty() && is_gap(all.back(), each)) {
+      all.back().end = each.end;
+    } else {
+      all.push_back(each);
+    }
+  }
+  return all;
+}
+
+bool PathSearch::is_gap(const Presence& before, const Presence& next) const {
+  if (before.inode != next.inode || next.from.time.ns - before.end.time.ns >
+                                        static_cast<std::uint64_t>(rule_.under_way_max.count())) {
+    return false;
+  }
+  const auto& states = history_.find(before.inode)->states;
+  const auto state_at = [&](SequenceNumber at) -> const ObjectState& {
+    return std::prev(std::ranges::upper_bound(states, at, {}, &State::from))->object;
+  };
+  const ObjectState& was = state_at(SequenceNumber{before.end.at.value - 1});
+  const ObjectState& is = state_at(next.from.at);
+  return was.generation == is.generation && was.mode == is.mode && was.changed == is.changed;
 }
 
 bool PathSearch::is_another(const Presence& one) const {

@@ -53,6 +53,11 @@ class PathSearch {
                         std::vector<Presence>& to);
   // With this presence the inode became another object.
   [[nodiscard]] bool is_another(const Presence& one) const;
+  // Without the gaps of a directory that was being written: its entries may be in none of its
+  // blocks for a moment, or in one that is not its yet. Who is renamed has another time of change
+  // then.
+  [[nodiscard]] std::vector<Presence> joined(std::vector<Presence> some) const;
+  [[nodiscard]] bool is_gap(const Presence& before, const Presence& next) const;
   // In pieces in which there is such an object, and it is one: loaded inodes.
   [[nodiscard]] std::vector<Presence> existing(std::vector<Presence> some) const;
   [[nodiscard]] Result<void> load(const std::vector<Presence>& some);

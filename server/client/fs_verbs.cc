@@ -1,4 +1,4 @@
-// mariner fs ls|cat|versions|incarnations|diff|find|restore: the program uvfs does it.
+// mariner fs ls|cat|versions|incarnations|diff|find|restore|mount: the program uvfs does it.
 #include "server/client/helper_program.h"
 #include "server/client/verbs.h"
 
@@ -19,6 +19,9 @@ struct Words {
   std::string type;
   std::string to;
   bool force = false;
+  std::string folder;  // of mount
+  bool foreground = false;
+  bool allow_other = false;
 };
 
 void add_value(std::vector<std::string>& words, const char* option, const std::string& value) {
@@ -29,6 +32,7 @@ void add_value(std::vector<std::string>& words, const char* option, const std::s
 Result<ExitCode> become_files_program(const Context& context, const char* verb, const Words& from) {
   std::vector<std::string> words{verb, from.object};
   if (!from.other.empty()) words.push_back(from.other);
+  if (!from.folder.empty()) words.push_back(from.folder);
   add_value(words, "--since", from.since);
   add_value(words, "--until", from.until);
   add_value(words, "--name", from.name);
@@ -38,6 +42,8 @@ Result<ExitCode> become_files_program(const Context& context, const char* verb, 
   if (from.every_write) words.emplace_back("--every-write");
   if (from.deleted) words.emplace_back("--deleted");
   if (from.force) words.emplace_back("--force");
+  if (from.foreground) words.emplace_back("--foreground");
+  if (from.allow_other) words.emplace_back("--allow-other");
   if (context.flags.dry_run && !from.to.empty()) words.emplace_back("--dry-run");
   return hand_over(context, kFilesProgram, std::move(words));
 }
@@ -89,6 +95,15 @@ void add_restore(CLI::App& verb, Words& words) {
   verb.add_flag("--force", words.force, "Replace what is there");
 }
 
+void add_mount(CLI::App& verb, Words& words) {
+  add_object(verb, words, "VOLUME", "The volume");
+  verb.add_option("FOLDER", words.folder, "The folder to show its past in")
+      ->required()
+      ->type_name("FOLDER");
+  verb.add_flag("--foreground", words.foreground, "Answer until it is unmounted");
+  verb.add_flag("--allow-other", words.allow_other, "Other users may look, too");
+}
+
 }  // namespace
 
 void add_fs_verbs(CLI::App& app, Context& context) {
@@ -110,6 +125,7 @@ void add_fs_verbs(CLI::App& app, Context& context) {
   add("diff", "Show what changed between two moments", add_diff);
   add("find", "Find files that existed, or were deleted", add_find);
   add("restore", "Copy a file or a directory as it was to this host", add_restore);
+  add("mount", "Show the past of a volume in a folder", add_mount);
 }
 
 }  // namespace mariner::client

@@ -111,7 +111,7 @@ TEST_P(FileContentsTest, WhatHasNoContentsIsRefused) {
   const InodeNumber file = made_.find("/a/large");
   made_.put<std::uint32_t>(file, InodeAt::kFlags,
                            ifsck::ExtInode(made_.inode(file)).flags() | EXT4_ENCRYPT_FL);
-  EXPECT_EQ(open(file).error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(open(file).error().code, ErrorCode::kUnavailable);
   const InodeNumber other = made_.find("/a/b/sparse");
   made_.put<std::uint32_t>(other, InodeAt::kSizeHigh, 0x80000000);
   EXPECT_EQ(open(other).error().code, ErrorCode::kCorrupt);

@@ -28,12 +28,7 @@ class MadeFiles {
         .marks =
             [] {
               return Result<std::vector<HistoryFiles::Source::Mark>>({{"before", {1}}});
-            },
-        .history = [this](const Stretch& stretch) -> Result<HistoryFiles::Source::History> {
-          auto opened = ExtHistory::open(past_, stretch);
-          if (!opened) return opened.error();
-          return HistoryFiles::Source::History{nullptr, std::move(*opened)};
-        }});
+            }});
   }
   MadeFiles(const MadeFiles&) = delete;
   MadeFiles& operator=(const MadeFiles&) = delete;

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "ifsck/block_map.h"
+#include "ifsck/directory_block.h"
 #include "ifsck/ext_inode.h"
 #include "ifsck/write_trace.h"
 #include "tests/ifsck/made_volume.h"
@@ -60,6 +61,24 @@ class MadeWrites {
   }
   [[nodiscard]] ifsck::BlockMap map_of(ifsck::InodeNumber number) {
     return ifsck::map_blocks(*volume.volume, *volume.layout, number, volume.inode(number)).value();
+  }
+
+  // Where the inode number of an entry stands.
+  std::uint64_t place_of(ifsck::InodeNumber directory, const std::string& name) {
+    for (const auto& run : map_of(directory).runs) {
+      for (std::uint64_t i = 0; i < run.count; ++i) {
+        std::vector<std::byte> block(volume.layout->block_bytes());
+        const std::uint64_t offset = offset_of(run.physical + i);
+        EXPECT_TRUE(volume.view->read({offset, block.size()}, block).has_value());
+        std::uint64_t found = 0;
+        (void)ifsck::for_each_entry(block, [&](const ifsck::DirectoryEntry& each) {
+          if (each.inode != 0 && each.name == name) found = offset + each.offset;
+        });
+        if (found != 0) return found;
+      }
+    }
+    ADD_FAILURE() << name;
+    return 0;
   }
 
   ifsck::MadeVolume volume;

@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "ifsck/directory_block.h"
 #include "ifsck/ext_inode.h"
 #include "ifsck/moment.h"
 #include "tests/uvfs/made_writes.h"
@@ -52,24 +51,6 @@ class NameReaderTest : public ::testing::TestWithParam<const char*> {
   }
   using Moments = std::vector<std::uint64_t>;
 
-  // Where the inode number of an entry stands.
-  std::uint64_t place_of(ifsck::InodeNumber directory, const std::string& name) {
-    for (const auto& run : made_.map_of(directory).runs) {
-      for (std::uint64_t i = 0; i < run.count; ++i) {
-        std::vector<std::byte> block(made_.volume.layout->block_bytes());
-        const std::uint64_t offset = made_.offset_of(run.physical + i);
-        EXPECT_TRUE(made_.volume.view->read({offset, block.size()}, block).has_value());
-        std::uint64_t found = 0;
-        (void)ifsck::for_each_entry(block, [&](const ifsck::DirectoryEntry& each) {
-          if (each.inode != 0 && each.name == name) found = offset + each.offset;
-        });
-        if (found != 0) return found;
-      }
-    }
-    ADD_FAILURE() << name;
-    return 0;
-  }
-
   MadeWrites made_{GetParam()};
 };
 
@@ -77,7 +58,7 @@ TEST_P(NameReaderTest, NamesOfAllBlocksAndWhatIsWrittenToThem) {
   const auto many = made_.volume.find("/many");
   const std::string name = "a file with a long name, number 300";
   const auto inode = made_.volume.find(("/many/" + name).c_str());
-  const auto place = place_of(many, name);
+  const auto place = made_.place_of(many, name);
   made_.put<std::uint32_t>(place, 0);                    // 1
   made_.put<std::uint32_t>(many, InodeAt::kChanged, 5);  // 2
   made_.put<std::uint32_t>(place, inode);                // 3

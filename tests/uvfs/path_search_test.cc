@@ -8,6 +8,7 @@
 
 #include "tests/ifsck/made_history.h"
 #include "tests/uvfs/every_moment.h"
+#include "tests/uvfs/made_writes.h"
 
 namespace mariner::uvfs {
 namespace {
@@ -59,6 +60,26 @@ INSTANTIATE_TEST_SUITE_P(Kinds, PathSearchTest,
                          ::testing::Values("-t ext2 -b 1024", "-t ext2 -b 4096",
                                            "-t ext4 -b 1024 -O ^has_journal",
                                            "-t ext4 -b 4096 -O inline_data,64bit,quota -I 256"));
+
+// A directory is being written: its entries are in no block of its for a moment.
+TEST(PathSearchTest, AGapIsNoEndUnlessTheObjectWasChanged) {
+  for (const bool changed : {false, true}) {
+    MadeWrites made("-t ext2 -b 4096");
+    const auto file = made.volume.find("/a/large");
+    const auto place = made.place_of(made.volume.find("/a"), "large");
+    made.put<std::uint32_t>(place, 0);                                        // 1
+    if (changed) made.put<std::uint32_t>(file, ifsck::InodeAt::kChanged, 9);  // 2
+    const auto last = made.put<std::uint32_t>(place, file);
+    auto past = made.past();
+    const auto history = ExtHistory::open(past, {{}, last}).value();
+    const auto count = [&](const VersionRule& rule) {
+      return PathSearch(*history, rule).find("/a/large")->incarnations.size();
+    };
+    EXPECT_EQ(count({}), changed ? 2u : 1u);
+    EXPECT_EQ(count({.every_write = true}), 2u);
+    EXPECT_EQ(count({.under_way_max = std::chrono::milliseconds(1)}), 2u);
+  }
+}
 
 TEST(PathSearchTest, PathsAreAbsolute) {
   using Parts = std::vector<std::string>;

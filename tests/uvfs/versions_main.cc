@@ -21,6 +21,7 @@
 #include "ifsck/moment.h"
 #include "ifsck/write_trace.h"
 #include "proto/crc32c.h"
+#include "uvfs/open_history.h"
 #include "uvfs/path_search.h"
 
 namespace mariner::uvfs {
@@ -98,14 +99,14 @@ void print(ifsck::Past& past, const PathHistory& history) {
 void run(const Arguments& arguments) {
   auto past = must(ifsck::TracePast::open(arguments.image, arguments.trace));
   const auto begun = std::chrono::steady_clock::now();
-  const auto history = must(ExtHistory::open(past, {{arguments.first}, must(past.reach()).newest}));
+  const auto history = must(open_history(past, {{arguments.first}, must(past.reach()).newest}));
   const auto found =
-      must(PathSearch(*history, {.every_write = arguments.every_write}).find_below("/"));
+      must(PathSearch(*history.files, {.every_write = arguments.every_write}).find_below("/"));
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begun;
   std::size_t versions = 0;
   for (const PathHistory& each : found) {
     for (const Incarnation& one : each.incarnations) versions += one.versions.size();
-    print(past, each);
+    print(*history.past, each);
   }
   fmt::print(stderr, "{} versions of {} paths in {:.3f} s\n", versions, found.size(), took.count());
 }

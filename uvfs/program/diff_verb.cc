@@ -58,7 +58,7 @@ Result<Asked> ask(client::Context& context, const Words& words) {
   if (!first_moment) return first_moment.error();
   if (!second_moment) return second_moment.error();
   auto history =
-      open_history(source->moments, {std::min(first, *second), std::max(first, *second)});
+      open_history(*source->moments.past, {std::min(first, *second), std::max(first, *second)});
   if (!history) return history.error();
   return Asked{.source = std::move(*source),
                .one = {std::move(*one), first, std::move(*first_moment)},

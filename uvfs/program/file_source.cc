@@ -46,18 +46,6 @@ Result<std::string> link_on_the_way(OpenHistory& history, const ObjectName& name
 
 }  // namespace
 
-Result<FileContents> OpenHistory::contents(ifsck::InodeNumber inode, SequenceNumber at) {
-  if (const auto loaded = files->load(std::span(&inode, 1)); !loaded) return loaded.error();
-  return FileContents::open(*past, files->context(),
-                            {.number = inode, .inode = files->inode(inode, at), .at = at});
-}
-
-Result<OpenHistory> open_history(ifsck::MomentSource& source, const Stretch& stretch) {
-  auto files = ExtHistory::open(*source.past, stretch);
-  if (!files) return files.error();
-  return OpenHistory{.past = source.past.get(), .files = std::move(*files)};
-}
-
 Result<FileSource> FileSource::open(const client::Context& context, const SourceWords& words,
                                     const ObjectName& object) {
   ifsck::NamedMoment named{.target = object.volume, .image = words.image, .trace = words.trace};

@@ -8,25 +8,11 @@
 #include "proto/admin.pb.h"
 #include "proto/error.h"
 #include "server/client/context.h"
-#include "uvfs/ext_history.h"
-#include "uvfs/file_contents.h"
+#include "uvfs/open_history.h"
 #include "uvfs/path_search.h"
 #include "uvfs/program/object_name.h"
 
 namespace mariner::uvfs {
-
-// The files of a stretch, and where their contents are read.
-struct OpenHistory {
-  ifsck::Past* past = nullptr;
-  std::unique_ptr<ExtHistory> files;
-
-  // Of an inode at a moment of the stretch. Errors as of FileContents::open().
-  [[nodiscard]] Result<FileContents> contents(ifsck::InodeNumber inode, SequenceNumber at);
-};
-
-// The one place where a program opens a history; the source outlives it. Errors as of
-// ExtHistory::open().
-[[nodiscard]] Result<OpenHistory> open_history(ifsck::MomentSource& source, const Stretch& stretch);
 
 struct SourceWords {
   std::string image;  // empty: the volume of the object

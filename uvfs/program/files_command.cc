@@ -81,6 +81,15 @@ void set_up_restore(CLI::App& verb, Words& words) {
   verb.add_flag("--dry-run", words.dry_run, "Say what would be made; change nothing");
 }
 
+// With --image there is only the folder.
+void set_up_mount(CLI::App& verb, Words& words) {
+  verb.add_option("VOLUME", words.object, "The volume, and the folder to show its past in")
+      ->type_name("[VOLUME]");
+  verb.add_option("FOLDER", words.folder)->type_name("FOLDER");
+  verb.add_flag("--foreground", words.foreground, "Answer until it is unmounted");
+  verb.add_flag("--allow-other", words.allow_other, "Other users may look, too");
+}
+
 void add_words(CLI::App& app, Context& context) {
   app.set_version_flag("--version", "uvfs " MARINER_VERSION);
   app.require_subcommand(1);
@@ -100,6 +109,7 @@ void add_words(CLI::App& app, Context& context) {
   add_verb(app, context, "find", "Find files that existed, or were deleted", set_up_find, find);
   add_verb(app, context, "restore", "Copy a file or a directory as it was to this host",
            set_up_restore, restore);
+  add_verb(app, context, "mount", "Show the past of a volume in a folder", set_up_mount, mount);
   app.footer(
       "Nothing is written to the volume or the image. With --image an object is PATH[@TIME].\n"
       "A TIME is as for mariner(1). See uvfs(1).");

@@ -84,7 +84,7 @@ Answer find(client::Context& context, const Words& words) {
   if (!source) return source.error();
   const auto wanted = source->stretch(times);
   if (!wanted) return wanted.error();
-  auto history = open_history(source->moments, *wanted);
+  auto history = open_history(*source->moments.past, *wanted);
   if (!history) return history.error();
   const Stretch stretch = history->files->stretch();
   const auto below = PathSearch(*history->files).find_below(name->path);

@@ -12,7 +12,7 @@ Result<Located> Located::open(const client::Context& context, const Words& words
   const SequenceNumber at = source->moments.at;
   auto moment = source->moment(context, at);
   if (!moment) return moment.error();
-  auto history = open_history(source->moments, {at, at});
+  auto history = open_history(*source->moments.past, {at, at});
   if (!history) return history.error();
   auto found = find_object(*history, *name, at);
   if (!found) return found.error();

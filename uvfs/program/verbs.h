@@ -20,6 +20,9 @@ struct Words {
   std::string name;  // a glob; empty: any
   std::string type;  // "f", "d", "l"; empty: any
   std::string to;
+  std::string folder;  // of mount
+  bool foreground = false;
+  bool allow_other = false;
   bool force = false;
   bool dry_run = false;
 };
@@ -33,5 +36,6 @@ using Answer = Result<client::ExitCode>;
 [[nodiscard]] Answer compare(client::Context& context, const Words& words);
 [[nodiscard]] Answer find(client::Context& context, const Words& words);
 [[nodiscard]] Answer restore(client::Context& context, const Words& words);
+[[nodiscard]] Answer mount(client::Context& context, const Words& words);
 
 }  // namespace mariner::uvfs

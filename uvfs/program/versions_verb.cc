@@ -35,7 +35,7 @@ Result<Asked> ask(client::Context& context, const Words& words) {
   if (!source) return source.error();
   const auto stretch = source->stretch(times);
   if (!stretch) return stretch.error();
-  auto history = open_history(source->moments, *stretch);
+  auto history = open_history(*source->moments.past, *stretch);
   if (!history) return history.error();
   PathSearch search(*history->files, {.every_write = words.every_write});
   std::vector<PathHistory> paths;

@@ -42,7 +42,7 @@ TEST_F(FileSourceTest, AStretchIsEverythingUnlessItIsSaid) {
 
 TEST_F(FileSourceTest, AnObjectIsFoundAtItsMoments) {
   FileSource source = open({"", "/a/f", {}});
-  auto history = open_history(source.moments, {{}, gone_at_});
+  auto history = open_history(*source.moments.past, {{}, gone_at_});
   ASSERT_TRUE(history.has_value());
   const auto found = find_object(*history, {"", "/a/f", {}}, made_at_);
   ASSERT_TRUE(found.has_value()) << found.error().message;

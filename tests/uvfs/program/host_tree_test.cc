@@ -18,7 +18,7 @@ class HostTreeTest : public MadeFiles {
   // Of the root directory, to folder_/to; taken into place.
   Result<HostTree::Done> write(SequenceNumber at, bool privileged = false) {
     auto past = ifsck::TracePast::open(image_, folder_.file("trace")).value();
-    OpenHistory history{.past = &past, .files = ExtHistory::open(past, {at, at}).value()};
+    OpenHistory history = open_history(past, {at, at}).value();
     const FileTree tree = FileTree::read(*history.files, {.root = EXT2_ROOT_INO, .at = at}).value();
     auto place = HostPlace::open(to_, false).value();
     HostTree host(history, tree, place, {.at = at, .privileged = privileged});

@@ -1,0 +1,73 @@
+// uvfs mount VOLUME FOLDER.
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "uvfs/mount/fuse_server.h"
+#include "uvfs/program/verbs.h"
+
+namespace mariner::uvfs {
+namespace {
+
+using Mark = HistoryFiles::Source::Mark;
+
+Result<std::vector<Mark>> marks_of(const client::Context& context, const std::string& volume) {
+  std::vector<Mark> all;
+  if (volume.empty()) return all;  // an image has none
+  api::MarkRequest request;
+  request.set_volume(volume);
+  const auto marks = context.client().mark_list(request);
+  if (!marks) return marks.error();
+  for (const api::Mark& each : marks->marks()) {
+    all.push_back({each.name(), SequenceNumber{each.at().sequence()}});
+  }
+  return all;
+}
+
+// "@GMT-2026.11.20-14.32.05", as Samba's shadow_copy2 names a moment, in UTC.
+std::string with_usual_form(std::string_view text) {
+  constexpr std::string_view kSample = "GMT-2026.11.20-14.32.05";
+  if (text.size() != kSample.size() || !text.starts_with("GMT-")) return std::string(text);
+  std::string usual(text.substr(4));
+  usual[4] = usual[7] = '-';
+  usual[10] = 'T';
+  usual[13] = usual[16] = ':';
+  return usual + "Z";
+}
+
+}  // namespace
+
+Answer mount(client::Context& context, const Words& words) {
+  // (Of an image the folder is the only word.)
+  const bool image = !words.source.image.empty();
+  const std::string folder = image && words.folder.empty() ? words.object : words.folder;
+  if (folder.empty()) {
+    return Error{ErrorCode::kInvalidArgument,
+                 "expected VOLUME and FOLDER, or --image FILE and FOLDER"};
+  }
+  const ObjectName object{.volume = image ? "" : words.object, .path = "/", .time = std::nullopt};
+  auto source = FileSource::open(context, words.source, object);
+  if (!source) return source.error();
+  const std::string volume = object.volume;
+  HistoryFiles files(
+      {.past = source->moments.past.get(),
+       .moment_of =
+           [&](std::string_view text) { return source->moments.moment_of(with_usual_form(text)); },
+       .marks = [&] { return marks_of(context, volume); }});
+  // (That there is a file system is said here, not by whoever reads.)
+  if (const auto root = files.find(HistoryFiles::kRoot, "@now"); !root) return root.error();
+  auto server = FuseServer::mount(
+      files,
+      {.folder = folder, .name = "mariner:" + source->name, .allow_other = words.allow_other});
+  if (!server) return server.error();
+  context.console.note(fmt::format(
+      "The past of {0} is in {1}: {1}/@TIME, {1}/versions, {1}/deleted; umount {1} ends it\n",
+      client::printable(source->name), client::printable(folder)));
+  if (!words.foreground) {
+    if (const auto detached = (*server)->detach(); !detached) return detached.error();
+  }
+  if (const auto ended = (*server)->run(); !ended) return ended.error();
+  return client::ExitCode::kDone;
+}
+
+}  // namespace mariner::uvfs
