@@ -4,6 +4,7 @@ import os
 import pathlib
 import shutil
 import subprocess
+import time
 
 import pytest
 
@@ -136,3 +137,41 @@ def test_a_tree_is_restored_as_it_was(story):
     assert int((to / "deep" / "file").stat().st_mtime) == int((original / "deep" / "file").stat().st_mtime)
     assert (to / "twin").stat().st_ino == (to / "deep" / "file").stat().st_ino
     assert os.readlink(to / "link") == "deep/file"
+
+
+@pytest.mark.skipif(not os.access("/dev/fuse", os.R_OK | os.W_OK), reason="without FUSE nothing is mounted")
+def test_the_past_is_mounted(story):
+    daemon, where = story.daemon, story.folder / "history"
+    where.mkdir()
+    story.daemon.ask("mark", "add", f"{VOLUME}@#{story.made}", "begin")
+    daemon.cli("fs", "mount", VOLUME, str(where))
+    try:
+        then = where / f"@#{story.made}"
+        assert (then / "notes").read_text() == "one\ntwo\n"
+        assert (where / f"@#{story.changed}" / "notes").read_text() == "one\n2\nthree\n"
+        assert sorted(os.listdir(where / "latest")) == ["lost+found", "tree"]
+        assert (where / "marks" / "begin" / "notes").read_text() == "one\ntwo\n"
+        assert (where / "deleted" / "notes").read_text() == "one\n2\nthree\n"
+        versions = sorted(os.listdir(where / "versions" / "notes"))
+        assert [(where / "versions" / "notes" / each).read_text() for each in versions][-1] == "one\n2\nthree\n"
+        # The moment is resolved: a time means the last write at or before it.
+        at = daemon.ask("volume", "show", VOLUME)["newest"]["time_ns"]
+        moment = int(at) // 10**9 + 1
+        time.sleep(max(0, moment + 0.1 - time.time()))
+        assert (where / f"@{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime(moment))}").stat().st_mtime_ns == int(at)
+        assert (where / f"@{time.strftime('GMT-%Y.%m.%d-%H.%M.%S', time.gmtime(moment))}").stat().st_mtime_ns == int(at)
+        # What people use works, and says what the original says.
+        original = story.folder / "content" / "tree"
+        done("diff", "-r", "--no-dereference", original, then / "tree")
+        assert sorted(done("find", ".", cwd=then / "tree").split()) == sorted(done("find", ".", cwd=original).split())
+        assert done("grep", "-rl", "deep", ".", cwd=then / "tree").split()
+        done("cp", "-a", then / "tree", story.folder / "copied")
+        done("diff", "-r", "--no-dereference", original, story.folder / "copied")
+        done("tar", "-C", then, "-cf", story.folder / "tree.tar", "tree")
+        assert "tree/deep/file" in done("tar", "-tf", story.folder / "tree.tar")
+        with pytest.raises(OSError, match="Read-only"):
+            (then / "notes").write_text("other")
+        with pytest.raises(FileNotFoundError):
+            os.listdir(where / "@sometime")
+    finally:
+        done("umount", where)
