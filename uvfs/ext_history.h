@@ -60,10 +60,8 @@ class ExtHistory {
   };
   class Loading;
 
-  ExtHistory(ifsck::Past& past, const Stretch& stretch)
-      : past_(past), moment_(past, stretch.last, none_) {}
+  ExtHistory(ifsck::Past& past, const Stretch& stretch) : moment_(past, stretch.last, none_) {}
 
-  ifsck::Past& past_;
   ifsck::Overlay none_;
   ifsck::Moment moment_;
   std::unique_ptr<BlockTimelines> timelines_;

@@ -21,6 +21,7 @@
 #include "proto/bytes.h"
 #include "proto/check.h"
 #include "tests/fuzz/made_image.h"
+#include "tests/fuzz/made_moments.h"
 
 using namespace mariner;
 using namespace mariner::ifsck;
@@ -41,80 +42,6 @@ constexpr const char* kOperations =
     "ln \"/one/file 6\" /folder/moved\nunlink \"/one/file 6\"\nkill_file \"/one/file 7\"\n"
     "rm \"/one/file 7\"\nrmdir /one/two/three\n";
 
-using Block = std::array<std::byte, kBlockBytes>;
-
-// Three moments: before, in the middle, soon afterwards.
-class Moments final : public Past {
- public:
-  using Blocks = std::map<Lbn, Block>;
-
-  explicit Moments(const std::string& image) : image_(image) {}
-  Blocks at[2];  // written at moments 1 and 2
-
-  [[nodiscard]] std::uint64_t size_bytes() const override { return image_.size(); }
-  Result<Reach> reach() override { return Reach{{0}, {2}}; }
-  Result<SequenceNumber> moment_of(VersionTime time) override {
-    return SequenceNumber{std::min<std::uint64_t>(time.ns / 1'000'000'000, 2)};
-  }
-  Result<VersionTime> time_of(SequenceNumber sequence) override {
-    return VersionTime{sequence.value * 1'000'000'000};
-  }
-  Result<void> read(std::span<const Question> questions, std::span<std::byte> to) override {
-    for (std::size_t i = 0; i < questions.size(); ++i) {
-      const Block block = block_of(questions[i].block, questions[i].at);
-      std::ranges::copy(block, to.begin() + static_cast<std::ptrdiff_t>(i * kBlockBytes));
-    }
-    return {};
-  }
-  Result<std::vector<BlockRange>> changed(SequenceNumber from, SequenceNumber to) override {
-    Blocks all;
-    for (std::uint64_t moment = from.value; moment < to.value; ++moment) {
-      all.insert(at[moment].begin(), at[moment].end());
-    }
-    std::vector<BlockRange> ranges;
-    for (const auto& [lbn, block] : all) {
-      if (!ranges.empty() && ranges.back().end() == lbn) {
-        ++ranges.back().count.value;
-      } else {
-        ranges.push_back({lbn, BlockCount{1}});
-      }
-    }
-    return ranges;
-  }
-  Result<std::vector<Version>> versions(std::span<const Lbn> blocks, SequenceNumber from,
-                                        SequenceNumber to) override {
-    std::vector<Version> all;
-    for (const Lbn lbn : blocks) {
-      for (std::uint64_t moment = from.value; moment < to.value; ++moment) {
-        if (!at[moment].contains(lbn)) continue;
-        const SequenceNumber sequence{moment + 1};
-        all.push_back({lbn, sequence, time_of(sequence).value()});
-      }
-    }
-    return all;
-  }
-
-  [[nodiscard]] Block block_of(Lbn lbn, SequenceNumber moment) const {
-    for (std::uint64_t i = moment.value; i > 0; --i) {
-      const auto found = at[i - 1].find(lbn);
-      if (found != at[i - 1].end()) return found->second;
-    }
-    Block block;
-    CHECK(lbn.byte_offset() + kBlockBytes <= image_.size());
-    const auto bytes = std::as_bytes(std::span(image_)).subspan(lbn.byte_offset(), kBlockBytes);
-    std::ranges::copy(bytes, block.begin());
-    return block;
-  }
-  void put(std::size_t moment, std::uint64_t offset, std::byte byte) {
-    const Lbn lbn{offset / kBlockBytes};
-    auto& block = at[moment].try_emplace(lbn, block_of(lbn, {moment + 1})).first->second;
-    block[offset % kBlockBytes] = byte;
-  }
-
- private:
-  const std::string& image_;
-};
-
 struct Operations {
   explicit Operations(const ImageKind& kind)
       : before(make_image(kind)), after(change_image(before, kOperations)) {
@@ -123,7 +50,7 @@ struct Operations {
         changed.push_back(Lbn{at / kBlockBytes});
       }
     }
-    Moments past(before);
+    MadeMoments past(before, 2);
     Overlay overlay;
     CHECK(check_moment(past, {0}, states, overlay, {}).value().verdict == Verdict::kClean);
   }
@@ -134,12 +61,12 @@ struct Operations {
 };
 
 void mend(Operations& operations, std::span<const std::byte> input) {
-  Moments past(operations.before);
+  MadeMoments past(operations.before, 2);
   const auto mask = input.first(kMaskBytes);
   for (std::size_t i = 0; i < operations.changed.size(); ++i) {
     const Lbn lbn = operations.changed[i];
     const bool written = (std::to_integer<unsigned>(mask[i / 8 % kMaskBytes]) >> i % 8 & 1u) != 0;
-    Block block;
+    MadeMoments::Block block;
     const auto bytes = std::as_bytes(std::span(operations.after));
     std::ranges::copy(bytes.subspan(lbn.byte_offset(), kBlockBytes), block.begin());
     past.at[written ? 0 : 1].emplace(lbn, block);
