@@ -82,13 +82,10 @@ class ExtHistory::Loading {
     if (!slices) return slices.error();
     std::vector<Lbn> blocks;
     for (const InodeNumber number : numbers) {
-      One& one = made_[number];
-      one.slices = std::move(slices->at(number));
-      auto maps = read_map_spans(timelines_, all_.context(), number, one.slices);
-      if (!maps) return maps.error();
-      one.maps = std::move(*maps);
-      add_blocks(one, blocks);
+      made_[number].slices = std::move(slices->at(number));
     }
+    if (const auto read = read_maps(); !read) return read.error();
+    for (const auto& [number, one] : made_) add_blocks(one, blocks);
     if (const auto loaded = timelines_.load(std::move(blocks)); !loaded) return loaded.error();
     NameReader names(timelines_, layout_);
     for (auto& [number, one] : made_) {
@@ -126,6 +123,30 @@ class ExtHistory::Loading {
     bool inode = false;  // was written to
     std::vector<std::size_t> compared;
   };
+
+  // As many at a time as what says where their blocks are has room in the cache.
+  Result<void> read_maps() {
+    constexpr std::size_t kSlicesAtOnce = VersionCache::kBlocksMax / 4;
+    VersionCache cache(timelines_);
+    for (auto next = made_.begin(); next != made_.end();) {
+      const auto first = next;
+      std::vector<std::span<const InodeSlice>> some;
+      std::size_t slices = 0;
+      for (; next != made_.end() && slices < kSlicesAtOnce; ++next) {
+        some.emplace_back(next->second.slices);
+        slices += next->second.slices.size();
+      }
+      const auto fetched = prefetch_map_nodes(cache, all_.context(), some);
+      if (!fetched) return fetched.error();
+      for (auto each = first; each != next; ++each) {
+        auto maps =
+            read_map_spans(timelines_, cache, all_.context(), each->first, each->second.slices);
+        if (!maps) return maps.error();
+        each->second.maps = std::move(*maps);
+      }
+    }
+    return {};
+  }
 
   void add_blocks(const One& one, std::vector<Lbn>& to) const {
     for (const MapSpan& each : one.maps) {

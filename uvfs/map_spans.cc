@@ -1,6 +1,10 @@
 #include "uvfs/map_spans.h"
 
+#include <ext2fs/ext2_fs.h>
+#include <ext2fs/ext3_extents.h>
+
 #include <algorithm>
+#include <cstring>
 #include <optional>
 #include <utility>
 
@@ -38,8 +42,9 @@ bool same_map(const BlockMap& one, const BlockMap& other) {
 
 class Reader {
  public:
-  Reader(BlockTimelines& timelines, const ifsck::ExtContext& context, ifsck::InodeNumber number)
-      : timelines_(timelines), context_(context), number_(number) {}
+  Reader(BlockTimelines& timelines, VersionCache& cache, const ifsck::ExtContext& context,
+         ifsck::InodeNumber number)
+      : timelines_(timelines), cache_(cache), context_(context), number_(number) {}
 
   // The map that begins with a slice, up to `end`, where another one does.
   Result<void> add(const InodeSlice& slice, SequenceNumber end) {
@@ -47,7 +52,7 @@ class Reader {
     VersionTime time = slice.time;
     while (true) {
       ifsck::Overlay none;
-      ifsck::View view(timelines_.past(), from, none);
+      ifsck::View view(cache_, from, none);
       auto map = ifsck::map_blocks(view, context_.volume, context_.layout, number_, slice.bytes);
       if (!map) return map.error();
       const auto next = next_change(*map, from, end);
@@ -86,18 +91,61 @@ class Reader {
   }
 
   BlockTimelines& timelines_;
+  VersionCache& cache_;
   const ifsck::ExtContext& context_;
   const ifsck::InodeNumber number_;
   std::vector<MapSpan> spans_;
 };
 
+// Those that an inode names itself: indirect blocks, or nodes below the root of its tree.
+std::vector<ifsck::FsBlock> nodes_of(std::span<const std::byte> inode) {
+  constexpr std::size_t kDirect = 12;
+  const auto root = inode.subspan(InodeAt::kMap, InodeAt::kMapBytes);
+  std::vector<ifsck::FsBlock> nodes;
+  if (ifsck::ExtInode(inode).has_extents()) {
+    ext3_extent_header head{};
+    std::memcpy(&head, root.data(), sizeof head);
+    if (head.eh_depth == 0) return nodes;
+    for (std::size_t at = sizeof head, i = 0; i < head.eh_entries && at < root.size();
+         at += sizeof(ext3_extent_idx), ++i) {
+      ext3_extent_idx entry{};
+      std::memcpy(&entry, root.data() + at, sizeof entry);
+      nodes.push_back(entry.ei_leaf | ifsck::FsBlock{entry.ei_leaf_hi} << 32);
+    }
+  } else {
+    for (std::size_t at = 4 * kDirect; at < root.size(); at += 4) {
+      nodes.push_back(load_le<std::uint32_t>(root.data() + at));
+    }
+  }
+  std::erase(nodes, ifsck::FsBlock{0});
+  return nodes;
+}
+
 }  // namespace
 
-Result<std::vector<MapSpan>> read_map_spans(BlockTimelines& timelines,
+Result<void> prefetch_map_nodes(VersionCache& cache, const ifsck::ExtContext& context,
+                                std::span<const std::span<const InodeSlice>> inodes) {
+  std::vector<ifsck::Past::Question> questions;
+  for (const std::span<const InodeSlice> slices : inodes) {
+    for (const InodeSlice& each : slices) {
+      if (!has_map(each.bytes)) continue;
+      for (const ifsck::FsBlock block : nodes_of(each.bytes)) {
+        if (!context.layout.may_claim(block)) continue;
+        const BlockRange range = context.layout.bytes_of(block).covering_blocks();
+        for (Lbn lbn = range.first; lbn < range.end(); lbn = lbn + BlockCount{1}) {
+          questions.push_back({lbn, each.from});
+        }
+      }
+    }
+  }
+  return cache.prefetch(questions);
+}
+
+Result<std::vector<MapSpan>> read_map_spans(BlockTimelines& timelines, VersionCache& cache,
                                             const ifsck::ExtContext& context,
                                             ifsck::InodeNumber number,
                                             std::span<const InodeSlice> slices) {
-  Reader reader(timelines, context, number);
+  Reader reader(timelines, cache, context, number);
   for (std::size_t i = 0; i < slices.size();) {
     std::size_t next = i + 1;
     if (!has_map(slices[i].bytes)) {

@@ -6,6 +6,7 @@ import gzip
 import pathlib
 import re
 import subprocess
+import time
 
 import pytest
 
@@ -46,6 +47,8 @@ class Recorded:
     written: pathlib.Path
     first: int           # the moment before the load
     told: pathlib.Path   # what the guest did
+    asked: dict          # what `mariner fs versions` says of all, asked of the daemon
+    asked_s: float
 
 
 def record(daemon: mariner.Daemon, guest: linux.Guest, folder: pathlib.Path, system: str, seed: int, load: str) -> Recorded:
@@ -53,15 +56,18 @@ def record(daemon: mariner.Daemon, guest: linux.Guest, folder: pathlib.Path, sys
     iqn = daemon.create(system, "256M")["iqn"]
     disk = guest.login(iqn, daemon.portal())
     guest.run(f"/sbin/mke2fs -q -F {make} {disk} && sync && mount {mount} {disk} /mnt && sync", timeout_s=300)
-    recorded = Recorded(folder / "image", folder / "written", int(daemon.ask("history", "show", system)["to"]["sequence"]), folder / "told")
+    first = int(daemon.ask("history", "show", system)["to"]["sequence"])
     guest.run(f"(/version-workload /mnt /trace {seed} {load} &)")
     said = guest.writer_line.receive(3600)
     assert said == "END", said
     guest.run("umount /mnt", timeout_s=300)
     guest.run(f"logout {iqn}")
     packed = guest.run("gzip -c /trace | base64 && rm /trace", timeout_s=1800)
-    recorded.told.write_bytes(gzip.decompress(base64.b64decode(packed)))
     assert guest.complaints() == ""
+    begun = time.monotonic()
+    asked = daemon.ask("fs", "versions", f"{system}:/", "--below", "--since", f"#{first}")
+    recorded = Recorded(folder / "image", folder / "written", first, folder / "told", asked, time.monotonic() - begun)
+    recorded.told.write_bytes(gzip.decompress(base64.b64decode(packed)))
     captured = subprocess.run([CAPTURE, "--socket", daemon.socket, system, "--image", recorded.image, "--trace", recorded.written],
                               capture_output=True, text=True, check=False)
     assert captured.returncode == 0, captured.stderr
@@ -79,7 +85,10 @@ def test_all_versions_are_found_and_no_others(machine, folder, seed, long_run, s
     ours, wanted = version_trace.of_search(found.stdout), version_trace.of_trace(recorded.told)
     ours.pop("/lost+found")
     print(f"{system}: {found.stderr.strip()}; paths, incarnations, versions of the trace: {version_trace.count(wanted)}")
+    print(f"the same of the daemon, as JSON: {recorded.asked_s:.2f} s")
     differences = version_trace.differences(ours, wanted)
     assert not differences, f"{len(differences)} of {len(wanted)} paths differ:\n" + "\n".join(differences[:5])
+    of_daemon = [life["versions"] for path in recorded.asked["paths"] if path["path"]["text"] != "/lost+found" for life in path["incarnations"]]
     paths, incarnations, versions = version_trace.count(wanted)
+    assert (len(recorded.asked["paths"]) - 1, len(of_daemon), sum(map(len, of_daemon))) == (paths, incarnations, versions)
     assert incarnations > paths and versions > (10_000 if long_run else 200)

@@ -22,9 +22,10 @@ class MapSpansTest : public ::testing::Test {
     ifsck::Moment moment(*past_, stretch.last, none);
     EXPECT_TRUE(moment.open().has_value());
     timelines_.emplace(BlockTimelines::open(*past_, stretch).value());
+    VersionCache cache(*timelines_);
     const auto slices =
         read_inode_slices(*timelines_, moment.context().layout, std::span(&number, 1));
-    return read_map_spans(*timelines_, moment.context(), number, slices->at(number)).value();
+    return read_map_spans(*timelines_, cache, moment.context(), number, slices->at(number)).value();
   }
   static Moments moments(const std::vector<MapSpan>& spans) {
     Moments all;

@@ -24,9 +24,10 @@ class NameReaderTest : public ::testing::TestWithParam<const char*> {
     EXPECT_TRUE(moment.open().has_value());
     auto timelines = BlockTimelines::open(past, {{}, last}).value();
     const auto& layout = moment.context().layout;
+    VersionCache cache(timelines);
     const auto slices = read_inode_slices(timelines, layout, std::span(&number, 1)).value();
     const auto maps =
-        read_map_spans(timelines, moment.context(), number, slices.at(number)).value();
+        read_map_spans(timelines, cache, moment.context(), number, slices.at(number)).value();
     std::vector<Lbn> blocks;
     for (const auto& map : maps) {
       for (const auto& run : map.map.runs) {
