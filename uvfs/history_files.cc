@@ -9,6 +9,7 @@
 
 #include "uvfs/file_contents.h"
 #include "uvfs/inode_record.h"
+#include "uvfs/safe_name.h"
 
 namespace mariner::uvfs {
 namespace {
@@ -275,6 +276,8 @@ Result<std::vector<HistoryFiles::Entry>> HistoryFiles::list_object(const Object&
   std::vector<Entry> all;
   all.reserve((*names)->size());
   for (const MomentTree::Name& each : **names) {
+    // (A kernel would take the whole directory for broken.)
+    if (!is_safe_name(each.name)) continue;
     all.push_back({each.name, id_of(Object{object.at, each.inode}), kind_of(each.type)});
   }
   return all;
@@ -300,6 +303,7 @@ Result<std::vector<HistoryFiles::Entry>> HistoryFiles::list_versions(const std::
   if (!names) return names.error();
   std::vector<Entry> all;
   for (const std::string& each : *names) {
+    if (!is_safe_name(each)) continue;
     const auto id = id_of(Place{Place::Kind::kVersions, child(path, each)});
     if (!id) return id.error();
     all.push_back({each, *id, S_IFDIR});
@@ -324,6 +328,7 @@ Result<std::vector<HistoryFiles::Entry>> HistoryFiles::list_deleted(const std::s
   if (!names) return names.error();
   std::vector<Entry> all;
   for (const std::string& each : *names) {
+    if (!is_safe_name(each)) continue;
     auto entry = deleted_entry(child(path, each));
     if (!entry) return entry.error();
     if (*entry) all.push_back({each, (*entry)->id, (*entry)->kind});

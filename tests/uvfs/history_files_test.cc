@@ -122,6 +122,17 @@ TEST_F(HistoryFilesTest, WhatIsGoneIsAsItWasLast) {
   EXPECT_TRUE(S_ISDIR(at("/deleted/a/b/c")->object.mode));
 }
 
+TEST_F(HistoryFilesTest, NamesThatLeadElsewhereAreNotShown) {
+  const auto place = made_.place_of(made_.volume.find("/a"), "large");
+  const auto last = made_.put<std::uint8_t>(place + 8 + 2, '/');  // "la/ge"
+  MadeFiles files(made_);
+  const auto root = files.files->find(HistoryFiles::kRoot, "@#" + std::to_string(last.value));
+  const auto folder = files.files->find(root->id, "a");
+  const auto entries = files.files->list(folder->id).value();
+  ASSERT_EQ(entries.size(), 1u);
+  EXPECT_EQ(entries[0].name, "b");
+}
+
 TEST_F(HistoryFilesTest, ContentsAreRead) {
   const FileId file = at("/deleted/a/b/sparse")->id;
   std::vector<std::byte> bytes(50'004);

@@ -105,9 +105,4 @@ std::string FileTree::path_of(std::size_t entry) const {
   return path;
 }
 
-bool is_safe_name(std::string_view name) {
-  return !name.empty() && name != "." && name != ".." &&
-         name.find_first_of(std::string_view("/\0", 2)) == std::string_view::npos;
-}
-
 }  // namespace mariner::uvfs

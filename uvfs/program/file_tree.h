@@ -6,12 +6,12 @@
 
 #include <cstddef>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "proto/error.h"
 #include "uvfs/ext_history.h"
 #include "uvfs/object_state.h"
+#include "uvfs/safe_name.h"
 
 namespace mariner::uvfs {
 
@@ -38,8 +38,5 @@ struct FileTree {
   // Below the first entry: "a/b"; of itself empty.
   [[nodiscard]] std::string path_of(std::size_t entry) const;
 };
-
-// It is the name of a thing in a directory: not "", ".", "..", and without '/' and NUL.
-[[nodiscard]] bool is_safe_name(std::string_view name);
 
 }  // namespace mariner::uvfs
