@@ -175,3 +175,15 @@ def test_the_past_is_mounted(story):
             os.listdir(where / "@sometime")
     finally:
         done("umount", where)
+
+
+def test_a_rollback_brings_files_back(story):
+    """It is one write, by which a path has its object again; and its undoing is another, by which it has not."""
+    story.daemon.ask("--yes", "rollback", f"{VOLUME}@#{story.changed}", "--force")
+    back = mariner.sequence_of(story.daemon.ask("volume", "show", VOLUME)["newest"])
+    assert story.fs("cat", f"{VOLUME}:/notes").out == "one\n2\nthree\n"
+    story.daemon.ask("--yes", "rollback", "undo", VOLUME, "--force")
+    gone = mariner.sequence_of(story.daemon.ask("volume", "show", VOLUME)["newest"])
+    lives = story.ask("incarnations", f"{VOLUME}:/notes", "--since", f"#{story.deleted}")["paths"][0]["incarnations"]
+    assert [(mariner.sequence_of(life["from"]), mariner.sequence_of(life["end"])) for life in lives] == [(back, gone)]
+    assert [each["path"]["text"] for each in story.ask("find", VOLUME, "--deleted", "--type", "f")["files"]] == ["/notes"]
