@@ -26,7 +26,7 @@ FILE_SYSTEMS = {
     "ext4": ("-t ext4", "-t ext4 -o sync,dirsync"),
     "ext4-nojournal": ("-t ext4 -O ^has_journal", "-t ext4 -o sync,dirsync"),
 }
-IN_SHORT = ("ext2", "ext4")
+IN_SHORT = ("ext4",)
 SHORT, LONG = "60 20 200", "1000 1000 10000"  # files, folders, transactions
 
 

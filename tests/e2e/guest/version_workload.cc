@@ -16,7 +16,7 @@
 //                                                     names, ascending, each with a newline)
 //   D PATH                                            there is none of that path any more
 //
-// Says END on ttyS1, or ERROR and what.
+// Says END on ttyS1 (where there is none: on the standard output), or ERROR and what.
 #include <sys/stat.h>
 #include <time.h>
 
@@ -246,7 +246,7 @@ void postmark(TracedFiles& files, Random& random, std::uint64_t count, std::uint
 
 int main(int count, char** words) {
   if (count != 7) return 2;
-  if (!open_line()) return 3;
+  if (!open_line(true)) return 3;
   const auto number = [&](int at) { return std::strtoull(words[at], nullptr, 10); };
   Random random(number(3));
   {
