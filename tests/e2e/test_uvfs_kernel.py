@@ -2,7 +2,6 @@
 
 import os
 import pathlib
-import shutil
 import subprocess
 import time
 
@@ -65,9 +64,19 @@ def record(folder: pathlib.Path, make: str, kind: str, seed: int, load: str):
                     run("umount", files)
             finally:
                 run("losetup", "-d", loop)
-                run("udevadm", "settle") if shutil.which("udevadm") else time.sleep(0.2)
         finally:
-            subprocess.run(["umount", mounted], check=False)
+            unmount(mounted)
+            disk.wait(20)
+
+
+def unmount(folder: pathlib.Path):
+    """A loop device that is being taken down has the file open for a moment more."""
+    deadline = time.monotonic() + 10
+    while subprocess.run(["umount", folder], capture_output=True, check=False).returncode != 0:
+        if time.monotonic() > deadline:
+            subprocess.run(["umount", "-l", folder], check=False)
+            return
+        time.sleep(0.1)
 
 
 @pytest.mark.parametrize("system", FILE_SYSTEMS)
