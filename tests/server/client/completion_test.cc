@@ -67,8 +67,8 @@ TEST_F(Completion, MarksAndTimes) {
 }
 
 TEST_F(Completion, FilesOfThePast) {
-  EXPECT_THAT(complete({"fs", ""}),
-              ElementsAre("cat", "diff", "find", "incarnations", "ls", "restore", "versions"));
+  EXPECT_THAT(complete({"fs", ""}), ElementsAre("cat", "diff", "find", "incarnations", "ls",
+                                                "mount", "restore", "versions"));
   EXPECT_THAT(complete({"fs", "ls", "d"}), ElementsAre("db1:/", "db2:/"));
   EXPECT_THAT(complete({"fs", "cat", "db1:/a@mark:p"}),
               ElementsAre("db1:/a@mark:post", "db1:/a@mark:pre"));
