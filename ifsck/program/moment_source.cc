@@ -49,12 +49,13 @@ Result<MomentSource> open_image(const client::Context& context, const NamedMomen
   return source;
 }
 
-Result<MomentSource> open_volume(const client::Context& context, const std::string& target) {
-  const auto asked = context.target(target);
+Result<MomentSource> open_volume(const client::Context& context, const NamedMoment& named) {
+  const auto asked = context.target(named.target);
   if (!asked) return asked.error();
   auto past = RemotePast::open({.socket = context.flags.socket,
                                 .volume = asked->object,
                                 .from = {},
+                                .moves_on = named.moves_on,
                                 .timeout = std::chrono::minutes(1)});
   if (!past) return past.error();
   const auto at = past->moment_of(asked->at);
@@ -86,7 +87,7 @@ Result<MomentSource> MomentSource::open(const client::Context& context, const Na
   if (!named.target.empty() && !(named.trace.empty() && named.at.empty())) {
     return wrong("--trace and --at go with --image; a volume's moment is VOLUME@TIME");
   }
-  return named.image.empty() ? open_volume(context, named.target) : open_image(context, named);
+  return named.image.empty() ? open_volume(context, named) : open_image(context, named);
 }
 
 std::string cache_folder() {

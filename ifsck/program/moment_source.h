@@ -15,8 +15,9 @@ namespace mariner::ifsck {
 struct NamedMoment {
   std::string target;  // VOLUME[@TIME]; empty: the image
   std::string image;
-  std::string trace;  // empty: the image alone
-  std::string at;     // of the image: a TIME; empty: the newest
+  std::string trace;      // empty: the image alone
+  std::string at;         // of the image: a TIME; empty: the newest
+  bool moves_on = false;  // see client::PastClient::Options
 };
 
 struct MomentSource {

@@ -45,6 +45,15 @@ PastClient::~PastClient() {
 }
 
 Result<void> PastClient::open_reading() {
+  Result<void> opened = open_from();
+  if (opened || !options_.moves_on || opened.error().code != ErrorCode::kOutsideWindow) {
+    return opened;
+  }
+  options_.from.Clear();
+  return open_from();
+}
+
+Result<void> PastClient::open_from() {
   api::OpenPastRequest request;
   *request.mutable_from() = options_.from;
   const auto past = message_of<api::Past>(

@@ -27,6 +27,9 @@ class PastClient {
     std::string socket = kDefaultSocket;
     std::string volume;
     api::MomentSpec from{};  // unset: the oldest moment there is
+    // When it is opened again and the history has its beginning no more: from the oldest moment
+    // that there is then. (Who goes on for longer than a window.)
+    bool moves_on = false;
     std::chrono::seconds timeout = std::chrono::minutes(1);
   };
 
@@ -56,6 +59,7 @@ class PastClient {
   PastClient(const Options& options)
       : options_(options), session_(options.socket, options.timeout) {}
   Result<void> open_reading();
+  Result<void> open_from();  // as the options say
   // `what` of the reading; see HttpSession::call().
   Result<std::string> ask(HttpCall call, const std::string& what, std::span<std::byte> to = {});
   Result<std::string> ask_once(const HttpCall& call, std::span<std::byte> to);

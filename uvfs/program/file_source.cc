@@ -48,7 +48,11 @@ Result<std::string> link_on_the_way(OpenHistory& history, const ObjectName& name
 
 Result<FileSource> FileSource::open(const client::Context& context, const SourceWords& words,
                                     const ObjectName& object) {
-  ifsck::NamedMoment named{.target = object.volume, .image = words.image, .trace = words.trace};
+  ifsck::NamedMoment named{.target = object.volume,
+                           .image = words.image,
+                           .trace = words.trace,
+                           .at = {},
+                           .moves_on = words.moves_on};
   if (object.time) {
     if (object.volume.empty()) {
       named.at = *object.time;

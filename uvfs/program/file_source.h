@@ -17,6 +17,7 @@ namespace mariner::uvfs {
 struct SourceWords {
   std::string image;  // empty: the volume of the object
   std::string trace;
+  bool moves_on = false;  // for longer than a window: see ifsck::NamedMoment
 };
 
 struct FileSource {

@@ -46,7 +46,9 @@ Answer mount(client::Context& context, const Words& words) {
                  "expected VOLUME and FOLDER, or --image FILE and FOLDER"};
   }
   const ObjectName object{.volume = image ? "" : words.object, .path = "/", .time = std::nullopt};
-  auto source = FileSource::open(context, words.source, object);
+  SourceWords from = words.source;
+  from.moves_on = true;
+  auto source = FileSource::open(context, from, object);
   if (!source) return source.error();
   const std::string volume = object.volume;
   HistoryFiles files(

@@ -14,6 +14,7 @@ class FakePast final : public PastSource {
   std::vector<std::string> asked;
   std::optional<Error> error;
   std::vector<std::string> lost;  // ids of readings that have ended
+  std::uint64_t gone_to = 0;      // moments before it, that cannot be read from any more
 
   api::Past past;
   api::Moment moment_answer;
@@ -24,6 +25,10 @@ class FakePast final : public PastSource {
   std::shared_ptr<const void> budget = std::make_shared<int>();
 
   void open(const api::OpenPastRequest& request, Answer<api::Past> done) override {
+    if (request.from().has_sequence() && request.from().sequence() < gone_to) {
+      asked.push_back("open too early");
+      return done(Error{ErrorCode::kOutsideWindow, "that is not there any more"});
+    }
     reply("open " + request.ShortDebugString(), past, std::move(done));
   }
   void show(const api::PastRequest& request, Answer<api::Past> done) override {

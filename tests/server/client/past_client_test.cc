@@ -110,6 +110,27 @@ TEST_F(PastClientTest, AReadingThatHasEndedIsOpenedAgain) {
   EXPECT_EQ(another.error().message, "d b is another volume by now");
 }
 
+TEST_F(PastClientTest, OnlyWhoMovesOnIsGivenALaterBeginning) {
+  for (const bool moves_on : {false, true}) {
+    fake().lost.clear();
+    fake().past.set_id("17");
+    fake().gone_to = 0;
+    PastClient past = *PastClient::open({.socket = socket, .volume = "d b", .moves_on = moves_on});
+    fake().asked.clear();
+    fake().lost = {"17"};
+    fake().past.set_id("18");
+    fake().gone_to = 5;
+    const Result<void> looked = past.look();
+    EXPECT_EQ(looked.has_value(), moves_on);
+    if (!moves_on) {
+      EXPECT_EQ(looked.error().code, ErrorCode::kOutsideWindow);
+    } else {
+      EXPECT_THAT(fake().asked, ElementsAre("show 17", "open too early",
+                                            "open volume: \"d b\" from { }", "show 18"));
+    }
+  }
+}
+
 TEST_F(PastClientTest, AnAnswerThatIsNone) {
   fake().past.clear_id();
   EXPECT_EQ(open().error().code, ErrorCode::kProtocol);
