@@ -16,7 +16,8 @@ namespace mariner::ifsck {
 class Moment {
  public:
   // `past` and `overlay`, which is what the moment was mended with so far, outlive it.
-  Moment(Past& past, SequenceNumber at, Overlay& overlay) : view_(past, at, overlay) {}
+  Moment(Past& past, SequenceNumber at, Overlay& overlay, const View::Options& options = {})
+      : view_(past, at, overlay, options) {}
   Moment(const Moment&) = delete;
   Moment& operator=(const Moment&) = delete;
 

@@ -23,8 +23,8 @@ class BlockTimelines {
   using Version = ifsck::Past::Version;
   using Question = ifsck::Past::Question;
 
-  // Writes that are kept: 24 bytes for each.
-  static constexpr std::size_t kVersionsMax = 20'000'000;
+  // Writes that are kept: up to 90 bytes for each.
+  static constexpr std::size_t kVersionsMax = 10'000'000;
 
   // `past` outlives it. Errors, here and below: of the past; kLimit: more than kVersionsMax.
   [[nodiscard]] static Result<BlockTimelines> open(ifsck::Past& past, const Stretch& stretch);

@@ -43,6 +43,8 @@ class ExtHistory {
 
   // What is asked of them below is known from then on. Numbers that no inode can have are left out.
   [[nodiscard]] Result<void> load(std::span<const ifsck::InodeNumber> numbers);
+  // That were loaded, and are kept.
+  [[nodiscard]] std::size_t objects() const { return all_.size(); }
   // Null: it was left out.
   [[nodiscard]] const ObjectHistory* find(ifsck::InodeNumber number) const;
   // Of an inode that was a directory at any moment; null: it was none.

@@ -107,8 +107,11 @@ Result<MomentTree*> HistoryFiles::tree(SequenceNumber at) {
   auto opened = MomentTree::open(*source_.past, at);
   if (!opened) return opened.error();
   trees_.emplace_front(at, std::move(*opened));
-  if (trees_.size() > kTreesMax) {
+  std::size_t replayed = 0;
+  for (const auto& [moment, each] : trees_) replayed += each->replayed_blocks();
+  while (trees_.size() > 1 && (trees_.size() > kTreesMax || replayed > kReplayedBlocksMax)) {
     last_read_.reset();  // it may be one of its
+    replayed -= trees_.back().second->replayed_blocks();
     trees_.pop_back();
   }
   return trees_.front().second.get();
@@ -119,13 +122,14 @@ Result<ExtHistory*> HistoryFiles::history() {
   const auto reach = source_.past->reach();
   if (!reach) return reach.error();
   const auto now = std::chrono::steady_clock::now();
-  if (history_.files == nullptr ||
-      (history_.files->stretch().last != reach->newest && now - history_opened_ >= kRefresh)) {
+  if (history_.files == nullptr || history_.files->objects() > kObjectsMax ||
+      (history_.files->stretch().last != reach->newest && now >= history_due_)) {
     auto opened = open_history(*source_.past, {reach->oldest, reach->newest});
     if (!opened) return opened.error();
     history_.files.reset();  // (reads from the other)
     history_ = std::move(*opened);
-    history_opened_ = now;
+    const auto done = std::chrono::steady_clock::now();
+    history_due_ = done + std::max<std::chrono::nanoseconds>(kRefresh, 10 * (done - now));
   }
   return history_.files.get();
 }

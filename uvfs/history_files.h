@@ -45,7 +45,11 @@ class HistoryFiles {
   static constexpr FileId kRoot = 1;
 
   static constexpr std::size_t kTreesMax = 64;  // moments whose directories are kept
-  // How old what versions/ and deleted/ show may be, when the volume is written to.
+  // ... fewer, if their journals have left more than this, all together: 256 MiB.
+  static constexpr std::size_t kReplayedBlocksMax = 64 * 1024;
+  static constexpr std::size_t kObjectsMax = 200'000;  // whose histories are kept
+  // How old what versions/ and deleted/ show may be, when the volume is written to: so long, or ten
+  // times what it takes to look again.
   static constexpr std::chrono::seconds kRefresh{2};
   static constexpr std::size_t kPathsMax = 1'000'000;  // of versions/ and deleted/
 
@@ -127,7 +131,7 @@ class HistoryFiles {
   // The last one that was asked for is in front.
   std::list<std::pair<SequenceNumber, std::unique_ptr<MomentTree>>> trees_;
   OpenHistory history_;
-  std::chrono::steady_clock::time_point history_opened_;
+  std::chrono::steady_clock::time_point history_due_;  // to be opened again, if there is more
   std::shared_ptr<OpenFile> last_read_;
 };
 

@@ -27,6 +27,7 @@ namespace mariner::uvfs {
 
 class MomentTree {
  public:
+  static constexpr std::size_t kBlocksMax = 2048;    // that were read and are kept: 8 MiB
   static constexpr std::size_t kNamesMax = 200'000;  // that are kept, of all directories
 
   struct Object {
@@ -49,6 +50,8 @@ class MomentTree {
   [[nodiscard]] SequenceNumber at() const { return at_; }
   // Why what the journal had is missing; empty: nothing is.
   [[nodiscard]] const std::string& journal_error() const { return journal_error_; }
+  // Blocks that the replay has left: in memory as long as this.
+  [[nodiscard]] std::size_t replayed_blocks() const { return overlay_.size(); }
   [[nodiscard]] const ifsck::ExtContext& context() const { return moment_.context(); }
   // With the replay: for what reads at this moment (FileContents).
   [[nodiscard]] ifsck::Past& past() { return replayed_; }
@@ -63,7 +66,9 @@ class MomentTree {
 
  private:
   MomentTree(ifsck::Past& past, SequenceNumber at)
-      : at_(at), replayed_(past, overlay_), moment_(past, at, overlay_) {}
+      : at_(at),
+        replayed_(past, overlay_),
+        moment_(past, at, overlay_, {.cached_blocks_max = kBlocksMax}) {}
   [[nodiscard]] Result<void> replay();
   [[nodiscard]] Result<std::vector<Name>> read_names(const Object& directory);
   void keep(ifsck::InodeNumber directory, const Names& names);
