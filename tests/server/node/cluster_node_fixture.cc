@@ -36,9 +36,11 @@ api::ReplicatedVolume RunningNode::replicas(const std::string& volume) {
   return {};
 }
 
-bool RunningNode::serves(const std::string& volume) {
+bool RunningNode::serves(const std::string& volume) { return state_of(volume) == "serving"; }
+
+std::string RunningNode::state_of(const std::string& volume) {
   const Result<api::Volume> shown = show(volume);
-  return shown && shown->state() == "serving";
+  return shown ? shown->state() : "";
 }
 
 std::string RunningNode::hand_over(const std::string& volume, std::uint64_t sequence,

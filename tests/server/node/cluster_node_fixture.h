@@ -62,6 +62,8 @@ class RunningNode {
   // Of a volume that the cluster has; empty if it has none of that name.
   api::ReplicatedVolume replicas(const std::string& volume);
   [[nodiscard]] bool serves(const std::string& volume);
+  // As it shows the volume; empty: it does not know it (yet).
+  [[nodiscard]] std::string state_of(const std::string& volume);
   // Through its own portals: `member` is its place among the members.
   [[nodiscard]] BlockClient client(std::size_t member) {
     return {loop_, node_, static_cast<std::uint16_t>(member + 1)};

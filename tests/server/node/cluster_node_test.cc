@@ -125,7 +125,7 @@ TEST_F(ClusterNodeTest, StartsWithoutTheClustersStoreAndServesWhenItComes) {
   etcd().kill(0);
   start();
   EXPECT_EQ(unready(), "the cluster's store does not answer");
-  EXPECT_EQ(node().show(kVolume)->state(), "transitioning");
+  EXPECT_EQ(node().state_of(kVolume), "transitioning");
   etcd().start(0);
   ASSERT_TRUE(comes_to_serve());
   EXPECT_EQ(read(3), 'b');
@@ -207,9 +207,9 @@ TEST_F(ClusterOfThree, AnotherNodeTakesOverWithEverythingThatWasWritten) {
   for (std::uint64_t block = 0; block < 20; ++block) {
     write(block, static_cast<char>('A' + block), first);
   }
-  EXPECT_TRUE(eventually([&] { return node(second).show(kVolume)->state() == "standby"; }));
+  EXPECT_TRUE(eventually([&] { return node(second).state_of(kVolume) == "standby"; }));
   EXPECT_FALSE(read(0, second));
-  EXPECT_EQ(node(2).show(kVolume)->state(), "elsewhere");
+  EXPECT_EQ(node(2).state_of(kVolume), "elsewhere");
 
   const std::uint64_t epoch = node(second).replicas(kVolume).epoch();
   stop(first);
@@ -221,7 +221,7 @@ TEST_F(ClusterOfThree, AnotherNodeTakesOverWithEverythingThatWasWritten) {
   EXPECT_TRUE(eventually([&] { return node(second).replicas(kVolume).epoch() > epoch; }));
 
   start(first);
-  ASSERT_TRUE(eventually([&] { return node(first).show(kVolume)->state() == "standby"; }));
+  ASSERT_TRUE(eventually([&] { return node(first).state_of(kVolume) == "standby"; }));
   stop(second);
   ASSERT_TRUE(comes_to_serve(first));
   EXPECT_EQ(read(0, first), 'z');

@@ -42,9 +42,9 @@ TEST_F(ClusterTargetAlone, ServesWhatOthersStore) {
   begin({"a", "b"});
   write(1, 'x', kAlone);
   EXPECT_EQ(read(1, kAlone), 'x');
-  EXPECT_EQ(node(kAlone).show(kVolume)->state(), "serving");
+  EXPECT_EQ(node(kAlone).state_of(kVolume), "serving");
   EXPECT_EQ(node(kAlone).show(kVolume)->image_path(), "");
-  EXPECT_EQ(node(kStores).show(kVolume)->state(), "standby");
+  EXPECT_EQ(node(kStores).state_of(kVolume), "standby");
   EXPECT_EQ(node(kAlone).on_loop([](ClusterNode& node) {
     const web::NodeMetrics metrics = node.metrics();
     return metrics.volumes.at(0).replicas.at(0).replica + " " +
@@ -56,9 +56,7 @@ TEST_F(ClusterTargetAlone, ServesWhatOthersStore) {
   ASSERT_TRUE(comes_to_serve(kStores));
   EXPECT_EQ(read(1, kStores), 'x');
   start(kAlone);
-  ASSERT_TRUE(eventually([this] {
-    return node(kAlone).show(kVolume) && node(kAlone).show(kVolume)->state() == "standby";
-  }));
+  ASSERT_TRUE(eventually([this] { return node(kAlone).state_of(kVolume) == "standby"; }));
   ASSERT_TRUE(eventually([this] { return promote("a").has_value(); }));
   EXPECT_EQ(read(1, kAlone), 'x');
 }
