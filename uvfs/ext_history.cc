@@ -94,7 +94,8 @@ class ExtHistory::Loading {
       });
       if (!directory) continue;
       one.names = std::make_unique<NameHistory>();
-      names.add(one.slices, one.maps, *one.names);
+      const auto added = names.add(number, one.slices, one.maps, *one.names);
+      if (!added) return added.error();
     }
     if (const auto read = names.read(); !read) return read.error();
     for (auto& [number, one] : made_) find_states(one);

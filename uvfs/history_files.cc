@@ -20,6 +20,11 @@ constexpr std::uint64_t kSecond_ns = 1'000'000'000;
 // The upper half of an object's id: 1 + the number of its moment.
 constexpr unsigned kMomentShift = 32;
 
+Error too_many(std::size_t most, std::string_view what) {
+  return {ErrorCode::kLimit,
+          fmt::format("more than {} {} were looked at: mount it again", most, what)};
+}
+
 Error not_found(std::string what) { return {ErrorCode::kNotFound, std::move(what)}; }
 
 FileTime file_time(VersionTime time) {
@@ -66,20 +71,18 @@ std::string version_name(VersionTime time) {
 Result<HistoryFiles::FileId> HistoryFiles::id_of(const Place& place) {
   if (place.kind == Place::Kind::kRoot) return kRoot;
   if (const auto known = place_ids_.find(place); known != place_ids_.end()) return known->second;
-  if (places_.size() >= kPathsMax) {
-    return Error{ErrorCode::kLimit,
-                 fmt::format("more than {} paths of versions/ and deleted/ were looked at: mount "
-                             "it again",
-                             kPathsMax)};
-  }
+  if (places_.size() >= kPathsMax) return too_many(kPathsMax, "paths of versions/ and deleted/");
   places_.push_back(place);
   return place_ids_[place] = kRoot + places_.size();
 }
 
-HistoryFiles::FileId HistoryFiles::id_of(const Object& object) {
-  const auto [known, first] =
-      moment_ids_.try_emplace(object.at, static_cast<std::uint32_t>(moments_.size()));
-  if (first) moments_.push_back(object.at);
+Result<HistoryFiles::FileId> HistoryFiles::id_of(const Object& object) {
+  auto known = moment_ids_.find(object.at);
+  if (known == moment_ids_.end()) {
+    if (moments_.size() >= kMomentsMax) return too_many(kMomentsMax, "moments");
+    known = moment_ids_.emplace(object.at, static_cast<std::uint32_t>(moments_.size())).first;
+    moments_.push_back(object.at);
+  }
   return (std::uint64_t{known->second} + 1) << kMomentShift | object.number;
 }
 
@@ -153,7 +156,9 @@ Result<HistoryFiles::Attributes> HistoryFiles::attributes_of(const Object& objec
   if (!of) return of.error();
   const auto found = (*of)->object(object.number);
   if (!found) return found.error();
-  Attributes all{.id = id_of(object), .object = found->state, .lasting = true};
+  const auto id = id_of(object);
+  if (!id) return id.error();
+  Attributes all{.id = *id, .object = found->state, .lasting = true};
   if (object.number == EXT2_ROOT_INO) {
     const auto time = source_.past->time_of(object.at);
     if (!time) return time.error();
@@ -282,7 +287,9 @@ Result<std::vector<HistoryFiles::Entry>> HistoryFiles::list_object(const Object&
   for (const MomentTree::Name& each : **names) {
     // (A kernel would take the whole directory for broken.)
     if (!is_safe_name(each.name)) continue;
-    all.push_back({each.name, id_of(Object{object.at, each.inode}), kind_of(each.type)});
+    const auto id = id_of(Object{object.at, each.inode});
+    if (!id) return id.error();
+    all.push_back({each.name, *id, kind_of(each.type)});
   }
   return all;
 }
@@ -317,9 +324,10 @@ Result<std::vector<HistoryFiles::Entry>> HistoryFiles::list_versions(const std::
   for (const Incarnation& one : history->incarnations) {
     for (const FileVersion& version : one.versions) {
       if (LINUX_S_ISDIR(version.object.mode)) continue;
-      all.push_back({version_name(version.from.time),
-                     id_of(Object{version.from.at, static_cast<InodeNumber>(one.inode)}),
-                     version.object.mode & std::uint32_t{S_IFMT}});
+      const auto id = id_of(Object{version.from.at, static_cast<InodeNumber>(one.inode)});
+      if (!id) return id.error();
+      all.push_back(
+          {version_name(version.from.time), *id, version.object.mode & std::uint32_t{S_IFMT}});
     }
   }
   return all;
@@ -352,7 +360,9 @@ Result<std::optional<HistoryFiles::Entry>> HistoryFiles::deleted_entry(const std
     const ObjectState state = (*files)->find(last.inode)->states.empty()
                                   ? ObjectState{}
                                   : state_of((*files)->inode(last.inode, object.at));
-    return std::optional(Entry{path, id_of(object), state.mode & std::uint32_t{S_IFMT}});
+    const auto id = id_of(object);
+    if (!id) return id.error();
+    return std::optional(Entry{path, *id, state.mode & std::uint32_t{S_IFMT}});
   }
   if (!LINUX_S_ISDIR(state_of((*files)->inode(last.inode, (*files)->stretch().last)).mode)) {
     return std::optional<Entry>();

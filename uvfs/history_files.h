@@ -51,7 +51,8 @@ class HistoryFiles {
   // How old what versions/ and deleted/ show may be, when the volume is written to: so long, or ten
   // times what it takes to look again.
   static constexpr std::chrono::seconds kRefresh{2};
-  static constexpr std::size_t kPathsMax = 1'000'000;  // of versions/ and deleted/
+  static constexpr std::size_t kPathsMax = 1'000'000;     // of versions/ and deleted/
+  static constexpr std::size_t kMomentsMax = 10'000'000;  // that anything was found at
 
   // What it takes from the outside.
   struct Source {
@@ -103,7 +104,7 @@ class HistoryFiles {
   struct OpenFile;
 
   [[nodiscard]] Result<FileId> id_of(const Place& place);
-  [[nodiscard]] FileId id_of(const Object& object);
+  [[nodiscard]] Result<FileId> id_of(const Object& object);
   [[nodiscard]] Result<Place> place_of(FileId id) const;
   [[nodiscard]] std::optional<Object> object_of(FileId id) const;
 

@@ -1,6 +1,7 @@
 #include "uvfs/inode_record.h"
 
 #include <ext2fs/ext2_fs.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
@@ -208,6 +209,13 @@ std::vector<std::byte> inline_contents(Bytes inode) {
   }
   all.resize(std::min<std::uint64_t>(from.size(), all.size()));
   return all;
+}
+
+Error directory_too_large(std::uint32_t inode, std::uint64_t blocks) {
+  return {ErrorCode::kLimit,
+          fmt::format("directory inode {} has {} blocks, of {} that are read: that is damage, or "
+                      "ask for what is not below it",
+                      inode, blocks, kDirectoryBlocksMax)};
 }
 
 std::vector<Bytes> inline_entries(Bytes inode) {

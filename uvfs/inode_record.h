@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "proto/error.h"
 #include "uvfs/object_state.h"
 
 namespace mariner::uvfs {
@@ -38,6 +39,10 @@ struct ExtendedAttribute {
 [[nodiscard]] bool has_inline_contents(std::span<const std::byte> inode);
 // These, as many bytes as there are of size.
 [[nodiscard]] std::vector<std::byte> inline_contents(std::span<const std::byte> inode);
+// A directory's blocks that are read, at most: some ten million names in blocks of 4 KiB. One that
+// says it has more is kLimit, as damage may say anything.
+inline constexpr std::uint64_t kDirectoryBlocksMax = 256 * 1024;
+[[nodiscard]] Error directory_too_large(std::uint32_t inode, std::uint64_t blocks);
 // Of a directory with inline_data: blocks of entries, in their order. (Without "." and "..".)
 [[nodiscard]] std::vector<std::span<const std::byte>> inline_entries(
     std::span<const std::byte> inode);

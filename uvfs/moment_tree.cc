@@ -92,23 +92,26 @@ Result<std::vector<MomentTree::Name>> MomentTree::read_names(const Object& direc
     const auto map = ifsck::map_blocks(context().volume, layout, directory.number, directory.inode);
     if (!map) return map.error();
     const std::uint64_t blocks = directory.state.size / layout.block_bytes();
+    if (map->blocks() > kDirectoryBlocksMax) {
+      return directory_too_large(directory.number, map->blocks());
+    }
     std::vector<ifsck::FsBlock> places;
-    std::vector<Lbn> wanted;
     for (const ifsck::BlockMap::Run& run : map->runs) {
       for (std::uint64_t i = 0; i < run.count && run.logical + i < blocks; ++i) {
-        if (run.unwritten) continue;
-        places.push_back(run.physical + i);
-        const BlockRange range = layout.bytes_of(places.back()).covering_blocks();
-        for (Lbn lbn = range.first; lbn < range.end(); lbn = lbn + BlockCount{1}) {
-          wanted.push_back(lbn);
-        }
+        if (!run.unwritten) places.push_back(run.physical + i);
       }
     }
-    if (const auto fetched = moment_.view().prefetch(wanted); !fetched) return fetched.error();
-    for (const ifsck::FsBlock each : places) {
-      const auto block = context().read_block(each);
-      if (!block) return block.error();
-      take(*block);
+    // As many at a time as are kept.
+    constexpr std::size_t kAtOnce = kBlocksMax / 2;
+    for (std::span<const ifsck::FsBlock> left(places); !left.empty();) {
+      const auto some = left.first(std::min(left.size(), kAtOnce));
+      left = left.subspan(some.size());
+      if (const auto fetched = fetch(some); !fetched) return fetched.error();
+      for (const ifsck::FsBlock each : some) {
+        const auto block = context().read_block(each);
+        if (!block) return block.error();
+        take(*block);
+      }
     }
   }
   // (Of a name that is twice, the first is meant.)
@@ -116,6 +119,17 @@ Result<std::vector<MomentTree::Name>> MomentTree::read_names(const Object& direc
   const auto repeated = std::ranges::unique(names, {}, &Name::name);
   names.erase(repeated.begin(), repeated.end());
   return names;
+}
+
+Result<void> MomentTree::fetch(std::span<const ifsck::FsBlock> blocks) {
+  std::vector<Lbn> wanted;
+  for (const ifsck::FsBlock each : blocks) {
+    const BlockRange range = context().layout.bytes_of(each).covering_blocks();
+    for (Lbn lbn = range.first; lbn < range.end(); lbn = lbn + BlockCount{1}) {
+      wanted.push_back(lbn);
+    }
+  }
+  return moment_.view().prefetch(wanted);
 }
 
 void MomentTree::keep(InodeNumber directory, const Names& names) {

@@ -9,6 +9,7 @@
 #include <list>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -71,6 +72,7 @@ class MomentTree {
         moment_(past, at, overlay_, {.cached_blocks_max = kBlocksMax}) {}
   [[nodiscard]] Result<void> replay();
   [[nodiscard]] Result<std::vector<Name>> read_names(const Object& directory);
+  [[nodiscard]] Result<void> fetch(std::span<const ifsck::FsBlock> blocks);
   void keep(ifsck::InodeNumber directory, const Names& names);
 
   const SequenceNumber at_;

@@ -22,9 +22,10 @@ constexpr std::uint64_t kInlineLogical = 1ULL << 40;
 // The steps of one directory, moment by moment.
 class NameReader::Planner {
  public:
-  Planner(NameReader& reader, NameHistory& names) : reader_(reader), names_(names) {}
+  Planner(NameReader& reader, ifsck::InodeNumber number, NameHistory& names)
+      : reader_(reader), number_(number), names_(names) {}
 
-  void plan(std::span<const InodeSlice> slices, std::span<const MapSpan> maps) {
+  Result<void> plan(std::span<const InodeSlice> slices, std::span<const MapSpan> maps) {
     // (A map begins with a slice, or while one lasts.)
     std::vector<Epoch> epochs;
     const auto add_epoch = [&](const Epoch& next) {
@@ -42,10 +43,14 @@ class NameReader::Planner {
       }
     }
     for (std::size_t i = 0; i < epochs.size(); ++i) {
+      if (epochs[i].is_directory() && epochs[i].map->blocks() > kDirectoryBlocksMax) {
+        return directory_too_large(number_, epochs[i].map->blocks());
+      }
       begin(epochs[i], i + 1 < epochs.size() ? epochs[i + 1].at.at : kEndless);
     }
     std::ranges::stable_sort(steps_, {}, [](const Step& each) { return each.at.at; });
     reader_.steps_.insert(reader_.steps_.end(), steps_.begin(), steps_.end());
+    return {};
   }
 
  private:
@@ -141,6 +146,7 @@ class NameReader::Planner {
   }
 
   NameReader& reader_;
+  const ifsck::InodeNumber number_;
   NameHistory& names_;
   std::vector<Step> steps_;
   bool there_ = false;
@@ -148,10 +154,10 @@ class NameReader::Planner {
   std::map<std::uint64_t, FsBlock> visible_;
 };
 
-void NameReader::add(std::span<const InodeSlice> slices, std::span<const MapSpan> maps,
-                     NameHistory& names) {
+Result<void> NameReader::add(ifsck::InodeNumber number, std::span<const InodeSlice> slices,
+                             std::span<const MapSpan> maps, NameHistory& names) {
   CHECK(!slices.empty() && !maps.empty());
-  Planner(*this, names).plan(slices, maps);
+  return Planner(*this, number, names).plan(slices, maps);
 }
 
 Result<void> NameReader::read() {

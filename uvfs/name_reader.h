@@ -21,7 +21,9 @@ class NameReader {
 
   // `names` are to be those of an inode, while it is a directory. All but `layout` of what is given
   // is kept until read(); the blocks of the maps that were written in the stretch are loaded.
-  void add(std::span<const InodeSlice> slices, std::span<const MapSpan> maps, NameHistory& names);
+  // kLimit: it has more than kDirectoryBlocksMax blocks.
+  [[nodiscard]] Result<void> add(ifsck::InodeNumber number, std::span<const InodeSlice> slices,
+                                 std::span<const MapSpan> maps, NameHistory& names);
   // Of all that were added. Errors: of the past.
   [[nodiscard]] Result<void> read();
 

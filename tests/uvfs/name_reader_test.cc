@@ -8,6 +8,7 @@
 #include "ifsck/ext_inode.h"
 #include "ifsck/moment.h"
 #include "tests/uvfs/made_writes.h"
+#include "uvfs/inode_record.h"
 
 namespace mariner::uvfs {
 namespace {
@@ -39,7 +40,7 @@ class NameReaderTest : public ::testing::TestWithParam<const char*> {
     EXPECT_TRUE(timelines.load(blocks).has_value());
     NameHistory names;
     NameReader reader(timelines, layout);
-    reader.add(slices.at(number), maps, names);
+    EXPECT_TRUE(reader.add(number, slices.at(number), maps, names).has_value());
     EXPECT_TRUE(reader.read().has_value());
     return names;
   }
@@ -84,6 +85,23 @@ TEST_P(NameReaderTest, ADirectoryThatIsNoneHasNoNames) {
   EXPECT_EQ(names.find("large", {1}), 0u);
   EXPECT_NE(names.find("large", {2}), 0u);
   EXPECT_EQ(names.find("large", {3}), 0u);
+}
+
+TEST_P(NameReaderTest, ADirectoryOfAnySizeIsRefused) {
+  auto past = made_.past();
+  auto timelines = BlockTimelines::open(past, {{}, {}}).value();
+  const auto folder = made_.volume.find("/a");
+  const InodeSlice slice{{}, {}, made_.volume.inode(folder)};
+  for (const std::uint64_t blocks : {kDirectoryBlocksMax, kDirectoryBlocksMax + 1}) {
+    const MapSpan span{{}, {}, {.runs = {{0, 9, blocks, true}}, .nodes = {}, .faults = {}}};
+    NameHistory names;
+    NameReader reader(timelines, *made_.volume.layout);
+    const auto added = reader.add(folder, std::span(&slice, 1), std::span(&span, 1), names);
+    EXPECT_EQ(added.has_value(), blocks == kDirectoryBlocksMax);
+    if (!added) {
+      EXPECT_EQ(added.error().code, ErrorCode::kLimit);
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Blocks, NameReaderTest,
