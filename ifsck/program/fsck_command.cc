@@ -22,6 +22,7 @@
 #include "ifsck/program/moment_source.h"
 #include "ifsck/write_trace.h"
 #include "proto/bytes.h"
+#include "server/client/application.h"
 #include "server/client/context.h"
 #include "server/client/quantity.h"
 
@@ -326,15 +327,7 @@ void add_verb(CLI::App& app, Context& context, const char* name, const char* hel
 }
 
 void add_words(CLI::App& app, Context& context) {
-  app.set_version_flag("--version", "ifsck " MARINER_VERSION);
-  app.require_subcommand(1);
-  app.fallthrough();
-  app.add_flag("--json", context.flags.json, "Print JSON");
-  app.add_flag("--quiet", context.flags.quiet, "Print only what was asked for, and errors");
-  app.add_flag("--no-color", context.flags.no_color, "No colors");
-  app.add_option("--socket", context.flags.socket,
-                 "The daemon's admin socket (default: " + context.flags.socket + ")")
-      ->type_name("PATH");
+  client::add_common_flags(app, context, "Print JSON");
   add_verb(
       app, context, "check", "Check the file system at a moment, and try to mend it",
       [](CLI::App& verb, Words& words) {
@@ -393,16 +386,7 @@ int run_fsck_command(const std::vector<std::string>& words, client::Console cons
   Context context{console, zone, std::move(now), {}, {}};
   CLI::App app("Makes moments of a volume file systems: ext2, ext3 and ext4.", "ifsck");
   add_words(app, context);
-  try {
-    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
-  } catch (const CLI::ParseError& error) {
-    const int code = app.exit(error, console.out, console.err);
-    return code == 0 ? 0 : static_cast<int>(ExitCode::kUsage);
-  }
-  console.quiet = context.flags.quiet;
-  console.color = console.color && console.out_is_terminal && !context.flags.no_color;
-  const auto result = context.action();
-  return result ? static_cast<int>(*result) : context.report(result.error(), "ifsck");
+  return client::run_application(app, context, words);
 }
 
 }  // namespace mariner::ifsck

@@ -3,41 +3,18 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 
+#include "server/client/application.h"
 #include "server/client/completion.h"
 #include "server/client/verbs.h"
 
 namespace mariner::client {
-namespace {
-
-void add_flags(CLI::App& app, Flags& flags) {
-  app.add_flag("--json", flags.json, "Print the daemon's JSON; never ask");
-  app.add_flag("--dry-run", flags.dry_run, "Say what would be done; change nothing");
-  app.add_flag("--yes", flags.yes, "Do not ask before destroying something");
-  app.add_flag("--quiet", flags.quiet, "Print only what was asked for, and errors");
-  app.add_flag("--no-color", flags.no_color, "No colors");
-  app.add_option("--socket", flags.socket,
-                 "The daemon's admin socket (default: " + flags.socket + ")")
-      ->type_name("PATH");
-}
-
-// CLI11 takes the words from the back.
-std::vector<std::string> reversed(std::vector<std::string> words) {
-  std::reverse(words.begin(), words.end());
-  return words;
-}
-
-}  // namespace
-
 std::shared_ptr<CLI::App> make_app(Context& context) {
   auto app = std::make_shared<CLI::App>("Administers marinerd: volumes that remember every write.",
                                         "mariner");
-  app->set_version_flag("--version", "mariner " MARINER_VERSION);
-  app->require_subcommand(1);
-  // Global flags may stand anywhere.
-  app->fallthrough();
-  add_flags(*app, context.flags);
+  add_common_flags(*app, context, "Print the daemon's JSON; never ask");
+  app->add_flag("--dry-run", context.flags.dry_run, "Say what would be done; change nothing");
+  app->add_flag("--yes", context.flags.yes, "Do not ask before destroying something");
   add_status_verb(*app, context);
   add_volume_verbs(*app, context);
   add_history_verbs(*app, context);
@@ -71,16 +48,7 @@ int run_command(const std::vector<std::string>& words, Console console, const Zo
     }
     return 0;
   }
-  try {
-    app->parse(reversed(words));
-  } catch (const CLI::ParseError& error) {
-    const int code = app->exit(error, console.out, console.err);
-    return code == 0 ? 0 : static_cast<int>(ExitCode::kUsage);
-  }
-  console.quiet = context.flags.quiet;
-  console.color = console.color && console.out_is_terminal && !context.flags.no_color;
-  const auto result = context.action();
-  return result ? static_cast<int>(*result) : context.report(result.error(), "mariner");
+  return run_application(*app, context, words);
 }
 
 }  // namespace mariner::client

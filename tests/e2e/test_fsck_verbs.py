@@ -9,22 +9,13 @@ import subprocess
 import pytest
 
 import mariner
+from programs import done, run
 
 VOLUME = "db1"
 BLOCK = 4096
 SIZE = 32 << 20
 IFSCK = mariner.BUILD / "ifsck" / "program" / "ifsck"
 SOUND, ERRORS = 0, 10
-
-
-def run(*words, **options) -> subprocess.CompletedProcess:
-    return subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=120, **options)
-
-
-def done(*words, **options) -> str:
-    ended = run(*words, **options)
-    assert ended.returncode == 0, (words, ended.stdout, ended.stderr)
-    return ended.stdout
 
 
 class Story:

@@ -9,6 +9,7 @@ import pytest
 
 import mariner
 import version_trace
+from programs import done
 
 WORKLOAD = mariner.BUILD / "tests" / "e2e" / "version-workload"
 DISK = mariner.BUILD / "tests" / "bench" / "mariner-trace-disk"
@@ -27,9 +28,7 @@ SHORT, LONG = "60 20 200", "1000 1000 10000"  # files, folders, transactions
 
 
 def run(*words) -> str:
-    done = subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=1800, check=False)
-    assert done.returncode == 0, (words, done.stdout, done.stderr)
-    return done.stdout.strip()
+    return done(*words, timeout_s=1800).strip()
 
 
 @pytest.fixture(autouse=True)

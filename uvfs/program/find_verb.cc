@@ -73,7 +73,7 @@ Answer find(client::Context& context, const Words& words) {
   const auto name = parse_object_name(context, words.object,
                                       {.image = !words.source.image.empty(), .path_less = true});
   if (!name) return name.error();
-  FileSource::Times times = words.times;
+  FileSource::Times times{.since = words.since, .until = words.until};
   if (name->time) {
     if (!times.until.empty()) {
       return Error{ErrorCode::kInvalidArgument, "a moment is named twice: --until is enough"};

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "uvfs/mount/fuse_server.h"
+#include "uvfs/program/moment_name.h"
 #include "uvfs/program/verbs.h"
 
 namespace mariner::uvfs {
@@ -24,17 +25,6 @@ Result<std::vector<Mark>> marks_of(const client::Context& context, const std::st
   return all;
 }
 
-// "@GMT-2026.11.20-14.32.05", as Samba's shadow_copy2 names a moment, in UTC.
-std::string with_usual_form(std::string_view text) {
-  constexpr std::string_view kSample = "GMT-2026.11.20-14.32.05";
-  if (text.size() != kSample.size() || !text.starts_with("GMT-")) return std::string(text);
-  std::string usual(text.substr(4));
-  usual[4] = usual[7] = '-';
-  usual[10] = 'T';
-  usual[13] = usual[16] = ':';
-  return usual + "Z";
-}
-
 }  // namespace
 
 Answer mount(client::Context& context, const Words& words) {
@@ -53,8 +43,7 @@ Answer mount(client::Context& context, const Words& words) {
   const std::string volume = object.volume;
   HistoryFiles files(
       {.past = source->moments.past.get(),
-       .moment_of =
-           [&](std::string_view text) { return source->moments.moment_of(with_usual_form(text)); },
+       .moment_of = [&](std::string_view text) { return source->moments.moment_of(as_time(text)); },
        .marks = [&] { return marks_of(context, volume); }});
   // (That there is a file system is said here, not by whoever reads.)
   if (const auto root = files.find(HistoryFiles::kRoot, "@now"); !root) return root.error();

@@ -1,29 +1,15 @@
 // The verbs of the program `uvfs`: each is a source of its own, VERB_verb.cc.
 #pragma once
 
-#include <string>
-
 #include "proto/error.h"
 #include "server/client/context.h"
+#include "server/client/files_words.h"
 #include "uvfs/program/file_source.h"
 
 namespace mariner::uvfs {
 
-struct Words {
-  std::string object;
-  std::string other;  // of diff
+struct Words : client::FilesWords {
   SourceWords source;
-  FileSource::Times times;
-  bool below = false;
-  bool every_write = false;
-  bool deleted = false;
-  std::string name;  // a glob; empty: any
-  std::string type;  // "f", "d", "l"; empty: any
-  std::string to;
-  std::string folder;  // of mount
-  bool foreground = false;
-  bool allow_other = false;
-  bool force = false;
   bool dry_run = false;
 };
 

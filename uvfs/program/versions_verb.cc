@@ -23,7 +23,7 @@ struct Asked {
 Result<Asked> ask(client::Context& context, const Words& words) {
   auto name = parse_object_name(context, words.object, {.image = !words.source.image.empty()});
   if (!name) return name.error();
-  FileSource::Times times = words.times;
+  FileSource::Times times{.since = words.since, .until = words.until};
   if (name->time) {
     if (!times.until.empty()) {
       return Error{ErrorCode::kInvalidArgument,

@@ -1,12 +1,6 @@
 #include <gmock/gmock.h>
-#include <sys/stat.h>
 
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-
-#include "tests/logging/temporary_directory.h"
-#include "tests/server/client/daemon.h"
+#include "tests/server/client/stand_in_program.h"
 
 namespace mariner::client {
 namespace {
@@ -14,23 +8,9 @@ namespace {
 using testing::ExitedWithCode;
 using testing::HasSubstr;
 
-// In the place of uvfs stands a script that says its words, and ends with 3.
-class FsVerbs : public DaemonTest {
+class FsVerbs : public StandInProgramTest {
  protected:
-  FsVerbs() {
-    const std::string program = folder_ + "/uvfs";
-    std::ofstream(program) << "#!/bin/sh\necho \"[$*]\" >&2\nexit 3\n";
-    ::chmod(program.c_str(), 0755);
-  }
-  // Never returns if uvfs was found.
-  void become(const std::vector<std::string>& words) {
-    ::setenv("PATH", (folder_ + ":/bin").c_str(), 1);
-    run_as_is(words);
-    std::exit(code);
-  }
-
-  logging::test::TemporaryDirectory made_;
-  const std::string folder_ = made_.file("");
+  FsVerbs() : StandInProgramTest("uvfs", 3) {}
 };
 
 TEST_F(FsVerbs, WordsAreHandedOver) {
@@ -63,11 +43,7 @@ TEST_F(FsVerbs, WordsThatMakeNoSenseDoNotReachIt) {
 }
 
 TEST_F(FsVerbs, WithoutTheProgramThatIsSaid) {
-  const char* const set = std::getenv("PATH");
-  const std::string path = set == nullptr ? "" : set;
-  ::unsetenv("PATH");
-  run({"fs", "ls", "db1:/"});
-  ::setenv("PATH", path.c_str(), 1);
+  run_without_program({"fs", "ls", "db1:/"});
   EXPECT_EQ(code, 1);
   EXPECT_THAT(err, HasSubstr("the program uvfs, which reads the files of the past, is neither"));
 }

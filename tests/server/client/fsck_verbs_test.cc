@@ -1,12 +1,6 @@
 #include <gmock/gmock.h>
-#include <sys/stat.h>
 
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-
-#include "tests/logging/temporary_directory.h"
-#include "tests/server/client/daemon.h"
+#include "tests/server/client/stand_in_program.h"
 
 namespace mariner::client {
 namespace {
@@ -14,23 +8,9 @@ namespace {
 using testing::ExitedWithCode;
 using testing::HasSubstr;
 
-// In the place of ifsck stands a script that says its words, and ends with 10.
-class FsckVerbs : public DaemonTest {
+class FsckVerbs : public StandInProgramTest {
  protected:
-  FsckVerbs() {
-    const std::string program = folder_ + "/ifsck";
-    std::ofstream(program) << "#!/bin/sh\necho \"[$*]\" >&2\nexit 10\n";
-    ::chmod(program.c_str(), 0755);
-  }
-  // Never returns if ifsck was found.
-  void become(const std::vector<std::string>& words) {
-    ::setenv("PATH", (folder_ + ":/bin").c_str(), 1);
-    run_as_is(words);
-    std::exit(code);
-  }
-
-  logging::test::TemporaryDirectory made_;
-  const std::string folder_ = made_.file("");
+  FsckVerbs() : StandInProgramTest("ifsck", 10) {}
 };
 
 TEST_F(FsckVerbs, CheckHandsOver) {
@@ -58,11 +38,7 @@ TEST_F(FsckVerbs, WordsThatMakeNoSenseDoNotReachIt) {
 }
 
 TEST_F(FsckVerbs, WithoutTheProgramThatIsSaid) {
-  const char* const set = std::getenv("PATH");
-  const std::string path = set == nullptr ? "" : set;
-  ::unsetenv("PATH");
-  run({"fsck", "db1"});
-  ::setenv("PATH", path.c_str(), 1);
+  run_without_program({"fsck", "db1"});
   EXPECT_EQ(code, 1);
   EXPECT_THAT(err, HasSubstr("the program ifsck, which checks file systems, is neither"));
   EXPECT_TRUE(control.asked.empty());

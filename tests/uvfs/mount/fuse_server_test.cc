@@ -29,10 +29,15 @@ class FuseServerTest : public ::testing::Test {
     made_.set_mode(file, 0100600);
     made_.put<std::uint16_t>(file, ifsck::InodeAt::kLinks, 0);
     fs::create_directory(root());
+    int mounted[2];
+    ASSERT_EQ(::pipe2(mounted, O_CLOEXEC), 0);
     server_ = ::fork();
     ASSERT_GE(server_, 0);
-    if (server_ == 0) serve();
-    for (int i = 0; i < 500 && !fs::exists(root() / "marks"); ++i) ::usleep(20'000);
+    if (server_ == 0) serve(mounted[1]);
+    ::close(mounted[1]);
+    char said = 0;
+    EXPECT_EQ(::read(mounted[0], &said, 1), 1);  // else it has ended
+    ::close(mounted[0]);
     ASSERT_TRUE(fs::exists(root() / "marks"));
   }
   void TearDown() override {
@@ -57,11 +62,12 @@ class FuseServerTest : public ::testing::Test {
   MadeWrites made_{"-t ext4 -b 4096 -O inline_data,64bit,quota -I 256"};
 
  private:
-  [[noreturn]] void serve() {
+  [[noreturn]] void serve(int say_mounted) {
     MadeFiles files(made_);
     const auto mounted = FuseServer::mount(*files.files, {.folder = root(), .name = "test"});
-    const bool good = mounted && (*mounted)->run().has_value();
-    if (mounted) const_cast<std::unique_ptr<FuseServer>&>(*mounted).reset();
+    if (!mounted || ::write(say_mounted, "m", 1) != 1) ::_exit(2);
+    const bool good = (*mounted)->run().has_value();
+    const_cast<std::unique_ptr<FuseServer>&>(*mounted).reset();
     ::_exit(good ? 0 : 1);
   }
 

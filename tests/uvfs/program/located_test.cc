@@ -15,7 +15,8 @@ TEST_F(LocatedTest, AnObjectAndItsMoment) {
   client::Console console = made_.console();
   const ifsck::Utc zone;
   const client::Context context{console, zone, [] { return VersionTime{1'000 * kSecond}; }, {}, {}};
-  Words words{.object = at("/f", made)};
+  Words words;
+  words.object = at("/f", made);
   words.source = {.image = image_, .trace = folder_.file("trace")};
   const auto located = Located::open(context, words);
   ASSERT_TRUE(located.has_value()) << located.error().message;
