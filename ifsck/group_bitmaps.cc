@@ -1,7 +1,12 @@
 #include "ifsck/group_bitmaps.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <span>
 #include <utility>
+
+#include "ifsck/ext_checksum.h"
 
 namespace mariner::ifsck {
 namespace {
@@ -16,16 +21,24 @@ bool bit_of(const std::vector<std::byte>& bytes, std::uint64_t bit) {
 template <typename Visit>
 void for_each_difference(const std::vector<std::byte>& one, const std::vector<std::byte>& two,
                          std::uint64_t bits, Visit visit) {
-  for (std::uint64_t i = 0; i < bits; ++i) {
-    if (i % 8 == 0 && one[i / 8] == two[i / 8]) {
-      i += 7;
-    } else if (bit_of(one, i) != bit_of(two, i)) {
-      visit(i);
+  constexpr std::size_t kPiece = 64;  // bytes; mostly they are alike
+  for (std::size_t at = 0; at * 8 < bits; at += kPiece) {
+    const std::size_t bytes = std::min(kPiece, one.size() - at);
+    if (std::memcmp(one.data() + at, two.data() + at, bytes) == 0) continue;
+    const std::uint64_t end = std::min<std::uint64_t>((at + bytes) * 8, bits);
+    for (std::uint64_t i = at * 8; i < end; ++i) {
+      if (bit_of(one, i) != bit_of(two, i)) visit(i);
     }
   }
 }
 
-char* characters(std::vector<std::byte>& bytes) { return reinterpret_cast<char*>(bytes.data()); }
+// Of a bitmap's first bytes: in the descriptor in two halves, or the lower one alone.
+bool has_checksum(std::uint32_t seed, std::span<const std::byte> bytes, std::uint16_t low,
+                  const std::uint16_t* high) {
+  const std::uint32_t crc = ext_crc(seed, bytes);
+  if (high == nullptr) return (crc & 0xffff) == low;
+  return crc == (std::uint32_t{*high} << 16 | low);
+}
 
 }  // namespace
 
@@ -75,14 +88,13 @@ void GroupBitmaps::compare(const GroupBitmaps& other, const std::function<void(F
 }
 
 bool GroupBitmaps::is_padded(const std::vector<std::byte>& bitmap, std::uint64_t from) const {
-  for (std::uint64_t bit = from; bit < bitmap.size() * 8; ++bit) {
-    if (bit % 8 == 0 && bitmap[bit / 8] == std::byte{0xff}) {
-      bit += 7;
-    } else if (!bit_of(bitmap, bit)) {
-      return false;
-    }
+  std::uint64_t bit = from;
+  for (; bit % 8 != 0; ++bit) {
+    if (!bit_of(bitmap, bit)) return false;
   }
-  return true;
+  const auto bytes = std::span(bitmap).subspan(bit / 8);
+  return bytes.empty() || (bytes.front() == std::byte{0xff} &&
+                           std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0);
 }
 
 std::vector<Finding> GroupBitmaps::faults() {
@@ -94,10 +106,18 @@ std::vector<Finding> GroupBitmaps::faults() {
   if (ext2fs_has_group_desc_csum(fs) != 0 && ext2fs_group_desc_csum_verify(fs, group_) == 0) {
     add(Code::kGroupChecksum);
   }
+  const auto* const descriptor =
+      reinterpret_cast<const ext4_group_desc*>(ext2fs_group_desc(fs, fs->group_desc, group_));
+  const auto high = [&](const std::uint16_t& half, std::size_t end) {
+    return EXT2_DESC_SIZE(fs->super) >= end ? &half : nullptr;
+  };
   if (has_blocks_) {
-    const auto bytes = static_cast<int>(context_->super.s_clusters_per_group / 8);
+    const std::size_t bytes = context_->super.s_clusters_per_group / 8;
     if (context_->checksums &&
-        ext2fs_block_bitmap_csum_verify(fs, group_, characters(blocks_), bytes) == 0) {
+        !has_checksum(fs->csum_seed, std::span(blocks_).first(bytes),
+                      descriptor->bg_block_bitmap_csum_lo,
+                      high(descriptor->bg_block_bitmap_csum_hi,
+                           offsetof(ext4_group_desc, bg_block_bitmap_csum_hi) + 2))) {
       add(Code::kBlockBitmapChecksum);
     }
     if (!is_padded(blocks_, last_ - first_ + 1)) {
@@ -106,8 +126,11 @@ std::vector<Finding> GroupBitmaps::faults() {
   }
   if (has_inodes_) {
     const std::uint32_t inodes = context_->layout.inodes_per_group();
-    if (context_->checksums && ext2fs_inode_bitmap_csum_verify(fs, group_, characters(inodes_),
-                                                               static_cast<int>(inodes / 8)) == 0) {
+    if (context_->checksums &&
+        !has_checksum(fs->csum_seed, std::span(inodes_).first(inodes / 8),
+                      descriptor->bg_inode_bitmap_csum_lo,
+                      high(descriptor->bg_inode_bitmap_csum_hi,
+                           offsetof(ext4_group_desc, bg_inode_bitmap_csum_hi) + 2))) {
       add(Code::kInodeBitmapChecksum);
     }
     if (!is_padded(inodes_, inodes)) add(Code::kPadding, ext2fs_inode_bitmap_loc(fs, group_));

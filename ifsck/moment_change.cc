@@ -11,6 +11,11 @@
 namespace mariner::ifsck {
 namespace {
 
+bool is_zero(std::span<const std::byte> bytes) {
+  return bytes.front() == std::byte{} &&
+         std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0;
+}
+
 class Finder {
  public:
   Finder(MomentChange& change, const MomentChange::Options& options)
@@ -32,11 +37,19 @@ class Finder {
     }
     compare_descriptors();
     if (const Result<void> done = prefetch_known(); !done) return done;
+    if (const Result<void> done = find_used_at_ends(); !done) return done;
     if (const Result<void> done = compare_tables(); !done) return done;
     return check_inodes();
   }
 
  private:
+  // Inodes of a group that the table has, by its descriptor, at one of the moments alone.
+  struct MovedEnd {
+    const ExtContext* at = nullptr;
+    InodeNumber first = 0;
+    InodeNumber end = 0;
+  };
+
   [[nodiscard]] const ExtLayout& layout() const { return change_.now.layout; }
 
   void classify(const BlockRanges::Range& range) {
@@ -68,10 +81,39 @@ class Finder {
           // Inodes that were not looked at, or are not any more.
           const auto [from, end] =
               std::minmax({change_.then.table_end(group), change_.now.table_end(group)});
-          for (std::uint32_t i = from; i < end; ++i) {
-            numbers_.insert(group * layout().inodes_per_group() + i + 1);
-          }
+          if (from == end) return;
+          const InodeNumber first = group * layout().inodes_per_group() + 1;
+          ends_.push_back({&(change_.now.table_end(group) == end ? change_.now : change_.then),
+                           first + from, first + end});
         });
+  }
+
+  template <typename Visit>
+  void for_each_end_block(const MovedEnd& moved, Visit visit) const {
+    const FsBlock last = place_of(moved.end - 1);
+    for (FsBlock block = place_of(moved.first); block <= last; ++block) visit(block);
+  }
+
+  // Most of those were never used: what is zeros at the moment that has them is nothing at the
+  // other one.
+  Result<void> find_used_at_ends() {
+    for (const MovedEnd& moved : ends_) {
+      std::vector<std::byte> bytes;
+      FsBlock read = 0;
+      for (InodeNumber number = moved.first; number < moved.end; ++number) {
+        const ByteRange place = layout().inode_place(number);
+        if (const FsBlock block = place_of(number); block != read) {
+          auto fresh = moved.at->read_block(block);
+          if (!fresh) return fresh.error();
+          bytes = std::move(*fresh);
+          read = block;
+        }
+        const auto inode =
+            std::span(bytes).subspan(place.offset % layout().block_bytes(), place.length);
+        if (!is_zero(inode)) numbers_.insert(number);
+      }
+    }
+    return {};
   }
 
   // All that is known to be looked at, in one question: what changed of tables, and of directories
@@ -88,6 +130,9 @@ class Finder {
     }
     if (memory_ == nullptr) {
       for (const InodeNumber number : numbers_) blocks.push_back(place_of(number));
+    }
+    for (const MovedEnd& moved : ends_) {
+      for_each_end_block(moved, [&](FsBlock block) { blocks.push_back(block); });
     }
     return prefetch(blocks);
   }
@@ -176,6 +221,7 @@ class Finder {
   const std::span<const FsBlock> also_;
   std::vector<FsBlock> tables_;
   std::vector<FsBlock> owned_;  // that changed
+  std::vector<MovedEnd> ends_;
   std::set<InodeNumber> numbers_;
   std::uint64_t mapped_ = 0;  // blocks, however often each
 };

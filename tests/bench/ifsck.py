@@ -4,6 +4,7 @@
     ifsck.py [--short]"""
 
 import argparse
+import contextlib
 import dataclasses
 import json
 import pathlib
@@ -28,9 +29,9 @@ NOTES = """\
 - The moment is the image as it then is, while still mounted. "At rest": everything was written back. "Torn": a fifth of the blocks come behind the last sync, of files that were synced by themselves: what a crash leaves.
 - Ours: check_moment() at level 1, with mending, from the moment before the load, whose state is read from its file. Asked of the image and the trace of what was written since; what each round knows was forgotten before.
   "State" is the time to read that file and is a part of the whole; "unmended": what is wrong is found, and stays. The process has started before.
-- By size: the same operations are done in the hundred directories of a gibibyte of both volumes, {pairs} times others; what the checks took is added up.
+- By size: the same operations are done in the hundred directories of a gibibyte of both volumes, {pairs} times others; what the checks took, of both in turn, is added up.
 - e2fsck -f -n on the raw image of the moment, where it writes nothing and ours mends (with a journal -y, on a copy of it); its process is included (`e2fsck -V` takes {start_ms:.1f} ms). Blocks read are what it asked the kernel for (rchar of /proc/PID/io); from the disk comes what stands in read_bytes.
-- Cold: the page cache was emptied just before (and the program read again). Warm: it was not. Medians of {rounds} rounds, ours and e2fsck's in turn; in brackets the least. Both run with
+- Cold: the page cache was emptied just before (and the program read again). Warm: it was not. Medians of {rounds} rounds, ours and e2fsck's in turn; in brackets the least. A round of ours is the third check of a process; warm, the median of its third to ninth. Both run with
   real-time priority (`chrt -f`), so that others at work on the machine take little of it."""
 
 
@@ -90,19 +91,25 @@ class Bench:
     def _sizes(self, *volumes: lab.Volume):
         for what, durable in (("at rest", 0), ("torn", 0.2)):
             for pair in range(self.scale.pairs):
-                steps = None
-                for volume in volumes:
-                    with lab.make_window(volume, lab.folders_of(volume, False), self.scale.window, durable, pair + 2, steps) as window:
+                steps, windows = None, []
+                with contextlib.ExitStack() as stack:
+                    for volume in volumes:
+                        window = lab.make_window(volume, lab.folders_of(volume, False), self.scale.window, durable, pair + 2, steps)
+                        windows.append(stack.enter_context(window))
                         steps = window.steps
                         say(f"{volume.kind}, {volume.trees} GiB, {what}: {window.blocks} blocks of {sum(steps)} operations")
                         lab.know(window)
-                        self._size(f"{volume.kind}, {what}", window)
+                    self._size(f"{volumes[0].kind}, {what}", windows)
 
-    def _size(self, name: str, window: lab.Window):
+    def _size(self, name: str, windows: list[lab.Window]):
         for when, cold in (("cold", True), ("warm", False)):
             for level in (1, 3):
-                took = lab.medians([lab.ours(window, cold, level, _path(window.volume) if level == 3 else "") for _ in range(self.scale.rounds)])
-                self.sizes.setdefault(f"{name}, level {level}, {when}", {}).setdefault(window.volume.trees, []).append(took | {"changed": window.blocks})
+                took: list[list] = [[] for _ in windows]
+                for _ in range(self.scale.rounds):
+                    for window, mine in zip(windows, took):
+                        mine.append(lab.ours(window, cold, level, _path(window.volume) if level == 3 else ""))
+                for window, mine in zip(windows, took):
+                    self.sizes.setdefault(f"{name}, level {level}, {when}", {}).setdefault(window.volume.trees, []).append(lab.medians(mine) | {"changed": window.blocks})
         write_json(OUT / "ifsck-sizes.json", self.sizes)
 
     def _growth(self, volume: lab.Volume):
