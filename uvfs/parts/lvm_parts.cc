@@ -17,9 +17,9 @@
 namespace mariner::uvfs {
 namespace {
 
-constexpr std::size_t kAreasMax = 4;                     // of a physical volume; LVM2 makes two
-constexpr std::uint64_t kTextBytesMax = 16 << 20;        // of all metadata that differ
-constexpr std::uint64_t kAreaReadsBytesMax = 256 << 20;  // and of all
+constexpr std::size_t kAreasMax = 4;                    // of a physical volume; LVM2 makes two
+constexpr std::uint64_t kTextBytesMax = 16 << 20;       // of all metadata that differ
+constexpr std::uint64_t kAreaReadsBytesMax = 64 << 20;  // and of all
 constexpr std::size_t kPathNameBytesMax = 255;
 constexpr std::size_t kExtentsMax = 256 * 1024;  // of all logical volumes
 
