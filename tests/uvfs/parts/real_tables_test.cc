@@ -6,8 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "tests/ifsck/made_volume.h"
 #include "tests/uvfs/parts/made_disk.h"
+#include "uvfs/moment_tree.h"
 #include "uvfs/parts/disk_parts.h"
+#include "uvfs/parts/part_past.h"
 
 namespace mariner::uvfs {
 namespace {
@@ -140,6 +143,33 @@ TEST(RealTablesTest, OfLvm2InPartitions) {
   EXPECT_EQ(parts.notes.size(), 2U);
   disk.bytes[(59456 + 8 + 1) * 512 + 100] ^= std::byte{1};
   EXPECT_EQ(lines(read_parts(disk, {}).value()), partitions);
+}
+
+TEST(RealTablesTest, AFileSystemInAPartitionIsTheSameAsByItself) {
+  const auto& image = ifsck::MadeImage::of("-t ext4 -b 4096");
+  auto alone = ifsck::TracePast::open(image.file("image"), "").value();
+  const auto expected = MomentTree::open(alone, {}).value();
+  const auto names = expected->names(EXT2_ROOT_INO).value();
+  ASSERT_GT(names->size(), 3U);
+  std::vector<std::byte> bytes(ifsck::MadeImage::kBytes);
+  std::ifstream(image.file("image"), std::ios::binary)
+      .read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  for (const std::uint32_t first : {63u, 2048u}) {
+    MadeDisk disk(kBytes);
+    put_mbr(disk, 0, {{0x83, first, ifsck::MadeImage::kBytes / 512}});
+    disk.put_bytes(std::uint64_t{first} * 512, bytes);
+    const auto parts = read_parts(disk, {}).value();
+    ASSERT_EQ(parts.parts.size(), 1U);
+    EXPECT_EQ(parts.parts[0].contents, PartContents::kExt);
+    auto part = PartPast::open(disk, parts.parts[0].extents).value();
+    const auto tree = MomentTree::open(part, {}).value();
+    const auto found = tree->names(EXT2_ROOT_INO).value();
+    ASSERT_EQ(found->size(), names->size());
+    for (std::size_t i = 0; i < names->size(); ++i) {
+      EXPECT_EQ((*found)[i].name, (*names)[i].name);
+      EXPECT_EQ((*found)[i].inode, (*names)[i].inode);
+    }
+  }
 }
 
 }  // namespace
