@@ -59,7 +59,8 @@ struct DiskPartsOptions {
 };
 
 // Asks for some hundred blocks, and for LVM2's metadata. Errors are the past's; damage of what
-// stands on the volume is none.
+// stands on the volume is none, and a table that the past cannot read whole (kCorrupt) is damaged
+// where there is another copy of it.
 [[nodiscard]] Result<DiskParts> read_parts(ifsck::Past& past, SequenceNumber at,
                                            const DiskPartsOptions& options);
 [[nodiscard]] inline Result<DiskParts> read_parts(ifsck::Past& past, SequenceNumber at) {

@@ -94,6 +94,9 @@ TEST(LvmGroupTest, SegmentsFollowEachOther) {
   EXPECT_EQ(refused("segment_count = 1 " + linear_segment(1, 1, 3, "pv0", 0)),
             "its segment1 does not follow the one before");
   EXPECT_EQ(refused("segment_count = 2 " + first), "it has 1 segments, and is said to have 2");
+  EXPECT_EQ(refused("segment_count = 65536 " + first),
+            "it has 1 segments, and is said to have 65536");
+  EXPECT_EQ(refused("segment_count = 65537 " + first), "it has no segments, or too many");
   EXPECT_EQ(refused("segment_count = 0"), "it has no segments, or too many");
   EXPECT_EQ(refused(""), "it has no segments, or too many");
   EXPECT_EQ(refused("segment_count = 1 " + linear_segment(1, 0, 0, "pv0", 0)),

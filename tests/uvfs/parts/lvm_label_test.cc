@@ -144,6 +144,19 @@ TEST_F(LvmLabelTest, WhatAnAreaSaysIsWithinIt) {
   expect_no_text("has version 2, not 1");
 }
 
+TEST_F(LvmLabelTest, ATextHasABound) {
+  const ByteRange area{kAreaAt, 2 * kLvmTextBytesMax};
+  const auto place_of = [&](std::uint64_t length) {
+    put_member(disk_, {}, "text");
+    disk_.put(kAreaAt + 32, area.length);
+    disk_.put(kAreaAt + 48, length);
+    seal_area(disk_, kAreaAt);
+    return parse_lvm_area(std::span(disk_.bytes).subspan(kAreaAt, kLvmAreaHeaderBytes), area);
+  };
+  EXPECT_TRUE(place_of(kLvmTextBytesMax).has_value());
+  EXPECT_FALSE(place_of(kLvmTextBytesMax + 1).has_value());
+}
+
 TEST_F(LvmLabelTest, AnAreaIsWithinThePhysicalVolume) {
   put_member(disk_, {}, "text");
   for (const ByteRange area :

@@ -161,6 +161,36 @@ TEST_F(LvmPartsTest, NamesThatLvm2DoesNotAllowAreLeftOut) {
   EXPECT_EQ(read().left_out.at(0).name, "?");
 }
 
+TEST_F(LvmPartsTest, SoManyLogicalVolumesAreFound) {
+  std::vector<MadeVolume> many;
+  for (std::size_t i = 0; i < DiskParts::kPartsMax + 1; ++i) {
+    many.push_back({"lv" + std::to_string(i), one("pv0", 0)});
+  }
+  put_first(group_text(many));
+  const auto parts = read(1);
+  EXPECT_EQ(parts.parts.size(), DiskParts::kPartsMax);
+  ASSERT_EQ(parts.left_out.size(), 1U);
+  EXPECT_EQ(parts.left_out[0].why, "there are too many parts");
+}
+
+TEST_F(LvmPartsTest, SoManyMetadataAreasAreLookedAt) {
+  const std::uint64_t list = kFirst + 512 + 72 + 32;  // in the label
+  const auto move_to = [&](std::uint64_t place) {
+    put_first(group_text({{"lv", one("pv0", 0)}}));
+    for (std::uint64_t i = 0; i < 5; ++i) {
+      disk_.put(list + 16 * i, i == place ? MadeMember::kAreaAt : 8 * kMiB + i * 4096);
+      disk_.put(list + 16 * i + 8, MadeMember::kAreaBytes);
+    }
+    seal_label(disk_, kFirst + 512);
+  };
+  move_to(3);
+  EXPECT_EQ(names(read(1)), Names{"vg-lv"});
+  EXPECT_EQ(read(1).notes.size(), 3U);
+  move_to(4);
+  EXPECT_EQ(names(read(1)), Names{});
+  EXPECT_EQ(read(1).notes.size(), 6U);  // and that none can be read, and that there is no group
+}
+
 TEST_F(LvmPartsTest, ExtentsAreWithinThePhysicalVolumeAndApart) {
   // pv0 says that it has 15 extents: the last ends where it ends.
   put(group_text({{"last", one("pv0", 13)},
