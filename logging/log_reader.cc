@@ -1,5 +1,8 @@
 #include "logging/log_reader.h"
 
+#include <algorithm>
+#include <cstring>
+#include <tuple>
 #include <utility>
 
 #include "proto/bytes.h"
@@ -141,6 +144,142 @@ void LogReader::read(const LogRead& read, Disk::Completion done) {
   }
   op->disk.disk->async_read(payload_offset(read, format), read.to,
                             [op](Result<void> r) { InFlight::finished(op, r); });
+}
+
+// Reads under way, and the pieces of disks that they are found in.
+struct LogReader::Several {
+  // A header area or a payload.
+  struct Extent {
+    std::uint8_t disk = 0;
+    ByteRange bytes;
+    std::size_t read = 0;  // whose it is
+    bool area = false;
+  };
+  struct Piece {
+    std::uint8_t disk = 0;
+    ByteRange bytes;
+    std::span<const Extent> extents;
+  };
+  struct One {
+    LogDisks::Entry disk;  // held open
+    Payload cached;        // its header area, if it was known
+    PayloadSlice area;     // ... or has been read
+    int waiting = 0;       // extents
+    bool failed = false;   // a piece could not be read
+  };
+  std::vector<LogRead> reads;
+  EachDone done;
+  std::vector<Result<void>> results;
+  std::vector<One> ones;
+  std::vector<Extent> extents;
+  std::vector<Piece> pieces;
+  std::size_t next = 0;       // of pieces
+  std::size_t under_way = 0;  // pieces, reads that are tried again, and one while they are begun
+
+  void plan() {
+    std::ranges::sort(extents, {}, [](const Extent& each) {
+      return std::tuple(each.disk, each.bytes.offset, each.bytes.length);
+    });
+    for (std::size_t first = 0; first < extents.size();) {
+      ByteRange bytes = extents[first].bytes;
+      std::size_t end = first + 1;
+      for (; end < extents.size() && extents[end].disk == extents[first].disk; ++end) {
+        const ByteRange& more = extents[end].bytes;
+        const std::uint64_t last = std::max(bytes.end(), more.end());
+        if (more.offset > bytes.end() + kGapBytesMax || last - bytes.offset > kPieceBytesMax) break;
+        bytes.length = last - bytes.offset;
+      }
+      pieces.push_back(
+          {extents[first].disk, bytes, std::span(extents).subspan(first, end - first)});
+      first = end;
+    }
+  }
+};
+
+void LogReader::read_each(std::vector<LogRead> reads, EachDone done) {
+  const auto several = std::make_shared<Several>();
+  several->results.resize(reads.size());
+  several->ones.resize(reads.size());
+  several->reads = std::move(reads);
+  several->done = std::move(done);
+  for (std::size_t i = 0; i < several->reads.size(); ++i) {
+    const LogRead& read = several->reads[i];
+    CHECK(read.location.valid());
+    Result<LogDisks::Entry> entry = disks_.find(read.location.disk);
+    if (!entry) {
+      several->results[i] = entry.error();
+      continue;
+    }
+    Several::One& one = several->ones[i];
+    one.disk = *std::move(entry);
+    const BatchFormat& format = one.disk.format;
+    const std::uint8_t disk = read.location.disk;
+    const ByteRange area{area_offset(read, format), area_bytes(read, format)};
+    const auto cached = by_place_.find(place_of(read.location));
+    if (cached != by_place_.end() && cached->second->area.size() == area.length) {
+      one.cached = cached->second->area;
+    } else {
+      several->extents.push_back({disk, area, i, true});
+    }
+    several->extents.push_back({disk, {payload_offset(read, format), read.to.size()}, i, false});
+    one.waiting = (one.cached.size() == 0) ? 2 : 1;
+  }
+  several->plan();
+  ++in_flight_;
+  begin_pieces(several);
+}
+
+void LogReader::begin_pieces(const std::shared_ptr<Several>& several) {
+  ++several->under_way;
+  while (several->next < several->pieces.size() && several->under_way <= kPiecesAtATime) {
+    const Several::Piece& piece = several->pieces[several->next++];
+    ++several->under_way;
+    const Several::Extent& first = piece.extents.front();
+    const bool alone = piece.extents.size() == 1 && !first.area;
+    Payload bytes = alone ? Payload() : Payload::allocate(piece.bytes.length);
+    const std::span<std::byte> to = alone ? several->reads[first.read].to : bytes.bytes();
+    several->ones[first.read].disk.disk->async_read(
+        piece.bytes.offset, to, [this, several, &piece, bytes, alone](const Result<void>& done) {
+          for (const Several::Extent& each : piece.extents) {
+            Several::One& one = several->ones[each.read];
+            const std::size_t within = each.bytes.offset - piece.bytes.offset;
+            if (!done) {
+              one.failed = true;
+            } else if (each.area) {
+              one.area = {bytes, within, each.bytes.length};
+            } else if (!alone) {
+              std::memcpy(several->reads[each.read].to.data(), bytes.data() + within,
+                          each.bytes.length);
+            }
+            if (--one.waiting == 0) finish_one(several, each.read);
+          }
+          --several->under_way;
+          begin_pieces(several);
+        });
+  }
+  if (--several->under_way > 0) return;
+  CHECK(in_flight_ > 0);
+  --in_flight_;
+  several->done(std::move(several->results));
+}
+
+// Who cannot be believed is read once more, by itself: only one of a piece may be damaged, or what
+// was known of its batch be of the track's earlier use.
+void LogReader::finish_one(const std::shared_ptr<Several>& several, std::size_t i) {
+  Several::One& one = several->ones[i];
+  if (!one.failed) {
+    const auto area =
+        (one.cached.size() == 0) ? one.area.bytes() : std::as_const(one.cached).bytes();
+    several->results[i] = verify_log_read(several->reads[i], area, one.disk.format);
+    one.area = {};
+    if (several->results[i] || (one.cached.size() == 0)) return;
+  }
+  ++several->under_way;
+  read(several->reads[i], [this, several, i](Result<void> result) {
+    several->results[i] = std::move(result);
+    --several->under_way;
+    begin_pieces(several);
+  });
 }
 
 void LogReader::forget(Place place) {

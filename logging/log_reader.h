@@ -11,12 +11,14 @@
 #include <memory>
 #include <span>
 #include <unordered_map>
+#include <vector>
 
 #include "logging/batch.h"
 #include "logging/disk.h"
 #include "logging/log_disks.h"
 #include "logging/log_location.h"
 #include "proto/payload.h"
+#include "proto/unique_function.h"
 
 namespace mariner::logging {
 
@@ -49,13 +51,26 @@ class LogReader {
 
   void read(const LogRead& read, Disk::Completion done);
 
+  // Several at once. What stands close together on a disk is read in one piece, and copied from
+  // there: the log is written in one go, and so is much that is read together. So many pieces at a
+  // time, that whoever writes to the disk does not wait long behind them.
+  static constexpr std::size_t kPieceBytesMax = 256u << 10;  // or one payload, however long
+  static constexpr std::size_t kGapBytesMax = 32u << 10;     // that is read for nothing
+  static constexpr std::size_t kPiecesAtATime = 8;
+  // A result for each, in the order of `reads`.
+  using EachDone = UniqueFunction<void(std::vector<Result<void>>)>;
+  void read_each(std::vector<LogRead> reads, EachDone done);
+
  private:
   struct InFlight;
+  struct Several;
   // Where a header area stands: its first sector, and in the lowest byte its disk.
   using Place = std::uint64_t;
   static Place place_of(const LogLocation& location) {
     return (location.batch_sector << 8) | location.disk;
   }
+  void begin_pieces(const std::shared_ptr<Several>& several);
+  void finish_one(const std::shared_ptr<Several>& several, std::size_t i);
   void cache(Place place, Payload area);
   void forget(Place place);
 

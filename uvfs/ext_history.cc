@@ -65,6 +65,8 @@ Result<std::unique_ptr<ExtHistory>> ExtHistory::open(ifsck::Past& past, const St
     if (!timelines) return timelines.error();
   }
   history->timelines_ = std::make_unique<BlockTimelines>(std::move(*timelines));
+  history->slices_ =
+      std::make_unique<InodeSliceReader>(*history->timelines_, history->context().layout);
   return history;
 }
 
@@ -78,7 +80,7 @@ class ExtHistory::Loading {
         comparison_(timelines_, layout_) {}
 
   Result<void> run(std::span<const InodeNumber> numbers) {
-    auto slices = read_inode_slices(timelines_, layout_, numbers);
+    auto slices = all_.slices_->read(numbers);
     if (!slices) return slices.error();
     std::vector<Lbn> blocks;
     for (const InodeNumber number : numbers) {

@@ -67,6 +67,7 @@ class ExtHistory {
   ifsck::Overlay none_;
   ifsck::Moment moment_;
   std::unique_ptr<BlockTimelines> timelines_;
+  std::unique_ptr<InodeSliceReader> slices_;
   std::unordered_map<ifsck::InodeNumber, One> all_;
 };
 

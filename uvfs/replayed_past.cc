@@ -148,11 +148,21 @@ Result<std::vector<BlockRange>> ReplayedPast::changed(SequenceNumber from, Seque
   return ranges;
 }
 
+bool ReplayedPast::is_hidden(const Version& write) const {
+  const auto [first, end] = within(write.block);
+  for (FsBlock block = first; block < end; ++block) {
+    if (!journal_->history.copy_of(block, write.sequence)) return false;
+  }
+  return true;
+}
+
 Result<std::vector<Past::Version>> ReplayedPast::versions(std::span<const Lbn> blocks,
                                                           SequenceNumber from, SequenceNumber to) {
   if (const auto known = check(from, to); !known) return known.error();
   auto versions = past_.versions(blocks, from, to);
   if (!versions || !journal_) return versions;
+  // (Most are: what a transaction has changed is put in its place while the log has it still.)
+  std::erase_if(*versions, [&](const Version& each) { return is_hidden(each); });
   for (const Lbn lbn : blocks) {
     const auto [first, end] = within(lbn);
     for (FsBlock block = first; block < end; ++block) {

@@ -72,8 +72,8 @@ class ReplayedPast final : public ifsck::Past {
   // With what the journal changed; maybe some that have stayed as they were.
   [[nodiscard]] Result<std::vector<BlockRange>> changed(SequenceNumber from,
                                                         SequenceNumber to) override;
-  // All writes to the blocks themselves, seen or not, and those by which the journal changed them,
-  // wherever they were to; maybe some that have not. None is missing.
+  // Writes to the blocks themselves, but for those to blocks that the log has, and those by which
+  // the journal changed them, wherever they were to; maybe some that have not. None is missing.
   [[nodiscard]] Result<std::vector<Version>> versions(std::span<const Lbn> blocks,
                                                       SequenceNumber from,
                                                       SequenceNumber to) override;
@@ -96,6 +96,8 @@ class ReplayedPast final : public ifsck::Past {
   [[nodiscard]] Result<void> check(SequenceNumber from, SequenceNumber to) const;
   // Blocks of the file system that lie in one of the volume's, or that it lies in: [first, end).
   [[nodiscard]] std::pair<ifsck::FsBlock, ifsck::FsBlock> within(Lbn block) const;
+  // What it wrote is not what is seen: the log has all of the block.
+  [[nodiscard]] bool is_hidden(const Version& write) const;
   void find_patches(const Question& question, std::size_t to, std::vector<Patch>& patches) const;
   Result<void> read_patches(std::span<const Question> asked, std::span<const Patch> patches,
                             std::span<std::byte> to);

@@ -35,9 +35,12 @@ struct LocalHistory::Fetching {
   Payload to;
   std::size_t bytes = 0;
   std::size_t next = 0;       // piece to read
-  std::size_t under_way = 0;  // pieces, and one for fetch() while it issues
+  std::size_t under_way = 0;  // pieces that are read elsewhere, and one while they are begun
   Result<void> result;
 
+  [[nodiscard]] std::span<std::byte> bytes_of(const Piece& piece) {
+    return to.bytes().subspan(piece.offset, piece.run.range.count.bytes());
+  }
   // Before it is appended. Of a repeated one the first block stands for all.
   void add(LocatedRun run, SequenceNumber at) {
     if (run.source != LocatedRun::Source::kLog) return;
@@ -115,34 +118,56 @@ void LocalHistory::locate(std::vector<Lookup> lookups, LocateDone done) {
 }
 
 void LocalHistory::fetch(const std::shared_ptr<Fetching>& fetching) {
-  ++fetching->under_way;
-  while (fetching->result && fetching->next < fetching->pieces.size() &&
-         fetching->under_way <= kReadsAtATime) {
-    const Fetching::Piece& piece = fetching->pieces[fetching->next++];
-    const PayloadSlice bytes{fetching->to, piece.offset, piece.run.range.count.bytes()};
-    auto reading = std::make_shared<Reading>();
-    reading->at = piece.at;
-    reading->done = [this, fetching, bytes,
-                     index = piece.index](const Result<std::vector<BlockRange>>& in_base) {
-      if (in_base && in_base->empty()) {
-        fetching->located.runs[index].bytes = bytes;
-      } else if (fetching->result) {
-        fetching->result =
-            in_base ? Error{ErrorCode::kUnavailable, "the log gave up what was being read of it"}
-                    : in_base.error();
-      }
-      --fetching->under_way;
-      fetch(fetching);
-    };
-    ++fetching->under_way;
-    ++in_flight_;
-    read_run(piece.run, fetching->to.bytes().subspan(bytes.offset, bytes.length), reading);
-    finished(reading, {});
+  if (!fetching->result || fetching->next == fetching->pieces.size()) {
+    --in_flight_;
+    if (!fetching->result) return fetching->done(fetching->result.error());
+    return fetching->done(std::move(fetching->located));
   }
-  if (--fetching->under_way > 0) return;
-  --in_flight_;
-  if (!fetching->result) return fetching->done(fetching->result.error());
-  fetching->done(std::move(fetching->located));
+  const std::size_t first = fetching->next;
+  fetching->next = std::min(first + kReadsAtATime, fetching->pieces.size());
+  std::vector<logging::LogRead> reads;
+  for (std::size_t i = first; i < fetching->next; ++i) {
+    const Fetching::Piece& piece = fetching->pieces[i];
+    reads.push_back(log_read_of(piece.run, fetching->bytes_of(piece)));
+  }
+  parts_.reader.read_each(std::move(reads),
+                          [this, fetching, first](const std::vector<Result<void>>& results) {
+                            ++fetching->under_way;
+                            for (std::size_t i = 0; i < results.size(); ++i)
+                              take(fetching, first + i, results[i]);
+                            took(fetching);
+                          });
+}
+
+// What the log did not give stands elsewhere by now, or is lost.
+void LocalHistory::take(const std::shared_ptr<Fetching>& fetching, std::size_t i,
+                        const Result<void>& read) {
+  const Fetching::Piece& piece = fetching->pieces[i];
+  const PayloadSlice bytes{fetching->to, piece.offset, piece.run.range.count.bytes()};
+  if (read) {
+    fetching->located.runs[piece.index].bytes = bytes;
+    return;
+  }
+  auto reading = std::make_shared<Reading>();
+  reading->at = piece.at;
+  reading->done = [this, fetching, bytes,
+                   index = piece.index](const Result<std::vector<BlockRange>>& in_base) {
+    if (in_base && in_base->empty()) {
+      fetching->located.runs[index].bytes = bytes;
+    } else if (fetching->result) {
+      fetching->result =
+          in_base ? Error{ErrorCode::kUnavailable, "the log gave up what was being read of it"}
+                  : in_base.error();
+    }
+    took(fetching);
+  };
+  ++fetching->under_way;
+  ++in_flight_;
+  read_elsewhere(piece.run, fetching->bytes_of(piece), read.error(), reading);
+}
+
+void LocalHistory::took(const std::shared_ptr<Fetching>& fetching) {
+  if (--fetching->under_way == 0) fetch(fetching);
 }
 
 void LocalHistory::finished(const std::shared_ptr<Reading>& reading, const Result<void>& result) {

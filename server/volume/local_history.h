@@ -32,9 +32,8 @@ class LocalHistory final : public History {
     const BaseMap& base;
   };
 
-  // The bytes of one question are read in so many pieces at a time: enough for a disk to work on
-  // several, and few enough that who writes to it does not wait long behind them.
-  static constexpr std::size_t kReadsAtATime = 8;
+  // The bytes of one question are read in so many runs at a time (LogReader::read_each()).
+  static constexpr std::size_t kReadsAtATime = 512;
   // Their versions are looked up in one turn.
   static constexpr std::size_t kListedAtATime = 64;
 
@@ -69,6 +68,8 @@ class LocalHistory final : public History {
   struct Fetching;
   void append(const index::LocatedRun& run, std::vector<PastRun>& out) const;
   void fetch(const std::shared_ptr<Fetching>& fetching);
+  void take(const std::shared_ptr<Fetching>& fetching, std::size_t i, const Result<void>& read);
+  void took(const std::shared_ptr<Fetching>& fetching);
   struct Listing;
   void list(const std::shared_ptr<Listing>& listing);
   [[nodiscard]] Result<void> check_known(SequenceNumber from) const;

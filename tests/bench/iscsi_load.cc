@@ -61,7 +61,8 @@ struct LoadOptions {
   std::uint32_t block_bytes = 4096;
   std::size_t depth = 1;  // of each session
   std::size_t sessions = 1;
-  std::uint64_t region_bytes = 0;  // from the LUN's beginning; 0: all of it
+  std::uint64_t region_from = 0;   // bytes from the LUN's beginning; whole blocks
+  std::uint64_t region_bytes = 0;  // 0: up to its end
   double warmup_s = 1;
   double seconds = 10;          // measured, after the warm-up
   std::uint64_t bytes_max = 0;  // moved in all; 0: no limit
@@ -117,7 +118,7 @@ class Pattern {
       : random_(options.random), engine_(options.seed * 1000 + session) {
     const std::uint64_t all = region_bytes / options.block_bytes;
     count_ = random_ ? all : all / options.sessions;
-    first_ = random_ ? 0 : session * count_;
+    first_ = options.region_from / options.block_bytes + (random_ ? 0 : session * count_);
   }
   [[nodiscard]] bool valid() const { return count_ > 0; }
   std::uint64_t next() { return first_ + (random_ ? engine_() : position_++) % count_; }
@@ -204,12 +205,16 @@ Result<void> Session::connect() {
   }
   scsi_free_scsi_task(task);
   if (bytes == 0) return failure("READ CAPACITY(16)");
-  if (options_.block_bytes % lun_block_bytes_ != 0 || options_.region_bytes > bytes) {
+  if (options_.block_bytes % lun_block_bytes_ != 0 || options_.region_from > bytes ||
+      options_.region_bytes > bytes - options_.region_from) {
     return Error{ErrorCode::kInvalidArgument,
                  "the LUN has " + std::to_string(bytes) + " bytes in blocks of " +
-                     std::to_string(lun_block_bytes_) + "; --block and --region-bytes must fit"};
+                     std::to_string(lun_block_bytes_) +
+                     "; --block, --region-from and --region-bytes must fit"};
   }
-  pattern_.emplace(options_, options_.region_bytes == 0 ? bytes : options_.region_bytes, number_);
+  pattern_.emplace(
+      options_, options_.region_bytes == 0 ? bytes - options_.region_from : options_.region_bytes,
+      number_);
   if (!pattern_->valid()) {
     return Error{ErrorCode::kInvalidArgument, "the region is smaller than a block"};
   }
@@ -406,7 +411,9 @@ int main(int argc, char** argv) {
   app.add_option("--depth", options.depth, "commands outstanding in a session")
       ->check(CLI::Range(std::size_t{1}, kDepthMax));
   app.add_option("--sessions", options.sessions)->check(CLI::Range(std::size_t{1}, kSessionsMax));
-  app.add_option("--region-bytes", options.region_bytes, "of the LUN's beginning; 0: all of it")
+  app.add_option("--region-from", options.region_from, "where the load begins on the LUN")
+      ->transform(bytes);
+  app.add_option("--region-bytes", options.region_bytes, "from there; 0: up to the LUN's end")
       ->transform(bytes);
   app.add_option("--warmup", options.warmup_s, "seconds before the measured part");
   app.add_option("--seconds", options.seconds, "of the measured part");

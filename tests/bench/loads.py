@@ -46,6 +46,7 @@ class Limits:
     seconds: float
     region_bytes: int
     bytes_max: int = 0
+    region_from: int = 0
 
 
 def run_iscsi(load: Load, target: Target, limits: Limits) -> dict:
@@ -53,7 +54,7 @@ def run_iscsi(load: Load, target: Target, limits: Limits) -> dict:
     command = [*target.prefix, str(LOAD), target.url, "--block", str(load.block), "--depth", str(load.depth),
                "--warmup", str(limits.warmup_s), "--seconds", str(limits.seconds),
                "--bytes-max", str(limits.bytes_max), "--region-bytes", str(limits.region_bytes),
-               "--server-pid", str(target.pid)]
+               "--region-from", str(limits.region_from), "--server-pid", str(target.pid)]
     command += [flag for flag, on in (("--write", load.write), ("--random", load.random),
                                       ("--fua", target.fua)) if on]
     try:

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <optional>
+#include <random>
 
 #include "tests/logging/log_testing.h"
+#include "tests/support/watched_disk.h"
 
 namespace mariner::logging {
 namespace {
@@ -179,6 +181,143 @@ TEST_F(LogReaderTest, ManyReadsAtOnce) {
   }
   rig_.executor.run_until_idle();
   EXPECT_EQ(done, 100);
+}
+
+// Several reads at once, beside the same ones each by itself; what the disk was asked for.
+class LogReaderEachTest : public LogReaderTest {
+ protected:
+  struct Wanted {
+    LogLocation location;
+    std::uint64_t sequence = 0;
+    std::uint32_t first = 0;
+    std::uint32_t blocks = 1;
+  };
+  struct Answer {
+    std::vector<std::string> texts;  // "ok", or what was wrong
+    std::vector<Payload> bytes;
+  };
+  void watch() {
+    LogDisks::Entry entry = rig_.disks.find(0).value();
+    entry.disk = LogDisks::not_owned(watched_);
+    rig_.disks.remove(0);
+    rig_.disks.add(0, entry);
+    forget();
+  }
+  Answer each(const std::vector<Wanted>& wanted) {
+    Answer answer;
+    std::vector<LogRead> reads;
+    for (const Wanted& one : wanted) {
+      answer.bytes.push_back(Payload::zeroed(std::size_t{one.blocks} * kBlockBytes));
+      reads.push_back({one.location, VolumeId{1}, SequenceNumber{one.sequence}, one.first,
+                       answer.bytes.back().bytes()});
+    }
+    rig_.reader->read_each(std::move(reads), [&](const std::vector<Result<void>>& results) {
+      for (const auto& result : results) {
+        answer.texts.push_back(result ? "ok" : to_string(result.error()));
+      }
+    });
+    rig_.executor.run_until_idle();
+    EXPECT_EQ(answer.texts.size(), wanted.size());
+    return answer;
+  }
+  void expect_as_each_by_itself(const std::vector<Wanted>& wanted) {
+    const Answer answer = each(wanted);
+    ASSERT_EQ(answer.texts.size(), wanted.size());
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      const Wanted& one = wanted[i];
+      const Payload alone = Payload::allocate(std::size_t{one.blocks} * kBlockBytes);
+      std::string text;
+      Payload to = alone;
+      rig_.reader->read(
+          {one.location, VolumeId{1}, SequenceNumber{one.sequence}, one.first, to.bytes()},
+          [&](const Result<void>& r) { text = r ? "ok" : to_string(r.error()); });
+      rig_.executor.run_until_idle();
+      EXPECT_EQ(answer.texts[i], text) << i;
+      if (text == "ok") {
+        EXPECT_TRUE(std::ranges::equal(answer.bytes[i].bytes(), alone.bytes())) << i;
+      }
+    }
+  }
+  std::vector<Wanted> all_of(const std::vector<LogLocation>& locations, std::uint64_t sequence) {
+    std::vector<Wanted> wanted;
+    for (std::size_t i = 0; i < locations.size(); ++i) {
+      wanted.push_back({locations[i], sequence + i});
+    }
+    return wanted;
+  }
+
+  mariner::test::WatchedDisk watched_{rig_.disk};
+};
+
+TEST_F(LogReaderEachTest, AreAsEachByItself) {
+  const auto more = rig_.append_batches(10, 40, 3);
+  std::vector<Wanted> wanted = all_of(more, 10);
+  for (std::size_t i = 0; i < wanted.size(); ++i)
+    wanted[i].first = static_cast<std::uint32_t>(i % 3);
+  wanted.push_back({at(1), 2, 1, 3});
+  wanted.push_back({at(1), 2, 0, 4});
+  wanted.push_back({at(0), 1, 3, 1});
+  wanted.push_back({at(0), 7});        // another record stands there
+  wanted.push_back({at(2), 3, 3, 2});  // it is shorter
+  std::ranges::shuffle(wanted, std::mt19937_64(1));
+  expect_as_each_by_itself(wanted);
+  forget();
+  expect_as_each_by_itself(wanted);
+}
+
+TEST_F(LogReaderEachTest, AreReadInPieces) {
+  const auto more = rig_.append_batches(10, 100);
+  watch();
+  std::vector<Wanted> wanted = all_of(more, 10);
+  std::ranges::reverse(wanted);
+  for (const std::string& text : each(wanted).texts) EXPECT_EQ(text, "ok");
+  // A header area and a block for each.
+  const std::uint64_t bytes = 100 * 2 * kBlockBytes;
+  EXPECT_EQ(watched_.bytes_read(), bytes);
+  EXPECT_EQ(watched_.reads().size(), bytes / LogReader::kPieceBytesMax + 1);
+  // What lies between is read for nothing, if it is little.
+  watched_.forget();
+  const std::size_t near = LogReader::kGapBytesMax / (2 * kBlockBytes);
+  (void)each({{more[0], 10}, {more[near], 10 + near}});
+  EXPECT_EQ(watched_.reads().size(), 1u);
+  watched_.forget();
+  (void)each({{more[0], 10}, {more[near + 2], 12 + near}});
+  EXPECT_EQ(watched_.reads().size(), 2u);
+}
+
+TEST_F(LogReaderEachTest, DamageIsOfItsRecordAlone) {
+  const auto more = rig_.append_batches(10, 30);
+  rig_.disk.flip_bit(more[4].payload_sector() * kBlockBytes + 7, 1);
+  rig_.disk.flip_bit(more[9].batch_sector * kBlockBytes + 100, 1);
+  rig_.disk.fail_reads({more[15].payload_sector() * kBlockBytes, kBlockBytes});
+  const std::vector<Wanted> wanted = all_of(more, 10);
+  const Answer answer = each(wanted);
+  for (std::size_t i = 0; i < more.size(); ++i) {
+    EXPECT_EQ(is_corrupt(answer.texts[i]), i == 4 || i == 9) << i << answer.texts[i];
+    EXPECT_EQ(answer.texts[i].starts_with("io:"), i == 15) << i << answer.texts[i];
+  }
+  expect_as_each_by_itself(wanted);
+}
+
+TEST_F(LogReaderEachTest, ADiskThatIsNotThereIsSaid) {
+  LogLocation elsewhere = at(0);
+  elsewhere.disk = 3;
+  const Answer answer = each({{at(0), 1}, {elsewhere, 1}, {at(2), 3}});
+  EXPECT_EQ(answer.texts[0], "ok");
+  EXPECT_TRUE(answer.texts[1].starts_with("unavailable:")) << answer.texts[1];
+  EXPECT_EQ(answer.texts[2], "ok");
+}
+
+// What is known of a batch may be of an earlier use of its track.
+TEST_F(LogReaderEachTest, WhatWasKnownIsReadAgainIfItDoesNotFit) {
+  EXPECT_EQ(read(at(0), 1, 1), "ok");
+  const auto more = rig_.append_batches(10, 1);
+  EXPECT_EQ(read(more[0], 1, 10, 0, 1), "ok");
+  rig_.disk.misdirect_next_write(more[0].batch_sector * kBlockBytes);
+  rig_.append_batches(11, 1);
+  const std::string text = each({{at(0), 1}, {more[0], 11}}).texts[1];
+  EXPECT_TRUE(is_corrupt(text)) << text;  // its own address is wrong
+  EXPECT_EQ(each({{at(0), 1, 2}, {more[0], 10}}).texts[0], "ok");
 }
 
 }  // namespace

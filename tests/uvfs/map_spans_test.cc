@@ -24,7 +24,7 @@ class MapSpansTest : public ::testing::Test {
     timelines_.emplace(BlockTimelines::open(*past_, stretch).value());
     VersionCache cache(*timelines_);
     const auto slices =
-        read_inode_slices(*timelines_, moment.context().layout, std::span(&number, 1));
+        InodeSliceReader(*timelines_, moment.context().layout).read(std::span(&number, 1));
     return read_map_spans(*timelines_, cache, moment.context(), number, slices->at(number)).value();
   }
   static Moments moments(const std::vector<MapSpan>& spans) {

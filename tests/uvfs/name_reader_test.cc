@@ -26,7 +26,7 @@ class NameReaderTest : public ::testing::TestWithParam<const char*> {
     auto timelines = BlockTimelines::open(past, {{}, last}).value();
     const auto& layout = moment.context().layout;
     VersionCache cache(timelines);
-    const auto slices = read_inode_slices(timelines, layout, std::span(&number, 1)).value();
+    const auto slices = InodeSliceReader(timelines, layout).read(std::span(&number, 1)).value();
     const auto maps =
         read_map_spans(timelines, cache, moment.context(), number, slices.at(number)).value();
     std::vector<Lbn> blocks;

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "uvfs/kept_past.h"
 #include "uvfs/mount/fuse_server.h"
 #include "uvfs/program/moment_name.h"
 #include "uvfs/program/verbs.h"
@@ -41,8 +42,9 @@ Answer mount(client::Context& context, const Words& words) {
   auto source = FileSource::open(context, from, object);
   if (!source) return source.error();
   const std::string volume = object.volume;
+  KeptPast kept(*source->moments.past);
   HistoryFiles files(
-      {.past = source->moments.past.get(),
+      {.past = &kept,
        .moment_of = [&](std::string_view text) { return source->moments.moment_of(as_time(text)); },
        .marks = [&] { return marks_of(context, volume); }});
   // (That there is a file system is said here, not by whoever reads.)
