@@ -46,8 +46,9 @@ void add_words(CLI::App& app, Context& context) {
 }  // namespace
 
 int run_files_command(const std::vector<std::string>& words, client::Console console,
-                      const Zone& zone, std::function<VersionTime()> now) {
+                      const Zone& zone, std::function<VersionTime()> now, client::Confine confine) {
   Context context{console, zone, std::move(now), {}, {}};
+  context.confine = std::move(confine);
   CLI::App app("Files and directories of a volume as they were: ext2, ext3 and ext4.", "uvfs");
   add_words(app, context);
   return client::run_application(app, context, words);
