@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "server/admin/files_route.h"
 #include "server/admin/json.h"
 #include "server/admin/query.h"
 
@@ -336,6 +337,11 @@ void get_cluster(Call& call) {
   call.control.cluster_status(answer<api::ClusterStatus>(std::move(call.reply)));
 }
 
+void post_files(Call& call) {
+  const auto request = read<api::FilesRequest>(call);
+  if (request) answer_files(*request, std::move(call.reply), call.control.files());
+}
+
 struct Route {
   HttpMethod method;
   std::string_view pattern;  // "*" stands for one name
@@ -374,6 +380,7 @@ constexpr std::array kRoutes{
     Route{HttpMethod::kPost, "/v1/volumes/*/repairs", post_repairs},
     Route{HttpMethod::kPost, "/v1/repairs/*/blocks", post_repairs_blocks},
     Route{HttpMethod::kDelete, "/v1/repairs/*", delete_repairs},
+    Route{HttpMethod::kPost, "/v1/files", post_files},
     Route{HttpMethod::kPost, "/v1/volumes/*/past", post_past},
     Route{HttpMethod::kGet, "/v1/past/*", get_past},
     Route{HttpMethod::kDelete, "/v1/past/*", delete_past},

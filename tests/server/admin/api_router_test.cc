@@ -22,6 +22,13 @@ class Channel final : public web::HttpChannel {
     ++answers;
     response = std::move(answer);
   }
+  void on_gone(UniqueFunction<void()> /*gone*/) override {}
+  void write(std::string bytes, UniqueFunction<void()> taken) override {
+    lines.push_back(std::move(bytes));
+    taken();
+  }
+  void end(web::HttpTrailers all) override { trailers = std::move(all); }
+  web::HttpTrailers trailers;
   std::vector<std::string> lines;
   web::HttpResponse response;
   int answers = 0;
@@ -257,6 +264,14 @@ TEST_F(ApiRouter, QuestionsAboutThePastWithoutSenseReachNobody) {
   const auto answer = ask(HttpMethod::kPost, "/v1/past/17/blocks", std::string(16, 'x'));
   EXPECT_EQ(answer.status, 422);
   EXPECT_THAT(answer.body, HasSubstr("\"code\":\"outside-window\""));
+}
+
+TEST_F(ApiRouter, QuestionsAboutFilesAreAsked) {
+  EXPECT_EQ(ask(HttpMethod::kPost, "/v1/files", "{\"verb\":\"ls\",\"object\":\"a:/\"}").status,
+            404);
+  EXPECT_EQ(control.of_files.asked, "verb: \"ls\" object: \"a:/\"");
+  EXPECT_EQ(ask(HttpMethod::kPost, "/v1/files", "{\"words\":\"ls\"}").status, 400);
+  EXPECT_EQ(ask(HttpMethod::kGet, "/v1/files").status, 405);
 }
 
 }  // namespace

@@ -63,5 +63,11 @@ TEST_F(FilesCommand, GivesUpWhatItDoesNotNeedBeforeItReads) {
   EXPECT_GE(given_up.back().folder, 0);
 }
 
+TEST_F(FilesCommand, PrintsAsForATerminalIfThatIsSaid) {
+  EXPECT_EQ(say({"ls", "/"}).find('\x1b'), std::string::npos);
+  EXPECT_NE(say({"ls", "/", "--terminal"}).find('\x1b'), std::string::npos);
+  EXPECT_EQ(say({"ls", "/", "--terminal", "--no-color"}).find('\x1b'), std::string::npos);
+}
+
 }  // namespace
 }  // namespace mariner::uvfs
