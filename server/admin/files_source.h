@@ -4,6 +4,8 @@
 // As Control: on the Executor's thread; requests are untrusted.
 #pragma once
 
+#include <sys/types.h>
+
 #include <memory>
 #include <string>
 
@@ -33,6 +35,9 @@ class FilesSource {
   virtual ~FilesSource() = default;
 
   virtual void ask(const api::FilesRequest& request, std::unique_ptr<FilesReply> reply) = 0;
+  // Whether it is a program that answers: it reads what may be forged, and may do no more here than
+  // it has to.
+  [[nodiscard]] virtual bool runs(pid_t process) const = 0;
 };
 
 }  // namespace mariner::admin

@@ -93,6 +93,7 @@ Result<ChildProgram> ChildProgram::start(const Options& options) {
   close_fd(output[1]);
   close_fd(errors[1]);
   if (error != 0) return failed(error);
+  child.id_ = process;
   give_up_protection(process);
   child.process_ = static_cast<int>(::syscall(SYS_pidfd_open, process, 0));
   if (child.process_ >= 0) return child;
@@ -105,7 +106,8 @@ Result<ChildProgram> ChildProgram::start(const Options& options) {
 ChildProgram::ChildProgram(ChildProgram&& other) noexcept
     : output_(std::exchange(other.output_, -1)),
       errors_(std::exchange(other.errors_, -1)),
-      process_(std::exchange(other.process_, -1)) {}
+      process_(std::exchange(other.process_, -1)),
+      id_(other.id_) {}
 
 ChildProgram::~ChildProgram() {
   if (process_ >= 0) kill();

@@ -5,6 +5,8 @@
 // memory runs out. One thread at a time.
 #pragma once
 
+#include <sys/types.h>
+
 #include <string>
 #include <vector>
 
@@ -28,6 +30,7 @@ class ChildProgram {
   // Owned by the caller from then on; each once.
   [[nodiscard]] int take_output();
   [[nodiscard]] int take_errors();
+  [[nodiscard]] pid_t id() const { return id_; }
   // Readable when the program has ended.
   [[nodiscard]] int process() const { return process_; }
 
@@ -46,6 +49,7 @@ class ChildProgram {
   int output_ = -1;
   int errors_ = -1;
   int process_ = -1;  // a pidfd
+  pid_t id_ = 0;
 };
 
 }  // namespace mariner::node

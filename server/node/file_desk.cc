@@ -115,6 +115,10 @@ void FileDesk::ask(const api::FilesRequest& request, std::unique_ptr<admin::File
   });
 }
 
+bool FileDesk::runs(pid_t process) const {
+  return std::ranges::any_of(*queries_, [=](const auto& each) { return each->runs(process); });
+}
+
 void FileDesk::stop() {
   stopped_ = true;
   for (const auto& each : Queries(*queries_)) {

@@ -40,6 +40,7 @@ class FileDesk final : public admin::FilesSource {
 
   // kInvalidArgument; kLimit: kQueriesMax; kNotFound: there is no such program; kUnavailable.
   void ask(const api::FilesRequest& request, std::unique_ptr<admin::FilesReply> reply) override;
+  [[nodiscard]] bool runs(pid_t process) const override;
   // Ends all of them, and answers no more.
   void stop();
 

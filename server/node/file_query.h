@@ -41,6 +41,7 @@ class FileQuery : public std::enable_shared_from_this<FileQuery> {
   void start(Start start);
   // Before the loop goes: nothing is posted from there afterwards.
   void wait_for_start();
+  [[nodiscard]] bool runs(pid_t process) const { return child_ && child_->id() == process; }
   // The program is ended, and the client told why, if there is still one.
   void end(const Error& why);
 

@@ -27,6 +27,13 @@ HttpMethod method_of(http::verb verb) {
   }
 }
 
+// 0: not over a unix socket.
+pid_t peer_of(int fd) {
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  return ::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 ? peer.pid : 0;
+}
+
 // Status and words for a request that cannot be read; 0 if the client has just gone.
 HttpResponse refusal(error_code error) {
   if (error == http::error::body_limit)
@@ -45,7 +52,8 @@ HttpConnection::HttpConnection(boost::asio::generic::stream_protocol::socket soc
                                std::shared_ptr<HttpService> service)
     : service_(std::move(service)),
       stream_(std::move(socket)),
-      buffer_(service_->limits.header_bytes + (64u << 10)) {
+      buffer_(service_->limits.header_bytes + (64u << 10)),
+      peer_(peer_of(stream_.socket().native_handle())) {
   ++service_->connections;
 }
 
@@ -82,6 +90,7 @@ void HttpConnection::request_read(error_code error) {
   request.path = target.substr(0, question);
   if (question != std::string_view::npos) request.query = target.substr(question + 1);
   request.body = std::move(message.body());
+  request.peer = peer_;
   parser_.reset();
   service_->handler(std::move(request), HttpReply(shared_from_this()));
 }

@@ -69,6 +69,7 @@ class HttpConnection final : public HttpChannel,
   std::string head_and_body_;         // in front of slices_
   std::vector<PayloadSlice> slices_;  // being written
   std::shared_ptr<const void> keeps_;
+  const pid_t peer_;
   bool head_ = false;  // the request wants no body
   bool keep_alive_ = false;
 

@@ -1,6 +1,8 @@
 // What an HTTP handler receives and what it answers with.
 #pragma once
 
+#include <sys/types.h>
+
 #include <memory>
 #include <string>
 #include <string_view>
@@ -20,6 +22,7 @@ struct HttpRequest {
   std::string path;   // up to the '?', percent-encoded
   std::string query;  // behind the '?', percent-encoded
   std::string body;
+  pid_t peer = 0;  // the process that connected to a unix socket
 };
 
 inline constexpr std::string_view kPlainText = "text/plain; charset=utf-8";

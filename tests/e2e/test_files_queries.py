@@ -155,3 +155,29 @@ def test_all_are_ended_with_the_daemon(served):
     (query,) = children(served)
     served.stop()
     mariner.wait_until(lambda: not pathlib.Path(f"/proc/{query}").exists(), 20, "the query has ended")
+
+
+def test_a_program_that_answers_may_only_read(daemon, folder):
+    """Whatever a forged file system has made of it. In the place of uvfs: a script that tries."""
+    daemon.create(VOLUME, "64M")
+    here = folder / "bin"
+    here.mkdir()
+    os.link(daemon.program, here / "marinerd")
+    (here / "uvfs").write_text("""#!/usr/bin/python3
+import http.client, socket, sys
+class Connection(http.client.HTTPConnection):
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.connect(sys.argv[-1].removeprefix("--socket="))
+for method, path in (("POST", "/v1/volumes/db1/past"), ("GET", "/v1/volumes/db1/history"), ("GET", "/v1/volumes"), ("DELETE", "/v1/volumes/db1"),
+                     ("POST", "/v1/volumes/db1/rollback"), ("POST", "/v1/files")):
+    connection = Connection("mariner")
+    connection.request(method, path)
+    print(connection.getresponse().status)
+""")
+    (here / "uvfs").chmod(0o755)
+    daemon.stop()
+    daemon.program = here / "marinerd"
+    daemon.start()
+    assert daemon.cli("fs", "ls", f"{VOLUME}:/").out.split() == ["200", "200", "403", "403", "403", "403"]
+    assert daemon.ask("volume", "show", VOLUME)["name"] == VOLUME

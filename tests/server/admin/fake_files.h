@@ -17,6 +17,7 @@ class FakeFiles final : public FilesSource {
   std::string bytes;
   int exit_code = 0;
   std::string errors;
+  pid_t running = -1;
 
   void ask(const api::FilesRequest& request, std::unique_ptr<FilesReply> reply) override {
     asked = request.ShortDebugString();
@@ -26,6 +27,7 @@ class FakeFiles final : public FilesSource {
     FilesReply& to = *reply;
     to.write(bytes, [reply = std::move(reply), this] { reply->end(exit_code, errors); });
   }
+  [[nodiscard]] bool runs(pid_t process) const override { return process == running; }
 };
 
 }  // namespace mariner::admin

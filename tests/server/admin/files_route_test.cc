@@ -35,6 +35,7 @@ struct Source final : FilesSource {
     verb = request.verb();
     reply = std::move(to);
   }
+  [[nodiscard]] bool runs(pid_t /*process*/) const override { return false; }
   std::string verb;
   std::unique_ptr<FilesReply> reply;
 };

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <fstream>
 
@@ -123,6 +124,16 @@ TEST_F(FileDeskTest, SoManyAtATimeAndNoMore) {
   ASSERT_TRUE(LoopThread::eventually([&] { return queries() == 0; }));
   EXPECT_EQ(all.back()->failed->code, ErrorCode::kUnavailable);
   EXPECT_EQ(ask(question("ls", "a:/"))->failed->code, ErrorCode::kUnavailable);
+}
+
+TEST_F(FileDeskTest, KnowsWhomItRuns) {
+  program("echo $$; exec sleep 1000");
+  const auto seen = ask(question("ls", "a:/"));
+  ASSERT_TRUE(
+      LoopThread::eventually([&] { return thread_.run([&] { return seen->writes == 1; }); }));
+  const pid_t process = std::stoi(thread_.run([&] { return seen->bytes; }));
+  EXPECT_TRUE(thread_.run([&] { return desk_->runs(process); }));
+  EXPECT_FALSE(thread_.run([&] { return desk_->runs(::getpid()); }));
 }
 
 TEST_F(FileDeskTest, GoesWithQueriesUnderWay) {

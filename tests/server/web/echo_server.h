@@ -35,8 +35,8 @@ class EchoServerTest : public testing::Test {
   }
 
   // Echoes; /hold keeps the reply, /drop drops it, /stream sends two lines and the body, /slices
-  // three pieces of memory behind the echo; /bytes streams the body, twice, and trailers; /flood
-  // streams without end.
+  // three pieces of memory behind the echo; /peer tells who asks; /bytes streams the body, twice,
+  // and trailers; /flood streams without end.
   void handle(HttpRequest request, HttpReply reply) {
     if (request.path == "/hold") {
       held_.push_back(std::move(reply));
@@ -58,6 +58,8 @@ class EchoServerTest : public testing::Test {
       }
       response.keeps = kept_;
       reply.send(std::move(response));
+    } else if (request.path == "/peer") {
+      reply.send({200, kPlainText, std::to_string(request.peer), {}});
     } else if (request.path == "/bytes") {
       auto shared = std::make_shared<HttpReply>(std::move(reply));
       shared->on_gone([this] { ++gone_; });

@@ -288,5 +288,11 @@ TEST_F(HttpConnectionTest, BytesWithoutAnEndBreakOff) {
   EXPECT_THAT(client.receive(), testing::Not(HasSubstr("0\r\n\r\n")));
 }
 
+TEST_F(HttpConnectionTest, KnowsWhoConnected) {
+  start();
+  EXPECT_THAT(ask("GET /peer HTTP/1.1\r\nConnection: close\r\n\r\n"),
+              EndsWith("\r\n\r\n" + std::to_string(::getpid())));
+}
+
 }  // namespace
 }  // namespace mariner::web
