@@ -8,7 +8,6 @@ import re
 import signal
 import socket
 import subprocess
-import time
 
 import pytest
 
@@ -110,8 +109,13 @@ def test_a_client_that_goes_ends_its_query(served):
     about = pathlib.Path(f"/proc/{query}/status").read_text()
     assert "Seccomp:\t2\n" in about and "NoNewPrivs:\t1\n" in about
     # It waits: nobody takes what it prints.
-    used = [pathlib.Path(f"/proc/{query}/stat").read_text().split()[13] for _ in range(2) if time.sleep(0.3) is None]
-    assert used[0] == used[1]
+    times: list[list[str]] = [[]]
+
+    def stands_still() -> bool:
+        times.append(pathlib.Path(f"/proc/{query}/stat").read_text().split()[13:15])
+        return times[-1] == times[-2]
+
+    mariner.wait_until(stands_still, 20, "it waits for its client", interval_s=0.3)
     answer.close()
     connection.close()
     mariner.wait_until(lambda: not children(served), 20, "the query ends")
