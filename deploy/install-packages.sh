@@ -7,7 +7,7 @@ set -euo pipefail
 
 build="build-essential cmake ninja-build ccache pkg-config libboost1.81-dev liburing-dev
   libprotobuf-dev protobuf-compiler librocksdb-dev libisal-dev libxxhash-dev libzstd-dev liblz4-dev
-  libssl-dev libext2fs-dev libfuse3-dev fuse3 libtomlplusplus-dev libcli11-dev libspdlog-dev libfmt-dev prometheus-cpp-dev
+  libssl-dev libext2fs-dev libfuse3-dev fuse3 libseccomp-dev libtomlplusplus-dev libcli11-dev libspdlog-dev libfmt-dev prometheus-cpp-dev
   libsystemd-dev python3"
 [ "$(dpkg --print-architecture)" != amd64 ] || build="$build libipsec-mb-dev"
 test="libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev libiscsi-dev libsqlite3-dev

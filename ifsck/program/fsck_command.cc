@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <ostream>
@@ -74,9 +75,26 @@ class Counter {
   Clock::time_point next_ = Clock::now() + std::chrono::milliseconds(500);
 };
 
-KnownStates states_of(const Words& words, const MomentSource& source) {
-  if (words.forget) return KnownStates();
-  return KnownStates({.folder = words.states.empty() ? source.states_folder : words.states});
+// The folder of that name, which is made if it is not there; none: it cannot be.
+TraceFile open_folder(const std::string& path) {
+  if (path.empty()) return TraceFile();
+  std::error_code ignored;
+  std::filesystem::create_directories(path, ignored);
+  return TraceFile(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+}
+
+// What is known of other moments: in a folder if there is one, else in memory alone. Nothing else
+// is opened from here on.
+Result<KnownStates> open_states(const Context& context, const Words& words,
+                                const MomentSource& source) {
+  using Files = client::SandboxRules::Files;
+  const std::string usual = words.states.empty() ? source.states_folder : words.states;
+  const TraceFile folder = open_folder(words.forget ? "" : usual);
+  const bool kept = folder.fd() >= 0;
+  const auto given_up =
+      context.give_up({.files = kept ? Files::kKept : Files::kNone, .folder = folder.fd()});
+  if (!given_up) return given_up.error();
+  return KnownStates({.folder = kept ? usual : ""});
 }
 
 // Tells the daemon what was found, so that its history shows it. A daemon that does not take it (it
@@ -106,7 +124,14 @@ api::Verdict to_verdict(const MomentReport& report, std::chrono::nanoseconds too
   return verdict;
 }
 
-Result<CheckedMoment> check_named(const Context& context, const Words& words, Overlay& overlay) {
+Error not_written(const std::string& path) {
+  return {ErrorCode::kIo,
+          fmt::format("{}: cannot be written: {}", path, std::generic_category().message(errno))};
+}
+
+// `output`, if there is one, is opened for its repairs.
+Result<CheckedMoment> check_named(const Context& context, const Words& words, Overlay& overlay,
+                                  TraceFile* output = nullptr) {
   if ((words.level == 3) == words.path.empty()) {
     return Error{ErrorCode::kInvalidArgument,
                  words.path.empty() ? "level 3 is of one file or folder: name it with --path"
@@ -114,7 +139,12 @@ Result<CheckedMoment> check_named(const Context& context, const Words& words, Ov
   }
   const auto source = MomentSource::open(context, words.named);
   if (!source) return source.error();
-  KnownStates states = states_of(words, *source);
+  if (output != nullptr) {
+    *output = TraceFile(::open(words.output.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    if (output->fd() < 0) return not_written(words.output);
+  }
+  auto states = open_states(context, words, *source);
+  if (!states) return states.error();
   Counter counter(context.console);
   MomentCheckOptions options{.level = static_cast<std::uint8_t>(words.level), .path = words.path};
   if (!words.after.empty()) {
@@ -126,7 +156,7 @@ Result<CheckedMoment> check_named(const Context& context, const Words& words, Ov
     counter.show(fmt::format("the first check looks at everything: {} of {} inodes", done, all));
   };
   const auto begun = Clock::now();
-  auto report = check_moment(*source->past, source->at, states, overlay, options);
+  auto report = check_moment(*source->past, source->at, *states, overlay, options);
   if (!report) return report.error();
   const auto took = Clock::now() - begun;
   counter.clear();
@@ -146,15 +176,9 @@ Result<ExitCode> check(Context& context, const Words& words) {
   return checked->report.verdict == Verdict::kClean ? ExitCode::kDone : ExitCode::kErrorsFound;
 }
 
-Error not_written(const std::string& path) {
-  return {ErrorCode::kIo,
-          fmt::format("{}: cannot be written: {}", path, std::generic_category().message(errno))};
-}
-
 // Records of 8 bytes, the block's number, and its 4096 bytes.
-Result<void> write_blocks(const std::string& path, const Overlay& overlay) {
-  const TraceFile file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-  if (file.fd() < 0) return not_written(path);
+Result<void> write_blocks(const std::string& path, const TraceFile& file, const Overlay& overlay) {
+  if (ftruncate(file.fd(), 0) != 0 && errno != EINVAL) return not_written(path);  // (not a file)
   std::array<std::byte, 8 + kBlockBytes> record{};
   std::uint64_t offset = 0;
   Result<void> done;
@@ -172,11 +196,12 @@ Result<void> write_blocks(const std::string& path, const Overlay& overlay) {
 
 Result<ExitCode> repairs(Context& context, const Words& words) {
   Overlay overlay;
-  const auto checked = check_named(context, words, overlay);
+  TraceFile output;
+  const auto checked = check_named(context, words, overlay, &output);
   if (!checked) return checked.error();
   const bool whole = checked->report.left.empty();
   if (whole) {
-    if (const auto written = write_blocks(words.output, overlay); !written) {
+    if (const auto written = write_blocks(words.output, output, overlay); !written) {
       return written.error();
     }
   }
@@ -199,7 +224,8 @@ Result<ExitCode> find_clean(Context& context, const Words& words) {
   }
   const auto source = MomentSource::open(context, named);
   if (!source) return source.error();
-  KnownStates states = states_of(words, *source);
+  auto states = open_states(context, words, *source);
+  if (!states) return states.error();
   Counter counter(context.console);
   const auto begun = Clock::now();
   std::uint64_t looks = 0;
@@ -214,7 +240,7 @@ Result<ExitCode> find_clean(Context& context, const Words& words) {
     if (report.verdict == Verdict::kClean) verdicts.push_back(to_verdict(report, now - last));
     last = now;
   };
-  const auto search = CleanSearch::run(*source->past, source->at, states, options);
+  const auto search = CleanSearch::run(*source->past, source->at, *states, options);
   counter.clear();
   save_verdicts(context, words, verdicts);
   if (!search) return search.error();
@@ -262,8 +288,9 @@ Result<ExitCode> follow(Context& context, const Words& words) {
   }
   const auto source = MomentSource::open(context, words.named);
   if (!source) return source.error();
-  KnownStates states = states_of(words, *source);
-  Follower follower(*source->past, states, context.now);
+  auto states = open_states(context, words, *source);
+  if (!states) return states.error();
+  Follower follower(*source->past, *states, context.now);
   for (;; std::this_thread::sleep_for(*every)) {
     const auto begun = Clock::now();
     auto look = follower.look();
@@ -382,8 +409,9 @@ void add_words(CLI::App& app, Context& context) {
 }  // namespace
 
 int run_fsck_command(const std::vector<std::string>& words, client::Console console,
-                     const Zone& zone, std::function<VersionTime()> now) {
+                     const Zone& zone, std::function<VersionTime()> now, client::Confine confine) {
   Context context{console, zone, std::move(now), {}, {}};
+  context.confine = std::move(confine);
   CLI::App app("Makes moments of a volume file systems: ext2, ext3 and ext4.", "ifsck");
   add_words(app, context);
   return client::run_application(app, context, words);

@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "server/admin/files_route.h"
 #include "server/admin/json.h"
 #include "server/admin/query.h"
 
@@ -336,10 +337,16 @@ void get_cluster(Call& call) {
   call.control.cluster_status(answer<api::ClusterStatus>(std::move(call.reply)));
 }
 
+void post_files(Call& call) {
+  const auto request = read<api::FilesRequest>(call);
+  if (request) answer_files(*request, std::move(call.reply), call.control.files());
+}
+
 struct Route {
   HttpMethod method;
   std::string_view pattern;  // "*" stands for one name
   void (*handle)(Call& call);
+  bool for_queries = false;  // programs that answer questions about files may do that, too
 };
 
 constexpr std::array kRoutes{
@@ -351,7 +358,7 @@ constexpr std::array kRoutes{
     Route{HttpMethod::kDelete, "/v1/volumes/*", delete_volume},
     Route{HttpMethod::kPost, "/v1/volumes/*/resize", post_resize},
     Route{HttpMethod::kPost, "/v1/volumes/*/import", post_import},
-    Route{HttpMethod::kGet, "/v1/volumes/*/history", get_history},
+    Route{HttpMethod::kGet, "/v1/volumes/*/history", get_history, true},
     Route{HttpMethod::kPost, "/v1/volumes/*/rollback", post_rollback},
     Route{HttpMethod::kGet, "/v1/volumes/*/marks", get_marks},
     Route{HttpMethod::kPost, "/v1/volumes/*/marks", post_mark},
@@ -374,13 +381,14 @@ constexpr std::array kRoutes{
     Route{HttpMethod::kPost, "/v1/volumes/*/repairs", post_repairs},
     Route{HttpMethod::kPost, "/v1/repairs/*/blocks", post_repairs_blocks},
     Route{HttpMethod::kDelete, "/v1/repairs/*", delete_repairs},
-    Route{HttpMethod::kPost, "/v1/volumes/*/past", post_past},
-    Route{HttpMethod::kGet, "/v1/past/*", get_past},
-    Route{HttpMethod::kDelete, "/v1/past/*", delete_past},
-    Route{HttpMethod::kGet, "/v1/past/*/moment", get_past_moment},
-    Route{HttpMethod::kPost, "/v1/past/*/blocks", post_past_blocks},
-    Route{HttpMethod::kGet, "/v1/past/*/changed", get_past_changed},
-    Route{HttpMethod::kPost, "/v1/past/*/versions", post_past_versions},
+    Route{HttpMethod::kPost, "/v1/files", post_files},
+    Route{HttpMethod::kPost, "/v1/volumes/*/past", post_past, true},
+    Route{HttpMethod::kGet, "/v1/past/*", get_past, true},
+    Route{HttpMethod::kDelete, "/v1/past/*", delete_past, true},
+    Route{HttpMethod::kGet, "/v1/past/*/moment", get_past_moment, true},
+    Route{HttpMethod::kPost, "/v1/past/*/blocks", post_past_blocks, true},
+    Route{HttpMethod::kGet, "/v1/past/*/changed", get_past_changed, true},
+    Route{HttpMethod::kPost, "/v1/past/*/versions", post_past_versions, true},
 };
 
 std::vector<std::string_view> segments(std::string_view path) {
@@ -434,6 +442,9 @@ void route(HttpRequest request, HttpReply reply, Control& control) {
     if (candidate.method != request.method) {
       allow += fmt::format("{}{}", allow.empty() ? "" : ", ", method_name(candidate.method));
       continue;
+    }
+    if (!candidate.for_queries && control.files().runs(request.peer)) {
+      return fail(reply, {ErrorCode::kReadOnly, "who answers questions may only read the past"});
     }
     std::vector<std::string> names;
     for (const auto part : *encoded) {

@@ -8,6 +8,7 @@
 #include "proto/admin.pb.h"
 #include "proto/error.h"
 #include "proto/unique_function.h"
+#include "server/admin/files_source.h"
 #include "server/admin/past_source.h"
 #include "server/admin/repair_sink.h"
 
@@ -57,6 +58,7 @@ class Control {
   virtual void doctor(Answer<api::DoctorAnswer> done) = 0;
   [[nodiscard]] virtual PastSource& past() = 0;
   [[nodiscard]] virtual RepairSink& repairs() = 0;
+  [[nodiscard]] virtual FilesSource& files() = 0;
 };
 
 }  // namespace mariner::admin

@@ -1,8 +1,23 @@
 #include "server/client/application.h"
 
 #include <CLI/CLI.hpp>
+#include <new>
 
 namespace mariner::client {
+namespace {
+
+// What a foreign file system makes a program ask for is bounded: it ends with that, not with a
+// signal.
+Result<ExitCode> act(const Context& context) {
+  try {
+    return context.action();
+  } catch (const std::bad_alloc&) {
+    return Error{ErrorCode::kLimit,
+                 "more memory would be needed than this process may have: ask for less at once"};
+  }
+}
+
+}  // namespace
 
 void add_common_flags(CLI::App& app, Context& context, const std::string& json) {
   Flags& flags = context.flags;
@@ -28,7 +43,7 @@ int run_application(CLI::App& app, Context& context, const std::vector<std::stri
   }
   console.quiet = context.flags.quiet;
   console.color = console.color && console.out_is_terminal && !context.flags.no_color;
-  const auto result = context.action();
+  const auto result = act(context);
   return result ? static_cast<int>(*result) : context.report(result.error(), app.get_name());
 }
 

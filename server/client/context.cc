@@ -91,6 +91,11 @@ int Context::report(const Error& error, std::string_view program) const {
   return static_cast<int>(exit_code_of(error.code));
 }
 
+Result<void> Context::give_up(const SandboxRules& rules) const {
+  if (!confine) return {};
+  return confine(rules);
+}
+
 void Context::note_dry_run() const {
   if (flags.dry_run) console.note("Dry run: nothing was changed.\n");
 }

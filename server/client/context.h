@@ -12,6 +12,7 @@
 #include "server/client/admin_client.h"
 #include "server/client/console.h"
 #include "server/client/exit_code.h"
+#include "server/client/sandbox.h"
 #include "server/client/time_spec.h"
 
 namespace mariner::client {
@@ -37,6 +38,7 @@ struct Context {
   Action action;  // of the verb that was given
   // Set by a verb that has --force and was not given it, so that "busy" can advise it.
   bool force_helps = false;
+  Confine confine{};  // of a program that parses file systems
 
   [[nodiscard]] AdminClient client() const { return AdminClient(flags.socket); }
 
@@ -69,6 +71,10 @@ struct Context {
 
   // Says what went wrong, for people or as JSON; the exit code for it.
   [[nodiscard]] int report(const Error& error, std::string_view program) const;
+
+  // Before the first byte of a file system is parsed, and once whatever else is needed is open.
+  // Errors as of `confine`; without one nothing is given up.
+  [[nodiscard]] Result<void> give_up(const SandboxRules& rules) const;
 
   // "Dry run: nothing was changed." at the end of a verb that had --dry-run.
   void note_dry_run() const;

@@ -7,27 +7,9 @@
 
 #include "proto/error.h"
 #include "server/client/context.h"
+#include "server/client/program_place.h"
 
 namespace mariner::client {
-
-struct HelperProgram {
-  const char* name;
-  const char* folder;  // where it is built, from the root of the build
-  const char* does;    // "..., which checks file systems, ..."
-};
-inline constexpr HelperProgram kFsckProgram{"ifsck", "ifsck/program", "checks file systems"};
-inline constexpr HelperProgram kFilesProgram{"uvfs", "uvfs/program", "reads the files of the past"};
-
-// Where it is: beside `self` (this command's file, as it was installed or built), or else in one of
-// the folders of `path` ("/usr/local/bin:/usr/bin"). kNotFound.
-struct HelperPlaces {
-  std::string self;
-  std::string path;
-};
-[[nodiscard]] Result<std::string> find_program(const HelperProgram& program,
-                                               const HelperPlaces& places);
-// Beside the running program, or in PATH.
-[[nodiscard]] Result<std::string> find_program(const HelperProgram& program);
 
 // Becomes the program, with the global flags that every one of them has behind `words`. Only
 // returns when it cannot.

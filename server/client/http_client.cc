@@ -20,6 +20,9 @@ namespace http = boost::beast::http;
 using boost::beast::error_code;
 using Unix = boost::asio::local::stream_protocol;
 
+// Into as much room as there is; Beast begins with 512 bytes of it.
+constexpr std::size_t kReadBytes = 128u << 10;
+
 Error cannot_connect(const std::string& path, const std::string& why) {
   return Error{ErrorCode::kUnavailable, fmt::format("cannot connect to {}: {}", path, why)};
 }
@@ -27,8 +30,10 @@ Error cannot_connect(const std::string& path, const std::string& why) {
 // The request, step by step; each step starts the next, and the io_context runs dry at the end.
 class Exchange {
  public:
-  Exchange(std::chrono::seconds timeout, const std::function<void(std::string_view)>& on_line)
-      : timeout_(timeout), on_line_(on_line) {
+  Exchange(std::chrono::seconds timeout, const std::function<void(std::string_view)>& on_line,
+           const OnBytes& on_bytes)
+      : timeout_(timeout), on_line_(on_line), on_bytes_(on_bytes) {
+    buffer_.reserve(kReadBytes);
     parser_.body_limit(
         boost::none);  // a stream may be long; what is kept of it is bounded in take_lines()
   }
@@ -59,7 +64,7 @@ class Exchange {
                               [done](error_code code, std::size_t) { done(code); });
     });
     while (!error && !parser_.is_done()) {
-      if (!take_lines()) return Error{ErrorCode::kLimit, "the daemon's answer is too long"};
+      if (const auto taken = take(); !taken) return taken.error();
       error = step([&](auto done) {
         http::async_read_some(stream_, buffer_, parser_,
                               [done](error_code code, std::size_t) { done(code); });
@@ -71,9 +76,9 @@ class Exchange {
     }
     if (error)
       return Error{ErrorCode::kUnavailable, "the daemon's answer broke off: " + error.message()};
-    if (!take_lines()) return Error{ErrorCode::kLimit, "the daemon's answer is too long"};
-    return HttpAnswer{static_cast<int>(parser_.get().result_int()),
-                      std::move(parser_.get().body())};
+    if (const auto taken = take(); !taken) return taken.error();
+    return HttpAnswer{static_cast<int>(parser_.get().result_int()), std::move(parser_.get().body()),
+                      trailers()};
   }
 
  private:
@@ -85,6 +90,26 @@ class Exchange {
     io_.restart();
     io_.run();
     return result;
+  }
+
+  Result<void> take() {
+    auto& answer = parser_.get();
+    if (on_bytes_ && answer.result() == http::status::ok && !answer.body().empty()) {
+      const auto taken = on_bytes_(answer.body());
+      answer.body().clear();
+      return taken;
+    }
+    if (take_lines()) return {};
+    return Error{ErrorCode::kLimit, "the daemon's answer is too long"};
+  }
+
+  [[nodiscard]] std::map<std::string, std::string> trailers() const {
+    std::map<std::string, std::string> all;
+    for (const auto& each : parser_.get()) {
+      const std::string name(each.name_string());
+      if (name.starts_with("Mariner-")) all.emplace(name, each.value());
+    }
+    return all;
   }
 
   // Gives every whole line but the last to on_line_. False: too much is left.
@@ -101,6 +126,7 @@ class Exchange {
 
   std::chrono::seconds timeout_;
   const std::function<void(std::string_view)>& on_line_;
+  const OnBytes& on_bytes_;
   boost::asio::io_context io_{1};
   boost::beast::basic_stream<Unix> stream_{io_};
   boost::beast::flat_buffer buffer_{1u << 20};
@@ -126,11 +152,12 @@ Error connect_error(const std::string& path, int error_number) {
 
 Result<HttpAnswer> http_call(const std::string& path, const HttpCall& call,
                              std::chrono::seconds timeout,
-                             const std::function<void(std::string_view)>& on_line) {
+                             const std::function<void(std::string_view)>& on_line,
+                             const OnBytes& on_bytes) {
   if (path.size() > 107)
     return Error{ErrorCode::kInvalidArgument,
                  "the path of the socket is longer than 107 characters"};
-  return Exchange(timeout, on_line).run(path, call);
+  return Exchange(timeout, on_line, on_bytes).run(path, call);
 }
 
 }  // namespace mariner::client

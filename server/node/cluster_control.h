@@ -8,12 +8,15 @@
 #include "server/admin/control.h"
 #include "server/manager/promotion.h"
 #include "server/node/cluster_node.h"
+#include "server/node/file_desk.h"
 
 namespace mariner::node {
 
 class ClusterControl final : public admin::Control {
  public:
-  explicit ClusterControl(ClusterNode& node) : node_(node) {}
+  explicit ClusterControl(ClusterNode& node)
+      : node_(node),
+        files_(node.loop_.context(), node.loop_, {.socket = node.config_.server.admin_socket}) {}
 
   void status(admin::Answer<api::StatusAnswer> done) override;
   void volume_list(admin::Answer<api::VolumeList> done) override;
@@ -27,6 +30,7 @@ class ClusterControl final : public admin::Control {
   void doctor(admin::Answer<api::DoctorAnswer> done) override;
   [[nodiscard]] admin::PastSource& past() override;
   [[nodiscard]] admin::RepairSink& repairs() override;
+  [[nodiscard]] FileDesk& files() override { return files_; }
 
   // Promotions that go on at one time.
   static constexpr std::size_t kPromotionsMax = 64;
@@ -79,6 +83,7 @@ class ClusterControl final : public admin::Control {
                admin::Answer<api::Promotion> done);
 
   ClusterNode& node_;
+  FileDesk files_;
   std::vector<std::unique_ptr<manager::Promotion>> promotions_;  // some may have ended
 };
 

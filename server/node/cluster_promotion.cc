@@ -109,6 +109,7 @@ void ClusterControl::promote(VolumeId volume, replication::NodeId node, api::Pro
 }
 
 void ClusterControl::stop() {
+  files_.stop();
   for (const auto& promotion : promotions_) promotion->cancel(unavailable("the node is stopping"));
 }
 

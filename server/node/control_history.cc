@@ -17,7 +17,8 @@ NodeControl::NodeControl(Node& node)
     : node_(node),
       past_(node.loop_, [this](const std::string& name) { return find_past(name); }),
       repairs_(node.loop_, node.config_.server.state_dir,
-               [this](const std::string& name) { return find_repaired(name); }) {}
+               [this](const std::string& name) { return find_repaired(name); }),
+      files_(node.loop_.context(), node.loop_, {.socket = node.config_.server.admin_socket}) {}
 
 Result<RepairDesk::Volume> NodeControl::find_repaired(const std::string& name) {
   Result<VerdictDesk::Volume> volume = find_checked(name);

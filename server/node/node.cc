@@ -297,6 +297,7 @@ void Node::stop(UniqueFunction<void()> done) {
   ready_ = false;
   log_.info("stopping");
   if (enrolment_desk_ != nullptr) enrolment_desk_->close();
+  if (control_ != nullptr) control_->files().stop();
   auto then = [this, done = std::move(done)]() mutable {
     log_space_->stop();
     volumes_->close(Error{ErrorCode::kUnavailable, "the server is stopping"});

@@ -11,6 +11,7 @@
 
 #include "server/admin/control.h"
 #include "server/iscsi/session.h"
+#include "server/node/file_desk.h"
 #include "server/node/moments.h"
 #include "server/node/node.h"
 #include "server/node/past_desk.h"
@@ -60,6 +61,7 @@ class NodeControl final : public admin::Control {
   void doctor(admin::Answer<api::DoctorAnswer> done) override;
   [[nodiscard]] PastDesk& past() override { return past_; }
   [[nodiscard]] RepairDesk& repairs() override { return repairs_; }
+  [[nodiscard]] FileDesk& files() override { return files_; }
 
   // A volume whose moments are checked. kNotFound, kUnavailable.
   [[nodiscard]] Result<VerdictDesk::Volume> find_checked(const std::string& name);
@@ -100,6 +102,7 @@ class NodeControl final : public admin::Control {
   Node& node_;
   PastDesk past_;
   RepairDesk repairs_;
+  FileDesk files_;
 };
 
 }  // namespace mariner::node

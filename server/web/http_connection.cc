@@ -1,9 +1,12 @@
 #include "server/web/http_connection.h"
 
+#include <sys/socket.h>
+
 #include <boost/asio/write.hpp>
 #include <boost/beast/http/chunk_encode.hpp>
 #include <boost/beast/http/read.hpp>
 #include <boost/beast/http/write.hpp>
+#include <cerrno>
 #include <sstream>
 #include <vector>
 
@@ -24,6 +27,13 @@ HttpMethod method_of(http::verb verb) {
   }
 }
 
+// 0: not over a unix socket.
+pid_t peer_of(int fd) {
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  return ::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 ? peer.pid : 0;
+}
+
 // Status and words for a request that cannot be read; 0 if the client has just gone.
 HttpResponse refusal(error_code error) {
   if (error == http::error::body_limit)
@@ -42,7 +52,8 @@ HttpConnection::HttpConnection(boost::asio::generic::stream_protocol::socket soc
                                std::shared_ptr<HttpService> service)
     : service_(std::move(service)),
       stream_(std::move(socket)),
-      buffer_(service_->limits.header_bytes + (64u << 10)) {
+      buffer_(service_->limits.header_bytes + (64u << 10)),
+      peer_(peer_of(stream_.socket().native_handle())) {
   ++service_->connections;
 }
 
@@ -52,6 +63,7 @@ void HttpConnection::close() {
   // Pending operations end with an error and let go of this object.
   error_code ignored;
   stream_.socket().close(ignored);
+  if (gone_) std::exchange(gone_, nullptr)();
 }
 
 void HttpConnection::read_request() {
@@ -78,6 +90,7 @@ void HttpConnection::request_read(error_code error) {
   request.path = target.substr(0, question);
   if (question != std::string_view::npos) request.query = target.substr(question + 1);
   request.body = std::move(message.body());
+  request.peer = peer_;
   parser_.reset();
   service_->handler(std::move(request), HttpReply(shared_from_this()));
 }
@@ -91,6 +104,7 @@ void HttpConnection::refuse(error_code error) {
 }
 
 void HttpConnection::send(HttpResponse response) {
+  if (bytes_) return close();  // it was dropped: what came before it is not all
   if (!streaming_) return write_response(std::move(response));
   last_line_ = std::move(response.body);
   if (!writing_) write_lines();
@@ -134,25 +148,27 @@ void HttpConnection::write_slices(std::vector<PayloadSlice> slices) {
 void HttpConnection::progress(std::string line) {
   if (head_) return;
   pending_line_ = std::move(line);
-  if (!streaming_) return begin_stream();
+  if (!streaming_) return begin_stream("application/x-ndjson", [this] { write_lines(); });
   if (!writing_) write_lines();
 }
 
-void HttpConnection::begin_stream() {
+void HttpConnection::begin_stream(std::string_view content_type, UniqueFunction<void()> begun) {
   streaming_ = true;
   writing_ = true;
   response_.emplace(http::status::ok, 11);
   response_->set(http::field::server, "mariner");
-  response_->set(http::field::content_type, "application/x-ndjson");
+  response_->set(http::field::content_type,
+                 boost::beast::string_view(content_type.data(), content_type.size()));
   response_->keep_alive(keep_alive_);
   response_->chunked(true);
   serializer_.emplace(*response_);
   stream_.expires_after(service_->limits.write_timeout);
-  http::async_write_header(stream_, *serializer_,
-                           [self = shared_from_this()](error_code error, std::size_t) {
-                             if (error) return self->close();
-                             self->write_lines();
-                           });
+  http::async_write_header(
+      stream_, *serializer_,
+      [self = shared_from_this(), begun = std::move(begun)](error_code error, std::size_t) mutable {
+        if (error) return self->close();
+        begun();
+      });
 }
 
 void HttpConnection::write_lines() {
@@ -186,7 +202,65 @@ void HttpConnection::end_stream() {
       [self = shared_from_this()](error_code error, std::size_t) { self->answered(error); });
 }
 
+void HttpConnection::on_gone(UniqueFunction<void()> gone) {
+  gone_ = std::move(gone);
+  // (Once: who sends more meanwhile is not watched any further.)
+  stream_.socket().async_wait(boost::asio::socket_base::wait_read,
+                              [weak = weak_from_this()](error_code error) {
+                                const auto self = weak.lock();
+                                if (self == nullptr || !self->gone_) return;
+                                if (error || self->has_hung_up()) self->close();
+                              });
+}
+
+bool HttpConnection::has_hung_up() {
+  char next = 0;
+  const ssize_t came = ::recv(stream_.socket().native_handle(), &next, 1, MSG_PEEK | MSG_DONTWAIT);
+  return came == 0 || (came < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
+}
+
+void HttpConnection::write(std::string bytes, UniqueFunction<void()> taken) {
+  CHECK(!bytes.empty() && !writing_);
+  line_ = std::move(bytes);
+  taken_ = std::move(taken);
+  writing_ = true;
+  if (std::exchange(bytes_, true)) return write_bytes();
+  begin_stream(kOctets, [this] { write_bytes(); });
+}
+
+void HttpConnection::write_bytes() {
+  stream_.expires_after(service_->limits.stream_timeout);
+  boost::asio::async_write(stream_, http::make_chunk(boost::asio::buffer(line_)),
+                           [self = shared_from_this()](error_code error, std::size_t) {
+                             self->writing_ = false;
+                             UniqueFunction<void()> taken = std::move(self->taken_);
+                             if (error) return self->close();
+                             taken();
+                           });
+}
+
+void HttpConnection::end(HttpTrailers trailers) {
+  CHECK(!writing_);
+  trailers_.clear();
+  for (const auto& [name, value] : trailers) trailers_.set(name, value);
+  if (std::exchange(bytes_, true)) return write_trailers();
+  begin_stream(kOctets, [this] { write_trailers(); });
+}
+
+void HttpConnection::write_trailers() {
+  streaming_ = false;
+  writing_ = false;
+  bytes_ = false;
+  serializer_.reset();
+  gone_.reset();
+  stream_.expires_after(service_->limits.write_timeout);
+  boost::asio::async_write(
+      stream_, http::make_chunk_last(trailers_),
+      [self = shared_from_this()](error_code error, std::size_t) { self->answered(error); });
+}
+
 void HttpConnection::answered(error_code error) {
+  gone_.reset();
   response_.reset();
   slices_.clear();
   keeps_.reset();

@@ -40,6 +40,9 @@ class HttpConnection final : public HttpChannel,
 
   void progress(std::string line) override;
   void send(HttpResponse response) override;
+  void on_gone(UniqueFunction<void()> gone) override;
+  void write(std::string bytes, UniqueFunction<void()> taken) override;
+  void end(HttpTrailers trailers) override;
 
  private:
   using Parser = boost::beast::http::request_parser<boost::beast::http::string_body>;
@@ -50,8 +53,11 @@ class HttpConnection final : public HttpChannel,
   void refuse(boost::beast::error_code error);
   void write_response(HttpResponse response);
   void write_slices(std::vector<PayloadSlice> slices);
-  void begin_stream();
+  void begin_stream(std::string_view content_type, UniqueFunction<void()> begun);
   void write_lines();
+  void write_bytes();
+  void write_trailers();
+  [[nodiscard]] bool has_hung_up();
   void end_stream();
   void answered(boost::beast::error_code error);
 
@@ -63,6 +69,7 @@ class HttpConnection final : public HttpChannel,
   std::string head_and_body_;         // in front of slices_
   std::vector<PayloadSlice> slices_;  // being written
   std::shared_ptr<const void> keeps_;
+  const pid_t peer_;
   bool head_ = false;  // the request wants no body
   bool keep_alive_ = false;
 
@@ -74,6 +81,12 @@ class HttpConnection final : public HttpChannel,
   std::optional<std::string> pending_line_;  // the newest, while an older one is being written
   std::optional<std::string> last_line_;
   std::string line_;  // being written
+
+  // ... of bytes.
+  bool bytes_ = false;
+  UniqueFunction<void()> taken_;
+  UniqueFunction<void()> gone_;
+  boost::beast::http::fields trailers_;
 };
 
 }  // namespace mariner::web

@@ -1,9 +1,12 @@
 // What an HTTP handler receives and what it answers with.
 #pragma once
 
+#include <sys/types.h>
+
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "proto/payload.h"
@@ -19,6 +22,7 @@ struct HttpRequest {
   std::string path;   // up to the '?', percent-encoded
   std::string query;  // behind the '?', percent-encoded
   std::string body;
+  pid_t peer = 0;  // the process that connected to a unix socket
 };
 
 inline constexpr std::string_view kPlainText = "text/plain; charset=utf-8";
@@ -36,12 +40,18 @@ struct HttpResponse {
   std::shared_ptr<const void> keeps{};
 };
 
+// What is known at the end of a streamed answer: names and values, of a header's characters.
+using HttpTrailers = std::vector<std::pair<std::string, std::string>>;
+
 // Where an answer goes: implemented by the connection.
 class HttpChannel {
  public:
   virtual ~HttpChannel() = default;
   virtual void progress(std::string line) = 0;
   virtual void send(HttpResponse response) = 0;
+  virtual void on_gone(UniqueFunction<void()> gone) = 0;
+  virtual void write(std::string bytes, UniqueFunction<void()> taken) = 0;
+  virtual void end(HttpTrailers trailers) = 0;
 };
 
 // The one answer to one request. Sent once, now or later, on the server's thread; if it is
@@ -67,6 +77,25 @@ class HttpReply {
   void send(HttpResponse response) {
     CHECK(channel_ != nullptr);
     std::exchange(channel_, nullptr)->send(std::move(response));
+  }
+
+  // `gone` runs once if the client goes before it has its answer, also while nothing is sent.
+  void on_gone(UniqueFunction<void()> gone) {
+    CHECK(channel_ != nullptr);
+    channel_->on_gone(std::move(gone));
+  }
+
+  // An answer of bytes (kOctets, status 200) that come as they are made, not empty: `taken` when
+  // the client has them, and the next ones not before, so nothing piles up. A client may take its
+  // time (HttpLimits::stream_timeout). It ends with end() in the place of send(); if it is
+  // destroyed before, the connection is closed.
+  void write(std::string bytes, UniqueFunction<void()> taken) {
+    CHECK(channel_ != nullptr);
+    channel_->write(std::move(bytes), std::move(taken));
+  }
+  void end(HttpTrailers trailers) {
+    CHECK(channel_ != nullptr);
+    std::exchange(channel_, nullptr)->end(std::move(trailers));
   }
 
  private:

@@ -25,6 +25,8 @@ struct HttpLimits {
   std::chrono::milliseconds read_timeout =
       std::chrono::seconds(30);  // for a whole request, and idle
   std::chrono::milliseconds write_timeout = std::chrono::seconds(30);  // for a client to take bytes
+  // ... of an answer that comes as it is made, and is shown page by page, perhaps.
+  std::chrono::milliseconds stream_timeout = std::chrono::minutes(30);
 };
 
 class HttpServer {

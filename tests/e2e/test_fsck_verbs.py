@@ -188,6 +188,7 @@ def test_the_newest_moments_are_followed_across_a_restart(daemon, folder):
         newest = story.newest()
         mariner.wait_until(lambda: shown(newest) == "repairable", 30, "the newest moment after the restart is checked")
         assert follower.poll() is None
+        assert "Seccomp:\t2\n" in pathlib.Path(f"/proc/{follower.pid}/status").read_text()
     finally:
         follower.kill()
         follower.wait()

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <fuse3/fuse_lowlevel.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/sysmacros.h>
@@ -11,7 +12,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
+#include <utility>
 #include <vector>
+
+#include "uvfs/mount/mount_keeper.h"
 
 namespace mariner::uvfs {
 namespace {
@@ -198,14 +204,23 @@ struct FuseServer::Session {
   explicit Session(fuse_session* session) : fuse(session) {}
   ~Session() {
     if (handles_signals) fuse_remove_signal_handlers(fuse);
-    if (mounted) fuse_session_unmount(fuse);
+    keeper.end();
+    if (mounted && (!kept || is_unmounted())) fuse_session_unmount(fuse);
     fuse_session_destroy(fuse);
   }
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
+  // Then fuse_session_unmount() frees what it has, and no more.
+  [[nodiscard]] bool is_unmounted() const {
+    pollfd device{.fd = fuse_session_fd(fuse), .events = 0, .revents = 0};
+    return ::poll(&device, 1, 0) == 1 && (device.revents & POLLERR) != 0;
+  }
+
   fuse_session* const fuse;
+  MountKeeper keeper;
   bool mounted = false;
+  bool kept = false;  // by the keeper
   bool handles_signals = false;
 };
 
@@ -228,19 +243,21 @@ Result<std::unique_ptr<FuseServer>> FuseServer::mount(HistoryFiles& files, const
   auto session = std::make_unique<Session>(fuse);
   if (fuse_set_signal_handlers(fuse) != 0) return errno_error(errno, "signals");
   session->handles_signals = true;
-  if (fuse_session_mount(fuse, options.folder.c_str()) != 0) {
+  // (Whoever unmounts is in another folder by then.)
+  std::error_code ignored;
+  const auto folder = std::filesystem::canonical(options.folder, ignored);
+  if (folder.empty() || fuse_session_mount(fuse, folder.c_str()) != 0) {
     return Error{ErrorCode::kInvalidArgument,
                  fmt::format("{} cannot be mounted: it has to be an empty folder of yours, and "
                              "the package fuse3 installed",
                              options.folder)};
   }
   session->mounted = true;
+  auto keeper = MountKeeper::begin(fuse_session_fd(fuse), [fuse] { fuse_session_unmount(fuse); });
+  if (!keeper) return keeper.error();
+  session->keeper = std::move(*keeper);
+  session->kept = true;
   return std::unique_ptr<FuseServer>(new FuseServer(std::move(session)));
-}
-
-Result<void> FuseServer::detach() {
-  if (fuse_daemonize(0) != 0) return errno_error(errno, "going on in the background");
-  return {};
 }
 
 Result<void> FuseServer::run() {

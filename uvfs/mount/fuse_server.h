@@ -18,16 +18,14 @@ class FuseServer {
     std::string name;          // what is mounted, as mount(8) shows it
     bool allow_other = false;  // than who mounts it
   };
-  // `files` outlive it. kInvalidArgument: nothing can be mounted there; it says on the standard
-  // error why.
+  // `files` outlive it; nothing is asked of them before run(). One thread. kInvalidArgument:
+  // nothing can be mounted there; it says on the standard error why.
   [[nodiscard]] static Result<std::unique_ptr<FuseServer>> mount(HistoryFiles& files,
                                                                  const Options& options);
-  ~FuseServer();  // unmounts
+  ~FuseServer();  // unmounts; if this process ends otherwise, the mount keeper does
   FuseServer(const FuseServer&) = delete;
   FuseServer& operator=(const FuseServer&) = delete;
 
-  // Goes on in the background: returns in another process.
-  [[nodiscard]] Result<void> detach();
   // Answers until it is unmounted, or a signal ends it.
   [[nodiscard]] Result<void> run();
 

@@ -62,6 +62,9 @@ Result<FileSource> FileSource::open(const client::Context& context, const Source
   }
   auto moments = ifsck::MomentSource::open(context, named);
   if (!moments) return moments.error();
+  if (words.sandbox) {
+    if (const auto given_up = context.give_up(*words.sandbox); !given_up) return given_up.error();
+  }
   std::string name = moments->name;
   return FileSource{.moments = std::move(*moments), .name = std::move(name)};
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "ifsck/program/moment_source.h"
@@ -18,13 +19,15 @@ struct SourceWords {
   std::string image;  // empty: the volume of the object
   std::string trace;
   bool moves_on = false;  // for longer than a window: see ifsck::NamedMoment
+  // Given up once it is open; none: the caller sees to that.
+  std::optional<client::SandboxRules> sandbox = client::SandboxRules{};
 };
 
 struct FileSource {
   ifsck::MomentSource moments;
   std::string name;  // of the volume, or the image
 
-  // Errors as of MomentSource::open().
+  // Errors as of MomentSource::open() and Context::give_up().
   [[nodiscard]] static Result<FileSource> open(const client::Context& context,
                                                const SourceWords& words, const ObjectName& object);
   // Empty `since`: the oldest moment that there is; empty `until`: the newest.

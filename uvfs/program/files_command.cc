@@ -1,6 +1,7 @@
 #include "uvfs/program/files_command.h"
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <memory>
 #include <utility>
 
@@ -33,6 +34,14 @@ void add_verb(CLI::App& app, Context& context, const client::FilesVerb& files_ve
 
 void add_words(CLI::App& app, Context& context) {
   client::add_common_flags(app, context, "Print JSON");
+  // What the daemon starts has a pipe for its output, and may say that it leads to a terminal.
+  app.add_flag_function(
+         "--terminal",
+         [&context](std::int64_t) {
+           context.console.out_is_terminal = context.console.color = true;
+         },
+         "Print as for a terminal")
+      ->group("");
   // As files_verbs() has them.
   constexpr Run kRuns[client::kFilesVerbs] = {list,    print, list_versions, list_incarnations,
                                               compare, find,  restore,       mount};
@@ -46,8 +55,9 @@ void add_words(CLI::App& app, Context& context) {
 }  // namespace
 
 int run_files_command(const std::vector<std::string>& words, client::Console console,
-                      const Zone& zone, std::function<VersionTime()> now) {
+                      const Zone& zone, std::function<VersionTime()> now, client::Confine confine) {
   Context context{console, zone, std::move(now), {}, {}};
+  context.confine = std::move(confine);
   CLI::App app("Files and directories of a volume as they were: ext2, ext3 and ext4.", "uvfs");
   add_words(app, context);
   return client::run_application(app, context, words);

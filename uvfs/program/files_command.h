@@ -7,12 +7,14 @@
 
 #include "proto/units.h"
 #include "server/client/console.h"
+#include "server/client/sandbox.h"
 #include "server/client/zone.h"
 
 namespace mariner::uvfs {
 
-// As client::run_command() is for `mariner`.
+// As client::run_command() is for `mariner`. `confine`: what Context::give_up() does.
 [[nodiscard]] int run_files_command(const std::vector<std::string>& words, client::Console console,
-                                    const Zone& zone, std::function<VersionTime()> now);
+                                    const Zone& zone, std::function<VersionTime()> now,
+                                    client::Confine confine = {});
 
 }  // namespace mariner::uvfs

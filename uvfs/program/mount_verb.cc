@@ -1,10 +1,14 @@
 // uvfs mount VOLUME FOLDER.
 #include <fmt/format.h>
 
+#include <filesystem>
+#include <optional>
+#include <ostream>
 #include <utility>
 
 #include "uvfs/kept_past.h"
 #include "uvfs/mount/fuse_server.h"
+#include "uvfs/program/background.h"
 #include "uvfs/program/moment_name.h"
 #include "uvfs/program/verbs.h"
 
@@ -37,8 +41,11 @@ Answer mount(client::Context& context, const Words& words) {
                  "expected VOLUME and FOLDER, or --image FILE and FOLDER"};
   }
   const ObjectName object{.volume = image ? "" : words.object, .path = "/", .time = std::nullopt};
+  // (In the background this is in another folder.)
+  context.flags.socket = std::filesystem::absolute(context.flags.socket).string();
   SourceWords from = words.source;
   from.moves_on = true;
+  from.sandbox.reset();  // when there is a mount
   auto source = FileSource::open(context, from, object);
   if (!source) return source.error();
   const std::string volume = object.volume;
@@ -47,17 +54,26 @@ Answer mount(client::Context& context, const Words& words) {
       {.past = &kept,
        .moment_of = [&](std::string_view text) { return source->moments.moment_of(as_time(text)); },
        .marks = [&] { return marks_of(context, volume); }});
+  const std::filesystem::path where = std::filesystem::absolute(folder);
+  std::optional<Background> background;
+  if (!words.foreground) {
+    auto begun = Background::begin();
+    if (!begun) return begun.error();
+    background = std::move(*begun);
+  }
+  auto server = FuseServer::mount(files, {.folder = where.string(),
+                                          .name = "mariner:" + source->name,
+                                          .allow_other = words.allow_other});
+  if (!server) return server.error();
+  if (const auto given_up = context.give_up({}); !given_up) return given_up.error();
   // (That there is a file system is said here, not by whoever reads.)
   if (const auto root = files.find(HistoryFiles::kRoot, "@now"); !root) return root.error();
-  auto server = FuseServer::mount(
-      files,
-      {.folder = folder, .name = "mariner:" + source->name, .allow_other = words.allow_other});
-  if (!server) return server.error();
   context.console.note(fmt::format(
       "The past of {0} is in {1}: {1}/@TIME, {1}/versions, {1}/deleted; umount {1} ends it\n",
       client::printable(source->name), client::printable(folder)));
-  if (!words.foreground) {
-    if (const auto detached = (*server)->detach(); !detached) return detached.error();
+  context.console.out.flush();
+  if (background) {
+    if (const auto ready = background->ready(); !ready) return ready.error();
   }
   if (const auto ended = (*server)->run(); !ended) return ended.error();
   return client::ExitCode::kDone;

@@ -121,7 +121,9 @@ Answer restore(client::Context& context, const Words& words) {
   // What is in the way is said before anything is read.
   auto place = HostPlace::open(words.to, words.force);
   if (!place) return place.error();
-  auto located = Located::open(context, words);
+  Words from = words;
+  from.source.sandbox = {.files = client::SandboxRules::Files::kMade, .folder = place->folder()};
+  auto located = Located::open(context, from);
   if (!located) return located.error();
   const auto tree =
       FileTree::read(*located->history.files, {.root = located->found.inode, .at = located->at});

@@ -30,7 +30,8 @@ class FsckCommandTest : public ::testing::Test {
 
   int run(std::vector<std::string> words) {
     const Utc zone;
-    return run_fsck_command(words, made_.console(), zone, [] { return VersionTime{1'000'000}; });
+    return run_fsck_command(
+        words, made_.console(), zone, [] { return VersionTime{1'000'000}; }, confine_);
   }
   int run_at(const std::string& verb, const std::string& at, std::vector<std::string> more = {}) {
     std::vector<std::string> words{
@@ -53,6 +54,7 @@ class FsckCommandTest : public ::testing::Test {
   std::string image_;
   std::string trace_;
   MadeConsole made_;
+  client::Confine confine_;  // none: this process may go on as it is
 };
 
 TEST_F(FsckCommandTest, SaysWhatIsCleanAndWhatIsMended) {
@@ -143,6 +145,29 @@ TEST_F(FsckCommandTest, SaysWhatIsWrongWithTheWords) {
   EXPECT_EQ(run_at("check", "mark:one"), 2);
   EXPECT_EQ(run_at("check", "tomorrow-ish"), 2);
   EXPECT_EQ(run({"check", "db1@#1", "--socket", folder_.file("nobody")}), 1);
+}
+
+TEST_F(FsckCommandTest, GivesUpWhatItDoesNotNeedBeforeItReads) {
+  std::vector<client::SandboxRules> given_up;
+  confine_ = [&](const client::SandboxRules& rules) -> Result<void> {
+    given_up.push_back(rules);
+    return Error{ErrorCode::kIo, "no sandbox"};
+  };
+  using Files = client::SandboxRules::Files;
+  EXPECT_EQ(run_at("check", middle()), 1);
+  EXPECT_NE(made_.take_errors().find("ifsck: no sandbox"), std::string::npos);
+  ASSERT_EQ(given_up.size(), 1u);
+  EXPECT_EQ(given_up.back().files, Files::kKept);
+  EXPECT_GE(given_up.back().folder, 0);
+  EXPECT_TRUE(std::filesystem::exists(folder_.file("states")));
+  EXPECT_EQ(run_at("check", middle(), {"--no-save"}), 1);
+  EXPECT_EQ(given_up.back().files, Files::kNone);
+  const std::string output = folder_.file("repairs");
+  std::ofstream(output) << "of before";
+  EXPECT_EQ(run_at("repairs", middle(), {"--output", output}), 1);
+  EXPECT_EQ(std::filesystem::file_size(output), 9u) << "it is opened, and as it was";
+  EXPECT_EQ(run({"find-clean", "--image", image_, "--trace", trace_}), 1);
+  EXPECT_EQ(given_up.size(), 4u);
 }
 
 }  // namespace

@@ -22,6 +22,13 @@ class Channel final : public web::HttpChannel {
     ++answers;
     response = std::move(answer);
   }
+  void on_gone(UniqueFunction<void()> /*gone*/) override {}
+  void write(std::string bytes, UniqueFunction<void()> taken) override {
+    lines.push_back(std::move(bytes));
+    taken();
+  }
+  void end(web::HttpTrailers all) override { trailers = std::move(all); }
+  web::HttpTrailers trailers;
   std::vector<std::string> lines;
   web::HttpResponse response;
   int answers = 0;
@@ -33,8 +40,8 @@ class ApiRouter : public testing::Test {
                         const std::string& body = "") {
     const auto question = target.find('?');
     web::HttpRequest request{method, target.substr(0, question),
-                             question == std::string::npos ? "" : target.substr(question + 1),
-                             body};
+                             question == std::string::npos ? "" : target.substr(question + 1), body,
+                             peer};
     channel = std::make_shared<Channel>();
     route(std::move(request), web::HttpReply(channel), control);
     EXPECT_EQ(channel->answers, 1);
@@ -42,6 +49,7 @@ class ApiRouter : public testing::Test {
   }
   FakeControl control;
   std::shared_ptr<Channel> channel;
+  pid_t peer = 7;
 };
 
 TEST_F(ApiRouter, EveryPathReachesItsFunction) {
@@ -257,6 +265,31 @@ TEST_F(ApiRouter, QuestionsAboutThePastWithoutSenseReachNobody) {
   const auto answer = ask(HttpMethod::kPost, "/v1/past/17/blocks", std::string(16, 'x'));
   EXPECT_EQ(answer.status, 422);
   EXPECT_THAT(answer.body, HasSubstr("\"code\":\"outside-window\""));
+}
+
+TEST_F(ApiRouter, QuestionsAboutFilesAreAsked) {
+  EXPECT_EQ(ask(HttpMethod::kPost, "/v1/files", "{\"verb\":\"ls\",\"object\":\"a:/\"}").status,
+            404);
+  EXPECT_EQ(control.of_files.asked, "verb: \"ls\" object: \"a:/\"");
+  EXPECT_EQ(ask(HttpMethod::kPost, "/v1/files", "{\"words\":\"ls\"}").status, 400);
+  EXPECT_EQ(ask(HttpMethod::kGet, "/v1/files").status, 405);
+}
+
+// Whatever has become of it: it parses what may be forged.
+TEST_F(ApiRouter, WhoAnswersQuestionsReadsThePastAndNothingElse) {
+  control.of_files.running = peer;
+  EXPECT_NE(ask(HttpMethod::kPost, "/v1/volumes/a/past").status, 403);
+  EXPECT_NE(ask(HttpMethod::kGet, "/v1/past/id/moment?at.now=true").status, 403);
+  EXPECT_NE(ask(HttpMethod::kGet, "/v1/volumes/a/history").status, 403);
+  for (const char* path : {"/v1/status", "/v1/volumes", "/v1/volumes/a", "/v1/sessions"}) {
+    EXPECT_EQ(ask(HttpMethod::kGet, path).status, 403) << path;
+  }
+  EXPECT_EQ(ask(HttpMethod::kDelete, "/v1/volumes/a").status, 403);
+  EXPECT_EQ(ask(HttpMethod::kPost, "/v1/volumes/a/rollback").status, 403);
+  EXPECT_EQ(ask(HttpMethod::kPost, "/v1/volumes/a/import", "{\"path\":\"/x\"}").status, 403);
+  EXPECT_EQ(ask(HttpMethod::kPost, "/v1/files", "{\"verb\":\"ls\"}").status, 403);
+  peer = 8;
+  EXPECT_EQ(ask(HttpMethod::kGet, "/v1/status").status, 200);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "server/admin/control.h"
+#include "tests/server/admin/fake_files.h"
 #include "tests/server/admin/fake_past.h"
 #include "tests/server/admin/fake_repairs.h"
 
@@ -143,9 +144,11 @@ class FakeControl final : public Control {
   }
   [[nodiscard]] FakePast& past() override { return of_the_past; }
   [[nodiscard]] FakeRepairs& repairs() override { return handed_over; }
+  [[nodiscard]] FakeFiles& files() override { return of_files; }
 
   FakePast of_the_past;
   FakeRepairs handed_over;
+  FakeFiles of_files;
   // What a rollback that is not a dry run answers, if set.
   std::optional<Error> rollback_error;
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <CLI/CLI.hpp>
+#include <new>
 #include <sstream>
 
 namespace mariner::client {
@@ -51,6 +52,16 @@ TEST_F(ApplicationTest, WrongWordsAndErrorsHaveTheirCodes) {
   EXPECT_EQ(out_.str(), "thing " MARINER_VERSION "\n");
   EXPECT_EQ(run({"do", "--no-color"}, Error{ErrorCode::kOutsideWindow, "too old"}), 3);
   EXPECT_THAT(err_.str(), HasSubstr("thing: too old"));
+}
+
+TEST_F(ApplicationTest, WithoutMemoryItSaysSo) {
+  CLI::App app("Does things.", "thing");
+  add_common_flags(app, context_, "Print JSON");
+  app.add_subcommand("do", "Do it")->callback([this] {
+    context_.action = []() -> Result<ExitCode> { throw std::bad_alloc(); };
+  });
+  EXPECT_EQ(run_application(app, context_, {"do", "--no-color"}), 1);
+  EXPECT_THAT(err_.str(), HasSubstr("thing: more memory would be needed"));
 }
 
 }  // namespace

@@ -62,5 +62,16 @@ TEST_F(ContextTest, ConfirmedByFlagOrByName) {
   EXPECT_FALSE(context_.confirmed("db1")) << "the input has ended";
 }
 
+TEST_F(ContextTest, GivesUpWhatTheProgramCan) {
+  EXPECT_TRUE(context_.give_up({}));
+  int folder = -1;
+  context_.confine = [&](const SandboxRules& rules) -> Result<void> {
+    folder = rules.folder;
+    return Error{ErrorCode::kIo, "refused"};
+  };
+  EXPECT_EQ(context_.give_up({.folder = 7}).error().message, "refused");
+  EXPECT_EQ(folder, 7);
+}
+
 }  // namespace
 }  // namespace mariner::client

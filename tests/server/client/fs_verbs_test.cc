@@ -48,5 +48,35 @@ TEST_F(FsVerbs, WithoutTheProgramThatIsSaid) {
   EXPECT_THAT(err, HasSubstr("the program uvfs, which reads the files of the past, is neither"));
 }
 
+// The daemon has the program, and tells what it says.
+class FsQueries : public DaemonTest {
+ protected:
+  FsQueries() { control.of_files.error.reset(); }
+};
+
+TEST_F(FsQueries, TheDaemonAnswers) {
+  control.of_files.bytes = "a file\n";
+  control.of_files.errors = "uvfs: half of it\n";
+  control.of_files.exit_code = 3;
+  run({"fs", "find", "db1", "--since", "-1d", "--name", "x", "--type", "f", "--deleted"});
+  EXPECT_EQ(code, 3);
+  EXPECT_EQ(out, "a file\n");
+  EXPECT_EQ(err, "uvfs: half of it\n");
+  EXPECT_EQ(control.of_files.asked,
+            "verb: \"find\" object: \"db1\" since: \"-1d\" deleted: true name: \"x\" type: \"f\" "
+            "time_zone: \"Europe/Berlin\"");
+  run({"--json", "fs", "diff", "db1:/a@#1", "@#2", "--quiet"});
+  EXPECT_EQ(control.of_files.asked,
+            "verb: \"diff\" object: \"db1:/a@#1\" other: \"@#2\" json: true quiet: true "
+            "time_zone: \"Europe/Berlin\"");
+}
+
+TEST_F(FsQueries, ItsErrorsAreSaid) {
+  control.of_files.error = Error{ErrorCode::kLimit, "8 questions"};
+  run({"fs", "ls", "db1:/"});
+  EXPECT_EQ(code, 1);
+  EXPECT_THAT(err, HasSubstr("mariner: 8 questions"));
+}
+
 }  // namespace
 }  // namespace mariner::client

@@ -70,5 +70,41 @@ TEST(HttpClient, SilenceEndsAtTheTimeout) {
   EXPECT_EQ(answer.error().message, "the daemon has not answered for 1 s");
 }
 
+TEST(HttpClient, BytesOfAnAnswerAsTheyCome) {
+  const OneAnswer server(
+      "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\none\r\n3\r\ntwo\r\n0\r\n"
+      "Mariner-Exit: 3\r\nOther: 1\r\n\r\n",
+      {});
+  std::string bytes;
+  const auto answer = http_call(server.path, {"POST", "/", ""}, std::chrono::seconds(1), {},
+                                [&](std::string_view some) -> Result<void> {
+                                  bytes += some;
+                                  return {};
+                                });
+  ASSERT_TRUE(answer) << answer.error().message;
+  EXPECT_EQ(bytes, "onetwo");
+  EXPECT_EQ(answer->body, "");
+  EXPECT_EQ(answer->trailers, (std::map<std::string, std::string>{{"Mariner-Exit", "3"}}));
+}
+
+TEST(HttpClient, WhoTakesTheBytesMayEndIt) {
+  const OneAnswer server("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\none", {});
+  const auto answer = http_call(server.path, {"POST", "/", ""}, std::chrono::seconds(1), {},
+                                [](std::string_view) -> Result<void> {
+                                  return Error{ErrorCode::kIo, "full"};
+                                });
+  EXPECT_EQ(answer.error().message, "full");
+}
+
+TEST(HttpClient, AnErrorIsNoBytes) {
+  const OneAnswer server("HTTP/1.1 404 Not Found\r\nContent-Length: 3\r\n\r\nabc", {});
+  const auto answer = http_call(server.path, {"POST", "/", ""}, std::chrono::seconds(1), {},
+                                [](std::string_view) -> Result<void> {
+                                  return Error{ErrorCode::kIo, "asked"};
+                                });
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->body, "abc");
+}
+
 }  // namespace
 }  // namespace mariner::client

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
 #include <filesystem>
@@ -34,7 +35,8 @@ class EchoServerTest : public testing::Test {
   }
 
   // Echoes; /hold keeps the reply, /drop drops it, /stream sends two lines and the body, /slices
-  // three pieces of memory behind the echo.
+  // three pieces of memory behind the echo; /peer tells who asks; /bytes streams the body, twice,
+  // and trailers; /flood streams without end.
   void handle(HttpRequest request, HttpReply reply) {
     if (request.path == "/hold") {
       held_.push_back(std::move(reply));
@@ -56,9 +58,30 @@ class EchoServerTest : public testing::Test {
       }
       response.keeps = kept_;
       reply.send(std::move(response));
+    } else if (request.path == "/peer") {
+      reply.send({200, kPlainText, std::to_string(request.peer), {}});
+    } else if (request.path == "/bytes") {
+      auto shared = std::make_shared<HttpReply>(std::move(reply));
+      shared->on_gone([this] { ++gone_; });
+      shared->write(request.body, [shared, body = request.body] {
+        shared->write(body, [shared] {
+          shared->end({{"Mariner-Exit", "7"}, {"Mariner-Errors", ""}});
+        });
+      });
+    } else if (request.path == "/flood" || request.path == "/silence") {
+      held_.push_back(std::move(reply));
+      held_.back().on_gone([this] { ++gone_; });
+      if (request.path == "/flood") flood();
     } else if (request.path != "/drop") {
       reply.send({200, kPlainText, request.path + "|" + request.query + "|" + request.body, {}});
     }
+  }
+
+  void flood() {
+    held_.back().write(std::string(1u << 16, 'f'), [this] {
+      ++floods_;
+      flood();
+    });
   }
 
   void listen(HttpLimits limits = {}) {
@@ -101,6 +124,8 @@ class EchoServerTest : public testing::Test {
   ServerThread thread_;
   std::unique_ptr<HttpServer> server_;
   std::vector<HttpReply> held_;
+  std::atomic<int> gone_ = 0;
+  std::atomic<int> floods_ = 0;
   static constexpr std::size_t kSliceBytes = 1u << 20;  // more than a socket takes at once
   std::shared_ptr<const void> kept_ = std::make_shared<int>();
 };

@@ -227,5 +227,72 @@ TEST_F(HttpConnectionTest, AClientThatIsSilentForTooLongIsClosed) {
   }
 }
 
+TEST_F(HttpConnectionTest, BytesComeInChunksAndTheEndInTrailers) {
+  start();
+  const std::string answer =
+      ask("POST /bytes HTTP/1.1\r\nContent-Length: 4\r\n\r\nbody"
+          "GET /next HTTP/1.1\r\nConnection: close\r\n\r\n");
+  EXPECT_THAT(answer, HasSubstr("Content-Type: application/octet-stream\r\n"));
+  EXPECT_THAT(answer, HasSubstr("\r\n4\r\nbody\r\n4\r\nbody\r\n0\r\nMariner-Exit: 7\r\n"));
+  EXPECT_THAT(answer, EndsWith("/next||"));
+  EXPECT_EQ(gone_, 0);
+}
+
+TEST_F(HttpConnectionTest, NoMoreIsMadeThanIsTaken) {
+  start();
+  {
+    const RawClient client(path_);
+    client.send("POST /flood HTTP/1.1\r\n\r\n");
+    client.receive("ffff");
+    int before = -1;
+    while (before != floods_) {
+      before = floods_;
+      std::this_thread::sleep_for(50ms);
+    }
+    EXPECT_LT(before, 64) << "what a socket takes";
+    EXPECT_EQ(gone_, 0);
+  }
+  for (int i = 0; i < 200 && gone_ == 0; ++i) std::this_thread::sleep_for(10ms);
+  EXPECT_EQ(gone_, 1);
+}
+
+TEST_F(HttpConnectionTest, WhoGoesWhileNothingIsSentIsNoticed) {
+  start();
+  {
+    const RawClient client(path_);
+    client.send("GET /silence HTTP/1.1\r\n\r\n");
+    EXPECT_FALSE(client.readable(50ms));
+    EXPECT_EQ(gone_, 0);
+  }
+  for (int i = 0; i < 200 && gone_ == 0; ++i) std::this_thread::sleep_for(10ms);
+  EXPECT_EQ(gone_, 1);
+}
+
+TEST_F(HttpConnectionTest, BytesThatNobodyTakesEndTheConnection) {
+  start({.stream_timeout = 100ms});
+  const RawClient client(path_);
+  client.send("POST /flood HTTP/1.1\r\n\r\n");
+  for (int i = 0; i < 200 && gone_ == 0; ++i) std::this_thread::sleep_for(10ms);
+  EXPECT_EQ(gone_, 1);
+}
+
+TEST_F(HttpConnectionTest, BytesWithoutAnEndBreakOff) {
+  start();
+  const RawClient client(path_);
+  client.send("POST /flood HTTP/1.1\r\n\r\n");
+  client.receive("ffff");
+  thread_.run([this] {
+    held_.clear();
+    return 0;
+  });
+  EXPECT_THAT(client.receive(), testing::Not(HasSubstr("0\r\n\r\n")));
+}
+
+TEST_F(HttpConnectionTest, KnowsWhoConnected) {
+  start();
+  EXPECT_THAT(ask("GET /peer HTTP/1.1\r\nConnection: close\r\n\r\n"),
+              EndsWith("\r\n\r\n" + std::to_string(::getpid())));
+}
+
 }  // namespace
 }  // namespace mariner::web

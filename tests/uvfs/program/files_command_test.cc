@@ -36,5 +36,38 @@ TEST_F(FilesCommand, WhatIsNoFileSystemIsSaid) {
   EXPECT_EQ(admin::error_from_json(made_.take()).code, ErrorCode::kNotFound);
 }
 
+// Where this is refused nothing of a file system is parsed.
+TEST_F(FilesCommand, GivesUpWhatItDoesNotNeedBeforeItReads) {
+  std::vector<client::SandboxRules> given_up;
+  confine_ = [&](const client::SandboxRules& rules) -> Result<void> {
+    given_up.push_back(rules);
+    return Error{ErrorCode::kIo, "no sandbox"};
+  };
+  using Files = client::SandboxRules::Files;
+  const std::string to = folder_.file("to");
+  for (const std::vector<std::string>& each :
+       std::vector<std::vector<std::string>>{{"ls", "/"},
+                                             {"cat", "/nothing"},
+                                             {"versions", "/nothing"},
+                                             {"incarnations", "/nothing"},
+                                             {"diff", "/@#0", "@now"},
+                                             {"find", "/"}}) {
+    EXPECT_THAT(refuse(1, each), HasSubstr("uvfs: no sandbox")) << each.front();
+    ASSERT_EQ(given_up.size(), 1u) << each.front();
+    EXPECT_EQ(given_up.back().files, Files::kNone);
+    given_up.clear();
+  }
+  EXPECT_THAT(refuse(1, {"restore", "/nothing", "--to", to}), HasSubstr("uvfs: no sandbox"));
+  ASSERT_EQ(given_up.size(), 1u);
+  EXPECT_EQ(given_up.back().files, Files::kMade);
+  EXPECT_GE(given_up.back().folder, 0);
+}
+
+TEST_F(FilesCommand, PrintsAsForATerminalIfThatIsSaid) {
+  EXPECT_EQ(say({"ls", "/"}).find('\x1b'), std::string::npos);
+  EXPECT_NE(say({"ls", "/", "--terminal"}).find('\x1b'), std::string::npos);
+  EXPECT_EQ(say({"ls", "/", "--terminal", "--no-color"}).find('\x1b'), std::string::npos);
+}
+
 }  // namespace
 }  // namespace mariner::uvfs

@@ -83,8 +83,9 @@ class MadeFiles : public ::testing::Test {
     return run_as_is(words, zone);
   }
   int run_as_is(const std::vector<std::string>& words, const Zone& zone) {
-    return run_files_command(words, made_.console(), zone,
-                             [this] { return VersionTime{(last_.value + 1) * kSecond}; });
+    return run_files_command(
+        words, made_.console(), zone, [this] { return VersionTime{(last_.value + 1) * kSecond}; },
+        confine_);
   }
   // What it prints; it is to succeed.
   std::string say(const std::vector<std::string>& words) {
@@ -115,6 +116,7 @@ class MadeFiles : public ::testing::Test {
   logging::test::TemporaryDirectory folder_;
   const std::string image_ = folder_.file("image");
   ifsck::MadeConsole made_;
+  client::Confine confine_;  // none: this process may go on as it is
 
  private:
   static constexpr std::uint64_t kBytes = ifsck::MadeImage::kBytes;
