@@ -158,7 +158,8 @@ class BTree final : public CommitFunction {
   void walk_leaves(BlockReader& reader, KeyRange range, Visit visit) const;
   void find_each(BlockReader& reader, std::span<const KeyRange> ranges, VisitEach visit) const;
   struct Each;
-  [[nodiscard]] bool look_each(Each& each, const BlockView& view) const;
+  [[nodiscard]] bool look_each(BlockReader& reader, BlockAddress address, Each& each,
+                               const BlockView& view) const;
   [[nodiscard]] bool holds_leaf(std::span<const std::byte> contents, const Scan& scan) const;
   void check_from(IndexKey low, const std::shared_ptr<Check>& check);
   [[nodiscard]] bool look(Scan& scan, const BlockView& view) const;

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <set>
+#include <span>
+#include <vector>
 
 #include "tests/index/tree_rig.h"
 
@@ -74,6 +76,45 @@ TEST_F(BlockReaderTest, WhatChangesMeanwhileIsSeen) {
   rig_.executor().run_ready();
   ASSERT_TRUE(done);
   EXPECT_EQ(newest, 5u);
+}
+
+// However often one computation looks at a leaf, and for whatever of it.
+TEST_F(BlockReaderTest, WhatIsPendingIsSeenByEachLook) {
+  for (std::uint64_t i = 0; i < 40; ++i) rig_.insert({i, 3}, 1'000 + i);
+  rig_.erase({7, 0});
+  std::size_t rounds = 0;
+  const auto look = [&](bool later) {
+    bool done = false;
+    consult(
+        rig_.store(),
+        [&](BlockReader& reader) {
+          ++rounds;
+          for (std::uint64_t i = 40; i-- > 0;) {
+            const KeyRange before[] = {{{i, 0}, {i, 2}}};
+            const KeyRange all[] = {{{i, 0}, {i, 9}}};
+            std::vector<std::uint64_t> found;
+            for (const auto& ranges : {before, all}) {
+              rig_.tree().find_last_each(
+                  reader, std::span(ranges, 1),
+                  [&](std::size_t, IndexKey key, BTree::Value) { found.push_back(key.low); });
+            }
+            if (!reader.complete()) continue;
+            const std::uint64_t newest = later && i == 5 ? 4 : 3;
+            if (i == 7) {
+              EXPECT_EQ(found, (std::vector<std::uint64_t>{newest})) << "the first one is gone";
+            } else {
+              EXPECT_EQ(found, (std::vector<std::uint64_t>{0, newest})) << i;
+            }
+          }
+        },
+        [&](const Result<void>& r) { done = r.has_value(); });
+    rig_.executor().run_ready();
+    EXPECT_TRUE(done);
+  };
+  look(false);
+  rig_.insert({5, 4}, 1);
+  look(true);
+  EXPECT_GE(rounds, 2u);
 }
 
 TEST_F(BlockReaderTest, AnErrorEndsIt) {
