@@ -1,5 +1,7 @@
 #include "uvfs/incarnation.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <optional>
@@ -18,10 +20,16 @@ class UnderWay {
   // As much as contents may come before their inode where all is written at once, and more than a
   // host's clock is coarse.
   static constexpr std::int64_t kMargin_ns = 1'000'000'000;
+  // As far as a time of FAT is rounded down.
+  static constexpr std::int64_t kCoarseMargin_ns = 2'000'000'000;
 
  public:
-  UnderWay(std::span<const State> states, bool begins, const VersionRule& rule)
-      : states_(states), begins_(begins), rule_(rule), passing_(states.size()) {}
+  struct Options {
+    bool begins = false;
+    bool no_time_of_change = false;
+  };
+  UnderWay(std::span<const State> states, const Options& options, const VersionRule& rule)
+      : states_(states), options_(options), rule_(rule), passing_(states.size()) {}
 
   std::vector<bool> find() {
     for (std::size_t i = 1; i < states_.size(); ++i) {
@@ -32,7 +40,7 @@ class UnderWay {
       if (!same_time(i - 1, i)) continue;
       if (!states_[i].object.looks_like(states_[i - 1].object)) {
         // The inode is being written in parts.
-        passing_[i - 1] = within(i - 1, i);
+        if (!options_.no_time_of_change) passing_[i - 1] = within(i - 1, i);
       } else {
         take_contents(i);
       }
@@ -46,9 +54,12 @@ class UnderWay {
   void take_contents(std::size_t i) {
     std::size_t next = i + 1;
     while (next < states_.size() && same_time(i, next)) ++next;
-    if (next < states_.size() && ahead_ns(i, next) + kMargin_ns >= *ahead_ns_) {
+    const std::int64_t margin = options_.no_time_of_change ? kCoarseMargin_ns : kMargin_ns;
+    if (next < states_.size() && ahead_ns(i, next) + margin >= *ahead_ns_) {
       passing_[i] = within(i, next);
-    } else if (i > 1 || !begins_) {
+    } else if (options_.no_time_of_change && (states_[i].object.mode & S_IFMT) == S_IFDIR) {
+      // Entries of a directory are written whole, and often nothing is said about it.
+    } else if (i > 1 || !options_.begins) {
       passing_[i - 1] = within(i - 1, i);
     }
   }
@@ -71,7 +82,7 @@ class UnderWay {
   }
 
   std::span<const State> states_;
-  const bool begins_;
+  const Options options_;
   const VersionRule& rule_;
   std::vector<bool> passing_;
   std::optional<std::int64_t> ahead_ns_;  // the least that there is
@@ -87,7 +98,11 @@ std::vector<FileVersion> versions_of(const ObjectHistory& history, const Instant
   const auto last = std::ranges::lower_bound(first, all.end(), end, {}, &State::from);
   const std::span<const State> states(first, last);
   std::vector<bool> passing(states.size());
-  if (!rule.every_write) passing = UnderWay(states, first == all.begin(), rule).find();
+  if (!rule.every_write) {
+    const UnderWay::Options options{.begins = first == all.begin(),
+                                    .no_time_of_change = history.no_time_of_change};
+    passing = UnderWay(states, options, rule).find();
+  }
   std::vector<FileVersion> versions;
   bool due = true;  // something was seen to change, and is to be a version
   for (std::size_t i = 0; i < states.size(); ++i) {

@@ -40,6 +40,13 @@ struct VersionRule {
   // Every state that a write left is a version of its own. If not, those that an operation passes
   // through are left out: a file system writes contents first and the inode after it (or parts of
   // the inode, one after the other).
+  //
+  // What belongs to one operation is told by the time of change, which it has set. Where none is
+  // kept (FAT, exFAT) an entry of a directory says all that there is about an object and is written
+  // whole: each one that looks otherwise is a version, and contents belong to the entry that has
+  // the next time of modification. Contents that were written twice within one tick of these times
+  // (2 s, of exFAT 10 ms) are one version then, the last: nothing tells them apart. Of a directory
+  // each change of a name is one, unless its time of modification follows.
   bool every_write = false;
   // How long that may take: as a kernel writes back what is dirty.
   std::chrono::nanoseconds under_way_max = std::chrono::seconds(35);

@@ -23,6 +23,9 @@ struct ObjectHistory {
 
   // Ascending, from the stretch's first moment on.
   std::vector<State> states;
+  // The file system does not keep when anything about an object was changed, but when its contents
+  // were (FAT, exFAT): `changed` is `modified`.
+  bool no_time_of_change = false;
 };
 
 }  // namespace mariner::uvfs

@@ -2,15 +2,11 @@
 
 #include <utility>
 
+#include "uvfs/ext_history.h"
+#include "uvfs/moment_tree.h"
 #include "uvfs/replayed_past.h"
 
 namespace mariner::uvfs {
-
-Result<FileContents> OpenHistory::contents(ifsck::InodeNumber inode, SequenceNumber at) {
-  if (const auto loaded = files->load(std::span(&inode, 1)); !loaded) return loaded.error();
-  return FileContents::open(*past, files->context(),
-                            {.number = inode, .inode = files->inode(inode, at), .at = at});
-}
 
 Result<OpenHistory> open_history(ifsck::Past& past, const Stretch& stretch) {
   OpenHistory history{.replayed = nullptr, .past = &past, .files = nullptr};
@@ -26,6 +22,11 @@ Result<OpenHistory> open_history(ifsck::Past& past, const Stretch& stretch) {
   if (!files) return files.error();
   history.files = std::move(*files);
   return history;
+}
+
+Result<std::unique_ptr<FilesMoment>> open_moment(ifsck::Past& past, SequenceNumber at) {
+  auto ext = MomentTree::open(past, at);
+  return ext ? Result<std::unique_ptr<FilesMoment>>(std::move(*ext)) : ext.error();
 }
 
 }  // namespace mariner::uvfs
