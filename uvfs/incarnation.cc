@@ -12,6 +12,7 @@ namespace mariner::uvfs {
 namespace {
 
 using State = ObjectHistory::State;
+using Stamp = ObjectHistory::Stamp;
 
 // The states at which an operation was under way: true for those that are no versions. The first
 // one is that of the stretch if `begins`.
@@ -20,13 +21,13 @@ class UnderWay {
   // As much as contents may come before their inode where all is written at once, and more than a
   // host's clock is coarse.
   static constexpr std::int64_t kMargin_ns = 1'000'000'000;
-  // As far as a time of FAT is rounded down.
-  static constexpr std::int64_t kCoarseMargin_ns = 2'000'000'000;
 
  public:
   struct Options {
     bool begins = false;
-    bool no_time_of_change = false;
+    ObjectHistory::Stamp stamp{};
+    // Of the write with which nobody has the path any more, if that is about the object, too.
+    std::optional<VersionTime> end;
   };
   UnderWay(std::span<const State> states, const Options& options, const VersionRule& rule)
       : states_(states), options_(options), rule_(rule), passing_(states.size()) {}
@@ -38,9 +39,13 @@ class UnderWay {
     }
     for (std::size_t i = 1; i < states_.size(); ++i) {
       if (!same_time(i - 1, i)) continue;
-      if (!states_[i].object.looks_like(states_[i - 1].object)) {
+      if (options_.stamp == Stamp::kLast) {
+        passing_[i] = is_within(until(i, i + 1));
+      } else if (options_.stamp == Stamp::kNone) {
+        if (is_unstamped(i)) take_nearest(i);
+      } else if (!states_[i].object.looks_like(states_[i - 1].object)) {
         // The inode is being written in parts.
-        if (!options_.no_time_of_change) passing_[i - 1] = within(i - 1, i);
+        passing_[i - 1] = within(i - 1, i);
       } else {
         take_contents(i);
       }
@@ -54,12 +59,28 @@ class UnderWay {
   void take_contents(std::size_t i) {
     std::size_t next = i + 1;
     while (next < states_.size() && same_time(i, next)) ++next;
-    const std::int64_t margin = options_.no_time_of_change ? kCoarseMargin_ns : kMargin_ns;
-    if (next < states_.size() && ahead_ns(i, next) + margin >= *ahead_ns_) {
+    if (next < states_.size() && ahead_ns(i, next) + kMargin_ns >= *ahead_ns_) {
       passing_[i] = within(i, next);
-    } else if (options_.no_time_of_change && (states_[i].object.mode & S_IFMT) == S_IFDIR) {
-      // Entries of a directory are written whole, and often nothing is said about it.
     } else if (i > 1 || !options_.begins) {
+      passing_[i - 1] = within(i - 1, i);
+    }
+  }
+  // Contents, and the entry of the directory that says what the object is has stayed as it was.
+  [[nodiscard]] bool is_unstamped(std::size_t i) const {
+    return i > 0 && same_time(i - 1, i) && states_[i].object.looks_like(states_[i - 1].object);
+  }
+  // They belong to the entry that was written next, or to the last one: to whichever is nearer.
+  void take_nearest(std::size_t i) {
+    std::size_t next = i + 1;
+    while (next < states_.size() && is_unstamped(next)) ++next;
+    std::size_t last = i - 1;
+    while (is_unstamped(last)) --last;
+    const bool known = last > 0 || !options_.begins;  // when it was written
+    const auto ahead = until(i, next);
+    if (is_within(ahead) && (!known || *ahead <= passed(last, i))) {
+      passing_[i] = true;
+    } else if (known && (states_[i].object.mode & S_IFMT) != S_IFDIR) {
+      // (Of a directory often nothing but the names is written.)
       passing_[i - 1] = within(i - 1, i);
     }
   }
@@ -77,8 +98,15 @@ class UnderWay {
   [[nodiscard]] std::uint64_t passed(std::size_t i, std::size_t j) const {
     return states_[j].time.ns - states_[i].time.ns;
   }
-  [[nodiscard]] bool within(std::size_t i, std::size_t j) const {
-    return passed(i, j) <= static_cast<std::uint64_t>(rule_.under_way_max.count());
+  [[nodiscard]] bool within(std::size_t i, std::size_t j) const { return is_within(passed(i, j)); }
+  // To the state behind, or to the end. Nothing: there is none.
+  [[nodiscard]] std::optional<std::uint64_t> until(std::size_t i, std::size_t next) const {
+    if (next < states_.size()) return passed(i, next);
+    if (!options_.end) return {};
+    return options_.end->ns - states_[i].time.ns;
+  }
+  [[nodiscard]] bool is_within(std::optional<std::uint64_t> passed_ns) const {
+    return passed_ns && *passed_ns <= static_cast<std::uint64_t>(rule_.under_way_max.count());
   }
 
   std::span<const State> states_;
@@ -99,8 +127,12 @@ std::vector<FileVersion> versions_of(const ObjectHistory& history, const Instant
   const std::span<const State> states(first, last);
   std::vector<bool> passing(states.size());
   if (!rule.every_write) {
-    const UnderWay::Options options{.begins = first == all.begin(),
-                                    .no_time_of_change = history.no_time_of_change};
+    const bool ends = last != all.end() && last->from == end;
+    const UnderWay::Options options{
+        .begins = first == all.begin(),
+        .stamp = history.stamp,
+        .end = ends ? std::optional(last->time) : std::nullopt,
+    };
     passing = UnderWay(states, options, rule).find();
   }
   std::vector<FileVersion> versions;

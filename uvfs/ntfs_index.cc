@@ -1,9 +1,11 @@
 #include "uvfs/ntfs_index.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
 #include "proto/bytes.h"
+#include "uvfs/ntfs_record.h"
 #include "uvfs/utf16_text.h"
 
 namespace mariner::uvfs {
@@ -57,20 +59,6 @@ void add_entries(std::span<const std::byte> bytes, std::size_t header, std::vect
   }
 }
 
-// What stands at the ends of sectors was put elsewhere, so that a torn block is known. False: it is
-// one, or none.
-bool put_back_ends(std::span<std::byte> block) {
-  const std::size_t array = get<std::uint16_t>(block, 4);
-  const std::size_t count = get<std::uint16_t>(block, 6);
-  if (count != block.size() / kSectorBytes + 1 || array + 2 * count > block.size()) return false;
-  for (std::size_t i = 1; i < count; ++i) {
-    std::byte* const end = block.data() + i * kSectorBytes - 2;
-    if (std::memcmp(end, block.data() + array, 2) != 0) return false;
-    std::memcpy(end, block.data() + array + 2 * i, 2);
-  }
-  return true;
-}
-
 }  // namespace
 
 std::optional<std::uint32_t> ntfs_index_block_bytes(std::span<const std::byte> root) {
@@ -85,8 +73,9 @@ void add_names_of_index_root(std::span<const std::byte> root, std::vector<NtfsNa
 }
 
 void add_names_of_index_block(std::span<std::byte> block, std::vector<NtfsName>& to) {
-  if (block.size() < kSectorBytes || block.size() % kSectorBytes != 0) return;
-  if (std::memcmp(block.data(), "INDX", 4) != 0 || !put_back_ends(block)) return;
+  if (block.size() < kSectorBytes || std::memcmp(block.data(), "INDX", 4) != 0 ||
+      !put_back_ntfs_ends(block))
+    return;
   add_entries(block, kBlockHeader, to);
 }
 

@@ -27,7 +27,7 @@ struct ObjectState {
   std::uint32_t device = 0;      // of a device: major << 20 | minor
   std::uint32_t flags = 0;       // as FS_IOC_GETFLAGS says
   FileTime modified;
-  FileTime changed;              // of anything about it (ObjectHistory::no_time_of_change)
+  FileTime changed;              // of anything about it (ObjectHistory::Stamp)
   std::optional<FileTime> made;  // none: it is not known
   friend bool operator==(const ObjectState&, const ObjectState&) = default;
 

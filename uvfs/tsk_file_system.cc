@@ -144,6 +144,14 @@ std::string TskFileSystem::name() const {
   return {};
 }
 
+ObjectHistory::Stamp TskFileSystem::stamp() const {
+  switch (kind_) {
+    case Kind::kNtfs: return ObjectHistory::Stamp::kLast;
+    case Kind::kFat: return ObjectHistory::Stamp::kNone;
+    default: return ObjectHistory::Stamp::kFirst;
+  }
+}
+
 ObjectNumber TskFileSystem::root() const { return fs_->root_inum; }
 
 // ---- looking

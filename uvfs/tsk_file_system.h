@@ -21,6 +21,7 @@
 #include "uvfs/byte_run.h"
 #include "uvfs/file_contents.h"
 #include "uvfs/object_attributes.h"
+#include "uvfs/object_history.h"
 #include "uvfs/object_number.h"
 #include "uvfs/object_state.h"
 #include "uvfs/tsk_image.h"
@@ -83,7 +84,7 @@ class TskFileSystem {
   // Another file system has another one, that was made in the same place.
   [[nodiscard]] const std::string& identity() const { return identity_; }
   [[nodiscard]] ObjectNumber root() const;
-  [[nodiscard]] bool no_time_of_change() const { return kind_ == Kind::kFat; }
+  [[nodiscard]] ObjectHistory::Stamp stamp() const;
 
   // The image is at another moment now, at which the bytes that it was opened by are the same; or
   // reads are to be known that were made before.

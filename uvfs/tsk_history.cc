@@ -125,7 +125,7 @@ Result<std::unique_ptr<TskHistory>> TskHistory::open(ifsck::Past& past, const St
   history->kind_ = files.kind();
   history->identity_ = files.identity();
   history->root_ = files.root();
-  history->no_time_of_change_ = files.no_time_of_change();
+  history->stamp_ = files.stamp();
   auto timelines = BlockTimelines::open(past, wanted);
   if (!timelines) return timelines.error();
   const auto begin = Opening(*history, *timelines).beginning(wanted);
@@ -164,7 +164,7 @@ class TskHistory::Loading {
     if (const auto compared = comparison_.run(); !compared) return compared;
     for (std::size_t i = 0; i < made_.size(); ++i) {
       drop_same(i);
-      made_[i].history.no_time_of_change = all_.no_time_of_change_;
+      made_[i].history.stamp = all_.stamp_;
       all_.all_.insert_or_assign(numbers_[i], std::move(made_[i]));
     }
     return {};

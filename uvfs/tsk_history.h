@@ -71,7 +71,7 @@ class TskHistory final : public FilesHistory {
   TskFileSystem::Kind kind_{};
   std::string identity_;
   ObjectNumber root_ = 0;
-  bool no_time_of_change_ = false;
+  ObjectHistory::Stamp stamp_{};
   std::unordered_map<ObjectNumber, One> all_;
   std::size_t readings_ = 0;
   // The last one that was asked for is in front.

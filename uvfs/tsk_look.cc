@@ -1,6 +1,9 @@
 #include "uvfs/tsk_look.h"
 
 #include <fmt/format.h>
+#include <tsk/libtsk.h>
+// (Needs that one before it.)
+#include <tsk/fs/tsk_ntfs.h>
 #include <xxhash.h>
 
 #include <array>
@@ -12,6 +15,7 @@
 #include "uvfs/fat_names.h"
 #include "uvfs/fat_time.h"
 #include "uvfs/ntfs_index.h"
+#include "uvfs/ntfs_record.h"
 #include "uvfs/tsk_handles.h"
 
 namespace mariner::uvfs::tsk {
@@ -23,6 +27,7 @@ using Digest = TskObject::Digest;
 constexpr ObjectNumber kFatFirstEntry = 3;  // 2 is the root
 constexpr ObjectNumber kHfsFirstUser = 16;
 constexpr std::size_t kPieceBytes = 1u << 20;
+constexpr std::uint64_t kRecordBytesMax = 64 * 1024;
 constexpr std::string_view kNtfsIndex = "$I30";
 constexpr std::uint32_t kSecond_ns = 1'000'000'000;
 
@@ -55,7 +60,10 @@ class Looking {
       : all_(all), number_(number), file_(open_file(all.fs, number)) {}
 
   Result<TskFileSystem::Look> look() {
-    if (!is_there(file_.get(), number_, all_.kind)) return std::move(look_);
+    if (!is_there(file_.get(), number_, all_.kind)) {
+      if (file_ == nullptr && all_.kind == Kind::kNtfs) take_refused();
+      return std::move(look_);
+    }
     take_state();
     const std::uint16_t kind = look_.object.state.mode & S_IFMT;
     if (kind == S_IFDIR) {
@@ -71,14 +79,33 @@ class Looking {
   [[nodiscard]] const TSK_FS_META& meta() const { return *file_->meta; }
   [[nodiscard]] TSK_FS_INFO* fs() const { return all_.fs; }
 
+  // What libtsk takes for no file.
+  void take_refused() {
+    const auto& ntfs = *reinterpret_cast<const NTFS_INFO*>(fs());
+    const std::uint64_t bytes = ntfs.mft_rsize_b;
+    const ObjectNumber record = shown_number(number_);
+    if (ntfs.mft_data == nullptr || bytes > kRecordBytesMax || record > fs()->last_inum) return;
+    std::vector<std::byte> read_bytes(bytes);
+    if (!read(*ntfs.mft_data, record * bytes, read_bytes)) return;
+    const auto found = parse_ntfs_record(read_bytes);
+    const ObjectNumber sequence = number_ >> kSequenceShift;
+    if (!found || (sequence != 0 && sequence != found->sequence)) return;
+    look_.object.state = found->state;
+    look_.object.whole = false;
+    if (S_ISREG(found->state.mode)) look_.object.contents = Contents::kRuns;
+  }
+
   void take_state() {
     ObjectState& state = look_.object.state;
     state.exists = true;
     state.mode = static_cast<std::uint16_t>(kind_bits(meta().type) | (meta().mode & 07777));
     // (The root of FAT stands nowhere.)
     if (all_.kind == Kind::kFat && number_ == fs()->root_inum) state.mode = S_IFDIR | 0777;
-    state.user = meta().uid;
-    state.group = meta().gid;
+    // (Of NTFS and FAT they are nobody's that a host would know.)
+    if (all_.kind == Kind::kHfs || all_.kind == Kind::kUfs) {
+      state.user = meta().uid;
+      state.group = meta().gid;
+    }
     state.size = static_cast<std::uint64_t>(std::max<TSK_OFF_T>(meta().size, 0));
     state.links = static_cast<std::uint32_t>(std::max(meta().nlink, 0));
     state.generation = all_.kind == Kind::kNtfs ? meta().seq : 0;

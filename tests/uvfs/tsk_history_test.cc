@@ -115,7 +115,7 @@ TEST(TskHistoryTest, ContentsAreThoseOfTheirMoment) {
     EXPECT_EQ(all, wanted);
   }
   EXPECT_EQ(history->state(presences[0].inode, last).size, 6u);
-  EXPECT_TRUE(history->find(presences[0].inode)->no_time_of_change);
+  EXPECT_EQ(history->find(presences[0].inode)->stamp, ObjectHistory::Stamp::kNone);
   EXPECT_TRUE(history->attributes(presences[0].inode, last)->all.empty());
 }
 

@@ -23,7 +23,7 @@ TEST(TskLookTest, FatHasNamesAndWhatTheyAre) {
     OpenedForeign opened(made);
     ASSERT_NE(opened.files, nullptr) << options << opened.error.message;
     EXPECT_EQ(opened.files->name(), "FAT");
-    EXPECT_TRUE(opened.files->no_time_of_change());
+    EXPECT_EQ(opened.files->stamp(), ObjectHistory::Stamp::kNone);
     const auto root = opened.names(opened.files->root());
     EXPECT_EQ(root.size(), 2u) << options;
     const auto folder = opened.look(root.at("folder"));
@@ -52,7 +52,7 @@ TEST(TskLookTest, NtfsHasNamesAndWhatTheyAre) {
   OpenedForeign opened(made);
   ASSERT_NE(opened.files, nullptr) << opened.error.message;
   EXPECT_EQ(opened.files->name(), "NTFS");
-  EXPECT_FALSE(opened.files->no_time_of_change());
+  EXPECT_EQ(opened.files->stamp(), ObjectHistory::Stamp::kLast);
   const auto root = opened.names(opened.files->root());
   EXPECT_EQ(root.size(), 42u);
   const auto small = opened.find("small");
