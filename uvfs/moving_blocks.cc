@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "proto/check.h"
 
@@ -35,7 +36,8 @@ Result<void> MovingBlocks::read(BlockRange blocks, std::span<std::byte> to) {
       bytes = find(lbn);
       CHECK(bytes != nullptr);
     }
-    std::ranges::copy(*bytes, to.begin());
+    // (Of bytes, std::copy() is one by one.)
+    std::memcpy(to.data(), bytes->data(), kBlockBytes);
     to = to.subspan(kBlockBytes);
   }
   return {};
@@ -60,7 +62,7 @@ Result<void> MovingBlocks::fetch(BlockRange blocks) {
     Kept& one = kept_[questions[i].block.value];
     one.end = later.empty() ? kEndless : later.front().sequence;
     if (one.bytes == nullptr) one.bytes = std::make_unique<ifsck::Overlay::Block>();
-    std::ranges::copy(std::span(bytes).subspan(i * kBlockBytes, kBlockBytes), one.bytes->begin());
+    std::memcpy(one.bytes->data(), bytes.data() + i * kBlockBytes, kBlockBytes);
   }
   return {};
 }

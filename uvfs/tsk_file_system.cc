@@ -2,7 +2,8 @@
 
 #include <fmt/format.h>
 #include <tsk/libtsk.h>
-// (Needs that one before it.)
+// (They need that one before them.)
+#include <tsk/fs/tsk_fatfs.h>
 #include <tsk/fs/tsk_ntfs.h>
 
 #include <algorithm>
@@ -78,8 +79,8 @@ Result<bool> TskFileSystem::open(std::vector<TskImage::Read>& reads) {
     fs_.reset();
     return false;
   }
-  forget_bitmap();
   if (kind_ == Kind::kNtfs) {
+    forget_bitmap();
     // (What is in there is read again by whoever looks at it.)
     const char* const bitmap = reinterpret_cast<NTFS_INFO*>(fs_.get())->bmap_buf;
     std::erase_if(reads, [bitmap](const TskImage::Read& each) { return each.to == bitmap; });
@@ -92,8 +93,55 @@ Result<bool> TskFileSystem::open(std::vector<TskImage::Read>& reads) {
 }
 
 void TskFileSystem::forget_bitmap() {
-  if (kind_ != Kind::kNtfs) return;
   reinterpret_cast<NTFS_INFO*>(fs_.get())->bmap_buf_off = ~TSK_DADDR_T{0};
+}
+
+void TskFileSystem::forget_table() {
+  for (std::uint8_t& each : reinterpret_cast<FATFS_INFO*>(fs_.get())->fatc_ttl) each = 0;
+}
+
+// All that there is in FATFS_INFO, without what it keeps of the table and of directories.
+std::string TskFileSystem::learned() const {
+  if (kind_ != Kind::kFat) return {};
+  const auto& fat = *reinterpret_cast<const FATFS_INFO*>(fs_.get());
+  const TSK_FS_INFO& fs = fat.fs_info;
+  std::string all = identity_;
+  for (const std::uint64_t each : {std::uint64_t{fs.inum_count},
+                                   std::uint64_t{fs.root_inum},
+                                   std::uint64_t{fs.first_inum},
+                                   std::uint64_t{fs.last_inum},
+                                   std::uint64_t{fs.block_count},
+                                   std::uint64_t{fs.first_block},
+                                   std::uint64_t{fs.last_block},
+                                   std::uint64_t{fs.last_block_act},
+                                   std::uint64_t{fs.dev_bsize},
+                                   std::uint64_t{fs.flags},
+                                   std::uint64_t{fs.endian},
+                                   std::uint64_t{fat.firstfatsect},
+                                   std::uint64_t{fat.firstdatasect},
+                                   std::uint64_t{fat.firstclustsect},
+                                   std::uint64_t{fat.clustcnt},
+                                   std::uint64_t{fat.lastclust},
+                                   std::uint64_t{fat.rootsect},
+                                   std::uint64_t{fat.dentry_cnt_se},
+                                   std::uint64_t{fat.dentry_cnt_cl},
+                                   std::uint64_t{fat.ssize},
+                                   std::uint64_t{fat.ssize_sh},
+                                   std::uint64_t{fat.csize},
+                                   std::uint64_t{fat.numfat},
+                                   std::uint64_t{fat.sectperfat},
+                                   std::uint64_t{fat.numroot},
+                                   std::uint64_t{fat.mask},
+                                   std::uint64_t{fat.mbr_virt_inum},
+                                   std::uint64_t{fat.fat1_virt_inum},
+                                   std::uint64_t{fat.fat2_virt_inum},
+                                   static_cast<std::uint64_t>(fat.using_backup_boot_sector),
+                                   std::uint64_t{fat.subtype},
+                                   fat.EXFATFS_INFO.first_sector_of_alloc_bitmap,
+                                   fat.EXFATFS_INFO.length_of_alloc_bitmap_in_bytes}) {
+    all += fmt::format(" {}", each);
+  }
+  return all.append(fat.boot_sector_buffer, sizeof fat.boot_sector_buffer);
 }
 
 bool TskFileSystem::is_exfat() const { return fs_->ftype == TSK_FS_TYPE_EXFAT; }
@@ -125,6 +173,10 @@ bool TskFileSystem::find_places() {
 Result<void> TskFileSystem::forget() {
   if (kind_ == Kind::kNtfs) {
     forget_bitmap();
+    return {};
+  }
+  if (kind_ == Kind::kFat) {
+    forget_table();
     return {};
   }
   fs_.reset();

@@ -84,6 +84,9 @@ class TskFileSystem {
   // Another file system has another one, that was made in the same place.
   [[nodiscard]] const std::string& identity() const { return identity_; }
   [[nodiscard]] ObjectNumber root() const;
+  // What it has learned by being opened, as far as that is known: where it is the same as before,
+  // so is what it says of objects none of whose bytes were written. Empty: not known.
+  [[nodiscard]] std::string learned() const;
   [[nodiscard]] ObjectHistory::Stamp stamp() const;
 
   // The image is at another moment now, at which the bytes that it was opened by are the same; or
@@ -116,7 +119,8 @@ class TskFileSystem {
   // False: it is none. Adds what was read.
   [[nodiscard]] Result<bool> open(std::vector<TskImage::Read>& reads);
   [[nodiscard]] bool find_places();
-  void forget_bitmap();
+  void forget_bitmap();  // of NTFS
+  void forget_table();   // of FAT and exFAT
   [[nodiscard]] bool is_exfat() const;
 
   TskImage& image_;

@@ -188,17 +188,18 @@ class TskHistory::Loading {
   [[nodiscard]] Watcher opener() const { return numbers_.size(); }
 
   Result<void> read_all(const Instant& now, std::span<const Watcher> watchers) {
-    if (watchers.empty() || watchers.back() == opener()) {
+    bool all = watchers.empty();
+    if (all || watchers.back() == opener()) {
       auto read_by = at_.open();
       if (!read_by) return read_by.error();
       if (const auto set = sweep_.watch(opener(), std::move(*read_by)); !set) return set;
-      for (std::size_t i = 0; i < numbers_.size(); ++i) {
-        if (const auto read = this->read(i, now); !read) return read;
-      }
-      return {};
+      std::string learned = at_.files() == nullptr ? std::string() : at_.files()->learned();
+      all = all || learned.empty() || learned != learned_;
+      learned_ = std::move(learned);
+      if (!all) watchers = watchers.first(watchers.size() - 1);
     }
-    for (const Watcher each : watchers) {
-      if (const auto read = this->read(each, now); !read) return read;
+    for (std::size_t i = 0; i < (all ? numbers_.size() : watchers.size()); ++i) {
+      if (const auto read = this->read(all ? i : watchers[i], now); !read) return read;
     }
     return {};
   }
@@ -411,6 +412,7 @@ class TskHistory::Loading {
   std::vector<One> made_;  // of these
   WatchSweep sweep_;
   AtSweep at_;
+  std::string learned_;  // by the file system when it was opened
   ContentComparison comparison_;
   std::map<std::size_t, std::vector<Doubtful>> doubtful_;
 };

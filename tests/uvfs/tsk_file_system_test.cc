@@ -42,6 +42,30 @@ TEST(TskFileSystemTest, WhatWasReadForAnotherIsReadAgain) {
   EXPECT_GE(first.size(), 2u);  // its entry, and the table
 }
 
+TEST(TskFileSystemTest, WhatWasReadForAnotherInExfatIsReadAgain) {
+  MadeExfat made;
+  (void)made.make(u"one", std::string(5000, 'x'), 5000);
+  (void)made.make(u"other", std::string(5000, 'x'), 5000);
+  OpenedForeign opened(made);
+  const auto root = opened.names(opened.files->root());
+  const auto first = opened.read_for(root.at("one"));
+  (void)opened.read_for(root.at("other"));
+  EXPECT_EQ(opened.read_for(root.at("one")), first);
+}
+
+TEST(TskFileSystemTest, OfFatIsKnownWhatOpeningHasLearned) {
+  MadeFat made("-F 16 -s 1", 6u << 20);
+  const std::string before = OpenedForeign(made).files->learned();
+  EXPECT_NE(before, "");
+  // (Opening reads the root directory.)
+  made.copy("x", "/x");
+  EXPECT_EQ(OpenedForeign(made).files->learned(), before);
+  made.put(37, "\1");  // it was not unmounted, says the boot sector
+  EXPECT_NE(OpenedForeign(made).files->learned(), before);
+  MadeNtfs other;
+  EXPECT_EQ(OpenedForeign(other).files->learned(), "");
+}
+
 TEST(TskFileSystemTest, AnotherFileSystemHasAnotherIdentity) {
   MadeFat made("-F 12", 2u << 20);
   const std::string before = OpenedForeign(made).files->identity();
