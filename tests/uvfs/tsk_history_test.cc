@@ -135,6 +135,19 @@ TEST(TskHistoryTest, AFileSystemThatWasMadeInTheStretchShortensIt) {
   EXPECT_EQ(TskHistory::open(past, {{}, before}).value()->stretch().first, SequenceNumber{});
 }
 
+TEST(TskHistoryTest, WhatTheBootSectorSaysIsOfAllFiles) {
+  MadeFat made("-F 16 -s 1", 6u << 20);
+  made.tool("mmd", "::/folder");
+  made.copy(std::string(3000, 'x'), "/one");
+  made.copy(std::string(3000, 'y'), "/folder/other");
+  (void)made.flush();
+  made.put(13, "\2");  // sectors of a cluster
+  (void)made.flush();
+  made.put(13, "\1");
+  (void)made.flush();
+  expect_all_is_found(made, 6);
+}
+
 TEST(TskHistoryTest, WhileItIsDamagedItHasNoFiles) {
   MadeNtfs made;
   made.copy("few", "/small");

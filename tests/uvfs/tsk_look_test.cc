@@ -95,5 +95,38 @@ TEST(TskLookTest, ExfatHasNamesAndWhatTheyAre) {
   EXPECT_EQ(opened.bytes(second.object.runs), std::string(4500, 'y'));
 }
 
+TEST(TskLookTest, AFileThatIsGrowingIsOne) {
+  MadeNtfs made;
+  made.copy(std::string(50'000, 'x'), "/growing");
+  OpenedForeign before(made);
+  const ObjectNumber number = before.names(before.files->root()).at("growing");
+  const std::uint64_t record = made.first_record() + shown_number(number) * 1024;
+  std::string bytes(1024, ' ');
+  std::ifstream(made.image(), std::ios::binary)
+      .seekg(static_cast<std::streamoff>(record))
+      .read(bytes.data(), 1024);
+  std::size_t at = load_le<std::uint16_t>(bytes.data() + 20);
+  while (load_le<std::uint32_t>(bytes.data() + at) != 0x80) {
+    at += load_le<std::uint32_t>(bytes.data() + at + 4);
+    ASSERT_LT(at, 1000u);
+  }
+  // Its size comes before what says where it is: there is less room than that.
+  store_le<std::uint64_t>(bytes.data() + at + 48, 60'000);
+  made.put(record + at, bytes.substr(at, 64));
+  OpenedForeign opened(made);
+  const auto found = opened.look(number).object;
+  EXPECT_TRUE(found.state.exists);
+  EXPECT_TRUE(S_ISREG(found.state.mode));
+  EXPECT_EQ(found.state.size, 60'000u);
+  EXPECT_FALSE(found.whole);
+  const auto was = before.look(number).object.state;
+  EXPECT_EQ(found.state.modified, was.modified);
+  EXPECT_EQ(found.state.changed, was.changed);
+  EXPECT_EQ(found.state.made, was.made);
+  EXPECT_EQ(found.state.mode, was.mode);
+  EXPECT_EQ(found.state.generation, was.generation);
+  EXPECT_FALSE(opened.look(number + (ObjectNumber{1} << kSequenceShift)).object.state.exists);
+}
+
 }  // namespace
 }  // namespace mariner::uvfs
