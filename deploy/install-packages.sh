@@ -12,7 +12,7 @@ build="build-essential cmake ninja-build ccache pkg-config libboost1.81-dev libu
 [ "$(dpkg --print-architecture)" != amd64 ] || build="$build libipsec-mb-dev"
 test="libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev libiscsi-dev libsqlite3-dev
   libiscsi-bin sg3-utils python3-pytest qemu-system-x86 ipxe-qemu qemu-utils qemu-block-extra tgt fio cpio xz-utils
-  iproute2 nftables ethtool e2fsprogs ntfs-3g exfatprogs exfat-fuse dosfstools mtools etcd-server openssl clang-16 clang-tidy-16 clang-format-16 libclang-rt-16-dev"
+  iproute2 nftables ethtool e2fsprogs ntfs-3g exfatprogs exfat-fuse dosfstools mtools makefs etcd-server openssl clang-16 clang-tidy-16 clang-format-16 libclang-rt-16-dev"
 
 wanted="$build $test"
 for argument in "$@"; do

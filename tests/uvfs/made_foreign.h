@@ -150,6 +150,33 @@ class MadeFat : public MadeForeign {
   }
 };
 
+// Of UFS, which is made anew with other files in it.
+class MadeUfs : public MadeForeign {
+ public:
+  static constexpr std::uint64_t kBytes = 4u << 20;
+  explicit MadeUfs(unsigned seed = 1) : MadeForeign(kMake, kBytes, seed) {}
+
+  void change() {
+    for (int i = 0; i < 6; ++i) {
+      const std::string path = std::string(random() % 2 == 0 ? "/" : "/folder/") + "file " +
+                               std::to_string(random() % 8);
+      const std::string contents(random() % 20'000, static_cast<char>('a' + random() % 26));
+      run("mkdir -p " + tree() + "/folder; cp " + some(contents) + " \"" + tree() + path + "\"");
+      if (random() % 3 == 0)
+        run("rm -f \"" + tree() + "/file " + std::to_string(random() % 8) + "\"");
+    }
+    run("ln -sf folder/file " + tree() + "/link");
+    run(kMake + std::string(" ") + image());
+  }
+
+ private:
+  // The folder beside the image.
+  static constexpr const char* kMake =
+      "f() { mkdir -p $(dirname $1)/tree; "
+      "makefs -t ffs -T 1700000000 -o version=1 -s 4m $1 $(dirname $1)/tree; }; f";
+  [[nodiscard]] std::string tree() const { return file("tree"); }
+};
+
 // Of NTFS, changed by ntfscp, which makes files in its root directory; and by hand.
 class MadeNtfs : public MadeForeign {
  public:

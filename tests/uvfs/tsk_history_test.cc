@@ -78,6 +78,18 @@ TEST(TskHistoryTest, FindsInExfatWhatLookingAtEveryMomentFinds) {
   }
 }
 
+TEST(TskHistoryTest, FindsInUfsWhatLookingAtEveryMomentFinds) {
+  for (unsigned seed = 1; seed <= 2; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    MadeUfs made(seed);
+    for (int round = 0; round < 4; ++round) {
+      made.change();
+      (void)made.flush(true);
+    }
+    expect_all_is_found(made, 30);
+  }
+}
+
 TEST(TskHistoryTest, AWriteOfTheSameBytesIsNoVersion) {
   MadeNtfs made;
   made.copy(std::string(50'000, 'x'), "/large");
