@@ -78,6 +78,11 @@ TEST(PathSearchTest, PathsAreAbsolute) {
   EXPECT_EQ(PathSearch::components_of("/a/../b").error().code, ErrorCode::kInvalidArgument);
   EXPECT_EQ(PathSearch::components_of("/" + std::string(256, 'n')).error().code,
             ErrorCode::kInvalidArgument);
+  // Of characters, as NTFS has them.
+  std::string many;
+  for (int i = 0; i < 255; ++i) many += "ä";
+  EXPECT_EQ(PathSearch::components_of("/" + many)->size(), 1u);
+  EXPECT_FALSE(PathSearch::components_of("/" + many + "ä").has_value());
 }
 
 }  // namespace

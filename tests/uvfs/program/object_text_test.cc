@@ -40,5 +40,16 @@ TEST(ObjectText, OfAnObject) {
   EXPECT_EQ(name.raw(), "a\xff");
 }
 
+TEST(ObjectText, NumbersHaveRoomWhateverTheyAre) {
+  api::FileObject object;
+  set_number(ObjectNumber{9} << kSequenceShift | 64, object);
+  EXPECT_EQ(object.inode(), 64u);
+  EXPECT_EQ(object.large_inode(), 0u);
+  api::FileObject large;
+  set_number(ObjectNumber{1} << 33, large);
+  EXPECT_EQ(large.inode(), 0u);
+  EXPECT_EQ(large.large_inode(), ObjectNumber{1} << 33);
+}
+
 }  // namespace
 }  // namespace mariner::uvfs
