@@ -68,6 +68,7 @@ class TskFileSystem {
   static constexpr std::size_t kStreamsMax = 4096;     // beside the contents of a file
   static constexpr std::size_t kAttributeBytesMax = 64 * 1024;
   static constexpr std::uint64_t kDigestBytesMax = 64u << 20;  // of what is kMade
+  static constexpr std::uint64_t kFileBytesMax = std::uint64_t{1} << 56;
 
   // `image` outlives it. Without a kind: the first that it is. kNotFound: it is none. Others, here
   // and below: of the past. `read_by`, if not null, gets what that was decided by, ascending.

@@ -365,7 +365,7 @@ class TskHistory::Loading {
     return runs.empty() ? 0 : runs.back().logical + runs.back().bytes;
   }
 
-  // As they are read: contents went from one form to another.
+  // As they are read: contents went from one form to another. Large ones are said to differ.
   Result<bool> same_bytes(ObjectNumber number, SequenceNumber moment) {
     auto before = all_.contents(number, SequenceNumber{moment.value - 1});
     auto after = all_.contents(number, moment);
@@ -376,7 +376,7 @@ class TskHistory::Loading {
       }
       return each->error();
     }
-    if (!before || !after) return false;
+    if (!before || !after || after->size() > TskFileSystem::kDigestBytesMax) return false;
     std::vector<std::byte> one(1u << 20);
     std::vector<std::byte> other(one.size());
     for (std::uint64_t at = 0; at < after->size(); at += one.size()) {

@@ -65,6 +65,10 @@ class Looking {
       return std::move(look_);
     }
     take_state();
+    if (is_beyond_reason()) {
+      look_.object.whole = false;
+      return std::move(look_);
+    }
     const std::uint16_t kind = look_.object.state.mode & S_IFMT;
     if (kind == S_IFDIR) {
       if (const auto taken = take_names(); !taken) return taken.error();
@@ -93,6 +97,13 @@ class Looking {
     look_.object.state = found->state;
     look_.object.whole = false;
     if (S_ISREG(found->state.mode)) look_.object.contents = Contents::kRuns;
+  }
+
+  // libtsk would make runs of all that these say they have, block by block. (With holes there may
+  // be more of a file than of the volume; it is not read then.)
+  [[nodiscard]] bool is_beyond_reason() const {
+    return (all_.kind == Kind::kHfs || all_.kind == Kind::kUfs) &&
+           look_.object.state.size > all_.size_bytes;
   }
 
   void take_state() {

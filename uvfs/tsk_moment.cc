@@ -95,8 +95,17 @@ Result<FileContents> TskMoment::contents(ObjectNumber number) {
   auto found = look(number);
   if (!found) return found.error();
   TskObject& object = found->object;
+  if (object.state.size > TskFileSystem::kFileBytesMax) {
+    return Error{ErrorCode::kCorrupt,
+                 fmt::format("it is said to have {} bytes, and a file has {} at most",
+                             object.state.size, TskFileSystem::kFileBytesMax)};
+  }
   switch (object.contents) {
-    case TskObject::Contents::kNone: break;
+    case TskObject::Contents::kNone:
+      if (!S_ISREG(object.state.mode)) break;
+      return Error{ErrorCode::kCorrupt,
+                   fmt::format("it is said to have {} bytes, more than the volume: it is not read",
+                               object.state.size)};
     case TskObject::Contents::kRuns:
       return FileContents::of_runs(
           opened_->past, at(),

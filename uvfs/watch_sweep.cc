@@ -27,7 +27,7 @@ Result<void> WatchSweep::run(const Due& due) {
     }
     ahead_ -= std::min(ahead_, written.size());
     const auto versions = timelines_.of(written.front(), SequenceNumber{at.value - 1}, at.next());
-    CHECK(versions.size() == 1);
+    CHECK(!versions.empty());
     const Instant instant{at, versions.front().time};
     const auto watchers = move_to(at, written);
     if (!watchers) return watchers.error();

@@ -119,15 +119,31 @@ class EveryFile {
       return;
     }
     if (auto contents = moment.contents(number)) {
-      std::string all;
+      // (Damage may say anything of its size.)
+      constexpr std::uint64_t kBytesMax = std::uint64_t{1} << 30;
       const auto read =
-          contents->for_each_byte([&](std::uint64_t, std::span<const std::byte> bytes) {
-            all.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-            return Result<void>{};
-          });
-      add(read ? all : "damaged");
+          contents->size() > kBytesMax ? Result<void>{} : add_contents(*contents, add);
+      if (!read) add("damaged");
     }
     tree.emplace(path, seen);
+  }
+
+  // Zeros are as good as nothing.
+  template <typename Add>
+  static Result<void> add_contents(FileContents& contents, Add add) {
+    constexpr std::size_t kEach = 512;
+    return contents.for_each_piece([&](std::uint64_t at, std::span<const std::byte> bytes) {
+      while (!bytes.empty()) {
+        const auto part = bytes.first(std::min<std::size_t>(bytes.size(), kEach - at % kEach));
+        if (std::ranges::any_of(part, [](std::byte one) { return one != std::byte{}; })) {
+          add(std::to_string(at));
+          add({reinterpret_cast<const char*>(part.data()), part.size()});
+        }
+        at += part.size();
+        bytes = bytes.subspan(part.size());
+      }
+      return Result<void>{};
+    });
   }
 
   ifsck::Past& past_;

@@ -65,6 +65,32 @@ TEST(TskMomentTest, ContentsOfEveryFormAreRead) {
   EXPECT_EQ(contents.read(0, to).value(), 9u);
 }
 
+TEST(TskMomentTest, WhatIsSaidToBeLargerThanTheVolumeIsNotRead) {
+  MadeUfs made;
+  made.change();
+  (void)made.flush();
+  auto past = made.past();
+  auto moment = TskMoment::open(past, made.last).value();
+  const auto names = moment->names(moment->root()).value();
+  const auto file = std::ranges::find_if(*names, [](const auto& each) { return each.kind == 0; });
+  ASSERT_NE(file, names->end());
+  ASSERT_TRUE(moment->contents(file->number).has_value());
+  // Its inode, wherever it is: a mode, a number of names, a size.
+  const auto size = moment->state(file->number)->size;
+  std::string inode(16, '\0');
+  store_le<std::uint16_t>(inode.data(), 0100644);
+  store_le<std::uint16_t>(inode.data() + 2, 1);
+  store_le<std::uint64_t>(inode.data() + 8, size);
+  std::string larger = inode;
+  store_le<std::uint64_t>(larger.data() + 8, std::uint64_t{1} << 50);
+  made.put(made.find(inode), larger);
+  const auto at = made.flush();
+  auto later = made.past();
+  moment = TskMoment::open(later, at).value();
+  EXPECT_EQ(moment->state(file->number)->size, std::uint64_t{1} << 50);
+  EXPECT_EQ(moment->contents(file->number).error().code, ErrorCode::kCorrupt);
+}
+
 TEST(TskMomentTest, WithoutAFileSystemThatIsSaid) {
   MadeForeign made("true", 4u << 20);
   auto past = made.past();
