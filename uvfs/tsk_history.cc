@@ -217,7 +217,7 @@ class TskHistory::Loading {
     take_names(one, now, look);
     if (!one.readings.empty() && one.readings.back().object == look.object) return {};
     one.readings.push_back({now, std::move(look.object)});
-    if (++all_.readings_ <= kReadingsMax) return {};
+    if (++readings_ <= kReadingsMax) return {};
     return Error{ErrorCode::kLimit,
                  fmt::format("more than {} changes of what is to be looked at, between #{} and "
                              "#{}: ask for a shorter time, or for fewer files",
@@ -410,6 +410,7 @@ class TskHistory::Loading {
   BlockTimelines& timelines_;
   const std::vector<ObjectNumber> numbers_;
   std::vector<One> made_;  // of these
+  std::size_t readings_ = 0;
   WatchSweep sweep_;
   AtSweep at_;
   std::string learned_;  // by the file system when it was opened

@@ -27,8 +27,9 @@ namespace mariner::uvfs {
 
 class TskHistory final : public FilesHistory {
  public:
-  static constexpr std::size_t kReadingsMax = 4'000'000;  // of objects that are not as before
-  static constexpr std::size_t kMomentsMax = 4;           // that contents are read at
+  // Of objects that are not as before, in what is loaded at a time: up to 300 bytes for each.
+  static constexpr std::size_t kReadingsMax = 4'000'000;
+  static constexpr std::size_t kMomentsMax = 4;  // that contents are read at
 
   // `past` outlives it. kNotFound: at the stretch's last moment there is none of these. Others,
   // here and below: of the past; kLimit.
@@ -73,7 +74,6 @@ class TskHistory final : public FilesHistory {
   ObjectNumber root_ = 0;
   ObjectHistory::Stamp stamp_{};
   std::unordered_map<ObjectNumber, One> all_;
-  std::size_t readings_ = 0;
   // The last one that was asked for is in front.
   std::list<std::unique_ptr<TskMoment>> moments_;
 };
