@@ -37,11 +37,13 @@ class UnderWay {
       if (same_time(i - 1, i)) continue;
       ahead_ns_ = std::min(ahead_ns_.value_or(ahead_ns(i, i)), ahead_ns(i, i));
     }
+    if (options_.stamp == Stamp::kLast) {
+      take_until_stamped();
+      return std::move(passing_);
+    }
     for (std::size_t i = 1; i < states_.size(); ++i) {
       if (!same_time(i - 1, i)) continue;
-      if (options_.stamp == Stamp::kLast) {
-        passing_[i] = is_within(until(i, i + 1));
-      } else if (options_.stamp == Stamp::kNone) {
+      if (options_.stamp == Stamp::kNone) {
         if (is_unstamped(i)) take_nearest(i);
       } else if (!states_[i].object.looks_like(states_[i - 1].object)) {
         // The inode is being written in parts.
@@ -54,6 +56,16 @@ class UnderWay {
   }
 
  private:
+  // What has no time of its own is under way until something follows; not for longer, all together,
+  // than an operation takes (who has a file open for hours may say so in the end only).
+  void take_until_stamped() {
+    std::size_t begun = 1;
+    for (std::size_t i = 1; i < states_.size(); ++i) {
+      passing_[i] =
+          same_time(i - 1, i) && is_within(until(i, i + 1)) && is_within(until(begun, i + 1));
+      if (!passing_[i]) begun = i + 1;
+    }
+  }
   // Contents, without an inode that says so: it comes next, unless they were written before the
   // host did what that one is about. Then they complete what the one before said.
   void take_contents(std::size_t i) {

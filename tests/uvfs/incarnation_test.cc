@@ -126,6 +126,12 @@ TEST(IncarnationTest, WithAStampThatComesLastWhatHasNoneIsUnderWay) {
   EXPECT_EQ(found(stamped(kLast, {{1, 0, 0, 1}, {5, 10, 20, 1}})), (Moments{1, 5}));
 }
 
+TEST(IncarnationTest, WithAStampThatComesLastNothingIsUnderWayForLong) {
+  const std::vector<Made> open_for_long{
+      {1, 0, 9, 1}, {5, 20'000, 9, 1}, {6, 40'000, 9, 1}, {7, 60'000, 9, 1}, {8, 80'000, 9, 2}};
+  EXPECT_EQ(found(stamped(kLast, open_for_long)), (Moments{1, 6, 8}));
+}
+
 TEST(IncarnationTest, WithoutATimeOfChangeEachEntryIsAVersion) {
   const auto all = stamped(kNone, {{1, 0, 0, 1}, {5, 10, 20, 1}, {6, 20, 30, 2}});
   EXPECT_EQ(found(all), (Moments{1, 5, 6}));
