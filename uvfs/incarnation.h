@@ -48,8 +48,8 @@ struct VersionRule {
   // is kept (FAT, exFAT) an entry of a directory says all that there is about an object and is
   // written whole: each one is a version, and contents that come without one belong to the next or
   // to the last, whichever was written nearer to them. So contents that are written twice within
-  // one tick of the entry's time (2 s, of exFAT 10 ms) are one version, the last: nothing else tells
-  // them apart. Of a directory each change of a name is one, unless its time of modification
+  // one tick of the entry's time (2 s, of exFAT 10 ms) are one version, the last: nothing else
+  // tells them apart. Of a directory each change of a name is one, unless its time of modification
   // follows.
   bool every_write = false;
   // How long that may take: as a kernel writes back what is dirty.
