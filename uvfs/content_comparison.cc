@@ -6,31 +6,27 @@
 namespace mariner::uvfs {
 namespace {
 
-using ifsck::BlockMap;
-
 constexpr std::size_t kPiecesAtOnce = 1024;
 
-// Walks along a map: what is at a block of the file, and how far it goes on so.
+// Walks along the runs of a file: what is at one of its bytes, and how far it goes on so.
 class Along {
  public:
-  explicit Along(const BlockMap& map) : runs_(map.runs) {}
+  explicit Along(const ByteRuns& runs) : runs_(runs) {}
 
   struct Place {
-    std::optional<ifsck::FsBlock> block;  // none: zeros
-    std::uint64_t count = 0;
+    std::optional<std::uint64_t> at;  // none: zeros
+    std::uint64_t bytes = 0;
   };
   Place at(std::uint64_t logical) {
-    while (next_ < runs_.size() && runs_[next_].logical + runs_[next_].count <= logical) ++next_;
+    while (next_ < runs_.size() && runs_[next_].logical + runs_[next_].bytes <= logical) ++next_;
     if (next_ == runs_.size()) return {{}, ~std::uint64_t{0}};
-    const BlockMap::Run& run = runs_[next_];
+    const ByteRun& run = runs_[next_];
     if (run.logical > logical) return {{}, run.logical - logical};
-    const std::uint64_t count = run.logical + run.count - logical;
-    if (run.unwritten) return {{}, count};
-    return {run.physical + (logical - run.logical), count};
+    return {run.place + (logical - run.logical), run.logical + run.bytes - logical};
   }
 
  private:
-  std::span<const BlockMap::Run> runs_;
+  std::span<const ByteRun> runs_;
   std::size_t next_ = 0;
 };
 
@@ -39,77 +35,66 @@ class Along {
 std::size_t ContentComparison::add(const Pair& pair) {
   const std::size_t number = same_.size();
   same_.push_back(true);
-  const std::uint32_t each = layout_.block_bytes();
-  const std::uint64_t blocks = (pair.size + each - 1) / each;
   Along before(*pair.before);
   Along after(*pair.after);
-  std::size_t compared = 0;
-  for (std::uint64_t logical = 0; logical < blocks;) {
+  std::uint64_t compared = 0;
+  const auto compare = [&](std::optional<std::uint64_t> was, std::optional<std::uint64_t> is,
+                           std::uint64_t bytes) {
+    const Piece whole{.pair = number,
+                      .before = was.value_or(kZeros),
+                      .after = is.value_or(kZeros),
+                      .bytes = bytes,
+                      .at = pair.at};
+    if (!add_pieces(whole, compared)) same_[number] = false;
+  };
+  for (std::uint64_t logical = 0; logical < pair.size && same_[number];) {
     const Along::Place was = before.at(logical);
     const Along::Place is = after.at(logical);
-    const std::uint64_t count = std::min({was.count, is.count, blocks - logical});
-    const auto compare = [&](std::uint64_t i) {
-      if (++compared > kBlocksMax) {
-        same_[number] = false;
-        return;
-      }
-      const std::uint64_t offset = (logical + i) * each;
-      const auto place = [&](const Along::Place& of) {
-        return of.block ? layout_.bytes_of(*of.block + i).offset : kZeros;
-      };
-      add_pieces(
-          number,
-          {.before = place(was),
-           .after = place(is),
-           .bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(each, pair.size - offset)),
-           .at = pair.at});
-    };
-    if (was.block != is.block) {
-      for (std::uint64_t i = 0; i < count && same_[number]; ++i) compare(i);
-    } else if (is.block) {
-      const ByteRange range{layout_.bytes_of(*is.block).offset, count * each};
+    const std::uint64_t bytes = std::min({was.bytes, is.bytes, pair.size - logical});
+    if (was.at != is.at) {
+      compare(was.at, is.at, bytes);
+    } else if (is.at) {
+      const ByteRange range{*is.at, bytes};
       const BlockRange covered = range.covering_blocks();
-      std::uint64_t next = 0;
       for (auto lbn = std::ranges::lower_bound(pair.written, covered.first);
            lbn != pair.written.end() && *lbn < covered.end() && same_[number]; ++lbn) {
-        const std::uint64_t from = std::max(lbn->byte_offset(), range.offset) - range.offset;
-        const std::uint64_t end =
-            std::min(lbn->byte_offset() + kBlockBytes, range.end()) - range.offset;
-        for (next = std::max(next, from / each); next * each < end; ++next) compare(next);
+        const std::uint64_t from = std::max(lbn->byte_offset(), range.offset);
+        const std::uint64_t end = std::min(lbn->byte_offset() + kBlockBytes, range.end());
+        compare(from, from, end - from);
       }
     }
-    logical += count;
+    logical += bytes;
   }
   return number;
 }
 
-std::size_t ContentComparison::add_block(ifsck::FsBlock block, std::uint64_t skip,
-                                         SequenceNumber at) {
+std::size_t ContentComparison::add_place(ByteRange place, SequenceNumber at) {
   const std::size_t number = same_.size();
   same_.push_back(true);
-  const std::uint64_t offset = layout_.bytes_of(block).offset + skip;
-  add_pieces(number, {.before = offset,
-                      .after = offset,
-                      .bytes = static_cast<std::uint32_t>(layout_.block_bytes() - skip),
-                      .at = at});
+  std::uint64_t compared = 0;
+  same_[number] = add_pieces({.pair = number,
+                              .before = place.offset,
+                              .after = place.offset,
+                              .bytes = place.length,
+                              .at = at},
+                             compared);
   return number;
 }
 
-void ContentComparison::add_pieces(std::size_t pair, const Piece& whole) {
-  // (Blocks of a file system lie within those of the volume, or are several of them.)
+bool ContentComparison::add_pieces(Piece whole, std::uint64_t& compared) {
   const auto within = [](std::uint64_t offset) {
     return offset == kZeros ? kBlockBytes : kBlockBytes - offset % kBlockBytes;
   };
-  for (std::uint32_t done = 0; done < whole.bytes;) {
-    Piece piece = whole;
-    piece.pair = pair;
-    if (whole.before != kZeros) piece.before += done;
-    if (whole.after != kZeros) piece.after += done;
-    piece.bytes = static_cast<std::uint32_t>(
-        std::min<std::uint64_t>({whole.bytes - done, within(piece.before), within(piece.after)}));
-    pieces_.push_back(piece);
-    done += piece.bytes;
+  for (std::uint64_t left = whole.bytes; left > 0;) {
+    whole.bytes = std::min<std::uint64_t>({left, within(whole.before), within(whole.after)});
+    compared += whole.bytes;
+    if (compared > kBytesMax) return false;
+    pieces_.push_back(whole);
+    if (whole.before != kZeros) whole.before += whole.bytes;
+    if (whole.after != kZeros) whole.after += whole.bytes;
+    left -= whole.bytes;
   }
+  return true;
 }
 
 Result<void> ContentComparison::run() {
@@ -132,7 +117,7 @@ Result<void> ContentComparison::run() {
         });
     if (!read) return read.error();
     std::size_t next = 0;
-    const auto bytes_of = [&](std::uint64_t offset, std::uint32_t bytes) {
+    const auto bytes_of = [&](std::uint64_t offset, std::uint64_t bytes) {
       const std::size_t block = offset == kZeros ? questions.size() : next++;
       const std::size_t from = offset == kZeros ? 0 : offset % kBlockBytes;
       return std::span(blocks).subspan(block * kBlockBytes + from, bytes);

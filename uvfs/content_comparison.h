@@ -7,33 +7,31 @@
 #include <span>
 #include <vector>
 
-#include "ifsck/block_map.h"
-#include "ifsck/ext_layout.h"
 #include "proto/error.h"
 #include "uvfs/block_timelines.h"
+#include "uvfs/byte_run.h"
 
 namespace mariner::uvfs {
 
 class ContentComparison {
  public:
-  // Blocks of one file that are compared; where more may differ, they are said to.
-  static constexpr std::size_t kBlocksMax = 64 * 1024;
+  // Bytes of one file that are compared; where more may differ, they are said to.
+  static constexpr std::uint64_t kBytesMax = std::uint64_t{256} << 20;
 
-  // Both outlive it.
-  ContentComparison(const BlockTimelines& timelines, const ifsck::ExtLayout& layout)
-      : timelines_(timelines), layout_(layout) {}
+  // They outlive it.
+  explicit ContentComparison(const BlockTimelines& timelines) : timelines_(timelines) {}
 
   struct Pair {
-    const ifsck::BlockMap* before = nullptr;
-    const ifsck::BlockMap* after = nullptr;
+    const ByteRuns* before = nullptr;
+    const ByteRuns* after = nullptr;
     std::uint64_t size = 0;        // bytes of the file that are looked at
     std::span<const Lbn> written;  // by the write `at`; ascending
     SequenceNumber at;             // the later of the moments
   };
   // Its number, by which same() is asked: from 0 on.
   std::size_t add(const Pair& pair);
-  // A block of the file system by itself, from its byte `skip` on.
-  std::size_t add_block(ifsck::FsBlock block, std::uint64_t skip, SequenceNumber at);
+  // Bytes of the volume by themselves.
+  std::size_t add_place(ByteRange place, SequenceNumber at);
 
   // Compares all. Errors: of the past.
   [[nodiscard]] Result<void> run();
@@ -46,13 +44,13 @@ class ContentComparison {
     std::size_t pair = 0;
     std::uint64_t before = 0;  // byte of the volume
     std::uint64_t after = 0;
-    std::uint32_t bytes = 0;
+    std::uint64_t bytes = 0;  // kBlockBytes at most
     SequenceNumber at;
   };
-  void add_pieces(std::size_t pair, const Piece& whole);
+  // In pieces. False: the pair has more than it may have.
+  bool add_pieces(Piece whole, std::uint64_t& compared);
 
   const BlockTimelines& timelines_;
-  const ifsck::ExtLayout& layout_;
   std::vector<Piece> pieces_;
   std::vector<bool> same_;
 };

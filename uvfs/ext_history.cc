@@ -77,7 +77,7 @@ class ExtHistory::Loading {
       : all_(all),
         timelines_(*all.timelines_),
         layout_(all.context().layout),
-        comparison_(timelines_, layout_) {}
+        comparison_(timelines_) {}
 
   Result<void> run(std::span<const InodeNumber> numbers) {
     auto slices = all_.slices_->read(numbers);
@@ -167,6 +167,16 @@ class ExtHistory::Loading {
     return ByteRange{layout_.bytes_of(run.physical).offset, run.count * layout_.block_bytes()}
         .covering_blocks();
   }
+  [[nodiscard]] ByteRuns runs_of(const ifsck::BlockMap& map) const {
+    ByteRuns runs;
+    for (const ifsck::BlockMap::Run& each : map.runs) {
+      if (each.unwritten) continue;
+      const std::uint64_t block_bytes = layout_.block_bytes();
+      runs.push_back({each.logical * block_bytes, layout_.bytes_of(each.physical).offset,
+                      each.count * block_bytes});
+    }
+    return runs;
+  }
   // 0: none.
   [[nodiscard]] ifsck::FsBlock attributes_of(const InodeSlice& slice) const {
     const ifsck::FsBlock block = ExtInode(slice.bytes).attributes();
@@ -252,15 +262,18 @@ class ExtHistory::Loading {
       Doubtful doubtful{.state = states.size(), .inode = event.inode, .compared = {}};
       const bool directory = ExtInode(is.bytes).is_directory();
       if (!directory && (event.map || !event.written.empty())) {
-        doubtful.compared.push_back(comparison_.add({.before = &lay.map,
-                                                     .after = &one.maps[map].map,
+        const ByteRuns before = runs_of(lay.map);
+        const ByteRuns after = event.map ? runs_of(one.maps[map].map) : ByteRuns();
+        doubtful.compared.push_back(comparison_.add({.before = &before,
+                                                     .after = event.map ? &after : &before,
                                                      .size = next.object.size,
                                                      .written = event.written,
                                                      .at = moment}));
       }
       if (event.attributes) {
-        doubtful.compared.push_back(
-            comparison_.add_block(attributes_of(is), kAttributesHead, moment));
+        const ByteRange place = layout_.bytes_of(attributes_of(is));
+        doubtful.compared.push_back(comparison_.add_place(
+            {place.offset + kAttributesHead, place.length - kAttributesHead}, moment));
       }
       if (doubtful.compared.empty()) {
         next.contents_changed = next.seen = false;
@@ -321,32 +334,51 @@ class ExtHistory::Loading {
   std::map<const One*, std::vector<Doubtful>> doubtful_;
 };
 
-Result<void> ExtHistory::load(std::span<const InodeNumber> numbers) {
+ObjectNumber ExtHistory::root() const { return EXT2_ROOT_INO; }
+
+Result<void> ExtHistory::load(std::span<const ObjectNumber> numbers) {
   std::vector<InodeNumber> some;
-  std::ranges::copy_if(numbers, std::back_inserter(some), [this](InodeNumber each) {
-    return each != 0 && each <= context().layout.inodes() && !all_.contains(each);
-  });
+  for (const ObjectNumber each : numbers) {
+    if (each == 0 || each > context().layout.inodes() || all_.contains(each)) continue;
+    some.push_back(static_cast<InodeNumber>(each));
+  }
   ifsck::sort_each_once(some);
   return some.empty() ? Result<void>{} : Loading(*this).run(some);
 }
 
-const ObjectHistory* ExtHistory::find(InodeNumber number) const {
+const ObjectHistory* ExtHistory::find(ObjectNumber number) const {
   const auto found = all_.find(number);
   return found == all_.end() ? nullptr : &found->second.history;
 }
 
-const NameHistory* ExtHistory::names(InodeNumber number) const {
+const NameHistory* ExtHistory::names(ObjectNumber number) const {
   const auto found = all_.find(number);
   return found == all_.end() ? nullptr : found->second.names.get();
 }
 
-std::span<const std::byte> ExtHistory::inode(InodeNumber number, SequenceNumber at) const {
+std::span<const std::byte> ExtHistory::inode(ObjectNumber number, SequenceNumber at) const {
   const auto found = all_.find(number);
   CHECK(found != all_.end());
   const auto& slices = found->second.slices;
   const auto behind = std::ranges::upper_bound(slices, at, {}, &InodeSlice::from);
   CHECK(behind != slices.begin());
   return std::prev(behind)->bytes;
+}
+
+ObjectState ExtHistory::state(ObjectNumber number, SequenceNumber at) const {
+  return state_of(inode(number, at));
+}
+
+Result<FileContents> ExtHistory::contents(ObjectNumber number, SequenceNumber at) {
+  if (const auto loaded = load(std::span(&number, 1)); !loaded) return loaded.error();
+  return FileContents::open(
+      timelines_->past(), context(),
+      {.number = static_cast<InodeNumber>(number), .inode = inode(number, at), .at = at});
+}
+
+Result<ObjectAttributes> ExtHistory::attributes(ObjectNumber number, SequenceNumber at) {
+  if (const auto loaded = load(std::span(&number, 1)); !loaded) return loaded.error();
+  return read_attributes(timelines_->past(), context(), inode(number, at), at);
 }
 
 }  // namespace mariner::uvfs

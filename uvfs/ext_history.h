@@ -20,6 +20,7 @@
 #include "ifsck/past.h"
 #include "proto/error.h"
 #include "uvfs/block_timelines.h"
+#include "uvfs/files_history.h"
 #include "uvfs/inode_slices.h"
 #include "uvfs/map_spans.h"
 #include "uvfs/name_history.h"
@@ -28,30 +29,29 @@
 
 namespace mariner::uvfs {
 
-class ExtHistory {
+class ExtHistory final : public FilesHistory {
  public:
   // `past` outlives it. Errors as of ExtVolume::open(), of the stretch's last moment; here and
   // below: of the past; kLimit.
   [[nodiscard]] static Result<std::unique_ptr<ExtHistory>> open(ifsck::Past& past,
                                                                 const Stretch& wanted);
 
-  // Those of the wanted moments that the file system was there at.
-  [[nodiscard]] const Stretch& stretch() const { return timelines_->stretch(); }
-  // Of its first moment.
-  [[nodiscard]] VersionTime first_time() const { return timelines_->first_time(); }
+  [[nodiscard]] const Stretch& stretch() const override { return timelines_->stretch(); }
+  [[nodiscard]] VersionTime first_time() const override { return timelines_->first_time(); }
+  [[nodiscard]] ObjectNumber root() const override;
   [[nodiscard]] const ifsck::ExtContext& context() const { return moment_.context(); }
 
-  // What is asked of them below is known from then on. Numbers that no inode can have are left out.
-  [[nodiscard]] Result<void> load(std::span<const ifsck::InodeNumber> numbers);
-  // That were loaded, and are kept.
-  [[nodiscard]] std::size_t objects() const { return all_.size(); }
-  // Null: it was left out.
-  [[nodiscard]] const ObjectHistory* find(ifsck::InodeNumber number) const;
-  // Of an inode that was a directory at any moment; null: it was none.
-  [[nodiscard]] const NameHistory* names(ifsck::InodeNumber number) const;
+  [[nodiscard]] Result<void> load(std::span<const ObjectNumber> numbers) override;
+  [[nodiscard]] std::size_t objects() const override { return all_.size(); }
+  [[nodiscard]] const ObjectHistory* find(ObjectNumber number) const override;
+  [[nodiscard]] const NameHistory* names(ObjectNumber number) const override;
   // Of one that was found: as it stands in its table at a moment of the stretch.
-  [[nodiscard]] std::span<const std::byte> inode(ifsck::InodeNumber number,
-                                                 SequenceNumber at) const;
+  [[nodiscard]] std::span<const std::byte> inode(ObjectNumber number, SequenceNumber at) const;
+
+  [[nodiscard]] ObjectState state(ObjectNumber number, SequenceNumber at) const override;
+  [[nodiscard]] Result<FileContents> contents(ObjectNumber number, SequenceNumber at) override;
+  [[nodiscard]] Result<ObjectAttributes> attributes(ObjectNumber number,
+                                                    SequenceNumber at) override;
 
  private:
   struct One {
@@ -68,7 +68,7 @@ class ExtHistory {
   ifsck::Moment moment_;
   std::unique_ptr<BlockTimelines> timelines_;
   std::unique_ptr<InodeSliceReader> slices_;
-  std::unordered_map<ifsck::InodeNumber, One> all_;
+  std::unordered_map<ObjectNumber, One> all_;
 };
 
 }  // namespace mariner::uvfs

@@ -5,29 +5,34 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
+#include "ifsck/block_map.h"
 #include "ifsck/ext_inode.h"
 #include "uvfs/inode_record.h"
 
 namespace mariner::uvfs {
 namespace {
 
-using ifsck::BlockMap;
 using ifsck::ExtInode;
 
 constexpr std::uint64_t kBlocksOfFileMax = std::uint64_t{1} << 32;
 // What is read ahead is let go of soon: a file is read once.
 constexpr std::size_t kCachedBlocksMax = 2 * FileContents::kPieceBytesMax / kBlockBytes;
 
+ByteRuns runs_of(const ifsck::BlockMap& map, std::uint32_t block_bytes) {
+  ByteRuns runs;
+  for (const ifsck::BlockMap::Run& each : map.runs) {
+    if (each.unwritten) continue;
+    runs.push_back(
+        {each.logical * block_bytes, each.physical * block_bytes, each.count * block_bytes});
+  }
+  return runs;
+}
+
 bool is_readable(std::uint16_t mode) { return LINUX_S_ISREG(mode) || LINUX_S_ISLNK(mode); }
 
 }  // namespace
-
-FileContents::FileContents(ifsck::Past& past, const ifsck::ExtContext& context, SequenceNumber at)
-    : none_(std::make_unique<ifsck::Overlay>()),
-      view_(std::make_unique<ifsck::View>(
-          past, at, *none_, ifsck::View::Options{.cached_blocks_max = kCachedBlocksMax})),
-      block_bytes_(context.layout.block_bytes()) {}
 
 Result<FileContents> FileContents::open(ifsck::Past& past, const ifsck::ExtContext& context,
                                         const Object& object) {
@@ -41,38 +46,64 @@ Result<FileContents> FileContents::open(ifsck::Past& past, const ifsck::ExtConte
         "it is encrypted by the host's file system, whose key is not in the volume: expose "
         "a view and mount it there"};
   }
-  FileContents contents(past, context, object.at);
-  contents.size_ = inode.size();
-  contents.inline_ = has_inline_contents(object.inode);
-  if (contents.inline_) {
-    contents.inline_bytes_ = inline_contents(object.inode);
-  } else {
-    auto map = ifsck::map_blocks(*contents.view_, context.volume, context.layout, object.number,
-                                 object.inode);
-    if (!map) return map.error();
-    contents.map_ = std::move(*map);
+  const std::uint32_t block_bytes = context.layout.block_bytes();
+  const std::uint64_t most = kBlocksOfFileMax * block_bytes;
+  if (inode.size() > most) {
+    return Error{
+        ErrorCode::kCorrupt,
+        fmt::format("its inode says {} bytes, and a file has {} at most", inode.size(), most)};
   }
-  const std::uint64_t most = kBlocksOfFileMax * contents.block_bytes_;
-  if (contents.size_ <= most) return contents;
-  return Error{
-      ErrorCode::kCorrupt,
-      fmt::format("its inode says {} bytes, and a file has {} at most", contents.size_, most)};
+  if (has_inline_contents(object.inode)) {
+    return of_bytes(inode.size(), inline_contents(object.inode));
+  }
+  FileContents contents = of_runs(past, object.at, {.size = inode.size(), .runs = {}});
+  const auto map = ifsck::map_blocks(*contents.view_, context.volume, context.layout, object.number,
+                                     object.inode);
+  if (!map) return map.error();
+  contents.runs_ = runs_of(*map, block_bytes);
+  contents.whole_ = map->faults.empty();
+  return contents;
+}
+
+FileContents FileContents::of_runs(ifsck::Past& past, SequenceNumber at, Lay lay) {
+  FileContents contents(Kind::kRuns, lay.size);
+  contents.whole_ = lay.whole;
+  contents.runs_ = std::move(lay.runs);
+  contents.none_ = std::make_unique<ifsck::Overlay>();
+  contents.view_ = std::make_unique<ifsck::View>(
+      past, at, *contents.none_, ifsck::View::Options{.cached_blocks_max = kCachedBlocksMax});
+  return contents;
+}
+
+FileContents FileContents::of_bytes(std::uint64_t size, std::vector<std::byte> bytes) {
+  FileContents contents(Kind::kBytes, size);
+  contents.bytes_ = std::move(bytes);
+  if (contents.bytes_.size() > size) contents.bytes_.resize(size);
+  return contents;
+}
+
+FileContents FileContents::of_reader(std::uint64_t size, Read read) {
+  FileContents contents(Kind::kReader, size);
+  contents.read_ = std::move(read);
+  return contents;
 }
 
 Result<void> FileContents::fill(ByteRange volume, std::span<std::byte> to) {
-  return view_->read(volume, to);
+  return kind_ == Kind::kReader ? read_(volume.offset, to) : view_->read(volume, to);
 }
 
 Result<void> FileContents::for_each_piece(const Visit& visit) {
-  if (inline_) return inline_bytes_.empty() ? Result<void>{} : visit(0, inline_bytes_);
+  if (kind_ == Kind::kBytes) return bytes_.empty() ? Result<void>{} : visit(0, bytes_);
+  // (What is made is at its place in the file.)
+  const ByteRun all{.logical = 0, .place = 0, .bytes = size_};
+  const std::span<const ByteRun> runs =
+      kind_ == Kind::kReader ? std::span(&all, 1) : std::span<const ByteRun>(runs_);
   std::vector<std::byte> piece;
-  for (const BlockMap::Run& run : map_.runs) {
-    if (run.unwritten) continue;
-    const std::uint64_t begin = run.logical * block_bytes_;
-    const std::uint64_t end = std::min(size_, begin + run.count * block_bytes_);
-    for (std::uint64_t at = begin; at < end; at += piece.size()) {
+  for (const ByteRun& run : runs) {
+    const std::uint64_t end = std::min(size_, run.logical + run.bytes);
+    for (std::uint64_t at = run.logical; at < end; at += piece.size()) {
       piece.resize(std::min(end - at, kPieceBytesMax));
-      const std::uint64_t place = run.physical * block_bytes_ + (at - begin);
+      const std::uint64_t place = run.place + (at - run.logical);
       if (const auto filled = fill({place, piece.size()}, piece); !filled) return filled;
       if (const auto visited = visit(at, piece); !visited) return visited;
     }
@@ -105,27 +136,31 @@ Result<std::size_t> FileContents::read(std::uint64_t offset, std::span<std::byte
   if (offset >= size_) return std::size_t{0};
   to = to.first(std::min<std::uint64_t>(to.size(), size_ - offset));
   std::ranges::fill(to, std::byte{});
-  const std::uint64_t end = offset + to.size();
-  if (inline_) {
-    if (offset < inline_bytes_.size()) {
-      const auto rest = std::span(inline_bytes_).subspan(offset);
+  if (kind_ == Kind::kBytes) {
+    if (offset < bytes_.size()) {
+      const auto rest = std::span(bytes_).subspan(offset);
       std::ranges::copy(rest.first(std::min(rest.size(), to.size())), to.begin());
     }
     return to.size();
   }
-  auto run = std::ranges::partition_point(map_.runs, [&](const BlockMap::Run& each) {
-    return (each.logical + each.count) * block_bytes_ <= offset;
-  });
-  for (; run != map_.runs.end() && run->logical * block_bytes_ < end; ++run) {
-    const std::uint64_t begins = run->logical * block_bytes_;
-    const std::uint64_t first = std::max(begins, offset);
-    const std::uint64_t last = std::min(begins + run->count * block_bytes_, end);
-    if (run->unwritten || first >= last) continue;
-    const auto filled = fill({run->physical * block_bytes_ + (first - begins), last - first},
-                             to.subspan(first - offset, last - first));
-    if (!filled) return filled.error();
-  }
+  const auto filled = kind_ == Kind::kReader ? read_(offset, to) : read_runs(offset, to);
+  if (!filled) return filled.error();
   return to.size();
+}
+
+Result<void> FileContents::read_runs(std::uint64_t offset, std::span<std::byte> to) {
+  const std::uint64_t end = offset + to.size();
+  auto run = std::ranges::partition_point(
+      runs_, [&](const ByteRun& each) { return each.logical + each.bytes <= offset; });
+  for (; run != runs_.end() && run->logical < end; ++run) {
+    const std::uint64_t first = std::max(run->logical, offset);
+    const std::uint64_t last = std::min(run->logical + run->bytes, end);
+    if (first >= last) continue;
+    const auto filled = fill({run->place + (first - run->logical), last - first},
+                             to.subspan(first - offset, last - first));
+    if (!filled) return filled;
+  }
+  return {};
 }
 
 Result<std::string> FileContents::link_target() {

@@ -1,5 +1,4 @@
-// What an object of ext2, ext3 or ext4 has as contents at a moment: of a file, or of a symbolic
-// link.
+// What an object of a file system has as contents at a moment: of a file, or of a symbolic link.
 //
 // Read piece by piece, each with one question to the past; never the whole of it at once. What a
 // file has no blocks for (holes), or has not written to them yet, is zeros. One thread.
@@ -13,12 +12,12 @@
 #include <string>
 #include <vector>
 
-#include "ifsck/block_map.h"
 #include "ifsck/ext_context.h"
 #include "ifsck/overlay.h"
 #include "ifsck/past.h"
 #include "ifsck/view.h"
 #include "proto/error.h"
+#include "uvfs/byte_run.h"
 
 namespace mariner::uvfs {
 
@@ -32,17 +31,31 @@ class FileContents {
     std::span<const std::byte> inode;  // as it stands in its table at that moment
     SequenceNumber at;
   };
-  // `past` and `context` outlive it; blocks lie at the moment as the context says. Errors: of the
-  // past; kInvalidArgument: neither a file nor a symbolic link; kCorrupt: larger than files can be;
-  // kUnavailable: it is
-  // encrypted, and no key is there.
+  // Of ext2, ext3 or ext4. `past` and `context` outlive it; blocks lie at the moment as the context
+  // says. Errors: of the past; kInvalidArgument: neither a file nor a symbolic link; kCorrupt:
+  // larger than files can be; kUnavailable: it is encrypted, and no key is there.
   [[nodiscard]] static Result<FileContents> open(ifsck::Past& past,
                                                  const ifsck::ExtContext& context,
                                                  const Object& object);
 
+  // As bytes of the volume at that moment; `past` outlives it. A run may repeat what is in one
+  // before it: the first is meant.
+  struct Lay {
+    std::uint64_t size = 0;
+    ByteRuns runs;
+    bool whole = true;  // see is_whole()
+  };
+  [[nodiscard]] static FileContents of_runs(ifsck::Past& past, SequenceNumber at, Lay lay);
+  // That stand elsewhere: `bytes`, and zeros up to the size.
+  [[nodiscard]] static FileContents of_bytes(std::uint64_t size, std::vector<std::byte> bytes);
+  // That must be made of what the volume has (compressed ones): `read` fills `to` from `offset` on,
+  // all of which is within the size.
+  using Read = std::function<Result<void>(std::uint64_t offset, std::span<std::byte> to)>;
+  [[nodiscard]] static FileContents of_reader(std::uint64_t size, Read read);
+
   [[nodiscard]] std::uint64_t size() const { return size_; }
   // Not, where what says where its blocks are is damaged: what is not found is zeros.
-  [[nodiscard]] bool is_whole() const { return map_.faults.empty(); }
+  [[nodiscard]] bool is_whole() const { return whole_; }
 
   // Calls `visit(offset, bytes)` for what is not a hole, in order, kPieceBytesMax at most at a time
   // and not beyond the size; until it has an error. Errors: its, and of the past.
@@ -56,17 +69,21 @@ class FileContents {
   [[nodiscard]] Result<std::string> link_target();
 
  private:
-  FileContents(ifsck::Past& past, const ifsck::ExtContext& context, SequenceNumber at);
-  [[nodiscard]] Result<void> fill(ByteRange volume, std::span<std::byte> to);
+  enum class Kind : std::uint8_t { kRuns, kBytes, kReader };
 
-  // (In places of their own: a view keeps pointers to both.)
+  FileContents(Kind kind, std::uint64_t size) : kind_(kind), size_(size) {}
+  [[nodiscard]] Result<void> fill(ByteRange volume, std::span<std::byte> to);
+  [[nodiscard]] Result<void> read_runs(std::uint64_t offset, std::span<std::byte> to);
+
+  Kind kind_;
+  std::uint64_t size_ = 0;
+  bool whole_ = true;
+  // Of kRuns. (In places of their own: a view keeps pointers to both.)
   std::unique_ptr<ifsck::Overlay> none_;
   std::unique_ptr<ifsck::View> view_;
-  std::uint32_t block_bytes_;
-  std::uint64_t size_ = 0;
-  bool inline_ = false;
-  std::vector<std::byte> inline_bytes_;
-  ifsck::BlockMap map_;
+  ByteRuns runs_;
+  std::vector<std::byte> bytes_;  // of kBytes
+  Read read_;                     // of kReader
 };
 
 }  // namespace mariner::uvfs

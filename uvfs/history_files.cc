@@ -1,6 +1,5 @@
 #include "uvfs/history_files.h"
 
-#include <ext2fs/ext2_fs.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 
@@ -8,17 +7,18 @@
 #include <ctime>
 
 #include "uvfs/file_contents.h"
-#include "uvfs/inode_record.h"
 #include "uvfs/safe_name.h"
 
 namespace mariner::uvfs {
 namespace {
 
-using ifsck::InodeNumber;
-
 constexpr std::uint64_t kSecond_ns = 1'000'000'000;
-// The upper half of an object's id: 1 + the number of its moment.
-constexpr unsigned kMomentShift = 32;
+// The upper part of an object's id: 1 + the number of its moment. Below is the object's, of which
+// there is one at a moment with the number that is shown.
+constexpr unsigned kMomentShift = 40;
+constexpr ObjectNumber kNumberMax = (ObjectNumber{1} << kMomentShift) - 1;
+static_assert(HistoryFiles::kMomentsMax < (std::uint64_t{1} << (64 - kMomentShift)) - 1);
+static_assert(HistoryFiles::kPathsMax < kNumberMax);
 
 Error too_many(std::size_t most, std::string_view what) {
   return {ErrorCode::kLimit,
@@ -30,19 +30,6 @@ Error not_found(std::string what) { return {ErrorCode::kNotFound, std::move(what
 FileTime file_time(VersionTime time) {
   return {static_cast<std::int64_t>(time.ns / kSecond_ns),
           static_cast<std::uint32_t>(time.ns % kSecond_ns)};
-}
-
-std::uint32_t kind_of(std::uint8_t type) {
-  switch (type) {
-    case EXT2_FT_REG_FILE: return S_IFREG;
-    case EXT2_FT_DIR: return S_IFDIR;
-    case EXT2_FT_CHRDEV: return S_IFCHR;
-    case EXT2_FT_BLKDEV: return S_IFBLK;
-    case EXT2_FT_FIFO: return S_IFIFO;
-    case EXT2_FT_SOCK: return S_IFSOCK;
-    case EXT2_FT_SYMLINK: return S_IFLNK;
-    default: return 0;
-  }
 }
 
 std::string child(const std::string& path, std::string_view name) {
@@ -83,7 +70,14 @@ Result<HistoryFiles::FileId> HistoryFiles::id_of(const Object& object) {
     known = moment_ids_.emplace(object.at, static_cast<std::uint32_t>(moments_.size())).first;
     moments_.push_back(object.at);
   }
-  return (std::uint64_t{known->second} + 1) << kMomentShift | object.number;
+  const ObjectNumber number = shown_number(object.number);
+  if (number > kNumberMax) {
+    return Error{ErrorCode::kLimit,
+                 fmt::format("object {} has a larger number than a mount can show, of {} at most: "
+                             "uvfs cat and uvfs restore read it",
+                             number, kNumberMax)};
+  }
+  return (std::uint64_t{known->second} + 1) << kMomentShift | number;
 }
 
 Result<HistoryFiles::Place> HistoryFiles::place_of(FileId id) const {
@@ -95,33 +89,35 @@ Result<HistoryFiles::Place> HistoryFiles::place_of(FileId id) const {
 std::optional<HistoryFiles::Object> HistoryFiles::object_of(FileId id) const {
   const std::uint64_t moment = id >> kMomentShift;
   if (moment == 0 || moment > moments_.size()) return {};
-  return Object{moments_[moment - 1], static_cast<InodeNumber>(id)};
+  return Object{moments_[moment - 1], id & kNumberMax};
 }
+
+bool HistoryFiles::is_of_a_moment(FileId id) { return id >> kMomentShift != 0; }
 
 // ---- what is kept
 
-Result<MomentTree*> HistoryFiles::tree(SequenceNumber at) {
+Result<FilesMoment*> HistoryFiles::tree(SequenceNumber at) {
   const auto known =
       std::ranges::find_if(trees_, [at](const auto& each) { return each.first == at; });
   if (known != trees_.end()) {
     trees_.splice(trees_.begin(), trees_, known);
     return trees_.front().second.get();
   }
-  auto opened = MomentTree::open(*source_.past, at);
+  auto opened = open_moment(*source_.past, at);
   if (!opened) return opened.error();
   trees_.emplace_front(at, std::move(*opened));
   std::size_t replayed = 0;
-  for (const auto& [moment, each] : trees_) replayed += each->replayed_blocks();
+  for (const auto& [moment, each] : trees_) replayed += each->blocks_held();
   while (trees_.size() > 1 && (trees_.size() > kTreesMax || replayed > kReplayedBlocksMax)) {
     last_read_.reset();  // it may be one of its
-    replayed -= trees_.back().second->replayed_blocks();
+    replayed -= trees_.back().second->blocks_held();
     trees_.pop_back();
   }
   return trees_.front().second.get();
 }
 
 // Of all that there is now.
-Result<ExtHistory*> HistoryFiles::history() {
+Result<FilesHistory*> HistoryFiles::history() {
   const auto reach = source_.past->reach();
   if (!reach) return reach.error();
   const auto now = std::chrono::steady_clock::now();
@@ -154,12 +150,12 @@ Result<HistoryFiles::Attributes> HistoryFiles::attributes(FileId id) {
 Result<HistoryFiles::Attributes> HistoryFiles::attributes_of(const Object& object) {
   const auto of = tree(object.at);
   if (!of) return of.error();
-  const auto found = (*of)->object(object.number);
+  const auto found = (*of)->state(object.number);
   if (!found) return found.error();
   const auto id = id_of(object);
   if (!id) return id.error();
-  Attributes all{.id = *id, .object = found->state, .lasting = true};
-  if (object.number == EXT2_ROOT_INO) {
+  Attributes all{.id = *id, .object = *found, .lasting = true};
+  if (object.number == (*of)->root()) {
     const auto time = source_.past->time_of(object.at);
     if (!time) return time.error();
     all.object.modified = file_time(*time);
@@ -210,7 +206,9 @@ Result<HistoryFiles::Attributes> HistoryFiles::find_below(const Place& place,
       if (name.starts_with('@')) {
         const auto at = source_.moment_of(name.substr(1));
         if (!at) return at.error();
-        return attributes_of(Object{*at, EXT2_ROOT_INO});
+        const auto of = tree(*at);
+        if (!of) return of.error();
+        return attributes_of(Object{*at, (*of)->root()});
       }
       break;
     case Place::Kind::kMarks: {
@@ -284,12 +282,12 @@ Result<std::vector<HistoryFiles::Entry>> HistoryFiles::list_object(const Object&
   if (!names) return names.error();
   std::vector<Entry> all;
   all.reserve((*names)->size());
-  for (const MomentTree::Name& each : **names) {
+  for (const FilesMoment::Name& each : **names) {
     // (A kernel would take the whole directory for broken.)
     if (!is_safe_name(each.name)) continue;
-    const auto id = id_of(Object{object.at, each.inode});
+    const auto id = id_of(Object{object.at, each.number});
     if (!id) return id.error();
-    all.push_back({each.name, *id, kind_of(each.type)});
+    all.push_back({each.name, *id, each.kind});
   }
   return all;
 }
@@ -323,8 +321,8 @@ Result<std::vector<HistoryFiles::Entry>> HistoryFiles::list_versions(const std::
   if (!history) return history.error();
   for (const Incarnation& one : history->incarnations) {
     for (const FileVersion& version : one.versions) {
-      if (LINUX_S_ISDIR(version.object.mode)) continue;
-      const auto id = id_of(Object{version.from.at, static_cast<InodeNumber>(one.inode)});
+      if (S_ISDIR(version.object.mode)) continue;
+      const auto id = id_of(Object{version.from.at, one.inode});
       if (!id) return id.error();
       all.push_back(
           {version_name(version.from.time), *id, version.object.mode & std::uint32_t{S_IFMT}});
@@ -359,12 +357,12 @@ Result<std::optional<HistoryFiles::Entry>> HistoryFiles::deleted_entry(const std
     const Object object{SequenceNumber{last.end.at.value - 1}, last.inode};
     const ObjectState state = (*files)->find(last.inode)->states.empty()
                                   ? ObjectState{}
-                                  : state_of((*files)->inode(last.inode, object.at));
+                                  : (*files)->state(last.inode, object.at);
     const auto id = id_of(object);
     if (!id) return id.error();
     return std::optional(Entry{path, *id, state.mode & std::uint32_t{S_IFMT}});
   }
-  if (!LINUX_S_ISDIR(state_of((*files)->inode(last.inode, (*files)->stretch().last)).mode)) {
+  if (!S_ISDIR((*files)->state(last.inode, (*files)->stretch().last).mode)) {
     return std::optional<Entry>();
   }
   const auto id = id_of(Place{Place::Kind::kDeleted, path});
@@ -378,11 +376,7 @@ Result<std::string> HistoryFiles::link_target(FileId id) {
   if (const auto object = object_of(id)) {
     const auto of = tree(object->at);
     if (!of) return of.error();
-    const auto found = (*of)->object(object->number);
-    if (!found) return found.error();
-    auto contents =
-        FileContents::open((*of)->past(), (*of)->context(),
-                           {.number = object->number, .inode = found->inode, .at = object->at});
+    auto contents = (*of)->contents(object->number);
     return contents ? contents->link_target() : contents.error();
   }
   const auto place = place_of(id);
@@ -408,11 +402,7 @@ Result<std::size_t> HistoryFiles::read(FileId id, std::uint64_t offset, std::spa
     if (!object) return Error{ErrorCode::kInvalidArgument, fmt::format("{} is no file", id)};
     const auto of = tree(object->at);
     if (!of) return of.error();
-    const auto found = (*of)->object(object->number);
-    if (!found) return found.error();
-    auto contents =
-        FileContents::open((*of)->past(), (*of)->context(),
-                           {.number = object->number, .inode = found->inode, .at = object->at});
+    auto contents = (*of)->contents(object->number);
     if (!contents) return contents.error();
     last_read_ = std::make_shared<OpenFile>(id, std::move(*contents));
   }
@@ -424,9 +414,7 @@ Result<ObjectAttributes> HistoryFiles::extended_attributes(FileId id) {
   if (!object) return ObjectAttributes{};
   const auto of = tree(object->at);
   if (!of) return of.error();
-  const auto found = (*of)->object(object->number);
-  if (!found) return found.error();
-  return read_attributes((*of)->past(), (*of)->context(), found->inode, object->at);
+  return (*of)->attributes(object->number);
 }
 
 }  // namespace mariner::uvfs

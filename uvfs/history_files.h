@@ -30,7 +30,7 @@
 
 #include "ifsck/past.h"
 #include "proto/error.h"
-#include "uvfs/moment_tree.h"
+#include "uvfs/files_moment.h"
 #include "uvfs/object_attributes.h"
 #include "uvfs/object_state.h"
 #include "uvfs/open_history.h"
@@ -45,7 +45,7 @@ class HistoryFiles {
   static constexpr FileId kRoot = 1;
 
   static constexpr std::size_t kTreesMax = 64;  // moments whose directories are kept
-  // ... fewer, if their journals have left more than this, all together: 256 MiB.
+  // ... fewer, if they (what their journals have left) hold more than this, all together: 256 MiB.
   static constexpr std::size_t kReplayedBlocksMax = 64 * 1024;
   static constexpr std::size_t kObjectsMax = 200'000;  // whose histories are kept
   // How old what versions/ and deleted/ show may be, when the volume is written to: so long, or ten
@@ -88,6 +88,8 @@ class HistoryFiles {
   // Fills `to` from `offset` on; says how much there was.
   [[nodiscard]] Result<std::size_t> read(FileId id, std::uint64_t offset, std::span<std::byte> to);
   [[nodiscard]] Result<ObjectAttributes> extended_attributes(FileId id);
+  // It is in a "@" directory, or one: it will never be otherwise.
+  [[nodiscard]] static bool is_of_a_moment(FileId id);
 
  private:
   // What is no object of the file system's.
@@ -99,7 +101,7 @@ class HistoryFiles {
   };
   struct Object {
     SequenceNumber at;
-    ifsck::InodeNumber number = 0;
+    ObjectNumber number = 0;
   };
   struct OpenFile;
 
@@ -108,8 +110,8 @@ class HistoryFiles {
   [[nodiscard]] Result<Place> place_of(FileId id) const;
   [[nodiscard]] std::optional<Object> object_of(FileId id) const;
 
-  [[nodiscard]] Result<MomentTree*> tree(SequenceNumber at);
-  [[nodiscard]] Result<ExtHistory*> history();
+  [[nodiscard]] Result<FilesMoment*> tree(SequenceNumber at);
+  [[nodiscard]] Result<FilesHistory*> history();
   [[nodiscard]] Result<VersionTime> newest_time();
 
   [[nodiscard]] Result<Attributes> attributes_of(const Object& object);
@@ -130,7 +132,7 @@ class HistoryFiles {
   std::vector<SequenceNumber> moments_;
   std::map<SequenceNumber, std::uint32_t> moment_ids_;
   // The last one that was asked for is in front.
-  std::list<std::pair<SequenceNumber, std::unique_ptr<MomentTree>>> trees_;
+  std::list<std::pair<SequenceNumber, std::unique_ptr<FilesMoment>>> trees_;
   OpenHistory history_;
   std::chrono::steady_clock::time_point history_due_;  // to be opened again, if there is more
   std::shared_ptr<OpenFile> last_read_;

@@ -40,6 +40,17 @@ struct VersionRule {
   // Every state that a write left is a version of its own. If not, those that an operation passes
   // through are left out: a file system writes contents first and the inode after it (or parts of
   // the inode, one after the other).
+  //
+  // What belongs to one operation is told by the time of change, which it has set, and by when that
+  // is written (ObjectHistory::Stamp): ext2, ext3 and ext4 write it with the inode, whose parts may
+  // follow. NTFS writes it when all else about the object is written: what has none of its own is
+  // under way until something follows, for no longer than under_way_max in all. Where no such time
+  // is kept (FAT, exFAT) an entry of a directory says all that there is about an object and is
+  // written whole: each one is a version, and contents that come without one belong to the next or
+  // to the last, whichever was written nearer to them. So contents that are written twice within
+  // one tick of the entry's time (2 s, of exFAT 10 ms) are one version, the last: nothing else
+  // tells them apart. Of a directory each change of a name is one, unless its time of modification
+  // follows.
   bool every_write = false;
   // How long that may take: as a kernel writes back what is dirty.
   std::chrono::nanoseconds under_way_max = std::chrono::seconds(35);

@@ -16,7 +16,22 @@ namespace {
 
 using ifsck::InodeNumber;
 
+std::uint32_t kind_of(std::uint8_t type) {
+  switch (type) {
+    case EXT2_FT_REG_FILE: return LINUX_S_IFREG;
+    case EXT2_FT_DIR: return LINUX_S_IFDIR;
+    case EXT2_FT_CHRDEV: return LINUX_S_IFCHR;
+    case EXT2_FT_BLKDEV: return LINUX_S_IFBLK;
+    case EXT2_FT_FIFO: return LINUX_S_IFIFO;
+    case EXT2_FT_SOCK: return LINUX_S_IFSOCK;
+    case EXT2_FT_SYMLINK: return LINUX_S_IFLNK;
+    default: return 0;
+  }
+}
+
 }  // namespace
+
+ObjectNumber MomentTree::root() const { return EXT2_ROOT_INO; }
 
 Result<std::unique_ptr<MomentTree>> MomentTree::open(ifsck::Past& past, SequenceNumber at) {
   std::unique_ptr<MomentTree> tree(new MomentTree(past, at));
@@ -39,12 +54,12 @@ Result<void> MomentTree::replay() {
   return moment_.open();
 }
 
-Result<MomentTree::Object> MomentTree::object(InodeNumber number) {
+Result<MomentTree::Object> MomentTree::object(ObjectNumber number) {
   const ifsck::ExtLayout& layout = context().layout;
   if (number != 0 && number <= layout.inodes()) {
-    Object one{.number = number, .state = {}, .inode = {}};
+    Object one{.number = static_cast<InodeNumber>(number), .state = {}, .inode = {}};
     one.inode.resize(layout.inode_bytes());
-    const auto read = moment_.view().read(layout.inode_place(number), one.inode);
+    const auto read = moment_.view().read(layout.inode_place(one.number), one.inode);
     if (!read) return read.error();
     one.state = state_of(one.inode);
     if (one.state.exists) return one;
@@ -53,11 +68,26 @@ Result<MomentTree::Object> MomentTree::object(InodeNumber number) {
                fmt::format("inode {} is not in use at #{}", number, at_.value)};
 }
 
-Result<MomentTree::Names> MomentTree::names(InodeNumber directory) {
-  if (const auto place = places_.find(directory); place != places_.end()) {
-    kept_.splice(kept_.begin(), kept_, place->second);
-    return kept_.front().second;
-  }
+Result<ObjectState> MomentTree::state(ObjectNumber number) {
+  const auto found = object(number);
+  return found ? Result<ObjectState>(found->state) : found.error();
+}
+
+Result<FileContents> MomentTree::contents(ObjectNumber number) {
+  const auto found = object(number);
+  if (!found) return found.error();
+  return FileContents::open(replayed_, context(),
+                            {.number = found->number, .inode = found->inode, .at = at_});
+}
+
+Result<ObjectAttributes> MomentTree::attributes(ObjectNumber number) {
+  const auto found = object(number);
+  if (!found) return found.error();
+  return read_attributes(replayed_, context(), found->inode, at_);
+}
+
+Result<MomentTree::Names> MomentTree::names(ObjectNumber directory) {
+  if (auto kept = kept_.find(directory)) return kept;
   const auto object = this->object(directory);
   if (!object) return object.error();
   if (!LINUX_S_ISDIR(object->state.mode)) {
@@ -66,15 +96,8 @@ Result<MomentTree::Names> MomentTree::names(InodeNumber directory) {
   auto read = read_names(*object);
   if (!read) return read.error();
   const auto made = std::make_shared<const std::vector<Name>>(std::move(*read));
-  keep(directory, made);
+  kept_.keep(directory, made);
   return Names(made);
-}
-
-Result<InodeNumber> MomentTree::find(InodeNumber directory, std::string_view name) {
-  const auto all = names(directory);
-  if (!all) return all.error();
-  const auto found = std::ranges::lower_bound(**all, name, {}, &Name::name);
-  return found == (*all)->end() || found->name != name ? InodeNumber{0} : found->inode;
 }
 
 Result<std::vector<MomentTree::Name>> MomentTree::read_names(const Object& directory) {
@@ -83,7 +106,7 @@ Result<std::vector<MomentTree::Name>> MomentTree::read_names(const Object& direc
   const auto take = [&](std::span<const std::byte> block) {
     (void)ifsck::for_each_entry(block, [&](const ifsck::DirectoryEntry& each) {
       if (each.inode == 0 || each.name.empty() || each.name == "." || each.name == "..") return;
-      names.push_back({std::string(each.name), each.inode, each.type});
+      names.push_back({std::string(each.name), each.inode, kind_of(each.type)});
     });
   };
   if (ifsck::ExtInode(directory.inode).has_inline_data()) {
@@ -130,17 +153,6 @@ Result<void> MomentTree::fetch(std::span<const ifsck::FsBlock> blocks) {
     }
   }
   return moment_.view().prefetch(wanted);
-}
-
-void MomentTree::keep(InodeNumber directory, const Names& names) {
-  kept_.emplace_front(directory, names);
-  places_[directory] = kept_.begin();
-  names_kept_ += names->size() + 1;
-  while (names_kept_ > kNamesMax && kept_.size() > 1) {
-    names_kept_ -= kept_.back().second->size() + 1;
-    places_.erase(kept_.back().first);
-    kept_.pop_back();
-  }
 }
 
 }  // namespace mariner::uvfs

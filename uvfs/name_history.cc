@@ -14,10 +14,11 @@ void NameHistory::set(const Instant& at, std::uint64_t logical, std::span<const 
     if (each.inode == 0 || each.name.empty() || each.name == "." || each.name == "..") return;
     entries.emplace_back(each.name, each.inode);
   });
-  std::ranges::stable_sort(entries, {}, &Entry::first);
-  const auto repeated = std::ranges::unique(entries, {}, &Entry::first);
-  entries.erase(repeated.begin(), repeated.end());
   replace(at, logical, std::move(entries));
+}
+
+void NameHistory::set_all(const Instant& at, std::vector<Entry> entries) {
+  replace(at, 0, std::move(entries));
 }
 
 void NameHistory::forget(const Instant& at, std::uint64_t logical) { replace(at, logical, {}); }
@@ -32,6 +33,9 @@ void NameHistory::replace(const Instant& at, std::uint64_t logical, std::vector<
   CHECK(!first_ || last_ <= at.at);
   if (!first_) first_ = at.at;
   last_ = at.at;
+  std::ranges::stable_sort(entries, {}, &Entry::first);
+  const auto repeated = std::ranges::unique(entries, {}, &Entry::first);
+  entries.erase(repeated.begin(), repeated.end());
   std::vector<Entry>& before = blocks_[logical];
   auto was = before.begin();
   auto is = entries.begin();
@@ -58,10 +62,10 @@ void NameHistory::replace(const Instant& at, std::uint64_t logical, std::vector<
 }
 
 void NameHistory::settle(const Instant& at, Name& name) {
-  const ifsck::InodeNumber inode = name.holders.empty() ? 0 : name.holders.begin()->second;
+  const ObjectNumber inode = name.holders.empty() ? 0 : name.holders.begin()->second;
   std::vector<Span>& spans = name.spans;
   if (!spans.empty() && spans.back().from.at == at.at) spans.pop_back();
-  const ifsck::InodeNumber before = spans.empty() ? 0 : spans.back().inode;
+  const ObjectNumber before = spans.empty() ? 0 : spans.back().inode;
   if (before != inode) spans.push_back({at, inode});
 }
 
@@ -70,7 +74,7 @@ const std::vector<NameHistory::Span>* NameHistory::find(std::string_view name) c
   return found == names_.end() || found->second.spans.empty() ? nullptr : &found->second.spans;
 }
 
-ifsck::InodeNumber NameHistory::find(std::string_view name, SequenceNumber at) const {
+ObjectNumber NameHistory::find(std::string_view name, SequenceNumber at) const {
   const std::vector<Span>* const spans = find(name);
   if (spans == nullptr) return 0;
   const auto behind =

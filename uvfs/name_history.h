@@ -1,7 +1,7 @@
-// The names in a directory, while it changes: which inode each of them was at every moment.
+// The names in a directory, while it changes: which object each of them was at every moment.
 //
-// It is fed with the directory's blocks, in the order of the moments at which they changed; of the
-// many names in a block only those that come and go take room. One thread.
+// It is fed with the directory's blocks, or with all of its names, in the order of the moments at
+// which they changed; of the many names only those that come and go take room. One thread.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +15,8 @@
 #include <utility>
 #include <vector>
 
-#include "ifsck/ext_layout.h"
 #include "proto/units.h"
+#include "uvfs/object_number.h"
 #include "uvfs/stretch.h"
 
 namespace mariner::uvfs {
@@ -26,19 +26,22 @@ class NameHistory {
   // From a moment on; until the next one, or for ever.
   struct Span {
     Instant from;
-    ifsck::InodeNumber inode = 0;  // 0: nobody has the name
+    ObjectNumber inode = 0;  // 0: nobody has the name
     friend bool operator==(const Span&, const Span&) = default;
   };
   // From a moment on the block has these entries (all of a block that is one of a directory, as far
   // as it is one); moments never decrease. Where a name is twice, the first is meant.
   void set(const Instant& at, std::uint64_t logical, std::span<const std::byte> block);
+  // The same where a directory is not told block by block: these are all of its names.
+  using Entry = std::pair<std::string, ObjectNumber>;
+  void set_all(const Instant& at, std::vector<Entry> entries);
   // The directory has no such block any more. / It is none.
   void forget(const Instant& at, std::uint64_t logical);
   void forget_all(const Instant& at);
 
   // Null: nobody ever had it. Ascending.
   [[nodiscard]] const std::vector<Span>* find(std::string_view name) const;
-  [[nodiscard]] ifsck::InodeNumber find(std::string_view name, SequenceNumber at) const;
+  [[nodiscard]] ObjectNumber find(std::string_view name, SequenceNumber at) const;
   // By name.
   template <typename Visit>
   void for_each(Visit visit) const {
@@ -50,9 +53,8 @@ class NameHistory {
   [[nodiscard]] std::vector<Instant> changes() const;
 
  private:
-  using Entry = std::pair<std::string, ifsck::InodeNumber>;
   struct Name {
-    std::map<std::uint64_t, ifsck::InodeNumber> holders;  // by block
+    std::map<std::uint64_t, ObjectNumber> holders;  // by block
     std::vector<Span> spans;
   };
 

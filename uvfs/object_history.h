@@ -23,6 +23,13 @@ struct ObjectHistory {
 
   // Ascending, from the stretch's first moment on.
   std::vector<State> states;
+  // What the time of change (ObjectState::changed) says of a write that has left another state.
+  enum class Stamp : std::uint8_t {
+    kFirst,  // it is set with the first thing that an operation writes about the object
+    kLast,   // ... and with the last one: NTFS
+    kNone,   // there is none; it is when contents were modified: FAT, exFAT
+  };
+  Stamp stamp = Stamp::kFirst;
 };
 
 }  // namespace mariner::uvfs

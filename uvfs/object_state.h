@@ -27,8 +27,9 @@ struct ObjectState {
   std::uint32_t device = 0;      // of a device: major << 20 | minor
   std::uint32_t flags = 0;       // as FS_IOC_GETFLAGS says
   FileTime modified;
-  FileTime changed;              // of anything about it
+  FileTime changed;              // of anything about it (ObjectHistory::Stamp)
   std::optional<FileTime> made;  // none: it is not known
+  friend bool operator==(const ObjectState&, const ObjectState&) = default;
 
   // As seen by who reads it: not so when it was read, nor how many names it has, nor when anything
   // about it was changed.

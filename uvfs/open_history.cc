@@ -2,17 +2,31 @@
 
 #include <utility>
 
+#include "uvfs/ext_history.h"
+#include "uvfs/moment_tree.h"
 #include "uvfs/replayed_past.h"
+#include "uvfs/tsk_history.h"
+#include "uvfs/tsk_moment.h"
+#include "uvfs/volume_guess.h"
 
 namespace mariner::uvfs {
+namespace {
 
-Result<FileContents> OpenHistory::contents(ifsck::InodeNumber inode, SequenceNumber at) {
-  if (const auto loaded = files->load(std::span(&inode, 1)); !loaded) return loaded.error();
-  return FileContents::open(*past, files->context(),
-                            {.number = inode, .inode = files->inode(inode, at), .at = at});
+// That is not what the past says of itself, but what it holds.
+bool is_about_contents(const Error& error) {
+  return error.code == ErrorCode::kNotFound || error.code == ErrorCode::kInvalidArgument ||
+         error.code == ErrorCode::kCorrupt;
 }
 
-Result<OpenHistory> open_history(ifsck::Past& past, const Stretch& stretch) {
+// Of one of the others, where ext2, ext3 and ext4 could not be opened for a reason: that, if there
+// is something like them.
+Error why_not(const Error& ext, const Error& others, ifsck::Past& past, SequenceNumber at) {
+  if (!is_about_contents(others)) return others;
+  return ext.code == ErrorCode::kNotFound ? no_file_system(past, at) : ext;
+}
+
+// The volume as a mount would have it, if it is ext2, ext3 or ext4.
+Result<OpenHistory> open_ext_history(ifsck::Past& past, const Stretch& stretch) {
   OpenHistory history{.replayed = nullptr, .past = &past, .files = nullptr};
   auto replayed = ReplayedPast::open(past, stretch.first, stretch.last);
   if (replayed) {
@@ -26,6 +40,25 @@ Result<OpenHistory> open_history(ifsck::Past& past, const Stretch& stretch) {
   if (!files) return files.error();
   history.files = std::move(*files);
   return history;
+}
+
+}  // namespace
+
+Result<OpenHistory> open_history(ifsck::Past& past, const Stretch& stretch) {
+  auto ext = open_ext_history(past, stretch);
+  if (ext || !is_about_contents(ext.error())) return ext;
+  auto files = TskHistory::open(past, stretch);
+  if (!files) return why_not(ext.error(), files.error(), past, stretch.last);
+  return OpenHistory{.replayed = nullptr, .past = &past, .files = std::move(*files)};
+}
+
+Result<std::unique_ptr<FilesMoment>> open_moment(ifsck::Past& past, SequenceNumber at) {
+  auto ext = MomentTree::open(past, at);
+  if (ext) return std::unique_ptr<FilesMoment>(std::move(*ext));
+  if (!is_about_contents(ext.error())) return ext.error();
+  auto tsk = TskMoment::open(past, at);
+  if (tsk) return std::unique_ptr<FilesMoment>(std::move(*tsk));
+  return why_not(ext.error(), tsk.error(), past, at);
 }
 
 }  // namespace mariner::uvfs

@@ -6,8 +6,8 @@
 
 #include "ifsck/past.h"
 #include "proto/error.h"
-#include "uvfs/ext_history.h"
-#include "uvfs/file_contents.h"
+#include "uvfs/files_history.h"
+#include "uvfs/files_moment.h"
 #include "uvfs/stretch.h"
 
 namespace mariner::uvfs {
@@ -15,14 +15,21 @@ namespace mariner::uvfs {
 struct OpenHistory {
   std::unique_ptr<ifsck::Past> replayed;  // null: what is in place is all there is
   ifsck::Past* past = nullptr;            // what is read: this, or the past that was given
-  std::unique_ptr<ExtHistory> files;
+  std::unique_ptr<FilesHistory> files;
 
-  // Of an inode at a moment of the stretch. Errors as of FileContents::open().
-  [[nodiscard]] Result<FileContents> contents(ifsck::InodeNumber inode, SequenceNumber at);
+  [[nodiscard]] Result<FileContents> contents(ObjectNumber number, SequenceNumber at) {
+    return files->contents(number, at);
+  }
 };
 
-// `past` outlives it. A journal that is on a device of its own, or damaged beyond being found, is
-// as if it were not there. Errors as of ExtHistory::open(); kLimit: of ReplayedPast::open().
+// Of the file system that is there at the stretch's last moment; `past` outlives it. A journal that
+// is on a device of its own, or damaged beyond being found, is as if it were not there. kNotFound:
+// none that is understood; what was looked for, what is there instead, and what to do. Others: of
+// the past; kLimit: of ReplayedPast::open().
 [[nodiscard]] Result<OpenHistory> open_history(ifsck::Past& past, const Stretch& stretch);
+
+// The same of one moment.
+[[nodiscard]] Result<std::unique_ptr<FilesMoment>> open_moment(ifsck::Past& past,
+                                                               SequenceNumber at);
 
 }  // namespace mariner::uvfs

@@ -15,7 +15,20 @@
 namespace mariner::uvfs {
 namespace {
 
-using ifsck::InodeNumber;
+// In ext2, ext3 and ext4 of bytes; in NTFS, exFAT and FAT of characters.
+constexpr std::size_t kNameLengthMax = 255;
+constexpr std::size_t kCharacterBytesMax = 4;
+
+// Of which there are as many as bytes, or fewer.
+std::size_t characters(std::string_view name) {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      name, [](char each) { return (static_cast<unsigned char>(each) & 0xC0) != 0x80; }));
+}
+
+bool is_too_long(std::string_view name) {
+  return characters(name) > kNameLengthMax || name.size() > kCharacterBytesMax * kNameLengthMax;
+}
+
 using State = ObjectHistory::State;
 
 Error invalid(std::string_view path, std::string_view why) {
@@ -55,9 +68,9 @@ Result<std::vector<std::string>> PathSearch::components_of(std::string_view path
     path.remove_prefix(name.size());
     if (name.empty() || name == ".") continue;
     if (name == "..") return invalid(path, "\"..\" is not followed");
-    if (name.size() > EXT2_NAME_LEN) {
-      return invalid(path,
-                     fmt::format("a name has {} bytes, of {} at most", name.size(), EXT2_NAME_LEN));
+    if (is_too_long(name)) {
+      return invalid(path, fmt::format("a name has {} bytes, and its characters are {} at most",
+                                       name.size(), kNameLengthMax));
     }
     all.emplace_back(name);
     if (all.size() > kDepthMax) {
@@ -72,7 +85,7 @@ Result<std::vector<Presence>> PathSearch::presences_of(std::string_view path) {
   if (!components) return components.error();
   const Stretch& stretch = history_.stretch();
   const Instant begin{stretch.first, history_.first_time()};
-  std::vector<Presence> current{{EXT2_ROOT_INO, begin, kNever}};
+  std::vector<Presence> current{{history_.root(), begin, kNever}};
   if (const auto loaded = load(current); !loaded) return loaded.error();
   current = existing(std::move(current));
   for (const std::string& name : *components) {
@@ -238,7 +251,7 @@ bool PathSearch::is_another(const Presence& one) const {
 }
 
 Result<void> PathSearch::load(const std::vector<Presence>& some) {
-  std::vector<InodeNumber> numbers;
+  std::vector<ObjectNumber> numbers;
   std::ranges::transform(some, std::back_inserter(numbers), &Presence::inode);
   return history_.load(numbers);
 }

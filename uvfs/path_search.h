@@ -11,14 +11,15 @@
 #include <vector>
 
 #include "proto/error.h"
-#include "uvfs/ext_history.h"
+#include "uvfs/files_history.h"
 #include "uvfs/incarnation.h"
+#include "uvfs/object_number.h"
 
 namespace mariner::uvfs {
 
-// While one and the same inode had a path.
+// While one and the same object had a path.
 struct Presence {
-  ifsck::InodeNumber inode = 0;
+  ObjectNumber inode = 0;
   Instant from;
   Instant end;  // kEndless: not yet
   friend bool operator==(const Presence&, const Presence&) = default;
@@ -30,7 +31,7 @@ class PathSearch {
   static constexpr std::size_t kDepthMax = 2048;
 
   // `history` outlives it.
-  explicit PathSearch(ExtHistory& history, const VersionRule& rule = {})
+  explicit PathSearch(FilesHistory& history, const VersionRule& rule = {})
       : history_(history), rule_(rule) {}
 
   // The components of a path. kInvalidArgument: it is none, or goes up (".").
@@ -63,7 +64,7 @@ class PathSearch {
   [[nodiscard]] Result<void> load(const std::vector<Presence>& some);
   [[nodiscard]] PathHistory history_of(std::string path, const std::vector<Presence>& some) const;
 
-  ExtHistory& history_;
+  FilesHistory& history_;
   VersionRule rule_;
 };
 

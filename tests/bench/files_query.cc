@@ -26,6 +26,7 @@
 
 #include "proto/heap.h"
 #include "server/client/terminal.h"
+#include "uvfs/ext_history.h"
 #include "uvfs/kept_past.h"
 #include "uvfs/program/file_source.h"
 

@@ -16,8 +16,8 @@
 #include "proto/check.h"
 #include "tests/fuzz/made_image.h"
 #include "tests/fuzz/made_moments.h"
+#include "uvfs/ext_history.h"
 #include "uvfs/moment_tree.h"
-#include "uvfs/object_attributes.h"
 #include "uvfs/open_history.h"
 #include "uvfs/path_search.h"
 
@@ -45,11 +45,9 @@ void read(OpenHistory& history, const PathHistory& found, std::size_t& left) {
     for (const FileVersion& version : one.versions) {
       if (left == 0) return;
       --left;
-      const auto inode = static_cast<ifsck::InodeNumber>(one.inode);
       const SequenceNumber at = version.from.at;
-      auto contents = history.contents(inode, at);
-      (void)read_attributes(*history.past, history.files->context(),
-                            history.files->inode(inode, at), at);
+      auto contents = history.contents(one.inode, at);
+      (void)history.files->attributes(one.inode, at);
       if (!contents) continue;
       std::vector<std::byte> bytes(5000);
       (void)contents->read(contents->size() / 2, bytes);
@@ -77,7 +75,7 @@ std::set<std::string> names_of(MomentTree& tree) {
   const auto all = tree.names(EXT2_ROOT_INO);
   if (!root || !all) return names;
   for (const MomentTree::Name& each : **all) {
-    if (each.name.find('/') == std::string::npos && tree.object(each.inode)) {
+    if (each.name.find('/') == std::string::npos && tree.object(each.number)) {
       names.insert(each.name);
     }
   }
@@ -94,6 +92,8 @@ void search(const std::string& image, std::span<const std::byte> input) {
   }
   auto history = open_history(past, {{0}, {kMomentsMax}});
   if (!history) return;  // no file system, or none that is understood
+  const auto* const ext = dynamic_cast<const ExtHistory*>(history->files.get());
+  if (ext == nullptr) return;  // it is taken for another one
   for (const bool every_write : {false, true}) {
     const auto found = PathSearch(*history->files, {.every_write = every_write}).find_below("/");
     if (!found) continue;
@@ -103,7 +103,7 @@ void search(const std::string& image, std::span<const std::byte> input) {
     for (SequenceNumber at = history->files->stretch().first; at.value <= kMomentsMax;
          at = at.next()) {
       const auto tree = MomentTree::open(past, at);
-      if (!tree || !((*tree)->context().layout == history->files->context().layout)) continue;
+      if (!tree || !((*tree)->context().layout == ext->context().layout)) continue;
       CHECK(names_at(*found, at) == names_of(**tree));
     }
   }

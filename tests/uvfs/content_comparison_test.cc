@@ -12,14 +12,19 @@ namespace {
 class ContentComparisonTest : public ::testing::TestWithParam<const char*> {
  protected:
   // Of a file that is all of these blocks.
-  ifsck::BlockMap map(std::initializer_list<ifsck::BlockMap::Run> runs) const {
-    return {.runs = runs, .nodes = {}, .faults = {}};
+  ByteRuns map(std::initializer_list<ifsck::BlockMap::Run> runs) const {
+    ByteRuns all;
+    for (const auto& each : runs) {
+      if (each.unwritten) continue;
+      all.push_back({each.logical * each_, made_.offset_of(each.physical), each.count * each_});
+    }
+    return all;
   }
-  bool same(const ifsck::BlockMap& before, const ifsck::BlockMap& after, std::uint64_t size,
+  bool same(const ByteRuns& before, const ByteRuns& after, std::uint64_t size,
             const std::vector<Lbn>& written, SequenceNumber at) {
     auto past = made_.past();
     const auto timelines = BlockTimelines::open(past, {{}, at}).value();
-    ContentComparison comparison(timelines, *made_.volume.layout);
+    ContentComparison comparison(timelines);
     const auto number = comparison.add({&before, &after, size, written, at});
     EXPECT_TRUE(comparison.run().has_value());
     return comparison.same(number);
@@ -68,7 +73,7 @@ TEST_P(ContentComparisonTest, HolesAndWhatWasNotWrittenAreZeros) {
 
 TEST_P(ContentComparisonTest, MoreThanItComparesIsSaidToDiffer) {
   const auto at = made_.put<std::uint8_t>(made_.offset_of(free_ + 40), 1);
-  const std::uint64_t many = ContentComparison::kBlocksMax + 1;
+  const std::uint64_t many = ContentComparison::kBytesMax / each_ + 1;
   EXPECT_FALSE(same(map({}), map({{0, 1, many, false}}), many * each_, {}, at));
 }
 
@@ -77,9 +82,10 @@ TEST_P(ContentComparisonTest, ABlockByItselfIsComparedBehindItsHead) {
   const auto tail = made_.put<std::uint8_t>(made_.offset_of(free_) + 40, 2);
   auto past = made_.past();
   const auto timelines = BlockTimelines::open(past, {{}, tail}).value();
-  ContentComparison comparison(timelines, *made_.volume.layout);
-  const auto first = comparison.add_block(free_, 32, head);
-  const auto second = comparison.add_block(free_, 32, tail);
+  ContentComparison comparison(timelines);
+  const ByteRange behind{made_.offset_of(free_) + 32, each_ - 32};
+  const auto first = comparison.add_place(behind, head);
+  const auto second = comparison.add_place(behind, tail);
   ASSERT_TRUE(comparison.run().has_value());
   EXPECT_TRUE(comparison.same(first));
   EXPECT_FALSE(comparison.same(second));

@@ -76,6 +76,15 @@ class EveryMoment {
     return all;
   }
 
+  static std::string line(const std::string& path, std::uint64_t inode, SequenceNumber from,
+                          SequenceNumber end, const ObjectState& object, bool first) {
+    return path + (first ? " begins" : "") + " inode " + std::to_string(inode) + " [" +
+           std::to_string(from.value) + ", " +
+           (end == kEndless ? "now" : std::to_string(end.value)) + ") mode " +
+           std::to_string(object.mode) + " size " + std::to_string(object.size) + " at " +
+           std::to_string(object.modified.seconds);
+  }
+
   [[nodiscard]] Tree tree(SequenceNumber at) {
     ifsck::Overlay none;
     ifsck::View view(past_, at, none);
@@ -91,15 +100,6 @@ class EveryMoment {
     Seen last;
     std::vector<std::pair<SequenceNumber, ObjectState>> versions;
   };
-
-  static std::string line(const std::string& path, std::uint64_t inode, SequenceNumber from,
-                          SequenceNumber end, const ObjectState& object, bool first) {
-    return path + (first ? " begins" : "") + " inode " + std::to_string(inode) + " [" +
-           std::to_string(from.value) + ", " +
-           (end == kEndless ? "now" : std::to_string(end.value)) + ") mode " +
-           std::to_string(object.mode) + " size " + std::to_string(object.size) + " at " +
-           std::to_string(object.modified.seconds);
-  }
 
   void look(SequenceNumber at) {
     const Tree now = tree(at);

@@ -16,7 +16,7 @@ using Moments = std::vector<std::uint64_t>;
 
 class ExtHistoryTest : public ::testing::Test {
  protected:
-  Moments states(ifsck::InodeNumber number, const Stretch& stretch) {
+  Moments states(ObjectNumber number, const Stretch& stretch) {
     past_.emplace(made_.past());
     history_ = ExtHistory::open(*past_, stretch).value();
     EXPECT_TRUE(history_->load(std::span(&number, 1)).has_value());
@@ -25,7 +25,7 @@ class ExtHistoryTest : public ::testing::Test {
     return all;
   }
 
-  Moments seen(ifsck::InodeNumber number) {
+  Moments seen(ObjectNumber number) {
     Moments all;
     for (const auto& each : history_->find(number)->states) {
       if (each.seen) all.push_back(each.from.value);
@@ -59,7 +59,7 @@ TEST_F(ExtHistoryTest, AStateBeginsWhereSomethingIsSeenToChange) {
 }
 
 TEST_F(ExtHistoryTest, NumbersThatCannotBeAreLeftOut) {
-  const ifsck::InodeNumber none[] = {0, made_.volume.layout->inodes() + 1};
+  const ObjectNumber none[] = {0, made_.volume.layout->inodes() + 1, ~ObjectNumber{0}};
   made_.put<std::uint8_t>(kBlockBytes * 11000, 1);
   states(EXT2_ROOT_INO, {{}, {1}});
   EXPECT_TRUE(history_->load(none).has_value());
@@ -108,7 +108,7 @@ TEST_F(ExtHistoryTest, HowMuchIsAskedForDoesNotGrowWithWhatIsAsked) {
   auto past = made_.past();
   Counting counting(past);
   const auto history = ExtHistory::open(counting, {{}, {300}}).value();
-  std::vector<ifsck::InodeNumber> all;
+  std::vector<ObjectNumber> all;
   for (int i = 0; i < 300; ++i) {
     all.push_back(
         made_.volume.find(("/many/a file with a long name, number " + std::to_string(i)).c_str()));

@@ -6,6 +6,7 @@
 
 #include "ifsck/ext_inode.h"
 #include "tests/ifsck/made_volume.h"
+#include "tests/uvfs/made_foreign.h"
 
 namespace mariner::uvfs {
 namespace {
@@ -121,6 +122,63 @@ TEST_P(FileContentsTest, WhatHasNoContentsIsRefused) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, FileContentsTest, ::testing::ValuesIn(ifsck::kKinds));
+
+// ---- of others
+
+std::string all_of(FileContents& contents) {
+  std::string all;
+  const auto done = contents.for_each_byte([&](std::uint64_t at, std::span<const std::byte> bytes) {
+    EXPECT_EQ(at, all.size());
+    all.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    return Result<void>{};
+  });
+  EXPECT_TRUE(done.has_value());
+  return all;
+}
+std::string part_of(FileContents& contents, std::uint64_t at, std::size_t bytes) {
+  std::string part(bytes, '?');
+  part.resize(contents.read(at, std::as_writable_bytes(std::span(part))).value());
+  return part;
+}
+
+TEST(FileContentsOfOthersTest, BytesEndInZeros) {
+  std::vector<std::byte> bytes(3, std::byte{'x'});
+  FileContents contents = FileContents::of_bytes(5, bytes);
+  EXPECT_EQ(all_of(contents), std::string("xxx\0\0", 5));
+  EXPECT_EQ(part_of(contents, 2, 10), std::string("x\0\0", 3));
+  EXPECT_EQ(part_of(contents, 5, 10), "");
+  FileContents cut = FileContents::of_bytes(2, bytes);
+  EXPECT_EQ(all_of(cut), "xx");
+}
+
+TEST(FileContentsOfOthersTest, WhatIsMadeIsAskedForInPieces) {
+  const std::uint64_t size = FileContents::kPieceBytesMax + 100;
+  FileContents contents =
+      FileContents::of_reader(size, [](std::uint64_t offset, std::span<std::byte> to) {
+        EXPECT_LE(to.size(), FileContents::kPieceBytesMax);
+        for (std::size_t i = 0; i < to.size(); ++i)
+          to[i] = static_cast<std::byte>((offset + i) / 7);
+        return Result<void>{};
+      });
+  const std::string all = all_of(contents);
+  ASSERT_EQ(all.size(), size);
+  EXPECT_EQ(part_of(contents, 1000, 50), all.substr(1000, 50));
+  EXPECT_EQ(part_of(contents, size - 10, 50), all.substr(size - 10));
+  EXPECT_EQ(all[size - 1], static_cast<char>((size - 1) / 7));
+}
+
+TEST(FileContentsOfOthersTest, RunsLieAtAnyByte) {
+  MadeForeign made("true", 64 * 1024);
+  made.put(5000, "one");
+  made.put(9000, "other");
+  const auto at = made.flush();
+  auto past = made.past();
+  FileContents contents =
+      FileContents::of_runs(past, at, {.size = 12, .runs = {{1, 5000, 3}, {6, 9000, 9}}});
+  EXPECT_EQ(all_of(contents), std::string("\0one\0\0other\0", 12));
+  EXPECT_EQ(part_of(contents, 2, 6), std::string("ne\0\0ot", 6));
+  EXPECT_TRUE(contents.is_whole());
+}
 
 }  // namespace
 }  // namespace mariner::uvfs

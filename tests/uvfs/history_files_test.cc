@@ -8,6 +8,7 @@
 
 #include "ifsck/ext_inode.h"
 #include "tests/uvfs/made_files.h"
+#include "tests/uvfs/made_foreign.h"
 
 namespace mariner::uvfs {
 namespace {
@@ -153,6 +154,37 @@ TEST_F(HistoryFilesTest, ContentsAreRead) {
 TEST_F(HistoryFilesTest, TimesAreWrittenSoThatTheySort) {
   EXPECT_EQ(version_name({1'795'617'132'000'000'042}), "2026-11-25T14:32:12.000000042Z");
   EXPECT_EQ(version_name({}), "1970-01-01T00:00:00.000000000Z");
+}
+
+TEST(HistoryFilesOfOthersTest, ATreeOfNtfsIsShownAlike) {
+  MadeNtfs made;
+  made.copy("before", "/small");
+  const auto first = made.flush();
+  made.copy("behind it", "/small");
+  made.copy(std::string(50'000, 'x'), "/large");
+  const auto last = made.flush();
+  MadeFiles made_files(made);
+  HistoryFiles& files = *made_files.files;
+  const auto find = [&](SequenceNumber at, const std::string& name) {
+    const auto root = files.find(HistoryFiles::kRoot, "@#" + std::to_string(at.value)).value();
+    return files.find(root.id, name);
+  };
+  EXPECT_EQ(find(first, "large").error().code, ErrorCode::kNotFound);
+  const auto small = find(first, "small").value();
+  EXPECT_EQ(small.object.size, 6u);
+  EXPECT_TRUE(small.lasting);
+  EXPECT_TRUE(HistoryFiles::is_of_a_moment(small.id));
+  EXPECT_EQ(files.attributes(small.id)->object.size, 6u);
+  std::string bytes(6, ' ');
+  EXPECT_EQ(files.read(small.id, 0, std::as_writable_bytes(std::span(bytes))).value(), 6u);
+  EXPECT_EQ(bytes, "before");
+  EXPECT_NE(find(last, "small")->id, small.id);
+  const auto root = files.find(HistoryFiles::kRoot, "@#" + std::to_string(last.value)).value();
+  const auto list = files.list(root.id).value();
+  ASSERT_EQ(list.size(), 2u);
+  EXPECT_EQ(list[1].id, find(last, "small")->id);
+  const auto versions = files.find(HistoryFiles::kRoot, "versions").value();
+  EXPECT_EQ(files.list(files.find(versions.id, "small")->id)->size(), 2u);
 }
 
 }  // namespace

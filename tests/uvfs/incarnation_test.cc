@@ -103,5 +103,66 @@ TEST(IncarnationTest, TheBoundIsAnOption) {
   EXPECT_EQ(found(all, {.under_way_max = std::chrono::milliseconds(189)}), (Moments{1, 5, 9}));
 }
 
+ObjectHistory stamped(ObjectHistory::Stamp stamp, const std::vector<Made>& states) {
+  ObjectHistory all = history(states);
+  all.stamp = stamp;
+  return all;
+}
+constexpr auto kLast = ObjectHistory::Stamp::kLast;
+constexpr auto kNone = ObjectHistory::Stamp::kNone;
+
+TEST(IncarnationTest, WithAStampThatComesLastWhatHasNoneIsUnderWay) {
+  // A size, then contents, then the time of both; and so again.
+  const auto all = stamped(kLast, {{1, 0, 0, 1},
+                                   {5, 10, 20, 1},
+                                   {6, 11, 20, 1},
+                                   {7, 12, 20, 2},
+                                   {9, 13, 30, 2},
+                                   {10, 14, 30, 3}});
+  EXPECT_EQ(found(all), (Moments{1, 7, 10}));
+  // Until nothing follows.
+  EXPECT_EQ(found(stamped(kLast, {{1, 0, 0, 1}, {5, 10, 20, 1}, {6, 36'000, 20, 2}})),
+            (Moments{1, 5, 6}));
+  EXPECT_EQ(found(stamped(kLast, {{1, 0, 0, 1}, {5, 10, 20, 1}})), (Moments{1, 5}));
+}
+
+TEST(IncarnationTest, WithAStampThatComesLastNothingIsUnderWayForLong) {
+  const std::vector<Made> open_for_long{
+      {1, 0, 9, 1}, {5, 20'000, 9, 1}, {6, 40'000, 9, 1}, {7, 60'000, 9, 1}, {8, 80'000, 9, 2}};
+  EXPECT_EQ(found(stamped(kLast, open_for_long)), (Moments{1, 6, 8}));
+}
+
+TEST(IncarnationTest, WithoutATimeOfChangeEachEntryIsAVersion) {
+  const auto all = stamped(kNone, {{1, 0, 0, 1}, {5, 10, 20, 1}, {6, 20, 30, 2}});
+  EXPECT_EQ(found(all), (Moments{1, 5, 6}));
+}
+
+TEST(IncarnationTest, WithoutATimeOfChangeContentsBelongToTheNearestEntry) {
+  // Before it, and behind it.
+  EXPECT_EQ(found(stamped(kNone, {{1, 0, 9, 1}, {5, 500, 9, 1}, {6, 501, 9, 2}})), (Moments{1, 6}));
+  const std::vector<Made> behind{{1, 0, 9, 1}, {5, 500, 9, 2}, {6, 501, 9, 2}, {7, 900, 9, 3}};
+  EXPECT_EQ(found(stamped(kNone, behind)), (Moments{1, 6, 7}));
+  // When the first one was written is not known.
+  EXPECT_EQ(found(stamped(kNone, {{1, 0, 9, 1}, {5, 1, 9, 1}, {6, 900, 9, 2}})), (Moments{1, 6}));
+  // It is so far away that it is another matter.
+  EXPECT_EQ(found(stamped(kNone, {{1, 0, 9, 1}, {5, 1, 9, 1}, {6, 40'000, 9, 2}})),
+            (Moments{1, 5, 6}));
+}
+
+TEST(IncarnationTest, WithoutATimeOfChangeNamesOfADirectoryAreVersions) {
+  auto all = stamped(kNone, {{1, 0, 9, 1}, {5, 10, 9, 2}, {6, 20, 9, 2}, {7, 30, 9, 2}});
+  EXPECT_EQ(found(all), (Moments{1, 7}));
+  for (auto& each : all.states) each.object.mode = 040755;
+  EXPECT_EQ(found(all), (Moments{1, 5, 6, 7}));
+}
+
+TEST(IncarnationTest, WhatIsTakenFromAFileThatIsBeingRemovedIsNoVersion) {
+  auto all = stamped(kNone, {{1, 0, 9, 1}, {5, 10, 9, 2}, {6, 5000, 9, 2}, {7, 5001, 0, 0}});
+  all.states.back().object = {};
+  EXPECT_EQ(found(all, {}, {1}, {7}), (Moments{1, 5}));
+  all.stamp = kLast;
+  EXPECT_EQ(found(all, {}, {1}, {7}), (Moments{1, 5}));
+}
+
 }  // namespace
 }  // namespace mariner::uvfs

@@ -11,7 +11,9 @@ namespace mariner::uvfs {
 
 class MadeFiles {
  public:
-  explicit MadeFiles(MadeWrites& made) : past_(made.past()) {
+  // `made` has a past().
+  template <typename Made>
+  explicit MadeFiles(Made& made) : past_(made.past()) {
     const auto newest = past_.reach().value().newest;
     files.emplace(HistoryFiles::Source{
         .past = &past_,

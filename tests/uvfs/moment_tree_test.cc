@@ -13,17 +13,17 @@
 namespace mariner::uvfs {
 namespace {
 
-using Found = std::map<std::string, ifsck::InodeNumber>;
+using Found = std::map<std::string, ObjectNumber>;
 
-void visit(MomentTree& tree, ifsck::InodeNumber number, const std::string& path, Found& found) {
+void visit(MomentTree& tree, ObjectNumber number, const std::string& path, Found& found) {
   found[path] = number;
   const auto object = tree.object(number);
   ASSERT_TRUE(object.has_value()) << path;
   if (!LINUX_S_ISDIR(object->state.mode)) return;
   const auto names = tree.names(number).value();
   for (const MomentTree::Name& each : *names) {
-    EXPECT_EQ(tree.find(number, each.name).value(), each.inode);
-    visit(tree, each.inode, (path == "/" ? "" : path) + "/" + each.name, found);
+    EXPECT_EQ(tree.find(number, each.name).value(), each.number);
+    visit(tree, each.number, (path == "/" ? "" : path) + "/" + each.name, found);
   }
 }
 

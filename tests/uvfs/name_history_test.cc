@@ -97,5 +97,16 @@ TEST(NameHistoryTest, ABlockThatIsNoneHasWhatStandsBeforeThat) {
   EXPECT_EQ(names.find("a", {2}), 0u);
 }
 
+TEST(NameHistoryTest, AllNamesMayBeToldAtOnce) {
+  constexpr ObjectNumber kLarge = ObjectNumber{7} << kSequenceShift | 64;
+  NameHistory names;
+  names.set_all(at(1), {{"b", 2}, {"a", kLarge}, {"b", 3}});
+  names.set_all(at(2), {{"a", kLarge}, {"c", 4}});
+  names.forget_all(at(3));
+  EXPECT_EQ(spans(names, "a"), (Spans{{at(1), kLarge}, {at(3), 0}}));
+  EXPECT_EQ(spans(names, "b"), (Spans{{at(1), 2}, {at(2), 0}}));  // the first is meant
+  EXPECT_EQ(spans(names, "c"), (Spans{{at(2), 4}, {at(3), 0}}));
+}
+
 }  // namespace
 }  // namespace mariner::uvfs

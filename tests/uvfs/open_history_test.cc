@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/uvfs/made_foreign.h"
 #include "tests/uvfs/made_writes.h"
+#include "uvfs/path_search.h"
 
 namespace mariner::uvfs {
 namespace {
@@ -32,6 +34,40 @@ TEST(OpenHistoryTest, WithoutAFileSystemThatIsSaid) {
       made.put<std::uint16_t>(SUPERBLOCK_OFFSET + offsetof(ext2_super_block, s_magic), 0);
   auto past = made.past();
   EXPECT_EQ(open_history(past, {{}, at}).error().code, ErrorCode::kNotFound);
+}
+
+TEST(OpenHistoryTest, OtherFileSystemsAreReadAlike) {
+  MadeNtfs made;
+  made.copy("few", "/small");
+  const auto at = made.flush();
+  auto past = made.past();
+  auto history = open_history(past, {at, at}).value();
+  EXPECT_EQ(history.replayed, nullptr);
+  const auto found = PathSearch(*history.files).find("/small").value();
+  ASSERT_EQ(found.incarnations.size(), 1u);
+  EXPECT_EQ(history.contents(found.incarnations[0].inode, at)->size(), 3u);
+  const auto moment = open_moment(past, at).value();
+  EXPECT_EQ(moment->find(moment->root(), "small").value(), found.incarnations[0].inode);
+}
+
+TEST(OpenHistoryTest, WhatIsThereInsteadIsSaid) {
+  MadeForeign made("true", 1u << 20);
+  made.put(512, "EFI PART");
+  const auto at = made.flush();
+  auto past = made.past();
+  for (const Error& error : {open_history(past, {at, at}).error(), open_moment(past, at).error()}) {
+    EXPECT_EQ(error.code, ErrorCode::kNotFound);
+    EXPECT_NE(error.message.find("a partition table (GPT)"), std::string::npos) << error.message;
+  }
+}
+
+TEST(OpenHistoryTest, ADamagedExtIsNotAnother) {
+  MadeWrites made("-t ext4 -b 4096");
+  const auto at =
+      made.put<std::uint32_t>(SUPERBLOCK_OFFSET + offsetof(ext2_super_block, s_log_block_size), 99);
+  auto past = made.past();
+  const Error error = open_history(past, {{}, at}).error();
+  EXPECT_NE(error.message.find("superblock is corrupt"), std::string::npos) << error.message;
 }
 
 }  // namespace

@@ -7,27 +7,15 @@
 #include <vector>
 
 #include "tests/ifsck/made_history.h"
+#include "tests/uvfs/every_file.h"
 #include "tests/uvfs/every_moment.h"
 #include "tests/uvfs/made_writes.h"
+#include "uvfs/ext_history.h"
 
 namespace mariner::uvfs {
 namespace {
 
 using ifsck::MadeHistory;
-
-std::string first_difference(const std::vector<std::string>& ours,
-                             const std::vector<std::string>& wanted) {
-  std::string text;
-  std::size_t shown = 0;
-  for (const std::string& each : ours) {
-    if (std::ranges::find(wanted, each) == wanted.end() && ++shown < 12) text += "+ " + each + "\n";
-  }
-  shown = 0;
-  for (const std::string& each : wanted) {
-    if (std::ranges::find(ours, each) == ours.end() && ++shown < 12) text += "- " + each + "\n";
-  }
-  return text;
-}
 
 class PathSearchTest : public ::testing::TestWithParam<const char*> {};
 
@@ -90,6 +78,11 @@ TEST(PathSearchTest, PathsAreAbsolute) {
   EXPECT_EQ(PathSearch::components_of("/a/../b").error().code, ErrorCode::kInvalidArgument);
   EXPECT_EQ(PathSearch::components_of("/" + std::string(256, 'n')).error().code,
             ErrorCode::kInvalidArgument);
+  // Of characters, as NTFS has them.
+  std::string many;
+  for (int i = 0; i < 255; ++i) many += "ä";
+  EXPECT_EQ(PathSearch::components_of("/" + many)->size(), 1u);
+  EXPECT_FALSE(PathSearch::components_of("/" + many + "ä").has_value());
 }
 
 }  // namespace

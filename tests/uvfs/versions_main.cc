@@ -1,5 +1,5 @@
 // Finds all versions of all that ever was in a captured history (ifsck-capture), and reads each of
-// them with libext2fs.
+// them: of ext2, ext3 and ext4 with libext2fs, of others as uvfs does.
 //
 //   mariner_uvfs_versions IMAGE TRACE [--first SEQUENCE] [--every-write]
 //
@@ -21,6 +21,7 @@
 #include "ifsck/moment.h"
 #include "ifsck/write_trace.h"
 #include "proto/crc32c.h"
+#include "uvfs/ext_history.h"
 #include "uvfs/open_history.h"
 #include "uvfs/path_search.h"
 
@@ -75,23 +76,46 @@ std::string contents_of(ext2_filsys fs, ext2_ino_t inode, const std::string& pat
 
 std::int64_t ns(const FileTime& time) { return time.seconds * 1'000'000'000 + time.ns; }
 
-void print(ifsck::Past& past, const PathHistory& history) {
+// What is in an object of ext2, ext3 or ext4.
+std::string seen_by_libext2fs(ifsck::Past& past, const std::string& path, ObjectNumber number,
+                              const FileVersion& version) {
+  ifsck::Overlay none;
+  ifsck::Moment moment(past, version.from.at, none);
+  if (const auto opened = moment.open(); !opened) give_up(opened.error().message);
+  const ext2_filsys fs = moment.context().fs;
+  const auto inode = static_cast<ext2_ino_t>(number);
+  return LINUX_S_ISDIR(version.object.mode) ? names_of(fs, inode, path)
+                                            : contents_of(fs, inode, path);
+}
+
+std::string seen(OpenHistory& history, ObjectNumber number, const FileVersion& version) {
+  const SequenceNumber at = version.from.at;
+  std::string all;
+  if (LINUX_S_ISDIR(version.object.mode)) {
+    const auto moment = must(open_moment(*history.past, at));
+    const auto names = must(moment->names(number));
+    for (const FilesMoment::Name& each : *names) all += each.name + "\n";
+    return all;
+  }
+  auto contents = must(history.contents(number, at));
+  all.resize(contents.size());
+  (void)must(contents.read(0, std::as_writable_bytes(std::span(all))));
+  return all;
+}
+
+void print(OpenHistory& history, const PathHistory& path) {
+  const bool ext = dynamic_cast<const ExtHistory*>(history.files.get()) != nullptr;
   int incarnation = 0;
-  for (const Incarnation& one : history.incarnations) {
+  for (const Incarnation& one : path.incarnations) {
     ++incarnation;
     for (const FileVersion& version : one.versions) {
-      ifsck::Overlay none;
-      ifsck::Moment moment(past, version.from.at, none);
-      if (const auto opened = moment.open(); !opened) give_up(opened.error().message);
-      const ext2_filsys fs = moment.context().fs;
-      const auto inode = static_cast<ext2_ino_t>(one.inode);
-      const std::string seen = LINUX_S_ISDIR(version.object.mode)
-                                   ? names_of(fs, inode, history.path)
-                                   : contents_of(fs, inode, history.path);
-      fmt::print("{}\t{}\t{}\t{}\t{}\t{:o}\t{}\t{}\t{}\t{:08x}\n", history.path, incarnation,
-                 one.inode, version.from.at.value, version.from.time.ns, version.object.mode,
-                 version.object.size, ns(version.object.modified), ns(version.object.changed),
-                 crc32c(std::as_bytes(std::span(seen))));
+      const std::string bytes =
+          ext ? seen_by_libext2fs(*history.past, path.path, one.inode, version)
+              : seen(history, one.inode, version);
+      fmt::print("{}\t{}\t{}\t{}\t{}\t{:o}\t{}\t{}\t{}\t{:08x}\n", path.path, incarnation,
+                 shown_number(one.inode), version.from.at.value, version.from.time.ns,
+                 version.object.mode, version.object.size, ns(version.object.modified),
+                 ns(version.object.changed), crc32c(std::as_bytes(std::span(bytes))));
     }
   }
 }
@@ -99,14 +123,14 @@ void print(ifsck::Past& past, const PathHistory& history) {
 void run(const Arguments& arguments) {
   auto past = must(ifsck::TracePast::open(arguments.image, arguments.trace));
   const auto begun = std::chrono::steady_clock::now();
-  const auto history = must(open_history(past, {{arguments.first}, must(past.reach()).newest}));
+  auto history = must(open_history(past, {{arguments.first}, must(past.reach()).newest}));
   const auto found =
       must(PathSearch(*history.files, {.every_write = arguments.every_write}).find_below("/"));
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begun;
   std::size_t versions = 0;
   for (const PathHistory& each : found) {
     for (const Incarnation& one : each.incarnations) versions += one.versions.size();
-    print(*history.past, each);
+    print(history, each);
   }
   fmt::print(stderr, "{} versions of {} paths in {:.3f} s\n", versions, found.size(), took.count());
 }

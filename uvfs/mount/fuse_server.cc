@@ -120,7 +120,7 @@ void opendir(fuse_req_t request, fuse_ino_t id, fuse_file_info* file) {
   auto entries = std::make_unique<Entries>(std::move(*list));
   file->fh = reinterpret_cast<std::uint64_t>(entries.get());
   // What does not change, the kernel need not ask for again.
-  file->cache_readdir = file->keep_cache = id >> 32 != 0 ? 1 : 0;
+  file->cache_readdir = file->keep_cache = HistoryFiles::is_of_a_moment(id) ? 1 : 0;
   if (fuse_reply_open(request, file) == 0) (void)entries.release();
 }
 

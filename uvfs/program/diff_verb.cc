@@ -6,7 +6,6 @@
 #include <optional>
 #include <utility>
 
-#include "uvfs/inode_record.h"
 #include "uvfs/object_attributes.h"
 #include "uvfs/program/line_diff.h"
 #include "uvfs/program/object_text.h"
@@ -166,36 +165,28 @@ class Directories {
     if (before.size != after.size || before.modified != after.modified) return true;
     const SequenceNumber first = asked_.history.files->stretch().first;
     const SequenceNumber last = asked_.history.files->stretch().last;
-    const auto inode = [](const Incarnation& of) {
-      return static_cast<ifsck::InodeNumber>(of.inode);
-    };
     if (LINUX_S_ISREG(before.mode) || LINUX_S_ISLNK(before.mode)) {
-      auto one = asked_.history.contents(inode(*ends.before), first);
-      auto two = asked_.history.contents(inode(*ends.after), last);
+      auto one = asked_.history.contents(ends.before->inode, first);
+      auto two = asked_.history.contents(ends.after->inode, last);
       if (!one || !two) return true;  // damaged, or encrypted: what cannot be told is said
       const auto same = same_contents(*one, *two);
       if (!same) return same.error();
       if (!*same) return true;
     }
-    const auto one = attributes(inode(*ends.before), first);
+    const auto one = asked_.history.files->attributes(ends.before->inode, first);
     if (!one) return one.error();
-    const auto two = attributes(inode(*ends.after), last);
+    const auto two = asked_.history.files->attributes(ends.after->inode, last);
     if (!two) return two.error();
     return *one != *two;
   }
 
  private:
-  Result<ObjectAttributes> attributes(ifsck::InodeNumber inode, SequenceNumber at) {
-    ExtHistory& files = *asked_.history.files;
-    return read_attributes(*asked_.history.past, files.context(), files.inode(inode, at), at);
-  }
-
   Asked& asked_;
 };
 
 void put(const client::Context& context, const Incarnation& of, const ObjectState& object,
          api::FileObject& to) {
-  to = to_message(context, object, static_cast<std::uint32_t>(of.inode));
+  to = to_message(context, object, of.inode);
 }
 
 Result<void> compare_directories(client::Context& context, Asked& asked, api::FileDiff& to) {

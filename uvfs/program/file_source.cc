@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "ifsck/program/fsck_report.h"
-#include "uvfs/inode_record.h"
 
 namespace mariner::uvfs {
 namespace {
@@ -18,10 +17,6 @@ std::string advice(const ObjectName& name) {
   return fmt::format("uvfs find --deleted {}{}{} lists what was deleted there",
                      shell_word(name.volume.empty() ? ":" : name.volume),
                      name.volume.empty() ? "" : ":", shell_word(folder));
-}
-
-ObjectState state_at(const ExtHistory& files, ifsck::InodeNumber inode, SequenceNumber at) {
-  return state_of(files.inode(inode, at));
 }
 
 // "... /lib is a symbolic link": if that is why.
@@ -34,7 +29,7 @@ Result<std::string> link_on_the_way(OpenHistory& history, const ObjectName& name
     if (!presences) return presences.error();
     for (const Presence& each : *presences) {
       if (each.from.at > at || each.end.at <= at) continue;
-      if (!LINUX_S_ISLNK(state_at(*history.files, each.inode, at).mode)) continue;
+      if (!LINUX_S_ISLNK(history.files->state(each.inode, at).mode)) continue;
       auto contents = history.contents(each.inode, at);
       const auto target = contents ? contents->link_target() : contents.error();
       return fmt::format("; {} is a symbolic link to {}, which is not followed", path,
@@ -97,7 +92,7 @@ Result<FoundObject> find_object(OpenHistory& history, const ObjectName& name, Se
   if (!presences) return presences.error();
   for (const Presence& each : *presences) {
     if (each.from.at <= at && at < each.end.at) {
-      return FoundObject{each.inode, state_at(*history.files, each.inode, at)};
+      return FoundObject{each.inode, history.files->state(each.inode, at)};
     }
   }
   const auto link = link_on_the_way(history, name, at);

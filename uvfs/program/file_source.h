@@ -41,7 +41,7 @@ struct FileSource {
 
 // An object at a moment.
 struct FoundObject {
-  ifsck::InodeNumber inode = 0;
+  ObjectNumber inode = 0;
   ObjectState object;
 };
 // At a moment of the history's stretch. kNotFound: it was not there then; where, and what to do.

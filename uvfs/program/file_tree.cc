@@ -6,16 +6,12 @@
 #include <unordered_set>
 #include <utility>
 
-#include "uvfs/inode_record.h"
-
 namespace mariner::uvfs {
 namespace {
 
-using ifsck::InodeNumber;
-
 class Reader {
  public:
-  Reader(ExtHistory& history, const FileTree::Options& options)
+  Reader(FilesHistory& history, const FileTree::Options& options)
       : history_(history), options_(options) {}
 
   Result<FileTree> read() {
@@ -35,20 +31,20 @@ class Reader {
   }
 
  private:
-  [[nodiscard]] ObjectState state(InodeNumber inode) const {
-    return state_of(history_.inode(inode, options_.at));
+  [[nodiscard]] ObjectState state(ObjectNumber inode) const {
+    return history_.state(inode, options_.at);
   }
 
   Result<void> add_level(std::size_t begin, std::size_t end) {
     std::vector<FileTree::Entry> children;
-    std::vector<InodeNumber> numbers;
+    std::vector<ObjectNumber> numbers;
     for (std::size_t i = begin; i < end; ++i) {
       const FileTree::Entry& parent = tree_.entries[i];
       if (!LINUX_S_ISDIR(parent.object.mode)) continue;
       const NameHistory* const names = history_.names(parent.inode);
       if (names == nullptr) continue;
       names->for_each([&](std::string_view name, std::span<const NameHistory::Span>) {
-        const InodeNumber inode = names->find(name, options_.at);
+        const ObjectNumber inode = names->find(name, options_.at);
         if (inode == 0) return;
         children.push_back({i, std::string(name), inode, {}});
         numbers.push_back(inode);
@@ -79,18 +75,19 @@ class Reader {
   void skip(const FileTree::Entry& entry, std::string_view why) {
     const std::string above = tree_.path_of(entry.parent);
     tree_.skipped.push_back(fmt::format("{}{}{} is left out: {} (inode {})", above,
-                                        above.empty() ? "" : "/", entry.name, why, entry.inode));
+                                        above.empty() ? "" : "/", entry.name, why,
+                                        shown_number(entry.inode)));
   }
 
-  ExtHistory& history_;
+  FilesHistory& history_;
   const FileTree::Options options_;
   FileTree tree_;
-  std::unordered_set<InodeNumber> directories_;
+  std::unordered_set<ObjectNumber> directories_;
 };
 
 }  // namespace
 
-Result<FileTree> FileTree::read(ExtHistory& history, const Options& options) {
+Result<FileTree> FileTree::read(FilesHistory& history, const Options& options) {
   return Reader(history, options).read();
 }
 

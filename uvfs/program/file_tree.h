@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "proto/error.h"
-#include "uvfs/ext_history.h"
+#include "uvfs/files_history.h"
 #include "uvfs/object_state.h"
 #include "uvfs/safe_name.h"
 
@@ -21,19 +21,19 @@ struct FileTree {
   struct Entry {
     std::size_t parent = 0;  // of the first entry: itself
     std::string name;        // of the first entry: empty
-    ifsck::InodeNumber inode = 0;
+    ObjectNumber inode = 0;
     ObjectState object;
   };
   std::vector<Entry> entries;        // parents before children; those of one are together, by name
   std::vector<std::string> skipped;  // a sentence for each
 
   struct Options {
-    ifsck::InodeNumber root = 0;  // whatever it is
+    ObjectNumber root = 0;  // whatever it is
     SequenceNumber at;
     bool one_level = false;
   };
   // Errors: of the past; kLimit.
-  [[nodiscard]] static Result<FileTree> read(ExtHistory& history, const Options& options);
+  [[nodiscard]] static Result<FileTree> read(FilesHistory& history, const Options& options);
 
   // Below the first entry: "a/b"; of itself empty.
   [[nodiscard]] std::string path_of(std::size_t entry) const;

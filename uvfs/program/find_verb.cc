@@ -35,8 +35,7 @@ void put(const client::Context& context, const PathHistory& path, std::string ar
          api::FoundFile& to) {
   const Incarnation& last = path.incarnations.back();
   put_name(path.path, *to.mutable_path());
-  *to.mutable_object() =
-      to_message(context, last.versions.back().object, static_cast<std::uint32_t>(last.inode));
+  *to.mutable_object() = to_message(context, last.versions.back().object, last.inode);
   const Instant& from = path.incarnations.front().from;
   *to.mutable_from() = ifsck::to_message(context, from.at, from.time);
   if (last.end.at != kEndless) {

@@ -265,9 +265,7 @@ Result<void> HostTree::finish_directories() {
 
 Result<void> HostTree::set_attributes(std::size_t entry, int fd) {
   const Entry& one = tree_.entries[entry];
-  ExtHistory& files = *history_.files;
-  const auto attributes = read_attributes(*history_.past, files.context(),
-                                          files.inode(one.inode, options_.at), options_.at);
+  const auto attributes = history_.files->attributes(one.inode, options_.at);
   if (!attributes) return attributes.error();
   for (const std::string& each : attributes->skipped) {
     note(entry, fmt::format("attribute {} was not read: its value is elsewhere, or damaged", each));

@@ -74,7 +74,7 @@ class HostTree {
   const Options options_;
   Done done_;
   std::vector<bool> made_;
-  std::unordered_map<ifsck::InodeNumber, std::size_t> by_inode_;  // with several names
+  std::unordered_map<ObjectNumber, std::size_t> by_inode_;  // with several names
   HostFd folder_;
   std::size_t folder_entry_ = 0;
 };

@@ -1,7 +1,7 @@
 #include "uvfs/program/object_text.h"
 
-#include <ext2fs/ext2_fs.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include "server/client/utf8.h"
 
@@ -11,7 +11,7 @@ namespace {
 constexpr std::uint32_t kMinorBits = 20;
 constexpr std::uint32_t kMinorMask = (1u << kMinorBits) - 1;
 
-bool is_device(std::uint16_t mode) { return LINUX_S_ISCHR(mode) || LINUX_S_ISBLK(mode); }
+bool is_device(std::uint16_t mode) { return S_ISCHR(mode) || S_ISBLK(mode); }
 
 // 0: before 1970.
 std::uint64_t ns_of(const FileTime& time) {
@@ -27,28 +27,28 @@ void put(const client::Context& context, const FileTime& time, api::FileTime& to
 }  // namespace
 
 std::string_view kind_name(std::uint16_t mode) {
-  switch (mode & LINUX_S_IFMT) {
-    case LINUX_S_IFREG: return "file";
-    case LINUX_S_IFDIR: return "directory";
-    case LINUX_S_IFLNK: return "link";
-    case LINUX_S_IFIFO: return "fifo";
-    case LINUX_S_IFSOCK: return "socket";
-    case LINUX_S_IFCHR: return "character-device";
-    case LINUX_S_IFBLK: return "block-device";
+  switch (mode & S_IFMT) {
+    case S_IFREG: return "file";
+    case S_IFDIR: return "directory";
+    case S_IFLNK: return "link";
+    case S_IFIFO: return "fifo";
+    case S_IFSOCK: return "socket";
+    case S_IFCHR: return "character-device";
+    case S_IFBLK: return "block-device";
     default: return "unknown";
   }
 }
 
 std::string mode_text(std::uint16_t mode) {
   std::string text = "?rwxrwxrwx";
-  switch (mode & LINUX_S_IFMT) {
-    case LINUX_S_IFREG: text[0] = '-'; break;
-    case LINUX_S_IFDIR: text[0] = 'd'; break;
-    case LINUX_S_IFLNK: text[0] = 'l'; break;
-    case LINUX_S_IFIFO: text[0] = 'p'; break;
-    case LINUX_S_IFSOCK: text[0] = 's'; break;
-    case LINUX_S_IFCHR: text[0] = 'c'; break;
-    case LINUX_S_IFBLK: text[0] = 'b'; break;
+  switch (mode & S_IFMT) {
+    case S_IFREG: text[0] = '-'; break;
+    case S_IFDIR: text[0] = 'd'; break;
+    case S_IFLNK: text[0] = 'l'; break;
+    case S_IFIFO: text[0] = 'p'; break;
+    case S_IFSOCK: text[0] = 's'; break;
+    case S_IFCHR: text[0] = 'c'; break;
+    case S_IFBLK: text[0] = 'b'; break;
     default: break;
   }
   for (unsigned i = 0; i < 9; ++i) {
@@ -58,9 +58,9 @@ std::string mode_text(std::uint16_t mode) {
   const auto special = [&](std::uint16_t bit, std::size_t at, char with, char without) {
     if ((mode & bit) != 0) text[at] = text[at] == 'x' ? with : without;
   };
-  special(LINUX_S_ISUID, 3, 's', 'S');
-  special(LINUX_S_ISGID, 6, 's', 'S');
-  special(LINUX_S_ISVTX, 9, 't', 'T');
+  special(S_ISUID, 3, 's', 'S');
+  special(S_ISGID, 6, 's', 'S');
+  special(S_ISVTX, 9, 't', 'T');
   return text;
 }
 
@@ -79,7 +79,7 @@ void put_name(std::string_view name, api::FileName& to) {
 }
 
 api::FileObject to_message(const client::Context& context, const ObjectState& object,
-                           ifsck::InodeNumber inode) {
+                           ObjectNumber number) {
   api::FileObject to;
   to.set_kind(std::string(kind_name(object.mode)));
   to.set_mode(mode_text(object.mode));
@@ -87,7 +87,7 @@ api::FileObject to_message(const client::Context& context, const ObjectState& ob
   to.set_user(object.user);
   to.set_group(object.group);
   to.set_size(object.size);
-  to.set_inode(inode);
+  set_number(number, to);
   put(context, object.modified, *to.mutable_modified());
   put(context, object.changed, *to.mutable_changed());
   if (object.made) put(context, *object.made, *to.mutable_made());

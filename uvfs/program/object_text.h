@@ -4,9 +4,9 @@
 #include <string>
 #include <string_view>
 
-#include "ifsck/ext_layout.h"
 #include "proto/files.pb.h"
 #include "server/client/context.h"
+#include "uvfs/object_number.h"
 #include "uvfs/object_state.h"
 
 namespace mariner::uvfs {
@@ -20,8 +20,18 @@ namespace mariner::uvfs {
 // Local time to the second.
 [[nodiscard]] std::string time_text(const client::Context& context, const FileTime& time);
 
+// `inode`, or `large_inode` where that has no room for it.
+template <typename Message>
+void set_number(ObjectNumber number, Message& to) {
+  number = shown_number(number);
+  if (number <= ~std::uint32_t{0}) {
+    to.set_inode(static_cast<std::uint32_t>(number));
+  } else {
+    to.set_large_inode(number);
+  }
+}
 void put_name(std::string_view name, api::FileName& to);
 [[nodiscard]] api::FileObject to_message(const client::Context& context, const ObjectState& object,
-                                         ifsck::InodeNumber inode);
+                                         ObjectNumber number);
 
 }  // namespace mariner::uvfs

@@ -80,7 +80,7 @@ Result<api::FileHistory> to_message(const client::Context& context, const Asked&
     name.path = path.path;
     for (const Incarnation& each : path.incarnations) {
       api::FileIncarnation& life = *one.add_incarnations();
-      life.set_inode(static_cast<std::uint32_t>(each.inode));
+      set_number(each.inode, life);
       *life.mutable_from() = moment(context, each.from);
       life.set_from_before(each.from_before);
       if (each.end.at != kEndless) *life.mutable_end() = moment(context, each.end);
@@ -93,8 +93,7 @@ Result<api::FileHistory> to_message(const client::Context& context, const Asked&
         const bool last = i + 1 == each.versions.size();
         if (!last) *told.mutable_end() = moment(context, each.versions[i + 1].from);
         if (last && life.has_end()) *told.mutable_end() = life.end();
-        *told.mutable_object() =
-            uvfs::to_message(context, version.object, static_cast<std::uint32_t>(each.inode));
+        *told.mutable_object() = uvfs::to_message(context, version.object, each.inode);
         told.set_argument(name.at(version.from.at));
       }
     }
@@ -122,14 +121,14 @@ void print_versions(const client::Context& context, const Asked& asked, bool pat
       for (const FileVersion& version : each.versions) {
         const ObjectState& object = version.object;
         add({when(context, version.from, each.from_before && version.from.at == each.from.at),
-             number(version.from.at), std::to_string(each.inode), mode_text(object.mode),
-             std::to_string(object.user), std::to_string(object.group), size_text(object),
-             time_text(context, object.modified)},
+             number(version.from.at), std::to_string(shown_number(each.inode)),
+             mode_text(object.mode), std::to_string(object.user), std::to_string(object.group),
+             size_text(object), time_text(context, object.modified)},
             path.path);
       }
       if (each.end.at == kEndless) continue;
-      add({when(context, each.end, false), number(each.end.at), std::to_string(each.inode), "gone",
-           "", "", "", ""},
+      add({when(context, each.end, false), number(each.end.at),
+           std::to_string(shown_number(each.inode)), "gone", "", "", "", ""},
           path.path);
     }
   }
@@ -143,7 +142,7 @@ void print_incarnations(const client::Context& context, const Asked& asked) {
       const bool there = each.end.at == kEndless;
       table.add({when(context, each.from, each.from_before), number(each.from.at),
                  there ? "-" : when(context, each.end, false), there ? "" : number(each.end.at),
-                 std::to_string(each.inode),
+                 std::to_string(shown_number(each.inode)),
                  std::string(kind_name(each.versions.back().object.mode)),
                  std::to_string(each.versions.size())});
     }

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "tests/uvfs/program/made_files.h"
+#include "uvfs/ext_history.h"
 
 namespace mariner::uvfs {
 namespace {

@@ -1,7 +1,7 @@
 #include "uvfs/program/object_text.h"
 
-#include <ext2fs/ext2_fs.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include "tests/ifsck/program/made_console.h"
 
@@ -9,13 +9,13 @@ namespace mariner::uvfs {
 namespace {
 
 TEST(ObjectText, ModesAreAsLsHasThem) {
-  EXPECT_EQ(mode_text(LINUX_S_IFREG | 0644), "-rw-r--r--");
-  EXPECT_EQ(mode_text(LINUX_S_IFDIR | 01777), "drwxrwxrwt");
-  EXPECT_EQ(mode_text(LINUX_S_IFREG | 06755), "-rwsr-sr-x");
-  EXPECT_EQ(mode_text(LINUX_S_IFREG | 07000), "---S--S--T");
-  EXPECT_EQ(mode_text(LINUX_S_IFLNK | 0777), "lrwxrwxrwx");
+  EXPECT_EQ(mode_text(S_IFREG | 0644), "-rw-r--r--");
+  EXPECT_EQ(mode_text(S_IFDIR | 01777), "drwxrwxrwt");
+  EXPECT_EQ(mode_text(S_IFREG | 06755), "-rwsr-sr-x");
+  EXPECT_EQ(mode_text(S_IFREG | 07000), "---S--S--T");
+  EXPECT_EQ(mode_text(S_IFLNK | 0777), "lrwxrwxrwx");
   EXPECT_EQ(mode_text(0), "?---------");
-  EXPECT_EQ(kind_name(LINUX_S_IFBLK | 0600), "block-device");
+  EXPECT_EQ(kind_name(S_IFBLK | 0600), "block-device");
 }
 
 TEST(ObjectText, OfAnObject) {
@@ -23,7 +23,7 @@ TEST(ObjectText, OfAnObject) {
   client::Console console = made.console();
   const ifsck::Utc zone;
   const client::Context context{console, zone, [] { return VersionTime{}; }, {}, {}};
-  ObjectState object{.exists = true, .mode = LINUX_S_IFBLK | 0600, .device = 8u << 20 | 1};
+  ObjectState object{.exists = true, .mode = S_IFBLK | 0600, .device = 8u << 20 | 1};
   object.modified = {.seconds = 86'400, .ns = 5};
   object.changed = {.seconds = -1};
   EXPECT_EQ(size_text(object), "8, 1");
@@ -38,6 +38,17 @@ TEST(ObjectText, OfAnObject) {
   put_name("a\xff", name);
   EXPECT_EQ(name.text(), "a\xEF\xBF\xBD");
   EXPECT_EQ(name.raw(), "a\xff");
+}
+
+TEST(ObjectText, NumbersHaveRoomWhateverTheyAre) {
+  api::FileObject object;
+  set_number(ObjectNumber{9} << kSequenceShift | 64, object);
+  EXPECT_EQ(object.inode(), 64u);
+  EXPECT_EQ(object.large_inode(), 0u);
+  api::FileObject large;
+  set_number(ObjectNumber{1} << 33, large);
+  EXPECT_EQ(large.inode(), 0u);
+  EXPECT_EQ(large.large_inode(), ObjectNumber{1} << 33);
 }
 
 }  // namespace
