@@ -150,8 +150,8 @@ void run(const Options& options) {
     for (int i = 0; i < options.rounds; ++i) {
       const auto begun = std::chrono::steady_clock::now();
       if (!options.kept || i == 0) {
-        source = must(
-            FileSource::open(context, options.source, {.volume = options.volume, .path = path}));
+        ObjectName name{.volume = options.volume, .path = path};
+        source = must(FileSource::open(context, options.source, name));
         auto past = std::make_unique<TimedPast>(std::move(source->moments.past));
         timed = past.get();
         source->moments.past = std::move(past);

@@ -16,12 +16,12 @@ Answer print(client::Context& context, const Words& words) {
   if (!LINUX_S_ISREG(located->found.object.mode)) {
     return Error{ErrorCode::kInvalidArgument,
                  fmt::format("{} is no file but a {}: uvfs ls lists it, and uvfs restore copies it",
-                             located->name.path, kind_name(located->found.object.mode))};
+                             located->name.full_path(), kind_name(located->found.object.mode))};
   }
   auto contents = located->history.contents(located->found.inode, located->at);
   if (!contents) {
     return Error{contents.error().code,
-                 fmt::format("{}: {}", located->name.path, contents.error().message)};
+                 fmt::format("{}: {}", located->name.full_path(), contents.error().message)};
   }
   std::ostream& out = context.console.out;
   const auto done =
@@ -34,7 +34,7 @@ Answer print(client::Context& context, const Words& words) {
       });
   if (!done) return done.error();
   if (contents->is_whole()) return client::ExitCode::kDone;
-  context.console.err << client::printable(located->name.path)
+  context.console.err << client::printable(located->name.full_path())
                       << ": what says where its blocks are is damaged; what was not found is "
                          "zeros\n";
   return client::ExitCode::kFailed;

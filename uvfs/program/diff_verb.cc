@@ -49,6 +49,7 @@ Result<Asked> ask(client::Context& context, const Words& words) {
   }
   auto source = FileSource::open(context, words.source, *one);
   if (!source) return source.error();
+  if (const auto within = two->enter(one->part); !within) return within.error();
   const SequenceNumber first = source->moments.at;
   const auto second = source->moments.moment_of(two->time.value_or("now"));
   if (!second) return second.error();
@@ -211,7 +212,7 @@ Result<void> compare_directories(client::Context& context, Asked& asked, api::Fi
       what = "modified";
     }
     api::FileChange& change = *to.add_changes();
-    put_name(path.path, *change.mutable_path());
+    put_name(asked.one.name.full_path(path.path), *change.mutable_path());
     change.set_change(what);
     auto* const earlier = backwards ? change.mutable_after() : change.mutable_before();
     auto* const later = backwards ? change.mutable_before() : change.mutable_after();
@@ -259,7 +260,7 @@ Answer compare(client::Context& context, const Words& words) {
   if (!two) return two.error();
   api::FileDiff diff;
   diff.set_volume(asked->source.name);
-  put_name(asked->one.name.path, *diff.mutable_path());
+  put_name(asked->one.name.full_path(), *diff.mutable_path());
   *diff.mutable_from() = asked->one.moment;
   *diff.mutable_to() = asked->two.moment;
   Result<void> done;

@@ -8,15 +8,37 @@
 #include <utility>
 
 #include "ifsck/program/fsck_report.h"
+#include "uvfs/parts/disk_parts.h"
 
 namespace mariner::uvfs {
 namespace {
 
 std::string advice(const ObjectName& name) {
-  const std::string folder = name.path.substr(0, std::max<std::size_t>(1, name.path.rfind('/')));
+  const std::string folder =
+      name.full_path(name.path.substr(0, std::max<std::size_t>(1, name.path.rfind('/'))));
   return fmt::format("uvfs find --deleted {}{}{} lists what was deleted there",
                      shell_word(name.volume.empty() ? ":" : name.volume),
                      name.volume.empty() ? "" : ":", shell_word(folder));
+}
+
+Error no_such_part(const DiskParts& parts, const ObjectName& name) {
+  std::string all;
+  for (const DiskPart& each : parts.parts) {
+    all += fmt::format(
+        "{}/{} ({})", all.empty() ? "" : ", ", each.name,
+        each.contents == PartContents::kNothing ? each.type : contents_name(each.contents));
+  }
+  for (const DiskParts::LeftOut& each : parts.left_out) {
+    all += fmt::format("{}not {}: {}", all.empty() ? "" : "; ", each.name, each.why);
+  }
+  for (const std::string& each : parts.notes) all += "; " + each;
+  return {ErrorCode::kInvalidArgument,
+          fmt::format("{} is no part of {}, which has parts ({}): expected a path in one of them, "
+                      "as in {}/etc/passwd; there are {}",
+                      name.path, name.volume.empty() ? "the image" : name.volume,
+                      table_name(parts.table),
+                      parts.parts.empty() ? "/p1" : "/" + parts.parts.front().name,
+                      all.empty() ? "none" : all)};
 }
 
 // "... /lib is a symbolic link": if that is why.
@@ -42,7 +64,7 @@ Result<std::string> link_on_the_way(OpenHistory& history, const ObjectName& name
 }  // namespace
 
 Result<FileSource> FileSource::open(const client::Context& context, const SourceWords& words,
-                                    const ObjectName& object) {
+                                    ObjectName& object) {
   ifsck::NamedMoment named{.target = object.volume,
                            .image = words.image,
                            .trace = words.trace,
@@ -57,11 +79,27 @@ Result<FileSource> FileSource::open(const client::Context& context, const Source
   }
   auto moments = ifsck::MomentSource::open(context, named);
   if (!moments) return moments.error();
-  if (words.sandbox) {
-    if (const auto given_up = context.give_up(*words.sandbox); !given_up) return given_up.error();
-  }
-  std::string name = moments->name;
-  return FileSource{.moments = std::move(*moments), .name = std::move(name)};
+  auto parted = std::make_unique<PartedPast>(std::move(moments->past));
+  FileSource source{.moments = std::move(*moments), .parted = parted.get(), .name = {}};
+  source.moments.past = std::move(parted);
+  source.name = source.moments.name;
+  if (!words.sandbox) return source;
+  if (const auto given_up = context.give_up(*words.sandbox); !given_up) return given_up.error();
+  if (const auto chosen = source.choose_part(object); !chosen) return chosen.error();
+  return source;
+}
+
+Result<void> FileSource::choose_part(ObjectName& object) {
+  const auto parts = read_parts(parted->volume(), moments.at);
+  if (!parts) return parts.error();
+  if (parts->table == DiskParts::Table::kNone) return {};
+  const auto end = std::min(object.path.find('/', 1), object.path.size());
+  const DiskPart* const part = parts->find(object.path.substr(1, end - 1));
+  if (part == nullptr) return no_such_part(*parts, object);
+  if (const auto chosen = parted->choose(part->extents); !chosen) return chosen;
+  object.part = "/" + part->name;
+  object.path = end == object.path.size() ? "/" : object.path.substr(end);
+  return {};
 }
 
 Result<Stretch> FileSource::stretch(const Times& times) {
@@ -97,13 +135,13 @@ Result<FoundObject> find_object(OpenHistory& history, const ObjectName& name, Se
   }
   const auto link = link_on_the_way(history, name, at);
   if (!link) return link.error();
-  return Error{ErrorCode::kNotFound, fmt::format("{} was not there at #{}{}; {}", name.path,
+  return Error{ErrorCode::kNotFound, fmt::format("{} was not there at #{}{}; {}", name.full_path(),
                                                  at.value, *link, advice(name))};
 }
 
 Error never_there(const ObjectName& name) {
   return {ErrorCode::kNotFound,
-          fmt::format("{} never was there in that time; {}", name.path, advice(name))};
+          fmt::format("{} never was there in that time; {}", name.full_path(), advice(name))};
 }
 
 }  // namespace mariner::uvfs

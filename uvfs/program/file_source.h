@@ -10,6 +10,7 @@
 #include "proto/error.h"
 #include "server/client/context.h"
 #include "uvfs/open_history.h"
+#include "uvfs/parts/parted_past.h"
 #include "uvfs/path_search.h"
 #include "uvfs/program/object_name.h"
 
@@ -24,12 +25,18 @@ struct SourceWords {
 };
 
 struct FileSource {
-  ifsck::MomentSource moments;
+  ifsck::MomentSource moments;  // whose past is `parted`
+  PartedPast* parted = nullptr;
   std::string name;  // of the volume, or the image
 
   // Errors as of MomentSource::open() and Context::give_up().
+  // If the source has a table of partitions, or LVM2, the part that the object's path begins with
+  // is chosen (choose_part()).
   [[nodiscard]] static Result<FileSource> open(const client::Context& context,
-                                               const SourceWords& words, const ObjectName& object);
+                                               const SourceWords& words, ObjectName& object);
+  // What stands in front of file systems on the volume at `moments.at`: the path of `object` is
+  // within the part from then on. kInvalidArgument, with what there is: it names none.
+  [[nodiscard]] Result<void> choose_part(ObjectName& object);
   // Empty `since`: the oldest moment that there is; empty `until`: the newest.
   struct Times {
     std::string since;

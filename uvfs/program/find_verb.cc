@@ -31,17 +31,16 @@ SequenceNumber last_moment(const Incarnation& last, const Stretch& stretch) {
   return last.end.at == kEndless ? stretch.last : SequenceNumber{last.end.at.value - 1};
 }
 
-void put(const client::Context& context, const PathHistory& path, std::string argument,
+void put(const client::Context& context, const PathHistory& path, const ObjectName& name,
          api::FoundFile& to) {
   const Incarnation& last = path.incarnations.back();
-  put_name(path.path, *to.mutable_path());
+  put_name(name.full_path(), *to.mutable_path());
   *to.mutable_object() = to_message(context, last.versions.back().object, last.inode);
   const Instant& from = path.incarnations.front().from;
   *to.mutable_from() = ifsck::to_message(context, from.at, from.time);
   if (last.end.at != kEndless) {
     *to.mutable_deleted() = ifsck::to_message(context, last.end.at, last.end.time);
   }
-  to.set_argument(std::move(argument));
 }
 
 client::Table table_of(const Words& words) {
@@ -62,15 +61,15 @@ void add_row(const client::Context& context, const PathHistory& path, const api:
     table.add({until, kind, size_text(object), found.argument()});
   } else {
     table.add({first.from_before ? "earlier" : context.short_time(first.from.time.ns), until, kind,
-               size_text(object), path.path});
+               size_text(object), found.path().text()});
   }
 }
 
 }  // namespace
 
 Answer find(client::Context& context, const Words& words) {
-  const auto name = parse_object_name(context, words.object,
-                                      {.image = !words.source.image.empty(), .path_less = true});
+  auto name = parse_object_name(context, words.object,
+                                {.image = !words.source.image.empty(), .path_less = true});
   if (!name) return name.error();
   FileSource::Times times{.since = words.since, .until = words.until};
   if (name->time) {
@@ -105,7 +104,8 @@ Answer find(client::Context& context, const Words& words) {
     const SequenceNumber last = last_moment(path.incarnations.back(), stretch);
     api::FoundFile& found = *files.add_files();
     const bool shown = words.deleted || context.flags.json;
-    put(context, path, shown ? object.at(last) : "", found);
+    put(context, path, object, found);
+    if (shown) found.set_argument(object.at(last));
     if (!context.flags.json) add_row(context, path, found, table);
   }
   if (context.print_json(files)) return client::ExitCode::kDone;

@@ -31,10 +31,10 @@ Answer list(client::Context& context, const Words& words) {
   if (!tree) return tree.error();
   // A file lists itself.
   const bool directory = LINUX_S_ISDIR(located->found.object.mode);
-  if (!directory) tree->entries[0].name = located->name.path;
+  if (!directory) tree->entries[0].name = located->name.full_path();
   api::FileList list;
   list.set_volume(located->source.name);
-  put_name(located->name.path, *list.mutable_path());
+  put_name(located->name.full_path(), *list.mutable_path());
   *list.mutable_at() = located->moment;
   client::Table table({"MODE", ">LINKS", ">USER", ">GROUP", ">SIZE", "MODIFIED", "NAME"});
   for (std::size_t i = directory ? 1 : 0; i < tree->entries.size(); ++i) {

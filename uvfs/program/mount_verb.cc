@@ -40,15 +40,18 @@ Answer mount(client::Context& context, const Words& words) {
     return Error{ErrorCode::kInvalidArgument,
                  "expected VOLUME and FOLDER, or --image FILE and FOLDER"};
   }
-  const ObjectName object{.volume = image ? "" : words.object, .path = "/", .time = std::nullopt};
+  // (VOLUME:/p2, or :/p2 of an image: one of its parts.)
+  auto object = parse_object_name(context, words.folder.empty() ? "" : words.object,
+                                  {.image = image, .path_less = true});
+  if (!object) return object.error();
   // (In the background this is in another folder.)
   context.flags.socket = std::filesystem::absolute(context.flags.socket).string();
   SourceWords from = words.source;
   from.moves_on = true;
   from.sandbox.reset();  // when there is a mount
-  auto source = FileSource::open(context, from, object);
+  auto source = FileSource::open(context, from, *object);
   if (!source) return source.error();
-  const std::string volume = object.volume;
+  const std::string volume = object->volume;
   KeptPast kept(*source->moments.past);
   HistoryFiles files(
       {.past = &kept,
@@ -66,6 +69,12 @@ Answer mount(client::Context& context, const Words& words) {
                                           .allow_other = words.allow_other});
   if (!server) return server.error();
   if (const auto given_up = context.give_up({}); !given_up) return given_up.error();
+  if (const auto chosen = source->choose_part(*object); !chosen) return chosen.error();
+  if (object->path != "/") {
+    return Error{ErrorCode::kInvalidArgument,
+                 fmt::format("{} cannot be mounted by itself: expected VOLUME, or VOLUME:/PART",
+                             object->full_path())};
+  }
   // (That there is a file system is said here, not by whoever reads.)
   if (const auto root = files.find(HistoryFiles::kRoot, "@now"); !root) return root.error();
   context.console.note(fmt::format(

@@ -22,7 +22,24 @@ bool is_plain(char c) {
 std::string ObjectName::at(SequenceNumber moment) const {
   // (A '#' within a word begins no comment.)
   return fmt::format("{}{}{}@#{}", volume.empty() ? "" : shell_word(volume),
-                     volume.empty() ? "" : ":", shell_word(path), moment.value);
+                     volume.empty() ? "" : ":", shell_word(full_path()), moment.value);
+}
+
+Result<void> ObjectName::enter(const std::string& chosen) {
+  if (!path.starts_with(chosen) ||
+      (path.size() > chosen.size() && !chosen.empty() && path[chosen.size()] != '/')) {
+    return wrong(fmt::format("{} is not in {}: expected two moments of one part", path, chosen));
+  }
+  part = chosen;
+  path = path.substr(chosen.size());
+  if (path.empty()) path = "/";
+  return {};
+}
+
+std::string ObjectName::full_path() const { return full_path(path); }
+
+std::string ObjectName::full_path(std::string_view within) const {
+  return part + (part.empty() || within != "/" ? std::string(within) : "");
 }
 
 Result<ObjectName> parse_object_name(const client::Context& context, std::string_view text,

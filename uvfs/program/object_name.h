@@ -14,7 +14,14 @@ struct ObjectName {
   std::string volume;  // empty: of an image
   std::string path;
   std::optional<std::string> time;
+  // Of a volume with parts, the one that the path is within: "/p2" (FileSource::choose_part()).
+  std::string part{};
 
+  // Its path is within that part ("" of a volume without). kInvalidArgument: it is not.
+  [[nodiscard]] Result<void> enter(const std::string& chosen);
+  // As it was typed: "/p2/etc/passwd".
+  [[nodiscard]] std::string full_path() const;
+  [[nodiscard]] std::string full_path(std::string_view within) const;
   // How it is typed at that moment: for a shell.
   [[nodiscard]] std::string at(SequenceNumber moment) const;
 };

@@ -66,7 +66,7 @@ api::FileRestore to_message(const Located& located, const HostTree::Done& done,
                             const Words& words) {
   api::FileRestore to;
   to.set_volume(located.source.name);
-  put_name(located.name.path, *to.mutable_path());
+  put_name(located.name.full_path(), *to.mutable_path());
   *to.mutable_at() = located.moment;
   to.set_to(words.to);
   to.set_dry_run(words.dry_run);

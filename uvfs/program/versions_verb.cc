@@ -75,7 +75,7 @@ Result<api::FileHistory> to_message(const client::Context& context, const Asked&
   *to.mutable_until() = std::move(*until);
   for (const PathHistory& path : asked.paths) {
     api::FilePath& one = *to.add_paths();
-    put_name(path.path, *one.mutable_path());
+    put_name(asked.name.full_path(path.path), *one.mutable_path());
     ObjectName name = asked.name;
     name.path = path.path;
     for (const Incarnation& each : path.incarnations) {
@@ -124,12 +124,12 @@ void print_versions(const client::Context& context, const Asked& asked, bool pat
              number(version.from.at), std::to_string(shown_number(each.inode)),
              mode_text(object.mode), std::to_string(object.user), std::to_string(object.group),
              size_text(object), time_text(context, object.modified)},
-            path.path);
+            asked.name.full_path(path.path));
       }
       if (each.end.at == kEndless) continue;
       add({when(context, each.end, false), number(each.end.at),
            std::to_string(shown_number(each.inode)), "gone", "", "", "", ""},
-          path.path);
+          asked.name.full_path(path.path));
     }
   }
   context.console.print(table.text(context.console));

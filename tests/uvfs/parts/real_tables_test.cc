@@ -167,7 +167,7 @@ TEST(RealTablesTest, AFileSystemInAPartitionIsTheSameAsByItself) {
     ASSERT_EQ(found->size(), names->size());
     for (std::size_t i = 0; i < names->size(); ++i) {
       EXPECT_EQ((*found)[i].name, (*names)[i].name);
-      EXPECT_EQ((*found)[i].inode, (*names)[i].inode);
+      EXPECT_EQ((*found)[i].number, (*names)[i].number);
     }
   }
 }

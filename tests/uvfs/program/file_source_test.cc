@@ -16,7 +16,7 @@ class FileSourceTest : public MadeFiles {
     made_at_ = change("write {}/one a/f\n");
     gone_at_ = change("rm a/f\n");
   }
-  FileSource open(const ObjectName& name) {
+  FileSource open(ObjectName name) {
     return FileSource::open(context_, {.image = image_, .trace = folder_.file("trace")}, name)
         .value();
   }

@@ -50,6 +50,24 @@ TEST_F(ObjectNameTest, AVolumeAloneAndAnImage) {
   EXPECT_THAT(parsed("db1:/a", {.image = true}), HasSubstr("expected PATH[@TIME]"));
 }
 
+TEST_F(ObjectNameTest, APathIsWithinAPart) {
+  ObjectName name{"db1", "/p2/etc/passwd", {}};
+  EXPECT_EQ(name.enter("/p1").error().code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(name.enter("/p").error().code, ErrorCode::kInvalidArgument);
+  ASSERT_TRUE(name.enter("/p2").has_value());
+  EXPECT_EQ(name.path, "/etc/passwd");
+  EXPECT_EQ(name.full_path(), "/p2/etc/passwd");
+  EXPECT_EQ(name.full_path("/a"), "/p2/a");
+  EXPECT_EQ(name.full_path("/"), "/p2");
+  EXPECT_EQ(name.at(SequenceNumber{7}), "db1:/p2/etc/passwd@#7");
+  ObjectName root{"db1", "/p2", {}};
+  ASSERT_TRUE(root.enter("/p2").has_value());
+  EXPECT_EQ(root.path, "/");
+  ObjectName whole{"db1", "/p2", {}};
+  ASSERT_TRUE(whole.enter("").has_value());
+  EXPECT_EQ(whole.full_path(), "/p2");
+}
+
 TEST_F(ObjectNameTest, IsSaidAsAShellTakesIt) {
   EXPECT_EQ((ObjectName{"db1", "/a b", {}}.at(SequenceNumber{7})), "db1:'/a b'@#7");
   EXPECT_EQ((ObjectName{"", "/a", {}}.at(SequenceNumber{7})), "/a@#7");
