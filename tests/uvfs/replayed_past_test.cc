@@ -333,7 +333,7 @@ TEST_P(ReplayedPastKernelTest, IsWhatAMountWouldHaveAtEveryMoment) {
   ASSERT_TRUE(replayed.has_value()) << replayed.error().message;
   ReplayComparison comparison(past, **replayed, file, {blocks.begin(), blocks.end()});
   comparison.run({}, last, GetParam());
-  EXPECT_GT(comparison.sum.replayed, comparison.sum.moments / 2);
+  EXPECT_GT(comparison.sum.replayed, comparison.sum.moments / 4);
   EXPECT_GT(comparison.sum.by_the_journal, 30u);
 }
 
