@@ -171,8 +171,12 @@ def archive(disk: Disk, objects: int, versions: int):
 
 # -- what is asked --------------------------------------------------------------------------------
 
-def ask(daemon: mariner.Daemon, volume: str, since: int, kind: str, paths: list[str], rounds: int) -> list[dict]:
-    return json.loads(run(QUERY, "--socket", daemon.socket, "--volume", volume, "--since", f"#{since}", "--kind", kind, "--rounds", rounds, *paths))
+def ask(daemon: mariner.Daemon, volume: str, since: int, kind: str, paths: list[str], rounds: int, kept: bool = False) -> list[dict]:
+    """`kept`: behind a first round, whose connection and blocks are there still, and what the journal had; that one is left out."""
+    found = json.loads(run(QUERY, "--socket", daemon.socket, "--volume", volume, "--since", f"#{since}", "--kind", kind, "--rounds", rounds + kept, *(["--kept"] if kept else []), *paths))
+    for each in found:
+        each["rounds"] = each["rounds"][int(kept):]
+    return found
 
 
 def ask_process(daemon: mariner.Daemon, volume: str, since: int, path: str, rounds: int) -> list[float]:
