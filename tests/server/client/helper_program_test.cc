@@ -1,34 +1,18 @@
 #include "server/client/helper_program.h"
 
 #include <gmock/gmock.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
-#include <fstream>
 
-#include "tests/logging/temporary_directory.h"
+#include "tests/server/client/script_folder.h"
 
 namespace mariner::client {
 namespace {
 
 using ::testing::HasSubstr;
 
-// Folders with programs named ifsck that are scripts.
-class HelperProgramTest : public ::testing::Test {
- protected:
-  std::string script(const std::string& where, const std::string& text = "", mode_t mode = 0755) {
-    const auto path = std::filesystem::path(folder_) / where / "ifsck";
-    std::filesystem::create_directories(path.parent_path());
-    std::ofstream(path) << "#!/bin/sh\n" << text << "\n";
-    ::chmod(path.c_str(), mode);
-    return path.string();
-  }
-  [[nodiscard]] std::string in(const std::string& where) const { return folder_ + "/" + where; }
-
-  logging::test::TemporaryDirectory made_;
-  const std::string folder_ = made_.file("");
-};
+class HelperProgramTest : public ScriptFolderTest {};
 
 TEST_F(HelperProgramTest, PrintsAndEnds) {
   const auto ended = run_program(script("a", "cat; echo \"$2\"; exit 10"), {"x", "two words"});

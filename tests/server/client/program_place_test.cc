@@ -1,33 +1,17 @@
 #include "server/client/program_place.h"
 
 #include <gmock/gmock.h>
-#include <sys/stat.h>
 
 #include <filesystem>
-#include <fstream>
 
-#include "tests/logging/temporary_directory.h"
+#include "tests/server/client/script_folder.h"
 
 namespace mariner::client {
 namespace {
 
 using ::testing::HasSubstr;
 
-// Folders with programs named ifsck that are scripts.
-class ProgramPlaceTest : public ::testing::Test {
- protected:
-  std::string script(const std::string& where, const std::string& text = "", mode_t mode = 0755) {
-    const auto path = std::filesystem::path(folder_) / where / "ifsck";
-    std::filesystem::create_directories(path.parent_path());
-    std::ofstream(path) << "#!/bin/sh\n" << text << "\n";
-    ::chmod(path.c_str(), mode);
-    return path.string();
-  }
-  [[nodiscard]] std::string in(const std::string& where) const { return folder_ + "/" + where; }
-
-  logging::test::TemporaryDirectory made_;
-  const std::string folder_ = made_.file("");
-};
+class ProgramPlaceTest : public ScriptFolderTest {};
 
 TEST_F(ProgramPlaceTest, IsFoundBesideTheCommandOrInThePath) {
   const std::string self = in("build/server/client/mariner");
