@@ -321,20 +321,29 @@ class ReplayedPastKernelTest : public ::testing::TestWithParam<const char*> {
   std::uint64_t time_ = 0;
 };
 
+// How much a kernel leaves to its journal depends on how busy the machine is: another history, if
+// that was little.
 TEST_P(ReplayedPastKernelTest, IsWhatAMountWouldHaveAtEveryMoment) {
-  if (!run(1)) GTEST_SKIP() << "ext4 cannot be mounted here";
-  TracePast past = TracePast::open(folder_.file("image"), folder_.file("trace")).value();
-  ifsck::Overlay overlay;
-  ifsck::View view(past, last, overlay);
-  const auto volume = ifsck::ExtVolume::open(view, {}).value();
-  const auto layout = ifsck::ExtLayout::of(volume).value();
-  const auto file = ifsck::JournalFile::open(volume, layout).value();
-  auto replayed = ReplayedPast::open(past, {}, last);
-  ASSERT_TRUE(replayed.has_value()) << replayed.error().message;
-  ReplayComparison comparison(past, **replayed, file, {blocks.begin(), blocks.end()});
-  comparison.run({}, last, GetParam());
-  EXPECT_GT(comparison.sum.replayed, comparison.sum.moments / 4);
-  EXPECT_GT(comparison.sum.by_the_journal, 30u);
+  ReplaySum sum;
+  for (std::uint64_t seed = 1; seed <= 4 && sum.replayed <= sum.moments / 2; ++seed) {
+    blocks.clear();
+    last = {};
+    if (!run(seed)) GTEST_SKIP() << "ext4 cannot be mounted here";
+    TracePast past = TracePast::open(folder_.file("image"), folder_.file("trace")).value();
+    ifsck::Overlay overlay;
+    ifsck::View view(past, last, overlay);
+    const auto volume = ifsck::ExtVolume::open(view, {}).value();
+    const auto layout = ifsck::ExtLayout::of(volume).value();
+    const auto file = ifsck::JournalFile::open(volume, layout).value();
+    auto replayed = ReplayedPast::open(past, {}, last);
+    ASSERT_TRUE(replayed.has_value()) << replayed.error().message;
+    ReplayComparison comparison(past, **replayed, file, {blocks.begin(), blocks.end()});
+    comparison.run({}, last, GetParam());
+    ASSERT_FALSE(HasFailure());
+    sum = comparison.sum;
+  }
+  EXPECT_GT(sum.replayed, sum.moments / 2);
+  EXPECT_GT(sum.by_the_journal, 30u);
 }
 
 INSTANTIATE_TEST_SUITE_P(Kernel, ReplayedPastKernelTest,
