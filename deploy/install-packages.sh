@@ -12,7 +12,8 @@ build="build-essential cmake ninja-build ccache pkg-config libboost1.81-dev libu
 [ "$(dpkg --print-architecture)" != amd64 ] || build="$build libipsec-mb-dev"
 test="libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev libiscsi-dev libsqlite3-dev
   libiscsi-bin sg3-utils python3-pytest qemu-system-x86 ipxe-qemu qemu-utils qemu-block-extra tgt fio cpio xz-utils
-  iproute2 nftables ethtool e2fsprogs ntfs-3g exfatprogs exfat-fuse dosfstools mtools makefs fdisk gdisk etcd-server openssl clang-16 clang-tidy-16 clang-format-16 libclang-rt-16-dev"
+  iproute2 nftables ethtool e2fsprogs ntfs-3g exfatprogs exfat-fuse dosfstools mtools makefs fdisk gdisk rsync samba samba-vfs-modules smbclient
+  nfs-ganesha nfs-ganesha-vfs libnfs-utils etcd-server openssl clang-16 clang-tidy-16 clang-format-16 libclang-rt-16-dev"
 
 wanted="$build $test"
 for argument in "$@"; do
@@ -52,6 +53,8 @@ echo "Installing ${#missing[@]} packages: ${missing[*]}"
 "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
   "${missing[@]}" > /dev/null
 # Nor at the next start of the machine.
-if [[ " ${missing[*]} " == *" etcd-server "* ]] && command -v systemctl > /dev/null; then
-  "${as_root[@]}" systemctl --quiet disable etcd.service 2> /dev/null || true
+if command -v systemctl > /dev/null; then
+  for each in etcd-server:etcd samba:smbd samba:nmbd samba:samba-ad-dc nfs-ganesha:nfs-ganesha nfs-ganesha:rpcbind; do
+    [[ " ${missing[*]} " != *" ${each%:*} "* ]] || "${as_root[@]}" systemctl --quiet disable "${each#*:}.service" 2> /dev/null || true
+  done
 fi

@@ -49,6 +49,9 @@ class Past {
   // block behind the volume's end, which has whole blocks.
   [[nodiscard]] virtual Result<void> read(std::span<const Question> questions,
                                           std::span<std::byte> to) = 0;
+  // The next read() will begin with these questions, so that what takes time can begin now. Without
+  // any effect on what is answered; anything else may be asked instead.
+  virtual void expect(std::span<const Question> /*questions*/) {}
   // The blocks that writes in (from, to] have touched: ascending, with gaps between them.
   [[nodiscard]] virtual Result<std::vector<BlockRange>> changed(SequenceNumber from,
                                                                 SequenceNumber to) = 0;

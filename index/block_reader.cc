@@ -14,23 +14,6 @@ constexpr std::size_t kFetchedAtOnceMax = 256;
 
 }  // namespace
 
-BlockReader::Pending BlockReader::pending(BlockAddress address, const PendingModifications& pending,
-                                          IndexKey low, IndexKey high) {
-  Sorted& sorted = sorted_[address.value];
-  Pending found;
-  if (sorted.looks < kLooksFew) {
-    ++sorted.looks;
-    found.own = sorted_pending(pending, low, high);
-    found.records = found.own;
-    return found;
-  }
-  if (sorted.looks++ == kLooksFew) sorted.all = sorted_pending(pending, {}, IndexKey::max());
-  const std::span<const PendingRecord> all(sorted.all);
-  const auto from = std::ranges::lower_bound(all, low, {}, &PendingRecord::key);
-  found.records = {from, std::ranges::upper_bound(from, all.end(), high, {}, &PendingRecord::key)};
-  return found;
-}
-
 void BlockReader::fetch(UniqueFunction<void(Result<void>)> done) {
   struct Fetch {
     std::size_t waiting = 1;

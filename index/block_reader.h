@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "index/bosc.h"
-#include "index/leaf.h"
 
 namespace mariner::index {
 
@@ -31,15 +30,6 @@ class BlockReader {
     missing_.push_back(address);
     return false;
   }
-  // What is pending for the block of a leaf that is being looked at, in [low, high]: the last of
-  // each key, by key. Who looks at one leaf many times, for as many moments of a block, has it
-  // sorted as a whole once.
-  struct Pending {
-    std::vector<PendingRecord> own;
-    std::span<const PendingRecord> records;  // of these, or of the reader
-  };
-  [[nodiscard]] Pending pending(BlockAddress address, const PendingModifications& pending,
-                                IndexKey low, IndexKey high);
   // Something else is missing for good: the computation fails with this.
   void fail(Error error) {
     if (failure_) failure_ = std::move(error);
@@ -51,25 +41,16 @@ class BlockReader {
   void begin() {
     missing_.clear();
     failure_ = {};
-    sorted_.clear();
   }
   // Reads what was missing, all of it at once. This must stay until `done` has been called.
   void fetch(UniqueFunction<void(Result<void>)> done);
   Result<void> fetch_now();  // while the caller waits
 
  private:
-  // Sorting all that is pending for a leaf costs as much as some looks at it.
-  static constexpr unsigned kLooksFew = 4;
-  struct Sorted {
-    unsigned looks = 0;
-    std::vector<PendingRecord> all;  // from kLooksFew looks on
-  };
-
   Bosc& store_;
   std::vector<BlockAddress> missing_;
   Result<void> failure_;
   std::unordered_map<std::uint32_t, Bosc::Fetched> fetched_;
-  std::unordered_map<std::uint32_t, Sorted> sorted_;  // of this computation
 };
 
 // Calls compute(BlockReader&) until nothing is missing, or what is damaged will not be made again

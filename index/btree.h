@@ -19,6 +19,7 @@
 #include "index/bosc.h"
 #include "index/leaf.h"
 #include "index/leaf_map.h"
+#include "index/sorted_pending.h"
 
 namespace mariner::index {
 
@@ -158,13 +159,13 @@ class BTree final : public CommitFunction {
   void walk_leaves(BlockReader& reader, KeyRange range, Visit visit) const;
   void find_each(BlockReader& reader, std::span<const KeyRange> ranges, VisitEach visit) const;
   struct Each;
-  [[nodiscard]] bool look_each(BlockReader& reader, BlockAddress address, Each& each,
-                               const BlockView& view) const;
+  [[nodiscard]] bool look_each(BlockAddress address, Each& each, const BlockView& view) const;
   [[nodiscard]] bool holds_leaf(std::span<const std::byte> contents, const Scan& scan) const;
   void check_from(IndexKey low, const std::shared_ptr<Check>& check);
   [[nodiscard]] bool look(Scan& scan, const BlockView& view) const;
 
   Bosc& store_;
+  mutable SortedPending sorted_pending_;
   const BTreeOptions options_;
   const LeafShape shape_;
   const std::uint32_t capacity_;   // of a leaf

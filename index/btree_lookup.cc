@@ -159,7 +159,7 @@ void BTree::find_each(BlockReader& reader, std::span<const KeyRange> ranges,
     const LeafState& leaf = leaves_[map_.find(at)];
     each.leaf_low = leaf.low;
     const bool seen = reader.look(leaf.address, [&, address = leaf.address](const BlockView& view) {
-      return look_each(reader, address, each, view);
+      return look_each(address, each, view);
     });
     if (seen) continue;
     // It is missing: on to those that leaves before it decide for sure, to hear what else is. One
@@ -169,13 +169,12 @@ void BTree::find_each(BlockReader& reader, std::span<const KeyRange> ranges,
 }
 
 // Those ranges that the leaf has the end of. One that it does not decide goes on before the leaf.
-bool BTree::look_each(BlockReader& reader, BlockAddress address, Each& each,
-                      const BlockView& view) const {
+bool BTree::look_each(BlockAddress address, Each& each, const BlockView& view) const {
   if (!view.complete && !options_.ascends_within_high) return false;
   std::size_t first = each.left;
   while (first > 0 && each.ranges[first - 1].high >= each.leaf_low) --first;
-  const BlockReader::Pending of_leaf = reader.pending(address, view.pending, each.ranges[first].low,
-                                                      each.ranges[each.left - 1].high);
+  const SortedPending::Part of_leaf = sorted_pending_.look(
+      address, view.pending, each.ranges[first].low, each.ranges[each.left - 1].high);
   const std::span<const PendingRecord> pending = of_leaf.records;
   const auto pending_of = [&](const KeyRange& range) -> std::span<const PendingRecord> {
     const auto from = std::ranges::lower_bound(pending, range.low, {}, &PendingRecord::key);
@@ -215,11 +214,12 @@ void BTree::walk_leaves(BlockReader& reader, KeyRange range, Visit visit) const 
     bool goes_on = true;
     reader.look(leaf.address, [&](const BlockView& view) {
       if (!view.complete) return false;
-      goes_on = walk_leaf(Leaf(view.contents, shape_),
-                          reader.pending(leaf.address, view.pending, range.low, range.high).records,
-                          range.low, range.high, false, [&](IndexKey key, const std::byte* value) {
-                            return visit(key, {value, options_.value_bytes});
-                          });
+      goes_on =
+          walk_leaf(Leaf(view.contents, shape_),
+                    sorted_pending_.look(leaf.address, view.pending, range.low, range.high).records,
+                    range.low, range.high, false, [&](IndexKey key, const std::byte* value) {
+                      return visit(key, {value, options_.value_bytes});
+                    });
       return true;
     });
     const std::optional<IndexKey> next = map_.next_low(range.low);

@@ -80,6 +80,7 @@ void ModificationPool::clear(ModificationQueue& queue) {
   close_tail(queue, free_);
   free_ = queue.head_;
   used_chunks_ -= queue.chunks_;
+  ++clears_;
   queue = {};
 }
 

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <new>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "proto/check.h"
@@ -19,6 +20,7 @@ namespace mariner::index {
 using Modification = std::span<const std::byte>;
 
 class ModificationPool;
+class PendingModifications;
 
 // In order of arrival. The pool that made it frees it: a queue that is destroyed must be empty.
 class ModificationQueue {
@@ -28,6 +30,7 @@ class ModificationQueue {
 
  private:
   friend class ModificationPool;
+  friend class PendingModifications;
   std::uint32_t head_ = 0;  // chunk numbers, from 1
   std::uint32_t tail_ = 0;
   std::uint32_t count_ = 0;
@@ -74,6 +77,10 @@ class ModificationPool {
     }
   }
 
+  // Queues that were emptied, ever: what was seen of one stands where it was as long as it is the
+  // same.
+  [[nodiscard]] std::uint64_t clears() const { return clears_; }
+
   // Hints that the queue will be appended to soon.
   void prefetch(const ModificationQueue& queue) const {
     if (queue.tail_ != 0) __builtin_prefetch(end_of(queue), 1);
@@ -118,6 +125,7 @@ class ModificationPool {
   std::uint32_t free_ = 0;          // first of those that are free, chained
   std::uint32_t fresh_ = 1;         // the first that was never used
   std::size_t used_chunks_ = 0;
+  std::uint64_t clears_ = 0;
 };
 
 // The modifications that a block lacks: those that a commit has taken, then those that came since.
@@ -131,6 +139,23 @@ class PendingModifications {
     return (first_ == nullptr ? 0 : first_->count()) + (second_ == nullptr ? 0 : second_->count());
   }
   [[nodiscard]] bool empty() const { return count() == 0; }
+  // Those of the same stamp are the same, and stand in the same places. (Queues are appended to, or
+  // emptied; and their memory is used anew only then.)
+  struct Stamp {
+    std::uint64_t clears = 0;
+    std::uint32_t heads[2] = {};
+    std::uint32_t counts[2] = {};
+    friend bool operator==(const Stamp&, const Stamp&) = default;
+  };
+  [[nodiscard]] Stamp stamp() const {
+    Stamp stamp{.clears = pool_->clears(), .heads = {}, .counts = {}};
+    for (const auto& [queue, i] : {std::pair(first_, 0), std::pair(second_, 1)}) {
+      if (queue == nullptr) continue;
+      stamp.heads[i] = queue->head_;
+      stamp.counts[i] = queue->count_;
+    }
+    return stamp;
+  }
   // Calls visit(Modification) for each, in order.
   template <typename Visit>
   void for_each(Visit visit) const {

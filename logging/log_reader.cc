@@ -175,6 +175,12 @@ struct LogReader::Several {
   std::vector<Piece> pieces;
   std::size_t next = 0;       // of pieces
   std::size_t under_way = 0;  // pieces, reads that are tried again, and one while they are begun
+  std::size_t bytes_under_way = 0;
+
+  [[nodiscard]] bool has_room() const {
+    return bytes_under_way == 0 || (under_way <= kPiecesAtATime &&
+                                    bytes_under_way + pieces[next].bytes.length <= kBytesAtATime);
+  }
 
   void plan() {
     std::ranges::sort(extents, {}, [](const Extent& each) {
@@ -231,9 +237,10 @@ void LogReader::read_each(std::vector<LogRead> reads, EachDone done) {
 
 void LogReader::begin_pieces(const std::shared_ptr<Several>& several) {
   ++several->under_way;
-  while (several->next < several->pieces.size() && several->under_way <= kPiecesAtATime) {
+  while (several->next < several->pieces.size() && several->has_room()) {
     const Several::Piece& piece = several->pieces[several->next++];
     ++several->under_way;
+    several->bytes_under_way += piece.bytes.length;
     const Several::Extent& first = piece.extents.front();
     const bool alone = piece.extents.size() == 1 && !first.area;
     Payload bytes = alone ? Payload() : Payload::allocate(piece.bytes.length);
@@ -254,6 +261,7 @@ void LogReader::begin_pieces(const std::shared_ptr<Several>& several) {
             if (--one.waiting == 0) finish_one(several, each.read);
           }
           --several->under_way;
+          several->bytes_under_way -= piece.bytes.length;
           begin_pieces(several);
         });
   }

@@ -52,11 +52,12 @@ class LogReader {
   void read(const LogRead& read, Disk::Completion done);
 
   // Several at once. What stands close together on a disk is read in one piece, and copied from
-  // there: the log is written in one go, and so is much that is read together. So many pieces at a
-  // time, that whoever writes to the disk does not wait long behind them.
+  // there: the log is written in one go, and so is much that is read together. So much at a time,
+  // that whoever writes to the disk does not wait long behind it.
   static constexpr std::size_t kPieceBytesMax = 256u << 10;  // or one payload, however long
   static constexpr std::size_t kGapBytesMax = 32u << 10;     // that is read for nothing
-  static constexpr std::size_t kPiecesAtATime = 8;
+  static constexpr std::size_t kBytesAtATime = 8 * kPieceBytesMax;
+  static constexpr std::size_t kPiecesAtATime = 64;
   // A result for each, in the order of `reads`.
   using EachDone = UniqueFunction<void(std::vector<Result<void>>)>;
   void read_each(std::vector<LogRead> reads, EachDone done);

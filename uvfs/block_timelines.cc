@@ -89,6 +89,8 @@ Result<void> BlockTimelines::read(std::span<const Question> questions, const Vis
     const auto some = questions.subspan(done, std::min(questions.size() - done, kQuestionsAtOnce));
     const auto to = std::span(bytes).first(some.size() * kBlockBytes);
     if (const auto read = past_->read(some, to); !read) return read.error();
+    const auto next = questions.subspan(done + some.size());
+    if (!next.empty()) past_->expect(next.first(std::min(next.size(), kQuestionsAtOnce)));
     for (std::size_t i = 0; i < some.size(); ++i) {
       visit(done + i, to.subspan(i * kBlockBytes, kBlockBytes));
     }

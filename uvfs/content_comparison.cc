@@ -99,6 +99,8 @@ bool ContentComparison::add_pieces(Piece whole, std::uint64_t& compared) {
 
 Result<void> ContentComparison::run() {
   std::erase_if(pieces_, [this](const Piece& each) { return !same_[each.pair]; });
+  // As it was written: that is how it stands in the log.
+  std::ranges::stable_sort(pieces_, {}, &Piece::at);
   for (std::span<const Piece> left(pieces_); !left.empty();) {
     const auto some = left.first(std::min(left.size(), kPiecesAtOnce));
     left = left.subspan(some.size());

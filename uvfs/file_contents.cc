@@ -69,6 +69,7 @@ FileContents FileContents::of_runs(ifsck::Past& past, SequenceNumber at, Lay lay
   FileContents contents(Kind::kRuns, lay.size);
   contents.whole_ = lay.whole;
   contents.runs_ = std::move(lay.runs);
+  contents.past_ = &past;
   contents.none_ = std::make_unique<ifsck::Overlay>();
   contents.view_ = std::make_unique<ifsck::View>(
       past, at, *contents.none_, ifsck::View::Options{.cached_blocks_max = kCachedBlocksMax});
@@ -161,6 +162,23 @@ Result<void> FileContents::read_runs(std::uint64_t offset, std::span<std::byte> 
     if (!filled) return filled;
   }
   return {};
+}
+
+void FileContents::expect(std::uint64_t offset, std::uint64_t bytes) {
+  if (kind_ != Kind::kRuns || offset >= size_) return;
+  const auto run = std::ranges::partition_point(
+      runs_, [&](const ByteRun& each) { return each.logical + each.bytes <= offset; });
+  if (run == runs_.end() || run->logical > offset) return;
+  const std::uint64_t place = run->place + (offset - run->logical);
+  bytes = std::min({bytes, size_ - offset, run->logical + run->bytes - offset});
+  // (Of a block that is begun within, the beginning is there already.)
+  if (place % kBlockBytes != 0) return;
+  std::vector<ifsck::Past::Question> questions;
+  const BlockRange blocks = ByteRange{place, bytes}.covering_blocks();
+  for (Lbn lbn = blocks.first; lbn < blocks.end(); lbn = lbn + BlockCount{1}) {
+    questions.push_back({lbn, view_->at()});
+  }
+  past_->expect(questions);
 }
 
 Result<std::string> FileContents::link_target() {

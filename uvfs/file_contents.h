@@ -65,6 +65,8 @@ class FileContents {
   [[nodiscard]] Result<void> for_each_byte(const Visit& visit);
   // Fills `to` with what is at `offset`, up to the size; says how much that was.
   [[nodiscard]] Result<std::size_t> read(std::uint64_t offset, std::span<std::byte> to);
+  // What is read next begins with these bytes: what of them is in one piece is asked for already.
+  void expect(std::uint64_t offset, std::uint64_t bytes);
   // Of a symbolic link. kCorrupt: it has none that there can be.
   [[nodiscard]] Result<std::string> link_target();
 
@@ -81,6 +83,7 @@ class FileContents {
   // Of kRuns. (In places of their own: a view keeps pointers to both.)
   std::unique_ptr<ifsck::Overlay> none_;
   std::unique_ptr<ifsck::View> view_;
+  ifsck::Past* past_ = nullptr;
   ByteRuns runs_;
   std::vector<std::byte> bytes_;  // of kBytes
   Read read_;                     // of kReader

@@ -30,6 +30,8 @@ class FilesMoment {
 
   virtual ~FilesMoment() = default;
 
+  // There is no file system that is understood, but one file with all that the volume has.
+  [[nodiscard]] virtual bool is_raw() const { return false; }
   [[nodiscard]] virtual SequenceNumber at() const = 0;
   [[nodiscard]] virtual ObjectNumber root() const = 0;
   // In memory as long as this, besides what is kept to be quick.

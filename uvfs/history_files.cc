@@ -7,7 +7,9 @@
 #include <ctime>
 
 #include "uvfs/file_contents.h"
+#include "uvfs/raw_moment.h"
 #include "uvfs/safe_name.h"
+#include "uvfs/snapshot_times.h"
 
 namespace mariner::uvfs {
 namespace {
@@ -27,22 +29,55 @@ Error too_many(std::size_t most, std::string_view what) {
 
 Error not_found(std::string what) { return {ErrorCode::kNotFound, std::move(what)}; }
 
-FileTime file_time(VersionTime time) {
-  return {static_cast<std::int64_t>(time.ns / kSecond_ns),
-          static_cast<std::uint32_t>(time.ns % kSecond_ns)};
-}
-
 std::string child(const std::string& path, std::string_view name) {
   return (path == "/" ? "/" : path + "/") + std::string(name);
 }
 
 }  // namespace
 
-// What is being read, piece after piece.
+// What is being read, piece after piece: of one whose pieces follow each other more than that is
+// read at a time, and what comes behind is asked for while this is taken.
 struct HistoryFiles::OpenFile {
   FileId id = 0;
   FileContents contents;
+  std::uint64_t next = 0;  // where reading would go on
+  std::uint64_t window_at = 0;
+  std::vector<std::byte> window{};
+
+  Result<std::size_t> read(std::uint64_t offset, std::span<std::byte> to) {
+    if (offset >= contents.size()) return std::size_t{0};
+    to = to.first(std::min<std::uint64_t>(to.size(), contents.size() - offset));
+    if (!is_in_window(offset, to.size())) {
+      if (offset == 0 || offset != next || to.size() >= kWindowBytes) {
+        next = offset + to.size();
+        return contents.read(offset, to);
+      }
+      if (const auto filled = fill_window(offset); !filled) return filled.error();
+    }
+    next = offset + to.size();
+    std::ranges::copy(std::span(window).subspan(offset - window_at, to.size()), to.begin());
+    return to.size();
+  }
+
+ private:
+  [[nodiscard]] bool is_in_window(std::uint64_t offset, std::uint64_t bytes) const {
+    return offset >= window_at && offset + bytes <= window_at + window.size();
+  }
+  Result<void> fill_window(std::uint64_t offset) {
+    window.resize(std::min(kWindowBytes, contents.size() - offset));
+    window_at = offset;
+    const auto got = contents.read(offset, window);
+    if (!got) {
+      window.clear();
+      return got.error();
+    }
+    contents.expect(offset + window.size(), kWindowBytes);
+    return {};
+  }
 };
+
+HistoryFiles::HistoryFiles(Source source) : source_(std::move(source)), mender_(*source_.past) {}
+HistoryFiles::~HistoryFiles() = default;
 
 std::string version_name(VersionTime time) {
   const auto seconds = static_cast<std::time_t>(time.ns / kSecond_ns);
@@ -103,13 +138,18 @@ Result<FilesMoment*> HistoryFiles::tree(SequenceNumber at) {
     trees_.splice(trees_.begin(), trees_, known);
     return trees_.front().second.get();
   }
-  auto opened = open_moment(*source_.past, at);
-  if (!opened) return opened.error();
+  if (source_.opens) source_.opens(at);
+  auto opened = open_moment(*source_.past, at, &mender_);
+  if (!opened) {
+    if (!is_about_contents(opened.error())) return opened.error();
+    opened = RawMoment::open(*source_.past, at);
+    if (!opened) return opened.error();
+  }
   trees_.emplace_front(at, std::move(*opened));
   std::size_t replayed = 0;
   for (const auto& [moment, each] : trees_) replayed += each->blocks_held();
   while (trees_.size() > 1 && (trees_.size() > kTreesMax || replayed > kReplayedBlocksMax)) {
-    last_read_.reset();  // it may be one of its
+    open_files_.clear();  // they may be of it
     replayed -= trees_.back().second->blocks_held();
     trees_.pop_back();
   }
@@ -158,7 +198,7 @@ Result<HistoryFiles::Attributes> HistoryFiles::attributes_of(const Object& objec
   if (object.number == (*of)->root()) {
     const auto time = source_.past->time_of(object.at);
     if (!time) return time.error();
-    all.object.modified = file_time(*time);
+    all.object.modified = to_file_time(*time);
   }
   return all;
 }
@@ -171,7 +211,7 @@ Result<HistoryFiles::Attributes> HistoryFiles::attributes_of(const Place& place)
   const bool link = place.kind == Place::Kind::kLatest || place.kind == Place::Kind::kMark;
   Attributes all{.id = *id, .object = {.exists = true, .links = link ? 1u : 2u}};
   all.object.mode = link ? S_IFLNK | 0777 : S_IFDIR | 0555;
-  all.object.modified = all.object.changed = file_time(*time);
+  all.object.modified = all.object.changed = to_file_time(*time);
   if (link) {
     const auto target = link_target(*id);
     if (!target) return target.error();
@@ -183,6 +223,27 @@ Result<HistoryFiles::Attributes> HistoryFiles::attributes_of(const Place& place)
 // ---- names
 
 Result<HistoryFiles::Attributes> HistoryFiles::find(FileId directory, std::string_view name) {
+  auto found = find_anywhere(directory, name);
+  if (!found || !S_ISDIR(found->object.mode)) return found;
+  if (parents_.size() >= kParentsMax) parents_.clear();
+  parents_.try_emplace(found->id, directory);
+  // (Who has a handle of what is in it finds its name, and so the way, by this.)
+  if (const auto object = object_of(found->id); object && directory == kRoot) {
+    if (listed_moments_.size() >= kListedMomentsMax) listed_moments_.clear();
+    listed_moments_.try_emplace(object->at, found->id);
+  }
+  return found;
+}
+
+Result<HistoryFiles::Attributes> HistoryFiles::parent(FileId directory) {
+  if (directory == kRoot) return attributes(kRoot);
+  const auto known = parents_.find(directory);
+  if (known != parents_.end()) return attributes(known->second);
+  return not_found(fmt::format("what directory {} is in", directory));
+}
+
+Result<HistoryFiles::Attributes> HistoryFiles::find_anywhere(FileId directory,
+                                                             std::string_view name) {
   if (const auto object = object_of(directory)) {
     const auto of = tree(object->at);
     if (!of) return of.error();
@@ -203,12 +264,10 @@ Result<HistoryFiles::Attributes> HistoryFiles::find_below(const Place& place,
       if (name == "marks") return attributes_of(Place{Place::Kind::kMarks, {}});
       if (name == "versions") return attributes_of(Place{Place::Kind::kVersions, "/"});
       if (name == "deleted") return attributes_of(Place{Place::Kind::kDeleted, "/"});
+      if (name == "snapshots") return attributes_of(Place{Place::Kind::kSnapshots, {}});
       if (name.starts_with('@')) {
         const auto at = source_.moment_of(name.substr(1));
-        if (!at) return at.error();
-        const auto of = tree(*at);
-        if (!of) return of.error();
-        return attributes_of(Object{*at, (*of)->root()});
+        return at ? find_moment(*at) : at.error();
       }
       break;
     case Place::Kind::kMarks: {
@@ -228,9 +287,34 @@ Result<HistoryFiles::Attributes> HistoryFiles::find_below(const Place& place,
       return find_version(place.path, name);
     }
     case Place::Kind::kDeleted: return find_deleted(child(place.path, name));
+    case Place::Kind::kSnapshots: return find_snapshot(name);
     default: break;
   }
   return not_found(std::string(name));
+}
+
+Result<HistoryFiles::Attributes> HistoryFiles::find_moment(SequenceNumber at) {
+  const auto of = tree(at);
+  if (!of) return of.error();
+  return attributes_of(Object{at, (*of)->root()});
+}
+
+Result<HistoryFiles::Attributes> HistoryFiles::find_snapshot(std::string_view name) {
+  const auto time = parse_snapshot_name(name);
+  if (!time) return not_found(std::string(name));
+  const auto marks = source_.marks();
+  if (!marks) return marks.error();
+  for (const Source::Mark& each : *marks) {
+    const auto marked = source_.past->time_of(each.at);
+    if (!marked) return marked.error();
+    if (snapshot_name(*marked) == name) return find_moment(each.at);
+  }
+  // (What is still to come would be another moment every time.)
+  const auto newest = newest_time();
+  if (!newest) return newest.error();
+  if (*time > *newest) return not_found(std::string(name));
+  const auto at = source_.past->moment_of(*time);
+  return at ? find_moment(*at) : at.error();
 }
 
 Result<HistoryFiles::Attributes> HistoryFiles::find_version(const std::string& path,
@@ -252,24 +336,11 @@ Result<std::vector<HistoryFiles::Entry>> HistoryFiles::list(FileId directory) {
   const auto place = place_of(directory);
   if (!place) return place.error();
   switch (place->kind) {
-    case Place::Kind::kRoot: {
-      std::vector<Entry> all;
-      const std::pair<const char*, Place> some[] = {{"deleted", {Place::Kind::kDeleted, "/"}},
-                                                    {"latest", {Place::Kind::kLatest, {}}},
-                                                    {"marks", {Place::Kind::kMarks, {}}},
-                                                    {"versions", {Place::Kind::kVersions, "/"}}};
-      for (const auto& [name, one] : some) {
-        const auto id = id_of(one);
-        if (!id) return id.error();
-        all.push_back(
-            {name, *id,
-             static_cast<std::uint32_t>(one.kind == Place::Kind::kLatest ? S_IFLNK : S_IFDIR)});
-      }
-      return all;
-    }
+    case Place::Kind::kRoot: return list_root();
     case Place::Kind::kMarks: return list_marks();
     case Place::Kind::kVersions: return list_versions(place->path);
     case Place::Kind::kDeleted: return list_deleted(place->path);
+    case Place::Kind::kSnapshots: return list_snapshots();
     default:
       return Error{ErrorCode::kInvalidArgument, fmt::format("{} is no directory", directory)};
   }
@@ -292,6 +363,25 @@ Result<std::vector<HistoryFiles::Entry>> HistoryFiles::list_object(const Object&
   return all;
 }
 
+Result<std::vector<HistoryFiles::Entry>> HistoryFiles::list_root() {
+  std::vector<Entry> all;
+  for (const auto& [at, id] : listed_moments_) {
+    all.push_back({fmt::format("@#{}", at.value), id, S_IFDIR});
+  }
+  const std::pair<const char*, Place> some[] = {{"deleted", {Place::Kind::kDeleted, "/"}},
+                                                {"latest", {Place::Kind::kLatest, {}}},
+                                                {"marks", {Place::Kind::kMarks, {}}},
+                                                {"snapshots", {Place::Kind::kSnapshots, {}}},
+                                                {"versions", {Place::Kind::kVersions, "/"}}};
+  for (const auto& [name, one] : some) {
+    const auto id = id_of(one);
+    if (!id) return id.error();
+    const bool link = one.kind == Place::Kind::kLatest;
+    all.push_back({name, *id, static_cast<std::uint32_t>(link ? S_IFLNK : S_IFDIR)});
+  }
+  return all;
+}
+
 Result<std::vector<HistoryFiles::Entry>> HistoryFiles::list_marks() {
   const auto marks = source_.marks();
   if (!marks) return marks.error();
@@ -300,6 +390,52 @@ Result<std::vector<HistoryFiles::Entry>> HistoryFiles::list_marks() {
     const auto id = id_of(Place{Place::Kind::kMark, each.name});
     if (!id) return id.error();
     all.push_back({each.name, *id, S_IFLNK});
+  }
+  return all;
+}
+
+Result<std::vector<HistoryFiles::Entry>> HistoryFiles::list_snapshots() {
+  ifsck::Past& past = *source_.past;
+  const auto reach = past.reach();
+  if (!reach) return reach.error();
+  // (Before the first write there is nothing to see.)
+  const auto oldest = past.time_of(std::max(reach->oldest, SequenceNumber{1}));
+  if (!oldest) return oldest.error();
+  const auto newest = newest_time();
+  if (!newest) return newest.error();
+  const auto marks = source_.marks();
+  if (!marks) return marks.error();
+  std::map<std::string, SequenceNumber> moments;
+  for (const VersionTime each : snapshot_times(*oldest, *newest)) {
+    const auto at = past.moment_of(each);
+    // (The window moves on.)
+    if (!at && at.error().code == ErrorCode::kOutsideWindow) continue;
+    if (!at) return at.error();
+    moments.emplace(snapshot_name(each), *at);
+  }
+  for (const Source::Mark& each : *marks) {
+    const auto time = past.time_of(each.at);
+    if (!time) return time.error();
+    moments[snapshot_name(*time)] = each.at;
+  }
+  std::vector<Entry> all;
+  SequenceNumber before;
+  ObjectNumber root = 0;
+  for (const auto& [name, at] : moments) {
+    // (A moment that is offered already is not another one.)
+    if (at < reach->oldest || (!all.empty() && at == before)) continue;
+    // There may have been no file system yet. From the first on nothing is looked at: the others
+    // are like it.
+    if (all.empty()) {
+      const auto of = tree(at);
+      if (!of) return of.error();
+      if ((*of)->is_raw()) continue;
+      root = (*of)->root();
+    }
+    const auto id = id_of(Object{at, root});
+    if (!id) return id.error();
+    all.push_back({name, *id, S_IFDIR});
+    before = at;
   }
   return all;
 }
@@ -396,17 +532,26 @@ Result<std::string> HistoryFiles::link_target(FileId id) {
   return Error{ErrorCode::kInvalidArgument, fmt::format("{} is no symbolic link", id)};
 }
 
-Result<std::size_t> HistoryFiles::read(FileId id, std::uint64_t offset, std::span<std::byte> to) {
-  if (last_read_ == nullptr || last_read_->id != id) {
-    const auto object = object_of(id);
-    if (!object) return Error{ErrorCode::kInvalidArgument, fmt::format("{} is no file", id)};
-    const auto of = tree(object->at);
-    if (!of) return of.error();
-    auto contents = (*of)->contents(object->number);
-    if (!contents) return contents.error();
-    last_read_ = std::make_shared<OpenFile>(id, std::move(*contents));
+Result<HistoryFiles::OpenFile*> HistoryFiles::open_file(FileId id) {
+  const auto known = std::ranges::find(open_files_, id, &OpenFile::id);
+  if (known != open_files_.end()) {
+    open_files_.splice(open_files_.begin(), open_files_, known);
+    return &open_files_.front();
   }
-  return last_read_->contents.read(offset, to);
+  const auto object = object_of(id);
+  if (!object) return Error{ErrorCode::kInvalidArgument, fmt::format("{} is no file", id)};
+  const auto of = tree(object->at);
+  if (!of) return of.error();
+  auto contents = (*of)->contents(object->number);
+  if (!contents) return contents.error();
+  open_files_.push_front({.id = id, .contents = std::move(*contents)});
+  if (open_files_.size() > kOpenFilesMax) open_files_.pop_back();
+  return &open_files_.front();
+}
+
+Result<std::size_t> HistoryFiles::read(FileId id, std::uint64_t offset, std::span<std::byte> to) {
+  const auto file = open_file(id);
+  return file ? (*file)->read(offset, to) : file.error();
 }
 
 Result<ObjectAttributes> HistoryFiles::extended_attributes(FileId id) {

@@ -69,25 +69,27 @@ Result<InodeSlices> InodeSliceReader::read(std::span<const InodeNumber> numbers)
 
   struct Asked {
     const Block* block;
-    VersionTime time;
+    Instant at;
   };
-  std::vector<BlockTimelines::Question> questions;
   std::vector<Asked> asked;
   for (const Block& block : blocks) {
     // (Of what is read anew all is told again.)
     forget_beside(block);
-    questions.push_back({block.lbn, timelines_.stretch().first});
-    asked.push_back({&block, timelines_.first_time()});
+    asked.push_back({&block, {timelines_.stretch().first, timelines_.first_time()}});
     for (const auto& version : timelines_.of(block.lbn)) {
-      questions.push_back({block.lbn, version.sequence});
-      asked.push_back({&block, version.time});
+      asked.push_back({&block, {version.sequence, version.time}});
     }
   }
+  // As it was written: that is how it stands in the log.
+  std::ranges::stable_sort(asked, {}, [](const Asked& each) { return each.at.at; });
+  std::vector<BlockTimelines::Question> questions;
+  questions.reserve(asked.size());
+  for (const Asked& each : asked) questions.push_back({each.block->lbn, each.at.at});
   InodeSlice now;
   const auto read =
       timelines_.read(questions, [&](std::size_t i, std::span<const std::byte> block) {
         now.from = questions[i].at;
-        now.time = asked[i].time;
+        now.time = asked[i].at.time;
         now.bytes.assign(block.begin(), block.end());
         add(*asked[i].block, now, slices);
       });

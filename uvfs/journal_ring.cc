@@ -14,6 +14,13 @@ namespace {
 
 constexpr ByteRange kSuperblockPlace{1024, sizeof(ext2_super_block)};
 
+std::vector<Past::Question> questions_of(std::span<const Past::Version> writes) {
+  std::vector<Past::Question> questions;
+  questions.reserve(writes.size());
+  for (const Past::Version& each : writes) questions.push_back({each.block, each.sequence});
+  return questions;
+}
+
 }  // namespace
 
 JournalRing::JournalRing(Past& past, const ifsck::JournalFile& file, SequenceNumber at,
@@ -67,10 +74,12 @@ Result<void> JournalRing::fetch(std::span<const Past::Version> writes) {
   CHECK(taken_ == fetched_.size());
   fetched_.assign(writes.begin(), writes.end());
   taken_ = 0;
-  std::vector<Past::Question> questions;
-  questions.reserve(writes.size());
-  for (const Past::Version& each : writes) questions.push_back({each.block, each.sequence});
-  return ask_all(questions, fetched_bytes_);
+  return ask_all(questions_of(writes), fetched_bytes_);
+}
+
+void JournalRing::expect(std::span<const Past::Version> writes) {
+  if (writes.empty()) return;
+  past_.expect(questions_of(writes.first(std::min(writes.size(), options_.questions_max))));
 }
 
 JournalRing::Touched JournalRing::move_to(SequenceNumber at) {

@@ -43,6 +43,8 @@ class JournalRing {
   // The next writes to these places, of which there are no others up to the last one: by sequence.
   // Those given before were all moved to.
   [[nodiscard]] Result<void> fetch(std::span<const ifsck::Past::Version> writes);
+  // The same will be fetched next.
+  void expect(std::span<const ifsck::Past::Version> writes);
   // With what was fetched up to then.
   [[nodiscard]] Touched move_to(SequenceNumber at);
   // What is kept may be wrong: as after a gap in the history.

@@ -41,22 +41,23 @@ bool is_like(const Super& one, const Super& other) {
 }  // namespace
 
 JournalWalk::JournalWalk(Past& past, const Journal& journal, const Stretch& stretch,
-                         const Options& options)
+                         const Options& options, CopyStore* copies)
     : past_(past),
       journal_(journal),
       stretch_(stretch),
       options_(options),
+      copies_(copies),
       ring_(past, journal.file, stretch.first, options.ring) {}
 
 Result<ReplayHistory> JournalWalk::run(Past& past, const Journal& journal, const Stretch& stretch,
-                                       const Options& options) {
+                                       const Options& options, CopyStore* copies) {
   CHECK(stretch.first <= stretch.last);
   if (journal.file.blocks() > options.journal_blocks_max) {
     return Error{ErrorCode::kLimit, fmt::format("the journal has {} blocks, and may have {}: "
                                                 "e2fsck may help",
                                                 journal.file.blocks(), options.journal_blocks_max)};
   }
-  return JournalWalk(past, journal, stretch, options).walk();
+  return JournalWalk(past, journal, stretch, options, copies).walk();
 }
 
 Error JournalWalk::limit(std::string_view what, std::uint64_t max) const {
@@ -81,17 +82,27 @@ Result<ReplayHistory> JournalWalk::walk() {
   if (const auto found = find_writes(); !found) return found.error();
   if (const auto found = find_breaks(); !found) return found.error();
   if (const auto begun = begin(); !begun) return begun.error();
-  for (std::size_t from = 0; from < writes_.size();) {
-    std::size_t end = std::min(from + options_.fetched_at_once, writes_.size());
-    // (The blocks of one write come together.)
-    while (end < writes_.size() && writes_[end].sequence == writes_[end - 1].sequence) ++end;
-    const auto some = std::span(writes_).subspan(from, end - from);
+  for (auto some = some_writes(0); !some.empty();) {
+    if (const auto fetched = ring_.fetch(some); !fetched) return fetched.error();
+    const auto next =
+        some_writes(static_cast<std::size_t>(some.data() - writes_.data()) + some.size());
+    ring_.expect(next);
     if (const auto walked = walk_some(some); !walked) return walked.error();
-    from = end;
+    some = next;
   }
   if (const auto passed = pass_breaks(stretch_.last.next()); !passed) return passed.error();
   history_.finish();
+  if (copies_ != nullptr) copies_->finish();
   return std::move(history_);
+}
+
+// As many as are fetched at once; the blocks of one write come together.
+std::span<const Past::Version> JournalWalk::some_writes(std::size_t from) const {
+  std::size_t end = std::min(from + options_.fetched_at_once, writes_.size());
+  while (end > from && end < writes_.size() && writes_[end].sequence == writes_[end - 1].sequence) {
+    ++end;
+  }
+  return std::span(writes_).subspan(from, end - from);
 }
 
 Result<void> JournalWalk::find_writes() {
@@ -120,7 +131,6 @@ Result<void> JournalWalk::find_breaks() {
 }
 
 Result<void> JournalWalk::walk_some(std::span<const Past::Version> writes) {
-  if (const auto fetched = ring_.fetch(writes); !fetched) return fetched;
   for (std::size_t i = 0; i < writes.size(); ++i) {
     if (i > 0 && writes[i].sequence == writes[i - 1].sequence) continue;
     if (const auto passed = pass_breaks(writes[i].sequence); !passed) return passed;
@@ -315,14 +325,26 @@ Result<void> JournalWalk::extend() {
       end_ = std::move(*look);
       break;
     }
-    push_back(std::move(*look->whole));
+    if (const auto pushed = push_back(std::move(*look->whole)); !pushed) return pushed;
     if (const auto within = check_limits(); !within) return within;
   }
   history_.set_active(is_replayed());
   return {};
 }
 
-void JournalWalk::push_back(LoggedTransaction transaction) {
+// (They are in memory, mostly: they have come with the writes that made the transaction whole.)
+Result<void> JournalWalk::keep_copies(const LoggedTransaction& transaction) {
+  if (copies_ == nullptr) return {};
+  copy_.resize(ring_.block_bytes());
+  for (const LoggedTransaction::Copy& each : transaction.copies) {
+    if (const auto read = ring_.read(each.from, copy_); !read) return read;
+    copies_->put(each.from, ring_.at(), each.to, copy_);
+  }
+  return {};
+}
+
+Result<void> JournalWalk::push_back(LoggedTransaction transaction) {
+  if (const auto kept = keep_copies(transaction); !kept) return kept;
   ++transactions_;
   Entry entry;
   if (!log_.empty()) entry.begin = log_.back().begin + log_.back().transaction.blocks;
@@ -334,6 +356,7 @@ void JournalWalk::push_back(LoggedTransaction transaction) {
   damaged_ += transaction.damaged ? 1 : 0;
   entry.transaction = std::move(transaction);
   log_.push_back(std::move(entry));
+  return {};
 }
 
 bool JournalWalk::is_replayed() const {

@@ -18,6 +18,7 @@
 #include "ifsck/journal_superblock.h"
 #include "ifsck/past.h"
 #include "proto/error.h"
+#include "uvfs/copy_store.h"
 #include "uvfs/journal_ring.h"
 #include "uvfs/logged_transaction.h"
 #include "uvfs/replay_history.h"
@@ -49,9 +50,11 @@ class JournalWalk {
     std::uint32_t seed = 0;  // JournalSuperblock::seed; 0: of any
   };
 
-  // kLimit: a bound of the options. Others: as the past says.
+  // `copies` gets the copies of all transactions that ever were in the log; null: nobody wants
+  // them. kLimit: a bound of the options. Others: as the past says.
   [[nodiscard]] static Result<ReplayHistory> run(ifsck::Past& past, const Journal& journal,
-                                                 const Stretch& stretch, const Options& options);
+                                                 const Stretch& stretch, const Options& options,
+                                                 CopyStore* copies = nullptr);
 
  private:
   struct Entry {
@@ -70,10 +73,11 @@ class JournalWalk {
   };
 
   JournalWalk(ifsck::Past& past, const Journal& journal, const Stretch& stretch,
-              const Options& options);
+              const Options& options, CopyStore* copies);
 
   Result<ReplayHistory> walk();
   Result<void> find_writes();
+  [[nodiscard]] std::span<const ifsck::Past::Version> some_writes(std::size_t from) const;
   Result<void> find_breaks();
   Result<void> walk_some(std::span<const ifsck::Past::Version> writes);
   Result<void> pass_breaks(SequenceNumber end);
@@ -99,13 +103,16 @@ class JournalWalk {
   void clear();
   Result<void> restart();
   Result<void> extend();
-  void push_back(LoggedTransaction transaction);
+  Result<void> push_back(LoggedTransaction transaction);
+  Result<void> keep_copies(const LoggedTransaction& transaction);
   [[nodiscard]] bool is_replayed() const;
 
   ifsck::Past& past_;
   const Journal journal_;
   const Stretch stretch_;
   const Options options_;
+  CopyStore* const copies_;
+  std::vector<std::byte> copy_;
   JournalRing ring_;
   ReplayHistory history_;
   std::vector<ifsck::Past::Version> writes_;   // by sequence

@@ -1,6 +1,7 @@
 // The names of directories that were read, kept up to a bound: those that were asked for last.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <list>
 #include <unordered_map>
@@ -32,6 +33,18 @@ class KeptNames {
       places_.erase(kept_.back().first);
       kept_.pop_back();
     }
+  }
+  // A directory that is kept names it.
+  [[nodiscard]] bool has(ObjectNumber number) const {
+    return std::ranges::any_of(kept_, [number](const auto& each) {
+      return std::ranges::find(*each.second, number, &FilesMoment::Name::number) !=
+             each.second->end();
+    });
+  }
+  void clear() {
+    kept_.clear();
+    places_.clear();
+    names_ = 0;
   }
 
  private:

@@ -1,5 +1,5 @@
 // A file system (ext2, ext3, ext4) at one moment, as who mounts it read-only has it: the journal is
-// replayed, for this reading alone.
+// replayed, for this reading alone; and what cannot be read is mended, if there is who does it.
 //
 // Directories that were read are kept, up to a bound. One thread.
 #pragma once
@@ -18,6 +18,7 @@
 #include "proto/error.h"
 #include "uvfs/files_moment.h"
 #include "uvfs/kept_names.h"
+#include "uvfs/lazy_mender.h"
 #include "uvfs/object_state.h"
 #include "uvfs/overlaid_past.h"
 
@@ -25,7 +26,7 @@ namespace mariner::uvfs {
 
 class MomentTree final : public FilesMoment {
  public:
-  static constexpr std::size_t kBlocksMax = 2048;  // that were read and are kept: 8 MiB
+  static constexpr std::size_t kBlocksMax = 256;  // that were read and are kept: 1 MiB
 
   struct Object {
     ifsck::InodeNumber number = 0;
@@ -33,16 +34,18 @@ class MomentTree final : public FilesMoment {
     std::vector<std::byte> inode;  // as it stands in its table
   };
 
-  // `past` outlives it. A journal that cannot be replayed is left as it is (see journal_error()).
+  // `past` and `mender` (of the same past, or null: what is damaged is shown as far as it can be
+  // read) outlive it. A journal that cannot be replayed is left as it is (see journal_error()).
   // Errors as of ifsck::ExtVolume::open(); here and below: of the past.
   [[nodiscard]] static Result<std::unique_ptr<MomentTree>> open(ifsck::Past& past,
-                                                                SequenceNumber at);
+                                                                SequenceNumber at,
+                                                                LazyMender* mender = nullptr);
 
   [[nodiscard]] SequenceNumber at() const override { return at_; }
   [[nodiscard]] ObjectNumber root() const override;
   // Why what the journal had is missing; empty: nothing is.
   [[nodiscard]] const std::string& journal_error() const { return journal_error_; }
-  // That the replay has left.
+  // That the replay, or mending, has left.
   [[nodiscard]] std::size_t blocks_held() const override { return overlay_.size(); }
   [[nodiscard]] const ifsck::ExtContext& context() const { return moment_.context(); }
   // With the replay: for what reads at this moment (FileContents).
@@ -56,15 +59,25 @@ class MomentTree final : public FilesMoment {
   [[nodiscard]] Result<ObjectAttributes> attributes(ObjectNumber number) override;
 
  private:
-  MomentTree(ifsck::Past& past, SequenceNumber at)
+  MomentTree(ifsck::Past& past, SequenceNumber at, LazyMender* mender)
       : at_(at),
+        mender_(mender),
         replayed_(past, overlay_),
         moment_(past, at, overlay_, {.cached_blocks_max = kBlocksMax}) {}
   [[nodiscard]] Result<void> replay();
-  [[nodiscard]] Result<std::vector<Name>> read_names(const Object& directory);
+  [[nodiscard]] Result<void> mend();
+  // What `read` has, or has when the moment is mended. `read` says kCorrupt where that may help.
+  template <typename Read>
+  [[nodiscard]] auto mended_if_needed(Read read) -> decltype(read());
+  [[nodiscard]] Result<Object> object_as_it_is(ObjectNumber number);
+  [[nodiscard]] Result<FileContents> contents_as_they_are(ObjectNumber number);
+  [[nodiscard]] Result<std::vector<Name>> read_names(ObjectNumber directory);
+  // False: one of its blocks is not one of a directory.
+  [[nodiscard]] Result<bool> read_entries(const Object& directory, std::vector<Name>& names);
   [[nodiscard]] Result<void> fetch(std::span<const ifsck::FsBlock> blocks);
 
   const SequenceNumber at_;
+  LazyMender* mender_ = nullptr;  // null, too: it has done what it can
   ifsck::Overlay overlay_;
   OverlaidPast replayed_;
   ifsck::Moment moment_;

@@ -161,6 +161,8 @@ Result<void> NameReader::add(ifsck::InodeNumber number, std::span<const InodeSli
 }
 
 Result<void> NameReader::read() {
+  // As it was written: that is how it stands in the log. (Of one directory they are in this order.)
+  std::ranges::stable_sort(steps_, {}, [](const Step& step) { return step.at.at; });
   const BlockCount each = layout_.bytes_of(0).covering_blocks().count;
   for (std::span<const Step> left(steps_); !left.empty();) {
     std::vector<BlockTimelines::Question> questions;

@@ -7,6 +7,8 @@
 #include <span>
 #include <vector>
 
+#include "proto/units.h"
+
 namespace mariner::uvfs {
 
 // Since the Unix epoch; before it, seconds are negative.
@@ -15,6 +17,13 @@ struct FileTime {
   std::uint32_t ns = 0;
   friend auto operator<=>(const FileTime&, const FileTime&) = default;
 };
+
+// Of a write.
+[[nodiscard]] inline FileTime to_file_time(VersionTime time) {
+  constexpr std::uint64_t kSecond_ns = 1'000'000'000;
+  return {static_cast<std::int64_t>(time.ns / kSecond_ns),
+          static_cast<std::uint32_t>(time.ns % kSecond_ns)};
+}
 
 struct ObjectState {
   bool exists = false;

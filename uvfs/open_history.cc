@@ -12,12 +12,6 @@
 namespace mariner::uvfs {
 namespace {
 
-// That is not what the past says of itself, but what it holds.
-bool is_about_contents(const Error& error) {
-  return error.code == ErrorCode::kNotFound || error.code == ErrorCode::kInvalidArgument ||
-         error.code == ErrorCode::kCorrupt;
-}
-
 // Of one of the others, where ext2, ext3 and ext4 could not be opened for a reason: that, if there
 // is something like them.
 Error why_not(const Error& ext, const Error& others, ifsck::Past& past, SequenceNumber at) {
@@ -44,6 +38,11 @@ Result<OpenHistory> open_ext_history(ifsck::Past& past, const Stretch& stretch) 
 
 }  // namespace
 
+bool is_about_contents(const Error& error) {
+  return error.code == ErrorCode::kNotFound || error.code == ErrorCode::kInvalidArgument ||
+         error.code == ErrorCode::kCorrupt;
+}
+
 Result<OpenHistory> open_history(ifsck::Past& past, const Stretch& stretch) {
   auto ext = open_ext_history(past, stretch);
   if (ext || !is_about_contents(ext.error())) return ext;
@@ -52,8 +51,9 @@ Result<OpenHistory> open_history(ifsck::Past& past, const Stretch& stretch) {
   return OpenHistory{.replayed = nullptr, .past = &past, .files = std::move(*files)};
 }
 
-Result<std::unique_ptr<FilesMoment>> open_moment(ifsck::Past& past, SequenceNumber at) {
-  auto ext = MomentTree::open(past, at);
+Result<std::unique_ptr<FilesMoment>> open_moment(ifsck::Past& past, SequenceNumber at,
+                                                 LazyMender* mender) {
+  auto ext = MomentTree::open(past, at, mender);
   if (ext) return std::unique_ptr<FilesMoment>(std::move(*ext));
   if (!is_about_contents(ext.error())) return ext.error();
   auto tsk = TskMoment::open(past, at);

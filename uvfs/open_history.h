@@ -8,6 +8,7 @@
 #include "proto/error.h"
 #include "uvfs/files_history.h"
 #include "uvfs/files_moment.h"
+#include "uvfs/lazy_mender.h"
 #include "uvfs/stretch.h"
 
 namespace mariner::uvfs {
@@ -28,8 +29,11 @@ struct OpenHistory {
 // the past; kLimit: of ReplayedPast::open().
 [[nodiscard]] Result<OpenHistory> open_history(ifsck::Past& past, const Stretch& stretch);
 
-// The same of one moment.
-[[nodiscard]] Result<std::unique_ptr<FilesMoment>> open_moment(ifsck::Past& past,
-                                                               SequenceNumber at);
+// Such an error, of a damaged one, too: not what the past says of itself, but what it holds.
+[[nodiscard]] bool is_about_contents(const Error& error);
+
+// The same of one moment. `mender`: as of MomentTree::open().
+[[nodiscard]] Result<std::unique_ptr<FilesMoment>> open_moment(ifsck::Past& past, SequenceNumber at,
+                                                               LazyMender* mender = nullptr);
 
 }  // namespace mariner::uvfs

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <utility>
 
 #include "ifsck/ext_volume.h"
@@ -55,10 +56,11 @@ Result<std::unique_ptr<ReplayedPast>> ReplayedPast::open(Past& past, SequenceNum
   if (!file) return file.error();
   const auto seed = seed_of(view, *file);
   if (!seed) return seed.error();
+  CopyStore copies;
   auto history = JournalWalk::run(past, {.file = *file, .file_system = super, .seed = *seed},
-                                  {.first = first, .last = last}, options);
+                                  {.first = first, .last = last}, options, &copies);
   if (!history) return history.error();
-  out->journal_.emplace(Journal{std::move(*file), std::move(*history)});
+  out->journal_.emplace(Journal{std::move(*file), std::move(*history), std::move(copies)});
   return out;
 }
 
@@ -86,48 +88,99 @@ void ReplayedPast::find_patches(const Question& question, std::size_t to,
     const auto copy = journal_->history.copy_of(block, question.at);
     if (!copy) continue;
     const std::uint64_t from = std::max(block * bytes, begin);
-    const std::uint64_t within_block = from - block * bytes;
     patches.push_back({.to = to + (from - begin),
-                       .from = {journal_->file.bytes_of(copy->from).offset + within_block,
-                                std::min<std::uint64_t>(bytes, kBlockBytes)},
-                       .escaped = copy->escaped && within_block == 0});
+                       .from = copy->from,
+                       .within = from - block * bytes,
+                       .bytes = std::min<std::uint64_t>(bytes, kBlockBytes),
+                       .at = question.at,
+                       .escaped = copy->escaped && from == block * bytes});
   }
+}
+
+ByteRange ReplayedPast::place_of(const Patch& patch) const {
+  return {journal_->file.bytes_of(patch.from).offset + patch.within, patch.bytes};
+}
+
+bool ReplayedPast::take_kept(const Patch& patch, std::span<std::byte> to) {
+  copy_.resize(journal_->file.block_bytes());
+  if (!journal_->copies.get(patch.from, patch.at, copy_)) return false;
+  std::ranges::copy(std::span(copy_).subspan(patch.within, patch.bytes),
+                    to.begin() + static_cast<std::ptrdiff_t>(patch.to));
+  if (patch.escaped) store_be(to.data() + patch.to, ifsck::JournalHead::kMagic);
+  return true;
+}
+
+ReplayedPast::Asked ReplayedPast::asked_for(std::span<const Question> questions,
+                                            std::span<std::byte> to) {
+  Asked asked;
+  for (std::size_t i = 0; i < questions.size(); ++i) {
+    Question question = questions[i];
+    const std::size_t before = asked.patches.size();
+    find_patches(question, i * kBlockBytes, asked.patches);
+    if (asked.patches.size() > before && asked.patches.back().bytes == kBlockBytes) {
+      const Patch whole = asked.patches.back();
+      asked.patches.pop_back();
+      const bool kept =
+          to.empty() ? journal_->copies.has(whole.from, whole.at) : take_kept(whole, to);
+      if (kept) continue;
+      question.block = Lbn{place_of(whole).offset / kBlockBytes};
+      if (whole.escaped) asked.escaped.push_back(whole.to);
+    }
+    asked.questions.push_back(question);
+    asked.of.push_back(i);
+  }
+  return asked;
 }
 
 Result<void> ReplayedPast::read(std::span<const Question> questions, std::span<std::byte> to) {
   if (!journal_) return past_.read(questions, to);
   CHECK(to.size() == questions.size() * kBlockBytes);
-  std::vector<Question> asked(questions.begin(), questions.end());
-  std::vector<Patch> patches;  // of parts of a block
-  std::vector<std::size_t> escaped;
-  for (std::size_t i = 0; i < asked.size(); ++i) {
-    if (const auto known = check(asked[i].at, asked[i].at); !known) return known;
-    const std::size_t before = patches.size();
-    find_patches(questions[i], i * kBlockBytes, patches);
-    if (patches.size() == before || patches.back().from.length < kBlockBytes) continue;
-    // A whole block stands elsewhere, and is asked for there.
-    asked[i].block = Lbn{patches.back().from.offset / kBlockBytes};
-    if (patches.back().escaped) escaped.push_back(patches.back().to);
-    patches.pop_back();
+  for (const Question& each : questions) {
+    if (const auto known = check(each.at, each.at); !known) return known;
   }
-  if (const auto read = past_.read(asked, to); !read) return read;
-  for (const std::size_t at : escaped) store_be(to.data() + at, ifsck::JournalHead::kMagic);
-  return read_patches(questions, patches, to);
+  const Asked asked = asked_for(questions, to);
+  if (const auto read = read_some(asked.questions, asked.of, to); !read) return read;
+  for (const std::size_t at : asked.escaped) store_be(to.data() + at, ifsck::JournalHead::kMagic);
+  return read_patches(asked.patches, to);
 }
 
-Result<void> ReplayedPast::read_patches(std::span<const Question> asked,
-                                        std::span<const Patch> patches, std::span<std::byte> to) {
-  if (patches.empty()) return {};
+void ReplayedPast::expect(std::span<const Question> questions) {
+  if (!journal_) return past_.expect(questions);
+  for (const Question& each : questions) {
+    if (!check(each.at, each.at)) return;
+  }
+  const Asked asked = asked_for(questions, {});
+  if (!asked.questions.empty()) past_.expect(asked.questions);
+}
+
+// `of`: whose answers they are.
+Result<void> ReplayedPast::read_some(std::span<const Question> asked,
+                                     std::span<const std::size_t> of, std::span<std::byte> to) {
+  if (asked.empty()) return {};
+  if (asked.size() * kBlockBytes == to.size()) return past_.read(asked, to);
+  std::vector<std::byte> bytes(asked.size() * kBlockBytes);
+  if (const auto read = past_.read(asked, bytes); !read) return read;
+  for (std::size_t i = 0; i < asked.size(); ++i) {
+    std::memcpy(to.data() + of[i] * kBlockBytes, bytes.data() + i * kBlockBytes, kBlockBytes);
+  }
+  return {};
+}
+
+Result<void> ReplayedPast::read_patches(std::span<const Patch> patches, std::span<std::byte> to) {
+  std::vector<Patch> left;
   std::vector<Question> questions;
   for (const Patch& each : patches) {
-    questions.push_back({Lbn{each.from.offset / kBlockBytes}, asked[each.to / kBlockBytes].at});
+    if (take_kept(each, to)) continue;
+    left.push_back(each);
+    questions.push_back({Lbn{place_of(each).offset / kBlockBytes}, each.at});
   }
+  if (left.empty()) return {};
   std::vector<std::byte> bytes(questions.size() * kBlockBytes);
   if (const auto read = past_.read(questions, bytes); !read) return read;
-  for (std::size_t i = 0; i < patches.size(); ++i) {
-    const Patch& each = patches[i];
-    const auto from = std::span(bytes).subspan(i * kBlockBytes + each.from.offset % kBlockBytes,
-                                               each.from.length);
+  for (std::size_t i = 0; i < left.size(); ++i) {
+    const Patch& each = left[i];
+    const auto from =
+        std::span(bytes).subspan(i * kBlockBytes + place_of(each).offset % kBlockBytes, each.bytes);
     std::ranges::copy(from, to.begin() + static_cast<std::ptrdiff_t>(each.to));
     if (each.escaped) store_be(to.data() + each.to, ifsck::JournalHead::kMagic);
   }

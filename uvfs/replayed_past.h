@@ -15,7 +15,8 @@
 //     or after its work: group descriptors and the journal's inode are taken as they are at the
 //     stretch's end, and what a replay would make of the superblock is not looked at.
 // The journal's history is read once, in open(): about one question for 2048 blocks that were
-// written to it. Memory: about 100 bytes for each block that a transaction wrote. One thread.
+// written to it. Memory: about 100 bytes for each block that a transaction wrote, and what
+// CopyStore keeps. One thread.
 #pragma once
 
 #include <memory>
@@ -27,6 +28,7 @@
 #include "ifsck/journal_file.h"
 #include "ifsck/past.h"
 #include "proto/error.h"
+#include "uvfs/copy_store.h"
 #include "uvfs/journal_walk.h"
 #include "uvfs/replay_history.h"
 
@@ -69,6 +71,7 @@ class ReplayedPast final : public ifsck::Past {
   // twice at most.)
   [[nodiscard]] Result<void> read(std::span<const Question> questions,
                                   std::span<std::byte> to) override;
+  void expect(std::span<const Question> questions) override;
   // With what the journal changed; maybe some that have stayed as they were.
   [[nodiscard]] Result<std::vector<BlockRange>> changed(SequenceNumber from,
                                                         SequenceNumber to) override;
@@ -82,11 +85,15 @@ class ReplayedPast final : public ifsck::Past {
   struct Journal {
     ifsck::JournalFile file;
     ReplayHistory history;
+    CopyStore copies;
   };
   // Bytes of an answer that are in another block.
   struct Patch {
     std::size_t to = 0;
-    ByteRange from;  // of the volume
+    ifsck::JournalBlock from = 0;
+    std::uint64_t within = 0;  // bytes of that before
+    std::uint64_t bytes = 0;
+    SequenceNumber at;
     bool escaped = false;
   };
 
@@ -99,13 +106,27 @@ class ReplayedPast final : public ifsck::Past {
   // What it wrote is not what is seen: the log has all of the block.
   [[nodiscard]] bool is_hidden(const Version& write) const;
   void find_patches(const Question& question, std::size_t to, std::vector<Patch>& patches) const;
-  Result<void> read_patches(std::span<const Question> asked, std::span<const Patch> patches,
-                            std::span<std::byte> to);
+  [[nodiscard]] ByteRange place_of(const Patch& patch) const;
+  // What is asked of the past for these questions; and of which of them, and which answers are
+  // escaped. What is kept of copies is taken, if there is where to.
+  struct Asked {
+    std::vector<Question> questions;
+    std::vector<std::size_t> of;
+    std::vector<Patch> patches;  // of parts of a block
+    std::vector<std::size_t> escaped;
+  };
+  [[nodiscard]] Asked asked_for(std::span<const Question> questions, std::span<std::byte> to);
+  // Of a copy that is in memory. False: it is not.
+  [[nodiscard]] bool take_kept(const Patch& patch, std::span<std::byte> to);
+  Result<void> read_some(std::span<const Question> asked, std::span<const std::size_t> of,
+                         std::span<std::byte> to);
+  Result<void> read_patches(std::span<const Patch> patches, std::span<std::byte> to);
 
   ifsck::Past& past_;
   const SequenceNumber first_;
   const SequenceNumber last_;
   std::optional<Journal> journal_;  // nothing: the past is as it is
+  std::vector<std::byte> copy_;     // of one block
 };
 
 }  // namespace mariner::uvfs

@@ -65,7 +65,8 @@ Error no_file_system(ifsck::Past& past, SequenceNumber at) {
       ErrorCode::kNotFound,
       fmt::format("at #{} the volume has no file system that is understood: expected ext2, ext3, "
                   "ext4, NTFS, exFAT, FAT, HFS+ or UFS on the whole of it, found {}; expose a "
-                  "view of that moment, and a host that knows it can mount it",
+                  "view of that moment, and a host that knows it can mount it, or have "
+                  "uvfs mount show it as an image",
                   at.value, *guess)};
 }
 

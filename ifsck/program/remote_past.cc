@@ -4,6 +4,16 @@
 #include <iterator>
 
 namespace mariner::ifsck {
+namespace {
+
+std::vector<admin::BlockQuestion> to_wire(std::span<const Past::Question> questions) {
+  std::vector<admin::BlockQuestion> asked;
+  asked.reserve(questions.size());
+  for (const Past::Question& each : questions) asked.push_back({each.block, each.at});
+  return asked;
+}
+
+}  // namespace
 
 Result<RemotePast> RemotePast::open(const client::PastClient::Options& options) {
   Result<client::PastClient> opened = client::PastClient::open(options);
@@ -41,11 +51,10 @@ Result<VersionTime> RemotePast::time_of(SequenceNumber sequence) {
 }
 
 Result<void> RemotePast::read(std::span<const Question> questions, std::span<std::byte> to) {
-  std::vector<admin::BlockQuestion> asked;
-  asked.reserve(questions.size());
-  for (const Question& each : questions) asked.push_back({each.block, each.at});
-  return client_.read(asked, to);
+  return client_.read(to_wire(questions), to);
 }
+
+void RemotePast::expect(std::span<const Question> questions) { client_.expect(to_wire(questions)); }
 
 Result<std::vector<BlockRange>> RemotePast::changed(SequenceNumber from, SequenceNumber to) {
   if (to <= from) return std::vector<BlockRange>{};

@@ -30,6 +30,7 @@ class RemotePast final : public Past {
   [[nodiscard]] Result<VersionTime> time_of(SequenceNumber sequence) override;
   [[nodiscard]] Result<void> read(std::span<const Question> questions,
                                   std::span<std::byte> to) override;
+  void expect(std::span<const Question> questions) override;
   [[nodiscard]] Result<std::vector<BlockRange>> changed(SequenceNumber from,
                                                         SequenceNumber to) override;
   [[nodiscard]] Result<std::vector<Version>> versions(std::span<const Lbn> blocks,

@@ -63,27 +63,35 @@ Result<void> HttpSession::connect() {
 }
 
 Result<HttpAnswer> HttpSession::call(const HttpCall& call, std::span<std::byte> to) {
-  std::string request =
-      fmt::format("{} {} HTTP/1.1\r\nHost: mariner\r\n", call.method, call.target);
-  if (!call.body.empty()) request += fmt::format("Content-Type: {}\r\n", call.content_type);
-  request += fmt::format("Content-Length: {}\r\n\r\n", call.body.size()) + call.body;
+  begin(call);
+  return finish(to);
+}
+
+void HttpSession::begin(const HttpCall& call) {
+  request_ = fmt::format("{} {} HTTP/1.1\r\nHost: mariner\r\n", call.method, call.target);
+  if (!call.body.empty()) request_ += fmt::format("Content-Type: {}\r\n", call.content_type);
+  request_ += fmt::format("Content-Length: {}\r\n\r\n", call.body.size()) + call.body;
+  begun_ = send();
+}
+
+Result<HttpAnswer> HttpSession::finish(std::span<std::byte> to) {
   for (;;) {
-    const bool fresh = fd_ < 0;
-    if (fresh) {
-      if (const Result<void> connected = connect(); !connected) return connected.error();
-    }
     bool ended = false;
-    Result<HttpAnswer> answer = exchange(request, to, ended);
+    Result<HttpAnswer> answer = begun_ ? receive_answer(to, ended) : begun_.error();
     if (answer) return answer;
     close();
-    if (fresh || !ended) return answer;
+    if (fresh_ || !ended) return answer;
+    begun_ = send();
   }
 }
 
-Result<HttpAnswer> HttpSession::exchange(const std::string& request, std::span<std::byte> to,
-                                         bool& ended) {
-  for (std::size_t sent = 0; sent < request.size();) {
-    const ssize_t some = ::send(fd_, request.data() + sent, request.size() - sent, MSG_NOSIGNAL);
+Result<void> HttpSession::send() {
+  fresh_ = fd_ < 0;
+  if (fresh_) {
+    if (const Result<void> connected = connect(); !connected) return connected.error();
+  }
+  for (std::size_t sent = 0; sent < request_.size();) {
+    const ssize_t some = ::send(fd_, request_.data() + sent, request_.size() - sent, MSG_NOSIGNAL);
     if (some < 0 && errno == EINTR) continue;
     if (some < 0) {
       // (A server that refuses before it has read everything answers, too: read on.)
@@ -92,6 +100,10 @@ Result<HttpAnswer> HttpSession::exchange(const std::string& request, std::span<s
     }
     sent += static_cast<std::size_t>(some);
   }
+  return {};
+}
+
+Result<HttpAnswer> HttpSession::receive_answer(std::span<std::byte> to, bool& ended) {
   Result<Head> head = receive_head(ended);
   if (!head) return head.error();
   HttpAnswer answer{head->status, {}};

@@ -1,6 +1,7 @@
 #include "server/client/past_client.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "proto/check.h"
 #include "server/admin/json.h"
@@ -10,6 +11,10 @@ namespace mariner::client {
 namespace {
 
 constexpr std::string_view kOctets = "application/octet-stream";
+// Of one request, where there are more: as large as is read of the log at a time.
+constexpr std::size_t kPartQuestions = 512;
+static_assert(kPartQuestions <= admin::kBlockQuestionsMax);
+constexpr std::size_t kSessions = 4;  // so many of them are under way
 
 template <typename Message>
 Result<Message> message_of(const Result<std::string>& body) {
@@ -30,7 +35,22 @@ void append(const BlockRange& range, std::vector<BlockRange>& to) {
   }
 }
 
+std::size_t parts_of(std::span<const admin::BlockQuestion> questions) {
+  return (questions.size() + kPartQuestions - 1) / kPartQuestions;
+}
+
+std::span<const admin::BlockQuestion> part_of(std::span<const admin::BlockQuestion> questions,
+                                              std::size_t part) {
+  const std::size_t from = part * kPartQuestions;
+  return questions.subspan(from, std::min(kPartQuestions, questions.size() - from));
+}
+
 }  // namespace
+
+PastClient::PastClient(const Options& options) : options_(options) {
+  for (std::size_t i = 0; i < kSessions; ++i)
+    sessions_.emplace_back(options.socket, options.timeout);
+}
 
 Result<PastClient> PastClient::open(const Options& options) {
   PastClient client(options);
@@ -40,8 +60,9 @@ Result<PastClient> PastClient::open(const Options& options) {
 
 PastClient::~PastClient() {
   if (past_.id().empty()) return;
+  drop_expected();
   // It ends by itself, too.
-  (void)session_.call({"DELETE", "/v1/past/" + past_.id(), ""});
+  (void)sessions_[0].call({"DELETE", "/v1/past/" + past_.id(), ""});
 }
 
 Result<void> PastClient::open_reading() {
@@ -73,7 +94,11 @@ Result<void> PastClient::open_from() {
 }
 
 Result<std::string> PastClient::ask_once(const HttpCall& call, std::span<std::byte> to) {
-  Result<HttpAnswer> answer = session_.call(call, to);
+  drop_expected();
+  return body_of(sessions_[0].call(call, to));
+}
+
+Result<std::string> PastClient::body_of(Result<HttpAnswer> answer) {
   if (!answer) return answer.error();
   if (answer->status != 200) return admin::error_from_json(answer->body);
   return std::move(answer->body);
@@ -102,18 +127,59 @@ Result<api::Moment> PastClient::moment(const api::MomentSpec& at) {
   return message_of<api::Moment>(ask({"GET", "", ""}, "/moment?" + admin::to_query(request)));
 }
 
+void PastClient::begin_part(std::span<const admin::BlockQuestion> questions, std::size_t part) {
+  sessions_[part % kSessions].begin({"POST", "/v1/past/" + past_.id() + "/blocks",
+                                     admin::pack_questions(part_of(questions, part)), kOctets});
+}
+
+void PastClient::expect(std::vector<admin::BlockQuestion> questions) {
+  drop_expected();
+  expected_ = std::move(questions);
+  expected_parts_ = std::min(parts_of(expected_), kSessions);
+  for (std::size_t part = 0; part < expected_parts_; ++part) begin_part(expected_, part);
+}
+
+void PastClient::drop_expected() {
+  std::vector<std::byte> answer(kPartQuestions * kBlockBytes);
+  for (std::size_t part = 0; part < expected_parts_; ++part) {
+    const std::size_t bytes = part_of(expected_, part).size() * kBlockBytes;
+    (void)sessions_[part % kSessions].finish(std::span(answer).first(bytes));
+  }
+  expected_.clear();
+  expected_parts_ = 0;
+}
+
 Result<void> PastClient::read(std::span<const admin::BlockQuestion> questions,
                               std::span<std::byte> to) {
   CHECK(to.size() == questions.size() * kBlockBytes);
-  while (!questions.empty()) {
-    const auto some = questions.first(std::min(questions.size(), admin::kBlockQuestionsMax));
-    const auto answer = ask({"POST", "", admin::pack_questions(some), kOctets}, "/blocks",
-                            to.first(some.size() * kBlockBytes));
-    if (!answer) return answer.error();
-    questions = questions.subspan(some.size());
-    to = to.subspan(some.size() * kBlockBytes);
+  // (Parts that are the same begin and end alike.)
+  const bool expected = expected_parts_ > 0 && std::ranges::equal(questions, expected_);
+  if (!expected) drop_expected();
+  const std::size_t begun = std::exchange(expected_parts_, 0);
+  std::size_t done = 0;
+  const Result<void> read = read_parts(questions, to, begun, done);
+  if (read || read.error().code != ErrorCode::kNotFound) return read;
+  if (const Result<void> opened = open_reading(); !opened) return opened.error();
+  return read_parts(questions.subspan(done), to.subspan(done * kBlockBytes), 0, done);
+}
+
+Result<void> PastClient::read_parts(std::span<const admin::BlockQuestion> questions,
+                                    std::span<std::byte> to, std::size_t begun, std::size_t& done) {
+  const std::size_t parts = parts_of(questions);
+  Result<void> result;
+  done = 0;
+  for (std::size_t ended = 0; ended < parts; ++ended) {
+    for (; result && begun < parts && begun < ended + kSessions; ++begun) {
+      begin_part(questions, begun);
+    }
+    if (ended == begun) break;
+    const std::size_t count = part_of(questions, ended).size();
+    const auto answer = body_of(sessions_[ended % kSessions].finish(
+        to.subspan(ended * kPartQuestions * kBlockBytes, count * kBlockBytes)));
+    if (!answer && result) result = answer.error();
+    if (result) done += count;
   }
-  return {};
+  return result;
 }
 
 Result<std::vector<BlockRange>> PastClient::changed(SequenceNumber from, SequenceNumber to) {

@@ -1,5 +1,6 @@
 // The past of a volume for programs beside the daemon: one reading (server/admin/API.md, "Reading
-// the past") on one connection, each question waited for.
+// the past"), each question waited for. Of a long one the parts are asked on some connections, so
+// that the daemon looks one up while its disk reads others.
 //
 // A reading that has ended, because nothing was asked for a while or the daemon was started anew,
 // is opened again with the same beginning, as long as the history has that: moments never change,
@@ -48,6 +49,9 @@ class PastClient {
   // Fills `to` (kBlockBytes for each question).
   [[nodiscard]] Result<void> read(std::span<const admin::BlockQuestion> questions,
                                   std::span<std::byte> to);
+  // The next read() will begin with these questions: they are asked now. What else is asked
+  // instead, waits for their answers.
+  void expect(std::vector<admin::BlockQuestion> questions);
   // The blocks that may differ between two moments: ascending, with gaps between them.
   [[nodiscard]] Result<std::vector<BlockRange>> changed(SequenceNumber from, SequenceNumber to);
   // What changed each of `blocks` (ascending) in (from, to], by block and then by sequence.
@@ -56,16 +60,25 @@ class PastClient {
                                                                   SequenceNumber to);
 
  private:
-  PastClient(const Options& options)
-      : options_(options), session_(options.socket, options.timeout) {}
+  explicit PastClient(const Options& options);
   Result<void> open_reading();
   Result<void> open_from();  // as the options say
   // `what` of the reading; see HttpSession::call().
   Result<std::string> ask(HttpCall call, const std::string& what, std::span<std::byte> to = {});
   Result<std::string> ask_once(const HttpCall& call, std::span<std::byte> to);
+  void begin_part(std::span<const admin::BlockQuestion> questions, std::size_t part);
+  // Waits for what was expected, and forgets it.
+  void drop_expected();
+  // `begun`: parts that were asked already; `done`: how many were answered before an error.
+  Result<void> read_parts(std::span<const admin::BlockQuestion> questions, std::span<std::byte> to,
+                          std::size_t begun, std::size_t& done);
+  static Result<std::string> body_of(Result<HttpAnswer> answer);
 
   Options options_;
-  HttpSession session_;
+  std::vector<HttpSession>
+      sessions_;  // the first one is for all; the others are for long questions
+  std::vector<admin::BlockQuestion> expected_;
+  std::size_t expected_parts_ = 0;  // of these, that were asked
   api::Past past_;
 };
 

@@ -34,8 +34,7 @@ struct LocalHistory::Fetching {
   std::vector<Piece> pieces;
   Payload to;
   std::size_t bytes = 0;
-  std::size_t next = 0;       // piece to read
-  std::size_t under_way = 0;  // pieces that are read elsewhere, and one while they are begun
+  std::size_t under_way = 1;  // pieces that are read elsewhere, and all that are read in the log
   Result<void> result;
 
   [[nodiscard]] std::span<std::byte> bytes_of(const Piece& piece) {
@@ -118,23 +117,16 @@ void LocalHistory::locate(std::vector<Lookup> lookups, LocateDone done) {
 }
 
 void LocalHistory::fetch(const std::shared_ptr<Fetching>& fetching) {
-  if (!fetching->result || fetching->next == fetching->pieces.size()) {
-    --in_flight_;
-    if (!fetching->result) return fetching->done(fetching->result.error());
-    return fetching->done(std::move(fetching->located));
-  }
-  const std::size_t first = fetching->next;
-  fetching->next = std::min(first + kReadsAtATime, fetching->pieces.size());
   std::vector<logging::LogRead> reads;
-  for (std::size_t i = first; i < fetching->next; ++i) {
-    const Fetching::Piece& piece = fetching->pieces[i];
+  reads.reserve(fetching->pieces.size());
+  for (const Fetching::Piece& piece : fetching->pieces) {
     reads.push_back(log_read_of(piece.run, fetching->bytes_of(piece)));
   }
   parts_.reader.read_each(std::move(reads),
-                          [this, fetching, first](const std::vector<Result<void>>& results) {
-                            ++fetching->under_way;
-                            for (std::size_t i = 0; i < results.size(); ++i)
-                              take(fetching, first + i, results[i]);
+                          [this, fetching](const std::vector<Result<void>>& results) {
+                            for (std::size_t i = 0; i < results.size(); ++i) {
+                              take(fetching, i, results[i]);
+                            }
                             took(fetching);
                           });
 }
@@ -167,7 +159,10 @@ void LocalHistory::take(const std::shared_ptr<Fetching>& fetching, std::size_t i
 }
 
 void LocalHistory::took(const std::shared_ptr<Fetching>& fetching) {
-  if (--fetching->under_way == 0) fetch(fetching);
+  if (--fetching->under_way > 0) return;
+  --in_flight_;
+  if (!fetching->result) return fetching->done(fetching->result.error());
+  fetching->done(std::move(fetching->located));
 }
 
 void LocalHistory::finished(const std::shared_ptr<Reading>& reading, const Result<void>& result) {

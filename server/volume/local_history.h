@@ -32,9 +32,7 @@ class LocalHistory final : public History {
     const BaseMap& base;
   };
 
-  // The bytes of one question are read in so many runs at a time (LogReader::read_each()).
-  static constexpr std::size_t kReadsAtATime = 512;
-  // Their versions are looked up in one turn.
+  // Blocks whose versions are looked up in one turn.
   static constexpr std::size_t kListedAtATime = 64;
 
   explicit LocalHistory(Parts parts) : parts_(parts) {}

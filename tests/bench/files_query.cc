@@ -99,6 +99,11 @@ class TimedPast final : public ifsck::Past {
     blocks_read += questions.size();
     return timed([&] { return past_->read(questions, to); });
   }
+  void expect(std::span<const Question> questions) override {
+    const auto begun = std::chrono::steady_clock::now();
+    past_->expect(questions);
+    ms += ms_since(begun);
+  }
   Result<std::vector<BlockRange>> changed(SequenceNumber from, SequenceNumber to) override {
     return timed([&] { return past_->changed(from, to); });
   }

@@ -19,6 +19,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("MARINER_BUILD", ROOT / "build" / "release")).resolve()
 MARINERD = BUILD / "server" / "node" / "marinerd"
 MARINER = BUILD / "server" / "client" / "mariner"
+UVFS = BUILD / "uvfs" / "program" / "uvfs"
 IQN_BASE = "iqn.2026-11.org.mariner"
 LUN = 0
 

@@ -79,12 +79,11 @@ def test_the_daemon_answers(served):
 
 def test_the_command_says_what_uvfs_says(served):
     """Asked by the daemon or by the command itself: the same words, the same code."""
-    uvfs = mariner.BUILD / "uvfs" / "program" / "uvfs"
     for words in (["ls", f"{VOLUME}:/"], ["cat", f"{VOLUME}:/nothing"], ["ls", f"{VOLUME}:/@sometime"], ["ls", "nobody:/"],
                   ["find", VOLUME, "--name", "s*"], ["versions", f"{VOLUME}:/small", "--json"], ["ls", f"{VOLUME}:/@#99999999"]):
         for zone in ("", "Asia/Kathmandu"):
             environment = {**os.environ, "TZ": zone} if zone else dict(os.environ)
-            direct = subprocess.run([uvfs, *words, "--socket", served.socket], capture_output=True, text=True, env=environment, timeout=60)
+            direct = subprocess.run([mariner.UVFS, *words, "--socket", served.socket], capture_output=True, text=True, env=environment, timeout=60)
             asked = subprocess.run([mariner.MARINER, "fs", *words, "--socket", served.socket], capture_output=True, text=True, env=environment,
                                    timeout=60)
             assert (asked.returncode, asked.stdout, asked.stderr) == (direct.returncode, direct.stdout, direct.stderr), words

@@ -10,7 +10,6 @@ import pytest
 import mariner
 from programs import done, run
 
-UVFS = mariner.BUILD / "uvfs" / "program" / "uvfs"
 IFSCK = mariner.BUILD / "ifsck" / "program" / "ifsck"
 FUSE = pytest.mark.skipif(not os.access("/dev/fuse", os.R_OK | os.W_OK), reason="without FUSE nothing is mounted")
 
@@ -36,7 +35,7 @@ class Mount:
     def __init__(self, image: pathlib.Path, folder: pathlib.Path):
         self.folder = folder / "history"
         self.folder.mkdir()
-        self.process = subprocess.Popen([UVFS, "mount", "--image", image, self.folder, "--foreground"], stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen([mariner.UVFS, "mount", "--image", image, self.folder, "--foreground"], stdout=subprocess.PIPE, text=True)
         assert "umount" in self.process.stdout.readline()
 
     def is_there(self) -> bool:
@@ -82,13 +81,25 @@ def test_a_mount_whose_process_is_killed_hangs_nobody(mounted):
 def test_who_mounts_in_the_background_is_told_what_is_wrong(image, folder):
     where = folder / "history"
     where.mkdir()
-    none = folder / "none.raw"
-    none.write_bytes(b"n" * 100_000)
-    refused = run(UVFS, "mount", "--image", none, where)
-    assert refused.returncode == 1 and "no file system that is understood" in refused.stderr and not os.path.ismount(where)
-    done(UVFS, "mount", "--image", image.name, "history", cwd=folder)
+    refused = run(mariner.UVFS, "mount", "--image", image, ":/nothing", where)
+    assert refused.returncode == 2 and "/nothing cannot be mounted by itself" in refused.stderr and not os.path.ismount(where)
+    done(mariner.UVFS, "mount", "--image", image.name, "history", cwd=folder)
     try:
         assert (where / "@now" / "twin").read_text() == "deep\n" * 5000
+    finally:
+        done("umount", where)
+
+
+@FUSE
+def test_what_is_not_understood_is_mounted_as_an_image(folder):
+    where, image = folder / "history", folder / "swap.raw"
+    where.mkdir()
+    image.write_bytes(os.urandom(1 << 20))
+    done("mkswap", image)
+    mounted = run(mariner.UVFS, "mount", "--image", image, where)
+    try:
+        assert mounted.returncode == 0 and "@TIME/volume.img, without files" in mounted.stderr and "swap space" in mounted.stderr
+        assert (where / "@now" / "volume.img").read_bytes() == image.read_bytes()
     finally:
         done("umount", where)
 
@@ -101,23 +112,23 @@ def test_verbs_print_the_same_with_and_without(image, folder):
         assert ended[0].stdout == ended[1].stdout and ended[0].stderr == ended[1].stderr
         return ended[0].stdout
 
-    assert "deep" in both(UVFS, "ls", "/")
-    assert both(UVFS, "cat", "/deep/file") == "deep\n" * 5000
-    both(UVFS, "versions", "/deep/file")
-    both(UVFS, "incarnations", "/deep/file")
-    both(UVFS, "find", "/", "--name", "f*")
-    both(UVFS, "diff", "/@now", "@now")
-    both(UVFS, "cat", "/nothing", code=1)
+    assert "deep" in both(mariner.UVFS, "ls", "/")
+    assert both(mariner.UVFS, "cat", "/deep/file") == "deep\n" * 5000
+    both(mariner.UVFS, "versions", "/deep/file")
+    both(mariner.UVFS, "incarnations", "/deep/file")
+    both(mariner.UVFS, "find", "/", "--name", "f*")
+    both(mariner.UVFS, "diff", "/@now", "@now")
+    both(mariner.UVFS, "cat", "/nothing", code=1)
     assert "clean: 0 findings" in done(IFSCK, "check", "--image", image, "--no-save")
 
 
 def test_a_restored_tree_is_as_it_was(image, folder):
     to = folder / "restored"
-    done(UVFS, "restore", "/", "--image", image, "--to", to)
+    done(mariner.UVFS, "restore", "/", "--image", image, "--to", to)
     assert (to / "deep" / "file").stat().st_ino == (to / "twin").stat().st_ino
     if os.geteuid() == 0:
         assert (to / "pipe").is_fifo() and (to / "lost+found").stat().st_mode & 0o777 == 0o700
-    refused = run(UVFS, "restore", "/", "--image", image, "--to", to)
+    refused = run(mariner.UVFS, "restore", "/", "--image", image, "--to", to)
     assert refused.returncode == 1 and "--force" in refused.stderr
     assert sorted(os.listdir(folder)) == ["content", "disk.raw", "restored"]
 
@@ -130,5 +141,5 @@ def test_what_is_known_is_kept(image, folder):
 
 
 def test_the_environment_is_understood_or_refused(image):
-    refused = run(UVFS, "ls", "/", "--image", image, env={**os.environ, "MARINER_SANDBOX": "no"})
+    refused = run(mariner.UVFS, "ls", "/", "--image", image, env={**os.environ, "MARINER_SANDBOX": "no"})
     assert refused.returncode == 2 and "MARINER_SANDBOX=no: expected off" in refused.stderr

@@ -2,9 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include "ifsck/past_behind.h"
 #include "tests/ifsck/made_commits.h"
 #include "tests/ifsck/made_history.h"
-#include "tests/ifsck/past_behind.h"
 
 namespace mariner::ifsck {
 namespace {

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "ifsck/moment_check.h"
+#include "ifsck/past_behind.h"
 #include "tests/ifsck/made_history.h"
-#include "tests/ifsck/past_behind.h"
 
 namespace mariner::ifsck {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "tests/ifsck/past_behind.h"
+#include "ifsck/past_behind.h"
 #include "tests/uvfs/made_writes.h"
 
 namespace mariner::uvfs {

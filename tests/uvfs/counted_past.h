@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "tests/ifsck/past_behind.h"
+#include "ifsck/past_behind.h"
 
 namespace mariner::uvfs {
 

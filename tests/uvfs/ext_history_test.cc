@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "ifsck/ext_inode.h"
-#include "tests/ifsck/past_behind.h"
+#include "ifsck/past_behind.h"
 #include "tests/uvfs/made_writes.h"
 
 namespace mariner::uvfs {

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <random>
 #include <set>
 
 #include "ifsck/ext_inode.h"
@@ -64,7 +65,7 @@ class HistoryFilesTest : public ::testing::Test {
 };
 
 TEST_F(HistoryFilesTest, MomentsAreDirectories) {
-  EXPECT_EQ(list("/"), (NamesOf{"deleted", "latest", "marks", "versions"}));
+  EXPECT_EQ(list("/"), (NamesOf{"deleted", "latest", "marks", "snapshots", "versions"}));
   EXPECT_EQ(at("/@#1/a/large")->object.mode, 0100600);
   EXPECT_EQ(at("/@#2/a/large")->object.mode, 0100640);
   EXPECT_TRUE(at("/@#2/a/large")->lasting);
@@ -75,6 +76,9 @@ TEST_F(HistoryFilesTest, MomentsAreDirectories) {
   EXPECT_EQ(at("/@#5").error().code, ErrorCode::kOutsideWindow);
   EXPECT_EQ(at("/@#1/a/none").error().code, ErrorCode::kNotFound);
   EXPECT_EQ(at("/none").error().code, ErrorCode::kNotFound);
+  // Those that were looked at are there, by their numbers.
+  EXPECT_EQ(list("/"), (NamesOf{"@#0", "@#1", "@#2", "@#3", "deleted", "latest", "marks",
+                                "snapshots", "versions"}));
 }
 
 TEST_F(HistoryFilesTest, NumbersAreOfOneThingAndStay) {
@@ -100,6 +104,27 @@ TEST_F(HistoryFilesTest, LinksNameMoments) {
   EXPECT_EQ(files_->link_target(at("/@#0/short")->id).value(), "a/large");
   EXPECT_EQ(files_->link_target(at("/@#0/long")->id).value(), std::string(200, 's'));
   EXPECT_FALSE(files_->link_target(at("/versions")->id).has_value());
+}
+
+TEST_F(HistoryFilesTest, SomeMomentsAreOfferedAsSnapshots) {
+  EXPECT_EQ(list("/snapshots"), NamesOf{"@GMT-1970.01.01-00.00.01"});  // that of the mark
+  EXPECT_EQ(at("/snapshots/@GMT-1970.01.01-00.00.00")->id, at("/@#0")->id);
+  EXPECT_EQ(at("/snapshots/@GMT-1970.01.01-00.00.01/a/large")->id, at("/@#1/a/large")->id);
+  // Any other second is one, too, up to the newest write.
+  EXPECT_EQ(at("/snapshots/@GMT-1970.01.01-00.00.03")->id, at("/@#3")->id);
+  EXPECT_EQ(at("/snapshots/@GMT-1970.01.01-00.00.05").error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(at("/snapshots/@#1").error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(at("/snapshots/none").error().code, ErrorCode::kNotFound);
+}
+
+TEST_F(HistoryFilesTest, DirectoriesKnowWhatTheyAreIn) {
+  const FileId root = at("/@#1")->id;
+  const FileId folder = at("/@#1/a")->id;
+  EXPECT_EQ(files_->parent(folder)->id, root);
+  EXPECT_EQ(files_->parent(root)->id, HistoryFiles::kRoot);
+  EXPECT_EQ(files_->parent(HistoryFiles::kRoot)->id, HistoryFiles::kRoot);
+  EXPECT_EQ(files_->parent(at("/versions/a")->id)->id, at("/versions")->id);
+  EXPECT_EQ(files_->parent(at("/@#1/a/large")->id).error().code, ErrorCode::kNotFound);
 }
 
 TEST_F(HistoryFilesTest, EachVersionHasAnEntry) {
@@ -148,6 +173,48 @@ TEST_F(HistoryFilesTest, ContentsAreRead) {
   for (int i = 0; i < 3; ++i) {
     EXPECT_EQ(files_->read(at("/@#1/a/large")->id, 0, bytes).value(), bytes.size());
     EXPECT_EQ(files_->read(file, 0, bytes).value(), bytes.size());
+  }
+}
+
+TEST(HistoryFilesReadTest, AFileThatIsReadOnAndOnIsTheSame) {
+  constexpr std::size_t kBytes = 5'000'000;
+  MadeForeign made("mke2fs -q -t ext4 -b 4096", 16u << 20);
+  std::string text(kBytes, ' ');
+  std::mt19937 random(1);
+  for (char& each : text) each = static_cast<char>(random());
+  for (const auto& [name, contents] :
+       {std::pair("large", text), std::pair("small", std::string("small"))}) {
+    MadeForeign::run("debugfs -w -R 'write " + made.some(contents) + " " + name + "' " +
+                     made.image() + " > /dev/null 2>&1");
+  }
+  const auto at = made.flush();
+  MadeFiles made_files(made);
+  HistoryFiles& files = *made_files.files;
+  const auto root = files.find(HistoryFiles::kRoot, "@#" + std::to_string(at.value)).value();
+  const FileId large = files.find(root.id, "large")->id;
+  const FileId small = files.find(root.id, "small")->id;
+  const auto read = [&](FileId file, std::uint64_t offset, std::size_t count) {
+    std::string bytes(count, 'x');
+    bytes.resize(files.read(file, offset, std::as_writable_bytes(std::span(bytes))).value());
+    return bytes;
+  };
+  for (const std::size_t piece : {4096u, 131'072u, 100'001u, 3'000'000u}) {
+    std::string all;
+    while (all.size() < kBytes) {
+      all += read(large, all.size(), piece);
+      // (Others are read in between, and something before.)
+      if (all.size() % 7 == 0) {
+        EXPECT_EQ(read(small, 0, 100), "small");
+        EXPECT_EQ(read(large, all.size() / 2, 10), text.substr(all.size() / 2, 10));
+      }
+    }
+    EXPECT_TRUE(all == text) << piece;
+    EXPECT_EQ(read(large, kBytes, piece), "");
+  }
+  for (int i = 0; i < 300; ++i) {
+    const std::size_t offset = random() % kBytes;
+    const std::size_t count = random() % 200'000;
+    EXPECT_TRUE(read(large, offset, count) == text.substr(offset, count));
   }
 }
 

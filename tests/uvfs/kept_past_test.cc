@@ -69,6 +69,32 @@ TEST_F(KeptPastTest, AsksOnceForWhatItKeeps) {
   EXPECT_EQ(counted_->blocks, 9u);
 }
 
+TEST_F(KeptPastTest, WhatIsTheSameAtAnotherMomentIsNotAskedAgain) {
+  for (const std::size_t blocks_max : {3u, 1000u}) {
+    KeptPast kept(*counted_, {.blocks_max = blocks_max, .questions_max = 20});
+    for (std::uint64_t at = 0; at <= 50; at += 5) kept.share({at});
+    std::mt19937_64 random(blocks_max);
+    counted_->blocks = 0;
+    std::uint64_t asked = 0;
+    for (int round = 0; round < 300; ++round) {
+      std::vector<Question> questions(1 + random() % 15);
+      for (Question& each : questions) each = {Lbn{random() % 40}, SequenceNumber{random() % 51}};
+      EXPECT_EQ(read(kept, questions), read(*past_, questions));
+      asked += questions.size();
+    }
+    EXPECT_LT(counted_->blocks, asked);
+  }
+  // One that nobody has written to is read once for all of them.
+  KeptPast kept(*counted_);
+  for (std::uint64_t at = 0; at <= 50; at += 5) kept.share({at});
+  counted_->blocks = 0;
+  const Lbn still{past_->size_bytes() / kBlockBytes - 1};
+  for (std::uint64_t at = 0; at <= 50; at += 5) (void)read(kept, {{still, {at}}});
+  EXPECT_EQ(counted_->blocks, 1u);
+  (void)read(kept, {{still, {7}}});
+  EXPECT_EQ(counted_->blocks, 2u);  // a moment that nobody shares
+}
+
 TEST_F(KeptPastTest, AnErrorIsNotKept) {
   KeptPast kept(*counted_);
   std::vector<std::byte> bytes(kBlockBytes);

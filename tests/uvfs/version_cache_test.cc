@@ -5,7 +5,7 @@
 #include <array>
 #include <vector>
 
-#include "tests/ifsck/past_behind.h"
+#include "ifsck/past_behind.h"
 #include "tests/uvfs/made_writes.h"
 
 namespace mariner::uvfs {

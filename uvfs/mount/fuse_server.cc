@@ -11,8 +11,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
+#include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -26,9 +28,18 @@ constexpr double kForEver_s = 86'400;
 constexpr double kForNow_s = 1;
 constexpr std::size_t kNameBytesMax = 255;
 
-HistoryFiles& files_of(fuse_req_t request) {
-  return *static_cast<HistoryFiles*>(fuse_req_userdata(request));
+// What is mounted. Numbers of files are this mount's: a handle of another one, that somebody has
+// kept (NFS), is told by the generation.
+struct Mounted {
+  HistoryFiles& files;
+  std::uint64_t generation = 0;
+};
+
+Mounted& mounted_of(fuse_req_t request) {
+  return *static_cast<Mounted*>(fuse_req_userdata(request));
 }
+
+HistoryFiles& files_of(fuse_req_t request) { return mounted_of(request).files; }
 
 int errno_of(const Error& error) {
   switch (error.code) {
@@ -70,12 +81,25 @@ double timeout_of(const HistoryFiles::Attributes& from) {
   return from.lasting ? kForEver_s : kForNow_s;
 }
 
+Result<HistoryFiles::Attributes> find(HistoryFiles& files, fuse_ino_t parent,
+                                      std::string_view name) {
+  // (Of a file handle: what it is, and what that is in.)
+  if (name == ".") return files.attributes(parent);
+  if (name == "..") return files.parent(parent);
+  return files.find(parent, name);
+}
+
+void init(void* /*mounted*/, fuse_conn_info* connection) {
+  connection->want |= connection->capable & FUSE_CAP_EXPORT_SUPPORT;
+}
+
 void lookup(fuse_req_t request, fuse_ino_t parent, const char* name) {
   if (std::strlen(name) > kNameBytesMax) return (void)fuse_reply_err(request, ENAMETOOLONG);
-  const auto found = files_of(request).find(parent, name);
+  const auto found = find(files_of(request), parent, name);
   if (!found) return refuse(request, found.error());
   fuse_entry_param entry{};
   entry.ino = found->id;
+  entry.generation = mounted_of(request).generation;
   entry.attr = to_stat(*found);
   entry.attr_timeout = timeout_of(*found);
   // (A time that was given as "5 minutes ago" is another one soon.)
@@ -184,6 +208,7 @@ void statfs(fuse_req_t request, fuse_ino_t /*id*/) {
 
 fuse_lowlevel_ops operations() {
   fuse_lowlevel_ops all{};
+  all.init = init;
   all.lookup = lookup;
   all.getattr = getattr;
   all.readlink = readlink;
@@ -201,8 +226,11 @@ fuse_lowlevel_ops operations() {
 }  // namespace
 
 struct FuseServer::Session {
-  explicit Session(fuse_session* session) : fuse(session) {}
+  explicit Session(HistoryFiles& files)
+      : mounted_files{files, static_cast<std::uint64_t>(
+                                 std::chrono::system_clock::now().time_since_epoch().count())} {}
   ~Session() {
+    if (fuse == nullptr) return;
     if (handles_signals) fuse_remove_signal_handlers(fuse);
     keeper.end();
     if (mounted && (!kept || is_unmounted())) fuse_session_unmount(fuse);
@@ -217,7 +245,8 @@ struct FuseServer::Session {
     return ::poll(&device, 1, 0) == 1 && (device.revents & POLLERR) != 0;
   }
 
-  fuse_session* const fuse;
+  Mounted mounted_files;
+  fuse_session* fuse = nullptr;
   MountKeeper keeper;
   bool mounted = false;
   bool kept = false;  // by the keeper
@@ -235,12 +264,14 @@ Result<std::unique_ptr<FuseServer>> FuseServer::mount(HistoryFiles& files, const
   for (std::string& each : words) pointers.push_back(each.data());
   fuse_args arguments = FUSE_ARGS_INIT(static_cast<int>(pointers.size()), pointers.data());
   const fuse_lowlevel_ops all = operations();
-  fuse_session* const fuse = fuse_session_new(&arguments, &all, sizeof all, &files);
+  auto session = std::make_unique<Session>(files);
+  fuse_session* const fuse =
+      fuse_session_new(&arguments, &all, sizeof all, &session->mounted_files);
   fuse_opt_free_args(&arguments);
   if (fuse == nullptr) {
     return Error{ErrorCode::kInvalidArgument, "FUSE does not take these options"};
   }
-  auto session = std::make_unique<Session>(fuse);
+  session->fuse = fuse;
   if (fuse_set_signal_handlers(fuse) != 0) return errno_error(errno, "signals");
   session->handles_signals = true;
   // (Whoever unmounts is in another folder by then.)

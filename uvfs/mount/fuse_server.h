@@ -1,6 +1,7 @@
 // Shows a tree of the past (HistoryFiles) in a folder, by FUSE, read-only.
 //
-// The kernel keeps what never changes: names, attributes and contents of what is below a "@".
+// The kernel keeps what never changes: names, attributes and contents of what is below a "@". It
+// can be exported by NFS: file handles are good as long as it is mounted, and of no other mount.
 #pragma once
 
 #include <memory>

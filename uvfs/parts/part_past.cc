@@ -33,6 +33,10 @@ Result<void> PartPast::read(std::span<const Question> questions, std::span<std::
   CHECK(to.size() == questions.size() * kBlockBytes);
   if (auto good = check(questions); !good) return good;
   if (!map_.aligned()) return read_pieces(questions, to);
+  return behind().read(on_volume(questions), to);
+}
+
+std::vector<Past::Question> PartPast::on_volume(std::span<const Question> questions) const {
   std::vector<Question> asked;
   asked.reserve(questions.size());
   for (const Question& each : questions) {
@@ -40,7 +44,11 @@ Result<void> PartPast::read(std::span<const Question> questions, std::span<std::
       asked.push_back({Lbn{piece.offset >> kBlockShift}, each.at});
     });
   }
-  return past_.read(asked, to);
+  return asked;
+}
+
+void PartPast::expect(std::span<const Question> questions) {
+  if (map_.aligned() && check(questions)) behind().expect(on_volume(questions));
 }
 
 Result<void> PartPast::read_pieces(std::span<const Question> questions, std::span<std::byte> to) {
@@ -64,7 +72,7 @@ Result<void> PartPast::read_pieces(std::span<const Question> questions, std::spa
     });
   }
   std::vector<std::byte> read(asked.size() * kBlockBytes);
-  if (auto done = past_.read(asked, read); !done) return done;
+  if (auto done = behind().read(asked, read); !done) return done;
   std::byte* place = to.data();
   for (const Copy& each : copies) {
     std::memcpy(place, read.data() + each.from, each.bytes);
@@ -74,7 +82,7 @@ Result<void> PartPast::read_pieces(std::span<const Question> questions, std::spa
 }
 
 Result<std::vector<BlockRange>> PartPast::changed(SequenceNumber from, SequenceNumber to) {
-  const auto on_volume = past_.changed(from, to);
+  const auto on_volume = behind().changed(from, to);
   if (!on_volume) return on_volume.error();
   const BlockRange whole{Lbn{0}, BlockCount{size_bytes() >> kBlockShift}};
   std::vector<BlockRange> ranges;
@@ -116,7 +124,7 @@ Result<std::vector<Past::Version>> PartPast::versions(std::span<const Lbn> block
   for (const Use& each : uses) {
     if (asked.empty() || asked.back() != each.on_volume) asked.push_back(each.on_volume);
   }
-  const auto found = past_.versions(asked, from, to);
+  const auto found = behind().versions(asked, from, to);
   if (!found) return found.error();
   std::vector<Version> versions;
   versions.reserve(found->size());

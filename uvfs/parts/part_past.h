@@ -10,14 +10,14 @@
 #include <utility>
 #include <vector>
 
-#include "ifsck/past.h"
+#include "ifsck/past_behind.h"
 #include "proto/error.h"
 #include "proto/units.h"
 #include "uvfs/parts/part_map.h"
 
 namespace mariner::uvfs {
 
-class PartPast final : public ifsck::Past {
+class PartPast final : public ifsck::PastBehind {
  public:
   // `past`, of the volume, outlives it. kInvalidArgument: as PartMap::of().
   [[nodiscard]] static Result<PartPast> open(ifsck::Past& past, std::span<const ByteRange> extents);
@@ -25,22 +25,12 @@ class PartPast final : public ifsck::Past {
   [[nodiscard]] std::uint64_t size_bytes() const override {
     return map_.bytes() / kBlockBytes * kBlockBytes;
   }
-  // Moments, here and below, are the volume's.
-  [[nodiscard]] Result<Reach> reach() override { return past_.reach(); }
-  [[nodiscard]] Result<SequenceNumber> moment_of(VersionTime time) override {
-    return past_.moment_of(time);
-  }
-  [[nodiscard]] Result<VersionTime> time_of(SequenceNumber sequence) override {
-    return past_.time_of(sequence);
-  }
-  [[nodiscard]] Result<SequenceNumber> first_break(SequenceNumber from,
-                                                   SequenceNumber to) override {
-    return past_.first_break(from, to);
-  }
+  // Moments are the volume's.
 
   // The past is asked once.
   [[nodiscard]] Result<void> read(std::span<const Question> questions,
                                   std::span<std::byte> to) override;
+  void expect(std::span<const Question> questions) override;
   [[nodiscard]] Result<std::vector<BlockRange>> changed(SequenceNumber from,
                                                         SequenceNumber to) override;
   // Of blocks behind the end: none.
@@ -56,13 +46,14 @@ class PartPast final : public ifsck::Past {
     friend auto operator<=>(const Use&, const Use&) = default;
   };
 
-  PartPast(ifsck::Past& past, PartMap map) : past_(past), map_(std::move(map)) {}
+  PartPast(ifsck::Past& past, PartMap map) : PastBehind(past), map_(std::move(map)) {}
 
+  // Where blocks of the part are blocks of the volume: that.
+  [[nodiscard]] std::vector<Question> on_volume(std::span<const Question> questions) const;
   [[nodiscard]] Result<void> check(std::span<const Question> questions) const;
   Result<void> read_pieces(std::span<const Question> questions, std::span<std::byte> to);
   [[nodiscard]] std::vector<Use> uses_of(std::span<const Lbn> blocks) const;
 
-  ifsck::Past& past_;
   PartMap map_;
 };
 

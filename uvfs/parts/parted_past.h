@@ -44,6 +44,7 @@ class PartedPast final : public ifsck::Past {
                                   std::span<std::byte> to) override {
     return current().read(questions, to);
   }
+  void expect(std::span<const Question> questions) override { current().expect(questions); }
   [[nodiscard]] Result<std::vector<BlockRange>> changed(SequenceNumber from,
                                                         SequenceNumber to) override {
     return current().changed(from, to);

@@ -1,5 +1,6 @@
 // uvfs mount VOLUME FOLDER.
 #include <fmt/format.h>
+#include <sys/resource.h>
 
 #include <filesystem>
 #include <optional>
@@ -11,11 +12,14 @@
 #include "uvfs/program/background.h"
 #include "uvfs/program/moment_name.h"
 #include "uvfs/program/verbs.h"
+#include "uvfs/raw_moment.h"
 
 namespace mariner::uvfs {
 namespace {
 
 using Mark = HistoryFiles::Source::Mark;
+
+constexpr int kNice = 10;
 
 Result<std::vector<Mark>> marks_of(const client::Context& context, const std::string& volume) {
   std::vector<Mark> all;
@@ -56,7 +60,8 @@ Answer mount(client::Context& context, const Words& words) {
   HistoryFiles files(
       {.past = &kept,
        .moment_of = [&](std::string_view text) { return source->moments.moment_of(as_time(text)); },
-       .marks = [&] { return marks_of(context, volume); }});
+       .marks = [&] { return marks_of(context, volume); },
+       .opens = [&](SequenceNumber at) { kept.share(at); }});
   const std::filesystem::path where = std::filesystem::absolute(folder);
   std::optional<Background> background;
   if (!words.foreground) {
@@ -68,6 +73,8 @@ Answer mount(client::Context& context, const Words& words) {
                                           .name = "mariner:" + source->name,
                                           .allow_other = words.allow_other});
   if (!server) return server.error();
+  // (Who writes goes first, where the daemon is on this host, too.)
+  (void)setpriority(PRIO_PROCESS, 0, kNice);
   if (const auto given_up = context.give_up({}); !given_up) return given_up.error();
   if (const auto chosen = source->choose_part(*object); !chosen) return chosen.error();
   if (object->path != "/") {
@@ -75,11 +82,21 @@ Answer mount(client::Context& context, const Words& words) {
                  fmt::format("{} cannot be mounted by itself: expected VOLUME, or VOLUME:/PART",
                              object->full_path())};
   }
-  // (That there is a file system is said here, not by whoever reads.)
-  if (const auto root = files.find(HistoryFiles::kRoot, "@now"); !root) return root.error();
-  context.console.note(fmt::format(
-      "The past of {0} is in {1}: {1}/@TIME, {1}/versions, {1}/deleted; umount {1} ends it\n",
-      client::printable(source->name), client::printable(folder)));
+  // (What there is is said here, not by whoever reads.)
+  const auto reach = kept.reach();
+  if (!reach) return reach.error();
+  const auto understood = open_moment(kept, reach->newest);
+  if (!understood && !is_about_contents(understood.error())) return understood.error();
+  if (understood) {
+    context.console.note(fmt::format(
+        "The past of {0} is in {1}: {1}/@TIME, {1}/versions, {1}/deleted; umount {1} ends it\n",
+        client::printable(source->name), client::printable(folder)));
+  } else {
+    context.console.err << fmt::format(
+        "The past of {0} is in {1} as {1}/@TIME/{2}, without files: {3}\n",
+        client::printable(source->name), client::printable(folder), RawMoment::kName,
+        client::printable(understood.error().message));
+  }
   context.console.out.flush();
   if (background) {
     if (const auto ready = background->ready(); !ready) return ready.error();

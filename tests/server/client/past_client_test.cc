@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/server/client/daemon.h"
 
 namespace mariner::client {
@@ -21,6 +23,22 @@ class PastClientTest : public DaemonTest {
     fake().past.set_size_bytes(1u << 20);
     fake().past.mutable_from()->set_sequence(3);
     fake().past.mutable_newest()->set_sequence(9);
+  }
+  static std::vector<BlockQuestion> some_questions(std::size_t count) {
+    std::vector<BlockQuestion> questions;
+    for (std::uint64_t i = 0; i < count; ++i) questions.push_back({{i}, {3}});
+    return questions;
+  }
+  static void expect_right(PastClient& past, const std::vector<BlockQuestion>& questions) {
+    std::vector<std::byte> to(questions.size() * kBlockBytes);
+    ASSERT_TRUE(past.read(questions, to));
+    for (std::size_t i = 0; i < questions.size(); ++i) {
+      ASSERT_EQ(to[i * kBlockBytes], static_cast<std::byte>(i + 3));
+      ASSERT_EQ(to[(i + 1) * kBlockBytes - 1], static_cast<std::byte>(i + 3));
+    }
+  }
+  std::ptrdiff_t times_asked(const std::string& what) {
+    return std::ranges::count(fake().asked, what);
   }
   admin::FakePast& fake() { return control.of_the_past; }
   Result<PastClient> open() { return PastClient::open({.socket = socket, .volume = "d b"}); }
@@ -46,20 +64,58 @@ TEST_F(PastClientTest, OpensLooksAndEnds) {
 
 TEST_F(PastClientTest, ReadsAnyNumberOfBlocks) {
   PastClient past = *open();
-  std::vector<BlockQuestion> questions;
-  for (std::uint64_t i = 0; i < admin::kBlockQuestionsMax + 3; ++i) questions.push_back({{i}, {3}});
+  const auto questions = some_questions(admin::kBlockQuestionsMax + 3);
+  expect_right(past, questions);
+  EXPECT_GT(times_asked("blocks 17"), 1);
   std::vector<std::byte> to(questions.size() * kBlockBytes);
-  ASSERT_TRUE(past.read(questions, to));
-  for (std::size_t i = 0; i < questions.size(); ++i) {
-    ASSERT_EQ(to[i * kBlockBytes], static_cast<std::byte>(i + 3));
-    ASSERT_EQ(to[(i + 1) * kBlockBytes - 1], static_cast<std::byte>(i + 3));
-  }
-  EXPECT_EQ(fake().questions.size(), 3u) << "in the second request";
   fake().error = Error{ErrorCode::kOutsideWindow, "gone"};
   const Result<void> outside = past.read(questions, to);
   ASSERT_FALSE(outside);
   EXPECT_EQ(outside.error().code, ErrorCode::kOutsideWindow);
   EXPECT_EQ(outside.error().message, "gone");
+}
+
+TEST_F(PastClientTest, WhatIsExpectedIsAskedOnce) {
+  PastClient past = *open();
+  const auto questions = some_questions(1000);
+  past.expect(questions);
+  const auto asked = times_asked("blocks 17");
+  expect_right(past, questions);
+  const auto once = times_asked("blocks 17");
+  EXPECT_GE(once, asked);
+  expect_right(past, questions);
+  EXPECT_EQ(times_asked("blocks 17"), 2 * once);
+}
+
+TEST_F(PastClientTest, AnythingMayBeAskedInsteadOfWhatIsExpected) {
+  PastClient past = *open();
+  const auto questions = some_questions(1000);
+  for (const std::size_t other : {1, 600, 999, 3000}) {
+    past.expect(questions);
+    expect_right(past, some_questions(other));
+  }
+  past.expect(questions);
+  past.expect(some_questions(7));
+  expect_right(past, some_questions(7));
+  past.expect(questions);
+  ASSERT_TRUE(past.look());
+  expect_right(past, questions);
+  past.expect({});
+  expect_right(past, some_questions(2));
+  past.expect(questions);  // and nothing more
+}
+
+TEST_F(PastClientTest, WhatIsExpectedOfAReadingThatHasEndedIsAskedAgain) {
+  PastClient past = *open();
+  fake().lost = {"17"};
+  fake().past.set_id("18");
+  const auto questions = some_questions(3000);
+  past.expect(questions);
+  expect_right(past, questions);
+  fake().error = Error{ErrorCode::kOutsideWindow, "gone"};
+  past.expect(questions);
+  std::vector<std::byte> to(questions.size() * kBlockBytes);
+  EXPECT_EQ(past.read(questions, to).error().code, ErrorCode::kOutsideWindow);
 }
 
 TEST_F(PastClientTest, PutsTogetherWhatChanged) {

@@ -117,7 +117,7 @@ TEST_F(LocalHistoryTest, DamageOfTheLogIsFound) {
 }
 
 TEST_F(LocalHistoryTest, BytesAreReadAFewPiecesAtATimeAndComeInOne) {
-  constexpr std::uint64_t kWrites = 3 * LocalHistory::kReadsAtATime - 7;
+  constexpr std::uint64_t kWrites = 1500;
   const auto letter = [](std::uint64_t i) { return static_cast<char>('a' + i % 26); };
   std::vector<History::Lookup> lookups;
   for (std::uint64_t i = 1; i <= kWrites; ++i) {
@@ -128,7 +128,8 @@ TEST_F(LocalHistoryTest, BytesAreReadAFewPiecesAtATimeAndComeInOne) {
   std::optional<Result<History::Located>> found;
   rig_.history.locate(lookups, [&](Result<History::Located> answer) { found = std::move(answer); });
   rig_.executor.run_ready();
-  EXPECT_EQ(rig_.disk.held(), logging::LogReader::kPiecesAtATime);
+  EXPECT_EQ(rig_.disk.held(),
+            logging::LogReader::kBytesAtATime / logging::LogReader::kPieceBytesMax);
   rig_.disk.release();
   rig_.executor.run_ready();
   ASSERT_TRUE(found && *found);
