@@ -17,6 +17,7 @@ namespace {
 using ifsck::ExtInode;
 
 constexpr std::uint64_t kBlocksOfFileMax = std::uint64_t{1} << 32;
+constexpr std::size_t kManyBytes = 64 << 10;
 // What is read ahead is let go of soon: a file is read once.
 constexpr std::size_t kCachedBlocksMax = 2 * FileContents::kPieceBytesMax / kBlockBytes;
 
@@ -90,7 +91,23 @@ FileContents FileContents::of_reader(std::uint64_t size, Read read) {
 }
 
 Result<void> FileContents::fill(ByteRange volume, std::span<std::byte> to) {
-  return kind_ == Kind::kReader ? read_(volume.offset, to) : view_->read(volume, to);
+  if (kind_ == Kind::kReader) return read_(volume.offset, to);
+  // Many whole blocks go where they are wanted: nobody reads them twice.
+  const std::size_t whole = volume.length / kBlockBytes * kBlockBytes;
+  if (volume.offset % kBlockBytes != 0 || whole < kManyBytes) return view_->read(volume, to);
+  const auto read = past_->read(questions_of({volume.offset, whole}), to.first(whole));
+  if (!read || whole == volume.length) return read;
+  return view_->read({volume.offset + whole, volume.length - whole}, to.subspan(whole));
+}
+
+std::vector<ifsck::Past::Question> FileContents::questions_of(ByteRange volume) const {
+  std::vector<ifsck::Past::Question> questions;
+  const BlockRange blocks = volume.covering_blocks();
+  questions.reserve(blocks.count.value);
+  for (Lbn lbn = blocks.first; lbn < blocks.end(); lbn = lbn + BlockCount{1}) {
+    questions.push_back({lbn, view_->at()});
+  }
+  return questions;
 }
 
 Result<void> FileContents::for_each_piece(const Visit& visit) {
@@ -136,8 +153,8 @@ Result<void> FileContents::for_each_byte(const Visit& visit) {
 Result<std::size_t> FileContents::read(std::uint64_t offset, std::span<std::byte> to) {
   if (offset >= size_) return std::size_t{0};
   to = to.first(std::min<std::uint64_t>(to.size(), size_ - offset));
-  std::ranges::fill(to, std::byte{});
   if (kind_ == Kind::kBytes) {
+    std::ranges::fill(to, std::byte{});
     if (offset < bytes_.size()) {
       const auto rest = std::span(bytes_).subspan(offset);
       std::ranges::copy(rest.first(std::min(rest.size(), to.size())), to.begin());
@@ -153,14 +170,22 @@ Result<void> FileContents::read_runs(std::uint64_t offset, std::span<std::byte> 
   const std::uint64_t end = offset + to.size();
   auto run = std::ranges::partition_point(
       runs_, [&](const ByteRun& each) { return each.logical + each.bytes <= offset; });
+  std::uint64_t filled_to = offset;
+  const auto zero_up_to = [&](std::uint64_t position) {
+    if (position <= filled_to) return;
+    std::ranges::fill(to.subspan(filled_to - offset, position - filled_to), std::byte{});
+  };
   for (; run != runs_.end() && run->logical < end; ++run) {
     const std::uint64_t first = std::max(run->logical, offset);
     const std::uint64_t last = std::min(run->logical + run->bytes, end);
     if (first >= last) continue;
+    zero_up_to(first);
+    filled_to = std::max(filled_to, last);
     const auto filled = fill({run->place + (first - run->logical), last - first},
                              to.subspan(first - offset, last - first));
     if (!filled) return filled;
   }
+  zero_up_to(end);
   return {};
 }
 
@@ -173,12 +198,9 @@ void FileContents::expect(std::uint64_t offset, std::uint64_t bytes) {
   bytes = std::min({bytes, size_ - offset, run->logical + run->bytes - offset});
   // (Of a block that is begun within, the beginning is there already.)
   if (place % kBlockBytes != 0) return;
-  std::vector<ifsck::Past::Question> questions;
-  const BlockRange blocks = ByteRange{place, bytes}.covering_blocks();
-  for (Lbn lbn = blocks.first; lbn < blocks.end(); lbn = lbn + BlockCount{1}) {
-    questions.push_back({lbn, view_->at()});
-  }
-  past_->expect(questions);
+  // (As fill() asks: what is no whole block comes by itself.)
+  const std::uint64_t whole = bytes / kBlockBytes * kBlockBytes;
+  if (whole >= kManyBytes) past_->expect(questions_of({place, whole}));
 }
 
 Result<std::string> FileContents::link_target() {

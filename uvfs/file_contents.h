@@ -75,6 +75,7 @@ class FileContents {
 
   FileContents(Kind kind, std::uint64_t size) : kind_(kind), size_(size) {}
   [[nodiscard]] Result<void> fill(ByteRange volume, std::span<std::byte> to);
+  [[nodiscard]] std::vector<ifsck::Past::Question> questions_of(ByteRange volume) const;
   [[nodiscard]] Result<void> read_runs(std::uint64_t offset, std::span<std::byte> to);
 
   Kind kind_;

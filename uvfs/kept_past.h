@@ -24,7 +24,7 @@ class KeptPast final : public ifsck::PastBehind {
   struct Options {
     std::size_t blocks_max = 16 * 1024;  // 64 MiB; those that were asked for last
     // Who asks for more at once reads through, and none of it is kept.
-    std::size_t questions_max = 1024;
+    std::size_t questions_max = 192;
   };
 
   // `past` outlives it.

@@ -18,16 +18,25 @@ FOLDERS, FILES = 50, 100  # of what is browsed
 PIECE = MIB
 BROWSERS = 100
 WRITES = loads.Load("write", "random 4 KiB writes", write=True, random=True, block=4096, depth=32)
-# A browser: all directories, all that they say of their entries, and the first block of each file; again and again. Its nice value is that of a process elsewhere.
-BROWSER = """
+# Browsers, each of one folder: all directories, all that they say of their entries, and the first block of each file; again and again. They stand for processes elsewhere:
+# altogether they get what nobody else wants of this machine's processors (a session of their own, whose nice value is 19 where the kernel knows that).
+BROWSERS_PROGRAM = """
 import os, sys
 os.nice(19)
-while True:
-    for folder, _, names in os.walk(sys.argv[1]):
-        for name in names:
-            os.lstat(f"{folder}/{name}")
-            with open(f"{folder}/{name}", "rb") as file:
-                file.read(4096)
+try:
+    with open("/proc/self/autogroup", "w") as group:
+        group.write("19")
+except OSError:
+    pass
+for folder in sys.argv[1:]:
+    if os.fork() == 0:
+        while True:
+            for at, _, names in os.walk(folder):
+                for name in names:
+                    os.lstat(f"{at}/{name}")
+                    with open(f"{at}/{name}", "rb") as file:
+                        file.read(4096)
+os.wait()
 """
 
 
@@ -109,16 +118,14 @@ def written_while_browsed(daemon: lab.mariner.Daemon, volume: str, folder: pathl
     rates: dict[str, list[float]] = {"alone": [], "browsed": []}
     for number in range(rounds):
         rates["alone"].append(write(daemon, volume, begin, seconds))
-        browsers = [subprocess.Popen([sys.executable, "-c", BROWSER, folder / f"@#{moment}"]) for moment in moments]
+        browsers = subprocess.Popen([sys.executable, "-c", BROWSERS_PROGRAM, *(folder / f"@#{moment}" for moment in moments)], start_new_session=True)
         try:
             time.sleep(1)
             rates["browsed"].append(write(daemon, volume, begin, seconds))
-            if gone := [each.returncode for each in browsers if each.poll() is not None]:
-                raise RuntimeError(f"{len(gone)} browsers have ended: {gone[0]}")
+            if browsers.poll() is not None:
+                raise RuntimeError(f"a browser has ended: {browsers.returncode}")
         finally:
-            for each in browsers:
-                each.send_signal(signal.SIGKILL)
-            for each in browsers:
-                each.wait()
+            os.killpg(browsers.pid, signal.SIGKILL)
+            browsers.wait()
         say(f"round {number + 1}: {rates['alone'][-1]:,.0f} writes/s alone, {rates['browsed'][-1]:,.0f} beside {len(moments)} browsers")
     return {"rates": rates, "ratio": statistics.median(browsed / alone for browsed, alone in zip(rates["browsed"], rates["alone"]))}

@@ -33,6 +33,7 @@ constexpr std::size_t kNameBytesMax = 255;
 struct Mounted {
   HistoryFiles& files;
   std::uint64_t generation = 0;
+  std::vector<std::byte> buffer{};  // of what is read; it grows alone
 };
 
 Mounted& mounted_of(fuse_req_t request) {
@@ -128,7 +129,9 @@ void open(fuse_req_t request, fuse_ino_t /*id*/, fuse_file_info* file) {
 
 void read(fuse_req_t request, fuse_ino_t id, std::size_t size, off_t offset,
           fuse_file_info* /*file*/) {
-  std::vector<std::byte> bytes(size);
+  std::vector<std::byte>& buffer = mounted_of(request).buffer;
+  if (buffer.size() < size) buffer.resize(size);
+  const auto bytes = std::span(buffer).first(size);
   const auto got = files_of(request).read(id, static_cast<std::uint64_t>(offset), bytes);
   if (!got) return refuse(request, got.error());
   fuse_reply_buf(request, reinterpret_cast<const char*>(bytes.data()), *got);
