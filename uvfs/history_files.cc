@@ -9,7 +9,6 @@
 #include "uvfs/file_contents.h"
 #include "uvfs/raw_moment.h"
 #include "uvfs/safe_name.h"
-#include "uvfs/snapshot_times.h"
 
 namespace mariner::uvfs {
 namespace {
@@ -35,49 +34,7 @@ std::string child(const std::string& path, std::string_view name) {
 
 }  // namespace
 
-// What is being read, piece after piece: of one whose pieces follow each other more than that is
-// read at a time, and what comes behind is asked for while this is taken.
-struct HistoryFiles::OpenFile {
-  FileId id = 0;
-  FileContents contents;
-  std::uint64_t next = 0;  // where reading would go on
-  std::uint64_t window_at = 0;
-  std::vector<std::byte> window{};
-
-  Result<std::size_t> read(std::uint64_t offset, std::span<std::byte> to) {
-    if (offset >= contents.size()) return std::size_t{0};
-    to = to.first(std::min<std::uint64_t>(to.size(), contents.size() - offset));
-    if (!is_in_window(offset, to.size())) {
-      if (offset == 0 || offset != next || to.size() >= kWindowBytes) {
-        next = offset + to.size();
-        return contents.read(offset, to);
-      }
-      if (const auto filled = fill_window(offset); !filled) return filled.error();
-    }
-    next = offset + to.size();
-    std::ranges::copy(std::span(window).subspan(offset - window_at, to.size()), to.begin());
-    return to.size();
-  }
-
- private:
-  [[nodiscard]] bool is_in_window(std::uint64_t offset, std::uint64_t bytes) const {
-    return offset >= window_at && offset + bytes <= window_at + window.size();
-  }
-  Result<void> fill_window(std::uint64_t offset) {
-    window.resize(std::min(kWindowBytes, contents.size() - offset));
-    window_at = offset;
-    const auto got = contents.read(offset, window);
-    if (!got) {
-      window.clear();
-      return got.error();
-    }
-    contents.expect(offset + window.size(), kWindowBytes);
-    return {};
-  }
-};
-
 HistoryFiles::HistoryFiles(Source source) : source_(std::move(source)), mender_(*source_.past) {}
-HistoryFiles::~HistoryFiles() = default;
 
 std::string version_name(VersionTime time) {
   const auto seconds = static_cast<std::time_t>(time.ns / kSecond_ns);
@@ -273,7 +230,7 @@ Result<HistoryFiles::Attributes> HistoryFiles::find_below(const Place& place,
     case Place::Kind::kMarks: {
       const auto marks = source_.marks();
       if (!marks) return marks.error();
-      if (std::ranges::find(*marks, name, &Source::Mark::name) == marks->end()) break;
+      if (std::ranges::find(*marks, name, &Mark::name) == marks->end()) break;
       return attributes_of(Place{Place::Kind::kMark, std::string(name)});
     }
     case Place::Kind::kVersions: {
@@ -300,20 +257,9 @@ Result<HistoryFiles::Attributes> HistoryFiles::find_moment(SequenceNumber at) {
 }
 
 Result<HistoryFiles::Attributes> HistoryFiles::find_snapshot(std::string_view name) {
-  const auto time = parse_snapshot_name(name);
-  if (!time) return not_found(std::string(name));
   const auto marks = source_.marks();
   if (!marks) return marks.error();
-  for (const Source::Mark& each : *marks) {
-    const auto marked = source_.past->time_of(each.at);
-    if (!marked) return marked.error();
-    if (snapshot_name(*marked) == name) return find_moment(each.at);
-  }
-  // (What is still to come would be another moment every time.)
-  const auto newest = newest_time();
-  if (!newest) return newest.error();
-  if (*time > *newest) return not_found(std::string(name));
-  const auto at = source_.past->moment_of(*time);
+  const auto at = snapshot_moment(*source_.past, *marks, name);
   return at ? find_moment(*at) : at.error();
 }
 
@@ -386,7 +332,7 @@ Result<std::vector<HistoryFiles::Entry>> HistoryFiles::list_marks() {
   const auto marks = source_.marks();
   if (!marks) return marks.error();
   std::vector<Entry> all;
-  for (const Source::Mark& each : *marks) {
+  for (const Mark& each : *marks) {
     const auto id = id_of(Place{Place::Kind::kMark, each.name});
     if (!id) return id.error();
     all.push_back({each.name, *id, S_IFLNK});
@@ -395,35 +341,13 @@ Result<std::vector<HistoryFiles::Entry>> HistoryFiles::list_marks() {
 }
 
 Result<std::vector<HistoryFiles::Entry>> HistoryFiles::list_snapshots() {
-  ifsck::Past& past = *source_.past;
-  const auto reach = past.reach();
-  if (!reach) return reach.error();
-  // (Before the first write there is nothing to see.)
-  const auto oldest = past.time_of(std::max(reach->oldest, SequenceNumber{1}));
-  if (!oldest) return oldest.error();
-  const auto newest = newest_time();
-  if (!newest) return newest.error();
   const auto marks = source_.marks();
   if (!marks) return marks.error();
-  std::map<std::string, SequenceNumber> moments;
-  for (const VersionTime each : snapshot_times(*oldest, *newest)) {
-    const auto at = past.moment_of(each);
-    // (The window moves on.)
-    if (!at && at.error().code == ErrorCode::kOutsideWindow) continue;
-    if (!at) return at.error();
-    moments.emplace(snapshot_name(each), *at);
-  }
-  for (const Source::Mark& each : *marks) {
-    const auto time = past.time_of(each.at);
-    if (!time) return time.error();
-    moments[snapshot_name(*time)] = each.at;
-  }
+  const auto moments = offered_snapshots(*source_.past, *marks);
+  if (!moments) return moments.error();
   std::vector<Entry> all;
-  SequenceNumber before;
   ObjectNumber root = 0;
-  for (const auto& [name, at] : moments) {
-    // (A moment that is offered already is not another one.)
-    if (at < reach->oldest || (!all.empty() && at == before)) continue;
+  for (const auto& [name, at] : *moments) {
     // There may have been no file system yet. From the first on nothing is looked at: the others
     // are like it.
     if (all.empty()) {
@@ -435,7 +359,6 @@ Result<std::vector<HistoryFiles::Entry>> HistoryFiles::list_snapshots() {
     const auto id = id_of(Object{at, root});
     if (!id) return id.error();
     all.push_back({name, *id, S_IFDIR});
-    before = at;
   }
   return all;
 }
@@ -525,7 +448,7 @@ Result<std::string> HistoryFiles::link_target(FileId id) {
   if (place->kind == Place::Kind::kMark) {
     const auto marks = source_.marks();
     if (!marks) return marks.error();
-    const auto found = std::ranges::find(*marks, place->path, &Source::Mark::name);
+    const auto found = std::ranges::find(*marks, place->path, &Mark::name);
     if (found == marks->end()) return not_found(place->path);
     return fmt::format("../@#{}", found->at.value);
   }
@@ -544,14 +467,14 @@ Result<HistoryFiles::OpenFile*> HistoryFiles::open_file(FileId id) {
   if (!of) return of.error();
   auto contents = (*of)->contents(object->number);
   if (!contents) return contents.error();
-  open_files_.push_front({.id = id, .contents = std::move(*contents)});
+  open_files_.push_front({id, SequentialFile(std::move(*contents))});
   if (open_files_.size() > kOpenFilesMax) open_files_.pop_back();
   return &open_files_.front();
 }
 
 Result<std::size_t> HistoryFiles::read(FileId id, std::uint64_t offset, std::span<std::byte> to) {
   const auto file = open_file(id);
-  return file ? (*file)->read(offset, to) : file.error();
+  return file ? (*file)->file.read(offset, to) : file.error();
 }
 
 Result<ObjectAttributes> HistoryFiles::extended_attributes(FileId id) {

@@ -38,8 +38,10 @@
 #include "uvfs/lazy_mender.h"
 #include "uvfs/object_attributes.h"
 #include "uvfs/object_state.h"
+#include "uvfs/offered_snapshots.h"
 #include "uvfs/open_history.h"
 #include "uvfs/path_search.h"
+#include "uvfs/sequential_file.h"
 #include "uvfs/stretch.h"
 
 namespace mariner::uvfs {
@@ -56,11 +58,10 @@ class HistoryFiles {
   // How old what versions/ and deleted/ show may be, when the volume is written to: so long, or ten
   // times what it takes to look again.
   static constexpr std::chrono::seconds kRefresh{2};
-  static constexpr std::size_t kPathsMax = 1'000'000;      // of versions/ and deleted/
-  static constexpr std::size_t kMomentsMax = 10'000'000;   // that anything was found at
-  static constexpr std::size_t kOpenFilesMax = 16;         // that are kept for who reads on
-  static constexpr std::uint64_t kWindowBytes = 1u << 20;  // of one that is read on and on
-  static constexpr std::size_t kParentsMax = 1'000'000;    // directories whose own ones are known
+  static constexpr std::size_t kPathsMax = 1'000'000;     // of versions/ and deleted/
+  static constexpr std::size_t kMomentsMax = 10'000'000;  // that anything was found at
+  static constexpr std::size_t kOpenFilesMax = 16;        // that are kept for who reads on
+  static constexpr std::size_t kParentsMax = 1'000'000;   // directories whose own ones are known
   static constexpr std::size_t kListedMomentsMax = 1000;
 
   // What it takes from the outside.
@@ -68,10 +69,6 @@ class HistoryFiles {
     ifsck::Past* past = nullptr;  // outlives it
     // The moment that a text means. kInvalidArgument, kOutsideWindow.
     std::function<Result<SequenceNumber>(std::string_view)> moment_of;
-    struct Mark {
-      std::string name;
-      SequenceNumber at;
-    };
     std::function<Result<std::vector<Mark>>()> marks;
     // A moment is going to be looked at (KeptPast::share); none: nobody wants to know.
     std::function<void(SequenceNumber)> opens{};
@@ -88,7 +85,6 @@ class HistoryFiles {
     std::uint32_t kind = 0;  // S_IF*; 0: not known
   };
 
-  ~HistoryFiles();
   explicit HistoryFiles(Source source);
 
   // kNotFound: no such name, or an id that was never given. Others: of the past; kLimit.
@@ -126,7 +122,10 @@ class HistoryFiles {
     SequenceNumber at;
     ObjectNumber number = 0;
   };
-  struct OpenFile;
+  struct OpenFile {
+    FileId id = 0;
+    SequentialFile file;
+  };
   [[nodiscard]] Result<OpenFile*> open_file(FileId id);
 
   [[nodiscard]] Result<FileId> id_of(const Place& place);

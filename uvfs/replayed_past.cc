@@ -133,7 +133,7 @@ ReplayedPast::Asked ReplayedPast::asked_for(std::span<const Question> questions,
 }
 
 Result<void> ReplayedPast::read(std::span<const Question> questions, std::span<std::byte> to) {
-  if (!journal_) return past_.read(questions, to);
+  if (!journal_) return behind().read(questions, to);
   CHECK(to.size() == questions.size() * kBlockBytes);
   for (const Question& each : questions) {
     if (const auto known = check(each.at, each.at); !known) return known;
@@ -145,21 +145,21 @@ Result<void> ReplayedPast::read(std::span<const Question> questions, std::span<s
 }
 
 void ReplayedPast::expect(std::span<const Question> questions) {
-  if (!journal_) return past_.expect(questions);
+  if (!journal_) return behind().expect(questions);
   for (const Question& each : questions) {
     if (!check(each.at, each.at)) return;
   }
   const Asked asked = asked_for(questions, {});
-  if (!asked.questions.empty()) past_.expect(asked.questions);
+  if (!asked.questions.empty()) behind().expect(asked.questions);
 }
 
 // `of`: whose answers they are.
 Result<void> ReplayedPast::read_some(std::span<const Question> asked,
                                      std::span<const std::size_t> of, std::span<std::byte> to) {
   if (asked.empty()) return {};
-  if (asked.size() * kBlockBytes == to.size()) return past_.read(asked, to);
+  if (asked.size() * kBlockBytes == to.size()) return behind().read(asked, to);
   std::vector<std::byte> bytes(asked.size() * kBlockBytes);
-  if (const auto read = past_.read(asked, bytes); !read) return read;
+  if (const auto read = behind().read(asked, bytes); !read) return read;
   for (std::size_t i = 0; i < asked.size(); ++i) {
     std::memcpy(to.data() + of[i] * kBlockBytes, bytes.data() + i * kBlockBytes, kBlockBytes);
   }
@@ -176,7 +176,7 @@ Result<void> ReplayedPast::read_patches(std::span<const Patch> patches, std::spa
   }
   if (left.empty()) return {};
   std::vector<std::byte> bytes(questions.size() * kBlockBytes);
-  if (const auto read = past_.read(questions, bytes); !read) return read;
+  if (const auto read = behind().read(questions, bytes); !read) return read;
   for (std::size_t i = 0; i < left.size(); ++i) {
     const Patch& each = left[i];
     const auto from =
@@ -189,7 +189,7 @@ Result<void> ReplayedPast::read_patches(std::span<const Patch> patches, std::spa
 
 Result<std::vector<BlockRange>> ReplayedPast::changed(SequenceNumber from, SequenceNumber to) {
   if (const auto known = check(from, to); !known) return known.error();
-  auto ranges = past_.changed(from, to);
+  auto ranges = behind().changed(from, to);
   if (!ranges || !journal_) return ranges;
   const std::uint64_t bytes = journal_->file.block_bytes();
   for (const FsBlock block : journal_->history.changed(from, to)) {
@@ -212,7 +212,7 @@ bool ReplayedPast::is_hidden(const Version& write) const {
 Result<std::vector<Past::Version>> ReplayedPast::versions(std::span<const Lbn> blocks,
                                                           SequenceNumber from, SequenceNumber to) {
   if (const auto known = check(from, to); !known) return known.error();
-  auto versions = past_.versions(blocks, from, to);
+  auto versions = behind().versions(blocks, from, to);
   if (!versions || !journal_) return versions;
   // (Most are: what a transaction has changed is put in its place while the log has it still.)
   std::erase_if(*versions, [&](const Version& each) { return is_hidden(each); });

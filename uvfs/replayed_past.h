@@ -26,7 +26,7 @@
 
 #include "ifsck/ext_layout.h"
 #include "ifsck/journal_file.h"
-#include "ifsck/past.h"
+#include "ifsck/past_behind.h"
 #include "proto/error.h"
 #include "uvfs/copy_store.h"
 #include "uvfs/journal_walk.h"
@@ -34,7 +34,7 @@
 
 namespace mariner::uvfs {
 
-class ReplayedPast final : public ifsck::Past {
+class ReplayedPast final : public ifsck::PastBehind {
  public:
   using Options = JournalWalk::Options;
 
@@ -53,21 +53,7 @@ class ReplayedPast final : public ifsck::Past {
     return open(past, first, last, Options{});
   }
 
-  // As the past says.
-  [[nodiscard]] std::uint64_t size_bytes() const override { return past_.size_bytes(); }
-  [[nodiscard]] Result<Reach> reach() override { return past_.reach(); }
-  [[nodiscard]] Result<SequenceNumber> moment_of(VersionTime time) override {
-    return past_.moment_of(time);
-  }
-  [[nodiscard]] Result<VersionTime> time_of(SequenceNumber sequence) override {
-    return past_.time_of(sequence);
-  }
-  [[nodiscard]] Result<SequenceNumber> first_break(SequenceNumber from,
-                                                   SequenceNumber to) override {
-    return past_.first_break(from, to);
-  }
-
-  // Here and below, kOutsideWindow, too: a moment that is not of the stretch. (The past is asked
+  // Of these, kOutsideWindow, too: a moment that is not of the stretch. (The past is asked
   // twice at most.)
   [[nodiscard]] Result<void> read(std::span<const Question> questions,
                                   std::span<std::byte> to) override;
@@ -98,7 +84,7 @@ class ReplayedPast final : public ifsck::Past {
   };
 
   ReplayedPast(ifsck::Past& past, SequenceNumber first, SequenceNumber last)
-      : past_(past), first_(first), last_(last) {}
+      : PastBehind(past), first_(first), last_(last) {}
 
   [[nodiscard]] Result<void> check(SequenceNumber from, SequenceNumber to) const;
   // Blocks of the file system that lie in one of the volume's, or that it lies in: [first, end).
@@ -122,7 +108,6 @@ class ReplayedPast final : public ifsck::Past {
                          std::span<std::byte> to);
   Result<void> read_patches(std::span<const Patch> patches, std::span<std::byte> to);
 
-  ifsck::Past& past_;
   const SequenceNumber first_;
   const SequenceNumber last_;
   std::optional<Journal> journal_;  // nothing: the past is as it is

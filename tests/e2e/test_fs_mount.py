@@ -10,7 +10,6 @@ import shutil
 import socket
 import stat
 import subprocess
-import time
 
 import pytest
 
@@ -48,13 +47,8 @@ def running(words: list, log: pathlib.Path, is_ready, **options):
     with open(log, "wb") as output:
         server = subprocess.Popen([str(word) for word in words], stdout=output, stderr=output, start_new_session=True, **options)
     try:
-        for _ in range(600):
-            assert server.poll() is None, log.read_text()
-            if is_ready():
-                break
-            time.sleep(0.05)
-        else:
-            raise AssertionError(f"{words[0]} does not answer: {log.read_text()}")
+        mariner.wait_until(lambda: server.poll() is not None or is_ready(), 30, f"{words[0]} answers")
+        assert server.poll() is None, log.read_text()
         yield server
     finally:
         server.terminate()

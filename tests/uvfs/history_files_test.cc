@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <random>
 #include <set>
 
 #include "ifsck/ext_inode.h"
@@ -173,48 +172,6 @@ TEST_F(HistoryFilesTest, ContentsAreRead) {
   for (int i = 0; i < 3; ++i) {
     EXPECT_EQ(files_->read(at("/@#1/a/large")->id, 0, bytes).value(), bytes.size());
     EXPECT_EQ(files_->read(file, 0, bytes).value(), bytes.size());
-  }
-}
-
-TEST(HistoryFilesReadTest, AFileThatIsReadOnAndOnIsTheSame) {
-  constexpr std::size_t kBytes = 5'000'000;
-  MadeForeign made("mke2fs -q -t ext4 -b 4096", 16u << 20);
-  std::string text(kBytes, ' ');
-  std::mt19937 random(1);
-  for (char& each : text) each = static_cast<char>(random());
-  for (const auto& [name, contents] :
-       {std::pair("large", text), std::pair("small", std::string("small"))}) {
-    MadeForeign::run("debugfs -w -R 'write " + made.some(contents) + " " + name + "' " +
-                     made.image() + " > /dev/null 2>&1");
-  }
-  const auto at = made.flush();
-  MadeFiles made_files(made);
-  HistoryFiles& files = *made_files.files;
-  const auto root = files.find(HistoryFiles::kRoot, "@#" + std::to_string(at.value)).value();
-  const FileId large = files.find(root.id, "large")->id;
-  const FileId small = files.find(root.id, "small")->id;
-  const auto read = [&](FileId file, std::uint64_t offset, std::size_t count) {
-    std::string bytes(count, 'x');
-    bytes.resize(files.read(file, offset, std::as_writable_bytes(std::span(bytes))).value());
-    return bytes;
-  };
-  for (const std::size_t piece : {4096u, 131'072u, 100'001u, 3'000'000u}) {
-    std::string all;
-    while (all.size() < kBytes) {
-      all += read(large, all.size(), piece);
-      // (Others are read in between, and something before.)
-      if (all.size() % 7 == 0) {
-        EXPECT_EQ(read(small, 0, 100), "small");
-        EXPECT_EQ(read(large, all.size() / 2, 10), text.substr(all.size() / 2, 10));
-      }
-    }
-    EXPECT_TRUE(all == text) << piece;
-    EXPECT_EQ(read(large, kBytes, piece), "");
-  }
-  for (int i = 0; i < 300; ++i) {
-    const std::size_t offset = random() % kBytes;
-    const std::size_t count = random() % 200'000;
-    EXPECT_TRUE(read(large, offset, count) == text.substr(offset, count));
   }
 }
 

@@ -29,7 +29,7 @@ class MadeFiles {
         },
         .marks =
             [] {
-              return Result<std::vector<HistoryFiles::Source::Mark>>({{"before", {1}}});
+              return Result<std::vector<Mark>>({{"before", {1}}});
             }});
   }
   MadeFiles(const MadeFiles&) = delete;

@@ -17,8 +17,6 @@
 namespace mariner::uvfs {
 namespace {
 
-using Mark = HistoryFiles::Source::Mark;
-
 constexpr int kNice = 10;
 
 Result<std::vector<Mark>> marks_of(const client::Context& context, const std::string& volume) {
