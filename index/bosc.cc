@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "index/bosc_parts.h"
+#include "index/sorted_pending.h"
 #include "proto/check.h"
 
 namespace mariner::index {
@@ -54,6 +55,7 @@ Bosc::Bosc(Executor& executor, logging::Disk& disk, const BoscOptions& options,
       buffers_(superblock.block_bytes),
       threads_(executor, options.commit_threads),
       pool_({.chunk_bytes = options.chunk_bytes}),
+      sorted_pending_(std::make_unique<SortedPending>()),
       cache_(options.cache_bytes / superblock.block_bytes, superblock.block_bytes) {
   CHECK(options.run_blocks_max >= 1 && options.runs_in_flight >= 1);
   CHECK(options.run_dirty_min > 0 && options.run_dirty_min <= 1);

@@ -40,6 +40,8 @@
 
 namespace mariner::index {
 
+class SortedPending;
+
 // What a query sees of a block.
 struct BlockView {
   // False: the block is on disk, and its contents are not in memory.
@@ -185,6 +187,9 @@ class Bosc {
   // The same while the caller waits: what checks an index in the middle of a turn needs it. Reads
   // what is on disk even if it is in memory, too.
   Result<Fetched> fetch_now(BlockAddress address);
+
+  // For those of its functions whose blocks are leaves of trees: one for all, with one bound.
+  [[nodiscard]] SortedPending& sorted_pending() const { return *sorted_pending_; }
 
   // Nothing will be modified in the block for long: it is committed before the sweep comes to it,
   // with others like it.
@@ -353,6 +358,7 @@ class Bosc {
   BlockBuffers buffers_;  // of blocks that commits add
   CommitThreads threads_;
   ModificationPool pool_;
+  const std::unique_ptr<SortedPending> sorted_pending_;
   BlockCache cache_;
   IoGate gate_{{}};
   std::unordered_map<std::uint32_t, std::unique_ptr<Read>> reads_;

@@ -19,7 +19,6 @@
 #include "index/bosc.h"
 #include "index/leaf.h"
 #include "index/leaf_map.h"
-#include "index/sorted_pending.h"
 
 namespace mariner::index {
 
@@ -165,7 +164,6 @@ class BTree final : public CommitFunction {
   [[nodiscard]] bool look(Scan& scan, const BlockView& view) const;
 
   Bosc& store_;
-  mutable SortedPending sorted_pending_;
   const BTreeOptions options_;
   const LeafShape shape_;
   const std::uint32_t capacity_;   // of a leaf

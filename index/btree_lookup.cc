@@ -5,6 +5,7 @@
 
 #include "index/btree.h"
 #include "index/repeater.h"
+#include "index/sorted_pending.h"
 
 namespace mariner::index {
 namespace {
@@ -173,7 +174,7 @@ bool BTree::look_each(BlockAddress address, Each& each, const BlockView& view) c
   if (!view.complete && !options_.ascends_within_high) return false;
   std::size_t first = each.left;
   while (first > 0 && each.ranges[first - 1].high >= each.leaf_low) --first;
-  const SortedPending::Part of_leaf = sorted_pending_.look(
+  const SortedPending::Part of_leaf = store_.sorted_pending().look(
       address, view.pending, each.ranges[first].low, each.ranges[each.left - 1].high);
   const std::span<const PendingRecord> pending = of_leaf.records;
   const auto pending_of = [&](const KeyRange& range) -> std::span<const PendingRecord> {
@@ -214,12 +215,12 @@ void BTree::walk_leaves(BlockReader& reader, KeyRange range, Visit visit) const 
     bool goes_on = true;
     reader.look(leaf.address, [&](const BlockView& view) {
       if (!view.complete) return false;
-      goes_on =
-          walk_leaf(Leaf(view.contents, shape_),
-                    sorted_pending_.look(leaf.address, view.pending, range.low, range.high).records,
-                    range.low, range.high, false, [&](IndexKey key, const std::byte* value) {
-                      return visit(key, {value, options_.value_bytes});
-                    });
+      goes_on = walk_leaf(
+          Leaf(view.contents, shape_),
+          store_.sorted_pending().look(leaf.address, view.pending, range.low, range.high).records,
+          range.low, range.high, false, [&](IndexKey key, const std::byte* value) {
+            return visit(key, {value, options_.value_bytes});
+          });
       return true;
     });
     const std::optional<IndexKey> next = map_.next_low(range.low);

@@ -2,7 +2,8 @@
 // and again, in one turn and in several.
 //
 // Sorting all of a leaf costs as much as some looks at it: from then on it is kept, as long as
-// nothing has come or was committed since, up to a bound. Owner's thread only.
+// nothing has come or was committed since, up to a bound, for all trees of a store together.
+// Owner's thread only.
 #pragma once
 
 #include <cstddef>

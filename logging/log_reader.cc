@@ -174,13 +174,7 @@ struct LogReader::Several {
   std::vector<Extent> extents;
   std::vector<Piece> pieces;
   std::size_t next = 0;       // of pieces
-  std::size_t under_way = 0;  // pieces, reads that are tried again, and one while they are begun
-  std::size_t bytes_under_way = 0;
-
-  [[nodiscard]] bool has_room() const {
-    return bytes_under_way == 0 || (under_way <= kPiecesAtATime &&
-                                    bytes_under_way + pieces[next].bytes.length <= kBytesAtATime);
-  }
+  std::size_t under_way = 0;  // pieces, and reads that are tried again
 
   void plan() {
     std::ranges::sort(extents, {}, [](const Extent& each) {
@@ -232,40 +226,57 @@ void LogReader::read_each(std::vector<LogRead> reads, EachDone done) {
   }
   several->plan();
   ++in_flight_;
-  begin_pieces(several);
+  if (several->pieces.empty()) return finish(several);
+  waiting_.push_back(several);
+  begin_pieces();
 }
 
-void LogReader::begin_pieces(const std::shared_ptr<Several>& several) {
-  ++several->under_way;
-  while (several->next < several->pieces.size() && several->has_room()) {
-    const Several::Piece& piece = several->pieces[several->next++];
-    ++several->under_way;
-    several->bytes_under_way += piece.bytes.length;
-    const Several::Extent& first = piece.extents.front();
-    const bool alone = piece.extents.size() == 1 && !first.area;
-    Payload bytes = alone ? Payload() : Payload::allocate(piece.bytes.length);
-    const std::span<std::byte> to = alone ? several->reads[first.read].to : bytes.bytes();
-    several->ones[first.read].disk.disk->async_read(
-        piece.bytes.offset, to, [this, several, &piece, bytes, alone](const Result<void>& done) {
-          for (const Several::Extent& each : piece.extents) {
-            Several::One& one = several->ones[each.read];
-            const std::size_t within = each.bytes.offset - piece.bytes.offset;
-            if (!done) {
-              one.failed = true;
-            } else if (each.area) {
-              one.area = {bytes, within, each.bytes.length};
-            } else if (!alone) {
-              std::memcpy(several->reads[each.read].to.data(), bytes.data() + within,
-                          each.bytes.length);
-            }
-            if (--one.waiting == 0) finish_one(several, each.read);
-          }
-          --several->under_way;
-          several->bytes_under_way -= piece.bytes.length;
-          begin_pieces(several);
-        });
+void LogReader::begin_pieces() {
+  if (std::exchange(beginning_, true)) return;
+  while (!waiting_.empty()) {
+    const std::shared_ptr<Several> several = waiting_.front();
+    if (!has_room(several->pieces[several->next].bytes.length)) break;
+    if (several->next + 1 == several->pieces.size()) waiting_.pop_front();
+    begin_piece(several);
   }
-  if (--several->under_way > 0) return;
+  beginning_ = false;
+}
+
+void LogReader::begin_piece(const std::shared_ptr<Several>& several) {
+  const Several::Piece& piece = several->pieces[several->next++];
+  ++several->under_way;
+  ++pieces_under_way_;
+  bytes_under_way_ += piece.bytes.length;
+  const Several::Extent& first = piece.extents.front();
+  const bool alone = piece.extents.size() == 1 && !first.area;
+  Payload bytes = alone ? Payload() : Payload::allocate(piece.bytes.length);
+  const std::span<std::byte> to = alone ? several->reads[first.read].to : bytes.bytes();
+  several->ones[first.read].disk.disk->async_read(
+      piece.bytes.offset, to, [this, several, &piece, bytes, alone](const Result<void>& done) {
+        for (const Several::Extent& each : piece.extents) {
+          Several::One& one = several->ones[each.read];
+          const std::size_t within = each.bytes.offset - piece.bytes.offset;
+          if (!done) {
+            one.failed = true;
+          } else if (each.area) {
+            one.area = {bytes, within, each.bytes.length};
+          } else if (!alone) {
+            std::memcpy(several->reads[each.read].to.data(), bytes.data() + within,
+                        each.bytes.length);
+          }
+          if (--one.waiting == 0) finish_one(several, each.read);
+        }
+        --pieces_under_way_;
+        bytes_under_way_ -= piece.bytes.length;
+        begin_pieces();
+        --several->under_way;
+        finish(several);
+      });
+}
+
+// If it is.
+void LogReader::finish(const std::shared_ptr<Several>& several) {
+  if (several->under_way > 0 || several->next < several->pieces.size()) return;
   CHECK(in_flight_ > 0);
   --in_flight_;
   several->done(std::move(several->results));
@@ -286,7 +297,7 @@ void LogReader::finish_one(const std::shared_ptr<Several>& several, std::size_t 
   read(several->reads[i], [this, several, i](Result<void> result) {
     several->results[i] = std::move(result);
     --several->under_way;
-    begin_pieces(several);
+    finish(several);
   });
 }
 

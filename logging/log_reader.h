@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <list>
 #include <memory>
 #include <span>
@@ -53,7 +54,7 @@ class LogReader {
 
   // Several at once. What stands close together on a disk is read in one piece, and copied from
   // there: the log is written in one go, and so is much that is read together. So much at a time,
-  // that whoever writes to the disk does not wait long behind it.
+  // of all that is asked, that whoever writes to the disk does not wait long behind it.
   static constexpr std::size_t kPieceBytesMax = 256u << 10;  // or one payload, however long
   static constexpr std::size_t kGapBytesMax = 32u << 10;     // that is read for nothing
   static constexpr std::size_t kBytesAtATime = 8 * kPieceBytesMax;
@@ -70,13 +71,24 @@ class LogReader {
   static Place place_of(const LogLocation& location) {
     return (location.batch_sector << 8) | location.disk;
   }
-  void begin_pieces(const std::shared_ptr<Several>& several);
+  [[nodiscard]] bool has_room(std::size_t bytes) const {
+    return bytes_under_way_ == 0 ||
+           (pieces_under_way_ < kPiecesAtATime && bytes_under_way_ + bytes <= kBytesAtATime);
+  }
+  // Of those that wait, in their order, as many pieces as there is room for.
+  void begin_pieces();
+  void begin_piece(const std::shared_ptr<Several>& several);
   void finish_one(const std::shared_ptr<Several>& several, std::size_t i);
+  void finish(const std::shared_ptr<Several>& several);
   void cache(Place place, Payload area);
   void forget(Place place);
 
   const LogDisks& disks_;
   std::size_t in_flight_ = 0;
+  std::deque<std::shared_ptr<Several>> waiting_;  // with pieces that were not begun
+  std::size_t pieces_under_way_ = 0;
+  std::size_t bytes_under_way_ = 0;
+  bool beginning_ = false;
   struct Cached {
     Place place = 0;
     Payload area;

@@ -75,13 +75,15 @@ Result<void> ClusterNode::start() {
   loop_.set_turn_hook([this] { ring_->reap(); });
   open_shared_store();
   if (Result<void> r = open_bus(); !r) return r;
+  // (Before anything is under way that a node which cannot start would have to wait for. Nobody is
+  // answered yet.)
+  if (Result<void> r = bus_->listen(config_.cluster.listen); !r) return r;
   if (Result<void> r = open_volumes(); !r) return r;
   open_past();
   if (node_log_ != nullptr) {
     loop_.set_patience([this] { return node_log_->stack().patience(); });
     node_log_->stack().start();
   }
-  if (Result<void> r = bus_->listen(config_.cluster.listen); !r) return r;
   lease_->start();
   started_ = loop_.wall_time();
   loop_.after(kTick, [this] { tick(); });

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
 #include <fstream>
 
 #include "server/manager/alive_node.h"
@@ -68,6 +70,22 @@ TEST_F(ClusterNodeTest, ACertificateOfANodeThatIsNotConfiguredIsRefusedByName) {
   const std::string message = refusal();
   EXPECT_THAT(message, HasSubstr("zebra"));
   EXPECT_THAT(message, HasSubstr("no [[cluster.node]] of that name"));
+}
+
+TEST_F(ClusterNodeTest, WhereSomebodyElseListensItIsRefusedAndStartsLater) {
+  configure_volume(0, "a", {"a"});
+  {
+    boost::asio::io_context context;
+    const Endpoint& wanted = config().cluster.listen.front();
+    const boost::asio::ip::tcp::acceptor other(
+        context, {boost::asio::ip::make_address(wanted.address), wanted.port});
+    // (A log that is being prepared was never in the way of that.)
+    for (int i = 0; i < 3; ++i) EXPECT_THAT(refusal(), HasSubstr(std::to_string(wanted.port)));
+  }
+  start();
+  ASSERT_TRUE(comes_to_serve());
+  write(3, 'b');
+  EXPECT_EQ(read(3), 'b');
 }
 
 TEST_F(ClusterNodeTest, WithoutACertificateItSaysWhereOneIsMissing) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <optional>
 #include <string>
 
@@ -125,20 +126,26 @@ TEST_F(LocalHistoryTest, BytesAreReadAFewPiecesAtATimeAndComeInOne) {
     lookups.push_back({{{2 * i}, {1}}, {kWrites}, true});
   }
   rig_.disk.hold();
-  std::optional<Result<History::Located>> found;
-  rig_.history.locate(lookups, [&](Result<History::Located> answer) { found = std::move(answer); });
-  rig_.executor.run_ready();
-  EXPECT_EQ(rig_.disk.held(),
-            logging::LogReader::kBytesAtATime / logging::LogReader::kPieceBytesMax);
+  // However many ask.
+  std::array<std::optional<Result<History::Located>>, 3> answers;
+  for (auto& each : answers) {
+    rig_.history.locate(lookups,
+                        [&each](Result<History::Located> answer) { each = std::move(answer); });
+    rig_.executor.run_ready();
+    EXPECT_EQ(rig_.disk.held(),
+              logging::LogReader::kBytesAtATime / logging::LogReader::kPieceBytesMax);
+  }
   rig_.disk.release();
   rig_.executor.run_ready();
-  ASSERT_TRUE(found && *found);
-  ASSERT_EQ((*found)->runs.size(), kWrites);
-  for (std::uint64_t i = 0; i < kWrites; ++i) {
-    const PayloadSlice& bytes = (*found)->runs[i].bytes;
-    EXPECT_EQ(LoggedRig::text_of(bytes.bytes()), std::string(1, letter(i + 1)));
-    EXPECT_EQ(bytes.payload.data(), (*found)->runs[0].bytes.payload.data());
-    EXPECT_EQ(bytes.offset, i * kBlockBytes);
+  for (const auto& found : answers) {
+    ASSERT_TRUE(found && *found);
+    ASSERT_EQ((*found)->runs.size(), kWrites);
+    for (std::uint64_t i = 0; i < kWrites; ++i) {
+      const PayloadSlice& bytes = (*found)->runs[i].bytes;
+      EXPECT_EQ(LoggedRig::text_of(bytes.bytes()), std::string(1, letter(i + 1)));
+      EXPECT_EQ(bytes.payload.data(), (*found)->runs[0].bytes.payload.data());
+      EXPECT_EQ(bytes.offset, i * kBlockBytes);
+    }
   }
   EXPECT_EQ(rig_.history.in_flight(), 0u);
 }
