@@ -10,7 +10,6 @@
 
 #include <csignal>
 #include <filesystem>
-#include <random>
 
 #include "proto/check.h"
 
@@ -20,6 +19,18 @@ namespace {
 constexpr const char* kProgram = "/usr/bin/etcd";
 
 std::string url(const Endpoint& endpoint) { return "http://" + to_string(endpoint); }
+
+// A socket that has this port of the loopback, -1 if somebody else has it.
+int bound(unsigned port) {
+  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(static_cast<std::uint16_t>(port));
+  if (::bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) return fd;
+  ::close(fd);
+  return -1;
+}
 
 }  // namespace
 
@@ -41,23 +52,30 @@ std::vector<Endpoint> EtcdCluster::endpoints() const {
 }
 
 // Below the ports that the kernel gives to connections: one of these could take it before who is to
-// listen there. So could another test beside this one: each has a stretch of its own.
+// listen there. So could another test beside this one: each has a stretch of its own, which is its
+// own while it keeps the first port of it. None is given twice, as long as there are others.
 Endpoint EtcdCluster::free_endpoint() {
+  constexpr unsigned kFirst = 10'000;
   constexpr unsigned kStretches = 100;
   constexpr unsigned kPorts = 220;
-  static std::mt19937 random{std::random_device{}()};
-  const unsigned first = 10'000 + static_cast<unsigned>(::getpid()) % kStretches * kPorts;
-  for (;;) {
-    const auto port = static_cast<std::uint16_t>(first + random() % kPorts);
-    const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    address.sin_port = htons(port);
-    const bool free = ::bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
+  static const unsigned stretch = [] {
+    for (unsigned i = 0; i < kStretches; ++i) {
+      const unsigned first = kFirst + (static_cast<unsigned>(::getpid()) + i) % kStretches * kPorts;
+      if (bound(first) >= 0) return first;
+    }
+    CHECK_MSG(false, "every stretch of ports is taken");
+    return 0u;
+  }();
+  static unsigned given = 0;
+  for (unsigned tries = 0; tries < kPorts; ++tries) {
+    const unsigned port = stretch + 1 + given++ % (kPorts - 1);
+    const int fd = bound(port);
+    if (fd < 0) continue;
     ::close(fd);
-    if (free) return {.address = "127.0.0.1", .port = port};
+    return {.address = "127.0.0.1", .port = static_cast<std::uint16_t>(port)};
   }
+  CHECK_MSG(false, "every port of this test's stretch is taken");
+  return {};
 }
 
 void EtcdCluster::start(std::size_t member) {
