@@ -21,11 +21,12 @@ namespace mariner::ifsck {
 namespace {
 
 constexpr std::array<char, 8> kMagic = {'M', 'R', 'N', 'B', 'A', 'S', 'E', 'L'};
-constexpr std::uint32_t kVersion = 4;
+constexpr std::uint32_t kVersion = 5;
 constexpr std::size_t kHeadBytes = 128;
 constexpr std::size_t kCrcBytes = 4;
+constexpr std::size_t kGroupBytes = 12;
 // In the order in which they stand in the file; tables of blocks are counted in bytes.
-constexpr std::array<std::size_t, 8> kEntryBytes = {1, 1, 24, 8, 4, 4, 8, 8 + kBlockBytes};
+constexpr std::array<std::size_t, 8> kEntryBytes = {1, 1, kGroupBytes, 8, 4, 4, 8, 8 + kBlockBytes};
 constexpr std::size_t kCountsAt = 64;
 
 class Packer {
@@ -66,8 +67,9 @@ class Unpacker {
   std::span<const std::byte> bytes_;
 };
 
-std::optional<BlockTable> parse_table(std::span<const std::byte> bytes) {
-  auto packed = PackedTable::parse({bytes.begin(), bytes.end()});
+std::optional<BlockTable> parse_table(std::span<const std::byte> bytes,
+                                      const std::shared_ptr<const void>& owner) {
+  auto packed = PackedTable::parse(bytes, owner);
   if (!packed) return {};
   return BlockTable(std::move(*packed));
 }
@@ -112,15 +114,16 @@ std::vector<std::byte> pack_baseline(const KeptBaseline& kept) {
   packer.put(kept.time.ns);
   packer.put(kept.volume_bytes);
   packer.put_bytes(std::as_bytes(std::span(kept.uuid)));
+  packer.put(kept.descriptor_bytes);
   packer.pad(kCountsAt);
   for (const std::size_t each : counts) packer.put(std::uint64_t{each});
   packer.pad(kHeadBytes);
   packer.put_bytes(owners);
   packer.put_bytes(attributes);
   for (const Baseline::Group& each : baseline.groups) {
-    packer.put(each.free_blocks);
-    packer.put(each.free_inodes);
-    packer.put(each.directories);
+    packer.put(static_cast<std::int32_t>(each.free_blocks));
+    packer.put(static_cast<std::int32_t>(each.free_inodes));
+    packer.put(static_cast<std::int32_t>(each.directories));
   }
   for (const auto each : sorted(baseline.mismarked)) packer.put(each);
   for (const auto each : sorted(baseline.mismarked_inodes)) packer.put(each);
@@ -135,6 +138,12 @@ std::vector<std::byte> pack_baseline(const KeptBaseline& kept) {
 }
 
 Result<KeptBaseline> parse_baseline(std::span<const std::byte> bytes) {
+  const auto copy = std::make_shared<const std::vector<std::byte>>(bytes.begin(), bytes.end());
+  return parse_baseline(*copy, copy);
+}
+
+Result<KeptBaseline> parse_baseline(std::span<const std::byte> bytes,
+                                    const std::shared_ptr<const void>& owner) {
   if (bytes.size() < kHeadBytes + kCrcBytes ||
       std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) != 0) {
     return corrupt("this is none");
@@ -162,22 +171,25 @@ Result<KeptBaseline> parse_baseline(std::span<const std::byte> bytes) {
   kept.time = VersionTime{load_le<std::uint64_t>(bytes.data() + 24)};
   kept.volume_bytes = load_le<std::uint64_t>(bytes.data() + 32);
   std::memcpy(kept.uuid.data(), bytes.data() + 40, kept.uuid.size());
+  kept.descriptor_bytes = load_le<std::uint32_t>(bytes.data() + 56);
   Unpacker unpacker(checked.subspan(kHeadBytes));
   const auto values = [&]<typename Set>(Set& set, std::uint64_t count) {
     for (std::uint64_t i = 0; i < count; ++i) {
       set.insert(unpacker.take<typename Set::value_type>());
     }
   };
-  auto owners = parse_table(unpacker.take_bytes(counts[0]));
-  auto attributes = parse_table(unpacker.take_bytes(counts[1]));
+  auto owners = parse_table(unpacker.take_bytes(counts[0]), owner);
+  auto attributes = parse_table(unpacker.take_bytes(counts[1]), owner);
   if (!owners || !attributes) return corrupt("a table of blocks is none");
   baseline.owners = std::move(*owners);
   baseline.attributes = std::move(*attributes);
-  baseline.groups.resize(counts[2]);
-  for (Baseline::Group& group : baseline.groups) {
-    group.free_blocks = unpacker.take<std::int64_t>();
-    group.free_inodes = unpacker.take<std::int64_t>();
-    group.directories = unpacker.take<std::int64_t>();
+  const std::span<const std::byte> groups = unpacker.take_bytes(counts[2] * kGroupBytes);
+  baseline.groups.reserve(counts[2]);
+  for (std::size_t at = 0; at < groups.size(); at += kGroupBytes) {
+    const std::byte* const group = groups.data() + at;
+    baseline.groups.push_back({.free_blocks = load_le<std::int32_t>(group),
+                               .free_inodes = load_le<std::int32_t>(group + 4),
+                               .directories = load_le<std::int32_t>(group + 8)});
   }
   values(baseline.mismarked, counts[3]);
   values(baseline.mismarked_inodes, counts[4]);
@@ -206,10 +218,11 @@ Result<KeptBaseline> read_baseline(const std::string& path) {
   if (file.fd() < 0) return failed(path, "cannot be opened", errno);
   struct stat about {};
   if (fstat(file.fd(), &about) != 0) return failed(path, "cannot be read", errno);
-  std::vector<std::byte> bytes(static_cast<std::size_t>(about.st_size));
-  const auto read = file.read(0, bytes);
+  const auto size = static_cast<std::size_t>(about.st_size);
+  const auto bytes = std::make_shared_for_overwrite<std::byte[]>(size);
+  const auto read = file.read(0, {bytes.get(), size});
   if (!read) return read.error();
-  return parse_baseline(std::span(bytes).first(*read));
+  return parse_baseline({bytes.get(), *read}, bytes);
 }
 
 }  // namespace mariner::ifsck

@@ -19,33 +19,45 @@ constexpr std::ptrdiff_t kAbove = 1;
 
 Result<std::vector<InodeNumber>> EntrySearch::run(MendWork& work, Wanted wanted) {
   EntrySearch search(work, std::move(wanted));
-  auto possible = work.possible_directories();
-  if (!possible) return possible.error();
-  search.possible_ = std::move(*possible);
-  if (const auto done = search.look_in(search.beside()); !done) return done.error();
+  const auto beside = search.beside();
+  if (!beside) return beside.error();
+  if (const auto done = search.look_in(*beside); !done) return done.error();
   const std::uint64_t groups = work.layout().groups();
   for (std::uint64_t away = 0; away < groups && !search.wanted_.empty(); away = away * 2 + 1) {
-    if (const auto done = search.look_in(search.in_groups(away)); !done) return done.error();
+    const auto some = search.in_groups(away);
+    if (!some) return some.error();
+    if (const auto done = search.look_in(*some); !done) return done.error();
   }
   if (!search.wanted_.empty()) {
-    if (const auto done = search.look_in(search.possible_); !done) return done.error();
+    const auto all = search.possible();
+    if (!all) return all.error();
+    if (const auto done = search.look_in(**all); !done) return done.error();
   }
   sort_each_once(search.found_);
   return std::move(search.found_);
 }
 
-std::vector<InodeNumber> EntrySearch::beside() const {
+Result<std::vector<InodeNumber>> EntrySearch::beside() {
   std::vector<InodeNumber> some;
+  std::vector<InodeNumber> likely;
+  std::optional<GroupNumber> group;  // of these
   for (const auto& [number, names] : wanted_) {
-    const auto at = std::ranges::lower_bound(possible_, number);
-    std::copy(at - std::min(kBelow, at - possible_.begin()),
-              at + std::min(kAbove, possible_.end() - at), std::back_inserter(some));
+    if (number == 0 || number > work_.layout().inodes()) continue;
+    if (const GroupNumber its = work_.layout().group_of(number); group != its) {
+      auto of_group = this->likely(its, its + 1);
+      if (!of_group) return of_group.error();
+      likely = std::move(*of_group);
+      group = its;
+    }
+    const auto at = std::ranges::lower_bound(likely, number);
+    std::copy(at - std::min(kBelow, at - likely.begin()), at + std::min(kAbove, likely.end() - at),
+              std::back_inserter(some));
   }
   sort_each_once(some);
   return some;
 }
 
-std::vector<InodeNumber> EntrySearch::in_groups(std::uint64_t away) const {
+Result<std::vector<InodeNumber>> EntrySearch::in_groups(std::uint64_t away) {
   std::vector<InodeNumber> some;
   std::uint64_t next = 0;  // all before are there, or too far away
   for (const auto& [number, names] : wanted_) {
@@ -53,14 +65,32 @@ std::vector<InodeNumber> EntrySearch::in_groups(std::uint64_t away) const {
     const std::uint64_t group = work_.layout().group_of(number);
     const std::uint64_t from = std::max(next, group - std::min(group, away));
     next = std::max(next, std::min<std::uint64_t>(group + away + 1, work_.layout().groups()));
-    std::copy(std::ranges::lower_bound(possible_, first_of(from)),
-              std::ranges::lower_bound(possible_, first_of(next)), std::back_inserter(some));
+    if (from >= next) continue;
+    const auto those = likely(static_cast<GroupNumber>(from), static_cast<GroupNumber>(next));
+    if (!those) return those.error();
+    std::ranges::copy(*those, std::back_inserter(some));
   }
   return some;
 }
 
-std::uint64_t EntrySearch::first_of(std::uint64_t group) const {
-  return group * work_.layout().inodes_per_group() + 1;
+Result<std::vector<InodeNumber>> EntrySearch::likely(GroupNumber first, GroupNumber end) {
+  if (auto some = work_.likely_directories(first, end)) return std::move(*some);
+  const auto all = possible();
+  if (!all) return all.error();
+  const auto first_of = [this](std::uint64_t group) {
+    return group * work_.layout().inodes_per_group() + 1;
+  };
+  return std::vector<InodeNumber>(std::ranges::lower_bound(**all, first_of(first)),
+                                  std::ranges::lower_bound(**all, first_of(end)));
+}
+
+Result<const std::vector<InodeNumber>*> EntrySearch::possible() {
+  if (!possible_) {
+    auto all = work_.possible_directories();
+    if (!all) return all.error();
+    possible_ = std::move(*all);
+  }
+  return &*possible_;
 }
 
 Result<void> EntrySearch::look_in(const std::vector<InodeNumber>& numbers) {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <unordered_set>
 #include <vector>
 
@@ -25,16 +26,18 @@ class EntrySearch {
   EntrySearch(MendWork& work, Wanted wanted) : work_(work), wanted_(std::move(wanted)) {}
 
   // Of those that there may be.
-  [[nodiscard]] std::vector<InodeNumber> beside() const;
+  Result<std::vector<InodeNumber>> beside();
   // In the groups of those wanted, and so many on both sides.
-  [[nodiscard]] std::vector<InodeNumber> in_groups(std::uint64_t away) const;
-  [[nodiscard]] std::uint64_t first_of(std::uint64_t group) const;
+  Result<std::vector<InodeNumber>> in_groups(std::uint64_t away);
+  // Ascending.
+  Result<std::vector<InodeNumber>> likely(GroupNumber first, GroupNumber end);
+  Result<const std::vector<InodeNumber>*> possible();
   Result<void> look_in(const std::vector<InodeNumber>& numbers);
   Result<void> look_in(InodeNumber directory);
 
   MendWork& work_;
-  Wanted wanted_;  // and not found so far
-  std::vector<InodeNumber> possible_;
+  Wanted wanted_;                                     // and not found so far
+  std::optional<std::vector<InodeNumber>> possible_;  // once it was asked for
   std::unordered_set<InodeNumber> looked_;
   std::vector<InodeNumber> found_;
 };

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "ifsck/ext_layout.h"
@@ -34,6 +35,21 @@ struct ExtContext {
     if (ext2fs_has_group_desc_csum(fs) == 0) return layout.inodes_per_group();
     return layout.inodes_per_group() -
            std::min(layout.inodes_per_group(), ext2fs_bg_itable_unused(fs, group));
+  }
+  // Where a kernel puts the blocks of directories whose inodes are in groups from `first` to before
+  // `end`: there, in their flexible group, or in the next if that is full. From the first block to
+  // before the second.
+  [[nodiscard]] std::pair<FsBlock, FsBlock> likely_blocks(GroupNumber first,
+                                                          GroupNumber end) const {
+    const std::uint64_t together = ext2fs_has_feature_flex_bg(fs->super) != 0
+                                       ? std::uint64_t{1} << (super.s_log_groups_per_flex % 32)
+                                       : 1;
+    const std::uint64_t from = first / together * together;
+    const std::uint64_t to = (end + together - 1) / together * together + 1;
+    const auto begin_of = [&](std::uint64_t group) {
+      return super.s_first_data_block + group * super.s_blocks_per_group;
+    };
+    return {begin_of(from), begin_of(to)};
   }
   // Its times are not as small as its inodes' numbers, as they are when a clock has no battery.
   [[nodiscard]] bool knows_time() const {

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
+#include "ifsck/each_once.h"
 #include "ifsck/group_descriptors.h"
 
 namespace mariner::ifsck {
@@ -37,76 +39,131 @@ ExtLayout::Told ExtLayout::told_of(ext2_filsys fs) {
           .copies = {super.s_backup_bgs[0], super.s_backup_bgs[1]}};
 }
 
-ExtLayout::Group ExtLayout::places_of(ext2_filsys fs, GroupNumber group) {
-  return {ext2fs_block_bitmap_loc(fs, group), ext2fs_inode_bitmap_loc(fs, group),
-          ext2fs_inode_table_loc(fs, group)};
-}
-
 // Its structures stand in the same places.
 bool ExtLayout::has(ext2_filsys fs, const Structures& structures) {
   const auto descriptors = descriptors_of(fs);
-  if (structures.told != told_of(fs) || structures.descriptors.size() != descriptors.size()) {
+  const std::size_t each = structures.descriptor_bytes;
+  if (structures.told != told_of(fs) || each != EXT2_DESC_SIZE(fs->super) ||
+      structures.descriptors.size() != descriptors.size()) {
     return false;
   }
   bool same = true;
-  for_each_other_descriptor(
-      structures.descriptors, descriptors, EXT2_DESC_SIZE(fs->super),
-      [&](GroupNumber group) { same = same && structures.groups[group] == places_of(fs, group); });
+  for_each_other_descriptor(structures.descriptors, descriptors, each, [&](GroupNumber group) {
+    same =
+        same && structures.places_of(group) == places_in(descriptors, group, each, structures.wide);
+  });
   return same;
 }
 
-Result<std::vector<ExtLayout::Area>> ExtLayout::areas_of(ext2_filsys fs, const Size& size,
-                                                         const Structures& structures) {
-  const Told& told = structures.told;
-  std::vector<Area> areas;
-  areas.reserve(4 * std::size_t{size.groups});
-  std::optional<Area> misplaced;
-  const auto add = [&](const Area& area) {
-    if (area.begin >= area.end) return;
-    const bool has_place = area.kind == Kind::kSuperblock || area.begin > size.first_block;
-    if ((!has_place || area.end > size.blocks) && !misplaced) misplaced = area;
-    areas.push_back(area);
-  };
-  const FsBlock old_blocks =
-      ext2fs_has_feature_meta_bg(fs->super)
-          ? told.first_meta_group
-          : FsBlock{told.descriptor_blocks} + told.reserved_descriptor_blocks;
-  for (GroupNumber group = 0; group < size.groups; ++group) {
-    blk64_t super_at = 0;
-    blk64_t old_at = 0;
-    blk64_t new_at = 0;
-    blk_t used = 0;
-    if (const errcode_t error =
-            ext2fs_super_and_bgd_loc2(fs, group, &super_at, &old_at, &new_at, &used)) {
-      return corrupt(ext_error_text(error));
+GroupNumber ExtLayout::Structures::groups_before(const Area& area, FsBlock block) const {
+  switch (area.kind) {
+    case Kind::kBlockBitmap:
+    case Kind::kInodeBitmap: return static_cast<GroupNumber>(block - area.begin);
+    case Kind::kInodeTable: return static_cast<GroupNumber>((block - area.begin) / table_blocks);
+    default: return 0;
+  }
+}
+
+std::vector<GroupNumber> ExtLayout::copies_of(ext2_filsys fs) {
+  std::vector<GroupNumber> possible{0};
+  const GroupNumber end = fs->group_desc_count;
+  if (ext2fs_has_feature_sparse_super2(fs->super) != 0) {
+    for (const GroupNumber each : fs->super->s_backup_bgs) possible.push_back(each);
+  } else if (ext2fs_has_feature_sparse_super(fs->super) != 0) {
+    possible.push_back(1);
+    for (const std::uint64_t base : {3, 5, 7}) {
+      for (std::uint64_t power = base; power < end; power *= base) {
+        possible.push_back(static_cast<GroupNumber>(power));
+      }
     }
-    if (super_at != 0 || group == 0) add({super_at, super_at + 1, Kind::kSuperblock, group});
-    if (group == 0 && super_at == 1) add({0, 1, Kind::kSuperblock, group});
-    if (old_at != 0) add({old_at, old_at + old_blocks, Kind::kGroupDescriptors, group});
-    if (new_at != 0) add({new_at, new_at + 1, Kind::kGroupDescriptors, group});
-    const Group& at = structures.groups[group];
-    add({at.block_bitmap, at.block_bitmap + 1, Kind::kBlockBitmap, group});
-    add({at.inode_bitmap, at.inode_bitmap + 1, Kind::kInodeBitmap, group});
-    add({at.inode_table, at.inode_table + fs->inode_blocks_per_group, Kind::kInodeTable, group});
+  } else {
+    for (GroupNumber each = 1; each < end; ++each) possible.push_back(each);
   }
-  if (misplaced) {
-    return corrupt(fmt::format("the {} of group {} would be blocks {} to {}, of {}",
-                               describe(misplaced->kind), misplaced->group, misplaced->begin,
-                               misplaced->end, size.blocks));
+  std::erase_if(possible, [&](GroupNumber each) {
+    return each >= end || (each != 0 && ext2fs_bg_has_super(fs, each) == 0);
+  });
+  sort_each_once(possible);
+  return possible;
+}
+
+Result<ExtLayout::Areas> ExtLayout::areas_of(ext2_filsys fs, const Size& size,
+                                             const Structures& structures) {
+  const Told& told = structures.told;
+  const bool meta_groups = ext2fs_has_feature_meta_bg(fs->super) != 0;
+  const FsBlock old_blocks =
+      meta_groups ? told.first_meta_group
+                  : FsBlock{told.descriptor_blocks} + told.reserved_descriptor_blocks;
+  const std::vector<GroupNumber> copies = copies_of(fs);
+  Areas areas(3 * std::size_t{size.groups} + 4 * (meta_groups ? size.groups : copies.size()),
+              boost::container::default_init);
+  std::size_t count_of_all = 0;
+  const auto add = [&](FsBlock begin, FsBlock count, Kind kind, GroupNumber group) {
+    areas[count_of_all++] = {begin, begin + count, kind, group};
+  };
+  // With flex_bg, groups have theirs next to each other.
+  std::array<std::size_t, 3> last{};  // the area of a kind that was the last, from 1 on
+  const auto add_next = [&](FsBlock begin, FsBlock count, Kind kind, GroupNumber group,
+                            std::size_t& before) {
+    if (before != 0 && areas[before - 1].end == begin) {
+      areas[before - 1].end += count;
+    } else {
+      add(begin, count, kind, group);
+      before = count_of_all;
+    }
+  };
+  auto copy = copies.begin();
+  for (GroupNumber group = 0; group < size.groups; ++group) {
+    const bool has_copy = copy != copies.end() && *copy == group;
+    if (has_copy) ++copy;
+    if (has_copy || meta_groups) {
+      blk64_t super_at = 0;
+      blk64_t old_at = 0;
+      blk64_t new_at = 0;
+      blk_t used = 0;
+      if (const errcode_t error =
+              ext2fs_super_and_bgd_loc2(fs, group, &super_at, &old_at, &new_at, &used)) {
+        return corrupt(ext_error_text(error));
+      }
+      if (group == 0 && super_at == 1) add(0, 1, Kind::kSuperblock, group);
+      if (super_at != 0 || group == 0) add(super_at, 1, Kind::kSuperblock, group);
+      if (old_at != 0 && old_blocks != 0) add(old_at, old_blocks, Kind::kGroupDescriptors, group);
+      if (new_at != 0) add(new_at, 1, Kind::kGroupDescriptors, group);
+    }
+    const GroupPlaces at = structures.places_of(group);
+    add_next(at.block_bitmap, 1, Kind::kBlockBitmap, group, last[0]);
+    add_next(at.inode_bitmap, 1, Kind::kInodeBitmap, group, last[1]);
+    add_next(at.inode_table, structures.table_blocks, Kind::kInodeTable, group, last[2]);
   }
-  // (Without flex_bg they come in order.)
-  if (!std::ranges::is_sorted(areas, {}, &Area::begin)) {
-    std::ranges::sort(areas, {}, &Area::begin);
-  }
-  for (std::size_t i = 1; i < areas.size(); ++i) {
-    const Area& one = areas[i - 1];
-    const Area& other = areas[i];
-    if (one.end <= other.begin) continue;
-    return corrupt(fmt::format("the {} of group {} and the {} of group {} overlap at block {}",
-                               describe(one.kind), one.group, describe(other.kind), other.group,
-                               other.begin));
-  }
+  areas.resize(count_of_all);
+  if (const auto placed = place(areas, size, structures); !placed) return placed.error();
   return areas;
+}
+
+Result<void> ExtLayout::place(Areas& areas, const Size& size, const Structures& structures) {
+  const auto overlap = [](const Area& one, const Area& other) { return one.end > other.begin; };
+  auto first = std::ranges::adjacent_find(areas, overlap);
+  if (first != areas.end()) {
+    // (With flex_bg they do not come in order.)
+    std::ranges::sort(areas, {}, &Area::begin);
+    first = std::ranges::adjacent_find(areas, overlap);
+  }
+  const auto misplaced = [&](const Area& area) {
+    return corrupt(fmt::format("the {} of group {} would be blocks {} to {}, of {}",
+                               describe(area.kind), area.group, area.begin, area.end, size.blocks));
+  };
+  for (const Area& each : areas) {
+    if (each.begin > size.first_block) break;
+    if (each.kind != Kind::kSuperblock) return misplaced(each);
+  }
+  if (!areas.empty() && (areas.back().begin >= size.blocks || areas.back().end > size.blocks)) {
+    return misplaced(areas.back());
+  }
+  if (first == areas.end()) return {};
+  const Area& other = *std::next(first);
+  return corrupt(fmt::format("the {} of group {} and the {} of group {} overlap at block {}",
+                             describe(first->kind),
+                             first->group + structures.groups_before(*first, other.begin),
+                             describe(other.kind), other.group, other.begin));
 }
 
 Result<ExtLayout> ExtLayout::of(const ExtVolume& volume, const ExtLayout* like) {
@@ -139,10 +196,9 @@ Result<ExtLayout> ExtLayout::of(const ExtVolume& volume, const ExtLayout* like) 
   structures->told = told_of(fs);
   const auto descriptors = descriptors_of(fs);
   structures->descriptors.assign(descriptors.begin(), descriptors.end());
-  structures->groups.reserve(mine.groups);
-  for (GroupNumber group = 0; group < mine.groups; ++group) {
-    structures->groups.push_back(places_of(fs, group));
-  }
+  structures->descriptor_bytes = EXT2_DESC_SIZE(fs->super);
+  structures->wide = ext2fs_has_feature_64bit(fs->super) != 0;
+  structures->table_blocks = fs->inode_blocks_per_group;
   auto areas = areas_of(fs, mine, *structures);
   if (!areas) return areas.error();
   structures->areas = std::move(*areas);
@@ -151,7 +207,7 @@ Result<ExtLayout> ExtLayout::of(const ExtVolume& volume, const ExtLayout* like) 
 }
 
 ExtLayout::Place ExtLayout::place_of(FsBlock block) const {
-  const std::vector<Area>& areas = structures_->areas;
+  const Areas& areas = structures_->areas;
   const auto after = std::ranges::upper_bound(areas, block, {}, &Area::begin);
   if (after == areas.begin() || std::prev(after)->end <= block) {
     const FsBlock from = std::max(block, size_.first_block) - size_.first_block;
@@ -159,11 +215,13 @@ ExtLayout::Place ExtLayout::place_of(FsBlock block) const {
     return {Kind::kData, static_cast<GroupNumber>(group), 0};
   }
   const Area& area = *std::prev(after);
-  Place place{area.kind, area.group, 0};
+  const GroupNumber before = structures_->groups_before(area, block);
+  Place place{area.kind, area.group + before, 0};
   if (area.kind == Kind::kInodeTable) {
-    const FsBlock inodes_before = (block - area.begin) * (size_.block_bytes / size_.inode_bytes);
+    const FsBlock blocks_before = block - area.begin - FsBlock{before} * structures_->table_blocks;
     place.first_inode =
-        area.group * size_.inodes_per_group + static_cast<InodeNumber>(inodes_before) + 1;
+        place.group * size_.inodes_per_group +
+        static_cast<InodeNumber>(blocks_before * (size_.block_bytes / size_.inode_bytes)) + 1;
   }
   return place;
 }
@@ -177,7 +235,7 @@ std::pair<FsBlock, FsBlock> ExtLayout::within(const BlockRange& range) const {
 
 ByteRange ExtLayout::inode_place(InodeNumber inode) const {
   const InodeNumber index = (inode - 1) % size_.inodes_per_group;
-  return {structures_->groups[group_of(inode)].inode_table * size_.block_bytes +
+  return {structures_->places_of(group_of(inode)).inode_table * size_.block_bytes +
               std::uint64_t{index} * size_.inode_bytes,
           size_.inode_bytes};
 }

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <boost/container/vector.hpp>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "ifsck/ext_volume.h"
+#include "ifsck/group_descriptors.h"
 #include "proto/error.h"
 
 namespace mariner::ifsck {
@@ -55,10 +57,11 @@ class ExtLayout {
   // kData behind the file system's end, too.
   [[nodiscard]] Place place_of(FsBlock block) const;
 
-  // Calls `visit(begin, end)` for the stretches of [first, end) that are not kData, in order.
+  // Calls `visit(begin, end)` for the stretches of [first, end) that are not kData, in order. Each
+  // is of one kind, and may be of several groups.
   template <typename Visit>
   void for_each_structure(FsBlock first, FsBlock end, Visit visit) const {
-    const std::vector<Area>& areas = structures_->areas;
+    const Areas& areas = structures_->areas;
     auto area = std::ranges::upper_bound(areas, first, {}, &Area::end);
     for (; area != areas.end() && area->begin < end; ++area) {
       visit(std::max(area->begin, first), std::min(area->end, end));
@@ -88,11 +91,12 @@ class ExtLayout {
   [[nodiscard]] ByteRange inode_place(InodeNumber inode) const;
 
  private:
+  // Of one group, or of several in a row that have each as much, one behind the other.
   struct Area {
-    FsBlock begin = 0;
-    FsBlock end = 0;
-    Kind kind{};
-    GroupNumber group = 0;
+    FsBlock begin;
+    FsBlock end;
+    Kind kind;
+    GroupNumber group;  // the first
     friend bool operator==(const Area&, const Area&) = default;
   };
 
@@ -118,25 +122,31 @@ class ExtLayout {
     std::array<std::uint32_t, 2> copies{};
     friend bool operator==(const Told&, const Told&) = default;
   };
-  struct Group {
-    FsBlock block_bitmap = 0;
-    FsBlock inode_bitmap = 0;
-    FsBlock inode_table = 0;
-    friend bool operator==(const Group&, const Group&) = default;
-  };
+  using Areas = boost::container::vector<Area>;  // whose room is not written beforehand
   struct Structures {
     Told told;
     std::vector<std::byte> descriptors;  // as they were, with all that they say
-    std::vector<Group> groups;
-    std::vector<Area> areas;  // ascending, without overlap
+    std::size_t descriptor_bytes = 0;    // of one
+    bool wide = false;                   // as places_in() has it
+    std::uint32_t table_blocks = 0;      // of inodes, of a group
+    Areas areas;                         // ascending, without overlap
+
+    [[nodiscard]] GroupPlaces places_of(GroupNumber group) const {
+      return places_in(descriptors, group, descriptor_bytes, wide);
+    }
+    // Of those in an area that have blocks before this one.
+    [[nodiscard]] GroupNumber groups_before(const Area& area, FsBlock block) const;
   };
 
   ExtLayout() = default;
+  // Groups that may have a copy of the superblock: there are not many.
+  static std::vector<GroupNumber> copies_of(ext2_filsys fs);
   static Told told_of(ext2_filsys fs);
-  static Group places_of(ext2_filsys fs, GroupNumber group);
   static bool has(ext2_filsys fs, const Structures& structures);
-  static Result<std::vector<Area>> areas_of(ext2_filsys fs, const Size& size,
-                                            const Structures& structures);
+  static Result<Areas> areas_of(ext2_filsys fs, const Size& size, const Structures& structures);
+  // Puts them in order, if they are not. kCorrupt: one is where it cannot be, or two are in one
+  // place.
+  static Result<void> place(Areas& areas, const Size& size, const Structures& structures);
 
   Size size_;
   std::shared_ptr<const Structures> structures_;

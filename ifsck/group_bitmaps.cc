@@ -74,6 +74,15 @@ void GroupBitmaps::mark_structures() {
 
 bool GroupBitmaps::is_marked(FsBlock block) const { return bit_of(blocks_, block - first_); }
 
+FsBlock GroupBitmaps::next_unmarked(FsBlock from) const {
+  while (from <= last_ && is_marked(from)) {
+    const std::uint64_t bit = from - first_;
+    // Byte by byte where all of one is.
+    from += bit % 8 == 0 && blocks_[bit / 8] == std::byte{0xff} ? 8 : 1;
+  }
+  return std::min(from, last_ + 1);
+}
+
 bool GroupBitmaps::is_marked_inode(InodeNumber number) const {
   return bit_of(inodes_, (number - 1) % context_->layout.inodes_per_group());
 }

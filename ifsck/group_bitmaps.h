@@ -19,6 +19,8 @@ class GroupBitmaps {
   // Of a block, or an inode, of the group. What is not initialized has structures alone.
   [[nodiscard]] bool is_marked(FsBlock block) const;
   [[nodiscard]] bool is_marked_inode(InodeNumber number) const;
+  // The first block from `from` on that is not marked; last() + 1: there is none.
+  [[nodiscard]] FsBlock next_unmarked(FsBlock from) const;
 
   // Calls `block(number)` and `inode(number)` for each that the other one, of the same group at
   // another moment, says otherwise.

@@ -1,6 +1,7 @@
 #include "ifsck/mend.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <utility>
 
@@ -92,7 +93,8 @@ Result<Mended> mend(View& view, const MendOptions& options) {
     if (mended.rounds > options.rounds_max) return mended;
     MendWork work(context, {.findings = mended.left,
                             .cut_short = checked->findings_all > mended.left.size(),
-                            .directories = options.directories});
+                            .directories = options.directories,
+                            .directories_in = options.directories_in});
     if (mended.left.empty()) {
       const auto changed = mend_quotas(work);
       if (!changed) return changed.error();
@@ -153,8 +155,21 @@ Result<Mended> mend_by_change(View& view, const ExtContext& then, const Baseline
     for (const auto& [block, owner] : known.owners) all.push_back(owner);
     return all;
   };
-  auto mended = mend(
-      view, {.check = check, .directories = directories, .like = &then.layout, .derived = derived});
+  const auto directories_in = [&](GroupNumber begin, GroupNumber end) {
+    std::vector<InodeNumber> some;
+    std::ranges::copy_if(owners, std::back_inserter(some), [&](InodeNumber each) {
+      const GroupNumber group = then.layout.group_of(each);
+      return group >= begin && group < end;
+    });
+    const auto [from, to] = then.likely_blocks(begin, end);
+    for (const auto& [block, owner] : known.owners.within(from, to)) some.push_back(owner);
+    return some;
+  };
+  auto mended = mend(view, {.check = check,
+                            .directories = directories,
+                            .directories_in = directories_in,
+                            .like = &then.layout,
+                            .derived = derived});
   if (mended) mended->next = std::move(next);
   return mended;
 }

@@ -46,6 +46,7 @@ struct MendOptions {
   std::function<Result<Checked>(const ExtContext& now)> check;
   // As MendWork::Options has them; may be null.
   std::function<std::vector<InodeNumber>()> directories;
+  std::function<std::vector<InodeNumber>(GroupNumber first, GroupNumber end)> directories_in;
   const ExtLayout* like = nullptr;  // maybe the same; null: none
   unsigned rounds_max = 12;
   // Bitmaps and counts, too. If not, they are left as they are, and not told of.

@@ -113,9 +113,21 @@ std::uint32_t MendWork::now() const {
       {context_.super.s_wtime, context_.super.s_mkfs_time, context_.super.s_inodes_count});
 }
 
+bool MendWork::knows_directories() const {
+  return options_.directories && ext2fs_has_feature_inline_data(context_.fs->super) == 0;
+}
+
+std::optional<std::vector<InodeNumber>> MendWork::likely_directories(GroupNumber first,
+                                                                     GroupNumber end) const {
+  if (!knows_directories() || !options_.directories_in) return {};
+  std::vector<InodeNumber> some = options_.directories_in(first, end);
+  sort_each_once(some);
+  return some;
+}
+
 Result<std::vector<InodeNumber>> MendWork::possible_directories() const {
   std::vector<InodeNumber> all;
-  if (options_.directories && ext2fs_has_feature_inline_data(context_.fs->super) == 0) {
+  if (knows_directories()) {
     all = options_.directories();
     sort_each_once(all);
     return all;
@@ -206,13 +218,14 @@ Result<bool> MendWork::find_free(GroupNumber group, FsBlock end) {
     bitmaps_ = std::move(*read);
     next_ = bitmaps_->first();
   }
-  for (; next_ <= bitmaps_->last() && next_ < end; ++next_) {
-    if (!bitmaps_->is_marked(next_) && !claimed_.contains(next_) && layout().may_claim(next_) &&
+  for (;; ++next_) {
+    next_ = bitmaps_->next_unmarked(next_);
+    if (next_ > bitmaps_->last() || next_ >= end) return false;
+    if (!claimed_.contains(next_) && layout().may_claim(next_) &&
         layout().place_of(next_).kind == ExtLayout::Kind::kData) {
       return true;
     }
   }
-  return false;
 }
 
 Result<std::optional<FsBlock>> MendWork::allocate(FsBlock end) {

@@ -33,6 +33,9 @@ class MendWork {
     // All that may be in use, but those within their inodes; others may be among them. Null: inode
     // tables are read for them.
     std::function<std::vector<InodeNumber>()> directories;
+    // Of these, those that may well be in groups from `first` to before `end`; others may be among
+    // them, and some not. Null: all are asked for.
+    std::function<std::vector<InodeNumber>(GroupNumber first, GroupNumber end)> directories_in;
   };
 
   // `context`, which is writable, and the findings outlive it.
@@ -63,6 +66,9 @@ class MendWork {
 
   // Who may be a directory, each once, ascending: many are none.
   [[nodiscard]] Result<std::vector<InodeNumber>> possible_directories() const;
+  // Of these, those that are likely in some groups, if that can be told without all of them.
+  [[nodiscard]] std::optional<std::vector<InodeNumber>> likely_directories(GroupNumber first,
+                                                                           GroupNumber end) const;
   // Of these, and of all, those that are.
   [[nodiscard]] Result<std::vector<InodeNumber>> directories_of(
       std::span<const InodeNumber> numbers) const;
@@ -94,6 +100,8 @@ class MendWork {
   [[nodiscard]] std::vector<Repair>& repairs() { return repairs_; }
 
  private:
+  // Without reading inode tables.
+  [[nodiscard]] bool knows_directories() const;
   [[nodiscard]] Result<bool> find_free(GroupNumber group, FsBlock end);
   [[nodiscard]] Result<std::optional<InodeNumber>> find_free_inode(GroupNumber group, bool beyond);
 

@@ -62,7 +62,9 @@ class Finder {
       }
       if (place.kind == ExtLayout::Kind::kBlockBitmap ||
           place.kind == ExtLayout::Kind::kInodeBitmap) {
-        change_.groups.insert(place.group);
+        for (FsBlock block = first; block < end; ++block) {
+          change_.groups.insert(layout().place_of(block).group);
+        }
       }
     });
     // (What is reserved for group descriptors has an owner, too.)

@@ -28,6 +28,9 @@ namespace {
 // What has changed so much since the known state that the next check better begins here.
 constexpr std::uint64_t kManyChanges = 20'000;
 
+// Larger ones are read when they are asked for.
+constexpr std::uint32_t kDescriptorMax = 64;
+
 void copy(const Overlay& from, Overlay& to) {
   from.for_each([&](Lbn lbn, const Overlay::Block& block) { to.put(lbn, block); });
 }
@@ -104,8 +107,8 @@ class Checker {
     normalize(changed_);
     now_.view().share(then_->view(), changed_);
     // Superblock and group descriptors: nearly always they are what a volume begins with.
-    const ByteRange beginning{
-        0, kBlockBytes + known_->baseline.groups.size() * EXT2_MIN_DESC_SIZE_64BIT};
+    const std::uint64_t each = std::min<std::uint32_t>(known_->descriptor_bytes, kDescriptorMax);
+    const ByteRange beginning{0, kBlockBytes + known_->baseline.groups.size() * each};
     std::vector<Lbn> blocks;
     const BlockRange range = beginning.covering_blocks();
     for (Lbn lbn = range.first; lbn < range.end(); lbn = lbn + BlockCount{1}) blocks.push_back(lbn);
@@ -250,6 +253,7 @@ class Checker {
     const ext2_super_block& super = now_.context().super;
     KeptBaseline kept{.uuid = {},
                       .volume_bytes = past_.size_bytes(),
+                      .descriptor_bytes = EXT2_DESC_SIZE(now_.context().fs->super),
                       .time = report_.time,
                       .baseline = std::move(baseline),
                       .overlay = {}};

@@ -27,6 +27,9 @@ class PackedTable {
   [[nodiscard]] static std::vector<std::byte> pack(std::span<const Entry> entries);
   // None: it has not the shape of one. What pieces have is taken as it is: entries that are not
   // ascending are as the one before. Who reads a file has looked at its checksum.
+  // The bytes are there as long as `owner` is, and are not copied.
+  [[nodiscard]] static std::optional<PackedTable> parse(std::span<const std::byte> bytes,
+                                                        std::shared_ptr<const void> owner);
   [[nodiscard]] static std::optional<PackedTable> parse(std::vector<std::byte> bytes);
 
   [[nodiscard]] std::size_t size() const { return size_; }
@@ -35,26 +38,24 @@ class PackedTable {
   [[nodiscard]] std::span<const Entry> all();
 
  private:
-  static constexpr std::size_t kPieceEntries = 256;
-
-  struct Piece {
-    Entry head{};
-    std::size_t offset = 0;  // of the entries behind it
-    std::size_t bytes = 0;
-    bool unpacked = false;
-  };
+  static constexpr std::size_t kPieceEntries = 64;
 
   PackedTable() = default;
+  // The first entry of a piece.
+  [[nodiscard]] Entry head_of(std::size_t piece) const;
   // Of the pieces from `first` to before `end`.
   std::span<const Entry> unpack(std::size_t first, std::size_t end);
   void unpack(std::size_t index);
   // The last piece that begins at `block` or before it; 0 if there is none.
   [[nodiscard]] std::size_t piece_of(FsBlock block) const;
 
-  std::vector<std::byte> bytes_;
-  std::vector<Piece> pieces_;
+  std::shared_ptr<const void> owner_;
+  std::span<const std::byte> bytes_;
+  std::vector<std::size_t> offsets_;  // in these, of what stands behind each head; and the end
+  std::vector<bool> unpacked_;        // by piece
   std::size_t size_ = 0;
-  std::unique_ptr<Entry[]> entries_;  // of pieces that are unpacked
+  mutable std::size_t looked_at_ = 0;  // the piece: the next look is often at the same one
+  std::unique_ptr<Entry[]> entries_;   // of pieces that are unpacked
 };
 
 }  // namespace mariner::ifsck

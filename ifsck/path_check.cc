@@ -212,20 +212,20 @@ std::vector<FsBlock> PathCheck::likely(const ExtContext& context, const Baseline
                                        InodeNumber number) {
   const ExtLayout& layout = context.layout;
   std::vector<FsBlock> blocks{layout.inode_place(number).offset / layout.block_bytes()};
-  // A kernel puts them into the inode's group, or its flexible one, or into the next if that is
-  // full.
-  const ext2_super_block& super = *context.fs->super;
-  const std::uint64_t together = ext2fs_has_feature_flex_bg(context.fs->super)
-                                     ? std::uint64_t{1} << (super.s_log_groups_per_flex % 32)
-                                     : 1;
-  const std::uint64_t group = layout.group_of(number) / together * together;
-  const auto begin_of = [&](std::uint64_t of) {
-    return super.s_first_data_block + of * super.s_blocks_per_group;
+  const GroupNumber group = layout.group_of(number);
+  const auto [first, end] = context.likely_blocks(group, group + 1);
+  const auto look = [&](FsBlock from, FsBlock to) {
+    for (const auto& [block, owner] : known.owners.within(from, to)) {
+      if (owner == number && layout.may_claim(block)) blocks.push_back(block);
+    }
   };
-  for (const auto& [block, owner] :
-       known.owners.within(begin_of(group), begin_of(group + together + 1))) {
-    if (owner == number && layout.may_claim(block)) blocks.push_back(block);
-  }
+  // (What is reserved for descriptors has an owner, too: it may be more than all else.)
+  FsBlock next = first;
+  layout.for_each_structure(first, end, [&](FsBlock begin, FsBlock behind) {
+    look(next, begin);
+    next = behind;
+  });
+  look(next, end);
   return blocks;
 }
 

@@ -41,8 +41,9 @@ void RecheckMemory::begin(const ExtContext& now) {
   seen_ = writes.size();
   written_ = BlockRanges(std::move(written));
   std::vector<std::byte> super = without_counts(now.super);
-  if (super != super_ || table_ends_.size() != now.layout.groups()) forget();
+  if (super != super_ || groups_ != now.layout.groups()) forget();
   super_ = std::move(super);
+  groups_ = now.layout.groups();
 }
 
 std::shared_ptr<const MomentChange::Inode> RecheckMemory::find(const ExtContext& now,
@@ -53,7 +54,8 @@ std::shared_ptr<const MomentChange::Inode> RecheckMemory::find(const ExtContext&
     return nullptr;
   }
   const GroupNumber group = now.layout.group_of(number);
-  if (table_ends_[group] != now.table_end(group)) return nullptr;
+  const auto end = table_ends_.find(group);
+  if (end == table_ends_.end() || end->second != now.table_end(group)) return nullptr;
   if (written_.contains(now.layout.inode_place(number).offset / now.layout.block_bytes())) {
     return nullptr;
   }
@@ -97,8 +99,9 @@ void RecheckMemory::keep(const MomentChange& change) {
   kept_ = seen_;
   inodes_ = change.inodes;
   table_ends_.clear();
-  for (GroupNumber group = 0; group < change.now.layout.groups(); ++group) {
-    table_ends_.push_back(change.now.table_end(group));
+  for (const auto& [number, inode] : inodes_) {
+    const GroupNumber group = change.now.layout.group_of(number);
+    if (!table_ends_.contains(group)) table_ends_[group] = change.now.table_end(group);
   }
   std::vector<InodeNumber> gone;
   for (const auto& [number, directory] : directories_) {

@@ -52,7 +52,8 @@ class RecheckMemory {
   std::size_t seen_ = 0;  // ... and those that were looked at
   BlockRanges written_;
   std::vector<std::byte> super_;  // as far as inodes depend on it
-  std::vector<std::uint32_t> table_ends_;
+  GroupNumber groups_ = 0;
+  std::map<GroupNumber, std::uint32_t> table_ends_;  // of those with inodes that are known
   MomentChange::Inodes inodes_;
   std::map<InodeNumber, DirectoryChange> directories_;
   std::size_t entries_ = 0;  // of these

@@ -17,6 +17,7 @@ KeptBaseline some() {
   KeptBaseline kept;
   for (std::size_t i = 0; i < kept.uuid.size(); ++i) kept.uuid[i] = static_cast<std::uint8_t>(i);
   kept.volume_bytes = 1u << 30;
+  kept.descriptor_bytes = 64;
   kept.time = VersionTime{1'795'181'525'000'000'000};
   kept.baseline = {.at = SequenceNumber{77},
                    .owners = {{100, 12}, {1ULL << 33, 13}},
@@ -45,10 +46,10 @@ TEST(BaselineFile, IsWhatWasWritten) {
 }
 
 TEST(BaselineFile, HasTheseSizes) {
-  // Tables of blocks: 8 bytes, and 16 for each 256 entries; and 2^33 - 100 is five bytes, what
-  // stands beside it one.
+  // Tables of blocks: 8 bytes, and 16 for each 64 entries; and 2^33 - 100 is five bytes, what
+  // stands beside it one more.
   const std::size_t tables =
-      (8 + 16 + 5 + 1) + (8 + 16) + 2 * 24 + 3 * 8 + 4 + 2 * 4 + 8 + 8 + kBlockBytes;
+      (8 + 16 + 5 + 1) + (8 + 16) + 2 * 12 + 3 * 8 + 4 + 2 * 4 + 8 + 8 + kBlockBytes;
   EXPECT_EQ(pack_baseline(some()).size(), 128 + tables + 4);
   EXPECT_EQ(pack_baseline({}).size(), 132u);
 }
@@ -57,7 +58,7 @@ TEST(BaselineFile, TablesThatAreNoneAreNoticed) {
   KeptBaseline kept;
   kept.baseline.owners = {{100, 1}, {200, 2}};
   std::vector<std::byte> bytes = pack_baseline(kept);
-  bytes[128] = std::byte{3};  // entries
+  bytes[128] = std::byte{100};  // entries
   store_le(bytes.data() + bytes.size() - 4, crc32c(std::span(bytes).first(bytes.size() - 4)));
   const auto parsed = parse_baseline(bytes);
   ASSERT_FALSE(parsed.has_value());

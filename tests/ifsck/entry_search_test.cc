@@ -67,6 +67,36 @@ TEST_P(EntrySearchTest, LooksNoFurtherThanItMust) {
   EXPECT_LT(read({{b_, 1}}), read({{b_, 9}}));
 }
 
+// Who is likely somewhere is looked at first, and nobody is missed because he was not.
+TEST_P(EntrySearchTest, FindsAllNamesWhoeverIsLikely) {
+  std::size_t asked = 0;
+  bool all_asked = false;
+  const auto look = [&](EntrySearch::Wanted wanted, Numbers likely) {
+    MendWork work(context_, {.findings = {},
+                             .cut_short = false,
+                             .directories =
+                                 [&] {
+                                   all_asked = true;
+                                   return everybody();
+                                 },
+                             .directories_in =
+                                 [&](GroupNumber first, GroupNumber end) {
+                                   EXPECT_LT(first, end);
+                                   ++asked;
+                                   return likely;
+                                 }});
+    return EntrySearch::run(work, std::move(wanted)).value();
+  };
+  EXPECT_EQ(look({{large_, 2}}, {c_, a_, c_}), (Numbers{a_, c_}));
+  EXPECT_FALSE(all_asked);
+  EXPECT_EQ(look({{large_, 2}}, {a_}), (Numbers{a_, c_}));
+  // (Directories may be within their inodes: then inode tables are read.)
+  const bool told = ext2fs_has_feature_inline_data(context_.fs->super) == 0;
+  EXPECT_EQ(all_asked, told);
+  EXPECT_EQ(look({{c_, 1}, {b_, 1}}, {}), (Numbers{a_, b_}));
+  EXPECT_EQ(asked > 0, told);
+}
+
 // How many blocks are read until a name in `a` is found, of an inode so many groups behind it.
 std::uint64_t blocks_for_name_away(std::uint64_t groups) {
   MadeMending made{"-t ext2 -b 1024"};

@@ -34,6 +34,11 @@ TEST_P(GroupBitmapsTest, SayWhatLibext2fsSays) {
     for (FsBlock block = bitmaps.first(); block <= bitmaps.last(); ++block) {
       ASSERT_EQ(bitmaps.is_marked(block), ext2fs_test_block_bitmap2(fs->block_map, block) != 0);
     }
+    FsBlock free = bitmaps.last() + 1;
+    for (FsBlock block = bitmaps.last(); block > bitmaps.first(); --block) {
+      if (!bitmaps.is_marked(block)) free = block;
+      ASSERT_EQ(bitmaps.next_unmarked(block), free) << block;
+    }
     for (std::uint32_t i = 1; i <= now_.layout->inodes_per_group(); ++i) {
       const InodeNumber number = group * now_.layout->inodes_per_group() + i;
       ASSERT_EQ(bitmaps.is_marked_inode(number),

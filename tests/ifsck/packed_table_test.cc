@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <random>
+#include <span>
 #include <vector>
 
 #include "ifsck/block_table.h"
@@ -34,13 +35,22 @@ Entries many(std::size_t count) {
 }
 
 TEST(PackedTableTest, IsWhatWasPacked) {
-  for (const std::size_t count : {0, 1, 2, 255, 256, 257, 512, 1000, 5000}) {
+  for (const std::size_t count : {0, 1, 2, 63, 64, 65, 128, 1000, 5000}) {
     const Entries entries = many(count);
     EXPECT_EQ(again(entries).size(), count);
     EXPECT_EQ(listed(again(entries).all()), entries) << count;
   }
   const Entries any{{0, UINT32_MAX}, {1, 0}, {127, 1u << 31}, {255, 1}, {UINT64_MAX, 2}};
   EXPECT_EQ(listed(again(any).all()), any);
+}
+
+TEST(PackedTableTest, StandsInTheFileAsTheFormatSays) {
+  constexpr unsigned char kBytes[] = {2, 0, 0,  0, 0, 0, 0, 0, 100, 0, 0,    0, 0, 0,
+                                      0, 0, 12, 0, 0, 0, 3, 0, 0,   0, 0xc9, 1, 1};
+  const std::vector<std::byte> packed = PackedTable::pack(Entries{{100, 12}, {200, 11}});
+  EXPECT_TRUE(std::ranges::equal(std::as_bytes(std::span(kBytes)), packed));
+  // What follows and has the same other number takes one byte.
+  EXPECT_EQ(PackedTable::pack(Entries{{100, 12}, {163, 12}, {164, 12}}).size(), 8u + 16 + 2);
 }
 
 TEST(PackedTableTest, WhatIsLookedForIsFoundWhereverItStands) {
@@ -104,7 +114,7 @@ TEST(PackedTableTest, EntriesThatMakeNoSenseAreAsTheOneBefore) {
   std::mt19937_64 random(1);
   for (int i = 0; i < 500; ++i) {
     auto bytes = PackedTable::pack(many(700));
-    const std::size_t heads = 8 + 3 * 16;
+    const std::size_t heads = 8 + 11 * 16;
     for (int j = 0; j < 9; ++j) {
       bytes[heads + random() % (bytes.size() - heads)] = static_cast<std::byte>(random());
     }
