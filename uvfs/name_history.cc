@@ -10,10 +10,11 @@ namespace mariner::uvfs {
 
 void NameHistory::set(const Instant& at, std::uint64_t logical, std::span<const std::byte> block) {
   std::vector<Entry> entries;
-  (void)ifsck::for_each_entry(block, [&](const ifsck::DirectoryEntry& each) {
+  const bool whole = ifsck::for_each_entry(block, [&](const ifsck::DirectoryEntry& each) {
     if (each.inode == 0 || each.name.empty() || each.name == "." || each.name == "..") return;
     entries.emplace_back(each.name, each.inode);
   });
+  damaged_ = damaged_ || !whole;
   replace(at, logical, std::move(entries));
 }
 

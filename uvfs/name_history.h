@@ -49,6 +49,8 @@ class NameHistory {
       if (!one.spans.empty()) visit(std::string_view(name), std::span<const Span>(one.spans));
     }
   }
+  // A block was none of a directory, at any of the moments.
+  [[nodiscard]] bool is_damaged() const { return damaged_; }
   // Moments behind the first one at which any name changed, ascending, each once.
   [[nodiscard]] std::vector<Instant> changes() const;
 
@@ -65,6 +67,7 @@ class NameHistory {
   std::unordered_map<std::uint64_t, std::vector<Entry>> blocks_;  // by name
   std::optional<SequenceNumber> first_;                           // of what was told
   SequenceNumber last_;
+  bool damaged_ = false;
 };
 
 }  // namespace mariner::uvfs

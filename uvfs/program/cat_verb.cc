@@ -18,7 +18,7 @@ Answer print(client::Context& context, const Words& words) {
                  fmt::format("{} is no file but a {}: uvfs ls lists it, and uvfs restore copies it",
                              located->name.full_path(), kind_name(located->found.object.mode))};
   }
-  auto contents = located->history.contents(located->found.inode, located->at);
+  auto contents = located->contents(located->found.inode);
   if (!contents) {
     return Error{contents.error().code,
                  fmt::format("{}: {}", located->name.full_path(), contents.error().message)};
@@ -33,6 +33,7 @@ Answer print(client::Context& context, const Words& words) {
         return Error{ErrorCode::kIo, "the output cannot be written"};
       });
   if (!done) return done.error();
+  located->tell_if_mended(context);
   if (contents->is_whole()) return client::ExitCode::kDone;
   context.console.err << client::printable(located->name.full_path())
                       << ": what says where its blocks are is damaged; what was not found is "

@@ -43,6 +43,7 @@ class Reader {
       if (!LINUX_S_ISDIR(parent.object.mode)) continue;
       const NameHistory* const names = history_.names(parent.inode);
       if (names == nullptr) continue;
+      tree_.damaged = tree_.damaged || names->is_damaged();
       names->for_each([&](std::string_view name, std::span<const NameHistory::Span>) {
         const ObjectNumber inode = names->find(name, options_.at);
         if (inode == 0) return;
@@ -63,9 +64,12 @@ class Reader {
 
   void add(FileTree::Entry entry) {
     if (!is_safe_name(entry.name)) return skip(entry, "this is not the name of a file");
-    if (history_.find(entry.inode) == nullptr) return skip(entry, "there is no such inode");
-    entry.object = state(entry.inode);
-    if (!entry.object.exists) return skip(entry, "its inode is not in use");
+    const bool can_be = history_.find(entry.inode) != nullptr;
+    if (can_be) entry.object = state(entry.inode);
+    if (!entry.object.exists) {
+      tree_.damaged = true;
+      return skip(entry, can_be ? "its inode is not in use" : "there is no such inode");
+    }
     if (LINUX_S_ISDIR(entry.object.mode) && !directories_.insert(entry.inode).second) {
       return skip(entry, "this directory has another name already");
     }

@@ -26,6 +26,9 @@ struct FileTree {
   };
   std::vector<Entry> entries;        // parents before children; those of one are together, by name
   std::vector<std::string> skipped;  // a sentence for each
+  // Something is not as a file system has it that is well: names of nobody, or none where some are
+  // to be.
+  bool damaged = false;
 
   struct Options {
     ObjectNumber root = 0;  // whatever it is

@@ -147,9 +147,13 @@ Result<void> HostTree::make_directory(std::size_t entry) {
   return {};
 }
 
+Result<FileContents> HostTree::contents_of(std::size_t entry) {
+  const ObjectNumber number = tree_.entries[entry].inode;
+  return options_.contents ? options_.contents(number) : history_.contents(number, options_.at);
+}
+
 Result<void> HostTree::make_file(std::size_t entry) {
-  const Entry& one = tree_.entries[entry];
-  auto contents = history_.contents(one.inode, options_.at);
+  auto contents = contents_of(entry);
   if (!contents) {
     // (Errors of one file; those of the past end everything.)
     const ErrorCode code = contents.error().code;
@@ -201,7 +205,7 @@ Result<void> HostTree::fill(std::size_t entry, FileContents& contents, int fd) {
 }
 
 Result<void> HostTree::make_link(std::size_t entry) {
-  auto contents = history_.contents(tree_.entries[entry].inode, options_.at);
+  auto contents = contents_of(entry);
   const auto target = contents ? contents->link_target() : contents.error();
   if (!target) {
     const ErrorCode code = target.error().code;

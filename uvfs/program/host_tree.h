@@ -21,6 +21,8 @@ class HostTree {
  public:
   struct Options {
     SequenceNumber at;
+    // Of an object of the moment; the history's if this is null.
+    std::function<Result<FileContents>(ObjectNumber number)> contents{};
     // Owners, set-user-ID, devices and fifos, too.
     bool privileged = false;
     std::function<void(std::size_t entries, std::uint64_t bytes)> progress{};
@@ -46,6 +48,7 @@ class HostTree {
  private:
   using Entry = FileTree::Entry;
 
+  [[nodiscard]] Result<FileContents> contents_of(std::size_t entry);
   // What is in the directory that an entry is in; good until another one is asked for.
   [[nodiscard]] Result<int> folder_of(std::size_t entry);
   [[nodiscard]] Result<HostFd> walk_to(std::size_t directory) const;

@@ -14,9 +14,9 @@ namespace mariner::uvfs {
 namespace {
 
 // Empty: it is none, or damaged.
-std::string target_of(OpenHistory& history, const FileTree::Entry& entry, SequenceNumber at) {
+std::string target_of(Located& located, const FileTree::Entry& entry) {
   if (!LINUX_S_ISLNK(entry.object.mode)) return {};
-  auto contents = history.contents(entry.inode, at);
+  auto contents = located.contents(entry.inode);
   const auto target = contents ? contents->link_target() : contents.error();
   return target ? *target : std::string();
 }
@@ -26,8 +26,7 @@ std::string target_of(OpenHistory& history, const FileTree::Entry& entry, Sequen
 Answer list(client::Context& context, const Words& words) {
   auto located = Located::open(context, words);
   if (!located) return located.error();
-  auto tree = FileTree::read(*located->history.files,
-                             {.root = located->found.inode, .at = located->at, .one_level = true});
+  auto tree = located->tree(true);
   if (!tree) return tree.error();
   // A file lists itself.
   const bool directory = LINUX_S_ISDIR(located->found.object.mode);
@@ -39,7 +38,7 @@ Answer list(client::Context& context, const Words& words) {
   client::Table table({"MODE", ">LINKS", ">USER", ">GROUP", ">SIZE", "MODIFIED", "NAME"});
   for (std::size_t i = directory ? 1 : 0; i < tree->entries.size(); ++i) {
     const FileTree::Entry& each = tree->entries[i];
-    const std::string target = target_of(located->history, each, located->at);
+    const std::string target = target_of(*located, each);
     api::FileEntry& entry = *list.add_entries();
     put_name(each.name, *entry.mutable_name());
     *entry.mutable_object() = to_message(context, each.object, each.inode);
@@ -50,10 +49,12 @@ Answer list(client::Context& context, const Words& words) {
                each.name + (target.empty() ? "" : " -> " + target)});
   }
   for (const std::string& each : tree->skipped) list.add_skipped(each);
+  list.set_mended(located->mended != nullptr);
   if (context.print_json(list)) return client::ExitCode::kDone;
   context.console.note(
       fmt::format("{}  {}\n", located->source.name, context.moment(located->moment)));
   if (!table.empty()) context.console.print(table.text(context.console));
+  located->tell_if_mended(context);
   for (const std::string& each : tree->skipped) {
     context.console.err << client::printable(each) << "\n";
   }

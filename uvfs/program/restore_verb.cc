@@ -76,6 +76,7 @@ api::FileRestore to_message(const Located& located, const HostTree::Done& done,
   to.set_others(done.others);
   to.set_bytes(done.bytes);
   for (const std::string& each : done.notes) to.add_notes(each);
+  to.set_mended(located.mended != nullptr);
   return to;
 }
 
@@ -110,6 +111,7 @@ void tell(const client::Context& context, const Located& located, const HostTree
                   client::printable(located.name.at(located.at)), context.moment(located.moment),
                   client::printable(words.to), done.files, done.directories, done.links,
                   done.others, format_size(done.bytes)));
+  located.tell_if_mended(context);
   for (const std::string& each : done.notes) {
     context.console.err << client::printable(each) << "\n";
   }
@@ -125,18 +127,19 @@ Answer restore(client::Context& context, const Words& words) {
   from.source.sandbox = {.files = client::SandboxRules::Files::kMade, .folder = place->folder()};
   auto located = Located::open(context, from);
   if (!located) return located.error();
-  const auto tree =
-      FileTree::read(*located->history.files, {.root = located->found.inode, .at = located->at});
+  const auto tree = located->tree(false);
   if (!tree) return tree.error();
   if (words.dry_run) return plan(context, *located, *tree, *place, words);
   Result<HostTree::Done> done = [&] {
     Line line(context);
     HostTree host(located->history, *tree, *place,
                   {.at = located->at,
+                   .contents = [&](ObjectNumber number) { return located->contents(number); },
                    .privileged = geteuid() == 0,
-                   .progress = [&](std::size_t entries, std::uint64_t bytes) {
-                     line.show(entries, tree->entries.size(), bytes);
-                   }});
+                   .progress =
+                       [&](std::size_t entries, std::uint64_t bytes) {
+                         line.show(entries, tree->entries.size(), bytes);
+                       }});
     return host.write();
   }();
   if (!done) return done.error();

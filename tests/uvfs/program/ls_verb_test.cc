@@ -6,6 +6,7 @@
 namespace mariner::uvfs {
 namespace {
 
+using testing::AllOf;
 using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::Not;
@@ -38,6 +39,24 @@ TEST_F(LsVerb, AFileListsItself) {
   EXPECT_EQ(list.schema(), 1u);
   const auto link = ask<api::FileList>({"ls", "/long@#0"});
   EXPECT_EQ(link.entries(0).object().target().text(), std::string(200, 's'));
+}
+
+TEST_F(LsVerb, AMomentIsMendedWhenSomethingInItCannotBeRead) {
+  file("one", "one\n");
+  const SequenceNumber sound = change("write {}/one f\nmkdir d\nwrite {}/one d/g\n");
+  const SequenceNumber torn = change("clri f\n");
+  const auto before = ask<api::FileList>({"ls", at("/", sound)});
+  EXPECT_FALSE(before.mended());
+  EXPECT_EQ(run({"ls", at("/", torn)}), 0);
+  EXPECT_THAT(made_.take(), AllOf(HasSubstr("  d\n"), Not(HasSubstr("  f\n"))));
+  EXPECT_THAT(made_.take_errors(), HasSubstr("it was mended for this reading"));
+  const auto list = ask<api::FileList>({"ls", at("/", torn)});
+  EXPECT_TRUE(list.mended());
+  EXPECT_EQ(list.entries_size(), before.entries_size() - 1);
+  EXPECT_EQ(list.skipped_size(), 0);
+  // Where nothing is wrong nothing is mended, whatever is wrong elsewhere.
+  EXPECT_FALSE(ask<api::FileList>({"ls", at("/d", torn)}).mended());
+  EXPECT_THAT(refuse(1, {"ls", at("/f", torn)}), HasSubstr("/f was not there"));
 }
 
 TEST_F(LsVerb, WhatIsNotThereIsSaidWithWhatToDo) {

@@ -65,6 +65,27 @@ TEST_F(RestoreVerb, ADryRunChangesNothing) {
   EXPECT_EQ(planned.entries_size(), 3);
 }
 
+TEST_F(RestoreVerb, AMomentIsMendedWhenSomethingInItCannotBeRead) {
+  file("two", "two\n");
+  const SequenceNumber torn = change(
+      "mkdir t\nwrite {}/two t/f\nwrite {}/two t/g\nclri t/g\n"
+      "set_inode_field a/large block[IND] 4000000\n");
+  EXPECT_EQ(run({"restore", at("/t", torn), "--to", to_}), 0);
+  EXPECT_THAT(made_.take(), HasSubstr("1 files, 1 directories"));
+  EXPECT_THAT(made_.take_errors(), HasSubstr("it was mended for this reading"));
+  EXPECT_EQ(read_host("to/f"), "two\n");
+  fs::remove_all(to_);
+  // A file with a part that is nowhere.
+  const auto restored = ask<api::FileRestore>({"restore", at("/a/large", torn), "--to", to_});
+  EXPECT_TRUE(restored.mended());
+  EXPECT_EQ(restored.notes_size(), 0);
+  EXPECT_EQ(run({"cat", at("/a/large", torn)}), 0);
+  EXPECT_FALSE(made_.take().empty());
+  EXPECT_THAT(made_.take_errors(), HasSubstr("it was mended for this reading"));
+  EXPECT_FALSE(
+      ask<api::FileRestore>({"restore", at("/t/f", torn), "--to", to_, "--force"}).mended());
+}
+
 TEST_F(RestoreVerb, WhatCannotBeIsSaid) {
   EXPECT_THAT(refuse(1, {"restore", at("/d/f", gone_at_), "--to", to_}),
               HasSubstr("/d/f was not there"));
