@@ -69,13 +69,21 @@ class UnderWay {
   // Contents, without an inode that says so: it comes next, unless they were written before the
   // host did what that one is about. Then they complete what the one before said.
   void take_contents(std::size_t i) {
+    // An inode with the same time came behind them, as of two directories that were made within one
+    // tick of the host's clock: it completes them.
+    const bool complete =
+        is_inode(i) || (i + 1 < states_.size() && same_time(i, i + 1) && is_inode(i + 1));
     std::size_t next = i + 1;
     while (next < states_.size() && same_time(i, next)) ++next;
-    if (next < states_.size() && ahead_ns(i, next) + kMargin_ns >= *ahead_ns_) {
+    if (!complete && next < states_.size() && ahead_ns(i, next) + kMargin_ns >= *ahead_ns_) {
       passing_[i] = within(i, next);
     } else if (i > 1 || !options_.begins) {
       passing_[i - 1] = within(i - 1, i);
     }
+  }
+  // Nothing was written but the inode, and what it says is not what is seen: how many names it has.
+  [[nodiscard]] bool is_inode(std::size_t i) const {
+    return !states_[i].contents_changed && states_[i].object.links != states_[i - 1].object.links;
   }
   // Contents, and the entry of the directory that says what the object is has stayed as it was.
   [[nodiscard]] bool is_unstamped(std::size_t i) const {

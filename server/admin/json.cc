@@ -6,6 +6,7 @@
 
 #include "proto/admin.pb.h"
 #include "proto/check.h"
+#include "server/admin/json_text.h"
 #include "server/client/utf8.h"
 
 namespace mariner::admin {
@@ -13,6 +14,7 @@ namespace {
 
 namespace util = google::protobuf::util;
 
+// For what is small.
 std::string plain_json(const google::protobuf::Message& message, bool with_zeros = true) {
   util::JsonPrintOptions options;
   options.preserve_proto_field_names = true;
@@ -64,17 +66,9 @@ Result<void> parse(std::string_view text, google::protobuf::Message& message, bo
 }  // namespace
 
 std::string to_json(const google::protobuf::Message& message) {
-  const std::unique_ptr<google::protobuf::Message> copy(message.New());
-  copy->CopyFrom(message);
-  make_utf8(*copy);
-  const auto* field = message.GetDescriptor()->FindFieldByName("schema");
-  if (field != nullptr) {
-    copy->GetReflection()->SetUInt32(copy.get(), field, kSchema);
-    return plain_json(*copy);
-  }
-  const auto text = plain_json(*copy);
-  const auto rest = std::string_view(text).substr(1);
-  return fmt::format("{{\"schema\":{}{}{}", kSchema, rest == "}" ? "" : ",", rest);
+  std::string text;
+  append_json(message, text, kSchema);
+  return text;
 }
 
 std::string to_request_json(const google::protobuf::Message& message) {
@@ -87,8 +81,10 @@ std::string to_request_json(const google::protobuf::Message& message) {
 std::string to_json(const Error& error) {
   api::Error message;
   message.set_code(std::string(error_code_name(error.code)));
-  message.set_message(to_utf8(error.message));
-  return fmt::format("{{\"schema\":{},\"error\":{}}}", kSchema, plain_json(message));
+  message.set_message(error.message);
+  std::string text = fmt::format("{{\"schema\":{},\"error\":", kSchema);
+  append_json(message, text);
+  return text + "}";
 }
 
 Result<void> from_json(std::string_view text, google::protobuf::Message& message) {

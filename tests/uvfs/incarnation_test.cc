@@ -74,6 +74,27 @@ TEST(IncarnationTest, ContentsThatAreWrittenAfterTheInodeCompleteIt) {
             (Moments{1, 6}));
 }
 
+// Two directories that are made in one, before the host's clock ticks, and a file a bit later: each
+// time names come first, then the inode.
+TEST(IncarnationTest, AnInodeWithTheSameTimeCompletesWhatCameBeforeIt) {
+  auto all = history({{1, 0, 10, 1},
+                      {4, 100, 10, 1},
+                      {5, 110, 10, 2},
+                      {6, 115, 10, 2},
+                      {7, 120, 10, 2},
+                      {8, 300, 10, 2},
+                      {9, 310, 10, 3}});
+  const auto links = [&](std::size_t from, std::uint32_t count) {
+    for (std::size_t i = from; i < all.states.size(); ++i) all.states[i].object.links = count;
+    all.states[from].contents_changed = false;
+  };
+  links(2, 3);
+  links(4, 4);
+  all.states[4].seen = false;
+  EXPECT_EQ(found(all), (Moments{1, 7, 9}));
+  EXPECT_EQ(found(all, {.every_write = true}), (Moments{1, 4, 5, 6, 8, 9}));
+}
+
 TEST(IncarnationTest, ContentsWithoutAnInodeAreAVersion) {
   // (The first one is what was there when the stretch began.)
   EXPECT_EQ(found(history({{1, 0, 10, 1}, {5, 10, 10, 1}})), (Moments{1, 5}));

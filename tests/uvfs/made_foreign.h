@@ -150,11 +150,12 @@ class MadeFat : public MadeForeign {
   }
 };
 
-// Of UFS, which is made anew with other files in it.
+// Of UFS1 or UFS2, which is made anew with other files in it.
 class MadeUfs : public MadeForeign {
  public:
-  static constexpr std::uint64_t kBytes = 4u << 20;
-  explicit MadeUfs(unsigned seed = 1) : MadeForeign(kMake, kBytes, seed) {}
+  static constexpr std::uint64_t kBytes = 8u << 20;
+  explicit MadeUfs(unsigned seed = 1, int version = 1)
+      : MadeForeign(make(version), kBytes, seed), version_(version) {}
 
   void change() {
     for (int i = 0; i < 6; ++i) {
@@ -166,15 +167,20 @@ class MadeUfs : public MadeForeign {
         run("rm -f \"" + tree() + "/file " + std::to_string(random() % 8) + "\"");
     }
     run("ln -sf folder/file " + tree() + "/link");
-    run(kMake + std::string(" ") + image());
+    run(make(version_) + " " + image());
   }
 
  private:
   // The folder beside the image.
-  static constexpr const char* kMake =
-      "f() { mkdir -p $(dirname $1)/tree; "
-      "makefs -t ffs -T 1700000000 -o version=1 -s 4m $1 $(dirname $1)/tree; }; f";
+  // (With smaller blocks it puts the superblock of UFS2 where nobody else does.)
+  static std::string make(int version) {
+    return "f() { mkdir -p $(dirname $1)/tree; makefs -t ffs -T 1700000000 -o version=" +
+           std::string(version == 1 ? "1" : "2,bsize=65536,fsize=8192") +
+           " -s 8m $1 $(dirname $1)/tree; }; f";
+  }
   [[nodiscard]] std::string tree() const { return file("tree"); }
+
+  const int version_;
 };
 
 // Of NTFS, changed by ntfscp, which makes files in its root directory; and by hand.

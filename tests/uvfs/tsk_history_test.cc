@@ -79,9 +79,9 @@ TEST(TskHistoryTest, FindsInExfatWhatLookingAtEveryMomentFinds) {
 }
 
 TEST(TskHistoryTest, FindsInUfsWhatLookingAtEveryMomentFinds) {
-  for (unsigned seed = 1; seed <= 2; ++seed) {
+  for (unsigned seed = 1; seed <= 4; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    MadeUfs made(seed);
+    MadeUfs made(seed, seed % 2 == 0 ? 2 : 1);
     for (int round = 0; round < 4; ++round) {
       made.change();
       (void)made.flush(true);
