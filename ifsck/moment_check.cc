@@ -251,12 +251,13 @@ class Checker {
 
   void keep(Baseline baseline) {
     const ext2_super_block& super = now_.context().super;
-    KeptBaseline kept{.uuid = {},
-                      .volume_bytes = past_.size_bytes(),
-                      .descriptor_bytes = EXT2_DESC_SIZE(now_.context().fs->super),
-                      .time = report_.time,
-                      .baseline = std::move(baseline),
-                      .overlay = {}};
+    KeptBaseline kept{
+        .uuid = {},
+        .volume_bytes = past_.size_bytes(),
+        .descriptor_bytes = static_cast<std::uint32_t>(EXT2_DESC_SIZE(now_.context().fs->super)),
+        .time = report_.time,
+        .baseline = std::move(baseline),
+        .overlay = {}};
     static_assert(sizeof kept.uuid == sizeof super.s_uuid);
     std::memcpy(kept.uuid.data(), super.s_uuid, kept.uuid.size());
     kept.baseline.at = report_.at;

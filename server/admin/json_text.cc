@@ -94,7 +94,7 @@ class Writer {
         write(field, reflection_.GetStringReference(message_, &field, &scratch_));
         break;
       case FieldDescriptor::CPPTYPE_MESSAGE: write(reflection_.GetMessage(message_, &field)); break;
-      default: CHECK(!"a type of a field that no message of ours has");
+      default: CHECK_MSG(false, "a type of a field that no message of ours has");
     }
   }
 
@@ -117,7 +117,7 @@ class Writer {
         case FieldDescriptor::CPPTYPE_MESSAGE:
           write(reflection_.GetRepeatedMessage(message_, &field, i));
           break;
-        default: CHECK(!"a type of a repeated field that no message of ours has");
+        default: CHECK_MSG(false, "a type of a repeated field that no message of ours has");
       }
     }
     to_ += ']';
