@@ -140,7 +140,10 @@ Result<ExtLayout::Areas> ExtLayout::areas_of(ext2_filsys fs, const Size& size,
 }
 
 Result<void> ExtLayout::place(Areas& areas, const Size& size, const Structures& structures) {
-  const auto overlap = [](const Area& one, const Area& other) { return one.end > other.begin; };
+  // (One that begins so far away that its end wraps around comes last when they are sorted.)
+  const auto overlap = [](const Area& one, const Area& other) {
+    return one.end > other.begin || one.end < one.begin;
+  };
   auto first = std::ranges::adjacent_find(areas, overlap);
   if (first != areas.end()) {
     // (With flex_bg they do not come in order.)

@@ -63,5 +63,31 @@ TEST(ExtLayout, NumbersThatNoFileSystemHasAreDamage) {
   EXPECT_EQ(refused(), ErrorCode::kCorrupt);
 }
 
+// Whichever group and structure it is, with groups next to each other and without.
+TEST(ExtLayout, NoPlaceIsTooFarAway) {
+  for (const char* kind : {"-t ext4 -b 1024 -O 64bit", "-t ext4 -b 1024 -O 64bit,^flex_bg"}) {
+    MadeVolume made{kind};
+    const ext2_filsys fs = made.volume->fs();
+    ASSERT_GT(made.layout->groups(), 2u);
+    for (GroupNumber group = 0; group < made.layout->groups(); ++group) {
+      for (const auto& [get, set] :
+           {std::pair{&ext2fs_block_bitmap_loc, &ext2fs_block_bitmap_loc_set},
+            {&ext2fs_inode_bitmap_loc, &ext2fs_inode_bitmap_loc_set},
+            {&ext2fs_inode_table_loc, &ext2fs_inode_table_loc_set}}) {
+        const FsBlock before = get(fs, group);
+        for (const FsBlock bad : {~FsBlock{0}, ~FsBlock{0} - 1, FsBlock{0}, made.layout->blocks(),
+                                  ~FsBlock{0} - fs->inode_blocks_per_group}) {
+          set(fs, group, bad);
+          const auto layout = ExtLayout::of(*made.volume);
+          ASSERT_FALSE(layout.has_value()) << kind << ", group " << group << ": " << bad;
+          EXPECT_EQ(layout.error().code, ErrorCode::kCorrupt);
+        }
+        set(fs, group, before);
+      }
+    }
+    EXPECT_EQ(ExtLayout::of(*made.volume).value(), *made.layout);
+  }
+}
+
 }  // namespace
 }  // namespace mariner::ifsck
