@@ -1,9 +1,9 @@
 // Writes a message as JSON: the protobuf mapping with names in snake_case and with fields that are
 // zero, on one line.
 //
-// Answers have many small messages: this takes a fraction of what the library's way through a binary
-// copy does. Bytes are base64. Types that ours do not use (maps, floating-point numbers) are not
-// written.
+// Answers have many small messages: this takes a fraction of what the library's way through a
+// binary copy does. Bytes are base64. Types that ours do not use (maps, floating-point numbers) are
+// not written.
 #pragma once
 
 #include <string>
