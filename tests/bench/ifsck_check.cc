@@ -12,10 +12,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <linux/fiemap.h>
-#include <linux/fs.h>
-#include <sys/ioctl.h>
-
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
@@ -68,17 +64,6 @@ void empty_page_cache() {
   std::ofstream file("/proc/sys/vm/drop_caches");
   file << "3" << std::flush;
   if (!file) give_up("the page cache cannot be emptied: that takes root");
-}
-
-// Where an image has its blocks on this machine's disk is known, as where a disk has its own: what is
-// measured is the file system in the image, not the one that the image is in.
-void know_places(const std::string& image) {
-  const int fd = open(image.c_str(), O_RDONLY | O_CLOEXEC);
-  fiemap map{};
-  map.fm_length = FIEMAP_MAX_OFFSET;
-  map.fm_flags = FIEMAP_FLAG_CACHE;
-  if (fd < 0 || ioctl(fd, FS_IOC_FIEMAP, &map) != 0) give_up(image + " has no map");
-  close(fd);
 }
 
 // What this process had the disk read so far.
@@ -165,10 +150,7 @@ std::string check_once(const Options& options) {
   TracePast past = must(TracePast::open(options.base, options.trace));
   const SequenceNumber at = must(past.reach()).newest;
   KnownStates states({.folder = options.states});
-  if (options.cold) {
-    empty_page_cache();
-    if (std::getenv("KNOW") != nullptr) know_places(options.base);
-  }
+  if (options.cold) empty_page_cache();
   const std::uint64_t read_before = disk_bytes();
   const double began = now_ms();
   if (states.nearest(at, {0}, at) == nullptr) give_up("nothing is known of " + options.base);
