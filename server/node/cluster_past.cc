@@ -1,5 +1,7 @@
 #include "server/node/cluster_past.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -17,6 +19,12 @@ namespace {
 // How long an answer waits until this node has heard of a view: some seconds.
 constexpr int kServedTries = 500;
 constexpr auto kServedPoll = std::chrono::milliseconds(10);
+
+// What a moment is kept for.
+std::string the_mark(const meta::Mark& mark) {
+  return fmt::format("mark {} of {}", mark.name(), mark.volume_id());
+}
+std::string the_view(const std::string& name) { return "view " + name; }
 
 }  // namespace
 
@@ -109,21 +117,30 @@ void ClusterPast::history(const api::HistoryRequest& request, admin::Answer<api:
 
 // ---- marks
 
-void ClusterPast::keep(const MomentsOf& of, SequenceNumber at, UniqueFunction<void(Done)> say,
-                       Done done) {
-  of.history->hold(at, [this, of, say = std::move(say),
+void ClusterPast::keep(const MomentsOf& of, SequenceNumber at, const std::string& what,
+                       UniqueFunction<void(Done)> say, Done done) {
+  of.history->hold(at, [this, of, what, say = std::move(say),
                         done = std::move(done)](Result<volume::History::Hold> hold) mutable {
     if (!hold) return done(hold.error());
-    say([this, of, hold = *std::move(hold), done = std::move(done)](Result<void> said) mutable {
-      parts_.executor.after(keep_, [hold = std::move(hold)]() mutable { hold.reset(); });
+    // Before it is said: somebody may take it back at once.
+    const std::uint64_t number = ++last_kept_;
+    (*kept_)[number] = {what, *std::move(hold)};
+    say([this, of, number, done = std::move(done)](Result<void> said) mutable {
+      parts_.executor.after(keep_, [kept = kept_, number] { kept->erase(number); });
       done(std::move(said));
     });
   });
 }
 
+// A log that is small has no room for what nobody asks for.
+void ClusterPast::taken_back(const std::string& what, std::uint64_t last) {
+  std::erase_if(*kept_,
+                [&](const auto& each) { return each.first <= last && each.second.what == what; });
+}
+
 void ClusterPast::add_mark(const MomentsOf& of, const meta::Mark& mark, Done done) {
   keep(
-      of, SequenceNumber{mark.sequence()},
+      of, SequenceNumber{mark.sequence()}, the_mark(mark),
       [this, mark](Done said) { parts_.moments.add(mark, std::move(said)); }, std::move(done));
 }
 
@@ -164,8 +181,10 @@ void ClusterPast::mark_remove(const api::MarkRequest& request, admin::Answer<api
   if (request.dry_run()) return done(std::move(answer));
   parts_.moments.remove_mark(
       VolumeId{mark->volume_id()}, mark->name(),
-      [answer = std::move(answer), done = std::move(done)](const Result<void>& removed) mutable {
+      [this, what = the_mark(*mark), last = last_kept_, keeps = under_way_,
+       answer = std::move(answer), done = std::move(done)](const Result<void>& removed) mutable {
         if (!removed) return done(removed.error());
+        taken_back(what, last);
         done(std::move(answer));
       });
 }
@@ -258,7 +277,7 @@ void ClusterPast::expose(const api::ExposeRequest& request, const ResolvedMoment
   view.set_created_ns(now.ns);
   if (request.dry_run()) return done(to_api(view));
   keep(
-      *of, moment.at.sequence,
+      *of, moment.at.sequence, the_view(view.name()),
       [this, view](Done said) { parts_.moments.add(view, std::move(said)); },
       [this, view, keeps = under_way_, done = std::move(done)](const Result<void>& added) mutable {
         if (!added) return done(added.error());
@@ -297,12 +316,14 @@ void ClusterPast::view_unexpose(const api::UnexposeRequest& request,
   api::View was = to_api(*view);
   if (Result<void> r = check_unexpose(was, request.force()); !r) return done(r.error());
   if (request.dry_run()) return done(std::move(was));
-  parts_.moments.remove_view(request.name(), [this, was = std::move(was), done = std::move(done)](
-                                                 const Result<void>& removed) mutable {
-    if (!removed) return done(removed.error());
-    parts_.log.info("unexposed a view", {{"view", was.name()}});
-    done(std::move(was));
-  });
+  parts_.moments.remove_view(request.name(),
+                             [this, was = std::move(was), last = last_kept_,
+                              done = std::move(done)](const Result<void>& removed) mutable {
+                               if (!removed) return done(removed.error());
+                               taken_back(the_view(was.name()), last);
+                               parts_.log.info("unexposed a view", {{"view", was.name()}});
+                               done(std::move(was));
+                             });
 }
 
 // Whoever serves the volume does it.

@@ -7,6 +7,8 @@
 // thread.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -89,10 +91,13 @@ class ClusterPast {
   [[nodiscard]] Result<VerdictDesk::Volume> find_checked(const std::string& name) const;
   [[nodiscard]] Result<RepairDesk::Volume> find_repaired(const std::string& name) const;
   [[nodiscard]] Result<void> known(const std::string& name) const;
-  // Keeps the moment until the logger knows of what `say` says in the shared store.
-  void keep(const MomentsOf& of, SequenceNumber at,
+  // Keeps the moment until the logger knows of `what`, which `say` says in the shared store, or
+  // until it is taken back.
+  void keep(const MomentsOf& of, SequenceNumber at, const std::string& what,
             UniqueFunction<void(manager::MomentDirectory::Done)> say,
             manager::MomentDirectory::Done done);
+  // What is kept for it up to this number: not what was said anew meanwhile.
+  void taken_back(const std::string& what, std::uint64_t last);
   void add_mark(const MomentsOf& of, const meta::Mark& mark, manager::MomentDirectory::Done done);
   void expose(const api::ExposeRequest& request, const ResolvedMoment& moment,
               admin::Answer<api::View> done);
@@ -110,6 +115,14 @@ class ClusterPast {
   const Parts parts_;
   mutable Hosts hosts_;
   const std::chrono::nanoseconds keep_;
+  struct Kept {
+    std::string what;
+    volume::History::Hold hold;
+  };
+  // That the logger may not know of yet, by number. (Those that wait to be forgotten have it, too.)
+  const std::shared_ptr<std::map<std::uint64_t, Kept>> kept_ =
+      std::make_shared<std::map<std::uint64_t, Kept>>();
+  std::uint64_t last_kept_ = 0;
   // Held by every question under way.
   const std::shared_ptr<const void> under_way_ = std::make_shared<int>();
   PastDesk desk_;
