@@ -24,7 +24,7 @@ class EtcdCluster {
   // Whether Debian's etcd-server is installed.
   [[nodiscard]] static bool installed();
 
-  // On loopback, with a port that nobody has for now, and that no other test was given.
+  // On loopback, with a port of this process alone, as long as it runs: none is given twice.
   [[nodiscard]] static Endpoint free_endpoint();
 
   [[nodiscard]] std::vector<Endpoint> endpoints() const;
