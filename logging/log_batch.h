@@ -16,7 +16,11 @@ namespace mariner::logging {
 
 enum class Urgency {
   kOrdinary,
-  kEssential,  // may use the log's reserve: before-images, rebases, voids, rollbacks
+  // May use the log's reserve but for its last track: what is taken out of an image's way.
+  kBeforeImage,
+  // May use all of it: what tracks are given back with (rebases, what is logged again), voids,
+  // rollbacks, withdrawals.
+  kEssential,
 };
 
 // Where a record stands: on the disk, and in the order of the whole log.

@@ -126,8 +126,17 @@ void LogWriter::wake_at(Time time) {
 
 // ---- from the queue to a disk -------------------------------------------------------------------
 
+std::uint32_t LogWriter::tracks_kept_from(Urgency urgency) const {
+  switch (urgency) {
+    case Urgency::kOrdinary: return options_.reserve_tracks;
+    case Urgency::kBeforeImage: return std::min(options_.reserve_tracks, 1U);
+    case Urgency::kEssential: break;
+  }
+  return 0;
+}
+
 bool LogWriter::reserved() const {
-  return waiting_.front().urgency == Urgency::kOrdinary && free_tracks() < options_.reserve_tracks;
+  return free_tracks() < tracks_kept_from(waiting_.front().urgency);
 }
 
 bool LogWriter::assign_waiting(Time now) {
@@ -161,9 +170,8 @@ bool LogWriter::may_take_track(const Arm& arm) const {
   if (waiting_.empty() && arm.queue.empty() && !arm.disk->placement().moves_to_tracks()) {
     return false;
   }
-  const bool essential = !waiting_.empty() && waiting_.front().urgency == Urgency::kEssential;
-  return !arm.gated && arm.disk->free_tracks() > 0 &&
-         free_tracks() > (essential ? 0 : options_.reserve_tracks);
+  const Urgency urgency = waiting_.empty() ? Urgency::kOrdinary : waiting_.front().urgency;
+  return !arm.gated && arm.disk->free_tracks() > 0 && free_tracks() > tracks_kept_from(urgency);
 }
 
 void LogWriter::look_for_tracks() {

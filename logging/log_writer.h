@@ -36,7 +36,7 @@ class LogWriter {
  public:
   struct Options {
     std::uint32_t batch_bytes_max = 4u << 20;
-    // The last tracks, which only essential records may use.
+    // The last tracks, which ordinary records leave (Urgency).
     std::uint32_t reserve_tracks = 2;
     // How long a batch may gather on a busy disk before another disk becomes active.
     std::chrono::nanoseconds t_wait = std::chrono::microseconds(200);
@@ -167,6 +167,8 @@ class LogWriter {
   [[nodiscard]] bool is_full(Time now) const;
   // Whether the front of the queue may not use what is left.
   [[nodiscard]] bool reserved() const;
+  // Tracks that records of this urgency leave.
+  [[nodiscard]] std::uint32_t tracks_kept_from(Urgency urgency) const;
   bool make_way();
   void fail(PendingRecord& pending, const Error& error);
   void withdraw(PendingRecord& pending, const Error& error);

@@ -20,7 +20,7 @@ bool LogWriter::is_full(Time now) const {
 
 // What is at the queue's front has no room. Whether something else may have.
 bool LogWriter::make_way() {
-  const bool essential = waiting_.front().urgency == Urgency::kEssential;
+  const bool ordinary = waiting_.front().urgency == Urgency::kOrdinary;
   // A before-image may be what the release waits for: it cannot wait for the release, but it has no
   // place in the order.
   if (full_gate_ && full_gate_() && !is_base(waiting_.front())) {
@@ -31,12 +31,12 @@ bool LogWriter::make_way() {
   const Error full{ErrorCode::kNoSpace,
                    "the log is full: " + std::to_string(tracks) +
                        " tracks are in use; raise [log] max_size or delete what pins history"};
-  if (essential) {
+  if (ordinary) {
+    fail_ordinary(full);
+  } else {
     PendingRecord pending = std::move(waiting_.front());
     waiting_.pop_front();
     fail(pending, full);
-  } else {
-    fail_ordinary(full);
   }
   return !waiting_.empty();
 }

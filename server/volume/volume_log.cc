@@ -74,11 +74,12 @@ void VolumeLog::append_write(const Record& record, PayloadSlice payload, Urgency
                  });
 }
 
-void VolumeLog::append_base(const Record& record, PayloadSlice payload, Done done) {
+void VolumeLog::append_base(const Record& record, PayloadSlice payload, Urgency urgency,
+                            Done done) {
   ++in_flight_;
   const std::uint64_t number = bases_.first + bases_.entries.size();
   bases_.entries.push_back({.record = record, .done = std::move(done)});
-  writer_.append(record, std::move(payload), Urgency::kEssential,
+  writer_.append(record, std::move(payload), urgency,
                  [this, number](const Result<logging::LoggedAt>& logged) {
                    finish(bases_, number, logged);
                    while (!bases_.entries.empty() && bases_.entries.front().finished) {
@@ -138,7 +139,7 @@ void VolumeLog::log_void(const replication::VoidMessage& message,
   record.epoch = message.epoch;
   record.sequence = message.first;
   record.target_sequence = message.last;
-  append_base(record, {}, std::move(done));
+  append_base(record, {}, Urgency::kEssential, std::move(done));
 }
 
 void VolumeLog::log_before_image(BlockRange range, PayloadSlice bytes, bool replaces,
@@ -151,7 +152,9 @@ void VolumeLog::log_before_image(BlockRange range, PayloadSlice bytes, bool repl
   record.epoch = epoch_;
   record.extent = range;
   record.payload_blocks = static_cast<std::uint32_t>(range.count.value);
-  append_base(record, std::move(bytes), std::move(done));
+  // What replaces earlier ones gives their track back.
+  append_base(record, std::move(bytes), replaces ? Urgency::kEssential : Urgency::kBeforeImage,
+              std::move(done));
 }
 
 void VolumeLog::log_rebase(BlockRange range, UniqueFunction<void(Result<void>)> done) {
@@ -160,7 +163,7 @@ void VolumeLog::log_rebase(BlockRange range, UniqueFunction<void(Result<void>)> 
   record.volume = volume_;
   record.epoch = epoch_;
   record.extent = range;
-  append_base(record, {}, std::move(done));
+  append_base(record, {}, Urgency::kEssential, std::move(done));
 }
 
 }  // namespace mariner::volume

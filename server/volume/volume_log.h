@@ -73,7 +73,8 @@ class VolumeLog final : public replication::LoggerParticipant {
 
   void append_write(const logging::Record& record, PayloadSlice payload, logging::Urgency urgency,
                     Done done);
-  void append_base(const logging::Record& record, PayloadSlice payload, Done done);
+  void append_base(const logging::Record& record, PayloadSlice payload, logging::Urgency urgency,
+                   Done done);
   // A write that waits for room in the index.
   struct Held {
     replication::WriteMessage message;

@@ -226,7 +226,7 @@ TEST(LogWriterArray, ABeforeImageWithoutAnyRoomDoesNotWaitForTheReleaseThatMayNe
   ASSERT_EQ(rig.outcomes.size(), 6u) << "the seventh waits";
   // The reserve takes so many, and no more.
   for (std::uint64_t i = 50; i < 60; ++i) {
-    rig.append_now(record_of(1, i, 1024, RecordType::kBeforeImage), Urgency::kEssential);
+    rig.append_now(record_of(1, i, 1024, RecordType::kBeforeImage), Urgency::kBeforeImage);
   }
   ASSERT_EQ(rig.outcomes.size(), 16u);
   EXPECT_TRUE(rig.outcomes[6].result);

@@ -339,6 +339,37 @@ TEST(LogWriter, ARecordOfTheLastReserveFailsAloneWhenNothingIsLeft) {
   EXPECT_EQ(reopened(rig).substr(0, 1), "|");
 }
 
+TEST(LogWriter, BeforeImagesLeaveTheLastTrackToWhatGivesTracksBack) {
+  LogRig rig({.tracks = 6});
+  ASSERT_TRUE(rig.open());
+  std::uint64_t next = fill(rig, 2);
+  const auto before_image = [&] {
+    Record record = record_of(1, next++, 1024);
+    record.type = RecordType::kBeforeImage;
+    return rig.append_now(record, Urgency::kBeforeImage);
+  };
+  while (before_image().has_value()) {
+  }
+  EXPECT_EQ(rig.writer->free_tracks(), 1u);
+  ASSERT_TRUE(rig.append_now(record_of(1, next++, 1024), Urgency::kEssential).has_value());
+  ASSERT_EQ(rig.writer->free_tracks(), 0u);
+  // There is room for it in the track, but that is not its room: also after a restart.
+  for (int starts = 0; starts < 2; ++starts) {
+    EXPECT_EQ(before_image().error().code, ErrorCode::kNoSpace);
+    rig.close();
+    ASSERT_TRUE(rig.open());
+  }
+  // One that waits in front does not hold up what comes behind it.
+  Record record = record_of(1, next++, 1);
+  record.type = RecordType::kBeforeImage;
+  rig.append(record, Urgency::kBeforeImage);
+  rig.append(record_of(1, 1000), Urgency::kEssential);
+  rig.executor.run_until_idle();
+  ASSERT_EQ(rig.outcomes.size(), 2u);
+  EXPECT_FALSE(rig.outcomes[0].result.has_value());
+  EXPECT_TRUE(rig.outcomes[1].result.has_value());
+}
+
 TEST(LogWriter, ARecordAppendedByACompletionGoesIntoTheNextBatch) {
   LogRig rig;
   ASSERT_TRUE(rig.open());

@@ -178,7 +178,7 @@ TEST_F(TrackRecyclerTest, AWriterThatWaitsGoesOnWhenTracksAreFree) {
   // A before-image may overtake it, into the reserve.
   Record before = record_of(2, 0, 8);
   before.type = RecordType::kBeforeImage;
-  rig_.append(before, Urgency::kEssential);
+  rig_.append(before, Urgency::kBeforeImage);
   rig_.executor.run_until_idle();
   ASSERT_EQ(rig_.outcomes.size(), 1u);
   EXPECT_TRUE(rig_.outcomes[0].result.has_value());
