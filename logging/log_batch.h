@@ -40,6 +40,7 @@ struct PendingRecord {
   LogLocation location;
   std::chrono::nanoseconds arrived{0};
   bool dispatched = false;  // a disk was told to write it: it may stand there, whatever was said
+  std::uint64_t sets_aside = 0;  // bytes of the log: LogWriter::append()
 
   // What it takes of a batch, its share of the header area included.
   [[nodiscard]] std::uint32_t batch_bytes() const {

@@ -66,12 +66,14 @@ std::size_t LogWriter::usable() const {
       arms_, [](const std::unique_ptr<Arm>& arm) { return arm->policy && !arm->removed; }));
 }
 
-void LogWriter::append(const Record& record, PayloadSlice payload, Urgency urgency, Appended done) {
+void LogWriter::append(const Record& record, PayloadSlice payload, Urgency urgency, Appended done,
+                       std::uint64_t sets_aside) {
   CHECK(record_is_consistent(record));
   CHECK(payload.length == std::size_t{record.payload_blocks} * kBlockBytes);
   PendingRecord pending{record, std::move(payload),        {}, urgency, std::move(done),
                         {},     executor_.monotonic_time()};
   pending.record.ordinal = 0;
+  pending.sets_aside = sets_aside;
   // While the disk is busy with the batch before.
   pending.block_crcs = crcs_of(pending.payload);
   waiting_.push_back(std::move(pending));
@@ -126,9 +128,9 @@ void LogWriter::wake_at(Time time) {
 
 // ---- from the queue to a disk -------------------------------------------------------------------
 
-std::uint32_t LogWriter::tracks_kept_from(Urgency urgency) const {
+std::uint64_t LogWriter::tracks_kept_from(Urgency urgency) const {
   switch (urgency) {
-    case Urgency::kOrdinary: return options_.reserve_tracks;
+    case Urgency::kOrdinary: return kept_tracks();
     case Urgency::kBeforeImage: return std::min(options_.reserve_tracks, 1U);
     case Urgency::kEssential: break;
   }
@@ -157,7 +159,10 @@ bool LogWriter::assign_waiting(Time now) {
     }
     const auto policy = policy_.assign(bytes, now);
     if (!policy) break;
-    if (front.record.ordinal == 0) front.record.ordinal = ordinals_.give();
+    if (front.record.ordinal == 0) {
+      front.record.ordinal = ordinals_.give();
+      set_aside_bytes_ += front.sets_aside;
+    }
     arm_of(*policy)->queue.push_back(std::move(front));
     waiting_.pop_front();
     assigned = true;

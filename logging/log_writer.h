@@ -78,7 +78,15 @@ class LogWriter {
   // returned: with its place and ordinal when it is durable; kNoSpace when the log is full;
   // kInvalidArgument when it is longer than a track; kIo when every log disk has failed (twice in a
   // row), or a failure could not be recorded, after which every append fails.
-  void append(const Record& record, PayloadSlice payload, Urgency urgency, Appended done);
+  // `sets_aside`: bytes of the log that before-images may take which it brings about; when it is
+  // durable the caller has them to give_back().
+  void append(const Record& record, PayloadSlice payload, Urgency urgency, Appended done,
+              std::uint64_t sets_aside = 0);
+  // Room that ordinary records leave for before-images, beyond the reserve, in bytes: for what was
+  // logged and no image holds yet. Without it the images could not be written when the log is
+  // full, nor could the log give anything up that they lack. At most half of the log.
+  void set_aside(std::uint64_t bytes) { set_aside_bytes_ += bytes; }
+  void give_back(std::uint64_t bytes);
 
   void set_observer(UniqueFunction<void(const BatchReport&)> observer) {
     observer_ = std::move(observer);
@@ -105,6 +113,9 @@ class LogWriter {
   [[nodiscard]] std::uint64_t used_bytes() const;
   [[nodiscard]] std::uint64_t limit_bytes() const;
   [[nodiscard]] std::uint64_t free_tracks() const;
+  [[nodiscard]] std::uint64_t set_aside_bytes() const { return set_aside_bytes_; }
+  // What ordinary records leave: the reserve, or what is set aside.
+  [[nodiscard]] std::uint64_t kept_tracks() const;
   // Ordinary records wait or fail for want of room, or nearly so.
   [[nodiscard]] bool short_of_tracks() const {
     return free_tracks() <= options_.reserve_tracks + 1;
@@ -168,7 +179,7 @@ class LogWriter {
   // Whether the front of the queue may not use what is left.
   [[nodiscard]] bool reserved() const;
   // Tracks that records of this urgency leave.
-  [[nodiscard]] std::uint32_t tracks_kept_from(Urgency urgency) const;
+  [[nodiscard]] std::uint64_t tracks_kept_from(Urgency urgency) const;
   bool make_way();
   void fail(PendingRecord& pending, const Error& error);
   void withdraw(PendingRecord& pending, const Error& error);
@@ -185,6 +196,7 @@ class LogWriter {
   Withdrawn withdrawn_;
   std::vector<std::unique_ptr<Arm>> arms_;
   WaitingRecords waiting_;
+  std::uint64_t set_aside_bytes_ = 0;
   bool pump_pending_ = false;
   bool failed_ = false;
   Error why_failed_{ErrorCode::kIo, "the log disk has failed; see the daemon's log"};

@@ -64,7 +64,8 @@ void LogWriter::abandon(Arm& arm) {
                        std::move(pending.done),
                        {},
                        pending.arrived,
-                       pending.dispatched});
+                       pending.dispatched,
+                       pending.sets_aside});
   }
   waiting_.put_back(std::move(records));
   report(arm);

@@ -4,8 +4,16 @@
 #include <utility>
 
 #include "logging/log_writer.h"
+#include "proto/check.h"
 
 namespace mariner::logging {
+namespace {
+
+// The track that before-images leave (Urgency), and those that are begun or end early.
+constexpr std::uint64_t kBesideSetAside = 3;
+
+}  // namespace
+
 bool LogWriter::is_full(Time now) const {
   if (waiting_.empty()) return false;
   // First what went before.
@@ -16,6 +24,26 @@ bool LogWriter::is_full(Time now) const {
   }
   if (reserved()) return true;
   return !policy_.may_take_later(waiting_.front().batch_bytes(), now);
+}
+
+// (A before-image may not begin in what is left of a track: one of them more.)
+std::uint64_t LogWriter::kept_tracks() const {
+  if (set_aside_bytes_ == 0) return options_.reserve_tracks;
+  std::uint64_t tracks = 0;
+  std::uint64_t track_bytes = UINT64_MAX;
+  for (const auto& arm : arms_) {
+    if (!arm->policy || arm->removed) continue;
+    tracks += arm->disk->superblock().track_count;
+    track_bytes = std::min(track_bytes, arm->disk->superblock().track_bytes());
+  }
+  const std::uint64_t wanted = set_aside_bytes_ / track_bytes + kBesideSetAside;
+  return std::max<std::uint64_t>(options_.reserve_tracks, std::min(wanted, tracks / 2));
+}
+
+void LogWriter::give_back(std::uint64_t bytes) {
+  CHECK(bytes <= set_aside_bytes_);
+  set_aside_bytes_ -= bytes;
+  if (bytes > 0 && !waiting_.empty()) pump_soon();
 }
 
 // What is at the queue's front has no room. Whether something else may have.
@@ -44,6 +72,7 @@ bool LogWriter::make_way() {
 void LogWriter::fail(PendingRecord& pending, const Error& error) {
   // What becomes of records when no disk is left, the next recovery finds out.
   const std::uint64_t ordinal = pending.record.ordinal;
+  if (ordinal != 0) set_aside_bytes_ -= pending.sets_aside;
   const bool counts = ordinal != 0 && !failed_ && pending.record.type != RecordType::kWithdrawal;
   if (counts && pending.dispatched) return withdraw(pending, error);
   if (counts) ordinals_.settle(ordinal);  // it waited for a disk, and stands nowhere

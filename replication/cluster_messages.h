@@ -60,6 +60,7 @@ struct FrontierMessage {
   VolumeId volume;
   Epoch epoch;
   SequenceNumber frontier;
+  SequenceNumber in_an_image;  // one has got so far: not below the frontier
 };
 
 // `time` is becoming a moment that can be opened: no coordinator to come may stamp at or before it.

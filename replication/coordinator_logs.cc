@@ -201,6 +201,7 @@ void CoordinatorRole::begin(Actions& out) {
 }
 
 void CoordinatorRole::align(LogLink& log, NodeId node, const LogOpened& message, Actions& out) {
+  told_in_an_image_ = message.frontier;  // that is all that it knows, if it has begun anew
   SequenceNumber next = message.last.next();
   const bool take_back = away_ && message.end > common_;
   if (message.last > void_until_ || (take_back && next > void_until_)) {

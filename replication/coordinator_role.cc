@@ -209,6 +209,12 @@ void CoordinatorRole::move_frontier() {
   writes_->storage_durable(everywhere);
 }
 
+SequenceNumber CoordinatorRole::in_an_image() const {
+  SequenceNumber somewhere = writes_->frontier();
+  for (const auto& [node, storage] : storages_) somewhere = std::max(somewhere, storage.durable);
+  return std::min(somewhere, settled_);
+}
+
 void CoordinatorRole::watch_absence(NodeId node, StorageLink& storage,
                                     std::chrono::nanoseconds monotonic, Actions& out) {
   const bool away = storage.link == Link::kDown || storage.link == Link::kOpening;
@@ -395,9 +401,10 @@ void CoordinatorRole::tick(VersionTime now, std::chrono::nanoseconds monotonic, 
   }
   room_wanted_ = false;
   if (!away_ && !changing_ && logs_.begin()->second.link == Link::kOpen &&
-      writes_->frontier() > told_frontier_) {
+      (writes_->frontier() > told_frontier_ || in_an_image() > told_in_an_image_)) {
     told_frontier_ = writes_->frontier();
-    send_logs(FrontierMessage{volume_, epoch_, told_frontier_}, out);
+    told_in_an_image_ = in_an_image();
+    send_logs(FrontierMessage{volume_, epoch_, told_frontier_, told_in_an_image_}, out);
   }
   if (return_) {
     watch_return(monotonic, now, out);

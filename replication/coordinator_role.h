@@ -275,6 +275,8 @@ class CoordinatorRole {
   bool outlasts_log(const StorageLink& storage, NodeId node, const StorageOpened& message,
                     Actions& out);
   void move_frontier();
+  // How far the image has got that has got furthest.
+  [[nodiscard]] SequenceNumber in_an_image() const;
   void choose_beside(VersionTime now, Actions& out);
   [[nodiscard]] bool rebuildable(NodeId node) const;
   void watch_absence(NodeId node, StorageLink& storage, std::chrono::nanoseconds monotonic,
@@ -312,6 +314,7 @@ class CoordinatorRole {
   std::map<NodeId, StorageLink> storages_;
   std::deque<Moment> moments_;  // in the order of asking
   SequenceNumber told_frontier_;
+  SequenceNumber told_in_an_image_;
   std::optional<std::chrono::nanoseconds> logger_lost_since_;
   std::optional<Hardening> hardening_;
   bool harden_failed_ = false;

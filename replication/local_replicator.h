@@ -26,7 +26,10 @@ class LocalReplicator final : public Replicator {
   void submit(WriteRequest request, WriteDone done) override;
   void settle(SettleDone done) override;
   void settle_moment(VersionTime time, MomentDone done) override;
-  void storage_durable(SequenceNumber sequence) { coordinator_.storage_durable(sequence); }
+  void storage_durable(SequenceNumber sequence) {
+    coordinator_.storage_durable(sequence);
+    logger_.applied(sequence);
+  }
   void grant(std::uint64_t bytes);
   // Refuses new writes; what is stamped completes.
   void close(const Error& error);

@@ -18,6 +18,10 @@ void LoggerHost::received(ConnectionId from, ToLogger message) {
   LoggerRole::Actions actions;
   role_.received(from, std::move(message), actions);
   run(actions);
+  if (const SequenceNumber through = role_.in_an_image(); through > applied_) {
+    applied_ = through;
+    log_.applied(through);
+  }
 }
 
 void LoggerHost::closed(ConnectionId connection) {

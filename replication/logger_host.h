@@ -45,6 +45,7 @@ class LoggerHost {
   std::map<ConnectionId, Answer> peers_;
   std::uint64_t last_connection_ = 0;
   ActionQueue<LoggerRole::Action> queue_;
+  SequenceNumber applied_;  // as the log was told
   bool flushing_ = false;
 };
 

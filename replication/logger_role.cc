@@ -21,6 +21,7 @@ LoggerRole::LoggerRole(const Start& start)
       last_time_(start.last_time),
       floor_(std::max(start.floor, start.last_time)),
       frontier_(start.frontier),
+      in_an_image_(start.frontier),
       told_(settled_at(start)) {
   SequenceNumber next = settled_at(start).next();
   const auto settle_before = [&](SequenceNumber end) {
@@ -135,6 +136,7 @@ void LoggerRole::hear(ConnectionId from, WriteMessage& message, Actions& out) {
   last_time_ = stamp.time;
   floor_ = std::max(floor_, stamp.time);
   frontier_ = std::max(frontier_, message.frontier);
+  in_an_image_ = std::max(in_an_image_, frontier_);
   ++appending_;
   out.emplace_back(Append{std::move(message)});
 }
@@ -189,13 +191,15 @@ void LoggerRole::void_appended(SequenceRange numbers, const Result<void>& result
 }
 
 void LoggerRole::hear(ConnectionId from, const FrontierMessage& message, Actions& out) {
-  if (message.frontier > settled_.value()) {
+  const SequenceNumber highest = std::max(message.frontier, message.in_an_image);
+  if (highest > settled_.value()) {
     return refuse(from, ErrorCode::kProtocol,
-                  "frontier #" + std::to_string(message.frontier.value) +
-                      " is above what is settled, #" + std::to_string(settled_.value().value),
+                  "frontier #" + std::to_string(highest.value) + " is above what is settled, #" +
+                      std::to_string(settled_.value().value),
                   out);
   }
   frontier_ = std::max(frontier_, message.frontier);
+  in_an_image_ = std::max(in_an_image_, highest);
 }
 
 void LoggerRole::hear(ConnectionId /*from*/, const RaiseFloor& message, Actions& out) {
@@ -224,7 +228,7 @@ void LoggerRole::begun_anew(const BeginHistory& beginning, const Result<void>& r
   --appending_;
   if (result) {
     settled_.settle({last_.next(), beginning.at});
-    last_ = end_ = frontier_ = beginning.at;
+    last_ = end_ = frontier_ = in_an_image_ = beginning.at;
     last_time_ = beginning.time;
     floor_ = std::max(floor_, beginning.time);
   } else if (const auto heard = door_.heard()) {

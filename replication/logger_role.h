@@ -76,6 +76,8 @@ class LoggerRole {
   [[nodiscard]] SequenceNumber settled() const { return settled_.value(); }
   // Everything at or below is durable in every image, as far as coordinators have said.
   [[nodiscard]] SequenceNumber frontier() const { return frontier_; }
+  // ... in one image at least.
+  [[nodiscard]] SequenceNumber in_an_image() const { return in_an_image_; }
   [[nodiscard]] Epoch epoch() const { return door_.epoch(); }
   // Something that was to be logged never became durable, and is not voided.
   [[nodiscard]] bool failed() const { return !failed_.empty(); }
@@ -103,6 +105,7 @@ class LoggerRole {
   VersionTime last_time_;   // of that
   VersionTime floor_;       // no coordinator to come may stamp at or before it
   SequenceNumber frontier_;
+  SequenceNumber in_an_image_;
   SequenceNumber told_;        // by Logged, on this connection
   NumberRanges failed_;        // and not voided: bounded by the coordinator's admission
   std::size_t appending_ = 0;  // writes and voids

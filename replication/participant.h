@@ -19,6 +19,8 @@ class LoggerParticipant {
   // storage and in the indexes.
   virtual void log(const WriteMessage& message, UniqueFunction<void(Result<void>)> done) = 0;
   virtual void log_void(const VoidMessage& message, UniqueFunction<void(Result<void>)> done) = 0;
+  // An image holds everything at or below durably.
+  virtual void applied(SequenceNumber through) { static_cast<void>(through); }
 };
 
 // The logger of a cluster's volume: may have lost all that it had.

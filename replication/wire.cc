@@ -54,6 +54,7 @@ void put(const VoidMessage& m, NodeMessage& out) {
 void put(const FrontierMessage& m, NodeMessage& out) {
   out.mutable_frontier()->set_epoch(m.epoch.value);
   out.mutable_frontier()->set_frontier(m.frontier.value);
+  out.mutable_frontier()->set_in_an_image(m.in_an_image.value);
 }
 void put(const RaiseFloor& m, NodeMessage& out) {
   out.mutable_raise_floor()->set_epoch(m.epoch.value);
@@ -292,7 +293,10 @@ Result<Envelope> decode(std::string_view header, Payload payload) {
           volume, {from.void_().epoch()}, {from.void_().first()}, {from.void_().last()}};
       return out;
     case NodeMessage::kFrontier:
-      forth = FrontierMessage{volume, {from.frontier().epoch()}, {from.frontier().frontier()}};
+      forth = FrontierMessage{volume,
+                              {from.frontier().epoch()},
+                              {from.frontier().frontier()},
+                              {from.frontier().in_an_image()}};
       return out;
     case NodeMessage::kRaiseFloor:
       forth = RaiseFloor{volume, {from.raise_floor().epoch()}, {from.raise_floor().time()}};

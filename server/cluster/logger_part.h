@@ -70,6 +70,7 @@ class LoggerPart final : public volume::Reclaimable {
     void log_void(const replication::VoidMessage& message, volume::Done done) override {
       part.logged_.log().log_void(message, std::move(done));
     }
+    void applied(SequenceNumber through) override { part.logged_.log().applied(through); }
     void begin_anew(SequenceNumber at, VersionTime time, volume::Done done) override {
       part.begin_anew(at, time, std::move(done));
     }

@@ -162,6 +162,8 @@ Result<std::unique_ptr<cluster::LoggerPart>> ClusterVolumes::make_log(VolumeId i
     Result<std::vector<volume::BaseMap::Page>> base_pages = parts_.store.base_pages(id.value);
     if (!base_pages) return base_pages.error();
     options.base_pages = *std::move(base_pages);
+    options.images = volume::Images::kElsewhere;
+    options.unapplied = std::move(found->history.unapplied_bytes);
   }
   return std::make_unique<cluster::LoggerPart>(
       std::move(options), start,

@@ -40,8 +40,7 @@ LogSpace::~LogSpace() {
 bool LogSpace::low() const {
   const logging::LogWriter& writer = parts_.log_stack.writer();
   const std::uint64_t tracks = parts_.log_stack.track_count();
-  return writer.free_tracks() <
-         parts_.log_stack.reserve_tracks() + std::max<std::uint64_t>(4, tracks / 16);
+  return writer.free_tracks() < writer.kept_tracks() + std::max<std::uint64_t>(4, tracks / 16);
 }
 
 bool LogSpace::wanted() const { return low() || parts_.log_stack.draining(); }

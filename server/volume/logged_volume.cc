@@ -10,11 +10,12 @@ namespace mariner::volume {
 LoggedVolume::LoggedVolume(Options options, LogParts log, Base& base)
     : base_map_(options.based_everywhere),
       index_(std::move(options.index)),
-      log_(options.id, options.epoch, log.writer, *index_),
+      log_(options.id, options.epoch, {log.writer, *index_, base_map_}, options.images),
       history_({options.id, *index_, log.disks, log.reader, log_, base_map_}),
       reader_(history_, base) {
   for (const BaseMap::Page& page : options.base_pages) CHECK(base_map_.load(page));
   log_.count_payload(options.payload_bytes);
+  log_.found(options.unapplied);
 }
 
 LoggedVolume::~LoggedVolume() { CHECK_MSG(idle(), "a logged volume is destroyed in use"); }

@@ -40,6 +40,8 @@ class LoggedVolume {
     std::uint64_t payload_bytes = 0;            // of what it has
     bool based_everywhere = false;  // an imported volume, or a writable view: see base_map.h
     std::vector<BaseMap::Page> base_pages;  // what has become base in the image since
+    Images images = Images::kNone;
+    UnappliedBytes unapplied{};  // of what it has, what no image holds
   };
 
   // `base` outlives it: where the volume's base is read.

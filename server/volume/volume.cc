@@ -31,7 +31,9 @@ LoggedVolume::Options logged_options(VolumeOptions& options, const VolumeHistory
           .index = std::move(options.index),
           .payload_bytes = history.payload_bytes,
           .based_everywhere = options.base_in_image || options.parent != nullptr,
-          .base_pages = std::move(options.base_pages)};
+          .base_pages = std::move(options.base_pages),
+          .images = options.image != nullptr ? Images::kHere : Images::kNone,
+          .unapplied = history.unapplied_bytes};
 }
 
 }  // namespace

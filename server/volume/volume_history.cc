@@ -46,6 +46,10 @@ Result<bool> VolumeHistory::add(const logging::Record& record, BlockCount blocks
   settled = std::max(settled, record.settled);
   last_time = record.time;
   frontier = std::max(frontier, record.frontier);
+  if (record.type != RecordType::kRollback) {
+    unapplied_bytes.add(record.sequence, record.extent.count.bytes());
+  }
+  unapplied_bytes.applied(frontier);
   payload_bytes += std::uint64_t{record.payload_blocks} * kBlockBytes;
   return true;
 }
@@ -80,6 +84,7 @@ void VolumeHistory::set_horizon(const Horizon& horizon) {
   last = std::max(last, horizon.last);
   last_time = std::max(last_time, horizon.moment.time);
   frontier = std::max(frontier, horizon.frontier);
+  unapplied_bytes.applied(frontier);
 }
 
 }  // namespace mariner::volume

@@ -11,6 +11,7 @@
 #include "logging/record.h"
 #include "proto/error.h"
 #include "proto/units.h"
+#include "server/volume/unapplied_bytes.h"
 
 namespace mariner::volume {
 
@@ -38,6 +39,7 @@ struct VolumeHistory {
   };
   std::vector<Hole> holes;  // ascending
   std::uint64_t payload_bytes = 0;
+  UnappliedBytes unapplied_bytes;  // what writes behind the image's frontier wrote, zeros included
   // What writes behind the image's frontier may have changed, and when the first one came: from the
   // index, when it has all records.
   std::vector<BlockRange> unapplied;

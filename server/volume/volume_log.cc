@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "proto/check.h"
+#include "server/volume/history.h"
 
 namespace mariner::volume {
 
@@ -10,6 +11,18 @@ using logging::Record;
 using logging::RecordType;
 using logging::Urgency;
 using replication::WriteKind;
+
+namespace {
+
+// Of so many blocks of the base, in before-images of the greatest length: each is a batch by
+// itself at worst, with a block of header.
+std::uint64_t room_of(std::uint64_t blocks, Images images) {
+  constexpr std::uint64_t kMost = History::kBeforeImageBlocksMax;
+  const std::uint64_t room = (blocks + (blocks + kMost - 1) / kMost) * kBlockBytes;
+  return images == Images::kElsewhere ? 2 * room : room;
+}
+
+}  // namespace
 
 Record record_of(const replication::WriteMessage& message) {
   const replication::WriteRequest& write = message.write;
@@ -48,30 +61,67 @@ VolumeLog::Entry& VolumeLog::finish(Queue& queue, std::uint64_t number,
   return entry;
 }
 
+VolumeLog::~VolumeLog() {
+  *alive_ = false;
+  writer_.give_back(set_aside_.bytes());
+}
+
+std::uint64_t VolumeLog::room_for_before_images(const Record& record) const {
+  const bool may = record.type == RecordType::kWrite ||
+                   (record.type == RecordType::kZero && images_ == Images::kElsewhere);
+  if (images_ == Images::kNone || !may || base_.empty()) return 0;
+  std::uint64_t blocks = 0;
+  base_.visit(record.extent, [&](BlockRange part, bool in_image) {
+    if (in_image) blocks += part.count.value;
+  });
+  return room_of(blocks, images_);
+}
+
+void VolumeLog::applied(SequenceNumber through) {
+  applied_ = std::max(applied_, through);
+  writer_.give_back(set_aside_.applied(applied_));
+}
+
+// (Which of their blocks have their base in the image is not known of them.)
+void VolumeLog::found(const UnappliedBytes& unapplied) {
+  if (images_ == Images::kNone || base_.empty()) return;
+  unapplied.visit([this](SequenceNumber last, std::uint64_t bytes) {
+    const std::uint64_t room = room_of(bytes >> kBlockShift, images_);
+    writer_.set_aside(room);
+    set_aside_.add(last, room);
+  });
+}
+
 void VolumeLog::index(Entry& entry) {
   if (!entry.result) return;
   entry.record.ordinal = entry.result->ordinal;
   index_.insert(entry.record, entry.result->location);
   payload_bytes_ += std::uint64_t{entry.record.payload_blocks} * kBlockBytes;
+  if (entry.set_aside == 0) return;
+  set_aside_.add(entry.record.sequence, entry.set_aside);
+  writer_.give_back(set_aside_.applied(applied_));
 }
 
 void VolumeLog::append_write(const Record& record, PayloadSlice payload, Urgency urgency,
                              Done done) {
   ++in_flight_;
   const std::uint64_t number = writes_.first + writes_.entries.size();
-  writes_.entries.push_back({.record = record, .done = std::move(done)});
-  writer_.append(record, std::move(payload), urgency,
-                 [this, number](const Result<logging::LoggedAt>& logged) {
-                   Entry& entry = finish(writes_, number, logged);
-                   Done answer = std::move(entry.done);
-                   while (!writes_.entries.empty() && writes_.entries.front().finished) {
-                     index(writes_.entries.front());
-                     writes_.entries.pop_front();
-                     ++writes_.first;
-                   }
-                   --in_flight_;
-                   answer(logged ? Result<void>{} : logged.error());
-                 });
+  const std::uint64_t set_aside = room_for_before_images(record);
+  writes_.entries.push_back({.record = record, .set_aside = set_aside, .done = std::move(done)});
+  writer_.append(
+      record, std::move(payload), urgency,
+      [this, number](const Result<logging::LoggedAt>& logged) {
+        Entry& entry = finish(writes_, number, logged);
+        Done answer = std::move(entry.done);
+        while (!writes_.entries.empty() && writes_.entries.front().finished) {
+          index(writes_.entries.front());
+          writes_.entries.pop_front();
+          ++writes_.first;
+        }
+        --in_flight_;
+        answer(logged ? Result<void>{} : logged.error());
+      },
+      set_aside);
 }
 
 void VolumeLog::append_base(const Record& record, PayloadSlice payload, Urgency urgency,

@@ -16,23 +16,46 @@
 #include "index/stored_index.h"
 #include "logging/log_writer.h"
 #include "replication/participant.h"
+#include "server/volume/base_map.h"
+#include "server/volume/unapplied_bytes.h"
 
 namespace mariner::volume {
 
 // The log record of a stamped write.
 logging::Record record_of(const replication::WriteMessage& message);
 
+// Where the images of a volume are: who takes before-images out of their way, and of what.
+enum class Images {
+  kNone,       // a writable view, a journal
+  kHere,       // one, which keeps what it holds under zeros
+  kElsewhere,  // several, which may log the same before-image each, and keep nothing under zeros
+};
+
 class VolumeLog final : public replication::LoggerParticipant {
  public:
-  // All outlive it.
-  VolumeLog(VolumeId volume, Epoch epoch, logging::LogWriter& writer, index::StoredIndex& index)
-      : volume_(volume), epoch_(epoch), writer_(writer), index_(index) {}
-  ~VolumeLog() override { *alive_ = false; }
+  struct Parts {  // all outlive it
+    logging::LogWriter& writer;
+    index::StoredIndex& index;
+    const BaseMap& base;
+  };
+  VolumeLog(VolumeId volume, Epoch epoch, Parts parts, Images images = Images::kNone)
+      : volume_(volume),
+        epoch_(epoch),
+        writer_(parts.writer),
+        index_(parts.index),
+        base_(parts.base),
+        images_(images) {}
+  ~VolumeLog() override;
 
   void log(const replication::WriteMessage& message,
            UniqueFunction<void(Result<void>)> done) override;
   void log_void(const replication::VoidMessage& message,
                 UniqueFunction<void(Result<void>)> done) override;
+
+  // The log needs no room any more for before-images that this has brought about.
+  void applied(SequenceNumber through) override;
+  // What a start found in the log that no image holds.
+  void found(const UnappliedBytes& unapplied);
 
   // Makes `bytes`, what the base holds for `range`, durable and indexed as a before-image; with
   // `replaces` in the place of earlier ones.
@@ -61,6 +84,7 @@ class VolumeLog final : public replication::LoggerParticipant {
   // A record that the log has not finished, or that waits for one before it.
   struct Entry {
     logging::Record record;
+    std::uint64_t set_aside = 0;  // LogWriter::append()
     bool finished = false;
     Result<logging::LoggedAt> result = logging::LoggedAt{};
     Done done;
@@ -83,12 +107,18 @@ class VolumeLog final : public replication::LoggerParticipant {
 
   static Entry& finish(Queue& queue, std::uint64_t number, Result<logging::LoggedAt> result);
   void index(Entry& entry);
+  // The room that before-images may take which this write brings about.
+  [[nodiscard]] std::uint64_t room_for_before_images(const logging::Record& record) const;
   void append_held();
 
   const VolumeId volume_;
   const Epoch epoch_;
   logging::LogWriter& writer_;
   index::StoredIndex& index_;
+  const BaseMap& base_;
+  const Images images_;
+  UnappliedBytes set_aside_;  // of what is in the index
+  SequenceNumber applied_;
   Queue writes_;  // bounded by the coordinator's admission
   Queue bases_;
   std::deque<Held> held_;  // bounded as writes_

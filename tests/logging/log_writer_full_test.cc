@@ -159,6 +159,52 @@ TEST_F(FullLogTest, WhereNothingCanSayThatItFailedNothingIsWrittenAnyMore) {
             std::string::npos);
 }
 
+TEST(FullLog, OrdinaryRecordsLeaveRoomForTheBeforeImagesThatTheyBringAbout) {
+  ArrayRig rig{{.disks = 2, .tracks = 8, .writer = {.reserve_tracks = 2, .t_fail = 1s}}};
+  ASSERT_TRUE(rig.open());
+  const std::uint64_t track = rig.array->members()[0]->superblock.track_bytes();
+  int written = 0;
+  int refused = 0;
+  const auto write = [&](std::uint64_t sequence, std::uint64_t sets_aside) {
+    rig.writer().append(
+        record_of(1, sequence, kLargest), test::whole(test::payload_of(sequence, kLargest)),
+        Urgency::kOrdinary, [&](const Result<LoggedAt>& logged) { ++(logged ? written : refused); },
+        sets_aside);
+    rig.executor.run_until_idle();
+  };
+  write(1, track);
+  EXPECT_EQ(rig.writer().set_aside_bytes(), track);
+  EXPECT_EQ(rig.writer().kept_tracks(), 4u);
+  std::uint64_t next = 2;
+  while (refused == 0) write(next++, 0);
+  EXPECT_EQ(rig.writer().free_tracks(), 4u);
+  // What it would have brought about does not come.
+  write(next++, track);
+  EXPECT_EQ(refused, 2);
+  EXPECT_EQ(rig.writer().set_aside_bytes(), track);
+  // A before-image has it.
+  Record before = record_of(2, 0, kLargest);
+  before.type = RecordType::kBeforeImage;
+  rig.append_now(before, Urgency::kBeforeImage);
+  EXPECT_TRUE(rig.outcomes.back().result.has_value());
+  // One that waits goes on when an image has got on, without being told.
+  rig.writer().set_full_gate([] { return true; });
+  write(next++, 0);
+  EXPECT_EQ(refused, 2);
+  const int before_it = written;
+  rig.writer().give_back(track);
+  rig.executor.run_until_idle();
+  EXPECT_EQ(written, before_it + 1);
+  EXPECT_EQ(rig.writer().kept_tracks(), 2u);
+  rig.writer().set_full_gate(nullptr);
+}
+
+TEST_F(FullLogTest, NoMoreThanHalfOfTheLogIsSetAside) {
+  rig_.writer().set_aside(UINT64_MAX / 2);
+  EXPECT_EQ(rig_.writer().kept_tracks(), 6u) << "of twelve";
+  rig_.writer().give_back(UINT64_MAX / 2);
+}
+
 TEST(Withdrawn, AValueThatSharesUntilItIsChanged) {
   Withdrawn mine;
   EXPECT_EQ(mine.size(), 0u);

@@ -36,7 +36,8 @@ TEST_F(CoordinatorLogsTest, ALoggerThatReturnsInTimeIsUsed) {
   connect_log(kLogger);
   EXPECT_EQ(hear_log(kLogger, opened(19, 19)), Words{"done 1"});
   EXPECT_EQ(hardened(kTwo, 18), Words{}) << "too late";
-  EXPECT_EQ(tick(20s), Words{});
+  EXPECT_EQ(tick(20s), Words{"other to 3"}) << "the frontier, which it does not know any more";
+  EXPECT_EQ(tick(21s), Words{});
 }
 
 TEST_F(CoordinatorLogsTest, AStorageThatCannotIsAskedAgain) {

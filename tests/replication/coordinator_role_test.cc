@@ -176,7 +176,10 @@ TEST_F(CoordinatorRoleTest, TheFrontierIsThatOfTheLastImage) {
   EXPECT_EQ(role_.writes().frontier(), SequenceNumber{7}) << "the other has not said anything";
   open_storage(kOther, 19);
   EXPECT_EQ(role_.writes().frontier(), SequenceNumber{19});
-  EXPECT_EQ(sent<FrontierMessage>(tick(0s))->frontier, SequenceNumber{19});
+  const auto told = *sent<FrontierMessage>(tick(0s));
+  EXPECT_EQ(told.frontier, SequenceNumber{19});
+  EXPECT_EQ(told.in_an_image, SequenceNumber{20}) << "of the first one";
+  EXPECT_FALSE(sent<FrontierMessage>(tick(1s)).has_value()) << "once";
   EXPECT_TRUE(only<CoordinatorRole::Disconnect>(
       hear(kOther, StorageProgress{kVolume, kEpoch, {20}, {21}, 0})))
       << "nobody has #21";

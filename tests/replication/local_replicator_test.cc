@@ -21,6 +21,9 @@ class Participants : public LoggerParticipant, public StorageParticipant {
     heard.push_back("void " + std::to_string(message.first.value));
     pending.push_back(std::move(done));
   }
+  void applied(SequenceNumber through) override {
+    heard.push_back("applied " + std::to_string(through.value));
+  }
   void prepare(const WriteMessage& message) override {
     heard.push_back("prepare " + std::to_string(message.stamp.sequence.value));
   }
@@ -118,6 +121,15 @@ TEST_F(LocalReplicatorTest, WhatACompletionSubmitsComesBehindWhatIsAtHand) {
   participants_.answer();
   participants_.answer();
   expect({"commit 3", "done waits", "commit 4", "done inner"});
+}
+
+TEST_F(LocalReplicatorTest, TheLoggerHearsHowFarTheImageIs) {
+  replicator_.submit({}, note("a"));
+  participants_.answer();
+  participants_.heard.clear();
+  replicator_.storage_durable({1});
+  expect({"applied 1"});
+  EXPECT_EQ(replicator_.coordinator().frontier(), SequenceNumber{1});
 }
 
 TEST_F(LocalReplicatorTest, WritesThatWaitForAGrantAreRefusedWhenItCloses) {

@@ -22,6 +22,9 @@ struct Disk final : ClusterLoggerParticipant, PromiseStore {
     heard.push_back("void " + std::to_string(message.first.value));
     pending.push_back(std::move(done));
   }
+  void applied(SequenceNumber through) override {
+    heard.push_back("applied " + std::to_string(through.value));
+  }
   void begin_anew(SequenceNumber at, VersionTime time,
                   UniqueFunction<void(Result<void>)> done) override {
     heard.push_back("begin " + std::to_string(at.value) + " " + std::to_string(time.ns));
@@ -90,6 +93,18 @@ TEST_F(LoggerHostTest, CarriesOutWhatTheRoleWants) {
   host_.received(peer, VoidMessage{kVolume, {2}, {13}, {13}});
   disk_.answer();
   EXPECT_EQ(said(), Words{"logged 13"});
+}
+
+TEST_F(LoggerHostTest, TellsTheLogOnceHowFarTheFurthestImageIs) {
+  const ConnectionId peer = host_.accept([this](const FromLogger& message) { note(message); });
+  host_.received(peer, OpenLog{kVolume, {2}});
+  disk_.answer();
+  disk_.heard.clear();
+  host_.received(peer, FrontierMessage{kVolume, {2}, {7}, {9}});
+  host_.received(peer, FrontierMessage{kVolume, {2}, {8}, {9}});
+  host_.received(peer, FrontierMessage{kVolume, {2}, {10}, {}});  // of one who does not say it
+  EXPECT_EQ(disk_.heard, (Words{"applied 9", "applied 10"}));
+  EXPECT_EQ(host_.role().frontier(), SequenceNumber{10});
 }
 
 TEST_F(LoggerHostTest, WhoIsGoneIsNotAnswered) {

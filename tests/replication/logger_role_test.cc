@@ -238,6 +238,7 @@ TEST_F(LoggerRoleTest, NumbersFollowOneAnother) {
   EXPECT_TRUE(refused(VoidMessage{kVolume, {5}, {12}, {13}}));
   EXPECT_TRUE(refused(VoidMessage{kVolume, {5}, {12}, {11}}));
   EXPECT_TRUE(refused(FrontierMessage{kVolume, {5}, {11}}));
+  EXPECT_TRUE(refused(FrontierMessage{kVolume, {5}, {10}, {11}}));
   EXPECT_FALSE(refused(VoidMessage{kVolume, {5}, {11}, {20}}));
 }
 

@@ -56,7 +56,9 @@ TEST(Wire, EveryMessageComesAsItWasSent) {
   const VoidMessage lost = back(VoidMessage{kVolume, kEpoch, {5}, {9}});
   EXPECT_EQ(lost.first, SequenceNumber{5});
   EXPECT_EQ(lost.last, SequenceNumber{9});
-  EXPECT_EQ(back(FrontierMessage{kVolume, kEpoch, {5}}).frontier, SequenceNumber{5});
+  const auto frontier = back(FrontierMessage{kVolume, kEpoch, {5}, {7}});
+  EXPECT_EQ(frontier.frontier, SequenceNumber{5});
+  EXPECT_EQ(frontier.in_an_image, SequenceNumber{7});
   EXPECT_EQ(back(RaiseFloor{kVolume, kEpoch, {77}}).time, VersionTime{77});
   EXPECT_EQ(back(CommitMessage{kVolume, kEpoch, {5}}).settled, SequenceNumber{5});
   back(CloseChannel{});

@@ -72,8 +72,8 @@ class LoggedRig {
   logging::LogDisks disks{disk, superblock.batch_format()};
   logging::LogReader log_reader{disks};
   IndexRig index{executor};
-  volume::VolumeLog log{kVolume, Epoch{1}, writer, index.index()};
   volume::BaseMap base;
+  volume::VolumeLog log{kVolume, Epoch{1}, {writer, index.index(), base}};
   volume::LocalHistory history{{kVolume, index.index(), disks, log_reader, log, base}};
 };
 

@@ -58,6 +58,16 @@ TEST_F(VolumeHistoryTest, VoidsUseTheirNumbersUp) {
   EXPECT_EQ(taken_, 0);
 }
 
+TEST_F(VolumeHistoryTest, KnowsHowMuchIsBehindTheImage) {
+  EXPECT_TRUE(add(write(1, 10)));
+  const std::uint64_t each = history_.unapplied_bytes.bytes();
+  EXPECT_EQ(each, write(1, 10).extent.count.bytes());
+  EXPECT_TRUE(add(write(2, 20)));
+  EXPECT_EQ(history_.unapplied_bytes.bytes(), 2 * each);
+  history_.set_horizon({.moment = {}, .last = {}, .frontier = {2}, .given_up = {}});
+  EXPECT_EQ(history_.unapplied_bytes.bytes(), 0u);
+}
+
 TEST_F(VolumeHistoryTest, RefusesWhatCannotBe) {
   EXPECT_TRUE(add(write(1, 10)));
   Record outside = write(2, 20);

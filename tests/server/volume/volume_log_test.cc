@@ -73,7 +73,8 @@ class VolumeLogTest : public ::testing::Test {
   logging::LogDisk log_disk_{{disk_, superblock_, tracks_}, {}};
   logging::LogWriter writer_{executor_, 1, {}};
   test::IndexRig index_{executor_};
-  VolumeLog log_{VolumeId{7}, Epoch{2}, writer_, index_.index()};
+  BaseMap base_{false};
+  VolumeLog log_{VolumeId{7}, Epoch{2}, {writer_, index_.index(), base_}, Images::kHere};
 };
 
 TEST_F(VolumeLogTest, InTheIndexWhenDurableAndBeforeItIsSaid) {
@@ -110,6 +111,66 @@ TEST_F(VolumeLogTest, ABeforeImageBecomesTheBase) {
   executor_.run_ready();
   EXPECT_EQ(index_.answers().locate({{4}, {1}}, SequenceNumber{0})[0].source,
             index::LocatedRun::Source::kLog);
+}
+
+// ---- room for before-images ---------------------------------------------------------------------
+
+constexpr std::uint64_t kHeader = kBlockBytes;  // of each before-image, at most
+
+TEST_F(VolumeLogTest, RoomIsSetAsideForTheBaseThatAWriteReplacesUntilAnImageHoldsIt) {
+  base_.add({{0}, {4}});
+  const auto write = [&](std::uint64_t sequence, BlockRange range) {
+    WriteMessage of = message(WriteKind::kData, range, range.count.value);
+    of.stamp.sequence = {sequence};
+    of.stamp.time = {100 + sequence};
+    log_.log(of, [](const Result<void>& result) { EXPECT_TRUE(result); });
+    executor_.run_ready();
+  };
+  write(5, {{8}, {2}});
+  EXPECT_EQ(writer_.set_aside_bytes(), 0u) << "the image holds no base there";
+  write(6, {{3}, {2}});
+  EXPECT_EQ(writer_.set_aside_bytes(), kBlockBytes + kHeader) << "of one of the two blocks";
+  log_.applied({5});
+  EXPECT_EQ(writer_.set_aside_bytes(), kBlockBytes + kHeader);
+  log_.applied({6});
+  EXPECT_EQ(writer_.set_aside_bytes(), 0u);
+}
+
+TEST_F(VolumeLogTest, NoRoomIsSetAsideForAWriteThatFailed) {
+  base_.add({{0}, {4}});
+  disk_.fail_writes(1000, test::FaultyDisk::Remains::kNothing);
+  log_.log(message(WriteKind::kData, {{0}, {2}}, 2),
+           [](const Result<void>& result) { EXPECT_FALSE(result); });
+  executor_.run_ready();
+  EXPECT_EQ(writer_.set_aside_bytes(), 0u);
+}
+
+TEST_F(VolumeLogTest, AnImageHereKeepsItsBlocksUnderZerosAndOthersDoNot) {
+  base_.add({{0}, {4}});
+  const WriteMessage zeros = message(WriteKind::kZero, {{0}, {4}}, 0);
+  log_.log(zeros, [](const Result<void>& result) { EXPECT_TRUE(result); });
+  executor_.run_ready();
+  EXPECT_EQ(writer_.set_aside_bytes(), 0u);
+  {
+    test::IndexRig index(executor_);
+    VolumeLog elsewhere(VolumeId{7}, Epoch{2}, {writer_, index.index(), base_}, Images::kElsewhere);
+    elsewhere.log(zeros, [](const Result<void>& result) { EXPECT_TRUE(result); });
+    executor_.run_ready();
+    EXPECT_EQ(writer_.set_aside_bytes(), 2 * (4 * kBlockBytes + kHeader)) << "each of two nodes";
+  }
+  EXPECT_EQ(writer_.set_aside_bytes(), 0u) << "the volume is gone";
+}
+
+TEST_F(VolumeLogTest, RoomIsSetAsideForWhatAStartFinds) {
+  UnappliedBytes unapplied;
+  unapplied.add({4}, 2 * kBlockBytes);
+  log_.found(unapplied);
+  EXPECT_EQ(writer_.set_aside_bytes(), 0u) << "no base is in the image";
+  base_.add({{0}, {4}});
+  log_.found(unapplied);
+  EXPECT_EQ(writer_.set_aside_bytes(), 2 * kBlockBytes + kHeader);
+  log_.applied({4});
+  EXPECT_EQ(writer_.set_aside_bytes(), 0u);
 }
 
 }  // namespace
