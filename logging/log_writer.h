@@ -84,7 +84,7 @@ class LogWriter {
               std::uint64_t sets_aside = 0);
   // Room that ordinary records leave for before-images, beyond the reserve, in bytes: for what was
   // logged and no image holds yet. Without it the images could not be written when the log is
-  // full, nor could the log give anything up that they lack. At most half of the log.
+  // full, nor could the log give anything up that they lack.
   void set_aside(std::uint64_t bytes) { set_aside_bytes_ += bytes; }
   void give_back(std::uint64_t bytes);
 
@@ -114,8 +114,11 @@ class LogWriter {
   [[nodiscard]] std::uint64_t limit_bytes() const;
   [[nodiscard]] std::uint64_t free_tracks() const;
   [[nodiscard]] std::uint64_t set_aside_bytes() const { return set_aside_bytes_; }
-  // What ordinary records leave: the reserve, or what is set aside.
-  [[nodiscard]] std::uint64_t kept_tracks() const;
+  // What ordinary records leave: the reserve, or what is set aside, and what the one in front would
+  // set aside (at most half of the log).
+  [[nodiscard]] std::uint64_t kept_tracks() const { return kept_beside(set_aside_bytes_); }
+  // ... when the images hold all that there is.
+  [[nodiscard]] std::uint64_t kept_tracks_at_rest() const { return kept_beside(0); }
   // Ordinary records wait or fail for want of room, or nearly so.
   [[nodiscard]] bool short_of_tracks() const {
     return free_tracks() <= options_.reserve_tracks + 1;
@@ -180,6 +183,7 @@ class LogWriter {
   [[nodiscard]] bool reserved() const;
   // Tracks that records of this urgency leave.
   [[nodiscard]] std::uint64_t tracks_kept_from(Urgency urgency) const;
+  [[nodiscard]] std::uint64_t kept_beside(std::uint64_t set_aside_bytes) const;
   bool make_way();
   void fail(PendingRecord& pending, const Error& error);
   void withdraw(PendingRecord& pending, const Error& error);

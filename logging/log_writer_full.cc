@@ -26,9 +26,10 @@ bool LogWriter::is_full(Time now) const {
   return !policy_.may_take_later(waiting_.front().batch_bytes(), now);
 }
 
-// (A before-image may not begin in what is left of a track: one of them more.)
-std::uint64_t LogWriter::kept_tracks() const {
-  if (set_aside_bytes_ == 0) return options_.reserve_tracks;
+std::uint64_t LogWriter::kept_beside(std::uint64_t set_aside_bytes) const {
+  const bool waits = !waiting_.empty() && waiting_.front().record.ordinal == 0;
+  const std::uint64_t wanted_bytes = waits ? waiting_.front().sets_aside : 0;
+  if (set_aside_bytes + wanted_bytes == 0) return options_.reserve_tracks;
   std::uint64_t tracks = 0;
   std::uint64_t track_bytes = UINT64_MAX;
   for (const auto& arm : arms_) {
@@ -36,8 +37,8 @@ std::uint64_t LogWriter::kept_tracks() const {
     tracks += arm->disk->superblock().track_count;
     track_bytes = std::min(track_bytes, arm->disk->superblock().track_bytes());
   }
-  const std::uint64_t wanted = set_aside_bytes_ / track_bytes + kBesideSetAside;
-  return std::max<std::uint64_t>(options_.reserve_tracks, std::min(wanted, tracks / 2));
+  const std::uint64_t most = set_aside_bytes + std::min(wanted_bytes, tracks / 2 * track_bytes);
+  return std::max(std::uint64_t{options_.reserve_tracks}, most / track_bytes + kBesideSetAside);
 }
 
 void LogWriter::give_back(std::uint64_t bytes) {

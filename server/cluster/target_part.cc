@@ -65,7 +65,7 @@ struct TargetPart::Term final : public volume::CurrentReader {
                                         })),
         live(part.options_.size_bytes,
              {host, elsewhere != nullptr ? static_cast<volume::CurrentReader&>(*elsewhere) : *this,
-              part.parts_.history, true,
+              part.parts_.history, true, true,
               [](SequenceNumber) -> Result<std::shared_ptr<volume::Layer>> {
                 return Error{ErrorCode::kNotFound, "nobody keeps moments of this volume"};
               }}) {}

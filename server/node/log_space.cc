@@ -46,7 +46,8 @@ bool LogSpace::low() const {
 bool LogSpace::wanted() const { return low() || parts_.log_stack.draining(); }
 
 bool LogSpace::critical() const {
-  return parts_.log_stack.writer().free_tracks() <= parts_.log_stack.reserve_tracks();
+  const logging::LogWriter& writer = parts_.log_stack.writer();
+  return writer.free_tracks() <= writer.kept_tracks_at_rest();
 }
 
 void LogSpace::check() {

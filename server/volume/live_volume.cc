@@ -136,8 +136,31 @@ void LiveVolume::write(ByteRange range, PayloadSlice data, Done done) {
       std::move(done));
 }
 
+void LiveVolume::in_pieces(ByteRange range, std::function<void(ByteRange, Done)> operation,
+                           Done done) {
+  const std::uint64_t end =
+      std::min(range.end(), range.offset / kPieceBytes * kPieceBytes + kPieceBytes);
+  if (end == range.end()) return operation(range, std::move(done));
+  ++operations_;
+  operation({range.offset, end - range.offset},
+            [this, rest = ByteRange{end, range.end() - end}, operation,
+             done = std::move(done)](Result<void> result) mutable {
+              --operations_;
+              if (!result) return done(std::move(result));
+              in_pieces(rest, std::move(operation), std::move(done));
+            });
+}
+
 void LiveVolume::write_same(ByteRange range, PayloadSlice pattern, Done done) {
   if (all_zero(pattern.bytes())) return trim(range, TrimMode::kZero, std::move(done));
+  if (range.length > kPieceBytes) {
+    return in_pieces(
+        range,
+        [this, pattern](ByteRange piece, Done each) {
+          write_same(piece, pattern, std::move(each));
+        },
+        std::move(done));
+  }
   if (range.block_aligned()) {
     WriteRequest request;
     request.kind = WriteKind::kRepeated;
@@ -176,6 +199,11 @@ void LiveVolume::write_same(ByteRange range, PayloadSlice pattern, Done done) {
 }
 
 void LiveVolume::trim(ByteRange range, TrimMode mode, Done done) {
+  if (parts_.logs_what_zeros_replace && range.length > kPieceBytes) {
+    return in_pieces(
+        range, [this, mode](ByteRange piece, Done each) { trim(piece, mode, std::move(each)); },
+        std::move(done));
+  }
   const BlockRange inner = range.inner_blocks();
   if (mode == TrimMode::kUnmap && inner.empty()) return done({});
   if (mode == TrimMode::kUnmap || range.block_aligned()) {

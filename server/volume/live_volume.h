@@ -27,12 +27,18 @@ namespace mariner::volume {
 
 class LiveVolume final : public Layer {
  public:
+  // One record for a long range of the same, which costs nothing, may bring about that all that was
+  // there is logged as before-images: so it comes in pieces, for each of which a log has room.
+  static constexpr std::uint64_t kPieceBytes = 32u << 20;
+
   struct Parts {  // all outlive it
     replication::Replicator& replicator;
     CurrentReader& current;
     History& history;
     // Somebody applies what is written to an image, and must hear what a rollback changes.
     bool has_image = false;
+    // Images keep nothing under zeros: all that zeros replace is logged.
+    bool logs_what_zeros_replace = false;
     OpenSnapshot open_snapshot{};
   };
 
@@ -97,6 +103,8 @@ class LiveVolume final : public Layer {
   void stop_readers(UniqueFunction<void()> then);
   void let_readers();
   void submit(replication::WriteRequest request, Done done);
+  // One after the other, until one fails.
+  void in_pieces(ByteRange range, std::function<void(ByteRange, Done)> operation, Done done);
   void write_whole(replication::WriteRequest request, Done done);
   void write_partial(ByteRange range, Merge merge, Done done);
   void read_edge(Lbn block, UniqueFunction<void(Result<Payload>)> done);

@@ -27,7 +27,7 @@ ServedVolume::ServedVolume(std::uint64_t size_bytes, const Beginning& beginning,
                            const replication::WriteCoordinator::Limits& limits, Parts parts)
     : logger_(parts.logger),
       replicator_(beginning.start, limits, parts.executor, parts.logger, parts.storage),
-      live_(size_bytes, {replicator_, parts.current, parts.history, parts.storage != nullptr,
+      live_(size_bytes, {replicator_, parts.current, parts.history, parts.storage != nullptr, false,
                          std::move(parts.open_snapshot)}) {
   for (const VolumeHistory::Hole& numbers : beginning.voids) {
     log_void({beginning.start.volume, beginning.start.epoch, numbers.first, numbers.last});

@@ -272,6 +272,17 @@ if __name__ == "__main__":  # fetch() in a namespace
     print(json.dumps(fetch(*json.loads(sys.argv[1]))))
 
 
+def qemu_io(url: str, *commands: str, timeout_s: float = 120) -> str:
+    """Commands of qemu-io, each of which succeeds; what it said."""
+    words = [word for command in commands for word in ("-c", command)]
+    result = subprocess.run(["qemu-io", "-f", "raw", "-t", "none", *words, url], capture_output=True, text=True,
+                            timeout=timeout_s)
+    out = result.stdout + result.stderr
+    # Its exit code does not tell of a pattern that differs.
+    assert result.returncode == 0 and "failed" not in out, out
+    return out
+
+
 def lun_checksum(url: str, path: pathlib.Path) -> str:
     """Of the whole LUN, by way of a copy in `path`."""
     subprocess.run(["qemu-img", "convert", "-f", "raw", "-O", "raw", url, str(path)], check=True, capture_output=True)

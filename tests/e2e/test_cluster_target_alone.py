@@ -179,6 +179,7 @@ def test_while_the_logger_is_away_writes_wait_and_a_storage_node_goes_on_without
     load.stop()
     assert load.code == hammer.DONE
     assert campaign.verify(alone.volume_url("db1"))["faults"] == []
+    cluster.wait_healed("db1")  # what the images lack is in the log alone, which they cannot go on without
     promote(cluster, "a")
     cluster["c"].kill()
     mariner.wait_until(lambda: cluster["a"].volume("db1")["replicas"][0].get("away"), 30, "the journals take its place")

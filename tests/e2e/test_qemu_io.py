@@ -6,18 +6,13 @@ import subprocess
 
 import pytest
 
+from mariner import qemu_io
+
 
 def run(*command: str) -> str:
     result = subprocess.run(command, capture_output=True, text=True, timeout=120)
     out = result.stdout + result.stderr
     assert result.returncode == 0, out
-    return out
-
-
-def qemu_io(url: str, *commands: str) -> str:
-    out = run("qemu-io", "-f", "raw", "-t", "none", *[w for c in commands for w in ("-c", c)], url)
-    # Its exit code does not tell of a pattern that differs.
-    assert "failed" not in out, out
     return out
 
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <optional>
 
 #include "logging/live_tracks.h"
 #include "logging/log_writer.h"
@@ -199,10 +200,28 @@ TEST(FullLog, OrdinaryRecordsLeaveRoomForTheBeforeImagesThatTheyBringAbout) {
   rig.writer().set_full_gate(nullptr);
 }
 
-TEST_F(FullLogTest, NoMoreThanHalfOfTheLogIsSetAside) {
-  rig_.writer().set_aside(UINT64_MAX / 2);
-  EXPECT_EQ(rig_.writer().kept_tracks(), 6u) << "of twelve";
-  rig_.writer().give_back(UINT64_MAX / 2);
+TEST_F(FullLogTest, ARecordThatWouldSetAsideMoreThanThereIsWaitsForHalfOfTheLog) {
+  const std::uint64_t all = rig_.writer().limit_bytes();
+  bool more = true;
+  rig_.writer().set_full_gate([&] { return more; });
+  std::optional<bool> logged;
+  rig_.writer().append(
+      record_of(1, kLast, 1), test::whole(test::payload_of(kLast, 1)), Urgency::kOrdinary,
+      [&](const Result<LoggedAt>& result) { logged = result.has_value(); }, 10 * all);
+  rig_.executor.run_until_idle();
+  EXPECT_FALSE(logged.has_value());
+  EXPECT_EQ(rig_.writer().kept_tracks(), 6u + 3u) << "of twelve";
+  EXPECT_EQ(rig_.writer().kept_tracks_at_rest(), 6u + 3u);
+  rig_.writer().set_aside(all);
+  EXPECT_GT(rig_.writer().kept_tracks(), 12u) << "it waits for the images as well";
+  EXPECT_EQ(rig_.writer().kept_tracks_at_rest(), 6u + 3u);
+  rig_.writer().give_back(all);
+  more = false;
+  rig_.writer().retry();
+  rig_.executor.run_until_idle();
+  EXPECT_EQ(logged, false);
+  EXPECT_EQ(rig_.writer().kept_tracks(), 2u);
+  rig_.writer().set_full_gate(nullptr);
 }
 
 TEST(Withdrawn, AValueThatSharesUntilItIsChanged) {

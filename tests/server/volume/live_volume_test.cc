@@ -136,6 +136,83 @@ TEST_F(LiveVolumeTest, UnmapLeavesPartialBlocksAlone) {
   EXPECT_EQ(logged().size(), 2u) << "an UNMAP of no whole block is no write";
 }
 
+// ---- in pieces ----------------------------------------------------------------------------------
+
+// What was submitted, answered one by one.
+struct Submitted final : replication::Replicator, CurrentReader {
+  void submit(replication::WriteRequest request, WriteDone done) override {
+    extents.push_back(request.extent);
+    pending = std::move(done);
+  }
+  void settle(SettleDone done) override { done({}); }
+  void settle_moment(VersionTime, MomentDone) override {}
+  [[nodiscard]] const replication::WriteCoordinator& coordinator() const override { return writes; }
+  void read(BlockRange range, ReadDone done) override {
+    done(PayloadSlice{Payload::zeroed(range.count.bytes()), 0, range.count.bytes()});
+  }
+  void answer(const Result<replication::Stamp>& stamp = replication::Stamp{}) {
+    std::exchange(pending, nullptr)(stamp);
+  }
+  replication::WriteCoordinator writes{{VolumeId{1}, Epoch{1}, {}, {}, {}}, {}};
+  std::vector<BlockRange> extents;
+  WriteDone pending;
+};
+
+class PiecesTest : public LiveVolumeTest {
+ protected:
+  static constexpr std::uint64_t kPiece = LiveVolume::kPieceBytes;
+  static constexpr std::uint64_t kPieceBlocks = kPiece / kBlockBytes;
+
+  LiveVolume make(bool logs_what_zeros_replace) {
+    return {
+        4 * kPiece,
+        {submitted_, submitted_, rig_.volume().logged().history(), true, logs_what_zeros_replace}};
+  }
+  Submitted submitted_;
+};
+
+TEST_F(PiecesTest, ADiscardWhoseBlocksMustBeLoggedComesInPieces) {
+  LiveVolume volume = make(true);
+  volume.trim({kPiece - kBlockBytes, 2 * kPiece + 100}, TrimMode::kUnmap, count());
+  submitted_.answer();
+  EXPECT_FALSE(volume.idle());
+  submitted_.answer();
+  EXPECT_EQ(answered_, 0);
+  submitted_.answer();
+  EXPECT_EQ(answered_, 1);
+  EXPECT_TRUE(volume.idle());
+  EXPECT_EQ(submitted_.extents,
+            (std::vector<BlockRange>{{{kPieceBlocks - 1}, {1}},
+                                     {{kPieceBlocks}, {kPieceBlocks}},
+                                     {{2 * kPieceBlocks}, {kPieceBlocks - 1}}}));
+}
+
+TEST_F(PiecesTest, NothingFollowsAPieceThatFailed) {
+  LiveVolume volume = make(true);
+  volume.trim({0, 4 * kPiece}, TrimMode::kZero, count());
+  submitted_.answer();
+  submitted_.answer(Error{ErrorCode::kNoSpace, "full"});
+  EXPECT_EQ(answered_, 100);
+  EXPECT_EQ(submitted_.extents.size(), 2u);
+  EXPECT_TRUE(volume.idle());
+}
+
+TEST_F(PiecesTest, ADiscardThatLogsNothingIsOneRecordAndAPatternIsNot) {
+  LiveVolume volume = make(false);
+  volume.trim({0, 4 * kPiece}, TrimMode::kUnmap, count());
+  EXPECT_EQ(submitted_.extents, (std::vector<BlockRange>{{{0}, {4 * kPieceBlocks}}}));
+  submitted_.answer();
+  submitted_.extents.clear();
+  volume.write_same({0, 2 * kPiece}, {test::bytes_of(Sectors{7}), 0, kSector}, count());
+  submitted_.answer();
+  submitted_.answer();
+  EXPECT_EQ(answered_, 2);
+  EXPECT_EQ(submitted_.extents,
+            (std::vector<BlockRange>{{{0}, {kPieceBlocks}}, {{kPieceBlocks}, {kPieceBlocks}}}));
+}
+
+// ---- order --------------------------------------------------------------------------------------
+
 TEST_F(LiveVolumeTest, OverlappingWritesKeepTheirOrderWhileSomeAreMerged) {
   for (std::uint64_t i = 0; i < 60; ++i) {
     switch (i % 4) {
