@@ -123,19 +123,12 @@ void ClusterPast::keep(const MomentsOf& of, SequenceNumber at, const std::string
                         done = std::move(done)](Result<volume::History::Hold> hold) mutable {
     if (!hold) return done(hold.error());
     // Before it is said: somebody may take it back at once.
-    const std::uint64_t number = ++last_kept_;
-    (*kept_)[number] = {what, *std::move(hold)};
+    const std::uint64_t number = kept_.keep(what, *std::move(hold));
     say([this, of, number, done = std::move(done)](Result<void> said) mutable {
-      parts_.executor.after(keep_, [kept = kept_, number] { kept->erase(number); });
+      kept_.said(number);
       done(std::move(said));
     });
   });
-}
-
-// A log that is small has no room for what nobody asks for.
-void ClusterPast::taken_back(const std::string& what, std::uint64_t last) {
-  std::erase_if(*kept_,
-                [&](const auto& each) { return each.first <= last && each.second.what == what; });
 }
 
 void ClusterPast::add_mark(const MomentsOf& of, const meta::Mark& mark, Done done) {
@@ -181,10 +174,10 @@ void ClusterPast::mark_remove(const api::MarkRequest& request, admin::Answer<api
   if (request.dry_run()) return done(std::move(answer));
   parts_.moments.remove_mark(
       VolumeId{mark->volume_id()}, mark->name(),
-      [this, what = the_mark(*mark), last = last_kept_, keeps = under_way_,
+      [this, what = the_mark(*mark), last = kept_.last(), keeps = under_way_,
        answer = std::move(answer), done = std::move(done)](const Result<void>& removed) mutable {
         if (!removed) return done(removed.error());
-        taken_back(what, last);
+        kept_.taken_back(what, last);
         done(std::move(answer));
       });
 }
@@ -317,10 +310,10 @@ void ClusterPast::view_unexpose(const api::UnexposeRequest& request,
   if (Result<void> r = check_unexpose(was, request.force()); !r) return done(r.error());
   if (request.dry_run()) return done(std::move(was));
   parts_.moments.remove_view(request.name(),
-                             [this, was = std::move(was), last = last_kept_,
+                             [this, was = std::move(was), last = kept_.last(),
                               done = std::move(done)](const Result<void>& removed) mutable {
                                if (!removed) return done(removed.error());
-                               taken_back(the_view(was.name()), last);
+                               kept_.taken_back(the_view(was.name()), last);
                                parts_.log.info("unexposed a view", {{"view", was.name()}});
                                done(std::move(was));
                              });

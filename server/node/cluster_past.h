@@ -7,8 +7,6 @@
 // thread.
 #pragma once
 
-#include <cstdint>
-#include <map>
 #include <memory>
 #include <string>
 
@@ -19,6 +17,7 @@
 #include "server/node/cluster_views.h"
 #include "server/node/cluster_volumes.h"
 #include "server/node/history_answer.h"
+#include "server/node/kept_moments.h"
 #include "server/node/log.h"
 #include "server/node/moments.h"
 #include "server/node/past_desk.h"
@@ -53,7 +52,7 @@ class ClusterPast {
   ClusterPast(const Parts& parts, Hosts hosts, std::chrono::nanoseconds keep, std::string state_dir)
       : parts_(parts),
         hosts_(std::move(hosts)),
-        keep_(keep),
+        kept_(parts.executor, keep),
         desk_(parts.executor, [this](const std::string& name) { return find_past(name); }),
         verdict_shelf_(parts.moments),
         verdicts_(parts.executor, verdict_shelf_,
@@ -96,8 +95,6 @@ class ClusterPast {
   void keep(const MomentsOf& of, SequenceNumber at, const std::string& what,
             UniqueFunction<void(manager::MomentDirectory::Done)> say,
             manager::MomentDirectory::Done done);
-  // What is kept for it up to this number: not what was said anew meanwhile.
-  void taken_back(const std::string& what, std::uint64_t last);
   void add_mark(const MomentsOf& of, const meta::Mark& mark, manager::MomentDirectory::Done done);
   void expose(const api::ExposeRequest& request, const ResolvedMoment& moment,
               admin::Answer<api::View> done);
@@ -114,15 +111,7 @@ class ClusterPast {
 
   const Parts parts_;
   mutable Hosts hosts_;
-  const std::chrono::nanoseconds keep_;
-  struct Kept {
-    std::string what;
-    volume::History::Hold hold;
-  };
-  // That the logger may not know of yet, by number. (Those that wait to be forgotten have it, too.)
-  const std::shared_ptr<std::map<std::uint64_t, Kept>> kept_ =
-      std::make_shared<std::map<std::uint64_t, Kept>>();
-  std::uint64_t last_kept_ = 0;
+  KeptMoments kept_;
   // Held by every question under way.
   const std::shared_ptr<const void> under_way_ = std::make_shared<int>();
   PastDesk desk_;
