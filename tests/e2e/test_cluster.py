@@ -56,6 +56,7 @@ def killed_while_loaded(cluster: Cluster, folder, victim: str, rounds: int):
         cluster.wait_healed("db1")
 
 
+@pytest.mark.slow
 def test_the_coordinator_is_killed(cluster, folder):
     for campaign, server, node, load in killed_while_loaded(cluster, folder, "coordinator", 3):
         settle(load, 2)
@@ -69,6 +70,7 @@ def test_the_coordinator_is_killed(cluster, folder):
     assert_same_in_the_end(cluster)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lease", [LONG_LEASE])
 def test_the_mirror_is_killed_and_nobody_notices(cluster, folder):
     for campaign, server, node, load in killed_while_loaded(cluster, folder, "mirror", 2):
@@ -85,6 +87,7 @@ def test_the_mirror_is_killed_and_nobody_notices(cluster, folder):
     assert_same_in_the_end(cluster)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lease", [LONG_LEASE])
 def test_the_logger_is_killed_and_writes_wait_for_it(cluster, folder):
     for campaign, server, node, load in killed_while_loaded(cluster, folder, "logger", 2):
@@ -99,6 +102,7 @@ def test_the_logger_is_killed_and_writes_wait_for_it(cluster, folder):
     assert_same_in_the_end(cluster)
 
 
+@pytest.mark.slow
 def test_a_coordinator_that_stood_still_serves_nothing_when_it_wakes_up(cluster, folder):
     for campaign, server, node, load in killed_while_loaded(cluster, folder, "coordinator", 1):
         settle(load, 1)
@@ -114,6 +118,7 @@ def test_a_coordinator_that_stood_still_serves_nothing_when_it_wakes_up(cluster,
     assert_same_in_the_end(cluster)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lease", [LONG_LEASE])
 def test_etcd_may_be_away_for_less_than_the_lease(cluster, folder):
     server = cluster.server_of("db1")
@@ -130,6 +135,7 @@ def test_etcd_may_be_away_for_less_than_the_lease(cluster, folder):
     assert_same_in_the_end(cluster)
 
 
+@pytest.mark.slow
 def test_while_etcd_is_away_for_longer_nothing_is_served(cluster, folder):
     server = cluster.server_of("db1")
     campaign = hammer.Campaign(folder / "hammer")

@@ -1,9 +1,13 @@
 """A storage node that stays away for longer than the log waits for it."""
 
+import pytest
+
 import hammer
 import mariner
 from cluster import Cluster
 from mariner import lun_checksum, sequence_of
+
+pytestmark = pytest.mark.slow
 
 LEASE = "5s"
 LOG_BYTES = 256 << 20

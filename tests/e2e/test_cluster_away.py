@@ -7,6 +7,8 @@ import mariner
 from cluster import Cluster
 from mariner import lun_checksum, sequence_of
 
+pytestmark = pytest.mark.slow
+
 LEASE = "5s"
 
 

@@ -2,9 +2,13 @@
 
 import time
 
+import pytest
+
 import hammer
 import mariner
 from cluster import Cluster
+
+pytestmark = pytest.mark.slow
 
 LEASE = "5s"
 MAX_BYTES_PER_SECOND = 8 << 20

@@ -13,6 +13,8 @@ import mariner
 from cluster import Cluster, Node
 from libiscsi_client import GOOD, Session
 
+pytestmark = pytest.mark.slow
+
 IQN = f"{mariner.IQN_BASE}:db1"
 # Longer than a busy machine stalls: nobody is replaced here because of silence.
 LEASE = "15s"

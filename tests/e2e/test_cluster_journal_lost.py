@@ -9,6 +9,8 @@ from cluster import Cluster
 from mariner import lun_checksum
 from test_cluster_away import logger, wait_away, wait_back
 
+pytestmark = pytest.mark.slow
+
 LEASE = "5s"
 
 

@@ -2,11 +2,15 @@
 
 import shutil
 
+import pytest
+
 import hammer
 import mariner
 from cluster import Cluster
 from mariner import lun_checksum, sequence_of
 from test_cluster_away import wait_away, wait_back
+
+pytestmark = pytest.mark.slow
 
 LEASE = "5s"
 

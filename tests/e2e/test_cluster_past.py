@@ -8,6 +8,8 @@ import mariner
 from cluster import Cluster
 from mariner import lun_checksum, sequence_of
 
+pytestmark = pytest.mark.slow
+
 # A takeover is waited for in these tests, and nobody is to be replaced who is only slow.
 LEASE = "5s"
 SMALL_LOG = {"max_size": "256M", "track_size": "8M"}
@@ -84,7 +86,6 @@ def test_a_rollback_outlives_who_did_it(cluster, folder):
     assert cluster.image("a").read_bytes() == cluster.image("b").read_bytes()
 
 
-@pytest.mark.slow
 def test_the_log_goes_round_and_a_lost_image_comes_back(folder, long_run):
     with Cluster(folder, LEASE, log=SMALL_LOG) as cluster:
         cluster.add_volume("db1", size="64M", window="1s")
@@ -133,7 +134,6 @@ def test_the_log_goes_round_and_a_lost_image_comes_back(folder, long_run):
         assert cluster.image("a").read_bytes() == cluster.image("b").read_bytes()
 
 
-@pytest.mark.slow
 def test_a_discard_of_more_than_the_log_has_room_for(folder):
     """Images elsewhere keep nothing under zeros: what a discard takes away the log has to hold, as long as the window
     asks for it."""

@@ -8,6 +8,8 @@ import hammer
 import mariner
 from cluster import Cluster, Node
 
+pytestmark = pytest.mark.slow
+
 LEASE, LONG_LEASE = "3s", "15s"
 
 

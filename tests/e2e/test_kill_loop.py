@@ -1,6 +1,10 @@
 """Kill -9 under load, again and again: no acknowledged write is lost, none is torn, every moment is exact."""
 
+import pytest
+
 from crash_campaign import CrashCampaign
+
+pytestmark = pytest.mark.slow
 
 
 def test_kill_loop(daemon_off, seed, long_run):

@@ -13,6 +13,8 @@ import pytest
 import mariner
 from datacentre import LAB, Datacentre, Root
 
+pytestmark = pytest.mark.slow
+
 GROUP, OTHER_GROUP = "239.77.0.1", "239.77.0.2"
 HOSTS = {"a": "10.77.0.1", "b": "10.77.0.2", "c": "10.77.0.3", "idle": "10.77.0.4"}
 MTU, HEADERS = 1500, 14 + 20 + 8  # Ethernet, IPv4, UDP: what the switch's rate counts besides the payload

@@ -16,6 +16,8 @@ import mariner
 import version_trace
 from test_uvfs_kernel import DISK, VERSIONS, run, unmount
 
+pytestmark = pytest.mark.slow
+
 
 @dataclasses.dataclass(frozen=True)
 class System:

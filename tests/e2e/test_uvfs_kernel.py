@@ -11,6 +11,8 @@ import mariner
 import version_trace
 from programs import done
 
+pytestmark = pytest.mark.slow
+
 WORKLOAD = mariner.BUILD / "tests" / "e2e" / "version-workload"
 DISK = mariner.BUILD / "tests" / "bench" / "mariner-trace-disk"
 VERSIONS = mariner.BUILD / "tests" / "uvfs" / "mariner_uvfs_versions"
