@@ -33,12 +33,10 @@ TSK_FS_TYPE_ENUM type_of(Kind kind) {
 
 }  // namespace
 
-std::vector<ByteRange> merged_ranges(std::span<const TskImage::Read> reads) {
-  std::vector<ByteRange> all;
-  std::ranges::transform(reads, std::back_inserter(all), &TskImage::Read::range);
-  std::ranges::sort(all);
+std::vector<ByteRange> merged_ranges(std::vector<ByteRange> reads) {
+  std::ranges::sort(reads);
   std::vector<ByteRange> merged;
-  for (const ByteRange& each : all) {
+  for (const ByteRange& each : reads) {
     if (!merged.empty() && each.offset <= merged.back().end()) {
       merged.back().length = std::max(merged.back().end(), each.end()) - merged.back().offset;
     } else {
@@ -56,19 +54,19 @@ TskFileSystem::~TskFileSystem() = default;
 Result<std::unique_ptr<TskFileSystem>> TskFileSystem::open(TskImage& image,
                                                            std::optional<Kind> kind,
                                                            std::vector<ByteRange>* read_by) {
-  std::vector<TskImage::Read> reads;
+  std::vector<ByteRange> reads;
   for (const Kind each : {Kind::kNtfs, Kind::kFat, Kind::kHfs, Kind::kUfs}) {
     if (kind && each != *kind) continue;
     std::unique_ptr<TskFileSystem> made(new TskFileSystem(image, each));
     const auto opened = made->open(reads);
     if (!opened) return opened.error();
-    if (read_by != nullptr) *read_by = merged_ranges(reads);
+    if (read_by != nullptr) *read_by = merged_ranges(std::move(reads));
     if (*opened) return made;
   }
   return Error{ErrorCode::kNotFound, "neither NTFS, exFAT, FAT, HFS+ nor UFS"};
 }
 
-Result<bool> TskFileSystem::open(std::vector<TskImage::Read>& reads) {
+Result<bool> TskFileSystem::open(std::vector<ByteRange>& reads) {
   image_.record(&reads);
   tsk_error_reset();
   fs_.reset(tsk_fs_open_img(image_.handle(), 0, type_of(kind_)));
@@ -82,8 +80,7 @@ Result<bool> TskFileSystem::open(std::vector<TskImage::Read>& reads) {
   if (kind_ == Kind::kNtfs) {
     forget_bitmap();
     // (What is in there is read again by whoever looks at it.)
-    const char* const bitmap = reinterpret_cast<NTFS_INFO*>(fs_.get())->bmap_buf;
-    std::erase_if(reads, [bitmap](const TskImage::Read& each) { return each.to == bitmap; });
+    std::erase_if(reads, [this](const ByteRange& each) { return is_bitmap(each); });
   }
   identity_ =
       fmt::format("{} {} {}:", static_cast<unsigned>(fs_->ftype), fs_->block_size, places_.data);
@@ -94,6 +91,17 @@ Result<bool> TskFileSystem::open(std::vector<TskImage::Read>& reads) {
 
 void TskFileSystem::forget_bitmap() {
   reinterpret_cast<NTFS_INFO*>(fs_.get())->bmap_buf_off = ~TSK_DADDR_T{0};
+}
+
+bool TskFileSystem::is_bitmap(const ByteRange& range) const {
+  const TSK_FS_ATTR_RUN* run = reinterpret_cast<const NTFS_INFO*>(fs_.get())->bmap;
+  for (; run != nullptr; run = run->next) {
+    const bool stored =
+        (run->flags & (TSK_FS_ATTR_RUN_FLAG_SPARSE | TSK_FS_ATTR_RUN_FLAG_FILLER)) == 0;
+    const ByteRange bytes{run->addr * fs_->block_size, run->len * fs_->block_size};
+    if (stored && range.offset >= bytes.offset && range.end() <= bytes.end()) return true;
+  }
+  return false;
 }
 
 void TskFileSystem::forget_table() {

@@ -118,9 +118,10 @@ class TskFileSystem {
 
   TskFileSystem(TskImage& image, Kind kind) : image_(image), kind_(kind) {}
   // False: it is none. Adds what was read.
-  [[nodiscard]] Result<bool> open(std::vector<TskImage::Read>& reads);
+  [[nodiscard]] Result<bool> open(std::vector<ByteRange>& reads);
   [[nodiscard]] bool find_places();
   void forget_bitmap();  // of NTFS
+  [[nodiscard]] bool is_bitmap(const ByteRange& range) const;
   void forget_table();   // of FAT and exFAT
   [[nodiscard]] bool is_exfat() const;
 
@@ -132,6 +133,6 @@ class TskFileSystem {
 };
 
 // The ranges of reads: ascending, merged where they touch.
-[[nodiscard]] std::vector<ByteRange> merged_ranges(std::span<const TskImage::Read> reads);
+[[nodiscard]] std::vector<ByteRange> merged_ranges(std::vector<ByteRange> reads);
 
 }  // namespace mariner::uvfs

@@ -43,11 +43,11 @@ class AtSweep {
   // As if it had been opened for this one alone.
   Result<TskFileSystem::Look> look(ObjectNumber number, std::vector<ByteRange>& read_by) {
     if (const auto forgotten = files_->forget(); !forgotten) return forgotten.error();
-    std::vector<TskImage::Read> reads;
+    std::vector<ByteRange> reads;
     image_.record(&reads);
     auto look = files_->look(number);
     image_.record(nullptr);
-    read_by = merged_ranges(reads);
+    read_by = merged_ranges(std::move(reads));
     return look;
   }
 
@@ -84,9 +84,7 @@ class TskHistory::Opening {
         foreign = !*same;
       }
       read_by->push_back(kBoot);
-      std::vector<TskImage::Read> reads;
-      for (const ByteRange& each : *read_by) reads.push_back({each, nullptr});
-      return sweep_.watch(0, merged_ranges(reads));
+      return sweep_.watch(0, merged_ranges(*std::move(read_by)));
     });
     if (!done) return done.error();
     if (!foreign) return begin;

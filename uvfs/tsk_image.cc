@@ -58,7 +58,7 @@ std::int64_t TskImage::read(std::uint64_t offset, std::span<std::byte> to) {
   to = to.first(std::min<std::uint64_t>(to.size(), size_bytes_ - offset));
   const ByteRange range{offset, to.size()};
   const BlockRange blocks = range.covering_blocks();
-  if (reads_ != nullptr) reads_->push_back({range, to.data()});
+  if (reads_ != nullptr) reads_->push_back(range);
   blocks_.resize(blocks.count.bytes());
   if (auto fetched = fetch_(blocks, blocks_); !fetched) {
     error_ = fetched.error();

@@ -22,10 +22,6 @@ class TskImage {
  public:
   // Fills `to` with these blocks, which are within the volume.
   using Fetch = std::function<Result<void>(BlockRange blocks, std::span<std::byte> to)>;
-  struct Read {
-    ByteRange range;  // of the volume
-    const void* to = nullptr;
-  };
 
   TskImage(std::uint64_t size_bytes, Fetch fetch);
   ~TskImage();
@@ -36,7 +32,7 @@ class TskImage {
   [[nodiscard]] TSK_IMG_INFO* handle();
   [[nodiscard]] std::uint64_t size_bytes() const { return size_bytes_; }
   // What is read from now on is added there; null: nowhere.
-  void record(std::vector<Read>* reads) { reads_ = reads; }
+  void record(std::vector<ByteRange>* reads) { reads_ = reads; }
   // The first error since the last time, if there was one: what libtsk has said since is worth
   // nothing.
   [[nodiscard]] Result<void> take_error();
@@ -49,7 +45,7 @@ class TskImage {
   const std::uint64_t size_bytes_;
   const Fetch fetch_;
   std::unique_ptr<Handle> handle_;
-  std::vector<Read>* reads_ = nullptr;
+  std::vector<ByteRange>* reads_ = nullptr;
   std::vector<std::byte> blocks_;
   Result<void> error_;
 };

@@ -140,7 +140,7 @@ void LogSpace::ended(const Result<Reclaimer::Report>& report) {
   switch (report->outcome) {
     case Reclaimer::Outcome::kFreed:
       ++tracks_freed_;
-      stuck_ = false;
+      stuck_ = needed_ = false;
       shortened_.clear();
       if (on_full_ != OnFull::kShortenWindow) needed_since_.reset();
       if (wanted()) begin();
@@ -154,6 +154,7 @@ void LogSpace::ended(const Result<Reclaimer::Report>& report) {
       if (critical() && !began_critical_) return again(kSoon);
       break;
     case Reclaimer::Outcome::kNeeded:
+      needed_ = true;
       if (!critical()) break;
       if (is_journal(report->volume)) return again(kLater);
       if (be_patient()) return again(kSoon);
@@ -283,12 +284,10 @@ bool LogSpace::shorten_window(VolumeId volume) {
 }
 
 // A line at each threshold, once: an administrator hears of a log that fills up before the hosts
-// do.
+// do. (A log that is only being given up less fast than it is written does not.)
 void LogSpace::warn() {
-  if (!stuck_ && !critical()) {
-    warned_percent_ = 0;
-    return;
-  }
+  if (!stuck_ && !low()) warned_percent_ = 0;
+  if (!stuck_ && !(critical() && needed_)) return;
   const logging::LogWriter& writer = parts_.log_stack.writer();
   const bool full = stuck_;
   const unsigned level = full ? 100 : 90;

@@ -106,7 +106,8 @@ class LogSpace final : private volume::ReclaimerOwner {
   std::optional<std::chrono::nanoseconds> needed_since_;  // while writes wait
   std::chrono::nanoseconds needed_last_{0};
   std::chrono::nanoseconds not_before_{0};  // the next try, unless writes wait
-  bool stuck_ = false;                      // what is oldest is needed, and nothing may be given up
+  bool needed_ = false;                     // what is oldest is to be kept, as the last try found
+  bool stuck_ = false;                      // ... and nothing may be given up
   bool stopping_ = false;
   std::deque<Forgetting> to_forget_;  // bounded by the volumes
   bool forgetting_ = false;           // the first of them; no track is tried meanwhile

@@ -30,14 +30,20 @@ class OpenedForeign {
     return all;
   }
   TskFileSystem::Look find(const std::string& name) { return look(names(files->root()).at(name)); }
+  // By what it is read if it is opened once more.
+  std::vector<ByteRange> opened_again_by(TskFileSystem::Kind kind) {
+    std::vector<ByteRange> all;
+    EXPECT_TRUE(TskFileSystem::open(image_, kind, &all).has_value());
+    return all;
+  }
   // What is read for it.
   std::vector<ByteRange> read_for(ObjectNumber number) {
-    std::vector<TskImage::Read> reads;
+    std::vector<ByteRange> reads;
     EXPECT_TRUE(files->forget().has_value());
     image_.record(&reads);
     (void)look(number);
     image_.record(nullptr);
-    return merged_ranges(reads);
+    return merged_ranges(std::move(reads));
   }
   std::string bytes(const ByteRuns& runs) {
     std::string all;
