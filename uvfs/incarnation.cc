@@ -18,9 +18,8 @@ using Stamp = ObjectHistory::Stamp;
 // one is that of the stretch if `begins`.
 class UnderWay {
   static constexpr std::uint64_t kSecond_ns = 1'000'000'000;
-  // More than a host's clock is coarse.
-  static constexpr std::int64_t kCoarse_ns = 50'000'000;
-  // As much as contents may come before their inode where all is written at once.
+  // As much as contents may come before their inode where all is written at once, and more than a
+  // host's clock is coarse.
   static constexpr std::int64_t kMargin_ns = 1'000'000'000;
 
  public:
@@ -76,23 +75,11 @@ class UnderWay {
         is_inode(i) || (i + 1 < states_.size() && same_time(i, i + 1) && is_inode(i + 1));
     std::size_t next = i + 1;
     while (next < states_.size() && same_time(i, next)) ++next;
-    if (!complete && next < states_.size() && belong_to_next(i, next)) {
+    if (!complete && next < states_.size() && ahead_ns(i, next) + kMargin_ns >= *ahead_ns_) {
       passing_[i] = within(i, next);
     } else if (i > 1 || !options_.begins) {
       passing_[i - 1] = within(i - 1, i);
     }
-  }
-  // Written when the host had done what the next inode is about, they are its; long before that,
-  // they are not. In between it is the inode that is nearer: contents may come as long before their
-  // inode as a busy host is late with the last ones of the operation before.
-  [[nodiscard]] bool belong_to_next(std::size_t i, std::size_t next) const {
-    const std::int64_t lead_ns = ahead_ns(i, next) - *ahead_ns_;
-    if (lead_ns >= -kCoarse_ns) return true;
-    if (lead_ns < -kMargin_ns) return false;
-    std::size_t last = i - 1;
-    while (last > 0 && same_time(last - 1, last)) --last;
-    const bool known = last > 0 || !options_.begins;  // when it was written
-    return !known || passed(i, next) <= passed(last, i);
   }
   // Nothing was written but the inode, and what it says is not what is seen: how many names it has.
   [[nodiscard]] bool is_inode(std::size_t i) const {

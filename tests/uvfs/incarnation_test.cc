@@ -74,20 +74,6 @@ TEST(IncarnationTest, ContentsThatAreWrittenAfterTheInodeCompleteIt) {
             (Moments{1, 6}));
 }
 
-// By what the inodes say, the host did its operations at 0 s, 0.99 s and 1.8 s.
-TEST(IncarnationTest, ContentsBetweenTwoInodesBelongToTheNearerOne) {
-  const auto with_contents_at = [](std::uint64_t ms, std::uint32_t done_ms = 800) {
-    auto all = history({{1, 0, 10, 0}, {5, 1'000, 10, 0}, {6, ms, 10, 0}, {9, 1'900, 10, 1}});
-    for (std::size_t i : {1, 2}) all.states[i].object.changed.ns = 990'000'000;
-    all.states[3].object.changed.ns = done_ms * 1'000'000;
-    return found(all);
-  };
-  EXPECT_EQ(with_contents_at(1'150), (Moments{1, 6, 9})) << "late ones of a busy host";
-  EXPECT_EQ(with_contents_at(1'700), (Moments{1, 5, 9})) << "before their inode";
-  EXPECT_EQ(with_contents_at(1'310, 350), (Moments{1, 5, 9})) << "when it had done that";
-  EXPECT_EQ(with_contents_at(1'290, 400), (Moments{1, 6, 9}));
-}
-
 // Two directories that are made in one, before the host's clock ticks, and a file a bit later: each
 // time names come first, then the inode.
 TEST(IncarnationTest, AnInodeWithTheSameTimeCompletesWhatCameBeforeIt) {
