@@ -122,7 +122,7 @@ class TskFileSystem {
   [[nodiscard]] bool find_places();
   void forget_bitmap();  // of NTFS
   [[nodiscard]] bool is_bitmap(const ByteRange& range) const;
-  void forget_table();   // of FAT and exFAT
+  void forget_table();  // of FAT and exFAT
   [[nodiscard]] bool is_exfat() const;
 
   TskImage& image_;
