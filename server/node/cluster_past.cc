@@ -310,7 +310,7 @@ void ClusterPast::view_unexpose(const api::UnexposeRequest& request,
   if (Result<void> r = check_unexpose(was, request.force()); !r) return done(r.error());
   if (request.dry_run()) return done(std::move(was));
   parts_.moments.remove_view(request.name(),
-                             [this, was = std::move(was), last = kept_.last(),
+                             [this, was = std::move(was), last = kept_.last(), keeps = under_way_,
                               done = std::move(done)](const Result<void>& removed) mutable {
                                if (!removed) return done(removed.error());
                                kept_.taken_back(the_view(was.name()), last);

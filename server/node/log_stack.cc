@@ -173,10 +173,9 @@ void LogStack::set_up(std::vector<Opened> disks, std::uint64_t used_through) {
     tracks += disk.superblock.track_count;
     track_bytes = std::min(track_bytes, disk.superblock.track_bytes());
   }
-  reserve_tracks_ = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(
-      settings_.lag_bytes / track_bytes + 2, 2, std::max<std::uint64_t>(2, tracks / 8)));
   logging::LogWriter::Options options;
-  options.reserve_tracks = reserve_tracks_;
+  options.reserve_tracks = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(
+      settings_.lag_bytes / track_bytes + 2, 2, std::max<std::uint64_t>(2, tracks / 8)));
   options.t_wait = settings_.t_wait;
   array_ = std::make_unique<logging::LogArray>(
       executor_, std::max({recovered_.next_ordinal, given_up_, used_through + 1}), options);

@@ -80,7 +80,6 @@ class LogStack {
   [[nodiscard]] logging::LogArray& array() { return *array_; }
   [[nodiscard]] const logging::LogWriter& writer() const { return array_->writer(); }
   [[nodiscard]] logging::LogWriter& writer() { return array_->writer(); }
-  [[nodiscard]] std::uint32_t reserve_tracks() const { return reserve_tracks_; }
   [[nodiscard]] std::uint64_t given_up() const { return given_up_; }
   [[nodiscard]] const logging::Recovered& recovered() const { return recovered_; }
   // Of the disks that are written to.
@@ -125,7 +124,6 @@ class LogStack {
   logging::Recovered recovered_;
   std::uint64_t given_up_ = 0;
   std::unique_ptr<logging::LogArray> array_;
-  std::uint32_t reserve_tracks_ = 0;
   Patience patience_;
   DurationHistogram commit_durations_;
   SizeHistogram batch_bytes_;

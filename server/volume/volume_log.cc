@@ -61,11 +61,6 @@ VolumeLog::Entry& VolumeLog::finish(Queue& queue, std::uint64_t number,
   return entry;
 }
 
-VolumeLog::~VolumeLog() {
-  *alive_ = false;
-  writer_.give_back(set_aside_.bytes());
-}
-
 std::uint64_t VolumeLog::room_for_before_images(const Record& record) const {
   const bool may = record.type == RecordType::kWrite ||
                    (record.type == RecordType::kZero && images_ == Images::kElsewhere);
@@ -99,7 +94,7 @@ void VolumeLog::index(Entry& entry) {
   payload_bytes_ += std::uint64_t{entry.record.payload_blocks} * kBlockBytes;
   if (entry.set_aside == 0) return;
   set_aside_.add(entry.record.sequence, entry.set_aside);
-  writer_.give_back(set_aside_.applied(applied_));
+  writer_.give_back(set_aside_.applied(closed_ ? entry.record.sequence : applied_));
 }
 
 void VolumeLog::append_write(const Record& record, PayloadSlice payload, Urgency urgency,
@@ -175,6 +170,7 @@ void VolumeLog::append_held() {
 
 void VolumeLog::close(const Error& error) {
   closed_ = error;
+  writer_.give_back(std::exchange(set_aside_, {}).bytes());
   for (Held& held : std::exchange(held_, {})) {
     --in_flight_;
     held.done(error);

@@ -45,7 +45,7 @@ class VolumeLog final : public replication::LoggerParticipant {
         index_(parts.index),
         base_(parts.base),
         images_(images) {}
-  ~VolumeLog() override;
+  ~VolumeLog() override { *alive_ = false; }
 
   void log(const replication::WriteMessage& message,
            UniqueFunction<void(Result<void>)> done) override;
@@ -65,7 +65,8 @@ class VolumeLog final : public replication::LoggerParticipant {
   // Makes the image the base of `range`, durably and in the index: its before-images are void.
   void log_rebase(BlockRange range, UniqueFunction<void(Result<void>)> done);
 
-  // Writes that wait for room in the index fail with this, and whatever else comes.
+  // Writes that wait for room in the index fail with this, and whatever else comes. No room is kept
+  // for before-images any more.
   void close(const Error& error);
 
   [[nodiscard]] VolumeId volume() const { return volume_; }

@@ -157,8 +157,24 @@ TEST_F(VolumeLogTest, AnImageHereKeepsItsBlocksUnderZerosAndOthersDoNot) {
     elsewhere.log(zeros, [](const Result<void>& result) { EXPECT_TRUE(result); });
     executor_.run_ready();
     EXPECT_EQ(writer_.set_aside_bytes(), 2 * (4 * kBlockBytes + kHeader)) << "each of two nodes";
+    elsewhere.close(Error{ErrorCode::kUnavailable, "the volume goes"});
+    EXPECT_EQ(writer_.set_aside_bytes(), 0u);
   }
-  EXPECT_EQ(writer_.set_aside_bytes(), 0u) << "the volume is gone";
+}
+
+TEST_F(VolumeLogTest, WhatIsUnderWayWhenItIsClosedLeavesNoRoomSetAside) {
+  base_.add({{0}, {4}});
+  bool logged = false;
+  disk_.hold();
+  log_.log(message(WriteKind::kData, {{0}, {2}}, 2),
+           [&](const Result<void>& result) { logged = result.has_value(); });
+  executor_.run_ready();
+  EXPECT_EQ(writer_.set_aside_bytes(), 2 * kBlockBytes + kHeader);
+  log_.close(Error{ErrorCode::kUnavailable, "the volume goes"});
+  disk_.release();
+  executor_.run_ready();
+  EXPECT_TRUE(logged);
+  EXPECT_EQ(writer_.set_aside_bytes(), 0u);
 }
 
 TEST_F(VolumeLogTest, RoomIsSetAsideForWhatAStartFinds) {
