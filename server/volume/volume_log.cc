@@ -61,10 +61,14 @@ VolumeLog::Entry& VolumeLog::finish(Queue& queue, std::uint64_t number,
   return entry;
 }
 
+bool VolumeLog::may_replace_base(const Record& record) const {
+  if (images_ == Images::kNone) return false;
+  return record.type == RecordType::kWrite ||
+         (record.type == RecordType::kZero && images_ == Images::kElsewhere);
+}
+
 std::uint64_t VolumeLog::room_for_before_images(const Record& record) const {
-  const bool may = record.type == RecordType::kWrite ||
-                   (record.type == RecordType::kZero && images_ == Images::kElsewhere);
-  if (images_ == Images::kNone || !may || base_.empty()) return 0;
+  if (!may_replace_base(record) || base_.empty()) return 0;
   std::uint64_t blocks = 0;
   base_.visit(record.extent, [&](BlockRange part, bool in_image) {
     if (in_image) blocks += part.count.value;
@@ -93,7 +97,9 @@ void VolumeLog::index(Entry& entry) {
   index_.insert(entry.record, entry.result->location);
   payload_bytes_ += std::uint64_t{entry.record.payload_blocks} * kBlockBytes;
   if (entry.set_aside == 0) return;
-  set_aside_.add(entry.record.sequence, entry.set_aside);
+  const std::uint64_t needed = room_for_before_images(entry.record);
+  writer_.give_back(entry.set_aside - needed);
+  set_aside_.add(entry.record.sequence, needed);
   writer_.give_back(set_aside_.applied(closed_ ? entry.record.sequence : applied_));
 }
 
@@ -101,7 +107,10 @@ void VolumeLog::append_write(const Record& record, PayloadSlice payload, Urgency
                              Done done) {
   ++in_flight_;
   const std::uint64_t number = writes_.first + writes_.entries.size();
-  const std::uint64_t set_aside = room_for_before_images(record);
+  // While it waits the log may be given up further, and any of its blocks get its base into the
+  // image; not any more when the index has it.
+  const std::uint64_t set_aside =
+      may_replace_base(record) ? room_of(record.extent.count.value, images_) : 0;
   writes_.entries.push_back({.record = record, .set_aside = set_aside, .done = std::move(done)});
   writer_.append(
       record, std::move(payload), urgency,

@@ -108,7 +108,8 @@ class VolumeLog final : public replication::LoggerParticipant {
 
   static Entry& finish(Queue& queue, std::uint64_t number, Result<logging::LoggedAt> result);
   void index(Entry& entry);
-  // The room that before-images may take which this write brings about.
+  [[nodiscard]] bool may_replace_base(const logging::Record& record) const;
+  // The room that before-images may take which this write brings about, when the index has it.
   [[nodiscard]] std::uint64_t room_for_before_images(const logging::Record& record) const;
   void append_held();
 

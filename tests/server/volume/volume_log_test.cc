@@ -136,6 +136,18 @@ TEST_F(VolumeLogTest, RoomIsSetAsideForTheBaseThatAWriteReplacesUntilAnImageHold
   EXPECT_EQ(writer_.set_aside_bytes(), 0u);
 }
 
+TEST_F(VolumeLogTest, TheBaseMayComeIntoTheImageWhileAWriteWaits) {
+  disk_.hold();
+  log_.log(message(WriteKind::kData, {{2}, {4}}, 4),
+           [](const Result<void>& result) { EXPECT_TRUE(result); });
+  executor_.run_ready();
+  EXPECT_EQ(writer_.set_aside_bytes(), 4 * kBlockBytes + kHeader) << "of any of its blocks";
+  base_.add({{0}, {4}});
+  disk_.release();
+  executor_.run_ready();
+  EXPECT_EQ(writer_.set_aside_bytes(), 2 * kBlockBytes + kHeader);
+}
+
 TEST_F(VolumeLogTest, NoRoomIsSetAsideForAWriteThatFailed) {
   base_.add({{0}, {4}});
   disk_.fail_writes(1000, test::FaultyDisk::Remains::kNothing);
