@@ -465,6 +465,19 @@ void StoredIndex::set_horizon(IndexMoment horizon) {
   if (horizon.sequence > floor_.sequence) floor_ = horizon;
 }
 
+void StoredIndex::set_stored_horizon(SequenceNumber stored) {
+  stored_horizon_ = std::max(stored_horizon_, stored);
+}
+
+void StoredIndex::begin_forgetting(SequenceNumber through) {
+  forgetting_ = std::max(forgetting_, through);
+}
+
+SequenceNumber StoredIndex::base_matters_as_of() const {
+  const bool back = !rollbacks_.empty() && rollbacks_.back().sequence > stored_horizon_;
+  return back ? SequenceNumber{} : stored_horizon_;
+}
+
 SequenceNumber StoredIndex::end() const {
   const SequenceNumber last = newest().sequence;
   if (last.value == 0 || last != last_rollback()) return last;

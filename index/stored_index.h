@@ -119,6 +119,15 @@ class StoredIndex {
   void forget_through(SequenceNumber sequence, std::uint64_t ordinal);
   // Moments before `horizon` can no longer be opened. Never goes back.
   void set_horizon(IndexMoment horizon);
+  // That is on stable storage up to here: what the base was before, nobody can ask any more.
+  void set_stored_horizon(SequenceNumber stored);
+  [[nodiscard]] SequenceNumber stored_horizon() const { return stored_horizon_; }
+  // As of when the base matters: that of a block which was written before, no moment shows that can
+  // be opened. (0 while a later rollback goes back further.)
+  [[nodiscard]] SequenceNumber base_matters_as_of() const;
+  // Writes up to here are about to be forgotten: what they wrote may become the base at any time.
+  void begin_forgetting(SequenceNumber through);
+  [[nodiscard]] SequenceNumber forgetting() const { return forgetting_; }
 
   // The targets of the rollbacks after `after`.
   [[nodiscard]] std::vector<SequenceNumber> rollback_targets(SequenceNumber after) const;
@@ -194,6 +203,8 @@ class StoredIndex {
   std::uint64_t last_base_ordinal_ = 0;  // and into BT
   IndexMoment newest_;
   IndexMoment horizon_;
+  SequenceNumber stored_horizon_;
+  SequenceNumber forgetting_;
   IndexMoment floor_;  // the horizon, or the last write that is given up: the later one
   DurationHistogram lookups_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

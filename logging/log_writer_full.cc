@@ -37,8 +37,8 @@ std::uint64_t LogWriter::kept_beside(std::uint64_t set_aside_bytes) const {
     tracks += arm->disk->superblock().track_count;
     track_bytes = std::min(track_bytes, arm->disk->superblock().track_bytes());
   }
-  const std::uint64_t most = set_aside_bytes + std::min(wanted_bytes, tracks / 2 * track_bytes);
-  return std::max(std::uint64_t{options_.reserve_tracks}, most / track_bytes + kBesideSetAside);
+  const std::uint64_t wanted = (set_aside_bytes + wanted_bytes) / track_bytes + kBesideSetAside;
+  return std::max(std::uint64_t{options_.reserve_tracks}, std::min(wanted, tracks / 2));
 }
 
 void LogWriter::give_back(std::uint64_t bytes) {

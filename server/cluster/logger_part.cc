@@ -56,13 +56,15 @@ void LoggerPart::begin_anew(SequenceNumber at, VersionTime time, volume::Done do
   }
   volume::VolumeRelease release;
   release.volume = logged_.log().volume();
-  release.horizon = {.moment = {at, time}, .last = at, .frontier = at, .given_up = {}};
+  release.horizon = {.moment = {at, time}, .last = at, .frontier = at, .given_up = at};
   release.based_everywhere = true;
   keep_beginning_(std::move(release),
                   [this, at, time, done = std::move(done)](Result<void> kept) mutable {
                     if (kept) {
                       logged_.base_map().add_all();
                       logged_.index().set_horizon({at, time});
+                      logged_.index().set_stored_horizon(at);
+                      logged_.index().forget_through(at, 0);
                     }
                     done(std::move(kept));
                   });

@@ -113,8 +113,11 @@ void LogSpace::forget(VolumeId id, const std::shared_ptr<volume::Reclaimable>& v
       {.moment = at, .last = at.sequence, .frontier = volume->durable(), .given_up = {}},
       base.changed()};
   store({std::move(release)}, std::nullopt,
-        [volume, done = std::move(done)](Result<void> stored) mutable {
-          if (stored) volume->logged().base_map().stored();
+        [volume, at, done = std::move(done)](Result<void> stored) mutable {
+          if (stored) {
+            volume->logged().base_map().stored();
+            volume->logged().index().set_stored_horizon(at.sequence);
+          }
           done(std::move(stored));
         });
 }

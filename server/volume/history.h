@@ -57,6 +57,8 @@ class History {
 
   struct Lookup {
     BlockRange range;  // not empty
+    // 0: the base, as who is about to overwrite it asks. One that no moment shows any more may be
+    // answered with what came after it.
     SequenceNumber at;
     bool with_bytes = false;
   };
@@ -113,7 +115,8 @@ class History {
                     ReadDone done) = 0;
 
   // The extents that may differ between the moments `from` and `to`: they come in portions, in any
-  // order and overlapping, then `done`.
+  // order and overlapping, then `done`. `from` may be older than what can be opened, for an image
+  // that is behind: kOutsideWindow only when the log has given up writes behind it.
   virtual void changed(SequenceNumber from, SequenceNumber to, Portion portion, Done done) = 0;
 
   // What changed these blocks, which ascend, up to `to`. kOutsideWindow when the history begins

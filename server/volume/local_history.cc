@@ -93,8 +93,9 @@ void LocalHistory::locate(std::vector<Lookup> lookups, LocateDone done) {
   for (const Lookup& each : looking->lookups) looking->asked.push_back({each.range, each.at});
   ++in_flight_;
   parts_.index.consult(
-      [looking](const index::VersionLookup& lookup) {
+      [this, looking](const index::VersionLookup& lookup) {
         looking->found = lookup.locate_each(looking->asked);
+        forget_old_bases(lookup, looking->asked, looking->found);
       },
       [this, looking](const Result<void>& looked) {
         if (!looked) {
@@ -114,6 +115,36 @@ void LocalHistory::locate(std::vector<Lookup> lookups, LocateDone done) {
         fetching->to = Payload::allocate(fetching->bytes);
         fetch(fetching);
       });
+}
+
+// Of bases that the image holds, those that no moment shows any more.
+void LocalHistory::forget_old_bases(const index::VersionLookup& lookup,
+                                    std::span<const index::VersionLookup::Asked> asked,
+                                    std::vector<std::vector<LocatedRun>>& found) const {
+  const SequenceNumber as_of = parts_.index.base_matters_as_of();
+  if (as_of.value == 0) return;
+  const auto in_image = [this](const LocatedRun& run) {
+    bool any = false;
+    if (run.source == LocatedRun::Source::kBase) {
+      parts_.base.visit(run.range, [&](BlockRange, bool stored) { any = any || stored; });
+    }
+    return any;
+  };
+  for (std::size_t i = 0; i < asked.size(); ++i) {
+    if (asked[i].at.value == 0 && std::ranges::any_of(found[i], in_image)) {
+      const std::vector<LocatedRun> base = std::exchange(found[i], {});
+      for (const LocatedRun& then : lookup.locate(asked[i].range, as_of)) {
+        if (then.sequence > parts_.index.forgetting()) {
+          found[i].push_back(then);
+          continue;
+        }
+        for (const LocatedRun& run : base) {
+          const LocatedRun part = index::part_of(run, then.range);
+          if (!part.range.empty()) index::append_run(part, found[i]);
+        }
+      }
+    }
+  }
 }
 
 void LocalHistory::fetch(const std::shared_ptr<Fetching>& fetching) {
@@ -255,8 +286,7 @@ void LocalHistory::read_elsewhere(const LocatedRun& run, std::span<std::byte> to
                        });
 }
 
-Result<void> LocalHistory::check_known(SequenceNumber from) const {
-  const SequenceNumber oldest = parts_.index.oldest().sequence;
+Result<void> LocalHistory::check_known(SequenceNumber from, SequenceNumber oldest) {
   if (from >= oldest) return {};
   return Error{ErrorCode::kOutsideWindow, "what changed behind #" + std::to_string(from.value) +
                                               " is no longer in the history, which begins at #" +
@@ -264,7 +294,9 @@ Result<void> LocalHistory::check_known(SequenceNumber from) const {
 }
 
 void LocalHistory::changed(SequenceNumber from, SequenceNumber to, Portion portion, Done done) {
-  if (const Result<void> known = check_known(from); !known) return done(known.error());
+  if (const Result<void> known = check_known(from, parts_.index.given_up()); !known) {
+    return done(known.error());
+  }
   ++in_flight_;
   parts_.index.changed(from, to,
                        [this, portion = std::move(portion), done = std::move(done)](
@@ -320,7 +352,8 @@ struct LocalHistory::Listing {
 void LocalHistory::versions(std::vector<Since> blocks, SequenceNumber to, VersionsDone done) {
   CHECK(blocks.size() <= kSinceMax);
   for (const Since& each : blocks) {
-    if (const Result<void> known = check_known(each.after); !known) return done(known.error());
+    const Result<void> known = check_known(each.after, parts_.index.oldest().sequence);
+    if (!known) return done(known.error());
   }
   ++in_flight_;
   list(std::make_shared<Listing>(

@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <vector>
 
 #include "index/stored_index.h"
@@ -70,7 +71,10 @@ class LocalHistory final : public History {
   void took(const std::shared_ptr<Fetching>& fetching);
   struct Listing;
   void list(const std::shared_ptr<Listing>& listing);
-  [[nodiscard]] Result<void> check_known(SequenceNumber from) const;
+  [[nodiscard]] static Result<void> check_known(SequenceNumber from, SequenceNumber oldest);
+  void forget_old_bases(const index::VersionLookup& lookup,
+                        std::span<const index::VersionLookup::Asked> asked,
+                        std::vector<std::vector<index::LocatedRun>>& found) const;
 
   const Parts parts_;
   std::size_t in_flight_ = 0;

@@ -60,12 +60,13 @@ void Reclaimer::reclaim(Done done) {
       });
 }
 
-Reclaimer::Bounds Reclaimer::bounds_of(VolumeId id, const Reclaimable& volume) {
+Reclaimer::Bounds Reclaimer::bounds_of(VolumeId id, Reclaimable& volume) {
   if (const auto spare = volume.spare_through()) return {VersionTime{UINT64_MAX}, *spare, false};
   Bounds bounds{owner_.keep_from(id), volume.settled(), false};
-  // What waits for the image is written from the history.
-  if (volume.has_image() && volume.durable() < bounds.most) {
-    bounds.most = volume.durable();
+  // What a rollback brings back is read as of its target, until the image has it.
+  const SequenceNumber durable = volume.durable();
+  if (volume.has_image() && durable < volume.logged().index().last_rollback()) {
+    bounds.most = std::min(bounds.most, durable);
     bounds.lags = true;
   }
   if (const auto pinned = volume.oldest_pinned(); pinned && *pinned < bounds.most) {
@@ -176,7 +177,12 @@ void Reclaimer::judged(const Verdicts& verdicts) {
   }
   if (next_ == records_->size()) {
     next_ = 0;
-    return store_horizons();
+    return store_horizons([this] {
+      for (auto& [id, state] : volumes_) {
+        state.volume->logged().index().begin_forgetting(state.given_up);
+      }
+      forget_some();
+    });
   }
   parts_.executor.post([this, alive = alive_] {
     if (*alive) judge_some();
@@ -186,8 +192,8 @@ void Reclaimer::judged(const Verdicts& verdicts) {
 void Reclaimer::needed(Need need, VolumeId volume) {
   // With the image further on the horizon could be, too.
   if (need == Need::kHistory && volumes_[volume].lags) need = Need::kImage;
-  if (need == Need::kImage) volumes_[volume].volume->hurry();
-  finish(Report{need == Need::kImage ? Outcome::kLater : Outcome::kNeeded, volume});
+  if (need == Need::kImage) return wait_for_image(volume);
+  finish(Report{Outcome::kNeeded, volume});
 }
 
 // Makes what is known of the volumes now durable.
@@ -196,7 +202,7 @@ void Reclaimer::store(std::optional<std::uint64_t> ordinal, UniqueFunction<void(
   for (auto& [id, state] : volumes_) {
     releases.push_back({id,
                         {.moment = state.horizon,
-                         .last = state.last,
+                         .last = ordinal ? state.last : SequenceNumber{},
                          .frontier = state.volume->durable(),
                          .given_up = ordinal ? state.given_up : SequenceNumber{}},
                         state.volume->logged().base_map().changed()});
@@ -204,19 +210,37 @@ void Reclaimer::store(std::optional<std::uint64_t> ordinal, UniqueFunction<void(
   owner_.store(std::move(releases), ordinal,
                [this, then = std::move(then)](Result<void> stored) mutable {
                  if (!stored) return finish(stored.error());
-                 for (auto& [id, state] : volumes_) state.volume->logged().base_map().stored();
+                 for (auto& [id, state] : volumes_) {
+                   state.volume->logged().base_map().stored();
+                   state.volume->logged().index().set_stored_horizon(state.horizon.sequence);
+                 }
                  then();
                });
 }
 
-void Reclaimer::store_horizons() {
+void Reclaimer::store_horizons(UniqueFunction<void()> then) {
   // What a failed log was asked last may be there after a restart, a rollback for instance.
   if (parts_.log.writer().failed()) return finish(Error{ErrorCode::kIo, "the log disk has failed"});
   for (auto& [id, state] : volumes_) {
     if (!still_holds(id, state)) return finish(Report{Outcome::kLater, id});
   }
   for (auto& [id, state] : volumes_) state.volume->logged().index().set_horizon(state.horizon);
-  store(std::nullopt, [this] { forget_some(); });
+  store(std::nullopt, std::move(then));
+}
+
+// The image lacks a record. Before what it lacks overwrites a base, that is logged, for which there
+// may be no room: so what no moment from the horizons on shows is given up already, which makes
+// most of that unnecessary.
+void Reclaimer::wait_for_image(VolumeId volume) {
+  const auto later = [this, volume] {
+    volumes_[volume].volume->hurry();
+    finish(Report{Outcome::kLater, volume});
+  };
+  const bool further = std::ranges::any_of(volumes_, [](const auto& each) {
+    return each.second.horizon.sequence > each.second.volume->logged().index().stored_horizon();
+  });
+  if (!further || stopping_) return later();
+  store_horizons(later);
 }
 
 // A portion: what it needs first, all at once.

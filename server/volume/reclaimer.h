@@ -114,13 +114,14 @@ class Reclaimer {
   using Records = std::vector<std::pair<logging::Record, logging::LogLocation>>;
 
   void group();
-  [[nodiscard]] Bounds bounds_of(VolumeId id, const Reclaimable& volume);
+  [[nodiscard]] Bounds bounds_of(VolumeId id, Reclaimable& volume);
   [[nodiscard]] bool still_holds(VolumeId id, const VolumeState& state);
   void find_horizons(std::map<VolumeId, VolumeState>::iterator next);
   [[nodiscard]] std::uint64_t movable_bytes() const;
   void judge_some();
   void judged(const Verdicts& verdicts);
-  void store_horizons();
+  void store_horizons(UniqueFunction<void()> then);
+  void wait_for_image(VolumeId volume);
   void forget_some();
   void prepare(const Verdicts& verdicts);
   void store_bases();

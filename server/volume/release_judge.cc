@@ -133,9 +133,8 @@ ReleaseJudge::Verdict ReleaseJudge::judge_version(const Record& record,
       }
     }
   }
-  // What waits for the image is written from the history, which must not lose a replaced version
-  // either before the image has what replaced it.
-  if (facts_.has_image && facts_.durable < facts_.horizon) return needing(Need::kImage);
+  // What the image lacks is written from the history, also what was replaced since.
+  if (facts_.has_image && facts_.durable < record.sequence) return needing(Need::kImage);
   return verdict;
 }
 

@@ -37,7 +37,7 @@ class ReleaseJudge {
   };
   struct Facts {
     SequenceNumber horizon;  // the last write that every moment from the horizon on contains
-    SequenceNumber durable;  // in the image
+    SequenceNumber durable;  // in the image, which may be behind the horizon
     bool has_image = true;   // else nothing that is current is ever free
   };
 

@@ -82,6 +82,11 @@ void VolumeHistory::set_horizon(const Horizon& horizon) {
     holes.front().first = std::max(holes.front().first, horizon.last.next());
   }
   last = std::max(last, horizon.last);
+  // The write that it names was settled, and its record need not be given up.
+  const SequenceNumber written = horizon.moment.sequence;
+  settled = std::max(settled, written);
+  if (written > last) holes.push_back({last.next(), written});
+  last = std::max(last, written);
   last_time = std::max(last_time, horizon.moment.time);
   frontier = std::max(frontier, horizon.frontier);
   unapplied_bytes.applied(frontier);

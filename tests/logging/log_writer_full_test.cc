@@ -210,11 +210,10 @@ TEST_F(FullLogTest, ARecordThatWouldSetAsideMoreThanThereIsWaitsForHalfOfTheLog)
       [&](const Result<LoggedAt>& result) { logged = result.has_value(); }, 10 * all);
   rig_.executor.run_until_idle();
   EXPECT_FALSE(logged.has_value());
-  EXPECT_EQ(rig_.writer().kept_tracks(), 6u + 3u) << "of twelve";
-  EXPECT_EQ(rig_.writer().kept_tracks_at_rest(), 6u + 3u);
+  EXPECT_EQ(rig_.writer().kept_tracks(), 6u) << "of twelve";
+  EXPECT_EQ(rig_.writer().kept_tracks_at_rest(), 6u);
   rig_.writer().set_aside(all);
-  EXPECT_GT(rig_.writer().kept_tracks(), 12u) << "it waits for the images as well";
-  EXPECT_EQ(rig_.writer().kept_tracks_at_rest(), 6u + 3u);
+  EXPECT_EQ(rig_.writer().kept_tracks(), 6u);
   rig_.writer().give_back(all);
   more = false;
   rig_.writer().retry();

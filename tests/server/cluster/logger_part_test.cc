@@ -242,6 +242,7 @@ TEST_F(LoggerPartTest, WhereTheLogWasLostTheHistoryBeginsAnewOverTheImages) {
   EXPECT_EQ(kept_->horizon.moment.time, VersionTime{5000});
   EXPECT_EQ(kept_->horizon.last, SequenceNumber{100});
   EXPECT_EQ(kept_->horizon.frontier, SequenceNumber{100});
+  EXPECT_EQ(kept_->horizon.given_up, SequenceNumber{100});
   EXPECT_TRUE(kept_->based_everywhere);
   EXPECT_EQ(part_->logged().index().oldest().sequence, SequenceNumber{100});
   replication::WriteMessage message;
@@ -258,6 +259,12 @@ TEST_F(LoggerPartTest, WhereTheLogWasLostTheHistoryBeginsAnewOverTheImages) {
   rig_.executor.run_ready();
   ASSERT_TRUE(found.has_value());
   EXPECT_EQ(found->oldest.sequence, SequenceNumber{100}) << "before that nothing can be opened";
+  std::optional<ErrorCode> code;
+  part_->logged().history().changed(
+      SequenceNumber{99}, SequenceNumber{101}, [](std::span<const BlockRange>) {},
+      [&](const Result<void>& r) { code = r.error().code; });
+  rig_.executor.run_ready();
+  EXPECT_EQ(code, ErrorCode::kOutsideWindow) << "what an image missed, nobody knows";
 }
 
 TEST_F(LoggerPartTest, AJournalHasNoHistoryToBegin) {

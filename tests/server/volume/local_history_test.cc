@@ -240,6 +240,68 @@ TEST_F(LocalHistoryTest, AMomentBeforeTheHorizonCannotBeHeld) {
   EXPECT_EQ(rig_.history.oldest_held(), std::nullopt);
 }
 
+// An image that is behind is told what changed as long as the log has it.
+TEST_F(LocalHistoryTest, WhatChangedIsKnownFurtherBackThanMomentsCanBeOpened) {
+  rig_.write(1, {{1}, {2}}, 'a');
+  rig_.write(4, {{2}, {3}}, 'b');
+  rig_.index.index().set_horizon({{4}, {4}});
+  const auto changed = [&](std::uint64_t from) {
+    std::string out;
+    rig_.history.changed(
+        {from}, {4},
+        [&](std::span<const BlockRange> extents) {
+          for (const BlockRange& extent : extents) {
+            out += std::to_string(extent.first.value) + "+" + std::to_string(extent.count.value);
+          }
+        },
+        [&](const Result<void>& r) {
+          if (!r) out += error_code_name(r.error().code);
+        });
+    rig_.executor.run_ready();
+    return out;
+  };
+  EXPECT_EQ(changed(0), "1+4");
+  EXPECT_EQ(changed(1), "2+3");
+  rig_.index.index().forget_through({1}, 0);
+  EXPECT_EQ(changed(0), "outside-window");
+  EXPECT_EQ(changed(1), "2+3");
+}
+
+TEST_F(LocalHistoryTest, ABaseMattersAsLongAsAMomentShowsIt) {
+  rig_.base.add({{0}, {8}});
+  rig_.write(2, {{1}, {2}}, 'a');
+  rig_.write(4, {{2}, {3}}, 'b');
+  index::StoredIndex& index = rig_.index.index();
+  const auto base = [&] {
+    std::string out(8, '-');
+    std::uint64_t at = 0;
+    for (const PastRun& run : locate({{{{0}, {8}}, SequenceNumber{0}}}).runs) {
+      for (std::uint64_t i = 0; i < run.range.count.value; ++i, ++at) {
+        if (run.source == Source::kBase) out[at] = 'B';
+      }
+    }
+    return out;
+  };
+  EXPECT_EQ(base(), "BBBBBBBB");
+  index.set_horizon({{2}, {2}});
+  EXPECT_EQ(base(), "BBBBBBBB") << "a crash would take that back";
+  index.set_stored_horizon({2});
+  EXPECT_EQ(base(), "B--BBBBB");
+  index.set_stored_horizon({4});
+  EXPECT_EQ(base(), "B----BBB");
+  index.begin_forgetting({2});
+  EXPECT_EQ(base(), "BB---BBB") << "what was written there may become the base";
+  logging::Record back;
+  back.volume = LoggedRig::kVolume;
+  back.type = logging::RecordType::kRollback;
+  back.ordinal = 1000;
+  back.sequence = {6};
+  back.time = {6};
+  back.target_sequence = {1};
+  index.insert(back, {});
+  EXPECT_EQ(base(), "BBBBBBBB") << "a rollback may go back to it";
+}
+
 TEST_F(LocalHistoryTest, ListsWhatChangedBlocks) {
   rig_.write(1, {{1}, {2}}, 'a');
   rig_.write(4, {{2}, {3}}, 'r', WriteKind::kRepeated);

@@ -93,6 +93,73 @@ TEST_F(ReclaimerTest, TheImageIsFilledFirst) {
   EXPECT_EQ(reclaim(), 1u);
 }
 
+// What no moment shows any more needs no before-image, for which the log may have no room.
+TEST_F(ReclaimerTest, WhatTheImageLacksCanBeGivenUpBeforeItHasIt) {
+  write(1, 5);
+  next_track();
+  write(1, 6);
+  drain();
+  ASSERT_EQ(reclaim(), 1u);
+  next_track();
+  write(2, 7);
+  drain();
+  ASSERT_EQ(reclaim(), 1u);  // the image is the base of block 1
+  write(1, 8);
+  next_track();
+  write(1, 9);
+  ASSERT_EQ(rig_.volume().durable(), SequenceNumber{3});
+  EXPECT_TRUE(rig_.reclaim([](VolumeId) { return kKeepNothing; }));
+  rig_.manual().run_ready();
+  EXPECT_EQ(rig_.tracks_freed(), 2u) << "the image lacks what stands there";
+  EXPECT_EQ(rig_.volume().index().oldest().sequence, SequenceNumber{5});
+  EXPECT_EQ(rig_.volume().index().stored_horizon(), SequenceNumber{5});
+  rig_.crash();
+  rig_.start();
+  EXPECT_EQ(rig_.volume().index().oldest().sequence, SequenceNumber{5});
+  drain();
+  EXPECT_EQ(rig_.volume().durable(), SequenceNumber{5});
+  const auto source_of_base = [this] {
+    return rig_.answers().locate({{1}, {1}}, SequenceNumber{0})[0].source;
+  };
+  EXPECT_EQ(source_of_base(), index::LocatedRun::Source::kBase)
+      << "nothing was logged before it was overwritten";
+  EXPECT_EQ(rig_.early_overwrites(), 0u);
+  EXPECT_EQ(at(5, 1), 9u);
+  // What a moment still shows is logged when its record goes.
+  write(1, 10);
+  const SequenceNumber ten = rig_.volume().index().newest().sequence;
+  drain();
+  next_track();
+  write(3, 11);
+  drain();
+  while (reclaim(rig_.answers().moment_of(ten).time) > 0) {
+  }
+  EXPECT_GE(rig_.volume().index().given_up(), SequenceNumber{4});
+  EXPECT_EQ(at(5, 1), 9u);
+  EXPECT_EQ(at(ten.value, 1), 10u);
+}
+
+TEST_F(ReclaimerTest, ARollbackThatTheImageLacksKeepsWhatItGoesBackTo) {
+  write(1, 5);
+  next_track();
+  write(1, 6);
+  drain();
+  std::optional<bool> back;
+  rig_.volume().live().rollback({SequenceNumber{1}, {}},
+                                [&](const Result<replication::Stamp>& r) { back = r.has_value(); });
+  rig_.manual().run_ready();
+  ASSERT_EQ(back, true);
+  ASSERT_EQ(rig_.volume().durable(), SequenceNumber{2});
+  EXPECT_TRUE(rig_.reclaim([](VolumeId) { return kKeepNothing; }));
+  rig_.manual().run_ready();
+  EXPECT_EQ(rig_.tracks_freed(), 0u);
+  EXPECT_LE(rig_.volume().index().oldest().sequence, SequenceNumber{2});
+  drain();
+  EXPECT_EQ(at(3, 1), 5u);
+  EXPECT_EQ(reclaim(), 1u);
+  EXPECT_EQ(at(3, 1), 5u);
+}
+
 TEST_F(ReclaimerTest, TheHorizonAndTheNumbersSurviveARestart) {
   write(1, 5);
   next_track();

@@ -122,6 +122,16 @@ TEST_F(ReleaseJudgeTest, AnOlderBaseInTheLogBecomesVoid) {
   EXPECT_EQ(judge(one, 5).to_rebase, (std::vector<BlockRange>{{{1}, {2}}}));
 }
 
+TEST_F(ReleaseJudgeTest, WhatTheImageLacksStaysEvenIfNoMomentShowsIt) {
+  const Record one = write(3, {{0}, {4}});
+  write(5, {{0}, {4}});
+  EXPECT_EQ(judge(one, 5, 2).need, Need::kImage);
+  const ReleaseJudge::Verdict free = judge(one, 5, 3);
+  EXPECT_EQ(free.need, Need::kNone);
+  EXPECT_TRUE(free.to_base.empty());
+  EXPECT_TRUE(free.to_move.empty());
+}
+
 TEST_F(ReleaseJudgeTest, WhatALaterRollbackGoesBackToStays) {
   const Record one = write(1, {{0}, {1}});
   write(2, {{0}, {1}});

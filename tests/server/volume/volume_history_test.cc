@@ -68,6 +68,19 @@ TEST_F(VolumeHistoryTest, KnowsHowMuchIsBehindTheImage) {
   EXPECT_EQ(history_.unapplied_bytes.bytes(), 0u);
 }
 
+TEST_F(VolumeHistoryTest, AHorizonBeforeWhichTheLogHasNothingMoreToSayNamesWhatIsLost) {
+  EXPECT_TRUE(add(write(1, 10)));
+  EXPECT_TRUE(add(write(2, 20)));
+  history_.set_horizon({.moment = {{2}, {20}}, .last = {1}, .frontier = {1}, .given_up = {1}});
+  EXPECT_TRUE(history_.lost().empty());
+  EXPECT_EQ(history_.settled, SequenceNumber{2});
+  history_.set_horizon({.moment = {{5}, {50}}, .last = {1}, .frontier = {1}, .given_up = {1}});
+  ASSERT_EQ(history_.lost().size(), 1u);
+  EXPECT_EQ(history_.lost()[0].first, SequenceNumber{3});
+  EXPECT_EQ(history_.lost()[0].last, SequenceNumber{5});
+  EXPECT_EQ(history_.last, SequenceNumber{5});
+}
+
 TEST_F(VolumeHistoryTest, RefusesWhatCannotBe) {
   EXPECT_TRUE(add(write(1, 10)));
   Record outside = write(2, 20);

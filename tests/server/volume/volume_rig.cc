@@ -174,6 +174,7 @@ std::shared_ptr<index::StoredIndex> VolumeRig::open_index_of(VolumeId volume) {
   std::shared_ptr<index::StoredIndex> index = *index::StoredIndex::open(*index_store_, volume);
   const volume::Horizon& horizon = kept_[volume].horizon;
   index->set_horizon(horizon.moment);
+  index->set_stored_horizon(horizon.moment.sequence);
   index->forget_through(horizon.given_up, given_up_ == 0 ? 0 : given_up_ - 1);
   bool learnt = false;
   index->learn([&](const Result<void>& r) { learnt = r.has_value(); });
