@@ -119,6 +119,10 @@ class LogWriter {
   [[nodiscard]] std::uint64_t kept_tracks() const { return kept_beside(set_aside_bytes_); }
   // ... when the images hold all that there is.
   [[nodiscard]] std::uint64_t kept_tracks_at_rest() const { return kept_beside(0); }
+  // What is in front waits for a track, and may not take one.
+  [[nodiscard]] bool waits_for_room() const {
+    return !waiting_.empty() && free_tracks() <= tracks_kept_from(waiting_.front().urgency);
+  }
   // Ordinary records wait or fail for want of room, or nearly so.
   [[nodiscard]] bool short_of_tracks() const {
     return free_tracks() <= options_.reserve_tracks + 1;

@@ -50,6 +50,9 @@ bool LogSpace::critical() const {
   return writer.free_tracks() <= writer.kept_tracks_at_rest();
 }
 
+// Writes wait: until something is given up, or the images have got on.
+bool LogSpace::urgent() const { return critical() || parts_.log_stack.writer().waits_for_room(); }
+
 void LogSpace::check() {
   warn();
   if (wanted()) begin();
@@ -57,8 +60,8 @@ void LogSpace::check() {
 
 void LogSpace::begin() {
   if (stopping_ || waiting_ || forgetting_ || !to_forget_.empty() || !reclaimer_.idle()) return;
-  // What is needed is so for a while: reading the track again each second would be for nothing.
-  if (!critical() && parts_.executor.monotonic_time() < not_before_) return;
+  // What is needed is so for a while.
+  if (!urgent() && parts_.executor.monotonic_time() < not_before_) return;
   began_critical_ = critical();
   reclaimer_.reclaim([this](const Result<Reclaimer::Report>& report) { ended_try(report); });
 }
@@ -149,8 +152,8 @@ void LogSpace::ended(const Result<Reclaimer::Report>& report) {
       if (wanted()) begin();
       return;
     case Reclaimer::Outcome::kLater:
-      if (!critical()) return again(kLater);
-      if (const auto behind = find(report->volume)) behind->want_room();
+      if (!urgent()) return again(kLater);
+      if (const auto behind = find(report->volume); critical() && behind) behind->want_room();
       return again(kSoon);
     case Reclaimer::Outcome::kNothing:
       // A track has become complete since: the writer has begun another one.
@@ -158,6 +161,7 @@ void LogSpace::ended(const Result<Reclaimer::Report>& report) {
       break;
     case Reclaimer::Outcome::kNeeded:
       needed_ = true;
+      if (!critical() && urgent()) return again(kSoon);
       if (!critical()) break;
       if (is_journal(report->volume)) return again(kLater);
       if (be_patient()) return again(kSoon);

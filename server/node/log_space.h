@@ -94,6 +94,7 @@ class LogSpace final : private volume::ReclaimerOwner {
   // Whether what is outside of every window should go now: for room, or to empty a disk.
   [[nodiscard]] bool wanted() const;
   [[nodiscard]] bool critical() const;
+  [[nodiscard]] bool urgent() const;
   void warn();
 
   const Parts parts_;

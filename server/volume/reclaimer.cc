@@ -29,7 +29,6 @@ Reclaimer::~Reclaimer() {
 void Reclaimer::reclaim(Done done) {
   CHECK(idle());
   done_ = std::move(done);
-  records_ = std::make_shared<Records>();
   next_ = 0;
   blocks_to_move_ = 0;
   std::vector<logging::LiveTracks> disks = logging::live_tracks(parts_.log);
@@ -40,6 +39,17 @@ void Reclaimer::reclaim(Done done) {
       if (*alive) finish(Report{Outcome::kNothing, {}});
     });
   }
+  OldestTracks tracks;
+  for (const logging::LiveTracks& live : disks) {
+    tracks.push_back({live.superblock.disk, live.oldest, live.oldest < live.current});
+  }
+  if (records_ != nullptr && tracks == read_) {
+    return parts_.executor.post([this, alive = alive_] {
+      if (*alive) group();
+    });
+  }
+  records_.reset();
+  read_ = std::move(tracks);
   // Below it nothing can come any more.
   const std::uint64_t frontier = parts_.log.writer().ordinal_frontier();
   auto oldest = std::make_shared<std::optional<logging::OldestRecords>>();
@@ -54,7 +64,7 @@ void Reclaimer::reclaim(Done done) {
         if (!read) return finish(read.error());
         CHECK(oldest->has_value());
         if ((*oldest)->end_ordinal > frontier) return finish(Report{Outcome::kLater, {}});
-        *records_ = std::exchange((*oldest)->records, {});
+        records_ = std::make_shared<Records>(std::exchange((*oldest)->records, {}));
         oldest_ = **oldest;
         group();
       });
@@ -344,6 +354,7 @@ void Reclaimer::store_bases() {
 
 void Reclaimer::release() {
   given_up_ = std::max(given_up_, oldest_.end_ordinal);
+  read_.clear();
   parts_.log.writer().forget_withdrawn(given_up_);
   for (auto& [id, state] : volumes_) {
     state.volume->logged().forget_through(state.given_up, given_up_ - 1, state.payload_bytes);
@@ -360,7 +371,9 @@ void Reclaimer::release() {
 }
 
 void Reclaimer::finish(Result<Report> report) {
-  records_.reset();
+  const bool again =
+      report && (report->outcome == Outcome::kLater || report->outcome == Outcome::kNeeded);
+  if (!again) records_.reset();
   volumes_.clear();
   std::exchange(done_, nullptr)(std::move(report));
 }

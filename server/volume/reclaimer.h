@@ -26,6 +26,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "logging/log_array.h"
@@ -111,6 +112,8 @@ class Reclaimer {
     bool lags = false;    // because the image is behind
   };
   using Verdicts = std::vector<ReleaseJudge::Verdict>;  // of records from next_ on
+  // Each disk, its oldest track, and whether that is complete.
+  using OldestTracks = std::vector<std::tuple<std::uint8_t, std::uint64_t, bool>>;
   using Records = std::vector<std::pair<logging::Record, logging::LogLocation>>;
 
   void group();
@@ -151,8 +154,9 @@ class Reclaimer {
   Done done_;
   bool stopping_ = false;
   std::uint64_t given_up_;
-  logging::OldestRecords oldest_;  // without its records
-  std::shared_ptr<Records> records_;
+  logging::OldestRecords oldest_;     // without its records
+  std::shared_ptr<Records> records_;  // kept for the next try when they could not be given up
+  OldestTracks read_;                 // when they were read
   std::size_t next_ = 0;
   std::uint64_t blocks_to_move_ = 0;  // of the whole track
   std::map<VolumeId, VolumeState> volumes_;

@@ -190,12 +190,15 @@ TEST(FullLog, OrdinaryRecordsLeaveRoomForTheBeforeImagesThatTheyBringAbout) {
   EXPECT_TRUE(rig.outcomes.back().result.has_value());
   // One that waits goes on when an image has got on, without being told.
   rig.writer().set_full_gate([] { return true; });
+  EXPECT_FALSE(rig.writer().waits_for_room());
   write(next++, 0);
   EXPECT_EQ(refused, 2);
+  EXPECT_TRUE(rig.writer().waits_for_room());
   const int before_it = written;
   rig.writer().give_back(track);
   rig.executor.run_until_idle();
   EXPECT_EQ(written, before_it + 1);
+  EXPECT_FALSE(rig.writer().waits_for_room());
   EXPECT_EQ(rig.writer().kept_tracks(), 2u);
   rig.writer().set_full_gate(nullptr);
 }
