@@ -132,6 +132,13 @@ std::vector<LocatedRun> VersionLookup::locate(BlockRange range, SequenceNumber a
   return index_.locate(reader_, range, at);
 }
 
+std::vector<LocatedRun> VersionLookup::base_to_be(BlockRange range) const {
+  std::vector<LocatedRun> out;
+  index_.base(reader_, range, std::max(index_.bases_given_up_.value(), index_.forgetting_bases_),
+              out);
+  return out;
+}
+
 std::vector<SequenceNumber> VersionLookup::versions(Lbn block, SequenceNumber from,
                                                     SequenceNumber to) const {
   return index_.versions(reader_, block, from, to);
@@ -264,16 +271,18 @@ void StoredIndex::raw(BlockReader& reader, BlockRange range, SequenceNumber at,
   Lbn next = range.first;
   for (const RunVersion& version : lt_->newest(reader, range, {given_up, at})) {
     if (version.range.first > next)
-      base(reader, BlockRange::between(next, version.range.first), out);
+      base(reader, BlockRange::between(next, version.range.first), bases_given_up_.value(), out);
     append_run(located(version), out);
     next = version.range.end();
   }
-  if (next < range.end()) base(reader, BlockRange::between(next, range.end()), out);
+  if (next < range.end())
+    base(reader, BlockRange::between(next, range.end()), bases_given_up_.value(), out);
 }
 
 // Before-images in the order of their records: the first one of a block stays, until one that
 // replaces it or a rebase.
-void StoredIndex::base(BlockReader& reader, BlockRange range, std::vector<LocatedRun>& out) const {
+void StoredIndex::base(BlockReader& reader, BlockRange range, std::uint64_t after,
+                       std::vector<LocatedRun>& out) const {
   if (bt_->empty()) {
     append_run({.range = range}, out);
     return;
@@ -281,8 +290,7 @@ void StoredIndex::base(BlockReader& reader, BlockRange range, std::vector<Locate
   while (!range.empty()) {
     const BlockRange part{range.first, std::min(range.count, BlockCount{kBasePartBlocks})};
     std::vector<const RunVersion*> of(part.count.value, nullptr);
-    const std::vector<RunVersion> all =
-        bt_->all(reader, part, {{bases_given_up_.value()}, {UINT64_MAX}});
+    const std::vector<RunVersion> all = bt_->all(reader, part, {{after}, {UINT64_MAX}});
     for (const RunVersion& version : all) {
       const std::uint64_t first = (version.range.first - part.first).value;
       for (std::uint64_t i = first; i < first + version.range.count.value; ++i) {
@@ -469,8 +477,9 @@ void StoredIndex::set_stored_horizon(SequenceNumber stored) {
   stored_horizon_ = std::max(stored_horizon_, stored);
 }
 
-void StoredIndex::begin_forgetting(SequenceNumber through) {
-  forgetting_ = std::max(forgetting_, through);
+void StoredIndex::begin_forgetting(SequenceNumber sequence, std::uint64_t ordinal) {
+  forgetting_ = std::max(forgetting_, sequence);
+  forgetting_bases_ = std::max(forgetting_bases_, ordinal);
 }
 
 SequenceNumber StoredIndex::base_matters_as_of() const {

@@ -42,6 +42,8 @@ class VersionLookup {
   };
   [[nodiscard]] std::vector<std::vector<LocatedRun>> locate_each(
       std::span<const Asked> asked) const;
+  // The base, as it will be without the before-images that are being forgotten.
+  [[nodiscard]] std::vector<LocatedRun> base_to_be(BlockRange range) const;
   // The sequence numbers of the writes that changed `block` in (from, to], in order.
   [[nodiscard]] std::vector<SequenceNumber> versions(Lbn block, SequenceNumber from,
                                                      SequenceNumber to) const;
@@ -125,9 +127,11 @@ class StoredIndex {
   // As of when the base matters: that of a block which was written before, no moment shows that can
   // be opened. (0 while a later rollback goes back further.)
   [[nodiscard]] SequenceNumber base_matters_as_of() const;
-  // Writes up to here are about to be forgotten: what they wrote may become the base at any time.
-  void begin_forgetting(SequenceNumber through);
+  // forget_through() is about to be told as much: what these writes wrote may become the base at
+  // any time.
+  void begin_forgetting(SequenceNumber sequence, std::uint64_t ordinal);
   [[nodiscard]] SequenceNumber forgetting() const { return forgetting_; }
+  [[nodiscard]] bool is_forgetting() const { return forgetting_bases_ > bases_given_up_.value(); }
 
   // The targets of the rollbacks after `after`.
   [[nodiscard]] std::vector<SequenceNumber> rollback_targets(SequenceNumber after) const;
@@ -183,7 +187,8 @@ class StoredIndex {
   void remember_rollback(const logging::Record& record);
   void raw(BlockReader& reader, BlockRange range, SequenceNumber at,
            std::vector<LocatedRun>& out) const;
-  void base(BlockReader& reader, BlockRange range, std::vector<LocatedRun>& out) const;
+  void base(BlockReader& reader, BlockRange range, std::uint64_t after,
+            std::vector<LocatedRun>& out) const;
 
   Bosc& store_;
   const VolumeId volume_;
@@ -205,6 +210,7 @@ class StoredIndex {
   IndexMoment horizon_;
   SequenceNumber stored_horizon_;
   SequenceNumber forgetting_;
+  std::uint64_t forgetting_bases_ = 0;
   IndexMoment floor_;  // the horizon, or the last write that is given up: the later one
   DurationHistogram lookups_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

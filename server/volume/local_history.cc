@@ -95,7 +95,11 @@ void LocalHistory::locate(std::vector<Lookup> lookups, LocateDone done) {
   parts_.index.consult(
       [this, looking](const index::VersionLookup& lookup) {
         looking->found = lookup.locate_each(looking->asked);
-        forget_old_bases(lookup, looking->asked, looking->found);
+        for (std::size_t i = 0; i < looking->asked.size(); ++i) {
+          const auto& [range, at] = looking->asked[i];
+          std::vector<LocatedRun>& found = looking->found[i];
+          if (at.value == 0) found = base_that_matters(lookup, range, std::move(found));
+        }
       },
       [this, looking](const Result<void>& looked) {
         if (!looked) {
@@ -117,12 +121,13 @@ void LocalHistory::locate(std::vector<Lookup> lookups, LocateDone done) {
       });
 }
 
-// Of bases that the image holds, those that no moment shows any more.
-void LocalHistory::forget_old_bases(const index::VersionLookup& lookup,
-                                    std::span<const index::VersionLookup::Asked> asked,
-                                    std::vector<std::vector<LocatedRun>>& found) const {
+// The base that whoever is about to overwrite `range` must not lose. What is being given up counts
+// as gone; and of what the image holds, a base that no moment shows any more does not count.
+std::vector<LocatedRun> LocalHistory::base_that_matters(const index::VersionLookup& lookup,
+                                                        BlockRange range,
+                                                        std::vector<LocatedRun> base) const {
+  if (parts_.index.is_forgetting()) base = lookup.base_to_be(range);
   const SequenceNumber as_of = parts_.index.base_matters_as_of();
-  if (as_of.value == 0) return;
   const auto in_image = [this](const LocatedRun& run) {
     bool any = false;
     if (run.source == LocatedRun::Source::kBase) {
@@ -130,21 +135,19 @@ void LocalHistory::forget_old_bases(const index::VersionLookup& lookup,
     }
     return any;
   };
-  for (std::size_t i = 0; i < asked.size(); ++i) {
-    if (asked[i].at.value == 0 && std::ranges::any_of(found[i], in_image)) {
-      const std::vector<LocatedRun> base = std::exchange(found[i], {});
-      for (const LocatedRun& then : lookup.locate(asked[i].range, as_of)) {
-        if (then.sequence > parts_.index.forgetting()) {
-          found[i].push_back(then);
-          continue;
-        }
-        for (const LocatedRun& run : base) {
-          const LocatedRun part = index::part_of(run, then.range);
-          if (!part.range.empty()) index::append_run(part, found[i]);
-        }
-      }
+  if (as_of.value == 0 || std::ranges::none_of(base, in_image)) return base;
+  std::vector<LocatedRun> out;
+  for (const LocatedRun& then : lookup.locate(range, as_of)) {
+    if (then.sequence > parts_.index.forgetting()) {
+      out.push_back(then);
+      continue;
+    }
+    for (const LocatedRun& run : base) {
+      const LocatedRun part = index::part_of(run, then.range);
+      if (!part.range.empty()) index::append_run(part, out);
     }
   }
+  return out;
 }
 
 void LocalHistory::fetch(const std::shared_ptr<Fetching>& fetching) {

@@ -11,7 +11,6 @@
 #include <memory>
 #include <optional>
 #include <set>
-#include <span>
 #include <vector>
 
 #include "index/stored_index.h"
@@ -72,9 +71,9 @@ class LocalHistory final : public History {
   struct Listing;
   void list(const std::shared_ptr<Listing>& listing);
   [[nodiscard]] static Result<void> check_known(SequenceNumber from, SequenceNumber oldest);
-  void forget_old_bases(const index::VersionLookup& lookup,
-                        std::span<const index::VersionLookup::Asked> asked,
-                        std::vector<std::vector<index::LocatedRun>>& found) const;
+  [[nodiscard]] std::vector<index::LocatedRun> base_that_matters(
+      const index::VersionLookup& lookup, BlockRange range,
+      std::vector<index::LocatedRun> base) const;
 
   const Parts parts_;
   std::size_t in_flight_ = 0;

@@ -189,7 +189,8 @@ void Reclaimer::judged(const Verdicts& verdicts) {
     next_ = 0;
     return store_horizons([this] {
       for (auto& [id, state] : volumes_) {
-        state.volume->logged().index().begin_forgetting(state.given_up);
+        state.volume->logged().index().begin_forgetting(
+            state.given_up, std::max(given_up_, oldest_.end_ordinal) - 1);
       }
       forget_some();
     });

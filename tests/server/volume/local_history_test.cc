@@ -289,7 +289,7 @@ TEST_F(LocalHistoryTest, ABaseMattersAsLongAsAMomentShowsIt) {
   EXPECT_EQ(base(), "B--BBBBB");
   index.set_stored_horizon({4});
   EXPECT_EQ(base(), "B----BBB");
-  index.begin_forgetting({2});
+  index.begin_forgetting({2}, 0);
   EXPECT_EQ(base(), "BB---BBB") << "what was written there may become the base";
   logging::Record back;
   back.volume = LoggedRig::kVolume;
@@ -300,6 +300,25 @@ TEST_F(LocalHistoryTest, ABaseMattersAsLongAsAMomentShowsIt) {
   back.target_sequence = {1};
   index.insert(back, {});
   EXPECT_EQ(base(), "BBBBBBBB") << "a rollback may go back to it";
+}
+
+// It goes any moment, and then the image is the base.
+TEST_F(LocalHistoryTest, ABeforeImageThatIsBeingGivenUpCountsAsGone) {
+  rig_.base.add({{0}, {8}});
+  rig_.capture({{1}, {2}}, 'x');
+  rig_.capture({{2}, {2}}, 'y');
+  const auto base = [&] {
+    std::string out;
+    for (const PastRun& run : locate({{{{0}, {5}}, SequenceNumber{0}}}).runs) {
+      out.append(run.range.count.value, run.source == Source::kBase ? 'B' : '-');
+    }
+    return out;
+  };
+  EXPECT_EQ(base(), "B---B");
+  rig_.index.index().begin_forgetting({}, 1);
+  EXPECT_EQ(base(), "BB--B");
+  rig_.index.index().begin_forgetting({}, 2);
+  EXPECT_EQ(base(), "BBBBB");
 }
 
 TEST_F(LocalHistoryTest, ListsWhatChangedBlocks) {
