@@ -14,9 +14,10 @@
 //      base in the image, what a kept moment still shows is logged again as a before-image;
 //   5. make that durable, and the ordinal with it;
 //   6. have the indexes forget it all, and release the track.
-// A track most of which would have to be logged again stays: that would gain nothing. Reading
-// happens on the worker, judging in portions between other events. A step that finds a record
-// needed after all ends it; nothing has been forgotten by then.
+// When an image lacks a record, the horizons are made durable (step 3) all the same, and the track
+// stays. A track most of which would have to be logged again stays: that would gain nothing.
+// Reading happens on the worker, judging in portions between other events. A step that finds a
+// record needed after all ends it; nothing has been forgotten by then.
 //
 // Owner's thread only.
 #pragma once
