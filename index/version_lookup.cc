@@ -1,0 +1,67 @@
+#include "index/version_lookup.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "index/stored_index.h"
+
+namespace mariner::index {
+
+VersionLookup::VersionLookup(StoredIndex& index, BlockReader& reader)
+    : index_(index), reader_(reader) {
+  index_.flush();
+}
+
+// Blocks between two that are asked for cost less than to look into the same leaves once more.
+std::vector<std::vector<LocatedRun>> VersionLookup::locate_each(
+    std::span<const Asked> asked) const {
+  constexpr std::uint64_t kNearBlocks = 64;
+  std::vector<std::size_t> order(asked.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::sort(order, {},
+                    [&](std::size_t i) { return std::pair(asked[i].at, asked[i].range.first); });
+  std::vector<std::vector<LocatedRun>> found(asked.size());
+  for (auto next = order.begin(); next != order.end();) {
+    const auto first = next;
+    const SequenceNumber at = asked[*first].at;
+    BlockRange all = asked[*first].range;
+    while (++next != order.end() && asked[*next].at == at &&
+           asked[*next].range.first <= all.end() + BlockCount{kNearBlocks}) {
+      all = BlockRange::between(all.first, std::max(all.end(), asked[*next].range.end()));
+    }
+    const std::vector<LocatedRun> runs = locate(all, at);
+    auto run = runs.begin();
+    for (auto each = first; each != next; ++each) {
+      const BlockRange range = asked[*each].range;
+      while (run != runs.end() && run->range.end() <= range.first) ++run;
+      for (auto it = run; it != runs.end() && it->range.first < range.end(); ++it) {
+        found[*each].push_back(part_of(*it, range));
+      }
+    }
+  }
+  return found;
+}
+
+std::vector<LocatedRun> VersionLookup::locate(BlockRange range, SequenceNumber at) const {
+  return index_.locate(reader_, range, at);
+}
+
+std::vector<LocatedRun> VersionLookup::base_to_be(BlockRange range) const {
+  std::vector<LocatedRun> out;
+  index_.base(reader_, range, std::max(index_.bases_given_up_.value(), index_.forgetting_bases_),
+              out);
+  return out;
+}
+
+std::vector<SequenceNumber> VersionLookup::versions(Lbn block, SequenceNumber from,
+                                                    SequenceNumber to) const {
+  return index_.versions(reader_, block, from, to);
+}
+
+VersionLookup::Changes VersionLookup::changes(Lbn block, SequenceNumber from, SequenceNumber to,
+                                              std::size_t most) const {
+  return index_.changes(reader_, block, from, to, most);
+}
+
+}  // namespace mariner::index
