@@ -15,7 +15,7 @@ import sys
 import tempfile
 
 import ifsck_lab as lab
-from results import OUT, Row, describe, header, line, machine, number, say, write_json
+from results import OUT, Row, describe, goals, header, line, machine, number, say, write_json
 
 LEVEL_1_MS, LEVEL_3_MS, MANY_MS = 25, 5, 1000
 UNCHANGED, FASTER, FEWER_BLOCKS = 1.1, 40, 100
@@ -239,15 +239,6 @@ def _ms(value: float) -> str:
 def _least(runs: dict, key: str = "all_ms") -> str:
     """The median, and the least of all: what the others of a busy machine left of it."""
     return f"{_ms(runs[key])} ({_ms(min(each[key] for each in runs['rounds']))})"
-
-
-def goals(records: list[dict]) -> str:
-    lines = header("", "ours", "beside", "", "ratio", "goal", "holds")
-    for r in records:
-        goal = "" if r["goal"] is None else f"{'≤' if r['less_is_better'] else '≥'} {r['goal']:g}"
-        holds = "" if r["goal"] is None else "yes" if r["holds"] else "**no**"
-        lines.append(line(r["what"], f"{r['ours']} {r['unit']}", str(r["rival"]), r["rival_name"], str(r["ratio"]), goal, holds))
-    return "\n".join(lines)
 
 
 def main() -> int:

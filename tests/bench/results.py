@@ -115,3 +115,13 @@ def line(*cells: str) -> str:
 
 def header(*cells: str) -> list[str]:
     return [line(*cells), line("---", *["---:"] * (len(cells) - 1))]
+
+
+def goals(records: list[dict]) -> str:
+    """A table of records, each with its goal and whether it holds."""
+    lines = header("", "ours", "beside", "", "ratio", "goal", "holds")
+    for r in records:
+        goal = "" if r["goal"] is None else f"{'≤' if r['less_is_better'] else '≥'} {r['goal']:g}"
+        holds = "" if r["goal"] is None else "yes" if r["holds"] else "**no**"
+        lines.append(line(r["what"], f"{r['ours']} {r['unit']}", str(r["rival"]), r["rival_name"], str(r["ratio"]), goal, holds))
+    return "\n".join(lines)

@@ -13,8 +13,9 @@
 # single node and against the naive rule, and how it catches up; in six minutes), trm (writes to three nodes by multicast against
 # three connections, in a lab of network namespaces, with loss and other faults), conformance (libiscsi's tests, against tgt: what passes, is skipped,
 # fails; plain, with CHAP, with digests, with 4,096-byte blocks), ifsck (the incremental check of
-# ext2/3/4, against e2fsck; as root, half an hour) or uvfs (versions of files found out of those of
-# blocks; as root, with FUSE and loop devices, half an hour). Prints a table for the README; leaves build/bench/NAME.json
+# ext2/3/4, against e2fsck; as root, half an hour), uvfs (versions of files found out of those of
+# blocks; as root, with FUSE and loop devices, half an hour) or history (what keeping the past costs
+# in the steady state, and how fast it is given back; --part NAME for one part). Prints a table for the README; leaves build/bench/NAME.json
 # (rows), NAME-runs.json (what they were made of) and pictures, NAME*.svg. --long is the log's, with
 # ten minutes for the tail of its latencies. --short takes under a minute once things are built; it
 # shows that all works, not how fast. --papers is the index's: the figures and tables of the BOSC
@@ -32,6 +33,7 @@ case $name in
   conformance) needs="marinerd mariner" ;;
   replication) needs="marinerd mariner mariner-naive-marinerd mariner-iscsi-load" ;;
   trm) needs="mariner-trm-load mariner-trm-forge marinerd mariner mariner-iscsi-load" ;;
+  history) needs="marinerd mariner mariner-iscsi-load" ;;
   uvfs) needs="marinerd mariner uvfs mariner-files-query version-workload" ;;
   ifsck) needs="mariner-ifsck-volume mariner-ifsck-check" ;;
   log) needs="mariner-log-load mariner-log-recovery" ;;
@@ -39,7 +41,7 @@ case $name in
   index)
     needs="mariner-index-load mariner-log-load"
     case " $* " in *" --papers "*) needs="$needs mariner-row-load mariner-index-recovery" ;; esac ;;
-  *) sed -n '2,27s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+  *) sed -n '2,28s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac
 
 build=${MARINER_BUILD:-$PWD/build/release}

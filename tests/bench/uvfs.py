@@ -17,7 +17,7 @@ import time
 import curve
 import uvfs_lab as lab
 import uvfs_usable as usable
-from results import OUT, Row, describe, header, line, machine, number, say, write_json
+from results import OUT, Row, describe, goals, header, line, machine, number, say, write_json
 
 ENTRIES, LIVES, VERSIONS = 10, 2, 2  # the paper's N, C and K
 DIRECTORY_MS, ARCHIVE_MS = 3000, 5000
@@ -185,15 +185,6 @@ class Bench:
 
 def _ms(value: float) -> str:
     return f"{value:,.0f} ms" if value >= 100 else f"{value:.3g} ms"
-
-
-def goals(records: list[dict]) -> str:
-    lines = header("", "ours", "beside", "", "ratio", "goal", "holds")
-    for r in records:
-        goal = "" if r["goal"] is None else f"{'≤' if r['less_is_better'] else '≥'} {r['goal']:g}"
-        holds = "" if r["goal"] is None else "yes" if r["holds"] else "**no**"
-        lines.append(line(r["what"], f"{r['ours']} {r['unit']}", str(r["rival"]), r["rival_name"], str(r["ratio"]), goal, holds))
-    return "\n".join(lines)
 
 
 def main() -> int:
