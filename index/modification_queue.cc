@@ -46,6 +46,7 @@ void ModificationPool::append(ModificationQueue& queue, Modification modificatio
     const std::uint32_t number = new_chunk();
     if (queue.tail_ == 0) {
       queue.head_ = number;
+      queue.generation_ = static_cast<std::uint32_t>(++generations_);
     } else {
       close_tail(queue, number);
     }
@@ -80,7 +81,6 @@ void ModificationPool::clear(ModificationQueue& queue) {
   close_tail(queue, free_);
   free_ = queue.head_;
   used_chunks_ -= queue.chunks_;
-  ++clears_;
   queue = {};
 }
 

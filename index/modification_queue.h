@@ -35,6 +35,7 @@ class ModificationQueue {
   std::uint32_t tail_ = 0;
   std::uint32_t count_ = 0;
   std::uint32_t chunks_ = 0;
+  std::uint32_t generation_ = 0;  // another one whenever it begins anew
   // Of the last chunk, so that to append touches nothing of the chunk but where it writes.
   std::uint16_t tail_bytes_each_ = 0;
   std::uint16_t tail_count_ = 0;
@@ -62,24 +63,25 @@ class ModificationPool {
   // Empties it and takes the memory back.
   void clear(ModificationQueue& queue);
 
-  // Calls visit(Modification) for each, in order.
+  // Calls visit(Modification) for each but the first `skipped`, in order.
   template <typename Visit>
-  void for_each(const ModificationQueue& queue, Visit visit) const {
+  void for_each(const ModificationQueue& queue, Visit visit, std::uint32_t skipped = 0) const {
     for (std::uint32_t number = queue.head_; number != 0;) {
       const std::byte* const chunk = chunk_at(number);
       Trailer trailer{0, queue.tail_bytes_each_, queue.tail_count_};
       if (number != queue.tail_) trailer = trailer_of(chunk);
-      const std::byte* at = chunk;
-      for (std::uint32_t i = 0; i < trailer.count; ++i, at += trailer.bytes_each) {
+      const std::uint32_t first = skipped < trailer.count ? skipped : trailer.count;
+      skipped -= first;
+      const std::byte* at = chunk + std::size_t{first} * trailer.bytes_each;
+      for (std::uint32_t i = first; i < trailer.count; ++i, at += trailer.bytes_each) {
         visit(Modification(at, trailer.bytes_each));
       }
       number = trailer.next;
     }
   }
 
-  // Queues that were emptied, ever: what was seen of one stands where it was as long as it is the
-  // same.
-  [[nodiscard]] std::uint64_t clears() const { return clears_; }
+  // Of all queues that have begun, the number.
+  [[nodiscard]] std::uint64_t generations() const { return generations_; }
 
   // Hints that the queue will be appended to soon.
   void prefetch(const ModificationQueue& queue) const {
@@ -125,7 +127,7 @@ class ModificationPool {
   std::uint32_t free_ = 0;          // first of those that are free, chained
   std::uint32_t fresh_ = 1;         // the first that was never used
   std::size_t used_chunks_ = 0;
-  std::uint64_t clears_ = 0;
+  std::uint64_t generations_ = 0;
 };
 
 // The modifications that a block lacks: those that a commit has taken, then those that came since.
@@ -139,28 +141,44 @@ class PendingModifications {
     return (first_ == nullptr ? 0 : first_->count()) + (second_ == nullptr ? 0 : second_->count());
   }
   [[nodiscard]] bool empty() const { return count() == 0; }
-  // Those of the same stamp are the same, and stand in the same places. (Queues are appended to, or
-  // emptied; and their memory is used anew only then.)
+  // What was there when somebody looked. (Queues are appended to, or emptied; and their memory is
+  // used anew only then.)
   struct Stamp {
-    std::uint64_t clears = 0;
-    std::uint32_t heads[2] = {};
+    std::uint64_t taken_at = 0;  // ModificationPool::generations()
+    std::uint32_t generations[2] = {};
     std::uint32_t counts[2] = {};
-    friend bool operator==(const Stamp&, const Stamp&) = default;
+    [[nodiscard]] std::uint32_t count() const { return counts[0] + counts[1]; }
   };
   [[nodiscard]] Stamp stamp() const {
-    Stamp stamp{.clears = pool_->clears(), .heads = {}, .counts = {}};
-    for (const auto& [queue, i] : {std::pair(first_, 0), std::pair(second_, 1)}) {
-      if (queue == nullptr) continue;
-      stamp.heads[i] = queue->head_;
-      stamp.counts[i] = queue->count_;
+    Stamp stamp{.taken_at = pool_->generations()};
+    int i = 0;
+    for (const ModificationQueue* const queue : {first_, second_}) {
+      if (queue == nullptr || queue->empty()) continue;
+      stamp.generations[i] = queue->generation_;
+      stamp.counts[i++] = queue->count_;
     }
     return stamp;
   }
-  // Calls visit(Modification) for each, in order.
+  // Whether what was there at `stamp` stands where it did, in front of all that has come since.
+  [[nodiscard]] bool extends(const Stamp& before) const {
+    const Stamp now = stamp();
+    if (now.taken_at - before.taken_at >= UINT32_MAX) return false;  // numbers have come round
+    if (before.count() == 0) return true;
+    if (now.generations[0] != before.generations[0] || now.counts[0] < before.counts[0])
+      return false;
+    if (before.counts[1] == 0) return true;
+    return now.counts[0] == before.counts[0] && now.generations[1] == before.generations[1] &&
+           now.counts[1] >= before.counts[1];
+  }
+  // Calls visit(Modification) for each but the first `skipped`, in order.
   template <typename Visit>
-  void for_each(Visit visit) const {
-    if (first_ != nullptr) pool_->for_each(*first_, visit);
-    if (second_ != nullptr) pool_->for_each(*second_, visit);
+  void for_each(Visit visit, std::uint32_t skipped = 0) const {
+    for (const ModificationQueue* const queue : {first_, second_}) {
+      if (queue == nullptr) continue;
+      const std::uint32_t here = skipped < queue->count() ? skipped : queue->count();
+      if (here < queue->count()) pool_->for_each(*queue, visit, here);
+      skipped -= here;
+    }
   }
 
  private:

@@ -1,9 +1,9 @@
 // What is pending for leaves, sorted: a question about many moments looks at the same leaves again
 // and again, in one turn and in several.
 //
-// Sorting all of a leaf costs as much as some looks at it: from then on it is kept, as long as
-// nothing has come or was committed since, up to a bound, for all trees of a store together.
-// Owner's thread only.
+// Sorting all of a leaf costs as much as some looks at it: from then on it is kept, and what comes
+// is merged into it at the next look, until it is committed; up to a bound, for all trees of a
+// store together. Owner's thread only.
 #pragma once
 
 #include <cstddef>
@@ -42,11 +42,13 @@ class SortedPending {
  private:
   struct Leaf {
     BlockAddress address;
-    PendingModifications::Stamp stamp;
+    PendingModifications::Stamp stamp;  // of the last look
     unsigned looks = 0;
     std::shared_ptr<const std::vector<PendingRecord>> records;  // null: not yet
   };
   Leaf& leaf_at(BlockAddress address, const PendingModifications& pending);
+  void keep(Leaf& leaf, std::vector<PendingRecord> records);
+  void bring_up_to_date(Leaf& leaf, const PendingModifications& pending);
   void empty(Leaf& leaf);
 
   std::list<Leaf> leaves_;  // the last one that was looked at is in front

@@ -211,52 +211,81 @@ void StoredIndex::end_repair(const LeafRepair& repair) {
 void StoredIndex::raw(BlockReader& reader, BlockRange range, SequenceNumber at,
                       std::vector<LocatedRun>& out) const {
   const SequenceNumber given_up{writes_given_up_.value()};
+  const std::vector<RunVersion> versions = lt_->newest(reader, range, {given_up, at});
+  std::vector<BlockRange> gaps;
   Lbn next = range.first;
-  for (const RunVersion& version : lt_->newest(reader, range, {given_up, at})) {
-    if (version.range.first > next)
-      base(reader, BlockRange::between(next, version.range.first), bases_given_up_.value(), out);
-    append_run(located(version), out);
+  for (const RunVersion& version : versions) {
+    if (version.range.first > next) gaps.push_back(BlockRange::between(next, version.range.first));
     next = version.range.end();
   }
-  if (next < range.end())
-    base(reader, BlockRange::between(next, range.end()), bases_given_up_.value(), out);
+  if (next < range.end()) gaps.push_back(BlockRange::between(next, range.end()));
+  std::vector<LocatedRun> bases;
+  base(reader, gaps, bases_given_up_.value(), bases);
+  auto from_base = bases.begin();
+  const auto add_bases_before = [&](Lbn end) {
+    while (from_base != bases.end() && from_base->range.first < end) append_run(*from_base++, out);
+  };
+  for (const RunVersion& version : versions) {
+    add_bases_before(version.range.first);
+    append_run(located(version), out);
+  }
+  add_bases_before(range.end());
+}
+
+// Of `ranges`, which ascend and have gaps between them.
+void StoredIndex::base(BlockReader& reader, std::span<const BlockRange> ranges, std::uint64_t after,
+                       std::vector<LocatedRun>& out) const {
+  if (bt_->empty()) {
+    for (const BlockRange& range : ranges) append_run({.range = range}, out);
+    return;
+  }
+  std::vector<BlockRange> part;  // of what is looked up together
+  for (BlockRange left : ranges) {
+    while (!left.empty()) {
+      const Lbn part_end =
+          (part.empty() ? left.first : part.front().first) + BlockCount{kBasePartBlocks};
+      const BlockRange here = BlockRange::between(left.first, std::min(left.end(), part_end));
+      if (!here.empty()) part.push_back(here);
+      left = BlockRange::between(std::max(here.end(), left.first), left.end());
+      if (left.empty()) break;
+      base_of_part(reader, part, after, out);
+      part.clear();
+    }
+  }
+  if (!part.empty()) base_of_part(reader, part, after, out);
 }
 
 // Before-images in the order of their records: the first one of a block stays, until one that
 // replaces it or a rebase.
-void StoredIndex::base(BlockReader& reader, BlockRange range, std::uint64_t after,
-                       std::vector<LocatedRun>& out) const {
-  if (bt_->empty()) {
-    append_run({.range = range}, out);
-    return;
-  }
-  while (!range.empty()) {
-    const BlockRange part{range.first, std::min(range.count, BlockCount{kBasePartBlocks})};
-    std::vector<const RunVersion*> of(part.count.value, nullptr);
-    const std::vector<RunVersion> all = bt_->all(reader, part, {{after}, {UINT64_MAX}});
-    for (const RunVersion& version : all) {
-      const std::uint64_t first = (version.range.first - part.first).value;
-      for (std::uint64_t i = first; i < first + version.range.count.value; ++i) {
-        switch (version.place.kind) {
-          case PlacedRun::Kind::kBase: of[i] = nullptr; break;
-          case PlacedRun::Kind::kReplacing: of[i] = &version; break;
-          default:
-            if (of[i] == nullptr) of[i] = &version;
-        }
+void StoredIndex::base_of_part(BlockReader& reader, std::span<const BlockRange> ranges,
+                               std::uint64_t after, std::vector<LocatedRun>& out) const {
+  const BlockRange part = BlockRange::between(ranges.front().first, ranges.back().end());
+  std::vector<const RunVersion*> of(part.count.value, nullptr);
+  const std::vector<RunVersion> all = bt_->all(reader, part, {{after}, {UINT64_MAX}});
+  for (const RunVersion& version : all) {
+    const std::uint64_t first = (version.range.first - part.first).value;
+    for (std::uint64_t i = first; i < first + version.range.count.value; ++i) {
+      switch (version.place.kind) {
+        case PlacedRun::Kind::kBase: of[i] = nullptr; break;
+        case PlacedRun::Kind::kReplacing: of[i] = &version; break;
+        default:
+          if (of[i] == nullptr) of[i] = &version;
       }
     }
-    for (std::uint64_t i = 0; i < part.count.value; ++i) {
-      const BlockRange block{part.first + BlockCount{i}, {1}};
-      if (of[i] == nullptr) {
+  }
+  for (const BlockRange& range : ranges) {
+    for (BlockRange block{range.first, {1}}; block.first < range.end();
+         block.first = block.first + block.count) {
+      const RunVersion* const version = of[(block.first - part.first).value];
+      if (version == nullptr) {
         append_run({.range = block}, out);
         continue;
       }
-      const RunVersion& version = *of[i];
-      LocatedRun run =
-          located({block, {}, version.place.advanced((block.first - version.range.first).value)});
+      const std::uint64_t skipped = (block.first - version->range.first).value;
+      LocatedRun run = located({block, {}, version->place.advanced(skipped)});
+      run.base_ordinal = version->sequence.value;
       append_run(run, out);
     }
-    range = BlockRange::between(part.end(), range.end());
   }
 }
 

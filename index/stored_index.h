@@ -150,8 +150,10 @@ class StoredIndex {
   void remember_rollback(const logging::Record& record);
   void raw(BlockReader& reader, BlockRange range, SequenceNumber at,
            std::vector<LocatedRun>& out) const;
-  void base(BlockReader& reader, BlockRange range, std::uint64_t after,
+  void base(BlockReader& reader, std::span<const BlockRange> ranges, std::uint64_t after,
             std::vector<LocatedRun>& out) const;
+  void base_of_part(BlockReader& reader, std::span<const BlockRange> ranges, std::uint64_t after,
+                    std::vector<LocatedRun>& out) const;
 
   Bosc& store_;
   const VolumeId volume_;

@@ -29,7 +29,8 @@ struct LocatedRun {
   logging::LogLocation location;
   std::uint32_t payload_block = 0;
   bool repeated = false;
-  SequenceNumber sequence;  // of the write (or 0 with kBase and before-images)
+  SequenceNumber sequence;         // of the write (or 0 with kBase and before-images)
+  std::uint64_t base_ordinal = 0;  // of a before-image: its record's
 };
 
 // A write as the TL index remembers it.

@@ -49,8 +49,17 @@ std::vector<LocatedRun> VersionLookup::locate(BlockRange range, SequenceNumber a
 
 std::vector<LocatedRun> VersionLookup::base_to_be(BlockRange range) const {
   std::vector<LocatedRun> out;
-  index_.base(reader_, range, std::max(index_.bases_given_up_.value(), index_.forgetting_bases_),
-              out);
+  index_.base(reader_, std::span(&range, 1),
+              std::max(index_.bases_given_up_.value(), index_.forgetting_bases_), out);
+  return out;
+}
+
+std::vector<LocatedRun> VersionLookup::base_from(std::span<const BlockRange> ranges,
+                                                 std::uint64_t ordinal) const {
+  std::vector<LocatedRun> out;
+  index_.base(
+      reader_, ranges,
+      std::max(index_.bases_given_up_.value(), ordinal - std::min<std::uint64_t>(ordinal, 1)), out);
   return out;
 }
 

@@ -29,6 +29,9 @@ class VersionLookup {
       std::span<const Asked> asked) const;
   // The base, as it will be without the before-images that are being forgotten.
   [[nodiscard]] std::vector<LocatedRun> base_to_be(BlockRange range) const;
+  // The base of `ranges`, which ascend, as it will be without the before-images below `ordinal`.
+  [[nodiscard]] std::vector<LocatedRun> base_from(std::span<const BlockRange> ranges,
+                                                  std::uint64_t ordinal) const;
   // The sequence numbers of the writes that changed `block` in (from, to], in order.
   [[nodiscard]] std::vector<SequenceNumber> versions(Lbn block, SequenceNumber from,
                                                      SequenceNumber to) const;

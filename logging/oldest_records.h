@@ -24,7 +24,24 @@ struct OldestRecords {
   std::vector<std::pair<Record, LogLocation>> records;
 };
 
-// Nothing: no disk has a complete track. `from`: the lowest ordinal that has not been given up.
+// Track after track, in the order in which they can be freed.
+class OldestRecordsReader {
+ public:
+  // `disks` outlives it. `from`: the lowest ordinal that has not been given up.
+  OldestRecordsReader(const std::vector<LiveTracks>& disks, std::uint64_t from);
+  ~OldestRecordsReader();
+
+  // The next track, with what lies between the one before it (or `from`) and its end. Nothing: no
+  // disk has another complete one. After an error it is of no use.
+  Result<std::optional<OldestRecords>> next();
+
+ private:
+  class OfDisk;
+  std::vector<OfDisk> disks_;
+  std::uint64_t from_;
+};
+
+// The first of them.
 Result<std::optional<OldestRecords>> read_oldest_records(const std::vector<LiveTracks>& disks,
                                                          std::uint64_t from);
 

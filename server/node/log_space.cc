@@ -15,6 +15,8 @@ constexpr auto kPause = std::chrono::seconds(5);
 // Writes wait so long before anything that is to be kept is given up, or they fail.
 constexpr auto kPatience = std::chrono::seconds(2);
 constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
+constexpr std::size_t kTracksAtOnceUrgently = 4;
+constexpr std::uint64_t kBytesAtOnce = std::uint64_t{1} << 30;
 // A hidden volume has no past of its own that anybody could open; reads under way may be this old.
 constexpr std::uint64_t kOverlayKeepNs = 30 * kNsPerSecond;
 
@@ -58,12 +60,21 @@ void LogSpace::check() {
   if (wanted()) begin();
 }
 
+// The more at once, the less each costs; but who waits for room is to have some soon.
+std::size_t LogSpace::tracks_at_once() const {
+  if (urgent()) return kTracksAtOnceUrgently;
+  const std::uint64_t tracks = parts_.log_stack.track_count();
+  const std::uint64_t most = kBytesAtOnce * tracks / parts_.log_stack.writer().limit_bytes();
+  return std::clamp<std::size_t>(std::min(tracks / 32, most), 1, Reclaimer::kTracksMax);
+}
+
 void LogSpace::begin() {
   if (stopping_ || waiting_ || forgetting_ || !to_forget_.empty() || !reclaimer_.idle()) return;
   // What is needed is so for a while.
   if (!urgent() && parts_.executor.monotonic_time() < not_before_) return;
   began_critical_ = critical();
-  reclaimer_.reclaim([this](const Result<Reclaimer::Report>& report) { ended_try(report); });
+  reclaimer_.reclaim(tracks_at_once(),
+                     [this](const Result<Reclaimer::Report>& report) { ended_try(report); });
 }
 
 void LogSpace::ended_try(const Result<Reclaimer::Report>& report) {
@@ -145,7 +156,7 @@ void LogSpace::ended(const Result<Reclaimer::Report>& report) {
   }
   switch (report->outcome) {
     case Reclaimer::Outcome::kFreed:
-      ++tracks_freed_;
+      tracks_freed_ += report->tracks;
       stuck_ = needed_ = false;
       shortened_.clear();
       if (on_full_ != OnFull::kShortenWindow) needed_since_.reset();

@@ -95,6 +95,7 @@ class LogSpace final : private volume::ReclaimerOwner {
   [[nodiscard]] bool wanted() const;
   [[nodiscard]] bool critical() const;
   [[nodiscard]] bool urgent() const;
+  [[nodiscard]] std::size_t tracks_at_once() const;
   void warn();
 
   const Parts parts_;

@@ -198,30 +198,70 @@ void ImageApplier::take_chunk(Chunk chunk, const std::vector<PastRun>& found) {
   for (Run& run : chunk.runs) builder.add(std::move(run));
   changes_ = std::move(builder.changes);
   to_capture_ = std::move(builder.to_capture);
+  next_to_capture_ = 0;
   capture_next();
 }
 
-// Logs the before-images of this chunk one after another, then writes the chunk.
-void ImageApplier::capture_next() {
-  if (to_capture_.empty()) return write_chunk();
-  BlockRange range = to_capture_.back();
-  to_capture_.pop_back();
-  if (range.count.value > History::kBeforeImageBlocksMax) {
-    const BlockCount piece{History::kBeforeImageBlocksMax};
-    to_capture_.push_back({range.first + piece, range.count - piece});
-    range.count = piece;
+// Before-images of a chunk that are read, and then logged, together: they need no order.
+struct ImageApplier::Capture {
+  std::vector<BlockRange> ranges;
+  Payload old;
+  std::size_t waiting = 0;
+  Result<void> result;
+};
+
+// The next ones that have not been logged, each as long as a record may be.
+std::shared_ptr<ImageApplier::Capture> ImageApplier::next_capture() {
+  auto capture = std::make_shared<Capture>();
+  std::uint64_t blocks = 0;
+  while (next_to_capture_ < to_capture_.size() && capture->ranges.size() < kCapturesAtOnce) {
+    BlockRange& left = to_capture_[next_to_capture_];
+    const BlockRange piece{left.first,
+                           std::min(left.count, BlockCount{History::kBeforeImageBlocksMax})};
+    if (blocks + piece.count.value > kChunkBlocks) break;
+    blocks += piece.count.value;
+    capture->ranges.push_back(piece);
+    left = BlockRange::between(piece.end(), left.end());
+    if (left.empty()) ++next_to_capture_;
   }
-  Payload old = Payload::allocate(range.count.bytes());
-  logging::Disk& image = parts_.image;
+  if (blocks > 0) capture->old = Payload::allocate(BlockCount{blocks}.bytes());
+  return capture;
+}
+
+// Logs the before-images of this chunk, then writes the chunk.
+void ImageApplier::capture_next() {
+  const std::shared_ptr<Capture> capture = next_capture();
+  if (capture->ranges.empty()) return write_chunk();
   parts_.worker.run(
-      [&image, range, old]() mutable { return image.read(range.first.byte_offset(), old.bytes()); },
-      [this, range, old](Result<void> read) {
-        if (!read) return finish(read.error());
-        parts_.history.log_before_image(range, {old, 0, old.size()}, [this](Result<void> logged) {
-          if (!logged) return finish(logged.error());
-          capture_next();
-        });
+      [image = &parts_.image, capture]() -> Result<void> {
+        std::span<std::byte> to = capture->old.bytes();
+        for (const BlockRange& range : capture->ranges) {
+          Result<void> read = image->read(range.first.byte_offset(), to.first(range.count.bytes()));
+          if (!read) return read;
+          to = to.subspan(range.count.bytes());
+        }
+        return {};
+      },
+      [this, capture](Result<void> read) {
+        if (!read) return finish(std::move(read));
+        log_before_images(capture);
       });
+}
+
+void ImageApplier::log_before_images(const std::shared_ptr<Capture>& capture) {
+  capture->waiting = capture->ranges.size();
+  std::size_t offset = 0;
+  for (const BlockRange& range : capture->ranges) {
+    const std::size_t length = range.count.bytes();
+    parts_.history.log_before_image(range, {capture->old, offset, length},
+                                    [this, capture](const Result<void>& logged) {
+                                      if (!logged && capture->result) capture->result = logged;
+                                      if (--capture->waiting > 0) return;
+                                      if (!capture->result) return finish(capture->result);
+                                      capture_next();
+                                    });
+    offset += length;
+  }
 }
 
 // Also when nothing changes (the image holds it already): the worker's turn keeps a long row of

@@ -78,10 +78,12 @@ class ImageApplier {
  private:
   static constexpr std::uint64_t kChunkBlocks = History::kBytesBlocksMax;
   static constexpr std::size_t kChunkRuns = 1024;
+  static constexpr std::size_t kCapturesAtOnce = 256;
   // Of a run of zeros that may have its base in the image: the answer may be as long.
   static constexpr std::uint64_t kZeroBlocksMax = 65536;  // 256 MiB
 
   class ChunkBuilder;
+  struct Capture;
 
   // A run of the table with what the base map says of it.
   struct Run {
@@ -105,7 +107,9 @@ class ImageApplier {
   [[nodiscard]] Chunk gather() const;
   [[nodiscard]] bool beside_base(BlockRange range) const;
   void take_chunk(Chunk chunk, const std::vector<PastRun>& found);
+  [[nodiscard]] std::shared_ptr<Capture> next_capture();
   void capture_next();
+  void log_before_images(const std::shared_ptr<Capture>& capture);
   void write_chunk();
   void flush(Lbn end);
   void finish(Result<void> result);
@@ -124,6 +128,7 @@ class ImageApplier {
   Lbn next_;
   std::vector<ImageChange> changes_;
   std::vector<BlockRange> to_capture_;
+  std::size_t next_to_capture_ = 0;
 };
 
 }  // namespace mariner::volume

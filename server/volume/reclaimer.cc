@@ -5,18 +5,23 @@
 #include <utility>
 
 #include "proto/check.h"
+#include "server/volume/history.h"
 
 namespace mariner::volume {
 
-using logging::LogLocation;
-using logging::Record;
 using Need = ReleaseJudge::Need;
+using Verdict = ReleaseJudge::Verdict;
 
 namespace {
 
-bool is_write(logging::RecordType type) {
-  return type == logging::RecordType::kWrite || type == logging::RecordType::kZero ||
-         type == logging::RecordType::kRollback;
+// Whether each of `ranges` lies in what `done` covers.
+bool all_within(const std::vector<BlockRange>& ranges, const std::vector<BlockRange>& done) {
+  if (ranges.empty()) return true;
+  const std::vector<BlockRange> covered = index::merge_extents(done);
+  return std::ranges::all_of(ranges, [&](BlockRange range) {
+    const auto behind = std::ranges::upper_bound(covered, range.first, {}, &BlockRange::first);
+    return behind != covered.begin() && std::prev(behind)->contains(range);
+  });
 }
 
 }  // namespace
@@ -26,47 +31,51 @@ Reclaimer::~Reclaimer() {
   CHECK_MSG(idle(), "a reclaimer is destroyed in use");
 }
 
-void Reclaimer::reclaim(Done done) {
+void Reclaimer::reclaim(std::size_t tracks_max, Done done) {
   CHECK(idle());
+  CHECK(tracks_max >= 1 && tracks_max <= kTracksMax);
   done_ = std::move(done);
-  next_ = 0;
-  blocks_to_move_ = 0;
   std::vector<logging::LiveTracks> disks = logging::live_tracks(parts_.log);
+  LiveEnds ends;
+  bool same_oldest = read_.size() == disks.size();
+  for (std::size_t i = 0; i < disks.size(); ++i) {
+    ends.emplace_back(disks[i].superblock.disk, disks[i].oldest, disks[i].current);
+    same_oldest = same_oldest && std::get<0>(ends[i]) == std::get<0>(read_[i]) &&
+                  std::get<1>(ends[i]) == std::get<1>(read_[i]);
+  }
   const bool complete = std::ranges::any_of(
       disks, [](const logging::LiveTracks& live) { return live.oldest < live.current; });
-  if (!complete) {
-    return parts_.executor.post([this, alive = alive_] {
-      if (*alive) finish(Report{Outcome::kNothing, {}});
+  const bool known =
+      same_oldest && !digests_.empty() && (digests_.size() >= tracks_max || ends == read_);
+  if (!complete || known) {
+    return parts_.executor.post([this, alive = alive_, complete, tracks_max] {
+      if (!*alive) return;
+      if (!complete) return finish(Report{});
+      group(tracks_max);
     });
   }
-  OldestTracks tracks;
-  for (const logging::LiveTracks& live : disks) {
-    tracks.push_back({live.superblock.disk, live.oldest, live.oldest < live.current});
-  }
-  if (records_ != nullptr && tracks == read_) {
-    return parts_.executor.post([this, alive = alive_] {
-      if (*alive) group();
-    });
-  }
-  records_.reset();
-  read_ = std::move(tracks);
+  read_ = std::move(ends);
+  read(std::move(disks), tracks_max);
+}
+
+void Reclaimer::read(std::vector<logging::LiveTracks> disks, std::size_t tracks_max) {
+  digests_.clear();
   // Below it nothing can come any more.
   const std::uint64_t frontier = parts_.log.writer().ordinal_frontier();
-  auto oldest = std::make_shared<std::optional<logging::OldestRecords>>();
+  auto digests = std::make_shared<std::vector<TrackDigest>>();
   parts_.worker.run(
-      [disks = std::move(disks), from = given_up_, oldest]() -> Result<void> {
-        auto read = logging::read_oldest_records(disks, from);
-        if (!read) return read.error();
-        *oldest = *std::move(read);
+      [disks = std::move(disks), from = given_up_, tracks_max, digests]() -> Result<void> {
+        auto digested = digest_oldest_tracks(disks, from, tracks_max);
+        if (!digested) return digested.error();
+        *digests = *std::move(digested);
         return {};
       },
-      [this, oldest, frontier](Result<void> read) {
-        if (!read) return finish(read.error());
-        CHECK(oldest->has_value());
-        if ((*oldest)->end_ordinal > frontier) return finish(Report{Outcome::kLater, {}});
-        records_ = std::make_shared<Records>(std::exchange((*oldest)->records, {}));
-        oldest_ = **oldest;
-        group();
+      [this, digests, frontier, tracks_max](Result<void> digested) {
+        if (!digested) return finish(digested.error());
+        digests_ = std::move(*digests);
+        while (!digests_.empty() && digests_.back().end_ordinal > frontier) digests_.pop_back();
+        if (digests_.empty()) return finish(Report{Outcome::kLater, {}});
+        group(tracks_max);
       });
 }
 
@@ -93,24 +102,21 @@ bool Reclaimer::still_holds(VolumeId id, const VolumeState& state) {
   return state.horizon.time < bounds.keep && state.horizon.sequence <= bounds.most;
 }
 
-// Which volumes the track has records of.
-void Reclaimer::group() {
-  for (const auto& [record, location] : *records_) {
-    VolumeState& state = volumes_[record.volume];
-    state.last = std::max({state.last, record.sequence, record.target_sequence});
-    if (is_write(record.type)) state.given_up = std::max(state.given_up, record.sequence);
-    state.payload_bytes += std::uint64_t{record.payload_blocks} * kBlockBytes;
-  }
-  for (auto it = volumes_.begin(); it != volumes_.end();) {
-    it->second.volume = owner_.find(it->first);
-    it = it->second.volume == nullptr ? volumes_.erase(it) : std::next(it);
+// Which volumes the tracks have records of.
+void Reclaimer::group(std::size_t tracks_max) {
+  tracks_ = std::min(tracks_max, digests_.size());
+  for (std::size_t i = 0; i < tracks_; ++i) {
+    for (const auto& [id, digest] : digests_[i].volumes) {
+      if (volumes_.contains(id)) continue;
+      if (auto volume = owner_.find(id)) volumes_[id].volume = std::move(volume);
+    }
   }
   find_horizons(volumes_.begin());
 }
 
 // How far each may be given up: up to the moment before the first one to keep.
 void Reclaimer::find_horizons(std::map<VolumeId, VolumeState>::iterator next) {
-  if (next == volumes_.end()) return judge_some();
+  if (next == volumes_.end()) return choose_tracks();
   VolumeState& state = next->second;
   index::StoredIndex& index = state.volume->logged().index();
   const Bounds bounds = bounds_of(next->first, *state.volume);
@@ -130,77 +136,142 @@ void Reclaimer::find_horizons(std::map<VolumeId, VolumeState>::iterator next) {
                   });
 }
 
-void Reclaimer::judge(std::size_t end, UniqueFunction<void(const Verdicts&)> then) {
-  auto verdicts = std::make_shared<Verdicts>();
-  if (volumes_.empty()) {
-    verdicts->resize(end - next_);
-    return then(*verdicts);
-  }
-  const auto compute = [this, end, verdicts](index::BlockReader& reader) {
-    verdicts->clear();
-    for (std::size_t i = next_; i < end; ++i) {
-      const auto& [record, location] = (*records_)[i];
-      ReleaseJudge::Verdict& verdict = verdicts->emplace_back();
-      const auto state = volumes_.find(record.volume);
-      if (state == volumes_.end()) continue;
-      Reclaimable& volume = *state->second.volume;
-      if (volume.spare_through()) {
-        if (record.sequence > state->second.horizon.sequence) verdict.need = Need::kHistory;
-        continue;
-      }
-      const index::VersionLookup lookup(volume.logged().index(), reader);
-      const ReleaseJudge judge(lookup, volume.logged().base_map(),
-                               {.horizon = state->second.horizon.sequence,
-                                .durable = volume.durable(),
-                                .has_image = volume.has_image()});
-      verdict = judge.judge(record, location);
-    }
-  };
-  index::consult(volumes_.begin()->second.volume->logged().index().store(), compute,
-                 [this, verdicts, then = std::move(then)](const Result<void>& looked) mutable {
-                   if (!looked) return finish(looked.error());
-                   then(*verdicts);
-                 });
+ReleaseJudge::Facts Reclaimer::facts_of(const VolumeState& state) const {
+  return {.horizon = state.horizon.sequence,
+          .durable = state.volume->durable(),
+          .has_image = state.volume->has_image(),
+          .given_up = state.digest.given_up,
+          .end_ordinal = end_ordinal()};
 }
 
-// What may be logged again for the track's sake. One of a disk that is being emptied gives no room
+Need Reclaimer::judge_numbers(VolumeId id, const VolumeDigest& digest) {
+  const auto state = volumes_.find(id);
+  if (state == volumes_.end()) return Need::kNone;
+  if (state->second.volume->spare_through()) {
+    return digest.highest > state->second.horizon.sequence ? Need::kHistory : Need::kNone;
+  }
+  return ReleaseJudge::judge_numbers(digest, facts_of(state->second));
+}
+
+// As many of the tracks as the horizons and the images have reached.
+void Reclaimer::choose_tracks() {
+  for (std::size_t i = 0; i < tracks_; ++i) {
+    for (const auto& [id, digest] : digests_[i].volumes) {
+      const Need need = judge_numbers(id, digest);
+      if (need == Need::kNone) continue;
+      if (i > 0) return try_tracks(i);
+      may_try_fewer_ = false;
+      return needed(need, id);
+    }
+  }
+  try_tracks(tracks_);
+}
+
+void Reclaimer::try_tracks(std::size_t count) {
+  tracks_ = count;
+  may_try_fewer_ = count > 1;
+  for (auto& [id, state] : volumes_) {
+    state.digest = {};
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto of_track = digests_[i].volumes.find(id);
+      if (of_track != digests_[i].volumes.end()) state.digest.add(of_track->second);
+    }
+    state.digest.complete();
+  }
+  divide();
+  next_ = 0;
+  blocks_to_move_ = 0;
+  judge_some();
+}
+
+// What is judged in one turn: so many ranges, and so many blocks, but a run of zeros at once.
+void Reclaimer::divide() {
+  portions_.clear();
+  for (auto& [id, state] : volumes_) {
+    if (state.volume->spare_through()) continue;
+    std::uint64_t blocks = kBlocksPerTurn;  // of the last portion
+    for (BlockRange left : state.digest.written) {
+      while (!left.empty()) {
+        if (blocks == kBlocksPerTurn || portions_.back().ranges.size() == kRangesPerTurn) {
+          portions_.push_back({id, {}});
+          blocks = 0;
+        }
+        const BlockCount count = std::min(left.count, BlockCount{kBlocksPerTurn - blocks});
+        portions_.back().ranges.push_back({left.first, count});
+        blocks += count.value;
+        left = BlockRange::between(left.first + count, left.end());
+      }
+    }
+    std::size_t ranges = kRangesPerTurn;
+    for (const BlockRange& zeros : state.digest.zeroed) {
+      if (ranges++ == kRangesPerTurn) {
+        portions_.push_back({id, {}});
+        ranges = 1;
+      }
+      portions_.back().ranges.push_back(zeros);
+    }
+    state.digest.written = {};
+    state.digest.zeroed = {};
+  }
+}
+
+std::uint64_t Reclaimer::end_ordinal() const {
+  return std::max(given_up_, digests_[tracks_ - 1].end_ordinal);
+}
+
+void Reclaimer::judge(UniqueFunction<void(const Verdict&)> then) {
+  CHECK(next_ < portions_.size());
+  VolumeState& state = state_of_next();
+  auto verdict = std::make_shared<Verdict>();
+  state.volume->logged().index().consult(
+      [this, &state, verdict](const index::VersionLookup& lookup) {
+        const ReleaseJudge judge(lookup, state.volume->logged().base_map(), facts_of(state));
+        *verdict = judge.judge(portions_[next_].ranges);
+      },
+      [this, verdict, then = std::move(then)](const Result<void>& looked) mutable {
+        if (!looked) return finish(looked.error());
+        then(*verdict);
+      });
+}
+
+// What may be logged again for the tracks' sake. One of a disk that is being emptied gives no room
 // for it: then only what can be spared.
 std::uint64_t Reclaimer::movable_bytes() const {
-  const logging::LogArray::Member* member = parts_.log.find(oldest_.disk);
-  if (member == nullptr) return 0;
-  if (member->log_disk->finished() && parts_.log.writer().short_of_tracks()) return 0;
-  return member->superblock.track_bytes() / 2;
+  std::uint64_t movable = 0;
+  for (std::size_t i = 0; i < tracks_; ++i) {
+    const logging::LogArray::Member* member = parts_.log.find(digests_[i].disk);
+    if (member == nullptr) continue;
+    if (member->log_disk->finished() && parts_.log.writer().short_of_tracks()) continue;
+    movable += member->superblock.track_bytes() / 2;
+  }
+  return movable;
 }
 
 void Reclaimer::judge_some() {
   if (stopping_) return finish(Report{Outcome::kLater, {}});
-  judge(std::min(next_ + kRecordsPerTurn, records_->size()),
-        [this](const Verdicts& verdicts) { judged(verdicts); });
+  if (next_ < portions_.size()) return judge([this](const Verdict& verdict) { judged(verdict); });
+  next_ = 0;
+  store_horizons([this] {
+    may_try_fewer_ = false;
+    for (auto& [id, state] : volumes_) {
+      state.volume->logged().index().begin_forgetting(state.digest.given_up, end_ordinal() - 1);
+    }
+    forget_some();
+  });
 }
 
-void Reclaimer::judged(const Verdicts& verdicts) {
-  for (const ReleaseJudge::Verdict& verdict : verdicts) {
-    const VolumeId volume = (*records_)[next_++].first.volume;
-    if (verdict.need != Need::kNone) return needed(verdict.need, volume);
-    for (const BlockRange& range : verdict.to_move) blocks_to_move_ += range.count.value;
-    if (blocks_to_move_ * kBlockBytes > movable_bytes()) return needed(Need::kHistory, volume);
-  }
-  if (next_ == records_->size()) {
-    next_ = 0;
-    return store_horizons([this] {
-      for (auto& [id, state] : volumes_) {
-        state.volume->logged().index().begin_forgetting(
-            state.given_up, std::max(given_up_, oldest_.end_ordinal) - 1);
-      }
-      forget_some();
-    });
-  }
+void Reclaimer::judged(const Verdict& verdict) {
+  const VolumeId volume = portions_[next_++].volume;
+  if (verdict.need != Need::kNone) return needed(verdict.need, volume);
+  for (const BlockRange& range : verdict.to_move) blocks_to_move_ += range.count.value;
+  if (blocks_to_move_ * kBlockBytes > movable_bytes()) return needed(Need::kHistory, volume);
   parts_.executor.post([this, alive = alive_] {
     if (*alive) judge_some();
   });
 }
 
 void Reclaimer::needed(Need need, VolumeId volume) {
+  if (may_try_fewer_) return try_tracks(tracks_ / 2);
   // With the image further on the horizon could be, too.
   if (need == Need::kHistory && volumes_[volume].lags) need = Need::kImage;
   if (need == Need::kImage) return wait_for_image(volume);
@@ -213,9 +284,9 @@ void Reclaimer::store(std::optional<std::uint64_t> ordinal, UniqueFunction<void(
   for (auto& [id, state] : volumes_) {
     releases.push_back({id,
                         {.moment = state.horizon,
-                         .last = ordinal ? state.last : SequenceNumber{},
+                         .last = ordinal ? state.digest.last : SequenceNumber{},
                          .frontier = state.volume->durable(),
-                         .given_up = ordinal ? state.given_up : SequenceNumber{}},
+                         .given_up = ordinal ? state.digest.given_up : SequenceNumber{}},
                         state.volume->logged().base_map().changed()});
   }
   owner_.store(std::move(releases), ordinal,
@@ -257,47 +328,50 @@ void Reclaimer::wait_for_image(VolumeId volume) {
 // A portion: what it needs first, all at once.
 void Reclaimer::forget_some() {
   if (stopping_) return finish(Report{Outcome::kLater, {}});
-  if (next_ == records_->size()) return store_bases();
-  judge(std::min(next_ + kRecordsPerTurn, records_->size()),
-        [this](const Verdicts& verdicts) { prepare(verdicts); });
+  if (next_ == portions_.size()) return store_bases();
+  judge([this](const Verdict& verdict) { prepare(verdict); });
 }
 
-void Reclaimer::prepare(const Verdicts& verdicts) {
-  std::size_t end = next_;
+void Reclaimer::prepare(const Verdict& verdict) {
+  if (verdict.need != Need::kNone) return needed(verdict.need, portions_[next_].volume);
+  VolumeState& state = state_of_next();
   auto preparation = std::make_shared<Preparation>();
-  std::uint64_t moved = 0;
-  for (const ReleaseJudge::Verdict& verdict : verdicts) {
-    const VolumeId volume = (*records_)[end++].first.volume;
-    if (verdict.need != Need::kNone) return needed(verdict.need, volume);
-    const auto add = [](std::vector<BlockRange>& to, const std::vector<BlockRange>& ranges) {
-      to.insert(to.end(), ranges.begin(), ranges.end());
-    };
-    if (!verdict.to_rebase.empty()) add(preparation->rebased[volume], verdict.to_rebase);
-    if (!verdict.to_punch.empty()) add(preparation->punched[volume], verdict.to_punch);
-    if (!verdict.to_move.empty()) add(preparation->moved[volume], verdict.to_move);
-    for (const BlockRange& range : verdict.to_move) moved += range.count.value;
-    if (moved >= kMovedBlocksPerTurn) break;
+  // With nothing to prepare this is the moment.
+  if (verdict.to_rebase.empty() && verdict.to_punch.empty() && verdict.to_move.empty()) {
+    return forget(*preparation, verdict);
   }
-  const auto done = [this, preparation, end](const Result<void>& result) {
-    prepared(preparation, result, end);
+  preparation->verdict = verdict;
+  preparation->to_move = verdict.to_move;
+  const auto done = [this, preparation](const Result<void>& result) {
+    prepared(preparation, result);
   };
-  for (auto& [id, ranges] : preparation->rebased) {
-    for (const BlockRange& range : ranges) {
-      ++preparation->waiting;
-      volumes_[id].volume->logged().log().log_rebase(range, done);
-    }
-  }
-  for (auto& [id, ranges] : preparation->punched) {
+  for (const BlockRange& range : verdict.to_rebase) {
     ++preparation->waiting;
-    volumes_[id].volume->punch(ranges, done);
+    state.volume->logged().log().log_rebase(range, done);
   }
-  for (auto& [id, ranges] : preparation->moved) {
-    for (const BlockRange& range : ranges) {
-      ++preparation->waiting;
-      move(volumes_[id], range, done);
-    }
+  if (!verdict.to_punch.empty()) {
+    ++preparation->waiting;
+    state.volume->punch(verdict.to_punch, done);
   }
-  prepared(preparation, {}, end);
+  move_some(preparation);
+  prepared(preparation, {});
+}
+
+void Reclaimer::move_some(const std::shared_ptr<Preparation>& preparation) {
+  while (!preparation->to_move.empty() && preparation->blocks_under_way < kMovedBlocksAtOnce) {
+    BlockRange& left = preparation->to_move.back();
+    const BlockRange piece{left.first,
+                           std::min(left.count, BlockCount{History::kBeforeImageBlocksMax})};
+    left = BlockRange::between(piece.end(), left.end());
+    if (left.empty()) preparation->to_move.pop_back();
+    ++preparation->waiting;
+    preparation->blocks_under_way += piece.count.value;
+    move(state_of_next(), piece, [this, preparation, piece](const Result<void>& moved) {
+      preparation->blocks_under_way -= piece.count.value;
+      if (moved && preparation->result) move_some(preparation);
+      prepared(preparation, moved);
+    });
+  }
 }
 
 void Reclaimer::move(VolumeState& state, BlockRange range,
@@ -314,67 +388,78 @@ void Reclaimer::move(VolumeState& state, BlockRange range,
 }
 
 void Reclaimer::prepared(const std::shared_ptr<Preparation>& preparation,
-                         const Result<void>& result, std::size_t end) {
+                         const Result<void>& result) {
   if (!result && preparation->result) preparation->result = result;
   if (--preparation->waiting > 0) return;
   if (!preparation->result) return finish(preparation->result.error());
-  judge(end, [this, preparation](const Verdicts& verdicts) { forget(*preparation, verdicts); });
+  judge([this, preparation](const Verdict& verdict) { forget(*preparation, verdict); });
 }
 
-// What was prepared is all that it needs: nothing keeps these records any more.
-void Reclaimer::forget(const Preparation& preparation, const Verdicts& verdicts) {
-  const auto all_done = [](VolumeId volume, const std::vector<BlockRange>& ranges,
-                           const std::map<VolumeId, std::vector<BlockRange>>& done) {
-    const auto of_volume = done.find(volume);
-    return std::ranges::all_of(ranges, [&](BlockRange range) {
-      return of_volume != done.end() &&
-             std::ranges::any_of(of_volume->second,
-                                 [&](BlockRange whole) { return whole.contains(range); });
-    });
-  };
-  for (const ReleaseJudge::Verdict& verdict : verdicts) {
-    const VolumeId volume = (*records_)[next_].first.volume;
-    if (verdict.need != Need::kNone) return needed(verdict.need, volume);
-    const bool ready = verdict.to_rebase.empty() &&
-                       all_done(volume, verdict.to_punch, preparation.punched) &&
-                       all_done(volume, verdict.to_move, preparation.moved);
-    // Something has changed meanwhile.
-    if (!ready) return finish(Report{Outcome::kLater, volume});
-    for (const BlockRange& range : verdict.to_base)
-      volumes_[volume].volume->logged().base_map().add(range);
-    ++next_;
-  }
+// What was prepared is all that it needs: nothing keeps this portion any more.
+void Reclaimer::forget(const Preparation& preparation, const Verdict& verdict) {
+  const VolumeId volume = portions_[next_].volume;
+  if (verdict.need != Need::kNone) return needed(verdict.need, volume);
+  const bool ready = verdict.to_rebase.empty() &&
+                     all_within(verdict.to_punch, preparation.verdict.to_punch) &&
+                     all_within(verdict.to_move, preparation.verdict.to_move);
+  // Something has changed meanwhile.
+  if (!ready) return finish(Report{Outcome::kLater, volume});
+  volume::BaseMap& base = state_of_next().volume->logged().base_map();
+  for (const BlockRange& range : verdict.to_base) base.add(range);
+  ++next_;
   parts_.executor.post([this, alive = alive_] {
     if (*alive) forget_some();
   });
 }
 
 void Reclaimer::store_bases() {
-  store(std::max(given_up_, oldest_.end_ordinal), [this] { release(); });
+  store(end_ordinal(), [this] { release(); });
 }
 
 void Reclaimer::release() {
-  given_up_ = std::max(given_up_, oldest_.end_ordinal);
-  read_.clear();
+  given_up_ = end_ordinal();
   parts_.log.writer().forget_withdrawn(given_up_);
   for (auto& [id, state] : volumes_) {
-    state.volume->logged().forget_through(state.given_up, given_up_ - 1, state.payload_bytes);
+    state.volume->logged().forget_through(state.digest.given_up, given_up_ - 1,
+                                          state.digest.payload_bytes);
   }
-  const logging::LogArray::Member* member = parts_.log.find(oldest_.disk);
-  if (stopping_ || member == nullptr || !member->recycler->idle() ||
-      member->tracks.oldest() >= member->log_disk->current_allocation()) {
-    return finish(Report{Outcome::kLater, {}});
+  released_ = 0;
+  release_next(0);
+}
+
+// Frees of each disk in turn what can go of it.
+void Reclaimer::release_next(std::size_t disk) {
+  for (; disk < read_.size(); ++disk) {
+    auto& [number, oldest, end] = read_[disk];
+    const auto tracks = static_cast<std::uint64_t>(
+        std::count_if(digests_.begin(), digests_.begin() + static_cast<std::ptrdiff_t>(tracks_),
+                      [of = number](const TrackDigest& digest) { return digest.disk == of; }));
+    const logging::LogArray::Member* member = parts_.log.find(number);
+    if (tracks == 0) continue;
+    if (stopping_ || member == nullptr || !member->recycler->idle() ||
+        member->tracks.oldest() != oldest ||
+        oldest + tracks > member->log_disk->current_allocation()) {
+      continue;
+    }
+    return member->recycler->release(oldest + tracks, [this, disk, tracks](Result<void> released) {
+      if (!released) return finish(released.error());
+      std::get<1>(read_[disk]) += tracks;
+      released_ += tracks;
+      release_next(disk + 1);
+    });
   }
-  member->recycler->release(member->tracks.oldest() + 1, [this](Result<void> released) {
-    if (!released) return finish(released.error());
-    finish(Report{Outcome::kFreed, {}});
-  });
+  // What was read of the tracks behind them holds still.
+  if (released_ == tracks_) {
+    digests_.erase(digests_.begin(), digests_.begin() + static_cast<std::ptrdiff_t>(tracks_));
+  } else {
+    digests_.clear();
+  }
+  finish(Report{released_ > 0 ? Outcome::kFreed : Outcome::kLater, {}, released_});
 }
 
 void Reclaimer::finish(Result<Report> report) {
-  const bool again =
-      report && (report->outcome == Outcome::kLater || report->outcome == Outcome::kNeeded);
-  if (!again) records_.reset();
+  if (!report) digests_.clear();
+  portions_.clear();
   volumes_.clear();
   std::exchange(done_, nullptr)(std::move(report));
 }

@@ -1,41 +1,47 @@
-// Gives the oldest track of the log back, when nothing in it is needed any more (design.md,
+// Gives the oldest tracks of the log back, when nothing in them is needed any more (design.md,
 // invariant 5).
 //
 // Records are given up in the order of the log, over all its disks: up to the end of the track
-// whose records end first, which can then be freed. So nothing older than a record that was given
-// up is ever found again: what counts is the ordinal below which everything has been given up,
-// which is durable before a track is freed, not which tracks a crash has left.
+// whose records end first, which can then be freed; and so on for as many tracks as are asked for,
+// because what many of them hold of a volume is judged in the order of its blocks, for a fraction
+// of what each record by itself would cost. So nothing older than a record that was given up is
+// ever found again: what counts is the ordinal below which everything has been given up, which is
+// durable before a track is freed, not which tracks a crash has left.
 //
 // The steps, each of which a crash may follow:
-//   1. read the records up to there;
-//   2. judge them all, for the horizon that is asked for;
+//   1. read what the tracks hold (track_digest.h);
+//   2. judge it all, for the horizon that is asked for;
 //   3. make the horizons durable: from then on no moment before them can be opened;
 //   4. judge once more, and make each portion spare: what is the newest of its blocks leaves its
 //      base in the image, what a kept moment still shows is logged again as a before-image;
 //   5. make that durable, and the ordinal with it;
-//   6. have the indexes forget it all, and release the track.
-// When an image lacks a record, the horizons are made durable (step 3) all the same, and the track
-// stays. A track most of which would have to be logged again stays: that would gain nothing.
-// Reading happens on the worker, judging in portions between other events. A step that finds a
-// record needed after all ends it; nothing has been forgotten by then.
+//   6. have the indexes forget it all, and release the tracks.
+// What is needed of the later tracks does not keep the first ones: then fewer are tried. When an
+// image lacks a record, the horizons are made durable (step 3) all the same, and the track stays.
+// Tracks most of which would have to be logged again stay: that would gain nothing.
+// Reading happens on the worker, judging in portions between other events. A step that finds
+// something needed after all ends it; nothing has been forgotten by then.
 //
 // Owner's thread only.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
-#include <string>
+#include <span>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "logging/log_array.h"
-#include "logging/oldest_records.h"
 #include "proto/executor.h"
 #include "server/volume/base_map.h"
 #include "server/volume/reclaimable.h"
 #include "server/volume/release_judge.h"
+#include "server/volume/track_digest.h"
 #include "server/volume/volume_history.h"
 #include "server/volume/worker.h"
 
@@ -79,32 +85,35 @@ class Reclaimer {
   };
   struct Report {
     Outcome outcome = Outcome::kNothing;
-    VolumeId volume;  // whose record is needed
+    VolumeId volume;         // whose record is needed
+    std::size_t tracks = 0;  // that were freed
   };
   using Done = UniqueFunction<void(Result<Report>)>;
 
   // `given_up`: the ordinal that was stored last; 0: none.
   Reclaimer(Parts parts, ReclaimerOwner& owner, std::uint64_t given_up)
-      : parts_(parts), owner_(owner), given_up_(given_up) {}
+      : parts_(parts), owner_(owner), given_up_(std::max<std::uint64_t>(given_up, 1)) {}
   ~Reclaimer();  // idle() must hold
 
-  // Tries the oldest track. One at a time. `done` never runs before this has returned.
-  void reclaim(Done done);
+  static constexpr std::size_t kTracksMax = 32;
+
+  // Tries the oldest tracks, at most `tracks_max` (from 1 to kTracksMax) of them. One try at a
+  // time. `done` never runs before this has returned.
+  void reclaim(std::size_t tracks_max, Done done);
   // Ends the present try at its next step.
   void stop() { stopping_ = true; }
   [[nodiscard]] bool idle() const { return !done_; }
 
  private:
-  static constexpr std::size_t kRecordsPerTurn = 128;
-  static constexpr std::uint64_t kMovedBlocksPerTurn = 2048;  // 8 MiB in memory
+  static constexpr std::size_t kRangesPerTurn = 512;
+  static constexpr std::uint64_t kBlocksPerTurn = 2048;
+  static constexpr std::uint64_t kMovedBlocksAtOnce = 2048;  // 8 MiB in memory
 
   struct VolumeState {
     std::shared_ptr<Reclaimable> volume;
     index::IndexMoment horizon;
-    bool lags = false;        // the horizon is where it is because the image is behind
-    SequenceNumber last;      // highest number in the track
-    SequenceNumber given_up;  // of a write in it
-    std::uint64_t payload_bytes = 0;
+    bool lags = false;    // the horizon is where it is because the image is behind
+    VolumeDigest digest;  // of the tracks together
   };
   // How far a volume may be given up, by what is known without its index.
   struct Bounds {
@@ -112,54 +121,70 @@ class Reclaimer {
     SequenceNumber most;  // nothing behind this one
     bool lags = false;    // because the image is behind
   };
-  using Verdicts = std::vector<ReleaseJudge::Verdict>;  // of records from next_ on
-  // Each disk, its oldest track, and whether that is complete.
-  using OldestTracks = std::vector<std::tuple<std::uint8_t, std::uint64_t, bool>>;
-  using Records = std::vector<std::pair<logging::Record, logging::LogLocation>>;
+  // Each disk, its oldest track, and one behind its last complete one.
+  using LiveEnds = std::vector<std::tuple<std::uint8_t, std::uint64_t, std::uint64_t>>;
+  // What is judged in one turn.
+  struct Portion {
+    VolumeId volume;
+    std::vector<BlockRange> ranges;
+  };
 
-  void group();
+  void read(std::vector<logging::LiveTracks> disks, std::size_t tracks_max);
+  void group(std::size_t tracks_max);
   [[nodiscard]] Bounds bounds_of(VolumeId id, Reclaimable& volume);
   [[nodiscard]] bool still_holds(VolumeId id, const VolumeState& state);
   void find_horizons(std::map<VolumeId, VolumeState>::iterator next);
+  [[nodiscard]] ReleaseJudge::Facts facts_of(const VolumeState& state) const;
+  [[nodiscard]] ReleaseJudge::Need judge_numbers(VolumeId id, const VolumeDigest& digest);
+  void choose_tracks();
+  void try_tracks(std::size_t count);
+  void divide();
+  [[nodiscard]] std::uint64_t end_ordinal() const;
   [[nodiscard]] std::uint64_t movable_bytes() const;
   void judge_some();
-  void judged(const Verdicts& verdicts);
+  void judged(const ReleaseJudge::Verdict& verdict);
   void store_horizons(UniqueFunction<void()> then);
   void wait_for_image(VolumeId volume);
   void forget_some();
-  void prepare(const Verdicts& verdicts);
+  void prepare(const ReleaseJudge::Verdict& verdict);
   void store_bases();
   void release();
-  // Judges the records from next_ to `end` as of one moment, in which `then` runs.
-  void judge(std::size_t end, UniqueFunction<void(const Verdicts&)> then);
+  void release_next(std::size_t disk);
+  // Judges the next portion as of one moment, in which `then` runs.
+  void judge(UniqueFunction<void(const ReleaseJudge::Verdict&)> then);
   void store(std::optional<std::uint64_t> ordinal, UniqueFunction<void()> then);
+  // Ends the try, or goes on with fewer tracks.
   void needed(ReleaseJudge::Need need, VolumeId volume);
   void finish(Result<Report> report);
 
-  // What must be done before a portion of records can be forgotten, and what it waits for.
+  // What must be done before a portion can be forgotten, and what it waits for.
   struct Preparation {
-    std::map<VolumeId, std::vector<BlockRange>> rebased;
-    std::map<VolumeId, std::vector<BlockRange>> punched;
-    std::map<VolumeId, std::vector<BlockRange>> moved;
+    ReleaseJudge::Verdict verdict;       // which said so
+    std::vector<BlockRange> to_move;     // still, the next one last
+    std::uint64_t blocks_under_way = 0;  // of those that are being moved
     std::size_t waiting = 1;
     Result<void> result;
   };
-  void prepared(const std::shared_ptr<Preparation>& preparation, const Result<void>& result,
-                std::size_t end);
-  void forget(const Preparation& preparation, const Verdicts& verdicts);
+  void move_some(const std::shared_ptr<Preparation>& preparation);
+  void prepared(const std::shared_ptr<Preparation>& preparation, const Result<void>& result);
+  void forget(const Preparation& preparation, const ReleaseJudge::Verdict& verdict);
   // Logs what `range` of the volume held at the horizon as its base.
   void move(VolumeState& state, BlockRange range, UniqueFunction<void(Result<void>)> done);
+  [[nodiscard]] VolumeState& state_of_next() { return volumes_.at(portions_[next_].volume); }
 
   const Parts parts_;
   ReclaimerOwner& owner_;
   Done done_;
   bool stopping_ = false;
-  std::uint64_t given_up_;
-  logging::OldestRecords oldest_;     // without its records
-  std::shared_ptr<Records> records_;  // kept for the next try when they could not be given up
-  OldestTracks read_;                 // when they were read
-  std::size_t next_ = 0;
-  std::uint64_t blocks_to_move_ = 0;  // of the whole track
+  std::uint64_t given_up_;            // all below this ordinal, the first of which is 1
+  std::vector<TrackDigest> digests_;  // kept for the next try when they could not be given up
+  LiveEnds read_;                     // when they were read
+  std::size_t tracks_ = 0;            // of digests_, that are tried
+  bool may_try_fewer_ = false;
+  std::vector<Portion> portions_;  // of these
+  std::size_t next_ = 0;           // portion
+  std::uint64_t blocks_to_move_ = 0;
+  std::size_t released_ = 0;  // tracks
   std::map<VolumeId, VolumeState> volumes_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

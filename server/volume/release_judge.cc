@@ -5,9 +5,7 @@
 namespace mariner::volume {
 
 using index::LocatedRun;
-using logging::LogLocation;
-using logging::Record;
-using logging::RecordType;
+using index::VersionLookup;
 
 namespace {
 
@@ -17,41 +15,41 @@ ReleaseJudge::Verdict needing(ReleaseJudge::Need need) {
   return verdict;
 }
 
-bool is_of(const LocatedRun& run, const Record& record, const LogLocation& location) {
-  if (record.type == RecordType::kBeforeImage) {
-    return run.source == LocatedRun::Source::kLog && run.location == location;
-  }
-  return run.source != LocatedRun::Source::kBase && run.sequence == record.sequence;
+bool is_same_version(const LocatedRun& a, const LocatedRun& b) {
+  return a.sequence == b.sequence && a.source == b.source && a.base_ordinal == b.base_ordinal;
+}
+
+bool is_before_image(const LocatedRun& run) {
+  return run.sequence.value == 0 && run.source == LocatedRun::Source::kLog;
+}
+
+std::vector<VersionLookup::Asked> all_at(std::span<const BlockRange> ranges, SequenceNumber at) {
+  std::vector<VersionLookup::Asked> asked;
+  asked.reserve(ranges.size());
+  for (const BlockRange& range : ranges) asked.push_back({range, at});
+  return asked;
 }
 
 }  // namespace
 
-ReleaseJudge::ReleaseJudge(const index::VersionLookup& lookup, const BaseMap& base, Facts facts)
+ReleaseJudge::ReleaseJudge(const VersionLookup& lookup, const BaseMap& base, Facts facts)
     : lookup_(lookup),
       base_(base),
       facts_(facts),
       others_(lookup.index().rollback_targets(facts.horizon)),
       newest_(lookup.index().newest().sequence) {}
 
-ReleaseJudge::Verdict ReleaseJudge::judge(const Record& record, const LogLocation& location) const {
-  switch (record.type) {
-    case RecordType::kVoid:
-    case RecordType::kGap:
-    case RecordType::kMark:
-    case RecordType::kRebase:
-    case RecordType::kWithdrawal: return {};
-    case RecordType::kRollback:
-      if (record.sequence > facts_.horizon) return needing(Need::kHistory);
-      if (facts_.has_image && record.sequence > facts_.durable) return needing(Need::kImage);
-      // Without an image what it brought back stays in the log, and it with that.
-      return needing(facts_.has_image ? Need::kNone : Need::kHistory);
-    case RecordType::kWrite:
-    case RecordType::kZero:
-    case RecordType::kBeforeImage: return judge_version(record, location);
-    case RecordType::kRelocated:
-    case RecordType::kEncoded: break;
-  }
-  return needing(Need::kHistory);
+ReleaseJudge::Need ReleaseJudge::judge_numbers(const VolumeDigest& digest, const Facts& facts) {
+  if (digest.given_up > facts.horizon) return Need::kHistory;
+  // Without an image what a rollback brought back stays in the log, and it with that.
+  if (!facts.has_image) return digest.has_rollback ? Need::kHistory : Need::kNone;
+  // What the image lacks is written from the history, also what was replaced since.
+  return digest.given_up > facts.durable ? Need::kImage : Need::kNone;
+}
+
+bool ReleaseJudge::is_given_up(const LocatedRun& run) const {
+  if (is_before_image(run)) return run.base_ordinal < facts_.end_ordinal;
+  return run.sequence.value != 0 && run.sequence <= facts_.given_up;
 }
 
 // Whether a later rollback goes back to a moment that sees the base of some of `range`.
@@ -66,15 +64,13 @@ bool ReleaseJudge::base_is_needed(BlockRange range) const {
 
 bool ReleaseJudge::has_before_image(BlockRange range) const {
   const std::vector<LocatedRun> runs = lookup_.locate(range, SequenceNumber{0});
-  return std::any_of(runs.begin(), runs.end(),
-                     [](const LocatedRun& run) { return run.source == LocatedRun::Source::kLog; });
+  return std::ranges::any_of(runs, is_before_image);
 }
 
 // A part that is still the newest: its contents become the base, held by the image.
-ReleaseJudge::Need ReleaseJudge::judge_current(const Record& record, const LocatedRun& part,
-                                               Verdict& verdict) const {
+ReleaseJudge::Need ReleaseJudge::judge_current(const LocatedRun& part, Verdict& verdict) const {
   if (!facts_.has_image) return Need::kHistory;
-  if (facts_.durable < std::max(record.sequence, lookup_.index().last_rollback()))
+  if (facts_.durable < std::max(part.sequence, lookup_.index().last_rollback()))
     return Need::kImage;
   bool changes_base = part.source == LocatedRun::Source::kLog;
   if (changes_base) {
@@ -85,13 +81,17 @@ ReleaseJudge::Need ReleaseJudge::judge_current(const Record& record, const Locat
       changes_base = changes_base || in_image;
     });
   }
-  if (record.type == RecordType::kBeforeImage) return Need::kNone;  // it is the base
-  for (const LocatedRun& base : lookup_.locate(part.range, SequenceNumber{0})) {
-    if (base.source != LocatedRun::Source::kLog) continue;
-    verdict.to_rebase.push_back(base.range);
-    changes_base = true;
-  }
+  if (is_before_image(part) || others_.empty()) return Need::kNone;
+  changes_base = changes_base || has_before_image(part.range);
   return changes_base && base_is_needed(part.range) ? Need::kHistory : Need::kNone;
+}
+
+// Before-images that stay would hide that the image is the base of `ranges`. (There may be several
+// of a block, of which only the first one shows.)
+void ReleaseJudge::find_rebases(std::span<const BlockRange> ranges, Verdict& verdict) const {
+  for (const LocatedRun& base : lookup_.base_from(ranges, facts_.end_ordinal)) {
+    if (base.source == LocatedRun::Source::kLog) verdict.to_rebase.push_back(base.range);
+  }
 }
 
 // A part that was replaced since the horizon: its contents become the base, held by the log.
@@ -108,33 +108,61 @@ ReleaseJudge::Need ReleaseJudge::judge_replaced(const LocatedRun& part, Verdict&
   return Need::kNone;
 }
 
-ReleaseJudge::Verdict ReleaseJudge::judge_version(const Record& record,
-                                                  const LogLocation& location) const {
-  if (record.sequence > facts_.horizon) return needing(Need::kHistory);
-  Verdict verdict;
-  for (const LocatedRun& run : lookup_.locate(record.extent, facts_.horizon)) {
-    if (!is_of(run, record, location)) continue;
-    for (const LocatedRun& newest : lookup_.locate(run.range, newest_)) {
-      LocatedRun part = run;
-      part.range = newest.range;
-      const Need need = is_of(newest, record, location) ? judge_current(record, part, verdict)
-                                                        : judge_replaced(part, verdict);
-      if (need != Need::kNone) return needing(need);
-    }
-  }
-  // Older moments that later rollbacks go back to will find in the base what they found here.
-  for (const SequenceNumber other : others_) {
-    for (const LocatedRun& run : lookup_.locate(record.extent, other)) {
-      if (!is_of(run, record, location)) continue;
-      const auto covers = [&](BlockRange range) { return range.contains(run.range); };
-      if (std::none_of(verdict.to_base.begin(), verdict.to_base.end(), covers) &&
-          std::none_of(verdict.to_move.begin(), verdict.to_move.end(), covers)) {
-        return needing(Need::kHistory);
+// Older moments that later rollbacks go back to will find in the base what they find now.
+bool ReleaseJudge::keeps_what_others_show(std::span<const BlockRange> ranges,
+                                          std::span<const LocatedRun> become) const {
+  return std::ranges::all_of(others_, [&](SequenceNumber other) {
+    for (const std::vector<LocatedRun>& runs : lookup_.locate_each(all_at(ranges, other))) {
+      for (const LocatedRun& run : runs) {
+        if (!is_given_up(run)) continue;
+        std::uint64_t kept = 0;
+        for (const LocatedRun& base : become) {
+          if (is_same_version(base, run)) kept += base.range.intersect(run.range).count.value;
+        }
+        if (kept < run.range.count.value) return false;
       }
     }
+    return true;
+  });
+}
+
+ReleaseJudge::Verdict ReleaseJudge::judge(std::span<const BlockRange> ranges) const {
+  std::vector<LocatedRun> old;
+  std::vector<BlockRange> of_old;
+  for (const std::vector<LocatedRun>& runs : lookup_.locate_each(all_at(ranges, facts_.horizon))) {
+    for (const LocatedRun& run : runs) {
+      if (!is_given_up(run)) continue;
+      old.push_back(run);
+      of_old.push_back(run.range);
+    }
   }
-  // What the image lacks is written from the history, also what was replaced since.
-  if (facts_.has_image && facts_.durable < record.sequence) return needing(Need::kImage);
+  Verdict verdict;
+  std::vector<LocatedRun> become;
+  std::vector<LocatedRun> current;
+  const auto newest = lookup_.locate_each(all_at(of_old, newest_));
+  for (std::size_t i = 0; i < old.size(); ++i) {
+    for (const LocatedRun& now : newest[i]) {
+      const LocatedRun part = index::part_of(old[i], now.range);
+      if (is_same_version(now, part)) {
+        current.push_back(part);
+        continue;
+      }
+      const std::size_t moved = verdict.to_move.size();
+      const Need need = judge_replaced(part, verdict);
+      if (need != Need::kNone) return needing(need);
+      if (verdict.to_move.size() > moved) become.push_back(part);
+    }
+  }
+  std::vector<BlockRange> of_current;
+  for (const LocatedRun& part : current) {
+    const std::size_t based = verdict.to_base.size();
+    const Need need = judge_current(part, verdict);
+    if (need != Need::kNone) return needing(need);
+    if (verdict.to_base.size() > based) become.push_back(part);
+    if (!is_before_image(part)) of_current.push_back(part.range);  // else it is the base
+  }
+  find_rebases(of_current, verdict);
+  if (!keeps_what_others_show(ranges, become)) return needing(Need::kHistory);
   return verdict;
 }
 

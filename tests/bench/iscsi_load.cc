@@ -31,6 +31,7 @@ extern "C" {
 #include <cstring>
 #include <fstream>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <random>
 #include <sstream>
@@ -67,6 +68,9 @@ struct LoadOptions {
   double seconds = 10;          // measured, after the warm-up
   std::uint64_t bytes_max = 0;  // moved in all; 0: no limit
   std::uint64_t seed = 1;
+  // Of a random load: so many percent of it go to so many percent of the blocks.
+  unsigned hot_load = 0;
+  unsigned hot_blocks = 0;
   int server_pid = 0;
 };
 
@@ -111,20 +115,37 @@ class Measure {
   std::string failure_;
 };
 
-// Which block comes next. Sequential sessions each have their own part of the region.
+// Which block comes next. Sequential sessions each have their own part of the region. Hot blocks
+// lie scattered over the region, the same ones in every run.
 class Pattern {
  public:
   Pattern(const LoadOptions& options, std::uint64_t region_bytes, std::size_t session)
-      : random_(options.random), engine_(options.seed * 1000 + session) {
+      : random_(options.random),
+        hot_load_(options.hot_load),
+        engine_(options.seed * 1000 + session) {
     const std::uint64_t all = region_bytes / options.block_bytes;
     count_ = random_ ? all : all / options.sessions;
+    hot_count_ = count_ * options.hot_blocks / 100;
+    if (hot_count_ == 0 || hot_count_ == count_) hot_load_ = 0;
     first_ = options.region_from / options.block_bytes + (random_ ? 0 : session * count_);
+    while (count_ > 0 && std::gcd(stride_, count_) != 1) ++stride_;
   }
   [[nodiscard]] bool valid() const { return count_ > 0; }
-  std::uint64_t next() { return first_ + (random_ ? engine_() : position_++) % count_; }
+  std::uint64_t next() { return first_ + (random_ ? scattered() : position_++ % count_); }
 
  private:
+  std::uint64_t scattered() {
+    if (hot_load_ == 0) return engine_() % count_;
+    const bool hot = engine_() % 100 < hot_load_;
+    const std::uint64_t rank =
+        hot ? engine_() % hot_count_ : hot_count_ + engine_() % (count_ - hot_count_);
+    return static_cast<std::uint64_t>(static_cast<__uint128_t>(rank) * stride_ % count_);
+  }
+
   bool random_;
+  unsigned hot_load_;
+  std::uint64_t hot_count_ = 0;
+  std::uint64_t stride_ = 2'654'435'761;  // shares no factor with the number of blocks
   std::mt19937_64 engine_;
   std::uint64_t first_ = 0;
   std::uint64_t count_ = 0;
@@ -421,6 +442,10 @@ int main(int argc, char** argv) {
   app.add_option("--immediate-data", options.immediate_data, "offer ImmediateData");
   app.add_option("--initial-r2t", options.initial_r2t, "ask for InitialR2T");
   app.add_option("--seed", options.seed, "of the blocks and their bytes");
+  app.add_option("--hot-load", options.hot_load, "percent of a random load that go to hot blocks")
+      ->check(CLI::Range(0, 100));
+  app.add_option("--hot-blocks", options.hot_blocks, "percent of the blocks that are hot")
+      ->check(CLI::Range(0, 100));
   app.add_option("--server-pid", options.server_pid, "whose CPU time to measure; 0: nobody's");
   CLI11_PARSE(app, argc, argv);
   return load(options);

@@ -87,7 +87,13 @@ TEST_F(SortedPendingTest, IsSortedAsAWholeForWhoLooksOften) {
   EXPECT_EQ(sorted_.look({1}, pending(), {}, IndexKey::max()).all, kept.all);
   EXPECT_EQ(sorted_.look({2}, pending(), {}, IndexKey::max()).all, nullptr);
   put_some(first_, 1);
-  EXPECT_EQ(sorted_.look({1}, pending(), {}, IndexKey::max()).all, nullptr);
+  const auto more = sorted_.look({1}, pending(), {}, IndexKey::max());
+  EXPECT_NE(more.all, nullptr) << "what has come is merged into it";
+  EXPECT_NE(more.all, kept.all) << "who holds the one before goes on seeing that";
+  EXPECT_EQ(sorted_.records_kept(), more.all->size());
+  pool_.clear(first_);
+  put_some(first_, 200);
+  EXPECT_EQ(sorted_.look({1}, pending(), {}, IndexKey::max()).all, nullptr) << "others by now";
   EXPECT_EQ(sorted_.records_kept(), 0u);
 }
 

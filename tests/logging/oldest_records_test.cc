@@ -70,6 +70,28 @@ TEST_F(OldestRecordsTest, TheRecordsOfTheOldestTrack) {
   EXPECT_EQ(oldest(4), "none");
 }
 
+TEST_F(OldestRecordsTest, TrackAfterTrack) {
+  for (std::uint64_t i = 1; i <= 6; ++i) {
+    rig_.append_now(record_of(1, i));
+    if (i % 2 == 0) leave(0);
+  }
+  rig_.append_now(record_of(1, 7));
+  std::vector<LiveTracks> live = live_tracks(*rig_.array);
+  const auto all = [](OldestRecordsReader reader) {
+    std::string out;
+    for (auto next = reader.next(); next && *next; next = reader.next()) out += text(*next) + "; ";
+    return out;
+  };
+  EXPECT_EQ(all(OldestRecordsReader(live, 1)),
+            "disk 0 below 3: 1 2; disk 0 below 5: 3 4; disk 0 below 7: 5 6; ");
+  EXPECT_EQ(all(OldestRecordsReader(live, 4)),
+            "disk 0 below 4:; disk 0 below 5: 4; disk 0 below 7: 5 6; ");
+  live[0].tracks.erase(live[0].tracks.begin() + 1);
+  EXPECT_EQ(all(OldestRecordsReader(live, 1)),
+            "disk 0 below 3: 1 2; disk 0 below 3:; disk 0 below 7: 5 6; ")
+      << "a hole has none";
+}
+
 // The next track has been taken, but nothing has arrived there yet.
 TEST_F(OldestRecordsTest, ATrackIsCompleteAsSoonAsTheNextIsTaken) {
   rig_.append_now(record_of(1, 1));

@@ -34,11 +34,22 @@ class ReleaseJudgeTest : public ::testing::Test {
   Record write(std::uint64_t sequence, BlockRange extent) {
     return add(RecordType::kWrite, sequence, extent);
   }
+  // Of a track that ends with this record.
   ReleaseJudge::Verdict judge(const Record& record, std::uint64_t horizon,
                               std::uint64_t durable = 1000, bool has_image = true) {
+    VolumeDigest digest;
+    digest.add(record);
+    digest.complete();
+    return judge(digest, {.horizon = {horizon}, .durable = {durable}, .has_image = has_image});
+  }
+  ReleaseJudge::Verdict judge(const VolumeDigest& digest, ReleaseJudge::Facts facts) {
+    facts.given_up = digest.given_up;
+    const Need need = ReleaseJudge::judge_numbers(digest, facts);
+    if (need != Need::kNone) return {.need = need};
+    std::vector<BlockRange> ranges = digest.written;
+    ranges.insert(ranges.end(), digest.zeroed.begin(), digest.zeroed.end());
     return index_.answers().compute([&](const index::VersionLookup& lookup) {
-      return ReleaseJudge(lookup, base_, {{horizon}, {durable}, has_image})
-          .judge(record, place(record));
+      return ReleaseJudge(lookup, base_, facts).judge(ranges);
     });
   }
 
@@ -120,6 +131,69 @@ TEST_F(ReleaseJudgeTest, AnOlderBaseInTheLogBecomesVoid) {
   before.payload_blocks = 2;
   index_.insert(before, {999, 1, 0, 1, 0});
   EXPECT_EQ(judge(one, 5).to_rebase, (std::vector<BlockRange>{{{1}, {2}}}));
+}
+
+TEST_F(ReleaseJudgeTest, ABeforeImageThatGoesWithItsTrackNeedNotBeVoid) {
+  base_.add({{0}, {4}});
+  Record before;
+  before.type = RecordType::kBeforeImage;
+  before.extent = {{1}, {2}};
+  before.payload_blocks = 2;
+  before.ordinal = 2;
+  const Record one = write(1, {{0}, {4}});
+  index_.insert(before, {999, 1, 0, 1, 0});
+  VolumeDigest digest;
+  digest.add(one);
+  digest.add(before);
+  digest.complete();
+  const ReleaseJudge::Facts facts{.horizon = {5}, .durable = {1000}, .end_ordinal = 2};
+  EXPECT_EQ(judge(digest, facts).to_rebase, (std::vector<BlockRange>{{{1}, {2}}}));
+  ReleaseJudge::Facts both = facts;
+  both.end_ordinal = 3;
+  EXPECT_TRUE(judge(digest, both).to_rebase.empty());
+  EXPECT_EQ(judge(digest, both).to_base, (std::vector<BlockRange>{{{0}, {4}}}));
+  // Another one, of the same contents, stays.
+  before.extent = {{2}, {1}};
+  before.payload_blocks = 1;
+  before.ordinal = 3;
+  index_.insert(before, {1999, 1, 0, 1, 0});
+  EXPECT_EQ(judge(digest, both).to_rebase, (std::vector<BlockRange>{{{2}, {1}}}));
+}
+
+TEST_F(ReleaseJudgeTest, ABeforeImageThatAMomentShowsIsMoved) {
+  base_.add({{0}, {4}});
+  Record before;
+  before.type = RecordType::kBeforeImage;
+  before.extent = {{1}, {2}};
+  before.payload_blocks = 2;
+  before.ordinal = 1;
+  index_.insert(before, {999, 1, 0, 1, 0});
+  write(7, {{1}, {2}});
+  VolumeDigest digest;
+  digest.add(before);
+  digest.complete();
+  const auto facts = [](std::uint64_t horizon) {
+    return ReleaseJudge::Facts{.horizon = {horizon}, .durable = {1000}, .end_ordinal = 2};
+  };
+  EXPECT_EQ(judge(digest, facts(5)).to_move, (std::vector<BlockRange>{{{1}, {2}}}));
+  EXPECT_TRUE(judge(digest, facts(7)).to_move.empty());
+}
+
+// Each of two that go, and that moments show apart, would have to be the base.
+TEST_F(ReleaseJudgeTest, OfTwoThatGoTogetherAndAreBothShownNoneIsTheBase) {
+  const Record one = write(1, {{0}, {1}});
+  const Record two = write(2, {{0}, {1}});
+  VolumeDigest digest;
+  digest.add(one);
+  digest.add(two);
+  digest.complete();
+  const ReleaseJudge::Facts facts{.horizon = {5}, .durable = {1000}};
+  EXPECT_EQ(judge(digest, facts).need, Need::kNone);
+  add(RecordType::kRollback, 9, {}, 1);
+  EXPECT_EQ(judge(digest, facts).need, Need::kHistory) << "5 shows the second, 9 the first";
+  ReleaseJudge::Facts later = facts;
+  later.horizon = {9};
+  EXPECT_EQ(judge(digest, later).need, Need::kNone);
 }
 
 TEST_F(ReleaseJudgeTest, WhatTheImageLacksStaysEvenIfNoMomentShowsIt) {

@@ -212,14 +212,16 @@ void VolumeModelRun::reclaim() {
   };
   until[VolumeRig::kVolume] = any(*lines_[0]);
   if (lines_.size() > 1) until[VolumeRig::kOverlay] = any(*lines_[1]);
-  rig_.reclaim([this, until](VolumeId id) {
+  const std::size_t tracks_max = 1 + below(4);
+  const auto keep_of = [this, until](VolumeId id) {
     const Line& line = *lines_[id == VolumeRig::kVolume ? 0 : 1];
     SequenceNumber keep = std::min(line.model.last(), until.at(id));
     for (const View& view : line.views) keep = std::min(keep, view.at);
     if (!line.reading.empty()) keep = std::min(keep, *line.reading.begin());
     if (id == VolumeRig::kVolume && overlay_at_) keep = std::min(keep, *overlay_at_);
     return line.model.time_of(keep);
-  });
+  };
+  rig_.reclaim(keep_of, tracks_max);
 }
 
 void VolumeModelRun::grow() {

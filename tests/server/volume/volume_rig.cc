@@ -65,11 +65,13 @@ std::shared_ptr<volume::Reclaimable> VolumeRig::find(VolumeId volume) {
   return volume == kVolume ? volume_ : overlay_;
 }
 
-bool VolumeRig::reclaim(std::function<VersionTime(VolumeId)> keep) {
+bool VolumeRig::reclaim(std::function<VersionTime(VolumeId)> keep, std::size_t tracks_max) {
   if (!reclaimer_->idle()) return false;
   keep_ = std::move(keep);
-  reclaimer_->reclaim([this](const Result<volume::Reclaimer::Report>& report) {
-    if (report && report->outcome == volume::Reclaimer::Outcome::kFreed) ++tracks_freed_;
+  reclaimer_->reclaim(tracks_max, [this](const Result<volume::Reclaimer::Report>& report) {
+    if (report && report->outcome == volume::Reclaimer::Outcome::kFreed) {
+      tracks_freed_ += report->tracks;
+    }
     writer().retry();  // what has waited for it finds room or fails
   });
   return true;

@@ -81,7 +81,7 @@ class VolumeRig final : public volume::ReclaimerOwner {
   [[nodiscard]] logging::LogWriter& writer() { return log_->writer(); }
   // Tries to give up the oldest track; moments from `keep(volume)` on stay. False while one is
   // tried.
-  bool reclaim(std::function<VersionTime(VolumeId)> keep);
+  bool reclaim(std::function<VersionTime(VolumeId)> keep, std::size_t tracks_max = 1);
   [[nodiscard]] std::uint64_t tracks_freed() const { return tracks_freed_; }
   // What a node would remember durably: moments that were opened by time.
   void opened(VersionTime time) { floor_ = std::max(floor_, time); }

@@ -1,0 +1,87 @@
+#include "server/volume/track_digest.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "logging/oldest_records.h"
+
+namespace mariner::volume {
+namespace {
+
+// Longer runs of zeros are not made by merging: what is asked about one is answered in one piece.
+constexpr std::uint64_t kZeroedBlocksMax = 65536;
+
+bool is_write(logging::RecordType type) {
+  return type == logging::RecordType::kWrite || type == logging::RecordType::kZero ||
+         type == logging::RecordType::kRollback;
+}
+
+void sort_and_merge(std::vector<BlockRange>& ranges, std::uint64_t blocks_max) {
+  std::ranges::sort(ranges);
+  std::size_t kept = 0;
+  for (BlockRange range : ranges) {
+    if (kept > 0 && range.first <= ranges[kept - 1].end()) {
+      BlockRange& last = ranges[kept - 1];
+      const BlockRange both = BlockRange::between(last.first, std::max(last.end(), range.end()));
+      if (both.count.value <= blocks_max || both == last) {
+        last = both;
+        continue;
+      }
+      range = BlockRange::between(last.end(), range.end());
+    }
+    if (!range.empty()) ranges[kept++] = range;
+  }
+  ranges.resize(kept);
+}
+
+}  // namespace
+
+void VolumeDigest::add(const logging::Record& record) {
+  using logging::RecordType;
+  last = std::max({last, record.sequence, record.target_sequence});
+  highest = std::max(highest, record.sequence);
+  if (is_write(record.type)) given_up = std::max(given_up, record.sequence);
+  payload_bytes += std::uint64_t{record.payload_blocks} * kBlockBytes;
+  switch (record.type) {
+    case RecordType::kWrite:
+    case RecordType::kBeforeImage: written.push_back(record.extent); break;
+    case RecordType::kZero: zeroed.push_back(record.extent); break;
+    case RecordType::kRollback: has_rollback = true; break;
+    default: break;
+  }
+}
+
+void VolumeDigest::add(const VolumeDigest& later) {
+  last = std::max(last, later.last);
+  highest = std::max(highest, later.highest);
+  given_up = std::max(given_up, later.given_up);
+  has_rollback = has_rollback || later.has_rollback;
+  payload_bytes += later.payload_bytes;
+  written.insert(written.end(), later.written.begin(), later.written.end());
+  zeroed.insert(zeroed.end(), later.zeroed.begin(), later.zeroed.end());
+}
+
+void VolumeDigest::complete() {
+  sort_and_merge(written, UINT64_MAX);
+  sort_and_merge(zeroed, kZeroedBlocksMax);
+}
+
+Result<std::vector<TrackDigest>> digest_oldest_tracks(const std::vector<logging::LiveTracks>& disks,
+                                                      std::uint64_t from, std::size_t tracks_max) {
+  std::vector<TrackDigest> out;
+  logging::OldestRecordsReader reader(disks, from);
+  while (out.size() < tracks_max) {
+    const Result<std::optional<logging::OldestRecords>> oldest = reader.next();
+    if (!oldest) return oldest.error();
+    if (!*oldest) break;
+    TrackDigest& digest =
+        out.emplace_back(TrackDigest{(*oldest)->disk, (*oldest)->end_ordinal, {}});
+    for (const auto& [record, location] : (*oldest)->records) {
+      digest.volumes[record.volume].add(record);
+    }
+    for (auto& [id, volume] : digest.volumes) volume.complete();
+  }
+  return out;
+}
+
+}  // namespace mariner::volume
