@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
+#include <optional>
 #include <utility>
 
 #include "proto/bytes.h"
@@ -33,27 +35,37 @@ void append(const RunVersion& version, std::vector<RunVersion>& out) {
   out.push_back(version);
 }
 
-// Of each block of `part` the newest of what was found: older ones first, so that it stays on top.
-void paint(std::vector<Found>& found, BlockRange part, std::vector<RunVersion>& out) {
+BlockRange hull_of(std::span<const BlockRange> ranges) {
+  return BlockRange::between(ranges.front().first, ranges.back().end());
+}
+
+// Of each block of `ranges` the newest of what was found: older ones first, so that it stays on
+// top.
+void paint(std::vector<Found>& found, std::span<const BlockRange> ranges,
+           std::vector<RunVersion>& out) {
   if (found.empty()) return;
   std::ranges::sort(found, {}, &Found::sequence);
   constexpr std::uint32_t kNothing = UINT32_MAX;
-  std::vector<std::uint32_t> top(part.count.value, kNothing);
+  const BlockRange hull = hull_of(ranges);
+  std::vector<std::uint32_t> top(hull.count.value, kNothing);
   for (std::uint32_t i = 0; i < found.size(); ++i) {
-    const BlockRange covered = found[i].run.blocks().intersect(part);
-    const auto first = static_cast<std::ptrdiff_t>((covered.first - part.first).value);
+    const BlockRange covered = found[i].run.blocks().intersect(hull);
+    const auto first = static_cast<std::ptrdiff_t>((covered.first - hull.first).value);
     std::fill_n(top.begin() + first, covered.count.value, i);
   }
-  for (std::size_t from = 0; from < top.size();) {
-    std::size_t to = from + 1;
-    while (to < top.size() && top[to] == top[from]) ++to;
-    if (top[from] != kNothing) {
-      const Found& version = found[top[from]];
-      const BlockRange range{part.first + BlockCount{from}, BlockCount{to - from}};
-      const std::uint64_t skipped = (range.first - version.run.blocks().first).value;
-      append({range, version.sequence, version.place.advanced(skipped)}, out);
+  for (const BlockRange& range : ranges) {
+    const std::uint64_t end = (range.end() - hull.first).value;
+    for (std::uint64_t from = (range.first - hull.first).value; from < end;) {
+      std::uint64_t to = from + 1;
+      while (to < end && top[to] == top[from]) ++to;
+      if (top[from] != kNothing) {
+        const Found& version = found[top[from]];
+        const BlockRange part{hull.first + BlockCount{from}, BlockCount{to - from}};
+        const std::uint64_t skipped = (part.first - version.run.blocks().first).value;
+        append({part, version.sequence, version.place.advanced(skipped)}, out);
+      }
+      from = to;
     }
-    from = to;
   }
 }
 
@@ -144,30 +156,38 @@ void LtIndex::insert(BlockRange range, const PlacedRun& place, SequenceNumber se
   insert(batch);
 }
 
-std::vector<RunVersion> LtIndex::newest(BlockReader& reader, BlockRange range,
+std::vector<RunVersion> LtIndex::newest(BlockReader& reader, std::span<const BlockRange> ranges,
                                         Moments moments) const {
   std::vector<RunVersion> out;
   if (moments.at <= moments.after) return out;
-  BlockRange left = range.intersect({Lbn{0}, BlockCount{kIndexedBlocksMax}});
-  while (!left.empty()) {
-    const Lbn part_end{(left.first.value / kPartBlocks + 1) * kPartBlocks};
-    const BlockRange part = BlockRange::between(left.first, std::min(part_end, left.end()));
-    newest_of_part(reader, part, moments, out);
-    left = BlockRange::between(part.end(), left.end());
-    // A long range may be empty for long.
-    if (left.count.value <= kPartBlocks || large_levels_ != 0) continue;
-    const IndexKey from{first_key_of_segment(left.first.value >> kSegmentBits), 0};
-    const std::optional<IndexKey> next =
-        tree_.first_key(reader, {from, IndexKey{kFirstLargeKey, 0}.before()});
-    if (!next) break;
-    const Lbn segment{segment_of_key(next->high) << kSegmentBits};
-    left = BlockRange::between(std::max(left.first, segment), left.end());
+  std::vector<BlockRange> part;  // what lies in one
+  for (const BlockRange& range : ranges) {
+    BlockRange left = range.intersect({Lbn{0}, BlockCount{kIndexedBlocksMax}});
+    while (!left.empty()) {
+      const std::uint64_t number = left.first.value / kPartBlocks;
+      if (!part.empty() && part.front().first.value / kPartBlocks != number) {
+        newest_of_part(reader, part, moments, out);
+        part.clear();
+      }
+      const Lbn part_end{(number + 1) * kPartBlocks};
+      part.push_back(BlockRange::between(left.first, std::min(part_end, left.end())));
+      left = BlockRange::between(part_end, left.end());
+      // A long range may be empty for long.
+      if (left.empty() || left.count.value <= kPartBlocks || large_levels_ != 0) continue;
+      const IndexKey from{first_key_of_segment(left.first.value >> kSegmentBits), 0};
+      const std::optional<IndexKey> next =
+          tree_.first_key(reader, {from, IndexKey{kFirstLargeKey, 0}.before()});
+      if (!next) break;
+      const Lbn segment{segment_of_key(next->high) << kSegmentBits};
+      left = BlockRange::between(std::max(left.first, segment), left.end());
+    }
   }
+  if (!part.empty()) newest_of_part(reader, part, moments, out);
   return out;
 }
 
-void LtIndex::newest_of_part(BlockReader& reader, BlockRange part, Moments moments,
-                             std::vector<RunVersion>& out) const {
+void LtIndex::newest_of_part(BlockReader& reader, std::span<const BlockRange> ranges,
+                             Moments moments, std::vector<RunVersion>& out) const {
   std::vector<AlignedRun> runs;
   std::vector<KeyRange> keys;
   const auto add = [&](AlignedRun run) {
@@ -175,48 +195,69 @@ void LtIndex::newest_of_part(BlockReader& reader, BlockRange part, Moments momen
     keys.push_back({{run.key(), 0}, {run.key(), moments.at.value}});
   };
   // In the order of keys: segment by segment, in each level by level; then the larger ones.
-  for (Lbn at = part.first; at < part.end();) {
-    const BlockRange segment =
-        AlignedRun::containing(at.value, kSegmentLevel).blocks().intersect(part);
-    for (unsigned level = 0; level <= kSegmentLevel; ++level) {
-      const std::uint64_t last = AlignedRun::containing(segment.end().value - 1, level).number;
-      for (AlignedRun run = AlignedRun::containing(segment.first.value, level); run.number <= last;
-           ++run.number) {
-        add(run);
+  for (auto first = ranges.begin(); first != ranges.end();) {
+    BlockRange segment = AlignedRun::containing(first->first.value, kSegmentLevel).blocks();
+    // (What a range has of the segments behind is looked at with them.)
+    while (true) {
+      auto last = first;
+      while (last != ranges.end() && last->first < segment.end()) ++last;
+      for (unsigned level = 0; level <= kSegmentLevel; ++level) {
+        std::uint64_t next = 0;  // runs below it have been added, or lie in front
+        for (auto range = first; range != last; ++range) {
+          const BlockRange here = range->intersect(segment);
+          AlignedRun run = AlignedRun::containing(here.first.value, level);
+          run.number = std::max(run.number, next);
+          const std::uint64_t end = AlignedRun::containing(here.end().value - 1, level).number + 1;
+          for (; run.number < end; ++run.number) add(run);
+          next = std::max(next, end);
+        }
       }
+      const auto behind = std::prev(last);
+      if (behind->end() <= segment.end()) {
+        first = last;
+        break;
+      }
+      first = behind;
+      segment.first = segment.end();
     }
-    at = segment.end();
   }
   for (unsigned level = kSegmentLevel + 1; level < kRunLevels; ++level) {
-    if ((large_levels_ >> level & 1) != 0) add(AlignedRun::containing(part.first.value, level));
+    if ((large_levels_ >> level & 1) != 0)
+      add(AlignedRun::containing(ranges.front().first.value, level));
   }
   std::vector<Found> found;
   tree_.find_last_each(reader, keys, [&](std::size_t i, IndexKey key, BTree::Value value) {
     if (key.low <= moments.after.value) return;
     found.push_back({runs[i], {key.low}, unpack_placed_run(value)});
   });
-  paint(found, part, out);
+  paint(found, ranges, out);
 }
 
-std::vector<RunVersion> LtIndex::all(BlockReader& reader, BlockRange range, Moments moments) const {
+std::vector<RunVersion> LtIndex::all(BlockReader& reader, std::span<const BlockRange> ranges,
+                                     Moments moments) const {
   std::vector<RunVersion> out;
-  if (range.empty() || moments.at <= moments.after) return out;
+  if (ranges.empty() || moments.at <= moments.after) return out;
+  const BlockRange hull = hull_of(ranges);
   const auto use = [&](IndexKey key, BTree::Value value) {
+    if (key.low <= moments.after.value || key.low > moments.at.value) return true;
     const BlockRange run = AlignedRun::of_key(key.high).blocks();
-    const BlockRange part = run.intersect(range);
-    if (part.empty() || key.low <= moments.after.value || key.low > moments.at.value) return true;
-    const std::uint64_t skipped = (part.first - run.first).value;
-    out.push_back({part, {key.low}, unpack_placed_run(value).advanced(skipped)});
+    auto range = std::ranges::upper_bound(ranges, run.first, {}, &BlockRange::end);
+    std::optional<PlacedRun> place;
+    for (; range != ranges.end() && range->first < run.end(); ++range) {
+      if (!place) place = unpack_placed_run(value);
+      const BlockRange part = run.intersect(*range);
+      out.push_back({part, {key.low}, place->advanced((part.first - run.first).value)});
+    }
     return true;
   };
-  const std::uint64_t first = range.first.value >> kSegmentBits;
-  const std::uint64_t last = (range.end().value - 1) >> kSegmentBits;
+  const std::uint64_t first = hull.first.value >> kSegmentBits;
+  const std::uint64_t last = (hull.end().value - 1) >> kSegmentBits;
   tree_.walk(reader, {{first_key_of_segment(first), 0}, {last_key_of_segment(last), UINT64_MAX}},
              use);
   for (unsigned level = kSegmentLevel + 1; level < kRunLevels; ++level) {
     if ((large_levels_ >> level & 1) == 0) continue;
-    const AlignedRun from = AlignedRun::containing(range.first.value, level);
-    const AlignedRun to = AlignedRun::containing(range.end().value - 1, level);
+    const AlignedRun from = AlignedRun::containing(hull.first.value, level);
+    const AlignedRun to = AlignedRun::containing(hull.end().value - 1, level);
     tree_.walk(reader, {{from.key(), 0}, {to.key(), UINT64_MAX}}, use);
   }
   std::ranges::stable_sort(out, {}, &RunVersion::sequence);

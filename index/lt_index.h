@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "index/btree.h"
@@ -95,23 +96,28 @@ class LtIndex {
     SequenceNumber after;
     SequenceNumber at;  // inclusive
   };
-  // The newest version within the moments of each block of `range` that has one: in order. A
-  // computation.
-  [[nodiscard]] std::vector<RunVersion> newest(BlockReader& reader, BlockRange range,
+  // The newest version within the moments of each block of `ranges` that has one: in order. The
+  // ranges ascend, are not empty and do not overlap. A computation.
+  [[nodiscard]] std::vector<RunVersion> newest(BlockReader& reader,
+                                               std::span<const BlockRange> ranges,
                                                Moments moments) const;
+  [[nodiscard]] std::vector<RunVersion> newest(BlockReader& reader, BlockRange range,
+                                               Moments moments) const {
+    return newest(reader, std::span(&range, range.empty() ? 0 : 1), moments);
+  }
   // The versions of `block` within the moments, by sequence number, the first `most` of them; their
   // ranges are the block. A computation.
   [[nodiscard]] std::vector<RunVersion> versions(BlockReader& reader, Lbn block, Moments moments,
                                                  std::size_t most = SIZE_MAX) const;
 
-  // All versions of blocks of `range` within the moments, by sequence number, each of one run's
-  // part of it. A computation; for indexes of few versions.
-  [[nodiscard]] std::vector<RunVersion> all(BlockReader& reader, BlockRange range,
+  // All versions of blocks of `ranges` (as above) within the moments, by sequence number, each of
+  // one run's part of one of them. A computation; looks at all that lies between them, too.
+  [[nodiscard]] std::vector<RunVersion> all(BlockReader& reader, std::span<const BlockRange> ranges,
                                             Moments moments) const;
   [[nodiscard]] bool empty() const { return tree_.effective_count() == 0; }
 
  private:
-  void newest_of_part(BlockReader& reader, BlockRange part, Moments moments,
+  void newest_of_part(BlockReader& reader, std::span<const BlockRange> ranges, Moments moments,
                       std::vector<RunVersion>& out) const;
 
   BTree& tree_;

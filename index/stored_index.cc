@@ -208,28 +208,36 @@ void StoredIndex::end_repair(const LeafRepair& repair) {
 }
 
 // The newest version of each block, and the base where there is none; rollbacks apart.
-void StoredIndex::raw(BlockReader& reader, BlockRange range, SequenceNumber at,
+void StoredIndex::raw(BlockReader& reader, std::span<const BlockRange> ranges, SequenceNumber at,
                       std::vector<LocatedRun>& out) const {
   const SequenceNumber given_up{writes_given_up_.value()};
-  const std::vector<RunVersion> versions = lt_->newest(reader, range, {given_up, at});
+  const std::vector<RunVersion> versions = lt_->newest(reader, ranges, {given_up, at});
   std::vector<BlockRange> gaps;
-  Lbn next = range.first;
-  for (const RunVersion& version : versions) {
-    if (version.range.first > next) gaps.push_back(BlockRange::between(next, version.range.first));
-    next = version.range.end();
+  auto version = versions.begin();
+  for (const BlockRange& range : ranges) {
+    for (Lbn next = range.first; next < range.end();) {
+      // (One may go on from range to range.)
+      if (version == versions.end() || version->range.first >= range.end()) {
+        gaps.push_back(BlockRange::between(next, range.end()));
+        break;
+      }
+      if (version->range.first > next) {
+        gaps.push_back(BlockRange::between(next, version->range.first));
+      }
+      next = std::min(version->range.end(), range.end());
+      if (version->range.end() == next) ++version;
+    }
   }
-  if (next < range.end()) gaps.push_back(BlockRange::between(next, range.end()));
   std::vector<LocatedRun> bases;
   base(reader, gaps, bases_given_up_.value(), bases);
   auto from_base = bases.begin();
-  const auto add_bases_before = [&](Lbn end) {
-    while (from_base != bases.end() && from_base->range.first < end) append_run(*from_base++, out);
-  };
-  for (const RunVersion& version : versions) {
-    add_bases_before(version.range.first);
-    append_run(located(version), out);
+  for (const RunVersion& each : versions) {
+    while (from_base != bases.end() && from_base->range.first < each.range.first) {
+      append_run(*from_base++, out);
+    }
+    append_run(located(each), out);
   }
-  add_bases_before(range.end());
+  for (; from_base != bases.end(); ++from_base) append_run(*from_base, out);
 }
 
 // Of `ranges`, which ascend and have gaps between them.
@@ -261,7 +269,7 @@ void StoredIndex::base_of_part(BlockReader& reader, std::span<const BlockRange> 
                                std::uint64_t after, std::vector<LocatedRun>& out) const {
   const BlockRange part = BlockRange::between(ranges.front().first, ranges.back().end());
   std::vector<const RunVersion*> of(part.count.value, nullptr);
-  const std::vector<RunVersion> all = bt_->all(reader, part, {{after}, {UINT64_MAX}});
+  const std::vector<RunVersion> all = bt_->all(reader, ranges, {{after}, {UINT64_MAX}});
   for (const RunVersion& version : all) {
     const std::uint64_t first = (version.range.first - part.first).value;
     for (std::uint64_t i = first; i < first + version.range.count.value; ++i) {
@@ -291,38 +299,40 @@ void StoredIndex::base_of_part(BlockReader& reader, std::span<const BlockRange> 
 
 // Parts that a rollback sends back to its target are looked up there, again and again where
 // rollbacks follow one another.
-std::vector<LocatedRun> StoredIndex::locate(BlockReader& reader, BlockRange range,
+std::vector<LocatedRun> StoredIndex::locate(BlockReader& reader, std::span<const BlockRange> ranges,
                                             SequenceNumber at) const {
-  struct Task {
-    LocatedRun run;     // a result if it is found, else only its range counts
-    SequenceNumber at;  // the moment to look it up at
-    bool found = false;
-  };
-  std::vector<LocatedRun> out;
-  if (range.empty()) return out;
-  std::vector<Task> left;  // the last one comes first in the range
-  left.push_back({{.range = range}, at, false});
+  std::vector<LocatedRun> found;
   std::vector<LocatedRun> runs;
+  std::vector<BlockRange> left(ranges.begin(), ranges.end());
   while (!left.empty()) {
-    const Task task = left.back();
-    left.pop_back();
-    if (task.found) {
-      append_run(task.run, out);
-      continue;
-    }
-    const auto newer = std::ranges::upper_bound(rollbacks_, task.at, {}, &Rollback::sequence);
+    const auto newer = std::ranges::upper_bound(rollbacks_, at, {}, &Rollback::sequence);
     if (newer == rollbacks_.begin()) {
-      raw(reader, task.run.range, task.at, out);
-      continue;
+      raw(reader, left, at, found);
+      break;
     }
     const Rollback& rollback = *std::prev(newer);
     runs.clear();
-    raw(reader, task.run.range, task.at, runs);
-    for (auto run = runs.rbegin(); run != runs.rend(); ++run) {
-      left.push_back({*run, rollback.target, run->sequence > rollback.sequence});
+    raw(reader, left, at, runs);
+    left.clear();
+    for (const LocatedRun& run : runs) {
+      if (run.sequence > rollback.sequence) {
+        found.push_back(run);
+      } else {
+        left.push_back(run.range);
+      }
     }
+    at = rollback.target;
   }
+  if (rollbacks_.empty()) return found;
+  std::ranges::sort(found, {}, [](const LocatedRun& run) { return run.range.first; });
+  std::vector<LocatedRun> out;
+  for (const LocatedRun& run : found) append_run(run, out);
   return out;
+}
+
+std::vector<LocatedRun> StoredIndex::locate(BlockReader& reader, BlockRange range,
+                                            SequenceNumber at) const {
+  return locate(reader, std::span(&range, range.empty() ? 0 : 1), at);
 }
 
 std::vector<SequenceNumber> StoredIndex::versions(BlockReader& reader, Lbn block,

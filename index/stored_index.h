@@ -141,6 +141,10 @@ class StoredIndex {
   StoredIndex(Bosc& store, VolumeId volume) : store_(store), volume_(volume) {}
   [[nodiscard]] std::vector<LocatedRun> locate(BlockReader& reader, BlockRange range,
                                                SequenceNumber at) const;
+  // The same of `ranges`, which ascend, are not empty and do not overlap.
+  [[nodiscard]] std::vector<LocatedRun> locate(BlockReader& reader,
+                                               std::span<const BlockRange> ranges,
+                                               SequenceNumber at) const;
   [[nodiscard]] std::vector<SequenceNumber> versions(BlockReader& reader, Lbn block,
                                                      SequenceNumber from, SequenceNumber to) const;
   [[nodiscard]] VersionLookup::Changes changes(BlockReader& reader, Lbn block, SequenceNumber from,
@@ -148,7 +152,7 @@ class StoredIndex {
   [[nodiscard]] bool is_changed_by(BlockReader& reader, const Rollback& rollback, Lbn block) const;
   void insert_one(const logging::Record& record, const logging::LogLocation& location);
   void remember_rollback(const logging::Record& record);
-  void raw(BlockReader& reader, BlockRange range, SequenceNumber at,
+  void raw(BlockReader& reader, std::span<const BlockRange> ranges, SequenceNumber at,
            std::vector<LocatedRun>& out) const;
   void base(BlockReader& reader, std::span<const BlockRange> ranges, std::uint64_t after,
             std::vector<LocatedRun>& out) const;

@@ -13,24 +13,28 @@ VersionLookup::VersionLookup(StoredIndex& index, BlockReader& reader)
   index_.flush();
 }
 
-// Blocks between two that are asked for cost less than to look into the same leaves once more.
 std::vector<std::vector<LocatedRun>> VersionLookup::locate_each(
     std::span<const Asked> asked) const {
-  constexpr std::uint64_t kNearBlocks = 64;
   std::vector<std::size_t> order(asked.size());
   std::iota(order.begin(), order.end(), 0);
   std::ranges::sort(order, {},
                     [&](std::size_t i) { return std::pair(asked[i].at, asked[i].range.first); });
   std::vector<std::vector<LocatedRun>> found(asked.size());
+  std::vector<BlockRange> ranges;  // that are looked up together: of one moment
   for (auto next = order.begin(); next != order.end();) {
     const auto first = next;
     const SequenceNumber at = asked[*first].at;
-    BlockRange all = asked[*first].range;
-    while (++next != order.end() && asked[*next].at == at &&
-           asked[*next].range.first <= all.end() + BlockCount{kNearBlocks}) {
-      all = BlockRange::between(all.first, std::max(all.end(), asked[*next].range.end()));
+    ranges.clear();
+    for (; next != order.end() && asked[*next].at == at; ++next) {
+      const BlockRange& range = asked[*next].range;
+      if (!ranges.empty() && range.first <= ranges.back().end()) {
+        ranges.back() =
+            BlockRange::between(ranges.back().first, std::max(ranges.back().end(), range.end()));
+      } else {
+        ranges.push_back(range);
+      }
     }
-    const std::vector<LocatedRun> runs = locate(all, at);
+    const std::vector<LocatedRun> runs = index_.locate(reader_, ranges, at);
     auto run = runs.begin();
     for (auto each = first; each != next; ++each) {
       const BlockRange range = asked[*each].range;
