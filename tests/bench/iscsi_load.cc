@@ -38,8 +38,8 @@ extern "C" {
 #include <string>
 #include <vector>
 
-#include "proto/check.h"
 #include "proto/error.h"
+#include "tests/bench/iscsi_unit.h"
 #include "tests/bench/latency_histogram.h"
 
 namespace mariner::bench {
@@ -156,21 +156,16 @@ class Session {
  public:
   Session(const LoadOptions& options, Measure& measure, std::size_t number)
       : options_(options), measure_(measure), number_(number) {}
-  ~Session() {
-    if (context_ != nullptr) iscsi_destroy_context(context_);
-  }
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
   Result<void> connect();
   // Fills the queue to its depth.
   void start();
-  [[nodiscard]] pollfd events() const {
-    return {iscsi_get_fd(context_), static_cast<short>(iscsi_which_events(context_)), 0};
-  }
+  [[nodiscard]] pollfd events() const { return unit_.events(); }
   void serve(short revents);
   [[nodiscard]] std::size_t outstanding() const { return outstanding_; }
-  void logout() { iscsi_logout_sync(context_); }
+  void logout() { unit_.logout(); }
 
  private:
   struct Slot {
@@ -182,55 +177,31 @@ class Session {
 
   static void completed(iscsi_context*, int status, void* command_data, void* private_data);
   void send(Slot& slot, Clock::time_point now);
-  Error failure(const char* what) const {
-    return {ErrorCode::kUnavailable, std::string(what) + ": " + iscsi_get_error(context_)};
-  }
 
   const LoadOptions& options_;
   Measure& measure_;
   std::size_t number_;
-  iscsi_context* context_ = nullptr;
-  int lun_ = 0;
-  std::uint32_t lun_block_bytes_ = 0;
   std::optional<Pattern> pattern_;
   std::vector<std::unique_ptr<Slot>> slots_;
   std::size_t outstanding_ = 0;
+  IscsiUnit unit_;  // its end completes what is outstanding
 };
 
 Result<void> Session::connect() {
   const std::string name = options_.initiator + (number_ == 0 ? "" : std::to_string(number_));
-  context_ = iscsi_create_context(name.c_str());
-  CHECK(context_ != nullptr);
-  iscsi_url* url = iscsi_parse_full_url(context_, options_.url.c_str());
-  if (url == nullptr) return failure(options_.url.c_str());
-  lun_ = url->lun;
-  iscsi_set_noautoreconnect(context_, 1);
-  iscsi_set_targetname(context_, url->target);
-  iscsi_set_session_type(context_, ISCSI_SESSION_NORMAL);
-  iscsi_set_header_digest(context_, ISCSI_HEADER_DIGEST_NONE);
-  iscsi_set_immediate_data(
-      context_, options_.immediate_data ? ISCSI_IMMEDIATE_DATA_YES : ISCSI_IMMEDIATE_DATA_NO);
-  iscsi_set_initial_r2t(context_,
-                        options_.initial_r2t ? ISCSI_INITIAL_R2T_YES : ISCSI_INITIAL_R2T_NO);
-  const int connected = iscsi_full_connect_sync(context_, url->portal, url->lun);
-  iscsi_destroy_url(url);
-  if (connected != 0) return failure("login");
-
-  scsi_task* task = iscsi_readcapacity16_sync(context_, lun_);
-  if (task == nullptr) return failure("READ CAPACITY(16)");
-  std::uint64_t bytes = 0;
-  const auto* answer = static_cast<scsi_readcapacity16*>(scsi_datain_unmarshall(task));
-  if (task->status == SCSI_STATUS_GOOD && answer != nullptr) {
-    lun_block_bytes_ = answer->block_length;
-    bytes = (answer->returned_lba + 1) * answer->block_length;
+  if (auto connected = unit_.connect({.url = options_.url,
+                                      .initiator = name,
+                                      .immediate_data = options_.immediate_data,
+                                      .initial_r2t = options_.initial_r2t});
+      !connected) {
+    return connected;
   }
-  scsi_free_scsi_task(task);
-  if (bytes == 0) return failure("READ CAPACITY(16)");
-  if (options_.block_bytes % lun_block_bytes_ != 0 || options_.region_from > bytes ||
+  const std::uint64_t bytes = unit_.size_bytes();
+  if (options_.block_bytes % unit_.lba_bytes() != 0 || options_.region_from > bytes ||
       options_.region_bytes > bytes - options_.region_from) {
     return Error{ErrorCode::kInvalidArgument,
                  "the LUN has " + std::to_string(bytes) + " bytes in blocks of " +
-                     std::to_string(lun_block_bytes_) +
+                     std::to_string(unit_.lba_bytes()) +
                      "; --block, --region-from and --region-bytes must fit"};
   }
   pattern_.emplace(
@@ -258,16 +229,17 @@ void Session::start() {
 }
 
 void Session::send(Slot& slot, Clock::time_point now) {
-  const std::uint64_t lba = pattern_->next() * (options_.block_bytes / lun_block_bytes_);
-  const auto block = static_cast<int>(lun_block_bytes_);
+  const std::uint64_t lba = pattern_->next() * (options_.block_bytes / unit_.lba_bytes());
+  const auto block = static_cast<int>(unit_.lba_bytes());
   slot.issued = now;
   scsi_task* task =
       options_.write
-          ? iscsi_write16_iov_task(context_, lun_, lba, nullptr, options_.block_bytes, block, 0, 0,
-                                   options_.fua ? 1 : 0, 0, 0, completed, &slot, &slot.vector, 1)
-          : iscsi_read16_iov_task(context_, lun_, lba, options_.block_bytes, block, 0, 0,
-                                  options_.fua ? 1 : 0, 0, 0, completed, &slot, &slot.vector, 1);
-  if (task == nullptr) return measure_.fail(failure("sending a command").message);
+          ? iscsi_write16_iov_task(unit_.context(), unit_.lun(), lba, nullptr, options_.block_bytes,
+                                   block, 0, 0, options_.fua ? 1 : 0, 0, 0, completed, &slot,
+                                   &slot.vector, 1)
+          : iscsi_read16_iov_task(unit_.context(), unit_.lun(), lba, options_.block_bytes, block, 0,
+                                  0, options_.fua ? 1 : 0, 0, 0, completed, &slot, &slot.vector, 1);
+  if (task == nullptr) return measure_.fail(unit_.failure("sending a command").message);
   ++outstanding_;
   measure_.begun(options_.block_bytes);
 }
@@ -288,12 +260,7 @@ void Session::completed(iscsi_context* context, int status, void* command_data,
 }
 
 void Session::serve(short revents) {
-  if (iscsi_service(context_, revents) < 0) return measure_.fail("the connection is lost");
-  // What completions just queued leaves at once, without another turn through poll().
-  if ((iscsi_which_events(context_) & POLLOUT) != 0 && (revents & POLLOUT) == 0 &&
-      iscsi_service(context_, POLLOUT) < 0) {
-    measure_.fail("the connection is lost");
-  }
+  if (!unit_.serve(revents)) measure_.fail("the connection is lost");
 }
 
 // User and system time of a process with all its threads, in seconds.

@@ -33,7 +33,7 @@ case $name in
   conformance) needs="marinerd mariner" ;;
   replication) needs="marinerd mariner mariner-naive-marinerd mariner-iscsi-load" ;;
   trm) needs="mariner-trm-load mariner-trm-forge marinerd mariner mariner-iscsi-load" ;;
-  history) needs="marinerd mariner mariner-iscsi-load" ;;
+  history) needs="marinerd mariner mariner-iscsi-load mariner-views-load" ;;
   uvfs) needs="marinerd mariner uvfs mariner-files-query version-workload" ;;
   ifsck) needs="mariner-ifsck-volume mariner-ifsck-check" ;;
   log) needs="mariner-log-load mariner-log-recovery" ;;

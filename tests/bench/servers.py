@@ -40,6 +40,10 @@ class Mariner:
     def pid(self) -> int:
         return self._daemon.process.pid
 
+    @property
+    def daemon(self) -> mariner.Daemon:
+        return self._daemon
+
     def __enter__(self):
         self._daemon.start()
         self._daemon.create("bench", str(self._volume_bytes))

@@ -2,6 +2,7 @@
 
 import dataclasses
 import hashlib
+import http.client
 import json
 import os
 import pathlib
@@ -73,6 +74,24 @@ def fetch(url: str, data: str | None = None, prefix: list[str] | None = None) ->
         return error.code, error.read().decode()
     except (urllib.error.URLError, ConnectionError, TimeoutError) as error:
         return 0, str(error)
+
+
+class AdminConnection(http.client.HTTPConnection):
+    """Over a daemon's admin socket."""
+
+    def __init__(self, path: pathlib.Path):
+        super().__init__("mariner")
+        self.path = path
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(30)
+        self.sock.connect(str(self.path))
+
+    def ask(self, method: str, target: str, body: bytes = b"") -> tuple[int, bytes]:
+        self.request(method, target, body)
+        answer = self.getresponse()
+        return answer.status, answer.read()
 
 
 @dataclasses.dataclass

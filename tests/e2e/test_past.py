@@ -1,17 +1,15 @@
 """The past, read in batches beside the daemon by a program of ifsck's, is what views show."""
 
 import hashlib
-import http.client
 import pathlib
 import random
 import re
-import socket
 import subprocess
 
 import pytest
 
 import mariner
-from mariner import Failed, lun_checksum, sequence_of
+from mariner import AdminConnection, Failed, lun_checksum, sequence_of
 
 READER = mariner.BUILD / "tests" / "ifsck" / "program" / "mariner-past-reader"
 VOLUME = "db1"
@@ -164,27 +162,9 @@ def test_moments_and_times(story):
         read_past(story.daemon, "versions", 0, newest, BLOCKS)
 
 
-class Connection(http.client.HTTPConnection):
-    """Over the admin socket."""
-
-    def __init__(self, path: pathlib.Path):
-        super().__init__("mariner")
-        self.path = path
-
-    def connect(self):
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(30)
-        self.sock.connect(str(self.path))
-
-    def ask(self, method: str, target: str, body: bytes = b"") -> tuple[int, bytes]:
-        self.request(method, target, body)
-        answer = self.getresponse()
-        return answer.status, answer.read()
-
-
 def test_nonsense_is_refused_and_hurts_nobody(story):
     newest = story.write(10)
-    connection = Connection(story.daemon.socket)
+    connection = AdminConnection(story.daemon.socket)
     status, text = connection.ask("POST", f"/v1/volumes/{VOLUME}/past", b"{}")
     assert status == 200
     past = "/v1/past/" + re.search(rb'"id":"(\d+)"', text).group(1).decode()
@@ -208,7 +188,7 @@ def test_nonsense_is_refused_and_hurts_nobody(story):
         assert connection.ask("POST", past + "/" + story.random.choice(["blocks", "versions"]), body)[0] in (400, 422)
     # Who goes in the middle of a question, or of an answer.
     for _ in range(20):
-        broken = Connection(story.daemon.socket)
+        broken = AdminConnection(story.daemon.socket)
         broken.putrequest("POST", past + "/blocks")
         broken.putheader("Content-Length", "32768")
         broken.endheaders(numbers(0, newest) * story.random.choice([1, 2048]))
