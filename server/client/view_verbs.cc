@@ -16,7 +16,9 @@ struct ExposeOptions {
   std::string target;
   std::string name;
   std::string ttl;
+  std::string overlay_max;
   bool writable = false;
+  bool keep = false;
   bool consistent = false;
 };
 
@@ -77,7 +79,17 @@ Result<ExitCode> expose(Context& context, const ExposeOptions& options) {
   *request.mutable_at() = target->at;
   request.set_writable(options.writable);
   request.set_name(options.name);
+  request.set_keep(options.keep);
   request.set_dry_run(context.flags.dry_run);
+  if (!options.overlay_max.empty()) {
+    const auto size = parse_size(options.overlay_max);
+    if (!size) return size.error();
+    if (!options.writable)
+      return Error{ErrorCode::kInvalidArgument, "--overlay-max is for a view with --writable"};
+    if (size->bytes == 0)
+      return Error{ErrorCode::kInvalidArgument, "--overlay-max: expected a size, found 0"};
+    request.set_overlay_bytes_max(size->bytes);
+  }
   if (!options.ttl.empty()) {
     const auto ttl = parse_duration(options.ttl);
     if (!ttl) return ttl.error();
@@ -107,10 +119,17 @@ Result<ExitCode> expose(Context& context, const ExposeOptions& options) {
   if (mended) facts.add("repaired", mended->text());
   facts.add("target", view->iqn());
   facts.add("expires", view->expires_ns() == 0 ? "never" : context.local_time(view->expires_ns()));
+  if (view->overlay_bytes_max() != 0)
+    facts.add("holds", "at most " + format_size(view->overlay_bytes_max()) + " of what is written");
+  if (view->keep()) facts.add("kept", "also when the log is full");
   console.print(facts.text(console));
   if (!context.flags.dry_run) console.note("\n" + host_advice(*view));
   context.note_dry_run();
   return ExitCode::kDone;
+}
+
+std::string mode_of(const api::View& view) {
+  return std::string(view.writable() ? "writable" : "read-only") + (view.keep() ? ", kept" : "");
 }
 
 Result<ExitCode> list(Context& context, const NoOptions&) {
@@ -118,13 +137,15 @@ Result<ExitCode> list(Context& context, const NoOptions&) {
   if (!views) return views.error();
   if (context.print_json(*views)) return ExitCode::kDone;
   Table table({"VIEW", "VOLUME", ">SIZE", ">SEQUENCE", "LOCAL TIME", "UTC", "MODE", "EXPIRES",
-               ">SESSIONS", ">WRITTEN", "TARGET"});
+               ">SESSIONS", ">WRITTEN", ">AT MOST", "TARGET"});
   for (const auto& view : views->views()) {
     table.add({view.name(), view.volume(), format_size(view.size_bytes()),
                std::to_string(view.at().sequence()), context.local_time(view.at().time_ns()),
-               context.utc_time(view.at().time_ns()), view.writable() ? "writable" : "read-only",
+               context.utc_time(view.at().time_ns()), mode_of(view),
                view.expires_ns() == 0 ? "never" : context.short_time(view.expires_ns()),
-               std::to_string(view.sessions()), format_size(view.overlay_bytes()), view.iqn()});
+               std::to_string(view.sessions()), format_size(view.overlay_bytes()),
+               view.overlay_bytes_max() == 0 ? "-" : format_size(view.overlay_bytes_max()),
+               view.iqn()});
   }
   context.console.print(table.empty() ? "There are no views.\n" : table.text(context.console));
   return ExitCode::kDone;
@@ -184,6 +205,11 @@ void add_view_verbs(CLI::App& app, Context& context) {
                       "Writes go to an overlay that ends with the view");
         verb.add_flag("--consistent", options.consistent,
                       "Mend the file system of that moment, in the view");
+        verb.add_option("--overlay-max", options.overlay_max,
+                        "How much may be written to it (default: as the server is configured)")
+            ->type_name("SIZE");
+        verb.add_flag("--keep", options.keep,
+                      "A full log does not drop it: writes fail instead, unless it is unexposed");
         verb.add_option("--ttl", options.ttl, "How long it lives, such as 2h")
             ->type_name("DURATION");
         verb.add_option("--name", options.name, "Its name (default: one is made)")

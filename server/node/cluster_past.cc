@@ -207,6 +207,7 @@ api::View ClusterPast::to_api(const meta::View& view) const {
   out.set_size_bytes(view.size_bytes());
   out.set_expires_ns(view.expires_ns());
   out.set_created_ns(view.created_ns());
+  out.set_keep(view.keep());
   const auto here = parts_.views.all().find(view.name());
   if (here != parts_.views.all().end()) {
     describe(here->second, out);
@@ -268,6 +269,7 @@ void ClusterPast::expose(const api::ExposeRequest& request, const ResolvedMoment
   view.set_uuid(new_uuid());
   view.set_expires_ns(view_expires(request.ttl_s(), now).ns);
   view.set_created_ns(now.ns);
+  view.set_keep(request.keep());
   if (request.dry_run()) return done(to_api(view));
   keep(
       *of, moment.at.sequence, the_view(view.name()),

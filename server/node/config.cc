@@ -147,6 +147,11 @@ void read_storage(ConfigTable table, StorageConfig& storage) {
   table.finish();
 }
 
+void read_views(ConfigTable table, ViewsConfig& views) {
+  table.parsed("overlay_max", views.overlay_max, size_between(kOverlayMin, kVolumeSizeMax));
+  table.finish();
+}
+
 void read_index(ConfigTable table, IndexConfig& index) {
   table.parsed("file", index.file, absolute_path);
   table.parsed("memory", index.memory, size_between(kIndexMemoryMin, ByteSize{1ull << 40}));
@@ -190,6 +195,9 @@ void read_root(const toml::table& file, ConfigProblems& problems, Config& config
   read_log(ConfigTable(log != nullptr ? *log : none, "log", problems), config.log);
   if (const auto* storage = root.table("storage")) {
     read_storage(ConfigTable(*storage, "storage", problems), config.storage);
+  }
+  if (const auto* views = root.table("views")) {
+    read_views(ConfigTable(*views, "views", problems), config.views);
   }
   if (const auto* index = root.table("index")) {
     read_index(ConfigTable(*index, "index", problems), config.index);

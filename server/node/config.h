@@ -84,6 +84,12 @@ struct StorageConfig {
   std::chrono::nanoseconds apply_delay = std::chrono::seconds(2);
 };
 
+struct ViewsConfig {
+  // What hosts may fill of a writable view's overlay, if nothing else was asked for; none: a share
+  // of the log (view_rules.h).
+  std::optional<ByteSize> overlay_max;
+};
+
 struct IndexConfig {
   std::string file;  // of the version indexes; empty: "index" in the state directory
   ByteSize memory{256ull << 20};
@@ -178,6 +184,7 @@ struct Config {
   ServerConfig server;
   LogConfig log;
   StorageConfig storage;
+  ViewsConfig views;
   IndexConfig index;
   ClusterConfig cluster;
   ReplicationConfig replication;
@@ -197,6 +204,7 @@ inline constexpr ByteSize kVolumeSizeMin{1ull << 20};
 inline constexpr ByteSize kVolumeSizeMax{1ull << 50};
 inline constexpr std::chrono::seconds kWindowMin{1};
 inline constexpr std::chrono::seconds kWindowMax = std::chrono::hours(24 * 3660);
+inline constexpr ByteSize kOverlayMin{1ull << 20};
 inline constexpr ByteSize kIndexMemoryMin{64ull << 20};
 // Of a node that keeps only journals: what is written while a logger is away.
 inline constexpr ByteSize kJournalSize{4ull << 30};

@@ -25,13 +25,17 @@ api::View NodeControl::to_api(const ServedView& view) {
   out.set_repaired_blocks(view.meta.repaired_blocks());
   out.set_sessions(
       static_cast<std::uint32_t>(node_.front_->portal().sessions().count_of(view.iqn)));
+  out.set_keep(view.meta.keep());
+  out.set_overlay_bytes_max(view.meta.overlay_bytes_max());
   if (view.overlay != nullptr) {
-    out.set_overlay_bytes(view.overlay->log().payload_bytes());
+    out.set_overlay_bytes(
+        view.overlay->filled_bytes().value_or(view.overlay->log().payload_bytes()));
   }
   return out;
 }
 
 void NodeControl::view_expose(const api::ExposeRequest& request, admin::Answer<api::View> done) {
+  if (Result<void> r = check_overlay(request); !r) return done(r.error());
   Result<ServedVolume*> served = find(request.volume());
   if (!served) return done(served.error());
   resolve_moment(
@@ -51,6 +55,8 @@ void NodeControl::expose(const api::ExposeRequest& request, const ResolvedMoment
   wanted.at = moment.at;
   wanted.asked = moment.asked;
   wanted.writable = request.writable();
+  wanted.overlay_bytes_max = request.overlay_bytes_max();
+  wanted.keep = request.keep();
   wanted.expires = view_expires(request.ttl_s(), node_.loop_.wall_time());
   if (!request.repairs().empty()) {
     const auto repairs = repairs_.take(request.repairs(), VolumeId{(*volume)->meta.id()},
@@ -66,6 +72,8 @@ void NodeControl::expose(const api::ExposeRequest& request, const ResolvedMoment
     *planned.mutable_at() = node::to_api(moment);
     planned.set_writable(wanted.writable);
     planned.set_size_bytes((*volume)->meta.size_bytes());
+    planned.set_overlay_bytes_max(node_.views_->overlay_bytes_max(wanted));
+    planned.set_keep(wanted.keep);
     planned.set_expires_ns(wanted.expires.ns);
     planned.set_repaired_blocks(wanted.repaired_blocks);
     return done(std::move(planned));

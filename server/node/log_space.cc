@@ -247,7 +247,7 @@ bool LogSpace::give_up(VolumeId volume) {
   return drop_snapshots(volume) || drop_view(volume) || drop_mark(volume) || shorten_window(volume);
 }
 
-// The oldest moment that a locked mark keeps: giving up what is younger gains nothing.
+// The oldest moment that a locked mark keeps.
 std::uint64_t LogSpace::locked_from(VolumeId volume) const {
   const Result<std::vector<meta::Mark>> marks = parts_.keeper.marks(volume);
   if (!marks) return 0;
@@ -255,6 +255,15 @@ std::uint64_t LogSpace::locked_from(VolumeId volume) const {
   std::uint64_t from = UINT64_MAX;
   for (const meta::Mark& mark : *marks) {
     if (mark.locked_until_ns() > now) from = std::min(from, mark.time_ns());
+  }
+  return from;
+}
+
+// Beside locked marks there are views that are to be kept: giving up what is younger gains nothing.
+std::uint64_t LogSpace::kept_from(VolumeId volume) const {
+  std::uint64_t from = locked_from(volume);
+  for (const meta::View& view : parts_.keeper.views(volume)) {
+    if (view.keep()) from = std::min(from, view.time_ns());
   }
   return from;
 }
@@ -268,9 +277,10 @@ bool LogSpace::drop_snapshots(VolumeId volume) {
 }
 
 bool LogSpace::drop_view(VolumeId volume) {
-  const std::vector<meta::View> views = parts_.keeper.views(volume);
+  std::vector<meta::View> views = parts_.keeper.views(volume);
+  std::erase_if(views, &meta::View::keep);
   const auto oldest = std::ranges::min_element(views, {}, &meta::View::sequence);
-  if (oldest == views.end() || oldest->time_ns() >= locked_from(volume)) return false;
+  if (oldest == views.end() || oldest->time_ns() >= kept_from(volume)) return false;
   parts_.log.warning("the log is full: a view is dropped", {{"view", oldest->name()}});
   parts_.keeper.drop_view(oldest->name());
   return true;
@@ -282,7 +292,7 @@ bool LogSpace::drop_mark(VolumeId volume) {
   const std::uint64_t now = parts_.executor.wall_time().ns;
   std::erase_if(*marks, [&](const meta::Mark& mark) { return mark.locked_until_ns() > now; });
   const auto oldest = std::ranges::min_element(*marks, {}, &meta::Mark::sequence);
-  if (oldest == marks->end() || oldest->time_ns() >= locked_from(volume)) return false;
+  if (oldest == marks->end() || oldest->time_ns() >= kept_from(volume)) return false;
   parts_.log.warning("the log is full: a mark is dropped", {{"mark", oldest->name()}});
   return parts_.keeper.drop_mark(*oldest);
 }

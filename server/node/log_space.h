@@ -6,7 +6,7 @@
 // and every mark, goes. When even that is not enough and writes would fail, `on_full` decides:
 // "stop-writes" keeps it all; "shorten-window" drops the moments that tokens of copies stand for,
 // views, then unlocked marks, and then shortens the window, no more than it must. Locked marks
-// stay.
+// stay, and views that are to be kept.
 //
 // Owner's thread only.
 #pragma once
@@ -86,6 +86,7 @@ class LogSpace final : private volume::ReclaimerOwner {
   bool be_patient();
   [[nodiscard]] bool is_journal(VolumeId volume);
   [[nodiscard]] std::uint64_t locked_from(VolumeId volume) const;
+  [[nodiscard]] std::uint64_t kept_from(VolumeId volume) const;
   bool drop_snapshots(VolumeId volume);
   bool drop_view(VolumeId volume);
   bool drop_mark(VolumeId volume);

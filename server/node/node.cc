@@ -9,6 +9,7 @@
 
 #include "proto/check.h"
 #include "server/node/node_control.h"
+#include "server/node/view_rules.h"
 #include "server/node/volume_sanitizer.h"
 #include "server/volume/thread_worker.h"
 
@@ -124,7 +125,11 @@ Result<void> Node::start() {
   node_log_ = std::move(*log);
   const logging::Recovered& recovered = node_log_->stack().recovered();
   if (Result<void> r = volumes_->start(node_log_->stack(), epoch_); !r) return r;
-  views_ = std::make_unique<ViewSet>(*volumes_, *store_, loop_, log_, config_.server.iqn_base);
+  views_ = std::make_unique<ViewSet>(
+      *volumes_, *store_, loop_, log_,
+      ViewSet::Options{
+          config_.server.iqn_base,
+          overlay_default(config_.views.overlay_max, node_log_->stack().writer().limit_bytes())});
   if (Result<void> r = views_->start(); !r) return r;
   access_ = std::make_unique<Access>(
       Access::Parts{config_, config_path_, accounts_, *volumes_, *views_, *store_});
@@ -232,6 +237,9 @@ void Node::reload(const Config& config) {
         "changes of [server], [index], [cluster] and of how the log is written take effect at the "
         "next start");
   }
+  views_->set_overlay_default(
+      overlay_default(config.views.overlay_max, node_log_->stack().writer().limit_bytes()));
+  config_.views = config.views;
   node_log_->change_disks(config.log.disks);
   config_.log.disks = config.log.disks;
   if (Result<Accounts> accounts = load_accounts(config.auth); accounts) {

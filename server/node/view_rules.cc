@@ -1,5 +1,8 @@
 #include "server/node/view_rules.h"
 
+#include <algorithm>
+
+#include "server/node/config.h"
 #include "server/node/names.h"
 
 namespace mariner::node {
@@ -19,6 +22,23 @@ VersionTime view_expires(std::uint64_t ttl_s, VersionTime now) {
   constexpr std::uint64_t kNs = 1'000'000'000;
   if (ttl_s == 0 || ttl_s > (UINT64_MAX - now.ns) / kNs) return {};
   return {now.ns + ttl_s * kNs};
+}
+
+std::uint64_t overlay_default(std::optional<ByteSize> configured, std::uint64_t log_bytes) {
+  return configured ? configured->bytes : std::max(kOverlayMin.bytes, log_bytes / 4);
+}
+
+Result<void> check_overlay(const api::ExposeRequest& request) {
+  const std::uint64_t bytes = request.overlay_bytes_max();
+  if (bytes == 0) return {};
+  if (!request.writable()) {
+    return Error{ErrorCode::kInvalidArgument,
+                 "a bound of the overlay was asked for, and the view is not to be writable"};
+  }
+  if (bytes >= kOverlayMin.bytes) return {};
+  return Error{ErrorCode::kInvalidArgument, "the overlay of a writable view may hold " +
+                                                format_size(kOverlayMin.bytes) + " at least; " +
+                                                std::to_string(bytes) + " bytes were asked for"};
 }
 
 Error no_view(const std::string& name) {

@@ -3,11 +3,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "proto/admin.pb.h"
 #include "proto/error.h"
 #include "proto/units.h"
+#include "server/client/quantity.h"
 
 namespace mariner::node {
 
@@ -18,6 +20,14 @@ namespace mariner::node {
 
 // When its time to live ends; 0: never.
 [[nodiscard]] VersionTime view_expires(std::uint64_t ttl_s, VersionTime now);
+
+// What hosts may fill of the overlay of a writable view of which nothing else is asked: a quarter
+// of the log, unless it is configured.
+[[nodiscard]] std::uint64_t overlay_default(std::optional<ByteSize> configured,
+                                            std::uint64_t log_bytes);
+// kInvalidArgument: it asks for a bound of an overlay that the view does not have, or for one that
+// is too small.
+[[nodiscard]] Result<void> check_overlay(const api::ExposeRequest& request);
 
 [[nodiscard]] Error no_view(const std::string& name);
 // kBusy: hosts use it, and it is not taken away by force.

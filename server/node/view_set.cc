@@ -12,12 +12,12 @@
 namespace mariner::node {
 
 ViewSet::ViewSet(VolumeSet& volumes, MetaStore& store, Executor& executor, Log& log,
-                 std::string iqn_base)
+                 Options options)
     : volumes_(volumes),
       store_(store),
       executor_(executor),
       log_(log),
-      iqn_base_(std::move(iqn_base)) {}
+      options_(std::move(options)) {}
 
 Result<void> ViewSet::start() {
   Result<std::vector<meta::View>> views = store_.views();
@@ -64,7 +64,7 @@ Result<ServedView*> ViewSet::add(const ServedVolume& volume, const meta::View& m
   if (!reservations) return reservations.error();
   ServedView view;
   view.meta = meta;
-  view.iqn = view_iqn(iqn_base_, meta.name());
+  view.iqn = view_iqn(options_.iqn_base, meta.name());
   view.identity = identity_of(meta.uuid(), view.iqn, meta.name(), "VIEW");
   view.identity.target_ports = volume.identity.target_ports;
   view.overlay = std::move(overlay);
@@ -72,6 +72,7 @@ Result<ServedView*> ViewSet::add(const ServedVolume& volume, const meta::View& m
   if (view.overlay == nullptr) {
     units[0].layer = volume.volume->view_layer(SequenceNumber{meta.sequence()}, meta.size_bytes());
   } else if (meta.writable()) {
+    bound(view);
     units[0].layer = view.overlay->live_layer();
   } else {
     units[0].layer = std::make_shared<volume::ReadOnlyLayer>(view.overlay->live_layer());
@@ -84,6 +85,18 @@ Result<ServedView*> ViewSet::add(const ServedVolume& volume, const meta::View& m
   ServedView& added = views_[meta.name()];
   added = std::move(view);
   return &added;
+}
+
+void ViewSet::bound(const ServedView& view) {
+  const std::uint64_t bytes_max = view.meta.overlay_bytes_max();
+  if (bytes_max == 0) return;  // of a version in which overlays had none
+  view.overlay->bound(bytes_max, [&log = log_, name = view.meta.name(),
+                                  bytes_max](std::uint64_t used_bytes) {
+    log.warning(
+        "the overlay of a view fills up: writes to it fail with SPACE ALLOCATION FAILED when it is "
+        "full",
+        {{"view", name}, {"used_bytes", used_bytes}, {"limit_bytes", bytes_max}});
+  });
 }
 
 Result<void> ViewSet::check_new(const std::string& name) const {
@@ -118,7 +131,14 @@ Result<meta::View> ViewSet::plan(const ServedVolume& volume, const NewView& requ
   meta.set_expires_ns(request.expires.ns);
   meta.set_created_ns(executor_.wall_time().ns);
   meta.set_repaired_blocks(request.repaired_blocks);
+  meta.set_overlay_bytes_max(overlay_bytes_max(request));
+  meta.set_keep(request.keep);
   return meta;
+}
+
+std::uint64_t ViewSet::overlay_bytes_max(const NewView& request) const {
+  if (!request.writable) return 0;
+  return request.overlay_bytes_max != 0 ? request.overlay_bytes_max : options_.overlay_bytes_max;
 }
 
 Result<ServedView*> ViewSet::expose(const ServedVolume& volume, const NewView& request) {

@@ -2,9 +2,10 @@
 //
 // A read-only view is a layer over the volume's history; a writable one a hidden volume whose base
 // is that moment, so that what is written to it is as durable as anything. One that was repaired
-// has such a volume, too, for the repaired blocks; hosts write to it if it is writable. Views
-// survive restarts until they are unexposed or their time to live ends, and keep the size that the
-// volume had when they were exposed. Owner's thread only.
+// has such a volume, too, for the repaired blocks; hosts write to it if it is writable, as much as
+// the view's bound allows (server/volume/bounded_layer.h). Views survive restarts until they are
+// unexposed or their time to live ends, and keep the size that the volume had when they were
+// exposed. Owner's thread only.
 #pragma once
 
 #include <map>
@@ -29,6 +30,8 @@ struct NewView {
   index::IndexMoment at;
   VersionTime asked;  // what was asked for, if a time
   bool writable = false;
+  std::uint64_t overlay_bytes_max = 0;              // of a writable one; 0: the set's default
+  bool keep = false;                                // a full log does not drop it
   VersionTime expires;                              // 0: never
   std::shared_ptr<volume::RepairSource> repairs{};  // null: none
   std::uint64_t repaired_blocks = 0;
@@ -38,7 +41,14 @@ class ViewSet {
  public:
   static constexpr std::size_t kViewsMax = 255;
 
-  ViewSet(VolumeSet& volumes, MetaStore& store, Executor& executor, Log& log, std::string iqn_base);
+  struct Options {
+    std::string iqn_base;
+    // What hosts may fill of the overlay of a writable view of which nothing else is asked. 0: no
+    // bound.
+    std::uint64_t overlay_bytes_max = 0;
+  };
+
+  ViewSet(VolumeSet& volumes, MetaStore& store, Executor& executor, Log& log, Options options);
 
   // Opens what the store remembers, and drops overlays that belong to no view.
   Result<void> start();
@@ -48,6 +58,10 @@ class ViewSet {
   void expose(const ServedVolume& volume, const NewView& request, Exposed done);
   // Of a view without repairs.
   Result<ServedView*> expose(const ServedVolume& volume, const NewView& request);
+  // Of views exposed from now on.
+  void set_overlay_default(std::uint64_t bytes_max) { options_.overlay_bytes_max = bytes_max; }
+  // What its overlay would be bounded by; 0: by nothing.
+  [[nodiscard]] std::uint64_t overlay_bytes_max(const NewView& request) const;
   // The caller has closed the view's sessions.
   Result<void> unexpose(const std::string& name);
   // The names of views whose time is over.
@@ -69,6 +83,7 @@ class ViewSet {
   [[nodiscard]] Result<void> check_new(const std::string& name) const;
   [[nodiscard]] Result<meta::View> plan(const ServedVolume& volume, const NewView& request) const;
   Result<void> serve(const meta::View& meta);
+  void bound(const ServedView& view);
   Result<ServedView*> add(const ServedVolume& volume, const meta::View& meta,
                           std::shared_ptr<volume::Volume> overlay);
 
@@ -76,7 +91,7 @@ class ViewSet {
   MetaStore& store_;
   Executor& executor_;
   Log& log_;
-  const std::string iqn_base_;
+  Options options_;
   std::map<std::string, ServedView> views_;
 };
 

@@ -43,6 +43,7 @@ Volume::Volume(VolumeOptions options, VolumeHistory history, LogParts log, Worke
     : id_(options.id),
       size_bytes_(options.size_bytes),
       events_(std::move(events)),
+      executor_(executor),
       parent_(options.parent),
       base_(base_of(options)),
       logged_(logged_options(options, history), log, *base_),
@@ -102,6 +103,15 @@ std::shared_ptr<Layer> Volume::view_layer(SequenceNumber at, std::uint64_t size_
   return {held, &held->view};
 }
 
+void Volume::bound(std::uint64_t bytes_max, BoundedLayer::NearlyFull nearly_full) {
+  CHECK(stored_ == nullptr && bounded_ == nullptr);
+  bounded_ = std::make_unique<BoundedLayer>(
+      BoundedLayer::Parts{served_->live(), logged_.history(),
+                          [this] { return replicator().coordinator().settled(); }, executor_},
+      bytes_max, std::move(nearly_full));
+  bounded_->begin();
+}
+
 void Volume::grow(std::uint64_t size_bytes) {
   CHECK(size_bytes >= size_bytes_ && size_bytes % kBlockBytes == 0);
   size_bytes_ = size_bytes;
@@ -132,13 +142,15 @@ Result<std::shared_ptr<Layer>> Volume::open_snapshot(SequenceNumber at) {
 
 void Volume::close(const Error& error) {
   closed_ = true;
+  if (bounded_ != nullptr) bounded_->close(error);
   served_->close(error);
   logged_.close(error);
   if (stored_ != nullptr) stored_->close();
 }
 
 bool Volume::idle() const {
-  return served_->idle() && logged_.idle() && (stored_ == nullptr || stored_->idle()) &&
+  return (bounded_ == nullptr || bounded_->idle()) && served_->idle() && logged_.idle() &&
+         (stored_ == nullptr || stored_->idle()) &&
          (reader_ == nullptr || reader_->in_flight() == 0);
 }
 

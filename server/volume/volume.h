@@ -19,6 +19,7 @@
 #include "index/stored_index.h"
 #include "logging/disk.h"
 #include "proto/executor.h"
+#include "server/volume/bounded_layer.h"
 #include "server/volume/history_view.h"
 #include "server/volume/logged_volume.h"
 #include "server/volume/reclaimable.h"
@@ -68,7 +69,16 @@ class Volume final : public Reclaimable, public std::enable_shared_from_this<Vol
   Volume& operator=(const Volume&) = delete;
 
   // The layer that initiators write to.
-  std::shared_ptr<Layer> live_layer() { return {shared_from_this(), &served_->live()}; }
+  std::shared_ptr<Layer> live_layer() {
+    if (bounded_ != nullptr) return {shared_from_this(), bounded_.get()};
+    return {shared_from_this(), &served_->live()};
+  }
+  // Bounds what initiators may fill of a writable view. Once, before its layer is handed out.
+  void bound(std::uint64_t bytes_max, BoundedLayer::NearlyFull nearly_full);
+  // Nothing: there is no bound, or that is not known yet.
+  [[nodiscard]] std::optional<std::uint64_t> filled_bytes() const {
+    return bounded_ != nullptr ? bounded_->used_bytes() : std::nullopt;
+  }
   // The read-only layer of a settled moment, as long as the volume is now, or as it was once: what
   // it grew by since that moment reads as zeros.
   std::shared_ptr<Layer> view_layer(SequenceNumber at) { return view_layer(at, size_bytes_); }
@@ -133,6 +143,7 @@ class Volume final : public Reclaimable, public std::enable_shared_from_this<Vol
   const VolumeId id_;
   std::uint64_t size_bytes_;
   Events events_;
+  Executor& executor_;
   const std::shared_ptr<Volume> parent_;
   const std::unique_ptr<Base> base_;
   LoggedVolume logged_;
@@ -141,6 +152,7 @@ class Volume final : public Reclaimable, public std::enable_shared_from_this<Vol
   std::unique_ptr<HistoryReader> reader_;           // ... the history to read from
   std::unique_ptr<CurrentReader> history_current_;  // ... as of now
   std::unique_ptr<ServedVolume> served_;
+  std::unique_ptr<BoundedLayer> bounded_;  // null: there is no bound
   bool closed_ = false;
 };
 

@@ -50,6 +50,35 @@ TEST_F(ViewVerbs, AWritableOneMayGetNewIdentities) {
   EXPECT_THAT(out, HasSubstr("mount -o nouuid DEVICE"));
 }
 
+TEST_F(ViewVerbs, AWritableOneIsBoundedAndMayBeKept) {
+  control.view_answer.set_writable(true);
+  control.view_answer.set_overlay_bytes_max(10ull << 30);
+  control.view_answer.set_keep(true);
+  run({"view", "expose", "db1", "--writable", "--overlay-max", "10G", "--keep"});
+  EXPECT_THAT(control.asked,
+              ElementsAre("view_expose volume: \"db1\" at { now: true } writable: true "
+                          "overlay_bytes_max: 10737418240 keep: true"));
+  EXPECT_THAT(out, HasSubstr("holds    at most 10 GiB of what is written\n"));
+  EXPECT_THAT(out, HasSubstr("kept     also when the log is full\n"));
+  *control.views.mutable_views(0) = control.view_answer;
+  control.views.mutable_views(0)->set_overlay_bytes(1u << 20);
+  run({"view", "list"});
+  EXPECT_THAT(out, HasSubstr("writable, kept  never"));
+  EXPECT_THAT(out, HasSubstr("    1 MiB   10 GiB  iqn."));
+}
+
+TEST_F(ViewVerbs, ABoundIsASizeAndOfAWritableOne) {
+  for (const auto& wrong : {std::vector<std::string>{"--overlay-max", "10G"},
+                            {"--writable", "--overlay-max", "much"},
+                            {"--writable", "--overlay-max", "0"}}) {
+    std::vector<std::string> words{"view", "expose", "db1"};
+    words.insert(words.end(), wrong.begin(), wrong.end());
+    run(words);
+    EXPECT_NE(code, 0);
+    EXPECT_TRUE(control.asked.empty()) << wrong.back();
+  }
+}
+
 TEST_F(ViewVerbs, ADryRunGivesNoAdvice) {
   run({"view", "expose", "db1", "--dry-run"});
   EXPECT_THAT(control.asked,

@@ -207,8 +207,10 @@ TEST_F(ClusterPastTest, ViewsAreExposedForAWhile) {
   EXPECT_EQ(node().ask(&ClusterControl::view_list)->views_size(), 0);
   request.set_dry_run(false);
   request.set_ttl_s(1);
+  request.set_keep(true);
   const Result<api::View> view = node().ask(&ClusterControl::view_expose, request);
   ASSERT_TRUE(view) << to_string(view.error());
+  EXPECT_TRUE(view->keep()) << "until then";
   EXPECT_EQ(view->name(), kVolume + ("-" + std::to_string(newest_ - 1)));
   EXPECT_EQ(view->volume(), kVolume);
   EXPECT_EQ(testing::BlockClient::byte_of(node().client(0).read(view->iqn(), 0)), '2');

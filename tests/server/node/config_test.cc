@@ -43,6 +43,7 @@ TEST(Config, TheLeastIsVersionAndRoles) {
   EXPECT_TRUE(config.log.polling);
   EXPECT_EQ(config.log.scrub_rate, std::nullopt);
   EXPECT_EQ(config.storage.pending_memory, ByteSize{256u << 20});
+  EXPECT_EQ(config.views.overlay_max, std::nullopt);
   EXPECT_EQ(config.storage.lag_max, ByteSize{4ull << 30});
   EXPECT_EQ(config.index.file, "");
   EXPECT_EQ(config.index.memory, ByteSize{256u << 20});
@@ -71,6 +72,8 @@ scrub_rate = "4M"
 [storage]
 pending_memory = "1G"
 lag_max = "8G"
+[views]
+overlay_max = "10G"
 [index]
 file = "/srv/fast/index"
 memory = "1G"
@@ -107,6 +110,7 @@ size = "1GiB"
   EXPECT_FALSE(config.log.polling);
   EXPECT_EQ(config.log.scrub_rate, ByteSize{4u << 20});
   EXPECT_EQ(config.storage.lag_max, ByteSize{8ull << 30});
+  EXPECT_EQ(config.views.overlay_max, ByteSize{10ull << 30});
   EXPECT_EQ(config.index.file, "/srv/fast/index");
   EXPECT_EQ(config.index.memory, ByteSize{1u << 30});
   EXPECT_EQ(config.index.replay_max, 100);
@@ -165,6 +169,7 @@ TEST(Config, TheExampleIsValidAndItsCommentsAreTheDefaults) {
   EXPECT_EQ(a.log.scrub_rate, b.log.scrub_rate);
   EXPECT_EQ(a.storage.pending_memory, b.storage.pending_memory);
   EXPECT_EQ(a.storage.lag_max, b.storage.lag_max);
+  EXPECT_EQ(b.views.overlay_max, ByteSize{a.log.max_size.bytes / 4});  // which it is unsaid, too
   EXPECT_EQ(b.index.file, a.server.state_dir + "/index");  // which is where it is if it is not said
   EXPECT_EQ(a.index.memory, b.index.memory);
   EXPECT_EQ(a.index.replay_max, b.index.replay_max);
@@ -225,6 +230,7 @@ TEST(Config, EachRuleHasItsMessage) {
        "log.scrub_rate: expected \"auto\" or bytes per second, such as \"4M\""},
       {"[log]\nscrub_rate = '2T'", "log.scrub_rate: expected at most 1 TiB, found 2 TiB"},
       {"[storage]\npending_memory = '1K'", "storage.pending_memory: expected 16 MiB"},
+      {"[views]\noverlay_max = '1K'", "views.overlay_max: expected 1 MiB to 1 PiB, found 1 KiB"},
       {"[index]\nfile = 'index'", "index.file: \"index\" is not an absolute path"},
       {"[index]\nmemory = '1M'", "index.memory: expected 64 MiB to 1 TiB, found 1 MiB"},
       {"[index]\nreplay_max = 99", "index.replay_max: expected at least 100 records, found 99"},

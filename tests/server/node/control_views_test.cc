@@ -69,6 +69,31 @@ TEST_F(ControlViews, ARepairedViewMayBeWritten) {
   EXPECT_EQ(read(view->iqn(), 3), 'x');
 }
 
+TEST_F(ControlViews, AnOverlayHasItsBoundAndAViewIsKept) {
+  api::ExposeRequest bounded = request("lab", true);
+  bounded.set_overlay_bytes_max(1u << 20);
+  bounded.set_keep(true);
+  bounded.set_dry_run(true);
+  EXPECT_EQ(expose(bounded)->overlay_bytes_max(), 1u << 20);
+  bounded.set_dry_run(false);
+  ASSERT_TRUE(expose(bounded));
+  for (int i = 0; i < 2; ++i) {
+    const auto view = ask(&NodeControl::view_list)->views(0);
+    EXPECT_EQ(view.overlay_bytes_max(), 1u << 20);
+    EXPECT_TRUE(view.keep());
+    EXPECT_EQ(write(view.iqn(), 0, 'x'), scsi::Status::kGood);
+    EXPECT_EQ(write(view.iqn(), 0, 'y'), scsi::Status::kGood);
+    EXPECT_EQ(ask(&NodeControl::view_list)->views(0).overlay_bytes(), 4096u) << "overwritten";
+    stop();
+    start();
+  }
+  EXPECT_GT(expose(request("other", true))->overlay_bytes_max(), 1u << 20)
+      << "a quarter of the log";
+  bounded = request("third");
+  bounded.set_overlay_bytes_max(1u << 20);
+  EXPECT_EQ(expose(bounded).error().code, ErrorCode::kInvalidArgument) << "it is read-only";
+}
+
 TEST_F(ControlViews, RepairsOfAnotherMomentAreRefused) {
   api::ExposeRequest mended = request("mended");
   mended.set_repairs(hand_over("db1", 2, {3}, 'r'));

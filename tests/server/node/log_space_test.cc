@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
+
 #include "server/node/local_keeper.h"
 #include "tests/server/node/node_parts.h"
 
@@ -18,8 +20,9 @@ class LogSpaceTest : public ::testing::Test {
   ~LogSpaceTest() override { close(); }
 
   void open(OnFull on_full = OnFull::kStopWrites) {
-    keeper_ = std::make_unique<LocalKeeper>(parts_.volumes(), parts_.views(), parts_.store(),
-                                            [](const std::string&) {});
+    keeper_ = std::make_unique<LocalKeeper>(
+        parts_.volumes(), parts_.views(), parts_.store(),
+        [this](const std::string& name) { EXPECT_TRUE(parts_.views().unexpose(name)); });
     space_ = std::make_unique<LogSpace>(
         LogSpace::Parts{parts_.log_stack(), *keeper_, parts_.store(), parts_.worker(),
                         parts_.executor(), parts_.log()},
@@ -100,6 +103,49 @@ TEST_F(LogSpaceTest, WhatAViewShowsStays) {
     space_->check();
     return space_->tracks_freed() == 1;
   });
+}
+
+TEST_F(LogSpaceTest, AFullLogDropsViewsButNotThoseToBeKept) {
+  close();
+  open(OnFull::kShortenWindow);
+  write(1, 'a');
+  const SequenceNumber first = parts_.newest(volume());
+  next_track();
+  write(1, 'b');
+  NewView view;
+  view.at = parts_.answers(volume()).moment_of(first);
+  view.name = "kept";
+  view.keep = true;
+  ASSERT_TRUE(parts_.views().expose(volume(), view));
+  view.name = "younger";
+  view.at = parts_.answers(volume()).moment_of(parts_.newest(volume()));
+  view.keep = false;
+  ASSERT_TRUE(parts_.views().expose(volume(), view));
+  EXPECT_FALSE(space_->locked(volume().volume->id())) << "that is said of marks";
+  // Writes fail in the end, and nothing that is there was given up.
+  bool refused = false;
+  for (int i = 0; i < 8 && !refused; ++i) {
+    next_track();
+    std::optional<Result<void>> result;
+    volume().volume->live_layer()->write({0, kBlockBytes},
+                                         {Payload::zeroed(kBlockBytes), 0, kBlockBytes},
+                                         [&](Result<void> r) { result = std::move(r); });
+    parts_.run_until([&] { return result.has_value(); });
+    refused = !result->has_value();
+    if (refused) {
+      EXPECT_EQ(result->error().code, ErrorCode::kNoSpace);
+    }
+  }
+  EXPECT_TRUE(refused);
+  EXPECT_NE(parts_.views().find("kept"), nullptr);
+  EXPECT_NE(parts_.views().find("younger"), nullptr) << "dropping it would gain nothing";
+  EXPECT_EQ(parts_.read(*volume().volume->view_layer(first), 1), 'a');
+  ASSERT_TRUE(parts_.views().unexpose("kept"));
+  parts_.run_until([this] {
+    space_->check();
+    return space_->tracks_freed() > 0;
+  });
+  write(1, 'c');
 }
 
 TEST_F(LogSpaceTest, RecordsOfADeletedVolumeHoldNothing) {

@@ -92,7 +92,8 @@ void NodeParts::start() {
   CHECK(epoch.has_value());
   const Result<void> started = volumes_->start(*stack_, *epoch);
   CHECK_MSG(started.has_value(), to_string(started.error()).c_str());
-  views_ = std::make_unique<ViewSet>(*volumes_, *store_, loop_, log_, "iqn.2026-11.org.example");
+  views_ = std::make_unique<ViewSet>(*volumes_, *store_, loop_, log_,
+                                     ViewSet::Options{"iqn.2026-11.org.example", 0});
   CHECK(views_->start().has_value());
 }
 

@@ -23,6 +23,20 @@ TEST(ViewRules, TheEndOfItsTime) {
   EXPECT_EQ(view_expires(UINT64_MAX, VersionTime{5}), VersionTime{}) << "never";
 }
 
+TEST(ViewRules, AnOverlayIsBounded) {
+  EXPECT_EQ(overlay_default(ByteSize{5u << 20}, 1ull << 40), 5u << 20);
+  EXPECT_EQ(overlay_default(std::nullopt, 8ull << 30), 2ull << 30);
+  EXPECT_EQ(overlay_default(std::nullopt, 1u << 20), 1u << 20) << "not less than a bound may be";
+  api::ExposeRequest request;
+  EXPECT_TRUE(check_overlay(request));
+  request.set_overlay_bytes_max(1u << 20);
+  EXPECT_EQ(check_overlay(request).error().code, ErrorCode::kInvalidArgument) << "read-only";
+  request.set_writable(true);
+  EXPECT_TRUE(check_overlay(request));
+  request.set_overlay_bytes_max((1u << 20) - 1);
+  EXPECT_EQ(check_overlay(request).error().code, ErrorCode::kInvalidArgument);
+}
+
 TEST(ViewRules, OneThatHostsUseGoesByForce) {
   api::View view;
   view.set_name("v");

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
+
 #include "tests/server/node/node_parts.h"
 
 namespace mariner::node {
@@ -134,6 +136,38 @@ TEST_F(ViewSetTest, AViewWhoseVolumeIsGoneIsDropped) {
   restart();
   EXPECT_TRUE(parts_.views().all().empty());
   EXPECT_TRUE(parts_.store().views()->empty());
+}
+
+TEST_F(ViewSetTest, AnOverlayIsBoundedAlsoAfterARestart) {
+  NewView request;
+  request.name = "lab";
+  request.at = parts_.answers(volume()).moment_of(first_);
+  request.writable = true;
+  request.overlay_bytes_max = 2 * kBlockBytes;
+  ASSERT_TRUE(parts_.views().expose(volume(), request));
+  const auto write_to = [&](std::uint64_t block) {
+    const auto layer = parts_.views().find("lab")->overlay->live_layer();
+    std::optional<Result<void>> result;
+    layer->write({block * kBlockBytes, kBlockBytes}, {Payload::zeroed(kBlockBytes), 0, kBlockBytes},
+                 [&](Result<void> r) { result = std::move(r); });
+    parts_.run_until([&] { return result.has_value(); });
+    return result->has_value() ? std::nullopt : std::optional(result->error().code);
+  };
+  EXPECT_EQ(write_to(1), std::nullopt);
+  EXPECT_EQ(write_to(2), std::nullopt);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(write_to(3), ErrorCode::kNoSpace);
+    EXPECT_EQ(write_to(2), std::nullopt);
+    restart();
+  }
+}
+
+TEST_F(ViewSetTest, WhatIsNotAskedForIsTheDefault) {
+  parts_.views().set_overlay_default(12345 * kBlockBytes);
+  EXPECT_EQ((*expose("lab", true))->meta.overlay_bytes_max(), 12345 * kBlockBytes);
+  EXPECT_EQ((*expose("old"))->meta.overlay_bytes_max(), 0u) << "nobody writes to it";
+  parts_.views().set_overlay_default(0);
+  EXPECT_EQ((*expose("other", true))->meta.overlay_bytes_max(), 0u);
 }
 
 TEST_F(ViewSetTest, AsManyAsTheLimit) {
