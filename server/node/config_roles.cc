@@ -87,6 +87,9 @@ void check_sections(ConfigTable& root, const Config& config) {
                                              section.role_name));
     }
   }
+  if (root.has("views")) {
+    root.warning("views", "not used: a cluster has no writable views yet; remove the section");
+  }
   if (root.has("volume") && !config.has(Role::kTarget) && !config.has(Role::kManager)) {
     root.error("volume",
                "only on a node with the role \"target\" or \"manager\": remove the sections here, "

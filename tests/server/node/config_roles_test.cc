@@ -137,6 +137,10 @@ TEST(ConfigRoles, AStorageNodeKeepsAJournalWhereItIsSaid) {
               ElementsAre(HasSubstr("m.toml:3: warning: log: not used: a storage node keeps a "
                                     "journal where [log] disks says"),
                           HasSubstr("m.toml:5: warning: index: not used")));
+  EXPECT_THAT(
+      problems(read("roles = ['target', 'storage', 'logger']", "[views]\noverlay_max = '1G'\n")),
+      ElementsAre(
+          HasSubstr("m.toml:3: warning: views: not used: a cluster has no writable views yet")));
 }
 
 TEST(ConfigRoles, TagsOfPortalGroupsLeaveRoomForTheNodesNumber) {
