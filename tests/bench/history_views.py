@@ -29,7 +29,6 @@ WRITER_MIN = 0.8
 CLIENTS = 16
 FLOOD = 16  # reads outstanding
 NEEDS_S = 10  # of the writer, beside readers
-INITIALISE_S = 60  # patience with the log's first writing
 STORAGE = {"pending_memory": "64M", "lag_max": "128M", "apply_delay": "200ms"}
 
 ALONE, IDLE, VIEWS, CURRENT, FLOODED = "alone", "idle", "views", "current", "flooded"
@@ -45,9 +44,9 @@ NOTES = """\
   without them neither: what that costs is not in these figures. In each of {rounds} rounds, with a daemon of its own, all take turns; a ratio is the
   median of the rounds' ratios.
 - {views} views of {views} moments are read at random at the same time, each over a session of its own, one after the other, so that
-  each is read all the time: one read is outstanding in all, of a program that shares the two cores with the writer and the daemon, and
-  that with {flood} of them takes as much of them as the writer. Beside it the same reads, over as many sessions, of the volume
-  itself (whose image is in the page cache, while what a view shows is read from the log); and as many sessions that do nothing.
+  each is read all the time: one read is outstanding in all, of a program that shares cores and disk with the writer and the daemon. Beside
+  it {flood} of them, which want as much of both as the writer does; the same reads, over as many sessions, of the volume itself (whose
+  image is in the page cache, while what a view shows is read from the log); and as many sessions that do nothing.
 - Exact: between two moments {phase} known blocks were written, each with a content of its own; what is read of a view is
   compared byte by byte with what its moment must show. The writer overwrites all of the volume meanwhile."""
 
@@ -61,14 +60,15 @@ class Sizes:
     rounds: int
     warmup_s: float
     seconds: float
+    initialise_s: float  # patience with the log's first writing
 
     @property
     def blocks(self) -> int:
         return self.volume_bytes // BLOCK
 
 
-FULL = Sizes(VIEWS_MAX, 512 * MIB, 8 * GIB, 256, 5, 2, 5)
-SHORT = Sizes(20, 64 * MIB, GIB, 64, 1, 0.2, 0.8)
+FULL = Sizes(VIEWS_MAX, 512 * MIB, 8 * GIB, 256, 5, 2, 5, 60)
+SHORT = Sizes(20, 64 * MIB, GIB, 64, 1, 0.2, 0.8, 1)
 
 
 class Programs:
@@ -132,7 +132,7 @@ class Bench:
         programs = Programs(self.sizes, story)
         with servers.Mariner(self.folder / str(story), self.sizes.volume_bytes, self.sizes.log_bytes, STORAGE) as server:
             self.daemon, self.url = server.daemon, server.url
-            server.wait_initialised(INITIALISE_S)
+            server.wait_initialised(self.sizes.initialise_s)
             with programs.write(self.url) as writer:
                 Programs.ask(writer, "0")
                 Programs.end(writer)
