@@ -96,24 +96,46 @@ void post_resize(Call& call) {
   call.control.volume_resize(*request, answer<api::Volume>(std::move(call.reply)));
 }
 
+// Progress and the answer share the reply. Progress that comes after the answer is not sent.
+class Stream {
+ public:
+  explicit Stream(HttpReply reply)
+      : reply_(std::make_shared<std::optional<HttpReply>>(std::move(reply))) {}
+
+  [[nodiscard]] UniqueFunction<void(std::uint64_t, std::uint64_t)> progress() const {
+    return [reply = reply_](std::uint64_t done, std::uint64_t all) {
+      if (*reply)
+        (*reply)->progress(
+            fmt::format("{{\"schema\":{},\"done_bytes\":\"{}\",\"total_bytes\":\"{}\"}}\n", kSchema,
+                        done, all));
+    };
+  }
+  template <typename T>
+  [[nodiscard]] Answer<T> last() const {
+    return [reply = reply_](Result<T> result) {
+      answer<T>(std::move(**reply))(std::move(result));
+      reply->reset();
+    };
+  }
+
+ private:
+  std::shared_ptr<std::optional<HttpReply>> reply_;
+};
+
 void post_import(Call& call) {
   auto request = read<api::ImportRequest>(call);
   if (!request) return;
   request->set_name(call.names[0]);
-  // Progress and the answer share the reply. Progress that comes after the answer is not sent.
-  auto reply = std::make_shared<std::optional<HttpReply>>(std::move(call.reply));
-  call.control.volume_import(
-      *request,
-      [reply](std::uint64_t done, std::uint64_t all) {
-        if (*reply)
-          (*reply)->progress(
-              fmt::format("{{\"schema\":{},\"done_bytes\":\"{}\",\"total_bytes\":\"{}\"}}\n",
-                          kSchema, done, all));
-      },
-      [reply](Result<api::Volume> result) {
-        answer<api::Volume>(std::move(**reply))(std::move(result));
-        reply->reset();
-      });
+  const Stream stream(std::move(call.reply));
+  call.control.volume_import(*request, stream.progress(), stream.last<api::Volume>());
+}
+
+void post_clone(Call& call) {
+  auto request = read<api::CloneRequest>(call);
+  if (!request) return;
+  request->set_volume(call.names[0]);
+  const Stream stream(std::move(call.reply));
+  call.control.volume_clone(*request, stream.progress(), stream.last<api::Clone>());
 }
 
 void get_history(Call& call) {
@@ -285,6 +307,13 @@ void get_past_changed(Call& call) {
   call.control.past().changed(*request, answer_bytes(std::move(call.reply), pack_changed));
 }
 
+void get_past_stored(Call& call) {
+  auto request = read<api::PastStoredRequest>(call);
+  if (!request) return;
+  request->set_id(call.names[0]);
+  call.control.past().stored(*request, answer_bytes(std::move(call.reply), pack_changed));
+}
+
 // False: a request whose body is bytes has a parameter that it does not know.
 bool has_bytes_only(Call& call) {
   api::PastRequest request;
@@ -358,6 +387,7 @@ constexpr std::array kRoutes{
     Route{HttpMethod::kDelete, "/v1/volumes/*", delete_volume},
     Route{HttpMethod::kPost, "/v1/volumes/*/resize", post_resize},
     Route{HttpMethod::kPost, "/v1/volumes/*/import", post_import},
+    Route{HttpMethod::kPost, "/v1/volumes/*/clone", post_clone},
     Route{HttpMethod::kGet, "/v1/volumes/*/history", get_history, true},
     Route{HttpMethod::kPost, "/v1/volumes/*/rollback", post_rollback},
     Route{HttpMethod::kGet, "/v1/volumes/*/marks", get_marks},
@@ -388,6 +418,7 @@ constexpr std::array kRoutes{
     Route{HttpMethod::kGet, "/v1/past/*/moment", get_past_moment, true},
     Route{HttpMethod::kPost, "/v1/past/*/blocks", post_past_blocks, true},
     Route{HttpMethod::kGet, "/v1/past/*/changed", get_past_changed, true},
+    Route{HttpMethod::kGet, "/v1/past/*/stored", get_past_stored, true},
     Route{HttpMethod::kPost, "/v1/past/*/versions", post_past_versions, true},
 };
 

@@ -29,6 +29,10 @@ class Control {
   virtual void volume_import(const api::ImportRequest& request,
                              UniqueFunction<void(std::uint64_t, std::uint64_t)> progress,
                              Answer<api::Volume> done) = 0;
+  // The same, of a moment of a volume into another one.
+  virtual void volume_clone(const api::CloneRequest& request,
+                            UniqueFunction<void(std::uint64_t, std::uint64_t)> progress,
+                            Answer<api::Clone> done) = 0;
   virtual void history(const api::HistoryRequest& request, Answer<api::History> done) = 0;
   virtual void mark_add(const api::MarkRequest& request, Answer<api::Mark> done) = 0;
   virtual void mark_list(const api::MarkRequest& request, Answer<api::MarkList> done) = 0;

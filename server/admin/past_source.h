@@ -36,6 +36,7 @@ class PastSource {
   virtual void blocks(const std::string& id, std::vector<BlockQuestion> questions,
                       Answer<Blocks> done) = 0;
   virtual void changed(const api::PastChangedRequest& request, Answer<ChangedPart> done) = 0;
+  virtual void stored(const api::PastStoredRequest& request, Answer<StoredPart> done) = 0;
   virtual void versions(const std::string& id, VersionsRequest request,
                         Answer<VersionsPart> done) = 0;
 };

@@ -30,6 +30,7 @@ struct ChangedPart {
   Lbn next;                        // what changed from here on is another request; 0: nothing
   friend bool operator==(const ChangedPart&, const ChangedPart&) = default;
 };
+using StoredPart = ChangedPart;  // the same of what is stored
 
 struct BlockSince {
   Lbn block;

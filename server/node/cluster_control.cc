@@ -358,6 +358,11 @@ void ClusterControl::volume_import(const api::ImportRequest& /*request*/,
                                    admin::Answer<api::Volume> done) {
   done(not_yet("importing a volume"));
 }
+void ClusterControl::volume_clone(const api::CloneRequest& /*request*/,
+                                  UniqueFunction<void(std::uint64_t, std::uint64_t)> /*progress*/,
+                                  admin::Answer<api::Clone> done) {
+  done(not_yet("cloning a volume"));
+}
 admin::PastSource& ClusterControl::past() { return node_.past_->desk(); }
 admin::RepairSink& ClusterControl::repairs() { return node_.past_->repairs(); }
 

@@ -59,6 +59,9 @@ class ClusterControl final : public admin::Control {
   void volume_import(const api::ImportRequest& request,
                      UniqueFunction<void(std::uint64_t, std::uint64_t)> progress,
                      admin::Answer<api::Volume> done) override;
+  void volume_clone(const api::CloneRequest& request,
+                    UniqueFunction<void(std::uint64_t, std::uint64_t)> progress,
+                    admin::Answer<api::Clone> done) override;
   void access_show(const api::AccessRequest& request, admin::Answer<api::Access> done) override;
   void acl_add(const api::AclRequest& request, admin::Answer<api::Access> done) override;
   void acl_remove(const api::AclRequest& request, admin::Answer<api::Access> done) override;

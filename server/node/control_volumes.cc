@@ -1,4 +1,5 @@
-// Volumes: list, show, create, resize, delete, import; and the node's status. See node_control.h.
+// Volumes: list, show, create, resize, delete, import, clone; and the node's status. See
+// node_control.h.
 #include <utility>
 
 #include "proto/payload.h"
@@ -13,6 +14,7 @@ constexpr std::uint64_t kDefaultWindow_s = 72 * 3600;
 std::string state_name(const ServedVolume& served) {
   switch (served.meta.state()) {
     case meta::Volume::IMPORTING: return "importing";
+    case meta::Volume::CLONING: return "cloning";
     case meta::Volume::DELETING: return "deleting";
     default: return served.volume != nullptr ? "ready" : "failed";
   }
@@ -204,6 +206,48 @@ void NodeControl::volume_import(const api::ImportRequest& request,
         if (!imported) return done(imported.error());
         node_.log_.info("imported a volume", {{"volume", (*imported)->meta.name()}});
         done(to_api(**imported));
+      });
+}
+
+void NodeControl::volume_clone(const api::CloneRequest& request,
+                               UniqueFunction<void(std::uint64_t, std::uint64_t)> progress,
+                               admin::Answer<api::Clone> done) {
+  Result<ServedVolume*> source = find(request.volume());
+  if (!source) return done(source.error());
+  resolve_moment(**source, or_now(request.at()), *node_.store_, node_.loop_,
+                 [this, request, progress = std::move(progress),
+                  done = std::move(done)](const Result<ResolvedMoment>& moment) mutable {
+                   if (!moment) return done(moment.error());
+                   clone(request, *moment, std::move(progress), std::move(done));
+                 });
+}
+
+void NodeControl::clone(const api::CloneRequest& request, const ResolvedMoment& moment,
+                        UniqueFunction<void(std::uint64_t, std::uint64_t)> progress,
+                        admin::Answer<api::Clone> done) {
+  Result<ServedVolume*> source = find(request.volume());
+  if (!source) return done(source.error());
+  const std::uint64_t window_s =
+      request.window_s() == 0 ? (*source)->meta.window_s() : request.window_s();
+  NewVolume wanted = new_volume_of(request.name(), 0, 0, window_s);
+  wanted.sanitize = request.sanitize();
+  wanted.removable = request.removable();
+  node_.volumes_->clone(
+      wanted, **source, moment.at.sequence, request.dry_run(), std::move(progress),
+      [this, request, moment, done = std::move(done)](Result<ServedVolume*> cloned) mutable {
+        if (!cloned) return done(cloned.error());
+        if (!request.dry_run()) {
+          node_.log_.info("cloned a volume", {{"volume", (*cloned)->meta.name()},
+                                              {"source", request.volume()},
+                                              {"sequence", moment.at.sequence.value}});
+        }
+        api::Clone out;
+        out.set_schema(1);
+        out.set_source(request.volume());
+        *out.mutable_at() = node::to_api(moment);
+        *out.mutable_volume() = to_api(**cloned);
+        if (request.dry_run()) out.mutable_volume()->set_state("planned");
+        done(std::move(out));
       });
 }
 

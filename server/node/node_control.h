@@ -34,6 +34,9 @@ class NodeControl final : public admin::Control {
   void volume_import(const api::ImportRequest& request,
                      UniqueFunction<void(std::uint64_t, std::uint64_t)> progress,
                      admin::Answer<api::Volume> done) override;
+  void volume_clone(const api::CloneRequest& request,
+                    UniqueFunction<void(std::uint64_t, std::uint64_t)> progress,
+                    admin::Answer<api::Clone> done) override;
   void history(const api::HistoryRequest& request, admin::Answer<api::History> done) override;
   void mark_add(const api::MarkRequest& request, admin::Answer<api::Mark> done) override;
   void mark_list(const api::MarkRequest& request, admin::Answer<api::MarkList> done) override;
@@ -77,6 +80,10 @@ class NodeControl final : public admin::Control {
   [[nodiscard]] Result<RepairDesk::Volume> find_repaired(const std::string& name);
   void expose(const api::ExposeRequest& request, const ResolvedMoment& moment,
               admin::Answer<api::View> done);
+
+  void clone(const api::CloneRequest& request, const ResolvedMoment& moment,
+             UniqueFunction<void(std::uint64_t, std::uint64_t)> progress,
+             admin::Answer<api::Clone> done);
 
   void apply_rollback(const api::RollbackRequest& request, const ResolvedMoment& target,
                       api::RollbackAnswer answer, admin::Answer<api::RollbackAnswer> done);

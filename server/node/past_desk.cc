@@ -20,7 +20,7 @@ std::string new_id() {
   return std::to_string(std::uint64_t{device()} << 32 | device());
 }
 
-// What changed, put together: the first ranges, as many as an answer has.
+// Ranges put together: the first ones, as many as an answer has.
 class FirstRanges {
  public:
   FirstRanges(Lbn first, Lbn end) : first_(first), end_(end) {}
@@ -32,6 +32,7 @@ class FirstRanges {
       if (ranges_.size() >= 2 * admin::kChangedRangesMax) compact();
     }
   }
+  [[nodiscard]] bool full() const { return cut_ || ranges_.size() >= admin::kChangedRangesMax; }
   [[nodiscard]] admin::ChangedPart take() {
     compact();
     return {std::move(ranges_), cut_ ? end_ : Lbn{}};
@@ -305,6 +306,63 @@ void PastDesk::changed(const api::PastChangedRequest& request,
         if (const Result<void> kept = held(id); !kept) return done(kept.error());
         done(ranges->take());
       });
+}
+
+// One stored(), some blocks a turn.
+struct PastDesk::Storing {
+  std::string id;
+  Volume of;
+  SequenceNumber at;
+  BlockRange left;
+  FirstRanges ranges;
+  admin::Answer<admin::StoredPart> done;
+};
+
+void PastDesk::stored(const api::PastStoredRequest& request,
+                      admin::Answer<admin::StoredPart> done) {
+  Result<Asked> asked = use(request.id());
+  if (!asked) return done(asked.error());
+  const SequenceNumber at{request.at()};
+  const Lbn first{request.first_block()};
+  if (const Result<void> good = check(*asked, at); !good) return done(good.error());
+  if (const Result<void> good = check(*asked, first); !good) return done(good.error());
+  const std::uint64_t blocks = asked->volume.size_bytes >> kBlockShift;
+  const BlockRange all{first, {std::min(blocks - first.value, kStoredBlocksMax)}};
+  store_next(std::make_shared<Storing>(Storing{.id = request.id(),
+                                               .of = std::move(asked->volume),
+                                               .at = at,
+                                               .left = all,
+                                               .ranges = FirstRanges(first, all.end()),
+                                               .done = std::move(done)}));
+}
+
+void PastDesk::store_next(const std::shared_ptr<Storing>& storing) {
+  const BlockRange part{storing->left.first,
+                        {std::min(storing->left.count.value, kStoredBlocksAtATime)}};
+  volume::allocation_at(*storing->of.moments.history, to_bytes(part), storing->at,
+                        [this, storing, part, alive = alive_](
+                            const Result<std::vector<volume::Allocation>>& found) mutable {
+                          if (!*alive) return storing->done(ended(storing->id));
+                          if (!found) return storing->done(found.error());
+                          for (const volume::Allocation& each : *found) {
+                            const BlockRange range = each.range.covering_blocks();
+                            if (each.mapped) storing->ranges.add({&range, 1});
+                          }
+                          storing->left = BlockRange::between(part.end(), storing->left.end());
+                          if (!storing->left.empty() && !storing->ranges.full()) {
+                            return executor_.post([this, storing, alive] {
+                              if (*alive) return store_next(storing);
+                              storing->done(ended(storing->id));
+                            });
+                          }
+                          if (const Result<void> kept = held(storing->id); !kept) {
+                            return storing->done(kept.error());
+                          }
+                          admin::StoredPart out = storing->ranges.take();
+                          const Lbn size{storing->of.size_bytes >> kBlockShift};
+                          if (out.next.value == 0 && part.end() < size) out.next = part.end();
+                          storing->done(std::move(out));
+                        });
 }
 
 void PastDesk::versions(const std::string& id, admin::VersionsRequest request,

@@ -31,6 +31,10 @@ class PastDesk final : public admin::PastSource {
   static constexpr std::chrono::seconds kLife{3600};
   static constexpr std::uint64_t kBytesMax = 64u << 20;
   static constexpr std::size_t kWaitingMax = 64;
+  // Of one stored(): blocks that are gone through, and those of them that are looked up in one
+  // turn.
+  static constexpr std::uint64_t kStoredBlocksMax = 1u << 24;  // 64 GiB
+  static constexpr std::uint64_t kStoredBlocksAtATime = 1u << 14;
 
   // Keeps a moment as long as it is held.
   struct Hold {
@@ -62,6 +66,8 @@ class PastDesk final : public admin::PastSource {
               admin::Answer<Blocks> done) override;
   void changed(const api::PastChangedRequest& request,
                admin::Answer<admin::ChangedPart> done) override;
+  void stored(const api::PastStoredRequest& request,
+              admin::Answer<admin::StoredPart> done) override;
   void versions(const std::string& id, admin::VersionsRequest request,
                 admin::Answer<admin::VersionsPart> done) override;
 
@@ -97,6 +103,8 @@ class PastDesk final : public admin::PastSource {
   void sweep_later();
   void sweep();
   void begin_waiting();
+  struct Storing;
+  void store_next(const std::shared_ptr<Storing>& storing);
 
   Executor& executor_;
   Find find_;

@@ -54,18 +54,58 @@ Result<std::uint64_t> copy_piece(int file, FileDisk& image, std::uint64_t at, st
 }  // namespace
 
 // One import: the file is copied in pieces on the worker, so that images go on being applied.
-struct VolumeSet::Import {
-  meta::Volume meta;
-  std::unique_ptr<FileDisk> image;
+struct VolumeSet::Import : Filling {
   int file = -1;
   std::uint64_t file_bytes = 0;
   std::uint64_t copied = 0;
-  UniqueFunction<void(std::uint64_t, std::uint64_t)> progress;
-  UniqueFunction<void(Result<ServedVolume*>)> done;
   ~Import() {
     if (file >= 0) ::close(file);
   }
 };
+
+Result<void> VolumeSet::begin_filling(Filling& filling, meta::Volume::State state) {
+  filling.meta.set_base_in_image(true);
+  filling.meta.set_state(state);
+  const std::string image = image_path(filling.meta.id());
+  if (Result<void> r = parts_.store.put_volume(filling.meta); !r) return r;
+  if (Result<void> r =
+          FileDisk::create(image, FileDisk::Caching::kBuffered, filling.meta.size_bytes());
+      !r) {
+    forget_unstarted(filling.meta);
+    return r;
+  }
+  Result<std::unique_ptr<FileDisk>> opened =
+      FileDisk::open(image, FileDisk::Caching::kBuffered, nullptr);
+  if (!opened) {
+    forget_unstarted(filling.meta);
+    return opened.error();
+  }
+  filling.image = std::move(*opened);
+  add(filling.meta);
+  ++fillings_;
+  return {};
+}
+
+void VolumeSet::finish_filling(Filling& filling, Result<void> filled) {
+  --fillings_;
+  filling.image.reset();
+  if (filled) {
+    filling.meta.set_state(meta::Volume::READY);
+    filled = parts_.store.put_volume(filling.meta);
+  }
+  if (filled) {
+    ServedVolume& served = add(filling.meta);
+    filled = start_volume(served);
+    if (filled) return filling.done(&served);
+  }
+  forget_unstarted(filling.meta);
+  filling.done(filled.error());
+}
+
+Result<void> VolumeSet::may_fill() const {
+  if (!closing_) return {};
+  return Error{ErrorCode::kAborted, "the server stopped before the volume was complete"};
+}
 
 void VolumeSet::import(const NewVolume& request, const std::string& path, bool dry_run,
                        UniqueFunction<void(std::uint64_t, std::uint64_t)> progress,
@@ -95,49 +135,19 @@ void VolumeSet::import(const NewVolume& request, const std::string& path, bool d
   Result<meta::Volume> meta = new_meta(wanted);
   if (!meta) return done(meta.error());
   import->meta = *meta;
-  import->meta.set_base_in_image(true);
-  import->meta.set_state(meta::Volume::IMPORTING);
-  const std::string image = image_path(meta->id());
-  if (Result<void> r = parts_.store.put_volume(import->meta); !r) return done(r.error());
-  if (Result<void> r =
-          FileDisk::create(image, FileDisk::Caching::kBuffered, import->meta.size_bytes());
-      !r) {
-    forget_unstarted(import->meta);
-    return done(r.error());
-  }
-  Result<std::unique_ptr<FileDisk>> opened =
-      FileDisk::open(image, FileDisk::Caching::kBuffered, nullptr);
-  if (!opened) {
-    forget_unstarted(import->meta);
-    return done(opened.error());
-  }
-  import->image = std::move(*opened);
   import->progress = std::move(progress);
   import->done = std::move(done);
-  add(import->meta);  // listed as importing; not served
-  ++imports_;
+  if (Result<void> r = begin_filling(*import, meta::Volume::IMPORTING); !r) {
+    return import->done(r.error());
+  }
   import_next(import);
 }
 
 void VolumeSet::import_next(const std::shared_ptr<Import>& import) {
-  const auto finish = [this, import](Result<void> result) {
-    --imports_;
-    import->image.reset();
-    if (result) {
-      import->meta.set_state(meta::Volume::READY);
-      result = parts_.store.put_volume(import->meta);
-    }
-    if (result) {
-      ServedVolume& served = add(import->meta);
-      result = start_volume(served);
-      if (result) return import->done(&served);
-    }
-    forget_unstarted(import->meta);
-    import->done(result.error());
+  const auto finish = [this, import](Result<void> filled) {
+    finish_filling(*import, std::move(filled));
   };
-  if (closing_) {
-    return finish(Error{ErrorCode::kAborted, "the server stopped during the import"});
-  }
+  if (Result<void> r = may_fill(); !r) return finish(r.error());
   if (import->copied >= import->file_bytes) {
     parts_.worker.run([image = import->image.get()] { return image->flush(); }, finish);
     return;

@@ -31,6 +31,16 @@ struct FaultyLayer {
   volume::FaultLayer layer;
 };
 
+const char* what_was_interrupted(meta::Volume::State state) {
+  switch (state) {
+    case meta::Volume::IMPORTING:
+      return "an import was interrupted; the unfinished volume is removed";
+    case meta::Volume::CLONING:
+      return "cloning a volume was interrupted; the unfinished clone is removed";
+    default: return "removing a volume whose deletion was interrupted";
+  }
+}
+
 }  // namespace
 
 VolumeSet::VolumeSet(VolumeSetParts parts, VolumeSetOptions options)
@@ -80,10 +90,7 @@ Result<void> VolumeSet::load() {
       continue;
     }
     if (meta.state() != meta::Volume::READY) {
-      parts_.log.warning(meta.state() == meta::Volume::IMPORTING
-                             ? "an import was interrupted; the unfinished volume is removed"
-                             : "removing a volume whose deletion was interrupted",
-                         {{"volume", meta.name()}});
+      parts_.log.warning(what_was_interrupted(meta.state()), {{"volume", meta.name()}});
       ::unlink(image_path(meta.id()).c_str());
       if (Result<void> r = parts_.store.remove_volume(meta.id()); !r) return r;
       continue;
@@ -360,7 +367,7 @@ void VolumeSet::close(const Error& error) {
 }
 
 bool VolumeSet::idle() const {
-  if (retiring_ > 0 || imports_ > 0 || resizes_ > 0) return false;
+  if (retiring_ > 0 || fillings_ > 0 || resizes_ > 0) return false;
   return std::all_of(started_.begin(), started_.end(), [](const std::weak_ptr<Volume>& weak) {
     const std::shared_ptr<Volume> volume = weak.lock();
     return volume == nullptr || volume->idle();

@@ -1,4 +1,5 @@
-// The volumes of a node: started from the store and the log, created, imported, grown, deleted.
+// The volumes of a node: started from the store and the log, created, imported, cloned, grown,
+// deleted.
 //
 // Also the hidden volumes behind writable views, which have no name and no target. Owner's thread
 // only; opening blocks and happens before the event loop runs.
@@ -94,6 +95,12 @@ class VolumeSet {
   void import(const NewVolume& request, const std::string& path, bool dry_run,
               UniqueFunction<void(std::uint64_t, std::uint64_t)> progress,
               UniqueFunction<void(Result<ServedVolume*>)> done);
+  // The same of a volume that serves, as of a settled moment of its history: a new volume of its
+  // size, block size and access, whatever `request` says of these. kOutsideWindow, kUnavailable
+  // when the moment is not kept (any more).
+  void clone(const NewVolume& request, const ServedVolume& source, SequenceNumber at, bool dry_run,
+             UniqueFunction<void(std::uint64_t, std::uint64_t)> progress,
+             UniqueFunction<void(Result<ServedVolume*>)> done);
   // What resize() would make of a volume that serves, after every check. kInvalidArgument for a
   // size out of bounds, or smaller than the volume's.
   Result<meta::Volume> plan_resize(const std::string& name, std::uint64_t size_bytes) const;
@@ -145,6 +152,18 @@ class VolumeSet {
   Result<ServedVolume*> finish_resize(const std::string& name, std::uint64_t size_bytes);
   void finish_removal(std::uint32_t id, const std::string& name,
                       UniqueFunction<void(Result<void>)> done);
+  // A new volume whose image is being filled: listed, and not served.
+  struct Filling {
+    meta::Volume meta;
+    std::unique_ptr<logging::FileDisk> image;
+    UniqueFunction<void(std::uint64_t, std::uint64_t)> progress;
+    UniqueFunction<void(Result<ServedVolume*>)> done;
+  };
+  // With an image of zeros, in this state. After an error nothing is left.
+  Result<void> begin_filling(Filling& filling, meta::Volume::State state);
+  // It serves, if all of its image is durable; else nothing is left.
+  void finish_filling(Filling& filling, Result<void> filled);
+  [[nodiscard]] Result<void> may_fill() const;
   struct Import;
   void import_next(const std::shared_ptr<Import>& import);
 
@@ -157,7 +176,7 @@ class VolumeSet {
   std::unordered_map<std::uint32_t, VersionTime> opened_until_;  // moments opened before this start
   std::vector<std::weak_ptr<volume::Volume>> started_;
   std::size_t retiring_ = 0;
-  std::size_t imports_ = 0;
+  std::size_t fillings_ = 0;
   std::size_t resizes_ = 0;
   bool closing_ = false;
 };

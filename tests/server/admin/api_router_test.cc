@@ -75,6 +75,8 @@ TEST_F(ApiRouter, EveryPathReachesItsFunction) {
        "volume_resize name: \"a\" size_bytes: 8192 dry_run: true"},
       {HttpMethod::kPost, "/v1/volumes/a/import", "{\"path\":\"/x\"}",
        "volume_import name: \"a\" path: \"/x\""},
+      {HttpMethod::kPost, "/v1/volumes/a/clone", "{\"name\":\"b\",\"at\":{\"time_ns\":\"5\"}}",
+       "volume_clone volume: \"a\" at { time_ns: 5 } name: \"b\""},
       {HttpMethod::kGet, "/v1/volumes/a/history?from.sequence=3&to.now=true&buckets=5&max_writes=9",
        "", "history name: \"a\" from { sequence: 3 } to { now: true } buckets: 5 max_writes: 9"},
       {HttpMethod::kPost, "/v1/volumes/a/rollback", "{\"at\":{\"mark\":\"m\"},\"dry_run\":true}",
@@ -180,6 +182,15 @@ TEST_F(ApiRouter, AnImportStreamsItsProgress) {
   EXPECT_THAT(response.body, HasSubstr("\"name\":\"a\""));
 }
 
+TEST_F(ApiRouter, ACloneStreamsItsProgress) {
+  control.import_progress = {{1, 10}};
+  control.clone_answer.set_source("a");
+  const auto response = ask(HttpMethod::kPost, "/v1/volumes/a/clone", "{\"name\":\"b\"}");
+  EXPECT_THAT(channel->lines,
+              ElementsAre("{\"schema\":1,\"done_bytes\":\"1\",\"total_bytes\":\"10\"}\n"));
+  EXPECT_THAT(response.body, HasSubstr("\"source\":\"a\""));
+}
+
 TEST_F(ApiRouter, AnImportMayFailInTheMiddle) {
   control.import_progress = {{1, 10}};
   control.error = Error{ErrorCode::kNoSpace, "full"};
@@ -214,6 +225,9 @@ TEST_F(ApiRouter, ThePastIsReadInBatches) {
   web::HttpResponse answer = ask(HttpMethod::kGet, "/v1/past/17/changed?from=3&to=9&first_block=1");
   EXPECT_EQ(answer.content_type, web::kOctets);
   EXPECT_EQ(answer.body, pack_changed({{{{1}, {2}}}, {}}));
+  past.stored_answers.push_back({{{{1}, {2}}}, {5}});
+  answer = ask(HttpMethod::kGet, "/v1/past/17/stored?at=9&first_block=1");
+  EXPECT_EQ(answer.body, pack_changed({{{{1}, {2}}}, {5}}));
   past.versions_answers.push_back({{{{1}, {2}, {3}}}, true});
   const VersionsRequest versions{{9}, {{{1}, {0}}}};
   answer = ask(HttpMethod::kPost, "/v1/past/17/versions", pack_versions_request(versions));
@@ -227,10 +241,11 @@ TEST_F(ApiRouter, ThePastIsReadInBatches) {
   ASSERT_EQ(answer.slices.size(), 2u);
   EXPECT_EQ(answer.slices[1].bytes()[9], std::byte{7});
   EXPECT_EQ(answer.keeps, past.budget);
-  EXPECT_THAT(past.asked, ElementsAre("open volume: \"db1\" from { sequence: 3 }", "show 17",
-                                      "moment id: \"17\" at { time_ns: 5 }", "close 17",
-                                      "changed id: \"17\" from: 3 to: 9 first_block: 1",
-                                      "versions 17", "blocks 17"));
+  EXPECT_THAT(past.asked,
+              ElementsAre("open volume: \"db1\" from { sequence: 3 }", "show 17",
+                          "moment id: \"17\" at { time_ns: 5 }", "close 17",
+                          "changed id: \"17\" from: 3 to: 9 first_block: 1",
+                          "stored id: \"17\" at: 9 first_block: 1", "versions 17", "blocks 17"));
 }
 
 TEST_F(ApiRouter, RepairsAreHandedOver) {

@@ -33,6 +33,7 @@ class FakeControl final : public Control {
   api::Access access;
   api::Mark mark_answer;
   api::View view_answer;
+  api::Clone clone_answer;
   std::vector<std::pair<std::uint64_t, std::uint64_t>> import_progress;
 
   void status(Answer<api::StatusAnswer> done) override {
@@ -75,6 +76,12 @@ class FakeControl final : public Control {
     api::Volume volume;
     volume.set_name(request.name());
     reply(note("volume_import", request), volume, std::move(done));
+  }
+  void volume_clone(const api::CloneRequest& request,
+                    UniqueFunction<void(std::uint64_t, std::uint64_t)> progress,
+                    Answer<api::Clone> done) override {
+    for (const auto& [bytes, all] : import_progress) progress(bytes, all);
+    reply(note("volume_clone", request), clone_answer, std::move(done));
   }
   void history(const api::HistoryRequest& request, Answer<api::History> done) override {
     reply(note("history", request), history_answer, std::move(done));

@@ -19,6 +19,7 @@ class FakePast final : public PastSource {
   api::Past past;
   api::Moment moment_answer;
   std::vector<ChangedPart> changed_answers;    // one after the other
+  std::vector<StoredPart> stored_answers;      // likewise
   std::vector<VersionsPart> versions_answers;  // likewise
   std::vector<BlockQuestion> questions;
   std::vector<VersionsRequest> versions_requests;
@@ -55,6 +56,9 @@ class FakePast final : public PastSource {
   }
   void changed(const api::PastChangedRequest& request, Answer<ChangedPart> done) override {
     reply("changed " + request.ShortDebugString(), next(changed_answers), std::move(done));
+  }
+  void stored(const api::PastStoredRequest& request, Answer<StoredPart> done) override {
+    reply("stored " + request.ShortDebugString(), next(stored_answers), std::move(done));
   }
   void versions(const std::string& id, VersionsRequest request,
                 Answer<VersionsPart> done) override {

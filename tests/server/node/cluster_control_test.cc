@@ -141,6 +141,15 @@ TEST_F(ClusterControlTest, WhatAClusterCannotDoYetIsRefusedByName) {
   });
   ASSERT_TRUE(imported);
   EXPECT_THAT(imported->error().message, HasSubstr("importing a volume"));
+  const auto cloned = node().on_loop([](ClusterNode& node) {
+    std::optional<Result<api::Clone>> answer;
+    ClusterControl(node).volume_clone(
+        {}, [](std::uint64_t, std::uint64_t) {},
+        [&answer](Result<api::Clone> r) { answer = std::move(r); });
+    return answer;
+  });
+  ASSERT_TRUE(cloned);
+  EXPECT_THAT(cloned->error().message, HasSubstr("cloning a volume"));
 }
 
 TEST_F(ClusterControlTest, ThereAreNoViews) {

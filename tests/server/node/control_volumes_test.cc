@@ -186,6 +186,39 @@ TEST_F(ControlVolumes, Import) {
   EXPECT_EQ(count(), 1);
 }
 
+TEST_F(ControlVolumes, Clone) {
+  const std::string iqn = create("db1").iqn();
+  ASSERT_EQ(write(iqn, 3, 'a'), scsi::Status::kGood);
+  ASSERT_EQ(write(iqn, 3, 'b'), scsi::Status::kGood);
+  api::CloneRequest request;
+  request.set_volume("db1");
+  *request.mutable_at() = at_sequence(show("db1")->newest().sequence() - 1);
+  request.set_name("db2");
+  request.set_dry_run(true);
+  EXPECT_EQ(clone(request)->volume().state(), "planned");
+  EXPECT_EQ(count(), 1);
+  request.set_dry_run(false);
+  const Result<api::Clone> cloned = clone(request);
+  ASSERT_TRUE(cloned);
+  EXPECT_EQ(cloned->source(), "db1");
+  EXPECT_EQ(cloned->at().sequence(), request.at().sequence());
+  EXPECT_EQ(cloned->volume().state(), "ready");
+  EXPECT_EQ(cloned->volume().window_s(), show("db1")->window_s());
+  EXPECT_EQ(read(cloned->volume().iqn(), 3), 'a');
+  EXPECT_EQ(clone(request).error().code, ErrorCode::kAlreadyExists);
+  request.set_name("db3");
+  request.set_window_s(60);
+  request.mutable_at()->set_now(true);
+  EXPECT_EQ(clone(request)->volume().window_s(), 60u);
+  EXPECT_EQ(read(show("db3")->iqn(), 3), 'b');
+  *request.mutable_at() = at_sequence(UINT64_MAX);
+  request.set_name("db4");
+  EXPECT_EQ(clone(request).error().code, ErrorCode::kOutsideWindow);
+  request.set_volume("nothing");
+  EXPECT_EQ(clone(request).error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(count(), 3);
+}
+
 TEST_F(ControlVolumes, Status) {
   const Result<api::StatusAnswer> status = ask(&NodeControl::status);
   ASSERT_TRUE(status);

@@ -69,6 +69,13 @@ Result<api::Volume> NodeFixture::import(const api::ImportRequest& request) {
   });
 }
 
+Result<api::Clone> NodeFixture::clone(const api::CloneRequest& request) {
+  return loop_->answer<Result<api::Clone>>([this, request](auto done) {
+    control_->volume_clone(
+        request, [](std::uint64_t, std::uint64_t) {}, std::move(done));
+  });
+}
+
 api::Volume NodeFixture::create(const std::string& name) {
   api::CreateVolumeRequest request;
   request.set_name(name);

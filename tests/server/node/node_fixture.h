@@ -55,6 +55,7 @@ class NodeFixture : public ::testing::Test {
   }
 
   Result<api::Volume> import(const api::ImportRequest& request);
+  Result<api::Clone> clone(const api::CloneRequest& request);
 
   // A volume of kVolumeBytes.
   api::Volume create(const std::string& name);

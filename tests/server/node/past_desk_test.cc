@@ -117,6 +117,14 @@ class PastDeskTest : public ::testing::Test {
     request.set_first_block(first);
     return ask<admin::ChangedPart>([&](auto done) { desk_.changed(request, std::move(done)); });
   }
+  Result<admin::StoredPart> stored(const std::string& id, std::uint64_t at,
+                                   std::uint64_t first = 0) {
+    api::PastStoredRequest request;
+    request.set_id(id);
+    request.set_at(at);
+    request.set_first_block(first);
+    return ask<admin::StoredPart>([&](auto done) { desk_.stored(request, std::move(done)); });
+  }
   Result<admin::VersionsPart> versions(const std::string& id, admin::VersionsRequest request) {
     return ask<admin::VersionsPart>(
         [&](auto done) { desk_.versions(id, std::move(request), std::move(done)); });
@@ -216,6 +224,66 @@ TEST_F(PastDeskTest, WhatChangedComesInParts) {
   const admin::ChangedPart last = part_from(next);
   EXPECT_EQ(last.ranges.size(), 2u);
   EXPECT_EQ(last.next, Lbn{});
+}
+
+TEST_F(PastDeskTest, SaysWhatIsStored) {
+  const std::string id = open()->id();
+  EXPECT_EQ(stored(id, 3).value(), (admin::StoredPart{{{{0}, {kBlocks}}}, {}}))
+      << "an imported one";
+  rig_.volume().live().trim({4 * kBlockBytes, 6 * kBlockBytes}, volume::TrimMode::kZero,
+                            [](const Result<void>& r) { EXPECT_TRUE(r); });
+  rig_.manual().run_ready();
+  EXPECT_EQ(stored(id, 4).value(), (admin::StoredPart{{{{0}, {4}}, {{10}, {kBlocks - 10}}}, {}}));
+  EXPECT_EQ(stored(id, 4, 7).value(), (admin::StoredPart{{{{10}, {kBlocks - 10}}}, {}}));
+  EXPECT_EQ(stored(id, 3, 7).value(), (admin::StoredPart{{{{7}, {kBlocks - 7}}}, {}}));
+  EXPECT_EQ(stored(id, 5).error().code, ErrorCode::kOutsideWindow);
+  EXPECT_EQ(stored(id, 4, kBlocks).error().code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(stored("17", 4).error().code, ErrorCode::kNotFound);
+  rig_.volume().logged().snapshots()->drop_all();
+  EXPECT_EQ(stored(id, 4).error().code, ErrorCode::kOutsideWindow);
+}
+
+// Every other block: more ranges than one answer has, found some at a time.
+TEST_F(PastDeskTest, WhatIsStoredComesInParts) {
+  const std::string id = open()->id();
+  test::AskedHistory history;
+  history_ = &history;
+  const auto part_from = [&](std::uint64_t first) {
+    api::PastStoredRequest request;
+    request.set_id(id);
+    request.set_at(3);
+    request.set_first_block(first);
+    std::optional<Result<admin::StoredPart>> part;
+    desk_.stored(request, [&](Result<admin::StoredPart> found) { part = std::move(found); });
+    while (!part) {
+      auto asked = test::AskedHistory::next(history.locates);
+      const BlockRange range = asked.lookups.at(0).range;
+      EXPECT_LE(range.count.value, PastDesk::kStoredBlocksAtATime);
+      volume::History::Located located;
+      for (std::uint64_t i = 0; i < range.count.value; ++i) {
+        const Lbn block = range.first + BlockCount{i};
+        using Source = volume::PastRun::Source;
+        located.runs.push_back({{block, {1}}, block.value % 2 == 0 ? Source::kLog : Source::kZero});
+      }
+      asked.done(std::move(located));
+      rig_.manual().run_ready();
+    }
+    return part->value();
+  };
+  std::uint64_t next = 0;
+  std::uint64_t blocks = 0;
+  int parts = 0;
+  do {
+    const admin::StoredPart found = part_from(next);
+    ASSERT_LE(found.ranges.size(), admin::kChangedRangesMax);
+    for (const BlockRange& each : found.ranges) {
+      ASSERT_EQ(each, (BlockRange{{2 * blocks++}, {1}}));
+    }
+    next = found.next.value;
+    ++parts;
+  } while (next != 0);
+  EXPECT_EQ(blocks, kManyBlocks / 2);
+  EXPECT_EQ(parts, 3);
 }
 
 TEST_F(PastDeskTest, FindsMoments) {
