@@ -69,6 +69,14 @@ std::uint64_t number_of(std::string_view line, std::string_view key) {
   return number;
 }
 
+// Takes lines of progress, and tells `progress`, which stays valid, how far it is.
+auto on_line_of(const std::function<void(std::uint64_t, std::uint64_t)>& progress) {
+  return [&progress](std::string_view line) {
+    if (progress)
+      progress(number_of(line, "\"done_bytes\":\""), number_of(line, "\"total_bytes\":\""));
+  };
+}
+
 }  // namespace
 
 Result<api::StatusAnswer> AdminClient::status() {
@@ -98,12 +106,15 @@ Result<api::Volume> AdminClient::volume_delete(const api::VolumeRequest& request
 Result<api::Volume> AdminClient::volume_import(
     const api::ImportRequest& request,
     const std::function<void(std::uint64_t, std::uint64_t)>& progress) {
-  const auto on_line = [&progress](std::string_view line) {
-    if (progress)
-      progress(number_of(line, "\"done_bytes\":\""), number_of(line, "\"total_bytes\":\""));
-  };
-  return Api{socket_, timeout_, on_line}.post<api::Volume>(volume_path(request.name()) + "/import",
-                                                           request);
+  return Api{socket_, timeout_, on_line_of(progress)}.post<api::Volume>(
+      volume_path(request.name()) + "/import", request);
+}
+
+Result<api::Clone> AdminClient::volume_clone(
+    const api::CloneRequest& request,
+    const std::function<void(std::uint64_t, std::uint64_t)>& progress) {
+  return Api{socket_, timeout_, on_line_of(progress)}.post<api::Clone>(
+      volume_path(request.volume()) + "/clone", request);
 }
 
 Result<api::History> AdminClient::history(const api::HistoryRequest& request) {

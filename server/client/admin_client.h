@@ -32,6 +32,10 @@ class AdminClient {
   [[nodiscard]] Result<api::Volume> volume_import(
       const api::ImportRequest& request,
       const std::function<void(std::uint64_t, std::uint64_t)>& progress);
+  // The same, while the clone is made.
+  [[nodiscard]] Result<api::Clone> volume_clone(
+      const api::CloneRequest& request,
+      const std::function<void(std::uint64_t, std::uint64_t)>& progress);
   [[nodiscard]] Result<api::History> history(const api::HistoryRequest& request);
   [[nodiscard]] Result<api::Mark> mark_add(const api::MarkRequest& request);
   [[nodiscard]] Result<api::MarkList> mark_list(const api::MarkRequest& request);

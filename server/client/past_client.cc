@@ -202,6 +202,21 @@ Result<std::vector<BlockRange>> PastClient::changed(SequenceNumber from, Sequenc
   }
 }
 
+Result<admin::StoredPart> PastClient::stored(SequenceNumber at, Lbn first) {
+  api::PastStoredRequest request;
+  request.set_at(at.value);
+  request.set_first_block(first.value);
+  const auto body = ask({"GET", "", ""}, "/stored?" + admin::to_query(request));
+  if (!body) return body.error();
+  Result<admin::StoredPart> part = admin::parse_changed(*body);
+  if (!part) return part;
+  const bool before = !part->ranges.empty() && part->ranges.front().first < first;
+  if (before || (part->next.value != 0 && part->next <= first)) {
+    return Error{ErrorCode::kProtocol, "the daemon says what is stored where nobody asked"};
+  }
+  return part;
+}
+
 Result<std::vector<admin::BlockVersion>> PastClient::versions(std::span<const Lbn> blocks,
                                                               SequenceNumber from,
                                                               SequenceNumber to) {

@@ -54,6 +54,9 @@ class PastClient {
   void expect(std::vector<admin::BlockQuestion> questions);
   // The blocks that may differ between two moments: ascending, with gaps between them.
   [[nodiscard]] Result<std::vector<BlockRange>> changed(SequenceNumber from, SequenceNumber to);
+  // Blocks from `first` on, behind which there are others, that may hold something other than zeros
+  // at a moment. (All of a volume may be many parts.)
+  [[nodiscard]] Result<admin::StoredPart> stored(SequenceNumber at, Lbn first);
   // What changed each of `blocks` (ascending) in (from, to], by block and then by sequence.
   [[nodiscard]] Result<std::vector<admin::BlockVersion>> versions(std::span<const Lbn> blocks,
                                                                   SequenceNumber from,

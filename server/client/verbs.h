@@ -10,6 +10,7 @@
 namespace mariner::client {
 
 void add_volume_verbs(CLI::App& app, Context& context);
+void add_export_verb(CLI::App& noun, Context& context);  // of `volume`
 void add_history_verbs(CLI::App& app, Context& context);
 void add_mark_verbs(CLI::App& app, Context& context);
 void add_view_verbs(CLI::App& app, Context& context);

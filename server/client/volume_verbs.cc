@@ -1,4 +1,4 @@
-// mariner volume create | list | show | resize | delete | import
+// mariner volume create | list | show | resize | delete | import | clone; and the noun itself
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -28,6 +28,14 @@ struct ImportOptions {
   std::string file;
   std::string window;
   std::uint32_t block_size = 512;
+};
+
+struct CloneOptions {
+  std::string source;
+  std::string name;
+  std::string window;
+  bool sanitize = false;
+  bool removable = false;
 };
 
 struct ResizeOptions {
@@ -222,8 +230,47 @@ Result<ExitCode> import(Context& context, const ImportOptions& options) {
   return ExitCode::kDone;
 }
 
+Result<ExitCode> clone(Context& context, const CloneOptions& options) {
+  const auto target = context.target(options.source);
+  if (!target) return target.error();
+  const auto window = window_s(options.window);
+  if (!window) return window.error();
+  api::CloneRequest request;
+  request.set_volume(target->object);
+  *request.mutable_at() = target->at;
+  request.set_name(options.name);
+  request.set_window_s(*window);
+  request.set_sanitize(options.sanitize);
+  request.set_removable(options.removable);
+  request.set_dry_run(context.flags.dry_run);
+  Progress progress(context, "cloning " + printable(target->object));
+  const auto made = context.client().volume_clone(
+      request, [&progress](std::uint64_t done, std::uint64_t all) { progress.show(done, all); });
+  progress.end();
+  if (!made) return made.error();
+  if (context.print_json(*made)) return ExitCode::kDone;
+  context.console.note(
+      fmt::format("{} as of {}\n", printable(made->source()), context.moment(made->at())));
+  note_created(context, made->volume(), context.flags.dry_run ? "would be cloned" : "cloned");
+  context.note_dry_run();
+  return ExitCode::kDone;
+}
+
 CLI::Option* add_name(CLI::App& verb, std::string& name) {
   return verb.add_option("VOLUME", name, "The volume's name")->required()->type_name("VOLUME");
+}
+
+void add_window(CLI::App& verb, std::string& window, const char* otherwise) {
+  verb.add_option("--window", window,
+                  std::string("How far back it can be rolled, such as 3d") + otherwise)
+      ->type_name("DURATION");
+}
+
+// What a volume may be made with, beside its window.
+void add_permissions(CLI::App& verb, bool& sanitize, bool& removable) {
+  verb.add_flag("--sanitize", sanitize, "Initiators may erase it with its history (SANITIZE)");
+  verb.add_flag("--removable", removable,
+                "Initiators see a removable medium, which they may eject");
 }
 
 void add_block_size(CLI::App& verb, std::uint32_t& block_size) {
@@ -236,8 +283,8 @@ void add_block_size(CLI::App& verb, std::uint32_t& block_size) {
 }  // namespace
 
 void add_volume_verbs(CLI::App& app, Context& context) {
-  auto& noun =
-      *app.add_subcommand("volume", "Create, list, show, resize, import and delete volumes");
+  auto& noun = *app.add_subcommand(
+      "volume", "Create, list, show, resize, import, export, clone and delete volumes");
   noun.require_subcommand(1);
   add_verb<CreateOptions>(
       noun, context, "create", "Create an empty volume",
@@ -248,13 +295,9 @@ void add_volume_verbs(CLI::App& app, Context& context) {
         verb.add_option("--size", options.size, "Its size, such as 100G")
             ->required()
             ->type_name("SIZE");
-        verb.add_option("--window", options.window, "How far back it can be rolled, such as 3d")
-            ->type_name("DURATION");
+        add_window(verb, options.window, "");
         add_block_size(verb, options.block_size);
-        verb.add_flag("--sanitize", options.sanitize,
-                      "Initiators may erase it with its history (SANITIZE)");
-        verb.add_flag("--removable", options.removable,
-                      "Initiators see a removable medium, which they may eject");
+        add_permissions(verb, options.sanitize, options.removable);
       },
       create);
   add_verb<NoOptions>(noun, context, "list", "List the volumes", no_options, list);
@@ -287,11 +330,24 @@ void add_volume_verbs(CLI::App& app, Context& context) {
                         "The raw image, a file or block device on the daemon's machine")
             ->required()
             ->type_name("FILE");
-        verb.add_option("--window", options.window, "How far back it can be rolled, such as 3d")
-            ->type_name("DURATION");
+        add_window(verb, options.window, "");
         add_block_size(verb, options.block_size);
       },
       import);
+  add_export_verb(noun, context);
+  add_verb<CloneOptions>(
+      noun, context, "clone", "Make a volume of a moment of another one",
+      [](CLI::App& verb, CloneOptions& options) {
+        verb.add_option("VOLUME@TIME", options.source, "The volume and the moment (default: now)")
+            ->required()
+            ->type_name("VOLUME@TIME");
+        verb.add_option("NAME", options.name, "The new volume's name")
+            ->required()
+            ->type_name("NAME");
+        add_window(verb, options.window, " (default: as the other one)");
+        add_permissions(verb, options.sanitize, options.removable);
+      },
+      clone);
 }
 
 }  // namespace mariner::client

@@ -43,6 +43,20 @@ TEST_F(AdminClientTest, ImportReportsProgress) {
   EXPECT_THAT(seen, ElementsAre(std::pair{5, 10}));
 }
 
+TEST_F(AdminClientTest, CloningReportsProgress) {
+  control.import_progress = {{5, 10}};
+  control.clone_answer.set_source("a");
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> seen;
+  api::CloneRequest request;
+  request.set_volume("a");
+  request.set_name("b");
+  const auto clone = AdminClient(socket).volume_clone(
+      request, [&seen](auto done, auto all) { seen.emplace_back(done, all); });
+  ASSERT_TRUE(clone);
+  EXPECT_EQ(clone->source(), "a");
+  EXPECT_THAT(seen, ElementsAre(std::pair{5, 10}));
+}
+
 TEST_F(AdminClientTest, TheDaemonsErrorsArriveAsTheyAre) {
   control.error = Error{ErrorCode::kOutsideWindow, "too old"};
   const auto status = AdminClient(socket).status();

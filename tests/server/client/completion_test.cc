@@ -40,8 +40,8 @@ class Completion : public DaemonTest {
 TEST_F(Completion, NounsAndVerbs) {
   EXPECT_THAT(complete({"vo"}), ElementsAre("volume"));
   EXPECT_THAT(complete({""}), Contains("rollback"));
-  EXPECT_THAT(complete({"volume", ""}),
-              ElementsAre("create", "delete", "import", "list", "resize", "show"));
+  EXPECT_THAT(complete({"volume", ""}), ElementsAre("clone", "create", "delete", "export", "import",
+                                                    "list", "resize", "show"));
   EXPECT_THAT(complete({"--json", "volume", "s"}), ElementsAre("show"));
   EXPECT_THAT(complete({"nonsense", ""}), IsEmpty());
   EXPECT_THAT(complete({}), IsEmpty());
@@ -56,6 +56,9 @@ TEST_F(Completion, Volumes) {
 }
 
 TEST_F(Completion, MarksAndTimes) {
+  EXPECT_THAT(complete({"volume", "export", "db1@m"}),
+              ElementsAre("db1@mark:post", "db1@mark:pre"));
+  EXPECT_THAT(complete({"volume", "clone", "w"}), Contains("web"));
   EXPECT_THAT(complete({"mark", "remove", "db1", ""}), ElementsAre("post", "pre"));
   EXPECT_EQ(control.asked.back(), "mark_list volume: \"db1\"");
   EXPECT_THAT(complete({"rollback", "db2@"}),

@@ -62,6 +62,12 @@ class DaemonTest : public testing::Test {
     err = err_stream.str();
   }
 
+  // What `work` returns, run on the daemon's thread.
+  template <typename Work>
+  auto on_daemon(Work work) {
+    return thread_.run(std::move(work));
+  }
+
   static api::Moment moment(std::uint64_t sequence, std::uint64_t time_ns) {
     api::Moment moment;
     moment.set_sequence(sequence);

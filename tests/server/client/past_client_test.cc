@@ -40,6 +40,9 @@ class PastClientTest : public DaemonTest {
   std::ptrdiff_t times_asked(const std::string& what) {
     return std::ranges::count(fake().asked, what);
   }
+  static admin::StoredPart fake_part(std::vector<BlockRange> ranges, std::uint64_t next) {
+    return {std::move(ranges), {next}};
+  }
   admin::FakePast& fake() { return control.of_the_past; }
   Result<PastClient> open() { return PastClient::open({.socket = socket, .volume = "d b"}); }
 };
@@ -126,6 +129,16 @@ TEST_F(PastClientTest, PutsTogetherWhatChanged) {
   EXPECT_EQ(fake().asked.back(), "changed id: \"17\" from: 3 to: 9 first_block: 6");
   fake().changed_answers = {{{}, {6}}, {{}, {6}}};
   EXPECT_EQ(past.changed({3}, {9}).error().code, ErrorCode::kProtocol) << "it does not get on";
+}
+
+TEST_F(PastClientTest, AsksWhatIsStoredPartByPart) {
+  PastClient past = *open();
+  fake().stored_answers = {{{{{1}, {2}}}, {6}}, {{}, {}}, {{{{5}, {1}}}, {}}, {{}, {6}}};
+  EXPECT_EQ(past.stored({9}, {1}).value(), fake_part({{{1}, {2}}}, 6));
+  EXPECT_EQ(fake().asked.back(), "stored id: \"17\" at: 9 first_block: 1");
+  EXPECT_EQ(past.stored({9}, {6}).value(), fake_part({}, 0));
+  EXPECT_EQ(past.stored({9}, {6}).error().code, ErrorCode::kProtocol) << "nobody asked there";
+  EXPECT_EQ(past.stored({9}, {6}).error().code, ErrorCode::kProtocol) << "it does not get on";
 }
 
 TEST_F(PastClientTest, PutsTogetherVersions) {

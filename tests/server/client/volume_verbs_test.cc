@@ -160,6 +160,41 @@ TEST_F(VolumeVerbs, AnImportThatFailsInTheMiddleFails) {
   EXPECT_THAT(err, HasSubstr("the disk is full"));
 }
 
+TEST_F(VolumeVerbs, CloneSaysOfWhichMoment) {
+  control.import_progress = {{1u << 20, 4u << 20}};
+  auto& answer = control.clone_answer;
+  answer.set_source("db1");
+  *answer.mutable_at() = moment(4711, kNow.ns);
+  answer.mutable_volume()->set_name("db2");
+  answer.mutable_volume()->set_size_bytes(100ull << 30);
+  terminal = true;
+  run({"volume", "clone", "db1@-10m", "db2", "--window", "1d", "--removable"});
+  EXPECT_EQ(code, 0) << err;
+  EXPECT_THAT(control.asked,
+              ElementsAre("volume_clone volume: \"db1\" at { time_ns: 1795180925123456789 } "
+                          "name: \"db2\" window_s: 86400 removable: true"));
+  EXPECT_THAT(out, HasSubstr("\rcloning db1 ███████░"));
+  EXPECT_THAT(out, HasSubstr("db1 as of #4711  2026-11-20T14:32:05.123456789+01:00  "
+                             "(2026-11-20T13:32:05.123456789Z)\n"));
+  EXPECT_THAT(out, HasSubstr("db2 cloned: 100 GiB"));
+  terminal = false;
+  control.import_progress.clear();
+  run({"volume", "clone", "db1", "db2", "--dry-run"});
+  EXPECT_THAT(
+      control.asked,
+      ElementsAre("volume_clone volume: \"db1\" at { now: true } name: \"db2\" dry_run: true"));
+  EXPECT_THAT(out, HasSubstr("db2 would be cloned: 100 GiB"));
+  EXPECT_THAT(out, HasSubstr("Dry run: nothing was changed."));
+  run({"volume", "clone", "db1", "db2", "--json"});
+  EXPECT_THAT(out, testing::StartsWith("{\"schema\":1,\"source\":\"db1\","));
+  control.error = Error{ErrorCode::kOutsideWindow, "too old"};
+  run({"volume", "clone", "db1@-10d", "db2"});
+  EXPECT_EQ(code, 3);
+  run({"volume", "clone", "db1"});
+  EXPECT_EQ(code, 2);
+  EXPECT_TRUE(control.asked.empty());
+}
+
 TEST_F(VolumeVerbs, QuietSaysOnlyWhatWasAskedFor) {
   run({"volume", "create", "a", "--size", "1G", "--quiet"});
   EXPECT_EQ(out, "");
