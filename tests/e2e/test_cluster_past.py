@@ -42,6 +42,18 @@ def newest(server) -> int:
     return int(server.ask("history", "show", "db1")["to"]["sequence"])
 
 
+def test_a_moment_is_exported_by_who_serves(cluster, folder):
+    server = cluster.server_of("db1")
+    mariner.qemu_io(server.volume_url("db1"), "write -P 1 0 8M", "write -P 2 30M 1M")
+    then = newest(server)
+    mariner.qemu_io(server.volume_url("db1"), "write -P 3 0 2M", "discard 30M 1M")
+    answer = server.ask("volume", "export", f"db1@#{then}", folder / "then.raw")
+    assert answer["data_bytes"] == str(9 << 20)
+    assert (folder / "then.raw").read_bytes() == (b"\1" * (8 << 20) + bytes(22 << 20) + b"\2" * (1 << 20) + bytes(33 << 20))
+    refused = server.cli("volume", "clone", f"db1@#{then}", "db2", check=False)
+    assert refused.code != 0 and "cloning a volume" in refused.err
+
+
 def test_views_are_exact_at_every_node_whoever_coordinates(cluster, folder):
     campaign = hammer.Campaign(folder / "hammer")
     marks = []

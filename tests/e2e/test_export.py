@@ -19,7 +19,8 @@ BLOCKS = 48 << 10  # 192 MiB
 
 @pytest.fixture
 def daemon(folder):
-    with mariner.Daemon(folder / "daemon") as daemon:
+    # With room for all: a log that is short of it gives readings up first.
+    with mariner.Daemon(folder / "daemon", log={"max_size": "4G"}) as daemon:
         yield daemon.start()
 
 
@@ -173,6 +174,33 @@ def test_what_cannot_be_exported_is_said_and_leaves_nothing(daemon, folder):
     daemon.ask("volume", "export", "db1", out / "a.raw", "--force")
     assert (out / "a.raw").read_bytes() == b"\1" * (1 << 20) + bytes(3 << 20)
     assert [path.name for path in out.iterdir()] == ["a.raw"]
+
+
+@pytest.fixture
+def device(folder):
+    """A block device of 80 MiB that is full of garbage."""
+    file = folder / "device"
+    file.write_bytes(b"\xAA" * (80 << 20))
+    made = subprocess.run(["losetup", "--find", "--show", str(file)], capture_output=True, text=True)
+    if made.returncode != 0:
+        pytest.skip(f"no loop device can be had here: {made.stderr}")
+    yield pathlib.Path(made.stdout.strip())
+    subprocess.run(["losetup", "--detach", made.stdout.strip()], check=True)
+
+
+def test_a_block_device_is_overwritten_by_force(daemon, device):
+    daemon.create("db1", "64M")
+    qemu_io(daemon.volume_url("db1"), "write -P 7 4M 1M", "write -P 8 60M 4M")
+    assert "--force" in daemon.cli("volume", "export", "db1", device, check=False).err
+    assert daemon.cli("volume", "export", "db1", device, "--force", "--format", "qcow2", check=False).code == 2
+    daemon.ask("volume", "export", "db1", device, "--force")
+    expected = bytearray(64 << 20) + b"\xAA" * (16 << 20)
+    expected[4 << 20:5 << 20] = b"\7" * (1 << 20)
+    expected[60 << 20:64 << 20] = b"\10" * (4 << 20)
+    assert device.read_bytes() == expected, "zeros too, and nothing behind the volume's end"
+    daemon.create("db2", "128M")
+    small = daemon.cli("volume", "export", "db2", device, "--force", check=False)
+    assert small.code == 2 and "expected 134217728 at least" in small.err
 
 
 @pytest.mark.slow
