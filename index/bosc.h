@@ -191,6 +191,10 @@ class Bosc {
   // For those of its functions whose blocks are leaves of trees: one for all, with one bound.
   [[nodiscard]] SortedPending& sorted_pending() const { return *sorted_pending_; }
 
+  // Much of what is queued and stored is of no use any more: a sweep, which leaves that out, is
+  // worth its cost now.
+  void sweep_soon();
+
   // Nothing will be modified in the block for long: it is committed before the sweep comes to it,
   // with others like it.
   void commit_early(BlockAddress address);
@@ -367,6 +371,7 @@ class Bosc {
   std::uint32_t position_ = 0;   // of the sweep
   std::uint32_t sweep_end_ = 0;  // blocks that come behind it wait for the next one
   bool sweeping_ = false;
+  bool sweep_wanted_ = false;
   bool sweep_committed_ = false;   // something, in this sweep
   bool sweep_is_partial_ = false;  // it leaves out what the last one committed: no checkpoint yet
   Result<void> sweep_result_;

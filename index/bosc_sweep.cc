@@ -28,8 +28,12 @@ void Bosc::pump_soon() {
   });
 }
 
+void Bosc::sweep_soon() {
+  if (!std::exchange(sweep_wanted_, true)) pump_soon();
+}
+
 bool Bosc::should_commit() const {
-  if (!commit_alls_.empty() || !room_waiters_.empty()) return true;
+  if (!commit_alls_.empty() || !room_waiters_.empty() || sweep_wanted_) return true;
   return pool_.used_bytes() >= queue_bytes_commit_ || (is_cache_dirty() && runs_.empty()) ||
          (newest_number_ > frontier_ && newest_number_ - frontier_ > options_.replay_max);
 }
@@ -76,7 +80,7 @@ bool Bosc::commit_cache_early() {
 }
 
 void Bosc::sweep_ended() {
-  sweeping_ = false;
+  sweeping_ = sweep_wanted_ = false;
   ++statistics_.sweeps;
   if (held_ > 0 && sweep_result_) {
     sweep_result_ =

@@ -17,6 +17,9 @@ using logging::RecordType;
 // How much of the base is put together in one go.
 constexpr std::uint64_t kBasePartBlocks = 4096;
 constexpr std::size_t kInsertedMax = 64;
+// So many versions, and so large a share of those in the index, are given up: a sweep is worth it.
+constexpr std::uint64_t kExpiredFew = 16'384;
+constexpr std::uint64_t kExpiredShare = 3;
 // For each a block is located twice.
 constexpr std::size_t kRollbacksAtOnce = 64;
 
@@ -443,7 +446,20 @@ void StoredIndex::moment_of(SequenceNumber sequence, Found found) {
   });
 }
 
+// What is of no use any more goes with the next sweep; who looks things up passes it until then.
+void StoredIndex::count_expired(SequenceNumber sequence) {
+  const std::uint64_t sweeps = store_.statistics().sweeps;
+  if (std::exchange(sweeps_seen_, sweeps) != sweeps) expired_ = 0;
+  if (sequence.value > writes_given_up_.value()) {
+    expired_ += sequence.value - writes_given_up_.value();
+  }
+  if (expired_ < kExpiredFew || expired_ < lt_tree_->effective_count() / kExpiredShare) return;
+  expired_ = 0;
+  store_.sweep_soon();
+}
+
 void StoredIndex::forget_through(SequenceNumber sequence, std::uint64_t ordinal) {
+  count_expired(sequence);
   writes_given_up_.raise(sequence.value);
   bases_given_up_.raise(ordinal);
   tl_->drop_through(sequence);

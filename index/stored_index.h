@@ -152,6 +152,7 @@ class StoredIndex {
   [[nodiscard]] bool is_changed_by(BlockReader& reader, const Rollback& rollback, Lbn block) const;
   void insert_one(const logging::Record& record, const logging::LogLocation& location);
   void remember_rollback(const logging::Record& record);
+  void count_expired(SequenceNumber sequence);
   void raw(BlockReader& reader, std::span<const BlockRange> ranges, SequenceNumber at,
            std::vector<LocatedRun>& out) const;
   void base(BlockReader& reader, std::span<const BlockRange> ranges, std::uint64_t after,
@@ -180,6 +181,8 @@ class StoredIndex {
   SequenceNumber stored_horizon_;
   SequenceNumber forgetting_;
   std::uint64_t forgetting_bases_ = 0;
+  std::uint64_t expired_ = 0;  // versions, since the last sweep
+  std::uint64_t sweeps_seen_ = 0;
   IndexMoment floor_;  // the horizon, or the last write that is given up: the later one
   DurationHistogram lookups_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tests/index/stored_index_rig.h"
+#include "tests/support/index_rig.h"
 #include "tests/support/seeds.h"
 
 namespace mariner::test {
@@ -33,6 +34,36 @@ TEST(StoredIndex, AgreesWithTheOneInMemory) {
       rig.compare();
     }
   });
+}
+
+TEST(StoredIndex, WhatWasGivenUpGoesWithASweepAsSoonAsItIsMuch) {
+  ManualExecutor executor;
+  IndexRig rig(executor);
+  Record record;
+  record.type = RecordType::kWrite;
+  record.payload_blocks = 1;
+  const auto write = [&](std::uint64_t from, std::uint64_t to) {
+    for (std::uint64_t i = from; i <= to; ++i) {
+      record.sequence = {i};
+      record.time = {i * 10};
+      record.extent = {Lbn{i % 50}, BlockCount{1}};
+      rig.insert(record, {i * 8, 1, 0, 1, 0});
+    }
+    executor.run_ready();
+  };
+  write(1, 20'000);
+  const std::uint64_t sweeps = rig.store().statistics().sweeps;
+  const std::uint64_t pending = rig.index().pending_updates();
+  rig.index().forget_through({10'000}, 0);
+  executor.run_ready();
+  EXPECT_EQ(rig.store().statistics().sweeps, sweeps) << "a few are not worth it";
+  rig.index().forget_through({19'000}, 0);
+  executor.run_ready();
+  EXPECT_GT(rig.store().statistics().sweeps, sweeps);
+  EXPECT_LT(rig.index().pending_updates(), pending / 4);
+  write(20'001, 20'010);
+  EXPECT_EQ(rig.answers().locate({{3}, {1}}, SequenceNumber{20'010})[0].sequence,
+            SequenceNumber{20'003});
 }
 
 // Writes and before-images come into the index in two orders, each by itself.
