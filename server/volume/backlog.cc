@@ -31,6 +31,11 @@ void Backlog::add(BlockRange range, const PendingContent& content) {
   for (const BlockRange& part : in_older) older_.runs->put(part, content);
 }
 
+void Backlog::add_all(std::shared_ptr<PendingTable> table) {
+  CHECK(empty() && table->history_bytes() == table->cost_bytes());
+  newer_.runs = std::move(table);
+}
+
 void Backlog::added(const Share& share) {
   newer_.bytes += static_cast<double>(share.bytes);
   newer_.missed |= share.missed;
@@ -44,8 +49,8 @@ void Backlog::remove(BlockRange range) {
   }
 }
 
-void Backlog::remove_first_before(Lbn end) {
-  older_.removing([&](PendingTable& runs) { runs.erase_before(end); });
+void Backlog::remove_first(std::span<const BlockRange> ranges) {
+  older_.removing([&](PendingTable& runs) { runs.erase_each(ranges); });
 }
 
 SequenceNumber Backlog::advance(SequenceNumber applied) {
@@ -72,6 +77,11 @@ void Backlog::visit(BlockRange range,
 std::uint64_t Backlog::missed_bytes() const {
   return (older_.missed ? older_.runs->cost_bytes() : 0) +
          (newer_.missed ? newer_.runs->cost_bytes() : 0);
+}
+
+std::uint64_t Backlog::restoring_bytes() const {
+  return (older_.restores ? older_.runs->cost_bytes() : 0) +
+         (newer_.restores ? newer_.runs->cost_bytes() : 0);
 }
 
 }  // namespace mariner::volume

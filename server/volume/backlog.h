@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 
 #include "server/volume/pending_table.h"
 
@@ -35,10 +36,12 @@ class Backlog {
   void add(BlockRange range, const PendingContent& content);
   // ... and that holds of all that was added since the last call.
   void added(const Share& share);
-  // The image durably holds for `range` what is newer than all that was added, or all that is below
-  // `end` of what first() has.
+  // The same of a table of such contents alone, as a whole; this is empty.
+  void add_all(std::shared_ptr<PendingTable> table);
+  // The image durably holds for `range` what is newer than all that was added, or what first() has
+  // of `ranges`.
   void remove(BlockRange range);
-  void remove_first_before(Lbn end);
+  void remove_first(std::span<const BlockRange> ranges);
 
   // To be fetched now. It stays the same until it is empty, and loses what is removed; then
   // advance() puts what came meanwhile in its place.
@@ -61,6 +64,9 @@ class Backlog {
   [[nodiscard]] std::uint64_t missed_bytes() const;
   [[nodiscard]] bool missed() const { return older_.missed || newer_.missed; }
   [[nodiscard]] bool restores() const { return older_.restores || newer_.restores; }
+  [[nodiscard]] bool first_restores() const { return older_.restores; }
+  // Of what a rollback changed, or was added with that, so much is still to be fetched.
+  [[nodiscard]] std::uint64_t restoring_bytes() const;
   [[nodiscard]] std::optional<VersionTime> since() const {
     return older_.since ? older_.since : newer_.since;
   }

@@ -104,15 +104,18 @@ void ImageApplier::start(Job job) {
   CHECK(!running());
   CHECK(!job.table->empty());
   table_ = std::move(job.table);
-  one_portion_ = job.one_portion;
+  order_ = job.order;
   flushed_ = std::move(job.flushed);
+  goes_on_ = std::move(job.goes_on);
   may_fetch_ = std::move(job.may_fetch);
   done_ = std::move(job.done);
-  next_ = Lbn{0};
   stopping_ = false;
+  ending_ = false;
+  result_ = {};
+  ordered_ = 0;
+  next_ = order_.empty() ? Lbn{0} : order_.front().first;
   portion_left_ = portion_.value;
-  unflushed_ = false;
-  next_chunk();
+  go_on();
 }
 
 void ImageApplier::set_portion(BlockCount portion) {
@@ -120,40 +123,87 @@ void ImageApplier::set_portion(BlockCount portion) {
   portion_ = portion;
 }
 
-void ImageApplier::finish(Result<void> result) {
-  table_.reset();
-  flushed_ = nullptr;
-  may_fetch_ = nullptr;
-  changes_.clear();
-  to_capture_.clear();
-  std::exchange(done_, nullptr)(std::move(result));
+void ImageApplier::fail(const Error& error) {
+  if (result_) result_ = error;
 }
 
-void ImageApplier::next_chunk() {
-  if (stopping_) return finish(Error{ErrorCode::kAborted, kStopped});
-  if (portion_left_ == 0) return flush(next_);
-  Chunk chunk = gather();
-  if (chunk.runs.empty()) return flush(Lbn{UINT64_MAX});
-  // What is in memory, and has no base in the image, needs no question.
-  if (chunk.lookups.empty()) return take_chunk(std::move(chunk), {});
-  if (may_fetch_ && chunk.past_blocks > 0 && !may_fetch_(BlockCount{chunk.past_blocks}.bytes())) {
-    resting_ = std::move(chunk);
+void ImageApplier::finish() {
+  table_.reset();
+  flushed_ = nullptr;
+  goes_on_ = nullptr;
+  may_fetch_ = nullptr;
+  ahead_.reset();
+  resting_ = false;
+  chunk_ = {};
+  changes_.clear();
+  to_capture_.clear();
+  portion_ranges_.clear();
+  std::exchange(done_, nullptr)(std::move(result_));
+}
+
+// Begins what can be begun, and ends the run when nothing is under way any more and nothing is to
+// be begun.
+void ImageApplier::go_on() {
+  if (std::exchange(going_on_, true)) return;
+  for (bool again = true; again;) {
+    again = false;
+    if (!result_ || ending_) break;
+    if (!ahead_ && stopping_) {
+      if (!writing_) fail({ErrorCode::kAborted, kStopped});
+    } else if (!ahead_ && may_begin_next()) {
+      begin_next();
+    }
+    if (result_ && !writing_ && ahead_ && !looking_ && !resting_) {
+      apply(*std::exchange(ahead_, std::nullopt));
+      again = true;
+    }
+  }
+  going_on_ = false;
+  if (!writing_ && !looking_ && (!result_ || ending_)) finish();
+}
+
+// While one is written: what comes behind a flush only if the run is going to go on.
+bool ImageApplier::may_begin_next() {
+  if (!writing_) return true;
+  if (chunk_.is_last) return false;
+  return !chunk_.ends_portion || !goes_on_ || goes_on_();
+}
+
+void ImageApplier::begin_next() {
+  ahead_ = gather();
+  if (ahead_->runs.empty()) {  // of the order, nothing is in the table any more
+    ahead_.reset();
+    ending_ = true;
     return;
   }
-  look_up(std::move(chunk));
+  // What is in memory, and has no base in the image, needs no question.
+  if (ahead_->lookups.empty()) return;
+  const std::uint64_t past = BlockCount{ahead_->past_blocks}.bytes();
+  resting_ = may_fetch_ && past > 0 && !may_fetch_(past);
+  if (!resting_) ask();
 }
 
 void ImageApplier::resume() {
-  if (resting_) look_up(*std::exchange(resting_, std::nullopt));
+  if (!std::exchange(resting_, false)) return;
+  if (stopping_) {
+    ahead_.reset();
+  } else {
+    ask();
+  }
+  go_on();
 }
 
-void ImageApplier::look_up(Chunk chunk) {
-  if (stopping_) return finish(Error{ErrorCode::kAborted, kStopped});
-  std::vector<History::Lookup> lookups = std::exchange(chunk.lookups, {});
-  locate_all(parts_.history, std::move(lookups),
-             [this, chunk = std::move(chunk)](const Result<History::Located>& found) mutable {
-               if (!found) return finish(found.error());
-               take_chunk(std::move(chunk), found->runs);
+void ImageApplier::ask() {
+  looking_ = true;
+  locate_all(parts_.history, std::exchange(ahead_->lookups, {}),
+             [this](Result<History::Located> found) {
+               looking_ = false;
+               if (found) {
+                 ahead_->found = std::move(found->runs);
+               } else if (!ending_) {
+                 fail(found.error());
+               }
+               go_on();
              });
 }
 
@@ -165,41 +215,79 @@ bool ImageApplier::beside_base(BlockRange range) const {
   return any;
 }
 
-ImageApplier::Chunk ImageApplier::gather() const {
+// What the table has next, up to where that part of the order ends; nothing: that was all.
+std::optional<PendingTable::Run> ImageApplier::next_run() {
+  for (;;) {
+    PendingTable::Run run = table_->next_run(next_);
+    if (order_.empty()) return run.range.empty() ? std::nullopt : std::optional(std::move(run));
+    if (ordered_ == order_.size()) return std::nullopt;
+    const BlockRange part = run.range.intersect(order_[ordered_]);
+    if (!part.empty()) return PendingTable::Run{part, std::move(run.content)};
+    if (++ordered_ < order_.size()) next_ = order_[ordered_].first;
+  }
+}
+
+ImageApplier::Chunk ImageApplier::gather() {
   Chunk chunk;
-  chunk.next = next_;
   const std::uint64_t blocks_max = std::min(kChunkBlocks, portion_left_);
   while (chunk.runs.size() < kChunkRuns && chunk.blocks < blocks_max) {
-    PendingTable::Run run = table_->next_run(chunk.next);
-    if (run.range.empty()) break;
-    std::uint64_t& count = run.range.count.value;
-    const bool zeros = run.content.kind == PendingContent::Kind::kZero;
+    std::optional<PendingTable::Run> run = next_run();
+    if (!run) break;
+    std::uint64_t& count = run->range.count.value;
+    const bool zeros = run->content.kind == PendingContent::Kind::kZero;
     if (!zeros) count = std::min(count, blocks_max - chunk.blocks);
-    const bool base = beside_base(run.range);
+    const bool base = beside_base(run->range);
     if (zeros && base) count = std::min(count, kZeroBlocksMax);
     // A run of zeros costs one block whatever its length.
     chunk.blocks += zeros ? 1 : count;
-    chunk.next = run.range.end();
-    if (run.content.kind == PendingContent::Kind::kHistory) {
-      chunk.lookups.push_back({run.range, run.content.at, true});
-      chunk.past_blocks += count;
-    }
-    if (base) chunk.lookups.push_back({run.range, SequenceNumber{0}});
-    const bool stored = parts_.base != nullptr && parts_.base->is_stored(run.range);
-    chunk.runs.push_back({std::move(run), base, stored});
+    next_ = run->range.end();
+    const bool stored = parts_.base != nullptr && parts_.base->is_stored(run->range);
+    chunk.runs.push_back({*std::move(run), base, stored});
   }
+  portion_left_ -= chunk.blocks;
+  chunk.is_last = !next_run();
+  chunk.ends_portion = chunk.is_last || portion_left_ == 0;
+  if (chunk.ends_portion) portion_left_ = portion_.value;
+  chunk.end = chunk.is_last ? Lbn{UINT64_MAX} : next_;
+  if (!order_.empty()) {
+    std::ranges::sort(chunk.runs, {}, [](const Run& run) { return run.pending.range.first; });
+  }
+  add_lookups(chunk);
   return chunk;
 }
 
-void ImageApplier::take_chunk(Chunk chunk, const std::vector<PastRun>& found) {
-  next_ = chunk.next;
-  portion_left_ -= chunk.blocks;
-  ChunkBuilder builder(found);
-  for (Run& run : chunk.runs) builder.add(std::move(run));
+void ImageApplier::add_lookups(Chunk& chunk) const {
+  for (const Run& run : chunk.runs) {
+    const BlockRange range = run.pending.range;
+    if (run.pending.content.kind == PendingContent::Kind::kHistory) {
+      chunk.lookups.push_back({range, run.pending.content.at, true});
+      chunk.past_blocks += range.count.value;
+    }
+    if (run.beside_base) chunk.lookups.push_back({range, SequenceNumber{0}});
+  }
+}
+
+void ImageApplier::apply(Chunk chunk) {
+  writing_ = true;
+  chunk_ = std::move(chunk);
+  ChunkBuilder builder(chunk_.found);
+  for (Run& run : chunk_.runs) {
+    if (!order_.empty()) portion_ranges_.push_back(run.pending.range);
+    builder.add(std::move(run));
+  }
   changes_ = std::move(builder.changes);
   to_capture_ = std::move(builder.to_capture);
   next_to_capture_ = 0;
+  chunk_.runs.clear();
+  chunk_.found.clear();
   capture_next();
+}
+
+// The chunk, or the portion, did not get into the image.
+void ImageApplier::break_off(const Error& error) {
+  writing_ = false;
+  fail(error);
+  go_on();
 }
 
 // Before-images of a chunk that are read, and then logged, together: they need no order.
@@ -243,7 +331,7 @@ void ImageApplier::capture_next() {
         return {};
       },
       [this, capture](Result<void> read) {
-        if (!read) return finish(std::move(read));
+        if (!read) return break_off(read.error());
         log_before_images(capture);
       });
 }
@@ -257,7 +345,7 @@ void ImageApplier::log_before_images(const std::shared_ptr<Capture>& capture) {
                                     [this, capture](const Result<void>& logged) {
                                       if (!logged && capture->result) capture->result = logged;
                                       if (--capture->waiting > 0) return;
-                                      if (!capture->result) return finish(capture->result);
+                                      if (!capture->result) return break_off(capture->result.error());
                                       capture_next();
                                     });
     offset += length;
@@ -279,25 +367,28 @@ void ImageApplier::write_chunk() {
         }
         return written;
       },
-      [this](Result<void> written) {
-        if (!written) return finish(written.error());
-        unflushed_ = true;
-        next_chunk();
+      [this](const Result<void>& written) {
+        if (!written) return break_off(written.error());
+        if (chunk_.ends_portion && !stopping_) return flush();
+        writing_ = false;
+        go_on();
       });
 }
 
-// Ends a portion; the last one ends above everything.
-void ImageApplier::flush(Lbn end) {
-  const auto flushed = [this, end](Result<void> result) {
-    if (!result) return finish(std::move(result));
-    unflushed_ = false;
-    flushed_(end);
-    if (end == Lbn{UINT64_MAX} || one_portion_) return finish({});
-    portion_left_ = portion_.value;
-    next_chunk();
-  };
-  if (!unflushed_) return flushed({});
-  parts_.worker.run([image = &parts_.image] { return image->flush(); }, flushed);
+void ImageApplier::flush() {
+  parts_.worker.run([image = &parts_.image] { return image->flush(); },
+                    [this](const Result<void>& result) {
+                      if (!result) return break_off(result.error());
+                      flushed();
+                    });
+}
+
+void ImageApplier::flushed() {
+  if (order_.empty()) portion_ranges_.push_back(BlockRange::between(Lbn{0}, chunk_.end));
+  flushed_(std::exchange(portion_ranges_, {}));
+  ending_ = chunk_.is_last || (goes_on_ && !goes_on_());
+  writing_ = false;
+  go_on();
 }
 
 }  // namespace mariner::volume

@@ -1,10 +1,12 @@
-// Applies a frozen table of pending writes to the image, in address order, in the background.
+// Applies a frozen table of pending writes to the image, in address order or in one that is given,
+// in the background.
 //
-// The history is asked on the owner's thread, for a chunk at a time; getting bytes out of the past,
-// writing and flushing the image happen on the worker. Before a block that only the image holds
-// (its base: base_map.h) is overwritten, its old contents are durable in the log and known as a
-// before-image (design.md invariant 5); where such a block merely becomes zero, the image keeps it
-// and readers ask the history, if they will still know to after a crash.
+// The history is asked on the owner's thread, for a chunk at a time; writing and flushing the image
+// happen on the worker. While one chunk is written, or a portion flushed, the next one is got out
+// of the past: the disks that it is read from and written to are both busy. Before a block that
+// only the image holds (its base: base_map.h) is overwritten, its old contents are durable in the
+// log and known as a before-image (design.md invariant 5); where such a block merely becomes zero,
+// the image keeps it and readers ask the history, if they will still know to after a crash.
 //
 // Time passes between the history's answers and what is done with them. They hold all the same:
 // - what a run of the table held at its moment is kept until this has applied it (history.h), and
@@ -24,6 +26,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "server/volume/base_map.h"
@@ -52,15 +55,19 @@ class ImageApplier {
   struct Job {
     // Must not change meanwhile, but that what was flushed may leave it.
     std::shared_ptr<const PendingTable> table;
-    // Not all of the table: its beginning, up to the first flush.
-    bool one_portion = false;
-    // All of the table below `end` is durable in the image. May be called once or many times; the
-    // last time, before `done`, with an end above everything.
-    UniqueFunction<void(Lbn end)> flushed;
+    // What of the table is applied, one after the other; they do not overlap, outlive the run, and
+    // the table need not have all of them. Empty: all of it in address order.
+    std::span<const BlockRange> order{};
+    // These parts of the table are durable in the image. Without an order it is one, from the
+    // beginning on, and the last time, before `done`, it ends above everything.
+    UniqueFunction<void(std::span<const BlockRange>)> flushed;
+    // Asked after each but the last of that. False: the run ends here, with success. Asked before,
+    // too: false: nothing is got ahead. Null: it never ends early.
+    UniqueFunction<bool()> goes_on{};
     // Asked before `bytes` come out of the past. False: the run rests until resume(). Null: it
     // never does.
-    UniqueFunction<bool(std::uint64_t bytes)> may_fetch;
-    // With success when every run that was to be is durable in the image. After an error, start
+    UniqueFunction<bool(std::uint64_t bytes)> may_fetch{};
+    // With success when all that was to be is durable in the image. After an error, start
     // again with what is left in the table.
     Done done;
   };
@@ -91,44 +98,67 @@ class ImageApplier {
     bool beside_base = false;  // its base may be in the image
     bool base_stored = false;  // and that is known after a crash, too
   };
-  // What goes to the image in one piece: runs of the table that follow each other.
+  // What goes to the image in one piece.
   struct Chunk {
-    std::vector<Run> runs;
+    std::vector<Run> runs;  // in address order
     // Of each run, in order: what it held at its moment, if it is of the past, and what its base
     // is, if that may be in the image.
     std::vector<History::Lookup> lookups;
-    Lbn next;  // where the table goes on
+    std::vector<PastRun> found;  // the answers
     std::uint64_t blocks = 0;
     std::uint64_t past_blocks = 0;  // of them, those that come out of the past
+    bool ends_portion = false;
+    bool is_last = false;
+    Lbn end;  // without an order: behind all of it
   };
 
-  void next_chunk();
-  void look_up(Chunk chunk);
-  [[nodiscard]] Chunk gather() const;
+  void go_on();
+  [[nodiscard]] bool may_begin_next();
+  void begin_next();
+  void ask();
+  [[nodiscard]] std::optional<PendingTable::Run> next_run();
+  [[nodiscard]] Chunk gather();
+  void add_lookups(Chunk& chunk) const;
   [[nodiscard]] bool beside_base(BlockRange range) const;
-  void take_chunk(Chunk chunk, const std::vector<PastRun>& found);
+  void apply(Chunk chunk);
   [[nodiscard]] std::shared_ptr<Capture> next_capture();
   void capture_next();
   void log_before_images(const std::shared_ptr<Capture>& capture);
   void write_chunk();
-  void flush(Lbn end);
-  void finish(Result<void> result);
+  void flush();
+  void flushed();
+  void break_off(const Error& error);
+  void fail(const Error& error);
+  void finish();
 
   const Parts parts_;
   std::shared_ptr<const PendingTable> table_;  // null: not running
-  UniqueFunction<void(Lbn)> flushed_;
+  std::span<const BlockRange> order_;          // empty: there is none
+  UniqueFunction<void(std::span<const BlockRange>)> flushed_;
+  UniqueFunction<bool()> goes_on_;
   UniqueFunction<bool(std::uint64_t)> may_fetch_;
-  std::optional<Chunk> resting_;
   Done done_;
-  bool one_portion_ = false;
-  bool stopping_ = false;
   BlockCount portion_{kChunkBlocks};
-  std::uint64_t portion_left_ = 0;  // blocks until the next flush
-  bool unflushed_ = false;          // something was written since the last one
+  bool stopping_ = false;
+  bool ending_ = false;  // all is done that was to be
+  Result<void> result_;
+  bool going_on_ = false;  // in go_on()
+
+  // Where the table goes on, of the part of the order that is at hand.
+  std::size_t ordered_ = 0;
   Lbn next_;
+  std::uint64_t portion_left_ = 0;  // blocks to be gathered until a flush
+
+  std::optional<Chunk> ahead_;  // to be applied next
+  bool looking_ = false;        // ... when the history has answered
+  bool resting_ = false;        // ... when it may be asked
+
+  bool writing_ = false;  // a chunk is on its way to the image, or a portion is flushed:
+  Chunk chunk_;
   std::vector<ImageChange> changes_;
   std::vector<BlockRange> to_capture_;
   std::size_t next_to_capture_ = 0;
+  std::vector<BlockRange> portion_ranges_;
 };
 
 }  // namespace mariner::volume

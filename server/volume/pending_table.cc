@@ -75,6 +75,22 @@ void PendingTable::put(BlockRange range, PendingContent content) {
   count(it->second);
 }
 
+void PendingTable::put_each(std::span<const BlockRange> ranges, const PendingContent& content) {
+  auto next = ranges.empty() ? runs_.end() : runs_.lower_bound(ranges.front().first);
+  for (const BlockRange& range : ranges) {
+    const auto ends_before = [&](Runs::iterator run) {
+      return run->first + run->second.count <= range.first;
+    };
+    const bool nothing_behind = next == runs_.end() || next->first >= range.end();
+    if (nothing_behind && (next == runs_.begin() || ends_before(std::prev(next)))) {
+      count(runs_.emplace_hint(next, range.first, Entry{range.count, content})->second);
+    } else {
+      put(range, content);
+      next = runs_.upper_bound(range.first);
+    }
+  }
+}
+
 void PendingTable::erase_before(Lbn end) {
   split_at(end);
   erase(runs_.begin(), runs_.lower_bound(end));
@@ -85,6 +101,10 @@ void PendingTable::erase(BlockRange range) {
   split_at(range.first);
   split_at(range.end());
   erase(runs_.lower_bound(range.first), runs_.lower_bound(range.end()));
+}
+
+void PendingTable::erase_each(std::span<const BlockRange> ranges) {
+  for (const BlockRange& range : ranges) erase(range);
 }
 
 void PendingTable::visit(

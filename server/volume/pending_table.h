@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory_resource>
+#include <span>
 
 #include "proto/payload.h"
 #include "proto/units.h"
@@ -42,6 +43,8 @@ class PendingTable {
 
   // Replaces whatever is pending for `range`, which is not empty.
   void put(BlockRange range, PendingContent content);
+  // Of each of `ranges`, which are in order and do not overlap: quickly, where nothing is pending.
+  void put_each(std::span<const BlockRange> ranges, const PendingContent& content);
 
   // Visits `range` in order without gaps: each part with its content, or null where nothing is
   // pending. The content belongs to the part's first block.
@@ -51,6 +54,7 @@ class PendingTable {
   // Forgets what is pending below `end`, or in `range`.
   void erase_before(Lbn end);
   void erase(BlockRange range);
+  void erase_each(std::span<const BlockRange> ranges);
 
   // What is pending at or behind `from`, up to the end of its run: for walking the table in address
   // order. An empty range when there is nothing more.

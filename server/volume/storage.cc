@@ -26,12 +26,17 @@ Storage::Storage(ImageApplier::Parts parts, Executor& executor, Options options,
       durable_(found.frontier),
       applied_(found.frontier),
       kept_(found.frontier),
-      fetch_portion_(kFetchPortionFirst, options.portion_bytes_max) {
+      fetch_portion_(kFetchPortionFirst, options.portion_bytes_max),
+      order_({parts.history, parts.worker, executor}) {
   CHECK(found.frontier <= found.last);
   active_.runs = std::make_shared<PendingTable>();
   active_.last = found.last;
   // What the image lacks is remembered as "what the history says now".
-  put_history(found.unapplied, found.last);
+  if (found.restores) {
+    restore(found.unapplied, found.last);
+  } else {
+    put_history(found.unapplied, found.last);
+  }
   if (!found.unapplied.empty()) active_.since = found.unapplied_since;
   if (found.spilled) take(*std::move(found.spilled));
   granted_bytes_ = governor_.room(waiting_bytes(), executor_.monotonic_time());
@@ -59,12 +64,23 @@ void Storage::put_history(std::span<const BlockRange> extents, SequenceNumber at
   }
 }
 
+// It does not count as lag.
+void Storage::restore(std::span<const BlockRange> extents, SequenceNumber at) {
+  if (extents.empty()) return;
+  if (!restoring_) restoring_ = Unhurried{executor_.monotonic_time()};
+  const std::uint64_t before = active_.runs->history_bytes();
+  active_.runs->put_each(extents, content_as_of(at));
+  restoring_->bytes += active_.runs->history_bytes() - before;
+  active_.restores = true;
+}
+
 void Storage::prepare(const WriteMessage& message) {
   CHECK(prepared_.empty() || message.stamp.sequence > prepared_.back().stamp.sequence);
   prepared_.push_back(message);
   const std::uint64_t bytes = replication::lag_bytes(message.write);
   prepared_bytes_ += bytes;
   prepared_bytes_total_ += bytes;
+  ++host_operations_;
   governor_.admitted(bytes);
   update_grant();
 }
@@ -109,11 +125,11 @@ std::uint64_t Storage::memory_bytes() const {
   return active_.runs->memory_bytes() + (frozen_.runs ? frozen_.runs->memory_bytes() : 0);
 }
 
-// Worth applying without waiting for more: half of what may be pending at all, or, when somebody
-// waits for the image to get on, a portion.
+// Worth applying without waiting for more: what a rollback changed, half of what may be pending at
+// all, or, when somebody waits for the image to get on, a portion.
 bool Storage::large() const {
   if (active_.runs->empty()) return false;
-  return active_.runs->memory_bytes() >= options_.pending_memory_max / 2 ||
+  return active_.restores || active_.runs->memory_bytes() >= options_.pending_memory_max / 2 ||
          active_.bytes >= options_.lag_bytes_max / 2 ||
          (governor_.sustained() && active_.bytes >= governor_.portion_bytes());
 }
@@ -123,9 +139,7 @@ void Storage::put(const WriteMessage& message) {
   if (!active_.since) active_.since = message.stamp.time;
   if (write.kind == WriteKind::kRollback) {
     CHECK(write.changed != nullptr);
-    put_history(*write.changed, write.target);
-    active_.restores = !active_.runs->empty();
-    return;
+    return restore(*write.changed, write.target);
   }
   BlockRange body = write.extent;
   std::size_t offset = write.payload.offset;
@@ -237,6 +251,7 @@ void Storage::drain(Done done) {
 void Storage::stop() {
   stopped_ = true;
   stop_applier();
+  order_.stop();
   for (Punch& punch : std::exchange(punches_, {})) {
     punch.done(Error{ErrorCode::kAborted, "the server is stopping"});
   }

@@ -13,8 +13,8 @@
 // image, where reads find it from then on; memory for payloads stays within
 // Options.pending_memory_max (beyond it a write is remembered by its place in the history alone);
 // what waits for the image, and what is on its way here, stays within lag_bytes_max and one write
-// more by what granted_bytes() allows (a rollback, and what a restart finds, may be larger). What
-// was missed does not count in that: writes go on meanwhile.
+// more by what granted_bytes() allows (what a restart finds may be larger). What was missed, and
+// what a rollback changed, do not count in that: writes go on meanwhile.
 //
 // What is committed can be made durable without the log (harden()): the image and a file beside it,
 // the spill, hold it together then. What the spill has is what is pending at that moment. A part of
@@ -40,6 +40,7 @@
 #include "replication/participant.h"
 #include "server/volume/backlog.h"
 #include "server/volume/current_reader.h"
+#include "server/volume/fetch_order.h"
 #include "server/volume/history_reader.h"
 #include "server/volume/image_applier.h"
 #include "server/volume/image_base.h"
@@ -57,10 +58,26 @@ class Storage final : public replication::StorageParticipant, public CurrentRead
     std::chrono::nanoseconds apply_delay = std::chrono::seconds(2);
     // Between two flushes of the image, at most about this.
     std::uint64_t portion_bytes_max = 32u << 20;
-    // How fast what was missed is fetched; of all storages that share it. Outlives them. Null: as
-    // fast as it goes.
+    // So little of a backlog is fetched in the order of addresses, and not in that of the log.
+    std::uint64_t unordered_bytes_max = 64u << 20;
+    // How fast what was missed is fetched, and what a rollback changed; of all storages that share
+    // one. They outlive them. Null: as fast as it goes.
     Throttle* catch_up = nullptr;
+    Throttle* restore = nullptr;
   };
+  // What a rollback changed and the image is to get.
+  struct RestoreProgress {
+    std::uint64_t total_bytes = 0;
+    std::uint64_t left_bytes = 0;
+    std::chrono::nanoseconds took{0};    // so far
+    std::uint64_t bytes_per_second = 0;  // over that
+    [[nodiscard]] double ratio() const {
+      return total_bytes == 0
+                 ? 1
+                 : 1 - static_cast<double>(left_bytes) / static_cast<double>(total_bytes);
+    }
+  };
+
   // What the owner wants to hear. All optional but hold.
   struct Events {
     UniqueFunction<void(SequenceNumber)> durable;  // everything at or below is in the image
@@ -69,6 +86,8 @@ class Storage final : public replication::StorageParticipant, public CurrentRead
     UniqueFunction<void(const Error&)> apply_failed;
     // catch_up_progress() has changed.
     UniqueFunction<void(const replication::CatchUpProgress&)> fetched;
+    // What a rollback changed is all in the image, durably.
+    UniqueFunction<void(const RestoreProgress&)> restored;
     // What catch_up() asked for is no longer in the history; it is not asked again.
     UniqueFunction<void()> outlived;
     // From here on the image holds nothing: to be kept on stable storage before it is emptied.
@@ -86,6 +105,7 @@ class Storage final : public replication::StorageParticipant, public CurrentRead
     // What the spill holds, if there is one. If that is more than the image does, `last` is
     // `frontier`, and the volume is as it tells.
     std::optional<Spill::Contents> spilled{};
+    bool restores = false;  // a rollback is among them
   };
 
   // The parts, the executor and the spill outlive it. `spill`: null: it cannot be hardened.
@@ -131,7 +151,7 @@ class Storage final : public replication::StorageParticipant, public CurrentRead
   void stop();
   [[nodiscard]] bool idle() const {
     return !applier_.running() && !punching_ && reads_in_flight_ == 0 && catching_up_ == 0 &&
-           history_.in_flight() == 0 && spilling_ == 0 && !emptying_;
+           history_.in_flight() == 0 && spilling_ == 0 && !emptying_ && !order_.looking();
   }
 
   [[nodiscard]] SequenceNumber durable() const { return durable_; }
@@ -143,13 +163,16 @@ class Storage final : public replication::StorageParticipant, public CurrentRead
   // Somebody writes faster than the image takes it, and is slowed.
   [[nodiscard]] bool pacing() const { return governor_.sustained(); }
   // Bytes committed and not yet in the image.
-  [[nodiscard]] std::uint64_t lag_bytes() const { return waiting_bytes() + missed_left_bytes(); }
+  [[nodiscard]] std::uint64_t lag_bytes() const {
+    return waiting_bytes() + missed_left_bytes() + restoring_left_bytes();
+  }
   // The time of the oldest write that is not in the image; nothing: there is none.
   [[nodiscard]] std::optional<VersionTime> oldest_unapplied() const;
   // Of what was missed, as catch_up() found it.
   [[nodiscard]] replication::CatchUpProgress catch_up_progress() const;
   // A rollback is being restored.
-  [[nodiscard]] bool restoring() const { return active_.restores || backlog_.restores(); }
+  [[nodiscard]] bool restoring() const { return restoring_.has_value(); }
+  [[nodiscard]] RestoreProgress restore_progress() const;
 
  private:
   struct Table {
@@ -164,7 +187,8 @@ class Storage final : public replication::StorageParticipant, public CurrentRead
     std::uint64_t bytes_frozen = 0;
     std::uint64_t cost_frozen = 0;
   };
-  struct Missed {
+  // What does not count as lag: hosts go on writing meanwhile.
+  struct Unhurried {
     std::chrono::nanoseconds since;
     std::uint64_t bytes = 0;
   };
@@ -179,6 +203,7 @@ class Storage final : public replication::StorageParticipant, public CurrentRead
 
   void put(const replication::WriteMessage& message);
   void put_history(std::span<const BlockRange> extents, SequenceNumber at);
+  void restore(std::span<const BlockRange> extents, SequenceNumber at);
   [[nodiscard]] bool large() const;
   [[nodiscard]] std::uint64_t memory_bytes() const;
   void committed(SequenceNumber settled);
@@ -191,15 +216,20 @@ class Storage final : public replication::StorageParticipant, public CurrentRead
   void move_to_backlog();
   void apply_table();
   void flushed(Lbn end);
+  [[nodiscard]] bool fetches_on() const;
+  void begin_portion(std::chrono::nanoseconds now);
+  [[nodiscard]] std::chrono::nanoseconds portion_took(std::chrono::nanoseconds now) const;
+  [[nodiscard]] std::chrono::nanoseconds rest_after(std::chrono::nanoseconds now) const;
   void applied(const Result<void>& result);
-  void fetch_portion();
-  void fetched(Lbn end);
-  void fetched_portion(const Result<void>& result);
+  void fetch_next();
+  void fetch_portions(std::span<const BlockRange> order);
+  void fetched(std::span<const BlockRange> ranges);
+  void fetching_ended(const Result<void>& result);
   bool ended();
   void tell_durable();
   void tell_failed(const Error& error, bool& told_unavailable);
   void apply_again();
-  // But for what was missed.
+  // But for what was missed, and what a rollback changed.
   [[nodiscard]] std::uint64_t waiting_bytes() const {
     return active_.bytes + frozen_.bytes + backlog_.bytes();
   }
@@ -212,6 +242,8 @@ class Storage final : public replication::StorageParticipant, public CurrentRead
   void update_grant_later();
   void missed(std::span<const BlockRange> extents, SequenceNumber at);
   [[nodiscard]] std::uint64_t missed_left_bytes() const;
+  [[nodiscard]] std::uint64_t restoring_left_bytes() const;
+  void tell_restored();
   void tell_fetched();
   UniqueFunction<bool(std::uint64_t)> throttled();
   void stop_applier();
@@ -264,14 +296,19 @@ class Storage final : public replication::StorageParticipant, public CurrentRead
   std::uint64_t prepared_bytes_total_ = 0;  // ever
   std::uint64_t granted_bytes_ = 0;
   std::chrono::nanoseconds portion_begun_{0};
-  std::chrono::nanoseconds rested_{0};  // of it, for options_.catch_up
-  std::optional<Missed> missed_;        // none: nothing is to be fetched
+  std::chrono::nanoseconds rested_{0};  // of it, for a throttle; what is left of that included
+  std::chrono::nanoseconds rests_until_{0};
+  std::optional<Unhurried> missed_;     // none: nothing is to be fetched
+  std::optional<Unhurried> restoring_;  // likewise of what rollbacks changed
   bool grant_timer_set_ = false;
   bool timer_set_ = false;
   bool due_ = false;           // what is pending waits no longer for more
   bool fetches_next_ = false;  // of a table and the backlog, that is next
   PortionSize fetch_portion_;
-  std::uint64_t written_before_fetch_ = 0;  // of prepared_bytes_total_
+  FetchOrder order_;
+  std::uint64_t written_before_fetch_ = 0;     // of prepared_bytes_total_
+  std::uint64_t host_operations_ = 0;          // reads and writes, ever
+  std::uint64_t operations_before_fetch_ = 0;  // of them
   std::chrono::nanoseconds fetch_again_{0};
   bool fetch_timer_set_ = false;
   bool retrying_ = false;                 // the applier failed, and rests until it is tried again

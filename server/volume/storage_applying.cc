@@ -1,5 +1,6 @@
 // How what is pending gets into the image: what memory holds as a table at a time, and in turn with
 // it, a portion at a time, what has to be fetched from the history.
+#include <algorithm>
 #include <utility>
 
 #include "server/volume/storage.h"
@@ -7,8 +8,11 @@
 namespace mariner::volume {
 namespace {
 
-// Of fetching what was missed while hosts write: so many times as long as a portion took.
+// Of fetching what was missed while hosts write, and what a rollback changed while they read or
+// write a good deal: so many times as long as a portion took.
 constexpr int kRest = 3;
+constexpr int kRestRestoring = 1;
+constexpr double kBusyPerSecond = 200;  // operations
 
 }  // namespace
 
@@ -50,7 +54,7 @@ void Storage::go_on() {
     tell_durable();
     return go_on();
   }
-  if (fetch) return fetch_portion();
+  if (fetch) return fetch_next();
   if (std::exchange(due_, false)) tell_durable();  // of voids alone
   if (!active_.runs->empty()) apply_later(options_.apply_delay);
 }
@@ -63,7 +67,7 @@ bool Storage::wants_table() const {
 // Whoever writes is to notice little of it when a node fetches what it missed: then that rests
 // after each portion.
 bool Storage::may_fetch_now() {
-  if (backlog_.empty()) return false;
+  if (backlog_.empty() || order_.looking()) return false;
   const std::chrono::nanoseconds now = executor_.monotonic_time();
   if (now >= fetch_again_) return true;
   if (!std::exchange(fetch_timer_set_, true)) {
@@ -96,6 +100,12 @@ void Storage::freeze() {
 // (What stays counts as memory as it did: payloads of which a part has left are there in full.)
 void Storage::move_to_backlog() {
   std::vector<BlockRange> moved;
+  if (backlog_.empty() && active_.runs->history_bytes() == active_.runs->cost_bytes()) {
+    backlog_.add_all(std::exchange(active_.runs, std::make_shared<PendingTable>()));
+    backlog_.added({active_.bytes, active_.missed, active_.restores, active_.since});
+    active_.bytes = 0;
+    return;
+  }
   active_.runs->visit({Lbn{0}, {UINT64_MAX}}, [&](BlockRange range, const PendingContent* content) {
     if (content == nullptr || content->kind != PendingContent::Kind::kHistory) return;
     backlog_.add(range, *content);
@@ -111,7 +121,7 @@ void Storage::apply_table() {
   portion_begun_ = executor_.monotonic_time();
   applier_.set_portion({governor_.portion_bytes() >> kBlockShift});
   applier_.start({.table = frozen_.runs,
-                  .flushed = [this](Lbn end) { flushed(end); },
+                  .flushed = [this](auto ranges) { flushed(ranges.front().end()); },
                   .done = [this](const Result<void>& result) { applied(result); }});
 }
 
@@ -154,24 +164,68 @@ void Storage::applied(const Result<void>& result) {
   go_on();
 }
 
-void Storage::fetch_portion() {
+void Storage::fetch_next() {
   if (backlog_.first()->empty()) {  // the newer part takes its place
+    order_.clear();
     tell_durable();
     return go_on();
   }
-  portion_begun_ = executor_.monotonic_time();
-  rested_ = {};
-  written_before_fetch_ = prepared_bytes_total_;
+  const PendingTable& table = *backlog_.first();
+  const std::span<const BlockRange> order = order_.rest(table);
+  if (!order.empty() || table.cost_bytes() <= options_.unordered_bytes_max)
+    return fetch_portions(order);
+  order_.look_up(backlog_.first(), [this, alive = alive_](const Result<void>& looked) {
+    if (!*alive || stopped_ || starting_over_) return;
+    if (!looked) return fetching_ended(looked);
+    go_on();
+  });
+}
+
+void Storage::fetch_portions(std::span<const BlockRange> order) {
+  begin_portion(executor_.monotonic_time());
   applier_.set_portion({fetch_portion_.bytes() >> kBlockShift});
   applier_.start({.table = backlog_.first(),
-                  .one_portion = true,
-                  .flushed = [this](Lbn end) { fetched(end); },
+                  .order = order,
+                  .flushed = [this](auto ranges) { fetched(ranges); },
+                  .goes_on = [this] { return fetches_on(); },
                   .may_fetch = throttled(),
-                  .done = [this](const Result<void>& result) { fetched_portion(result); }});
+                  .done = [this](const Result<void>& result) { fetching_ended(result); }});
+}
+
+void Storage::begin_portion(std::chrono::nanoseconds now) {
+  portion_begun_ = now;
+  rested_ = std::max(std::chrono::nanoseconds(0), rests_until_ - now);
+  written_before_fetch_ = prepared_bytes_total_;
+  operations_before_fetch_ = host_operations_;
+}
+
+// Of one that ends `now`. (What comes next may have begun to rest already.)
+std::chrono::nanoseconds Storage::portion_took(std::chrono::nanoseconds now) const {
+  const auto ahead = std::max(std::chrono::nanoseconds(0), rests_until_ - now);
+  return now - portion_begun_ - (rested_ - ahead);
+}
+
+// Nothing else is to have its turn.
+bool Storage::fetches_on() const {
+  const std::chrono::nanoseconds now = executor_.monotonic_time();
+  return !wants_table() && punches_.empty() && now >= fetch_again_ && rest_after(now).count() == 0;
+}
+
+// For the sake of hosts, after a portion that ends `now`.
+std::chrono::nanoseconds Storage::rest_after(std::chrono::nanoseconds now) const {
+  const std::chrono::nanoseconds took = portion_took(now);
+  if (backlog_.first_was_missed()) {
+    return prepared_bytes_total_ > written_before_fetch_ ? kRest * took
+                                                         : std::chrono::nanoseconds(0);
+  }
+  const auto operations = static_cast<double>(host_operations_ - operations_before_fetch_);
+  const double seconds = std::chrono::duration<double>(took).count();
+  const bool busy = backlog_.first_restores() && operations > seconds * kBusyPerSecond;
+  return busy ? kRestRestoring * took : std::chrono::nanoseconds(0);
 }
 
 // Tables are applied meanwhile if the history cannot be asked now.
-void Storage::fetched_portion(const Result<void>& result) {
+void Storage::fetching_ended(const Result<void>& result) {
   if (!ended()) return;
   if (std::exchange(interrupted_, false) && !result) return go_on();
   if (!result) {
@@ -184,18 +238,19 @@ void Storage::fetched_portion(const Result<void>& result) {
   go_on();
 }
 
-void Storage::fetched(Lbn end) {
+void Storage::fetched(std::span<const BlockRange> ranges) {
   const std::uint64_t cost_before = backlog_.first()->cost_bytes();
   const std::uint64_t bytes_before = backlog_.bytes();
-  backlog_.remove_first_before(end);
+  backlog_.remove_first(ranges);
   const std::uint64_t image_bytes = cost_before - backlog_.first()->cost_bytes();
   const std::chrono::nanoseconds now = executor_.monotonic_time();
-  const std::chrono::nanoseconds took = now - portion_begun_ - rested_;
+  const std::chrono::nanoseconds took = portion_took(now);
+  fetch_again_ = now + rest_after(now);
+  begin_portion(now);
   fetch_portion_.written(image_bytes, took);
-  if (!backlog_.first_was_missed()) {
+  applier_.set_portion({fetch_portion_.bytes() >> kBlockShift});
+  if (!backlog_.first_was_missed() && !backlog_.first_restores()) {
     governor_.fetched({bytes_before - backlog_.bytes(), image_bytes, took});
-  } else if (prepared_bytes_total_ > written_before_fetch_) {
-    fetch_again_ = now + kRest * took;
   }
   tell_fetched();
   update_grant();
@@ -220,6 +275,7 @@ void Storage::tell_durable() {
     active_.since.reset();
   }
   tell_fetched();
+  tell_restored();
   if (now > durable_) {
     durable_ = now;
     if (events_.durable) events_.durable(durable_);

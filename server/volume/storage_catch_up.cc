@@ -21,7 +21,7 @@ void Storage::catch_up(SequenceNumber from, SequenceNumber to, SequenceNumber at
         if (at == to) {
           missed(extents, at);
         } else {
-          put_history(extents, at);
+          restore(extents, at);
         }
       },
       [this, from, to, at, life = lives_, before = missed_ ? missed_->bytes : 0,
@@ -39,7 +39,6 @@ void Storage::catch_up(SequenceNumber from, SequenceNumber to, SequenceNumber at
         }
         behind_ = false;
         tell_fetched();
-        active_.restores = active_.restores || at != to;
         committed(at);
         done();
       });
@@ -48,7 +47,7 @@ void Storage::catch_up(SequenceNumber from, SequenceNumber to, SequenceNumber at
 // It does not count as lag: what is written meanwhile goes on.
 void Storage::missed(std::span<const BlockRange> extents, SequenceNumber at) {
   if (extents.empty()) return;
-  if (!missed_) missed_ = Missed{executor_.monotonic_time()};
+  if (!missed_) missed_ = Unhurried{executor_.monotonic_time()};
   active_.missed = true;
   for (const BlockRange& extent : extents) {
     active_.runs->put(extent, content_as_of(at));
@@ -69,20 +68,46 @@ std::uint64_t Storage::missed_left_bytes() const {
   return backlog_.missed_bytes() + (active_.missed ? active_.runs->history_bytes() : 0);
 }
 
+Storage::RestoreProgress Storage::restore_progress() const {
+  if (!restoring_) return {};
+  const std::uint64_t left = restoring_left_bytes();
+  const std::uint64_t total = std::max(restoring_->bytes, left);
+  const std::chrono::nanoseconds took = executor_.monotonic_time() - restoring_->since;
+  const double seconds = std::chrono::duration<double>(took).count();
+  const auto done = static_cast<double>(total - left);
+  return {total, left, took, seconds > 0 ? static_cast<std::uint64_t>(done / seconds) : 0};
+}
+
+std::uint64_t Storage::restoring_left_bytes() const {
+  return backlog_.restoring_bytes() + (active_.restores ? active_.runs->history_bytes() : 0);
+}
+
+void Storage::tell_restored() {
+  if (!restoring_ || active_.restores || backlog_.restores()) return;
+  const RestoreProgress progress = restore_progress();
+  restoring_.reset();
+  if (events_.restored) events_.restored(progress);
+}
+
 void Storage::tell_fetched() {
   if (!missed_) return;
   if (!active_.missed && !backlog_.missed()) missed_.reset();
   if (events_.fetched) events_.fetched(catch_up_progress());
 }
 
-// What was missed. What memory did not hold is fetched in time: whoever writes waits for that.
+// What was missed, and what a rollback changed. What memory did not hold is fetched in time:
+// whoever writes waits for that.
 UniqueFunction<bool(std::uint64_t)> Storage::throttled() {
-  if (!backlog_.first_was_missed() || options_.catch_up == nullptr) return nullptr;
-  return [this](std::uint64_t bytes) {
+  Throttle* throttle = nullptr;
+  if (backlog_.first_restores()) throttle = options_.restore;
+  if (backlog_.first_was_missed()) throttle = options_.catch_up;
+  if (throttle == nullptr) return nullptr;
+  return [this, throttle](std::uint64_t bytes) {
     const std::chrono::nanoseconds now = executor_.monotonic_time();
-    const std::chrono::nanoseconds wait = options_.catch_up->take(bytes, now);
+    const std::chrono::nanoseconds wait = throttle->take(bytes, now);
     if (wait.count() == 0) return true;
     rested_ += wait;
+    rests_until_ = now + wait;
     executor_.after(wait, [this, alive = alive_] {
       if (*alive) applier_.resume();
     });
@@ -115,7 +140,9 @@ void Storage::start_over(UniqueFunction<void()> done) {
   active_ = Table{};
   active_.runs = std::make_shared<PendingTable>();
   backlog_ = Backlog{};
+  order_.stop();
   missed_.reset();
+  restoring_.reset();
   executor_.post([this, alive = alive_] {
     if (*alive && !stopped_) keep_start_over();
   });

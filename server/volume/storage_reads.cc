@@ -31,6 +31,7 @@ bool Storage::read_from_memory(BlockRange range, ReadDone& done) {
 }
 
 void Storage::read(BlockRange range, ReadDone done) {
+  ++host_operations_;
   if (read_from_memory(range, done)) return;
   auto operation = std::make_shared<ReadOperation>();
   operation->payload = Payload::allocate(range.count.bytes());

@@ -62,7 +62,8 @@ Volume::Volume(VolumeOptions options, VolumeHistory history, LogParts log, Worke
         std::move(options.image), StoredVolume::Parts{past, &base_map(), *worker, executor},
         options.storage,
         Storage::Found{beginning.start.frontier, beginning.start.last, std::move(history.unapplied),
-                       history.unapplied_since},
+                       history.unapplied_since, std::nullopt,
+                       index().last_rollback() > beginning.start.frontier},
         storage_events(log.writer));
     current = storage();
   } else {
@@ -91,6 +92,9 @@ Storage::Events Volume::storage_events(const logging::LogWriter& writer) {
     // Without the log no image can be written: who waits for it would wait for ever.
     if (writer.failed()) served_->close(error);
     if (events_.apply_failed) events_.apply_failed(error);
+  };
+  events.restored = [this](const Storage::RestoreProgress& done) {
+    if (events_.restored) events_.restored(done);
   };
   return events;
 }

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <string>
 
 namespace mariner::volume {
@@ -22,6 +23,9 @@ class BacklogTest : public ::testing::Test {
     add(range, at);
     backlog_.added({});
     backlog_.advance({at});
+  }
+  void remove_first_before(std::uint64_t end) {
+    backlog_.remove_first(std::array{BlockRange::between({0}, {end})});
   }
   // Of the first ten blocks: as of which moment each is to be had.
   template <typename Runs>
@@ -49,12 +53,12 @@ TEST_F(BacklogTest, WhatComesWhileItIsFetchedIsFetchedNext) {
   EXPECT_EQ(first(), ".4444.....");
   EXPECT_EQ(text(), ".4444..55.");
   EXPECT_EQ(backlog_.advance({6}), kNothing) << "of the first part something is lacking still";
-  backlog_.remove_first_before({3});
+  remove_first_before(3);
   EXPECT_EQ(first(), "...44.....");
-  backlog_.remove_first_before({UINT64_MAX});
+  remove_first_before(UINT64_MAX);
   EXPECT_EQ(backlog_.advance({6}), SequenceNumber{4}) << "#5 is lacking";
   EXPECT_EQ(first(), ".......55.");
-  backlog_.remove_first_before({UINT64_MAX});
+  remove_first_before(UINT64_MAX);
   EXPECT_TRUE(backlog_.empty());
   EXPECT_EQ(backlog_.advance({8}), SequenceNumber{8});
 }
@@ -91,7 +95,7 @@ TEST_F(BacklogTest, ItIsBehindInProportionToWhatIsLeft) {
   add({{8}, {1}}, 2);
   backlog_.added({.bytes = 10});
   EXPECT_EQ(backlog_.bytes(), 660u);
-  backlog_.remove_first_before({UINT64_MAX});
+  remove_first_before(UINT64_MAX);
   EXPECT_EQ(backlog_.bytes(), 60u);
 }
 
@@ -108,7 +112,7 @@ TEST_F(BacklogTest, ItRemembersOfEachPartWhatIsSaidOfIt) {
   EXPECT_EQ(backlog_.missed_bytes(), 4 * kBlockBytes);
   EXPECT_EQ(backlog_.since(), VersionTime{7});
   EXPECT_TRUE(backlog_.restores());
-  backlog_.remove_first_before({UINT64_MAX});
+  remove_first_before(UINT64_MAX);
   backlog_.advance({2});
   EXPECT_FALSE(backlog_.missed());
   EXPECT_EQ(backlog_.since(), VersionTime{9});
@@ -116,6 +120,23 @@ TEST_F(BacklogTest, ItRemembersOfEachPartWhatIsSaidOfIt) {
   backlog_.advance({2});
   EXPECT_FALSE(backlog_.restores());
   EXPECT_FALSE(backlog_.since());
+}
+
+TEST_F(BacklogTest, ATableIsTakenAsAWhole) {
+  auto table = std::make_shared<PendingTable>();
+  PendingContent content;
+  content.kind = PendingContent::Kind::kHistory;
+  content.at = {4};
+  table->put({{1}, {4}}, content);
+  backlog_.add_all(std::move(table));
+  backlog_.added({.restores = true});
+  EXPECT_EQ(backlog_.restoring_bytes(), 4 * kBlockBytes);
+  backlog_.advance({4});
+  EXPECT_EQ(first(), ".4444.....");
+  EXPECT_TRUE(backlog_.first_restores());
+  backlog_.remove_first(std::array<BlockRange, 2>{{{{1}, {1}}, {{3}, {1}}}});
+  EXPECT_EQ(first(), "..4.4.....");
+  EXPECT_EQ(backlog_.restoring_bytes(), 2 * kBlockBytes);
 }
 
 }  // namespace

@@ -125,6 +125,37 @@ TEST(PendingTable, CountsTheMemoryOfItsPayloads) {
   }
 }
 
+// As many at a time as there are, among others or not.
+TEST(PendingTable, ManyPutTogetherEqualThoseThatArePutOneByOne) {
+  std::mt19937_64 random(7);
+  for (int round = 0; round < 200; ++round) {
+    PendingTable together;
+    PendingTable single;
+    for (std::uint64_t put = 1; put <= random() % 4; ++put) {
+      const BlockRange range{{random() % 60}, {1 + random() % 8}};
+      together.put(range, memory(put, range.count));
+      single.put(range, memory(put, range.count));
+    }
+    std::vector<BlockRange> ranges;
+    for (std::uint64_t at = random() % 10; at < 60; at += 1 + random() % 12) {
+      ranges.push_back({{at}, {1 + random() % 5}});
+      at += ranges.back().count.value;
+    }
+    PendingContent past;
+    past.kind = PendingContent::Kind::kHistory;
+    past.at = {100};
+    together.put_each(ranges, past);
+    for (const BlockRange& range : ranges) single.put(range, past);
+    ASSERT_EQ(all_of(together, {{0}, {80}}), all_of(single, {{0}, {80}})) << round;
+    ASSERT_EQ(together.cost_bytes(), single.cost_bytes());
+    ASSERT_EQ(together.history_bytes(), single.history_bytes());
+    ASSERT_EQ(together.memory_bytes(), single.memory_bytes());
+    together.erase_each(ranges);
+    for (const BlockRange& range : ranges) single.erase(range);
+    ASSERT_EQ(all_of(together, {{0}, {80}}), all_of(single, {{0}, {80}})) << round;
+  }
+}
+
 TEST(PendingTable, EqualsANaiveTable) {
   for (unsigned seed = 1; seed <= 1500; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));

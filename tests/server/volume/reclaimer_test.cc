@@ -149,6 +149,7 @@ TEST_F(ReclaimerTest, ARollbackThatTheImageLacksKeepsWhatItGoesBackTo) {
   next_track();
   write(1, 6);
   drain();
+  rig_.image_disk().fail_writes(1, test::FaultyDisk::Remains::kNothing);  // until it is tried again
   std::optional<bool> back;
   rig_.volume().live().rollback({SequenceNumber{1}, {}},
                                 [&](const Result<replication::Stamp>& r) { back = r.has_value(); });

@@ -1,4 +1,5 @@
 // Tables and the backlog in turn.
+#include <array>
 #include <map>
 #include <random>
 #include <string>
@@ -92,6 +93,116 @@ TEST_F(StorageApplyingTest, WhoRestsAsksNothingAndWritesNothing) {
   EXPECT_EQ(durable_, SequenceNumber{21});
 }
 
+// A rollback of blocks 1 to 5, at #20.
+class StorageRestoringTest : public StorageApplyingTest {
+ protected:
+  ~StorageRestoringTest() override {
+    stored_->close();
+    while (!history_.locates.empty()) {
+      AskedHistory::next(history_.locates).done(Error{ErrorCode::kUnavailable, "the test is over"});
+    }
+  }
+  void roll_back() {
+    replication::WriteMessage message;
+    message.stamp.sequence = {20};
+    message.write.kind = replication::WriteKind::kRollback;
+    message.write.target = {3};
+    message.write.changed =
+        std::make_shared<const std::vector<BlockRange>>(std::vector<BlockRange>{{{1}, {5}}});
+    stored_->storage().prepare(message);
+    stored_->storage().commit({20});
+    executor_.run_ready();
+  }
+  // Where they stand, in the order of blocks 1 to 5.
+  void answer_writes(std::array<std::uint64_t, 5> writes) {
+    std::vector<PastRun> runs;
+    for (std::uint64_t i = 0; i < 5; ++i) {
+      runs.push_back({{{1 + i}, {1}}, Source::kLog, false, {writes[i]}});
+    }
+    answer(std::move(runs));
+  }
+  Lbn asked_for() const { return history_.locates.at(0).lookups.at(0).range.first; }
+  void answer_bytes() {
+    ASSERT_FALSE(history_.locates.empty());
+    const BlockRange range = history_.locates[0].lookups.at(0).range;
+    answer({run(range, Source::kLog, 'p')});
+  }
+};
+
+TEST_F(StorageRestoringTest, BeginsAtOnceInTheOrderOfTheLog) {
+  make({.frontier = {5}, .last = {5}},
+       {.portion_bytes_max = kBlockBytes, .unordered_bytes_max = 0});
+  roll_back();
+  EXPECT_TRUE(stored_->storage().restoring());
+  answer_writes({3, 1, 2, 5, 4});
+  std::vector<std::uint64_t> order;
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_EQ(history_.locates.size(), 1u);
+    order.push_back(asked_for().value);
+    answer_bytes();
+    executor_.run_ready();
+  }
+  EXPECT_EQ(order, (std::vector<std::uint64_t>{2, 3, 1, 5, 4}));
+  EXPECT_EQ(image(), "ippppp");
+  EXPECT_EQ(durable_, SequenceNumber{20});
+  EXPECT_FALSE(stored_->storage().restoring());
+}
+
+TEST_F(StorageRestoringTest, HoldsUpNobodyWhoWrites) {
+  make({.frontier = {5}, .last = {5}}, {.lag_bytes_max = 4 * kBlockBytes});
+  const std::uint64_t granted = stored_->storage().granted_bytes();
+  roll_back();
+  EXPECT_GE(stored_->storage().granted_bytes(), granted);
+  EXPECT_EQ(stored_->storage().lag_bytes(), 5 * kBlockBytes);
+  answer_bytes();
+}
+
+TEST_F(StorageRestoringTest, SaysHowFarItIsAndHowLongItTook) {
+  make({.frontier = {5}, .last = {5}}, {.portion_bytes_max = kBlockBytes});
+  roll_back();
+  executor_.advance(std::chrono::seconds(2));
+  answer_bytes();
+  answer_bytes();
+  const Storage::RestoreProgress progress = stored_->storage().restore_progress();
+  EXPECT_EQ(progress.total_bytes, 5 * kBlockBytes);
+  EXPECT_EQ(progress.left_bytes, 3 * kBlockBytes);
+  EXPECT_EQ(progress.bytes_per_second, kBlockBytes);
+  EXPECT_DOUBLE_EQ(progress.ratio(), 0.4);
+  while (!history_.locates.empty()) answer_bytes();
+  ASSERT_TRUE(restored_);
+  EXPECT_EQ(restored_->total_bytes, 5 * kBlockBytes);
+  EXPECT_EQ(restored_->left_bytes, 0u);
+}
+
+TEST_F(StorageRestoringTest, GoesNoFasterThanItMay) {
+  Throttle throttle(kBlockBytes);
+  make({.frontier = {5}, .last = {5}}, {.portion_bytes_max = kBlockBytes, .restore = &throttle});
+  roll_back();
+  answer_bytes();
+  EXPECT_TRUE(history_.locates.empty());
+  executor_.advance(std::chrono::milliseconds(950));
+  EXPECT_TRUE(history_.locates.empty());
+  executor_.advance(std::chrono::milliseconds(100));
+  ASSERT_EQ(history_.locates.size(), 1u);
+  answer_bytes();
+  EXPECT_EQ(image(), "ippiii");
+}
+
+TEST_F(StorageRestoringTest, RestsWhileHostsAreBusy) {
+  make({.frontier = {5}, .last = {5}}, {.portion_bytes_max = kBlockBytes});
+  roll_back();
+  for (int i = 0; i < 300; ++i) begin_read({{8}, {1}});
+  executor_.advance(std::chrono::seconds(1));
+  answer_bytes();
+  EXPECT_EQ(image(), "ipiiii");
+  executor_.advance(std::chrono::milliseconds(900));
+  EXPECT_TRUE(history_.locates.empty());
+  executor_.advance(std::chrono::milliseconds(200));
+  answer_bytes();
+  EXPECT_EQ(image(), "ippiii");
+  answer_bytes();
+}
+
 // Writes, blocks that were missed, rollbacks, failures and little memory in any order: reads are
 // right, the image holds at any time what was durable or something newer, and holds all in the end.
 class StorageApplyingCampaign : public StorageApplyingTest,
@@ -118,7 +229,6 @@ class StorageApplyingCampaign : public StorageApplyingTest,
     if (below(8) == 0) return asked.done(Error{ErrorCode::kUnavailable, "away"});
     History::Located found;
     for (const History::Lookup& lookup : asked.lookups) {
-      ASSERT_TRUE(lookup.with_bytes);
       for (std::uint64_t at = lookup.range.first.value; at < lookup.range.end().value; ++at) {
         found.runs.push_back(run({{at}, {1}}, Source::kLog, as_of(at, lookup.at.value)));
       }
@@ -207,9 +317,11 @@ class StorageApplyingCampaign : public StorageApplyingTest,
 };
 
 TEST_P(StorageApplyingCampaign, TheImageGetsWhatItIsToHold) {
-  make({.frontier = {5}, .last = {5}}, {.pending_memory_max = (2 + below(6)) * kBlockBytes,
-                                        .apply_delay = std::chrono::milliseconds(100),
-                                        .portion_bytes_max = (1 + below(4)) * kBlockBytes});
+  make({.frontier = {5}, .last = {5}},
+       {.pending_memory_max = (2 + below(6)) * kBlockBytes,
+        .apply_delay = std::chrono::milliseconds(100),
+        .portion_bytes_max = (1 + below(4)) * kBlockBytes,
+        .unordered_bytes_max = below(2) == 0 ? 0 : kBlocks * kBlockBytes});
   for (int i = 0; i < 400 && !HasFatalFailure(); ++i) {
     act();
     check();

@@ -297,6 +297,7 @@ TEST_F(StorageTest, ARollbackTakesEffectBeforeItIsRestored) {
   drain();
   write(2, 2, 6);
   run();
+  rig_->image_disk().fail_writes(1, test::FaultyDisk::Remains::kNothing);  // for a while
   rig_->volume().live().rollback({SequenceNumber{1}, {}}, [](const Result<replication::Stamp>&) {});
   run();
   EXPECT_TRUE(storage().restoring());

@@ -56,6 +56,7 @@ class StoredVolumeTest : public ::testing::Test {
     events.apply_failed = [this](const Error&) { ++failures_; };
     committed_ = found.last;
     events.fetched = [this](const replication::CatchUpProgress& progress) { fetched_ = progress; };
+    events.restored = [this](const Storage::RestoreProgress& progress) { restored_ = progress; };
     stored_ = std::make_unique<StoredVolume>(
         std::make_unique<test::WatchedDisk>(disk_, [](ByteRange, bool) {}),
         StoredVolume::Parts{history_, &base_, worker_, executor_}, options, std::move(found),
@@ -106,6 +107,7 @@ class StoredVolumeTest : public ::testing::Test {
   SequenceNumber durable_;
   SequenceNumber committed_;
   replication::CatchUpProgress fetched_;
+  std::optional<Storage::RestoreProgress> restored_;
   int failures_ = 0;
 };
 

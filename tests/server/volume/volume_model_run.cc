@@ -59,6 +59,7 @@ VolumeRig::Options VolumeModelRun::options(std::uint64_t seed) {
   if (one_in(3)) out.storage.pending_memory_max = below(16) * kBlockBytes;
   if (one_in(3)) out.storage.lag_bytes_max = (4 + below(32)) * kBlockBytes;
   if (one_in(2)) out.storage.portion_bytes_max = (1 + below(8)) * kBlockBytes;
+  if (one_in(2)) out.storage.unordered_bytes_max = below(4) * kBlockBytes;
   out.storage.apply_delay = std::chrono::microseconds(below(3) * below(5000));
   if (one_in(3)) out.limits.writes_in_flight_max = 1 + below(6);
   if (one_in(3)) out.limits.bytes_in_flight_max = below(20) * kBlockBytes;
