@@ -1,10 +1,11 @@
-// mariner rollback VOLUME@TIME | rollback undo VOLUME
+// mariner rollback VOLUME@TIME | rollback undo VOLUME | rollback status VOLUME
 #include <fmt/format.h>
 
 #include <optional>
 
 #include "server/client/consistent.h"
 #include "server/client/quantity.h"
+#include "server/client/restoring_text.h"
 #include "server/client/session_text.h"
 #include "server/client/verbs.h"
 
@@ -98,6 +99,22 @@ Result<ExitCode> undo(Context& context, const RollbackOptions& options) {
   return run(context, request, false);
 }
 
+// How far the image is with what the last rollback changed.
+Result<ExitCode> status(Context& context, const std::string& name) {
+  api::VolumeRequest request;
+  request.set_name(name);
+  const auto volume = context.client().volume_show(request);
+  if (!volume) return volume.error();
+  if (context.print_json(volume->restore())) return ExitCode::kDone;
+  if (!volume->has_restore()) {
+    context.console.print(fmt::format("{}: no rollback is being restored\n", printable(name)));
+    return ExitCode::kDone;
+  }
+  context.console.print(
+      fmt::format("{}: {}\n", printable(name), restoring_text(volume->restore())));
+  return ExitCode::kDone;
+}
+
 void add_force(CLI::App& verb, bool& force) {
   verb.add_flag("--force", force,
                 "Also while initiators have the LUN open; they see new data at once");
@@ -117,8 +134,12 @@ void add_rollback_verbs(CLI::App& app, Context& context) {
   auto* verb = noun.add_subcommand("undo", "Return to the moment before the last rollback");
   verb->add_option("VOLUME", undone->target, "The volume")->required()->type_name("VOLUME");
   add_force(*verb, undone->force);
-  noun.callback([&context, verb, options, undone] {
-    context.action = [&context, verb, options, undone]() -> Result<ExitCode> {
+  auto asked = std::make_shared<std::string>();
+  auto* shown = noun.add_subcommand("status", "How far the image is with what a rollback changed");
+  shown->add_option("VOLUME", *asked, "The volume")->required()->type_name("VOLUME");
+  noun.callback([&context, verb, shown, options, undone, asked] {
+    context.action = [&context, verb, shown, options, undone, asked]() -> Result<ExitCode> {
+      if (shown->parsed()) return status(context, *asked);
       if (verb->parsed() && options->consistent) {
         return Error{ErrorCode::kInvalidArgument,
                      "--consistent is for a rollback to a moment; undo returns to what was before"};

@@ -7,6 +7,7 @@
 #include "server/client/access_text.h"
 #include "server/client/progress.h"
 #include "server/client/quantity.h"
+#include "server/client/restoring_text.h"
 #include "server/client/session_text.h"
 #include "server/client/table.h"
 #include "server/client/verbs.h"
@@ -120,6 +121,7 @@ Result<ExitCode> show(Context& context, const std::string& name) {
   facts.add("state", volume->restoring()
                          ? volume->state() + ", restoring a rollback in the background"
                          : volume->state());
+  if (volume->has_restore()) facts.add("rollback", restoring_text(volume->restore()));
   facts.add("size",
             fmt::format("{} ({} bytes)", format_size(volume->size_bytes()), volume->size_bytes()));
   facts.add("block size", std::to_string(volume->block_size()));

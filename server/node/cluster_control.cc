@@ -7,6 +7,7 @@
 #include "proto/payload.h"
 #include "server/manager/serving_sign.h"
 #include "server/node/identity.h"
+#include "server/node/rollback_plan.h"
 #include "server/node/session_answer.h"
 
 namespace mariner::node {
@@ -85,6 +86,7 @@ api::Volume ClusterControl::to_api(const ClusterVolume& volume) const {
   if (volume.storage != nullptr) {
     out.set_unapplied_bytes(volume.storage->storage().lag_bytes());
     out.set_restoring(volume.storage->storage().restoring());
+    add_restore(volume.storage->storage(), out);
   }
   out.set_marks(static_cast<std::uint32_t>(node_.moments_->marks(VolumeId{meta.id()}).size()));
   out.set_views(static_cast<std::uint32_t>(

@@ -227,6 +227,7 @@ Result<void> ClusterNode::open_volumes() {
   options.logger_patience = config_.cluster.logger_patience;
   options.absent_max = config_.cluster.absent_max;
   options.catch_up_max = config_.cluster.catch_up_max.bytes;
+  options.restore_max = config_.rollback.rate_max.bytes;
   options.lock_wait = NodeLog::kLockWait;
   options.group_of = [this](const std::string& name) {
     return multicast_->group_of(name, config_.volumes);

@@ -132,6 +132,9 @@ web::NodeMetrics ClusterNode::metrics() {
       const VersionTime now = loop_.wall_time();
       if (*oldest < now) each.commit_lag = std::chrono::nanoseconds(now.ns - oldest->ns);
     }
+    if (volume.storage != nullptr && volume.storage->storage().restoring()) {
+      each.rollback_progress = volume.storage->storage().restore_progress().ratio();
+    }
     each.checks = past_->verdicts().durations(VolumeId{id});
     each.replicas = replicas_of(volume);
     each.multicast = multicast_->metrics_of(VolumeId{id}, receivers_of(volume));

@@ -258,6 +258,7 @@ Result<void> ClusterVolumes::begin_storage(ClusterVolume& volume, Epoch promised
   };
   volume::Storage::Options storage_options = options_.storage;
   storage_options.catch_up = &catch_up_;
+  storage_options.restore = &restore_;
   volume.storage = std::make_unique<cluster::StoragePart>(
       *std::move(image),
       replication::StorageRole::Start{VolumeId{meta.id()}, promised,

@@ -57,6 +57,7 @@ class ClusterVolumes {
     std::chrono::seconds logger_patience{0};  // before a logger is gone without; 0: never
     std::chrono::seconds absent_max{0};       // as CoordinatorRole::Options
     std::uint64_t catch_up_max = 0;           // bytes a second that are fetched; 0: no limit
+    std::uint64_t restore_max = 0;            // ... of what rollbacks changed
     std::chrono::milliseconds lock_wait{0};   // for what a killed process has left under way
     // Where writes of the volume of this name are multicast; none: of no volume.
     std::function<std::optional<trm::Group>(const std::string&)> group_of{};
@@ -113,6 +114,7 @@ class ClusterVolumes {
   const Parts parts_;
   const Options options_;
   volume::Throttle catch_up_{options_.catch_up_max};
+  volume::Throttle restore_{options_.restore_max};
   LogStack* log_ = nullptr;
   bool started_ = false;
   bool resigned_ = false;

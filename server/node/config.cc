@@ -152,6 +152,11 @@ void read_views(ConfigTable table, ViewsConfig& views) {
   table.finish();
 }
 
+void read_rollback(ConfigTable table, RollbackConfig& rollback) {
+  table.parsed("rate_max", rollback.rate_max, config::fetch_rate);
+  table.finish();
+}
+
 void read_index(ConfigTable table, IndexConfig& index) {
   table.parsed("file", index.file, absolute_path);
   table.parsed("memory", index.memory, size_between(kIndexMemoryMin, ByteSize{1ull << 40}));
@@ -198,6 +203,9 @@ void read_root(const toml::table& file, ConfigProblems& problems, Config& config
   }
   if (const auto* views = root.table("views")) {
     read_views(ConfigTable(*views, "views", problems), config.views);
+  }
+  if (const auto* rollback = root.table("rollback")) {
+    read_rollback(ConfigTable(*rollback, "rollback", problems), config.rollback);
   }
   if (const auto* index = root.table("index")) {
     read_index(ConfigTable(*index, "index", problems), config.index);

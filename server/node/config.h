@@ -90,6 +90,12 @@ struct ViewsConfig {
   std::optional<ByteSize> overlay_max;
 };
 
+// [rollback]: how what a rollback changed gets into the images of this node.
+struct RollbackConfig {
+  // Bytes a second at most, of all volumes together. 0: as fast as it goes.
+  ByteSize rate_max{0};
+};
+
 struct IndexConfig {
   std::string file;  // of the version indexes; empty: "index" in the state directory
   ByteSize memory{256ull << 20};
@@ -185,6 +191,7 @@ struct Config {
   LogConfig log;
   StorageConfig storage;
   ViewsConfig views;
+  RollbackConfig rollback;
   IndexConfig index;
   ClusterConfig cluster;
   ReplicationConfig replication;
@@ -228,8 +235,8 @@ inline constexpr std::size_t kVolumeStoragesMax = 2;
 inline constexpr std::chrono::seconds kLeaseMin{2};
 inline constexpr std::chrono::seconds kLeaseMax{60};
 inline constexpr std::chrono::seconds kLoggerPatienceMax{3600};
-inline constexpr ByteSize kCatchUpMin{8u << 20};  // a second
-inline constexpr ByteSize kCatchUpMax{1ull << 40};
+inline constexpr ByteSize kFetchRateMin{8u << 20};  // a second; one piece may be as long
+inline constexpr ByteSize kFetchRateMax{1ull << 40};
 inline constexpr std::chrono::seconds kAbsentMin{1};
 inline constexpr std::chrono::seconds kAbsentMax = std::chrono::hours(24 * 365);
 

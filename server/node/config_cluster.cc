@@ -32,12 +32,6 @@ Result<Endpoint> parse_etcd_address(std::string_view text) {
   return reachable_endpoint(text, "192.0.2.1:2379");
 }
 
-// Less would take a second for one piece.
-Result<ByteSize> catch_up_rate(std::string_view text) {
-  if (text == "0") return ByteSize{0};
-  return size_between(kCatchUpMin, kCatchUpMax)(text);
-}
-
 // The endpoints of an array, each once, at least one and at most `count_max`.
 template <typename Parse>
 std::vector<Endpoint> read_endpoints(ConfigTable& table, std::string_view key,
@@ -210,7 +204,7 @@ void read_cluster(ConfigTable table, ConfigProblems& problems, Config& config) {
   table.parsed("logger_patience", cluster.logger_patience,
                seconds_between(std::chrono::seconds(0), kLoggerPatienceMax));
   table.parsed("absent_max", cluster.absent_max, seconds_between(kAbsentMin, kAbsentMax));
-  table.parsed("catch_up_max", cluster.catch_up_max, catch_up_rate);
+  table.parsed("catch_up_max", cluster.catch_up_max, fetch_rate);
   read_nodes(table, problems, cluster.nodes);
   check_keys(table, config);
   table.finish();

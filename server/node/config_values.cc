@@ -9,6 +9,8 @@
 #include <charconv>
 #include <optional>
 
+#include "server/node/config.h"
+
 namespace mariner::config {
 namespace {
 
@@ -114,6 +116,11 @@ Result<std::string> interface_address(std::string_view text) {
                              text)};
   }
   return std::string(text);
+}
+
+Result<ByteSize> fetch_rate(std::string_view text) {
+  if (text == "0") return ByteSize{0};
+  return size_from_to(text, kFetchRateMin, kFetchRateMax);
 }
 
 }  // namespace mariner::config

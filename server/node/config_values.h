@@ -34,6 +34,8 @@ Result<std::string> interface_address(std::string_view text);
 inline auto size_between(ByteSize min, ByteSize max) {
   return [=](std::string_view text) { return size_from_to(text, min, max); };
 }
+// Bytes a second that are fetched in the background; 0: no limit.
+Result<ByteSize> fetch_rate(std::string_view text);
 inline auto seconds_between(std::chrono::seconds min, std::chrono::seconds max) {
   return [=](std::string_view text) { return seconds_from_to(text, min, max); };
 }

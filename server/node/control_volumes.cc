@@ -5,6 +5,7 @@
 #include "proto/payload.h"
 #include "server/node/identity.h"
 #include "server/node/node_control.h"
+#include "server/node/rollback_plan.h"
 
 namespace mariner::node {
 namespace {
@@ -74,6 +75,7 @@ api::Volume NodeControl::to_api(const ServedVolume& served) {
     if (const volume::Storage* storage = served.volume->storage(); storage != nullptr) {
       out.set_unapplied_bytes(storage->lag_bytes());
       out.set_restoring(storage->restoring());
+      add_restore(*storage, out);
     }
   }
   return out;

@@ -88,6 +88,7 @@ Result<void> Node::start() {
   options.storage.pending_memory_max = config_.storage.pending_memory.bytes;
   options.storage.lag_bytes_max = config_.storage.lag_max.bytes;
   options.storage.apply_delay = config_.storage.apply_delay;
+  options.restore_max = config_.rollback.rate_max.bytes;
   options.lock_wait = NodeLog::kLockWait;
   for (const VolumeConfig& volume : config_.volumes) {
     if (!volume.faults) continue;
@@ -397,6 +398,7 @@ web::NodeMetrics Node::metrics() {
       const VersionTime now = loop_.wall_time();
       if (*oldest < now) volume.commit_lag = std::chrono::nanoseconds(now.ns - oldest->ns);
     }
+    if (storage.restoring()) volume.rollback_progress = storage.restore_progress().ratio();
     out.volumes.push_back(std::move(volume));
   }
   out.log_commit = &node_log_->stack().commit_durations();

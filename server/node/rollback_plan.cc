@@ -116,6 +116,18 @@ Error rollback_refused(const std::string& volume, std::size_t sessions) {
                                 "host, or use --force"};
 }
 
+void add_restore(const volume::Storage& storage, api::Volume& to) {
+  if (!storage.restoring()) return;
+  const volume::Storage::RestoreProgress progress = storage.restore_progress();
+  api::Restoring& out = *to.mutable_restore();
+  out.set_total_bytes(progress.total_bytes);
+  out.set_left_bytes(progress.left_bytes);
+  out.set_bytes_per_second(progress.bytes_per_second);
+  if (progress.bytes_per_second > 0) {
+    out.set_seconds_left(progress.left_bytes / progress.bytes_per_second + 1);
+  }
+}
+
 meta::Mark mark_before(const index::IndexMoment& before, const replication::Stamp& stamp,
                        VolumeId volume, VersionTime now) {
   meta::Mark mark;

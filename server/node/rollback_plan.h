@@ -7,6 +7,7 @@
 #include "replication/messages.h"
 #include "server/node/moments.h"
 #include "server/node/repair_desk.h"
+#include "server/volume/storage.h"
 
 namespace mariner::node {
 
@@ -34,6 +35,9 @@ void plan_rollback(const MomentsOf& of, const api::RollbackRequest& request,
 
 // Why it is not done while hosts use the volume.
 [[nodiscard]] Error rollback_refused(const std::string& volume, std::size_t sessions);
+
+// What a volume's answer says while a rollback is being restored here.
+void add_restore(const volume::Storage& storage, api::Volume& to);
 
 // Marks `before`, the moment before the rollback that has this stamp.
 [[nodiscard]] meta::Mark mark_before(const index::IndexMoment& before,

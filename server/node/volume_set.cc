@@ -142,6 +142,7 @@ Result<void> VolumeSet::start_volume(ServedVolume& served) {
   options.base_in_image = meta.base_in_image();
   options.base_pages = std::move(*base_pages);
   options.storage = options_.storage;
+  options.storage.restore = &restore_;
   Volume::Events events;
   events.durable = [this, id = meta.id()](SequenceNumber sequence) {
     meta::Progress now;
@@ -156,6 +157,14 @@ Result<void> VolumeSet::start_volume(ServedVolume& served) {
   events.apply_failed = [this, name = meta.name()](const Error& error) {
     parts_.log.error("applying to the image failed; it will be tried again",
                      {{"volume", name}, {"error", to_string(error)}});
+  };
+  events.restored = [this, name = meta.name()](const volume::Storage::RestoreProgress& done) {
+    const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(done.took).count();
+    parts_.log.info("what the rollback changed is in the image",
+                    {{"volume", name},
+                     {"bytes", done.total_bytes},
+                     {"ms", ms},
+                     {"bytes_per_s", done.bytes_per_second}});
   };
   served.volume = std::make_shared<Volume>(std::move(options), std::move(history), log_->parts(),
                                            &parts_.worker, parts_.executor, std::move(events));

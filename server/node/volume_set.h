@@ -61,6 +61,7 @@ struct VolumeSetOptions {
   std::string iqn_base;
   std::vector<std::uint16_t> target_ports{1};  // scsi::Identity
   volume::Storage::Options storage;
+  std::uint64_t restore_max = 0;  // bytes a second of what rollbacks changed; 0: no limit
   std::map<std::string, volume::FaultOptions>
       faults;                              // by volume: injected between host and volume
   std::chrono::milliseconds lock_wait{0};  // for what a killed process has left under way
@@ -169,6 +170,7 @@ class VolumeSet {
 
   const VolumeSetParts parts_;
   const VolumeSetOptions options_;
+  volume::Throttle restore_{options_.restore_max};
   LogStack* log_ = nullptr;
   Epoch epoch_;
   std::map<std::string, ServedVolume> volumes_;

@@ -44,6 +44,7 @@ TEST(Config, TheLeastIsVersionAndRoles) {
   EXPECT_EQ(config.log.scrub_rate, std::nullopt);
   EXPECT_EQ(config.storage.pending_memory, ByteSize{256u << 20});
   EXPECT_EQ(config.views.overlay_max, std::nullopt);
+  EXPECT_EQ(config.rollback.rate_max, ByteSize{0}) << "as fast as it goes";
   EXPECT_EQ(config.storage.lag_max, ByteSize{4ull << 30});
   EXPECT_EQ(config.index.file, "");
   EXPECT_EQ(config.index.memory, ByteSize{256u << 20});
@@ -74,6 +75,8 @@ pending_memory = "1G"
 lag_max = "8G"
 [views]
 overlay_max = "10G"
+[rollback]
+rate_max = "200M"
 [index]
 file = "/srv/fast/index"
 memory = "1G"
@@ -98,6 +101,7 @@ size = "1GiB"
 )");
   ASSERT_TRUE(reading.config) << problems(reading);
   const auto& config = *reading.config;
+  EXPECT_EQ(config.rollback.rate_max, ByteSize{200u << 20});
   EXPECT_EQ(config.server.iqn_base, "iqn.2020-01.com.example");
   EXPECT_EQ(config.server.portals, (std::vector<Endpoint>{{"127.0.0.1", 13260, false}}));
   EXPECT_EQ(config.server.http, (Endpoint{"::1", 9000, true}));
@@ -229,6 +233,7 @@ TEST(Config, EachRuleHasItsMessage) {
       {"[log]\nscrub_rate = 'slow'",
        "log.scrub_rate: expected \"auto\" or bytes per second, such as \"4M\""},
       {"[log]\nscrub_rate = '2T'", "log.scrub_rate: expected at most 1 TiB, found 2 TiB"},
+      {"[rollback]\nrate_max = '1K'", "rollback.rate_max: expected 8 MiB"},
       {"[storage]\npending_memory = '1K'", "storage.pending_memory: expected 16 MiB"},
       {"[views]\noverlay_max = '1K'", "views.overlay_max: expected 1 MiB to 1 PiB, found 1 KiB"},
       {"[index]\nfile = 'index'", "index.file: \"index\" is not an absolute path"},
