@@ -25,6 +25,8 @@ extern "C" {
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
@@ -34,6 +36,7 @@ extern "C" {
 #include <numeric>
 #include <optional>
 #include <random>
+#include <span>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -71,6 +74,10 @@ struct LoadOptions {
   // Of a random load: so many percent of it go to so many percent of the blocks.
   unsigned hot_load = 0;
   unsigned hot_blocks = 0;
+  // Each block at most once: as many as bytes_max says, the same ones with every seed.
+  bool distinct = false;
+  // Each 4 KiB of what is written begin with their place on the LUN and the seed, 8 bytes each.
+  bool stamp = false;
   int server_pid = 0;
 };
 
@@ -116,7 +123,7 @@ class Measure {
 };
 
 // Which block comes next. Sequential sessions each have their own part of the region. Hot blocks
-// lie scattered over the region, the same ones in every run.
+// lie scattered over the region, the same ones in every run. Distinct ones are of one session.
 class Pattern {
  public:
   Pattern(const LoadOptions& options, std::uint64_t region_bytes, std::size_t session)
@@ -129,9 +136,13 @@ class Pattern {
     if (hot_count_ == 0 || hot_count_ == count_) hot_load_ = 0;
     first_ = options.region_from / options.block_bytes + (random_ ? 0 : session * count_);
     while (count_ > 0 && std::gcd(stride_, count_) != 1) ++stride_;
+    if (options.distinct) choose(options.bytes_max / options.block_bytes);
   }
   [[nodiscard]] bool valid() const { return count_ > 0; }
-  std::uint64_t next() { return first_ + (random_ ? scattered() : position_++ % count_); }
+  std::uint64_t next() {
+    if (!chosen_.empty()) return first_ + chosen_[position_++ % chosen_.size()];
+    return first_ + (random_ ? scattered() : position_++ % count_);
+  }
 
  private:
   std::uint64_t scattered() {
@@ -140,6 +151,14 @@ class Pattern {
     const std::uint64_t rank =
         hot ? engine_() % hot_count_ : hot_count_ + engine_() % (count_ - hot_count_);
     return static_cast<std::uint64_t>(static_cast<__uint128_t>(rank) * stride_ % count_);
+  }
+  // In an order of the engine's.
+  void choose(std::uint64_t count) {
+    chosen_.resize(count_);
+    std::iota(chosen_.begin(), chosen_.end(), 0);
+    std::ranges::shuffle(chosen_, std::mt19937_64{});
+    chosen_.resize(std::min(count, count_));
+    std::ranges::shuffle(chosen_, engine_);
   }
 
   bool random_;
@@ -150,6 +169,7 @@ class Pattern {
   std::uint64_t first_ = 0;
   std::uint64_t count_ = 0;
   std::uint64_t position_ = 0;
+  std::vector<std::uint32_t> chosen_;
 };
 
 class Session {
@@ -177,6 +197,7 @@ class Session {
 
   static void completed(iscsi_context*, int status, void* command_data, void* private_data);
   void send(Slot& slot, Clock::time_point now);
+  void stamp(std::span<unsigned char> data, std::uint64_t place) const;
 
   const LoadOptions& options_;
   Measure& measure_;
@@ -231,6 +252,7 @@ void Session::start() {
 void Session::send(Slot& slot, Clock::time_point now) {
   const std::uint64_t lba = pattern_->next() * (options_.block_bytes / unit_.lba_bytes());
   const auto block = static_cast<int>(unit_.lba_bytes());
+  if (options_.stamp) stamp(slot.data, lba * unit_.lba_bytes());
   slot.issued = now;
   scsi_task* task =
       options_.write
@@ -242,6 +264,14 @@ void Session::send(Slot& slot, Clock::time_point now) {
   if (task == nullptr) return measure_.fail(unit_.failure("sending a command").message);
   ++outstanding_;
   measure_.begun(options_.block_bytes);
+}
+
+void Session::stamp(std::span<unsigned char> data, std::uint64_t place) const {
+  constexpr std::size_t kPieceBytes = 4096;
+  for (std::size_t at = 0; at + kPieceBytes <= data.size(); at += kPieceBytes) {
+    const std::array<std::uint64_t, 2> told{place + at, options_.seed};
+    std::memcpy(&data[at], told.data(), sizeof told);
+  }
 }
 
 void Session::completed(iscsi_context* context, int status, void* command_data,
@@ -413,6 +443,9 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(0, 100));
   app.add_option("--hot-blocks", options.hot_blocks, "percent of the blocks that are hot")
       ->check(CLI::Range(0, 100));
+  app.add_flag("--distinct", options.distinct,
+               "each block at most once, --bytes-max of them; with --random, in one session");
+  app.add_flag("--stamp", options.stamp, "tell place and seed in every 4 KiB that is written");
   app.add_option("--server-pid", options.server_pid, "whose CPU time to measure; 0: nobody's");
   CLI11_PARSE(app, argc, argv);
   return load(options);
