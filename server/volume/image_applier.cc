@@ -345,7 +345,8 @@ void ImageApplier::log_before_images(const std::shared_ptr<Capture>& capture) {
                                     [this, capture](const Result<void>& logged) {
                                       if (!logged && capture->result) capture->result = logged;
                                       if (--capture->waiting > 0) return;
-                                      if (!capture->result) return break_off(capture->result.error());
+                                      if (!capture->result)
+                                        return break_off(capture->result.error());
                                       capture_next();
                                     });
     offset += length;
