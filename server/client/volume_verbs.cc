@@ -55,6 +55,27 @@ std::string window_text(std::uint64_t window_s) {
   return format_duration(std::chrono::seconds(std::min(window_s, kLongest)));
 }
 
+// "3d (2d 4h in 25m)": what the log will hold of it, and from when on.
+std::string window_text(const api::Volume& volume) {
+  std::string text = window_text(volume.window_s());
+  if (!volume.has_outlook()) return text;
+  text += " (" + window_text(volume.outlook().lasting_s());
+  if (volume.outlook().short_in_s() > 0)
+    text += " in " + window_text(volume.outlook().short_in_s());
+  return text + ")";
+}
+
+// The same in words.
+std::string outlook_text(const api::WindowOutlook& outlook) {
+  const std::string lasting = window_text(outlook.lasting_s());
+  if (outlook.short_in_s() == 0) {
+    return fmt::format("the log is too small for the window: it holds {} of it", lasting);
+  }
+  return fmt::format(
+      "in {} the log will be too small for the window, at the present rate, and hold {} of it",
+      window_text(outlook.short_in_s()), lasting);
+}
+
 // Seconds of a --window; 0 if there is none.
 Result<std::uint64_t> window_s(const std::string& text) {
   if (text.empty()) return std::uint64_t{0};
@@ -100,8 +121,8 @@ Result<ExitCode> list(Context& context, const NoOptions&) {
   Table table({"NAME", ">SIZE", "STATE", "WINDOW", "OLDEST", "NEWEST", ">HISTORY", ">SESSIONS",
                ">VIEWS", ">MARKS"});
   for (const auto& volume : volumes->volumes()) {
-    table.add({volume.name(), format_size(volume.size_bytes()), volume.state(),
-               window_text(volume.window_s()), context.short_time(volume.oldest().time_ns()),
+    table.add({volume.name(), format_size(volume.size_bytes()), volume.state(), window_text(volume),
+               context.short_time(volume.oldest().time_ns()),
                context.short_time(volume.newest().time_ns()), format_size(volume.history_bytes()),
                std::to_string(volume.sessions()), std::to_string(volume.views()),
                std::to_string(volume.marks())});
@@ -126,6 +147,7 @@ Result<ExitCode> show(Context& context, const std::string& name) {
             fmt::format("{} ({} bytes)", format_size(volume->size_bytes()), volume->size_bytes()));
   facts.add("block size", std::to_string(volume->block_size()));
   facts.add("window", window_text(volume->window_s()));
+  if (volume->has_outlook()) facts.add("outlook", outlook_text(volume->outlook()));
   if (volume->sanitize()) facts.add("SANITIZE", "permitted: its history may be erased");
   if (volume->removable()) facts.add("medium", "removable: initiators may eject it");
   facts.add("oldest", context.moment(volume->oldest()));

@@ -125,7 +125,10 @@ web::NodeMetrics ClusterNode::metrics() {
     web::VolumeMetrics each;
     each.volume = volume.meta.name();
     each.scsi = &volume.metered->metrics();
-    each.oldest_recoverable = VersionTime{volume.meta.created_ns()};
+    if (volume.logger != nullptr) {
+      each.oldest_recoverable = std::max(VersionTime{volume.meta.created_ns()},
+                                         volume.logger->logged().index().oldest().time);
+    }
     const auto oldest =
         volume.storage == nullptr ? std::nullopt : volume.storage->storage().oldest_unapplied();
     if (oldest) {

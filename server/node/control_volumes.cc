@@ -68,6 +68,11 @@ api::Volume NodeControl::to_api(const ServedVolume& served) {
       static_cast<std::uint32_t>(node_.front_->portal().sessions().count_of(served.iqn)));
   *out.mutable_access() = access_of(served, meta);
   if (served.image != nullptr) out.set_image_bytes(served.image->allocated_bytes());
+  if (const auto outlook = node_.window_watch_->outlook(VolumeId{meta.id()});
+      outlook && outlook->short_in) {
+    out.mutable_outlook()->set_short_in_s(static_cast<std::uint64_t>(outlook->short_in->count()));
+    out.mutable_outlook()->set_lasting_s(static_cast<std::uint64_t>(outlook->lasting.count()));
+  }
   if (served.volume != nullptr) {
     *out.mutable_newest() = node::to_api(served.volume->index().newest());
     *out.mutable_oldest() = node::to_api(oldest_moment(served));

@@ -42,6 +42,7 @@ Node::~Node() {
   verdicts_.reset();
   enrolment_desk_.reset();
   log_space_.reset();
+  window_watch_.reset();
   keeper_.reset();
   access_.reset();
   views_.reset();
@@ -141,6 +142,7 @@ Result<void> Node::start() {
   log_space_ = std::make_unique<LogSpace>(
       LogSpace::Parts{node_log_->stack(), *keeper_, *store_, *worker_, loop_, log_},
       config_.log.on_full);
+  window_watch_ = std::make_unique<WindowWatch>(loop_, log_);
 
   loop_.set_patience([this] { return node_log_->stack().patience(); });
   node_log_->stack().start();
@@ -263,6 +265,7 @@ void Node::tick() {
   watch_clock();
   rod_tokens_->expire();
   log_space_->check();
+  watch_windows();
   enrolment_desk_->tick();
   node_log_->retire_disks();
   for (const std::string& name : views_->expired(loop_.wall_time())) {
@@ -275,6 +278,16 @@ void Node::tick() {
     });
   }
   if (!stopping_) loop_.after(kTick, [this] { tick(); });
+}
+
+void Node::watch_windows() {
+  std::vector<WindowWatch::Volume> volumes;
+  for (const auto& [name, served] : volumes_->all()) {
+    if (served.volume == nullptr) continue;
+    volumes.push_back({VolumeId{served.meta.id()}, name,
+                       std::chrono::seconds(served.meta.window_s()), oldest_moment(served).time});
+  }
+  window_watch_->look(WindowWatch::space_of(node_log_->stack()), volumes);
 }
 
 // Order is by sequence number whatever the clock does; a step is recorded and shown.
@@ -388,7 +401,12 @@ web::NodeMetrics Node::metrics() {
     web::VolumeMetrics volume;
     volume.volume = name;
     volume.scsi = &served.metered->metrics();
-    volume.oldest_recoverable = VersionTime{served.meta.created_ns()};
+    volume.oldest_recoverable = oldest_moment(served).time;
+    volume.window = std::chrono::seconds(served.meta.window_s());
+    if (const auto outlook = window_watch_->outlook(VolumeId{served.meta.id()})) {
+      volume.window_lasting = outlook->lasting;
+      volume.window_short_in = outlook->short_in;
+    }
     volume.views_exposed = views_->count_of(served.meta.id());
     volume.checks = verdicts_->durations(VolumeId{served.meta.id()});
     volume.index_lookup = &served.volume->index().lookups();

@@ -28,6 +28,7 @@
 #include "server/node/verdict_shelf.h"
 #include "server/node/view_set.h"
 #include "server/node/volume_set.h"
+#include "server/node/window_watch.h"
 #include "server/scsi/rod_tokens.h"
 #include "server/web/web_server.h"
 
@@ -73,6 +74,7 @@ class Node final : public Daemon, public iscsi::TargetDirectory, public web::Web
   void resize_as_configured(const ServedVolume& volume, const VolumeConfig& wanted);
   void stop_index(UniqueFunction<void()> done);
   void tick();
+  void watch_windows();
   void watch_clock();
   // Asks those to log out who use what they may not use any more, or not here.
   void enforce_access();
@@ -100,6 +102,7 @@ class Node final : public Daemon, public iscsi::TargetDirectory, public web::Web
   std::unique_ptr<Access> access_;
   std::unique_ptr<LocalKeeper> keeper_;
   std::unique_ptr<LogSpace> log_space_;
+  std::unique_ptr<WindowWatch> window_watch_;
   std::unique_ptr<ScrubReport> scrub_report_;
   std::unique_ptr<LocalVerdicts> verdict_shelf_;
   std::unique_ptr<VerdictDesk> verdicts_;

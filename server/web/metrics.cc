@@ -32,6 +32,9 @@ enum Family : std::size_t {
   kScrubLastRound,
   kDamagedBlocks,
   kOldestRecoverable,
+  kWindow,
+  kWindowForecast,
+  kWindowShortIn,
   kIndexPending,
   kIndexLookup,
   kCommitLag,
@@ -88,6 +91,12 @@ constexpr std::array<Description, kFamilyCount> kFamilies{{
      "Blocks of the log that are known to be damaged or unreadable."},
     {"mariner_oldest_recoverable_timestamp_seconds", MetricType::Gauge,
      "The oldest moment that the volume can be rolled back to, as Unix time."},
+    {"mariner_window_seconds", MetricType::Gauge,
+     "The protection window that was asked for the volume."},
+    {"mariner_window_forecast_seconds", MetricType::Gauge,
+     "How much of the window the log will hold if it is written to as it is now."},
+    {"mariner_window_short_in_seconds", MetricType::Gauge,
+     "From when on that is less than was asked for, from now; absent: that is not foreseen."},
     {"mariner_index_pending_updates", MetricType::Gauge,
      "Updates that wait to be committed to the index."},
     {"mariner_index_lookup_duration_seconds", MetricType::Histogram,
@@ -211,6 +220,12 @@ void add_volume(Exposition& to, const VolumeMetrics& volume) {
     to.value(kOldestRecoverable, labels,
              static_cast<double>(volume.oldest_recoverable->ns) * kSecondsPerNanosecond);
   }
+  const auto seconds = [&](Family family, std::optional<std::chrono::seconds> value) {
+    if (value) to.value(family, labels, static_cast<double>(value->count()));
+  };
+  seconds(kWindow, volume.window);
+  seconds(kWindowForecast, volume.window_lasting);
+  seconds(kWindowShortIn, volume.window_short_in);
   to.value(kCommitLag, labels,
            static_cast<double>(volume.commit_lag.count()) * kSecondsPerNanosecond);
   for (const ReplicaMetrics& each : volume.replicas) {

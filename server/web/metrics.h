@@ -86,6 +86,9 @@ struct VolumeMetrics {
   const DurationHistogram* index_lookup = nullptr;
   std::uint64_t index_pending_updates = 0;
   std::optional<VersionTime> oldest_recoverable;
+  std::optional<std::chrono::seconds> window;           // as it was asked for
+  std::optional<std::chrono::seconds> window_lasting;   // what the log will hold of it
+  std::optional<std::chrono::seconds> window_short_in;  // from when on that is less
   std::chrono::nanoseconds
       commit_lag{};  // age of the oldest write that is not durable in the image
   std::vector<ReplicaMetrics> replicas{};  // of a volume that is coordinated here

@@ -90,6 +90,9 @@ TEST(Metrics, StateOfAVolume) {
                                                .index_lookup = &lookups,
                                                .index_pending_updates = 7,
                                                .oldest_recoverable = VersionTime{1'500'000'000},
+                                               .window = 3600s,
+                                               .window_lasting = 1800s,
+                                               .window_short_in = 600s,
                                                .commit_lag = 250ms,
                                                .views_exposed = 2,
                                                .rollback_progress = 0.5}}});
@@ -97,6 +100,11 @@ TEST(Metrics, StateOfAVolume) {
   EXPECT_THAT(text, HasSubstr("mariner_index_lookup_duration_seconds_count{volume=\"db1\"} 1\n"));
   EXPECT_THAT(text,
               HasSubstr("mariner_oldest_recoverable_timestamp_seconds{volume=\"db1\"} 1.5\n"));
+  EXPECT_THAT(text, HasSubstr("mariner_window_seconds{volume=\"db1\"} 3600\n"));
+  EXPECT_THAT(text, HasSubstr("mariner_window_forecast_seconds{volume=\"db1\"} 1800\n"));
+  EXPECT_THAT(text, HasSubstr("mariner_window_short_in_seconds{volume=\"db1\"} 600\n"));
+  EXPECT_THAT(metrics_text({.volumes = {{.volume = "db1"}}}),
+              Not(HasSubstr("mariner_window_short_in_seconds{")));
   EXPECT_THAT(text, HasSubstr("mariner_commit_lag_seconds{volume=\"db1\"} 0.25\n"));
   EXPECT_THAT(text, HasSubstr("mariner_views_exposed{volume=\"db1\"} 2\n"));
   EXPECT_THAT(text, HasSubstr("mariner_rollback_progress_ratio{volume=\"db1\"} 0.5\n"));
