@@ -11,11 +11,19 @@ struct Summing {
   HistorySummary::Question question;
   HistorySummary out;
   UniqueFunction<void(Result<HistorySummary>)> done;
+  std::vector<BlockRange> extents;  // until a rollback comes
+  bool rolled_back = false;
 
   void add(const index::IndexedWrite& write);
+  void finish(const std::vector<BlockRange>& changed) {
+    for (const BlockRange& extent : changed) out.distinct_bytes += extent.count.bytes();
+    done(std::move(out));
+  }
 };
 
 void Summing::add(const index::IndexedWrite& write) {
+  rolled_back = rolled_back || write.type == logging::RecordType::kRollback;
+  if (!rolled_back) extents.push_back(write.extent);
   const bool stored = write.type == logging::RecordType::kWrite;
   const std::uint64_t bytes = stored ? write.extent.count.bytes() : 0;
   ++out.writes;
@@ -60,13 +68,15 @@ void summarize(index::StoredIndex& index, const HistorySummary::Question& questi
       },
       [&index, summing](const Result<void>& visited) {
         if (!visited) return summing->done(visited.error());
+        if (!summing->rolled_back) {
+          // Then that is what was written: it need not be looked up once more.
+          return summing->finish(index::merge_extents(std::move(summing->extents)));
+        }
+        summing->extents = {};
         index.changed(summing->question.from, summing->question.to,
                       [summing](const Result<std::vector<BlockRange>>& changed) {
                         if (!changed) return summing->done(changed.error());
-                        for (const BlockRange& extent : *changed) {
-                          summing->out.distinct_bytes += extent.count.bytes();
-                        }
-                        summing->done(std::move(summing->out));
+                        summing->finish(*changed);
                       });
       });
 }

@@ -11,7 +11,6 @@ namespace {
 // Of fetching what was missed while hosts write, and what a rollback changed while they read or
 // write a good deal: so many times as long as a portion took.
 constexpr int kRest = 3;
-constexpr int kRestRestoring = 1;
 constexpr double kBusyPerSecond = 200;  // operations
 
 }  // namespace
@@ -221,7 +220,7 @@ std::chrono::nanoseconds Storage::rest_after(std::chrono::nanoseconds now) const
   const auto operations = static_cast<double>(host_operations_ - operations_before_fetch_);
   const double seconds = std::chrono::duration<double>(took).count();
   const bool busy = backlog_.first_restores() && operations > seconds * kBusyPerSecond;
-  return busy ? kRestRestoring * took : std::chrono::nanoseconds(0);
+  return busy ? kRest * took : std::chrono::nanoseconds(0);
 }
 
 // Tables are applied meanwhile if the history cannot be asked now.

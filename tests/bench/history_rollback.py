@@ -43,8 +43,9 @@ NOTES = """\
   copying is reading as much from the log's file (at most {copy} GiB) and writing it to another one that was written before, in
   pieces of 4 MiB, O_DIRECT, four at a time on both sides, durable at the end; beside it the same in the volume's random pieces.
 - *The whole volume*: how long it takes at the rate of that copying to copy all of its bytes.
-- *Foreground*: 4 KiB reads at depth {depth} and writes at depth {depth}, at the same time, anywhere in what changed; once while it is
-  being restored and once when it is. The sum of both rates is compared; reads of what is not restored yet come from the log.
+- *Foreground*: 4 KiB reads at depth {depth} and writes at depth {depth}, at the same time, anywhere in the volume; once while it is
+  being restored and once when it is and the page cache has nothing of the image. The sum of both rates is compared: what is not
+  restored yet is read from the log, so from the disk. Beside what the same reads are when the page cache has everything.
 - *Killed*: kill -9 {kills} times while one rollback is restored; the image is compared with what it was by SHA-256."""
 
 
@@ -197,6 +198,11 @@ class Volume:
             assert not run["failure"], run["failure"]
         return {kind: {"rate": run["rate"], "latency_us": run["latency_us"]} for kind, run in out.items()}
 
+    def forget_image(self):
+        """The page cache does: reads come from the disk, as those of the past do."""
+        with open(self.image, "rb") as file:
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
     def digest(self) -> str:
         digest = hashlib.sha256()
         with open(self.image, "rb") as file:
@@ -227,6 +233,9 @@ def measure_volume(volume: Volume, scale: Scale, foreground: bool) -> dict:
     run["copy"] = copy_rates(volume, scale)
     if foreground:
         seconds = 0.5 if scale.short else 4
+        run["warm"] = volume.foreground(seconds)
+        volume.wait_applied()
+        volume.forget_image()
         run["idle"] = volume.foreground(seconds)
         volume.wait_applied()
         volume.back()
@@ -273,8 +282,10 @@ def rows_of(name: str, run: dict, scale: Scale) -> list[Row]:
             Row(f"rollback.whole.{name}", f"{name}: until all is restored", "s", seconds, VOLUME_BYTES[scale.name] / copy["bytes_per_s"],
                 "copying the whole volume", less_is_better=True, **common)]
     if "during" in run:
-        idle, during = ({kind: each[kind]["rate"] for kind in each} for each in (run["idle"], run["during"]))
+        warm, idle, during = ({kind: each[kind]["rate"] for kind in each} for each in (run["warm"], run["idle"], run["during"]))
         lacks = scale.lacks or ("" if run["restoring_behind"] else "restoring ended before the load did")
+        rows.append(Row("rollback.foreground.warm", "4 KiB in the foreground, sum", "IO/s", sum(during.values()), sum(warm.values()),
+                        "with all of it in the page cache", **(common | {"lacks": lacks})))
         for kind, goal in (("read", None), ("write", None), ("sum", FOREGROUND_MIN)):
             ours, rival = (sum(each.values()) if kind == "sum" else each[kind] for each in (during, idle))
             rows.append(Row(f"rollback.foreground.{kind}", f"4 KiB in the foreground, {kind}", "IO/s", ours, rival, "without restoring",

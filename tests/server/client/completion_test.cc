@@ -51,7 +51,8 @@ TEST_F(Completion, Volumes) {
   EXPECT_THAT(complete({"volume", "show", ""}), ElementsAre("db1", "db2", "web"));
   EXPECT_THAT(complete({"volume", "show", "d"}), ElementsAre("db1", "db2"));
   EXPECT_THAT(complete({"volume", "show", "db1", ""}), IsEmpty());
-  EXPECT_THAT(complete({"rollback", ""}), ElementsAre("db1", "db2", "undo", "web"));
+  EXPECT_THAT(complete({"rollback", ""}), ElementsAre("db1", "db2", "status", "undo", "web"));
+  EXPECT_THAT(complete({"rollback", "status", "w"}), ElementsAre("web"));
   EXPECT_THAT(complete({"rollback", "undo", "w"}), ElementsAre("web"));
 }
 

@@ -145,5 +145,22 @@ TEST_F(RollbackVerbs, WrongWordsAreUsageErrors) {
   }
 }
 
+TEST_F(RollbackVerbs, StatusTellsHowFarRestoringIs) {
+  auto& volume = *control.volumes.add_volumes();
+  volume.set_name("db1");
+  run({"rollback", "status", "db1"});
+  EXPECT_EQ(code, 0) << err;
+  EXPECT_EQ(out, "db1: no rollback is being restored\n");
+  auto& restore = *volume.mutable_restore();
+  restore.set_total_bytes(4u << 20);
+  restore.set_left_bytes(1u << 20);
+  restore.set_bytes_per_second(1u << 20);
+  restore.set_seconds_left(2);
+  run({"rollback", "status", "db1"});
+  EXPECT_EQ(out, "db1: restoring: 3 MiB of 4 MiB (75 %), 1 MiB/s, about 2s left\n");
+  run({"--json", "rollback", "status", "db1"});
+  EXPECT_THAT(out, HasSubstr("\"left_bytes\""));
+}
+
 }  // namespace
 }  // namespace mariner::client

@@ -195,7 +195,7 @@ TEST_F(StorageRestoringTest, RestsWhileHostsAreBusy) {
   executor_.advance(std::chrono::seconds(1));
   answer_bytes();
   EXPECT_EQ(image(), "ipiiii");
-  executor_.advance(std::chrono::milliseconds(900));
+  executor_.advance(std::chrono::milliseconds(2900));
   EXPECT_TRUE(history_.locates.empty());
   executor_.advance(std::chrono::milliseconds(200));
   answer_bytes();
