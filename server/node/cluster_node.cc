@@ -46,6 +46,7 @@ ClusterNode::~ClusterNode() {
   participants_.reset();
   recovered_.reset();
   if (node_log_ != nullptr) node_log_->drop_indexes();
+  track_worker_.reset();
   worker_.reset();
   node_log_.reset();
   loop_.stop_waking();
@@ -69,6 +70,7 @@ Result<void> ClusterNode::start() {
   if (!store) return store.error();
   store_ = std::move(*store);
   worker_ = std::make_unique<volume::ThreadWorker>(loop_);
+  track_worker_ = std::make_unique<volume::ThreadWorker>(loop_);
   promises_ = std::make_unique<NodePromises>(*store_, loop_);
   recovered_ = std::make_unique<RecoveredVolumes>(*store_, log_);
   if (Result<void> r = loop_.wake_on(ring_->fd()); !r) return r;
@@ -281,7 +283,7 @@ void ClusterNode::open_past() {
   if (node_log_ == nullptr) return;
   keeper_ = std::make_unique<ClusterKeeper>(*volumes_, *moments_, *lease_);
   log_space_ = std::make_unique<LogSpace>(
-      LogSpace::Parts{node_log_->stack(), *keeper_, *store_, *worker_, loop_, log_},
+      LogSpace::Parts{node_log_->stack(), *keeper_, *store_, *track_worker_, loop_, log_},
       config_.log.on_full);
 }
 

@@ -122,6 +122,8 @@ class ClusterNode final : public Daemon, public iscsi::TargetDirectory, public w
   std::unique_ptr<logging::IoRing> ring_;
   std::unique_ptr<MetaStore> store_;
   std::unique_ptr<volume::Worker> worker_;
+  // Of what gives up tracks: images do not wait while it reads them.
+  std::unique_ptr<volume::Worker> track_worker_;
   std::unique_ptr<NodePromises> promises_;
   std::unique_ptr<cluster::ParticipantService> participants_;
   std::unique_ptr<cluster::CallerService> caller_;

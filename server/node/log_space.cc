@@ -57,6 +57,7 @@ bool LogSpace::urgent() const { return critical() || parts_.log_stack.writer().w
 
 void LogSpace::check() {
   warn();
+  end_patience();
   if (wanted()) begin();
 }
 
@@ -138,11 +139,19 @@ void LogSpace::forget(VolumeId id, const std::shared_ptr<volume::Reclaimable>& v
 
 void LogSpace::again(std::chrono::nanoseconds delay) {
   if (std::exchange(waiting_, true)) return;
-  parts_.executor.after(delay, [this, alive = alive_] {
-    if (!*alive) return;
+  patient_ = delay > kSoon;
+  parts_.executor.after(delay, [this, alive = alive_, number = ++waits_] {
+    if (!*alive || number != waits_) return;
     waiting_ = false;
     if (wanted()) begin();
   });
+}
+
+// Somebody has begun to wait for room since.
+void LogSpace::end_patience() {
+  if (!waiting_ || !patient_ || !urgent()) return;
+  ++waits_;
+  waiting_ = false;
 }
 
 void LogSpace::ended(const Result<Reclaimer::Report>& report) {

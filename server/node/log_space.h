@@ -80,6 +80,7 @@ class LogSpace final : private volume::ReclaimerOwner {
   void ended_try(const Result<volume::Reclaimer::Report>& report);
   void ended(const Result<volume::Reclaimer::Report>& report);
   void again(std::chrono::nanoseconds delay);
+  void end_patience();
   // The log is full but for its reserve, and `volume` needs what is oldest: gives something of it
   // up.
   bool give_up(VolumeId volume);
@@ -115,6 +116,8 @@ class LogSpace final : private volume::ReclaimerOwner {
   std::deque<Forgetting> to_forget_;  // bounded by the volumes
   bool forgetting_ = false;           // the first of them; no track is tried meanwhile
   bool waiting_ = false;              // for the next try
+  bool patient_ = false;              // ... as long as nobody waits for room
+  std::uint64_t waits_ = 0;           // so many times, ever
   std::uint64_t tracks_freed_ = 0;
   unsigned warned_percent_ = 0;  // the highest threshold that was logged
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

@@ -49,6 +49,7 @@ Node::~Node() {
   volumes_.reset();
   recovered_.reset();
   if (node_log_ != nullptr) node_log_->drop_indexes();
+  track_worker_.reset();
   worker_.reset();
   node_log_.reset();
   loop_.stop_waking();
@@ -81,6 +82,7 @@ Result<void> Node::start() {
   if (!epoch) return epoch.error();
   epoch_ = *epoch;
   worker_ = std::make_unique<volume::ThreadWorker>(loop_);
+  track_worker_ = std::make_unique<volume::ThreadWorker>(loop_);
   recovered_ = std::make_unique<RecoveredVolumes>(*store_, log_);
 
   VolumeSetOptions options;
@@ -140,7 +142,7 @@ Result<void> Node::start() {
       *volumes_, *views_, *store_,
       [this](const std::string& name) { unexpose(name, [](const Result<void>&) {}); });
   log_space_ = std::make_unique<LogSpace>(
-      LogSpace::Parts{node_log_->stack(), *keeper_, *store_, *worker_, loop_, log_},
+      LogSpace::Parts{node_log_->stack(), *keeper_, *store_, *track_worker_, loop_, log_},
       config_.log.on_full);
   window_watch_ = std::make_unique<WindowWatch>(loop_, log_);
 

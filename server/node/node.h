@@ -95,6 +95,8 @@ class Node final : public Daemon, public iscsi::TargetDirectory, public web::Web
   std::unique_ptr<logging::IoRing> ring_;
   std::unique_ptr<MetaStore> store_;
   std::unique_ptr<volume::Worker> worker_;
+  // Of what gives up tracks: images do not wait while it reads them.
+  std::unique_ptr<volume::Worker> track_worker_;
   std::unique_ptr<RecoveredVolumes> recovered_;
   std::unique_ptr<NodeLog> node_log_;
   std::unique_ptr<VolumeSet> volumes_;

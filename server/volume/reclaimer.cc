@@ -14,14 +14,16 @@ using Verdict = ReleaseJudge::Verdict;
 
 namespace {
 
-// Whether each of `ranges` lies in what `done` covers.
-bool all_within(const std::vector<BlockRange>& ranges, const std::vector<BlockRange>& done) {
-  if (ranges.empty()) return true;
+// Those of `ranges` that what `done` covers does not contain.
+std::vector<BlockRange> those_not_within(const std::vector<BlockRange>& ranges,
+                                         const std::vector<BlockRange>& done) {
   const std::vector<BlockRange> covered = index::merge_extents(done);
-  return std::ranges::all_of(ranges, [&](BlockRange range) {
+  std::vector<BlockRange> out;
+  for (const BlockRange& range : ranges) {
     const auto behind = std::ranges::upper_bound(covered, range.first, {}, &BlockRange::first);
-    return behind != covered.begin() && std::prev(behind)->contains(range);
-  });
+    if (behind == covered.begin() || !std::prev(behind)->contains(range)) out.push_back(range);
+  }
+  return out;
 }
 
 }  // namespace
@@ -329,19 +331,13 @@ void Reclaimer::wait_for_image(VolumeId volume) {
 void Reclaimer::forget_some() {
   if (stopping_) return finish(Report{Outcome::kLater, {}});
   if (next_ == portions_.size()) return store_bases();
-  judge([this](const Verdict& verdict) { prepare(verdict); });
+  judge([this](const Verdict& verdict) { forget(std::make_shared<Preparation>(), verdict); });
 }
 
-void Reclaimer::prepare(const Verdict& verdict) {
-  if (verdict.need != Need::kNone) return needed(verdict.need, portions_[next_].volume);
+void Reclaimer::prepare(const std::shared_ptr<Preparation>& preparation, const Verdict& verdict) {
   VolumeState& state = state_of_next();
-  auto preparation = std::make_shared<Preparation>();
-  // With nothing to prepare this is the moment.
-  if (verdict.to_rebase.empty() && verdict.to_punch.empty() && verdict.to_move.empty()) {
-    return forget(*preparation, verdict);
-  }
-  preparation->verdict = verdict;
-  preparation->to_move = verdict.to_move;
+  ++preparation->times;
+  preparation->waiting = 1;
   const auto done = [this, preparation](const Result<void>& result) {
     prepared(preparation, result);
   };
@@ -349,10 +345,15 @@ void Reclaimer::prepare(const Verdict& verdict) {
     ++preparation->waiting;
     state.volume->logged().log().log_rebase(range, done);
   }
-  if (!verdict.to_punch.empty()) {
+  const std::vector<BlockRange> to_punch = those_not_within(verdict.to_punch, preparation->punched);
+  if (!to_punch.empty()) {
+    preparation->punched.insert(preparation->punched.end(), to_punch.begin(), to_punch.end());
     ++preparation->waiting;
-    state.volume->punch(verdict.to_punch, done);
+    state.volume->punch(to_punch, done);
   }
+  preparation->to_move = those_not_within(verdict.to_move, preparation->moved);
+  preparation->moved.insert(preparation->moved.end(), preparation->to_move.begin(),
+                            preparation->to_move.end());
   move_some(preparation);
   prepared(preparation, {});
 }
@@ -392,18 +393,20 @@ void Reclaimer::prepared(const std::shared_ptr<Preparation>& preparation,
   if (!result && preparation->result) preparation->result = result;
   if (--preparation->waiting > 0) return;
   if (!preparation->result) return finish(preparation->result.error());
-  judge([this, preparation](const Verdict& verdict) { forget(*preparation, verdict); });
+  judge([this, preparation](const Verdict& verdict) { forget(preparation, verdict); });
 }
 
-// What was prepared is all that it needs: nothing keeps this portion any more.
-void Reclaimer::forget(const Preparation& preparation, const Verdict& verdict) {
+// If what was prepared is all that it needs, nothing keeps this portion any more.
+void Reclaimer::forget(const std::shared_ptr<Preparation>& preparation, const Verdict& verdict) {
   const VolumeId volume = portions_[next_].volume;
   if (verdict.need != Need::kNone) return needed(verdict.need, volume);
   const bool ready = verdict.to_rebase.empty() &&
-                     all_within(verdict.to_punch, preparation.verdict.to_punch) &&
-                     all_within(verdict.to_move, preparation.verdict.to_move);
-  // Something has changed meanwhile.
-  if (!ready) return finish(Report{Outcome::kLater, volume});
+                     those_not_within(verdict.to_punch, preparation->punched).empty() &&
+                     those_not_within(verdict.to_move, preparation->moved).empty();
+  if (!ready) {
+    const bool again = !stopping_ && preparation->times < kPreparationsMax;
+    return again ? prepare(preparation, verdict) : finish(Report{Outcome::kLater, volume});
+  }
   volume::BaseMap& base = state_of_next().volume->logged().base_map();
   for (const BlockRange& range : verdict.to_base) base.add(range);
   ++next_;

@@ -108,6 +108,8 @@ class Reclaimer {
   static constexpr std::size_t kRangesPerTurn = 512;
   static constexpr std::uint64_t kBlocksPerTurn = 2048;
   static constexpr std::uint64_t kMovedBlocksAtOnce = 2048;  // 8 MiB in memory
+  // Hosts may go on overwriting what is being prepared.
+  static constexpr unsigned kPreparationsMax = 8;
 
   struct VolumeState {
     std::shared_ptr<Reclaimable> volume;
@@ -129,6 +131,17 @@ class Reclaimer {
     std::vector<BlockRange> ranges;
   };
 
+  // What must be done before a portion can be forgotten, and what it waits for.
+  struct Preparation {
+    unsigned times = 0;
+    std::vector<BlockRange> punched;     // is done, or under way
+    std::vector<BlockRange> moved;       // likewise
+    std::vector<BlockRange> to_move;     // still, the next one last
+    std::uint64_t blocks_under_way = 0;  // of those that are being moved
+    std::size_t waiting = 0;
+    Result<void> result;
+  };
+
   void read(std::vector<logging::LiveTracks> disks, std::size_t tracks_max);
   void group(std::size_t tracks_max);
   [[nodiscard]] Bounds bounds_of(VolumeId id, Reclaimable& volume);
@@ -146,7 +159,8 @@ class Reclaimer {
   void store_horizons(UniqueFunction<void()> then);
   void wait_for_image(VolumeId volume);
   void forget_some();
-  void prepare(const ReleaseJudge::Verdict& verdict);
+  void prepare(const std::shared_ptr<Preparation>& preparation,
+               const ReleaseJudge::Verdict& verdict);
   void store_bases();
   void release();
   void release_next(std::size_t disk);
@@ -157,17 +171,10 @@ class Reclaimer {
   void needed(ReleaseJudge::Need need, VolumeId volume);
   void finish(Result<Report> report);
 
-  // What must be done before a portion can be forgotten, and what it waits for.
-  struct Preparation {
-    ReleaseJudge::Verdict verdict;       // which said so
-    std::vector<BlockRange> to_move;     // still, the next one last
-    std::uint64_t blocks_under_way = 0;  // of those that are being moved
-    std::size_t waiting = 1;
-    Result<void> result;
-  };
   void move_some(const std::shared_ptr<Preparation>& preparation);
   void prepared(const std::shared_ptr<Preparation>& preparation, const Result<void>& result);
-  void forget(const Preparation& preparation, const ReleaseJudge::Verdict& verdict);
+  void forget(const std::shared_ptr<Preparation>& preparation,
+              const ReleaseJudge::Verdict& verdict);
   // Logs what `range` of the volume held at the horizon as its base.
   void move(VolumeState& state, BlockRange range, UniqueFunction<void(Result<void>)> done);
   [[nodiscard]] VolumeState& state_of_next() { return volumes_.at(portions_[next_].volume); }
