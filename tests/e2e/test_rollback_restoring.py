@@ -2,6 +2,7 @@
 
 import hashlib
 import pathlib
+import time
 
 import pytest
 
@@ -11,6 +12,7 @@ VOLUME, SIZE = "db1", 64 << 20
 KILLS = 10
 # So that restoring takes several seconds.
 RATE = 8 << 20
+PIECE = 8 << 20
 
 
 class Rolled:
@@ -71,12 +73,14 @@ def test_it_tells_how_far_it_is_and_keeps_to_its_rate(rolled):
     assert rolled.checksum() == rolled.past, "the past shows at once"
     first = wait_until(lambda: int((shown := rolled.status())["seconds_left"]) and shown, 10, "there is an estimate")
     assert int(first["total_bytes"]) == SIZE and 0 < int(first["left_bytes"]) < SIZE
-    assert int(first["bytes_per_second"]) <= 2 * RATE
+    begun = time.monotonic()
     assert "restoring: " in daemon.cli("rollback", "status", VOLUME).out
     assert "restoring a rollback" in daemon.cli("volume", "show", VOLUME).out
     wait_until(lambda: rolled.left() < int(first["left_bytes"]), 10, "it goes on")
     assert f'mariner_rollback_progress_ratio{{volume="{VOLUME}"}} 0.' in daemon.http("/metrics")[1]
     rolled.wait_restored()
+    # Two pieces may be on their way whatever the rate.
+    assert time.monotonic() - begun >= (int(first["left_bytes"]) - 2 * PIECE) / RATE
     assert rolled.image_checksum() == rolled.past
     assert any("what the rollback changed is in the image" in line for line in daemon.log_lines())
 
