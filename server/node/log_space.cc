@@ -65,7 +65,8 @@ void LogSpace::check() {
 std::size_t LogSpace::tracks_at_once() const {
   if (urgent()) return kTracksAtOnceUrgently;
   const std::uint64_t tracks = parts_.log_stack.track_count();
-  const std::uint64_t most = kBytesAtOnce * tracks / parts_.log_stack.writer().limit_bytes();
+  const std::uint64_t bytes = std::max<std::uint64_t>(parts_.log_stack.writer().limit_bytes(), 1);
+  const std::uint64_t most = kBytesAtOnce * tracks / bytes;
   return std::clamp<std::size_t>(std::min(tracks / 32, most), 1, Reclaimer::kTracksMax);
 }
 
