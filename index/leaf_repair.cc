@@ -32,7 +32,13 @@ bool RepairFilter::any_of_batch_in(const Ranges& ranges) {
 bool RepairFilter::concerns(const logging::Record& record) {
   const auto found = ranges_.find(record.volume);
   if (found == ranges_.end()) return false;
-  const auto& [by_time, by_block, bases] = found->second;
+  const auto& [by_time, by_block, bases, kept] = found->second;
+  if (is_for_kept_moments(record)) {
+    bool any = false;
+    KeptIndex::for_each_key(kept_run_of(record, {}),
+                            [&](IndexKey key) { any = any || any_in(kept, key); });
+    return any;
+  }
   if (has_base(record)) {
     if (bases.empty()) return false;
     add_base(record, {}, batch_);

@@ -16,7 +16,7 @@ namespace mariner::index {
 
 // One leaf: from StoredIndex::begin_repair() on it is empty, and fills from the log's records.
 struct LeafRepair {
-  enum class Tree : std::uint8_t { kTl, kLt, kBt };
+  enum class Tree : std::uint8_t { kTl, kLt, kBt, kKept };
   VolumeId volume;
   Tree tree = Tree::kTl;
   KeyRange range;  // of the tree's keys: what it has to hold
@@ -38,7 +38,7 @@ class RepairFilter {
   [[nodiscard]] static bool any_in(const Ranges& ranges, IndexKey key);
   [[nodiscard]] bool any_of_batch_in(const Ranges& ranges);
 
-  std::map<VolumeId, std::array<Ranges, 3>> ranges_;  // by LeafRepair::Tree
+  std::map<VolumeId, std::array<Ranges, 4>> ranges_;  // by LeafRepair::Tree
   LtIndex::Batch batch_;
 };
 

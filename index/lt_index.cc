@@ -107,14 +107,14 @@ BTreeOptions LtIndex::tree_options(FunctionId id, const RecordFilter* filter) {
           .filter = filter};
 }
 
-void LtIndex::learn(BlockReader& reader) {
+void LargeLevels::learn(BTree& tree, BlockReader& reader) {
   std::vector<KeyRange> levels;
   for (unsigned level = kSegmentLevel + 1; level < kRunLevels; ++level) {
     levels.push_back(
         {{AlignedRun{level, 0}.key(), 0}, IndexKey{AlignedRun{level + 1, 0}.key(), 0}.before()});
   }
-  tree_.find_last_each(reader, levels, [this](std::size_t i, IndexKey, BTree::Value) {
-    large_levels_ |= 1u << (kSegmentLevel + 1 + i);
+  tree.find_last_each(reader, levels, [this](std::size_t i, IndexKey, BTree::Value) {
+    add(kSegmentLevel + 1 + static_cast<unsigned>(i));
   });
 }
 
@@ -133,7 +133,7 @@ void LtIndex::insert(Batch& batch) {
     tree_.insert_all(std::span(inserts).first(std::exchange(count, 0)));
   };
   for (const Batch::Entry& entry : batch.entries()) {
-    if (entry.level > kSegmentLevel) large_levels_ |= 1u << entry.level;
+    levels_.add(entry.level);
     inserts[count++] = {entry.key, entry.value, entry.number};
     if (count == inserts.size()) insert_them();
   }
@@ -144,7 +144,7 @@ void LtIndex::insert(Batch& batch) {
 void LtIndex::restore(const Batch& batch, KeyRange range) {
   for (const Batch::Entry& entry : batch.entries()) {
     if (!range.contains(entry.key)) continue;
-    if (entry.level > kSegmentLevel) large_levels_ |= 1u << entry.level;
+    levels_.add(entry.level);
     tree_.restore(entry.key, entry.value);
   }
 }
@@ -173,7 +173,7 @@ std::vector<RunVersion> LtIndex::newest(BlockReader& reader, std::span<const Blo
       part.push_back(BlockRange::between(left.first, std::min(part_end, left.end())));
       left = BlockRange::between(part_end, left.end());
       // A long range may be empty for long.
-      if (left.empty() || left.count.value <= kPartBlocks || large_levels_ != 0) continue;
+      if (left.empty() || left.count.value <= kPartBlocks || !levels_.none()) continue;
       const IndexKey from{first_key_of_segment(left.first.value >> kSegmentBits), 0};
       const std::optional<IndexKey> next =
           tree_.first_key(reader, {from, IndexKey{kFirstLargeKey, 0}.before()});
@@ -222,8 +222,7 @@ void LtIndex::newest_of_part(BlockReader& reader, std::span<const BlockRange> ra
     }
   }
   for (unsigned level = kSegmentLevel + 1; level < kRunLevels; ++level) {
-    if ((large_levels_ >> level & 1) != 0)
-      add(AlignedRun::containing(ranges.front().first.value, level));
+    if (levels_.has(level)) add(AlignedRun::containing(ranges.front().first.value, level));
   }
   std::vector<Found> found;
   tree_.find_last_each(reader, keys, [&](std::size_t i, IndexKey key, BTree::Value value) {
@@ -237,29 +236,11 @@ std::vector<RunVersion> LtIndex::all(BlockReader& reader, std::span<const BlockR
                                      Moments moments) const {
   std::vector<RunVersion> out;
   if (ranges.empty() || moments.at <= moments.after) return out;
-  const BlockRange hull = hull_of(ranges);
-  const auto use = [&](IndexKey key, BTree::Value value) {
-    if (key.low <= moments.after.value || key.low > moments.at.value) return true;
-    const BlockRange run = AlignedRun::of_key(key.high).blocks();
-    auto range = std::ranges::upper_bound(ranges, run.first, {}, &BlockRange::end);
-    std::optional<PlacedRun> place;
-    for (; range != ranges.end() && range->first < run.end(); ++range) {
-      if (!place) place = unpack_placed_run(value);
-      const BlockRange part = run.intersect(*range);
-      out.push_back({part, {key.low}, place->advanced((part.first - run.first).value)});
-    }
-    return true;
-  };
-  const std::uint64_t first = hull.first.value >> kSegmentBits;
-  const std::uint64_t last = (hull.end().value - 1) >> kSegmentBits;
-  tree_.walk(reader, {{first_key_of_segment(first), 0}, {last_key_of_segment(last), UINT64_MAX}},
-             use);
-  for (unsigned level = kSegmentLevel + 1; level < kRunLevels; ++level) {
-    if ((large_levels_ >> level & 1) == 0) continue;
-    const AlignedRun from = AlignedRun::containing(hull.first.value, level);
-    const AlignedRun to = AlignedRun::containing(hull.end().value - 1, level);
-    tree_.walk(reader, {{from.key(), 0}, {to.key(), UINT64_MAX}}, use);
-  }
+  walk_runs(tree_, reader, ranges, levels_,
+            [&](IndexKey key, BTree::Value value, BlockRange part, std::uint64_t skipped) {
+              if (key.low <= moments.after.value || key.low > moments.at.value) return;
+              out.push_back({part, {key.low}, unpack_placed_run(value).advanced(skipped)});
+            });
   std::ranges::stable_sort(out, {}, &RunVersion::sequence);
   return out;
 }
@@ -269,7 +250,7 @@ std::vector<RunVersion> LtIndex::versions(BlockReader& reader, Lbn block, Moment
   std::vector<RunVersion> out;
   if (moments.at <= moments.after || most == 0) return out;
   for (unsigned level = 0; level < kRunLevels; ++level) {
-    if (level > kSegmentLevel && (large_levels_ >> level & 1) == 0) continue;
+    if (level > kSegmentLevel && !levels_.has(level)) continue;
     const AlignedRun run = AlignedRun::containing(block.value, level);
     const std::uint64_t skipped = (block - run.blocks().first).value;
     std::size_t of_level = 0;

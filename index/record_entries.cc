@@ -29,6 +29,19 @@ bool has_base(const logging::Record& record) {
   return record.type == RecordType::kBeforeImage || record.type == RecordType::kRebase;
 }
 
+bool is_for_kept_moments(const logging::Record& record) {
+  return record.type == RecordType::kRelocated;
+}
+
+KeptRun kept_run_of(const logging::Record& record, const logging::LogLocation& location) {
+  const bool zeros = record.payload_blocks == 0;
+  return {.range = record.extent,
+          .from = record.target_sequence,
+          .through = {record.target_time.ns},
+          .ordinal = record.ordinal,
+          .place = zeros ? PlacedRun{} : PlacedRun{PlacedRun::Kind::kLog, location, 0}};
+}
+
 void add_versions(const logging::Record& record, const logging::LogLocation& location,
                   LtIndex::Batch& to) {
   if (record.type == RecordType::kRollback) {

@@ -1,6 +1,7 @@
 // What a record of the log puts into the trees of its volume's index. Pure; any thread.
 #pragma once
 
+#include "index/kept_index.h"
 #include "index/lt_index.h"
 #include "logging/log_location.h"
 #include "logging/record.h"
@@ -21,5 +22,10 @@ void add_versions(const logging::Record& record, const logging::LogLocation& loc
                   LtIndex::Batch& to);
 void add_base(const logging::Record& record, const logging::LogLocation& location,
               LtIndex::Batch& to);
+
+// What the log has written again for kept moments.
+[[nodiscard]] bool is_for_kept_moments(const logging::Record& record);
+[[nodiscard]] KeptRun kept_run_of(const logging::Record& record,
+                                  const logging::LogLocation& location);
 
 }  // namespace mariner::index

@@ -47,6 +47,25 @@ LocatedRun located(const RunVersion& version) {
   return run;
 }
 
+// Calls use(part) for what is put together in one go of `ranges`, which ascend.
+template <typename Use>
+void in_parts(std::span<const BlockRange> ranges, Use use) {
+  std::vector<BlockRange> part;
+  for (BlockRange left : ranges) {
+    while (!left.empty()) {
+      const Lbn part_end =
+          (part.empty() ? left.first : part.front().first) + BlockCount{kBasePartBlocks};
+      const BlockRange here = BlockRange::between(left.first, std::min(left.end(), part_end));
+      if (!here.empty()) part.push_back(here);
+      left = BlockRange::between(std::max(here.end(), left.first), left.end());
+      if (left.empty()) break;
+      use(std::span<const BlockRange>(part));
+      part.clear();
+    }
+  }
+  if (!part.empty()) use(std::span<const BlockRange>(part));
+}
+
 }  // namespace
 
 bool StoredIndex::Floor::is_expired(IndexKey key, std::span<const std::byte>) const {
@@ -63,12 +82,17 @@ Result<std::unique_ptr<StoredIndex>> StoredIndex::open(Bosc& store, VolumeId vol
   auto bt =
       BTree::open(store, LtIndex::tree_options(function_of(volume, 3), &index->bases_given_up_));
   if (!bt) return bt.error();
+  auto kept =
+      BTree::open(store, KeptIndex::tree_options(function_of(volume, 0), &index->bases_given_up_));
+  if (!kept) return kept.error();
   index->tl_tree_ = *std::move(tl);
   index->lt_tree_ = *std::move(lt);
   index->bt_tree_ = *std::move(bt);
+  index->kept_tree_ = *std::move(kept);
   index->tl_ = std::make_unique<TlIndex>(*index->tl_tree_);
   index->lt_ = std::make_unique<LtIndex>(*index->lt_tree_);
   index->bt_ = std::make_unique<LtIndex>(*index->bt_tree_);
+  index->kept_index_ = std::make_unique<KeptIndex>(*index->kept_tree_);
   return index;
 }
 
@@ -78,6 +102,7 @@ void StoredIndex::learn(UniqueFunction<void(Result<void>)> done) {
       [this](BlockReader& reader) {
         lt_->learn(reader);
         bt_->learn(reader);
+        kept_index_->learn(reader);
         rollbacks_.clear();
         lt_tree_->walk(reader, {{kRollbackKey, writes_given_up_.value() + 1}, IndexKey::max()},
                        [this](IndexKey key, BTree::Value value) {
@@ -111,7 +136,8 @@ void StoredIndex::consult(UniqueFunction<void(const VersionLookup&)> compute,
 }
 
 std::uint64_t StoredIndex::pending_updates() const {
-  return tl_tree_->pending_count() + lt_tree_->pending_count() + bt_tree_->pending_count();
+  return tl_tree_->pending_count() + lt_tree_->pending_count() + bt_tree_->pending_count() +
+         kept_tree_->pending_count();
 }
 
 void StoredIndex::insert(const Record& record, const logging::LogLocation& location) {
@@ -135,8 +161,9 @@ void StoredIndex::flush() {
   inserted_.clear();
 }
 
-std::array<FunctionId, 3> StoredIndex::functions_of(VolumeId volume) {
-  return {function_of(volume, 1), function_of(volume, 2), function_of(volume, 3)};
+std::array<FunctionId, 4> StoredIndex::functions_of(VolumeId volume) {
+  return {function_of(volume, 0), function_of(volume, 1), function_of(volume, 2),
+          function_of(volume, 3)};
 }
 
 void StoredIndex::insert_all(std::span<const Logged> records) {
@@ -149,6 +176,10 @@ void StoredIndex::insert_one(const Record& record, const logging::LogLocation& l
   if (has_base(record)) {
     last_base_ordinal_ = record.ordinal;
     return add_base(record, location, base_batch_);
+  }
+  if (is_for_kept_moments(record)) {
+    last_base_ordinal_ = record.ordinal;
+    return kept_index_->insert(kept_run_of(record, location));
   }
   if (!has_versions(record)) return;
   last_ordinal_ = record.ordinal;
@@ -172,9 +203,11 @@ std::optional<LeafRepair> StoredIndex::begin_repair(BlockAddress address,
   using Tree = LeafRepair::Tree;
   for (const auto& [tree, name] : {std::pair{tl_tree_.get(), Tree::kTl},
                                    {lt_tree_.get(), Tree::kLt},
-                                   {bt_tree_.get(), Tree::kBt}}) {
+                                   {bt_tree_.get(), Tree::kBt},
+                                   {kept_tree_.get(), Tree::kKept}}) {
     if (const std::optional<KeyRange> range = tree->begin_rebuild(address)) {
-      const std::uint64_t inserted = name == Tree::kBt ? last_base_ordinal_ : last_ordinal_;
+      const bool of_bases = name == Tree::kBt || name == Tree::kKept;
+      const std::uint64_t inserted = of_bases ? last_base_ordinal_ : last_ordinal_;
       return LeafRepair{volume_, name, *range, std::max(inserted, decided_through)};
     }
   }
@@ -199,6 +232,11 @@ void StoredIndex::restore(const LeafRepair& repair, const Record& record,
       if (has_base(record)) add_base(record, location, batch);
       return bt_->restore(batch, range);
     }
+    case LeafRepair::Tree::kKept:
+      if (is_for_kept_moments(record)) {
+        kept_index_->restore(kept_run_of(record, location), range);
+      }
+      return;
   }
 }
 
@@ -207,6 +245,7 @@ void StoredIndex::end_repair(const LeafRepair& repair) {
     case LeafRepair::Tree::kTl: return tl_tree_->end_rebuild(repair.range);
     case LeafRepair::Tree::kLt: return lt_tree_->end_rebuild(repair.range);
     case LeafRepair::Tree::kBt: return bt_tree_->end_rebuild(repair.range);
+    case LeafRepair::Tree::kKept: return kept_tree_->end_rebuild(repair.range);
   }
 }
 
@@ -250,20 +289,8 @@ void StoredIndex::base(BlockReader& reader, std::span<const BlockRange> ranges, 
     for (const BlockRange& range : ranges) append_run({.range = range}, out);
     return;
   }
-  std::vector<BlockRange> part;  // of what is looked up together
-  for (BlockRange left : ranges) {
-    while (!left.empty()) {
-      const Lbn part_end =
-          (part.empty() ? left.first : part.front().first) + BlockCount{kBasePartBlocks};
-      const BlockRange here = BlockRange::between(left.first, std::min(left.end(), part_end));
-      if (!here.empty()) part.push_back(here);
-      left = BlockRange::between(std::max(here.end(), left.first), left.end());
-      if (left.empty()) break;
-      base_of_part(reader, part, after, out);
-      part.clear();
-    }
-  }
-  if (!part.empty()) base_of_part(reader, part, after, out);
+  in_parts(ranges,
+           [&](std::span<const BlockRange> part) { base_of_part(reader, part, after, out); });
 }
 
 // Before-images in the order of their records: the first one of a block stays, until one that
@@ -307,7 +334,12 @@ std::vector<LocatedRun> StoredIndex::locate(BlockReader& reader, std::span<const
   std::vector<LocatedRun> found;
   std::vector<LocatedRun> runs;
   std::vector<BlockRange> left(ranges.begin(), ranges.end());
+  bool in_order = rollbacks_.empty();
   while (!left.empty()) {
+    if (is_kept(at) && !kept_index_->empty()) {
+      in_order = false;
+      left = take_kept(reader, left, at, found);
+    }
     const auto newer = std::ranges::upper_bound(rollbacks_, at, {}, &Rollback::sequence);
     if (newer == rollbacks_.begin()) {
       raw(reader, left, at, found);
@@ -326,11 +358,55 @@ std::vector<LocatedRun> StoredIndex::locate(BlockReader& reader, std::span<const
     }
     at = rollback.target;
   }
-  if (rollbacks_.empty()) return found;
+  if (in_order) return found;
   std::ranges::sort(found, {}, [](const LocatedRun& run) { return run.range.first; });
   std::vector<LocatedRun> out;
   for (const LocatedRun& run : found) append_run(run, out);
   return out;
+}
+
+// What a kept moment shows of what was logged again for such ones; the rest of `ranges` is where it
+// was.
+std::vector<BlockRange> StoredIndex::take_kept(BlockReader& reader,
+                                               std::span<const BlockRange> ranges,
+                                               SequenceNumber at,
+                                               std::vector<LocatedRun>& out) const {
+  std::vector<BlockRange> left;
+  in_parts(ranges,
+           [&](std::span<const BlockRange> part) { take_kept_part(reader, part, at, out, left); });
+  return left;
+}
+
+void StoredIndex::take_kept_part(BlockReader& reader, std::span<const BlockRange> ranges,
+                                 SequenceNumber at, std::vector<LocatedRun>& out,
+                                 std::vector<BlockRange>& left) const {
+  const Lbn first = ranges.front().first;
+  std::vector<const KeptRun*> of((ranges.back().end() - first).value, nullptr);
+  const std::vector<KeptRun> all = kept_index_->all(reader, ranges, bases_given_up_.value());
+  for (const KeptRun& run : all) {
+    if (at < run.from || at > run.through) continue;
+    std::fill_n(of.begin() + static_cast<std::ptrdiff_t>((run.range.first - first).value),
+                run.range.count.value, &run);
+  }
+  for (const BlockRange& range : ranges) {
+    for (BlockRange block{range.first, {1}}; block.first < range.end();
+         block.first = block.first + block.count) {
+      const KeptRun* const run = of[(block.first - first).value];
+      if (run == nullptr) {
+        if (left.empty() || left.back().end() != block.first) {
+          left.push_back(block);
+        } else {
+          ++left.back().count.value;
+        }
+        continue;
+      }
+      const std::uint64_t skipped = (block.first - run->range.first).value;
+      LocatedRun part = located({block, {}, run->place.advanced(skipped)});
+      part.base_ordinal = run->ordinal;
+      part.for_kept = true;
+      append_run(part, out);
+    }
+  }
 }
 
 std::vector<LocatedRun> StoredIndex::locate(BlockReader& reader, BlockRange range,
@@ -405,6 +481,13 @@ void StoredIndex::changed(SequenceNumber from, SequenceNumber to,
       }
     }
   }
+  // What a kept moment shows need not be in that stretch any longer.
+  std::vector<SequenceNumber> kept;
+  if (is_kept(from)) kept.push_back(from);
+  for (const Rollback& rollback : rollbacks_) {
+    const bool within = rollback.sequence > start && rollback.sequence <= to;
+    if (within && is_kept(rollback.target)) kept.push_back(rollback.target);
+  }
   auto extents = std::make_shared<std::vector<BlockRange>>();
   for_each(
       start, to,
@@ -412,9 +495,37 @@ void StoredIndex::changed(SequenceNumber from, SequenceNumber to,
         if (write.type != RecordType::kRollback) extents->push_back(write.extent);
         return true;
       },
-      [extents, done = std::move(done)](const Result<void>& result) mutable {
+      [this, kept = std::move(kept), extents,
+       done = std::move(done)](const Result<void>& result) mutable {
         if (!result) return done(result.error());
-        done(merge_extents(std::move(*extents)));
+        add_kept_extents(std::move(kept), std::move(*extents), std::move(done));
+      });
+}
+
+std::vector<SequenceNumber> StoredIndex::kept_targets(SequenceNumber through) const {
+  std::vector<SequenceNumber> targets;
+  for (const Rollback& rollback : rollbacks_) {
+    if (rollback.sequence <= through && is_kept(rollback.target))
+      targets.push_back(rollback.target);
+  }
+  return targets;
+}
+
+void StoredIndex::add_kept_extents(std::vector<SequenceNumber> moments,
+                                   std::vector<BlockRange> extents,
+                                   UniqueFunction<void(Result<std::vector<BlockRange>>)> done) {
+  if (moments.empty()) return done(merge_extents(std::move(extents)));
+  auto shown = std::make_shared<std::vector<BlockRange>>();
+  index::consult(
+      store_,
+      [this, moments = std::move(moments), shown](BlockReader& reader) {
+        *shown = kept_index_->shown_at(reader, moments, bases_given_up_.value());
+      },
+      [extents = std::move(extents), shown,
+       done = std::move(done)](const Result<void>& looked) mutable {
+        if (!looked) return done(looked.error());
+        extents.insert(extents.end(), shown->begin(), shown->end());
+        done(merge_extents(std::move(extents)));
       });
 }
 
@@ -432,7 +543,12 @@ void StoredIndex::moment_at(VersionTime time, Found found) {
                    found = std::move(found)](Result<std::optional<IndexMoment>> last) mutable {
     if (!last) return found(last.error());
     const IndexMoment moment = last->value_or(IndexMoment{});
-    found(floor_.time <= time && floor_.sequence > moment.sequence ? floor_ : moment);
+    if (floor_.time <= time && floor_.sequence > moment.sequence) return found(floor_);
+    const auto kept = std::ranges::upper_bound(
+        kept_, time, {}, [](const KeptMoment& each) { return each.moment.time; });
+    const bool same = kept != kept_.begin() && time <= std::prev(kept)->through;
+    found(same && std::prev(kept)->moment.sequence > moment.sequence ? std::prev(kept)->moment
+                                                                     : moment);
   });
 }
 
@@ -442,7 +558,11 @@ void StoredIndex::moment_of(SequenceNumber sequence, Found found) {
                        found = std::move(found)](Result<std::optional<IndexMoment>> last) mutable {
     if (!last) return found(last.error());
     const IndexMoment moment = last->value_or(IndexMoment{});
-    found(floor_.sequence <= sequence && floor_.sequence > moment.sequence ? floor_ : moment);
+    if (floor_.sequence <= sequence && floor_.sequence > moment.sequence) return found(floor_);
+    const auto kept = std::ranges::lower_bound(
+        kept_, sequence, {}, [](const KeptMoment& each) { return each.moment.sequence; });
+    const bool same = kept != kept_.end() && kept->moment.sequence == sequence;
+    found(same ? kept->moment : moment);
   });
 }
 
@@ -480,7 +600,13 @@ void StoredIndex::begin_forgetting(SequenceNumber sequence, std::uint64_t ordina
   forgetting_bases_ = std::max(forgetting_bases_, ordinal);
 }
 
+bool StoredIndex::is_kept(SequenceNumber moment) const {
+  return std::ranges::binary_search(kept_, moment, {},
+                                    [](const KeptMoment& each) { return each.moment.sequence; });
+}
+
 SequenceNumber StoredIndex::base_matters_as_of() const {
+  if (!kept_.empty()) return {};
   const bool back = !rollbacks_.empty() && rollbacks_.back().sequence > stored_horizon_;
   return back ? SequenceNumber{} : stored_horizon_;
 }

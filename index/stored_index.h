@@ -6,8 +6,9 @@
 // insert() takes each record behind the store's frontier again, in the order of the log, and skips
 // what is there.
 //
-// Three trees: TL, LT, and BT, which is like LT but for before-images: its entries are numbered by
-// the ordinals of their records. The rollbacks stand in LT, behind all runs. Owner's thread
+// Four trees: TL, LT, BT, which is like LT but for before-images: its entries are numbered by the
+// ordinals of their records; and that of what kept moments show (kept_index.h). The rollbacks stand
+// in LT, behind all runs. Owner's thread
 // only.
 #pragma once
 
@@ -17,6 +18,7 @@
 #include <span>
 #include <vector>
 
+#include "index/kept_index.h"
 #include "index/leaf_repair.h"
 #include "index/lt_index.h"
 #include "index/tl_index.h"
@@ -57,6 +59,7 @@ class StoredIndex {
                UniqueFunction<void(Result<void>)> done);
 
   // The distinct extents that may differ between the views at `from` and `to`, in order, merged.
+  // `from` may be a kept moment: then it reads the index of what those show.
   void changed(SequenceNumber from, SequenceNumber to,
                UniqueFunction<void(Result<std::vector<BlockRange>>)> done);
   // Visits the writes in (from, to] in order until `visit` returns false; `done` then.
@@ -64,7 +67,8 @@ class StoredIndex {
                 UniqueFunction<bool(const IndexedWrite&)> visit,
                 UniqueFunction<void(Result<void>)> done);
   using Found = UniqueFunction<void(Result<IndexMoment>)>;
-  // The last write at or before the moment; sequence 0 when there is none.
+  // The last write at or before the moment; sequence 0 when there is none. Before the horizon: the
+  // kept moment that is the same.
   void moment_at(VersionTime time, Found found);
   void moment_of(SequenceNumber sequence, Found found);
 
@@ -88,13 +92,29 @@ class StoredIndex {
   void set_stored_horizon(SequenceNumber stored);
   [[nodiscard]] SequenceNumber stored_horizon() const { return stored_horizon_; }
   // As of when the base matters: that of a block which was written before, no moment shows that can
-  // be opened. (0 while a later rollback goes back further.)
+  // be opened. (0 while a later rollback goes back further, and while moments are kept.)
   [[nodiscard]] SequenceNumber base_matters_as_of() const;
+  // The moments before the horizon that can still be opened, by number. What they show and the
+  // trees do not hold any longer must have been logged again. (The owner keeps them.)
+  void set_kept(std::vector<KeptMoment> kept) { kept_ = std::move(kept); }
+  [[nodiscard]] const std::vector<KeptMoment>& kept() const { return kept_; }
+  [[nodiscard]] bool is_kept(SequenceNumber moment) const;
+  // Whether a moment can be opened, if it has come at all.
+  [[nodiscard]] bool can_be_opened(SequenceNumber moment) const {
+    return moment >= horizon_.sequence || is_kept(moment);
+  }
   // forget_through() is about to be told as much: what these writes wrote may become the base at
   // any time.
   void begin_forgetting(SequenceNumber sequence, std::uint64_t ordinal);
   [[nodiscard]] SequenceNumber forgetting() const { return forgetting_; }
   [[nodiscard]] bool is_forgetting() const { return forgetting_bases_ > bases_given_up_.value(); }
+
+  // Of the rollbacks up to `through`, the targets that are kept moments.
+  [[nodiscard]] std::vector<SequenceNumber> kept_targets(SequenceNumber through) const;
+  // To `extents` those of which what one of these kept moments shows has been logged again; in
+  // order, merged. Reads the index of these, if there is a moment.
+  void add_kept_extents(std::vector<SequenceNumber> moments, std::vector<BlockRange> extents,
+                        UniqueFunction<void(Result<std::vector<BlockRange>>)> done);
 
   // The targets of the rollbacks after `after`.
   [[nodiscard]] std::vector<SequenceNumber> rollback_targets(SequenceNumber after) const;
@@ -117,7 +137,7 @@ class StoredIndex {
   // How long lookups took, from consult() to its end.
   [[nodiscard]] const DurationHistogram& lookups() const { return lookups_; }
   // The ids of what this has of the store.
-  [[nodiscard]] static std::array<FunctionId, 3> functions_of(VolumeId volume);
+  [[nodiscard]] static std::array<FunctionId, 4> functions_of(VolumeId volume);
 
  private:
   friend class VersionLookup;
@@ -160,6 +180,12 @@ class StoredIndex {
   void base_of_part(BlockReader& reader, std::span<const BlockRange> ranges, std::uint64_t after,
                     std::vector<LocatedRun>& out) const;
 
+  [[nodiscard]] std::vector<BlockRange> take_kept(BlockReader& reader,
+                                                  std::span<const BlockRange> ranges,
+                                                  SequenceNumber at,
+                                                  std::vector<LocatedRun>& out) const;
+  void take_kept_part(BlockReader& reader, std::span<const BlockRange> ranges, SequenceNumber at,
+                      std::vector<LocatedRun>& out, std::vector<BlockRange>& left) const;
   Bosc& store_;
   const VolumeId volume_;
   Floor writes_given_up_;  // by sequence number
@@ -167,9 +193,11 @@ class StoredIndex {
   std::unique_ptr<BTree> tl_tree_;
   std::unique_ptr<BTree> lt_tree_;
   std::unique_ptr<BTree> bt_tree_;
+  std::unique_ptr<BTree> kept_tree_;
   std::unique_ptr<TlIndex> tl_;
   std::unique_ptr<LtIndex> lt_;
   std::unique_ptr<LtIndex> bt_;
+  std::unique_ptr<KeptIndex> kept_index_;
   std::vector<Rollback> rollbacks_;      // by sequence number
   std::vector<Logged> inserted_;         // and not in the trees yet
   LtIndex::Batch batch_;                 // of LT
@@ -178,6 +206,7 @@ class StoredIndex {
   std::uint64_t last_base_ordinal_ = 0;  // and into BT
   IndexMoment newest_;
   IndexMoment horizon_;
+  std::vector<KeptMoment> kept_;  // before it
   SequenceNumber stored_horizon_;
   SequenceNumber forgetting_;
   std::uint64_t forgetting_bases_ = 0;

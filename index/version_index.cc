@@ -17,7 +17,8 @@ void append_run(const LocatedRun& run, std::vector<LocatedRun>& out) {
   if (!out.empty()) {
     LocatedRun& last = out.back();
     const bool adjacent = last.range.end() == run.range.first && last.source == run.source &&
-                          last.sequence == run.sequence;
+                          last.sequence == run.sequence && last.base_ordinal == run.base_ordinal &&
+                          last.for_kept == run.for_kept;
     const bool continues =
         run.source != LocatedRun::Source::kLog ||
         (last.location == run.location && last.repeated == run.repeated &&

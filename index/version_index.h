@@ -29,8 +29,10 @@ struct LocatedRun {
   logging::LogLocation location;
   std::uint32_t payload_block = 0;
   bool repeated = false;
-  SequenceNumber sequence;         // of the write (or 0 with kBase and before-images)
-  std::uint64_t base_ordinal = 0;  // of a before-image: its record's
+  SequenceNumber sequence;         // of the write (or 0 with kBase and what was logged again)
+  std::uint64_t base_ordinal = 0;  // of what was logged again, a before-image or for a kept moment:
+                                   // its record's
+  bool for_kept = false;           // that is where a kept moment finds it
 };
 
 // A write as the TL index remembers it.
@@ -56,6 +58,15 @@ std::vector<BlockRange> merge_extents(std::vector<BlockRange> extents);
 struct IndexMoment {
   SequenceNumber sequence;
   VersionTime time;
+  friend bool operator==(const IndexMoment&, const IndexMoment&) = default;
+};
+
+// A moment before the horizon that can still be opened: what the blocks held then is kept, and
+// nothing of what was between such moments.
+struct KeptMoment {
+  IndexMoment moment;
+  VersionTime through;  // no write came behind the moment up to this time
+  friend bool operator==(const KeptMoment&, const KeptMoment&) = default;
 };
 
 }  // namespace mariner::index

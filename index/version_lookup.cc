@@ -67,6 +67,10 @@ std::vector<LocatedRun> VersionLookup::base_from(std::span<const BlockRange> ran
   return out;
 }
 
+std::vector<KeptRun> VersionLookup::kept(std::span<const BlockRange> ranges) const {
+  return index_.kept_index_->all(reader_, ranges, index_.bases_given_up_.value());
+}
+
 std::vector<SequenceNumber> VersionLookup::versions(Lbn block, SequenceNumber from,
                                                     SequenceNumber to) const {
   return index_.versions(reader_, block, from, to);

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "index/kept_index.h"
 #include "index/version_index.h"
 #include "proto/units.h"
 
@@ -32,6 +33,8 @@ class VersionLookup {
   // The base of `ranges`, which ascend, as it will be without the before-images below `ordinal`.
   [[nodiscard]] std::vector<LocatedRun> base_from(std::span<const BlockRange> ranges,
                                                   std::uint64_t ordinal) const;
+  // What the log has written again of `ranges`, which ascend, for kept moments: by ordinal.
+  [[nodiscard]] std::vector<KeptRun> kept(std::span<const BlockRange> ranges) const;
   // The sequence numbers of the writes that changed `block` in (from, to], in order.
   [[nodiscard]] std::vector<SequenceNumber> versions(Lbn block, SequenceNumber from,
                                                      SequenceNumber to) const;

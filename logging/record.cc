@@ -74,7 +74,9 @@ bool record_is_consistent(const Record& r) noexcept {
       return r.flags == 0 && extent > 0 && extent == r.payload_blocks;
     case RecordType::kBeforeImage:
       return (r.flags & ~kReplaces) == 0 && extent > 0 && extent == r.payload_blocks;
-    case RecordType::kRelocated: return r.flags == 0 && extent > 0 && extent == r.payload_blocks;
+    case RecordType::kRelocated:
+      return r.flags == 0 && extent > 0 && (r.payload_blocks == 0 || extent == r.payload_blocks) &&
+             r.sequence.value == 0 && r.target_time.ns >= r.target_sequence.value;
     case RecordType::kZero:
       return (r.flags & (kRepeats | kReplaces)) == 0 && extent > edges && r.payload_blocks == edges;
     case RecordType::kVoid:
@@ -96,6 +98,10 @@ bool record_is_consistent(const Record& r) noexcept {
 RecordPieces pieces_of(const Record& r) {
   RecordPieces pieces;
   if (r.extent.empty() || r.type == RecordType::kRebase) return pieces;
+  if (r.type == RecordType::kRelocated && r.payload_blocks == 0) {
+    pieces.piece[pieces.count++] = {RecordPiece::Kind::kZero, r.extent, 0};
+    return pieces;
+  }
   if ((r.flags & (kRepeats | kHasHead | kHasTail)) == 0 && r.type != RecordType::kZero) {
     pieces.piece[pieces.count++] = {RecordPiece::Kind::kPayload, r.extent, 0};
     return pieces;

@@ -24,7 +24,7 @@ enum class RecordType : std::uint8_t {
   kRollback = 5,   // from here on, blocks changed after target_sequence read as at target_sequence
   kGap = 6,        // the log was absent for sequence .. last_sequence
   kMark = 7,       // a named moment; the payload is one block: the name
-  kRelocated = 8,  // the same version, moved within the log
+  kRelocated = 8,  // written again: what kept moments show of the extent; without a payload: zeros
   kEncoded = 9,    // payload is compressed, a delta or a reference; `codec` says which
   kRebase = 10,  // the image is the base of the extent from here on: before-images so far are void
   kWithdrawal = 11,  // of no volume: the record with the ordinal target_sequence never came
@@ -60,9 +60,10 @@ struct Record {
   BlockRange extent;
   std::uint32_t payload_blocks = 0;  // stored blocks
   std::uint32_t payload_offset = 0;  // sectors from the batch's start; set by the writer
-  // kRollback: restored moment; kVoid, kGap: the last one; kWithdrawal: an ordinal
+  // kRollback: restored moment; kVoid, kGap: the last one; kWithdrawal: an ordinal; kRelocated: the
+  // first of the moments
   SequenceNumber target_sequence;
-  VersionTime target_time;  // kRollback: time of that moment
+  VersionTime target_time;  // kRollback: time of that moment; kRelocated: number of the last one
   // Back pointer: the batch of this volume's previous record on this disk.
   std::uint64_t previous_sector = 0;
   std::uint16_t previous_slot = 0;

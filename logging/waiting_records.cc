@@ -18,7 +18,8 @@ void move_to(std::deque<PendingRecord>& to, std::deque<PendingRecord>::iterator 
 
 bool is_base(const PendingRecord& pending) {
   return pending.record.type == RecordType::kBeforeImage ||
-         pending.record.type == RecordType::kRebase;
+         pending.record.type == RecordType::kRebase ||
+         pending.record.type == RecordType::kRelocated;
 }
 
 PendingRecord& WaitingRecords::front() {

@@ -96,6 +96,20 @@ void post_resize(Call& call) {
   call.control.volume_resize(*request, answer<api::Volume>(std::move(call.reply)));
 }
 
+void post_retain(Call& call) {
+  auto request = read<api::RetainRequest>(call);
+  if (!request) return;
+  request->set_name(call.names[0]);
+  call.control.volume_retain(*request, answer<api::Volume>(std::move(call.reply)));
+}
+
+void post_prune(Call& call) {
+  auto request = read<api::PruneRequest>(call);
+  if (!request) return;
+  request->set_name(call.names[0]);
+  call.control.history_prune(*request, answer<api::PruneAnswer>(std::move(call.reply)));
+}
+
 // Progress and the answer share the reply. Progress that comes after the answer is not sent.
 class Stream {
  public:
@@ -386,6 +400,8 @@ constexpr std::array kRoutes{
     Route{HttpMethod::kGet, "/v1/volumes/*", get_volume},
     Route{HttpMethod::kDelete, "/v1/volumes/*", delete_volume},
     Route{HttpMethod::kPost, "/v1/volumes/*/resize", post_resize},
+    Route{HttpMethod::kPost, "/v1/volumes/*/retain", post_retain},
+    Route{HttpMethod::kPost, "/v1/volumes/*/prune", post_prune},
     Route{HttpMethod::kPost, "/v1/volumes/*/import", post_import},
     Route{HttpMethod::kPost, "/v1/volumes/*/clone", post_clone},
     Route{HttpMethod::kGet, "/v1/volumes/*/history", get_history, true},

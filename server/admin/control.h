@@ -23,6 +23,8 @@ class Control {
   virtual void volume_show(const api::VolumeRequest& request, Answer<api::Volume> done) = 0;
   virtual void volume_create(const api::CreateVolumeRequest& request, Answer<api::Volume> done) = 0;
   // Answers with the volume as it is from then on, or in a dry run would be.
+  virtual void volume_retain(const api::RetainRequest& request, Answer<api::Volume> done) = 0;
+  virtual void history_prune(const api::PruneRequest& request, Answer<api::PruneAnswer> done) = 0;
   virtual void volume_resize(const api::ResizeRequest& request, Answer<api::Volume> done) = 0;
   virtual void volume_delete(const api::VolumeRequest& request, Answer<api::Volume> done) = 0;
   // Answers when the import has ended. `progress` (bytes done, bytes in all) runs in between.

@@ -95,6 +95,15 @@ Result<api::Volume> AdminClient::volume_create(const api::CreateVolumeRequest& r
   return Api{socket_, timeout_}.post<api::Volume>("/v1/volumes", request);
 }
 
+Result<api::Volume> AdminClient::volume_retain(const api::RetainRequest& request) {
+  return Api{socket_, timeout_}.post<api::Volume>(volume_path(request.name()) + "/retain", request);
+}
+
+Result<api::PruneAnswer> AdminClient::history_prune(const api::PruneRequest& request) {
+  return Api{socket_, timeout_}.post<api::PruneAnswer>(volume_path(request.name()) + "/prune",
+                                                       request);
+}
+
 Result<api::Volume> AdminClient::volume_resize(const api::ResizeRequest& request) {
   return Api{socket_, timeout_}.post<api::Volume>(volume_path(request.name()) + "/resize", request);
 }

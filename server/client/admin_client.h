@@ -26,6 +26,8 @@ class AdminClient {
   [[nodiscard]] Result<api::VolumeList> volume_list();
   [[nodiscard]] Result<api::Volume> volume_show(const api::VolumeRequest& request);
   [[nodiscard]] Result<api::Volume> volume_create(const api::CreateVolumeRequest& request);
+  [[nodiscard]] Result<api::Volume> volume_retain(const api::RetainRequest& request);
+  [[nodiscard]] Result<api::PruneAnswer> history_prune(const api::PruneRequest& request);
   [[nodiscard]] Result<api::Volume> volume_resize(const api::ResizeRequest& request);
   [[nodiscard]] Result<api::Volume> volume_delete(const api::VolumeRequest& request);
   // `progress` is called with bytes done and bytes in all while the import runs.

@@ -1,4 +1,4 @@
-// mariner history show VOLUME
+// mariner history show VOLUME | prune VOLUME
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -128,6 +128,55 @@ Result<ExitCode> show(Context& context, const ShowOptions& options) {
   return ExitCode::kDone;
 }
 
+struct PruneOptions {
+  std::string volume;
+  std::string retain;
+};
+
+std::string joined(const google::protobuf::RepeatedPtrField<std::string>& words) {
+  std::string text;
+  for (const auto& word : words) text += (text.empty() ? "" : ", ") + word;
+  return text;
+}
+
+Result<ExitCode> prune(Context& context, const PruneOptions& options) {
+  auto client = context.client();
+  api::PruneRequest request;
+  request.set_name(options.volume);
+  request.set_retain(options.retain);
+  request.set_dry_run(true);
+  const auto plan = client.history_prune(request);
+  if (!plan) return plan.error();
+  if (!context.flags.json) {
+    Facts facts;
+    facts.add("every moment since", context.moment(plan->oldest()));
+    facts.add("behind that", plan->retain());
+    context.console.print(facts.text(context.console));
+    Table table({">SEQUENCE", "LOCAL TIME", "UTC", "KEPT AS"});
+    for (const auto* list : {&plan->kept(), &plan->gone()}) {
+      for (const auto& each : *list) {
+        table.add({std::to_string(each.at().sequence()),
+                   context.local_time(each.through().time_ns()),
+                   context.utc_time(each.through().time_ns()),
+                   each.because().empty() ? "nothing: goes" : joined(each.because())});
+      }
+    }
+    if (!table.empty()) context.console.print("\n" + table.text(context.console));
+    context.console.note(
+        fmt::format("{} moments stay, {} go\n", plan->kept_size(), plan->gone_size()));
+  }
+  if (context.flags.dry_run || plan->gone().empty()) {
+    if (!context.print_json(*plan)) context.note_dry_run();
+    return ExitCode::kDone;
+  }
+  if (!context.confirmed(options.volume)) return ExitCode::kNotConfirmed;
+  request.set_dry_run(false);
+  const auto pruned = client.history_prune(request);
+  if (!pruned) return pruned.error();
+  context.print_json(*pruned);
+  return ExitCode::kDone;
+}
+
 }  // namespace
 
 void add_history_verbs(CLI::App& app, Context& context) {
@@ -149,6 +198,15 @@ void add_history_verbs(CLI::App& app, Context& context) {
             ->type_name("N");
       },
       show);
+  add_verb<PruneOptions>(
+      noun, context, "prune",
+      "Show which moments are kept behind the window, and give up what nothing keeps",
+      [](CLI::App& verb, PruneOptions& options) {
+        verb.add_option("VOLUME", options.volume, "The volume")->required()->type_name("VOLUME");
+        verb.add_option("--retain", options.retain, "As if it kept these (with --dry-run)")
+            ->type_name("SCHEDULE");
+      },
+      prune);
 }
 
 }  // namespace mariner::client

@@ -1,4 +1,5 @@
-// mariner volume create | list | show | resize | delete | import | clone; and the noun itself
+// mariner volume create | list | show | resize | retain | delete | import | clone; and the noun
+// itself
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -19,6 +20,7 @@ struct CreateOptions {
   std::string name;
   std::string size;
   std::string window;
+  std::string retain;
   std::uint32_t block_size = 512;
   bool sanitize = false;
   bool removable = false;
@@ -37,6 +39,11 @@ struct CloneOptions {
   std::string window;
   bool sanitize = false;
   bool removable = false;
+};
+
+struct RetainOptions {
+  std::string name;
+  std::string retain;
 };
 
 struct ResizeOptions {
@@ -93,6 +100,11 @@ void note_created(const Context& context, const api::Volume& volume, std::string
                                    window_text(volume.window_s()), printable(volume.iqn())));
 }
 
+std::string retained_text(const api::Volume& volume) {
+  if (volume.kept() == 0) return volume.retain();
+  return fmt::format("{}; {} moments are kept", volume.retain(), volume.kept());
+}
+
 Result<ExitCode> create(Context& context, const CreateOptions& options) {
   const auto size = parse_size(options.size);
   if (!size) return size.error();
@@ -103,6 +115,7 @@ Result<ExitCode> create(Context& context, const CreateOptions& options) {
   request.set_size_bytes(size->bytes);
   request.set_block_size(options.block_size);
   request.set_window_s(*window);
+  request.set_retain(options.retain);
   request.set_sanitize(options.sanitize);
   request.set_removable(options.removable);
   request.set_dry_run(context.flags.dry_run);
@@ -147,6 +160,7 @@ Result<ExitCode> show(Context& context, const std::string& name) {
             fmt::format("{} ({} bytes)", format_size(volume->size_bytes()), volume->size_bytes()));
   facts.add("block size", std::to_string(volume->block_size()));
   facts.add("window", window_text(volume->window_s()));
+  facts.add("behind it", retained_text(*volume));
   if (volume->has_outlook()) facts.add("outlook", outlook_text(volume->outlook()));
   if (volume->sanitize()) facts.add("SANITIZE", "permitted: its history may be erased");
   if (volume->removable()) facts.add("medium", "removable: initiators may eject it");
@@ -197,6 +211,22 @@ Result<ExitCode> resize(Context& context, const ResizeOptions& options) {
                                      format_size(volume->size_bytes()),
                                      format_size(was->size_bytes())));
   }
+  context.note_dry_run();
+  return ExitCode::kDone;
+}
+
+Result<ExitCode> retain(Context& context, const RetainOptions& options) {
+  api::RetainRequest request;
+  request.set_name(options.name);
+  request.set_retain(options.retain);
+  request.set_dry_run(context.flags.dry_run);
+  const auto volume = context.client().volume_retain(request);
+  if (!volume) return volume.error();
+  if (context.print_json(*volume)) return ExitCode::kDone;
+  context.console.note(fmt::format("{}: every moment of {}, {} behind that: {}\n",
+                                   printable(volume->name()), window_text(volume->window_s()),
+                                   context.flags.dry_run ? "would keep" : "keeps",
+                                   printable(volume->retain())));
   context.note_dry_run();
   return ExitCode::kDone;
 }
@@ -308,7 +338,7 @@ void add_block_size(CLI::App& verb, std::uint32_t& block_size) {
 
 void add_volume_verbs(CLI::App& app, Context& context) {
   auto& noun = *app.add_subcommand(
-      "volume", "Create, list, show, resize, import, export, clone and delete volumes");
+      "volume", "Create, list, show, change, import, export, clone and delete volumes");
   noun.require_subcommand(1);
   add_verb<CreateOptions>(
       noun, context, "create", "Create an empty volume",
@@ -320,6 +350,9 @@ void add_volume_verbs(CLI::App& app, Context& context) {
             ->required()
             ->type_name("SIZE");
         add_window(verb, options.window, "");
+        verb.add_option("--retain", options.retain,
+                        "Moments to keep behind the window, such as \"hourly=24, daily=30\"")
+            ->type_name("SCHEDULE");
         add_block_size(verb, options.block_size);
         add_permissions(verb, options.sanitize, options.removable);
       },
@@ -337,6 +370,17 @@ void add_volume_verbs(CLI::App& app, Context& context) {
             ->type_name("SIZE");
       },
       resize);
+  add_verb<RetainOptions>(
+      noun, context, "retain", "Say which moments are kept behind the window",
+      [](CLI::App& verb, RetainOptions& options) {
+        add_name(verb, options.name);
+        verb.add_option("SCHEDULE", options.retain,
+                        "How many moments: \"hourly=24, daily=30, weekly=8, monthly=12, "
+                        "yearly=3\", any of them; or none")
+            ->required()
+            ->type_name("SCHEDULE");
+      },
+      retain);
   add_verb<DeleteOptions>(
       noun, context, "delete", "Delete a volume with its history",
       [](CLI::App& verb, DeleteOptions& options) {

@@ -225,6 +225,7 @@ void put(const MomentAnswer& a, wire::HistoryAnswer& out, PayloadSlice& /*payloa
   put(a.moment.oldest, *out.mutable_moment()->mutable_oldest());
   put(a.moment.newest, *out.mutable_moment()->mutable_newest());
   out.mutable_moment()->set_last_rollback(a.moment.last_rollback.value);
+  out.mutable_moment()->set_is_kept(a.moment.is_kept);
 }
 
 void put(const std::vector<HistorySummary::Write>& writes,
@@ -506,7 +507,8 @@ Result<HistoryAnswer> decode_answer(std::string_view header, Payload payload) {
       out.what = MomentAnswer{{moment_of(from.moment().at()),
                                moment_of(from.moment().oldest()),
                                moment_of(from.moment().newest()),
-                               {from.moment().last_rollback()}}};
+                               {from.moment().last_rollback()},
+                               from.moment().is_kept()}};
       return out;
     case wire::HistoryAnswer::kSummary: {
       Result<SummaryAnswer> summary = summary_of(payload);

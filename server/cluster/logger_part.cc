@@ -64,6 +64,7 @@ void LoggerPart::begin_anew(SequenceNumber at, VersionTime time, volume::Done do
                       logged_.base_map().add_all();
                       logged_.index().set_horizon({at, time});
                       logged_.index().set_stored_horizon(at);
+                      logged_.index().set_kept({});
                       logged_.index().forget_through(at, 0);
                     }
                     done(std::move(kept));
@@ -74,6 +75,8 @@ void LoggerPart::begin_anew(SequenceNumber at, VersionTime time, volume::Done do
 std::optional<SequenceNumber> LoggerPart::oldest_pinned() const {
   std::optional<SequenceNumber> oldest = logged_.oldest_pinned();
   for (const SequenceNumber target : logged_.index().rollback_targets(durable())) {
+    // (What kept ones show is no hindrance.)
+    if (target < logged_.index().oldest().sequence) continue;
     if (!oldest || target < *oldest) oldest = target;
   }
   return oldest;

@@ -72,6 +72,7 @@ api::Volume ClusterControl::to_api(const ClusterVolume& volume) const {
   out.set_size_bytes(meta.size_bytes());
   out.set_block_size(meta.block_size());
   out.set_window_s(meta.window_s());
+  out.set_retain(retention_text(retention_of(meta)));
   out.set_sanitize(meta.sanitize());
   out.set_removable(meta.removable());
   out.set_iqn(volume.iqn);
@@ -347,6 +348,16 @@ void ClusterControl::volume_create(const api::CreateVolumeRequest& /*request*/,
             "a volume of a cluster is created by a [[volume]] section with logger and storage in " +
                 node_.config_path_ + ", and systemctl reload marinerd"});
 }
+void ClusterControl::volume_retain(const api::RetainRequest& /*request*/,
+                                   admin::Answer<api::Volume> done) {
+  done(not_yet("changing what is kept behind a volume's window"));
+}
+
+void ClusterControl::history_prune(const api::PruneRequest& /*request*/,
+                                   admin::Answer<api::PruneAnswer> done) {
+  done(not_yet("pruning"));
+}
+
 void ClusterControl::volume_resize(const api::ResizeRequest& /*request*/,
                                    admin::Answer<api::Volume> done) {
   done(not_yet("resizing a volume"));

@@ -54,6 +54,9 @@ class ClusterControl final : public admin::Control {
   // Not in a cluster yet.
   void volume_create(const api::CreateVolumeRequest& request,
                      admin::Answer<api::Volume> done) override;
+  void volume_retain(const api::RetainRequest& request, admin::Answer<api::Volume> done) override;
+  void history_prune(const api::PruneRequest& request,
+                     admin::Answer<api::PruneAnswer> done) override;
   void volume_resize(const api::ResizeRequest& request, admin::Answer<api::Volume> done) override;
   void volume_delete(const api::VolumeRequest& request, admin::Answer<api::Volume> done) override;
   void volume_import(const api::ImportRequest& request,

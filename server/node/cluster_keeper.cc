@@ -21,7 +21,7 @@ std::optional<HistoryKeeper::Window> ClusterKeeper::window(VolumeId volume) cons
   const ClusterVolume* const here = logged(volume);
   if (here == nullptr) return std::nullopt;
   const meta::Volume& meta = here->meta;
-  return Window{meta.name(), meta.window_s(), VersionTime{meta.created_ns()}};
+  return Window{meta.name(), meta.window_s(), VersionTime{meta.created_ns()}, retention_of(meta)};
 }
 
 Result<std::vector<meta::Mark>> ClusterKeeper::marks(VolumeId volume) const {

@@ -308,6 +308,7 @@ void ClusterNode::create(const VolumeConfig& wanted) {
   meta.set_size_bytes(wanted.size.bytes);
   meta.set_block_size(wanted.block_size);
   meta.set_window_s(static_cast<std::uint64_t>(wanted.window.count()));
+  if (!wanted.retain.none()) meta.set_retain(retention_text(wanted.retain));
   meta.set_created_ns(loop_.wall_time().ns);
   meta.set_uuid(new_uuid());
   meta.set_sanitize(wanted.sanitize);

@@ -16,6 +16,7 @@
 #include "proto/endpoint.h"
 #include "proto/error.h"
 #include "server/client/quantity.h"
+#include "server/client/retention.h"
 #include "trm-multicast/group.h"
 
 namespace mariner {
@@ -126,6 +127,7 @@ struct VolumeConfig {
   std::string name;
   ByteSize size;  // a multiple of 4096
   std::chrono::seconds window = std::chrono::hours(72);
+  Retention retain;                // behind the window
   std::uint32_t block_size = 512;  // of the LUN: 512 or 4096
   std::vector<std::string> acl;    // initiator names; empty: any
   std::vector<std::string> auth;   // accounts, of which one is to log in; empty: none needs to

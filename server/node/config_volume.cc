@@ -190,6 +190,7 @@ VolumeConfig read_volume(ConfigTable table, const Config& config, ConfigProblems
   table.parsed("size", volume.size, size_between(kVolumeSizeMin, kVolumeSizeMax));
   if (volume.size.bytes % 4096 != 0) table.error("size", "expected a multiple of 4096 bytes");
   table.parsed("window", volume.window, seconds_between(kWindowMin, kWindowMax));
+  table.parsed("retain", volume.retain, parse_retention);
   read_block_size(table, volume);
   if (auto acl = table.strings("acl")) {
     for (const auto& initiator : *acl) {

@@ -53,6 +53,10 @@ api::Volume NodeControl::to_api(const ServedVolume& served) {
   out.set_size_bytes(meta.size_bytes());
   out.set_block_size(meta.block_size());
   out.set_window_s(meta.window_s());
+  out.set_retain(retention_text(retention_of(meta)));
+  if (served.volume != nullptr) {
+    out.set_kept(static_cast<std::uint32_t>(served.volume->index().kept().size()));
+  }
   out.set_sanitize(meta.sanitize());
   out.set_removable(meta.removable());
   out.set_iqn(served.iqn);
@@ -120,6 +124,11 @@ void NodeControl::volume_create(const api::CreateVolumeRequest& request,
                                 admin::Answer<api::Volume> done) {
   NewVolume wanted =
       new_volume_of(request.name(), request.size_bytes(), request.block_size(), request.window_s());
+  if (!request.retain().empty()) {
+    const Result<Retention> retain = parse_retention(request.retain());
+    if (!retain) return done(retain.error());
+    wanted.retain = *retain;
+  }
   wanted.sanitize = request.sanitize();
   wanted.removable = request.removable();
   if (request.dry_run()) {

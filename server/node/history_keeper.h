@@ -10,9 +10,16 @@
 #include <vector>
 
 #include "proto/meta.pb.h"
+#include "server/client/retention.h"
 #include "server/volume/reclaimable.h"
 
 namespace mariner::node {
+
+// As a volume's description has it.
+[[nodiscard]] inline Retention retention_of(const meta::Volume& volume) {
+  const Result<Retention> retain = parse_retention(volume.retain());
+  return retain ? *retain : Retention{};
+}
 
 class HistoryKeeper {
  public:
@@ -20,6 +27,7 @@ class HistoryKeeper {
     std::string volume;  // its name
     std::uint64_t seconds = 0;
     VersionTime created;
+    Retention retain{};  // behind the window
   };
 
   virtual ~HistoryKeeper() = default;

@@ -194,6 +194,7 @@ Result<std::shared_ptr<StoredIndex>> IndexStack::open_volume(VolumeId volume,
   std::shared_ptr<StoredIndex> index = *std::move(opened);
   index->set_horizon(horizon.moment);
   index->set_stored_horizon(horizon.moment.sequence);
+  index->set_kept(horizon.kept);
   index->forget_through(horizon.given_up, given_up_ordinal == 0 ? 0 : given_up_ordinal - 1);
   volumes_[volume] = index;
   return index;

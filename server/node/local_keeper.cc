@@ -10,7 +10,7 @@ std::optional<HistoryKeeper::Window> LocalKeeper::window(VolumeId volume) const 
   const ServedVolume* served = volumes_.find(volume.value);
   if (served == nullptr) return std::nullopt;
   return Window{served->meta.name(), served->meta.window_s(),
-                VersionTime{served->meta.created_ns()}};
+                VersionTime{served->meta.created_ns()}, retention_of(served->meta)};
 }
 
 Result<std::vector<meta::Mark>> LocalKeeper::marks(VolumeId volume) const {

@@ -71,7 +71,7 @@ std::size_t LogSpace::tracks_at_once() const {
 }
 
 void LogSpace::begin() {
-  if (stopping_ || waiting_ || forgetting_ || !to_forget_.empty() || !reclaimer_.idle()) return;
+  if (stopping_ || waiting_ || running_ || !errands_.empty() || !reclaimer_.idle()) return;
   // What is needed is so for a while.
   if (!urgent() && parts_.executor.monotonic_time() < not_before_) return;
   began_critical_ = critical();
@@ -81,37 +81,79 @@ void LogSpace::begin() {
 
 void LogSpace::ended_try(const Result<Reclaimer::Report>& report) {
   ended(report);
-  forget_next();
+  run_next();
 }
 
-bool LogSpace::locked(VolumeId volume) const { return locked_from(volume) != UINT64_MAX; }
+bool LogSpace::locked(VolumeId volume) const {
+  const Result<std::vector<meta::Mark>> marks = parts_.keeper.marks(volume);
+  if (!marks) return true;
+  const std::uint64_t now = parts_.executor.wall_time().ns;
+  return std::ranges::any_of(*marks,
+                             [&](const meta::Mark& mark) { return mark.locked_until_ns() > now; });
+}
 
 void LogSpace::forget_past(VolumeId volume, SequenceNumber last_rollback, Done done) {
-  to_forget_.push_back({volume, last_rollback, std::move(done)});
-  forget_next();
+  errands_.push_back({[this, volume, last_rollback](Done then) {
+                        begin_forgetting(volume, last_rollback, std::move(then));
+                      },
+                      std::move(done)});
+  run_next();
 }
 
-// Between two tries, because a try has found out already how far it gives each volume up.
-void LogSpace::forget_next() {
-  if (forgetting_ || to_forget_.empty() || !reclaimer_.idle()) return;
-  forgetting_ = true;
-  Forgetting next = std::move(to_forget_.front());
-  to_forget_.pop_front();
+void LogSpace::prune(VolumeId volume, Done done) {
+  errands_.push_back(
+      {[this, volume](Done then) { prune_now(volume, std::move(then)); }, std::move(done)});
+  run_next();
+}
+
+void LogSpace::run_next() {
+  if (running_ || errands_.empty() || !reclaimer_.idle()) return;
+  running_ = true;
+  Errand next = std::move(errands_.front());
+  errands_.pop_front();
   Done done = [this, done = std::move(next.done)](Result<void> result) mutable {
-    forgetting_ = false;
+    running_ = false;
     done(std::move(result));
-    forget_next();
+    run_next();
     if (wanted()) begin();
   };
   if (stopping_) return done(Error{ErrorCode::kAborted, "the server is stopping"});
-  const std::shared_ptr<volume::Reclaimable> volume = find(next.volume);
+  next.run(std::move(done));
+}
+
+void LogSpace::begin_forgetting(VolumeId id, SequenceNumber last_rollback, Done done) {
+  const std::shared_ptr<volume::Reclaimable> volume = find(id);
   if (volume == nullptr) return done(Error{ErrorCode::kNotFound, "the volume is gone"});
   volume->logged().index().moment_of(
-      volume->settled(), [this, id = next.volume, volume, last_rollback = next.last_rollback,
+      volume->settled(), [this, id, volume, last_rollback,
                           done = std::move(done)](const Result<index::IndexMoment>& at) mutable {
         if (!at) return done(at.error());
         forget(id, volume, *at, last_rollback, std::move(done));
       });
+}
+
+void LogSpace::prune_now(VolumeId id, Done done) {
+  const std::shared_ptr<volume::Reclaimable> volume = find(id);
+  if (volume == nullptr) return done(Error{ErrorCode::kNotFound, "the volume is gone"});
+  if (!parts_.keeper.knows()) {
+    return done(Error{ErrorCode::kUnavailable, "marks and views are not known now"});
+  }
+  index::StoredIndex& index = volume->logged().index();
+  std::vector<index::KeptMoment> kept = still_kept(volume->logged(), to_keep(id));
+  volume::BaseMap& base = volume->logged().base_map();
+  volume::VolumeRelease release{id,
+                                {.moment = index.oldest(),
+                                 .last = {},
+                                 .frontier = volume->durable(),
+                                 .given_up = {},
+                                 .kept = kept},
+                                base.changed()};
+  index.set_kept(std::move(kept));
+  store({std::move(release)}, std::nullopt,
+        [volume, done = std::move(done)](Result<void> stored) mutable {
+          if (stored) volume->logged().base_map().stored();
+          done(std::move(stored));
+        });
 }
 
 void LogSpace::forget(VolumeId id, const std::shared_ptr<volume::Reclaimable>& volume,
@@ -123,6 +165,7 @@ void LogSpace::forget(VolumeId id, const std::shared_ptr<volume::Reclaimable>& v
     return done(Error{ErrorCode::kBusy, "an older moment of the volume is needed"});
   }
   index.set_horizon(at);
+  index.set_kept({});
   volume::BaseMap& base = volume->logged().base_map();
   volume::VolumeRelease release{
       id,
@@ -169,6 +212,7 @@ void LogSpace::ended(const Result<Reclaimer::Report>& report) {
       tracks_freed_ += report->tracks;
       stuck_ = needed_ = false;
       shortened_.clear();
+      thinned_.clear();
       if (on_full_ != OnFull::kShortenWindow) needed_since_.reset();
       if (wanted()) begin();
       return;
@@ -191,6 +235,7 @@ void LogSpace::ended(const Result<Reclaimer::Report>& report) {
   }
   // The windows move on with time: the next tick tries again.
   shortened_.clear();
+  thinned_.clear();
   not_before_ = parts_.executor.monotonic_time() + kPause;
   if (!critical() && on_full_ != OnFull::kShortenWindow) needed_since_.reset();
   stuck_ = critical();
@@ -216,13 +261,40 @@ VersionTime LogSpace::keep_from(VolumeId volume) {
     window = std::min(window, now - std::min(now, began)) / 8 * (8 - shortened->second);
   }
   std::uint64_t keep = now - window;
+  // (What was there before the first write is no moment that could be kept by itself.)
+  const auto hold = [&](std::uint64_t sequence, std::uint64_t time_ns) {
+    if (sequence == 0) keep = std::min(keep, time_ns);
+  };
   for (const meta::View& view : parts_.keeper.views(volume)) {
-    if (view.volume_id() == volume.value) keep = std::min(keep, view.time_ns());
+    if (view.volume_id() == volume.value) hold(view.sequence(), view.time_ns());
   }
   const Result<std::vector<meta::Mark>> marks = parts_.keeper.marks(volume);
   if (!marks) return {};  // what cannot be read may be a mark
-  for (const meta::Mark& mark : *marks) keep = std::min(keep, mark.time_ns());
+  for (const meta::Mark& mark : *marks) hold(mark.sequence(), mark.time_ns());
   return {keep};
+}
+
+volume::ReclaimerOwner::Wish LogSpace::to_keep(VolumeId volume) {
+  Wish wish;
+  for (const meta::View& view : parts_.keeper.views(volume)) {
+    if (view.volume_id() != volume.value) continue;
+    wish.moments.push_back({SequenceNumber{view.sequence()}, VersionTime{view.time_ns()}});
+  }
+  if (const Result<std::vector<meta::Mark>> marks = parts_.keeper.marks(volume); marks) {
+    for (const meta::Mark& mark : *marks) {
+      wish.moments.push_back({SequenceNumber{mark.sequence()}, VersionTime{mark.time_ns()}});
+    }
+  }
+  const auto asked = parts_.keeper.window(volume);
+  if (!asked || asked->retain.none()) return wish;
+  for (const RetainedTime& each : retained_times(asked->retain, parts_.executor.wall_time())) {
+    if (each.time >= asked->created) wish.times.push_back(each.time);
+  }
+  if (const auto thinned = thinned_.find(volume); thinned != thinned_.end()) {
+    const std::size_t gone = std::min(thinned->second, wish.times.size());
+    wish.times.erase(wish.times.begin(), wish.times.begin() + static_cast<std::ptrdiff_t>(gone));
+  }
+  return wish;
 }
 
 void LogSpace::store(std::vector<volume::VolumeRelease> releases,
@@ -254,28 +326,8 @@ bool LogSpace::be_patient() {
 
 bool LogSpace::give_up(VolumeId volume) {
   if (!parts_.keeper.knows()) return false;
-  return drop_snapshots(volume) || drop_view(volume) || drop_mark(volume) || shorten_window(volume);
-}
-
-// The oldest moment that a locked mark keeps.
-std::uint64_t LogSpace::locked_from(VolumeId volume) const {
-  const Result<std::vector<meta::Mark>> marks = parts_.keeper.marks(volume);
-  if (!marks) return 0;
-  const std::uint64_t now = parts_.executor.wall_time().ns;
-  std::uint64_t from = UINT64_MAX;
-  for (const meta::Mark& mark : *marks) {
-    if (mark.locked_until_ns() > now) from = std::min(from, mark.time_ns());
-  }
-  return from;
-}
-
-// Beside locked marks there are views that are to be kept: giving up what is younger gains nothing.
-std::uint64_t LogSpace::kept_from(VolumeId volume) const {
-  std::uint64_t from = locked_from(volume);
-  for (const meta::View& view : parts_.keeper.views(volume)) {
-    if (view.keep()) from = std::min(from, view.time_ns());
-  }
-  return from;
+  return drop_snapshots(volume) || drop_view(volume) || drop_mark(volume) || thin_out(volume) ||
+         shorten_window(volume);
 }
 
 bool LogSpace::drop_snapshots(VolumeId volume) {
@@ -290,7 +342,7 @@ bool LogSpace::drop_view(VolumeId volume) {
   std::vector<meta::View> views = parts_.keeper.views(volume);
   std::erase_if(views, &meta::View::keep);
   const auto oldest = std::ranges::min_element(views, {}, &meta::View::sequence);
-  if (oldest == views.end() || oldest->time_ns() >= kept_from(volume)) return false;
+  if (oldest == views.end() || oldest->time_ns() > keep_from(volume).ns) return false;
   parts_.log.warning("the log is full: a view is dropped", {{"view", oldest->name()}});
   parts_.keeper.drop_view(oldest->name());
   return true;
@@ -302,9 +354,29 @@ bool LogSpace::drop_mark(VolumeId volume) {
   const std::uint64_t now = parts_.executor.wall_time().ns;
   std::erase_if(*marks, [&](const meta::Mark& mark) { return mark.locked_until_ns() > now; });
   const auto oldest = std::ranges::min_element(*marks, {}, &meta::Mark::sequence);
-  if (oldest == marks->end() || oldest->time_ns() >= kept_from(volume)) return false;
+  if (oldest == marks->end() || oldest->time_ns() > keep_from(volume).ns) return false;
   parts_.log.warning("the log is full: a mark is dropped", {{"mark", oldest->name()}});
   return parts_.keeper.drop_mark(*oldest);
+}
+
+// Of what its schedule keeps the oldest moments, some more with each try that does not do.
+bool LogSpace::thin_out(VolumeId volume) {
+  const std::shared_ptr<volume::Reclaimable> of = find(volume);
+  const auto asked = parts_.keeper.window(volume);
+  if (of == nullptr || !asked || asked->retain.none()) return false;
+  const VersionTime window_begin = keep_from(volume);
+  std::vector<RetainedTime> times = retained_times(asked->retain, parts_.executor.wall_time());
+  std::erase_if(times, [&](const RetainedTime& each) { return each.time < asked->created; });
+  const auto kept = static_cast<std::size_t>(std::ranges::count_if(
+      times, [&](const RetainedTime& each) { return each.time < window_begin; }));
+  std::size_t& thinned = thinned_[volume];
+  if (thinned >= kept) return false;
+  if (thinned == 0) {
+    parts_.log.warning("the log is full: moments behind the window are given up",
+                       {{"volume", asked->volume}, {"retain", retention_text(asked->retain)}});
+  }
+  thinned += (kept - thinned + 7) / 8;
+  return true;
 }
 
 // By an eighth more with each try that does not do, until only what is locked is left.
@@ -346,7 +418,7 @@ void LogSpace::warn() {
 void LogSpace::stop() {
   stopping_ = true;
   reclaimer_.stop();
-  forget_next();  // tells whoever waits
+  run_next();  // tells whoever waits
   parts_.log_stack.writer().retry();
 }
 

@@ -2,11 +2,12 @@
 // everything that is to be kept does not fit.
 //
 // As long as there is room nothing is given up: history reaches back further than the windows that
-// were asked for. Below the low-water mark what is outside of every window, older than every view
-// and every mark, goes. When even that is not enough and writes would fail, `on_full` decides:
-// "stop-writes" keeps it all; "shorten-window" drops the moments that tokens of copies stand for,
-// views, then unlocked marks, and then shortens the window, no more than it must. Locked marks
-// stay, and views that are to be kept.
+// were asked for. Below the low-water mark what is outside of every window goes, but for what
+// views, marks and the volumes' schedules (client/retention.h) show of it: of the past behind the
+// window such moments are left. When even that is not enough and writes would fail, `on_full`
+// decides: "stop-writes" keeps it all; "shorten-window" drops the moments that tokens of copies
+// stand for, views, then unlocked marks, then what schedules keep, the oldest first, and then
+// shortens the window, no more than it must. Locked marks stay, and views that are to be kept.
 //
 // Owner's thread only.
 #pragma once
@@ -49,7 +50,7 @@ class LogSpace final : private volume::ReclaimerOwner {
   // Looks at the room; now and then.
   void check();
   void stop();
-  [[nodiscard]] bool idle() const { return reclaimer_.idle() && !forgetting_; }
+  [[nodiscard]] bool idle() const { return reclaimer_.idle() && !running_; }
 
   // Whether a mark of the volume is locked.
   [[nodiscard]] bool locked(VolumeId volume) const;
@@ -58,6 +59,8 @@ class LogSpace final : private volume::ReclaimerOwner {
   // a view, a locked mark or a rollback needs an older one, or there was a rollback after
   // `last_rollback`, which may have brought it back. Snapshots are dropped.
   void forget_past(VolumeId volume, SequenceNumber last_rollback, Done done);
+  // Gives up the moments behind the window that nothing keeps any longer, durably when `done` runs.
+  void prune(VolumeId volume, Done done);
 
   [[nodiscard]] std::uint64_t tracks_freed() const { return tracks_freed_; }
 
@@ -65,15 +68,19 @@ class LogSpace final : private volume::ReclaimerOwner {
   // volume::ReclaimerOwner
   std::shared_ptr<volume::Reclaimable> find(VolumeId volume) override;
   VersionTime keep_from(VolumeId volume) override;
+  Wish to_keep(VolumeId volume) override;
   void store(std::vector<volume::VolumeRelease> releases, std::optional<std::uint64_t> ordinal,
              Done done) override;
 
-  struct Forgetting {
-    VolumeId volume;
-    SequenceNumber last_rollback;
+  // What is done between two tries, because a try has found out already how far it gives each
+  // volume up.
+  struct Errand {
+    UniqueFunction<void(Done)> run;
     Done done;
   };
-  void forget_next();
+  void run_next();
+  void begin_forgetting(VolumeId id, SequenceNumber last_rollback, Done done);
+  void prune_now(VolumeId id, Done done);
   void forget(VolumeId id, const std::shared_ptr<volume::Reclaimable>& volume,
               index::IndexMoment at, SequenceNumber last_rollback, Done done);
   void begin();
@@ -86,11 +93,10 @@ class LogSpace final : private volume::ReclaimerOwner {
   bool give_up(VolumeId volume);
   bool be_patient();
   [[nodiscard]] bool is_journal(VolumeId volume);
-  [[nodiscard]] std::uint64_t locked_from(VolumeId volume) const;
-  [[nodiscard]] std::uint64_t kept_from(VolumeId volume) const;
   bool drop_snapshots(VolumeId volume);
   bool drop_view(VolumeId volume);
   bool drop_mark(VolumeId volume);
+  bool thin_out(VolumeId volume);
   bool shorten_window(VolumeId volume);
   [[nodiscard]] bool low() const;
   // Whether what is outside of every window should go now: for room, or to empty a disk.
@@ -106,6 +112,8 @@ class LogSpace final : private volume::ReclaimerOwner {
   // Whose windows count for less in the next try, by how many eighths. The oldest track may hold
   // history of several volumes: none that was shortened grows back before the track is freed.
   std::map<VolumeId, unsigned> shortened_;
+  // How many of the oldest moments that a schedule keeps are not kept in the next try.
+  std::map<VolumeId, std::size_t> thinned_;
   bool began_critical_ = false;                           // when the last try began
   std::optional<std::chrono::nanoseconds> needed_since_;  // while writes wait
   std::chrono::nanoseconds needed_last_{0};
@@ -113,11 +121,11 @@ class LogSpace final : private volume::ReclaimerOwner {
   bool needed_ = false;                     // what is oldest is to be kept, as the last try found
   bool stuck_ = false;                      // ... and nothing may be given up
   bool stopping_ = false;
-  std::deque<Forgetting> to_forget_;  // bounded by the volumes
-  bool forgetting_ = false;           // the first of them; no track is tried meanwhile
-  bool waiting_ = false;              // for the next try
-  bool patient_ = false;              // ... as long as nobody waits for room
-  std::uint64_t waits_ = 0;           // so many times, ever
+  std::deque<Errand> errands_;  // bounded by what administrators and initiators ask for
+  bool running_ = false;        // the first of them; no track is tried meanwhile
+  bool waiting_ = false;        // for the next try
+  bool patient_ = false;        // ... as long as nobody waits for room
+  std::uint64_t waits_ = 0;     // so many times, ever
   std::uint64_t tracks_freed_ = 0;
   unsigned warned_percent_ = 0;  // the highest threshold that was logged
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

@@ -239,6 +239,12 @@ Result<void> MetaStore::put_releases(const std::vector<volume::VolumeRelease>& r
     value.set_frontier(std::max(horizon.frontier, before->horizon.frontier).value);
     value.set_given_up(std::max(horizon.given_up, before->horizon.given_up).value);
     value.set_based_everywhere(given_up.based_everywhere || before->based_everywhere);
+    for (const index::KeptMoment& each : horizon.kept) {
+      meta::Release::Kept& kept = *value.add_kept();
+      kept.set_sequence(each.moment.sequence.value);
+      kept.set_time_ns(each.moment.time.ns);
+      kept.set_through_ns(each.through.ns);
+    }
     batch.Put(release_key(id), value.SerializeAsString());
     for (const volume::BaseMap::Page& page : given_up.base_pages) {
       batch.Put(base_key(id, page.number), page.bits);
@@ -265,6 +271,10 @@ Result<volume::VolumeRelease> MetaStore::release(std::uint32_t volume) {
   out.horizon.last = SequenceNumber{release.last()};
   out.horizon.frontier = SequenceNumber{release.frontier()};
   out.horizon.given_up = SequenceNumber{release.given_up()};
+  for (const meta::Release::Kept& kept : release.kept()) {
+    out.horizon.kept.push_back({{SequenceNumber{kept.sequence()}, VersionTime{kept.time_ns()}},
+                                VersionTime{kept.through_ns()}});
+  }
   out.based_everywhere = release.based_everywhere();
   return out;
 }

@@ -37,7 +37,8 @@ volume::History::MomentDone found(const MomentsOf& of, std::string text, Resolve
     moment.at = in_history->at;
     moment.oldest = oldest_of(in_history->oldest, of.created);
     moment.newest = in_history->newest;
-    if (moment.at.sequence < moment.oldest.sequence) return done(outside(of, moment.oldest, text));
+    if (moment.at.sequence < moment.oldest.sequence && !in_history->is_kept)
+      return done(outside(of, moment.oldest, text));
     done(std::move(moment));
   };
 }

@@ -174,6 +174,7 @@ Result<void> Node::create_configured_volumes() {
     ServedVolume* existing = volumes_->find(wanted.name);
     if (existing != nullptr) {
       existing->meta.set_window_s(static_cast<std::uint64_t>(wanted.window.count()));
+      existing->meta.set_retain(retention_text(wanted.retain));
       existing->meta.set_sanitize(wanted.sanitize);
       existing->meta.set_removable(wanted.removable);
       if (Result<void> r = access_->declare(*existing, wanted); !r) return r;
@@ -185,6 +186,7 @@ Result<void> Node::create_configured_volumes() {
     request.size_bytes = wanted.size.bytes;
     request.block_size = wanted.block_size;
     request.window_s = static_cast<std::uint64_t>(wanted.window.count());
+    request.retain = wanted.retain;
     request.sanitize = wanted.sanitize;
     request.removable = wanted.removable;
     Result<ServedVolume*> created = volumes_->create(request);

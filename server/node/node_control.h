@@ -1,7 +1,8 @@
 // What an administrator can ask of a node: admin::Control over its parts.
 //
 // One source for each noun: control_access.cc, control_volumes.cc, control_history.cc,
-// control_views.cc, control_rollback.cc, control_sessions.cc, control_nodes.cc. Loop's thread.
+// control_retention.cc, control_views.cc, control_rollback.cc, control_sessions.cc,
+// control_nodes.cc. Loop's thread.
 #pragma once
 
 #include <deque>
@@ -29,6 +30,9 @@ class NodeControl final : public admin::Control {
   void volume_show(const api::VolumeRequest& request, admin::Answer<api::Volume> done) override;
   void volume_create(const api::CreateVolumeRequest& request,
                      admin::Answer<api::Volume> done) override;
+  void volume_retain(const api::RetainRequest& request, admin::Answer<api::Volume> done) override;
+  void history_prune(const api::PruneRequest& request,
+                     admin::Answer<api::PruneAnswer> done) override;
   void volume_resize(const api::ResizeRequest& request, admin::Answer<api::Volume> done) override;
   void volume_delete(const api::VolumeRequest& request, admin::Answer<api::Volume> done) override;
   void volume_import(const api::ImportRequest& request,

@@ -80,7 +80,8 @@ void affected_moments(const std::shared_ptr<volume::Volume>& volume, const Track
     });
     moments.in_image =
         replaced->none && targets.empty() && damage.type != logging::RecordType::kBeforeImage &&
-        volume->storage() != nullptr && volume->storage()->durable() >= damage.sequence;
+        damage.type != logging::RecordType::kRelocated && volume->storage() != nullptr &&
+        volume->storage()->durable() >= damage.sequence;
     if (!replaced->all || rolled_back_to) return done(moments);
     volume->index().moment_of(replaced->last, [volume, moments, done = std::move(done)](
                                                   const Result<index::IndexMoment>& at) mutable {

@@ -230,6 +230,7 @@ Result<meta::Volume> VolumeSet::plan(const NewVolume& request) const {
   meta.set_size_bytes(*size_bytes);
   meta.set_block_size(request.block_size);
   meta.set_window_s(request.window_s);
+  if (!request.retain.none()) meta.set_retain(retention_text(request.retain));
   meta.set_created_ns(parts_.executor.wall_time().ns);
   meta.set_uuid(new_uuid());
   meta.set_sanitize(request.sanitize);

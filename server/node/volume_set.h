@@ -15,6 +15,7 @@
 #include "logging/io_ring.h"
 #include "proto/executor.h"
 #include "proto/meta.pb.h"
+#include "server/client/retention.h"
 #include "server/node/log.h"
 #include "server/node/log_stack.h"
 #include "server/node/meta_store.h"
@@ -72,6 +73,7 @@ struct NewVolume {
   std::uint64_t size_bytes = 0;
   std::uint32_t block_size = 512;
   std::uint64_t window_s = 0;
+  Retention retain{};
   std::vector<std::string> acl;
   std::vector<std::string> auth;
   bool sanitize = false;

@@ -81,6 +81,7 @@ class History {
     index::IndexMoment oldest;     // the first that can be opened; 0: nothing was given up yet
     index::IndexMoment newest;     // that the history has
     SequenceNumber last_rollback;  // 0: there was none
+    bool is_kept = false;          // it is before `oldest`, and can be opened all the same
   };
   using MomentDone = UniqueFunction<void(Result<Moment>)>;
   using SummaryDone = UniqueFunction<void(Result<HistorySummary>)>;

@@ -297,9 +297,8 @@ Result<void> LocalHistory::check_known(SequenceNumber from, SequenceNumber oldes
 }
 
 void LocalHistory::changed(SequenceNumber from, SequenceNumber to, Portion portion, Done done) {
-  if (const Result<void> known = check_known(from, parts_.index.given_up()); !known) {
-    return done(known.error());
-  }
+  const Result<void> known = check_known(from, parts_.index.given_up());
+  if (!known && !parts_.index.is_kept(from)) return done(known.error());
   ++in_flight_;
   parts_.index.changed(from, to,
                        [this, portion = std::move(portion), done = std::move(done)](
@@ -377,7 +376,7 @@ void LocalHistory::list(const std::shared_ptr<Listing>& listing) {
 }
 
 void LocalHistory::hold(SequenceNumber at, HoldDone done) {
-  if (at < parts_.index.oldest().sequence) {
+  if (!parts_.index.can_be_opened(at)) {
     return done(Error{ErrorCode::kOutsideWindow,
                       "#" + std::to_string(at.value) + " is no longer in the history"});
   }
@@ -396,7 +395,8 @@ void LocalHistory::moment(std::variant<VersionTime, SequenceNumber> asked, Momen
     --in_flight_;
     if (!at) return done(at.error());
     index::StoredIndex& index = parts_.index;
-    done(Moment{*at, index.oldest(), index.newest(), index.last_rollback()});
+    done(Moment{*at, index.oldest(), index.newest(), index.last_rollback(),
+                index.is_kept(at->sequence)});
   };
   if (const auto* time = std::get_if<VersionTime>(&asked)) {
     parts_.index.moment_at(*time, std::move(found));
@@ -414,9 +414,10 @@ void LocalHistory::summarize(const HistorySummary::Question& question, SummaryDo
                     });
 }
 
-std::optional<SequenceNumber> LocalHistory::oldest_held() const {
-  if (held_->empty()) return std::nullopt;
-  return *held_->begin();
+std::optional<SequenceNumber> LocalHistory::oldest_held(SequenceNumber from) const {
+  const auto oldest = held_->lower_bound(from);
+  if (oldest == held_->end()) return std::nullopt;
+  return *oldest;
 }
 
 }  // namespace mariner::volume

@@ -49,8 +49,10 @@ class LocalHistory final : public History {
   void moment(std::variant<VersionTime, SequenceNumber> asked, MomentDone done) override;
   void summarize(const HistorySummary::Question& question, SummaryDone done) override;
 
-  // The oldest moment that is held; nothing: none is.
-  [[nodiscard]] std::optional<SequenceNumber> oldest_held() const;
+  // The oldest moment at or after `from` that is held; nothing: none is.
+  [[nodiscard]] std::optional<SequenceNumber> oldest_held(SequenceNumber from) const;
+  [[nodiscard]] bool holds_any() const { return !held_->empty(); }
+  [[nodiscard]] bool holds(SequenceNumber moment) const { return held_->contains(moment); }
   [[nodiscard]] std::size_t in_flight() const { return in_flight_; }
 
  private:

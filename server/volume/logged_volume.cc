@@ -21,8 +21,9 @@ LoggedVolume::LoggedVolume(Options options, LogParts log, Base& base)
 LoggedVolume::~LoggedVolume() { CHECK_MSG(idle(), "a logged volume is destroyed in use"); }
 
 std::optional<SequenceNumber> LoggedVolume::oldest_pinned() const {
-  const auto held = history_.oldest_held();
-  const auto snapshot = snapshots_->oldest();
+  const SequenceNumber from = index_->oldest().sequence;
+  const auto held = history_.oldest_held(from);
+  const auto snapshot = snapshots_->oldest(from);
   if (!held || !snapshot) return held ? held : snapshot;
   return std::min(*held, *snapshot);
 }

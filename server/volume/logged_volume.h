@@ -59,8 +59,13 @@ class LoggedVolume {
   [[nodiscard]] BaseMap& base_map() { return base_map_; }
   [[nodiscard]] const std::shared_ptr<SnapshotPins>& snapshots() { return snapshots_; }
 
-  // The oldest moment that a rollback under way or a snapshot still needs; nothing: none does.
+  // The oldest moment from the horizon on that a rollback under way or a snapshot still needs;
+  // nothing: none does.
   [[nodiscard]] std::optional<SequenceNumber> oldest_pinned() const;
+  // Whether one needs this moment.
+  [[nodiscard]] bool is_pinned(SequenceNumber moment) const {
+    return history_.holds(moment) || snapshots_->any_at(moment);
+  }
   // The log gives up all records of the volume up to a write and an ordinal, with so much payload
   // (ReleaseJudge says that it may).
   void forget_through(SequenceNumber sequence, std::uint64_t ordinal, std::uint64_t payload_bytes);

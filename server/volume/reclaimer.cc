@@ -117,18 +117,18 @@ void Reclaimer::group(std::size_t tracks_max) {
 }
 
 // How far each may be given up: up to the moment before the first one to keep.
-void Reclaimer::find_horizons(std::map<VolumeId, VolumeState>::iterator next) {
+void Reclaimer::find_horizons(NextVolume next) {
   if (next == volumes_.end()) return choose_tracks();
   VolumeState& state = next->second;
   index::StoredIndex& index = state.volume->logged().index();
   const Bounds bounds = bounds_of(next->first, *state.volume);
   state.horizon = index.oldest();
-  if (bounds.keep.ns == 0) return find_horizons(std::next(next));
+  if (bounds.keep.ns == 0) return find_kept(next);
   const auto found = [this, next](const Result<index::IndexMoment>& at) {
     if (!at) return finish(at.error());
     VolumeState& of = next->second;
     if (at->sequence > of.volume->logged().index().oldest().sequence) of.horizon = *at;
-    find_horizons(std::next(next));
+    find_kept(next);
   };
   index.moment_at({bounds.keep.ns - 1},
                   [&index, &state, bounds, found](const Result<index::IndexMoment>& at) {
@@ -138,12 +138,80 @@ void Reclaimer::find_horizons(std::map<VolumeId, VolumeState>::iterator next) {
                   });
 }
 
+void Reclaimer::add_kept(VolumeState& state, const index::KeptMoment& kept) {
+  const auto number = [](const index::KeptMoment& each) { return each.moment.sequence; };
+  const auto at = std::ranges::lower_bound(state.kept, kept.moment.sequence, {}, number);
+  if (at != state.kept.end() && at->moment.sequence == kept.moment.sequence) {
+    at->through = std::max(at->through, kept.through);
+  } else {
+    state.kept.insert(at, kept);
+  }
+}
+
+// Which moments before the horizon stay. The base is asked for as moment 0, which cannot be one.
+void Reclaimer::find_kept(NextVolume next) {
+  const auto& [id, volume] = *next;
+  VolumeState& state = next->second;
+  state.kept.clear();
+  if (volume.volume->spare_through()) return find_horizons(std::next(next));
+  LoggedVolume& logged = volume.volume->logged();
+  const index::IndexMoment oldest = logged.index().oldest();
+  const ReclaimerOwner::Wish wish = owner_.to_keep(id);
+  state.kept = still_kept(logged, wish);
+  for (const index::IndexMoment& moment : wish.moments) {
+    if (moment.sequence.value == 0 || moment.sequence < oldest.sequence) continue;
+    if (moment.sequence < state.horizon.sequence) add_kept(state, {moment, moment.time});
+  }
+  std::vector<VersionTime> times;
+  for (const VersionTime time : wish.times) {
+    if (time >= oldest.time && time < state.horizon.time) times.push_back(time);
+  }
+  find_kept_at(next, std::move(times));
+}
+
+void Reclaimer::find_kept_at(NextVolume next, std::vector<VersionTime> times) {
+  if (times.empty()) return find_horizons(std::next(next));
+  const VersionTime time = times.back();
+  times.pop_back();
+  next->second.volume->logged().index().moment_at(
+      time,
+      [this, next, time, times = std::move(times)](const Result<index::IndexMoment>& at) mutable {
+        if (!at) return finish(at.error());
+        VolumeState& state = next->second;
+        const bool before = at->sequence < state.horizon.sequence;
+        if (at->sequence.value != 0 && before) add_kept(state, {*at, time});
+        find_kept_at(next, std::move(times));
+      });
+}
+
+// What must be kept may have become more since that was found out.
+bool Reclaimer::keeps_what_it_must(VolumeId id, const VolumeState& state) {
+  if (state.volume->spare_through()) return true;
+  LoggedVolume& logged = state.volume->logged();
+  const auto is_kept = [&](SequenceNumber at) {
+    return std::ranges::any_of(
+        state.kept, [at](const index::KeptMoment& each) { return each.moment.sequence == at; });
+  };
+  const auto is_lost = [&](SequenceNumber at) {
+    const bool goes = at < state.horizon.sequence && logged.index().can_be_opened(at);
+    return goes && at.value != 0 && !is_kept(at);
+  };
+  const ReclaimerOwner::Wish wish = owner_.to_keep(id);
+  for (const index::IndexMoment& moment : wish.moments) {
+    if (is_lost(moment.sequence)) return false;
+  }
+  return std::ranges::none_of(logged.index().kept(), [&](const index::KeptMoment& each) {
+    return is_lost(each.moment.sequence) && is_in_use(logged, each);
+  });
+}
+
 ReleaseJudge::Facts Reclaimer::facts_of(const VolumeState& state) const {
   return {.horizon = state.horizon.sequence,
           .durable = state.volume->durable(),
           .has_image = state.volume->has_image(),
           .given_up = state.digest.given_up,
-          .end_ordinal = end_ordinal()};
+          .end_ordinal = end_ordinal(),
+          .kept = state.kept};
 }
 
 Need Reclaimer::judge_numbers(VolumeId id, const VolumeDigest& digest) {
@@ -180,10 +248,29 @@ void Reclaimer::try_tracks(std::size_t count) {
     }
     state.digest.complete();
   }
-  divide();
-  next_ = 0;
-  blocks_to_move_ = 0;
-  judge_some();
+  add_brought_back(volumes_.begin());
+}
+
+// What is as a kept moment shows it because of a rollback that is being given up stands where that
+// moment finds it, which may be anywhere.
+void Reclaimer::add_brought_back(NextVolume next) {
+  if (next == volumes_.end()) {
+    divide();
+    next_ = 0;
+    blocks_to_move_ = 0;
+    return judge_some();
+  }
+  VolumeState& state = next->second;
+  if (!state.digest.has_rollback || state.volume->spare_through()) {
+    return add_brought_back(std::next(next));
+  }
+  index::StoredIndex& index = state.volume->logged().index();
+  index.add_kept_extents(index.kept_targets(state.digest.given_up), std::move(state.digest.written),
+                         [this, next](Result<std::vector<BlockRange>> extents) {
+                           if (!extents) return finish(extents.error());
+                           next->second.digest.written = *std::move(extents);
+                           add_brought_back(std::next(next));
+                         });
 }
 
 // What is judged in one turn: so many ranges, and so many blocks, but a run of zeros at once.
@@ -266,6 +353,9 @@ void Reclaimer::judged(const Verdict& verdict) {
   const VolumeId volume = portions_[next_++].volume;
   if (verdict.need != Need::kNone) return needed(verdict.need, volume);
   for (const BlockRange& range : verdict.to_move) blocks_to_move_ += range.count.value;
+  for (const KeptShown& shown : verdict.to_keep) {
+    if (!shown.zeros) blocks_to_move_ += shown.range.count.value;
+  }
   if (blocks_to_move_ * kBlockBytes > movable_bytes()) return needed(Need::kHistory, volume);
   parts_.executor.post([this, alive = alive_] {
     if (*alive) judge_some();
@@ -288,7 +378,8 @@ void Reclaimer::store(std::optional<std::uint64_t> ordinal, UniqueFunction<void(
                         {.moment = state.horizon,
                          .last = ordinal ? state.digest.last : SequenceNumber{},
                          .frontier = state.volume->durable(),
-                         .given_up = ordinal ? state.digest.given_up : SequenceNumber{}},
+                         .given_up = ordinal ? state.digest.given_up : SequenceNumber{},
+                         .kept = state.kept},
                         state.volume->logged().base_map().changed()});
   }
   owner_.store(std::move(releases), ordinal,
@@ -306,9 +397,15 @@ void Reclaimer::store_horizons(UniqueFunction<void()> then) {
   // What a failed log was asked last may be there after a restart, a rollback for instance.
   if (parts_.log.writer().failed()) return finish(Error{ErrorCode::kIo, "the log disk has failed"});
   for (auto& [id, state] : volumes_) {
-    if (!still_holds(id, state)) return finish(Report{Outcome::kLater, id});
+    if (!still_holds(id, state) || !keeps_what_it_must(id, state)) {
+      return finish(Report{Outcome::kLater, id});
+    }
   }
-  for (auto& [id, state] : volumes_) state.volume->logged().index().set_horizon(state.horizon);
+  for (auto& [id, state] : volumes_) {
+    index::StoredIndex& index = state.volume->logged().index();
+    index.set_horizon(state.horizon);
+    index.set_kept(state.kept);
+  }
   store(std::nullopt, std::move(then));
 }
 
@@ -341,6 +438,12 @@ void Reclaimer::prepare(const std::shared_ptr<Preparation>& preparation, const V
   const auto done = [this, preparation](const Result<void>& result) {
     prepared(preparation, result);
   };
+  // First, because what follows may take it away.
+  if (!verdict.to_keep.empty()) {
+    preparation->to_keep = verdict.to_keep;
+    keep_some(preparation);
+    return prepared(preparation, {});
+  }
   for (const BlockRange& range : verdict.to_rebase) {
     ++preparation->waiting;
     state.volume->logged().log().log_rebase(range, done);
@@ -375,6 +478,40 @@ void Reclaimer::move_some(const std::shared_ptr<Preparation>& preparation) {
   }
 }
 
+void Reclaimer::keep_some(const std::shared_ptr<Preparation>& preparation) {
+  while (!preparation->to_keep.empty() && preparation->blocks_under_way < kMovedBlocksAtOnce) {
+    KeptShown& left = preparation->to_keep.back();
+    KeptShown piece = left;
+    if (!piece.zeros) {
+      piece.range.count = std::min(left.range.count, BlockCount{History::kBeforeImageBlocksMax});
+    }
+    left.range = BlockRange::between(piece.range.end(), left.range.end());
+    if (left.range.empty()) preparation->to_keep.pop_back();
+    const std::uint64_t blocks = piece.zeros ? 1 : piece.range.count.value;
+    ++preparation->waiting;
+    preparation->blocks_under_way += blocks;
+    keep(state_of_next(), piece, [this, preparation, blocks](const Result<void>& kept) {
+      preparation->blocks_under_way -= blocks;
+      if (kept && preparation->result) keep_some(preparation);
+      prepared(preparation, kept);
+    });
+  }
+}
+
+void Reclaimer::keep(VolumeState& state, const KeptShown& shown,
+                     UniqueFunction<void(Result<void>)> done) {
+  LoggedVolume& volume = state.volume->logged();
+  if (shown.zeros) return volume.log().log_kept(shown, {}, std::move(done));
+  Payload bytes = Payload::allocate(shown.range.count.bytes());
+  volume.reader().read(
+      shown.range, shown.through, bytes.bytes(),
+      [&volume, shown, bytes, done = std::move(done)](Result<void> read) mutable {
+        if (!read) return done(read.error());
+        const std::size_t length = bytes.size();
+        volume.log().log_kept(shown, {std::move(bytes), 0, length}, std::move(done));
+      });
+}
+
 void Reclaimer::move(VolumeState& state, BlockRange range,
                      UniqueFunction<void(Result<void>)> done) {
   Payload bytes = Payload::allocate(range.count.bytes());
@@ -400,7 +537,7 @@ void Reclaimer::prepared(const std::shared_ptr<Preparation>& preparation,
 void Reclaimer::forget(const std::shared_ptr<Preparation>& preparation, const Verdict& verdict) {
   const VolumeId volume = portions_[next_].volume;
   if (verdict.need != Need::kNone) return needed(verdict.need, volume);
-  const bool ready = verdict.to_rebase.empty() &&
+  const bool ready = verdict.to_keep.empty() && verdict.to_rebase.empty() &&
                      those_not_within(verdict.to_punch, preparation->punched).empty() &&
                      those_not_within(verdict.to_move, preparation->moved).empty();
   if (!ready) {

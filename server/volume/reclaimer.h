@@ -12,8 +12,10 @@
 //   1. read what the tracks hold (track_digest.h);
 //   2. judge it all, for the horizon that is asked for;
 //   3. make the horizons durable: from then on no moment before them can be opened;
-//   4. judge once more, and make each portion spare: what is the newest of its blocks leaves its
-//      base in the image, what a kept moment still shows is logged again as a before-image;
+//   4. judge once more, and make each portion spare: what moments that are kept before the horizon
+//      show is written again for them (kept_judge.h); then what is the newest of its blocks leaves
+//      its base in the image, and what a later moment still shows is logged again as a
+//      before-image;
 //   5. make that durable, and the ordinal with it;
 //   6. have the indexes forget it all, and release the tracks.
 // What is needed of the later tracks does not keep the first ones: then fewer are tried. When an
@@ -39,6 +41,7 @@
 #include "logging/log_array.h"
 #include "proto/executor.h"
 #include "server/volume/base_map.h"
+#include "server/volume/kept_choice.h"
 #include "server/volume/reclaimable.h"
 #include "server/volume/release_judge.h"
 #include "server/volume/track_digest.h"
@@ -62,8 +65,11 @@ class ReclaimerOwner {
   virtual ~ReclaimerOwner() = default;
   // Null: the volume is gone, and nobody needs its records.
   virtual std::shared_ptr<Reclaimable> find(VolumeId volume) = 0;
-  // No moment at or after this time may be given up: the window, views, marks.
+  // No moment at or after this time may be given up: the window.
   virtual VersionTime keep_from(VolumeId volume) = 0;
+  // The moments that are to be kept beyond that.
+  using Wish = KeepWish;
+  virtual Wish to_keep(VolumeId volume) = 0;
   // Makes all of it durable, in one step; with `ordinal`, that every record of the log below it has
   // been given up.
   virtual void store(std::vector<VolumeRelease> releases, std::optional<std::uint64_t> ordinal,
@@ -114,8 +120,9 @@ class Reclaimer {
   struct VolumeState {
     std::shared_ptr<Reclaimable> volume;
     index::IndexMoment horizon;
-    bool lags = false;    // the horizon is where it is because the image is behind
-    VolumeDigest digest;  // of the tracks together
+    bool lags = false;                    // the horizon is where it is because the image is behind
+    std::vector<index::KeptMoment> kept;  // before the horizon, by number
+    VolumeDigest digest;                  // of the tracks together
   };
   // How far a volume may be given up, by what is known without its index.
   struct Bounds {
@@ -137,6 +144,7 @@ class Reclaimer {
     std::vector<BlockRange> punched;     // is done, or under way
     std::vector<BlockRange> moved;       // likewise
     std::vector<BlockRange> to_move;     // still, the next one last
+    std::vector<KeptShown> to_keep;      // likewise
     std::uint64_t blocks_under_way = 0;  // of those that are being moved
     std::size_t waiting = 0;
     Result<void> result;
@@ -146,11 +154,17 @@ class Reclaimer {
   void group(std::size_t tracks_max);
   [[nodiscard]] Bounds bounds_of(VolumeId id, Reclaimable& volume);
   [[nodiscard]] bool still_holds(VolumeId id, const VolumeState& state);
-  void find_horizons(std::map<VolumeId, VolumeState>::iterator next);
+  using NextVolume = std::map<VolumeId, VolumeState>::iterator;
+  void find_horizons(NextVolume next);
+  void find_kept(NextVolume next);
+  void find_kept_at(NextVolume next, std::vector<VersionTime> times);
+  static void add_kept(VolumeState& state, const index::KeptMoment& kept);
+  [[nodiscard]] bool keeps_what_it_must(VolumeId id, const VolumeState& state);
   [[nodiscard]] ReleaseJudge::Facts facts_of(const VolumeState& state) const;
   [[nodiscard]] ReleaseJudge::Need judge_numbers(VolumeId id, const VolumeDigest& digest);
   void choose_tracks();
   void try_tracks(std::size_t count);
+  void add_brought_back(NextVolume next);
   void divide();
   [[nodiscard]] std::uint64_t end_ordinal() const;
   [[nodiscard]] std::uint64_t movable_bytes() const;
@@ -172,9 +186,12 @@ class Reclaimer {
   void finish(Result<Report> report);
 
   void move_some(const std::shared_ptr<Preparation>& preparation);
+  void keep_some(const std::shared_ptr<Preparation>& preparation);
   void prepared(const std::shared_ptr<Preparation>& preparation, const Result<void>& result);
   void forget(const std::shared_ptr<Preparation>& preparation,
               const ReleaseJudge::Verdict& verdict);
+  // Logs what is shown again, for the moments that show it.
+  void keep(VolumeState& state, const KeptShown& shown, UniqueFunction<void(Result<void>)> done);
   // Logs what `range` of the volume held at the horizon as its base.
   void move(VolumeState& state, BlockRange range, UniqueFunction<void(Result<void>)> done);
   [[nodiscard]] VolumeState& state_of_next() { return volumes_.at(portions_[next_].volume); }

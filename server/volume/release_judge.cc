@@ -1,6 +1,7 @@
 #include "server/volume/release_judge.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace mariner::volume {
 
@@ -15,12 +16,8 @@ ReleaseJudge::Verdict needing(ReleaseJudge::Need need) {
   return verdict;
 }
 
-bool is_same_version(const LocatedRun& a, const LocatedRun& b) {
-  return a.sequence == b.sequence && a.source == b.source && a.base_ordinal == b.base_ordinal;
-}
-
 bool is_before_image(const LocatedRun& run) {
-  return run.sequence.value == 0 && run.source == LocatedRun::Source::kLog;
+  return run.sequence.value == 0 && run.source == LocatedRun::Source::kLog && !run.for_kept;
 }
 
 std::vector<VersionLookup::Asked> all_at(std::span<const BlockRange> ranges, SequenceNumber at) {
@@ -37,7 +34,13 @@ ReleaseJudge::ReleaseJudge(const VersionLookup& lookup, const BaseMap& base, Fac
       base_(base),
       facts_(facts),
       others_(lookup.index().rollback_targets(facts.horizon)),
-      newest_(lookup.index().newest().sequence) {}
+      newest_(lookup.index().newest().sequence) {
+  // What kept ones show is written again for them.
+  std::erase_if(others_, [&](SequenceNumber other) {
+    return std::ranges::binary_search(
+        facts_.kept, other, {}, [](const index::KeptMoment& each) { return each.moment.sequence; });
+  });
+}
 
 ReleaseJudge::Need ReleaseJudge::judge_numbers(const VolumeDigest& digest, const Facts& facts) {
   if (digest.given_up > facts.horizon) return Need::kHistory;
@@ -47,7 +50,10 @@ ReleaseJudge::Need ReleaseJudge::judge_numbers(const VolumeDigest& digest, const
   return digest.given_up > facts.durable ? Need::kImage : Need::kNone;
 }
 
+// (What is found through a rollback to a kept moment becomes the base before the rollback is given
+// up.)
 bool ReleaseJudge::is_given_up(const LocatedRun& run) const {
+  if (run.for_kept) return true;
   if (is_before_image(run)) return run.base_ordinal < facts_.end_ordinal;
   return run.sequence.value != 0 && run.sequence <= facts_.given_up;
 }
@@ -103,7 +109,8 @@ ReleaseJudge::Need ReleaseJudge::judge_replaced(const LocatedRun& part, Verdict&
     // Without a base in the image the base is zeros as it is.
     if (!in_image && !has_before_image(part.range)) return Need::kNone;
   }
-  if (part.sequence.value != 0 && base_is_needed(part.range)) return Need::kHistory;
+  const bool is_base = is_before_image(part) || part.source == LocatedRun::Source::kBase;
+  if (!is_base && base_is_needed(part.range)) return Need::kHistory;
   verdict.to_move.push_back(part.range);
   return Need::kNone;
 }
@@ -147,22 +154,31 @@ ReleaseJudge::Verdict ReleaseJudge::judge(std::span<const BlockRange> ranges) co
         current.push_back(part);
         continue;
       }
-      const std::size_t moved = verdict.to_move.size();
+      const std::size_t before = verdict.to_move.size();
       const Need need = judge_replaced(part, verdict);
       if (need != Need::kNone) return needing(need);
-      if (verdict.to_move.size() > moved) become.push_back(part);
+      if (verdict.to_move.size() > before) become.push_back(part);
     }
   }
+  const std::size_t moved = become.size();  // they come first
   std::vector<BlockRange> of_current;
+  std::vector<LocatedRun> zeros;  // they are the base, too, when the image is punched
   for (const LocatedRun& part : current) {
     const std::size_t based = verdict.to_base.size();
     const Need need = judge_current(part, verdict);
     if (need != Need::kNone) return needing(need);
     if (verdict.to_base.size() > based) become.push_back(part);
-    if (!is_before_image(part)) of_current.push_back(part.range);  // else it is the base
+    of_current.push_back(part.range);
+    if (part.source == LocatedRun::Source::kZero) zeros.push_back(part);
   }
   find_rebases(of_current, verdict);
   if (!keeps_what_others_show(ranges, become)) return needing(Need::kHistory);
+  if (facts_.kept.empty()) return verdict;
+  std::vector<NextBase> next;
+  for (std::size_t i = 0; i < become.size(); ++i) next.push_back({become[i], i < moved});
+  for (const LocatedRun& part : zeros) next.push_back({part, false});
+  verdict.to_keep = KeptJudge(lookup_, base_, {facts_.kept, facts_.given_up, facts_.end_ordinal})
+                        .judge(ranges, std::move(next));
   return verdict;
 }
 

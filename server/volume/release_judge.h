@@ -14,6 +14,7 @@
 #include "index/stored_index.h"
 #include "proto/units.h"
 #include "server/volume/base_map.h"
+#include "server/volume/kept_judge.h"
 #include "server/volume/track_digest.h"
 
 namespace mariner::volume {
@@ -37,6 +38,8 @@ class ReleaseJudge {
     // The blocks whose contents as of the horizon must be logged as a before-image, in the place of
     // an older one.
     std::vector<BlockRange> to_move;
+    // What kept moments show and would lose by all this: it must be written again for them first.
+    std::vector<KeptShown> to_keep;
   };
   struct Facts {
     SequenceNumber horizon;  // the last write that every moment from the horizon on contains
@@ -45,6 +48,7 @@ class ReleaseJudge {
     // What is given up: the writes up to this one, and the before-images below this ordinal.
     SequenceNumber given_up;
     std::uint64_t end_ordinal = 0;
+    std::span<const index::KeptMoment> kept{};  // before the horizon, by number
   };
 
   // What is known without a look into the index. Only when nothing is needed, judge() is of use.

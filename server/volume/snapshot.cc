@@ -19,9 +19,16 @@ SnapshotPins::Id SnapshotPins::add(SequenceNumber at) {
   return last_;
 }
 
-std::optional<SequenceNumber> SnapshotPins::oldest() const {
-  if (pins_.empty()) return std::nullopt;
-  return std::ranges::min_element(pins_, {}, [](const auto& pin) { return pin.second; })->second;
+std::optional<SequenceNumber> SnapshotPins::oldest(SequenceNumber from) const {
+  std::optional<SequenceNumber> oldest;
+  for (const auto& [id, at] : pins_) {
+    if (at >= from && (!oldest || at < *oldest)) oldest = at;
+  }
+  return oldest;
+}
+
+bool SnapshotPins::any_at(SequenceNumber moment) const {
+  return std::ranges::any_of(pins_, [&](const auto& pin) { return pin.second == moment; });
 }
 
 bool SnapshotPins::drop_all() {

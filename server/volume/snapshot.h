@@ -26,7 +26,9 @@ class SnapshotPins {
   Id add(SequenceNumber at);
   void remove(Id id) { pins_.erase(id); }
   [[nodiscard]] bool holds(Id id) const { return pins_.contains(id); }
-  [[nodiscard]] std::optional<SequenceNumber> oldest() const;
+  // At or after `from`.
+  [[nodiscard]] std::optional<SequenceNumber> oldest(SequenceNumber from) const;
+  [[nodiscard]] bool any_at(SequenceNumber moment) const;
   // False: there were none.
   bool drop_all();
 

@@ -45,6 +45,9 @@ void VolumeDigest::add(const logging::Record& record) {
   switch (record.type) {
     case RecordType::kWrite:
     case RecordType::kBeforeImage: written.push_back(record.extent); break;
+    case RecordType::kRelocated:
+      (record.payload_blocks > 0 ? written : zeroed).push_back(record.extent);
+      break;
     case RecordType::kZero: zeroed.push_back(record.extent); break;
     case RecordType::kRollback: has_rollback = true; break;
     default: break;

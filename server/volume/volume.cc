@@ -124,7 +124,7 @@ void Volume::grow(std::uint64_t size_bytes) {
 
 Result<void> Volume::check_kept(SequenceNumber at) const {
   if (closed_) return Error{ErrorCode::kUnavailable, "the volume is closed"};
-  if (at >= index().oldest().sequence) return {};
+  if (index().can_be_opened(at)) return {};
   return Error{ErrorCode::kOutsideWindow,
                "#" + std::to_string(at.value) + " is no longer in the history"};
 }

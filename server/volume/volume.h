@@ -131,7 +131,7 @@ class Volume final : public Reclaimable, public std::enable_shared_from_this<Vol
   }
 
   // A rollback is under way: not on record yet.
-  [[nodiscard]] bool rolling_back() const { return logged_.history().oldest_held().has_value(); }
+  [[nodiscard]] bool rolling_back() const { return logged_.history().holds_any(); }
 
   // Refuses new writes, lets what is stamped complete, stops applying.
   void close(const Error& error);

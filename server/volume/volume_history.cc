@@ -25,13 +25,13 @@ Result<bool> VolumeHistory::add(const logging::Record& record, BlockCount blocks
     case RecordType::kGap: reach(record.sequence, record.target_sequence); return false;
     case RecordType::kBeforeImage:
     case RecordType::kRebase:
+    case RecordType::kRelocated:
       payload_bytes += std::uint64_t{record.payload_blocks} * kBlockBytes;
       return true;
     case RecordType::kWrite:
     case RecordType::kZero:
     case RecordType::kRollback: break;
     case RecordType::kMark:
-    case RecordType::kRelocated:
     case RecordType::kEncoded:
     case RecordType::kWithdrawal:
       return out_of_place(record, "has a type that this version does not write");

@@ -18,10 +18,11 @@ namespace mariner::volume {
 // How far the log has given up a volume's history. Kept durably outside of the log, before the log
 // gives it up.
 struct Horizon {
-  index::IndexMoment moment;  // no moment before it can be opened
-  SequenceNumber last;        // every number up to it has been used
-  SequenceNumber frontier;    // durable in the image
-  SequenceNumber given_up;    // the last write whose record the log has given up
+  index::IndexMoment moment;              // no moment before it can be opened
+  SequenceNumber last;                    // every number up to it has been used
+  SequenceNumber frontier;                // durable in the image
+  SequenceNumber given_up;                // the last write whose record the log has given up
+  std::vector<index::KeptMoment> kept{};  // older ones that can still be opened, by number
 };
 
 // What recovery found out about a volume.

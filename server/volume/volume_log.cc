@@ -212,6 +212,21 @@ void VolumeLog::log_before_image(BlockRange range, PayloadSlice bytes, bool repl
               std::move(done));
 }
 
+void VolumeLog::log_kept(const KeptShown& shown, PayloadSlice bytes,
+                         UniqueFunction<void(Result<void>)> done) {
+  CHECK(shown.zeros ? bytes.length == 0 : bytes.length == shown.range.count.bytes());
+  Record record;
+  record.type = RecordType::kRelocated;
+  record.volume = volume_;
+  record.epoch = epoch_;
+  record.extent = shown.range;
+  record.payload_blocks = static_cast<std::uint32_t>(bytes.length >> kBlockShift);
+  record.target_sequence = shown.from;
+  record.target_time = {shown.through.value};
+  // It gives the track back where that stood.
+  append_base(record, std::move(bytes), Urgency::kEssential, std::move(done));
+}
+
 void VolumeLog::log_rebase(BlockRange range, UniqueFunction<void(Result<void>)> done) {
   Record record;
   record.type = RecordType::kRebase;

@@ -17,6 +17,7 @@
 #include "logging/log_writer.h"
 #include "replication/participant.h"
 #include "server/volume/base_map.h"
+#include "server/volume/kept_judge.h"
 #include "server/volume/unapplied_bytes.h"
 
 namespace mariner::volume {
@@ -61,6 +62,10 @@ class VolumeLog final : public replication::LoggerParticipant {
   // `replaces` in the place of earlier ones.
   void log_before_image(BlockRange range, PayloadSlice bytes, bool replaces,
                         UniqueFunction<void(Result<void>)> done);
+
+  // Makes what the kept moments of `shown` show durable and indexed; no bytes where it is zeros.
+  void log_kept(const KeptShown& shown, PayloadSlice bytes,
+                UniqueFunction<void(Result<void>)> done);
 
   // Makes the image the base of `range`, durably and in the index: its before-images are void.
   void log_rebase(BlockRange range, UniqueFunction<void(Result<void>)> done);

@@ -144,6 +144,22 @@ TEST(Record, BeforeImagesAndRelocatedOnesAreWhole) {
     EXPECT_FALSE(consistent(type, 0, 0, 0));
     EXPECT_FALSE(consistent(type, kRepeats, 7, 1));
   }
+  EXPECT_FALSE(consistent(RecordType::kBeforeImage, 0, 7, 0));
+  EXPECT_TRUE(consistent(RecordType::kRelocated, 0, 7, 0)) << "zeros";
+}
+
+TEST(Record, ARelocatedOneIsForMomentsFromOneToAnother) {
+  Record r;
+  r.type = RecordType::kRelocated;
+  r.extent = {{5}, {2}};
+  r.target_sequence = {7};
+  r.target_time = {7};
+  EXPECT_TRUE(record_is_consistent(r));
+  r.target_time = {6};
+  EXPECT_FALSE(record_is_consistent(r));
+  r.target_time = {9};
+  r.sequence = {3};
+  EXPECT_FALSE(record_is_consistent(r)) << "it is no write of its own";
 }
 
 TEST(Record, RangesOfSequenceNumbersHaveNeitherExtentNorPayload) {

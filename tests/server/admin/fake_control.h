@@ -21,6 +21,7 @@ class FakeControl final : public Control {
   api::StatusAnswer status_answer;
   api::VolumeList volumes;
   api::History history_answer;
+  api::PruneAnswer pruned;
   api::MarkList marks;
   api::VerdictList verdicts;
   api::ViewList views;
@@ -57,6 +58,16 @@ class FakeControl final : public Control {
     volume.set_size_bytes(request.size_bytes());
     volume.set_iqn("iqn.2026-11.org.mariner:" + request.name());
     reply(note("volume_create", request), volume, std::move(done));
+  }
+  void volume_retain(const api::RetainRequest& request, Answer<api::Volume> done) override {
+    api::Volume volume;
+    volume.set_name(request.name());
+    volume.set_retain(request.retain());
+    reply(note("volume_retain", request), volume, std::move(done));
+  }
+  void history_prune(const api::PruneRequest& request, Answer<api::PruneAnswer> done) override {
+    note("history_prune", request);
+    done(error ? Result<api::PruneAnswer>(*error) : pruned);
   }
   void volume_resize(const api::ResizeRequest& request, Answer<api::Volume> done) override {
     api::Volume volume;

@@ -213,7 +213,7 @@ TEST_F(LocalHistoryTest, TellsWhatChanged) {
 }
 
 TEST_F(LocalHistoryTest, HoldsMomentsUntilTheLastHoldGoes) {
-  EXPECT_EQ(rig_.history.oldest_held(), std::nullopt);
+  EXPECT_EQ(rig_.history.oldest_held({}), std::nullopt);
   std::vector<History::Hold> holds;
   const auto hold = [&](std::uint64_t at) {
     rig_.history.hold(SequenceNumber{at}, [&](Result<History::Hold> r) { holds.push_back(*r); });
@@ -221,13 +221,13 @@ TEST_F(LocalHistoryTest, HoldsMomentsUntilTheLastHoldGoes) {
   hold(5);
   hold(3);
   hold(5);
-  EXPECT_EQ(rig_.history.oldest_held(), SequenceNumber{3});
+  EXPECT_EQ(rig_.history.oldest_held({}), SequenceNumber{3});
   holds[1].reset();
-  EXPECT_EQ(rig_.history.oldest_held(), SequenceNumber{5});
+  EXPECT_EQ(rig_.history.oldest_held({}), SequenceNumber{5});
   holds[0].reset();
-  EXPECT_EQ(rig_.history.oldest_held(), SequenceNumber{5});
+  EXPECT_EQ(rig_.history.oldest_held({}), SequenceNumber{5});
   holds.clear();
-  EXPECT_EQ(rig_.history.oldest_held(), std::nullopt);
+  EXPECT_EQ(rig_.history.oldest_held({}), std::nullopt);
 }
 
 TEST_F(LocalHistoryTest, AMomentBeforeTheHorizonCannotBeHeld) {
@@ -237,7 +237,7 @@ TEST_F(LocalHistoryTest, AMomentBeforeTheHorizonCannotBeHeld) {
                     [&](const Result<History::Hold>& r) { code = r.error().code; });
   EXPECT_EQ(code, ErrorCode::kOutsideWindow);
   rig_.history.hold(SequenceNumber{4}, [&](const Result<History::Hold>& r) { EXPECT_TRUE(r); });
-  EXPECT_EQ(rig_.history.oldest_held(), std::nullopt);
+  EXPECT_EQ(rig_.history.oldest_held({}), std::nullopt);
 }
 
 // An image that is behind is told what changed as long as the log has it.

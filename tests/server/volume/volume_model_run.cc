@@ -18,12 +18,13 @@ constexpr int kSteps = 90;
 }  // namespace
 
 VolumeModelRun::VolumeModelRun(std::uint64_t seed, Variant variant)
-    : random_(seed), variant_(variant), rig_(options(seed)) {
+    : random_(seed), variant_(variant), thins_(seed % 2 == 0), rig_(options(seed)) {
   lines_.push_back(std::make_unique<Line>(Line{VolumeModel(base_), {}, nullptr}));
   if (one_in(2)) {
     rig_.worker().set_duration([this] { return std::chrono::microseconds(below(1500)); });
   }
   rig_.start();
+  began_ = rig_.executor().wall_time();
   lines_[0]->volume = &rig_.volume();
 }
 
@@ -139,7 +140,10 @@ void VolumeModelRun::step() {
     case 25:
     case 26:
     case 27:
-    case 28: reclaim(); break;
+    case 28:
+      if (thins_ && one_in(3)) mark(line);
+      reclaim();
+      break;
     case 29: rig_.commit_index(); break;
     case 30:
     case 31: grow(); break;
@@ -217,12 +221,46 @@ void VolumeModelRun::reclaim() {
   const auto keep_of = [this, until](VolumeId id) {
     const Line& line = *lines_[id == VolumeRig::kVolume ? 0 : 1];
     SequenceNumber keep = std::min(line.model.last(), until.at(id));
+    if (thins_) {
+      for (const index::IndexMoment& moment : wish_of(id).moments) {
+        if (moment.sequence.value == 0) keep = moment.sequence;
+      }
+      return line.model.time_of(keep);
+    }
     for (const View& view : line.views) keep = std::min(keep, view.at);
     if (!line.reading.empty()) keep = std::min(keep, *line.reading.begin());
     if (id == VolumeRig::kVolume && overlay_at_) keep = std::min(keep, *overlay_at_);
     return line.model.time_of(keep);
   };
-  rig_.reclaim(keep_of, tracks_max);
+  rig_.reclaim(keep_of, tracks_max, [this](VolumeId id) { return wish_of(id); });
+}
+
+VolumeRig::Wish VolumeModelRun::wish_of(VolumeId id) {
+  VolumeRig::Wish wish;
+  if (!thins_) return wish;
+  const Line& line = *lines_[id == VolumeRig::kVolume ? 0 : 1];
+  const auto add = [&](SequenceNumber at) { wish.moments.push_back({at, line.model.time_of(at)}); };
+  for (const View& view : line.views) add(view.at);
+  for (const SequenceNumber at : line.reading) add(at);
+  for (const SequenceNumber at : line.marked) add(at);
+  if (id == VolumeRig::kVolume && overlay_at_) add(*overlay_at_);
+  // As a schedule would.
+  constexpr std::uint64_t kEveryNs = 10'000'000;
+  const VersionTime last = line.model.time_of(line.model.last());
+  for (std::uint64_t ns = began_.ns + kEveryNs; ns < last.ns; ns += kEveryNs) {
+    wish.times.push_back({ns});
+  }
+  return wish;
+}
+
+void VolumeModelRun::mark(Line& line) {
+  if (!line.marked.empty() && one_in(2)) {
+    const auto gone =
+        std::next(line.marked.begin(), static_cast<std::ptrdiff_t>(below(line.marked.size())));
+    line.marked.erase(gone);
+  } else {
+    line.marked.insert(any_moment(line));
+  }
 }
 
 void VolumeModelRun::grow() {
@@ -258,6 +296,11 @@ void VolumeModelRun::settle() {
     check_view(*line, now, {0, now.layer->size_bytes()});
     for (int i = 0; i < 2; ++i) {
       const SequenceNumber at = any_moment(*line);
+      check_view(*line, {line->volume->view_layer(at), at}, {0, line->volume->size_bytes()});
+    }
+    const auto kept = line->volume->index().kept();
+    for (const index::KeptMoment& each : kept) {
+      const SequenceNumber at = each.moment.sequence;
       check_view(*line, {line->volume->view_layer(at), at}, {0, line->volume->size_bytes()});
     }
     for (const View& view : line->views) {

@@ -47,6 +47,7 @@ class VolumeModelRun {
     std::vector<View> views;
     volume::Volume* volume = nullptr;
     std::multiset<SequenceNumber> reading{};  // moments of views that are being read
+    std::set<SequenceNumber> marked{};        // moments that are to be kept
   };
 
   VolumeRig::Options options(std::uint64_t seed);
@@ -85,7 +86,10 @@ class VolumeModelRun {
 
   void disturb();
   // Gives up the oldest track if it can: of a random stretch of history, but for what is open.
+  // Where history is thinned, moments that are open or marked stay without what is between them.
   void reclaim();
+  [[nodiscard]] VolumeRig::Wish wish_of(VolumeId id);
+  void mark(Line& line);
   void grow();
   void drain();
   void add_overlay();
@@ -107,6 +111,8 @@ class VolumeModelRun {
   std::vector<std::function<void()>> answered_;
   std::mt19937_64 random_;
   const Variant variant_;
+  const bool thins_;
+  VersionTime began_;
   std::uint64_t next_tag_ = 1;
   Sectors base_;
   std::uint64_t blocks_max_ = 0;

@@ -78,6 +78,9 @@ SequenceNumber VolumeModelRun::any_moment(Line& line) {
   // That took time.
   std::erase_if(all,
                 [&](SequenceNumber at) { return at < line.volume->index().oldest().sequence; });
+  for (const index::KeptMoment& kept : line.volume->index().kept()) {
+    all.push_back(kept.moment.sequence);
+  }
   if (all.empty()) return settled;
   return one_in(2) ? all[below(all.size())]
                    : all[all.size() - 1 - below(std::min<std::size_t>(all.size(), 5))];

@@ -65,9 +65,11 @@ std::shared_ptr<volume::Reclaimable> VolumeRig::find(VolumeId volume) {
   return volume == kVolume ? volume_ : overlay_;
 }
 
-bool VolumeRig::reclaim(std::function<VersionTime(VolumeId)> keep, std::size_t tracks_max) {
+bool VolumeRig::reclaim(std::function<VersionTime(VolumeId)> keep, std::size_t tracks_max,
+                        std::function<Wish(VolumeId)> wish) {
   if (!reclaimer_->idle()) return false;
   keep_ = std::move(keep);
+  wish_ = std::move(wish);
   reclaimer_->reclaim(tracks_max, [this](const Result<volume::Reclaimer::Report>& report) {
     if (report && report->outcome == volume::Reclaimer::Outcome::kFreed) {
       tracks_freed_ += report->tracks;
@@ -85,6 +87,7 @@ void VolumeRig::store(std::vector<volume::VolumeRelease> releases,
       Kept& kept = kept_[release.volume];
       volume::Horizon& horizon = kept.horizon;
       horizon.moment = release.horizon.moment;
+      horizon.kept = release.horizon.kept;
       horizon.last = std::max(horizon.last, release.horizon.last);
       horizon.frontier = std::max(horizon.frontier, release.horizon.frontier);
       horizon.given_up = std::max(horizon.given_up, release.horizon.given_up);
@@ -177,6 +180,7 @@ std::shared_ptr<index::StoredIndex> VolumeRig::open_index_of(VolumeId volume) {
   const volume::Horizon& horizon = kept_[volume].horizon;
   index->set_horizon(horizon.moment);
   index->set_stored_horizon(horizon.moment.sequence);
+  index->set_kept(horizon.kept);
   index->forget_through(horizon.given_up, given_up_ == 0 ? 0 : given_up_ - 1);
   bool learnt = false;
   index->learn([&](const Result<void>& r) { learnt = r.has_value(); });

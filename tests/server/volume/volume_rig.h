@@ -79,9 +79,11 @@ class VolumeRig final : public volume::ReclaimerOwner {
   // Commits what the index has, as a sweep would.
   void commit_index();
   [[nodiscard]] logging::LogWriter& writer() { return log_->writer(); }
-  // Tries to give up the oldest track; moments from `keep(volume)` on stay. False while one is
-  // tried.
-  bool reclaim(std::function<VersionTime(VolumeId)> keep, std::size_t tracks_max = 1);
+  using Wish = volume::ReclaimerOwner::Wish;
+  // Tries to give up the oldest track; moments from `keep(volume)` on stay, and what is wished for.
+  // False while one is tried.
+  bool reclaim(std::function<VersionTime(VolumeId)> keep, std::size_t tracks_max = 1,
+               std::function<Wish(VolumeId)> wish = nullptr);
   [[nodiscard]] std::uint64_t tracks_freed() const { return tracks_freed_; }
   // What a node would remember durably: moments that were opened by time.
   void opened(VersionTime time) { floor_ = std::max(floor_, time); }
@@ -92,6 +94,7 @@ class VolumeRig final : public volume::ReclaimerOwner {
  private:
   std::shared_ptr<volume::Reclaimable> find(VolumeId volume) override;
   VersionTime keep_from(VolumeId volume) override { return keep_(volume); }
+  Wish to_keep(VolumeId volume) override { return wish_ ? wish_(volume) : Wish{}; }
   void store(std::vector<volume::VolumeRelease> releases, std::optional<std::uint64_t> ordinal,
              Done done) override;
 
@@ -124,6 +127,7 @@ class VolumeRig final : public volume::ReclaimerOwner {
   std::uint64_t given_up_ = 0;  // the ordinal, as stored
   std::unique_ptr<volume::Reclaimer> reclaimer_;
   std::function<VersionTime(VolumeId)> keep_;
+  std::function<Wish(VolumeId)> wish_;
   std::map<VolumeId, Kept> kept_;
   std::uint64_t tracks_freed_ = 0;
   bool powered_ = true;

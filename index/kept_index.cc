@@ -1,0 +1,86 @@
+#include "index/kept_index.h"
+
+#include <algorithm>
+#include <array>
+
+#include "proto/bytes.h"
+#include "proto/check.h"
+
+namespace mariner::index {
+namespace {
+
+constexpr std::size_t kValueBytes = kPlacedRunBytes + 16;
+using Value = std::array<std::byte, kValueBytes>;
+
+Value pack(const KeptRun& run, AlignedRun part) {
+  Value value;
+  pack_placed_run(run.place.advanced((part.blocks().first - run.range.first).value),
+                  std::span(value).first<kPlacedRunBytes>());
+  store_le(value.data() + kPlacedRunBytes, run.from.value);
+  store_le(value.data() + kPlacedRunBytes + 8, run.through.value);
+  return value;
+}
+
+KeptRun unpack(IndexKey key, BTree::Value value) {
+  CHECK(value.size() == kValueBytes);
+  return {.range = AlignedRun::of_key(key.high).blocks(),
+          .from = {load_le<std::uint64_t>(value.data() + kPlacedRunBytes)},
+          .through = {load_le<std::uint64_t>(value.data() + kPlacedRunBytes + 8)},
+          .ordinal = key.low,
+          .place = unpack_placed_run(value.first(kPlacedRunBytes))};
+}
+
+}  // namespace
+
+BTreeOptions KeptIndex::tree_options(FunctionId id, const RecordFilter* filter) {
+  return {.id = id, .value_bytes = kValueBytes, .ascends_within_high = true, .filter = filter};
+}
+
+void KeptIndex::insert(const KeptRun& run) {
+  cut_extent(run.range, [&](AlignedRun part) {
+    levels_.add(part.level);
+    tree_.insert({part.key(), run.ordinal}, pack(run, part), run.ordinal);
+  });
+}
+
+void KeptIndex::restore(const KeptRun& run, KeyRange range) {
+  cut_extent(run.range, [&](AlignedRun part) {
+    const IndexKey key{part.key(), run.ordinal};
+    if (!range.contains(key)) return;
+    levels_.add(part.level);
+    tree_.restore(key, pack(run, part));
+  });
+}
+
+std::vector<KeptRun> KeptIndex::all(BlockReader& reader, std::span<const BlockRange> ranges,
+                                    std::uint64_t after) const {
+  std::vector<KeptRun> out;
+  if (ranges.empty() || empty()) return out;
+  walk_runs(tree_, reader, ranges, levels_,
+            [&](IndexKey key, BTree::Value value, BlockRange part, std::uint64_t skipped) {
+              if (key.low <= after) return;
+              KeptRun run = unpack(key, value);
+              run.place = run.place.advanced(skipped);
+              run.range = part;
+              out.push_back(run);
+            });
+  std::ranges::stable_sort(out, {}, &KeptRun::ordinal);
+  return out;
+}
+
+std::vector<BlockRange> KeptIndex::shown_at(BlockReader& reader,
+                                            std::span<const SequenceNumber> moments,
+                                            std::uint64_t after) const {
+  std::vector<BlockRange> out;
+  tree_.walk(reader, {{}, IndexKey::max()}, [&](IndexKey key, BTree::Value value) {
+    const KeptRun run = unpack(key, value);
+    const bool shown = std::ranges::any_of(moments, [&](SequenceNumber moment) {
+      return run.from <= moment && moment <= run.through;
+    });
+    if (key.low > after && shown) out.push_back(run.range);
+    return true;
+  });
+  return out;
+}
+
+}  // namespace mariner::index
