@@ -4,6 +4,8 @@
 // order in which the coordinator answers, possibly before submit() has returned (a refusal).
 #pragma once
 
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "proto/executor.h"
@@ -31,6 +33,10 @@ class LocalReplicator final : public Replicator {
     logger_.applied(sequence);
   }
   void grant(std::uint64_t bytes);
+  // As WriteCoordinator::share_clock().
+  void share_clock(std::shared_ptr<VersionClock> clock) {
+    coordinator_.share_clock(std::move(clock));
+  }
   // Refuses new writes; what is stamped completes.
   void close(const Error& error);
 

@@ -11,12 +11,12 @@ WriteCoordinator::WriteCoordinator(const Start& start, const Limits& limits)
       epoch_(start.epoch),
       limits_(limits),
       last_(start.last),
-      floor_(start.floor),
       frontier_(start.frontier),
       acknowledged_(start.last),
       settled_(start.last) {
   CHECK(start.frontier <= start.last);
   CHECK(limits.writes_in_flight_max > 0);
+  clock_->raise(start.floor);
 }
 
 bool WriteCoordinator::has_room(const WriteRequest& request) const {
@@ -42,8 +42,7 @@ void WriteCoordinator::submit(RequestToken token, WriteRequest request, VersionT
 void WriteCoordinator::stamp(RequestToken token, WriteRequest request, VersionTime now,
                              Actions& out) {
   last_ = last_.next();
-  floor_ = std::max(now, VersionTime{floor_.ns + 1});
-  const Stamp stamp{epoch_, last_, floor_};
+  const Stamp stamp{epoch_, last_, clock_->next(now)};
   in_flight_.push_back({token, request.payload.length, stamp, false});
   bytes_in_flight_ += request.payload.length;
   stamped_bytes_ += lag_bytes(request);

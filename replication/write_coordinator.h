@@ -5,7 +5,8 @@
 //
 // Invariants:
 // - sequence numbers and version times increase strictly; neither is ever given twice, nor a time
-//   at or below one that was opened as a moment (raise_floor).
+//   at or below one that was opened as a moment (raise_floor). Of volumes that share a clock, that
+//   is so of all their version times together.
 // - a write is answered with success only after the logger has it on stable storage.
 // - commit(settled) is sent only for numbers at or below which all are durable or void.
 // - admission is bounded (Limits, and what storage has granted); what does not fit waits unstamped,
@@ -15,13 +16,16 @@
 #include <algorithm>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <optional>
+#include <utility>
 #include <variant>
 #include <vector>
 
 #include "proto/error.h"
 #include "replication/messages.h"
 #include "replication/settled_frontier.h"
+#include "replication/version_clock.h"
 
 namespace mariner::replication {
 
@@ -99,14 +103,20 @@ class WriteCoordinator {
   void settle(RequestToken token, bool include_waiting, Actions& out);
 
   // No version time at or below `time` will be given any more.
-  void raise_floor(VersionTime time) { floor_ = std::max(floor_, time); }
+  void raise_floor(VersionTime time) { clock_->raise(time); }
+
+  // Version times come from `clock` from now on, which gives none that this one has given.
+  void share_clock(std::shared_ptr<VersionClock> clock) {
+    clock->raise(floor());
+    clock_ = std::move(clock);
+  }
 
   [[nodiscard]] SequenceNumber last_stamped() const { return last_; }
   [[nodiscard]] SequenceNumber settled() const { return settled_.value(); }
   [[nodiscard]] SequenceNumber frontier() const { return frontier_; }
   // The highest number whose write was answered with success: a read waits for it.
   [[nodiscard]] SequenceNumber acknowledged() const { return acknowledged_; }
-  [[nodiscard]] VersionTime floor() const { return floor_; }
+  [[nodiscard]] VersionTime floor() const { return clock_->last(); }
   [[nodiscard]] Epoch epoch() const { return epoch_; }
   [[nodiscard]] std::size_t in_flight() const { return in_flight_.size(); }
   [[nodiscard]] std::size_t waiting() const { return waiting_.size(); }
@@ -142,7 +152,7 @@ class WriteCoordinator {
   const Epoch epoch_;
   const Limits limits_;
   SequenceNumber last_;
-  VersionTime floor_;
+  std::shared_ptr<VersionClock> clock_ = std::make_shared<VersionClock>();
   SequenceNumber frontier_;
   SequenceNumber acknowledged_;
   SettledFrontier settled_;

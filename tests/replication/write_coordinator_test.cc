@@ -100,6 +100,41 @@ TEST_F(Coordinator, NoTimeAtOrBelowTheFloor) {
   EXPECT_EQ(only<SendWrite>(submit(1))[0].message.stamp.time, VersionTime{7001});
 }
 
+// Whatever is answered before something else is sent, to whichever volume, has the lower time.
+TEST_F(Coordinator, TimesOfVolumesThatShareAClockIncreaseTogether) {
+  WriteCoordinator other(
+      {VolumeId{2}, Epoch{3}, SequenceNumber{5}, VersionTime{8000}, SequenceNumber{5}}, {});
+  const auto submit_to_other = [&] {
+    Actions out;
+    other.submit({1}, write_of(1), now_, out);
+    return only<SendWrite>(out)[0].message.stamp;
+  };
+  now_ = {2000};
+  submit(1);
+  const auto clock = std::make_shared<VersionClock>();
+  coordinator_.share_clock(clock);
+  other.share_clock(clock);
+  EXPECT_EQ(coordinator_.floor(), VersionTime{8000}) << "neither goes back";
+  VersionTime last{8000};
+  for (std::uint64_t i = 2; i < 6; ++i) {
+    now_ = {i % 2 == 0 ? 9000u : 100u};
+    const VersionTime here = only<SendWrite>(submit(i))[0].message.stamp.time;
+    EXPECT_GT(here, last);
+    const replication::Stamp there = submit_to_other();
+    EXPECT_GT(there.time, here);
+    EXPECT_EQ(there.sequence, SequenceNumber{4 + i}) << "numbers are each volume's own";
+    last = there.time;
+  }
+  coordinator_.raise_floor(VersionTime{20'000});
+  EXPECT_EQ(submit_to_other().time, VersionTime{20'001}) << "a moment was opened for all of them";
+
+  other.share_clock(std::make_shared<VersionClock>());
+  now_ = {30'000};
+  submit(9);
+  now_ = {100};
+  EXPECT_EQ(submit_to_other().time, VersionTime{20'002}) << "it has one of its own again";
+}
+
 TEST_F(Coordinator, MakesAWriteVisibleBeforeItAnswers) {
   submit(1);
   const Actions out = logged(101);
