@@ -4,6 +4,8 @@
 // that block's lock, once every earlier write is settled, and goes on whole. A read waits for the
 // writes that were acknowledged before it and sees only settled ones.
 //
+// Rollbacks are in live_rollback.cc.
+//
 // With storage it is a volume; without, reading through the history, a writable view.
 // Owner's thread only. The owner keeps it alive until idle().
 #pragma once
@@ -74,28 +76,34 @@ class LiveVolume final : public Layer {
     rollback(target, nullptr, std::move(done));
   }
 
+  // The same step by step, so that several volumes go back at one point: begin_rollback(),
+  // look_up() while hosts go on, hold_up(), look_up() for what came meanwhile, log_rollback(), and
+  // at last, whatever has become of it, let_go(). One step at a time.
+  struct Rollback;
+  using RollbackSteps = std::shared_ptr<Rollback>;
+  [[nodiscard]] RollbackSteps begin_rollback(index::IndexMoment target);
+  // Finds what it changes, in what has been settled since the last time. kOutsideWindow when the
+  // target is before the horizon; from then on the history keeps it. After an error it may be tried
+  // again.
+  void look_up(const RollbackSteps& rollback, Done done);
+  // From `done` on nobody reads or writes, and all that was written before is settled. Once.
+  void hold_up(const RollbackSteps& rollback, UniqueFunction<void()> done);
+  // `done` when the record is durable and visible. After an error it may be tried again.
+  void log_rollback(const RollbackSteps& rollback, replication::Replicator::WriteDone done);
+  // Who was held up goes on.
+  void let_go(const RollbackSteps& rollback);
+
   [[nodiscard]] bool idle() const { return operations_ == 0 && locks_.idle(); }
 
  private:
   using Stamp = replication::Stamp;
   using Merge = std::function<replication::WriteRequest(const Payload& head, const Payload& tail)>;
 
-  // A rollback that looks for what it changes.
-  struct Rollback {
-    index::IndexMoment target;
-    History::Hold hold;
-    SequenceNumber looked_through;
-    std::vector<BlockRange> changed;
-    std::optional<ExtentLocks::LockId> lock;
-    std::shared_ptr<RepairSource> repairs;  // null: none
-    replication::Replicator::WriteDone done;
-  };
-  void begin_rollback(const std::shared_ptr<Rollback>& rollback);
-  void find_changed(const std::shared_ptr<Rollback>& rollback, SequenceNumber from,
-                    SequenceNumber to, UniqueFunction<void()> then);
-  void submit_rollback(const std::shared_ptr<Rollback>& rollback);
-  void write_repairs(const std::shared_ptr<Rollback>& rollback, const Stamp& stamp);
-  void end_repairs(const std::shared_ptr<Rollback>& rollback, Result<Stamp> stamp);
+  void find_changed(const RollbackSteps& rollback, SequenceNumber to, Done done);
+  void stop_writers(const RollbackSteps& rollback, UniqueFunction<void()> done);
+  void place_rollback(const RollbackSteps& rollback);
+  void write_repairs(const RollbackSteps& rollback, const Stamp& stamp);
+  void end_rollback(const RollbackSteps& rollback, Result<Stamp> stamp);
   // Readers were stopped: asks again when they may go on.
   void wait_to_read(UniqueFunction<void()> again);
   void end_reading();
