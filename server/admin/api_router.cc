@@ -5,11 +5,13 @@
 #include <array>
 #include <charconv>
 #include <optional>
+#include <ranges>
+#include <span>
 #include <vector>
 
 #include "server/admin/files_route.h"
-#include "server/admin/json.h"
-#include "server/admin/query.h"
+#include "server/admin/group_routes.h"
+#include "server/admin/route.h"
 
 namespace mariner::admin {
 namespace {
@@ -17,44 +19,6 @@ namespace {
 using web::HttpMethod;
 using web::HttpReply;
 using web::HttpRequest;
-
-void fail(HttpReply& reply, const Error& error) {
-  reply.send({http_status(error.code), web::kJson, to_json(error) + "\n", {}});
-}
-
-// A completion that sends whatever Control answers.
-template <typename T>
-Answer<T> answer(HttpReply reply) {
-  return [reply = std::move(reply)](Result<T> result) mutable {
-    if (result) {
-      reply.send({200, web::kJson, to_json(*result) + "\n", {}});
-    } else {
-      fail(reply, result.error());
-    }
-  };
-}
-
-// What a route's handler works with: the parts of the path that the pattern leaves open, decoded.
-struct Call {
-  HttpRequest request;
-  std::vector<std::string> names;
-  HttpReply reply;
-  Control& control;
-};
-
-// The message of a request: the JSON body of a POST or PUT, the query of everything else. Nothing
-// if it cannot be read; the client has then been told.
-template <typename Message>
-std::optional<Message> read(Call& call) {
-  Message message;
-  const bool has_body =
-      call.request.method == HttpMethod::kPost || call.request.method == HttpMethod::kPut;
-  auto valid = from_query(call.request.query, message);
-  if (valid && has_body) valid = from_json(call.request.body, message);
-  if (valid) return message;
-  fail(call.reply, valid.error());
-  return std::nullopt;
-}
 
 void get_status(Call& call) {
   call.control.status(answer<api::StatusAnswer>(std::move(call.reply)));
@@ -385,13 +349,6 @@ void post_files(Call& call) {
   if (request) answer_files(*request, std::move(call.reply), call.control.files());
 }
 
-struct Route {
-  HttpMethod method;
-  std::string_view pattern;  // "*" stands for one name
-  void (*handle)(Call& call);
-  bool for_queries = false;  // programs that answer questions about files may do that, too
-};
-
 constexpr std::array kRoutes{
     Route{HttpMethod::kGet, "/v1/status", get_status},
     Route{HttpMethod::kGet, "/v1/doctor", get_doctor},
@@ -482,7 +439,8 @@ std::string_view method_name(HttpMethod method) {
 
 void route(HttpRequest request, HttpReply reply, Control& control) {
   std::string allow;
-  for (const auto& candidate : kRoutes) {
+  const auto candidates = {std::span<const Route>(kRoutes), group_routes()};
+  for (const Route& candidate : candidates | std::views::join) {
     const auto encoded =
         request.path.starts_with('/') ? match(candidate.pattern, request.path) : std::nullopt;
     if (!encoded) continue;

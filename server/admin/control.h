@@ -9,6 +9,7 @@
 #include "proto/error.h"
 #include "proto/unique_function.h"
 #include "server/admin/files_source.h"
+#include "server/admin/group_control.h"
 #include "server/admin/past_source.h"
 #include "server/admin/repair_sink.h"
 
@@ -62,6 +63,7 @@ class Control {
   // Nodes and replicas, as this node knows them. kInvalidArgument from a standalone server.
   virtual void cluster_status(Answer<api::ClusterStatus> done) = 0;
   virtual void doctor(Answer<api::DoctorAnswer> done) = 0;
+  [[nodiscard]] virtual GroupControl& groups() = 0;
   [[nodiscard]] virtual PastSource& past() = 0;
   [[nodiscard]] virtual RepairSink& repairs() = 0;
   [[nodiscard]] virtual FilesSource& files() = 0;

@@ -60,6 +60,8 @@ struct Api {
 
 std::string volume_path(const std::string& name) { return "/v1/volumes/" + percent_encoded(name); }
 
+std::string group_path(const std::string& name) { return "/v1/groups/" + percent_encoded(name); }
+
 // The number behind `"key":"` in a line of progress; 0 if there is none.
 std::uint64_t number_of(std::string_view line, std::string_view key) {
   const auto at = line.find(key);
@@ -186,6 +188,59 @@ Result<api::Repairs> AdminClient::repairs_drop(const std::string& id) {
 Result<api::RollbackAnswer> AdminClient::rollback(const api::RollbackRequest& request) {
   return Api{socket_, timeout_}.post<api::RollbackAnswer>(
       volume_path(request.volume()) + "/rollback", request);
+}
+
+Result<api::GroupList> AdminClient::group_list() {
+  return Api{socket_, timeout_}.get<api::GroupList>("/v1/groups");
+}
+
+Result<api::Group> AdminClient::group_show(const api::GroupRequest& request) {
+  return Api{socket_, timeout_}.get<api::Group>(group_path(request.name()));
+}
+
+Result<api::Group> AdminClient::group_create(const api::GroupRequest& request) {
+  return Api{socket_, timeout_}.post<api::Group>("/v1/groups", request);
+}
+
+Result<api::Group> AdminClient::group_add(const api::GroupRequest& request) {
+  return Api{socket_, timeout_}.post<api::Group>(group_path(request.name()) + "/members", request);
+}
+
+Result<api::Group> AdminClient::group_remove(const api::GroupRequest& request) {
+  const std::string member = request.volumes_size() == 1 ? request.volumes(0) : std::string();
+  api::GroupRequest flags;
+  flags.set_dry_run(request.dry_run());
+  return Api{socket_, timeout_}.remove<api::Group>(
+      group_path(request.name()) + "/members/" + percent_encoded(member), flags);
+}
+
+Result<api::Group> AdminClient::group_delete(const api::GroupRequest& request) {
+  return Api{socket_, timeout_}.remove<api::Group>(group_path(request.name()), request);
+}
+
+Result<api::GroupMark> AdminClient::group_mark_add(const api::GroupMarkRequest& request) {
+  return Api{socket_, timeout_}.post<api::GroupMark>(group_path(request.group()) + "/marks",
+                                                     request);
+}
+
+Result<api::GroupMarkList> AdminClient::group_mark_list(const api::GroupMarkRequest& request) {
+  return Api{socket_, timeout_}.get<api::GroupMarkList>(group_path(request.group()) + "/marks");
+}
+
+Result<api::GroupMark> AdminClient::group_mark_remove(const api::GroupMarkRequest& request) {
+  return Api{socket_, timeout_}.remove<api::GroupMark>(
+      group_path(request.group()) + "/marks/" + percent_encoded(request.name()), request);
+}
+
+Result<api::GroupView> AdminClient::group_expose(const api::GroupExposeRequest& request) {
+  return Api{socket_, timeout_}.post<api::GroupView>(group_path(request.group()) + "/views",
+                                                     request);
+}
+
+Result<api::GroupRollbackAnswer> AdminClient::group_rollback(
+    const api::GroupRollbackRequest& request) {
+  return Api{socket_, timeout_}.post<api::GroupRollbackAnswer>(
+      group_path(request.group()) + "/rollback", request);
 }
 
 Result<api::Access> AdminClient::access_show(const api::AccessRequest& request) {

@@ -54,6 +54,20 @@ class AdminClient {
   [[nodiscard]] Result<api::Repairs> repairs_add(const std::string& id, const std::string& records);
   [[nodiscard]] Result<api::Repairs> repairs_drop(const std::string& id);
   [[nodiscard]] Result<api::RollbackAnswer> rollback(const api::RollbackRequest& request);
+  // Of groups of volumes; a view of one is unexposed as any other.
+  [[nodiscard]] Result<api::GroupList> group_list();
+  [[nodiscard]] Result<api::Group> group_show(const api::GroupRequest& request);
+  [[nodiscard]] Result<api::Group> group_create(const api::GroupRequest& request);
+  [[nodiscard]] Result<api::Group> group_add(const api::GroupRequest& request);
+  // Of one volume.
+  [[nodiscard]] Result<api::Group> group_remove(const api::GroupRequest& request);
+  [[nodiscard]] Result<api::Group> group_delete(const api::GroupRequest& request);
+  [[nodiscard]] Result<api::GroupMark> group_mark_add(const api::GroupMarkRequest& request);
+  [[nodiscard]] Result<api::GroupMarkList> group_mark_list(const api::GroupMarkRequest& request);
+  [[nodiscard]] Result<api::GroupMark> group_mark_remove(const api::GroupMarkRequest& request);
+  [[nodiscard]] Result<api::GroupView> group_expose(const api::GroupExposeRequest& request);
+  [[nodiscard]] Result<api::GroupRollbackAnswer> group_rollback(
+      const api::GroupRollbackRequest& request);
   [[nodiscard]] Result<api::Access> access_show(const api::AccessRequest& request);
   [[nodiscard]] Result<api::Access> acl_add(const api::AclRequest& request);
   [[nodiscard]] Result<api::Access> acl_remove(const api::AclRequest& request);

@@ -20,6 +20,7 @@ std::shared_ptr<CLI::App> make_app(Context& context) {
   add_history_verbs(*app, context);
   add_mark_verbs(*app, context);
   add_view_verbs(*app, context);
+  add_group_verbs(*app, context);
   add_rollback_verbs(*app, context);
   add_fsck_verbs(*app, context);
   add_fs_verbs(*app, context);

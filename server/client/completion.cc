@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
+#include "server/client/group_moments.h"
 #include "server/client/verbs.h"
 
 namespace mariner::client {
@@ -91,12 +92,43 @@ Place find_place(const CLI::App& app, const std::vector<std::string>& words, std
   return place;
 }
 
+void add_group_marks(AdminClient& client, const std::string& group, const std::string& prefix,
+                     std::vector<std::string>& to) {
+  api::GroupMarkRequest request;
+  request.set_group(group);
+  if (const auto marks = client.group_mark_list(request)) {
+    for (const auto& mark : marks->marks()) to.push_back(prefix + mark.name());
+  }
+}
+
+// Of a volume, or of group:GROUP.
 void add_marks(AdminClient& client, const std::string& volume, const std::string& prefix,
                std::vector<std::string>& to) {
+  if (const auto group = group_of(volume)) return add_group_marks(client, *group, prefix, to);
   api::MarkRequest request;
   request.set_volume(volume);
   if (const auto marks = client.mark_list(request)) {
     for (const auto& mark : marks->marks()) to.push_back(prefix + mark.name());
+  }
+}
+
+void add_volumes(AdminClient& client, std::vector<std::string>& to) {
+  if (const auto volumes = client.volume_list()) {
+    for (const auto& entry : volumes->volumes()) to.push_back(entry.name());
+  }
+}
+
+void add_groups(AdminClient& client, const std::string& prefix, std::vector<std::string>& to) {
+  if (const auto groups = client.group_list()) {
+    for (const auto& group : groups->groups()) to.push_back(prefix + group.name());
+  }
+}
+
+void add_members(AdminClient& client, const std::string& group, std::vector<std::string>& to) {
+  api::GroupRequest request;
+  request.set_name(group);
+  if (const auto shown = client.group_show(request)) {
+    for (const auto& member : shown->members()) to.push_back(member.volume());
   }
 }
 
@@ -123,13 +155,18 @@ void add_values(const std::string& type, const Place& place, const std::string& 
   AdminClient client(socket, kPatience);
   const auto volume = place.positionals.empty() ? std::string() : place.positionals.front();
   const auto object = split_object(word);
-  if (type == "VOLUME@TIME" && object.time) {
+  if ((type == "VOLUME@TIME" || type == "OBJECT@TIME") && object.time) {
     for (const auto* time : {"@now", "@yesterday"}) to.push_back(object.object + time);
     add_marks(client, object.object, object.object + "@mark:", to);
   } else if (type == "VOLUME" || type == "VOLUME@TIME") {
-    if (const auto volumes = client.volume_list()) {
-      for (const auto& entry : volumes->volumes()) to.push_back(entry.name());
-    }
+    add_volumes(client, to);
+  } else if (type == "OBJECT" || type == "OBJECT@TIME") {
+    add_volumes(client, to);
+    add_groups(client, "group:", to);
+  } else if (type == "GROUP") {
+    add_groups(client, "", to);
+  } else if (type == "MEMBER") {
+    add_members(client, volume, to);
   } else if (type.starts_with("VOLUME:PATH") || type == "VOLUME[:PATH]") {
     add_file_objects(client, type.ends_with("@TIME"), word, to);
   } else if (type == "INITIATOR") {

@@ -1,6 +1,7 @@
 // mariner mark add | list | remove
 #include <fmt/format.h>
 
+#include "server/client/group_moments.h"
 #include "server/client/quantity.h"
 #include "server/client/table.h"
 #include "server/client/verbs.h"
@@ -35,6 +36,8 @@ Result<ExitCode> add(Context& context, const AddOptions& options) {
     request.set_lock_s(
         static_cast<std::uint64_t>(std::chrono::floor<std::chrono::seconds>(*lock).count()));
   }
+  if (const auto group = group_of(request.volume()))
+    return add_group_mark(context, *group, request);
   const auto mark = context.client().mark_add(request);
   if (!mark) return mark.error();
   if (context.print_json(*mark)) return ExitCode::kDone;
@@ -50,6 +53,7 @@ Result<ExitCode> add(Context& context, const AddOptions& options) {
 }
 
 Result<ExitCode> list(Context& context, const std::string& volume) {
+  if (const auto group = group_of(volume)) return list_group_marks(context, *group);
   api::MarkRequest request;
   request.set_volume(volume);
   const auto marks = context.client().mark_list(request);
@@ -67,6 +71,8 @@ Result<ExitCode> list(Context& context, const std::string& volume) {
 }
 
 Result<ExitCode> remove(Context& context, const RemoveOptions& options) {
+  if (const auto group = group_of(options.volume))
+    return remove_group_mark(context, *group, options.name);
   auto client = context.client();
   api::MarkRequest request;
   request.set_volume(options.volume);
@@ -103,26 +109,31 @@ void add_mark_verbs(CLI::App& app, Context& context) {
   auto& noun = *app.add_subcommand("mark", "Name moments, and keep them");
   noun.require_subcommand(1);
   add_verb<AddOptions>(
-      noun, context, "add", "Name a moment of a volume",
+      noun, context, "add", "Name a moment of a volume, or of a group of volumes",
       [](CLI::App& verb, AddOptions& options) {
-        verb.add_option("VOLUME[@TIME]", options.target, "The volume and the moment (default: now)")
+        verb.add_option("OBJECT[@TIME]", options.target,
+                        "The volume, or group:GROUP, and the moment (default: now)")
             ->required()
-            ->type_name("VOLUME@TIME");
+            ->type_name("OBJECT@TIME");
         verb.add_option("NAME", options.name, "The mark's name")->required()->type_name("NAME");
         verb.add_option("--lock", options.lock, "Keep the moment so long, also past the window")
             ->type_name("DURATION");
       },
       add);
   add_verb<std::string>(
-      noun, context, "list", "List the marks of a volume",
+      noun, context, "list", "List the marks of a volume, or of a group",
       [](CLI::App& verb, std::string& volume) {
-        verb.add_option("VOLUME", volume, "The volume")->required()->type_name("VOLUME");
+        verb.add_option("OBJECT", volume, "The volume, or group:GROUP")
+            ->required()
+            ->type_name("OBJECT");
       },
       list);
   add_verb<RemoveOptions>(
       noun, context, "remove", "Remove a mark; the moment itself stays while the window holds it",
       [](CLI::App& verb, RemoveOptions& options) {
-        verb.add_option("VOLUME", options.volume, "The volume")->required()->type_name("VOLUME");
+        verb.add_option("OBJECT", options.volume, "The volume, or group:GROUP")
+            ->required()
+            ->type_name("OBJECT");
         verb.add_option("MARK", options.name, "The mark")->required()->type_name("MARK");
       },
       remove);

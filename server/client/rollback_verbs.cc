@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "server/client/consistent.h"
+#include "server/client/group_moments.h"
 #include "server/client/quantity.h"
 #include "server/client/restoring_text.h"
 #include "server/client/session_text.h"
@@ -33,6 +34,11 @@ void describe(const Context& context, const api::RollbackAnswer& plan, bool undo
 // The plan is shown before it is carried out; what is carried out is the plan: its sequence number
 // and not a time that might by now mean something else.
 Result<ExitCode> run(Context& context, api::RollbackRequest request, bool consistent) {
+  if (const auto group = group_of(request.volume())) {
+    if (consistent)
+      return Error{ErrorCode::kInvalidArgument, "--consistent is for a rollback of one volume"};
+    return roll_back_group(context, *group, request);
+  }
   context.force_helps = !request.force();
   auto client = context.client();
   request.set_dry_run(true);
@@ -101,6 +107,7 @@ Result<ExitCode> undo(Context& context, const RollbackOptions& options) {
 
 // How far the image is with what the last rollback changed.
 Result<ExitCode> status(Context& context, const std::string& name) {
+  if (const auto group = group_of(name)) return show_group_restoring(context, *group);
   api::VolumeRequest request;
   request.set_name(name);
   const auto volume = context.client().volume_show(request);
@@ -124,19 +131,23 @@ void add_force(CLI::App& verb, bool& force) {
 
 void add_rollback_verbs(CLI::App& app, Context& context) {
   auto options = std::make_shared<RollbackOptions>();
-  auto& noun = *app.add_subcommand("rollback", "Return a volume to a moment");
-  noun.add_option("VOLUME@TIME", options->target, "The volume and the moment")
-      ->type_name("VOLUME@TIME");
+  auto& noun = *app.add_subcommand("rollback", "Return a volume, or all of a group, to a moment");
+  noun.add_option("OBJECT@TIME", options->target, "The volume, or group:GROUP, and the moment")
+      ->type_name("OBJECT@TIME");
   add_force(noun, options->force);
   noun.add_flag("--consistent", options->consistent,
                 "Mend the file system of that moment, before any host sees it");
   auto undone = std::make_shared<RollbackOptions>();
   auto* verb = noun.add_subcommand("undo", "Return to the moment before the last rollback");
-  verb->add_option("VOLUME", undone->target, "The volume")->required()->type_name("VOLUME");
+  verb->add_option("OBJECT", undone->target, "The volume, or group:GROUP")
+      ->required()
+      ->type_name("OBJECT");
   add_force(*verb, undone->force);
   auto asked = std::make_shared<std::string>();
   auto* shown = noun.add_subcommand("status", "How far the image is with what a rollback changed");
-  shown->add_option("VOLUME", *asked, "The volume")->required()->type_name("VOLUME");
+  shown->add_option("OBJECT", *asked, "The volume, or group:GROUP")
+      ->required()
+      ->type_name("OBJECT");
   noun.callback([&context, verb, shown, options, undone, asked] {
     context.action = [&context, verb, shown, options, undone, asked]() -> Result<ExitCode> {
       if (shown->parsed()) return status(context, *asked);

@@ -14,6 +14,7 @@ void add_export_verb(CLI::App& noun, Context& context);  // of `volume`
 void add_history_verbs(CLI::App& app, Context& context);
 void add_mark_verbs(CLI::App& app, Context& context);
 void add_view_verbs(CLI::App& app, Context& context);
+void add_group_verbs(CLI::App& app, Context& context);
 void add_rollback_verbs(CLI::App& app, Context& context);
 void add_fsck_verbs(CLI::App& app, Context& context);
 void add_fs_verbs(CLI::App& app, Context& context);

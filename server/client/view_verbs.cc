@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "server/client/consistent.h"
+#include "server/client/group_moments.h"
 #include "server/client/quantity.h"
 #include "server/client/session_text.h"
 #include "server/client/table.h"
@@ -98,6 +99,11 @@ Result<ExitCode> expose(Context& context, const ExposeOptions& options) {
     request.set_ttl_s(
         static_cast<std::uint64_t>(std::chrono::floor<std::chrono::seconds>(*ttl).count()));
   }
+  if (const auto group = group_of(request.volume())) {
+    if (options.consistent)
+      return Error{ErrorCode::kInvalidArgument, "--consistent is for a view of one volume"};
+    return expose_group(context, *group, request);
+  }
   std::optional<ConsistentMoment> mended;
   if (options.consistent) {
     auto found = make_consistent(context, request);
@@ -129,7 +135,8 @@ Result<ExitCode> expose(Context& context, const ExposeOptions& options) {
 }
 
 std::string mode_of(const api::View& view) {
-  return std::string(view.writable() ? "writable" : "read-only") + (view.keep() ? ", kept" : "");
+  return std::string(view.writable() ? "writable" : "read-only") + (view.keep() ? ", kept" : "") +
+         (view.group_view().empty() ? "" : ", part of " + view.group_view());
 }
 
 Result<ExitCode> list(Context& context, const NoOptions&) {
@@ -196,11 +203,12 @@ void add_view_verbs(CLI::App& app, Context& context) {
   auto& noun = *app.add_subcommand("view", "Look at past moments as LUNs of their own");
   noun.require_subcommand(1);
   add_verb<ExposeOptions>(
-      noun, context, "expose", "Expose a moment of a volume under its own target",
+      noun, context, "expose", "Expose a moment of a volume under its own target, or of a group",
       [](CLI::App& verb, ExposeOptions& options) {
-        verb.add_option("VOLUME@TIME", options.target, "The volume and the moment (default: now)")
+        verb.add_option("OBJECT@TIME", options.target,
+                        "The volume, or group:GROUP, and the moment (default: now)")
             ->required()
-            ->type_name("VOLUME@TIME");
+            ->type_name("OBJECT@TIME");
         verb.add_flag("--writable", options.writable,
                       "Writes go to an overlay that ends with the view");
         verb.add_flag("--consistent", options.consistent,

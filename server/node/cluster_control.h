@@ -7,6 +7,7 @@
 
 #include "server/admin/control.h"
 #include "server/manager/promotion.h"
+#include "server/node/cluster_groups.h"
 #include "server/node/cluster_node.h"
 #include "server/node/file_desk.h"
 
@@ -28,6 +29,7 @@ class ClusterControl final : public admin::Control {
                     admin::Answer<api::Promotion> done) override;
   void cluster_status(admin::Answer<api::ClusterStatus> done) override;
   void doctor(admin::Answer<api::DoctorAnswer> done) override;
+  [[nodiscard]] ClusterGroups& groups() override { return groups_; }
   [[nodiscard]] admin::PastSource& past() override;
   [[nodiscard]] admin::RepairSink& repairs() override;
   [[nodiscard]] FileDesk& files() override { return files_; }
@@ -89,6 +91,7 @@ class ClusterControl final : public admin::Control {
                admin::Answer<api::Promotion> done);
 
   ClusterNode& node_;
+  ClusterGroups groups_;
   FileDesk files_;
   std::vector<std::unique_ptr<manager::Promotion>> promotions_;  // some may have ended
 };

@@ -104,6 +104,12 @@ void NodeControl::mark_remove(const api::MarkRequest& request, admin::Answer<api
   if (!of) return done(of.error());
   const Result<meta::Mark> mark = find_mark(*of, request.name());
   if (!mark) return done(mark.error());
+  if (!mark->group().empty()) {
+    return done(Error{ErrorCode::kInvalidArgument,
+                      mark->name() + " is a part of a mark of the group " + mark->group() +
+                          ", and goes with that: see `mariner mark remove group:" + mark->group() +
+                          "`"});
+  }
   if (!request.dry_run()) {
     if (Result<void> r = node_.store_->remove_mark(mark->volume_id(), mark->name()); !r) {
       return done(r.error());

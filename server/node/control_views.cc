@@ -26,6 +26,8 @@ api::View NodeControl::to_api(const ServedView& view) {
   out.set_sessions(
       static_cast<std::uint32_t>(node_.front_->portal().sessions().count_of(view.iqn)));
   out.set_keep(view.meta.keep());
+  out.set_group(view.meta.group());
+  out.set_group_view(view.meta.group_view());
   out.set_overlay_bytes_max(view.meta.overlay_bytes_max());
   if (view.overlay != nullptr) {
     out.set_overlay_bytes(
@@ -100,11 +102,37 @@ void NodeControl::view_list(admin::Answer<api::ViewList> done) {
   done(std::move(out));
 }
 
+Result<api::View> NodeControl::view_named(const std::string& name) {
+  if (const ServedView* view = node_.views_->find(name); view != nullptr) {
+    if (view->meta.group_view().empty()) return to_api(*view);
+    return Error{ErrorCode::kInvalidArgument, name + " is a part of " + view->meta.group_view() +
+                                                  ", a view of the group " + view->meta.group() +
+                                                  ": unexpose that"};
+  }
+  const std::vector<std::string> parts = node_.views_->together(name);
+  if (parts.empty()) return no_view(name);
+  api::View out;
+  for (const std::string& each : parts) {
+    const api::View part = to_api(*node_.views_->find(each));
+    const std::uint32_t sessions = out.sessions() + part.sessions();
+    out.MergeFrom(part);
+    out.set_sessions(sessions);
+  }
+  out.set_name(name);
+  out.clear_volume();
+  out.clear_iqn();
+  out.clear_serial();
+  out.clear_naa();
+  // (Its parts have each their own number.)
+  *out.mutable_at() = node::to_api(index::IndexMoment{{}, VersionTime{out.at().asked_ns()}});
+  return out;
+}
+
 void NodeControl::view_unexpose(const api::UnexposeRequest& request,
                                 admin::Answer<api::View> done) {
-  ServedView* view = node_.views_->find(request.name());
-  if (view == nullptr) return done(no_view(request.name()));
-  api::View was = to_api(*view);
+  Result<api::View> named = view_named(request.name());
+  if (!named) return done(named.error());
+  api::View was = *std::move(named);
   if (Result<void> r = check_unexpose(was, request.force()); !r) return done(r.error());
   if (request.dry_run()) return done(std::move(was));
   node_.unexpose(request.name(),

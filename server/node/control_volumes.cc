@@ -191,6 +191,12 @@ void NodeControl::volume_delete(const api::VolumeRequest& request,
     return done(Error{ErrorCode::kBusy, request.name() + " is used by " + std::to_string(sessions) +
                                             " sessions; log them out, or use --force"});
   }
+  if (const ServedGroup* group = node_.groups_->group_of((*served)->meta.id()); group != nullptr) {
+    const std::string& name = group->meta.name();
+    return done(Error{ErrorCode::kBusy, request.name() + " is in the group " + name +
+                                            "; `mariner group remove " + name + " " +
+                                            request.name() + "` comes first"});
+  }
   Result<std::vector<meta::Mark>> marks = node_.store_->marks_of((*served)->meta.id());
   if (!marks) return done(marks.error());
   const std::uint64_t now = node_.loop_.wall_time().ns;

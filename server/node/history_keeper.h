@@ -44,7 +44,7 @@ class HistoryKeeper {
 
   // Takes it away, with its sessions, soon.
   virtual void drop_view(const std::string& name) = 0;
-  // False: it cannot be.
+  // False: it cannot be. Views and marks of a group go with all of their parts.
   virtual bool drop_mark(const meta::Mark& mark) = 0;
 };
 

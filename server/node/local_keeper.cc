@@ -28,7 +28,12 @@ std::vector<meta::View> LocalKeeper::views(VolumeId volume) const {
 }
 
 bool LocalKeeper::drop_mark(const meta::Mark& mark) {
-  return store_.remove_mark(mark.volume_id(), mark.name()).has_value();
+  if (mark.group().empty()) {
+    return store_.remove_mark(mark.volume_id(), mark.name()).has_value();
+  }
+  // Never of one volume alone. (Its name there is "GROUP/NAME".)
+  const std::string name = mark.name().substr(mark.group().size() + 1);
+  return store_.remove_group_mark(mark.group(), name).has_value();
 }
 
 }  // namespace mariner::node

@@ -37,6 +37,11 @@ std::string hex_number(std::uint64_t number) {
 std::string volume_key(std::uint32_t id) { return "volume/" + hex_id(id); }
 std::string mark_prefix(std::uint32_t id) { return "mark/" + hex_id(id) + "/"; }
 std::string verdict_prefix(std::uint32_t id) { return "verdict/" + hex_id(id) + "/"; }
+std::string group_key(const std::string& name) { return "group/" + name; }
+std::string group_mark_prefix(const std::string& group) { return "group-mark/" + group + "/"; }
+std::string group_rollback_prefix(const std::string& group) {
+  return "group-rollback/" + group + "/";
+}
 std::string view_key(const std::string& name) { return "view/" + name; }
 std::string reservations_key(const std::string& unit) { return "reservations/" + unit; }
 std::string progress_key(std::uint32_t id) { return "progress/" + hex_id(id); }
@@ -57,6 +62,20 @@ rocksdb::WriteOptions write_options(bool durable) {
   rocksdb::WriteOptions options;
   options.sync = durable;
   return options;
+}
+
+// As the volume's own history has it.
+meta::Mark mark_of_part(const meta::GroupMark& whole, const meta::GroupPart& part) {
+  meta::Mark mark;
+  mark.set_volume_id(part.volume_id());
+  mark.set_name(whole.group() + "/" + whole.name());
+  mark.set_sequence(part.sequence());
+  mark.set_time_ns(part.time_ns());
+  mark.set_locked_until_ns(whole.locked_until_ns());
+  mark.set_created_ns(whole.created_ns());
+  mark.set_automatic(whole.automatic());
+  mark.set_group(whole.group());
+  return mark;
 }
 
 }  // namespace
@@ -98,6 +117,12 @@ Result<Message> MetaStore::get(const std::string& key) {
 Result<void> MetaStore::remove(const std::string& key) {
   const rocksdb::Status status = db_->Delete(write_options(true), key);
   if (!status.ok()) return store_error("remove", status);
+  return {};
+}
+
+Result<void> MetaStore::write(rocksdb::WriteBatch& batch) {
+  const rocksdb::Status status = db_->Write(write_options(true), &batch);
+  if (!status.ok()) return store_error("write", status);
   return {};
 }
 
@@ -180,7 +205,71 @@ Result<void> MetaStore::remove_mark(std::uint32_t volume, const std::string& nam
 Result<std::vector<meta::Mark>> MetaStore::marks() { return all<meta::Mark>("mark/"); }
 
 Result<std::vector<meta::Mark>> MetaStore::marks_of(std::uint32_t volume) {
-  return all<meta::Mark>(mark_prefix(volume));
+  Result<std::vector<meta::Mark>> marks = all<meta::Mark>(mark_prefix(volume));
+  if (!marks) return marks;
+  const Result<std::vector<meta::GroupMark>> of_groups = all<meta::GroupMark>("group-mark/");
+  if (!of_groups) return of_groups.error();
+  for (const meta::GroupMark& whole : *of_groups) {
+    for (const meta::GroupPart& part : whole.parts()) {
+      if (part.volume_id() == volume) marks->push_back(mark_of_part(whole, part));
+    }
+  }
+  return marks;
+}
+
+Result<void> MetaStore::change_group(const meta::Group& group,
+                                     const std::vector<meta::GroupMark>& marks) {
+  rocksdb::WriteBatch batch;
+  batch.Put(group_key(group.name()), group.SerializeAsString());
+  for (const meta::GroupMark& mark : marks) {
+    batch.Put(group_mark_prefix(group.name()) + mark.name(), mark.SerializeAsString());
+  }
+  return write(batch);
+}
+
+Result<void> MetaStore::remove_group(const std::string& name) {
+  rocksdb::WriteBatch batch;
+  batch.Delete(group_key(name));
+  const std::unique_ptr<rocksdb::Iterator> it(db_->NewIterator(rocksdb::ReadOptions()));
+  for (const std::string& prefix : {group_mark_prefix(name), group_rollback_prefix(name)}) {
+    for (it->Seek(prefix); it->Valid() && it->key().starts_with(prefix); it->Next()) {
+      batch.Delete(it->key());
+    }
+  }
+  return write(batch);
+}
+
+Result<std::vector<meta::Group>> MetaStore::groups() { return all<meta::Group>("group/"); }
+
+Result<void> MetaStore::put_group_mark(const meta::GroupMark& mark) {
+  return put(group_mark_prefix(mark.group()) + mark.name(), mark, true);
+}
+Result<void> MetaStore::remove_group_mark(const std::string& group, const std::string& name) {
+  return remove(group_mark_prefix(group) + name);
+}
+Result<std::vector<meta::GroupMark>> MetaStore::group_marks_of(const std::string& group) {
+  return all<meta::GroupMark>(group_mark_prefix(group));
+}
+
+Result<std::vector<meta::GroupRollback>> MetaStore::group_rollbacks(const std::string& group) {
+  return all<meta::GroupRollback>(group_rollback_prefix(group));
+}
+Result<void> MetaStore::put_group_rollback(const meta::GroupRollback& rollback) {
+  return put(group_rollback_prefix(rollback.group()) + hex_number(rollback.number()), rollback,
+             true);
+}
+Result<void> MetaStore::remove_group_rollback(const std::string& group, std::uint64_t number) {
+  return remove(group_rollback_prefix(group) + hex_number(number));
+}
+Result<void> MetaStore::end_group_rollback(const meta::GroupRollback& rollback,
+                                           const meta::GroupMark& mark,
+                                           const std::vector<std::uint64_t>& forgotten) {
+  rocksdb::WriteBatch batch;
+  const std::string prefix = group_rollback_prefix(rollback.group());
+  batch.Put(prefix + hex_number(rollback.number()), rollback.SerializeAsString());
+  batch.Put(group_mark_prefix(mark.group()) + mark.name(), mark.SerializeAsString());
+  for (const std::uint64_t number : forgotten) batch.Delete(prefix + hex_number(number));
+  return write(batch);
 }
 
 Result<std::vector<meta::Verdict>> MetaStore::verdicts_of(std::uint32_t volume) {
@@ -201,16 +290,18 @@ Result<void> MetaStore::change_verdicts(std::uint32_t volume,
   return {};
 }
 
-Result<void> MetaStore::put_view(const meta::View& view) {
-  return put(view_key(view.name()), view, true);
-}
-Result<void> MetaStore::remove_view(const std::string& name) {
+Result<void> MetaStore::put_views(const std::vector<meta::View>& views) {
   rocksdb::WriteBatch batch;
-  batch.Delete(view_key(name));
-  batch.Delete(reservations_key(unit_of_view(name)));
-  const rocksdb::Status status = db_->Write(write_options(true), &batch);
-  if (!status.ok()) return store_error("remove", status);
-  return {};
+  for (const meta::View& view : views) batch.Put(view_key(view.name()), view.SerializeAsString());
+  return write(batch);
+}
+Result<void> MetaStore::remove_views(const std::vector<std::string>& names) {
+  rocksdb::WriteBatch batch;
+  for (const std::string& name : names) {
+    batch.Delete(view_key(name));
+    batch.Delete(reservations_key(unit_of_view(name)));
+  }
+  return write(batch);
 }
 Result<std::vector<meta::View>> MetaStore::views() { return all<meta::View>("view/"); }
 

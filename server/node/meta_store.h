@@ -15,7 +15,8 @@
 
 namespace rocksdb {
 class DB;
-}
+class WriteBatch;
+}  // namespace rocksdb
 
 namespace mariner::node {
 
@@ -38,15 +39,37 @@ class MetaStore {
   Result<void> put_mark(const meta::Mark& mark);
   Result<void> remove_mark(std::uint32_t volume, const std::string& name);
   Result<std::vector<meta::Mark>> marks();
+  // Its own, and its part in those of its group: these have the name "GROUP/NAME".
   Result<std::vector<meta::Mark>> marks_of(std::uint32_t volume);
+
+  Result<void> put_group(const meta::Group& group) { return change_group(group, {}); }
+  // With these of its marks, in one step.
+  Result<void> change_group(const meta::Group& group, const std::vector<meta::GroupMark>& marks);
+  // With its marks and rollbacks, in one step.
+  Result<void> remove_group(const std::string& name);
+  Result<std::vector<meta::Group>> groups();
+  Result<void> put_group_mark(const meta::GroupMark& mark);
+  Result<void> remove_group_mark(const std::string& group, const std::string& name);
+  Result<std::vector<meta::GroupMark>> group_marks_of(const std::string& group);
+  // Those of a group, in their order.
+  Result<std::vector<meta::GroupRollback>> group_rollbacks(const std::string& group);
+  Result<void> put_group_rollback(const meta::GroupRollback& rollback);
+  Result<void> remove_group_rollback(const std::string& group, std::uint64_t number);
+  // One that is done, with the mark on the moment before it; others of the group are forgotten. In
+  // one step.
+  Result<void> end_group_rollback(const meta::GroupRollback& rollback, const meta::GroupMark& mark,
+                                  const std::vector<std::uint64_t>& forgotten);
 
   // Of a volume, by moment. A change happens in one step.
   Result<std::vector<meta::Verdict>> verdicts_of(std::uint32_t volume);
   Result<void> change_verdicts(std::uint32_t volume, const std::vector<meta::Verdict>& added,
                                const std::vector<std::uint64_t>& gone);
 
-  Result<void> put_view(const meta::View& view);
-  Result<void> remove_view(const std::string& name);
+  Result<void> put_view(const meta::View& view) { return put_views({view}); }
+  Result<void> remove_view(const std::string& name) { return remove_views({name}); }
+  // All of them in one step.
+  Result<void> put_views(const std::vector<meta::View>& views);
+  Result<void> remove_views(const std::vector<std::string>& names);
   Result<std::vector<meta::View>> views();
 
   // Progress may lag behind after a crash: it only saves work.
@@ -102,6 +125,7 @@ class MetaStore {
   template <typename Message>
   Result<Message> get(const std::string& key);
   Result<void> remove(const std::string& key);
+  Result<void> write(rocksdb::WriteBatch& batch);
 
   std::unique_ptr<rocksdb::DB> db_;
 };

@@ -45,6 +45,7 @@ Node::~Node() {
   window_watch_.reset();
   keeper_.reset();
   access_.reset();
+  groups_.reset();
   views_.reset();
   volumes_.reset();
   recovered_.reset();
@@ -135,6 +136,8 @@ Result<void> Node::start() {
           config_.server.iqn_base,
           overlay_default(config_.views.overlay_max, node_log_->stack().writer().limit_bytes())});
   if (Result<void> r = views_->start(); !r) return r;
+  groups_ = std::make_unique<GroupSet>(GroupSet::Parts{*volumes_, *views_, *store_, loop_, log_});
+  if (Result<void> r = groups_->start(); !r) return r;
   access_ = std::make_unique<Access>(
       Access::Parts{config_, config_path_, accounts_, *volumes_, *views_, *store_});
   if (Result<void> r = create_configured_volumes(); !r) return r;
@@ -311,9 +314,9 @@ void Node::watch_clock() {
 }
 
 void Node::unexpose(const std::string& name, UniqueFunction<void(Result<void>)> done) {
-  ServedView* view = views_->find(name);
-  if (view == nullptr) return done(Error{ErrorCode::kNotFound, "there is no view " + name});
-  front_->portal().sessions().close_target(view->iqn);
+  for (const std::string& each : views_->together(name)) {
+    front_->portal().sessions().close_target(views_->find(each)->iqn);
+  }
   done(views_->unexpose(name));
 }
 
@@ -326,6 +329,7 @@ void Node::stop(UniqueFunction<void()> done) {
   if (control_ != nullptr) control_->files().stop();
   auto then = [this, done = std::move(done)]() mutable {
     log_space_->stop();
+    groups_->stop();
     volumes_->close(Error{ErrorCode::kUnavailable, "the server is stopping"});
     node_log_->stack().stop();
     node_log_->indexes().stop_repairs();

@@ -17,6 +17,7 @@
 #include "server/node/enrolment_desk.h"
 #include "server/node/event_loop.h"
 #include "server/node/front.h"
+#include "server/node/group_set.h"
 #include "server/node/index_stack.h"
 #include "server/node/local_keeper.h"
 #include "server/node/log.h"
@@ -101,6 +102,7 @@ class Node final : public Daemon, public iscsi::TargetDirectory, public web::Web
   std::unique_ptr<NodeLog> node_log_;
   std::unique_ptr<VolumeSet> volumes_;
   std::unique_ptr<ViewSet> views_;
+  std::unique_ptr<GroupSet> groups_;
   std::unique_ptr<Access> access_;
   std::unique_ptr<LocalKeeper> keeper_;
   std::unique_ptr<LogSpace> log_space_;

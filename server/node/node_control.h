@@ -1,8 +1,8 @@
 // What an administrator can ask of a node: admin::Control over its parts.
 //
 // One source for each noun: control_access.cc, control_volumes.cc, control_history.cc,
-// control_retention.cc, control_views.cc, control_rollback.cc, control_sessions.cc,
-// control_nodes.cc. Loop's thread.
+// control_groups.cc, control_retention.cc, control_views.cc, control_rollback.cc,
+// control_sessions.cc, control_nodes.cc. Loop's thread.
 #pragma once
 
 #include <deque>
@@ -13,6 +13,7 @@
 #include "server/admin/control.h"
 #include "server/iscsi/session.h"
 #include "server/node/file_desk.h"
+#include "server/node/group_desk.h"
 #include "server/node/moments.h"
 #include "server/node/node.h"
 #include "server/node/past_desk.h"
@@ -66,6 +67,7 @@ class NodeControl final : public admin::Control {
                     admin::Answer<api::Promotion> done) override;
   void cluster_status(admin::Answer<api::ClusterStatus> done) override;
   void doctor(admin::Answer<api::DoctorAnswer> done) override;
+  [[nodiscard]] GroupDesk& groups() override;
   [[nodiscard]] PastDesk& past() override { return past_; }
   [[nodiscard]] RepairDesk& repairs() override { return repairs_; }
   [[nodiscard]] FileDesk& files() override { return files_; }
@@ -78,6 +80,8 @@ class NodeControl final : public admin::Control {
   [[nodiscard]] Result<ServedVolume*> find(const std::string& name);
   [[nodiscard]] api::Volume to_api(const ServedVolume& served);
   [[nodiscard]] api::View to_api(const ServedView& view);
+  // Of a view, or of all parts of a group's. kNotFound; kInvalidArgument: it is such a part.
+  [[nodiscard]] Result<api::View> view_named(const std::string& name);
   [[nodiscard]] api::Session to_api(const iscsi::SessionInfo& session);
   [[nodiscard]] Result<MomentsOf> find_moments(const std::string& name);
   [[nodiscard]] Result<PastDesk::Volume> find_past(const std::string& name);
@@ -114,6 +118,7 @@ class NodeControl final : public admin::Control {
   PastDesk past_;
   RepairDesk repairs_;
   FileDesk files_;
+  std::unique_ptr<GroupDesk> groups_;  // null: nobody has asked yet
 };
 
 }  // namespace mariner::node

@@ -10,18 +10,6 @@ namespace {
 
 using Done = UniqueFunction<void(Result<RollbackPlan>)>;
 
-// A name for the mark on the moment before a rollback: "before-rollback-20261120-143205-#41".
-std::string mark_name(VersionTime now, SequenceNumber sequence) {
-  const auto seconds = static_cast<std::time_t>(now.ns / 1'000'000'000);
-  std::tm utc{};
-  ::gmtime_r(&seconds, &utc);
-  char text[64];
-  std::snprintf(text, sizeof text, "before-rollback-%04d%02d%02d-%02d%02d%02dz-%llu",
-                utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday, utc.tm_hour, utc.tm_min,
-                utc.tm_sec, static_cast<unsigned long long>(sequence.value));
-  return text;
-}
-
 // Looks up what would change.
 void look(const MomentsOf& of, ResolvedMoment target, Done done) {
   RollbackPlan plan;
@@ -61,6 +49,17 @@ void before_newest(const MomentsOf& of, const volume::History::Moment& now, Done
 }
 
 }  // namespace
+
+std::string automatic_mark_name(VersionTime now, std::uint64_t number) {
+  const auto seconds = static_cast<std::time_t>(now.ns / 1'000'000'000);
+  std::tm utc{};
+  ::gmtime_r(&seconds, &utc);
+  char text[64];
+  std::snprintf(text, sizeof text, "before-rollback-%04d%02d%02d-%02d%02d%02dz-%llu",
+                utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday, utc.tm_hour, utc.tm_min,
+                utc.tm_sec, static_cast<unsigned long long>(number));
+  return text;
+}
 
 void plan_rollback(const MomentsOf& of, const api::RollbackRequest& request,
                    const Executor& executor, Done done) {
@@ -132,7 +131,7 @@ meta::Mark mark_before(const index::IndexMoment& before, const replication::Stam
                        VolumeId volume, VersionTime now) {
   meta::Mark mark;
   mark.set_volume_id(volume.value);
-  mark.set_name(mark_name(now, stamp.sequence));
+  mark.set_name(automatic_mark_name(now, stamp.sequence.value));
   mark.set_sequence(before.sequence.value);
   mark.set_time_ns(before.time.ns);
   mark.set_created_ns(now.ns);

@@ -39,6 +39,9 @@ void plan_rollback(const MomentsOf& of, const api::RollbackRequest& request,
 // What a volume's answer says while a rollback is being restored here.
 void add_restore(const volume::Storage& storage, api::Volume& to);
 
+// A name for the mark on the moment before a rollback: "before-rollback-20261120-143205z-41".
+[[nodiscard]] std::string automatic_mark_name(VersionTime now, std::uint64_t number);
+
 // Marks `before`, the moment before the rollback that has this stamp.
 [[nodiscard]] meta::Mark mark_before(const index::IndexMoment& before,
                                      const replication::Stamp& stamp, VolumeId volume,

@@ -1,5 +1,6 @@
 #include "server/node/view_set.h"
 
+#include <set>
 #include <utility>
 
 #include "proto/check.h"
@@ -23,8 +24,10 @@ Result<void> ViewSet::start() {
   Result<std::vector<meta::View>> views = store_.views();
   if (!views) return views.error();
   std::vector<std::uint32_t> claimed;
+  std::set<std::string> broken;  // views of groups of which a part is gone
   for (const meta::View& meta : *views) {
     if (Result<void> r = serve(meta); !r) {
+      if (!meta.group_view().empty()) broken.insert(meta.group_view());
       log_.warning("a view cannot be opened again and is dropped",
                    {{"view", meta.name()}, {"error", to_string(r.error())}});
       if (Result<void> removed = store_.remove_view(meta.name()); !removed) return removed;
@@ -33,6 +36,10 @@ Result<void> ViewSet::start() {
     if (meta.overlay_volume_id() != 0) claimed.push_back(meta.overlay_volume_id());
   }
   volumes_.remove_orphans(claimed);
+  for (const std::string& name : broken) {
+    if (together(name).empty()) continue;
+    if (Result<void> r = unexpose(name); !r) return r;
+  }
   return {};
 }
 
@@ -105,7 +112,7 @@ Result<void> ViewSet::check_new(const std::string& name) const {
                                         " views already, which is the limit; unexpose one"};
   }
   if (Result<void> r = check_volume_name(name); !r) return r.error();
-  if (views_.contains(name)) {
+  if (!together(name).empty()) {
     return Error{ErrorCode::kAlreadyExists, "a view named " + name + " exists already"};
   }
   return {};
@@ -116,10 +123,12 @@ Result<meta::View> ViewSet::plan(const ServedVolume& volume, const NewView& requ
   std::string name = request.name;
   if (name.empty()) {
     name = free_view_name(volume.meta.name(), request.at.sequence,
-                          [this](const std::string& other) { return views_.contains(other); });
+                          [this](const std::string& other) { return !together(other).empty(); });
   }
   if (Result<void> r = check_new(name); !r) return r.error();
   meta::View meta;
+  meta.set_group(request.group);
+  meta.set_group_view(request.group_view);
   meta.set_name(name);
   meta.set_volume_id(volume.meta.id());
   meta.set_sequence(request.at.sequence.value);
@@ -220,23 +229,27 @@ void ViewSet::finish(const std::shared_ptr<Mending>& mending) {
 }
 
 Result<void> ViewSet::unexpose(const std::string& name) {
-  ServedView* view = find(name);
-  if (view == nullptr) return Error{ErrorCode::kNotFound, "there is no view " + name};
-  if (Result<void> r = store_.remove_view(name); !r) return r;
-  view->device.reset();
-  if (view->meta.overlay_volume_id() != 0) {
-    volumes_.remove_overlay(view->meta.overlay_volume_id(), std::move(view->overlay));
+  const std::vector<std::string> names = together(name);
+  if (names.empty()) return Error{ErrorCode::kNotFound, "there is no view " + name};
+  if (Result<void> r = store_.remove_views(names); !r) return r;
+  for (const std::string& each : names) {
+    ServedView& view = views_.at(each);
+    view.device.reset();
+    if (view.meta.overlay_volume_id() != 0) {
+      volumes_.remove_overlay(view.meta.overlay_volume_id(), std::move(view.overlay));
+    }
+    views_.erase(each);
   }
-  views_.erase(name);
   return {};
 }
 
 std::vector<std::string> ViewSet::expired(VersionTime now) const {
-  std::vector<std::string> names;
+  std::set<std::string> names;
   for (const auto& [name, view] : views_) {
-    if (view.meta.expires_ns() != 0 && view.meta.expires_ns() <= now.ns) names.push_back(name);
+    if (view.meta.expires_ns() == 0 || view.meta.expires_ns() > now.ns) continue;
+    names.insert(view.meta.group_view().empty() ? name : view.meta.group_view());
   }
-  return names;
+  return {names.begin(), names.end()};
 }
 
 ServedView* ViewSet::find(const std::string& name) {

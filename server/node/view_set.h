@@ -10,6 +10,7 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "proto/meta.pb.h"
 #include "server/node/volume_set.h"
@@ -35,8 +36,13 @@ struct NewView {
   VersionTime expires;                              // 0: never
   std::shared_ptr<volume::RepairSource> repairs{};  // null: none
   std::uint64_t repaired_blocks = 0;
+  // Of a view of a group, of which this is the part of one volume: the group's name, and the
+  // view's (empty: "<group>-<number>"). The part's own is made of that and the volume's.
+  std::string group{};
+  std::string group_view{};
 };
 
+// Views of one group at one moment are there together, or none of them is.
 class ViewSet {
  public:
   static constexpr std::size_t kViewsMax = 255;
@@ -58,13 +64,25 @@ class ViewSet {
   void expose(const ServedVolume& volume, const NewView& request, Exposed done);
   // Of a view without repairs.
   Result<ServedView*> expose(const ServedVolume& volume, const NewView& request);
+  // The parts of a view of a group. After an error there is none.
+  struct OfVolume {
+    const ServedVolume* volume;
+    NewView view;
+  };
+  Result<std::vector<ServedView*>> expose_together(const std::vector<OfVolume>& parts);
+  // What that would make, after every check.
+  [[nodiscard]] Result<std::vector<meta::View>> plan_together(
+      const std::vector<OfVolume>& parts) const;
   // Of views exposed from now on.
   void set_overlay_default(std::uint64_t bytes_max) { options_.overlay_bytes_max = bytes_max; }
   // What its overlay would be bounded by; 0: by nothing.
   [[nodiscard]] std::uint64_t overlay_bytes_max(const NewView& request) const;
-  // The caller has closed the view's sessions.
+  // The caller has closed the sessions of all together(name).
   Result<void> unexpose(const std::string& name);
-  // The names of views whose time is over.
+  // The names of all views that go with this one, which is itself a view, or a view of a group;
+  // none: there is no such view.
+  [[nodiscard]] std::vector<std::string> together(const std::string& name) const;
+  // The names of views whose time is over; of a group's, that of the whole.
   [[nodiscard]] std::vector<std::string> expired(VersionTime now) const;
 
   [[nodiscard]] ServedView* find(const std::string& name);
@@ -82,6 +100,7 @@ class ViewSet {
   // kAlreadyExists, kLimit: there may not be one more of that name.
   [[nodiscard]] Result<void> check_new(const std::string& name) const;
   [[nodiscard]] Result<meta::View> plan(const ServedVolume& volume, const NewView& request) const;
+  [[nodiscard]] std::string group_view_name(const NewView& request) const;
   Result<void> serve(const meta::View& meta);
   void bound(const ServedView& view);
   Result<ServedView*> add(const ServedVolume& volume, const meta::View& meta,

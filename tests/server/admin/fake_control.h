@@ -6,6 +6,7 @@
 
 #include "server/admin/control.h"
 #include "tests/server/admin/fake_files.h"
+#include "tests/server/admin/fake_groups.h"
 #include "tests/server/admin/fake_past.h"
 #include "tests/server/admin/fake_repairs.h"
 
@@ -160,10 +161,12 @@ class FakeControl final : public Control {
   void doctor(Answer<api::DoctorAnswer> done) override {
     reply("doctor", findings, std::move(done));
   }
+  [[nodiscard]] FakeGroups& groups() override { return of_groups; }
   [[nodiscard]] FakePast& past() override { return of_the_past; }
   [[nodiscard]] FakeRepairs& repairs() override { return handed_over; }
   [[nodiscard]] FakeFiles& files() override { return of_files; }
 
+  FakeGroups of_groups{asked, error};
   FakePast of_the_past;
   FakeRepairs handed_over;
   FakeFiles of_files;

@@ -70,6 +70,21 @@ TEST_F(Completion, MarksAndTimes) {
               ElementsAre("mark:post", "mark:pre"));
 }
 
+TEST_F(Completion, GroupsWhereAMomentIsTaken) {
+  control.of_groups.groups.add_groups()->set_name("g1");
+  control.of_groups.marks.add_marks()->set_name("quiet");
+  control.of_groups.group.add_members()->set_volume("db2");
+  EXPECT_THAT(complete({"rollback", "g"}), ElementsAre("group:g1"));
+  EXPECT_THAT(complete({"rollback", "undo", "g"}), ElementsAre("group:g1"));
+  EXPECT_THAT(complete({"mark", "add", "group:g1@m"}), ElementsAre("group:g1@mark:quiet"));
+  EXPECT_EQ(control.asked.back(), "group_mark_list group: \"g1\"");
+  EXPECT_THAT(complete({"mark", "remove", "group:g1", ""}), ElementsAre("quiet"));
+  EXPECT_THAT(complete({"volume", "export", "g"}), IsEmpty()) << "it takes one volume";
+  EXPECT_THAT(complete({"group", "show", ""}), ElementsAre("g1"));
+  EXPECT_THAT(complete({"group", "add", "g1", "w"}), ElementsAre("web"));
+  EXPECT_THAT(complete({"group", "remove", "g1", ""}), ElementsAre("db2"));
+}
+
 TEST_F(Completion, FilesOfThePast) {
   EXPECT_THAT(complete({"fs", ""}), ElementsAre("cat", "diff", "find", "incarnations", "ls",
                                                 "mount", "restore", "versions"));

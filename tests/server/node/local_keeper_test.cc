@@ -30,6 +30,17 @@ TEST(LocalKeeper, KnowsWhatIsToBeKeptOfAVolume) {
   EXPECT_TRUE(keeper.drop_mark(mark));
   EXPECT_TRUE(keeper.marks(id)->empty());
 
+  meta::GroupMark whole;
+  whole.set_group("g1");
+  whole.set_name("kept");
+  whole.add_parts()->set_volume_id(id.value);
+  whole.add_parts()->set_volume_id(other.meta.id());
+  ASSERT_TRUE(parts.store().put_group_mark(whole));
+  ASSERT_EQ(keeper.marks(id)->size(), 1u);
+  EXPECT_TRUE(keeper.drop_mark(keeper.marks(id)->front()));
+  EXPECT_TRUE(keeper.marks(id)->empty());
+  EXPECT_TRUE(keeper.marks(VolumeId{other.meta.id()})->empty()) << "never one alone";
+
   NewView wanted;
   wanted.name = "v";
   wanted.writable = true;

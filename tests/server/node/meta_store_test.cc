@@ -44,6 +44,67 @@ class MetaStoreTest : public ::testing::Test {
   std::unique_ptr<MetaStore> store_;
 };
 
+TEST_F(MetaStoreTest, GroupsHaveMarksAndRollbacks) {
+  meta::Group group;
+  group.set_name("g1");
+  group.add_members()->set_volume_id(2);
+  ASSERT_TRUE(store_->put_group(group));
+  meta::Group other;
+  other.set_name("g1.more");  // whose name begins with the first one's
+  ASSERT_TRUE(store_->put_group(other));
+  meta::GroupMark whole;
+  whole.set_group("g1");
+  whole.set_name("m");
+  whole.set_time_ns(70);
+  whole.set_locked_until_ns(90);
+  for (const std::uint32_t id : {2u, 3u}) {
+    meta::GroupPart& part = *whole.add_parts();
+    part.set_volume_id(id);
+    part.set_sequence(10 * id);
+    part.set_time_ns(60 + id);
+  }
+  ASSERT_TRUE(store_->put_group_mark(whole));
+  ASSERT_TRUE(store_->put_mark(mark(2, "own")));
+  meta::GroupRollback rollback;
+  rollback.set_group("g1");
+  for (const std::uint64_t number : {1u, 2u, 16u}) {
+    rollback.set_number(number);
+    ASSERT_TRUE(store_->put_group_rollback(rollback));
+  }
+  reopen();
+  EXPECT_EQ(store_->groups()->size(), 2u);
+  EXPECT_EQ(store_->group_marks_of("g1")->size(), 1u);
+  EXPECT_TRUE(store_->group_marks_of("g1.more")->empty());
+  const auto marks = store_->marks_of(2);
+  ASSERT_EQ(marks->size(), 2u);
+  EXPECT_EQ((*marks)[1].name(), "g1/m");
+  EXPECT_EQ((*marks)[1].group(), "g1");
+  EXPECT_EQ((*marks)[1].sequence(), 20u);
+  EXPECT_EQ((*marks)[1].time_ns(), 62u);
+  EXPECT_EQ((*marks)[1].locked_until_ns(), 90u);
+  EXPECT_EQ(store_->marks_of(3)->size(), 1u);
+  EXPECT_TRUE(store_->marks_of(4)->empty());
+  EXPECT_EQ(store_->marks()->size(), 1u);
+
+  rollback.set_ended_ns(80);
+  whole.set_name("before");
+  ASSERT_TRUE(store_->end_group_rollback(rollback, whole, {1}));
+  ASSERT_EQ(store_->group_rollbacks("g1")->size(), 2u);
+  EXPECT_EQ(store_->group_rollbacks("g1")->front().number(), 2u);
+  EXPECT_EQ(store_->group_rollbacks("g1")->back().ended_ns(), 80u);
+  EXPECT_EQ(store_->group_marks_of("g1")->size(), 2u);
+  ASSERT_TRUE(store_->remove_group_rollback("g1", 2));
+  EXPECT_EQ(store_->group_rollbacks("g1")->size(), 1u);
+  ASSERT_TRUE(store_->remove_group_mark("g1", "m"));
+  EXPECT_EQ(store_->group_marks_of("g1")->size(), 1u);
+
+  ASSERT_TRUE(store_->remove_group("g1"));
+  EXPECT_EQ(store_->groups()->size(), 1u);
+  EXPECT_TRUE(store_->group_marks_of("g1")->empty());
+  EXPECT_TRUE(store_->group_rollbacks("g1")->empty());
+  EXPECT_EQ(store_->marks_of(2)->size(), 1u);
+}
+
 TEST_F(MetaStoreTest, KeepsWhatItWasGiven) {
   ASSERT_TRUE(store_->put_volume(volume(2)));
   ASSERT_TRUE(store_->put_volume(volume(10)));

@@ -54,6 +54,13 @@ class NodeFixture : public ::testing::Test {
         [this, call](auto done) { (control_.get()->*call)(std::move(done)); });
   }
 
+  // What `ask` is answered with, asked on the loop's thread.
+  template <typename T, typename Ask>
+  Result<T> answer(Ask ask) {
+    return loop_->answer<Result<T>>(std::move(ask));
+  }
+  [[nodiscard]] NodeControl& node_control() { return *control_; }
+
   Result<api::Volume> import(const api::ImportRequest& request);
   Result<api::Clone> clone(const api::CloneRequest& request);
 
