@@ -88,7 +88,8 @@ Result<GroupMoments> moments_of(GroupSet& groups, const std::string& name, MetaS
   const Result<ServedGroup*> group = groups.find(name);
   if (!group) return group.error();
   if ((*group)->rolling_back) {
-    return Error{ErrorCode::kBusy, name + " is being rolled back; try again when that is done"};
+    return Error{ErrorCode::kUnavailable,
+                 name + " is being rolled back; try again when that is done"};
   }
   const Result<std::vector<ServedVolume*>> members = groups.members(**group);
   if (!members) return members.error();

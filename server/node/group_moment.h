@@ -23,7 +23,8 @@ struct GroupMoments {
   std::vector<meta::GroupRollback> rollbacks;
   VersionTime now;
 };
-// kOutsideWindow: a member is gone; kBusy: it is being rolled back, and where it is shows then.
+// kOutsideWindow: a member is gone; kUnavailable: it is being rolled back, and where it is shows
+// then.
 [[nodiscard]] Result<GroupMoments> moments_of(GroupSet& groups, const std::string& group,
                                               MetaStore& store);
 

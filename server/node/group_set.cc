@@ -30,7 +30,7 @@ bool written_since(const volume::Volume& volume, SequenceNumber before) {
 }
 
 Error is_rolled_back(const std::string& group) {
-  return {ErrorCode::kBusy, group + " is being rolled back; try again when that is done"};
+  return {ErrorCode::kUnavailable, group + " is being rolled back; try again when that is done"};
 }
 
 }  // namespace

@@ -53,8 +53,8 @@ class GroupSet {
 
   using Names = std::vector<std::string>;
   // Each answers with the group as it is then, or in a dry run would be. kNotFound, kAlreadyExists,
-  // kInvalidArgument, kLimit; kBusy: it is being rolled back, or a view or a locked mark of the
-  // group is in the way.
+  // kInvalidArgument, kLimit; kUnavailable: it is being rolled back; kBusy: a view or a locked mark
+  // of the group is in the way.
   Result<meta::Group> create(const std::string& name, const Names& volumes, bool dry_run);
   Result<meta::Group> add(const std::string& name, const Names& volumes, bool dry_run);
   Result<meta::Group> remove(const std::string& name, const std::string& volume, bool dry_run);
@@ -74,8 +74,8 @@ class GroupSet {
   [[nodiscard]] std::size_t views_of(const std::string& group) const;
 
   // Takes the members back to a settled moment of each, at one point. `done` with the record, which
-  // is durable. kBusy, kLimit; kAborted: the group has other members by now; otherwise as
-  // GroupRollback::run().
+  // is durable. kLimit; kUnavailable: one is under way; kAborted: the group has other members by
+  // now; otherwise as GroupRollback::run().
   void roll_back(const std::string& name, const std::vector<meta::GroupPart>& targets,
                  GroupRollback::Ended done);
   // Whether these are of all of its members, in their order.

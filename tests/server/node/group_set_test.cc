@@ -142,11 +142,11 @@ TEST_F(GroupSetTest, NothingChangesWhileItIsRolledBack) {
   groups_->roll_back("g1", targets("g1", {0, 0}), [&](const Result<meta::GroupRollback>& record) {
     ended = record.has_value();
   });
-  EXPECT_EQ(groups_->add("g1", {"other"}, false).error().code, ErrorCode::kBusy);
-  EXPECT_EQ(groups_->remove("g1", "log", false).error().code, ErrorCode::kBusy);
-  EXPECT_EQ(groups_->erase("g1", false).error().code, ErrorCode::kBusy);
-  EXPECT_EQ(moments_of(*groups_, "g1", parts_.store()).error().code, ErrorCode::kBusy);
-  EXPECT_EQ(roll_back("g1", {0, 0}).error().code, ErrorCode::kBusy);
+  EXPECT_EQ(groups_->add("g1", {"other"}, false).error().code, ErrorCode::kUnavailable);
+  EXPECT_EQ(groups_->remove("g1", "log", false).error().code, ErrorCode::kUnavailable);
+  EXPECT_EQ(groups_->erase("g1", false).error().code, ErrorCode::kUnavailable);
+  EXPECT_EQ(moments_of(*groups_, "g1", parts_.store()).error().code, ErrorCode::kUnavailable);
+  EXPECT_EQ(roll_back("g1", {0, 0}).error().code, ErrorCode::kUnavailable);
   parts_.run_until([&] { return ended; });
   EXPECT_TRUE(groups_->add("g1", {"other"}, false));
   ASSERT_EQ((*groups_->find("g1"))->rollbacks.size(), 1u);

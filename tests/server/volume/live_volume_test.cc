@@ -326,6 +326,24 @@ TEST_F(LiveVolumeTest, WithoutRepairsToWriteARollbackIsAsAnyOther) {
   EXPECT_EQ(stamps, 1);
 }
 
+// The one behind stops readers in the moment in which the first one lets them go.
+TEST_F(LiveVolumeTest, TwoRollbacksWithRepairsOneBehindTheOther) {
+  write(0, 8, 1);
+  write(8, 8, 2);
+  check();
+  int stamps = 0;
+  for (const std::uint64_t tag : {7u, 8u}) {
+    live().rollback({SequenceNumber{1}, {}},
+                    std::make_shared<Repairs>(std::vector<std::uint64_t>{2}, tag),
+                    [&](const Result<replication::Stamp>& r) { stamps += r.has_value(); });
+  }
+  expect(8, 8, 0);
+  expect(16, 8, 8);
+  check();
+  EXPECT_EQ(stamps, 2);
+  EXPECT_TRUE(live().idle());
+}
+
 // What the rollback does not know of must not be written before it has its place.
 TEST_F(LiveVolumeTest, AWriteBehindTheOldEndWaitsForARollbackToo) {
   write(0, 8, 1);
