@@ -46,6 +46,9 @@ std::string view_key(const std::string& name) { return "view/" + name; }
 std::string reservations_key(const std::string& unit) { return "reservations/" + unit; }
 std::string progress_key(std::uint32_t id) { return "progress/" + hex_id(id); }
 
+std::string headway_key(std::uint32_t id) { return "headway/" + hex_id(id); }
+std::string headway_prefix(std::uint32_t id) { return headway_key(id) + "/"; }
+
 std::string release_key(std::uint32_t id) { return "release/" + hex_id(id); }
 std::string base_prefix(std::uint32_t id) { return "base/" + hex_id(id) + "/"; }
 std::string base_key(std::uint32_t id, std::uint64_t page) {
@@ -180,11 +183,13 @@ Result<void> MetaStore::remove_volume(std::uint32_t id) {
   rocksdb::WriteBatch batch;
   batch.Delete(volume_key(id));
   batch.Delete(progress_key(id));
+  batch.Delete(headway_key(id));
   batch.Delete(promise_key(id));
   batch.Delete(release_key(id));
   batch.Delete(reservations_key(unit_of_volume(id)));
   const std::unique_ptr<rocksdb::Iterator> it(db_->NewIterator(rocksdb::ReadOptions()));
-  for (const std::string& prefix : {mark_prefix(id), verdict_prefix(id), base_prefix(id)}) {
+  for (const std::string& prefix :
+       {mark_prefix(id), verdict_prefix(id), base_prefix(id), headway_prefix(id)}) {
     for (it->Seek(prefix); it->Valid() && it->key().starts_with(prefix); it->Next()) {
       batch.Delete(it->key());
     }
@@ -457,9 +462,49 @@ Result<std::vector<meta::LogDisk>> MetaStore::log_disks() {
   return all<meta::LogDisk>("log-disk/");
 }
 
+Result<void> MetaStore::put_headway(std::uint32_t volume, const volume::Headway::Change& change) {
+  rocksdb::WriteBatch batch;
+  const std::string prefix = headway_prefix(volume);
+  if (change.anew) {
+    const std::unique_ptr<rocksdb::Iterator> it(db_->NewIterator(rocksdb::ReadOptions()));
+    for (it->Seek(prefix); it->Valid() && it->key().starts_with(prefix); it->Next()) {
+      batch.Delete(it->key());
+    }
+    if (!it->status().ok()) return store_error("read", it->status());
+  }
+  for (const volume::Headway::Page& page : change.pages) {
+    const std::string key = prefix + hex_number(page.number);
+    if (page.bits.empty()) {
+      batch.Delete(key);
+    } else {
+      batch.Put(key, page.bits);
+    }
+  }
+  meta::Headway headway;
+  headway.set_as_of(change.statement.as_of.value);
+  headway.set_through(change.statement.through.value);
+  headway.set_restored_bytes_all(change.statement.restored_bytes_all);
+  batch.Put(headway_key(volume), headway.SerializeAsString());
+  const rocksdb::Status status = db_->Write(write_options(false), &batch);
+  if (!status.ok()) return store_error("write", status);
+  return {};
+}
+
+Result<volume::Headway::Kept> MetaStore::headway(std::uint32_t volume) {
+  const Result<meta::Headway> headway = get<meta::Headway>(headway_key(volume));
+  if (!headway) return headway.error();
+  Result<std::vector<volume::Headway::Page>> left = pages(headway_prefix(volume));
+  if (!left) return left.error();
+  return volume::Headway::Kept{
+      {{headway->as_of()}, {headway->through()}, headway->restored_bytes_all()}, *std::move(left)};
+}
+
 Result<std::vector<volume::BaseMap::Page>> MetaStore::base_pages(std::uint32_t volume) {
+  return pages(base_prefix(volume));
+}
+
+Result<std::vector<volume::BaseMap::Page>> MetaStore::pages(const std::string& prefix) {
   std::vector<volume::BaseMap::Page> out;
-  const std::string prefix = base_prefix(volume);
   const std::unique_ptr<rocksdb::Iterator> it(db_->NewIterator(rocksdb::ReadOptions()));
   for (it->Seek(prefix); it->Valid() && it->key().starts_with(prefix); it->Next()) {
     const std::string number = it->key().ToString().substr(prefix.size());

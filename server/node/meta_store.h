@@ -11,6 +11,7 @@
 #include "proto/error.h"
 #include "proto/meta.pb.h"
 #include "proto/units.h"
+#include "server/volume/headway.h"
 #include "server/volume/reclaimer.h"
 
 namespace rocksdb {
@@ -76,6 +77,10 @@ class MetaStore {
   Result<void> put_progress(std::uint32_t volume, const meta::Progress& progress, bool durable);
   Result<meta::Progress> progress(std::uint32_t volume);
 
+  // In one step, which a power cut may take back: an older one only costs work. Any thread.
+  Result<void> put_headway(std::uint32_t volume, const volume::Headway::Change& change);
+  Result<volume::Headway::Kept> headway(std::uint32_t volume);
+
   // What the log is about to give up, in one step. Any thread.
   Result<void> put_releases(const std::vector<volume::VolumeRelease>& releases,
                             const std::optional<meta::LogRelease>& log);
@@ -126,6 +131,7 @@ class MetaStore {
   Result<Message> get(const std::string& key);
   Result<void> remove(const std::string& key);
   Result<void> write(rocksdb::WriteBatch& batch);
+  Result<std::vector<volume::BaseMap::Page>> pages(const std::string& prefix);
 
   std::unique_ptr<rocksdb::DB> db_;
 };

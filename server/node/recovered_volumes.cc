@@ -129,16 +129,22 @@ Result<void> RecoveredVolumes::find_unapplied(Found& found) {
   volume::VolumeHistory& history = found.history;
   if (history.frontier >= history.last) return {};
   constexpr SequenceNumber kNewest{UINT64_MAX};
-  std::size_t waiting = 2;
+  const bool ahead = history.headway.as_of() > history.frontier;
+  std::size_t waiting = ahead ? 3 : 2;
   Result<void> result;
-  found.index->changed(history.frontier, kNewest, [&](Result<std::vector<BlockRange>> r) {
-    --waiting;
-    if (r) {
-      history.unapplied = *std::move(r);
-    } else {
-      result = r.error();
-    }
-  });
+  const auto changed = [&](SequenceNumber from, std::vector<BlockRange>& to) {
+    found.index->changed(from, kNewest, [&](Result<std::vector<BlockRange>> r) {
+      --waiting;
+      if (r) {
+        to = *std::move(r);
+      } else {
+        result = r.error();
+      }
+    });
+  };
+  changed(history.frontier, history.unapplied);
+  std::vector<BlockRange> since_headway;
+  if (ahead) changed(history.headway.as_of(), since_headway);
   found.index->for_each(
       history.frontier, kNewest,
       [&](const index::IndexedWrite& write) {
@@ -150,6 +156,9 @@ Result<void> RecoveredVolumes::find_unapplied(Found& found) {
         if (!r) result = r;
       });
   indexes_->wait_until([&] { return waiting == 0; });
+  if (ahead && result) {
+    history.unapplied = history.headway.lacking(history.unapplied, since_headway);
+  }
   return result;
 }
 

@@ -127,6 +127,9 @@ Result<void> VolumeSet::start_volume(ServedVolume& served) {
   if (!recovering) return recovering.error();
   volume::VolumeHistory& history = recovering->history;
   history.frontier = std::max(history.frontier, SequenceNumber{progress->frontier()});
+  const Result<volume::Headway::Kept> headway = parts_.store.headway(meta.id());
+  if (!headway) return headway.error();
+  history.headway = volume::Headway(*headway);
   if (Result<void> r = parts_.recovered.find_unapplied(*recovering); !r) return r;
   Result<std::vector<volume::BaseMap::Page>> base_pages = parts_.store.base_pages(meta.id());
   if (!base_pages) return base_pages.error();
@@ -165,6 +168,17 @@ Result<void> VolumeSet::start_volume(ServedVolume& served) {
                      {"bytes", done.total_bytes},
                      {"ms", ms},
                      {"bytes_per_s", done.bytes_per_second}});
+  };
+  events.headway = [this, id = meta.id()](volume::Headway::Change change, volume::Done kept) {
+    parts_.worker.run([store = &parts_.store, id,
+                       change = std::move(change)] { return store->put_headway(id, change); },
+                      [this, kept = std::move(kept)](Result<void> r) mutable {
+                        if (!r) {
+                          parts_.log.warning("cannot record how far an image has got",
+                                             {{"error", to_string(r.error())}});
+                        }
+                        kept(std::move(r));
+                      });
   };
   served.volume = std::make_shared<Volume>(std::move(options), std::move(history), log_->parts(),
                                            &parts_.worker, parts_.executor, std::move(events));

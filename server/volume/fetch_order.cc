@@ -9,10 +9,12 @@ namespace mariner::volume {
 
 FetchOrder::~FetchOrder() { CHECK_MSG(!looking(), "an order is destroyed while it is looked up"); }
 
-void FetchOrder::look_up(std::shared_ptr<const PendingTable> table, Done done) {
+void FetchOrder::look_up(std::shared_ptr<const PendingTable> table,
+                         UniqueFunction<void(Lbn)> looked, Done done) {
   CHECK(!looking());
   clear();
   table_ = std::move(table);
+  looked_ = std::move(looked);
   done_ = std::move(done);
   next_ = Lbn{0};
   blocks_ = kBlocksMin;
@@ -45,6 +47,7 @@ void FetchOrder::ask() {
 
 void FetchOrder::take(const Result<History::Located>& located) {
   if (!located) return end(located.error());
+  if (looked_) looked_(next_);
   for (const PastRun& run : located->runs) found_->push_back({run.sequence, run.range});
   blocks_ = located->runs.size() < kLookupsMax ? std::min(blocks_ * 2, kBlocksMax)
                                                : std::max(blocks_ / 2, kBlocksMin);
@@ -68,6 +71,7 @@ void FetchOrder::sort() {
 void FetchOrder::end(const Result<void>& result) {
   table_.reset();
   found_.reset();
+  looked_ = nullptr;
   std::exchange(done_, nullptr)(result);
 }
 

@@ -36,8 +36,10 @@ class FetchOrder {
   FetchOrder& operator=(const FetchOrder&) = delete;
 
   // Looks up the first kRunsMax runs of `table`, which is of the past alone and may lose some
-  // meanwhile. One at a time. `done` runs later, on failure with what the history said.
-  void look_up(std::shared_ptr<const PendingTable> table, Done done);
+  // meanwhile. One at a time. `looked` is told now and then how far that has got; null: nobody is.
+  // `done` runs later, on failure with what the history said.
+  void look_up(std::shared_ptr<const PendingTable> table, UniqueFunction<void(Lbn)> looked,
+               Done done);
   [[nodiscard]] bool looking() const { return table_ != nullptr; }
   // What is being looked up is not needed any more: `done` comes soon, with kAborted.
   void stop() { stopping_ = true; }
@@ -64,6 +66,7 @@ class FetchOrder {
 
   const Parts parts_;
   std::shared_ptr<const PendingTable> table_;  // null: nothing is looked up
+  UniqueFunction<void(Lbn)> looked_;
   Done done_;
   Lbn next_;
   std::uint64_t blocks_ = kBlocksMin;

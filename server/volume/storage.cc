@@ -27,13 +27,15 @@ Storage::Storage(ImageApplier::Parts parts, Executor& executor, Options options,
       applied_(found.frontier),
       kept_(found.frontier),
       fetch_portion_(kFetchPortionFirst, options.portion_bytes_max),
-      order_({parts.history, parts.worker, executor}) {
+      order_({parts.history, parts.worker, executor}),
+      headway_(std::move(found.headway)) {
   CHECK(found.frontier <= found.last);
   active_.runs = std::make_shared<PendingTable>();
   active_.last = found.last;
   // What the image lacks is remembered as "what the history says now".
   if (found.restores) {
     restore(found.unapplied, found.last);
+    resume_restoring();
   } else {
     put_history(found.unapplied, found.last);
   }
@@ -250,6 +252,7 @@ void Storage::drain(Done done) {
 
 void Storage::stop() {
   stopped_ = true;
+  keep_headway();
   stop_applier();
   order_.stop();
   for (Punch& punch : std::exchange(punches_, {})) {

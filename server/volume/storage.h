@@ -41,6 +41,7 @@
 #include "server/volume/backlog.h"
 #include "server/volume/current_reader.h"
 #include "server/volume/fetch_order.h"
+#include "server/volume/headway.h"
 #include "server/volume/history_reader.h"
 #include "server/volume/image_applier.h"
 #include "server/volume/image_base.h"
@@ -60,6 +61,8 @@ class Storage final : public replication::StorageParticipant, public CurrentRead
     std::uint64_t portion_bytes_max = 32u << 20;
     // So little of a backlog is fetched in the order of addresses, and not in that of the log.
     std::uint64_t unordered_bytes_max = 64u << 20;
+    // How often the headway is told, at most.
+    std::chrono::nanoseconds headway_every = std::chrono::milliseconds(250);
     // How fast what was missed is fetched, and what a rollback changed; of all storages that share
     // one. They outlive them. Null: as fast as it goes.
     Throttle* catch_up = nullptr;
@@ -93,19 +96,23 @@ class Storage final : public replication::StorageParticipant, public CurrentRead
     // From here on the image holds nothing: to be kept on stable storage before it is emptied.
     // None: nobody remembers what it holds.
     UniqueFunction<void(Done kept)> starts_over;
+    // To be kept for the next start. One at a time. None: what is to be fetched is fetched anew.
+    UniqueFunction<void(Headway::Change change, Done kept)> headway{};
   };
 
   // What a start finds.
   struct Found {
     SequenceNumber frontier;  // what the image holds already
     SequenceNumber last;
-    // What writes and rollbacks in (frontier, last] may have changed, and when the first one came.
+    // What writes and rollbacks in (frontier, last] may have changed, but for what the headway says
+    // is there; and when the first one came.
     std::vector<BlockRange> unapplied;
     VersionTime unapplied_since;
     // What the spill holds, if there is one. If that is more than the image does, `last` is
     // `frontier`, and the volume is as it tells.
     std::optional<Spill::Contents> spilled{};
     bool restores = false;  // a rollback is among them
+    Headway headway{};      // as it was kept
   };
 
   // The parts, the executor and the spill outlive it. `spill`: null: it cannot be hardened.
@@ -151,7 +158,8 @@ class Storage final : public replication::StorageParticipant, public CurrentRead
   void stop();
   [[nodiscard]] bool idle() const {
     return !applier_.running() && !punching_ && reads_in_flight_ == 0 && catching_up_ == 0 &&
-           history_.in_flight() == 0 && spilling_ == 0 && !emptying_ && !order_.looking();
+           history_.in_flight() == 0 && spilling_ == 0 && !emptying_ && !order_.looking() &&
+           !keeping_headway_;
   }
 
   [[nodiscard]] SequenceNumber durable() const { return durable_; }
@@ -191,6 +199,7 @@ class Storage final : public replication::StorageParticipant, public CurrentRead
   struct Unhurried {
     std::chrono::nanoseconds since;
     std::uint64_t bytes = 0;
+    std::uint64_t bytes_before = 0;  // of them, done before this storage began
   };
   static constexpr auto kRetryDelay = std::chrono::seconds(1);
   static constexpr std::uint64_t kFetchPortionFirst = 4u << 20;
@@ -225,6 +234,10 @@ class Storage final : public replication::StorageParticipant, public CurrentRead
   void fetch_portions(std::span<const BlockRange> order);
   void fetched(std::span<const BlockRange> ranges);
   void fetching_ended(const Result<void>& result);
+  void reach(Lbn through);
+  void first_has(std::span<const BlockRange> ranges);
+  void tell_headway();
+  void keep_headway();
   bool ended();
   void tell_durable();
   void tell_failed(const Error& error, bool& told_unavailable);
@@ -243,6 +256,7 @@ class Storage final : public replication::StorageParticipant, public CurrentRead
   void missed(std::span<const BlockRange> extents, SequenceNumber at);
   [[nodiscard]] std::uint64_t missed_left_bytes() const;
   [[nodiscard]] std::uint64_t restoring_left_bytes() const;
+  void resume_restoring();
   void tell_restored();
   void tell_fetched();
   UniqueFunction<bool(std::uint64_t)> throttled();
@@ -306,6 +320,9 @@ class Storage final : public replication::StorageParticipant, public CurrentRead
   bool fetches_next_ = false;  // of a table and the backlog, that is next
   PortionSize fetch_portion_;
   FetchOrder order_;
+  Headway headway_;  // `left` is the backlog
+  std::chrono::nanoseconds headway_again_{0};
+  bool keeping_headway_ = false;
   std::uint64_t written_before_fetch_ = 0;     // of prepared_bytes_total_
   std::uint64_t host_operations_ = 0;          // reads and writes, ever
   std::uint64_t operations_before_fetch_ = 0;  // of them

@@ -100,6 +100,10 @@ void Storage::freeze() {
 void Storage::move_to_backlog() {
   std::vector<BlockRange> moved;
   if (backlog_.empty() && active_.runs->history_bytes() == active_.runs->cost_bytes()) {
+    active_.runs->visit({Lbn{0}, {headway_.through().value}},
+                        [&](BlockRange range, const PendingContent* content) {
+                          if (content != nullptr) headway_.lacks(range);
+                        });
     backlog_.add_all(std::exchange(active_.runs, std::make_shared<PendingTable>()));
     backlog_.added({active_.bytes, active_.missed, active_.restores, active_.since});
     active_.bytes = 0;
@@ -108,6 +112,7 @@ void Storage::move_to_backlog() {
   active_.runs->visit({Lbn{0}, {UINT64_MAX}}, [&](BlockRange range, const PendingContent* content) {
     if (content == nullptr || content->kind != PendingContent::Kind::kHistory) return;
     backlog_.add(range, *content);
+    headway_.lacks(range);
     moved.push_back(range);
   });
   for (const BlockRange& range : moved) active_.runs->erase(range);
@@ -134,6 +139,7 @@ void Storage::flushed(Lbn end) {
     if (range.empty() || range.first >= end) break;
     next = std::min(range.end(), end);
     backlog_.remove(BlockRange::between(range.first, next));
+    headway_.has(BlockRange::between(range.first, next));
   }
   frozen_.runs->erase_before(end);
   const std::uint64_t cost = frozen_.runs->cost_bytes();
@@ -171,9 +177,14 @@ void Storage::fetch_next() {
   }
   const PendingTable& table = *backlog_.first();
   const std::span<const BlockRange> order = order_.rest(table);
-  if (!order.empty() || table.cost_bytes() <= options_.unordered_bytes_max)
+  if (!order.empty() || table.cost_bytes() <= options_.unordered_bytes_max) {
+    if (order.empty()) reach(Lbn{UINT64_MAX});
     return fetch_portions(order);
-  order_.look_up(backlog_.first(), [this, alive = alive_](const Result<void>& looked) {
+  }
+  const auto looked_at = [this, alive = alive_](Lbn through) {
+    if (*alive && !stopped_ && !starting_over_) reach(through);
+  };
+  order_.look_up(backlog_.first(), looked_at, [this, alive = alive_](const Result<void>& looked) {
     if (!*alive || stopped_ || starting_over_) return;
     if (!looked) return fetching_ended(looked);
     go_on();
@@ -240,6 +251,7 @@ void Storage::fetching_ended(const Result<void>& result) {
 void Storage::fetched(std::span<const BlockRange> ranges) {
   const std::uint64_t cost_before = backlog_.first()->cost_bytes();
   const std::uint64_t bytes_before = backlog_.bytes();
+  first_has(ranges);
   backlog_.remove_first(ranges);
   const std::uint64_t image_bytes = cost_before - backlog_.first()->cost_bytes();
   const std::chrono::nanoseconds now = executor_.monotonic_time();
@@ -251,6 +263,7 @@ void Storage::fetched(std::span<const BlockRange> ranges) {
   if (!backlog_.first_was_missed() && !backlog_.first_restores()) {
     governor_.fetched({bytes_before - backlog_.bytes(), image_bytes, took});
   }
+  tell_headway();
   tell_fetched();
   update_grant();
 }
@@ -279,6 +292,7 @@ void Storage::tell_durable() {
     durable_ = now;
     if (events_.durable) events_.durable(durable_);
   }
+  tell_headway();
   while (!drains_.empty() && drains_.front().until <= durable_) {
     Done done = std::move(drains_.front().done);
     drains_.pop_front();

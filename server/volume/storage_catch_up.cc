@@ -74,8 +74,15 @@ Storage::RestoreProgress Storage::restore_progress() const {
   const std::uint64_t total = std::max(restoring_->bytes, left);
   const std::chrono::nanoseconds took = executor_.monotonic_time() - restoring_->since;
   const double seconds = std::chrono::duration<double>(took).count();
-  const auto done = static_cast<double>(total - left);
+  const auto done = static_cast<double>(total - std::min(total, left + restoring_->bytes_before));
   return {total, left, took, seconds > 0 ? static_cast<std::uint64_t>(done / seconds) : 0};
+}
+
+// It had begun before the start.
+void Storage::resume_restoring() {
+  if (!restoring_ || headway_.restored_bytes_all() <= restoring_->bytes) return;
+  restoring_->bytes_before = headway_.restored_bytes_all() - restoring_->bytes;
+  restoring_->bytes = headway_.restored_bytes_all();
 }
 
 std::uint64_t Storage::restoring_left_bytes() const {
@@ -143,6 +150,7 @@ void Storage::start_over(UniqueFunction<void()> done) {
   order_.stop();
   missed_.reset();
   restoring_.reset();
+  headway_.forget();
   executor_.post([this, alive = alive_] {
     if (*alive && !stopped_) keep_start_over();
   });

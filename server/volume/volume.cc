@@ -63,7 +63,8 @@ Volume::Volume(VolumeOptions options, VolumeHistory history, LogParts log, Worke
         options.storage,
         Storage::Found{beginning.start.frontier, beginning.start.last, std::move(history.unapplied),
                        history.unapplied_since, std::nullopt,
-                       index().last_rollback() > beginning.start.frontier},
+                       index().last_rollback() > beginning.start.frontier,
+                       std::move(history.headway)},
         storage_events(log.writer));
     current = storage();
   } else {
@@ -96,6 +97,11 @@ Storage::Events Volume::storage_events(const logging::LogWriter& writer) {
   events.restored = [this](const Storage::RestoreProgress& done) {
     if (events_.restored) events_.restored(done);
   };
+  if (events_.headway) {
+    events.headway = [this](Headway::Change change, Done kept) {
+      events_.headway(std::move(change), std::move(kept));
+    };
+  }
   return events;
 }
 

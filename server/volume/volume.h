@@ -59,6 +59,7 @@ class Volume final : public Reclaimable, public std::enable_shared_from_this<Vol
     UniqueFunction<void(SequenceNumber)> durable;
     UniqueFunction<void(const Error&)> apply_failed;
     UniqueFunction<void(const Storage::RestoreProgress&)> restored{};
+    UniqueFunction<void(Headway::Change, Done)> headway{};
   };
 
   // Takes over what recovery found. If the log knows of writes, the numbers that a crash may have

@@ -11,6 +11,7 @@
 #include "logging/record.h"
 #include "proto/error.h"
 #include "proto/units.h"
+#include "server/volume/headway.h"
 #include "server/volume/unapplied_bytes.h"
 
 namespace mariner::volume {
@@ -41,8 +42,10 @@ struct VolumeHistory {
   std::vector<Hole> holes;  // ascending
   std::uint64_t payload_bytes = 0;
   UnappliedBytes unapplied_bytes;  // what writes behind the image's frontier wrote, zeros included
-  // What writes behind the image's frontier may have changed, and when the first one came: from the
-  // index, when it has all records.
+  // How far the image has got behind its frontier: from where it is kept.
+  Headway headway;
+  // What writes behind the image's frontier may have changed, but for what the headway says is
+  // there, and when the first one came: from the index, when it has all records.
   std::vector<BlockRange> unapplied;
   VersionTime unapplied_since;
 

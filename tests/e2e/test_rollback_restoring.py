@@ -97,12 +97,22 @@ def test_undo_takes_effect_at_once_while_the_rollback_is_being_restored(rolled):
 
 def test_killed_ten_times_while_it_is_restored(rolled):
     rolled.daemon.rollback(VOLUME, "mark:past")
+    again = 0  # bytes that are restored once more
     for kill in range(KILLS):
+        begun = rolled.left()
+        if kill % 2 == 0:
+            wait_until(lambda begun=begun: rolled.left() < begun, 10, "it goes on")
+        left = rolled.left()
         rolled.daemon.kill()
         rolled.daemon.start()
+        status = rolled.status()
+        assert int(status["total_bytes"]) == SIZE, kill
+        again += max(0, int(status["left_bytes"]) - left)
+        assert int(status["left_bytes"]) <= left + RATE, kill
         assert not rolled.lag_is_gone(), kill
         if kill % 3 == 0:
             assert rolled.checksum() == rolled.past, kill
+    assert again <= 0.3 * SIZE
     rolled.wait_restored()
     assert rolled.image_checksum() == rolled.past
     assert rolled.checksum() == rolled.past

@@ -200,6 +200,29 @@ TEST_F(MetaStoreTest, DamageIsAnErrorNotALoss) {
   EXPECT_NE(store.error().message.find(path_), std::string::npos) << store.error().message;
 }
 
+TEST_F(MetaStoreTest, KeepsAHeadwayPageByPage) {
+  EXPECT_EQ(store_->headway(3)->statement.as_of, SequenceNumber{0}) << "of a new volume";
+  const std::string one(volume::BlockSet::kPageBlocks / 8, '\x01');
+  const std::string two(volume::BlockSet::kPageBlocks / 8, '\x02');
+  ASSERT_TRUE(store_->put_headway(3, {{{20}, {UINT64_MAX}, 5}, {{0, one}, {16, one}}, false}));
+  ASSERT_TRUE(store_->put_headway(0x30, {{{9}, {1}, 0}, {{7, one}}, false}));
+  ASSERT_TRUE(store_->put_headway(3, {{{21}, {9000}, 6}, {{0, {}}, {17, two}}, false}));
+  reopen();
+  volume::Headway::Kept kept = *store_->headway(3);
+  EXPECT_EQ(kept.statement.as_of, SequenceNumber{21});
+  EXPECT_EQ(kept.statement.through, Lbn{9000});
+  EXPECT_EQ(kept.statement.restored_bytes_all, 6u);
+  ASSERT_EQ(kept.left.size(), 2u);
+  EXPECT_EQ(kept.left[0].number, 16u);
+  EXPECT_EQ(kept.left[1].bits, two);
+  ASSERT_TRUE(store_->put_headway(3, {{}, {{4, two}}, true}));
+  ASSERT_EQ(store_->headway(3)->left.size(), 1u) << "anew";
+  ASSERT_TRUE(store_->remove_volume(3));
+  EXPECT_TRUE(store_->headway(3)->left.empty());
+  EXPECT_EQ(store_->headway(3)->statement.as_of, SequenceNumber{0});
+  EXPECT_EQ(store_->headway(0x30)->left.size(), 1u) << "another volume's";
+}
+
 TEST_F(MetaStoreTest, ThatAHistoryBeganAnewIsNeverForgotten) {
   volume::VolumeRelease anew;
   anew.volume = VolumeId{3};

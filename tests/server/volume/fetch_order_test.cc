@@ -24,7 +24,7 @@ class FetchOrderTest : public ::testing::Test {
   }
   void look_up() {
     ended_.reset();
-    order_.look_up(table_, [this](const Result<void>& result) { ended_ = result; });
+    order_.look_up(table_, nullptr, [this](const Result<void>& result) { ended_ = result; });
     executor_.run_ready();
   }
   // Each block is of the write that `writes_` says.

@@ -14,6 +14,7 @@
 #include "server/volume/stored_volume.h"
 #include "tests/server/volume/asked_history.h"
 #include "tests/server/volume/inline_worker.h"
+#include "tests/server/volume/kept_headway.h"
 #include "tests/server/volume/letter_write.h"
 #include "tests/server/volume/watched_disk.h"
 #include "tests/support/faulty_disk.h"
@@ -57,6 +58,11 @@ class StoredVolumeTest : public ::testing::Test {
     committed_ = found.last;
     events.fetched = [this](const replication::CatchUpProgress& progress) { fetched_ = progress; };
     events.restored = [this](const Storage::RestoreProgress& progress) { restored_ = progress; };
+    events.headway = [this](const Headway::Change& change, Done kept) {
+      if (headway_kept_) headway_.keep(change);
+      ++kept_headways_;
+      kept(headway_kept_);
+    };
     stored_ = std::make_unique<StoredVolume>(
         std::make_unique<test::WatchedDisk>(disk_, [](ByteRange, bool) {}),
         StoredVolume::Parts{history_, &base_, worker_, executor_}, options, std::move(found),
@@ -108,6 +114,9 @@ class StoredVolumeTest : public ::testing::Test {
   SequenceNumber committed_;
   replication::CatchUpProgress fetched_;
   std::optional<Storage::RestoreProgress> restored_;
+  test::KeptHeadway headway_;
+  Result<void> headway_kept_;  // whether the next one is
+  int kept_headways_ = 0;      // or not
   int failures_ = 0;
 };
 

@@ -34,6 +34,7 @@ void VolumeModelRun::execute() {
   if (!failed_) restart(false);
   if (!failed_) settle();
   tracks_freed += rig_.tracks_freed();
+  resumed_blocks += rig_.resumed_blocks();
   if (rig_.early_overwrites() > 0) fail("a base block was overwritten before its before-image");
   close_views();
 }
@@ -61,6 +62,7 @@ VolumeRig::Options VolumeModelRun::options(std::uint64_t seed) {
   if (one_in(3)) out.storage.lag_bytes_max = (4 + below(32)) * kBlockBytes;
   if (one_in(2)) out.storage.portion_bytes_max = (1 + below(8)) * kBlockBytes;
   if (one_in(2)) out.storage.unordered_bytes_max = below(4) * kBlockBytes;
+  out.storage.headway_every = std::chrono::microseconds(below(3) * below(2000));
   out.storage.apply_delay = std::chrono::microseconds(below(3) * below(5000));
   if (one_in(3)) out.limits.writes_in_flight_max = 1 + below(6);
   if (one_in(3)) out.limits.bytes_in_flight_max = below(20) * kBlockBytes;
@@ -112,7 +114,10 @@ void VolumeModelRun::step() {
     case 7: write_same(line); break;
     case 8:
     case 9: trim(line); break;
-    case 10: rollback(line); break;
+    case 10:
+      rollback(line);
+      if (one_in(4)) cut_power_while_restoring();
+      break;
     case 11:
     case 12:
     case 13: read(line); break;
@@ -328,7 +333,7 @@ void VolumeModelRun::restart(bool power_cut) {
   close_views();
   follow();
   if (power_cut) {
-    rig_.crash();
+    rig_.crash(one_in(4));
   } else {
     rig_.stop();
     rig_.manual().run_until_idle();
@@ -345,6 +350,17 @@ void VolumeModelRun::restart(bool power_cut) {
         line->model.recover(rig_.answers_of(*line->volume),
                             [&](SequenceNumber at) { return contents(*line->volume, at); });
     if (!wrong.empty()) fail(wrong);
+  }
+}
+
+void VolumeModelRun::cut_power_while_restoring() {
+  for (int i = 0; i < 100 && !rig_.volume().storage()->restoring(); ++i) {
+    rig_.manual().advance(std::chrono::microseconds(100));
+  }
+  for (std::uint64_t more = 1 + below(4); more > 0 && !failed_; --more) {
+    rig_.manual().advance(std::chrono::microseconds(below(4000)));
+    follow();
+    restart(true);
   }
 }
 

@@ -33,7 +33,9 @@ class VolumeModelRun {
 
   void execute();
   [[nodiscard]] bool failed() const { return failed_; }
-  static inline std::uint64_t tracks_freed = 0;  // by all runs
+  // By all runs.
+  static inline std::uint64_t tracks_freed = 0;
+  static inline std::uint64_t resumed_blocks = 0;
 
  private:
   struct View {
@@ -105,6 +107,8 @@ class VolumeModelRun {
   }
   void close_views();
   void restart(bool power_cut);
+  // Once it is being restored, sometimes.
+  void cut_power_while_restoring();
   Sectors contents(volume::Volume& of, SequenceNumber at);
 
   // Reads that were answered, to be looked at when the model has followed.

@@ -36,8 +36,12 @@ void run_seeds(Variant variant) {
     run.execute();
     if (run.failed()) return;
   }
-  std::printf("%llu tracks given up\n",
-              static_cast<unsigned long long>(VolumeModelRun::tracks_freed));
+  std::printf("%llu tracks given up, %llu blocks not fetched again after a power cut\n",
+              static_cast<unsigned long long>(VolumeModelRun::tracks_freed),
+              static_cast<unsigned long long>(VolumeModelRun::resumed_blocks));
+  if (count >= 100) {
+    EXPECT_GT(VolumeModelRun::resumed_blocks, 0u);
+  }
 }
 
 TEST(VolumeModel, ZeroBase) { run_seeds({}); }

@@ -103,6 +103,14 @@ std::shared_ptr<Volume> VolumeRig::make(VolumeOptions options, VolumeHistory his
   if (options.image != nullptr) {
     events.durable = [this](SequenceNumber sequence) { saved_frontier_ = sequence; };
     events.apply_failed = [this](const Error&) { ++apply_failures_; };
+    events.headway = [this](volume::Headway::Change change, Done kept) {
+      executor_.post([this, change = std::move(change), kept = std::move(kept)]() mutable {
+        if (!powered_) return kept(Error{ErrorCode::kIo, "the power is off"});
+        headway_before_ = headway_;
+        headway_.keep(change);
+        kept({});
+      });
+    };
   }
   options.size_bytes =
       (options.parent != nullptr ? overlay_blocks_ : options_.blocks) * kBlockBytes;
@@ -154,6 +162,7 @@ void VolumeRig::add_overlay(SequenceNumber at) {
   overlay_at_ = at;
   overlay_blocks_ = options_.blocks;
   open_index_of(kOverlay);
+  learn(kOverlay);
   make_overlay({});
 }
 
@@ -171,28 +180,45 @@ void VolumeRig::open_index() {
   if (options_.index_small) options.commit_at = 0.005;
   ++index_opened_;
   index_store_ = *index::Bosc::open(executor_, index_disk_, options);
+  // All of them before one is asked: what nobody has opened is no part of the next checkpoint.
   open_index_of(kVolume);
   if (overlay_at_) open_index_of(kOverlay);
+  learn(kVolume);
+  if (overlay_at_) learn(kOverlay);
 }
 
-std::shared_ptr<index::StoredIndex> VolumeRig::open_index_of(VolumeId volume) {
+void VolumeRig::open_index_of(VolumeId volume) {
   std::shared_ptr<index::StoredIndex> index = *index::StoredIndex::open(*index_store_, volume);
   const volume::Horizon& horizon = kept_[volume].horizon;
   index->set_horizon(horizon.moment);
   index->set_stored_horizon(horizon.moment.sequence);
   index->set_kept(horizon.kept);
   index->forget_through(horizon.given_up, given_up_ == 0 ? 0 : given_up_ - 1);
-  bool learnt = false;
-  index->learn([&](const Result<void>& r) { learnt = r.has_value(); });
-  while (!learnt) manual().advance(std::chrono::milliseconds(1));
   indexes_[volume] = index;
-  return index;
+}
+
+void VolumeRig::learn(VolumeId volume) {
+  bool learnt = false;
+  indexes_.at(volume)->learn([&](const Result<void>& r) { learnt = r.has_value(); });
+  while (!learnt) manual().advance(std::chrono::milliseconds(1));
 }
 
 void VolumeRig::find_unapplied(VolumeHistory& history) {
   const IndexAnswers answers(*indexes_[kVolume],
                              [this] { manual().advance(std::chrono::milliseconds(1)); });
-  history.unapplied = answers.changed(history.frontier, SequenceNumber{UINT64_MAX});
+  constexpr SequenceNumber kNewest{UINT64_MAX};
+  history.unapplied = answers.changed(history.frontier, kNewest);
+  history.headway = volume::Headway(headway_.kept());
+  if (history.headway.as_of() <= history.frontier) return;
+  const auto blocks_of = [](const std::vector<BlockRange>& ranges) {
+    std::uint64_t blocks = 0;
+    for (const BlockRange& range : ranges) blocks += range.count.value;
+    return blocks;
+  };
+  resumed_blocks_ += blocks_of(history.unapplied);
+  history.unapplied =
+      history.headway.lacking(history.unapplied, answers.changed(history.headway.as_of(), kNewest));
+  resumed_blocks_ -= blocks_of(history.unapplied);
 }
 
 IndexAnswers VolumeRig::answers_of(Volume& volume) {
@@ -282,7 +308,8 @@ void VolumeRig::stop() {
   log_.reset();
 }
 
-void VolumeRig::crash() {
+void VolumeRig::crash(bool loses_headway) {
+  if (loses_headway) headway_ = headway_before_;
   for (const auto& disk : log_disks_) disk->cut_power();
   image_disk_.cut_power();
   index_disk_.cut_power();

@@ -16,6 +16,7 @@
 #include "server/volume/volume.h"
 #include "tests/server/volume/delayed_history.h"
 #include "tests/server/volume/inline_worker.h"
+#include "tests/server/volume/kept_headway.h"
 #include "tests/server/volume/stepped_executor.h"
 #include "tests/server/volume/watched_disk.h"
 #include "tests/support/faulty_disk.h"
@@ -61,8 +62,8 @@ class VolumeRig final : public volume::ReclaimerOwner {
   void grow(std::uint64_t blocks);
   // Closes the volumes, waits until nothing is in flight, and destroys them.
   void stop();
-  // The power goes, at once, and comes back.
-  void crash();
+  // The power goes, at once, and comes back. `loses_headway`: what was kept of that last is lost.
+  void crash(bool loses_headway = false);
 
   [[nodiscard]] volume::Volume& volume() { return *volume_; }
   // Of the volume's index. Turns the executor.
@@ -90,6 +91,8 @@ class VolumeRig final : public volume::ReclaimerOwner {
   // Blocks of the base that were overwritten in the image before they stood in the log.
   [[nodiscard]] std::uint64_t early_overwrites() const { return early_overwrites_; }
   [[nodiscard]] std::uint64_t apply_failures() const { return apply_failures_; }
+  // Blocks that starts did not have to fetch again, because of the headway.
+  [[nodiscard]] std::uint64_t resumed_blocks() const { return resumed_blocks_; }
 
  private:
   std::shared_ptr<volume::Reclaimable> find(VolumeId volume) override;
@@ -111,7 +114,8 @@ class VolumeRig final : public volume::ReclaimerOwner {
   void make_overlay(volume::VolumeHistory history);
   void open_index();
   void find_unapplied(volume::VolumeHistory& history);
-  std::shared_ptr<index::StoredIndex> open_index_of(VolumeId volume);
+  void open_index_of(VolumeId volume);
+  void learn(VolumeId volume);
 
   Options options_;
   SteppedExecutor executor_;
@@ -138,6 +142,9 @@ class VolumeRig final : public volume::ReclaimerOwner {
   Epoch epoch_{0};
   VersionTime floor_;
   SequenceNumber saved_frontier_;
+  KeptHeadway headway_;
+  KeptHeadway headway_before_;  // what it was before it was last kept
+  std::uint64_t resumed_blocks_ = 0;
   std::uint64_t early_overwrites_ = 0;
   std::uint64_t apply_failures_ = 0;
 };
