@@ -1,8 +1,43 @@
 #include "index/version_index.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <utility>
 
 namespace mariner::index {
+namespace {
+
+// By their first blocks, digit after digit from the lowest: what was written at random, a hundred
+// thousand times and more, is sorted while somebody waits for a rollback, and comparing takes four
+// times as long.
+void sort_by_first(std::vector<BlockRange>& extents) {
+  constexpr std::size_t kFew = 512;
+  constexpr unsigned kDigitBits = 11;
+  if (std::ranges::is_sorted(extents, {}, &BlockRange::first)) return;
+  if (extents.size() < kFew) {
+    std::ranges::sort(extents, {}, &BlockRange::first);
+    return;
+  }
+  std::uint64_t all = 0;
+  for (const BlockRange& extent : extents) all |= extent.first.value;
+  std::vector<BlockRange> sorted(extents.size());
+  const auto bits = static_cast<unsigned>(std::bit_width(all));
+  for (unsigned shift = 0; shift < bits; shift += kDigitBits) {
+    const auto digit = [shift](const BlockRange& extent) {
+      return (extent.first.value >> shift) & ((1u << kDigitBits) - 1);
+    };
+    std::array<std::size_t, 1u << kDigitBits> places{};
+    for (const BlockRange& extent : extents) ++places[digit(extent)];
+    std::size_t next = 0;
+    for (std::size_t& place : places) next += std::exchange(place, next);
+    for (const BlockRange& extent : extents) sorted[places[digit(extent)]++] = extent;
+    extents.swap(sorted);
+  }
+}
+
+}  // namespace
 
 LocatedRun part_of(const LocatedRun& run, BlockRange range) {
   LocatedRun part = run;
@@ -33,7 +68,7 @@ void append_run(const LocatedRun& run, std::vector<LocatedRun>& out) {
 }
 
 std::vector<BlockRange> merge_extents(std::vector<BlockRange> extents) {
-  std::sort(extents.begin(), extents.end());
+  sort_by_first(extents);
   std::vector<BlockRange> merged;
   for (const BlockRange& extent : extents) {
     if (extent.empty()) continue;

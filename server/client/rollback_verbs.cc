@@ -31,8 +31,23 @@ void describe(const Context& context, const api::RollbackAnswer& plan, bool undo
   for (const auto& session : plan.sessions()) console.note(session_line(session));
 }
 
+Result<ExitCode> carry_out(Context& context, AdminClient& client, api::RollbackRequest& request) {
+  request.set_dry_run(false);
+  const auto done = client.rollback(request);
+  if (!done) return done.error();
+  if (context.print_json(*done)) return ExitCode::kDone;
+  context.console.note(fmt::format("{} is as of {}\n", printable(done->volume()),
+                                   printable(context.moment(done->target()))));
+  if (!done->before_mark().empty()) {
+    context.console.note(
+        fmt::format("The moment before is marked {}; mariner rollback undo {} returns to it\n",
+                    printable(done->before_mark()), printable(done->volume())));
+  }
+  return ExitCode::kDone;
+}
+
 // The plan is shown before it is carried out; what is carried out is the plan: its sequence number
-// and not a time that might by now mean something else.
+// and not a time that might by now mean something else. A script is shown no plan: there is none.
 Result<ExitCode> run(Context& context, api::RollbackRequest request, bool consistent) {
   if (const auto group = group_of(request.volume())) {
     if (consistent)
@@ -41,6 +56,8 @@ Result<ExitCode> run(Context& context, api::RollbackRequest request, bool consis
   }
   context.force_helps = !request.force();
   auto client = context.client();
+  const bool is_shown = context.flags.dry_run || !context.flags.json || !context.flags.yes;
+  if (!is_shown && !consistent) return carry_out(context, client, request);
   request.set_dry_run(true);
   auto plan = client.rollback(request);
   if (!plan) return plan.error();
@@ -61,24 +78,13 @@ Result<ExitCode> run(Context& context, api::RollbackRequest request, bool consis
     return ExitCode::kDone;
   }
   if (!context.confirmed(request.volume())) return ExitCode::kNotConfirmed;
-  request.set_dry_run(false);
   if (!request.undo()) request.mutable_at()->set_sequence(plan->target().sequence());
   if (mended) {
     const auto id = mended->hand_over(client);
     if (!id) return id.error();
     request.set_repairs(*id);
   }
-  const auto done = client.rollback(request);
-  if (!done) return done.error();
-  if (context.print_json(*done)) return ExitCode::kDone;
-  context.console.note(fmt::format("{} is as of {}\n", printable(done->volume()),
-                                   printable(context.moment(done->target()))));
-  if (!done->before_mark().empty()) {
-    context.console.note(
-        fmt::format("The moment before is marked {}; mariner rollback undo {} returns to it\n",
-                    printable(done->before_mark()), printable(done->volume())));
-  }
-  return ExitCode::kDone;
+  return carry_out(context, client, request);
 }
 
 Result<ExitCode> rollback(Context& context, const RollbackOptions& options) {

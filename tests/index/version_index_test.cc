@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <random>
+
 namespace mariner::index {
 namespace {
 
@@ -13,6 +16,42 @@ LocatedRun log_run(std::uint64_t first, std::uint64_t count, std::uint32_t paylo
   run.payload_block = payload_block;
   run.sequence = {5};
   return run;
+}
+
+// Sorted in one way when they are few, and in another when they are many.
+TEST(MergeExtents, IsWhatAnyOfThemHas) {
+  std::mt19937_64 random(3);
+  for (const std::uint64_t blocks : {200, 50'000, 5'000'000}) {
+    for (const std::size_t count : {3, 511, 512, 20'000}) {
+      std::vector<bool> has(blocks + 16, false);
+      std::vector<BlockRange> extents;
+      while (extents.size() < count) {
+        extents.push_back({{random() % blocks}, {random() % 16}});
+        for (std::uint64_t at = 0; at < extents.back().count.value; ++at) {
+          has[extents.back().first.value + at] = true;
+        }
+      }
+      std::uint64_t merged = 0;
+      Lbn end{0};
+      for (const BlockRange& extent : merge_extents(std::move(extents))) {
+        ASSERT_TRUE(merged == 0 || extent.first > end) << "in order, and not adjacent";
+        end = extent.end();
+        merged += extent.count.value;
+        for (Lbn at = extent.first; at < end; at = at + BlockCount{1}) ASSERT_TRUE(has[at.value]);
+      }
+      EXPECT_EQ(merged, static_cast<std::uint64_t>(std::ranges::count(has, true)));
+    }
+  }
+}
+
+// However far away they are.
+TEST(MergeExtents, OfTheEndOfTheGreatestVolume) {
+  constexpr std::uint64_t kLast = (std::uint64_t{1} << 38) - 1;
+  std::vector<BlockRange> extents;
+  for (std::uint64_t at = 0; at < 1000; ++at) extents.push_back({{kLast - 2 * at}, {1}});
+  const std::vector<BlockRange> merged = merge_extents(extents);
+  std::ranges::reverse(extents);
+  EXPECT_EQ(merged, extents);
 }
 
 TEST(AppendRun, ARunThatGoesOnIsAddedToTheLast) {
