@@ -304,15 +304,18 @@ void LogReader::finish_one(const std::shared_ptr<Several>& several, std::size_t 
 void LogReader::forget(Place place) {
   const auto cached = by_place_.find(place);
   if (cached == by_place_.end()) return;
+  cached_bytes_ -= cached->second->area.size();
   recent_.erase(cached->second);
   by_place_.erase(cached);
 }
 
 void LogReader::cache(Place place, Payload area) {
   if (by_place_.contains(place)) return;
+  cached_bytes_ += area.size();
   recent_.push_front({place, std::move(area)});
   by_place_[place] = recent_.begin();
-  if (recent_.size() > kCachedAreasMax) {
+  while (cached_bytes_ > cached_bytes_max_) {
+    cached_bytes_ -= recent_.back().area.size();
     by_place_.erase(recent_.back().place);
     recent_.pop_back();
   }

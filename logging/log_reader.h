@@ -44,10 +44,13 @@ Result<void> read_log_blocking(const LogDisks& disks, const LogRead& read);
 // Reads asynchronously on the Executor's thread that owns the disks.
 class LogReader {
  public:
-  static constexpr std::size_t kCachedAreasMax = 256;
+  // Of header areas that are kept: those of about 8 GiB that were written in pieces of 64 KiB. Who
+  // reads at random, as hosts do what is not restored yet, reads half as often with them.
+  static constexpr std::size_t kCachedBytesMax = 32u << 20;
 
   // `disks` outlives it.
-  explicit LogReader(const LogDisks& disks) : disks_(disks) {}
+  explicit LogReader(const LogDisks& disks, std::size_t cached_bytes_max = kCachedBytesMax)
+      : disks_(disks), cached_bytes_max_(cached_bytes_max) {}
   ~LogReader();  // nothing may be in flight
 
   void read(const LogRead& read, Disk::Completion done);
@@ -93,6 +96,8 @@ class LogReader {
     Place place = 0;
     Payload area;
   };
+  const std::size_t cached_bytes_max_;
+  std::size_t cached_bytes_ = 0;
   std::list<Cached> recent_;  // most recent first
   std::unordered_map<Place, std::list<Cached>::iterator> by_place_;
 };

@@ -151,7 +151,10 @@ TEST_F(LogReaderTest, RemembersVerifiedHeaderAreas) {
 }
 
 TEST_F(LogReaderTest, RemembersNoMoreThanItsBound) {
-  const auto locations = rig_.append_batches(10, LogReader::kCachedAreasMax + 1);
+  constexpr std::size_t kAreas = 200;
+  rig_.reader = std::make_unique<LogReader>(rig_.disks, kAreas * kBlockBytes);
+  const auto locations = rig_.append_batches(10, kAreas + 1);
+  for (const LogLocation& location : locations) ASSERT_EQ(location.header_sectors, 1u);
   Payload to = Payload::allocate(kBlockBytes);
   const auto succeeds = [&](std::size_t i) {
     bool ok = false;
