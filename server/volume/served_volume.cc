@@ -32,7 +32,7 @@ ServedVolume::ServedVolume(std::uint64_t size_bytes, const Beginning& beginning,
   for (const VolumeHistory::Hole& numbers : beginning.voids) {
     log_void({beginning.start.volume, beginning.start.epoch, numbers.first, numbers.last});
   }
-  grant(granted_bytes_);
+  update_grant();
 }
 
 ServedVolume::~ServedVolume() { CHECK_MSG(idle(), "a served volume is destroyed in use"); }
@@ -42,14 +42,23 @@ void ServedVolume::log_void(const replication::VoidMessage& message) {
   logger_.log_void(message, [this](const Result<void>& result) {
     --voids_;
     if (!result) replicator_.close(result.error());
-    grant(granted_bytes_);
+    update_grant();
   });
 }
 
-// A write says that all below it is settled: not before the voids are durable.
 void ServedVolume::grant(std::uint64_t bytes) {
   granted_bytes_ = bytes;
-  replicator_.grant(voids_ > 0 ? 0 : bytes);
+  update_grant();
+}
+
+void ServedVolume::pace(std::uint64_t bytes) {
+  paced_bytes_ = bytes;
+  update_grant();
+}
+
+// A write says that all below it is settled: not before the voids are durable.
+void ServedVolume::update_grant() {
+  replicator_.grant(voids_ > 0 ? 0 : std::min(granted_bytes_, paced_bytes_));
 }
 
 }  // namespace mariner::volume

@@ -57,6 +57,8 @@ class ServedVolume {
   // What the image holds durably, and how much may be on its way to it (Storage::granted_bytes).
   void storage_durable(SequenceNumber sequence) { replicator_.storage_durable(sequence); }
   void grant(std::uint64_t bytes);
+  // Likewise how much the owner lets hosts write: the lesser counts.
+  void pace(std::uint64_t bytes);
 
   // Refuses new writes, lets what is stamped complete.
   void close(const Error& error) { replicator_.close(error); }
@@ -64,11 +66,13 @@ class ServedVolume {
 
  private:
   void log_void(const replication::VoidMessage& message);
+  void update_grant();
 
   replication::LoggerParticipant& logger_;
   replication::LocalReplicator replicator_;
   LiveVolume live_;
   std::uint64_t granted_bytes_ = replication::WriteCoordinator::kUnlimited;
+  std::uint64_t paced_bytes_ = replication::WriteCoordinator::kUnlimited;
   std::size_t voids_ = 0;
 };
 

@@ -22,6 +22,7 @@
 #include "server/volume/bounded_layer.h"
 #include "server/volume/history_view.h"
 #include "server/volume/logged_volume.h"
+#include "server/volume/paced.h"
 #include "server/volume/reclaimable.h"
 #include "server/volume/served_volume.h"
 #include "server/volume/snapshot.h"
@@ -51,7 +52,7 @@ struct VolumeOptions {
   UniqueFunction<std::unique_ptr<History>(History&)> between{};
 };
 
-class Volume final : public Reclaimable, public std::enable_shared_from_this<Volume> {
+class Volume final : public Reclaimable, public Paced, public std::enable_shared_from_this<Volume> {
  public:
   static constexpr std::uint64_t kVoidMargin = ServedVolume::kVoidMargin;
 
@@ -130,6 +131,15 @@ class Volume final : public Reclaimable, public std::enable_shared_from_this<Vol
   void punch(std::vector<BlockRange> ranges, UniqueFunction<void(Result<void>)> done) override {
     storage()->punch(std::move(ranges), std::move(done));
   }
+
+  // Paced
+  [[nodiscard]] std::uint64_t stamped_bytes() const override {
+    return replicator().coordinator().stamped_bytes();
+  }
+  [[nodiscard]] bool writes_wait() const override {
+    return replicator().coordinator().waiting() > 0;
+  }
+  void pace(std::uint64_t bytes) override { served_->pace(bytes); }
 
   // A rollback is under way: not on record yet.
   [[nodiscard]] bool rolling_back() const { return logged_.history().holds_any(); }

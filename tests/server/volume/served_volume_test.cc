@@ -208,5 +208,20 @@ TEST_F(ServedVolumeTest, ARollbackThatCannotAskLeavesNothingBehind) {
   }
 }
 
+TEST_F(ServedVolumeTest, OfWhatStorageGrantsAndHostsArePacedToTheLesserCounts) {
+  make({});
+  served_->pace(2 * kBlockBytes);
+  for (std::uint64_t block = 0; block < 4; ++block) write(block);
+  EXPECT_EQ(elsewhere_.writes.size(), 2u);
+  served_->grant(3 * kBlockBytes);
+  EXPECT_EQ(elsewhere_.writes.size(), 2u);
+  served_->pace(replication::WriteCoordinator::kUnlimited);
+  EXPECT_EQ(elsewhere_.writes.size(), 3u);
+  served_->grant(replication::WriteCoordinator::kUnlimited);
+  EXPECT_EQ(elsewhere_.writes.size(), 4u);
+  while (!elsewhere_.writes.empty()) logged();
+  EXPECT_EQ(answered_, 4);
+}
+
 }  // namespace
 }  // namespace mariner::volume
