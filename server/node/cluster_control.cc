@@ -96,6 +96,11 @@ api::Volume ClusterControl::to_api(const ClusterVolume& volume) const {
     volume::LoggedVolume& logged = volume.logger->logged();
     out.set_history_bytes(logged.log().payload_bytes());
     *out.mutable_newest() = node::to_api(logged.index().newest());
+    if (const auto outlook = node_.window_watch_->outlook(VolumeId{meta.id()});
+        outlook && outlook->short_in) {
+      out.mutable_outlook()->set_short_in_s(static_cast<std::uint64_t>(outlook->short_in->count()));
+      out.mutable_outlook()->set_lasting_s(static_cast<std::uint64_t>(outlook->lasting.count()));
+    }
     const index::IndexMoment oldest = logged.index().oldest();
     *out.mutable_oldest() = node::to_api(
         oldest.sequence.value == 0 ? index::IndexMoment{{}, VersionTime{meta.created_ns()}}

@@ -39,6 +39,7 @@ ClusterNode::~ClusterNode() {
   past_.reset();
   views_.reset();
   log_space_.reset();
+  window_watch_.reset();
   keeper_.reset();
   volumes_.reset();
   bus_.reset();
@@ -285,6 +286,7 @@ void ClusterNode::open_past() {
   log_space_ = std::make_unique<LogSpace>(
       LogSpace::Parts{node_log_->stack(), *keeper_, *store_, *track_worker_, loop_, log_},
       config_.log.on_full);
+  if (logs()) window_watch_ = std::make_unique<WindowWatch>(loop_, log_);
 }
 
 // The shared store, or the lease.
@@ -337,11 +339,25 @@ void ClusterNode::tick() {
   enrolment_desk_->tick();
   if (node_log_ != nullptr) {
     log_space_->check();
+    watch_windows();
     node_log_->retire_disks();
   }
   changed();
   past_->tick();
   loop_.after(kTick, [this] { tick(); });
+}
+
+void ClusterNode::watch_windows() {
+  if (window_watch_ == nullptr) return;
+  std::vector<WindowWatch::Volume> volumes;
+  for (const auto& [id, volume] : volumes_->all()) {
+    if (volume.logger == nullptr) continue;
+    const VersionTime oldest = volume.logger->logged().index().oldest().time;
+    volumes.push_back({VolumeId{id}, volume.meta.name(),
+                       std::chrono::seconds(volume.meta.window_s()),
+                       std::max(VersionTime{volume.meta.created_ns()}, oldest)});
+  }
+  window_watch_->look(WindowWatch::space_of(node_log_->stack()), volumes);
 }
 
 void ClusterNode::reload(const Config& config) {

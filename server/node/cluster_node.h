@@ -37,6 +37,7 @@
 #include "server/node/meta_store.h"
 #include "server/node/node_log.h"
 #include "server/node/node_promises.h"
+#include "server/node/window_watch.h"
 #include "server/peer/pki_folder.h"
 
 namespace mariner::node {
@@ -95,6 +96,7 @@ class ClusterNode final : public Daemon, public iscsi::TargetDirectory, public w
       const ClusterVolume& volume) const;
   void changed();
   void tick();
+  void watch_windows();
   // Its log is the log of volumes: there may be journals beside.
   [[nodiscard]] bool logs() const { return node_log_ != nullptr && config_.has(Role::kLogger); }
   [[nodiscard]] std::string published() const;
@@ -139,7 +141,8 @@ class ClusterNode final : public Daemon, public iscsi::TargetDirectory, public w
   std::unique_ptr<NodeLog> node_log_;  // null: this node logs nothing, and keeps no journals
   std::unique_ptr<ClusterVolumes> volumes_;
   std::unique_ptr<ClusterKeeper> keeper_;
-  std::unique_ptr<LogSpace> log_space_;  // with node_log_
+  std::unique_ptr<LogSpace> log_space_;        // with node_log_
+  std::unique_ptr<WindowWatch> window_watch_;  // null: this node is no logger
   std::unique_ptr<ClusterViews> views_;
   std::unique_ptr<ClusterPast> past_;
   std::unique_ptr<EnrolmentDesk> enrolment_desk_;

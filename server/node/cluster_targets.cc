@@ -121,11 +121,16 @@ std::vector<ClusterMulticast::Receiver> ClusterNode::receivers_of(
 web::NodeMetrics ClusterNode::metrics() {
   web::NodeMetrics out;
   for (const auto& [id, volume] : volumes_->all()) {
-    if (volume.metered == nullptr) continue;
+    if (volume.metered == nullptr && volume.logger == nullptr) continue;
     web::VolumeMetrics each;
     each.volume = volume.meta.name();
-    each.scsi = &volume.metered->metrics();
+    if (volume.metered != nullptr) each.scsi = &volume.metered->metrics();
     if (volume.logger != nullptr) {
+      each.window = std::chrono::seconds(volume.meta.window_s());
+      if (const auto outlook = window_watch_->outlook(VolumeId{id})) {
+        each.window_lasting = outlook->lasting;
+        each.window_short_in = outlook->short_in;
+      }
       each.oldest_recoverable = std::max(VersionTime{volume.meta.created_ns()},
                                          volume.logger->logged().index().oldest().time);
     }

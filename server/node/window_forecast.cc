@@ -8,6 +8,7 @@ namespace mariner::node {
 namespace {
 
 constexpr double kNsPerSecond = 1e9;
+constexpr double kApartShare = 1.0 / 48;
 // A rate of less is none.
 constexpr double kRateSeconds = 5;
 
@@ -29,14 +30,20 @@ void WindowForecast::sample(VersionTime now, std::uint64_t written_bytes) {
   if (samples_.size() > kSamplesMax) thin_out();
 }
 
-// Every other one of the older half goes.
+// Those go without which their neighbours are no more than a share of their age apart: so a window
+// of any length is known as precisely as any other.
 void WindowForecast::thin_out() {
-  std::size_t kept = 0;
-  for (std::size_t i = 0; i < samples_.size(); ++i) {
-    const bool goes = i > 0 && i < kSamplesMax / 2 && i % 2 == 1;
-    if (!goes) samples_[kept++] = samples_[i];
+  const Sample now = samples_.back();
+  std::size_t kept = 1;
+  for (std::size_t i = 1; i + 1 < samples_.size(); ++i) {
+    const double apart = samples_[i + 1].at - samples_[kept - 1].at;
+    if (apart > (now.at - samples_[i].at) * kApartShare) samples_[kept++] = samples_[i];
   }
+  samples_[kept++] = now;
   samples_.resize(kept);
+  // (Years, or a clock that leapt.)
+  const std::size_t too_many = kept - std::min(kept, kSamplesMax / 2 + kSamplesMax / 4);
+  samples_.erase(samples_.begin(), samples_.begin() + static_cast<std::ptrdiff_t>(too_many));
 }
 
 double WindowForecast::come_by(double at) const {
@@ -53,6 +60,41 @@ std::optional<double> WindowForecast::rate() const {
   const double from = std::max(samples_.front().at, now.at - static_cast<double>(kRecent.count()));
   if (now.at - from < kRateSeconds) return std::nullopt;
   return (now.bytes - come_by(from)) / (now.at - from);
+}
+
+template <class Visitor>
+void WindowForecast::visit_room(const Held& held, double room_bytes, double first,
+                                const Visitor& visitor) const {
+  const Sample& now = samples_.back();
+  const auto window = static_cast<double>(held.window.count());
+  const double from = seconds_of(held.from);
+  const auto visit = [&](double after) {
+    const double begins = std::max(now.at + after - window, from);
+    visitor(after, room_bytes - (now.bytes - come_by(begins)));
+  };
+  visit(std::min(first, window));
+  const double begun = from - now.at + window;
+  if (begun > first && begun < window) visit(begun);
+  auto leaving = std::ranges::upper_bound(samples_, now.at + first - window, {}, &Sample::at);
+  for (; leaving != samples_.end(); ++leaving) visit(leaving->at - now.at + window);
+}
+
+double WindowForecast::spare(const Held& held, double room_bytes, double bytes_per_second) const {
+  double least = room_bytes;
+  if (samples_.empty()) return least;
+  visit_room(held, room_bytes, 0, [&](double after, double room) {
+    least = std::min(least, room - bytes_per_second * after);
+  });
+  return least;
+}
+
+double WindowForecast::sustainable(const Held& held, double room_bytes,
+                                   std::chrono::seconds leeway) const {
+  double least = room_bytes / std::max(1.0, static_cast<double>(held.window.count()));
+  if (samples_.empty()) return least;
+  visit_room(held, room_bytes, static_cast<double>(leeway.count()),
+             [&](double after, double room) { least = std::min(least, room / after); });
+  return least;
 }
 
 std::optional<WindowForecast::Outlook> WindowForecast::outlook(std::chrono::seconds window,

@@ -19,7 +19,7 @@ namespace mariner::node {
 
 class WindowForecast {
  public:
-  static constexpr std::size_t kSamplesMax = 512;
+  static constexpr std::size_t kSamplesMax = 1024;
   // What counts as the present rate: that of so long, or of what there was.
   static constexpr std::chrono::seconds kRecent{300};
 
@@ -43,6 +43,20 @@ class WindowForecast {
   // Bytes a second.
   [[nodiscard]] std::optional<double> rate() const;
 
+  // What the log is to hold at any time to come: what was written within the window, but nothing
+  // from before `from`.
+  struct Held {
+    std::chrono::seconds window{0};
+    VersionTime from;
+  };
+  // Bytes that may come from now on, beyond those that come at `bytes_per_second` for ever, so that
+  // what is to be held fits into the room at all times. Negative: even these are too many.
+  [[nodiscard]] double spare(const Held& held, double room_bytes, double bytes_per_second) const;
+  // The highest rate, in bytes a second, that can be kept up from now on without end; what the next
+  // `leeway` alone would need does not count. Negative: the log is that much too small for now.
+  [[nodiscard]] double sustainable(const Held& held, double room_bytes,
+                                   std::chrono::seconds leeway) const;
+
  private:
   struct Sample {
     double at = 0;     // seconds
@@ -51,8 +65,12 @@ class WindowForecast {
   void thin_out();
   // That had come by `at`, as far as that is known.
   [[nodiscard]] double come_by(double at) const;
+  // Tells, for times from now on, how much more may have come by then: at `first`, the window's
+  // length, and wherever in between it does not go on evenly.
+  template <class Visitor>
+  void visit_room(const Held& held, double room_bytes, double first, const Visitor& visitor) const;
 
-  std::vector<Sample> samples_;  // in order; the closer together, the younger
+  std::vector<Sample> samples_;  // in order; a share of their age apart, or more
   double used_at_begin_ = 0;
 };
 

@@ -265,5 +265,36 @@ TEST_F(ClusterOfThree, OnlyOneOfThemCreatesAVolumeThatTwoConfigure) {
   EXPECT_EQ(told(" ERROR ", 0) + told(" ERROR ", 1) + told(" ERROR ", 2), 0u);
 }
 
+// The logger alone.
+class ClusterForecastTest : public testing::ClusterNodeFixture {
+ protected:
+  ClusterForecastTest()
+      : ClusterNodeFixture({{"a", {Role::kTarget, Role::kStorage}}, {"c", {Role::kLogger}}}) {}
+  // As the metrics of the logger have it.
+  std::optional<std::chrono::seconds> short_in() {
+    const web::NodeMetrics metrics =
+        node(1).on_loop([](ClusterNode& logger) { return logger.metrics(); });
+    return metrics.volumes.empty() ? std::nullopt : metrics.volumes[0].window_short_in;
+  }
+};
+
+TEST_F(ClusterForecastTest, TheLoggerForeseesThatItsLogWillBeTooSmall) {
+  configure_volume(0, "c", {"a"});
+  config(0).volumes[0].window = 24h;
+  start(1);
+  start(0);
+  ASSERT_TRUE(comes_to_serve());
+  EXPECT_EQ(short_in(), std::nullopt) << "no rate is known yet";
+  std::uint64_t writes = 0;
+  ASSERT_TRUE(eventually([&] {
+    write(writes % 16, static_cast<char>('a' + writes % 26));
+    ++writes;
+    return short_in().has_value();
+  }));
+  EXPECT_TRUE(node(1).show(kVolume)->has_outlook());
+  EXPECT_FALSE(node(0).show(kVolume)->has_outlook()) << "it has no log";
+  EXPECT_GT(told("the log will be too small for a window", 1), 0u);
+}
+
 }  // namespace
 }  // namespace mariner::node

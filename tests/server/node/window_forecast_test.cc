@@ -107,5 +107,33 @@ TEST_F(WindowForecastTest, AClockThatIsSetBackIsWaitedFor) {
   EXPECT_EQ(outlook(hours(1), 1800 * kMiB).short_in, before.short_in);
 }
 
+// Of a log that is told each second, whatever the window.
+TEST_F(WindowForecastTest, WhenABurstOfLongAgoLeavesTheWindowIsKnown) {
+  begin();
+  const auto write_each_second = [this](seconds during, std::uint64_t bytes_per_second) {
+    for (const seconds end = now_ + during; now_ < end;) {
+      ++now_;
+      written_ += bytes_per_second;
+      forecast_.sample(at(now_), written_);
+    }
+  };
+  write_each_second(hours(1), 0);
+  write_each_second(seconds(100), 10 * kMiB);
+  write_each_second(hours(8), 0);
+  const WindowForecast::Held held{.window = hours(9), .from = {}};
+  const double room = 2000 * kMiB;
+  // For an hour, from now on, half of the room is taken; then it is empty.
+  EXPECT_NEAR(forecast_.spare(held, room, 0) / kMiB, 1000, 1);
+  EXPECT_NEAR(forecast_.sustainable(held, room, seconds(60)) / kMiB, 2000 / 32400.0, 0.001);
+  EXPECT_NEAR(forecast_.sustainable(held, 1010 * kMiB, seconds(60)) / kMiB, 10 / 3600.0, 0.001);
+}
+
+TEST_F(WindowForecastTest, WhatIsOlderThanTheFirstMomentIsNotHeld) {
+  begin(hours(1), 3600 * kMiB);
+  const WindowForecast::Held held{.window = hours(2), .from = at(seconds(0))};
+  EXPECT_NEAR(forecast_.spare(held, 1000 * kMiB, 0) / kMiB, 1000, 1);
+  EXPECT_LT(forecast_.spare({.window = hours(2), .from = {}}, 1000 * kMiB, 0), 0);
+}
+
 }  // namespace
 }  // namespace mariner::node
