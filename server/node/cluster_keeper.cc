@@ -2,6 +2,14 @@
 
 namespace mariner::node {
 
+std::vector<VolumeId> ClusterKeeper::volumes() const {
+  std::vector<VolumeId> out;
+  for (const auto& [id, volume] : volumes_.all()) {
+    if (volume.logger != nullptr) out.push_back({id});
+  }
+  return out;
+}
+
 // (What a node logs stays as long as the node runs.)
 std::shared_ptr<volume::Reclaimable> ClusterKeeper::find(VolumeId volume) {
   const auto found = volumes_.all().find(volume.value);

@@ -23,6 +23,7 @@ class ClusterKeeper final : public HistoryKeeper {
                 const manager::NodeLease& lease)
       : volumes_(volumes), moments_(moments), lease_(lease) {}
 
+  [[nodiscard]] std::vector<VolumeId> volumes() const override;
   [[nodiscard]] std::shared_ptr<volume::Reclaimable> find(VolumeId volume) override;
   [[nodiscard]] std::optional<Window> window(VolumeId volume) const override;
   [[nodiscard]] bool knows() const override { return lease_.held(); }

@@ -21,11 +21,17 @@ namespace {
 using config::absolute_path;
 using config::size_between;
 
+// Fewer hold hardly more than what is kept free.
+constexpr std::uint64_t kTracksThrottledMin = 16;
+
 Result<OnFull> parse_on_full(std::string_view text) {
   if (text == "stop-writes") return OnFull::kStopWrites;
   if (text == "shorten-window") return OnFull::kShortenWindow;
-  return Error{ErrorCode::kInvalidArgument,
-               fmt::format("expected \"shorten-window\" or \"stop-writes\", found \"{}\"", text)};
+  if (text == "throttle") return OnFull::kThrottle;
+  return Error{
+      ErrorCode::kInvalidArgument,
+      fmt::format("expected \"shorten-window\", \"stop-writes\" or \"throttle\", found \"{}\"",
+                  text)};
 }
 
 Result<bool> parse_polling(std::string_view text) {
@@ -131,6 +137,13 @@ void read_log(ConfigTable table, LogConfig& log) {
                     format_size(log.max_size.bytes)));
   }
   table.parsed("on_full", log.on_full, parse_on_full);
+  if (log.on_full == OnFull::kThrottle &&
+      log.max_size.bytes / log.track_size.bytes < kTracksThrottledMin) {
+    table.error("on_full", fmt::format("\"throttle\" needs a log of at least {} tracks: expected "
+                                       "log.max_size of {} or more, or a smaller log.track_size",
+                                       kTracksThrottledMin,
+                                       format_size(kTracksThrottledMin * log.track_size.bytes)));
+  }
   table.parsed("t_wait", log.t_wait, parse_t_wait);
   table.parsed("durability", log.durability, parse_durability);
   table.parsed("polling", log.polling, parse_polling);

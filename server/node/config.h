@@ -53,6 +53,7 @@ struct ServerConfig {
 enum class OnFull {
   kStopWrites,     // writes fail with SPACE ALLOCATION FAILED
   kShortenWindow,  // the oldest history goes first
+  kThrottle,       // hosts are slowed in time, so that all of it fits; in the end as kStopWrites
 };
 
 // How a write to a log disk is made durable.

@@ -66,6 +66,11 @@ std::vector<Role> read_roles(ConfigTable& root) {
 void check_sections(ConfigTable& root, const Config& config) {
   if (!clustered(config)) return;
   check_portal_groups(root, config);
+  if (config.log.on_full == OnFull::kThrottle) {
+    root.error("log",
+               "on_full = \"throttle\" is for a standalone server: the logger of a cluster cannot "
+               "slow the hosts of other nodes yet; expected \"shorten-window\" or \"stop-writes\"");
+  }
   struct Section {
     std::string_view name;
     Role role;

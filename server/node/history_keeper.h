@@ -32,6 +32,8 @@ class HistoryKeeper {
 
   virtual ~HistoryKeeper() = default;
 
+  // Those whose history is in the log, but for hidden ones and journals.
+  [[nodiscard]] virtual std::vector<VolumeId> volumes() const = 0;
   // Null: the volume is gone, and nobody needs its records.
   [[nodiscard]] virtual std::shared_ptr<volume::Reclaimable> find(VolumeId volume) = 0;
   // Nothing: a hidden volume, which has no past of its own that anybody could open.

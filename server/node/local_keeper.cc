@@ -2,6 +2,14 @@
 
 namespace mariner::node {
 
+std::vector<VolumeId> LocalKeeper::volumes() const {
+  std::vector<VolumeId> out;
+  for (const auto& [name, served] : std::as_const(volumes_).all()) {
+    if (served.volume != nullptr) out.push_back({served.meta.id()});
+  }
+  return out;
+}
+
 std::shared_ptr<volume::Reclaimable> LocalKeeper::find(VolumeId volume) {
   return volumes_.find_volume(volume.value);
 }

@@ -22,6 +22,7 @@ class LocalKeeper final : public HistoryKeeper {
   LocalKeeper(VolumeSet& volumes, const ViewSet& views, MetaStore& store, Unexpose unexpose)
       : volumes_(volumes), views_(views), store_(store), unexpose_(std::move(unexpose)) {}
 
+  [[nodiscard]] std::vector<VolumeId> volumes() const override;
   [[nodiscard]] std::shared_ptr<volume::Reclaimable> find(VolumeId volume) override;
   [[nodiscard]] std::optional<Window> window(VolumeId volume) const override;
   [[nodiscard]] bool knows() const override { return true; }

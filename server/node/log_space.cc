@@ -14,6 +14,8 @@ constexpr auto kLater = std::chrono::milliseconds(500);
 constexpr auto kPause = std::chrono::seconds(5);
 // Writes wait so long before anything that is to be kept is given up, or they fail.
 constexpr auto kPatience = std::chrono::seconds(2);
+// ... when hosts are slowed so that windows get on: as long as they commonly bear.
+constexpr auto kPatienceThrottled = std::chrono::seconds(20);
 constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
 constexpr std::size_t kTracksAtOnceUrgently = 4;
 constexpr std::uint64_t kBytesAtOnce = std::uint64_t{1} << 30;
@@ -252,13 +254,12 @@ VersionTime LogSpace::keep_from(VolumeId volume) {
   const auto asked = parts_.keeper.window(volume);
   if (!asked) return {now - std::min(now, kOverlayKeepNs)};
   std::uint64_t window = asked->seconds > now / kNsPerSecond ? now : asked->seconds * kNsPerSecond;
-  const auto shortened = shortened_.find(volume);
-  if (shortened != shortened_.end()) {
+  if (shortened_.shortened(volume)) {
     // Of what there is: the window may be longer than the history.
     const std::shared_ptr<volume::Reclaimable> of = find(volume);
     const std::uint64_t began =
         std::max(asked->created.ns, of == nullptr ? 0 : of->logged().index().oldest().time.ns);
-    window = std::min(window, now - std::min(now, began)) / 8 * (8 - shortened->second);
+    window = shortened_.left_of(volume, std::min(window, now - std::min(now, began)));
   }
   std::uint64_t keep = now - window;
   // (What was there before the first write is no moment that could be kept by itself.)
@@ -321,7 +322,7 @@ bool LogSpace::be_patient() {
   const auto now = parts_.executor.monotonic_time();
   if (now - std::exchange(needed_last_, now) > kPause) needed_since_.reset();
   if (!needed_since_) needed_since_ = now;
-  return now - *needed_since_ < kPatience;
+  return now - *needed_since_ < (on_full_ == OnFull::kThrottle ? kPatienceThrottled : kPatience);
 }
 
 bool LogSpace::give_up(VolumeId volume) {
@@ -379,18 +380,30 @@ bool LogSpace::thin_out(VolumeId volume) {
   return true;
 }
 
-// By an eighth more with each try that does not do, until only what is locked is left.
+// By more with each try that does not do, until only what is locked is left.
 bool LogSpace::shorten_window(VolumeId volume) {
   const auto window = parts_.keeper.window(volume);
   if (!window) return false;
-  const auto [entry, first] = shortened_.try_emplace(volume, 0);
-  if (first) {
+  if (!shortened_.shortened(volume)) {
     parts_.log.warning("the log is full: history inside the window is given up",
                        {{"volume", window->volume}, {"window_s", window->seconds}});
   }
-  if (entry->second == 8) return false;
-  ++entry->second;
-  return true;
+  return shortened_.shorten(volume, is_greedy(volume));
+}
+
+// Its history takes an equal share of what all take, or more.
+bool LogSpace::is_greedy(VolumeId volume) const {
+  std::uint64_t all = 0;
+  std::uint64_t own = 0;
+  const std::vector<VolumeId> volumes = parts_.keeper.volumes();
+  for (const VolumeId each : volumes) {
+    const std::shared_ptr<volume::Reclaimable> of = parts_.keeper.find(each);
+    if (of == nullptr) continue;
+    const std::uint64_t bytes = of->logged().log().payload_bytes();
+    all += bytes;
+    if (each == volume) own = bytes;
+  }
+  return own * volumes.size() >= all;
 }
 
 // A line at each threshold, once: an administrator hears of a log that fills up before the hosts

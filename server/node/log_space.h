@@ -5,9 +5,10 @@
 // were asked for. Below the low-water mark what is outside of every window goes, but for what
 // views, marks and the volumes' schedules (client/retention.h) show of it: of the past behind the
 // window such moments are left. When even that is not enough and writes would fail, `on_full`
-// decides: "stop-writes" keeps it all; "shorten-window" drops the moments that tokens of copies
-// stand for, views, then unlocked marks, then what schedules keep, the oldest first, and then
-// shortens the window, no more than it must. Locked marks stay, and views that are to be kept.
+// decides: "stop-writes" keeps it all, and so does "throttle", with which it seldom comes to that
+// (write_throttle.h) and writes wait longer; "shorten-window" drops the moments that tokens of
+// copies stand for, views, then unlocked marks, then what schedules keep, the oldest first, and
+// then shortens the window, no more than it must. Locked marks stay, and views that are to be kept.
 //
 // Owner's thread only.
 #pragma once
@@ -15,7 +16,6 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -26,6 +26,7 @@
 #include "server/node/log.h"
 #include "server/node/log_stack.h"
 #include "server/node/meta_store.h"
+#include "server/node/window_shortening.h"
 #include "server/volume/reclaimer.h"
 
 namespace mariner::node {
@@ -98,6 +99,7 @@ class LogSpace final : private volume::ReclaimerOwner {
   bool drop_mark(VolumeId volume);
   bool thin_out(VolumeId volume);
   bool shorten_window(VolumeId volume);
+  [[nodiscard]] bool is_greedy(VolumeId volume) const;
   [[nodiscard]] bool low() const;
   // Whether what is outside of every window should go now: for room, or to empty a disk.
   [[nodiscard]] bool wanted() const;
@@ -109,9 +111,9 @@ class LogSpace final : private volume::ReclaimerOwner {
   const Parts parts_;
   const OnFull on_full_;
   volume::Reclaimer reclaimer_;
-  // Whose windows count for less in the next try, by how many eighths. The oldest track may hold
-  // history of several volumes: none that was shortened grows back before the track is freed.
-  std::map<VolumeId, unsigned> shortened_;
+  // Whose windows count for less in the next try. The oldest track may hold history of several
+  // volumes: none that was shortened grows back before the track is freed.
+  WindowShortening shortened_;
   // How many of the oldest moments that a schedule keeps are not kept in the next try.
   std::map<VolumeId, std::size_t> thinned_;
   bool began_critical_ = false;                           // when the last try began

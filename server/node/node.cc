@@ -42,6 +42,7 @@ Node::~Node() {
   verdicts_.reset();
   enrolment_desk_.reset();
   log_space_.reset();
+  write_throttle_.reset();
   window_watch_.reset();
   keeper_.reset();
   access_.reset();
@@ -148,6 +149,9 @@ Result<void> Node::start() {
       LogSpace::Parts{node_log_->stack(), *keeper_, *store_, *track_worker_, loop_, log_},
       config_.log.on_full);
   window_watch_ = std::make_unique<WindowWatch>(loop_, log_);
+  if (config_.log.on_full == OnFull::kThrottle) {
+    write_throttle_ = std::make_unique<WriteThrottle>(loop_, log_);
+  }
 
   loop_.set_patience([this] { return node_log_->stack().patience(); });
   node_log_->stack().start();
@@ -295,6 +299,16 @@ void Node::watch_windows() {
                        std::chrono::seconds(served.meta.window_s()), oldest_moment(served).time});
   }
   window_watch_->look(WindowWatch::space_of(node_log_->stack()), volumes);
+  if (write_throttle_ == nullptr) return;
+  std::vector<WriteThrottle::Volume> hosts;
+  for (const auto& [name, served] : volumes_->all()) {
+    if (served.volume == nullptr) continue;
+    hosts.push_back({VolumeId{served.meta.id()}, std::chrono::seconds(served.meta.window_s()),
+                     oldest_moment(served).time, served.volume->index().newest().time,
+                     served.volume});
+  }
+  write_throttle_->look(window_watch_->forecast(), WriteThrottle::space_of(node_log_->stack()),
+                        hosts);
 }
 
 // Order is by sequence number whatever the clock does; a step is recorded and shown.
@@ -414,6 +428,9 @@ web::NodeMetrics Node::metrics() {
     if (const auto outlook = window_watch_->outlook(VolumeId{served.meta.id()})) {
       volume.window_lasting = outlook->lasting;
       volume.window_short_in = outlook->short_in;
+    }
+    if (write_throttle_ != nullptr) {
+      volume.write_pace = write_throttle_->pace_of(VolumeId{served.meta.id()});
     }
     volume.views_exposed = views_->count_of(served.meta.id());
     volume.checks = verdicts_->durations(VolumeId{served.meta.id()});

@@ -30,6 +30,7 @@
 #include "server/node/view_set.h"
 #include "server/node/volume_set.h"
 #include "server/node/window_watch.h"
+#include "server/node/write_throttle.h"
 #include "server/scsi/rod_tokens.h"
 #include "server/web/web_server.h"
 
@@ -107,6 +108,7 @@ class Node final : public Daemon, public iscsi::TargetDirectory, public web::Web
   std::unique_ptr<LocalKeeper> keeper_;
   std::unique_ptr<LogSpace> log_space_;
   std::unique_ptr<WindowWatch> window_watch_;
+  std::unique_ptr<WriteThrottle> write_throttle_;  // null: hosts are not slowed for windows
   std::unique_ptr<ScrubReport> scrub_report_;
   std::unique_ptr<LocalVerdicts> verdict_shelf_;
   std::unique_ptr<VerdictDesk> verdicts_;

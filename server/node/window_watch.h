@@ -42,6 +42,8 @@ class WindowWatch {
   void look(const Space& space, const std::vector<Volume>& volumes);
   // Nothing: no such volume, or the rate is not known yet.
   [[nodiscard]] std::optional<WindowForecast::Outlook> outlook(VolumeId volume) const;
+  // What it knows of the log.
+  [[nodiscard]] const WindowForecast& forecast() const { return forecast_; }
 
  private:
   void tell(const Volume& volume, const WindowForecast::Outlook& outlook);

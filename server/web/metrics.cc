@@ -35,6 +35,7 @@ enum Family : std::size_t {
   kWindow,
   kWindowForecast,
   kWindowShortIn,
+  kWritePace,
   kIndexPending,
   kIndexLookup,
   kCommitLag,
@@ -97,6 +98,9 @@ constexpr std::array<Description, kFamilyCount> kFamilies{{
      "How much of the window the log will hold if it is written to as it is now."},
     {"mariner_window_short_in_seconds", MetricType::Gauge,
      "From when on that is less than was asked for, from now; absent: that is not foreseen."},
+    {"mariner_write_pace_bytes_per_second", MetricType::Gauge,
+     "What hosts may write to the volume so that the log holds the windows; absent: whatever "
+     "comes."},
     {"mariner_index_pending_updates", MetricType::Gauge,
      "Updates that wait to be committed to the index."},
     {"mariner_index_lookup_duration_seconds", MetricType::Histogram,
@@ -226,6 +230,7 @@ void add_volume(Exposition& to, const VolumeMetrics& volume) {
   seconds(kWindow, volume.window);
   seconds(kWindowForecast, volume.window_lasting);
   seconds(kWindowShortIn, volume.window_short_in);
+  if (volume.write_pace) to.value(kWritePace, labels, *volume.write_pace);
   to.value(kCommitLag, labels,
            static_cast<double>(volume.commit_lag.count()) * kSecondsPerNanosecond);
   for (const ReplicaMetrics& each : volume.replicas) {

@@ -89,6 +89,7 @@ struct VolumeMetrics {
   std::optional<std::chrono::seconds> window;           // as it was asked for
   std::optional<std::chrono::seconds> window_lasting;   // what the log will hold of it
   std::optional<std::chrono::seconds> window_short_in;  // from when on that is less
+  std::optional<double> write_pace;                     // bytes a second, if hosts are bound to it
   std::chrono::nanoseconds
       commit_lag{};  // age of the oldest write that is not durable in the image
   std::vector<ReplicaMetrics> replicas{};  // of a volume that is coordinated here

@@ -98,6 +98,16 @@ TEST(ConfigRoles, ALogIsOfLoggersAndStandaloneNodes) {
               ElementsAre("/dev/vdb"));
 }
 
+TEST(ConfigRoles, TheLoggerOfAClusterSlowsNobody) {
+  const ConfigReading logger = read("roles = ['logger']", "[log]\non_full = 'throttle'\n");
+  EXPECT_FALSE(logger.config);
+  EXPECT_THAT(problems(logger),
+              ElementsAre(HasSubstr("log: on_full = \"throttle\" is for a standalone server")));
+  EXPECT_EQ(
+      parse_config("version = 1\n[log]\non_full = 'throttle'\n", "m.toml").config->log.on_full,
+      OnFull::kThrottle);
+}
+
 TEST(ConfigRoles, SectionsThatANodeDoesNotUse) {
   const std::string sections =
       "[log]\ndisks = ['/dev/vdb']\n[storage]\nlag_max = '1G'\n[index]\nmemory = '1G'\n";

@@ -224,7 +224,12 @@ TEST(Config, EachRuleHasItsMessage) {
       {"[log]\ntrack_size = '1M'", "log.track_size: expected 8 MiB to 1 GiB, found 1 MiB"},
       {"[log]\ntrack_size = '9000001'", "log.track_size: expected a multiple of 4096"},
       {"[log]\non_full = 'panic'",
-       "log.on_full: expected \"shorten-window\" or \"stop-writes\", found \"panic\""},
+       "log.on_full: expected \"shorten-window\", \"stop-writes\" or \"throttle\", found "
+       "\"panic\""},
+      {"[log]\non_full = 'throttle'\nmax_size = '64M'\ntrack_size = '8M'",
+       "log.on_full: \"throttle\" needs a log of at least 16 tracks: expected log.max_size of 128 "
+       "MiB "
+       "or more, or a smaller log.track_size"},
       {"[log]\npolling = 'on'", "log.polling: expected \"auto\" or \"off\", found \"on\""},
       {"[log]\ndurability = 'fsync'",
        "log.durability: expected \"auto\", \"fua\" or \"flush\", found \"fsync\""},

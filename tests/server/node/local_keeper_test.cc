@@ -15,6 +15,7 @@ TEST(LocalKeeper, KnowsWhatIsToBeKeptOfAVolume) {
   ServedVolume& volume = parts.create("db1");
   ServedVolume& other = parts.create("db2");
   const VolumeId id{volume.meta.id()};
+  EXPECT_EQ(keeper.volumes(), (std::vector{id, VolumeId{other.meta.id()}}));
   EXPECT_EQ(keeper.find(id), volume.volume);
   EXPECT_EQ(keeper.find(VolumeId{99}), nullptr);
   EXPECT_EQ(keeper.window(id)->volume, "db1");

@@ -101,6 +101,7 @@ class LogSpaceJournalTest : public ::testing::Test, public HistoryKeeper {
     if (volume != kVolume) return nullptr;
     return {std::shared_ptr<void>(), reclaimable_.get()};
   }
+  std::vector<VolumeId> volumes() const override { return {}; }
   std::optional<Window> window(VolumeId) const override { return std::nullopt; }
   bool knows() const override { return false; }
   Result<std::vector<meta::Mark>> marks(VolumeId) const override {

@@ -6,6 +6,7 @@
 namespace mariner::web {
 namespace {
 
+using testing::AnyOf;
 using testing::HasSubstr;
 using testing::Not;
 using namespace std::chrono_literals;
@@ -93,6 +94,7 @@ TEST(Metrics, StateOfAVolume) {
                                                .window = 3600s,
                                                .window_lasting = 1800s,
                                                .window_short_in = 600s,
+                                               .write_pace = 1'500'000.0,
                                                .commit_lag = 250ms,
                                                .views_exposed = 2,
                                                .rollback_progress = 0.5}}});
@@ -103,8 +105,10 @@ TEST(Metrics, StateOfAVolume) {
   EXPECT_THAT(text, HasSubstr("mariner_window_seconds{volume=\"db1\"} 3600\n"));
   EXPECT_THAT(text, HasSubstr("mariner_window_forecast_seconds{volume=\"db1\"} 1800\n"));
   EXPECT_THAT(text, HasSubstr("mariner_window_short_in_seconds{volume=\"db1\"} 600\n"));
+  EXPECT_THAT(text, HasSubstr("mariner_write_pace_bytes_per_second{volume=\"db1\"} 1500000\n"));
   EXPECT_THAT(metrics_text({.volumes = {{.volume = "db1"}}}),
-              Not(HasSubstr("mariner_window_short_in_seconds{")));
+              Not(AnyOf(HasSubstr("mariner_window_short_in_seconds{"),
+                        HasSubstr("mariner_write_pace_bytes_per_second{"))));
   EXPECT_THAT(text, HasSubstr("mariner_commit_lag_seconds{volume=\"db1\"} 0.25\n"));
   EXPECT_THAT(text, HasSubstr("mariner_views_exposed{volume=\"db1\"} 2\n"));
   EXPECT_THAT(text, HasSubstr("mariner_rollback_progress_ratio{volume=\"db1\"} 0.5\n"));
