@@ -15,7 +15,7 @@
 # fails; plain, with CHAP, with digests, with 4,096-byte blocks), ifsck (the incremental check of
 # ext2/3/4, against e2fsck; as root, half an hour), uvfs (versions of files found out of those of
 # blocks; as root, with FUSE and loop devices, half an hour) or history (what keeping the past costs
-# in the steady state, and how fast it is given back; --part NAME for one part). Prints a table for the README; leaves build/bench/NAME.json
+# in the steady state, how fast it is given back, and that a window is a promise; --part NAME for one part). Prints a table for the README; leaves build/bench/NAME.json
 # (rows), NAME-runs.json (what they were made of) and pictures, NAME*.svg. --long is the log's, with
 # ten minutes for the tail of its latencies. --short takes under a minute once things are built; it
 # shows that all works, not how fast. --papers is the index's: the figures and tables of the BOSC
