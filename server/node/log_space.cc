@@ -212,6 +212,10 @@ void LogSpace::ended(const Result<Reclaimer::Report>& report) {
   switch (report->outcome) {
     case Reclaimer::Outcome::kFreed:
       tracks_freed_ += report->tracks;
+      if (!gains(*report)) {
+        needed_ = true;
+        break;
+      }
       stuck_ = needed_ = false;
       shortened_.clear();
       thinned_.clear();
@@ -242,6 +246,16 @@ void LogSpace::ended(const Result<Reclaimer::Report>& report) {
   if (!critical() && on_full_ != OnFull::kShortenWindow) needed_since_.reset();
   stuck_ = critical();
   if (stuck_) parts_.log_stack.writer().retry();
+}
+
+// What is kept behind the windows is written again when its track comes up. Where there is little
+// else in the whole log, that goes round for nothing.
+bool LogSpace::gains(const Reclaimer::Report& report) {
+  const std::uint64_t tracks = std::max<std::uint64_t>(parts_.log_stack.track_count(), 1);
+  const std::uint64_t track_bytes = parts_.log_stack.writer().limit_bytes() / tracks;
+  const bool any = report.written_again < report.tracks * track_bytes / 8 * 7;
+  gained_nothing_ = any ? 0 : gained_nothing_ + report.tracks;
+  return gained_nothing_ < tracks;
 }
 
 std::shared_ptr<volume::Reclaimable> LogSpace::find(VolumeId volume) {
@@ -343,7 +357,7 @@ bool LogSpace::drop_view(VolumeId volume) {
   std::vector<meta::View> views = parts_.keeper.views(volume);
   std::erase_if(views, &meta::View::keep);
   const auto oldest = std::ranges::min_element(views, {}, &meta::View::sequence);
-  if (oldest == views.end() || oldest->time_ns() > keep_from(volume).ns) return false;
+  if (oldest == views.end()) return false;
   parts_.log.warning("the log is full: a view is dropped", {{"view", oldest->name()}});
   parts_.keeper.drop_view(oldest->name());
   return true;
@@ -355,7 +369,7 @@ bool LogSpace::drop_mark(VolumeId volume) {
   const std::uint64_t now = parts_.executor.wall_time().ns;
   std::erase_if(*marks, [&](const meta::Mark& mark) { return mark.locked_until_ns() > now; });
   const auto oldest = std::ranges::min_element(*marks, {}, &meta::Mark::sequence);
-  if (oldest == marks->end() || oldest->time_ns() > keep_from(volume).ns) return false;
+  if (oldest == marks->end()) return false;
   parts_.log.warning("the log is full: a mark is dropped", {{"mark", oldest->name()}});
   return parts_.keeper.drop_mark(*oldest);
 }

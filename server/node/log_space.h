@@ -107,6 +107,7 @@ class LogSpace final : private volume::ReclaimerOwner {
   [[nodiscard]] bool urgent() const;
   [[nodiscard]] std::size_t tracks_at_once() const;
   void warn();
+  [[nodiscard]] bool gains(const volume::Reclaimer::Report& report);
 
   const Parts parts_;
   const OnFull on_full_;
@@ -120,8 +121,10 @@ class LogSpace final : private volume::ReclaimerOwner {
   std::optional<std::chrono::nanoseconds> needed_since_;  // while writes wait
   std::chrono::nanoseconds needed_last_{0};
   std::chrono::nanoseconds not_before_{0};  // the next try, unless writes wait
-  bool needed_ = false;                     // what is oldest is to be kept, as the last try found
-  bool stuck_ = false;                      // ... and nothing may be given up
+  // Tracks that were freed since that has gained anything.
+  std::size_t gained_nothing_ = 0;
+  bool needed_ = false;  // what is oldest is to be kept, as the last try found
+  bool stuck_ = false;   // ... and nothing may be given up
   bool stopping_ = false;
   std::deque<Errand> errands_;  // bounded by what administrators and initiators ask for
   bool running_ = false;        // the first of them; no track is tried meanwhile

@@ -257,7 +257,7 @@ void Reclaimer::add_brought_back(NextVolume next) {
   if (next == volumes_.end()) {
     divide();
     next_ = 0;
-    blocks_to_move_ = 0;
+    blocks_to_move_ = blocks_to_keep_ = 0;
     return judge_some();
   }
   VolumeState& state = next->second;
@@ -336,6 +336,17 @@ std::uint64_t Reclaimer::movable_bytes() const {
   return movable;
 }
 
+// The same of all that is written again when some of it is for kept moments: no more than is freed.
+std::uint64_t Reclaimer::keepable_bytes() const {
+  if (tracks_ > 1 && parts_.log.writer().short_of_tracks()) return movable_bytes();
+  std::uint64_t keepable = 0;
+  for (std::size_t i = 0; i < tracks_; ++i) {
+    const logging::LogArray::Member* member = parts_.log.find(digests_[i].disk);
+    if (member != nullptr) keepable += member->superblock.track_bytes();
+  }
+  return keepable;
+}
+
 void Reclaimer::judge_some() {
   if (stopping_) return finish(Report{Outcome::kLater, {}});
   if (next_ < portions_.size()) return judge([this](const Verdict& verdict) { judged(verdict); });
@@ -354,9 +365,11 @@ void Reclaimer::judged(const Verdict& verdict) {
   if (verdict.need != Need::kNone) return needed(verdict.need, volume);
   for (const BlockRange& range : verdict.to_move) blocks_to_move_ += range.count.value;
   for (const KeptShown& shown : verdict.to_keep) {
-    if (!shown.zeros) blocks_to_move_ += shown.range.count.value;
+    if (!shown.zeros) blocks_to_keep_ += shown.range.count.value;
   }
-  if (blocks_to_move_ * kBlockBytes > movable_bytes()) return needed(Need::kHistory, volume);
+  const bool too_much = blocks_to_move_ * kBlockBytes > movable_bytes() ||
+                        (blocks_to_keep_ > 0 && written_again() > keepable_bytes());
+  if (too_much) return needed(Need::kHistory, volume);
   parts_.executor.post([this, alive = alive_] {
     if (*alive) judge_some();
   });
@@ -594,7 +607,7 @@ void Reclaimer::release_next(std::size_t disk) {
   } else {
     digests_.clear();
   }
-  finish(Report{released_ > 0 ? Outcome::kFreed : Outcome::kLater, {}, released_});
+  finish(Report{released_ > 0 ? Outcome::kFreed : Outcome::kLater, {}, released_, written_again()});
 }
 
 void Reclaimer::finish(Result<Report> report) {

@@ -20,7 +20,10 @@
 //   6. have the indexes forget it all, and release the tracks.
 // What is needed of the later tracks does not keep the first ones: then fewer are tried. When an
 // image lacks a record, the horizons are made durable (step 3) all the same, and the track stays.
-// Tracks most of which would have to be logged again stay: that would gain nothing.
+// Tracks most of which would have to be logged again for the window's sake stay: that would gain
+// nothing. What is kept behind the window is written again, however much of a track it is, because
+// it is in the way of what can go: a log that holds little else is for its owner to notice
+// (Report::written_again).
 // Reading happens on the worker, judging in portions between other events. A step that finds
 // something needed after all ends it; nothing has been forgotten by then.
 //
@@ -91,8 +94,9 @@ class Reclaimer {
   };
   struct Report {
     Outcome outcome = Outcome::kNothing;
-    VolumeId volume;         // whose record is needed
-    std::size_t tracks = 0;  // that were freed
+    VolumeId volume;                  // whose record is needed
+    std::size_t tracks = 0;           // that were freed
+    std::uint64_t written_again = 0;  // bytes, for their sake
   };
   using Done = UniqueFunction<void(Result<Report>)>;
 
@@ -168,6 +172,10 @@ class Reclaimer {
   void divide();
   [[nodiscard]] std::uint64_t end_ordinal() const;
   [[nodiscard]] std::uint64_t movable_bytes() const;
+  [[nodiscard]] std::uint64_t keepable_bytes() const;
+  [[nodiscard]] std::uint64_t written_again() const {
+    return (blocks_to_move_ + blocks_to_keep_) * kBlockBytes;
+  }
   void judge_some();
   void judged(const ReleaseJudge::Verdict& verdict);
   void store_horizons(UniqueFunction<void()> then);
@@ -208,6 +216,7 @@ class Reclaimer {
   std::vector<Portion> portions_;  // of these
   std::size_t next_ = 0;           // portion
   std::uint64_t blocks_to_move_ = 0;
+  std::uint64_t blocks_to_keep_ = 0;
   std::size_t released_ = 0;  // tracks
   std::map<VolumeId, VolumeState> volumes_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

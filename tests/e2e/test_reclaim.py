@@ -114,13 +114,54 @@ def test_a_full_log_shortens_the_window_if_it_is_told_to(folder):
 
 
 def test_a_locked_mark_is_never_dropped(folder):
+    """One keeps what it shows, while the log goes round; when many of them are more than it can hold, writes stop."""
     with Daemon(folder, log={**SMALL_LOG, "on_full": "shorten-window"}, storage=STORAGE, window="1s") as daemon:
         daemon.start()
         url = daemon.url(daemon.create(VOLUME, "64M")["iqn"])
-        fill(url, folder, 300)
+        before = {}
+        for number in range(12):
+            report = fill(url, folder, 4_000)
+            if report["code"] == hammer.REFUSED:
+                break
+            assert report["code"] == hammer.DONE, report
+            daemon.ask("mark", "add", VOLUME, f"kept{number}", "--lock", "1d")
+            before[f"kept{number}"] = lun_checksum(url, folder / "copy")
+        assert report["code"] == hammer.REFUSED, "each keeps its own contents of the volume"
+        assert len(before) >= 2, "a log of four volumes' size holds two marks"
+        oldest = sequence_of(daemon.ask("volume", "show", VOLUME)["oldest"])
+        kept = daemon.ask("history", "prune", VOLUME, "--dry-run")["kept"]
+        assert kept, "marks stand before the oldest moment"
+        assert all(sequence_of(each["at"]) < oldest for each in kept)
+        for restarted in (False, True):
+            if restarted:
+                daemon.kill()
+                daemon.start()
+            for mark, checksum in before.items():
+                view = daemon.expose(VOLUME, f"mark:{mark}")
+                assert lun_checksum(daemon.url(view["iqn"]), folder / "copy") == checksum
+                daemon.ask("view", "unexpose", view["name"])
+        # There is room again when one goes.
+        daemon.ask("mark", "remove", VOLUME, "kept0")
+        assert fill(url, folder, 500)["code"] == hammer.DONE
+
+
+def test_a_rollback_to_a_mark_behind_the_window(folder):
+    with Daemon(folder, log=SMALL_LOG, storage=STORAGE, window="1s") as daemon:
+        daemon.start()
+        url = daemon.url(daemon.create(VOLUME, "64M")["iqn"])
+        fill(url, folder, 2_000)
         daemon.ask("mark", "add", VOLUME, "kept", "--lock", "1d")
         before = lun_checksum(url, folder / "copy")
-        report = fill(url, folder, 100_000)
-        assert report["code"] == hammer.REFUSED, report
-        view = daemon.expose(VOLUME, "mark:kept")
-        assert lun_checksum(daemon.url(view["iqn"]), folder / "copy") == before
+        at = sequence_of(daemon.ask("mark", "list", VOLUME)["marks"][0]["at"])
+        written = 0
+        while written < 2 * LOG_BYTES:
+            written += fill(url, folder, 2_000)["payload_bytes"]
+        assert sequence_of(daemon.ask("volume", "show", VOLUME)["oldest"]) > at
+        after = lun_checksum(url, folder / "copy")
+        daemon.ask("rollback", f"{VOLUME}@mark:kept", "--force")
+        assert lun_checksum(url, folder / "copy") == before
+        daemon.kill()
+        daemon.start()
+        assert lun_checksum(url, folder / "copy") == before, "also after a crash while it is restored"
+        daemon.ask("rollback", "undo", VOLUME, "--force")
+        assert lun_checksum(url, folder / "copy") == after

@@ -41,7 +41,7 @@ TEST_F(Completion, NounsAndVerbs) {
   EXPECT_THAT(complete({"vo"}), ElementsAre("volume"));
   EXPECT_THAT(complete({""}), Contains("rollback"));
   EXPECT_THAT(complete({"volume", ""}), ElementsAre("clone", "create", "delete", "export", "import",
-                                                    "list", "resize", "show"));
+                                                    "list", "resize", "retain", "show"));
   EXPECT_THAT(complete({"--json", "volume", "s"}), ElementsAre("show"));
   EXPECT_THAT(complete({"nonsense", ""}), IsEmpty());
   EXPECT_THAT(complete({}), IsEmpty());
