@@ -99,8 +99,8 @@ TEST_F(KeptIndexTest, EntriesComeBackWithTheMomentsThatShowThem) {
   index_->insert(kept(blocks(3, 1), 40, 40, 6, true));
   for (const bool committed : {false, true}) {
     SCOPED_TRACE(committed);
-    EXPECT_EQ(all({blocks(0, 8)}), (std::vector{kept(blocks(3, 1), 10, 30, 5),
-                                                kept(blocks(3, 1), 40, 40, 6, true)}));
+    EXPECT_EQ(all({blocks(0, 8)}),
+              (std::vector{kept(blocks(3, 1), 10, 30, 5), kept(blocks(3, 1), 40, 40, 6, true)}));
     EXPECT_EQ(all({blocks(0, 8)}, 5), (std::vector{kept(blocks(3, 1), 40, 40, 6, true)}));
     EXPECT_TRUE(all({blocks(0, 3), blocks(4, 100)}).empty());
     commit();

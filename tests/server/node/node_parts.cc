@@ -26,7 +26,10 @@ int open_log(const std::string& path) {
 
 }  // namespace
 
-NodeParts::NodeParts() : directory_(make_directory()), log_file_(open_log(path("daemon.log"))) {
+NodeParts::NodeParts(std::uint64_t log_tracks)
+    : directory_(make_directory()),
+      log_tracks_(log_tracks),
+      log_file_(open_log(path("daemon.log"))) {
   start();
 }
 
@@ -53,11 +56,12 @@ void NodeParts::start() {
   options.iqn_base = "iqn.2026-11.org.example";
   options.storage.apply_delay = std::chrono::milliseconds(5);
   volumes_ = std::make_unique<VolumeSet>(
-      VolumeSetParts{loop_, *ring_, *store_, *worker_, *recovered_, log_}, std::move(options));
+      VolumeSetParts{clock_, *ring_, *store_, *worker_, *recovered_, log_}, std::move(options));
   CHECK(volumes_->load().has_value());
   LogSettings settings;
   settings.paths = {path("log")};
-  settings.size_bytes = logging::kReservedBytes + 4 * std::uint64_t{logging::kTrackBytesMin};
+  settings.size_bytes =
+      logging::kReservedBytes + log_tracks_ * std::uint64_t{logging::kTrackBytesMin};
   settings.track_bytes = logging::kTrackBytesMin;
   settings.durable_way = logging::DurableWay::kFua;
   Result<std::unique_ptr<LogStack>> stack = LogStack::open(
@@ -92,7 +96,7 @@ void NodeParts::start() {
   CHECK(epoch.has_value());
   const Result<void> started = volumes_->start(*stack_, *epoch);
   CHECK_MSG(started.has_value(), to_string(started.error()).c_str());
-  views_ = std::make_unique<ViewSet>(*volumes_, *store_, loop_, log_,
+  views_ = std::make_unique<ViewSet>(*volumes_, *store_, clock_, log_,
                                      ViewSet::Options{"iqn.2026-11.org.example", 0});
   CHECK(views_->start().has_value());
 }

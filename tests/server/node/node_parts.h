@@ -2,11 +2,13 @@
 // network: start() and stop() are a restart, what is between them runs on the test's thread.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
 
 #include "server/node/view_set.h"
+#include "tests/server/node/shifted_clock.h"
 #include "tests/support/index_answers.h"
 
 namespace mariner::node::testing {
@@ -15,7 +17,9 @@ class NodeParts {
  public:
   static constexpr std::uint64_t kVolumeBytes = 1u << 20;
 
-  NodeParts();
+  static constexpr std::uint64_t kLogTracks = 4;
+
+  explicit NodeParts(std::uint64_t log_tracks = kLogTracks);
   ~NodeParts();
   NodeParts(const NodeParts&) = delete;
   NodeParts& operator=(const NodeParts&) = delete;
@@ -28,7 +32,9 @@ class NodeParts {
   [[nodiscard]] VolumeSet& volumes() { return *volumes_; }
   [[nodiscard]] ViewSet& views() { return *views_; }
   [[nodiscard]] MetaStore& store() { return *store_; }
-  [[nodiscard]] Executor& executor() { return loop_; }
+  // Of volumes and views.
+  [[nodiscard]] Executor& executor() { return clock_; }
+  void advance(std::chrono::nanoseconds by) { clock_.advance(by); }
   [[nodiscard]] LogStack& log_stack() { return *stack_; }
   [[nodiscard]] IndexStack& indexes() { return *indexes_; }
   // Of a volume's index.
@@ -51,7 +57,9 @@ class NodeParts {
 
  private:
   std::string directory_;
+  const std::uint64_t log_tracks_;
   EventLoop loop_;
+  test::ShiftedClock clock_{loop_};
   const int log_file_;
   Log log_{{.fd = log_file_}};
   std::unique_ptr<logging::IoRing> ring_;

@@ -30,10 +30,8 @@ TEST(KeptChoice, WhatIsWishedForOrInUseStays) {
   VolumeRig rig({});
   rig.start();
   volume::LoggedVolume& logged = rig.volume().logged();
-  logged.index().set_kept({{{{1}, {100}}, {150}},
-                           {{{2}, {200}}, {250}},
-                           {{{3}, {300}}, {350}},
-                           {{{4}, {400}}, {450}}});
+  logged.index().set_kept(
+      {{{{1}, {100}}, {150}}, {{{2}, {200}}, {250}}, {{{3}, {300}}, {350}}, {{{4}, {400}}, {450}}});
   EXPECT_TRUE(still_kept(logged, {}).empty());
   EXPECT_EQ(numbers(still_kept(logged, {.moments = {{{2}, {200}}}, .times = {{444}}})),
             (std::vector<std::uint64_t>{2, 4}));
