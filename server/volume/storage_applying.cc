@@ -292,7 +292,7 @@ void Storage::tell_durable() {
     durable_ = now;
     if (events_.durable) events_.durable(durable_);
   }
-  tell_headway();
+  if (backlog_.empty()) tell_headway();
   while (!drains_.empty() && drains_.front().until <= durable_) {
     Done done = std::move(drains_.front().done);
     drains_.pop_front();

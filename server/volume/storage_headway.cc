@@ -37,8 +37,9 @@ void Storage::first_has(std::span<const BlockRange> ranges) {
   }
 }
 
-// Now and then; at once when nothing is left. (What a start found is not in the backlog yet when it
-// begins.)
+// Now and then, and the first time when something was fetched: so the shortest life between two
+// crashes gets on. At once when nothing is left. (What a start found is not in the backlog yet when
+// it begins.)
 void Storage::tell_headway() {
   if (backlog_.empty() && durable_ >= headway_.as_of()) {
     headway_.forget();

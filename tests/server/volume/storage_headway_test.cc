@@ -84,6 +84,20 @@ TEST_F(StorageHeadwayTest, AStartGoesOnWhereTheLastOneWas) {
   EXPECT_EQ(headway_.kept().statement.as_of, SequenceNumber{0}) << "nothing is left of it";
 }
 
+// However soon each of them ends, and though each uses numbers of its own.
+TEST_F(StorageHeadwayTest, EachStartKeepsWhatItFetchesFirst) {
+  make();
+  roll_back();
+  for (std::uint64_t next = 2; next < 6; ++next) {
+    answer_bytes();
+    EXPECT_EQ(left(), (std::vector<BlockRange>{{{next}, {6 - next}}}));
+    headway_kept_ = Error{ErrorCode::kIo, "killed"};
+    close();
+    headway_kept_ = {};
+    make_again(20 + next, {{{1}, {5}}}, {});
+  }
+}
+
 TEST_F(StorageHeadwayTest, WhatIsFetchedInTheOrderOfTheLogIsNotFetchedAgain) {
   make(0);
   roll_back();
