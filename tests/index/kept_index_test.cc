@@ -8,6 +8,7 @@
 #include <random>
 #include <vector>
 
+#include "index/version_index.h"
 #include "tests/logging/log_testing.h"
 #include "tests/support/faulty_disk.h"
 #include "tests/support/manual_executor.h"

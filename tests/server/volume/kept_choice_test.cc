@@ -10,7 +10,10 @@ namespace mariner::test {
 namespace {
 
 using index::KeptMoment;
+using volume::is_in_use;
+using volume::is_one_of;
 using volume::KeepWish;
+using volume::still_kept;
 
 std::vector<std::uint64_t> numbers(const std::vector<KeptMoment>& kept) {
   std::vector<std::uint64_t> out;

@@ -140,12 +140,12 @@ TEST_F(SnapshotTest, OfAWritableView) {
 
 TEST(SnapshotPins, TheOldestCounts) {
   SnapshotPins pins;
-  EXPECT_EQ(pins.oldest(), std::nullopt);
+  EXPECT_EQ(pins.oldest({}), std::nullopt);
   const auto late = pins.add({9});
   const auto early = pins.add({3});
-  EXPECT_EQ(pins.oldest(), SequenceNumber{3});
+  EXPECT_EQ(pins.oldest({}), SequenceNumber{3});
   pins.remove(early);
-  EXPECT_EQ(pins.oldest(), SequenceNumber{9});
+  EXPECT_EQ(pins.oldest({}), SequenceNumber{9});
   EXPECT_TRUE(pins.holds(late));
   EXPECT_FALSE(pins.holds(early));
 }
