@@ -10,7 +10,8 @@ double WindowPace::allowed(const WindowForecast& forecast, const WindowForecast:
   room_bytes = std::max(1.0, room_bytes);
   const double reserve = room_bytes * kReserveShare;
   const double basic = (room_bytes - reserve) / window;
-  const std::chrono::seconds leeway = std::max(kLeewayMin, held.window / kLeewayShare);
+  const std::chrono::seconds leeway = std::max({std::chrono::seconds(1), held.window / kLeewayShare,
+                                                std::min(kLumps, held.window / kLeewayShareMost)});
   const double even = forecast.sustainable(held, room_bytes, leeway);
   const double before = std::min(reserve_, reserve);
   reserve_ = before + basic * since.seconds - since.bytes;

@@ -37,9 +37,11 @@ class WindowPace {
   static constexpr double kReserveShare = 0.25;
   static constexpr double kBurstSeconds = 4;
   static constexpr double kLeastShare = 0.125;  // of the basic rate
-  // Errors are made up for within a share of the window.
+  // Errors are made up for within a share of the window; of a short one a larger share, because
+  // what comes beside (tracks' worth of before-images) comes in lumps.
   static constexpr std::chrono::seconds::rep kLeewayShare = 32;
-  static constexpr std::chrono::seconds kLeewayMin{5};
+  static constexpr std::chrono::seconds::rep kLeewayShareMost = 8;
+  static constexpr std::chrono::seconds kLumps{10};
 
   // What was written to the log since the last call, and how long ago that was.
   struct Since {
