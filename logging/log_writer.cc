@@ -162,6 +162,7 @@ bool LogWriter::assign_waiting(Time now) {
     if (front.record.ordinal == 0) {
       front.record.ordinal = ordinals_.give();
       set_aside_bytes_ += front.sets_aside;
+      in_hand_bytes_ += front.sets_aside;
     }
     arm_of(*policy)->queue.push_back(std::move(front));
     waiting_.pop_front();
@@ -293,7 +294,10 @@ void LogWriter::succeeded(Arm& arm, LogBatch& batch, bool abandoned) {
                batch.sectors.count * arm.disk->superblock().sector_bytes, now - batch.dispatched});
   }
   if (abandoned) return;
-  for (const PendingRecord& pending : batch.records) ordinals_.settle(pending.record.ordinal);
+  for (const PendingRecord& pending : batch.records) {
+    ordinals_.settle(pending.record.ordinal);
+    in_hand_bytes_ -= pending.sets_aside;
+  }
   if (!waiting_.empty() || !arm.queue.empty()) dispatch_now();
   for (PendingRecord& pending : batch.records)
     pending.done(LoggedAt{pending.location, pending.record.ordinal});

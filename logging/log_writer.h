@@ -118,7 +118,8 @@ class LogWriter {
   // set aside (at most half of the log).
   [[nodiscard]] std::uint64_t kept_tracks() const { return kept_beside(set_aside_bytes_); }
   // ... when the images hold all that there is.
-  [[nodiscard]] std::uint64_t kept_tracks_at_rest() const { return kept_beside(0); }
+  // (What waits for a track sets something aside already, and holds on to it until it has one.)
+  [[nodiscard]] std::uint64_t kept_tracks_at_rest() const { return kept_beside(in_hand_bytes_); }
   // What is in front waits for a track, and may not take one.
   [[nodiscard]] bool waits_for_room() const {
     return !waiting_.empty() && free_tracks() <= tracks_kept_from(waiting_.front().urgency);
@@ -205,6 +206,7 @@ class LogWriter {
   std::vector<std::unique_ptr<Arm>> arms_;
   WaitingRecords waiting_;
   std::uint64_t set_aside_bytes_ = 0;
+  std::uint64_t in_hand_bytes_ = 0;  // of these, by records that are not durable yet
   bool pump_pending_ = false;
   bool failed_ = false;
   Error why_failed_{ErrorCode::kIo, "the log disk has failed; see the daemon's log"};

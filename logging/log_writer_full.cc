@@ -73,7 +73,10 @@ bool LogWriter::make_way() {
 void LogWriter::fail(PendingRecord& pending, const Error& error) {
   // What becomes of records when no disk is left, the next recovery finds out.
   const std::uint64_t ordinal = pending.record.ordinal;
-  if (ordinal != 0) set_aside_bytes_ -= pending.sets_aside;
+  if (ordinal != 0) {
+    set_aside_bytes_ -= pending.sets_aside;
+    in_hand_bytes_ -= pending.sets_aside;
+  }
   const bool counts = ordinal != 0 && !failed_ && pending.record.type != RecordType::kWithdrawal;
   if (counts && pending.dispatched) return withdraw(pending, error);
   if (counts) ordinals_.settle(ordinal);  // it waited for a disk, and stands nowhere

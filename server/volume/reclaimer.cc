@@ -546,10 +546,20 @@ void Reclaimer::prepared(const std::shared_ptr<Preparation>& preparation,
   judge([this, preparation](const Verdict& verdict) { forget(preparation, verdict); });
 }
 
+// It may have made current again what was moved, whose before-image is void then, or zeros of what
+// was punched and written since.
+void Reclaimer::begin_anew_after_rollback(Preparation& preparation) {
+  const SequenceNumber last = state_of_next().volume->logged().index().last_rollback();
+  if (std::exchange(preparation.last_rollback, last) == last) return;
+  preparation.punched.clear();
+  preparation.moved.clear();
+}
+
 // If what was prepared is all that it needs, nothing keeps this portion any more.
 void Reclaimer::forget(const std::shared_ptr<Preparation>& preparation, const Verdict& verdict) {
   const VolumeId volume = portions_[next_].volume;
   if (verdict.need != Need::kNone) return needed(verdict.need, volume);
+  begin_anew_after_rollback(*preparation);
   const bool ready = verdict.to_keep.empty() && verdict.to_rebase.empty() &&
                      those_not_within(verdict.to_punch, preparation->punched).empty() &&
                      those_not_within(verdict.to_move, preparation->moved).empty();

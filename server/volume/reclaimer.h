@@ -145,6 +145,7 @@ class Reclaimer {
   // What must be done before a portion can be forgotten, and what it waits for.
   struct Preparation {
     unsigned times = 0;
+    SequenceNumber last_rollback;        // when it was begun, or began anew
     std::vector<BlockRange> punched;     // is done, or under way
     std::vector<BlockRange> moved;       // likewise
     std::vector<BlockRange> to_move;     // still, the next one last
@@ -196,6 +197,7 @@ class Reclaimer {
   void move_some(const std::shared_ptr<Preparation>& preparation);
   void keep_some(const std::shared_ptr<Preparation>& preparation);
   void prepared(const std::shared_ptr<Preparation>& preparation, const Result<void>& result);
+  void begin_anew_after_rollback(Preparation& preparation);
   void forget(const std::shared_ptr<Preparation>& preparation,
               const ReleaseJudge::Verdict& verdict);
   // Logs what is shown again, for the moments that show it.

@@ -107,6 +107,10 @@ class HistoryYear : public ::testing::Test {
     snapshots_.push_back({parts_.newest(volume()), now(), contents_});
   }
   void reclaim() {
+    bool drained = false;
+    volume().volume->storage()->drain([&](const Result<void>& r) { drained = r.has_value(); });
+    parts_.run_until([&] { return drained; });
+    freed_ = space_->tracks_freed();  // from here on
     for (int i = 0; i < 4; ++i) {
       space_->check();
       parts_.run_until([this] { return space_->idle(); });
@@ -149,7 +153,6 @@ class HistoryYear : public ::testing::Test {
     parts_.stop();
     parts_.start();
     open();
-    freed_ = 0;
   }
 
   void check(const Snapshot& snapshot, const std::string& what) {
@@ -228,7 +231,9 @@ class HistoryYear : public ::testing::Test {
   // Where anything was given up, only the schedule and marks keep a moment behind the window.
   void check_that_nothing_else_is_kept() {
     const std::uint64_t freed = space_->tracks_freed();
-    if (std::exchange(freed_, freed) == freed) return;
+    const bool same = freed_ == freed;
+    // (A full log may have dropped a mark behind the last try.)
+    if (std::exchange(dropped_before_, dropped_marks_) != dropped_marks_ || same) return;
     const std::vector<RetainedTime> times = retained_times(kRetain, now());
     for (const index::KeptMoment& each : index().kept()) {
       const bool marked = std::ranges::any_of(marks_, [&](const auto& mark) {
@@ -240,13 +245,22 @@ class HistoryYear : public ::testing::Test {
       ASSERT_TRUE(marked || wished) << "#" << each.moment.sequence.value << " is kept for nobody";
     }
   }
-  // When room is low, what is behind the window has gone.
+  // When room is low, a track all of whose writes are behind the window has gone.
   void check_that_nothing_stays() {
     const logging::LogWriter& writer = parts_.log_stack().writer();
     const std::uint64_t low = writer.kept_tracks() + std::max<std::uint64_t>(4, kTracks / 16);
-    if (writer.free_tracks() >= low || now().ns < created_.ns + ns_of(kWindow + 2 * kStep)) return;
-    ASSERT_GE(index().oldest().time.ns + ns_of(kWindow + 2 * kStep), now().ns)
-        << "room is low, and history behind the window is still there";
+    if (writer.free_tracks() >= low) return;
+    const logging::LiveTracks live = logging::live_tracks(parts_.log_stack().array()).front();
+    if (live.tracks.size() < 2) return;  // none is complete
+    const auto oldest = logging::read_live_track(live, 0);
+    ASSERT_TRUE(oldest);
+    VersionTime newest;
+    for (const auto& [record, location] : oldest->records) {
+      if (record.type == logging::RecordType::kWrite) newest = std::max(newest, record.time);
+    }
+    if (newest.ns == 0) return;  // what is kept goes round
+    ASSERT_GE(newest.ns + ns_of(kWindow + 3 * kStep), now().ns)
+        << "room is low, and a track behind the window is still there";
     ++low_steps_;
   }
   void check_accounts() {
@@ -288,6 +302,7 @@ class HistoryYear : public ::testing::Test {
   int short_steps_ = 0;
   int low_steps_ = 0;
   int dropped_marks_ = 0;
+  int dropped_before_ = 0;
   std::uint64_t checked_ = 0;
 };
 
@@ -300,7 +315,7 @@ TEST_F(HistoryYear, EveryPromisedMomentReadsBackExactly) {
     SCOPED_TRACE("step " + std::to_string(step));
     parts_.advance(kStep);
     const bool busy = step / kSeason % 2 == 1;
-    write(busy ? 400 + below(700) : 1 + below(60));
+    write(busy ? 900 + below(900) : 1 + below(60));
     change_marks();
     reclaim();
     drop_marks_that_went();
