@@ -48,6 +48,10 @@ bool consistent(RecordType type, std::uint16_t flags, std::uint64_t extent,
   r.payload_blocks = payload_blocks;
   r.sequence = SequenceNumber{10};
   r.target_sequence = SequenceNumber{type == RecordType::kRollback ? 9u : 10u};
+  if (type == RecordType::kRelocated) {
+    r.sequence = {};
+    r.target_time = {11};
+  }
   return record_is_consistent(r);
 }
 

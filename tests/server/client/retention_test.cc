@@ -57,7 +57,7 @@ TEST(Retention, KeepsTheEndsOfPeriods) {
 
 // So a moment that a month keeps was kept for its hour and its day before.
 TEST(Retention, TheEndOfAMonthIsThatOfADayAndAnHour) {
-  EXPECT_EQ(times({.daily = 20, .monthly = 1}).substr(0, 23), "2026-11-01T00:00 monthly");
+  EXPECT_EQ(times({.daily = 20, .monthly = 1}).substr(0, 24), "2026-11-01T00:00 monthly");
   const std::string all = times({.hourly = 500, .daily = 21, .weekly = 3, .monthly = 2});
   EXPECT_NE(all.find("2026-11-09T00:00 weekly\n"), std::string::npos);
   EXPECT_EQ(all.find("2026-11-09T00:00 daily\n"), std::string::npos);

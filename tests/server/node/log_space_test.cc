@@ -114,6 +114,7 @@ TEST_F(LogSpaceTest, WhatAViewShowsStays) {
 TEST_F(LogSpaceTest, AFullLogDropsViewsButNotThoseToBeKept) {
   close();
   open(OnFull::kShortenWindow);
+  volume().meta.set_window_s(3600);
   write(1, 'a');
   const SequenceNumber first = parts_.newest(volume());
   next_track();
