@@ -130,6 +130,7 @@ def test_a_full_log_spares_what_is_to_be_kept(folder):
         url = daemon.url(daemon.create(VOLUME, "64M")["iqn"])
         qemu_io(url, "write -q -P 1 0 4M")
         lost = daemon.expose(VOLUME, "#1", "--name", "lost", "--writable")
+        qemu_io(daemon.url(lost["iqn"]), "write -q -P 4 0 1M")  # what is written to it stays in the log
         qemu_io(url, "write -q -P 2 0 4M")
         kept = daemon.expose(VOLUME, "#2", "--name", "kept", "--writable", "--keep")
         kept_url = daemon.url(kept["iqn"])
