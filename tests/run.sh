@@ -149,7 +149,7 @@ must packages deploy/install-packages.sh
 build release
 case $mode in
   quick)
-    unit release 'unit' -E '_campaign_|_model_|_kernel_|_crash_|^bench_|cluster_node|manager|ifsck_test'
+    unit release 'unit' -E '_campaign_|_model_|_year_|_kernel_|_crash_|^bench_|cluster_node|manager|ifsck_test'
     end_to_end -m 'not slow'
     ;;
   default)
