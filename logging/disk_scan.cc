@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "logging/damaged_read.h"
 #include "proto/bytes.h"
 #include "proto/payload.h"
 
@@ -81,7 +82,9 @@ Result<void> DiskScan::erase(SectorRange range) {
   while (!range.empty()) {
     const std::uint32_t count = std::min(range.count, kPieceBytes / sector_bytes);
     Payload bytes = Payload::allocate(std::size_t{count} * sector_bytes);
-    if (Result<void> r = disk_->read(range.first * sector_bytes, bytes.bytes()); !r) return r;
+    if (Result<void> r = read_with_damage(*disk_, range.first * sector_bytes, bytes.bytes()); !r) {
+      return r;
+    }
     if (!all_zero(bytes.bytes())) {
       bytes = Payload::zeroed(bytes.size());
       const ConstBytes part = bytes.bytes();

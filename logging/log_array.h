@@ -13,7 +13,10 @@
 #include "logging/log_reader.h"
 #include "logging/log_writer.h"
 #include "logging/recovery.h"
+#include "logging/slot_keeper.h"
+#include "logging/slotted_disk.h"
 #include "logging/track_initialiser.h"
+#include "logging/track_packer.h"
 #include "logging/track_recycler.h"
 #include "logging/track_scrubber.h"
 #include "proto/executor.h"
@@ -31,6 +34,10 @@ class LogArray {
     std::unique_ptr<TrackInitialiser> initialiser;
     std::unique_ptr<TrackRecycler> recycler;
     std::unique_ptr<TrackScrubber> scrubber;  // null as long as nothing is verified
+    // Where tracks stand in slots; otherwise null.
+    std::shared_ptr<SlottedDisk> slotted;
+    std::unique_ptr<SlotKeeper> slots;
+    std::unique_ptr<TrackPacker> packer;  // null as long as nothing is packed
   };
 
   // `executor` outlives it. `next_ordinal` comes from recovery.
@@ -42,6 +49,9 @@ class LogArray {
   // A disk as recovery found it. Its number must be free. `placement`: as for a LogDisk.
   Member& add(std::shared_ptr<Disk> disk, const Superblock& superblock, RecoveredDisk recovered,
               std::unique_ptr<Placement> placement = nullptr);
+  // The same of one with slots: `disk` reads and writes through `slotted`, or is it.
+  Member& add_slotted(std::shared_ptr<Disk> disk, std::shared_ptr<SlottedDisk> slotted,
+                      const Superblock& superblock, RecoveredDisk recovered);
 
   // No more records go to the disk; what it holds can be read until it is removed. `done` runs when
   // nothing is on its way to it any more; at once with kBusy for the last disk that works.
@@ -57,6 +67,14 @@ class LogArray {
   // per second; 0: not at all.
   using ScrubReporter = UniqueFunction<void(std::uint8_t disk, const TrackDamage& damage)>;
   void start_scrubbing(std::uint64_t bytes_per_second, ScrubReporter report);
+  // Begins to pack cold tracks in the background, where tracks stand in slots.
+  using PackingReporter = UniqueFunction<void(std::uint8_t disk, const PackingReport& report)>;
+  void start_packing(const PackingOptions& options, PackingReporter report);
+  void set_packing(const PackingOptions& options);
+  [[nodiscard]] const PackingOptions& packing() const { return packing_; }
+  // Packs every complete track, of all disks; `done` runs with the first error, if any. Requires
+  // start_packing().
+  void pack_now(UniqueFunction<void(Result<void>)> done);
   void stop();
   [[nodiscard]] bool idle() const;
 
@@ -68,11 +86,16 @@ class LogArray {
   [[nodiscard]] Member* find(std::uint8_t number) const;
 
  private:
+  Member& set_up(std::unique_ptr<Member> made, DiskTail tail, std::unique_ptr<Placement> placement);
+  void start(Member& member);
   void start_scrubber(Member& member);
+  void start_packer(Member& member);
 
   Executor& executor_;
   std::uint64_t scrub_rate_ = 0;
   ScrubReporter scrub_reporter_;
+  PackingOptions packing_;
+  PackingReporter packing_reporter_;
   LogDisks disks_;
   std::vector<std::unique_ptr<Member>> members_;
   std::unique_ptr<LogWriter> writer_;

@@ -201,12 +201,21 @@ void LogDisk::take_back(const LogBatch& batch, Time now) {
   leave_track(now);
 }
 
-std::uint64_t LogDisk::used_bytes() const {
+std::uint64_t LogDisk::history_bytes() const {
   if (tail_.allocation < parts_.tracks.oldest()) return 0;
   const std::uint64_t complete = tail_.allocation - parts_.tracks.oldest();
   const std::uint64_t in_track =
       has_track_ ? used_sectors_ * format_.sector_bytes : parts_.superblock.track_bytes();
   return complete * parts_.superblock.track_bytes() + in_track;
+}
+
+std::uint64_t LogDisk::used_bytes() const {
+  if (parts_.room == nullptr) return history_bytes();
+  const std::uint64_t track_bytes = parts_.superblock.track_bytes();
+  const std::uint64_t free = parts_.room->free_tracks(tail_.allocation);
+  const std::uint64_t not_yet = has_track_ ? track_bytes - used_sectors_ * format_.sector_bytes : 0;
+  const std::uint64_t used = limit_bytes() - std::min(limit_bytes(), free * track_bytes);
+  return used - std::min(used, not_yet);
 }
 
 }  // namespace mariner::logging

@@ -22,6 +22,13 @@
 
 namespace mariner::logging {
 
+// How many tracks behind the allocation `current` there is room for, where tracks stand in slots.
+class TrackRoom {
+ public:
+  virtual ~TrackRoom() = default;
+  [[nodiscard]] virtual std::uint64_t free_tracks(std::uint64_t current) const = 0;
+};
+
 class LogDisk {
  public:
   using Time = Placement::Time;
@@ -29,6 +36,7 @@ class LogDisk {
     Disk& disk;
     const Superblock& superblock;
     const TrackList& tracks;
+    const TrackRoom* room = nullptr;  // none: as many as are planned
   };
 
   // `tail`: from recovery. `placement`: nothing: one that appends. A disk that rotates needs one
@@ -44,8 +52,12 @@ class LogDisk {
 
   // Tracks that can be taken.
   [[nodiscard]] std::uint64_t free_tracks() const {
-    return parts_.tracks.end() - 1 - tail_.allocation;
+    const std::uint64_t planned = parts_.tracks.end() - 1 - tail_.allocation;
+    if (parts_.room == nullptr) return planned;
+    return std::min(planned, parts_.room->free_tracks(tail_.allocation));
   }
+  // The last one that was taken; 0: none yet.
+  [[nodiscard]] std::uint64_t taken_allocation() const { return tail_.allocation; }
   // The one that would be taken next. Requires free_tracks() > 0.
   [[nodiscard]] std::uint64_t next_track() const { return track_of(tail_.allocation + 1); }
   void take_track(Time now);
@@ -64,13 +76,16 @@ class LogDisk {
   // Undoes build() of a batch whose write failed; the track is left.
   void take_back(const LogBatch& batch, Time now);
 
+  // Of the disk.
   [[nodiscard]] std::uint64_t used_bytes() const;
   [[nodiscard]] std::uint64_t limit_bytes() const {
-    return parts_.superblock.track_count * parts_.superblock.track_bytes();
+    return parts_.superblock.place_count() * parts_.superblock.track_bytes();
   }
+  // What it would use if nothing was packed.
+  [[nodiscard]] std::uint64_t history_bytes() const;
   // Tracks from this one on have never been taken.
   [[nodiscard]] std::uint64_t next_fresh_track() const {
-    return std::min(tail_.allocation, parts_.superblock.track_count);
+    return std::min(tail_.allocation, parts_.superblock.place_count());
   }
   // Of the track that is being filled; allocations below it are complete and may be released, once
   // nothing that they hold is needed. 0: none yet.

@@ -406,6 +406,12 @@ std::uint64_t LogWriter::used_bytes() const {
   return bytes;
 }
 
+std::uint64_t LogWriter::history_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const auto& arm : arms_) bytes += arm->disk->history_bytes();
+  return bytes;
+}
+
 std::uint64_t LogWriter::limit_bytes() const {
   std::uint64_t bytes = 0;
   for (const auto& arm : arms_) bytes += arm->disk->limit_bytes();

@@ -112,6 +112,8 @@ class LogWriter {
   // Of the disks that are written to.
   [[nodiscard]] std::uint64_t used_bytes() const;
   [[nodiscard]] std::uint64_t limit_bytes() const;
+  // What they would use if nothing was packed.
+  [[nodiscard]] std::uint64_t history_bytes() const;
   [[nodiscard]] std::uint64_t free_tracks() const;
   [[nodiscard]] std::uint64_t set_aside_bytes() const { return set_aside_bytes_; }
   // What ordinary records leave: the reserve, or what is set aside, and what the one in front would

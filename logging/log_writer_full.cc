@@ -34,7 +34,7 @@ std::uint64_t LogWriter::kept_beside(std::uint64_t set_aside_bytes) const {
   std::uint64_t track_bytes = UINT64_MAX;
   for (const auto& arm : arms_) {
     if (!arm->policy || arm->removed) continue;
-    tracks += arm->disk->superblock().track_count;
+    tracks += arm->disk->superblock().place_count();
     track_bytes = std::min(track_bytes, arm->disk->superblock().track_bytes());
   }
   const std::uint64_t wanted = (set_aside_bytes + wanted_bytes) / track_bytes + kBesideSetAside;
@@ -56,7 +56,7 @@ bool LogWriter::make_way() {
     return waiting_.base_first();
   }
   std::uint64_t tracks = 0;
-  for (const auto& arm : arms_) tracks += arm->disk->superblock().track_count;
+  for (const auto& arm : arms_) tracks += arm->disk->superblock().place_count();
   const Error full{ErrorCode::kNoSpace,
                    "the log is full: " + std::to_string(tracks) +
                        " tracks are in use; raise [log] max_size or delete what pins history"};

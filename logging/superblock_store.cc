@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "logging/slot_store.h"
 #include "proto/bytes.h"
 #include "proto/check.h"
 #include "proto/payload.h"
@@ -18,15 +19,20 @@ std::span<std::byte, kBlockBytes> as_block(Payload& payload) {
 
 Error misshapen(std::string what) { return {ErrorCode::kInvalidArgument, std::move(what)}; }
 
-// The tracks of a disk that does not rotate: as many as fit behind the reserved area.
-void fill_with_tracks(Superblock& superblock, std::uint64_t size) {
-  superblock.track_count = size / superblock.track_bytes();
+// The tracks of a disk that does not rotate, or its slots: as many as fit behind the reserved area.
+void fill_with_tracks(Superblock& superblock, std::uint64_t size, bool slots) {
+  std::uint64_t places = size / superblock.track_bytes();
   do {  // the list takes room from the tracks
+    superblock.track_count = places;
+    if (slots) {
+      superblock.slot_count = places;
+      superblock.track_count =
+          std::min(places * kTracksPerSlot, kLogDiskBytesMax / superblock.track_bytes());
+    }
     superblock.list_blocks = list_blocks_for(superblock.track_count);
     superblock.first_sector =
-        reserved_blocks_for(superblock.list_blocks) * superblock.batch_format().sectors_per_block();
-  } while (superblock.track_count > 0 && superblock.end_sector() * superblock.sector_bytes > size &&
-           superblock.track_count-- > 0);
+        superblock.reserved_blocks() * superblock.batch_format().sectors_per_block();
+  } while (places > 0 && superblock.disk_bytes() > size && places-- > 0);
 }
 
 }  // namespace
@@ -35,6 +41,10 @@ Result<Superblock> format_log_disk(Disk& disk, const LogShape& shape) {
   if (shape.sector_bytes != 512 && shape.sector_bytes != kBlockBytes) {
     return misshapen("a sector must be of 512 or 4096 bytes; " +
                      std::to_string(shape.sector_bytes) + " were asked for");
+  }
+  if (shape.slots && (shape.rotation.count() > 0 || shape.sector_bytes != kBlockBytes)) {
+    return misshapen("tracks stand in slots only on a disk that does not rotate, with sectors of " +
+                     std::to_string(kBlockBytes) + " bytes");
   }
   if (shape.rotation > kRotationMax) {
     return misshapen("a revolution must take at most " + std::to_string(kRotationMax.count()) +
@@ -77,12 +87,17 @@ Result<Superblock> format_log_disk(Disk& disk, const LogShape& shape) {
                        std::to_string(superblock.end_sector() * shape.sector_bytes));
     }
   } else {
-    fill_with_tracks(superblock, size);
+    fill_with_tracks(superblock, size, shape.slots);
   }
-  if (superblock.track_count < 4) {
+  if (superblock.place_count() < 4) {
     return misshapen("a log disk needs room for at least 4 tracks of " +
                      std::to_string(shape.track_bytes) + " bytes; it has " +
                      std::to_string(disk.size_bytes()) + " bytes");
+  }
+  if (superblock.has_slots()) {
+    if (Result<void> r = write_slot_map(disk, superblock, SlotMap(superblock), 1); !r) {
+      return r.error();
+    }
   }
   TrackList tracks(superblock);
   if (Result<void> r = replace_list(disk, shape.log, tracks.all_pages()); !r) return r.error();
@@ -164,10 +179,10 @@ Result<Superblock> read_superblock(Disk& disk) {
     if (all_zeros) return Error{ErrorCode::kNotFound, "the disk holds no log"};
     return Error{ErrorCode::kCorrupt, "both copies of the log's superblock are damaged"};
   }
-  if (best->end_sector() * best->sector_bytes > disk.size_bytes()) {
+  if (best->disk_bytes() > disk.size_bytes()) {
     return Error{ErrorCode::kCorrupt, "the log disk has " + std::to_string(disk.size_bytes()) +
                                           " bytes, its superblock says at least " +
-                                          std::to_string(best->end_sector() * best->sector_bytes)};
+                                          std::to_string(best->disk_bytes())};
   }
   return *best;
 }

@@ -24,6 +24,9 @@ struct LogShape {
   std::uint64_t first_sector = 0;
   std::uint64_t tracks = 0;
   std::chrono::nanoseconds rotation{0};
+  // Tracks stand in slots, so that they can be packed (slot_map.h). Not of a rotating disk, nor
+  // with sectors of 512 bytes.
+  bool slots = false;
 };
 
 // Writes the superblock and the allocation list of a new log disk over the whole of `disk`. Durable
@@ -32,9 +35,13 @@ Result<Superblock> format_log_disk(Disk& disk, const LogShape& shape);
 
 // The same for a disk that does not rotate.
 inline Result<Superblock> format_log(Disk& disk, const LogId& log, std::uint8_t number,
-                                     std::uint64_t track_bytes, std::uint64_t created_ns) {
-  return format_log_disk(
-      disk, {.log = log, .disk = number, .track_bytes = track_bytes, .created_ns = created_ns});
+                                     std::uint64_t track_bytes, std::uint64_t created_ns,
+                                     bool slots = false) {
+  return format_log_disk(disk, {.log = log,
+                                .disk = number,
+                                .track_bytes = track_bytes,
+                                .created_ns = created_ns,
+                                .slots = slots});
 }
 
 // Writes `superblock` with a higher generation over the older copy. Durable on return; unchanged

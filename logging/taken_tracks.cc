@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "logging/damaged_read.h"
 #include "logging/superblock_store.h"
 #include "logging/track_scan.h"
 #include "proto/bytes.h"
@@ -22,7 +23,9 @@ Result<std::optional<TrackHeader>> lost_header(Disk& disk, const Superblock& sup
   const std::uint64_t first = superblock.track_first_sector(track) + 1;
   if (may_be_torn) {
     Payload start = Payload::allocate(2 * std::size_t{superblock.sector_bytes});
-    if (Result<void> r = disk.read((first - 1) * superblock.sector_bytes, start.bytes()); !r) {
+    if (Result<void> r =
+            read_with_damage(disk, (first - 1) * superblock.sector_bytes, start.bytes());
+        !r) {
       return r.error();
     }
     if (all_zero(start.bytes())) return Header{};  // never written
@@ -65,8 +68,8 @@ Result<std::optional<TrackHeader>> read_header(Disk& disk, const Superblock& sup
                                                std::uint64_t track) {
   if (superblock.rotates()) return scattered_header(disk, superblock, track);
   Payload sector = Payload::allocate(superblock.sector_bytes);
-  if (Result<void> r =
-          disk.read(superblock.track_first_sector(track) * superblock.sector_bytes, sector.bytes());
+  if (Result<void> r = read_with_damage(
+          disk, superblock.track_first_sector(track) * superblock.sector_bytes, sector.bytes());
       !r) {
     return r.error();
   }

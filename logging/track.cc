@@ -8,7 +8,8 @@
 namespace mariner::logging {
 namespace {
 
-constexpr BlockKind kSuperblock{0x474f4c4e4952414d, 3};   // "MARINLOG"
+constexpr BlockKind kSuperblock{0x474f4c4e4952414d, 3};  // "MARINLOG"
+constexpr BlockKind kSlottedSuperblock{kSuperblock.magic, 4};
 constexpr BlockKind kTrackHeader{0x4b4152544e52414d, 1};  // "MARNTRAK"
 
 }  // namespace
@@ -27,11 +28,13 @@ void pack_superblock(const Superblock& s, std::span<std::byte, kBlockBytes> to) 
   store_le(p + 76, s.sector_bytes);
   store_le(p + 80, s.first_sector);
   store_le(p + 88, static_cast<std::uint64_t>(s.rotation.count()));
-  seal_block(to, kSuperblock);
+  store_le(p + 96, s.slot_count);
+  seal_block(to, s.has_slots() ? kSlottedSuperblock : kSuperblock);
 }
 
 std::optional<Superblock> unpack_superblock(std::span<const std::byte, kBlockBytes> from) {
-  if (!is_sealed(from, kSuperblock)) return std::nullopt;
+  const bool slotted = is_sealed(from, kSlottedSuperblock);
+  if (!slotted && !is_sealed(from, kSuperblock)) return std::nullopt;
   const std::byte* p = from.data();
   Superblock s;
   std::memcpy(s.log.data(), p + 16, s.log.size());
@@ -45,6 +48,13 @@ std::optional<Superblock> unpack_superblock(std::span<const std::byte, kBlockByt
   s.sector_bytes = load_le<std::uint32_t>(p + 76);
   s.first_sector = load_le<std::uint64_t>(p + 80);
   const auto rotation_ns = load_le<std::uint64_t>(p + 88);
+  if (slotted) {
+    s.slot_count = load_le<std::uint64_t>(p + 96);
+    if (s.slot_count == 0 || s.slot_count > s.track_count || rotation_ns != 0 ||
+        s.sector_bytes != kBlockBytes) {
+      return std::nullopt;
+    }
+  }
   if (disk > UINT8_MAX || (s.sector_bytes != 512 && s.sector_bytes != kBlockBytes) ||
       rotation_ns > static_cast<std::uint64_t>(kRotationMax.count())) {
     return std::nullopt;
@@ -54,7 +64,7 @@ std::optional<Superblock> unpack_superblock(std::span<const std::byte, kBlockByt
       s.track_sectors > kTrackBytesMax / s.sector_bytes || s.track_count == 0 ||
       s.track_count > kLogDiskBytesMax / s.sector_bytes / s.track_sectors ||
       s.list_blocks != list_blocks_for(s.track_count) ||
-      s.first_sector < reserved_blocks_for(s.list_blocks) * (kBlockBytes / s.sector_bytes) ||
+      s.first_sector < s.reserved_blocks() * (kBlockBytes / s.sector_bytes) ||
       s.first_sector > kLogDiskBytesMax / s.sector_bytes) {
     return std::nullopt;
   }

@@ -1,7 +1,8 @@
 // Superblock and tracks of a log disk. FORMAT.md sections 1 and 2.
 //
 // A log disk is a file or block device: a reserved area with two copies of the superblock and the
-// allocation list (track_list.h), then tracks of equal length. On a disk that does not rotate the
+// allocation list (track_list.h), then tracks of equal length, or slots in which they stand
+// (slot_map.h). On a disk that does not rotate the
 // first sector of a track is its header; batches follow it without gaps up to the track's end or to
 // where the next batch did not fit. On one that rotates a batch goes where the head is about to be,
 // and a track has no header of its own.
@@ -39,8 +40,15 @@ inline constexpr std::uint64_t kLogDiskBytesMax = std::uint64_t{1} << 52;  // of
 [[nodiscard]] constexpr std::uint32_t list_blocks_for(std::uint64_t track_count) {
   return static_cast<std::uint32_t>((track_count + 499) / 500 + 8);
 }
-// Blocks in front of the first track.
-[[nodiscard]] constexpr std::uint64_t reserved_blocks_for(std::uint32_t list_blocks) {
+// On a disk with slots there are so many times more tracks than slots, as far as they fit into
+// kLogDiskBytesMax: so much can be kept once it is packed.
+inline constexpr std::uint64_t kTracksPerSlot = 8;
+// Blocks of one copy of the slot map.
+[[nodiscard]] constexpr std::uint32_t map_blocks_for(std::uint64_t slot_count) {
+  return static_cast<std::uint32_t>((slot_count * 192 + kBlockBytes - 1) / kBlockBytes + 1);
+}
+// Blocks in front of the first track; `list_blocks`: of all that stands behind the superblocks.
+[[nodiscard]] constexpr std::uint64_t reserved_blocks_for(std::uint64_t list_blocks) {
   return (kListFirstBlock + list_blocks + kReservedBlocks - 1) / kReservedBlocks * kReservedBlocks;
 }
 
@@ -56,6 +64,8 @@ struct Superblock {
   std::uint64_t generation = 0;          // the copy with the higher one is the newer
   std::uint64_t initialised_tracks = 0;  // tracks [0, n) have been written once since creation
   std::uint32_t list_blocks = 0;         // of the allocation list
+  // Places of the length of a track that the disk has; 0: each track has a place of its own.
+  std::uint64_t slot_count = 0;
 
   friend bool operator==(const Superblock&, const Superblock&) = default;
 
@@ -66,6 +76,24 @@ struct Superblock {
     return {track_first_sector(number), track_sectors};
   }
   [[nodiscard]] std::uint64_t end_sector() const { return track_first_sector(track_count); }
+  [[nodiscard]] bool has_slots() const { return slot_count > 0; }
+  // How many tracks can be filled at once, and how long the disk must be.
+  [[nodiscard]] std::uint64_t place_count() const { return has_slots() ? slot_count : track_count; }
+  [[nodiscard]] std::uint64_t disk_bytes() const {
+    return track_first_sector(place_count()) * sector_bytes;
+  }
+  // Of copy 0 and 1 of the slot map. Requires has_slots().
+  [[nodiscard]] std::uint64_t map_first_block(std::uint32_t copy) const {
+    return kListFirstBlock + list_blocks + std::uint64_t{copy} * map_blocks_for(slot_count);
+  }
+  // Of the structures behind the superblocks.
+  [[nodiscard]] std::uint32_t structure_blocks() const {
+    return list_blocks + (has_slots() ? 2 * map_blocks_for(slot_count) : 0);
+  }
+  // In front of the first track. (With slots there is always a scratch.)
+  [[nodiscard]] std::uint64_t reserved_blocks() const {
+    return reserved_blocks_for(structure_blocks() + (has_slots() ? kScratchBlocks : 0));
+  }
   [[nodiscard]] std::uint64_t track_bytes() const {
     return std::uint64_t{track_sectors} * sector_bytes;
   }
@@ -73,7 +101,7 @@ struct Superblock {
   [[nodiscard]] BatchFormat batch_format() const { return {log, sector_bytes}; }
   [[nodiscard]] std::optional<ByteRange> scratch() const {
     const std::uint64_t end = first_sector * sector_bytes;
-    const std::uint64_t list_end = (kListFirstBlock + list_blocks) * kBlockBytes;
+    const std::uint64_t list_end = (kListFirstBlock + structure_blocks()) * kBlockBytes;
     if (list_end + kScratchBlocks * kBlockBytes > end) return std::nullopt;
     return ByteRange{end - kScratchBlocks * kBlockBytes, kScratchBlocks * kBlockBytes};
   }

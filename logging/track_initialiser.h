@@ -3,7 +3,8 @@
 // A synchronous write to space that was preallocated but never written changes file-system
 // metadata, which costs a journal commit; to space that was written once it does not. Progress is
 // remembered in the superblock now and then; losing it costs time, never data. A writer that
-// overtakes the initialiser writes into fresh space: slower, and correct.
+// overtakes the initialiser writes into fresh space: slower, and correct. Where tracks stand in
+// slots (slot_map.h), it is the slots that are written, but for those that are in use already.
 //
 // Owner's thread only. It never writes to a track that the log writer has taken.
 #pragma once
@@ -13,6 +14,7 @@
 
 #include "logging/log_disk.h"
 #include "logging/log_writer.h"
+#include "logging/slotted_disk.h"
 #include "logging/track.h"
 #include "proto/executor.h"
 #include "proto/payload.h"
@@ -23,7 +25,8 @@ class TrackInitialiser {
  public:
   // All outlive the initialiser; `superblock`, that of `disk`, is updated as it advances. The owner
   // lets may_write() answer the writer's track gate.
-  TrackInitialiser(LogDisk& disk, Executor& executor, Superblock& superblock, LogWriter& writer);
+  TrackInitialiser(LogDisk& disk, Executor& executor, Superblock& superblock, LogWriter& writer,
+                   SlottedDisk* slots = nullptr);
   ~TrackInitialiser();  // idle() must hold
   TrackInitialiser(const TrackInitialiser&) = delete;
   TrackInitialiser& operator=(const TrackInitialiser&) = delete;
@@ -35,7 +38,7 @@ class TrackInitialiser {
   void stop() { stopping_ = true; }
   [[nodiscard]] bool idle() const { return !in_flight_; }
   [[nodiscard]] bool done() const {
-    return superblock_.initialised_tracks >= superblock_.track_count;
+    return superblock_.initialised_tracks >= superblock_.place_count();
   }
 
  private:
@@ -43,12 +46,17 @@ class TrackInitialiser {
   static constexpr std::uint64_t kTracksPerUpdate = 64;
 
   void next();
+  // False: nothing is left.
+  bool find_next();
+  void written(std::uint64_t bytes);
   void finished_track();
 
   LogDisk& disk_;
   Executor& executor_;
   Superblock& superblock_;
   LogWriter& writer_;
+  SlottedDisk* const slots_;
+  bool held_ = false;  // the slot that is being written
   Payload zeros_;
   std::uint64_t offset_ = 0;  // bytes written of track superblock_.initialised_tracks
   std::uint64_t last_update_ = 0;

@@ -85,7 +85,9 @@ void TrackRecycler::forget_next() {
 // The pages are durable and nothing touches the tracks any more: the writer may have them.
 void TrackRecycler::commit() {
   const std::uint64_t before = tracks_.oldest();
+  const std::vector<std::uint64_t> freed = tracks_.released();
   tracks_.committed();
+  if (freed_) freed_(freed);
   writer_.retry();
   if (tracks_.oldest() < oldest_) {
     CHECK(tracks_.oldest() > before || !writes_.empty());

@@ -12,6 +12,8 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "logging/log_disk.h"
@@ -26,9 +28,12 @@ class TrackRecycler {
  public:
   using Done = UniqueFunction<void(Result<void>)>;
 
-  // All outlive it. `tracks`: that of `disk`.
-  TrackRecycler(LogDisk& disk, TrackList& tracks, LogWriter& writer)
-      : disk_(disk), tracks_(tracks), writer_(writer) {}
+  using Freed = UniqueFunction<void(std::span<const std::uint64_t> tracks)>;
+
+  // All outlive it. `tracks`: that of `disk`. `freed`, if any, is told of tracks that are free from
+  // then on.
+  TrackRecycler(LogDisk& disk, TrackList& tracks, LogWriter& writer, Freed freed = nullptr)
+      : disk_(disk), tracks_(tracks), writer_(writer), freed_(std::move(freed)) {}
   ~TrackRecycler();  // idle() must hold
 
   // Frees the allocations below `oldest`, which is above the oldest and at most the disk's
@@ -48,6 +53,7 @@ class TrackRecycler {
   LogDisk& disk_;
   TrackList& tracks_;
   LogWriter& writer_;
+  Freed freed_;
   std::uint64_t oldest_ = 0;
   std::vector<TrackList::Write> writes_;  // of this round
   std::size_t written_ = 0;

@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 
+#include "logging/damaged_read.h"
 #include "proto/bytes.h"
 #include "proto/check.h"
 #include "proto/crc32c.h"
@@ -40,8 +41,8 @@ class Window {
       read_bytes_ = far ? sector_bytes_ : std::min(kBytes, 2 * read_bytes_);
       const std::uint64_t want = std::min(
           std::max({count, least_sectors_, read_bytes_ / sector_bytes_}), end_sector_ - sector);
-      if (Result<void> r =
-              disk_.read(sector * sector_bytes_, buffer_.bytes().first(want * sector_bytes_));
+      if (Result<void> r = read_with_damage(disk_, sector * sector_bytes_,
+                                            buffer_.bytes().first(want * sector_bytes_));
           !r) {
         held_ = 0;
         return r.error();

@@ -36,8 +36,7 @@ void TrackScrubber::start() {
 }
 
 nanoseconds TrackScrubber::round_time() const {
-  const std::uint64_t bytes =
-      parts_.superblock.track_count * parts_.superblock.track_sectors * kBlockBytes;
+  const std::uint64_t bytes = parts_.superblock.place_count() * parts_.superblock.track_bytes();
   return std::max(kRoundMin, time_for(bytes, options_.bytes_per_second));
 }
 

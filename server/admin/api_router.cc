@@ -67,6 +67,11 @@ void post_retain(Call& call) {
   call.control.volume_retain(*request, answer<api::Volume>(std::move(call.reply)));
 }
 
+void post_compact(Call& call) {
+  if (!read<api::CompactRequest>(call)) return;
+  call.control.log_compact(answer<api::CompactAnswer>(std::move(call.reply)));
+}
+
 void post_prune(Call& call) {
   auto request = read<api::PruneRequest>(call);
   if (!request) return;
@@ -351,6 +356,7 @@ void post_files(Call& call) {
 
 constexpr std::array kRoutes{
     Route{HttpMethod::kGet, "/v1/status", get_status},
+    Route{HttpMethod::kPost, "/v1/log/compact", post_compact},
     Route{HttpMethod::kGet, "/v1/doctor", get_doctor},
     Route{HttpMethod::kGet, "/v1/volumes", get_volumes},
     Route{HttpMethod::kPost, "/v1/volumes", post_volume},

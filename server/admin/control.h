@@ -20,6 +20,7 @@ class Control {
   virtual ~Control() = default;
 
   virtual void status(Answer<api::StatusAnswer> done) = 0;
+  virtual void log_compact(Answer<api::CompactAnswer> done) = 0;
   virtual void volume_list(Answer<api::VolumeList> done) = 0;
   virtual void volume_show(const api::VolumeRequest& request, Answer<api::Volume> done) = 0;
   virtual void volume_create(const api::CreateVolumeRequest& request, Answer<api::Volume> done) = 0;

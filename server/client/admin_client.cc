@@ -85,6 +85,10 @@ Result<api::StatusAnswer> AdminClient::status() {
   return Api{socket_, timeout_}.get<api::StatusAnswer>("/v1/status");
 }
 
+Result<api::CompactAnswer> AdminClient::log_compact() {
+  return Api{socket_, timeout_}.post<api::CompactAnswer>("/v1/log/compact", api::CompactRequest{});
+}
+
 Result<api::VolumeList> AdminClient::volume_list() {
   return Api{socket_, timeout_}.get<api::VolumeList>("/v1/volumes");
 }

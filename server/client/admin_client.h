@@ -23,6 +23,7 @@ class AdminClient {
       : socket_(std::move(socket)), timeout_(timeout) {}
 
   [[nodiscard]] Result<api::StatusAnswer> status();
+  [[nodiscard]] Result<api::CompactAnswer> log_compact();
   [[nodiscard]] Result<api::VolumeList> volume_list();
   [[nodiscard]] Result<api::Volume> volume_show(const api::VolumeRequest& request);
   [[nodiscard]] Result<api::Volume> volume_create(const api::CreateVolumeRequest& request);

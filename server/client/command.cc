@@ -15,6 +15,7 @@ std::shared_ptr<CLI::App> make_app(Context& context) {
   add_common_flags(*app, context, "Print the daemon's JSON; never ask");
   app->add_flag("--dry-run", context.flags.dry_run, "Say what would be done; change nothing");
   app->add_flag("--yes", context.flags.yes, "Do not ask before destroying something");
+  add_log_verbs(*app, context);
   add_status_verb(*app, context);
   add_volume_verbs(*app, context);
   add_history_verbs(*app, context);

@@ -23,6 +23,9 @@ Result<ExitCode> status(Context& context, const NoOptions&) {
   facts.add("targets", status->iqn_base() + ":VOLUME");
   facts.add("log", fmt::format("{} of {}", format_size(status->log_used_bytes()),
                                format_size(status->log_limit_bytes())));
+  if (status->log_history_bytes() > status->log_used_bytes()) {
+    facts.add("history", format_size(status->log_history_bytes()) + " before it was compacted");
+  }
   facts.add("epoch", std::to_string(status->epoch()));
   facts.add("payloads", format_size(status->payload_memory_bytes()) + " in memory");
   facts.add("configuration", status->config_path());

@@ -23,6 +23,7 @@ void add_session_verbs(CLI::App& app, Context& context);
 void add_node_verbs(CLI::App& app, Context& context);
 void add_replica_verbs(CLI::App& app, Context& context);
 void add_config_verbs(CLI::App& app, Context& context);
+void add_log_verbs(CLI::App& app, Context& context);
 void add_status_verb(CLI::App& app, Context& context);
 void add_doctor_verb(CLI::App& app, Context& context);
 void add_completion_verb(CLI::App& app, Context& context);

@@ -57,10 +57,25 @@ void ClusterControl::status(admin::Answer<api::StatusAnswer> done) {
   if (node_.logs()) {
     out.set_log_used_bytes(node_.node_log_->stack().writer().used_bytes());
     out.set_log_limit_bytes(node_.node_log_->stack().writer().limit_bytes());
+    out.set_log_history_bytes(node_.node_log_->stack().writer().history_bytes());
+    out.set_log_compacting(node_.log_packing_->compacting());
+    out.set_log_compact_trouble(node_.log_packing_->trouble());
   }
   out.set_config_path(node_.config_path_);
   out.set_ready(node_.readiness().has_value());
   out.set_payload_memory_bytes(Payload::total_bytes());
+  done(std::move(out));
+}
+
+void ClusterControl::log_compact(admin::Answer<api::CompactAnswer> done) {
+  if (!node_.logs()) {
+    return done(
+        Error{ErrorCode::kUnavailable,
+              "this node keeps no log; ask the one that is the logger (mariner node list)"});
+  }
+  if (Result<void> r = node_.log_packing_->compact_now(); !r) return done(r.error());
+  api::CompactAnswer out;
+  out.set_schema(1);
   done(std::move(out));
 }
 

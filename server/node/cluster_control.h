@@ -20,6 +20,7 @@ class ClusterControl final : public admin::Control {
         files_(node.loop_.context(), node.loop_, {.socket = node.config_.server.admin_socket}) {}
 
   void status(admin::Answer<api::StatusAnswer> done) override;
+  void log_compact(admin::Answer<api::CompactAnswer> done) override;
   void volume_list(admin::Answer<api::VolumeList> done) override;
   void volume_show(const api::VolumeRequest& request, admin::Answer<api::Volume> done) override;
   void session_list(admin::Answer<api::SessionList> done) override;

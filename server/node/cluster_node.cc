@@ -86,6 +86,9 @@ Result<void> ClusterNode::start() {
   if (node_log_ != nullptr) {
     loop_.set_patience([this] { return node_log_->stack().patience(); });
     node_log_->stack().start();
+    if (logs()) {
+      log_packing_ = std::make_unique<LogPacking>(node_log_->stack(), config_.log.compact, log_);
+    }
   }
   lease_->start();
   started_ = loop_.wall_time();
@@ -371,6 +374,8 @@ void ClusterNode::reload(const Config& config) {
   if (node_log_ != nullptr && config.has_log()) {
     node_log_->change_disks(config.log.disks);
     config_.log.disks = config.log.disks;
+    config_.log.compact = config.log.compact;
+    if (log_packing_) log_packing_->set(config.log.compact);
   }
   config_.volumes = config.volumes;
   creating_ = false;

@@ -33,6 +33,7 @@
 #include "server/node/handover.h"
 #include "server/node/log.h"
 #include "server/node/log_limiter.h"
+#include "server/node/log_packing.h"
 #include "server/node/log_space.h"
 #include "server/node/meta_store.h"
 #include "server/node/node_log.h"
@@ -138,7 +139,8 @@ class ClusterNode final : public Daemon, public iscsi::TargetDirectory, public w
   std::unique_ptr<manager::MomentDirectory> moments_;
   std::unique_ptr<ClusterReservations> reservations_;
   std::unique_ptr<RecoveredVolumes> recovered_;
-  std::unique_ptr<NodeLog> node_log_;  // null: this node logs nothing, and keeps no journals
+  std::unique_ptr<NodeLog> node_log_;        // null: this node logs nothing, and keeps no journals
+  std::unique_ptr<LogPacking> log_packing_;  // null where it is no logger
   std::unique_ptr<ClusterVolumes> volumes_;
   std::unique_ptr<ClusterKeeper> keeper_;
   std::unique_ptr<LogSpace> log_space_;        // with node_log_

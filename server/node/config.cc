@@ -41,6 +41,13 @@ Result<bool> parse_polling(std::string_view text) {
                fmt::format("expected \"auto\" or \"off\", found \"{}\"", text)};
 }
 
+Result<bool> parse_compact(std::string_view text) {
+  if (text == "on") return true;
+  if (text == "off") return false;
+  return Error{ErrorCode::kInvalidArgument,
+               fmt::format("expected \"on\" or \"off\", found \"{}\"", text)};
+}
+
 Result<LogDurability> parse_durability(std::string_view text) {
   if (text == "auto") return LogDurability::kAuto;
   if (text == "fua") return LogDurability::kFua;
@@ -148,6 +155,9 @@ void read_log(ConfigTable table, LogConfig& log) {
   table.parsed("durability", log.durability, parse_durability);
   table.parsed("polling", log.polling, parse_polling);
   table.parsed("scrub_rate", log.scrub_rate, parse_scrub_rate);
+  table.parsed("compact", log.compact.enabled, parse_compact);
+  table.parsed("compact_after", log.compact.after, parse_duration);
+  table.parsed("compact_cpu", log.compact.cpu_share, config::share_from(0.01));
   table.finish();
 }
 

@@ -63,6 +63,13 @@ enum class LogDurability {
   kFlush,  // a flush behind each write
 };
 
+// [log] compact*: whether cold history is compacted, and how.
+struct CompactConfig {
+  bool enabled = false;
+  std::chrono::nanoseconds after = std::chrono::hours(1);  // a track is cold when it is that old
+  double cpu_share = 0.25;                                 // of one core
+};
+
 struct LogConfig {
   // At least one where a log is kept: standalone, or a logger. Of a storage node that is no logger:
   // where it keeps journals; empty: it keeps none.
@@ -77,6 +84,7 @@ struct LogConfig {
   bool polling = true;
   // Bytes per second at which old tracks are verified; 0: not at all; none: by the log's size.
   std::optional<ByteSize> scrub_rate;
+  CompactConfig compact;
 };
 
 struct StorageConfig {

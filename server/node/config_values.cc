@@ -123,4 +123,18 @@ Result<ByteSize> fetch_rate(std::string_view text) {
   return size_from_to(text, kFetchRateMin, kFetchRateMax);
 }
 
+Result<double> share_from_to_all(std::string_view text, double min) {
+  const Error wrong{ErrorCode::kInvalidArgument,
+                    fmt::format("expected a share from {}% to 100%, such as \"2.5%\"; found "
+                                "\"{}\"",
+                                min * 100, text)};
+  if (text.empty() || text.back() != '%') return wrong;
+  const std::string_view number = text.substr(0, text.size() - 1);
+  double percent = 0;
+  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), percent);
+  if (error != std::errc() || end != number.data() + number.size()) return wrong;
+  if (!(percent >= min * 100 && percent <= 100)) return wrong;
+  return percent / 100;
+}
+
 }  // namespace mariner::config

@@ -30,7 +30,13 @@ Result<std::uint64_t> bit_rate_from_to(std::string_view text, std::uint64_t min,
 // An IPv4 address that an interface may have.
 Result<std::string> interface_address(std::string_view text);
 
+// "1%", "0.5%", "100%": a share from `min`, such as 0.01, to 1.
+Result<double> share_from_to_all(std::string_view text, double min);
+
 // The same as parsers for ConfigTable::parsed().
+inline auto share_from(double min) {
+  return [=](std::string_view text) { return share_from_to_all(text, min); };
+}
 inline auto size_between(ByteSize min, ByteSize max) {
   return [=](std::string_view text) { return size_from_to(text, min, max); };
 }

@@ -26,20 +26,6 @@ void read_block_size(ConfigTable& table, VolumeConfig& volume) {
   }
 }
 
-// "1%", "0.5%", "100%".
-Result<double> parse_share(std::string_view text) {
-  const Error wrong{
-      ErrorCode::kInvalidArgument,
-      fmt::format("expected a share from 0% to 100%, such as \"0.5%\"; found \"{}\"", text)};
-  if (text.empty() || text.back() != '%') return wrong;
-  const std::string_view number = text.substr(0, text.size() - 1);
-  double percent = 0;
-  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), percent);
-  if (error != std::errc() || end != number.data() + number.size()) return wrong;
-  if (!(percent >= 0 && percent <= 100)) return wrong;
-  return percent / 100;
-}
-
 Result<std::chrono::nanoseconds> parse_fault_delay(std::string_view text) {
   auto delay = parse_duration(text);
   if (delay && *delay > std::chrono::minutes(1)) {
@@ -50,8 +36,8 @@ Result<std::chrono::nanoseconds> parse_fault_delay(std::string_view text) {
 
 FaultConfig read_faults(ConfigTable table) {
   FaultConfig faults;
-  table.parsed("read_errors", faults.read_errors, parse_share);
-  table.parsed("write_errors", faults.write_errors, parse_share);
+  table.parsed("read_errors", faults.read_errors, share_from(0));
+  table.parsed("write_errors", faults.write_errors, share_from(0));
   table.parsed("read_delay", faults.read_delay, parse_fault_delay);
   table.parsed("write_delay", faults.write_delay, parse_fault_delay);
   table.finish();

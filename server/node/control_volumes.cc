@@ -100,10 +100,20 @@ void NodeControl::status(admin::Answer<api::StatusAnswer> done) {
   out.set_iqn_base(node_.config_.server.iqn_base);
   out.set_log_used_bytes(node_.node_log_->stack().writer().used_bytes());
   out.set_log_limit_bytes(node_.node_log_->stack().writer().limit_bytes());
+  out.set_log_history_bytes(node_.node_log_->stack().writer().history_bytes());
+  out.set_log_compacting(node_.log_packing_->compacting());
+  out.set_log_compact_trouble(node_.log_packing_->trouble());
   out.set_config_path(node_.config_path_);
   out.set_ready(node_.readiness().has_value());
   out.set_epoch(node_.epoch_.value);
   out.set_payload_memory_bytes(Payload::total_bytes());
+  done(std::move(out));
+}
+
+void NodeControl::log_compact(admin::Answer<api::CompactAnswer> done) {
+  if (Result<void> r = node_.log_packing_->compact_now(); !r) return done(r.error());
+  api::CompactAnswer out;
+  out.set_schema(1);
   done(std::move(out));
 }
 

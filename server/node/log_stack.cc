@@ -38,7 +38,7 @@ Result<void> create_log_file(const std::string& path, const logging::LogId& id, 
       FileDisk::open(fresh, FileDisk::Caching::kDirect, nullptr);
   if (!disk) return disk.error();
   Result<logging::Superblock> formatted =
-      logging::format_log(**disk, id, number, settings.track_bytes, now_ns);
+      logging::format_log(**disk, id, number, settings.track_bytes, now_ns, settings.slots);
   if (!formatted) return formatted.error();
   if (Result<void> r = (*disk)->flush(); !r) return r;
   std::error_code error;
@@ -83,8 +83,13 @@ Result<std::optional<LogStack::Opened>> LogStack::open_existing(const std::strin
                      ": was formatted for a rotating disk, which this version serves in "
                      "simulations only"};
   }
-  return std::optional<Opened>(
-      Opened{{superblock->disk, path, false}, *std::move(disk), *superblock});
+  Opened opened{{superblock->disk, path, false}, *std::move(disk), *superblock};
+  if (superblock->has_slots()) {
+    auto slotted = logging::SlottedDisk::open(opened.disk, *superblock, executor_);
+    if (!slotted) return Error{slotted.error().code, path + ": " + slotted.error().message};
+    opened.slotted = *std::move(slotted);
+  }
+  return std::optional<Opened>(std::move(opened));
 }
 
 Result<LogStack::Opened> LogStack::make_new(const std::string& path) {
@@ -98,7 +103,8 @@ Result<LogStack::Opened> LogStack::make_new(const std::string& path) {
     Result<std::unique_ptr<FileDisk>> disk =
         FileDisk::open(path, FileDisk::Caching::kDirect, nullptr);
     if (!disk) return disk.error();
-    const auto formatted = logging::format_log(**disk, id, number, settings_.track_bytes, now_ns);
+    const auto formatted =
+        logging::format_log(**disk, id, number, settings_.track_bytes, now_ns, settings_.slots);
     if (!formatted) return Error{formatted.error().code, path + ": " + formatted.error().message};
   } else if (Result<void> r = create_log_file(path, id, number, settings_, now_ns); !r) {
     return r.error();
@@ -166,11 +172,19 @@ Result<void> LogStack::open_all(std::vector<Opened>& disks) {
   return {};
 }
 
+void LogStack::add_to_array(Opened disk, logging::RecoveredDisk recovered) {
+  if (disk.slotted) {
+    array_->add_slotted(disk.slotted, disk.slotted, disk.superblock, std::move(recovered));
+  } else {
+    array_->add(std::move(disk.disk), disk.superblock, std::move(recovered));
+  }
+}
+
 void LogStack::set_up(std::vector<Opened> disks, std::uint64_t used_through) {
   std::uint64_t tracks = 0;
   std::uint64_t track_bytes = UINT64_MAX;
   for (const Opened& disk : disks) {
-    tracks += disk.superblock.track_count;
+    tracks += disk.superblock.place_count();
     track_bytes = std::min(track_bytes, disk.superblock.track_bytes());
   }
   logging::LogWriter::Options options;
@@ -186,7 +200,7 @@ void LogStack::set_up(std::vector<Opened> disks, std::uint64_t used_through) {
     patience_.batch_done(batch.records, batch.duration);
   });
   for (std::size_t i = 0; i < disks.size(); ++i) {
-    array_->add(std::move(disks[i].disk), disks[i].superblock, std::move(recovered_.disks[i]));
+    add_to_array(std::move(disks[i]), std::move(recovered_.disks[i]));
   }
   for (const LogMember& member : members_) {
     if (member.draining) array_->drain(member.number, [](const Result<void>&) {});
@@ -211,7 +225,7 @@ Result<std::unique_ptr<LogStack>> LogStack::open(const LogSettings& settings, Ex
   logging::Withdrawn withdrawn;
   for (const std::uint64_t ordinal : known->withdrawn) withdrawn.add(ordinal);
   std::vector<logging::LogDiskRef> refs;
-  for (const Opened& disk : disks) refs.push_back({*disk.disk, disk.superblock});
+  for (const Opened& disk : disks) refs.push_back({disk.tracks(), disk.superblock});
   Result<logging::Recovered> recovered = logging::recover_log(
       refs, kRecoveryThreads,
       [&](const logging::Record& record, const logging::LogLocation& location) {
@@ -245,8 +259,9 @@ Result<LogMember> LogStack::add(const std::string& path) {
   member.durability.not_measured = "it was added at run time; the next start measures it";
   made->disk->set_durable_way(member.durability.way);
   logging::RecoveredDisk empty{{}, logging::TrackList(made->superblock)};
-  array_->add(std::move(made->disk), made->superblock, std::move(empty));
-  return made->member;
+  const LogMember added = made->member;
+  add_to_array(*std::move(made), std::move(empty));
+  return added;
 }
 
 Result<void> LogStack::drain(const std::string& path) {
@@ -273,7 +288,7 @@ std::vector<LogMember> LogStack::retire() {
 std::uint64_t LogStack::track_count() const {
   std::uint64_t tracks = 0;
   for (const LogMember& member : members_) {
-    if (!member.draining) tracks += array_->find(member.number)->superblock.track_count;
+    if (!member.draining) tracks += array_->find(member.number)->superblock.place_count();
   }
   return tracks;
 }

@@ -43,6 +43,8 @@ struct LogSettings {
   std::uint64_t lag_bytes = 0;
   // How writes are made durable; without it the faster way, measured when the log is opened.
   std::optional<logging::DurableWay> durable_way{};
+  // Disks that are formatted get slots, so that their tracks can be packed.
+  bool slots = true;
 };
 
 class LogStack {
@@ -78,6 +80,7 @@ class LogStack {
     return {array_->disks(), array_->writer(), array_->reader()};
   }
   [[nodiscard]] logging::LogArray& array() { return *array_; }
+  [[nodiscard]] const logging::LogArray& array() const { return *array_; }
   [[nodiscard]] const logging::LogWriter& writer() const { return array_->writer(); }
   [[nodiscard]] logging::LogWriter& writer() { return array_->writer(); }
   [[nodiscard]] std::uint64_t given_up() const { return given_up_; }
@@ -103,6 +106,11 @@ class LogStack {
     LogMember member;
     std::shared_ptr<logging::FileDisk> disk;
     logging::Superblock superblock;
+    std::shared_ptr<logging::SlottedDisk> slotted{};  // null: it has no slots
+
+    [[nodiscard]] logging::Disk& tracks() const {
+      return slotted ? static_cast<logging::Disk&>(*slotted) : *disk;
+    }
   };
 
   LogStack(LogSettings settings, Executor& executor, logging::IoRing& ring)
@@ -115,6 +123,7 @@ class LogStack {
   Result<void> open_all(std::vector<Opened>& disks);
   [[nodiscard]] std::uint8_t free_number() const;
   void set_up(std::vector<Opened> disks, std::uint64_t used_through);
+  void add_to_array(Opened disk, logging::RecoveredDisk recovered);
 
   const LogSettings settings_;
   Executor& executor_;

@@ -155,6 +155,7 @@ Result<void> Node::start() {
 
   loop_.set_patience([this] { return node_log_->stack().patience(); });
   node_log_->stack().start();
+  log_packing_ = std::make_unique<LogPacking>(node_log_->stack(), config_.log.compact, log_);
   scrub_report_ = std::make_unique<ScrubReport>(*volumes_, log_);
   node_log_->stack().array().start_scrubbing(
       scrub_rate(config_.log.scrub_rate, node_log_->stack().writer().limit_bytes()),
@@ -254,6 +255,8 @@ void Node::reload(const Config& config) {
   views_->set_overlay_default(
       overlay_default(config.views.overlay_max, node_log_->stack().writer().limit_bytes()));
   config_.views = config.views;
+  log_packing_->set(config.log.compact);
+  config_.log.compact = config.log.compact;
   node_log_->change_disks(config.log.disks);
   config_.log.disks = config.log.disks;
   if (Result<Accounts> accounts = load_accounts(config.auth); accounts) {
@@ -458,6 +461,7 @@ web::NodeMetrics Node::metrics() {
   }
   out.log_used_bytes = node_log_->stack().writer().used_bytes();
   out.log_limit_bytes = node_log_->stack().writer().limit_bytes();
+  out.log_history_bytes = node_log_->stack().writer().history_bytes();
   for (const auto& member : node_log_->stack().array().members()) {
     if (!member->scrubber) continue;
     const logging::TrackScrubber::Progress scrubbed = member->scrubber->progress();

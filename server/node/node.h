@@ -21,6 +21,7 @@
 #include "server/node/index_stack.h"
 #include "server/node/local_keeper.h"
 #include "server/node/log.h"
+#include "server/node/log_packing.h"
 #include "server/node/log_space.h"
 #include "server/node/meta_store.h"
 #include "server/node/node_log.h"
@@ -101,6 +102,7 @@ class Node final : public Daemon, public iscsi::TargetDirectory, public web::Web
   std::unique_ptr<volume::Worker> track_worker_;
   std::unique_ptr<RecoveredVolumes> recovered_;
   std::unique_ptr<NodeLog> node_log_;
+  std::unique_ptr<LogPacking> log_packing_;
   std::unique_ptr<VolumeSet> volumes_;
   std::unique_ptr<ViewSet> views_;
   std::unique_ptr<GroupSet> groups_;

@@ -27,6 +27,7 @@ class NodeControl final : public admin::Control {
   explicit NodeControl(Node& node);
 
   void status(admin::Answer<api::StatusAnswer> done) override;
+  void log_compact(admin::Answer<api::CompactAnswer> done) override;
   void volume_list(admin::Answer<api::VolumeList> done) override;
   void volume_show(const api::VolumeRequest& request, admin::Answer<api::Volume> done) override;
   void volume_create(const api::CreateVolumeRequest& request,

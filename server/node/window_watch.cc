@@ -17,14 +17,20 @@ seconds stage_of(seconds short_in) { return *std::ranges::lower_bound(kStages, s
 
 }  // namespace
 
-// What is left when writes begin to wait.
+// What is left when writes begin to wait. Where the log is compacted, what it will hold is taken to
+// become as compact as what it holds has become so far.
 WindowWatch::Space WindowWatch::space_of(const LogStack& log) {
   const logging::LogWriter& writer = log.writer();
   const std::uint64_t tracks = std::max<std::uint64_t>(log.track_count(), 1);
   const std::uint64_t kept = (writer.kept_tracks_at_rest() + 1) * (writer.limit_bytes() / tracks);
-  return {.used_bytes = writer.used_bytes(),
-          .room_bytes = writer.limit_bytes() - std::min(writer.limit_bytes(), kept),
-          .written_bytes = log.batch_bytes().sum()};
+  const std::uint64_t history = writer.history_bytes();
+  const std::uint64_t used = writer.used_bytes();
+  std::uint64_t room = writer.limit_bytes() - std::min(writer.limit_bytes(), kept);
+  if (log.array().packing().enabled && used > 0 && history > used) {
+    room = static_cast<std::uint64_t>(static_cast<double>(room) * static_cast<double>(history) /
+                                      static_cast<double>(used));
+  }
+  return {.used_bytes = history, .room_bytes = room, .written_bytes = log.batch_bytes().sum()};
 }
 
 void WindowWatch::look(const Space& space, const std::vector<Volume>& volumes) {

@@ -26,6 +26,7 @@ enum Family : std::size_t {
   kLogDurability,
   kLogDurableWrite,
   kLogUsed,
+  kLogHistory,
   kLogLimit,
   kScrubBytes,
   kScrubRounds,
@@ -81,6 +82,8 @@ constexpr std::array<Description, kFamilyCount> kFamilies{{
     {"mariner_log_durable_write_seconds", MetricType::Gauge,
      "What a small durable write to a log disk took either way, measured at start."},
     {"mariner_log_used_bytes", MetricType::Gauge, "Bytes of the log that hold history."},
+    {"mariner_log_history_bytes", MetricType::Gauge,
+     "Bytes that the log would use if nothing in it was compacted."},
     {"mariner_log_limit_bytes", MetricType::Gauge, "Bytes that the log may hold."},
     {"mariner_log_scrub_bytes_total", MetricType::Counter,
      "Bytes of old tracks of the log that were read again and verified."},
@@ -299,6 +302,7 @@ std::string metrics_text(const NodeMetrics& metrics) {
   if (metrics.log_batch != nullptr) to.histogram(kLogBatch, {}, *metrics.log_batch, 1);
   for (const auto& disk : metrics.log_disks) add_log_disk(to, disk);
   to.value(kLogUsed, {}, static_cast<double>(metrics.log_used_bytes));
+  to.value(kLogHistory, {}, static_cast<double>(metrics.log_history_bytes));
   to.value(kLogLimit, {}, static_cast<double>(metrics.log_limit_bytes));
   for (const auto& scrub : metrics.log_scrubs) add_scrub(to, scrub);
   to.value(kSessions, {}, static_cast<double>(metrics.iscsi_sessions));

@@ -122,6 +122,7 @@ struct NodeMetrics {
   const DurationHistogram* log_commit = nullptr;
   const SizeHistogram* log_batch = nullptr;
   std::uint64_t log_used_bytes = 0;
+  std::uint64_t log_history_bytes = 0;
   std::uint64_t log_limit_bytes = 0;
   std::vector<LogScrubMetrics> log_scrubs;
   std::uint64_t iscsi_sessions = 0;

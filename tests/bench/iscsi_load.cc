@@ -32,6 +32,7 @@ extern "C" {
 #include <cstdio>
 #include <cstring>
 #include <fstream>
+#include <iterator>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -76,6 +77,8 @@ struct LoadOptions {
   unsigned hot_blocks = 0;
   // Each block at most once: as many as bytes_max says, the same ones with every seed.
   bool distinct = false;
+  // These, in their order, again and again; of one session. Empty: as the rest says.
+  std::vector<std::uint32_t> blocks;
   // Each 4 KiB of what is written begin with their place on the LUN and the seed, 8 bytes each.
   bool stamp = false;
   int server_pid = 0;
@@ -137,8 +140,11 @@ class Pattern {
     first_ = options.region_from / options.block_bytes + (random_ ? 0 : session * count_);
     while (count_ > 0 && std::gcd(stride_, count_) != 1) ++stride_;
     if (options.distinct) choose(options.bytes_max / options.block_bytes);
+    if (!options.blocks.empty()) chosen_ = options.blocks;
   }
-  [[nodiscard]] bool valid() const { return count_ > 0; }
+  [[nodiscard]] bool valid() const {
+    return count_ > 0 && std::ranges::all_of(chosen_, [this](auto at) { return at < count_; });
+  }
   std::uint64_t next() {
     if (!chosen_.empty()) return first_ + chosen_[position_++ % chosen_.size()];
     return first_ + (random_ ? scattered() : position_++ % count_);
@@ -229,7 +235,8 @@ Result<void> Session::connect() {
       options_, options_.region_bytes == 0 ? bytes - options_.region_from : options_.region_bytes,
       number_);
   if (!pattern_->valid()) {
-    return Error{ErrorCode::kInvalidArgument, "the region is smaller than a block"};
+    return Error{ErrorCode::kInvalidArgument,
+                 "the region is smaller than a block, or has not all of --blocks-from"};
   }
   return {};
 }
@@ -414,8 +421,15 @@ int load(const LoadOptions& options) {
   return 0;
 }
 
+// The numbers in a file, up to what is none.
+std::vector<std::uint32_t> numbers_of(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istream_iterator<std::uint32_t>(file), {}};
+}
+
 int main(int argc, char** argv) {
   LoadOptions options;
+  std::string blocks_from;
   CLI::App app{"A closed-loop load on an iSCSI LUN, for measuring"};
   const auto bytes = CLI::AsSizeValue(false);
   app.add_option("url", options.url, "iscsi://HOST:PORT/IQN/LUN")->required();
@@ -445,9 +459,20 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(0, 100));
   app.add_flag("--distinct", options.distinct,
                "each block at most once, --bytes-max of them; with --random, in one session");
+  app.add_option(
+         "--blocks-from", blocks_from,
+         "a file with numbers of blocks of the region: these, in this order, in one session")
+      ->check(CLI::ExistingFile);
   app.add_flag("--stamp", options.stamp, "tell place and seed in every 4 KiB that is written");
   app.add_option("--server-pid", options.server_pid, "whose CPU time to measure; 0: nobody's");
   CLI11_PARSE(app, argc, argv);
+  if (!blocks_from.empty()) {
+    options.blocks = numbers_of(blocks_from);
+    if (options.blocks.empty() || options.sessions != 1) {
+      std::fprintf(stderr, "mariner-iscsi-load: --blocks-from: no numbers, or several sessions\n");
+      return 2;
+    }
+  }
   return load(options);
 }
 

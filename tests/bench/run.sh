@@ -15,7 +15,8 @@
 # fails; plain, with CHAP, with digests, with 4,096-byte blocks), ifsck (the incremental check of
 # ext2/3/4, against e2fsck; as root, half an hour), uvfs (versions of files found out of those of
 # blocks; as root, with FUSE and loop devices, half an hour) or history (what keeping the past costs
-# in the steady state, how fast it is given back, and that a window is a promise; --part NAME for one part). Prints a table for the README; leaves build/bench/NAME.json
+# in the steady state, how fast it is given back, that a window is a promise, and what compaction saves;
+# --part NAME for one part; "compact" takes root, FUSE, loop devices, and the network for packages). Prints a table for the README; leaves build/bench/NAME.json
 # (rows), NAME-runs.json (what they were made of) and pictures, NAME*.svg. --long is the log's, with
 # ten minutes for the tail of its latencies. --short takes under a minute once things are built; it
 # shows that all works, not how fast. --papers is the index's: the figures and tables of the BOSC
@@ -41,7 +42,7 @@ case $name in
   index)
     needs="mariner-index-load mariner-log-load"
     case " $* " in *" --papers "*) needs="$needs mariner-row-load mariner-index-recovery" ;; esac ;;
-  *) sed -n '2,28s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+  *) sed -n '2,29s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac
 
 build=${MARINER_BUILD:-$PWD/build/release}

@@ -182,6 +182,13 @@ class Daemon:
             raise Failed(f"marinerd ended with {self.process.returncode}:\n{self.tail()}")
         return self.http("/readyz")[0] == 200
 
+    def configure_log(self, **keys):
+        """Other keys of [log]: those of a daemon that runs, too."""
+        self._log |= keys
+        self.write_config()
+        if self.process is not None:
+            self.process.send_signal(signal.SIGHUP)
+
     def index_checkpoints(self) -> int:
         """How many checkpoints the index file has seen (index/FORMAT.md section 1)."""
         with open(self.state / "index", "rb") as file:
@@ -305,6 +312,7 @@ def qemu_io(url: str, *commands: str, timeout_s: float = 120) -> str:
 def lun_checksum(url: str, path: pathlib.Path) -> str:
     """Of the whole LUN, by way of a copy in `path`."""
     subprocess.run(["qemu-img", "convert", "-f", "raw", "-O", "raw", url, str(path)], check=True, capture_output=True)
-    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
     path.unlink()
     return digest

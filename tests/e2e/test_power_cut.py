@@ -29,6 +29,12 @@ def cut_power(daemon: Daemon, cut):
     daemon.kill()
 
 
+def cut_while_it_compacts(campaign: CrashCampaign, disk: PowerDisk, seed: int):
+    campaign.daemon.ask("log", "compact")
+    time.sleep(campaign.random.uniform(0, 0.5))
+    cut_power(campaign.daemon, lambda: disk.cut(seed))
+
+
 @pytest.fixture
 def disk(folder):
     with PowerDisk(folder, FLUSH_DELAY_US) as disk:
@@ -43,7 +49,7 @@ def durability(request):
 
 @pytest.fixture
 def daemon_on_disk(folder, disk, durability, long_run):
-    log = {"max_size": "16G" if long_run else "1G", "durability": durability}
+    log = {"max_size": "16G" if long_run else "1G", "durability": durability, "compact_cpu": "100%"}
     with Daemon(folder, disk.mount / "state", log=log, index=BUSY_INDEX) as daemon:
         yield daemon
 
@@ -57,11 +63,14 @@ def pytest_generate_tests(metafunc):
 def test_power_cuts_lose_nothing_acknowledged(daemon_on_disk, disk, durability, part, seed, long_run):
     campaign = CrashCampaign(daemon_on_disk, seed + part)
     campaign.prepare()
-    for _ in range(25 if long_run else 3):
+    for cut in range(25 if long_run else 4):
         wait_quiet(disk)
         before = disk.statistics()
         cut_seed = campaign.random.randrange(1 << 32)
-        campaign.load_until(lambda: cut_power(daemon_on_disk, lambda: disk.cut(cut_seed)))
+        if cut % 2 == 0:
+            campaign.load_until(lambda: cut_power(daemon_on_disk, lambda: disk.cut(cut_seed)))
+        else:
+            campaign.load_until(lambda: cut_while_it_compacts(campaign, disk, cut_seed))
         after = disk.statistics()
         print(f"cut {cut_seed}: {after}")
         # Nothing else writes with O_DSYNC: the way that is tested is the way that was taken.

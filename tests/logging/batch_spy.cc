@@ -46,7 +46,7 @@ void BatchSpy::async_write(std::uint64_t offset, std::vector<ConstBytes> parts,
     batches_.push_back(std::move(batch));
     break;
   }
-  disk_.async_write(offset, std::move(parts), durability, std::move(done));
+  disk_->async_write(offset, std::move(parts), durability, std::move(done));
 }
 
 }  // namespace mariner::logging::test

@@ -23,7 +23,9 @@ class BatchSpy final : public Disk {
   };
 
   // `disk` outlives it.
-  BatchSpy(Disk& disk, const BatchFormat& format) : disk_(disk), format_(format) {}
+  BatchSpy(Disk& disk, const BatchFormat& format) : disk_(&disk), format_(format) {}
+  // From now on in front of this one.
+  void stand_before(Disk& disk) { disk_ = &disk; }
 
   // Of the batches begun at the sector the last one that holds a record of this sequence number.
   [[nodiscard]] std::optional<Batch> holding(std::uint64_t sequence, std::uint64_t sector) const;
@@ -31,25 +33,25 @@ class BatchSpy final : public Disk {
   // or was cut.
   [[nodiscard]] std::vector<Batch> namesakes(const Batch& batch) const;
 
-  [[nodiscard]] std::uint64_t size_bytes() const override { return disk_.size_bytes(); }
-  [[nodiscard]] std::uint32_t alignment() const override { return disk_.alignment(); }
+  [[nodiscard]] std::uint64_t size_bytes() const override { return disk_->size_bytes(); }
+  [[nodiscard]] std::uint32_t alignment() const override { return disk_->alignment(); }
   Result<void> read(std::uint64_t offset, std::span<std::byte> to) override {
-    return disk_.read(offset, to);
+    return disk_->read(offset, to);
   }
   Result<void> write(std::uint64_t offset, std::span<const ConstBytes> parts,
                      Durability durability) override {
-    return disk_.write(offset, parts, durability);
+    return disk_->write(offset, parts, durability);
   }
-  Result<void> flush() override { return disk_.flush(); }
-  Result<void> discard(ByteRange range) override { return disk_.discard(range); }
+  Result<void> flush() override { return disk_->flush(); }
+  Result<void> discard(ByteRange range) override { return disk_->discard(range); }
   void async_read(std::uint64_t offset, std::span<std::byte> to, Completion done) override {
-    disk_.async_read(offset, to, std::move(done));
+    disk_->async_read(offset, to, std::move(done));
   }
   void async_write(std::uint64_t offset, std::vector<ConstBytes> parts, Durability durability,
                    Completion done) override;
 
  private:
-  Disk& disk_;
+  Disk* disk_;
   const BatchFormat format_;
   std::vector<Batch> batches_;  // in the order in which they were begun
 };

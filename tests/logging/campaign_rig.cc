@@ -14,9 +14,10 @@ constexpr auto kRotation = std::chrono::milliseconds(1);
 
 bool overlap(ByteRange a, ByteRange b) { return a.offset < b.end() && b.offset < a.end(); }
 
-LogShape shape_of(std::uint8_t number, bool rotates, std::uint64_t tracks) {
+LogShape shape_of(std::uint8_t number, CampaignRig::Media media, std::uint64_t tracks) {
   LogShape shape{.log = log_id(), .disk = number, .track_bytes = kTrackBytesMin, .created_ns = 1};
-  if (rotates) {
+  shape.slots = media == CampaignRig::Media::kSlotted;
+  if (media == CampaignRig::Media::kRotating) {
     shape.track_bytes = kRotatingTrackBytes;
     shape.sector_bytes = 512;
     shape.first_sector = kReservedBytes / 512;
@@ -37,13 +38,14 @@ CampaignRig::CampaignRig(const Options& given) : options(given) {}
 
 CampaignRig::~CampaignRig() { close(); }
 
-void CampaignRig::add_disk(bool rotates, std::uint64_t tracks) {
+void CampaignRig::add_disk(Media media, std::uint64_t tracks) {
   std::uint8_t number = 0;
   while (find(number) != nullptr) ++number;
   auto slot = std::make_unique<Slot>();
   slot->number = number;
-  slot->rotates = rotates;
-  const LogShape shape = shape_of(number, rotates, tracks);
+  slot->rotates = media == Media::kRotating;
+  slot->slotted = media == Media::kSlotted;
+  const LogShape shape = shape_of(number, media, tracks);
   slot->disk = std::make_unique<FaultyDisk>(
       executor, FaultyDisk::Options{.size_bytes = kReservedBytes + tracks * shape.track_bytes,
                                     .seed = options.seed * 64 + ++disks_made_,
@@ -54,12 +56,60 @@ void CampaignRig::add_disk(bool rotates, std::uint64_t tracks) {
   slot->shape = *superblock;
   slot->spy = std::make_shared<BatchSpy>(*slot->disk, superblock->batch_format());
   if (is_open()) {
-    array->add(slot->spy, *superblock, RecoveredDisk{{}, TrackList(*superblock)},
-               rotates ? std::make_unique<RotationalPlacement>(
-                             RotationalPlacement::Options{.rotation = kRotation})
-                       : nullptr);
+    CHECK(open_tracks(*slot, *superblock).has_value());
+    set_up(*slot, *superblock, RecoveredDisk{{}, TrackList(*superblock)});
   }
   slots.push_back(std::move(slot));
+}
+
+Result<void> CampaignRig::open_tracks(Slot& slot, const Superblock& superblock) {
+  if (!slot.slotted) return {};
+  slot.tracks = nullptr;
+  // Nobody reads beside the test's own thread: a seed is one history.
+  auto opened = SlottedDisk::open(LogDisks::not_owned(*slot.disk), superblock, executor, 0);
+  if (!opened) return opened.error();
+  slot.tracks = *std::move(opened);
+  slot.spy->stand_before(*slot.tracks);
+  return {};
+}
+
+void CampaignRig::set_up(Slot& slot, const Superblock& superblock, RecoveredDisk found) {
+  if (slot.slotted) {
+    array->add_slotted(slot.spy, slot.tracks, superblock, std::move(found));
+  } else {
+    array->add(slot.spy, superblock, std::move(found),
+               slot.rotates ? std::make_unique<RotationalPlacement>(
+                                  RotationalPlacement::Options{.rotation = kRotation})
+                            : nullptr);
+  }
+}
+
+void CampaignRig::pack(std::uint8_t number, std::size_t tracks_max) {
+  LogArray::Member* member = array->find(number);
+  if (packing_ || member == nullptr || !member->slots) return;
+  // The contents do not compress well.
+  PackingJob job{.disk = member->slotted, .live = {}, .tracks = {}, .packed_part_max = 2};
+  for (LiveTracks& live : live_tracks(*array)) {
+    if (live.superblock.disk == number) job.live = std::move(live);
+  }
+  for (std::size_t i = 0; i < job.live.tracks.size() && job.tracks.size() < tracks_max; ++i) {
+    const Allocated& track = job.live.tracks[i];
+    const TrackPlace place = member->slotted->map().place_of(track.track);
+    if (track.allocation < job.live.current && place.kind == TrackPlace::Kind::kSlot) {
+      job.tracks.push_back(i);
+    }
+  }
+  if (job.tracks.empty()) return;
+  PackingResult result = pack_tracks(job, [] { return Result<void>{}; });
+  if (!result) return member->slotted->end_building();
+  packing_ = true;
+  member->slots->add_pack(
+      std::move(result->place),
+      [this, slotted = member->slotted, count = job.tracks.size()](const Result<void>& added) {
+        slotted->end_building();
+        packing_ = false;
+        if (added) packed += count;
+      });
 }
 
 CampaignRig::Slot* CampaignRig::find(std::uint8_t number) {
@@ -98,8 +148,9 @@ Result<void> CampaignRig::open(unsigned threads, bool initialise) {
   visited.clear();
   std::vector<Superblock> superblocks;
   for (const auto& slot : slots) {
-    Result<Superblock> superblock = read_superblock(*slot->spy);
+    Result<Superblock> superblock = read_superblock(*slot->disk);
     if (!superblock) return superblock.error();
+    if (Result<void> r = open_tracks(*slot, *superblock); !r) return r;
     superblocks.push_back(*superblock);
   }
   for (const auto& slot : slots) slot->found_batches.clear();
@@ -119,10 +170,7 @@ Result<void> CampaignRig::open(unsigned threads, bool initialise) {
   array->writer().set_withdrawn(recovered.withdrawn);
   for (std::size_t i = 0; i < slots.size(); ++i) {
     slots[i]->next_batch = recovered.disks[i].tail.next_batch;
-    array->add(slots[i]->spy, superblocks[i], std::move(recovered.disks[i]),
-               slots[i]->rotates ? std::make_unique<RotationalPlacement>(
-                                       RotationalPlacement::Options{.rotation = kRotation})
-                                 : nullptr);
+    set_up(*slots[i], superblocks[i], std::move(recovered.disks[i]));
   }
   recovered.disks.clear();
   for (const auto& slot : slots) {
@@ -147,7 +195,7 @@ void CampaignRig::close() {
 void CampaignRig::become_idle() {
   const auto busy = [this] {
     const auto in_use = [](const auto& slot) { return slot->disk->in_flight() > 0; };
-    return reclaiming_ || !array->idle() || std::ranges::any_of(slots, in_use) ||
+    return reclaiming_ || packing_ || !array->idle() || std::ranges::any_of(slots, in_use) ||
            std::ranges::any_of(gone_, in_use);
   };
   for (int i = 0; busy(); ++i) {

@@ -35,10 +35,12 @@ class CampaignRig {
   struct Slot {
     std::uint8_t number = 0;
     bool rotates = false;
+    bool slotted = false;  // its tracks stand in slots, and are packed now and then
     bool draining = false;
     std::unique_ptr<FaultyDisk> disk;
-    std::shared_ptr<BatchSpy> spy;  // in front of it
-    Superblock shape;               // as formatted
+    std::shared_ptr<SlottedDisk> tracks;  // in front of it, if it is slotted and open
+    std::shared_ptr<BatchSpy> spy;        // in front of that
+    Superblock shape;                     // as formatted
     // Damaged behind the writer's back, without what FaultyDisk::lies() says.
     std::vector<ByteRange> damaged;
     // As recovery found it.
@@ -54,8 +56,9 @@ class CampaignRig {
   explicit CampaignRig(const Options& options);
   ~CampaignRig();
 
+  enum class Media { kSolid, kSlotted, kRotating };
   // Formats a disk and makes it a member; of an open log at once.
-  void add_disk(bool rotates, std::uint64_t tracks);
+  void add_disk(Media media, std::uint64_t tracks);
   // No new records for the disk from now on, across restarts. Nothing for the last one.
   void drain(std::uint8_t number);
   // Lets go of what is drained and empty.
@@ -76,6 +79,9 @@ class CampaignRig {
   // while one is under way. The error of reading them.
   Result<void> reclaim(std::chrono::nanoseconds store_time, OldestHook given_up, TrackHook freeing);
 
+  // Packs some complete tracks of a slotted disk, if there are any, as many as `tracks_max`.
+  void pack(std::uint8_t number, std::size_t tracks_max);
+
   [[nodiscard]] Slot* find(std::uint8_t number);
   [[nodiscard]] std::size_t usable() const;
 
@@ -86,13 +92,17 @@ class CampaignRig {
   Recovered recovered;
   std::vector<Visited> visited;
   std::uint64_t given_up = 0;  // the ordinal, durable
+  std::uint64_t packed = 0;    // tracks, ever
 
  private:
   void become_idle();
+  Result<void> open_tracks(Slot& slot, const Superblock& superblock);
+  void set_up(Slot& slot, const Superblock& superblock, RecoveredDisk found);
   void release_oldest(std::uint8_t number, const TrackHook& freeing);
 
   std::uint64_t disks_made_ = 0;
   bool reclaiming_ = false;
+  bool packing_ = false;
   std::vector<std::unique_ptr<Slot>> gone_;  // until nothing can refer to them any more
 };
 

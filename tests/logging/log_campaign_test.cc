@@ -37,6 +37,7 @@ struct Totals {
   CampaignModel::Counts counts;
   std::uint64_t lives = 0;
   std::uint64_t cuts_in_recovery = 0;
+  std::uint64_t packed = 0;  // tracks
 };
 
 class Campaign {
@@ -79,6 +80,7 @@ class Campaign {
     bool members = false;   // disks come and go
     bool initialise = false;
     bool reclaims = false;
+    bool packs = false;
   };
 
   std::uint64_t below(std::uint64_t end) { return random_() % end; }
@@ -100,6 +102,8 @@ class Campaign {
     plan.members = one_in(4);
     plan.initialise = plan.solid_of_4 == 0 ? one_in(3) : one_in(12);
     plan.reclaims = one_in(2);
+    // What is damaged, or where a lie has put it, could not be told of packed tracks.
+    plan.packs = !plan.damage && !plan.lies && !plan.metadata && one_in(2);
     return plan;
   }
 
@@ -112,17 +116,25 @@ class Campaign {
     return options;
   }
 
-  void add_disk() { rig_.add_disk(below(4) >= plan_.solid_of_4, 4 + below(3)); }
+  void add_disk() {
+    if (below(4) >= plan_.solid_of_4) {
+      rig_.add_disk(CampaignRig::Media::kRotating, 4 + below(3));
+    } else if (plan_.packs) {
+      rig_.add_disk(CampaignRig::Media::kSlotted, 6 + below(5));
+    } else {
+      rig_.add_disk(CampaignRig::Media::kSolid, 4 + below(3));
+    }
+  }
   CampaignRig::Slot& any_slot() { return *rig_.slots[below(rig_.slots.size())]; }
 
   // What a reader of a failure wants to know first.
   std::string describe() {
     std::string text;
     const std::pair<const char*, bool> parts[] = {
-        {"long records", plan_.large},     {"errors", plan_.errors},    {"hangs", plan_.hangs},
-        {"capacity", plan_.capacity},      {"lies", plan_.lies},        {"damage", plan_.damage},
-        {"metadata", plan_.metadata},      {"repeats", plan_.repeats},  {"members", plan_.members},
-        {"initialiser", plan_.initialise}, {"reclaims", plan_.reclaims}};
+        {"long records", plan_.large},     {"errors", plan_.errors},     {"hangs", plan_.hangs},
+        {"capacity", plan_.capacity},      {"lies", plan_.lies},         {"damage", plan_.damage},
+        {"metadata", plan_.metadata},      {"repeats", plan_.repeats},   {"members", plan_.members},
+        {"initialiser", plan_.initialise}, {"reclaims", plan_.reclaims}, {"packs", plan_.packs}};
     for (const auto& [name, is_on] : parts) text += is_on ? std::string("; ") + name : "";
     for (const auto& slot : rig_.slots) {
       text += "\ndisk " + std::to_string(slot->number) + (slot->rotates ? ", rotates" : "") +
@@ -261,6 +273,10 @@ class Campaign {
 
   std::string step() {
     if (!rig_.powered()) return {};
+    if (plan_.packs && one_in(3)) {
+      if (one_in(2)) rig_.array->writer().leave_tracks();
+      rig_.pack(any_slot().number, 1 + below(3));
+    }
     switch (below(8)) {
       case 0:
         for (std::uint64_t i = below(6); i > 0; --i) append();
@@ -409,6 +425,7 @@ class Campaign {
   }
 
   void add_up() {
+    totals_.packed += rig_.packed;
     const CampaignModel::Counts& c = model_.counts();
     totals_.counts.acknowledged += c.acknowledged;
     totals_.counts.visited += c.visited;
@@ -446,8 +463,8 @@ TEST(LogCampaign, NothingAcknowledgedIsLostAndNoDamagePassesForData) {
   const mariner::test::SeedRange seeds = mariner::test::seeds_to_run(kSeeds);
   const CampaignModel::Counts& c = totals.counts;
   std::cout << "seeds " << seeds.first << " to " << seeds.first + seeds.count - 1 << ": "
-            << totals.lives << " lives, " << totals.cuts_in_recovery
-            << " power cuts in recovery; records: " << c.acknowledged << " acknowledged, "
+            << totals.lives << " lives, " << totals.cuts_in_recovery << " power cuts in recovery, "
+            << totals.packed << " tracks packed; records: " << c.acknowledged << " acknowledged, "
             << c.visited << " found, " << c.given_up
             << " given up; on damaged disks: " << c.lost_reported << " lost in " << c.damage_reports
             << " reported ranges, " << c.reads_refused << " reads refused (" << c.other_copies

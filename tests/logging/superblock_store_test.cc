@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "logging/slot_store.h"
 #include "logging/taken_tracks.h"
 #include "tests/logging/log_testing.h"
 
@@ -159,6 +160,41 @@ TEST_F(SuperblockTest, PagesOfTheListAreDurableTogether) {
   EXPECT_EQ(write_list(disk_, superblock.log, writes).error().code, ErrorCode::kIo);
 }
 
+TEST_F(SuperblockTest, ADiskWithSlotsHasSeveralTimesMoreTracks) {
+  const Result<Superblock> formatted = format_log(disk_, test::log_id(), 3, kTrackBytes, 77, true);
+  ASSERT_TRUE(formatted.has_value());
+  EXPECT_EQ(formatted->slot_count, 4u);
+  EXPECT_EQ(formatted->track_count, 4 * kTracksPerSlot);
+  EXPECT_LE(formatted->disk_bytes(), disk_.size_bytes());
+  EXPECT_GT(formatted->disk_bytes() + kTrackBytes, disk_.size_bytes());
+  disk_.cut_power();
+  disk_.restore_power();
+  EXPECT_EQ(*read_superblock(disk_), *formatted);
+  EXPECT_EQ(read_slot_map(disk_, *formatted)->map, SlotMap(*formatted));
+  EXPECT_EQ(read_track_list(disk_, *formatted)->end(), 4 * kTracksPerSlot + 1);
+  FaultyDisk shorter(executor_, {.size_bytes = disk_.size_bytes() - kTrackBytes});
+  EXPECT_EQ(format_log(shorter, test::log_id(), 3, kTrackBytes, 77, true).error().code,
+            ErrorCode::kInvalidArgument);
+}
+
+TEST_F(SuperblockTest, ADiskWithSlotsThatShrankIsRefused) {
+  Superblock superblock = *format_log(disk_, test::log_id(), 0, kTrackBytes, 1, true);
+  superblock.slot_count = 5;
+  ASSERT_TRUE(update_superblock(disk_, superblock).has_value());
+  EXPECT_EQ(read_superblock(disk_).error().code, ErrorCode::kCorrupt);
+}
+
+TEST_F(SuperblockTest, TheMapOfManySlotsTakesRoomFromThem) {
+  const std::uint64_t slots = 10'000;  // maps of 2 x 470 blocks, a list of 168
+  FaultyDisk large(executor_, {.size_bytes = kReservedBytes + slots * kTrackBytes});
+  const Result<Superblock> formatted = format_log(large, test::log_id(), 0, kTrackBytes, 1, true);
+  ASSERT_TRUE(formatted.has_value());
+  EXPECT_EQ(formatted->slot_count, slots - 1);
+  EXPECT_EQ(formatted->first_sector, 5 * kReservedBlocks);
+  EXPECT_EQ(*read_superblock(large), *formatted);
+  EXPECT_TRUE(read_slot_map(large, *formatted).has_value());
+}
+
 // A disk that rotates: its tracks are where its owner says.
 class RotatingSuperblockTest : public ::testing::Test {
  protected:
@@ -192,6 +228,17 @@ TEST_F(RotatingSuperblockTest, KeepsItsShape) {
   EXPECT_EQ(formatted->track_count, 10u);
   EXPECT_EQ(formatted->track(9), (SectorRange{2048 + 9 * 128, 128}));
   EXPECT_EQ(*read_superblock(disk_), *formatted);
+}
+
+TEST_F(RotatingSuperblockTest, TracksOfItDoNotStandInSlots) {
+  LogShape slotted = shape();
+  slotted.slots = true;
+  refuses(slotted, "slots");
+  LogShape small = shape();
+  small.slots = true;
+  small.rotation = 0ms;
+  small.track_bytes = kTrackBytes;
+  refuses(small, "sectors of 512 bytes");
 }
 
 TEST_F(RotatingSuperblockTest, TracksNeedNotBeWholeBlocks) {

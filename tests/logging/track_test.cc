@@ -113,6 +113,75 @@ TEST(Superblock, BoundsAreCheckedBehindTheCrc) {
   EXPECT_TRUE(unpack_superblock(packed(largest)).has_value());
 }
 
+// Version 4: of a disk whose tracks stand in slots.
+Superblock slotted() {
+  Superblock s = superblock();
+  s.slot_count = 0x22446;
+  return s;
+}
+
+TEST(SlottedSuperblock, GoldenBytes) {
+  const Block block = packed(slotted());
+  EXPECT_EQ(hex(std::span(block).first(112)),
+            "4d415249 4e4c4f47 04000000 a17ef5d4\n"
+            "10111213 14151617 18191a1b 1c1d1e1f\n"
+            "05000000 00400000 33221100 00000000\n"
+            "28272625 24232221 38373635 34333231\n"
+            "48474645 44434241 ce080000 00100000\n"
+            "55545352 51000000 00000000 00000000\n"
+            "46240200 00000000 00000000 00000000");
+  EXPECT_TRUE(rest_is_zero(block, 104));
+  EXPECT_EQ(unpack_superblock(block), slotted());
+}
+
+TEST(SlottedSuperblock, EveryFlippedBitIsFound) {
+  Block block = packed(slotted());
+  for (std::size_t bit = 0; bit < block.size() * 8; ++bit) {
+    block[bit / 8] ^= std::byte{1} << (bit % 8);
+    ASSERT_FALSE(unpack_superblock(block).has_value()) << "bit " << bit;
+    block[bit / 8] ^= std::byte{1} << (bit % 8);
+  }
+}
+
+TEST(SlottedSuperblock, WhatCannotHaveSlotsIsRefused) {
+  const std::pair<const char*, std::function<void(Superblock&)>> cases[] = {
+      {"it rotates", [](Superblock& s) { s.rotation = std::chrono::milliseconds(8); }},
+      {"small sectors", [](Superblock& s) { s.sector_bytes = 512; }},
+      {"more slots than tracks", [](Superblock& s) { s.slot_count = s.track_count + 1; }},
+      {"absurdly many slots", [](Superblock& s) { s.slot_count = UINT64_MAX; }},
+      {"no room for the map",
+       [](Superblock& s) { s.first_sector = reserved_blocks_for(s.list_blocks); }},
+  };
+  for (const auto& [what, spoil] : cases) {
+    Superblock s = slotted();
+    spoil(s);
+    EXPECT_FALSE(unpack_superblock(packed(s)).has_value()) << what;
+  }
+  Superblock least = slotted();
+  least.first_sector = reserved_blocks_for(least.structure_blocks());
+  EXPECT_TRUE(unpack_superblock(packed(least)).has_value());
+  Block none = packed(slotted());
+  store_le(none.data() + 96, std::uint64_t{0});
+  reseal(none);
+  EXPECT_FALSE(unpack_superblock(none).has_value()) << "version 4 without slots";
+}
+
+TEST(SlottedSuperblock, TheDiskIsAsLongAsItsSlotsAndTheMapStandsBehindTheList) {
+  Superblock s = slotted();
+  EXPECT_EQ(s.disk_bytes(), (s.first_sector + s.slot_count * s.track_sectors) * kBlockBytes);
+  EXPECT_EQ(s.place_count(), s.slot_count);
+  EXPECT_EQ(s.map_first_block(0), kListFirstBlock + s.list_blocks);
+  EXPECT_EQ(s.map_first_block(1), s.map_first_block(0) + map_blocks_for(s.slot_count));
+  EXPECT_EQ(kListFirstBlock + s.structure_blocks(),
+            s.map_first_block(1) + map_blocks_for(s.slot_count));
+  s.first_sector = kListFirstBlock + s.structure_blocks() + kScratchBlocks;
+  ASSERT_TRUE(s.scratch().has_value());
+  EXPECT_EQ(s.scratch()->offset, (kListFirstBlock + s.structure_blocks()) * kBlockBytes);
+  --s.first_sector;
+  EXPECT_FALSE(s.scratch().has_value()) << "it must not reach into the map";
+  EXPECT_EQ(superblock().place_count(), superblock().track_count);
+}
+
 TEST(Superblock, AnotherVersionOrDiskNumberIsRefused) {
   Block block = packed(superblock());
   block[8] = std::byte{1};

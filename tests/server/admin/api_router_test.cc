@@ -64,6 +64,7 @@ TEST_F(ApiRouter, EveryPathReachesItsFunction) {
   *control.volumes.add_volumes() = db1;
   const Case cases[] = {
       {HttpMethod::kGet, "/v1/status", "", "status"},
+      {HttpMethod::kPost, "/v1/log/compact", "{}", "log_compact"},
       {HttpMethod::kGet, "/v1/doctor", "", "doctor"},
       {HttpMethod::kGet, "/v1/volumes", "", "volume_list"},
       {HttpMethod::kPost, "/v1/volumes", "{\"name\":\"a\",\"size_bytes\":\"4096\"}",

@@ -41,6 +41,9 @@ class FakeControl final : public Control {
   void status(Answer<api::StatusAnswer> done) override {
     reply("status", status_answer, std::move(done));
   }
+  void log_compact(Answer<api::CompactAnswer> done) override {
+    reply("log_compact", api::CompactAnswer{}, std::move(done));
+  }
   void volume_list(Answer<api::VolumeList> done) override {
     reply("volume_list", volumes, std::move(done));
   }

@@ -41,6 +41,16 @@ TEST_F(StatusVerb, SaysAllThatTheDaemonSaysOfItself) {
   EXPECT_THAT(control.asked, testing::ElementsAre("status"));
 }
 
+TEST_F(StatusVerb, SaysHowMuchHistoryWasCompacted) {
+  control.status_answer.set_log_history_bytes(5u << 20);
+  run({"status"});
+  EXPECT_THAT(out, HasSubstr("log            1 MiB of 8 GiB\n"
+                             "history        5 MiB before it was compacted\n"));
+  control.status_answer.set_log_history_bytes(1u << 20);
+  run({"status"});
+  EXPECT_THAT(out, testing::Not(HasSubstr("compacted")));
+}
+
 TEST_F(StatusVerb, ADaemonThatStartsIsNotReady) {
   control.status_answer.set_ready(false);
   control.status_answer.set_started_ns(0);

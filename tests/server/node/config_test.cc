@@ -70,6 +70,9 @@ t_wait = "1ms"
 durability = "flush"
 polling = "off"
 scrub_rate = "4M"
+compact = "on"
+compact_after = "10m"
+compact_cpu = "12.5%"
 [storage]
 pending_memory = "1G"
 lag_max = "8G"
@@ -113,6 +116,9 @@ size = "1GiB"
   EXPECT_EQ(config.log.durability, LogDurability::kFlush);
   EXPECT_FALSE(config.log.polling);
   EXPECT_EQ(config.log.scrub_rate, ByteSize{4u << 20});
+  EXPECT_TRUE(config.log.compact.enabled);
+  EXPECT_EQ(config.log.compact.after, std::chrono::minutes(10));
+  EXPECT_EQ(config.log.compact.cpu_share, 0.125);
   EXPECT_EQ(config.storage.lag_max, ByteSize{8ull << 30});
   EXPECT_EQ(config.views.overlay_max, ByteSize{10ull << 30});
   EXPECT_EQ(config.index.file, "/srv/fast/index");
@@ -237,6 +243,10 @@ TEST(Config, EachRuleHasItsMessage) {
       {"[log]\nt_wait = '1s'", "log.t_wait: expected at most 100ms, found 1s"},
       {"[log]\nscrub_rate = 'slow'",
        "log.scrub_rate: expected \"auto\" or bytes per second, such as \"4M\""},
+      {"[log]\ncompact = 'yes'", "log.compact: expected \"on\" or \"off\", found \"yes\""},
+      {"[log]\ncompact_after = 'soon'", "log.compact_after: \"soon\" is not a duration"},
+      {"[log]\ncompact_cpu = '0%'",
+       "log.compact_cpu: expected a share from 1% to 100%, such as \"2.5%\"; found \"0%\""},
       {"[log]\nscrub_rate = '2T'", "log.scrub_rate: expected at most 1 TiB, found 2 TiB"},
       {"[rollback]\nrate_max = '1K'", "rollback.rate_max: expected 8 MiB"},
       {"[storage]\npending_memory = '1K'", "storage.pending_memory: expected 16 MiB"},

@@ -75,5 +75,17 @@ TEST(ConfigValues, AnAddressThatAnInterfaceMayHave) {
   }
 }
 
+TEST(ConfigValues, SharesAreOfAHundredPercent) {
+  const auto parse = share_from(0.01);
+  EXPECT_EQ(parse("1%").value(), 0.01);
+  EXPECT_EQ(parse("12.5%").value(), 0.125);
+  EXPECT_EQ(parse("100%").value(), 1);
+  EXPECT_EQ(parse("0.9%").error().message,
+            "expected a share from 1% to 100%, such as \"2.5%\"; found \"0.9%\"");
+  for (const char* text : {"", "%", "5", "101%", "-1%", "x%", "5 %", "nan%", "5%%"}) {
+    EXPECT_FALSE(parse(text)) << text;
+  }
+}
+
 }  // namespace
 }  // namespace mariner::config

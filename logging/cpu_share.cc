@@ -1,0 +1,39 @@
+#include "logging/cpu_share.h"
+
+#include <ctime>
+#include <thread>
+
+namespace mariner::logging {
+namespace {
+
+std::chrono::nanoseconds thread_cpu_time() {
+  timespec time{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+}
+
+}  // namespace
+
+CpuShare::CpuShare(const std::atomic<double>& share, const std::atomic<bool>& cancelled)
+    : share_(share),
+      cancelled_(cancelled),
+      began_(std::chrono::steady_clock::now()),
+      cpu_began_(thread_cpu_time()) {}
+
+Result<void> CpuShare::pause() {
+  for (;;) {
+    if (cancelled_.load(std::memory_order_relaxed)) {
+      return Error{ErrorCode::kAborted, "packing was stopped"};
+    }
+    const double share = share_.load(std::memory_order_relaxed);
+    const auto passed = std::chrono::steady_clock::now() - began_;
+    const auto used = thread_cpu_time() - cpu_began_;
+    if (share >= 1 ||
+        static_cast<double>(used.count()) <= share * static_cast<double>(passed.count())) {
+      return {};
+    }
+    std::this_thread::sleep_for(kStep);
+  }
+}
+
+}  // namespace mariner::logging

@@ -1,0 +1,30 @@
+// Holds the calling thread to a share of one core: it pauses until the CPU time that it has used is
+// no more than that share of the time that has passed. One thread.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+
+#include "proto/error.h"
+
+namespace mariner::logging {
+
+class CpuShare {
+ public:
+  // `share` of one core, above 0; 1: it never pauses. Both may be changed by any thread, and
+  // outlive it: when `cancelled` becomes true, pauses end early.
+  CpuShare(const std::atomic<double>& share, const std::atomic<bool>& cancelled);
+
+  // kAborted when it was cancelled.
+  Result<void> pause();
+
+ private:
+  static constexpr std::chrono::milliseconds kStep{20};
+
+  const std::atomic<double>& share_;
+  const std::atomic<bool>& cancelled_;
+  std::chrono::steady_clock::time_point began_;
+  std::chrono::nanoseconds cpu_began_;
+};
+
+}  // namespace mariner::logging

@@ -1,0 +1,85 @@
+#include "logging/pack_window.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/logging/pack_testing.h"
+
+namespace mariner::logging {
+namespace {
+
+using test::Bytes;
+using test::MemoryTracks;
+using test::noise;
+
+const PackPause kNoPause;
+
+TEST(PackWindow, ShowsEveryPlace) {
+  MemoryTracks tracks;
+  tracks.begin_track((1u << 20) + 1536);
+  tracks.add_header(noise(1, (1u << 20) + 1024));
+  PackPace pace(kNoPause);
+  PackWindow window(tracks.tracks(), tracks, pace, PackWindow::kBytesMin);
+  for (std::uint64_t at = 0; at + 4096 <= tracks.tracks()[0].used; at += 512) {
+    const auto bytes = window.at(0, at, 4096);
+    ASSERT_TRUE(bytes);
+    ASSERT_TRUE(std::ranges::equal(*bytes, tracks.contents(0).subspan(at, 4096))) << at;
+  }
+}
+
+TEST(PackWindow, ReadsAMebibyteAtATime) {
+  MemoryTracks tracks;
+  tracks.begin_track(8u << 20);
+  tracks.add_header(noise(1, 4u << 20));
+  tracks.begin_track(8u << 20);
+  tracks.add_header(noise(2, 4096));
+  PackPace pace(kNoPause);
+  PackWindow window(tracks.tracks(), tracks, pace);
+  for (std::uint64_t at = 0; at < (4u << 20); at += 4096) ASSERT_TRUE(window.at(0, at, 4096));
+  EXPECT_EQ(tracks.reads, 4u);
+  ASSERT_TRUE(window.at(1, 0, 4096));
+  EXPECT_EQ(tracks.reads, 5u);
+  EXPECT_TRUE(std::ranges::equal(*window.at(1, 0, 4096), noise(2, 4096)));
+}
+
+TEST(PackWindow, AfterAFailedReadItReadsAgain) {
+  MemoryTracks tracks;
+  tracks.begin_track(8u << 20);
+  tracks.add_header(noise(1, 4u << 20));
+  PackPace pace(kNoPause);
+  PackWindow window(tracks.tracks(), tracks, pace);
+  ASSERT_TRUE(window.at(0, 0, 10));
+  tracks.fail_at_read = 1;
+  EXPECT_EQ(window.at(0, 2u << 20, 10).error().code, ErrorCode::kIo);
+  tracks.fail_at_read = UINT64_MAX;
+  EXPECT_TRUE(std::ranges::equal(*window.at(0, 0, 10), tracks.contents(0).first(10)));
+  EXPECT_EQ(tracks.reads, 3u);
+}
+
+TEST(PackPace, CallsEachTimeThatSoMuchWasDone) {
+  int calls = 0;
+  const PackPause pause = [&calls]() -> Result<void> {
+    if (++calls == 3) return Error{ErrorCode::kAborted, "enough"};
+    return {};
+  };
+  PackPace pace(pause);
+  EXPECT_TRUE(pace.did(PackPace::kBytes - 1));
+  EXPECT_EQ(calls, 0);
+  EXPECT_TRUE(pace.did(1));
+  EXPECT_EQ(calls, 1);
+  EXPECT_TRUE(pace.did(PackPace::kBytes));
+  EXPECT_FALSE(pace.did(PackPace::kBytes));
+}
+
+TEST(PackTracks, AtTheirBoundsAreTaken) {
+  EXPECT_TRUE(check_pack_tracks(std::vector<PackTrack>(4, {.bytes = 1u << 30})));
+  EXPECT_TRUE(check_pack_tracks(std::vector<PackTrack>(1u << 16)));
+  EXPECT_TRUE(check_pack_tracks(
+      std::vector<PackTrack>{{.bytes = 1u << 20,
+                              .used = 12800,
+                              .payloads = {{.at = 0, .blocks = 1}, {.at = 4608, .blocks = 2}}}}));
+}
+
+}  // namespace
+}  // namespace mariner::logging
