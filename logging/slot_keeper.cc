@@ -191,6 +191,7 @@ void SlotKeeper::stop() {
 // What was promised stays so: the next map begins where this one has come to.
 void SlotKeeper::give_up() {
   if (copies_written_ == 1) first_copy_ = 1 - first_copy_;
+  parts_.disk.may_be_found(*next_);
   next_.reset();
   next_backed_end_ = 0;
   released_meanwhile_.clear();

@@ -259,6 +259,15 @@ void SlottedDisk::release(std::uint64_t track) {
   if (gone != 0) shelf_.forget(gone);
 }
 
+void SlottedDisk::may_be_found(const SlotMap& map) {
+  const std::scoped_lock lock(mutex_);
+  for (const auto& [id, pack] : map.packs()) {
+    if (map_.packs().contains(id)) continue;
+    for (const PackExtent& extent : pack.extents) gone_.insert(extent.slot);
+  }
+  count_usable();
+}
+
 bool SlottedDisk::is_usable(std::uint64_t slot) const {
   return map_.is_free(slot) && !building_.contains(slot) && !promised_.contains(slot) &&
          !gone_.contains(slot) && !held_.contains(slot) &&

@@ -74,6 +74,9 @@ class SlottedDisk final : public Disk {
   // At once; not durable before the next adopted map. Until then the slots of a pack that went with
   // its last track are used for nothing: after a crash it is read, as long as the map names it.
   void release(std::uint64_t track);
+  // `map` may be found after a crash although it was given up: until another one is durable, the
+  // slots of its packs are used for nothing.
+  void may_be_found(const SlotMap& map);
   // Such slots wait for a map.
   [[nodiscard]] bool has_gone() const { return !gone_.empty(); }
 

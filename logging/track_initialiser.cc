@@ -64,19 +64,26 @@ void TrackInitialiser::next() {
                    [this, piece](Result<void> result) {
                      in_flight_ = false;
                      if (std::exchange(writer_waits_, false)) writer_.retry();
-                     if (result) return written(piece);
-                     // The writer will meet the error itself, with somebody to tell.
-                     stopping_ = true;
-                     if (std::exchange(held_, false)) {
-                       slots_->let_go_of_held(superblock_.initialised_tracks);
-                     }
+                     if (result && !stopping_) return written(piece);
+                     // The writer will meet an error itself, with somebody to tell.
+                     stop();
                    });
+}
+
+void TrackInitialiser::let_go() {
+  if (std::exchange(held_, false)) slots_->let_go_of_held(superblock_.initialised_tracks);
+}
+
+// What was held may be the last slot, for which the writer waits.
+void TrackInitialiser::stop() {
+  stopping_ = true;
+  if (!in_flight_) let_go();
 }
 
 void TrackInitialiser::written(std::uint64_t bytes) {
   offset_ += bytes;
   if (offset_ == superblock_.track_bytes()) {
-    if (std::exchange(held_, false)) slots_->let_go_of_held(superblock_.initialised_tracks);
+    let_go();
     offset_ = 0;
     ++superblock_.initialised_tracks;
     if (superblock_.initialised_tracks >= last_update_ + kTracksPerUpdate || done()) {

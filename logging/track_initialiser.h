@@ -35,7 +35,7 @@ class TrackInitialiser {
   // Whether the writer may take `track` now; if not, its retry() is called when it may.
   bool may_write(std::uint64_t track);
   // Stops after the write in flight.
-  void stop() { stopping_ = true; }
+  void stop();
   [[nodiscard]] bool idle() const { return !in_flight_; }
   [[nodiscard]] bool done() const {
     return superblock_.initialised_tracks >= superblock_.place_count();
@@ -49,6 +49,7 @@ class TrackInitialiser {
   // False: nothing is left.
   bool find_next();
   void written(std::uint64_t bytes);
+  void let_go();
   void finished_track();
 
   LogDisk& disk_;

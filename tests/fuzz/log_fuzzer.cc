@@ -4,10 +4,12 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "logging/batch.h"
 #include "logging/record.h"
+#include "logging/slot_map.h"
 #include "logging/track.h"
 #include "proto/bytes.h"
 #include "proto/check.h"
@@ -76,13 +78,17 @@ void fuzz_block(std::span<const std::byte> bytes) {
   static_cast<void>(unpack_superblock(block));
   static_cast<void>(unpack_track_header(block, LogId{}, 0));
   constexpr std::uint64_t kSuperblockMagic = 0x474f4c4e4952414d;
-  for (const std::uint64_t magic : {kSuperblockMagic, std::uint64_t{0x4b4152544e52414d}}) {
+  constexpr std::uint64_t kTrackMagic = 0x4b4152544e52414d;
+  constexpr std::pair<std::uint64_t, std::uint32_t> kKinds[] = {
+      {kSuperblockMagic, 3}, {kSuperblockMagic, 4}, {kTrackMagic, 1}};
+  for (const auto& [magic, version] : kKinds) {
     store_le(block.data(), magic);
-    store_le(block.data() + 8, magic == kSuperblockMagic ? std::uint32_t{3} : std::uint32_t{1});
+    store_le(block.data() + 8, version);
     store_le(block.data() + 12, std::uint32_t{0});
     store_le(block.data() + 12, crc32c(block));
     if (const auto superblock = unpack_superblock(block)) {
       CHECK(superblock->end_sector() > kReservedBlocks);
+      CHECK(superblock->has_slots() == (version == 4));
       std::array<std::byte, kBlockBytes> packed;
       pack_superblock(*superblock, packed);
       CHECK(unpack_superblock(packed) == superblock);
@@ -98,16 +104,41 @@ void fuzz_block(std::span<const std::byte> bytes) {
   }
 }
 
+void fuzz_slot_map(std::span<const std::byte> bytes) {
+  Superblock superblock{.track_sectors = kTrackBytesMin / kBlockBytes, .track_count = 128};
+  superblock.slot_count = 16;
+  std::array<std::byte, kBlockBytes> block{};
+  std::ranges::copy(bytes.first(std::min<std::size_t>(bytes.size(), kBlockBytes)), block.begin());
+  static_cast<void>(SlotMap::from_bytes(superblock, block).has_value());
+  store_le(block.data(), std::uint64_t{0x544f4c534e52414d});
+  store_le(block.data() + 8, std::uint32_t{1});
+  std::ranges::fill(std::span(block).subspan(16, 16), std::byte{0});  // of the log
+  store_le(block.data() + 68, std::uint32_t{0});
+  store_le(block.data() + 12, std::uint32_t{0});
+  store_le(block.data() + 12, crc32c(block));
+  const auto found = SlotMap::from_bytes(superblock, block);
+  if (!found) return;
+  const auto again = SlotMap::from_bytes(superblock, found->map.to_bytes(found->generation));
+  CHECK(again.has_value() && again->map == found->map && again->generation == found->generation);
+  // Whatever it says, each slot is free or used, and can be given back.
+  SlotMap map = found->map;
+  for (std::uint64_t track = 0; track < superblock.track_count; ++track) map.release(track);
+  for (const auto& [id, pack] : map.packs()) {
+    CHECK(std::ranges::all_of(pack.tracks, [](auto t) { return t == PackPlace::kFreed; }));
+  }
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
   const std::span<const std::byte> bytes = std::as_bytes(std::span(data + 1, size - 1));
-  switch (data[0] % 3) {
+  switch (data[0] % 4) {
     case 0:
       if (const auto record = unpack_record(bytes)) check_record(*record);
       break;
     case 1: fuzz_batch(bytes); break;
+    case 2: fuzz_slot_map(bytes); break;
     default: fuzz_block(bytes); break;
   }
   return 0;
