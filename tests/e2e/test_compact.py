@@ -125,13 +125,14 @@ def test_cold_history_is_compacted_by_itself(folder):
 
 @pytest.mark.slow
 def test_killed_while_it_compacts(folder, seed, long_run):
-    log = LOG | {"max_size": "1G", "compact": "on", "compact_after": "0s"}
+    # All of it is kept: who checks the past knows every write of it.
+    log = LOG | {"max_size": "16G" if long_run else "4G", "compact": "on", "compact_after": "0s"}
     with Daemon(folder, log=log, index=BUSY_INDEX) as daemon:
         campaign = CrashCampaign(daemon, seed)
         campaign.prepare()
 
         def kill():
-            daemon.ask("log", "compact")
+            daemon.ask("log", "compact")  # not waited for
             time.sleep(campaign.random.uniform(0, 0.4))
             daemon.kill()
 
@@ -142,7 +143,7 @@ def test_killed_while_it_compacts(folder, seed, long_run):
             campaign.check_random_moment()
         daemon.cli("log", "compact", "--wait")
         used, history = used_and_history(daemon)
-        assert used < history
+        assert used < 0.9 * history
         for _ in range(4):
             campaign.check_random_moment()
         print(campaign.summary())

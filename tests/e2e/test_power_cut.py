@@ -63,7 +63,7 @@ def pytest_generate_tests(metafunc):
 def test_power_cuts_lose_nothing_acknowledged(daemon_on_disk, disk, durability, part, seed, long_run):
     campaign = CrashCampaign(daemon_on_disk, seed + part)
     campaign.prepare()
-    for cut in range(25 if long_run else 4):
+    for cut in range(25 if long_run else 3):
         wait_quiet(disk)
         before = disk.statistics()
         cut_seed = campaign.random.randrange(1 << 32)

@@ -19,6 +19,7 @@ constexpr std::size_t kIdOffset = 8;
 constexpr std::size_t kPlaceOffset = 16;
 constexpr std::size_t kCrcOffset = 24;
 constexpr std::size_t kNoiseOffset = 32;
+constexpr std::uint64_t kLittle = 0xff;  // of every eight bytes one differs
 
 void fill_identity(Cell out, std::uint64_t id, std::uint64_t place) {
   store_le(out.data(), kMagic);
@@ -29,7 +30,7 @@ void fill_identity(Cell out, std::uint64_t id, std::uint64_t place) {
     noise ^= noise << 13;
     noise ^= noise >> 7;
     noise ^= noise << 17;
-    store_le(out.data() + at, noise);
+    store_le(out.data() + at, id % 2 == 0 ? noise : noise & kLittle);
   }
   store_le(out.data() + kCrcOffset, std::uint64_t{crc32c(out.subspan(kNoiseOffset))});
 }

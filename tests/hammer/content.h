@@ -1,8 +1,9 @@
 // What a write puts into a cell: bytes that say which write they are of, and where they belong.
 //
 // A cell of WRITE starts with a magic number, the write's id, the cell's place and a CRC32C of the
-// rest; the rest is noise drawn from both, so that no two cells are alike. WRITE SAME repeats one
-// such cell, whose place is "anywhere".
+// rest; the rest is noise drawn from both, so that no two cells are alike. Every other write has so
+// little noise that it can be compressed. WRITE SAME repeats one such cell, whose place is
+// "anywhere".
 #pragma once
 
 #include <cstddef>

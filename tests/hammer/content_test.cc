@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <vector>
 
@@ -23,6 +24,19 @@ TEST(Content, a_cell_is_recognised_only_as_itself) {
   bytes[300] ^= std::byte{1};
   EXPECT_FALSE(cell_holds(bytes, &write, 11)) << "flipped";
   EXPECT_EQ(describe_cell(bytes), "damaged write 7 of cell 11");
+}
+
+TEST(Content, every_other_write_has_little_noise) {
+  for (const std::uint64_t id : {7, 8}) {
+    const Write write{.id = id, .first_cell = 10, .cells = 4};
+    CellBytes bytes;
+    fill_cell(bytes, &write, 11);
+    const auto zeros = std::count(bytes.begin() + 32, bytes.end(), std::byte{0});
+    EXPECT_EQ(zeros >= static_cast<long>(kCellBytes - 32) / 8 * 7, id == 7) << id;
+    EXPECT_TRUE(cell_holds(bytes, &write, 11));
+    bytes[kCellBytes - 1] ^= std::byte{1};
+    EXPECT_FALSE(cell_holds(bytes, &write, 11)) << "flipped";
+  }
 }
 
 TEST(Content, zero_kinds_and_the_unwritten_are_zeros) {
