@@ -80,6 +80,7 @@ def test_what_is_compacted_is_what_it_was(folder):
         assert not [line for line in daemon.log_lines() if " ERROR " in line], daemon.tail()
 
 
+@pytest.mark.slow
 def test_more_history_than_the_disk_has_room_for(folder):
     """Twice the log's size, all of it kept: no window is shortened."""
     with Daemon(folder, log=LOG | {"max_size": "256M", "on_full": "stop-writes"}) as daemon:

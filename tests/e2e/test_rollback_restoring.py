@@ -98,6 +98,7 @@ def test_undo_takes_effect_at_once_while_the_rollback_is_being_restored(rolled):
     assert rolled.image_checksum() == rolled.present
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rolled", [SIZE_FOR_KILLS], indirect=True, ids=["256M"])
 def test_killed_ten_times_while_it_is_restored(rolled):
     rolled.daemon.rollback(VOLUME, "mark:past")
