@@ -61,7 +61,7 @@ std::uint64_t SlottedDisk::size_bytes() const {
 // ---- where it stands ----------------------------------------------------------------------------
 
 SlottedDisk::Part SlottedDisk::look_up(std::uint64_t offset, std::uint64_t length) {
-  CHECK(!is_reserved(offset) && offset + length <= size_bytes());
+  CHECK(!is_reserved(offset));
   const std::uint64_t track = (offset - first_) / track_bytes_;
   Part part;
   part.in_track = (offset - first_) % track_bytes_;
@@ -85,7 +85,7 @@ std::optional<std::uint64_t> SlottedDisk::in_one_slot(std::uint64_t offset,
     return offset + length <= first_ ? std::optional(offset) : std::nullopt;
   }
   const std::uint64_t in_track = (offset - first_) % track_bytes_;
-  if (in_track + length > track_bytes_) return std::nullopt;
+  if (length > track_bytes_ - in_track) return std::nullopt;
   const std::scoped_lock lock(mutex_);
   const TrackPlace place = map_.place_of((offset - first_) / track_bytes_);
   if (place.kind != TrackPlace::Kind::kSlot) return std::nullopt;
@@ -113,6 +113,11 @@ Result<void> SlottedDisk::read_part(const Part& part, std::span<std::byte> to) {
 }
 
 Result<void> SlottedDisk::read(std::uint64_t offset, std::span<std::byte> to) {
+  if (!is_within({offset, to.size()})) {
+    return Error{ErrorCode::kIo, "log disk " + std::to_string(superblock_.disk) + ": a read of " +
+                                     std::to_string(to.size()) + " bytes at " +
+                                     std::to_string(offset) + " goes beyond its tracks"};
+  }
   while (!to.empty()) {
     if (is_reserved(offset)) {
       const std::size_t length = std::min<std::uint64_t>(to.size(), first_ - offset);
@@ -138,9 +143,15 @@ void SlottedDisk::async_read(std::uint64_t offset, std::span<std::byte> to, Comp
   if (is_reserved(offset) && offset + to.size() <= first_) {
     return disk_->async_read(offset, to, std::move(done));
   }
-  if (!in_one_slot(offset, to.size())) return read_elsewhere(offset, to, std::move(done));
+  if (is_reserved(offset) || !is_within({offset, to.size()})) {
+    return read_elsewhere(offset, to, std::move(done));
+  }
   const Part part = look_up(offset, to.size());
   const std::uint64_t slot = part.place.number;
+  if (part.place.kind != TrackPlace::Kind::kSlot || part.length < to.size()) {
+    if (part.place.kind == TrackPlace::Kind::kSlot) let_go(slot);
+    return read_elsewhere(offset, to, std::move(done));
+  }
   disk_->async_read(slot_offset(slot) + part.in_track, to,
                     [this, slot, done = std::move(done)](Result<void> result) mutable {
                       let_go(slot);

@@ -121,6 +121,9 @@ class SlottedDisk final : public Disk {
     return first_ + slot * track_bytes_;
   }
   [[nodiscard]] bool is_reserved(std::uint64_t offset) const { return offset < first_; }
+  [[nodiscard]] bool is_within(ByteRange range) const {
+    return range.offset <= size_bytes() && range.length <= size_bytes() - range.offset;
+  }
   [[nodiscard]] std::optional<std::uint64_t> in_one_slot(std::uint64_t offset,
                                                          std::uint64_t length) const;
   // A part that stands in a slot holds on to it until let_go().

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "tests/logging/log_testing.h"
+#include "tests/support/passing_disk.h"
 
 namespace mariner::logging {
 namespace {
@@ -13,32 +14,16 @@ using test::FaultyDisk;
 using test::ManualExecutor;
 
 // Knows of one damaged block.
-class KnowingDisk final : public Disk {
+class KnowingDisk final : public mariner::test::PassingDisk {
  public:
   KnowingDisk(Disk& under, std::uint64_t damaged, ErrorCode code)
-      : under_(under), damaged_(damaged), code_(code) {}
-  [[nodiscard]] std::uint64_t size_bytes() const override { return under_.size_bytes(); }
-  [[nodiscard]] std::uint32_t alignment() const override { return under_.alignment(); }
+      : PassingDisk(under), damaged_(damaged), code_(code) {}
   Result<void> read(std::uint64_t offset, std::span<std::byte> to) override {
     if (offset <= damaged_ && damaged_ < offset + to.size()) return Error{code_, "damaged"};
-    return under_.read(offset, to);
-  }
-  Result<void> write(std::uint64_t offset, std::span<const ConstBytes> parts,
-                     Durability durability) override {
-    return under_.write(offset, parts, durability);
-  }
-  Result<void> flush() override { return under_.flush(); }
-  Result<void> discard(ByteRange range) override { return under_.discard(range); }
-  void async_read(std::uint64_t offset, std::span<std::byte> to, Completion done) override {
-    under_.async_read(offset, to, std::move(done));
-  }
-  void async_write(std::uint64_t offset, std::vector<ConstBytes> parts, Durability durability,
-                   Completion done) override {
-    under_.async_write(offset, std::move(parts), durability, std::move(done));
+    return PassingDisk::read(offset, to);
   }
 
  private:
-  Disk& under_;
   const std::uint64_t damaged_;
   const ErrorCode code_;
 };

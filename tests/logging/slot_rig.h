@@ -12,6 +12,7 @@
 #include "logging/log_array.h"
 #include "logging/slotted_disk.h"
 #include "tests/logging/log_testing.h"
+#include "tests/support/passing_disk.h"
 
 namespace mariner::logging::test {
 
@@ -21,32 +22,14 @@ Payload text_of(std::uint64_t seed, std::uint32_t blocks);
 Payload noise_of(std::uint64_t seed, std::uint32_t blocks);
 
 // Passes everything on; `before_read` runs before each blocking read, on its thread.
-class HookedDisk final : public Disk {
+class HookedDisk final : public mariner::test::PassingDisk {
  public:
-  explicit HookedDisk(Disk& under) : under_(under) {}
-  [[nodiscard]] std::uint64_t size_bytes() const override { return under_.size_bytes(); }
-  [[nodiscard]] std::uint32_t alignment() const override { return under_.alignment(); }
+  using PassingDisk::PassingDisk;
   Result<void> read(std::uint64_t offset, std::span<std::byte> to) override {
     if (before_read) before_read(offset, to.size());
-    return under_.read(offset, to);
-  }
-  Result<void> write(std::uint64_t offset, std::span<const ConstBytes> parts,
-                     Durability durability) override {
-    return under_.write(offset, parts, durability);
-  }
-  Result<void> flush() override { return under_.flush(); }
-  Result<void> discard(ByteRange range) override { return under_.discard(range); }
-  void async_read(std::uint64_t offset, std::span<std::byte> to, Completion done) override {
-    under_.async_read(offset, to, std::move(done));
-  }
-  void async_write(std::uint64_t offset, std::vector<ConstBytes> parts, Durability durability,
-                   Completion done) override {
-    under_.async_write(offset, std::move(parts), durability, std::move(done));
+    return PassingDisk::read(offset, to);
   }
   std::function<void(std::uint64_t offset, std::size_t bytes)> before_read;
-
- private:
-  Disk& under_;
 };
 
 // Members are public: a test turns and breaks each part.

@@ -19,27 +19,9 @@ using test::kTrackBytes;
 using test::SlotRig;
 
 // A disk under it that can forget, when the test says so.
-class ForgettingDisk final : public Disk {
+class ForgettingDisk final : public mariner::test::PassingDisk {
  public:
-  explicit ForgettingDisk(Disk& under) : under_(under) {}
-  [[nodiscard]] std::uint64_t size_bytes() const override { return under_.size_bytes(); }
-  [[nodiscard]] std::uint32_t alignment() const override { return under_.alignment(); }
-  Result<void> read(std::uint64_t offset, std::span<std::byte> to) override {
-    return under_.read(offset, to);
-  }
-  Result<void> write(std::uint64_t offset, std::span<const ConstBytes> parts,
-                     Durability durability) override {
-    return under_.write(offset, parts, durability);
-  }
-  Result<void> flush() override { return under_.flush(); }
-  Result<void> discard(ByteRange range) override { return under_.discard(range); }
-  void async_read(std::uint64_t offset, std::span<std::byte> to, Completion done) override {
-    under_.async_read(offset, to, std::move(done));
-  }
-  void async_write(std::uint64_t offset, std::vector<ConstBytes> parts, Durability durability,
-                   Completion done) override {
-    under_.async_write(offset, std::move(parts), durability, std::move(done));
-  }
+  using PassingDisk::PassingDisk;
   [[nodiscard]] bool can_forget() const override { return true; }
   void async_forget(ByteRange range, Completion done) override {
     forgotten = range;
@@ -47,9 +29,6 @@ class ForgettingDisk final : public Disk {
   }
   std::optional<ByteRange> forgotten;
   Completion waiting;
-
- private:
-  Disk& under_;
 };
 
 // Tracks 10 and 11 stand in slots 3 and 1, tracks 12 and 13 in a pack, the others nowhere. Blocks
@@ -162,6 +141,22 @@ class SlottedDiskTest : public ::testing::Test {
 
 TEST_F(SlottedDiskTest, IsAsLongAsItsTracks) {
   EXPECT_EQ(slotted_->size_bytes(), kReservedBytes + kSlots * kTracksPerSlot * kTrackBytes);
+}
+
+// A place in the log may come from anywhere: it must not end the daemon.
+TEST_F(SlottedDiskTest, ReadsBeyondTheTracksAreErrors) {
+  Payload to = Payload::allocate(2 * kBlockBytes);
+  const std::uint64_t end = slotted_->size_bytes();
+  for (const std::uint64_t offset : {end - kBlockBytes, end, end + kTrackBytes,
+                                     UINT64_MAX - kBlockBytes + 1, std::uint64_t{1} << 60}) {
+    const Result<void> now = slotted_->read(offset, to.bytes());
+    ASSERT_FALSE(now.has_value()) << offset;
+    EXPECT_EQ(now.error().code, ErrorCode::kIo);
+    const Result<void> later = read_async(offset, to.bytes());
+    ASSERT_FALSE(later.has_value()) << offset;
+    EXPECT_EQ(later.error().code, ErrorCode::kIo);
+    EXPECT_FALSE(slotted_->try_read(offset, to.bytes()));
+  }
 }
 
 TEST_F(SlottedDiskTest, EveryTrackReadsAsItIs) {
