@@ -1,7 +1,9 @@
 #include "logging/cpu_share.h"
 
+#include <algorithm>
 #include <ctime>
 #include <thread>
+#include <utility>
 
 namespace mariner::logging {
 namespace {
@@ -18,16 +20,19 @@ CpuShare::CpuShare(const std::atomic<double>& share, const std::atomic<bool>& ca
     : share_(share),
       cancelled_(cancelled),
       began_(std::chrono::steady_clock::now()),
-      cpu_began_(thread_cpu_time()) {}
+      cpu_began_(thread_cpu_time()),
+      cpu_last_(cpu_began_) {}
 
 Result<void> CpuShare::pause() {
+  const std::chrono::nanoseconds now = thread_cpu_time();
+  most_ = std::max(most_, now - std::exchange(cpu_last_, now));
   for (;;) {
     if (cancelled_.load(std::memory_order_relaxed)) {
       return Error{ErrorCode::kAborted, "packing was stopped"};
     }
     const double share = share_.load(std::memory_order_relaxed);
     const auto passed = std::chrono::steady_clock::now() - began_;
-    const auto used = thread_cpu_time() - cpu_began_;
+    const auto used = thread_cpu_time() - cpu_began_ + most_;
     if (share >= 1 ||
         static_cast<double>(used.count()) <= share * static_cast<double>(passed.count())) {
       return {};

@@ -1,5 +1,6 @@
-// Holds the calling thread to a share of one core: it pauses until the CPU time that it has used is
-// no more than that share of the time that has passed. One thread.
+// Holds the calling thread to a share of one core: it pauses until the CPU time that it has used,
+// and what it may use before its next pause (the most that it ever did), is no more than that share
+// of the time that has passed. One thread.
 #pragma once
 
 #include <atomic>
@@ -25,6 +26,8 @@ class CpuShare {
   const std::atomic<bool>& cancelled_;
   std::chrono::steady_clock::time_point began_;
   std::chrono::nanoseconds cpu_began_;
+  std::chrono::nanoseconds cpu_last_;  // at the last pause
+  std::chrono::nanoseconds most_{0};   // between two pauses
 };
 
 }  // namespace mariner::logging

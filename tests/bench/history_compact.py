@@ -22,7 +22,7 @@ SLOWER_MAX = 2
 CPU_PERCENT = 10  # the setting that is measured
 CPU_NEEDS_S = 20
 KILLS = {"full": 10, "short": 3}  # over all loads
-KILL_CPU_PERCENT = 25  # so that none is done before it is killed
+KILL_CPU_PERCENT = 5  # so that none is done before it is killed
 KILL_WITHIN_S = {"full": 4.0, "short": 0.3}
 CPU_S = {"full": 10.0, "short": 1.0}  # of each load
 

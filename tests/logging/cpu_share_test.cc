@@ -31,7 +31,8 @@ TEST(CpuShareTest, WhoWorksPausesUntilItsShareIsKept) {
     work_for(10ms);
     ASSERT_TRUE(cpu.pause().has_value());
   }
-  EXPECT_GE(std::chrono::steady_clock::now() - began, 200ms) << "50 ms are a quarter of it";
+  EXPECT_GE(std::chrono::steady_clock::now() - began, 240ms)
+      << "50 ms, and the next 10, are a quarter of it";
 }
 
 TEST(CpuShareTest, AWholeCoreIsNeverHeldBack) {
