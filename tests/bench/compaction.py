@@ -63,14 +63,17 @@ class Compaction:
                 )  # proc(5): utime and stime are fields 14 and 15
         return ticks / TICKS
 
+    def _wait_until_it_begins(self, running: subprocess.Popen):
+        mariner.wait_until(
+            lambda: self.cpu_s() > 0 or running.poll() is not None, 60, "the compaction begins"
+        )
+
     def measure_cpu(self, cpu_percent: int, seconds: float) -> tuple[float, float]:
         """CPU time and wall time, in seconds, while it runs; less when all is compacted sooner."""
         self.set(True, cpu_percent)
         running = self.begin()
         try:
-            mariner.wait_until(
-                lambda: self.cpu_s() > 0 or running.poll() is not None, 60, "the compaction begins"
-            )
+            self._wait_until_it_begins(running)
             used, begun = self.cpu_s(), time.monotonic()
             while time.monotonic() < begun + seconds and running.poll() is None:
                 time.sleep(0.05)
@@ -85,8 +88,9 @@ class Compaction:
         self.set(True, cpu_percent)
         running = self.begin()
         try:
-            time.sleep(chance.uniform(0.05, seconds_max))
-            met = self.cpu_s() > 0 and running.poll() is None
+            self._wait_until_it_begins(running)
+            time.sleep(chance.uniform(0, seconds_max))  # the moment is by chance
+            met = running.poll() is None
             self._daemon.kill()
         finally:
             running.kill()
