@@ -61,6 +61,11 @@ LogArray::Member& LogArray::add_slotted(std::shared_ptr<Disk> disk,
   return set_up(std::move(member), std::move(recovered.tail), nullptr);
 }
 
+std::uint64_t LogArray::Member::bytes_of(std::uint64_t allocation) const {
+  const std::optional<std::uint64_t> track = tracks.track(allocation);
+  return slotted != nullptr && track ? slotted->bytes_of(*track) : superblock.track_bytes();
+}
+
 LogArray::Member& LogArray::set_up(std::unique_ptr<Member> made, DiskTail tail,
                                    std::unique_ptr<Placement> placement) {
   const Superblock& superblock = made->superblock;

@@ -38,6 +38,10 @@ class LogArray {
     std::shared_ptr<SlottedDisk> slotted;
     std::unique_ptr<SlotKeeper> slots;
     std::unique_ptr<TrackPacker> packer;  // null as long as nothing is packed
+
+    // What the live track of that allocation takes of the disk, which is less than its length when
+    // it is packed.
+    [[nodiscard]] std::uint64_t bytes_of(std::uint64_t allocation) const;
   };
 
   // `executor` outlives it. `next_ordinal` comes from recovery.

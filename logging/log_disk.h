@@ -27,6 +27,9 @@ class TrackRoom {
  public:
   virtual ~TrackRoom() = default;
   [[nodiscard]] virtual std::uint64_t free_tracks(std::uint64_t current) const = 0;
+  // Of them, those that ordinary records leave to what gives tracks back: that comes before room
+  // does, where several tracks are freed as a whole.
+  [[nodiscard]] virtual std::uint64_t kept_tracks() const = 0;
 };
 
 class LogDisk {
@@ -55,6 +58,10 @@ class LogDisk {
     const std::uint64_t planned = parts_.tracks.end() - 1 - tail_.allocation;
     if (parts_.room == nullptr) return planned;
     return std::min(planned, parts_.room->free_tracks(tail_.allocation));
+  }
+  // Of them, those that ordinary records leave, beside the writer's own reserve.
+  [[nodiscard]] std::uint64_t kept_tracks() const {
+    return parts_.room == nullptr ? 0 : parts_.room->kept_tracks();
   }
   // The last one that was taken; 0: none yet.
   [[nodiscard]] std::uint64_t taken_allocation() const { return tail_.allocation; }

@@ -27,6 +27,17 @@ std::vector<std::uint32_t> crcs_of(const PayloadSlice& payload) {
   return crcs;
 }
 
+void count(LogWriter::Payloads& payloads, const Record& record) {
+  const std::uint64_t bytes = std::uint64_t{record.payload_blocks} * kBlockBytes;
+  if (record.type == RecordType::kWrite || record.type == RecordType::kZero) {
+    payloads.written += bytes;
+  } else if (record.type == RecordType::kRelocated) {
+    payloads.kept += bytes;
+  } else if (record.type == RecordType::kBeforeImage) {
+    ((record.flags & kReplaces) != 0 ? payloads.moved : payloads.before_images) += bytes;
+  }
+}
+
 }  // namespace
 
 LogWriter::LogWriter(Executor& executor, std::uint64_t next_ordinal, Options options)
@@ -72,6 +83,7 @@ void LogWriter::append(const Record& record, PayloadSlice payload, Urgency urgen
   CHECK(payload.length == std::size_t{record.payload_blocks} * kBlockBytes);
   PendingRecord pending{record, std::move(payload),        {}, urgency, std::move(done),
                         {},     executor_.monotonic_time()};
+  count(payloads_, record);
   pending.record.ordinal = 0;
   pending.sets_aside = sets_aside;
   // While the disk is busy with the batch before.

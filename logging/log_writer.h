@@ -53,6 +53,14 @@ class LogWriter {
     std::uint32_t bytes = 0;               // as written, headers included
     std::chrono::nanoseconds duration{0};  // from dispatch to durable
   };
+  // Payload that was given to the log since the start, in bytes, by why it was logged: the rest
+  // beside what hosts wrote is write amplification.
+  struct Payloads {
+    std::uint64_t written = 0;
+    std::uint64_t before_images = 0;
+    std::uint64_t moved = 0;  // before-images in the place of a version whose track is given up
+    std::uint64_t kept = 0;   // written again for moments behind the window
+  };
   // What became of a disk, for logs and metrics.
   enum class DiskState { kGood, kHanging, kFailed };
   struct DiskReport {
@@ -115,9 +123,10 @@ class LogWriter {
   // What they would use if nothing was packed.
   [[nodiscard]] std::uint64_t history_bytes() const;
   [[nodiscard]] std::uint64_t free_tracks() const;
+  [[nodiscard]] const Payloads& payloads() const { return payloads_; }
   [[nodiscard]] std::uint64_t set_aside_bytes() const { return set_aside_bytes_; }
   // What ordinary records leave: the reserve, or what is set aside, and what the one in front would
-  // set aside (at most half of the log).
+  // set aside (at most half of the log); and what giving up a pack may take.
   [[nodiscard]] std::uint64_t kept_tracks() const { return kept_beside(set_aside_bytes_); }
   // ... when the images hold all that there is.
   // (What waits for a track sets something aside already, and holds on to it until it has one.)
@@ -207,6 +216,7 @@ class LogWriter {
   Withdrawn withdrawn_;
   std::vector<std::unique_ptr<Arm>> arms_;
   WaitingRecords waiting_;
+  Payloads payloads_;
   std::uint64_t set_aside_bytes_ = 0;
   std::uint64_t in_hand_bytes_ = 0;  // of these, by records that are not durable yet
   bool pump_pending_ = false;

@@ -27,9 +27,13 @@ bool LogWriter::is_full(Time now) const {
 }
 
 std::uint64_t LogWriter::kept_beside(std::uint64_t set_aside_bytes) const {
+  std::uint64_t for_release = 0;
+  for (const auto& arm : arms_) {
+    if (arm->policy && !arm->removed) for_release += arm->disk->kept_tracks();
+  }
   const bool waits = !waiting_.empty() && waiting_.front().record.ordinal == 0;
   const std::uint64_t wanted_bytes = waits ? waiting_.front().sets_aside : 0;
-  if (set_aside_bytes + wanted_bytes == 0) return options_.reserve_tracks;
+  if (set_aside_bytes + wanted_bytes == 0) return options_.reserve_tracks + for_release;
   std::uint64_t tracks = 0;
   std::uint64_t track_bytes = UINT64_MAX;
   for (const auto& arm : arms_) {
@@ -38,7 +42,8 @@ std::uint64_t LogWriter::kept_beside(std::uint64_t set_aside_bytes) const {
     track_bytes = std::min(track_bytes, arm->disk->superblock().track_bytes());
   }
   const std::uint64_t wanted = (set_aside_bytes + wanted_bytes) / track_bytes + kBesideSetAside;
-  return std::max(std::uint64_t{options_.reserve_tracks}, std::min(wanted, tracks / 2));
+  return for_release +
+         std::max(std::uint64_t{options_.reserve_tracks}, std::min(wanted, tracks / 2));
 }
 
 void LogWriter::give_back(std::uint64_t bytes) {

@@ -29,6 +29,9 @@ constexpr std::uint32_t kRunBlocksMin = 4;
 // A delta is longer to read than a literal: it must be worth it.
 constexpr std::uint32_t kDeltaBytesMax = 1024;
 constexpr std::uint32_t kDeltaBytesLeast = 64;  // that is always worth it
+// After so many in a row that were not worth it, one in so many is tried.
+constexpr std::uint32_t kDeltaMissesMax = 64;
+constexpr std::uint32_t kDeltaTriedOneIn = 8;
 constexpr std::size_t kBaseCacheBlocks = 8192;
 
 class PackWriter {
@@ -114,13 +117,15 @@ class PackWriter {
     if (refer_to_equal(block, at)) return {};
     const auto plain = window_.at(track_, at, kBlockBytes);
     if (!plain) return plain.error();
-    if (base != kNone && options_.deltas && fan_out_.allows(places_[base].region)) {
+    if (base != kNone && tries_delta() && fan_out_.allows(places_[base].region)) {
       const Result<bool> written = write_delta(at, *plain, base);
       if (!written) return written.error();
       if (*written) {
+        delta_misses_ = 0;
         nearest_[block] = {base, false};
         return {};
       }
+      ++delta_misses_;
     }
     return write_literal(block, at, *plain);
   }
@@ -175,6 +180,12 @@ class PackWriter {
     add_plain(at, kBlockBytes, place);
     nearest_[block] = {literal, true};
     return true;
+  }
+
+  // Contents that are new each time have none, and looking for one is what takes longest.
+  [[nodiscard]] bool tries_delta() {
+    if (!options_.deltas) return false;
+    return delta_misses_ < kDeltaMissesMax || ++deltas_left_out_ % kDeltaTriedOneIn == 0;
   }
 
   // As a delta of `base`, or as the base itself; false when neither is worth it. Versions grow away
@@ -251,6 +262,8 @@ class PackWriter {
   std::vector<PackTable::Track> done_;
   std::size_t track_ = 0;
   std::uint32_t next_block_ = 0;
+  std::uint32_t delta_misses_ = 0;  // in a row
+  std::uint32_t deltas_left_out_ = 0;
   std::uint32_t run_block_ = kNone;  // the block that would go on with the run of references
   std::uint32_t run_literal_ = kNone;
 };

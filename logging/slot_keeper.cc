@@ -57,6 +57,11 @@ std::uint64_t SlotKeeper::free_tracks(std::uint64_t current) const {
   return parts_.disk.usable_slots() + end - std::min(end, current + 1);
 }
 
+std::uint64_t SlotKeeper::kept_tracks() const {
+  const std::uint64_t track_bytes = parts_.disk.superblock().track_bytes();
+  return (parts_.disk.largest_pack_bytes() / 2 + track_bytes - 1) / track_bytes + for_packing_;
+}
+
 std::uint64_t SlotKeeper::wanted_ahead() const {
   return std::clamp<std::uint64_t>(free_tracks(current()) / 4, 2, kAheadMax);
 }
@@ -75,6 +80,12 @@ void SlotKeeper::released(std::span<const std::uint64_t> tracks) {
     if (next_) released_meanwhile_.push_back(track);
   }
   change();
+}
+
+void SlotKeeper::keep_for_packing(std::uint64_t tracks) {
+  const bool less = tracks < for_packing_;
+  for_packing_ = tracks;
+  if (less) retry_writer();
 }
 
 void SlotKeeper::add_pack(PackPlace pack, Done done) {

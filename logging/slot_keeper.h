@@ -55,11 +55,18 @@ class SlotKeeper final : public TrackRoom {
 
   // Tracks behind `current` that can be taken: those with slots, and the slots that are left.
   [[nodiscard]] std::uint64_t free_tracks(std::uint64_t current) const override;
+  // Half of the largest pack, because so much may be logged again before that is gone (Reclaimer),
+  // and what packing is to have.
+  [[nodiscard]] std::uint64_t kept_tracks() const override;
 
   // Whether the writer may take `track` now; if not, its retry() is called when it may.
   bool may_write(std::uint64_t track);
   // The tracks have been freed, durably.
   void released(std::span<const std::uint64_t> tracks);
+  // So many are to be there for the next pack, also when ordinary records wait for room: else there
+  // would be no more packing when it is needed most.
+  void keep_for_packing(std::uint64_t tracks);
+  [[nodiscard]] std::uint64_t kept_for_packing() const { return for_packing_; }
   // The pack is on the disk, durably. Its tracks are in it when `done` runs, and their slots are
   // free; those that are freed before are left out. kNotFound when all were; kLimit when the map
   // has no room; kAborted when it was stopped.
@@ -95,6 +102,7 @@ class SlotKeeper final : public TrackRoom {
   const std::uint64_t started_at_;
   const LogDisk* log_disk_ = nullptr;
   std::uint64_t backed_end_ = 0;  // allocations behind the current one and below it have slots
+  std::uint64_t for_packing_ = 0;
   bool writer_waits_ = false;
   bool asking_again_ = false;  // in a moment
   bool stopping_ = false;

@@ -42,6 +42,7 @@ SlottedDisk::SlottedDisk(std::shared_ptr<Disk> disk, const Superblock& superbloc
       first_copy_(found.overwrite_first),
       reading_(superblock.slot_count) {
   count_usable();
+  find_largest_pack();
 }
 
 SlottedDisk::~SlottedDisk() {
@@ -251,6 +252,27 @@ void SlottedDisk::adopt(SlotMap map, std::uint64_t generation) {
   promised_.clear();
   gone_.clear();
   count_usable();
+  find_largest_pack();
+}
+
+void SlottedDisk::find_largest_pack() {
+  largest_pack_bytes_ = 0;
+  for (const auto& [id, pack] : map_.packs()) {
+    largest_pack_bytes_ = std::max(largest_pack_bytes_, pack.bytes());
+  }
+}
+
+std::uint64_t SlottedDisk::bytes_of(std::uint64_t track) const {
+  const TrackPlace place = map_.place_of(track);
+  switch (place.kind) {
+    case TrackPlace::Kind::kNowhere: return 0;
+    case TrackPlace::Kind::kSlot: break;
+    case TrackPlace::Kind::kPack: {
+      const PackPlace& pack = map_.pack(place.number);
+      return pack.bytes() / pack.tracks.size();
+    }
+  }
+  return track_bytes_;
 }
 
 void SlottedDisk::release(std::uint64_t track) {
@@ -267,7 +289,9 @@ void SlottedDisk::release(std::uint64_t track) {
     }
     count_usable();
   }
-  if (gone != 0) shelf_.forget(gone);
+  if (gone == 0) return;
+  shelf_.forget(gone);
+  find_largest_pack();
 }
 
 void SlottedDisk::may_be_found(const SlotMap& map) {

@@ -77,6 +77,10 @@ class SlottedDisk final : public Disk {
   // `map` may be found after a crash although it was given up: until another one is durable, the
   // slots of its packs are used for nothing.
   void may_be_found(const SlotMap& map);
+  // Of the packs that there are; 0: none.
+  [[nodiscard]] std::uint64_t largest_pack_bytes() const { return largest_pack_bytes_; }
+  // What the track takes of the disk: of a pack its share.
+  [[nodiscard]] std::uint64_t bytes_of(std::uint64_t track) const;
   // Such slots wait for a map.
   [[nodiscard]] bool has_gone() const { return !gone_.empty(); }
 
@@ -146,6 +150,8 @@ class SlottedDisk final : public Disk {
   void count_usable();
   [[nodiscard]] std::optional<std::uint64_t> find_usable() const;
 
+  void find_largest_pack();  // owner's thread
+
   mutable std::mutex mutex_;
   SlotMap map_;  // changed by the owner alone, under mutex_; read by others under mutex_
   std::uint64_t generation_;
@@ -157,6 +163,7 @@ class SlottedDisk final : public Disk {
   std::set<std::uint64_t> held_;
   std::set<std::uint64_t> gone_;  // changed by the owner alone
   std::atomic<std::uint64_t> usable_{0};
+  std::uint64_t largest_pack_bytes_ = 0;  // the owner's
 
   struct Asked {
     std::uint64_t offset = 0;

@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "logging/cpu_share.h"
@@ -22,6 +23,10 @@ void TrackPacker::set_options(const PackingOptions& options) {
   options_ = options;
   cpu_share_.store(options.cpu_share, std::memory_order_relaxed);
   too_young_until_ = {};
+  // A pack that takes more is not worth reading it back; and one slot is always left.
+  const double room = static_cast<double>(tracks_at_once()) * PackingJob{}.packed_part_max;
+  const auto slots = static_cast<std::uint64_t>(std::ceil(room)) + 1;
+  parts_.slots.keep_for_packing(options.enabled ? slots : 0);
   look();
 }
 
@@ -50,6 +55,17 @@ bool TrackPacker::pressed() const {
          parts_.writer.free_tracks() <= parts_.writer.kept_tracks() + kSpareTracks;
 }
 
+bool TrackPacker::short_of_room() const {
+  const std::uint64_t slots = parts_.disk->superblock().slot_count;
+  return parts_.writer.free_tracks() < parts_.writer.kept_tracks() + slots / 16;
+}
+
+std::uint64_t TrackPacker::tracks_at_once() const {
+  const Superblock& superblock = parts_.disk->superblock();
+  const std::uint64_t wanted = options_.pack_bytes / superblock.track_bytes();
+  return std::max<std::uint64_t>(std::min<std::uint64_t>(wanted, superblock.slot_count / 32), 1);
+}
+
 LiveTracks TrackPacker::live() const {
   LiveTracks live{.disk = parts_.disk,
                   .superblock = parts_.disk->superblock(),
@@ -66,12 +82,12 @@ LiveTracks TrackPacker::live() const {
 }
 
 PackingJob TrackPacker::choose() const {
-  const std::uint64_t track_bytes = parts_.disk->superblock().track_bytes();
-  const std::uint64_t slots = parts_.disk->superblock().slot_count;
-  const std::uint64_t at_once = std::clamp<std::uint64_t>(
-      std::min(options_.pack_bytes / track_bytes, slots / 4), 1, tracks_max_);
+  const std::uint64_t at_once = std::min<std::uint64_t>(tracks_at_once(), tracks_max_);
+  // What is about to go is left alone.
+  const std::uint64_t going =
+      now_.empty() && short_of_room() ? parts_.disk->superblock().slot_count / 16 : 0;
   PackingJob job{.disk = parts_.disk, .live = live(), .tracks = {}, .level = options_.level};
-  for (std::size_t i = 0; i < job.live.tracks.size() && job.tracks.size() < at_once; ++i) {
+  for (std::size_t i = going; i < job.live.tracks.size() && job.tracks.size() < at_once; ++i) {
     const Allocated& track = job.live.tracks[i];
     if (track.allocation >= job.live.current || left_.contains(track.allocation)) continue;
     if (parts_.disk->map().place_of(track.track).kind == TrackPlace::Kind::kSlot) {
@@ -80,6 +96,8 @@ PackingJob TrackPacker::choose() const {
   }
   // What would be packed by itself later had less in common with anything.
   const bool at_any_rate = !now_.empty() || pressed();
+  // Short of room, soon is better than small.
+  if (pressed() && now_.empty()) job.level = kQuickLevel;
   if (!at_any_rate && job.tracks.size() < at_once) job.tracks.clear();
   if (!at_any_rate) {
     const auto cold = static_cast<std::uint64_t>(options_.cold_after.count());
@@ -90,7 +108,8 @@ PackingJob TrackPacker::choose() const {
   const std::uint64_t kept = parts_.writer.kept_tracks();
   const std::uint64_t free = parts_.log_disk.free_tracks();
   const std::uint64_t ahead = free - std::min(free, parts_.disk->usable_slots());
-  job.leave_slots = std::max<std::uint64_t>(1, kept - std::min(kept, ahead));
+  const std::uint64_t used = parts_.slots.kept_for_packing() + ahead;
+  job.leave_slots = std::max<std::uint64_t>(1, kept - std::min(kept, used));
   return job;
 }
 
@@ -184,7 +203,7 @@ void TrackPacker::failed(const PackingJob& job, const PackingFailure& failure) {
       return look();
     }
     tell_done(failure.error);
-    return look_again(kLookEvery * 10);
+    return look_again(kLookEvery);
   }
   std::ranges::for_each(job.tracks, leave);
   report_({count, 0, 0, failure.error.message});

@@ -34,7 +34,7 @@ struct PackingOptions {
   double cpu_share = 0.25;  // of one core
   int level = 3;            // of zstd
   // Tracks of about so many bytes go into one pack: what they have in common is kept once. At least
-  // one track, and at most a quarter of the disk, because a pack is freed as a whole.
+  // one track, and at most a 32nd of the disk, because a pack is freed as a whole.
   std::uint64_t pack_bytes = std::uint64_t{2} << 30;
 };
 
@@ -65,6 +65,7 @@ class TrackPacker {
   TrackPacker& operator=(const TrackPacker&) = delete;
 
   // From now on; the first call begins.
+  // As long as it is enabled, ordinary records leave room for one pack.
   void set_options(const PackingOptions& options);
   // Packs everything that is complete, however young; `done` runs when nothing is left, or it is
   // stopped (kAborted), or there is no room to work (kNoSpace).
@@ -76,10 +77,14 @@ class TrackPacker {
  private:
   static constexpr std::chrono::seconds kLookEvery{1};
   static constexpr std::uint64_t kSpareTracks = 2;  // to work in
+  static constexpr int kQuickLevel = 1;             // of zstd
 
   void look();
   void look_again(std::chrono::nanoseconds delay);
   [[nodiscard]] bool pressed() const;
+  // The oldest tracks are being given up for want of room.
+  [[nodiscard]] bool short_of_room() const;
+  [[nodiscard]] std::uint64_t tracks_at_once() const;
   [[nodiscard]] PackingJob choose() const;
   [[nodiscard]] LiveTracks live() const;
   void begin(PackingJob job);

@@ -156,6 +156,7 @@ web::NodeMetrics ClusterNode::metrics() {
     out.log_used_bytes = log.writer().used_bytes();
     out.log_limit_bytes = log.writer().limit_bytes();
     out.log_history_bytes = log.writer().history_bytes();
+    out.log_payloads = log.payloads();
   }
   if (front_->has_portal()) {
     const iscsi::ServerCounters& counters = front_->portal().sessions().counters();

@@ -47,6 +47,7 @@ void LogPacking::report(std::uint8_t disk, const logging::PackingReport& report)
         {{"log", stack_.path_of(disk)}, {"tracks", report.tracks}, {"error", report.trouble}});
     return;
   }
+  stack_.count_packed(report.packed_bytes);
   log_.debug("tracks of the log were compacted", {{"log", stack_.path_of(disk)},
                                                   {"tracks", report.tracks},
                                                   {"bytes", report.used_bytes},

@@ -252,8 +252,7 @@ void LogSpace::ended(const Result<Reclaimer::Report>& report) {
 // else in the whole log, that goes round for nothing.
 bool LogSpace::gains(const Reclaimer::Report& report) {
   const std::uint64_t tracks = std::max<std::uint64_t>(parts_.log_stack.track_count(), 1);
-  const std::uint64_t track_bytes = parts_.log_stack.writer().limit_bytes() / tracks;
-  const bool any = report.written_again < report.tracks * track_bytes / 8 * 7;
+  const bool any = report.written_again < report.room / 8 * 7;
   gained_nothing_ = any ? 0 : gained_nothing_ + report.tracks;
   return gained_nothing_ < tracks;
 }

@@ -17,6 +17,7 @@
 #include "proto/histogram.h"
 #include "server/node/patience.h"
 #include "server/volume/volume.h"
+#include "server/web/metrics.h"
 
 namespace mariner::node {
 
@@ -97,6 +98,12 @@ class LogStack {
     return array_->writer().idle() ? std::chrono::nanoseconds{0} : patience_.value();
   }
   [[nodiscard]] const SizeHistogram& batch_bytes() const { return batch_bytes_; }
+  [[nodiscard]] web::LogPayloadMetrics payloads() const {
+    const logging::LogWriter::Payloads& of = writer().payloads();
+    return {of.written, of.before_images, of.moved, of.kept, packed_bytes_};
+  }
+  // A pack of so many bytes was written.
+  void count_packed(std::uint64_t bytes) { packed_bytes_ += bytes; }
   [[nodiscard]] std::string path_of(std::uint8_t number) const;
   // All of them, for messages.
   [[nodiscard]] std::string paths() const;
@@ -136,6 +143,7 @@ class LogStack {
   Patience patience_;
   DurationHistogram commit_durations_;
   SizeHistogram batch_bytes_;
+  std::uint64_t packed_bytes_ = 0;
 };
 
 }  // namespace mariner::node

@@ -462,6 +462,7 @@ web::NodeMetrics Node::metrics() {
   out.log_used_bytes = node_log_->stack().writer().used_bytes();
   out.log_limit_bytes = node_log_->stack().writer().limit_bytes();
   out.log_history_bytes = node_log_->stack().writer().history_bytes();
+  out.log_payloads = node_log_->stack().payloads();
   for (const auto& member : node_log_->stack().array().members()) {
     if (!member->scrubber) continue;
     const logging::TrackScrubber::Progress scrubbed = member->scrubber->progress();

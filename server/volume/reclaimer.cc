@@ -234,19 +234,6 @@ void Reclaimer::judge(UniqueFunction<void(const Verdict&)> then) {
       });
 }
 
-// What may be logged again for the tracks' sake. One of a disk that is being emptied gives no room
-// for it: then only what can be spared.
-std::uint64_t Reclaimer::movable_bytes() const {
-  std::uint64_t movable = 0;
-  for (std::size_t i = 0; i < tracks_; ++i) {
-    const logging::LogArray::Member* member = parts_.log.find(digests_[i].disk);
-    if (member == nullptr) continue;
-    if (member->log_disk->finished() && parts_.log.writer().short_of_tracks()) continue;
-    movable += member->superblock.track_bytes() / 2;
-  }
-  return movable;
-}
-
 void Reclaimer::judge_some() {
   if (stopping_) return finish(Report{Outcome::kLater, {}});
   if (next_ < portions_.size()) return judge([this](const Verdict& verdict) { judged(verdict); });
@@ -453,6 +440,7 @@ void Reclaimer::release() {
                                           state.digest.payload_bytes);
   }
   released_ = 0;
+  room_ = room([](const logging::LogArray::Member&) { return true; });
   release_next(0);
 }
 
@@ -483,7 +471,8 @@ void Reclaimer::release_next(std::size_t disk) {
   } else {
     digests_.clear();
   }
-  finish(Report{released_ > 0 ? Outcome::kFreed : Outcome::kLater, {}, released_, written_again()});
+  const Outcome outcome = released_ > 0 ? Outcome::kFreed : Outcome::kLater;
+  finish(Report{outcome, {}, released_, written_again(), room_ * released_ / tracks_});
 }
 
 void Reclaimer::finish(Result<Report> report) {

@@ -33,6 +33,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -97,6 +98,7 @@ class Reclaimer {
     VolumeId volume;                  // whose record is needed
     std::size_t tracks = 0;           // that were freed
     std::uint64_t written_again = 0;  // bytes, for their sake
+    std::uint64_t room = 0;           // bytes that they took of the disks
   };
   using Done = UniqueFunction<void(Result<Report>)>;
 
@@ -115,9 +117,9 @@ class Reclaimer {
   [[nodiscard]] bool idle() const { return !done_; }
 
  private:
-  static constexpr std::size_t kRangesPerTurn = 512;
-  static constexpr std::uint64_t kBlocksPerTurn = 2048;
-  static constexpr std::uint64_t kMovedBlocksAtOnce = 2048;  // 8 MiB in memory
+  static constexpr std::size_t kRangesPerTurn = 256;
+  static constexpr std::uint64_t kBlocksPerTurn = 512;
+  static constexpr std::uint64_t kMovedBlocksAtOnce = 128;
   // Hosts may go on overwriting what is being prepared.
   static constexpr unsigned kPreparationsMax = 8;
 
@@ -172,6 +174,8 @@ class Reclaimer {
   void add_brought_back(NextVolume next);
   void divide();
   [[nodiscard]] std::uint64_t end_ordinal() const;
+  [[nodiscard]] std::uint64_t room(
+      const std::function<bool(const logging::LogArray::Member&)>& counts) const;
   [[nodiscard]] std::uint64_t movable_bytes() const;
   [[nodiscard]] std::uint64_t keepable_bytes() const;
   [[nodiscard]] std::uint64_t written_again() const {
@@ -218,6 +222,7 @@ class Reclaimer {
   std::vector<Portion> portions_;  // of these
   std::size_t next_ = 0;           // portion
   std::uint64_t blocks_to_move_ = 0;
+  std::uint64_t room_ = 0;  // of the tracks that are released
   std::uint64_t blocks_to_keep_ = 0;
   std::size_t released_ = 0;  // tracks
   std::map<VolumeId, VolumeState> volumes_;

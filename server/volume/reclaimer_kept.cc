@@ -1,5 +1,5 @@
-// The moments that stay behind the horizon: which they are, and what is written again for them. See
-// reclaimer.h.
+// The moments that stay behind the horizon: which they are, what is written again for them, and how
+// much may be. See reclaimer.h.
 #include <algorithm>
 #include <iterator>
 #include <utility>
@@ -96,6 +96,32 @@ void Reclaimer::add_brought_back(NextVolume next) {
                            next->second.digest.written = *std::move(extents);
                            add_brought_back(std::next(next));
                          });
+}
+
+// What may be logged again for the tracks' sake. One of a disk that is being emptied gives no room
+// for it: then only what can be spared.
+std::uint64_t Reclaimer::movable_bytes() const {
+  const bool short_of_tracks = parts_.log.writer().short_of_tracks();
+  return room([short_of_tracks](const logging::LogArray::Member& member) {
+           return !member.log_disk->finished() || !short_of_tracks;
+         }) /
+         2;
+}
+
+// What the tracks take of the disks that count: less than their length where they are packed. It is
+// gained when the last track of a pack goes.
+std::uint64_t Reclaimer::room(
+    const std::function<bool(const logging::LogArray::Member&)>& counts) const {
+  std::uint64_t bytes = 0;
+  for (const auto& [number, oldest, end] : read_) {
+    const logging::LogArray::Member* member = parts_.log.find(number);
+    if (member == nullptr || !counts(*member)) continue;
+    std::uint64_t allocation = oldest;
+    for (std::size_t i = 0; i < tracks_; ++i) {
+      if (digests_[i].disk == number) bytes += member->bytes_of(allocation++);
+    }
+  }
+  return bytes;
 }
 
 // The same of all that is written again when some of it is for kept moments: no more than is freed.

@@ -27,6 +27,7 @@ enum Family : std::size_t {
   kLogDurableWrite,
   kLogUsed,
   kLogHistory,
+  kLogPayload,
   kLogLimit,
   kScrubBytes,
   kScrubRounds,
@@ -84,6 +85,9 @@ constexpr std::array<Description, kFamilyCount> kFamilies{{
     {"mariner_log_used_bytes", MetricType::Gauge, "Bytes of the log that hold history."},
     {"mariner_log_history_bytes", MetricType::Gauge,
      "Bytes that the log would use if nothing in it was compacted."},
+    {"mariner_log_payload_bytes_total", MetricType::Counter,
+     "Bytes that were written to the log, by why: blocks that hosts wrote, blocks that keeping the "
+     "past of it took besides, and packs."},
     {"mariner_log_limit_bytes", MetricType::Gauge, "Bytes that the log may hold."},
     {"mariner_log_scrub_bytes_total", MetricType::Counter,
      "Bytes of old tracks of the log that were read again and verified."},
@@ -292,6 +296,17 @@ void add_multicast(Exposition& to, const MulticastMetrics& multicast) {
   count(kMulticastOverflows, {}, multicast.overflows);
 }
 
+void add_log_payloads(Exposition& to, const LogPayloadMetrics& payloads) {
+  const auto count = [&](const char* kind, std::uint64_t bytes) {
+    to.value(kLogPayload, {{"kind", kind}}, static_cast<double>(bytes));
+  };
+  count("written", payloads.written);
+  count("before-image", payloads.before_images);
+  count("moved", payloads.moved);
+  count("kept", payloads.kept);
+  count("packed", payloads.packed);
+}
+
 }  // namespace
 
 std::string metrics_text(const NodeMetrics& metrics) {
@@ -304,6 +319,7 @@ std::string metrics_text(const NodeMetrics& metrics) {
   to.value(kLogUsed, {}, static_cast<double>(metrics.log_used_bytes));
   to.value(kLogHistory, {}, static_cast<double>(metrics.log_history_bytes));
   to.value(kLogLimit, {}, static_cast<double>(metrics.log_limit_bytes));
+  if (metrics.log_payloads) add_log_payloads(to, *metrics.log_payloads);
   for (const auto& scrub : metrics.log_scrubs) add_scrub(to, scrub);
   to.value(kSessions, {}, static_cast<double>(metrics.iscsi_sessions));
   to.value(kLoginFailures, {}, static_cast<double>(metrics.login_failures));

@@ -116,6 +116,15 @@ struct LogScrubMetrics {
   std::uint64_t damaged_blocks = 0;
 };
 
+// Payload that was logged, in bytes, by why.
+struct LogPayloadMetrics {
+  std::uint64_t written = 0;  // by hosts
+  std::uint64_t before_images = 0;
+  std::uint64_t moved = 0;
+  std::uint64_t kept = 0;
+  std::uint64_t packed = 0;  // written to the disk once more, compacted: bytes of packs
+};
+
 struct NodeMetrics {
   std::vector<VolumeMetrics> volumes;
   std::vector<LogDiskMetrics> log_disks{};
@@ -124,6 +133,7 @@ struct NodeMetrics {
   std::uint64_t log_used_bytes = 0;
   std::uint64_t log_history_bytes = 0;
   std::uint64_t log_limit_bytes = 0;
+  std::optional<LogPayloadMetrics> log_payloads{};  // of a node with a log
   std::vector<LogScrubMetrics> log_scrubs;
   std::uint64_t iscsi_sessions = 0;
   std::uint64_t login_failures = 0;

@@ -81,6 +81,9 @@ struct LoadOptions {
   std::vector<std::uint32_t> blocks;
   // Each 4 KiB of what is written begin with their place on the LUN and the seed, 8 bytes each.
   bool stamp = false;
+  // Every command writes bytes that were never written before, so many percent of which compress to
+  // nothing; without: each slot has bytes of its own, and writes them again and again.
+  std::optional<unsigned> compressible;
   int server_pid = 0;
 };
 
@@ -203,11 +206,13 @@ class Session {
 
   static void completed(iscsi_context*, int status, void* command_data, void* private_data);
   void send(Slot& slot, Clock::time_point now);
+  void renew(std::span<unsigned char> data);
   void stamp(std::span<unsigned char> data, std::uint64_t place) const;
 
   const LoadOptions& options_;
   Measure& measure_;
   std::size_t number_;
+  std::mt19937_64 bytes_;
   std::optional<Pattern> pattern_;
   std::vector<std::unique_ptr<Slot>> slots_;
   std::size_t outstanding_ = 0;
@@ -242,14 +247,14 @@ Result<void> Session::connect() {
 }
 
 void Session::start() {
-  std::mt19937_64 random(options_.seed + number_);
+  bytes_.seed(options_.seed + number_);
   const auto now = Clock::now();
   for (std::size_t i = 0; i < options_.depth; ++i) {
     auto slot = std::make_unique<Slot>();
     slot->session = this;
     slot->data.resize(options_.block_bytes);
     // Not zeros, which a store may treat apart.
-    for (unsigned char& byte : slot->data) byte = static_cast<unsigned char>(random());
+    for (unsigned char& byte : slot->data) byte = static_cast<unsigned char>(bytes_());
     slot->vector = {slot->data.data(), slot->data.size()};
     slots_.push_back(std::move(slot));
     send(*slots_.back(), now);
@@ -259,6 +264,7 @@ void Session::start() {
 void Session::send(Slot& slot, Clock::time_point now) {
   const std::uint64_t lba = pattern_->next() * (options_.block_bytes / unit_.lba_bytes());
   const auto block = static_cast<int>(unit_.lba_bytes());
+  if (options_.compressible && options_.write) renew(slot.data);
   if (options_.stamp) stamp(slot.data, lba * unit_.lba_bytes());
   slot.issued = now;
   scsi_task* task =
@@ -271,6 +277,18 @@ void Session::send(Slot& slot, Clock::time_point now) {
   if (task == nullptr) return measure_.fail(unit_.failure("sending a command").message);
   ++outstanding_;
   measure_.begun(options_.block_bytes);
+}
+
+// In each 512 bytes, as other generators of loads do: first what is random, then zeros.
+void Session::renew(std::span<unsigned char> data) {
+  constexpr std::size_t kPieceBytes = 512;
+  const std::size_t random = kPieceBytes * (100 - *options_.compressible) / 100 / 8;
+  for (std::size_t at = 0; at + kPieceBytes <= data.size(); at += kPieceBytes) {
+    for (std::size_t i = 0; i < kPieceBytes / 8; ++i) {
+      const std::uint64_t word = i < random ? bytes_() : 0;
+      std::memcpy(&data[at + 8 * i], &word, sizeof word);
+    }
+  }
 }
 
 void Session::stamp(std::span<unsigned char> data, std::uint64_t place) const {
@@ -464,6 +482,9 @@ int main(int argc, char** argv) {
          "a file with numbers of blocks of the region: these, in this order, in one session")
       ->check(CLI::ExistingFile);
   app.add_flag("--stamp", options.stamp, "tell place and seed in every 4 KiB that is written");
+  app.add_option("--compressible", options.compressible,
+                 "write new bytes with each command, so many percent of them zeros")
+      ->check(CLI::Range(0, 100));
   app.add_option("--server-pid", options.server_pid, "whose CPU time to measure; 0: nobody's");
   CLI11_PARSE(app, argc, argv);
   if (!blocks_from.empty()) {

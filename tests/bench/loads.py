@@ -22,6 +22,7 @@ class Load:
     block: int
     depth: int
     burst: bool = False
+    compressible: int | None = None  # percent of what is written; None: the same bytes again and again
 
     @property
     def unit(self) -> str:
@@ -55,6 +56,8 @@ def run_iscsi(load: Load, target: Target, limits: Limits) -> dict:
                "--warmup", str(limits.warmup_s), "--seconds", str(limits.seconds),
                "--bytes-max", str(limits.bytes_max), "--region-bytes", str(limits.region_bytes),
                "--region-from", str(limits.region_from), "--server-pid", str(target.pid)]
+    if load.compressible is not None:
+        command += ["--compressible", str(load.compressible)]
     command += [flag for flag, on in (("--write", load.write), ("--random", load.random),
                                       ("--fua", target.fua)) if on]
     try:

@@ -4,6 +4,7 @@ import pathlib
 import random
 import time
 
+import hammer
 import pytest
 
 from crash_campaign import CrashCampaign
@@ -122,6 +123,25 @@ def test_cold_history_is_compacted_by_itself(folder):
             return now[1] - now[0] > history - used + 40 * MIB
         wait_until(has_made_room, 60, "it makes room")
         past.check()
+
+
+@pytest.mark.slow
+def test_a_log_that_is_overwritten_for_long_never_refuses_a_write(folder, seed):
+    """What is given up makes room only with the last track of its pack, and what is needed of it takes some before."""
+    log = LOG | {"max_size": "256M", "track_size": "2M", "compact": "on", "on_full": "shorten-window"}
+    with Daemon(folder, log=log, window="1d") as daemon:
+        daemon.start()
+        daemon.create(VOLUME, "64M")
+        url = daemon.volume_url(VOLUME)
+        rounds = hammer.Campaign(daemon.folder / "journals", region_bytes=64 * MIB)
+        report = rounds.run(url, "--depth", 40, "--cells", 8, "--writes", 30_000, "--seed", seed, "--unmap-percent", 0, "--same-percent", 0)
+        assert report["acknowledged"] == 30_000
+        used, history = used_and_history(daemon)
+        assert history > used
+        assert daemon.http("/metrics")[1].count('mariner_log_payload_bytes_total{kind="packed"} 0') == 0
+        daemon.kill()
+        daemon.start()
+        assert not rounds.verify(url)["faults"]
 
 
 @pytest.mark.slow

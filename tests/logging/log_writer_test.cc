@@ -123,6 +123,26 @@ TEST(LogWriter, WhatIsAcknowledgedIsDurable) {
   EXPECT_EQ(reopened(rig), "|1");
 }
 
+TEST(LogWriter, CountsWhyItWasLogged) {
+  LogRig rig;
+  ASSERT_TRUE(rig.open());
+  const auto of_type = [&](std::uint64_t sequence, std::uint32_t blocks, RecordType type,
+                           std::uint16_t flags) {
+    Record record = record_of(1, sequence, blocks, type);
+    record.flags = flags;
+    if (type == RecordType::kBeforeImage) record.sequence = {};
+    ASSERT_TRUE(rig.append_now(record).has_value());
+  };
+  of_type(1, 7, RecordType::kWrite, 0);
+  of_type(0, 3, RecordType::kBeforeImage, 0);
+  of_type(0, 2, RecordType::kBeforeImage, kReplaces);
+  const LogWriter::Payloads& payloads = rig.writer->payloads();
+  EXPECT_EQ(payloads.written, 7 * kBlockBytes);
+  EXPECT_EQ(payloads.before_images, 3 * kBlockBytes);
+  EXPECT_EQ(payloads.moved, 2 * kBlockBytes);
+  EXPECT_EQ(payloads.kept, 0u);
+}
+
 TEST(LogWriter, ABurstIsOneBatch) {
   LogRig rig;
   ASSERT_TRUE(rig.open());

@@ -214,6 +214,32 @@ TEST(PackBuilder, VersionsWithSmallChangesShrinkMoreThanTenTimes) {
   }
 }
 
+// New contents each time make it look for few deltas only, until one is worth it again.
+TEST(PackBuilder, FindsDeltasAgainAfterContentsThatHaveNone) {
+  const auto deltas_behind = [](int rounds_without) {
+    MemoryTracks tracks;
+    std::mt19937_64 random(1);
+    tracks.begin_track(kTrackBytes);
+    tracks.add_hole(512);
+    for (int round = 0; round < rounds_without; ++round) {
+      tracks.add_payload(noise(random(), 100 * kBlockBytes), 0);
+    }
+    Bytes contents = noise(9, 100 * kBlockBytes);
+    tracks.add_payload(contents, 1000);
+    std::mt19937_64 places(2);
+    change(contents, places, 200);
+    tracks.add_payload(contents, 1000);
+    const MadePack made(tracks);
+    expect_reads_back(tracks, *made.reader, 1, 50);
+    return std::ranges::count_if(made.table->tracks()[0].pieces, [](const PackPiece& piece) {
+      return piece.kind == PackPiece::Kind::kDelta;
+    });
+  };
+  const auto all = deltas_behind(0);
+  EXPECT_GT(all, 50);
+  EXPECT_GE(deltas_behind(3), all - 8);
+}
+
 TEST(PackBuilder, ABaseThatIsLongPastIsReadAgain) {
   // More blocks than the builder keeps.
   MemoryTracks tracks;

@@ -75,6 +75,29 @@ TEST_F(SlotKeeperTest, TheWriterGoesOnUntilTheReserveIsLeft) {
   EXPECT_EQ(rig_.failures, std::vector<std::string>(14, "no-space"));
 }
 
+// What is logged again for the sake of its first tracks comes before there is room.
+TEST_F(SlotKeeperTest, HalfOfAPackIsKeptUntilItIsGone) {
+  for (std::uint64_t i = 1; i <= 3; ++i) {
+    rig_.leave_track();
+    rig_.append(i);
+  }
+  const LogWriter& writer = rig_.array->writer();
+  EXPECT_EQ(writer.kept_tracks(), 2u);
+  std::optional<Result<void>> outcome;
+  add_pack(rig_, pack_of(rig_, {1, 2}), outcome);
+  ASSERT_TRUE(rig_.wait([&] { return outcome.has_value(); }));
+  ASSERT_EQ(code_of(outcome), "ok");
+  EXPECT_EQ(writer.kept_tracks(), 3u);
+  EXPECT_EQ(rig_.member().bytes_of(1), 2050u) << "half of the pack";
+  EXPECT_EQ(rig_.member().bytes_of(3), kTrackBytes);
+  ASSERT_TRUE(rig_.release(2).has_value());
+  EXPECT_EQ(writer.kept_tracks(), 3u);
+  ASSERT_TRUE(rig_.release(3).has_value());
+  EXPECT_EQ(writer.kept_tracks(), 2u);
+  rig_.slots().keep_for_packing(2);
+  EXPECT_EQ(writer.kept_tracks(), 4u);
+}
+
 TEST_F(SlotKeeperTest, SlotsOfReleasedTracksComeBack) {
   for (std::uint64_t round = 0; round < 30; ++round) {
     rig_.fill_tracks(10 * round + 1, 2);

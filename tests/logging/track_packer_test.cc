@@ -19,10 +19,11 @@ using Kind = TrackPlace::Kind;
 class TrackPackerTest : public ::testing::Test {
  protected:
   void SetUp() override { ASSERT_TRUE(rig_.open()); }
-  std::string packed(std::uint64_t count) {
+  std::string packed(std::uint64_t count) { return packed(rig_, count); }
+  static std::string packed(SlotRig& rig, std::uint64_t count) {
     std::string text;
-    for (std::uint64_t a = rig_.member().tracks.oldest(); count-- > 0; ++a) {
-      const Kind kind = rig_.place(a).kind;
+    for (std::uint64_t a = rig.member().tracks.oldest(); count-- > 0; ++a) {
+      const Kind kind = rig.place(a).kind;
       text += kind == Kind::kPack ? "p" : kind == Kind::kSlot ? "s" : "-";
     }
     return text;
@@ -121,6 +122,28 @@ TEST_F(TrackPackerTest, TheNumbersOfTracksComeRound) {
   }
 }
 
+// Else none would be there when it is needed most.
+TEST_F(TrackPackerTest, OrdinaryRecordsLeaveRoomForAPack) {
+  rig_.start_packing({.enabled = true});
+  rig_.fill_tracks(1, 9, false);
+  EXPECT_EQ(rig_.durable.size(), 4u) << "of eight, beside the reserve";
+  EXPECT_EQ(rig_.failures, std::vector<std::string>(6, "no-space"));
+  rig_.array->set_packing({.enabled = false});
+  rig_.append(20, 64, false);
+  EXPECT_EQ(rig_.durable.size(), 5u);
+}
+
+TEST_F(TrackPackerTest, WhatIsAboutToBeGivenUpIsNotPacked) {
+  SlotRig rig({.slots = 64});
+  ASSERT_TRUE(rig.open());
+  rig.fill_tracks(1, 57);
+  EXPECT_EQ(rig.failures.size(), 0u);
+  rig.start_packing({.enabled = true, .cold_after = 1h});
+  ASSERT_TRUE(rig.wait([&] { return !rig.reports.empty(); }));
+  for (std::uint64_t a = 1; a <= 4; ++a) EXPECT_EQ(rig.place(a).kind, Kind::kSlot) << a;
+  EXPECT_EQ(rig.place(5).kind, Kind::kPack);
+}
+
 TEST_F(TrackPackerTest, WhatCannotBeCompressedStays) {
   rig_.fill_tracks(1, 1, false);
   rig_.fill_tracks(3, 1);
@@ -145,24 +168,26 @@ TEST_F(TrackPackerTest, ADamagedTrackStaysAndTheOthersDoNot) {
 
 // By itself it packs what is cold, and only then.
 TEST_F(TrackPackerTest, TracksThatAreTooYoungStayUntilTheyAreOld) {
-  const std::uint64_t now = rig_.executor.wall_time().ns;
-  rig_.leave_track();
+  SlotRig rig({.slots = 16});
+  ASSERT_TRUE(rig.open());
+  const std::uint64_t now = rig.executor.wall_time().ns;
+  rig.leave_track();
   Record record = test::record_of(1, 1, 16);
   record.time = {now};
-  rig_.array->writer().append(record, test::whole(test::text_of(1, 16)), Urgency::kOrdinary,
-                              [](const Result<LoggedAt>& at) { EXPECT_TRUE(at.has_value()); });
-  rig_.executor.run_ready();
-  rig_.leave_track();
-  rig_.append(2);
-  rig_.start_packing({.enabled = true, .cold_after = 60s});
+  rig.array->writer().append(record, test::whole(test::text_of(1, 16)), Urgency::kOrdinary,
+                             [](const Result<LoggedAt>& at) { EXPECT_TRUE(at.has_value()); });
+  rig.executor.run_ready();
+  rig.leave_track();
+  rig.append(2);
+  rig.start_packing({.enabled = true, .cold_after = 60s});
   for (int second = 0; second < 55; ++second) {
-    ASSERT_TRUE(rig_.wait([&] { return rig_.array->idle(); }));
-    ASSERT_EQ(packed(1), "s") << second;
-    rig_.executor.advance(1s);
+    ASSERT_TRUE(rig.wait([&] { return rig.array->idle(); }));
+    ASSERT_EQ(packed(rig, 1), "s") << second;
+    rig.executor.advance(1s);
   }
-  rig_.executor.advance(10s);
-  EXPECT_TRUE(rig_.wait([&] { return packed(1) == "p"; }));
-  EXPECT_EQ(packed(2), "ps");
+  rig.executor.advance(10s);
+  EXPECT_TRUE(rig.wait([&] { return packed(rig, 1) == "p"; }));
+  EXPECT_EQ(packed(rig, 2), "ps");
 }
 
 TEST_F(TrackPackerTest, UnderPressureTheYoungArePackedToo) {

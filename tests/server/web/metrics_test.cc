@@ -180,11 +180,21 @@ TEST(Metrics, TheLog) {
   commits.observe(43'000);
   batches.observe(4096);
   batches.observe(8192);
-  const auto text = metrics_text({.log_commit = &commits, .log_batch = &batches});
+  const auto text = metrics_text(
+      {.log_commit = &commits,
+       .log_batch = &batches,
+       .log_payloads = {
+           {.written = 4096, .before_images = 8192, .moved = 100, .kept = 200, .packed = 300}}});
   EXPECT_THAT(text, HasSubstr("mariner_log_commit_duration_seconds_count 1\n"));
   EXPECT_THAT(text, HasSubstr("mariner_log_batch_bytes_bucket{le=\"4096\"} 1\n"));
   EXPECT_THAT(text, HasSubstr("mariner_log_batch_bytes_bucket{le=\"8192\"} 2\n"));
   EXPECT_THAT(text, HasSubstr("mariner_log_batch_bytes_sum 12288\n"));
+  EXPECT_THAT(text, HasSubstr("mariner_log_payload_bytes_total{kind=\"written\"} 4096\n"
+                              "mariner_log_payload_bytes_total{kind=\"before-image\"} 8192\n"
+                              "mariner_log_payload_bytes_total{kind=\"moved\"} 100\n"
+                              "mariner_log_payload_bytes_total{kind=\"kept\"} 200\n"
+                              "mariner_log_payload_bytes_total{kind=\"packed\"} 300\n"));
+  EXPECT_THAT(metrics_text({}), Not(HasSubstr("mariner_log_payload_bytes_total{")));
 }
 
 }  // namespace
