@@ -17,7 +17,7 @@ import tempfile
 import servers  # noqa: F401  first: it shows Python where the end-to-end drivers are
 from results import OUT, Row, describe, goals, machine, say, write_json
 
-PARTS = ("steady", "rollback", "views", "forecast", "compact")
+PARTS = ("steady", "rollback", "views", "forecast", "compact", "cleaners")
 
 
 @dataclasses.dataclass(frozen=True)

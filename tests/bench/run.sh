@@ -15,8 +15,8 @@
 # fails; plain, with CHAP, with digests, with 4,096-byte blocks), ifsck (the incremental check of
 # ext2/3/4, against e2fsck; as root, half an hour), uvfs (versions of files found out of those of
 # blocks; as root, with FUSE and loop devices, half an hour) or history (what keeping the past costs
-# in the steady state, how fast it is given back, that a window is a promise, and what compaction saves;
-# --part NAME for one part; "compact" takes root, FUSE, loop devices, and the network for packages). Prints a table for the README; leaves build/bench/NAME.json
+# in the steady state, how fast it is given back, that a window is a promise, what compaction saves, and
+# what ways to clean the log would cost in a model; --part NAME for one part; "compact" takes root, FUSE, loop devices, and the network for packages). Prints a table for the README; leaves build/bench/NAME.json
 # (rows), NAME-runs.json (what they were made of) and pictures, NAME*.svg. --long is the log's, with
 # ten minutes for the tail of its latencies. --short takes under a minute once things are built; it
 # shows that all works, not how fast. --papers is the index's: the figures and tables of the BOSC
@@ -34,7 +34,7 @@ case $name in
   conformance) needs="marinerd mariner" ;;
   replication) needs="marinerd mariner mariner-naive-marinerd mariner-iscsi-load" ;;
   trm) needs="mariner-trm-load mariner-trm-forge marinerd mariner mariner-iscsi-load" ;;
-  history) needs="marinerd mariner mariner-iscsi-load mariner-views-load" ;;
+  history) needs="marinerd mariner mariner-iscsi-load mariner-views-load mariner-cleaner-model" ;;
   uvfs) needs="marinerd mariner uvfs mariner-files-query version-workload" ;;
   ifsck) needs="mariner-ifsck-volume mariner-ifsck-check" ;;
   log) needs="mariner-log-load mariner-log-recovery" ;;
