@@ -30,15 +30,17 @@ struct Given {
   std::string heat = "swept";
   CleanerLoad load;
   std::vector<double> windows = {0.85};
+  double change = 0;
   double volume = 0.2;
   double lag = 1.0 / 40;
   std::uint32_t tracks = 512;
   std::uint32_t track_blocks = 128;
   double moved_max = 0.875;
-  double span = 1;  // of the room
-  double memory = 0.5;
+  double span = 1;    // of the room
+  double memory = 4;  // spans
   unsigned buckets = 4;
   bool no_late_ring = false;
+  bool no_history_ring = false;
   double young = 0.05;
   double adopt = 2;
   std::uint64_t seed = 1;
@@ -64,7 +66,7 @@ using Writes = std::vector<std::uint32_t>;
 
 std::unique_ptr<CleanerHeat> make_heat(const Given& given, std::uint32_t volume_blocks, double span,
                                        const Writes& writes) {
-  const double memory = given.memory * given.blocks();
+  const double memory = given.memory * span;
   if (given.heat == "last") return std::make_unique<LastWriteHeat>(volume_blocks);
   if (given.heat == "bloom") {
     // Eight bits for each write of half a span.
@@ -81,7 +83,8 @@ std::unique_ptr<CleanerPolicy> make_policy(const Given& given, double window,
   const HeatOptions options{.moved_max = given.moved_max,
                             .span = given.span * given.room(window),
                             .buckets = given.buckets,
-                            .late_ring = !given.no_late_ring};
+                            .late_ring = !given.no_late_ring,
+                            .history_ring = !given.no_history_ring};
   const auto heat = [&] { return make_heat(given, volume_blocks, options.span, writes); };
   if (given.policy == "fifo") return make_fifo(given.moved_max);
   if (given.policy == "greedy") return make_greedy(given.moved_max, false);
@@ -116,7 +119,9 @@ void print(const Given& given, double window, const CleanerResult& result) {
 void run(const Given& given) {
   const std::uint32_t volume_blocks = given.options(0).volume_blocks;
   const auto turns = std::size_t{CleanerRun::kTurnsMax + CleanerRun::kTurnsMeasured};
-  const Writes writes = make_writes(given.load, volume_blocks,
+  CleanerLoad load = given.load;
+  load.change = static_cast<WriteTime>(std::lround(given.change * given.blocks()));
+  const Writes writes = make_writes(load, volume_blocks,
                                     turns * static_cast<std::size_t>(given.blocks()), given.seed);
   const char* before = "[";
   for (const double window : given.windows) {
@@ -145,6 +150,8 @@ int main(int argc, char** argv) {
   app.add_option("--hot-writes", given.load.hot_writes, "share of the writes; 0: all blocks alike")
       ->check(share);
   app.add_option("--hot-blocks", given.load.hot_blocks, "share of the volume")->check(share);
+  app.add_option("--change", given.change, "host writes until other blocks are hot; 0: never")
+      ->check(CLI::Range(0.0, 100.0));
   app.add_option("--windows", given.windows)->delimiter(',')->check(CLI::Range(0.01, 0.95));
   app.add_option("--volume", given.volume)->check(CLI::Range(0.001, 10.0));
   app.add_option("--lag", given.lag, "of the image")->check(share);
@@ -154,9 +161,11 @@ int main(int argc, char** argv) {
   app.add_option("--span", given.span,
                  "that foretells heat, as a multiple of the room beside history")
       ->check(CLI::Range(0.001, 100.0));
-  app.add_option("--memory", given.memory, "of counted writes")->check(CLI::Range(0.001, 100.0));
+  app.add_option("--memory", given.memory, "of counted writes, in spans")
+      ->check(CLI::Range(0.001, 100.0));
   app.add_option("--buckets", given.buckets, "of history in streams")->check(CLI::Range(1, 8));
   app.add_flag("--no-late-ring", given.no_late_ring, "in rings: what survives goes to the hot one");
+  app.add_flag("--no-history-ring", given.no_history_ring, "in rings: history goes to the hot one");
   app.add_option("--young", given.young, "generation")->check(share);
   app.add_option("--adopt", given.adopt, "young tracks with this share of history; above 1: none")
       ->check(CLI::Range(0.0, 2.0));

@@ -190,7 +190,7 @@ class Rings : public Heated {
  public:
   using Heated::Heated;
   Streams streams_of(const CleanerModel&, std::uint32_t block) override {
-    return {.written = is_hot(block) ? kHot : kCold, .before_image = kHistory};
+    return {.written = is_hot(block) ? kHot : kCold, .before_image = history()};
   }
   bool clean(CleanerModel& model) override {
     for (const StreamId ring : {kHistory, kLate, kHot}) {
@@ -200,7 +200,7 @@ class Rings : public Heated {
       const std::uint32_t cold = model.oldest(kCold);
       if (cost(model, cold) == kNone) break;
       if (cost(model, cold) <= model.options().track_blocks / 2) return cleaned(model, cold);
-      model.adopt(cold, kHistory);  // cheaper left as it is
+      model.adopt(cold, history());  // cheaper left as it is
     }
     std::uint32_t cheapest = kNone;
     for (const StreamId ring : {kHistory, kLate, kHot}) {
@@ -213,6 +213,8 @@ class Rings : public Heated {
  private:
   static constexpr StreamId kHot = 0, kCold = 1, kHistory = 2, kLate = 3;
 
+  [[nodiscard]] StreamId history() const { return options_.history_ring ? kHistory : kHot; }
+
   // Blocks to move; kNone: it cannot be cleaned.
   static std::uint32_t cost(const CleanerModel& model, std::uint32_t track) {
     if (track == kNone || !model.can_clean(model.tracks()[track])) return kNone;
@@ -221,7 +223,7 @@ class Rings : public Heated {
   bool cleaned(CleanerModel& model, std::uint32_t track) {
     const StreamId ring = model.tracks()[track].stream;
     const StreamId survivors = options_.late_ring ? kLate : kHot;
-    model.clean(track, true, into(ring == kCold ? kHistory : survivors));
+    model.clean(track, true, into(ring == kCold ? history() : survivors));
     return true;
   }
 };

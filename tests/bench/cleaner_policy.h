@@ -49,9 +49,11 @@ std::unique_ptr<CleanerPolicy> make_generations(double moved_max, double young, 
 
 struct HeatOptions {
   double moved_max = 0.875;
-  double span = 0;        // host writes; what is expected to be written again within it is hot
-  unsigned buckets = 1;   // of history, by when it expires; streams only, at most kStreamsMax - 2
-  bool late_ring = true;  // rings only; else what survives goes to the hot ring
+  double span = 0;       // host writes; what is expected to be written again within it is hot
+  unsigned buckets = 1;  // of history, by when it expires; streams only, at most kStreamsMax - 2
+  // Rings only; else what would go there goes to the hot ring.
+  bool late_ring = true;
+  bool history_ring = true;
 };
 
 // Hot and cold writes, and history by how much of the window it still has: streams of their own.

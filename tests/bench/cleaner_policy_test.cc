@@ -108,6 +108,8 @@ std::map<std::string, std::unique_ptr<CleanerPolicy>> all_policies(const Cleaner
   out["rings-future"] = make_rings(heat, std::make_unique<FutureHeat>(writes, log.volume_blocks));
   out["rings-three"] = make_rings({.moved_max = kMovedMax, .span = 30, .late_ring = false},
                                   std::make_unique<LastWriteHeat>(log.volume_blocks));
+  out["rings-joined"] = make_rings({.moved_max = kMovedMax, .span = 30, .history_ring = false},
+                                   std::make_unique<LastWriteHeat>(log.volume_blocks));
   return out;
 }
 

@@ -18,9 +18,11 @@ std::vector<std::uint32_t> make_writes(const CleanerLoad& load, std::uint32_t vo
   CHECK(hot < volume_blocks && (hot > 0 || load.hot_writes == 0));
   const double hot_to = load.hot_writes * 0x1p64;
   std::vector<std::uint32_t> blocks(writes);
-  for (std::uint32_t& block : blocks) {
+  for (std::size_t i = 0; i < writes; ++i) {
+    const std::size_t first_hot = load.change == 0 ? 0 : i / load.change * hot;
     const bool is_hot = static_cast<double>(random()) < hot_to;
-    block = is_hot ? below(hot) : hot + below(volume_blocks - hot);
+    const std::size_t block = first_hot + (is_hot ? below(hot) : hot + below(volume_blocks - hot));
+    blocks[i] = static_cast<std::uint32_t>(block % volume_blocks);
   }
   return blocks;
 }

@@ -15,10 +15,11 @@
 namespace mariner::bench {
 
 // Overwrites of one block at random: `hot_writes` of them to `hot_blocks` of the volume, both as
-// shares, 0: all alike.
+// shares, 0: all alike. After `change` host writes the hot blocks are others; 0: never.
 struct CleanerLoad {
   double hot_writes = 0;
   double hot_blocks = 0;
+  WriteTime change = 0;
 };
 
 // The blocks of so many writes.

@@ -19,6 +19,12 @@ TEST(CleanerRun, WritesHotBlocksAsOftenAsAsked) {
   EXPECT_EQ(writes, make_writes({.hot_writes = 0.8, .hot_blocks = 0.2}, 1000, 100'000, 1));
 }
 
+TEST(CleanerRun, ChangesWhichBlocksAreHot) {
+  const auto writes =
+      make_writes({.hot_writes = 1, .hot_blocks = 0.2, .change = 1000}, 1000, 6000, 1);
+  for (std::size_t i = 0; i < writes.size(); ++i) EXPECT_EQ(writes[i] / 200, i / 1000 % 5) << i;
+}
+
 TEST(CleanerRun, CountsEachAppendedBlockOnce) {
   const auto policy = make_fifo(0.5);
   CleanerRun run(kLog, *policy);

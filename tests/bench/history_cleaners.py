@@ -24,7 +24,7 @@ NOTES = """\
 - *Fifo* is what Mariner does (at most half of a track is moved); *greedy* frees the track with the fewest needed blocks and drops current versions to the image, *greedy, keeps current* moves them; *cost-benefit* is that of Sprite LFS; *generations* have a young stream of {young:.0%} of the log,
   the oldest track of which is dropped or moved to an old one; *streams* are hot and cold writes and history in four streams by when it expires, victims by benefit over cost; *rings* are four streams (hot, cold, history, late survivors), the oldest track of each first. All but fifo move at most 7/8 of a track.
 - A write is *hot* if its block is expected to be written again within the room that the log has beside history and free tracks (*span* is a multiple of that): because it was written within it before (*last*, by its exact time; *Bloom*, by two filters), because of how often it was (*rate*: exact counts that fade
-  over half of the log's writes; *counted*: half a byte for each block, halved by a hand that goes round), or because the *future* is known.
+  over four spans; *counted*: half a byte for each block, halved by a hand that goes round), or because the *future* is known.
 - The bounds, R being the room beside history, each class of blocks being written at a rate w_i (sum 1) with exponential lives of mean T_i. *Oracle*: what lives longer than l is dropped once the image has it, 1 + sum w_i exp(-l/T_i), with sum w_i (T_i (1 - exp(-l/T_i)) - (l - lag) exp(-l/T_i)) = R; no slot is dead. *Rates known*: the log holds
   what is current of the most written blocks; for one class of V blocks 1 + (1 - R/V). *Rates known, in tracks*: a class is dropped at the lag, or its tracks stay for window + x, after which exp(-x/T_i) of them were not replaced in time and cost a block; they take
   x + T_i exp(-x/T_i) (1 - exp(-window/T_i)) of room for each write; least sum of costs within R."""
@@ -71,8 +71,11 @@ DRAWN = ("fifo", "cost-benefit", "generations", "streams, counted", RINGS)
 SPANS = (0.5, 0.75, 1, 1.25, 1.5, 2, 3)
 VARIANTS: dict[str, tuple[str, ...]] = {
     **{f"{RINGS}, span {span:g}": (*POLICIES[RINGS], f"--span={span}") for span in SPANS},
-    **{f"{RINGS}, fading over {memory:g} of the log": (*POLICIES[RINGS], f"--memory={memory}") for memory in (0.125, 0.25, 1, 2)},
-    f"{RINGS}, three: survivors to the hot ring": (*POLICIES[RINGS], "--no-late-ring"),
+    **{f"{RINGS}, fading over {memory} spans": (*POLICIES[RINGS], f"--memory={memory}") for memory in (1, 2, 3, 6, 8)},
+    f"{RINGS}, three: history in the hot one": (*POLICIES[RINGS], "--no-history-ring"),
+    f"{RINGS}, three: survivors to the hot one": (*POLICIES[RINGS], "--no-late-ring"),
+    **{f"{name}, hot blocks change once in {change:g} of the log": (*POLICIES[name], f"--change={change}") for name in (RINGS, "generations") for change in (0.25, 1, 4)},
+    "fifo, up to 7/8 of a track are moved": ("fifo",),
     **{f"streams, Bloom, span {span:g}": (*POLICIES["streams, Bloom"], f"--span={span}") for span in SPANS},
     **{f"streams, counted, {buckets} of history": (*POLICIES["streams, counted"], f"--buckets={buckets}") for buckets in (1, 2, 6)},
     **{f"generations, {young:.0%} young, adopted from {adopt:.0%}": ("generations", f"--young={young}", f"--adopt={adopt}") for young in (0.03, 0.05, 0.1) for adopt in (0.7, 0.9)},
