@@ -39,6 +39,7 @@ struct Given {
   double span = 1;    // of the room
   double memory = 4;  // spans
   unsigned buckets = 4;
+  double survivors = 1;
   bool no_late_ring = false;
   bool no_history_ring = false;
   double young = 0.05;
@@ -84,7 +85,8 @@ std::unique_ptr<CleanerPolicy> make_policy(const Given& given, double window,
                             .span = given.span * given.room(window),
                             .buckets = given.buckets,
                             .late_ring = !given.no_late_ring,
-                            .history_ring = !given.no_history_ring};
+                            .history_ring = !given.no_history_ring,
+                            .survivors = given.survivors};
   const auto heat = [&] { return make_heat(given, volume_blocks, options.span, writes); };
   if (given.policy == "fifo") return make_fifo(given.moved_max);
   if (given.policy == "greedy") return make_greedy(given.moved_max, false);
@@ -164,6 +166,9 @@ int main(int argc, char** argv) {
   app.add_option("--memory", given.memory, "of counted writes, in spans")
       ->check(CLI::Range(0.001, 100.0));
   app.add_option("--buckets", given.buckets, "of history in streams")->check(CLI::Range(1, 8));
+  app.add_option("--survivors", given.survivors,
+                 "in rings: of a hot track, that lead the span; 1: it stays")
+      ->check(share);
   app.add_flag("--no-late-ring", given.no_late_ring, "in rings: what survives goes to the hot one");
   app.add_flag("--no-history-ring", given.no_history_ring, "in rings: history goes to the hot one");
   app.add_option("--young", given.young, "generation")->check(share);

@@ -134,14 +134,21 @@ class Generations : public CleanerPolicy {
 class Heated : public CleanerPolicy {
  public:
   Heated(const HeatOptions& options, std::unique_ptr<CleanerHeat> heat)
-      : options_(options), heat_(std::move(heat)) {}
+      : options_(options), heat_(std::move(heat)), span_(options.span) {}
 
  protected:
-  bool is_hot(std::uint32_t block) { return heat_->is_hot(block, options_.span); }
+  bool is_hot(std::uint32_t block) { return heat_->is_hot(block, span_); }
+  // A track of hot writes is freed, of which `moved` blocks survive.
+  void lead(const CleanerModel& model, std::uint32_t moved) {
+    const bool many = moved > options_.survivors * model.options().track_blocks;
+    span_ = std::min(options_.span, span_ * (many ? 1 / kStep : kStep));
+  }
   const HeatOptions options_;
 
  private:
+  static constexpr double kStep = 1.01;
   const std::unique_ptr<CleanerHeat> heat_;
+  double span_;
 };
 
 class StreamsByExpiry : public Heated {
@@ -222,6 +229,7 @@ class Rings : public Heated {
   }
   bool cleaned(CleanerModel& model, std::uint32_t track) {
     const StreamId ring = model.tracks()[track].stream;
+    if (ring == kHot) lead(model, cost(model, track));
     const StreamId survivors = options_.late_ring ? kLate : kHot;
     model.clean(track, true, into(ring == kCold ? history() : survivors));
     return true;

@@ -54,6 +54,9 @@ struct HeatOptions {
   // Rings only; else what would go there goes to the hot ring.
   bool late_ring = true;
   bool history_ring = true;
+  // Rings only: the span shrinks while more than this share of a hot track survives, and grows
+  // back up to `span` while less does. 1: it stays.
+  double survivors = 1;
 };
 
 // Hot and cold writes, and history by how much of the window it still has: streams of their own.

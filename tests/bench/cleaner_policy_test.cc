@@ -108,6 +108,8 @@ std::map<std::string, std::unique_ptr<CleanerPolicy>> all_policies(const Cleaner
   out["rings-future"] = make_rings(heat, std::make_unique<FutureHeat>(writes, log.volume_blocks));
   out["rings-three"] = make_rings({.moved_max = kMovedMax, .span = 30, .late_ring = false},
                                   std::make_unique<LastWriteHeat>(log.volume_blocks));
+  out["rings-guarded"] = make_rings({.moved_max = kMovedMax, .span = 60, .survivors = 0.35},
+                                    std::make_unique<LastWriteHeat>(log.volume_blocks));
   out["rings-joined"] = make_rings({.moved_max = kMovedMax, .span = 30, .history_ring = false},
                                    std::make_unique<LastWriteHeat>(log.volume_blocks));
   return out;
@@ -175,6 +177,21 @@ TEST(CleanerPolicy, IsWitnessedByOneThatSeesALoss) {
     fails();
   }
   EXPECT_GT(failures.size(), 0);
+}
+
+// Hot is everything at first, which leaves more survivors than there is room for.
+TEST(CleanerPolicy, RingsTakeLessForHotWhenTooMuchSurvives) {
+  const CleanerLogOptions log{
+      .tracks = 512, .track_blocks = 16, .volume_blocks = 1638, .window = 6963, .lag = 205};
+  const auto writes = make_writes({}, log.volume_blocks, 10 * 8192, 1);
+  const auto measured = [&](double survivors) {
+    const auto policy = make_rings({.span = 2900, .survivors = survivors},
+                                   std::make_unique<RateHeat>(log.volume_blocks, 3900));
+    CleanerRun run(log, *policy);
+    return run.measure(writes).amplification;
+  };
+  EXPECT_GT(measured(1), 3);
+  EXPECT_LT(measured(0.35), 2.5);
 }
 
 TEST(CleanerPolicy, GenerationsWriteEverythingTwice) {

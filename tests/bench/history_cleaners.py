@@ -20,11 +20,13 @@ NOTES = """\
 - A model, exact in versions and slots, without headers and disks: {tracks} tracks of {track_blocks} blocks, of which a 32nd is kept free; a volume of a fifth of the log, overwritten block by block at random; an image that is a 40th of the log behind.
   Time is counted in host writes, a window as a share of the log: each host write replaces one version, which is needed for a window from then on, so history takes just that share of the log. Measured over twice the log, after three times it at the least and until
   two turns differ by less than 1 %.
-- *Amplification*: blocks appended for a host write (the write, before-images, what is moved). *A dash*: the window was not held; how far moments could be opened instead, as a share of the log, stands behind it, with what that cost.
+- *Amplification*: blocks appended for a host write (the write, before-images, what is moved). *A dash*: the window was not held; how far moments could be opened instead,
+  at the least and on average, as a share of the log, stands behind it, with what that cost.
 - *Fifo* is what Mariner does (at most half of a track is moved); *greedy* frees the track with the fewest needed blocks and drops current versions to the image, *greedy, keeps current* moves them; *cost-benefit* is that of Sprite LFS; *generations* have a young stream of {young:.0%} of the log,
   the oldest track of which is dropped or moved to an old one; *streams* are hot and cold writes and history in four streams by when it expires, victims by benefit over cost; *rings* are four streams (hot, cold, history, late survivors), the oldest track of each first. All but fifo move at most 7/8 of a track.
 - A write is *hot* if its block is expected to be written again within the room that the log has beside history and free tracks (*span* is a multiple of that): because it was written within it before (*last*, by its exact time; *Bloom*, by two filters), because of how often it was (*rate*: exact counts that fade
-  over four spans; *counted*: half a byte for each block, halved by a hand that goes round), or because the *future* is known.
+  over four spans; *counted*: half a byte for each block, halved by a hand that goes round), or because the *future* is known. *Guarded*: the span
+  shrinks by a hundredth for each hot track of which more than {guard:.0%} survives, and grows back as slowly.
 - The bounds, R being the room beside history, each class of blocks being written at a rate w_i (sum 1) with exponential lives of mean T_i. *Oracle*: what lives longer than l is dropped once the image has it, 1 + sum w_i exp(-l/T_i), with sum w_i (T_i (1 - exp(-l/T_i)) - (l - lag) exp(-l/T_i)) = R; no slot is dead. *Rates known*: the log holds
   what is current of the most written blocks; for one class of V blocks 1 + (1 - R/V). *Rates known, in tracks*: a class is dropped at the lag, or its tracks stay for window + x, after which exp(-x/T_i) of them were not replaced in time and cost a block; they take
   x + T_i exp(-x/T_i) (1 - exp(-window/T_i)) of room for each write; least sum of costs within R."""
@@ -40,6 +42,7 @@ class Sizes:
 FULL = Sizes(512, 128, (0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9))
 SHORT = Sizes(512, 16, (0.7, 0.85))
 YOUNG = 0.05
+GUARD = 0.35
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,15 +69,17 @@ POLICIES: dict[str, tuple[str, ...]] = {
     "rings, future": ("rings", "--heat=future"),
 }
 BOUNDS = {"oracle": "oracle", "without_tracks": "rates known", "with_tracks": "rates known, in tracks"}
-DRAWN = ("fifo", "cost-benefit", "generations", "streams, counted", RINGS)
+DRAWN = ("fifo", "generations", "streams, counted", RINGS, "rings, future")
 # What the chosen ones depend on, at GOAL_WINDOW.
 SPANS = (0.5, 0.75, 1, 1.25, 1.5, 2, 3)
 VARIANTS: dict[str, tuple[str, ...]] = {
     **{f"{RINGS}, span {span:g}": (*POLICIES[RINGS], f"--span={span}") for span in SPANS},
     **{f"{RINGS}, fading over {memory} spans": (*POLICIES[RINGS], f"--memory={memory}") for memory in (1, 2, 3, 6, 8)},
+    **{f"{RINGS}, guarded, span {span:g}": (*POLICIES[RINGS], f"--span={span}", f"--survivors={GUARD}") for span in (1, 1.5, 2, 3)},
     f"{RINGS}, three: history in the hot one": (*POLICIES[RINGS], "--no-history-ring"),
     f"{RINGS}, three: survivors to the hot one": (*POLICIES[RINGS], "--no-late-ring"),
     **{f"{name}, hot blocks change once in {change:g} of the log": (*POLICIES[name], f"--change={change}") for name in (RINGS, "generations") for change in (0.25, 1, 4)},
+    **{f"{RINGS}, guarded, hot blocks change once in {change:g} of the log": (*POLICIES[RINGS], f"--survivors={GUARD}", f"--change={change}") for change in (0.25, 1, 4)},
     "fifo, up to 7/8 of a track are moved": ("fifo",),
     **{f"streams, Bloom, span {span:g}": (*POLICIES["streams, Bloom"], f"--span={span}") for span in SPANS},
     **{f"streams, counted, {buckets} of history": (*POLICIES["streams, counted"], f"--buckets={buckets}") for buckets in (1, 2, 6)},
@@ -98,7 +103,7 @@ def _run(arguments: tuple[str, ...], pattern: Pattern, windows: tuple[float, ...
 
 
 def _cell(run: dict) -> str:
-    return f"{run['amplification']:.3f}" if run["holds"] else f"– ({run['held']:.0%}, {run['amplification']:.2f})"
+    return f"{run['amplification']:.3f}" if run["holds"] else f"– ({run['held_min']:.1%} to {run['held']:.1%}, {run['amplification']:.2f})"
 
 
 def _table(pattern: Pattern, runs: dict[str, dict[float, dict]], windows: tuple[float, ...]) -> str:
@@ -149,6 +154,6 @@ def measure(scale: Scale, folder: pathlib.Path) -> Measured:
             rows.append(Row(f"cleaners.{pattern.id}.{name.replace(', ', '.').replace(' ', '_')}", f"Cleaners, {pattern.what}, a window of {GOAL_WINDOW:.0%}: {name}", "blocks for a write",
                             run["amplification"], 1, "the write alone", seconds, scale.name, goal, True, 0, lacks))
     tables.append(_variants(variants))
-    notes = NOTES.format(tracks=sizes.tracks, track_blocks=sizes.track_blocks, young=YOUNG)
+    notes = NOTES.format(tracks=sizes.tracks, track_blocks=sizes.track_blocks, young=YOUNG, guard=GUARD)
     named = {pattern: {name: list(by_window.values()) for name, by_window in {**runs[pattern], **variants[pattern]}.items()} for pattern in runs}
     return Measured(rows, tables, notes, named, pictures)
