@@ -21,7 +21,7 @@ NOTES = """\
   Time is counted in host writes, a window as a share of the log: each host write replaces one version, which is needed for a window from then on, so history takes just that share of the log. Measured over twice the log, after three times it at the least and until
   two turns differ by less than 1 %.
 - *Amplification*: blocks appended for a host write (the write, before-images, what is moved). *A dash*: the window was not held; how far moments could be opened instead,
-  at the least and on average, as a share of the log, stands behind it, with what that cost.
+  at the least and on average, as a share of the log, stands behind it, with what that cost. *A tilde*: two turns of the log still differed after eight.
 - *Fifo* is what Mariner does (at most half of a track is moved); *greedy* frees the track with the fewest needed blocks and drops current versions to the image, *greedy, keeps current* moves them; *cost-benefit* is that of Sprite LFS; *generations* have a young stream of {young:.0%} of the log,
   the oldest track of which is dropped or moved to an old one; *streams* are hot and cold writes and history in four streams by when it expires, victims by benefit over cost; *rings* are four streams (hot, cold, history, late survivors), the oldest track of each first. All but fifo move at most 7/8 of a track.
 - A write is *hot* if its block is expected to be written again within the room that the log has beside history and free tracks (*span* is a multiple of that): because it was written within it before (*last*, by its exact time; *Bloom*, by two filters), because of how often it was (*rate*: exact counts that fade
@@ -103,7 +103,8 @@ def _run(arguments: tuple[str, ...], pattern: Pattern, windows: tuple[float, ...
 
 
 def _cell(run: dict) -> str:
-    return f"{run['amplification']:.3f}" if run["holds"] else f"– ({run['held_min']:.1%} to {run['held']:.1%}, {run['amplification']:.2f})"
+    steady = "" if run["steady"] else " ~"
+    return f"{run['amplification']:.3f}{steady}" if run["holds"] else f"– ({run['held_min']:.1%} to {run['held']:.1%}, {run['amplification']:.2f})"
 
 
 def _table(pattern: Pattern, runs: dict[str, dict[float, dict]], windows: tuple[float, ...]) -> str:
