@@ -13,6 +13,7 @@ void FetchOrder::look_up(std::shared_ptr<const PendingTable> table,
                          UniqueFunction<void(Lbn)> looked, Done done) {
   CHECK(!looking());
   clear();
+  order_of_ = table;
   table_ = std::move(table);
   looked_ = std::move(looked);
   done_ = std::move(done);
@@ -75,9 +76,11 @@ void FetchOrder::end(const Result<void>& result) {
   std::exchange(done_, nullptr)(result);
 }
 
-std::span<const BlockRange> FetchOrder::rest(const PendingTable& table) {
+std::span<const BlockRange> FetchOrder::rest(const std::shared_ptr<const PendingTable>& table) {
+  // The same blocks in another table have other contents, which stand elsewhere.
+  if (order_of_.lock() != table) clear();
   const auto is_pending = [&](const BlockRange& range) {
-    return !table.next_run(range.first).range.intersect(range).empty();
+    return !table->next_run(range.first).range.intersect(range).empty();
   };
   while (begun_ < order_.size() && !is_pending(order_[begun_])) ++begun_;
   return std::span(order_).subspan(begun_);

@@ -45,8 +45,9 @@ class FetchOrder {
   void stop() { stopping_ = true; }
 
   // What is left of what was looked up in `table`: it begins with what the table still has, and is
-  // empty if that is nothing. Valid until it is called again, or look_up() is.
-  [[nodiscard]] std::span<const BlockRange> rest(const PendingTable& table);
+  // empty if that is nothing, or if another table was looked up. Valid until it is called again, or
+  // look_up() is.
+  [[nodiscard]] std::span<const BlockRange> rest(const std::shared_ptr<const PendingTable>& table);
   void clear();
 
  private:
@@ -72,6 +73,7 @@ class FetchOrder {
   std::uint64_t blocks_ = kBlocksMin;
   std::shared_ptr<std::vector<Found>> found_;
   bool stopping_ = false;
+  std::weak_ptr<const PendingTable> order_of_;
   std::vector<BlockRange> order_;
   std::size_t begun_ = 0;  // of the order, so many are in no table any more
 };

@@ -171,13 +171,11 @@ void Storage::applied(const Result<void>& result) {
 
 void Storage::fetch_next() {
   if (backlog_.first()->empty()) {  // the newer part takes its place
-    order_.clear();
     tell_durable();
     return go_on();
   }
-  const PendingTable& table = *backlog_.first();
-  const std::span<const BlockRange> order = order_.rest(table);
-  if (!order.empty() || table.cost_bytes() <= options_.unordered_bytes_max) {
+  const std::span<const BlockRange> order = order_.rest(backlog_.first());
+  if (!order.empty() || backlog_.first()->cost_bytes() <= options_.unordered_bytes_max) {
     if (order.empty()) reach(Lbn{UINT64_MAX});
     return fetch_portions(order);
   }

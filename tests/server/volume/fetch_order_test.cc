@@ -42,7 +42,7 @@ class FetchOrderTest : public ::testing::Test {
   }
   std::vector<std::uint64_t> rest() {
     std::vector<std::uint64_t> out;
-    for (const BlockRange& range : order_.rest(*table_)) out.push_back(range.first.value);
+    for (const BlockRange& range : order_.rest(table_)) out.push_back(range.first.value);
     return out;
   }
 
@@ -65,6 +65,17 @@ TEST_F(FetchOrderTest, IsThatOfTheWritesAndAmongOneOfAddresses) {
   ASSERT_TRUE(ended_ && *ended_);
   EXPECT_FALSE(order_.looking());
   EXPECT_EQ(rest(), (std::vector<std::uint64_t>{12, 3, 11, 10, 2}));
+}
+
+TEST_F(FetchOrderTest, IsNoOrderOfAnotherTableWithTheSameBlocks) {
+  put({{0}, {2}});
+  writes_ = {{0, 4}, {1, 3}};
+  look_up();
+  answer();
+  EXPECT_EQ(rest(), (std::vector<std::uint64_t>{1, 0}));
+  table_ = std::make_shared<PendingTable>();
+  put({{0}, {2}}, 12);
+  EXPECT_TRUE(rest().empty());
 }
 
 TEST_F(FetchOrderTest, ForgetsWhatTheTableHasNoMore) {

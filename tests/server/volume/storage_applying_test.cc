@@ -102,15 +102,15 @@ class StorageRestoringTest : public StorageApplyingTest {
       AskedHistory::next(history_.locates).done(Error{ErrorCode::kUnavailable, "the test is over"});
     }
   }
-  void roll_back() {
+  void roll_back(SequenceNumber at = {20}) {
     replication::WriteMessage message;
-    message.stamp.sequence = {20};
+    message.stamp.sequence = at;
     message.write.kind = replication::WriteKind::kRollback;
     message.write.target = {3};
     message.write.changed =
         std::make_shared<const std::vector<BlockRange>>(std::vector<BlockRange>{{{1}, {5}}});
     stored_->storage().prepare(message);
-    stored_->storage().commit({20});
+    stored_->storage().commit(at);
     executor_.run_ready();
   }
   // Where they stand, in the order of blocks 1 to 5.
@@ -120,6 +120,17 @@ class StorageRestoringTest : public StorageApplyingTest {
       runs.push_back({{{1 + i}, {1}}, Source::kLog, false, {writes[i]}});
     }
     answer(std::move(runs));
+  }
+  // Until all is fetched; in which order.
+  std::vector<std::uint64_t> answer_each() {
+    std::vector<std::uint64_t> order;
+    while (!history_.locates.empty()) {
+      EXPECT_EQ(history_.locates.size(), 1u);
+      order.push_back(asked_for().value);
+      answer_bytes();
+      executor_.run_ready();
+    }
+    return order;
   }
   Lbn asked_for() const { return history_.locates.at(0).lookups.at(0).range.first; }
   void answer_bytes() {
@@ -135,17 +146,23 @@ TEST_F(StorageRestoringTest, BeginsAtOnceInTheOrderOfTheLog) {
   roll_back();
   EXPECT_TRUE(stored_->storage().restoring());
   answer_writes({3, 1, 2, 5, 4});
-  std::vector<std::uint64_t> order;
-  for (int i = 0; i < 5; ++i) {
-    ASSERT_EQ(history_.locates.size(), 1u);
-    order.push_back(asked_for().value);
-    answer_bytes();
-    executor_.run_ready();
-  }
-  EXPECT_EQ(order, (std::vector<std::uint64_t>{2, 3, 1, 5, 4}));
+  EXPECT_EQ(answer_each(), (std::vector<std::uint64_t>{2, 3, 1, 5, 4}));
   EXPECT_EQ(image(), "ippppp");
   EXPECT_EQ(durable_, SequenceNumber{20});
   EXPECT_FALSE(stored_->storage().restoring());
+}
+
+TEST_F(StorageRestoringTest, TheOrderOfTheOneBeforeIsNotTakenForTheNext) {
+  make({.frontier = {5}, .last = {5}},
+       {.portion_bytes_max = kBlockBytes, .unordered_bytes_max = 0});
+  roll_back();
+  answer_writes({3, 1, 2, 5, 4});
+  answer_each();
+  EXPECT_EQ(durable_, SequenceNumber{20});
+  roll_back({30});
+  answer_writes({9, 8, 7, 11, 10});
+  EXPECT_EQ(answer_each(), (std::vector<std::uint64_t>{3, 2, 1, 5, 4}));
+  EXPECT_EQ(durable_, SequenceNumber{30});
 }
 
 TEST_F(StorageRestoringTest, HoldsUpNobodyWhoWrites) {
