@@ -38,6 +38,21 @@ class Disk {
   // The parts one after another from `offset`, in one write of the device where it allows it.
   virtual Result<void> write(std::uint64_t offset, std::span<const ConstBytes> parts,
                              Durability durability) = 0;
+  // What goes to one place: its parts one after another from `offset`.
+  struct Write {
+    std::uint64_t offset = 0;
+    std::vector<ConstBytes> parts;
+  };
+  // Several writes that do not overlap, in any order, as if with Durability::kVolatile; where there
+  // is a page cache, past it: for much that nobody is known to read soon. After an error any of
+  // them may have been done.
+  virtual Result<void> write_past_cache(std::span<const Write> writes) {
+    for (const Write& each : writes) {
+      Result<void> written = write(each.offset, each.parts, Durability::kVolatile);
+      if (!written) return written;
+    }
+    return {};
+  }
   // Everything whose write completed before this call is durable on return.
   virtual Result<void> flush() = 0;
   // A hint: what was written to `range` will be flushed soon, and the device may begin.

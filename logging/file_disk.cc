@@ -224,6 +224,20 @@ Result<void> FileDisk::write(std::uint64_t offset, std::span<const ConstBytes> p
   return {};
 }
 
+Result<void> FileDisk::write_past_cache(std::span<const Write> writes) {
+  const std::lock_guard lock(direct_mutex_);
+  if (!std::exchange(direct_tried_, true)) {
+    Result<std::unique_ptr<DirectWriter>> opened = DirectWriter::open(fd_);
+    if (opened) direct_writer_ = *std::move(opened);
+  }
+  if (direct_writer_ == nullptr) return Disk::write_past_cache(writes);
+  for (const std::size_t each : direct_writer_->write(writes)) {
+    Result<void> written = write(writes[each].offset, writes[each].parts, Durability::kVolatile);
+    if (!written) return written;
+  }
+  return {};
+}
+
 Result<void> FileDisk::flush() {
   if (::fdatasync(fd_) != 0) return errno_error(errno, path_ + ": flush");
   return {};

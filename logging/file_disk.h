@@ -1,8 +1,10 @@
 // A Disk on a file or block device.
 //
 // kDirect (the log): O_DIRECT, aligned. kBuffered (the image): through the page cache, which is
-// then the read cache of current data; any alignment. Blocking calls are thread-safe; asynchronous
-// ones go through the IoRing of the owner's thread, and all must have completed before destruction.
+// then the read cache of current data; any alignment. What is written past that
+// (write_past_cache()) is dropped from it, so reads always find what was written last. Blocking
+// calls are thread-safe; asynchronous ones go through the IoRing of the owner's thread, and all
+// must have completed before destruction.
 //
 // A kDurable write is made durable in one of two ways: by a write that the device completes only
 // when it is stable (O_DSYNC; one command where the device knows FUA), or by a plain write and a
@@ -12,10 +14,12 @@
 
 #include <chrono>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "logging/direct_writer.h"
 #include "logging/disk.h"
 #include "logging/io_ring.h"
 
@@ -60,6 +64,8 @@ class FileDisk final : public Disk {
   Result<void> read(std::uint64_t offset, std::span<std::byte> to) override;
   Result<void> write(std::uint64_t offset, std::span<const ConstBytes> parts,
                      Durability durability) override;
+  // Many at a time, with O_DIRECT; through the page cache where that cannot be.
+  Result<void> write_past_cache(std::span<const Write> writes) override;
   Result<void> flush() override;
   void start_writeback(ByteRange range) override;
   Result<void> discard(ByteRange range) override;
@@ -98,6 +104,9 @@ class FileDisk final : public Disk {
   std::uint64_t size_bytes_ = 0;
   std::uint32_t alignment_ = 1;
   DurableWay durable_way_ = DurableWay::kFua;
+  std::mutex direct_mutex_;  // guards these two:
+  bool direct_tried_ = false;
+  std::unique_ptr<DirectWriter> direct_writer_;  // null: not needed yet, or there is none
   bool can_forget_ = false;
   bool forgetting_ = false;
   std::jthread forgetter_;  // blocks in the device while forgetting_

@@ -105,6 +105,7 @@ void ImageApplier::start(Job job) {
   CHECK(!job.table->empty());
   table_ = std::move(job.table);
   order_ = job.order;
+  past_cache_ = job.past_cache;
   flushed_ = std::move(job.flushed);
   goes_on_ = std::move(job.goes_on);
   may_fetch_ = std::move(job.may_fetch);
@@ -132,7 +133,7 @@ void ImageApplier::finish() {
   flushed_ = nullptr;
   goes_on_ = nullptr;
   may_fetch_ = nullptr;
-  ahead_.reset();
+  ahead_.clear();
   resting_ = false;
   chunk_ = {};
   changes_.clear();
@@ -148,58 +149,82 @@ void ImageApplier::go_on() {
   for (bool again = true; again;) {
     again = false;
     if (!result_ || ending_) break;
-    if (!ahead_ && stopping_) {
-      if (!writing_) fail({ErrorCode::kAborted, kStopped});
-    } else if (!ahead_ && may_begin_next()) {
+    if (stopping_) {
+      if (looking_ == 0 && !resting_) ahead_.clear();
+      if (!writing_ && ahead_.empty()) fail({ErrorCode::kAborted, kStopped});
+    } else if (may_begin_next()) {
       begin_next();
+      again = true;
     }
-    if (result_ && !writing_ && ahead_ && !looking_ && !resting_) {
-      apply(*std::exchange(ahead_, std::nullopt));
+    if (result_ && may_apply()) {
+      Chunk next = std::move(ahead_.front());
+      ahead_.pop_front();
+      apply(std::move(next));
       again = true;
     }
   }
   going_on_ = false;
-  if (!writing_ && !looking_ && (!result_ || ending_)) finish();
+  if (!writing_ && looking_ == 0 && (!result_ || ending_)) finish();
 }
 
-// While one is written: what comes behind a flush only if the run is going to go on.
+// What comes behind a flush only if the run is going to go on.
 bool ImageApplier::may_begin_next() {
-  if (!writing_) return true;
-  if (chunk_.is_last) return false;
-  return !chunk_.ends_portion || !goes_on_ || goes_on_();
+  if (resting_ || looking_ == kQuestionsMax || ahead_.size() == kChunksAheadMax) return false;
+  if (!writing_ && ahead_.empty()) return true;
+  if (!writing_ && looking_ > 0) return false;  // a run begins, and goes on, with one question
+  if ((ahead_.empty() ? chunk_ : ahead_.back()).is_last) return false;
+  const bool flushes = (writing_ && chunk_.ends_portion) ||
+                       std::ranges::any_of(ahead_, [](const Chunk& c) { return c.ends_portion; });
+  return !flushes || !goes_on_ || goes_on_();
+}
+
+bool ImageApplier::may_apply() const {
+  return !stopping_ && !writing_ && !ahead_.empty() && ahead_.front().answered;
 }
 
 void ImageApplier::begin_next() {
-  ahead_ = gather();
-  if (ahead_->runs.empty()) {  // of the order, nothing is in the table any more
-    ahead_.reset();
+  Chunk next = gather();
+  if (next.runs.empty()) return was_all();
+  ahead_.push_back(std::move(next));
+  // What is in memory, and has no base in the image, needs no question.
+  if (ahead_.back().lookups.empty()) return;
+  ahead_.back().answered = false;
+  const std::uint64_t past = BlockCount{ahead_.back().past_blocks}.bytes();
+  resting_ = may_fetch_ && past > 0 && !may_fetch_(past);
+  if (!resting_) ask();
+}
+
+// Of the order, nothing more is in the table.
+void ImageApplier::was_all() {
+  if (!writing_ && ahead_.empty()) {
     ending_ = true;
     return;
   }
-  // What is in memory, and has no base in the image, needs no question.
-  if (ahead_->lookups.empty()) return;
-  const std::uint64_t past = BlockCount{ahead_->past_blocks}.bytes();
-  resting_ = may_fetch_ && past > 0 && !may_fetch_(past);
-  if (!resting_) ask();
+  Chunk& last = ahead_.empty() ? chunk_ : ahead_.back();
+  last.is_last = last.ends_portion = true;
+  last.end = Lbn{UINT64_MAX};
 }
 
 void ImageApplier::resume() {
   if (!std::exchange(resting_, false)) return;
   if (stopping_) {
-    ahead_.reset();
+    ahead_.pop_back();
   } else {
     ask();
   }
   go_on();
 }
 
+// About the last one. It stays where it is until it is answered.
 void ImageApplier::ask() {
-  looking_ = true;
-  locate_all(parts_.history, std::exchange(ahead_->lookups, {}),
-             [this](Result<History::Located> found) {
-               looking_ = false;
+  ++looking_;
+  Chunk* const chunk = &ahead_.back();
+  locate_all(parts_.history, std::exchange(chunk->lookups, {}),
+             [this, chunk](Result<History::Located> found) {
+               --looking_;
+               chunk->answered = true;
                if (found) {
-                 ahead_->found = std::move(found->runs);
+                 chunk->found = std::move(found->runs);
                } else if (!ending_) {
                  fail(found.error());
                }
@@ -359,7 +384,8 @@ void ImageApplier::write_chunk() {
   auto changes = std::make_shared<std::vector<ImageChange>>(std::move(changes_));
   changes_.clear();
   parts_.worker.run(
-      [parts = &parts_, changes] {
+      [parts = &parts_, changes, past_cache = past_cache_] {
+        if (past_cache) return write_image_past_cache(parts->image, *changes);
         Result<void> written = write_image(parts->image, *changes);
         // The device begins now, so that little is left for the flush.
         if (written && !changes->empty()) {
@@ -368,7 +394,8 @@ void ImageApplier::write_chunk() {
         }
         return written;
       },
-      [this](const Result<void>& written) {
+      [this, changes](const Result<void>& written) {
+        changes->clear();  // memory is used again by the thread that it is freed on
         if (!written) return break_off(written.error());
         if (chunk_.ends_portion && !stopping_) return flush();
         writing_ = false;

@@ -2,8 +2,9 @@
 // in the background.
 //
 // The history is asked on the owner's thread, for a chunk at a time; writing and flushing the image
-// happen on the worker. While one chunk is written, or a portion flushed, the next one is got out
-// of the past: the disks that it is read from and written to are both busy. Before a block that
+// happen on the worker. While one chunk is written, or a portion flushed, the next ones are got out
+// of the past: the disks that they are read from and written to are both busy, and neither waits
+// while what comes next is looked up, or what was written is flushed. Before a block that
 // only the image holds (its base: base_map.h) is overwritten, its old contents are durable in the
 // log and known as a before-image (design.md invariant 5); where such a block merely becomes zero,
 // the image keeps it and readers ask the history, if they will still know to after a crash.
@@ -24,6 +25,7 @@
 // One run at a time. Owner's thread only.
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <optional>
 #include <span>
@@ -58,6 +60,8 @@ class ImageApplier {
     // What of the table is applied, one after the other; they do not overlap, outlive the run, and
     // the table need not have all of them. Empty: all of it in address order.
     std::span<const BlockRange> order{};
+    // The page cache keeps nothing of what is written: for much that nobody is known to read soon.
+    bool past_cache = false;
     // These parts of the table are durable in the image. Without an order it is one, from the
     // beginning on, and the last time, before `done`, it ends above everything.
     UniqueFunction<void(std::span<const BlockRange>)> flushed;
@@ -85,6 +89,9 @@ class ImageApplier {
  private:
   static constexpr std::uint64_t kChunkBlocks = History::kBytesBlocksMax;
   static constexpr std::size_t kChunkRuns = 1024;
+  // Beside the one that is written. Each is 8 MiB of what came out of the past.
+  static constexpr std::size_t kChunksAheadMax = 3;
+  static constexpr std::size_t kQuestionsMax = 2;  // at a time: one is read, one is looked up
   static constexpr std::size_t kCapturesAtOnce = 256;
   // Of a run of zeros that may have its base in the image: the answer may be as long.
   static constexpr std::uint64_t kZeroBlocksMax = 65536;  // 256 MiB
@@ -107,6 +114,7 @@ class ImageApplier {
     std::vector<PastRun> found;  // the answers
     std::uint64_t blocks = 0;
     std::uint64_t past_blocks = 0;  // of them, those that come out of the past
+    bool answered = true;           // nothing is to be asked any more
     bool ends_portion = false;
     bool is_last = false;
     Lbn end;  // without an order: behind all of it
@@ -114,7 +122,9 @@ class ImageApplier {
 
   void go_on();
   [[nodiscard]] bool may_begin_next();
+  [[nodiscard]] bool may_apply() const;
   void begin_next();
+  void was_all();
   void ask();
   [[nodiscard]] std::optional<PendingTable::Run> next_run();
   [[nodiscard]] Chunk gather();
@@ -134,6 +144,7 @@ class ImageApplier {
   const Parts parts_;
   std::shared_ptr<const PendingTable> table_;  // null: not running
   std::span<const BlockRange> order_;          // empty: there is none
+  bool past_cache_ = false;
   UniqueFunction<void(std::span<const BlockRange>)> flushed_;
   UniqueFunction<bool()> goes_on_;
   UniqueFunction<bool(std::uint64_t)> may_fetch_;
@@ -149,9 +160,9 @@ class ImageApplier {
   Lbn next_;
   std::uint64_t portion_left_ = 0;  // blocks to be gathered until a flush
 
-  std::optional<Chunk> ahead_;  // to be applied next
-  bool looking_ = false;        // ... when the history has answered
-  bool resting_ = false;        // ... when it may be asked
+  std::deque<Chunk> ahead_;  // to be applied next, each when it is answered
+  std::size_t looking_ = 0;  // so many of them are being asked about
+  bool resting_ = false;     // the last one is, when it may be
 
   bool writing_ = false;  // a chunk is on its way to the image, or a portion is flushed:
   Chunk chunk_;

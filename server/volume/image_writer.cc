@@ -12,7 +12,7 @@ constexpr std::size_t kPartsMax = 512;
 // Gathers neighbouring pieces of memory into one write, and neighbouring zeros into one hole.
 class Gatherer {
  public:
-  explicit Gatherer(logging::Disk& image) : image_(image) {}
+  Gatherer(logging::Disk& image, bool past_cache) : image_(image), past_cache_(past_cache) {}
 
   Result<void> bytes(std::uint64_t offset, logging::ConstBytes part) {
     if (Result<void> r = end_hole(); !r) return r;
@@ -38,15 +38,20 @@ class Gatherer {
 
   Result<void> end() {
     if (Result<void> r = end_parts(); !r) return r;
-    return end_hole();
+    if (Result<void> r = end_hole(); !r) return r;
+    return past_cache_ ? image_.write_past_cache(writes_) : Result<void>{};
   }
 
  private:
   Result<void> end_parts() {
     if (parts_.empty()) return {};
+    next_ = UINT64_MAX;
+    if (past_cache_) {
+      writes_.push_back({start_, std::exchange(parts_, {})});
+      return {};
+    }
     Result<void> r = image_.write(start_, parts_, logging::Durability::kVolatile);
     parts_.clear();
-    next_ = UINT64_MAX;
     return r;
   }
   Result<void> end_hole() {
@@ -57,16 +62,15 @@ class Gatherer {
   }
 
   logging::Disk& image_;
+  const bool past_cache_;
+  std::vector<logging::Disk::Write> writes_;  // until the end
   std::vector<logging::ConstBytes> parts_;
   std::uint64_t start_ = 0;
   std::uint64_t next_ = UINT64_MAX;
   ByteRange hole_;
 };
 
-}  // namespace
-
-Result<void> write_image(logging::Disk& image, const std::vector<ImageChange>& changes) {
-  Gatherer gatherer(image);
+Result<void> write_changes(Gatherer gatherer, const std::vector<ImageChange>& changes) {
   for (const ImageChange& change : changes) {
     const ByteRange range = to_bytes(change.range);
     if (!change.payload) {
@@ -81,6 +85,16 @@ Result<void> write_image(logging::Disk& image, const std::vector<ImageChange>& c
     }
   }
   return gatherer.end();
+}
+
+}  // namespace
+
+Result<void> write_image(logging::Disk& image, const std::vector<ImageChange>& changes) {
+  return write_changes(Gatherer(image, false), changes);
+}
+
+Result<void> write_image_past_cache(logging::Disk& image, const std::vector<ImageChange>& changes) {
+  return write_changes(Gatherer(image, true), changes);
 }
 
 }  // namespace mariner::volume

@@ -21,5 +21,7 @@ struct ImageChange {
 // Applies the changes, which are in address order and do not overlap: neighbours go out in one
 // write, zeros become holes. Not durable until the image is flushed. Blocking.
 Result<void> write_image(logging::Disk& image, const std::vector<ImageChange>& changes);
+// The same, but that the page cache keeps nothing of it, and all writes go out together.
+Result<void> write_image_past_cache(logging::Disk& image, const std::vector<ImageChange>& changes);
 
 }  // namespace mariner::volume

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "proto/check.h"
+#include "proto/huge_pages.h"
 
 namespace mariner::volume {
 
@@ -22,30 +23,42 @@ struct LocalHistory::Reading {
 
 // An answer on its way, whose bytes are being read.
 struct LocalHistory::Fetching {
+  // Bytes that stand together in memory: in one huge page (proto/huge_pages.h), unless a run is
+  // longer than that.
+  static constexpr std::size_t kTogetherMax = kHugePageBytes;
   // Of the run that stands at `index`.
   struct Piece {
     std::size_t index;
     LocatedRun run;
     SequenceNumber at;
+    std::size_t memory;  // which one
     std::size_t offset;
   };
   Located located;
   LocateDone done;
   std::vector<Piece> pieces;
-  Payload to;
-  std::size_t bytes = 0;
+  std::vector<Payload> memory;
+  std::vector<std::size_t> memory_bytes;  // of each
   std::size_t under_way = 1;  // pieces that are read elsewhere, and all that are read in the log
   Result<void> result;
 
   [[nodiscard]] std::span<std::byte> bytes_of(const Piece& piece) {
-    return to.bytes().subspan(piece.offset, piece.run.range.count.bytes());
+    return memory[piece.memory].bytes().subspan(piece.offset, piece.run.range.count.bytes());
   }
   // Before it is appended. Of a repeated one the first block stands for all.
   void add(LocatedRun run, SequenceNumber at) {
     if (run.source != LocatedRun::Source::kLog) return;
     if (run.repeated) run.range.count = {1};
-    pieces.push_back({located.runs.size(), run, at, bytes});
-    bytes += run.range.count.bytes();
+    const std::size_t bytes = run.range.count.bytes();
+    if (memory_bytes.empty() || memory_bytes.back() + bytes > kTogetherMax) {
+      memory_bytes.push_back(0);
+    }
+    pieces.push_back({located.runs.size(), run, at, memory_bytes.size() - 1, memory_bytes.back()});
+    memory_bytes.back() += bytes;
+  }
+  // When all are added.
+  void allocate() {
+    for (const std::size_t bytes : memory_bytes) memory.push_back(Payload::allocate(bytes));
   }
 };
 
@@ -116,7 +129,7 @@ void LocalHistory::locate(std::vector<Lookup> lookups, LocateDone done) {
             append(run, fetching->located.runs);
           }
         }
-        fetching->to = Payload::allocate(fetching->bytes);
+        fetching->allocate();
         fetch(fetching);
       });
 }
@@ -169,7 +182,8 @@ void LocalHistory::fetch(const std::shared_ptr<Fetching>& fetching) {
 void LocalHistory::take(const std::shared_ptr<Fetching>& fetching, std::size_t i,
                         const Result<void>& read) {
   const Fetching::Piece& piece = fetching->pieces[i];
-  const PayloadSlice bytes{fetching->to, piece.offset, piece.run.range.count.bytes()};
+  const PayloadSlice bytes{fetching->memory[piece.memory], piece.offset,
+                           piece.run.range.count.bytes()};
   if (read) {
     fetching->located.runs[piece.index].bytes = bytes;
     return;

@@ -194,6 +194,7 @@ void Storage::fetch_portions(std::span<const BlockRange> order) {
   applier_.set_portion({fetch_portion_.bytes() >> kBlockShift});
   applier_.start({.table = backlog_.first(),
                   .order = order,
+                  .past_cache = !order.empty(),
                   .flushed = [this](auto ranges) { fetched(ranges); },
                   .goes_on = [this] { return fetches_on(); },
                   .may_fetch = throttled(),

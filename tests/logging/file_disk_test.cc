@@ -116,6 +116,40 @@ TEST_P(FileDiskTest, IsForItsOwnerOnly) {
   EXPECT_EQ(status.st_mode & 0777, 0600u);
 }
 
+TEST_P(FileDiskTest, WhatIsWrittenPastTheCacheIsFoundWhicheverWayItIsRead) {
+  const Payload before = payload_of(1, 4);
+  const ConstBytes part = before.bytes();
+  ASSERT_TRUE(disk_->write(0, {&part, 1}, Durability::kVolatile));
+  ASSERT_TRUE(holds(0, before)) << "in the page cache, where there is one";
+  const Payload after = payload_of(2, 2);
+  const ConstBytes first = after.bytes().first(kBlockBytes);
+  const ConstBytes second = after.bytes().last(kBlockBytes);
+  ASSERT_TRUE(disk_->write_past_cache(
+      std::vector<Disk::Write>{{kBlockBytes, {first, second}}, {kSize / 2, {second, first}}}));
+  EXPECT_TRUE(holds(kBlockBytes, after));
+  Payload to = Payload::allocate(after.size());
+  ASSERT_TRUE(async_read(kBlockBytes, to.bytes()));
+  EXPECT_TRUE(std::ranges::equal(to.bytes(), after.bytes()));
+  if (disk_->try_read(kBlockBytes, to.bytes())) {
+    EXPECT_TRUE(std::ranges::equal(to.bytes(), after.bytes()));
+  }
+  ASSERT_TRUE(disk_->read(kSize / 2, to.bytes()));
+  EXPECT_TRUE(std::ranges::equal(to.bytes().first(kBlockBytes), second));
+  EXPECT_TRUE(disk_->flush());
+}
+
+TEST_P(FileDiskTest, WhatCannotGoPastTheCacheGoesThroughIt) {
+  if (GetParam().caching == Caching::kDirect) return;  // there is none
+  const Payload bytes = payload_of(3, 1);
+  const ConstBytes odd = bytes.bytes().first(100);
+  ASSERT_TRUE(disk_->write_past_cache(
+      std::vector<Disk::Write>{{50, {odd}}, {kBlockBytes, {bytes.bytes()}}}));
+  Payload to = Payload::allocate(kBlockBytes);
+  ASSERT_TRUE(disk_->read(50, to.bytes().first(100)));
+  EXPECT_TRUE(std::ranges::equal(to.bytes().first(100), odd));
+  EXPECT_TRUE(holds(kBlockBytes, bytes));
+}
+
 TEST_P(FileDiskTest, ItsAlignmentIsEnough) {
   const std::uint32_t unit = disk_->alignment();
   Payload block = payload_of(1, 2);

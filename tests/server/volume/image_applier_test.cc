@@ -4,14 +4,21 @@
 
 #include <cstring>
 #include <optional>
+#include <string>
 
+#include "tests/server/volume/asked_history.h"
+#include "tests/server/volume/inline_worker.h"
 #include "tests/server/volume/sectors.h"
 #include "tests/server/volume/volume_rig.h"
+#include "tests/server/volume/watched_disk.h"
+#include "tests/support/faulty_disk.h"
+#include "tests/support/manual_executor.h"
 
 namespace mariner::volume {
 namespace {
 
 using index::LocatedRun;
+using test::AskedHistory;
 using test::Sectors;
 using test::VolumeRig;
 
@@ -164,6 +171,119 @@ TEST_F(ImageApplierTest, StopsBetweenChunks) {
   EXPECT_EQ(ended, ErrorCode::kAborted);
   EXPECT_TRUE(rig_->volume().storage()->idle());
   EXPECT_EQ(rig_->volume().storage()->durable(), SequenceNumber{0});
+}
+
+// A table of the past of which a chunk is written in a second, and zeros are all that it held.
+class ImageApplierAheadTest : public ::testing::Test {
+ protected:
+  static constexpr std::uint64_t kChunks = 8;
+  static constexpr std::uint64_t kChunk = History::kBytesBlocksMax;
+
+  void SetUp() override {
+    worker_.set_duration([] { return std::chrono::seconds(1); });
+    PendingContent past;
+    past.kind = PendingContent::Kind::kHistory;
+    past.at = {9};
+    table_->put({{0}, {kChunks * kChunk}}, past);
+    applier_.set_portion({kChunks * kChunk});
+    applier_.start({.table = table_,
+                    .flushed = [this](auto) { ++flushes_; },
+                    .done = [this](const Result<void>& result) { ended_ = result; }});
+    executor_.run_ready();
+  }
+  void TearDown() override {
+    if (!ended_) applier_.stop();
+    while (!ended_) {
+      while (!history_.locates.empty()) answer();
+      executor_.advance(std::chrono::seconds(1));
+    }
+  }
+  void answer(std::size_t which = 0) {
+    AskedHistory::Locate asked = std::move(history_.locates.at(which));
+    history_.locates.erase(history_.locates.begin() + static_cast<std::ptrdiff_t>(which));
+    History::Located found;
+    for (const History::Lookup& lookup : asked.lookups) {
+      found.runs.push_back({lookup.range, PastRun::Source::kZero, false, {1}});
+    }
+    asked.done(std::move(found));
+    executor_.run_ready();
+  }
+  // Chunks that the image got, in this order.
+  std::string written() const { return written_; }
+
+  test::ManualExecutor executor_;
+  test::InlineWorker worker_{executor_};
+  AskedHistory history_;
+  BaseMap base_{false};
+  std::string written_;
+  test::FaultyDisk disk_{executor_, {.size_bytes = kChunks * kChunk * kBlockBytes}};
+  test::WatchedDisk image_{disk_, [this](ByteRange range, bool) {
+                             written_ += std::to_string(range.offset / kBlockBytes / kChunk);
+                           }};
+  std::shared_ptr<PendingTable> table_ = std::make_shared<PendingTable>();
+  ImageApplier applier_{{image_, history_, worker_, &base_}};
+  int flushes_ = 0;
+  std::optional<Result<void>> ended_;
+};
+
+TEST_F(ImageApplierAheadTest, GetsSomeMoreOutOfThePastWhileOneIsWritten) {
+  EXPECT_EQ(history_.locates.size(), 1u);
+  answer();
+  EXPECT_EQ(history_.locates.size(), 2u) << "so many questions at a time";
+  answer();
+  answer();
+  EXPECT_EQ(history_.locates.size(), 1u) << "so many chunks ahead";
+  answer();
+  EXPECT_TRUE(history_.locates.empty());
+  EXPECT_EQ(written(), "0");
+  executor_.advance(std::chrono::seconds(1));
+  EXPECT_EQ(written(), "01");
+  EXPECT_EQ(history_.locates.size(), 1u);
+  while (!ended_) {
+    while (!history_.locates.empty()) answer();
+    executor_.advance(std::chrono::seconds(1));
+  }
+  EXPECT_TRUE(*ended_);
+  EXPECT_EQ(written(), "01234567");
+  EXPECT_EQ(flushes_, 1);
+}
+
+TEST_F(ImageApplierAheadTest, AnAnswerThatOvertookAnotherWaitsForIt) {
+  answer();
+  answer(1);
+  executor_.advance(std::chrono::seconds(2));
+  EXPECT_EQ(written(), "0");
+  answer();
+  EXPECT_EQ(written(), "01");
+  executor_.advance(std::chrono::seconds(1));
+  EXPECT_EQ(written(), "012");
+}
+
+TEST_F(ImageApplierAheadTest, WhatCameAheadIsNotWrittenWhenItIsStopped) {
+  answer();
+  answer();
+  applier_.stop();
+  executor_.advance(std::chrono::seconds(1));
+  EXPECT_EQ(history_.locates.size(), 2u);
+  answer();
+  EXPECT_FALSE(ended_) << "a question is under way";
+  answer();
+  ASSERT_TRUE(ended_ && !*ended_);
+  EXPECT_EQ(ended_->error().code, ErrorCode::kAborted);
+  EXPECT_EQ(written(), "0");
+  EXPECT_EQ(flushes_, 0);
+}
+
+TEST_F(ImageApplierAheadTest, AnErrorEndsItWhenAllIsAnswered) {
+  answer();
+  AskedHistory::next(history_.locates).done(Error{ErrorCode::kUnavailable, "away"});
+  executor_.advance(std::chrono::seconds(1));
+  EXPECT_FALSE(ended_);
+  answer();
+  ASSERT_TRUE(ended_ && !*ended_);
+  EXPECT_EQ(ended_->error().code, ErrorCode::kUnavailable);
+  EXPECT_EQ(written(), "0");
+  EXPECT_EQ(flushes_, 0);
 }
 
 }  // namespace

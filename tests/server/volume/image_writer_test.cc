@@ -5,6 +5,8 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "tests/server/volume/watched_disk.h"
 #include "tests/support/faulty_disk.h"
@@ -68,6 +70,24 @@ TEST_F(ImageWriter, ARepeatedBlockFillsItsRangeInPieces) {
   EXPECT_EQ(at(0), 0);
   EXPECT_EQ(at(1025), 5);
   EXPECT_EQ(at(1026), 0);
+}
+
+TEST_F(ImageWriter, PastTheCacheItIsTheSame) {
+  ASSERT_TRUE(write({stored({{0}, {12}}, 9)}));
+  calls_.clear();
+  ASSERT_TRUE(write_image_past_cache(
+      image_, {stored({{0}, {1}}, 1), zeros({{1}, {2}}), stored({{4}, {1}}, 2),
+               stored({{5}, {2}}, 3, true), stored({{9}, {1}}, 4)}));
+  EXPECT_EQ(calls_, (std::vector<std::string>{"hole 1+2", "write 0+1", "write 4+3", "write 9+1"}));
+  for (const auto& [block, value] : std::vector<std::pair<std::uint64_t, std::uint8_t>>{
+           {0, 1}, {1, 0}, {2, 0}, {3, 9}, {4, 2}, {5, 3}, {6, 3}, {7, 9}, {9, 4}, {10, 9}}) {
+    EXPECT_EQ(at(block), value) << block;
+  }
+}
+
+TEST_F(ImageWriter, AnErrorPastTheCacheIsTold) {
+  disk_.fail_writes(1, test::FaultyDisk::Remains::kNothing);
+  EXPECT_FALSE(write_image_past_cache(image_, {stored({{1}, {1}}, 1), stored({{3}, {1}}, 1)}));
 }
 
 TEST_F(ImageWriter, AnErrorEndsIt) {

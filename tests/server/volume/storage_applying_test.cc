@@ -77,12 +77,12 @@ TEST_F(StorageApplyingTest, WhoRestsAsksNothingAndWritesNothing) {
   apply();
   stored_->storage().rest(true);
   answer({run({{1}, {2}}, Source::kLog, 'h')});
-  EXPECT_EQ(image(), "ihhiii") << "that was under way";
+  EXPECT_EQ(image(), "iiiiii");
   EXPECT_TRUE(history_.locates.empty());
   write(21, {{0}, {1}}, 'n');
   apply();
   apply();
-  EXPECT_EQ(image(), "ihhiii");
+  EXPECT_EQ(image(), "iiiiii");
   EXPECT_TRUE(history_.locates.empty());
   EXPECT_EQ(failures_, 0);
   EXPECT_EQ(durable_, SequenceNumber{0});
@@ -125,7 +125,7 @@ class StorageRestoringTest : public StorageApplyingTest {
   std::vector<std::uint64_t> answer_each() {
     std::vector<std::uint64_t> order;
     while (!history_.locates.empty()) {
-      EXPECT_EQ(history_.locates.size(), 1u);
+      EXPECT_LE(history_.locates.size(), 2u);
       order.push_back(asked_for().value);
       answer_bytes();
       executor_.run_ready();
