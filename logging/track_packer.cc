@@ -23,9 +23,11 @@ void TrackPacker::set_options(const PackingOptions& options) {
   options_ = options;
   cpu_share_.store(options.cpu_share, std::memory_order_relaxed);
   too_young_until_ = {};
-  // A pack that takes more is not worth reading it back; and one slot is always left.
+  // A pack that takes more is not worth reading it back; and one slot is always left. A small log
+  // has nothing to spare.
   const double room = static_cast<double>(tracks_at_once()) * PackingJob{}.packed_part_max;
-  const auto slots = static_cast<std::uint64_t>(std::ceil(room)) + 1;
+  const auto slots = std::min(static_cast<std::uint64_t>(std::ceil(room)) + 1,
+                              parts_.disk->superblock().slot_count / 8);
   parts_.slots.keep_for_packing(options.enabled ? slots : 0);
   look();
 }
