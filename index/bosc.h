@@ -63,6 +63,10 @@ struct BoscOptions {
   // have to be replayed.
   double commit_at = 0.8;
   std::uint64_t replay_max = UINT64_MAX;
+  // ... or when the queues take this multiple of what the blocks do, but not below
+  // kCommittedBytesMin. 0: not for that. A small index costs little to write, and what a lookup has
+  // to sort in a block's queue stays in proportion to what the block holds.
+  double commit_at_contents = 0;
 };
 
 struct BoscStatistics {
@@ -84,6 +88,7 @@ struct BoscStatistics {
 
 class Bosc {
  public:
+  static constexpr std::size_t kCommittedBytesMin = std::size_t{4} << 20;
   using Answered = UniqueFunction<void(Result<bool>)>;
 
   // Opens the file on `disk`, which outlives it, and loads its checkpoint. Blocking. kCorrupt when
@@ -305,6 +310,7 @@ class Bosc {
   void pump_soon();
   void pump();
   [[nodiscard]] bool should_commit() const;
+  [[nodiscard]] std::size_t queue_bytes_commit() const;
   [[nodiscard]] bool is_cache_dirty() const { return cache_.dirty_bytes() >= dirty_bytes_commit_; }
   [[nodiscard]] bool commit_cache_early();
   [[nodiscard]] bool may_commit(const BlockState& block) const;
@@ -343,7 +349,7 @@ class Bosc {
   logging::Disk& disk_;
   const BoscOptions options_;
   const std::size_t queue_bytes_max_;
-  const std::size_t queue_bytes_commit_;  // a sweep begins
+  const std::size_t queue_bytes_commit_;  // a sweep begins, at the latest
   const std::size_t dirty_bytes_commit_;
   IndexSuperblock superblock_;
   std::unordered_map<std::uint32_t, Function> functions_;

@@ -32,9 +32,16 @@ void Bosc::sweep_soon() {
   if (!std::exchange(sweep_wanted_, true)) pump_soon();
 }
 
+std::size_t Bosc::queue_bytes_commit() const {
+  if (options_.commit_at_contents == 0) return queue_bytes_commit_;
+  const double blocks = static_cast<double>(allocated_) * superblock_.block_bytes;
+  const auto bytes = static_cast<std::size_t>(blocks * options_.commit_at_contents);
+  return std::min(queue_bytes_commit_, std::max(bytes, kCommittedBytesMin));
+}
+
 bool Bosc::should_commit() const {
   if (!commit_alls_.empty() || !room_waiters_.empty() || sweep_wanted_) return true;
-  return pool_.used_bytes() >= queue_bytes_commit_ || (is_cache_dirty() && runs_.empty()) ||
+  return pool_.used_bytes() >= queue_bytes_commit() || (is_cache_dirty() && runs_.empty()) ||
          (newest_number_ > frontier_ && newest_number_ - frontier_ > options_.replay_max);
 }
 

@@ -83,16 +83,17 @@ class LeafWriter {
 }  // namespace
 
 std::vector<PendingRecord> sorted_pending(const PendingModifications& pending, IndexKey low,
-                                          IndexKey high, std::uint32_t skipped) {
+                                          IndexKey high, const PendingModifications::Stamp& since) {
   std::vector<PendingRecord> records;
-  if (low == IndexKey{} && high == IndexKey::max()) records.reserve(pending.count() - skipped);
+  if (low == IndexKey{} && high == IndexKey::max())
+    records.reserve(pending.count() - since.count());
   const auto take = [&](Modification modification) {
     const IndexKey key = load_key(modification.data());
     if (key < low || key > high) return;
     records.push_back(
         {key, modification.size() == kKeyBytes ? nullptr : modification.data() + kKeyBytes});
   };
-  pending.for_each(take, skipped);
+  pending.for_each(take, since);
   const auto by_key = [](const PendingRecord& a, const PendingRecord& b) { return a.key < b.key; };
   if (!std::ranges::is_sorted(records, by_key)) std::ranges::stable_sort(records, by_key);
   // Of one key the last.

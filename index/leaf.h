@@ -60,10 +60,11 @@ struct PendingRecord {
   IndexKey key;
   const std::byte* value = nullptr;  // null: the record goes
 };
-// The last of each key in [low, high], by key; without the first `skipped` of all.
-[[nodiscard]] std::vector<PendingRecord> sorted_pending(const PendingModifications& pending,
-                                                        IndexKey low, IndexKey high,
-                                                        std::uint32_t skipped = 0);
+// The last of each key in [low, high], by key; of what was not there at `since`, which `pending`
+// extends.
+[[nodiscard]] std::vector<PendingRecord> sorted_pending(
+    const PendingModifications& pending, IndexKey low, IndexKey high,
+    const PendingModifications::Stamp& since = {});
 
 // Reads a leaf's contents; empty contents are a leaf without records.
 class Leaf {

@@ -63,19 +63,28 @@ class ModificationPool {
   // Empties it and takes the memory back.
   void clear(ModificationQueue& queue);
 
-  // Calls visit(Modification) for each but the first `skipped`, in order.
+  // A place in a queue: between two of its modifications, or behind the last.
+  struct Place {
+    std::uint32_t chunk = 0;  // number; 0: the queue's beginning
+    std::uint16_t index = 0;  // in it
+  };
+  [[nodiscard]] static Place end_place(const ModificationQueue& queue) {
+    return {queue.tail_, queue.tail_count_};
+  }
+  // Calls visit(Modification) for each from `from` on, in order. (What came behind a place stands
+  // behind it as long as the queue has not begun anew.)
   template <typename Visit>
-  void for_each(const ModificationQueue& queue, Visit visit, std::uint32_t skipped = 0) const {
-    for (std::uint32_t number = queue.head_; number != 0;) {
+  void for_each(const ModificationQueue& queue, Visit visit, Place from = {}) const {
+    std::uint32_t first = from.index;  // in the first chunk
+    for (std::uint32_t number = from.chunk == 0 ? queue.head_ : from.chunk; number != 0;) {
       const std::byte* const chunk = chunk_at(number);
       Trailer trailer{0, queue.tail_bytes_each_, queue.tail_count_};
       if (number != queue.tail_) trailer = trailer_of(chunk);
-      const std::uint32_t first = skipped < trailer.count ? skipped : trailer.count;
-      skipped -= first;
       const std::byte* at = chunk + std::size_t{first} * trailer.bytes_each;
       for (std::uint32_t i = first; i < trailer.count; ++i, at += trailer.bytes_each) {
         visit(Modification(at, trailer.bytes_each));
       }
+      first = 0;
       number = trailer.next;
     }
   }
@@ -147,6 +156,7 @@ class PendingModifications {
     std::uint64_t taken_at = 0;  // ModificationPool::generations()
     std::uint32_t generations[2] = {};
     std::uint32_t counts[2] = {};
+    ModificationPool::Place ends[2] = {};
     [[nodiscard]] std::uint32_t count() const { return counts[0] + counts[1]; }
   };
   [[nodiscard]] Stamp stamp() const {
@@ -155,6 +165,7 @@ class PendingModifications {
     for (const ModificationQueue* const queue : {first_, second_}) {
       if (queue == nullptr || queue->empty()) continue;
       stamp.generations[i] = queue->generation_;
+      stamp.ends[i] = ModificationPool::end_place(*queue);
       stamp.counts[i++] = queue->count_;
     }
     return stamp;
@@ -170,15 +181,19 @@ class PendingModifications {
     return now.counts[0] == before.counts[0] && now.generations[1] == before.generations[1] &&
            now.counts[1] >= before.counts[1];
   }
-  // Calls visit(Modification) for each but the first `skipped`, in order.
+  // Calls visit(Modification) for each that was not there at `since`, in order; only as long as
+  // extends(since) holds. (Nothing was there at Stamp{}.)
   template <typename Visit>
-  void for_each(Visit visit, std::uint32_t skipped = 0) const {
+  void for_each(Visit visit, const Stamp& since) const {
+    int i = 0;
     for (const ModificationQueue* const queue : {first_, second_}) {
-      if (queue == nullptr) continue;
-      const std::uint32_t here = skipped < queue->count() ? skipped : queue->count();
-      if (here < queue->count()) pool_->for_each(*queue, visit, here);
-      skipped -= here;
+      if (queue == nullptr || queue->empty()) continue;
+      pool_->for_each(*queue, visit, since.ends[i++]);
     }
+  }
+  template <typename Visit>
+  void for_each(Visit visit) const {
+    for_each(std::move(visit), Stamp{});
   }
 
  private:

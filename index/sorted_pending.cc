@@ -4,10 +4,37 @@
 #include <iterator>
 
 namespace mariner::index {
+namespace {
+
+// Both by key; of one key that of `newer`.
+std::vector<PendingRecord> merged(std::span<const PendingRecord> older,
+                                  std::span<const PendingRecord> newer) {
+  std::vector<PendingRecord> all;
+  all.reserve(older.size() + newer.size());
+  auto from = older.begin();
+  for (const PendingRecord& each : newer) {
+    const auto until =
+        std::ranges::lower_bound(from, older.end(), each.key, {}, &PendingRecord::key);
+    all.insert(all.end(), from, until);
+    all.push_back(each);
+    from = until != older.end() && until->key == each.key ? std::next(until) : until;
+  }
+  all.insert(all.end(), from, older.end());
+  return all;
+}
+
+std::span<const PendingRecord> part_of(std::span<const PendingRecord> all, IndexKey low,
+                                       IndexKey high) {
+  const auto from = std::ranges::lower_bound(all, low, {}, &PendingRecord::key);
+  return {from, std::ranges::upper_bound(from, all.end(), high, {}, &PendingRecord::key)};
+}
+
+}  // namespace
 
 void SortedPending::empty(Leaf& leaf) {
-  if (leaf.records != nullptr) records_ -= leaf.records->size();
+  records_ -= leaf.count();
   leaf.records = nullptr;
+  leaf.recent = {};
 }
 
 SortedPending::Leaf& SortedPending::leaf_at(BlockAddress address,
@@ -17,11 +44,7 @@ SortedPending::Leaf& SortedPending::leaf_at(BlockAddress address,
   if (place == places_.end()) {
     leaves_.push_front({.address = address, .stamp = stamp, .looks = 0, .records = nullptr});
     places_[address.value] = leaves_.begin();
-    if (leaves_.size() > kLeavesMax) {
-      empty(leaves_.back());
-      places_.erase(leaves_.back().address.value);
-      leaves_.pop_back();
-    }
+    if (leaves_.size() > kLeavesMax) forget_last();
     return leaves_.front();
   }
   leaves_.splice(leaves_.begin(), leaves_, place->second);
@@ -39,30 +62,31 @@ SortedPending::Leaf& SortedPending::leaf_at(BlockAddress address,
 void SortedPending::keep(Leaf& leaf, std::vector<PendingRecord> records) {
   empty(leaf);
   leaf.records = std::make_shared<const std::vector<PendingRecord>>(std::move(records));
-  records_ += leaf.records->size();
-  for (auto each = leaves_.rbegin(); records_ > kRecordsMax && &*each != &leaf; ++each) {
-    empty(*each);
-  }
+  records_ += leaf.count();
+  keep_bound(leaf);
 }
 
-// Of one key what came last.
+void SortedPending::forget_last() {
+  empty(leaves_.back());
+  places_.erase(leaves_.back().address.value);
+  leaves_.pop_back();
+}
+
+void SortedPending::keep_bound(const Leaf& but) {
+  while (records_ > kRecordsMax && &leaves_.back() != &but) forget_last();
+}
+
 void SortedPending::bring_up_to_date(Leaf& leaf, const PendingModifications& pending) {
   if (pending.count() == leaf.stamp.count()) return;
-  const std::vector<PendingRecord>& old = *leaf.records;
-  const std::vector<PendingRecord> come =
-      sorted_pending(pending, {}, IndexKey::max(), leaf.stamp.count());
-  std::vector<PendingRecord> all;
-  all.reserve(old.size() + come.size());
-  auto from = old.begin();
-  for (const PendingRecord& each : come) {
-    const auto until = std::ranges::lower_bound(from, old.end(), each.key, {}, &PendingRecord::key);
-    all.insert(all.end(), from, until);
-    all.push_back(each);
-    from = until != old.end() && until->key == each.key ? std::next(until) : until;
-  }
-  all.insert(all.end(), from, old.end());
+  const std::vector<PendingRecord> come = sorted_pending(pending, {}, IndexKey::max(), leaf.stamp);
   leaf.stamp = pending.stamp();
-  keep(leaf, std::move(all));
+  records_ -= leaf.count();
+  leaf.recent = merged(leaf.recent, come);
+  records_ += leaf.count();
+  if (leaf.recent.size() > std::max(kRecentMax, leaf.records->size() / kRecentPart)) {
+    return keep(leaf, merged(*leaf.records, leaf.recent));
+  }
+  keep_bound(leaf);
 }
 
 SortedPending::Part SortedPending::look(BlockAddress address, const PendingModifications& pending,
@@ -80,10 +104,14 @@ SortedPending::Part SortedPending::look(BlockAddress address, const PendingModif
   } else {
     bring_up_to_date(leaf, pending);
   }
-  part.all = leaf.records;
-  const std::span<const PendingRecord> all(*part.all);
-  const auto from = std::ranges::lower_bound(all, low, {}, &PendingRecord::key);
-  part.records = {from, std::ranges::upper_bound(from, all.end(), high, {}, &PendingRecord::key)};
+  const std::span<const PendingRecord> recent = part_of(leaf.recent, low, high);
+  if (recent.empty()) {
+    part.all = leaf.records;
+    part.records = part_of(*part.all, low, high);
+  } else {
+    part.own = merged(part_of(*leaf.records, low, high), recent);
+    part.records = part.own;
+  }
   return part;
 }
 

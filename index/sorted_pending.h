@@ -1,9 +1,9 @@
 // What is pending for leaves, sorted: a question about many moments looks at the same leaves again
 // and again, in one turn and in several.
 //
-// Sorting all of a leaf costs as much as some looks at it: from then on it is kept, and what comes
-// is merged into it at the next look, until it is committed; up to a bound, for all trees of a
-// store together. Owner's thread only.
+// Sorting all of a leaf costs as much as some looks at it: from then on it is kept, until it is
+// committed; up to a bound, for all trees of a store together. What comes is sorted by itself, and
+// merged into that when it has become a good part of it. Owner's thread only.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,10 @@ namespace mariner::index {
 
 class SortedPending {
  public:
-  static constexpr unsigned kLooksFew = 4;
+  static constexpr unsigned kLooksFew = 2;
+  // What has come since all was sorted: so many records, or this part of them, before it is again.
+  static constexpr std::size_t kRecentMax = 64;
+  static constexpr std::size_t kRecentPart = 8;
   static constexpr std::size_t kRecordsMax = 1u << 20;  // that are kept, of all leaves: 24 MiB
   static constexpr std::size_t kLeavesMax = 4096;       // of which anything is known
 
@@ -31,7 +34,7 @@ class SortedPending {
   struct Part {
     std::vector<PendingRecord> own;
     std::shared_ptr<const std::vector<PendingRecord>> all;
-    std::span<const PendingRecord> records;  // of these
+    std::span<const PendingRecord> records;  // of the one or the other
   };
   // Of the leaf that stands at `address`, in [low, high].
   [[nodiscard]] Part look(BlockAddress address, const PendingModifications& pending, IndexKey low,
@@ -45,9 +48,16 @@ class SortedPending {
     PendingModifications::Stamp stamp;  // of the last look
     unsigned looks = 0;
     std::shared_ptr<const std::vector<PendingRecord>> records;  // null: not yet
+    std::vector<PendingRecord> recent;                          // what came since, sorted
+    [[nodiscard]] std::size_t count() const {
+      return records == nullptr ? 0 : records->size() + recent.size();
+    }
   };
   Leaf& leaf_at(BlockAddress address, const PendingModifications& pending);
   void keep(Leaf& leaf, std::vector<PendingRecord> records);
+  void forget_last();
+  // Forgets what was not looked at for long, until the bound holds.
+  void keep_bound(const Leaf& but);
   void bring_up_to_date(Leaf& leaf, const PendingModifications& pending);
   void empty(Leaf& leaf);
 

@@ -19,6 +19,7 @@ namespace {
 
 constexpr std::uint64_t kFileBytesMin = 1ull << 30;
 constexpr std::uint64_t kCacheShare = 8;  // of the memory
+constexpr double kCommitAtContents = 0.25;
 
 index::IndexFileId new_file_id() {
   index::IndexFileId id{};
@@ -40,6 +41,7 @@ Result<std::unique_ptr<IndexStack>> IndexStack::open(const Settings& settings, P
   options.cache_bytes = settings.memory_bytes / kCacheShare;
   options.commit_threads = 1;
   options.replay_max = settings.replay_max;
+  options.commit_at_contents = kCommitAtContents;
   auto store = Bosc::open(parts.loop, *stack->disk_, options);
   if (!store && store.error().code == ErrorCode::kCorrupt) {
     parts.log.error("the index file is damaged; it is made again from the log",

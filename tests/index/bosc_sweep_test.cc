@@ -272,6 +272,22 @@ TEST(BoscSweep, ASweepBeginsWhenTooMuchWouldHaveToBeReplayed) {
   EXPECT_EQ(rig.store->frontier(), 101u);
 }
 
+TEST(BoscSweep, ASweepBeginsWhenTheQueuesTakeAPartOfWhatTheBlocksDo) {
+  BoscRig::Options options;
+  options.store.memory_bytes = std::size_t{64} << 20;
+  options.store.commit_at_contents = 1.0;
+  BoscRig rig(options);
+  // The blocks take less than the least that counts.
+  while (rig.store->queued_bytes() < Bosc::kCommittedBytesMin) {
+    ASSERT_EQ(rig.store->statistics().sweeps, 0u);
+    rig.add(3, 1);
+    rig.executor.run_until_idle();
+  }
+  EXPECT_EQ(rig.store->statistics().sweeps, 1u);
+  EXPECT_EQ(rig.store->queued_bytes(), 0u);
+  EXPECT_EQ(rig.compare(), "");
+}
+
 TEST(BoscSweep, FailedWritesAreRetriedAndLoseNothing) {
   for (const Remains remains : {Remains::kNothing, Remains::kSomeSectors, Remains::kEverything}) {
     for (std::size_t failures = 1; failures < 12; ++failures) {
