@@ -1,4 +1,4 @@
-// The second pass: what becomes of each block.
+// What becomes of each block.
 //
 // A block that stands plain in a region is a *literal*. Every block is a literal, a reference to
 // one with the same bytes, a delta of one, or zero; so reading it opens two regions at most.
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "logging/base_cache.h"
+#include "logging/first_blocks.h"
 #include "logging/pack_fan_out.h"
 #include "logging/pack_regions.h"
 #include "logging/pack_survey.h"
@@ -37,11 +38,13 @@ constexpr std::size_t kBaseCacheBlocks = 8192;
 class PackWriter {
  public:
   PackWriter(std::span<const PackTrack> tracks, PackSource& source, PackSink& sink,
-             const PackOptions& options, PackSurvey survey, PackPace& pace, PackWindow& window)
+             const PackOptions& options, PackPace& pace)
       : tracks_(tracks),
         options_(options),
-        survey_(std::move(survey)),
-        window_(window),
+        survey_(tracks, options.deltas),
+        firsts_(options.deduplicate ? survey_.blocks() : 0),
+        first_(survey_.blocks()),
+        window_(tracks, source, pace),
         base_window_(tracks, source, pace, PackWindow::kBytesMin),
         regions_(sink, options.level),
         compressor_(options.level),
@@ -51,7 +54,7 @@ class PackWriter {
         places_(survey_.blocks()),
         families_(survey_.blocks()) {}
 
-  Result<PackTable> write() {
+  Result<BuiltPack> write() {
     for (std::size_t track = 0; track < tracks_.size(); ++track) {
       done_.push_back({.bytes = tracks_[track].bytes, .pieces = {}});
       if (const Result<void> written = write_track(track); !written) return written.error();
@@ -59,7 +62,7 @@ class PackWriter {
     }
     Result<std::vector<PackRegion>> regions = regions_.finish();
     if (!regions) return regions.error();
-    return PackTable(std::move(done_), std::move(*regions));
+    return BuiltPack{PackTable(std::move(done_), std::move(*regions)), std::move(equal_)};
   }
 
  private:
@@ -76,6 +79,7 @@ class PackWriter {
 
   Result<void> write_track(std::size_t track) {
     track_ = track;
+    begin_looking();
     std::uint64_t at = 0;
     for (const PackBlocks& blocks : tracks_[track].payloads) {
       if (const Result<void> between = write_between(at, blocks.at); !between) return between;
@@ -107,16 +111,17 @@ class PackWriter {
 
   Result<void> write_block(std::uint32_t at) {
     const std::uint32_t block = next_block_;
+    if (const Result<void> looked = look_through(block + kRunBlocksMin - 1); !looked) return looked;
     const std::uint32_t previous = survey_.previous_version(block);
     const std::uint32_t base = previous == kNone ? kNone : nearest_[previous].literal;
-    if (survey_.is_zero(block)) {
+    if (is_zero(block)) {
       nearest_[block] = {base, false};
       return {};
     }
     fan_out_.enter(track_, at, regions_.payload_region());
-    if (refer_to_equal(block, at)) return {};
     const auto plain = window_.at(track_, at, kBlockBytes);
     if (!plain) return plain.error();
+    if (refer_to_equal(block, at, *plain)) return {};
     if (base != kNone && tries_delta() && fan_out_.allows(places_[base].region)) {
       const Result<bool> written = write_delta(at, *plain, base);
       if (!written) return written.error();
@@ -137,15 +142,46 @@ class PackWriter {
     add_plain(at, kBlockBytes, *place);
     places_[block] = *place;
     nearest_[block] = {block, true};
-    nearest_[survey_.first_equal(block)] = {block, true};
+    nearest_[first_[block]] = {block, true};
     if (survey_.has_later_version(block)) bases_.insert(block, plain);
+    return {};
+  }
+
+  // Of the blocks that have been looked at.
+  [[nodiscard]] bool is_zero(std::uint32_t block) const { return first_[block] == kNone; }
+
+  void begin_looking() {
+    looked_run_ = 0;
+    looked_in_run_ = 0;
+    track_end_block_ = next_block_;
+    for (const PackBlocks& blocks : tracks_[track_].payloads) track_end_block_ += blocks.blocks;
+  }
+
+  // Finds for each block of the track up to `last` the first one with its hash.
+  Result<void> look_through(std::uint32_t last) {
+    for (; looked_end_ <= last && looked_end_ < track_end_block_; ++looked_end_) {
+      const PackBlocks& blocks = tracks_[track_].payloads[looked_run_];
+      const auto plain =
+          window_.at(track_, blocks.at + std::uint64_t{looked_in_run_} * kBlockBytes, kBlockBytes);
+      if (!plain) return plain.error();
+      if (is_zero_block(*plain)) {
+        first_[looked_end_] = kNone;
+      } else {
+        first_[looked_end_] = options_.deduplicate
+                                  ? firsts_.add(looked_end_, FirstBlocks::hash_of(*plain))
+                                  : looked_end_;
+      }
+      if (++looked_in_run_ < blocks.blocks) continue;
+      looked_in_run_ = 0;
+      ++looked_run_;
+    }
     return {};
   }
 
   // The literal with the block's bytes; kNone if there is none.
   [[nodiscard]] std::uint32_t equal_literal(std::uint32_t block) const {
-    if (survey_.is_zero(block)) return kNone;
-    const std::uint32_t first = survey_.first_equal(block);
+    if (is_zero(block)) return kNone;
+    const std::uint32_t first = first_[block];
     return first < next_block_ && nearest_[first].is_equal ? nearest_[first].literal : kNone;
   }
 
@@ -158,14 +194,14 @@ class PackWriter {
   // Whether the block begins a run of references that are allowed whatever they refer to.
   [[nodiscard]] bool begins_run(std::uint32_t block, std::uint32_t literal) const {
     for (std::uint32_t i = 1; i < kRunBlocksMin; ++i) {
-      if (block + i >= survey_.blocks()) return false;
+      if (block + i >= track_end_block_) return false;
       const std::uint32_t next = equal_literal(block + i);
       if (next == kNone || !follows(next, literal + i - 1)) return false;
     }
     return true;
   }
 
-  bool refer_to_equal(std::uint32_t block, std::uint32_t at) {
+  bool refer_to_equal(std::uint32_t block, std::uint32_t at, std::span<const std::byte> plain) {
     const std::uint32_t literal = equal_literal(block);
     if (literal == kNone) return false;
     const bool is_in_run = run_block_ == block && follows(literal, run_literal_);
@@ -178,8 +214,21 @@ class PackWriter {
     }
     fan_out_.refer(place.region);
     add_plain(at, kBlockBytes, place);
+    add_equal(at);
     nearest_[block] = {literal, true};
+    if (survey_.has_later_version(block)) bases_.insert(literal, plain);
     return true;
+  }
+
+  void add_equal(std::uint32_t at) {
+    if (!equal_.empty()) {
+      TakenAsEqual& last = equal_.back();
+      if (last.track == track_ && last.at + last.bytes == at) {
+        last.bytes += kBlockBytes;
+        return;
+      }
+    }
+    equal_.push_back({static_cast<std::uint32_t>(track_), at, kBlockBytes});
   }
 
   // Contents that are new each time have none, and looking for one is what takes longest.
@@ -249,7 +298,9 @@ class PackWriter {
   const std::span<const PackTrack> tracks_;
   const PackOptions& options_;
   const PackSurvey survey_;
-  PackWindow& window_;
+  FirstBlocks firsts_;
+  std::vector<std::uint32_t> first_;  // with the hash of each block; kNone: it is zero
+  PackWindow window_;
   PackWindow base_window_;
   PackRegions regions_;
   PackCompressor compressor_;
@@ -261,7 +312,13 @@ class PackWriter {
   std::vector<Family> families_;  // of those
   std::vector<PackTable::Track> done_;
   std::size_t track_ = 0;
+  std::vector<TakenAsEqual> equal_;
   std::uint32_t next_block_ = 0;
+  // In the track: what first_ is known of, and where the next block is.
+  std::uint32_t looked_end_ = 0;
+  std::size_t looked_run_ = 0;
+  std::uint32_t looked_in_run_ = 0;
+  std::uint32_t track_end_block_ = 0;
   std::uint32_t delta_misses_ = 0;  // in a row
   std::uint32_t deltas_left_out_ = 0;
   std::uint32_t run_block_ = kNone;  // the block that would go on with the run of references
@@ -270,15 +327,11 @@ class PackWriter {
 
 }  // namespace
 
-Result<PackTable> build_pack(std::span<const PackTrack> tracks, PackSource& source, PackSink& sink,
+Result<BuiltPack> build_pack(std::span<const PackTrack> tracks, PackSource& source, PackSink& sink,
                              const PackOptions& options) {
   if (const Result<void> checked = check_pack_tracks(tracks); !checked) return checked.error();
   PackPace pace(options.pause);
-  PackWindow window(tracks, source, pace);
-  Result<PackSurvey> survey =
-      PackSurvey::of(tracks, window, {.equals = options.deduplicate, .versions = options.deltas});
-  if (!survey) return survey.error();
-  return PackWriter(tracks, source, sink, options, std::move(*survey), pace, window).write();
+  return PackWriter(tracks, source, sink, options, pace).write();
 }
 
 }  // namespace mariner::logging

@@ -1,19 +1,18 @@
 // Builds a pack from complete tracks. PACK.md says what it holds; section 4 how it is chosen.
 //
-// Reads every track twice, about 1 MiB at a time: first to hash each payload block (XXH3, 128 bits)
-// and find equal blocks and earlier versions, then to write the regions. The bytes of base blocks
-// that are no longer at hand are read again one by one. Takes about 45 bytes of memory for each
-// payload block, then 32 and those of the table, and about 40 MiB besides. The same tracks and
-// options give the same pack.
+// Reads every track once, less than 1 MiB at a time. The bytes of base blocks that are no longer at
+// hand are read again one by one. Takes about 60 bytes of memory for each payload block, those of
+// the table, and about 40 MiB besides. The same tracks and options give the same pack.
 //
-// Blocks with equal hashes are taken as equal, and not compared. So a pack counts only when
-// verify_pack() has read it back and found every byte as it was; on a difference, build it again
-// with deduplicate = false.
+// Blocks with equal hashes (XXH3, 128 bits) are taken as equal, and not compared. So a pack counts
+// only when it has been verified (pack_verification.h); on a difference, build it again with
+// deduplicate = false.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "logging/pack_source.h"
 #include "logging/pack_table.h"
@@ -44,10 +43,23 @@ struct PackOptions {
   PackPause pause;
 };
 
+// Bytes of a track, whole blocks, that the pack has only because their hashes are those of others.
+struct TakenAsEqual {
+  std::uint32_t track = 0;
+  std::uint32_t at = 0;  // byte offset in it
+  std::uint32_t bytes = 0;
+  friend bool operator==(const TakenAsEqual&, const TakenAsEqual&) = default;
+};
+
+struct BuiltPack {
+  PackTable table;
+  std::vector<TakenAsEqual> taken_as_equal;  // ascending, apart
+};
+
 // Appends the regions to `sink`, from byte 0 of the pack on. The caller stores the table. Errors:
 // kInvalidArgument when the tracks break a bound of pack_source.h or pack_table.h; those of
 // `source`, `sink` and `options.pause`, passed on: what was appended is then worthless.
-[[nodiscard]] Result<PackTable> build_pack(std::span<const PackTrack> tracks, PackSource& source,
+[[nodiscard]] Result<BuiltPack> build_pack(std::span<const PackTrack> tracks, PackSource& source,
                                            PackSink& sink, const PackOptions& options);
 
 }  // namespace mariner::logging

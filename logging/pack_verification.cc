@@ -66,4 +66,27 @@ Result<void> verify_pack(std::span<const PackTrack> tracks, PackSource& source,
   return {};
 }
 
+Result<void> verify_equal(std::span<const PackTrack> tracks, PackSource& source,
+                          const PackReader& reader, std::span<const TakenAsEqual> taken_as_equal,
+                          const PackPause& pause) {
+  PackPace pace(pause);
+  PackWindow window(tracks, source, pace);
+  Payload found = Payload::allocate(kPieceBytes);
+  for (const TakenAsEqual& taken : taken_as_equal) {
+    std::uint64_t at = taken.at;
+    while (at < std::uint64_t{taken.at} + taken.bytes) {
+      const std::size_t bytes =
+          std::min<std::uint64_t>(kPieceBytes, std::uint64_t{taken.at} + taken.bytes - at);
+      const std::span<std::byte> to = found.bytes().first(bytes);
+      if (const Result<void> read = reader.read(taken.track, at, to); !read) return read.error();
+      const auto plain = window.at(taken.track, at, bytes);
+      if (!plain) return plain.error();
+      const Result<void> verified = verify_piece(taken.track, at, *plain, to);
+      if (!verified) return verified.error();
+      at += bytes;
+    }
+  }
+  return {};
+}
+
 }  // namespace mariner::logging

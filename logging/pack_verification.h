@@ -3,6 +3,7 @@
 
 #include <span>
 
+#include "logging/pack_builder.h"
 #include "logging/pack_reader.h"
 #include "logging/pack_source.h"
 #include "proto/error.h"
@@ -15,5 +16,12 @@ namespace mariner::logging {
 // empty the one that serves reads.
 [[nodiscard]] Result<void> verify_pack(std::span<const PackTrack> tracks, PackSource& source,
                                        const PackReader& reader, const PackPause& pause = {});
+
+// The same of those bytes alone, which ascend: for who has checksums of everything, but does not
+// trust them with what somebody may have made to have equal ones.
+[[nodiscard]] Result<void> verify_equal(std::span<const PackTrack> tracks, PackSource& source,
+                                        const PackReader& reader,
+                                        std::span<const TakenAsEqual> taken_as_equal,
+                                        const PackPause& pause = {});
 
 }  // namespace mariner::logging

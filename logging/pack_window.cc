@@ -1,6 +1,7 @@
 #include "logging/pack_window.h"
 
 #include <algorithm>
+#include <cstring>
 #include <string>
 
 #include "logging/pack_table.h"
@@ -61,20 +62,28 @@ Result<std::span<const std::byte>> PackWindow::at(std::size_t track, std::uint64
   CHECK(bytes + kBlockBytes <= buffer_.size());
   if (const Result<void> paced = pace_.did(bytes); !paced) return paced.error();
   if (track != track_ || offset < begin_ || offset + bytes > end_) {
-    if (const Result<void> moved = move_to(track, offset); !moved) return moved.error();
+    if (const Result<void> moved = move_to(track, offset, bytes); !moved) return moved.error();
   }
   return std::span<const std::byte>(buffer_.bytes().subspan(offset - begin_, bytes));
 }
 
-Result<void> PackWindow::move_to(std::size_t track, std::uint64_t offset) {
+Result<void> PackWindow::move_to(std::size_t track, std::uint64_t offset, std::size_t bytes) {
   const PackTrack& from = tracks_[track];
-  const std::uint64_t begin = offset / kBlockBytes * kBlockBytes;
+  std::uint64_t begin = offset / kBlockBytes * kBlockBytes;
+  std::uint64_t kept = 0;
+  if (track == track_ && begin > begin_ && begin <= end_) {
+    const std::uint64_t room = end_ + buffer_.size() - (offset + bytes);
+    kept = std::min<std::uint64_t>({kBehindBytes, room / kBlockBytes * kBlockBytes, end_ - begin_});
+    kept = std::max(kept, end_ - begin);
+    std::memmove(buffer_.data(), buffer_.data() + (end_ - begin_ - kept), kept);
+    begin = end_ - kept;
+  }
   const std::uint64_t used_blocks = (from.used + kBlockBytes - 1) / kBlockBytes;
   const std::uint64_t end =
       std::min({begin + buffer_.size(), used_blocks * kBlockBytes, from.bytes});
   end_ = begin_ = 0;  // in case that it fails
-  const std::span<std::byte> to = buffer_.bytes().first(end - begin);
-  if (const Result<void> read = source_.read(track, begin, to); !read) return read.error();
+  const std::span<std::byte> to = buffer_.bytes().subspan(kept, end - begin - kept);
+  if (const Result<void> read = source_.read(track, begin + kept, to); !read) return read.error();
   track_ = track;
   begin_ = begin;
   end_ = end;

@@ -32,6 +32,9 @@ class PackWindow {
  public:
   static constexpr std::size_t kBytes = 1u << 20;
   static constexpr std::size_t kBytesMin = std::size_t{2} * kBlockBytes;
+  // As it moves on, the end of what it had stays: who looks ahead, over a header area at most, goes
+  // back so far.
+  static constexpr std::size_t kBehindBytes = 288u << 10;
 
   // `window_bytes`: a multiple of kBlockBytes, at least kBytesMin.
   PackWindow(std::span<const PackTrack> tracks, PackSource& source, PackPace& pace,
@@ -43,7 +46,8 @@ class PackWindow {
                                                       std::size_t bytes);
 
  private:
-  Result<void> move_to(std::size_t track, std::uint64_t offset);
+  // To where it has these bytes.
+  Result<void> move_to(std::size_t track, std::uint64_t offset, std::size_t bytes);
 
   const std::span<const PackTrack> tracks_;
   PackSource& source_;

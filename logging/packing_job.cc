@@ -1,12 +1,15 @@
 #include "logging/packing_job.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "logging/pack_builder.h"
 #include "logging/pack_extents.h"
 #include "logging/pack_verification.h"
+#include "logging/packed_tracks.h"
+#include "logging/track_verifier.h"
 #include "proto/check.h"
 
 namespace mariner::logging {
@@ -67,6 +70,10 @@ class Packing {
     if (auto failure = read_contents()) return *std::move(failure);
     PackingResult result = build(true);
     if (!result && differs_) result = build(false);
+    // What stands in the slot is not what was written there.
+    if (!result && differs_ && damaged_) {
+      result = PackingFailure{PackingFailure::What::kDamaged, result.error().error, *damaged_, {}};
+    }
     if (!result) job_.disk->end_building();
     return result;
   }
@@ -91,6 +98,8 @@ class Packing {
         return PackingFailure{PackingFailure::What::kTooYoung, {}, number, contents.youngest};
       }
       used_bytes_ += contents.track.used;
+      packed_.push_back({live.tracks[number].track, live.tracks[number].allocation,
+                         complete->end_batch, contents.track.used});
       tracks_.push_back(std::move(contents.track));
     }
     return std::nullopt;
@@ -98,17 +107,18 @@ class Packing {
 
   PackingResult build(bool deduplicate) {
     job_.disk->end_building();
+    differs_ = false;
     PackExtents sink(*job_.disk, {static_cast<std::uint64_t>(static_cast<double>(used_bytes_) *
                                                              job_.packed_part_max),
                                   job_.leave_slots});
     const PackOptions options{.level = job_.level, .deduplicate = deduplicate, .pause = pause_};
     Packed out;
     out.used_bytes = used_bytes_;
-    Result<PackTable> table = build_pack(tracks_, source_, sink, options);
-    Result<void> written = table ? Result<void>{} : Result<void>(table.error());
+    Result<BuiltPack> built = build_pack(tracks_, source_, sink, options);
+    Result<void> written = built ? Result<void>{} : Result<void>(built.error());
     if (written) {
       out.place.table_at = sink.bytes();
-      const std::vector<std::byte> bytes = to_bytes(*table);
+      const std::vector<std::byte> bytes = to_bytes(built->table);
       out.place.table_bytes = static_cast<std::uint32_t>(bytes.size());
       written = sink.append(bytes);
     }
@@ -122,26 +132,42 @@ class Packing {
     for (const std::size_t number : job_.tracks) {
       out.place.tracks.push_back(job_.live.tracks[number].track);
     }
-    if (Result<void> r = verify(out.place); !r) return failed(r.error());
+    if (Result<void> r = verify(out.place, built->taken_as_equal); !r) return failed(r.error());
     return out;
   }
 
   // From the disk, with a table that was read from there, too.
-  Result<void> verify(const PackPlace& place) {
+  Result<void> verify(const PackPlace& place, std::span<const TakenAsEqual> taken_as_equal) {
     PackShelf shelf = job_.disk->new_shelf();
     const Result<std::shared_ptr<const PackReader>> reader = shelf.open(place);
     if (!reader) return reader.error();
-    Result<void> verified = verify_pack(tracks_, source_, **reader, pause_);
+    Result<void> verified = verify(**reader, taken_as_equal);
     differs_ = !verified && verified.error().code == ErrorCode::kCorrupt;
     return verified;
+  }
+
+  Result<void> verify(const PackReader& reader, std::span<const TakenAsEqual> taken_as_equal) {
+    if (!TrackVerifier::can_verify(job_.live.superblock)) {
+      return verify_pack(tracks_, source_, reader, pause_);
+    }
+    for (std::size_t i = 0; i < packed_.size(); ++i) {
+      damaged_ = job_.tracks[i];
+      Result<void> verified =
+          verify_packed_track(job_.live.superblock, packed_[i], i, reader, pause_);
+      if (!verified) return verified;
+    }
+    damaged_.reset();
+    return verify_equal(tracks_, source_, reader, taken_as_equal, pause_);
   }
 
   const PackingJob& job_;
   const PackPause& pause_;
   SlotSource source_;
   std::vector<PackTrack> tracks_;
+  std::vector<PackedTrack> packed_;  // the same
   std::uint64_t used_bytes_ = 0;
   bool differs_ = false;
+  std::optional<std::size_t> damaged_;  // of live.tracks, when it differs
 };
 
 }  // namespace

@@ -85,6 +85,7 @@ Result<CompleteTrack> scanned(Disk& disk, const Superblock& superblock,
   }
   out.damage = std::move(scan->damage);
   out.ordinal_frontier = scan->ordinal_frontier;
+  out.end_batch = scan->next_batch;
   return out;
 }
 

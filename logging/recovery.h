@@ -59,6 +59,7 @@ struct CompleteTrack {
   std::vector<std::pair<Record, LogLocation>> records;
   std::vector<LogDamage> damage;
   std::uint64_t ordinal_frontier = 0;  // what its disk got later lies at or above it
+  std::uint64_t end_batch = 0;         // number of the batch behind its last; 0: an unused track
 };
 // Reads the records of a track that is no longer written to: the first of `tracks`, which the
 // others follow (to tell where it ends). `end_batch`: where it ends if none of those has been

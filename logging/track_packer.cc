@@ -195,7 +195,10 @@ void TrackPacker::failed(const PackingJob& job, const PackingFailure& failure) {
   const auto leave = [&](std::size_t number) { left_.insert(job.live.tracks[number].allocation); };
   switch (failure.what) {
     case PackingFailure::What::kTooYoung: too_young_until_ = {failure.until.ns + 1}; return look();
-    case PackingFailure::What::kDamaged: leave(failure.track); return look();
+    case PackingFailure::What::kDamaged:
+      leave(failure.track);
+      report_({1, 0, 0, failure.error.message});
+      return look();
     case PackingFailure::What::kNotSmaller: std::ranges::for_each(job.tracks, leave); return look();
     case PackingFailure::What::kError: break;
   }

@@ -76,6 +76,7 @@ struct MadePack {
   MemoryPack pack;
   std::shared_ptr<const PackTable> table;
   std::uint64_t table_bytes = 0;
+  std::vector<TakenAsEqual> taken_as_equal;
   RegionCache cache{64u << 20};
   std::unique_ptr<PackReader> reader;
 

@@ -70,8 +70,34 @@ TEST(PackVerification, FindsBlocksThatWereTakenAsEqual) {
   ASSERT_FALSE(verified);
   EXPECT_EQ(verified.error().message,
             "track 0 of a pack does not read back as it was at byte 4173");
+  const auto equal = verify_equal(tracks.tracks(), tracks, *made.reader, made.taken_as_equal);
+  ASSERT_FALSE(equal);
+  EXPECT_EQ(equal.error().message, verified.error().message);
   const MadePack again(tracks, {.deduplicate = false});
   EXPECT_TRUE(verify_pack(tracks.tracks(), tracks, *again.reader));
+}
+
+TEST(PackVerification, OfEqualBlocksReadsThoseAlone) {
+  MemoryTracks tracks;
+  tracks.begin_track(16u << 20);
+  const Bytes some = noise(1, 2u << 20);
+  tracks.add_payload(some);
+  tracks.add_header(noise(3, 4096));
+  tracks.add_payload(noise(2, 4u << 20));
+  tracks.begin_track(16u << 20);
+  tracks.add_payload(some);
+  const MadePack made(tracks);
+  const std::vector<TakenAsEqual> expected{{1, 0, 2u << 20}};
+  EXPECT_EQ(made.taken_as_equal, expected);
+  const std::uint64_t before = tracks.reads;
+  EXPECT_TRUE(verify_equal(tracks.tracks(), tracks, *made.reader, made.taken_as_equal));
+  EXPECT_LE(tracks.reads - before, 4u);
+  EXPECT_TRUE(verify_equal(tracks.tracks(), tracks, *made.reader, {}));
+  tracks.bytes(1)[(1u << 20) + 17] ^= std::byte{1};
+  const auto verified = verify_equal(tracks.tracks(), tracks, *made.reader, made.taken_as_equal);
+  ASSERT_FALSE(verified);
+  EXPECT_EQ(verified.error().message,
+            "track 1 of a pack does not read back as it was at byte 1048593");
 }
 
 TEST(PackVerification, BehindTheLastBatchAreZeros) {

@@ -28,7 +28,7 @@ TEST(PackWindow, ShowsEveryPlace) {
   }
 }
 
-TEST(PackWindow, ReadsAMebibyteAtATime) {
+TEST(PackWindow, ReadsAMebibyteAndThenWhatComesBehindIt) {
   MemoryTracks tracks;
   tracks.begin_track(8u << 20);
   tracks.add_header(noise(1, 4u << 20));
@@ -37,10 +37,45 @@ TEST(PackWindow, ReadsAMebibyteAtATime) {
   PackPace pace(kNoPause);
   PackWindow window(tracks.tracks(), tracks, pace);
   for (std::uint64_t at = 0; at < (4u << 20); at += 4096) ASSERT_TRUE(window.at(0, at, 4096));
-  EXPECT_EQ(tracks.reads, 4u);
+  // 1 MiB, then 736 KiB each.
+  EXPECT_EQ(tracks.reads, 6u);
   ASSERT_TRUE(window.at(1, 0, 4096));
-  EXPECT_EQ(tracks.reads, 5u);
+  EXPECT_EQ(tracks.reads, 7u);
   EXPECT_TRUE(std::ranges::equal(*window.at(1, 0, 4096), noise(2, 4096)));
+}
+
+TEST(PackWindow, HasWhatWasLookedAtBeforeWhenItMovesOn) {
+  MemoryTracks tracks;
+  tracks.begin_track(8u << 20);
+  tracks.add_header(noise(1, 4u << 20));
+  PackPace pace(kNoPause);
+  PackWindow window(tracks.tracks(), tracks, pace);
+  const std::uint64_t behind = PackWindow::kBehindBytes - 4096;
+  for (std::uint64_t at = behind; at < (4u << 20); at += 4096) {
+    ASSERT_TRUE(window.at(0, at, 4096));
+    const auto bytes = window.at(0, at - behind, 4096);
+    ASSERT_TRUE(bytes);
+    ASSERT_TRUE(std::ranges::equal(*bytes, tracks.contents(0).subspan(at - behind, 4096))) << at;
+  }
+  EXPECT_LE(tracks.reads, 7u);
+}
+
+TEST(PackWindow, MovesOnByAnyLength) {
+  MemoryTracks tracks;
+  tracks.begin_track(4u << 20);
+  tracks.add_header(noise(1, (4u << 20) - 1536));
+  for (const std::size_t window_bytes : {PackWindow::kBytesMin, std::size_t{64} << 10}) {
+    for (const std::size_t step : {512u, 4096u, 5120u, 12288u, 65536u}) {
+      PackPace pace(kNoPause);
+      PackWindow window(tracks.tracks(), tracks, pace, window_bytes);
+      const std::size_t bytes = window_bytes - kBlockBytes;
+      for (std::uint64_t at = 0; at + bytes <= tracks.tracks()[0].used; at += step) {
+        const auto found = window.at(0, at, bytes);
+        ASSERT_TRUE(found);
+        ASSERT_TRUE(std::ranges::equal(*found, tracks.contents(0).subspan(at, bytes))) << at;
+      }
+    }
+  }
 }
 
 TEST(PackWindow, AfterAFailedReadItReadsAgain) {

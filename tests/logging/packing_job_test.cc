@@ -115,14 +115,19 @@ TEST_F(PackingJobTest, ADamagedTrackIsNamed) {
   EXPECT_EQ(failure_.track, 0u);
 }
 
-// Damage of a payload is no reason not to pack: it stays as it is, to be found by who reads it.
-TEST_F(PackingJobTest, ADamagedPayloadIsPackedAsItIs) {
-  rig_.fill_tracks(1, 1);
-  const std::uint64_t in_track = rig_.durable.at(1).location.payload_sector() * kBlockBytes -
-                                 rig_.offset_of(*rig_.member().tracks.track(1));
-  rig_.disk.flip_bit(kReservedBytes + rig_.place(1).number * kTrackBytes + in_track + 9, 0);
+// It stays as it is, to be found by who reads it: a pack is not made of what is not what was
+// written.
+TEST_F(PackingJobTest, ATrackWithADamagedPayloadIsNamed) {
+  rig_.fill_tracks(1, 2);
+  const std::uint64_t in_track = rig_.durable.at(2).location.payload_sector() * kBlockBytes -
+                                 rig_.offset_of(*rig_.member().tracks.track(2));
+  rig_.disk.flip_bit(kReservedBytes + rig_.place(2).number * kTrackBytes + in_track + 9, 0);
+  EXPECT_EQ(outcome_of(job_of({0, 1})), "damaged");
+  EXPECT_EQ(failure_.track, 1u);
+  EXPECT_NE(failure_.error.message.find("does not read back: block "), std::string::npos)
+      << failure_.error.message;
   EXPECT_EQ(outcome_of(job_of({0})), "ok");
-  EXPECT_FALSE(rig_.readable(1));
+  EXPECT_FALSE(rig_.readable(2));
 }
 
 TEST_F(PackingJobTest, WithoutASlotThereIsNoRoom) {

@@ -73,10 +73,10 @@ class SlottedDiskTest : public ::testing::Test {
     const PackTrack whole{
         .bytes = kTrackBytes, .used = kTrackBytes, .payloads = {{0, kTrackBlocks}}};
     const std::vector<PackTrack> tracks{whole, whole};
-    const Result<PackTable> table = build_pack(tracks, source, sink, {});
-    ASSERT_TRUE(table.has_value());
+    const Result<BuiltPack> built = build_pack(tracks, source, sink, {});
+    ASSERT_TRUE(built.has_value());
     PackPlace place{.id = 1, .table_at = sink.bytes(), .tracks = {12, 13}};
-    const auto bytes = to_bytes(*table);
+    const auto bytes = to_bytes(built->table);
     place.table_bytes = static_cast<std::uint32_t>(bytes.size());
     ASSERT_TRUE(sink.append(bytes).has_value());
     ASSERT_TRUE(sink.finish().has_value());
