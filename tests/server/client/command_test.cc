@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "tests/server/client/daemon.h"
+#include "tests/support/source_folder.h"
 
 namespace mariner::client {
 namespace {
@@ -59,7 +60,7 @@ TEST_F(Command, ColorsAreForTerminalsThatWantThem) {
 class ManualPages : public testing::Test {
  protected:
   static std::string page(const std::string& name) {
-    std::ifstream file(MARINER_SOURCE_DIR "/deploy/man/" + name);
+    std::ifstream file(test::source_path("deploy/man/" + name));
     std::string text{std::istreambuf_iterator<char>(file), {}};
     std::erase(text, '\\');
     return text;

@@ -3,6 +3,7 @@
 #include <fstream>
 
 #include "tests/server/client/daemon.h"
+#include "tests/support/source_folder.h"
 
 namespace mariner::client {
 namespace {
@@ -63,7 +64,7 @@ TEST_F(ConfigVerbs, QuietDoesNotHideProblems) {
 }
 
 TEST_F(ConfigVerbs, TheFileThatIsDeployedIsValid) {
-  run({"config", "check", MARINER_SOURCE_DIR "/deploy/marinerd.toml"});
+  run({"config", "check", test::source_path("deploy/marinerd.toml")});
   EXPECT_EQ(code, 0) << out;
 }
 

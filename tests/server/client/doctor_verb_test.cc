@@ -3,6 +3,7 @@
 #include <fstream>
 
 #include "tests/server/client/daemon.h"
+#include "tests/support/source_folder.h"
 
 namespace mariner::client {
 namespace {
@@ -10,7 +11,7 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-constexpr auto kDeployed = MARINER_SOURCE_DIR "/deploy/marinerd.toml";
+const std::string kDeployed = test::source_path("deploy/marinerd.toml");
 constexpr auto kMissing = "/nonexistent/m.toml";
 
 class DoctorVerb : public DaemonTest {

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 
+#include "tests/support/source_folder.h"
+
 namespace mariner {
 namespace {
 
@@ -265,7 +267,7 @@ TEST(ConfigCluster, EtcdBelongsOnATrustedNetwork) {
 }
 
 TEST(ConfigCluster, TheExampleIsValid) {
-  const ConfigReading reading = load_config(MARINER_SOURCE_DIR "/deploy/marinerd-cluster.toml");
+  const ConfigReading reading = load_config(test::source_path("deploy/marinerd-cluster.toml"));
   ASSERT_TRUE(reading.config) << testing::PrintToString(problems(reading));
   EXPECT_THAT(problems(reading), IsEmpty());
   EXPECT_EQ(reading.config->cluster.nodes.size(), 3u);

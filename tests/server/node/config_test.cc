@@ -6,6 +6,8 @@
 
 #include <cstdio>
 
+#include "tests/support/source_folder.h"
+
 namespace mariner {
 namespace {
 
@@ -142,11 +144,11 @@ size = "1GiB"
 }
 
 TEST(Config, TheExampleIsValidAndItsCommentsAreTheDefaults) {
-  const auto reading = load_config(MARINER_SOURCE_DIR "/deploy/marinerd.toml");
+  const auto reading = load_config(test::source_path("deploy/marinerd.toml"));
   ASSERT_TRUE(reading.config) << problems(reading);
   EXPECT_TRUE(reading.problems.empty()) << problems(reading);
   // Without the comment signs before keys and tables, it says the same.
-  std::FILE* file = std::fopen(MARINER_SOURCE_DIR "/deploy/marinerd.toml", "r");
+  std::FILE* file = std::fopen(test::source_path("deploy/marinerd.toml").c_str(), "r");
   ASSERT_NE(file, nullptr);
   std::string text;
   for (int c = std::fgetc(file); c != EOF; c = std::fgetc(file)) text += static_cast<char>(c);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tests/ifsck/made_volume.h"
+#include "tests/support/source_folder.h"
 #include "tests/uvfs/parts/made_disk.h"
 #include "uvfs/moment_tree.h"
 #include "uvfs/parts/disk_parts.h"
@@ -118,7 +119,7 @@ TEST(RealTablesTest, OfSfdiskOnLargeSectors) {
 // golden/make_lvm2.sh made it; the newest text goes round the end of its ring.
 TEST(RealTablesTest, OfLvm2InPartitions) {
   MadeDisk disk(kBytes);
-  std::ifstream file(MARINER_SOURCE_DIR "/tests/uvfs/parts/golden/lvm2.sectors", std::ios::binary);
+  std::ifstream file(test::source_path("tests/uvfs/parts/golden/lvm2.sectors"), std::ios::binary);
   std::string record(8 + 512, '\0');
   while (file.read(record.data(), static_cast<std::streamsize>(record.size()))) {
     disk.put_text(load_le<std::uint64_t>(record.data()) * 512, std::string_view(record).substr(8));
