@@ -39,16 +39,40 @@ step() {
     lines=0
     shift
   fi
-  local name=$1 began=$SECONDS
+  local name=$1 began=$SECONDS code=0
   shift
   printf '%s%-34s%s' "$bold" "$name" "$plain"
-  if "$@" > "$reports/$name.log" 2>&1; then
-    printf '%sok%s (%s s)\n' "$green" "$plain" $((SECONDS - began))
+  "$@" > "$reports/$name.log" 2>&1 || code=$?
+  outcome "$name" $((SECONDS - began)) $code $lines
+}
+
+# outcome NAME SECONDS CODE LINES: the rest of a step's line, and the end of its output if it failed.
+outcome() {
+  if [ "$3" = 0 ]; then
+    printf '%sok%s (%s s)\n' "$green" "$plain" "$2"
     return 0
   fi
-  printf '%sFAILED%s (%s s), %s:\n' "$red" "$plain" $((SECONDS - began)) "build/reports/$name.log"
-  tail -n $lines "$reports/$name.log"
+  printf '%sFAILED%s (%s s), %s:\n' "$red" "$plain" "$2" "build/reports/$1.log"
+  tail -n "$4" "$reports/$1.log"
   return 1
+}
+
+# beside NAME COMMAND...: begins a step that goes on beside what follows.
+declare -A beside_process beside_began
+beside() {
+  local name=$1
+  shift
+  beside_began[$name]=$SECONDS
+  "$@" > "$reports/$name.log" 2>&1 &
+  beside_process[$name]=$!
+}
+
+# joined NAME: waits for its end; `count` tells of its results.
+joined() {
+  local code=0
+  printf '%s%-34s%s' "$bold" "$1" "$plain"
+  wait "${beside_process[$1]}" || code=$?
+  outcome "$1" $((SECONDS - beside_began[$1])) $code 0
 }
 
 # must NAME COMMAND...: a step without which nothing else makes sense.
@@ -90,20 +114,49 @@ build() {
   must "build-$1" cmake --build --preset "$1" -j "$jobs" "${@:2}"
 }
 
-# unit PRESET LABELS [OPTION...]: its tests through ctest.
+# run_ctest PRESET JOBS LABELS [OPTION...]
+run_ctest() {
+  ctest --test-dir "build/$1" -j "$2" --output-on-failure --no-tests=error \
+    --output-junit "$reports/ctest-$1.xml" -L "$3" "${@:4}"
+}
+
+# run_pytest NAME [OPTION...]: the end-to-end tests. What runs beside others would ignore SIGINT.
+run_pytest() {
+  env --default-signal=INT PYTHONDONTWRITEBYTECODE=1 MARINER_BUILD="$PWD/build/release" \
+    "$python" -m pytest tests/e2e -p no:cacheprovider -rfEsP --durations=15 \
+    -o junit_logging=all --junitxml="$reports/$1.xml" "${seed[@]}" "${@:2}"
+}
+
+# unit PRESET LABELS: its tests through ctest.
 unit() {
-  step -q "ctest-$1" ctest --test-dir "build/$1" -j "$jobs" --output-on-failure --no-tests=error \
-    --output-junit "$reports/ctest-$1.xml" -L "$2" "${@:3}"
+  step -q "ctest-$1" run_ctest "$1" "$jobs" "$2"
   count "ctest-$1"
 }
 
+# count_pytest NAME: also what libiscsi and others left out, with the reason.
+count_pytest() {
+  count "$1"
+  grep '^SKIPPED' "$reports/$1.log" | sed 's/^/  /'
+}
+
 end_to_end() {
-  step -q pytest env PYTHONDONTWRITEBYTECODE=1 MARINER_BUILD="$PWD/build/release" \
-    "$python" -m pytest tests/e2e -p no:cacheprovider -rfEsP --durations=15 \
-    -o junit_logging=all --junitxml="$reports/pytest.xml" "${seed[@]}" "$@"
-  count pytest
-  # What libiscsi and others left out, with the reason.
-  grep '^SKIPPED' "$reports/pytest.log" | sed 's/^/  /'
+  step -q pytest run_pytest pytest "$@"
+  count_pytest pytest
+}
+
+# quick: in two lanes, as both wait for disks and timers: unit tests and then end-to-end tests in the one, end-to-end tests in
+# the other, which take turns with the files.
+quick() {
+  local turns=$reports/turns
+  mkdir "$turns"
+  beside pytest-1 run_pytest pytest-1 -m 'not slow' --share "1/2:$turns"
+  step -q ctest-release run_ctest release "$jobs" unit \
+    -E '_campaign_|_model_|_year_|_kernel_|_crash_|^bench_|cluster_node|manager|ifsck_test'
+  count ctest-release
+  step -q pytest-2 run_pytest pytest-2 -m 'not slow' --share "2/2:$turns"
+  count_pytest pytest-2
+  joined pytest-1
+  count_pytest pytest-1
 }
 
 # campaign FOLDER NAME SEEDS: the log or the index against faulty disks, the cluster against all that fails; without this, ctest
@@ -149,8 +202,7 @@ must packages deploy/install-packages.sh
 build release
 case $mode in
   quick)
-    unit release 'unit' -E '_campaign_|_model_|_year_|_kernel_|_crash_|^bench_|cluster_node|manager|ifsck_test'
-    end_to_end -m 'not slow'
+    quick
     ;;
   default)
     unit release 'unit|house'

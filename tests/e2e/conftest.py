@@ -10,18 +10,25 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 import lab as linux_lab  # noqa: E402  (the path comes first)
 import mariner  # noqa: E402
+import taking_turns  # noqa: E402
 
 
 def pytest_addoption(parser):
     parser.addoption("--long", action="store_true", help="everything, at full length")
     parser.addoption("--write-expected", action="store_true",
                      help="write what sg3-utils print to tests/e2e/expected instead of comparing with it")
+    parser.addoption("--share", default=None, metavar="NUMBER/COUNT:FOLDER",
+                     help="this is one of COUNT runs that share the tests: each takes the next file that none has taken")
     parser.addoption("--seed", type=int, default=None, help="repeat a run of random choices")
 
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "slow: not part of run.sh --quick")
     config.addinivalue_line("markers", "long: only with --long")
+    if share := config.getoption("--share"):
+        turns = taking_turns.TakingTurns(share)
+        config.pluginmanager.register(turns)
+        mariner.share_ports(turns.number, turns.count)
 
 
 def pytest_collection_modifyitems(config, items):

@@ -30,6 +30,13 @@ class Failed(Exception):
 
 
 _ports_given: set[int] = set()
+_ports_share = (1, 1)
+
+
+def share_ports(number: int, count: int):
+    """Of every `count` ports this process takes the one with `number`, from 1 on: who runs beside it takes the others."""
+    global _ports_share
+    _ports_share = (number, count)
 
 
 def free_ports(count: int, address: str = "127.0.0.1") -> list[int]:
@@ -37,7 +44,7 @@ def free_ports(count: int, address: str = "127.0.0.1") -> list[int]:
     ephemeral = int(pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
     ports: list[int] = []
     while len(ports) < count:
-        port = random.randrange(10_000, max(ephemeral, 20_000))
+        port = random.randrange(10_000 + _ports_share[0], max(ephemeral, 20_000), _ports_share[1])
         with socket.socket() as s:
             try:
                 s.bind((address, port))
