@@ -173,6 +173,7 @@ def test_initiators_follow_a_redirection(tmp_path):
         there = f"127.0.0.1:{second.port}"
         first.cli("target", "redirect", "db1", f"{there},1")
         assert iscsi_pdu.async_event(connection)[0] == 1, "who is logged in is asked to leave"
+        iscsi_pdu.logout(connection)
         code, keys, _ = iscsi_pdu.login_answer(address_of(first), target)
         assert (code, keys) == (MOVED, {"TargetAddress": there})
         run = subprocess.run(["iscsi-inq", first.url(target)], capture_output=True, text=True, timeout=30)

@@ -57,7 +57,7 @@ def test_what_is_compacted_is_what_it_was(folder):
         daemon.start()
         past = Past(daemon, folder)
         for at in range(4):
-            past.write(40, at)
+            past.write(24, at)
             past.mark(f"m{at}")
         used, history = used_and_history(daemon)
         assert used == history > past.written, "nothing is compacted by itself"

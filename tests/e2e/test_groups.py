@@ -306,8 +306,8 @@ def test_a_writable_view_and_its_end(pair):
 
 def test_a_full_log_drops_views_and_marks_of_all_members(folder):
     """Only one of them is written to: what goes, goes for both."""
-    log = {"max_size": "256M", "track_size": "8M", "on_full": "shorten-window"}
-    with Daemon(folder, log=log, storage={"lag_max": "64M", "apply_delay": "50ms"}, window="1h") as daemon:
+    log = {"max_size": "128M", "track_size": "8M", "on_full": "shorten-window"}
+    with Daemon(folder, log=log, storage={"lag_max": "32M", "apply_delay": "50ms"}, window="1h") as daemon:
         pair = Pair(daemon.start())
         pair.write(1)
         written_ns = time.time_ns()

@@ -11,6 +11,10 @@ VOLUME = "db1"
 SMALL_LOG = {"max_size": "256M", "track_size": "8M", "scrub_rate": "256M"}
 STORAGE = {"lag_max": "64M", "apply_delay": "200ms"}
 LOG_BYTES = 256 << 20
+# Half of it and of everything, where it only matters that the log is full, or has gone round.
+QUICK_LOG = {**SMALL_LOG, "max_size": "128M"}
+QUICK_STORAGE = {**STORAGE, "lag_max": "32M"}
+QUICK_LOG_BYTES, QUICK_VOLUME_BYTES = LOG_BYTES // 2, 32 << 20
 
 
 @pytest.fixture
@@ -73,15 +77,15 @@ def test_the_log_goes_round(small, folder, seed, long_run):
 
 
 def fill(url: str, folder, writes: int) -> dict:
-    load = hammer.Campaign(folder / "journals").start(url, "--writes", writes, "--read-percent", 0)
+    load = hammer.Campaign(folder / "journals", QUICK_VOLUME_BYTES).start(url, "--writes", writes, "--read-percent", 0)
     report = load.report()
     return {**report, "code": load.code}
 
 
 def test_a_full_log_stops_writes_if_it_is_told_to(folder):
-    with Daemon(folder, log={**SMALL_LOG, "on_full": "stop-writes"}, storage=STORAGE) as daemon:
+    with Daemon(folder, log={**QUICK_LOG, "on_full": "stop-writes"}, storage=QUICK_STORAGE) as daemon:
         daemon.start()
-        url = daemon.url(daemon.create(VOLUME, "64M")["iqn"])
+        url = daemon.url(daemon.create(VOLUME, "32M")["iqn"])
         report = fill(url, folder, 100_000)
         assert report["code"] == hammer.REFUSED, report
         assert sequence_of(daemon.ask("volume", "show", VOLUME)["oldest"]) == 0, "nothing was given up"
@@ -92,19 +96,19 @@ def test_a_full_log_stops_writes_if_it_is_told_to(folder):
         daemon.ask("view", "unexpose", view["name"])
         assert daemon.stop() == 0
         daemon.start()
-        assert hammer.Campaign(folder / "journals").verify(url)["faults"] == []
+        assert hammer.Campaign(folder / "journals", QUICK_VOLUME_BYTES).verify(url)["faults"] == []
 
 
 def test_a_full_log_shortens_the_window_if_it_is_told_to(folder):
-    with Daemon(folder, log={**SMALL_LOG, "on_full": "shorten-window"}, storage=STORAGE) as daemon:
+    with Daemon(folder, log={**QUICK_LOG, "on_full": "shorten-window"}, storage=QUICK_STORAGE) as daemon:
         daemon.start()
-        url = daemon.url(daemon.create(VOLUME, "64M")["iqn"])
-        fill(url, folder, 300)
+        url = daemon.url(daemon.create(VOLUME, "32M")["iqn"])
+        fill(url, folder, 150)
         daemon.expose(VOLUME, "#50")
         daemon.ask("mark", "add", VOLUME, "unlocked")
-        report = fill(url, folder, 8_000)
+        report = fill(url, folder, 4_000)
         assert report["code"] == hammer.DONE, report
-        assert report["payload_bytes"] > 1.2 * LOG_BYTES
+        assert report["payload_bytes"] > 1.2 * QUICK_LOG_BYTES
         assert daemon.ask("view", "list")["views"] == []
         assert daemon.ask("mark", "list", VOLUME)["marks"] == []
         assert sequence_of(daemon.ask("volume", "show", VOLUME)["oldest"]) > 50
@@ -115,12 +119,12 @@ def test_a_full_log_shortens_the_window_if_it_is_told_to(folder):
 
 def test_a_locked_mark_is_never_dropped(folder):
     """One keeps what it shows, while the log goes round; when many of them are more than it can hold, writes stop."""
-    with Daemon(folder, log={**SMALL_LOG, "on_full": "shorten-window"}, storage=STORAGE, window="1s") as daemon:
+    with Daemon(folder, log={**QUICK_LOG, "on_full": "shorten-window"}, storage=QUICK_STORAGE, window="1s") as daemon:
         daemon.start()
-        url = daemon.url(daemon.create(VOLUME, "64M")["iqn"])
+        url = daemon.url(daemon.create(VOLUME, "32M")["iqn"])
         before = {}
         for number in range(12):
-            report = fill(url, folder, 4_000)
+            report = fill(url, folder, 2_000)
             if report["code"] == hammer.REFUSED:
                 break
             assert report["code"] == hammer.DONE, report
@@ -142,20 +146,20 @@ def test_a_locked_mark_is_never_dropped(folder):
                 daemon.ask("view", "unexpose", view["name"])
         # There is room again when one goes.
         daemon.ask("mark", "remove", VOLUME, "kept0")
-        wait_until(lambda: fill(url, folder, 500)["code"] == hammer.DONE, 60, "room for writes")
+        wait_until(lambda: fill(url, folder, 250)["code"] == hammer.DONE, 60, "room for writes")
 
 
 def test_a_rollback_to_a_mark_behind_the_window(folder):
-    with Daemon(folder, log=SMALL_LOG, storage=STORAGE, window="1s") as daemon:
+    with Daemon(folder, log=QUICK_LOG, storage=QUICK_STORAGE, window="1s") as daemon:
         daemon.start()
-        url = daemon.url(daemon.create(VOLUME, "64M")["iqn"])
-        fill(url, folder, 2_000)
+        url = daemon.url(daemon.create(VOLUME, "32M")["iqn"])
+        fill(url, folder, 1_000)
         daemon.ask("mark", "add", VOLUME, "kept", "--lock", "1d")
         before = lun_checksum(url, folder / "copy")
         at = sequence_of(daemon.ask("mark", "list", VOLUME)["marks"][0]["at"])
         written = 0
-        while written < 2 * LOG_BYTES:
-            written += fill(url, folder, 2_000)["payload_bytes"]
+        while written < 2 * QUICK_LOG_BYTES:
+            written += fill(url, folder, 1_000)["payload_bytes"]
         assert sequence_of(daemon.ask("volume", "show", VOLUME)["oldest"]) > at
         after = lun_checksum(url, folder / "copy")
         daemon.ask("rollback", f"{VOLUME}@mark:kept", "--force")

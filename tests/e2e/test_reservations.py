@@ -54,7 +54,11 @@ def test_they_survive_a_restart_if_they_are_to(daemon, end):
         host = Host(daemon, target, "a")
         assert host.reserve_out(REGISTER, action_key=0xA, flags=flags) == GOOD
         assert host.reserve_out(RESERVE, key=0xA, kind=WRITE_EXCLUSIVE) == GOOD
-        assert Host(daemon, target, "b").write() == CONFLICT
+        other = Host(daemon, target, "b")
+        assert other.write() == CONFLICT
+        if end == "stop":  # which would wait for them to leave
+            host.connection.close()
+            other.connection.close()
     getattr(daemon, end)()
     daemon.start()
     assert Host(daemon, kept, "b").write() == CONFLICT

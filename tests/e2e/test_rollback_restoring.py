@@ -8,7 +8,7 @@ import pytest
 
 from mariner import Daemon, lun_checksum, qemu_io, wait_until
 
-VOLUME, SIZE = "db1", 64 << 20
+VOLUME, SIZE = "db1", 40 << 20
 # So that restoring takes several seconds.
 RATE = 8 << 20
 KILLS = 10

@@ -53,11 +53,11 @@ def metric_of_log(daemon, name: str) -> float:
 def test_the_oldest_recoverable_moment_moves_on(tmp_path):
     with mariner.Daemon(tmp_path, log={"max_size": str(LOG), "track_size": "8M"}, window="1s") as daemon:
         daemon.start()
-        daemon.create("db1", "64M")
+        daemon.create("db1", "32M")
         url = daemon.volume_url("db1")
         created = metric(daemon, "mariner_oldest_recoverable_timestamp_seconds")
-        for turn in range(4):
-            mariner.qemu_io(url, *(f"write -P {turn + 1} {at}M 8M" for at in range(0, 64, 8)))
+        for turn in range(5):
+            mariner.qemu_io(url, *(f"write -P {turn + 1} {at}M 8M" for at in range(0, 32, 8)))
         mariner.wait_until(lambda: metric(daemon, "mariner_oldest_recoverable_timestamp_seconds") > created, 30,
                            "something is given up")
         shown = daemon.ask("volume", "show", "db1")["oldest"]
