@@ -194,12 +194,11 @@ class Load {
         R"("find_during": {}, "find_after": {}, "scan_after": {}, "failure": ""}})",
         engine_.name(), options_.pattern, options_.memory_mib, options_.block_bytes,
         options_.versions, fill_s, warmup_s, after.cycles - filled.cycles, measured_s, versions,
-        versions / measured_s, (cpu.user_s + cpu.system_s) / versions * 1e6,
-        cpu.user_s / versions * 1e6, each(before.bytes_read, after.bytes_read),
-        each(before.bytes_written, after.bytes_written), each(before.reads, after.reads),
-        each(before.writes, after.writes), after.disk_bytes, after.memory_bytes, after.node_bytes,
-        resident_max - resident_before, histogram_json(during_), histogram_json(alone_),
-        histogram_json(scans_));
+        versions / measured_s, cpu.total_s() / versions * 1e6, cpu.user_s / versions * 1e6,
+        each(before.bytes_read, after.bytes_read), each(before.bytes_written, after.bytes_written),
+        each(before.reads, after.reads), each(before.writes, after.writes), after.disk_bytes,
+        after.memory_bytes, after.node_bytes, resident_max - resident_before,
+        histogram_json(during_), histogram_json(alone_), histogram_json(scans_));
   }
 
  private:

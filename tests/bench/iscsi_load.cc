@@ -12,10 +12,7 @@
 // be seen: a null store on the other side shows that bound. MaxRecvDataSegmentLength,
 // FirstBurstLength and MaxBurstLength cannot be set through libiscsi (it offers 256 KiB for each):
 // the target's side decides them.
-#include <fcntl.h>
 #include <poll.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
 extern "C" {
 #include <iscsi/iscsi.h>
@@ -25,8 +22,6 @@ extern "C" {
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
-#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
@@ -34,17 +29,16 @@ extern "C" {
 #include <fstream>
 #include <iterator>
 #include <memory>
-#include <numeric>
 #include <optional>
-#include <random>
-#include <span>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include "proto/error.h"
+#include "tests/bench/block_pattern.h"
+#include "tests/bench/cpu_time.h"
 #include "tests/bench/iscsi_unit.h"
 #include "tests/bench/latency_histogram.h"
+#include "tests/bench/load_payload.h"
 
 namespace mariner::bench {
 namespace {
@@ -128,63 +122,16 @@ class Measure {
   std::string failure_;
 };
 
-// Which block comes next. Sequential sessions each have their own part of the region. Hot blocks
-// lie scattered over the region, the same ones in every run. Distinct ones are of one session.
-class Pattern {
- public:
-  Pattern(const LoadOptions& options, std::uint64_t region_bytes, std::size_t session)
-      : random_(options.random),
-        hot_load_(options.hot_load),
-        engine_(options.seed * 1000 + session) {
-    const std::uint64_t all = region_bytes / options.block_bytes;
-    count_ = random_ ? all : all / options.sessions;
-    hot_count_ = count_ * options.hot_blocks / 100;
-    if (hot_count_ == 0 || hot_count_ == count_) hot_load_ = 0;
-    first_ = options.region_from / options.block_bytes + (random_ ? 0 : session * count_);
-    while (count_ > 0 && std::gcd(stride_, count_) != 1) ++stride_;
-    if (options.distinct) choose(options.bytes_max / options.block_bytes);
-    if (!options.blocks.empty()) chosen_ = options.blocks;
-  }
-  [[nodiscard]] bool valid() const {
-    return count_ > 0 && std::ranges::all_of(chosen_, [this](auto at) { return at < count_; });
-  }
-  std::uint64_t next() {
-    if (!chosen_.empty()) return first_ + chosen_[position_++ % chosen_.size()];
-    return first_ + (random_ ? scattered() : position_++ % count_);
-  }
-
- private:
-  std::uint64_t scattered() {
-    if (hot_load_ == 0) return engine_() % count_;
-    const bool hot = engine_() % 100 < hot_load_;
-    const std::uint64_t rank =
-        hot ? engine_() % hot_count_ : hot_count_ + engine_() % (count_ - hot_count_);
-    return static_cast<std::uint64_t>(static_cast<__uint128_t>(rank) * stride_ % count_);
-  }
-  // In an order of the engine's.
-  void choose(std::uint64_t count) {
-    chosen_.resize(count_);
-    std::iota(chosen_.begin(), chosen_.end(), 0);
-    std::ranges::shuffle(chosen_, std::mt19937_64{});
-    chosen_.resize(std::min(count, count_));
-    std::ranges::shuffle(chosen_, engine_);
-  }
-
-  bool random_;
-  unsigned hot_load_;
-  std::uint64_t hot_count_ = 0;
-  std::uint64_t stride_ = 2'654'435'761;  // shares no factor with the number of blocks
-  std::mt19937_64 engine_;
-  std::uint64_t first_ = 0;
-  std::uint64_t count_ = 0;
-  std::uint64_t position_ = 0;
-  std::vector<std::uint32_t> chosen_;
-};
-
 class Session {
  public:
   Session(const LoadOptions& options, Measure& measure, std::size_t number)
-      : options_(options), measure_(measure), number_(number) {}
+      : options_(options),
+        measure_(measure),
+        number_(number),
+        payload_({.seed = options.seed + number,
+                  .stamp_as = options.seed,
+                  .compressible = options.write ? options.compressible : std::nullopt,
+                  .stamp = options.stamp}) {}
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
@@ -206,14 +153,12 @@ class Session {
 
   static void completed(iscsi_context*, int status, void* command_data, void* private_data);
   void send(Slot& slot, Clock::time_point now);
-  void renew(std::span<unsigned char> data);
-  void stamp(std::span<unsigned char> data, std::uint64_t place) const;
 
   const LoadOptions& options_;
   Measure& measure_;
   std::size_t number_;
-  std::mt19937_64 bytes_;
-  std::optional<Pattern> pattern_;
+  LoadPayload payload_;
+  std::optional<BlockPattern> pattern_;
   std::vector<std::unique_ptr<Slot>> slots_;
   std::size_t outstanding_ = 0;
   IscsiUnit unit_;  // its end completes what is outstanding
@@ -236,9 +181,19 @@ Result<void> Session::connect() {
                      std::to_string(unit_.lba_bytes()) +
                      "; --block, --region-from and --region-bytes must fit"};
   }
-  pattern_.emplace(
-      options_, options_.region_bytes == 0 ? bytes - options_.region_from : options_.region_bytes,
-      number_);
+  const std::uint64_t region_bytes =
+      options_.region_bytes == 0 ? bytes - options_.region_from : options_.region_bytes;
+  pattern_.emplace(BlockPattern::Options{
+      .first = options_.region_from / options_.block_bytes,
+      .count = region_bytes / options_.block_bytes,
+      .random = options_.random,
+      .session = number_,
+      .sessions = options_.sessions,
+      .seed = options_.seed,
+      .hot_load = options_.hot_load,
+      .hot_blocks = options_.hot_blocks,
+      .distinct = options_.distinct ? options_.bytes_max / options_.block_bytes : 0,
+      .blocks = options_.blocks});
   if (!pattern_->valid()) {
     return Error{ErrorCode::kInvalidArgument,
                  "the region is smaller than a block, or has not all of --blocks-from"};
@@ -247,14 +202,12 @@ Result<void> Session::connect() {
 }
 
 void Session::start() {
-  bytes_.seed(options_.seed + number_);
   const auto now = Clock::now();
   for (std::size_t i = 0; i < options_.depth; ++i) {
     auto slot = std::make_unique<Slot>();
     slot->session = this;
     slot->data.resize(options_.block_bytes);
-    // Not zeros, which a store may treat apart.
-    for (unsigned char& byte : slot->data) byte = static_cast<unsigned char>(bytes_());
+    payload_.fill(slot->data);
     slot->vector = {slot->data.data(), slot->data.size()};
     slots_.push_back(std::move(slot));
     send(*slots_.back(), now);
@@ -264,8 +217,7 @@ void Session::start() {
 void Session::send(Slot& slot, Clock::time_point now) {
   const std::uint64_t lba = pattern_->next() * (options_.block_bytes / unit_.lba_bytes());
   const auto block = static_cast<int>(unit_.lba_bytes());
-  if (options_.compressible && options_.write) renew(slot.data);
-  if (options_.stamp) stamp(slot.data, lba * unit_.lba_bytes());
+  payload_.prepare(slot.data, lba * unit_.lba_bytes());
   slot.issued = now;
   scsi_task* task =
       options_.write
@@ -277,26 +229,6 @@ void Session::send(Slot& slot, Clock::time_point now) {
   if (task == nullptr) return measure_.fail(unit_.failure("sending a command").message);
   ++outstanding_;
   measure_.begun(options_.block_bytes);
-}
-
-// In each 512 bytes, as other generators of loads do: first what is random, then zeros.
-void Session::renew(std::span<unsigned char> data) {
-  constexpr std::size_t kPieceBytes = 512;
-  const std::size_t random = kPieceBytes * (100 - *options_.compressible) / 100 / 8;
-  for (std::size_t at = 0; at + kPieceBytes <= data.size(); at += kPieceBytes) {
-    for (std::size_t i = 0; i < kPieceBytes / 8; ++i) {
-      const std::uint64_t word = i < random ? bytes_() : 0;
-      std::memcpy(&data[at + 8 * i], &word, sizeof word);
-    }
-  }
-}
-
-void Session::stamp(std::span<unsigned char> data, std::uint64_t place) const {
-  constexpr std::size_t kPieceBytes = 4096;
-  for (std::size_t at = 0; at + kPieceBytes <= data.size(); at += kPieceBytes) {
-    const std::array<std::uint64_t, 2> told{place + at, options_.seed};
-    std::memcpy(&data[at], told.data(), sizeof told);
-  }
 }
 
 void Session::completed(iscsi_context* context, int status, void* command_data,
@@ -318,40 +250,6 @@ void Session::serve(short revents) {
   if (!unit_.serve(revents)) measure_.fail("the connection is lost");
 }
 
-// User and system time of a process with all its threads, in seconds.
-struct CpuTime {
-  double user = 0;
-  double system = 0;
-};
-
-CpuTime cpu_of(int pid) {
-  if (pid == 0) return {};
-  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-  std::string text;
-  std::getline(file, text);
-  const std::size_t name_end = text.rfind(')');
-  if (name_end == std::string::npos) return {};
-  std::istringstream fields(text.substr(name_end + 1));
-  std::string skipped;
-  for (int i = 3; i < 14; ++i) fields >> skipped;  // proc(5): utime and stime are fields 14 and 15
-  double user = 0;
-  double system = 0;
-  fields >> user >> system;
-  const auto ticks = static_cast<double>(::sysconf(_SC_CLK_TCK));
-  return {user / ticks, system / ticks};
-}
-
-CpuTime cpu_of_self() {
-  rusage usage{};
-  ::getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](const timeval& t) {
-    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) / 1e6;
-  };
-  return {seconds(usage.ru_utime), seconds(usage.ru_stime)};
-}
-
-CpuTime operator-(CpuTime a, CpuTime b) { return {a.user - b.user, a.system - b.system}; }
-
 std::string quoted(const std::string& text) {
   std::string out = "\"";
   for (const char c : text) {
@@ -361,7 +259,8 @@ std::string quoted(const std::string& text) {
   return out + '"';
 }
 
-void print(const LoadOptions& options, const Measure& measure, CpuTime server, CpuTime client) {
+void print(const LoadOptions& options, const Measure& measure, const CpuTime& server,
+           const CpuTime& client) {
   const LatencyHistogram& latencies = measure.latencies();
   const double seconds = std::chrono::duration<double>(measure.last() - measure.begin()).count();
   const auto operations = static_cast<double>(latencies.total());
@@ -384,9 +283,8 @@ void print(const LoadOptions& options, const Measure& measure, CpuTime server, C
   fmt::print(
       "\"server_cpu_us\": {:.2f}, \"server_user_us\": {:.2f}, \"server_system_us\": {:.2f}, "
       "\"client_cpu_us\": {:.2f}, \"failure\": {}}}\n",
-      per_operation(server.user + server.system), per_operation(server.user),
-      per_operation(server.system), per_operation(client.user + client.system),
-      quoted(measure.failure()));
+      per_operation(server.total_s()), per_operation(server.user_s), per_operation(server.system_s),
+      per_operation(client.total_s()), quoted(measure.failure()));
 }
 
 // Runs completions until nothing is outstanding, measuring CPU from the end of the warm-up.
@@ -401,7 +299,8 @@ void run(const LoadOptions& options, std::vector<std::unique_ptr<Session>>& sess
     const int ready = ::poll(events.data(), events.size(), 1000);
     if (ready < 0 && errno != EINTR) measure.fail(std::strerror(errno));
     const auto now = Clock::now();
-    if (!before && now >= measure.begin()) before = {cpu_of(options.server_pid), cpu_of_self()};
+    if (!before && now >= measure.begin())
+      before = {CpuTime::of_process(options.server_pid), CpuTime::of_self()};
     if (ready > 0) last_progress = now;
     if (now - last_progress > kStallMax) measure.fail("no answer for half a minute");
     outstanding = 0;
@@ -410,8 +309,8 @@ void run(const LoadOptions& options, std::vector<std::unique_ptr<Session>>& sess
       outstanding += sessions[i]->outstanding();
     }
   } while (outstanding > 0 && !measure.failed());
-  const CpuTime server_now = cpu_of(options.server_pid);
-  const CpuTime client_now = cpu_of_self();
+  const CpuTime server_now = CpuTime::of_process(options.server_pid);
+  const CpuTime client_now = CpuTime::of_self();
   if (!before) {
     measure.fail("the limit of bytes was reached before the warm-up ended");
     before = {server_now, client_now};

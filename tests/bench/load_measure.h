@@ -4,38 +4,18 @@
 // before `begin`; the measured part lasts from there to the last completion. Not thread-safe.
 #pragma once
 
-#include <sys/resource.h>
-
 #include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
 
+#include "tests/bench/cpu_time.h"
 #include "tests/bench/latency_histogram.h"
 
 namespace mariner::bench {
 
 using Nanoseconds = std::chrono::nanoseconds;
-
-// User and system time of this process with all its threads, those of io_uring's workers included.
-struct CpuTime {
-  double user_s = 0;
-  double system_s = 0;
-  std::int64_t context_switches = 0;
-
-  [[nodiscard]] static CpuTime of_self() {
-    rusage usage{};
-    ::getrusage(RUSAGE_SELF, &usage);
-    const auto seconds = [](const timeval& t) {
-      return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) / 1e6;
-    };
-    return {seconds(usage.ru_utime), seconds(usage.ru_stime), usage.ru_nvcsw + usage.ru_nivcsw};
-  }
-  friend CpuTime operator-(const CpuTime& a, const CpuTime& b) {
-    return {a.user_s - b.user_s, a.system_s - b.system_s, a.context_switches - b.context_switches};
-  }
-};
 
 // One record's way, where the log tells it.
 struct RecordTimes {

@@ -123,7 +123,7 @@ class Load {
         R"("disk_bytes": {}, "engine_memory_bytes": {}, "node_bytes": {}, "durable_us": {}, )"
         R"("find_us": {}}})",
         name, warmup_s, measured_s, after.cycles - before.cycles, count, count / measured_s,
-        reads / measured_s, (cpu.user_s + cpu.system_s) * 1e6 / std::max(count, 1.0),
+        reads / measured_s, cpu.total_s() * 1e6 / std::max(count, 1.0),
         each(before.bytes_written, after.bytes_written), each(before.bytes_read, after.bytes_read),
         static_cast<double>(log_bytes) / std::max(count, 1.0), after.disk_bytes, after.memory_bytes,
         after.node_bytes, percentiles(logged_ == nullptr ? LatencyHistogram{} : logged_->latency()),

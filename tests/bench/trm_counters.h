@@ -2,7 +2,6 @@
 #pragma once
 
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -95,19 +94,5 @@ struct WireBytes {
   const std::chrono::duration<double> now = std::chrono::steady_clock::now().time_since_epoch();
   return now.count() - idle;
 }
-
-struct CpuSeconds {
-  double user = 0;
-  double system = 0;
-
-  [[nodiscard]] static CpuSeconds of_self() {
-    rusage usage{};
-    ::getrusage(RUSAGE_SELF, &usage);
-    const auto seconds = [](const timeval& t) {
-      return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) / 1e6;
-    };
-    return {seconds(usage.ru_utime), seconds(usage.ru_stime)};
-  }
-};
 
 }  // namespace mariner::bench

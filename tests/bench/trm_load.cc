@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "proto/payload_crc.h"
+#include "tests/bench/cpu_time.h"
 #include "tests/bench/trm_writer.h"
 
 namespace mariner::bench {
@@ -114,8 +115,8 @@ class Receiver {
     return last_;
   }
   void tick(node::EventLoop& loop) {
-    const CpuSeconds cpu = CpuSeconds::of_self();
-    counters_.cpu_us = static_cast<std::uint64_t>((cpu.user + cpu.system) * 1e6);
+    const CpuTime cpu = CpuTime::of_self();
+    counters_.cpu_us = static_cast<std::uint64_t>(cpu.total_s() * 1e6);
     loop.after(std::chrono::milliseconds(20), [this, &loop] { tick(loop); });
   }
 
@@ -171,7 +172,7 @@ class Run {
     run_for(options_.warmup_s);
     writer_.forget();
     const std::vector<std::uint64_t> before = bytes();
-    const CpuSeconds cpu_before = CpuSeconds::of_self();
+    const CpuTime cpu_before = CpuTime::of_self();
     const std::optional<double> processor_before = first_processor_s();
     const WireBytes wire_before = WireBytes::of_self();
     const std::vector<std::uint64_t> cpus_before = cpus();
@@ -180,7 +181,7 @@ class Run {
     if (options_.interval_s > 0) line();
     run_for(options_.seconds);
     const double seconds = duration<double>(loop_.monotonic_time() - zero_).count();
-    const CpuSeconds cpu = CpuSeconds::of_self();
+    const CpuTime cpu = CpuTime::of_self() - cpu_before;
     const std::optional<double> processor_after = first_processor_s();
     const WireBytes wire = WireBytes::of_self() - wire_before;
     const TrmTraffic traffic = sending_->traffic();
@@ -212,8 +213,8 @@ class Run {
         "\"wire\": {{\"sent\": {}, \"sent_packets\": {}, \"received\": {}, \"received_packets\": "
         "{}}}, "
         "\"sender_cpu_s\": {{\"user\": {:.6f}, \"system\": {:.6f}}}, \"receiver_cpu_s\": {}, ",
-        wire.sent, wire.sent_packets, wire.received, wire.received_packets,
-        cpu.user - cpu_before.user, cpu.system - cpu_before.system, cpu_s);
+        wire.sent, wire.sent_packets, wire.received, wire.received_packets, cpu.user_s,
+        cpu.system_s, cpu_s);
     fmt::print(
         "\"multicast_bytes\": {}, \"carried_bytes\": {}, \"repaired_bytes\": {}, \"dismissals\": "
         "{}, "
