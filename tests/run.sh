@@ -2,8 +2,9 @@
 # Builds Mariner and runs its tests.
 #
 #   tests/run.sh           what every change must pass: at most five minutes of tests
-#   tests/run.sh --quick   under five minutes of tests: unit tests without campaigns, models and
-#                          clusters of daemons, and the end-to-end tests that take seconds
+#   tests/run.sh --quick   under five minutes in all once the compiler's cache is warm: unit tests
+#                          without campaigns, models and clusters of daemons, and beside them the
+#                          end-to-end tests that take seconds
 #   tests/run.sh --long    everything at full length, with sanitizers
 #   tests/run.sh --seed N  repeats the random choices of a failed run
 #
@@ -18,7 +19,7 @@ while [ $# -gt 0 ]; do
     --quick) mode=quick ;;
     --long) mode=long ;;
     --seed) seed=(--seed "${2:?--seed needs a number}"); shift ;;
-    *) sed -n '2,11s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    *) sed -n '2,12s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
   esac
   shift
 done
