@@ -28,16 +28,16 @@ def written_to_log(daemon: Daemon, kind: str) -> float:
 class Past:
     """A volume, and what it was at marks."""
 
-    def __init__(self, daemon: Daemon, folder: pathlib.Path):
-        self.daemon, self.folder = daemon, folder
-        self.url = daemon.url(daemon.create(VOLUME, f"{SIZE_MIB}M")["iqn"])
+    def __init__(self, daemon: Daemon, folder: pathlib.Path, size_mib: int = SIZE_MIB):
+        self.daemon, self.folder, self.size_mib = daemon, folder, size_mib
+        self.url = daemon.url(daemon.create(VOLUME, f"{size_mib}M")["iqn"])
         self.marks: dict[str, str] = {}
         self.written = 0
 
     def write(self, mib: int, seed: int):
         """In pieces of 64 KiB, each of bytes of its own."""
         chance = random.Random(seed)
-        pieces = (f"aio_write -q -P {chance.randrange(1, 256)} {chance.randrange(SIZE_MIB * 16) * 64}k 64k" for _ in range(mib * 16))
+        pieces = (f"aio_write -q -P {chance.randrange(1, 256)} {chance.randrange(self.size_mib * 16) * 64}k 64k" for _ in range(mib * 16))
         qemu_io(self.url, *pieces, "aio_flush")
         self.written += mib * MIB
 
@@ -55,7 +55,7 @@ class Past:
 def test_what_is_compacted_is_what_it_was(folder):
     with Daemon(folder, log=LOG) as daemon:
         daemon.start()
-        past = Past(daemon, folder)
+        past = Past(daemon, folder, 32)
         for at in range(4):
             past.write(24, at)
             past.mark(f"m{at}")

@@ -15,6 +15,7 @@ from mariner import AdminConnection, Daemon, Failed, time_text, wait_until
 
 GROUP, DATA, LOG = "g1", "db1-data", "db1-log"
 BLOCK = 4096
+PIECE = 16  # blocks of a larger write
 UNIT_ATTENTION = 6
 UNDISTURBED = 3  # rollbacks, to know how long one takes
 _numbers = itertools.count(1)
@@ -42,10 +43,10 @@ class Host:
                 raise libiscsi.Failed(f"the connection is gone: {answer}")
             assert answer.sense[0] == UNIT_ATTENTION, answer
 
-    def write(self, block: int, number: int):
+    def write(self, block: int, number: int, blocks: int = 1):
         """Returns when it is acknowledged."""
-        cdb = struct.pack(">BBQIBB", 0x8A, 0, block * BLOCK // 512, BLOCK // 512, 0, 0)
-        self._command(cdb, struct.pack("<Q", number) * (BLOCK // 8))
+        cdb = struct.pack(">BBQIBB", 0x8A, 0, block * BLOCK // 512, blocks * BLOCK // 512, 0, 0)
+        self._command(cdb, struct.pack("<Q", number) * (blocks * BLOCK // 8))
 
     def read(self, block: int = 0) -> int:
         """The number that all of the block holds."""
@@ -317,8 +318,8 @@ def test_a_full_log_drops_views_and_marks_of_all_members(folder):
             numbers = itertools.count(1)
 
             def gone() -> bool:
-                for number in itertools.islice(numbers, 500):
-                    host.write(1 + number % 15_000, number)
+                for number in itertools.islice(numbers, 50):
+                    host.write(1 + number * PIECE % 15_000, number, PIECE)
                 views = daemon.ask("view", "list").get("views", [])
                 marks = daemon.ask("mark", "list", f"group:{GROUP}").get("marks", [])
                 assert len(views) in (0, 2)
