@@ -18,7 +18,7 @@ using logging::FileDisk;
 namespace {
 
 constexpr std::uint64_t kFileBytesMin = 1ull << 30;
-constexpr std::uint64_t kCacheShare = 8;  // of the memory
+constexpr std::uint64_t kCacheShare = 3;  // of the memory: reclaiming looks at all leaves again and again
 constexpr double kCommitAtContents = 0.25;
 
 index::IndexFileId new_file_id() {
