@@ -18,7 +18,10 @@ using logging::FileDisk;
 namespace {
 
 constexpr std::uint64_t kFileBytesMin = 1ull << 30;
-constexpr std::uint64_t kCacheShare = 3;  // of the memory: reclaiming looks at all leaves again and again
+// Of the memory at least an eighth, and half of what is beyond that which queues and sweeps need in
+// any case: reclaiming looks at all leaves again and again.
+constexpr std::uint64_t kCacheShareMin = 8;
+constexpr std::uint64_t kNotForTheCache = 192u << 20;
 constexpr double kCommitAtContents = 0.25;
 
 index::IndexFileId new_file_id() {
@@ -38,7 +41,9 @@ Result<std::unique_ptr<IndexStack>> IndexStack::open(const Settings& settings, P
   if (Result<void> r = stack->open_file(); !r) return r.error();
   index::BoscOptions options;
   options.memory_bytes = settings.memory_bytes;
-  options.cache_bytes = settings.memory_bytes / kCacheShare;
+  const std::uint64_t memory = settings.memory_bytes;
+  options.cache_bytes =
+      std::max(memory / kCacheShareMin, (memory - std::min(memory, kNotForTheCache)) / 2);
   options.commit_threads = 1;
   options.replay_max = settings.replay_max;
   options.commit_at_contents = kCommitAtContents;
