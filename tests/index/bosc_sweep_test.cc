@@ -278,7 +278,7 @@ TEST(BoscSweep, ASweepBeginsWhenTheQueuesTakeAPartOfWhatTheBlocksDo) {
   options.store.commit_at_contents = 1.0;
   BoscRig rig(options);
   // The blocks take less than the least that counts.
-  while (rig.store->queued_bytes() < Bosc::kCommittedBytesMin) {
+  while (rig.store->queued_bytes() < mariner::index::Bosc::kCommittedBytesMin) {
     ASSERT_EQ(rig.store->statistics().sweeps, 0u);
     rig.add(3, 1);
     rig.executor.run_until_idle();
