@@ -64,7 +64,8 @@ Bosc::Bosc(Executor& executor, logging::Disk& disk, const BoscOptions& options,
 
 Bosc::~Bosc() {
   *alive_ = false;
-  CHECK_MSG(runs_.empty() && reads_.empty() && !checkpoint_, "an index file is destroyed in use");
+  CHECK_MSG(runs_.empty() && reads_.empty() && paused_ == 0 && !checkpoint_,
+            "an index file is destroyed in use");
   for (BlockState& block : states_) pool_.clear(block.queue);
 }
 
@@ -283,64 +284,6 @@ void Bosc::report(BlockAddress address, const Error& error) {
   if (error_hook_) error_hook_(address, error);
 }
 
-// The block with what is queued: of a run that has taken modifications, those first.
-BlockView Bosc::view_of(BlockAddress address, const BlockState& block) {
-  const ModificationQueue* taken = nullptr;
-  BlockView view{false, {}, PendingModifications(pool_, nullptr)};
-  if (block.committing) {
-    for (const std::shared_ptr<Run>& run : runs_) {
-      const Run::Member* const member = run->find(address);
-      if (member == nullptr) continue;
-      taken = &member->taken;
-      if (run->is_read && member->damage == BlockDamage::kNone) {
-        view.complete = true;
-        if (block.on_disk) view.contents = contents_of(run->before_of(*member));
-      }
-    }
-  }
-  view.pending = PendingModifications(pool_, taken, &block.queue);
-  if (view.complete) return view;
-  if (!block.on_disk) {
-    view.complete = true;
-  } else if (BlockCache::Entry* const cached = cache_.find(address); cached != nullptr) {
-    view.complete = true;
-    view.contents = contents_of(std::span<const std::byte>(cached->block.bytes()));
-  }
-  return view;
-}
-
-void Bosc::query(BlockAddress address, UniqueFunction<bool(const BlockView&)> look,
-                 Answered answered) {
-  ++statistics_.queries;
-  const BlockState& block = state(address);
-  const BlockView view = view_of(address, block);
-  if (look(view)) return answered(true);
-  CHECK_MSG(!view.complete, "a query was shown all of a block and has no answer");
-  std::unique_ptr<Read>& read = reads_[address.value];
-  if (read == nullptr) {
-    read = std::make_unique<Read>();
-    read->expected = header_of(address, block);
-  }
-  read->waiters.push_back({std::move(look), std::move(answered)});
-  if (read->waiters.size() == 1) read_for_query(address);
-}
-
-void Bosc::fetch(BlockAddress address, UniqueFunction<void(Result<Fetched>)> done) {
-  auto fetched = std::make_shared<Fetched>();
-  query(
-      address,
-      [this, address, fetched](const BlockView& view) {
-        if (!view.complete) return false;
-        fetched->header = header_of(address, state(address));
-        fetched->contents.assign(view.contents.begin(), view.contents.end());
-        return true;
-      },
-      [fetched, done = std::move(done)](const Result<bool>& answered) mutable {
-        if (!answered) return done(answered.error());
-        done(std::move(*fetched));  // of nothing, if it was committed meanwhile
-      });
-}
-
 std::uint64_t Bosc::last_number() const {
   std::uint64_t last = std::max(frontier_, used_through_);
   for (const BlockState& block : states_) last = std::max(last, block.frontier);
@@ -348,105 +291,9 @@ std::uint64_t Bosc::last_number() const {
   return last;
 }
 
-Result<Bosc::Fetched> Bosc::fetch_now(BlockAddress address) {
-  const BlockState& block = state(address);
-  CHECK(block.on_disk);
-  Payload bytes = Payload::allocate(superblock_.block_bytes);
-  if (Result<void> r = disk_.read(superblock_.offset_of(address, block.place), bytes.bytes()); !r) {
-    return r.error();
-  }
-  const IndexBlockHeader expected = header_of(address, block);
-  const BlockDamage damage = check_index_block(expected, superblock_.file, bytes.bytes());
-  if (damage != BlockDamage::kNone) {
-    const Error error = damage_error(address, damage);
-    report(address, error);
-    return error;
-  }
-  const auto contents = contents_of(std::span<const std::byte>(bytes.bytes()));
-  return Fetched{expected, {contents.begin(), contents.end()}};
-}
-
 void Bosc::others_write() {
   const bool hurry = queued_bytes() > (queue_bytes_commit_ + queue_bytes_max_) / 2;
   gate_.others_write(executor_.monotonic_time(), hurry);
-}
-
-void Bosc::read_for_query(BlockAddress address) {
-  Read& read = *reads_[address.value];
-  gate_.others_read(executor_.monotonic_time());
-  read.block = Payload::allocate(superblock_.block_bytes);
-  ++statistics_.query_reads;
-  ++statistics_.reads;
-  statistics_.bytes_read += superblock_.block_bytes;
-  disk_.async_read(superblock_.offset_of(address, state(address).place), read.block.bytes(),
-                   [this, address](Result<void> r) { read_ended(address, std::move(r)); });
-}
-
-void Bosc::read_ended(BlockAddress address, Result<void> result) {
-  const auto found = reads_.find(address.value);
-  CHECK(found != reads_.end());
-  const std::unique_ptr<Read> read = std::move(found->second);
-  reads_.erase(found);
-  const BlockState& block = states_[address.value];
-  // Committed, divided or freed meanwhile: what was read may be anything.
-  const bool stale =
-      block.function != read->expected.function || header_of(address, block) != read->expected;
-  if (!stale && result) {
-    const BlockDamage damage =
-        check_index_block(read->expected, superblock_.file, read->block.bytes());
-    if (damage != BlockDamage::kNone) result = damage_error(address, damage);
-  }
-  if (!stale && !result) report(address, result.error());
-  if (!stale && result) cache_block(address, read->block);
-  for (Read::Waiter& waiter : read->waiters) {
-    if (stale) {
-      waiter.answered(false);
-    } else if (!result) {
-      waiter.answered(result.error());
-    } else {
-      // Whoever looked before may have changed it.
-      const BlockState& now = states_[address.value];
-      if (now.function != read->expected.function || header_of(address, now) != read->expected) {
-        waiter.answered(false);
-        continue;
-      }
-      BlockView view = view_of(address, now);
-      if (!view.complete) {
-        view.complete = true;
-        view.contents = contents_of(std::span<const std::byte>(read->block.bytes()));
-      }
-      CHECK_MSG(waiter.look(view), "a query was shown all of a block and has no answer");
-      waiter.answered(true);
-    }
-  }
-  if (draining_) drain(std::move(drained_));
-}
-
-// Keeps what has been read, with what is queued for it already applied.
-void Bosc::cache_block(BlockAddress address, Payload block) {
-  BlockState& now = state(address);
-  if (now.committing || cache_.find(address) != nullptr) return;
-  bool dirty = false;
-  if (!now.queue.empty()) {
-    Payload after = Payload::allocate(superblock_.block_bytes);
-    BlockCommit commit({address, contents_of(std::span<const std::byte>(block.bytes())),
-                        contents_of(after.bytes()), PendingModifications(pool_, &now.queue),
-                        &buffers_});
-    function_of(now).commit->commit(commit);
-    // What would be divided waits for its run.
-    if (commit.added_.empty()) {
-      block = std::move(after);
-      dirty = true;
-    }
-  }
-  if (!cache_.insert(address, std::move(block),
-                     [this](BlockAddress evicted) { states_[evicted.value].cached = false; }))
-    return;
-  now.cached = true;
-  if (!dirty) return;
-  cache_.set_dirty(*cache_.find(address), true);
-  pool_.clear(now.queue);
-  tell_room();
 }
 
 void Bosc::divide(BlockAddress address, UniqueFunction<BlockAddress(Modification)> choose) {
@@ -483,7 +330,7 @@ void Bosc::drain(UniqueFunction<void()> done) {
   for (CommitAll& all : std::exchange(commit_alls_, {})) {
     all.done(Error{ErrorCode::kAborted, "the index is being closed"});
   }
-  if (!runs_.empty() || checkpoint_ || !reads_.empty()) {
+  if (!runs_.empty() || checkpoint_ || !reads_.empty() || paused_ > 0) {
     drained_ = std::move(done);
     return;
   }

@@ -193,6 +193,14 @@ class Bosc {
   // what is on disk even if it is in memory, too.
   Result<Fetched> fetch_now(BlockAddress address);
 
+  // Begins to read the block if it is not in memory, for a query that comes soon. Nobody hears of a
+  // failure but on_error(): the query meets it again.
+  void read_ahead(BlockAddress address);
+  // So many blocks may be read ahead without pushing out one another.
+  [[nodiscard]] std::size_t read_ahead_max() const;
+  // Goes on with a long lookup in the executor's next turn. drain() waits for it.
+  void in_next_turn(UniqueFunction<void()> work);
+
   // For those of its functions whose blocks are leaves of trees: one for all, with one bound.
   [[nodiscard]] SortedPending& sorted_pending() const { return *sorted_pending_; }
 
@@ -338,7 +346,8 @@ class Bosc {
   void write_superblock();
   void checkpoint_ended(const Result<void>& result);
 
-  // Queries (bosc.cc).
+  // Queries (bosc_queries.cc).
+  std::pair<Read*, bool> read_of(BlockAddress address, const BlockState& block);
   void read_for_query(BlockAddress address);
   void read_ended(BlockAddress address, Result<void> result);
   void cache_block(BlockAddress address, Payload block);
@@ -372,6 +381,7 @@ class Bosc {
   BlockCache cache_;
   IoGate gate_{{}};
   std::unordered_map<std::uint32_t, std::unique_ptr<Read>> reads_;
+  std::size_t paused_ = 0;  // lookups that go on in the next turn
   std::vector<std::shared_ptr<Run>> runs_;
   std::size_t run_bytes_ = 0;    // of buffers
   std::uint32_t position_ = 0;   // of the sweep

@@ -100,7 +100,8 @@ class BTree final : public CommitFunction {
   }
   // The smallest key in `range`. A computation.
   [[nodiscard]] std::optional<IndexKey> first_key(BlockReader& reader, KeyRange range) const;
-  // Shows the records of `range` in order until `visit` returns false; `done` then.
+  // Shows the records of `range` in order until `visit` returns false; `done` then. Where that is
+  // long, leaves are read ahead, and it has several turns.
   void scan(KeyRange range, Direction direction, UniqueFunction<bool(IndexKey, Value)> visit,
             UniqueFunction<void(Result<void>)> done);
 
@@ -153,6 +154,7 @@ class BTree final : public CommitFunction {
   void ask(const std::shared_ptr<Scan>& scan);
   void meet_damage(const std::shared_ptr<Scan>& scan, const Error& error);
   [[nodiscard]] static bool advance(Scan& scan);
+  void read_ahead(Scan& scan) const;
   using VisitEach = UniqueFunction<void(std::size_t, IndexKey, Value)>;
   using Visit = UniqueFunction<bool(IndexKey, Value)>;
   void walk_leaves(BlockReader& reader, KeyRange range, Visit visit) const;

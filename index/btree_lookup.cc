@@ -10,6 +10,9 @@
 namespace mariner::index {
 namespace {
 
+// After so many leaves a walk lets others have their turn: up to about a millisecond.
+constexpr std::size_t kLeavesPerTurn = 16;
+
 Error rebuilding() {
   return {ErrorCode::kUnavailable, "a part of the index was damaged and is being made again"};
 }
@@ -38,6 +41,10 @@ struct BTree::Scan {
   // Of the leaf that is looked at.
   IndexKey leaf_low;
   std::optional<IndexKey> next_low;
+  std::size_t leaves = 0;  // that have been passed
+  // Of those behind it, how many have been read ahead; and the first key of the next one.
+  std::size_t ahead = 0;
+  std::optional<IndexKey> ahead_low;
   Repeater repeater;
 };
 
@@ -85,14 +92,29 @@ void BTree::ask(const std::shared_ptr<Scan>& scan) {
   const LeafState& leaf = leaves_[map_.find(at)];
   scan->leaf_low = leaf.low;
   scan->next_low = map_.next_low(at);
+  read_ahead(*scan);
   store_.query(
       leaf.address, [this, scan](const BlockView& view) { return look(*scan, view); },
       [this, scan](const Result<bool>& answer) {
         if (!answer) return meet_damage(scan, answer.error());
         if (std::exchange(scan->is_foreign, false)) return scan->done(not_a_leaf());
         if (*answer && !advance(*scan)) return scan->done({});
+        if (*answer && scan->leaves % kLeavesPerTurn == 0) {
+          return store_.in_next_turn([this, scan] { step(scan); });
+        }
         step(scan);
       });
+}
+
+// The further it has got, the more: most walks end in the leaf in which they begin.
+void BTree::read_ahead(Scan& scan) const {
+  if (scan.direction != Direction::kAscending || scan.leaves == 0) return;
+  if (scan.ahead == 0) scan.ahead_low = scan.next_low;
+  const std::size_t most = std::min(2 * scan.leaves, store_.read_ahead_max());
+  for (; scan.ahead < most && scan.ahead_low && *scan.ahead_low <= scan.left.high; ++scan.ahead) {
+    store_.read_ahead(leaves_[map_.find(*scan.ahead_low)].address);
+    scan.ahead_low = map_.next_low(*scan.ahead_low);
+  }
 }
 
 // Goes on when it has been made again, if somebody does that.
@@ -104,6 +126,8 @@ void BTree::meet_damage(const std::shared_ptr<Scan>& scan, const Error& error) {
 // To the next leaf; false at the end of the range.
 bool BTree::advance(Scan& scan) {
   if (scan.ended) return false;
+  ++scan.leaves;
+  scan.ahead -= scan.ahead > 0 ? 1 : 0;
   if (scan.direction == Direction::kAscending) {
     if (!scan.next_low || *scan.next_low > scan.left.high) return false;
     scan.left.low = *scan.next_low;

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <chrono>
+#include <utility>
 
 #include "proto/unique_function.h"
 #include "proto/units.h"
@@ -23,6 +24,13 @@ class Executor {
   // Runs `work` on the owner's thread when the events at hand have been handled: the place to
   // send what a burst of events has gathered as one batch. Owner's thread only.
   virtual void defer(UniqueFunction<void()> work) = 0;
+
+  // Runs `work` in a turn of its own, behind the events at hand and what they have gathered: how
+  // long work goes on piece by piece. (What posts itself has many turns in one.) Owner's thread
+  // only; what waits so when this ends is dropped.
+  void in_next_turn(UniqueFunction<void()> work) {
+    defer([this, work = std::move(work)]() mutable { post(std::move(work)); });
+  }
 
   // Runs `work` on the owner's thread once `delay` has passed. Owner's thread only.
   virtual void after(std::chrono::nanoseconds delay, UniqueFunction<void()> work) = 0;

@@ -381,7 +381,7 @@ void LocalHistory::list(const std::shared_ptr<Listing>& listing) {
       [listing](const index::VersionLookup& lookup) { listing->look(lookup); },
       [this, listing](const Result<void>& looked) {
         if (looked && listing->take()) {
-          return parts_.index.store().executor().post([this, listing] { list(listing); });
+          return parts_.index.store().in_next_turn([this, listing] { list(listing); });
         }
         --in_flight_;
         if (!looked) return listing->done(looked.error());

@@ -213,4 +213,12 @@ std::string BoscRig::runs_since(std::size_t from) const {
   return text;
 }
 
+std::unique_ptr<BoscRig> written_rig(const BoscRig::Options& options) {
+  auto rig = std::make_unique<BoscRig>(options);
+  for (std::uint32_t i = 0; i < options.blocks; ++i) rig->add(i, 0);
+  CHECK(rig->commit_all());
+  rig->restart();
+  return rig;
+}
+
 }  // namespace mariner::test

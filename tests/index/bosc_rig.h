@@ -109,4 +109,7 @@ class BoscRig {
   std::vector<Entry> log_;  // by number, from 1
 };
 
+// A rig whose blocks are all on disk, with 1 in each counter 0, and nothing in memory.
+std::unique_ptr<BoscRig> written_rig(const BoscRig::Options& options = {});
+
 }  // namespace mariner::test

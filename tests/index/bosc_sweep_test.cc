@@ -17,15 +17,6 @@ namespace {
 using index::BlockAddress;
 using Remains = FaultyDisk::Remains;
 
-// A rig whose blocks are all on disk in place 0, and nothing in memory.
-std::unique_ptr<BoscRig> written_rig(const BoscRig::Options& options = {}) {
-  auto rig = std::make_unique<BoscRig>(options);
-  for (std::uint32_t i = 0; i < options.blocks; ++i) rig->add(i, 0);
-  CHECK(rig->commit_all());
-  rig->restart();
-  return rig;
-}
-
 // The runs of a commit of these blocks, in groups of 8.
 std::string runs_of(const std::vector<std::uint32_t>& dirty, std::uint32_t run_blocks_max = 8) {
   BoscRig::Options options;

@@ -67,6 +67,76 @@ TEST(BTreeLookup, TheLastOfAllIsFoundWithOneRead) {
   EXPECT_EQ(rig.store().statistics().query_reads, 1u);
 }
 
+// Turns that a walk over `range` takes from its begin.
+std::size_t turns_of_scan(TreeRig& rig, KeyRange range, std::size_t most = SIZE_MAX) {
+  std::size_t shown = 0;
+  bool done = false;
+  rig.tree().scan(
+      range, BTree::Direction::kAscending, [&](IndexKey, BTree::Value) { return ++shown < most; },
+      [&](const Result<void>& r) { done = r.has_value(); });
+  std::size_t turns = 0;
+  for (; !done; ++turns) {
+    if (rig.executor().turn() == 0) {
+      ADD_FAILURE() << "the walk does not end";
+      break;
+    }
+  }
+  return turns;
+}
+
+TEST(BTreeLookup, AWalkOverMuchReadsManyLeavesAtATime) {
+  TreeRig::Options options = TreeRig::small_options(1);
+  options.store.memory_bytes = std::size_t{8} << 20;
+  options.store.cache_bytes = std::size_t{2} << 20;
+  TreeRig rig(options);
+  for (std::uint64_t i = 0; i < 50'000; ++i) rig.insert({i, 0}, i);
+  ASSERT_TRUE(rig.commit_all());
+  rig.restart();
+  const std::size_t leaves = rig.tree().leaves();
+  ASSERT_GT(leaves, 200u);
+  rig.disk().hold();
+  bool done = false;
+  std::size_t reads = 0;
+  std::size_t rounds = 0;
+  rig.tree().scan(
+      kAll, BTree::Direction::kAscending, [](IndexKey, BTree::Value) { return true; },
+      [&](const Result<void>& r) { done = r.has_value(); });
+  // All that is asked of the disk by then comes at once.
+  for (; !done && rounds < leaves; ++rounds) {
+    rig.disk().release();
+    rig.turn(2);
+    rig.disk().hold();
+    rig.turn(2);
+  }
+  rig.disk().release();
+  reads = rig.store().statistics().query_reads;
+  EXPECT_TRUE(done);
+  EXPECT_LT(rounds, leaves / 8);
+  EXPECT_EQ(reads, leaves) << "each is read once";
+  rig.settle();
+}
+
+TEST(BTreeLookup, AWalkThatEndsSoonReadsLittleAhead) {
+  TreeRig rig(TreeRig::small_options(1));
+  for (std::uint64_t i = 0; i < 5'000; ++i) rig.insert({i, 0}, i);
+  ASSERT_TRUE(rig.commit_all());
+  rig.restart();
+  turns_of_scan(rig, kAll, 10);
+  EXPECT_EQ(rig.store().statistics().query_reads, 1u);
+  rig.settle();
+}
+
+TEST(BTreeLookup, AWalkOverMuchInMemoryLetsOthersHaveTheirTurns) {
+  TreeRig rig(TreeRig::small_options(1));
+  for (std::uint64_t i = 0; i < 10'000; ++i) rig.insert({i, 0}, i);
+  const std::size_t leaves = rig.tree().leaves();
+  ASSERT_GT(leaves, 40u);
+  EXPECT_EQ(rig.store().statistics().query_reads, 0u);
+  EXPECT_GE(turns_of_scan(rig, kAll), leaves / 16);
+  EXPECT_EQ(turns_of_scan(rig, {{5'000, 0}, {5'010, 0}}), 0u) << "little is found at once";
+  rig.settle();
+}
+
 TEST(BTreeLookup, TheCheckerNamesTheKeysThatAreLost) {
   TreeRig rig(TreeRig::small_options(1));
   for (std::uint64_t i = 0; i < 4'000; ++i) rig.insert({i * 13 % 4'000, 0}, i);

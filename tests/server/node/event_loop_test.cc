@@ -28,6 +28,25 @@ TEST(EventLoop, HandlesABurstThenWhatItDeferred) {
   EXPECT_GT(loop.turns(), 0u);
 }
 
+TEST(EventLoop, WhatGoesOnInTheNextTurnLetsEventsAndWhatTheyDeferIn) {
+  EventLoop loop;
+  std::string order;
+  int left = 3;
+  UniqueFunction<void()> piece = [&] {
+    order += static_cast<char>('0' + left);
+    // An event that comes meanwhile, and what it has to send.
+    loop.post([&loop, &order] {
+      order += 'e';
+      loop.defer([&order] { order += 's'; });
+    });
+    if (--left == 0) return loop.post([&loop] { loop.stop(); });
+    loop.in_next_turn([&piece] { piece(); });
+  };
+  loop.post([&piece] { piece(); });
+  loop.run();
+  EXPECT_EQ(order, "3es2es1es");
+}
+
 TEST(EventLoop, RunsAgainAfterItWasStopped) {
   EventLoop loop;
   int ran = 0;
