@@ -29,7 +29,7 @@ void FetchOrder::clear() {
   begun_ = 0;
 }
 
-// Between two questions others have their turn.
+// Between two questions others have a turn of their own: hosts read meanwhile.
 void FetchOrder::ask() {
   if (stopping_) return end(Error{ErrorCode::kAborted, "the order is not needed any more"});
   std::vector<History::Lookup> lookups;
@@ -52,19 +52,21 @@ void FetchOrder::take(const Result<History::Located>& located) {
   for (const PastRun& run : located->runs) found_->push_back({run.sequence, run.range});
   blocks_ = located->runs.size() < kLookupsMax ? std::min(blocks_ * 2, kBlocksMax)
                                                : std::max(blocks_ / 2, kBlocksMin);
-  parts_.executor.post([this] { ask(); });
+  parts_.executor.in_next_turn([this] { ask(); });
 }
 
 void FetchOrder::sort() {
+  const auto order = std::make_shared<std::vector<BlockRange>>();
   parts_.worker.run(
-      [found = found_]() -> Result<void> {
+      [found = found_, order]() -> Result<void> {
         std::ranges::stable_sort(*found, {}, &Found::sequence);
+        order->reserve(found->size());
+        for (const Found& each : *found) order->push_back(each.range);
         return {};
       },
-      [this](const Result<void>& sorted) {
+      [this, order](const Result<void>& sorted) {
         if (stopping_) return end(Error{ErrorCode::kAborted, "the order is not needed any more"});
-        order_.reserve(found_->size());
-        for (const Found& each : *found_) order_.push_back(each.range);
+        order_ = std::move(*order);
         end(sorted);
       });
 }

@@ -56,7 +56,7 @@ class FetchOrder {
     BlockRange range;
   };
   // Of one question. Blocks grow and shrink so that the answer is about as long.
-  static constexpr std::size_t kLookupsMax = 1024;
+  static constexpr std::size_t kLookupsMax = 256;
   static constexpr std::uint64_t kBlocksMin = 2048;
   static constexpr std::uint64_t kBlocksMax = std::uint64_t{1} << 30;
 

@@ -109,6 +109,31 @@ TEST_F(FetchOrderTest, AsksForMuchInPartsAndForEachAsOfItsMoment) {
   EXPECT_EQ(rest().size(), 5001u);
 }
 
+TEST_F(FetchOrderTest, LetsOthersHaveATurnBetweenTwoQuestions) {
+  put({{0}, {5000}});
+  look_up();
+  std::size_t turns = 0;
+  while (!history_.locates.empty()) {
+    AskedHistory::Locate asked = AskedHistory::next(history_.locates);
+    bool sent = false;  // what an event of the same turn has gathered
+    executor_.post([&] {
+      History::Located found;
+      for (const History::Lookup& lookup : asked.lookups) {
+        found.runs.push_back({lookup.range, PastRun::Source::kLog, false, {1}});
+      }
+      asked.done(std::move(found));
+      executor_.defer([&] { sent = true; });
+    });
+    executor_.turn();
+    EXPECT_TRUE(sent);
+    EXPECT_TRUE(history_.locates.empty()) << "the next one comes in another turn";
+    executor_.run_ready();
+    ++turns;
+  }
+  EXPECT_GT(turns, 1u);
+  ASSERT_TRUE(ended_ && *ended_);
+}
+
 TEST_F(FetchOrderTest, WhatTheTableLosesMeanwhileIsNotAskedFor) {
   put({{0}, {4000}});
   look_up();
