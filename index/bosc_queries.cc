@@ -1,5 +1,6 @@
 // Looking at blocks: what is in memory of them, reading them, and reading them ahead.
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "index/bosc.h"
@@ -63,10 +64,47 @@ std::pair<Bosc::Read*, bool> Bosc::read_of(BlockAddress address, const BlockStat
   return {found->second.get(), is_new};
 }
 
+// With those of the same function that stand behind it in the file: a tree whose keys ascend has
+// its leaves one after the other there, and what a read costs is to have one more.
 void Bosc::read_ahead(BlockAddress address) {
-  const BlockState& block = state(address);
-  if (draining_ || !block.on_disk || block.committing || block.cached) return;
-  if (read_of(address, block).second) read_for_query(address);
+  const BlockState& first = state(address);
+  const std::uint32_t group = address.value / superblock_.group_blocks;
+  const auto belongs = [&](std::uint32_t at) {
+    if (at >= states_.size() || at / superblock_.group_blocks != group) return false;
+    const BlockState& block = states_[at];
+    return block.function == first.function && block.place == first.place && block.on_disk &&
+           !block.committing && !block.cached && !reads_.contains(at);
+  };
+  const std::size_t most = draining_ ? 0 : read_ahead_max();
+  std::uint32_t count = 0;
+  while (count < most && belongs(address.value + count)) ++count;
+  if (count == 0) return;
+  const std::size_t block_bytes = superblock_.block_bytes;
+  Payload all = Payload::allocate(count * block_bytes);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const BlockAddress each{address.value + i};
+    read_of(each, state(each)).first->block = Payload::allocate(block_bytes);
+  }
+  gate_.others_read(executor_.monotonic_time());
+  statistics_.query_reads += count;
+  ++statistics_.reads;
+  statistics_.bytes_read += count * block_bytes;
+  const std::span<std::byte> to = all.bytes();
+  disk_.async_read(
+      superblock_.offset_of(address, first.place), to,
+      [this, address, count, all = std::move(all)](const Result<void>& result) mutable {
+        const std::size_t bytes = superblock_.block_bytes;
+        for (std::uint32_t i = 0; i < count; ++i) {
+          const BlockAddress each{address.value + i};
+          // One that cannot be read is to hinder no others.
+          if (!result && is_allocated(each)) {
+            read_for_query(each);
+            continue;
+          }
+          std::memcpy(reads_[each.value]->block.data(), all.data() + i * bytes, bytes);
+          read_ended(each, result);
+        }
+      });
 }
 
 std::size_t Bosc::read_ahead_max() const {

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
@@ -86,6 +87,33 @@ TEST(BoscQueries, WhatIsReadAheadIsReadOnceAndWaitedForByItsQuery) {
   rig->store->read_ahead({7});
   rig->turn(3);
   EXPECT_EQ(rig->store->statistics().query_reads, 1u) << "it is in memory";
+  EXPECT_EQ(rig->compare(), "");
+}
+
+TEST(BoscQueries, WhatStandsBehindItInTheFileIsReadAheadWithIt) {
+  const auto rig = written_rig();
+  const std::size_t most = rig->store->read_ahead_max();
+  ASSERT_GE(most, 2u);
+  rig->store->read_ahead({1});
+  rig->turn(3);
+  EXPECT_EQ(rig->store->statistics().reads, 1u);
+  const std::size_t count = std::min<std::size_t>(most, 7);  // of a group of 8
+  EXPECT_EQ(rig->store->statistics().query_reads, count);
+  for (std::uint32_t i = 1; i <= count; ++i) ASSERT_TRUE(rig->read(i));
+  EXPECT_EQ(rig->store->statistics().reads, 1u) << "they are in memory";
+  EXPECT_EQ(rig->compare(), "");
+}
+
+TEST(BoscQueries, OneThatCannotBeReadDoesNotHinderThoseThatAreReadAheadWithIt) {
+  const auto rig = written_rig();
+  ASSERT_GE(rig->store->read_ahead_max(), 2u);
+  rig->disk->fail_reads({rig->superblock.offset_of({2}, 0), 4096});
+  rig->store->read_ahead({1});
+  const auto other = rig->read(1);
+  ASSERT_TRUE(other.has_value());
+  EXPECT_EQ((*other)[0], 1u);
+  EXPECT_EQ(rig->read(2).error().code, ErrorCode::kIo);
+  rig->disk->fail_reads({});
   EXPECT_EQ(rig->compare(), "");
 }
 
