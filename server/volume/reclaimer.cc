@@ -247,26 +247,10 @@ void Reclaimer::judge_some() {
   });
 }
 
-// Whether one portion has nothing that could keep the tracks, when another one has not: then only
-// how much is to be moved remains to be seen, and some of many tell that well enough. (What is
-// forgotten is judged again in any case.)
-bool Reclaimer::portions_are_alike() const {
-  return portions_.size() > kPortionsMany && std::ranges::all_of(volumes_, [](const auto& each) {
-           const VolumeState& state = each.second;
-           return state.volume->spare_through() ||
-                  (state.volume->has_image() && state.kept.empty() &&
-                   state.volume->logged().index().rollback_targets(state.horizon.sequence).empty());
-         });
-}
-
 void Reclaimer::judged(const Verdict& verdict) {
-  const VolumeId volume = portions_[next_].volume;
+  const VolumeId volume = portions_[next_++].volume;
   if (verdict.need != Need::kNone) return needed(verdict.need, volume);
-  const std::size_t stands_for = portions_are_alike() ? kPortionsAlike : 1;
-  next_ += stands_for;
-  for (const BlockRange& range : verdict.to_move) {
-    blocks_to_move_ += range.count.value * stands_for;
-  }
+  for (const BlockRange& range : verdict.to_move) blocks_to_move_ += range.count.value;
   for (const KeptShown& shown : verdict.to_keep) {
     if (!shown.zeros) blocks_to_keep_ += shown.range.count.value;
   }
