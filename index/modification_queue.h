@@ -71,10 +71,15 @@ class ModificationPool {
   [[nodiscard]] static Place end_place(const ModificationQueue& queue) {
     return {queue.tail_, queue.tail_count_};
   }
-  // Calls visit(Modification) for each from `from` on, in order. (What came behind a place stands
-  // behind it as long as the queue has not begun anew.)
+  // Calls visit(Modification) for each, in order.
   template <typename Visit>
-  void for_each(const ModificationQueue& queue, Visit visit, Place from = {}) const {
+  void for_each(const ModificationQueue& queue, Visit visit) const {
+    for_each(queue, std::move(visit), Place{});
+  }
+  // From `from` on. (What came behind a place stands behind it as long as the queue has not begun
+  // anew.)
+  template <typename Visit>
+  void for_each(const ModificationQueue& queue, Visit visit, const Place& from) const {
     std::uint32_t first = from.index;  // in the first chunk
     for (std::uint32_t number = from.chunk == 0 ? queue.head_ : from.chunk; number != 0;) {
       const std::byte* const chunk = chunk_at(number);
