@@ -12,6 +12,8 @@ namespace {
 constexpr auto kSoon = std::chrono::milliseconds(20);
 constexpr auto kLater = std::chrono::milliseconds(500);
 constexpr auto kPause = std::chrono::seconds(5);
+// That a window is shortened is said once in so long: a full log gives up a little many times.
+constexpr auto kSaidAgain = std::chrono::minutes(1);
 // Writes wait so long before anything that is to be kept is given up, or they fail.
 constexpr auto kPatience = std::chrono::seconds(2);
 // ... when hosts are slowed so that windows get on: as long as they commonly bear.
@@ -397,7 +399,11 @@ bool LogSpace::thin_out(VolumeId volume) {
 bool LogSpace::shorten_window(VolumeId volume) {
   const auto window = parts_.keeper.window(volume);
   if (!window) return false;
-  if (!shortened_.shortened(volume)) {
+  const auto now = parts_.executor.monotonic_time();
+  const auto said = said_shortened_.find(volume);
+  if (!shortened_.shortened(volume) &&
+      (said == said_shortened_.end() || now - said->second >= kSaidAgain)) {
+    said_shortened_[volume] = now;
     parts_.log.warning("the log is full: history inside the window is given up",
                        {{"volume", window->volume}, {"window_s", window->seconds}});
   }

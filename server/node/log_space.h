@@ -115,6 +115,7 @@ class LogSpace final : private volume::ReclaimerOwner {
   // Whose windows count for less in the next try. The oldest track may hold history of several
   // volumes: none that was shortened grows back before the track is freed.
   WindowShortening shortened_;
+  std::map<VolumeId, std::chrono::nanoseconds> said_shortened_;  // when, last
   // How many of the oldest moments that a schedule keeps are not kept in the next try.
   std::map<VolumeId, std::size_t> thinned_;
   bool began_critical_ = false;                           // when the last try began

@@ -5,7 +5,9 @@
 #include <utility>
 
 namespace mariner::volume {
+
 void BaseMap::add(BlockRange range) {
+  overwritten_.remove(range);
   if (everywhere_) return;
   for (Lbn at = range.first; at < range.end();) {
     const std::uint64_t page = at.value / kPageBlocks;
@@ -26,6 +28,21 @@ bool BaseMap::load(const Page& page) {
 void BaseMap::visit(BlockRange range, const std::function<void(BlockRange, bool)>& visitor) const {
   if (!everywhere_) return blocks_.visit(range, visitor);
   if (!range.empty()) visitor(range, true);
+}
+
+void BaseMap::overwritten(BlockRange range) {
+  visit(range, [this](BlockRange part, bool in_image) {
+    if (in_image) overwritten_.add(part);
+  });
+}
+
+bool BaseMap::may_hold_base(BlockRange range) const {
+  bool may = false;
+  visit(range, [&](BlockRange part, bool in_image) {
+    if (!in_image || may) return;
+    overwritten_.visit(part, [&](BlockRange, bool overwritten) { may = may || !overwritten; });
+  });
+  return may;
 }
 
 bool BaseMap::is_stored(BlockRange range) const {

@@ -10,6 +10,10 @@
 // leaves something in an image because of what this says, and nowhere else, asks before whether a
 // crash would take that back (is_stored()).
 //
+// It also remembers, until a restart, where the image was overwritten since it became the base:
+// there it cannot be that any more, so that whoever overwrites it again need not ask the history
+// first.
+//
 // Owner's thread only.
 #pragma once
 
@@ -36,11 +40,21 @@ class BaseMap {
   // writable view, all of whose blocks are its parent's, or a history that began anew.
   explicit BaseMap(bool everywhere) : everywhere_(everywhere) {}
 
+  // The image holds the base of all of it, from now on or again.
   void add(BlockRange range);
   // From now on everywhere; whoever says so remembers it.
-  void add_all() { everywhere_ = true; }
+  void add_all() {
+    everywhere_ = true;
+    overwritten_ = {};
+  }
   // A page as it was stored; false if it has a wrong length.
   [[nodiscard]] bool load(const Page& page);
+
+  // The image does not hold what it held of `range`: what was the base was captured, or no moment
+  // shows it.
+  void overwritten(BlockRange range);
+  // Whether the image may still hold the base of some of `range`.
+  [[nodiscard]] bool may_hold_base(BlockRange range) const;
 
   // Visits `range` in order without gaps: each part with whether its base is in the image.
   void visit(BlockRange range, const std::function<void(BlockRange, bool)>& visitor) const;
@@ -57,6 +71,7 @@ class BaseMap {
  private:
   bool everywhere_;
   BlockSet blocks_;
+  BlockSet overwritten_;  // of these
   std::set<std::uint64_t> changed_;
 };
 

@@ -234,10 +234,7 @@ void ImageApplier::ask() {
 
 bool ImageApplier::beside_base(BlockRange range) const {
   if (parts_.base == nullptr) return true;
-  if (parts_.base->empty()) return false;
-  bool any = false;
-  parts_.base->visit(range, [&](BlockRange, bool in_image) { any |= in_image; });
-  return any;
+  return !parts_.base->empty() && parts_.base->may_hold_base(range);
 }
 
 // What the table has next, up to where that part of the order ends; nothing: that was all.
@@ -395,12 +392,18 @@ void ImageApplier::write_chunk() {
         return written;
       },
       [this, changes](const Result<void>& written) {
+        if (written) was_overwritten(*changes);
         changes->clear();  // memory is used again by the thread that it is freed on
         if (!written) return break_off(written.error());
         if (chunk_.ends_portion && !stopping_) return flush();
         writing_ = false;
         go_on();
       });
+}
+
+void ImageApplier::was_overwritten(const std::vector<ImageChange>& changes) {
+  if (parts_.base == nullptr || parts_.base->empty()) return;
+  for (const ImageChange& change : changes) parts_.base->overwritten(change.range);
 }
 
 void ImageApplier::flush() {

@@ -48,7 +48,7 @@ class ImageApplier {
     // At least the blocks whose base the history has in the image, whenever a write is committed
     // that was logged after that: those are asked about. Null: only the history knows, and is asked
     // about everything; nothing is left in the image under zeros then.
-    const BaseMap* base;
+    BaseMap* base;
   };
 
   explicit ImageApplier(Parts parts) : parts_(parts) {}
@@ -135,6 +135,7 @@ class ImageApplier {
   void capture_next();
   void log_before_images(const std::shared_ptr<Capture>& capture);
   void write_chunk();
+  void was_overwritten(const std::vector<ImageChange>& changes);
   void flush();
   void flushed();
   void break_off(const Error& error);

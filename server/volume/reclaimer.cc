@@ -26,6 +26,29 @@ std::vector<BlockRange> those_not_within(const std::vector<BlockRange>& ranges,
   return out;
 }
 
+// The blocks that something is done for before they can be forgotten; they ascend.
+std::vector<BlockRange> to_prepare(const Verdict& verdict) {
+  std::vector<BlockRange> all;
+  for (const auto* const some : {&verdict.to_rebase, &verdict.to_punch, &verdict.to_move}) {
+    all.insert(all.end(), some->begin(), some->end());
+  }
+  for (const KeptShown& shown : verdict.to_keep) all.push_back(shown.range);
+  return index::merge_extents(std::move(all));
+}
+
+// The parts of `range` that `ranges`, which ascend, leave.
+std::vector<BlockRange> without(BlockRange range, const std::vector<BlockRange>& ranges) {
+  std::vector<BlockRange> left;
+  Lbn at = range.first;
+  auto next = std::ranges::upper_bound(ranges, at, {}, [](const BlockRange& r) { return r.end(); });
+  for (; next != ranges.end() && next->first < range.end(); ++next) {
+    if (at < next->first) left.push_back(BlockRange::between(at, next->first));
+    at = next->end();
+  }
+  if (at < range.end()) left.push_back(BlockRange::between(at, range.end()));
+  return left;
+}
+
 }  // namespace
 
 Reclaimer::~Reclaimer() {
@@ -247,10 +270,26 @@ void Reclaimer::judge_some() {
   });
 }
 
+// Whether one portion has nothing that could keep the tracks, when another one has not: then only
+// how much is to be moved remains to be seen, and some of many tell that well enough. (What is
+// forgotten is judged again in any case.)
+bool Reclaimer::portions_are_alike() const {
+  return portions_.size() > kPortionsMany && std::ranges::all_of(volumes_, [](const auto& each) {
+           const VolumeState& state = each.second;
+           return state.volume->spare_through() ||
+                  (state.volume->has_image() && state.kept.empty() &&
+                   state.volume->logged().index().rollback_targets(state.horizon.sequence).empty());
+         });
+}
+
 void Reclaimer::judged(const Verdict& verdict) {
-  const VolumeId volume = portions_[next_++].volume;
+  const VolumeId volume = portions_[next_].volume;
   if (verdict.need != Need::kNone) return needed(verdict.need, volume);
-  for (const BlockRange& range : verdict.to_move) blocks_to_move_ += range.count.value;
+  const std::size_t stands_for = portions_are_alike() ? kPortionsAlike : 1;
+  next_ += stands_for;
+  for (const BlockRange& range : verdict.to_move) {
+    blocks_to_move_ += range.count.value * stands_for;
+  }
   for (const KeptShown& shown : verdict.to_keep) {
     if (!shown.zeros) blocks_to_keep_ += shown.range.count.value;
   }
@@ -408,7 +447,8 @@ void Reclaimer::begin_anew_after_rollback(Preparation& preparation) {
   preparation.moved.clear();
 }
 
-// If what was prepared is all that it needs, nothing keeps this portion any more.
+// If what was prepared is all that it needs, nothing keeps this portion any more. Nor does anything
+// keep the blocks of it that need nothing: only the others are prepared, and judged again.
 void Reclaimer::forget(const std::shared_ptr<Preparation>& preparation, const Verdict& verdict) {
   const VolumeId volume = portions_[next_].volume;
   if (verdict.need != Need::kNone) return needed(verdict.need, volume);
@@ -416,12 +456,20 @@ void Reclaimer::forget(const std::shared_ptr<Preparation>& preparation, const Ve
   const bool ready = verdict.to_keep.empty() && verdict.to_rebase.empty() &&
                      those_not_within(verdict.to_punch, preparation->punched).empty() &&
                      those_not_within(verdict.to_move, preparation->moved).empty();
+  volume::BaseMap& base = state_of_next().volume->logged().base_map();
   if (!ready) {
     const bool again = !stopping_ && preparation->times < kPreparationsMax;
-    return again ? prepare(preparation, verdict) : finish(Report{Outcome::kLater, volume});
+    if (!again) return finish(Report{Outcome::kLater, volume});
+    const std::vector<BlockRange> rest = to_prepare(verdict);
+    for (const BlockRange& range : verdict.to_base) {
+      for (const BlockRange& part : without(range, rest)) base.add(part);
+    }
+    portions_[next_].ranges = rest;
+    return prepare(preparation, verdict);
   }
-  volume::BaseMap& base = state_of_next().volume->logged().base_map();
   for (const BlockRange& range : verdict.to_base) base.add(range);
+  // The image has zeros for their base now, which it did not show before.
+  for (const BlockRange& range : verdict.to_punch) base.add(range);
   ++next_;
   parts_.executor.post([this, alive = alive_] {
     if (*alive) forget_some();

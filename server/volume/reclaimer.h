@@ -10,7 +10,7 @@
 //
 // The steps, each of which a crash may follow:
 //   1. read what the tracks hold (track_digest.h);
-//   2. judge it all, for the horizon that is asked for;
+//   2. judge it all, or a part of what is alike, for the horizon that is asked for;
 //   3. make the horizons durable: from then on no moment before them can be opened;
 //   4. judge once more, and make each portion spare: what moments that are kept before the horizon
 //      show is written again for them (kept_judge.h); then what is the newest of its blocks leaves
@@ -120,6 +120,9 @@ class Reclaimer {
   static constexpr std::size_t kRangesPerTurn = 256;
   static constexpr std::uint64_t kBlocksPerTurn = 512;
   static constexpr std::uint64_t kMovedBlocksAtOnce = 128;
+  // Where portions are alike, one of so many is judged at first, if there are many.
+  static constexpr std::size_t kPortionsAlike = 4;
+  static constexpr std::size_t kPortionsMany = 4 * kPortionsAlike;
   // Hosts may go on overwriting what is being prepared.
   static constexpr unsigned kPreparationsMax = 8;
 
@@ -182,6 +185,7 @@ class Reclaimer {
     return (blocks_to_move_ + blocks_to_keep_) * kBlockBytes;
   }
   void judge_some();
+  [[nodiscard]] bool portions_are_alike() const;
   void judged(const ReleaseJudge::Verdict& verdict);
   void store_horizons(UniqueFunction<void()> then);
   void wait_for_image(VolumeId volume);

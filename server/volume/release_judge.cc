@@ -115,6 +115,44 @@ ReleaseJudge::Need ReleaseJudge::judge_replaced(const LocatedRun& part, Verdict&
   return Need::kNone;
 }
 
+// A before-image that is current (a rollback made it so, or nobody has written since), where
+// another one of the block stays: to make that void would leave the image alone with what the block
+// is, and hosts may be overwriting it by then, who were told that the log has it. So it is logged
+// again. Returns the parts where that is not so.
+std::vector<LocatedRun> ReleaseJudge::take_hidden(std::vector<LocatedRun> current,
+                                                  std::vector<LocatedRun>& become,
+                                                  Verdict& verdict) const {
+  std::vector<BlockRange> images;
+  for (const LocatedRun& part : current) {
+    if (is_before_image(part)) images.push_back(part.range);
+  }
+  if (images.empty()) return current;
+  std::vector<BlockRange> hidden;
+  for (const LocatedRun& base : lookup_.base_from(images, facts_.end_ordinal)) {
+    if (base.source == LocatedRun::Source::kLog) hidden.push_back(base.range);
+  }
+  if (hidden.empty()) return current;
+  std::vector<LocatedRun> left;
+  for (const LocatedRun& part : current) {
+    Lbn at = part.range.first;
+    const auto leave = [&](Lbn end) {
+      if (at < end) left.push_back(index::part_of(part, BlockRange::between(at, end)));
+    };
+    if (is_before_image(part)) {
+      for (const BlockRange& range : hidden) {
+        const BlockRange both = range.intersect(part.range);
+        if (both.empty()) continue;
+        leave(both.first);
+        become.push_back(index::part_of(part, both));
+        verdict.to_move.push_back(both);
+        at = both.end();
+      }
+    }
+    leave(part.range.end());
+  }
+  return left;
+}
+
 // Older moments that later rollbacks go back to will find in the base what they find now.
 bool ReleaseJudge::keeps_what_others_show(std::span<const BlockRange> ranges,
                                           std::span<const LocatedRun> become) const {
@@ -160,6 +198,7 @@ ReleaseJudge::Verdict ReleaseJudge::judge(std::span<const BlockRange> ranges) co
       if (verdict.to_move.size() > before) become.push_back(part);
     }
   }
+  current = take_hidden(std::move(current), become, verdict);
   const std::size_t moved = become.size();  // they come first
   std::vector<BlockRange> of_current;
   std::vector<LocatedRun> zeros;  // they are the base, too, when the image is punched

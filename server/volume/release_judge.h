@@ -62,6 +62,9 @@ class ReleaseJudge {
 
  private:
   [[nodiscard]] Need judge_current(const index::LocatedRun& part, Verdict& verdict) const;
+  [[nodiscard]] std::vector<index::LocatedRun> take_hidden(std::vector<index::LocatedRun> current,
+                                                           std::vector<index::LocatedRun>& become,
+                                                           Verdict& verdict) const;
   void find_rebases(std::span<const BlockRange> ranges, Verdict& verdict) const;
   [[nodiscard]] Need judge_replaced(const index::LocatedRun& part, Verdict& verdict) const;
   // `become`: what is the base from now on.

@@ -19,7 +19,7 @@ class StoredVolume {
  public:
   struct Parts {  // all outlive it
     History& history;
-    const BaseMap* base;  // as ImageApplier::Parts demands it
+    BaseMap* base;  // as ImageApplier::Parts demands it
     Worker& worker;
     Executor& executor;
     Spill* spill = nullptr;  // null: it cannot be hardened

@@ -91,6 +91,30 @@ TEST(BaseMap, KnowsWhatACrashWouldTakeBack) {
   EXPECT_TRUE(map.is_stored({{0}, {5 * kPage}})) << "nothing new";
 }
 
+TEST(BaseMap, WhereTheImageWasOverwrittenItIsTheBaseNoLonger) {
+  for (const bool everywhere : {false, true}) {
+    BaseMap map(everywhere);
+    map.add({{10}, {100}});
+    EXPECT_TRUE(map.may_hold_base({{0}, {50}}));
+    map.overwritten({{10}, {20}});
+    EXPECT_FALSE(map.may_hold_base({{10}, {20}}));
+    EXPECT_FALSE(map.may_hold_base({{29}, {1}}));
+    EXPECT_TRUE(map.may_hold_base({{29}, {2}}));
+    EXPECT_EQ(map.may_hold_base({{5}, {5}}), everywhere);
+    map.add({{15}, {1}});  // it became the base again
+    EXPECT_TRUE(map.may_hold_base({{15}, {1}}));
+    EXPECT_TRUE(map.may_hold_base({{10}, {20}}));
+    EXPECT_FALSE(map.may_hold_base({{16}, {14}}));
+    EXPECT_EQ(map.changed().size(), everywhere ? 0u : 1u);
+    map.stored();
+    map.overwritten({{0}, {4096}});
+    EXPECT_TRUE(map.changed().empty()) << "nothing to store";
+    EXPECT_FALSE(map.may_hold_base({{0}, {4096}}));
+    map.add_all();
+    EXPECT_TRUE(map.may_hold_base({{0}, {1}}));
+  }
+}
+
 TEST(BaseMap, APageOfAnotherLengthIsRefused) {
   BaseMap map(false);
   EXPECT_FALSE(map.load({0, "short"}));

@@ -160,6 +160,29 @@ TEST_F(ReleaseJudgeTest, ABeforeImageThatGoesWithItsTrackNeedNotBeVoid) {
   EXPECT_EQ(judge(digest, both).to_rebase, (std::vector<BlockRange>{{{2}, {1}}}));
 }
 
+TEST_F(ReleaseJudgeTest, ABeforeImageThatIsCurrentIsMovedWhereAnotherOneStays) {
+  base_.add({{0}, {4}});
+  Record before;
+  before.type = RecordType::kBeforeImage;
+  before.extent = {{0}, {4}};
+  before.payload_blocks = 4;
+  before.ordinal = 1;
+  index_.insert(before, {999, 1, 0, 1, 0});
+  VolumeDigest digest;
+  digest.add(before);
+  digest.complete();
+  before.extent = {{2}, {1}};
+  before.payload_blocks = 1;
+  before.ordinal = 3;
+  index_.insert(before, {1999, 1, 0, 1, 0});
+  const ReleaseJudge::Verdict verdict =
+      judge(digest, {.horizon = {5}, .durable = {1000}, .end_ordinal = 2});
+  EXPECT_EQ(verdict.need, Need::kNone);
+  EXPECT_EQ(verdict.to_move, (std::vector<BlockRange>{{{2}, {1}}}));
+  EXPECT_EQ(verdict.to_base, (std::vector<BlockRange>{{{0}, {2}}, {{3}, {1}}}));
+  EXPECT_TRUE(verdict.to_rebase.empty()) << "the log keeps what the block is";
+}
+
 TEST_F(ReleaseJudgeTest, ABeforeImageThatAMomentShowsIsMoved) {
   base_.add({{0}, {4}});
   Record before;
