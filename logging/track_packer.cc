@@ -25,7 +25,7 @@ void TrackPacker::set_options(const PackingOptions& options) {
   too_young_until_ = {};
   // A pack that takes more is not worth reading it back; and one slot is always left. A small log
   // has nothing to spare.
-  const double room = static_cast<double>(tracks_at_once()) * PackingJob{}.packed_part_max;
+  const double room = static_cast<double>(tracks_at_once(1)) * PackingJob{}.packed_part_max;
   const auto slots = std::min(static_cast<std::uint64_t>(std::ceil(room)) + 1,
                               parts_.disk->superblock().slot_count / 8);
   parts_.slots.keep_for_packing(options.enabled ? slots : 0);
@@ -62,10 +62,21 @@ bool TrackPacker::short_of_room() const {
   return parts_.writer.free_tracks() < parts_.writer.kept_tracks() + slots / 16;
 }
 
-std::uint64_t TrackPacker::tracks_at_once() const {
+// How much shorter than its tracks the youngest pack is: so many times as many then take no more
+// of the disk, and what they have in common is kept once.
+std::uint64_t TrackPacker::packs_saved() const {
+  const auto& packs = parts_.disk->map().packs();
+  if (packs.empty()) return 1;
+  const PackPlace& pack = packs.rbegin()->second;
+  const std::uint64_t bytes = pack.tracks.size() * parts_.disk->superblock().track_bytes();
+  return std::clamp<std::uint64_t>(bytes / std::max<std::uint64_t>(pack.bytes(), 1), 1, kSavedMax);
+}
+
+std::uint64_t TrackPacker::tracks_at_once(std::uint64_t saved) const {
   const Superblock& superblock = parts_.disk->superblock();
   const std::uint64_t wanted = options_.pack_bytes / superblock.track_bytes();
-  return std::max<std::uint64_t>(std::min<std::uint64_t>(wanted, superblock.slot_count / 32), 1);
+  const std::uint64_t part = superblock.slot_count * saved / 32;
+  return std::max<std::uint64_t>(std::min<std::uint64_t>(wanted, part), 1);
 }
 
 LiveTracks TrackPacker::live() const {
@@ -84,7 +95,7 @@ LiveTracks TrackPacker::live() const {
 }
 
 PackingJob TrackPacker::choose() const {
-  const std::uint64_t at_once = std::min<std::uint64_t>(tracks_at_once(), tracks_max_);
+  const std::uint64_t at_once = std::min<std::uint64_t>(tracks_at_once(packs_saved()), tracks_max_);
   // What is about to go is left alone.
   const std::uint64_t going =
       now_.empty() && short_of_room() ? parts_.disk->superblock().slot_count / 16 : 0;

@@ -32,9 +32,10 @@ struct PackingOptions {
   bool enabled = false;
   std::chrono::nanoseconds cold_after = std::chrono::hours(1);
   double cpu_share = 0.25;  // of one core
-  int level = 3;            // of zstd
+  int level = 6;            // of zstd
   // Tracks of about so many bytes go into one pack: what they have in common is kept once. At least
-  // one track, and at most a 32nd of the disk, because a pack is freed as a whole.
+  // one track, and at most a 32nd of the disk, because a pack is freed as a whole; up to an eighth
+  // where packs turn out to take less than their tracks did.
   std::uint64_t pack_bytes = std::uint64_t{2} << 30;
 };
 
@@ -78,13 +79,15 @@ class TrackPacker {
   static constexpr std::chrono::seconds kLookEvery{1};
   static constexpr std::uint64_t kSpareTracks = 2;  // to work in
   static constexpr int kQuickLevel = 1;             // of zstd
+  static constexpr std::uint64_t kSavedMax = 4;     // that is made use of
 
   void look();
   void look_again(std::chrono::nanoseconds delay);
   [[nodiscard]] bool pressed() const;
   // The oldest tracks are being given up for want of room.
   [[nodiscard]] bool short_of_room() const;
-  [[nodiscard]] std::uint64_t tracks_at_once() const;
+  [[nodiscard]] std::uint64_t packs_saved() const;
+  [[nodiscard]] std::uint64_t tracks_at_once(std::uint64_t saved) const;
   [[nodiscard]] PackingJob choose() const;
   [[nodiscard]] LiveTracks live() const;
   void begin(PackingJob job);

@@ -138,7 +138,9 @@ Result<void> SlotRig::release(std::uint64_t oldest) {
 void SlotRig::start_packing(const PackingOptions& packing) {
   PackingOptions fast = packing;
   fast.cpu_share = 1;
-  fast.pack_bytes = kTrackBytes;  // each track by itself
+  if (packing.pack_bytes == PackingOptions{}.pack_bytes) {
+    fast.pack_bytes = kTrackBytes;  // each track by itself
+  }
   array->start_packing(
       fast, [this](std::uint8_t, const PackingReport& report) { reports.push_back(report); });
 }

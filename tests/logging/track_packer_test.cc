@@ -293,6 +293,18 @@ TEST_F(TrackPackerTest, TracksThatAreFreedWhileTheyArePackedAreLetGoOf) {
   for (const std::uint64_t sequence : {2, 3, 4}) EXPECT_TRUE(rig_.readable(sequence));
 }
 
+TEST(TrackPackerLengthTest, TheMoreAPackSavesTheMoreTheNextOneTakes) {
+  SlotRig rig({.slots = 32});
+  ASSERT_TRUE(rig.open());
+  rig.fill_tracks(1, 6);
+  rig.append(8, 0);
+  rig.start_packing({.pack_bytes = 32 * kTrackBytes});
+  ASSERT_TRUE(rig.pack().has_value());
+  std::vector<std::size_t> tracks;
+  for (const PackingReport& report : rig.reports) tracks.push_back(report.tracks);
+  EXPECT_EQ(tracks, (std::vector<std::size_t>{1, 4, 1})) << "a 32nd of the disk, then an eighth";
+}
+
 // A track may have been freed and taken anew when its pack is done: it is another one by then.
 TEST(TrackPackerRoundTest, ATrackThatWasTakenAnewIsNotThePackedOne) {
   SlotRig rig;
