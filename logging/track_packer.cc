@@ -166,10 +166,16 @@ bool TrackPacker::any_freed(const PackingJob& job) const {
   return job.live.tracks[job.tracks.front()].allocation < parts_.tracks.oldest();
 }
 
+// What the pack took, or did not take in the end, may be what records wait for.
+void TrackPacker::end_building() {
+  parts_.disk->end_building();
+  packing_ = false;
+  parts_.writer.retry();
+}
+
 void TrackPacker::ended(const PackingJob& job, PackingResult result) {
   if (!result) {
-    parts_.disk->end_building();
-    packing_ = false;
+    end_building();
     failed(job, result.error());
     return;
   }
@@ -182,13 +188,11 @@ void TrackPacker::ended(const PackingJob& job, PackingResult result) {
   PackingReport report{job.tracks.size(), result->used_bytes, result->place.bytes(), {}};
   parts_.slots.add_pack(std::move(result->place),
                         [this, report = std::move(report)](const Result<void>& added) mutable {
-                          parts_.disk->end_building();
-                          packing_ = false;
+                          end_building();
                           if (stopping_) return stop();
                           if (added) {
                             tracks_max_ = SIZE_MAX;
                             report_(report);
-                            parts_.writer.retry();
                             return look();
                           }
                           if (added.error().code == ErrorCode::kNotFound) return look();

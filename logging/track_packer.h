@@ -91,6 +91,7 @@ class TrackPacker {
   [[nodiscard]] PackingJob choose() const;
   [[nodiscard]] LiveTracks live() const;
   void begin(PackingJob job);
+  void end_building();
   void ended(const PackingJob& job, PackingResult result);
   void failed(const PackingJob& job, const PackingFailure& failure);
   void tell_done(const Result<void>& result);

@@ -133,6 +133,26 @@ TEST_F(TrackPackerTest, OrdinaryRecordsLeaveRoomForAPack) {
   EXPECT_EQ(rig_.durable.size(), 6u);
 }
 
+// A log that was full of what does not compress stood still for half a minute.
+TEST_F(TrackPackerTest, RecordsThatWaitForWhatAPackTookGoOnWhenNothingComesOfIt) {
+  rig_.fill_tracks(1, 4, false);
+  rig_.start_packing();
+  rig_.array->writer().set_full_gate([] { return true; });
+  ASSERT_TRUE(rig_.slotted().take_extent(1));  // as if for a pack that is being built
+  bool durable = false;
+  rig_.leave_track();
+  rig_.array->writer().append(
+      test::record_of(1, 20, 64), test::whole(test::noise_of(20, 64)), Urgency::kOrdinary,
+      [&](const Result<LoggedAt>& logged) { durable = logged.has_value(); });
+  for (int i = 0; i < 100; ++i) {
+    rig_.executor.run_ready();
+    rig_.executor.advance(1ms);
+  }
+  ASSERT_FALSE(durable) << "it has no room";
+  rig_.array->pack_now([](const Result<void>&) {});
+  EXPECT_TRUE(rig_.wait([&] { return durable; }));
+}
+
 TEST_F(TrackPackerTest, WhatIsAboutToBeGivenUpIsNotPacked) {
   SlotRig rig({.slots = 64});
   ASSERT_TRUE(rig.open());
