@@ -63,7 +63,8 @@ bool TrackPacker::short_of_room() const {
 }
 
 // How much shorter than its tracks the youngest pack is: so many times as many then take no more
-// of the disk, and what they have in common is kept once.
+// of the disk, and what they have in common is kept once. (A log that goes round has small ones all
+// the same, whose room it has back sooner.)
 std::uint64_t TrackPacker::packs_saved() const {
   const auto& packs = parts_.disk->map().packs();
   if (packs.empty()) return 1;
@@ -95,7 +96,8 @@ LiveTracks TrackPacker::live() const {
 }
 
 PackingJob TrackPacker::choose() const {
-  const std::uint64_t at_once = std::min<std::uint64_t>(tracks_at_once(packs_saved()), tracks_max_);
+  const std::uint64_t at_once =
+      std::min<std::uint64_t>(tracks_at_once(pressed() ? 1 : packs_saved()), tracks_max_);
   // What is about to go is left alone.
   const std::uint64_t going =
       now_.empty() && short_of_room() ? parts_.disk->superblock().slot_count / 16 : 0;

@@ -35,7 +35,7 @@ struct PackingOptions {
   int level = 6;            // of zstd
   // Tracks of about so many bytes go into one pack: what they have in common is kept once. At least
   // one track, and at most a 32nd of the disk, because a pack is freed as a whole; up to an eighth
-  // where packs turn out to take less than their tracks did.
+  // where packs turn out to take less than their tracks did, while there is room.
   std::uint64_t pack_bytes = std::uint64_t{2} << 30;
 };
 
