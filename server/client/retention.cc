@@ -1,5 +1,6 @@
 #include "server/client/retention.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <chrono>
@@ -42,6 +43,10 @@ constexpr std::array<Period, 5> kPeriods{{{"hourly", &Retention::hourly, &hour_b
                                           {"weekly", &Retention::weekly, &week_before},
                                           {"monthly", &Retention::monthly, &month_before},
                                           {"yearly", &Retention::yearly, &year_before}}};
+
+std::uint64_t ns_of(Seconds time) {
+  return static_cast<std::uint64_t>(time.time_since_epoch().count()) * 1'000'000'000;
+}
 
 Error refused(std::string_view text, const std::string& why) {
   return Error{ErrorCode::kInvalidArgument,
@@ -115,13 +120,19 @@ std::vector<RetainedTime> retained_times(const Retention& retention, VersionTime
     Seconds end = period.end_before(at);
     for (unsigned i = 0; i < retention.*period.count; ++i) {
       if (end <= Seconds{}) break;
-      times[static_cast<std::uint64_t>(end.time_since_epoch().count()) * 1'000'000'000] =
-          period.name;
+      times[ns_of(end)] = period.name;
       end = period.end_before(end - std::chrono::seconds(1));
     }
   }
   std::vector<RetainedTime> out;
-  for (const auto& [ns, name] : times) out.push_back({{ns}, name});
+  const auto shortest = std::ranges::find_if(
+      kPeriods, [&](const Period& period) { return retention.*period.count > 0; });
+  for (const auto& [ns, name] : times) {
+    const Seconds time{std::chrono::seconds(ns / 1'000'000'000)};
+    const Seconds begin = shortest->end_before(time - std::chrono::seconds(1));
+    const VersionTime after{ns_of(std::max(begin, Seconds{}))};
+    out.push_back({{ns}, name, out.empty() ? after : std::max(after, out.back().time)});
+  }
   return out;
 }
 

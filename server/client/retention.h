@@ -34,6 +34,8 @@ std::string retention_text(const Retention& retention);
 struct RetainedTime {
   VersionTime time;
   const char* period = "";  // the longest that ends then: "hourly", "daily", ...
+  // Where the shortest period that ends then begins: any moment behind that may stand for it.
+  VersionTime after{};
   friend bool operator==(const RetainedTime&, const RetainedTime&) = default;
 };
 // Those that it keeps at `now`, ascending: the ends of the last hours, days, weeks (on Mondays),

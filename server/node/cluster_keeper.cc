@@ -48,6 +48,10 @@ std::vector<meta::View> ClusterKeeper::views(VolumeId volume) const {
   return views;
 }
 
+std::vector<index::IndexMoment> ClusterKeeper::clean_moments(VolumeId volume) const {
+  return clean_among(moments_.verdicts(volume));
+}
+
 // Until the shared store says so, it is asked again: that does no harm.
 void ClusterKeeper::drop_view(const std::string& name) {
   moments_.remove_view(name, [](const Result<void>&) {});

@@ -29,6 +29,7 @@ class ClusterKeeper final : public HistoryKeeper {
   [[nodiscard]] bool knows() const override { return lease_.held(); }
   [[nodiscard]] Result<std::vector<meta::Mark>> marks(VolumeId volume) const override;
   [[nodiscard]] std::vector<meta::View> views(VolumeId volume) const override;
+  [[nodiscard]] std::vector<index::IndexMoment> clean_moments(VolumeId volume) const override;
   void drop_view(const std::string& name) override;
   bool drop_mark(const meta::Mark& mark) override;
 

@@ -4,6 +4,7 @@
 
 #include "server/client/retention.h"
 #include "server/node/node_control.h"
+#include "server/node/retained_choice.h"
 #include "server/volume/kept_choice.h"
 
 namespace mariner::node {
@@ -12,10 +13,11 @@ namespace {
 // Why a moment is kept; nothing: nobody wants it any longer.
 std::vector<std::string> reasons(const index::KeptMoment& kept, const MomentsOf& of,
                                  const std::vector<meta::View>& views,
-                                 const std::vector<RetainedTime>& times) {
+                                 const std::vector<RetainedChoice>& choices) {
   std::vector<std::string> out;
-  for (const RetainedTime& each : times) {
-    if (volume::is_one_of(kept, std::vector{each.time})) out.emplace_back(each.period);
+  for (const RetainedChoice& each : choices) {
+    if (!stands_for(kept, each)) continue;
+    out.push_back(std::string(each.asked.period) + (each.clean ? " (clean)" : ""));
   }
   for (const meta::Mark& mark : of.marks) {
     if (mark.sequence() == kept.moment.sequence.value) out.push_back("mark " + mark.name());
@@ -70,14 +72,17 @@ void NodeControl::history_prune(const api::PruneRequest& request,
   const VolumeId id{(*served)->meta.id()};
   volume::LoggedVolume& logged = (*served)->volume->logged();
   const std::vector<meta::View> views = node_.keeper_->views(id);
-  const std::vector<RetainedTime> times = retained_times(retain, node_.loop_.wall_time());
+  const index::StoredIndex& index = logged.index();
+  const std::vector<index::IndexMoment> clean = node_.keeper_->clean_moments(id);
+  const std::vector<RetainedChoice> choices = choose_retained(
+      retained_times(retain, node_.loop_.wall_time()), {index.oldest(), index.kept(), clean});
   api::PruneAnswer answer;
   answer.set_schema(1);
   answer.set_volume(request.name());
   answer.set_retain(retention_text(retain));
   *answer.mutable_oldest() = node::to_api(oldest_moment(**served));
-  for (const index::KeptMoment& each : logged.index().kept()) {
-    std::vector<std::string> because = reasons(each, *of, views, times);
+  for (const index::KeptMoment& each : index.kept()) {
+    std::vector<std::string> because = reasons(each, *of, views, choices);
     if (because.empty() && volume::is_in_use(logged, each)) because.emplace_back("in use");
     api::KeptMoment& out = because.empty() ? *answer.add_gone() : *answer.add_kept();
     *out.mutable_at() = node::to_api(each.moment);

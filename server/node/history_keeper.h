@@ -4,11 +4,13 @@
 // Loop's thread.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "index/version_index.h"
 #include "proto/meta.pb.h"
 #include "server/client/retention.h"
 #include "server/volume/reclaimable.h"
@@ -19,6 +21,18 @@ namespace mariner::node {
 [[nodiscard]] inline Retention retention_of(const meta::Volume& volume) {
   const Result<Retention> retain = parse_retention(volume.retain());
   return retain ? *retain : Retention{};
+}
+
+// The clean ones of `verdicts`, ascending.
+[[nodiscard]] inline std::vector<index::IndexMoment> clean_among(
+    const std::vector<meta::Verdict>& verdicts) {
+  std::vector<index::IndexMoment> out;
+  for (const meta::Verdict& verdict : verdicts) {
+    if (verdict.kind() != meta::Verdict::CLEAN) continue;
+    out.push_back({SequenceNumber{verdict.sequence()}, VersionTime{verdict.time_ns()}});
+  }
+  std::ranges::sort(out, {}, &index::IndexMoment::sequence);
+  return out;
 }
 
 class HistoryKeeper {
@@ -43,6 +57,9 @@ class HistoryKeeper {
   [[nodiscard]] virtual Result<std::vector<meta::Mark>> marks(VolumeId volume) const = 0;
   // Of the volume, and those whose overlay it is.
   [[nodiscard]] virtual std::vector<meta::View> views(VolumeId volume) const = 0;
+
+  // The moments that checks found clean, ascending.
+  [[nodiscard]] virtual std::vector<index::IndexMoment> clean_moments(VolumeId volume) const = 0;
 
   // Takes it away, with its sessions, soon.
   virtual void drop_view(const std::string& name) = 0;

@@ -35,6 +35,12 @@ std::vector<meta::View> LocalKeeper::views(VolumeId volume) const {
   return out;
 }
 
+// (What cannot be read is not known.)
+std::vector<index::IndexMoment> LocalKeeper::clean_moments(VolumeId volume) const {
+  const Result<std::vector<meta::Verdict>> verdicts = store_.verdicts_of(volume.value);
+  return verdicts ? clean_among(*verdicts) : std::vector<index::IndexMoment>{};
+}
+
 bool LocalKeeper::drop_mark(const meta::Mark& mark) {
   if (mark.group().empty()) {
     return store_.remove_mark(mark.volume_id(), mark.name()).has_value();

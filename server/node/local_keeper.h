@@ -28,6 +28,7 @@ class LocalKeeper final : public HistoryKeeper {
   [[nodiscard]] bool knows() const override { return true; }
   [[nodiscard]] Result<std::vector<meta::Mark>> marks(VolumeId volume) const override;
   [[nodiscard]] std::vector<meta::View> views(VolumeId volume) const override;
+  [[nodiscard]] std::vector<index::IndexMoment> clean_moments(VolumeId volume) const override;
   void drop_view(const std::string& name) override { unexpose_(name); }
   bool drop_mark(const meta::Mark& mark) override;
 

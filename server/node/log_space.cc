@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "server/node/retained_choice.h"
+
 namespace mariner::node {
 
 using volume::Reclaimer;
@@ -303,14 +305,34 @@ volume::ReclaimerOwner::Wish LogSpace::to_keep(VolumeId volume) {
   }
   const auto asked = parts_.keeper.window(volume);
   if (!asked || asked->retain.none()) return wish;
-  for (const RetainedTime& each : retained_times(asked->retain, parts_.executor.wall_time())) {
-    if (each.time >= asked->created) wish.times.push_back(each.time);
-  }
+  std::vector<RetainedTime> times = retained_times(asked->retain, parts_.executor.wall_time());
+  std::erase_if(times, [&](const RetainedTime& each) { return each.time < asked->created; });
   if (const auto thinned = thinned_.find(volume); thinned != thinned_.end()) {
-    const std::size_t gone = std::min(thinned->second, wish.times.size());
-    wish.times.erase(wish.times.begin(), wish.times.begin() + static_cast<std::ptrdiff_t>(gone));
+    const std::size_t gone = std::min(thinned->second, times.size());
+    times.erase(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(gone));
+  }
+  const std::shared_ptr<volume::Reclaimable> of = find(volume);
+  if (of == nullptr) return wish;
+  const index::StoredIndex& index = of->logged().index();
+  for (const RetainedChoice& choice :
+       choose_retained(times, {index.oldest(), index.kept(), clean_moments(volume)})) {
+    if (choice.moment) {
+      wish.moments.push_back(*choice.moment);
+    } else {
+      wish.times.push_back(choice.asked.time);
+    }
   }
   return wish;
+}
+
+// Read now and then: there may be thousands, and each try asks twice.
+const std::vector<index::IndexMoment>& LogSpace::clean_moments(VolumeId volume) {
+  const auto now = parts_.executor.monotonic_time();
+  CleanMoments& clean = clean_[volume];
+  if (!clean.read || now - *clean.read >= kPause) {
+    clean = {parts_.keeper.clean_moments(volume), now};
+  }
+  return clean.moments;
 }
 
 void LogSpace::store(std::vector<volume::VolumeRelease> releases,

@@ -99,6 +99,7 @@ class LogSpace final : private volume::ReclaimerOwner {
   bool drop_mark(VolumeId volume);
   bool thin_out(VolumeId volume);
   bool shorten_window(VolumeId volume);
+  [[nodiscard]] const std::vector<index::IndexMoment>& clean_moments(VolumeId volume);
   [[nodiscard]] bool is_greedy(VolumeId volume) const;
   [[nodiscard]] bool low() const;
   // Whether what is outside of every window should go now: for room, or to empty a disk.
@@ -118,6 +119,11 @@ class LogSpace final : private volume::ReclaimerOwner {
   std::map<VolumeId, std::chrono::nanoseconds> said_shortened_;  // when, last
   // How many of the oldest moments that a schedule keeps are not kept in the next try.
   std::map<VolumeId, std::size_t> thinned_;
+  struct CleanMoments {
+    std::vector<index::IndexMoment> moments;
+    std::optional<std::chrono::nanoseconds> read;
+  };
+  std::map<VolumeId, CleanMoments> clean_;
   bool began_critical_ = false;                           // when the last try began
   std::optional<std::chrono::nanoseconds> needed_since_;  // while writes wait
   std::chrono::nanoseconds needed_last_{0};

@@ -223,6 +223,7 @@ def measure(scale: Scale, folder: pathlib.Path) -> Measured:
                 if window == FULL_TO:
                     rows += _rows(case, empty, steady, scale)
                 table.append(_line(case, window, empty, steady))
+                say(table[-1])
     notes = NOTES.format(block=BLOCK, depth=DEPTH, volume=f"{sizes.volume_bytes / GIB:g} GiB", log=f"{sizes.log_bytes / GIB:g} GiB", empty_to=sizes.empty_to, turns=sizes.turns,
                          measured=sizes.measured, slice=sizes.slice_s, full_to=FULL_TO, rate_min=RATE_MIN, cpu=COMPACT_CPU)
     return Measured(rows, ["\n".join(table)], notes, runs)

@@ -63,6 +63,20 @@ TEST(Retention, TheEndOfAMonthIsThatOfADayAndAnHour) {
   EXPECT_EQ(all.find("2026-11-09T00:00 daily\n"), std::string::npos);
 }
 
+// Any moment of the shortest period that ends then may stand for it.
+TEST(Retention, SaysWhereThePeriodBegins) {
+  std::vector<RetainedTime> all = retained_times({.hourly = 2, .monthly = 1}, kNow);
+  ASSERT_EQ(all.size(), 3U);
+  for (const RetainedTime& each : all) {
+    EXPECT_EQ(each.time.ns - each.after.ns, 3600 * 1'000'000'000ull);
+  }
+  all = retained_times({.weekly = 1, .monthly = 1}, kNow);  // of 16 and 1 November
+  ASSERT_EQ(all.size(), 2U);
+  EXPECT_EQ(all[0].time.ns - all[0].after.ns, 6 * 86400 * 1'000'000'000ull) << "26 October";
+  EXPECT_EQ(all[1].time.ns - all[1].after.ns, 7 * 86400 * 1'000'000'000ull);
+  EXPECT_EQ(retained_times({.yearly = 100}, kNow).front().after.ns, 0U);
+}
+
 TEST(Retention, NothingIsBeforeTheBeginningOfTime) {
   EXPECT_EQ(retained_times({.yearly = 100}, kNow).size(), 56U);
 }

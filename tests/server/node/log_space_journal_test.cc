@@ -108,6 +108,7 @@ class LogSpaceJournalTest : public ::testing::Test, public HistoryKeeper {
     return std::vector<meta::Mark>{};
   }
   std::vector<meta::View> views(VolumeId) const override { return {}; }
+  std::vector<index::IndexMoment> clean_moments(VolumeId) const override { return {}; }
   void drop_view(const std::string&) override { ADD_FAILURE() << "a view of the volume's goes"; }
   bool drop_mark(const meta::Mark&) override { return false; }
 
