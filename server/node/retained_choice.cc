@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <ranges>
 
+#include "server/volume/kept_choice.h"
+
 namespace mariner::node {
 namespace {
 
@@ -11,10 +13,6 @@ using index::KeptMoment;
 
 bool is_within(VersionTime time, const RetainedTime& period) {
   return time > period.after && time <= period.time;
-}
-
-bool covers(const KeptMoment& kept, VersionTime time) {
-  return kept.moment.time <= time && time <= kept.through;
 }
 
 RetainedChoice choose(const RetainedTime& asked, const RetainedPast& past) {
@@ -35,7 +33,7 @@ RetainedChoice choose(const RetainedTime& asked, const RetainedPast& past) {
   }
   const bool passed = asked.time < past.oldest.time;
   const bool is_kept = std::ranges::any_of(
-      past.kept, [&](const KeptMoment& each) { return covers(each, asked.time); });
+      past.kept, [&](const KeptMoment& each) { return volume::covers(each, asked.time); });
   if (!passed || is_kept) return choice;
   for (const KeptMoment& each : past.kept | std::views::reverse) {
     if (!is_within(each.moment.time, asked)) continue;
@@ -57,7 +55,7 @@ std::vector<RetainedChoice> choose_retained(const std::vector<RetainedTime>& tim
 
 bool stands_for(const KeptMoment& kept, const RetainedChoice& choice) {
   if (choice.moment) return kept.moment.sequence == choice.moment->sequence;
-  return covers(kept, choice.asked.time);
+  return volume::covers(kept, choice.asked.time);
 }
 
 }  // namespace mariner::node

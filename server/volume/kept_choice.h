@@ -20,7 +20,11 @@ struct KeepWish {
   std::vector<VersionTime> times;           // the last write at or before each, ascending
 };
 
-// Whether a kept moment is what a time means, at least one of `times`, which ascend.
+// Whether a kept moment is what a time means.
+[[nodiscard]] inline bool covers(const index::KeptMoment& kept, VersionTime time) {
+  return kept.moment.time <= time && time <= kept.through;
+}
+// ... at least one of `times`, which ascend.
 [[nodiscard]] bool is_one_of(const index::KeptMoment& kept, const std::vector<VersionTime>& times);
 
 // Of those that are kept already, the ones that must stay. What a rollback goes back to is one, and

@@ -97,7 +97,7 @@ class Reclaimer {
     Outcome outcome = Outcome::kNothing;
     VolumeId volume;                  // whose record is needed
     std::size_t tracks = 0;           // that were freed
-    std::uint64_t written_again = 0;  // bytes, for their sake
+    std::uint64_t written_again = 0;  // bytes, for their sake, about
     std::uint64_t room = 0;           // bytes that they took of the disks
   };
   using Done = UniqueFunction<void(Result<Report>)>;

@@ -34,6 +34,14 @@ class ReleaseJudgeTest : public ::testing::Test {
   Record write(std::uint64_t sequence, BlockRange extent) {
     return add(RecordType::kWrite, sequence, extent);
   }
+  static Record before_image(BlockRange extent, std::uint64_t ordinal = 0) {
+    Record record;
+    record.type = RecordType::kBeforeImage;
+    record.extent = extent;
+    record.payload_blocks = static_cast<std::uint32_t>(extent.count.value);
+    record.ordinal = ordinal;
+    return record;
+  }
   // Of a track that ends with this record.
   ReleaseJudge::Verdict judge(const Record& record, std::uint64_t horizon,
                               std::uint64_t durable = 1000, bool has_image = true) {
@@ -125,21 +133,14 @@ TEST_F(ReleaseJudgeTest, ZerosNeedNoBaseUnlessTheImageKeptOne) {
 TEST_F(ReleaseJudgeTest, AnOlderBaseInTheLogBecomesVoid) {
   base_.add({{0}, {4}});
   const Record one = write(1, {{0}, {4}});
-  Record before;
-  before.type = RecordType::kBeforeImage;
-  before.extent = {{1}, {2}};
-  before.payload_blocks = 2;
+  const Record before = before_image({{1}, {2}});
   index_.insert(before, {999, 1, 0, 1, 0});
   EXPECT_EQ(judge(one, 5).to_rebase, (std::vector<BlockRange>{{{1}, {2}}}));
 }
 
 TEST_F(ReleaseJudgeTest, ABeforeImageThatGoesWithItsTrackNeedNotBeVoid) {
   base_.add({{0}, {4}});
-  Record before;
-  before.type = RecordType::kBeforeImage;
-  before.extent = {{1}, {2}};
-  before.payload_blocks = 2;
-  before.ordinal = 2;
+  const Record before = before_image({{1}, {2}}, 2);
   const Record one = write(1, {{0}, {4}});
   index_.insert(before, {999, 1, 0, 1, 0});
   VolumeDigest digest;
@@ -153,28 +154,18 @@ TEST_F(ReleaseJudgeTest, ABeforeImageThatGoesWithItsTrackNeedNotBeVoid) {
   EXPECT_TRUE(judge(digest, both).to_rebase.empty());
   EXPECT_EQ(judge(digest, both).to_base, (std::vector<BlockRange>{{{0}, {4}}}));
   // Another one, of the same contents, stays.
-  before.extent = {{2}, {1}};
-  before.payload_blocks = 1;
-  before.ordinal = 3;
-  index_.insert(before, {1999, 1, 0, 1, 0});
+  index_.insert(before_image({{2}, {1}}, 3), {1999, 1, 0, 1, 0});
   EXPECT_EQ(judge(digest, both).to_rebase, (std::vector<BlockRange>{{{2}, {1}}}));
 }
 
 TEST_F(ReleaseJudgeTest, ABeforeImageThatIsCurrentIsMovedWhereAnotherOneStays) {
   base_.add({{0}, {4}});
-  Record before;
-  before.type = RecordType::kBeforeImage;
-  before.extent = {{0}, {4}};
-  before.payload_blocks = 4;
-  before.ordinal = 1;
+  const Record before = before_image({{0}, {4}}, 1);
   index_.insert(before, {999, 1, 0, 1, 0});
   VolumeDigest digest;
   digest.add(before);
   digest.complete();
-  before.extent = {{2}, {1}};
-  before.payload_blocks = 1;
-  before.ordinal = 3;
-  index_.insert(before, {1999, 1, 0, 1, 0});
+  index_.insert(before_image({{2}, {1}}, 3), {1999, 1, 0, 1, 0});
   const ReleaseJudge::Verdict verdict =
       judge(digest, {.horizon = {5}, .durable = {1000}, .end_ordinal = 2});
   EXPECT_EQ(verdict.need, Need::kNone);
@@ -185,11 +176,7 @@ TEST_F(ReleaseJudgeTest, ABeforeImageThatIsCurrentIsMovedWhereAnotherOneStays) {
 
 TEST_F(ReleaseJudgeTest, ABeforeImageThatAMomentShowsIsMoved) {
   base_.add({{0}, {4}});
-  Record before;
-  before.type = RecordType::kBeforeImage;
-  before.extent = {{1}, {2}};
-  before.payload_blocks = 2;
-  before.ordinal = 1;
+  const Record before = before_image({{1}, {2}}, 1);
   index_.insert(before, {999, 1, 0, 1, 0});
   write(7, {{1}, {2}});
   VolumeDigest digest;
