@@ -2,6 +2,7 @@
 
 Volumes of which 1, 4 and 10 GiB have changed in random pieces of 64 KiB, and one that has changed in 4 KiB."""
 
+import dataclasses
 import hashlib
 import json
 import mmap
@@ -41,7 +42,9 @@ NOTES = """\
 - *First read*: from starting `mariner rollback --yes --force` until a session that was logged in all the time reads the past.
 - *Restoring*: bytes that changed by the time from the command's end until the image durably holds everything. The device's
   copying is reading as much from the log's file (at most {copy} GiB) and writing it to another one that was written before, in
-  pieces of 4 MiB, O_DIRECT, four at a time on both sides, durable at the end; beside it the same in the volume's random pieces.
+  pieces of 4 MiB, O_DIRECT, four at a time on both sides, durable at the end.
+- *In LBN order*: the same copying as it is when one walks the volume's blocks: in the order of the places that changed, each read from
+  where the log has it, which is anywhere; pieces as they were written, 16 at a time.
 - *The whole volume*: how long it takes at the rate of that copying to copy all of its bytes.
 - *Foreground*: 4 KiB reads at depth {depth} and writes at depth {depth}, at the same time, anywhere in the volume; once while it is
   being restored and once when it is and the page cache has nothing of the image. The sum of both rates is compared: what is not
@@ -49,37 +52,55 @@ NOTES = """\
 - *Killed*: kill -9 {kills} times while one rollback is restored; the image is compared with what it was by SHA-256."""
 
 
-def copying(source: pathlib.Path, copy: pathlib.Path, size: int, piece: int, at_random: bool) -> float:
-    """The device's rate, in bytes a second: from one file to another, O_DIRECT, several pieces at a time, durable at the end."""
-    places = [at * piece for at in range(size // piece)]
-    sources = list(places)
-    if at_random:
-        random.Random(1).shuffle(sources)
-    turn = iter(zip(sources, places))
+@dataclasses.dataclass(frozen=True)
+class Piece:
+    """Where a piece is read, and where it is written."""
+    source: int
+    copy: int
+
+
+def copying(source: pathlib.Path, copy: pathlib.Path, size: int, pieces: list[Piece]) -> float:
+    """The device's rate, in bytes a second: from one file to another in the pieces' order, O_DIRECT, several at a time, durable at the end."""
+    turn = iter(pieces)
     lock = threading.Lock()
     reading, writing = os.open(source, os.O_RDONLY | os.O_DIRECT), os.open(copy, os.O_WRONLY | os.O_DIRECT)
 
     def copy_pieces():
-        with mmap.mmap(-1, piece) as memory:  # aligned
+        with mmap.mmap(-1, size) as memory:  # aligned
             while True:
                 with lock:
-                    places = next(turn, None)
-                if places is None:
+                    piece = next(turn, None)
+                if piece is None:
                     return
-                assert os.preadv(reading, [memory], places[0]) == piece and os.pwritev(writing, [memory], places[1]) == piece
+                assert os.preadv(reading, [memory], piece.source) == size and os.pwritev(writing, [memory], piece.copy) == size
 
     try:
-        threads = [threading.Thread(target=copy_pieces) for _ in range(COPY_THREADS if piece >= MIB else 4 * COPY_THREADS)]
+        threads = [threading.Thread(target=copy_pieces) for _ in range(COPY_THREADS if size >= MIB else 4 * COPY_THREADS)]
         begun = time.monotonic()
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
         os.fsync(writing)
-        return size / (time.monotonic() - begun)
+        return size * len(pieces) / (time.monotonic() - begun)
     finally:
         os.close(reading)
         os.close(writing)
+
+
+def pieces_in_log_order(size: int, piece: int) -> list[Piece]:
+    """One piece after the other, from one file to the other."""
+    return [Piece(at * piece, at * piece) for at in range(size // piece)]
+
+
+def pieces_in_block_order(size: int, piece: int, places: int) -> list[Piece]:
+    """As who walks a volume's blocks restores it: each piece at its place in the volume, in the order of those, read from where the log has it,
+    which is anywhere."""
+    chosen = random.Random(1)
+    count = size // piece
+    sources = list(range(count))
+    chosen.shuffle(sources)
+    return [Piece(source * piece, place * piece) for source, place in zip(sources, sorted(chosen.sample(range(places // piece), count)))]
 
 
 class Volume:
@@ -211,15 +232,17 @@ class Volume:
         return digest.hexdigest()
 
 
-def copy_rates(volume: Volume, scale: Scale) -> dict:
-    """What the device copies, from the volume's log to a file beside it."""
+def copy_rates(volume: Volume) -> dict:
+    """What the device copies, from the volume's log to a file beside it that was written before: of the volume's size, or as much smaller as less is copied."""
     size = min(volume.changed, COPY_BYTES_MAX)
+    places = volume.size * size // volume.changed // COPY_PIECE * COPY_PIECE
     copy = volume.folder / "copy"
-    servers.write_once(copy, size)
+    servers.write_once(copy, places)
     log = volume.folder / "state" / "log0"
+    blocks = size // (8 if volume.piece == SMALL_PIECE else 1)
     try:
-        return {"bytes_per_s": copying(log, copy, size, COPY_PIECE, False),
-                "pieces_bytes_per_s": copying(log, copy, size // (8 if volume.piece == SMALL_PIECE else 1), volume.piece, True)}
+        return {"bytes_per_s": copying(log, copy, COPY_PIECE, pieces_in_log_order(size, COPY_PIECE)),
+                "blocks_bytes_per_s": copying(log, copy, volume.piece, pieces_in_block_order(blocks, volume.piece, places))}
     finally:
         copy.unlink()
 
@@ -230,7 +253,7 @@ def measure_volume(volume: Volume, scale: Scale, foreground: bool) -> dict:
     volume.restored(run["back"])
     run["undo"] = volume.undo()
     volume.restored(run["undo"])
-    run["copy"] = copy_rates(volume, scale)
+    run["copy"] = copy_rates(volume)
     if foreground:
         seconds = 0.5 if scale.short else 4
         run["warm"] = volume.foreground(seconds)
@@ -277,8 +300,8 @@ def rows_of(name: str, run: dict, scale: Scale) -> list[Row]:
                 "goal", goal=1.0, less_is_better=True, **common),
             Row(f"rollback.restore.{name}", f"{name}: restoring", "MB/s", back["restore_bytes_per_s"] / 1e6,
                 copy["bytes_per_s"] / 1e6, "copying", goal=RESTORE_MIN if name != SMALL else None, **common),
-            Row(f"rollback.restore_pieces.{name}", f"{name}: restoring", "MB/s", back["restore_bytes_per_s"] / 1e6,
-                copy["pieces_bytes_per_s"] / 1e6, "copying such pieces", **common),
+            Row(f"rollback.block_order.{name}", f"{name}: restoring", "MB/s", back["restore_bytes_per_s"] / 1e6,
+                copy["blocks_bytes_per_s"] / 1e6, "in LBN order", **common),
             Row(f"rollback.whole.{name}", f"{name}: until all is restored", "s", seconds, VOLUME_BYTES[scale.name] / copy["bytes_per_s"],
                 "copying the whole volume", less_is_better=True, **common)]
     if "during" in run:
