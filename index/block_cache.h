@@ -32,6 +32,7 @@ class BlockCache {
   // is called with the address of a block that goes for it.
   template <typename Evicted>
   bool insert(BlockAddress address, Payload block, Evicted evicted) {
+    if (!shrink(evicted)) return false;
     if (entries_.size() >= blocks_max_) {
       const std::size_t victim = find_victim();
       if (victim == entries_.size()) return false;
@@ -44,6 +45,20 @@ class BlockCache {
     }
     by_address_[address.value] = static_cast<std::uint32_t>(entries_.size());
     entries_.push_back({address, std::move(block), false, true});
+    return true;
+  }
+  // From now on it holds at most so many; those above that go with shrink(), or with the next
+  // insert().
+  void set_blocks_max(std::size_t blocks_max) { blocks_max_ = blocks_max; }
+  // False when dirty ones keep it above its bound.
+  template <typename Evicted>
+  bool shrink(Evicted evicted) {
+    while (entries_.size() > blocks_max_) {
+      const std::size_t victim = find_victim();
+      if (victim == entries_.size()) return false;
+      evicted(entries_[victim].address);
+      remove(victim);
+    }
     return true;
   }
   void erase(BlockAddress address);
@@ -66,7 +81,7 @@ class BlockCache {
   [[nodiscard]] std::size_t find_victim();
   void remove(std::size_t slot);
 
-  const std::size_t blocks_max_;
+  std::size_t blocks_max_;
   const std::size_t block_bytes_;
   std::vector<Entry> entries_;
   boost::unordered_flat_map<std::uint32_t, std::uint32_t> by_address_;

@@ -49,8 +49,6 @@ Bosc::Bosc(Executor& executor, logging::Disk& disk, const BoscOptions& options,
       options_(options),
       queue_bytes_max_(queue_bytes_for(options, superblock)),
       queue_bytes_commit_(share_of(queue_bytes_max_, options.commit_at)),
-      dirty_bytes_commit_(std::max(share_of(options.cache_bytes, options.commit_at),
-                                   std::size_t{superblock.block_bytes})),
       superblock_(superblock),
       buffers_(superblock.block_bytes),
       threads_(executor, options.commit_threads),
@@ -187,6 +185,7 @@ void Bosc::queue(BlockAddress address, BlockState& block, Modification modificat
     dirty_.insert(address.value);
   }
   pool_.append(block.queue, modification);
+  if (pool_.used_bytes() + cache_.bytes() > queue_bytes_max_ + options_.cache_bytes) bound_cache();
 }
 
 bool Bosc::modify(BlockAddress address, Modification modification, std::uint64_t number) {

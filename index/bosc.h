@@ -53,9 +53,11 @@ struct BlockView {
 
 struct BoscOptions {
   std::size_t memory_bytes = std::size_t{512} << 20;
-  std::size_t cache_bytes = std::size_t{64} << 20;  // of these at most
-  std::uint32_t run_blocks_max = 32;                // dissertation 3.2.2
-  double run_dirty_min = 0.5;                       // the share of a run that must be dirty
+  // Of these at least so much may be used for the cache; and what the queues do not want
+  // (commit_at_contents).
+  std::size_t cache_bytes = std::size_t{64} << 20;
+  std::uint32_t run_blocks_max = 32;  // dissertation 3.2.2
+  double run_dirty_min = 0.5;         // the share of a run that must be dirty
   std::uint32_t runs_in_flight = 4;
   unsigned commit_threads = 0;      // that apply; 0: the owner does it
   std::uint32_t chunk_bytes = 256;  // ModificationPool::Options
@@ -319,7 +321,9 @@ class Bosc {
   void pump();
   [[nodiscard]] bool should_commit() const;
   [[nodiscard]] std::size_t queue_bytes_commit() const;
-  [[nodiscard]] bool is_cache_dirty() const { return cache_.dirty_bytes() >= dirty_bytes_commit_; }
+  [[nodiscard]] std::size_t cache_bytes_max() const;
+  [[nodiscard]] bool is_cache_dirty() const { return cache_.dirty_bytes() >= dirty_bytes_commit(); }
+  [[nodiscard]] std::size_t dirty_bytes_commit() const;
   [[nodiscard]] bool commit_cache_early();
   [[nodiscard]] bool may_commit(const BlockState& block) const;
   [[nodiscard]] std::shared_ptr<Run> next_run();
@@ -351,6 +355,7 @@ class Bosc {
   void read_for_query(BlockAddress address);
   void read_ended(BlockAddress address, Result<void> result);
   void cache_block(BlockAddress address, Payload block);
+  void bound_cache();
   [[nodiscard]] BlockView view_of(BlockAddress address, const BlockState& block);
   void report(BlockAddress address, const Error& error);
 
@@ -359,7 +364,6 @@ class Bosc {
   const BoscOptions options_;
   const std::size_t queue_bytes_max_;
   const std::size_t queue_bytes_commit_;  // a sweep begins, at the latest
-  const std::size_t dirty_bytes_commit_;
   IndexSuperblock superblock_;
   std::unordered_map<std::uint32_t, Function> functions_;
   FunctionId last_function_id_;        // that was looked up last

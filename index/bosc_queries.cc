@@ -207,6 +207,12 @@ void Bosc::read_ended(BlockAddress address, Result<void> result) {
   if (draining_) drain(std::move(drained_));
 }
 
+void Bosc::bound_cache() {
+  cache_.set_blocks_max(cache_bytes_max() / superblock_.block_bytes);
+  static_cast<void>(
+      cache_.shrink([this](BlockAddress evicted) { states_[evicted.value].cached = false; }));
+}
+
 // Keeps what has been read, with what is queued for it already applied.
 void Bosc::cache_block(BlockAddress address, Payload block) {
   BlockState& now = state(address);
@@ -224,6 +230,7 @@ void Bosc::cache_block(BlockAddress address, Payload block) {
       dirty = true;
     }
   }
+  bound_cache();
   if (!cache_.insert(address, std::move(block),
                      [this](BlockAddress evicted) { states_[evicted.value].cached = false; }))
     return;

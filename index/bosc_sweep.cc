@@ -39,6 +39,21 @@ std::size_t Bosc::queue_bytes_commit() const {
   return std::min(queue_bytes_commit_, std::max(bytes, kCommittedBytesMin));
 }
 
+// While the queues are to stay short, they leave most of their memory to the cache: twice what they
+// have when a sweep begins is theirs, or what they do have.
+std::size_t Bosc::cache_bytes_max() const {
+  if (options_.commit_at_contents == 0) return options_.cache_bytes;
+  const std::size_t wanted = std::max(2 * queue_bytes_commit(), pool_.used_bytes());
+  return options_.cache_bytes + (queue_bytes_max_ - std::min(wanted, queue_bytes_max_));
+}
+
+// (What is dirty counts as queued.)
+std::size_t Bosc::dirty_bytes_commit() const {
+  const auto most = static_cast<double>(std::min(cache_.bytes_max(), queue_bytes_max_));
+  return std::max(static_cast<std::size_t>(most * options_.commit_at),
+                  std::size_t{superblock_.block_bytes});
+}
+
 bool Bosc::should_commit() const {
   if (!commit_alls_.empty() || !room_waiters_.empty() || sweep_wanted_) return true;
   return pool_.used_bytes() >= queue_bytes_commit() || (is_cache_dirty() && runs_.empty()) ||

@@ -382,14 +382,8 @@ void ImageApplier::write_chunk() {
   changes_.clear();
   parts_.worker.run(
       [parts = &parts_, changes, past_cache = past_cache_] {
-        if (past_cache) return write_image_past_cache(parts->image, *changes);
-        Result<void> written = write_image(parts->image, *changes);
-        // The device begins now, so that little is left for the flush.
-        if (written && !changes->empty()) {
-          parts->image.start_writeback(to_bytes(
-              BlockRange::between(changes->front().range.first, changes->back().range.end())));
-        }
-        return written;
+        return past_cache ? write_image_past_cache(parts->image, *changes)
+                          : write_image_and_begin(parts->image, *changes);
       },
       [this, changes](const Result<void>& written) {
         if (written) was_overwritten(*changes);

@@ -1,5 +1,6 @@
 #include "server/volume/image_writer.h"
 
+#include <cstdint>
 #include <utility>
 
 #include "proto/check.h"
@@ -8,11 +9,17 @@ namespace mariner::volume {
 namespace {
 
 constexpr std::size_t kPartsMax = 512;
+// The device begins with the writes to the image after so many of them, or so many bytes: what it
+// has at a time stays short, and the log's writes do not wait behind it.
+constexpr std::size_t kWritesBegunTogether = 32;
+constexpr std::uint64_t kBytesBegunTogether = 1u << 20;
+
+enum class Way : std::uint8_t { kCached, kCachedAndBegun, kPastCache };
 
 // Gathers neighbouring pieces of memory into one write, and neighbouring zeros into one hole.
 class Gatherer {
  public:
-  Gatherer(logging::Disk& image, bool past_cache) : image_(image), past_cache_(past_cache) {}
+  Gatherer(logging::Disk& image, Way way) : image_(image), way_(way) {}
 
   Result<void> bytes(std::uint64_t offset, logging::ConstBytes part) {
     if (Result<void> r = end_hole(); !r) return r;
@@ -39,20 +46,35 @@ class Gatherer {
   Result<void> end() {
     if (Result<void> r = end_parts(); !r) return r;
     if (Result<void> r = end_hole(); !r) return r;
-    return past_cache_ ? image_.write_past_cache(writes_) : Result<void>{};
+    if (way_ == Way::kPastCache) return image_.write_past_cache(writes_);
+    begin_writes();
+    return {};
   }
 
  private:
   Result<void> end_parts() {
     if (parts_.empty()) return {};
-    next_ = UINT64_MAX;
-    if (past_cache_) {
+    const std::uint64_t end = std::exchange(next_, UINT64_MAX);
+    if (way_ == Way::kPastCache) {
       writes_.push_back({start_, std::exchange(parts_, {})});
       return {};
     }
     Result<void> r = image_.write(start_, parts_, logging::Durability::kVolatile);
     parts_.clear();
+    if (way_ == Way::kCachedAndBegun) {
+      if (not_begun_++ == 0) begin_at_ = start_;
+      not_begun_bytes_ += end - start_;
+      end_at_ = end;
+      if (not_begun_ == kWritesBegunTogether || not_begun_bytes_ >= kBytesBegunTogether) {
+        begin_writes();
+      }
+    }
     return r;
+  }
+  void begin_writes() {
+    if (std::exchange(not_begun_, 0) == 0) return;
+    not_begun_bytes_ = 0;
+    image_.start_writeback({begin_at_, end_at_ - begin_at_});
   }
   Result<void> end_hole() {
     if (hole_.length == 0) return {};
@@ -62,12 +84,17 @@ class Gatherer {
   }
 
   logging::Disk& image_;
-  const bool past_cache_;
+  const Way way_;
   std::vector<logging::Disk::Write> writes_;  // until the end
   std::vector<logging::ConstBytes> parts_;
   std::uint64_t start_ = 0;
   std::uint64_t next_ = UINT64_MAX;
   ByteRange hole_;
+  // Writes with which the device has not been told to begin, and where they lie.
+  std::size_t not_begun_ = 0;
+  std::uint64_t not_begun_bytes_ = 0;
+  std::uint64_t begin_at_ = 0;
+  std::uint64_t end_at_ = 0;
 };
 
 Result<void> write_changes(Gatherer gatherer, const std::vector<ImageChange>& changes) {
@@ -90,11 +117,15 @@ Result<void> write_changes(Gatherer gatherer, const std::vector<ImageChange>& ch
 }  // namespace
 
 Result<void> write_image(logging::Disk& image, const std::vector<ImageChange>& changes) {
-  return write_changes(Gatherer(image, false), changes);
+  return write_changes(Gatherer(image, Way::kCached), changes);
+}
+
+Result<void> write_image_and_begin(logging::Disk& image, const std::vector<ImageChange>& changes) {
+  return write_changes(Gatherer(image, Way::kCachedAndBegun), changes);
 }
 
 Result<void> write_image_past_cache(logging::Disk& image, const std::vector<ImageChange>& changes) {
-  return write_changes(Gatherer(image, true), changes);
+  return write_changes(Gatherer(image, Way::kPastCache), changes);
 }
 
 }  // namespace mariner::volume

@@ -21,7 +21,10 @@ struct ImageChange {
 // Applies the changes, which are in address order and do not overlap: neighbours go out in one
 // write, zeros become holes. Not durable until the image is flushed. Blocking.
 Result<void> write_image(logging::Disk& image, const std::vector<ImageChange>& changes);
-// The same, but that the page cache keeps nothing of it, and all writes go out together.
+// The same, and the device begins with them a few at a time, so that little is left for the flush
+// and what else the device is to do never waits behind much.
+Result<void> write_image_and_begin(logging::Disk& image, const std::vector<ImageChange>& changes);
+// As write_image, but that the page cache keeps nothing of it, and all writes go out together.
 Result<void> write_image_past_cache(logging::Disk& image, const std::vector<ImageChange>& changes);
 
 }  // namespace mariner::volume

@@ -80,6 +80,27 @@ TEST_F(BlockCacheTest, AllDirtyIsNoRoom) {
   EXPECT_EQ(gone_, "2 ");
 }
 
+TEST_F(BlockCacheTest, ItsBoundMayChange) {
+  for (std::uint32_t i = 1; i <= 4; ++i) ASSERT_TRUE(insert(i));
+  cache_.set_blocks_max(6);
+  EXPECT_TRUE(insert(5));
+  EXPECT_TRUE(insert(6));
+  EXPECT_EQ(gone_, "");
+  set_dirty(1, true);
+  set_dirty(4, true);
+  cache_.set_blocks_max(3);
+  EXPECT_EQ(cache_.bytes(), 6 * kBytes);
+  EXPECT_TRUE(insert(7));  // others go for it, above the bound and then for its place
+  EXPECT_EQ(cache_.bytes(), 3 * kBytes);
+  EXPECT_TRUE(has(1) && has(4) && has(7));
+  cache_.set_blocks_max(1);
+  EXPECT_FALSE(insert(8));
+  EXPECT_EQ(cache_.bytes(), 2 * kBytes);  // the dirty ones
+  cache_.set_blocks_max(3);
+  EXPECT_TRUE(insert(8));
+  EXPECT_TRUE(has(1) && has(4) && has(8));
+}
+
 TEST_F(BlockCacheTest, ErasesDirtyOnesToo) {
   for (std::uint32_t i = 1; i <= 4; ++i) ASSERT_TRUE(insert(i));
   set_dirty(2, true);

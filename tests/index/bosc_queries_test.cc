@@ -154,6 +154,39 @@ TEST(BoscQueries, SoMuchIsReadAheadThatItDoesNotPushItselfOut) {
   EXPECT_LT(rig->store->read_ahead_max(), most);
 }
 
+TEST(BoscQueries, TheCacheMayHaveWhatShortQueuesDoNotWant) {
+  for (const bool short_queues : {false, true}) {
+    BoscRig::Options options;
+    options.store.memory_bytes = std::size_t{12} << 20;
+    options.store.commit_at_contents = short_queues ? 1.0 : 0;
+    BoscRig rig(options);
+    for (std::uint32_t i = 0; i < 40; ++i) rig.add(i, 1);
+    ASSERT_TRUE(rig.commit_all());
+    for (std::uint32_t twice = 0; twice < 80; ++twice) ASSERT_TRUE(rig.read(twice % 40));
+    EXPECT_EQ(rig.store->statistics().query_reads, short_queues ? 40u : 80u);  // 16 fit into 64 KiB
+  }
+}
+
+TEST(BoscQueries, QueuesThatGrowAllTheSameHaveTheirMemoryBack) {
+  BoscRig::Options options;
+  options.store.memory_bytes = std::size_t{12} << 20;
+  options.store.commit_at_contents = 1.0;
+  BoscRig rig(options);
+  for (std::uint32_t i = 0; i < 40; ++i) rig.add(i, 1);
+  ASSERT_TRUE(rig.commit_all());
+  for (std::uint32_t i = 20; i < 40; ++i) ASSERT_TRUE(rig.read(i));
+  const std::size_t cached = rig.store->memory_bytes();
+  EXPECT_EQ(cached, 20u * 4096);
+  rig.disk->hold();
+  for (std::uint32_t i = 0; rig.store->has_room(); ++i) {
+    rig.add(i % 20, 1);
+    ASSERT_LE(rig.store->memory_bytes(), options.store.memory_bytes);
+  }
+  EXPECT_LT(rig.store->memory_bytes() - rig.store->queued_bytes(), cached);
+  rig.disk->release();
+  EXPECT_EQ(rig.compare(), "");
+}
+
 TEST(BoscQueries, WhatGoesOnInTheNextTurnIsWaitedForAtTheEnd) {
   const auto rig = written_rig();
   bool went_on = false;

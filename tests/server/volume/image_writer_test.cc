@@ -72,6 +72,30 @@ TEST_F(ImageWriter, ARepeatedBlockFillsItsRangeInPieces) {
   EXPECT_EQ(at(1026), 0);
 }
 
+TEST_F(ImageWriter, TheDeviceBeginsWithAFewWritesAtATime) {
+  image_.begun = [this](ByteRange range) {
+    calls_.push_back("begin " + std::to_string(range.offset / kBlockBytes) + "+" +
+                     std::to_string(range.length / kBlockBytes));
+  };
+  std::vector<ImageChange> changes;
+  for (std::uint64_t i = 0; i < 70; ++i) changes.push_back(stored({{2 * i}, {1}}, 7));
+  ASSERT_TRUE(write_image_and_begin(image_, changes));
+  ASSERT_EQ(calls_.size(), 73u);
+  EXPECT_EQ(calls_[32], "begin 0+63");
+  EXPECT_EQ(calls_[65], "begin 64+63");
+  EXPECT_EQ(calls_[72], "begin 128+11");  // and with what is left in the end
+  EXPECT_EQ(at(138), 7);
+
+  calls_.clear();
+  ASSERT_TRUE(write_image_and_begin(
+      image_, {stored({{0}, {300}}, 1), zeros({{300}, {4}}), stored({{400}, {10}}, 2)}));
+  EXPECT_EQ(calls_, (std::vector<std::string>{"write 0+300", "begin 0+300", "hole 300+4",
+                                              "write 400+10", "begin 400+10"}));
+  calls_.clear();
+  ASSERT_TRUE(write(std::move(changes)));
+  EXPECT_EQ(calls_.size(), 70u);  // nobody asked for it
+}
+
 TEST_F(ImageWriter, PastTheCacheItIsTheSame) {
   ASSERT_TRUE(write({stored({{0}, {12}}, 9)}));
   calls_.clear();

@@ -28,6 +28,10 @@ class WatchedDisk final : public logging::Disk {
     watcher_({offset, length}, false);
     return below_.write(offset, parts, durability);
   }
+  void start_writeback(ByteRange range) override {
+    if (begun) begun(range);
+    below_.start_writeback(range);
+  }
   Result<void> flush() override { return below_.flush(); }
   Result<void> discard(ByteRange range) override {
     watcher_(range, true);
@@ -40,6 +44,8 @@ class WatchedDisk final : public logging::Disk {
                    logging::Durability durability, Completion done) override {
     below_.async_write(offset, std::move(parts), durability, std::move(done));
   }
+
+  std::function<void(ByteRange)> begun;  // told where the device is to begin
 
  private:
   logging::Disk& below_;
