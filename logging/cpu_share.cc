@@ -16,15 +16,22 @@ std::chrono::nanoseconds thread_cpu_time() {
 
 }  // namespace
 
-CpuShare::CpuShare(const std::atomic<double>& share, const std::atomic<bool>& cancelled)
+CpuShare::CpuShare(const std::atomic<double>& share, const std::atomic<bool>& cancelled,
+                   const Beside* beside)
     : share_(share),
       cancelled_(cancelled),
+      beside_(beside),
       began_(std::chrono::steady_clock::now()),
-      cpu_began_(thread_cpu_time()),
+      cpu_began_(cpu_time()),
       cpu_last_(cpu_began_) {}
 
+std::chrono::nanoseconds CpuShare::cpu_time() const {
+  return thread_cpu_time() +
+         (beside_ == nullptr ? std::chrono::nanoseconds(0) : beside_->cpu_time());
+}
+
 Result<void> CpuShare::pause() {
-  const std::chrono::nanoseconds now = thread_cpu_time();
+  const std::chrono::nanoseconds now = cpu_time();
   most_ = std::max(most_, now - std::exchange(cpu_last_, now));
   for (;;) {
     if (cancelled_.load(std::memory_order_relaxed)) {
@@ -32,7 +39,7 @@ Result<void> CpuShare::pause() {
     }
     const double share = share_.load(std::memory_order_relaxed);
     const auto passed = std::chrono::steady_clock::now() - began_;
-    const auto used = thread_cpu_time() - cpu_began_ + most_;
+    const auto used = cpu_time() - cpu_began_ + most_;
     if (share >= 1 ||
         static_cast<double>(used.count()) <= share * static_cast<double>(passed.count())) {
       return {};

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 
+#include "logging/beside.h"
 #include "proto/error.h"
 
 namespace mariner::logging {
@@ -14,7 +15,9 @@ class CpuShare {
  public:
   // `share` of one core, above 0; 1: it never pauses. Both may be changed by any thread, and
   // outlive it: when `cancelled` becomes true, pauses end early.
-  CpuShare(const std::atomic<double>& share, const std::atomic<bool>& cancelled);
+  // What `beside` uses counts, too; it outlives it. Null: there is nobody.
+  CpuShare(const std::atomic<double>& share, const std::atomic<bool>& cancelled,
+           const Beside* beside = nullptr);
 
   // kAborted when it was cancelled.
   Result<void> pause();
@@ -22,8 +25,11 @@ class CpuShare {
  private:
   static constexpr std::chrono::milliseconds kStep{20};
 
+  [[nodiscard]] std::chrono::nanoseconds cpu_time() const;
+
   const std::atomic<double>& share_;
   const std::atomic<bool>& cancelled_;
+  const Beside* const beside_;
   std::chrono::steady_clock::time_point began_;
   std::chrono::nanoseconds cpu_began_;
   std::chrono::nanoseconds cpu_last_;  // at the last pause

@@ -44,7 +44,7 @@ class PackWriter {
         survey_(tracks, options.deltas),
         firsts_(options.deduplicate ? survey_.blocks() : 0),
         first_(survey_.blocks()),
-        window_(tracks, source, pace),
+        window_(tracks, source, pace, PackWindow::kBytes, options.beside),
         base_window_(tracks, source, pace, PackWindow::kBytesMin),
         regions_(sink, options.level),
         compressor_(options.level),

@@ -14,6 +14,7 @@
 #include <span>
 #include <vector>
 
+#include "logging/beside.h"
 #include "logging/pack_source.h"
 #include "logging/pack_table.h"
 #include "proto/error.h"
@@ -41,6 +42,8 @@ struct PackOptions {
   // where the pack lies on a disk with a slow head, each one may cost reading in order a seek.
   std::uint32_t foreign_regions_max = 16;
   PackPause pause;
+  // Reads what comes next, meanwhile. Null: nobody does. Outlives the building.
+  Beside* beside = nullptr;
 };
 
 // Bytes of a track, whole blocks, that the pack has only because their hashes are those of others.

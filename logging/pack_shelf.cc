@@ -1,6 +1,7 @@
 #include "logging/pack_shelf.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -15,11 +16,12 @@ namespace {
 class ExtentBytes final : public PackBytes {
  public:
   ExtentBytes(std::shared_ptr<Disk> disk, std::uint64_t slots_at, std::uint64_t slot_bytes,
-              std::vector<PackExtent> extents)
+              std::vector<PackExtent> extents, PackShelf::Reads reads)
       : disk_(std::move(disk)),
         slots_at_(slots_at),
         slot_bytes_(slot_bytes),
-        extents_(std::move(extents)) {}
+        extents_(std::move(extents)),
+        reads_(reads) {}
 
   Result<void> read(std::uint64_t at, std::span<std::byte> to) override {
     for (const PackExtent& extent : extents_) {
@@ -31,7 +33,8 @@ class ExtentBytes final : public PackBytes {
       const std::size_t length = std::min<std::uint64_t>(to.size(), extent.bytes - at);
       const std::uint64_t offset =
           slots_at_ + std::uint64_t{extent.slot} * slot_bytes_ + extent.at + at;
-      if (Result<void> r = read_disk(offset, to.first(length)); !r) return r;
+      const std::uint64_t end = offset - at + extent.bytes;
+      if (Result<void> r = read_disk(offset, to.first(length), end); !r) return r;
       to = to.subspan(length);
       at = 0;
     }
@@ -40,13 +43,42 @@ class ExtentBytes final : public PackBytes {
   }
 
  private:
-  // The disk reads whole blocks only, into memory that is aligned.
-  Result<void> read_disk(std::uint64_t offset, std::span<std::byte> to) {
-    const std::uint64_t begin = offset / kBlockBytes * kBlockBytes;
-    const std::uint64_t end = (offset + to.size() + kBlockBytes - 1) / kBlockBytes * kBlockBytes;
-    Payload blocks = Payload::allocate(end - begin);
-    if (Result<void> r = disk_->read(begin, blocks.bytes()); !r) return r;
-    std::memcpy(to.data(), blocks.data() + (offset - begin), to.size());
+  // Some of the disk, whole blocks.
+  struct Piece {
+    std::uint64_t begin = 0;
+    std::uint64_t end = 0;
+    Payload bytes;
+    [[nodiscard]] bool has(std::uint64_t offset, std::size_t length) const {
+      return offset >= begin && offset + length <= end;
+    }
+  };
+  static constexpr std::uint64_t kPieceBytes = 512u << 10;
+
+  // The disk reads whole blocks only, into memory that is aligned. `extent_end`: where the pack's
+  // bytes end that stand there.
+  Result<void> read_disk(std::uint64_t offset, std::span<std::byte> to, std::uint64_t extent_end) {
+    const auto copy = [&](const Piece& from) {
+      std::memcpy(to.data(), from.bytes.data() + (offset - from.begin), to.size());
+    };
+    for (const Piece& each : pieces_) {
+      if (!each.has(offset, to.size())) continue;
+      copy(each);
+      return {};
+    }
+    const auto in_blocks = [](std::uint64_t end) {
+      return (end + kBlockBytes - 1) / kBlockBytes * kBlockBytes;
+    };
+    Piece piece{offset / kBlockBytes * kBlockBytes, in_blocks(offset + to.size()), {}};
+    if (reads_ == PackShelf::Reads::kInOrder) {
+      piece.end = std::max(piece.end, std::min(piece.begin + kPieceBytes, in_blocks(extent_end)));
+    }
+    piece.bytes = Payload::allocate(piece.end - piece.begin);
+    if (Result<void> r = disk_->read(piece.begin, piece.bytes.bytes()); !r) return r;
+    copy(piece);
+    if (reads_ == PackShelf::Reads::kInOrder) {
+      std::swap(pieces_[0], pieces_[1]);
+      pieces_[0] = std::move(piece);
+    }
     return {};
   }
 
@@ -54,6 +86,10 @@ class ExtentBytes final : public PackBytes {
   const std::uint64_t slots_at_;
   const std::uint64_t slot_bytes_;
   const std::vector<PackExtent> extents_;
+  const PackShelf::Reads reads_;
+  // In order: the last ones. Header areas stand between the payloads that they are of: two places
+  // at a time.
+  std::array<Piece, 2> pieces_;
 };
 
 }  // namespace
@@ -84,7 +120,7 @@ Result<std::shared_ptr<const PackReader>> PackShelf::open(const PackPlace& pack)
     return std::shared_ptr<const PackReader>(opened, &opened->reader());
   };
   if (const auto opened = find(pack.id)) return as_reader(opened);
-  auto bytes = std::make_unique<ExtentBytes>(disk_, slots_at_, slot_bytes_, pack.extents);
+  auto bytes = std::make_unique<ExtentBytes>(disk_, slots_at_, slot_bytes_, pack.extents, reads_);
   std::vector<std::byte> stored(pack.table_bytes);
   if (Result<void> r = bytes->read(pack.table_at, stored); !r) return r.error();
   Result<PackTable> table = PackTable::from_bytes(stored);

@@ -1,6 +1,6 @@
 // The packs of one log disk that are read from: their tables, and regions read lately. Bounded.
 //
-// Any thread.
+// Any thread, unless it reads in order.
 #pragma once
 
 #include <cstdint>
@@ -21,11 +21,17 @@ class PackShelf {
   static constexpr std::size_t kRegionBytesMax = 32u << 20;
   static constexpr std::size_t kTableBytesMax = 32u << 20;  // of those that nobody is reading
 
+  // kInOrder: one thread reads whole packs, from their beginning to their end, and gets a longer
+  // piece at a time.
+  enum class Reads : std::uint8_t { kAnywhere, kInOrder };
+
   // `slots_at`: where slot 0 begins on `disk`, in bytes.
-  PackShelf(std::shared_ptr<Disk> disk, std::uint64_t slots_at, std::uint64_t slot_bytes)
+  PackShelf(std::shared_ptr<Disk> disk, std::uint64_t slots_at, std::uint64_t slot_bytes,
+            Reads reads = Reads::kAnywhere)
       : disk_(std::move(disk)),
         slots_at_(slots_at),
         slot_bytes_(slot_bytes),
+        reads_(reads),
         regions_(kRegionBytesMax) {}
 
   // Reads the pack's table if it is not at hand. kCorrupt when it is damaged. Blocking.
@@ -46,6 +52,7 @@ class PackShelf {
   const std::shared_ptr<Disk> disk_;
   const std::uint64_t slots_at_;
   const std::uint64_t slot_bytes_;
+  const Reads reads_;
   RegionCache regions_;
   std::mutex mutex_;
   std::size_t kept_bytes_ = 0;  // guarded by mutex_

@@ -3,8 +3,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <future>
 #include <span>
 
+#include "logging/beside.h"
 #include "logging/pack_source.h"
 #include "proto/error.h"
 #include "proto/payload.h"
@@ -36,9 +38,13 @@ class PackWindow {
   // back so far.
   static constexpr std::size_t kBehindBytes = 288u << 10;
 
-  // `window_bytes`: a multiple of kBlockBytes, at least kBytesMin.
+  // `window_bytes`: a multiple of kBlockBytes, at least kBytesMin. What comes behind the window is
+  // read by `beside` meanwhile, if there is one: then `source` is read by two threads at a time.
   PackWindow(std::span<const PackTrack> tracks, PackSource& source, PackPace& pace,
-             std::size_t window_bytes = kBytes);
+             std::size_t window_bytes = kBytes, Beside* beside = nullptr);
+  ~PackWindow();
+  PackWindow(const PackWindow&) = delete;
+  PackWindow& operator=(const PackWindow&) = delete;
 
   // The track's bytes [offset, offset + bytes), at most window_bytes - kBlockBytes of them, within
   // its `used`; they stay until the next call. Reads when they are not in the window.
@@ -48,6 +54,12 @@ class PackWindow {
  private:
   // To where it has these bytes.
   Result<void> move_to(std::size_t track, std::uint64_t offset, std::size_t bytes);
+  // Reads [from, to) of the track to `at` in the buffer, or takes what was read ahead of it, which
+  // may end earlier, but not before `least`. Returns where it ends.
+  Result<std::uint64_t> fill(std::size_t track, std::uint64_t from, std::uint64_t to,
+                             std::uint64_t least, std::size_t at);
+  void read_ahead();
+  [[nodiscard]] std::uint64_t end_of(std::size_t track) const;
 
   const std::span<const PackTrack> tracks_;
   PackSource& source_;
@@ -56,6 +68,14 @@ class PackWindow {
   std::size_t track_ = 0;  // the window is [begin_, end_) of it
   std::uint64_t begin_ = 0;
   std::uint64_t end_ = 0;
+
+  // Read ahead: [ahead_begin_, ahead_end_) of ahead_track_, if reading_ is valid.
+  Beside* const beside_;
+  Payload ahead_;
+  std::future<Result<void>> reading_;
+  std::size_t ahead_track_ = 0;
+  std::uint64_t ahead_begin_ = 0;
+  std::uint64_t ahead_end_ = 0;
 };
 
 }  // namespace mariner::logging

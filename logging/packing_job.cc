@@ -64,7 +64,8 @@ Contents contents_of(const CompleteTrack& complete, const Superblock& superblock
 
 class Packing {
  public:
-  Packing(const PackingJob& job, const PackPause& pause) : job_(job), pause_(pause), source_(job) {}
+  Packing(const PackingJob& job, const PackPause& pause, Beside* beside)
+      : job_(job), pause_(pause), beside_(beside), source_(job) {}
 
   PackingResult run() {
     if (auto failure = read_contents()) return *std::move(failure);
@@ -108,10 +109,13 @@ class Packing {
   PackingResult build(bool deduplicate) {
     job_.disk->end_building();
     differs_ = false;
-    PackExtents sink(*job_.disk, {static_cast<std::uint64_t>(static_cast<double>(used_bytes_) *
-                                                             job_.packed_part_max),
-                                  job_.leave_slots});
-    const PackOptions options{.level = job_.level, .deduplicate = deduplicate, .pause = pause_};
+    PackExtents sink(
+        *job_.disk,
+        {static_cast<std::uint64_t>(static_cast<double>(used_bytes_) * job_.packed_part_max),
+         job_.leave_slots},
+        beside_);
+    const PackOptions options{
+        .level = job_.level, .deduplicate = deduplicate, .pause = pause_, .beside = beside_};
     Packed out;
     out.used_bytes = used_bytes_;
     Result<BuiltPack> built = build_pack(tracks_, source_, sink, options);
@@ -138,7 +142,7 @@ class Packing {
 
   // From the disk, with a table that was read from there, too.
   Result<void> verify(const PackPlace& place, std::span<const TakenAsEqual> taken_as_equal) {
-    PackShelf shelf = job_.disk->new_shelf();
+    PackShelf shelf = job_.disk->new_shelf(PackShelf::Reads::kInOrder);
     const Result<std::shared_ptr<const PackReader>> reader = shelf.open(place);
     if (!reader) return reader.error();
     Result<void> verified = verify(**reader, taken_as_equal);
@@ -162,6 +166,7 @@ class Packing {
 
   const PackingJob& job_;
   const PackPause& pause_;
+  Beside* const beside_;
   SlotSource source_;
   std::vector<PackTrack> tracks_;
   std::vector<PackedTrack> packed_;  // the same
@@ -172,9 +177,9 @@ class Packing {
 
 }  // namespace
 
-PackingResult pack_tracks(const PackingJob& job, const PackPause& pause) {
+PackingResult pack_tracks(const PackingJob& job, const PackPause& pause, Beside* beside) {
   CHECK(!job.tracks.empty());
-  return Packing(job, pause).run();
+  return Packing(job, pause, beside).run();
 }
 
 }  // namespace mariner::logging

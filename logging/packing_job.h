@@ -12,6 +12,7 @@
 #include <memory>
 #include <vector>
 
+#include "logging/beside.h"
 #include "logging/live_tracks.h"
 #include "logging/pack_source.h"
 #include "logging/slotted_disk.h"
@@ -50,7 +51,7 @@ struct PackingFailure {
 
 using PackingResult = boost::system::result<Packed, PackingFailure>;
 
-// `pause`: as PackOptions'. Ends SlottedDisk's building when it fails.
-PackingResult pack_tracks(const PackingJob& job, const PackPause& pause);
+// `pause` and `beside`: as PackOptions'. Ends SlottedDisk's building when it fails.
+PackingResult pack_tracks(const PackingJob& job, const PackPause& pause, Beside* beside = nullptr);
 
 }  // namespace mariner::logging

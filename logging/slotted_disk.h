@@ -109,7 +109,9 @@ class SlottedDisk final : public Disk {
     return slot_offset(extent.slot) + extent.at;
   }
   // For a pack that the map does not name yet.
-  [[nodiscard]] PackShelf new_shelf() const { return {disk_, first_, track_bytes_}; }
+  [[nodiscard]] PackShelf new_shelf(PackShelf::Reads reads = PackShelf::Reads::kAnywhere) const {
+    return {disk_, first_, track_bytes_, reads};
+  }
 
  private:
   // A part of a range that lies in one track, and where that stands.

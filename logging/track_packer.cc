@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "logging/beside.h"
 #include "logging/cpu_share.h"
 #include "proto/check.h"
 
@@ -156,8 +157,10 @@ void TrackPacker::begin(PackingJob job) {
   if (thread_.joinable()) thread_.join();
   thread_ = std::jthread([this, job = std::move(job)]() mutable {
     ::pthread_setname_np(::pthread_self(), "compact");
-    CpuShare share(cpu_share_, cancelled_);
-    PackingResult result = pack_tracks(job, [&share] { return share.pause(); });
+    Beside beside("compact-io");
+    CpuShare share(cpu_share_, cancelled_, &beside);
+    PackingResult result = pack_tracks(
+        job, [&share] { return share.pause(); }, &beside);
     parts_.executor.post([this, job = std::move(job), result = std::move(result)]() mutable {
       ended(job, std::move(result));
     });

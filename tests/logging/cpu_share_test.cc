@@ -35,6 +35,22 @@ TEST(CpuShareTest, WhoWorksPausesUntilItsShareIsKept) {
       << "50 ms, and the next 10, are a quarter of it";
 }
 
+TEST(CpuShareTest, WhatHappensBesideCounts) {
+  const std::atomic<double> share{0.25};
+  const std::atomic<bool> cancelled{false};
+  Beside beside("share-test");
+  const auto began = std::chrono::steady_clock::now();
+  CpuShare cpu(share, cancelled, &beside);
+  ASSERT_TRUE(beside
+                  .begin([]() -> Result<void> {
+                    work_for(50ms);
+                    return {};
+                  })
+                  .get());
+  ASSERT_TRUE(cpu.pause().has_value());
+  EXPECT_GE(std::chrono::steady_clock::now() - began, 200ms);
+}
+
 TEST(CpuShareTest, AWholeCoreIsNeverHeldBack) {
   const std::atomic<double> share{1};
   const std::atomic<bool> cancelled{false};

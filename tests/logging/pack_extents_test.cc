@@ -66,6 +66,31 @@ TEST_F(PackExtentsTest, WhatIsAppendedStandsInSlotsDurably) {
   EXPECT_EQ(bytes_in(sink.extents()), expected);
 }
 
+TEST_F(PackExtentsTest, WhatIsWrittenBesideStandsThereTheSame) {
+  const auto expected = bytes_of(1, kTrackBytes + 5000);
+  Beside beside("extents-test");
+  PackExtents sink(rig_.slotted(), {.bytes_max = 2 * kTrackBytes, .leave_slots = 0}, &beside);
+  for (std::size_t at = 0; at < expected.size();) {
+    const std::size_t piece = std::min<std::size_t>(expected.size() - at, 77'777);
+    ASSERT_TRUE(sink.append(std::span(expected).subspan(at, piece)).has_value());
+    at += piece;
+  }
+  ASSERT_TRUE(sink.finish().has_value());
+  EXPECT_EQ(bytes_in(sink.extents()), expected);
+  rig_.disk.cut_power();
+  rig_.disk.restore_power();
+  EXPECT_EQ(bytes_in(sink.extents()), expected);
+}
+
+TEST_F(PackExtentsTest, AnErrorOfWhatIsWrittenBesideIsToldLater) {
+  Beside beside("extents-test");
+  PackExtents sink(rig_.slotted(), {.bytes_max = UINT64_MAX, .leave_slots = 0}, &beside);
+  rig_.disk.fail_writes(1, test::FaultyDisk::Remains::kNothing);
+  const Result<void> appended = sink.append(bytes_of(1, kTrackBytes));
+  EXPECT_EQ((appended ? sink.finish() : appended).error().code, ErrorCode::kIo);
+  rig_.slotted().end_building();
+}
+
 TEST_F(PackExtentsTest, TheNextPackBeginsBehindTheLastAndLeavesItAlone) {
   const auto first = bytes_of(1, 5000);
   PackExtents one(rig_.slotted(), {.bytes_max = kTrackBytes, .leave_slots = 0});

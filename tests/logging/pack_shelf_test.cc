@@ -62,6 +62,24 @@ TEST_F(PackShelfTest, RegionsAreKeptUntilThePackIsForgotten) {
   EXPECT_GT(reads_, 0) << "its table, too, was read again";
 }
 
+TEST_F(PackShelfTest, ReadInOrderItIsTheSameInFewerReads) {
+  const std::size_t bytes = rig_.slotted().superblock().track_bytes();
+  Payload found[2];
+  int reads[2] = {};
+  for (const bool in_order : {false, true}) {
+    PackShelf shelf = rig_.slotted().new_shelf(in_order ? PackShelf::Reads::kInOrder
+                                                        : PackShelf::Reads::kAnywhere);
+    const auto reader = shelf.open(pack(1));
+    ASSERT_TRUE(reader.has_value());
+    reads_ = 0;
+    found[in_order] = Payload::allocate(bytes);
+    ASSERT_TRUE((*reader)->read(0, 0, found[in_order].bytes()).has_value());
+    reads[in_order] = reads_;
+  }
+  EXPECT_TRUE(std::ranges::equal(found[0].bytes(), found[1].bytes()));
+  EXPECT_LT(reads[true], reads[false]);
+}
+
 TEST_F(PackShelfTest, ADamagedTableIsAnErrorThatNamesThePack) {
   const PackPlace place = pack(2);
   rig_.disk.flip_bit(rig_.slotted().offset_of(place.extents[0]) + place.table_at + 17, 5);

@@ -92,6 +92,46 @@ TEST(PackWindow, AfterAFailedReadItReadsAgain) {
   EXPECT_EQ(tracks.reads, 3u);
 }
 
+TEST(PackWindow, WhatComesNextIsReadBesideAndTheSame) {
+  MemoryTracks tracks;
+  for (const std::uint32_t bytes : {(5u << 20) - 1536, 0u, 4096u, 3u << 20}) {
+    tracks.begin_track(8u << 20);
+    tracks.add_header(noise(1 + bytes, bytes));
+  }
+  Beside beside("window-test");
+  for (const std::size_t step : {4096u, 65536u, 300'000u}) {
+    PackPace pace(kNoPause);
+    PackWindow window(tracks.tracks(), tracks, pace, PackWindow::kBytes, &beside);
+    for (std::size_t track = 0; track < tracks.tracks().size(); ++track) {
+      const std::uint64_t used = tracks.tracks()[track].used;
+      for (std::uint64_t at = 0; at < used; at += step) {
+        const std::size_t bytes = std::min<std::uint64_t>(step, used - at);
+        const auto found = window.at(track, at, bytes);
+        ASSERT_TRUE(found);
+        ASSERT_TRUE(std::ranges::equal(*found, tracks.contents(track).subspan(at, bytes))) << at;
+      }
+    }
+    // Back, where nobody expected it, and on from there.
+    for (const std::uint64_t at : {4u << 20, 1u << 20, 1u << 21}) {
+      ASSERT_TRUE(
+          std::ranges::equal(*window.at(0, at, 4096), tracks.contents(0).subspan(at, 4096)));
+    }
+  }
+}
+
+TEST(PackWindow, WhatCouldNotBeReadAheadIsTriedAgain) {
+  MemoryTracks tracks;
+  tracks.begin_track(8u << 20);
+  tracks.add_header(noise(1, 4u << 20));
+  Beside beside("window-test");
+  PackPace pace(kNoPause);
+  tracks.fail_at_read = 1;
+  PackWindow window(tracks.tracks(), tracks, pace, PackWindow::kBytes, &beside);
+  for (std::uint64_t at = 0; at < (4u << 20); at += 4096) {
+    ASSERT_TRUE(std::ranges::equal(*window.at(0, at, 4096), tracks.contents(0).subspan(at, 4096)));
+  }
+}
+
 TEST(PackPace, CallsEachTimeThatSoMuchWasDone) {
   int calls = 0;
   const PackPause pause = [&calls]() -> Result<void> {
