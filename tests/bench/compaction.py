@@ -49,7 +49,7 @@ class Compaction:
         )
 
     def cpu_s(self) -> float:
-        """CPU time that its thread has used since the daemon started."""
+        """CPU time that its threads have used since the daemon started (what packs, and its I/O beside)."""
         ticks = 0
         for task in pathlib.Path(f"/proc/{self._daemon.process.pid}/task").iterdir():
             try:

@@ -41,7 +41,7 @@ NOTES = """\
   before each. The whole view: `qemu-img convert`, to nowhere, of what is allocated. At random:
   {reads} of its allocated blocks of 4 KiB of each moment, none twice, the same ones before and
   after.
-- CPU: of the compaction's thread over wall time, with `compact_cpu = "{cpu}%"`.
+- CPU: of the compaction's threads over wall time, with `compact_cpu = "{cpu}%"`.
 - Killed: kill -9 at {kills} moments by chance while it compacts (`compact_cpu = "{kill_cpu}%"`);
   then it is let finish, and all of {all_moments} moments of each volume are compared by SHA-256
   with what they were before."""
