@@ -127,6 +127,10 @@ TEST(PackWindow, WhatCouldNotBeReadAheadIsTriedAgain) {
   PackPace pace(kNoPause);
   tracks.fail_at_read = 1;
   PackWindow window(tracks.tracks(), tracks, pace, PackWindow::kBytes, &beside);
+  ASSERT_TRUE(window.at(0, 0, 4096));
+  ASSERT_TRUE(beside.begin([] { return Result<void>{}; }).get());  // what is read ahead has failed
+  EXPECT_EQ(tracks.reads, 2u);
+  tracks.fail_at_read = UINT64_MAX;
   for (std::uint64_t at = 0; at < (4u << 20); at += 4096) {
     ASSERT_TRUE(std::ranges::equal(*window.at(0, at, 4096), tracks.contents(0).subspan(at, 4096)));
   }
