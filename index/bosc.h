@@ -170,7 +170,8 @@ class Bosc {
   // Shows the block to `look`, which returns whether that was enough; an incomplete view need not
   // be, a complete one is. `answered` gets true then; false when the block was committed while it
   // was being read, so that what is looked for may stand elsewhere: ask again. kCorrupt, kIo when
-  // it cannot be read. Both may run before this returns.
+  // it cannot be read. Both may run before this returns. While `look` looks it modifies nothing: a
+  // queue that grows may take the view's memory from the cache.
   void query(BlockAddress address, UniqueFunction<bool(const BlockView&)> look, Answered answered);
 
   // The same without reading, with what is in memory, or with `fetched` if that is the block as it
