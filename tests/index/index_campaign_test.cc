@@ -68,6 +68,10 @@ class Campaign {
     if (pick(3) == 0) options.store.replay_max = 200;
     options.store.commit_at = pick(2) == 0 ? 0.8 : 0.05;
     if (pick(4) == 0) options.store.run_dirty_min = 1;
+    if (pick(4) == 0) {  // the cache has what short queues do not want: all of it
+      options.store.memory_bytes = std::size_t{12} << 20;
+      options.store.commit_at_contents = 0.25;
+    }
     return options;
   }
   std::uint64_t pick(std::uint64_t below) { return random_() % below; }
