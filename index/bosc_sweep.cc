@@ -13,7 +13,7 @@ namespace mariner::index {
 namespace {
 
 constexpr std::chrono::milliseconds kRetryDelay{100};
-// When a sweep could commit nothing of what there is: damaged blocks, for instance.
+// When a sweep could not commit what there is: damaged blocks, for instance.
 constexpr std::chrono::milliseconds kFruitlessDelay{1000};
 constexpr std::uint32_t kGapMax = 4;
 
@@ -108,7 +108,11 @@ void Bosc::sweep_ended() {
     sweep_result_ =
         Error{ErrorCode::kUnavailable, "a damaged part of the index is being made again"};
   }
-  if (!sweep_committed_ && dirty_.count() > 0) wait_before_next(kFruitlessDelay);
+  // What it has left keeps the frontier where it is, so that the next one would begin at once, for
+  // the little that has come since.
+  const bool needs_room = !room_waiters_.empty() || pool_.used_bytes() >= queue_bytes_commit();
+  const bool is_worth_it = sweep_committed_ && (sweep_result_ || needs_room);
+  if (!is_worth_it && dirty_.count() > 0) wait_before_next(kFruitlessDelay);
   begin_checkpoint(true);
 }
 
@@ -427,7 +431,7 @@ void Bosc::finish_run(const std::shared_ptr<Run>& run) {
       give_back(*run, i);
       continue;
     }
-    sweep_committed_ = true;
+    sweep_committed_ = sweep_committed_ || member.dirty;
     BlockState& block = state(member.address);
     block.place = block.on_disk ? block.place ^ 1u : 0;
     block.on_disk = true;

@@ -237,7 +237,17 @@ bool PathSearch::is_gap(const Presence& before, const Presence& next) const {
   };
   const ObjectState& was = state_at(SequenceNumber{before.end.at.value - 1});
   const ObjectState& is = state_at(next.from.at);
-  return was.generation == is.generation && was.mode == is.mode && was.changed == is.changed;
+  const auto same = [&](const ObjectState& object) {
+    return was.generation == object.generation && was.mode == object.mode &&
+           was.changed == object.changed;
+  };
+  // Nor may it have been another one in between, with another name: where the entry of a directory
+  // is the object (FAT, exFAT), a third one may have the time of the first.
+  const auto first = std::ranges::lower_bound(states, before.end.at, {}, &State::from);
+  const auto last = std::ranges::lower_bound(states, next.from.at, {}, &State::from);
+  return same(is) && std::all_of(first, last, [&](const State& each) {
+           return !each.object.exists || same(each.object);
+         });
 }
 
 bool PathSearch::is_another(const Presence& one) const {

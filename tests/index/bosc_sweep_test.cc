@@ -360,6 +360,39 @@ TEST(BoscSweep, DamagedBlocksKeepTheirQueueAndAreReported) {
   EXPECT_EQ(rig->compare(), "");
 }
 
+// What they keep back of the log is longer than it may be all the time, and that is no reason to
+// sweep all the time: neither to carry the clean one between them, nor for what comes elsewhere.
+TEST(BoscSweep, DamagedBlocksAreTriedNowAndThen) {
+  BoscRig::Options options;
+  options.store.replay_max = 50;
+  const auto rig = written_rig(options);
+  for (const std::uint32_t damaged : {8u, 10u}) {
+    rig->disk->flip_bit(rig->superblock.offset_of({damaged}, 0) + 999, 1);
+    for (int i = 0; i < 50; ++i) rig->add(damaged, 1);
+  }
+  const auto sweeps = [&, before = rig->store->statistics().sweeps] {
+    return rig->store->statistics().sweeps - before;
+  };
+  rig->executor.advance(std::chrono::milliseconds(4500));
+  EXPECT_EQ(sweeps(), 5u) << "one each second";
+  EXPECT_GT(rig->store->statistics().blocks_carried, 0u);
+  for (int i = 0; i < 500; ++i) {
+    rig->add(20, 1);
+    rig->executor.run_ready();
+  }
+  EXPECT_EQ(sweeps(), 5u);
+  EXPECT_EQ(rig->store->queued({8}), 50u);
+  rig->executor.advance(std::chrono::milliseconds(1000));
+  EXPECT_EQ(sweeps(), 6u);
+  EXPECT_EQ(rig->store->queued({20}), 0u);
+  for (const std::uint32_t damaged : {8u, 10u}) {
+    rig->disk->flip_bit(rig->superblock.offset_of({damaged}, 0) + 999, 1);
+  }
+  ASSERT_TRUE(rig->commit_all());
+  rig->crash();
+  EXPECT_EQ(rig->compare(), "");
+}
+
 TEST(BoscSweep, AMisdirectedWriteIsFoundAtItsPlaceAndWhereItLanded) {
   const auto rig = written_rig();
   rig->add(3, 1);

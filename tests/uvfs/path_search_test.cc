@@ -69,6 +69,25 @@ TEST(PathSearchTest, AGapIsNoEndUnlessTheObjectWasChanged) {
   }
 }
 
+// Another one had the number for a while, and the one that has the name again is a third: where the
+// entry of a directory is the object, its time may be that of the first.
+TEST(PathSearchTest, AGapInWhichTheObjectWasAnotherOneIsAnEnd) {
+  MadeWrites made("-t ext2 -b 4096");
+  const auto file = made.volume.find("/a/large");
+  const auto place = made.place_of(made.volume.find("/a"), "large");
+  made.put<std::uint32_t>(file, ifsck::InodeAt::kChanged, 7);
+  const auto removed = made.put<std::uint32_t>(place, 0);
+  made.put<std::uint32_t>(file, ifsck::InodeAt::kChanged, 9);
+  made.put<std::uint32_t>(file, ifsck::InodeAt::kChanged, 7);
+  const auto last = made.put<std::uint32_t>(place, file);
+  auto past = made.past();
+  const auto history = ExtHistory::open(past, {{}, last}).value();
+  const auto found = PathSearch(*history).find("/a/large");
+  ASSERT_EQ(found->incarnations.size(), 2u);
+  EXPECT_EQ(found->incarnations[0].end.at, removed);
+  EXPECT_EQ(found->incarnations[1].from.at, last);
+}
+
 TEST(PathSearchTest, PathsAreAbsolute) {
   using Parts = std::vector<std::string>;
   EXPECT_EQ(PathSearch::components_of("/").value(), Parts{});
