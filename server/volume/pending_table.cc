@@ -91,9 +91,15 @@ void PendingTable::put_each(std::span<const BlockRange> ranges, const PendingCon
   }
 }
 
-void PendingTable::erase_before(Lbn end) {
+std::vector<Payload> PendingTable::erase_before(Lbn end) {
   split_at(end);
-  erase(runs_.begin(), runs_.lower_bound(end));
+  std::vector<Payload> kept;
+  const auto last = runs_.lower_bound(end);
+  for (auto it = runs_.begin(); it != last; it = runs_.erase(it)) {
+    uncount(it->second);
+    if (it->second.content.payload) kept.push_back(std::move(it->second.content.payload));
+  }
+  return kept;
 }
 
 void PendingTable::erase(BlockRange range) {

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory_resource>
 #include <span>
+#include <vector>
 
 #include "proto/payload.h"
 #include "proto/units.h"
@@ -51,8 +52,9 @@ class PendingTable {
   void visit(BlockRange range,
              const std::function<void(BlockRange, const PendingContent*)>& visitor) const;
 
-  // Forgets what is pending below `end`, or in `range`.
-  void erase_before(Lbn end);
+  // Forgets what is pending below `end`, or in `range`. The first says what memory its runs kept,
+  // for whoever lets go of that: it may be thousands of payloads.
+  std::vector<Payload> erase_before(Lbn end);
   void erase(BlockRange range);
   void erase_each(std::span<const BlockRange> ranges);
 

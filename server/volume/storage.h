@@ -46,6 +46,7 @@
 #include "server/volume/image_applier.h"
 #include "server/volume/image_base.h"
 #include "server/volume/lag_governor.h"
+#include "server/volume/slow_release.h"
 #include "server/volume/spill.h"
 #include "server/volume/throttle.h"
 
@@ -300,6 +301,7 @@ class Storage final : public replication::StorageParticipant, public CurrentRead
   Table active_;
   Table frozen_;     // its runs: null, or not empty; of nothing that has to be fetched
   Backlog backlog_;  // of older tables
+  SlowRelease released_;
   std::uint64_t frozen_count_ = 0;  // tables that were ever frozen
   SequenceNumber committed_;
   SequenceNumber durable_;

@@ -141,7 +141,7 @@ void Storage::flushed(Lbn end) {
     backlog_.remove(BlockRange::between(range.first, next));
     headway_.has(BlockRange::between(range.first, next));
   }
-  frozen_.runs->erase_before(end);
+  released_.add(frozen_.runs->erase_before(end));
   const std::uint64_t cost = frozen_.runs->cost_bytes();
   frozen_.bytes = static_cast<std::uint64_t>(static_cast<double>(frozen_.bytes_frozen) *
                                              static_cast<double>(cost) /

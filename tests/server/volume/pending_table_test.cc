@@ -76,7 +76,9 @@ TEST(PendingTable, ForgetsWhatLiesBelow) {
   PendingTable table;
   table.put({{10}, {10}}, memory(1, {10}));
   table.put({{30}, {10}}, memory(2, {10}));
-  table.erase_before(Lbn{35});
+  const auto kept = table.erase_before(Lbn{35});
+  ASSERT_EQ(kept.size(), 2u) << "of what is forgotten in part, too";
+  EXPECT_EQ(kept[0].size(), 10u * kBlockBytes);
   EXPECT_EQ(table.next_run(Lbn{0}).range, (BlockRange{{35}, {5}}));
   EXPECT_EQ(table.next_run(Lbn{0}).content.offset, 5u * kBlockBytes);
   table.erase_before(Lbn{UINT64_MAX});
