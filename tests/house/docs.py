@@ -20,7 +20,7 @@ import tomllib
 
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 SPAN = re.compile(r"`([^`\n]+)`")
-COMMAND = re.compile(r"(?:^|(?<=[\s(\"'#$]))mariner +(?=[a-z-])")
+COMMAND = re.compile(r"(?:^|(?<=[\s(\"'#$]))mariner +(?=[a-z]|--)", re.MULTILINE)
 ENDS_COMMAND = re.compile(r"\s[|;&<>]|[;)]|\s#\s|$", re.MULTILINE)
 KEY = re.compile(r"^\[\[?([a-z_]+(?:\.[A-Za-z_]+)?)\]\]?(?: ([a-z_]+))?")
 METRIC = re.compile(r"\bmariner_[a-z0-9_]+")
