@@ -125,7 +125,7 @@ Result<Session::Start> Session::begin_command(std::uint32_t id, const ScsiComman
 
   Task* const task = tasks_.allocate(command.itt);
   CHECK_MSG(task != nullptr, "the window admits no more tasks than the table has");
-  last_io_ = now;
+  if (transfer.is_use) last_io_ = now;
   ++commands_;
   if (command.immediate) ++immediate_tasks_;
   task->connection = id;

@@ -57,7 +57,7 @@ struct SessionInfo {
   std::uint64_t bytes_written = 0;
   std::uint32_t outstanding = 0;
   std::uint32_t connections = 0;
-  MonotonicTime last_io{};  // when the last command arrived; zero: none yet
+  MonotonicTime last_io{};  // when what is stored was used last (scsi::is_use); zero: never yet
 };
 
 // The connection, as its session and the registry see it.

@@ -345,7 +345,7 @@ void ClusterControl::doctor(admin::Answer<api::DoctorAnswer> done) {
   }
   if (node_.node_log_ != nullptr) {
     const logging::LogWriter& writer = node_.node_log_->stack().writer();
-    const bool room = writer.used_bytes() <= writer.limit_bytes() / 10 * 9;
+    const bool room = node_.log_space_->room() == LogSpace::Room::kEnough;
     add(out, node_.logs() ? "log space" : "journal space", room,
         std::to_string(writer.used_bytes() >> 20) + " of " +
             std::to_string(writer.limit_bytes() >> 20) + " MiB",

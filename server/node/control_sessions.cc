@@ -97,12 +97,20 @@ void NodeControl::diagnose(const std::vector<api::Finding>& scrubs,
   const logging::LogWriter& writer = node_.node_log_->stack().writer();
   const std::uint64_t used = writer.used_bytes();
   const std::uint64_t limit = writer.limit_bytes();
-  const char* level = used > limit / 10 * 9 ? "error" : used > limit / 4 * 3 ? "warning" : "ok";
-  add(out, "log space", level, percent(used, limit) + " of " + std::to_string(limit >> 20) + " MiB",
-      level == std::string("ok")
-          ? ""
-          : "writes stop with SPACE ALLOCATION FAILED when the log is full: give it more "
-            "([log] max_size of a new log) before then");
+  const std::string found = percent(used, limit) + " of " + std::to_string(limit >> 20) + " MiB";
+  switch (node_.log_space_->room()) {
+    case LogSpace::Room::kEnough: add(out, "log space", "ok", found, ""); break;
+    case LogSpace::Room::kShort:
+      add(out, "log space", "warning", found + ", and what is oldest is to be kept",
+          "with [log] on_full = \"shorten-window\" the past gets shorter than it is to be, else "
+          "writes fail with SPACE ALLOCATION FAILED when it is full: add a log disk ([log] disks), "
+          "or end views and marks that nobody needs");
+      break;
+    case LogSpace::Room::kFull:
+      add(out, "log space", "error", found + ": writes are refused",
+          "add a log disk ([log] disks), or end views and marks that nobody needs");
+      break;
+  }
   for (const LogMember& member : node_.node_log_->stack().members()) {
     using State = logging::LogWriter::DiskState;
     const logging::DurableChoice& durable = member.durability;

@@ -449,9 +449,14 @@ bool LogSpace::is_greedy(VolumeId volume) const {
 
 // A line at each threshold, once: an administrator hears of a log that fills up before the hosts
 // do. (A log that is only being given up less fast than it is written does not.)
+LogSpace::Room LogSpace::room() const {
+  if (stuck_) return Room::kFull;
+  return critical() && needed_ ? Room::kShort : Room::kEnough;
+}
+
 void LogSpace::warn() {
   if (!stuck_ && !low()) warned_percent_ = 0;
-  if (!stuck_ && !(critical() && needed_)) return;
+  if (room() == Room::kEnough) return;
   const logging::LogWriter& writer = parts_.log_stack.writer();
   const bool full = stuck_;
   const unsigned level = full ? 100 : 90;

@@ -65,6 +65,14 @@ class LogSpace final : private volume::ReclaimerOwner {
 
   [[nodiscard]] std::uint64_t tracks_freed() const { return tracks_freed_; }
 
+  // How it stands, whatever is used: of a log that has gone round nearly all is, all the time.
+  enum class Room : std::uint8_t {
+    kEnough,  // what is oldest may go when its place is needed
+    kShort,   // little is left, and what is oldest is to be kept
+    kFull,    // writes are refused
+  };
+  [[nodiscard]] Room room() const;
+
  private:
   // volume::ReclaimerOwner
   std::shared_ptr<volume::Reclaimable> find(VolumeId volume) override;

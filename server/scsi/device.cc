@@ -142,7 +142,10 @@ bool Device::has_lun(std::uint64_t lun) const { return find(lun) != nullptr; }
 Transfer Device::transfer_of(std::uint64_t lun, CdbBytes cdb) const {
   if (const Unit* unit = find(lun)) {
     const Geometry geometry = unit->disk->geometry();
-    return scsi::transfer_of(decode(cdb, geometry), geometry);
+    Transfer transfer = scsi::transfer_of(decode(cdb, geometry), geometry);
+    const OpcodeInfo* const known = find_opcode(cdb);
+    transfer.is_use = known != nullptr && is_use(known->operation);
+    return transfer;
   }
   const Decoded decoded = decode(cdb, Geometry{});
   return answered_by_absent_unit(decoded) ? scsi::transfer_of(decoded, Geometry{}) : Transfer{};

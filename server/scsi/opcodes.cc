@@ -368,6 +368,10 @@ bool accesses_medium(Operation operation) {
   }
 }
 
+bool is_use(Operation operation) {
+  return operation == kSanitize || (operation != kTestUnitReady && accesses_medium(operation));
+}
+
 bool needs_medium(Operation operation) {
   switch (operation) {
     case kReadCapacity:

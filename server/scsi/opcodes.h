@@ -72,6 +72,9 @@ enum class ReservationAccess : std::uint8_t {
 // Whether the command accesses the medium, and so is refused while the unit is stopped
 // (SBC-3 4.20).
 [[nodiscard]] bool accesses_medium(Operation operation);
+// Whether somebody uses what is stored, rather than looks whether the unit is there, as those who
+// watch their paths to it do all the time.
+[[nodiscard]] bool is_use(Operation operation);
 // Whether it is refused while there is no medium: these, and those that tell what a medium is.
 [[nodiscard]] bool needs_medium(Operation operation);
 // The bit of START STOP UNIT's byte 4 that units with a removable medium know.

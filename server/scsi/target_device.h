@@ -56,6 +56,7 @@ struct Transfer {
   // The CDB does not say how much: what the initiator has is right, up to `bytes`.
   bool open = false;
   std::uint64_t unit_blocks = 0;  // the logical blocks that the unit had when this was asked
+  bool is_use = false;            // of what is stored (opcodes.h)
 };
 
 struct Command {

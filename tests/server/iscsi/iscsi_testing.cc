@@ -192,7 +192,7 @@ std::shared_ptr<scsi::Nexus> TestDevice::attach(const scsi::NexusId& id) {
 
 scsi::Transfer TestDevice::transfer_of(std::uint64_t, std::span<const std::uint8_t, 16> cdb) const {
   const std::uint64_t bytes = std::uint64_t{load_be<std::uint16_t>(&cdb[7])} * 512;
-  scsi::Transfer transfer{.unit_blocks = unit_blocks};
+  scsi::Transfer transfer{.unit_blocks = unit_blocks, .is_use = cdb[0] != 0};
   switch (cdb[0]) {
     case 0x28: transfer.direction = scsi::Transfer::Direction::kToInitiator; break;
     case 0x2a: transfer.direction = scsi::Transfer::Direction::kToTarget; break;

@@ -247,6 +247,13 @@ TEST(SessionTest, CountsForTheAdministrator) {
   EXPECT_EQ(info.outstanding, 1u);
   EXPECT_EQ(info.last_io, server.executor.now);
   EXPECT_FALSE(info.discovery);
+  // Who asks whether the unit is there does not use it.
+  server.executor.now += std::chrono::seconds(20);
+  ScsiCommandPdu looks = read_pdu(4);
+  looks.cdb[0] = 0;
+  client.send(looks);
+  EXPECT_EQ(server.registry->list().at(0).commands, 4u);
+  EXPECT_EQ(server.registry->list().at(0).last_io, info.last_io);
 }
 
 }  // namespace

@@ -140,6 +140,26 @@ TEST_F(LogSpaceTest, AFullLogDropsViewsButNotThoseToBeKept) {
   EXPECT_EQ(parts_.read(*volume().volume->view_layer(first), 1), 'a');
 }
 
+TEST_F(LogSpaceTest, SaysThatItIsShortOnlyWhenWhatIsOldestIsToBeKept) {
+  for (int i = 0; i < 8; ++i) {
+    next_track();
+    write(1, static_cast<char>('a' + i));
+    space_->check();
+    parts_.run_until([this] { return space_->idle(); });
+    EXPECT_EQ(space_->room(), LogSpace::Room::kEnough) << "it has gone round: " << i;
+  }
+  close();
+  open(OnFull::kShortenWindow);
+  volume().meta.set_window_s(3600);
+  auto worst = LogSpace::Room::kEnough;
+  for (int i = 0; i < 8; ++i) {
+    next_track();
+    write(1, static_cast<char>('A' + i));
+    worst = std::max(worst, space_->room());
+  }
+  EXPECT_EQ(worst, LogSpace::Room::kShort);
+}
+
 TEST_F(LogSpaceTest, RecordsOfADeletedVolumeHoldNothing) {
   write(1, 'a');
   next_track();

@@ -40,6 +40,21 @@ TEST(MissingLun, InquirySaysThatThereIsNoUnit) {
   EXPECT_EQ(rig.send("12 00 00 00 05 00").hex_data(), "7f 00 06 12 1f");
   EXPECT_EQ(rig.transfer_of("12 00 00 00 05 00").bytes, 5u);
 }
+// Paths are watched with the first three.
+TEST(Transfer, SaysWhetherWhatIsStoredIsUsed) {
+  Rig rig;
+  for (const auto* cdb : {"00", "12 00 00 00 05 00", "5e 00 00 00 00 00 00 00 10 00",
+                          "9e 10 00 00 00 00 00 00 00 00 00 00 00 20", "c0"}) {
+    EXPECT_FALSE(rig.transfer_of(cdb).is_use) << cdb;
+  }
+  for (const auto* cdb : {"28 00 00 00 00 00 00 00 01 00", "2a 00 00 00 00 00 00 00 01 00", "35",
+                          "42 00 00 00 00 00 00 00 08 00"}) {
+    EXPECT_TRUE(rig.transfer_of(cdb).is_use) << cdb;
+  }
+  rig.lun = kMissingLun;
+  EXPECT_FALSE(rig.transfer_of("28 00 00 00 00 00 00 00 01 00").is_use);
+}
+
 TEST(MissingLun, HasNoPages) {
   Rig rig;
   rig.lun = kMissingLun;
