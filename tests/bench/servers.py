@@ -81,13 +81,17 @@ class Mariner:
 
 
 class Tgtd:
-    """A tgtd of one's own, without targets. It listens on `address` and, on the same port, on `more_addresses`."""
+    """A tgtd of one's own, without targets. It listens on `address` and, on the same port, on `more_addresses`.
 
-    def __init__(self, folder: pathlib.Path, address: str = HOST, more_addresses: tuple[str, ...] = ()):
+    `prefix` is put before its command line, and ends in its place (exec)."""
+
+    def __init__(self, folder: pathlib.Path, address: str = HOST, more_addresses: tuple[str, ...] = (),
+                 prefix: tuple[str, ...] = ()):
         self.port = mariner.free_ports(1)[0]
         self._folder = folder
         self._address = address
         self._more_addresses = more_addresses
+        self._prefix = prefix
         # A unix socket's path has at most 107 characters.
         self._socket = pathlib.Path("/tmp") / f"mariner-bench-tgt-{os.getpid()}-{self.port}"
         self._environment = {**os.environ, "TGT_IPC_SOCKET": str(self._socket)}
@@ -101,8 +105,8 @@ class Tgtd:
         self._folder.mkdir(parents=True, exist_ok=True)
         with open(self._folder / "tgtd.log", "wb") as log:
             self._process = subprocess.Popen(
-                ["tgtd", "-f", "--iscsi", f"portal={self._address}:{self.port}"], env=self._environment,
-                stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+                [*self._prefix, "tgtd", "-f", "--iscsi", f"portal={self._address}:{self.port}"],
+                env=self._environment, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
         try:
             mariner.wait_until(lambda: self.admin("--mode", "target", "--op", "show", check=False),
                                10, "tgtd answers")
