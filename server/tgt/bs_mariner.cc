@@ -36,26 +36,30 @@ void report(const char* volume, const std::string& fault) {
 
 // -- What tgt would answer without asking the store, although the store knows better --------------
 
-int forward(int /*host_no*/, ScsiCmd* command) {
+int get_lba_status(int /*host_no*/, ScsiCmd* command) {
   const Attachment& attachment = attachment_of(*command->dev);
-  if (attachment.unit != nullptr && attachment.unit->submit(*command)) return 0;
+  if (attachment.unit != nullptr && attachment.unit->submit(*command)) return kGood;
   sense_data_build(command, 2, 0x3A00);  // not ready, medium not present
   return kCheckCondition;
 }
 
-// VERIFY without data is GOOD to tgt, and GET LBA STATUS asks the file whose descriptor it has.
+// COMPARE AND WRITE is refused by tgt, whose own stores cannot do it at once; VERIFY without data
+// is GOOD to it. Both go the way of reads and writes, with the checks of reservations that these
+// have. GET LBA STATUS would seek in the file whose descriptor tgt has.
 void take_over(ScsiLu& lu, Attachment& attachment) {
+  constexpr std::uint8_t kRead10 = 0x28, kWrite16 = 0x8A, kCompareAndWrite = 0x89;
   constexpr std::uint8_t kVerify10 = 0x2F, kVerify12 = 0xAF, kVerify16 = 0x8F;
   constexpr std::uint8_t kServiceActionIn16 = 0x9E;
   constexpr std::uint32_t kGetLbaStatus = 0x12;
+  lu.operations[kCompareAndWrite] = lu.operations[kWrite16];
   for (const std::uint8_t code : {kVerify10, kVerify12, kVerify16}) {
-    lu.operations[code].perform = &forward;
+    lu.operations[code] = lu.operations[kRead10];
   }
   ServiceAction*& actions = lu.operations[kServiceActionIn16].service_actions;
   for (std::size_t i = 0; i + 1 < attachment.actions.size(); ++i) {
     attachment.actions[i] = actions[i];
     if (actions[i].perform == nullptr) break;
-    if (actions[i].code == kGetLbaStatus) attachment.actions[i].perform = &forward;
+    if (actions[i].code == kGetLbaStatus) attachment.actions[i].perform = &get_lba_status;
   }
   actions = attachment.actions.data();
 }

@@ -174,6 +174,8 @@ void Unit::tell_limits(ScsiLu& lu) const {
   std::memcpy(content, &limits_[kHeaderBytes], there);
   // What tgt refuses unless it was told to provision thinly: UNMAP, and WRITE SAME with UNMAP.
   if (!lu.thin_provisioning) std::memset(content + 16, 0, 16);
+  // tgt has no atomic writes to hand on; each write is atomic anyway.
+  if (page->bytes > 40) std::memset(content + 40, 0, page->bytes - 40u);
 }
 
 // -- Commands ------------------------------------------------------------------------------------

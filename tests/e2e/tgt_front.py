@@ -2,9 +2,10 @@
 
 import itertools
 import pathlib
-import subprocess
 import sys
+import types
 
+import libiscsi_client
 import mariner
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "bench"))
@@ -63,8 +64,11 @@ class TgtFront(servers.Tgtd):
     def tail(self, lines: int = 30) -> str:
         return "\n".join(self.log_file.read_text(errors="replace").splitlines()[-lines:])
 
-    def said(self, text: str) -> bool:
-        return text in self.log_file.read_text(errors="replace")
+    def said(self) -> str:
+        return self.log_file.read_text(errors="replace")
+
+    def descriptors(self) -> int:
+        return len(list(pathlib.Path(f"/proc/{self.pid}/fd").iterdir()))
 
     def kill(self):
         """As a crash; it can be entered again."""
@@ -72,7 +76,7 @@ class TgtFront(servers.Tgtd):
         self._tids = itertools.count(1)
 
 
-def inquiry(url: str, page: str) -> bytes:
-    """A page of vital product data."""
-    run = subprocess.run(["iscsi-inq", "-e", "1", "-c", page, url], capture_output=True, text=True, check=True)
-    return run.stdout.encode()
+def session(front: TgtFront, url: str, initiator: str = "iqn.2026-11.org.mariner:host1") -> libiscsi_client.Session:
+    """With one of the front's disks, past the unit attentions of a new one."""
+    where = types.SimpleNamespace(address=servers.HOST, port=front.port)
+    return libiscsi_client.Session(where, url.split("/")[-2], initiator, lun=LUN)
