@@ -38,7 +38,8 @@ void report(const char* volume, const std::string& fault) {
 
 int get_lba_status(int /*host_no*/, ScsiCmd* command) {
   const Attachment& attachment = attachment_of(*command->dev);
-  if (attachment.unit != nullptr && attachment.unit->submit(*command)) return kGood;
+  const bool there = attachment.unit != nullptr && command->dev->online;
+  if (there && attachment.unit->submit(*command)) return kGood;
   sense_data_build(command, 2, 0x3A00);  // not ready, medium not present
   return kCheckCondition;
 }
@@ -71,6 +72,10 @@ void update_limits(ScsiLu* lu, void* /*data*/) {
 // -- What tgt calls ------------------------------------------------------------------------------
 
 int init(ScsiLu* lu, char* options) {
+  if (const int type = std::to_integer<int>(lu->device_type[0]); type != kDisk) {
+    report("--device-type", "expected disk, found type " + std::to_string(type));
+    return kAdminInvalidRequest;
+  }
   if (const std::string fault = unit_fault(*lu, store); !fault.empty()) {
     report("this tgtd is not tgt 1.0.85, or built differently", fault + " differ");
     return kAdminInvalidRequest;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "server/tgt/session.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/random.h>
@@ -161,6 +162,7 @@ void Session::connect() {
 void Session::connected(iscsi_context* context, int status, void* /*data*/, void* self) {
   auto* session = static_cast<Session*>(self);
   if (status != SCSI_STATUS_GOOD) return session->fail(iscsi_get_error(context));
+  ::fcntl(iscsi_get_fd(context), F_SETFD, FD_CLOEXEC);
   iscsi_set_tcp_keepalive(context, kKeepAliveIdle_s, kKeepAliveCount, kKeepAliveInterval_s);
   if (iscsi_login_async(context, &Session::login_answered, session) != 0) {
     session->fail(iscsi_get_error(context));
@@ -228,9 +230,15 @@ void Session::lose() {
   again.put_before(waiting_);
   if (!was_ready) pause_ = std::min(pause_ * 2, kPauseMax);
   set_deadline(pause_);
-  if (!was_ready || !followed_) return;
-  was_lost_ = true;
-  owner_.went_away(why_);
+  if (!followed_) return;
+  if (was_ready) {
+    was_lost_ = true;
+    told_.clear();
+    owner_.went_away(why_);
+  } else if (told_ != why_) {
+    told_ = why_;
+    owner_.stays_away(why_);
+  }
 }
 
 void Session::forget_context() {

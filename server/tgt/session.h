@@ -89,8 +89,9 @@ class Session final : public Watched {
     virtual void attention(std::uint16_t code) = 0;
     // A session is there again, after one was lost. Whatever waited is on its way.
     virtual void came_back() = 0;
-    // For the log.
+    // For the log: it was lost; and why it cannot be had back yet, as often as that changes.
     virtual void went_away(const std::string& why) = 0;
+    virtual void stays_away(const std::string& why) = 0;
   };
 
   Session(Options options, Reactor& reactor, Owner& owner);
@@ -156,6 +157,7 @@ class Session final : public Watched {
   bool refused_ = false;   // marinerd is there, and does not let us in
   bool was_lost_ = false;  // and the owner has been told
   std::string why_;
+  std::string told_;  // of the reasons for staying away, the last one that was told
   std::chrono::milliseconds pause_;
 
   Command

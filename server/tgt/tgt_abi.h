@@ -113,14 +113,15 @@ struct ScsiLu {
   int open_flags;
   unsigned block_shift;
   std::byte queues[0x78 - 0x30];
-  std::byte device_type[56];  // its type and functions
+  std::byte device_type[56];  // its type (0: a disk), and functions
   std::array<Operation, 256> operations;
   ListHead device_type_siblings;
   BackingStore* store;
   void* target;
   std::uint8_t mode_block_descriptor[8];
   ListHead mode_pages;
-  std::byte identity[0x1973 - 0x18e8];
+  std::byte identity[0x1972 - 0x18e8];
+  char removable;
   char read_only;
   char software_write_protected;
   char thin_provisioning;
@@ -164,6 +165,8 @@ int tgt_event_add(int fd, int events, EventHandler handler, void* data);
 __attribute__((format(printf, 1, 2))) void log_error(const char* format, ...);
 __attribute__((format(printf, 1, 2))) void log_warning(const char* format, ...);
 }
+
+inline constexpr int kDisk = 0;
 
 // Answers of tgt's administration.
 inline constexpr int kAdminDone = 0;

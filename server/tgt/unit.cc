@@ -58,13 +58,13 @@ void copy_answer(const Command& from, ScsiCmd& to) {
     // Without data nothing is sent in front of the status.
     if (from.status != kGood && from.residual == 0) set_resid(to.in, to.in.length);
   }
-  // tgt cuts the data of a write that is too long, and knows of that alone.
-  const bool cut = from.direction == SCSI_XFER_WRITE && from.cut_bytes > 0;
   if (from.direction == SCSI_XFER_WRITE) {
     set_resid(to.out, from.residual);
-    if (cut)
-      to.out.resid =
-          static_cast<std::int32_t>(from.cut_bytes + std::max<std::int64_t>(from.residual, 0));
+    // tgt cuts the data of a write that is too long, and knows of that alone.
+    if (from.cut_bytes > 0) {
+      const std::int64_t all = from.cut_bytes + std::max<std::int64_t>(from.residual, 0);
+      to.out.resid = static_cast<std::int32_t>(all);
+    }
   }
 }
 
@@ -84,6 +84,7 @@ Unit::~Unit() {
     }
   }
   while (Command* command = held_.take()) end(*command);
+  if (read_only_) lu_.read_only = 0;
   if (descriptor_ >= 0) ::close(descriptor_);
 }
 
@@ -305,6 +306,11 @@ void Unit::went_away(const std::string& why) {
   log_warning(
       "bs_mariner: volume %s: the session with marinerd at %s is lost (%s); %zu commands wait\n",
       volume_.c_str(), portal_.c_str(), why.c_str(), session_.waiting());
+}
+
+void Unit::stays_away(const std::string& why) {
+  log_warning("bs_mariner: volume %s: no session with marinerd at %s yet (%s); %zu commands wait\n",
+              volume_.c_str(), portal_.c_str(), why.c_str(), session_.waiting());
 }
 
 }  // namespace mariner::tgt

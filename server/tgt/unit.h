@@ -52,6 +52,7 @@ class Unit final : private Session::Owner {
   void attention(std::uint16_t code) override;
   void came_back() override;
   void went_away(const std::string& why) override;
+  void stays_away(const std::string& why) override;
 
   Command& fresh_command();
   void end(Command& command);

@@ -51,14 +51,14 @@ class TgtFront(servers.Tgtd):
         tid = next(self._tids)
         return tid, self.new_target(tid, name, {**servers.Tgt.TUNING, **parameters})
 
-    def disk(self, volume: str, *more, thin: bool = False, options: str | None = None) -> str:
+    def disk(self, volume: str, *more, thin: bool = False, options: str | None = None,
+             parameters: tuple[str, ...] = ()) -> str:
         """The volume as a disk of tgtd's; its URL."""
         tid, iqn = self.target(volume)
         if not self.try_unit(tid, volume, options or self.options(), *more):
             raise mariner.Failed(f"tgtd has no unit of {volume}:\n{self.tail()}")
-        if thin:
-            self.admin("--mode", "logicalunit", "--op", "update", "--tid", tid, "--lun", LUN,
-                       "--params", "thin_provisioning=1")
+        for parameter in ("thin_provisioning=1",) * thin + parameters:
+            self.admin("--mode", "logicalunit", "--op", "update", "--tid", tid, "--lun", LUN, "--params", parameter)
         return f"iscsi://{servers.HOST}:{self.port}/{iqn}/{LUN}"
 
     def tail(self, lines: int = 30) -> str:
