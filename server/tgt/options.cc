@@ -143,7 +143,8 @@ std::variant<Values, Refusal> split(std::string_view text) {
 
 }  // namespace
 
-std::variant<Options, Refusal> parse_options(std::string_view volume, std::string_view text) {
+std::variant<Options, Refusal> parse_options(std::string_view store, std::string_view text) {
+  const std::string_view volume = store.substr(store.rfind('/') + 1);  // of none: the whole
   auto found = split(text);
   if (auto* refusal = std::get_if<Refusal>(&found)) return *refusal;
   const Values& values = std::get<Values>(found);

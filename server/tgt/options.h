@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Which volume a unit is made of, and how marinerd is reached: tgtadm's `--backing-store` and
-// `--bsopts`. Options are KEY=VALUE, separated by semicolons (tgtadm cuts at commas).
+// `--bsopts`. Options are KEY=VALUE, separated by semicolons (tgtadm cuts at commas). The store may
+// be given as a path, of which the last part is the volume: tgt-admin wants a file to be there.
 #pragma once
 
 #include <string>
@@ -24,7 +25,7 @@ struct Refusal {
 
 // `text` may be empty: then everything has its default. Reads the file with the password, which
 // has to belong to its owner alone.
-[[nodiscard]] std::variant<Options, Refusal> parse_options(std::string_view volume,
+[[nodiscard]] std::variant<Options, Refusal> parse_options(std::string_view store,
                                                            std::string_view text);
 
 }  // namespace mariner::tgt

@@ -94,7 +94,8 @@ class Tgtd:
         self._prefix = prefix
         # A unix socket's path has at most 107 characters.
         self._socket = pathlib.Path("/tmp") / f"mariner-bench-tgt-{os.getpid()}-{self.port}"
-        self._environment = {**os.environ, "TGT_IPC_SOCKET": str(self._socket)}
+        # Of whatever is to talk to it.
+        self.environment = {**os.environ, "TGT_IPC_SOCKET": str(self._socket)}
         self._process: subprocess.Popen | None = None
 
     @property
@@ -106,7 +107,7 @@ class Tgtd:
         with open(self._folder / "tgtd.log", "wb") as log:
             self._process = subprocess.Popen(
                 [*self._prefix, "tgtd", "-f", "--iscsi", f"portal={self._address}:{self.port}"],
-                env=self._environment, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+                env=self.environment, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
         try:
             mariner.wait_until(lambda: self.admin("--mode", "target", "--op", "show", check=False),
                                10, "tgtd answers")
@@ -128,7 +129,7 @@ class Tgtd:
         if self._process.poll() is not None:
             raise mariner.Failed(f"tgtd ended with {self._process.returncode}")
         run = subprocess.run(["tgtadm", "--lld", "iscsi", *map(str, arguments)], text=True,
-                             env=self._environment, capture_output=True, timeout=30)
+                             env=self.environment, capture_output=True, timeout=30)
         if check and run.returncode != 0:
             raise mariner.Failed(f"tgtadm {' '.join(map(str, arguments))}: {run.stderr}")
         return run.returncode == 0

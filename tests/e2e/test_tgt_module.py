@@ -175,6 +175,7 @@ def check(campaign: hammer.Campaign, daemon, *urls: str):
         assert report["faults"] == [] and report["writes"] > 0, report
 
 
+@pytest.mark.slow
 def test_marinerd_restarts_under_load(daemon, front, url, folder, long_run):
     campaign = campaign_of(folder)
     load = campaign.start(url, "--depth", 40, "--seconds", 600, "--repeat-attentions")
@@ -193,6 +194,7 @@ def test_marinerd_restarts_under_load(daemon, front, url, folder, long_run):
     check(campaign, daemon, url)
 
 
+@pytest.mark.slow
 def test_a_reset_by_another_initiator_loses_nothing(daemon, front, url, folder):
     campaign = campaign_of(folder)
     load = campaign.start(url, "--depth", 40, "--seconds", 600, "--repeat-attentions")
@@ -211,6 +213,7 @@ def test_a_reset_by_another_initiator_loses_nothing(daemon, front, url, folder):
     check(campaign, daemon, url)
 
 
+@pytest.mark.slow
 def test_what_may_have_been_done_is_not_done_twice(daemon, front, url):
     """COMPARE AND WRITE while marinerd crashes: a second time it would miscompare with what it has written itself."""
     session = tgt_front.session(front, url)
@@ -248,6 +251,7 @@ def test_what_may_have_been_done_is_not_done_twice(daemon, front, url):
     print(f"{done} done, {aborted} may have been done")
 
 
+@pytest.mark.slow
 def test_tgtd_is_killed_under_load(daemon_off, folder, seed, long_run):
     campaign = crash_campaign.CrashCampaign(daemon_off, seed)
     campaign.prepare()
@@ -269,6 +273,7 @@ def test_tgtd_is_killed_under_load(daemon_off, folder, seed, long_run):
     print(f"{campaign.acknowledged} acknowledged writes, all there; of the others {campaign.present} present")
 
 
+@pytest.mark.slow
 def test_while_marinerd_is_away(daemon, front, url):
     other = front.target("other")[0]
     daemon.kill()
@@ -315,6 +320,27 @@ def test_what_is_wrong_is_said(daemon, front, folder):
         assert time.monotonic() - began < 6
         assert expected in front.tail(3), (expected, front.tail(3))
     assert front.try_unit(tid, VOLUME, f"portal={portal}"), front.tail()
+
+
+def test_tgt_admin_reads_it_from_its_file(daemon, front, folder):
+    """As at a start: from targets.conf, where a store has to be a file."""
+    daemon.create(VOLUME, "16M")
+    store = folder / VOLUME
+    store.touch()
+    file = folder / "targets.conf"
+    iqn = "iqn.2001-04.com.example:disk1"
+    file.write_text(f"""<target {iqn}>
+    <backing-store {store}>
+        bs-type mariner
+        bsopts "'{front.options(initiator="iqn.2001-04.com.example:front")}'"
+    </backing-store>
+</target>
+""")
+    run = subprocess.run(["tgt-admin", "-e", "-c", str(file)], env=front.environment, capture_output=True, text=True, timeout=60)
+    assert run.returncode == 0, run.stdout + run.stderr + front.tail()
+    mariner.qemu_io(f"iscsi://{tgt_front.servers.HOST}:{front.port}/{iqn}/1", "write -P 0x55 0 64k", "read -P 0x55 0 64k")
+    mariner.qemu_io(daemon.volume_url(VOLUME), "read -P 0x55 0 64k")
+    assert "iqn.2001-04.com.example:front" in str(daemon.ask("session", "list"))
 
 
 def test_an_account_is_used(daemon, front, folder):

@@ -36,7 +36,7 @@ PROGRAM_MAY_ALSO = {"ifsck": {"server/client"}}
 ABOVE = {"ifsck/program": "ifsck"}
 OTHER_FOLDERS = {"deploy", "build"}
 # Sources that do nothing without a tgtd around them and a marinerd before them: tests/e2e/test_tgt_module.py has both.
-TESTED_IN_PLACE = {f"server/tgt/{name}.cc" for name in ("abi_check", "bs_mariner", "reactor", "session", "unit")}
+TESTED_IN_PLACE = {f"server/tgt/{name}.cc" for name in ("bs_mariner", "unit")}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
 CONSTANT = re.compile(r"^(?:static )?constexpr [^()=;{]*?\b(\w+)(?:\[\w*\])? *(?:=|{)", re.MULTILINE)

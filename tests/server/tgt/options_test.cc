@@ -65,6 +65,12 @@ TEST(TgtOptions, EachReplacesItsDefault) {
             "iqn.2026-11.org.mariner:view:v1");
 }
 
+TEST(TgtOptions, APathEndsWithTheVolume) {
+  EXPECT_EQ(good("/etc/mariner/tgt/db1", "").target, "iqn.2026-11.org.mariner:db1");
+  EXPECT_EQ(refused("", "/etc/mariner/tgt/"),
+            "--backing-store: expected the name of a volume, found ''");
+}
+
 TEST(TgtOptions, AnUnknownKeyIsRefusedWithTheNearestOne) {
   EXPECT_EQ(refused("prtal=127.0.0.1:1"),
             "bsopts: expected the keys portal, target, iqn-base, initiator, user, password-file, "

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// A session without a marinerd; tests/e2e/test_tgt_module.py has one.
+#include "server/tgt/session.h"
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <vector>
+
+#include "tests/server/tgt/tgtd_stand_in.h"
+
+namespace mariner::tgt {
+namespace {
+
+using std::chrono::milliseconds;
+
+std::vector<int> drained(CommandList& list) {
+  std::vector<int> numbers;
+  while (Command* command = list.take()) numbers.push_back(command->cdb[0]);
+  return numbers;
+}
+
+struct Numbered {
+  std::array<Command, 8> commands{};
+  Numbered() {
+    for (std::size_t i = 0; i < commands.size(); ++i) {
+      commands[i].cdb[0] = static_cast<std::uint8_t>(i);
+    }
+  }
+};
+
+TEST(TgtCommandList, KeepsTheOrder) {
+  Numbered all;
+  CommandList list;
+  EXPECT_TRUE(list.empty());
+  for (Command& command : all.commands) list.append(command);
+  list.remove(all.commands[0]);
+  list.remove(all.commands[3]);
+  list.remove(all.commands[7]);
+  EXPECT_EQ(list.size(), 5u);
+  EXPECT_EQ(drained(list), (std::vector{1, 2, 4, 5, 6}));
+  EXPECT_TRUE(list.empty());
+  list.append(all.commands[2]);
+  EXPECT_EQ(drained(list), (std::vector{2}));
+}
+
+TEST(TgtCommandList, WhatIsSentAgainGoesFirst) {
+  Numbered all;
+  CommandList again;
+  CommandList waiting;
+  for (const int i : {0, 1}) again.append(all.commands[static_cast<std::size_t>(i)]);
+  for (const int i : {2, 3, 4}) waiting.append(all.commands[static_cast<std::size_t>(i)]);
+  again.put_before(waiting);
+  EXPECT_TRUE(again.empty());
+  EXPECT_EQ(drained(waiting), (std::vector{0, 1, 2, 3, 4}));
+}
+
+TEST(TgtCommand, AUnitAttentionIsKnownInBothFormats) {
+  Command command;
+  std::uint16_t code = 0;
+  command.status = kCheckCondition;
+  command.sense = {0x70, 0, 6, 0, 0, 0, 0, 10, 0, 0, 0, 0, 0x28, 0x01};
+  command.sense_bytes = 18;
+  EXPECT_TRUE(is_unit_attention(command, code));
+  EXPECT_EQ(code, 0x2801);
+  command.sense = {0x72, 6, 0x2A, 0x09};
+  command.sense_bytes = 8;
+  EXPECT_TRUE(is_unit_attention(command, code));
+  EXPECT_EQ(code, 0x2A09);
+  command.sense[1] = 5;
+  EXPECT_FALSE(is_unit_attention(command, code));
+  command.sense[1] = 6;
+  command.sense_bytes = 4;
+  EXPECT_FALSE(is_unit_attention(command, code)) << "too short";
+  command.sense_bytes = 8;
+  command.status = kGood;
+  EXPECT_FALSE(is_unit_attention(command, code));
+}
+
+struct Owner final : Session::Owner {
+  void answered(Command& /*command*/) override { ++answers; }
+  void attention(std::uint16_t /*code*/) override {}
+  void came_back() override {}
+  void went_away(const std::string& /*why*/) override {}
+  void stays_away(const std::string& why) override { reasons.push_back(why); }
+  int answers = 0;
+  std::vector<std::string> reasons;
+};
+
+// A port of this machine, at which somebody listens and says nothing; or at which nobody does.
+class Port {
+ public:
+  explicit Port(bool listens) : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t length = sizeof address;
+    EXPECT_EQ(::bind(fd_, reinterpret_cast<sockaddr*>(&address), length), 0);
+    EXPECT_EQ(listens ? ::listen(fd_, 4) : 0, 0);
+    EXPECT_EQ(::getsockname(fd_, reinterpret_cast<sockaddr*>(&address), &length), 0);
+    options.portal = "127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+    options.target = "iqn.2026-11.org.mariner:db1";
+  }
+  ~Port() { ::close(fd_); }
+  Port(const Port&) = delete;
+  Port& operator=(const Port&) = delete;
+  Options options;
+
+ private:
+  int fd_;
+};
+
+Reactor& reactor() {
+  std::string fault;
+  return *Reactor::of_tgtd(fault);
+}
+
+TEST(TgtSession, OpeningEndsWhoeverIsThere) {
+  for (const bool listens : {false, true}) {
+    const Port port(listens);
+    Owner owner;
+    Session session(port.options, reactor(), owner);
+    const auto began = Clock::now();
+    EXPECT_NE(session.open(began + milliseconds(300)), "");
+    EXPECT_GE(Clock::now() - began, milliseconds(290)) << "it is tried until then";
+    EXPECT_LT(Clock::now() - began, milliseconds(1500));
+  }
+}
+
+TEST(TgtSession, CommandsWaitAndComeBackInTheirOrder) {
+  const Port port(false);
+  Numbered all;
+  Owner owner;
+  Session session(port.options, reactor(), owner);
+  EXPECT_NE(session.open(Clock::now() + milliseconds(10)), "");
+  session.follow();
+  for (Command& command : all.commands) session.submit(command);
+  EXPECT_EQ(session.waiting(), all.commands.size());
+  EXPECT_TRUE(session.deadline) << "it will try again";
+  for (int i = 0; i < 3; ++i) session.due();
+  EXPECT_EQ(owner.reasons.size(), 1u) << "a reason is told once";
+  EXPECT_EQ(owner.answers, 0);
+  CommandList left = session.abandon();
+  EXPECT_EQ(drained(left), (std::vector{0, 1, 2, 3, 4, 5, 6, 7}));
+  EXPECT_EQ(session.waiting(), 0u);
+}
+
+}  // namespace
+}  // namespace mariner::tgt
