@@ -269,7 +269,7 @@ CommandList Session::abandon() {
 // -- Commands ------------------------------------------------------------------------------------
 
 void Session::submit(Command& command) {
-  command.lost = false;
+  command.lost = command.dropped = false;
   waiting_.append(command);
   if (state_ != State::kReady) return;
   send_waiting();
@@ -277,7 +277,20 @@ void Session::submit(Command& command) {
   if (!in_service_) service(POLLOUT);
 }
 
+void Session::drop_unwanted() {
+  for (Command* command = waiting_.first(); command != nullptr;) {
+    Command* next = command->next;
+    if (!owner_.wanted(*command)) {
+      command->dropped = true;
+      waiting_.remove(*command);
+      answered_.append(*command);
+    }
+    command = next;
+  }
+}
+
 void Session::send_waiting() {
+  drop_unwanted();
   while (!broken_ && state_ == State::kReady) {
     Command* command = waiting_.take();
     if (command == nullptr) break;
@@ -403,6 +416,7 @@ void Session::set_deadline(milliseconds after) {
 }
 
 void Session::due() {
+  drop_unwanted();
   if (state_ == State::kAway) return connect();
   if (state_ == State::kConnecting) return restart("no answer within 5 s");
   if (sent_.empty()) return;

@@ -6,6 +6,9 @@
 // - Each login ends the session before it at marinerd (same initiator and ISID, RFC 7143 6.3.5), so
 //   that nothing of it is carried out behind what is sent again.
 // - A command that must not be carried out twice is not sent again; its owner is told.
+// - A command that waits, and that nobody wants any more, is dropped: what a host has given up is
+// not
+//   written when marinerd comes back.
 // - No command is answered within `submit`.
 #pragma once
 
@@ -46,7 +49,9 @@ struct Command {
   std::int64_t cut_bytes = 0;  // that the initiator offered besides, and that are not sent
 
   // The answer. `lost`: it was sent, the session ended, and nobody knows what became of it.
+  // `dropped`: nobody wanted it any more while it waited.
   bool lost = false;
+  bool dropped = false;
   int status = 0;
   std::int64_t residual = 0;  // bytes; positive: fewer than asked for, negative: there were more
   std::array<std::uint8_t, 252> sense{};
@@ -85,6 +90,8 @@ class Session final : public Watched {
    public:
     virtual ~Owner() = default;
     virtual void answered(Command& command) = 0;
+    // Whether a command that waits is still to be sent. Asked again and again.
+    [[nodiscard]] virtual bool wanted(const Command& command) const = 0;
     // A unit attention that no command of the owner's brought. The code with its qualifier.
     virtual void attention(std::uint16_t code) = 0;
     // A session is there again, after one was lost. Whatever waited is on its way.
@@ -129,6 +136,7 @@ class Session final : public Watched {
   void probed();
   void send(Command& command);
   void send_waiting();
+  void drop_unwanted();
   void service(int events);
   void settle();
   void lose();

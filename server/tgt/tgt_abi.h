@@ -53,7 +53,7 @@ struct ScsiCmd {
   int attribute;
   std::uint64_t tag;
   int result;
-  void* management_request;
+  void* management_request;  // that aborts it; null: none
   std::uint8_t sense[kSenseBytesMax];
   int sense_bytes;  // sent with whatever status, unless it is 0
   ListHead bs_list;
@@ -64,6 +64,7 @@ static_assert(offsetof(ScsiCmd, dev) == 0x30 && offsetof(ScsiCmd, state) == 0x38
 static_assert(offsetof(ScsiCmd, data_direction) == 0x40 && offsetof(ScsiCmd, in) == 0x48);
 static_assert(offsetof(ScsiCmd, out) == 0x60 && offsetof(ScsiCmd, nexus_id) == 0x78);
 static_assert(offsetof(ScsiCmd, cdb) == 0x90 && offsetof(ScsiCmd, cdb_bytes) == 0x98);
+static_assert(offsetof(ScsiCmd, management_request) == 0xb8);
 static_assert(offsetof(ScsiCmd, result) == 0xb0 && offsetof(ScsiCmd, sense) == 0xc0);
 static_assert(offsetof(ScsiCmd, sense_bytes) == 0x1bc && offsetof(ScsiCmd, bs_list) == 0x1c0);
 

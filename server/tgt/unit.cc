@@ -18,6 +18,7 @@ constexpr seconds kOpenMax{4};
 constexpr int kAttentionsMax = 16;          // that may come before an answer while a unit is opened
 constexpr unsigned kBlockShiftDefault = 9;  // what tgt has if it was told nothing
 constexpr std::uint8_t kCompareAndWrite = 0x89;
+constexpr int kTaskAborted = 0x40;
 constexpr std::uint8_t kNotReady = 2;
 constexpr std::uint8_t kAbortedCommand = 0xB;
 constexpr std::uint16_t kCauseNotReportable = 0x0400;
@@ -218,7 +219,7 @@ void Unit::answered(Command& command) {
   if (&command == &capacity_) return refreshed();
   if (command.owner == nullptr) return;
   std::uint16_t code = 0;
-  if (command.lost || !is_unit_attention(command, code)) return end(command);
+  if (command.lost || command.dropped || !is_unit_attention(command, code)) return end(command);
   const auto nexus = static_cast<ScsiCmd*>(command.owner)->nexus_id;
   if (ends_commands(code)) {
     // It was not carried out either, and goes with the others; all are told when that is done.
@@ -227,6 +228,12 @@ void Unit::answered(Command& command) {
   }
   ua_sense_add_other_it_nexus(nexus, &lu_, code);
   refresh(&command);
+}
+
+// tgt notes on a command that is under way that it was aborted, and waits for its end.
+bool Unit::wanted(const Command& command) const {
+  return command.owner == nullptr ||
+         static_cast<const ScsiCmd*>(command.owner)->management_request == nullptr;
 }
 
 void Unit::attention(std::uint16_t code) {
@@ -239,6 +246,11 @@ void Unit::end(Command& command) {
   auto& of_tgt = *static_cast<ScsiCmd*>(std::exchange(command.owner, nullptr));
   free_.push_back(&command);
   if (command.lost) return end_with(of_tgt, kAbortedCommand, kCommandsClearedByDeviceServer);
+  if (command.dropped) {
+    if (of_tgt.data_direction == kDataIn) set_resid(of_tgt.in, of_tgt.in.length);
+    of_tgt.sense_bytes = 0;
+    return target_cmd_io_done(&of_tgt, kTaskAborted);
+  }
   copy_answer(command, of_tgt);
   target_cmd_io_done(&of_tgt, command.status);
 }

@@ -49,6 +49,7 @@ class Unit final : private Session::Owner {
   void refreshed();
 
   void answered(Command& command) override;
+  [[nodiscard]] bool wanted(const Command& command) const override;
   void attention(std::uint16_t code) override;
   void came_back() override;
   void went_away(const std::string& why) override;

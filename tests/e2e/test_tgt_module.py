@@ -10,6 +10,7 @@ import pytest
 
 import crash_campaign
 import hammer
+import iscsi_pdu
 import libiscsi_client
 import mariner
 import tgt_front
@@ -295,6 +296,38 @@ def test_while_marinerd_is_away(daemon, front, url):
         waiting.kill()
     assert waiting.returncode == 0 and "wrote 65536" in out, out
     mariner.qemu_io(daemon.volume_url(VOLUME), "read -P 0x33 0 64k")
+
+
+@pytest.mark.slow
+def test_what_a_host_has_given_up_is_not_written_later(daemon, front, url):
+    lun = tgt_front.LUN << 48
+
+    def request(number: int, cdb: bytes, data: bytes = b"") -> bytes:
+        rest = struct.pack(">III", len(data), number, 0) + cdb.ljust(16, b"\0")
+        flags = 0x81 | (0x20 if data else 0)
+        return iscsi_pdu.header(iscsi_pdu.SCSI_COMMAND, flags=flags, length=len(data), lun=lun, tag=number, rest=rest) + data
+
+    with iscsi_pdu.log_in((tgt_front.servers.HOST, front.port), url.split("/")[-2]) as connection:
+        number = 0
+        status = CHECK_CONDITION
+        while status != GOOD:  # tgt's own unit attentions
+            number += 1
+            connection.sendall(request(number, bytes(6)))
+            status = iscsi_pdu.receive_pdu(connection)[0][3]
+        daemon.kill()
+        writes = {number + 1 + lba: struct.pack(">BBIBHB", 0x2A, 0, lba, 0, 1, 0) for lba in range(2)}
+        for tag, cdb in writes.items():
+            connection.sendall(request(tag, cdb, b"\x77" * BLOCK))
+        first, second = writes
+        abort = struct.pack(">IIII", first, second + 1, 0, first)
+        connection.sendall(iscsi_pdu.header(0x42, flags=0x81, lun=lun, tag=99, rest=abort))
+        answers = [iscsi_pdu.receive_pdu(connection)[0] for _ in range(2)]
+        assert [(bhs[0], int.from_bytes(bhs[16:20], "big")) for bhs in answers] == [(0x21, first), (0x22, 99)]
+        assert answers[0][3] == 0x40, "TASK ABORTED"
+        daemon.start()
+        bhs = iscsi_pdu.receive_pdu(connection)[0]
+        assert (int.from_bytes(bhs[16:20], "big"), bhs[3]) == (second, GOOD)
+    mariner.qemu_io(daemon.volume_url(VOLUME), "read -P 0 0 512", "read -P 0x77 512 512")
 
 
 # -- Administration -------------------------------------------------------------------------------

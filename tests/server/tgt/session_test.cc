@@ -81,12 +81,19 @@ TEST(TgtCommand, AUnitAttentionIsKnownInBothFormats) {
 }
 
 struct Owner final : Session::Owner {
-  void answered(Command& /*command*/) override { ++answers; }
+  void answered(Command& command) override {
+    ++answers;
+    if (command.dropped) dropped.push_back(command.cdb[0]);
+  }
+  [[nodiscard]] bool wanted(const Command& command) const override {
+    return command.owner == nullptr;
+  }
   void attention(std::uint16_t /*code*/) override {}
   void came_back() override {}
   void went_away(const std::string& /*why*/) override {}
   void stays_away(const std::string& why) override { reasons.push_back(why); }
   int answers = 0;
+  std::vector<int> dropped;
   std::vector<std::string> reasons;
 };
 
@@ -146,6 +153,22 @@ TEST(TgtSession, CommandsWaitAndComeBackInTheirOrder) {
   CommandList left = session.abandon();
   EXPECT_EQ(drained(left), (std::vector{0, 1, 2, 3, 4, 5, 6, 7}));
   EXPECT_EQ(session.waiting(), 0u);
+}
+
+TEST(TgtSession, WhatNobodyWantsIsDropped) {
+  const Port port(false);
+  Numbered all;
+  Owner owner;
+  Session session(port.options, reactor(), owner);
+  EXPECT_NE(session.open(Clock::now() + milliseconds(10)), "");
+  session.follow();
+  for (Command& command : all.commands) session.submit(command);
+  for (const std::size_t i : {0u, 3u, 7u}) all.commands[i].owner = &owner;
+  EXPECT_EQ(owner.answers, 0);
+  session.due();
+  EXPECT_EQ(owner.dropped, (std::vector{0, 3, 7}));
+  CommandList left = session.abandon();
+  EXPECT_EQ(drained(left), (std::vector{1, 2, 4, 5, 6}));
 }
 
 }  // namespace
