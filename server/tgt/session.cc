@@ -20,6 +20,7 @@ constexpr milliseconds kPauseFirst{50};
 constexpr milliseconds kPauseMax{1000};
 constexpr milliseconds kConnectMax{5000};  // until a connection that says nothing is given up
 constexpr milliseconds kSilenceMax{1000};  // until it is looked what became of the commands
+constexpr int kSilentMax = 10;             // so often, until that look has become of nothing, too
 // A marinerd whose host has gone silently: the connection is given up after some twenty seconds.
 constexpr int kKeepAliveIdle_s = 5;
 constexpr int kKeepAliveInterval_s = 5;
@@ -115,6 +116,7 @@ std::string Session::open(Clock::time_point until) {
 bool Session::run(Command& command, Clock::time_point until) {
   const std::uint64_t answers = answers_;
   submit(command);
+  settle();
   while (answers_ == answers) {
     if (state_ != State::kReady || Clock::now() >= until) return false;
     const auto left = std::chrono::duration_cast<milliseconds>(until - Clock::now());
@@ -129,8 +131,8 @@ bool Session::run(Command& command, Clock::time_point until) {
 void Session::follow() {
   followed_ = true;
   reactor_.add(*this);
+  reactor_.deadlines_changed();
   update_events();
-  if (state_ == State::kAway) set_deadline(pause_);
 }
 
 // -- The session's life --------------------------------------------------------------------------
@@ -193,6 +195,7 @@ void Session::probed() {
   if (state_ != State::kConnecting) return;
   if (attention) return probe();  // each is told once, and there are few kinds
   state_ = State::kReady;
+  silent_ = 0;
   pause_ = kPauseFirst;
   deadline.reset();
   send_waiting();
@@ -273,8 +276,19 @@ void Session::submit(Command& command) {
   waiting_.append(command);
   if (state_ != State::kReady) return;
   send_waiting();
-  // Within a service, what is sent leaves at its end.
-  if (!in_service_) service(POLLOUT);
+  if (in_service_) return;  // what is sent leaves at its end
+  in_service_ = true;
+  if (iscsi_service(context_, POLLOUT) != 0) fail(iscsi_get_error(context_));
+  in_service_ = false;
+  update_events();
+  settle_soon();
+}
+
+// As `settle`, but not within a call of the owner's.
+void Session::settle_soon() {
+  if (!broken_ && answered_.empty()) return;
+  settle_at_once_ = true;
+  set_deadline(milliseconds(0));
 }
 
 void Session::drop_unwanted() {
@@ -369,6 +383,7 @@ void Session::service(int events) {
 // and what was submitted meanwhile is sent.
 void Session::settle() {
   if (in_service_) return;
+  settle_at_once_ = false;
   do {
     if (broken_) lose();
     in_service_ = true;
@@ -403,8 +418,10 @@ void Session::update_events() {
   } else {
     if (fd_ >= 0) reactor_.unwatch(fd_);
     fd_ = -1;
-    if (fd < 0 || !reactor_.watch(fd, wanted, *this))
-      return restart("the socket cannot be watched");
+    if (fd < 0 || !reactor_.watch(fd, wanted, *this)) {
+      fail("the socket cannot be watched");
+      return settle_soon();
+    }
     fd_ = fd;
   }
   events_ = wanted;
@@ -416,15 +433,25 @@ void Session::set_deadline(milliseconds after) {
 }
 
 void Session::due() {
+  const bool at_once = std::exchange(settle_at_once_, false);
   drop_unwanted();
+  settle();
+  if (at_once) {
+    if (!deadline) set_deadline(kSilenceMax);
+    return;
+  }
   if (state_ == State::kAway) return connect();
   if (state_ == State::kConnecting) return restart("no answer within 5 s");
   if (sent_.empty()) return;
-  if (answers_ == answers_at_deadline_ && !probing_) {
+  if (answers_ != answers_at_deadline_) {
+    silent_ = 0;
+  } else if (!probing_) {
     in_service_ = true;
     probe();
     in_service_ = false;
     settle();
+  } else if (++silent_ >= kSilentMax) {
+    return restart("no answer to TEST UNIT READY");
   }
   if (state_ != State::kReady) return;
   answers_at_deadline_ = answers_;

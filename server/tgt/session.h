@@ -139,6 +139,7 @@ class Session final : public Watched {
   void drop_unwanted();
   void service(int events);
   void settle();
+  void settle_soon();
   void lose();
   void tell_answers();
   void forget_context();
@@ -161,9 +162,10 @@ class Session final : public Watched {
   std::uint32_t events_ = 0;  // for which it is watched
   bool followed_ = false;
   bool in_service_ = false;
-  bool broken_ = false;    // the context is to be given up as soon as libiscsi has returned
-  bool refused_ = false;   // marinerd is there, and does not let us in
-  bool was_lost_ = false;  // and the owner has been told
+  bool broken_ = false;          // the context is to be given up as soon as libiscsi has returned
+  bool settle_at_once_ = false;  // that is what the deadline is for
+  bool refused_ = false;         // marinerd is there, and does not let us in
+  bool was_lost_ = false;        // and the owner has been told
   std::string why_;
   std::string told_;  // of the reasons for staying away, the last one that was told
   std::chrono::milliseconds pause_;
@@ -174,6 +176,7 @@ class Session final : public Watched {
   bool probe_sent_ = false;  // it is in `sent_`
   std::uint64_t answers_ = 0;
   std::uint64_t answers_at_deadline_ = 0;
+  int silent_ = 0;  // deadlines since the probe was sent, without any answer
   CommandList waiting_;
   CommandList sent_;
   CommandList answered_;  // that the owner is to be told of when libiscsi has returned

@@ -5,6 +5,7 @@
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -147,6 +148,8 @@ TEST(TgtSession, CommandsWaitAndComeBackInTheirOrder) {
   for (Command& command : all.commands) session.submit(command);
   EXPECT_EQ(session.waiting(), all.commands.size());
   EXPECT_TRUE(session.deadline) << "it will try again";
+  pollfd loop{.fd = stand_in.event_fd, .events = POLLIN, .revents = 0};
+  EXPECT_EQ(::poll(&loop, 1, 2000), 1) << "the deadline from before it was followed is kept";
   for (int i = 0; i < 3; ++i) session.due();
   EXPECT_EQ(owner.reasons.size(), 1u) << "a reason is told once";
   EXPECT_EQ(owner.answers, 0);
