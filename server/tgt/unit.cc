@@ -223,8 +223,8 @@ void Unit::answered(Command& command) {
   const auto nexus = static_cast<ScsiCmd*>(command.owner)->nexus_id;
   if (ends_commands(code)) {
     // It was not carried out either, and goes with the others; all are told when that is done.
-    session_.submit(command);
-    return session_.restart("the unit was reset by another initiator");
+    session_.restart("the unit was reset by another initiator");
+    return session_.submit(command);
   }
   ua_sense_add_other_it_nexus(nexus, &lu_, code);
   refresh(&command);
