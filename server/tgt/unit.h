@@ -9,8 +9,10 @@
 // - tgt knows the size before an initiator that was told of it asks.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
