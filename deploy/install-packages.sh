@@ -8,9 +8,9 @@ set -euo pipefail
 build="build-essential cmake ninja-build ccache pkg-config libboost1.81-dev liburing-dev
   libprotobuf-dev protobuf-compiler librocksdb-dev libisal-dev libxxhash-dev libzstd-dev liblz4-dev
   libssl-dev libext2fs-dev libtsk-dev libfuse3-dev fuse3 libseccomp-dev libtomlplusplus-dev libcli11-dev libspdlog-dev libfmt-dev prometheus-cpp-dev
-  libsystemd-dev python3"
+  libsystemd-dev libiscsi-dev python3"
 [ "$(dpkg --print-architecture)" != amd64 ] || build="$build libipsec-mb-dev"
-test="libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev libiscsi-dev libsqlite3-dev
+test="libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev libsqlite3-dev
   libiscsi-bin sg3-utils python3-pytest qemu-system-x86 ipxe-qemu qemu-utils qemu-block-extra tgt fio cpio xz-utils
   iproute2 nftables ethtool e2fsprogs ntfs-3g exfatprogs exfat-fuse dosfstools mtools makefs fdisk gdisk rsync samba samba-vfs-modules smbclient
   nfs-ganesha nfs-ganesha-vfs libnfs-utils etcd-server openssl clang-16 clang-tidy-16 clang-format-16 libclang-rt-16-dev"

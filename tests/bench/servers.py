@@ -81,16 +81,21 @@ class Mariner:
 
 
 class Tgtd:
-    """A tgtd of one's own, without targets. It listens on `address` and, on the same port, on `more_addresses`."""
+    """A tgtd of one's own, without targets. It listens on `address` and, on the same port, on `more_addresses`.
 
-    def __init__(self, folder: pathlib.Path, address: str = HOST, more_addresses: tuple[str, ...] = ()):
+    `prefix` is put before its command line, and ends in its place (exec)."""
+
+    def __init__(self, folder: pathlib.Path, address: str = HOST, more_addresses: tuple[str, ...] = (),
+                 prefix: tuple[str, ...] = ()):
         self.port = mariner.free_ports(1)[0]
         self._folder = folder
         self._address = address
         self._more_addresses = more_addresses
+        self._prefix = prefix
         # A unix socket's path has at most 107 characters.
         self._socket = pathlib.Path("/tmp") / f"mariner-bench-tgt-{os.getpid()}-{self.port}"
-        self._environment = {**os.environ, "TGT_IPC_SOCKET": str(self._socket)}
+        # Of whatever is to talk to it.
+        self.environment = {**os.environ, "TGT_IPC_SOCKET": str(self._socket)}
         self._process: subprocess.Popen | None = None
 
     @property
@@ -101,8 +106,8 @@ class Tgtd:
         self._folder.mkdir(parents=True, exist_ok=True)
         with open(self._folder / "tgtd.log", "wb") as log:
             self._process = subprocess.Popen(
-                ["tgtd", "-f", "--iscsi", f"portal={self._address}:{self.port}"], env=self._environment,
-                stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+                [*self._prefix, "tgtd", "-f", "--iscsi", f"portal={self._address}:{self.port}"],
+                env=self.environment, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
         try:
             mariner.wait_until(lambda: self.admin("--mode", "target", "--op", "show", check=False),
                                10, "tgtd answers")
@@ -124,7 +129,7 @@ class Tgtd:
         if self._process.poll() is not None:
             raise mariner.Failed(f"tgtd ended with {self._process.returncode}")
         run = subprocess.run(["tgtadm", "--lld", "iscsi", *map(str, arguments)], text=True,
-                             env=self._environment, capture_output=True, timeout=30)
+                             env=self.environment, capture_output=True, timeout=30)
         if check and run.returncode != 0:
             raise mariner.Failed(f"tgtadm {' '.join(map(str, arguments))}: {run.stderr}")
         return run.returncode == 0

@@ -71,6 +71,9 @@ def log_in(address: tuple[str, int], target: str, initiator: str = "iqn.2026-11.
                               "SessionType": "Normal", "HeaderDigest": "None",
                               "DataDigest": "None"} | keys, isid=isid))
     bhs, _ = receive_pdu(connection)
+    if bhs[0] == 0x23 and bhs[36:38] == b"\0\0" and not bhs[1] & 0x80:  # a target that has offers of its own
+        connection.sendall(login({}, isid=isid))
+        bhs, _ = receive_pdu(connection)
     if bhs[0] != 0x23 or bhs[36:38] != b"\0\0":
         raise ConnectionError(f"login refused: {bhs.hex()}")
     return connection

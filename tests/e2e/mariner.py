@@ -305,9 +305,9 @@ if __name__ == "__main__":  # fetch() in a namespace
     print(json.dumps(fetch(*json.loads(sys.argv[1]))))
 
 
-def qemu_io(url: str, *commands: str, timeout_s: float = 120) -> str:
+def qemu_io(url: str, *commands: str, timeout_s: float = 120, read_only: bool = False) -> str:
     """Commands of qemu-io, each of which succeeds; what it said."""
-    words = [word for command in commands for word in ("-c", command)]
+    words = [word for command in commands for word in ("-c", command)] + ["-r"] * read_only
     result = subprocess.run(["qemu-io", "-f", "raw", "-t", "none", *words, url], capture_output=True, text=True,
                             timeout=timeout_s)
     out = result.stdout + result.stderr

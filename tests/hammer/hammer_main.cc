@@ -118,6 +118,8 @@ int main(int argc, char** argv) {
   run_command->add_option("--writes", load.writes_max, "stop after so many; 0: never");
   run_command->add_option("--seconds", load.seconds_max, "stop after so long; 0: never");
   run_command->add_option("--seed", load.seed, "0: from the clock");
+  run_command->add_flag("--repeat-attentions", load.initiator.repeat_attentions,
+                        "send again what meets a unit attention");
   run_command->add_option("--unmap-percent", load.unmap_percent, "share of UNMAP");
   run_command->add_option("--same-percent", load.same_percent, "share of WRITE SAME");
   run_command->add_option("--read-percent", load.read_percent, "share of verified reads");

@@ -27,11 +27,20 @@ struct Initiator::Command {
   Initiator* initiator;
   Done done;
   unmap_list unmap{};  // libiscsi may keep what it is given
+  // Gives it to libiscsi, for `completed`; null: that cannot be.
+  std::function<scsi_task*(Command*)> ask{};
 
   static void completed(iscsi_context*, int status, void* command_data, void* private_data) {
-    const std::unique_ptr<Command> command(static_cast<Command*>(private_data));
+    std::unique_ptr<Command> command(static_cast<Command*>(private_data));
     auto* task = static_cast<scsi_task*>(command_data);
     --command->initiator->outstanding_;
+    if (command->initiator->repeat_attentions_ && status == SCSI_STATUS_CHECK_CONDITION &&
+        task->sense.key == SCSI_SENSE_UNIT_ATTENTION) {
+      scsi_free_scsi_task(task);
+      Initiator& initiator = *command->initiator;
+      if (!initiator.start(std::move(command))) initiator.lost_ = true;
+      return;
+    }
     // Only the transport's statuses are above 255: cancelled, error, timeout.
     if (status > 255) command->initiator->lost_ = true;
     std::span<const std::byte> data;
@@ -51,7 +60,8 @@ Error Initiator::failure(const std::string& what) const {
 Result<std::unique_ptr<Initiator>> Initiator::connect(const InitiatorOptions& options) {
   iscsi_context* context = iscsi_create_context(options.name.c_str());
   CHECK(context != nullptr);
-  std::unique_ptr<Initiator> initiator(new Initiator(context, 0));
+  std::unique_ptr<Initiator> initiator(new Initiator(context));
+  initiator->repeat_attentions_ = options.repeat_attentions;
   const std::unique_ptr<iscsi_url, UrlDeleter> url(
       iscsi_parse_full_url(context, options.url.c_str()));
   if (url == nullptr) return initiator->failure(options.url);
@@ -86,50 +96,47 @@ Result<void> Initiator::read_capacity() {
   return {};
 }
 
-Result<void> Initiator::started(void* task, Command* command) {
-  if (task != nullptr) {
-    ++outstanding_;
-    return {};
-  }
-  delete command;
-  return failure("sending a command");
+Result<void> Initiator::start(std::unique_ptr<Command> command) {
+  if (command->ask(command.get()) == nullptr) return failure("sending a command");
+  ++outstanding_;
+  static_cast<void>(command.release());  // libiscsi has it
+  return {};
 }
 
 Result<void> Initiator::send(const Write& write, std::span<std::byte> payload, Done done) {
-  auto* command = new Command{this, std::move(done)};
   auto* data = reinterpret_cast<unsigned char*>(payload.data());
   const auto length = static_cast<std::uint32_t>(payload.size());
   const std::uint32_t cells_per_lba = block_bytes_ / kCellBytes;
   const std::uint64_t lba = write.first_cell / cells_per_lba;
   const std::uint32_t count = write.cells / cells_per_lba;
-  scsi_task* task = nullptr;
-  switch (write.kind) {
-    case Kind::kWrite:
-      task = iscsi_write16_task(context_, lun_, lba, data, length, static_cast<int>(block_bytes_),
-                                0, 0, 0, 0, 0, Command::completed, command);
-      break;
-    case Kind::kUnmap:
-      command->unmap = {.lba = lba, .num = count};
-      task =
-          iscsi_unmap_task(context_, lun_, 0, 0, &command->unmap, 1, Command::completed, command);
-      break;
-    case Kind::kZeroes:
-    case Kind::kSame:
-      task = iscsi_writesame16_task(context_, lun_, lba, data, length, count, 0, 0, 0, 0,
-                                    Command::completed, command);
-      break;
-  }
-  return started(task, command);
+  auto command = std::make_unique<Command>(this, std::move(done), unmap_list{lba, count});
+  command->ask = [=, this, kind = write.kind](Command* self) -> scsi_task* {
+    switch (kind) {
+      case Kind::kWrite:
+        return iscsi_write16_task(context_, lun_, lba, data, length, static_cast<int>(block_bytes_),
+                                  0, 0, 0, 0, 0, Command::completed, self);
+      case Kind::kUnmap:
+        return iscsi_unmap_task(context_, lun_, 0, 0, &self->unmap, 1, Command::completed, self);
+      case Kind::kZeroes:
+      case Kind::kSame:
+        return iscsi_writesame16_task(context_, lun_, lba, data, length, count, 0, 0, 0, 0,
+                                      Command::completed, self);
+    }
+    return nullptr;
+  };
+  return start(std::move(command));
 }
 
 Result<void> Initiator::read(CellRange range, Done done) {
-  auto* command = new Command{this, std::move(done)};
   const std::uint32_t cells_per_lba = block_bytes_ / kCellBytes;
-  scsi_task* task =
-      iscsi_read16_task(context_, lun_, range.first / cells_per_lba,
-                        static_cast<std::uint32_t>(range.count * kCellBytes),
-                        static_cast<int>(block_bytes_), 0, 0, 0, 0, 0, Command::completed, command);
-  return started(task, command);
+  auto command = std::make_unique<Command>(this, std::move(done));
+  command->ask = [=, this](Command* self) {
+    return iscsi_read16_task(context_, lun_, range.first / cells_per_lba,
+                             static_cast<std::uint32_t>(range.count * kCellBytes),
+                             static_cast<int>(block_bytes_), 0, 0, 0, 0, 0, Command::completed,
+                             self);
+  };
+  return start(std::move(command));
 }
 
 Result<void> Initiator::poll(int timeout_ms) {

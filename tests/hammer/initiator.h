@@ -23,6 +23,8 @@ namespace mariner::hammer {
 struct InitiatorOptions {
   std::string url;  // iscsi://HOST:PORT/IQN/LUN
   std::string name = "iqn.2026-11.org.mariner:hammer";
+  // A command that meets a unit attention is sent again, as hosts do; otherwise that is its status.
+  bool repeat_attentions = false;
 };
 
 class Initiator {
@@ -52,13 +54,14 @@ class Initiator {
 
  private:
   struct Command;
-  explicit Initiator(iscsi_context* context, int lun) : context_(context), lun_(lun) {}
+  explicit Initiator(iscsi_context* context) : context_(context) {}
   Result<void> read_capacity();
   Error failure(const std::string& what) const;
-  Result<void> started(void* task, Command* command);
+  Result<void> start(std::unique_ptr<Command> command);
 
   iscsi_context* context_;
-  int lun_;
+  int lun_ = 0;
+  bool repeat_attentions_ = false;
   std::uint64_t cells_ = 0;
   std::uint32_t block_bytes_ = 0;
   std::size_t outstanding_ = 0;

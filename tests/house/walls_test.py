@@ -78,6 +78,15 @@ class Walls(unittest.TestCase):
                  '#pragma once\n#include "server/client/api.h"\n#include "server/node/node.h"\n')
         self.expect("uvfs/mount.h:3")
 
+    def test_what_has_another_licence_stands_alone(self):
+        self.put("server/tgt/CMakeLists.txt", "SOURCES session.h")
+        self.put("server/tgt/session.h", '#pragma once\n#include "proto/units.h"\n')
+        self.put("server/node/CMakeLists.txt", "SOURCES node.h")
+        self.put("server/node/node.h", '#pragma once\n#include "server/tgt/session.h"\n')
+        self.put("tests/server/tgt/CMakeLists.txt", "SOURCES session_test.cc")
+        self.put("tests/server/tgt/session_test.cc", '#include "server/tgt/session.h"\n')
+        self.expect("server may not include server/tgt/session.h", "server/tgt may not include proto/units.h")
+
     def test_a_library_does_not_include_what_its_programs_have(self):
         self.put("ifsck/CMakeLists.txt", "past.h program/remote_past.h main.cc")
         self.put("ifsck/past.h", "#pragma once\n")
