@@ -249,9 +249,7 @@ TEST(SessionTest, CountsForTheAdministrator) {
   EXPECT_FALSE(info.discovery);
   // Who asks whether the unit is there does not use it.
   server.executor.now += std::chrono::seconds(20);
-  ScsiCommandPdu looks = read_pdu(4);
-  looks.cdb[0] = 0;
-  client.send(looks);
+  client.send(command_pdu({.itt = 4, .cmd_sn = 4}));
   EXPECT_EQ(server.registry->list().at(0).commands, 4u);
   EXPECT_EQ(server.registry->list().at(0).last_io, info.last_io);
 }
