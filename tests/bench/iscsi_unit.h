@@ -4,11 +4,15 @@
 #include <poll.h>
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
 
 #include "proto/error.h"
 
 struct iscsi_context;
+struct iscsi_url;
+struct scsi_task;
 
 namespace mariner::bench {
 
@@ -19,7 +23,10 @@ class IscsiUnit {
     std::string initiator;
     bool immediate_data = true;
     bool initial_r2t = false;
+    std::optional<std::uint32_t>
+        isid;  // the lower 24 bits of a random one; none: as libiscsi likes
   };
+  using Done = std::function<void(Result<void>)>;
 
   IscsiUnit() = default;
   ~IscsiUnit();
@@ -29,6 +36,11 @@ class IscsiUnit {
   // Logs in and reads the capacity. Once.
   Result<void> connect(const Options& options);
   void logout();
+
+  // The same without waiting. serve() calls `done` once, unless the unit ends first; `done` must
+  // not end it.
+  Result<void> begin_connect(const Options& options, Done done);
+  Result<void> begin_logout(Done done);
 
   [[nodiscard]] iscsi_context* context() const { return context_; }
   [[nodiscard]] int lun() const { return lun_; }
@@ -45,6 +57,15 @@ class IscsiUnit {
   [[nodiscard]] Error failure(const std::string& what) const;
 
  private:
+  // A new context, and where its options lead.
+  Result<iscsi_url*> prepare(const Options& options);
+  [[nodiscard]] bool take_capacity(scsi_task* task);
+  void finish(Result<void> result);
+  static void connected(iscsi_context* context, int status, void* data, void* unit);
+  static void capacity_read(iscsi_context* context, int status, void* task, void* unit);
+  static void logged_out(iscsi_context* context, int status, void* data, void* unit);
+
+  Done done_;
   iscsi_context* context_ = nullptr;
   int lun_ = 0;
   std::uint64_t size_bytes_ = 0;

@@ -14,7 +14,8 @@
 # three connections, in a lab of network namespaces, with loss and other faults), conformance (libiscsi's tests, against tgt: what passes, is skipped,
 # fails; plain, with CHAP, with digests, with 4,096-byte blocks), ifsck (the incremental check of
 # ext2/3/4, against e2fsck; as root, half an hour), uvfs (versions of files found out of those of
-# blocks; as root, with FUSE and loop devices, half an hour) or history (what keeping the past costs
+# blocks; as root, with FUSE and loop devices, half an hour), sessions (many of them for ten minutes, a quarter of which come and go:
+# fair shares beside tgt, flat memory, nothing left behind, every read verified; in seventeen minutes) or history (what keeping the past costs
 # in the steady state, how fast it is given back, that a window is a promise, what compaction saves, and
 # what ways to clean the log would cost in a model; --part NAME for one part; "compact" takes root, FUSE, loop devices, and the network for packages). Prints a table for the README; leaves build/bench/NAME.json
 # (rows), NAME-runs.json (what they were made of) and pictures, NAME*.svg. --long is the log's, with
@@ -33,6 +34,7 @@ case $name in
   target) needs="marinerd mariner mariner-iscsi-load" ;;
   conformance) needs="marinerd mariner" ;;
   replication) needs="marinerd mariner mariner-naive-marinerd mariner-iscsi-load" ;;
+  sessions) needs="marinerd mariner mariner-sessions-load" ;;
   trm) needs="mariner-trm-load mariner-trm-forge marinerd mariner mariner-iscsi-load" ;;
   history) needs="marinerd mariner mariner-iscsi-load mariner-views-load mariner-cleaner-model" ;;
   uvfs) needs="marinerd mariner uvfs mariner-files-query version-workload" ;;
@@ -42,7 +44,7 @@ case $name in
   index)
     needs="mariner-index-load mariner-log-load"
     case " $* " in *" --papers "*) needs="$needs mariner-row-load mariner-index-recovery" ;; esac ;;
-  *) sed -n '2,29s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+  *) sed -n '2,30s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac
 
 build=${MARINER_BUILD:-$PWD/build/release}

@@ -25,16 +25,19 @@ def write_once(path: pathlib.Path, size: int):
 
 
 class Mariner:
-    """A standalone marinerd with one volume and its log on a preallocated file."""
+    """A standalone marinerd with volumes (one, mostly) and its log on a preallocated file."""
 
     # Free at the end, so that a measurement never meets a full log.
     LOG_MARGIN = 128 << 20
 
-    def __init__(self, folder: pathlib.Path, volume_bytes: int, log_bytes: int, storage: dict):
-        self._daemon = mariner.Daemon(folder, log={"max_size": str(log_bytes)}, storage=storage)
+    def __init__(self, folder: pathlib.Path, volume_bytes: int, log_bytes: int, storage: dict,
+                 index: dict | None = None, volumes: int = 1, window: str = "3d"):
+        self._daemon = mariner.Daemon(folder, log={"max_size": str(log_bytes)}, storage=storage, index=index, window=window)
         self._volume_bytes = volume_bytes
         self._log_bytes = log_bytes
-        self.url = ""
+        self._volumes = volumes
+        self.urls: list[str] = []
+        self.url = ""  # of the first
 
     @property
     def pid(self) -> int:
@@ -46,8 +49,10 @@ class Mariner:
 
     def __enter__(self):
         self._daemon.start()
-        self._daemon.create("bench", str(self._volume_bytes))
-        self.url = self._daemon.volume_url("bench")
+        for name in ["bench", *(f"bench{number}" for number in range(2, self._volumes + 1))]:
+            self._daemon.create(name, str(self._volume_bytes))
+            self.urls.append(self._daemon.volume_url(name))
+        self.url = self.urls[0]
         return self
 
     def __exit__(self, *_):
