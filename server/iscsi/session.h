@@ -91,6 +91,12 @@ class Session : public std::enable_shared_from_this<Session> {
 
   Session(Setup setup, const Options& options);
 
+  // Commands of an earlier session of the same initiator port may be under way at the device still.
+  // What uses what is stored waits until they have ended (RFC 7143 6.3.5: they are terminated), so
+  // that nothing of them appears behind what this session has seen. At its beginning, once the
+  // earlier one is closed.
+  void wait_for_earlier();
+
   // A connection of the session, with what is its own; all of it serves until detach().
   struct Attachment {
     std::uint32_t id = 0;  // given by attach(), never again in this session
@@ -207,7 +213,8 @@ class Session : public std::enable_shared_from_this<Session> {
   std::uint32_t last_attachment_ = 0;
   CommandOrder order_;
   TaskTable tasks_;
-  Ring<TaskRef> waiting_;  // for memory
+  Ring<TaskRef> waiting_;  // for memory, or for the end of an earlier session's commands
+  bool waits_for_earlier_ = false;
   TaskSet task_set_;
   std::vector<TaskRef> dormant_;  // until their group's turn, in order
   TaskSet::Group woken_ = 0;      // the first group when they were last looked through

@@ -44,7 +44,20 @@ std::uint64_t Session::charge_of(const Task& task) const {
   return task.data_out.wanted();
 }
 
+void Session::wait_for_earlier() {
+  // Each of them holds its session, and so the nexus.
+  if (nexus_ == nullptr || nexus_.use_count() == 1) return;
+  waits_for_earlier_ = true;
+  device()->manage(scsi::TaskManagementFunction::kNexusReset, 0, nexus_, [weak = weak_from_this()] {
+    const std::shared_ptr<Session> self = weak.lock();
+    if (self == nullptr) return;
+    self->waits_for_earlier_ = false;
+    self->pump();
+  });
+}
+
 bool Session::fits(const Task& task) {
+  if (waits_for_earlier_ && task.transfer.is_use) return false;
   if (task.charge_bytes == 0) return true;
   const std::uint64_t used = charged_bytes_ + output_bytes();
   if (used != 0 && used + task.charge_bytes > options_.payload_bytes_max) return false;

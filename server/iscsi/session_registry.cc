@@ -46,6 +46,7 @@ std::shared_ptr<Session> SessionRegistry::open(const LoginIdentity& identity,
     const std::shared_ptr<Session> reinstated = *old;  // closing it takes it off the list
     reinstated->close(EndReason::kReinstated, "by a login from " + endpoints.address);
   }
+  session->wait_for_earlier();
   sessions_.push_back(session);
   ++counters_.sessions;
   return session;

@@ -354,7 +354,7 @@ void Device::manage(TaskManagementFunction function, std::uint64_t lun,
                     const std::shared_ptr<Nexus>& nexus, UniqueFunction<void()> done) {
   using enum TaskManagementFunction;
   std::vector<Unit> affected;
-  if (function == kTargetReset) {
+  if (function == kTargetReset || function == kNexusReset) {
     affected = units_;
   } else if (const Unit* unit = find(lun)) {
     affected = {*unit};
@@ -363,6 +363,7 @@ void Device::manage(TaskManagementFunction function, std::uint64_t lun,
     const std::size_t index = index_of(*find(lun_field(unit.lun)));
     switch (function) {
       case kAbortTask:
+      case kNexusReset:
       case kAbortTaskSet: unit.disk->abort_self_test(nexus.get()); break;
       case kClearTaskSet:
         unit.disk->abort_self_test(nullptr);
@@ -396,7 +397,8 @@ void Device::manage(TaskManagementFunction function, std::uint64_t lun,
   // Copies may write elsewhere: they are waited for by themselves.
   const auto copies_ended = [gather] { gather->arrived(); };
   const bool resets = function == kLogicalUnitReset || function == kTargetReset;
-  const bool of_one = function == kAbortTask || function == kAbortTaskSet;
+  const bool of_one =
+      function == kAbortTask || function == kAbortTaskSet || function == kNexusReset;
   ++gather->pending;
   const bool copying =
       resets

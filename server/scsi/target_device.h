@@ -83,7 +83,8 @@ enum class TaskManagementFunction {
   kAbortTaskSet,
   kClearTaskSet,
   kLogicalUnitReset,
-  kTargetReset
+  kTargetReset,
+  kNexusReset  // I_T NEXUS RESET: as kAbortTaskSet, of all logical units
 };
 
 using CommandDone = UniqueFunction<void(Response)>;

@@ -229,6 +229,52 @@ TEST(SessionTest, ADecisionOnACommandsDataIsKeptWithIt) {
   server.device().answer_oldest();
 }
 
+// Whether it was closed by the login that takes its place, or had ended before.
+TEST(SessionTest, WhatAnEarlierSessionHasUnderWayEndsBeforeTheNextOneUsesTheUnit) {
+  for (const bool reinstated : {false, true}) {
+    TestServer server;
+    TestDevice& device = server.device();
+    device.hold = true;
+    TestClient first(server);
+    first.login();
+    first.send(write_pdu(1, 1, pattern(512)));
+    ASSERT_EQ(device.pending.size(), 1u);
+    if (!reinstated) first.connection.end(EndReason::kPeerClosed, {});
+    device.hold_manage = true;
+    TestClient second(server);
+    second.login();
+    ASSERT_EQ(device.managed.size(), 1u);
+    EXPECT_EQ(device.managed[0].function, scsi::TaskManagementFunction::kNexusReset);
+    device.hold = false;
+    EXPECT_TRUE(second.send(read_pdu(1)).empty());
+    EXPECT_TRUE(second.send(write_pdu(2, 1, pattern(512))).empty());
+    EXPECT_EQ(second.send(command_pdu({.itt = 3, .cmd_sn = 3})).size(), 1u)
+        << "who asks whether the unit is there is answered";
+    EXPECT_EQ(device.executed, 2u);
+    device.answer_oldest();
+    device.managed[0].done();
+    EXPECT_EQ(device.executed, 4u);
+    EXPECT_EQ(second.take().size(), 2u) << "the data with its status, and the other answer";
+    EXPECT_FALSE(second.connection.closing());
+  }
+}
+
+TEST(SessionTest, WithoutAnythingUnderWayNothingIsWaitedFor) {
+  TestServer server;
+  server.device().hold_manage = true;
+  TestClient other(server);
+  other.login({}, 2);
+  {
+    TestClient first(server);
+    first.login();
+    first.send(write_pdu(1, 1, pattern(512)));
+    first.connection.end(EndReason::kPeerClosed, {});
+  }
+  TestClient third(server);
+  third.login();
+  EXPECT_TRUE(server.device().managed.empty());
+}
+
 TEST(SessionTest, CountsForTheAdministrator) {
   TestServer server;
   TestClient client(server);

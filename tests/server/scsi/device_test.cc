@@ -157,7 +157,7 @@ struct Managed {
 TEST(TaskManagement, EveryFunctionWaitsUntilWritesAreSettled) {
   using enum TaskManagementFunction;
   for (const auto function :
-       {kAbortTask, kAbortTaskSet, kClearTaskSet, kLogicalUnitReset, kTargetReset}) {
+       {kAbortTask, kAbortTaskSet, kClearTaskSet, kLogicalUnitReset, kTargetReset, kNexusReset}) {
     Rig rig;
     rig.layer->hold();
     const auto write = rig.start("2a 00 00 00 00 00 00 00 01 00", std::string(512, 'x'));
@@ -198,6 +198,7 @@ TEST(TaskManagement, AbortsTellNobody) {
   Rig rig;
   const Managed one(rig, TaskManagementFunction::kAbortTask);
   const Managed set(rig, TaskManagementFunction::kAbortTaskSet);
+  const Managed all(rig, TaskManagementFunction::kNexusReset, kMissingLun);
   EXPECT_EQ(rig.send("00").verdict(), "good");
 }
 
