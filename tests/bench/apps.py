@@ -42,7 +42,8 @@ NOTES = """\
 - Mariner keeps its history, and has made every write durable before it answers; *tgt, durable* is the better of rdwr with
   bsoflags=sync and rdwr with a write cache whose flushes are honoured, for each load by its first figure (named below).
   *tgt, in memory* has its store in tmpfs, where a flush does nothing: a ceiling that nothing durable reaches.
-- Every fsync reaches the target: Mariner counted {flushes:.2f} SYNCHRONIZE CACHE for each of an application that appends 4 KiB and flushes.
+- Every fsync reaches the target: Mariner counted {flushes} SYNCHRONIZE CACHE and {writes} writes for each of an application that appends
+  4 KiB and flushes. It makes each of these writes durable by itself; a write cache makes them durable with the flush.
 - Medians of {rounds} run{s}, servers in turn, a new file system on the same LUN each time; what Mariner had to apply to its image was applied
   before the next one's turn. Its log {log}.
 - Postmark: {postmark}; sizes of 500 to 10,000 bytes, pieces of 4 KiB, one thread. *sync*: mounted so; *fsync*: each file is flushed before it
@@ -96,10 +97,10 @@ class Report:
         self.figures = Figures(loads, turns.runs)
         self._log_text = log_text
 
-    def flushes_each(self) -> float | None:
-        """SYNCHRONIZE CACHE for each fsync."""
+    def commands_each(self, operation: str) -> float | None:
+        """Of Mariner, for each fsync."""
         done = self.turns.flushes
-        return sum(each["synchronize_cache"] for each in done) / sum(each["fsyncs"] for each in done) if done else None
+        return sum(each[operation] for each in done) / sum(each["fsync"] for each in done) if done else None
 
     def name_of(self, load, rival: str) -> str:
         if rival != DURABLE:
@@ -123,7 +124,7 @@ class Report:
                                     self.figures.seconds(load.id, OURS), self.scale.name, less_is_better=less,
                                     lacks="; ".join(filter(None, lacks))))
         if any(load.id == "fsync" for load in self.loads):
-            rows.append(Row("flushes", "SYNCHRONIZE CACHE for an fsync", "", self.flushes_each(), 1, "fsyncs",
+            rows.append(Row("flushes", "SYNCHRONIZE CACHE for an fsync", "", self.commands_each("flush"), 1, "fsyncs",
                             self.figures.seconds("fsync", OURS), self.scale.name, goal=1))
         return rows
 
@@ -166,7 +167,7 @@ class Report:
             means = {load.interval_us: self.figures.value(load.id, server, "mean") for load in loads if not load.bursts}
             if means and all(means.values()):
                 knee = apps_papers.knee_us(means)
-                knees.append(f"{NAMES[server]} {knee or f'more than {max(means)}'} µs")
+                knees.append(f"{NAMES[server]} {knee} µs")
         return "\n".join(lines) + (
             f"\n\nThe shortest interval before the mean doubles: {', '.join(knees)}; Figure 4.13: {apps_papers.PAPER_KNEE_US} µs." if knees else "")
 
@@ -181,7 +182,7 @@ class Report:
 
     def _notes(self) -> str:
         files, folders, transactions = self.scale.postmark
-        return NOTES.format(flushes=self.flushes_each() or float("nan"), rounds=self.scale.rounds, s="s" * (self.scale.rounds > 1),
+        return NOTES.format(flushes=short(self.commands_each("flush")), writes=short(self.commands_each("write")), rounds=self.scale.rounds, s="s" * (self.scale.rounds > 1),
                             log=self._log_text, postmark=f"{files:,} files, {folders:,} folders, {transactions:,} transactions",
                             pg_scale=self.scale.pgbench[0], pg_s=self.scale.pgbench[1], operations=self.scale.operations,
                             paced=f"{self.scale.paced:,}")

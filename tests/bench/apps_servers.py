@@ -72,12 +72,8 @@ class Rack:
     def _add(self, name: str, url: str):
         self.servers[name] = Server(name, apps_disk.lun_node(url), url)
 
-    @property
-    def tgt_pid(self) -> int:
-        return self._tgtd.pid
-
-    def flushes(self) -> float:
-        """SYNCHRONIZE CACHE that Mariner has answered."""
+    def commands(self, operation: str) -> float:
+        """Those that Mariner has answered, in the words of its metrics: "write", "flush" (SYNCHRONIZE CACHE)."""
         rows = self.mariner.daemon.http("/metrics")[1].splitlines()
         return sum(float(row.split()[-1]) for row in rows
-                   if row.startswith("mariner_scsi_commands_total{") and "synchronize_cache" in row.lower().replace(" ", "_"))
+                   if row.startswith("mariner_scsi_commands_total{") and f'op="{operation}"' in row)

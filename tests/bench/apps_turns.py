@@ -26,7 +26,7 @@ class Turns:
 
     def __init__(self, rack: Rack, loads: list, folder: pathlib.Path):
         self.runs: dict[str, dict[str, list[dict]]] = {load.id: {} for load in loads}
-        self.flushes: list[dict] = []  # of the load `fsync` on Mariner
+        self.flushes: list[dict] = []  # commands that Mariner answered during the load `fsync`, and how many of these there were
         self._rack, self._loads, self._folder = rack, loads, folder
 
     def measure(self, rounds: int):
@@ -55,9 +55,9 @@ class Turns:
         with Disk(self._rack.servers[name].node, self._folder / "disk") as disk, disk.file_system(load.options) as root:
             if load.id != "fsync" or name != OURS:
                 return load.run(root)
-            before = self._rack.flushes()
+            before = {operation: self._rack.commands(operation) for operation in ("write", "flush")}
             run = load.run(root)
-            self.flushes.append({"fsyncs": load.count, "synchronize_cache": self._rack.flushes() - before})
+            self.flushes.append({"fsync": load.count} | {name: self._rack.commands(name) - count for name, count in before.items()})
             return run
 
     def _paced(self, load: Paced, name: str) -> dict:
