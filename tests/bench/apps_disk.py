@@ -19,6 +19,8 @@ import os
 import pathlib
 import shutil
 import subprocess
+import threading
+import time
 
 import mariner
 from uvfs_lab import run
@@ -87,10 +89,33 @@ class Disk:
         shown = self._folder / "shown"
         shown.mkdir()
         fuse = _start("nbdfuse", "-C", str(CONNECTIONS), str(shown / "disk"), f"nbd+unix:///disk?socket={self._folder / 'nbd'}")
-        undo.callback(_end, fuse)
+        undo.callback(_end, fuse, 10)  # by itself, once it shows nothing any more
         undo.callback(run, "fusermount3", "-u", shown)
         mariner.wait_until(lambda: _runs(fuse) and (shown / "disk").exists(), 20, "nbdfuse shows the disk")
         return shown / "disk"
+
+    def cut(self):
+        """From now on, all that is asked of it fails. From any thread."""
+        self._storage.kill()
+
+    @contextlib.contextmanager
+    def watched(self, lives, patience_s: float):
+        """While it is within this: when `lives()` is no more, or it lasts longer, it is cut, for who waits for it waits for ever."""
+        ended = threading.Event()
+
+        def watch():
+            deadline = time.monotonic() + patience_s
+            while not ended.wait(0.5):
+                if not lives() or time.monotonic() > deadline:
+                    return self.cut()
+
+        thread = threading.Thread(target=watch, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
 
     @contextlib.contextmanager
     def file_system(self, options: str = "defaults"):
@@ -115,7 +140,7 @@ class Disk:
         try:
             leaving.wait(PATIENCE_S)
         except subprocess.TimeoutExpired:
-            self._storage.kill()
+            self.cut()
             leaving.wait(PATIENCE_S)
         if leaving.returncode != 0:
             raise mariner.Failed(f"umount {root}: {leaving.returncode}")
@@ -135,10 +160,10 @@ def _listens(path: pathlib.Path) -> bool:
     return path.exists() and any(line.endswith(str(path)) for line in pathlib.Path("/proc/net/unix").read_text().splitlines())
 
 
-def _end(process: subprocess.Popen):
-    process.terminate()
-    try:
-        process.wait(20)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
+def _end(process: subprocess.Popen, by_itself_s: float = 0):
+    """It may end by itself for so long."""
+    for ask, patience_s in ((lambda: None, by_itself_s), (process.terminate, 20), (process.kill, 20)):
+        ask()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(patience_s)
+            return

@@ -72,6 +72,12 @@ class Rack:
     def _add(self, name: str, url: str):
         self.servers[name] = Server(name, apps_disk.lun_node(url), url)
 
+    def lives(self, name: str) -> bool:
+        """Whether its process still runs."""
+        if name == LOCAL:
+            return True
+        return self.mariner.daemon.process.poll() is None if name == OURS else self._tgtd.runs
+
     def commands(self, operation: str) -> float:
         """Those that Mariner has answered, in the words of its metrics: "write", "flush" (SYNCHRONIZE CACHE)."""
         rows = self.mariner.daemon.http("/metrics")[1].splitlines()

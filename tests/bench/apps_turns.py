@@ -12,6 +12,7 @@ from results import say
 TURN = (OURS, SYNC, FLUSHED, MEMORY, LOCAL)
 PACED_TURN = (OURS, SYNC, FLUSHED, MEMORY)
 APPLY_PATIENCE_S = 120
+RUN_PATIENCE_S = 3600
 
 
 def turn_of(load, round_: int) -> list[str]:
@@ -52,7 +53,8 @@ class Turns:
             self._rack.mariner.wait_applied(APPLY_PATIENCE_S)  # what is left to apply must not disturb the others
 
     def _on_disk(self, load, name: str) -> dict:
-        with Disk(self._rack.servers[name].node, self._folder / "disk") as disk, disk.file_system(load.options) as root:
+        with (Disk(self._rack.servers[name].node, self._folder / "disk") as disk,
+              disk.watched(lambda: self._rack.lives(name), RUN_PATIENCE_S), disk.file_system(load.options) as root):
             if load.id != "fsync" or name != OURS:
                 return load.run(root)
             before = {operation: self._rack.commands(operation) for operation in ("write", "flush")}

@@ -5,7 +5,7 @@
 #   tests/bench/run.sh index --papers [--short]
 #   tests/bench/run.sh index --end-to-end [--short]
 #   tests/bench/run.sh conformance [--short] [--variant NAME] [--family NAME]
-#   tests/bench/run.sh apps [--short] [--load ID]...
+#   tests/bench/run.sh apps [--short | --papers] [--load ID]...
 #
 # NAME: target (iSCSI on loopback, against tgt and the raw device), log (the log, against the raw
 # device and a naive logger, and its recovery), simdisk (track-based logging on simulated drives,

@@ -102,6 +102,10 @@ class Tgtd:
     def pid(self) -> int:
         return self._process.pid
 
+    @property
+    def runs(self) -> bool:
+        return self._process.poll() is None
+
     def __enter__(self):
         self._folder.mkdir(parents=True, exist_ok=True)
         with open(self._folder / "tgtd.log", "wb") as log:
