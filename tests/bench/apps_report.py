@@ -105,9 +105,10 @@ class Report:
         knees = []
         for server in (OURS, DURABLE):
             if means := self._means(server):
-                knees.append(f"{NAMES[server]} {apps_papers.knee_us(means)} µs")
+                knee = apps_papers.knee_us(means)
+                knees.append(f"{NAMES[server]} " + (f"{knee} µs" if knee else "none of these"))
         return "\n".join(lines) + (
-            f"\n\nThe shortest interval before the mean doubles: {', '.join(knees)}; Figure 4.13: {apps_papers.PAPER_KNEE_US} µs." if knees else "")
+            f"\n\nThe shortest interval whose mean (and that of all longer ones) is less than twice the least: {', '.join(knees)}; Figure 4.13: {apps_papers.PAPER_KNEE_US} µs." if knees else "")
 
     def _papers(self) -> str:
         if not {"postmark_sync", "operations"} <= {load.id for load in self.loads}:

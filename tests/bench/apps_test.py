@@ -98,6 +98,20 @@ class PrintedTest(unittest.TestCase):
 
 
 class LoadsTest(unittest.TestCase):
+    def test_postmark_does_what_it_says_and_leaves_nothing(self):
+        if not apps_postmark.PROGRAM.exists():
+            self.skipTest(f"{apps_postmark.PROGRAM} is not built")
+        for fsync in (False, True):
+            with tempfile.TemporaryDirectory() as folder:
+                run = apps_postmark.Postmark("x", "", 50, 5, 400, fsync=fsync).run(pathlib.Path(folder))
+                self.assertEqual(os.listdir(folder), [])
+            actions = {name: each["count"] for name, each in run["told"]["actions"].items()}
+            self.assertEqual(actions["create"], actions["remove"])
+            # Chance: of 400 transactions half create, and half read.
+            self.assertAlmostEqual(actions["create"], 50 + 200, delta=50)
+            self.assertAlmostEqual(actions["read"], 200, delta=50)
+            self.assertGreater(run["written"], 0)
+
     def test_ids_are_the_same_at_both_scales_and_each_once(self):
         full, short = ([load.id for load in scale.loads()] for scale in (apps.FULL, apps.SHORT))
         self.assertEqual(full, short)

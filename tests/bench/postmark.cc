@@ -8,9 +8,10 @@
 // written to a file is flushed before it is closed; without, that is left to how the file system is
 // mounted. Counts of files and bytes are those of NetApp's own program (Debian's package postmark)
 // up to what chance makes, with the same numbers of files, folders and transactions; that one can
-// neither flush nor say how long an action takes. Prints one JSON object: seconds of each phase; transactions in a second of theirs; bytes
-// read and written in a second of all phases, as Postmark counts them; and of each action how often
-// it was done and how long it took, from opening to closing.
+// neither flush nor say how long an action takes. Prints one JSON object: seconds of each phase;
+// transactions in a second of theirs; bytes read and written in a second of all phases, as Postmark
+// counts them; and of each action how often it was done and how long it took, from opening to
+// closing.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
