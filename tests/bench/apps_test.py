@@ -8,6 +8,7 @@ import sqlite3
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
 import mariner  # noqa: E402
@@ -162,6 +163,13 @@ class PapersTest(unittest.TestCase):
 
 
 class DiskTest(unittest.TestCase):
+    def test_who_may_not_mount_is_told_what_it_takes(self):
+        with mock.patch("os.geteuid", return_value=1000):
+            self.assertIn("takes root", apps_disk.lacks())
+        with mock.patch("os.geteuid", return_value=0), mock.patch("os.access", return_value=True), \
+                mock.patch("pathlib.Path.exists", return_value=True), mock.patch("shutil.which", lambda tool: tool != "nbdfuse" or None):
+            self.assertIn("nbdfuse missing", apps_disk.lacks())
+
     def test_a_lun_in_the_words_of_qemu(self):
         node = apps_disk.lun_node("iscsi://127.0.0.1:3260/iqn.2026-11.org.mariner:bench/1")
         self.assertEqual((node["portal"], node["target"], node["lun"]), ("127.0.0.1:3260", "iqn.2026-11.org.mariner:bench", 1))
