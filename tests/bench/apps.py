@@ -70,7 +70,7 @@ class Scale:
 # A fifth of the dissertation's Postmark: its files are in the page cache then, as here, and rates do not depend on how many.
 FULL = Scale("full", GIB, 16 * GIB, 180, 3, {}, (2000, 200, 10_000), 20, (10, 30), 1000, 500, 10_000, 10)
 DISSERTATION = (10_000, 1000, 50_000)
-SHORT = Scale("short", 384 * MIB, GIB // 2, 15, 1, {"apply_delay": "100ms"}, (30, 3, 40), 0.2, (1, 1), 25, 8, 400, 1)
+SHORT = Scale("short", 384 * MIB, GIB, 10, 1, {"apply_delay": "100ms"}, (30, 3, 40), 0.2, (1, 1), 25, 8, 400, 1)
 
 
 def log_text(rack: Rack) -> str:

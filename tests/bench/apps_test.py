@@ -19,6 +19,7 @@ import apps_operations  # noqa: E402
 import apps_papers  # noqa: E402
 import apps_pgbench  # noqa: E402
 import apps_postmark  # noqa: E402
+import apps_servers  # noqa: E402
 import apps_sqlite  # noqa: E402
 import apps_turns  # noqa: E402
 from apps_servers import DURABLE, FLUSHED, LOCAL, OURS, SYNC  # noqa: E402
@@ -160,6 +161,14 @@ class PapersTest(unittest.TestCase):
 
     def test_three_digits_that_count(self):
         self.assertEqual([apps_papers.short(value) for value in (1234.5, 12.345, 0.12345, None)], ["1,234", "12.3", "0.123", "–"])
+
+
+class StillTest(unittest.TestCase):
+    def test_a_figure_that_changes_is_not_still(self):
+        figures, times = iter([1, 1, 5, 5, 5]), iter([0, 1, 2, 3, 4])
+        still = apps_servers.Still(lambda: next(figures), 2, lambda: next(times))
+        self.assertEqual([still() for _ in range(4)], [False, False, False, True])
+        self.assertTrue(still.reached)
 
 
 class DiskTest(unittest.TestCase):

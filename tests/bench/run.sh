@@ -41,7 +41,7 @@ case $name in
   history) needs="marinerd mariner mariner-iscsi-load mariner-views-load mariner-cleaner-model" ;;
   uvfs) needs="marinerd mariner uvfs mariner-files-query version-workload" ;;
   ifsck) needs="mariner-ifsck-volume mariner-ifsck-check" ;;
-  apps) needs="marinerd mariner mariner-postmark mariner-paced-load" ;;
+  apps) needs="marinerd mariner mariner-iscsi-load mariner-postmark mariner-paced-load" ;;
   log) needs="mariner-log-load mariner-log-recovery" ;;
   simdisk) needs=mariner-simdisk ;;
   index)
