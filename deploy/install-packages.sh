@@ -2,7 +2,9 @@
 # Installs the Debian 12 packages that building, testing and running from a clone need; only those
 # that are missing. Works as root or with sudo.
 #
-#   install-packages.sh [--build-only] [--list]
+#   install-packages.sh [--build-only] [--apps] [--list]
+#
+# --apps: also what the benchmark of applications measures (tests/bench/run.sh apps).
 set -euo pipefail
 
 build="build-essential cmake ninja-build ccache pkg-config libboost1.81-dev liburing-dev
@@ -20,8 +22,10 @@ for argument in "$@"; do
   case $argument in
     # The quick start formats nothing and tests nothing, but its tour speaks iSCSI through QEMU's tools.
     --build-only) wanted="$build qemu-utils qemu-block-extra" ;;
+    # nbdfuse, and a database.
+    --apps) wanted="$wanted libnbd-bin postgresql" ;;
     --list) list=1 ;;
-    *) sed -n '2,5s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    *) sed -n '2,7s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
   esac
 done
 if [ -n "${list:-}" ]; then
@@ -54,7 +58,7 @@ echo "Installing ${#missing[@]} packages: ${missing[*]}"
   "${missing[@]}" > /dev/null
 # Nor at the next start of the machine.
 if command -v systemctl > /dev/null; then
-  for each in etcd-server:etcd samba:smbd samba:nmbd samba:samba-ad-dc nfs-ganesha:nfs-ganesha nfs-ganesha:rpcbind; do
+  for each in etcd-server:etcd samba:smbd samba:nmbd samba:samba-ad-dc nfs-ganesha:nfs-ganesha nfs-ganesha:rpcbind postgresql:postgresql; do
     [[ " ${missing[*]} " != *" ${each%:*} "* ]] || "${as_root[@]}" systemctl --quiet disable "${each#*:}.service" 2> /dev/null || true
   done
 fi

@@ -5,6 +5,7 @@
 #   tests/bench/run.sh index --papers [--short]
 #   tests/bench/run.sh index --end-to-end [--short]
 #   tests/bench/run.sh conformance [--short] [--variant NAME] [--family NAME]
+#   tests/bench/run.sh apps [--short | --papers] [--load ID]...
 #
 # NAME: target (iSCSI on loopback, against tgt and the raw device), log (the log, against the raw
 # device and a naive logger, and its recovery), simdisk (track-based logging on simulated drives,
@@ -15,7 +16,10 @@
 # fails; plain, with CHAP, with digests, with 4,096-byte blocks), ifsck (the incremental check of
 # ext2/3/4, against e2fsck; as root, half an hour), uvfs (versions of files found out of those of
 # blocks; as root, with FUSE and loop devices, half an hour), sessions (many of them for ten minutes, a quarter of which come and go:
-# fair shares beside tgt, flat memory, nothing left behind, every read verified; in seventeen minutes) or history (what keeping the past costs
+# fair shares beside tgt, flat memory, nothing left behind, every read verified; in seventeen minutes), apps (Postmark, SQLite, PostgreSQL's pgbench
+# and single operations on an ext4 over iSCSI, against tgt and a local disk, and the dissertation's
+# Figures 4.13 to 4.17 and Table 4.3; as root, with FUSE and loop devices, two hours; installs PostgreSQL
+# and nbdfuse; --short: two minutes) or history (what keeping the past costs
 # in the steady state, how fast it is given back, that a window is a promise, what compaction saves, and
 # what ways to clean the log would cost in a model; --part NAME for one part; "compact" takes root, FUSE, loop devices, and the network for packages). Prints a table for the README; leaves build/bench/NAME.json
 # (rows), NAME-runs.json (what they were made of) and pictures, NAME*.svg. --long is the log's, with
@@ -39,12 +43,13 @@ case $name in
   history) needs="marinerd mariner mariner-iscsi-load mariner-views-load mariner-cleaner-model" ;;
   uvfs) needs="marinerd mariner uvfs mariner-files-query version-workload" ;;
   ifsck) needs="mariner-ifsck-volume mariner-ifsck-check" ;;
+  apps) needs="marinerd mariner mariner-iscsi-load mariner-postmark mariner-paced-load" ;;
   log) needs="mariner-log-load mariner-log-recovery" ;;
   simdisk) needs=mariner-simdisk ;;
   index)
     needs="mariner-index-load mariner-log-load"
     case " $* " in *" --papers "*) needs="$needs mariner-row-load mariner-index-recovery" ;; esac ;;
-  *) sed -n '2,30s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+  *) sed -n '2,31s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac
 
 build=${MARINER_BUILD:-$PWD/build/release}
@@ -52,7 +57,8 @@ mkdir -p build/bench
 log=build/bench/build.log
 {
   if [ -z "${MARINER_BUILD:-}" ]; then
-    deploy/install-packages.sh
+    # shellcheck disable=SC2046  # an option or nothing
+    deploy/install-packages.sh $([ "$name" != apps ] || echo --apps)
     cmake --preset release -DMARINER_TESTS=ON
   fi
   # shellcheck disable=SC2086  # a list of targets

@@ -62,12 +62,15 @@ class Mariner:
         """Until the log's space has been written once, which it does in the background."""
         deadline = time.monotonic() + timeout_s
         while time.monotonic() < deadline:
-            io = pathlib.Path(f"/proc/{self.pid}/io").read_text().split()
-            written = int(io[io.index("write_bytes:") + 1])
-            if written > self._log_bytes * 0.99:
+            if self.written_bytes() > self._log_bytes * 0.99:
                 return True
             time.sleep(0.1)
         return False
+
+    def written_bytes(self) -> int:
+        """By the daemon, since it began."""
+        io = pathlib.Path(f"/proc/{self.pid}/io").read_text().split()
+        return int(io[io.index("write_bytes:") + 1])
 
     def metric(self, name: str) -> float:
         """The sum over a metric's labels."""
@@ -106,6 +109,10 @@ class Tgtd:
     @property
     def pid(self) -> int:
         return self._process.pid
+
+    @property
+    def runs(self) -> bool:
+        return self._process.poll() is None
 
     def __enter__(self):
         self._folder.mkdir(parents=True, exist_ok=True)
