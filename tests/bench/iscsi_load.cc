@@ -37,6 +37,7 @@ extern "C" {
 #include "tests/bench/block_pattern.h"
 #include "tests/bench/cpu_time.h"
 #include "tests/bench/iscsi_unit.h"
+#include "tests/bench/json_text.h"
 #include "tests/bench/latency_histogram.h"
 #include "tests/bench/load_payload.h"
 
@@ -250,15 +251,6 @@ void Session::serve(short revents) {
   if (!unit_.serve(revents)) measure_.fail("the connection is lost");
 }
 
-std::string quoted(const std::string& text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') out += '\\';
-    out += static_cast<unsigned char>(c) < ' ' ? ' ' : c;
-  }
-  return out + '"';
-}
-
 void print(const LoadOptions& options, const Measure& measure, const CpuTime& server,
            const CpuTime& client) {
   const LatencyHistogram& latencies = measure.latencies();
@@ -284,7 +276,7 @@ void print(const LoadOptions& options, const Measure& measure, const CpuTime& se
       "\"server_cpu_us\": {:.2f}, \"server_user_us\": {:.2f}, \"server_system_us\": {:.2f}, "
       "\"client_cpu_us\": {:.2f}, \"failure\": {}}}\n",
       per_operation(server.total_s()), per_operation(server.user_s), per_operation(server.system_s),
-      per_operation(client.total_s()), quoted(measure.failure()));
+      per_operation(client.total_s()), json_quoted(measure.failure()));
 }
 
 // Runs completions until nothing is outstanding, measuring CPU from the end of the warm-up.

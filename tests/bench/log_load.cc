@@ -28,6 +28,7 @@
 #include "server/node/event_loop.h"
 #include "tests/bench/bench_log.h"
 #include "tests/bench/indexed_load.h"
+#include "tests/bench/json_text.h"
 #include "tests/bench/load_measure.h"
 #include "tests/bench/naive_log.h"
 #include "tests/bench/vanilla_load.h"
@@ -220,15 +221,6 @@ double crc_us(std::uint32_t bytes) {
   return spent.total_s() * 1e6 / rounds;
 }
 
-std::string quoted(const std::string& text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') out += '\\';
-    out += static_cast<unsigned char>(c) < ' ' ? ' ' : c;
-  }
-  return out + '"';
-}
-
 std::string times_us(const LatencyHistogram& times) {
   const auto us = [](std::uint64_t ns) { return static_cast<double>(ns) / 1000; };
   return fmt::format(
@@ -267,9 +259,9 @@ int print(const LoadOptions& options, const LoadMeasure& measure, const LogFigur
   fmt::print(
       "\"written_bytes\": {}, \"limit_bytes\": {}, \"ran_full\": {}, \"durability\": {}, "
       "\"releases\": {}, \"initialised_tracks\": {}, \"scrubbed_bytes\": {}, \"failure\": {}}}\n",
-      figures.written_bytes, figures.limit_bytes, figures.ran_full, quoted(figures.durability),
+      figures.written_bytes, figures.limit_bytes, figures.ran_full, json_quoted(figures.durability),
       figures.releases, figures.initialised_tracks, figures.scrubbed_bytes,
-      quoted(measure.failure()));
+      json_quoted(measure.failure()));
   return measure.failure().empty() ? 0 : 1;
 }
 

@@ -24,6 +24,7 @@
 
 #include "proto/error.h"
 #include "tests/bench/cpu_time.h"
+#include "tests/bench/json_text.h"
 #include "tests/bench/soak_place.h"
 
 namespace mariner::bench {
@@ -180,15 +181,6 @@ bool Soak::run() {
   return counts_.failures() + counts_.mismatches() + counts_.late() == 0;
 }
 
-std::string quoted(const std::string& text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') out += '\\';
-    out += static_cast<unsigned char>(c) < ' ' ? ' ' : c;
-  }
-  return out + '"';
-}
-
 std::string latencies(const LatencyHistogram& of) {
   const auto us = [&](double percent) {
     return static_cast<double>(of.percentile(percent)) / 1000;
@@ -207,10 +199,10 @@ void Soak::print(const CpuTime& server, const CpuTime& client) const {
   }
   std::vector<std::string> events;
   for (const auto& [what, count] : counts_.events()) {
-    events.push_back(fmt::format("{}: {}", quoted(what), count));
+    events.push_back(fmt::format("{}: {}", json_quoted(what), count));
   }
   std::vector<std::string> told;
-  for (const auto& what : counts_.told()) told.push_back(quoted(what));
+  for (const auto& what : counts_.told()) told.push_back(json_quoted(what));
   std::uint64_t uncertain = 0;
   for (const auto& place : places_) uncertain += place->region().uncertain();
   fmt::print("{{\"operations\": {}, \"seconds\": {:.3f}, \"rate\": {:.1f}, ", operations,

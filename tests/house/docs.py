@@ -18,6 +18,8 @@ import shlex
 import sys
 import tomllib
 
+import verdict
+
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 SPAN = re.compile(r"`([^`\n]+)`")
 COMMAND = re.compile(r"(?:^|(?<=[\s(\"'#$]))mariner +(?=[a-z]|--)", re.MULTILINE)
@@ -246,14 +248,5 @@ def faults_of(root: pathlib.Path) -> list[str]:
     return faults
 
 
-def main() -> int:
-    root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else __file__).resolve()
-    if root.is_file():
-        root = root.parents[2]
-    faults = faults_of(root)
-    print("\n".join(faults) if faults else "what the documents name exists")
-    return 1 if faults else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(verdict.end(faults_of, "what the documents name exists"))

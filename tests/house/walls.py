@@ -14,6 +14,8 @@ import pathlib
 import re
 import sys
 
+import verdict
+
 # Who may include whom (besides itself).
 ALLOWED = {
     "proto": set(),
@@ -165,14 +167,5 @@ def faults_of(root: pathlib.Path) -> list[str]:
     return faults
 
 
-def main() -> int:
-    root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else __file__).resolve()
-    if root.is_file():
-        root = root.parents[2]
-    faults = faults_of(root)
-    print("\n".join(faults) if faults else "the house is in order")
-    return 1 if faults else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(verdict.end(faults_of, "the house is in order"))
