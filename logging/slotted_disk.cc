@@ -333,6 +333,11 @@ std::optional<std::uint64_t> SlottedDisk::promise_slot() {
   return slot;
 }
 
+bool SlottedDisk::is_promised(std::uint64_t slot) const {
+  const std::scoped_lock lock(mutex_);
+  return promised_.contains(slot);
+}
+
 bool SlottedDisk::hold(std::uint64_t slot) {
   const std::scoped_lock lock(mutex_);
   return is_usable(slot) && held_.insert(slot).second;

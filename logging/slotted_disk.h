@@ -90,6 +90,8 @@ class SlottedDisk final : public Disk {
   }
   // One of them that nobody reads; it is used for nothing else before the next map is adopted.
   [[nodiscard]] std::optional<std::uint64_t> promise_slot();
+  // For a map that is being written.
+  [[nodiscard]] bool is_promised(std::uint64_t slot) const;
   // Holds on to the slot, if it is usable, so that it is used for nothing else.
   [[nodiscard]] bool hold(std::uint64_t slot);
   void let_go_of_held(std::uint64_t slot);

@@ -1,11 +1,19 @@
 #include "logging/track_initialiser.h"
 
 #include <algorithm>
+#include <chrono>
+#include <utility>
 
 #include "logging/superblock_store.h"
 #include "proto/check.h"
 
 namespace mariner::logging {
+namespace {
+
+constexpr std::chrono::microseconds kAlone{50};
+constexpr std::chrono::microseconds kBesideWriter{4000};
+
+}  // namespace
 
 TrackInitialiser::TrackInitialiser(LogDisk& disk, Executor& executor, Superblock& superblock,
                                    LogWriter& writer, SlottedDisk* slots)
@@ -29,18 +37,18 @@ void TrackInitialiser::start() {
 
 // The writer wants its first write in `track`. Only the write in flight can be in its way.
 bool TrackInitialiser::may_write(std::uint64_t track) {
-  if (slots_ == nullptr && in_flight_ && track == superblock_.initialised_tracks) {
-    writer_waits_ = true;
-    return false;
-  }
-  return true;
+  const bool at_it = slots_ == nullptr ? track == superblock_.initialised_tracks
+                                       : ahead_ && ahead_->track == track;
+  if (!in_flight_ || !at_it) return true;
+  writer_waits_ = true;
+  return false;
 }
 
 bool TrackInitialiser::find_next() {
   if (slots_ != nullptr) {
-    // Slots that are in use have been written, or will be.
-    while (!held_ && !done() && !(held_ = slots_->hold(superblock_.initialised_tracks))) {
-      ++superblock_.initialised_tracks;
+    if (!find_slot()) {
+      again_in(kBesideWriter);
+      return false;
     }
   } else if (const std::uint64_t fresh = disk_.next_fresh_track();
              superblock_.initialised_tracks < fresh) {
@@ -50,6 +58,42 @@ bool TrackInitialiser::find_next() {
   }
   if (done()) finished_track();
   return !done();
+}
+
+bool TrackInitialiser::find_slot() {
+  std::uint64_t& slot = superblock_.initialised_tracks;
+  if (ahead_ && ahead_->allocation <= disk_.taken_allocation()) {
+    // The writer has begun with it: the rest is the writer's, too.
+    ahead_.reset();
+    offset_ = 0;
+    ++slot;
+  }
+  if (held_ || ahead_) return true;
+  const std::vector<Ahead> given = given_ahead();
+  for (; !done(); ++slot) {
+    if ((held_ = slots_->hold(slot))) return true;
+    if (slots_->is_promised(slot)) return false;
+    // It is in use; but a track that has not been begun has not been written to.
+    const auto ahead = std::ranges::find(given, slot, &Ahead::slot);
+    if (ahead == given.end()) continue;
+    ahead_ = *ahead;
+    return true;
+  }
+  return true;
+}
+
+std::vector<TrackInitialiser::Ahead> TrackInitialiser::given_ahead() const {
+  std::vector<Ahead> given;
+  const TrackList& tracks = disk_.tracks();
+  for (std::uint64_t a = std::max(disk_.taken_allocation() + 1, tracks.oldest()); a < tracks.end();
+       ++a) {
+    const std::optional<std::uint64_t> track = tracks.track(a);
+    if (!track) break;
+    const TrackPlace place = slots_->map().place_of(*track);
+    if (place.kind != TrackPlace::Kind::kSlot) break;
+    given.push_back({a, *track, place.number});
+  }
+  return given;
 }
 
 void TrackInitialiser::next() {
@@ -72,6 +116,7 @@ void TrackInitialiser::next() {
 
 void TrackInitialiser::let_go() {
   if (std::exchange(held_, false)) slots_->let_go_of_held(superblock_.initialised_tracks);
+  ahead_.reset();
 }
 
 // What was held may be the last slot, for which the writer waits.
@@ -91,8 +136,10 @@ void TrackInitialiser::written(std::uint64_t bytes) {
     }
   }
   // Yield to the foreground: at full speed only while nobody writes.
-  const auto pause =
-      writer_.idle() ? std::chrono::microseconds(50) : std::chrono::microseconds(4000);
+  again_in(writer_.idle() ? kAlone : kBesideWriter);
+}
+
+void TrackInitialiser::again_in(std::chrono::microseconds pause) {
   executor_.after(pause, [this, alive = alive_] {
     if (*alive) next();
   });

@@ -4,13 +4,17 @@
 // metadata, which costs a journal commit; to space that was written once it does not. Progress is
 // remembered in the superblock now and then; losing it costs time, never data. A writer that
 // overtakes the initialiser writes into fresh space: slower, and correct. Where tracks stand in
-// slots (slot_map.h), it is the slots that are written, but for those that are in use already.
+// slots (slot_map.h), it is the slots that are written, but for those that are in use already; one
+// that was given to a track which has not been begun is not in use.
 //
 // Owner's thread only. It never writes to a track that the log writer has taken.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <vector>
 
 #include "logging/log_disk.h"
 #include "logging/log_writer.h"
@@ -45,10 +49,21 @@ class TrackInitialiser {
   static constexpr std::uint64_t kChunkBytes = 1u << 20;
   static constexpr std::uint64_t kTracksPerUpdate = 64;
 
+  // A track that stands in a slot and has not been begun: the writer may begin it at any moment.
+  struct Ahead {
+    std::uint64_t allocation = 0;
+    std::uint64_t track = 0;
+    std::uint64_t slot = 0;
+  };
+
   void next();
-  // False: nothing is left.
+  // False: nothing is left, or not now.
   bool find_next();
+  // False: not now, as what the slot is to be is not decided yet.
+  bool find_slot();
+  [[nodiscard]] std::vector<Ahead> given_ahead() const;
   void written(std::uint64_t bytes);
+  void again_in(std::chrono::microseconds pause);
   void let_go();
   void finished_track();
 
@@ -57,7 +72,9 @@ class TrackInitialiser {
   Superblock& superblock_;
   LogWriter& writer_;
   SlottedDisk* const slots_;
-  bool held_ = false;  // the slot that is being written
+  // What slot superblock_.initialised_tracks, which is being written, is, if it is one.
+  bool held_ = false;
+  std::optional<Ahead> ahead_;
   Payload zeros_;
   std::uint64_t offset_ = 0;  // bytes written of track superblock_.initialised_tracks
   std::uint64_t last_update_ = 0;

@@ -4,11 +4,9 @@ Each of them is one LUN (or file) of the same size whose every block was written
 
 import contextlib
 import dataclasses
-import math
 import pathlib
 import shutil
 import tempfile
-import time
 
 import servers  # first: it shows Python where the end-to-end drivers are
 import apps_disk
@@ -21,27 +19,8 @@ NAMES = {OURS: "Mariner", SYNC: "tgt, bsoflags=sync", FLUSHED: "tgt, write cache
          MEMORY: "tgt, in memory", LOCAL: "local disk, same path"}
 MEMORY_FOLDER = pathlib.Path("/dev/shm")
 
-
 FILL = loads.Load("fill", "fill", True, False, 256 << 10, 8)
 FILL_PATIENCE_S = 600
-FIRST_TRACKS = 0.27  # of the log
-STILL_S = 2  # between two pieces of the log's space the daemon pauses for 4 ms at most
-
-
-class Still:
-    """Whether a figure has not changed for so long, each time that it is asked."""
-
-    def __init__(self, figure, seconds: float, now=time.monotonic):
-        self.reached = False
-        self._figure, self._seconds, self._now = figure, seconds, now
-        self._last, self._since = figure(), now()
-
-    def __call__(self) -> bool:
-        value, now = self._figure(), self._now()
-        if value != self._last:
-            self._last, self._since = value, now
-        self.reached = now - self._since >= self._seconds
-        return self.reached
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,7 +36,7 @@ class Rack:
 
     def __init__(self, folder: pathlib.Path, volume_bytes: int, log_bytes: int, initialise_s: float, storage: dict):
         self.servers: dict[str, Server] = {}
-        self.initialised = False  # whether what the log writes next has been written once
+        self.initialised = False  # whether the log's space has been written once
         self.mariner = Mariner(folder / "mariner", volume_bytes, log_bytes, storage)
         # A session of its own: a ^C is to reach it when nobody's disk is on it any more.
         self._tgtd = Tgtd(folder / "tgt", prefix=("setsid",))
@@ -67,7 +46,8 @@ class Rack:
     def __enter__(self) -> "Rack":
         with self._undo as undo:
             undo.enter_context(self.mariner)
-            self.initialised = self._prepare_log()
+            self.initialised = self.mariner.wait_initialised(self._initialise_s)
+            self._fill()
             self._add(OURS, self.mariner.url)
             self._start_tgt(undo)
             local = self._folder / "local.img"
@@ -79,20 +59,13 @@ class Rack:
     def __exit__(self, *_):
         self._undo.close()
 
-    def _prepare_log(self) -> bool:
-        """The daemon writes its log's space once, but for a quarter that it has set aside for its first tracks. Filling the
-        volume, as often as it takes, gets past that; and then every block of it was written before."""
-        still = Still(self.mariner.written_bytes, STILL_S)
-        deadline = time.monotonic() + self._initialise_s
-        while not still() and time.monotonic() < deadline:
-            time.sleep(0.1)
-        passes = math.ceil(FIRST_TRACKS * self._log_bytes / self._volume_bytes)
+    def _fill(self):
+        """Every block of ours was written before, as those of the others."""
         run = loads.run_iscsi(FILL, loads.Target(self.mariner.url, self.mariner.pid),
-                              loads.Limits(0, FILL_PATIENCE_S, self._volume_bytes, passes * self._volume_bytes))
+                              loads.Limits(0, FILL_PATIENCE_S, self._volume_bytes, self._volume_bytes))
         if run["failure"]:
             raise servers.mariner.Failed(f"filling Mariner's volume: {run['failure']}")
         self.mariner.wait_applied(FILL_PATIENCE_S)
-        return still.reached and self.mariner.metric("mariner_log_used_bytes") >= FIRST_TRACKS * self._log_bytes
 
     def _start_tgt(self, undo: contextlib.ExitStack):
         undo.enter_context(self._tgtd)

@@ -163,14 +163,6 @@ class PapersTest(unittest.TestCase):
         self.assertEqual([apps_papers.short(value) for value in (1234.5, 12.345, 0.12345, None)], ["1,234", "12.3", "0.123", "–"])
 
 
-class StillTest(unittest.TestCase):
-    def test_a_figure_that_changes_is_not_still(self):
-        figures, times = iter([1, 1, 5, 5, 5]), iter([0, 1, 2, 3, 4])
-        still = apps_servers.Still(lambda: next(figures), 2, lambda: next(times))
-        self.assertEqual([still() for _ in range(4)], [False, False, False, True])
-        self.assertTrue(still.reached)
-
-
 class DiskTest(unittest.TestCase):
     def test_who_may_not_mount_is_told_what_it_takes(self):
         with mock.patch("os.geteuid", return_value=1000):

@@ -23,7 +23,7 @@ from cluster import Cluster, Node
 from loads import Limits, Load, Target, run_iscsi
 from namespaces import ETCD, HOST, NODES, ClusterNetwork, Place
 from results import OUT, Row, describe, get, header, line, machine, number, say, write_json
-from servers import GIB, mariner
+from servers import GIB, mariner, wait_initialised
 
 MIB = 1 << 20
 NAIVE_MARINERD = mariner.BUILD / "tests" / "bench" / "mariner-naive-marinerd"
@@ -91,17 +91,6 @@ def cpu_s(pids: list[int]) -> float:
         fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         ticks += int(fields[11]) + int(fields[12])
     return ticks / os.sysconf("SC_CLK_TCK")
-
-
-def wait_initialised(pid: int, log_bytes: int, timeout_s: float) -> bool:
-    """Until the log's space has been written once, which a daemon does in the background."""
-    deadline = time.monotonic() + timeout_s
-    while time.monotonic() < deadline:
-        io = pathlib.Path(f"/proc/{pid}/io").read_text().split()
-        if int(io[io.index("write_bytes:") + 1]) > log_bytes * 0.99:
-            return True
-        time.sleep(0.2)
-    return False
 
 
 class ThreeNodes:

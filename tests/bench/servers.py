@@ -24,6 +24,24 @@ def write_once(path: pathlib.Path, size: int):
         os.fsync(file.fileno())
 
 
+def written_bytes(pid: int) -> int:
+    """By the process, since it began."""
+    io = pathlib.Path(f"/proc/{pid}/io").read_text().split()
+    return int(io[io.index("write_bytes:") + 1])
+
+
+def wait_initialised(pid: int, log_bytes: int, timeout_s: float) -> bool:
+    """Until the log's space has been written once, which the daemon does in the background; but for what is reserved and the
+    track that has been begun."""
+    whole = log_bytes * 0.99 - (16 << 20)
+    deadline = time.monotonic() + timeout_s
+    while time.monotonic() < deadline:
+        if written_bytes(pid) > whole:
+            return True
+        time.sleep(0.1)
+    return False
+
+
 class Mariner:
     """A standalone marinerd with volumes (one, mostly) and its log on a preallocated file."""
 
@@ -60,17 +78,11 @@ class Mariner:
 
     def wait_initialised(self, timeout_s: float) -> bool:
         """Until the log's space has been written once, which it does in the background."""
-        deadline = time.monotonic() + timeout_s
-        while time.monotonic() < deadline:
-            if self.written_bytes() > self._log_bytes * 0.99:
-                return True
-            time.sleep(0.1)
-        return False
+        return wait_initialised(self.pid, self._log_bytes, timeout_s)
 
     def written_bytes(self) -> int:
         """By the daemon, since it began."""
-        io = pathlib.Path(f"/proc/{self.pid}/io").read_text().split()
-        return int(io[io.index("write_bytes:") + 1])
+        return written_bytes(self.pid)
 
     def metric(self, name: str) -> float:
         """The sum over a metric's labels."""

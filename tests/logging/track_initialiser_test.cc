@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "tests/logging/log_testing.h"
+#include "tests/logging/slot_rig.h"
 
 namespace mariner::logging {
 namespace {
@@ -161,6 +162,99 @@ TEST_F(TrackInitialiserTest, StopsAtAnErrorAndLetsTheWriterGoOn) {
   EXPECT_FALSE(initialiser_->done());
   EXPECT_TRUE(initialiser_->idle());
   EXPECT_TRUE(rig_.append_now(record_of(1, 1)).has_value());
+}
+
+// Of a log whose tracks stand in slots.
+class SlotInitialiserTest : public ::testing::Test {
+ protected:
+  TrackInitialiser& initialiser() { return *rig_.member().initialiser; }
+  void finish() {
+    ASSERT_TRUE(rig_.wait([this] { return initialiser().done() && initialiser().idle(); }));
+  }
+  [[nodiscard]] std::uint64_t bytes_written_to(std::uint64_t slot,
+                                               std::size_t from_write = 0) const {
+    const std::uint64_t first = kReservedBytes + slot * kTrackBytes;
+    std::uint64_t bytes = 0;
+    for (std::size_t i = from_write; i < rig_.disk.writes().size(); ++i) {
+      const ByteRange& write = rig_.disk.writes()[i];
+      if (write.offset >= first && write.end() <= first + kTrackBytes) bytes += write.length;
+    }
+    return bytes;
+  }
+  void expect_all_written() {
+    for (std::uint64_t slot = 0; slot < 8; ++slot) {
+      EXPECT_EQ(bytes_written_to(slot), kTrackBytes) << "slot " << slot;
+    }
+  }
+
+  test::SlotRig rig_;
+};
+
+TEST_F(SlotInitialiserTest, TheSlotsOfTracksThatAreNotBegunAreWrittenToo) {
+  ASSERT_TRUE(rig_.open());
+  ASSERT_EQ(rig_.place(2).kind, TrackPlace::Kind::kSlot);
+  initialiser().start();
+  finish();
+  expect_all_written();
+  rig_.fill_tracks(1, 2);
+  rig_.close();
+  ASSERT_TRUE(rig_.open());
+  EXPECT_EQ(rig_.check_records(), "ok");
+}
+
+TEST_F(SlotInitialiserTest, WaitsForTheMapThatGivesTracksSlots) {
+  rig_.disk.hold();
+  ASSERT_TRUE(rig_.open());
+  ASSERT_EQ(rig_.place(1).kind, TrackPlace::Kind::kNowhere);
+  initialiser().start();
+  rig_.executor.advance(std::chrono::milliseconds(30));
+  EXPECT_EQ(rig_.disk.in_flight(), 1u) << "the map";
+  rig_.disk.release();
+  finish();
+  expect_all_written();
+}
+
+TEST_F(SlotInitialiserTest, ATrackThatIsBegunIsTheWritersFromThenOn) {
+  ASSERT_TRUE(rig_.open());
+  rig_.disk.hold();
+  initialiser().start();
+  rig_.executor.run_ready();
+  ASSERT_EQ(rig_.disk.in_flight(), 1u);
+  bool written = false;
+  rig_.array->writer().append(record_of(1, 1), test::whole(test::text_of(1, 1)), Urgency::kOrdinary,
+                              [&](const Result<LoggedAt>& result) {
+                                EXPECT_TRUE(result.has_value());
+                                written = true;
+                              });
+  rig_.executor.run_ready();
+  EXPECT_EQ(rig_.disk.in_flight(), 1u) << "the record waits for the write in its track";
+  rig_.disk.release();
+  ASSERT_TRUE(rig_.wait([&] { return written; }));
+  const std::size_t before = rig_.disk.writes().size();
+  finish();
+  EXPECT_EQ(bytes_written_to(0, before), 0u);
+  EXPECT_EQ(bytes_written_to(1), kTrackBytes) << "it goes on with the next one";
+  rig_.close();
+  ASSERT_TRUE(rig_.open());
+  EXPECT_EQ(rig_.visited.size(), 1u);
+}
+
+TEST_F(SlotInitialiserTest, LosesNothingWhileBothWriteAndThePowerGoes) {
+  for (std::uint64_t seed = 1; seed <= 12; ++seed) {
+    test::SlotRig rig({.seed = seed, .delay_max = std::chrono::microseconds(300)});
+    ASSERT_TRUE(rig.open());
+    rig.member().initialiser->start();
+    for (std::uint64_t i = 1; i <= 5; ++i) {
+      rig.leave_track();
+      rig.append(i, i % 2 == 0 ? 700 : 3);
+      rig.executor.advance(std::chrono::microseconds(seed * 17));
+    }
+    rig.crash();
+    ASSERT_TRUE(rig.open());
+    EXPECT_EQ(rig.check_records(), "ok") << "seed " << seed;
+    rig.executor.advance(std::chrono::milliseconds(10));  // until tracks have slots ahead
+    EXPECT_EQ(rig.check_slots(), "ok") << "seed " << seed;
+  }
 }
 
 }  // namespace
