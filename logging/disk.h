@@ -53,6 +53,12 @@ class Disk {
     }
     return {};
   }
+  // Whether all of `range` has its place on the device already, so that a write past the cache goes
+  // there and changes nothing else. False: not, or it is not known. Blocking.
+  [[nodiscard]] virtual bool has_place(ByteRange range) {
+    static_cast<void>(range);
+    return false;
+  }
   // Everything whose write completed before this call is durable on return.
   virtual Result<void> flush() = 0;
   // A hint: what was written to `range` will be flushed soon, and the device may begin.

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <linux/falloc.h>
+#include <linux/fiemap.h>
 #include <linux/fs.h>
 #include <sys/file.h>
 #include <sys/ioctl.h>
@@ -11,10 +12,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <climits>
 #include <filesystem>
 #include <fstream>
+#include <new>
 #include <thread>
 #include <utility>
 
@@ -236,6 +239,27 @@ Result<void> FileDisk::write_past_cache(std::span<const Write> writes) {
     if (!written) return written;
   }
   return {};
+}
+
+bool FileDisk::has_place(ByteRange range) {
+  constexpr std::uint32_t kExtentsMax = 16;
+  constexpr std::uint32_t kElsewhere = FIEMAP_EXTENT_UNKNOWN | FIEMAP_EXTENT_DELALLOC |
+                                       FIEMAP_EXTENT_UNWRITTEN | FIEMAP_EXTENT_DATA_INLINE |
+                                       FIEMAP_EXTENT_NOT_ALIGNED | FIEMAP_EXTENT_SHARED;
+  alignas(fiemap) std::array<std::byte, sizeof(fiemap) + kExtentsMax * sizeof(fiemap_extent)>
+      memory{};
+  auto& map = *new (memory.data()) fiemap{};
+  map.fm_start = range.offset;
+  map.fm_length = range.length;
+  map.fm_extent_count = kExtentsMax;
+  if (::ioctl(fd_, FS_IOC_FIEMAP, &map) != 0) return false;
+  std::uint64_t at = range.offset;
+  for (std::uint32_t i = 0; i < map.fm_mapped_extents && at < range.end(); ++i) {
+    const fiemap_extent& each = map.fm_extents[i];
+    if (each.fe_logical > at || (each.fe_flags & kElsewhere) != 0) return false;
+    at = each.fe_logical + each.fe_length;
+  }
+  return at >= range.end();
 }
 
 Result<void> FileDisk::flush() {

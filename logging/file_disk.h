@@ -66,6 +66,8 @@ class FileDisk final : public Disk {
                      Durability durability) override;
   // Many at a time, with O_DIRECT; through the page cache where that cannot be.
   Result<void> write_past_cache(std::span<const Write> writes) override;
+  // As the file system tells its extents. Where they are more than a few, it is not known.
+  [[nodiscard]] bool has_place(ByteRange range) override;
   Result<void> flush() override;
   void start_writeback(ByteRange range) override;
   Result<void> discard(ByteRange range) override;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "proto/check.h"
+#include "proto/huge_pages.h"
 #include "server/manager/alive_node.h"
 #include "server/node/cluster_control.h"
 #include "server/node/cluster_redirection.h"
@@ -91,6 +92,7 @@ Result<void> ClusterNode::start() {
     }
   }
   lease_->start();
+  keep_huge(config_.storage.pending_memory.bytes);
   started_ = loop_.wall_time();
   loop_.after(kTick, [this] { tick(); });
   ready_ = true;
@@ -339,6 +341,7 @@ void ClusterNode::create(const VolumeConfig& wanted) {
 
 void ClusterNode::tick() {
   if (stopping_) return;
+  trim_huge();
   enrolment_desk_->tick();
   if (node_log_ != nullptr) {
     log_space_->check();

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "proto/check.h"
+#include "proto/huge_pages.h"
 #include "server/node/node_control.h"
 #include "server/node/view_rules.h"
 #include "server/node/volume_sanitizer.h"
@@ -162,6 +163,7 @@ Result<void> Node::start() {
       [this](std::uint8_t disk, const logging::TrackDamage& damage) {
         scrub_report_->damaged(node_log_->stack().path_of(disk), damage);
       });
+  keep_huge(config_.storage.pending_memory.bytes);
   started_ = loop_.wall_time();
   clock_offset_ns_ = offset_ns(loop_);
   loop_.after(kTick, [this] { tick(); });
@@ -277,6 +279,7 @@ void Node::reload(const Config& config) {
 
 void Node::tick() {
   watch_clock();
+  trim_huge();
   rod_tokens_->expire();
   log_space_->check();
   watch_windows();

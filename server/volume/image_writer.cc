@@ -14,6 +14,12 @@ constexpr std::size_t kPartsMax = 512;
 constexpr std::size_t kWritesBegunTogether = 32;
 constexpr std::uint64_t kBytesBegunTogether = 1u << 20;
 
+// From so many bytes on in one piece a write goes past the page cache, if it only overwrites: to
+// copy it there, and to have it written from there, takes as long as all else that is done for it.
+// What a host streams, it seldom reads again soon. Together, so that the device has enough to do.
+constexpr std::uint64_t kStreamed = 256u << 10;
+constexpr std::uint64_t kStreamedTogether = 4u << 20;
+
 enum class Way : std::uint8_t { kCached, kCachedAndBegun, kPastCache };
 
 // Gathers neighbouring pieces of memory into one write, and neighbouring zeros into one hole.
@@ -46,18 +52,21 @@ class Gatherer {
   Result<void> end() {
     if (Result<void> r = end_parts(); !r) return r;
     if (Result<void> r = end_hole(); !r) return r;
-    if (way_ == Way::kPastCache) return image_.write_past_cache(writes_);
     begin_writes();
-    return {};
+    return end_past_cache();
   }
 
  private:
   Result<void> end_parts() {
     if (parts_.empty()) return {};
     const std::uint64_t end = std::exchange(next_, UINT64_MAX);
-    if (way_ == Way::kPastCache) {
+    const bool is_streamed = way_ == Way::kCachedAndBegun && end - start_ >= kStreamed &&
+                             image_.has_place({start_, end - start_});
+    if (is_streamed || way_ == Way::kPastCache) {
       writes_.push_back({start_, std::exchange(parts_, {})});
-      return {};
+      past_cache_bytes_ += end - start_;
+      const bool enough = is_streamed && past_cache_bytes_ >= kStreamedTogether;
+      return enough ? end_past_cache() : Result<void>{};
     }
     Result<void> r = image_.write(start_, parts_, logging::Durability::kVolatile);
     parts_.clear();
@@ -76,6 +85,11 @@ class Gatherer {
     not_begun_bytes_ = 0;
     image_.start_writeback({begin_at_, end_at_ - begin_at_});
   }
+  Result<void> end_past_cache() {
+    if (writes_.empty()) return {};
+    past_cache_bytes_ = 0;
+    return image_.write_past_cache(std::exchange(writes_, {}));
+  }
   Result<void> end_hole() {
     if (hole_.length == 0) return {};
     const ByteRange hole = hole_;
@@ -85,7 +99,8 @@ class Gatherer {
 
   logging::Disk& image_;
   const Way way_;
-  std::vector<logging::Disk::Write> writes_;  // until the end
+  std::vector<logging::Disk::Write> writes_;  // past the cache, that are still to be done
+  std::uint64_t past_cache_bytes_ = 0;
   std::vector<logging::ConstBytes> parts_;
   std::uint64_t start_ = 0;
   std::uint64_t next_ = UINT64_MAX;

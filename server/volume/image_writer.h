@@ -22,7 +22,8 @@ struct ImageChange {
 // write, zeros become holes. Not durable until the image is flushed. Blocking.
 Result<void> write_image(logging::Disk& image, const std::vector<ImageChange>& changes);
 // The same, and the device begins with them a few at a time, so that little is left for the flush
-// and what else the device is to do never waits behind much.
+// and what else the device is to do never waits behind much. Long pieces that only overwrite go
+// past the page cache.
 Result<void> write_image_and_begin(logging::Disk& image, const std::vector<ImageChange>& changes);
 // As write_image, but that the page cache keeps nothing of it, and all writes go out together.
 Result<void> write_image_past_cache(logging::Disk& image, const std::vector<ImageChange>& changes);

@@ -138,6 +138,21 @@ TEST_P(FileDiskTest, WhatIsWrittenPastTheCacheIsFoundWhicheverWayItIsRead) {
   EXPECT_TRUE(disk_->flush());
 }
 
+TEST_P(FileDiskTest, TellsWhatHasItsPlaceOnTheDevice) {
+  const Payload bytes = payload_of(1, 4);
+  const ConstBytes part = bytes.bytes();
+  ASSERT_TRUE(disk_->write(8 * kBlockBytes, {&part, 1}, Durability::kVolatile));
+  ASSERT_TRUE(disk_->flush());
+  ASSERT_TRUE(disk_->write(12 * kBlockBytes, {&part, 1}, Durability::kVolatile));
+  ASSERT_TRUE(disk_->flush());
+  EXPECT_TRUE(disk_->has_place({8 * kBlockBytes, 8 * kBlockBytes}));
+  EXPECT_TRUE(disk_->has_place({9 * kBlockBytes, kBlockBytes}));
+  // (Space that was taken and never written to is no place: the first write there changes more.)
+  EXPECT_FALSE(disk_->has_place({7 * kBlockBytes, 2 * kBlockBytes}));
+  EXPECT_FALSE(disk_->has_place({15 * kBlockBytes, 2 * kBlockBytes}));
+  EXPECT_FALSE(disk_->has_place({100 * kBlockBytes, kBlockBytes}));
+}
+
 TEST_P(FileDiskTest, WhatCannotGoPastTheCacheGoesThroughIt) {
   if (GetParam().caching == Caching::kDirect) return;  // there is none
   const Payload bytes = payload_of(3, 1);

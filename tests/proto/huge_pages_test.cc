@@ -55,6 +55,45 @@ TEST(HugePages, GoBackToTheSystem) {
   EXPECT_LE(huge_bytes(), before + 16 * kHugePageBytes);
 }
 
+class HugePagesKept : public ::testing::Test {
+ protected:
+  static constexpr std::size_t kSlabs = 100;
+  void SetUp() override { keep_huge(kSlabs * kHugePageBytes); }
+  void TearDown() override { keep_huge(0); }
+  // Takes and frees so many slabs' worth of pieces of this size.
+  static void use(std::size_t slabs, std::size_t bytes) {
+    std::vector<std::byte*> held;
+    for (std::size_t i = 0; i < slabs * (kHugePageBytes / bytes); ++i) {
+      held.push_back(allocate_huge(bytes));
+    }
+    for (std::byte* memory : held) free_huge(memory, bytes);
+  }
+};
+
+TEST_F(HugePagesKept, AreUsedAgainForPiecesOfAnySize) {
+  use(kSlabs, kHugePageBytes / 2);
+  const std::size_t held = huge_bytes();
+  EXPECT_GE(held, kSlabs * kHugePageBytes);
+  use(kSlabs, std::size_t{256} << 10);
+  EXPECT_EQ(huge_bytes(), held);
+  use(2 * kSlabs, kHugePageBytes);
+  EXPECT_LE(huge_bytes(), held) << "more are not kept";
+}
+
+TEST_F(HugePagesKept, GoWhenTheyAreNotNeeded) {
+  use(kSlabs, kHugePageBytes);
+  const std::size_t held = huge_bytes();
+  for (int i = 0; i < 200; ++i) {
+    use(kSlabs, kHugePageBytes);
+    trim_huge();
+  }
+  EXPECT_EQ(huge_bytes(), held) << "as long as they are in use";
+  trim_huge();
+  EXPECT_GE(huge_bytes(), held / 10 * 9) << "slowly";
+  for (int i = 0; i < 200; ++i) trim_huge();
+  EXPECT_LE(huge_bytes(), 9 * kHugePageBytes);
+}
+
 TEST(HugePages, ServeManyThreads) {
   std::vector<std::thread> threads;
   for (unsigned t = 0; t < 4; ++t) {

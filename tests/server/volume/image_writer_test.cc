@@ -96,6 +96,33 @@ TEST_F(ImageWriter, TheDeviceBeginsWithAFewWritesAtATime) {
   EXPECT_EQ(calls_.size(), 70u);  // nobody asked for it
 }
 
+TEST_F(ImageWriter, LongPiecesThatOnlyOverwriteGoPastTheCache) {
+  image_.places = [](ByteRange range) { return range.end() <= 1500 * kBlockBytes; };
+  image_.past_cache = [this](auto writes) {
+    calls_.push_back("past the cache " + std::to_string(writes.size()));
+  };
+  image_.begun = [this](ByteRange) { calls_.emplace_back("begin"); };
+  ASSERT_TRUE(write_image_and_begin(
+      image_, {stored({{0}, {63}}, 1), stored({{100}, {64}}, 2), stored({{200}, {60}}, 3),
+               stored({{260}, {4}}, 4), zeros({{300}, {4}}), stored({{1450}, {100}}, 5)}));
+  EXPECT_EQ(calls_, (std::vector<std::string>{"write 0+63", "hole 300+4", "write 1450+100", "begin",
+                                              "past the cache 2", "write 100+64", "write 200+64"}));
+  for (const auto& [block, value] : std::vector<std::pair<std::uint64_t, std::uint8_t>>{
+           {62, 1}, {163, 2}, {259, 3}, {263, 4}, {1549, 5}}) {
+    EXPECT_EQ(at(block), value) << block;
+  }
+  calls_.clear();
+  std::vector<ImageChange> many;
+  for (std::uint64_t i = 0; i < 20; ++i) many.push_back(stored({{70 * i}, {64}}, 6));
+  ASSERT_TRUE(write_image_and_begin(image_, many));
+  ASSERT_EQ(calls_.size(), 22u);
+  EXPECT_EQ(calls_[0], "past the cache 16") << "4 MiB";
+  EXPECT_EQ(calls_[17], "past the cache 4");
+  calls_.clear();
+  ASSERT_TRUE(write(std::move(many)));
+  EXPECT_EQ(calls_.size(), 20u) << "nobody asked for it";
+}
+
 TEST_F(ImageWriter, PastTheCacheItIsTheSame) {
   ASSERT_TRUE(write({stored({{0}, {12}}, 9)}));
   calls_.clear();

@@ -32,6 +32,11 @@ class WatchedDisk final : public logging::Disk {
     if (begun) begun(range);
     below_.start_writeback(range);
   }
+  Result<void> write_past_cache(std::span<const Write> writes) override {
+    if (past_cache) past_cache(writes);
+    return Disk::write_past_cache(writes);
+  }
+  [[nodiscard]] bool has_place(ByteRange range) override { return places && places(range); }
   Result<void> flush() override { return below_.flush(); }
   Result<void> discard(ByteRange range) override {
     watcher_(range, true);
@@ -46,6 +51,8 @@ class WatchedDisk final : public logging::Disk {
   }
 
   std::function<void(ByteRange)> begun;  // told where the device is to begin
+  std::function<void(std::span<const Write>)> past_cache;
+  std::function<bool(ByteRange)> places;  // what has its place; none: nothing
 
  private:
   logging::Disk& below_;
