@@ -63,6 +63,12 @@ class Disk {
   virtual Result<void> flush() = 0;
   // A hint: what was written to `range` will be flushed soon, and the device may begin.
   virtual void start_writeback(ByteRange range) { static_cast<void>(range); }
+  // Until what was begun there has ended: for who does not want to fill the device's queue. An
+  // error of those writes may be told here, and then no flush tells it again. Blocking.
+  virtual Result<void> wait_for_writeback(ByteRange range) {
+    static_cast<void>(range);
+    return {};
+  }
   // The range reads as zero afterwards and gives its space back where the device can.
   virtual Result<void> discard(ByteRange range) = 0;
 

@@ -273,6 +273,14 @@ void FileDisk::start_writeback(ByteRange range) {
                                       static_cast<off64_t>(range.length), SYNC_FILE_RANGE_WRITE));
 }
 
+Result<void> FileDisk::wait_for_writeback(ByteRange range) {
+  if (::sync_file_range(fd_, static_cast<off64_t>(range.offset), static_cast<off64_t>(range.length),
+                        SYNC_FILE_RANGE_WAIT_BEFORE) == 0) {
+    return {};
+  }
+  return errno_error(errno, path_ + ": writing back");
+}
+
 Result<void> FileDisk::discard(ByteRange range) {
   if (::fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(range.offset),
                   static_cast<off_t>(range.length)) == 0) {

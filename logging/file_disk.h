@@ -70,6 +70,7 @@ class FileDisk final : public Disk {
   [[nodiscard]] bool has_place(ByteRange range) override;
   Result<void> flush() override;
   void start_writeback(ByteRange range) override;
+  Result<void> wait_for_writeback(ByteRange range) override;
   Result<void> discard(ByteRange range) override;
   // A block device that discards. Never a file: giving its space back, and taking it again with the
   // next synchronous write, are changes of the file system's metadata.

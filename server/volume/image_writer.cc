@@ -1,6 +1,7 @@
 #include "server/volume/image_writer.h"
 
 #include <cstdint>
+#include <thread>
 #include <utility>
 
 #include "proto/check.h"
@@ -16,9 +17,10 @@ constexpr std::uint64_t kBytesBegunTogether = 1u << 20;
 
 // From so many bytes on in one piece a write goes past the page cache, if it only overwrites: to
 // copy it there, and to have it written from there, takes as long as all else that is done for it.
-// What a host streams, it seldom reads again soon. Together, so that the device has enough to do.
+// What a host streams, it seldom reads again soon. At most so much at a time: the log's writes wait
+// behind all of it.
 constexpr std::uint64_t kStreamed = 256u << 10;
-constexpr std::uint64_t kStreamedTogether = 4u << 20;
+constexpr std::uint64_t kStreamedTogether = 1u << 20;
 
 enum class Way : std::uint8_t { kCached, kCachedAndBegun, kPastCache };
 
@@ -29,7 +31,8 @@ class Gatherer {
 
   Result<void> bytes(std::uint64_t offset, logging::ConstBytes part) {
     if (Result<void> r = end_hole(); !r) return r;
-    if (offset != next_ || parts_.size() == kPartsMax) {
+    const bool is_long = way_ == Way::kCachedAndBegun && offset - start_ >= kStreamedTogether;
+    if (offset != next_ || parts_.size() == kPartsMax || is_long) {
       if (Result<void> r = end_parts(); !r) return r;
       start_ = offset;
     }
@@ -52,7 +55,7 @@ class Gatherer {
   Result<void> end() {
     if (Result<void> r = end_parts(); !r) return r;
     if (Result<void> r = end_hole(); !r) return r;
-    begin_writes();
+    if (Result<void> r = begin_writes(); !r) return r;
     return end_past_cache();
   }
 
@@ -75,15 +78,24 @@ class Gatherer {
       not_begun_bytes_ += end - start_;
       end_at_ = end;
       if (not_begun_ == kWritesBegunTogether || not_begun_bytes_ >= kBytesBegunTogether) {
-        begin_writes();
+        if (Result<void> begun = begin_writes(); !begun) return begun;
       }
     }
     return r;
   }
-  void begin_writes() {
-    if (std::exchange(not_begun_, 0) == 0) return;
+  // Two of them are with the device, or in its queue, at a time, for the log's writes wait behind
+  // them. And what waits for this core gets it (it may be the kernel's own thread that ends those
+  // writes): where nobody is preempted, this one had it until the next tick, for 4 ms.
+  Result<void> begin_writes() {
+    if (std::exchange(not_begun_, 0) == 0) return {};
     not_begun_bytes_ = 0;
-    image_.start_writeback({begin_at_, end_at_ - begin_at_});
+    if (begun_.length > 0) {
+      if (Result<void> r = image_.wait_for_writeback(begun_); !r) return r;
+    }
+    begun_ = std::exchange(begun_last_, {begin_at_, end_at_ - begin_at_});
+    image_.start_writeback(begun_last_);
+    std::this_thread::yield();
+    return {};
   }
   Result<void> end_past_cache() {
     if (writes_.empty()) return {};
@@ -108,6 +120,8 @@ class Gatherer {
   // Writes with which the device has not been told to begin, and where they lie.
   std::size_t not_begun_ = 0;
   std::uint64_t not_begun_bytes_ = 0;
+  ByteRange begun_;  // before the last one
+  ByteRange begun_last_;
   std::uint64_t begin_at_ = 0;
   std::uint64_t end_at_ = 0;
 };

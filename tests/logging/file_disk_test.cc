@@ -219,6 +219,7 @@ TEST_P(FileDiskTest, WritesPartsOneAfterAnother) {
   EXPECT_TRUE(holds(8192, a));
   EXPECT_TRUE(holds(12288, b));
   disk_->start_writeback({8192, a.size() + b.size()});
+  ASSERT_TRUE(disk_->wait_for_writeback({8192, a.size() + b.size()}).has_value());
   ASSERT_TRUE(disk_->flush().has_value());
   EXPECT_TRUE(holds(8192, a));
 }

@@ -96,6 +96,30 @@ TEST_F(ImageWriter, TheDeviceBeginsWithAFewWritesAtATime) {
   EXPECT_EQ(calls_.size(), 70u);  // nobody asked for it
 }
 
+TEST_F(ImageWriter, TwoRoundsAreWithTheDeviceAtATime) {
+  const auto text = [](ByteRange range) { return std::to_string(range.offset / kBlockBytes); };
+  image_.begun = [&](ByteRange range) { calls_.push_back("begin " + text(range)); };
+  image_.awaited = [&](ByteRange range) {
+    calls_.push_back("await " + text(range));
+    return Result<void>{};
+  };
+  std::vector<ImageChange> changes;
+  for (std::uint64_t i = 0; i < 128; ++i) changes.push_back(stored({{2 * i}, {1}}, 7));
+  ASSERT_TRUE(write_image_and_begin(image_, changes));
+  std::erase_if(calls_, [](const std::string& call) { return call.starts_with("write"); });
+  EXPECT_EQ(calls_, (std::vector<std::string>{"begin 0", "begin 64", "await 0", "begin 128",
+                                              "await 64", "begin 192"}));
+}
+
+TEST_F(ImageWriter, AnErrorOfWhatWasBegunIsTold) {
+  image_.awaited = [](ByteRange) { return Result<void>(Error{ErrorCode::kIo, "a bad sector"}); };
+  std::vector<ImageChange> changes;
+  for (std::uint64_t i = 0; i < 128; ++i) changes.push_back(stored({{2 * i}, {1}}, 7));
+  const Result<void> written = write_image_and_begin(image_, changes);
+  ASSERT_FALSE(written);
+  EXPECT_EQ(written.error().message, "a bad sector");
+}
+
 TEST_F(ImageWriter, LongPiecesThatOnlyOverwriteGoPastTheCache) {
   image_.places = [](ByteRange range) { return range.end() <= 1500 * kBlockBytes; };
   image_.past_cache = [this](auto writes) {
@@ -115,9 +139,17 @@ TEST_F(ImageWriter, LongPiecesThatOnlyOverwriteGoPastTheCache) {
   std::vector<ImageChange> many;
   for (std::uint64_t i = 0; i < 20; ++i) many.push_back(stored({{70 * i}, {64}}, 6));
   ASSERT_TRUE(write_image_and_begin(image_, many));
-  ASSERT_EQ(calls_.size(), 22u);
-  EXPECT_EQ(calls_[0], "past the cache 16") << "4 MiB";
-  EXPECT_EQ(calls_[17], "past the cache 4");
+  ASSERT_EQ(calls_.size(), 25u);
+  EXPECT_EQ(calls_[0], "past the cache 4") << "1 MiB";
+  EXPECT_EQ(calls_[5], "past the cache 4");
+  calls_.clear();
+  std::vector<ImageChange> row;
+  for (std::uint64_t i = 0; i < 9; ++i) row.push_back(stored({{100 * i}, {100}}, 7));
+  ASSERT_TRUE(write_image_and_begin(image_, row));
+  EXPECT_EQ(calls_,
+            (std::vector<std::string>{"past the cache 1", "write 0+300", "past the cache 1",
+                                      "write 300+300", "past the cache 1", "write 600+300"}))
+      << "cut, where it is longer";
   calls_.clear();
   ASSERT_TRUE(write(std::move(many)));
   EXPECT_EQ(calls_.size(), 20u) << "nobody asked for it";

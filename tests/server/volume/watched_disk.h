@@ -32,6 +32,9 @@ class WatchedDisk final : public logging::Disk {
     if (begun) begun(range);
     below_.start_writeback(range);
   }
+  Result<void> wait_for_writeback(ByteRange range) override {
+    return awaited ? awaited(range) : Result<void>{};
+  }
   Result<void> write_past_cache(std::span<const Write> writes) override {
     if (past_cache) past_cache(writes);
     return Disk::write_past_cache(writes);
@@ -51,6 +54,7 @@ class WatchedDisk final : public logging::Disk {
   }
 
   std::function<void(ByteRange)> begun;  // told where the device is to begin
+  std::function<Result<void>(ByteRange)> awaited;
   std::function<void(std::span<const Write>)> past_cache;
   std::function<bool(ByteRange)> places;  // what has its place; none: nothing
 
