@@ -17,7 +17,6 @@
 #include <climits>
 #include <filesystem>
 #include <fstream>
-#include <new>
 #include <thread>
 #include <utility>
 
@@ -248,7 +247,7 @@ bool FileDisk::has_place(ByteRange range) {
                                        FIEMAP_EXTENT_NOT_ALIGNED | FIEMAP_EXTENT_SHARED;
   alignas(fiemap) std::array<std::byte, sizeof(fiemap) + kExtentsMax * sizeof(fiemap_extent)>
       memory{};
-  auto& map = *new (memory.data()) fiemap{};
+  auto& map = *reinterpret_cast<fiemap*>(memory.data());
   map.fm_start = range.offset;
   map.fm_length = range.length;
   map.fm_extent_count = kExtentsMax;

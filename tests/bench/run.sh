@@ -7,7 +7,7 @@
 #   tests/bench/run.sh conformance [--short] [--variant NAME] [--family NAME]
 #   tests/bench/run.sh apps [--short | --papers] [--load ID]...
 #
-# NAME: target (iSCSI on loopback, against tgt and the raw device), log (the log, against the raw
+# NAME: target (iSCSI on loopback, against tgt, tgt on Btrfs with snapshots (as root), and the raw device), log (the log, against the raw
 # device and a naive logger, and its recovery), simdisk (track-based logging on simulated drives,
 # beside the dissertation's figures), index (the version indexes, against the same trees with a
 # page cache and RocksDB), replication (a volume on three nodes in network namespaces, against a

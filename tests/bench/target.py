@@ -15,6 +15,7 @@ import sys
 import tempfile
 
 import servers  # first: it shows Python where the end-to-end drivers are
+import btrfs
 from chart import bars
 from loads import Limits, Load, Target, run_fio, run_iscsi
 from results import OUT, Row, describe, header, line, machine, number, say, write_json
@@ -31,13 +32,16 @@ LOADS = [
     Load("burst_256k", "burst: 256 KiB sequential write, depth 8", True, False, LARGE, 8, True),
     Load("write_4k_qd1", "4 KiB random write, depth 1", True, True, 4096, 1),
     Load("write_4k_qd32", "4 KiB random write, depth 32", True, True, 4096, 32),
+    Load("write_4k_qd128", "4 KiB random write, depth 128", True, True, 4096, 128),
     Load("write_256k", "256 KiB sequential write, depth 8", True, False, LARGE, 8),
 ]
 FILL = Load("fill", "fill", True, False, LARGE, 8)
 
 OURS, DURABLE, VOLATILE, NULL, DEVICE = "mariner", "tgt_durable", "tgt_volatile", "tgt_null", "device"
+BTRFS, BTRFS_DURABLE = "btrfs", "btrfs_durable"
+ON_BTRFS = ("write_4k_qd1", "write_4k_qd32")  # loads
 NAMES = {OURS: "Mariner", DURABLE: "tgt, durable", VOLATILE: "tgt, volatile", NULL: "tgt, null store",
-         DEVICE: "raw device (fio)"}
+         DEVICE: "raw device (fio)", BTRFS: "tgt on Btrfs, snapshots", BTRFS_DURABLE: "the same, durable"}
 
 NOTES = """\
 - Writes of Mariner are durable before they are acknowledged, and kept as history. *tgt, durable* is the better of
@@ -48,6 +52,8 @@ NOTES = """\
   first {burst:g} s after a pause in which the image caught up.
 - Reads are random or sequential over {region} that were written before and lie in the page cache, for Mariner and tgt alike;
   the raw device reads the medium (O_DIRECT).
+- *tgt on Btrfs, snapshots* is what history is kept with today: tgt's rdwr in a file on Btrfs of which a snapshot is made
+  each second; *durable*: with FUA on each write. Its Btrfs is in a file that was written once, through a loop device with direct I/O.
 - The raw device is the same file system through fio: O_DIRECT (and O_DSYNC for writes) to a file written once, one job for
   each command outstanding.
 - CPU is the server's user and system time of all its threads for one operation; what the kernel's own threads do
@@ -98,6 +104,7 @@ class Bench:
             self._fill(ours, tgt)
             for load in LOADS:
                 self._measure_load(load, ours, tgt)
+        self._measure_btrfs()
         file = self.folder / "device.img"
         servers.write_once(file, self.scale.region_bytes)
         for load in LOADS:
@@ -105,6 +112,20 @@ class Bench:
                 limits = dataclasses.replace(self.scale.limits(load),
                                              region_bytes=self.scale.region_bytes)
                 self._keep(load, DEVICE, run_fio(load, file, limits))
+
+    def _measure_btrfs(self):
+        lack = btrfs.lacks()
+        if lack:
+            self.notes.append(f"Btrfs with snapshots was not measured: {lack}.")
+            return
+        room = 2 * self.scale.volume_bytes + 2 * GIB  # for what 15 s of writing leave in snapshots
+        with btrfs.TgtOnBtrfs(self.folder / "btrfs", self.scale.region_bytes, room) as rival:
+            for load in LOADS:
+                if load.id not in ON_BTRFS:
+                    continue
+                for name, fua in ((BTRFS, False), (BTRFS_DURABLE, True)):
+                    with rival.history():
+                        self._keep(load, name, run_iscsi(load, Target(rival.url, rival.pid, fua=fua), self.scale.limits(load)))
 
     def _fill(self, ours: Mariner, tgt: Tgt):
         limits = Limits(0, 600, self.scale.region_bytes, self.scale.region_bytes)
@@ -158,13 +179,15 @@ class Bench:
 
     def rivals(self, load: Load) -> list[str]:
         rivals = [VOLATILE, NULL] if not load.write else [DURABLE, VOLATILE, NULL]
+        rivals += [name for name in (BTRFS, BTRFS_DURABLE) if name in self.runs[load.id]]
         return rivals if load.burst else [*rivals, DEVICE]
 
     def rows(self) -> list[Row]:
         rows = []
-        units = {"rate": None, "p50": "us", "p99": "us", "cpu": "us/IO"}
+        units = {"rate": None, "p50": "us", "p99": "us", "p99.9": "us", "cpu": "us/IO"}
         words = {"rate": "rate", "p50": "median latency (less is better)",
                  "p99": "99th percentile of latency (less is better)",
+                 "p99.9": "99.9th percentile of latency (less is better)",
                  "cpu": "server CPU for one operation (less is better)"}
         for load in LOADS:
             state = "in a burst" if load.burst else "in the steady state, without reclamation"
@@ -181,7 +204,7 @@ class Bench:
         return rows
 
     def table(self, about: dict) -> str:
-        return "\n\n".join([self._rates(), self._latencies(), self._cpu(),
+        return "\n\n".join([self._rates(), *filter(None, [self._with_history()]), self._latencies(), self._cpu(),
                             "\n".join([self._notes(), *(f"- {note}" for note in self.notes)]),
                             "Measured on " + describe(about)])
 
@@ -200,6 +223,21 @@ class Bench:
                 cells.append(number(theirs) + ratio if rival in self.rivals(load) else "")
             lines.append(line(load.what, *cells))
         return "\n".join(lines) + "\n\nIn brackets: Mariner's rate as a multiple of the rival's."
+
+    def _with_history(self) -> str:
+        """Beside what else keeps history; nothing, if that was not measured."""
+        loads = [load for load in LOADS if BTRFS in self.runs[load.id]]
+        if not loads:
+            return ""
+        lines = header("with history", "Mariner", NAMES[BTRFS], NAMES[BTRFS_DURABLE])
+        for load in loads:
+            ours = self.figure(load, OURS, "rate")
+            cells = [f"**{number(ours)} {load.unit}**"]
+            for rival in (BTRFS, BTRFS_DURABLE):
+                theirs = self.figure(load, rival, "rate")
+                cells.append(number(theirs) + (f" ({ours / theirs:.1f}×)" if ours and theirs else ""))
+            lines.append(line(load.what, *cells))
+        return "\n".join(lines)
 
     def _latencies(self) -> str:
         lines = header("latency in µs: p50 / p90 / p99 / p99.9 / max", "Mariner",
@@ -241,7 +279,7 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that everything is cleaned up
     scale = SHORT if options.short else FULL
     OUT.mkdir(parents=True, exist_ok=True)
-    needed = scale.log_bytes + 2 * scale.volume_bytes + scale.region_bytes + GIB
+    needed = scale.log_bytes + 4 * scale.volume_bytes + scale.region_bytes + 3 * GIB
     free = shutil.disk_usage(options.folder).free
     if free < needed:
         say(f"{options.folder}: {needed / GIB:.0f} GiB are needed, {free / GIB:.0f} are free; "
