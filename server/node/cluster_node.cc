@@ -93,6 +93,7 @@ Result<void> ClusterNode::start() {
   }
   lease_->start();
   keep_huge(config_.storage.pending_memory.bytes);
+  loop_.set_busy_poll(config_.server.busy_poll);
   started_ = loop_.wall_time();
   loop_.after(kTick, [this] { tick(); });
   ready_ = true;

@@ -74,28 +74,6 @@ Result<std::optional<ByteSize>> parse_scrub_rate(std::string_view text) {
   return std::optional<ByteSize>{*rate};
 }
 
-Result<std::chrono::nanoseconds> parse_t_wait(std::string_view text) {
-  constexpr auto kLongest = std::chrono::milliseconds(100);
-  auto t_wait = parse_duration(text);
-  if (t_wait && *t_wait > kLongest) {
-    return Error{ErrorCode::kInvalidArgument,
-                 fmt::format("expected at most {}, found {}", format_duration(kLongest),
-                             format_duration(*t_wait))};
-  }
-  return t_wait;
-}
-
-Result<std::chrono::nanoseconds> parse_apply_delay(std::string_view text) {
-  constexpr std::chrono::nanoseconds kLongest = std::chrono::hours(24);
-  auto delay = parse_duration(text);
-  if (delay && *delay > kLongest) {
-    return Error{ErrorCode::kInvalidArgument,
-                 fmt::format("expected at most {}; found {}", format_duration(kLongest),
-                             format_duration(*delay))};
-  }
-  return delay;
-}
-
 void read_log(ConfigTable table, LogConfig& log) {
   constexpr ByteSize kLogMax{1ull << 60};
   if (const auto disks = table.strings("disks")) {
@@ -151,7 +129,7 @@ void read_log(ConfigTable table, LogConfig& log) {
                                        kTracksThrottledMin,
                                        format_size(kTracksThrottledMin * log.track_size.bytes)));
   }
-  table.parsed("t_wait", log.t_wait, parse_t_wait);
+  table.parsed("t_wait", log.t_wait, config::duration_up_to(std::chrono::milliseconds(100)));
   table.parsed("durability", log.durability, parse_durability);
   table.parsed("polling", log.polling, parse_polling);
   table.parsed("scrub_rate", log.scrub_rate, parse_scrub_rate);
@@ -166,7 +144,7 @@ void read_storage(ConfigTable table, StorageConfig& storage) {
                size_between(ByteSize{16ull << 20}, ByteSize{1ull << 40}));
   table.parsed("lag_max", storage.lag_max,
                size_between(ByteSize{16ull << 20}, ByteSize{1ull << 50}));
-  table.parsed("apply_delay", storage.apply_delay, parse_apply_delay);
+  table.parsed("apply_delay", storage.apply_delay, config::duration_up_to(std::chrono::hours(24)));
   table.finish();
 }
 

@@ -47,6 +47,8 @@ struct ServerConfig {
   std::size_t sessions_per_initiator_max = 512;
   // What the commands of one initiator's sessions may hold in memory.
   ByteSize initiator_memory{256ull << 20};
+  // How long to look for what hosts send before sleeping, while they send often; 0: not at all.
+  std::chrono::nanoseconds busy_poll{0};
 };
 
 // What happens when the log is full. Locked marks are never dropped.

@@ -182,6 +182,7 @@ void read_server(ConfigTable table, const std::vector<AuthConfig>& accounts,
   read_count(table, "sessions_per_initiator_max", server.sessions_per_initiator_max);
   table.parsed("initiator_memory", server.initiator_memory,
                size_between(kInitiatorMemoryMin, ByteSize{1ull << 40}));
+  table.parsed("busy_poll", server.busy_poll, duration_up_to(std::chrono::milliseconds(1)));
   table.finish();
 }
 

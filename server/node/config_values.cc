@@ -92,6 +92,16 @@ Result<std::chrono::seconds> seconds_from_to(std::string_view text, std::chrono:
   return seconds;
 }
 
+Result<std::chrono::nanoseconds> duration_to(std::string_view text, std::chrono::nanoseconds max) {
+  auto duration = parse_duration(text);
+  if (duration && *duration > max) {
+    return Error{ErrorCode::kInvalidArgument,
+                 fmt::format("expected at most {}, found {}", format_duration(max),
+                             format_duration(*duration))};
+  }
+  return duration;
+}
+
 Result<std::uint64_t> bit_rate_from_to(std::string_view text, std::uint64_t min,
                                        std::uint64_t max) {
   const auto rate = parse_bit_rate(lower_case(text));

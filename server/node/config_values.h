@@ -33,6 +33,8 @@ Result<std::string> interface_address(std::string_view text);
 // "1%", "0.5%", "100%": a share from `min`, such as 0.01, to 1.
 Result<double> share_from_to_all(std::string_view text, double min);
 
+Result<std::chrono::nanoseconds> duration_to(std::string_view text, std::chrono::nanoseconds max);
+
 // The same as parsers for ConfigTable::parsed().
 inline auto share_from(double min) {
   return [=](std::string_view text) { return share_from_to_all(text, min); };
@@ -44,6 +46,9 @@ inline auto size_between(ByteSize min, ByteSize max) {
 Result<ByteSize> fetch_rate(std::string_view text);
 inline auto seconds_between(std::chrono::seconds min, std::chrono::seconds max) {
   return [=](std::string_view text) { return seconds_from_to(text, min, max); };
+}
+inline auto duration_up_to(std::chrono::nanoseconds max) {
+  return [=](std::string_view text) { return duration_to(text, max); };
 }
 inline auto bit_rate_between(std::uint64_t min, std::uint64_t max) {
   return [=](std::string_view text) { return bit_rate_from_to(text, min, max); };

@@ -3,6 +3,7 @@
 #include <sched.h>
 #include <time.h>
 
+#include <algorithm>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <memory>
@@ -39,7 +40,7 @@ void EventLoop::run_until(UniqueFunction<bool()> ended) {
 
 void EventLoop::turn() {
   woken_ = false;
-  if (!found_soon()) context_.run_one();
+  wait();
   // Completions wait for nothing: the next batch has gathered already, and to look for further
   // events costs a system call when there is none.
   for (int i = 1; !woken_ && i < kEventsPerTurn && context_.poll_one() != 0; ++i) {
@@ -49,9 +50,21 @@ void EventLoop::turn() {
   turns_.fetch_add(1, std::memory_order_relaxed);
 }
 
+// Until an event has been handled.
+void EventLoop::wait() {
+  if (!busy_poll_.allowed()) {
+    if (!found_soon()) context_.run_one();
+    return;
+  }
+  const std::chrono::nanoseconds begun = monotonic_time();
+  if (!found_soon()) context_.run_one();
+  busy_poll_.waited(monotonic_time() - begun);
+}
+
 // Whether it has handled an event, or something has woken it.
 bool EventLoop::found_soon() {
-  const std::chrono::nanoseconds patience = patience_ ? patience_() : std::chrono::nanoseconds{0};
+  std::chrono::nanoseconds patience = busy_poll_.value();
+  if (patience_) patience = std::max(patience, patience_());
   if (patience.count() == 0) return false;
   const std::chrono::nanoseconds until = monotonic_time() + patience;
   do {

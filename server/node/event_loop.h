@@ -12,6 +12,7 @@
 
 #include "proto/error.h"
 #include "proto/executor.h"
+#include "server/node/busy_poll.h"
 #include "server/node/wake_descriptor.h"
 
 namespace mariner::node {
@@ -50,6 +51,10 @@ class EventLoop final : public Executor {
     patience_ = std::move(patience);
   }
 
+  // How long to look for any event before it would sleep; 0, as at first: only as set_patience()
+  // says.
+  void set_busy_poll(std::chrono::nanoseconds most) { busy_poll_ = BusyPoll(most); }
+
   // Turns of the loop so far: the watchdog looks whether it moves.
   [[nodiscard]] std::uint64_t turns() const { return turns_.load(std::memory_order_relaxed); }
 
@@ -58,12 +63,14 @@ class EventLoop final : public Executor {
 
   void turn();
   void run_deferred();
+  void wait();
   [[nodiscard]] bool found_soon();
 
   boost::asio::io_context context_;
   std::deque<UniqueFunction<void()>> deferred_;
   UniqueFunction<void()> turn_hook_;
   UniqueFunction<std::chrono::nanoseconds()> patience_;
+  BusyPoll busy_poll_;
   bool woken_ = false;  // by the descriptor, in this turn
   std::unique_ptr<WakeDescriptor> wake_;
   std::atomic<std::uint64_t> turns_{0};

@@ -164,6 +164,7 @@ Result<void> Node::start() {
         scrub_report_->damaged(node_log_->stack().path_of(disk), damage);
       });
   keep_huge(config_.storage.pending_memory.bytes);
+  loop_.set_busy_poll(config_.server.busy_poll);
   started_ = loop_.wall_time();
   clock_offset_ns_ = offset_ns(loop_);
   loop_.after(kTick, [this] { tick(); });
@@ -244,6 +245,7 @@ void Node::reload(const Config& config) {
       config.server.sessions_per_initiator_max != config_.server.sessions_per_initiator_max ||
       config.server.initiator_memory.bytes != config_.server.initiator_memory.bytes ||
       config.server.state_dir != config_.server.state_dir ||
+      config.server.busy_poll != config_.server.busy_poll ||
       config.log.durability != config_.log.durability ||
       config.log.polling != config_.log.polling || config.index.file != config_.index.file ||
       config.index.memory.bytes != config_.index.memory.bytes ||

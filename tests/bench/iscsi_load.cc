@@ -39,6 +39,7 @@ extern "C" {
 #include "tests/bench/iscsi_unit.h"
 #include "tests/bench/json_text.h"
 #include "tests/bench/latency_histogram.h"
+#include "tests/bench/latency_json.h"
 #include "tests/bench/load_payload.h"
 
 namespace mariner::bench {
@@ -257,10 +258,6 @@ void print(const LoadOptions& options, const Measure& measure, const CpuTime& se
   const double seconds = std::chrono::duration<double>(measure.last() - measure.begin()).count();
   const auto operations = static_cast<double>(latencies.total());
   const double rate = seconds > 0 ? operations / seconds : 0;
-  const auto us = [](double ns) { return ns / 1000; };
-  const auto percentile = [&](double p) {
-    return us(static_cast<double>(latencies.percentile(p)));
-  };
   const auto per_operation = [&](double cpu_s) {
     return operations > 0 ? cpu_s * 1e6 / operations : 0;
   };
@@ -268,15 +265,12 @@ void print(const LoadOptions& options, const Measure& measure, const CpuTime& se
       "{{\"operations\": {}, \"seconds\": {:.3f}, \"rate\": {:.1f}, \"bytes_per_s\": {:.0f}, ",
       latencies.total(), seconds, rate, rate * options.block_bytes);
   fmt::print(
-      "\"latency_us\": {{\"mean\": {:.1f}, \"p50\": {:.1f}, \"p90\": {:.1f}, \"p99\": {:.1f}, "
-      "\"p99.9\": {:.1f}, \"max\": {:.1f}}}, ",
-      us(latencies.mean()), percentile(50), percentile(90), percentile(99), percentile(99.9),
-      us(static_cast<double>(latencies.max())));
-  fmt::print(
-      "\"server_cpu_us\": {:.2f}, \"server_user_us\": {:.2f}, \"server_system_us\": {:.2f}, "
+      "\"latency_us\": {}, \"server_cpu_us\": {:.2f}, \"server_user_us\": {:.2f}, "
+      "\"server_system_us\": {:.2f}, "
       "\"client_cpu_us\": {:.2f}, \"failure\": {}}}\n",
-      per_operation(server.total_s()), per_operation(server.user_s), per_operation(server.system_s),
-      per_operation(client.total_s()), json_quoted(measure.failure()));
+      latency_us_json(latencies), per_operation(server.total_s()), per_operation(server.user_s),
+      per_operation(server.system_s), per_operation(client.total_s()),
+      json_quoted(measure.failure()));
 }
 
 // Runs completions until nothing is outstanding, measuring CPU from the end of the warm-up.

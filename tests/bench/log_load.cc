@@ -29,6 +29,7 @@
 #include "tests/bench/bench_log.h"
 #include "tests/bench/indexed_load.h"
 #include "tests/bench/json_text.h"
+#include "tests/bench/latency_json.h"
 #include "tests/bench/load_measure.h"
 #include "tests/bench/naive_log.h"
 #include "tests/bench/vanilla_load.h"
@@ -221,15 +222,6 @@ double crc_us(std::uint32_t bytes) {
   return spent.total_s() * 1e6 / rounds;
 }
 
-std::string times_us(const LatencyHistogram& times) {
-  const auto us = [](std::uint64_t ns) { return static_cast<double>(ns) / 1000; };
-  return fmt::format(
-      "{{\"mean\": {:.1f}, \"p50\": {:.1f}, \"p90\": {:.1f}, \"p99\": {:.1f}, \"p99.9\": {:.1f}, "
-      "\"max\": {:.1f}}}",
-      times.mean() / 1000, us(times.percentile(50)), us(times.percentile(90)),
-      us(times.percentile(99)), us(times.percentile(99.9)), us(times.max()));
-}
-
 int print(const LoadOptions& options, const LoadMeasure& measure, const LogFigures& figures) {
   const auto records = static_cast<double>(measure.latency().total());
   const double rate = measure.seconds() > 0 ? records / measure.seconds() : 0;
@@ -238,11 +230,11 @@ int print(const LoadOptions& options, const LoadMeasure& measure, const LogFigur
              options.bytes);
   fmt::print("\"operations\": {}, \"seconds\": {:.3f}, \"rate\": {:.1f}, \"bytes_per_s\": {:.0f}, ",
              measure.latency().total(), measure.seconds(), rate, rate * options.bytes);
-  fmt::print("\"latency_us\": {}, ", times_us(measure.latency()));
+  fmt::print("\"latency_us\": {}, ", latency_us_json(measure.latency()));
   if (measure.batch_records().total() > 0) {
     fmt::print("\"parts_us\": {{\"gathering\": {}, \"writing\": {}, \"completing\": {}}}, ",
-               times_us(measure.gathering()), times_us(measure.writing()),
-               times_us(measure.completing()));
+               latency_us_json(measure.gathering()), latency_us_json(measure.writing()),
+               latency_us_json(measure.completing()));
     fmt::print(
         "\"batches\": {{\"count\": {}, \"records_mean\": {:.2f}, \"records_p50\": {}, "
         "\"records_max\": {}, \"bytes_mean\": {:.0f}}}, \"turns\": {}, ",

@@ -7,7 +7,7 @@
 #   tests/bench/run.sh conformance [--short] [--variant NAME] [--family NAME]
 #   tests/bench/run.sh apps [--short | --papers] [--load ID]...
 #
-# NAME: target (iSCSI on loopback, against tgt, tgt on Btrfs with snapshots (as root), and the raw device), log (the log, against the raw
+# NAME: target (iSCSI on loopback, against tgt, tgt on Btrfs with snapshots (as root), RocksDB and the raw device), log (the log, against the raw
 # device and a naive logger, and its recovery), simdisk (track-based logging on simulated drives,
 # beside the dissertation's figures), index (the version indexes, against the same trees with a
 # page cache and RocksDB), replication (a volume on three nodes in network namespaces, against a
@@ -27,7 +27,7 @@
 # shows that all works, not how fast. --papers is the index's: the figures and tables of the BOSC
 # paper and of the dissertation's chapters 3 and 4, in half an hour. --end-to-end, too: the log with
 # indexes behind it, beside the log alone, in a quarter of an hour; it is a part of the whole as well.
-# The whole of the index's builds the rival RocksDB before it is run the first time (rocksdb.sh).
+# The whole of the index's and the target's builds the rival RocksDB before it is run the first time (rocksdb.sh).
 # MARINER_BUILD names another configured build folder than build/release.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -35,7 +35,7 @@ cd "$(dirname "$0")/../.."
 name=${1:-}
 [ $# -eq 0 ] || shift
 case $name in
-  target) needs="marinerd mariner mariner-iscsi-load" ;;
+  target) needs="marinerd mariner mariner-iscsi-load mariner-versioned-store-load" ;;
   conformance) needs="marinerd mariner" ;;
   replication) needs="marinerd mariner mariner-naive-marinerd mariner-iscsi-load" ;;
   sessions) needs="marinerd mariner mariner-sessions-load" ;;
@@ -69,6 +69,10 @@ case "$name $*" in
   "index ")
     rocksdb=$(tests/bench/rocksdb.sh)
     export LD_LIBRARY_PATH=$rocksdb${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+    ;;
+  "target ")
+    MARINER_RIVAL_ROCKSDB=$(tests/bench/rocksdb.sh)
+    export MARINER_RIVAL_ROCKSDB
     ;;
 esac
 export MARINER_BUILD=$build PYTHONDONTWRITEBYTECODE=1

@@ -45,9 +45,6 @@ def wait_initialised(pid: int, log_bytes: int, timeout_s: float) -> bool:
 class Mariner:
     """A standalone marinerd with volumes (one, mostly) and its log on a preallocated file."""
 
-    # Free at the end, so that a measurement never meets a full log.
-    LOG_MARGIN = 128 << 20
-
     def __init__(self, folder: pathlib.Path, volume_bytes: int, log_bytes: int, storage: dict,
                  index: dict | None = None, volumes: int = 1, window: str = "3d"):
         self._daemon = mariner.Daemon(folder, log={"max_size": str(log_bytes)}, storage=storage, index=index, window=window)
@@ -94,10 +91,6 @@ class Mariner:
         """Until the image holds every write."""
         mariner.wait_until(lambda: self.metric("mariner_commit_lag_seconds") == 0, timeout_s,
                            "the image catches up", interval_s=0.1)
-
-    def log_bytes_free(self) -> int:
-        used, limit = self.metric("mariner_log_used_bytes"), self.metric("mariner_log_limit_bytes")
-        return max(0, int(limit - used - self.LOG_MARGIN))
 
 
 class Tgtd:

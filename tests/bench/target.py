@@ -16,6 +16,7 @@ import tempfile
 
 import servers  # first: it shows Python where the end-to-end drivers are
 import btrfs
+import rocksdb_store
 from chart import bars
 from loads import Limits, Load, Target, run_fio, run_iscsi
 from results import OUT, Row, describe, header, line, machine, number, say, write_json
@@ -36,24 +37,31 @@ LOADS = [
     Load("write_256k", "256 KiB sequential write, depth 8", True, False, LARGE, 8),
 ]
 FILL = Load("fill", "fill", True, False, LARGE, 8)
+WARM = Load("warm", "warm", False, False, LARGE, 8)  # what is read is in the page cache
 
 OURS, DURABLE, VOLATILE, NULL, DEVICE = "mariner", "tgt_durable", "tgt_volatile", "tgt_null", "device"
-BTRFS, BTRFS_DURABLE = "btrfs", "btrfs_durable"
+BTRFS, BTRFS_DURABLE, ROCKSDB = "btrfs", "btrfs_durable", "rocksdb"
+WITH_HISTORY = (BTRFS, BTRFS_DURABLE, ROCKSDB)
 ON_BTRFS = ("write_4k_qd1", "write_4k_qd32")  # loads
+IN_ROCKSDB = "write_4k_qd32"
 NAMES = {OURS: "Mariner", DURABLE: "tgt, durable", VOLATILE: "tgt, volatile", NULL: "tgt, null store",
-         DEVICE: "raw device (fio)", BTRFS: "tgt on Btrfs, snapshots", BTRFS_DURABLE: "the same, durable"}
+         DEVICE: "raw device (fio)", BTRFS: "tgt on Btrfs, snapshots", BTRFS_DURABLE: "the same, durable",
+         ROCKSDB: "RocksDB, durable"}
 
 NOTES = """\
 - Writes of Mariner are durable before they are acknowledged, and kept as history. *tgt, durable* is the better of
   rdwr with FUA on each write and rdwr with bsoflags=sync; *tgt, volatile* leaves writes in the page cache, and a power
   cut loses them. The null store keeps nothing: it shows what the initiator and a bare target cost.
-- Write rates are taken after a warm-up longer than the image's `apply_delay` with `lag_max` at {lag}, so the image is being
-  written in the background throughout. The log does not fill up meanwhile: what reclaiming costs is not in these figures. A burst is the
-  first {burst:g} s after a pause in which the image caught up.
+- Write rates are of the steady state: every block of the volume, and the whole log, were written before; the log has gone
+  round, so that a track is given up for each that is written (the window is {window}); the warm-up is longer than the image's
+  `apply_delay`, and `lag_max` is {lag}, so the image is being written throughout. A burst is the first {burst:g} s after a pause in which
+  the image caught up.
 - Reads are random or sequential over {region} that were written before and lie in the page cache, for Mariner and tgt alike;
   the raw device reads the medium (O_DIRECT).
 - *tgt on Btrfs, snapshots* is what history is kept with today: tgt's rdwr in a file on Btrfs of which a snapshot is made
   each second; *durable*: with FUA on each write. Its Btrfs is in a file that was written once, through a loop device with direct I/O.
+- *RocksDB* is a versioned store in the writing program itself, without a network: 32 threads, a version for each write (the key is
+  the block and a number that counts up), each durable (sync) before the next one of its thread.
 - The raw device is the same file system through fio: O_DIRECT (and O_DSYNC for writes) to a file written once, one job for
   each command outstanding.
 - CPU is the server's user and system time of all its threads for one operation; what the kernel's own threads do
@@ -72,6 +80,7 @@ class Scale:
     burst_s: float
     initialise_s: float  # patience with the log's first writing
     storage: dict
+    window: str
 
     def limits(self, load: Load) -> Limits:
         region = self.region_bytes if load.random or not load.write else self.volume_bytes
@@ -80,10 +89,10 @@ class Scale:
         return Limits(self.warmup_s if load.write else min(1.0, self.warmup_s), self.seconds, region)
 
 
-FULL = Scale("full", 4 * GIB, GIB, 16 * GIB, 4, 15, 1, 180,
-             {"pending_memory": "256M", "lag_max": "1G", "apply_delay": "1s"})
-SHORT = Scale("short", 512 * MIB, 256 * MIB, 2 * GIB, 0.3, 0.7, 0.3, 8,
-              {"pending_memory": "64M", "lag_max": "128M", "apply_delay": "100ms"})
+FULL = Scale("full", 4 * GIB, GIB, 8 * GIB, 4, 15, 1, 180,
+             {"pending_memory": "256M", "lag_max": "1G", "apply_delay": "1s"}, "2s")
+SHORT = Scale("short", 512 * MIB, 256 * MIB, GIB, 0.3, 0.7, 0.3, 8,
+              {"pending_memory": "64M", "lag_max": "128M", "apply_delay": "100ms"}, "1s")
 
 
 class Bench:
@@ -96,7 +105,7 @@ class Bench:
     def measure(self):
         say(f"preparing in {self.folder}")
         with (Mariner(self.folder / "mariner", self.scale.volume_bytes, self.scale.log_bytes,
-                      self.scale.storage) as ours,
+                      self.scale.storage, window=self.scale.window) as ours,
               Tgt(self.folder / "tgt", self.scale.volume_bytes) as tgt):
             if not ours.wait_initialised(self.scale.initialise_s):
                 self.notes.append("Parts of the log's space had not been written before the measurement began; "
@@ -105,6 +114,7 @@ class Bench:
             for load in LOADS:
                 self._measure_load(load, ours, tgt)
         self._measure_btrfs()
+        self._measure_rocksdb()
         file = self.folder / "device.img"
         servers.write_once(file, self.scale.region_bytes)
         for load in LOADS:
@@ -127,25 +137,30 @@ class Bench:
                     with rival.history():
                         self._keep(load, name, run_iscsi(load, Target(rival.url, rival.pid, fua=fua), self.scale.limits(load)))
 
+    def _measure_rocksdb(self):
+        lack = rocksdb_store.lacks()
+        if lack:
+            self.notes.append(f"RocksDB was not measured: {lack}.")
+            return
+        load = next(load for load in LOADS if load.id == IN_ROCKSDB)
+        self._keep(load, ROCKSDB, rocksdb_store.run(self.folder, load.depth, self.scale.limits(load)))
+
     def _fill(self, ours: Mariner, tgt: Tgt):
-        limits = Limits(0, 600, self.scale.region_bytes, self.scale.region_bytes)
-        for target in (Target(ours.url, ours.pid), Target(tgt.urls["plain"], tgt.pid)):
-            run = run_iscsi(FILL, target, limits)
-            if run["failure"]:
-                raise servers.mariner.Failed(f"filling {target.url}: {run['failure']}")
-        ours.wait_applied(60)
+        """Every block of the volumes, ours as often as it takes for the log to go round; and what is to be read."""
+        size = self.scale.volume_bytes
+        reads = Limits(0, 600, self.scale.region_bytes, self.scale.region_bytes)
+        for target, bytes_max in ((Target(ours.url, ours.pid), size + self.scale.log_bytes), (Target(tgt.urls["plain"], tgt.pid), size)):
+            for load, limits in ((FILL, Limits(0, 600, size, bytes_max)), (WARM, reads)):
+                run = run_iscsi(load, target, limits)
+                if run["failure"]:
+                    raise servers.mariner.Failed(f"{load.what} {target.url}: {run['failure']}")
+            ours.wait_applied(60)
 
     def _measure_load(self, load: Load, ours: Mariner, tgt: Tgt):
         limits = self.scale.limits(load)
-        our_limits = limits
-        if load.write:
-            # A batch's header takes a block: alone, as much again as a 4 KiB write itself.
-            overhead = 1 + 4096 / load.block if load.depth == 1 else 1.2
-            our_limits = dataclasses.replace(
-                limits, bytes_max=max(load.block, int(ours.log_bytes_free() / overhead)))
         if load.burst:
             ours.wait_applied(60)
-        self._keep(load, OURS, run_iscsi(load, Target(ours.url, ours.pid), our_limits))
+        self._keep(load, OURS, run_iscsi(load, Target(ours.url, ours.pid), limits))
         if load.write:
             ours.wait_applied(60)  # what is left to apply must not disturb the rivals
         plain = Target(tgt.urls["plain"], tgt.pid)
@@ -179,7 +194,7 @@ class Bench:
 
     def rivals(self, load: Load) -> list[str]:
         rivals = [VOLATILE, NULL] if not load.write else [DURABLE, VOLATILE, NULL]
-        rivals += [name for name in (BTRFS, BTRFS_DURABLE) if name in self.runs[load.id]]
+        rivals += [name for name in WITH_HISTORY if name in self.runs[load.id]]
         return rivals if load.burst else [*rivals, DEVICE]
 
     def rows(self) -> list[Row]:
@@ -190,7 +205,7 @@ class Bench:
                  "p99.9": "99.9th percentile of latency (less is better)",
                  "cpu": "server CPU for one operation (less is better)"}
         for load in LOADS:
-            state = "in a burst" if load.burst else "in the steady state, without reclamation"
+            state = "in a burst" if load.burst else "in the steady state"
             for rival in self.rivals(load):
                 for name, unit in units.items():
                     if name == "cpu" and rival == DEVICE:
@@ -209,7 +224,7 @@ class Bench:
                             "Measured on " + describe(about)])
 
     def _notes(self) -> str:
-        return NOTES.format(lag=self.scale.storage["lag_max"], burst=self.scale.burst_s,
+        return NOTES.format(lag=self.scale.storage["lag_max"], window=self.scale.window, burst=self.scale.burst_s,
                             region=f"{self.scale.region_bytes // MIB} MiB")
 
     def _rates(self) -> str:
@@ -226,14 +241,14 @@ class Bench:
 
     def _with_history(self) -> str:
         """Beside what else keeps history; nothing, if that was not measured."""
-        loads = [load for load in LOADS if BTRFS in self.runs[load.id]]
+        loads = [load for load in LOADS if any(name in self.runs[load.id] for name in WITH_HISTORY)]
         if not loads:
             return ""
-        lines = header("with history", "Mariner", NAMES[BTRFS], NAMES[BTRFS_DURABLE])
+        lines = header("with history", "Mariner", *(NAMES[name] for name in WITH_HISTORY))
         for load in loads:
             ours = self.figure(load, OURS, "rate")
             cells = [f"**{number(ours)} {load.unit}**"]
-            for rival in (BTRFS, BTRFS_DURABLE):
+            for rival in WITH_HISTORY:
                 theirs = self.figure(load, rival, "rate")
                 cells.append(number(theirs) + (f" ({ours / theirs:.1f}×)" if ours and theirs else ""))
             lines.append(line(load.what, *cells))

@@ -52,6 +52,14 @@ TEST(ConfigServer, WrongPortalGroups) {
   has(problem(group + "tag = 2\nname = 'x'\n" + portals), "unknown key");
 }
 
+TEST(ConfigServer, BusyPolling) {
+  EXPECT_EQ(read("").config->server.busy_poll.count(), 0);
+  EXPECT_EQ(read("[server]\nbusy_poll = '50us'\n").config->server.busy_poll,
+            std::chrono::microseconds(50));
+  EXPECT_NE(problem("[server]\nbusy_poll = '2ms'\n").find("expected at most 1ms, found 2ms"),
+            std::string::npos);
+}
+
 TEST(ConfigServer, LimitsOfSessions) {
   const ServerConfig defaults = read("").config->server;
   EXPECT_EQ(defaults.sessions_max, 1024u);
