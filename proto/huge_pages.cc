@@ -22,6 +22,7 @@ constexpr std::size_t kSmallest = 4096;
 constexpr std::size_t kSizes = 10;      // 4 KiB to 2 MiB
 constexpr std::size_t kKeptAlways = 8;  // free slabs
 constexpr std::size_t kTrimShare = 16;  // a sixteenth of those that were not needed, each time
+constexpr std::size_t kTrimMax = 16;    // slabs: who trims has other things to do
 
 // A huge page, aligned; the address space around it is given back.
 std::byte* map_slab() {
@@ -82,9 +83,8 @@ class Slabs {
     const std::lock_guard lock(mutex_);
     const std::size_t unused = std::exchange(fewest_free_, free_.size());
     if (unused <= kKeptAlways) return;
-    for (std::size_t i = (unused - kKeptAlways + kTrimShare - 1) / kTrimShare; i > 0; --i) {
-      give_back();
-    }
+    const std::size_t share = (unused - kKeptAlways + kTrimShare - 1) / kTrimShare;
+    for (std::size_t i = std::min(share, kTrimMax); i > 0; --i) give_back();
     fewest_free_ = free_.size();
   }
 

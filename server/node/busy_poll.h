@@ -21,7 +21,7 @@ class BusyPoll {
   explicit BusyPoll(Time most) : most_(most) {}
 
   [[nodiscard]] bool allowed() const { return most_ > Time{0}; }
-  // It took so long until there was something to do.
+  // It took so long until an event had come and been handled.
   void waited(Time time) { soon_ = soon_ << 1 | (time <= most_ ? 1u : 0u); }
   // How long to look. 0: not at all.
   [[nodiscard]] Time value() const { return std::popcount(soon_) >= kSoonMin ? most_ : Time{0}; }

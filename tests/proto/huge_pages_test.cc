@@ -94,6 +94,16 @@ TEST_F(HugePagesKept, GoWhenTheyAreNotNeeded) {
   EXPECT_LE(huge_bytes(), 9 * kHugePageBytes);
 }
 
+TEST_F(HugePagesKept, NeverManyAtATime) {
+  constexpr std::size_t kMany = 400;  // address space: none of it is touched
+  keep_huge(kMany * kHugePageBytes);
+  use(kMany, kHugePageBytes);
+  trim_huge();
+  const std::size_t held = huge_bytes();
+  trim_huge();
+  EXPECT_EQ(huge_bytes(), held - 16 * kHugePageBytes);
+}
+
 TEST(HugePages, ServeManyThreads) {
   std::vector<std::thread> threads;
   for (unsigned t = 0; t < 4; ++t) {
