@@ -292,6 +292,9 @@ void ClusterNode::open_past() {
   log_space_ = std::make_unique<LogSpace>(
       LogSpace::Parts{node_log_->stack(), *keeper_, *store_, *track_worker_, loop_, log_},
       config_.log.on_full);
+  node_log_->stack().set_less_room([this] {
+    if (log_space_ != nullptr) log_space_->check();
+  });
   if (logs()) window_watch_ = std::make_unique<WindowWatch>(loop_, log_);
 }
 
@@ -375,6 +378,8 @@ void ClusterNode::reload(const Config& config) {
   } else {
     log_.error("the new accounts were not taken", {{"error", to_string(accounts.error())}});
   }
+  loop_.set_busy_poll(config.server.busy_poll);
+  config_.server.busy_poll = config.server.busy_poll;
   if (node_log_ != nullptr && config.has_log()) {
     node_log_->change_disks(config.log.disks);
     config_.log.disks = config.log.disks;
@@ -385,7 +390,8 @@ void ClusterNode::reload(const Config& config) {
   creating_ = false;
   changed();
   log_.info(
-      "configuration read again: accounts, log disks and new volumes are taken; what else has "
+      "configuration read again: accounts, log disks, busy polling and new volumes are taken; what "
+      "else has "
       "changed takes effect at the next start");
 }
 

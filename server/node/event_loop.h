@@ -52,7 +52,7 @@ class EventLoop final : public Executor {
   }
 
   // How long to look for any event before it would sleep; 0, as at first: only as set_patience()
-  // says.
+  // says. Owner's thread only, or before run().
   void set_busy_poll(std::chrono::nanoseconds most) { busy_poll_ = BusyPoll(most); }
 
   // Turns of the loop so far: the watchdog looks whether it moves.

@@ -198,6 +198,8 @@ void LogStack::set_up(std::vector<Opened> disks, std::uint64_t used_through) {
     commit_durations_.observe(static_cast<std::uint64_t>(batch.duration.count()));
     batch_bytes_.observe(batch.bytes);
     patience_.batch_done(batch.records, batch.duration);
+    const std::uint64_t free = std::exchange(free_tracks_, array_->writer().free_tracks());
+    if (free_tracks_ < free && less_room_) less_room_();
   });
   for (std::size_t i = 0; i < disks.size(); ++i) {
     add_to_array(std::move(disks[i]), std::move(recovered_.disks[i]));

@@ -15,6 +15,7 @@
 #include "logging/recovery.h"
 #include "proto/executor.h"
 #include "proto/histogram.h"
+#include "proto/unique_function.h"
 #include "server/node/patience.h"
 #include "server/volume/volume.h"
 #include "server/web/metrics.h"
@@ -93,6 +94,12 @@ class LogStack {
   // A disk is being emptied.
   [[nodiscard]] bool draining() const;
   [[nodiscard]] const DurationHistogram& commit_durations() const { return commit_durations_; }
+  // Told when a track has been begun, after its first batch: who looks for room once in a while
+  // hears of it too late when much is written.
+  void set_less_room(UniqueFunction<void()> less_room) {
+    free_tracks_ = writer().free_tracks();
+    less_room_ = std::move(less_room);
+  }
   // How long the event loop should look for completions before it sleeps.
   [[nodiscard]] std::chrono::nanoseconds patience() const {
     return array_->writer().idle() ? std::chrono::nanoseconds{0} : patience_.value();
@@ -137,6 +144,8 @@ class LogStack {
   logging::IoRing& ring_;
   std::optional<logging::LogId> id_;
   std::vector<LogMember> members_;
+  UniqueFunction<void()> less_room_;
+  std::uint64_t free_tracks_ = 0;  // after the last batch
   logging::Recovered recovered_;
   std::uint64_t given_up_ = 0;
   std::unique_ptr<logging::LogArray> array_;

@@ -149,6 +149,9 @@ Result<void> Node::start() {
   log_space_ = std::make_unique<LogSpace>(
       LogSpace::Parts{node_log_->stack(), *keeper_, *store_, *track_worker_, loop_, log_},
       config_.log.on_full);
+  node_log_->stack().set_less_room([this] {
+    if (log_space_ != nullptr) log_space_->check();
+  });
   window_watch_ = std::make_unique<WindowWatch>(loop_, log_);
   if (config_.log.on_full == OnFull::kThrottle) {
     write_throttle_ = std::make_unique<WriteThrottle>(loop_, log_);
@@ -245,7 +248,6 @@ void Node::reload(const Config& config) {
       config.server.sessions_per_initiator_max != config_.server.sessions_per_initiator_max ||
       config.server.initiator_memory.bytes != config_.server.initiator_memory.bytes ||
       config.server.state_dir != config_.server.state_dir ||
-      config.server.busy_poll != config_.server.busy_poll ||
       config.log.durability != config_.log.durability ||
       config.log.polling != config_.log.polling || config.index.file != config_.index.file ||
       config.index.memory.bytes != config_.index.memory.bytes ||
@@ -259,6 +261,8 @@ void Node::reload(const Config& config) {
   views_->set_overlay_default(
       overlay_default(config.views.overlay_max, node_log_->stack().writer().limit_bytes()));
   config_.views = config.views;
+  loop_.set_busy_poll(config.server.busy_poll);
+  config_.server.busy_poll = config.server.busy_poll;
   log_packing_->set(config.log.compact);
   config_.log.compact = config.log.compact;
   node_log_->change_disks(config.log.disks);

@@ -381,9 +381,9 @@ void ImageApplier::write_chunk() {
   auto changes = std::make_shared<std::vector<ImageChange>>(std::move(changes_));
   changes_.clear();
   parts_.worker.run(
-      [parts = &parts_, changes, past_cache = past_cache_] {
+      [parts = &parts_, changes, past_cache = past_cache_, begin = begin_] {
         return past_cache ? write_image_past_cache(parts->image, *changes)
-                          : write_image_and_begin(parts->image, *changes);
+                          : write_image_and_begin(parts->image, *changes, begin);
       },
       [this, changes](const Result<void>& written) {
         if (written) was_overwritten(*changes);

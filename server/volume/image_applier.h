@@ -79,6 +79,8 @@ class ImageApplier {
   void start(Job job);
   // About so many blocks go to the image between two flushes, from the next portion on.
   void set_portion(BlockCount portion);
+  // How much the device has of it at a time, from the next chunk on; few at first.
+  void set_begin(Begin begin) { begin_ = begin; }
 
   // A run that rests goes on.
   void resume();
@@ -146,6 +148,7 @@ class ImageApplier {
   std::shared_ptr<const PendingTable> table_;  // null: not running
   std::span<const BlockRange> order_;          // empty: there is none
   bool past_cache_ = false;
+  Begin begin_ = Begin::kFew;
   UniqueFunction<void(std::span<const BlockRange>)> flushed_;
   UniqueFunction<bool()> goes_on_;
   UniqueFunction<bool(std::uint64_t)> may_fetch_;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "logging/disk.h"
@@ -18,13 +19,17 @@ struct ImageChange {
   bool repeated = false;  // one stored block for all of the range
 };
 
+// How many writes to an image a device has at a time. What else it is to do, the log's writes first
+// of all, waits behind them: few, as long as the image keeps up.
+enum class Begin : std::uint8_t { kFew, kMany };
+
 // Applies the changes, which are in address order and do not overlap: neighbours go out in one
 // write, zeros become holes. Not durable until the image is flushed. Blocking.
 Result<void> write_image(logging::Disk& image, const std::vector<ImageChange>& changes);
-// The same, and the device begins with them a few at a time, so that little is left for the flush
-// and what else the device is to do never waits behind much. Long pieces that only overwrite go
-// past the page cache.
-Result<void> write_image_and_begin(logging::Disk& image, const std::vector<ImageChange>& changes);
+// The same, and the device begins with them some at a time, so that little is left for the flush.
+// Long pieces that only overwrite go past the page cache.
+Result<void> write_image_and_begin(logging::Disk& image, const std::vector<ImageChange>& changes,
+                                   Begin begin);
 // As write_image, but that the page cache keeps nothing of it, and all writes go out together.
 Result<void> write_image_past_cache(logging::Disk& image, const std::vector<ImageChange>& changes);
 

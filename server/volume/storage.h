@@ -225,6 +225,7 @@ class Storage final : public replication::StorageParticipant, public CurrentRead
   void freeze();
   void move_to_backlog();
   void apply_table();
+  void pace_applier();
   void flushed(Lbn end);
   [[nodiscard]] bool fetches_on() const;
   void begin_portion(std::chrono::nanoseconds now);

@@ -121,9 +121,16 @@ void Storage::move_to_backlog() {
   active_.bytes -= bytes;
 }
 
+// As much at a time as it takes to keep up, and no more.
+void Storage::pace_applier() {
+  applier_.set_portion({governor_.portion_bytes() >> kBlockShift});
+  const bool behind = governor_.sustained() || waiting_bytes() > options_.lag_bytes_max / 4;
+  applier_.set_begin(behind ? Begin::kMany : Begin::kFew);
+}
+
 void Storage::apply_table() {
   portion_begun_ = executor_.monotonic_time();
-  applier_.set_portion({governor_.portion_bytes() >> kBlockShift});
+  pace_applier();
   applier_.start({.table = frozen_.runs,
                   .flushed = [this](auto ranges) { flushed(ranges.front().end()); },
                   .done = [this](const Result<void>& result) { applied(result); }});
@@ -150,7 +157,7 @@ void Storage::flushed(Lbn end) {
   governor_.written({.lag_bytes = bytes_before - frozen_.bytes,
                      .image_bytes = cost_before - cost,
                      .took = now - std::exchange(portion_begun_, now)});
-  applier_.set_portion({governor_.portion_bytes() >> kBlockShift});
+  pace_applier();
   update_grant();
 }
 
@@ -192,6 +199,7 @@ void Storage::fetch_next() {
 void Storage::fetch_portions(std::span<const BlockRange> order) {
   begin_portion(executor_.monotonic_time());
   applier_.set_portion({fetch_portion_.bytes() >> kBlockShift});
+  applier_.set_begin(Begin::kMany);
   applier_.start({.table = backlog_.first(),
                   .order = order,
                   .past_cache = !order.empty(),

@@ -6,6 +6,7 @@
 #   tests/bench/run.sh index --end-to-end [--short]
 #   tests/bench/run.sh conformance [--short] [--variant NAME] [--family NAME]
 #   tests/bench/run.sh apps [--short | --papers] [--load ID]...
+#   tests/bench/run.sh target [--short] [--load ID]...
 #
 # NAME: target (iSCSI on loopback, against tgt, tgt on Btrfs with snapshots (as root), RocksDB and the raw device), log (the log, against the raw
 # device and a naive logger, and its recovery), simdisk (track-based logging on simulated drives,
@@ -49,7 +50,7 @@ case $name in
   index)
     needs="mariner-index-load mariner-log-load"
     case " $* " in *" --papers "*) needs="$needs mariner-row-load mariner-index-recovery" ;; esac ;;
-  *) sed -n '2,31s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+  *) sed -n '2,32s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac
 
 build=${MARINER_BUILD:-$PWD/build/release}

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The iSCSI target beside tgt and the raw device: rates, latencies, and CPU of the server.
 
-    target.py [--short] [--folder FOLDER]
+    target.py [--short] [--load ID]... [--folder FOLDER]
 
 Every server gets every load from the same initiator program with the same settings, one after
 another on the same file system. What is honest to say about each figure stands in NOTES."""
@@ -37,14 +37,18 @@ LOADS = [
     Load("write_256k", "256 KiB sequential write, depth 8", True, False, LARGE, 8),
 ]
 FILL = Load("fill", "fill", True, False, LARGE, 8)
+ROUND_4K = Load("round_4k", "the log goes round, 4 KiB", True, True, 4096, 128)
 WARM = Load("warm", "warm", False, False, LARGE, 8)  # what is read is in the page cache
 
 OURS, DURABLE, VOLATILE, NULL, DEVICE = "mariner", "tgt_durable", "tgt_volatile", "tgt_null", "device"
 BTRFS, BTRFS_DURABLE, ROCKSDB = "btrfs", "btrfs_durable", "rocksdb"
+POLLING = "mariner_polling"  # the same daemon, with busy_poll
+POLLED = ("read_4k_qd1", "write_4k_qd1")  # loads
+BUSY_POLL = "100us"
 WITH_HISTORY = (BTRFS, BTRFS_DURABLE, ROCKSDB)
 ON_BTRFS = ("write_4k_qd1", "write_4k_qd32")  # loads
 IN_ROCKSDB = "write_4k_qd32"
-NAMES = {OURS: "Mariner", DURABLE: "tgt, durable", VOLATILE: "tgt, volatile", NULL: "tgt, null store",
+NAMES = {OURS: "Mariner", POLLING: f"Mariner, busy_poll = {BUSY_POLL}", DURABLE: "tgt, durable", VOLATILE: "tgt, volatile", NULL: "tgt, null store",
          DEVICE: "raw device (fio)", BTRFS: "tgt on Btrfs, snapshots", BTRFS_DURABLE: "the same, durable",
          ROCKSDB: "RocksDB, durable"}
 
@@ -52,8 +56,8 @@ NOTES = """\
 - Writes of Mariner are durable before they are acknowledged, and kept as history. *tgt, durable* is the better of
   rdwr with FUA on each write and rdwr with bsoflags=sync; *tgt, volatile* leaves writes in the page cache, and a power
   cut loses them. The null store keeps nothing: it shows what the initiator and a bare target cost.
-- Write rates are of the steady state: every block of the volume, and the whole log, were written before; the log has gone
-  round, so that a track is given up for each that is written (the window is {window}); the warm-up is longer than the image's
+- Write rates are of the steady state: every block of the volume was written before, and the whole log, by writes of the same
+  size; it has gone round, so that a track of such writes is given up for each that is written (the window is {window}); the warm-up is longer than the image's
   `apply_delay`, and `lag_max` is {lag}, so the image is being written throughout. A burst is the first {burst:g} s after a pause in which
   the image caught up.
 - Reads are random or sequential over {region} that were written before and lie in the page cache, for Mariner and tgt alike;
@@ -64,6 +68,7 @@ NOTES = """\
   the block and a number that counts up), each durable (sync) before the next one of its thread.
 - The raw device is the same file system through fio: O_DIRECT (and O_DSYNC for writes) to a file written once, one job for
   each command outstanding.
+- *busy_poll* is an option of the daemon, off by itself: it looks for what hosts send next, instead of sleeping, while they send often.
 - CPU is the server's user and system time of all its threads for one operation; what the kernel's own threads do
   (writing back the page cache) is charged to nobody. The initiator runs on the same cores, MaxRecvDataSegmentLength, FirstBurstLength and
   MaxBurstLength are 256 KiB, ImmediateData=Yes, InitialR2T=No for all."""
@@ -89,17 +94,19 @@ class Scale:
         return Limits(self.warmup_s if load.write else min(1.0, self.warmup_s), self.seconds, region)
 
 
-FULL = Scale("full", 4 * GIB, GIB, 8 * GIB, 4, 15, 1, 180,
+FULL = Scale("full", 4 * GIB, GIB, 16 * GIB, 4, 15, 1, 180,
              {"pending_memory": "256M", "lag_max": "1G", "apply_delay": "1s"}, "2s")
 SHORT = Scale("short", 512 * MIB, 256 * MIB, GIB, 0.3, 0.7, 0.3, 8,
               {"pending_memory": "64M", "lag_max": "128M", "apply_delay": "100ms"}, "1s")
 
 
 class Bench:
-    def __init__(self, scale: Scale, folder: pathlib.Path):
+    def __init__(self, scale: Scale, folder: pathlib.Path, loads: list[Load]):
         self.scale = scale
         self.folder = folder
-        self.runs: dict[str, dict[str, dict]] = {load.id: {} for load in LOADS}
+        self.loads = loads
+        self.in_log = 0  # what size of writes the log is full of
+        self.runs: dict[str, dict[str, dict]] = {load.id: {} for load in loads}
         self.notes: list[str] = []
 
     def measure(self):
@@ -111,13 +118,13 @@ class Bench:
                 self.notes.append("Parts of the log's space had not been written before the measurement began; "
                                   "synchronous writes to such space cost the file system's journal as well.")
             self._fill(ours, tgt)
-            for load in LOADS:
+            for load in self.loads:
                 self._measure_load(load, ours, tgt)
         self._measure_btrfs()
         self._measure_rocksdb()
         file = self.folder / "device.img"
         servers.write_once(file, self.scale.region_bytes)
-        for load in LOADS:
+        for load in self.loads:
             if not load.burst:
                 limits = dataclasses.replace(self.scale.limits(load),
                                              region_bytes=self.scale.region_bytes)
@@ -130,7 +137,7 @@ class Bench:
             return
         room = 2 * self.scale.volume_bytes + 2 * GIB  # for what 15 s of writing leave in snapshots
         with btrfs.TgtOnBtrfs(self.folder / "btrfs", self.scale.region_bytes, room) as rival:
-            for load in LOADS:
+            for load in self.loads:
                 if load.id not in ON_BTRFS:
                     continue
                 for name, fua in ((BTRFS, False), (BTRFS_DURABLE, True)):
@@ -142,8 +149,9 @@ class Bench:
         if lack:
             self.notes.append(f"RocksDB was not measured: {lack}.")
             return
-        load = next(load for load in LOADS if load.id == IN_ROCKSDB)
-        self._keep(load, ROCKSDB, rocksdb_store.run(self.folder, load.depth, self.scale.limits(load)))
+        load = next((load for load in self.loads if load.id == IN_ROCKSDB), None)
+        if load is not None:
+            self._keep(load, ROCKSDB, rocksdb_store.run(self.folder, load.depth, self.scale.limits(load)))
 
     def _fill(self, ours: Mariner, tgt: Tgt):
         """Every block of the volumes, ours as often as it takes for the log to go round; and what is to be read."""
@@ -155,12 +163,31 @@ class Bench:
                 if run["failure"]:
                     raise servers.mariner.Failed(f"{load.what} {target.url}: {run['failure']}")
             ours.wait_applied(60)
+        self.in_log = FILL.block
+
+    def _go_round(self, load: Load, ours: Mariner):
+        """The log is full of writes such as the load's: what is given up for them costs as much as they do."""
+        if load.block == self.in_log:
+            return
+        self.in_log = load.block
+        around = FILL if load.block == FILL.block else ROUND_4K
+        run = run_iscsi(around, Target(ours.url, ours.pid), dataclasses.replace(self.scale.limits(load), warmup_s=0, seconds=600,
+                                                                                bytes_max=self.scale.log_bytes))
+        if run["failure"]:
+            raise servers.mariner.Failed(f"{around.what}: {run['failure']}")
+        ours.wait_applied(60)
 
     def _measure_load(self, load: Load, ours: Mariner, tgt: Tgt):
         limits = self.scale.limits(load)
         if load.burst:
             ours.wait_applied(60)
+        elif load.write:
+            self._go_round(load, ours)
         self._keep(load, OURS, run_iscsi(load, Target(ours.url, ours.pid), limits))
+        if load.id in POLLED:
+            ours.daemon.configure_server(busy_poll=BUSY_POLL)
+            self._keep(load, POLLING, run_iscsi(load, Target(ours.url, ours.pid), limits))
+            ours.daemon.configure_server(busy_poll="0s")
         if load.write:
             ours.wait_applied(60)  # what is left to apply must not disturb the rivals
         plain = Target(tgt.urls["plain"], tgt.pid)
@@ -204,7 +231,11 @@ class Bench:
                  "p99": "99th percentile of latency (less is better)",
                  "p99.9": "99.9th percentile of latency (less is better)",
                  "cpu": "server CPU for one operation (less is better)"}
-        for load in LOADS:
+        for load in self.loads:
+            for name, unit in (("rate", load.unit), ("cpu", "us/IO")) if load.id in POLLED else ():
+                rows.append(Row(f"{load.id}.{name}.{POLLING}", f"{load.what}: {words[name]}, with busy_poll = {BUSY_POLL}", unit,
+                                self.figure(load, POLLING, name), self.figure(load, OURS, name), NAMES[OURS],
+                                self.runs[load.id].get(POLLING, {}).get("seconds", 0), self.scale.name))
             state = "in a burst" if load.burst else "in the steady state"
             for rival in self.rivals(load):
                 for name, unit in units.items():
@@ -219,7 +250,7 @@ class Bench:
         return rows
 
     def table(self, about: dict) -> str:
-        return "\n\n".join([self._rates(), *filter(None, [self._with_history()]), self._latencies(), self._cpu(),
+        return "\n\n".join([self._rates(), *filter(None, [self._polling(), self._with_history()]), self._latencies(), self._cpu(),
                             "\n".join([self._notes(), *(f"- {note}" for note in self.notes)]),
                             "Measured on " + describe(about)])
 
@@ -229,7 +260,7 @@ class Bench:
 
     def _rates(self) -> str:
         lines = header("", "Mariner", *(NAMES[r] for r in (DURABLE, VOLATILE, NULL, DEVICE)))
-        for load in LOADS:
+        for load in self.loads:
             ours = self.figure(load, OURS, "rate")
             cells = [f"**{number(ours)} {load.unit}**"]
             for rival in (DURABLE, VOLATILE, NULL, DEVICE):
@@ -239,9 +270,28 @@ class Bench:
             lines.append(line(load.what, *cells))
         return "\n".join(lines) + "\n\nIn brackets: Mariner's rate as a multiple of the rival's."
 
+    def _polling(self) -> str:
+        """One command after the other, with busy polling."""
+        loads = [load for load in self.loads if load.id in POLLED]
+        if not loads:
+            return ""
+        lines = header(f"with busy_poll = {BUSY_POLL}", "rate", "of Mariner without", *(f"of {NAMES[r]}" for r in (DURABLE, VOLATILE, NULL, DEVICE)),
+                       "p50 / p99 / p99.9 in µs", "server CPU in µs")
+        for load in loads:
+            rate = self.figure(load, POLLING, "rate")
+            cells = [f"**{number(rate)} {load.unit}**"]
+            for server in (OURS, DURABLE, VOLATILE, NULL, DEVICE):
+                other = self.figure(load, server, "rate")
+                cells.append(f"{rate / other:.2f}×" if rate and other else "")
+            cells.append(" / ".join(number(self.figure(load, POLLING, p)) for p in ("p50", "p99", "p99.9")))
+            cpu = self.figure(load, POLLING, "cpu")
+            cells.append("–" if cpu is None else f"{cpu:.1f}")
+            lines.append(line(load.what, *cells))
+        return "\n".join(lines)
+
     def _with_history(self) -> str:
         """Beside what else keeps history; nothing, if that was not measured."""
-        loads = [load for load in LOADS if any(name in self.runs[load.id] for name in WITH_HISTORY)]
+        loads = [load for load in self.loads if any(name in self.runs[load.id] for name in WITH_HISTORY)]
         if not loads:
             return ""
         lines = header("with history", "Mariner", *(NAMES[name] for name in WITH_HISTORY))
@@ -257,7 +307,7 @@ class Bench:
     def _latencies(self) -> str:
         lines = header("latency in µs: p50 / p90 / p99 / p99.9 / max", "Mariner",
                        *(NAMES[r] for r in (DURABLE, VOLATILE, NULL, DEVICE)))
-        for load in LOADS:
+        for load in self.loads:
             cells = []
             for server in (OURS, DURABLE, VOLATILE, NULL, DEVICE):
                 values = [self.figure(load, server, p) for p in ("p50", "p90", "p99", "p99.9", "max")]
@@ -269,7 +319,7 @@ class Bench:
     def _cpu(self) -> str:
         lines = header("server CPU in µs for one operation", "Mariner",
                        *(NAMES[r] for r in (DURABLE, VOLATILE, NULL)))
-        for load in LOADS:
+        for load in self.loads:
             cells = []
             for server in (OURS, DURABLE, VOLATILE, NULL):
                 value = self.figure(load, server, "cpu")
@@ -281,7 +331,7 @@ class Bench:
     def picture(self) -> str:
         groups = [(load.what, load.unit,
                    [(NAMES[s], self.figure(load, s, "rate")) for s in (OURS, *self.rivals(load))])
-                  for load in LOADS]
+                  for load in self.loads]
         return bars("Mariner beside tgt, through iSCSI on loopback", groups)
 
 
@@ -290,7 +340,9 @@ def main() -> int:
     parser.add_argument("--short", action="store_true", help="under a minute; shows that it works")
     parser.add_argument("--folder", type=pathlib.Path, default=OUT,
                         help="on the file system to measure (default: %(default)s)")
+    parser.add_argument("--load", action="append", choices=[load.id for load in LOADS], help="this one only; may stand several times")
     options = parser.parse_args()
+    loads = [load for load in LOADS if options.load is None or load.id in options.load]
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that everything is cleaned up
     scale = SHORT if options.short else FULL
     OUT.mkdir(parents=True, exist_ok=True)
@@ -302,7 +354,7 @@ def main() -> int:
         return 1
     about = machine(options.folder.resolve())
     with tempfile.TemporaryDirectory(prefix="target-", dir=options.folder) as folder:
-        bench = Bench(scale, pathlib.Path(folder))
+        bench = Bench(scale, pathlib.Path(folder), loads)
         bench.measure()
     records = [row.record(about) for row in bench.rows()]
     write_json(OUT / "target.json", records)

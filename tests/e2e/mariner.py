@@ -144,6 +144,7 @@ class Daemon:
                      **(log or {})}
         self._storage = storage or {}
         self._index = index or {}
+        self._server: dict = {}
         self.window = window
         self.more_config = more_config  # TOML, behind the rest
         folder.mkdir(parents=True, exist_ok=True)
@@ -158,7 +159,7 @@ class Daemon:
         sections = {
             "server": {"iqn_base": IQN_BASE, "portals": [f"{address}:{self.port}" for address in self.addresses],
                        "admin": str(self.socket), "http": f"127.0.0.1:{self.http_port}",
-                       "state_dir": str(self.state)},
+                       "state_dir": str(self.state), **self._server},
             "log": self._log,
             "storage": self._storage,
             "index": self._index,
@@ -192,9 +193,24 @@ class Daemon:
     def configure_log(self, **keys):
         """Other keys of [log]: those of a daemon that runs, too."""
         self._log |= keys
+        self._configure()
+
+    def configure_server(self, **keys):
+        """Other keys of [server]; of a daemon that runs, when it has said so."""
+        self._server |= keys
+        said = self.times_said("configuration read again")
+        self._configure()
+        if self.process is not None:
+            wait_until(lambda: self.times_said("configuration read again") > said, 10, "the configuration is read again")
+
+    def _configure(self):
         self.write_config()
         if self.process is not None:
             self.process.send_signal(signal.SIGHUP)
+
+    def times_said(self, words: str) -> int:
+        """In how many lines of its log."""
+        return sum(words in line for line in self.log_lines())
 
     def index_checkpoints(self) -> int:
         """How many checkpoints the index file has seen (index/FORMAT.md section 1)."""

@@ -1,10 +1,12 @@
 """Portals: several groups, their target ports in SCSI, IPv6."""
 
 import json
+import os
 import pathlib
 import socket
 import struct
 import subprocess
+import time
 
 import pytest
 
@@ -137,6 +139,29 @@ def test_groups_need_a_restart(two_groups):
     socket.create_connection(second, timeout=5).close()
     check = daemon.cli("config", "check", str(daemon.config_file))
     assert check.code == 0
+
+
+def test_busy_polling_begins_and_ends_at_a_reload(tmp_path):
+    with mariner.Daemon(tmp_path) as daemon:
+        daemon.start()
+        host = Host((daemon.address, daemon.port), daemon.create("db1", "16M")["iqn"])
+        for busy_poll in ("1ms", "0s"):
+            daemon.configure_server(busy_poll=busy_poll)
+            for _ in range(200):
+                assert host.command(bytes(6))[0] == GOOD
+        assert daemon.times_said("take effect at the next start") == 0
+        daemon.configure_server(busy_poll="1ms")
+        # A server that idles looks for nothing.
+        mariner.wait_until(lambda: cpu_seconds(daemon, during_s=0.5) < 0.1, 10, "the daemon sleeps")
+
+
+def cpu_seconds(daemon: mariner.Daemon, during_s: float) -> float:
+    def used() -> int:
+        fields = pathlib.Path(f"/proc/{daemon.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return int(fields[11]) + int(fields[12])  # of user and system, in ticks
+    before = used()
+    time.sleep(during_s)
+    return (used() - before) / os.sysconf("SC_CLK_TCK")
 
 
 def test_ipv6(tmp_path):

@@ -46,6 +46,26 @@ class LogSpaceTest : public ::testing::Test {
   std::unique_ptr<LogSpace> space_;
 };
 
+TEST_F(LogSpaceTest, TheLogTellsOfEachTrackThatIsBegun) {
+  int told = 0;
+  parts_.log_stack().set_less_room([&told] { ++told; });
+  write(1, 'a');
+  EXPECT_EQ(told, 1);
+  write(2, 'b');
+  EXPECT_EQ(told, 1) << "of the same track";
+  next_track();
+  write(3, 'c');
+  EXPECT_EQ(told, 2);
+  space_->check();
+  parts_.run_until([this] { return space_->tracks_freed() == 1; });
+  write(4, 'd');
+  EXPECT_EQ(told, 2) << "there is more room";
+  next_track();
+  write(5, 'e');
+  EXPECT_EQ(told, 3);
+  parts_.log_stack().set_less_room(nullptr);
+}
+
 TEST_F(LogSpaceTest, TheOldestTrackGoesWhenRoomIsLow) {
   write(1, 'a');
   next_track();

@@ -1,8 +1,10 @@
 // An executor whose clocks can be put forward: what is between two moments of a test takes no time.
-// Timers run as the other one's do.
+// Timers run as the other one's do, and those that are due when the clock is put forward run then.
 #pragma once
 
 #include <chrono>
+#include <map>
+#include <memory>
 #include <utility>
 
 #include "proto/executor.h"
@@ -13,12 +15,21 @@ class ShiftedClock final : public Executor {
  public:
   explicit ShiftedClock(Executor& executor) : executor_(executor) {}
 
-  void advance(std::chrono::nanoseconds by) { shift_ += by; }
+  void advance(std::chrono::nanoseconds by) {
+    shift_ += by;
+    // (One may begin another one.)
+    while (!timers_.empty() && timers_.begin()->first <= monotonic_time()) {
+      const auto due = timers_.extract(timers_.begin());
+      run(*due.mapped());
+    }
+  }
 
   void post(UniqueFunction<void()> work) override { executor_.post(std::move(work)); }
   void defer(UniqueFunction<void()> work) override { executor_.defer(std::move(work)); }
   void after(std::chrono::nanoseconds delay, UniqueFunction<void()> work) override {
-    executor_.after(delay, std::move(work));
+    const auto timer = std::make_shared<UniqueFunction<void()>>(std::move(work));
+    timers_.emplace(monotonic_time() + delay, timer);
+    executor_.after(delay, [timer] { run(*timer); });
   }
   [[nodiscard]] VersionTime wall_time() const override {
     return {executor_.wall_time().ns + static_cast<std::uint64_t>(shift_.count())};
@@ -28,7 +39,13 @@ class ShiftedClock final : public Executor {
   }
 
  private:
+  static void run(UniqueFunction<void()>& timer) {
+    if (auto work = std::exchange(timer, nullptr)) work();
+  }
+
   Executor& executor_;
+  // By when each is due, those that have run among them until the clock is put past them.
+  std::multimap<std::chrono::nanoseconds, std::shared_ptr<UniqueFunction<void()>>> timers_;
   std::chrono::nanoseconds shift_{0};
 };
 

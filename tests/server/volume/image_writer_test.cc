@@ -79,7 +79,7 @@ TEST_F(ImageWriter, TheDeviceBeginsWithAFewWritesAtATime) {
   };
   std::vector<ImageChange> changes;
   for (std::uint64_t i = 0; i < 70; ++i) changes.push_back(stored({{2 * i}, {1}}, 7));
-  ASSERT_TRUE(write_image_and_begin(image_, changes));
+  ASSERT_TRUE(write_image_and_begin(image_, changes, Begin::kMany));
   ASSERT_EQ(calls_.size(), 73u);
   EXPECT_EQ(calls_[32], "begin 0+63");
   EXPECT_EQ(calls_[65], "begin 64+63");
@@ -88,9 +88,16 @@ TEST_F(ImageWriter, TheDeviceBeginsWithAFewWritesAtATime) {
 
   calls_.clear();
   ASSERT_TRUE(write_image_and_begin(
-      image_, {stored({{0}, {300}}, 1), zeros({{300}, {4}}), stored({{400}, {10}}, 2)}));
+      image_, {stored({{0}, {300}}, 1), zeros({{300}, {4}}), stored({{400}, {10}}, 2)},
+      Begin::kMany));
   EXPECT_EQ(calls_, (std::vector<std::string>{"write 0+300", "begin 0+300", "hole 300+4",
                                               "write 400+10", "begin 400+10"}));
+  calls_.clear();
+  ASSERT_TRUE(write_image_and_begin(image_, changes, Begin::kFew));
+  ASSERT_EQ(calls_.size(), 79u);
+  EXPECT_EQ(calls_[8], "begin 0+15");
+  EXPECT_EQ(calls_[17], "begin 16+15");
+  EXPECT_EQ(calls_[78], "begin 128+11");
   calls_.clear();
   ASSERT_TRUE(write(std::move(changes)));
   EXPECT_EQ(calls_.size(), 70u);  // nobody asked for it
@@ -105,7 +112,7 @@ TEST_F(ImageWriter, TwoRoundsAreWithTheDeviceAtATime) {
   };
   std::vector<ImageChange> changes;
   for (std::uint64_t i = 0; i < 128; ++i) changes.push_back(stored({{2 * i}, {1}}, 7));
-  ASSERT_TRUE(write_image_and_begin(image_, changes));
+  ASSERT_TRUE(write_image_and_begin(image_, changes, Begin::kMany));
   std::erase_if(calls_, [](const std::string& call) { return call.starts_with("write"); });
   EXPECT_EQ(calls_, (std::vector<std::string>{"begin 0", "begin 64", "await 0", "begin 128",
                                               "await 64", "begin 192"}));
@@ -115,7 +122,7 @@ TEST_F(ImageWriter, AnErrorOfWhatWasBegunIsTold) {
   image_.awaited = [](ByteRange) { return Result<void>(Error{ErrorCode::kIo, "a bad sector"}); };
   std::vector<ImageChange> changes;
   for (std::uint64_t i = 0; i < 128; ++i) changes.push_back(stored({{2 * i}, {1}}, 7));
-  const Result<void> written = write_image_and_begin(image_, changes);
+  const Result<void> written = write_image_and_begin(image_, changes, Begin::kMany);
   ASSERT_FALSE(written);
   EXPECT_EQ(written.error().message, "a bad sector");
 }
@@ -127,8 +134,10 @@ TEST_F(ImageWriter, LongPiecesThatOnlyOverwriteGoPastTheCache) {
   };
   image_.begun = [this](ByteRange) { calls_.emplace_back("begin"); };
   ASSERT_TRUE(write_image_and_begin(
-      image_, {stored({{0}, {63}}, 1), stored({{100}, {64}}, 2), stored({{200}, {60}}, 3),
-               stored({{260}, {4}}, 4), zeros({{300}, {4}}), stored({{1450}, {100}}, 5)}));
+      image_,
+      {stored({{0}, {63}}, 1), stored({{100}, {64}}, 2), stored({{200}, {60}}, 3),
+       stored({{260}, {4}}, 4), zeros({{300}, {4}}), stored({{1450}, {100}}, 5)},
+      Begin::kMany));
   EXPECT_EQ(calls_, (std::vector<std::string>{"write 0+63", "hole 300+4", "write 1450+100", "begin",
                                               "past the cache 2", "write 100+64", "write 200+64"}));
   for (const auto& [block, value] : std::vector<std::pair<std::uint64_t, std::uint8_t>>{
@@ -138,14 +147,14 @@ TEST_F(ImageWriter, LongPiecesThatOnlyOverwriteGoPastTheCache) {
   calls_.clear();
   std::vector<ImageChange> many;
   for (std::uint64_t i = 0; i < 20; ++i) many.push_back(stored({{70 * i}, {64}}, 6));
-  ASSERT_TRUE(write_image_and_begin(image_, many));
+  ASSERT_TRUE(write_image_and_begin(image_, many, Begin::kMany));
   ASSERT_EQ(calls_.size(), 25u);
   EXPECT_EQ(calls_[0], "past the cache 4") << "1 MiB";
   EXPECT_EQ(calls_[5], "past the cache 4");
   calls_.clear();
   std::vector<ImageChange> row;
   for (std::uint64_t i = 0; i < 9; ++i) row.push_back(stored({{100 * i}, {100}}, 7));
-  ASSERT_TRUE(write_image_and_begin(image_, row));
+  ASSERT_TRUE(write_image_and_begin(image_, row, Begin::kMany));
   EXPECT_EQ(calls_,
             (std::vector<std::string>{"past the cache 1", "write 0+300", "past the cache 1",
                                       "write 300+300", "past the cache 1", "write 600+300"}))
