@@ -20,7 +20,8 @@
 # fair shares beside tgt, flat memory, nothing left behind, every read verified; in seventeen minutes), apps (Postmark, SQLite, PostgreSQL's pgbench
 # and single operations on an ext4 over iSCSI, against tgt and a local disk, and the dissertation's
 # Figures 4.13 to 4.17 and Table 4.3; as root, with FUSE and loop devices, two hours; installs PostgreSQL
-# and nbdfuse; --short: two minutes) or history (what keeping the past costs
+# and nbdfuse; --short: two minutes), flames (where the CPU time of both servers goes: flame graphs; takes perf; --before MARINERD for
+# another build beside) or history (what keeping the past costs
 # in the steady state, how fast it is given back, that a window is a promise, what compaction saves, and
 # what ways to clean the log would cost in a model; --part NAME for one part; "compact" takes root, FUSE, loop devices, and the network for packages). Prints a table for the README; leaves build/bench/NAME.json
 # (rows), NAME-runs.json (what they were made of) and pictures, NAME*.svg. --long is the log's, with
@@ -37,6 +38,7 @@ name=${1:-}
 [ $# -eq 0 ] || shift
 case $name in
   target) needs="marinerd mariner mariner-iscsi-load mariner-versioned-store-load" ;;
+  flames) needs="marinerd mariner mariner-iscsi-load" ;;
   conformance) needs="marinerd mariner" ;;
   replication) needs="marinerd mariner mariner-naive-marinerd mariner-iscsi-load" ;;
   sessions) needs="marinerd mariner mariner-sessions-load" ;;
@@ -50,7 +52,7 @@ case $name in
   index)
     needs="mariner-index-load mariner-log-load"
     case " $* " in *" --papers "*) needs="$needs mariner-row-load mariner-index-recovery" ;; esac ;;
-  *) sed -n '2,32s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+  *) sed -n '2,33s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac
 
 build=${MARINER_BUILD:-$PWD/build/release}
