@@ -390,9 +390,8 @@ void ClusterNode::reload(const Config& config) {
   creating_ = false;
   changed();
   log_.info(
-      "configuration read again: accounts, log disks, busy polling and new volumes are taken; what "
-      "else has "
-      "changed takes effect at the next start");
+      "configuration read again: accounts, log disks, busy polling and new volumes are taken; "
+      "what else has changed takes effect at the next start");
 }
 
 void ClusterNode::stop(UniqueFunction<void()> done) {
