@@ -55,10 +55,21 @@ void PendingTable::split_at(Lbn lbn) {
   runs_.emplace_hint(std::next(it), lbn, std::move(tail));
 }
 
+bool PendingTable::nothing_pending(BlockRange range, Runs::iterator next) {
+  if (next != runs_.end() && next->first < range.end()) return false;
+  if (next == runs_.begin()) return true;
+  const auto before = std::prev(next);
+  return before->first + before->second.count <= range.first;
+}
+
 void PendingTable::put(BlockRange range, PendingContent content) {
   CHECK(!range.empty());
   auto it = runs_.lower_bound(range.first);
-  // The usual case: the very same blocks are overwritten, or none of them is pending.
+  // The usual cases: none of the blocks is pending, or the very same ones are overwritten.
+  if (nothing_pending(range, it)) {
+    count(runs_.emplace_hint(it, range.first, Entry{range.count, std::move(content)})->second);
+    return;
+  }
   if (it != runs_.end() && it->first == range.first && it->second.count == range.count) {
     uncount(it->second);
     it->second.content = std::move(content);
@@ -78,11 +89,7 @@ void PendingTable::put(BlockRange range, PendingContent content) {
 void PendingTable::put_each(std::span<const BlockRange> ranges, const PendingContent& content) {
   auto next = ranges.empty() ? runs_.end() : runs_.lower_bound(ranges.front().first);
   for (const BlockRange& range : ranges) {
-    const auto ends_before = [&](Runs::iterator run) {
-      return run->first + run->second.count <= range.first;
-    };
-    const bool nothing_behind = next == runs_.end() || next->first >= range.end();
-    if (nothing_behind && (next == runs_.begin() || ends_before(std::prev(next)))) {
+    if (nothing_pending(range, next)) {
       count(runs_.emplace_hint(next, range.first, Entry{range.count, content})->second);
     } else {
       put(range, content);

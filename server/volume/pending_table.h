@@ -85,6 +85,8 @@ class PendingTable {
   static std::uint64_t cost_of(const Entry& entry);
   static std::uint64_t stored_bytes(const Entry& entry);
   static std::uint64_t history_bytes(const Entry& entry);
+  // `next`: the first run that begins at or behind the range's first block.
+  [[nodiscard]] bool nothing_pending(BlockRange range, Runs::iterator next);
   void split_at(Lbn lbn);
   void count(const Entry& entry);
   void uncount(const Entry& entry);
