@@ -83,6 +83,13 @@ class Disk {
   }
 
   virtual void async_read(std::uint64_t offset, std::span<std::byte> to, Completion done) = 0;
+  // A hint: `range` will be read soon. Where there is a page cache, brings there what it lacks, as
+  // far as the kernel has memory for it. Completes when that is under way, perhaps before this
+  // returns; errors are left to the read.
+  virtual void async_prefetch(ByteRange range, Completion done) {
+    static_cast<void>(range);
+    done({});
+  }
   virtual void async_write(std::uint64_t offset, std::vector<ConstBytes> parts,
                            Durability durability, Completion done) = 0;
   // Everything whose write completed before this call is durable on completion. Not on every disk.

@@ -27,6 +27,8 @@ namespace mariner::logging {
 namespace {
 
 constexpr int kSectorBytesMin = 512;
+// The kernel reads no more ahead at once than the device takes in one request.
+constexpr std::uint64_t kPrefetchedAtOnce = 512u << 10;
 
 // Whether the kernel would pass a discard on to the device.
 bool discards(dev_t device) {
@@ -328,6 +330,18 @@ void FileDisk::async_read(std::uint64_t offset, std::span<std::byte> to, Complet
   transfer->expected = to.size();
   transfer->done = std::move(done);
   read_on(std::move(transfer));
+}
+
+// Piece by piece: the ring is there for others, too.
+void FileDisk::async_prefetch(ByteRange range, Completion done) {
+  const bool buffered = alignment_ == 1;
+  if (range.length == 0 || !buffered || ring_ == nullptr) return done({});
+  const ByteRange piece{range.offset, std::min(range.length, kPrefetchedAtOnce)};
+  const ByteRange rest{piece.end(), range.length - piece.length};
+  ring_->advise(fd_, piece.offset, piece.length, POSIX_FADV_WILLNEED,
+                [this, rest, done = std::move(done)](std::int64_t) mutable {
+                  async_prefetch(rest, std::move(done));
+                });
 }
 
 // Reads what is missing of it.

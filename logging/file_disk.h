@@ -77,6 +77,7 @@ class FileDisk final : public Disk {
   [[nodiscard]] bool can_forget() const override { return can_forget_; }
   bool try_read(std::uint64_t offset, std::span<std::byte> to) override;
   void async_read(std::uint64_t offset, std::span<std::byte> to, Completion done) override;
+  void async_prefetch(ByteRange range, Completion done) override;
   void submit_now() override { ring_->submit_now(); }
   void async_write(std::uint64_t offset, std::vector<ConstBytes> parts, Durability durability,
                    Completion done) override;

@@ -97,6 +97,18 @@ void IoRing::flush(int file, Completion done) {
   enqueue(std::move(request));
 }
 
+void IoRing::advise(int file, std::uint64_t offset, std::uint64_t length, int advice,
+                    Completion done) {
+  std::unique_ptr<Request> request = new_request();
+  request->kind = Kind::kAdvise;
+  request->file = file;
+  request->flags = advice;
+  request->offset = offset;
+  request->length = length;
+  request->done = std::move(done);
+  enqueue(std::move(request));
+}
+
 std::unique_ptr<IoRing::Request> IoRing::new_request() {
   if (spare_.empty()) return std::make_unique<Request>();
   std::unique_ptr<Request> request = std::move(spare_.back());
@@ -135,6 +147,9 @@ bool IoRing::prepare(Request* request) {
                          request->flags);
   } else if (request->kind == Kind::kFlush) {
     io_uring_prep_fsync(sqe, request->file, IORING_FSYNC_DATASYNC);
+  } else if (request->kind == Kind::kAdvise) {
+    io_uring_prep_fadvise(sqe, request->file, request->offset, static_cast<off_t>(request->length),
+                          request->flags);
   } else {
     io_uring_prep_writev2(sqe, request->file, request->vectors.data(), count, request->offset,
                           request->flags);

@@ -61,6 +61,9 @@ class IoRing {
   // Makes durable, as fdatasync does, what has been written. The result is 0 or -errno.
   void flush(int file, Completion done);
 
+  // As posix_fadvise does, but without waiting for anything. The result is 0 or -errno.
+  void advise(int file, std::uint64_t offset, std::uint64_t length, int advice, Completion done);
+
   // Submits what has been requested in this turn now, and not at its end.
   void submit_now() { submit(); }
 
@@ -71,12 +74,13 @@ class IoRing {
   void wait();
 
  private:
-  enum class Kind { kRead, kWrite, kWriteAndFlush, kFlush };
+  enum class Kind { kRead, kWrite, kWriteAndFlush, kFlush, kAdvise };
   struct Request {
     Kind kind = Kind::kRead;
     int file = -1;
-    int flags = 0;
+    int flags = 0;  // or advice
     std::uint64_t offset = 0;
+    std::uint64_t length = 0;  // of advice
     std::vector<iovec> vectors;
     Completion done;
     // What the kernel has answered so far.

@@ -19,6 +19,9 @@ void GatedLayer::pass_on(DoneType& done, Ask ask) {
 void GatedLayer::read(ByteRange range, volume::ReadDone done) {
   pass_on(done, [&](Layer& layer) { layer.read(range, std::move(done)); });
 }
+void GatedLayer::prefetch(ByteRange range) {
+  if (Layer* const layer = serving_ ? serving_() : nullptr) layer->prefetch(range);
+}
 void GatedLayer::write(ByteRange range, PayloadSlice data, Done done) {
   pass_on(done, [&](Layer& layer) { layer.write(range, std::move(data), std::move(done)); });
 }

@@ -26,6 +26,7 @@ class GatedLayer final : public volume::Layer {
   [[nodiscard]] std::uint64_t size_bytes() const override { return size_bytes_; }
   [[nodiscard]] bool read_only() const override { return false; }
   void read(ByteRange range, volume::ReadDone done) override;
+  void prefetch(ByteRange range) override;
   void write(ByteRange range, PayloadSlice data, volume::Done done) override;
   void write_same(ByteRange range, PayloadSlice pattern, volume::Done done) override;
   void update(ByteRange range, volume::Change change, volume::Done done) override;

@@ -294,7 +294,7 @@ Decoded decode(CdbBytes cdb, const Geometry& geometry) {
     case Operation::kPrefetch: {
       const auto [extent, sense] = extent_to_end(cdb, *info, geometry);
       if (sense) return *sense;
-      return Prefetch{};
+      return Prefetch{extent};
     }
     case Operation::kSynchronizeCache: {
       const auto [extent, sense] = extent_to_end(cdb, *info, geometry);

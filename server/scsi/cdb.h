@@ -111,7 +111,9 @@ struct Verify {
   Extent extent;
   ByteCheck check = ByteCheck::kNone;
 };
-struct Prefetch {};
+struct Prefetch {
+  Extent extent;
+};
 struct SynchronizeCache {};
 struct WriteSame {
   Extent extent;

@@ -2,6 +2,7 @@
 // disk_io.cc.
 #include "server/scsi/disk.h"
 
+#include <algorithm>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -12,6 +13,9 @@
 
 namespace mariner::scsi {
 namespace {
+
+// Of one PRE-FETCH, which may ask for all there is: the memory is others', too.
+constexpr std::uint64_t kPrefetchBytesMax = 64u << 20;
 
 Response good() { return {}; }
 
@@ -98,8 +102,14 @@ Response Disk::answer(const PreventAllow& command, const Command& request) {
   return good();
 }
 
-// GOOD, not CONDITION MET: there is no cache that the blocks would be in (SBC-3 5.9).
-Response Disk::answer(const Prefetch&, const Command&) { return good(); }
+// GOOD, not CONDITION MET (SBC-3 5.9): nothing keeps the blocks in memory until they are read. It
+// does not wait for them in either case (IMMED).
+Response Disk::answer(const Prefetch& prefetch, const Command&) {
+  ByteRange range = bytes_of(prefetch.extent);
+  range.length = std::min(range.length, kPrefetchBytesMax);
+  if (range.length > 0) layer_->prefetch(range);
+  return good();
+}
 
 // The peripheral qualifier stays 000b in the unavailable state, where SPC-4 5.15.2.4.5 has 001b:
 // Linux looks at it once, when it scans, and a path that was unavailable then has no disk when it

@@ -52,6 +52,7 @@ class BoundedLayer final : public Layer {
   [[nodiscard]] std::uint64_t size_bytes() const override { return parts_.below.size_bytes(); }
   [[nodiscard]] bool read_only() const override { return false; }
   void read(ByteRange range, ReadDone done) override { parts_.below.read(range, std::move(done)); }
+  void prefetch(ByteRange range) override { parts_.below.prefetch(range); }
   void write(ByteRange range, PayloadSlice data, Done done) override;
   void write_same(ByteRange range, PayloadSlice pattern, Done done) override;
   void update(ByteRange range, Change change, Done done) override;

@@ -52,6 +52,9 @@ class Layer {
   // write whose completion ran before this call.
   virtual void read(ByteRange range, ReadDone done) = 0;
 
+  // A hint: `range` will be read soon. What is not in memory may be fetched meanwhile.
+  virtual void prefetch(ByteRange range) { static_cast<void>(range); }
+
   // Replaces `range` by `data` (same length), whole or not at all in every view. Durable when
   // `done` runs with success. The data must not change any more.
   virtual void write(ByteRange range, PayloadSlice data, Done done) = 0;

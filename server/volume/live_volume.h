@@ -54,6 +54,7 @@ class LiveVolume final : public Layer {
   [[nodiscard]] std::uint64_t size_bytes() const override { return size_bytes_; }
   [[nodiscard]] bool read_only() const override { return false; }
   void read(ByteRange range, ReadDone done) override;
+  void prefetch(ByteRange range) override { parts_.current.prefetch(range.covering_blocks()); }
   void write(ByteRange range, PayloadSlice data, Done done) override;
   void write_same(ByteRange range, PayloadSlice pattern, Done done) override;
   void update(ByteRange range, Change change, Done done) override;

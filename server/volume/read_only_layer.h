@@ -15,6 +15,7 @@ class ReadOnlyLayer final : public Layer {
   [[nodiscard]] std::uint64_t size_bytes() const override { return below_->size_bytes(); }
   [[nodiscard]] bool read_only() const override { return true; }
   void read(ByteRange range, ReadDone done) override { below_->read(range, std::move(done)); }
+  void prefetch(ByteRange range) override { below_->prefetch(range); }
   void write(ByteRange range, PayloadSlice data, Done done) override;
   void write_same(ByteRange range, PayloadSlice pattern, Done done) override;
   void update(ByteRange range, Change change, Done done) override;

@@ -46,6 +46,7 @@
 #include "server/volume/image_applier.h"
 #include "server/volume/image_base.h"
 #include "server/volume/lag_governor.h"
+#include "server/volume/read_ahead.h"
 #include "server/volume/slow_release.h"
 #include "server/volume/spill.h"
 #include "server/volume/throttle.h"
@@ -140,6 +141,7 @@ class Storage final : public replication::StorageParticipant, public CurrentRead
   void kept(SequenceNumber durable);
 
   void read(BlockRange range, ReadDone done) override;
+  void prefetch(BlockRange range) override;
   // The past of the volume, with this image for what only the base holds.
   [[nodiscard]] HistoryReader& past() { return history_; }
 
@@ -288,6 +290,7 @@ class Storage final : public replication::StorageParticipant, public CurrentRead
                     const std::shared_ptr<ReadOperation>& operation);
   bool read_from_memory(BlockRange range, ReadDone& done);
   void finished(const std::shared_ptr<ReadOperation>& operation, const Result<void>& result);
+  void read_ahead(BlockRange range);
 
   const ImageApplier::Parts parts_;
   ImageBase base_;
@@ -326,7 +329,8 @@ class Storage final : public replication::StorageParticipant, public CurrentRead
   Headway headway_;  // `left` is the backlog
   std::chrono::nanoseconds headway_again_{0};
   bool keeping_headway_ = false;
-  std::uint64_t written_before_fetch_ = 0;     // of prepared_bytes_total_
+  std::uint64_t written_before_fetch_ = 0;  // of prepared_bytes_total_
+  ReadAhead read_ahead_;
   std::uint64_t host_operations_ = 0;          // reads and writes, ever
   std::uint64_t operations_before_fetch_ = 0;  // of them
   std::chrono::nanoseconds fetch_again_{0};

@@ -1,4 +1,5 @@
 // The storage's current reads: from what is pending, the image, and the history beside them.
+#include <array>
 #include <cstring>
 #include <utility>
 
@@ -32,6 +33,7 @@ bool Storage::read_from_memory(BlockRange range, ReadDone& done) {
 
 void Storage::read(BlockRange range, ReadDone done) {
   ++host_operations_;
+  read_ahead(range);
   if (read_from_memory(range, done)) return;
   auto operation = std::make_shared<ReadOperation>();
   operation->payload = Payload::allocate(range.count.bytes());
@@ -39,6 +41,24 @@ void Storage::read(BlockRange range, ReadDone done) {
   ++reads_in_flight_;
   read_blocks(range, operation->payload.bytes(), operation);
   finished(operation, {});
+}
+
+// Of a reader in sequence.
+void Storage::read_ahead(BlockRange range) {
+  const Lbn end{parts_.image.size_bytes() >> kBlockShift};
+  const BlockRange next = read_ahead_.read(range, end);
+  if (next.empty()) return;
+  // Where its last block is in memory, most of it will be: the kernel need not look for it.
+  std::array<std::byte, kBlockBytes> last;
+  if (parts_.image.try_read(next.end().byte_offset() - kBlockBytes, last)) return;
+  prefetch(next);
+}
+
+// What is pending is in memory anyway.
+void Storage::prefetch(BlockRange range) {
+  ++reads_in_flight_;
+  parts_.image.async_prefetch({range.first.byte_offset(), range.count.bytes()},
+                              [this](const Result<void>&) { --reads_in_flight_; });
 }
 
 void Storage::read_blocks(BlockRange range, std::span<std::byte> to,

@@ -181,6 +181,17 @@ TEST_P(IoRingTest, OneRefusedRequestDoesNotHoldUpTheOthers) {
   EXPECT_EQ(results, (std::vector<std::int64_t>{1, -EOPNOTSUPP, 1, 1}));
 }
 
+TEST_P(IoRingTest, AdviceIsTakenOrRefused) {
+  std::int64_t result = 1;
+  ring_->advise(file_, 0, 4096, POSIX_FADV_WILLNEED, [&](std::int64_t n) { result = n; });
+  EXPECT_EQ(result, 1) << "never before the call has returned";
+  drain();
+  EXPECT_EQ(result, 0);
+  ring_->advise(file_, 0, 4096, 99, [&](std::int64_t n) { result = n; });
+  drain();
+  EXPECT_EQ(result, -EINVAL);
+}
+
 TEST_P(IoRingTest, AWriteWithItsFlushIsOneRequest) {
   EXPECT_EQ(write_and_flush(file_, "abcdefgh", 3), 8);
   std::string to(8, '.');

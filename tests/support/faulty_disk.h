@@ -49,6 +49,10 @@ class FaultyDisk final : public logging::Disk {
   Result<void> flush() override;
   Result<void> discard(ByteRange range) override;
   void async_read(std::uint64_t offset, std::span<std::byte> to, Completion done) override;
+  void async_prefetch(ByteRange range, Completion done) override {
+    prefetched_.push_back(range);
+    done({});
+  }
   void async_write(std::uint64_t offset, std::vector<logging::ConstBytes> parts,
                    logging::Durability durability, Completion done) override;
   void async_flush(Completion done) override;
@@ -88,6 +92,8 @@ class FaultyDisk final : public logging::Disk {
   // Successful and failed writes since the start, in the order of their completions.
   [[nodiscard]] const std::vector<ByteRange>& writes() const { return writes_; }
   [[nodiscard]] std::size_t in_flight() const { return in_flight_.size(); }
+  // What was to be fetched, since the start.
+  [[nodiscard]] const std::vector<ByteRange>& prefetched() const { return prefetched_; }
   // How often submit_now() was called.
   [[nodiscard]] std::size_t submits() const { return submits_; }
 
@@ -147,6 +153,7 @@ class FaultyDisk final : public logging::Disk {
   std::vector<std::list<InFlight>::iterator> held_;
   std::vector<ByteRange> writes_;
   std::size_t submits_ = 0;
+  std::vector<ByteRange> prefetched_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

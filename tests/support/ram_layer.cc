@@ -45,6 +45,11 @@ void RamLayer::release() {
 
 std::optional<Error> RamLayer::take_error() { return std::exchange(next_error_, std::nullopt); }
 
+void RamLayer::prefetch(ByteRange range) {
+  check(range);
+  record("prefetch", range);
+}
+
 void RamLayer::read(ByteRange range, volume::ReadDone done) {
   check(range);
   record("read", range);

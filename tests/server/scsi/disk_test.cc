@@ -92,6 +92,22 @@ TEST(Disk, PreventAllowIsAcceptedAndMeansNothing) {
 TEST(Disk, PrefetchIsGoodNotConditionMet) {
   EXPECT_EQ(Rig().send("34 00 00 00 00 00 00 00 08 00").verdict(), "good");
 }
+TEST(Disk, PrefetchIsPassedOnUpToTheEndOrSoFar) {
+  Rig rig;
+  rig.layer->resize(256 << 20);
+  rig.layer->record_calls();
+  EXPECT_EQ(rig.send("34 00 00 00 00 08 00 00 10 00").verdict(), "good");
+  EXPECT_EQ(rig.send("34 02 00 07 ff f8 00 00 00 00").verdict(), "good") << "to the end";
+  EXPECT_EQ(rig.send("90 00 00 00 00 00 00 00 00 00 00 00 00 00").verdict(), "good");
+  const std::vector<std::string> passed_on{
+      "prefetch 4096+8192",
+      "prefetch 268431360+4096",
+      "prefetch 0+67108864",
+  };
+  EXPECT_EQ(rig.layer->calls(), passed_on);
+  EXPECT_EQ(rig.send("34 00 00 07 ff f8 00 00 09 00").verdict(), "5/21/00i524288");
+  EXPECT_EQ(rig.layer->calls().size(), 3U) << "what is refused is passed on to nobody";
+}
 
 TEST(Disk, ReportOpcodesThroughTheDisk) {
   Rig rig;

@@ -32,6 +32,31 @@ TEST_F(StorageTest, AReadWithinOneWriteIsNotACopy) {
   EXPECT_EQ(at, data.data() + kBlockBytes);
 }
 
+TEST_F(StorageTest, WhoReadsInSequenceIsReadAheadOf) {
+  make({.blocks = 4096});
+  const auto read = [this](std::uint64_t first) {
+    storage().read({{first}, {32}}, [](const Result<PayloadSlice>& r) { EXPECT_TRUE(r); });
+    run();
+  };
+  for (const std::uint64_t first : {3000, 100, 2000, 900, 1500, 400}) read(first);
+  EXPECT_TRUE(rig_->image_disk().prefetched().empty()) << "nobody knows what is next";
+  for (std::uint64_t first = 0; first < 4096; first += 32) read(first);
+  std::uint64_t end = 0;
+  for (const ByteRange& range : rig_->image_disk().prefetched()) {
+    EXPECT_GE(range.offset, end);
+    end = range.end();
+  }
+  EXPECT_EQ(end, 4096 * kBlockBytes);
+}
+
+TEST_F(StorageTest, AHintIsPassedOnToTheImage) {
+  make({});
+  rig_->volume().live().prefetch({512, 2 * kBlockBytes});
+  EXPECT_EQ(rig_->image_disk().prefetched(),
+            (std::vector<ByteRange>{ByteRange{0, 3 * kBlockBytes}}));
+  EXPECT_TRUE(storage().idle());
+}
+
 TEST_F(StorageTest, BeyondItsMemoryItRemembersPlacesOnly) {
   make({.storage = {.pending_memory_max = 2 * kBlockBytes}});
   const std::uint64_t before = Payload::total_bytes();

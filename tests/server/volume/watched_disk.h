@@ -48,6 +48,9 @@ class WatchedDisk final : public logging::Disk {
   void async_read(std::uint64_t offset, std::span<std::byte> to, Completion done) override {
     below_.async_read(offset, to, std::move(done));
   }
+  void async_prefetch(ByteRange range, Completion done) override {
+    below_.async_prefetch(range, std::move(done));
+  }
   void async_write(std::uint64_t offset, std::vector<logging::ConstBytes> parts,
                    logging::Durability durability, Completion done) override {
     below_.async_write(offset, std::move(parts), durability, std::move(done));
