@@ -47,7 +47,8 @@ void Storage::read(BlockRange range, ReadDone done) {
 void Storage::read_ahead(BlockRange range) {
   const Lbn end{parts_.image.size_bytes() >> kBlockShift};
   const BlockRange next = read_ahead_.read(range, end);
-  if (next.empty()) return;
+  // Who has several reads under way keeps the device busy by himself; one more stands before them.
+  if (next.empty() || reads_in_flight_ > 0) return;
   // Where its last block is in memory, most of it will be: the kernel need not look for it.
   std::array<std::byte, kBlockBytes> last;
   if (parts_.image.try_read(next.end().byte_offset() - kBlockBytes, last)) return;

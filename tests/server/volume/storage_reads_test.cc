@@ -49,6 +49,16 @@ TEST_F(StorageTest, WhoReadsInSequenceIsReadAheadOf) {
   EXPECT_EQ(end, 4096 * kBlockBytes);
 }
 
+TEST_F(StorageTest, WhoHasSeveralReadsUnderWayIsNotReadAheadOf) {
+  make({.blocks = 4096});
+  for (std::uint64_t first = 0; first < 4096; first += 32) {
+    storage().read({{first}, {32}}, [](const Result<PayloadSlice>& r) { EXPECT_TRUE(r); });
+  }
+  EXPECT_FALSE(storage().idle()) << "all of them wait for the image";
+  run();
+  EXPECT_TRUE(rig_->image_disk().prefetched().empty());
+}
+
 TEST_F(StorageTest, AHintIsPassedOnToTheImage) {
   make({});
   rig_->volume().live().prefetch({512, 2 * kBlockBytes});
