@@ -4,16 +4,12 @@
 #include <gtest/gtest.h>
 #include <linux/loop.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <optional>
 #include <string>
-#include <thread>
-#include <vector>
 
 #include "tests/logging/log_testing.h"
 #include "tests/logging/submit_spy.h"
@@ -322,51 +318,6 @@ TEST_P(FileDiskTest, TryReadGivesTheBytesOrNothing) {
   if (disk_->try_read(0, to.bytes())) {
     EXPECT_TRUE(std::ranges::equal(to.bytes(), a.bytes()));
   }
-}
-
-// Pages of the file's beginning that are in the page cache.
-std::size_t pages_in_cache(const std::string& path, std::size_t length) {
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  void* const mapped = ::mmap(nullptr, length, PROT_READ, MAP_SHARED, file, 0);
-  std::vector<unsigned char> pages((length + 4095) / 4096);
-  EXPECT_EQ(::mincore(mapped, length, pages.data()), 0);
-  ::munmap(mapped, length);
-  ::close(file);
-  return static_cast<std::size_t>(
-      std::ranges::count_if(pages, [](unsigned char page) { return (page & 1) != 0; }));
-}
-
-void drop_from_cache(const std::string& path) {
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  EXPECT_EQ(::posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED), 0);
-  ::close(file);
-}
-
-TEST_P(FileDiskTest, WhatIsPrefetchedComesIntoThePageCacheWhereThereIsOne) {
-  constexpr std::uint64_t kLength = 3u << 20;
-  const Payload a = payload_of(6, kLength / 4096);
-  const ConstBytes part = a.bytes();
-  ASSERT_TRUE(disk_->write(0, {&part, 1}, Durability::kDurable).has_value());
-  ASSERT_TRUE(disk_->flush().has_value());
-  drop_from_cache(path_);
-  if (pages_in_cache(path_, kSize) > 0) GTEST_SKIP() << "this file system is memory";
-  int ended = 0;
-  disk_->async_prefetch({0, kLength}, [&](const Result<void>& r) { ended += r ? 1 : 0; });
-  drain();
-  EXPECT_EQ(ended, 1);
-  if (GetParam().caching == Caching::kDirect) {
-    EXPECT_EQ(pages_in_cache(path_, kSize), 0U);
-  } else {
-    // A small device takes less at once; and what is under way has not come yet.
-    constexpr std::uint64_t kSome = kLength / 4096 / 2;
-    for (int i = 0; i < 5000 && pages_in_cache(path_, kLength) < kSome; ++i) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-    EXPECT_GE(pages_in_cache(path_, kLength), kSome);
-  }
-  disk_->async_prefetch({kSize, 0}, [&](const Result<void>& r) { ended += r ? 1 : 0; });
-  drain();
-  EXPECT_EQ(ended, 2) << "of nothing, too";
 }
 
 TEST_P(FileDiskTest, ALogLivesOnIt) {
