@@ -19,8 +19,9 @@ class NotBegun(mariner.Failed):
 class Load:
     """A running load; `report()` waits for its end."""
 
-    def __init__(self, process: subprocess.Popen):
+    def __init__(self, process: subprocess.Popen, begun):
         self._process = process
+        self._begun = begun
         self.code: int | None = None
 
     def report(self, timeout_s: float = 120) -> dict:
@@ -38,6 +39,8 @@ class Load:
         return json.loads(out)
 
     def stop(self) -> dict:
+        """Asks for its end, which one that has not written yet does not reach before it has."""
+        mariner.wait_until(lambda: self._begun() or not self.running(), 30, "the hammer begins")
         self._process.terminate()
         return self.report()
 
@@ -63,8 +66,13 @@ class Campaign:
                 *map(str, options)]
 
     def start(self, url: str, *options) -> Load:
+        before = self._rounds()
         return Load(subprocess.Popen(self._arguments("run", url, *options), text=True,
-                                     stdout=subprocess.PIPE, stderr=subprocess.PIPE))
+                                     stdout=subprocess.PIPE, stderr=subprocess.PIPE),
+                    lambda: self._rounds() > before)
+
+    def _rounds(self) -> int:
+        return len(list(self.folder.glob("*.journal")))
 
     def run(self, url: str, *options) -> dict:
         load = self.start(url, *options)

@@ -95,6 +95,8 @@ int login(const InitiatorOptions& options, double timeout_s) {
 
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);  // the server is killed under the load: an error, not the end
+  std::signal(SIGTERM, [](int) { stop = true; });
+  std::signal(SIGINT, [](int) { stop = true; });
   CLI::App app{"Loads a LUN with writes that it remembers, and checks what became of them"};
   app.require_subcommand(1);
   LoadOptions load;
@@ -141,8 +143,6 @@ int main(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : 2;
   }
   load.region = {region_offset / kCellBytes, region_bytes / kCellBytes};
-  std::signal(SIGTERM, [](int) { stop = true; });
-  std::signal(SIGINT, [](int) { stop = true; });
   const VerifyOptions verify{load.initiator, load.campaign, load.region};
   if (verify_command->parsed()) return print(verify_volume(verify));
   if (view_command->parsed()) return print(verify_moment(verify, view));

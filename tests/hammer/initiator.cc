@@ -9,6 +9,7 @@ extern "C" {
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <utility>
 
@@ -19,6 +20,24 @@ namespace {
 
 struct UrlDeleter {
   void operator()(iscsi_url* url) const { iscsi_destroy_url(url); }
+};
+
+// libiscsi's synchronous calls fail when a signal interrupts them: one that asks for the end waits.
+class SignalsLater {
+ public:
+  SignalsLater() {
+    sigset_t later;
+    sigemptyset(&later);
+    sigaddset(&later, SIGTERM);
+    sigaddset(&later, SIGINT);
+    CHECK(pthread_sigmask(SIG_BLOCK, &later, &before_) == 0);
+  }
+  ~SignalsLater() { CHECK(pthread_sigmask(SIG_SETMASK, &before_, nullptr) == 0); }
+  SignalsLater(const SignalsLater&) = delete;
+  SignalsLater& operator=(const SignalsLater&) = delete;
+
+ private:
+  sigset_t before_{};
 };
 
 }  // namespace
@@ -58,6 +77,7 @@ Error Initiator::failure(const std::string& what) const {
 }
 
 Result<std::unique_ptr<Initiator>> Initiator::connect(const InitiatorOptions& options) {
+  const SignalsLater later;
   iscsi_context* context = iscsi_create_context(options.name.c_str());
   CHECK(context != nullptr);
   std::unique_ptr<Initiator> initiator(new Initiator(context));
@@ -153,6 +173,7 @@ Result<void> Initiator::poll(int timeout_ms) {
 
 void Initiator::logout() {
   CHECK(outstanding_ == 0);
+  const SignalsLater later;
   iscsi_logout_sync(context_);
 }
 

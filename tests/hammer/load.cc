@@ -40,7 +40,8 @@ class Load {
     };
     last_progress_ = start;
     while (true) {
-      const bool wanted = report_.end.empty() && !stop &&
+      // Who stops it while it logs in still has a load: of one queue.
+      const bool wanted = report_.end.empty() && (!stop || report_.issued + report_.reads == 0) &&
                           (options_.writes_max == 0 || report_.issued < options_.writes_max) &&
                           (options_.seconds_max <= 0 || seconds() < options_.seconds_max);
       if (wanted) {
