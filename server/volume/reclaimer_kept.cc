@@ -40,8 +40,13 @@ void Reclaimer::find_kept(NextVolume next) {
   find_kept_at(next, std::move(times));
 }
 
+// The index mostly answers at once: neither many moments nor many volumes may pile up on the stack.
 void Reclaimer::find_kept_at(NextVolume next, std::vector<VersionTime> times) {
-  if (times.empty()) return find_horizons(std::next(next));
+  if (times.empty()) {
+    return parts_.executor.post([this, next, alive = alive_] {
+      if (*alive) find_horizons(std::next(next));
+    });
+  }
   const VersionTime time = times.back();
   times.pop_back();
   next->second.volume->logged().index().moment_at(
@@ -51,7 +56,9 @@ void Reclaimer::find_kept_at(NextVolume next, std::vector<VersionTime> times) {
         VolumeState& state = next->second;
         const bool before = at->sequence < state.horizon.sequence;
         if (at->sequence.value != 0 && before) add_kept(state, {*at, time});
-        find_kept_at(next, std::move(times));
+        parts_.executor.post([this, next, times = std::move(times), alive = alive_]() mutable {
+          if (*alive) find_kept_at(next, std::move(times));
+        });
       });
 }
 
