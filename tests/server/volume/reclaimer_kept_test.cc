@@ -55,6 +55,15 @@ TEST_F(ReclaimerKeptTest, ATimeMeansTheLastWriteUntilThen) {
   EXPECT_EQ(at(2, 1), 5U);
 }
 
+// The index answers each at once, and so there is room for them on no stack.
+TEST_F(ReclaimerKeptTest, TimesMayBeMany) {
+  write_three();
+  const std::vector<VersionTime> times(100'000, VersionTime{moment(2).time.ns});
+  EXPECT_EQ(reclaim(kKeepNothing, {.times = times}), 1U);
+  ASSERT_EQ(rig_.volume().index().kept().size(), 1U);
+  EXPECT_EQ(at(2, 1), 5U);
+}
+
 TEST_F(ReclaimerKeptTest, WhatNobodyWishesForAnyMoreGoes) {
   write_three();
   EXPECT_EQ(reclaim(kKeepNothing, {.moments = {moment(2)}}), 1U);
