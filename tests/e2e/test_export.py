@@ -216,7 +216,9 @@ def test_an_export_that_is_killed_leaves_no_file(daemon, folder, whom):
     if whom == "daemon":
         daemon.kill()
         _, errors = export.communicate(timeout=120)
-        assert export.returncode == 1 and "daemon" in errors, errors
+        # In the middle of an answer it broke off; between two it cannot be reached.
+        said = "the daemon's answer broke off", "marinerd is not running"
+        assert export.returncode == 1 and any(each in errors for each in said), errors
     else:
         export.send_signal(signal.SIGKILL)
         export.communicate(timeout=120)
