@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "index/block_reader.h"
@@ -96,7 +97,17 @@ class BTree final : public CommitFunction {
   // Shows the records of `range`, in order, until `use` returns false. A computation.
   template <typename Use>
   void walk(BlockReader& reader, KeyRange range, Use use) const {
-    walk_leaves(reader, range, [&](IndexKey key, Value value) { return use(key, value); });
+    walk_leaves(reader, std::span(&range, 1),
+                [&](IndexKey key, Value value) { return use(key, value); });
+  }
+  // The same of many ranges, which ascend and do not overlap: all of them. Looks at the leaves that
+  // have keys in one, each once.
+  template <typename Use>
+  void walk_each(BlockReader& reader, std::span<const KeyRange> ranges, Use use) const {
+    walk_leaves(reader, ranges, [&](IndexKey key, Value value) {
+      use(key, value);
+      return true;
+    });
   }
   // The smallest key in `range`. A computation.
   [[nodiscard]] std::optional<IndexKey> first_key(BlockReader& reader, KeyRange range) const;
@@ -157,7 +168,7 @@ class BTree final : public CommitFunction {
   void read_ahead(Scan& scan) const;
   using VisitEach = UniqueFunction<void(std::size_t, IndexKey, Value)>;
   using Visit = UniqueFunction<bool(IndexKey, Value)>;
-  void walk_leaves(BlockReader& reader, KeyRange range, Visit visit) const;
+  void walk_leaves(BlockReader& reader, std::span<const KeyRange> ranges, Visit visit) const;
   void find_each(BlockReader& reader, std::span<const KeyRange> ranges, VisitEach visit) const;
   struct Each;
   [[nodiscard]] bool look_each(BlockAddress address, Each& each, const BlockView& view) const;

@@ -232,30 +232,46 @@ bool BTree::look_each(BlockAddress address, Each& each, const BlockView& view) c
   return true;
 }
 
-void BTree::walk_leaves(BlockReader& reader, KeyRange range, Visit visit) const {
-  while (range.low <= range.high) {
-    if (is_rebuilding(range.low)) return reader.fail(rebuilding());
-    const LeafState& leaf = leaves_[map_.find(range.low)];
-    bool goes_on = true;
+void BTree::walk_leaves(BlockReader& reader, std::span<const KeyRange> ranges, Visit visit) const {
+  bool goes_on = true;
+  IndexKey from;  // what is below it has been shown
+  while (goes_on && !ranges.empty()) {
+    from = std::max(from, ranges.front().low);
+    if (is_rebuilding(from)) return reader.fail(rebuilding());
+    const LeafState& leaf = leaves_[map_.find(from)];
+    const std::optional<IndexKey> next = map_.next_low(from);
+    const auto behind =
+        next ? std::ranges::lower_bound(ranges, *next, {}, &KeyRange::low) : ranges.end();
+    const std::span<const KeyRange> here(ranges.begin(), behind);
     reader.look(leaf.address, [&](const BlockView& view) {
       if (!view.complete) return false;
-      goes_on = walk_leaf(
-          Leaf(view.contents, shape_),
-          store_.sorted_pending().look(leaf.address, view.pending, range.low, range.high).records,
-          range.low, range.high, false, [&](IndexKey key, const std::byte* value) {
-            return visit(key, {value, options_.value_bytes});
-          });
+      const SortedPending::Part pending =
+          store_.sorted_pending().look(leaf.address, view.pending, from, here.back().high);
+      std::span<const PendingRecord> left = pending.records;
+      for (const KeyRange& range : here) {
+        if (!goes_on) break;
+        const IndexKey low = std::max(from, range.low);
+        const auto first = std::ranges::lower_bound(left, low, {}, &PendingRecord::key);
+        const auto last =
+            std::ranges::upper_bound(first, left.end(), range.high, {}, &PendingRecord::key);
+        left = {last, left.end()};
+        goes_on = walk_leaf(Leaf(view.contents, shape_), {first, last}, low, range.high, false,
+                            [&](IndexKey key, const std::byte* value) {
+                              return visit(key, {value, options_.value_bytes});
+                            });
+      }
       return true;
     });
-    const std::optional<IndexKey> next = map_.next_low(range.low);
-    if (!goes_on || !next) return;
-    range.low = *next;
+    if (!next) return;
+    // The last one may have keys in the leaves behind.
+    ranges = ranges.subspan(here.size() - (here.back().high >= *next ? 1 : 0));
+    from = *next;
   }
 }
 
 std::optional<IndexKey> BTree::first_key(BlockReader& reader, KeyRange range) const {
   std::optional<IndexKey> first;
-  walk_leaves(reader, range, [&](IndexKey key, Value) {
+  walk_leaves(reader, std::span(&range, 1), [&](IndexKey key, Value) {
     first = key;
     return false;
   });

@@ -56,9 +56,8 @@ std::vector<KeptRun> KeptIndex::all(BlockReader& reader, std::span<const BlockRa
                                     std::uint64_t after) const {
   std::vector<KeptRun> out;
   if (ranges.empty() || empty()) return out;
-  walk_runs(tree_, reader, ranges, levels_,
+  walk_runs(tree_, reader, ranges, levels_, after + 1, UINT64_MAX,
             [&](IndexKey key, BTree::Value value, BlockRange part, std::uint64_t skipped) {
-              if (key.low <= after) return;
               KeptRun run = unpack(key, value);
               run.place = run.place.advanced(skipped);
               run.range = part;

@@ -107,17 +107,6 @@ BTreeOptions LtIndex::tree_options(FunctionId id, const RecordFilter* filter) {
           .filter = filter};
 }
 
-void LargeLevels::learn(BTree& tree, BlockReader& reader) {
-  std::vector<KeyRange> levels;
-  for (unsigned level = kSegmentLevel + 1; level < kRunLevels; ++level) {
-    levels.push_back(
-        {{AlignedRun{level, 0}.key(), 0}, IndexKey{AlignedRun{level + 1, 0}.key(), 0}.before()});
-  }
-  tree.find_last_each(reader, levels, [this](std::size_t i, IndexKey, BTree::Value) {
-    add(kSegmentLevel + 1 + static_cast<unsigned>(i));
-  });
-}
-
 void LtIndex::Batch::add(BlockRange range, const PlacedRun& place, SequenceNumber sequence,
                          std::uint64_t number) {
   cut_extent(range, [&](AlignedRun run) {
@@ -195,16 +184,14 @@ void LtIndex::newest_of_part(BlockReader& reader, std::span<const BlockRange> ra
     keys.push_back({{run.key(), 0}, {run.key(), moments.at.value}});
   };
   // In the order of keys: segment by segment, in each level by level; then the larger ones.
-  for (auto first = ranges.begin(); first != ranges.end();) {
-    BlockRange segment = AlignedRun::containing(first->first.value, kSegmentLevel).blocks();
-    // (What a range has of the segments behind is looked at with them.)
-    while (true) {
-      auto last = first;
-      while (last != ranges.end() && last->first < segment.end()) ++last;
+  by_segment(ranges, [&](BlockRange segments, std::span<const BlockRange> of_them) {
+    for (BlockRange left = segments; !left.empty();
+         left = BlockRange::between(left.first + BlockCount{kSegmentBlocks}, left.end())) {
+      const BlockRange segment{left.first, {kSegmentBlocks}};
       for (unsigned level = 0; level <= kSegmentLevel; ++level) {
         std::uint64_t next = 0;  // runs below it have been added, or lie in front
-        for (auto range = first; range != last; ++range) {
-          const BlockRange here = range->intersect(segment);
+        for (const BlockRange& range : of_them) {
+          const BlockRange here = range.intersect(segment);
           AlignedRun run = AlignedRun::containing(here.first.value, level);
           run.number = std::max(run.number, next);
           const std::uint64_t end = AlignedRun::containing(here.end().value - 1, level).number + 1;
@@ -212,15 +199,8 @@ void LtIndex::newest_of_part(BlockReader& reader, std::span<const BlockRange> ra
           next = std::max(next, end);
         }
       }
-      const auto behind = std::prev(last);
-      if (behind->end() <= segment.end()) {
-        first = last;
-        break;
-      }
-      first = behind;
-      segment.first = segment.end();
     }
-  }
+  });
   for (unsigned level = kSegmentLevel + 1; level < kRunLevels; ++level) {
     if (levels_.has(level)) add(AlignedRun::containing(ranges.front().first.value, level));
   }
@@ -236,9 +216,8 @@ std::vector<RunVersion> LtIndex::all(BlockReader& reader, std::span<const BlockR
                                      Moments moments) const {
   std::vector<RunVersion> out;
   if (ranges.empty() || moments.at <= moments.after) return out;
-  walk_runs(tree_, reader, ranges, levels_,
+  walk_runs(tree_, reader, ranges, levels_, moments.after.value + 1, moments.at.value,
             [&](IndexKey key, BTree::Value value, BlockRange part, std::uint64_t skipped) {
-              if (key.low <= moments.after.value || key.low > moments.at.value) return;
               out.push_back({part, {key.low}, unpack_placed_run(value).advanced(skipped)});
             });
   std::ranges::stable_sort(out, {}, &RunVersion::sequence);

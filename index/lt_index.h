@@ -5,14 +5,13 @@
 // place. Owner's thread only.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
 
 #include "index/btree.h"
-#include "index/run_key.h"
+#include "index/run_tree.h"
 #include "logging/log_location.h"
 #include "proto/units.h"
 
@@ -44,50 +43,6 @@ struct PlacedRun {
 inline constexpr std::size_t kPlacedRunBytes = 16;
 void pack_placed_run(const PlacedRun& run, std::span<std::byte, kPlacedRunBytes> to);
 [[nodiscard]] PlacedRun unpack_placed_run(std::span<const std::byte> from);
-
-// Which levels of runs larger than a segment have entries in a tree of runs: few do.
-class LargeLevels {
- public:
-  // A computation: see BlockReader.
-  void learn(BTree& tree, BlockReader& reader);
-  void add(unsigned level) {
-    if (level > kSegmentLevel) levels_ |= 1u << level;
-  }
-  [[nodiscard]] bool has(unsigned level) const { return (levels_ >> level & 1) != 0; }
-  [[nodiscard]] bool none() const { return levels_ == 0; }
-
- private:
-  std::uint32_t levels_ = 0;  // as bits
-};
-
-// Shows the entries of a tree of runs that have blocks of `ranges`, which ascend, are not empty and
-// do not overlap: use(key, value, part, skipped) for the part of each run that lies in one of them,
-// so many blocks behind the run's first one. A computation; looks at all that lies between them,
-// too.
-template <typename Use>
-void walk_runs(const BTree& tree, BlockReader& reader, std::span<const BlockRange> ranges,
-               const LargeLevels& levels, Use use) {
-  const BlockRange hull = BlockRange::between(ranges.front().first, ranges.back().end());
-  const auto use_parts = [&](IndexKey key, BTree::Value value) {
-    const BlockRange run = AlignedRun::of_key(key.high).blocks();
-    auto range = std::ranges::upper_bound(ranges, run.first, {}, &BlockRange::end);
-    for (; range != ranges.end() && range->first < run.end(); ++range) {
-      const BlockRange part = run.intersect(*range);
-      use(key, value, part, (part.first - run.first).value);
-    }
-    return true;
-  };
-  const std::uint64_t first = hull.first.value >> kSegmentBits;
-  const std::uint64_t last = (hull.end().value - 1) >> kSegmentBits;
-  tree.walk(reader, {{first_key_of_segment(first), 0}, {last_key_of_segment(last), UINT64_MAX}},
-            use_parts);
-  for (unsigned level = kSegmentLevel + 1; level < kRunLevels; ++level) {
-    if (!levels.has(level)) continue;
-    const AlignedRun from = AlignedRun::containing(hull.first.value, level);
-    const AlignedRun to = AlignedRun::containing(hull.end().value - 1, level);
-    tree.walk(reader, {{from.key(), 0}, {to.key(), UINT64_MAX}}, use_parts);
-  }
-}
 
 struct RunVersion {
   BlockRange range;
@@ -156,7 +111,7 @@ class LtIndex {
                                                  std::size_t most = SIZE_MAX) const;
 
   // All versions of blocks of `ranges` (as above) within the moments, by sequence number, each of
-  // one run's part of one of them. A computation; looks at all that lies between them, too.
+  // one run's part of one of them. A computation.
   [[nodiscard]] std::vector<RunVersion> all(BlockReader& reader, std::span<const BlockRange> ranges,
                                             Moments moments) const;
   [[nodiscard]] bool empty() const { return tree_.effective_count() == 0; }

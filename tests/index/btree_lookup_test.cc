@@ -67,6 +67,37 @@ TEST(BTreeLookup, TheLastOfAllIsFoundWithOneRead) {
   EXPECT_EQ(rig.store().statistics().query_reads, 1u);
 }
 
+TEST(BTreeLookup, AWalkOverManyRangesLooksAtTheirLeavesAlone) {
+  TreeRig::Options options = TreeRig::small_options(1);
+  options.store.cache_bytes = 0;
+  TreeRig rig(options);
+  for (std::uint64_t i = 0; i < 20'000; ++i) rig.insert({i, 5}, i);
+  ASSERT_TRUE(rig.commit_all());
+  rig.restart();
+  ASSERT_GT(rig.tree().leaves(), 100u);
+  rig.insert({7'000, 1}, 1);
+  rig.erase({15'000, 5});
+  // Two in one leaf, one whose end is in the next, and one without any.
+  const std::vector<KeyRange> sparse{{{100, 0}, {100, 9}},
+                                     {{102, 0}, {103, 9}},
+                                     {{7'000, 0}, {7'000, 9}},
+                                     {{15'000, 0}, {15'000, 9}},
+                                     {{19'990, 6}, {19'991, 4}}};
+  const std::uint64_t before = rig.store().statistics().query_reads;
+  std::vector<IndexKey> shown;
+  ASSERT_TRUE(rig.consult([&](index::BlockReader& reader) {
+    shown.clear();
+    rig.tree().walk_each(reader, sparse, [&](IndexKey key, BTree::Value) { shown.push_back(key); });
+  }));
+  EXPECT_EQ(shown, (std::vector<IndexKey>{{100, 5}, {102, 5}, {103, 5}, {7'000, 1}, {7'000, 5}}));
+  EXPECT_LE(rig.store().statistics().query_reads - before, 2 * sparse.size());
+  EXPECT_EQ(rig.compare_walk(sparse), "");
+  EXPECT_EQ(rig.compare_walk(
+                {{{50, 0}, {9'000, 9}}, {{9'001, 0}, {9'001, 9}}, {{9'300, 0}, {18'000, 0}}}),
+            "");
+  EXPECT_EQ(rig.compare_walk({}), "");
+}
+
 // Turns that a walk over `range` takes from its begin.
 std::size_t turns_of_scan(TreeRig& rig, KeyRange range, std::size_t most = SIZE_MAX) {
   std::size_t shown = 0;

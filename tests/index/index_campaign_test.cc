@@ -157,6 +157,7 @@ class Campaign {
     for (int tries = 0;; ++tries) {
       std::string wrong = rig_.compare();
       if (wrong.empty()) wrong = rig_.compare_each(some_ranges());
+      if (wrong.empty()) wrong = rig_.compare_walk(some_ranges());
       if (wrong.empty()) return;
       const std::size_t repaired =
           lies_ && tries < 1'000 ? rig_.repair(tries < 3 && pick(10) == 0) : 0;

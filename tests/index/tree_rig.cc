@@ -225,20 +225,22 @@ std::string TreeRig::compare() {
   return "";
 }
 
+Result<void> TreeRig::consult(UniqueFunction<void(index::BlockReader&)> compute) {
+  std::optional<Result<void>> result;
+  index::consult(*store_, std::move(compute), [&](Result<void> r) { result = std::move(r); });
+  while (!result) CHECK_MSG(executor_.turn() > 0, "the lookups do not end");
+  return *std::move(result);
+}
+
 std::string TreeRig::compare_each(const std::vector<KeyRange>& ranges) {
   std::map<std::size_t, std::pair<IndexKey, std::uint64_t>> found;
-  std::optional<Result<void>> result;
-  index::consult(
-      *store_,
-      [&](index::BlockReader& reader) {
-        found.clear();
-        tree_->find_last_each(reader, ranges, [&](std::size_t i, IndexKey key, BTree::Value value) {
-          found[i] = {key, load_le<std::uint64_t>(value.data())};
-        });
-      },
-      [&](Result<void> r) { result = std::move(r); });
-  while (!result) CHECK_MSG(executor_.turn() > 0, "the lookups do not end");
-  if (!*result) return result->error().message;
+  const Result<void> looked = consult([&](index::BlockReader& reader) {
+    found.clear();
+    tree_->find_last_each(reader, ranges, [&](std::size_t i, IndexKey key, BTree::Value value) {
+      found[i] = {key, load_le<std::uint64_t>(value.data())};
+    });
+  });
+  if (!looked) return looked.error().message;
   for (std::size_t i = 0; i < ranges.size(); ++i) {
     const auto behind = model_.upper_bound(ranges[i].high);
     const bool has = behind != model_.begin() && std::prev(behind)->first >= ranges[i].low;
@@ -250,6 +252,26 @@ std::string TreeRig::compare_each(const std::vector<KeyRange>& ranges) {
     }
   }
   return "";
+}
+
+std::string TreeRig::compare_walk(const std::vector<KeyRange>& ranges) {
+  std::vector<std::pair<IndexKey, std::uint64_t>> shown;
+  const Result<void> walked = consult([&](index::BlockReader& reader) {
+    shown.clear();
+    tree_->walk_each(reader, ranges, [&](IndexKey key, BTree::Value value) {
+      shown.emplace_back(key, load_le<std::uint64_t>(value.data()));
+    });
+  });
+  if (!walked) return walked.error().message;
+  auto next = shown.begin();
+  for (const KeyRange& range : ranges) {
+    const auto behind = model_.upper_bound(range.high);
+    for (auto it = model_.lower_bound(range.low); it != behind; ++it, ++next) {
+      if (next == shown.end() || *next != std::pair<IndexKey, std::uint64_t>(*it))
+        return "a walk over some ranges does not show " + text(it->first);
+    }
+  }
+  return next == shown.end() ? "" : "a walk over some ranges shows " + text(next->first) + ", too";
 }
 
 std::string TreeRig::compare_last(KeyRange range) {

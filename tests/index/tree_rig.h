@@ -52,7 +52,9 @@ class TreeRig {
   // What the tree says, against the model: "" or the first difference.
   std::string compare();
   std::string compare_last(index::KeyRange range);
-  std::string compare_each(const std::vector<index::KeyRange>& ranges);
+  std::string compare_each(const std::vector<index::KeyRange>& ranges);  // the last one of each
+  std::string compare_walk(const std::vector<index::KeyRange>& ranges);  // all of them
+  Result<void> consult(UniqueFunction<void(index::BlockReader&)> compute);
   // The records of the range by scan, in order.
   Result<std::vector<std::pair<index::IndexKey, std::uint64_t>>> scan(
       index::KeyRange range, index::BTree::Direction direction);
