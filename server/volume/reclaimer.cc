@@ -256,7 +256,7 @@ void Reclaimer::judged(const Verdict& verdict) {
   const bool too_much = blocks_to_move_ * kBlockBytes > movable_bytes() ||
                         (blocks_to_keep_ > 0 && written_again() > keepable_bytes());
   if (too_much) return needed(Need::kHistory, volume);
-  parts_.executor.post([this, alive = alive_] {
+  parts_.executor.in_next_turn([this, alive = alive_] {
     if (*alive) judge_some();
   });
 }
