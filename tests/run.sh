@@ -130,6 +130,7 @@ run_pytest() {
 
 # unit PRESET LABELS: its tests through ctest.
 unit() {
+  export TSAN_OPTIONS="suppressions=$PWD/tests/support/thread_sanitizer.supp"  # where it is built in
   step -q "ctest-$1" run_ctest "$1" "$jobs" "$2"
   count "ctest-$1"
 }

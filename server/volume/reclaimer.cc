@@ -33,11 +33,10 @@ void Reclaimer::reclaim(std::size_t tracks_max, Done done) {
   const bool known =
       same_oldest && !digests_.empty() && (digests_.size() >= tracks_max || ends == read_);
   if (!complete || known) {
-    return parts_.executor.post([this, alive = alive_, complete, tracks_max] {
-      if (!*alive) return;
+    return parts_.executor.post(if_alive([this, complete, tracks_max] {
       if (!complete) return finish(Report{});
       group(tracks_max);
-    });
+    }));
   }
   read_ = std::move(ends);
   read(std::move(disks), tracks_max);
@@ -217,6 +216,12 @@ void Reclaimer::judge(UniqueFunction<void(const Verdict&)> then) {
       });
 }
 
+UniqueFunction<void()> Reclaimer::if_alive(UniqueFunction<void()> step) const {
+  return [step = std::move(step), alive = alive_]() mutable {
+    if (*alive) step();
+  };
+}
+
 void Reclaimer::judge_some() {
   if (stopping_) return finish(Report{Outcome::kLater, {}});
   if (next_ < portions_.size()) return judge([this](const Verdict& verdict) { judged(verdict); });
@@ -256,9 +261,7 @@ void Reclaimer::judged(const Verdict& verdict) {
   const bool too_much = blocks_to_move_ * kBlockBytes > movable_bytes() ||
                         (blocks_to_keep_ > 0 && written_again() > keepable_bytes());
   if (too_much) return needed(Need::kHistory, volume);
-  parts_.executor.in_next_turn([this, alive = alive_] {
-    if (*alive) judge_some();
-  });
+  parts_.executor.in_next_turn(if_alive([this] { judge_some(); }));
 }
 
 void Reclaimer::needed(Need need, VolumeId volume) {

@@ -164,6 +164,8 @@ class Reclaimer {
   void group(std::size_t tracks_max);
   [[nodiscard]] Bounds bounds_of(VolumeId id, Reclaimable& volume);
   [[nodiscard]] bool still_holds(VolumeId id, const VolumeState& state);
+  // A step that is to be done later, unless this is gone then.
+  [[nodiscard]] UniqueFunction<void()> if_alive(UniqueFunction<void()> step) const;
   using NextVolume = std::map<VolumeId, VolumeState>::iterator;
   void find_horizons(NextVolume next);
   void find_kept(NextVolume next);

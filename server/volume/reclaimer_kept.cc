@@ -43,9 +43,7 @@ void Reclaimer::find_kept(NextVolume next) {
 // The index mostly answers at once: neither many moments nor many volumes may pile up on the stack.
 void Reclaimer::find_kept_at(NextVolume next, std::vector<VersionTime> times) {
   if (times.empty()) {
-    return parts_.executor.post([this, next, alive = alive_] {
-      if (*alive) find_horizons(std::next(next));
-    });
+    return parts_.executor.post(if_alive([this, next] { find_horizons(std::next(next)); }));
   }
   const VersionTime time = times.back();
   times.pop_back();
@@ -56,9 +54,9 @@ void Reclaimer::find_kept_at(NextVolume next, std::vector<VersionTime> times) {
         VolumeState& state = next->second;
         const bool before = at->sequence < state.horizon.sequence;
         if (at->sequence.value != 0 && before) add_kept(state, {*at, time});
-        parts_.executor.post([this, next, times = std::move(times), alive = alive_]() mutable {
-          if (*alive) find_kept_at(next, std::move(times));
-        });
+        parts_.executor.post(if_alive([this, next, times = std::move(times)]() mutable {
+          find_kept_at(next, std::move(times));
+        }));
       });
 }
 
@@ -86,6 +84,10 @@ bool Reclaimer::keeps_what_it_must(VolumeId id, const VolumeState& state) {
 // What is as a kept moment shows it because of a rollback that is being given up stands where that
 // moment finds it, which may be anywhere.
 void Reclaimer::add_brought_back(NextVolume next) {
+  const auto has_some = [](const auto& volume) {
+    return volume.second.digest.has_rollback && !volume.second.volume->spare_through();
+  };
+  next = std::find_if(next, volumes_.end(), has_some);
   if (next == volumes_.end()) {
     divide();
     next_ = 0;
@@ -93,16 +95,14 @@ void Reclaimer::add_brought_back(NextVolume next) {
     return judge_some();
   }
   VolumeState& state = next->second;
-  if (!state.digest.has_rollback || state.volume->spare_through()) {
-    return add_brought_back(std::next(next));
-  }
   index::StoredIndex& index = state.volume->logged().index();
-  index.add_kept_extents(index.kept_targets(state.digest.given_up), std::move(state.digest.written),
-                         [this, next](Result<std::vector<BlockRange>> extents) {
-                           if (!extents) return finish(extents.error());
-                           next->second.digest.written = *std::move(extents);
-                           add_brought_back(std::next(next));
-                         });
+  index.add_kept_extents(
+      index.kept_targets(state.digest.given_up), std::move(state.digest.written),
+      [this, next](Result<std::vector<BlockRange>> extents) {
+        if (!extents) return finish(extents.error());
+        next->second.digest.written = *std::move(extents);
+        parts_.executor.post(if_alive([this, next] { add_brought_back(std::next(next)); }));
+      });
 }
 
 // What may be logged again for the tracks' sake. One of a disk that is being emptied gives no room

@@ -153,9 +153,7 @@ void Reclaimer::forget(const std::shared_ptr<Preparation>& preparation, const Ve
   // The image has zeros for their base now, which it did not show before.
   for (const BlockRange& range : verdict.to_punch) base.add(range);
   ++next_;
-  parts_.executor.in_next_turn([this, alive = alive_] {
-    if (*alive) forget_some();
-  });
+  parts_.executor.in_next_turn(if_alive([this] { forget_some(); }));
 }
 
 }  // namespace mariner::volume
