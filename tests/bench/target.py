@@ -21,6 +21,7 @@ from chart import bars
 from loads import Limits, Load, Target, run_fio, run_iscsi
 from results import OUT, Row, describe, header, line, machine, number, say, write_json
 from servers import GIB, Mariner, Tgt
+from waiting import VARIANTS, Variant
 
 MIB = 1 << 20
 LARGE = 256 << 10
@@ -42,13 +43,10 @@ WARM = Load("warm", "warm", False, False, LARGE, 8)  # what is read is in the pa
 
 OURS, DURABLE, VOLATILE, NULL, DEVICE = "mariner", "tgt_durable", "tgt_volatile", "tgt_null", "device"
 BTRFS, BTRFS_DURABLE, ROCKSDB = "btrfs", "btrfs_durable", "rocksdb"
-POLLING = "mariner_polling"  # the same daemon, with busy_poll
-POLLED = ("read_4k_qd1", "write_4k_qd1")  # loads
-BUSY_POLL = "100us"
 WITH_HISTORY = (BTRFS, BTRFS_DURABLE, ROCKSDB)
 ON_BTRFS = ("write_4k_qd1", "write_4k_qd32")  # loads
 IN_ROCKSDB = "write_4k_qd32"
-NAMES = {OURS: "Mariner", POLLING: f"Mariner, busy_poll = {BUSY_POLL}", DURABLE: "tgt, durable", VOLATILE: "tgt, volatile", NULL: "tgt, null store",
+NAMES = {OURS: "Mariner", **{variant.id: f"Mariner, {variant.setting}" for variant in VARIANTS}, DURABLE: "tgt, durable", VOLATILE: "tgt, volatile", NULL: "tgt, null store",
          DEVICE: "raw device (fio)", BTRFS: "tgt on Btrfs, snapshots", BTRFS_DURABLE: "the same, durable",
          ROCKSDB: "RocksDB, durable"}
 
@@ -69,6 +67,7 @@ NOTES = """\
 - The raw device is the same file system through fio: O_DIRECT (and O_DSYNC for writes) to a file written once, one job for
   each command outstanding.
 - *busy_poll* is an option of the daemon, off by itself: it looks for what hosts send next, instead of sleeping, while they send often.
+  *polling* is one, "auto" by itself: whether it looks for the end of a lone write to the log.
 - CPU is the server's user and system time of all its threads for one operation; what the kernel's own threads do
   (writing back the page cache) is charged to nobody. The initiator runs on the same cores, MaxRecvDataSegmentLength, FirstBurstLength and
   MaxBurstLength are 256 KiB, ImmediateData=Yes, InitialR2T=No for all."""
@@ -184,10 +183,10 @@ class Bench:
         elif load.write:
             self._go_round(load, ours)
         self._keep(load, OURS, run_iscsi(load, Target(ours.url, ours.pid), limits))
-        if load.id in POLLED:
-            ours.daemon.configure_server(busy_poll=BUSY_POLL)
-            self._keep(load, POLLING, run_iscsi(load, Target(ours.url, ours.pid), limits))
-            ours.daemon.configure_server(busy_poll="0s")
+        for variant in VARIANTS:
+            if load.id in variant.loads:
+                with variant.of(ours):
+                    self._keep(load, variant.id, run_iscsi(load, Target(ours.url, ours.pid), limits))
         if load.write:
             ours.wait_applied(60)  # what is left to apply must not disturb the rivals
         plain = Target(tgt.urls["plain"], tgt.pid)
@@ -232,10 +231,11 @@ class Bench:
                  "p99.9": "99.9th percentile of latency (less is better)",
                  "cpu": "server CPU for one operation (less is better)"}
         for load in self.loads:
-            for name, unit in (("rate", load.unit), ("cpu", "us/IO")) if load.id in POLLED else ():
-                rows.append(Row(f"{load.id}.{name}.{POLLING}", f"{load.what}: {words[name]}, with busy_poll = {BUSY_POLL}", unit,
-                                self.figure(load, POLLING, name), self.figure(load, OURS, name), NAMES[OURS],
-                                self.runs[load.id].get(POLLING, {}).get("seconds", 0), self.scale.name))
+            for variant in (variant for variant in VARIANTS if load.id in variant.loads):
+                for name, unit in (("rate", load.unit), ("cpu", "us/IO")):
+                    rows.append(Row(f"{load.id}.{name}.{variant.id}", f"{load.what}: {words[name]}, with {variant.setting}", unit,
+                                    self.figure(load, variant.id, name), self.figure(load, OURS, name), NAMES[OURS],
+                                    self.runs[load.id].get(variant.id, {}).get("seconds", 0), self.scale.name))
             state = "in a burst" if load.burst else "in the steady state"
             for rival in self.rivals(load):
                 for name, unit in units.items():
@@ -250,7 +250,7 @@ class Bench:
         return rows
 
     def table(self, about: dict) -> str:
-        return "\n\n".join([self._rates(), *filter(None, [self._polling(), self._with_history()]), self._latencies(), self._cpu(),
+        return "\n\n".join([self._rates(), *filter(None, [self._waiting(), self._with_history()]), self._latencies(), self._cpu(),
                             "\n".join([self._notes(), *(f"- {note}" for note in self.notes)]),
                             "Measured on " + describe(about)])
 
@@ -270,24 +270,27 @@ class Bench:
             lines.append(line(load.what, *cells))
         return "\n".join(lines) + "\n\nIn brackets: Mariner's rate as a multiple of the rival's."
 
-    def _polling(self) -> str:
-        """One command after the other, with busy polling."""
-        loads = [load for load in self.loads if load.id in POLLED]
-        if not loads:
+    def _waiting(self) -> str:
+        """One command after the other, with other ways to wait."""
+        measured = [(load, variant) for load in self.loads for variant in VARIANTS if load.id in variant.loads]
+        if not measured:
             return ""
-        lines = header(f"with busy_poll = {BUSY_POLL}", "rate", "of Mariner without", *(f"of {NAMES[r]}" for r in (DURABLE, VOLATILE, NULL, DEVICE)),
-                       "p50 / p99 / p99.9 in µs", "server CPU in µs")
-        for load in loads:
-            rate = self.figure(load, POLLING, "rate")
-            cells = [f"**{number(rate)} {load.unit}**"]
-            for server in (OURS, DURABLE, VOLATILE, NULL, DEVICE):
-                other = self.figure(load, server, "rate")
-                cells.append(f"{rate / other:.2f}×" if rate and other else "")
-            cells.append(" / ".join(number(self.figure(load, POLLING, p)) for p in ("p50", "p99", "p99.9")))
-            cpu = self.figure(load, POLLING, "cpu")
-            cells.append("–" if cpu is None else f"{cpu:.1f}")
-            lines.append(line(load.what, *cells))
+        lines = header("with another way to wait", "rate", "of Mariner without", *(f"of {NAMES[r]}" for r in (DURABLE, VOLATILE, NULL, DEVICE)),
+                       "p50 / p99 / p99.9 in µs", "server CPU in µs", "of tgt's, durable or from the page cache")
+        for load, variant in measured:
+            lines.append(line(f"{load.what}, {variant.setting}", *self._waiting_cells(load, variant)))
         return "\n".join(lines)
+
+    def _waiting_cells(self, load: Load, variant: Variant) -> list[str]:
+        rate = self.figure(load, variant.id, "rate")
+        cells = [f"**{number(rate)} {load.unit}**"]
+        for server in (OURS, DURABLE, VOLATILE, NULL, DEVICE):
+            other = self.figure(load, server, "rate")
+            cells.append(f"{rate / other:.2f}×" if rate and other else "")
+        cells.append(" / ".join(number(self.figure(load, variant.id, p)) for p in ("p50", "p99", "p99.9")))
+        cpu, of_tgt = self.figure(load, variant.id, "cpu"), self.figure(load, DURABLE if load.write else VOLATILE, "cpu")
+        cells.append("–" if cpu is None else f"{cpu:.1f}")
+        return [*cells, f"{cpu / of_tgt:.2f}×" if cpu and of_tgt else ""]
 
     def _with_history(self) -> str:
         """Beside what else keeps history; nothing, if that was not measured."""
