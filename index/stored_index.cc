@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "index/merged_extents.h"
 #include "index/record_entries.h"
 #include "proto/bytes.h"
 #include "proto/check.h"
@@ -227,17 +228,17 @@ void StoredIndex::changed(SequenceNumber from, SequenceNumber to,
     const bool within = rollback.sequence > start && rollback.sequence <= to;
     if (within && is_kept(rollback.target)) kept.push_back(rollback.target);
   }
-  auto extents = std::make_shared<std::vector<BlockRange>>();
+  auto extents = std::make_shared<MergedExtents>();
   for_each(
       start, to,
       [extents](const IndexedWrite& write) {
-        if (write.type != RecordType::kRollback) extents->push_back(write.extent);
+        if (write.type != RecordType::kRollback) extents->add(write.extent);
         return true;
       },
       [this, kept = std::move(kept), extents,
        done = std::move(done)](const Result<void>& result) mutable {
         if (!result) return done(result.error());
-        add_kept_extents(std::move(kept), std::move(*extents), std::move(done));
+        add_kept_extents(std::move(kept), extents->take(), std::move(done));
       });
 }
 

@@ -58,14 +58,21 @@ Error short_transfer(const std::string& path, const char* what, std::uint64_t of
                                    std::to_string(expected) + " bytes"};
 }
 
-bool lock(int fd, std::chrono::milliseconds wait) {
+// Tries until it succeeds or `wait` is over.
+template <typename Try>
+bool within(std::chrono::milliseconds wait, Try attempt) {
   constexpr auto kPause = std::chrono::milliseconds(10);
   const auto until = std::chrono::steady_clock::now() + wait;
-  while (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
+  while (!attempt()) {
     if (std::chrono::steady_clock::now() >= until) return false;
     std::this_thread::sleep_for(kPause);
   }
   return true;
+}
+
+bool is_block_device(const std::string& path) {
+  struct stat status {};
+  return ::stat(path.c_str(), &status) == 0 && S_ISBLK(status.st_mode);
 }
 
 }  // namespace
@@ -106,14 +113,24 @@ Result<void> FileDisk::create(const std::string& path, Caching caching, std::uin
 Result<std::unique_ptr<FileDisk>> FileDisk::open(const std::string& path, Caching caching,
                                                  IoRing* ring,
                                                  std::chrono::milliseconds lock_wait) {
-  const int flags = O_RDWR | O_CLOEXEC | (caching == Caching::kDirect ? O_DIRECT : 0);
-  const int fd = ::open(path.c_str(), flags);
+  int flags = O_RDWR | O_CLOEXEC | (caching == Caching::kDirect ? O_DIRECT : 0);
+  if (is_block_device(path)) flags |= O_EXCL;  // refused while it is mounted, or part of another
+  int fd = -1;
+  within(lock_wait, [&] {
+    fd = ::open(path.c_str(), flags);
+    return fd >= 0 || errno != EBUSY;
+  });
   if (fd < 0) {
     if (errno == ENOENT) return Error{ErrorCode::kNotFound, path + ": does not exist"};
+    if (errno == EBUSY) {
+      return Error{
+          ErrorCode::kBusy,
+          path + ": is in use; unmount it, or stop what holds it (is a marinerd running?)"};
+    }
     return errno_error(errno, path + ": open");
   }
   std::unique_ptr<FileDisk> disk(new FileDisk(path, fd, ring));
-  if (!lock(fd, lock_wait)) {
+  if (!within(lock_wait, [fd] { return ::flock(fd, LOCK_EX | LOCK_NB) == 0; })) {
     return Error{ErrorCode::kBusy, path + ": another process has it open (is a marinerd running?)"};
   }
   if (Result<void> looked = disk->look_at(flags); !looked) return looked.error();

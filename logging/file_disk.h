@@ -35,9 +35,9 @@ class FileDisk final : public Disk {
   enum class Caching { kDirect, kBuffered };
 
   // Opens an existing file or device for reading and writing and locks it against a second
-  // process. `ring` may be null: then only blocking calls are allowed. The kernel keeps the lock of
-  // a killed process until that one's last write has ended: `lock_wait` says how long to wait for
-  // it; kBusy then.
+  // process; a device that is mounted or part of another one is kBusy. `ring` may be null: then
+  // only blocking calls are allowed. The kernel keeps the lock of a killed process until that one's
+  // last write has ended: `lock_wait` says how long to wait for it; kBusy then.
   static Result<std::unique_ptr<FileDisk>> open(const std::string& path, Caching caching,
                                                 IoRing* ring,
                                                 std::chrono::milliseconds lock_wait = {});

@@ -46,7 +46,8 @@ Result<void> verify_log_read(const LogRead& read, std::span<const std::byte> are
   const UnpackedRecord& unpacked = batch->records[read.location.slot];
   const Record& record = unpacked.record;
   if (record.volume != read.volume || record.sequence != read.sequence ||
-      record.payload_offset != read.location.payload_offset) {
+      record.payload_offset != read.location.payload_offset ||
+      (read.ordinal != 0 && record.ordinal != read.ordinal)) {
     return damage(read, "another record stands there");
   }
   const std::size_t count = read.to.size() / kBlockBytes;

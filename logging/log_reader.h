@@ -1,9 +1,10 @@
 // Reads payload blocks back from the log and verifies them.
 //
 // Every read checks the batch's header area (CRC, log, address), the record's identity (volume,
-// sequence) and each block's CRC32C, so that torn, stale, misdirected and flipped data is an error
-// (kCorrupt), never wrong bytes. Header areas read recently are kept
-// (bounded), and read again when they do not fit: a track may have been used anew since.
+// sequence, and the ordinal where it is known) and each block's CRC32C, so that torn, stale,
+// misdirected and flipped data is an error (kCorrupt), never wrong bytes. Header areas read
+// recently are kept (bounded), and read again when they do not fit: a track may have been used anew
+// since.
 #pragma once
 
 #include <cstdint>
@@ -24,13 +25,16 @@
 namespace mariner::logging {
 
 // What to read: payload blocks [first_block, first_block + to.size()/4096) of the record at
-// `location`, which must be `sequence` of `volume`.
+// `location`, which must be `sequence` of `volume`, and `ordinal` in the order of the log if that
+// is not 0: what is logged again, a before-image or for a kept moment, has no sequence number, and
+// what stood at its place in an earlier use of the track may look the same but for that.
 struct LogRead {
   LogLocation location;
   VolumeId volume;
   SequenceNumber sequence;
   std::uint32_t first_block = 0;
   std::span<std::byte> to;  // aligned as the disk demands
+  std::uint64_t ordinal = 0;
 };
 
 // Checks one record's payload blocks against the header area that was read with them. The

@@ -110,7 +110,10 @@ void LogWriter::pump_soon() {
 
 void LogWriter::pump() {
   finish_removals();
-  if (failed_) return fail_all(why_failed_);
+  if (failed_) {
+    for (const auto& arm : arms_) take_queue(*arm);
+    return fail_all(why_failed_);
+  }
   const Time now = executor_.monotonic_time();
   bool dispatched = false;
   while (!failed_) {
@@ -284,10 +287,7 @@ void LogWriter::completed(Arm& arm, const std::shared_ptr<LogBatch>& batch, Resu
       batch->records.clear();
       if (arm.failures_in_a_row < kFailuresMax) readmit(arm);
     }
-    if (arm.policy) {
-      policy_.clear_queue(*arm.policy);
-      waiting_.put_back(std::exchange(arm.queue, {}));
-    }
+    take_queue(arm);
     waiting_.put_back({std::make_move_iterator(batch->records.begin()),
                        std::make_move_iterator(batch->records.end())});
     write_failed(arm, result.error());
@@ -318,6 +318,7 @@ void LogWriter::succeeded(Arm& arm, LogBatch& batch, bool abandoned) {
 // What has gathered meanwhile goes to the disks before anything else is done, so that they do not
 // stand still while completions run. What has no room waits for the end of the turn.
 void LogWriter::dispatch_now() {
+  if (failed_) return pump_soon();
   const Time now = executor_.monotonic_time();
   while (assign_waiting(now) || dispatch_due(now)) {
   }

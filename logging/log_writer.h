@@ -188,6 +188,7 @@ class LogWriter {
   void watch();
   [[nodiscard]] bool may_abandon(const Arm& arm) const;
   void abandon(Arm& arm);
+  void take_queue(Arm& arm);  // what waits for it waits for any disk again
   void take_out(Arm& arm);
   void readmit(Arm& arm);
   void finish_removals();

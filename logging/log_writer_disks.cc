@@ -18,6 +18,12 @@ void LogWriter::take_out(Arm& arm) {
   waiting_.put_back(std::exchange(arm.queue, {}));
 }
 
+void LogWriter::take_queue(Arm& arm) {
+  if (!arm.policy) return;
+  policy_.clear_queue(*arm.policy);
+  waiting_.put_back(std::exchange(arm.queue, {}));
+}
+
 void LogWriter::readmit(Arm& arm) {
   arm.state = DiskState::kGood;
   if (!arm.removed) {

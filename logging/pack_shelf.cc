@@ -115,22 +115,32 @@ std::shared_ptr<const PackShelf::Opened> PackShelf::find(std::uint64_t pack_id) 
   return found->second->opened;
 }
 
+std::optional<Error> PackShelf::known_damage(std::uint64_t pack_id) {
+  const std::scoped_lock lock(mutex_);
+  const auto found = damaged_.find(pack_id);
+  return found == damaged_.end() ? std::nullopt : std::optional(found->second);
+}
+
+Error PackShelf::damaged(std::uint64_t pack_id, const Error& error) {
+  Error told{error.code, "pack " + std::to_string(pack_id) + ": " + error.message};
+  const std::scoped_lock lock(mutex_);
+  if (told.code == ErrorCode::kCorrupt) damaged_.emplace(pack_id, told);
+  return told;
+}
+
 Result<std::shared_ptr<const PackReader>> PackShelf::open(const PackPlace& pack) {
   const auto as_reader = [](const std::shared_ptr<const Opened>& opened) {
     return std::shared_ptr<const PackReader>(opened, &opened->reader());
   };
   if (const auto opened = find(pack.id)) return as_reader(opened);
+  if (auto damage = known_damage(pack.id)) return *std::move(damage);
   auto bytes = std::make_unique<ExtentBytes>(disk_, slots_at_, slot_bytes_, pack.extents, reads_);
   std::vector<std::byte> stored(pack.table_bytes);
   if (Result<void> r = bytes->read(pack.table_at, stored); !r) return r.error();
   Result<PackTable> table = PackTable::from_bytes(stored);
-  if (!table) {
-    return Error{table.error().code,
-                 "pack " + std::to_string(pack.id) + ": " + table.error().message};
-  }
+  if (!table) return damaged(pack.id, table.error());
   if (table->tracks().size() != pack.tracks.size() || table->pack_bytes() > pack.table_at) {
-    return Error{ErrorCode::kCorrupt,
-                 "pack " + std::to_string(pack.id) + ": its table is that of another pack"};
+    return damaged(pack.id, {ErrorCode::kCorrupt, "its table is that of another pack"});
   }
   const std::size_t memory = table->memory_bytes();
   auto opened = std::make_shared<const Opened>(
@@ -153,6 +163,7 @@ Result<std::shared_ptr<const PackReader>> PackShelf::open(const PackPlace& pack)
 void PackShelf::forget(std::uint64_t pack_id) {
   regions_.forget(pack_id);
   const std::scoped_lock lock(mutex_);
+  damaged_.erase(pack_id);
   const auto found = by_id_.find(pack_id);
   if (found == by_id_.end()) return;
   kept_bytes_ -= found->second->bytes;

@@ -7,6 +7,7 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <unordered_map>
 
@@ -34,7 +35,8 @@ class PackShelf {
         reads_(reads),
         regions_(kRegionBytesMax) {}
 
-  // Reads the pack's table if it is not at hand. kCorrupt when it is damaged. Blocking.
+  // Reads the pack's table if it is not at hand. kCorrupt when it is damaged, which is remembered:
+  // who looks for what is whole asks for each block of its tracks. Blocking.
   Result<std::shared_ptr<const PackReader>> open(const PackPlace& pack);
   // The pack is not there any more.
   void forget(std::uint64_t pack_id);
@@ -48,6 +50,9 @@ class PackShelf {
   };
 
   [[nodiscard]] std::shared_ptr<const Opened> find(std::uint64_t pack_id);
+  [[nodiscard]] std::optional<Error> known_damage(std::uint64_t pack_id);
+  // What to say of it, from now on.
+  [[nodiscard]] Error damaged(std::uint64_t pack_id, const Error& error);
 
   const std::shared_ptr<Disk> disk_;
   const std::uint64_t slots_at_;
@@ -58,6 +63,7 @@ class PackShelf {
   std::size_t kept_bytes_ = 0;  // guarded by mutex_
   std::list<Kept> recent_;      // most recent first; guarded by mutex_
   std::unordered_map<std::uint64_t, std::list<Kept>::iterator> by_id_;  // guarded by mutex_
+  std::unordered_map<std::uint64_t, Error> damaged_;                    // guarded by mutex_
 };
 
 }  // namespace mariner::logging

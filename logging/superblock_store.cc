@@ -177,7 +177,10 @@ Result<Superblock> read_superblock(Disk& disk) {
   if (!best) {
     if (unreadable) return *std::move(unreadable);
     if (all_zeros) return Error{ErrorCode::kNotFound, "the disk holds no log"};
-    return Error{ErrorCode::kCorrupt, "both copies of the log's superblock are damaged"};
+    return Error{
+        ErrorCode::kCorrupt,
+        "expected a log, found something else: it is none, or both copies of its superblock "
+        "are damaged"};
   }
   if (best->disk_bytes() > disk.size_bytes()) {
     return Error{ErrorCode::kCorrupt, "the log disk has " + std::to_string(disk.size_bytes()) +

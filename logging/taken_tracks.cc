@@ -86,6 +86,24 @@ Result<std::optional<TrackHeader>> header_of(Disk& disk, const Superblock& super
   return header;
 }
 
+// Whether it has been taken, as far as its header says, or the pack that it is in: only complete
+// tracks are packed. A pack that is damaged gives no headers, and may hold more tracks in a row
+// than the search looks ahead.
+Result<bool> seems_taken(Disk& disk, const Superblock& superblock, const TrackList& tracks,
+                         std::uint64_t allocation) {
+  const std::optional<std::uint64_t> track = tracks.track(allocation);
+  if (!track) return false;
+  if (!superblock.rotates()) {
+    Payload sector = Payload::allocate(superblock.sector_bytes);
+    const Result<void> r =
+        disk.read(superblock.track_first_sector(*track) * superblock.sector_bytes, sector.bytes());
+    if (!r && r.error().code == ErrorCode::kCorrupt) return true;
+  }
+  const auto header = header_of(disk, superblock, tracks, allocation);
+  if (!header) return header.error();
+  return header->has_value();
+}
+
 }  // namespace
 
 Result<TrackList> read_track_list(Disk& disk, const Superblock& superblock) {
@@ -136,9 +154,9 @@ Result<TakenEnd> find_taken_end(Disk& disk, const Superblock& superblock, const 
     // `high` and behind it, as far as that goes, none was found already.
     for (std::uint64_t a = middle; a <= middle + kLookAheadTracks && a < high && !taken; ++a) {
       ++found.track_reads;
-      const auto header = header_of(disk, superblock, tracks, a);
-      if (!header) return header.error();
-      taken = header->has_value();
+      const Result<bool> seems = seems_taken(disk, superblock, tracks, a);
+      if (!seems) return seems.error();
+      taken = *seems;
     }
     if (taken) {
       found.end = middle + 1;

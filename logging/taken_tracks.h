@@ -21,7 +21,8 @@ inline constexpr std::uint64_t kLookAheadTracks = 2;
 Result<TrackList> read_track_list(Disk& disk, const Superblock& superblock);
 
 // The end of the taken tracks, found by a binary search over the allocation list: no allocation
-// from `end` to `end` + 2 has a track that says it is its own. At most 3 track reads a step.
+// from `end` to `end` + 2 has a track that says it is its own, or that stands in a pack that is
+// damaged: `end` may be too high then. At most 3 track reads a step.
 struct TakenEnd {
   std::uint64_t end = 0;
   std::uint64_t track_reads = 0;

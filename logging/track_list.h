@@ -61,6 +61,8 @@ class TrackList {
                                 const std::vector<std::optional<ListPage>>& slots);
 
   [[nodiscard]] std::uint64_t oldest() const { return oldest_; }
+  // The same, but without what is being given up: that may read as zeros already.
+  [[nodiscard]] std::uint64_t kept_from() const { return next_ ? next_->oldest : oldest_; }
   [[nodiscard]] std::uint64_t end() const { return oldest_ + tracks_.size(); }
   // Of an allocation in [oldest, end); nothing for a hole.
   [[nodiscard]] std::optional<std::uint64_t> track(std::uint64_t allocation) const;

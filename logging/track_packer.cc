@@ -84,7 +84,7 @@ std::uint64_t TrackPacker::tracks_at_once(std::uint64_t saved) const {
 LiveTracks TrackPacker::live() const {
   LiveTracks live{.disk = parts_.disk,
                   .superblock = parts_.disk->superblock(),
-                  .oldest = parts_.tracks.oldest(),
+                  .oldest = parts_.tracks.kept_from(),
                   .current = parts_.log_disk.current_allocation(),
                   .current_first_batch = parts_.log_disk.track_first_batch(),
                   .finished = parts_.log_disk.finished(),
@@ -141,7 +141,7 @@ void TrackPacker::look_again(std::chrono::nanoseconds delay) {
 void TrackPacker::look() {
   if (packing_ || stopping_) return;
   if (!options_.enabled && now_.empty()) return;
-  std::erase_if(left_, [&](std::uint64_t a) { return a < parts_.tracks.oldest(); });
+  std::erase_if(left_, [&](std::uint64_t a) { return a < parts_.tracks.kept_from(); });
   PackingJob job = choose();
   if (job.tracks.empty()) tell_done({});
   if (!job.tracks.empty() && job.cold_before.ns >= too_young_until_.ns) {
@@ -168,7 +168,7 @@ void TrackPacker::begin(PackingJob job) {
 }
 
 bool TrackPacker::any_freed(const PackingJob& job) const {
-  return job.live.tracks[job.tracks.front()].allocation < parts_.tracks.oldest();
+  return job.live.tracks[job.tracks.front()].allocation < parts_.tracks.kept_from();
 }
 
 // What the pack took, or did not take in the end, may be what records wait for.

@@ -213,7 +213,13 @@ class Scanner {
     if (scan_.last_batch_sector == 0) return {};
     Result<std::optional<ParsedBatch>> last = parse_at(scan_.last_batch_sector);
     if (!last) return last.error();
-    CHECK(last->has_value());
+    if (!*last) {
+      return Error{ErrorCode::kIo,
+                   "log disk " + std::to_string(superblock_.disk) + ": sector " +
+                       std::to_string(scan_.last_batch_sector) +
+                       " held a batch and does not when it is read again; replace the "
+                       "disk"};
+    }
     const BatchHeader header = (*last)->header;
     struct Block {
       std::uint64_t sector;

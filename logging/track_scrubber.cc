@@ -60,9 +60,9 @@ void TrackScrubber::step() {
 // To the next read.
 void TrackScrubber::proceed() {
   for (;;) {
-    // A track that has been released may have been filled anew under the reads: what they gave is
-    // nothing to anybody.
-    if (verifier_ && verifier_->allocation() < parts_.tracks.oldest()) verifier_.reset();
+    // A track that has been released may have been filled anew under the reads, one that is being
+    // released may have been discarded: what they gave is nothing to anybody.
+    if (verifier_ && verifier_->allocation() < parts_.tracks.kept_from()) verifier_.reset();
     if (verifier_) {
       const TrackVerifier::Piece piece = verifier_->next();
       if (piece.count > 0) return read(piece.block, piece.count, &TrackScrubber::piece_read);
@@ -76,8 +76,8 @@ void TrackScrubber::proceed() {
 bool TrackScrubber::begin_track() {
   const TrackList& tracks = parts_.tracks;
   const std::uint64_t current = owner_.current_allocation();
-  if (next_ < tracks.oldest()) {
-    next_ = tracks.oldest();
+  if (next_ < tracks.kept_from()) {
+    next_ = tracks.kept_from();
     expected_batch_ = 0;
   }
   while (next_ < current && !tracks.track(next_)) ++next_;  // a hole
@@ -112,7 +112,7 @@ bool TrackScrubber::look_for_end(std::uint64_t allocation, std::uint64_t current
 }
 
 void TrackScrubber::header_read(const Result<void>& result) {
-  if (!result || looked_ < parts_.tracks.oldest()) return;
+  if (!result || looked_ < parts_.tracks.kept_from()) return;
   const std::optional<TrackHeader> header =
       unpack_track_header(std::span<const std::byte, kBlockBytes>(buffer_.data(), kBlockBytes),
                           parts_.superblock.log, *parts_.tracks.track(looked_));

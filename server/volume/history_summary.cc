@@ -4,6 +4,8 @@
 #include <memory>
 #include <utility>
 
+#include "index/merged_extents.h"
+
 namespace mariner::volume {
 namespace {
 
@@ -11,7 +13,7 @@ struct Summing {
   HistorySummary::Question question;
   HistorySummary out;
   UniqueFunction<void(Result<HistorySummary>)> done;
-  std::vector<BlockRange> extents;  // until a rollback comes
+  index::MergedExtents extents;  // until a rollback comes
   bool rolled_back = false;
 
   void add(const index::IndexedWrite& write);
@@ -23,7 +25,7 @@ struct Summing {
 
 void Summing::add(const index::IndexedWrite& write) {
   rolled_back = rolled_back || write.type == logging::RecordType::kRollback;
-  if (!rolled_back) extents.push_back(write.extent);
+  if (!rolled_back) extents.add(write.extent);
   const bool stored = write.type == logging::RecordType::kWrite;
   const std::uint64_t bytes = stored ? write.extent.count.bytes() : 0;
   ++out.writes;
@@ -70,7 +72,7 @@ void summarize(index::StoredIndex& index, const HistorySummary::Question& questi
         if (!visited) return summing->done(visited.error());
         if (!summing->rolled_back) {
           // Then that is what was written: it need not be looked up once more.
-          return summing->finish(index::merge_extents(std::move(summing->extents)));
+          return summing->finish(summing->extents.take());
         }
         summing->extents = {};
         index.changed(summing->question.from, summing->question.to,

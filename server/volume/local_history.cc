@@ -65,7 +65,7 @@ struct LocalHistory::Fetching {
 LocalHistory::~LocalHistory() { CHECK_MSG(in_flight_ == 0, "a history is destroyed in use"); }
 
 logging::LogRead LocalHistory::log_read_of(const LocatedRun& run, std::span<std::byte> to) const {
-  return {run.location, parts_.volume, run.sequence, run.payload_block, to};
+  return {run.location, parts_.volume, run.sequence, run.payload_block, to, run.base_ordinal};
 }
 
 // A base that is not stored anywhere is zeros.

@@ -251,6 +251,10 @@ void Storage::drain(Done done) {
   apply_now();
 }
 
+void Storage::hurry() {
+  if (durable_ < committed_ && !nothing_pending() && !retrying_) apply_now();
+}
+
 void Storage::stop() {
   stopped_ = true;
   keep_headway();

@@ -154,6 +154,9 @@ class Storage final : public replication::StorageParticipant, public CurrentRead
   // Begins to apply now what is pending. `done` runs when all that is committed by now is durable
   // in the image.
   void drain(Done done);
+  // What is committed goes to the image without delay; not while that fails, and rests until it is
+  // tried again.
+  void hurry();
   // Makes what reads as zero in `ranges` zero in the image too, durably, where the image had kept
   // its base for the history's sake and the history needs it no longer. `done` is always called.
   void punch(std::vector<BlockRange> ranges, Done done);

@@ -126,7 +126,7 @@ class Volume final : public Reclaimable, public Paced, public std::enable_shared
     return logged_.oldest_pinned();
   }
   void hurry() override {
-    if (stored_ != nullptr) storage()->drain([](const Result<void>&) {});
+    if (stored_ != nullptr) storage()->hurry();
   }
   void punch(std::vector<BlockRange> ranges, UniqueFunction<void(Result<void>)> done) override {
     storage()->punch(std::move(ranges), std::move(done));

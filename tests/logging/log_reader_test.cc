@@ -70,6 +70,20 @@ TEST_F(LogReaderTest, AnotherIdentityIsCorrupt) {
   EXPECT_TRUE(is_corrupt(read(at(0), 2, 1)));
 }
 
+// What is logged again has no sequence number: its place in the order tells it from others.
+TEST_F(LogReaderTest, AnotherOrdinalIsCorrupt) {
+  Payload to = Payload::allocate(kBlockBytes);
+  for (const auto& [ordinal, whole] :
+       {std::pair<std::uint64_t, bool>{0, true}, {2, true}, {1, false}, {3, false}}) {
+    const LogRead request{at(1), VolumeId{1}, SequenceNumber{2}, 0, to.bytes(), ordinal};
+    const Result<void> read = read_log_blocking(rig_.disks, request);
+    EXPECT_EQ(read.has_value(), whole) << ordinal;
+    if (!whole) {
+      EXPECT_EQ(read.error().code, ErrorCode::kCorrupt);
+    }
+  }
+}
+
 TEST_F(LogReaderTest, AnotherPlaceIsCorrupt) {
   LogLocation slot = at(0);
   slot.slot = 1;

@@ -43,6 +43,23 @@ TEST_F(PackShelfTest, ATableIsReadOnce) {
   EXPECT_NE(*shelf.open(pack(2)), *first);
 }
 
+TEST_F(PackShelfTest, DamageIsRememberedUntilThePackIsForgotten) {
+  PackShelf shelf = this->shelf();
+  const std::uint64_t table = rig_.slotted().offset_of(pack(1).extents[0]) + pack(1).table_at;
+  rig_.disk.flip_bit(table + 20, 4);
+  const auto damaged = shelf.open(pack(1));
+  ASSERT_FALSE(damaged.has_value());
+  EXPECT_EQ(damaged.error().code, ErrorCode::kCorrupt);
+  reads_ = 0;
+  EXPECT_EQ(shelf.open(pack(1)).error().message, damaged.error().message);
+  EXPECT_EQ(reads_, 0);
+  EXPECT_TRUE(shelf.open(pack(2)).has_value());
+  shelf.forget(1);
+  reads_ = 0;
+  EXPECT_FALSE(shelf.open(pack(1)).has_value());
+  EXPECT_GT(reads_, 0);
+}
+
 TEST_F(PackShelfTest, RegionsAreKeptUntilThePackIsForgotten) {
   PackShelf shelf = this->shelf();
   Payload to = Payload::allocate(kBlockBytes);

@@ -32,6 +32,7 @@ class HeadersOnly final : public Disk {
     std::memset(to.data(), 0, to.size());
     const std::uint64_t block = offset / kBlockBytes - superblock_.track_first_sector(0);
     const std::uint64_t track = block / superblock_.track_sectors;
+    if (track >= packed_from && track < packed_to) return Error{ErrorCode::kCorrupt, "a pack"};
     if (block % superblock_.track_sectors != 0 || track >= taken_ || track == damaged) return {};
     pack_track_header({track, track + 1, track * 100 + 1}, superblock_.log,
                       std::span<std::byte, kBlockBytes>(to.data(), kBlockBytes));
@@ -46,6 +47,9 @@ class HeadersOnly final : public Disk {
   void async_write(std::uint64_t, std::vector<ConstBytes>, Durability, Completion) override {}
 
   std::uint64_t damaged = UINT64_MAX;
+  // Tracks in packs that are damaged.
+  std::uint64_t packed_from = 0;
+  std::uint64_t packed_to = 0;
 
  private:
   const Superblock superblock_;
@@ -70,6 +74,26 @@ TEST(TakenTracks, TheYoungestOfAMillionTracksIsFoundInThreeReadsAStep) {
       ASSERT_TRUE(found.has_value());
       EXPECT_EQ(found->end, taken + 1) << taken << " taken, " << damaged << " damaged";
       EXPECT_LE(found->track_reads, 60u);
+    }
+  }
+}
+
+// However many tracks of it the search meets in a row.
+TEST(TakenTracks, ADamagedPackDoesNotHideWhatIsBehindIt) {
+  constexpr std::uint64_t kTaken = 100;
+  Superblock superblock;
+  superblock.log = test::log_id();
+  superblock.track_sectors = kTrackBlocks;
+  superblock.track_count = 256;
+  superblock.list_blocks = list_blocks_for(superblock.track_count);
+  superblock.first_sector = reserved_blocks_for(superblock.list_blocks);
+  const TrackList tracks(superblock);
+  HeadersOnly disk(superblock, kTaken);
+  for (disk.packed_from = 0; disk.packed_from < kTaken; ++disk.packed_from) {
+    for (disk.packed_to = disk.packed_from; disk.packed_to < kTaken; ++disk.packed_to) {
+      const Result<TakenEnd> found = find_taken_end(disk, superblock, tracks);
+      ASSERT_TRUE(found.has_value());
+      ASSERT_EQ(found->end, kTaken + 1) << disk.packed_from << " to " << disk.packed_to;
     }
   }
 }

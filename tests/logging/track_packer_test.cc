@@ -6,6 +6,7 @@
 #include <set>
 #include <thread>
 
+#include "logging/taken_tracks.h"
 #include "tests/logging/slot_rig.h"
 
 namespace mariner::logging {
@@ -373,6 +374,40 @@ TEST(TrackPackerDamageTest, RecoveryReportsADamagedPack) {
     EXPECT_TRUE(rig.readable(1) && rig.readable(3) && rig.readable(4));
     EXPECT_FALSE(rig.readable(2));
   }
+}
+
+// Of several tracks in a row, wherever the search for the log's end meets them.
+TEST(TrackPackerDamageTest, WhatIsBehindADamagedPackIsFound) {
+  std::size_t long_ones = 0;
+  for (std::uint64_t id = 1;; ++id) {
+    SlotRig rig({.slots = 32});
+    ASSERT_TRUE(rig.open());
+    rig.start_packing({.pack_bytes = 32 * test::kTrackBytes});
+    std::uint64_t next = 1;
+    for (int round = 0; round < 6; ++round) {
+      rig.fill_tracks(next, 4);
+      next += 5;
+      ASSERT_TRUE(rig.pack().has_value());
+    }
+    if (!rig.slotted().map().packs().contains(id)) break;
+    const PackPlace pack = rig.slotted().map().pack(id);
+    if (pack.tracks.size() > kLookAheadTracks) ++long_ones;
+    const std::uint64_t table = rig.slotted().offset_of(pack.extents[0]) + pack.table_at;
+    rig.disk.flip_bit(table + 20, 4);
+    rig.crash();
+    int reads_of_table = 0;
+    rig.hooked->before_read = [&](std::uint64_t offset, std::size_t bytes) {
+      if (offset < table + pack.table_bytes && offset + bytes > table) ++reads_of_table;
+    };
+    ASSERT_TRUE(rig.open());
+    EXPECT_FALSE(rig.recovered.damage.empty());
+    EXPECT_EQ(rig.visited.size(), next - 1 - pack.tracks.size()) << "pack " << id;
+    EXPECT_TRUE(rig.visited.contains(next - 1)) << "the last one";
+    EXPECT_LT(reads_of_table, 20) << "not for each block of its tracks";
+    rig.append(next);
+    EXPECT_TRUE(rig.readable(next) && rig.readable(next - 1));
+  }
+  EXPECT_GT(long_ones, 2u);
 }
 
 }  // namespace

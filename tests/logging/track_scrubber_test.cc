@@ -229,6 +229,26 @@ TEST_F(TrackScrubberTest, ATrackThatIsReleasedWhileItIsReadIsNoDamage) {
   EXPECT_EQ(scrubber_->progress().tracks, 1u) << "it goes on with the next";
 }
 
+// Its pages are durable, and the device is discarding it: what it reads as is nobody's.
+TEST_F(TrackScrubberTest, ATrackThatIsBeingReleasedIsNotLookedAt) {
+  const auto at = next_track(5);
+  next_track(5);
+  next_track(1);
+  for (const TrackList::Write& write : rig_.tracks->release(2)) {
+    ASSERT_TRUE(write_list(rig_.disk, rig_.superblock.log, {&write, 1}));
+  }
+  ASSERT_EQ(rig_.tracks->oldest(), 1u);
+  ASSERT_EQ(rig_.tracks->kept_from(), 2u);
+  rig_.disk.overwrite(at[0].batch_sector * kBlockBytes, std::vector<std::byte>(16 * kBlockBytes));
+  start();
+  one_round();
+  EXPECT_TRUE(reports_.empty());
+  EXPECT_EQ(scrubber_->progress().tracks, 1u) << "the next one";
+  rig_.tracks->abandoned();
+  one_round();
+  EXPECT_FALSE(reports_.empty()) << "it was kept after all";
+}
+
 TEST_F(TrackScrubberTest, DamageGoesWithTheTrackThatIsReleased) {
   const auto at = next_track(5);
   next_track(5);
