@@ -3,6 +3,7 @@
 // KiB payloads come and go with every command. The cache is bounded (kCachedBytesMax per thread).
 #include "proto/payload.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstdlib>
@@ -111,6 +112,12 @@ void Payload::set_block_crc(std::size_t index, std::uint32_t crc) {
   auto& crcs = control_->block_crcs;
   if (crcs.empty()) crcs.resize(size() / kBlockBytes);
   crcs[index] = crc;
+}
+
+void Payload::forget_block_crcs(std::size_t first, std::size_t last) {
+  if (control_ == nullptr) return;
+  auto& crcs = control_->block_crcs;
+  for (std::size_t i = first; i < std::min(last, crcs.size()); ++i) crcs[i].reset();
 }
 
 std::uint64_t Payload::total_bytes() noexcept {

@@ -6,8 +6,9 @@
 // dropped on any thread.
 //
 // Whoever fills it may leave with it the CRCs of its blocks, so that nobody computes them again.
-// They are part of what is filled: one is set when its block has its last byte, and from then on
-// neither changes. Only the payload that was filled has them, never a copy of its bytes.
+// They are part of what is filled: one is set when its block has its last byte, and where that is
+// filled anew, the CRC is forgotten first. Only the payload that was filled has them, never a copy
+// of its bytes.
 #pragma once
 
 #include <atomic>
@@ -67,6 +68,9 @@ class Payload {
   // `crc` is that of block `index`, which is whole and has its final bytes. By whoever fills the
   // payload, before it is handed on.
   void set_block_crc(std::size_t index, std::uint32_t crc);
+  // Blocks [first, last) have other bytes, or may have: their CRCs are not known any more. By
+  // whoever fills the payload, too.
+  void forget_block_crcs(std::size_t first, std::size_t last);
 
   // Bytes held by all payloads of this process, for limits and metrics.
   [[nodiscard]] static std::uint64_t total_bytes() noexcept;

@@ -1,4 +1,4 @@
-#include "server/client/utf8.h"
+#include "proto/utf8.h"
 
 #include <algorithm>
 

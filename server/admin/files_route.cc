@@ -5,10 +5,10 @@
 #include <string>
 #include <utility>
 
+#include "proto/utf8.h"
 #include "server/admin/api_router.h"
 #include "server/admin/json.h"
 #include "server/admin/query.h"
-#include "server/client/utf8.h"
 
 namespace mariner::admin {
 namespace {

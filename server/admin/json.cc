@@ -6,8 +6,8 @@
 
 #include "proto/admin.pb.h"
 #include "proto/check.h"
+#include "proto/utf8.h"
 #include "server/admin/json_text.h"
-#include "server/client/utf8.h"
 
 namespace mariner::admin {
 namespace {

@@ -9,7 +9,7 @@
 #include <iterator>
 
 #include "proto/check.h"
-#include "server/client/utf8.h"
+#include "proto/utf8.h"
 
 namespace mariner::admin {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <charconv>
 
-#include "server/client/utf8.h"
+#include "proto/utf8.h"
 
 namespace mariner::admin {
 namespace {

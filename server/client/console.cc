@@ -5,7 +5,7 @@
 #include <istream>
 #include <ostream>
 
-#include "server/client/utf8.h"
+#include "proto/utf8.h"
 
 namespace mariner::client {
 

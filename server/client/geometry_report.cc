@@ -4,7 +4,7 @@
 
 #include <string_view>
 
-#include "server/client/utf8.h"
+#include "proto/utf8.h"
 
 namespace mariner::client {
 

@@ -143,6 +143,11 @@ api::Finding check_directory(const std::string& path) {
 api::Finding check_clock() {
   timex state{};
   const int synchronised = adjtimex(&state);
+  if (synchronised < 0) {
+    return finding("clock", "warning",
+                   fmt::format("the clock cannot be asked: {}", std::strerror(errno)),
+                   "run the doctor as root, outside of containers");
+  }
   if (synchronised == TIME_ERROR) {
     return finding(
         "clock", "warning", "the clock is not synchronised",

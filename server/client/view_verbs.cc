@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <optional>
+#include <set>
 
 #include "server/client/consistent.h"
 #include "server/client/group_moments.h"
@@ -158,36 +159,53 @@ Result<ExitCode> list(Context& context, const NoOptions&) {
   return ExitCode::kDone;
 }
 
+// Whom it takes the view from, or all views of a group's, and what was written to them.
+struct Unexposed {
+  std::set<std::string> names;
+  std::string confirm;  // what is to be typed: the volume, or the name of a group's view
+  std::uint64_t written_bytes = 0;
+  std::string sessions;
+};
+
+Result<Unexposed> what_goes(const Context& context, const std::string& name) {
+  const auto views = context.client().view_list();
+  if (!views) return views.error();
+  Unexposed all{.names = {name}, .confirm = name};
+  for (const auto& view : views->views()) {
+    if (view.name() != name && view.group_view() != name) continue;
+    all.names.insert(view.name());
+    if (view.writable()) all.written_bytes += view.overlay_bytes();
+    if (view.name() == name) all.confirm = view.volume();
+  }
+  const auto sessions = context.client().session_list();
+  if (!sessions) return sessions.error();
+  all.sessions = sessions_text(*sessions, [&all](const api::Session& session) {
+    return all.names.contains(session.view());
+  });
+  return all;
+}
+
 Result<ExitCode> unexpose(Context& context, const UnexposeOptions& options) {
-  auto client = context.client();
   api::UnexposeRequest request;
   request.set_name(options.name);
   request.set_dry_run(context.flags.dry_run);
   context.force_helps = !options.force;
   request.set_force(options.force);
-  const auto sessions = client.session_list();
-  if (!sessions) return sessions.error();
-  const auto concerns = [&options](const api::Session& session) {
-    return session.view() == options.name;
-  };
-  const auto affected = sessions_text(*sessions, concerns);
-  if (!affected.empty()) {
+  const auto all = what_goes(context, options.name);
+  if (!all) return all.error();
+  const bool used = !all->sessions.empty();
+  if (used || all->written_bytes > 0) {
     if (!context.flags.json) {
-      context.console.note(
-          fmt::format("This takes {} away from whoever uses it, with what was written to it.\n",
-                      printable(options.name)));
-      context.console.note(affected);
+      context.console.note(fmt::format("This takes {} away{}, with {} of what was written to it.\n",
+                                       printable(options.name), used ? " from whoever uses it" : "",
+                                       format_size(all->written_bytes)));
+      context.console.note(all->sessions);
     }
-    const auto first =
-        std::find_if(sessions->sessions().begin(), sessions->sessions().end(), concerns);
-    if (!context.flags.dry_run &&
-        !context.confirmed(first->volume().empty() ? options.name : first->volume())) {
-      return ExitCode::kNotConfirmed;
-    }
+    if (!context.flags.dry_run && !context.confirmed(all->confirm)) return ExitCode::kNotConfirmed;
     // Who was shown the sessions and confirmed has said all that --force says.
-    request.set_force(true);
+    if (used) request.set_force(true);
   }
-  const auto view = client.view_unexpose(request);
+  const auto view = context.client().view_unexpose(request);
   if (!view) return view.error();
   if (context.print_json(*view)) return ExitCode::kDone;
   context.console.note(fmt::format(

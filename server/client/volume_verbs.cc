@@ -237,11 +237,15 @@ Result<ExitCode> remove(Context& context, const DeleteOptions& options) {
   request.set_name(options.name);
   const auto volume = client.volume_show(request);
   if (!volume) return volume.error();
+  // Nobody is asked about what will be refused. (Sessions are shown first.)
+  request.set_force(true);
+  request.set_dry_run(true);
+  if (const auto refused = client.volume_delete(request); !refused) return refused.error();
   if (!context.flags.json) {
-    context.console.note(fmt::format(
-        "This deletes {} ({}): its contents, its history since {}, {} marks and {} views.\n",
-        printable(volume->name()), format_size(volume->size_bytes()),
-        context.short_time(volume->oldest().time_ns()), volume->marks(), volume->views()));
+    context.console.note(
+        fmt::format("This deletes {} ({}): its contents, its history since {} and {} marks.\n",
+                    printable(volume->name()), format_size(volume->size_bytes()),
+                    context.short_time(volume->oldest().time_ns()), volume->marks()));
     const auto sessions = client.session_list();
     if (!sessions) return sessions.error();
     context.console.note(sessions_text(
@@ -385,7 +389,7 @@ void add_volume_verbs(CLI::App& app, Context& context) {
       noun, context, "delete", "Delete a volume with its history",
       [](CLI::App& verb, DeleteOptions& options) {
         add_name(verb, options.name);
-        verb.add_flag("--force", options.force, "Also while sessions or views use it");
+        verb.add_flag("--force", options.force, "Also while sessions use it");
       },
       remove);
   add_verb<ImportOptions>(

@@ -68,6 +68,7 @@ Connection::~Connection() { CHECK_MSG(closing(), "a connection ends before it is
 bool Connection::wants_input() const { return !closing() && !output_full(); }
 
 bool Connection::output_full() const {
+  if (one_at_a_time_) return has_output();
   return sender_.queued_pdus() >= env_.options.output_pdus_max ||
          sender_.queued_bytes() >= env_.options.payload_bytes_max;
 }
@@ -89,6 +90,9 @@ void Connection::received(std::size_t bytes) {
 void Connection::sent(std::size_t bytes) {
   sender_.sent(bytes);
   if (session_) session_->output_drained();
+  if (closing() || !receiver_.holds_back() || output_full()) return;
+  now_ = env_.executor.monotonic_time();
+  receiver_.go_on(*this);
 }
 
 void Connection::tick() {
@@ -99,6 +103,9 @@ void Connection::tick() {
     return;
   }
   if (phase_ != Phase::kFullFeature) return;
+  if (session_->identity().discovery && now_ - started_ > options.discovery_time_max) {
+    return close(EndReason::kDiscoveryOver, {});
+  }
   if (leaving_ && now_ >= leaving_->until) return close(leaving_->reason, "it did not log out");
   if (pinged_ && now_ - *pinged_ > options.ping_time_max) {
     close(EndReason::kSilent,
@@ -201,7 +208,7 @@ bool Connection::on_basic_header(const Bhs& bhs) {
 bool Connection::on_header(const Bhs& bhs, std::span<const std::byte> ahs, Placement& place) {
   // A reset, a reinstatement or an administrator may have ended us amid what was received.
   if (closing()) return false;
-  arriving_ = {.bhs = bhs, .header = parse_common(bhs), .segment = {}};
+  arriving_ = {.bhs = bhs, .header = parse_common(bhs), .segment = {}, .kept = {}};
   task_ = {};
   dropped_ = false;
   if (ahs.size() > kAhsBytesAccepted) {
@@ -218,16 +225,47 @@ bool Connection::on_header(const Bhs& bhs, std::span<const std::byte> ahs, Place
   const bool good =
       phase_ == Phase::kLogin ? check_login_header() : check_full_feature_header(ahs, place);
   if (!good) return false;
-  // What no task takes is kept whole until on_pdu().
-  const bool kept = !dropped_ && place.length == 0 && arriving_.header.data_bytes > 0 &&
-                    arriving_.header.opcode != static_cast<std::uint8_t>(Opcode::kScsiCommand) &&
-                    arriving_.header.opcode != static_cast<std::uint8_t>(Opcode::kDataOut);
-  if (kept) {
-    const std::uint32_t bytes = arriving_.header.data_bytes;
-    arriving_.segment = {.payload = Payload::allocate(bytes), .offset = 0, .length = bytes};
-    place = {.payload = arriving_.segment.payload, .offset = 0, .length = bytes};
-  }
+  if (!dropped_) keep_segment(place);
   return true;
+}
+
+// The data of what is no task's is kept until on_pdu(), and as long as its request waits.
+void Connection::keep_segment(Placement& place) {
+  const std::uint32_t bytes = useful_bytes();
+  if (bytes == 0) return;
+  if (early()) {
+    auto kept = session_->keep(bytes);
+    if (!kept) return refuse_request(RejectReason::kOutOfResources);
+    arriving_.kept = *std::move(kept);
+  }
+  arriving_.segment = {.payload = Payload::allocate(bytes), .offset = 0, .length = bytes};
+  place = {.payload = arriving_.segment.payload, .offset = 0, .length = bytes};
+}
+
+// How much of its data is: a text, or what a NOP-Out has echoed. The others have no use for any.
+std::uint32_t Connection::useful_bytes() const {
+  const CommonHeader& header = arriving_.header;
+  switch (static_cast<Opcode>(header.opcode)) {
+    case Opcode::kLoginRequest:
+    case Opcode::kTextRequest: return header.data_bytes;
+    case Opcode::kNopOut:
+      return header.itt == kReservedTag
+                 ? 0
+                 : std::min(header.data_bytes, parameters_.send_segment_bytes_max);
+    default: return 0;
+  }
+}
+
+// It waits for requests before it, most likely.
+bool Connection::early() const {
+  return phase_ == Phase::kFullFeature && !arriving_.header.immediate &&
+         session_->window().look(cmd_sn_of(arriving_.bhs)) == CommandWindow::Verdict::kAhead;
+}
+
+void Connection::refuse_request(RejectReason reason) {
+  dropped_ = true;
+  if (!arriving_.header.immediate) session_->pass_over(attachment_, cmd_sn_of(arriving_.bhs));
+  send_reject(reason);
 }
 
 bool Connection::check_login_header() {
@@ -270,10 +308,19 @@ bool Connection::check_full_feature_header(std::span<const std::byte> ahs, Place
 bool Connection::take_acknowledgement() {
   unacknowledged_->acknowledge(exp_stat_sn_of(arriving_.bhs));
   session_->output_drained();
-  if (unacknowledged_->size() <= env_.options.output_pdus_max) return true;
-  return protocol_error(RejectReason::kProtocolError,
-                        excess("PDUs that ExpStatSN does not acknowledge",
-                               env_.options.output_pdus_max, unacknowledged_->size()));
+  const Options& options = env_.options;
+  if (unacknowledged_->size() > options.output_pdus_max) {
+    return protocol_error(RejectReason::kProtocolError,
+                          excess("PDUs that ExpStatSN does not acknowledge",
+                                 options.output_pdus_max, unacknowledged_->size()));
+  }
+  // Answers to commands are bounded before they begin.
+  if (unacknowledged_->other_bytes() > options.payload_bytes_max) {
+    return protocol_error(RejectReason::kProtocolError,
+                          excess("bytes that ExpStatSN does not acknowledge, without commands'",
+                                 options.payload_bytes_max, unacknowledged_->other_bytes()));
+  }
+  return true;
 }
 
 Connection::Verdict Connection::check_cmd_sn(std::uint32_t cmd_sn, bool immediate) {
@@ -293,7 +340,22 @@ Connection::Verdict Connection::check_cmd_sn(std::uint32_t cmd_sn, bool immediat
 // NOP-Out, Task Management, Text and Logout: all but their number in on_pdu().
 bool Connection::begin_request() {
   // At the same place in all of them; a NOP-Out that answers a ping is always immediate.
-  return check_cmd_sn(cmd_sn_of(arriving_.bhs), arriving_.header.immediate) != Verdict::kClosing;
+  switch (check_cmd_sn(cmd_sn_of(arriving_.bhs), arriving_.header.immediate)) {
+    case Verdict::kClosing: return false;
+    case Verdict::kIgnore: return true;
+    case Verdict::kGo: break;
+  }
+  const CommonHeader& header = arriving_.header;
+  if (header.opcode == static_cast<std::uint8_t>(Opcode::kTextRequest) &&
+      header.data_bytes > kTextBytesMax) {
+    return protocol_error(RejectReason::kProtocolError,
+                          excess("bytes of text", kTextBytesMax, header.data_bytes));
+  }
+  // A discovery session is for Text and Logout (4.3), and for the answers to our pings.
+  const bool asks =
+      header.opcode == static_cast<std::uint8_t>(Opcode::kNopOut) && header.itt != kReservedTag;
+  if (asks && session_->identity().discovery) refuse_request(RejectReason::kCommandNotSupported);
+  return true;
 }
 
 bool Connection::begin_scsi_command(std::span<const std::byte> ahs, Placement& place) {
@@ -339,6 +401,7 @@ void Connection::on_header_digest_error() {
 void Connection::send_status(const Bhs& bhs, PayloadSlice data) {
   if (unacknowledged_) unacknowledged_->keep(sender_.next_stat_sn(), bhs, data);
   sender_.send(bhs, StatSn::kAdvance, std::move(data));
+  session_->output_queued();
 }
 
 void Connection::send_reject(RejectReason reason, const Bhs& bhs) {

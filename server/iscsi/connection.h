@@ -84,6 +84,7 @@ class Connection final : private PduSink, private LoginAdmission, private Sessio
   enum class Phase : std::uint8_t { kLogin, kFullFeature, kClosing };
 
   // PduSink
+  bool wants_pdu() const override { return !output_full(); }
   bool on_header(const Bhs& bhs, std::span<const std::byte> ahs, Placement& place) override;
   bool on_pdu(bool data_digest_good) override;
   bool on_basic_header(const Bhs& bhs) override;
@@ -104,6 +105,11 @@ class Connection final : private PduSink, private LoginAdmission, private Sessio
   bool check_login_header();
   bool check_full_feature_header(std::span<const std::byte> ahs, Placement& place);
   bool begin_request();
+  void keep_segment(Placement& place);
+  [[nodiscard]] std::uint32_t useful_bytes() const;
+  [[nodiscard]] bool early() const;
+  // Rejects the request that is arriving, which has had its number then.
+  void refuse_request(RejectReason reason);
   bool begin_scsi_command(std::span<const std::byte> ahs, Placement& place);
   bool begin_data_out(Placement& place);
   bool take(const Result<Session::Start>& start, Placement& place);
@@ -117,9 +123,11 @@ class Connection final : private PduSink, private LoginAdmission, private Sessio
     Bhs bhs{};
     CommonHeader header;
     PayloadSlice segment;  // its data
+    KeptBytes kept;        // of it, where it waits for requests before it
   };
 
   // Whole PDUs (connection_requests.cc). Each returns false when the connection is closing.
+  bool handle_pdu(bool data_digest_good);
   bool handle_damaged();
   bool handle_data_out();
   bool handle_login();
@@ -159,9 +167,11 @@ class Connection final : private PduSink, private LoginAdmission, private Sessio
   Request arriving_;      // or the header of what is a task's
   TaskRef task_;          // that takes its data
   bool dropped_ = false;  // ignored or rejected: its data goes nowhere
+  // Who is in his login, or only discovers, has one answer at a time: he may be anybody.
+  bool one_at_a_time_ = true;
 
   MonotonicTime now_;
-  MonotonicTime started_;
+  MonotonicTime started_;  // the login, then the full feature phase
   MonotonicTime last_received_;
   MonotonicTime closing_since_{};
   std::optional<MonotonicTime> pinged_;

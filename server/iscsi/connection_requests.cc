@@ -17,6 +17,14 @@ PayloadSlice slice_of(const std::string& text) {
 }  // namespace
 
 bool Connection::on_pdu(bool data_digest_good) {
+  const bool goes_on = handle_pdu(data_digest_good);
+  // What nobody has taken: it is not kept until the next PDU comes.
+  arriving_.segment = {};
+  arriving_.kept = {};
+  return goes_on;
+}
+
+bool Connection::handle_pdu(bool data_digest_good) {
   if (closing()) return false;
   if (!data_digest_good) return handle_damaged();
   if (dropped_) return true;
@@ -138,7 +146,9 @@ std::optional<std::uint16_t> Connection::admit(const LoginIdentity& identity, st
 
 void Connection::enter_full_feature() {
   phase_ = Phase::kFullFeature;
+  started_ = now_;
   const LoginIdentity& identity = session_->identity();
+  one_at_a_time_ = identity.discovery;
   receiver_.set_digests(parameters_.header_digest, parameters_.data_digest);
   sender_.set_digests(parameters_.header_digest, parameters_.data_digest);
   text_.emplace(TextExchange::Environment{.limits = env_.options.negotiation,
@@ -164,10 +174,13 @@ void Connection::handle_nop_out(Request& request) {
   }
   // Without a task tag it answers our ping, or expects no answer (11.18.1).
   if (pdu->itt == kReservedTag) return;
-  const std::size_t echoed =
-      std::min<std::size_t>(request.segment.length, parameters_.send_segment_bytes_max);
-  send_status(pack(NopIn{.lun = pdu->lun, .itt = pdu->itt}),
-              {.payload = std::move(request.segment.payload), .offset = 0, .length = echoed});
+  PayloadSlice echo = std::move(request.segment);
+  // What the initiator takes may have become less since this one came.
+  if (echo.length > parameters_.send_segment_bytes_max) {
+    const auto echoed = echo.bytes().first(parameters_.send_segment_bytes_max);
+    echo = {.payload = Payload::copy_of(echoed), .offset = 0, .length = echoed.size()};
+  }
+  send_status(pack(NopIn{.lun = pdu->lun, .itt = pdu->itt}), std::move(echo));
 }
 
 void Connection::handle_text(const Request& request) {

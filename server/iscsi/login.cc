@@ -5,11 +5,11 @@
 #include <vector>
 
 #include "proto/check.h"
+#include "proto/iscsi_name.h"
 
 namespace mariner::iscsi {
 namespace {
 
-constexpr std::size_t kNameBytesMax = 223;           // 4.2.7.1
 constexpr std::size_t kResponseTextBytesMax = 8192;  // before MaxRecvDataSegmentLength is known
 constexpr std::string_view kDeclarations[] = {"InitiatorName", "TargetName", "SessionType"};
 
@@ -20,19 +20,6 @@ constexpr auto kFullFeature = static_cast<std::uint8_t>(Stage::kFullFeature);
 bool is_declaration(std::string_view key) {
   return std::find(std::begin(kDeclarations), std::end(kDeclarations), key) !=
          std::end(kDeclarations);
-}
-
-// iSCSI names compare in lower case (4.2.7.2). Nothing if the name is no name: what reaches logs
-// and lists of sessions has no control characters and no spaces.
-std::optional<std::string> normalized_name(std::string_view name) {
-  if (name.empty() || name.size() > kNameBytesMax) return std::nullopt;
-  std::string normalized;
-  normalized.reserve(name.size());
-  for (const char c : name) {
-    if (static_cast<unsigned char>(c) <= ' ' || c == 0x7f) return std::nullopt;
-    normalized.push_back(c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c);
-  }
-  return normalized;
 }
 
 LoginStatus status_of(ErrorCode code) {
@@ -172,7 +159,7 @@ bool Login::take_identity_key(const TextPair& pair) {
     return refuse(LoginStatus::kSessionTypeNotSupported,
                   "SessionType: neither Normal nor Discovery was offered");
   }
-  auto name = normalized_name(pair.value);
+  auto name = normalized_iscsi_name(pair.value);
   if (!name) {
     return refuse(LoginStatus::kInitiatorError, std::string(pair.key) + ": no iSCSI name");
   }

@@ -15,6 +15,7 @@ std::string_view end_reason_name(EndReason reason) {
     case EndReason::kHeaderDigestError: return "header-digest-error";
     case EndReason::kDataDigestError: return "data-digest-error";
     case EndReason::kSilent: return "silent";
+    case EndReason::kDiscoveryOver: return "discovery-over";
     case EndReason::kKicked: return "kicked";
     case EndReason::kRedirected: return "redirected";
     case EndReason::kForbidden: return "forbidden";
@@ -29,6 +30,7 @@ bool orderly(EndReason reason) {
   switch (reason) {
     case EndReason::kLogout:
     case EndReason::kReinstated:
+    case EndReason::kDiscoveryOver:
     case EndReason::kKicked:
     case EndReason::kRedirected:
     case EndReason::kForbidden:

@@ -17,17 +17,19 @@ enum class EndReason : std::uint8_t {
   kReinstated,   // the initiator logged in again with the same ISID
   kLoginFailed,  // a Login Response said why
   kLoginTimeout,
-  kCrowdedOut,     // too many connections were in their login; this was the oldest
+  kCrowdedOut,     // too many connections were in their login, or in discovery sessions; this was
+                   // the oldest
   kProtocolError,  // the initiator broke the protocol
   kHeaderDigestError,
   kDataDigestError,
-  kSilent,        // no answer to a ping
-  kKicked,        // an administrator closed the session
-  kRedirected,    // the target is to be used elsewhere
-  kForbidden,     // the initiator may not use the target any more
-  kTargetClosed,  // the target went away
-  kTargetReset,   // TARGET COLD RESET
-  kShutdown,      // this server is stopping
+  kSilent,         // no answer to a ping
+  kDiscoveryOver,  // a discovery session has had its time
+  kKicked,         // an administrator closed the session
+  kRedirected,     // the target is to be used elsewhere
+  kForbidden,      // the initiator may not use the target any more
+  kTargetClosed,   // the target went away
+  kTargetReset,    // TARGET COLD RESET
+  kShutdown,       // this server is stopping
 };
 
 // "protocol-error"; for logs and metrics.

@@ -43,6 +43,7 @@ struct Options {
   // The longest transfer of one command; longer ones end in CHECK CONDITION.
   std::uint64_t transfer_bytes_max = 16u << 20;
   // PDUs waiting to be sent, above which nothing more is read from the initiator.
+  // From one who is in his login or only discovers, nothing is while any waits.
   std::size_t output_pdus_max = 4096;
 
   std::chrono::nanoseconds login_time_max = std::chrono::seconds(15);
@@ -53,10 +54,15 @@ struct Options {
   // How long a connection may take to receive our last words before it is cut.
   std::chrono::nanoseconds closing_time_max = std::chrono::seconds(2);
 
-  // Sessions in all, and of one initiator by its name, whatever their targets: a host with eight
-  // ways to each of 64 volumes has as many. At most 65,534 (a TSIH has 16 bits).
+  // Normal sessions in all, and of one initiator by its name, whatever their targets: a host with
+  // eight ways to each of 64 volumes has as many. At most 65,534 (a TSIH has 16 bits).
   std::size_t sessions_max = 1024;
   std::size_t initiator_sessions_max = 512;
+  // Discovery sessions, which anybody may open where no account is asked for: beside the normal
+  // ones, so that they take nobody's place. One more ends the oldest. Each ends when it has lived
+  // for this long: what it is for takes a moment.
+  std::size_t discovery_sessions_max = 64;
+  std::chrono::nanoseconds discovery_time_max = std::chrono::seconds(60);
   // Payload that all commands of one initiator's sessions may hold at one time, with what waits to
   // be sent to it. Beyond it commands wait as beyond payload_bytes_max.
   std::uint64_t initiator_payload_bytes_max = 256u << 20;

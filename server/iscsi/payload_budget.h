@@ -4,7 +4,8 @@
 // Unsolicited data comes whether or not there is room for its command. What is kept of it for
 // commands that wait counts, too: less is left for those that are admitted, but for one, so that
 // the data of waiting commands alone never stops them all. It may hold a quarter of the bound where
-// the admitted hold all of it, so that the whole never exceeds five quarters and a command.
+// the admitted hold all of it, so that the whole never exceeds five quarters and a command. So does
+// the data of other requests that wait for those before them.
 //
 // A session that finds no room waits here and is called when there may be some again, at the end of
 // a turn (feed()) and never from within another session's work. Executor's thread.
@@ -14,6 +15,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace mariner::iscsi {
@@ -54,6 +56,28 @@ class PayloadBudget {
   const std::shared_ptr<Starved> starved_;
   std::uint64_t used_ = 0;
   std::uint64_t kept_ = 0;
+};
+
+// What is kept, for as long as this lives.
+class KeptBytes {
+ public:
+  KeptBytes() = default;
+  // PayloadBudget::keep() has been true for these.
+  KeptBytes(std::shared_ptr<PayloadBudget> budget, std::uint64_t bytes)
+      : budget_(std::move(budget)), bytes_(bytes) {}
+  KeptBytes(KeptBytes&& other) noexcept = default;
+  KeptBytes& operator=(KeptBytes&& other) noexcept {
+    std::swap(budget_, other.budget_);
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
+  ~KeptBytes() {
+    if (budget_) budget_->unkeep(bytes_);
+  }
+
+ private:
+  std::shared_ptr<PayloadBudget> budget_;  // null: nothing
+  std::uint64_t bytes_ = 0;
 };
 
 class PayloadBudgets {

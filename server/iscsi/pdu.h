@@ -326,6 +326,7 @@ enum class RejectReason : std::uint8_t {
   kTaskInProgress = 0x07,
   kInvalidDataAck = 0x08,
   kInvalidPduField = 0x09,
+  kOutOfResources = 0x0a,
 };
 // Carries the rejected header as its data segment.
 [[nodiscard]] Bhs pack_reject(RejectReason reason);

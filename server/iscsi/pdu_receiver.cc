@@ -49,7 +49,7 @@ thread_local SpareBuffers spare_buffers;
 std::size_t PduReceiver::prepare(std::span<iovec> places) {
   CHECK(places.size() >= 2);
   direct_bytes_ = 0;
-  if (stage_ == Stage::kStopped) return 0;
+  if (stage_ == Stage::kStopped || holds_back_) return 0;
   if (!buffer_) buffer_ = spare_buffers.take();
   // What is buffered is always an incomplete header or trailer: moving it is cheap.
   if (begin_ > 0) {
@@ -92,6 +92,15 @@ void PduReceiver::received(std::size_t bytes, PduSink& sink) {
   }
   end_ += bytes - direct;
   CHECK(end_ <= kBufferBytes);
+  take_all(sink);
+}
+
+void PduReceiver::go_on(PduSink& sink) {
+  CHECK(holds_back_);
+  take_all(sink);
+}
+
+void PduReceiver::take_all(PduSink& sink) {
   for (bool more = true; more;) {
     switch (stage_) {
       case Stage::kHeader: more = take_header(sink); break;
@@ -118,6 +127,8 @@ std::size_t PduReceiver::trailer_bytes() const {
 
 bool PduReceiver::take_header(PduSink& sink) {
   if (buffered() < kBhsBytes) return false;
+  holds_back_ = !sink.wants_pdu();
+  if (holds_back_) return false;
   const std::size_t bytes = header_bytes();
   if (buffered() < bytes) {
     Bhs basic;
@@ -139,6 +150,7 @@ bool PduReceiver::take_header(PduSink& sink) {
   place_ = {};
   data_done_ = 0;
   crc_ = 0;
+  block_crcs_.clear();
   if (!sink.on_header(bhs, covered.subspan(kBhsBytes), place_)) {
     stage_ = Stage::kStopped;
     return false;
@@ -188,9 +200,20 @@ void PduReceiver::digest(std::span<const std::byte> bytes) {
     }
     block_crc_ = crc32c(piece, block_crc_);
     if (at < stop) return;
-    place_.payload.set_block_crc(stop / kBlockBytes - 1, block_crc_);
+    block_crcs_.push_back(block_crc_);
     crc_ = crc32c_combine(crc_, std::exchange(block_crc_, 0), kBlockBytes);
   }
+}
+
+// What the segment has written to has no CRC but those of the segment's own blocks, and these only
+// if its digest is good: a damaged one is written over by what comes again, in pieces of any size.
+void PduReceiver::keep_block_crcs(bool good) {
+  const auto blocks_to = [](std::size_t end) { return (end + kBlockBytes - 1) / kBlockBytes; };
+  place_.payload.forget_block_crcs(place_.offset / kBlockBytes,
+                                   blocks_to(place_.offset + place_.length));
+  if (!good) return;
+  std::size_t block = blocks_to(place_.offset);
+  for (const std::uint32_t crc : block_crcs_) place_.payload.set_block_crc(block++, crc);
 }
 
 bool PduReceiver::take_trailer(PduSink& sink) {
@@ -203,6 +226,7 @@ bool PduReceiver::take_trailer(PduSink& sink) {
     good = load_le<std::uint32_t>(trailer + padding) == crc32c({trailer, padding}, crc_);
   }
   begin_ += bytes;
+  if (data_digest_ && place_.length > 0) keep_block_crcs(good);
   if (header_.data_bytes > 0) {
     large_ = header_.data_bytes >= kLargeSegmentBytes;
     dataless_run_ = 0;

@@ -28,7 +28,9 @@ Session::Session(Setup setup, const Options& options)
     : setup_(std::move(setup)),
       options_(options),
       order_(setup_.identity.cmd_sn, options.command_window),
-      tasks_(options.command_window + options.immediate_commands_max) {
+      // Of each connection one command may be half here, and its number go to another one's.
+      tasks_(options.command_window + options.immediate_commands_max +
+             parameters().connections_max) {
   if (device() != nullptr) {
     nexus_ = device()->attach(
         {.initiator = {.name = setup_.identity.initiator, .isid = setup_.identity.isid},
@@ -98,10 +100,7 @@ SessionInfo Session::info() const {
 Result<Session::Start> Session::begin_command(std::uint32_t id, const ScsiCommand& command,
                                               std::uint32_t data_bytes, MonotonicTime now) {
   const auto rejected = [&](RejectReason reason) -> Start {
-    if (!command.immediate) {
-      order_.deliver(command.cmd_sn, id, [] {});
-      window().release(command.cmd_sn);
-    }
+    if (!command.immediate) pass_over(id, command.cmd_sn);
     return {.task = {}, .place = {}, .reject = reason};
   };
   if (tasks_.find(command.itt) != nullptr) return rejected(RejectReason::kTaskInProgress);
@@ -124,7 +123,7 @@ Result<Session::Start> Session::begin_command(std::uint32_t id, const ScsiComman
   if (!begun) return begun.error();
 
   Task* const task = tasks_.allocate(command.itt);
-  CHECK_MSG(task != nullptr, "the window admits no more tasks than the table has");
+  CHECK_MSG(task != nullptr, "the window and the connections admit no more tasks than there are");
   if (transfer.is_use) last_io_ = now;
   ++commands_;
   if (command.immediate) ++immediate_tasks_;
@@ -156,7 +155,7 @@ Result<Session::Start> Session::begin_command(std::uint32_t id, const ScsiComman
 
 void Session::command_arrived(TaskRef ref) {
   Task* const task = tasks_.get(ref);
-  if (task == nullptr) return;
+  if (task == nullptr) return;  // an immediate one, aborted while its data came
   if (task->immediate) return advance(*task);
   // Another connection may have brought the same number while this one's data came.
   if (window().look(task->cmd_sn) == CommandWindow::Verdict::kOutside) return release(*task);
@@ -169,6 +168,11 @@ void Session::command_arrived(TaskRef ref) {
     enter(*due);
     advance(*due);
   });
+}
+
+void Session::pass_over(std::uint32_t id, std::uint32_t cmd_sn) {
+  order_.deliver(cmd_sn, id, [] {});
+  window().release(cmd_sn);
 }
 
 void Session::discard_command(TaskRef ref) {
@@ -288,7 +292,8 @@ void Session::execute(Task& task) {
                         .data_out = std::move(task.payload),
                         .data_out_announced = task.write ? task.expected_bytes : 0,
                         .unit_blocks = task.transfer.unit_blocks,
-                        .nexus = nexus_};
+                        .nexus = nexus_,
+                        .tag = scsi::TaskTag{task.itt}};
   device()->execute(std::move(command),
                     [self = shared_from_this(), ref](const scsi::Response& response) {
                       self->complete(ref, response);
@@ -327,14 +332,16 @@ void Session::complete(TaskRef ref, const scsi::Response& response) {
 
 bool Session::abort_task(std::uint32_t itt, std::uint64_t lun, std::uint64_t ticket) {
   Task* const task = tasks_.find(itt);
-  if (task == nullptr || !same_lun(task->lun, lun)) return false;
+  if (task == nullptr || task->to_come() || !same_lun(task->lun, lun)) return false;
   abort(*task, ticket);
   return true;
 }
 
 void Session::abort_tasks(std::optional<std::uint64_t> lun, std::uint64_t ticket) {
   tasks_.for_each([&](Task& task) {
-    if (!task.aborted() && (!lun || same_lun(task.lun, *lun))) abort(task, ticket);
+    // Of a command that is to come the number must come, too: it begins after the function.
+    if (task.aborted() || task.to_come()) return;
+    if (!lun || same_lun(task.lun, *lun)) abort(task, ticket);
   });
 }
 

@@ -154,18 +154,25 @@ class Session : public std::enable_shared_from_this<Session> {
                                              std::uint32_t data_bytes);
   // All of that PDU is there, `good` unless its data was damaged on the way.
   void data_out_arrived(TaskRef task, const DataOut& pdu, std::uint32_t data_bytes, bool good);
-  // The sender has less to send than before.
+  // The sender has more to send, by something else than the answer to a command; or less.
+  void output_queued() { count_output(); }
   void output_drained() {
     count_output();
     resume();
   }
+  // Room for data of a request that waits for those before it and is no command, or nothing.
+  [[nodiscard]] std::optional<KeptBytes> keep(std::uint64_t bytes);
+  // The request of this number has come, on the connection `id`, and does nothing. Requires that
+  // the window does not say kOutside of it.
+  void pass_over(std::uint32_t id, std::uint32_t cmd_sn);
   // The initiator's budget may have room again.
   void budget_freed() {
     starved_ = false;
     if (!attachments_.empty()) resume();
   }
 
-  // Task management. A ticket names one function's victims; they answer no more.
+  // Task management. A ticket names one function's victims; they answer no more. A command whose
+  // PDU is not whole has not come: it is nobody's victim, and comes after the function.
   // False if no task has this tag (and LUN).
   [[nodiscard]] bool abort_task(std::uint32_t itt, std::uint64_t lun, std::uint64_t ticket);
   // All tasks, or those of one LUN.

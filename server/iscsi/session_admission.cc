@@ -80,6 +80,11 @@ void Session::count_output() {
   setup_.budget->change(std::exchange(counted_output_bytes_, bytes), bytes);
 }
 
+std::optional<KeptBytes> Session::keep(std::uint64_t bytes) {
+  if (!setup_.budget->keep(bytes)) return std::nullopt;
+  return KeptBytes(setup_.budget, bytes);
+}
+
 // True if answers are kept until they are acknowledged, and some are.
 bool Session::keeps_sent() const {
   return std::any_of(attachments_.begin(), attachments_.end(), [](const Attachment& one) {

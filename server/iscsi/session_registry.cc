@@ -8,6 +8,11 @@
 namespace mariner::iscsi {
 namespace {
 
+// One TSIH is none, and one is free, so that a session may be reinstated.
+constexpr std::size_t kSessionsMax = 65534;
+
+bool is_discovery(const std::shared_ptr<Session>& session) { return session->identity().discovery; }
+
 bool same_port(const LoginIdentity& a, const LoginIdentity& b) {
   return !a.discovery && !b.discovery && a.isid == b.isid && a.initiator == b.initiator &&
          a.target == b.target && a.portal_group == b.portal_group;
@@ -24,6 +29,7 @@ std::shared_ptr<Session> SessionRegistry::open(const LoginIdentity& identity,
                .address = {}};
     return nullptr;
   }
+  if (identity.discovery) make_room_for_discovery();
   const auto old = std::find_if(sessions_.begin(), sessions_.end(), [&](const auto& session) {
     return same_port(session->identity(), identity);
   });
@@ -34,14 +40,16 @@ std::shared_ptr<Session> SessionRegistry::open(const LoginIdentity& identity,
       return nullptr;
     }
   }
-  auto session =
-      std::make_shared<Session>(Session::Setup{.id = ++last_id_,
-                                               .tsih = free_tsih(),
-                                               .identity = identity,
-                                               .endpoints = endpoints,
-                                               .since = now,
-                                               .budget = budgets_.of(identity.initiator)},
-                                options_);
+  // Who only discovers takes no memory from the initiator whose name he gives: all of them have one
+  // budget of their own, under a name that no initiator has.
+  const std::string payer = identity.discovery ? std::string() : identity.initiator;
+  auto session = std::make_shared<Session>(Session::Setup{.id = ++last_id_,
+                                                          .tsih = free_tsih(),
+                                                          .identity = identity,
+                                                          .endpoints = endpoints,
+                                                          .since = now,
+                                                          .budget = budgets_.of(payer)},
+                                           options_);
   if (old != sessions_.end()) {
     const std::shared_ptr<Session> reinstated = *old;  // closing it takes it off the list
     reinstated->close(EndReason::kReinstated, "by a login from " + endpoints.address);
@@ -93,17 +101,34 @@ std::string SessionRegistry::crowded(const LoginIdentity& identity) const {
     return std::string(name) + ": allowed " + std::to_string(value) + ", which " +
            std::string(what) + " already";
   };
-  if (sessions_.size() >= options_.sessions_max) {
+  if (sessions_.size() >= kSessionsMax) return limit("sessions", kSessionsMax, "there are");
+  if (identity.discovery) return {};
+  const auto count = [&](auto match) {
+    return static_cast<std::size_t>(std::count_if(
+        sessions_.begin(), sessions_.end(),
+        [&](const auto& session) { return !is_discovery(session) && match(session->identity()); }));
+  };
+  if (count([](const LoginIdentity&) { return true; }) >= options_.sessions_max) {
     return limit("sessions_max", options_.sessions_max, "there are");
   }
-  const auto own = std::count_if(sessions_.begin(), sessions_.end(), [&](const auto& session) {
-    return session->identity().initiator == identity.initiator;
-  });
-  if (static_cast<std::size_t>(own) >= options_.initiator_sessions_max) {
+  const auto own = [&](const LoginIdentity& other) {
+    return other.initiator == identity.initiator;
+  };
+  if (count(own) >= options_.initiator_sessions_max) {
     return limit("sessions_per_initiator_max", options_.initiator_sessions_max,
                  "this initiator has");
   }
   return {};
+}
+
+// Who has had his session for longest has most likely had his answer.
+void SessionRegistry::make_room_for_discovery() {
+  const auto count = std::count_if(sessions_.begin(), sessions_.end(), is_discovery);
+  if (static_cast<std::size_t>(count) < options_.discovery_sessions_max) return;
+  const auto oldest = std::find_if(sessions_.begin(), sessions_.end(), is_discovery);
+  if (oldest == sessions_.end()) return;
+  const std::shared_ptr<Session> session = *oldest;  // closing it takes it off the list
+  session->close(EndReason::kCrowdedOut, std::to_string(count) + " discovery sessions");
 }
 
 void SessionRegistry::remove(const Session& session) {

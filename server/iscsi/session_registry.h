@@ -38,7 +38,8 @@ class SessionRegistry : public std::enable_shared_from_this<SessionRegistry> {
 
   // A session for a login that is about to succeed. A session of the same initiator port to the
   // same target is reinstated: the new one takes its nexus over, the old one is closed
-  // (RFC 7143, 6.3.5). Null when there are too many, or when draining; then `refusal` says so.
+  // (RFC 7143, 6.3.5). Where there are too many discovery sessions, another one ends the oldest.
+  // Null when there are too many others, or when draining; then `refusal` says so.
   [[nodiscard]] std::shared_ptr<Session> open(const LoginIdentity& identity,
                                               const Endpoints& endpoints, VersionTime now,
                                               LoginRefusal& refusal);
@@ -101,6 +102,7 @@ class SessionRegistry : public std::enable_shared_from_this<SessionRegistry> {
  private:
   [[nodiscard]] std::uint16_t free_tsih();
   [[nodiscard]] std::string crowded(const LoginIdentity& identity) const;
+  void make_room_for_discovery();
   [[nodiscard]] std::uint16_t leave_seconds() const {
     return static_cast<std::uint16_t>(options_.leave_time_max.count());
   }

@@ -69,6 +69,8 @@ struct Task {
   bool listed = false;  // found by its ITT; kept by TaskTable
 
   [[nodiscard]] bool aborted() const { return abort_ticket != 0; }
+  // Its command PDU is not whole: a command that has a number has not come before that has.
+  [[nodiscard]] bool to_come() const { return !immediate && !numbered; }
 };
 
 inline constexpr std::uint32_t kTaskIndexBits = 10;

@@ -46,11 +46,11 @@ void abort_one(const std::shared_ptr<Session>& session, std::uint32_t connection
                                   .itt = itt});
     return;
   }
-  session->device()->manage(Function::kAbortTask, request.lun, session->nexus(),
-                            [session, connection, itt, ticket] {
-                              session->bury(ticket);
-                              session->respond(connection, {.itt = itt});
-                            });
+  session->device()->abort_task(request.lun, scsi::TaskTag{request.referenced_itt},
+                                session->nexus(), [session, connection, itt, ticket] {
+                                  session->bury(ticket);
+                                  session->respond(connection, {.itt = itt});
+                                });
 }
 
 void abort_set(const std::shared_ptr<Session>& session, std::uint32_t connection,

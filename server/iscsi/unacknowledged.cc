@@ -29,18 +29,23 @@ std::uint32_t end_of(const SnackRequest& snack) {
 }  // namespace
 
 void Unacknowledged::keep(std::uint32_t stat_sn, const Bhs& bhs, PayloadSlice data) {
+  other_bytes_ += data.length;
   kept_.emplace_back(SentPdu{stat_sn, bhs, std::move(data)});
 }
 
 void Unacknowledged::keep(SentCompletion sent) {
-  bytes_ += bytes_of(sent);
+  answer_bytes_ += bytes_of(sent);
   kept_.emplace_back(std::move(sent));
 }
 
 void Unacknowledged::acknowledge(std::uint32_t exp_stat_sn) {
   if (kept_.empty() || serial_before(stat_sn_of(kept_.back()) + 1, exp_stat_sn)) return;
   while (!kept_.empty() && serial_before(stat_sn_of(kept_.front()), exp_stat_sn)) {
-    if (const auto* sent = std::get_if<SentCompletion>(&kept_.front())) bytes_ -= bytes_of(*sent);
+    if (const auto* pdu = std::get_if<SentPdu>(&kept_.front())) {
+      other_bytes_ -= pdu->data.length;
+    } else {
+      answer_bytes_ -= bytes_of(std::get<SentCompletion>(kept_.front()));
+    }
     kept_.pop_front();
   }
 }

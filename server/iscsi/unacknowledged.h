@@ -31,8 +31,9 @@ class Unacknowledged {
   [[nodiscard]] bool answered(std::uint32_t itt) const { return find(itt) != nullptr; }
 
   [[nodiscard]] std::size_t size() const { return kept_.size(); }
-  // Of data that the kept answers hold in memory.
-  [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
+  // Of data that is kept in memory; of it, of all but answers to commands.
+  [[nodiscard]] std::uint64_t bytes() const { return answer_bytes_ + other_bytes_; }
+  [[nodiscard]] std::uint64_t other_bytes() const { return other_bytes_; }
 
  private:
   struct SentPdu {
@@ -48,7 +49,8 @@ class Unacknowledged {
                                                             PduSender& sender) const;
 
   std::deque<Kept> kept_;
-  std::uint64_t bytes_ = 0;
+  std::uint64_t answer_bytes_ = 0;
+  std::uint64_t other_bytes_ = 0;
 };
 
 }  // namespace mariner::iscsi

@@ -8,8 +8,8 @@
 
 #include "proto/check.h"
 #include "proto/etcd.pb.h"
+#include "proto/utf8.h"
 #include "server/admin/json.h"
-#include "server/client/utf8.h"
 
 namespace mariner::manager {
 namespace {

@@ -35,6 +35,8 @@ class MomentDirectory {
   // Both outlive it, and what it has under way.
   MomentDirectory(ClusterStore& store, const ClusterView& view) : store_(store), view_(view) {}
 
+  // The first listing is there: before that nothing is known.
+  [[nodiscard]] bool known() const { return view_.known(); }
   // All that the view knows, by name. What cannot be understood counts as not there, but for
   // readable().
   [[nodiscard]] std::vector<meta::Mark> marks(VolumeId volume) const;

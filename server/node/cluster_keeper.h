@@ -26,7 +26,7 @@ class ClusterKeeper final : public HistoryKeeper {
   [[nodiscard]] std::vector<VolumeId> volumes() const override;
   [[nodiscard]] std::shared_ptr<volume::Reclaimable> find(VolumeId volume) override;
   [[nodiscard]] std::optional<Window> window(VolumeId volume) const override;
-  [[nodiscard]] bool knows() const override { return lease_.held(); }
+  [[nodiscard]] bool knows() const override { return lease_.held() && moments_.known(); }
   [[nodiscard]] Result<std::vector<meta::Mark>> marks(VolumeId volume) const override;
   [[nodiscard]] std::vector<meta::View> views(VolumeId volume) const override;
   [[nodiscard]] std::vector<index::IndexMoment> clean_moments(VolumeId volume) const override;

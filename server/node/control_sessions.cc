@@ -2,8 +2,10 @@
 #include <sys/statvfs.h>
 #include <sys/timex.h>
 
+#include <cerrno>
 #include <utility>
 
+#include "server/node/clock_health.h"
 #include "server/node/node_control.h"
 #include "server/node/session_answer.h"
 
@@ -184,11 +186,9 @@ void NodeControl::diagnose(const std::vector<api::Finding>& scrubs,
         overcommitted ? "images are sparse: make room before the hosts fill their volumes" : "");
   }
   timex clock{};
-  const bool synchronised = ::adjtimex(&clock) != TIME_ERROR;
-  add(out, "clock", synchronised && node_.clock_steps_ == 0 ? "ok" : "warning",
-      std::string(synchronised ? "synchronised" : "not synchronised") + ", " +
-          std::to_string(node_.clock_steps_) + " steps seen since start",
-      synchronised ? "" : "run chrony or systemd-timesyncd: moments are named by this clock");
+  const int clock_state = ::adjtimex(&clock);
+  const ClockHealth health = clock_health(clock_state, errno, node_.clock_steps_);
+  add(out, "clock", health.well ? "ok" : "warning", health.text, health.advice.c_str());
   for (const auto& [name, served] : node_.volumes_->all()) {
     if (served.volume == nullptr || served.volume->storage() == nullptr) continue;
     const std::uint64_t lag = served.volume->storage()->lag_bytes();

@@ -190,6 +190,13 @@ void NodeControl::volume_delete(const api::VolumeRequest& request,
                                 admin::Answer<api::Volume> done) {
   Result<ServedVolume*> served = find(request.name());
   if (!served) return done(served.error());
+  if (const std::string file = node_.access_->declared_in(**served); !file.empty()) {
+    return done(
+        Error{ErrorCode::kReadOnly,
+              request.name() + " is declared in " + file +
+                  ", and would come back empty: remove its [[volume]] there, let the daemon "
+                  "read it again (systemctl reload marinerd), then delete it"});
+  }
   const std::string iqn = (*served)->iqn;
   const std::size_t sessions = node_.front_->portal().sessions().count_of(iqn);
   const std::size_t views = node_.views_->count_of((*served)->meta.id());

@@ -123,7 +123,7 @@ void IndexRepair::track_read(Place place, const Records& records, const Result<v
     // What was freed meanwhile holds nothing that anybody needs.
     const logging::LogArray::Member* member = parts_.log.find(live.superblock.disk);
     const logging::Allocated& track = live.tracks[place.track];
-    if (member != nullptr && member->tracks.oldest() <= track.allocation) {
+    if (member != nullptr && member->tracks.kept_from() <= track.allocation) {
       parts_.logger.error(
           "the index is made again without a part of the log that cannot be read: history is "
           "missing",

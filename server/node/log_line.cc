@@ -4,8 +4,8 @@
 
 #include <cmath>
 
+#include "proto/utf8.h"
 #include "server/client/time_text.h"
-#include "server/client/utf8.h"
 
 namespace mariner {
 namespace {

@@ -62,6 +62,7 @@ bool LogSpace::critical() const {
 bool LogSpace::urgent() const { return critical() || parts_.log_stack.writer().waits_for_room(); }
 
 void LogSpace::check() {
+  (void)now();  // sees steps of the clock
   warn();
   end_patience();
   if (wanted()) begin();
@@ -206,11 +207,14 @@ void LogSpace::end_patience() {
 
 void LogSpace::ended(const Result<Reclaimer::Report>& report) {
   if (stopping_) return;
+  if (!report && report.error().code == ErrorCode::kAborted) {
+    return again(urgent() ? kSoon : kLater);  // a volume has been closed meanwhile
+  }
   if (!report) {
     parts_.log.error("the oldest track of the log cannot be given up",
                      {{"error", to_string(report.error())}});
-    stuck_ = true;
-    parts_.log_stack.writer().retry();
+    stuck_ = critical() && !be_patient();
+    if (stuck_) parts_.log_stack.writer().retry();
     return;  // the next tick tries again
   }
   switch (report->outcome) {
@@ -227,6 +231,7 @@ void LogSpace::ended(const Result<Reclaimer::Report>& report) {
       if (wanted()) begin();
       return;
     case Reclaimer::Outcome::kLater:
+      stuck_ = false;  // there is hope again
       if (!urgent()) return again(kLater);
       if (const auto behind = find(report->volume); critical() && behind) behind->want_room();
       return again(kSoon);
@@ -265,20 +270,27 @@ std::shared_ptr<volume::Reclaimable> LogSpace::find(VolumeId volume) {
   return parts_.keeper.find(volume);
 }
 
+// Writes that wait cannot wait until a step of the clock has lasted.
+VersionTime LogSpace::now() {
+  return time_.at(parts_.executor.wall_time(), parts_.executor.monotonic_time(), critical());
+}
+
 VersionTime LogSpace::keep_from(VolumeId volume) {
   if (!parts_.keeper.knows()) return {};
-  const std::uint64_t now = parts_.executor.wall_time().ns;
+  const std::uint64_t now = this->now().ns;
   const auto asked = parts_.keeper.window(volume);
   if (!asked) return {now - std::min(now, kOverlayKeepNs)};
   std::uint64_t window = asked->seconds > now / kNsPerSecond ? now : asked->seconds * kNsPerSecond;
-  if (shortened_.shortened(volume)) {
-    // Of what there is: the window may be longer than the history.
-    const std::shared_ptr<volume::Reclaimable> of = find(volume);
-    const std::uint64_t began =
-        std::max(asked->created.ns, of == nullptr ? 0 : of->logged().index().oldest().time.ns);
-    window = shortened_.left_of(volume, std::min(window, now - std::min(now, began)));
+  std::uint64_t end = now;
+  if (const auto of = find(volume); shortened_.shortened(volume) && of != nullptr) {
+    // Of what there is: the window may be longer than the history, and the history's end later than
+    // the clock, if that was put back.
+    const index::StoredIndex& index = of->logged().index();
+    end = std::max(end, index.newest().time.ns);
+    const std::uint64_t began = std::max(asked->created.ns, index.oldest().time.ns);
+    window = shortened_.left_of(volume, std::min(window, end - std::min(end, began)));
   }
-  std::uint64_t keep = now - window;
+  std::uint64_t keep = end - window;
   // (What was there before the first write is no moment that could be kept by itself.)
   const auto hold = [&](std::uint64_t sequence, std::uint64_t time_ns) {
     if (sequence == 0) keep = std::min(keep, time_ns);
@@ -298,20 +310,27 @@ volume::ReclaimerOwner::Wish LogSpace::to_keep(VolumeId volume) {
     if (view.volume_id() != volume.value) continue;
     wish.moments.push_back({SequenceNumber{view.sequence()}, VersionTime{view.time_ns()}});
   }
-  if (const Result<std::vector<meta::Mark>> marks = parts_.keeper.marks(volume); marks) {
+  const std::shared_ptr<volume::Reclaimable> of = find(volume);
+  const Result<std::vector<meta::Mark>> marks = parts_.keeper.marks(volume);
+  if (marks) {
     for (const meta::Mark& mark : *marks) {
       wish.moments.push_back({SequenceNumber{mark.sequence()}, VersionTime{mark.time_ns()}});
     }
   }
+  // Each that is kept may be one that somebody needs.
+  if ((!marks || !parts_.keeper.knows()) && of != nullptr) {
+    for (const index::KeptMoment& kept : of->logged().index().kept()) {
+      wish.moments.push_back(kept.moment);
+    }
+  }
   const auto asked = parts_.keeper.window(volume);
   if (!asked || asked->retain.none()) return wish;
-  std::vector<RetainedTime> times = retained_times(asked->retain, parts_.executor.wall_time());
+  std::vector<RetainedTime> times = retained_times(asked->retain, now());
   std::erase_if(times, [&](const RetainedTime& each) { return each.time < asked->created; });
   if (const auto thinned = thinned_.find(volume); thinned != thinned_.end()) {
     const std::size_t gone = std::min(thinned->second, times.size());
     times.erase(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(gone));
   }
-  const std::shared_ptr<volume::Reclaimable> of = find(volume);
   if (of == nullptr) return wish;
   const index::StoredIndex& index = of->logged().index();
   for (const RetainedChoice& choice :
@@ -403,7 +422,7 @@ bool LogSpace::thin_out(VolumeId volume) {
   const auto asked = parts_.keeper.window(volume);
   if (of == nullptr || !asked || asked->retain.none()) return false;
   const VersionTime window_begin = keep_from(volume);
-  std::vector<RetainedTime> times = retained_times(asked->retain, parts_.executor.wall_time());
+  std::vector<RetainedTime> times = retained_times(asked->retain, now());
   std::erase_if(times, [&](const RetainedTime& each) { return each.time < asked->created; });
   const auto kept = static_cast<std::size_t>(std::ranges::count_if(
       times, [&](const RetainedTime& each) { return each.time < window_begin; }));

@@ -21,6 +21,7 @@
 #include <string>
 #include <vector>
 
+#include "server/node/believed_time.h"
 #include "server/node/config.h"
 #include "server/node/history_keeper.h"
 #include "server/node/log.h"
@@ -109,6 +110,7 @@ class LogSpace final : private volume::ReclaimerOwner {
   bool shorten_window(VolumeId volume);
   [[nodiscard]] const std::vector<index::IndexMoment>& clean_moments(VolumeId volume);
   [[nodiscard]] bool is_greedy(VolumeId volume) const;
+  [[nodiscard]] VersionTime now();
   [[nodiscard]] bool low() const;
   // Whether what is outside of every window should go now: for room, or to empty a disk.
   [[nodiscard]] bool wanted() const;
@@ -120,6 +122,7 @@ class LogSpace final : private volume::ReclaimerOwner {
 
   const Parts parts_;
   const OnFull on_full_;
+  BelievedTime time_;
   volume::Reclaimer reclaimer_;
   // Whose windows count for less in the next try. The oldest track may hold history of several
   // volumes: none that was shortened grows back before the track is freed.

@@ -7,6 +7,7 @@
 #include <span>
 #include <utility>
 
+#include "logging/fresh_disk.h"
 #include "proto/check.h"
 
 namespace mariner::node {
@@ -103,6 +104,7 @@ Result<LogStack::Opened> LogStack::make_new(const std::string& path) {
     Result<std::unique_ptr<FileDisk>> disk =
         FileDisk::open(path, FileDisk::Caching::kDirect, nullptr);
     if (!disk) return disk.error();
+    if (Result<void> r = logging::check_fresh(**disk, path); !r) return r.error();
     const auto formatted =
         logging::format_log(**disk, id, number, settings_.track_bytes, now_ns, settings_.slots);
     if (!formatted) return Error{formatted.error().code, path + ": " + formatted.error().message};
@@ -246,6 +248,7 @@ Result<std::unique_ptr<LogStack>> LogStack::open(const LogSettings& settings, Ex
 LogStack::~LogStack() = default;
 
 Result<LogMember> LogStack::add(const std::string& path) {
+  settings_.lock_wait = {};  // hosts do not wait for whoever has it
   Result<std::optional<Opened>> found = open_existing(path);
   if (!found) return found.error();
   if (*found) {

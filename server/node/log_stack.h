@@ -139,7 +139,7 @@ class LogStack {
   void set_up(std::vector<Opened> disks, std::uint64_t used_through);
   void add_to_array(Opened disk, logging::RecoveredDisk recovered);
 
-  const LogSettings settings_;
+  LogSettings settings_;
   Executor& executor_;
   logging::IoRing& ring_;
   std::optional<logging::LogId> id_;

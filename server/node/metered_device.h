@@ -24,6 +24,10 @@ class MeteredDevice final : public scsi::TargetDevice {
     return device_->transfer_of(lun, cdb);
   }
   void execute(scsi::Command command, scsi::CommandDone done) override;
+  void abort_task(std::uint64_t lun, scsi::TaskTag tag, const std::shared_ptr<scsi::Nexus>& nexus,
+                  UniqueFunction<void()> done) override {
+    device_->abort_task(lun, tag, nexus, std::move(done));
+  }
   void manage(scsi::TaskManagementFunction function, std::uint64_t lun,
               const std::shared_ptr<scsi::Nexus>& nexus, UniqueFunction<void()> done) override {
     device_->manage(function, lun, nexus, std::move(done));

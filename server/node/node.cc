@@ -1,5 +1,6 @@
 #include "server/node/node.h"
 
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -9,6 +10,7 @@
 
 #include "proto/check.h"
 #include "proto/huge_pages.h"
+#include "server/node/config_changes.h"
 #include "server/node/node_control.h"
 #include "server/node/view_rules.h"
 #include "server/node/volume_sanitizer.h"
@@ -241,22 +243,9 @@ Result<void> Node::listen() {
 }
 
 void Node::reload(const Config& config) {
-  if (config.server.iqn_base != config_.server.iqn_base ||
-      config.server.portals != config_.server.portals ||
-      config.server.portal_groups != config_.server.portal_groups ||
-      config.server.sessions_max != config_.server.sessions_max ||
-      config.server.sessions_per_initiator_max != config_.server.sessions_per_initiator_max ||
-      config.server.initiator_memory.bytes != config_.server.initiator_memory.bytes ||
-      config.server.state_dir != config_.server.state_dir ||
-      config.log.durability != config_.log.durability ||
-      config.log.polling != config_.log.polling || config.index.file != config_.index.file ||
-      config.index.memory.bytes != config_.index.memory.bytes ||
-      config.index.replay_max != config_.index.replay_max ||
-      config.cluster.pki != config_.cluster.pki || config.cluster.enrol != config_.cluster.enrol ||
-      config.log.scrub_rate != config_.log.scrub_rate) {
-    log_.warning(
-        "changes of [server], [index], [cluster] and of how the log is written take effect at the "
-        "next start");
+  if (const auto later = changes_for_next_start(config_, config); !later.empty()) {
+    log_.warning("changes that take effect at the next start",
+                 {{"keys", fmt::format("{}", fmt::join(later, ", "))}});
   }
   views_->set_overlay_default(
       overlay_default(config.views.overlay_max, node_log_->stack().writer().limit_bytes()));

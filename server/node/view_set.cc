@@ -20,13 +20,26 @@ ViewSet::ViewSet(VolumeSet& volumes, MetaStore& store, Executor& executor, Log& 
       log_(log),
       options_(std::move(options)) {}
 
+namespace {
+
+// Its volume, its overlay or its moment.
+bool is_gone(const Error& error) {
+  return error.code == ErrorCode::kNotFound || error.code == ErrorCode::kOutsideWindow;
+}
+
+}  // namespace
+
 Result<void> ViewSet::start() {
   Result<std::vector<meta::View>> views = store_.views();
   if (!views) return views.error();
   std::vector<std::uint32_t> claimed;
   std::set<std::string> broken;  // views of groups of which a part is gone
   for (const meta::View& meta : *views) {
-    if (Result<void> r = serve(meta); !r) {
+    if (Result<void> r = serve(meta); !r && !is_gone(r.error())) {
+      // What it shows, and what was written to it, may be there again.
+      log_.error("a view is not served; it is tried again at the next start",
+                 {{"view", meta.name()}, {"error", to_string(r.error())}});
+    } else if (!r) {
       if (!meta.group_view().empty()) broken.insert(meta.group_view());
       log_.warning("a view cannot be opened again and is dropped",
                    {{"view", meta.name()}, {"error", to_string(r.error())}});
@@ -48,17 +61,22 @@ Result<void> ViewSet::serve(const meta::View& meta) {
   if (volume == nullptr || volume->volume == nullptr) {
     return Error{ErrorCode::kNotFound, "its volume is gone"};
   }
+  // What may fail comes before the overlay is open.
+  if (auto reservations = reservation_options(store_, MetaStore::unit_of_view(meta.name()));
+      !reservations) {
+    return reservations.error();
+  }
+  meta::View known = meta;
+  if (known.size_bytes() == 0) {  // of a version in which no volume could grow
+    known.set_size_bytes(volume->meta.size_bytes());
+    if (Result<void> r = store_.put_view(known); !r) return r;
+  }
   std::shared_ptr<volume::Volume> overlay;
   if (meta.overlay_volume_id() != 0) {
     Result<std::shared_ptr<volume::Volume>> opened =
         volumes_.open_overlay(meta.overlay_volume_id());
     if (!opened) return opened.error();
     overlay = std::move(*opened);
-  }
-  meta::View known = meta;
-  if (known.size_bytes() == 0) {  // of a version in which no volume could grow
-    known.set_size_bytes(volume->meta.size_bytes());
-    if (Result<void> r = store_.put_view(known); !r) return r;
   }
   const auto added = add(*volume, known, std::move(overlay));
   if (!added) return added.error();

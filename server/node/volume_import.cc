@@ -1,6 +1,4 @@
 // Importing: existing data becomes the base of a new volume. The other half of volume_set.h.
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,6 +6,7 @@
 #include <utility>
 
 #include "proto/payload.h"
+#include "server/node/import_source.h"
 #include "server/node/volume_set.h"
 
 namespace mariner::node {
@@ -55,12 +54,8 @@ Result<std::uint64_t> copy_piece(int file, FileDisk& image, std::uint64_t at, st
 
 // One import: the file is copied in pieces on the worker, so that images go on being applied.
 struct VolumeSet::Import : Filling {
-  int file = -1;
-  std::uint64_t file_bytes = 0;
+  ImportSource source;
   std::uint64_t copied = 0;
-  ~Import() {
-    if (file >= 0) ::close(file);
-  }
 };
 
 Result<void> VolumeSet::begin_filling(Filling& filling, meta::Volume::State state) {
@@ -111,32 +106,37 @@ void VolumeSet::import(const NewVolume& request, const std::string& path, bool d
                        UniqueFunction<void(std::uint64_t, std::uint64_t)> progress,
                        UniqueFunction<void(Result<ServedVolume*>)> done) {
   auto import = std::make_shared<Import>();
-  import->file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (import->file < 0) return done(errno_error(errno, path + ": open"));
-  struct stat status {};
-  if (::fstat(import->file, &status) != 0) return done(errno_error(errno, path + ": stat"));
-  if (!S_ISREG(status.st_mode) && !S_ISBLK(status.st_mode)) {
-    return done(Error{ErrorCode::kInvalidArgument,
-                      path + ": neither a file nor a block device; only raw images are imported"});
-  }
-  const off_t length = ::lseek(import->file, 0, SEEK_END);
-  if (length <= 0) return done(Error{ErrorCode::kInvalidArgument, path + ": is empty"});
-  import->file_bytes = static_cast<std::uint64_t>(length);
-
-  NewVolume wanted = request;
-  wanted.size_bytes = import->file_bytes;
-  if (dry_run) {
-    Result<meta::Volume> planned = plan(wanted);
-    if (!planned) return done(planned.error());
-    ServedVolume preview;
-    preview.meta = *planned;
-    return done(&preview);
-  }
-  Result<meta::Volume> meta = new_meta(wanted);
-  if (!meta) return done(meta.error());
-  import->meta = *meta;
   import->progress = std::move(progress);
   import->done = std::move(done);
+  ++fillings_;  // waited for at the end
+  parts_.worker.run(
+      [import, path]() -> Result<void> {
+        Result<ImportSource> source = ImportSource::open(path);
+        if (!source) return source.error();
+        import->source = *std::move(source);
+        return {};
+      },
+      [this, import, wanted = request, dry_run](Result<void> opened) {
+        --fillings_;
+        if (opened) opened = may_fill();
+        if (!opened) return import->done(opened.error());
+        begin_import(import, wanted, dry_run);
+      });
+}
+
+void VolumeSet::begin_import(const std::shared_ptr<Import>& import, NewVolume wanted,
+                             bool dry_run) {
+  wanted.size_bytes = import->source.bytes();
+  if (dry_run) {
+    Result<meta::Volume> planned = plan(wanted);
+    if (!planned) return import->done(planned.error());
+    ServedVolume preview;
+    preview.meta = *planned;
+    return import->done(&preview);
+  }
+  Result<meta::Volume> meta = new_meta(wanted);
+  if (!meta) return import->done(meta.error());
+  import->meta = *meta;
   if (Result<void> r = begin_filling(*import, meta::Volume::IMPORTING); !r) {
     return import->done(r.error());
   }
@@ -148,21 +148,21 @@ void VolumeSet::import_next(const std::shared_ptr<Import>& import) {
     finish_filling(*import, std::move(filled));
   };
   if (Result<void> r = may_fill(); !r) return finish(r.error());
-  if (import->copied >= import->file_bytes) {
+  if (import->copied >= import->source.bytes()) {
     parts_.worker.run([image = import->image.get()] { return image->flush(); }, finish);
     return;
   }
   parts_.worker.run(
       [import]() -> Result<void> {
-        Result<std::uint64_t> next =
-            copy_piece(import->file, *import->image, import->copied, import->file_bytes);
+        Result<std::uint64_t> next = copy_piece(import->source.descriptor(), *import->image,
+                                                import->copied, import->source.bytes());
         if (!next) return next.error();
         import->copied = *next;
         return {};
       },
       [this, import, finish](Result<void> copied) {
         if (!copied) return finish(copied.error());
-        import->progress(import->copied, import->file_bytes);
+        import->progress(import->copied, import->source.bytes());
         import_next(import);
       });
 }

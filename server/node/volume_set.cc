@@ -105,7 +105,11 @@ Result<void> VolumeSet::start(LogStack& log, Epoch epoch) {
   log_ = &log;
   epoch_ = epoch;
   for (auto& [name, served] : volumes_) {
-    if (Result<void> r = start_volume(served); !r) return r;
+    if (Result<void> r = start_volume(served); !r) {
+      return Error{r.error().code,
+                   "the volume " + name + " cannot be served: " + r.error().message +
+                       "; see \"The disk of the images fails\" in docs/operations.md"};
+    }
   }
   return {};
 }

@@ -168,6 +168,7 @@ class VolumeSet {
   void finish_filling(Filling& filling, Result<void> filled);
   [[nodiscard]] Result<void> may_fill() const;
   struct Import;
+  void begin_import(const std::shared_ptr<Import>& import, NewVolume wanted, bool dry_run);
   void import_next(const std::shared_ptr<Import>& import);
 
   const VolumeSetParts parts_;

@@ -47,6 +47,7 @@ bool CopyEngine::abort(const Selection& selection, UniqueFunction<void()> ended)
     const Job& job = active->job;
     if (selection.from != nullptr && job.from != *selection.from) continue;
     if (selection.id && job.id != selection.id) continue;
+    if (selection.tag && job.tag && job.tag != selection.tag) continue;
     if (job.background && !selection.background_too) continue;
     active->aborted = true;
     active->waiting.push_back(waiting);

@@ -51,6 +51,7 @@ class CopyEngine : public std::enable_shared_from_this<CopyEngine> {
   struct Job {
     NexusId from;
     std::optional<std::uint32_t> id;  // its list identifier
+    std::optional<TaskTag> tag{};     // of the command that waits for it
     bool background = false;          // its command was answered already
     std::vector<Run> runs;
     // Stops between two pieces after so long; none: never.
@@ -63,6 +64,7 @@ class CopyEngine : public std::enable_shared_from_this<CopyEngine> {
   struct Selection {
     const NexusId* from = nullptr;  // of any initiator
     std::optional<std::uint32_t> id;
+    std::optional<TaskTag> tag{};  // and those that have none: each of them may be it
     bool background_too = true;
   };
 

@@ -76,8 +76,10 @@ void CopyManager::execute(const CopyUnit& unit, const Decoded& decoded, const Co
       decoded);
 }
 
-bool CopyManager::abort_commands(const NexusId* of, UniqueFunction<void()> ended) {
-  return context_->engine->abort({.from = of, .id = {}, .background_too = false}, std::move(ended));
+bool CopyManager::abort_commands(const NexusId* of, std::optional<TaskTag> tag,
+                                 UniqueFunction<void()> ended) {
+  return context_->engine->abort({.from = of, .id = {}, .tag = tag, .background_too = false},
+                                 std::move(ended));
 }
 
 bool CopyManager::reset(UniqueFunction<void()> ended) {
@@ -91,10 +93,14 @@ void CopyManager::run(const ExtendedCopy& copy, const CopyUnit& unit, const Comm
   auto list = parse_copy_list(command.data_out.bytes());
   const SenseFormat format = unit.disk->sense_format();
   if (const auto* wrong = std::get_if<Sense>(&list)) return done(check_condition(*wrong, format));
-  this->copy(std::get<CopyList>(std::move(list)), initiator_of(command), format, std::move(done));
+  this->copy(std::get<CopyList>(std::move(list)),
+             {.from = initiator_of(command), .format = format, .tag = command.tag},
+             std::move(done));
 }
 
-void CopyManager::copy(CopyList list, const NexusId& from, SenseFormat format, CommandDone done) {
+void CopyManager::copy(CopyList list, const Asker& asker, CommandDone done) {
+  const NexusId& from = asker.from;
+  const SenseFormat format = asker.format;
   auto report = std::make_shared<CopyReport>();
   if (list.keeps_status) {
     report = context_->ledger.begin(from, list.id, {});
@@ -114,6 +120,7 @@ void CopyManager::copy(CopyList list, const NexusId& from, SenseFormat format, C
   CopyEngine::Job job;
   job.from = from;
   if (list.keeps_status) job.id = list.id;
+  job.tag = asker.tag;
   for (const CopySegment& segment : list.segments) {
     if (const auto wrong = check_segment(segment, units, from)) return done(end(wrong));
     job.runs.push_back(run_of(segment, units));

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "server/scsi/cdb.h"
@@ -22,13 +23,20 @@ class CopyManager {
   void execute(const CopyUnit& unit, const Decoded& decoded, const Command& command,
                CommandDone done);
 
+  // Who asks for a copy, and how he is answered.
+  struct Asker {
+    NexusId from;
+    SenseFormat format = SenseFormat::kFixed;
+    std::optional<TaskTag> tag{};  // of the command
+  };
   // Segment by segment. GOOD when all is durable, or why it was aborted.
-  void copy(CopyList list, const NexusId& from, SenseFormat format, CommandDone done);
+  void copy(CopyList list, const Asker& asker, CommandDone done);
 
-  // Task management: none of the copies that commands wait for (of this initiator) writes any more,
-  // or none at all of anybody. `ended` runs when they have ended; false: there were none. What they
-  // have given to a layer is covered by its settle().
-  bool abort_commands(const NexusId* of, UniqueFunction<void()> ended);
+  // Task management: none of the copies that commands wait for (of this initiator; of the command
+  // with this tag) writes any more, or none at all of anybody. `ended` runs when they have ended,
+  // later than this returns; false: there were none. What they have given to a layer is covered by
+  // its settle().
+  bool abort_commands(const NexusId* of, std::optional<TaskTag> tag, UniqueFunction<void()> ended);
   bool reset(UniqueFunction<void()> ended);
 
  private:

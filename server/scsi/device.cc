@@ -352,37 +352,53 @@ Response Device::execute_and_tell(Disk& disk, std::size_t index, const Decoded& 
 
 void Device::manage(TaskManagementFunction function, std::uint64_t lun,
                     const std::shared_ptr<Nexus>& nexus, UniqueFunction<void()> done) {
+  carry_out({.function = function, .lun = lun, .nexus = nexus}, std::move(done));
+}
+
+void Device::abort_task(std::uint64_t lun, TaskTag tag, const std::shared_ptr<Nexus>& nexus,
+                        UniqueFunction<void()> done) {
+  carry_out(
+      {.function = TaskManagementFunction::kAbortTask, .lun = lun, .nexus = nexus, .tag = tag},
+      std::move(done));
+}
+
+std::vector<Device::Unit> Device::affected_by(const Management& management) const {
   using enum TaskManagementFunction;
-  std::vector<Unit> affected;
-  if (function == kTargetReset || function == kNexusReset) {
-    affected = units_;
-  } else if (const Unit* unit = find(lun)) {
-    affected = {*unit};
-  }
+  if (management.function == kTargetReset || management.function == kNexusReset) return units_;
+  const Unit* unit = find(management.lun);
+  return unit == nullptr ? std::vector<Unit>{} : std::vector{*unit};
+}
+
+void Device::establish(const Management& management, const std::vector<Unit>& affected) {
+  using enum TaskManagementFunction;
   for (const Unit& unit : affected) {
-    const std::size_t index = index_of(*find(lun_field(unit.lun)));
-    switch (function) {
+    const std::size_t index = index_of(unit.lun);
+    switch (management.function) {
       case kAbortTask:
       case kNexusReset:
-      case kAbortTaskSet: unit.disk->abort_self_test(nexus.get()); break;
+      case kAbortTaskSet: break;
       case kClearTaskSet:
-        unit.disk->abort_self_test(nullptr);
         // Also for those that had no command here: who had is known to the sessions only, and an
         // attention too many costs its initiator one repetition.
-        nexuses_.establish(index, Attention::kCommandsCleared, nexus.get());
+        nexuses_.establish(index, Attention::kCommandsCleared, management.nexus.get());
         break;
       case kLogicalUnitReset:
-        unit.disk->reset();
         unit.reservations->reset();
         nexuses_.establish(index, Attention::kLogicalUnitReset);
         break;
       case kTargetReset:
-        unit.disk->reset();
         unit.reservations->reset();
         nexuses_.establish(index, Attention::kTargetReset);
         break;
     }
   }
+}
+
+void Device::carry_out(const Management& management, UniqueFunction<void()> done) {
+  using enum TaskManagementFunction;
+  const TaskManagementFunction function = management.function;
+  const std::vector<Unit> affected = affected_by(management);
+  establish(management, affected);
 
   struct Gather {
     std::size_t pending = 0;
@@ -392,20 +408,28 @@ void Device::manage(TaskManagementFunction function, std::uint64_t lun,
     }
   };
   auto gather = std::make_shared<Gather>();
-  gather->pending = affected.size() + 1;  // and one for this function
+  gather->pending = affected.size() + 2;  // and one for the copies, and for this function
   gather->done = std::move(done);
   // Copies may write elsewhere: they are waited for by themselves.
   const auto copies_ended = [gather] { gather->arrived(); };
   const bool resets = function == kLogicalUnitReset || function == kTargetReset;
-  const bool of_one =
-      function == kAbortTask || function == kAbortTaskSet || function == kNexusReset;
-  ++gather->pending;
-  const bool copying =
-      resets
-          ? copies_->reset(copies_ended)
-          : copies_->abort_commands(
-                of_one ? &static_cast<const InitiatorNexus&>(*nexus).id() : nullptr, copies_ended);
+  const bool of_all = resets || function == kClearTaskSet;
+  CHECK(of_all || management.nexus != nullptr);
+  const auto* const of =
+      of_all ? nullptr : static_cast<const InitiatorNexus*>(management.nexus.get());
+  const bool copying = resets ? copies_->reset(copies_ended)
+                              : copies_->abort_commands(of == nullptr ? nullptr : &of->id(),
+                                                        management.tag, copies_ended);
   if (!copying) gather->arrived();
+  // From here on not this device, but its units: whoever hears that his self-test has ended may
+  // send the next command from within, which finds all of the above done, or drop the device.
+  for (const Unit& unit : affected) {
+    if (resets) {
+      unit.disk->reset();
+    } else {
+      unit.disk->abort_self_test(of, management.tag);
+    }
+  }
   for (const Unit& unit : affected) {
     unit.disk->settle([gather] { gather->arrived(); });
   }

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -47,6 +48,8 @@ class Device final : public TargetDevice {
   void execute(Command command, CommandDone done) override;
   void manage(TaskManagementFunction function, std::uint64_t lun,
               const std::shared_ptr<Nexus>& nexus, UniqueFunction<void()> done) override;
+  void abort_task(std::uint64_t lun, TaskTag tag, const std::shared_ptr<Nexus>& nexus,
+                  UniqueFunction<void()> done) override;
   [[nodiscard]] bool has_lun(std::uint64_t lun) const override;
 
   // The unit with this designator; null if it is not one of these.
@@ -77,6 +80,13 @@ class Device final : public TargetDevice {
     std::shared_ptr<UnitSanitize> sanitize;
     std::shared_ptr<UnitFormat> format;
   };
+  // A task management function, and who asks for it.
+  struct Management {
+    TaskManagementFunction function = TaskManagementFunction::kAbortTask;
+    std::uint64_t lun = 0;
+    std::shared_ptr<Nexus> nexus;
+    std::optional<TaskTag> tag{};  // of the command that it ends; none: of all that it may mean
+  };
 
   [[nodiscard]] const Unit* find(std::uint64_t lun_field) const;
   [[nodiscard]] const Unit& unit_of(Lun lun) const;
@@ -88,6 +98,10 @@ class Device final : public TargetDevice {
                    CommandDone done);
   void sanitize(const Unit& unit, const Sanitize& command, const Command& request,
                 CommandDone done);
+  void carry_out(const Management& management, UniqueFunction<void()> done);
+  [[nodiscard]] std::vector<Unit> affected_by(const Management& management) const;
+  // What it means for every initiator: attentions, and the end of what RESERVE(6) began.
+  void establish(const Management& management, const std::vector<Unit>& affected);
   Response execute_and_tell(Disk& disk, std::size_t index, const Decoded& decoded,
                             const Command& command);
   static void format(const Unit& unit, const FormatUnit& command, const Command& request,

@@ -87,8 +87,9 @@ class Disk final : public std::enable_shared_from_this<Disk> {
   // A logical unit reset: mode parameters and counters return to their defaults, self-tests end,
   // a unit that was stopped is started, and nobody prevents the removal of the medium.
   void reset();
-  // Ends a self-test in the foreground, of this nexus or, null, of any.
-  void abort_self_test(const Nexus* of);
+  // Ends a self-test in the foreground, of this nexus or, null, of any; with a tag only that of
+  // this command, or of one that has none.
+  void abort_self_test(const Nexus* of, std::optional<TaskTag> tag = std::nullopt);
   // See Layer::settle().
   void settle(UniqueFunction<void()> done);
 
@@ -167,6 +168,7 @@ class Disk final : public std::enable_shared_from_this<Disk> {
   // Tells of it, if it is to be told and was not.
   void tell_exception();
   void begin_test(SelfTest::Kind kind, const Command& command, CommandDone done);
+  void start();
   void stop(const StartStopUnit& stop, std::uint16_t target_port, CommandDone done);
   struct Expected {
     Extent extent;
@@ -185,11 +187,13 @@ class Disk final : public std::enable_shared_from_this<Disk> {
   Statistics statistics_;
   std::uint64_t log_generation_ = 0;
   const std::shared_ptr<SelfTest> self_test_;
-  std::weak_ptr<Nexus> tester_;  // who waits for the one in the foreground
+  std::weak_ptr<Nexus> tester_;        // who waits for the one in the foreground
+  std::optional<TaskTag> tester_tag_;  // with which command
   bool background_test_failed_ = false;
   std::function<void(AdditionalSense)> tell_;
   AdditionalSense told_ = asc::kNone;
   bool stopped_ = false;
+  std::uint64_t starts_ = 0;  // what started the unit; a stop that was begun before is undone by it
   RemovableMedium medium_;
 };
 

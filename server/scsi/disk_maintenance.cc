@@ -51,17 +51,24 @@ void Disk::tell_exception() {
 }
 
 void Disk::reset() {
-  self_test_->abort(SelfTest::Outcome::kAbortedOtherwise);
   mode_ = {};
   told_ = asc::kNone;
   statistics_.reset();
-  stopped_ = false;
+  start();
   medium_.allow_all();
+  // Last: whoever waits for the test hears of it now, and may send the next command from within.
+  self_test_->abort(SelfTest::Outcome::kAbortedOtherwise);
 }
 
-void Disk::abort_self_test(const Nexus* of) {
+void Disk::start() {
+  stopped_ = false;
+  ++starts_;
+}
+
+void Disk::abort_self_test(const Nexus* of, std::optional<TaskTag> tag) {
   if (!self_test_->in_foreground()) return;
   if (of != nullptr && tester_.lock().get() != of) return;
+  if (tag && tester_tag_ && tag != tester_tag_) return;
   self_test_->abort(SelfTest::Outcome::kAbortedOtherwise);
 }
 
@@ -102,7 +109,7 @@ void Disk::run(const StartStopUnit& command, const Command& request, CommandDone
     case Action::kStart:
     case Action::kLoad:
     case Action::kPower:  // whichever it is: nothing turns, and the unit is ready in each
-      stopped_ = false;
+      start();
       break;
     case Action::kKeep: break;
   }
@@ -114,12 +121,15 @@ void Disk::stop(const StartStopUnit& stop, std::uint16_t target_port, CommandDon
   const bool at_once = !stop.flush || stop.action == StartStopUnit::Action::kEject;
   if (at_once) stopped_ = true;
   if (!stop.flush) return done(Response{});
-  if (stop.immediate) std::exchange(done, [](const Response&) {})(Response{});
-  flush(target_port,
-        [self = shared_from_this(), at_once, done = std::move(done)](Response response) mutable {
-          if (response.status == Status::kGood && !at_once) self->stopped_ = true;
-          done(std::move(response));
-        });
+  CommandDone answered;
+  if (stop.immediate) answered = std::exchange(done, [](const Response&) {});
+  flush(target_port, [self = shared_from_this(), at_once, starts = starts_,
+                      done = std::move(done)](Response response) mutable {
+    const bool started = self->starts_ != starts;  // meanwhile, after an answer at once
+    if (response.status == Status::kGood && !at_once && !started) self->stopped_ = true;
+    done(std::move(response));
+  });
+  if (answered) answered(Response{});
 }
 
 void Disk::run(const SendDiagnostic& send, const Command& command, CommandDone done) {
@@ -151,14 +161,16 @@ void Disk::begin_test(SelfTest::Kind kind, const Command& command, CommandDone d
   if (stopped_) return done(refuse(not_ready_because(asc::kInitializingCommandRequired)));
   if (kind == SelfTest::Kind::kBackgroundShort || kind == SelfTest::Kind::kBackgroundExtended) {
     background_test_failed_ = false;
-    done(Response{});
-    return self_test_->begin(kind, [self = shared_from_this()](const SelfTest::Report& report) {
+    self_test_->begin(kind, [self = shared_from_this()](const SelfTest::Report& report) {
       self->background_test_failed_ = report.outcome == SelfTest::Outcome::kReadingFailed ||
                                       report.outcome == SelfTest::Outcome::kFlushingFailed;
       self->tell_exception();
     });
+    // Now that it runs: whoever hears this may send the next test from within.
+    return done(Response{});
   }
   tester_ = command.nexus;
+  tester_tag_ = command.tag;
   self_test_->begin(kind, [self = shared_from_this(), port = target_port_of(command),
                            done = std::move(done)](const SelfTest::Report& report) mutable {
     switch (report.outcome) {

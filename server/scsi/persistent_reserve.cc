@@ -4,8 +4,10 @@
 #include <charconv>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "proto/bytes.h"
+#include "proto/iscsi_name.h"
 
 namespace mariner::scsi {
 namespace {
@@ -15,8 +17,7 @@ using Action = ReserveOut::Action;
 
 constexpr std::size_t kListBytes = 24;  // without TransportIDs, which follow a length
 constexpr std::size_t kTransportIdBytesMin = 24;
-constexpr std::size_t kNameBytesMax = 223;  // RFC 7143 4.2.7.1
-constexpr std::uint8_t kIscsiPort = 0x45;   // format 01b, protocol 5
+constexpr std::uint8_t kIscsiPort = 0x45;  // format 01b, protocol 5
 constexpr std::string_view kSeparator = ",i,0x";
 constexpr std::size_t kHeaderBytes = 8;
 
@@ -139,14 +140,17 @@ std::optional<ParsedTransportId> parse_transport_id(std::span<const std::uint8_t
   const std::string_view padded(reinterpret_cast<const char*>(&from[4]), bytes - 4);
   const std::string_view text = padded.substr(0, padded.find('\0'));
   const std::size_t comma = text.find(kSeparator);
-  if (comma == std::string_view::npos || comma == 0 || comma > kNameBytesMax) return std::nullopt;
+  if (comma == std::string_view::npos) return std::nullopt;
+  // As at login, where the port's own session gets the name that is compared with this one.
+  auto name = normalized_iscsi_name(text.substr(0, comma));
+  if (!name) return std::nullopt;
   const std::string_view digits = text.substr(comma + kSeparator.size());
   std::uint64_t isid = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), isid, 16);
   if (error != std::errc{} || end != digits.data() + digits.size() || digits.size() > 12) {
     return std::nullopt;
   }
-  ParsedTransportId parsed{{.name = std::string(text.substr(0, comma))}, bytes};
+  ParsedTransportId parsed{{.name = *std::move(name)}, bytes};
   for (std::size_t i = 0; i < parsed.port.isid.size(); ++i) {
     parsed.port.isid[i] = static_cast<std::uint8_t>(isid >> (40 - 8 * i));
   }

@@ -43,6 +43,7 @@ void SelfTest::begin(Kind kind, Ended ended) {
 // A loop, because completions may run before their calls return.
 void SelfTest::go_on() {
   if (std::exchange(going_on_, true)) return;
+  const auto alive = shared_from_this();  // whoever hears of the end may drop the unit
   while (run_ && !run_->waiting) next();
   going_on_ = false;
 }

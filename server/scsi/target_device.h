@@ -8,8 +8,10 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "proto/payload.h"
@@ -59,6 +61,13 @@ struct Transfer {
   bool is_use = false;            // of what is stored (opcodes.h)
 };
 
+// What names a command among those of its nexus that have not been answered: the command identifier
+// of SAM-5, in iSCSI the initiator task tag.
+struct TaskTag {
+  std::uint32_t value = 0;
+  friend bool operator==(const TaskTag&, const TaskTag&) = default;
+};
+
 struct Command {
   std::uint64_t lun = 0;                 // the 8-byte LUN field, big endian, as on the wire
   std::array<std::uint8_t, 16> cdb{};    // variable-length CDBs are refused before this
@@ -69,6 +78,7 @@ struct Command {
   std::uint64_t unit_blocks = 0;  // of the Transfer that decided on the data: an extent beyond
                                   // them is refused, also when the unit has grown meanwhile
   std::shared_ptr<Nexus> nexus;
+  std::optional<TaskTag> tag{};  // none: each abort_task() of its nexus may mean it
 };
 
 struct Response {
@@ -79,7 +89,7 @@ struct Response {
 
 // SAM-5 clause 7; iSCSI function codes of RFC 7143 11.5.1 are mapped to these by the session.
 enum class TaskManagementFunction {
-  kAbortTask,
+  kAbortTask,  // without a tag it is not known of which one: of each of the nexus
   kAbortTaskSet,
   kClearTaskSet,
   kLogicalUnitReset,
@@ -109,6 +119,13 @@ class TargetDevice {
   // drops the answers). Establishes the unit attentions that the function demands for others.
   virtual void manage(TaskManagementFunction function, std::uint64_t lun,
                       const std::shared_ptr<Nexus>& nexus, UniqueFunction<void()> done) = 0;
+
+  // ABORT TASK: as manage(), of the command with this tag and no other one of its nexus. A device
+  // whose commands end soon does not need to tell them apart.
+  virtual void abort_task(std::uint64_t lun, TaskTag /*tag*/, const std::shared_ptr<Nexus>& nexus,
+                          UniqueFunction<void()> done) {
+    manage(TaskManagementFunction::kAbortTask, lun, nexus, std::move(done));
+  }
 
   // True if `lun` addresses a logical unit of this device.
   [[nodiscard]] virtual bool has_lun(std::uint64_t lun) const = 0;

@@ -39,11 +39,12 @@ struct TokenCopy {
   }
 };
 
-// Enters the copy into the ledger, and answers its command if nobody waits for it. Null: it was
-// refused.
+// Enters the copy into the ledger. Of one that nobody waits for `done` is left to the caller, to be
+// run when the copy is under way: whoever hears it may ask for the copy or end it from within.
+// Null: it was refused, and that was answered.
 std::shared_ptr<TokenCopy> begin(const std::shared_ptr<CopyContext>& context, const CopyUnit& unit,
                                  std::uint32_t list_id, const Command& command,
-                                 std::uint8_t service_action, bool immediate, CommandDone done) {
+                                 std::uint8_t service_action, bool immediate, CommandDone& done) {
   if (immediate && context->engine->in_background() >= kBackgroundCopiesMax) {
     done(Response{.status = Status::kBusy, .sense = {}, .data_in = {}});
     return nullptr;
@@ -59,11 +60,7 @@ std::shared_ptr<TokenCopy> begin(const std::shared_ptr<CopyContext>& context, co
   }
   auto copy = std::make_shared<TokenCopy>(
       TokenCopy{context, unit, std::move(entered), target_port_of(command), nullptr});
-  if (immediate) {
-    done(Response{});
-  } else {
-    copy->done = std::move(done);
-  }
+  if (!immediate) copy->done = std::move(done);
   return copy;
 }
 
@@ -172,8 +169,7 @@ void populate_token(const std::shared_ptr<CopyContext>& context, const CopyUnit&
     return done(check_condition(*wrong, unit.disk->sense_format()));
   }
   const auto& list = std::get<PopulateList>(parsed);
-  auto copy =
-      begin(context, unit, list_id, command, kPopulateToken, list.immediate, std::move(done));
+  auto copy = begin(context, unit, list_id, command, kPopulateToken, list.immediate, done);
   if (copy == nullptr) return;
   Rod rod;
   rod.unit = {.type = kNaa, .designator = unit.disk->identity().naa};
@@ -195,6 +191,7 @@ void populate_token(const std::shared_ptr<CopyContext>& context, const CopyUnit&
         copy->report->transferred = bytes;
         copy->end(State::kDone, {});
       });
+  if (list.immediate) done(Response{});
 }
 
 void write_using_token(const std::shared_ptr<CopyContext>& context, const CopyUnit& unit,
@@ -225,13 +222,13 @@ void write_using_token(const std::shared_ptr<CopyContext>& context, const CopyUn
     }
     offset = list.offset_blocks * geometry.block_bytes;
   }
-  auto copy =
-      begin(context, unit, list_id, command, kWriteUsingToken, list.immediate, std::move(done));
+  auto copy = begin(context, unit, list_id, command, kWriteUsingToken, list.immediate, done);
   if (copy == nullptr) return;
   std::vector<ByteRange> to = byte_ranges(list.extents, geometry.block_bytes);
   CopyEngine::Job job;
   job.from = initiator_of(command);
   job.id = list_id;
+  job.tag = command.tag;
   job.background = list.immediate;
   job.runs = runs_of(rod, offset, to, std::make_shared<CopyUnit>(unit));
   if (!list.immediate) job.time_max = kForegroundMax;
@@ -244,6 +241,7 @@ void write_using_token(const std::shared_ptr<CopyContext>& context, const CopyUn
     ended(*copy, how, to, std::move(use), delete_token);
   };
   context->engine->start(std::move(job));
+  if (list.immediate) done(Response{});
 }
 
 }  // namespace mariner::scsi

@@ -121,7 +121,7 @@ void UnitFormat::execute(const FormatUnit& command, const Command& request,
   running_ = true;
   failure_.reset();
   asker_ = request.nexus;
-  if (immediate) std::exchange(done, nullptr)(Response{});
+  CommandDone at_once = immediate ? std::exchange(done, nullptr) : nullptr;
   volume::Layer& formatted = disk->layer();
   formatted.trim({0, formatted.size_bytes()}, volume::TrimMode::kZero,
                  [self = shared_from_this(), disk = std::move(disk), port = target_port_of(request),
@@ -136,6 +136,9 @@ void UnitFormat::execute(const FormatUnit& command, const Command& request,
                    self->failure_ = failure;
                    self->failure_->deferred = true;
                  });
+  // Now that the record is with the layer: whoever hears this may send the next command from
+  // within.
+  if (at_once) at_once(Response{});
 }
 
 }  // namespace mariner::scsi

@@ -59,6 +59,7 @@ void UnitReservations::apply(ReserveOut out, NexusId from, Applied done) {
 }
 
 void UnitReservations::apply_next() {
+  const auto alive = shared_from_this();  // whoever is answered may drop the unit
   while (!saving_ && !waiting_.empty()) {
     Waiting next = std::move(waiting_.front());
     waiting_.pop_front();

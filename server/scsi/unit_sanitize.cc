@@ -125,14 +125,11 @@ void UnitSanitize::execute(const Sanitize& command, const Command& request,
   state_ = State::kRunning;
   unrestricted_ = command.unrestricted;
   progress_ = 0;
-  if (command.immediate) {
-    done(Response{});
-  } else {
-    work->done = std::move(done);
-  }
+  if (!command.immediate) work->done = std::move(done);
   // What was begun before comes first.
   work->disk->layer().settle(
       [self = shared_from_this(), work](const Result<void>&) { self->erase(work); });
+  if (command.immediate) done(Response{});
 }
 
 void UnitSanitize::exit_failure_mode(SenseFormat format, CommandDone done) {

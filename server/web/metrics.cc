@@ -154,7 +154,7 @@ constexpr std::array<Description, kFamilyCount> kFamilies{{
 constexpr std::array<const char*, kScsiOps> kOpNames{
     "read", "write", "unmap", "write_same", "compare_and_write", "flush", "other"};
 constexpr std::array<const char*, kScsiOutcomes> kOutcomeNames{
-    "good", "check_condition", "reservation_conflict", "busy", "aborted"};
+    "good", "check_condition", "unit_attention", "reservation_conflict", "busy", "aborted"};
 
 class Exposition {
  public:

@@ -20,8 +20,16 @@ namespace mariner::web {
 enum class ScsiOp { kRead, kWrite, kUnmap, kWriteSame, kCompareAndWrite, kFlush, kOther };
 inline constexpr std::size_t kScsiOps = 7;
 
-enum class ScsiOutcome { kGood, kCheckCondition, kReservationConflict, kBusy, kAborted };
-inline constexpr std::size_t kScsiOutcomes = 5;
+// kUnitAttention: told of a change, and to be sent again; nothing failed.
+enum class ScsiOutcome {
+  kGood,
+  kCheckCondition,
+  kUnitAttention,
+  kReservationConflict,
+  kBusy,
+  kAborted
+};
+inline constexpr std::size_t kScsiOutcomes = 6;
 
 // The commands of one volume.
 class ScsiMetrics {

@@ -41,7 +41,7 @@ class Comparison:
         self.variant = variant
         self.names = names
         began = time.monotonic()
-        self.outcomes = {OURS: self._run(MarinerDisks(folder / OURS, variant, names)),
+        self.outcomes = {OURS: self._run(MarinerDisks(folder / OURS, variant)),
                          RIVAL: self._run(TgtDisks(folder / RIVAL, variant))}
         self.measured_s = time.monotonic() - began
 

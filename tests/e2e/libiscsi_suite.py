@@ -99,16 +99,16 @@ def run_test(name: str, urls: list[str]) -> Outcome:
 
 
 class MarinerDisks:
-    """A marinerd with a volume for each of `names`, which is deleted after its test."""
+    """A marinerd with a volume for each test, which is deleted after it."""
 
-    def __init__(self, folder: pathlib.Path, variant: Variant, names: list[str]):
+    def __init__(self, folder: pathlib.Path, variant: Variant):
         folder.mkdir(parents=True, exist_ok=True)
         self.variant = variant
         self._daemon = mariner.Daemon(folder, more_addresses=ADDRESSES[1:],
-                                      more_config=self._config(folder, names))
+                                      more_config=self._config(folder), window=WINDOW)
         self._relays: list[digest_relay.DigestRelay] = []
 
-    def _config(self, folder: pathlib.Path, names: list[str]) -> str:
+    def _config(self, folder: pathlib.Path) -> str:
         lines = []
         if self.variant.chap:
             for file, secret in (("secret", SECRET), ("mutual", MUTUAL_SECRET)):
@@ -116,13 +116,6 @@ class MarinerDisks:
                 (folder / file).chmod(0o600)
             lines += [f"[auth.{USER}]", f'secret_file = "{folder}/secret"', f'mutual_user = "{MUTUAL_USER}"',
                       f'mutual_secret_file = "{folder}/mutual"']
-        for name in names:
-            lines += ["[[volume]]", f'name = "{self._volume(name)}"', f'size = "{DISK_SIZE}"',
-                      f"block_size = {self.variant.block_bytes}", f'window = "{WINDOW}"', "sanitize = true"]
-            if family_of(name) in OF_REMOVABLE_MEDIA:
-                lines.append("removable = true")
-            if self.variant.chap:
-                lines.append(f'auth = "{USER}"')
         return "\n".join(lines) + "\n"
 
     @staticmethod
@@ -149,6 +142,10 @@ class MarinerDisks:
     def disk(self, name: str):
         """The URLs of the test's disk."""
         volume = self._volume(name)
+        removable = ["--removable"] if family_of(name) in OF_REMOVABLE_MEDIA else []
+        self._daemon.create(volume, DISK_SIZE, "--block-size", self.variant.block_bytes, "--sanitize", *removable)
+        if self.variant.chap:
+            self._daemon.ask("target", "auth", "set", volume, USER)
         view = self._daemon.expose(volume, "#0") if family_of(name) in OF_THE_PAST else None
         iqn = (view or self._daemon.ask("volume", "show", volume))["iqn"]
         ports = [relay.port for relay in self._relays] or [self._daemon.port] * len(ADDRESSES)

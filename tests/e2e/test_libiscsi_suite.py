@@ -36,7 +36,7 @@ def runner(request):
              if getattr(item, "callspec", None) and item.callspec.params.get("runner") == request.param]
     folder = mariner.BUILD / "e2e" / f"libiscsi-{variant.name}"
     shutil.rmtree(folder, ignore_errors=True)
-    with MarinerDisks(folder, variant, names) as disks, Runner(disks, names) as running:
+    with MarinerDisks(folder, variant) as disks, Runner(disks, names) as running:
         yield variant, running
     shutil.rmtree(folder, ignore_errors=True)
 
@@ -76,7 +76,7 @@ def test_what_a_run_said_is_judged():
 
 def test_both_digests_are_there(folder):
     name = "Read10.Simple"
-    with MarinerDisks(folder, VARIANTS["digests"], [name]) as disks:
+    with MarinerDisks(folder, VARIANTS["digests"]) as disks:
         with disks.disk(name) as urls:
             assert libiscsi_suite.run_test(name, urls).verdict == PASSED
         headers, data = disks.digests()
@@ -85,7 +85,7 @@ def test_both_digests_are_there(folder):
 
 def test_without_the_secret_nothing_runs(folder):
     name = "Read10.Simple"
-    with MarinerDisks(folder, VARIANTS["chap"], [name]) as disks:
+    with MarinerDisks(folder, VARIANTS["chap"]) as disks:
         with disks.disk(name) as urls:
             wrong = [url.replace(libiscsi_suite.MUTUAL_SECRET, "another") for url in urls]
             assert libiscsi_suite.run_test(name, wrong).why.startswith("it did not run")

@@ -1,8 +1,10 @@
 """Several log disks: one log over all of them, disks that come and go while the server runs, and one that is lost."""
 
 import signal
+import subprocess
 
 import hammer
+import pytest
 from mariner import Daemon, wait_until
 
 VOLUME = "db1"
@@ -106,3 +108,51 @@ def test_the_last_disk_stays_and_a_missing_one_is_named(folder, seed):
         daemon.start()
         assert any("declared lost" in line for line in daemon.log_lines())
         check(campaign, url)
+
+
+@pytest.fixture
+def device(folder):
+    """An empty block device of 128 MiB, and the file below it."""
+    file = folder / "device"
+    with open(file, "wb") as made:
+        made.truncate(128 << 20)
+    loop = subprocess.run(["losetup", "--find", "--show", str(file)], capture_output=True, text=True)
+    if loop.returncode != 0:
+        pytest.skip(f"no loop device can be had here: {loop.stderr}")
+    yield loop.stdout.strip(), file
+    subprocess.run(["losetup", "--detach", loop.stdout.strip()], check=True)
+
+
+def refused(daemon: Daemon, path: str, why: str):
+    daemon._log["disks"] = [*daemon._log["disks"][:1], path]
+    daemon.write_config()
+    daemon.process.send_signal(signal.SIGHUP)
+    wait_until(lambda: any(path in line and why in line for line in daemon.log_lines()), 10, f"'{why}' in the log")
+
+
+def test_a_device_that_holds_something_is_not_taken(folder, device):
+    path, file = device
+    with Daemon(folder, log=LOG) as daemon:
+        daemon.start()
+        with open(file, "r+b") as raw:
+            raw.seek((64 << 10) + 64)
+            raw.write(b"_BHRfS_M")  # Btrfs: its first blocks are zeros
+        before = file.read_bytes()
+        refused(daemon, path, "found data at byte 65600; is it the right one?")
+        assert file.read_bytes() == before
+        # One that is mounted is not even looked at.
+        at = folder / "at"
+        at.mkdir()
+        subprocess.run(["mkfs.ext4", "-q", path], check=True)
+        subprocess.run(["mount", path, at], check=True)
+        try:
+            refused(daemon, path, "is in use; unmount it")
+        finally:
+            subprocess.run(["umount", at], check=True)
+        # Emptied as the message says, it is taken, and it is in use then.
+        for offset in (0, 127 << 20):
+            subprocess.run(["blkdiscard", "-f", "-z", "-o", str(offset), "-l", str(1 << 20), path], check=True)
+        reload(daemon, [*daemon._log["disks"][:1], path], path)
+        wait_until(lambda: len(findings(daemon, "log disk")) == 2, 10, "the disk is used")
+        assert subprocess.run(["mount", path, at], capture_output=True).returncode != 0
+        assert daemon.process.poll() is None

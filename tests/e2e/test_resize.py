@@ -165,3 +165,11 @@ def test_a_declared_volume_is_grown_in_the_file(daemon):
     assert capacity(daemon, iqn) == 128 * MEBIBYTE
     session.command(TEST_UNIT_READY).good()
     session.close()
+    refused = daemon.cli("volume", "delete", "db1", "--yes", check=False)
+    assert refused.code != 0 and f"declared in {daemon.config_file}, and would come back empty" in refused.err
+    said = daemon.times_said("configuration read again")
+    daemon.more_config = ""
+    daemon.write_config()
+    daemon.process.send_signal(signal.SIGHUP)
+    mariner.wait_until(lambda: daemon.times_said("configuration read again") > said, 20, "it is declared no more")
+    daemon.cli("volume", "delete", "db1", "--yes")

@@ -20,6 +20,7 @@ struct Initiator {
   std::uint8_t isid = 0;
   bool recovers = false;
   std::array<std::unique_ptr<TestClient>, 2> clients;
+  std::array<Bytes, 2> rests;  // of PDUs that have come in part
   std::uint16_t tsih = 0;
   std::uint32_t cmd_sn = 1;
   std::uint32_t last_ttt = kReservedTag;
@@ -28,6 +29,7 @@ struct Initiator {
   void log_in(TestServer& server, std::size_t which) {
     const bool joins = tsih != 0 && server.registry->exists(tsih);
     clients[which] = std::make_unique<TestClient>(server);
+    rests[which].clear();
     TestClient& client = *clients[which];
     std::string text =
         keys({"InitiatorName=iqn.2026-11.test:host", "TargetName=iqn.2026-11.org.mariner:disk"});
@@ -172,7 +174,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         TestClient& client = *self.clients[which];
         Bytes wire = pdu.wire(false, client.data_digest);
         if (client.data_digest && (step[7] & 6) == 0) wire.back() ^= std::byte{1};
-        client.feed(wire);
+        // Of some a part comes before what the others do, and the rest with the next one.
+        Bytes& late = self.rests[which];
+        client.feed(late);
+        const std::size_t now = (step[7] & 8) != 0 ? wire.size() * step[3] / 256 : wire.size();
+        client.feed(std::span(wire).first(now));
+        late.assign(wire.begin() + static_cast<std::ptrdiff_t>(now), wire.end());
       }
       for (Initiator& one : initiators) one.listen();
       // What reaches the device has its bytes, or the expected length fell short.

@@ -83,6 +83,23 @@ TEST(Payload, KnowsTheCrcsThatItWasGiven) {
   EXPECT_EQ(Payload().block_crc(0), std::nullopt);
 }
 
+TEST(Payload, ForgetsTheCrcsOfBlocksThatAreFilledAnew) {
+  Payload payload = Payload::zeroed(4 * kBlockBytes);
+  payload.forget_block_crcs(0, 4);
+  EXPECT_EQ(payload.block_crc(0), std::nullopt) << "there were none";
+  for (std::uint32_t i = 0; i < 4; ++i) payload.set_block_crc(i, 10 + i);
+  payload.forget_block_crcs(1, 3);
+  EXPECT_EQ(payload.block_crc(0), 10u);
+  EXPECT_EQ(payload.block_crc(1), std::nullopt);
+  EXPECT_EQ(payload.block_crc(2), std::nullopt);
+  EXPECT_EQ(payload.block_crc(3), 13u);
+  payload.set_block_crc(1, 21);
+  EXPECT_EQ(payload.block_crc(1), 21u);
+  payload.forget_block_crcs(3, 9);
+  EXPECT_EQ(payload.block_crc(3), std::nullopt);
+  Payload().forget_block_crcs(0, 1);
+}
+
 TEST(PayloadDeath, ACrcOfAPartOfABlockIsABug) {
   Payload payload = Payload::zeroed(kBlockBytes + 100);
   EXPECT_DEATH(payload.set_block_crc(1, 7), "CHECK failed");

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
-#include "server/client/utf8.h"
+#include "proto/utf8.h"
 
 namespace mariner::uvfs {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "proto/admin.pb.h"
 #include "proto/files.pb.h"
-#include "server/client/utf8.h"
+#include "proto/utf8.h"
 
 namespace mariner::admin {
 namespace {

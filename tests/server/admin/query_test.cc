@@ -4,7 +4,7 @@
 #include <rapidcheck.h>
 
 #include "proto/admin.pb.h"
-#include "server/client/utf8.h"
+#include "proto/utf8.h"
 
 namespace mariner::admin {
 namespace {

@@ -96,6 +96,47 @@ TEST_F(ViewVerbs, List) {
   EXPECT_THAT(out, HasSubstr("\"size_bytes\":\"3221225472\""));
 }
 
+TEST_F(ViewVerbs, UnexposeAsksIfSomethingWasWritten) {
+  control.views.mutable_views(0)->set_overlay_bytes(4096);
+  run({"view", "unexpose", "db1-v1"});
+  EXPECT_EQ(code, 0) << "of a read-only one it is what mends its file system";
+  control.views.mutable_views(0)->set_writable(true);
+  run({"view", "unexpose", "db1-v1", "--force"});
+  EXPECT_EQ(code, 5) << "--force is about sessions";
+  EXPECT_EQ(control.asked.back(), "session_list");
+  EXPECT_THAT(out, HasSubstr("This takes db1-v1 away, with 4 KiB of what was written to it.\n"));
+  run({"view", "unexpose", "db1-v1", "--dry-run"});
+  EXPECT_EQ(code, 0);
+  run({"view", "unexpose", "db1-v1", "--yes"});
+  EXPECT_EQ(code, 0);
+  EXPECT_EQ(control.asked.back(), "view_unexpose name: \"db1-v1\"") << "nobody uses it";
+}
+
+TEST_F(ViewVerbs, UnexposingAGroupsViewIsAboutAllOfIt) {
+  for (const char* volume : {"db1", "log1"}) {
+    auto& view = *control.views.add_views();
+    view.set_name(std::string("lab-") + volume);
+    view.set_volume(volume);
+    view.set_group_view("lab");
+    view.set_writable(true);
+    view.set_overlay_bytes(8192);
+  }
+  auto& session = *control.sessions.add_sessions();
+  session.set_view("lab-log1");
+  session.set_volume("log1");
+  session.set_initiator("iqn.host");
+  run({"view", "unexpose", "lab", "--force"});
+  EXPECT_EQ(code, 5);
+  EXPECT_EQ(control.asked.back(), "session_list");
+  EXPECT_THAT(out, HasSubstr("This takes lab away from whoever uses it, with 16 KiB of what was "
+                             "written to it.\nAffected: iqn.host "));
+  terminal = true;
+  typed = "lab\n";
+  run({"view", "unexpose", "lab"});
+  EXPECT_EQ(code, 0) << err;
+  EXPECT_EQ(control.asked.back(), "view_unexpose name: \"lab\" force: true");
+}
+
 TEST_F(ViewVerbs, UnexposeAsksOnlyIfSomebodyUsesIt) {
   run({"view", "unexpose", "db1-v1"});
   EXPECT_EQ(code, 0) << err;

@@ -120,11 +120,13 @@ TEST_F(VolumeVerbs, DeleteSaysWhatAndToWhomAndAsks) {
   run({"volume", "delete", "db1"});
   EXPECT_EQ(code, 5);
   EXPECT_THAT(out, HasSubstr("This deletes db1 (100 GiB): its contents, its history since "
-                             "2026-11-18 12:06:40, 3 marks and 2 views.\n"));
+                             "2026-11-18 12:06:40 and 3 marks.\n"));
   EXPECT_THAT(out, HasSubstr("Affected: iqn.host?[31m from 192.0.2.9:41000 (session 7)\n"))
       << "no escape reaches the terminal";
   EXPECT_THAT(out, testing::Not(HasSubstr("iqn.other")));
-  EXPECT_THAT(control.asked, ElementsAre("volume_show name: \"db1\"", "session_list"));
+  EXPECT_THAT(control.asked,
+              ElementsAre("volume_show name: \"db1\"",
+                          "volume_delete name: \"db1\" dry_run: true force: true", "session_list"));
   terminal = true;
   typed = "db1\n";
   run({"volume", "delete", "db1", "--force"});

@@ -1,6 +1,7 @@
 // Sessions of several connections, and recovery from damaged PDUs.
 #include <gtest/gtest.h>
 
+#include "proto/crc32c.h"
 #include "tests/server/iscsi/iscsi_testing.h"
 
 namespace mariner::iscsi {
@@ -138,6 +139,52 @@ TEST_F(TwoConnectionsTest, AFunctionForTheTargetTakesThemForReceived) {
   EXPECT_EQ(first.send(read_pdu(3)).size(), 1u);
 }
 
+TEST_F(TwoConnectionsTest, AFunctionOfAnotherHostLosesNoNumberOfAHalfReceivedCommand) {
+  TestClient other(server);
+  other.login({}, 2);
+  const Bytes wire = write_pdu(1, 1, pattern(512)).wire();
+  first.feed(std::span(wire).first(100));
+  EXPECT_TRUE(second.send(read_pdu(2)).empty()) << "it waits for 1";
+  other.send(management_pdu({.function = TaskManagement::kTargetWarmReset}));
+  EXPECT_TRUE(second.send(read_pdu(3)).empty());
+  EXPECT_EQ(first.send_bytes(std::span(wire).subspan(100)).at(0).itt(), 1u);
+  const auto pdus = second.take();
+  ASSERT_EQ(pdus.size(), 1u) << "2 had come before the reset, 3 after it";
+  EXPECT_EQ(pdus[0].itt(), 3u);
+  EXPECT_EQ(pdus[0].exp_cmd_sn(), 4u);
+  EXPECT_EQ(pdus[0].max_cmd_sn(), 3u + 128u);
+}
+
+// The command may be meant to come after the function, whose number is not behind it.
+TEST_F(TwoConnectionsTest, AFunctionOfTheSessionItselfLeavesAHalfReceivedCommandAlone) {
+  const Bytes wire = write_pdu(1, 1, pattern(512)).wire();
+  first.feed(std::span(wire).first(100));
+  EXPECT_EQ(second.send(management_pdu({.function = TaskManagement::kLogicalUnitReset})).size(),
+            1u);
+  EXPECT_EQ(first.send_bytes(std::span(wire).subspan(100)).at(0).itt(), 1u);
+}
+
+TEST_F(TwoConnectionsTest, AFunctionForTheTargetTakesAHalfReceivedCommandForReceived) {
+  const Bytes wire = write_pdu(1, 1, pattern(512)).wire();
+  first.feed(std::span(wire).first(100));
+  second.send(management_pdu({.function = TaskManagement::kTargetWarmReset, .cmd_sn = 2}));
+  EXPECT_TRUE(first.send_bytes(std::span(wire).subspan(100)).empty());
+  EXPECT_EQ(server.device().executed, 0u);
+  EXPECT_EQ(second.send(read_pdu(2)).size(), 1u);
+}
+
+TEST_F(TwoConnectionsTest, AHalfReceivedCommandThatIsAbortedHasHadItsNumber) {
+  const Bytes wire = write_pdu(1, 1, pattern(512)).wire();
+  first.feed(std::span(wire).first(100));
+  const auto pdus =
+      second.send(management_pdu({.referenced_itt = 1, .cmd_sn = 2, .ref_cmd_sn = 1}));
+  ASSERT_EQ(pdus.size(), 1u);
+  EXPECT_EQ(pdus[0].u8(2), 0) << "complete";
+  EXPECT_TRUE(first.send_bytes(std::span(wire).subspan(100)).empty());
+  EXPECT_EQ(server.device().executed, 0u);
+  EXPECT_EQ(second.send(read_pdu(2)).size(), 1u);
+}
+
 TEST_F(TwoConnectionsTest, AFunctionOfAConnectionThatLeavesStillActs) {
   second.send(management_pdu({.function = TaskManagement::kAbortTaskSet, .cmd_sn = 2}));
   first.send(logout_pdu(LogoutReason::kCloseConnection, 1));
@@ -192,11 +239,12 @@ class RecoveryTest : public testing::Test {
                        "MaxRecvDataSegmentLength=1024"}));
   }
   // Sends it with a wrong data digest.
-  std::vector<TargetPdu> send_damaged(const InitiatorPdu& pdu) {
-    Bytes wire = pdu.wire(client.header_digest, client.data_digest);
+  static std::vector<TargetPdu> send_damaged(TestClient& from, const InitiatorPdu& pdu) {
+    Bytes wire = pdu.wire(from.header_digest, from.data_digest);
     wire.back() ^= std::byte{1};
-    return client.send_bytes(wire);
+    return from.send_bytes(wire);
   }
+  std::vector<TargetPdu> send_damaged(const InitiatorPdu& pdu) { return send_damaged(client, pdu); }
   static InitiatorPdu snack_pdu(SnackRequest::Type type, std::uint32_t itt, std::uint32_t first,
                                 std::uint32_t count, std::uint32_t tag = kReservedTag) {
     InitiatorPdu pdu = nop_out_pdu(itt, tag);
@@ -257,6 +305,35 @@ TEST_F(RecoveryTest, DamagedDataIsAskedForAgain) {
   EXPECT_EQ(client.send(half(1024, again[1].ttt(), 0, true)).at(0).opcode(), Opcode::kScsiResponse);
   const Payload& written = server.device().written.at(0);
   EXPECT_EQ(text_of({written.data(), written.size()}), text_of(data));
+}
+
+// What was damaged may be asked for in other pieces: they are other bytes, too.
+TEST_F(RecoveryTest, NoCrcOfDamagedDataStaysWithThePayload) {
+  TestClient other(server);
+  other.login(keys({"DataDigest=CRC32C", "ErrorRecoveryLevel=1", "MaxBurstLength=8192"}), 2);
+  const Bytes data = pattern(8192);
+  const auto part = [&](std::uint32_t ttt, std::uint32_t from, std::uint32_t to, bool final) {
+    return data_out_pdu({.itt = 1,
+                         .ttt = ttt,
+                         .data_sn = from == 0 ? 0u : 1u,
+                         .offset = from,
+                         .final = final,
+                         .data = Bytes(data.begin() + from, data.begin() + to)});
+  };
+  const auto r2t = other.send(write_pdu(1, 16, {}));
+  ASSERT_EQ(r2t.at(0).opcode(), Opcode::kR2t);
+  InitiatorPdu damaged = part(r2t[0].ttt(), 0, 8192, true);
+  damaged.data[100] ^= std::byte{1};
+  const auto again = send_damaged(other, damaged);
+  ASSERT_EQ(again.size(), 2u);
+  ASSERT_EQ(again[1].opcode(), Opcode::kR2t);
+  EXPECT_TRUE(other.send(part(again[1].ttt(), 0, 2048, false)).empty());
+  EXPECT_EQ(other.send(part(again[1].ttt(), 2048, 8192, true)).at(0).opcode(),
+            Opcode::kScsiResponse);
+  const Payload& written = server.device().written.at(0);
+  EXPECT_EQ(text_of(written.bytes()), text_of(data));
+  EXPECT_EQ(written.block_crc(0), std::nullopt) << "of two segments";
+  EXPECT_EQ(written.block_crc(1), crc32c(written.bytes().subspan(kBlockBytes, kBlockBytes)));
 }
 
 TEST_F(RecoveryTest, AnR2tIsSentAgain) {

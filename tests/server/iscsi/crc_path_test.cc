@@ -32,9 +32,9 @@ constexpr std::size_t kKiB = 1024;
 
 class CrcPathTest : public testing::Test {
  protected:
-  void log_in(bool digests) {
+  void log_in(bool digests, std::string_view more_keys = {}) {
     client.login(keys({"InitialR2T=No", "ImmediateData=Yes", "FirstBurstLength=262144"}) +
-                 (digests ? keys({"DataDigest=CRC32C"}) : ""));
+                 (digests ? keys({"DataDigest=CRC32C"}) : "") + std::string(more_keys));
     ASSERT_EQ(client.data_digest, digests);
     ASSERT_TRUE(rig.open());
   }
@@ -50,9 +50,15 @@ class CrcPathTest : public testing::Test {
     client.feed(wire);
     const std::size_t received = std::exchange(g_crc_bytes, 0);
     client.take();
+    return {received, log(data)};
+  }
+
+  // Logs what the device was given last, which is to be `data`, and reads it back. Returns how many
+  // bytes of CRC that took.
+  std::size_t log(const Bytes& data) {
     EXPECT_EQ(server.device().written.size(), writes);
     const Payload payload = server.device().written.back();
-
+    const std::size_t total = data.size();
     const auto blocks = static_cast<std::uint32_t>(total / kBlockBytes);
     const logging::Record record = logging::test::record_of(1, writes, blocks);
     std::optional<Result<logging::LoggedAt>> at;
@@ -66,7 +72,7 @@ class CrcPathTest : public testing::Test {
         rig.disks, {(**at).location, record.volume, record.sequence, 0, to.bytes()});
     EXPECT_TRUE(read.has_value());
     EXPECT_TRUE(std::ranges::equal(to.bytes(), data));
-    return {received, logged};
+    return logged;
   }
 
   // Immediate data, then unsolicited Data-Out PDUs.
@@ -126,6 +132,35 @@ TEST_F(CrcPathTest, BlocksOfSeveralSegmentsAreComputedForTheLog) {
   EXPECT_EQ(write({1 * kKiB, 3 * kKiB}), Counted(4 * kKiB, 4 * kKiB));
   EXPECT_EQ(write({10 * kKiB, 6 * kKiB}), Counted(16 * kKiB, 4 * kKiB)) << "the third of four";
   EXPECT_EQ(write({1000, 5000, 20000, 39536}), Counted(65536, 3 * 4 * kKiB));
+}
+
+// At error recovery level 1 it is asked for again, and comes in other pieces.
+TEST_F(CrcPathTest, DamagedDataLeavesNoCrcForTheLog) {
+  log_in(true, keys({"ErrorRecoveryLevel=1"}));
+  const Bytes data = pattern(8 * kKiB, ++writes);
+  const auto part = [&](std::uint32_t ttt, std::uint32_t data_sn, std::uint32_t from,
+                        std::uint32_t to) {
+    return data_out_pdu({.itt = 1,
+                         .ttt = ttt,
+                         .data_sn = data_sn,
+                         .offset = from,
+                         .final = to == data.size(),
+                         .data = Bytes(data.begin() + from, data.begin() + to)});
+  };
+  const auto r2t = client.send(command_pdu({.itt = 1,
+                                            .cmd_sn = 1,
+                                            .expected_bytes = 8 * kKiB,
+                                            .flags = kFinal | kWrite,
+                                            .cdb = write10(0, 16)}));
+  ASSERT_EQ(r2t.at(0).opcode(), Opcode::kR2t);
+  Bytes damaged = part(r2t[0].ttt(), 0, 0, 8 * kKiB).wire(false, true);
+  damaged[kBhsBytes + 100] ^= std::byte{1};
+  const auto again = client.send_bytes(damaged);
+  ASSERT_EQ(again.size(), 2u);
+  ASSERT_EQ(again[1].opcode(), Opcode::kR2t);
+  client.send(part(again[1].ttt(), 0, 0, 2 * kKiB));
+  client.send(part(again[1].ttt(), 1, 2 * kKiB, 8 * kKiB));
+  EXPECT_EQ(log(data), 4 * kKiB) << "the first of two blocks";
 }
 
 }  // namespace

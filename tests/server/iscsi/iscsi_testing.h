@@ -6,6 +6,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -123,6 +124,11 @@ class TestDevice final : public scsi::TargetDevice {
   void execute(scsi::Command command, scsi::CommandDone done) override;
   void manage(scsi::TaskManagementFunction function, std::uint64_t lun,
               const std::shared_ptr<scsi::Nexus>& nexus, UniqueFunction<void()> done) override;
+  void abort_task(std::uint64_t lun, scsi::TaskTag tag, const std::shared_ptr<scsi::Nexus>& of,
+                  UniqueFunction<void()> done) override {
+    aborted = tag;
+    manage(scsi::TaskManagementFunction::kAbortTask, lun, of, std::move(done));
+  }
   [[nodiscard]] bool has_lun(std::uint64_t lun) const override { return lun == 0 || lun == kLun1; }
 
   static constexpr std::uint64_t kLun1 = 0x0001000000000000;
@@ -136,6 +142,7 @@ class TestDevice final : public scsi::TargetDevice {
   std::deque<Pending> pending;
   std::deque<Managed> managed;
   std::vector<scsi::TaskManagementFunction> functions;  // all that came
+  std::optional<scsi::TaskTag> aborted;                 // by the last ABORT TASK
   std::vector<Payload> written;
   std::vector<const std::byte*> read_from;  // where the data-in of each read lies
   std::uint64_t executed = 0;

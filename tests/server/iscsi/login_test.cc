@@ -228,6 +228,25 @@ TEST_F(LoginTest, NamesThatWouldSpoilALog) {
   expect_refusal(step(keys({"InitiatorName=iqn.x\nroot logged in", "TargetName=x"})),
                  LoginStatus::kInitiatorError);
 }
+// RFC 7143 4.2.7. What is kept of an initiator could not be read again.
+TEST_F(LoginTest, AnInitiatorsNameThatIsNoUtf8) {
+  expect_refusal(step(keys({"InitiatorName=iqn.x\xFF", "TargetName=iqn.2026-11.org.mariner:disk"})),
+                 LoginStatus::kInitiatorError);
+  EXPECT_EQ(login.refusal().message, "InitiatorName: no iSCSI name");
+}
+TEST_F(LoginTest, ATargetsNameThatIsNoUtf8) {
+  expect_refusal(step(host + keys({"TargetName=iqn.\xC3"})), LoginStatus::kInitiatorError);
+}
+TEST_F(LoginTest, ANameThatIsUtf8) {
+  step(
+      keys({"InitiatorName=iqn.B\xC3\xBC"
+            "cher",
+            "TargetName=iqn.2026-11.org.mariner:disk"}));
+  EXPECT_EQ(login.state(), Login::State::kDone);
+  EXPECT_EQ(login.identity().initiator,
+            "iqn.b\xC3\xBC"
+            "cher");
+}
 
 // RFC 7143 12.1.3. The digest's own tests are in chap_test.cc.
 class ChapLoginTest : public LoginTest {

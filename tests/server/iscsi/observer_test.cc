@@ -21,6 +21,7 @@ TEST(ObserverTest, ReasonsHaveDistinctNames) {
 TEST(ObserverTest, WhatAPeerDidWrongIsNotOrderly) {
   EXPECT_TRUE(orderly(EndReason::kLogout));
   EXPECT_TRUE(orderly(EndReason::kReinstated));
+  EXPECT_TRUE(orderly(EndReason::kDiscoveryOver));
   EXPECT_FALSE(orderly(EndReason::kPeerClosed));
   EXPECT_FALSE(orderly(EndReason::kProtocolError));
   EXPECT_FALSE(orderly(EndReason::kLoginFailed));

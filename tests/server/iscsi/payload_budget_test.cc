@@ -112,6 +112,24 @@ TEST(PayloadBudgetTest, WhatIsKeptOfWaitingCommandsCounts) {
   EXPECT_EQ(budget->kept(), 25u);
 }
 
+TEST(PayloadBudgetTest, WhatIsKeptIsGivenBackWhenItsHolderEnds) {
+  PayloadBudgets budgets(100);
+  const auto budget = budgets.of("iqn.a");
+  ASSERT_TRUE(budget->keep(60));
+  ASSERT_TRUE(budget->keep(30));
+  KeptBytes first(budget, 60);
+  {
+    KeptBytes other(budget, 30);
+    KeptBytes moved = std::move(first);
+    EXPECT_EQ(budget->kept(), 90u);
+    first = std::move(other);
+    EXPECT_EQ(budget->kept(), 90u);
+  }
+  EXPECT_EQ(budget->kept(), 30u);
+  first = KeptBytes();
+  EXPECT_EQ(budget->kept(), 0u);
+}
+
 TEST(PayloadBudgetTest, UnsolicitedDataThatDoesNotFitEndsInTaskSetFull) {
   TestServer server(tight());
   TestClient client(server);

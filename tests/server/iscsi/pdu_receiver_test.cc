@@ -13,14 +13,16 @@ namespace {
 
 class TestSink final : public PduSink {
  public:
+  bool wants_pdu() const override { return pdus.size() < wanted; }
   bool on_basic_header(const Bhs&) override { return admits_basic_headers; }
   bool on_header(const Bhs& bhs, std::span<const std::byte> ahs, Placement& place) override {
     ahs_bytes = ahs.size();
     const std::uint32_t bytes = parse_common(bhs).data_bytes;
     place.length = std::min<std::size_t>(bytes, keep_bytes_max);
-    if (place.length > 0) place.payload = Payload::allocate(offset + place.length);
+    if (place.length > 0 && !reuse) payload = Payload::allocate(offset + place.length);
+    if (place.length > 0) place.payload = payload;
     place.offset = place.length > 0 ? offset : 0;
-    payload = place.payload;
+    if (!reuse) payload = place.payload;
     return !refuse;
   }
   bool on_pdu(bool good) override {
@@ -33,7 +35,9 @@ class TestSink final : public PduSink {
   void on_header_digest_error() override { header_error = true; }
 
   std::size_t keep_bytes_max = SIZE_MAX;
-  std::size_t offset = 0;  // of the data in its payload
+  std::size_t offset = 0;         // of the data in its payload
+  std::size_t wanted = SIZE_MAX;  // PDUs in all
+  bool reuse = false;             // the payload that is there, and no new one
   bool refuse = false;
   bool admits_basic_headers = true;
   bool header_error = false;
@@ -206,6 +210,73 @@ TEST_F(PduReceiverTest, BlocksThatASegmentFillsKeepTheirCrcs) {
       EXPECT_FALSE(sink.all_good);
     }
   }
+}
+
+// One payload, segment by segment: "BYTES@OFFSET", a damaged one with "!".
+TEST_F(PduReceiverTest, BlocksHaveTheCrcsOfTheLastGoodSegmentThatFilledThem) {
+  struct Segment {
+    std::size_t offset;
+    std::size_t bytes;
+    bool good;
+    const char* crcs;  // behind it
+  };
+  const Segment segments[] = {
+      {0, 16384, false, "0:? 1:? 2:? 3:?"},
+      {0, 2048, true, "0:? 1:? 2:? 3:?"},
+      {2048, 6144, true, "0:? 1:ok 2:? 3:?"},
+      {8192, 8192, true, "0:? 1:ok 2:ok 3:ok"},
+      {0, 8192, true, "0:ok 1:ok 2:ok 3:ok"},
+      // What is written over in parts, or by damaged data, is not known any more.
+      {4000, 200, true, "0:? 1:? 2:ok 3:ok"},
+      {0, 8192, true, "0:ok 1:ok 2:ok 3:ok"},
+      {4096, 4096, false, "0:ok 1:? 2:ok 3:ok"},
+      {4095, 8193, false, "0:? 1:? 2:? 3:ok"},
+      {0, 16384, true, "0:ok 1:ok 2:ok 3:ok"},
+  };
+  for (const std::size_t chunk : {1u, 1461u, 70000u}) {
+    receiver = PduReceiver();
+    receiver.set_digests(false, true);
+    sink = TestSink();
+    sink.reuse = true;
+    sink.payload = Payload::zeroed(16384);
+    unsigned seed = 0;
+    for (const Segment& segment : segments) {
+      sink.offset = segment.offset;
+      Bytes wire = nop_out_pdu(1, 2, pattern(segment.bytes, ++seed)).wire(false, true);
+      if (!segment.good) wire[kBhsBytes + segment.bytes / 2] ^= std::byte{1};
+      sink.all_good = true;
+      feed(wire, chunk);
+      EXPECT_EQ(sink.all_good, segment.good);
+      EXPECT_EQ(crcs_text(sink.payload), segment.crcs)
+          << segment.bytes << " bytes at " << segment.offset << " in chunks of " << chunk;
+    }
+  }
+}
+
+TEST_F(PduReceiverTest, WhatTheSinkDoesNotWantIsHeldBack) {
+  Bytes wire;
+  for (std::size_t i = 1; i <= 4; ++i) {
+    const Bytes one = pdu_of(i * 10).wire();
+    wire.insert(wire.end(), one.begin(), one.end());
+  }
+  // The last one comes in part.
+  sink.wanted = 2;
+  feed(std::span(wire).first(wire.size() - 20));
+  EXPECT_EQ(sink.pdus.size(), 2u);
+  ASSERT_TRUE(receiver.holds_back());
+  std::array<iovec, 2> places{};
+  EXPECT_EQ(receiver.prepare(places), 0u) << "nothing more is read";
+  sink.wanted = 3;
+  receiver.go_on(sink);
+  EXPECT_EQ(sink.pdus.size(), 3u);
+  ASSERT_TRUE(receiver.holds_back()) << "a header is here, unwanted";
+  sink.wanted = 4;
+  receiver.go_on(sink);
+  EXPECT_FALSE(receiver.holds_back());
+  feed(std::span(wire).last(20));
+  ASSERT_EQ(sink.pdus.size(), 4u);
+  for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(sink.pdus[i], pattern((i + 1) * 10));
+  EXPECT_FALSE(receiver.holds_back()) << "there is nothing";
 }
 
 TEST_F(PduReceiverTest, AFlippedBitAnywhereIsSeen) {

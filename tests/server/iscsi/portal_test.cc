@@ -265,5 +265,36 @@ TEST_F(PortalTest, TheAddressesOfEveryGroupAreTold) {
                   "TargetAddress=" + any + ",3", "TargetAddress=" + addresses[3] + ",4"}));
 }
 
+// What has been read and waits for the answers before it is not forgotten when they are gone.
+TEST_F(PortalTest, WhoAsksForMuchAtOnceIsAnsweredBitByBit) {
+  open();
+  for (int i = 0; i < 100; ++i) directory.names.push_back("iqn.x:" + std::to_string(i));
+  tcp::socket socket = connect();
+  exchange(socket, login_pdu(keys({"InitiatorName=iqn.2026-11.test:host", "SessionType=Discovery"}),
+                             kOperationalToFull));
+  constexpr std::size_t kRequests = 500;
+  Bytes wire;
+  for (std::size_t i = 0; i < kRequests; ++i) {
+    const Bytes one = text_pdu(keys({"SendTargets=All"})).wire();
+    wire.insert(wire.end(), one.begin(), one.end());
+  }
+  boost::asio::write(socket, boost::asio::buffer(wire));
+  Bytes stream;
+  std::size_t answer_bytes = 0;  // of one
+  socket.non_blocking(true);
+  run_until([&] {
+    Bytes some(256 * 1024);
+    boost::system::error_code error;
+    const std::size_t bytes = socket.read_some(boost::asio::buffer(some), error);
+    stream.insert(stream.end(), some.begin(), some.begin() + static_cast<std::ptrdiff_t>(bytes));
+    if (stream.size() < kBhsBytes) return false;
+    answer_bytes = kBhsBytes + (load_be24(&stream[5]) + 3) / 4 * 4;
+    return stream.size() >= kRequests * answer_bytes;
+  });
+  EXPECT_EQ(parse_target_stream(stream, false, false).size(), kRequests);
+  EXPECT_EQ(exchange(socket, logout_pdu(LogoutReason::kCloseSession)).opcode(),
+            Opcode::kLogoutResponse);
+}
+
 }  // namespace
 }  // namespace mariner::iscsi

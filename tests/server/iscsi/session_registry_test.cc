@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <vector>
+
 #include "tests/server/iscsi/iscsi_testing.h"
 
 namespace mariner::iscsi {
@@ -170,6 +173,92 @@ TEST(SessionRegistryTest, SessionsAreBoundedButMayBeReinstated) {
   TestClient third(server);
   third.login({}, 1);
   EXPECT_TRUE(first.connection.closing());
+}
+
+// RFC 7143 4.3: anybody may open one, most often without an account.
+TEST(SessionRegistryTest, DiscoverySessionsTakeNoNormalOnesPlace) {
+  Options options;
+  options.sessions_max = 2;
+  options.initiator_sessions_max = 2;
+  TestServer server(options);
+  std::vector<std::unique_ptr<TestClient>> discoveries;
+  for (int i = 0; i < 3; ++i) {
+    discoveries.push_back(std::make_unique<TestClient>(server));
+    discoveries.back()->login_discovery();
+  }
+  TestClient first(server);
+  first.login({}, 1);
+  TestClient second(server);
+  second.login({}, 2);
+  EXPECT_EQ(server.registry->size(), 5u);
+  discoveries.push_back(std::make_unique<TestClient>(server));
+  discoveries.back()->login_discovery();
+  EXPECT_EQ(server.registry->size(), 6u) << "and normal ones take none of theirs";
+  EXPECT_TRUE(server.observer.ended.empty());
+}
+
+TEST(SessionRegistryTest, OneDiscoverySessionTooManyEndsTheOldest) {
+  TestServer server;
+  TestClient normal(server);
+  normal.login();
+  std::vector<std::unique_ptr<TestClient>> clients;
+  for (std::size_t i = 0; i < server.options.discovery_sessions_max + 1; ++i) {
+    EXPECT_TRUE(server.observer.ended.empty());
+    clients.push_back(std::make_unique<TestClient>(server));
+    clients.back()->login_discovery();
+  }
+  ASSERT_EQ(server.observer.ended.size(), 1u);
+  EXPECT_EQ(server.observer.ended[0].reason, EndReason::kCrowdedOut);
+  EXPECT_EQ(server.observer.ended[0].detail, "64 discovery sessions");
+  EXPECT_TRUE(clients[0]->connection.closing());
+  EXPECT_FALSE(clients[1]->connection.closing());
+  EXPECT_FALSE(normal.connection.closing());
+  EXPECT_EQ(clients.back()->send(text_pdu(keys({"SendTargets=All"}))).size(), 1u);
+}
+
+TEST(SessionRegistryTest, ADiscoverySessionEndsWhenItHasHadItsTime) {
+  TestServer server;
+  TestClient discovery(server);
+  TestClient normal(server);
+  discovery.login_discovery();
+  normal.login();
+  for (int i = 0; i < 3; ++i) {
+    server.executor.now += std::chrono::seconds(20);
+    for (TestClient* const client : {&discovery, &normal}) {
+      client->send(nop_out_pdu(kReservedTag, 1));  // it is there
+      client->connection.tick();
+    }
+    EXPECT_FALSE(discovery.connection.closing());
+  }
+  server.executor.now += std::chrono::seconds(1);
+  discovery.connection.tick();
+  normal.connection.tick();
+  EXPECT_TRUE(discovery.connection.closing());
+  EXPECT_FALSE(normal.connection.closing());
+  ASSERT_EQ(server.observer.ended.size(), 1u);
+  EXPECT_EQ(server.observer.ended[0].reason, EndReason::kDiscoveryOver);
+}
+
+// Whose name it gives is not known to be it.
+TEST(SessionRegistryTest, ADiscoverySessionTakesNothingOfAnInitiatorsMemory) {
+  Options options;
+  options.initiator_payload_bytes_max = 64 * 1024;
+  TestServer server(options);
+  TestClient discovery(server);
+  discovery.login_discovery();
+  discovery.feed(text_pdu(keys({"SendTargets=All"})).wire());  // the answer is not taken
+  TestClient normal(server);
+  normal.login();
+  const auto read = [](std::uint32_t n) {
+    return command_pdu({.itt = n,
+                        .cmd_sn = n,
+                        .expected_bytes = 65536,
+                        .flags = kFinal | kRead,
+                        .cdb = read10(0, 128)});
+  };
+  server.device().hold = true;
+  normal.send(read(1));
+  EXPECT_EQ(server.device().executed, 1u);
 }
 
 TEST(SessionRegistryTest, ADrainingServerRefusesLogins) {

@@ -43,8 +43,10 @@ class TaskManagementTest : public testing::Test {
 
 TEST_F(TaskManagementTest, AnAbortedTaskIsNeverAnswered) {
   start(client, 5, 1);
+  ASSERT_EQ(server.device().pending.back().command.tag, scsi::TaskTag{5});
   expect_outcome(client.send(management_pdu({.referenced_itt = 5, .cmd_sn = 2, .ref_cmd_sn = 1})),
                  0);
+  EXPECT_EQ(server.device().aborted, scsi::TaskTag{5}) << "that command, and no other";
   answer_all();
   EXPECT_TRUE(client.take().empty());
   EXPECT_EQ(server.device().functions, std::vector{Function::kAbortTask});
@@ -129,6 +131,49 @@ TEST_F(TaskManagementTest, ALunResetEndsTheTasksOfAllSessions) {
   const auto others = other.take();
   ASSERT_EQ(others.size(), 1u);
   EXPECT_EQ(others[0].itt(), 8u);
+}
+
+// RFC 7143 4.2.2.1: its number is received when all of it is, or none after it is.
+TEST_F(TaskManagementTest, ACommandThatIsHalfHereComesAfterTheResetOfAnotherHost) {
+  for (const auto function : {TaskManagement::kLogicalUnitReset, TaskManagement::kClearTaskSet,
+                              TaskManagement::kTargetWarmReset}) {
+    const std::uint32_t n = 1 + 2 * static_cast<std::uint32_t>(server.device().functions.size());
+    const Bytes wire = command_pdu({.itt = n,
+                                    .cmd_sn = n,
+                                    .expected_bytes = 512,
+                                    .flags = kFinal | kWrite,
+                                    .cdb = write10(0, 1),
+                                    .data = pattern(512)})
+                           .wire();
+    client.feed(std::span(wire).first(100));
+    expect_outcome(other.send(management_pdu({.function = function})), 0);
+    client.feed(std::span(wire).subspan(100));
+    start(client, n + 1, n + 1);
+    answer_all();
+    const auto pdus = client.take();
+    ASSERT_EQ(pdus.size(), 2u);
+    EXPECT_EQ(pdus[0].itt(), n);
+    EXPECT_EQ(pdus[1].itt(), n + 1);
+    EXPECT_EQ(pdus[1].exp_cmd_sn(), n + 2);
+    EXPECT_EQ(pdus[1].max_cmd_sn(), n + 1 + 128);
+    EXPECT_FALSE(client.connection.closing());
+  }
+}
+
+// It has no number that could be missed.
+TEST_F(TaskManagementTest, AnImmediateCommandThatIsHalfHereIsGone) {
+  const Bytes wire = command_pdu({.itt = 5,
+                                  .expected_bytes = 512,
+                                  .flags = kFinal | kWrite,
+                                  .immediate = true,
+                                  .cdb = write10(0, 1),
+                                  .data = pattern(512)})
+                         .wire();
+  client.feed(std::span(wire).first(100));
+  expect_outcome(other.send(management_pdu({.function = TaskManagement::kLogicalUnitReset})), 0);
+  EXPECT_TRUE(client.send_bytes(std::span(wire).subspan(100)).empty());
+  EXPECT_EQ(server.device().executed, 0u);
+  start(client, 5, 1);
 }
 
 TEST_F(TaskManagementTest, TheFlatSpaceFormOfALunIsTheSameLun) {

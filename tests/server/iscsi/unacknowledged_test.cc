@@ -33,6 +33,21 @@ TEST(UnacknowledgedTest, KeepsUntilAcknowledged) {
   EXPECT_EQ(kept.bytes(), 0u);
 }
 
+TEST(UnacknowledgedTest, DataOfAllKindsCounts) {
+  Unacknowledged kept;
+  kept.keep(5, Bhs{}, {.payload = Payload::allocate(300), .offset = 0, .length = 300});
+  kept.keep(answer_of(6, 1, 100));
+  kept.keep(7, Bhs{}, {.payload = Payload::allocate(40), .offset = 0, .length = 40});
+  EXPECT_EQ(kept.bytes(), 440u);
+  EXPECT_EQ(kept.other_bytes(), 340u);
+  kept.acknowledge(6);
+  EXPECT_EQ(kept.bytes(), 140u);
+  EXPECT_EQ(kept.other_bytes(), 40u);
+  kept.acknowledge(8);
+  EXPECT_EQ(kept.bytes(), 0u);
+  EXPECT_EQ(kept.other_bytes(), 0u);
+}
+
 TEST(UnacknowledgedTest, NumbersWrap) {
   Unacknowledged kept;
   kept.keep(0xffffffff, Bhs{}, {});

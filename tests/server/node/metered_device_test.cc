@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "server/scsi/sense.h"
 #include "tests/support/manual_executor.h"
 
 namespace mariner::node {
@@ -73,6 +74,29 @@ TEST_F(MeteredDeviceTest, CountsByOperationAndOutcome) {
   EXPECT_EQ(commands(ScsiOp::kCompareAndWrite, ScsiOutcome::kReservationConflict), 1u);
   EXPECT_EQ(commands(ScsiOp::kFlush, ScsiOutcome::kBusy), 1u);
   EXPECT_EQ(commands(ScsiOp::kOther, ScsiOutcome::kGood), 1u);
+}
+
+TEST_F(MeteredDeviceTest, AUnitAttentionIsNoFailure) {
+  const auto answer = [this](std::vector<std::uint8_t> sense) {
+    scsi::Command command;
+    command.cdb[0] = 0x2a;
+    metered_.execute(std::move(command), [](const scsi::Response&) {});
+    scsi::Response response;
+    response.status = scsi::Status::kCheckCondition;
+    response.sense = std::move(sense);
+    device_->done_(std::move(response));
+  };
+  scsi::Sense attention;
+  attention.key = scsi::SenseKey::kUnitAttention;
+  scsi::Sense full;
+  full.key = scsi::SenseKey::kDataProtect;
+  for (const auto format : {scsi::SenseFormat::kFixed, scsi::SenseFormat::kDescriptor}) {
+    answer(scsi::encode(attention, format));
+    answer(scsi::encode(full, format));
+  }
+  answer({});
+  EXPECT_EQ(commands(ScsiOp::kWrite, ScsiOutcome::kUnitAttention), 2u);
+  EXPECT_EQ(commands(ScsiOp::kWrite, ScsiOutcome::kCheckCondition), 3u);
 }
 
 TEST_F(MeteredDeviceTest, PassesTheRestOn) {

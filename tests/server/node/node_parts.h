@@ -35,6 +35,7 @@ class NodeParts {
   // Of volumes and views.
   [[nodiscard]] Executor& executor() { return clock_; }
   void advance(std::chrono::nanoseconds by) { clock_.advance(by); }
+  void step_wall(std::chrono::nanoseconds by) { clock_.step_wall(by); }
   [[nodiscard]] LogStack& log_stack() { return *stack_; }
   [[nodiscard]] IndexStack& indexes() { return *indexes_; }
   // Of a volume's index.

@@ -38,6 +38,46 @@ TEST(ReservationStore, ThereAndBack) {
   EXPECT_EQ(from_meta({}).value(), Reservations{});
 }
 
+// Of a name that is no UTF-8, which no login and no TransportID brings any more.
+Reservations of_old() {
+  const NexusId nexus{{"iqn.x\xFF\xC3", {0, 0, 0, 0, 0, 1}}, 1};
+  Reservations state;
+  (void)state.apply(
+      {.action = PersistentReserveOut::Action::kRegister, .action_key = 0xA, .persists = true},
+      nexus);
+  (void)state.apply({.action = PersistentReserveOut::Action::kReserve, .type = 1, .key = 0xA},
+                    nexus);
+  return state;
+}
+
+TEST(ReservationStore, WhateverBytesANameHasTheyAreReadAgain) {
+  for (const Reservations& state : {some(), of_old()}) {
+    meta::Reservations read;
+    ASSERT_TRUE(read.ParseFromString(to_meta(state).SerializeAsString()));
+    const Result<Reservations> back = from_meta(read);
+    ASSERT_TRUE(back);
+    EXPECT_EQ(back->registrations(), state.registrations());
+    EXPECT_EQ(back->reservation(), state.reservation());
+  }
+}
+
+// As it was written when the field was a string: the same bytes.
+TEST(ReservationStore, WhatWasStoredAsAStringIsRead) {
+  const std::string nexus(
+      "\x0A\x02"
+      "a\xFF"
+      "\x12\x06\x80\x01\x02\x03\x04\x05\x18\x01");
+  const std::string key("\x19\x0A\0\0\0\0\0\0\0", 9);
+  const std::string stored = "\x0A\x19\x0A\x0E" + nexus + key;
+  ASSERT_EQ(nexus.size(), 14u);
+  meta::Reservations read;
+  ASSERT_TRUE(read.ParseFromString(stored));
+  const Result<Reservations> back = from_meta(read);
+  ASSERT_TRUE(back);
+  EXPECT_EQ(back->registrations(),
+            (std::vector<scsi::Registration>{{{{"a\xFF", {0x80, 1, 2, 3, 4, 5}}, 1}, 0xA}}));
+}
+
 TEST(ReservationStore, DamageIsFound) {
   meta::Reservations saved = to_meta(some());
   saved.mutable_registrations(0)->mutable_nexus()->set_isid("short");
@@ -66,6 +106,13 @@ TEST(ReservationStore, KeepsThoseOfEachUnitUntilItGoes) {
             some().registrations());
   EXPECT_EQ(reservation_options(parts.store(), MetaStore::unit_of_view("db1"))->restored,
             Reservations{});
+  reservation_options(parts.store(), unit)->save(of_old(), [](const Result<void>& r) {
+    EXPECT_TRUE(r);
+  });
+  parts.stop();
+  parts.start();
+  EXPECT_EQ(reservation_options(parts.store(), unit)->restored.registrations(),
+            of_old().registrations());
   ASSERT_TRUE(parts.remove("db1"));
   EXPECT_EQ(reservation_options(parts.store(), unit)->restored, Reservations{});
 }

@@ -24,6 +24,9 @@ class ShiftedClock final : public Executor {
     }
   }
 
+  // As somebody sets the clock: the monotonic one does not notice.
+  void step_wall(std::chrono::nanoseconds by) { step_ += by; }
+
   void post(UniqueFunction<void()> work) override { executor_.post(std::move(work)); }
   void defer(UniqueFunction<void()> work) override { executor_.defer(std::move(work)); }
   void after(std::chrono::nanoseconds delay, UniqueFunction<void()> work) override {
@@ -32,7 +35,7 @@ class ShiftedClock final : public Executor {
     executor_.after(delay, [timer] { run(*timer); });
   }
   [[nodiscard]] VersionTime wall_time() const override {
-    return {executor_.wall_time().ns + static_cast<std::uint64_t>(shift_.count())};
+    return {executor_.wall_time().ns + static_cast<std::uint64_t>((shift_ + step_).count())};
   }
   [[nodiscard]] std::chrono::nanoseconds monotonic_time() const override {
     return executor_.monotonic_time() + shift_;
@@ -47,6 +50,7 @@ class ShiftedClock final : public Executor {
   // By when each is due, those that have run among them until the clock is put past them.
   std::multimap<std::chrono::nanoseconds, std::shared_ptr<UniqueFunction<void()>>> timers_;
   std::chrono::nanoseconds shift_{0};
+  std::chrono::nanoseconds step_{0};
 };
 
 }  // namespace mariner::test

@@ -138,6 +138,24 @@ TEST_F(ViewSetTest, AViewWhoseVolumeIsGoneIsDropped) {
   EXPECT_TRUE(parts_.store().views()->empty());
 }
 
+// What was written to it is not thrown away because something else cannot be read.
+TEST_F(ViewSetTest, AViewThatCannotBeServedNowIsKept) {
+  Result<ServedView*> view = expose("lab", true);
+  ASSERT_TRUE(view);
+  parts_.write(*(*view)->overlay->live_layer(), 0, 'w');
+  const std::string unit = MetaStore::unit_of_view("lab");
+  meta::Reservations damaged;
+  damaged.add_registrations()->mutable_nexus()->set_isid("short");
+  ASSERT_TRUE(parts_.store().put_reservations(unit, damaged));
+  restart();
+  EXPECT_EQ(parts_.views().find("lab"), nullptr);
+  EXPECT_EQ(parts_.store().views()->size(), 1u);
+  ASSERT_TRUE(parts_.store().remove_reservations(unit));
+  restart();
+  ASSERT_NE(parts_.views().find("lab"), nullptr);
+  EXPECT_EQ(read_view(*parts_.views().find("lab")), 'w');
+}
+
 TEST_F(ViewSetTest, AnOverlayIsBoundedAlsoAfterARestart) {
   NewView request;
   request.name = "lab";

@@ -30,6 +30,7 @@ class CopyEngineTest : public ::testing::Test {
     CopyEngine::Job job;
     job.from = kHost;
     job.id = 7;
+    job.tag = tag_;
     job.background = background;
     job.runs = std::move(runs);
     job.time_max = time_max;
@@ -53,6 +54,7 @@ class CopyEngineTest : public ::testing::Test {
   const std::shared_ptr<RamLayer> to_ =
       std::make_shared<RamLayer>(RamLayer::Options{.size_bytes = 64 << 20});
   const std::shared_ptr<CopyUnit> unit_ = std::make_shared<CopyUnit>();
+  std::optional<TaskTag> tag_;
   std::optional<CopyEngine::End> end_;
   std::uint64_t moved_ = 0;
   int runs_done_ = 0;
@@ -140,6 +142,21 @@ TEST_F(CopyEngineTest, AnAbortedJobWritesNothingMore) {
   EXPECT_EQ(end_, CopyEngine::End::kAborted);
   EXPECT_EQ(engine_->in_background(), 0u);
   EXPECT_EQ(to_->text({0, 4096}), std::string(4096, '\0'));
+}
+
+TEST_F(CopyEngineTest, AnAbortOfATagIsForThatOneAndForThoseWithoutATag) {
+  const auto abort = [&](std::optional<TaskTag> of, TaskTag aborted) {
+    tag_ = of;
+    from_->hold();
+    start({run(0, 0, 4096)});
+    const bool any = engine_->abort({.tag = aborted});
+    from_->release();
+    EXPECT_EQ(end_, any ? CopyEngine::End::kAborted : CopyEngine::End::kDone);
+    return any;
+  };
+  EXPECT_TRUE(abort(TaskTag{1}, TaskTag{1}));
+  EXPECT_FALSE(abort(TaskTag{1}, TaskTag{2}));
+  EXPECT_TRUE(abort(std::nullopt, TaskTag{2}));
 }
 
 TEST_F(CopyEngineTest, NothingMoreIsWrittenWithoutMedium) {

@@ -202,6 +202,46 @@ TEST_F(CopyTest, AResetEndsIt) {
   EXPECT_EQ(at(100), std::string(512, '\0'));
 }
 
+// SAM-5 7.2: the command that it references, and no other.
+TEST_F(CopyTest, AnAbortOfATaskEndsTheCopyOfThatTaskOnly) {
+  constexpr TaskTag kCopy{7};
+  constexpr TaskTag kRead{8};
+  for (const TaskTag aborted : {kRead, kCopy}) {
+    const unsigned to = 100 + aborted.value;
+    const std::string data = list(own_, segment(2, to, 1));
+    rig_.layer->hold();
+    rig_.tag = kCopy;
+    const auto copy = rig_.start(cdb(data.size()), data);
+    rig_.tag = kRead;
+    const auto read = rig_.start("28 00 00 00 00 00 00 00 01 00");
+    int answers = 0;
+    rig_.device->abort_task(0, aborted, rig_.nexus, [&] { ++answers; });
+    EXPECT_EQ(answers, 0) << "what was given to the layer is not settled";
+    rig_.layer->release();
+    EXPECT_EQ(answers, 1);
+    EXPECT_TRUE(read->has_value());
+    ASSERT_TRUE(copy->has_value());
+    EXPECT_EQ((*copy)->verdict(), aborted == kCopy ? "A/0D/02" : "good");
+    EXPECT_EQ(at(to), std::string(512, aborted == kCopy ? '\0' : 'c'));
+  }
+}
+
+TEST_F(CopyTest, AnAbortOfATaskEndsACopyWhoseTaskIsNotKnown) {
+  const std::string data = list(own_, segment(2, 100, 1));
+  for (const bool tagged : {false, true}) {
+    rig_.layer->hold();
+    const auto copy = rig_.start(cdb(data.size()), data);
+    if (tagged) {
+      rig_.device->abort_task(0, TaskTag{7}, rig_.nexus, [] {});
+    } else {
+      rig_.device->manage(TaskManagementFunction::kAbortTask, 0, rig_.nexus, [] {});
+    }
+    rig_.layer->release();
+    ASSERT_TRUE(copy->has_value());
+    EXPECT_EQ((*copy)->verdict(), "A/0D/02");
+  }
+}
+
 TEST_F(CopyTest, WhoIsPreemptedCopiesNoMore) {
   const auto other = rig_.attach("iqn.2026-11.org.example:other");
   std::string keys(24, '\0');
@@ -250,7 +290,7 @@ TEST(CopyBetweenDevices, GoesWhereTheOwnerFinds) {
       },
       std::make_shared<RodTokens>([] { return std::chrono::nanoseconds(0); }));
   std::optional<Status> status;
-  manager->copy(list, host, SenseFormat::kFixed, [&](const Response& r) { status = r.status; });
+  manager->copy(list, {.from = host}, [&](const Response& r) { status = r.status; });
   EXPECT_EQ(status, Status::kGood);
   EXPECT_EQ(asked, host.initiator.name);
   EXPECT_EQ(layer->text({16 * 512, 4096}), std::string(4096, 'q'));
@@ -262,7 +302,7 @@ TEST(CopyBetweenDevices, GoesWhereTheOwnerFinds) {
                             holder, [](const Result<Reservations::Outcome>&) {});
   unit->reservations->apply({.action = PersistentReserveOut::Action::kReserve, .type = 1, .key = 1},
                             holder, [](const Result<Reservations::Outcome>&) {});
-  manager->copy(list, host, SenseFormat::kFixed, [&](const Response& r) { status = r.status; });
+  manager->copy(list, {.from = host}, [&](const Response& r) { status = r.status; });
   EXPECT_EQ(status, Status::kCheckCondition);
 }
 

@@ -221,6 +221,70 @@ TEST(EchoBuffer, Descriptor) {
   EXPECT_EQ(rig.send("3c 0b 00 00 00 00 00 00 ff").hex_data(), "01 00 10 00") << "EBOS, 4096";
 }
 
+// That nothing of it is used any more is for the sanitizers to see.
+TEST(Device, MayGoWithAnAnswer) {
+  const std::string format("\0\x82\0\0", 4);
+  std::string registration(24, '\0');
+  registration[15] = 'A';
+  for (const auto& [cdb, data] : {std::pair<std::string_view, std::string>{"04 18", format},
+                                  {"48 82", ""},
+                                  {"1b 01 00 00 00 00", ""},
+                                  {"1d 04", ""},
+                                  {"1d 20", ""},
+                                  {"2a 00 00 00 00 00 00 00 01 00", std::string(512, 'a')},
+                                  {"5f 00 00 00 00 00 00 00 18 00", registration}}) {
+    const auto sanitizer = std::make_shared<testing::FakeSanitizer>();
+    Rig rig({.sanitizer = sanitizer});
+    std::string verdict;
+    rig.device->execute(rig.command(cdb, data), [&](const Response& response) {
+      verdict = testing::outcome_of(response).verdict();
+      rig.device.reset();
+    });
+    EXPECT_EQ(verdict, "good") << cdb;
+    EXPECT_EQ(rig.device, nullptr) << cdb;
+    sanitizer->forgetting = nullptr;  // it keeps itself by this
+  }
+}
+TEST(Device, MayGoWithTheEndOfASelfTest) {
+  using enum TaskManagementFunction;
+  for (const auto function : {kAbortTask, kClearTaskSet, kLogicalUnitReset}) {
+    Rig rig;
+    rig.layer->hold();
+    rig.device->execute(rig.command("1d c0"), [&](const Response&) { rig.device.reset(); });
+    const Managed managed(rig, function);
+    EXPECT_EQ(rig.device, nullptr);
+    rig.layer->release();
+    EXPECT_EQ(managed.answers, 1);
+  }
+}
+
+// As those do that do not tell tasks apart.
+TEST(TargetDevice, AbortsATaskAsItAbortsAnyUnlessItSaysMore) {
+  class Plain final : public TargetDevice {
+   public:
+    std::shared_ptr<Nexus> attach(const NexusId&) override { return nullptr; }
+    [[nodiscard]] Transfer transfer_of(std::uint64_t,
+                                       std::span<const std::uint8_t, 16>) const override {
+      return {};
+    }
+    void execute(Command, CommandDone) override {}
+    void manage(TaskManagementFunction function, std::uint64_t lun, const std::shared_ptr<Nexus>&,
+                UniqueFunction<void()> done) override {
+      managed.emplace_back(function, lun);
+      done();
+    }
+    [[nodiscard]] bool has_lun(std::uint64_t) const override { return true; }
+
+    std::vector<std::pair<TaskManagementFunction, std::uint64_t>> managed;
+  };
+  Plain device;
+  bool answered = false;
+  device.abort_task(5, TaskTag{7}, nullptr, [&] { answered = true; });
+  EXPECT_TRUE(answered);
+  EXPECT_EQ(device.managed,
+            (std::vector{std::pair{TaskManagementFunction::kAbortTask, std::uint64_t{5}}}));
+}
+
 TEST(Device, UnitsAreApart) {
   auto small = std::make_shared<test::RamLayer>(test::RamLayer::Options{.size_bytes = 1 << 20});
   auto large = std::make_shared<test::RamLayer>(test::RamLayer::Options{.size_bytes = 2 << 20});

@@ -115,6 +115,33 @@ TEST(StartStopUnit, ImmediatelyAnswersBefore) {
   rig.layer->release();
   EXPECT_EQ(rig.send("00").verdict(), "2/04/02");
 }
+TEST(StartStopUnit, ImmediatelyAnswersBehindItsFlush) {
+  Rig rig;
+  rig.layer->record_calls();
+  std::vector<std::string> given;
+  std::string next;
+  rig.device->execute(rig.command("1b 01 00 00 00 00"), [&](const Response&) {
+    given = rig.layer->calls();
+    next = rig.send("00").verdict();
+  });
+  EXPECT_THAT(given, ElementsAre("flush 0+0"));
+  EXPECT_EQ(next, "2/04/02");
+}
+TEST(StartStopUnit, AStopThatStillFlushesDoesNotUndoWhatStartsTheUnitAfterIt) {
+  for (const bool by_reset : {false, true}) {
+    Rig rig;
+    rig.layer->hold();
+    EXPECT_EQ(rig.send("1b 01 00 00 00 00").verdict(), "good");
+    if (by_reset) {
+      rig.device->manage(TaskManagementFunction::kLogicalUnitReset, 0, rig.nexus, [] {});
+      EXPECT_EQ(rig.send("00").verdict(), "6/29/03");
+    } else {
+      EXPECT_EQ(rig.send(kStart).verdict(), "good");
+    }
+    rig.layer->release();
+    EXPECT_EQ(rig.send("00").verdict(), "good");
+  }
+}
 TEST(StartStopUnit, ThatCannotFlushDoesNotStop) {
   Rig rig;
   rig.layer->fail_next({ErrorCode::kIo, "bad"});
@@ -174,6 +201,20 @@ TEST(SendDiagnostic, InTheBackgroundOthersGoOn) {
   rig.layer->release();
   EXPECT_EQ(youngest_result(rig), "40");
 }
+// As a session does with what waited for the answer.
+TEST(SendDiagnostic, OneInTheBackgroundRunsWhenItIsAnswered) {
+  Rig rig;
+  rig.layer->hold();
+  std::string next;
+  rig.device->execute(rig.command("1d 40"), [&](const Response& response) {
+    EXPECT_EQ(testing::outcome_of(response).verdict(), "good");
+    next = rig.send("1d 20").verdict();
+  });
+  EXPECT_EQ(next, "2/04/09");
+  EXPECT_EQ(youngest_result(rig), "4f");
+  rig.layer->release();
+  EXPECT_EQ(youngest_result(rig), "40");
+}
 TEST(SendDiagnostic, OneInTheBackgroundCanBeAborted) {
   Rig rig;
   EXPECT_EQ(rig.send("1d 80").verdict(), "5/24/00@1.7") << "there is none";
@@ -217,6 +258,39 @@ TEST(SendDiagnostic, AnAbortEndsOneInTheForegroundOfTheSameInitiator) {
     ASSERT_TRUE(test->has_value());
     EXPECT_EQ(test->value().verdict(), "B/00/00");
     EXPECT_EQ(youngest_result(rig), "c2");
+    rig.layer->release();
+  }
+}
+TEST(SendDiagnostic, AnAbortOfATaskEndsOneInTheForegroundOfThatTaskOnly) {
+  Rig rig;
+  rig.layer->hold();
+  rig.tag = TaskTag{7};
+  const auto test = rig.start("1d c0");
+  rig.device->abort_task(0, TaskTag{8}, rig.nexus, [] {});
+  EXPECT_FALSE(test->has_value());
+  rig.device->abort_task(0, TaskTag{7}, rig.nexus, [] {});
+  ASSERT_TRUE(test->has_value());
+  EXPECT_EQ(test->value().verdict(), "B/00/00");
+  rig.tag.reset();
+  const auto another = rig.start("1d c0");
+  rig.device->abort_task(0, TaskTag{8}, rig.nexus, [] {});
+  EXPECT_TRUE(another->has_value()) << "it may be the one";
+  rig.layer->release();
+}
+// Whoever waits for it may send the next command from within.
+TEST(SendDiagnostic, WhoHearsThatATestWasEndedFindsThatDone) {
+  using enum TaskManagementFunction;
+  for (const auto& [function, verdict] : {std::pair{kLogicalUnitReset, "6/29/03"},
+                                          {kTargetReset, "6/29/02"},
+                                          {kClearTaskSet, "6/2F/00"}}) {
+    Rig rig;
+    const auto other = rig.attach("iqn.2026-11.org.example:other");
+    rig.layer->hold();
+    std::string next;
+    rig.device->execute(rig.command("1d c0"),
+                        [&](const Response&) { next = rig.send("00").verdict(); });
+    rig.device->manage(function, 0, other, [] {});
+    EXPECT_EQ(next, verdict);
     rig.layer->release();
   }
 }

@@ -65,6 +65,27 @@ TEST(TransportId, WhatIsNone) {
   EXPECT_FALSE(parse_transport_id({}));
 }
 
+TEST(TransportId, ItsNameIsOneThatALoginCouldBring) {
+  const auto name_of = [](const std::string& name) -> std::optional<std::string> {
+    const auto parsed = parse_transport_id(transport_id({name, kPort.isid}));
+    if (!parsed) return std::nullopt;
+    EXPECT_EQ(parsed->port.isid, kPort.isid);
+    return parsed->port.name;
+  };
+  EXPECT_EQ(name_of("IQN.a:B"), "iqn.a:b") << "as its session has it";
+  EXPECT_EQ(name_of("iqn.b\xC3\xBC"
+                    "cher"),
+            "iqn.b\xC3\xBC"
+            "cher");
+  EXPECT_EQ(name_of(std::string(223, 'a')), std::string(223, 'a'));
+  EXPECT_EQ(name_of(std::string(224, 'a')), std::nullopt);
+  EXPECT_EQ(name_of("iqn.x\xFF"), std::nullopt) << "no UTF-8";
+  EXPECT_EQ(name_of("iqn.\xC3"), std::nullopt);
+  EXPECT_EQ(name_of("iqn.x\nroot"), std::nullopt);
+  EXPECT_EQ(name_of("iqn.x y"), std::nullopt);
+  EXPECT_EQ(name_of(""), std::nullopt);
+}
+
 TEST(ReserveOutList, Flags) {
   const auto parsed = parse(Action::kRegister, list("05"));
   const auto& out = std::get<ReserveOut>(parsed);
@@ -113,6 +134,17 @@ TEST(ReserveOutList, OfAMove) {
   move[24] = 0x05;
   EXPECT_EQ(code_of(parse(Action::kRegisterAndMove, move)), asc::kInvalidFieldInParameterList);
   EXPECT_EQ(code_of(parse(Action::kRegisterAndMove, list("00"))),
+            asc::kInvalidFieldInParameterList);
+}
+
+TEST(ReserveOutList, PortsWhoseNamesAreNone) {
+  const std::string id = hex_of(transport_id({"iqn.x\xFF", kPort.isid}));
+  const std::string ids = " 00 00 00 " + hex_of({static_cast<std::uint8_t>((id.size() + 1) / 3)});
+  EXPECT_EQ(code_of(parse(Action::kRegister, list("08", ids + id))),
+            asc::kInvalidFieldInParameterList);
+  EXPECT_EQ(code_of(parse(
+                Action::kRegisterAndMove,
+                bytes("00 00 00 00 00 00 00 0A  00 00 00 00 00 00 00 0B  00 01 00 02" + ids + id))),
             asc::kInvalidFieldInParameterList);
 }
 

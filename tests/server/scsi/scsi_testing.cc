@@ -113,6 +113,7 @@ Command Rig::command(std::string_view cdb_hex, std::string_view data) const {
   command.data_out_announced = data_out_announced.value_or(data.size());
   command.unit_blocks = transfer_of(cdb_hex).unit_blocks;
   command.nexus = nexus;
+  command.tag = tag;
   return command;
 }
 

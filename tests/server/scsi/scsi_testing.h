@@ -118,6 +118,7 @@ class Rig {
   std::shared_ptr<Nexus> nexus;
   std::uint64_t lun = 0;                            // where send() sends
   std::optional<std::uint64_t> data_out_announced;  // otherwise what is sent
+  std::optional<TaskTag> tag;                       // of what is sent
 };
 
 }  // namespace mariner::scsi::testing

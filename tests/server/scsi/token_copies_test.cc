@@ -242,6 +242,38 @@ TEST_F(TokenCopiesTest, ImmediateOnesAreAskedFor) {
   EXPECT_EQ(letters(rig_, 100, 3), "cde");
 }
 
+// Whoever hears the answer may send the next command from within.
+TEST_F(TokenCopiesTest, AnImmediateOneIsUnderWayWhenItIsAnswered) {
+  const std::string token = token_of(rig_, {{0, 16}});
+  const std::string list = write_list(token, {{100, 8}, {200, 8}}, {.id = 6, .immediate = true});
+  std::shared_ptr<std::optional<testing::Outcome>> abort;
+  rig_.layer->hold();
+  rig_.device->execute(rig_.command(cdb(0x11, 6, list.size()), list),
+                       [&](const Response&) { abort = rig_.start("83 1c 00 00 00 06"); });
+  ASSERT_NE(abort, nullptr);
+  EXPECT_FALSE(abort->has_value()) << "there is one to be ended";
+  rig_.layer->release();
+  ASSERT_TRUE(abort->has_value());
+  EXPECT_EQ((*abort)->verdict(), "good");
+  EXPECT_EQ(ask(rig_, 6)->state, 0x60);
+  EXPECT_EQ(letters(rig_, 200, 1), ".");
+}
+TEST_F(TokenCopiesTest, AnImmediateTokenIsOfWhatWasBeforeItsAnswer) {
+  const std::string list = populate_list({{0, 1}}, {.immediate = true});
+  rig_.device->execute(rig_.command(cdb(0x10, 9, list.size()), list),
+                       [&](const Response&) { put(rig_, 0, 'Z'); });
+  EXPECT_EQ(letters(rig_, 0, 1), "Z");
+  EXPECT_EQ(write(rig_, ask(rig_, 9)->token, {{100, 1}}), "good");
+  EXPECT_EQ(letters(rig_, 100, 1), "a");
+}
+TEST_F(TokenCopiesTest, ADeviceMayGoWithTheAnswerOfAnImmediateOne) {
+  const std::string list = write_list(zero_token(), {{0, 1}}, {.id = 6, .immediate = true});
+  rig_.device->execute(rig_.command(cdb(0x11, 6, list.size()), list),
+                       [&](const Response&) { rig_.device.reset(); });
+  EXPECT_EQ(rig_.device, nullptr);
+  EXPECT_EQ(letters(rig_, 0, 1), ".");
+}
+
 TEST_F(TokenCopiesTest, InTheBackgroundThereAreSoMany) {
   const std::string token = token_of(rig_, {{0, 1}});
   rig_.layer->hold();
@@ -273,6 +305,20 @@ TEST_F(TokenCopiesTest, AnAbortEndsIt) {
   other.layer->release();
   EXPECT_EQ((*second)->verdict(), "A/2F/02");
   EXPECT_EQ(ask(other, 6)->state, 0x60);
+}
+
+TEST_F(TokenCopiesTest, AnAbortOfATaskEndsThatOfItsTaskOnly) {
+  const std::string token = token_of(rig_, {{0, 16}});
+  const std::string list = write_list(token, {{100, 8}, {200, 8}}, {.id = 6});
+  for (const TaskTag aborted : {TaskTag{8}, TaskTag{7}}) {
+    rig_.layer->hold();
+    rig_.tag = TaskTag{7};
+    const auto copy = rig_.start(cdb(0x11, 6, list.size()), list);
+    rig_.device->abort_task(0, aborted, rig_.nexus, [] {});
+    rig_.layer->release();
+    ASSERT_TRUE(copy->has_value());
+    EXPECT_EQ((*copy)->verdict(), aborted == rig_.tag ? "A/2F/02" : "good");
+  }
 }
 
 TEST_F(TokenCopiesTest, AResetEndsWhatNobodyWaitsFor) {

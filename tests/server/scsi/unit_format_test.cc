@@ -117,6 +117,13 @@ TEST_F(UnitFormatTest, MeanwhileNothingElseIsAnswered) {
   EXPECT_NE(rig_.device->find_copy_unit({3, testing::example_identity().naa}), nullptr);
 }
 
+TEST_F(UnitFormatTest, WithImmedTheAnswerComesBehindItsRecord) {
+  std::vector<std::string> given;
+  rig_.device->execute(rig_.command(kWithList, kImmediately),
+                       [&](const Response&) { given = rig_.layer->calls(); });
+  EXPECT_EQ(given, std::vector<std::string>{"zero 0+1048576"});
+}
+
 TEST_F(UnitFormatTest, WithoutImmedTheAnswerIsTheEnd) {
   rig_.layer->hold();
   const auto answer = rig_.start(kFormat);

@@ -81,6 +81,15 @@ TEST_F(UnitSanitizeTest, MeanwhileOnlyWhatTellsAboutItIsAnswered) {
   EXPECT_EQ(rig_.send("03 00 00 00 12").hex_data().substr(6, 2), "00");
 }
 
+TEST_F(UnitSanitizeTest, IsUnderWayWhenItIsAnsweredImmediately) {
+  rig_.layer->record_calls();
+  std::vector<std::string> given;
+  rig_.device->execute(rig_.command(kEraseImmediately),
+                       [&](const Response&) { given = rig_.layer->calls(); });
+  EXPECT_EQ(given, std::vector<std::string>{"zero 0+1048576"});
+  forgotten();
+}
+
 TEST_F(UnitSanitizeTest, OverwritesWithThePattern) {
   EXPECT_EQ(overwrite(pattern("0123")), "good");
   EXPECT_EQ(block(0).substr(0, 8), "01230123");
