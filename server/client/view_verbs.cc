@@ -195,6 +195,13 @@ Result<ExitCode> unexpose(Context& context, const UnexposeOptions& options) {
   if (!all) return all.error();
   const bool used = !all->sessions.empty();
   if (used || all->written_bytes > 0) {
+    // Nobody is asked about what will be refused.
+    api::UnexposeRequest trial = request;
+    trial.set_force(true);
+    trial.set_dry_run(true);
+    if (const auto refused = context.client().view_unexpose(trial); !refused) {
+      return refused.error();
+    }
     if (!context.flags.json) {
       context.console.note(fmt::format("This takes {} away{}, with {} of what was written to it.\n",
                                        printable(options.name), used ? " from whoever uses it" : "",
