@@ -93,15 +93,20 @@ Result<bool> seems_taken(Disk& disk, const Superblock& superblock, const TrackLi
                          std::uint64_t allocation) {
   const std::optional<std::uint64_t> track = tracks.track(allocation);
   if (!track) return false;
-  if (!superblock.rotates()) {
-    Payload sector = Payload::allocate(superblock.sector_bytes);
-    const Result<void> r =
-        disk.read(superblock.track_first_sector(*track) * superblock.sector_bytes, sector.bytes());
-    if (!r && r.error().code == ErrorCode::kCorrupt) return true;
+  if (superblock.rotates()) {
+    const auto header = header_of(disk, superblock, tracks, allocation);
+    if (!header) return header.error();
+    return header->has_value();
   }
-  const auto header = header_of(disk, superblock, tracks, allocation);
-  if (!header) return header.error();
-  return header->has_value();
+  Payload sector = Payload::allocate(superblock.sector_bytes);
+  if (Result<void> r = disk.read(superblock.track_first_sector(*track) * superblock.sector_bytes,
+                                 sector.bytes());
+      !r) {
+    if (r.error().code == ErrorCode::kCorrupt) return true;
+    return r.error();
+  }
+  const auto header = unpack_track_header(sector.bytes(), superblock.log, *track);
+  return header && header->allocation == allocation;
 }
 
 }  // namespace

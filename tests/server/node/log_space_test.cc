@@ -2,88 +2,12 @@
 
 #include <gtest/gtest.h>
 
-#include <optional>
-
-#include "server/node/local_keeper.h"
-#include "tests/server/node/node_parts.h"
+#include "tests/server/node/log_space_fixture.h"
 
 namespace mariner::node {
 namespace {
 
-// Marks and views are known, or not; and marks may be unreadable.
-class UncertainKeeper final : public HistoryKeeper {
- public:
-  explicit UncertainKeeper(HistoryKeeper& keeper) : keeper_(keeper) {}
-  std::vector<VolumeId> volumes() const override { return keeper_.volumes(); }
-  std::shared_ptr<volume::Reclaimable> find(VolumeId volume) override {
-    return keeper_.find(volume);
-  }
-  std::optional<Window> window(VolumeId volume) const override { return keeper_.window(volume); }
-  bool knows() const override { return known; }
-  Result<std::vector<meta::Mark>> marks(VolumeId volume) const override {
-    if (!readable) return Error{ErrorCode::kCorrupt, "a mark cannot be read"};
-    if (!known) return std::vector<meta::Mark>{};
-    return keeper_.marks(volume);
-  }
-  std::vector<meta::View> views(VolumeId volume) const override {
-    return known ? keeper_.views(volume) : std::vector<meta::View>{};
-  }
-  std::vector<index::IndexMoment> clean_moments(VolumeId volume) const override {
-    return keeper_.clean_moments(volume);
-  }
-  void drop_view(const std::string& name) override { keeper_.drop_view(name); }
-  bool drop_mark(const meta::Mark& mark) override { return keeper_.drop_mark(mark); }
-
-  bool known = true;
-  bool readable = true;
-
- private:
-  HistoryKeeper& keeper_;
-};
-
-// A log of four tracks, of which two are a reserve, so that room is always low.
-class LogSpaceTest : public ::testing::Test {
- protected:
-  explicit LogSpaceTest(std::uint64_t tracks = 4) : parts_(tracks) {
-    parts_.create("db1");
-    open();
-  }
-  ~LogSpaceTest() override { close(); }
-
-  void open(OnFull on_full = OnFull::kStopWrites) {
-    keeper_ = std::make_unique<LocalKeeper>(
-        parts_.volumes(), parts_.views(), parts_.store(),
-        [this](const std::string& name) { EXPECT_TRUE(parts_.views().unexpose(name)); });
-    uncertain_ = std::make_unique<UncertainKeeper>(*keeper_);
-    space_ = std::make_unique<LogSpace>(
-        LogSpace::Parts{parts_.log_stack(), *uncertain_, parts_.store(), parts_.worker(),
-                        parts_.executor(), parts_.log()},
-        on_full);
-  }
-  void close() {
-    space_->stop();
-    parts_.run_until([this] { return space_->idle(); });
-    space_.reset();
-  }
-  ServedVolume& volume() { return *parts_.volumes().find("db1"); }
-  void write(std::uint64_t block, char byte) {
-    parts_.write(*volume().volume->live_layer(), block, byte);
-  }
-  // The next write begins another track.
-  void next_track() { parts_.log_stack().writer().leave_tracks(); }
-  void look() {
-    space_->check();
-    bool later = false;
-    parts_.executor().after(std::chrono::milliseconds(30), [&] { later = true; });
-    parts_.run_until([&] { return later && space_->idle(); });
-  }
-  SequenceNumber oldest() { return volume().volume->index().oldest().sequence; }
-
-  testing::NodeParts parts_;
-  std::unique_ptr<LocalKeeper> keeper_;
-  std::unique_ptr<UncertainKeeper> uncertain_;
-  std::unique_ptr<LogSpace> space_;
-};
+using testing::LogSpaceTest;
 
 TEST_F(LogSpaceTest, TheLogTellsOfEachTrackThatIsBegun) {
   int told = 0;
@@ -168,96 +92,6 @@ TEST_F(LogSpaceTest, WhatAViewShowsStays) {
   space_->prune(volume().volume->id(), [&](const Result<void>& r) { pruned = r.has_value(); });
   parts_.run_until([&] { return pruned; });
   EXPECT_FALSE(volume().volume->index().can_be_opened(first));
-}
-
-// They may be marks, locked ones, too.
-TEST_F(LogSpaceTest, WhatIsKeptStaysAsLongAsMarksCannotBeRead) {
-  write(1, 'a');
-  const SequenceNumber first = parts_.newest(volume());
-  meta::Mark mark;
-  mark.set_volume_id(volume().volume->id().value);
-  mark.set_name("release");
-  mark.set_sequence(first.value);
-  mark.set_time_ns(parts_.answers(volume()).moment_of(first).time.ns);
-  ASSERT_TRUE(parts_.store().put_mark(mark));
-  next_track();
-  write(1, 'b');
-  space_->check();
-  parts_.run_until([this] { return space_->tracks_freed() == 1; });
-  ASSERT_GT(oldest(), first);
-  const auto is_there = [&] {
-    return volume().volume->index().can_be_opened(first) &&
-           parts_.read(*volume().volume->view_layer(first), 1) == 'a';
-  };
-  ASSERT_TRUE(is_there());
-  uncertain_->readable = false;
-  bool pruned = false;
-  space_->prune(volume().volume->id(), [&](const Result<void>& r) { pruned = r.has_value(); });
-  parts_.run_until([&] { return pruned; });
-  EXPECT_TRUE(is_there());
-  uncertain_->readable = true;
-  uncertain_->known = false;
-  for (int i = 0; i < 3; ++i) {
-    next_track();
-    if (parts_.log_stack().writer().free_tracks() > 2) write(1, static_cast<char>('c' + i));
-    look();
-    EXPECT_TRUE(is_there());
-  }
-  uncertain_->known = true;
-  look();
-  EXPECT_TRUE(is_there());
-}
-
-// A log with room to wait a while.
-class LogSpaceClockTest : public LogSpaceTest {
- protected:
-  static constexpr std::chrono::nanoseconds kDay = std::chrono::hours(24);
-  LogSpaceClockTest() : LogSpaceTest(8) {
-    volume().meta.set_window_s(3600);
-    for (const char byte : {'a', 'b', 'c'}) {
-      if (byte != 'a') next_track();
-      write(1, byte);
-    }
-    look();
-  }
-  void look_later(std::chrono::nanoseconds passed) {
-    parts_.advance(passed);
-    look();
-  }
-};
-
-TEST_F(LogSpaceClockTest, AClockThatIsAheadForAMomentTakesNoHistory) {
-  ASSERT_EQ(space_->tracks_freed(), 0u);
-  parts_.step_wall(kDay);
-  for (int i = 0; i < 10; ++i) look_later(std::chrono::seconds(10));
-  EXPECT_EQ(space_->tracks_freed(), 0u);
-  EXPECT_EQ(oldest(), SequenceNumber{0});
-  parts_.step_wall(-kDay);
-  look_later(std::chrono::seconds(60));
-  EXPECT_EQ(space_->tracks_freed(), 0u);
-  // It is believed in the end: the hour has passed.
-  parts_.step_wall(kDay);
-  look_later(std::chrono::seconds(10));
-  EXPECT_EQ(space_->tracks_freed(), 0u);
-  look_later(std::chrono::seconds(130));
-  EXPECT_GT(space_->tracks_freed(), 0u);
-}
-
-// What is written then is stamped with times that are still to come.
-TEST_F(LogSpaceTest, AClockThatIsPutBackDoesNotStopWrites) {
-  close();
-  open(OnFull::kShortenWindow);
-  volume().meta.set_window_s(3600);
-  write(1, 'a');
-  parts_.step_wall(std::chrono::hours(24));
-  next_track();
-  write(1, 'b');
-  parts_.step_wall(-std::chrono::hours(24));
-  for (int i = 0; i < 6; ++i) {
-    next_track();
-    write(1, static_cast<char>('c' + i));
-  }
-  EXPECT_EQ(parts_.read(*volume().volume->live_layer(), 1), 'h');
 }
 
 TEST_F(LogSpaceTest, AFullLogDropsViewsButNotThoseToBeKept) {
