@@ -280,6 +280,8 @@ void CoordinatorRole::log_again(LogLink& log, NodeId node, const LogOpened& mess
   for (std::size_t i = 0; i < unsettled_.size(); ++i) {
     const SequenceNumber s{settled_.value + 1 + i};
     if (!unsettled_[i].write) {
+      // (One that is void there already waits for a lower one.)
+      if (s <= message.last && !within(message.holes, s)) continue;
       out.emplace_back(ToLog{node, VoidMessage{volume_, epoch_, s, s}});
     } else if (s > message.last) {
       out.emplace_back(ToLog{node, *unsettled_[i].write});
@@ -291,16 +293,21 @@ void CoordinatorRole::log_again(LogLink& log, NodeId node, const LogOpened& mess
   if (away_) advance(now, out);
 }
 
-// A logger's word on what it was sent before.
+// A logger's word on what it was sent before. Of what it has above a number that failed nobody
+// hears until that is void there, on record: a start of the logger would take it back, and a read
+// that follows the answer would not see it.
 void CoordinatorRole::decide(const LogOpened& message, VersionTime now, Actions& out) {
   const SequenceNumber last = message.last;
+  bool in_order = true;
   for (SequenceNumber s = settled_.next(); s <= last; s = s.next()) {
     Unsettled* one = unsettled(s);
-    if (one == nullptr || one->logged) continue;
-    const bool lost = within(message.holes, s);
-    if (!lost) {
-      settle_one(s, now, out);
-    } else if (one->write) {
+    if (one == nullptr) continue;
+    if (!within(message.holes, s)) {
+      if (in_order) settle_one(s, now, out);
+      continue;
+    }
+    in_order = false;
+    if (one->write) {
       fail(s, Error{ErrorCode::kIo, "the logger could not log write " + number(s)}, now, out);
     }
   }

@@ -106,8 +106,35 @@ TEST_F(CoordinatorRoleTest, AFailureThatWasNotHeardOfIsFoundWhenTheLoggerComesBa
   logger_disconnected();
   logger_connected();
   const Actions actions = hear(opened(20, {{{19}, {19}}}));
-  EXPECT_EQ(answered(actions), (std::vector<std::uint64_t>{1001, 2}));
+  EXPECT_EQ(answered(actions), std::vector<std::uint64_t>{1001});
   EXPECT_EQ(logged_again(actions), std::vector<std::uint64_t>{1019});
+  EXPECT_EQ(answered(hear(Logged{kVolume, kEpoch, {20}})), std::vector<std::uint64_t>{2});
+}
+
+// A start of the logger takes back what stands behind a number that is missing.
+TEST_F(CoordinatorRoleTest, WhatALoggerHasAboveAFailureIsAnsweredWhenThatIsVoid) {
+  serve();
+  open_storage(kOwn);
+  hear(kOwn, StorageProgress{kVolume, kEpoch, {18}, {10}, 100 * kBlockBytes});
+  for (std::uint64_t token = 1; token <= 4; ++token) submit(token);
+  EXPECT_EQ(answered(hear(LogFailed{kVolume, kEpoch, {21}, Error{ErrorCode::kNoSpace, "full"}})),
+            std::vector<std::uint64_t>{1003});
+  logger_disconnected();
+  logger_connected();
+  // #21 is void there by now, above #20, which failed as well; #22 is durable.
+  const Actions back = hear(opened(22, {{{20}, {20}}}));
+  EXPECT_EQ(answered(back), (std::vector<std::uint64_t>{1, 1002}));
+  EXPECT_EQ(role_.settled(), SequenceNumber{19});
+  EXPECT_EQ(logged_again(back), std::vector<std::uint64_t>{1020}) << "what is void is so once";
+  // The logger was restarted, without the void: it has taken #22 back.
+  logger_disconnected();
+  logger_connected();
+  const Actions again = hear(opened(19));
+  EXPECT_TRUE(answered(again).empty());
+  EXPECT_EQ(logged_again(again), (std::vector<std::uint64_t>{1020, 1021, 22}));
+  EXPECT_EQ(answered(hear(Logged{kVolume, kEpoch, {21}})), std::vector<std::uint64_t>{});
+  EXPECT_EQ(answered(hear(Logged{kVolume, kEpoch, {22}})), std::vector<std::uint64_t>{4});
+  EXPECT_EQ(role_.settled(), SequenceNumber{22});
 }
 
 TEST_F(CoordinatorRoleTest, ALogThatHasLostWhatWasAcknowledgedIsNotUsed) {
