@@ -76,7 +76,14 @@ void LoggerRole::hear(ConnectionId from, const OpenLog& message, Actions& out) {
 void LoggerRole::promised(const Promise& promise, const Result<void>& result, Actions& out) {
   CHECK(promising_ > 0);
   --promising_;
-  if (result) door_.promised(promise.epoch);
+  if (result) {
+    door_.promised(promise.epoch);
+  } else if (door_.not_promised(promise.epoch)) {
+    return refuse(*door_.current(), result.error().code,
+                  "epoch " + std::to_string(promise.epoch.value) +
+                      " could not be promised: " + result.error().message,
+                  out);
+  }
   const auto heard = door_.heard();
   if (heard && promise.epoch == door_.epoch()) {
     // A floor was raised for who is heard.

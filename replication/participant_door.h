@@ -22,7 +22,7 @@ class ParticipantDoor {
 
   enum class Asked {
     kStale,    // a newer epoch has asked before
-    kPromise,  // the epoch is to be promised first
+    kPromise,  // the epoch is to be promised first, or again
     kWaits,    // it is promised, or on its way to that
   };
 
@@ -30,7 +30,8 @@ class ParticipantDoor {
   // heard until open().
   Asked ask(ConnectionId connection, Epoch epoch) {
     if (epoch < asked_) return Asked::kStale;
-    const bool newer = epoch > asked_;
+    const bool newer = epoch > asked_ || unpromised_;
+    unpromised_ = false;
     asked_ = epoch;
     waiting_ = connection;
     heard_.reset();
@@ -39,6 +40,14 @@ class ParticipantDoor {
 
   // It is on stable storage that nobody older than `epoch` is heard.
   void promised(Epoch epoch) { promised_ = std::max(promised_, epoch); }
+
+  // That could not be put there: it is tried again when somebody asks again. Whether somebody waits
+  // for it, whom nobody else tells.
+  [[nodiscard]] bool not_promised(Epoch epoch) {
+    if (epoch != asked_ || promised_ == asked_) return false;
+    unpromised_ = true;
+    return waiting_.has_value();
+  }
 
   // Somebody waits, and his epoch is promised.
   [[nodiscard]] bool can_open() const { return waiting_.has_value() && promised_ == asked_; }
@@ -67,6 +76,7 @@ class ParticipantDoor {
  private:
   Epoch promised_;
   Epoch asked_;
+  bool unpromised_ = false;  // asked_ could not be promised
   std::optional<ConnectionId> waiting_;
   std::optional<ConnectionId> heard_;
 };

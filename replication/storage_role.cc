@@ -66,7 +66,14 @@ void StorageRole::hear(ConnectionId from, const OpenStorage& message, Actions& o
 }
 
 void StorageRole::promised(Epoch epoch, const Result<void>& result, Actions& out) {
-  if (result) door_.promised(epoch);
+  if (result) {
+    door_.promised(epoch);
+  } else if (door_.not_promised(epoch)) {
+    return refuse(*door_.current(), result.error().code,
+                  "epoch " + std::to_string(epoch.value) +
+                      " could not be promised: " + result.error().message,
+                  out);
+  }
   open_when_ready(out);
 }
 

@@ -83,10 +83,31 @@ TEST_F(LoggerRoleTest, AnEpochIsPromisedBeforeItIsOpen) {
   EXPECT_TRUE(opened->holes.empty());
 }
 
-TEST_F(LoggerRoleTest, APromiseThatFailsOpensNothing) {
+TEST_F(LoggerRoleTest, APromiseThatFailsOpensNothingAndIsTriedAgain) {
   hear(kFirst, OpenLog{kVolume, {5}});
-  EXPECT_TRUE(promised(5, Error{ErrorCode::kIo, "broken"}).empty());
+  const auto failed = promised(5, Error{ErrorCode::kIo, "broken"});
+  EXPECT_FALSE(sent<LogOpened>(failed).has_value());
+  const auto refused = sent<Refused>(failed);
+  ASSERT_TRUE(refused.has_value()) << "who waits would wait for ever";
+  EXPECT_EQ(refused->promised, Epoch{5}) << "which ends nobody's epoch";
+  EXPECT_EQ(refused->error.code, ErrorCode::kIo);
   EXPECT_TRUE(sent<Refused>(hear(kFirst, write_of(11))).has_value());
+  EXPECT_EQ(sent<Refused>(hear(kFirst, OpenLog{kVolume, {4}}))->error.code, ErrorCode::kStaleEpoch);
+  const auto again = only<LoggerRole::Promise>(hear(kSecond, OpenLog{kVolume, {5}}));
+  ASSERT_TRUE(again.has_value());
+  EXPECT_EQ(again->epoch, Epoch{5});
+  EXPECT_TRUE(sent<LogOpened>(promised(5)).has_value());
+}
+
+// Nobody is told who is gone; who comes then has it promised anew.
+TEST_F(LoggerRoleTest, APromiseThatFailsWhenItsCoordinatorIsGoneIsTriedAgain) {
+  hear(kFirst, OpenLog{kVolume, {5}});
+  role_->disconnected(kFirst);
+  EXPECT_TRUE(promised(5, Error{ErrorCode::kIo, "broken"}).empty());
+  EXPECT_TRUE(only<LoggerRole::Promise>(hear(kSecond, OpenLog{kVolume, {5}})).has_value());
+  hear(kFirst, OpenLog{kVolume, {6}});
+  EXPECT_TRUE(promised(5, Error{ErrorCode::kIo, "broken"}).empty()) << "of an epoch that is over";
+  EXPECT_TRUE(sent<LogOpened>(promised(6)).has_value());
 }
 
 TEST_F(LoggerRoleTest, AnOlderEpochIsRefusedAndTheOneBeforeIsTold) {

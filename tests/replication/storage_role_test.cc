@@ -67,6 +67,16 @@ TEST_F(StorageRoleTest, AnEpochIsPromisedBeforeItIsOpen) {
   EXPECT_TRUE(sent<Refused>(hear(kFirst, write_of(11, 10))).has_value());
 }
 
+TEST_F(StorageRoleTest, APromiseThatFailsOpensNothingAndIsTriedAgain) {
+  hear(kFirst, OpenStorage{kVolume, {5}});
+  const auto failed = promised(5, Error{ErrorCode::kIo, "broken"});
+  EXPECT_FALSE(sent<StorageOpened>(failed).has_value());
+  ASSERT_TRUE(sent<Refused>(failed).has_value()) << "who waits would wait for ever";
+  EXPECT_EQ(sent<Refused>(failed)->error.code, ErrorCode::kIo);
+  EXPECT_TRUE(only<StorageRole::Promise>(hear(kFirst, OpenStorage{kVolume, {5}})).has_value());
+  EXPECT_TRUE(sent<StorageOpened>(promised(5)).has_value());
+}
+
 // Its journal tells what came since, and no more.
 TEST_F(StorageRoleTest, WithoutTheLoggerAnImageThatLacksWhatThatHasDoesNotGoOn) {
   hear(kFirst, OpenStorage{kVolume, {5}, SequenceNumber{11}});
