@@ -201,7 +201,7 @@ void CoordinatorRole::begin(Actions& out) {
 }
 
 void CoordinatorRole::align(LogLink& log, NodeId node, const LogOpened& message, Actions& out) {
-  told_in_an_image_ = message.frontier;  // that is all that it knows, if it has begun anew
+  forget_told(message);
   SequenceNumber next = message.last.next();
   const bool take_back = away_ && message.end > common_;
   if (message.last > void_until_ || (take_back && next > void_until_)) {
@@ -260,6 +260,13 @@ void CoordinatorRole::open_storage(NodeId node, Actions& out) {
   out.emplace_back(ToStore{node, open});
 }
 
+// What it was told of the images it may know no more, if it was restarted. It is told again: there
+// may be no write to say so, and for what it cannot give up others lack room.
+void CoordinatorRole::forget_told(const LogOpened& message) {
+  told_frontier_ = std::min(told_frontier_, message.frontier);
+  told_in_an_image_ = message.frontier;
+}
+
 // ---- a log that is back in the same epoch
 
 // What it has is logged; the rest is sent again in order.
@@ -273,6 +280,7 @@ void CoordinatorRole::log_again(LogLink& log, NodeId node, const LogOpened& mess
                            " is the last one that it was sent",
                        out);
   }
+  forget_told(message);
   // Nothing is sent while this goes on (the link is not open): the order of numbers comes after.
   if (!away_) decide(message, now, out);
   log.logged = std::max(settled_, away_ ? message.last : SequenceNumber{});

@@ -249,6 +249,7 @@ class CoordinatorRole {
   bool leave_out_journal_set_up_anew(Actions& out);
   void align(LogLink& log, NodeId node, const LogOpened& message, Actions& out);
   void serve_when_aligned(Actions& out);
+  void forget_told(const LogOpened& message);
   void open_storage(NodeId node, Actions& out);
   void log_again(LogLink& log, NodeId node, const LogOpened& message, VersionTime now,
                  Actions& out);

@@ -212,6 +212,32 @@ TEST_F(CoordinatorRoleTest, TheFrontierIsThatOfTheLastImage) {
       << "nobody has #21";
 }
 
+// Nobody writes, and images get no further: what it was told is in no record.
+TEST_F(CoordinatorRoleTest, ALoggerThatHasForgottenTheFrontierIsToldAgain) {
+  serve();
+  submit(1);
+  submit(2);
+  hear(Logged{kVolume, kEpoch, {20}});
+  open_storage(kOwn, 20);
+  open_storage(kOther, 19);
+  EXPECT_EQ(sent<FrontierMessage>(tick(0s))->frontier, SequenceNumber{19});
+  logger_disconnected();
+  EXPECT_FALSE(sent<FrontierMessage>(tick(1s)).has_value());
+  logger_connected();
+  hear(opened(20));
+  const auto again = sent<FrontierMessage>(tick(2s));
+  ASSERT_TRUE(again.has_value());
+  EXPECT_EQ(again->frontier, SequenceNumber{19});
+  EXPECT_EQ(again->in_an_image, SequenceNumber{20});
+  EXPECT_FALSE(sent<FrontierMessage>(tick(3s)).has_value());
+  logger_disconnected();
+  logger_connected();
+  LogOpened knows = opened(20);
+  knows.frontier = {20};
+  hear(knows);
+  EXPECT_FALSE(sent<FrontierMessage>(tick(4s)).has_value()) << "it has not";
+}
+
 TEST_F(CoordinatorRoleTest, WritesWaitForTheSlowestStorageNodeButNotForLong) {
   serve();
   open_storage(kOwn);
