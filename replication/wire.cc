@@ -165,10 +165,10 @@ Result<WriteMessage> write_of(VolumeId volume, const wire::Write& from, Payload 
   out.write.target = {from.target()};
   out.write.target_time = {from.target_time()};
   const std::size_t bytes = payload.size();
-  constexpr std::uint64_t kBlocksMax = UINT64_MAX / kBlockBytes;
-  if (from.blocks() > kBlocksMax || from.first_block() > kBlocksMax - from.blocks()) {
+  if (from.blocks() > kWireBlocksMax || from.first_block() > kWireBlocksMax - from.blocks()) {
     return wrong("writes blocks that no volume has");
   }
+  if (out.frontier >= out.stamp.sequence) return wrong("has a write that was applied before it");
   // [head] body [tail]: what travels of the body, in blocks.
   const std::uint64_t edges = (from.has_head() ? 1 : 0) + (from.has_tail() ? 1 : 0);
   std::uint64_t expected = 0;
@@ -218,42 +218,44 @@ Result<LogOpened> opened_of(VolumeId volume, const wire::LogOpened& from) {
   return out;
 }
 
-template <typename Narrow, typename Wide>
-Result<Narrow> narrow(Wide message, const char* for_whom) {
-  return std::visit(
-      [&](auto& each) -> Result<Narrow> {
-        if constexpr (std::is_constructible_v<Narrow, decltype(std::move(each))>) {
-          return Narrow(std::move(each));
-        } else {
-          return wrong(std::string("is none for ") + for_whom);
-        }
-      },
-      message);
+// ---- what can be counted on
+
+bool fit(SequenceNumber sequence) { return sequence.value <= kWireNumberMax; }
+bool fit(Epoch epoch) { return epoch.value <= kWireNumberMax; }
+bool fit(VersionTime time) { return time.ns <= kWireNumberMax; }
+template <typename... Numbers>
+bool fit(Epoch epoch, Numbers... numbers) {
+  return fit(epoch) && (fit(numbers) && ...);
 }
 
-template <typename Wide, typename Narrow>
-Wide widened(Narrow message) {
-  return std::visit([](auto& each) -> Wide { return std::move(each); }, message);
+bool counted(const OpenLog& m) { return fit(m.epoch, m.begin); }
+bool counted(const OpenStorage& m) { return fit(m.epoch, m.away_since.value_or(SequenceNumber{})); }
+bool counted(const Resume& m) { return fit(m.epoch, m.settled); }
+bool counted(const WriteMessage& m) {
+  return fit(m.stamp.epoch, m.stamp.sequence, m.stamp.time, m.settled, m.frontier, m.write.target,
+             m.write.target_time);
 }
+bool counted(const VoidMessage& m) { return fit(m.epoch, m.first, m.last); }
+bool counted(const FrontierMessage& m) { return fit(m.epoch, m.frontier, m.in_an_image); }
+bool counted(const RaiseFloor& m) { return fit(m.epoch, m.time); }
+bool counted(const CommitMessage& m) { return fit(m.epoch, m.settled); }
+bool counted(const Harden& m) { return fit(m.epoch, m.settled); }
+bool counted(const BeginAnew& m) { return fit(m.epoch, m.at, m.time); }
+bool counted(const LogLost& m) { return fit(m.epoch, m.since); }
+bool counted(const CloseChannel& /*m*/) { return true; }
+// (Holes and the end are not above the last one.)
+bool counted(const LogOpened& m) { return fit(m.epoch, m.last, m.floor, m.frontier); }
+bool counted(const Logged& m) { return fit(m.epoch, m.through); }
+bool counted(const LogFailed& m) { return fit(m.epoch, m.sequence); }
+bool counted(const FloorRaised& m) { return fit(m.epoch, m.time); }
+bool counted(const RoomWanted& m) { return fit(m.epoch); }
+bool counted(const StorageOpened& m) { return fit(m.epoch, m.committed, m.durable); }
+bool counted(const CaughtUp& m) { return fit(m.epoch, m.through); }
+bool counted(const StorageProgress& m) { return fit(m.epoch, m.resumed, m.durable); }
+bool counted(const Hardened& m) { return fit(m.epoch, m.settled); }
+bool counted(const Refused& m) { return fit(m.promised); }
 
-}  // namespace
-
-std::string encode(const Envelope& envelope) {
-  NodeMessage out;
-  out.set_channel(envelope.channel);
-  out.set_volume(envelope.volume.value);
-  std::visit([&](const auto& side) { std::visit([&](const auto& m) { put(m, out); }, side); },
-             envelope.message);
-  return out.SerializeAsString();
-}
-
-PayloadSlice payload_of(const Envelope& envelope) {
-  const auto* side = std::get_if<FromCoordinator>(&envelope.message);
-  const auto* write = side == nullptr ? nullptr : std::get_if<WriteMessage>(side);
-  return write == nullptr ? PayloadSlice{} : write->write.payload;
-}
-
-Result<Envelope> decode(std::string_view header, Payload payload) {
+Result<Envelope> parsed(std::string_view header, Payload payload) {
   NodeMessage from;
   if (!from.ParseFromArray(header.data(), static_cast<int>(header.size()))) {
     return wrong("cannot be read (" + std::to_string(header.size()) + " bytes)");
@@ -376,6 +378,51 @@ Result<Envelope> decode(std::string_view header, Payload payload) {
   }
   out.message = std::move(back);
   return out;
+}
+
+template <typename Narrow, typename Wide>
+Result<Narrow> narrow(Wide message, const char* for_whom) {
+  return std::visit(
+      [&](auto& each) -> Result<Narrow> {
+        if constexpr (std::is_constructible_v<Narrow, decltype(std::move(each))>) {
+          return Narrow(std::move(each));
+        } else {
+          return wrong(std::string("is none for ") + for_whom);
+        }
+      },
+      message);
+}
+
+template <typename Wide, typename Narrow>
+Wide widened(Narrow message) {
+  return std::visit([](auto& each) -> Wide { return std::move(each); }, message);
+}
+
+}  // namespace
+
+std::string encode(const Envelope& envelope) {
+  NodeMessage out;
+  out.set_channel(envelope.channel);
+  out.set_volume(envelope.volume.value);
+  std::visit([&](const auto& side) { std::visit([&](const auto& m) { put(m, out); }, side); },
+             envelope.message);
+  return out.SerializeAsString();
+}
+
+PayloadSlice payload_of(const Envelope& envelope) {
+  const auto* side = std::get_if<FromCoordinator>(&envelope.message);
+  const auto* write = side == nullptr ? nullptr : std::get_if<WriteMessage>(side);
+  return write == nullptr ? PayloadSlice{} : write->write.payload;
+}
+
+Result<Envelope> decode(std::string_view header, Payload payload) {
+  Result<Envelope> envelope = parsed(header, std::move(payload));
+  if (!envelope) return envelope;
+  const auto is_counted = [](const auto& message) { return counted(message); };
+  const bool good = std::visit([&](const auto& side) { return std::visit(is_counted, side); },
+                               envelope->message);
+  if (!good) return wrong("has a number that nobody has counted to");
+  return envelope;
 }
 
 Result<ToLogger> to_logger(FromCoordinator message) {

@@ -2,8 +2,8 @@
 // payload.
 //
 // Parsed once, here, into the checked types that the roles take: what decode() returns is
-// consistent in itself (a write's payload fits its extent, ranges ascend, lengths are bounded),
-// whatever was received. What it means in the conversation, the roles judge.
+// consistent in itself (a write's payload fits its extent, ranges ascend, lengths and numbers are
+// bounded), whatever was received. What it means in the conversation, the roles judge.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,12 @@
 
 namespace mariner::replication {
 
-// The largest payload of a write. A log record fits into a track, which is smaller.
-inline constexpr std::size_t kWirePayloadBytesMax = 16u << 20;
+// The largest payload of a write: what a log record takes.
+inline constexpr std::size_t kWirePayloadBytesMax = 4u << 20;
+// No volume has more blocks, and an entry of an index has no room for a larger number of them.
+inline constexpr std::uint64_t kWireBlocksMax = (std::uint64_t{1} << 40) - 1;
+// Numbers, epochs and times (ns) are not above: so none of them, and no sum of a few, overflows.
+inline constexpr std::uint64_t kWireNumberMax = INT64_MAX;
 inline constexpr std::size_t kWireHolesMax = 1024;
 inline constexpr std::size_t kWireTextBytesMax = 1024;
 

@@ -2,8 +2,15 @@
 
 #include <algorithm>
 
+#include "logging/record.h"
+#include "replication/wire.h"
+
 namespace mariner::cluster {
 namespace {
+
+// What another node sends is no larger than what the log takes.
+static_assert(replication::kWirePayloadBytesMax <=
+              std::size_t{logging::kRecordPayloadBlocksMax} * kBlockBytes);
 
 // More numbers than a coordinator ever has in flight: what is missing further below the end is
 // missing because the log is damaged.

@@ -188,6 +188,24 @@ TEST_F(WireWrites, WhosePayloadDoesNotFitAreRefused) {
   EXPECT_TRUE(refused(write, 0)) << "a rollback to itself";
 }
 
+// A log would not take them, nor an index.
+TEST_F(WireWrites, BeyondWhatARecordOrAVolumeHasAreRefused) {
+  constexpr std::uint64_t kMost = kWirePayloadBytesMax / kBlockBytes;
+  EXPECT_FALSE(refused(data_of(kMost), kMost));
+  EXPECT_TRUE(refused(data_of(kMost + 1), kMost + 1));
+  WriteMessage zeros = data_of(1);
+  zeros.write.kind = WriteKind::kZero;
+  zeros.write.extent = {{0}, {kWireBlocksMax}};
+  EXPECT_FALSE(refused(zeros, 0));
+  zeros.write.extent = {{1}, {kWireBlocksMax}};
+  EXPECT_TRUE(refused(zeros, 0));
+  zeros.write.extent = {{kWireBlocksMax}, {1}};
+  EXPECT_TRUE(refused(zeros, 0));
+  WriteMessage applied = data_of(1);
+  applied.frontier = applied.stamp.sequence;
+  EXPECT_TRUE(refused(applied, 1)) << "before it was written: a start would leave it out";
+}
+
 TEST(Wire, NonsenseIsRefused) {
   const auto refused = [](const wire::NodeMessage& message) {
     return !decode(message.SerializeAsString(), {}).has_value();
@@ -226,6 +244,40 @@ TEST(Wire, NonsenseIsRefused) {
   message.mutable_log_opened()->set_last(100'000);
   for (std::uint64_t i = 1; i <= kWireHolesMax + 1; ++i) add(2 * i, 2 * i);
   EXPECT_TRUE(refused(message)) << "too many";
+}
+
+// What follows the last number is the first one again.
+TEST(Wire, NumbersThatNobodyCountsToAreRefused) {
+  const auto refused = [](const auto& message) {
+    Envelope envelope{1, kVolume, {}};
+    if constexpr (std::is_constructible_v<FromCoordinator, decltype(message)>) {
+      envelope.message = FromCoordinator(message);
+    } else {
+      envelope.message = ToCoordinator(message);
+    }
+    const Result<Envelope> decoded = there_and_back(envelope);
+    return !decoded.has_value() && decoded.error().code == ErrorCode::kProtocol;
+  };
+  constexpr SequenceNumber kMost{kWireNumberMax};
+  constexpr SequenceNumber kAll{UINT64_MAX};
+  EXPECT_FALSE(refused(VoidMessage{kVolume, kEpoch, {5}, kMost}));
+  EXPECT_TRUE(refused(VoidMessage{kVolume, kEpoch, {5}, kMost.next()}));
+  EXPECT_TRUE(refused(VoidMessage{kVolume, {UINT64_MAX}, {5}, {6}}));
+  EXPECT_TRUE(refused(OpenLog{kVolume, kEpoch, kAll}));
+  EXPECT_TRUE(refused(OpenStorage{kVolume, kEpoch, kAll}));
+  EXPECT_TRUE(refused(CommitMessage{kVolume, kEpoch, kAll}));
+  EXPECT_TRUE(refused(RaiseFloor{kVolume, kEpoch, {UINT64_MAX}}));
+  EXPECT_TRUE(refused(LogOpened{kVolume, kEpoch, kAll, {}, {99}, kAll}));
+  EXPECT_TRUE(refused(LogOpened{kVolume, kEpoch, {5}, {}, {UINT64_MAX}, {5}}));
+  EXPECT_TRUE(refused(StorageOpened{kVolume, kEpoch, kAll, {}}));
+  EXPECT_TRUE(refused(Refused{kVolume, {UINT64_MAX}, {ErrorCode::kStaleEpoch, "over"}}));
+  EXPECT_FALSE(refused(StorageProgress{kVolume, kEpoch, {5}, {4}, UINT64_MAX})) << "no bound";
+  WriteMessage write = data_of(1);
+  write.stamp.sequence = kAll;
+  EXPECT_TRUE(refused(write));
+  write = data_of(1);
+  write.stamp.time = {UINT64_MAX};
+  EXPECT_TRUE(refused(write));
 }
 
 TEST(Wire, MessagesGoToWhoeverTakesThem) {
