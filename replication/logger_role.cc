@@ -44,6 +44,10 @@ void LoggerRole::received(ConnectionId from, ToLogger message, Actions& out) {
                       std::to_string(door_.epoch().value) + " came later, or none was opened",
                   out);
   }
+  if (begins_anew_) {
+    return refuse(from, ErrorCode::kProtocol,
+                  "the history begins anew: nothing is to come before that is done", out);
+  }
   std::visit([&](auto& heard) { hear(from, heard, out); }, message);
 }
 
@@ -226,6 +230,7 @@ void LoggerRole::hear(ConnectionId from, const BeginAnew& message, Actions& out)
         out);
   }
   ++appending_;
+  begins_anew_ = true;
   out.emplace_back(BeginHistory{message.at, message.time});
 }
 
@@ -233,6 +238,7 @@ void LoggerRole::begun_anew(const BeginHistory& beginning, const Result<void>& r
                             Actions& out) {
   CHECK(appending_ > 0);
   --appending_;
+  begins_anew_ = false;
   if (result) {
     settled_.settle({last_.next(), beginning.at});
     last_ = end_ = frontier_ = in_an_image_ = beginning.at;

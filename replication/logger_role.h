@@ -110,6 +110,7 @@ class LoggerRole {
   NumberRanges failed_;        // and not voided: bounded by the coordinator's admission
   std::size_t appending_ = 0;  // writes and voids
   std::size_t promising_ = 0;
+  bool begins_anew_ = false;  // BeginHistory is under way
 };
 
 }  // namespace mariner::replication

@@ -419,8 +419,8 @@ Result<Envelope> decode(std::string_view header, Payload payload) {
   Result<Envelope> envelope = parsed(header, std::move(payload));
   if (!envelope) return envelope;
   const auto is_counted = [](const auto& message) { return counted(message); };
-  const bool good = std::visit([&](const auto& side) { return std::visit(is_counted, side); },
-                               envelope->message);
+  const bool good =
+      std::visit([&](const auto& side) { return std::visit(is_counted, side); }, envelope->message);
   if (!good) return wrong("has a number that nobody has counted to");
   return envelope;
 }

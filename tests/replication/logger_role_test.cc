@@ -340,6 +340,20 @@ TEST_F(LostLogTest, WhatCannotBeKeptHasNotBegun) {
   EXPECT_EQ(sent<LogOpened>(promised(6))->last, SequenceNumber{0});
 }
 
+TEST_F(LostLogTest, NothingComesBeforeItHasBegun) {
+  open(kFirst);
+  begin(1);
+  const auto refused = sent<Refused>(hear(kFirst, write_of(1)));
+  ASSERT_TRUE(refused.has_value());
+  EXPECT_EQ(refused->error.code, ErrorCode::kProtocol);
+  begun(1);
+  EXPECT_EQ(role_->settled(), SequenceNumber{1});
+  hear(kSecond, OpenLog{kVolume, {5}});
+  WriteMessage next = write_of(2);
+  next.stamp.time = {3001};
+  EXPECT_TRUE(only<LoggerRole::Append>(hear(kSecond, next)).has_value());
+}
+
 TEST_F(LostLogTest, VoidsAreNothingThatCouldBeKept) {
   open(kFirst);
   lose(1, 8);
