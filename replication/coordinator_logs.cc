@@ -285,6 +285,9 @@ void CoordinatorRole::log_again(LogLink& log, NodeId node, const LogOpened& mess
   if (!away_) decide(message, now, out);
   log.logged = std::max(settled_, away_ ? message.last : SequenceNumber{});
   log.link = Link::kOpen;
+  // It is back, maybe for less than a tick: what is to be durable without it is more by now.
+  logger_lost_since_.reset();
+  hardening_.reset();
   for (std::size_t i = 0; i < unsettled_.size(); ++i) {
     const SequenceNumber s{settled_.value + 1 + i};
     if (!unsettled_[i].write) {

@@ -40,6 +40,24 @@ TEST_F(CoordinatorLogsTest, ALoggerThatReturnsInTimeIsUsed) {
   EXPECT_EQ(tick(21s), Words{});
 }
 
+// What both were asked to make durable is not all that is settled any more.
+TEST_F(CoordinatorLogsTest, ALoggerThatIsBackForAMomentIsGoneWithoutLater) {
+  serve();
+  submit(1);
+  lose_log(kLogger);
+  tick(10s);
+  EXPECT_EQ(tick(13s), (Words{"harden 18 to 1", "harden 18 to 2"}));
+  connect_log(kLogger);
+  EXPECT_EQ(hear_log(kLogger, opened(19, 19)), Words{"done 1"});
+  lose_log(kLogger);
+  hardened(kOne, 18);
+  EXPECT_EQ(hardened(kTwo, 18), Words{});
+  EXPECT_EQ(tick(14s), Words{}) << "patience begins anew";
+  EXPECT_EQ(tick(17s), (Words{"harden 19 to 1", "harden 19 to 2"}));
+  hardened(kOne, 19);
+  EXPECT_EQ(hardened(kTwo, 19), Words{"away since 19, used 19"});
+}
+
 TEST_F(CoordinatorLogsTest, AStorageThatCannotIsAskedAgain) {
   serve();
   lose_log(kLogger);
