@@ -27,7 +27,7 @@ Result<void> IncomingFrames::check_room() const {
 
 Result<void> IncomingFrames::frame(std::string_view header, Payload payload) {
   if (const Result<void> room = check_room(); !room) return room;
-  held_bytes_ += payload.size();
+  held_bytes_ += header.size() + payload.size();
   frames_.push_back({{std::string(header), std::move(payload)}, std::nullopt});
   return {};
 }
@@ -40,6 +40,7 @@ Result<void> IncomingFrames::frame(std::string_view header, const Reference& ref
   if (const Result<void> referred = (*known)->receiver.refer(reference, now); !referred) {
     return referred;
   }
+  held_bytes_ += header.size();
   frames_.push_back({{std::string(header), {}}, reference});
   return {};
 }
@@ -109,6 +110,7 @@ Result<std::optional<IncomingFrames::Frame>> IncomingFrames::take() {
   } else {
     held_bytes_ -= next.frame.payload.size();
   }
+  held_bytes_ -= next.frame.header.size();
   std::optional<Frame> frame = std::move(next.frame);
   frames_.pop_front();
   ++handed_;

@@ -30,8 +30,8 @@ class IncomingFrames {
     StreamReceiver::Options stream{};
     // Of one connection; ReceiverHub refuses more.
     std::size_t streams_max = kStreamsMax;
-    // Payloads of frames that are held up behind another one: more than a sender ever has on its
-    // way to one node.
+    // Headers and payloads of frames that are held up behind another one, but for what comes by
+    // multicast: more than a sender ever has on its way to one node.
     std::uint64_t held_bytes_max = 1152u << 20;
     std::size_t held_frames_max = 256u << 10;
     // How much, or how long, is waited before the sender is told what it may forget.

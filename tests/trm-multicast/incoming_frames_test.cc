@@ -116,6 +116,15 @@ TEST_F(IncomingFramesTest, BoundsHold) {
   held = 0;
   while (others.frame("x", Payload::zeroed(40'000)).has_value()) ++held;
   EXPECT_EQ(held, 3);
+  IncomingFrames long_ones({.held_bytes_max = 100'000});
+  held = 0;
+  while (long_ones.frame(std::string(40'000, 'x'), {}).has_value()) ++held;
+  EXPECT_EQ(held, 3) << "headers are memory, too";
+  // What was handed on is held no more.
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(long_ones.take().value().has_value());
+  held = 0;
+  while (long_ones.frame(std::string(40'000, 'x'), Payload::zeroed(10)).has_value()) ++held;
+  EXPECT_EQ(held, 3);
 }
 
 TEST_F(IncomingFramesTest, DatagramsOfOtherStreamsAreNobodys) {
