@@ -126,9 +126,16 @@ void CoordinatorLink::close(Conversation& conversation) {
   }
 }
 
-// The host knows already.
-void CoordinatorLink::reopen(Conversation& conversation) {
+// The host knows already. Why is worth a line: without it nobody learns what the volume waits for.
+// A newer epoch is none, others say that.
+void CoordinatorLink::reopen(Conversation& conversation, const Error& why) {
   if (!*alive_) return;
+  if (why.code != ErrorCode::kStaleEpoch && service_.bus_ != nullptr) {
+    service_.bus_->report(
+        {why.code, "volume " + std::to_string(volume_.value) + ", node " +
+                       std::to_string(conversation.node.value) +
+                       (conversation.with_logger ? ", its log: " : ", its image: ") + why.message});
+  }
   close(conversation);
   open_later(conversation);
 }
@@ -147,10 +154,10 @@ void CoordinatorLink::send_storage(NodeId node, const replication::ToStorage& me
   service_.bus_->send(node, Envelope{storage.channel, volume_, replication::widen(message)});
 }
 
-void CoordinatorLink::reopen_log(NodeId node, const Error& /*why*/) { reopen(with(node, true)); }
+void CoordinatorLink::reopen_log(NodeId node, const Error& why) { reopen(with(node, true), why); }
 
-void CoordinatorLink::reopen_storage(NodeId node, const Error& /*why*/) {
-  reopen(with(node, false));
+void CoordinatorLink::reopen_storage(NodeId node, const Error& why) {
+  reopen(with(node, false), why);
 }
 
 void CoordinatorLink::fetch(SequenceNumber from, SequenceNumber to,

@@ -66,7 +66,7 @@ class CoordinatorLink final : public replication::CoordinatorHost::Transport {
   void open_later(Conversation& conversation);
   void close(Conversation& conversation);
   void begin_flow(bool again);
-  void reopen(Conversation& conversation);
+  void reopen(Conversation& conversation, const Error& why);
   void node_up(replication::NodeId node);
   void node_down(replication::NodeId node);
   Result<void> received(std::uint64_t channel, replication::ToCoordinator message);

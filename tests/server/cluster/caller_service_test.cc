@@ -124,6 +124,22 @@ TEST_F(CallerServiceTest, AnotherNodeTakesOver) {
   EXPECT_GT(*acknowledged_.rbegin(), SequenceNumber{4096}) << "numbers that may have been used";
 }
 
+TEST_F(CallerServiceTest, WhyAConversationIsBegunAnewIsSaid) {
+  coordinate(1, master_);
+  link_->reopen_log(kThree, {ErrorCode::kCorrupt, "ends before what was acknowledged"});
+  ASSERT_EQ(rig_.node(1).reports.size(), 1u);
+  EXPECT_EQ(rig_.node(1).reports[0].code, ErrorCode::kCorrupt);
+  const std::string& said = rig_.node(1).reports[0].message;
+  for (const auto* const part : {"volume 7", "node 3", "log", "before what was acknowledged"}) {
+    EXPECT_NE(said.find(part), std::string::npos) << said;
+  }
+  link_->reopen_storage(kTwo, {ErrorCode::kStaleEpoch, "somebody else coordinates"});
+  EXPECT_EQ(rig_.node(1).reports.size(), 1u);
+  submit(10);
+  ASSERT_TRUE(all_acknowledged());
+  ASSERT_TRUE(all_committed());
+}
+
 TEST_F(CallerServiceTest, WithoutAnInterfaceWritesGoByTheConnectionsWhichIsSaidOnce) {
   group_ = trm::Group{"239.192.44.10", 6003};
   coordinate(1, master_);
