@@ -182,6 +182,9 @@ void StorageRole::hear(ConnectionId from, WriteMessage& message, Actions& out) {
   const SequenceNumber settled = message.settled;
   if (message.write.kind == WriteKind::kRollback) {
     rollbacks_.push_back({stamp.sequence, message.write.target});
+    // Who has sent it counts it; it is not prepared, so the storage does not.
+    rollback_bytes_ += lag_bytes(message.write);
+    progress_ = true;
   } else {
     out.emplace_back(Prepare{std::move(message)});
   }
@@ -287,8 +290,8 @@ void StorageRole::flush(Actions& out) {
   const auto heard = door_.heard();
   if (!heard || !progress_) return;
   progress_ = false;
-  const std::uint64_t granted =
-      granted_ > prepared_bytes_resumed_ ? granted_ - prepared_bytes_resumed_ : 0;
+  const std::uint64_t all = granted_ + rollback_bytes_;
+  const std::uint64_t granted = all > prepared_bytes_resumed_ ? all - prepared_bytes_resumed_ : 0;
   out.emplace_back(Send{
       *heard, StorageProgress{volume_, door_.epoch(), resumed_, durable_, granted, catch_up_}});
 }

@@ -139,8 +139,9 @@ class StorageRole {
   std::deque<Rollback> rollbacks_;  // sent and not committed
   bool starting_over_ = false;
   bool told_caught_up_ = false;
-  std::uint64_t prepared_bytes_ = 0;          // ever
+  std::uint64_t prepared_bytes_ = 0;          // ever, rollbacks included
   std::uint64_t prepared_bytes_resumed_ = 0;  // when this connection resumed
+  std::uint64_t rollback_bytes_ = 0;          // of these, of rollbacks
   std::uint64_t granted_ = 0;
   CatchUpProgress catch_up_;
   bool progress_ = false;  // to be told

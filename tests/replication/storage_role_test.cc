@@ -217,6 +217,23 @@ TEST_F(StorageRoleTest, TellsHowFarItIsAndWhatItGrants) {
   EXPECT_EQ(again->resumed, SequenceNumber{11});
 }
 
+// The storage has none of them to prepare; the coordinator counts them among what it has sent.
+TEST_F(StorageRoleTest, RollbacksTakeNothingOfWhatIsGranted) {
+  open(kFirst, 10);
+  role_.granted(4 * kBlockBytes);
+  EXPECT_EQ(progress()->granted, 4 * kBlockBytes);
+  WriteMessage rollback = write_of(11, 10);
+  rollback.write = {};
+  rollback.write.kind = WriteKind::kRollback;
+  rollback.write.target = {6};
+  hear(kFirst, rollback);
+  EXPECT_EQ(progress()->granted, 5 * kBlockBytes) << "of which one was sent";
+  hear(kFirst, CommitMessage{kVolume, {5}, {11}});
+  caught_up(11);
+  open(kSecond, 11, 6);
+  EXPECT_EQ(progress()->granted, 4 * kBlockBytes) << "as before";
+}
+
 TEST_F(StorageRoleTest, TellsHowFarItIsWithWhatItMissed) {
   open(kFirst, 10);
   progress();
