@@ -66,6 +66,18 @@ class ClusterReservationsTest : public ::testing::Test {
     return *std::move(result);
   }
 
+  // The record names it as who coordinates.
+  void elect(NodeId node, std::uint64_t epoch, NodeId wanted = {}) {
+    manager::VolumeRecord record{kVolume, {epoch}, node, {3}, {{1}, {2}}};
+    record.wanted = wanted;
+    ASSERT_TRUE(cluster_.commit({.puts = {{manager::volume_key(kVolume), encode(record)}}}));
+  }
+  // ... and it has read what was kept.
+  void begin(Member& member, NodeId node, std::uint64_t epoch) {
+    elect(node, epoch);
+    EXPECT_TRUE(fetch(member));
+  }
+
   test::ManualExecutor executor_;
   MemoryCluster cluster_{executor_};
   Member one_{executor_, cluster_, NodeId{1}};
@@ -74,6 +86,7 @@ class ClusterReservationsTest : public ::testing::Test {
 
 TEST_F(ClusterReservationsTest, WhatOneKeepsTheOtherReads) {
   EXPECT_TRUE(one_.options.saves_all);
+  begin(one_, NodeId{1}, 4);
   EXPECT_EQ(fetch(two_)->registrations().size(), 0u);
   for (const bool persists : {true, false}) {
     const Reservations state = registered(0xA, persists);
@@ -87,6 +100,7 @@ TEST_F(ClusterReservationsTest, WhatOneKeepsTheOtherReads) {
 }
 
 TEST_F(ClusterReservationsTest, WithoutItsLeaseNobodySaves) {
+  begin(one_, NodeId{1}, 4);
   EXPECT_EQ(save(one_, registered(0xA, true)), std::nullopt);
   one_.lease.stop([] {});
   executor_.advance(1s);
@@ -94,8 +108,50 @@ TEST_F(ClusterReservationsTest, WithoutItsLeaseNobodySaves) {
   EXPECT_EQ(fetch(two_)->registrations()[0].key, 0xAu);
 }
 
+// A volume that is let go of on purpose: what was under way to the store when the next one has read
+// it would be enforced by nobody, and its initiator be told that it is.
+TEST_F(ClusterReservationsTest, WhoHasLetGoSavesNothingMore) {
+  begin(one_, NodeId{1}, 4);
+  EXPECT_EQ(save(one_, registered(0xA, true)), std::nullopt);
+  elect(NodeId{}, 4);
+  EXPECT_EQ(save(one_, registered(0xB, true)), ErrorCode::kUnavailable);
+  begin(two_, NodeId{2}, 5);
+  ASSERT_TRUE(one_.lease.held());
+  EXPECT_EQ(save(one_, registered(0xC, true)), ErrorCode::kUnavailable);
+  EXPECT_EQ(fetch(two_)->registrations()[0].key, 0xAu);
+  EXPECT_EQ(save(two_, registered(0xD, true)), std::nullopt);
+}
+
+TEST_F(ClusterReservationsTest, WhatWasOfAnEarlierEpochIsNotSavedInALaterOne) {
+  begin(one_, NodeId{1}, 4);
+  begin(two_, NodeId{2}, 5);
+  EXPECT_EQ(save(two_, registered(0xA, true)), std::nullopt);
+  elect(NodeId{1}, 6);
+  EXPECT_EQ(save(one_, registered(0xB, true)), ErrorCode::kUnavailable);
+  // Nor while what was kept is being read.
+  std::optional<Result<Reservations>> kept;
+  one_.reservations.fetch(kVolume, [&](Result<Reservations> r) { kept = std::move(r); });
+  std::optional<Result<void>> saved;
+  one_.options.save(registered(0xC, true), [&](Result<void> r) { saved = std::move(r); });
+  executor_.advance(10s);
+  ASSERT_TRUE(kept && saved);
+  EXPECT_EQ(saved->error().code, ErrorCode::kUnavailable);
+  EXPECT_EQ((*kept)->registrations()[0].key, 0xAu);
+  EXPECT_EQ(save(one_, registered(0xD, true)), std::nullopt);
+}
+
+TEST_F(ClusterReservationsTest, AWishForAnotherNodeDoesNotKeepFromSaving) {
+  begin(one_, NodeId{1}, 4);
+  for (const std::uint64_t key : {0xA, 0xB}) {
+    elect(NodeId{1}, 4, NodeId{2});
+    EXPECT_EQ(save(one_, registered(key, true)), std::nullopt);
+    EXPECT_EQ(fetch(two_)->registrations()[0].key, key);
+  }
+}
+
 // The node believes in its lease, the store does not any more.
 TEST_F(ClusterReservationsTest, TheStoreSaysWhetherTheLeaseHolds) {
+  begin(one_, NodeId{1}, 4);
   const std::string key = manager::alive_key(NodeId{1});
   ASSERT_TRUE(cluster_.commit({.deletes = {key}}).has_value());
   std::optional<Result<void>> result;
@@ -108,6 +164,7 @@ TEST_F(ClusterReservationsTest, TheStoreSaysWhetherTheLeaseHolds) {
 }
 
 TEST_F(ClusterReservationsTest, ReadingIsTriedUntilTheStoreAnswers) {
+  begin(one_, NodeId{1}, 4);
   EXPECT_EQ(save(one_, registered(0xA, true)), std::nullopt);
   two_.cut(true);
   std::optional<Result<Reservations>> result;
