@@ -38,8 +38,10 @@ inline constexpr std::size_t kTransactionBytesMax = 1u << 20;  // keys and value
 inline constexpr std::size_t kComparesMax = 64;
 inline constexpr std::size_t kChangesMax = 64;  // puts and deletes of one transaction together
 inline constexpr std::chrono::seconds kLeaseTtlMax = std::chrono::hours(1);
-// What a listing may hold; more is kLimit.
-inline constexpr std::size_t kListingEntriesMax = 4096;
+// What a listing may hold; more is kLimit. (All that a cluster of 1024 volumes has, the most that a
+// node can have: six entries of each, marks, views, nodes.)
+inline constexpr std::size_t kListingEntriesMax = 16'384;
+inline constexpr std::size_t kListingBytesMax = 512u << 20;  // keys and values together
 
 struct Entry {
   std::string key;

@@ -17,6 +17,9 @@ namespace {
 // More of an answer is not needed to say what failed.
 constexpr std::size_t kFailureBytesMax = 16u << 10;
 constexpr std::size_t kReasonBytesMax = 512;
+// In an answer they are base64. What is around them is less than a megabyte.
+static_assert(kPageEntriesMax * (kKeyBytesMax + kValueBytesMax) / 3 * 4 + (1u << 20) <=
+              kAnswerBytesMax);
 // The codes of gRPC that say for certain that nothing has been changed.
 enum GrpcCode : int {
   kGrpcInvalidArgument = 3,
@@ -131,7 +134,16 @@ EtcdRequest list_request(std::string_view prefix) {
   etcd::RangeRequest request;
   request.set_key(begin_of_prefix(prefix));
   request.set_range_end(end_of_prefix(prefix));
-  request.set_limit(kListingEntriesMax);
+  request.set_limit(kPageEntriesMax);
+  return {"/v3/kv/range", json_of(request)};
+}
+
+EtcdRequest list_request(std::string_view prefix, std::string_view last, Revision at) {
+  etcd::RangeRequest request;
+  request.set_key(std::string(last) + '\0');
+  request.set_range_end(end_of_prefix(prefix));
+  request.set_limit(kPageEntriesMax);
+  request.set_revision(number_of(at.value));
   return {"/v3/kv/range", json_of(request)};
 }
 
@@ -218,17 +230,16 @@ Result<Reading> parse_get(std::string_view answer, std::string_view key) {
   return reading;
 }
 
-Result<Listing> parse_list(std::string_view answer, std::string_view prefix) {
+Result<ListingPage> parse_list(std::string_view answer, std::string_view prefix) {
   etcd::RangeResponse response;
   if (auto parsed = parse(answer, response); !parsed) return parsed.error();
   auto header = whole_header(response.header());
   if (!header) return header.error();
-  if (response.more() || response.kvs_size() > static_cast<int>(kListingEntriesMax)) {
-    return Error{ErrorCode::kLimit,
-                 fmt::format("the cluster's store has more than {} entries under one prefix",
-                             kListingEntriesMax)};
+  if (response.kvs_size() > static_cast<int>(kPageEntriesMax)) {
+    return strange("a page of a listing is too long");
   }
-  Listing listing{header->revision, {}};
+  if (response.more() && response.kvs_size() == 0) return strange("a page of a listing is empty");
+  ListingPage listing{{header->revision, {}}, response.more()};
   for (const auto& kv : response.kvs()) {
     auto entry = checked_entry(kv, header->revision);
     if (!entry) return entry.error();

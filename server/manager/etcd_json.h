@@ -19,13 +19,18 @@ inline constexpr std::size_t kAnswerBytesMax = 16u << 20;
 // What an answer may hold in objects, so that "[{},{},..." costs no more memory than text does.
 inline constexpr std::size_t kAnswerObjectsMax = 400u << 10;
 
+// A listing is asked for in pages of so many entries, whose answers are never too long.
+inline constexpr std::size_t kPageEntriesMax = 32;
+
 struct EtcdRequest {
   std::string_view path;  // a constant
   std::string body;
 };
 
 [[nodiscard]] EtcdRequest get_request(std::string_view key);
+// The first page, or the one behind `last`, a key, of the store as it was at a revision.
 [[nodiscard]] EtcdRequest list_request(std::string_view prefix);
+[[nodiscard]] EtcdRequest list_request(std::string_view prefix, std::string_view last, Revision at);
 [[nodiscard]] EtcdRequest commit_request(const Transaction& transaction);
 [[nodiscard]] EtcdRequest grant_request(std::chrono::seconds ttl);
 [[nodiscard]] EtcdRequest keep_alive_request(LeaseId lease);
@@ -45,7 +50,11 @@ struct EtcdHeader {
 // The same of an answer that is a stream's only line.
 [[nodiscard]] Result<EtcdHeader> stream_header_of(std::string_view answer);
 [[nodiscard]] Result<Reading> parse_get(std::string_view answer, std::string_view key);
-[[nodiscard]] Result<Listing> parse_list(std::string_view answer, std::string_view prefix);
+// A page. Its revision is the store's when it answered; if `more` follows, it has entries.
+struct ListingPage : Listing {
+  bool more = false;
+};
+[[nodiscard]] Result<ListingPage> parse_list(std::string_view answer, std::string_view prefix);
 [[nodiscard]] Result<CommitAnswer> parse_commit(std::string_view answer,
                                                 const Transaction& transaction);
 // `counted_from` is left to the caller. At least `ttl` is granted, otherwise kProtocol.

@@ -35,6 +35,33 @@ Result<Lease> parse_renewal(const EtcdAttempt& attempt, LeaseId lease) {
 
 }  // namespace
 
+// A listing that is being put together.
+struct EtcdStore::Pages {
+  std::string prefix;
+  std::chrono::nanoseconds end{0};  // no page is asked for any more
+  Answer<Listing> answer;
+  Listing found;
+  std::size_t bytes = 0;
+
+  // Whether that was the last one.
+  Result<bool> take(ListingPage page) {
+    if (found.entries.empty()) found.revision = page.revision;
+    for (Entry& entry : page.entries) {
+      if (!found.entries.empty() && found.entries.back().key >= entry.key) {
+        return Error{ErrorCode::kProtocol,
+                     "etcd's answer is not understood: a page of a listing comes again"};
+      }
+      bytes += entry.key.size() + entry.value.size();
+      found.entries.push_back(std::move(entry));
+    }
+    if (found.entries.size() <= kListingEntriesMax && bytes <= kListingBytesMax) return !page.more;
+    return Error{ErrorCode::kLimit,
+                 fmt::format("the cluster's store has more than {} entries, or {} MiB, under one "
+                             "prefix",
+                             kListingEntriesMax, kListingBytesMax >> 20)};
+  }
+};
+
 // Ends the watch, and gives its place free.
 class EtcdStore::WatchHandle final : public Watch {
  public:
@@ -111,13 +138,31 @@ void EtcdStore::list(std::string prefix, Answer<Listing> answer) {
   if (auto checked = check_prefix(prefix); !checked) {
     return refuse(std::move(answer), checked.error());
   }
-  std::vector<EtcdRequest> requests{list_request(prefix)};
-  run<Listing>(
-      std::move(requests),
-      [prefix = std::move(prefix)](const EtcdAttempt& attempt) {
-        return parse_list(attempt.answers[0], prefix);
-      },
-      std::move(answer));
+  EtcdRequest first = list_request(prefix);
+  auto pages = std::make_shared<Pages>();
+  pages->prefix = std::move(prefix);
+  pages->end = executor_.monotonic_time() + options_.calls.timeout;
+  pages->answer = std::move(answer);
+  ask_page(std::move(first), std::move(pages));
+}
+
+// All of the store as it was when the first one was answered.
+void EtcdStore::ask_page(EtcdRequest request, std::shared_ptr<Pages> pages) {
+  run<ListingPage>(
+      {std::move(request)},
+      [pages](const EtcdAttempt& attempt) { return parse_list(attempt.answers[0], pages->prefix); },
+      [this, pages](Result<ListingPage> page) {
+        if (!page) return pages->answer(page.error());
+        const Result<bool> whole = pages->take(*std::move(page));
+        if (!whole) return pages->answer(whole.error());
+        if (*whole) return pages->answer(std::move(pages->found));
+        if (executor_.monotonic_time() >= pages->end) {
+          return pages->answer(
+              Error{ErrorCode::kUnavailable, "etcd takes too long for all that the cluster has"});
+        }
+        const Listing& found = pages->found;
+        ask_page(list_request(pages->prefix, found.entries.back().key, found.revision), pages);
+      });
 }
 
 void EtcdStore::commit(Transaction transaction, Answer<CommitAnswer> answer) {

@@ -65,6 +65,8 @@ class EtcdStore final : public ClusterStore {
   void refuse(Answer<T> answer, Error error);
   template <typename T>
   void run(std::vector<EtcdRequest> requests, Parse<T> parse, Answer<T> answer);
+  struct Pages;
+  void ask_page(EtcdRequest request, std::shared_ptr<Pages> pages);
 
   boost::asio::io_context& io_;
   Executor& executor_;

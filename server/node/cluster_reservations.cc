@@ -77,7 +77,7 @@ std::optional<ClusterReservations::Term> ClusterReservations::term_of(
   return Term{decoded->epoch, record.revision};
 }
 
-// The record before what was kept: as long as the record stays, nobody else changes that. Until that
+// The record before what was kept: as long as the record stays, nobody else changes that. Until it
 // is read, what the device has is of an earlier epoch, and is not to be saved in this one.
 void ClusterReservations::fetch(VolumeId volume, Fetched done) {
   terms_.erase(volume);

@@ -103,6 +103,20 @@ TEST_P(Conformance, AListingIsOfItsPrefixAndInOrder) {
   EXPECT_EQ(end->entries.size(), 1u);
 }
 
+TEST_P(Conformance, AListingOfManyIsWhole) {
+  Transaction many;
+  for (int i = 100; i < 160; ++i) many.puts.push_back({key(std::to_string(i)), "x"});
+  const auto put_all = rig_->commit(many);
+  ASSERT_TRUE(put_all);
+  for (int i = 160; i < 165; ++i) put(std::to_string(i), "x");
+  const auto listing = rig_->list(prefix_);
+  ASSERT_TRUE(listing) << to_string(listing.error());
+  ASSERT_EQ(listing->entries.size(), 65u);
+  for (int i = 0; i < 65; ++i) {
+    EXPECT_EQ(listing->entries[static_cast<std::size_t>(i)].key, key(std::to_string(100 + i)));
+  }
+}
+
 TEST_P(Conformance, OnlyOneCreates) {
   const Transaction create{.compares = {{key("a"), kAbsent}}, .puts = {{key("a"), "1"}}};
   const auto first = rig_->commit(create);

@@ -23,11 +23,14 @@ ErrorCode code(const Result<T>& result) {
 
 TEST(EtcdJson, RequestsAreThoseOfTheGateway) {
   EXPECT_EQ(get_request("foo").body, R"({"key":"Zm9v"})");
-  EXPECT_EQ(list_request("foo").body, R"({"key":"Zm9v","range_end":"Zm9w","limit":"4096"})");
+  EXPECT_EQ(list_request("foo").body, R"({"key":"Zm9v","range_end":"Zm9w","limit":"32"})");
   // Behind the prefix FF FF nothing comes; an empty prefix is everything.
-  EXPECT_EQ(list_request("\xFF\xFF").body, R"({"key":"//8=","range_end":"AA==","limit":"4096"})");
-  EXPECT_EQ(list_request("").body, R"({"key":"AA==","range_end":"AA==","limit":"4096"})");
-  EXPECT_EQ(list_request("a\xFF").body, R"({"key":"Yf8=","range_end":"Yg==","limit":"4096"})");
+  EXPECT_EQ(list_request("\xFF\xFF").body, R"({"key":"//8=","range_end":"AA==","limit":"32"})");
+  EXPECT_EQ(list_request("").body, R"({"key":"AA==","range_end":"AA==","limit":"32"})");
+  EXPECT_EQ(list_request("a\xFF").body, R"({"key":"Yf8=","range_end":"Yg==","limit":"32"})");
+  // What comes behind a key begins with that and a zero byte.
+  EXPECT_EQ(list_request("fo", "foo", Revision{5}).body,
+            R"({"key":"Zm9vAA==","range_end":"ZnA=","limit":"32","revision":"5"})");
   EXPECT_EQ(grant_request(5s).body, R"({"TTL":"5"})");
   EXPECT_EQ(revoke_request(LeaseId{7}).body, R"({"ID":"7"})");
   EXPECT_EQ(watch_request("foo", Revision{9}).body,
@@ -56,6 +59,15 @@ TEST(EtcdJson, ReadsARange) {
   EXPECT_EQ(header->term, 2u);
 }
 
+TEST(EtcdJson, APageSaysWhetherMoreFollows) {
+  const auto last = parse_list(with(R"(,"kvs":[)" + kFoo + "]"), "f");
+  ASSERT_TRUE(last);
+  EXPECT_FALSE(last->more);
+  EXPECT_EQ(last->revision, Revision{9});
+  EXPECT_EQ(last->entries.size(), 1u);
+  EXPECT_TRUE(parse_list(with(R"(,"kvs":[)" + kFoo + R"(],"more":true)"), "f")->more);
+}
+
 TEST(EtcdJson, AStrangeRangeIsRefused) {
   for (const std::string& answer :
        {std::string(), std::string("{}"), std::string("nonsense"), std::string("[]"),
@@ -74,7 +86,7 @@ TEST(EtcdJson, AStrangeRangeIsRefused) {
   EXPECT_EQ(code(parse_list(with(R"(,"kvs":[)" + kFoo + "," + kFoo + "]"), "f")),
             ErrorCode::kProtocol);
   EXPECT_EQ(code(parse_list(with(R"(,"kvs":[)" + kFoo + "]"), "b")), ErrorCode::kProtocol);
-  EXPECT_EQ(code(parse_list(with(R"(,"more":true)"), "f")), ErrorCode::kLimit);
+  EXPECT_EQ(code(parse_list(with(R"(,"more":true)"), "f")), ErrorCode::kProtocol);
 }
 
 TEST(EtcdJson, DepthAndSizeAreBounded) {

@@ -217,6 +217,46 @@ TEST(EtcdStoreStrangers, AnswersThatAreNotUnderstoodLeaveACommitUnknown) {
   EXPECT_EQ(get().error().code, ErrorCode::kProtocol);
 }
 
+TEST(EtcdStoreStrangers, AListingComesInPagesOfOneRevision) {
+  boost::asio::io_context io(1);
+  iscsi::AsioExecutor executor(io);
+  std::vector<std::string> asked;
+  const auto page = [](const std::string& revision, const std::string& key, const char* more) {
+    return R"({"header":{"cluster_id":"1","revision":")" + revision +
+           R"(","raft_term":"1"},"kvs":[{"key":")" + key +
+           R"(","value":"YQ==","mod_revision":"4"}],"more":)" + more + "}";
+  };
+  // The second listing's second page is one that was there.
+  FakeMember member(io, [&](auto&, const std::string& body) {
+    asked.push_back(body);
+    const bool second = asked.size() == 2;
+    return FakeMember::Reply{FakeMember::http(second ? page("7", "Zm9vYg==", "false")
+                                                     : page("5", "Zm9v", "true"))};
+  });
+  EtcdStore store(io, executor, {.endpoints = {member.endpoint()}});
+  const auto list = [&] {
+    std::optional<Result<Listing>> result;
+    store.list("fo", [&](auto answer) { result = std::move(answer); });
+    for (int i = 0; i < 400 && !result; ++i) {
+      io.restart();
+      io.run_one_for(5ms);
+    }
+    EXPECT_TRUE(result.has_value());
+    return std::move(*result);
+  };
+  const auto whole = list();
+  ASSERT_TRUE(whole);
+  EXPECT_EQ(whole->revision, Revision{5});
+  ASSERT_EQ(whole->entries.size(), 2u);
+  EXPECT_EQ(whole->entries[0].key, "foo");
+  EXPECT_EQ(whole->entries[1].key, "foob");
+  ASSERT_EQ(asked.size(), 2u);
+  EXPECT_EQ(asked[0], list_request("fo").body);
+  EXPECT_EQ(asked[1], list_request("fo", "foo", Revision{5}).body);
+  EXPECT_EQ(list().error().code, ErrorCode::kProtocol);
+  EXPECT_EQ(asked.size(), 4u);
+}
+
 TEST(EtcdStoreStrangers, ARenewalAcrossAChangeOfLeadersDoesNotCount) {
   boost::asio::io_context io(1);
   iscsi::AsioExecutor executor(io);
