@@ -56,6 +56,7 @@ void ClusterView::changed(std::vector<Change> changes) {
 
 void ClusterView::lost(Error /*why*/) {
   watch_.reset();
+  known_ = false;
   list_later();
 }
 

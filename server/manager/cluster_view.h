@@ -34,7 +34,8 @@ class ClusterView final : private Watcher {
       visitor(at->second);
     }
   }
-  // The first listing is there.
+  // A listing is there, and all that has changed since was told, or is going to be: not so while
+  // what was missed is listed anew. (What was known before stays until then.)
   [[nodiscard]] bool known() const { return known_; }
 
  private:

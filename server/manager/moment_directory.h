@@ -35,7 +35,7 @@ class MomentDirectory {
   // Both outlive it, and what it has under way.
   MomentDirectory(ClusterStore& store, const ClusterView& view) : store_(store), view_(view) {}
 
-  // The first listing is there: before that nothing is known.
+  // As ClusterView::known(): otherwise there may be more than is known here.
   [[nodiscard]] bool known() const { return view_.known(); }
   // All that the view knows, by name. What cannot be understood counts as not there, but for
   // readable().

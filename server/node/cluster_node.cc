@@ -283,10 +283,10 @@ void ClusterNode::open_past() {
   };
   hosts.to_api = [this](const iscsi::SessionInfo& session) { return control_->to_api(session); };
   hosts.name_of = [this](std::uint32_t node) { return control_->name_of(node); };
-  // A logger that has not heard of a change of the store for so long has no lease.
   past_ = std::make_unique<ClusterPast>(
       ClusterPast::Parts{loop_, *volumes_, *views_, *moments_, *directory_, log_}, std::move(hosts),
-      2 * config_.cluster.lease, config_.server.state_dir);
+      time_to_hear(config_.cluster.lease, manager::EtcdStoreOptions{}.watch_silence),
+      config_.server.state_dir);
   if (node_log_ == nullptr) return;
   keeper_ = std::make_unique<ClusterKeeper>(*volumes_, *moments_, *lease_);
   log_space_ = std::make_unique<LogSpace>(

@@ -3,8 +3,8 @@
 //
 // The node that serves a volume answers, because only it knows which moments are settled. What is
 // to be kept is asked of the logger first (a hold), and said in the shared store then, where the
-// logger hears of it: the hold ends when it has, or must have noticed that it hears nothing. Loop's
-// thread.
+// logger hears of it: the hold ends when it has, or must have noticed that it hears nothing
+// (time_to_hear()). Loop's thread.
 #pragma once
 
 #include <memory>

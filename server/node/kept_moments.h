@@ -17,6 +17,14 @@
 
 namespace mariner::node {
 
+// Who holds a lease may not have heard of a change of the store for so long: what it watches the
+// store by may hang, with a server that does, and is begun anew when it was silent for a time,
+// while the lease is renewed by other connections.
+[[nodiscard]] constexpr std::chrono::nanoseconds time_to_hear(
+    std::chrono::nanoseconds lease, std::chrono::nanoseconds watch_silence) {
+  return 2 * (lease + watch_silence);
+}
+
 class KeptMoments {
  public:
   // The logger has heard what was said `heard_after` ago. `executor` outlives what was said().

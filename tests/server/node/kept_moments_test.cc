@@ -34,6 +34,11 @@ TEST_F(KeptMomentsTest, AreHeldUntilTheLoggerHasHeard) {
   EXPECT_TRUE(moment.held.expired());
 }
 
+// A watch that hangs is noticed when it has been silent for so long, and no sooner; then it is
+// begun anew, which takes a few attempts.
+static_assert(time_to_hear(1s, 10s) >= 10s + 10s);
+static_assert(time_to_hear(60s, 10s) >= 10s + 60s);
+
 TEST_F(KeptMomentsTest, WhatIsTakenBackIsLetGoAtOnce) {
   const Moment taken = keep("mark m");
   const Moment other = keep("view v");
