@@ -14,6 +14,8 @@ using replication::FromCoordinator;
 using replication::NodeId;
 
 constexpr auto kReopenAfter = std::chrono::milliseconds(50);
+// Whoever is asked takes all of them.
+static_assert(QuestionSlots::kMost <= HistorySession::kWaitingMax);
 // An interface may come up.
 constexpr auto kFlowAgain = std::chrono::seconds(10);
 
@@ -215,7 +217,9 @@ RemoteHistory& CallerService::history(VolumeId volume, NodeId node) {
 }
 
 void CallerService::connect(NodeId node, RemoteHistory& history) {
-  history.up([this, node](const HistoryFrame& frame) { return bus_->ask(node, frame); });
+  std::shared_ptr<QuestionSlots>& slots = slots_[node];
+  if (slots == nullptr) slots = std::make_shared<QuestionSlots>();
+  history.up([this, node](const HistoryFrame& frame) { return bus_->ask(node, frame); }, slots);
 }
 
 // What one is told may end others.

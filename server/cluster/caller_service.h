@@ -118,6 +118,7 @@ class CallerService final : public BusCaller {
   std::map<std::uint64_t, CoordinatorLink*> channels_;
   std::vector<CoordinatorLink*> links_;
   std::uint64_t last_channel_ = 0;
+  std::map<replication::NodeId, std::shared_ptr<QuestionSlots>> slots_;
   std::map<Asked, std::unique_ptr<RemoteHistory>> histories_;
 };
 

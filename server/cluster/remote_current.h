@@ -21,8 +21,7 @@ namespace mariner::cluster {
 
 class RemoteCurrent final : public volume::CurrentReader {
  public:
-  // Questions of one volume that are under way; other reads wait for their turn. A connection takes
-  // HistorySession::kWaitingMax of all volumes.
+  // Questions of one volume that are under way; other reads wait for their turn.
   static constexpr std::size_t kInFlightMax = 64;
 
   // All outlive it. `node`: the way to a storage node of the volume.

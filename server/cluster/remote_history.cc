@@ -64,11 +64,14 @@ RemoteHistory::RemoteHistory(VolumeId volume) : volume_(volume), holds_(std::mak
 
 RemoteHistory::~RemoteHistory() {
   CHECK_MSG(pending_.empty(), "questions are under way");
+  if (slots_ != nullptr) slots_->forget(*this, under_way_);
   holds_->history = nullptr;
 }
 
-void RemoteHistory::up(Send send_frame) {
+void RemoteHistory::up(Send send_frame, std::shared_ptr<QuestionSlots> slots) {
   send_ = std::move(send_frame);
+  if (slots_ != nullptr) slots_->forget(*this, std::exchange(under_way_, 0));
+  slots_ = slots != nullptr ? std::move(slots) : std::make_shared<QuestionSlots>();
   // Under the names that they have, so that they can be let go.
   for (const auto& [id, at] : holds_->moments) {
     pending_.try_emplace(id, Holding{at, nullptr});
@@ -79,19 +82,37 @@ void RemoteHistory::up(Send send_frame) {
 void RemoteHistory::down() {
   send_ = nullptr;
   unsent_.clear();
+  if (slots_ != nullptr) slots_->forget(*this, std::exchange(under_way_, 0));
   auto failing = std::exchange(pending_, {});
   for (auto& [id, pending] : failing) fail(pending, away());
 }
 
 void RemoteHistory::writable() {
   while (send_ && !unsent_.empty()) {
-    if (!send_(unsent_.front())) return;
+    const bool asks = unsent_.front().question != 0;
+    if (asks && !slots_->free(*this)) return;
+    if (!send_(unsent_.front().frame)) return;
     unsent_.pop_front();
+    if (!asks) continue;
+    ++under_way_;
+    slots_->take();
   }
 }
 
+bool RemoteHistory::was_sent(std::uint64_t question) const {
+  return std::ranges::find(unsent_, question, &Unsent::question) == unsent_.end();
+}
+
+// A question, to its end. (What was sent before the last up() has given its slot back already.)
+void RemoteHistory::answered() {
+  if (under_way_ == 0) return;
+  --under_way_;
+  slots_->give_back();
+}
+
 void RemoteHistory::send(const HistoryQuestion& question) {
-  unsent_.push_back(encode(question));
+  const bool release = std::holds_alternative<ReleaseQuestion>(question.what);
+  unsent_.push_back({encode(question), release ? 0 : question.id});
   if (unsent_.size() == 1) writable();
 }
 
@@ -223,7 +244,7 @@ void RemoteHistory::summarize(const volume::HistorySummary::Question& question, 
 
 Result<void> RemoteHistory::received(HistoryAnswer message) {
   const auto found = pending_.find(message.id);
-  if (found == pending_.end()) return unasked("what was not asked");
+  if (found == pending_.end() || !was_sent(message.id)) return unasked("what was not asked");
   const std::uint64_t id = message.id;
   if (auto* some = std::get_if<ChangedAnswer>(&message.what)) {
     auto* changing = std::get_if<Changing>(&found->second);
@@ -232,11 +253,13 @@ Result<void> RemoteHistory::received(HistoryAnswer message) {
     if (some->more) return {};
     Changing last = std::move(*changing);
     pending_.erase(found);
+    answered();
     last.done({});
     return {};
   }
   Pending pending = std::move(found->second);
   pending_.erase(found);
+  answered();
   if (auto* failure = std::get_if<FailureAnswer>(&message.what)) {
     fail(pending, failure->error);
     return {};

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "server/cluster/history_wire.h"
+#include "server/cluster/question_slots.h"
 #include "server/volume/history.h"
 
 namespace mariner::cluster {
@@ -29,8 +30,8 @@ class RemoteHistory final : public volume::History {
   explicit RemoteHistory(VolumeId volume);
   ~RemoteHistory() override;  // nothing may be under way
 
-  // The logger is there, until down().
-  void up(Send send);
+  // The logger is there, until down(). `slots`: of the connection; null: it is this one's alone.
+  void up(Send send, std::shared_ptr<QuestionSlots> slots = nullptr);
   void down();
   void writable();
   // An answer for this volume. kProtocol: it answers nothing that was asked; the connection is of
@@ -90,6 +91,11 @@ class RemoteHistory final : public volume::History {
   using Pending =
       std::variant<Locating, ReadingPiece, Changing, Holding, Logging, Finding, Summing, Listing>;
 
+  struct Unsent {
+    HistoryFrame frame;
+    std::uint64_t question = 0;  // 0: there is no answer to it
+  };
+
   void ask(decltype(HistoryQuestion::what) what, Pending pending);
   // In pieces, each of which `question` asks for.
   template <typename Question>
@@ -98,6 +104,8 @@ class RemoteHistory final : public volume::History {
   void read_whole(BlockRange range, std::span<std::byte> to, Question question, volume::Done done);
   void send(const HistoryQuestion& question);
   static void fail(Pending& pending, const Error& error);
+  [[nodiscard]] bool was_sent(std::uint64_t question) const;
+  void answered();
   void finish_piece(const std::shared_ptr<Reading>& reading);
 
   Result<void> answer(Locating& pending, const LocatedAnswer& located);
@@ -106,7 +114,9 @@ class RemoteHistory final : public volume::History {
 
   const VolumeId volume_;
   Send send_;  // null: the logger is away
-  std::deque<HistoryFrame> unsent_;
+  std::shared_ptr<QuestionSlots> slots_;
+  std::size_t under_way_ = 0;  // of the slots
+  std::deque<Unsent> unsent_;
   std::map<std::uint64_t, Pending> pending_;
   std::uint64_t last_id_ = 0;
   // Shared with the holds, which may outlive this.
