@@ -149,9 +149,10 @@ void Election::take(const VolumeRecord& record, Revision revision) {
     transaction.compares.push_back({alive_key(record.coordinator), Revision{}});
   }
   transaction.puts.push_back({volume_key(options_.volume), encode(taken)});
-  commit(std::move(transaction), [this, taken](bool applied) {
-    // If it was applied all the same, the view will show it, and the next epoch is taken.
-    if (!applied || !lease_.held()) return;
+  commit(std::move(transaction), [this, taken, lease = lease_.id()](bool applied) {
+    // If it was applied all the same, the view will show it, and the next epoch is taken. An answer
+    // may be older than the lease that is held now: between the two others may have taken over.
+    if (!applied || !lease_.held() || lease_.id() != lease) return;
     epoch_ = taken.epoch;
     if (events_.elected) events_.elected(taken);
   });

@@ -24,6 +24,11 @@ struct MemoryCandidate {
     faults.partitioned = yes;
     store.set_faults(faults);
   }
+  void delay(std::chrono::nanoseconds each_way) {
+    auto faults = store.faults();
+    faults.delay = each_way;
+    store.set_faults(faults);
+  }
   void lose_answers(unsigned count) {
     auto faults = store.faults();
     faults.lose_answers = count;
@@ -103,6 +108,27 @@ TEST_F(ElectionTest, ALostAnswerCostsAnEpochAndNoMore) {
   EXPECT_TRUE((*one_)->election.coordinates());
   EXPECT_EQ((*one_)->elected, 1);
   EXPECT_EQ(record().epoch.value, (*one_)->epoch);
+}
+
+// The lease in which it was elected has ended meanwhile, and another node has taken over.
+TEST_F(ElectionTest, AnAnswerThatIsOlderThanTheLeaseElectsNobody) {
+  begin(one_, 1);
+  executor_.advance(4ms);  // the lease is shown
+  one_->delay(500ms);
+  executor_.advance(1ms);  // the record is taken, and the answer on its way
+  one_->delay(1ms);
+  ASSERT_EQ(record().coordinator, NodeId{1});
+  begin(two_, 2);
+  executor_.advance(50ms);
+  (*one_)->lease.stop([] {});
+  executor_.advance(100ms);
+  (*one_)->lease.start();
+  executor_.advance(100ms);
+  ASSERT_TRUE((*one_)->lease.held());
+  ASSERT_TRUE((*two_)->election.coordinates());
+  executor_.advance(10s);
+  EXPECT_EQ((*one_)->elected, 0);
+  EXPECT_TRUE((*two_)->election.coordinates());
 }
 
 TEST_F(ElectionTest, WithoutPromotionNothingIsTakenFromOthers) {
