@@ -23,6 +23,8 @@ struct RebuildingHistory::Scan {
   SequenceNumber at;
   Portion portion;
   volume::Done done;
+  bool scanning = false;
+  bool again = false;
 };
 
 // An answer whose base comes from elsewhere.
@@ -148,20 +150,29 @@ void RebuildingHistory::changed(SequenceNumber from, SequenceNumber to, Portion 
   scan(std::make_shared<Scan>(Scan{Lbn{0}, to, std::move(portion), std::move(done)}));
 }
 
+// Answers that come at once must not pile up on the stack: a large volume has many parts.
 void RebuildingHistory::scan(const std::shared_ptr<Scan>& scanned) {
-  const BlockRange range{scanned->next,
-                         {std::min(blocks_.value - scanned->next.value, kScanBlocks)}};
-  if (range.empty()) return scanned->done({});
-  scanned->next = range.end();
-  locate_all(below_, {{range, scanned->at}}, [this, scanned](const Result<Located>& found) {
-    if (!found) return scanned->done(found.error());
-    std::vector<BlockRange> stored;
-    for (const PastRun& run : found->runs) {
-      if (run.source != PastRun::Source::kZero) stored.push_back(run.range);
-    }
-    if (!stored.empty()) scanned->portion(stored);
-    scan(scanned);
-  });
+  if (std::exchange(scanned->scanning, true)) {
+    scanned->again = true;
+    return;
+  }
+  do {
+    scanned->again = false;
+    const BlockRange range{scanned->next,
+                           {std::min(blocks_.value - scanned->next.value, kScanBlocks)}};
+    if (range.empty()) return scanned->done({});
+    scanned->next = range.end();
+    locate_all(below_, {{range, scanned->at}}, [this, scanned](const Result<Located>& found) {
+      if (!found) return scanned->done(found.error());
+      std::vector<BlockRange> stored;
+      for (const PastRun& run : found->runs) {
+        if (run.source != PastRun::Source::kZero) stored.push_back(run.range);
+      }
+      if (!stored.empty()) scanned->portion(stored);
+      scan(scanned);
+    });
+  } while (scanned->again);
+  scanned->scanning = false;
 }
 
 void RebuildingHistory::log_before_image(BlockRange range, PayloadSlice bytes, volume::Done done) {

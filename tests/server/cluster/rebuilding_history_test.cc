@@ -2,9 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <optional>
 #include <string>
 
+#include "server/cluster/away_history.h"
 #include "tests/server/cluster/letters_base.h"
 #include "tests/server/volume/logged_rig.h"
 
@@ -107,6 +110,40 @@ TEST_F(RebuildingHistoryTest, WhatGotSomethingElseThanItsBaseIsNotTakenForIt) {
 TEST_F(RebuildingHistoryTest, WhatIsStoredHasChangedSinceTheBeginning) {
   EXPECT_EQ(changed(history_, 0), "2+1 4+2 6+1 7+1 done");
   EXPECT_EQ(changed(history_, 1), "6+1 done");
+}
+
+// A logger on this node, of a volume that is new: everything is answered at once.
+class NothingStored final : public AwayHistory {
+ public:
+  void locate(std::vector<Lookup> lookups, LocateDone done) override {
+    const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
+    highest = std::max(highest, here);
+    lowest = std::min(lowest, here);
+    ++asked;
+    Located located;
+    for (const Lookup& each : lookups) {
+      located.runs.push_back({each.range, PastRun::Source::kZero, false, {}});
+    }
+    done(std::move(located));
+  }
+  std::size_t asked = 0;
+  std::uintptr_t highest = 0;  // on the stack
+  std::uintptr_t lowest = UINTPTR_MAX;
+};
+
+TEST(RebuildingHistoryOfMuch, DoesNotPileUpOnTheStack) {
+  NothingStored below;
+  RebuildingHistory history(below, nullptr, BlockCount{std::uint64_t{1} << 30},
+                            [] { return true; });
+  std::size_t extents = 0;
+  std::optional<Result<void>> done;
+  history.changed(
+      {0}, {2}, [&](std::span<const BlockRange> some) { extents += some.size(); },
+      [&](Result<void> result) { done = std::move(result); });
+  ASSERT_TRUE(done && *done);
+  EXPECT_EQ(extents, 0u);
+  EXPECT_EQ(below.asked, 16384u) << "4 TiB";
+  EXPECT_LT(below.highest - below.lowest, 64u << 10);
 }
 
 TEST_F(RebuildingHistoryTest, WithoutAnotherImageItCannotBe) {
