@@ -58,8 +58,23 @@ void NodeLease::show(const Lease& lease) {
                 [this, lease, turn = turn_, alive = alive_](const Result<CommitAnswer>& answer) {
                   if (!*alive || turn != turn_) return;
                   if (answer && answer->outcome == CommitOutcome::kApplied) return gained(lease);
+                  if (answer && answer->outcome == CommitOutcome::kUnknown) {
+                    return end_unshown(lease.id);
+                  }
                   acquire_later();
                 });
+}
+
+// It may still be going to be shown. Later than the next one it would take the key from that, and
+// with its own end make this node one that is not alive, whose volumes others take over.
+void NodeLease::end_unshown(LeaseId lease) {
+  store_.revoke(lease, [this, lease, turn = turn_, alive = alive_](const Result<void>& ended) {
+    if (!*alive || turn != turn_) return;
+    if (ended || ended.error().code == ErrorCode::kNotFound) return acquire_later();
+    executor_.after(backoff_.next(), [this, lease, turn, alive] {
+      if (*alive && turn == turn_) end_unshown(lease);
+    });
+  });
 }
 
 void NodeLease::gained(const Lease& lease) {

@@ -55,6 +55,7 @@ class NodeLease {
   void acquire();
   void acquire_later();
   void show(const Lease& lease);
+  void end_unshown(LeaseId lease);
   void gained(const Lease& lease);
   void renew();
   void renew_later();

@@ -37,6 +37,11 @@ class LateExecutor final : public Executor {
 
 class NodeLeaseTest : public ::testing::Test {
  protected:
+  void delay(std::chrono::nanoseconds each_way) {
+    auto faults = store_.faults();
+    faults.delay = each_way;
+    store_.set_faults(faults);
+  }
   void cut(bool yes) {
     auto faults = store_.faults();
     faults.partitioned = yes;
@@ -131,6 +136,26 @@ TEST_F(NodeLeaseTest, WhatTheStoreHasEndedIsLostAtOnce) {
   EXPECT_EQ(lost_, 1);
   executor_.advance(1s);
   EXPECT_TRUE(lease_.held());
+}
+
+// What was sent to show a lease, and given up as lost, is carried out behind what shows the next.
+TEST_F(NodeLeaseTest, OneThatIsShownLateTakesNothingFromTheNext) {
+  lease_.start();
+  executor_.advance(1ms);  // it is granted
+  delay(1500ms);
+  executor_.advance(1ms);  // it is being shown
+  delay(1ms);
+  executor_.advance(1200ms);
+  ASSERT_TRUE(lease_.held());
+  const LeaseId held = lease_.id();
+  executor_.advance(600ms);
+  ASSERT_TRUE(shown());
+  EXPECT_EQ(cluster_.get("alive").entry->lease, held);
+  executor_.advance(10s);
+  EXPECT_TRUE(shown());
+  EXPECT_TRUE(lease_.held());
+  EXPECT_EQ(lease_.id(), held);
+  EXPECT_EQ(lost_, 0);
 }
 
 TEST_F(NodeLeaseTest, WhereThereIsNoneNothingIsGivenBack) {
