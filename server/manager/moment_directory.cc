@@ -114,17 +114,24 @@ void MomentDirectory::add(std::string key, std::string value, std::string what, 
   });
 }
 
+// The one that this node knows: what has come in its place meanwhile stays, also when this reaches
+// the store late.
 void MomentDirectory::remove(std::string key, std::string what, Done done) {
-  if (view_.find(key) == nullptr) {
-    return done(Error{ErrorCode::kNotFound, "there is not " + what});
-  }
+  const Entry* const known = view_.find(key);
+  if (known == nullptr) return done(Error{ErrorCode::kNotFound, "there is not " + what});
   Transaction transaction;
+  transaction.compares = {{key, known->revision}};
   transaction.deletes = {std::move(key)};
   store_.commit(std::move(transaction), [what = std::move(what), done = std::move(done)](
                                             const Result<CommitAnswer>& answer) mutable {
     if (!answer) return done(answer.error());
-    if (answer->outcome == CommitOutcome::kUnknown) return done(unknown(what, answer->why));
-    done({});
+    switch (answer->outcome) {
+      case CommitOutcome::kApplied: return done({});
+      case CommitOutcome::kUnknown: return done(unknown(what, answer->why));
+      case CommitOutcome::kNotApplied: break;
+    }
+    if (answer->present.empty()) return done({});  // somebody else was first
+    done(Error{ErrorCode::kBusy, "there is " + what + " by now that is another one; look at it"});
   });
 }
 

@@ -45,7 +45,8 @@ class MomentDirectory {
   [[nodiscard]] bool readable(VolumeId volume) const;
 
   // It has happened when `done` says so, and not otherwise, unless the error is kUnavailable: then
-  // it may have. kAlreadyExists; kLimit; kNotFound.
+  // it may have. kAlreadyExists; kLimit; kNotFound; kBusy: another one has the name by now, of
+  // which this node has not heard.
   void add(const meta::Mark& mark, Done done);
   void add(const meta::View& view, Done done);
   void remove_mark(VolumeId volume, const std::string& name, Done done);

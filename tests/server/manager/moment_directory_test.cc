@@ -77,6 +77,28 @@ TEST_F(MomentDirectoryTest, ViewsOfAll) {
   EXPECT_TRUE(moments_.views().empty());
 }
 
+// As one that may go when the log is full, and has come again to stay.
+TEST_F(MomentDirectoryTest, WhatHasComeInItsPlaceIsNotRemoved) {
+  EXPECT_EQ(add(mark(1, "a")), std::nullopt);
+  meta::Mark locked = mark(1, "a");
+  locked.set_locked_until_ns(UINT64_MAX);
+  const std::string key = mark_key(VolumeId{1}, "a");
+  ASSERT_TRUE(cluster_.commit({.puts = {{key, locked.SerializeAsString()}}}).has_value());
+  // (This node has not heard of it yet.)
+  EXPECT_EQ(failure([&](auto done) { moments_.remove_mark(VolumeId{1}, "a", std::move(done)); }),
+            ErrorCode::kBusy);
+  ASSERT_EQ(moments_.marks(VolumeId{1}).size(), 1u);
+  EXPECT_NE(moments_.marks(VolumeId{1})[0].locked_until_ns(), 0u);
+  EXPECT_EQ(failure([&](auto done) { moments_.remove_mark(VolumeId{1}, "a", std::move(done)); }),
+            std::nullopt);
+}
+
+TEST_F(MomentDirectoryTest, WhatSomebodyElseHasRemovedIsRemoved) {
+  EXPECT_EQ(add(view("v")), std::nullopt);
+  ASSERT_TRUE(cluster_.commit({.deletes = {view_key("v")}}).has_value());
+  EXPECT_EQ(failure([&](auto done) { moments_.remove_view("v", std::move(done)); }), std::nullopt);
+}
+
 TEST_F(MomentDirectoryTest, VerdictsAreChangedOneAfterTheOther) {
   const auto add_one = [this](std::uint64_t sequence) {
     return failure([&](auto done) {
