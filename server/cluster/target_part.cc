@@ -264,10 +264,14 @@ TargetPart::State TargetPart::state() const {
 }
 
 bool TargetPart::may_follow(replication::NodeId next) const {
-  if (term_ == nullptr) return false;
   const auto among = [next](const std::vector<replication::NodeId>& nodes) {
     return std::ranges::find(nodes, next) != nodes.end();
   };
+  if (term_ == nullptr) {
+    // Elected, and unfit for what the record says: whoever is wanted can only do better.
+    const bool unfit = election_ && election_->coordinates();
+    return unfit && next != options_.self && (options_.targets.empty() || among(options_.targets));
+  }
   const replication::CoordinatorRole& role = term_->host.role();
   const bool stores = among(term_->storages);
   if (options_.targets.empty() ? !stores : !among(options_.targets)) return false;

@@ -88,7 +88,8 @@ class TargetPart {
                 replication::Replicator::WriteDone done);
 
   // Whether `next` has everything that it needs to coordinate after this node, as far as is known
-  // here: nothing is, while this node does not coordinate.
+  // here: nothing is, while this node does not coordinate. After one that was elected, and cannot
+  // coordinate what the record says, any other may.
   [[nodiscard]] bool may_follow(replication::NodeId next) const;
 
   // Ends the term, for good. What hosts are told goes on, as long as look() is called: transition,

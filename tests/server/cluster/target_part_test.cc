@@ -415,6 +415,24 @@ TEST_F(TargetPartTest, ARecordThatNamesThisNodeForWhatItIsNotIsSaidAndNotFollowe
   EXPECT_EQ(target().state(), State::kTransitioning);
 }
 
+TEST_F(TargetPartTest, WhoCannotCoordinateWhatTheRecordSaysLetsGoOfItWhenItIsToldTo) {
+  TargetMember other(rig_.executor, rig_.cluster, kTwo);
+  rig_.begin();
+  target().close();
+  rig_.begin_target({.logger = nullptr, .storage = &rig_.storage->host()});
+  rig_.executor.advance(2s);
+  ASSERT_EQ(rig_.member.failures.size(), 1u);
+  ASSERT_EQ(rig_.record().coordinator, kOne);
+  EXPECT_TRUE(target().may_follow(kTwo));
+  EXPECT_FALSE(target().may_follow(kOne));
+  manager::VolumeRecord record = rig_.record();
+  record.wanted = kTwo;
+  rig_.put(record);
+  rig_.executor.advance(1s);
+  EXPECT_EQ(rig_.record().coordinator, NodeId{});
+  EXPECT_EQ(rig_.record().wanted, kTwo);
+}
+
 TEST_F(TargetPartTest, ARecordThatCannotBeReadIsSaid) {
   const std::string key = manager::volume_key(kVolume);
   ASSERT_TRUE(rig_.cluster.commit({.puts = {{key, "\xff\xff"}}}));
