@@ -269,13 +269,33 @@ void BTree::walk_leaves(BlockReader& reader, std::span<const KeyRange> ranges, V
   }
 }
 
+// Behind a leaf that is missing, which decides it, the next one: so whoever passes over what has no
+// keys goes on there, and hears at once what else is missing.
 std::optional<IndexKey> BTree::first_key(BlockReader& reader, KeyRange range) const {
-  std::optional<IndexKey> first;
-  walk_leaves(reader, std::span(&range, 1), [&](IndexKey key, Value) {
-    first = key;
-    return false;
-  });
-  return first;
+  for (;;) {
+    if (is_rebuilding(range.low)) {
+      reader.fail(rebuilding());
+      return std::nullopt;
+    }
+    const LeafState& leaf = leaves_[map_.find(range.low)];
+    const std::optional<IndexKey> next = map_.next_low(range.low);
+    std::optional<IndexKey> first;
+    const bool seen = reader.look(leaf.address, [&](const BlockView& view) {
+      if (!view.complete) return false;
+      const SortedPending::Part pending =
+          store_.sorted_pending().look(leaf.address, view.pending, range.low, range.high);
+      static_cast<void>(walk_leaf(Leaf(view.contents, shape_), pending.records, range.low,
+                                  range.high, false, [&](IndexKey key, const std::byte*) {
+                                    first = key;
+                                    return false;
+                                  }));
+      return true;
+    });
+    if (first) return first;
+    if (!next || *next > range.high) return std::nullopt;
+    if (!seen) return next;
+    range.low = *next;
+  }
 }
 
 void BTree::check(UniqueFunction<void(KeyRange, const Error&)> damaged,

@@ -161,14 +161,23 @@ std::vector<RunVersion> LtIndex::newest(BlockReader& reader, std::span<const Blo
       const Lbn part_end{(number + 1) * kPartBlocks};
       part.push_back(BlockRange::between(left.first, std::min(part_end, left.end())));
       left = BlockRange::between(part_end, left.end());
-      // A long range may be empty for long.
-      if (left.empty() || left.count.value <= kPartBlocks || !levels_.none()) continue;
+      if (left.empty() || left.count.value <= kPartBlocks) continue;
+      // A long range may for long have nothing but runs that are larger than a part, or nothing.
       const IndexKey from{first_key_of_segment(left.first.value >> kSegmentBits), 0};
       const std::optional<IndexKey> next =
           tree_.first_key(reader, {from, IndexKey{kFirstLargeKey, 0}.before()});
-      if (!next) break;
-      const Lbn segment{segment_of_key(next->high) << kSegmentBits};
-      left = BlockRange::between(std::max(left.first, segment), left.end());
+      Lbn stop = left.end();
+      if (next) {
+        const Lbn segment{segment_of_key(next->high) << kSegmentBits};
+        stop = std::min(stop, Lbn{segment.value / kPartBlocks * kPartBlocks});
+      }
+      if (stop <= left.first) continue;
+      if (!levels_.none()) {
+        newest_of_part(reader, part, moments, out);
+        part.clear();
+        newest_of_large(reader, BlockRange::between(left.first, stop), moments, out);
+      }
+      left = BlockRange::between(stop, left.end());
     }
   }
   if (!part.empty()) newest_of_part(reader, part, moments, out);
@@ -210,6 +219,51 @@ void LtIndex::newest_of_part(BlockReader& reader, std::span<const BlockRange> ra
     found.push_back({runs[i], {key.low}, unpack_placed_run(value)});
   });
   paint(found, ranges, out);
+}
+
+// Of a range that begins with a part, and of whose parts only larger runs have versions: so each is
+// of one version, and a lookup a part is enough, or fewer.
+void LtIndex::newest_of_large(BlockReader& reader, BlockRange range, Moments moments,
+                              std::vector<RunVersion>& out) const {
+  constexpr std::uint64_t kBlocksAtOnce = 1024 * kPartBlocks;
+  const auto parts_of = [](BlockCount blocks) {
+    return (blocks.value + kPartBlocks - 1) / kPartBlocks;
+  };
+  for (BlockRange left = range; !left.empty();) {
+    const BlockRange here{left.first, std::min(left.count, BlockCount{kBlocksAtOnce})};
+    left = BlockRange::between(here.end(), left.end());
+    std::vector<AlignedRun> runs;
+    std::vector<KeyRange> keys;
+    for (unsigned level = kSegmentLevel + 1; level < kRunLevels; ++level) {
+      if (!levels_.has(level)) continue;
+      const std::uint64_t last = AlignedRun::containing(here.end().value - 1, level).number;
+      for (AlignedRun run = AlignedRun::containing(here.first.value, level); run.number <= last;
+           ++run.number) {
+        runs.push_back(run);
+        keys.push_back({{run.key(), 0}, {run.key(), moments.at.value}});
+      }
+    }
+    std::vector<Found> found;
+    tree_.find_last_each(reader, keys, [&](std::size_t i, IndexKey key, BTree::Value value) {
+      if (key.low <= moments.after.value) return;
+      found.push_back({runs[i], {key.low}, unpack_placed_run(value)});
+    });
+    std::ranges::sort(found, {}, &Found::sequence);
+    std::vector<const Found*> top(parts_of(here.count), nullptr);
+    for (const Found& version : found) {
+      const BlockRange covered = version.run.blocks().intersect(here);
+      const auto first =
+          static_cast<std::ptrdiff_t>((covered.first - here.first).value / kPartBlocks);
+      std::fill_n(top.begin() + first, parts_of(covered.count), &version);
+    }
+    for (std::size_t i = 0; i < top.size(); ++i) {
+      if (top[i] == nullptr) continue;
+      const BlockRange part =
+          BlockRange{here.first + BlockCount{i * kPartBlocks}, {kPartBlocks}}.intersect(here);
+      const std::uint64_t skipped = (part.first - top[i]->run.blocks().first).value;
+      append({part, top[i]->sequence, top[i]->place.advanced(skipped)}, out);
+    }
+  }
 }
 
 std::vector<RunVersion> LtIndex::all(BlockReader& reader, std::span<const BlockRange> ranges,

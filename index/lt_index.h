@@ -119,6 +119,8 @@ class LtIndex {
  private:
   void newest_of_part(BlockReader& reader, std::span<const BlockRange> ranges, Moments moments,
                       std::vector<RunVersion>& out) const;
+  void newest_of_large(BlockReader& reader, BlockRange range, Moments moments,
+                       std::vector<RunVersion>& out) const;
 
   BTree& tree_;
   LargeLevels levels_;

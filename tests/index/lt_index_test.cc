@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <map>
 #include <optional>
 #include <random>
@@ -213,6 +214,49 @@ TEST_F(LtIndexTest, ALongEmptyRangeIsSkipped) {
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].range, blocks(std::uint64_t{1} << 38, 1));
   EXPECT_LT(store_->statistics().queries, 100u);
+}
+
+// As a whole disk that was trimmed: a run of zeros over everything, and little above it. To look at
+// each of its blocks takes far longer than one turn may.
+TEST_F(LtIndexTest, ALongRangeOfOneLargeRunTakesNoLongerThanWhatIsAboveIt) {
+  const BlockRange disk = blocks(0, std::uint64_t{1} << 28);  // 1 TiB
+  insert(disk, place(0, 0, PlacedRun::Kind::kZero), 1);
+  const std::uint64_t middle = (std::uint64_t{1} << 27) + 4096 + 7;
+  insert(blocks(middle, 2), place(5), 2);
+  for (const bool committed : {false, true}) {
+    SCOPED_TRACE(committed);
+    const auto begun = std::chrono::steady_clock::now();
+    const std::vector<RunVersion> found = newest(disk, 0, 2);
+    EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(10));
+    ASSERT_EQ(found.size(), 3u);
+    EXPECT_EQ(found[0].range, blocks(0, middle));
+    EXPECT_EQ(found[0].sequence, SequenceNumber{1});
+    EXPECT_EQ(found[1], (RunVersion{blocks(middle, 2), {2}, place(5)}));
+    EXPECT_EQ(found[2].range, BlockRange::between(Lbn{middle + 2}, disk.end()));
+    EXPECT_EQ(newest(disk, 1, 2).size(), 1u) << "what is of no moment";
+    commit();
+  }
+}
+
+TEST_F(LtIndexTest, LongRangesAgreeWithAModelWhereMostOfThemIsOfLargeRuns) {
+  std::mt19937_64 random(5);
+  std::uint64_t sequence = 0;
+  for (int round = 0; round < 10; ++round) {
+    for (int i = 0; i < 6; ++i) {
+      insert(blocks(random() % 150'000, 4'000 + random() % 6'000),
+             place(0, 0, PlacedRun::Kind::kZero), ++sequence);
+      insert(blocks(random() % 150'000, 1 + random() % 3), place(1 + random() % 1'000), ++sequence);
+    }
+    if (round % 2 == 1) commit();
+    for (int i = 0; i < 4; ++i) {
+      const std::uint64_t at = random() % (sequence + 1);
+      compare(blocks(random() % 100'000, 1 + random() % 100'000), random() % (at + 1), at);
+    }
+    if (HasFatalFailure()) return;
+  }
+  close();
+  open();
+  compare(blocks(0, 170'000), 0, sequence);
 }
 
 TEST_F(LtIndexTest, AgreesWithAModel) {
