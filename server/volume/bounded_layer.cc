@@ -12,7 +12,7 @@ namespace {
 
 // Blocks of one lookup: as many as take a moment, however much of them is filled.
 constexpr std::uint64_t kLookupBlocksMin = 1024;
-constexpr std::uint64_t kLookupBlocksMax = std::uint64_t{1} << 40;
+constexpr std::uint64_t kLookupBlocksMax = std::uint64_t{1} << 18;  // the next may all be filled
 constexpr std::size_t kRunsMany = 4096;
 constexpr std::size_t kRunsFew = 512;
 

@@ -58,7 +58,8 @@ class FetchOrder {
   // Of one question. Blocks grow and shrink so that the answer is about as long.
   static constexpr std::size_t kLookupsMax = 256;
   static constexpr std::uint64_t kBlocksMin = 2048;
-  static constexpr std::uint64_t kBlocksMax = std::uint64_t{1} << 30;
+  // However little was found before: what comes next may be as dense as it can be.
+  static constexpr std::uint64_t kBlocksMax = std::uint64_t{1} << 18;
 
   void ask();
   void take(const Result<History::Located>& located);

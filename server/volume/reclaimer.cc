@@ -166,34 +166,31 @@ void Reclaimer::try_tracks(std::size_t count) {
   add_brought_back(volumes_.begin());
 }
 
-// What is judged in one turn: so many ranges, and so many blocks, but a run of zeros at once.
+// What is judged in one turn: so many ranges, and so many blocks, of zeros far more. (A record of
+// zeros may be as long as the volume.)
 void Reclaimer::divide() {
   portions_.clear();
   for (auto& [id, state] : volumes_) {
     if (state.volume->spare_through()) continue;
-    std::uint64_t blocks = kBlocksPerTurn;  // of the last portion
-    for (BlockRange left : state.digest.written) {
-      while (!left.empty()) {
-        if (blocks == kBlocksPerTurn || portions_.back().ranges.size() == kRangesPerTurn) {
-          portions_.push_back({id, {}});
-          blocks = 0;
-        }
-        const BlockCount count = std::min(left.count, BlockCount{kBlocksPerTurn - blocks});
-        portions_.back().ranges.push_back({left.first, count});
-        blocks += count.value;
-        left = BlockRange::between(left.first + count, left.end());
-      }
-    }
-    std::size_t ranges = kRangesPerTurn;
-    for (const BlockRange& zeros : state.digest.zeroed) {
-      if (ranges++ == kRangesPerTurn) {
+    divide(id, std::exchange(state.digest.written, {}), kBlocksPerTurn);
+    divide(id, std::exchange(state.digest.zeroed, {}), kZeroedBlocksPerTurn);
+  }
+}
+
+void Reclaimer::divide(VolumeId id, const std::vector<BlockRange>& ranges,
+                       std::uint64_t blocks_max) {
+  std::uint64_t blocks = blocks_max;  // of the last portion
+  for (BlockRange left : ranges) {
+    while (!left.empty()) {
+      if (blocks == blocks_max || portions_.back().ranges.size() == kRangesPerTurn) {
         portions_.push_back({id, {}});
-        ranges = 1;
+        blocks = 0;
       }
-      portions_.back().ranges.push_back(zeros);
+      const BlockCount count = std::min(left.count, BlockCount{blocks_max - blocks});
+      portions_.back().ranges.push_back({left.first, count});
+      blocks += count.value;
+      left = BlockRange::between(left.first + count, left.end());
     }
-    state.digest.written = {};
-    state.digest.zeroed = {};
   }
 }
 

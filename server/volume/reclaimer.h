@@ -119,6 +119,7 @@ class Reclaimer {
  private:
   static constexpr std::size_t kRangesPerTurn = 256;
   static constexpr std::uint64_t kBlocksPerTurn = 512;
+  static constexpr std::uint64_t kZeroedBlocksPerTurn = 65536;
   static constexpr std::uint64_t kMovedBlocksAtOnce = 128;
   // Where portions are alike, one of so many is judged at first, if there are many.
   static constexpr std::size_t kPortionsAlike = 4;
@@ -178,6 +179,7 @@ class Reclaimer {
   void try_tracks(std::size_t count);
   void add_brought_back(NextVolume next);
   void divide();
+  void divide(VolumeId id, const std::vector<BlockRange>& ranges, std::uint64_t blocks_max);
   [[nodiscard]] std::uint64_t end_ordinal() const;
   [[nodiscard]] std::uint64_t room(
       const std::function<bool(const logging::LogArray::Member&)>& counts) const;

@@ -8,7 +8,7 @@
 namespace mariner::volume {
 namespace {
 
-// Longer runs of zeros are not made by merging: what is asked about one is answered in one piece.
+// Longer runs of zeros are not made by merging: they are judged in pieces as long.
 constexpr std::uint64_t kZeroedBlocksMax = 65536;
 
 bool is_write(logging::RecordType type) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <optional>
 
@@ -107,6 +108,27 @@ TEST_F(FetchOrderTest, AsksForMuchInPartsAndForEachAsOfItsMoment) {
   EXPECT_EQ(at, 8u);
   ASSERT_TRUE(ended_ && *ended_);
   EXPECT_EQ(rest().size(), 5001u);
+}
+
+// What follows a long stretch of little may be dense: one question about it all would take long.
+TEST_F(FetchOrderTest, HoweverLittleIsFoundOneQuestionIsOfSoMuchAtMost) {
+  put({{0}, {std::uint64_t{1} << 24}});
+  look_up();
+  std::uint64_t most = 0;
+  while (!history_.locates.empty()) {
+    AskedHistory::Locate asked = AskedHistory::next(history_.locates);
+    std::uint64_t blocks = 0;
+    History::Located found;
+    for (const History::Lookup& lookup : asked.lookups) {
+      blocks += lookup.range.count.value;
+      found.runs.push_back({lookup.range, PastRun::Source::kZero, false, {1}});
+    }
+    most = std::max(most, blocks);
+    asked.done(std::move(found));
+    executor_.run_ready();
+  }
+  ASSERT_TRUE(ended_ && *ended_);
+  EXPECT_EQ(most, std::uint64_t{1} << 18);
 }
 
 TEST_F(FetchOrderTest, LetsOthersHaveATurnBetweenTwoQuestions) {

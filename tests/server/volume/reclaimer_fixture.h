@@ -18,6 +18,8 @@ inline constexpr VersionTime kKeepNothing{UINT64_MAX};
 
 class ReclaimerTest : public ::testing::Test {
  protected:
+  explicit ReclaimerTest(test::VolumeRig::Options options = test::VolumeRig::Options{})
+      : rig_(std::move(options)) {}
   void SetUp() override { rig_.start(); }
 
   void write(std::uint64_t block, std::uint64_t tag) {
@@ -68,7 +70,7 @@ class ReclaimerTest : public ::testing::Test {
     return tag(*rig_.volume().view_layer(SequenceNumber{moment}), block);
   }
 
-  test::VolumeRig rig_{test::VolumeRig::Options{}};
+  test::VolumeRig rig_;
 };
 
 }  // namespace mariner::volume

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <numeric>
 #include <optional>
 
 #include "tests/server/volume/reclaimer_fixture.h"
@@ -132,6 +133,36 @@ TEST_F(ReclaimerTest, NoRollbackGoesBeforeTheHorizon) {
   rig_.volume().live().rollback(
       {SequenceNumber{0}, {}}, [&](const Result<replication::Stamp>& r) { code = r.error().code; });
   EXPECT_EQ(code, ErrorCode::kOutsideWindow);
+}
+
+class ReclaimerOfZerosTest : public ReclaimerTest {
+ protected:
+  static constexpr std::uint64_t kBlocks = 200'000;
+  ReclaimerOfZerosTest() : ReclaimerTest({.blocks = kBlocks}) {}
+  // That were ever done.
+  std::uint64_t lookups() {
+    const auto counts = rig_.volume().index().lookups().counts();
+    return std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
+  }
+};
+
+TEST_F(ReclaimerOfZerosTest, ALongRunIsJudgedInPieces) {
+  write(77'777, 5);
+  rig_.volume().live().trim({0, kBlocks * kBlockBytes}, TrimMode::kUnmap,
+                            [](const Result<void>& r) { EXPECT_TRUE(r); });
+  rig_.manual().run_ready();
+  write(150'000, 6);
+  drain();
+  next_track();
+  write(1, 7);
+  drain();
+  const std::uint64_t before = lookups();
+  ASSERT_EQ(reclaim(), 1u);
+  // The blocks that were written, and four pieces; when it is judged, and when it is forgotten.
+  EXPECT_GE(lookups() - before, 2u * (1 + 4));
+  EXPECT_EQ(tag(rig_.volume().live(), 77'777), 0u);
+  EXPECT_EQ(tag(rig_.volume().live(), 150'000), 6u);
+  EXPECT_EQ(rig_.early_overwrites(), 0u);
 }
 
 }  // namespace
