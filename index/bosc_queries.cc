@@ -25,7 +25,8 @@ BlockView Bosc::view_of(BlockAddress address, const BlockState& block) {
       const Run::Member* const member = run->find(address);
       if (member == nullptr) continue;
       taken = &member->taken;
-      if (run->is_read && member->damage == BlockDamage::kNone) {
+      // (What is left out may not have been read at all.)
+      if (run->is_read && !member->left_out) {
         view.complete = true;
         if (block.on_disk) view.contents = contents_of(run->before_of(*member));
       }

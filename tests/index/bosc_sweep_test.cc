@@ -343,6 +343,31 @@ TEST(BoscSweep, UnreadableBlocksKeepTheirQueueAndAreReported) {
   EXPECT_EQ(rig->compare(), "");
 }
 
+// The run's memory holds anything where a read has failed, until the others of it are written.
+TEST(BoscSweep, WhatCouldNotBeReadIsNotShown) {
+  const auto rig = written_rig();
+  for (std::uint32_t i = 8; i < 12; ++i) rig->add(i, 1, i);
+  rig->disk->fail_reads({rig->superblock.offset_of({9}, 0), 4096});
+  std::optional<Result<void>> committed;
+  rig->store->commit_all([&](Result<void> r) { committed = std::move(r); });
+  std::size_t committing = 0;
+  while (!committed) {
+    committing += rig->store->is_committing({9}) ? 1 : 0;
+    static_cast<void>(rig->store->look_now({9}, nullptr, [](const index::BlockView& view) {
+      EXPECT_FALSE(view.complete);
+      EXPECT_EQ(view.pending.count(), 1u);
+      return false;
+    }));
+    if (rig->executor.turn() == 0) rig->executor.advance(std::chrono::microseconds(100));
+  }
+  EXPECT_GT(committing, 1u);
+  EXPECT_FALSE(*committed);
+  EXPECT_FALSE(rig->read(9));
+  rig->disk->fail_reads({});
+  ASSERT_TRUE(rig->commit_all());
+  EXPECT_EQ(rig->compare(), "");
+}
+
 TEST(BoscSweep, DamagedBlocksKeepTheirQueueAndAreReported) {
   const auto rig = written_rig();
   rig->disk->flip_bit(rig->superblock.offset_of({9}, 0) + 999, 1);
