@@ -251,7 +251,8 @@ void BTree::drop_before(IndexKey key) {
     if (!next || *next > key) return;
     const LeafNumber number = map_.find({});
     const BlockAddress address = leaves_[number].address;
-    if (store_.is_committing(address)) return;
+    // One that is made again, or that would become the first one meanwhile, is known by its range.
+    if (store_.is_committing(address) || is_rebuilding({}) || is_rebuilding(*next)) return;
     effective_count_ -= leaves_[number].stored + leaves_[number].pending;
     stored_count_ -= leaves_[number].stored;
     map_.erase_first();
@@ -299,6 +300,8 @@ void BTree::committed(const BlockCommit& commit) {
   // An empty leaf's range goes to the one before it, but for the first one and the last one.
   const LeafState& leaf = leaves_[number];
   if (leaf.stored + leaf.pending > 0 || leaf.low == IndexKey{} || !map_.next_low(leaf.low)) return;
+  // Nor one that is made again: then lookups would take some of its keys for known.
+  if (is_rebuilding(leaf.low.before())) return;
   map_.erase(leaf.low);
   ++map_changes_;
   store_.free(leaf.address);

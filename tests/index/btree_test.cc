@@ -14,6 +14,7 @@ namespace {
 
 using index::BTree;
 using index::IndexKey;
+using index::KeyRange;
 
 // FORMAT.md section 4.
 TEST(BTree, GoldenBytesOfWhatItSaves) {
@@ -111,6 +112,67 @@ TEST(BTree, ARebuildThatNeedsSeveralLeavesIsCommittedAtItsEndOnly) {
   EXPECT_GT(rig.store().frontier(), 0u);
   EXPECT_EQ(rig.compare(), "");
   rig.crash();
+  EXPECT_EQ(rig.compare(), "");
+}
+
+// Leaves of 166 ascending keys each, at the addresses from 0 on.
+void fill_leaves(TreeRig& rig) {
+  for (std::uint64_t i = 0; i < 1'000; ++i) rig.insert({i, 0}, i);
+  ASSERT_TRUE(rig.commit_all());
+  ASSERT_EQ(rig.tree().leaves(), 7u);
+}
+
+TEST(BTree, WhatIsNeededNoMoreGoesBehindARebuildOfTheFirstLeaf) {
+  TreeRig rig(TreeRig::small_options(1));
+  fill_leaves(rig);
+  const auto range = rig.tree().begin_rebuild(index::BlockAddress{0});
+  ASSERT_TRUE(range.has_value());
+  for (std::uint64_t i = 0; i < 166; ++i) {
+    if (i == 80) rig.tree().drop_before({500, 0});
+    rig.tree().restore({i, 0}, TreeRig::value_of(i));
+  }
+  rig.tree().end_rebuild(*range);
+  ASSERT_TRUE(rig.commit_all());
+  EXPECT_EQ(rig.compare(), "");
+  rig.tree().drop_before({500, 0});
+  EXPECT_EQ(rig.tree().leaves(), 4u);
+}
+
+TEST(BTree, ALeafIsMadeAgainAlsoIfTheOneBeforeItIsNeededNoMore) {
+  TreeRig rig(TreeRig::small_options(1));
+  fill_leaves(rig);
+  const auto range = rig.tree().begin_rebuild(index::BlockAddress{1});
+  ASSERT_TRUE(range.has_value());
+  EXPECT_EQ(range->low, (IndexKey{166, 0}));
+  rig.tree().drop_before({200, 0});
+  for (std::uint64_t i = 166; i < 332; ++i) rig.tree().restore({i, 0}, TreeRig::value_of(i));
+  rig.tree().end_rebuild(*range);
+  EXPECT_TRUE(rig.commit_all()) << "nothing is held back any more";
+  EXPECT_EQ(rig.store().frontier(), 1'000u);
+}
+
+TEST(BTree, ALeafThatIsMadeAgainDoesNotTakeThePlaceOfAnEmptyOne) {
+  TreeRig rig(TreeRig::small_options(1));
+  fill_leaves(rig);
+  const auto range = rig.tree().begin_rebuild(index::BlockAddress{2});
+  ASSERT_TRUE(range.has_value());
+  const std::uint64_t behind = range->high.high + 1;
+  for (std::uint64_t i = behind; i < behind + 166; ++i) rig.erase({i, 0});
+  static_cast<void>(rig.commit_all());
+  // One of them has keys that nobody knows yet.
+  const std::vector<KeyRange> ranges{{{behind - 9, 0}, {behind - 9, 9}},
+                                     {{behind + 9, 0}, {behind + 9, 9}}};
+  const Result<void> looked = rig.consult([&](index::BlockReader& reader) {
+    rig.tree().find_last_each(reader, ranges, [](std::size_t, IndexKey, index::BTree::Value) {});
+  });
+  ASSERT_FALSE(looked);
+  EXPECT_EQ(looked.error().code, ErrorCode::kUnavailable);
+  for (std::uint64_t i = range->low.high; i < behind; ++i) {
+    rig.tree().restore({i, 0}, TreeRig::value_of(i));
+  }
+  rig.tree().end_rebuild(*range);
+  ASSERT_TRUE(rig.commit_all());
+  EXPECT_EQ(rig.compare_each(ranges), "");
   EXPECT_EQ(rig.compare(), "");
 }
 
