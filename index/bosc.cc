@@ -14,6 +14,11 @@ namespace {
 
 constexpr std::chrono::milliseconds kRemovePoll{1};
 constexpr std::size_t kRemovedAtOnce = 8192;
+// Blocks are short when so small a part of them is left. Cleaning takes a tenth of the time at
+// most.
+constexpr std::uint32_t kShortPart = 8;
+constexpr std::chrono::nanoseconds kCleanPauseMin = std::chrono::seconds(10);
+constexpr int kCleanPause = 10;
 
 // What a run needs besides the queues: what is read, and what is written.
 std::size_t run_bytes(const BoscOptions& options, const IndexSuperblock& superblock) {
@@ -140,6 +145,7 @@ std::size_t Bosc::memory_bytes() const { return pool_.used_bytes() + cache_.byte
 
 Result<BlockAddress> Bosc::allocate(FunctionId id, std::uint32_t tag) {
   CHECK(id.value != 0);
+  clean_if_short();
   std::optional<std::uint32_t> address = free_.next(0);
   if (address) {
     free_.erase(*address);
@@ -161,6 +167,32 @@ Result<BlockAddress> Bosc::allocate(FunctionId id, std::uint32_t tag) {
   block.tag = tag;
   ++allocated_;
   return BlockAddress{*address};
+}
+
+// What is of no use any more is left out when its block is committed. That of blocks to which
+// nothing comes would stay, and of a volume that is filled once, in small pieces, all do: in time
+// they would be all blocks that there are.
+void Bosc::clean_if_short() {
+  if (superblock_.blocks - allocated_ > superblock_.blocks / kShortPart) return;
+  if (clean_wanted_ || cleaning_ || executor_.monotonic_time() < clean_after_) return;
+  clean_wanted_ = true;
+  pump_soon();
+}
+
+// They have nothing pending, so that they do not hold back the frontier.
+void Bosc::begin_cleaning() {
+  cleaning_ = true;
+  cleaning_begun_ = executor_.monotonic_time();
+  for (std::uint32_t address = 0; address < states_.size(); ++address) {
+    const BlockState& block = states_[address];
+    if (block.on_disk && may_commit(block)) dirty_.insert(address);
+  }
+}
+
+void Bosc::end_cleaning() {
+  if (!std::exchange(cleaning_, false)) return;
+  const std::chrono::nanoseconds now = executor_.monotonic_time();
+  clean_after_ = now + std::max(kCleanPauseMin, kCleanPause * (now - cleaning_begun_));
 }
 
 void Bosc::free(BlockAddress address) {

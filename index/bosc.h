@@ -16,6 +16,8 @@
 // - Every block that is read has the address, function and version that it must have; what has not
 //   is damage, is reported, and keeps its queue.
 // - Memory (queues, cache, runs) stays within memory_bytes if the caller heeds has_room().
+// - When few blocks are left, a sweep commits all there are, so that functions leave out what is of
+//   no use any more also where nothing comes.
 //
 // Owner's thread only; commit functions may run on others.
 #pragma once
@@ -314,6 +316,9 @@ class Bosc {
     return {address, block.function, block.version, block.frontier};
   }
   void go_on_removing(const std::shared_ptr<Removal>& removal);
+  void clean_if_short();
+  void begin_cleaning();
+  void end_cleaning();
   void queue(BlockAddress address, BlockState& block, Modification modification,
              std::uint64_t number);
 
@@ -395,6 +400,11 @@ class Bosc {
   bool sweep_wanted_ = false;
   bool sweep_committed_ = false;   // something, in this sweep
   bool sweep_is_partial_ = false;  // it leaves out what the last one committed: no checkpoint yet
+  // Blocks are short: the next sweep commits all of them; this one does; not again before.
+  bool clean_wanted_ = false;
+  bool cleaning_ = false;
+  std::chrono::nanoseconds cleaning_begun_{0};
+  std::chrono::nanoseconds clean_after_{0};
   Result<void> sweep_result_;
   std::shared_ptr<Checkpoint> checkpoint_;
   std::uint64_t frontier_ = 0;

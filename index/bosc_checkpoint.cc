@@ -163,6 +163,7 @@ void Bosc::write_superblock() {
 
 void Bosc::checkpoint_ended(const Result<void>& result) {
   const std::shared_ptr<Checkpoint> checkpoint = std::exchange(checkpoint_, nullptr);
+  if (checkpoint->ends_sweep) end_cleaning();
   if (!result) {
     report({}, result.error());
     if (checkpoint->ends_sweep && sweep_result_) sweep_result_ = result;

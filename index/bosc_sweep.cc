@@ -55,7 +55,8 @@ std::size_t Bosc::dirty_bytes_commit() const {
 }
 
 bool Bosc::should_commit() const {
-  if (!commit_alls_.empty() || !room_waiters_.empty() || sweep_wanted_) return true;
+  if (!commit_alls_.empty() || !room_waiters_.empty()) return true;
+  if (sweep_wanted_ || clean_wanted_ || cleaning_) return true;
   return pool_.used_bytes() >= queue_bytes_commit() || (is_cache_dirty() && runs_.empty()) ||
          (newest_number_ > frontier_ && newest_number_ - frontier_ > options_.replay_max);
 }
@@ -80,6 +81,7 @@ void Bosc::pump() {
       // What is being committed early may have got more since.
       sweep_is_partial_ = !committed_.empty() || !runs_.empty();
       sweep_result_ = {};
+      if (std::exchange(clean_wanted_, false)) begin_cleaning();
     }
     const std::shared_ptr<Run> run = next_run();
     if (run == nullptr) {
@@ -280,8 +282,9 @@ void Bosc::apply_run(const std::shared_ptr<Run>& run) {
     member.is_stored = block.on_disk || member.from_cache;
     member.expected = header_of(member.address, block);
     member.function = function_of(block).commit;
-    // What was applied in the cache is a commit of nothing: the function hears of it.
-    if (member.taken.empty() && !(member.dirty && member.from_cache)) continue;
+    // What was applied in the cache is a commit of nothing, as of what is only cleaned: the
+    // function hears of it.
+    if (member.taken.empty() && !member.dirty) continue;
     member.commit = std::make_unique<BlockCommit>(BlockCommit::Parts{
         member.address,
         member.is_stored ? contents_of(std::span<const std::byte>(run->before_of(member)))

@@ -141,6 +141,34 @@ TEST(Bosc, AFullFileSaysSo) {
   EXPECT_EQ(rig.function->added, std::vector<BlockAddress>{BlockAddress{30}});
 }
 
+TEST(Bosc, WhenFewBlocksAreLeftAllAreCommittedNowAndThen) {
+  BoscRig::Options options;
+  options.disk_bytes = 5'636'096;
+  const auto rig = written_rig(options);
+  ASSERT_EQ(rig->superblock.blocks, 48u);
+  const auto committed = [&] { return rig->store->statistics().blocks_committed; };
+  ASSERT_TRUE(rig->store->allocate(kCounters, 0));
+  ASSERT_TRUE(rig->store->allocate(kCounters, 0));
+  rig->executor.run_until_idle();
+  EXPECT_EQ(committed(), 0u) << "seven of 48 were left";
+  ASSERT_TRUE(rig->store->allocate(kCounters, 0));
+  rig->executor.run_until_idle();
+  EXPECT_EQ(committed(), 40u);
+  EXPECT_EQ(rig->store->frontier(), 40u);
+  ASSERT_TRUE(rig->store->allocate(kCounters, 0));
+  rig->executor.run_until_idle();
+  EXPECT_EQ(committed(), 40u) << "not again so soon";
+  rig->executor.advance(std::chrono::seconds(60));
+  rig->add(3, 1);
+  ASSERT_TRUE(rig->store->allocate(kCounters, 0));
+  rig->executor.run_until_idle();
+  EXPECT_EQ(committed(), 80u);
+  EXPECT_EQ(rig->store->frontier(), 41u);
+  rig->crash();
+  EXPECT_EQ(rig->replayed, 0u);
+  EXPECT_EQ(rig->compare(), "");
+}
+
 TEST(Bosc, TheNumbersOfAFunctionNeverDecrease) {
   BoscRig rig;
   ASSERT_TRUE(rig.store->modify({0}, CounterFunction::change(1, 1), 5));

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <vector>
 
 #include "tests/index/stored_index_rig.h"
@@ -64,6 +65,31 @@ TEST(StoredIndex, WhatWasGivenUpGoesWithASweepAsSoonAsItIsMuch) {
   write(20'001, 20'010);
   EXPECT_EQ(rig.answers().locate({{3}, {1}}, SequenceNumber{20'010})[0].sequence,
             SequenceNumber{20'003});
+}
+
+// A disk that is filled once, in small pieces: nothing comes to the leaves of what was given up.
+TEST(StoredIndex, WhatIsWrittenOnceDoesNotFillTheIndexForGood) {
+  ManualExecutor executor;
+  IndexRig rig(executor, VolumeId{1}, std::uint64_t{24} << 20);
+  constexpr std::uint64_t kKept = 5'000;
+  constexpr std::uint64_t kWrites = 400'000;
+  Record record;
+  record.type = RecordType::kWrite;
+  record.payload_blocks = 1;
+  for (std::uint64_t i = 1; i <= kWrites; ++i) {
+    record.sequence = {i};
+    record.time = {i * 10};
+    record.extent = {Lbn{2 * i}, BlockCount{1}};
+    rig.insert(record, {i * 8, 1, 0, 1, 0});
+    if (i % 500 != 0) continue;
+    executor.advance(std::chrono::milliseconds(250));
+    if (i > kKept) rig.index().forget_through({i - kKept}, 0);
+    ASSERT_TRUE(rig.store().has_room()) << "at write " << i;
+  }
+  for (const std::uint64_t i : {kWrites - kKept + 1, kWrites}) {
+    const auto found = rig.answers().locate({Lbn{2 * i}, {1}}, SequenceNumber{kWrites});
+    EXPECT_EQ(found[0].sequence, SequenceNumber{i});
+  }
 }
 
 // Writes and before-images come into the index in two orders, each by itself.

@@ -15,8 +15,9 @@ namespace mariner::test {
 
 class IndexRig {
  public:
-  explicit IndexRig(ManualExecutor& executor, VolumeId volume = VolumeId{1})
-      : executor_(executor), disk_(executor, {.size_bytes = std::uint64_t{64} << 20}) {
+  explicit IndexRig(ManualExecutor& executor, VolumeId volume = VolumeId{1},
+                    std::uint64_t disk_bytes = std::uint64_t{64} << 20)
+      : executor_(executor), disk_(executor, {.size_bytes = disk_bytes}) {
     index::IndexShape shape;
     shape.block_bytes = 4096;
     CHECK(index::format_index_file(disk_, shape).has_value());
