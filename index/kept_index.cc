@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
+#include "index/merged_extents.h"
 #include "proto/bytes.h"
 #include "proto/check.h"
 
@@ -36,7 +38,20 @@ BTreeOptions KeptIndex::tree_options(FunctionId id, const RecordFilter* filter) 
   return {.id = id, .value_bytes = kValueBytes, .ascends_within_high = true, .filter = filter};
 }
 
+struct KeptIndex::Search {
+  std::vector<SequenceNumber> moments;
+  MergedExtents shown;
+
+  void add(const KeptRun& run) {
+    const bool any = std::ranges::any_of(moments, [&](SequenceNumber moment) {
+      return run.from <= moment && moment <= run.through;
+    });
+    if (any) shown.add(run.range);
+  }
+};
+
 void KeptIndex::insert(const KeptRun& run) {
+  for (const std::shared_ptr<Search>& search : searches_) search->add(run);
   cut_extent(run.range, [&](AlignedRun part) {
     levels_.add(part.level);
     tree_.insert({part.key(), run.ordinal}, pack(run, part), run.ordinal);
@@ -67,19 +82,21 @@ std::vector<KeptRun> KeptIndex::all(BlockReader& reader, std::span<const BlockRa
   return out;
 }
 
-std::vector<BlockRange> KeptIndex::shown_at(BlockReader& reader,
-                                            std::span<const SequenceNumber> moments,
-                                            std::uint64_t after) const {
-  std::vector<BlockRange> out;
-  tree_.walk(reader, {{}, IndexKey::max()}, [&](IndexKey key, BTree::Value value) {
-    const KeptRun run = unpack(key, value);
-    const bool shown = std::ranges::any_of(moments, [&](SequenceNumber moment) {
-      return run.from <= moment && moment <= run.through;
-    });
-    if (key.low > after && shown) out.push_back(run.range);
-    return true;
-  });
-  return out;
+void KeptIndex::shown_at(std::vector<SequenceNumber> moments, std::uint64_t after,
+                         UniqueFunction<void(Result<std::vector<BlockRange>>)> done) {
+  const auto search = std::make_shared<Search>(Search{std::move(moments), {}});
+  searches_.push_back(search);
+  tree_.scan(
+      {{}, IndexKey::max()}, BTree::Direction::kAscending,
+      [search, after](IndexKey key, BTree::Value value) {
+        if (key.low > after) search->add(unpack(key, value));
+        return true;
+      },
+      [this, search, done = std::move(done)](const Result<void>& read) mutable {
+        std::erase(searches_, search);
+        if (!read) return done(read.error());
+        done(search->shown.take());
+      });
 }
 
 }  // namespace mariner::index

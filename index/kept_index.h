@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -49,16 +50,19 @@ class KeptIndex {
   // above `after`, by ordinal: each of one run's part of one of them. A computation.
   [[nodiscard]] std::vector<KeptRun> all(BlockReader& reader, std::span<const BlockRange> ranges,
                                          std::uint64_t after) const;
-  // The extents of all entries above `after` that one of the moments shows. A computation; reads
-  // the whole index.
-  [[nodiscard]] std::vector<BlockRange> shown_at(BlockReader& reader,
-                                                 std::span<const SequenceNumber> moments,
-                                                 std::uint64_t after) const;
+  // The extents of all entries above `after` that one of the moments shows, merged. Reads the whole
+  // index, in several turns where that is long; what is inserted meanwhile is among them, because
+  // it may take the place of what has not been read yet.
+  void shown_at(std::vector<SequenceNumber> moments, std::uint64_t after,
+                UniqueFunction<void(Result<std::vector<BlockRange>>)> done);
   [[nodiscard]] bool empty() const { return tree_.effective_count() == 0; }
 
  private:
+  struct Search;
+
   BTree& tree_;
   LargeLevels levels_;
+  std::vector<std::shared_ptr<Search>> searches_;  // under way
 };
 
 }  // namespace mariner::index

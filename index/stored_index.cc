@@ -255,18 +255,14 @@ void StoredIndex::add_kept_extents(std::vector<SequenceNumber> moments,
                                    std::vector<BlockRange> extents,
                                    UniqueFunction<void(Result<std::vector<BlockRange>>)> done) {
   if (moments.empty()) return done(merge_extents(std::move(extents)));
-  auto shown = std::make_shared<std::vector<BlockRange>>();
-  index::consult(
-      store_,
-      [this, moments = std::move(moments), shown](BlockReader& reader) {
-        *shown = kept_index_->shown_at(reader, moments, bases_given_up_.value());
-      },
-      [extents = std::move(extents), shown,
-       done = std::move(done)](const Result<void>& looked) mutable {
-        if (!looked) return done(looked.error());
-        extents.insert(extents.end(), shown->begin(), shown->end());
-        done(merge_extents(std::move(extents)));
-      });
+  flush();
+  kept_index_->shown_at(std::move(moments), bases_given_up_.value(),
+                        [extents = std::move(extents), done = std::move(done)](
+                            const Result<std::vector<BlockRange>>& shown) mutable {
+                          if (!shown) return done(shown.error());
+                          extents.insert(extents.end(), shown->begin(), shown->end());
+                          done(merge_extents(std::move(extents)));
+                        });
 }
 
 void StoredIndex::for_each(SequenceNumber from, SequenceNumber to,

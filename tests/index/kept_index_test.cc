@@ -83,9 +83,14 @@ class KeptIndexTest : public ::testing::Test {
     return out;
   }
   std::vector<BlockRange> shown_at(std::vector<SequenceNumber> moments, std::uint64_t after = 0) {
-    std::vector<BlockRange> out;
-    consult([&](BlockReader& reader) { out = index_->shown_at(reader, moments, after); });
-    return index::merge_extents(std::move(out));
+    std::optional<std::vector<BlockRange>> out;
+    index_->shown_at(std::move(moments), after, [&](Result<std::vector<BlockRange>> shown) {
+      EXPECT_TRUE(shown);
+      out = *std::move(shown);
+    });
+    executor_.run_ready();
+    EXPECT_TRUE(out);
+    return std::move(out).value_or(std::vector<BlockRange>{});
   }
 
   ManualExecutor executor_;
@@ -132,6 +137,27 @@ TEST_F(KeptIndexTest, WhatAMomentShows) {
   EXPECT_EQ(shown_at({{2}, {8}}), (std::vector{blocks(0, 10), blocks(30, 1)}));
   EXPECT_EQ(shown_at({{3}}, 1), (std::vector{blocks(20, 10)}));
   EXPECT_TRUE(shown_at({{6}}).empty());
+}
+
+TEST_F(KeptIndexTest, WhatAMomentShowsIsReadInSeveralTurnsAndMayMoveMeanwhile) {
+  constexpr std::uint64_t kRuns = 5'000;
+  for (std::uint64_t i = 0; i < kRuns; ++i) index_->insert(kept(blocks(4 + i * 2, 1), 1, 3, i + 1));
+  commit();
+  close();
+  open();
+  std::optional<std::vector<BlockRange>> out;
+  index_->shown_at({{2}}, 0, [&](Result<std::vector<BlockRange>> shown) {
+    ASSERT_TRUE(shown);
+    out = *std::move(shown);
+  });
+  std::size_t turns = 0;
+  for (; !out; ++turns) {
+    ASSERT_GT(executor_.turn(), 0u);
+    if (turns == 4) index_->insert(kept(blocks(1, 1), 2, 2, kRuns + 1));
+  }
+  EXPECT_GT(turns, 5u);
+  EXPECT_EQ(out->size(), kRuns + 1);
+  EXPECT_EQ(out->front(), blocks(1, 1)) << "in front of what was read by then";
 }
 
 TEST_F(KeptIndexTest, ALeafIsMadeAgainFromWhatHasKeysInIt) {
