@@ -61,16 +61,20 @@ void Storage::harden(Done done) {
   if (!all) return answer(all.error());
   hardening_ = true;
   ++spilling_;
-  spill_->write(*std::move(all),
-                [this, at = committed_, done = std::move(done)](Result<void> written) mutable {
-                  --spilling_;
-                  hardening_ = false;
-                  if (written) {
-                    spilled_ = at;
-                    remove_spill_if_kept();
-                  }
-                  done(std::move(written));
-                });
+  spill_->write(*std::move(all), [this, at = committed_, life = lives_,
+                                  done = std::move(done)](Result<void> written) mutable {
+    --spilling_;
+    hardening_ = false;
+    // (What was spilled of an image that is given up is removed behind this.)
+    if (written && life != lives_) {
+      written = Error{ErrorCode::kUnavailable, "this node's image begins anew"};
+    }
+    if (written) {
+      spilled_ = at;
+      remove_spill_if_kept();
+    }
+    done(std::move(written));
+  });
 }
 
 // The spill as it was written, not what is pending by now: the image is to hold nothing newer than

@@ -228,6 +228,21 @@ TEST_F(StorageSpillTest, OneAtATimeAndAFailureIsTold) {
   EXPECT_EQ(spilled(), "5-6 a.......");
 }
 
+TEST_F(StorageSpillTest, WhatIsSpilledOfAnImageThatBeginsAnewMeanwhileIsNotHard) {
+  make();
+  write(6, {{0}, {1}}, 'a');
+  worker_.set_duration([] { return std::chrono::milliseconds(10); });
+  std::string said;
+  storage().harden([&](const Result<void>& r) { said = r ? "hard" : to_string(r.error()); });
+  bool empty = false;
+  storage().start_over([&] { empty = true; });
+  executor_.advance(std::chrono::milliseconds(100));
+  EXPECT_EQ(said, "unavailable: this node's image begins anew");
+  EXPECT_TRUE(empty);
+  EXPECT_EQ(storage().hardened(), SequenceNumber{0});
+  EXPECT_EQ(spilled(), "none");
+}
+
 TEST_F(StorageSpillTest, ItGoesWhenTheImageIsKnownToHoldAsMuch) {
   make();
   write(6, {{0}, {1}}, 'a');
