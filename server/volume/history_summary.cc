@@ -70,7 +70,7 @@ void summarize(index::StoredIndex& index, const HistorySummary::Question& questi
       },
       [&index, summing](const Result<void>& visited) {
         if (!visited) return summing->done(visited.error());
-        if (!summing->rolled_back) {
+        if (!summing->rolled_back && !index.is_kept(summing->question.from)) {
           // Then that is what was written: it need not be looked up once more.
           return summing->finish(summing->extents.take());
         }

@@ -53,6 +53,19 @@ TEST_F(HistorySummaryTest, CountsWhatHappened) {
   EXPECT_TRUE(part.rollbacks.empty());
 }
 
+// Which writes came behind a moment that is kept, the log does not know any more.
+TEST_F(HistorySummaryTest, WhatDiffersFromAKeptMomentIsMoreThanWhatTheLogStillHas) {
+  rig_.log.log_kept({.range = {{4}, {8}}, .from = {2}, .through = {2}, .zeros = true}, {},
+                    [](const Result<void>& r) { EXPECT_TRUE(r); });
+  rig_.executor.run_ready();
+  index::StoredIndex& index = rig_.index.index();
+  index.set_horizon({{3}, {3}});
+  index.set_kept({{{{2}, {2}}, {2}}});
+  index.forget_through({3}, 0);
+  EXPECT_EQ(summary({{2}, {4}}).distinct_bytes, 8 * kBlockBytes);
+  EXPECT_EQ(summary({{3}, {4}}).distinct_bytes, kBlockBytes);
+}
+
 TEST_F(HistorySummaryTest, DrawsItUpInColumns) {
   const HistorySummary drawn = summary({{0}, {5}, {2}, 2, 2, 0});
   ASSERT_EQ(drawn.columns.size(), 2u);
