@@ -52,7 +52,7 @@ void IndexRepair::begin_soon(std::chrono::nanoseconds in) {
 
 void IndexRepair::begin() {
   begins_soon_ = false;
-  if (stopped_ || reading_ || !repairing_.empty()) return;
+  if (stopped_ || reading_ || reads_again_ || !repairing_.empty()) return;
   for (auto next = waiting_.begin(); next != waiting_.end() && repairing_.size() < kLeavesAtOnce;) {
     const BlockAddress address = *next;
     if (parts_.store.is_allocated(address) && parts_.store.is_committing(address)) {
@@ -97,7 +97,10 @@ bool IndexRepair::begin_leaf(BlockAddress address) {
 void IndexRepair::read_next() {
   if (stopped_) return;
   if (next_ == places_.size() || repairing_.empty()) return end();
-  const Place place = places_[next_++];
+  read(places_[next_++]);
+}
+
+void IndexRepair::read(Place place) {
   auto records = std::make_shared<Records>();
   reading_ = true;
   parts_.worker.run(
@@ -112,25 +115,37 @@ void IndexRepair::read_next() {
       },
       [this, place, records](const Result<void>& result) {
         reading_ = false;
+        // What is left out now is missing for good. (But one that stays away is waited for once.)
+        const bool is_away = !result && result.error().code != ErrorCode::kCorrupt;
+        tries_ = is_away ? tries_ + 1 : 0;
+        if (is_away && tries_ < kReadTries && is_needed(place)) {
+          reads_again_ = true;
+          return parts_.executor.after(kReadAgain, [this, place, alive = alive_] {
+            if (!*alive) return;
+            reads_again_ = false;
+            if (!stopped_) read(place);
+          });
+        }
         track_read(place, *records, result);
         read_next();
       });
 }
 
+// What was freed meanwhile holds nothing that anybody needs.
+bool IndexRepair::is_needed(Place place) const {
+  const logging::LiveTracks& live = (*disks_)[place.disk];
+  const logging::LogArray::Member* member = parts_.log.find(live.superblock.disk);
+  return member != nullptr && member->tracks.kept_from() <= live.tracks[place.track].allocation;
+}
+
 void IndexRepair::track_read(Place place, const Records& records, const Result<void>& result) {
   const logging::LiveTracks& live = (*disks_)[place.disk];
-  if (!result) {
-    // What was freed meanwhile holds nothing that anybody needs.
-    const logging::LogArray::Member* member = parts_.log.find(live.superblock.disk);
-    const logging::Allocated& track = live.tracks[place.track];
-    if (member != nullptr && member->tracks.kept_from() <= track.allocation) {
-      parts_.logger.error(
-          "the index is made again without a part of the log that cannot be read: history is "
-          "missing",
-          {{"disk", live.superblock.disk},
-           {"track", track.track},
-           {"error", to_string(result.error())}});
-    }
+  if (!result && is_needed(place)) {
+    parts_.logger.error(
+        "the index is made again without a part of the log that cannot be read: history is missing",
+        {{"disk", live.superblock.disk},
+         {"track", live.tracks[place.track].track},
+         {"error", to_string(result.error())}});
   }
   for (const auto& [record, location] : records) {
     for (const Repairing& repairing : repairing_) {

@@ -63,6 +63,9 @@ class IndexRepair {
   // What is restored together: it takes memory that is not given back before all is read.
   static constexpr std::size_t kLeavesAtOnce = 256;
   static constexpr std::chrono::milliseconds kCommitPatience{10};
+  // A disk of the log that is away for a moment takes nothing out of the index.
+  static constexpr unsigned kReadTries = 5;
+  static constexpr std::chrono::milliseconds kReadAgain{1000};
 
   struct Repairing {
     std::shared_ptr<index::StoredIndex> index;
@@ -78,6 +81,8 @@ class IndexRepair {
   void begin();
   [[nodiscard]] bool begin_leaf(index::BlockAddress address);
   void read_next();
+  void read(Place place);
+  [[nodiscard]] bool is_needed(Place place) const;
   void track_read(Place place, const Records& records, const Result<void>& result);
   void end();
 
@@ -91,7 +96,9 @@ class IndexRepair {
   std::vector<Place> places_;
   std::size_t next_ = 0;  // of places_
   bool begins_soon_ = false;
+  unsigned tries_ = 0;  // that failed, in a row
   bool reading_ = false;
+  bool reads_again_ = false;  // soon
   bool stopped_ = false;
   std::uint64_t repaired_ = 0;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -142,6 +143,56 @@ TEST_F(IndexRepairTest, WhatCannotBeMendedIsAnErrorAndNotAskedForEver) {
   });
   parts_.run_until([&] { return code.has_value(); });
   EXPECT_EQ(code, ErrorCode::kCorrupt);
+}
+
+// Its next jobs fail as those of a disk that is away.
+class FailingWorker final : public volume::Worker {
+ public:
+  FailingWorker(volume::Worker& below, Executor& executor) : below_(below), executor_(executor) {}
+  void run(UniqueFunction<Result<void>()> job, UniqueFunction<void(Result<void>)> done) override {
+    if (failures == 0) return below_.run(std::move(job), std::move(done));
+    --failures;
+    executor_.post([done = std::move(done)]() mutable {
+      done(Error{ErrorCode::kIo, "the disk is away"});
+    });
+  }
+  int failures = 0;
+
+ private:
+  volume::Worker& below_;
+  Executor& executor_;
+};
+
+using IndexRepairOfGoodLeavesTest = testing::IndexStackFixture;
+
+TEST_F(IndexRepairOfGoodLeavesTest, ATrackThatCannotBeReadNowIsReadLater) {
+  constexpr std::uint64_t kBlocks = 16;
+  std::map<std::uint64_t, std::vector<SequenceNumber>> versions;
+  for (std::uint64_t i = 0; i < 8 * kBlocks; ++i) {
+    versions[i % kBlocks].push_back(write(i % kBlocks, 'a'));
+  }
+  commit();
+  index::Bosc& store = parts_.indexes().store();
+  const IndexRepair::Indexes indexes{
+      {VolumeId{volume().meta.id()},
+       std::shared_ptr<index::StoredIndex>(volume().volume, &volume().volume->index())}};
+  FailingWorker worker(parts_.worker(), parts_.executor());
+  worker.failures = 2;
+  IndexRepair repair(
+      {store, indexes, parts_.log_stack().array(), worker, parts_.executor(), parts_.log()},
+      [] { ADD_FAILURE() << "a leaf can be made again"; });
+  for (std::uint32_t address = 0; address < 16; ++address) {
+    const index::BlockAddress block{address};
+    if (store.is_allocated(block) && store.on_disk(block)) repair.damaged(block);
+  }
+  parts_.run_until([&] { return repair.idle() && !repair.progress(); });
+  EXPECT_GT(repair.repaired(), 0u);
+  EXPECT_EQ(worker.failures, 0);
+  const test::IndexAnswers answers = parts_.answers(volume());
+  const SequenceNumber last = volume().volume->index().newest().sequence;
+  for (const auto& [block, expected] : versions) {
+    EXPECT_EQ(answers.versions(Lbn{block}, {}, last), expected) << "block " << block;
+  }
 }
 
 }  // namespace
