@@ -63,6 +63,33 @@ TEST(ExtLayout, NumbersThatNoFileSystemHasAreDamage) {
   EXPECT_EQ(refused(), ErrorCode::kCorrupt);
 }
 
+// What libext2fs takes, and bitmaps of one block have no room for.
+TEST(ExtLayout, AGroupHasNoMoreThanItsBitmapsHaveRoomFor) {
+  MadeVolume made{"-t ext2 -b 1024"};
+  const ext2_filsys fs = made.volume->fs();
+  const auto refused = [&] {
+    const auto layout = ExtLayout::of(*made.volume);
+    return layout ? ErrorCode::kAborted : layout.error().code;
+  };
+  const auto put_inodes = [&](std::uint32_t of_group, std::uint32_t table_blocks) {
+    fs->super->s_inodes_per_group = of_group;
+    fs->super->s_inodes_count = of_group * fs->group_desc_count;
+    fs->inode_blocks_per_group = table_blocks;
+  };
+  const std::uint32_t inodes = fs->super->s_inodes_per_group;
+  const std::uint32_t table = fs->inode_blocks_per_group;
+  const auto each = static_cast<std::uint32_t>(EXT2_INODE_SIZE(fs->super));
+  put_inodes(16384, 16384 * each / 1024);
+  EXPECT_EQ(refused(), ErrorCode::kCorrupt);
+  // As many bytes of a table, in 32 bits.
+  put_inodes(inodes + static_cast<std::uint32_t>((std::uint64_t{1} << 32) / each), table);
+  EXPECT_EQ(refused(), ErrorCode::kCorrupt);
+  put_inodes(inodes, table);
+  EXPECT_EQ(refused(), ErrorCode::kAborted);
+  fs->super->s_blocks_per_group = fs->super->s_clusters_per_group = 16384;
+  EXPECT_EQ(refused(), ErrorCode::kCorrupt);
+}
+
 // Whichever group and structure it is, with groups next to each other and without.
 TEST(ExtLayout, NoPlaceIsTooFarAway) {
   for (const char* kind : {"-t ext4 -b 1024 -O 64bit", "-t ext4 -b 1024 -O 64bit,^flex_bg"}) {
