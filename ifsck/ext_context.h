@@ -26,6 +26,22 @@ struct ExtContext {
     return (number < EXT2_FIRST_INODE(fs->super) && number != EXT2_ROOT_INO) ||
            (ext2fs_has_feature_orphan_file(fs->super) && number == super.s_orphan_file_inum);
   }
+  // Inodes that the superblock names, or has a feature for, as it does at this moment or at the
+  // other one. None: it says the same of them.
+  [[nodiscard]] std::vector<InodeNumber> named_otherwise(const ExtContext& other) const {
+    const ext2_super_block& theirs = other.super;
+    if (super.s_feature_compat == theirs.s_feature_compat &&
+        super.s_journal_inum == theirs.s_journal_inum &&
+        super.s_prj_quota_inum == theirs.s_prj_quota_inum &&
+        super.s_reserved_gdt_blocks == theirs.s_reserved_gdt_blocks) {
+      return {};
+    }
+    std::vector<InodeNumber> all{super.s_journal_inum, theirs.s_journal_inum,
+                                 super.s_prj_quota_inum, theirs.s_prj_quota_inum};
+    for (InodeNumber each = 1; each < EXT2_GOOD_OLD_FIRST_INO; ++each) all.push_back(each);
+    std::erase_if(all, [&](InodeNumber each) { return each == 0 || each > layout.inodes(); });
+    return all;
+  }
   [[nodiscard]] bool is_uninitialized(GroupNumber group, std::uint16_t flag) const {
     return ext2fs_has_group_desc_csum(fs) != 0 && ext2fs_bg_flags_test(fs, group, flag) != 0;
   }
@@ -63,7 +79,13 @@ struct ExtContext {
     const auto alike = [](std::uint32_t one, std::uint32_t two, std::uint32_t changing) {
       return ((one ^ two) & ~changing) == 0;
     };
-    return layout == other.layout &&
+    // (What checksums of descriptors, and hashes of names, are made with changes without any block
+    // that has one.)
+    return layout == other.layout && EXT2_DESC_SIZE(fs->super) == EXT2_DESC_SIZE(other.fs->super) &&
+           std::ranges::equal(super.s_uuid, theirs.s_uuid) &&
+           std::ranges::equal(super.s_hash_seed, theirs.s_hash_seed) &&
+           alike(super.s_flags, theirs.s_flags, ~std::uint32_t{EXT2_FLAGS_UNSIGNED_HASH}) &&
+           orphan_file() == other.orphan_file() &&
            alike(super.s_feature_incompat, theirs.s_feature_incompat,
                  EXT3_FEATURE_INCOMPAT_RECOVER) &&
            alike(super.s_feature_ro_compat, theirs.s_feature_ro_compat,
@@ -85,6 +107,12 @@ struct ExtContext {
   const ext2_super_block& super;
   const ExtLayout& layout;
   const bool checksums;
+
+ private:
+  // 0: there is none.
+  [[nodiscard]] InodeNumber orphan_file() const {
+    return ext2fs_has_feature_orphan_file(fs->super) != 0 ? super.s_orphan_file_inum : 0;
+  }
 };
 
 }  // namespace mariner::ifsck

@@ -35,6 +35,9 @@ class Finder {
     if (memory_ != nullptr) {
       for (const auto& [number, inode] : memory_->inodes()) numbers_.insert(number);
     }
+    for (const InodeNumber number : change_.now.named_otherwise(change_.then)) {
+      numbers_.insert(number);
+    }
     compare_descriptors();
     if (const Result<void> done = prefetch_known(); !done) return done;
     if (const Result<void> done = find_used_at_ends(); !done) return done;

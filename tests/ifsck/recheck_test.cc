@@ -140,5 +140,82 @@ TEST_P(RecheckTest, FindsDamageThatACensusFinds) {
 
 INSTANTIATE_TEST_SUITE_P(Kinds, RecheckTest, ::testing::ValuesIn(kKinds));
 
+constexpr std::uint64_t kSuper = 1024;
+
+// Each changes what blocks mean that have not changed themselves.
+TEST(Recheck, WithAnotherSuperblockThereIsNoComparison) {
+  struct Change {
+    const char* what;
+    std::uint64_t at;
+    std::uint16_t other;  // bits
+  };
+  for (const Change& each : {Change{"hash seed", 0xec, 1}, Change{"UUID", 0x68, 1},
+                             Change{"unsigned hashes", 0x160, EXT2_FLAGS_UNSIGNED_HASH},
+                             Change{"size of descriptors", 0xfe, 64 ^ 128}}) {
+    MadeVolume made{"-t ext4 -b 4096 -O 64bit,^metadata_csum"};
+    MadeMoment then(*made.past);
+    MadeMoment now(*made.past);
+    Baseline known;
+    ASSERT_EQ(then.census(&known).findings_all, 0u);
+    std::uint16_t value = 0;
+    ASSERT_TRUE(now.view
+                    .read({kSuper + each.at, sizeof value},
+                          std::as_writable_bytes(std::span(&value, 1)))
+                    .has_value());
+    now.put<std::uint16_t>(kSuper + each.at, value ^ each.other);
+    now.open();
+    const auto check = Recheck::run(*then.context, *now.context, known, now.changed(), {});
+    ASSERT_FALSE(check.has_value()) << each.what;
+    EXPECT_EQ(check.error().code, ErrorCode::kInvalidArgument) << each.what;
+  }
+}
+
+TEST(Recheck, LooksAtInodesThatTheSuperblockHasNoMore) {
+  MadeVolume made{"-t ext4 -b 4096 -O ^metadata_csum"};
+  MadeMoment then(*made.past);
+  MadeMoment now(*made.past);
+  Baseline known;
+  ASSERT_EQ(then.census(&known).findings_all, 0u);
+  now.put<std::uint32_t>(kSuper + 0x5c,
+                         then.context->super.s_feature_compat & ~EXT3_FEATURE_COMPAT_HAS_JOURNAL);
+  now.open();
+  const auto check = Recheck::run(*then.context, *now.context, known, now.changed(), {});
+  ASSERT_TRUE(check.has_value()) << check.error().message;
+  const Census census = now.census();
+  EXPECT_NE(std::ranges::find(census.findings, InodeNumber{EXT2_JOURNAL_INO}, &Finding::inode),
+            census.findings.end());
+  EXPECT_EQ(text(check->findings), text(census.findings));
+}
+
+// A directory is said to have an index, and none of its blocks has changed.
+TEST(Recheck, AnIndexThatThereWasNotIsLookedAt) {
+  constexpr InodeNumber kLostAndFound = 11;
+  MadeVolume made{"-t ext2 -b 1024"};
+  MadeMoment then(*made.past);
+  MadeMoment now(*made.past);
+  const ByteRange inode = then.layout->inode_place(kLostAndFound);
+  std::uint32_t block = 0;
+  ASSERT_TRUE(
+      then.view.read({inode.offset + 40, 4}, std::as_writable_bytes(std::span(&block, 1)))
+          .has_value());
+  for (MadeMoment* const each : {&then, &now}) {
+    // Behind "..", where nobody looks: struct ext2_dx_root_info, and an index that is none.
+    const std::uint64_t info = each->layout->bytes_of(block).offset + 24;
+    each->put<std::uint32_t>(info, 0);
+    each->put<std::uint32_t>(info + 4, 0x00000801);
+    each->put<std::uint32_t>(info + 8, 0);
+  }
+  Baseline known;
+  ASSERT_EQ(then.census(&known).findings_all, 0u);
+  now.put<std::uint32_t>(inode.offset + 32, EXT2_INDEX_FL);
+  const std::vector<BlockRange> changed{inode.covering_blocks()};
+  const auto check = Recheck::run(*then.context, *now.context, known, changed, {});
+  ASSERT_TRUE(check.has_value()) << check.error().message;
+  const Census census = now.census();
+  EXPECT_NE(std::ranges::find(census.findings, Code::kInodeIndex, &Finding::code),
+            census.findings.end());
+  EXPECT_EQ(text(check->findings), text(census.findings));
+}
+
 }  // namespace
 }  // namespace mariner::ifsck
