@@ -42,7 +42,7 @@ struct BlockMap {
       kOrder,     // extents overlap, or are not ascending
       kEmpty,     // an extent of no blocks, or beyond what a file may have
       kTooMany,   // more blocks than the file system has
-      kStrange,   // not what such an inode has (said of the resize inode alone)
+      kStrange,   // not what such an inode has (said of the resize inode and of journals alone)
     };
     What what{};
     FsBlock at = 0;  // the node that says so; 0: the inode

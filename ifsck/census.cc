@@ -10,6 +10,7 @@
 #include "ifsck/census_facts.h"
 #include "ifsck/directory_scan.h"
 #include "ifsck/inode_scan.h"
+#include "ifsck/journal_check.h"
 
 namespace mariner::ifsck {
 namespace {
@@ -61,6 +62,9 @@ Result<Census> Census::take(const ExtVolume& volume, const ExtLayout& layout,
   if (facts.checksums && ext2fs_superblock_csum_verify(facts.fs, facts.fs->super) == 0) {
     facts.add({.code = Finding::Code::kSuperblockChecksum});
   }
+  const auto journal = check_journal(facts, [](FsBlock) { return true; });
+  if (!journal) return journal.error();
+  if (*journal) facts.add(**journal);
   mark_structures(facts);
   for (const auto part : {scan_inodes, scan_directories, check_allocation}) {
     if (const Result<void> done = part(facts); !done) return done.error();

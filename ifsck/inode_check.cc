@@ -34,7 +34,13 @@ class Check {
       return std::move(checked_);
     }
     if (!has_checksum()) add({.code = Code::kInodeChecksum});
-    if (reserved && inode_.mode() == 0 && number_ != EXT2_BAD_INO) return std::move(checked_);
+    if (reserved && inode_.mode() == 0 && number_ != EXT2_BAD_INO) {
+      if (number_ == EXT2_RESIZE_INO && ResizeInode::of(context_)) {
+        add({.code = Code::kInodeMap,
+             .found = static_cast<std::uint64_t>(BlockMap::Fault::What::kStrange)});
+      }
+      return std::move(checked_);
+    }
     check_fields();
     if (reserved && !may_be_reserved()) {
       add({.code = Code::kInodeMode, .found = inode_.mode()});

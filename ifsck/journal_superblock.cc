@@ -94,12 +94,10 @@ Result<void> take_areas(JournalSuperblock& super, std::span<const std::byte> byt
   return {};
 }
 
-}  // namespace
-
-Result<JournalSuperblock> JournalSuperblock::parse(std::span<const std::byte> bytes,
-                                                   std::uint32_t block_bytes,
-                                                   std::uint64_t file_blocks) {
-  CHECK(bytes.size() == kBytes);
+// But for the areas.
+Result<JournalSuperblock> parse_fields(std::span<const std::byte> bytes, std::uint32_t block_bytes,
+                                       std::uint64_t file_blocks) {
+  CHECK(bytes.size() == JournalSuperblock::kBytes);
   const JournalHead head = JournalHead::of(bytes);
   const bool second = head.kind == JournalHead::Kind::kSuperblockV2;
   if (!head.is_one() || (!second && head.kind != JournalHead::Kind::kSuperblockV1)) {
@@ -123,8 +121,26 @@ Result<JournalSuperblock> JournalSuperblock::parse(std::span<const std::byte> by
     super.seed = ext_crc(~0u, bytes.subspan(kUuidAt, kUuidBytes));
     if (const Result<void> good = check_features(super, bytes); !good) return good.error();
   }
-  if (const Result<void> good = take_areas(super, bytes); !good) return good.error();
   return super;
+}
+
+}  // namespace
+
+Result<JournalSuperblock> JournalSuperblock::parse(std::span<const std::byte> bytes,
+                                                   std::uint32_t block_bytes,
+                                                   std::uint64_t file_blocks) {
+  auto super = parse_fields(bytes, block_bytes, file_blocks);
+  if (!super) return super;
+  if (const Result<void> good = take_areas(*super, bytes); !good) return good.error();
+  return super;
+}
+
+Result<void> JournalSuperblock::check(std::span<const std::byte> bytes, std::uint32_t block_bytes,
+                                      std::uint64_t file_blocks) {
+  if (const auto super = parse_fields(bytes, block_bytes, file_blocks); !super) {
+    return super.error();
+  }
+  return {};
 }
 
 void empty_log(std::span<std::byte> bytes, std::uint32_t sequence) {

@@ -42,6 +42,11 @@ struct JournalSuperblock {
                                                        std::uint32_t block_bytes,
                                                        std::uint64_t file_blocks);
 
+  // Whether that is one at all: parse() asks for more, of one that is to be replayed. Errors as
+  // there.
+  [[nodiscard]] static Result<void> check(std::span<const std::byte> bytes,
+                                          std::uint32_t block_bytes, std::uint64_t file_blocks);
+
   [[nodiscard]] bool has(std::uint32_t feature) const { return (incompatible & feature) != 0; }
   // Its blocks have checksums of their own.
   [[nodiscard]] bool has_checksums() const { return has(kChecksumV2 | kChecksumV3); }

@@ -3,11 +3,13 @@
 #include <ext2fs/ext3_extents.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <vector>
 
 #include "ifsck/ext_inode.h"
 #include "ifsck/journal_file.h"
+#include "ifsck/journal_superblock.h"
 #include "ifsck/mend_inode.h"
 #include "ifsck/resize_inode.h"
 #include "proto/bytes.h"
@@ -49,7 +51,10 @@ class Mender {
       const auto is_bad = [](const Finding& each) {
         return each.code != Code::kInodeChecksum && each.code != Code::kInodeBlocks;
       };
-      if (std::ranges::none_of(checked->findings, is_bad) && is_whole(checked->map, bytes)) {
+      const auto begins = begins_as_one(checked->map, bytes);
+      if (!begins) return begins.error();
+      if (std::ranges::none_of(checked->findings, is_bad) && is_whole(checked->map, bytes) &&
+          *begins) {
         note(Done::kRestored);
         return settle_inode(work_, number, bytes);
       }
@@ -69,6 +74,19 @@ class Mender {
       next += run.count;
     }
     return next * work_.layout().block_bytes() >= ExtInode(bytes).size();
+  }
+
+  // Its first block is a journal's.
+  Result<bool> begins_as_one(const BlockMap& map, InodeBytes bytes) {
+    if (map.runs.empty()) return false;
+    std::array<std::byte, JournalSuperblock::kBytes> super{};
+    const std::uint64_t offset = work_.layout().bytes_of(map.runs.front().physical).offset;
+    const auto read = context_.volume.view().read({offset, super.size()}, super);
+    if (!read) return read.error();
+    const std::uint32_t block_bytes = work_.layout().block_bytes();
+    const auto good =
+        JournalSuperblock::check(super, block_bytes, ExtInode(bytes).size() / block_bytes);
+    return good || good.error().code != ErrorCode::kCorrupt;
   }
 
   // (EXT3_JNL_BACKUP_BLOCKS)

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "ifsck/block_ledger.h"
+#include "ifsck/journal_check.h"
 #include "ifsck/moment_change.h"
 #include "ifsck/name_ledger.h"
 #include "ifsck/recheck_memory.h"
@@ -30,6 +31,11 @@ Result<Recheck> Recheck::run(const ExtContext& then, const ExtContext& now, cons
   for (const auto& [number, inode] : change->inodes) {
     for (const Finding& each : inode->now.findings) found(each);
   }
+  const auto journal = check_journal(now, [&](FsBlock block) {
+    return change->dirty.contains(block) || change->inodes.contains(now.super.s_journal_inum);
+  });
+  if (!journal) return journal.error();
+  if (*journal) found(**journal);
   if (const Result<void> done = check_names(*change, memory, found); !done) return done.error();
   if (const Result<void> done = check_blocks(*change, check.next, found); !done) {
     return done.error();

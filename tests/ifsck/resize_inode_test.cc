@@ -29,6 +29,16 @@ TEST_P(ResizeInodeTest, IsRestored) {
   EXPECT_EQ(made.map(EXT2_RESIZE_INO).runs, before.runs);
 }
 
+TEST_P(ResizeInodeTest, IsRestoredFromNothing) {
+  MadeMending made{GetParam()};
+  if (!ResizeInode::of({*made.volume, *made.layout})) return;
+  const BlockMap before = made.map(EXT2_RESIZE_INO);
+  made.put(EXT2_RESIZE_INO, 0, std::array<std::byte, 128>{});
+  const Mended mended = made.mend();
+  EXPECT_TRUE(MadeMending::has(mended, Finding::Code::kInodeMap, Repair::Done::kRestored));
+  EXPECT_EQ(made.map(EXT2_RESIZE_INO).runs, before.runs);
+}
+
 INSTANTIATE_TEST_SUITE_P(Kinds, ResizeInodeTest, ::testing::ValuesIn(kKinds));
 
 }  // namespace
