@@ -18,11 +18,11 @@ using Code = Finding::Code;
 class Ledger {
  public:
   Ledger(const MomentChange& change, BaselineChange& next,
-         const std::function<void(const Finding&)>& found)
-      : change_(change), next_(next), found_(found) {}
+         const std::function<void(const Finding&)>& found, std::size_t claims_max)
+      : change_(change), next_(next), found_(found), claims_max_(claims_max) {}
 
   Result<void> run() {
-    for (const auto& [number, inode] : change_.inodes) take(number, *inode);
+    if (const Result<void> done = take_all(); !done) return done;
     using Step = Result<void> (Ledger::*)();
     for (const Step step : {&Ledger::check_attributes, &Ledger::find_touched, &Ledger::check_claims,
                             &Ledger::check_inodes, &Ledger::check_groups}) {
@@ -33,7 +33,7 @@ class Ledger {
   }
 
   Result<void> run(const BlockRanges& blocks) {
-    for (const auto& [number, inode] : change_.inodes) take(number, *inode);
+    if (const Result<void> done = take_all(); !done) return done;
     (void)count_attributes();
     for (const auto& [block, times] : claims_) {
       if (blocks.contains(block)) blocks_.push_back(block);
@@ -55,6 +55,17 @@ class Ledger {
   }
 
   // ---- claims
+
+  Result<void> take_all() {
+    for (const auto& [number, inode] : change_.inodes) {
+      take(number, *inode);
+      if (!too_many_) continue;
+      return Error{ErrorCode::kInvalidArgument,
+                   "ext2/3/4: more blocks are in use by others than before than a check of what has "
+                   "changed is for; check it in full"};
+    }
+    return {};
+  }
 
   void take(InodeNumber number, const MomentChange::Inode& inode) {
     for_each_owned(inode.then, [&](FsBlock block) { next_.disowned.insert(block); });
@@ -95,6 +106,8 @@ class Ledger {
       after += edges[i].now;
       if (i + 1 == edges.size() || edges[i + 1].at == edges[i].at) continue;
       if (before == after && after < 2) continue;
+      too_many_ = too_many_ || edges[i + 1].at - edges[i].at > claims_max_ - claims_.size();
+      if (too_many_) return;
       for (FsBlock block = edges[i].at; block < edges[i + 1].at; ++block) {
         claim(number, block, after - before);
       }
@@ -333,6 +346,8 @@ class Ledger {
   const MomentChange& change_;
   BaselineChange& next_;
   const std::function<void(const Finding&)>& found_;
+  const std::size_t claims_max_;
+  bool too_many_ = false;
   std::unordered_map<FsBlock, int> claims_;  // more or less than before
   std::unordered_map<FsBlock, InodeNumber> claimers_;
   std::unordered_map<FsBlock, std::int64_t> attributes_;  // the same of those that share them
@@ -345,14 +360,16 @@ class Ledger {
 }  // namespace
 
 Result<void> check_blocks(const MomentChange& change, BaselineChange& next,
-                          const std::function<void(const Finding&)>& found) {
-  return Ledger(change, next, found).run();
+                          const std::function<void(const Finding&)>& found,
+                          std::size_t claims_max) {
+  return Ledger(change, next, found, claims_max).run();
 }
 
 Result<void> check_claims(const MomentChange& change, const BlockRanges& blocks,
-                          const std::function<void(const Finding&)>& found) {
+                          const std::function<void(const Finding&)>& found,
+                          std::size_t claims_max) {
   BaselineChange ignored;
-  return Ledger(change, ignored, found).run(blocks);
+  return Ledger(change, ignored, found, claims_max).run(blocks);
 }
 
 }  // namespace mariner::ifsck

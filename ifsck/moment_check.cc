@@ -151,12 +151,15 @@ class Checker {
     auto path = PathCheck::run(now_.context(), options_.path, then_ ? &known_->baseline : nullptr);
     if (!path) return path.error();
     std::vector<Finding> others;
-    if (*change) {
+    bool compared = change->has_value();
+    if (compared) {
       const auto done = check_claims(**change, path->claims(), [&](const Finding& each) {
         if (each.code == Finding::Code::kClaimedTwice) others.push_back(each);
       });
-      if (!done) return done;
-    } else {
+      compared = done.has_value();
+      if (!compared && done.error().code != ErrorCode::kInvalidArgument) return done;
+    }
+    if (!compared) {
       // Nothing is known yet: from here on it is.
       if (const auto done = check_all(); !done) return done;
       keep_sound();
@@ -166,7 +169,7 @@ class Checker {
     }
     std::vector<Finding> found = std::move(path->findings);
     std::ranges::move(others, std::back_inserter(found));
-    if (options_.mend && !found.empty()) return *change ? check_all() : Result<void>{};
+    if (options_.mend && !found.empty()) return compared ? check_all() : Result<void>{};
     return take(std::move(found));
   }
 
@@ -203,8 +206,8 @@ class Checker {
         return take(std::move(checked->findings), checked->findings_all, checked->derived);
       }
       if (checked.error().code != ErrorCode::kInvalidArgument) return checked.error();
-      // Another file system than the one that is known: it was made anew, or grew. (What has not
-      // changed is still read there.)
+      // Another file system than the one that is known: it was made anew, or grew; or very much of
+      // it is. (What has not changed is still read there.)
     }
     report_.full = true;
     report_.since = {};

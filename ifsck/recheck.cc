@@ -1,5 +1,6 @@
 #include "ifsck/recheck.h"
 
+#include <cstdint>
 #include <functional>
 #include <utility>
 
@@ -37,7 +38,8 @@ Result<Recheck> Recheck::run(const ExtContext& then, const ExtContext& now, cons
   if (!journal) return journal.error();
   if (*journal) found(**journal);
   if (const Result<void> done = check_names(*change, memory, found); !done) return done.error();
-  if (const Result<void> done = check_blocks(*change, check.next, found); !done) {
+  const std::size_t claims_max = memory.empty() ? options.claims_max : SIZE_MAX;
+  if (const Result<void> done = check_blocks(*change, check.next, found, claims_max); !done) {
     return done.error();
   }
   memory.keep(*change);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "ifsck/baseline.h"
+#include "ifsck/block_ledger.h"
 #include "ifsck/ext_context.h"
 #include "ifsck/finding.h"
 #include "proto/error.h"
@@ -25,6 +26,9 @@ struct Recheck {
     std::size_t findings_max = 10'000;  // more are counted, not listed
     // Of checks of the same moments before; null: none is to follow.
     RecheckMemory* memory = nullptr;
+    // Blocks that are claimed otherwise; where there was a check of the same moments, it has been
+    // seen to.
+    std::size_t claims_max = kClaimsMax;
   };
 
   std::uint64_t findings_all = 0;
@@ -37,8 +41,8 @@ struct Recheck {
   [[nodiscard]] bool sound() const { return findings_all == derived; }
 
   // `changed`: all blocks of the volume that may differ between both, and what the overlay has of
-  // either. kInvalidArgument: `then` and `now` are not comparable: take a census. Others: as the
-  // past says.
+  // either. kInvalidArgument: `then` and `now` are not comparable, or too much was claimed: take a
+  // census. Others: as the past says.
   [[nodiscard]] static Result<Recheck> run(const ExtContext& then, const ExtContext& now,
                                            const Baseline& known,
                                            const std::vector<BlockRange>& changed,

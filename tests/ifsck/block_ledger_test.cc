@@ -53,6 +53,30 @@ TEST_F(BlockLedgerTest, ABitThatIsNotWhatIsClaimed) {
   EXPECT_EQ(next_.groups[group], Baseline::Group{});
 }
 
+// A file has lost all of its blocks but those that are not told in the inode.
+TEST_F(BlockLedgerTest, MoreThanThereIsRoomForIsNotLookedAt) {
+  const InodeNumber file = made_.find("a/large");
+  const std::uint64_t blocks = 12;
+  for (std::uint64_t i = 0; i < blocks; ++i) now_.put<std::uint32_t>(pointer("a/large") + 4 * i, 0);
+  const MomentChange change =
+      MomentChange::find(*then_.context, *now_.context, known_, now_.changed(), {}).value();
+  const BlockMap& before = change.inodes.at(file)->then.map;
+  const std::uint64_t lost = before.blocks() - change.inodes.at(file)->now.map.blocks();
+  ASSERT_GT(lost, 0u);
+  const auto check = [&](std::size_t most) {
+    BaselineChange next;
+    return check_blocks(change, next, [](const Finding&) {}, most);
+  };
+  EXPECT_TRUE(check(lost).has_value());
+  const auto done = check(lost - 1);
+  ASSERT_FALSE(done.has_value());
+  EXPECT_EQ(done.error().code, ErrorCode::kInvalidArgument);
+  const auto claims = check_claims(change, BlockRanges({{0, now_.layout->blocks()}}),
+                                   [](const Finding&) {}, lost - 1);
+  ASSERT_FALSE(claims.has_value());
+  EXPECT_EQ(claims.error().code, ErrorCode::kInvalidArgument);
+}
+
 TEST_F(BlockLedgerTest, ABlockThatAnotherOneHas) {
   const InodeNumber file = made_.find("a/b/sparse");
   std::uint32_t other = 0;
