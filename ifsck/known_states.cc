@@ -6,7 +6,6 @@
 #include <charconv>
 #include <filesystem>
 #include <optional>
-#include <set>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -58,7 +57,7 @@ std::shared_ptr<KeptBaseline> KnownStates::nearest(SequenceNumber at, SequenceNu
   for (const SequenceNumber each : in_folder()) all.insert(each);
   std::vector<SequenceNumber> order;
   for (const SequenceNumber each : all) {
-    if (each >= oldest && each <= newest) order.push_back(each);
+    if (each >= oldest && each <= newest && !forgotten_.contains(each)) order.push_back(each);
   }
   std::ranges::stable_sort(order, {}, [&](SequenceNumber each) { return distance(each, at); });
   for (const SequenceNumber each : order) {
@@ -74,6 +73,7 @@ std::shared_ptr<KeptBaseline> KnownStates::nearest(SequenceNumber at, SequenceNu
 
 Result<void> KnownStates::keep(KeptBaseline state) {
   const SequenceNumber at = state.baseline.at;
+  forgotten_.erase(at);
   if (loaded_.size() >= kLoadedMax) loaded_.erase(loaded_.begin());
   const auto& kept = loaded_[at] = std::make_shared<KeptBaseline>(std::move(state));
   if (options_.folder.empty()) return {};
@@ -91,6 +91,7 @@ Result<void> KnownStates::keep(KeptBaseline state) {
 
 void KnownStates::forget(SequenceNumber at) {
   loaded_.erase(at);
+  forgotten_.insert(at);
   if (options_.folder.empty()) return;
   std::error_code ignored;
   std::filesystem::remove(path_of(at), ignored);

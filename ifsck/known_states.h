@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -33,7 +34,8 @@ class KnownStates {
                                                       SequenceNumber newest);
   // In memory; and in the folder, if there is one. kIo: it is in memory alone.
   Result<void> keep(KeptBaseline state);
-  // It turned out to be of another file system, or of none.
+  // It turned out to be of another file system, or of none: it is not told any more, whatever
+  // becomes of its file, until it is kept again.
   void forget(SequenceNumber at);
 
  private:
@@ -43,6 +45,7 @@ class KnownStates {
 
   Options options_;
   std::map<SequenceNumber, std::shared_ptr<KeptBaseline>> loaded_;
+  std::set<SequenceNumber> forgotten_;
 };
 
 }  // namespace mariner::ifsck

@@ -70,6 +70,20 @@ TEST(KnownStates, AreThereInTheNextRun) {
   EXPECT_LE(largest, 10u);
 }
 
+// As where the folder's file system is read only, or another one has put it there again.
+TEST(KnownStates, WhatIsForgottenIsNotToldThoughItsFileIsThere) {
+  const logging::test::TemporaryDirectory folder;
+  KnownStates states({.folder = folder.file("states")});
+  for (const std::uint64_t at : {10, 20}) ASSERT_TRUE(states.keep(state(at)).has_value());
+  std::filesystem::copy_file(folder.file("states/20.baseline"), folder.file("20"));
+  states.forget(SequenceNumber{20});
+  EXPECT_FALSE(std::filesystem::exists(folder.file("states/20.baseline")));
+  std::filesystem::copy_file(folder.file("20"), folder.file("states/20.baseline"));
+  EXPECT_EQ(nearest(states, 20), 10u);
+  ASSERT_TRUE(states.keep(state(20)).has_value());
+  EXPECT_EQ(nearest(states, 20), 20u);
+}
+
 TEST(KnownStates, WhatCannotBeReadIsNotThere) {
   const logging::test::TemporaryDirectory folder;
   KnownStates states({.folder = folder.file("states")});
