@@ -37,8 +37,7 @@ class Searcher {
     }
     if (const auto parsed = parse(*file); !parsed) return parsed.error();
     search_.journal = true;
-    place(*file);
-    if (const auto read = look(); !read) return read.error();
+    if (const auto read = look(*file); !read) return read.error();
     for (const auto& [transaction, commit] : found_) search_.commits.push_back(commit);
     std::ranges::sort(search_.commits, {}, &CommitSearch::Commit::at);
     return std::move(search_);
@@ -57,21 +56,29 @@ class Searcher {
     return {};
   }
 
-  // Where in the volume's blocks the blocks of the log are.
-  void place(const JournalFile& file) {
-    for (JournalBlock block = super_.first; block < super_.log_end; ++block) {
-      const ByteRange bytes = file.bytes_of(block);
-      const std::uint64_t lbn = bytes.offset / kBlockBytes;
-      places_[Lbn{lbn}].push_back(bytes.offset % kBlockBytes);
-      // (A block that is larger begins in its first one.)
+  // Where in one of the volume's blocks there are blocks of the log. (Not of all: a journal may be
+  // said to have all blocks that there are.)
+  void place(const JournalFile& file, Lbn lbn) {
+    const ExtLayout& layout = moment_.context().layout;
+    const auto [first, end] = layout.within({lbn, BlockCount{1}});
+    for (FsBlock each = first; each < end; ++each) {
+      const auto block = file.find(each);
+      const std::uint64_t offset = layout.bytes_of(each).offset;
+      // (One that is larger begins in its first one.)
+      if (!block || *block < super_.first || *block >= super_.log_end ||
+          offset / kBlockBytes != lbn.value) {
+        continue;
+      }
+      places_[lbn].push_back(offset % kBlockBytes);
     }
   }
 
-  Result<void> look() {
+  Result<void> look(const JournalFile& file) {
     const auto changed = past_.changed(from_, to_);
     if (!changed) return changed.error();
     std::vector<Lbn> blocks;
     for_each_block(*changed, [&](Lbn lbn) {
+      place(file, lbn);
       if (places_.contains(lbn)) blocks.push_back(lbn);
     });
     auto versions = past_.versions(blocks, from_, to_);
@@ -123,7 +130,7 @@ class Searcher {
   Moment moment_;
   JournalSuperblock super_;
   std::size_t block_bytes_ = 0;
-  std::map<Lbn, std::vector<std::uint64_t>> places_;
+  std::map<Lbn, std::vector<std::uint64_t>> places_;  // of those that changed
   std::map<std::uint32_t, CommitSearch::Commit> found_;
   CommitSearch search_;
 };

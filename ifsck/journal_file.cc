@@ -44,7 +44,7 @@ void JournalFile::take(const BlockMap& map, std::uint64_t blocks_max) {
     blocks_ += count;
   }
   by_place_ = by_block_;
-  for (const BlockMap::Node& each : map.nodes) by_place_.push_back({0, each.block, 1});
+  for (const BlockMap::Node& each : map.nodes) by_place_.push_back({Run::kNode, each.block, 1});
   std::ranges::sort(by_place_, {}, &Run::place);
 }
 
@@ -54,9 +54,19 @@ ByteRange JournalFile::bytes_of(JournalBlock block) const {
   return {(run.place + (block - run.block)) * block_bytes_, block_bytes_};
 }
 
-bool JournalFile::has(FsBlock block) const {
+const JournalFile::Run* JournalFile::run_of(FsBlock block) const {
   const auto after = std::ranges::upper_bound(by_place_, block, {}, &Run::place);
-  return after != by_place_.begin() && block - std::prev(after)->place < std::prev(after)->count;
+  if (after == by_place_.begin()) return nullptr;
+  const Run& run = *std::prev(after);
+  return block - run.place < run.count ? &run : nullptr;
+}
+
+bool JournalFile::has(FsBlock block) const { return run_of(block) != nullptr; }
+
+std::optional<JournalBlock> JournalFile::find(FsBlock block) const {
+  const Run* const run = run_of(block);
+  if (run == nullptr || run->block == Run::kNode) return std::nullopt;
+  return static_cast<JournalBlock>(run->block + (block - run->place));
 }
 
 void forget_journal(ext2_super_block& super) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -24,16 +25,22 @@ class JournalFile {
   [[nodiscard]] ByteRange bytes_of(JournalBlock block) const;
   // A block of the file system is one of the file, or says where these are.
   [[nodiscard]] bool has(FsBlock block) const;
+  // Which one of the file it is; nothing: none.
+  [[nodiscard]] std::optional<JournalBlock> find(FsBlock block) const;
 
  private:
   // Blocks [block, block + count) of the file are blocks [place, place + count).
   struct Run {
+    static constexpr std::uint64_t kNode = ~std::uint64_t{0};  // says where others are
+
     std::uint64_t block = 0;
     FsBlock place = 0;
     std::uint64_t count = 0;
   };
   explicit JournalFile(std::uint32_t block_bytes) : block_bytes_(block_bytes) {}
   void take(const BlockMap& map, std::uint64_t blocks_max);
+  // Null: it is none of its blocks.
+  [[nodiscard]] const Run* run_of(FsBlock block) const;
 
   std::uint32_t block_bytes_;
   std::uint64_t blocks_ = 0;

@@ -30,15 +30,20 @@ TEST_P(JournalFileTest, KnowsItsBlocks) {
     ASSERT_EQ(ext2fs_bmap2(made_.volume->fs(), kJournal, nullptr, nullptr, 0, i, nullptr, &place),
               0);
     ASSERT_EQ(file->bytes_of(i), made_.layout->bytes_of(place)) << i;
+    ASSERT_EQ(file->find(place), i);
     all.insert(place);
   }
   const auto inode = made_.inode(kJournal);
   const auto map = map_blocks(*made_.volume, *made_.layout, kJournal, inode);
-  for (const BlockMap::Node& each : map->nodes) all.insert(each.block);
+  for (const BlockMap::Node& each : map->nodes) {
+    all.insert(each.block);
+    EXPECT_FALSE(file->find(each.block).has_value());
+  }
   for (FsBlock block = 0; block < made_.layout->blocks(); ++block) {
     ASSERT_EQ(file->has(block), all.contains(block)) << block;
   }
   EXPECT_FALSE(file->has(~FsBlock{0}));
+  EXPECT_FALSE(file->find(~FsBlock{0}).has_value());
 }
 
 TEST_P(JournalFileTest, EndsWhereItHasAHole) {
