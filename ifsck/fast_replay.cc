@@ -2,7 +2,7 @@
 #include "ifsck/fast_replay.h"
 
 #include <algorithm>
-#include <set>
+#include <map>
 #include <string>
 
 #include "ifsck/ext_inode.h"
@@ -33,7 +33,9 @@ class Replayer {
   Result<void> apply(const FastOperation& operation) {
     if (const Result<void> done = files_.touch(operation.inode); !done) return done;
     switch (operation.kind) {
-      case Kind::kInode: return files_.put_inode(operation);
+      case Kind::kInode:
+        directories_.erase(operation.inode);
+        return files_.put_inode(operation);
       case Kind::kAddRange:
       case Kind::kDelRange: return files_.change_range(operation);
       case Kind::kCreate:
@@ -60,13 +62,19 @@ class Replayer {
     if (!in_use) return in_use.error();
     if (!*in_use || !ExtInode(*inode).is_directory())
       return FastFiles::corrupt("it is no directory", number);
-    if (!spend(ExtInode(*inode).size() / layout_.block_bytes() + 1)) {
-      return FastFiles::too_much();
+    // (libext2fs looks at all that it has, whatever its size is.)
+    auto known = directories_.find(number);
+    if (known == directories_.end()) {
+      std::uint64_t blocks = 0;
+      if (has_block_map(*inode)) {
+        const auto map = files_.read_map(number, *inode);
+        if (!map) return map.error();
+        blocks = map->blocks();
+      }
+      known = directories_.emplace(number, blocks).first;
     }
-    if (!has_block_map(*inode) || !directories_.insert(number).second) return {};
-    const auto map = files_.read_map(number, *inode);
-    if (!map) return map.error();
-    return {};
+    const std::uint64_t size = ExtInode(*inode).size() / layout_.block_bytes();
+    return spend(std::max(size, known->second) + 1) ? Result<void>{} : FastFiles::too_much();
   }
 
   // The inode that has a name; 0: none.
@@ -175,7 +183,8 @@ class Replayer {
   const ExtLayout& layout_;
   const ext2_filsys fs_;
   FastFiles files_;
-  std::set<InodeNumber> directories_;  // whose blocks are as they can be
+  // Whose blocks are as they can be: how many they had.
+  std::map<InodeNumber, std::uint64_t> directories_;
   std::uint64_t directories_left_ = kDirectoryBlocksMax;
 };
 

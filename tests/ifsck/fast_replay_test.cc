@@ -242,5 +242,35 @@ TEST_F(HostileFastReplayTest, Ends) {
   EXPECT_GT(replayed, rounds / 50);
 }
 
+// The root directory is as long as ever, and has 8000 blocks more than that: each look at it costs
+// as many.
+TEST_F(HostileFastReplayTest, IsBoundByWhatADirectoryHasWhateverItsSizeIs) {
+  constexpr std::uint64_t kMap = 40;
+  JournalTwin twin(JournalImage::of("-t ext4 -b 1024 -J size=4 -O ^metadata_csum"));
+  MadeJournal journal(*twin.view, {.incompatible = Super::kFastCommit, .fast_blocks = 256});
+  const std::uint64_t root = journal.layout().inode_place(EXT2_ROOT_INO).offset + kMap;
+  const auto put = [&](std::uint64_t at, auto value) {
+    const auto bytes = std::as_bytes(std::span(&value, 1));
+    ASSERT_TRUE(twin.view->write({root + at, bytes.size()}, bytes).has_value());
+  };
+  put(2, std::uint16_t{2});  // extents
+  put(24, std::uint32_t{1});
+  put(28, std::uint16_t{8000});
+  put(30, std::uint16_t{0});
+  put(32, std::uint32_t{2000});
+  MadeFastCommits commits(journal);
+  for (int i = 0; i < 600; ++i) {
+    // (Another inode has that name: nothing happens.)
+    commits.add({.kind = FastOperation::Kind::kUnlink,
+                 .inode = 40,
+                 .parent = EXT2_ROOT_INO,
+                 .name = "folder"});
+  }
+  commits.commit();
+  const auto done = replay_journal(*twin.view);
+  ASSERT_FALSE(done.has_value());
+  EXPECT_EQ(done.error().code, ErrorCode::kLimit) << done.error().message;
+}
+
 }  // namespace
 }  // namespace mariner::ifsck
