@@ -36,6 +36,7 @@ class ChildProgram {
 
   // At once.
   void kill();
+  static constexpr int kUnknown = 255;  // that it has ended is all that is known
   struct End {
     int exit_code = 0;
     int signal = 0;  // that ended it; 0: none

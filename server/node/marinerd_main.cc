@@ -104,6 +104,7 @@ int run(const std::string& config_path, const Log::Options& log_options) {
   std::optional<Config> config = read_config(config_path, log);
   if (!config) return 2;
   ::signal(SIGPIPE, SIG_IGN);
+  ::signal(SIGCHLD, SIG_DFL);  // who starts it may ignore that, and how programs end is asked for
   // Payloads of pending writes come and go by the hundred megabytes.
   mariner::keep_freed_memory(64 << 20, 512 << 20);
   mariner::node::EventLoop loop;

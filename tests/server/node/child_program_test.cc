@@ -74,6 +74,16 @@ TEST(ChildProgram, IsEnded) {
   EXPECT_EQ(wait(*endless).signal, SIGKILL);
 }
 
+TEST(ChildProgram, EndsWhereNobodyIsToldHow) {
+  ::signal(SIGCHLD, SIG_IGN);
+  auto child = shell("exit 3");
+  ASSERT_TRUE(child) << child.error().message;
+  const auto end = wait(*child);
+  ::signal(SIGCHLD, SIG_DFL);
+  EXPECT_EQ(end.exit_code, ChildProgram::kUnknown);
+  EXPECT_EQ(end.signal, 0);
+}
+
 TEST(ChildProgram, WhatIsNoneIsSaid) {
   const logging::test::TemporaryDirectory folder;
   EXPECT_THAT(ChildProgram::start({.program = folder.file("none"), .words = {}, .environment = {}})
