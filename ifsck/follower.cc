@@ -39,8 +39,22 @@ Result<std::optional<Follower::Look>> Follower::look() {
     if (is_no_file_system(report.error().code)) return std::optional<Look>();
     return report.error();
   }
+  const bool tried = !known_;
   known_ = true;
+  if (!tried && report->verdict == Verdict::kRepairable) {
+    const auto verdict = try_to_mend((*found)->at);
+    if (!verdict) return verdict.error();
+    report->verdict = *verdict;
+  }
   return std::optional(Look{std::move(*report), (*found)->transaction});
+}
+
+// Bitmaps and counts always can be: only the rest is tried.
+Result<Verdict> Follower::try_to_mend(SequenceNumber at) {
+  Overlay overlay;
+  const auto report = check_moment(past_, at, states_, overlay, {.level = 2, .keep = false});
+  if (!report) return report.error();
+  return report->verdict == Verdict::kDamaged ? Verdict::kDamaged : Verdict::kRepairable;
 }
 
 Result<std::optional<Follower::Found>> Follower::find(const Past::Reach& reach) {

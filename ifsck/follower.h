@@ -41,6 +41,8 @@ class Follower {
     std::optional<std::uint32_t> transaction;
   };
   Result<std::optional<Found>> find(const Past::Reach& reach);
+  // Of a moment with which something is wrong.
+  Result<Verdict> try_to_mend(SequenceNumber at);
 
   Past& past_;
   KnownStates& states_;

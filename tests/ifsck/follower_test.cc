@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "ifsck/past_behind.h"
 #include "tests/ifsck/made_commits.h"
 #include "tests/ifsck/made_history.h"
@@ -63,6 +65,32 @@ TEST(Follower, ChecksWhatRestsWithoutAJournal) {
   ASSERT_TRUE(torn.has_value());
   EXPECT_NE(torn->report.verdict, Verdict::kClean);
   EXPECT_TRUE(torn->report.repairs.empty());
+}
+
+// Nothing that is mended is kept; but whether it can be is known.
+TEST(Follower, WhatCannotBeMendedIsDamaged) {
+  MadeVolume made("-t ext2 -b 4096");
+  logging::test::TemporaryDirectory folder;
+  auto trace = TraceWriter::create(folder.file("trace"), MadeImage::kBytes).value();
+  const Lbn root = made.layout->inode_place(EXT2_ROOT_INO).covering_blocks().first;
+  std::vector<std::byte> block(kBlockBytes);
+  ASSERT_TRUE(made.view->read({root.byte_offset(), kBlockBytes}, block).has_value());
+  const SequenceNumber good = trace.write(VersionTime{1}, root, block).value();
+  const std::size_t at = made.layout->inode_place(EXT2_ROOT_INO).offset % kBlockBytes;
+  std::fill_n(block.begin() + static_cast<std::ptrdiff_t>(at), made.layout->inode_bytes(),
+              std::byte{});
+  const SequenceNumber bad = trace.write(VersionTime{2}, root, block).value();
+  TracePast written = TracePast::open(made.image(), folder.file("trace")).value();
+  Growing past(written);
+  KnownStates states;
+  Follower follower(past, states, [] { return VersionTime{10'000'000'000}; });
+  past.newest = good;
+  EXPECT_EQ(follower.look().value()->report.verdict, Verdict::kClean);
+  past.newest = bad;
+  const auto look = follower.look().value();
+  ASSERT_TRUE(look.has_value());
+  EXPECT_EQ(look->report.verdict, Verdict::kDamaged);
+  EXPECT_TRUE(look->report.repairs.empty());
 }
 
 TEST(Follower, PassesOverWhatIsNoFileSystem) {
