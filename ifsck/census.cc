@@ -48,9 +48,10 @@ Result<void> check_features(const ext2_super_block& super) {
 
 // What has its place is in use.
 void mark_structures(CensusFacts& facts) {
-  for (FsBlock block = facts.super.s_first_data_block; block < facts.layout.blocks(); ++block) {
-    if (facts.layout.place_of(block).kind != ExtLayout::Kind::kData) (void)facts.use(block);
-  }
+  facts.layout.for_each_structure(facts.super.s_first_data_block, facts.layout.blocks(),
+                                  [&](FsBlock begin, FsBlock end) {
+                                    for (; begin < end; ++begin) (void)facts.use(begin);
+                                  });
 }
 
 }  // namespace
