@@ -111,6 +111,7 @@ std::string describe(const Finding& one) {
                          one.expected);
     case Code::kInodeBlocks: return numbers(inode + ": blocks of 512 bytes");
     case Code::kAttributes:
+      if (one.block == 0) return inode + " has extended attributes within it that cannot be";
       return fmt::format("{}: block {} has no extended attributes", inode, one.block);
     case Code::kAttributeCount:
       return numbers(fmt::format("block {}: inodes that share these attributes", one.block));

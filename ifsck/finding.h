@@ -24,7 +24,7 @@ struct Finding {
     kInodeMap,         // its blocks cannot be as it says (BlockMap::Fault)
     kInodeSize,        // found; expected: at least
     kInodeBlocks,      // i_blocks, in blocks of 512 bytes
-    kAttributes,       // its block of extended attributes is none
+    kAttributes,       // its block of extended attributes is none; 0: those within it are none
     kAttributeCount,   // inodes that share a block of extended attributes
     kClaimsStructure,  // an inode claims blocks (found; the first) that are bitmaps, inode tables,
                        // ...

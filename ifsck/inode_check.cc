@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "ifsck/attribute_check.h"
 #include "ifsck/ext_inode.h"
 #include "ifsck/resize_inode.h"
 
@@ -12,7 +13,6 @@ namespace {
 using Code = Finding::Code;
 
 constexpr std::uint64_t kSectorBytes = 512;
-constexpr std::uint32_t kAttributesMagic = 0xEA020000;
 
 class Check {
  public:
@@ -42,6 +42,7 @@ class Check {
       return std::move(checked_);
     }
     check_fields();
+    if (!reserved && !has_right_attributes(inode_.bytes())) add({.code = Code::kAttributes});
     if (reserved && !may_be_reserved()) {
       add({.code = Code::kInodeMode, .found = inode_.mode()});
     }
@@ -241,7 +242,7 @@ Result<CheckedAttributes> check_attributes(const ExtContext& context, InodeNumbe
   if (!bytes) return bytes.error();
   CheckedAttributes checked;
   checked.good =
-      load_le<std::uint32_t>(bytes->data()) == kAttributesMagic &&
+      is_right_attribute_block(*bytes) &&
       (!context.checksums ||
        ext2fs_ext_attr_block_csum_verify(
            context.fs, number, block, reinterpret_cast<ext2_ext_attr_header*>(bytes->data())) != 0);

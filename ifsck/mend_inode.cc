@@ -46,6 +46,12 @@ bool is_garbage(const std::vector<Finding>& findings) {
   return codes.size() >= kGarbage;
 }
 
+// The magic number of those within an inode.
+void drop_inner_attributes(std::span<std::byte> bytes) {
+  const std::size_t at = EXT2_GOOD_OLD_INODE_SIZE + ExtInode(bytes).extra_bytes();
+  if (at + 4 <= bytes.size()) put_field<std::uint32_t>(bytes, at, 0);
+}
+
 void drop_attributes(std::span<std::byte> bytes) {
   put_field<std::uint32_t>(bytes, InodeAt::kAttributes, 0);
   put_field<std::uint16_t>(bytes, InodeAt::kAttributesHigh, 0);
@@ -174,7 +180,14 @@ class Mender {
       done = Done::kFieldSet;
     }
     if (has(Code::kAttributes)) {
-      drop_attributes(*bytes);
+      for (const Finding& each : findings) {
+        if (each.code != Code::kAttributes) continue;
+        if (each.block == 0) {
+          drop_inner_attributes(*bytes);
+        } else {
+          drop_attributes(*bytes);
+        }
+      }
       done = Done::kAttributesDropped;
     }
     if (has(Code::kInodeMap) || has(Code::kClaimsStructure) || has(Code::kClaimedTwice)) {

@@ -57,6 +57,8 @@ TEST_F(InodeCheckTest, ABlockOfAttributesHasItsMagicNumber) {
   const std::uint64_t at = made_.layout->bytes_of(block).offset;
   now_.put<std::uint32_t>(at, 0xEA020000);
   now_.put<std::uint32_t>(at + 4, 3);
+  EXPECT_FALSE(check_attributes(*now_.context, 12, block).value().good);
+  now_.put<std::uint32_t>(at + 8, 1);
   const CheckedAttributes checked = check_attributes(*now_.context, 12, block).value();
   EXPECT_TRUE(checked.good);
   EXPECT_EQ(checked.inodes, 3u);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 
 #include "tests/ifsck/made_volume.h"
 
@@ -86,8 +87,7 @@ TEST_F(InodeScanTest, AttributesAreWhatTheySay) {
             (Findings{{.code = Code::kAttributes, .inode = file_, .block = block}}));
   made_.put<std::uint32_t>(file_, kAcl, static_cast<std::uint32_t>(block));
   const std::uint64_t at = made_.layout->bytes_of(block).offset;
-  made_.put<std::uint32_t>(at, 0xEA020000);
-  made_.put<std::uint32_t>(at + 4, 3);
+  made_.put(at, std::array<std::uint32_t, 9>{0xEA020000, 3, 1});
   EXPECT_EQ(of(Code::kAttributeCount),
             (Findings{{.code = Code::kAttributeCount, .block = block, .expected = 1, .found = 3}}));
 }
