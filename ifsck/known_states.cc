@@ -54,7 +54,9 @@ std::shared_ptr<KeptBaseline> KnownStates::nearest(SequenceNumber at, SequenceNu
                                                    SequenceNumber newest) {
   std::set<SequenceNumber> all;
   for (const auto& [number, state] : loaded_) all.insert(number);
-  for (const SequenceNumber each : in_folder()) all.insert(each);
+  if (options_.reads) {
+    for (const SequenceNumber each : in_folder()) all.insert(each);
+  }
   std::vector<SequenceNumber> order;
   for (const SequenceNumber each : all) {
     if (each >= oldest && each <= newest && !forgotten_.contains(each)) order.push_back(each);

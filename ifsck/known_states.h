@@ -24,6 +24,8 @@ class KnownStates {
   struct Options {
     std::string folder;         // empty: in memory alone; it is made when something is kept
     std::size_t kept_max = 16;  // in the folder; beyond, the one nearest to another goes
+    // What is in the folder already may be told. Not where moments need not be what they were.
+    bool reads = true;
   };
   explicit KnownStates(Options options) : options_(std::move(options)) {}
   KnownStates() : KnownStates(Options{}) {}

@@ -83,6 +83,19 @@ TEST_F(FsckCommandTest, SaysWhatIsCleanAndWhatIsMended) {
   EXPECT_EQ(full.findings_all(), of.findings_all());
 }
 
+// An image that is checked as it is, and is another one the next time.
+TEST_F(FsckCommandTest, OfAnImageWithoutATraceNothingIsKnown) {
+  const std::string copy = folder_.file("copy");
+  MadeImage::run("cp --sparse=always " + image_ + " " + copy);
+  const auto check = [&] {
+    return run({"check", "--image", copy, "--states", folder_.file("states")});
+  };
+  EXPECT_EQ(check(), 0) << made_.take_errors();
+  MadeImage::run("debugfs -w -R 'clri <11>' " + copy);
+  EXPECT_EQ(check(), 10) << made_.take_errors();
+  EXPECT_EQ(made_.take().find("what changed from"), std::string::npos);
+}
+
 TEST_F(FsckCommandTest, TheRepairsMakeItSound) {
   const std::string output = folder_.file("repairs");
   EXPECT_EQ(run_at("repairs", middle(), {"--output", output}), 0) << made_.take_errors();
