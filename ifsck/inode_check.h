@@ -46,6 +46,10 @@ struct CheckedInode {
 [[nodiscard]] Result<CheckedInode> check_inode(const ExtContext& context, InodeNumber number,
                                                std::span<std::byte> bytes, bool follow);
 
+// Of a symbolic link: it has a target, as long as it says, within itself; or one block of it.
+// (How long that is is not looked at.)
+[[nodiscard]] bool has_link_target(InodeBytes inode, std::uint32_t block_bytes);
+
 // A block of extended attributes.
 struct CheckedAttributes {
   bool good = false;

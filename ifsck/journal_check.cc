@@ -25,7 +25,8 @@ Result<std::optional<Finding>> check_journal(const ExtContext& context,
     const auto read = context.volume.view().read({offset, bytes.size()}, bytes);
     if (!read) return read.error();
     const auto good = JournalSuperblock::check(bytes, file->block_bytes(), file->blocks());
-    if (good || good.error().code != ErrorCode::kCorrupt) return std::optional<Finding>();
+    const bool corrupt = !good && good.error().code == ErrorCode::kCorrupt;
+    if (!corrupt && !file->is_short()) return std::optional<Finding>();
   }
   // (Where there is no such inode, it is nobody's.)
   return std::optional(

@@ -32,6 +32,9 @@ Result<JournalFile> JournalFile::open(const ExtVolume& volume, const ExtLayout& 
   if (!map) return map.error();
   JournalFile file(layout.block_bytes());
   file.take(*map, inode.size() / layout.block_bytes());
+  const std::uint64_t end =
+      map->runs.empty() ? 0 : map->runs.back().logical + map->runs.back().count;
+  file.short_ = end * layout.block_bytes() < inode.size();
   if (file.blocks_ == 0) return corrupt("it has no blocks");
   return file;
 }

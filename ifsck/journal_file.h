@@ -21,6 +21,8 @@ class JournalFile {
   [[nodiscard]] std::uint32_t block_bytes() const { return block_bytes_; }
   // From the first one on, up to where it ends or has a hole.
   [[nodiscard]] std::uint64_t blocks() const { return blocks_; }
+  // It says that it goes on behind its last block.
+  [[nodiscard]] bool is_short() const { return short_; }
   // Of a block below blocks().
   [[nodiscard]] ByteRange bytes_of(JournalBlock block) const;
   // A block of the file system is one of the file, or says where these are.
@@ -44,6 +46,7 @@ class JournalFile {
 
   std::uint32_t block_bytes_;
   std::uint64_t blocks_ = 0;
+  bool short_ = false;
   std::vector<Run> by_block_;
   std::vector<Run> by_place_;
 };

@@ -246,7 +246,7 @@ class Mender {
   // As long as what it has within itself.
   bool mend_link(std::span<std::byte> bytes) {
     const ExtInode inode(bytes);
-    if (inode.size() > 0 && inode.size() < work_.layout().block_bytes()) return true;
+    if (has_link_target(bytes, work_.layout().block_bytes())) return true;
     if (inode.blocks() != 0 || inode.has_extents() || inode.has_inline_data()) return false;
     const auto target = bytes.subspan(InodeAt::kMap, InodeAt::kMapBytes);
     const auto end = std::ranges::find(target, std::byte{});

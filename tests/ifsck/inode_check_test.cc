@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "ifsck/ext_inode.h"
 #include "tests/ifsck/made_moment.h"
 #include "tests/ifsck/made_volume.h"
 
@@ -42,6 +43,28 @@ TEST_F(InodeCheckTest, TellsWhatAnInodeIs) {
   const CheckedInode resize = check(EXT2_RESIZE_INO);
   EXPECT_FALSE(resize.counted);
   EXPECT_GT(resize.map.blocks(), 0u);
+}
+
+TEST_F(InodeCheckTest, ALinkIsAsLongAsItsTarget) {
+  const InodeNumber number = made_.find("short");
+  EXPECT_TRUE(check(number).findings.empty());
+  for (const std::uint32_t size : {6u, 8u, 59u, 60u, 1024u}) {
+    made_.put(number, InodeAt::kSize, size);
+    const CheckedInode link = check(number);
+    ASSERT_FALSE(link.findings.empty()) << size;
+    EXPECT_EQ(link.findings[0].code, Finding::Code::kInodeFields) << size;
+  }
+}
+
+// As e2fsck says: kernels have left something there.
+TEST_F(InodeCheckTest, WhatADeviceHasBehindItsNumberIsNothingWrong) {
+  const InodeNumber number = made_.find("short");
+  made_.put<std::uint16_t>(number, InodeAt::kMode, LINUX_S_IFIFO | 0644);
+  made_.put<std::uint32_t>(number, InodeAt::kSize, 0);
+  made_.put<std::uint32_t>(number, InodeAt::kMap + 28, 5);
+  const CheckedInode device = check(number);
+  EXPECT_EQ(device.kind, EXT2_FT_FIFO);
+  EXPECT_TRUE(device.findings.empty());
 }
 
 TEST_F(InodeCheckTest, FollowsNoBlocksUnlessItIsToldTo) {

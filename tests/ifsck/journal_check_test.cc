@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "ifsck/ext_inode.h"
 #include "ifsck/journal_file.h"
 #include "ifsck/recheck.h"
 #include "tests/ifsck/made_mending.h"
@@ -52,6 +53,17 @@ TEST(JournalCheck, AnInodeOfZerosIsFoundAndRestored) {
     const Mended mended = made.mend();
     EXPECT_TRUE(MadeMending::has(mended, Code::kInodeMap, Done::kRestored)) << kind;
     EXPECT_EQ(made.map(EXT2_JOURNAL_INO).runs, before.runs) << kind;
+  }
+}
+
+TEST(JournalCheck, OneThatIsLargerThanItsBlocksIsFoundAndRestored) {
+  for (const char* const kind : kJournaled) {
+    MadeMending made{kind};
+    const std::uint64_t size = ExtInode(made.inode(EXT2_JOURNAL_INO)).size();
+    made.put(EXT2_JOURNAL_INO, InodeAt::kSize, static_cast<std::uint32_t>(size + (4u << 20)));
+    const Mended mended = made.mend();
+    EXPECT_TRUE(MadeMending::has(mended, Code::kInodeMap, Done::kRestored)) << kind;
+    EXPECT_EQ(ExtInode(made.inode(EXT2_JOURNAL_INO)).size(), size) << kind;
   }
 }
 
