@@ -60,9 +60,10 @@ class Ledger {
     for (const auto& [number, inode] : change_.inodes) {
       take(number, *inode);
       if (!too_many_) continue;
-      return Error{ErrorCode::kInvalidArgument,
-                   "ext2/3/4: more blocks are in use by others than before than a check of what has "
-                   "changed is for; check it in full"};
+      return Error{
+          ErrorCode::kInvalidArgument,
+          "ext2/3/4: more blocks are in use by others than before than a check of what has "
+          "changed is for; check it in full"};
     }
     return {};
   }

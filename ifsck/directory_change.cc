@@ -33,8 +33,8 @@ auto changed_from(const MomentChange& change, const MomentChange::Inode& inode,
                   const Places& other) {
   // (Checksums have the generation; and whether names are where their hashes belong is another
   // question of the same blocks.)
-  const bool alike = inode.then.generation == inode.now.generation &&
-                     inode.then.indexed == inode.now.indexed;
+  const bool alike =
+      inode.then.generation == inode.now.generation && inode.then.indexed == inode.now.indexed;
   return [&change, alike, &other](std::uint64_t logical, FsBlock block) {
     const auto found = other.find(logical);
     return !alike || found == other.end() || found->second != block || change.dirty.contains(block);

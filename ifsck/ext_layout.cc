@@ -191,8 +191,8 @@ Result<ExtLayout> ExtLayout::of(const ExtVolume& volume, const ExtLayout* like) 
     return corrupt(fmt::format("it has {} inodes, and {} groups of {}", mine.inodes, mine.groups,
                                mine.inodes_per_group));
   }
-  // (libext2fs allows groups of 64 Ki, whatever their bitmaps have room for, and counts the blocks of
-  // an inode table in 32 bits.)
+  // (libext2fs allows groups of 64 Ki, whatever their bitmaps have room for, and counts the blocks
+  // of an inode table in 32 bits.)
   const std::uint64_t bits = std::uint64_t{8} * mine.block_bytes;
   const std::uint64_t table_bytes = std::uint64_t{mine.inodes_per_group} * mine.inode_bytes;
   if (mine.inodes_per_group > bits || (mine.blocks_per_group >> fs->cluster_ratio_bits) > bits ||

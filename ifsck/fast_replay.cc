@@ -33,9 +33,7 @@ class Replayer {
   Result<void> apply(const FastOperation& operation) {
     if (const Result<void> done = files_.touch(operation.inode); !done) return done;
     switch (operation.kind) {
-      case Kind::kInode:
-        directories_.erase(operation.inode);
-        return files_.put_inode(operation);
+      case Kind::kInode: directories_.erase(operation.inode); return files_.put_inode(operation);
       case Kind::kAddRange:
       case Kind::kDelRange: return files_.change_range(operation);
       case Kind::kCreate:

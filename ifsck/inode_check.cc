@@ -95,8 +95,8 @@ class Check {
                                               extra <= context_.layout.inode_bytes() - 128);
     // (Of those below the first one only kernels know what stands in other fields.)
     const bool reserved = context_.is_reserved(number_);
-    if (!reserved && (inode_.has_fragment() || !extra_is_good || has_unknown_flags() ||
-                      !is_special_good())) {
+    if (!reserved &&
+        (inode_.has_fragment() || !extra_is_good || has_unknown_flags() || !is_special_good())) {
       add({.code = Code::kInodeFields});
     }
     if (inode_.links() > 0 && inode_.deleted_at() != 0) {
@@ -117,8 +117,8 @@ class Check {
            ((flags & EXT4_CASEFOLD_FL) != 0 && (!ext2fs_has_feature_casefold(super) || !directory));
   }
 
-  // Who has neither blocks nor contents within itself. (What a device has behind its numbers kernels
-  // do not clear.)
+  // Who has neither blocks nor contents within itself. (What a device has behind its numbers
+  // kernels do not clear.)
   [[nodiscard]] bool is_special_good() const {
     const std::uint8_t type = inode_.type();
     const std::uint32_t flags = inode_.flags();

@@ -94,8 +94,8 @@ Result<KnownStates> open_states(const Context& context, const Words& words,
   const auto given_up =
       context.give_up({.files = kept ? Files::kKept : Files::kNone, .folder = folder.fd()});
   if (!given_up) return given_up.error();
-  // (An image without a trace is as it is now: whoever writes to it leaves its only moment, and what
-  // was known of that, as they were.)
+  // (An image without a trace is as it is now: whoever writes to it leaves its only moment, and
+  // what was known of that, as they were.)
   const bool stays = words.named.image.empty() || !words.named.trace.empty();
   return KnownStates({.folder = kept ? usual : "", .reads = stays});
 }

@@ -70,10 +70,10 @@ TEST(AttributeCheck, FindsWhatE2fsckFindsAndMendsIt) {
   const std::string image = folder.file("image");
   MadeImage::run("cp --sparse=always " + MadeImage::of(options).file("image") + " " + image);
   std::ofstream(folder.file("value")) << std::string(300, 'v');
-  std::ofstream(folder.file("commands")) << "ea_set /a/large user.one abcdefgh\n"
-                                         << "ea_set /a/large user.two hello\n"
-                                         << "ea_set -f " << folder.file("value")
-                                         << " /a/large user.big\n";
+  std::ofstream(folder.file("commands"))
+      << "ea_set /a/large user.one abcdefgh\n"
+      << "ea_set /a/large user.two hello\n"
+      << "ea_set -f " << folder.file("value") << " /a/large user.big\n";
   MadeImage::run("debugfs -w -f " + folder.file("commands") + " " + image);
   MadeVerdict verdict(image);
   TracePast past = TracePast::open(image, MadeImage::of(options).file("trace")).value();

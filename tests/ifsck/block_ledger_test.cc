@@ -65,14 +65,15 @@ TEST_F(BlockLedgerTest, MoreThanThereIsRoomForIsNotLookedAt) {
   ASSERT_GT(lost, 0u);
   const auto check = [&](std::size_t most) {
     BaselineChange next;
-    return check_blocks(change, next, [](const Finding&) {}, most);
+    return check_blocks(
+        change, next, [](const Finding&) {}, most);
   };
   EXPECT_TRUE(check(lost).has_value());
   const auto done = check(lost - 1);
   ASSERT_FALSE(done.has_value());
   EXPECT_EQ(done.error().code, ErrorCode::kInvalidArgument);
-  const auto claims = check_claims(change, BlockRanges({{0, now_.layout->blocks()}}),
-                                   [](const Finding&) {}, lost - 1);
+  const auto claims = check_claims(
+      change, BlockRanges({{0, now_.layout->blocks()}}), [](const Finding&) {}, lost - 1);
   ASSERT_FALSE(claims.has_value());
   EXPECT_EQ(claims.error().code, ErrorCode::kInvalidArgument);
 }

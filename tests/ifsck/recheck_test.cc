@@ -158,10 +158,10 @@ TEST(Recheck, WithAnotherSuperblockThereIsNoComparison) {
     Baseline known;
     ASSERT_EQ(then.census(&known).findings_all, 0u);
     std::uint16_t value = 0;
-    ASSERT_TRUE(now.view
-                    .read({kSuper + each.at, sizeof value},
-                          std::as_writable_bytes(std::span(&value, 1)))
-                    .has_value());
+    ASSERT_TRUE(
+        now.view
+            .read({kSuper + each.at, sizeof value}, std::as_writable_bytes(std::span(&value, 1)))
+            .has_value());
     now.put<std::uint16_t>(kSuper + each.at, value ^ each.other);
     now.open();
     const auto check = Recheck::run(*then.context, *now.context, known, now.changed(), {});
@@ -195,9 +195,8 @@ TEST(Recheck, AnIndexThatThereWasNotIsLookedAt) {
   MadeMoment now(*made.past);
   const ByteRange inode = then.layout->inode_place(kLostAndFound);
   std::uint32_t block = 0;
-  ASSERT_TRUE(
-      then.view.read({inode.offset + 40, 4}, std::as_writable_bytes(std::span(&block, 1)))
-          .has_value());
+  ASSERT_TRUE(then.view.read({inode.offset + 40, 4}, std::as_writable_bytes(std::span(&block, 1)))
+                  .has_value());
   for (MadeMoment* const each : {&then, &now}) {
     // Behind "..", where nobody looks: struct ext2_dx_root_info, and an index that is none.
     const std::uint64_t info = each->layout->bytes_of(block).offset + 24;
