@@ -224,7 +224,16 @@ class Reader {
         entry.inode == 0 || entry.inode > context_.layout.inodes()) {
       return found(Code::kDots);
     }
+    if (!inlined_ && !is_right_dot(entry)) found(Code::kDots);
     visitor_.dot(entry.inode, parent);
+  }
+
+  // It is of a directory, if it says of what, and a zero is behind its name. (There is always room
+  // for one.)
+  [[nodiscard]] bool is_right_dot(const DirectoryEntry& entry) const {
+    const bool typed = ext2fs_has_feature_filetype(context_.fs->super) != 0;
+    return entry.name.data()[entry.name.size()] == '\0' &&
+           (!typed || entry.type == EXT2_FT_DIR || entry.type == EXT2_FT_UNKNOWN);
   }
 
   static int tell_inlined(ext2_ino_t /*inode*/, int /*kind*/, ext2_dir_entry* entry, int /*offset*/,

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 
 #include "ifsck/inode_check.h"
@@ -52,6 +53,26 @@ TEST_P(DirectoryReaderTest, TellsEntries) {
   EXPECT_EQ(inner.entries.at(made_.find("a/b/c")), EXT2_FT_DIR);
   EXPECT_EQ(inner.entries.at(made_.find("a/b/sparse")), EXT2_FT_REG_FILE);
   EXPECT_EQ(inner.dots.at(true), made_.find("a"));
+}
+
+TEST_P(DirectoryReaderTest, DotsAreOfADirectoryAndHaveAZeroBehindTheirNames) {
+  const InodeNumber number = made_.find("many");
+  std::vector<std::byte> bytes = made_.inode(number);
+  const CheckedInode inode = check_inode(*now_.context, number, bytes, true).value();
+  const std::uint64_t block = made_.layout->bytes_of(inode.map.runs.front().physical).offset;
+  const auto dots = [](const Listing& listing) {
+    return std::ranges::count(listing.findings, Finding::Code::kDots, &Finding::code);
+  };
+  for (const std::uint64_t at : {7, 9, 19, 22}) {
+    now_.overlay.clear();
+    now_.put<std::uint8_t>(block + at, 3);
+    const Listing listing = list("many");
+    EXPECT_EQ(dots(listing), 1) << at;
+    EXPECT_EQ(listing.dots.size(), 2u) << at;
+  }
+  now_.put<std::uint8_t>(block + 22, 0);
+  now_.put<std::uint8_t>(block + 19, EXT2_FT_UNKNOWN);
+  EXPECT_EQ(dots(list("many")), 0);
 }
 
 TEST_P(DirectoryReaderTest, ReadsTheBlocksThatAreWanted) {
